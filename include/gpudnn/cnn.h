@@ -1,0 +1,412 @@
+/* libgpudnn: convolution and fused operations. SPDX-License-Identifier: Apache-2.0
+ *
+ * Errors common to all functions, pointers, units and "Since" are explained at the top of graph.h; alpha, beta and
+ * shapes at the top of ops.h. */
+#ifndef GPUDNN_CNN_H_
+#define GPUDNN_CNN_H_
+
+#include "gpudnn/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Succeeds if the library was built with this header's version; see gpudnnGraphVersionCheck. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnCnnVersionCheck(void);
+
+/* ------------------------------------------------------------------------------------------ convolution descriptor
+ *
+ * With input x (n, c, h, w), filter w (k, c / groups, r, s), output y (n, k, p, q), padding, stride u by v, dilation,
+ *
+ *   y[n, k, p, q] = sum over c, r, s of  x[n, c, u * p + dilation_h * r - pad_h, v * q + dilation_w * s - pad_w]
+ *                                        * w[k, c, r, s]
+ *
+ * where x is zero outside its bounds. That is CROSS_CORRELATION; CONVOLUTION takes w[k, c, R - 1 - r, S - 1 - s]. With
+ * g groups, output channels fall into g equal parts of which each sees its own c / g input channels. One and three
+ * spatial dimensions are alike. Sums are formed in the compute type. */
+
+typedef struct gpudnnConvolutionStruct* gpudnnConvolutionDescriptor_t;
+
+/* Makes and ends a convolution descriptor: one group, DEFAULT_MATH, and no geometry yet. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateConvolutionDescriptor(gpudnnConvolutionDescriptor_t* convDesc);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyConvolutionDescriptor(gpudnnConvolutionDescriptor_t convDesc);
+
+/* Sets and reads which arithmetic may be used. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnSetConvolutionMathType(gpudnnConvolutionDescriptor_t convDesc,
+                                                          gpudnnMathType_t mathType);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionMathType(gpudnnConvolutionDescriptor_t convDesc,
+                                                          gpudnnMathType_t* mathType);
+
+/* Sets and reads the number of groups; BAD_PARAM if it is not positive. Whether it divides the channels is checked by
+ * the operations. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnSetConvolutionGroupCount(gpudnnConvolutionDescriptor_t convDesc, int groupCount);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionGroupCount(gpudnnConvolutionDescriptor_t convDesc, int* groupCount);
+
+/* Sets and reads whether INT8x32 filters are rearranged by the call. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnSetConvolutionReorderType(gpudnnConvolutionDescriptor_t convDesc,
+                                                             gpudnnReorderType_t reorderType);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionReorderType(gpudnnConvolutionDescriptor_t convDesc,
+                                                             gpudnnReorderType_t* reorderType);
+
+/* Describe the geometry: padding (the same before and behind), stride (u vertical, v horizontal) and dilation for each
+ * spatial dimension. Nd takes arrays of `arrayLength` values, the number of spatial dimensions. BAD_PARAM if a padding
+ * is negative, or a stride or dilation not positive. `computeType` is float for every data type but double (double) and
+ * the integers (int32); half is accepted, and computed in float. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnSetConvolution2dDescriptor(gpudnnConvolutionDescriptor_t convDesc, int pad_h,
+                                                              int pad_w, int u, int v, int dilation_h, int dilation_w,
+                                                              gpudnnConvolutionMode_t mode,
+                                                              gpudnnDataType_t computeType);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnSetConvolutionNdDescriptor(gpudnnConvolutionDescriptor_t convDesc, int arrayLength,
+                                                              const int padA[], const int filterStrideA[],
+                                                              const int dilationA[], gpudnnConvolutionMode_t mode,
+                                                              gpudnnDataType_t computeType);
+
+/* Read the geometry. 2d: BAD_PARAM unless there are two spatial dimensions. Nd: the first `arrayLengthRequested` values
+ * of each array; `*arrayLength` is how many there are. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolution2dDescriptor(const gpudnnConvolutionDescriptor_t convDesc, int* pad_h,
+                                                              int* pad_w, int* u, int* v, int* dilation_h,
+                                                              int* dilation_w, gpudnnConvolutionMode_t* mode,
+                                                              gpudnnDataType_t* computeType);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionNdDescriptor(const gpudnnConvolutionDescriptor_t convDesc,
+                                                              int arrayLengthRequested, int* arrayLength, int padA[],
+                                                              int strideA[], int dilationA[],
+                                                              gpudnnConvolutionMode_t* mode,
+                                                              gpudnnDataType_t* computeType);
+
+/* The dimensions of the output: the input's batch, the filter's k, and for each spatial dimension
+ *   1 + floor((input + 2 * padding - ((filter - 1) * dilation + 1)) / stride).
+ * Nd writes `nbDims` of them, counted with batch and channels. BAD_PARAM if that is not positive, if channels and
+ * groups do not match the filter, or the numbers of dimensions differ. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolution2dForwardOutputDim(const gpudnnConvolutionDescriptor_t convDesc,
+                                                                    const gpudnnTensorDescriptor_t inputTensorDesc,
+                                                                    const gpudnnFilterDescriptor_t filterDesc, int* n,
+                                                                    int* c, int* h, int* w);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionNdForwardOutputDim(const gpudnnConvolutionDescriptor_t convDesc,
+                                                                    const gpudnnTensorDescriptor_t inputTensorDesc,
+                                                                    const gpudnnFilterDescriptor_t filterDesc,
+                                                                    int nbDims, int tensorOuputDimA[]);
+
+/* --------------------------------------------------------------------------------------------- choosing an algorithm
+ *
+ * For each direction there are two ways to get a list, fastest first:
+ *   Get..._v7   asks the heuristic: cheap, runs nothing, `time` is -1
+ *   Find...     runs every algorithm that supports the problem and measures it, on buffers of its own (Find) or on the
+ *               caller's, within the caller's workspace (FindEx); it waits for the device, so it cannot be captured
+ * They write at most `requestedAlgoCount` entries and set `*returnedAlgoCount`. `status` says why an algorithm cannot
+ * do the problem. BAD_PARAM if `requestedAlgoCount` is not positive. MaxCount is the longest list there can be. */
+
+/* One row of the forward lists. */
+typedef struct gpudnnConvolutionFwdAlgoPerfStruct {
+  gpudnnConvolutionFwdAlgo_t algo;
+  gpudnnStatus_t status; /* SUCCESS, or why it cannot */
+  float time;            /* milliseconds, -1 if not measured */
+  size_t memory;         /* workspace in bytes */
+  gpudnnDeterminism_t determinism;
+  gpudnnMathType_t mathType;
+  int reserved[3]; /* zero */
+} gpudnnConvolutionFwdAlgoPerf_t;
+
+/* Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionForwardAlgorithmMaxCount(gpudnnHandle_t handle, int* count);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionForwardAlgorithm_v7(
+    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t srcDesc, const gpudnnFilterDescriptor_t filterDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t destDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, gpudnnConvolutionFwdAlgoPerf_t* perfResults);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionForwardAlgorithm(
+    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const gpudnnFilterDescriptor_t wDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t yDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, gpudnnConvolutionFwdAlgoPerf_t* perfResults);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionForwardAlgorithmEx(
+    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const void* x, const gpudnnFilterDescriptor_t wDesc,
+    const void* w, const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t yDesc, void* y,
+    const int requestedAlgoCount, int* returnedAlgoCount, gpudnnConvolutionFwdAlgoPerf_t* perfResults, void* workSpace,
+    size_t workSpaceSizeInBytes);
+
+/* One row of the lists for the gradient of the input. */
+typedef struct gpudnnConvolutionBwdDataAlgoPerfStruct {
+  gpudnnConvolutionBwdDataAlgo_t algo;
+  gpudnnStatus_t status; /* SUCCESS, or why it cannot */
+  float time;            /* milliseconds, -1 if not measured */
+  size_t memory;         /* workspace in bytes */
+  gpudnnDeterminism_t determinism;
+  gpudnnMathType_t mathType;
+  int reserved[3]; /* zero */
+} gpudnnConvolutionBwdDataAlgoPerf_t;
+
+/* Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithmMaxCount(gpudnnHandle_t handle, int* count);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithm_v7(
+    gpudnnHandle_t handle, const gpudnnFilterDescriptor_t filterDesc, const gpudnnTensorDescriptor_t diffDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t gradDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, gpudnnConvolutionBwdDataAlgoPerf_t* perfResults);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionBackwardDataAlgorithm(
+    gpudnnHandle_t handle, const gpudnnFilterDescriptor_t wDesc, const gpudnnTensorDescriptor_t dyDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t dxDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, gpudnnConvolutionBwdDataAlgoPerf_t* perfResults);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionBackwardDataAlgorithmEx(
+    gpudnnHandle_t handle, const gpudnnFilterDescriptor_t wDesc, const void* w, const gpudnnTensorDescriptor_t dyDesc,
+    const void* dy, const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t dxDesc, void* dx,
+    const int requestedAlgoCount, int* returnedAlgoCount, gpudnnConvolutionBwdDataAlgoPerf_t* perfResults,
+    void* workSpace, size_t workSpaceSizeInBytes);
+
+/* One row of the lists for the gradient of the filter. */
+typedef struct gpudnnConvolutionBwdFilterAlgoPerfStruct {
+  gpudnnConvolutionBwdFilterAlgo_t algo;
+  gpudnnStatus_t status; /* SUCCESS, or why it cannot */
+  float time;            /* milliseconds, -1 if not measured */
+  size_t memory;         /* workspace in bytes */
+  gpudnnDeterminism_t determinism;
+  gpudnnMathType_t mathType;
+  int reserved[3]; /* zero */
+} gpudnnConvolutionBwdFilterAlgoPerf_t;
+
+/* Since 0.1. In FindEx, `y` is the gradient that `dyDesc` describes. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithmMaxCount(gpudnnHandle_t handle, int* count);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithm_v7(
+    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t srcDesc, const gpudnnTensorDescriptor_t diffDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t gradDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, gpudnnConvolutionBwdFilterAlgoPerf_t* perfResults);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionBackwardFilterAlgorithm(
+    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const gpudnnTensorDescriptor_t dyDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t dwDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, gpudnnConvolutionBwdFilterAlgoPerf_t* perfResults);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionBackwardFilterAlgorithmEx(
+    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const void* x, const gpudnnTensorDescriptor_t dyDesc,
+    const void* y, const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t dwDesc, void* dw,
+    const int requestedAlgoCount, int* returnedAlgoCount, gpudnnConvolutionBwdFilterAlgoPerf_t* perfResults,
+    void* workSpace, size_t workSpaceSizeInBytes);
+
+/* Write to `*sizeInBytes` the workspace with which the algorithm runs at its best on this problem; often 0. Since 0.1.
+ * */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionForwardWorkspaceSize(
+    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const gpudnnFilterDescriptor_t wDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t yDesc, gpudnnConvolutionFwdAlgo_t algo,
+    size_t* sizeInBytes);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardDataWorkspaceSize(
+    gpudnnHandle_t handle, const gpudnnFilterDescriptor_t wDesc, const gpudnnTensorDescriptor_t dyDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t dxDesc,
+    gpudnnConvolutionBwdDataAlgo_t algo, size_t* sizeInBytes);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardFilterWorkspaceSize(
+    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const gpudnnTensorDescriptor_t dyDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t gradDesc,
+    gpudnnConvolutionBwdFilterAlgo_t algo, size_t* sizeInBytes);
+
+/* ----------------------------------------------------------------------------------------------------- convolution
+ *
+ * Common to all: `workSpace` is a data pointer. With the bytes that the query names, the algorithm runs at its best;
+ * with fewer, or none, the call takes the best engine that fits, and there always is one. BAD_PARAM if the dimensions
+ * or types do not belong together. */
+
+/* y = alpha * conv(x, w) + beta * y. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionForward(gpudnnHandle_t handle, const void* alpha,
+                                                      const gpudnnTensorDescriptor_t xDesc, const void* x,
+                                                      const gpudnnFilterDescriptor_t wDesc, const void* w,
+                                                      const gpudnnConvolutionDescriptor_t convDesc,
+                                                      gpudnnConvolutionFwdAlgo_t algo, void* workSpace,
+                                                      size_t workSpaceSizeInBytes, const void* beta,
+                                                      const gpudnnTensorDescriptor_t yDesc, void* y);
+
+/* y = f(alpha1 * conv(x, w) + alpha2 * z + bias). z has y's dimensions and may be y; with alpha2 == 0 it is not read
+ * and may be null. bias is (1, k, 1, 1). f is the activation, IDENTITY among them. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionBiasActivationForward(
+    gpudnnHandle_t handle, const void* alpha1, const gpudnnTensorDescriptor_t xDesc, const void* x,
+    const gpudnnFilterDescriptor_t wDesc, const void* w, const gpudnnConvolutionDescriptor_t convDesc,
+    gpudnnConvolutionFwdAlgo_t algo, void* workSpace, size_t workSpaceSizeInBytes, const void* alpha2,
+    const gpudnnTensorDescriptor_t zDesc, const void* z, const gpudnnTensorDescriptor_t biasDesc, const void* bias,
+    const gpudnnActivationDescriptor_t activationDesc, const gpudnnTensorDescriptor_t yDesc, void* y);
+
+/* dx = alpha * (gradient of the input) + beta * dx: the sum over k, p, q with dy in the place of y. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionBackwardData(gpudnnHandle_t handle, const void* alpha,
+                                                           const gpudnnFilterDescriptor_t wDesc, const void* w,
+                                                           const gpudnnTensorDescriptor_t dyDesc, const void* dy,
+                                                           const gpudnnConvolutionDescriptor_t convDesc,
+                                                           gpudnnConvolutionBwdDataAlgo_t algo, void* workSpace,
+                                                           size_t workSpaceSizeInBytes, const void* beta,
+                                                           const gpudnnTensorDescriptor_t dxDesc, void* dx);
+
+/* dw = alpha * (gradient of the filter) + beta * dw: the sum over n, p, q. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionBackwardFilter(gpudnnHandle_t handle, const void* alpha,
+                                                             const gpudnnTensorDescriptor_t xDesc, const void* x,
+                                                             const gpudnnTensorDescriptor_t dyDesc, const void* dy,
+                                                             const gpudnnConvolutionDescriptor_t convDesc,
+                                                             gpudnnConvolutionBwdFilterAlgo_t algo, void* workSpace,
+                                                             size_t workSpaceSizeInBytes, const void* beta,
+                                                             const gpudnnFilterDescriptor_t dwDesc, void* dw);
+
+/* db = alpha * (sum of dy over batch and space) + beta * db. db is (1, k, 1, 1). Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionBackwardBias(gpudnnHandle_t handle, const void* alpha,
+                                                           const gpudnnTensorDescriptor_t dyDesc, const void* dy,
+                                                           const void* beta, const gpudnnTensorDescriptor_t dbDesc,
+                                                           void* db);
+
+/* ------------------------------------------------------------------------------------------- parts of convolutions */
+
+/* Stores the matrix that a convolution multiplies with its filter (Chellapilla et al. 2006): packed
+ * (c * r * s, n * p * q) elements of x's type. Not built yet: returns NOT_SUPPORTED. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnIm2Col(gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const void* x,
+                                          const gpudnnFilterDescriptor_t wDesc,
+                                          const gpudnnConvolutionDescriptor_t convDesc, void* colBuffer);
+
+/* Rearranges an INT8x32 filter, and its float bias if `reorderBias` is not 0, into the order that integer tensor cores
+ * read. Not built yet: returns NOT_SUPPORTED. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnReorderFilterAndBias(gpudnnHandle_t handle,
+                                                        const gpudnnFilterDescriptor_t filterDesc,
+                                                        gpudnnReorderType_t reorderType, const void* filterData,
+                                                        void* reorderedFilterData, int reorderBias,
+                                                        const void* biasData, void* reorderedBiasData);
+
+/* Derives from a strided data gradient the equivalent one of stride 1 on folded tensors: sets the folded descriptors
+ * and the transforms that lead there and back. Not built yet: returns NOT_SUPPORTED. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetFoldedConvBackwardDataDescriptors(
+    const gpudnnHandle_t handle, const gpudnnFilterDescriptor_t filterDesc, const gpudnnTensorDescriptor_t diffDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t gradDesc,
+    const gpudnnTensorFormat_t transformFormat, gpudnnFilterDescriptor_t foldedFilterDesc,
+    gpudnnTensorDescriptor_t paddedDiffDesc, gpudnnConvolutionDescriptor_t foldedConvDesc,
+    gpudnnTensorDescriptor_t foldedGradDesc, gpudnnTensorTransformDescriptor_t filterFoldTransDesc,
+    gpudnnTensorTransformDescriptor_t diffPadTransDesc, gpudnnTensorTransformDescriptor_t gradFoldTransDesc,
+    gpudnnTensorTransformDescriptor_t gradUnfoldTransDesc);
+
+/* ----------------------------------------------------------------------------------------- fused operation plans
+ *
+ * A fixed set of fused patterns: put descriptors and placeholders into a const pack, make a plan from it, put pointers
+ * into a variant pack, execute. Not built yet: every function of this section returns NOT_SUPPORTED. */
+
+struct gpudnnFusedOpsConstParamStruct;
+typedef struct gpudnnFusedOpsConstParamStruct* gpudnnFusedOpsConstParamPack_t;
+struct gpudnnFusedOpsVariantParamStruct;
+typedef struct gpudnnFusedOpsVariantParamStruct* gpudnnFusedOpsVariantParamPack_t;
+struct gpudnnFusedOpsPlanStruct;
+typedef struct gpudnnFusedOpsPlanStruct* gpudnnFusedOpsPlan_t;
+
+/* The patterns; f is an activation. */
+typedef enum {
+  GPUDNN_FUSED_SCALE_BIAS_ACTIVATION_CONV_BNSTATS =
+      0,                                            /* conv(f(scale * x + bias), w), and sum and sum of squares of it */
+  GPUDNN_FUSED_SCALE_BIAS_ACTIVATION_WGRAD = 1,     /* filter gradient with f(scale * x + bias) as the input */
+  GPUDNN_FUSED_BN_FINALIZE_STATISTICS_TRAINING = 2, /* statistics to scale and bias, moving the running ones */
+  GPUDNN_FUSED_BN_FINALIZE_STATISTICS_INFERENCE = 3, /* running statistics to scale and bias */
+  GPUDNN_FUSED_CONV_SCALE_BIAS_ADD_ACTIVATION = 4,   /* f(scale * conv(x, w) + bias + z) */
+  GPUDNN_FUSED_SCALE_BIAS_ADD_ACTIVATION_GEN_BITMASK =
+      5,                                        /* f(scale * x + bias + z), and where f was positive, as bits */
+  GPUDNN_FUSED_DACTIVATION_FORK_DBATCHNORM = 6, /* backward of the line above and of its batch normalization */
+} gpudnnFusedOps_t;
+
+/* What a const pack holds: descriptors (..DESC), modes, and how a pointer will be (..PLACEHOLDER). */
+typedef enum {
+  GPUDNN_PARAM_XDESC = 0,
+  GPUDNN_PARAM_XDATA_PLACEHOLDER = 1,
+  GPUDNN_PARAM_BN_MODE = 2,
+  GPUDNN_PARAM_BN_EQSCALEBIAS_DESC = 3,
+  GPUDNN_PARAM_BN_EQSCALE_PLACEHOLDER = 4,
+  GPUDNN_PARAM_BN_EQBIAS_PLACEHOLDER = 5,
+  GPUDNN_PARAM_ACTIVATION_DESC = 6,
+  GPUDNN_PARAM_CONV_DESC = 7,
+  GPUDNN_PARAM_WDESC = 8,
+  GPUDNN_PARAM_WDATA_PLACEHOLDER = 9,
+  GPUDNN_PARAM_DWDESC = 10,
+  GPUDNN_PARAM_DWDATA_PLACEHOLDER = 11,
+  GPUDNN_PARAM_YDESC = 12,
+  GPUDNN_PARAM_YDATA_PLACEHOLDER = 13,
+  GPUDNN_PARAM_DYDESC = 14,
+  GPUDNN_PARAM_DYDATA_PLACEHOLDER = 15,
+  GPUDNN_PARAM_YSTATS_DESC = 16,
+  GPUDNN_PARAM_YSUM_PLACEHOLDER = 17,
+  GPUDNN_PARAM_YSQSUM_PLACEHOLDER = 18,
+  GPUDNN_PARAM_BN_SCALEBIAS_MEANVAR_DESC = 19,
+  GPUDNN_PARAM_BN_SCALE_PLACEHOLDER = 20,
+  GPUDNN_PARAM_BN_BIAS_PLACEHOLDER = 21,
+  GPUDNN_PARAM_BN_SAVED_MEAN_PLACEHOLDER = 22,
+  GPUDNN_PARAM_BN_SAVED_INVSTD_PLACEHOLDER = 23,
+  GPUDNN_PARAM_BN_RUNNING_MEAN_PLACEHOLDER = 24,
+  GPUDNN_PARAM_BN_RUNNING_VAR_PLACEHOLDER = 25,
+  GPUDNN_PARAM_ZDESC = 26,
+  GPUDNN_PARAM_ZDATA_PLACEHOLDER = 27,
+  GPUDNN_PARAM_BN_Z_EQSCALEBIAS_DESC = 28,
+  GPUDNN_PARAM_BN_Z_EQSCALE_PLACEHOLDER = 29,
+  GPUDNN_PARAM_BN_Z_EQBIAS_PLACEHOLDER = 30,
+  GPUDNN_PARAM_ACTIVATION_BITMASK_DESC = 31,
+  GPUDNN_PARAM_ACTIVATION_BITMASK_PLACEHOLDER = 32,
+  GPUDNN_PARAM_DXDESC = 33,
+  GPUDNN_PARAM_DXDATA_PLACEHOLDER = 34,
+  GPUDNN_PARAM_DZDESC = 35,
+  GPUDNN_PARAM_DZDATA_PLACEHOLDER = 36,
+  GPUDNN_PARAM_BN_DSCALE_PLACEHOLDER = 37,
+  GPUDNN_PARAM_BN_DBIAS_PLACEHOLDER = 38,
+} gpudnnFusedOpsConstParamLabel_t;
+
+/* What is promised of a pointer. */
+typedef enum {
+  GPUDNN_PTR_NULL = 0,         /* it will be null */
+  GPUDNN_PTR_ELEM_ALIGNED = 1, /* aligned to its element */
+  GPUDNN_PTR_16B_ALIGNED = 2,  /* aligned to 16 bytes */
+} gpudnnFusedOpsPointerPlaceHolder_t;
+
+/* What a variant pack holds: data pointers, and host pointers to scalars of the type that the name says. */
+typedef enum {
+  GPUDNN_PTR_XDATA = 0,
+  GPUDNN_PTR_BN_EQSCALE = 1,
+  GPUDNN_PTR_BN_EQBIAS = 2,
+  GPUDNN_PTR_WDATA = 3,
+  GPUDNN_PTR_DWDATA = 4,
+  GPUDNN_PTR_YDATA = 5,
+  GPUDNN_PTR_DYDATA = 6,
+  GPUDNN_PTR_YSUM = 7,
+  GPUDNN_PTR_YSQSUM = 8,
+  GPUDNN_PTR_WORKSPACE = 9,
+  GPUDNN_PTR_BN_SCALE = 10,
+  GPUDNN_PTR_BN_BIAS = 11,
+  GPUDNN_PTR_BN_SAVED_MEAN = 12,
+  GPUDNN_PTR_BN_SAVED_INVSTD = 13,
+  GPUDNN_PTR_BN_RUNNING_MEAN = 14,
+  GPUDNN_PTR_BN_RUNNING_VAR = 15,
+  GPUDNN_PTR_ZDATA = 16,
+  GPUDNN_PTR_BN_Z_EQSCALE = 17,
+  GPUDNN_PTR_BN_Z_EQBIAS = 18,
+  GPUDNN_PTR_ACTIVATION_BITMASK = 19,
+  GPUDNN_PTR_DXDATA = 20,
+  GPUDNN_PTR_DZDATA = 21,
+  GPUDNN_PTR_BN_DSCALE = 22,
+  GPUDNN_PTR_BN_DBIAS = 23,
+  GPUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES = 100,
+  GPUDNN_SCALAR_INT64_T_BN_ACCUMULATION_COUNT = 101,
+  GPUDNN_SCALAR_DOUBLE_BN_EXP_AVG_FACTOR = 102,
+  GPUDNN_SCALAR_DOUBLE_BN_EPSILON = 103,
+} gpudnnFusedOpsVariantParamLabel_t;
+
+/* Make and end a const pack, set and read one entry. Not built yet: all four return NOT_SUPPORTED. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateFusedOpsConstParamPack(gpudnnFusedOpsConstParamPack_t* constPack,
+                                                                gpudnnFusedOps_t ops);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyFusedOpsConstParamPack(gpudnnFusedOpsConstParamPack_t constPack);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnSetFusedOpsConstParamPackAttribute(gpudnnFusedOpsConstParamPack_t constPack,
+                                                                      gpudnnFusedOpsConstParamLabel_t paramLabel,
+                                                                      const void* param);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetFusedOpsConstParamPackAttribute(const gpudnnFusedOpsConstParamPack_t constPack,
+                                                                      gpudnnFusedOpsConstParamLabel_t paramLabel,
+                                                                      void* param, int* isNULL);
+
+/* Make and end a variant pack, set and read one entry. Not built yet: all four return NOT_SUPPORTED. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateFusedOpsVariantParamPack(gpudnnFusedOpsVariantParamPack_t* varPack,
+                                                                  gpudnnFusedOps_t ops);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyFusedOpsVariantParamPack(gpudnnFusedOpsVariantParamPack_t varPack);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnSetFusedOpsVariantParamPackAttribute(gpudnnFusedOpsVariantParamPack_t varPack,
+                                                                        gpudnnFusedOpsVariantParamLabel_t paramLabel,
+                                                                        void* ptr);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetFusedOpsVariantParamPackAttribute(const gpudnnFusedOpsVariantParamPack_t varPack,
+                                                                        gpudnnFusedOpsVariantParamLabel_t paramLabel,
+                                                                        void* ptr);
+
+/* Make and end a plan, prepare it for a const pack (and say how many bytes of workspace it needs), execute it. Not
+ * built yet: all four return NOT_SUPPORTED. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateFusedOpsPlan(gpudnnFusedOpsPlan_t* plan, gpudnnFusedOps_t ops);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyFusedOpsPlan(gpudnnFusedOpsPlan_t plan);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnMakeFusedOpsPlan(gpudnnHandle_t handle, gpudnnFusedOpsPlan_t plan,
+                                                    const gpudnnFusedOpsConstParamPack_t constPack,
+                                                    size_t* workspaceSizeInBytes);
+GPUDNN_EXPORT gpudnnStatus_t gpudnnFusedOpsExecute(gpudnnHandle_t handle, const gpudnnFusedOpsPlan_t plan,
+                                                   gpudnnFusedOpsVariantParamPack_t varPack);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,49 @@
+/* libgpudnn: what it adds to the cuDNN interface, for programs that run on any backend.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUDNN_EXT_H_
+#define GPUDNN_EXT_H_
+
+#include "gpudnn/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where a handle does its work. */
+typedef enum {
+  GPUDNN_BACKEND_HOST = 0, /* the CPU; every data pointer is a host pointer */
+  GPUDNN_BACKEND_CUDA = 1, /* a CUDA device; every data pointer is a device pointer of it */
+} gpudnnBackend_t;
+
+/* Direction of gpudnnMemcpy. On the host backend all four are the same copy. */
+typedef enum {
+  GPUDNN_MEMCPY_HOST_TO_HOST = 0,
+  GPUDNN_MEMCPY_HOST_TO_DEVICE = 1,
+  GPUDNN_MEMCPY_DEVICE_TO_HOST = 2,
+  GPUDNN_MEMCPY_DEVICE_TO_DEVICE = 3,
+} gpudnnMemcpyKind_t;
+
+/* The version of libgpudnn itself (GPUDNN_LIBRARY_VERSION), as against the interface version of gpudnnGetVersion(). */
+GPUDNN_EXPORT size_t gpudnnGetLibraryVersion(void);
+
+/* The backend of `handle`. BAD_PARAM if a pointer is null or the handle is not live. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnGetBackend(gpudnnHandle_t handle, gpudnnBackend_t* backend);
+
+/* Allocates `sizeInBytes` bytes where the handle's backend computes: device memory, or host memory aligned to 256
+ * bytes. Zero bytes give a null pointer. The contents are undefined. Out of memory is an allocation status whose text
+ * names the bytes needed and the bytes free. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnMalloc(gpudnnHandle_t handle, void** ptr, size_t sizeInBytes);
+
+/* Frees what gpudnnMalloc gave on a handle of the same backend; null is allowed. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnFree(gpudnnHandle_t handle, void* ptr);
+
+/* Copies `sizeInBytes` bytes on the handle's stream, after the work queued there, and returns when the copy is done
+ * (so it cannot be captured). Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnMemcpy(gpudnnHandle_t handle, void* dst, const void* src, size_t sizeInBytes,
+                                          gpudnnMemcpyKind_t kind);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,203 @@
+// out = alpha * op(in...) + beta * out for each element of up to three inputs: the one engine of the element-wise
+// operations. Memory moves in packs of 16 bytes of the widest type, several in flight for each thread.
+//
+// Three kernels, chosen at launch:
+//   flat     every tensor is one gapless block in the same order; no index arithmetic
+//   packed   any nest of loops whose fastest one goes in whole packs (each tensor contiguous there, or broadcast)
+//   strided  any strides, an element at a time
+// A thread reads all of its inputs before it writes, and no other thread reads what it writes: an input may be the output.
+//
+// An Op is a plain struct:
+//   static constexpr int kInputs;         0 to 3
+//   using In, Out, C;                     storage of the inputs and the output; the type computed in
+//   static constexpr bool kScales;        whether alpha and beta apply (a fill takes the value as it is)
+//   C operator()(const C (&in)[max(kInputs, 1)]) const;
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/loop_nest.hpp"
+#include "kernels/tile/numeric.cuh"
+
+namespace gpudnn::tile {
+
+constexpr int kElementwiseThreads = 256;
+
+template <class Op>
+inline constexpr int kInputSlots = Op::kInputs > 0 ? Op::kInputs : 1;
+// Packs in flight for each thread: enough bytes to cover the latency, few enough to keep the registers of full occupancy.
+template <class Op>
+inline constexpr int kPacksPerThread = Op::kInputs <= 1 ? 4 : 2;
+
+template <class Op>
+struct ElementwiseArgs {
+  Op op;
+  const typename Op::In* in[kInputSlots<Op>];
+  typename Op::Out* out;
+  typename Op::C alpha;
+  typename Op::C beta;
+  bool reads_out;  // beta is not zero
+};
+
+template <class Op, int N>
+__device__ __forceinline__ void elementwise_apply(const ElementwiseArgs<Op>& args,
+                                                  const Pack<typename Op::In, N> (&in)[kInputSlots<Op>],
+                                                  const Pack<typename Op::Out, N>& old, Pack<typename Op::Out, N>* out) {
+  using C = typename Op::C;
+  C wide[kInputSlots<Op>][N];
+  C result[N];
+  if constexpr (Op::kInputs > 0) {
+#pragma unroll
+    for (int t = 0; t < Op::kInputs; ++t) widen_pack<C>(in[t], wide[t]);
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    C operands[kInputSlots<Op>] = {};
+    if constexpr (Op::kInputs > 0) {
+#pragma unroll
+      for (int t = 0; t < Op::kInputs; ++t) operands[t] = wide[t][i];
+    }
+    result[i] = args.op(operands);
+    if constexpr (Op::kScales) result[i] *= args.alpha;
+  }
+  if constexpr (Op::kScales) {
+    if (args.reads_out) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) result[i] += args.beta * widen<C>(old.data[i]);
+    }
+  }
+  *out = narrow_pack<typename Op::Out>(result);
+}
+
+template <class Op, int N>
+__global__ void __launch_bounds__(kElementwiseThreads) elementwise_flat(ElementwiseArgs<Op> args, std::int64_t count) {
+  using In = typename Op::In;
+  using Out = typename Op::Out;
+  constexpr int kUnroll = kPacksPerThread<Op>;
+  const std::int64_t packs = count / N;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * (kElementwiseThreads * kUnroll) + threadIdx.x;
+  Pack<In, N> in[kUnroll][kInputSlots<Op>];
+  Pack<Out, N> old[kUnroll];
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    const std::int64_t pack = first + u * kElementwiseThreads;
+    if (pack < packs) {
+#pragma unroll
+      for (int t = 0; t < Op::kInputs; ++t) in[u][t] = load_pack<In, N>(args.in[t] + pack * N);
+      if (Op::kScales && args.reads_out) old[u] = load_pack<Out, N>(args.out + pack * N);
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    const std::int64_t pack = first + u * kElementwiseThreads;
+    if (pack < packs) {
+      Pack<Out, N> result;
+      elementwise_apply<Op, N>(args, in[u], old[u], &result);
+      store_pack<Out, N>(args.out + pack * N, result);
+    }
+  }
+  // The elements after the last whole pack: one each for the first threads of the last block.
+  const std::int64_t rest = packs * N + threadIdx.x;
+  if (N > 1 && blockIdx.x == gridDim.x - 1 && rest < count) {
+    Pack<In, 1> one[kInputSlots<Op>];
+    Pack<Out, 1> old_one;
+    Pack<Out, 1> result;
+#pragma unroll
+    for (int t = 0; t < Op::kInputs; ++t) one[t].data[0] = args.in[t][rest];
+    if (Op::kScales && args.reads_out) old_one.data[0] = args.out[rest];
+    elementwise_apply<Op, 1>(args, one, old_one, &result);
+    args.out[rest] = result.data[0];
+  }
+}
+
+// The nest counts packs; bit t of `broadcast` says that input t stays put along the fastest loop.
+template <class Op, int N>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    elementwise_nest(ElementwiseArgs<Op> args, LoopNest<Op::kInputs + 1> nest, unsigned broadcast) {
+  using In = typename Op::In;
+  using Out = typename Op::Out;
+  constexpr int kUnroll = kPacksPerThread<Op>;
+  const std::uint32_t first = blockIdx.x * (kElementwiseThreads * kUnroll) + threadIdx.x;
+  Pack<In, N> in[kUnroll][kInputSlots<Op>];
+  Pack<Out, N> old[kUnroll];
+  std::int64_t target[kUnroll];
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    const std::uint32_t index = first + u * kElementwiseThreads;
+    if (index >= nest.count) break;
+    std::int64_t offset[Op::kInputs + 1];
+    nest.offsets(index, offset);
+    target[u] = offset[Op::kInputs];
+#pragma unroll
+    for (int t = 0; t < Op::kInputs; ++t) {
+      if (N > 1 && (broadcast >> t & 1u) != 0) {
+        const In value = args.in[t][offset[t]];
+#pragma unroll
+        for (int i = 0; i < N; ++i) in[u][t].data[i] = value;
+      } else {
+        in[u][t] = load_pack<In, N>(args.in[t] + offset[t]);
+      }
+    }
+    if (Op::kScales && args.reads_out) old[u] = load_pack<Out, N>(args.out + target[u]);
+  }
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    if (first + u * kElementwiseThreads >= nest.count) break;
+    Pack<Out, N> result;
+    elementwise_apply<Op, N>(args, in[u], old[u], &result);
+    store_pack<Out, N>(args.out + target[u], result);
+  }
+}
+
+template <class Op, int N>
+void launch_elementwise_nest(const ElementwiseArgs<Op>& args, const HostNest& nest, cudaStream_t stream) {
+  unsigned broadcast = 0;
+  for (int t = 0; t < Op::kInputs; ++t) {
+    if (nest.strides[t][nest.rank - 1] == 0) broadcast |= 1u << t;
+  }
+  constexpr int kPerBlock = kElementwiseThreads * kPacksPerThread<Op>;
+  for_each_piece(nest, kMostIterations, {}, [&](const HostNest& piece, const std::int64_t (&offsets)[kMaxTensors]) {
+    ElementwiseArgs<Op> part = args;
+    for (int t = 0; t < Op::kInputs; ++t) part.in[t] += offsets[t];
+    part.out += offsets[Op::kInputs];
+    const auto blocks = static_cast<unsigned>((piece.count() + kPerBlock - 1) / kPerBlock);
+    elementwise_nest<Op, N>
+        <<<blocks, kElementwiseThreads, 0, stream>>>(part, LoopNest<Op::kInputs + 1>(piece), broadcast);
+  });
+}
+
+// The nest's tensors are the inputs in order, then the output. FlatOnly: launches nothing and returns false unless the nest
+// is flat; the caller sends the others to an instance that decides at run time what this one has compiled in.
+template <class Op, bool FlatOnly = false>
+bool launch_elementwise(const ElementwiseArgs<Op>& args, const HostNest& nest, cudaStream_t stream) {
+  using In = typename Op::In;
+  using Out = typename Op::Out;
+  constexpr int N = Op::kInputs > 0 ? kPackWidth<In, Out> : kPackWidth<Out>;
+  const std::int64_t count = nest.count();
+  if (count == 0) return true;
+  bool aligned = is_aligned(args.out, alignof(Pack<Out, N>));
+  for (int t = 0; t < Op::kInputs; ++t) {
+    const std::size_t bytes = nest.strides[t][nest.rank - 1] == 0 ? alignof(In) : alignof(Pack<In, N>);
+    aligned = aligned && is_aligned(args.in[t], bytes);
+  }
+  if (aligned && is_flat(nest)) {
+    constexpr int kPerBlock = kElementwiseThreads * kPacksPerThread<Op>;
+    const std::int64_t packs = count / N;
+    const auto blocks = static_cast<unsigned>(packs == 0 ? 1 : (packs + kPerBlock - 1) / kPerBlock);
+    elementwise_flat<Op, N><<<blocks, kElementwiseThreads, 0, stream>>>(args, count);
+    return true;
+  }
+  if constexpr (!FlatOnly) {
+    if (N > 1 && aligned && can_pack(nest, N, Op::kInputs)) {
+      launch_elementwise_nest<Op, N>(args, packed_nest(nest, N), stream);
+    } else {
+      launch_elementwise_nest<Op, 1>(args, nest, stream);
+    }
+    return true;
+  }
+  return false;
+}
+
+}  // namespace gpudnn::tile

@@ -1,0 +1,107 @@
+// A LeNet-5-style digit classifier that computes through the gpudnn C API alone.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   1x28x28 -> conv 6@5x5, ReLU, pool -> conv 16@5x5, ReLU, pool -> conv 120@4x4, ReLU -> 84, ReLU -> 10 -> softmax
+//
+// Every stage is the same block: convolution + bias (+ ReLU) (+ 2x2 max pooling). The 4x4 convolution covers its whole
+// 4x4 input and the 1x1 ones follow on a 1x1 image, so these three are the fully connected layers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpudnn_cpp.hpp"
+
+constexpr int kImageSize = 28;
+constexpr int kImagePixels = kImageSize * kImageSize;
+constexpr int kClasses = 10;
+
+struct LayerSpec {
+  int channels;  // of the input
+  int filters;   // = channels of the output
+  int kernel;    // height and width of a filter
+  bool relu;
+  bool pool;  // 2x2 maximum, stride 2
+};
+
+constexpr std::array<LayerSpec, 5> kLeNet = {{
+    {1, 6, 5, true, true},
+    {6, 16, 5, true, true},
+    {16, 120, 4, true, false},
+    {120, 84, 1, true, false},
+    {84, kClasses, 1, false, false},
+}};
+
+constexpr size_t filter_count(const LayerSpec& spec) {
+  return static_cast<size_t>(spec.filters) * spec.channels * spec.kernel * spec.kernel;
+}
+
+// The number of weights and biases of the whole network.
+constexpr size_t parameter_count() {
+  size_t count = 0;
+  for (const LayerSpec& spec : kLeNet) count += filter_count(spec) + static_cast<size_t>(spec.filters);
+  return count;
+}
+
+// A tensor between two layers, with the gradient of the loss by it.
+struct Activation {
+  TensorDescriptor descriptor;
+  DeviceFloats value;
+  DeviceFloats gradient;
+};
+
+struct Layer {
+  LayerSpec spec;
+  FilterDescriptor filter;
+  TensorDescriptor bias;
+  ConvolutionDescriptor convolution;
+  gpudnnConvolutionFwdAlgo_t forward_algorithm;
+  gpudnnConvolutionBwdDataAlgo_t backward_data_algorithm;
+  gpudnnConvolutionBwdFilterAlgo_t backward_filter_algorithm;
+  size_t filter_offset, bias_offset;  // in floats, into the network's parameter buffers
+  Activation convolved;               // after bias and ReLU, which work in place
+  Activation pooled;                  // empty where the layer does not pool
+
+  const Activation& output() const { return spec.pool ? pooled : convolved; }
+};
+
+class Network {
+ public:
+  // Works on `batch` images at a time.
+  Network(gpudnnHandle_t handle, int batch, gpudnnMathType_t math);
+
+  int batch() const { return batch_; }
+
+  void randomize(uint64_t seed);
+
+  // Per layer the filters (k, c, r, s), then the biases; parameter_count() floats.
+  std::vector<float> parameters() const;
+  void set_parameters(std::span<const float> values);
+
+  // Takes batch() images of 28x28 gray bytes (0 = background) and gives batch() x 10 probabilities. They are valid
+  // until the next call.
+  std::span<const float> forward(std::span<const uint8_t> pixels);
+
+  // After forward(): one step of gradient descent with momentum on the mean cross-entropy against `labels`.
+  void learn(std::span<const uint8_t> labels, float learning_rate, float momentum);
+
+ private:
+  const Activation& input_of(size_t layer) const { return layer == 0 ? input_ : layers_[layer - 1].output(); }
+  void backward(std::span<const uint8_t> labels);
+
+  gpudnnHandle_t handle_;
+  int batch_;
+  PoolingDescriptor pooling_;
+  ActivationDescriptor relu_;
+  Activation input_;
+  std::vector<Layer> layers_;
+  // All layers' parameters lie in one buffer each, so that the update is two calls for the whole network.
+  TensorDescriptor flat_;
+  DeviceFloats parameters_, gradients_, velocity_;
+  DeviceFloats probabilities_;
+  DeviceFloats workspace_;
+  size_t workspace_bytes_ = 0;
+  std::vector<float> staging_, host_probabilities_;
+};

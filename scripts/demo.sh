@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# From a fresh clone to a trained network: installs what is missing, builds the library and the MNIST sample, trains it
+# and prints its accuracy. On the GPU where there is one and an nvcc to build for it, else on the CPU.
+#
+# usage: scripts/demo.sh [option of the sample...]
+#   for example   scripts/demo.sh --data DIR --epochs 3 --errors errors.png
+#   GPUDNN_DATA=DIR   a directory with MNIST's files, as --data; without either the sample draws its own digits
+#   GPUDNN_CUDA=OFF   the host backend alone
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+"$ROOT/scripts/setup.sh" --demo
+
+# The CUDA kernels take minutes to compile, so only for a GPU that can run them.
+if have_gpu && nvcc=$(find_nvcc); then
+  preset=cuda
+  say "building for the CPU and the GPU ($nvcc)"
+else
+  preset=host
+  say "building for the CPU"
+fi
+options=()
+if [[ ! -e $ROOT/build/$preset/CMakeCache.txt ]]; then
+  options=(-DGPUDNN_BUILD_TESTS=OFF -DGPUDNN_BUILD_BENCHMARKS=OFF)
+fi
+configure "$preset" "${options[@]}"
+build "$preset" sample_mnist
+
+arguments=("$@")
+if [[ -n ${GPUDNN_DATA:-} && " $* " != *' --data'[\ =]* ]]; then
+  arguments=(--data "$GPUDNN_DATA" "$@")
+fi
+say "training a network that reads handwritten digits"
+exec "$ROOT/build/$preset/samples/02_mnist" "${arguments[@]}"

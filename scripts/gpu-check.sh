@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, on binaries that were built already: no compiler and no cmake is needed here. Goes on after
+# a failure; a table of what passed comes last, and the exit status is 0 only if all of it did.
+#
+# usage: scripts/gpu-check.sh [--build-dir DIR] [--out DIR] [part...]
+#   --build-dir DIR   holds src/libgpudnn.so*, tests/, samples/, benchmarks/   (default: build/cuda)
+#   --out DIR         logs, benchmark tables, pictures                         (default: gpu-check-<date>)
+#   parts, all by default, in this order:
+#     device        the GPU, and that the library computes on it
+#     tests         every test program; a case skipped for want of a GPU is a failure
+#     samples       the samples on the GPU
+#     determinism   two trainings in two processes give the same weights, bit for bit
+#     sanitizer     compute-sanitizer (memcheck, racecheck, synccheck) on benchmarks/cases/sanitizer.txt
+#     bench         a table for each other list of benchmarks/cases
+#     against       the same next to NVIDIA's libcudnn, where it is found or GPUDNN_PEER_LIB names it
+#   LIMIT=SECONDS     time limit of each program (default 600)
+# SPDX-License-Identifier: Apache-2.0
+set -uo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+build_dir=$ROOT/build/cuda
+out=gpu-check-$(date +%Y%m%d-%H%M%S)
+parts=()
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --build-dir | --out)
+      [[ $# -ge 2 ]] || die "$1 needs a directory"
+      if [[ $1 == --out ]]; then out=$2; else build_dir=$2; fi
+      shift
+      ;;
+    device | tests | samples | determinism | sanitizer | bench | against) parts+=("$1") ;;
+    *) die "unknown argument '$1'; see the top of scripts/gpu-check.sh" ;;
+  esac
+  shift
+done
+[[ ${#parts[@]} -gt 0 ]] || parts=(device tests samples determinism sanitizer bench against)
+[[ -d $build_dir ]] || die "there is no build directory '$build_dir'; build the preset 'cuda' first or name it by --build-dir"
+build_dir=$(cd "$build_dir" && pwd)
+mkdir -p "$out" && out=$(cd "$out" && pwd)
+export LD_LIBRARY_PATH=$build_dir/src${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+unset GPUDNN_BACKEND
+limit=${LIMIT:-600}
+bench=$build_dir/benchmarks/gpudnn-bench
+cases=$ROOT/benchmarks/cases
+
+rows=()
+failures=0
+# note VERDICT NAME DETAIL: a row of the table; the verdicts are ok, FAILED and not run.
+note() {
+  rows+=("$(printf '%-8s %-34s %s' "$1" "$2" "$3")")
+  printf '%-8s %-34s %s\n' "$1" "$2" "$3"
+  [[ $1 != FAILED ]] || failures=$((failures + 1))
+}
+# logged NAME COMMAND...: runs it with its output in OUT/NAME.log and its seconds in `seconds`.
+logged() {
+  local name=$1 begin=$SECONDS status=0
+  shift
+  timeout "$limit" "$@" >"$out/$name.log" 2>&1 || status=$?
+  seconds=$((SECONDS - begin))
+  [[ $status -eq 0 ]] || tail -n 30 "$out/$name.log"
+  return "$status"
+}
+# check NAME COMMAND...: the same, as a row.
+check() {
+  local name=$1 status=0
+  logged "$@" || status=$?
+  if [[ $status -eq 0 ]]; then
+    note ok "$name" "${seconds} s"
+  elif [[ $status -eq 124 ]]; then
+    note FAILED "$name" "not done after $limit s"
+  else
+    note FAILED "$name" "exit status $status, see $name.log"
+  fi
+  return "$status"
+}
+
+part_device() {
+  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>&1 | tee "$out/device.txt"
+  GPUDNN_BACKEND=cuda check device "$build_dir/samples/01_convolution" --batch 2
+}
+
+part_tests() {
+  local program name status
+  local -a programs
+  mapfile -t programs < <(find "$build_dir/tests" -type f -name '*_test' -perm -u+x | sort)
+  [[ ${#programs[@]} -gt 0 ]] || note FAILED tests "there are no test programs in $build_dir/tests"
+  for program in "${programs[@]}"; do
+    name=$(basename "$program")
+    status=0
+    logged "$name" "$program" || status=$?
+    local passed skipped
+    passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$out/$name.log" | tail -n 1)
+    skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "$out/$name.log" | tail -n 1)
+    if [[ $status -ne 0 ]]; then
+      note FAILED "$name" "exit status $status, see $name.log"
+    elif [[ -z $passed ]]; then
+      note FAILED "$name" "no closing line of GoogleTest"
+    elif grep -qiE 'skipped: .*(no GPU|needs a GPU|no CUDA|needs CUDA)' "$out/$name.log"; then
+      note FAILED "$name" "$skipped skipped for want of a GPU, though there is one"
+    else
+      note ok "$name" "$passed passed, ${skipped:-0} skipped, ${seconds} s"
+    fi
+  done
+}
+
+part_samples() {
+  check sample_convolution "$build_dir/samples/01_convolution"
+  check sample_convolution_tensor "$build_dir/samples/01_convolution" --math tensor
+  local data=()
+  [[ -z ${GPUDNN_DATA:-} ]] || data=(--data "$GPUDNN_DATA")
+  check sample_mnist "$build_dir/samples/02_mnist" --device gpu --min-accuracy 97 \
+    --errors "$out/mnist_errors.png" "${data[@]}"
+  grep -h 'test accuracy' "$out/sample_mnist.log"
+}
+
+part_determinism() {
+  local run
+  for run in 1 2; do
+    logged "determinism_$run" "$build_dir/samples/02_mnist" --device gpu --train 4000 --test 500 --epochs 2 \
+      --save "$out/determinism_$run.weights" || {
+      note FAILED determinism "training $run failed, see determinism_$run.log"
+      return
+    }
+  done
+  check determinism cmp "$out/determinism_1.weights" "$out/determinism_2.weights"
+}
+
+part_sanitizer() {
+  local sanitizer tool
+  sanitizer=$(command -v compute-sanitizer || command -v /usr/local/cuda/bin/compute-sanitizer) || {
+    note FAILED sanitizer "compute-sanitizer is neither on the PATH nor in /usr/local/cuda/bin"
+    return
+  }
+  for tool in memcheck racecheck synccheck; do
+    check "sanitizer_$tool" "$sanitizer" --tool "$tool" --error-exitcode 1 \
+      "$bench" --once --cases "$cases/sanitizer.txt"
+  done
+}
+
+# tables NAME [option of the bench...]: one table for each list of cases.
+tables() {
+  local what=$1 list name
+  shift
+  for list in "$cases"/*.txt; do
+    name=${what}_$(basename "$list" .txt)
+    [[ $list != */sanitizer.txt ]] || continue
+    check "$name" "$bench" --cases "$list" --csv "$out/$name.csv" "$@" && tail -n 6 "$out/$name.log"
+  done
+}
+
+part_bench() { tables bench; }
+
+# NVIDIA's library: the one named, the one that the dynamic linker knows, or the Python package's.
+find_peer() {
+  if [[ -n ${GPUDNN_PEER_LIB:-} ]]; then
+    echo "$GPUDNN_PEER_LIB"
+  else
+    {
+      ldconfig -p 2>/dev/null | sed -n 's/.*libcudnn\.so\.9 .*=> //p'
+      python3 -c 'import nvidia.cudnn as c; print(list(c.__path__)[0] + "/lib/libcudnn.so.9")' 2>/dev/null
+    } | while read -r library; do [[ ! -e $library ]] || echo "$library"; done | head -n 1 | grep .
+  fi
+}
+
+part_against() {
+  local peer
+  peer=$(find_peer) || {
+    note "not run" against "no libcudnn.so.9 was found; GPUDNN_PEER_LIB=FILE names one"
+    return
+  }
+  LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$(dirname "$peer") tables against --against "$peer"
+}
+
+for part in "${parts[@]}"; do
+  say "$part"
+  "part_$part"
+done
+
+say "summary (logs in $out)"
+printf '%s\n' "${rows[@]}" | tee "$out/summary.txt"
+if [[ $failures -gt 0 ]]; then
+  printf '%d of %d failed\n' "$failures" "${#rows[@]}" | tee -a "$out/summary.txt"
+  exit 1
+fi
+printf 'all %d passed or had nothing to run\n' "${#rows[@]}" | tee -a "$out/summary.txt"

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Checks format, house rules, scripts, and the host code of src/ by clang-tidy (each file takes one to two seconds).
+#
+# usage: scripts/lint.sh [--fast]
+#   --fast   without clang-tidy
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+tidy=1
+for argument in "$@"; do
+  case $argument in
+    --fast) tidy=0 ;;
+    *) die "unknown option '$argument'; usage: scripts/lint.sh [--fast]" ;;
+  esac
+done
+"$ROOT/scripts/setup.sh" --lint
+cd "$ROOT"
+
+failed=()
+# verdict NAME STATUS [findings]: notes a failure and prints its findings.
+verdict() {
+  if [[ $2 -eq 0 ]]; then
+    printf 'ok      %s\n' "$1"
+  else
+    printf 'FAILED  %s\n%s\n' "$1" "${3:-}"
+    failed+=("$1")
+  fi
+}
+# forbid NAME FINDINGS: fails if there is any finding.
+forbid() { verdict "$1" "$([[ -z $2 ]]; echo $?)" "$2"; }
+
+# Every file that git tracks or would; a deleted one is still listed, so only those that are there.
+mapfile -t all < <(git ls-files --cached --others --exclude-standard | sort -u | while read -r f; do [[ ! -f $f ]] || echo "$f"; done)
+matching() { printf '%s\n' "${all[@]}" | grep -E "$1" || true; }
+mapfile -t sources < <(matching '\.(c|h|cpp|hpp|cu|cuh)$')
+mapfile -t scripts < <(matching '(\.sh$|^\.ci/)')
+
+say "lint: ${#sources[@]} sources, ${#scripts[@]} scripts"
+status=0
+findings=$(clang-format --dry-run -Werror "${sources[@]}" 2>&1) || status=$?
+verdict "clang-format" "$status" "$(grep -E 'error:' <<<"$findings" | head -n 40)"
+
+status=0
+findings=$(shellcheck -x "${scripts[@]}" 2>&1) || status=$?
+verdict "shellcheck" "$status" "$findings"
+
+mapfile -t licensed < <(matching '\.(c|h|cpp|hpp|cu|cuh|sh|py)$')
+forbid "every source names its licence (SPDX)" "$(grep -L 'SPDX-License-Identifier: Apache-2.0' "${licensed[@]}")"
+
+statement='(^|[^A-Za-z0-9_"])(asm|__asm__|__asm)[[:space:]]*(volatile|__volatile__)?[[:space:]]*\('
+forbid "asm stands only in kernels/ptx" \
+  "$(printf '%s\n' "${sources[@]}" | grep -v '^kernels/ptx/' | xargs grep -nE "$statement" /dev/null || true)"
+
+forbid "the environment is read only in src/core/environment.cpp" \
+  "$(printf '%s\n' "${sources[@]}" | grep -E '^(src|kernels)/' | grep -v '^src/core/environment.cpp$' |
+    xargs grep -nE '\b(secure_)?getenv\b' /dev/null || true)"
+
+# kernels/ may include a header of src/ only if the header itself says, in its first lines, that it is plain data.
+kernel_includes() {
+  local line header
+  printf '%s\n' "${sources[@]}" | grep '^kernels/' |
+    xargs grep -nE '#include "(src/)?(api|core|ops|host|graph|fusion)/' /dev/null | while read -r line; do
+    header=src/$(sed -E 's/.*#include "(src\/)?([^"]*)".*/\2/' <<<"$line")
+    head -n 15 "$header" 2>/dev/null | grep -qi 'plain data' || printf '%s\n' "$line"
+  done || true
+}
+forbid "kernels/ includes no header of src/ but plain data" "$(kernel_includes)"
+
+# includes FROM TO: lines under src/FROM that include a header of a directory that FROM must not know.
+includes() {
+  printf '%s\n' "${sources[@]}" | grep -E "^src/$1/" | xargs grep -nE "#include \"($2)/" /dev/null || true
+}
+forbid "no file includes upward" "$(includes core 'api|ops|host|graph|fusion'; includes '(ops|host)' 'api|graph')"
+
+if ((tidy)); then
+  # Only what the host build compiles: clang-tidy would need CUDA's headers for the rest.
+  (configure host) >/dev/null
+  mapfile -t tidied < <(python3 - <<'PYTHON'
+import json, os
+files = {os.path.relpath(entry["file"]) for entry in json.load(open("build/host/compile_commands.json"))}
+print("\n".join(sorted(file for file in files if file.startswith("src/"))))
+PYTHON
+  )
+  say "clang-tidy: ${#tidied[@]} files"
+  status=0
+  findings=$(printf '%s\n' "${tidied[@]}" | xargs -P "$JOBS" -n 4 clang-tidy --quiet -p build/host 2>/dev/null) || status=$?
+  verdict "clang-tidy" "$status" "$findings"
+fi
+
+if [[ ${#failed[@]} -gt 0 ]]; then
+  printf '\nlint: %d of the checks failed:\n' "${#failed[@]}"
+  printf '  %s\n' "${failed[@]}"
+  exit 1
+fi
+printf '\nlint: all checks passed\n'

@@ -1,0 +1,83 @@
+// What stands behind the opaque descriptor pointers of the interface.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/descriptor.hpp"
+#include "core/geometry.hpp"
+#include "gpudnn/cnn.h"
+
+struct gpudnnTensorStruct : gpudnn::Object {
+  gpudnnTensorStruct() : Object{gpudnn::Kind::tensor} {}
+  gpudnn::TensorGeometry geometry;  // rank 0 until it is set
+};
+
+struct gpudnnFilterStruct : gpudnn::Object {
+  gpudnnFilterStruct() : Object{gpudnn::Kind::filter} {}
+  gpudnn::TensorGeometry geometry;  // k, c, taps...; strides as the format packs them
+  gpudnnTensorFormat_t format = GPUDNN_TENSOR_NCHW;
+};
+
+struct gpudnnConvolutionStruct : gpudnn::Object {
+  gpudnnConvolutionStruct() : Object{gpudnn::Kind::convolution} {}
+  int spatial = 0;  // 0 until it is set
+  int pad[gpudnn::kMaxRank] = {};
+  int stride[gpudnn::kMaxRank] = {};
+  int dilation[gpudnn::kMaxRank] = {};
+  gpudnnConvolutionMode_t mode = GPUDNN_CONVOLUTION;
+  gpudnnDataType_t compute = GPUDNN_DATA_FLOAT;
+  gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
+  gpudnnReorderType_t reorder = GPUDNN_DEFAULT_REORDER;
+  int groups = 1;
+};
+
+struct gpudnnPoolingStruct : gpudnn::Object {
+  gpudnnPoolingStruct() : Object{gpudnn::Kind::pooling} {}
+  int spatial = 0;  // 0 until it is set
+  gpudnnPoolingMode_t mode = GPUDNN_POOLING_MAX;
+  gpudnnNanPropagation_t nan = GPUDNN_NOT_PROPAGATE_NAN;
+  int window[gpudnn::kMaxRank] = {};
+  int pad[gpudnn::kMaxRank] = {};
+  int stride[gpudnn::kMaxRank] = {};
+};
+
+struct gpudnnActivationStruct : gpudnn::Object {
+  gpudnnActivationStruct() : Object{gpudnn::Kind::activation} {}
+  bool set = false;
+  gpudnnActivationMode_t mode = GPUDNN_ACTIVATION_RELU;
+  gpudnnNanPropagation_t nan = GPUDNN_NOT_PROPAGATE_NAN;
+  double coef = 0;
+  double swish_beta = 1;
+};
+
+struct gpudnnOpTensorStruct : gpudnn::Object {
+  gpudnnOpTensorStruct() : Object{gpudnn::Kind::op_tensor} {}
+  bool set = false;
+  gpudnnOpTensorOp_t op = GPUDNN_OP_TENSOR_ADD;
+  gpudnnDataType_t compute = GPUDNN_DATA_FLOAT;
+  gpudnnNanPropagation_t nan = GPUDNN_NOT_PROPAGATE_NAN;
+};
+
+namespace gpudnn {
+
+// Live, of the kind, and set.
+[[nodiscard]] Status check_tensor(gpudnnTensorDescriptor_t desc, const char* argument) noexcept;
+[[nodiscard]] Status check_filter(gpudnnFilterDescriptor_t desc, const char* argument) noexcept;
+
+// Takes the dims [0, rank) into int outputs; refuses what does not fit into an int. Null outputs are skipped.
+[[nodiscard]] Status copy_to_int(const std::int64_t* values, int count, int* out, const char* what);
+
+// Checks an enum value given as a number.
+[[nodiscard]] Status check_enum(int value, int first, int last, const char* argument) noexcept;
+[[nodiscard]] Status check_data_type(DataType type, const char* argument) noexcept;
+
+// alpha and beta are host pointers to float, or to double for double tensors.
+[[nodiscard]] double scalar(const void* value, DataType tensor_type) noexcept;
+
+}  // namespace gpudnn
+
+#define GPUDNN_CHECK_TENSOR(desc) GPUDNN_TRY(::gpudnn::check_tensor((desc), #desc))
+#define GPUDNN_CHECK_FILTER(desc) GPUDNN_TRY(::gpudnn::check_filter((desc), #desc))
+// The data of an empty tensor may be null; other data may not.
+#define GPUDNN_CHECK_DATA(pointer, desc)                                                                          \
+  GPUDNN_REQUIRE((pointer) != nullptr || ::gpudnn::element_count((desc)->geometry) == 0, GPUDNN_STATUS_BAD_PARAM, \
+                 "%s is null; it must point to the data that %s describes", #pointer, #desc)

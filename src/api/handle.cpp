@@ -1,0 +1,61 @@
+// The handle and its stream.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/guard.hpp"
+#include "core/handle.hpp"
+#include "gpudnn/gpudnn.h"
+
+using namespace gpudnn;
+
+extern "C" gpudnnStatus_t gpudnnCreate(gpudnnHandle_t* handle) {
+  return guard(__func__, [&]() -> Status { return create_handle(handle); });
+}
+
+extern "C" gpudnnStatus_t gpudnnDestroy(gpudnnHandle_t handle) {
+  return guard(__func__, [&]() -> Status {
+    GPUDNN_TRY(check_handle(handle));
+    call_context().handle = nullptr;  // the log line comes after the handle's end
+    Pool<gpudnnContext>::destroy(handle);
+    return GPUDNN_STATUS_SUCCESS;
+  });
+}
+
+extern "C" gpudnnStatus_t gpudnnSetStream(gpudnnHandle_t handle, cudaStream_t streamId) {
+  return guard(__func__, [&]() -> Status {
+    GPUDNN_TRY(check_handle(handle));
+    handle->stream.store(streamId, std::memory_order_relaxed);
+    return GPUDNN_STATUS_SUCCESS;
+  });
+}
+
+extern "C" gpudnnStatus_t gpudnnGetStream(gpudnnHandle_t handle, cudaStream_t* streamId) {
+  return guard(__func__, [&]() -> Status {
+    GPUDNN_TRY(check_handle(handle));
+    GPUDNN_CHECK_POINTER(streamId);
+    *streamId = handle->stream.load(std::memory_order_relaxed);
+    return GPUDNN_STATUS_SUCCESS;
+  });
+}
+
+extern "C" gpudnnStatus_t gpudnnQueryRuntimeError(gpudnnHandle_t handle, gpudnnStatus_t* rstatus, gpudnnErrQueryMode_t mode,
+                                                  gpudnnRuntimeTag_t* tag) {
+  return guard(__func__, [&]() -> Status {
+    GPUDNN_TRY(check_handle(handle));
+    GPUDNN_CHECK_POINTER(rstatus);
+    GPUDNN_REQUIRE(mode >= GPUDNN_ERRQUERY_RAWCODE && mode <= GPUDNN_ERRQUERY_BLOCKING, GPUDNN_STATUS_BAD_PARAM,
+                   "mode is %d; it must be RAWCODE, NONBLOCKING or BLOCKING", static_cast<int>(mode));
+    (void)tag;  // reserved: null in every version of the interface
+    *rstatus = GPUDNN_STATUS_SUCCESS;
+    // The host backend has done its work when a call returns. No kernel of this library reports an error of its own, so
+    // what there is to tell is the state of the stream.
+    if (handle->device->backend == GPUDNN_BACKEND_HOST || mode == GPUDNN_ERRQUERY_RAWCODE) return GPUDNN_STATUS_SUCCESS;
+    const LaunchSite site = launch_site(handle);
+    if (mode == GPUDNN_ERRQUERY_BLOCKING) GPUDNN_TRY(cuda::synchronize(site.device, site.stream));
+    const Status state = cuda::query(site.device, site.stream);
+    if (state == GPUDNN_STATUS_RUNTIME_IN_PROGRESS) {
+      *rstatus = state;
+      return GPUDNN_STATUS_SUCCESS;
+    }
+    *rstatus = state;
+    return state;
+  });
+}

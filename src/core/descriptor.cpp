@@ -1,0 +1,39 @@
+// What handles and descriptors have in common.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/descriptor.hpp"
+
+namespace gpudnn {
+
+const char* kind_name(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::destroyed: return "destroyed object";
+    case Kind::handle: return "library handle";
+    case Kind::tensor: return "tensor descriptor";
+    case Kind::filter: return "filter descriptor";
+    case Kind::convolution: return "convolution descriptor";
+    case Kind::pooling: return "pooling descriptor";
+    case Kind::activation: return "activation descriptor";
+    case Kind::op_tensor: return "op-tensor descriptor";
+  }
+  return nullptr;
+}
+
+Status check_object(const void* object, Kind kind, const char* argument) noexcept {
+  if (object == nullptr) {
+    return GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM, "%s is null; it must be a live %s", argument, kind_name(kind));
+  }
+  if (reinterpret_cast<std::uintptr_t>(object) % alignof(Object) != 0) {
+    return GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM, "%s (%p) is no pointer that this library gave", argument, object);
+  }
+  const Kind found = static_cast<const Object*>(object)->kind;
+  if (found == kind) return GPUDNN_STATUS_SUCCESS;
+  if (found == Kind::destroyed) {
+    return GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM, "%s (%p) was destroyed; create a %s anew", argument, object,
+                         kind_name(kind));
+  }
+  const char* name = kind_name(found);
+  return GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM, "%s (%p) is a %s; it must be a %s", argument, object,
+                       name != nullptr ? name : "pointer to something else", kind_name(kind));
+}
+
+}  // namespace gpudnn

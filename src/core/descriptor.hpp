@@ -1,0 +1,102 @@
+// What handles and descriptors have in common: a type cookie, and memory that stays readable after destruction, so that
+// a null, destroyed or wrong-type pointer is told apart from a live one without touching memory that is not ours.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace gpudnn {
+
+// The cookie of each kind of object behind an opaque pointer of the interface.
+enum class Kind : std::uint64_t {
+  destroyed = 0x6770646e64656164,  // "gpdndead"
+  handle = 0x6770646e68616e64,
+  tensor = 0x6770646e74656e73,
+  filter = 0x6770646e66696c74,
+  convolution = 0x6770646e636f6e76,
+  pooling = 0x6770646e706f6f6c,
+  activation = 0x6770646e61637469,
+  op_tensor = 0x6770646e6f707465,
+};
+[[nodiscard]] const char* kind_name(Kind kind) noexcept;
+
+struct Object {
+  Kind kind;
+};
+
+// Memory for objects of one type. Slots are recycled first-in first-out and never go back to the system: reading the
+// cookie of a destroyed object is always safe, and a stale pointer is recognised until its slot is used again, which
+// the queue delays.
+template <class T>
+class Pool {
+ public:
+  static T* create() {
+    Pool& pool = instance();
+    void* slot = nullptr;
+    {
+      const std::lock_guard lock(pool.mutex_);
+      if (pool.free_.size() <= kKeepFree) pool.grow();
+      slot = pool.free_.front();
+      pool.free_.pop_front();
+    }
+    return ::new (slot) T();
+  }
+
+  static void destroy(T* object) noexcept {
+    object->~T();
+    ::new (static_cast<void*>(object)) Object{Kind::destroyed};
+    Pool& pool = instance();
+    const std::lock_guard lock(pool.mutex_);
+    pool.free_.push_back(object);  // never grows past what grow() reserved for
+  }
+
+ private:
+  static constexpr std::size_t kSlab = 64;
+  static constexpr std::size_t kKeepFree = 32;
+  struct alignas(T) Slot {
+    unsigned char bytes[sizeof(T)];
+  };
+
+  static Pool& instance() {
+    static Pool* const pool = new Pool;  // never destroyed: objects may outlive the program's statics
+    return *pool;
+  }
+
+  void grow() {
+    slabs_.push_back(std::make_unique<Slot[]>(kSlab));
+    for (std::size_t i = 0; i < kSlab; ++i) {
+      void* slot = &slabs_.back()[i];
+      free_.push_back(::new (slot) Object{Kind::destroyed});
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Slot[]>> slabs_;
+  std::deque<void*> free_;
+};
+
+// Refuses unless `object` is a live object of the kind; `argument` names it in the text.
+[[nodiscard]] Status check_object(const void* object, Kind kind, const char* argument) noexcept;
+
+// Creates into *out. `argument` names `out` in the text.
+template <class T>
+[[nodiscard]] Status create_object(T** out, const char* argument) {
+  if (out == nullptr) return GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM, "%s is null; pass the address of a variable", argument);
+  *out = nullptr;
+  *out = Pool<T>::create();
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace gpudnn
+
+// Refuses unless `object` is live and of the kind; the text names the variable.
+#define GPUDNN_CHECK_OBJECT(object, kind) GPUDNN_TRY(::gpudnn::check_object((object), (kind), #object))
+#define GPUDNN_CHECK_POINTER(pointer) \
+  GPUDNN_REQUIRE((pointer) != nullptr, GPUDNN_STATUS_BAD_PARAM, "%s is null; it must point to memory", #pointer)

@@ -1,0 +1,172 @@
+// The device calls of a build with CUDA.
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/device.hpp"
+
+namespace gpudnn {
+namespace {
+
+// A failed call leaves its error for the thread's next cudaGetLastError: taken here, so that it is told once.
+Status failed(cudaError_t error, const char* what) noexcept {
+  (void)cudaGetLastError();
+  const Status status =
+      error == cudaErrorMemoryAllocation ? GPUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED : GPUDNN_STATUS_EXECUTION_FAILED_CUDART;
+  return GPUDNN_REFUSE(status, "%s failed: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+#define GPUDNN_CUDA(expression)                                                                \
+  do {                                                                                         \
+    if (const cudaError_t error_ = (expression); error_ != cudaSuccess) return failed(error_, #expression); \
+  } while (false)
+
+Status read_device(int ordinal, Device* device) {
+  cudaDeviceProp properties;
+  GPUDNN_CUDA(cudaGetDeviceProperties(&properties, ordinal));
+  device->backend = GPUDNN_BACKEND_CUDA;
+  device->ordinal = ordinal;
+  device->major = properties.major;
+  device->minor = properties.minor;
+  device->multiprocessors = properties.multiProcessorCount;
+  device->shared_memory_per_block = properties.sharedMemPerBlockOptin;
+  device->shared_memory_per_multiprocessor = properties.sharedMemPerMultiprocessor;
+  device->l2_bytes = static_cast<std::size_t>(properties.l2CacheSize);
+  device->name = properties.name;
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+const Device& host_device() noexcept {
+  static const Device device;
+  return device;
+}
+
+namespace cuda {
+
+bool available(std::string* why_not) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count > 0) return true;
+  (void)cudaGetLastError();
+  if (why_not != nullptr) *why_not = error != cudaSuccess ? cudaGetErrorString(error) : "no CUDA device was found";
+  return false;
+}
+
+Status current_device(const Device** device) {
+  static std::mutex mutex;
+  static std::vector<std::unique_ptr<const Device>>* const known = new std::vector<std::unique_ptr<const Device>>;
+  int ordinal = 0;
+  GPUDNN_CUDA(cudaGetDevice(&ordinal));
+  const std::lock_guard lock(mutex);
+  const auto index = static_cast<std::size_t>(ordinal);
+  if (known->size() <= index) known->resize(index + 1);
+  if ((*known)[index] == nullptr) {
+    auto read = std::make_unique<Device>();
+    GPUDNN_TRY(read_device(ordinal, read.get()));
+    (*known)[index] = std::move(read);
+  }
+  *device = (*known)[index].get();
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status allocate(const Device& device, void** pointer, std::size_t bytes) {
+  const DeviceScope scope(device);
+  const cudaError_t error = cudaMalloc(pointer, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    std::size_t free_bytes = 0;
+    std::size_t total_bytes = 0;
+    (void)cudaMemGetInfo(&free_bytes, &total_bytes);
+    return GPUDNN_REFUSE(GPUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+                         "the device is out of memory: %zu bytes needed, %zu of %zu free", bytes, free_bytes, total_bytes);
+  }
+  GPUDNN_CUDA(error);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status release(const Device& device, void* pointer) {
+  const DeviceScope scope(device);
+  GPUDNN_CUDA(cudaFree(pointer));
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status copy(const Device& device, cudaStream_t stream, void* destination, const void* source, std::size_t bytes) {
+  const DeviceScope scope(device);
+  GPUDNN_CUDA(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, stream));
+  GPUDNN_CUDA(cudaStreamSynchronize(stream));
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status fill(const Device& device, cudaStream_t stream, void* pointer, int byte, std::size_t bytes) {
+  const DeviceScope scope(device);
+  GPUDNN_CUDA(cudaMemsetAsync(pointer, byte, bytes, stream));
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status synchronize(const Device& device, cudaStream_t stream) {
+  const DeviceScope scope(device);
+  GPUDNN_CUDA(cudaStreamSynchronize(stream));
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status query(const Device& device, cudaStream_t stream) {
+  const DeviceScope scope(device);
+  const cudaError_t error = cudaStreamQuery(stream);
+  if (error == cudaErrorNotReady) {
+    (void)cudaGetLastError();
+    return GPUDNN_STATUS_RUNTIME_IN_PROGRESS;
+  }
+  GPUDNN_CUDA(error);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+int runtime_version() noexcept { return CUDART_VERSION; }
+int max_device_version() noexcept { return GPUDNN_MAX_DEVICE_VERSION; }
+
+Status time_on_stream(const Device& device, cudaStream_t stream, int repeats, Status (*work)(void*), void* context,
+                      float* milliseconds) {
+  const DeviceScope scope(device);
+  struct Events {
+    cudaEvent_t start = nullptr;
+    cudaEvent_t stop = nullptr;
+    ~Events() {
+      if (start != nullptr) (void)cudaEventDestroy(start);
+      if (stop != nullptr) (void)cudaEventDestroy(stop);
+    }
+  } events;
+  GPUDNN_CUDA(cudaEventCreate(&events.start));
+  GPUDNN_CUDA(cudaEventCreate(&events.stop));
+  GPUDNN_TRY(work(context));
+  GPUDNN_CUDA(cudaEventRecord(events.start, stream));
+  for (int i = 0; i < repeats; ++i) GPUDNN_TRY(work(context));
+  GPUDNN_CUDA(cudaEventRecord(events.stop, stream));
+  GPUDNN_CUDA(cudaEventSynchronize(events.stop));
+  GPUDNN_CUDA(cudaEventElapsedTime(milliseconds, events.start, events.stop));
+  *milliseconds /= static_cast<float>(repeats);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+DeviceScope::DeviceScope(const Device& device) noexcept {
+  int current = -1;
+  if (cudaGetDevice(&current) == cudaSuccess && current != device.ordinal && device.ordinal >= 0) {
+    if (cudaSetDevice(device.ordinal) == cudaSuccess) previous_ = current;
+  }
+}
+DeviceScope::~DeviceScope() {
+  if (previous_ >= 0) (void)cudaSetDevice(previous_);
+}
+
+Status launch_status(const char* kernel) noexcept {
+  const cudaError_t error = cudaGetLastError();
+  if (error == cudaSuccess) return GPUDNN_STATUS_SUCCESS;
+  return GPUDNN_REFUSE(GPUDNN_STATUS_EXECUTION_FAILED, "the launch of %s failed: %s (%s)", kernel,
+                       cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+}  // namespace cuda
+}  // namespace gpudnn

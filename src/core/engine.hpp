@@ -1,0 +1,52 @@
+// An engine: one way to do an operation, a stateless row in a visible ordered list.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "core/guard.hpp"
+#include "core/handle.hpp"
+
+namespace gpudnn {
+
+// Yes, or no with a reason.
+struct Support {
+  const char* reason_against = nullptr;
+  explicit operator bool() const noexcept { return reason_against == nullptr; }
+  static Support yes() noexcept { return {}; }
+  static Support no(const char* reason) noexcept { return {reason}; }
+};
+
+// Operations whose engines have no configs and need no workspace: the bandwidth-bound ones.
+template <class Problem, class Args>
+struct Engine {
+  const char* name;
+  gpudnnBackend_t backend;
+  Support (*supports)(const Problem&, const Device&);
+  Status (*launch)(const LaunchSite&, const Problem&, const Args&);
+};
+
+// Runs the first engine of the handle's backend that supports the problem. The last row of each backend supports
+// everything, so a refusal here is a bug.
+template <class Problem, class Args>
+[[nodiscard]] Status run_first_engine(std::span<const Engine<Problem, Args>> engines, gpudnnHandle_t handle,
+                                      const Problem& problem, const Args& args) {
+  const LaunchSite site = launch_site(handle);
+  const char* reason = "no engine of this backend";
+  for (const auto& engine : engines) {
+    if (engine.backend != site.device.backend) continue;
+    const Support support = engine.supports(problem, site.device);
+    if (!support) {
+      reason = support.reason_against;
+      continue;
+    }
+    call_context().engine = engine.name;
+    if (engine.backend == GPUDNN_BACKEND_HOST) return engine.launch(site, problem, args);
+    const cuda::DeviceScope scope(site.device);
+    return engine.launch(site, problem, args);
+  }
+  return GPUDNN_REFUSE(GPUDNN_STATUS_NOT_SUPPORTED, "no engine takes this problem; the last one said: %s", reason);
+}
+
+}  // namespace gpudnn

@@ -1,0 +1,28 @@
+// Every environment variable that the library reads, in one place. docs/environment.md is their manual.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace gpudnn {
+
+enum class BackendChoice { automatic, host, cuda };
+
+// GPUDNN_BACKEND = auto | host | cuda. Read at each gpudnnCreate, so that a program can set it for itself.
+// False, with *unknown set, for any other value.
+[[nodiscard]] bool environment_backend(BackendChoice* choice, std::string* unknown);
+
+struct LogSettings {
+  int level = 0;            // GPUDNN_LOGLEVEL, else CUDNN_LOGLEVEL_DBG: 0 off, 1 errors, 2 warnings, 3 everything
+  std::string destination;  // GPUDNN_LOGDEST, else CUDNN_LOGDEST_DBG: stdout, stderr or a file name; %i is the process
+};
+[[nodiscard]] LogSettings environment_log();
+
+// GPUDNN_WORKSPACE_LIMIT in bytes, with an optional suffix K, M or G: no engine asks for more. Default: no limit.
+[[nodiscard]] std::size_t environment_workspace_limit();
+
+// GPUDNN_HOST_THREADS: threads of the host backend, the caller's included. 0 (default): one for each available core.
+[[nodiscard]] int environment_host_threads();
+
+}  // namespace gpudnn

@@ -1,0 +1,67 @@
+// The one guard around every entry point: maps what is thrown to a status, sets the last-error text, writes the log.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <new>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+namespace gpudnn {
+
+// What is known of the call that this thread is in; refusals and log lines read it.
+struct CallContext {
+  const char* function = nullptr;
+  gpudnnHandle_t handle = nullptr;  // set once the handle was checked
+  const char* engine = nullptr;     // set by the op once an engine was chosen
+  bool refused = false;             // a refusal of this call has set the last-error text
+  char problem[768] = "";           // the problem string; written only when the log listens
+};
+
+[[nodiscard]] CallContext& call_context() noexcept;
+[[nodiscard]] inline const char* current_function() noexcept { return call_context().function; }
+
+// Notes the problem and engine of the running call for its log line. `describe` returns the problem string and runs
+// only when the log listens.
+void note_problem(const char* text) noexcept;
+template <class Describe>
+void note_problem_lazily(Describe&& describe) {
+  if (log_enabled(GPUDNN_SEV_INFO)) note_problem(describe().c_str());
+}
+
+namespace detail {
+class CallScope {
+ public:
+  explicit CallScope(const char* function) noexcept;
+  ~CallScope();
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+  // Writes the call's log line, gives a failure without a text one, and returns the status.
+  [[nodiscard]] Status finish(Status status) noexcept;
+
+ private:
+  const char* outer_function_;
+  bool timed_;
+  std::chrono::steady_clock::time_point start_;
+};
+[[nodiscard]] Status out_of_host_memory() noexcept;
+[[nodiscard]] Status unexpected_exception(const char* what) noexcept;
+}  // namespace detail
+
+template <class Body>
+[[nodiscard]] Status guard(const char* function, Body&& body) noexcept {
+  detail::CallScope scope(function);
+  try {
+    return scope.finish(body());
+  } catch (const std::bad_alloc&) {
+    return scope.finish(detail::out_of_host_memory());
+  } catch (const std::exception& error) {
+    return scope.finish(detail::unexpected_exception(error.what()));
+  } catch (...) {
+    return scope.finish(detail::unexpected_exception("an exception of unknown type"));
+  }
+}
+
+}  // namespace gpudnn

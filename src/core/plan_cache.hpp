@@ -1,0 +1,54 @@
+// The plans that a handle has made, by problem. Problems are plain data without padding, so their bytes are the key.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+
+namespace gpudnn {
+
+class PlanCache {
+ public:
+  // The plan under `key`, or null. Safe from many threads.
+  template <class Plan, class Key>
+  [[nodiscard]] std::shared_ptr<const Plan> find(const Key& key) const {
+    const std::shared_lock lock(mutex_);
+    const auto found = plans_.find(bytes_of(key));
+    return found == plans_.end() ? nullptr : std::static_pointer_cast<const Plan>(found->second);
+  }
+
+  // Keeps `plan` under `key`; of two threads that made one, the first to arrive wins. Returns the one kept.
+  template <class Plan, class Key>
+  std::shared_ptr<const Plan> keep(const Key& key, std::shared_ptr<const Plan> plan) {
+    const std::unique_lock lock(mutex_);
+    if (plans_.size() >= kMostPlans) plans_.clear();  // a program with ever new shapes must not grow without bound
+    const auto [place, fresh] = plans_.try_emplace(std::string(bytes_of(key)), std::move(plan));
+    return std::static_pointer_cast<const Plan>(place->second);
+  }
+
+ private:
+  static constexpr std::size_t kMostPlans = 16384;
+
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view bytes) const noexcept { return std::hash<std::string_view>{}(bytes); }
+  };
+
+  // Keys of different operations start with different tags, so one map serves all.
+  template <class Key>
+  static std::string_view bytes_of(const Key& key) noexcept {
+    static_assert(std::has_unique_object_representations_v<Key>, "a key must have no padding and no floating-point field");
+    return {reinterpret_cast<const char*>(&key), sizeof key};
+  }
+
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const void>, Hash, std::equal_to<>> plans_;
+};
+
+}  // namespace gpudnn

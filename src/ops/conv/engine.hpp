@@ -1,0 +1,94 @@
+// The convolution engines: a visible list, ranked for a problem by their own cost models.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/engine.hpp"
+#include "ops/conv/problem.hpp"
+
+namespace gpudnn::conv {
+
+// An engine's tunable numbers.
+struct Config {
+  std::int32_t tile = 0;     // a row of the engine's tile list
+  std::int32_t split_k = 1;  // parts that the reduction is cut into, each by blocks of its own
+  bool operator==(const Config&) const = default;
+};
+
+// One way to do the work, with the time that the engine's model expects.
+struct Candidate {
+  Config config;
+  double seconds = 0;
+};
+
+struct ConvEngine {
+  const char* name;
+  gpudnnBackend_t backend;
+  bool deterministic;
+  gpudnnMathType_t math;  // what it computes with: GPUDNN_FMA_MATH, or GPUDNN_TENSOR_OP_MATH
+  Support (*supports)(const Problem&, const Device&);
+  // The engine's configs for the problem with their expected times, in any order; at least one has no workspace.
+  void (*candidates)(const Problem&, const Device&, std::vector<Candidate>*);
+  std::size_t (*workspace)(const Problem&, const Config&);
+  // Everything that does not depend on pointers; the launch gets it back.
+  std::shared_ptr<const void> (*prepare)(const Problem&, const Config&, const Device&);
+  Status (*launch)(const LaunchSite&, const void* prepared, const Args&);
+};
+
+// Best first; the last of each backend supports everything.
+[[nodiscard]] std::span<const ConvEngine> engines() noexcept;
+
+// An engine and config, as the heuristic ranks them.
+struct Choice {
+  const ConvEngine* engine = nullptr;
+  Config config;
+  std::size_t workspace = 0;
+  double seconds = 0;  // the model's
+};
+
+// All choices for the problem on the device, best first; pure.
+[[nodiscard]] std::vector<Choice> rank(const Problem& problem, const Device& device);
+
+// engine + config + what the engine prepared. Immutable.
+struct Plan {
+  Choice choice;
+  std::shared_ptr<const void> prepared;
+};
+
+// The classic algorithm numbers. `algorithm` restricts the choice: the ones that promise no workspace get an engine
+// without one, the others the best that fits `workspace_limit` bytes.
+[[nodiscard]] int algorithm_count(Direction direction) noexcept;
+[[nodiscard]] bool algorithm_needs_no_workspace(Direction direction, int algorithm) noexcept;
+
+// The plan for the problem under the caller's algorithm and workspace, from the handle's cache or made now.
+[[nodiscard]] Status find_plan(gpudnnHandle_t handle, const Problem& problem, int algorithm, std::size_t workspace_bytes,
+                               std::shared_ptr<const Plan>* plan);
+// Bytes of workspace with which `algorithm` runs at its best.
+[[nodiscard]] Status workspace_size(gpudnnHandle_t handle, const Problem& problem, int algorithm, std::size_t* bytes);
+
+// Validates nothing: the problem was validated. Runs it.
+[[nodiscard]] Status run(gpudnnHandle_t handle, const Problem& problem, int algorithm, void* workspace,
+                         std::size_t workspace_bytes, const Args& args);
+
+// What the algorithm queries and searches report of one classic algorithm.
+struct Performance {
+  int algorithm = 0;
+  Status status = GPUDNN_STATUS_SUCCESS;
+  float milliseconds = -1;
+  std::size_t memory = 0;
+  bool deterministic = true;
+  gpudnnMathType_t math = GPUDNN_FMA_MATH;
+};
+// By the heuristic, best first; algorithms without an engine of their own come last with NOT_SUPPORTED.
+[[nodiscard]] Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows);
+// By measurement on the pointers given, best first.
+[[nodiscard]] Status measure_algorithms(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,
+                                        std::size_t workspace_bytes, std::vector<Performance>* rows);
+// The same on tensors and a workspace allocated for it and freed again.
+[[nodiscard]] Status measure_algorithms_on_own_memory(gpudnnHandle_t handle, const Problem& problem,
+                                                      std::vector<Performance>* rows);
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,73 @@
+// The table that hostile_arguments_test runs through; generate_hostile_calls.py writes its rows.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gpudnn/gpudnn.h>
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+// A thunk's result for a function that returns no status.
+constexpr int kNoStatus = -1;
+
+// What a good value of a parameter is.
+enum class Role {
+  handle,
+  tensor,          // (2, 4, 8, 8)
+  bias_tensor,     // (1, 4, 1, 1)
+  filter,          // (4, 4, 3, 3)
+  convolution,     // padding 1, stride 1: the output has the input's shape
+  pooling,         // window 3, padding 1, stride 1: likewise
+  activation,      // ReLU
+  op_tensor,       // addition
+  unknown_object,  // of a type that the library does not build
+  data,            // a buffer from gpudnnMalloc
+  allocation,      // memory from gpudnnMalloc that the call may free
+  buffer_size,     // the size of such a buffer
+  scalar,          // a host float of 1
+  host_output,     // host memory that the call may write
+  dims,
+  strides,
+  filter_dims,
+  ones,
+  zeros,
+  callback,
+  null,  // null is the good value
+  integer,
+  size,
+  real,
+  enumeration,
+};
+
+// One argument without its type: a thunk's parameter list converts it to what the function wants.
+struct Value {
+  void* pointer = nullptr;
+  std::int64_t number = 0;
+
+  template <class T>
+  operator T() const {  // NOLINT(google-explicit-constructor): the conversion is the purpose
+    if constexpr (std::is_pointer_v<T>) {
+      return reinterpret_cast<T>(reinterpret_cast<std::uintptr_t>(pointer));
+    } else {
+      return static_cast<T>(number);
+    }
+  }
+};
+
+struct HostileParameter {
+  const char* name;
+  Role role;
+  std::int64_t good;   // of integers and enums
+  bool null_is_legal;  // the generator's list says why
+};
+
+struct HostileRow {
+  const char* name;
+  int (*call)(const Value* values);  // a gpudnnStatus_t, or kNoStatus
+  bool returns_status;
+  bool built;  // false: the function must refuse as "not built", whatever its arguments
+  std::vector<HostileParameter> parameters;
+};
+
+const std::vector<HostileRow>& hostile_rows();

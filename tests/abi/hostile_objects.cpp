@@ -1,0 +1,121 @@
+// Objects for hostile_arguments_test: good, bare and of another type.
+// SPDX-License-Identifier: Apache-2.0
+#include "hostile_objects.hpp"
+
+#include <gtest/gtest.h>
+
+std::string take_error() {
+  char text[1024] = "";
+  gpudnnGetLastErrorString(text, sizeof text);
+  return text;
+}
+
+bool is_object(Role role) {
+  switch (role) {
+    case Role::handle:
+    case Role::tensor:
+    case Role::bias_tensor:
+    case Role::filter:
+    case Role::convolution:
+    case Role::pooling:
+    case Role::activation:
+    case Role::op_tensor:
+    case Role::unknown_object:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void* create(Role role) {
+  void* object = nullptr;
+  switch (role) {
+    case Role::handle:
+      EXPECT_EQ(gpudnnCreate(reinterpret_cast<gpudnnHandle_t*>(&object)), 0);
+      break;
+    case Role::filter:
+      EXPECT_EQ(gpudnnCreateFilterDescriptor(reinterpret_cast<gpudnnFilterDescriptor_t*>(&object)), 0);
+      break;
+    case Role::convolution:
+      EXPECT_EQ(gpudnnCreateConvolutionDescriptor(reinterpret_cast<gpudnnConvolutionDescriptor_t*>(&object)), 0);
+      break;
+    case Role::pooling:
+      EXPECT_EQ(gpudnnCreatePoolingDescriptor(reinterpret_cast<gpudnnPoolingDescriptor_t*>(&object)), 0);
+      break;
+    case Role::activation:
+      EXPECT_EQ(gpudnnCreateActivationDescriptor(reinterpret_cast<gpudnnActivationDescriptor_t*>(&object)), 0);
+      break;
+    case Role::op_tensor:
+      EXPECT_EQ(gpudnnCreateOpTensorDescriptor(reinterpret_cast<gpudnnOpTensorDescriptor_t*>(&object)), 0);
+      break;
+    default:
+      EXPECT_EQ(gpudnnCreateTensorDescriptor(reinterpret_cast<gpudnnTensorDescriptor_t*>(&object)), 0);
+      break;
+  }
+  return object;
+}
+
+void set(Role role, void* object) {
+  const auto type = GPUDNN_DATA_FLOAT;
+  int status = 0;
+  switch (role) {
+    case Role::tensor:
+      status = gpudnnSetTensorNdDescriptor(static_cast<gpudnnTensorDescriptor_t>(object), type, 4, kDims, kStrides);
+      break;
+    case Role::bias_tensor:
+      status = gpudnnSetTensor4dDescriptor(static_cast<gpudnnTensorDescriptor_t>(object), GPUDNN_TENSOR_NCHW, type, 1,
+                                           4, 1, 1);
+      break;
+    case Role::filter:
+      status = gpudnnSetFilterNdDescriptor(static_cast<gpudnnFilterDescriptor_t>(object), type, GPUDNN_TENSOR_NCHW, 4,
+                                           kFilterDims);
+      break;
+    case Role::convolution:
+      status = gpudnnSetConvolution2dDescriptor(static_cast<gpudnnConvolutionDescriptor_t>(object), 1, 1, 1, 1, 1, 1,
+                                                GPUDNN_CROSS_CORRELATION, type);
+      break;
+    case Role::pooling:
+      status = gpudnnSetPooling2dDescriptor(static_cast<gpudnnPoolingDescriptor_t>(object), GPUDNN_POOLING_MAX,
+                                            GPUDNN_NOT_PROPAGATE_NAN, 3, 3, 1, 1, 1, 1);
+      break;
+    case Role::activation:
+      status = gpudnnSetActivationDescriptor(static_cast<gpudnnActivationDescriptor_t>(object), GPUDNN_ACTIVATION_RELU,
+                                             GPUDNN_NOT_PROPAGATE_NAN, 0);
+      break;
+    case Role::op_tensor:
+      status = gpudnnSetOpTensorDescriptor(static_cast<gpudnnOpTensorDescriptor_t>(object), GPUDNN_OP_TENSOR_ADD, type,
+                                           GPUDNN_NOT_PROPAGATE_NAN);
+      break;
+    default:
+      break;
+  }
+  EXPECT_EQ(status, 0) << take_error();
+}
+
+void destroy(Role role, void* object) {
+  switch (role) {
+    case Role::handle:
+      (void)gpudnnDestroy(static_cast<gpudnnHandle_t>(object));
+      break;
+    case Role::filter:
+      (void)gpudnnDestroyFilterDescriptor(static_cast<gpudnnFilterDescriptor_t>(object));
+      break;
+    case Role::convolution:
+      (void)gpudnnDestroyConvolutionDescriptor(static_cast<gpudnnConvolutionDescriptor_t>(object));
+      break;
+    case Role::pooling:
+      (void)gpudnnDestroyPoolingDescriptor(static_cast<gpudnnPoolingDescriptor_t>(object));
+      break;
+    case Role::activation:
+      (void)gpudnnDestroyActivationDescriptor(static_cast<gpudnnActivationDescriptor_t>(object));
+      break;
+    case Role::op_tensor:
+      (void)gpudnnDestroyOpTensorDescriptor(static_cast<gpudnnOpTensorDescriptor_t>(object));
+      break;
+    default:
+      (void)gpudnnDestroyTensorDescriptor(static_cast<gpudnnTensorDescriptor_t>(object));
+      break;
+  }
+}
+
+Role another_type(Role role) { return role == Role::filter ? Role::pooling : Role::filter; }

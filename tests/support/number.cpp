@@ -1,0 +1,152 @@
+// The tests' own reading and rounding of the library's number formats, written apart from the library's.
+// SPDX-License-Identifier: Apache-2.0
+#include "support/number.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+namespace gpudnn::test {
+namespace {
+
+// A 16-bit format as the ascending list of its non-negative finite values: index = bit pattern.
+struct SmallFormat {
+  int mantissa_bits;
+  int bias;
+  std::vector<double> values;
+
+  SmallFormat(int mantissa, int exponent_bits) : mantissa_bits(mantissa), bias((1 << (exponent_bits - 1)) - 1) {
+    const int infinity = ((1 << exponent_bits) - 1) << mantissa;
+    for (int bits = 0; bits < infinity; ++bits) {
+      const int exponent = bits >> mantissa;
+      const double fraction = static_cast<double>(bits & ((1 << mantissa) - 1)) / (1 << mantissa);
+      values.push_back(exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(1 + fraction, exponent - bias));
+    }
+  }
+
+  [[nodiscard]] std::uint16_t nearest(double value) const {
+    const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
+    const auto infinity = static_cast<std::uint16_t>(values.size());
+    if (std::isnan(value)) return static_cast<std::uint16_t>(sign | infinity | (1u << (mantissa_bits - 1)));
+    const double magnitude = std::fabs(value);
+    const double last = values.back();
+    // Infinity stands where the next number after the last would.
+    const double beyond = last + (last - values[values.size() - 2]);
+    if (magnitude >= beyond) return static_cast<std::uint16_t>(sign | infinity);
+    const auto above = std::upper_bound(values.begin(), values.end(), magnitude);
+    const auto low = static_cast<std::uint16_t>(above - values.begin() - 1);
+    const double high_value = above == values.end() ? beyond : *above;
+    const double below = magnitude - values[low];
+    const double over = high_value - magnitude;
+    const bool up = over < below || (over == below && low % 2 == 1);
+    return static_cast<std::uint16_t>(sign | (low + (up ? 1 : 0)));
+  }
+
+  [[nodiscard]] double value(std::uint16_t bits) const {
+    const std::size_t magnitude = bits & 0x7fffu;
+    const double unsigned_value = magnitude < values.size()    ? values[magnitude]
+                                  : magnitude == values.size() ? std::numeric_limits<double>::infinity()
+                                                               : std::numeric_limits<double>::quiet_NaN();
+    return (bits & 0x8000u) != 0 ? -unsigned_value : unsigned_value;
+  }
+};
+
+const SmallFormat& half() {
+  static const SmallFormat format(10, 5);
+  return format;
+}
+const SmallFormat& bfloat16() {
+  static const SmallFormat format(7, 8);
+  return format;
+}
+
+template <class T>
+void store(T value, void* place) {
+  std::memcpy(place, &value, sizeof value);
+}
+template <class T>
+T load(const void* place) {
+  T value;
+  std::memcpy(&value, place, sizeof value);
+  return value;
+}
+
+[[noreturn]] void unknown(gpudnnDataType_t type) {
+  throw std::logic_error("the tests have no format of data type " + std::to_string(static_cast<int>(type)));
+}
+
+}  // namespace
+
+std::size_t element_size(gpudnnDataType_t type) {
+  switch (type) {
+    case GPUDNN_DATA_DOUBLE:
+    case GPUDNN_DATA_INT64: return 8;
+    case GPUDNN_DATA_FLOAT:
+    case GPUDNN_DATA_INT32: return 4;
+    case GPUDNN_DATA_HALF:
+    case GPUDNN_DATA_BFLOAT16: return 2;
+    case GPUDNN_DATA_INT8:
+    case GPUDNN_DATA_UINT8: return 1;
+    default: unknown(type);
+  }
+}
+
+void encode(double value, gpudnnDataType_t type, void* place) {
+  switch (type) {
+    case GPUDNN_DATA_DOUBLE: return store(value, place);
+    case GPUDNN_DATA_FLOAT: return store(static_cast<float>(value), place);
+    case GPUDNN_DATA_HALF: return store(half().nearest(value), place);
+    case GPUDNN_DATA_BFLOAT16: return store(bfloat16().nearest(value), place);
+    case GPUDNN_DATA_INT64: return store(static_cast<std::int64_t>(value), place);
+    case GPUDNN_DATA_INT32: return store(static_cast<std::int32_t>(value), place);
+    case GPUDNN_DATA_INT8: return store(static_cast<std::int8_t>(value), place);
+    case GPUDNN_DATA_UINT8: return store(static_cast<std::uint8_t>(value), place);
+    default: unknown(type);
+  }
+}
+
+double decode(const void* place, gpudnnDataType_t type) {
+  switch (type) {
+    case GPUDNN_DATA_DOUBLE: return load<double>(place);
+    case GPUDNN_DATA_FLOAT: return static_cast<double>(load<float>(place));
+    case GPUDNN_DATA_HALF: return half().value(load<std::uint16_t>(place));
+    case GPUDNN_DATA_BFLOAT16: return bfloat16().value(load<std::uint16_t>(place));
+    case GPUDNN_DATA_INT64: return static_cast<double>(load<std::int64_t>(place));
+    case GPUDNN_DATA_INT32: return load<std::int32_t>(place);
+    case GPUDNN_DATA_INT8: return load<std::int8_t>(place);
+    case GPUDNN_DATA_UINT8: return load<std::uint8_t>(place);
+    default: unknown(type);
+  }
+}
+
+double round_to_type(double value, gpudnnDataType_t type) {
+  unsigned char bytes[8];
+  encode(value, type, bytes);
+  return decode(bytes, type);
+}
+
+double unit_roundoff(gpudnnDataType_t type) {
+  switch (type) {
+    case GPUDNN_DATA_DOUBLE: return 0x1p-53;
+    case GPUDNN_DATA_FLOAT: return 0x1p-24;
+    case GPUDNN_DATA_HALF: return 0x1p-11;
+    case GPUDNN_DATA_BFLOAT16: return 0x1p-8;
+    default: return 0;
+  }
+}
+
+double greatest_finite(gpudnnDataType_t type) {
+  switch (type) {
+    case GPUDNN_DATA_DOUBLE: return std::numeric_limits<double>::max();
+    case GPUDNN_DATA_FLOAT: return static_cast<double>(std::numeric_limits<float>::max());
+    case GPUDNN_DATA_HALF: return half().values.back();
+    case GPUDNN_DATA_BFLOAT16: return bfloat16().values.back();
+    default: unknown(type);
+  }
+}
+
+}  // namespace gpudnn::test
