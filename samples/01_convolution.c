@@ -106,34 +106,40 @@ static void usage(const char* program) {
       program);
 }
 
-int main(int argc, char** argv) {
-  int batch = 0;
-  gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
+/* Exits with 1 on a wrong option, with 0 after --help. */
+static void parse_options(int argc, char** argv, int* batch, gpudnnMathType_t* math) {
   for (int i = 1; i < argc; ++i) {
     char* end = NULL;
     if (strcmp(argv[i], "--help") == 0) {
       usage(argv[0]);
-      return 0;
+      exit(0);
     } else if (strcmp(argv[i], "--batch") == 0 && i + 1 < argc) {
       const long value = strtol(argv[++i], &end, 10);
       if (end == argv[i] || *end != '\0' || value < 1 || value > 1024) {
         fprintf(stderr, "--batch wants a number from 1 to 1024, not '%s'\n", argv[i]);
-        return 1;
+        exit(1);
       }
-      batch = (int)value;
+      *batch = (int)value;
     } else if (strcmp(argv[i], "--math") == 0 && i + 1 < argc) {
       ++i;
       if (strcmp(argv[i], "default") != 0 && strcmp(argv[i], "tensor") != 0) {
         fprintf(stderr, "--math wants 'default' or 'tensor', not '%s'\n", argv[i]);
-        return 1;
+        exit(1);
       }
-      math = strcmp(argv[i], "tensor") == 0 ? GPUDNN_TENSOR_OP_MATH : GPUDNN_DEFAULT_MATH;
+      *math = strcmp(argv[i], "tensor") == 0 ? GPUDNN_TENSOR_OP_MATH : GPUDNN_DEFAULT_MATH;
     } else {
       fprintf(stderr, "unknown or incomplete option '%s'\n", argv[i]);
       usage(argv[0]);
-      return 1;
+      exit(1);
     }
   }
+}
+
+/* Longer than a function of the library would be: it is the sample, to be read in one go. */
+int main(int argc, char** argv) {
+  int batch = 0; /* 0 = what suits the backend */
+  gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
+  parse_options(argc, argv, &batch, &math);
 
   /* 1. The handle: it works on the current GPU, or on the CPU where there is none (or GPUDNN_BACKEND=host). */
   gpudnnHandle_t handle;

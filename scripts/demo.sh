@@ -28,9 +28,18 @@ fi
 configure "$preset" "${options[@]}"
 build "$preset" sample_mnist
 
+# given OPTION: whether the command line has it.
+command_line=" $* "
+given() { [[ $command_line == *" $1 "* || $command_line == *" $1="* ]]; }
 arguments=("$@")
-if [[ -n ${GPUDNN_DATA:-} && " $* " != *' --data'[\ =]* ]]; then
+if [[ -n ${GPUDNN_DATA:-} ]] && ! given --data; then
   arguments=(--data "$GPUDNN_DATA" "$@")
+  # Five passes over all 60000 digits would take a CPU minutes.
+  if [[ $preset == host ]] && compgen -G "$GPUDNN_DATA/train-images*" >/dev/null &&
+    ! given --epochs && ! given --load && ! given --classify; then
+    echo "one pass over the training digits; --epochs N makes it more"
+    arguments+=(--epochs 1)
+  fi
 fi
 say "training a network that reads handwritten digits"
 exec "$ROOT/build/$preset/samples/02_mnist" "${arguments[@]}"

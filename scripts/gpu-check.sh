@@ -39,6 +39,7 @@ done
 build_dir=$(cd "$build_dir" && pwd)
 mkdir -p "$out" && out=$(cd "$out" && pwd)
 export LD_LIBRARY_PATH=$build_dir/src${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export GPUDNN_TEST_CASES_DIR=$ROOT/tests/cases  # the tree may lie elsewhere than where it was built
 unset GPUDNN_BACKEND
 limit=${LIMIT:-600}
 bench=$build_dir/benchmarks/gpudnn-bench
@@ -96,8 +97,10 @@ part_tests() {
       note FAILED "$name" "exit status $status, see $name.log"
     elif [[ -z $passed ]]; then
       note FAILED "$name" "no closing line of GoogleTest"
-    elif grep -qiE 'skipped: .*(no GPU|needs a GPU|no CUDA|needs CUDA)' "$out/$name.log"; then
-      note FAILED "$name" "$skipped skipped for want of a GPU, though there is one"
+    elif grep -q '^backend: host' "$out/$name.log"; then
+      note FAILED "$name" "it ran on the host backend"
+    elif grep -qE '^[1-9][0-9]* cases skipped for want of a GPU' "$out/$name.log"; then
+      note FAILED "$name" "cases were skipped for want of a GPU, though there is one"
     else
       note ok "$name" "$passed passed, ${skipped:-0} skipped, ${seconds} s"
     fi

@@ -54,9 +54,9 @@ if [[ ${#missing[@]} -gt 0 ]]; then
   say "installing ${missing[*]}"
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
-  export DEBIAN_FRONTEND=noninteractive
-  if ! { "${sudo[@]}" apt-get -qq update &&
-    "${sudo[@]}" apt-get -qq install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq)
+  if ! { "${apt[@]}" update &&
+    "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     die "apt-get could not install ${missing[*]}"
   fi

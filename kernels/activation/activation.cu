@@ -8,6 +8,7 @@ namespace gpudnn::kernels {
 namespace {
 
 using tile::ElementwiseArgs;
+using tile::ElementwiseKernels;
 
 template <class F>
 void with_mode(ActivationMode mode, F&& f) {
@@ -41,15 +42,17 @@ void launch_activation_forward(const ActivationParams& params, CUstream_st* stre
   tile::with_element_type(params.type, [&]<class T>() {
     bool launched = false;
     with_mode(params.mode, [&]<ActivationMode kMode>() {
-      auto args = common_args<ActivationForward<T, ModeAtCompileTime<kMode>>>(params);
+      using Op = ActivationForward<T, ModeAtCompileTime<kMode>>;
+      auto args = common_args<Op>(params);
       args.in[0] = static_cast<const T*>(params.x);
-      launched = tile::launch_elementwise<ActivationForward<T, ModeAtCompileTime<kMode>>, true>(args, params.nest, stream);
+      launched = tile::launch_elementwise<Op, ElementwiseKernels::flat>(args, params.nest, stream);
     });
     if (launched) return;
-    auto args = common_args<ActivationForward<T, ModeAtRunTime>>(params);
+    using Op = ActivationForward<T, ModeAtRunTime>;
+    auto args = common_args<Op>(params);
     args.op.mode = params.mode;
     args.in[0] = static_cast<const T*>(params.x);
-    tile::launch_elementwise(args, params.nest, stream);
+    tile::launch_elementwise<Op, ElementwiseKernels::strided>(args, params.nest, stream);
   });
 }
 
@@ -70,10 +73,11 @@ void launch_activation_backward(const ActivationParams& params, CUstream_st* str
       if (Op::kY) add(1, params.y);
       add(2, params.dy);
       add(3, nullptr);
-      launched = tile::launch_elementwise<Op, true>(args, nest, stream);
+      launched = tile::launch_elementwise<Op, ElementwiseKernels::flat>(args, nest, stream);
     });
     if (launched) return;
-    auto args = common_args<ActivationBackwardAny<T>>(params);
+    using Op = ActivationBackwardAny<T>;
+    auto args = common_args<Op>(params);
     args.op.mode = params.mode;
     tile::HostNest nest = params.nest;
     const auto add = [&](int slot, bool reads, const void* data) {
@@ -83,7 +87,7 @@ void launch_activation_backward(const ActivationParams& params, CUstream_st* str
     add(0, gradient_reads_x(params.mode), params.x);
     add(1, gradient_reads_y(params.mode), params.y);
     add(2, true, params.dy);
-    tile::launch_elementwise(args, nest, stream);
+    tile::launch_elementwise<Op, ElementwiseKernels::strided>(args, nest, stream);
   });
 }
 

@@ -11,6 +11,8 @@
 //   static constexpr int kInputs;         0 to 3
 //   using In, Out, C;                     storage of the inputs and the output; the type computed in
 //   static constexpr bool kScales;        whether alpha and beta apply (a fill takes the value as it is)
+//   static constexpr int kUnroll;         packs in flight for each thread: enough bytes to cover the latency, few enough
+//                                         to keep the code small and the registers for full occupancy
 //   C operator()(const C (&in)[max(kInputs, 1)]) const;
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -27,9 +29,8 @@ constexpr int kElementwiseThreads = 256;
 
 template <class Op>
 inline constexpr int kInputSlots = Op::kInputs > 0 ? Op::kInputs : 1;
-// Packs in flight for each thread: enough bytes to cover the latency, few enough to keep the registers of full occupancy.
-template <class Op>
-inline constexpr int kPacksPerThread = Op::kInputs <= 1 ? 4 : 2;
+// Which of the kernels an Op is compiled into.
+enum class ElementwiseKernels { all, flat, strided };
 
 template <class Op>
 struct ElementwiseArgs {
@@ -75,7 +76,7 @@ template <class Op, int N>
 __global__ void __launch_bounds__(kElementwiseThreads) elementwise_flat(ElementwiseArgs<Op> args, std::int64_t count) {
   using In = typename Op::In;
   using Out = typename Op::Out;
-  constexpr int kUnroll = kPacksPerThread<Op>;
+  constexpr int kUnroll = Op::kUnroll;
   const std::int64_t packs = count / N;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * (kElementwiseThreads * kUnroll) + threadIdx.x;
   Pack<In, N> in[kUnroll][kInputSlots<Op>];
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
     elementwise_nest(ElementwiseArgs<Op> args, LoopNest<Op::kInputs + 1> nest, unsigned broadcast) {
   using In = typename Op::In;
   using Out = typename Op::Out;
-  constexpr int kUnroll = kPacksPerThread<Op>;
+  constexpr int kUnroll = Op::kUnroll;
   const std::uint32_t first = blockIdx.x * (kElementwiseThreads * kUnroll) + threadIdx.x;
   Pack<In, N> in[kUnroll][kInputSlots<Op>];
   Pack<Out, N> old[kUnroll];
@@ -157,7 +158,7 @@ void launch_elementwise_nest(const ElementwiseArgs<Op>& args, const HostNest& ne
   for (int t = 0; t < Op::kInputs; ++t) {
     if (nest.strides[t][nest.rank - 1] == 0) broadcast |= 1u << t;
   }
-  constexpr int kPerBlock = kElementwiseThreads * kPacksPerThread<Op>;
+  constexpr int kPerBlock = kElementwiseThreads * Op::kUnroll;
   for_each_piece(nest, kMostIterations, {}, [&](const HostNest& piece, const std::int64_t (&offsets)[kMaxTensors]) {
     ElementwiseArgs<Op> part = args;
     for (int t = 0; t < Op::kInputs; ++t) part.in[t] += offsets[t];
@@ -168,9 +169,9 @@ void launch_elementwise_nest(const ElementwiseArgs<Op>& args, const HostNest& ne
   });
 }
 
-// The nest's tensors are the inputs in order, then the output. FlatOnly: launches nothing and returns false unless the nest
-// is flat; the caller sends the others to an instance that decides at run time what this one has compiled in.
-template <class Op, bool FlatOnly = false>
+// The nest's tensors are the inputs in order, then the output. Returns false, with nothing launched, when the tensors need
+// a kernel that is not among `kKernels`.
+template <class Op, ElementwiseKernels kKernels = ElementwiseKernels::all>
 bool launch_elementwise(const ElementwiseArgs<Op>& args, const HostNest& nest, cudaStream_t stream) {
   using In = typename Op::In;
   using Out = typename Op::Out;
@@ -182,19 +183,23 @@ bool launch_elementwise(const ElementwiseArgs<Op>& args, const HostNest& nest, c
     const std::size_t bytes = nest.strides[t][nest.rank - 1] == 0 ? alignof(In) : alignof(Pack<In, N>);
     aligned = aligned && is_aligned(args.in[t], bytes);
   }
-  if (aligned && is_flat(nest)) {
-    constexpr int kPerBlock = kElementwiseThreads * kPacksPerThread<Op>;
-    const std::int64_t packs = count / N;
-    const auto blocks = static_cast<unsigned>(packs == 0 ? 1 : (packs + kPerBlock - 1) / kPerBlock);
-    elementwise_flat<Op, N><<<blocks, kElementwiseThreads, 0, stream>>>(args, count);
-    return true;
-  }
-  if constexpr (!FlatOnly) {
-    if (N > 1 && aligned && can_pack(nest, N, Op::kInputs)) {
-      launch_elementwise_nest<Op, N>(args, packed_nest(nest, N), stream);
-    } else {
-      launch_elementwise_nest<Op, 1>(args, nest, stream);
+  if constexpr (kKernels != ElementwiseKernels::strided) {
+    if (aligned && is_flat(nest)) {
+      constexpr int kPerBlock = kElementwiseThreads * Op::kUnroll;
+      const std::int64_t packs = count / N;
+      const auto blocks = static_cast<unsigned>(packs == 0 ? 1 : (packs + kPerBlock - 1) / kPerBlock);
+      elementwise_flat<Op, N><<<blocks, kElementwiseThreads, 0, stream>>>(args, count);
+      return true;
     }
+  }
+  if constexpr (kKernels == ElementwiseKernels::all && N > 1) {
+    if (aligned && can_pack(nest, N, Op::kInputs)) {
+      launch_elementwise_nest<Op, N>(args, packed_nest(nest, N), stream);
+      return true;
+    }
+  }
+  if constexpr (kKernels != ElementwiseKernels::flat) {
+    launch_elementwise_nest<Op, 1>(args, nest, stream);
     return true;
   }
   return false;

@@ -1,0 +1,91 @@
+// Instances and launches of the bias-gradient kernels.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/bias_grad/bias_grad.cuh"
+
+namespace gpudnn::kernels {
+namespace {
+
+constexpr int kLargestCluster = 8;  // that every device with clusters must take
+
+// Blocks for each channel or tile: enough of them in all for `wanted`, none with less than `least` rounds of loads.
+int cluster_size(const BiasGradParams& params, std::int64_t groups, std::int64_t wanted, std::int64_t rounds) {
+  if (!params.has_clusters) return 1;
+  int size = 1;
+  while (size < kLargestCluster && groups * size < wanted && rounds > 2 * size) size *= 2;
+  return size;
+}
+
+// A piece after the first adds to what is there.
+template <class T>
+BiasGradArgs<T> piece_args(const BiasGradParams& params, const tile::HostNest& piece, std::int64_t offset) {
+  using C = tile::Compute<T>;
+  BiasGradArgs<T> args;
+  args.dy = static_cast<const T*>(params.dy) + offset;
+  args.db = static_cast<T*>(params.db);
+  args.alpha = static_cast<C>(params.alpha);
+  args.beta = offset == 0 ? static_cast<C>(params.beta) : C(1);
+  args.channels = static_cast<std::uint32_t>(params.channels);
+  args.dy_channel_step = params.dy_channel_step;
+  args.db_channel_step = params.db_channel_step;
+  args.sum = tile::LoopNest<1>(piece);
+  args.cluster = 1;
+  return args;
+}
+
+template <class T, int N>
+void launch_rows(const BiasGradParams& params, const tile::HostNest& nest, cudaStream_t stream) {
+  tile::for_each_piece(nest, tile::kMostIterations, {},
+                       [&](const tile::HostNest& piece, const std::int64_t (&offsets)[tile::kMaxTensors]) {
+                         BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0]);
+                         const std::int64_t rounds = piece.count() / (kRowsThreads * kBiasLoads);
+                         args.cluster = cluster_size(params, params.channels, 3 * params.multiprocessors, rounds);
+                         tile::launch_clusters(bias_grad_rows<T, N>, params.channels, args.cluster, kRowsThreads, stream,
+                                               args);
+                       });
+}
+
+template <class T, int N>
+void launch_columns(const BiasGradParams& params, const tile::HostNest& nest, cudaStream_t stream) {
+  const std::int64_t packs = (params.channels + N - 1) / N;
+  // Tiles of 32 to 128 bytes: the widest that still gives each multiprocessor a block.
+  const int widest = N > 1 ? 8 : 32;
+  const int narrowest = N > 1 ? 2 : 16;
+  const int most = params.has_clusters ? kLargestCluster : 1;
+  int lanes = widest;
+  while (lanes > narrowest && (packs + lanes - 1) / lanes * most < params.multiprocessors * 3 / 4) lanes /= 2;
+  while (lanes > 1 && lanes / 2 >= packs) lanes /= 2;
+  const std::int64_t tiles = (packs + lanes - 1) / lanes;
+  tile::for_each_piece(nest, tile::kMostIterations, {},
+                       [&](const tile::HostNest& piece, const std::int64_t (&offsets)[tile::kMaxTensors]) {
+                         BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0]);
+                         const std::int64_t rounds = piece.count() / (kColumnsThreads / lanes * kBiasLoads);
+                         args.cluster = cluster_size(params, tiles, params.multiprocessors, rounds);
+                         tile::launch_clusters(bias_grad_columns<T, N>, tiles, args.cluster, kColumnsThreads, stream, args,
+                                               lanes);
+                       });
+}
+
+template <class T>
+void launch(const BiasGradParams& params, cudaStream_t stream) {
+  constexpr int N = tile::kPackWidth<T>;
+  const tile::HostNest& nest = params.sum;
+  const int last = nest.rank - 1;
+  const bool aligned = tile::is_aligned(params.dy, 16);
+  if (params.dy_channel_step == 1 && params.channels > 1 && (nest.strides[0][last] != 1 || nest.dims[last] == 1)) {
+    bool packs = aligned && params.channels % N == 0;
+    for (int i = 0; i <= last; ++i) packs = packs && (nest.dims[i] == 1 || nest.strides[0][i] % N == 0);
+    return packs ? launch_columns<T, N>(params, nest, stream) : launch_columns<T, 1>(params, nest, stream);
+  }
+  if (aligned && params.dy_channel_step % N == 0 && tile::can_pack(nest, N, 0)) {
+    return launch_rows<T, N>(params, tile::packed_nest(nest, N), stream);
+  }
+  launch_rows<T, 1>(params, nest, stream);
+}
+
+}  // namespace
+
+void launch_bias_grad(const BiasGradParams& params, CUstream_st* stream) {
+  tile::with_element_type(params.type, [&]<class T>() { launch<T>(params, stream); });
+}
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,68 @@
+// Thread-block clusters where the target has them, and single blocks elsewhere: one source for both.
+//
+// A launch asks for clusters of `size` blocks only on a device of compute capability 9.0 or more. Code for an older target
+// that nevertheless runs there (PTX of an older target, compiled by the driver) cannot see the other blocks of its cluster:
+// there the first block of each does all the work and the others leave.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cooperative_groups.h>
+#include <cuda_runtime.h>
+
+namespace gpudnn::tile {
+
+struct ClusterPlace {
+  int rank;    // of this block in the cluster
+  int blocks;  // that share the work
+};
+
+// Where the block stands; `rank` is not below `blocks` for a block that must leave at once.
+__device__ __forceinline__ ClusterPlace cluster_place(int size) {
+  const int rank = static_cast<int>(blockIdx.x) % size;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  return {rank, size};
+#else
+  return {rank, 1};
+#endif
+}
+
+// Waits for the cluster's blocks; after it, what they wrote to shared memory before is visible.
+__device__ __forceinline__ void cluster_sync(int blocks) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (blocks > 1) {
+    cooperative_groups::this_cluster().sync();
+    return;
+  }
+#endif
+  __syncthreads();
+}
+
+// The same shared variable in block `rank` of the cluster.
+template <class T>
+__device__ __forceinline__ T* cluster_shared(T* mine, int rank, int blocks) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (blocks > 1) return cooperative_groups::this_cluster().map_shared_rank(mine, rank);
+#endif
+  return mine;
+}
+
+// Launches `clusters` clusters of `size` blocks each.
+template <class... Parameters, class... Arguments>
+void launch_clusters(void (*kernel)(Parameters...), std::int64_t clusters, int size, int threads, cudaStream_t stream,
+                     Arguments&&... arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(clusters * size));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = static_cast<unsigned>(size);
+  attribute.val.clusterDim.y = 1;
+  attribute.val.clusterDim.z = 1;
+  config.attrs = &attribute;
+  config.numAttrs = size > 1 ? 1 : 0;
+  // A failure stays with the runtime until cudaGetLastError, as with any launch.
+  (void)cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+}  // namespace gpudnn::tile

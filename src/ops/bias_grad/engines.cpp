@@ -1,0 +1,30 @@
+// The bias-gradient engines, best first.
+// SPDX-License-Identifier: Apache-2.0
+#include "host/bias_grad.hpp"
+#include "ops/bias_grad/problem.hpp"
+
+namespace gpudnn::bias_grad {
+namespace {
+
+Support supports_all(const Problem&, const Device&) { return Support::yes(); }
+
+Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
+  host::bias_grad(problem, args);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+constexpr Engine<Problem, Args> kEngines[] = {
+    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+};
+
+}  // namespace
+
+std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
+
+Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
+  note_problem_lazily([&] { return to_text(problem); });
+  if (element_count(problem.db) == 0) return GPUDNN_STATUS_SUCCESS;
+  return run_first_engine(engines(), handle, problem, args);
+}
+
+}  // namespace gpudnn::bias_grad

@@ -1,0 +1,30 @@
+// The tensor engines, best first.
+// SPDX-License-Identifier: Apache-2.0
+#include "host/tensor.hpp"
+#include "ops/tensor/problem.hpp"
+
+namespace gpudnn::tensor {
+namespace {
+
+Support supports_all(const Problem&, const Device&) { return Support::yes(); }
+
+Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
+  host::tensor(problem, args);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+constexpr Engine<Problem, Args> kEngines[] = {
+    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+};
+
+}  // namespace
+
+std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
+
+Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
+  note_problem_lazily([&] { return to_text(problem); });
+  if (element_count(problem.c) == 0) return GPUDNN_STATUS_SUCCESS;
+  return run_first_engine(engines(), handle, problem, args);
+}
+
+}  // namespace gpudnn::tensor

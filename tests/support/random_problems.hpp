@@ -1,0 +1,20 @@
+// Random legal problems of every operation, small enough for the nested loops of the oracle.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "support/cases.hpp"
+#include "support/random.hpp"
+
+namespace gpudnn::test {
+
+[[nodiscard]] ConvCase random_conv(Random& random);
+[[nodiscard]] PoolingCase random_pooling(Random& random);
+[[nodiscard]] ActivationCase random_activation(Random& random);
+[[nodiscard]] SoftmaxCase random_softmax(Random& random);
+[[nodiscard]] TensorCase random_tensor(Random& random);
+[[nodiscard]] BiasGradCase random_bias_grad(Random& random);
+
+// Packed as NCHW or NHWC, or any order of the dimensions with gaps between them.
+void set_random_layout(Random& random, TensorGeometry* tensor);
+
+}  // namespace gpudnn::test

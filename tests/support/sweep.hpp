@@ -1,0 +1,85 @@
+// Running many problems: random ones, and those of the case files.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "support/api_run.hpp"
+#include "support/random_problems.hpp"
+#include "support/session.hpp"
+
+namespace gpudnn::test {
+
+// Judges `usual` random cases. A failure prints the problem and how to see it again; the fifth ends the sweep.
+// make(Random&) gives a case; verdict(case, index) gives an empty text or what was wrong.
+template <class Make, class Verdict>
+void sweep(int usual, Make make, Verdict verdict) {
+  const int count = session_cases(usual);
+  int failures = 0;
+  for (int i = 0; i < count && failures < 5; ++i) {
+    Random random = case_random(session_seed(), static_cast<std::uint64_t>(i));
+    const auto c = make(random);
+    std::string wrong;
+    try {
+      wrong = verdict(c, i);
+    } catch (const std::exception& error) {
+      wrong = error.what();
+    }
+    if (wrong.empty()) continue;
+    ++failures;
+    ADD_FAILURE() << describe(c) << "\n  " << wrong << "\n  again: GPUDNN_TEST_SEED=" << session_seed()
+                  << " GPUDNN_TEST_CASES=" << i + 1;
+  }
+}
+
+// The lines of tests/cases/<name> without comments and empty ones. None is a failure of the caller's test.
+[[nodiscard]] std::vector<std::string> case_lines(const std::string& name);
+
+// Problems from a case file, each with the usual scalars and data. `Problem` has from_text in its namespace, given as
+// `parse`.
+template <class Problem, class Parse>
+std::vector<Case<Problem>> cases_from_file(const std::string& name, Parse parse) {
+  std::vector<Case<Problem>> cases;
+  const std::vector<std::string> lines = case_lines(name);
+  EXPECT_FALSE(lines.empty()) << "no cases in " << name;
+  for (const std::string& line : lines) {
+    std::string why;
+    const auto problem = parse(line, &why);
+    if (!problem) {
+      ADD_FAILURE() << name << ": " << line << "\n  " << why;
+      continue;
+    }
+    Case<Problem> c{};
+    c.problem = *problem;
+    for (int variant = 0; variant < 3; ++variant) {
+      c.integers = variant < 2;
+      c.alpha = variant == 1 ? -2 : 1;
+      c.beta = variant == 1 ? 0.25 : 0;
+      c.seed = static_cast<std::uint64_t>(variant) + 1;
+      cases.push_back(c);
+    }
+  }
+  return cases;
+}
+
+// Runs each, aligned and one element off.
+template <class Problem>
+void check_all(const std::vector<Case<Problem>>& cases) {
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    for (const bool misaligned : {false, true}) {
+      std::string wrong;
+      try {
+        wrong = check(Backend::at_hand(), cases[i], {.misaligned = misaligned});
+      } catch (const std::exception& error) {
+        wrong = error.what();
+      }
+      EXPECT_EQ(wrong, "") << describe(cases[i]) << (misaligned ? " misaligned" : "");
+    }
+  }
+}
+
+}  // namespace gpudnn::test
