@@ -74,19 +74,28 @@ includes() {
 }
 forbid "no file includes upward" "$(includes core 'api|ops|host|graph|fusion'; includes '(ops|host)' 'api|graph')"
 
-if ((tidy)); then
-  # Only what the host build compiles: clang-tidy would need CUDA's headers for the rest.
-  (configure host) >/dev/null
-  mapfile -t tidied < <(python3 - <<'PYTHON'
+# Only what the host build compiles: clang-tidy would need CUDA's headers for the rest.
+run_clang_tidy() {
+  local files
+  mapfile -t files < <(python3 - <<'PYTHON'
 import json, os
 files = {os.path.relpath(entry["file"]) for entry in json.load(open("build/host/compile_commands.json"))}
 print("\n".join(sorted(file for file in files if file.startswith("src/"))))
 PYTHON
   )
-  say "clang-tidy: ${#tidied[@]} files"
+  say "clang-tidy: ${#files[@]} files"
   status=0
-  findings=$(printf '%s\n' "${tidied[@]}" | xargs -P "$JOBS" -n 4 clang-tidy --quiet -p build/host 2>/dev/null) || status=$?
+  findings=$(printf '%s\n' "${files[@]}" | xargs -P "$JOBS" -n 4 clang-tidy --quiet -p build/host 2>/dev/null) || status=$?
   verdict "clang-tidy" "$status" "$findings"
+}
+if ((tidy)); then
+  status=0
+  findings=$(configure host 2>&1) || status=$?
+  if [[ $status -eq 0 ]]; then
+    run_clang_tidy
+  else
+    verdict "clang-tidy (the configuration of build/host)" "$status" "$findings"
+  fi
 fi
 
 if [[ ${#failed[@]} -gt 0 ]]; then

@@ -24,10 +24,12 @@ def totals(report):
     for test in ElementTree.parse(report).getroot().iter("testcase"):
         status = test.get("status")
         output = test.findtext("system-out") or ""
-        if re.search(r"^\[=+\] \d+ tests? from .* ran\.", output, re.MULTILINE):
+        ran = re.search(r"^\[=+\] (\d+) tests? from .* ran\.", output, re.MULTILINE)
+        if ran:
             passed += cases(output, "PASSED")
             skipped += cases(output, "SKIPPED")
-            failed += max(cases(output, "FAILED"), 1 if status == "fail" else 0)
+            lost = int(ran.group(1)) - cases(output, "PASSED") - cases(output, "SKIPPED")
+            failed += max(lost, 1 if status == "fail" else 0)
         elif status == "run":
             passed += 1
         elif status == "fail":

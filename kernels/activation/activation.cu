@@ -1,8 +1,8 @@
 // Instances and launches of the activation kernels.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/activation/activation.cuh"
-
 #include <algorithm>
+
+#include "kernels/activation/activation.cuh"
 
 namespace gpudnn::kernels {
 namespace {
@@ -13,13 +13,20 @@ using tile::ElementwiseKernels;
 template <class F>
 void with_mode(ActivationMode mode, F&& f) {
   switch (mode) {
-    case ActivationMode::sigmoid: return f.template operator()<ActivationMode::sigmoid>();
-    case ActivationMode::relu: return f.template operator()<ActivationMode::relu>();
-    case ActivationMode::tanh: return f.template operator()<ActivationMode::tanh>();
-    case ActivationMode::clipped_relu: return f.template operator()<ActivationMode::clipped_relu>();
-    case ActivationMode::elu: return f.template operator()<ActivationMode::elu>();
-    case ActivationMode::identity: return f.template operator()<ActivationMode::identity>();
-    case ActivationMode::swish: return f.template operator()<ActivationMode::swish>();
+    case ActivationMode::sigmoid:
+      return f.template operator()<ActivationMode::sigmoid>();
+    case ActivationMode::relu:
+      return f.template operator()<ActivationMode::relu>();
+    case ActivationMode::tanh:
+      return f.template operator()<ActivationMode::tanh>();
+    case ActivationMode::clipped_relu:
+      return f.template operator()<ActivationMode::clipped_relu>();
+    case ActivationMode::elu:
+      return f.template operator()<ActivationMode::elu>();
+    case ActivationMode::identity:
+      return f.template operator()<ActivationMode::identity>();
+    case ActivationMode::swish:
+      return f.template operator()<ActivationMode::swish>();
   }
 }
 

@@ -1,4 +1,5 @@
-// The activation functions f and their gradients g.  y = alpha * f(x) + beta * y;  dx = alpha * g(x, y, dy) + beta * dx.
+// The activation functions f and their gradients g.  y = alpha * f(x) + beta * y;  dx = alpha * g(x, y, dy) + beta *
+// dx.
 //
 //               f(x)                                   g
 //   sigmoid     1 / (1 + exp(-x))                      dy * y * (1 - y)
@@ -9,15 +10,14 @@
 //   identity    x                                      dy
 //   swish       s = 1 / (1 + exp(-coef * x)); x * s    dy * (s + z * s * (1 - s)), z = coef * x
 //
-// NaN: relu and clipped relu give 0 for a NaN unless told to propagate it (f and g both then give NaN); the others are what
-// the arithmetic makes of it. Nothing finite gives a NaN: exp may overflow to infinity, whose reciprocal is 0; swish has 0
-// where s is 0 and no second term where it is below the precision.
+// NaN: relu and clipped relu give 0 for a NaN unless told to propagate it (f and g both then give NaN); the others are
+// what the arithmetic makes of it. Nothing finite gives a NaN: exp may overflow to infinity, whose reciprocal is 0;
+// swish has 0 where s is 0 and no second term where it is below the precision.
 //
 // Of x and y, backward reads only what its formula names.
 //
-// 16-bit types take exp and reciprocal from the approximate instructions: |error of exp(v)| < 2^-17 for |v| < 128, of the
-// reciprocal 2^-23, both far below half a unit of f16 (2^-12) and bf16 (2^-9).
-// SPDX-License-Identifier: Apache-2.0
+// 16-bit types take exp and reciprocal from the approximate instructions: |error of exp(v)| < 2^-17 for |v| < 128, of
+// the reciprocal 2^-23, both far below half a unit of f16 (2^-12) and bf16 (2^-9). SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/activation/activation.hpp"
@@ -40,14 +40,19 @@ __device__ __forceinline__ C logistic(C v) {
 template <class T, class C>
 __device__ __forceinline__ C activate(ActivationMode mode, C x, C coef, bool propagate_nan) {
   switch (mode) {
-    case ActivationMode::sigmoid: return logistic<T>(x);
-    case ActivationMode::relu: return x > C(0) || (propagate_nan && x != x) ? x : C(0);
-    case ActivationMode::tanh: return tanh(x);
+    case ActivationMode::sigmoid:
+      return logistic<T>(x);
+    case ActivationMode::relu:
+      return x > C(0) || (propagate_nan && x != x) ? x : C(0);
+    case ActivationMode::tanh:
+      return tanh(x);
     case ActivationMode::clipped_relu:
       if (propagate_nan && x != x) return x;
       return x > C(0) ? (x < coef ? x : coef) : C(0) < coef ? C(0) : coef;
-    case ActivationMode::elu: return x < C(0) ? coef * expm1(x) : x;
-    case ActivationMode::identity: return x;
+    case ActivationMode::elu:
+      return x < C(0) ? coef * expm1(x) : x;
+    case ActivationMode::identity:
+      return x;
     case ActivationMode::swish: {
       const C s = logistic<T>(coef * x);
       return s == C(0) ? C(0) : x * s;
@@ -67,12 +72,18 @@ constexpr bool gradient_reads_y(ActivationMode mode) {
 template <class T, class C>
 __device__ __forceinline__ C activate_gradient(ActivationMode mode, C x, C y, C dy, C coef, bool propagate_nan) {
   switch (mode) {
-    case ActivationMode::sigmoid: return dy * y * (C(1) - y);
-    case ActivationMode::relu: return propagate_nan && x != x ? x : x > C(0) ? dy : C(0);
-    case ActivationMode::tanh: return dy * (C(1) - y * y);
-    case ActivationMode::clipped_relu: return propagate_nan && x != x ? x : x > C(0) && x < coef ? dy : C(0);
-    case ActivationMode::elu: return x < C(0) ? dy * (y + coef) : dy;
-    case ActivationMode::identity: return dy;
+    case ActivationMode::sigmoid:
+      return dy * y * (C(1) - y);
+    case ActivationMode::relu:
+      return propagate_nan && x != x ? x : x > C(0) ? dy : C(0);
+    case ActivationMode::tanh:
+      return dy * (C(1) - y * y);
+    case ActivationMode::clipped_relu:
+      return propagate_nan && x != x ? x : x > C(0) && x < coef ? dy : C(0);
+    case ActivationMode::elu:
+      return x < C(0) ? dy * (y + coef) : dy;
+    case ActivationMode::identity:
+      return dy;
     case ActivationMode::swish: {
       const C z = coef * x;
       const C s = logistic<T>(z);
@@ -83,8 +94,8 @@ __device__ __forceinline__ C activate_gradient(ActivationMode mode, C x, C y, C 
   return dy;
 }
 
-// The mode is known at compile time for flat tensors, and read from the struct for any others. The functions made of long
-// series keep fewer packs in flight: their arithmetic covers the latency, and the code stays small.
+// The mode is known at compile time for flat tensors, and read from the struct for any others. The functions made of
+// long series keep fewer packs in flight: their arithmetic covers the latency, and the code stays small.
 struct ModeAtRunTime {
   static constexpr int kUnroll = 1;
   ActivationMode mode;

@@ -17,13 +17,15 @@ int cluster_size(const BiasGradParams& params, std::int64_t groups, std::int64_t
 
 // A piece after the first adds to what is there.
 template <class T>
-BiasGradArgs<T> piece_args(const BiasGradParams& params, const tile::HostNest& piece, std::int64_t offset) {
+BiasGradArgs<T> piece_args(const BiasGradParams& params, const tile::HostNest& piece, std::int64_t offset,
+                           bool* first) {
   using C = tile::Compute<T>;
   BiasGradArgs<T> args;
   args.dy = static_cast<const T*>(params.dy) + offset;
   args.db = static_cast<T*>(params.db);
   args.alpha = static_cast<C>(params.alpha);
-  args.beta = offset == 0 ? static_cast<C>(params.beta) : C(1);
+  args.beta = *first ? static_cast<C>(params.beta) : C(1);
+  *first = false;
   args.channels = static_cast<std::uint32_t>(params.channels);
   args.dy_channel_step = params.dy_channel_step;
   args.db_channel_step = params.db_channel_step;
@@ -34,13 +36,14 @@ BiasGradArgs<T> piece_args(const BiasGradParams& params, const tile::HostNest& p
 
 template <class T, int N>
 void launch_rows(const BiasGradParams& params, const tile::HostNest& nest, cudaStream_t stream) {
+  bool first = true;
   tile::for_each_piece(nest, tile::kMostIterations, {},
-                       [&](const tile::HostNest& piece, const std::int64_t (&offsets)[tile::kMaxTensors]) {
-                         BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0]);
+                       [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
+                         BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0], &first);
                          const std::int64_t rounds = piece.count() / (kRowsThreads * kBiasLoads);
                          args.cluster = cluster_size(params, params.channels, 3 * params.multiprocessors, rounds);
-                         tile::launch_clusters(bias_grad_rows<T, N>, params.channels, args.cluster, kRowsThreads, stream,
-                                               args);
+                         tile::launch_clusters(bias_grad_rows<T, N>, params.channels, args.cluster, kRowsThreads,
+                                               stream, args);
                        });
 }
 
@@ -55,13 +58,14 @@ void launch_columns(const BiasGradParams& params, const tile::HostNest& nest, cu
   while (lanes > narrowest && (packs + lanes - 1) / lanes * most < params.multiprocessors * 3 / 4) lanes /= 2;
   while (lanes > 1 && lanes / 2 >= packs) lanes /= 2;
   const std::int64_t tiles = (packs + lanes - 1) / lanes;
+  bool first = true;
   tile::for_each_piece(nest, tile::kMostIterations, {},
-                       [&](const tile::HostNest& piece, const std::int64_t (&offsets)[tile::kMaxTensors]) {
-                         BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0]);
+                       [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
+                         BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0], &first);
                          const std::int64_t rounds = piece.count() / (kColumnsThreads / lanes * kBiasLoads);
                          args.cluster = cluster_size(params, tiles, params.multiprocessors, rounds);
-                         tile::launch_clusters(bias_grad_columns<T, N>, tiles, args.cluster, kColumnsThreads, stream, args,
-                                               lanes);
+                         tile::launch_clusters(bias_grad_columns<T, N>, tiles, args.cluster, kColumnsThreads, stream,
+                                               args, lanes);
                        });
 }
 

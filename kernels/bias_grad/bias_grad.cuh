@@ -1,6 +1,6 @@
-// db[k] = alpha * sum over n and the pixels of dy[n, k, ...] + beta * db[k], read once, in a fixed order, with no scratch
-// memory: the blocks that share a channel form a cluster, and its first block adds up the partial sums of the others
-// through distributed shared memory.
+// db[k] = alpha * sum over n and the pixels of dy[n, k, ...] + beta * db[k], read once, in a fixed order, with no
+// scratch memory: the blocks that share a channel form a cluster, and its first block adds up the partial sums of the
+// others through distributed shared memory.
 //
 //   bias_grad_rows      a cluster for each channel; its threads run along the summed elements, packed where they are
 //                       contiguous (NCHW); takes any strides
@@ -56,14 +56,14 @@ __global__ void __launch_bounds__(kRowsThreads) bias_grad_rows(BiasGradArgs<T> a
   for (std::uint32_t first = place.rank * kRowsThreads + threadIdx.x; first < args.sum.count;
        first += step * kBiasLoads) {
     tile::Pack<T, N> packs[kBiasLoads];
+    std::uint32_t index[kBiasLoads];
+    std::int64_t offset[kBiasLoads][1];
+#pragma unroll
+    for (int u = 0; u < kBiasLoads; ++u) index[u] = first + u * step;
+    args.sum.template offsets_of<kBiasLoads>(index, offset);
 #pragma unroll
     for (int u = 0; u < kBiasLoads; ++u) {
-      const std::uint32_t index = first + u * step;
-      if (index < args.sum.count) {
-        std::int64_t offset[1];
-        args.sum.offsets(index, offset);
-        packs[u] = tile::load_pack<T, N>(dy + offset[0]);
-      }
+      if (first + u * step < args.sum.count) packs[u] = tile::load_pack<T, N>(dy + offset[u][0]);
     }
 #pragma unroll
     for (int u = 0; u < kBiasLoads; ++u) {
@@ -93,9 +93,7 @@ __global__ void __launch_bounds__(kRowsThreads) bias_grad_rows(BiasGradArgs<T> a
 template <class T, int N>
 __global__ void __launch_bounds__(kColumnsThreads) bias_grad_columns(BiasGradArgs<T> args, int lanes) {
   using C = tile::Compute<T>;
-  // One lane of the packs at a time, so that the rows' sums of double fit as well.
-  __shared__ C rows_sums[kColumnsThreads];
-  __shared__ C partial[N][32];  // by element of the pack and lane
+  __shared__ C rows_sums[N][kColumnsThreads];  // in the end the first `lanes` of each hold the block's sums
   const tile::ClusterPlace place = tile::cluster_place(args.cluster);
   if (place.rank >= place.blocks) return;
   const int lane = static_cast<int>(threadIdx.x) % lanes;
@@ -109,14 +107,14 @@ __global__ void __launch_bounds__(kColumnsThreads) bias_grad_columns(BiasGradArg
   C sums[N] = {};
   for (std::uint32_t first = place.rank * rows + row; inside && first < args.sum.count; first += step * kBiasLoads) {
     tile::Pack<T, N> packs[kBiasLoads];
+    std::uint32_t index[kBiasLoads];
+    std::int64_t offset[kBiasLoads][1];
+#pragma unroll
+    for (int u = 0; u < kBiasLoads; ++u) index[u] = first + u * step;
+    args.sum.template offsets_of<kBiasLoads>(index, offset);
 #pragma unroll
     for (int u = 0; u < kBiasLoads; ++u) {
-      const std::uint32_t index = first + u * step;
-      if (index < args.sum.count) {
-        std::int64_t offset[1];
-        args.sum.offsets(index, offset);
-        packs[u] = tile::load_pack<T, N>(dy + offset[0]);
-      }
+      if (first + u * step < args.sum.count) packs[u] = tile::load_pack<T, N>(dy + offset[u][0]);
     }
 #pragma unroll
     for (int u = 0; u < kBiasLoads; ++u) {
@@ -129,14 +127,14 @@ __global__ void __launch_bounds__(kColumnsThreads) bias_grad_columns(BiasGradArg
     }
   }
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
-    rows_sums[threadIdx.x] = sums[i];
-    __syncthreads();
-    for (int half = rows / 2; half > 0; half /= 2) {
-      if (row < half) rows_sums[threadIdx.x] += rows_sums[threadIdx.x + half * lanes];
-      __syncthreads();
+  for (int i = 0; i < N; ++i) rows_sums[i][threadIdx.x] = sums[i];
+  __syncthreads();
+#pragma unroll 1
+  for (int half = rows / 2; half > 0; half /= 2) {
+    if (row < half) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) rows_sums[i][threadIdx.x] += rows_sums[i][threadIdx.x + half * lanes];
     }
-    if (row == 0) partial[i][lane] = rows_sums[lane];
     __syncthreads();
   }
   tile::cluster_sync(place.blocks);
@@ -145,7 +143,7 @@ __global__ void __launch_bounds__(kColumnsThreads) bias_grad_columns(BiasGradArg
     for (int i = 0; i < N; ++i) {
       C total = C(0);
       for (int rank = 0; rank < place.blocks; ++rank) {
-        total += *tile::cluster_shared(&partial[i][lane], rank, place.blocks);
+        total += *tile::cluster_shared(&rows_sums[i][lane], rank, place.blocks);
       }
       args.store(channel + i, total);
     }

@@ -1,9 +1,8 @@
-// out = alpha * in + beta * out between any two floating types and layouts, and fills: instances of the element-wise engine.
-// SPDX-License-Identifier: Apache-2.0
-#include "kernels/tensor/tensor.hpp"
-
+// out = alpha * in + beta * out between any two floating types and layouts, and fills: instances of the element-wise
+// engine. SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "kernels/tensor/tensor.hpp"
 #include "kernels/tile/elementwise.cuh"
 
 namespace gpudnn::kernels {
@@ -48,12 +47,18 @@ struct alignas(16) Bytes32 {
 
 void launch_fill(const FillParams& params, CUstream_st* stream) {
   switch (params.element_bytes) {
-    case 1: return fill<std::uint8_t>(params, stream);
-    case 2: return fill<std::uint16_t>(params, stream);
-    case 4: return fill<std::uint32_t>(params, stream);
-    case 8: return fill<std::uint64_t>(params, stream);
-    case 16: return fill<uint4>(params, stream);
-    default: return fill<Bytes32>(params, stream);
+    case 1:
+      return fill<std::uint8_t>(params, stream);
+    case 2:
+      return fill<std::uint16_t>(params, stream);
+    case 4:
+      return fill<std::uint32_t>(params, stream);
+    case 8:
+      return fill<std::uint64_t>(params, stream);
+    case 16:
+      return fill<uint4>(params, stream);
+    default:
+      return fill<Bytes32>(params, stream);
   }
 }
 

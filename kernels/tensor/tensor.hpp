@@ -30,8 +30,8 @@ struct LinearParams {
 };
 void launch_linear(const LinearParams& params, CUstream_st* stream);
 
-// The same where in and out run fastest along different loops: `in_loop` is the one along which in is contiguous; out is
-// contiguous along the last. Neither tensor stands still along any loop.
+// The same where in and out run fastest along different loops: `in_loop` is the one along which in is contiguous; out
+// is contiguous along the last. Neither tensor stands still along any loop.
 void launch_transpose(const LinearParams& params, int in_loop, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

@@ -37,7 +37,8 @@ GPUDNN_HOST_DEVICE void transpose_square(int thread, int* square_i, int* square_
   *square_j = warp / 4 * 8 + lane / 4;
 }
 
-// The grid over a nest of the tensors in and out, with tiles of `edge` elements both ways; returns the number of blocks.
+// The grid over a nest of the tensors in and out, with tiles of `edge` elements both ways; returns the number of
+// blocks.
 [[nodiscard]] inline std::int64_t make_transpose_grid(const tile::HostNest& nest, int in_loop, int edge,
                                                       TransposeGrid* grid) {
   const int last = nest.rank - 1;

@@ -11,10 +11,18 @@ namespace gpudnn::tile {
 template <class F>
 void with_element_type(ElementType type, F&& f) {
   switch (type) {
-    case ElementType::f64: f.template operator()<double>(); break;
-    case ElementType::f16: f.template operator()<Half>(); break;
-    case ElementType::bf16: f.template operator()<BFloat16>(); break;
-    case ElementType::f32: f.template operator()<float>(); break;
+    case ElementType::f64:
+      f.template operator()<double>();
+      break;
+    case ElementType::f16:
+      f.template operator()<Half>();
+      break;
+    case ElementType::bf16:
+      f.template operator()<BFloat16>();
+      break;
+    case ElementType::f32:
+      f.template operator()<float>();
+      break;
   }
 }
 

@@ -5,13 +5,15 @@
 //   flat     every tensor is one gapless block in the same order; no index arithmetic
 //   packed   any nest of loops whose fastest one goes in whole packs (each tensor contiguous there, or broadcast)
 //   strided  any strides, an element at a time
-// A thread reads all of its inputs before it writes, and no other thread reads what it writes: an input may be the output.
+// A thread reads all of its inputs before it writes, and no other thread reads what it writes: an input may be the
+// output.
 //
 // An Op is a plain struct:
 //   static constexpr int kInputs;         0 to 3
 //   using In, Out, C;                     storage of the inputs and the output; the type computed in
 //   static constexpr bool kScales;        whether alpha and beta apply (a fill takes the value as it is)
-//   static constexpr int kUnroll;         packs in flight for each thread: enough bytes to cover the latency, few enough
+//   static constexpr int kUnroll;         packs in flight for each thread: enough bytes to cover the latency, few
+//   enough
 //                                         to keep the code small and the registers for full occupancy
 //   C operator()(const C (&in)[max(kInputs, 1)]) const;
 // SPDX-License-Identifier: Apache-2.0
@@ -45,7 +47,8 @@ struct ElementwiseArgs {
 template <class Op, int N>
 __device__ __forceinline__ void elementwise_apply(const ElementwiseArgs<Op>& args,
                                                   const Pack<typename Op::In, N> (&in)[kInputSlots<Op>],
-                                                  const Pack<typename Op::Out, N>& old, Pack<typename Op::Out, N>* out) {
+                                                  const Pack<typename Op::Out, N>& old,
+                                                  Pack<typename Op::Out, N>* out) {
   using C = typename Op::C;
   C wide[kInputSlots<Op>][N];
   C result[N];
@@ -123,32 +126,32 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   const std::uint32_t first = blockIdx.x * (kElementwiseThreads * kUnroll) + threadIdx.x;
   Pack<In, N> in[kUnroll][kInputSlots<Op>];
   Pack<Out, N> old[kUnroll];
-  std::int64_t target[kUnroll];
+  std::uint32_t index[kUnroll];
+  std::int64_t offset[kUnroll][Op::kInputs + 1];
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) index[u] = first + u * kElementwiseThreads;
+  nest.template offsets_of<kUnroll>(index, offset);
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
-    const std::uint32_t index = first + u * kElementwiseThreads;
-    if (index >= nest.count) break;
-    std::int64_t offset[Op::kInputs + 1];
-    nest.offsets(index, offset);
-    target[u] = offset[Op::kInputs];
+    if (first + u * kElementwiseThreads >= nest.count) break;
 #pragma unroll
     for (int t = 0; t < Op::kInputs; ++t) {
       if (N > 1 && (broadcast >> t & 1u) != 0) {
-        const In value = args.in[t][offset[t]];
+        const In value = args.in[t][offset[u][t]];
 #pragma unroll
         for (int i = 0; i < N; ++i) in[u][t].data[i] = value;
       } else {
-        in[u][t] = load_pack<In, N>(args.in[t] + offset[t]);
+        in[u][t] = load_pack<In, N>(args.in[t] + offset[u][t]);
       }
     }
-    if (Op::kScales && args.reads_out) old[u] = load_pack<Out, N>(args.out + target[u]);
+    if (Op::kScales && args.reads_out) old[u] = load_pack<Out, N>(args.out + offset[u][Op::kInputs]);
   }
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
     if (first + u * kElementwiseThreads >= nest.count) break;
     Pack<Out, N> result;
     elementwise_apply<Op, N>(args, in[u], old[u], &result);
-    store_pack<Out, N>(args.out + target[u], result);
+    store_pack<Out, N>(args.out + offset[u][Op::kInputs], result);
   }
 }
 
@@ -159,7 +162,7 @@ void launch_elementwise_nest(const ElementwiseArgs<Op>& args, const HostNest& ne
     if (nest.strides[t][nest.rank - 1] == 0) broadcast |= 1u << t;
   }
   constexpr int kPerBlock = kElementwiseThreads * Op::kUnroll;
-  for_each_piece(nest, kMostIterations, {}, [&](const HostNest& piece, const std::int64_t (&offsets)[kMaxTensors]) {
+  for_each_piece(nest, kMostIterations, {}, [&](const HostNest& piece, const std::int64_t(&offsets)[kMaxTensors]) {
     ElementwiseArgs<Op> part = args;
     for (int t = 0; t < Op::kInputs; ++t) part.in[t] += offsets[t];
     part.out += offsets[Op::kInputs];
@@ -169,8 +172,8 @@ void launch_elementwise_nest(const ElementwiseArgs<Op>& args, const HostNest& ne
   });
 }
 
-// The nest's tensors are the inputs in order, then the output. Returns false, with nothing launched, when the tensors need
-// a kernel that is not among `kKernels`.
+// The nest's tensors are the inputs in order, then the output. Returns false, with nothing launched, when the tensors
+// need a kernel that is not among `kKernels`.
 template <class Op, ElementwiseKernels kKernels = ElementwiseKernels::all>
 bool launch_elementwise(const ElementwiseArgs<Op>& args, const HostNest& nest, cudaStream_t stream) {
   using In = typename Op::In;

@@ -14,9 +14,9 @@ namespace gpudnn::tile {
 
 // Plain data, made on the host. Exact for dividends and divisors below 2^31 (the divisor at least 1).
 //
-// With 2^(shift-1) < d <= 2^shift and m = floor(2^32 * (2^shift - d) / d) + 1, the quotient is (hi(n * m) + n) >> shift:
-// (m + 2^32) / 2^(32 + shift) exceeds 1 / d by at most 1 / 2^(32 + shift), too little to carry any n < 2^32 into the next
-// quotient, and the sum cannot overflow for n < 2^31 because hi(n * m) is below n.
+// With 2^(shift-1) < d <= 2^shift and m = floor(2^32 * (2^shift - d) / d) + 1, the quotient is (hi(n * m) + n) >>
+// shift: (m + 2^32) / 2^(32 + shift) exceeds 1 / d by at most 1 / 2^(32 + shift), too little to carry any n < 2^32 into
+// the next quotient, and the sum cannot overflow for n < 2^31 because hi(n * m) is below n.
 struct FastDivmod {
   std::uint32_t divisor = 1;
   std::uint32_t multiplier = 1;

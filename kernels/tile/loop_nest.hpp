@@ -38,8 +38,8 @@ struct HostNest {
   return true;
 }
 
-// Whether the fastest loop can go `width` elements at a time: each tensor is contiguous along it or does not move at all
-// (a broadcast), and every pack begins at a multiple of the width. Tensor `output` must be contiguous.
+// Whether the fastest loop can go `width` elements at a time: each tensor is contiguous along it or does not move at
+// all (a broadcast), and every pack begins at a multiple of the width. Tensor `output` must be contiguous.
 [[nodiscard]] inline bool can_pack(const HostNest& nest, int width, int output) {
   const int last = nest.rank - 1;
   if (nest.rank < 1 || nest.dims[last] % width != 0 || nest.strides[output][last] != 1) return false;
@@ -101,16 +101,39 @@ struct LoopNest {
     }
   }
 
-  // The offset of iteration `index` in each tensor.
-  GPUDNN_HOST_DEVICE void offsets(std::uint32_t index, std::int64_t (&offset)[Tensors]) const {
-    for (int t = 0; t < Tensors; ++t) offset[t] = 0;
+  // The offsets of several iterations in each tensor. One trip through the loops serves them all.
+  template <int Count>
+  GPUDNN_HOST_DEVICE void offsets_of(std::uint32_t (&index)[Count], std::int64_t (&offset)[Count][Tensors]) const {
+    for (int u = 0; u < Count; ++u) {
+      for (int t = 0; t < Tensors; ++t) offset[u][t] = 0;
+    }
 #ifdef __CUDA_ARCH__
-#pragma unroll
+#pragma unroll 1
 #endif
-    for (int i = 0; i < kMaxLoops; ++i) {
-      if (i >= rank) break;
-      std::uint32_t coordinate = index;
-      if (i + 1 < rank) index = dims[i].divmod(index, &coordinate);
+    for (int i = 0; i < rank; ++i) {
+      const FastDivmod by = dims[i];
+      for (int u = 0; u < Count; ++u) {
+        // The slowest loop's coordinate is what is left, so no index needs to be below the count.
+        std::uint32_t coordinate = index[u];
+        if (i + 1 < rank) index[u] = by.divmod(index[u], &coordinate);
+        for (int t = 0; t < Tensors; ++t) offset[u][t] += static_cast<std::int64_t>(coordinate) * strides[t][i];
+      }
+    }
+  }
+
+  GPUDNN_HOST_DEVICE void offsets(std::uint32_t index, std::int64_t (&offset)[Tensors]) const {
+    std::uint32_t one[1] = {index};
+    std::int64_t result[1][Tensors];
+    offsets_of<1>(one, result);
+    for (int t = 0; t < Tensors; ++t) offset[t] = result[0][t];
+  }
+
+  // The same by plain division, for an index that does not fit 31 bits.
+  GPUDNN_HOST_DEVICE void offsets_wide(std::uint64_t index, std::int64_t (&offset)[Tensors]) const {
+    for (int t = 0; t < Tensors; ++t) offset[t] = 0;
+    for (int i = 0; i < rank; ++i) {
+      const std::uint64_t coordinate = i + 1 < rank ? index % dims[i].divisor : index;
+      index /= dims[i].divisor;
       for (int t = 0; t < Tensors; ++t) offset[t] += static_cast<std::int64_t>(coordinate) * strides[t][i];
     }
   }

@@ -41,11 +41,15 @@ __device__ __forceinline__ C widen(T value) {
 template <class T, class C>
 __device__ __forceinline__ T narrow(C value) {
   if constexpr (std::is_same_v<T, Half>) {
-    if constexpr (std::is_same_v<C, double>) return __double2half(value);
-    else return __float2half_rn(static_cast<float>(value));
+    if constexpr (std::is_same_v<C, double>)
+      return __double2half(value);
+    else
+      return __float2half_rn(static_cast<float>(value));
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    if constexpr (std::is_same_v<C, double>) return __double2bfloat16(value);
-    else return __float2bfloat16_rn(static_cast<float>(value));
+    if constexpr (std::is_same_v<C, double>)
+      return __double2bfloat16(value);
+    else
+      return __float2bfloat16_rn(static_cast<float>(value));
   } else {
     return static_cast<T>(value);
   }

@@ -13,6 +13,12 @@ struct Sum {
   }
 };
 
+// The larger; a NaN loses to a number.
+struct Max {
+  __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
+  __device__ __forceinline__ double operator()(double a, double b) const { return fmax(a, b); }
+};
+
 // Every lane gets the result over groups of `Lanes` neighbouring lanes. All 32 lanes must take part.
 template <int Lanes = 32, class V, class Op>
 __device__ __forceinline__ V warp_reduce(V value, Op op) {

@@ -238,7 +238,8 @@ extern "C" gpudnnStatus_t gpudnnConvolutionBiasActivationForward(
                    "activationDesc was created but never set; call gpudnnSetActivationDescriptor");
     GPUDNN_CHECK_DATA(x, xDesc);
     GPUDNN_CHECK_DATA(w, wDesc);
-    GPUDNN_CHECK_DATA(z, zDesc);
+    GPUDNN_REQUIRE(z != nullptr || scalar(alpha2, problem.y.type) == 0 || element_count(zDesc->geometry) == 0, GPUDNN_STATUS_BAD_PARAM,
+                   "z is null, but alpha2 is not 0; pass the data that zDesc describes");
     GPUDNN_CHECK_DATA(bias, biasDesc);
     GPUDNN_CHECK_DATA(y, yDesc);
     GPUDNN_TRY(check_workspace(workSpace, workSpaceSizeInBytes));
@@ -252,6 +253,7 @@ extern "C" gpudnnStatus_t gpudnnConvolutionBiasActivationForward(
     args.out = y;
     args.activation_coef =
         activationDesc->mode == GPUDNN_ACTIVATION_SWISH ? activationDesc->swish_beta : activationDesc->coef;
+    args.propagate_nan = activationDesc->nan == GPUDNN_PROPAGATE_NAN;
     // With alpha2 == 0 z is not read, as an output with beta == 0 is not.
     problem.has_z = args.alpha2 != 0 ? 1 : 0;
     if (problem.has_z != 0) problem.z = zDesc->geometry;

@@ -8,7 +8,7 @@
 
 namespace gpudnn {
 
-// "n2c3h4w4", for refusal texts: dims_text under a shorter name, "unset" for a descriptor that describes nothing.
+// The dims for refusal texts: "n2c3h4w4", or "unset" for a descriptor that describes nothing.
 [[nodiscard]] std::string shown_dims(const TensorGeometry& tensor);
 
 // The descriptor was set: it has a rank, a known data type, positive dims and no negative stride. BAD_PARAM.

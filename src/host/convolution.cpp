@@ -103,7 +103,7 @@ struct TapAlong {
 
 // The taps of dimension i that connect `position` (of y, or of x when backwards) with a coordinate inside the other
 // side.
-int taps_along(const Shape& shape, int i, std::int64_t position, bool backwards, std::vector<TapAlong>* found) {
+void taps_along(const Shape& shape, int i, std::int64_t position, bool backwards, std::vector<TapAlong>* found) {
   found->clear();
   for (std::int64_t t = 0; t < shape.taps[i]; ++t) {
     std::int64_t coordinate;
@@ -118,7 +118,6 @@ int taps_along(const Shape& shape, int i, std::int64_t position, bool backwards,
     }
     found->push_back({shape.mirrored ? shape.taps[i] - 1 - t : t, coordinate});
   }
-  return static_cast<int>(found->size());
 }
 
 // Finds the taps of one position after the other; keeps its vectors between calls.
@@ -262,8 +261,8 @@ void forward(const Problem& problem, const Args& args) {
         }
         if (problem.has_bias != 0) value += to_double(bias[k * problem.bias_stride]);
         if (problem.activation >= 0) {
-          value = activate(static_cast<gpudnnActivationMode_t>(problem.activation), GPUDNN_NOT_PROPAGATE_NAN,
-                           args.activation_coef, value);
+          value = activate(static_cast<gpudnnActivationMode_t>(problem.activation),
+                           args.propagate_nan ? GPUDNN_PROPAGATE_NAN : GPUDNN_NOT_PROPAGATE_NAN, args.activation_coef, value);
         }
         const Side& side = shape.y;
         store(y + n * side.image_stride + k * side.channel_stride + spatial_offset(side, position), value, args.beta);

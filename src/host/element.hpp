@@ -14,8 +14,8 @@ inline void store(T* out, double value, double beta) noexcept {
   *out = round_to<T>(beta == 0 ? value : value + beta * to_double(*out));
 }
 
-// The offset of the element with the row-major number `index`. Extents of 1 of a broadcast tensor count nothing: dims
-// gives the extents to count by, strides the tensor's own.
+// The offset of element `index`, counted in row-major order of the dims. The strides may belong to another tensor of
+// the same dims, and be 0 along a dimension that it is repeated along.
 [[nodiscard]] inline std::int64_t offset_of(std::int64_t index, int rank, const std::int64_t* dims,
                                             const std::int64_t* strides) noexcept {
   std::int64_t offset = 0;

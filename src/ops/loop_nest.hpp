@@ -17,10 +17,14 @@ static_assert(tile::kMaxLoops == kMaxRank, "a nest has a loop for each dimension
 // The four floating types.
 [[nodiscard]] inline tile::ElementType element_type(DataType type) noexcept {
   switch (type) {
-    case GPUDNN_DATA_DOUBLE: return tile::ElementType::f64;
-    case GPUDNN_DATA_HALF: return tile::ElementType::f16;
-    case GPUDNN_DATA_BFLOAT16: return tile::ElementType::bf16;
-    default: return tile::ElementType::f32;
+    case GPUDNN_DATA_DOUBLE:
+      return tile::ElementType::f64;
+    case GPUDNN_DATA_HALF:
+      return tile::ElementType::f16;
+    case GPUDNN_DATA_BFLOAT16:
+      return tile::ElementType::bf16;
+    default:
+      return tile::ElementType::f32;
   }
 }
 

@@ -33,6 +33,17 @@ if(STEP STREQUAL "tree")
       message(FATAL_ERROR "${file} was not installed")
     endif()
   endforeach()
+  # The version stands in the build and in the header; they must say the same.
+  file(READ ${PREFIX}/include/gpudnn/version.h header)
+  set(header_version)
+  foreach(part MAJOR MINOR PATCH)
+    string(REGEX MATCH "GPUDNN_LIBRARY_${part} ([0-9]+)" found "${header}")
+    list(APPEND header_version ${CMAKE_MATCH_1})
+  endforeach()
+  list(JOIN header_version "." header_version)
+  if(NOT header_version STREQUAL VERSION)
+    message(FATAL_ERROR "version.h says ${header_version}, the build ${VERSION}")
+  endif()
 
 elseif(STEP STREQUAL "find_package")
   run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${CONSUMER_DIR} -B ${WORK_DIR}/find_package -DCMAKE_C_COMPILER=${C_COMPILER}

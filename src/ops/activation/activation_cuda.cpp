@@ -12,13 +12,20 @@ namespace {
 kernels::ActivationMode kernel_mode(gpudnnActivationMode_t mode) noexcept {
   using kernels::ActivationMode;
   switch (mode) {
-    case GPUDNN_ACTIVATION_SIGMOID: return ActivationMode::sigmoid;
-    case GPUDNN_ACTIVATION_RELU: return ActivationMode::relu;
-    case GPUDNN_ACTIVATION_TANH: return ActivationMode::tanh;
-    case GPUDNN_ACTIVATION_CLIPPED_RELU: return ActivationMode::clipped_relu;
-    case GPUDNN_ACTIVATION_ELU: return ActivationMode::elu;
-    case GPUDNN_ACTIVATION_SWISH: return ActivationMode::swish;
-    default: return ActivationMode::identity;
+    case GPUDNN_ACTIVATION_SIGMOID:
+      return ActivationMode::sigmoid;
+    case GPUDNN_ACTIVATION_RELU:
+      return ActivationMode::relu;
+    case GPUDNN_ACTIVATION_TANH:
+      return ActivationMode::tanh;
+    case GPUDNN_ACTIVATION_CLIPPED_RELU:
+      return ActivationMode::clipped_relu;
+    case GPUDNN_ACTIVATION_ELU:
+      return ActivationMode::elu;
+    case GPUDNN_ACTIVATION_SWISH:
+      return ActivationMode::swish;
+    default:
+      return ActivationMode::identity;
   }
 }
 

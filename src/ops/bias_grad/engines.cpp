@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/bias_grad.hpp"
 #include "ops/bias_grad/problem.hpp"
+#ifdef GPUDNN_WITH_CUDA
+#include "ops/bias_grad/cuda_engines.hpp"
+#endif
 
 namespace gpudnn::bias_grad {
 namespace {
@@ -14,6 +17,9 @@ Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) 
 }
 
 constexpr Engine<Problem, Args> kEngines[] = {
+#ifdef GPUDNN_WITH_CUDA
+    {"cluster_sum", GPUDNN_BACKEND_CUDA, supports_cluster_sum_cuda, cluster_sum_cuda},
+#endif
     {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
 };
 

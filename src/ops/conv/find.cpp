@@ -127,6 +127,7 @@ Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vect
   if (lean != choices.end()) rows->push_back(describe(kNoWorkspace, *lean));
   rows->push_back(describe(kBest, choices.front()));
   sort_rows(rows);
+  for (Performance& row : *rows) row.milliseconds = -1;  // the model ranks; it is no measurement
   add_unserved(problem.direction, rows);
   return GPUDNN_STATUS_SUCCESS;
 }

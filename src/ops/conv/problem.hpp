@@ -58,6 +58,7 @@ struct Args {
   const void* z = nullptr;
   const void* bias = nullptr;
   double activation_coef = 0;
+  bool propagate_nan = false;  // of ReLU and clipped ReLU
 };
 
 [[nodiscard]] inline const TensorGeometry& output(const Problem& problem) noexcept {

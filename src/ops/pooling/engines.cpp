@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/pooling.hpp"
 #include "ops/pooling/problem.hpp"
+#ifdef GPUDNN_WITH_CUDA
+#include "ops/pooling/cuda_engines.hpp"
+#endif
 
 namespace gpudnn::pooling {
 namespace {
@@ -14,6 +17,10 @@ Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) 
 }
 
 constexpr Engine<Problem, Args> kEngines[] = {
+#ifdef GPUDNN_WITH_CUDA
+    {"planes", GPUDNN_BACKEND_CUDA, supports_planes_cuda, planes_cuda},
+    {"windows", GPUDNN_BACKEND_CUDA, supports_windows_cuda, windows_cuda},
+#endif
     {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
 };
 

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/softmax.hpp"
 #include "ops/softmax/problem.hpp"
+#ifdef GPUDNN_WITH_CUDA
+#include "ops/softmax/cuda_engines.hpp"
+#endif
 
 namespace gpudnn::softmax {
 namespace {
@@ -14,6 +17,11 @@ Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) 
 }
 
 constexpr Engine<Problem, Args> kEngines[] = {
+#ifdef GPUDNN_WITH_CUDA
+    {"rows", GPUDNN_BACKEND_CUDA, supports_rows_cuda, rows_cuda},
+    {"columns", GPUDNN_BACKEND_CUDA, supports_columns_cuda, columns_cuda},
+    {"strided", GPUDNN_BACKEND_CUDA, supports_strided_cuda, strided_cuda},
+#endif
     {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
 };
 

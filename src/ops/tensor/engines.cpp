@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/tensor.hpp"
 #include "ops/tensor/problem.hpp"
+#ifdef GPUDNN_WITH_CUDA
+#include "ops/tensor/cuda_engines.hpp"
+#endif
 
 namespace gpudnn::tensor {
 namespace {
@@ -14,6 +17,11 @@ Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) 
 }
 
 constexpr Engine<Problem, Args> kEngines[] = {
+#ifdef GPUDNN_WITH_CUDA
+    {"fill", GPUDNN_BACKEND_CUDA, supports_fill_cuda, fill_cuda},
+    {"transpose", GPUDNN_BACKEND_CUDA, supports_transpose_cuda, transpose_cuda},
+    {"linear", GPUDNN_BACKEND_CUDA, supports_linear_cuda, linear_cuda},
+#endif
     {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
 };
 

@@ -1,0 +1,352 @@
+// Pooling of packed NCHW tensors, plane by plane (a plane is one channel of one image) through shared memory.
+//
+// A block copies a group of neighbouring planes, one contiguous stretch of memory, into shared memory with 16-byte
+// copies; from there every window is read as often as windows overlap, and global memory sees each byte of x once. The
+// group's outputs are one contiguous stretch as well.
+//
+//   pooling_planes_fixed     forward in two dimensions with the usual windows (width and stride known at compile time).
+//   A
+//                            thread walks down a column of kColumn outputs: each row of x is reduced across the
+//                            window's width once, and goes into the up to (kWindow / kStride, rounded up) outputs that
+//                            it belongs to.
+//   pooling_planes_forward   any window, 1 to 3 dimensions: a thread for each output, or a warp where windows are large
+//   pooling_planes_backward  first the element that each window chose (for a maximum), then a gather for each element
+//   of x
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_pipeline.h>
+
+#include "kernels/pooling/pooling_math.cuh"
+#include "kernels/tile/reduce.cuh"
+
+namespace gpudnn::kernels {
+
+constexpr int kPlaneThreads = 256;
+constexpr int kColumn = 4;  // outputs (forward) or elements of x (backward) that a thread does one below the other
+
+template <class T>
+struct PlaneArgs {
+  const T* x;
+  const T* dy;
+  T* out;
+  tile::Compute<T> alpha;
+  tile::Compute<T> beta;
+  bool count_padding;
+  bool warp_for_window;
+  double volume;
+  WindowShape shape;
+  std::int64_t planes;
+  std::int32_t group;  // planes of a block
+  // Of the output's plane: chunks of kColumn rows, and the width.
+  std::int32_t chunks;
+  tile::FastDivmod by_chunks;
+  tile::FastDivmod by_depth;
+  tile::FastDivmod by_width;
+  tile::FastDivmod by_height;
+  std::int32_t dy_bytes;  // of shared memory, a multiple of 16: where the next array begins
+  std::int32_t x_bytes;
+};
+
+// Starts the copy of `count` elements to shared memory and returns where the first one will be: as far from a 16-byte
+// boundary there as in global memory. Complete after stage_wait().
+template <class T>
+__device__ __forceinline__ T* stage(const T* from, std::int32_t count, unsigned char* to) {
+  constexpr int N = tile::kPackWidth<T>;
+  const int skew = static_cast<int>(reinterpret_cast<std::uintptr_t>(from) / sizeof(T) % N);
+  T* const first = reinterpret_cast<T*>(to) + skew;
+  std::int32_t head = skew == 0 ? 0 : N - skew;
+  if (head > count) head = count;
+  const std::int32_t packs = (count - head) / N;
+  const std::int32_t tail = head + packs * N;
+  for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < packs; i += kPlaneThreads) {
+    __pipeline_memcpy_async(first + head + i * N, from + head + i * N, 16);
+  }
+  if (static_cast<std::int32_t>(threadIdx.x) < head) first[threadIdx.x] = from[threadIdx.x];
+  if (tail + static_cast<std::int32_t>(threadIdx.x) < count) first[tail + threadIdx.x] = from[tail + threadIdx.x];
+  return first;
+}
+__device__ __forceinline__ void stage_wait() {
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
+}
+
+template <class T>
+__device__ __forceinline__ void store_one(tile::Compute<T> value, const PlaneArgs<T>& args, T* out) {
+  tile::Compute<T> values[1] = {value};
+  store_scaled<T, 1>(values, args.alpha, args.beta, out);
+}
+
+template <class T>
+__device__ __forceinline__ tile::Compute<T> average_of(tile::Compute<T> sum, std::int32_t inside,
+                                                       const PlaneArgs<T>& args) {
+  using C = tile::Compute<T>;
+  const C divisor = args.count_padding ? static_cast<C>(args.volume) : static_cast<C>(inside);
+  return divisor == C(0) ? C(0) : sum / divisor;
+}
+
+extern __shared__ __align__(16) unsigned char pooling_shared[];
+
+// The padding is below the window, so every window holds at least one element of the image.
+template <class T, int kWindow, int kStride, bool kMax, bool kNan>
+__global__ void __launch_bounds__(kPlaneThreads) pooling_planes_fixed(PlaneArgs<T> args) {
+  using C = tile::Compute<T>;
+  using Value = std::conditional_t<kMax, T, C>;
+  constexpr int kRows = (kColumn - 1) * kStride + kWindow;  // of x, under a column of outputs
+  const std::int64_t first_plane = static_cast<std::int64_t>(blockIdx.x) * args.group;
+  const auto planes = static_cast<std::int32_t>(min(static_cast<std::int64_t>(args.group), args.planes - first_plane));
+  const std::int32_t height = args.shape.x[1], width = args.shape.x[2];
+  const std::int32_t out_height = args.shape.y[1], out_width = args.shape.y[2];
+  const std::int32_t plane = height * width, out_plane = out_height * out_width;
+  const T* const x = stage(args.x + first_plane * plane, planes * plane, pooling_shared);
+  stage_wait();
+  T* const out = args.out + first_plane * out_plane;
+
+  const std::int32_t units = planes * args.chunks * out_width;
+  for (auto unit = static_cast<std::int32_t>(threadIdx.x); unit < units; unit += kPlaneThreads) {
+    std::uint32_t column, chunk;
+    const std::uint32_t group_chunk = args.by_width.divmod(static_cast<std::uint32_t>(unit), &column);
+    const std::uint32_t local_plane = args.by_chunks.divmod(group_chunk, &chunk);
+    const std::int32_t first_out = static_cast<std::int32_t>(chunk) * kColumn;
+    const std::int32_t first_row = first_out * kStride - args.shape.pad[1];
+    const std::int32_t first_column = static_cast<std::int32_t>(column) * kStride - args.shape.pad[2];
+    const T* const image = x + local_plane * plane;
+    // A column outside the image stands for its nearest one inside, which belongs to the window too: a maximum does not
+    // mind; an average leaves it out.
+    std::int32_t columns[kWindow];
+    bool inside[kWindow];
+    std::int32_t columns_inside = 0;
+#pragma unroll
+    for (int k = 0; k < kWindow; ++k) {
+      columns[k] = min(max(first_column + k, 0), width - 1);
+      inside[k] = columns[k] == first_column + k;
+      columns_inside += inside[k];
+    }
+    Value values[kColumn];
+#pragma unroll
+    for (int r = 0; r < kColumn; ++r) {
+      if constexpr (kMax) {
+        values[r] = max_identity<T, kNan>();
+      } else {
+        values[r] = C(0);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kRows; ++j) {
+      const std::int32_t row = first_row + j;
+      if (row < 0 || row >= height) continue;
+      const T* const elements = image + row * width;
+      Value across;
+      if constexpr (kMax) {
+        across = elements[columns[0]];
+#pragma unroll
+        for (int k = 1; k < kWindow; ++k) across = max_of<kNan>(across, elements[columns[k]]);
+      } else {
+        across = C(0);
+#pragma unroll
+        for (int k = 0; k < kWindow; ++k) {
+          if (inside[k]) across += tile::widen<C>(elements[columns[k]]);
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < kColumn; ++r) {
+        if (j < r * kStride || j >= r * kStride + kWindow) continue;
+        if constexpr (kMax) {
+          values[r] = max_of<kNan>(values[r], across);
+        } else {
+          values[r] += across;
+        }
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kColumn; ++r) {
+      const std::int32_t row = first_out + r;
+      if (row >= out_height) break;
+      C result;
+      if constexpr (kMax) {
+        result = tile::widen<C>(finish_max<kNan>(values[r], false));
+      } else {
+        const std::int32_t begin = row * kStride - args.shape.pad[1];
+        const std::int32_t rows_inside = min(begin + kWindow, height) - max(begin, 0);
+        result = average_of(values[r], rows_inside * columns_inside, args);
+      }
+      store_one(result, args, out + local_plane * out_plane + row * out_width + column);
+    }
+  }
+}
+
+// The window of output `index` (depth, height, width fastest) within a plane.
+template <class T>
+__device__ __forceinline__ void locate_window(const PlaneArgs<T>& args, std::uint32_t index, Range (&ranges)[3],
+                                              std::uint32_t* plane) {
+  std::uint32_t w, h, d;
+  index = args.by_width.divmod(index, &w);
+  index = args.by_height.divmod(index, &h);
+  *plane = args.by_depth.divmod(index, &d);
+  ranges[0] = args.shape.elements(0, static_cast<std::int32_t>(d));
+  ranges[1] = args.shape.elements(1, static_cast<std::int32_t>(h));
+  ranges[2] = args.shape.elements(2, static_cast<std::int32_t>(w));
+}
+
+__device__ __forceinline__ std::int32_t length_of(Range range) { return max(range.end - range.begin, 0); }
+
+template <class T, bool kMax, bool kNan>
+__global__ void __launch_bounds__(kPlaneThreads) pooling_planes_forward(PlaneArgs<T> args) {
+  using C = tile::Compute<T>;
+  const std::int64_t first_plane = static_cast<std::int64_t>(blockIdx.x) * args.group;
+  const auto planes = static_cast<std::int32_t>(min(static_cast<std::int64_t>(args.group), args.planes - first_plane));
+  const auto plane = static_cast<std::int32_t>(args.shape.x_plane());
+  const auto out_plane = static_cast<std::int32_t>(args.shape.y_plane());
+  const std::int32_t height = args.shape.x[1], width = args.shape.x[2];
+  const T* const x = stage(args.x + first_plane * plane, planes * plane, pooling_shared);
+  stage_wait();
+  T* const out = args.out + first_plane * out_plane;
+  const int lanes = args.warp_for_window ? 32 : 1;
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  const std::int32_t outputs = planes * out_plane;
+  for (std::int32_t output = static_cast<std::int32_t>(threadIdx.x) / lanes; output < outputs;
+       output += kPlaneThreads / lanes) {
+    Range ranges[3];
+    std::uint32_t local_plane;
+    locate_window(args, static_cast<std::uint32_t>(output), ranges, &local_plane);
+    const T* const image = x + local_plane * plane;
+    T most = max_identity<T, kNan>();
+    C sum = C(0);
+    const auto take = [&](T value) {
+      if constexpr (kMax) {
+        most = max_of<kNan>(most, value);
+      } else {
+        sum += tile::widen<C>(value);
+      }
+    };
+    const std::int32_t rows = length_of(ranges[1]), columns = length_of(ranges[2]);
+    const std::int32_t inside = length_of(ranges[0]) * rows * columns;
+    for (std::int32_t d = ranges[0].begin; d < ranges[0].end; ++d) {
+      const T* const corner = image + (d * height + ranges[1].begin) * width + ranges[2].begin;
+      if (columns == width) {  // whole rows: one stretch
+#pragma unroll 4
+        for (std::int32_t i = lane; i < rows * columns; i += lanes) take(corner[i]);
+      } else if (lanes == 1) {
+        for (std::int32_t h = 0; h < rows; ++h) {
+          for (std::int32_t w = 0; w < columns; ++w) take(corner[h * width + w]);
+        }
+      } else {
+        for (std::int32_t i = lane; i < rows * columns; i += lanes) take(corner[i / columns * width + i % columns]);
+      }
+    }
+    C result;
+    if constexpr (kMax) {
+      if (lanes == 32) {
+        for (int step = 16; step > 0; step /= 2) {
+          most = max_of<kNan>(most, tile::narrow<T>(__shfl_xor_sync(0xffffffffu, tile::widen<C>(most), step)));
+        }
+      }
+      result = tile::widen<C>(finish_max<kNan>(most, inside == 0));
+    } else {
+      if (lanes == 32) sum = tile::warp_reduce(sum, tile::Sum{});
+      result = average_of(sum, inside, args);
+    }
+    if (lane == 0) store_one(result, args, out + output);
+  }
+}
+
+// The number within the plane of the element that the window chose, or -1.
+template <class T, bool kNan>
+__device__ __forceinline__ std::int32_t choose(const T* image, const Range (&ranges)[3], std::int32_t height,
+                                               std::int32_t width) {
+  using C = tile::Compute<T>;
+  std::int32_t best = -1;
+  C most = C(0);
+  for (std::int32_t d = ranges[0].begin; d < ranges[0].end; ++d) {
+    for (std::int32_t h = ranges[1].begin; h < ranges[1].end; ++h) {
+      const std::int32_t row = (d * height + h) * width;
+      for (std::int32_t w = ranges[2].begin; w < ranges[2].end; ++w) {
+        const C value = tile::widen<C>(image[row + w]);
+        bool better = best < 0 ? value == value : value > most;
+        if (kNan) better = most == most && (better || value != value);
+        if (better) {
+          best = row + w;
+          most = value;
+        }
+      }
+    }
+  }
+  return best;
+}
+
+template <class T, bool kMax, bool kNan>
+__global__ void __launch_bounds__(kPlaneThreads) pooling_planes_backward(PlaneArgs<T> args) {
+  using C = tile::Compute<T>;
+  const std::int64_t first_plane = static_cast<std::int64_t>(blockIdx.x) * args.group;
+  const auto planes = static_cast<std::int32_t>(min(static_cast<std::int64_t>(args.group), args.planes - first_plane));
+  const auto plane = static_cast<std::int32_t>(args.shape.x_plane());
+  const auto dy_plane = static_cast<std::int32_t>(args.shape.y_plane());
+  const std::int32_t height = args.shape.x[1], width = args.shape.x[2];
+  const std::int32_t windows_high = args.shape.y[1], windows_wide = args.shape.y[2];
+  const T* const dy = stage(args.dy + first_plane * dy_plane, planes * dy_plane, pooling_shared);
+  const T* x = nullptr;
+  if constexpr (kMax) x = stage(args.x + first_plane * plane, planes * plane, pooling_shared + args.dy_bytes);
+  auto* const choices = reinterpret_cast<std::int32_t*>(pooling_shared + args.dy_bytes + args.x_bytes);
+  stage_wait();
+  if constexpr (kMax) {
+    // Here by_width and by_height count the windows; the loop below counts elements and divides by chunks.
+    for (auto index = static_cast<std::int32_t>(threadIdx.x); index < planes * dy_plane; index += kPlaneThreads) {
+      Range ranges[3];
+      std::uint32_t local_plane;
+      locate_window(args, static_cast<std::uint32_t>(index), ranges, &local_plane);
+      choices[index] = choose<T, kNan>(x + local_plane * plane, ranges, height, width);
+    }
+    __syncthreads();
+  }
+  T* const out = args.out + first_plane * plane;
+  // A thread takes kColumn elements of x one below the other.
+  const std::int32_t units = planes * args.shape.x[0] * args.chunks * width;
+  std::int32_t w = static_cast<std::int32_t>(threadIdx.x) % width;
+  std::int32_t rest = static_cast<std::int32_t>(threadIdx.x) / width;
+  const std::int32_t step_w = kPlaneThreads % width;
+  const std::int32_t step_rest = kPlaneThreads / width;
+  for (auto unit = static_cast<std::int32_t>(threadIdx.x); unit < units; unit += kPlaneThreads) {
+    std::uint32_t chunk;
+    const std::uint32_t volume = args.by_chunks.divmod(static_cast<std::uint32_t>(rest), &chunk);
+    const std::int32_t local_plane = static_cast<std::int32_t>(volume) / args.shape.x[0];
+    const std::int32_t d = static_cast<std::int32_t>(volume) % args.shape.x[0];
+    const Range across = args.shape.windows(2, w);
+    const Range deep = args.shape.windows(0, d);
+    const std::int32_t window_base = local_plane * dy_plane;
+#pragma unroll 1
+    for (int r = 0; r < kColumn; ++r) {
+      const std::int32_t h = static_cast<std::int32_t>(chunk) * kColumn + r;
+      if (h >= height) break;
+      const std::int32_t mine = (d * height + h) * width + w;
+      const Range down = args.shape.windows(1, h);
+      C sum = C(0);
+      for (std::int32_t window_d = deep.begin; window_d < deep.end; ++window_d) {
+        for (std::int32_t window_h = down.begin; window_h < down.end; ++window_h) {
+          const std::int32_t row = window_base + (window_d * windows_high + window_h) * windows_wide;
+          for (std::int32_t window_w = across.begin; window_w < across.end; ++window_w) {
+            if constexpr (kMax) {
+              if (choices[row + window_w] == mine) sum += tile::widen<C>(dy[row + window_w]);
+            } else {
+              std::int32_t inside = 1;
+              if (!args.count_padding) {
+                inside = length_of(args.shape.elements(0, window_d)) * length_of(args.shape.elements(1, window_h)) *
+                         length_of(args.shape.elements(2, window_w));
+              }
+              sum += average_of(tile::widen<C>(dy[row + window_w]), inside, args);
+            }
+          }
+        }
+      }
+      store_one(sum, args, out + local_plane * plane + mine);
+    }
+    w += step_w;
+    rest += step_rest;
+    if (w >= width) {
+      w -= width;
+      ++rest;
+    }
+  }
+}
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,52 @@
+// What the launch functions of the pooling kernels take. Plain data.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/pooling/window_index.hpp"
+#include "kernels/tile/element_type.hpp"
+
+struct CUstream_st;
+
+namespace gpudnn::kernels {
+
+enum class PoolingMode : std::int32_t { max, average_with_padding, average_without_padding };
+
+// Strides in elements of a tensor with the dimensions n, c, depth, height, width (missing ones have extent 1).
+struct PoolingStrides {
+  std::int64_t n = 0;
+  std::int64_t c = 0;
+  std::int64_t spatial[3] = {};
+};
+
+// Forward: out is y. Backward: out is dx, and y is not read: what the windows chose is found again from x, by the same
+// rule (the first maximum in row-major order).
+struct PoolingParams {
+  tile::ElementType type = tile::ElementType::f32;
+  bool backward = false;
+  PoolingMode mode = PoolingMode::max;
+  bool propagate_nan = false;
+  double alpha = 1;
+  double beta = 0;
+  const void* x = nullptr;
+  const void* dy = nullptr;
+  void* out = nullptr;
+  std::int64_t images = 0;
+  std::int64_t channels = 0;
+  WindowShape shape;
+  PoolingStrides x_strides;
+  PoolingStrides dy_strides;
+  PoolingStrides out_strides;
+  int multiprocessors = 1;
+  std::size_t shared_memory = 0;  // bytes that a block may ask for
+};
+
+// A thread for each element of the output, or for a pack of channels of it; any strides.
+void launch_pooling_windows(const PoolingParams& params, CUstream_st* stream);
+
+// All tensors packed NCHW, and a plane (an image of one channel) of each fits into shared memory.
+[[nodiscard]] bool pooling_planes_fit(const PoolingParams& params);
+void launch_pooling_planes(const PoolingParams& params, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,90 @@
+// Instances and launch of softmax over columns.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/softmax/columns.cuh"
+
+namespace gpudnn::kernels {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class T, int N, int kPacks, bool kBackward>
+void launch_tiles(const SoftmaxArgs<T>& args, ColumnTiles tiles, int lanes, cudaStream_t stream) {
+  tiles.lanes = lanes;
+  tiles.rows = kThreads / lanes;
+  const unsigned blocks = (tiles.packs.count + static_cast<unsigned>(lanes) - 1) / static_cast<unsigned>(lanes);
+  softmax_columns<T, N, kPacks, kBackward><<<blocks, kThreads, 0, stream>>>(args, tiles);
+}
+
+// The widest tile whose rows hold a group in `kPacks` registers each.
+template <class T, int N, bool kBackward>
+void launch_piece(const SoftmaxArgs<T>& args, const ColumnTiles& tiles, int multiprocessors, cudaStream_t stream) {
+  constexpr int kNarrowest = N > 1 ? 4 : 16;  // 64 bytes and more of neighbouring groups
+  constexpr int kMost = sizeof(T) == 8 ? 4 : 8;
+  int lanes = 256;
+  while (lanes > kNarrowest &&
+         (kThreads / lanes * 4 < args.length || tiles.packs.count / lanes < 2u * multiprocessors)) {
+    lanes /= 2;
+  }
+  if (lanes > 8 && N > 1 && kThreads / lanes * 4 >= args.length) {
+    return launch_tiles<T, N, 4, kBackward>(args, tiles, lanes, stream);
+  }
+  lanes = N > 1 ? 8 : 32;
+  if (kThreads / lanes * 4 >= args.length) return launch_tiles<T, N, 4, kBackward>(args, tiles, lanes, stream);
+  if (kThreads / lanes * kMost >= args.length) return launch_tiles<T, N, kMost, kBackward>(args, tiles, lanes, stream);
+  lanes = kNarrowest;
+  if (kThreads / lanes * kMost >= args.length) return launch_tiles<T, N, kMost, kBackward>(args, tiles, lanes, stream);
+  launch_tiles<T, N, 0, kBackward>(args, tiles, N > 1 ? 8 : 32, stream);
+}
+
+template <class T, int N>
+void launch(const SoftmaxParams& params, const tile::HostNest& nest, cudaStream_t stream) {
+  using C = tile::Compute<T>;
+  tile::for_each_piece(nest, tile::kMostIterations, {},
+                       [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
+                         SoftmaxArgs<T> args;
+                         args.a = static_cast<const T*>(params.a) + offsets[0];
+                         args.b = static_cast<const T*>(params.b) + offsets[1];
+                         args.out = static_cast<T*>(params.out) + offsets[2];
+                         args.alpha = static_cast<C>(params.alpha);
+                         args.beta = static_cast<C>(params.beta);
+                         args.logarithm = params.logarithm;
+                         args.length = params.within.count();
+                         args.cluster = 1;
+                         ColumnTiles tiles;
+                         for (int t = 0; t < 3; ++t) tiles.step[t] = params.within.strides[t][0];
+                         tiles.packs = tile::LoopNest<3>(piece);
+                         if (params.backward) {
+                           launch_piece<T, N, true>(args, tiles, params.multiprocessors, stream);
+                         } else {
+                           launch_piece<T, N, false>(args, tiles, params.multiprocessors, stream);
+                         }
+                       });
+}
+
+}  // namespace
+
+bool softmax_columns_fit(const SoftmaxParams& params) {
+  const int last = params.between.rank - 1;
+  if (params.within.rank != 1 || params.within.dims[0] > tile::kMostIterations) return false;
+  for (int t = 0; t < 3; ++t) {
+    if (params.between.strides[t][last] != 1) return false;
+  }
+  return params.between.dims[last] > 1;
+}
+
+void launch_softmax_columns(const SoftmaxParams& params, CUstream_st* stream) {
+  tile::with_element_type(params.type, [&]<class T>() {
+    constexpr int N = tile::kPackWidth<T>;
+    bool packs = tile::can_pack(params.between, N, 2);
+    for (int t = 0; t < 3; ++t) packs = packs && params.within.strides[t][0] % N == 0;
+    packs =
+        packs && tile::is_aligned(params.a, 16) && tile::is_aligned(params.b, 16) && tile::is_aligned(params.out, 16);
+    if (packs) {
+      launch<T, N>(params, tile::packed_nest(params.between, N), stream);
+    } else {
+      launch<T, 1>(params, params.between, stream);
+    }
+  });
+}
+
+}  // namespace gpudnn::kernels

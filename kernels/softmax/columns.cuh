@@ -1,0 +1,177 @@
+// Softmax over columns: neighbouring groups lie side by side (channel mode of NCHW: a group is the channels of a
+// pixel).
+//
+// A block takes a tile of `lanes` packs of neighbouring groups. Thread (lane, row) holds the elements row, row + rows,
+// ... of its pack's groups: kPacks of them in registers, so x is read once and y written once; longer groups are read
+// twice (kPacks = 0). A load of 8 lanes is a run of 128 bytes. The rows' maxima and sums meet first in the lanes of a
+// warp, then in shared memory, where every thread adds up the same values in the same order. All that a thread writes
+// it has read itself: the output may be an input. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/softmax/softmax_math.cuh"
+
+namespace gpudnn::kernels {
+
+// The block's shape and the way through the tensors. `lanes` is a power of two from 8 to 512.
+struct ColumnTiles {
+  std::int32_t lanes = 0;
+  std::int32_t rows = 0;
+  std::int64_t step[3] = {};  // from an element of a group to the next: a, b, out
+  tile::LoopNest<3> packs;    // all packs of groups, as one nest
+};
+
+// The reduction over the rows of each lane's N groups, for every thread. `scratch` holds threads * N values.
+template <int N, class C, class Op>
+__device__ __forceinline__ void column_reduce(C (&values)[N], Op op, int lanes, C* scratch) {
+  for (int step = lanes; step < 32; step *= 2) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) values[i] = op(values[i], __shfl_xor_sync(0xffffffffu, values[i], step));
+  }
+  // One contribution of each warp, or of each row where a row is a warp or more.
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  const int part = static_cast<int>(threadIdx.x) / (lanes < 32 ? 32 : lanes);
+  const int parts = static_cast<int>(blockDim.x) / (lanes < 32 ? 32 : lanes);
+  if (lanes >= 32 || static_cast<int>(threadIdx.x) % 32 < lanes) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) scratch[(part * lanes + lane) * N + i] = values[i];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < N; ++i) values[i] = scratch[lane * N + i];
+  for (int p = 1; p < parts; ++p) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) values[i] = op(values[i], scratch[(p * lanes + lane) * N + i]);
+  }
+  __syncthreads();
+}
+
+template <class T, int N, int kPacks, bool kBackward>
+__global__ void __launch_bounds__(256) softmax_columns(SoftmaxArgs<T> args, ColumnTiles tiles) {
+  using C = tile::Compute<T>;
+  using Pack = tile::Pack<T, N>;
+  constexpr int kHeld = kPacks > 0 ? kPacks : 4;  // packs in registers; of longer groups, those in flight
+  __shared__ alignas(16) C scratch[256 * N];
+  const int lane = static_cast<int>(threadIdx.x) % tiles.lanes;
+  const int row = static_cast<int>(threadIdx.x) / tiles.lanes;
+  const std::uint32_t pack = blockIdx.x * tiles.lanes + lane;
+  const bool inside = pack < tiles.packs.count;
+  std::int64_t offset[3];
+  tiles.packs.offsets(inside ? pack : 0, offset);
+  const T* const a = args.a + offset[0];
+  const T* const b = args.b + offset[1];
+  T* const out = args.out + offset[2];
+  const int length = inside ? static_cast<int>(args.length) : 0;
+
+  Pack held_a[kHeld], held_b[kHeld];
+  const auto load = [&](int first) {
+#pragma unroll
+    for (int k = 0; k < kHeld; ++k) {
+      const int element = first + k * tiles.rows;
+      if (element < length) {
+        held_a[k] = tile::load_pack<T, N>(a + element * tiles.step[0]);
+        if (kBackward) held_b[k] = tile::load_pack<T, N>(b + element * tiles.step[1]);
+      }
+    }
+  };
+  C most[N], sum[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    most[i] = kLowest<C>;
+    sum[i] = C(0);
+  }
+  // The packs in registers, widened, one after the other.
+  const auto for_each_held = [&](int first, const auto& body) {
+#pragma unroll
+    for (int k = 0; k < kHeld; ++k) {
+      if (first + k * tiles.rows < length) {
+        C wide_a[N], wide_b[N];
+        tile::widen_pack<C>(held_a[k], wide_a);
+        if (kBackward) tile::widen_pack<C>(held_b[k], wide_b);
+#pragma unroll
+        for (int i = 0; i < N; ++i) body(i, wide_a[i], wide_b[i]);
+      }
+    }
+  };
+  const auto add_term = [&](int i, C y, C dy) { sum[i] += SoftmaxBackward<T>::term(y, dy, args.logarithm); };
+
+  // First pass.
+  if constexpr (kPacks > 0) {
+    load(row);
+    if constexpr (kBackward) {
+      for_each_held(row, add_term);
+    } else {
+      for_each_held(row, [&](int i, C x, C) { most[i] = tile::Max{}(most[i], x); });
+      column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch);
+      for_each_held(row, [&](int i, C x, C) { sum[i] += softmax_exp<T>(x - most[i]); });
+    }
+  } else {
+    for (int first = row; first < length; first += kHeld * tiles.rows) {
+      load(first);
+      if constexpr (kBackward) {
+        for_each_held(first, add_term);
+      } else {
+        for_each_held(first, [&](int i, C x, C) {
+          const C larger = tile::Max{}(most[i], x);
+          sum[i] = sum[i] * softmax_exp<T>(most[i] - larger) + softmax_exp<T>(x - larger);
+          most[i] = larger;
+        });
+      }
+    }
+    if constexpr (!kBackward) {
+      C own[N];
+#pragma unroll
+      for (int i = 0; i < N; ++i) own[i] = most[i];
+      column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch);
+#pragma unroll
+      for (int i = 0; i < N; ++i) sum[i] *= softmax_exp<T>(own[i] - most[i]);
+    }
+  }
+  column_reduce<N>(sum, tile::Sum{}, tiles.lanes, scratch);
+
+  // From the sums to what the second pass multiplies or subtracts.
+  C scale[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    scale[i] = args.alpha;
+    if constexpr (!kBackward) {
+      if (args.logarithm) {
+        sum[i] = softmax_log<T>(sum[i]);
+      } else {
+        scale[i] = args.alpha / sum[i];
+      }
+    }
+  }
+  // Second pass.
+  for (int first = row; first < length; first += kHeld * tiles.rows) {
+    if constexpr (kPacks == 0) load(first);
+#pragma unroll
+    for (int k = 0; k < kHeld; ++k) {
+      const int element = first + k * tiles.rows;
+      if (element >= length) break;
+      T* const target = out + element * tiles.step[2];
+      C wide_a[N], wide_b[N], result[N];
+      tile::widen_pack<C>(held_a[k], wide_a);
+      if (kBackward) tile::widen_pack<C>(held_b[k], wide_b);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        if constexpr (kBackward) {
+          const C y = wide_a[i], dy = wide_b[i];
+          result[i] = scale[i] * (args.logarithm ? dy - softmax_exp<T>(y) * sum[i] : y * (dy - sum[i]));
+        } else {
+          const C shifted = wide_a[i] - most[i];
+          result[i] = scale[i] * (args.logarithm ? shifted - sum[i] : softmax_exp<T>(shifted));
+        }
+      }
+      if (args.beta != C(0)) {
+        C old[N];
+        tile::widen_pack<C>(tile::load_pack<T, N>(target), old);
+#pragma unroll
+        for (int i = 0; i < N; ++i) result[i] += args.beta * old[i];
+      }
+      tile::store_pack<T, N>(target, tile::narrow_pack<T>(result));
+    }
+    if constexpr (kPacks > 0) break;
+  }
+}
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,138 @@
+// The mathematics of softmax, shared by its kernels.
+//
+//   forward     y = exp(x - m) / sum(exp(x - m))          log:  y = x - m - log(sum(exp(x - m)))
+//   backward    dx = y * (dy - sum(y * dy))               log:  dx = dy - exp(y) * sum(dy)
+//
+// The maximum m is searched from the lowest finite value on, not from -infinity: then x - m is never infinity -
+// infinity unless x holds +infinity, padding elements of -infinity add 0 to every sum, and a row of -infinity ends as 0
+// / 0. A NaN is passed over by the maximum and comes back through the sum, which makes the whole group NaN.
+//
+// 16-bit types take the approximate exponential: its relative error is below 2^-18 wherever the result is not rounded
+// to zero (x - m > -18), and half a unit of f16 is 2^-12. Their logarithm is the approximate one too: of a sum of 1 or
+// more it is off by less than 2^-20. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cfloat>
+
+#include "kernels/softmax/softmax.hpp"
+#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/reduce.cuh"
+
+namespace gpudnn::kernels {
+
+template <class C>
+inline constexpr C kLowest = C(-FLT_MAX);
+template <>
+inline constexpr double kLowest<double> = -DBL_MAX;
+
+template <class T, class C>
+__device__ __forceinline__ C softmax_exp(C v) {
+  if constexpr (sizeof(T) == 2) {
+    return __expf(v);
+  } else if constexpr (sizeof(T) == 4) {
+    return expf(v);
+  } else {
+    return exp(v);
+  }
+}
+
+template <class T, class C>
+__device__ __forceinline__ C softmax_log(C v) {
+  if constexpr (sizeof(T) == 2) {
+    return __logf(v);
+  } else {
+    return log(v);
+  }
+}
+
+template <class T>
+struct SoftmaxArgs {
+  using C = tile::Compute<T>;
+  const T* a;  // x; backward y
+  const T* b;  // backward dy
+  T* out;
+  C alpha;
+  C beta;
+  bool logarithm;
+  std::int64_t length;  // of a group
+  int cluster;
+};
+
+// The running maximum, and the sum of exp(x - maximum).
+template <class C>
+struct MaxSum {
+  C most = kLowest<C>;
+  C sum = C(0);
+};
+
+// Takes N more elements in, with at most one rescaling of the sum.
+template <class T, int N, class C>
+__device__ __forceinline__ void take_in(const C (&values)[N], MaxSum<C>* state) {
+  C most = state->most;
+#pragma unroll
+  for (int i = 0; i < N; ++i) most = tile::Max{}(most, values[i]);
+  if (most != state->most) {
+    state->sum *= softmax_exp<T>(state->most - most);
+    state->most = most;
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) state->sum += softmax_exp<T>(values[i] - most);
+}
+
+// From the group's totals to an element of the output, alpha included.
+template <class T>
+struct SoftmaxForward {
+  using C = tile::Compute<T>;
+  C most;
+  C scale;  // alpha / sum, or alpha
+  C log_sum;
+  bool logarithm;
+
+  __device__ __forceinline__ SoftmaxForward(const SoftmaxArgs<T>& args, C most_, C sum)
+      : most(most_), scale(args.alpha), log_sum(C(0)), logarithm(args.logarithm) {
+    if (logarithm) {
+      log_sum = softmax_log<T>(sum);
+    } else {
+      scale = args.alpha / sum;
+    }
+  }
+  __device__ __forceinline__ C operator()(C x, C) const {
+    return logarithm ? scale * (x - most - log_sum) : scale * softmax_exp<T>(x - most);
+  }
+};
+
+template <class T>
+struct SoftmaxBackward {
+  using C = tile::Compute<T>;
+  C sum;
+  C alpha;
+  bool logarithm;
+
+  __device__ __forceinline__ SoftmaxBackward(const SoftmaxArgs<T>& args, C sum_)
+      : sum(sum_), alpha(args.alpha), logarithm(args.logarithm) {}
+  __device__ __forceinline__ static C term(C y, C dy, bool logarithm) { return logarithm ? dy : y * dy; }
+  __device__ __forceinline__ C operator()(C y, C dy) const {
+    return alpha * (logarithm ? dy - softmax_exp<T>(y) * sum : y * (dy - sum));
+  }
+};
+
+// One pack of the output from packs of the inputs.
+template <class T, int N, class Finish>
+__device__ __forceinline__ void finish_pack(const Finish& finish, const tile::Pack<T, N>& a, const tile::Pack<T, N>& b,
+                                            tile::Compute<T> beta, T* out) {
+  using C = tile::Compute<T>;
+  C wide_a[N], wide_b[N], result[N];
+  tile::widen_pack<C>(a, wide_a);
+  tile::widen_pack<C>(b, wide_b);
+#pragma unroll
+  for (int i = 0; i < N; ++i) result[i] = finish(wide_a[i], wide_b[i]);
+  if (beta != C(0)) {
+    C old[N];
+    tile::widen_pack<C>(tile::load_pack<T, N>(out), old);
+#pragma unroll
+    for (int i = 0; i < N; ++i) result[i] += beta * old[i];
+  }
+  tile::store_pack<T, N>(out, tile::narrow_pack<T>(result));
+}
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,85 @@
+// Launchers of the pooling kernels.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/pooling/pooling.hpp"
+#include "ops/loop_nest.hpp"
+#include "ops/pooling/cuda_engines.hpp"
+
+namespace gpudnn::pooling {
+namespace {
+
+kernels::PoolingMode kernel_mode(gpudnnPoolingMode_t mode) noexcept {
+  switch (mode) {
+    case GPUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING:
+      return kernels::PoolingMode::average_with_padding;
+    case GPUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING:
+      return kernels::PoolingMode::average_without_padding;
+    default:
+      return kernels::PoolingMode::max;
+  }
+}
+
+// Spatial dimensions go to the last of depth, height, width.
+kernels::PoolingStrides kernel_strides(const TensorGeometry& tensor) {
+  kernels::PoolingStrides strides;
+  strides.n = tensor.strides[0];
+  strides.c = tensor.strides[1];
+  for (int i = 2; i < tensor.rank; ++i) strides.spatial[3 - tensor.rank + i] = tensor.strides[i];
+  return strides;
+}
+
+kernels::PoolingParams pooling_params(const Problem& problem, const Device& device, const Args& args) {
+  kernels::PoolingParams params;
+  params.type = element_type(problem.x.type);
+  params.backward = problem.backward;
+  params.mode = kernel_mode(problem.mode);
+  params.propagate_nan = problem.nan == GPUDNN_PROPAGATE_NAN;
+  params.alpha = args.alpha;
+  params.beta = args.beta;
+  params.x = args.x;
+  params.dy = args.dy;
+  params.out = args.out;
+  params.images = problem.x.dims[0];
+  params.channels = problem.x.dims[1];
+  for (int i = 0; i < problem.spatial; ++i) {
+    const int dim = 3 - problem.spatial + i;
+    params.shape.window[dim] = static_cast<std::int32_t>(problem.window[i]);
+    params.shape.pad[dim] = static_cast<std::int32_t>(problem.pad[i]);
+    params.shape.stride[dim] = static_cast<std::int32_t>(problem.stride[i]);
+    params.shape.x[dim] = static_cast<std::int32_t>(problem.x.dims[2 + i]);
+    params.shape.y[dim] = static_cast<std::int32_t>(problem.y.dims[2 + i]);
+  }
+  params.shape.finish();
+  params.x_strides = kernel_strides(problem.x);
+  params.dy_strides = kernel_strides(problem.dy);
+  params.out_strides = kernel_strides(problem.backward ? problem.dx : problem.y);
+  params.multiprocessors = device.multiprocessors;
+  params.shared_memory = device.shared_memory_per_block;
+  return params;
+}
+
+}  // namespace
+
+Support supports_planes_cuda(const Problem& problem, const Device& device) {
+  const bool packed =
+      is_packed_nchw(problem.x) &&
+      (problem.backward ? is_packed_nchw(problem.dx) && is_packed_nchw(problem.dy) : is_packed_nchw(problem.y));
+  if (!packed) return Support::no("a tensor is not packed NCHW");
+  if (!kernels::pooling_planes_fit(pooling_params(problem, device, {}))) {
+    return Support::no("a plane does not fit into shared memory");
+  }
+  return Support::yes();
+}
+
+Status planes_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  kernels::launch_pooling_planes(pooling_params(problem, site.device, args), site.stream);
+  return cuda::launch_status("pooling_planes");
+}
+
+Support supports_windows_cuda(const Problem&, const Device&) { return Support::yes(); }
+
+Status windows_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  kernels::launch_pooling_windows(pooling_params(problem, site.device, args), site.stream);
+  return cuda::launch_status("pooling_windows");
+}
+
+}  // namespace gpudnn::pooling

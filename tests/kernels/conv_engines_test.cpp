@@ -1,0 +1,148 @@
+// Every convolution engine in every configuration that it claims to have, against the oracle, with a workspace of
+// exactly the size that it asks for.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "support/naive.hpp"
+#include "support/sweep.hpp"
+
+namespace gpudnn::test {
+namespace {
+
+// The engine's own entry points, without the API and the plan cache.
+Outcome launch(const Backend& backend, const conv::ConvEngine& engine, const conv::Config& config, const ConvCase& c,
+               const Values& values, bool misaligned) {
+  const conv::Problem& p = c.problem;
+  const Device& device = *backend.handle()->device;
+  const auto input = [&](const TensorGeometry& geometry, const std::vector<double>& v) {
+    return v.empty() ? nullptr : std::make_unique<DeviceTensor>(backend, geometry, &v, misaligned);
+  };
+  const auto x = input(p.x, values.x);
+  const auto w = input(p.w, values.w);
+  const auto y = input(p.y, values.y);
+  const auto z = input(p.z, values.z);
+  TensorGeometry flat;
+  flat.type = p.y.type;
+  flat.rank = 1;
+  flat.dims[0] = p.w.dims[0];
+  flat.strides[0] = p.bias_stride;
+  const auto bias = input(flat, values.bias);
+  const DeviceTensor out(backend, output_of(p), values.out.empty() ? nullptr : &values.out, misaligned);
+  const GuardedBuffer workspace(backend, engine.workspace(p, config));
+
+  const auto data = [](const std::unique_ptr<DeviceTensor>& tensor) { return tensor ? tensor->data() : nullptr; };
+  conv::Args args;
+  args.alpha = c.alpha;
+  args.beta = c.beta;
+  args.alpha2 = c.alpha2;
+  args.activation_coef = c.coef;
+  args.x = data(x);
+  args.w = data(w);
+  args.y = data(y);
+  args.z = data(z);
+  args.bias = data(bias);
+  args.out = out.data();
+
+  const std::shared_ptr<const void> prepared = engine.prepare(p, config, device);
+  Outcome outcome;
+  outcome.status =
+      engine.launch(launch_site(backend.handle(), workspace.data(), workspace.bytes()), prepared.get(), args);
+  if (outcome.status != GPUDNN_STATUS_SUCCESS) outcome.text = take_error_text();
+  outcome.values = out.values();
+  outcome.damage = out.damage_outside_elements();
+  for (const auto* tensor : {&x, &w, &y, &z, &bias}) {
+    if (outcome.damage.empty() && *tensor != nullptr) outcome.damage = (*tensor)->damage_anywhere();
+  }
+  if (outcome.damage.empty() && !workspace.damage().empty()) outcome.damage = "workspace: " + workspace.damage();
+  return outcome;
+}
+
+// How often each engine ran, to see that the sweep reaches them all.
+using Counts = std::map<std::string, int>;
+
+std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
+  const Backend& backend = Backend::at_hand();
+  const Device& device = *backend.handle()->device;
+  const Values values = make_values(c);
+  const Expected expected = naive(c, values);
+  bool taken = false;
+  for (const conv::ConvEngine& engine : conv::engines()) {
+    if (engine.backend != backend.kind() || !engine.supports(c.problem, device)) continue;
+    std::vector<conv::Candidate> candidates;
+    engine.candidates(c.problem, device, &candidates);
+    bool lean = false;
+    for (const conv::Candidate& candidate : candidates) {
+      const conv::Config& config = candidate.config;
+      lean = lean || engine.workspace(c.problem, config) == 0;
+      ++(*counts)[engine.name];
+      const std::string wrong = judge(output_of(c.problem), launch(backend, engine, config, c, values, misaligned), expected);
+      if (!wrong.empty()) {
+        return std::string(engine.name) + " tile=" + std::to_string(config.tile) +
+               " split_k=" + std::to_string(config.split_k) + (misaligned ? " misaligned: " : ": ") + wrong;
+      }
+    }
+    if (!lean) return std::string(engine.name) + " has no configuration without a workspace";
+    taken = true;
+  }
+  return taken ? "" : "no engine takes the problem";
+}
+
+void report(const Counts& counts) {
+  for (const auto& [name, count] : counts) std::printf("  %s: %d launches\n", name.c_str(), count);
+}
+
+TEST(ConvolutionEngines, RandomProblems) {
+  Counts counts;
+  sweep(Backend::at_hand().is_cuda() ? 400 : 250, random_conv,
+        [&](const ConvCase& c, int i) { return check_engines(c, i % 4 == 3, &counts); });
+  report(counts);
+  // Every engine of the backend must have had work, or this test says nothing about it.
+  const Backend& backend = Backend::at_hand();
+  for (const conv::ConvEngine& engine : conv::engines()) {
+    if (engine.backend == backend.kind() && session_cases(250) >= 200) {
+      EXPECT_GT(counts[engine.name], 0) << engine.name << " took none of the random problems";
+    }
+  }
+}
+
+TEST(ConvolutionEngines, HandPickedProblems) {
+  Counts counts;
+  for (ConvCase& c : cases_from_file<conv::Problem>("conv/edges.txt", conv::from_text)) {
+    if (c.problem.has_bias != 0) c.beta = 0;
+    if (c.problem.has_z != 0) c.alpha2 = 0.5;
+    c.coef = c.problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU ? 6 : c.problem.activation >= 0 ? 1 : 0;
+    EXPECT_EQ(check_engines(c, false, &counts), "") << describe(c);
+  }
+  report(counts);
+}
+
+TEST(ConvolutionEngines, NamesAreUnique) {
+  std::set<std::string> names;
+  for (const conv::ConvEngine& engine : conv::engines()) EXPECT_TRUE(names.insert(engine.name).second) << engine.name;
+}
+
+// The order of the ranking is the model's, and asking twice gives the same.
+TEST(ConvolutionEngines, RankingIsSortedAndPure) {
+  const Device& device = *Backend::at_hand().handle()->device;
+  sweep(50, random_conv, [&](const ConvCase& c, int) -> std::string {
+    const std::vector<conv::Choice> first = conv::rank(c.problem, device);
+    const std::vector<conv::Choice> second = conv::rank(c.problem, device);
+    if (first.empty()) return "no choice";
+    if (first.size() != second.size()) return "the second ranking has another length";
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      if (first[i].engine != second[i].engine || !(first[i].config == second[i].config)) return "two rankings differ";
+      if (!(first[i].seconds > 0)) return "an expected time is not positive";
+      if (i > 0 && first[i].seconds < first[i - 1].seconds) return "the ranking is not sorted";
+      if (!first[i].engine->deterministic) return "an engine that is not deterministic is ranked by default";
+    }
+    return {};
+  });
+}
+
+}  // namespace
+}  // namespace gpudnn::test
