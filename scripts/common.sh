@@ -49,9 +49,12 @@ configure() {
     nvcc=$(find_nvcc) || die "no nvcc was found; put it on the PATH or set CUDACXX"
     export CUDACXX=$nvcc  # read by the first configuration of a build directory
   fi
-  (cd "$ROOT" && cmake --preset "$preset" "${options[@]}") |
-    grep -E 'gpudnn|not built|Warning|Error' || [[ ${PIPESTATUS[0]} -eq 0 ]] ||
+  local log
+  if ! log=$(cd "$ROOT" && cmake --preset "$preset" "${options[@]}"); then
+    printf '%s\n' "$log" >&2
     die "the configuration of build/$preset failed (cmake --preset $preset)"
+  fi
+  grep -E 'gpudnn:|not built' <<<"$log" || true
 }
 
 # build PRESET [target...]: with JOBS jobs and ninja's progress line.

@@ -50,8 +50,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionReorderType(gpudnnConvolutionDe
 
 /* Describe the geometry: padding (the same before and behind), stride (u vertical, v horizontal) and dilation for each
  * spatial dimension. Nd takes arrays of `arrayLength` values, the number of spatial dimensions. BAD_PARAM if a padding
- * is negative, or a stride or dilation not positive. `computeType` is float for every data type but double (double) and
- * the integers (int32); half is accepted, and computed in float. Since 0.1. */
+ * is negative, or a stride or dilation not positive. `computeType` is float, or double for double tensors; half is
+ * accepted for half tensors, and computed in float; the operations refuse others as NOT_SUPPORTED. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetConvolution2dDescriptor(gpudnnConvolutionDescriptor_t convDesc, int pad_h,
                                                               int pad_w, int u, int v, int dilation_h, int dilation_w,
                                                               gpudnnConvolutionMode_t mode,
@@ -90,10 +90,12 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionNdForwardOutputDim(const gpudnn
  *
  * For each direction there are two ways to get a list, fastest first:
  *   Get..._v7   asks the heuristic: cheap, runs nothing, `time` is -1
- *   Find...     runs every algorithm that supports the problem and measures it, on buffers of its own (Find) or on the
- *               caller's, within the caller's workspace (FindEx); it waits for the device, so it cannot be captured
- * They write at most `requestedAlgoCount` entries and set `*returnedAlgoCount`. `status` says why an algorithm cannot
- * do the problem. BAD_PARAM if `requestedAlgoCount` is not positive. MaxCount is the longest list there can be. */
+ *   Find...     also measures, on buffers of its own (Find) or on the caller's, within the caller's workspace (FindEx,
+ *   which
+ *               overwrites the output); it waits for the device, so it cannot be captured
+ * They write at most `requestedAlgoCount` rows and set `*returnedAlgoCount`. Rows whose `status` is NOT_SUPPORTED come
+ * last: numbers without an engine of their own (they still run, as an equivalent), and in FindEx those that need more
+ * workspace. BAD_PARAM if `requestedAlgoCount` is not positive. MaxCount is the longest list there can be. */
 
 /* One row of the forward lists. */
 typedef struct gpudnnConvolutionFwdAlgoPerfStruct {
@@ -109,8 +111,8 @@ typedef struct gpudnnConvolutionFwdAlgoPerfStruct {
 /* Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionForwardAlgorithmMaxCount(gpudnnHandle_t handle, int* count);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionForwardAlgorithm_v7(
-    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t srcDesc, const gpudnnFilterDescriptor_t filterDesc,
-    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t destDesc, const int requestedAlgoCount,
+    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const gpudnnFilterDescriptor_t wDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t yDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionFwdAlgoPerf_t* perfResults);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionForwardAlgorithm(
     gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const gpudnnFilterDescriptor_t wDesc,
@@ -136,8 +138,8 @@ typedef struct gpudnnConvolutionBwdDataAlgoPerfStruct {
 /* Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithmMaxCount(gpudnnHandle_t handle, int* count);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithm_v7(
-    gpudnnHandle_t handle, const gpudnnFilterDescriptor_t filterDesc, const gpudnnTensorDescriptor_t diffDesc,
-    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t gradDesc, const int requestedAlgoCount,
+    gpudnnHandle_t handle, const gpudnnFilterDescriptor_t wDesc, const gpudnnTensorDescriptor_t dyDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t dxDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionBwdDataAlgoPerf_t* perfResults);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionBackwardDataAlgorithm(
     gpudnnHandle_t handle, const gpudnnFilterDescriptor_t wDesc, const gpudnnTensorDescriptor_t dyDesc,
@@ -163,8 +165,8 @@ typedef struct gpudnnConvolutionBwdFilterAlgoPerfStruct {
 /* Since 0.1. In FindEx, `y` is the gradient that `dyDesc` describes. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithmMaxCount(gpudnnHandle_t handle, int* count);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithm_v7(
-    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t srcDesc, const gpudnnTensorDescriptor_t diffDesc,
-    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t gradDesc, const int requestedAlgoCount,
+    gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const gpudnnTensorDescriptor_t dyDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t dwDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionBwdFilterAlgoPerf_t* perfResults);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionBackwardFilterAlgorithm(
     gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const gpudnnTensorDescriptor_t dyDesc,
@@ -188,14 +190,15 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardDataWorkspaceSize(
     gpudnnConvolutionBwdDataAlgo_t algo, size_t* sizeInBytes);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardFilterWorkspaceSize(
     gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const gpudnnTensorDescriptor_t dyDesc,
-    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t gradDesc,
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t dwDesc,
     gpudnnConvolutionBwdFilterAlgo_t algo, size_t* sizeInBytes);
 
 /* ----------------------------------------------------------------------------------------------------- convolution
  *
- * Common to all: `workSpace` is a data pointer. With the bytes that the query names, the algorithm runs at its best;
- * with fewer, or none, the call takes the best engine that fits, and there always is one. BAD_PARAM if the dimensions
- * or types do not belong together. */
+ * Common to all: 1 to 3 spatial dimensions. `workSpace` is a data pointer, null only with a size of 0, and of use only
+ * if it is aligned to 16 bytes. With the bytes that the query names, the algorithm runs at its best; with fewer, or
+ * none, the call takes the best engine that fits, and there always is one. BAD_PARAM if the dimensions do not belong
+ * together; NOT_SUPPORTED if the tensors are not all of one type of float, double, half and bfloat16. */
 
 /* y = alpha * conv(x, w) + beta * y. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionForward(gpudnnHandle_t handle, const void* alpha,
@@ -207,7 +210,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionForward(gpudnnHandle_t handle, con
                                                       const gpudnnTensorDescriptor_t yDesc, void* y);
 
 /* y = f(alpha1 * conv(x, w) + alpha2 * z + bias). z has y's dimensions and may be y; with alpha2 == 0 it is not read
- * and may be null. bias is (1, k, 1, 1). f is the activation, IDENTITY among them. Since 0.1. */
+ * and may be null, zDesc may not. bias is (1, k, 1, 1). f is the activation, IDENTITY among them. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionBiasActivationForward(
     gpudnnHandle_t handle, const void* alpha1, const gpudnnTensorDescriptor_t xDesc, const void* x,
     const gpudnnFilterDescriptor_t wDesc, const void* w, const gpudnnConvolutionDescriptor_t convDesc,

@@ -253,7 +253,7 @@ typedef enum {
   GPUDNN_ACTIVATION_TANH = 2,
   GPUDNN_ACTIVATION_CLIPPED_RELU = 3, /* min(coef, max(0, x)) */
   GPUDNN_ACTIVATION_ELU = 4,          /* x for x >= 0, else coef * (exp(x) - 1) (Clevert et al. 2015) */
-  GPUDNN_ACTIVATION_IDENTITY = 5,     /* x; only in gpudnnConvolutionBiasActivationForward */
+  GPUDNN_ACTIVATION_IDENTITY = 5,     /* x */
   GPUDNN_ACTIVATION_SWISH = 6,        /* x / (1 + exp(-beta * x)) (Ramachandran et al. 2017) */
 } gpudnnActivationMode_t;
 

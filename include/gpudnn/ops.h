@@ -307,8 +307,9 @@ typedef enum {
   GPUDNN_POOLING_MAX = 0, /* the largest element of the window; padding is never chosen */
   GPUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING =
       1, /* sum over the window divided by the window's size; padding is zero */
-  GPUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING = 2, /* divided by the number of elements inside the image */
-  GPUDNN_POOLING_MAX_DETERMINISTIC = 3,             /* the same as MAX, which is deterministic here as well */
+  GPUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING =
+      2,                                /* divided by the number of elements inside the image; 0 if there are none */
+  GPUDNN_POOLING_MAX_DETERMINISTIC = 3, /* the same as MAX, which is deterministic here as well */
 } gpudnnPoolingMode_t;
 
 /* Makes and ends a pooling descriptor. Since 0.1. */
@@ -353,7 +354,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetPoolingNdForwardOutputDim(const gpudnnPool
                                                                 const gpudnnTensorDescriptor_t inputTensorDesc,
                                                                 int nbDims, int outputTensorDimA[]);
 
-/* y = alpha * pool(x) + beta * y. y's dimensions are those of the query above. Since 0.1. */
+/* y = alpha * pool(x) + beta * y. y's dimensions are those of the query above. A window that has no element to take the
+ * maximum of gives the lowest finite value of the type. Operations take 1 to 3 spatial dimensions. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnPoolingForward(gpudnnHandle_t handle, const gpudnnPoolingDescriptor_t poolingDesc,
                                                   const void* alpha, const gpudnnTensorDescriptor_t xDesc,
                                                   const void* x, const void* beta, const gpudnnTensorDescriptor_t yDesc,
@@ -395,7 +397,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnActivationForward(gpudnnHandle_t handle, gpud
                                                      const void* x, const void* beta,
                                                      const gpudnnTensorDescriptor_t yDesc, void* y);
 
-/* dx = alpha * dy * f'(x) + beta * dx. x is the forward input and y its output; both must be given. dx may be dy.
+/* dx = alpha * dy * f'(x) + beta * dx. x is the forward input and y its output. Neither may be null, but only what the
+ * formula needs is read: x for RELU, CLIPPED_RELU and SWISH, y for SIGMOID and TANH, both for ELU. dx may be dy.
  * Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnActivationBackward(gpudnnHandle_t handle,
                                                       gpudnnActivationDescriptor_t activationDesc, const void* alpha,
@@ -716,8 +719,9 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnDropoutBackward(gpudnnHandle_t handle, const 
 
 /* ------------------------------------------------------------- names of algorithms (functions are in cnn.h and adv.h)
  *
- * An algorithm of a convolution is a wish for an engine of that family. Which engines answer to a number, and how much
- * workspace each wants, the Find and Get queries of cnn.h say. */
+ * A program that names an algorithm of a convolution gets an engine that computes the same function; no number is
+ * refused. IMPLICIT_GEMM, DIRECT and the backward ALGO_0 promise to need no workspace; every other number means "the
+ * best that fits the workspace". The comments say what the names stand for. */
 
 typedef enum {
   GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM =

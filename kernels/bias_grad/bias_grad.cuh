@@ -138,15 +138,13 @@ __global__ void __launch_bounds__(kColumnsThreads) bias_grad_columns(BiasGradArg
     __syncthreads();
   }
   tile::cluster_sync(place.blocks);
-  if (place.rank == 0 && row == 0 && inside) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      C total = C(0);
-      for (int rank = 0; rank < place.blocks; ++rank) {
-        total += *tile::cluster_shared(&rows_sums[i][lane], rank, place.blocks);
-      }
-      args.store(channel + i, total);
+  // Row i of the first block adds up element i of each pack.
+  if (place.rank == 0 && row < N && inside) {
+    C total = C(0);
+    for (int rank = 0; rank < place.blocks; ++rank) {
+      total += *tile::cluster_shared(&rows_sums[row][lane], rank, place.blocks);
     }
+    args.store(channel + row, total);
   }
   tile::cluster_sync(place.blocks);
 }

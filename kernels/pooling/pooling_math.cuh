@@ -56,20 +56,18 @@ __device__ __forceinline__ void take_max(const tile::Pack<T, N>& values, tile::P
   if constexpr (std::is_same_v<T, tile::Half> && N % 2 == 0) {
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
-      const __half2 a = __halves2half2(most->data[i], most->data[i + 1]);
-      const __half2 b = __halves2half2(values.data[i], values.data[i + 1]);
+      const __half2 a = __halves2half2(most->get(i), most->get(i + 1));
+      const __half2 b = __halves2half2(values.get(i), values.get(i + 1));
       const __half2 larger = kNan ? __hmax2_nan(a, b) : __hmax2(a, b);
-      most->data[i] = __low2half(larger);
-      most->data[i + 1] = __high2half(larger);
+      most->words[i / 2] = tile::word_of(__low2half(larger), __high2half(larger));
     }
   } else if constexpr (std::is_same_v<T, tile::BFloat16> && N % 2 == 0) {
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
-      const __nv_bfloat162 a = __halves2bfloat162(most->data[i], most->data[i + 1]);
-      const __nv_bfloat162 b = __halves2bfloat162(values.data[i], values.data[i + 1]);
+      const __nv_bfloat162 a = __halves2bfloat162(most->get(i), most->get(i + 1));
+      const __nv_bfloat162 b = __halves2bfloat162(values.get(i), values.get(i + 1));
       const __nv_bfloat162 larger = kNan ? __hmax2_nan(a, b) : __hmax2(a, b);
-      most->data[i] = __low2bfloat16(larger);
-      most->data[i + 1] = __high2bfloat16(larger);
+      most->words[i / 2] = tile::word_of(__low2bfloat16(larger), __high2bfloat16(larger));
     }
   } else {
 #pragma unroll

@@ -95,11 +95,9 @@ __global__ void __launch_bounds__(kWindowThreads) pooling_windows_forward(Window
   const Range width = args.shape.elements(2, place.spatial[2]);
   Pack most;
   C sum[N];
+  most.fill(max_identity<T, kNan>());
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
-    most.data[i] = max_identity<T, kNan>();
-    sum[i] = C(0);
-  }
+  for (int i = 0; i < N; ++i) sum[i] = C(0);
   const auto take = [&](const Pack& values) {
     if constexpr (kMax) {
       take_max<kNan>(values, &most);
@@ -136,7 +134,7 @@ __global__ void __launch_bounds__(kWindowThreads) pooling_windows_forward(Window
   const C inside = static_cast<C>(extent(depth)) * static_cast<C>(extent(height)) * static_cast<C>(extent(width));
   if constexpr (kMax) {
 #pragma unroll
-    for (int i = 0; i < N; ++i) sum[i] = tile::widen<C>(finish_max<kNan>(most.data[i], inside == C(0)));
+    for (int i = 0; i < N; ++i) sum[i] = tile::widen<C>(finish_max<kNan>(most.get(i), inside == C(0)));
   } else {
     const C divisor = args.count_padding ? static_cast<C>(args.volume) : inside;
 #pragma unroll
@@ -167,13 +165,10 @@ __global__ void __launch_bounds__(kWindowThreads) pooling_windows_split(WindowAr
   // The window's rows times its columns, 64 bits wide as the image may be large.
   const std::int64_t plane = static_cast<std::int64_t>(extent(height)) * columns;
   Held held;
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    if constexpr (kMax) {
-      held.data[i] = max_identity<T, kNan>();
-    } else {
-      held.data[i] = C(0);
-    }
+  if constexpr (kMax) {
+    held.fill(max_identity<T, kNan>());
+  } else {
+    held.fill(C(0));
   }
   const auto merge = [&](const Held& other) {
     if constexpr (kMax) {
@@ -224,7 +219,7 @@ __global__ void __launch_bounds__(kWindowThreads) pooling_windows_split(WindowAr
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     if constexpr (kMax) {
-      result[i] = tile::widen<C>(finish_max<kNan>(held.data[i], inside == C(0)));
+      result[i] = tile::widen<C>(finish_max<kNan>(held.get(i), inside == C(0)));
     } else {
       const C divisor = args.count_padding ? static_cast<C>(args.volume) : inside;
       result[i] = divisor == C(0) ? C(0) : held.data[i] / divisor;

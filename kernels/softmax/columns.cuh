@@ -12,7 +12,7 @@
 
 namespace gpudnn::kernels {
 
-// The block's shape and the way through the tensors. `lanes` is a power of two from 8 to 512.
+// The block's shape and the way through the tensors. `lanes` is a power of two from 4 to 256.
 struct ColumnTiles {
   std::int32_t lanes = 0;
   std::int32_t rows = 0;

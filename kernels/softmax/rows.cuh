@@ -101,8 +101,7 @@ __global__ void __launch_bounds__(kWarp ? kWarpRowsThreads : 1024)
       }
     }
   };
-  const auto dot = [&](const auto& pack_a, const auto& pack_b) {
-    constexpr int kCount = sizeof(pack_a.data) / sizeof(T);
+  const auto dot = [&]<int kCount>(const tile::Pack<T, kCount>& pack_a, const tile::Pack<T, kCount>& pack_b) {
     C wide_a[kCount], wide_b[kCount];
     tile::widen_pack<C>(pack_a, wide_a);
     tile::widen_pack<C>(pack_b, wide_b);

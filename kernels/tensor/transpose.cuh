@@ -46,8 +46,17 @@ __global__ void __launch_bounds__(kTransposeThreads) transpose_registers(Transpo
 #pragma unroll
     for (int m = 0; m < V; ++m) {
       tile::Pack<T, V> column;
+      if constexpr (tile::kPackHasWords<T, V>) {
+        // Halves m of two rows make a word of the column.
 #pragma unroll
-      for (int k = 0; k < V; ++k) column.data[k] = rows[k].data[m];
+        for (int k = 0; k < V; k += 2) {
+          column.words[k / 2] =
+              __byte_perm(rows[k].words[m / 2], rows[k + 1].words[m / 2], m % 2 == 0 ? 0x5410 : 0x7632);
+        }
+      } else {
+#pragma unroll
+        for (int k = 0; k < V; ++k) column.data[k] = rows[k].data[m];
+      }
       tile::store_pack<T, V>(out + m * grid.out_step_i, column);
     }
     return;
@@ -56,12 +65,12 @@ __global__ void __launch_bounds__(kTransposeThreads) transpose_registers(Transpo
   for (int m = 0; m < V; ++m) {
     C column[V];
 #pragma unroll
-    for (int k = 0; k < V; ++k) column[k] = args.alpha * tile::widen<C>(rows[k].data[m]);
+    for (int k = 0; k < V; ++k) column[k] = args.alpha * tile::widen<C>(rows[k].get(m));
     T* const target = out + m * grid.out_step_i;
     if (args.beta != C(0)) {
       const tile::Pack<T, V> old = tile::load_pack<T, V>(target);
 #pragma unroll
-      for (int k = 0; k < V; ++k) column[k] += args.beta * tile::widen<C>(old.data[k]);
+      for (int k = 0; k < V; ++k) column[k] += args.beta * tile::widen<C>(old.get(k));
     }
     tile::store_pack<T, V>(target, tile::narrow_pack<T>(column));
   }

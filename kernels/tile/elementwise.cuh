@@ -69,7 +69,7 @@ __device__ __forceinline__ void elementwise_apply(const ElementwiseArgs<Op>& arg
   if constexpr (Op::kScales) {
     if (args.reads_out) {
 #pragma unroll
-      for (int i = 0; i < N; ++i) result[i] += args.beta * widen<C>(old.data[i]);
+      for (int i = 0; i < N; ++i) result[i] += args.beta * widen<C>(old.get(i));
     }
   }
   *out = narrow_pack<typename Op::Out>(result);
@@ -137,9 +137,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 #pragma unroll
     for (int t = 0; t < Op::kInputs; ++t) {
       if (N > 1 && (broadcast >> t & 1u) != 0) {
-        const In value = args.in[t][offset[u][t]];
-#pragma unroll
-        for (int i = 0; i < N; ++i) in[u][t].data[i] = value;
+        in[u][t].fill(args.in[t][offset[u][t]]);
       } else {
         in[u][t] = load_pack<In, N>(args.in[t] + offset[u][t]);
       }

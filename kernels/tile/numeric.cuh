@@ -6,7 +6,10 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
+
+#include "kernels/ptx/st_global.cuh"
 
 namespace gpudnn::tile {
 
@@ -55,11 +58,54 @@ __device__ __forceinline__ T narrow(C value) {
   }
 }
 
+// Two 16-bit elements of a word.
+template <class T>
+__device__ __forceinline__ T half_of(std::uint32_t word, int which) {
+  const auto bits = static_cast<unsigned short>(which == 0 ? word & 0xffffu : word >> 16);
+  if constexpr (std::is_same_v<T, Half>) {
+    return __ushort_as_half(bits);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return __ushort_as_bfloat16(bits);
+  } else {
+    return static_cast<T>(bits);
+  }
+}
+template <class T>
+__device__ __forceinline__ std::uint32_t word_of(T low, T high) {
+  if constexpr (std::is_same_v<T, Half>) {
+    return __byte_perm(__half_as_ushort(low), __half_as_ushort(high), 0x5410);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return __byte_perm(__bfloat16_as_ushort(low), __bfloat16_as_ushort(high), 0x5410);
+  } else {
+    return __byte_perm(low, high, 0x5410);
+  }
+}
+
 // N elements that move together, aligned so that one load or store of up to 16 bytes takes them.
 template <class T, int N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   T data[N];
+
+  __device__ __forceinline__ T get(int i) const { return data[i]; }
+  __device__ __forceinline__ void fill(T value) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) data[i] = value;
+  }
 };
+
+// 16-bit elements are kept as words: as separate halves each would take a register, or be shuffled in and out of one.
+template <class T, int N>
+requires(sizeof(T) == 2 && N % 2 == 0) struct alignas(2 * N < 16 ? 2 * N : 16) Pack<T, N> {
+  std::uint32_t words[N / 2];
+
+  __device__ __forceinline__ T get(int i) const { return half_of<T>(words[i / 2], i % 2); }
+  __device__ __forceinline__ void fill(T value) {
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) words[i] = word_of(value, value);
+  }
+};
+template <class T, int N>
+inline constexpr bool kPackHasWords = sizeof(T) == 2 && N % 2 == 0;
 
 // N such that the widest of the types fills 16 bytes.
 template <class... T>
@@ -69,38 +115,77 @@ inline constexpr int kPackWidth = [] {
   return static_cast<int>(widest >= 16 ? 1 : 16 / widest);
 }();
 
+// The built-in type that moves a pack in one instruction. A struct of the same size is at times taken apart into words.
+template <int kBytes>
+struct VectorOf;
+template <>
+struct VectorOf<16> {
+  using type = uint4;
+};
+template <>
+struct VectorOf<8> {
+  using type = uint2;
+};
+template <>
+struct VectorOf<4> {
+  using type = unsigned int;
+};
+template <>
+struct VectorOf<2> {
+  using type = unsigned short;
+};
+template <>
+struct VectorOf<1> {
+  using type = unsigned char;
+};
+
 template <class T, int N>
 __device__ __forceinline__ Pack<T, N> load_pack(const T* pointer) {
-  return *reinterpret_cast<const Pack<T, N>*>(pointer);
+  if constexpr (sizeof(Pack<T, N>) <= 16) {
+    const auto bits = *reinterpret_cast<const typename VectorOf<sizeof(Pack<T, N>)>::type*>(pointer);
+    Pack<T, N> pack;
+    memcpy(&pack, &bits, sizeof pack);
+    return pack;
+  } else {
+    return *reinterpret_cast<const Pack<T, N>*>(pointer);
+  }
 }
+// To global memory. The intrinsic keeps the store in one piece, which the compiler does not for a plain assignment of
+// many packs.
 template <class T, int N>
 __device__ __forceinline__ void store_pack(T* pointer, const Pack<T, N>& pack) {
-  *reinterpret_cast<Pack<T, N>*>(pointer) = pack;
+  constexpr int kBytes = static_cast<int>(sizeof(Pack<T, N>));
+  if constexpr (kBytes == 8 || kBytes == 16) {
+    typename VectorOf<kBytes>::type bits;
+    memcpy(&bits, &pack, sizeof pack);
+    ptx::st_global(reinterpret_cast<typename VectorOf<kBytes>::type*>(pointer), bits);
+  } else {
+    *reinterpret_cast<Pack<T, N>*>(pointer) = pack;
+  }
 }
 
 template <class C, class T, int N>
 __device__ __forceinline__ void widen_pack(const Pack<T, N>& pack, C (&values)[N]) {
 #pragma unroll
-  for (int i = 0; i < N; ++i) values[i] = widen<C>(pack.data[i]);
+  for (int i = 0; i < N; ++i) values[i] = widen<C>(pack.get(i));
 }
 
 // Two at a time where the target has an instruction for it.
 template <class T, class C, int N>
 __device__ __forceinline__ Pack<T, N> narrow_pack(const C (&values)[N]) {
   Pack<T, N> pack;
-  if constexpr (std::is_same_v<C, float> && N % 2 == 0 && std::is_same_v<T, Half>) {
+  if constexpr (kPackHasWords<T, N>) {
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
-      const __half2 pair = __floats2half2_rn(values[i], values[i + 1]);
-      pack.data[i] = __low2half(pair);
-      pack.data[i + 1] = __high2half(pair);
-    }
-  } else if constexpr (std::is_same_v<C, float> && N % 2 == 0 && std::is_same_v<T, BFloat16>) {
-#pragma unroll
-    for (int i = 0; i < N; i += 2) {
-      const __nv_bfloat162 pair = __floats2bfloat162_rn(values[i], values[i + 1]);
-      pack.data[i] = __low2bfloat16(pair);
-      pack.data[i + 1] = __high2bfloat16(pair);
+      if constexpr (std::is_same_v<C, float> && std::is_same_v<T, Half>) {
+        const __half2 pair = __floats2half2_rn(values[i], values[i + 1]);
+        pack.words[i / 2] = word_of(__low2half(pair), __high2half(pair));
+      } else if constexpr (std::is_same_v<C, float> && std::is_same_v<T, BFloat16>) {
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(values[i], values[i + 1]);
+        pack.words[i / 2] = word_of(__low2bfloat16(pair), __high2bfloat16(pair));
+      } else {
+        pack.words[i / 2] = word_of(narrow<T>(values[i]), narrow<T>(values[i + 1]));
+      }
     }
   } else {
 #pragma unroll

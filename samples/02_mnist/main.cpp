@@ -46,7 +46,7 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--device", options.device, "auto: the GPU if there is one, else the CPU")
       ->check(CLI::IsMember({"auto", "gpu", "host"}))
       ->capture_default_str();
-  app.add_option("--epochs", options.epochs, "passes over the training digits (default: 5, or 0 with --load)")
+  app.add_option("--epochs", options.epochs, "passes over the training digits (default: 8, or 0 with --load)")
       ->check(CLI::Range(0, 10000));
   app.add_option("--batch", options.batch, "images a step")->check(CLI::Range(1, 4096))->capture_default_str();
   app.add_option("--lr", options.learning_rate, "learning rate of the first epoch")
@@ -251,7 +251,7 @@ int run(const Options& options) {
     network.set_parameters(read_weights(options.load));
   }
   const TrainTestData data = load_data(options);
-  const int epochs = options.epochs.value_or(options.load.empty() ? 5 : 0);
+  const int epochs = options.epochs.value_or(options.load.empty() ? 8 : 0);
   std::printf("%zu digits to train, %zu to test, %zu parameters\n", data.train.size(), data.test.size(),
               parameter_count());
   train(network, data.train, epochs, options);

@@ -57,8 +57,8 @@ extern "C" gpudnnStatus_t gpudnnSetActivationDescriptor(gpudnnActivationDescript
 }
 
 extern "C" gpudnnStatus_t gpudnnGetActivationDescriptor(const gpudnnActivationDescriptor_t activationDesc,
-                                                        gpudnnActivationMode_t* mode, gpudnnNanPropagation_t* reluNanOpt,
-                                                        double* coef) {
+                                                        gpudnnActivationMode_t* mode,
+                                                        gpudnnNanPropagation_t* reluNanOpt, double* coef) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_activation(activationDesc));
     if (mode != nullptr) *mode = activationDesc->mode;
@@ -88,8 +88,9 @@ extern "C" gpudnnStatus_t gpudnnGetActivationDescriptorSwishBeta(gpudnnActivatio
 }
 
 extern "C" gpudnnStatus_t gpudnnActivationForward(gpudnnHandle_t handle, gpudnnActivationDescriptor_t activationDesc,
-                                                  const void* alpha, const gpudnnTensorDescriptor_t xDesc, const void* x,
-                                                  const void* beta, const gpudnnTensorDescriptor_t yDesc, void* y) {
+                                                  const void* alpha, const gpudnnTensorDescriptor_t xDesc,
+                                                  const void* x, const void* beta, const gpudnnTensorDescriptor_t yDesc,
+                                                  void* y) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_TRY(check_activation(activationDesc));
@@ -111,10 +112,10 @@ extern "C" gpudnnStatus_t gpudnnActivationForward(gpudnnHandle_t handle, gpudnnA
 }
 
 extern "C" gpudnnStatus_t gpudnnActivationBackward(gpudnnHandle_t handle, gpudnnActivationDescriptor_t activationDesc,
-                                                   const void* alpha, const gpudnnTensorDescriptor_t yDesc, const void* y,
-                                                   const gpudnnTensorDescriptor_t dyDesc, const void* dy,
-                                                   const gpudnnTensorDescriptor_t xDesc, const void* x, const void* beta,
-                                                   const gpudnnTensorDescriptor_t dxDesc, void* dx) {
+                                                   const void* alpha, const gpudnnTensorDescriptor_t yDesc,
+                                                   const void* y, const gpudnnTensorDescriptor_t dyDesc, const void* dy,
+                                                   const gpudnnTensorDescriptor_t xDesc, const void* x,
+                                                   const void* beta, const gpudnnTensorDescriptor_t dxDesc, void* dx) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_TRY(check_activation(activationDesc));

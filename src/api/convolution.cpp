@@ -17,14 +17,17 @@ namespace {
 // The problem of a direction from its three tensors and the convolution; checks the descriptors and validates.
 Status make_problem(Direction direction, gpudnnTensorDescriptor_t xDesc, gpudnnFilterDescriptor_t wDesc,
                     gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescriptor_t yDesc, Problem* problem) {
-  GPUDNN_CHECK_TENSOR(xDesc);
-  GPUDNN_CHECK_FILTER(wDesc);
+  const conv::Names& names = conv::names_of(direction);
+  GPUDNN_TRY(check_tensor(xDesc, names.x));
+  GPUDNN_TRY(check_filter(wDesc, names.w));
   GPUDNN_CHECK_OBJECT(convDesc, Kind::convolution);
-  GPUDNN_CHECK_TENSOR(yDesc);
-  GPUDNN_REQUIRE(convDesc->spatial > 0, GPUDNN_STATUS_BAD_PARAM,
-                 "convDesc was created but never set; call gpudnnSetConvolution2dDescriptor or gpudnnSetConvolutionNdDescriptor");
+  GPUDNN_TRY(check_tensor(yDesc, names.y));
+  GPUDNN_REQUIRE(
+      convDesc->spatial > 0, GPUDNN_STATUS_BAD_PARAM,
+      "convDesc was created but never set; call gpudnnSetConvolution2dDescriptor or gpudnnSetConvolutionNdDescriptor");
   GPUDNN_REQUIRE(convDesc->spatial <= conv::kMaxSpatial, GPUDNN_STATUS_NOT_SUPPORTED,
-                 "convDesc has %d spatial dimensions; convolution is built for 1 to %d", convDesc->spatial, conv::kMaxSpatial);
+                 "convDesc has %d spatial dimensions; convolution is built for 1 to %d", convDesc->spatial,
+                 conv::kMaxSpatial);
   problem->direction = direction;
   problem->spatial = convDesc->spatial;
   problem->groups = convDesc->groups;
@@ -97,9 +100,10 @@ Status query(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor_
 
 // The search on the caller's data (`given`), or on memory of its own.
 template <class Perf>
-Status search(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor_t xDesc, gpudnnFilterDescriptor_t wDesc,
-              gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescriptor_t yDesc, const conv::Args* given,
-              void* workSpace, std::size_t workSpaceSizeInBytes, int requested, int* returned, Perf* results) {
+Status search(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor_t xDesc,
+              gpudnnFilterDescriptor_t wDesc, gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescriptor_t yDesc,
+              const conv::Args* given, void* workSpace, std::size_t workSpaceSizeInBytes, int requested, int* returned,
+              Perf* results) {
   GPUDNN_TRY(check_handle(handle));
   Problem problem;
   GPUDNN_TRY(make_valid_problem(direction, xDesc, wDesc, convDesc, yDesc, &problem));
@@ -114,8 +118,8 @@ Status search(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor
 }
 
 Status workspace_size(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor_t xDesc,
-                      gpudnnFilterDescriptor_t wDesc, gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescriptor_t yDesc,
-                      int algo, std::size_t* sizeInBytes) {
+                      gpudnnFilterDescriptor_t wDesc, gpudnnConvolutionDescriptor_t convDesc,
+                      gpudnnTensorDescriptor_t yDesc, int algo, std::size_t* sizeInBytes) {
   GPUDNN_TRY(check_handle(handle));
   Problem problem;
   GPUDNN_TRY(make_valid_problem(direction, xDesc, wDesc, convDesc, yDesc, &problem));
@@ -126,7 +130,8 @@ Status workspace_size(gpudnnHandle_t handle, Direction direction, gpudnnTensorDe
 
 Status check_workspace(const void* workSpace, std::size_t workSpaceSizeInBytes) {
   GPUDNN_REQUIRE(workSpace != nullptr || workSpaceSizeInBytes == 0, GPUDNN_STATUS_BAD_PARAM,
-                 "workSpace is null, but workSpaceSizeInBytes is %zu; pass the memory, or a size of 0", workSpaceSizeInBytes);
+                 "workSpace is null, but workSpaceSizeInBytes is %zu; pass the memory, or a size of 0",
+                 workSpaceSizeInBytes);
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -143,8 +148,8 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionForwardAlgorithm_v7(
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t destDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionFwdAlgoPerf_t* perfResults) {
   return guard(__func__, [&]() -> Status {
-    return query(handle, Direction::forward, srcDesc, filterDesc, convDesc, destDesc, requestedAlgoCount, returnedAlgoCount,
-                 perfResults);
+    return query(handle, Direction::forward, srcDesc, filterDesc, convDesc, destDesc, requestedAlgoCount,
+                 returnedAlgoCount, perfResults);
   });
 }
 
@@ -238,8 +243,8 @@ extern "C" gpudnnStatus_t gpudnnConvolutionBiasActivationForward(
                    "activationDesc was created but never set; call gpudnnSetActivationDescriptor");
     GPUDNN_CHECK_DATA(x, xDesc);
     GPUDNN_CHECK_DATA(w, wDesc);
-    GPUDNN_REQUIRE(z != nullptr || scalar(alpha2, problem.y.type) == 0 || element_count(zDesc->geometry) == 0, GPUDNN_STATUS_BAD_PARAM,
-                   "z is null, but alpha2 is not 0; pass the data that zDesc describes");
+    GPUDNN_REQUIRE(z != nullptr || scalar(alpha2, problem.y.type) == 0 || element_count(zDesc->geometry) == 0,
+                   GPUDNN_STATUS_BAD_PARAM, "z is null, but alpha2 is not 0; pass the data that zDesc describes");
     GPUDNN_CHECK_DATA(bias, biasDesc);
     GPUDNN_CHECK_DATA(y, yDesc);
     GPUDNN_TRY(check_workspace(workSpace, workSpaceSizeInBytes));
@@ -293,8 +298,8 @@ extern "C" gpudnnStatus_t gpudnnFindConvolutionBackwardDataAlgorithm(
 extern "C" gpudnnStatus_t gpudnnFindConvolutionBackwardDataAlgorithmEx(
     gpudnnHandle_t handle, const gpudnnFilterDescriptor_t wDesc, const void* w, const gpudnnTensorDescriptor_t dyDesc,
     const void* dy, const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t dxDesc, void* dx,
-    const int requestedAlgoCount, int* returnedAlgoCount, gpudnnConvolutionBwdDataAlgoPerf_t* perfResults, void* workSpace,
-    size_t workSpaceSizeInBytes) {
+    const int requestedAlgoCount, int* returnedAlgoCount, gpudnnConvolutionBwdDataAlgoPerf_t* perfResults,
+    void* workSpace, size_t workSpaceSizeInBytes) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_CHECK_FILTER(wDesc);
@@ -315,8 +320,8 @@ extern "C" gpudnnStatus_t gpudnnFindConvolutionBackwardDataAlgorithmEx(
 
 extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardDataWorkspaceSize(
     gpudnnHandle_t handle, const gpudnnFilterDescriptor_t wDesc, const gpudnnTensorDescriptor_t dyDesc,
-    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t dxDesc, gpudnnConvolutionBwdDataAlgo_t algo,
-    size_t* sizeInBytes) {
+    const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t dxDesc,
+    gpudnnConvolutionBwdDataAlgo_t algo, size_t* sizeInBytes) {
   return guard(__func__, [&]() -> Status {
     return workspace_size(handle, Direction::backward_data, dxDesc, wDesc, convDesc, dyDesc, algo, sizeInBytes);
   });
@@ -440,7 +445,8 @@ extern "C" gpudnnStatus_t gpudnnConvolutionBackwardFilter(gpudnnHandle_t handle,
 
 extern "C" gpudnnStatus_t gpudnnConvolutionBackwardBias(gpudnnHandle_t handle, const void* alpha,
                                                         const gpudnnTensorDescriptor_t dyDesc, const void* dy,
-                                                        const void* beta, const gpudnnTensorDescriptor_t dbDesc, void* db) {
+                                                        const void* beta, const gpudnnTensorDescriptor_t dbDesc,
+                                                        void* db) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_CHECK_POINTER(alpha);

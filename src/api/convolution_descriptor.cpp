@@ -17,14 +17,16 @@ Status set_convolution(gpudnnConvolutionDescriptor_t convDesc, int spatial, cons
   GPUDNN_CHECK_OBJECT(convDesc, Kind::convolution);
   GPUDNN_REQUIRE(spatial >= 1 && spatial <= kMaxFilterRank, GPUDNN_STATUS_BAD_PARAM,
                  "arrayLength is %d; a convolution has 1 to %d spatial dimensions", spatial, kMaxFilterRank);
-  GPUDNN_CHECK_POINTER(pad);
-  GPUDNN_CHECK_POINTER(stride);
-  GPUDNN_CHECK_POINTER(dilation);
+  GPUDNN_REQUIRE(pad != nullptr, GPUDNN_STATUS_BAD_PARAM, "padA is null; it must point to memory");
+  GPUDNN_REQUIRE(stride != nullptr, GPUDNN_STATUS_BAD_PARAM, "filterStrideA is null; it must point to memory");
+  GPUDNN_REQUIRE(dilation != nullptr, GPUDNN_STATUS_BAD_PARAM, "dilationA is null; it must point to memory");
   for (int i = 0; i < spatial; ++i) {
-    GPUDNN_REQUIRE(pad[i] >= 0, GPUDNN_STATUS_BAD_PARAM, "the padding of dimension %d is %d; it must not be negative", i, pad[i]);
-    GPUDNN_REQUIRE(stride[i] >= 1, GPUDNN_STATUS_BAD_PARAM, "the stride of dimension %d is %d; it must be at least 1", i, stride[i]);
-    GPUDNN_REQUIRE(dilation[i] >= 1, GPUDNN_STATUS_BAD_PARAM, "the dilation of dimension %d is %d; it must be at least 1", i,
-                   dilation[i]);
+    GPUDNN_REQUIRE(pad[i] >= 0, GPUDNN_STATUS_BAD_PARAM, "the padding of dimension %d is %d; it must not be negative",
+                   i, pad[i]);
+    GPUDNN_REQUIRE(stride[i] >= 1, GPUDNN_STATUS_BAD_PARAM, "the stride of dimension %d is %d; it must be at least 1",
+                   i, stride[i]);
+    GPUDNN_REQUIRE(dilation[i] >= 1, GPUDNN_STATUS_BAD_PARAM,
+                   "the dilation of dimension %d is %d; it must be at least 1", i, dilation[i]);
   }
   GPUDNN_TRY(check_enum(mode, GPUDNN_CONVOLUTION, GPUDNN_CROSS_CORRELATION, "mode"));
   GPUDNN_TRY(check_data_type(compute, "computeType"));
@@ -39,8 +41,9 @@ Status set_convolution(gpudnnConvolutionDescriptor_t convDesc, int spatial, cons
 
 Status check_set(gpudnnConvolutionDescriptor_t convDesc) {
   GPUDNN_CHECK_OBJECT(convDesc, Kind::convolution);
-  GPUDNN_REQUIRE(convDesc->spatial > 0, GPUDNN_STATUS_BAD_PARAM,
-                 "convDesc was created but never set; call gpudnnSetConvolution2dDescriptor or gpudnnSetConvolutionNdDescriptor");
+  GPUDNN_REQUIRE(
+      convDesc->spatial > 0, GPUDNN_STATUS_BAD_PARAM,
+      "convDesc was created but never set; call gpudnnSetConvolution2dDescriptor or gpudnnSetConvolutionNdDescriptor");
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -52,9 +55,10 @@ Status output_dims(gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescripto
   const TensorGeometry& input = inputTensorDesc->geometry;
   const TensorGeometry& filter = filterDesc->geometry;
   const int rank = convDesc->spatial + 2;
-  GPUDNN_REQUIRE(input.rank == rank && filter.rank == rank, GPUDNN_STATUS_BAD_PARAM,
-                 "inputTensorDesc has %d and filterDesc %d dimensions; with a convDesc of %d spatial ones both must have %d",
-                 input.rank, filter.rank, convDesc->spatial, rank);
+  GPUDNN_REQUIRE(
+      input.rank == rank && filter.rank == rank, GPUDNN_STATUS_BAD_PARAM,
+      "inputTensorDesc has %d and filterDesc %d dimensions; with a convDesc of %d spatial ones both must have %d",
+      input.rank, filter.rank, convDesc->spatial, rank);
   GPUDNN_REQUIRE(input.dims[1] == filter.dims[1] * convDesc->groups, GPUDNN_STATUS_BAD_PARAM,
                  "inputTensorDesc has %lld channels; a filter of %lld channels in %d groups takes %lld",
                  static_cast<long long>(input.dims[1]), static_cast<long long>(filter.dims[1]), convDesc->groups,
@@ -65,7 +69,8 @@ Status output_dims(gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescripto
     const std::int64_t reach = std::int64_t{convDesc->dilation[i]} * (filter.dims[2 + i] - 1) + 1;
     const std::int64_t room = input.dims[2 + i] + 2 * std::int64_t{convDesc->pad[i]} - reach;
     GPUDNN_REQUIRE(room >= 0, GPUDNN_STATUS_BAD_PARAM,
-                   "the filter, %lld wide with its dilation, does not fit into dimension %d of the input: extent %lld, padding %d on each side",
+                   "the filter, %lld wide with its dilation, does not fit into dimension %d of the input: extent %lld, "
+                   "padding %d on each side",
                    static_cast<long long>(reach), 2 + i, static_cast<long long>(input.dims[2 + i]), convDesc->pad[i]);
     dims[2 + i] = room / convDesc->stride[i] + 1;
   }
@@ -86,7 +91,8 @@ extern "C" gpudnnStatus_t gpudnnDestroyConvolutionDescriptor(gpudnnConvolutionDe
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnSetConvolutionMathType(gpudnnConvolutionDescriptor_t convDesc, gpudnnMathType_t mathType) {
+extern "C" gpudnnStatus_t gpudnnSetConvolutionMathType(gpudnnConvolutionDescriptor_t convDesc,
+                                                       gpudnnMathType_t mathType) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_CHECK_OBJECT(convDesc, Kind::convolution);
     GPUDNN_TRY(check_enum(mathType, GPUDNN_DEFAULT_MATH, GPUDNN_FMA_MATH, "mathType"));
@@ -95,7 +101,8 @@ extern "C" gpudnnStatus_t gpudnnSetConvolutionMathType(gpudnnConvolutionDescript
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnGetConvolutionMathType(gpudnnConvolutionDescriptor_t convDesc, gpudnnMathType_t* mathType) {
+extern "C" gpudnnStatus_t gpudnnGetConvolutionMathType(gpudnnConvolutionDescriptor_t convDesc,
+                                                       gpudnnMathType_t* mathType) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_CHECK_OBJECT(convDesc, Kind::convolution);
     GPUDNN_CHECK_POINTER(mathType);
@@ -142,8 +149,8 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionReorderType(gpudnnConvolutionDescr
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnSetConvolution2dDescriptor(gpudnnConvolutionDescriptor_t convDesc, int pad_h, int pad_w, int u,
-                                                           int v, int dilation_h, int dilation_w,
+extern "C" gpudnnStatus_t gpudnnSetConvolution2dDescriptor(gpudnnConvolutionDescriptor_t convDesc, int pad_h, int pad_w,
+                                                           int u, int v, int dilation_h, int dilation_w,
                                                            gpudnnConvolutionMode_t mode, gpudnnDataType_t computeType) {
   return guard(__func__, [&]() -> Status {
     const int pad[] = {pad_h, pad_w};
@@ -153,13 +160,15 @@ extern "C" gpudnnStatus_t gpudnnSetConvolution2dDescriptor(gpudnnConvolutionDesc
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnGetConvolution2dDescriptor(const gpudnnConvolutionDescriptor_t convDesc, int* pad_h, int* pad_w,
-                                                           int* u, int* v, int* dilation_h, int* dilation_w,
-                                                           gpudnnConvolutionMode_t* mode, gpudnnDataType_t* computeType) {
+extern "C" gpudnnStatus_t gpudnnGetConvolution2dDescriptor(const gpudnnConvolutionDescriptor_t convDesc, int* pad_h,
+                                                           int* pad_w, int* u, int* v, int* dilation_h, int* dilation_w,
+                                                           gpudnnConvolutionMode_t* mode,
+                                                           gpudnnDataType_t* computeType) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_set(convDesc));
     GPUDNN_REQUIRE(convDesc->spatial == 2, GPUDNN_STATUS_BAD_PARAM,
-                   "convDesc has %d spatial dimensions, not 2; use gpudnnGetConvolutionNdDescriptor", convDesc->spatial);
+                   "convDesc has %d spatial dimensions, not 2; use gpudnnGetConvolutionNdDescriptor",
+                   convDesc->spatial);
     if (pad_h != nullptr) *pad_h = convDesc->pad[0];
     if (pad_w != nullptr) *pad_w = convDesc->pad[1];
     if (u != nullptr) *u = convDesc->stride[0];
@@ -173,8 +182,9 @@ extern "C" gpudnnStatus_t gpudnnGetConvolution2dDescriptor(const gpudnnConvoluti
 }
 
 extern "C" gpudnnStatus_t gpudnnSetConvolutionNdDescriptor(gpudnnConvolutionDescriptor_t convDesc, int arrayLength,
-                                                           const int padA[], const int filterStrideA[], const int dilationA[],
-                                                           gpudnnConvolutionMode_t mode, gpudnnDataType_t computeType) {
+                                                           const int padA[], const int filterStrideA[],
+                                                           const int dilationA[], gpudnnConvolutionMode_t mode,
+                                                           gpudnnDataType_t computeType) {
   return guard(__func__, [&]() -> Status {
     return set_convolution(convDesc, arrayLength, padA, filterStrideA, dilationA, mode, computeType);
   });
@@ -182,12 +192,13 @@ extern "C" gpudnnStatus_t gpudnnSetConvolutionNdDescriptor(gpudnnConvolutionDesc
 
 extern "C" gpudnnStatus_t gpudnnGetConvolutionNdDescriptor(const gpudnnConvolutionDescriptor_t convDesc,
                                                            int arrayLengthRequested, int* arrayLength, int padA[],
-                                                           int strideA[], int dilationA[], gpudnnConvolutionMode_t* mode,
+                                                           int strideA[], int dilationA[],
+                                                           gpudnnConvolutionMode_t* mode,
                                                            gpudnnDataType_t* computeType) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_set(convDesc));
-    GPUDNN_REQUIRE(arrayLengthRequested >= 0, GPUDNN_STATUS_BAD_PARAM, "arrayLengthRequested is %d; it must not be negative",
-                   arrayLengthRequested);
+    GPUDNN_REQUIRE(arrayLengthRequested >= 0, GPUDNN_STATUS_BAD_PARAM,
+                   "arrayLengthRequested is %d; it must not be negative", arrayLengthRequested);
     const int count = std::min(arrayLengthRequested, convDesc->spatial);
     if (arrayLength != nullptr) *arrayLength = convDesc->spatial;
     if (padA != nullptr) std::copy_n(convDesc->pad, count, padA);
@@ -201,16 +212,18 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionNdDescriptor(const gpudnnConvoluti
 
 extern "C" gpudnnStatus_t gpudnnGetConvolution2dForwardOutputDim(const gpudnnConvolutionDescriptor_t convDesc,
                                                                  const gpudnnTensorDescriptor_t inputTensorDesc,
-                                                                 const gpudnnFilterDescriptor_t filterDesc, int* n, int* c,
-                                                                 int* h, int* w) {
+                                                                 const gpudnnFilterDescriptor_t filterDesc, int* n,
+                                                                 int* c, int* h, int* w) {
   return guard(__func__, [&]() -> Status {
     std::int64_t dims[kMaxRank] = {};
     GPUDNN_TRY(output_dims(convDesc, inputTensorDesc, filterDesc, dims));
     GPUDNN_REQUIRE(convDesc->spatial == 2, GPUDNN_STATUS_BAD_PARAM,
-                   "convDesc has %d spatial dimensions, not 2; use gpudnnGetConvolutionNdForwardOutputDim", convDesc->spatial);
+                   "convDesc has %d spatial dimensions, not 2; use gpudnnGetConvolutionNdForwardOutputDim",
+                   convDesc->spatial);
     int* const out[] = {n, c, h, w};
     for (int i = 0; i < 4; ++i) {
-      GPUDNN_REQUIRE(out[i] != nullptr, GPUDNN_STATUS_BAD_PARAM, "output argument %c is null; pass the address of an int", "nchw"[i]);
+      GPUDNN_REQUIRE(out[i] != nullptr, GPUDNN_STATUS_BAD_PARAM,
+                     "output argument %c is null; pass the address of an int", "nchw"[i]);
       GPUDNN_TRY(copy_to_int(&dims[i], 1, out[i], "the extent"));
     }
     return GPUDNN_STATUS_SUCCESS;
@@ -224,8 +237,8 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionNdForwardOutputDim(const gpudnnCon
   return guard(__func__, [&]() -> Status {
     std::int64_t dims[kMaxRank] = {};
     GPUDNN_TRY(output_dims(convDesc, inputTensorDesc, filterDesc, dims));
-    GPUDNN_REQUIRE(nbDims == convDesc->spatial + 2, GPUDNN_STATUS_BAD_PARAM, "nbDims is %d; the output has %d dimensions", nbDims,
-                   convDesc->spatial + 2);
+    GPUDNN_REQUIRE(nbDims == convDesc->spatial + 2, GPUDNN_STATUS_BAD_PARAM,
+                   "nbDims is %d; the output has %d dimensions", nbDims, convDesc->spatial + 2);
     GPUDNN_CHECK_POINTER(tensorOuputDimA);
     return copy_to_int(dims, nbDims, tensorOuputDimA, "the extent");
   });

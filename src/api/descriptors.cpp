@@ -17,23 +17,24 @@ Status check_tensor(gpudnnTensorDescriptor_t desc, const char* argument) noexcep
 Status check_filter(gpudnnFilterDescriptor_t desc, const char* argument) noexcept {
   GPUDNN_TRY(check_object(desc, Kind::filter, argument));
   GPUDNN_REQUIRE(desc->geometry.rank > 0, GPUDNN_STATUS_BAD_PARAM,
-                 "%s was created but never set; call gpudnnSetFilter4dDescriptor or gpudnnSetFilterNdDescriptor", argument);
+                 "%s was created but never set; call gpudnnSetFilter4dDescriptor or gpudnnSetFilterNdDescriptor",
+                 argument);
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status copy_to_int(const std::int64_t* values, int count, int* out, const char* what) {
   if (out == nullptr) return GPUDNN_STATUS_SUCCESS;
   for (int i = 0; i < count; ++i) {
-    GPUDNN_REQUIRE(values[i] <= INT_MAX, GPUDNN_STATUS_NOT_SUPPORTED, "%s %lld of dimension %d does not fit into an int",
-                   what, static_cast<long long>(values[i]), i);
+    GPUDNN_REQUIRE(values[i] <= INT_MAX, GPUDNN_STATUS_NOT_SUPPORTED,
+                   "%s %lld of dimension %d does not fit into an int", what, static_cast<long long>(values[i]), i);
     out[i] = static_cast<int>(values[i]);
   }
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status check_enum(int value, int first, int last, const char* argument) noexcept {
-  GPUDNN_REQUIRE(value >= first && value <= last, GPUDNN_STATUS_BAD_PARAM, "%s is %d; it must be one of its enum's values, %d to %d",
-                 argument, value, first, last);
+  GPUDNN_REQUIRE(value >= first && value <= last, GPUDNN_STATUS_BAD_PARAM,
+                 "%s is %d; it must be one of its enum's values, %d to %d", argument, value, first, last);
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -49,8 +49,8 @@ extern "C" gpudnnStatus_t gpudnnMemcpy(gpudnnHandle_t handle, void* dst, const v
                                        gpudnnMemcpyKind_t kind) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_handle(handle));
-    GPUDNN_REQUIRE(kind >= GPUDNN_MEMCPY_HOST_TO_HOST && kind <= GPUDNN_MEMCPY_DEVICE_TO_DEVICE, GPUDNN_STATUS_BAD_PARAM,
-                   "kind is %d; it must be a gpudnnMemcpyKind_t", static_cast<int>(kind));
+    GPUDNN_REQUIRE(kind >= GPUDNN_MEMCPY_HOST_TO_HOST && kind <= GPUDNN_MEMCPY_DEVICE_TO_DEVICE,
+                   GPUDNN_STATUS_BAD_PARAM, "kind is %d; it must be a gpudnnMemcpyKind_t", static_cast<int>(kind));
     if (sizeInBytes == 0) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_CHECK_POINTER(dst);
     GPUDNN_CHECK_POINTER(src);

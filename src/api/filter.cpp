@@ -9,33 +9,35 @@ using namespace gpudnn;
 
 namespace {
 
-Status set_filter(gpudnnFilterDescriptor_t filterDesc, DataType type, gpudnnTensorFormat_t format, int rank, const int* dims) {
+Status set_filter(gpudnnFilterDescriptor_t filterDesc, DataType type, gpudnnTensorFormat_t format, int rank,
+                  const int* dims) {
   GPUDNN_CHECK_OBJECT(filterDesc, Kind::filter);
   GPUDNN_TRY(check_data_type(type, "dataType"));
   GPUDNN_TRY(check_enum(format, GPUDNN_TENSOR_NCHW, GPUDNN_TENSOR_NCHW_VECT_C, "format"));
-  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, GPUDNN_STATUS_BAD_PARAM, "nbDims is %d; a filter has 1 to %d dimensions", rank,
-                 kMaxRank);
+  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, GPUDNN_STATUS_BAD_PARAM,
+                 "nbDims is %d; a filter has 1 to %d dimensions", rank, kMaxRank);
   GPUDNN_REQUIRE(dims != nullptr, GPUDNN_STATUS_BAD_PARAM, "filterDimA is null; it must point to memory");
   const int lanes = data_type_lanes(type);
   const bool vectors = format == GPUDNN_TENSOR_NCHW_VECT_C;
   GPUDNN_REQUIRE(vectors == (lanes > 1), GPUDNN_STATUS_BAD_PARAM,
-                 "format %d and dataType %s do not go together: NCHW_VECT_C takes INT8x4, UINT8x4 and INT8x32, and they take no other",
+                 "format %d and dataType %s do not go together: NCHW_VECT_C takes INT8x4, UINT8x4 and INT8x32, and "
+                 "they take no other",
                  static_cast<int>(format), data_type_name(type));
   TensorGeometry geometry;
   geometry.type = type;
   geometry.rank = rank;
   std::int64_t count = 1;
   for (int i = 0; i < rank; ++i) {
-    GPUDNN_REQUIRE(dims[i] >= 1, GPUDNN_STATUS_BAD_PARAM, "the extent of filter dimension %d is %d; it must be at least 1", i,
-                   dims[i]);
+    GPUDNN_REQUIRE(dims[i] >= 1, GPUDNN_STATUS_BAD_PARAM,
+                   "the extent of filter dimension %d is %d; it must be at least 1", i, dims[i]);
     GPUDNN_REQUIRE(count <= INT64_MAX / 64 / dims[i], GPUDNN_STATUS_NOT_SUPPORTED,
                    "the filter has more elements than a 64-bit size can count");
     count *= dims[i];
     geometry.dims[i] = dims[i];
   }
   if (vectors && rank >= 2) {
-    GPUDNN_REQUIRE(dims[1] % lanes == 0, GPUDNN_STATUS_BAD_PARAM, "c is %d; with %s it must be a multiple of %d", dims[1],
-                   data_type_name(type), lanes);
+    GPUDNN_REQUIRE(dims[1] % lanes == 0, GPUDNN_STATUS_BAD_PARAM, "c is %d; with %s it must be a multiple of %d",
+                   dims[1], data_type_name(type), lanes);
     TensorGeometry packed = geometry;
     packed.dims[1] /= lanes;
     set_packed_strides(&packed, GPUDNN_TENSOR_NCHW);
@@ -75,8 +77,9 @@ extern "C" gpudnnStatus_t gpudnnSetFilterNdDescriptor(gpudnnFilterDescriptor_t f
   return guard(__func__, [&]() -> Status { return set_filter(filterDesc, dataType, format, nbDims, filterDimA); });
 }
 
-extern "C" gpudnnStatus_t gpudnnGetFilter4dDescriptor(const gpudnnFilterDescriptor_t filterDesc, gpudnnDataType_t* dataType,
-                                                      gpudnnTensorFormat_t* format, int* k, int* c, int* h, int* w) {
+extern "C" gpudnnStatus_t gpudnnGetFilter4dDescriptor(const gpudnnFilterDescriptor_t filterDesc,
+                                                      gpudnnDataType_t* dataType, gpudnnTensorFormat_t* format, int* k,
+                                                      int* c, int* h, int* w) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_CHECK_FILTER(filterDesc);
     const TensorGeometry& geometry = filterDesc->geometry;
@@ -91,11 +94,12 @@ extern "C" gpudnnStatus_t gpudnnGetFilter4dDescriptor(const gpudnnFilterDescript
 }
 
 extern "C" gpudnnStatus_t gpudnnGetFilterNdDescriptor(const gpudnnFilterDescriptor_t filterDesc, int nbDimsRequested,
-                                                      gpudnnDataType_t* dataType, gpudnnTensorFormat_t* format, int* nbDims,
-                                                      int filterDimA[]) {
+                                                      gpudnnDataType_t* dataType, gpudnnTensorFormat_t* format,
+                                                      int* nbDims, int filterDimA[]) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_CHECK_FILTER(filterDesc);
-    GPUDNN_REQUIRE(nbDimsRequested >= 0, GPUDNN_STATUS_BAD_PARAM, "nbDimsRequested is %d; it must not be negative", nbDimsRequested);
+    GPUDNN_REQUIRE(nbDimsRequested >= 0, GPUDNN_STATUS_BAD_PARAM, "nbDimsRequested is %d; it must not be negative",
+                   nbDimsRequested);
     const TensorGeometry& geometry = filterDesc->geometry;
     GPUDNN_TRY(copy_to_int(geometry.dims, std::min(nbDimsRequested, geometry.rank), filterDimA, "the extent"));
     if (dataType != nullptr) *dataType = geometry.type;

@@ -1,7 +1,8 @@
 // The handle and its stream.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/guard.hpp"
 #include "core/handle.hpp"
+
+#include "core/guard.hpp"
 #include "gpudnn/gpudnn.h"
 
 using namespace gpudnn;
@@ -36,8 +37,8 @@ extern "C" gpudnnStatus_t gpudnnGetStream(gpudnnHandle_t handle, cudaStream_t* s
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnQueryRuntimeError(gpudnnHandle_t handle, gpudnnStatus_t* rstatus, gpudnnErrQueryMode_t mode,
-                                                  gpudnnRuntimeTag_t* tag) {
+extern "C" gpudnnStatus_t gpudnnQueryRuntimeError(gpudnnHandle_t handle, gpudnnStatus_t* rstatus,
+                                                  gpudnnErrQueryMode_t mode, gpudnnRuntimeTag_t* tag) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_CHECK_POINTER(rstatus);

@@ -16,9 +16,15 @@ extern "C" gpudnnStatus_t gpudnnGetProperty(libraryPropertyType type, int* value
   return guard(__func__, [&]() -> Status {
     GPUDNN_CHECK_POINTER(value);
     switch (type) {
-      case MAJOR_VERSION: *value = GPUDNN_MAJOR; return GPUDNN_STATUS_SUCCESS;
-      case MINOR_VERSION: *value = GPUDNN_MINOR; return GPUDNN_STATUS_SUCCESS;
-      case PATCH_LEVEL: *value = GPUDNN_PATCHLEVEL; return GPUDNN_STATUS_SUCCESS;
+      case MAJOR_VERSION:
+        *value = GPUDNN_MAJOR;
+        return GPUDNN_STATUS_SUCCESS;
+      case MINOR_VERSION:
+        *value = GPUDNN_MINOR;
+        return GPUDNN_STATUS_SUCCESS;
+      case PATCH_LEVEL:
+        *value = GPUDNN_PATCHLEVEL;
+        return GPUDNN_STATUS_SUCCESS;
     }
     return GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM, "type is %d; it must be MAJOR_VERSION, MINOR_VERSION or PATCH_LEVEL",
                          static_cast<int>(type));

@@ -17,8 +17,8 @@ extern "C" gpudnnStatus_t gpudnnDestroyOpTensorDescriptor(gpudnnOpTensorDescript
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnSetOpTensorDescriptor(gpudnnOpTensorDescriptor_t opTensorDesc, gpudnnOpTensorOp_t opTensorOp,
-                                                      gpudnnDataType_t opTensorCompType,
+extern "C" gpudnnStatus_t gpudnnSetOpTensorDescriptor(gpudnnOpTensorDescriptor_t opTensorDesc,
+                                                      gpudnnOpTensorOp_t opTensorOp, gpudnnDataType_t opTensorCompType,
                                                       gpudnnNanPropagation_t opTensorNanOpt) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_CHECK_OBJECT(opTensorDesc, Kind::op_tensor);
@@ -34,7 +34,8 @@ extern "C" gpudnnStatus_t gpudnnSetOpTensorDescriptor(gpudnnOpTensorDescriptor_t
 }
 
 extern "C" gpudnnStatus_t gpudnnGetOpTensorDescriptor(const gpudnnOpTensorDescriptor_t opTensorDesc,
-                                                      gpudnnOpTensorOp_t* opTensorOp, gpudnnDataType_t* opTensorCompType,
+                                                      gpudnnOpTensorOp_t* opTensorOp,
+                                                      gpudnnDataType_t* opTensorCompType,
                                                       gpudnnNanPropagation_t* opTensorNanOpt) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_CHECK_OBJECT(opTensorDesc, Kind::op_tensor);

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kMaxWindowRank = kMaxRank - 2;
 
-Status set_pooling(gpudnnPoolingDescriptor_t poolingDesc, gpudnnPoolingMode_t mode, gpudnnNanPropagation_t nan, int spatial,
-                   const int* window, const int* pad, const int* stride) {
+Status set_pooling(gpudnnPoolingDescriptor_t poolingDesc, gpudnnPoolingMode_t mode, gpudnnNanPropagation_t nan,
+                   int spatial, const int* window, const int* pad, const int* stride) {
   GPUDNN_CHECK_OBJECT(poolingDesc, Kind::pooling);
   GPUDNN_TRY(check_enum(mode, GPUDNN_POOLING_MAX, GPUDNN_POOLING_MAX_DETERMINISTIC, "mode"));
   GPUDNN_TRY(check_enum(nan, GPUDNN_NOT_PROPAGATE_NAN, GPUDNN_PROPAGATE_NAN, "maxpoolingNanOpt"));
@@ -24,9 +24,12 @@ Status set_pooling(gpudnnPoolingDescriptor_t poolingDesc, gpudnnPoolingMode_t mo
   GPUDNN_REQUIRE(pad != nullptr, GPUDNN_STATUS_BAD_PARAM, "paddingA is null; it must point to memory");
   GPUDNN_REQUIRE(stride != nullptr, GPUDNN_STATUS_BAD_PARAM, "strideA is null; it must point to memory");
   for (int i = 0; i < spatial; ++i) {
-    GPUDNN_REQUIRE(window[i] >= 1, GPUDNN_STATUS_BAD_PARAM, "the window of dimension %d is %d; it must be at least 1", i, window[i]);
-    GPUDNN_REQUIRE(pad[i] >= 0, GPUDNN_STATUS_BAD_PARAM, "the padding of dimension %d is %d; it must not be negative", i, pad[i]);
-    GPUDNN_REQUIRE(stride[i] >= 1, GPUDNN_STATUS_BAD_PARAM, "the stride of dimension %d is %d; it must be at least 1", i, stride[i]);
+    GPUDNN_REQUIRE(window[i] >= 1, GPUDNN_STATUS_BAD_PARAM, "the window of dimension %d is %d; it must be at least 1",
+                   i, window[i]);
+    GPUDNN_REQUIRE(pad[i] >= 0, GPUDNN_STATUS_BAD_PARAM, "the padding of dimension %d is %d; it must not be negative",
+                   i, pad[i]);
+    GPUDNN_REQUIRE(stride[i] >= 1, GPUDNN_STATUS_BAD_PARAM, "the stride of dimension %d is %d; it must be at least 1",
+                   i, stride[i]);
   }
   poolingDesc->spatial = spatial;
   poolingDesc->mode = mode;
@@ -39,23 +42,26 @@ Status set_pooling(gpudnnPoolingDescriptor_t poolingDesc, gpudnnPoolingMode_t mo
 
 Status check_pooling(gpudnnPoolingDescriptor_t poolingDesc) {
   GPUDNN_CHECK_OBJECT(poolingDesc, Kind::pooling);
-  GPUDNN_REQUIRE(poolingDesc->spatial > 0, GPUDNN_STATUS_BAD_PARAM,
-                 "poolingDesc was created but never set; call gpudnnSetPooling2dDescriptor or gpudnnSetPoolingNdDescriptor");
+  GPUDNN_REQUIRE(
+      poolingDesc->spatial > 0, GPUDNN_STATUS_BAD_PARAM,
+      "poolingDesc was created but never set; call gpudnnSetPooling2dDescriptor or gpudnnSetPoolingNdDescriptor");
   return GPUDNN_STATUS_SUCCESS;
 }
 
 // The extents of the output for the input.
-Status output_dims(gpudnnPoolingDescriptor_t poolingDesc, gpudnnTensorDescriptor_t inputTensorDesc, std::int64_t* dims) {
+Status output_dims(gpudnnPoolingDescriptor_t poolingDesc, gpudnnTensorDescriptor_t inputTensorDesc,
+                   std::int64_t* dims) {
   GPUDNN_TRY(check_pooling(poolingDesc));
   GPUDNN_CHECK_TENSOR(inputTensorDesc);
   const TensorGeometry& input = inputTensorDesc->geometry;
   GPUDNN_REQUIRE(input.rank == poolingDesc->spatial + 2, GPUDNN_STATUS_BAD_PARAM,
-                 "inputTensorDesc has %d dimensions; with a window of %d it must have %d", input.rank, poolingDesc->spatial,
-                 poolingDesc->spatial + 2);
+                 "inputTensorDesc has %d dimensions; with a window of %d it must have %d", input.rank,
+                 poolingDesc->spatial, poolingDesc->spatial + 2);
   dims[0] = input.dims[0];
   dims[1] = input.dims[1];
   for (int i = 0; i < poolingDesc->spatial; ++i) {
-    dims[2 + i] = pooling::output_extent(input.dims[2 + i], poolingDesc->window[i], poolingDesc->pad[i], poolingDesc->stride[i]);
+    dims[2 + i] =
+        pooling::output_extent(input.dims[2 + i], poolingDesc->window[i], poolingDesc->pad[i], poolingDesc->stride[i]);
     GPUDNN_REQUIRE(dims[2 + i] >= 1, GPUDNN_STATUS_BAD_PARAM,
                    "the window of %d does not fit into dimension %d of the input: extent %lld, padding %d on each side",
                    poolingDesc->window[i], 2 + i, static_cast<long long>(input.dims[2 + i]), poolingDesc->pad[i]);
@@ -63,10 +69,11 @@ Status output_dims(gpudnnPoolingDescriptor_t poolingDesc, gpudnnTensorDescriptor
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status make_problem(gpudnnPoolingDescriptor_t poolingDesc, gpudnnTensorDescriptor_t xDesc, gpudnnTensorDescriptor_t yDesc,
-                    pooling::Problem* problem) {
+Status make_problem(gpudnnPoolingDescriptor_t poolingDesc, gpudnnTensorDescriptor_t xDesc,
+                    gpudnnTensorDescriptor_t yDesc, pooling::Problem* problem) {
   GPUDNN_REQUIRE(poolingDesc->spatial <= pooling::kMaxSpatial, GPUDNN_STATUS_NOT_SUPPORTED,
-                 "poolingDesc has %d spatial dimensions; pooling is built for 1 to %d", poolingDesc->spatial, pooling::kMaxSpatial);
+                 "poolingDesc has %d spatial dimensions; pooling is built for 1 to %d", poolingDesc->spatial,
+                 pooling::kMaxSpatial);
   problem->mode = poolingDesc->mode;
   problem->nan = poolingDesc->nan;
   problem->spatial = poolingDesc->spatial;
@@ -104,22 +111,26 @@ extern "C" gpudnnStatus_t gpudnnSetPooling2dDescriptor(gpudnnPoolingDescriptor_t
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnSetPoolingNdDescriptor(gpudnnPoolingDescriptor_t poolingDesc, const gpudnnPoolingMode_t mode,
+extern "C" gpudnnStatus_t gpudnnSetPoolingNdDescriptor(gpudnnPoolingDescriptor_t poolingDesc,
+                                                       const gpudnnPoolingMode_t mode,
                                                        const gpudnnNanPropagation_t maxpoolingNanOpt, int nbDims,
-                                                       const int windowDimA[], const int paddingA[], const int strideA[]) {
+                                                       const int windowDimA[], const int paddingA[],
+                                                       const int strideA[]) {
   return guard(__func__, [&]() -> Status {
     return set_pooling(poolingDesc, mode, maxpoolingNanOpt, nbDims, windowDimA, paddingA, strideA);
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnGetPooling2dDescriptor(const gpudnnPoolingDescriptor_t poolingDesc, gpudnnPoolingMode_t* mode,
+extern "C" gpudnnStatus_t gpudnnGetPooling2dDescriptor(const gpudnnPoolingDescriptor_t poolingDesc,
+                                                       gpudnnPoolingMode_t* mode,
                                                        gpudnnNanPropagation_t* maxpoolingNanOpt, int* windowHeight,
                                                        int* windowWidth, int* verticalPadding, int* horizontalPadding,
                                                        int* verticalStride, int* horizontalStride) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_pooling(poolingDesc));
     GPUDNN_REQUIRE(poolingDesc->spatial == 2, GPUDNN_STATUS_BAD_PARAM,
-                   "poolingDesc has %d spatial dimensions, not 2; use gpudnnGetPoolingNdDescriptor", poolingDesc->spatial);
+                   "poolingDesc has %d spatial dimensions, not 2; use gpudnnGetPoolingNdDescriptor",
+                   poolingDesc->spatial);
     if (mode != nullptr) *mode = poolingDesc->mode;
     if (maxpoolingNanOpt != nullptr) *maxpoolingNanOpt = poolingDesc->nan;
     if (windowHeight != nullptr) *windowHeight = poolingDesc->window[0];
@@ -133,11 +144,13 @@ extern "C" gpudnnStatus_t gpudnnGetPooling2dDescriptor(const gpudnnPoolingDescri
 }
 
 extern "C" gpudnnStatus_t gpudnnGetPoolingNdDescriptor(const gpudnnPoolingDescriptor_t poolingDesc, int nbDimsRequested,
-                                                       gpudnnPoolingMode_t* mode, gpudnnNanPropagation_t* maxpoolingNanOpt,
-                                                       int* nbDims, int windowDimA[], int paddingA[], int strideA[]) {
+                                                       gpudnnPoolingMode_t* mode,
+                                                       gpudnnNanPropagation_t* maxpoolingNanOpt, int* nbDims,
+                                                       int windowDimA[], int paddingA[], int strideA[]) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_pooling(poolingDesc));
-    GPUDNN_REQUIRE(nbDimsRequested >= 0, GPUDNN_STATUS_BAD_PARAM, "nbDimsRequested is %d; it must not be negative", nbDimsRequested);
+    GPUDNN_REQUIRE(nbDimsRequested >= 0, GPUDNN_STATUS_BAD_PARAM, "nbDimsRequested is %d; it must not be negative",
+                   nbDimsRequested);
     const int count = std::min(nbDimsRequested, poolingDesc->spatial);
     if (mode != nullptr) *mode = poolingDesc->mode;
     if (maxpoolingNanOpt != nullptr) *maxpoolingNanOpt = poolingDesc->nan;
@@ -150,16 +163,18 @@ extern "C" gpudnnStatus_t gpudnnGetPoolingNdDescriptor(const gpudnnPoolingDescri
 }
 
 extern "C" gpudnnStatus_t gpudnnGetPooling2dForwardOutputDim(const gpudnnPoolingDescriptor_t poolingDesc,
-                                                             const gpudnnTensorDescriptor_t inputTensorDesc, int* n, int* c,
-                                                             int* h, int* w) {
+                                                             const gpudnnTensorDescriptor_t inputTensorDesc, int* n,
+                                                             int* c, int* h, int* w) {
   return guard(__func__, [&]() -> Status {
     std::int64_t dims[kMaxRank] = {};
     GPUDNN_TRY(output_dims(poolingDesc, inputTensorDesc, dims));
     GPUDNN_REQUIRE(poolingDesc->spatial == 2, GPUDNN_STATUS_BAD_PARAM,
-                   "poolingDesc has %d spatial dimensions, not 2; use gpudnnGetPoolingNdForwardOutputDim", poolingDesc->spatial);
+                   "poolingDesc has %d spatial dimensions, not 2; use gpudnnGetPoolingNdForwardOutputDim",
+                   poolingDesc->spatial);
     int* const out[] = {n, c, h, w};
     for (int i = 0; i < 4; ++i) {
-      GPUDNN_REQUIRE(out[i] != nullptr, GPUDNN_STATUS_BAD_PARAM, "output argument %c is null; pass the address of an int", "nchw"[i]);
+      GPUDNN_REQUIRE(out[i] != nullptr, GPUDNN_STATUS_BAD_PARAM,
+                     "output argument %c is null; pass the address of an int", "nchw"[i]);
       GPUDNN_TRY(copy_to_int(&dims[i], 1, out[i], "the extent"));
     }
     return GPUDNN_STATUS_SUCCESS;
@@ -172,8 +187,8 @@ extern "C" gpudnnStatus_t gpudnnGetPoolingNdForwardOutputDim(const gpudnnPooling
   return guard(__func__, [&]() -> Status {
     std::int64_t dims[kMaxRank] = {};
     GPUDNN_TRY(output_dims(poolingDesc, inputTensorDesc, dims));
-    GPUDNN_REQUIRE(nbDims == poolingDesc->spatial + 2, GPUDNN_STATUS_BAD_PARAM, "nbDims is %d; the output has %d dimensions",
-                   nbDims, poolingDesc->spatial + 2);
+    GPUDNN_REQUIRE(nbDims == poolingDesc->spatial + 2, GPUDNN_STATUS_BAD_PARAM,
+                   "nbDims is %d; the output has %d dimensions", nbDims, poolingDesc->spatial + 2);
     GPUDNN_CHECK_POINTER(outputTensorDimA);
     return copy_to_int(dims, nbDims, outputTensorDimA, "the extent");
   });

@@ -16,9 +16,10 @@ Status check_choice(gpudnnSoftmaxAlgorithm_t algo, gpudnnSoftmaxMode_t mode) {
 
 }  // namespace
 
-extern "C" gpudnnStatus_t gpudnnSoftmaxForward(gpudnnHandle_t handle, gpudnnSoftmaxAlgorithm_t algo, gpudnnSoftmaxMode_t mode,
-                                               const void* alpha, const gpudnnTensorDescriptor_t xDesc, const void* x,
-                                               const void* beta, const gpudnnTensorDescriptor_t yDesc, void* y) {
+extern "C" gpudnnStatus_t gpudnnSoftmaxForward(gpudnnHandle_t handle, gpudnnSoftmaxAlgorithm_t algo,
+                                               gpudnnSoftmaxMode_t mode, const void* alpha,
+                                               const gpudnnTensorDescriptor_t xDesc, const void* x, const void* beta,
+                                               const gpudnnTensorDescriptor_t yDesc, void* y) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_TRY(check_choice(algo, mode));
@@ -43,8 +44,9 @@ extern "C" gpudnnStatus_t gpudnnSoftmaxForward(gpudnnHandle_t handle, gpudnnSoft
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnSoftmaxBackward(gpudnnHandle_t handle, gpudnnSoftmaxAlgorithm_t algo, gpudnnSoftmaxMode_t mode,
-                                                const void* alpha, const gpudnnTensorDescriptor_t yDesc, const void* y,
+extern "C" gpudnnStatus_t gpudnnSoftmaxBackward(gpudnnHandle_t handle, gpudnnSoftmaxAlgorithm_t algo,
+                                                gpudnnSoftmaxMode_t mode, const void* alpha,
+                                                const gpudnnTensorDescriptor_t yDesc, const void* y,
                                                 const gpudnnTensorDescriptor_t dyDesc, const void* dy, const void* beta,
                                                 const gpudnnTensorDescriptor_t dxDesc, void* dx) {
   return guard(__func__, [&]() -> Status {

@@ -1,20 +1,19 @@
 // Tensor descriptors, and the element-wise operations on whole tensors.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/tensor/problem.hpp"
-
 #include <algorithm>
 
 #include "api/descriptors.hpp"
 #include "core/guard.hpp"
 #include "core/handle.hpp"
+#include "ops/tensor/problem.hpp"
 
 using namespace gpudnn;
 
 namespace {
 
 Status check_rank(int rank, const char* argument) {
-  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, GPUDNN_STATUS_BAD_PARAM, "%s is %d; a tensor has 1 to %d dimensions", argument,
-                 rank, kMaxRank);
+  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, GPUDNN_STATUS_BAD_PARAM, "%s is %d; a tensor has 1 to %d dimensions",
+                 argument, rank, kMaxRank);
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -22,7 +21,8 @@ Status check_dims(int rank, const int* dims) {
   GPUDNN_REQUIRE(dims != nullptr, GPUDNN_STATUS_BAD_PARAM, "dimA is null; it must point to memory");
   std::int64_t count = 1;
   for (int i = 0; i < rank; ++i) {
-    GPUDNN_REQUIRE(dims[i] >= 0, GPUDNN_STATUS_BAD_PARAM, "the extent of dimension %d is %d; it must not be negative", i, dims[i]);
+    GPUDNN_REQUIRE(dims[i] >= 0, GPUDNN_STATUS_BAD_PARAM, "the extent of dimension %d is %d; it must not be negative",
+                   i, dims[i]);
     GPUDNN_REQUIRE(dims[i] == 0 || count <= INT64_MAX / 64 / dims[i], GPUDNN_STATUS_NOT_SUPPORTED,
                    "the tensor has more elements than a 64-bit size can count");
     count *= std::max(dims[i], 1);
@@ -40,8 +40,8 @@ Status set_strided(gpudnnTensorDescriptor_t tensorDesc, DataType type, int rank,
   geometry.type = type;
   geometry.rank = rank;
   for (int i = 0; i < rank; ++i) {
-    GPUDNN_REQUIRE(strides[i] >= 0, GPUDNN_STATUS_BAD_PARAM, "the stride of dimension %d is %d; it must not be negative", i,
-                   strides[i]);
+    GPUDNN_REQUIRE(strides[i] >= 0, GPUDNN_STATUS_BAD_PARAM,
+                   "the stride of dimension %d is %d; it must not be negative", i, strides[i]);
     geometry.dims[i] = dims[i];
     geometry.strides[i] = strides[i];
   }
@@ -50,7 +50,8 @@ Status set_strided(gpudnnTensorDescriptor_t tensorDesc, DataType type, int rank,
 }
 
 // The vector format stores groups of 4 or 32 channels as one element of a vector type.
-Status set_packed(gpudnnTensorDescriptor_t tensorDesc, gpudnnTensorFormat_t format, DataType type, int rank, const int* dims) {
+Status set_packed(gpudnnTensorDescriptor_t tensorDesc, gpudnnTensorFormat_t format, DataType type, int rank,
+                  const int* dims) {
   GPUDNN_CHECK_OBJECT(tensorDesc, Kind::tensor);
   GPUDNN_TRY(check_enum(format, GPUDNN_TENSOR_NCHW, GPUDNN_TENSOR_NCHW_VECT_C, "format"));
   GPUDNN_TRY(check_data_type(type, "dataType"));
@@ -63,11 +64,12 @@ Status set_packed(gpudnnTensorDescriptor_t tensorDesc, gpudnnTensorFormat_t form
   const int lanes = data_type_lanes(type);
   const bool vectors = format == GPUDNN_TENSOR_NCHW_VECT_C;
   GPUDNN_REQUIRE(vectors == (lanes > 1), GPUDNN_STATUS_BAD_PARAM,
-                 "format %d and dataType %s do not go together: NCHW_VECT_C takes INT8x4, UINT8x4 and INT8x32, and they take no other",
+                 "format %d and dataType %s do not go together: NCHW_VECT_C takes INT8x4, UINT8x4 and INT8x32, and "
+                 "they take no other",
                  static_cast<int>(format), data_type_name(type));
   if (vectors && rank >= 2) {
-    GPUDNN_REQUIRE(dims[1] % lanes == 0, GPUDNN_STATUS_BAD_PARAM, "c is %d; with %s it must be a multiple of %d", dims[1],
-                   data_type_name(type), lanes);
+    GPUDNN_REQUIRE(dims[1] % lanes == 0, GPUDNN_STATUS_BAD_PARAM, "c is %d; with %s it must be a multiple of %d",
+                   dims[1], data_type_name(type), lanes);
     TensorGeometry packed = geometry;
     packed.dims[1] /= lanes;
     set_packed_strides(&packed, GPUDNN_TENSOR_NCHW);
@@ -101,9 +103,9 @@ extern "C" gpudnnStatus_t gpudnnSetTensor4dDescriptor(gpudnnTensorDescriptor_t t
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnSetTensor4dDescriptorEx(gpudnnTensorDescriptor_t tensorDesc, gpudnnDataType_t dataType, int n,
-                                                        int c, int h, int w, int nStride, int cStride, int hStride,
-                                                        int wStride) {
+extern "C" gpudnnStatus_t gpudnnSetTensor4dDescriptorEx(gpudnnTensorDescriptor_t tensorDesc, gpudnnDataType_t dataType,
+                                                        int n, int c, int h, int w, int nStride, int cStride,
+                                                        int hStride, int wStride) {
   return guard(__func__, [&]() -> Status {
     const int dims[] = {n, c, h, w};
     const int strides[] = {nStride, cStride, hStride, wStride};
@@ -111,9 +113,9 @@ extern "C" gpudnnStatus_t gpudnnSetTensor4dDescriptorEx(gpudnnTensorDescriptor_t
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnGetTensor4dDescriptor(const gpudnnTensorDescriptor_t tensorDesc, gpudnnDataType_t* dataType,
-                                                      int* n, int* c, int* h, int* w, int* nStride, int* cStride,
-                                                      int* hStride, int* wStride) {
+extern "C" gpudnnStatus_t gpudnnGetTensor4dDescriptor(const gpudnnTensorDescriptor_t tensorDesc,
+                                                      gpudnnDataType_t* dataType, int* n, int* c, int* h, int* w,
+                                                      int* nStride, int* cStride, int* hStride, int* wStride) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_CHECK_TENSOR(tensorDesc);
     const TensorGeometry& geometry = tensorDesc->geometry;
@@ -135,16 +137,19 @@ extern "C" gpudnnStatus_t gpudnnSetTensorNdDescriptor(gpudnnTensorDescriptor_t t
   return guard(__func__, [&]() -> Status { return set_strided(tensorDesc, dataType, nbDims, dimA, strideA); });
 }
 
-extern "C" gpudnnStatus_t gpudnnSetTensorNdDescriptorEx(gpudnnTensorDescriptor_t tensorDesc, gpudnnTensorFormat_t format,
-                                                        gpudnnDataType_t dataType, int nbDims, const int dimA[]) {
+extern "C" gpudnnStatus_t gpudnnSetTensorNdDescriptorEx(gpudnnTensorDescriptor_t tensorDesc,
+                                                        gpudnnTensorFormat_t format, gpudnnDataType_t dataType,
+                                                        int nbDims, const int dimA[]) {
   return guard(__func__, [&]() -> Status { return set_packed(tensorDesc, format, dataType, nbDims, dimA); });
 }
 
 extern "C" gpudnnStatus_t gpudnnGetTensorNdDescriptor(const gpudnnTensorDescriptor_t tensorDesc, int nbDimsRequested,
-                                                      gpudnnDataType_t* dataType, int* nbDims, int dimA[], int strideA[]) {
+                                                      gpudnnDataType_t* dataType, int* nbDims, int dimA[],
+                                                      int strideA[]) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_CHECK_TENSOR(tensorDesc);
-    GPUDNN_REQUIRE(nbDimsRequested >= 0, GPUDNN_STATUS_BAD_PARAM, "nbDimsRequested is %d; it must not be negative", nbDimsRequested);
+    GPUDNN_REQUIRE(nbDimsRequested >= 0, GPUDNN_STATUS_BAD_PARAM, "nbDimsRequested is %d; it must not be negative",
+                   nbDimsRequested);
     const TensorGeometry& geometry = tensorDesc->geometry;
     const int count = std::min(nbDimsRequested, geometry.rank);
     GPUDNN_TRY(copy_to_int(geometry.dims, count, dimA, "the extent"));
@@ -223,8 +228,9 @@ Status two_tensors(gpudnnHandle_t handle, tensor::Operation operation, const voi
 
 }  // namespace
 
-extern "C" gpudnnStatus_t gpudnnAddTensor(gpudnnHandle_t handle, const void* alpha, const gpudnnTensorDescriptor_t aDesc,
-                                          const void* A, const void* beta, const gpudnnTensorDescriptor_t cDesc, void* C) {
+extern "C" gpudnnStatus_t gpudnnAddTensor(gpudnnHandle_t handle, const void* alpha,
+                                          const gpudnnTensorDescriptor_t aDesc, const void* A, const void* beta,
+                                          const gpudnnTensorDescriptor_t cDesc, void* C) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_CHECK_POINTER(alpha);
@@ -237,9 +243,9 @@ extern "C" gpudnnStatus_t gpudnnAddTensor(gpudnnHandle_t handle, const void* alp
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnTransformTensor(gpudnnHandle_t handle, const void* alpha, const gpudnnTensorDescriptor_t xDesc,
-                                                const void* x, const void* beta, const gpudnnTensorDescriptor_t yDesc,
-                                                void* y) {
+extern "C" gpudnnStatus_t gpudnnTransformTensor(gpudnnHandle_t handle, const void* alpha,
+                                                const gpudnnTensorDescriptor_t xDesc, const void* x, const void* beta,
+                                                const gpudnnTensorDescriptor_t yDesc, void* y) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_CHECK_POINTER(alpha);

@@ -68,10 +68,14 @@ template <class T>
 template <class F>
 decltype(auto) with_floating_type(DataType type, F&& f) {
   switch (type) {
-    case GPUDNN_DATA_DOUBLE: return f.template operator()<double>();
-    case GPUDNN_DATA_HALF: return f.template operator()<Half>();
-    case GPUDNN_DATA_BFLOAT16: return f.template operator()<BFloat16>();
-    default: return f.template operator()<float>();
+    case GPUDNN_DATA_DOUBLE:
+      return f.template operator()<double>();
+    case GPUDNN_DATA_HALF:
+      return f.template operator()<Half>();
+    case GPUDNN_DATA_BFLOAT16:
+      return f.template operator()<BFloat16>();
+    default:
+      return f.template operator()<float>();
   }
 }
 

@@ -6,14 +6,22 @@ namespace gpudnn {
 
 const char* kind_name(Kind kind) noexcept {
   switch (kind) {
-    case Kind::destroyed: return "destroyed object";
-    case Kind::handle: return "library handle";
-    case Kind::tensor: return "tensor descriptor";
-    case Kind::filter: return "filter descriptor";
-    case Kind::convolution: return "convolution descriptor";
-    case Kind::pooling: return "pooling descriptor";
-    case Kind::activation: return "activation descriptor";
-    case Kind::op_tensor: return "op-tensor descriptor";
+    case Kind::destroyed:
+      return "destroyed object";
+    case Kind::handle:
+      return "library handle";
+    case Kind::tensor:
+      return "tensor descriptor";
+    case Kind::filter:
+      return "filter descriptor";
+    case Kind::convolution:
+      return "convolution descriptor";
+    case Kind::pooling:
+      return "pooling descriptor";
+    case Kind::activation:
+      return "activation descriptor";
+    case Kind::op_tensor:
+      return "op-tensor descriptor";
   }
   return nullptr;
 }

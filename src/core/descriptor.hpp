@@ -88,7 +88,8 @@ class Pool {
 // Creates into *out. `argument` names `out` in the text.
 template <class T>
 [[nodiscard]] Status create_object(T** out, const char* argument) {
-  if (out == nullptr) return GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM, "%s is null; pass the address of a variable", argument);
+  if (out == nullptr)
+    return GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM, "%s is null; pass the address of a variable", argument);
   *out = nullptr;
   *out = Pool<T>::create();
   return GPUDNN_STATUS_SUCCESS;

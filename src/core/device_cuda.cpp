@@ -14,13 +14,13 @@ namespace {
 // A failed call leaves its error for the thread's next cudaGetLastError: taken here, so that it is told once.
 Status failed(cudaError_t error, const char* what) noexcept {
   (void)cudaGetLastError();
-  const Status status =
-      error == cudaErrorMemoryAllocation ? GPUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED : GPUDNN_STATUS_EXECUTION_FAILED_CUDART;
+  const Status status = error == cudaErrorMemoryAllocation ? GPUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
+                                                           : GPUDNN_STATUS_EXECUTION_FAILED_CUDART;
   return GPUDNN_REFUSE(status, "%s failed: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
-#define GPUDNN_CUDA(expression)                                                                \
-  do {                                                                                         \
+#define GPUDNN_CUDA(expression)                                                                             \
+  do {                                                                                                      \
     if (const cudaError_t error_ = (expression); error_ != cudaSuccess) return failed(error_, #expression); \
   } while (false)
 
@@ -83,7 +83,8 @@ Status allocate(const Device& device, void** pointer, std::size_t bytes) {
     std::size_t total_bytes = 0;
     (void)cudaMemGetInfo(&free_bytes, &total_bytes);
     return GPUDNN_REFUSE(GPUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
-                         "the device is out of memory: %zu bytes needed, %zu of %zu free", bytes, free_bytes, total_bytes);
+                         "the device is out of memory: %zu bytes needed, %zu of %zu free", bytes, free_bytes,
+                         total_bytes);
   }
   GPUDNN_CUDA(error);
   return GPUDNN_STATUS_SUCCESS;

@@ -55,7 +55,10 @@ std::size_t environment_workspace_limit() {
   char* end = nullptr;
   const unsigned long long number = std::strtoull(value, &end, 10);
   if (end == value) return kNoLimit;
-  const int shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : *end == 'G' || *end == 'g' ? 30 : 0;
+  const int shift = *end == 'K' || *end == 'k'   ? 10
+                    : *end == 'M' || *end == 'm' ? 20
+                    : *end == 'G' || *end == 'g' ? 30
+                                                 : 0;
   return number > (kNoLimit >> shift) ? kNoLimit : static_cast<std::size_t>(number) << shift;
 }
 

@@ -42,7 +42,8 @@ void take_last_error(char* message, std::size_t size) noexcept {
 }
 
 #define GPUDNN_STATUS_ROW(name) \
-  case name: return #name
+  case name:                    \
+    return #name
 const char* status_name(Status status) noexcept {
   switch (static_cast<int>(status)) {
     GPUDNN_STATUS_ROW(GPUDNN_STATUS_SUCCESS);
@@ -94,7 +95,8 @@ const char* status_name(Status status) noexcept {
     GPUDNN_STATUS_ROW(GPUDNN_STATUS_EXECUTION_FAILED_CUBLAS);
     GPUDNN_STATUS_ROW(GPUDNN_STATUS_EXECUTION_FAILED_CUDART);
     GPUDNN_STATUS_ROW(GPUDNN_STATUS_EXECUTION_FAILED_CURAND);
-    default: return "GPUDNN_STATUS_UNKNOWN";
+    default:
+      return "GPUDNN_STATUS_UNKNOWN";
   }
 }
 #undef GPUDNN_STATUS_ROW

@@ -27,9 +27,9 @@ void take_last_error(char* message, std::size_t size) noexcept;
 #define GPUDNN_REFUSE(status, ...) ::gpudnn::refuse((status), __VA_ARGS__)
 
 // Refuses unless the condition holds.
-#define GPUDNN_REQUIRE(condition, status, ...)                       \
-  do {                                                               \
-    if (!(condition)) return GPUDNN_REFUSE((status), __VA_ARGS__);   \
+#define GPUDNN_REQUIRE(condition, status, ...)                     \
+  do {                                                             \
+    if (!(condition)) return GPUDNN_REFUSE((status), __VA_ARGS__); \
   } while (false)
 
 // Hands a callee's failure on; its text stands.

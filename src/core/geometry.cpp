@@ -80,7 +80,8 @@ std::int64_t element_span(const TensorGeometry& tensor) noexcept {
 }
 
 std::size_t size_in_bytes(const TensorGeometry& tensor) noexcept {
-  const auto bits = static_cast<std::size_t>(element_span(tensor)) * static_cast<std::size_t>(data_type_bits(tensor.type));
+  const auto bits =
+      static_cast<std::size_t>(element_span(tensor)) * static_cast<std::size_t>(data_type_bits(tensor.type));
   return (bits + 7) / 8;
 }
 

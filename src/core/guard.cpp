@@ -53,7 +53,8 @@ Status out_of_host_memory() noexcept {
 }
 
 Status unexpected_exception(const char* what) noexcept {
-  return GPUDNN_REFUSE(GPUDNN_STATUS_INTERNAL_ERROR, "unexpected internal failure: %s; this is a bug of libgpudnn", what);
+  return GPUDNN_REFUSE(GPUDNN_STATUS_INTERNAL_ERROR, "unexpected internal failure: %s; this is a bug of libgpudnn",
+                       what);
 }
 
 }  // namespace detail

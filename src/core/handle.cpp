@@ -15,15 +15,17 @@ Status create_handle(gpudnnHandle_t* handle) {
   BackendChoice choice = BackendChoice::automatic;
   std::string text;
   if (!environment_backend(&choice, &text)) {
-    return GPUDNN_REFUSE(GPUDNN_STATUS_NOT_INITIALIZED, "GPUDNN_BACKEND is '%s'; it must be auto, host or cuda", text.c_str());
+    return GPUDNN_REFUSE(GPUDNN_STATUS_NOT_INITIALIZED, "GPUDNN_BACKEND is '%s'; it must be auto, host or cuda",
+                         text.c_str());
   }
   const Device* device = &host_device();
   if (choice != BackendChoice::host) {
     const bool usable = cuda::available(&text);
     if (!usable && choice == BackendChoice::cuda) {
-      return GPUDNN_REFUSE(GPUDNN_STATUS_NOT_INITIALIZED,
-                           "GPUDNN_BACKEND is 'cuda', but there is no CUDA device: %s; set it to auto or host to run on the CPU",
-                           text.c_str());
+      return GPUDNN_REFUSE(
+          GPUDNN_STATUS_NOT_INITIALIZED,
+          "GPUDNN_BACKEND is 'cuda', but there is no CUDA device: %s; set it to auto or host to run on the CPU",
+          text.c_str());
     }
     if (usable) GPUDNN_TRY(cuda::current_device(&device));
   }

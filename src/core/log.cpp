@@ -84,7 +84,8 @@ gpudnnDebug_t describe(gpudnnHandle_t handle, Status status, const timeval& time
 
 bool log_enabled(gpudnnSeverity_t severity) noexcept {
   unsigned mask = listening.load(std::memory_order_relaxed);
-  if ((mask & kUnread) != 0) [[unlikely]] mask = read_environment();
+  if ((mask & kUnread) != 0) [[unlikely]]
+    mask = read_environment();
   return ((mask >> severity) & 1u) != 0;
 }
 
@@ -106,7 +107,8 @@ void log_line(gpudnnSeverity_t severity, gpudnnHandle_t handle, Status status, c
     const std::lock_guard lock(s.mutex);
     since_start = stamp - s.start;
     if (((s.file_mask >> severity) & 1u) != 0) {
-      std::fprintf(s.file, "gpudnn %c %10.6f pid=%d tid=%d %s\n", "FEWI"[severity], since_start, getpid(), gettid(), text);
+      std::fprintf(s.file, "gpudnn %c %10.6f pid=%d tid=%d %s\n", "FEWI"[severity], since_start, getpid(), gettid(),
+                   text);
       std::fflush(s.file);
     }
     if (((s.callback_mask >> severity) & 1u) != 0) {

@@ -43,7 +43,8 @@ class PlanCache {
   // Keys of different operations start with different tags, so one map serves all.
   template <class Key>
   static std::string_view bytes_of(const Key& key) noexcept {
-    static_assert(std::has_unique_object_representations_v<Key>, "a key must have no padding and no floating-point field");
+    static_assert(std::has_unique_object_representations_v<Key>,
+                  "a key must have no padding and no floating-point field");
     return {reinterpret_cast<const char*>(&key), sizeof key};
   }
 

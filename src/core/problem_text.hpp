@@ -36,7 +36,8 @@ class ProblemWords {
 [[nodiscard]] bool parse_lettered(std::string_view text, std::string_view letters, std::int64_t* values);
 
 // Type, layout ("nchw", "nhwc", "strides=...") and dims ("n64c256h56w56", "8x16") as tensor_text writes them.
-[[nodiscard]] bool parse_tensor(std::string_view type, std::string_view layout, std::string_view dims, TensorGeometry* tensor);
+[[nodiscard]] bool parse_tensor(std::string_view type, std::string_view layout, std::string_view dims,
+                                TensorGeometry* tensor);
 // Takes three words: a whole tensor.
 [[nodiscard]] bool parse_tensor(ProblemWords* words, TensorGeometry* tensor);
 // Gives `tensor` (dims known) the layout; false if it does not fit.

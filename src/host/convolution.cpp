@@ -262,7 +262,8 @@ void forward(const Problem& problem, const Args& args) {
         if (problem.has_bias != 0) value += to_double(bias[k * problem.bias_stride]);
         if (problem.activation >= 0) {
           value = activate(static_cast<gpudnnActivationMode_t>(problem.activation),
-                           args.propagate_nan ? GPUDNN_PROPAGATE_NAN : GPUDNN_NOT_PROPAGATE_NAN, args.activation_coef, value);
+                           args.propagate_nan ? GPUDNN_PROPAGATE_NAN : GPUDNN_NOT_PROPAGATE_NAN, args.activation_coef,
+                           value);
         }
         const Side& side = shape.y;
         store(y + n * side.image_stride + k * side.channel_stride + spatial_offset(side, position), value, args.beta);

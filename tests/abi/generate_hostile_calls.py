@@ -14,14 +14,13 @@ import sys
 
 from interface_parser import parse, read_names
 
-# Parameters whose null is legal, by function and name ("*": any function), and why.
+# Parameters whose null is legal, and why.
 NULL_IS_LEGAL = {
     ("gpudnnSetStream", "streamId"): "null is the default stream",
     ("gpudnnSetCallback", "udata"): "the library does not look at it",
     ("gpudnnSetCallback", "fptr"): "null takes the callback away",
     ("gpudnnQueryRuntimeError", "tag"): "reserved: null is the good value",
     ("gpudnnFree", "ptr"): "freeing null does nothing",
-    ("*", "workSpace"): "the engine that is chosen may need none",
 }
 
 # Good values of integers by name; arrays and sizes follow from the shapes in hostile_arguments_test.cpp.
@@ -76,7 +75,7 @@ GETTERS = re.compile(r"gpudnnGet\w+Descriptor(Ex|SwishBeta)?(_v\d)?")
 
 
 def null_is_legal(function, parameter, kind):
-    if (function, parameter) in NULL_IS_LEGAL or ("*", parameter) in NULL_IS_LEGAL:
+    if (function, parameter) in NULL_IS_LEGAL:
         return True
     return kind == "host_output" and GETTERS.fullmatch(function) is not None
 

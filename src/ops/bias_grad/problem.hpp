@@ -1,4 +1,5 @@
-// The bias-gradient problem of convolution:  db[k] = alpha * sum over n and the spatial dims of dy[n, k, ...] + beta * db[k].
+// The bias-gradient problem of convolution:  db[k] = alpha * sum over n and the spatial dims of dy[n, k, ...] + beta *
+// db[k].
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -64,8 +64,8 @@ struct Plan {
 [[nodiscard]] bool algorithm_needs_no_workspace(Direction direction, int algorithm) noexcept;
 
 // The plan for the problem under the caller's algorithm and workspace, from the handle's cache or made now.
-[[nodiscard]] Status find_plan(gpudnnHandle_t handle, const Problem& problem, int algorithm, std::size_t workspace_bytes,
-                               std::shared_ptr<const Plan>* plan);
+[[nodiscard]] Status find_plan(gpudnnHandle_t handle, const Problem& problem, int algorithm,
+                               std::size_t workspace_bytes, std::shared_ptr<const Plan>* plan);
 // Bytes of workspace with which `algorithm` runs at its best.
 [[nodiscard]] Status workspace_size(gpudnnHandle_t handle, const Problem& problem, int algorithm, std::size_t* bytes);
 
@@ -85,8 +85,8 @@ struct Performance {
 // By the heuristic, best first; algorithms without an engine of their own come last with NOT_SUPPORTED.
 [[nodiscard]] Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows);
 // By measurement on the pointers given, best first.
-[[nodiscard]] Status measure_algorithms(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,
-                                        std::size_t workspace_bytes, std::vector<Performance>* rows);
+[[nodiscard]] Status measure_algorithms(gpudnnHandle_t handle, const Problem& problem, const Args& args,
+                                        void* workspace, std::size_t workspace_bytes, std::vector<Performance>* rows);
 // The same on tensors and a workspace allocated for it and freed again.
 [[nodiscard]] Status measure_algorithms_on_own_memory(gpudnnHandle_t handle, const Problem& problem,
                                                       std::vector<Performance>* rows);

@@ -48,7 +48,8 @@ void sort_rows(std::vector<Performance>* rows) {
   });
 }
 
-Status time_on_host(gpudnnHandle_t handle, const Problem& problem, int algorithm, const Args& args, float* milliseconds) {
+Status time_on_host(gpudnnHandle_t handle, const Problem& problem, int algorithm, const Args& args,
+                    float* milliseconds) {
   const auto start = std::chrono::steady_clock::now();
   GPUDNN_TRY(run(handle, problem, algorithm, nullptr, 0, args));
   *milliseconds = std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -106,7 +107,8 @@ class Scratch {
       return cuda::fill(device_, stream_, *pointer, 0, bytes);
     }
     *pointer = std::calloc(1, bytes);
-    GPUDNN_REQUIRE(*pointer != nullptr, GPUDNN_STATUS_ALLOC_FAILED, "the host is out of memory: %zu bytes needed", bytes);
+    GPUDNN_REQUIRE(*pointer != nullptr, GPUDNN_STATUS_ALLOC_FAILED, "the host is out of memory: %zu bytes needed",
+                   bytes);
     pointers_.push_back(*pointer);
     return GPUDNN_STATUS_SUCCESS;
   }
@@ -122,7 +124,8 @@ class Scratch {
 Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows) {
   note_problem_lazily([&] { return to_text(problem); });
   const std::vector<Choice> choices = rank(problem, *handle->device);
-  GPUDNN_REQUIRE(!choices.empty(), GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s", to_text(problem).c_str());
+  GPUDNN_REQUIRE(!choices.empty(), GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
+                 to_text(problem).c_str());
   const auto lean = std::find_if(choices.begin(), choices.end(), [](const Choice& c) { return c.workspace == 0; });
   if (lean != choices.end()) rows->push_back(describe(kNoWorkspace, *lean));
   rows->push_back(describe(kBest, choices.front()));
@@ -142,7 +145,8 @@ Status measure_algorithms(gpudnnHandle_t handle, const Problem& problem, const A
       row.milliseconds = -1;
       continue;
     }
-    const Status status = measure({handle, problem, row.algorithm, workspace, workspace_bytes, args}, &row.milliseconds);
+    const Status status =
+        measure({handle, problem, row.algorithm, workspace, workspace_bytes, args}, &row.milliseconds);
     if (status != GPUDNN_STATUS_SUCCESS) {
       row.status = status;
       row.milliseconds = -1;

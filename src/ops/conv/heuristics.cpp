@@ -21,15 +21,19 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
     }
   }
   // Stable, so that of equals the engine that stands first in the list wins, always the same one.
-  std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.seconds < b.seconds; });
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Choice& a, const Choice& b) { return a.seconds < b.seconds; });
   return choices;
 }
 
 int algorithm_count(Direction direction) noexcept {
   switch (direction) {
-    case Direction::forward: return GPUDNN_CONVOLUTION_FWD_ALGO_COUNT;
-    case Direction::backward_data: return GPUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT;
-    case Direction::backward_filter: return GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
+    case Direction::forward:
+      return GPUDNN_CONVOLUTION_FWD_ALGO_COUNT;
+    case Direction::backward_data:
+      return GPUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT;
+    case Direction::backward_filter:
+      return GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
   }
   return 0;
 }

@@ -105,6 +105,7 @@ struct Digit {
   Step first;
   Step second;
   int64_t addend = 0;
+  bool varies = false;  // between classes
 };
 using Digits = std::array<Digit, kDigits>;
 
@@ -126,12 +127,11 @@ Spatial unit(int i, int64_t value) {
 }
 
 // Channels are innermost in k where they are in the gathered tensor, so that loads along k find neighbours.
-bool channels_innermost(const Tensor& t, const Conv& conv, const Spatial& extent, int64_t channels) {
+bool channels_innermost(const Tensor& t, const Spatial& extent, int64_t channels) {
   if (channels == 1) return false;
   for (int i = 0; i < 3; ++i) {
     if (extent[i] > 1 && std::abs(t.spatial[i]) < t.channel) return false;
   }
-  (void)conv;
   return true;
 }
 
@@ -156,7 +156,7 @@ Gemm forward_gemm(const Conv& conv) {
     g.a_base.position[i] = -conv.pad[i];
     g.a_checked[i] = conv.pad[i] > 0;  // the padding behind is as wide as the one in front
   }
-  g.tap_digits_first = channels_innermost(conv.xs, conv, conv.x, conv.channels);
+  g.tap_digits_first = channels_innermost(conv.xs, conv.x, conv.channels);
   g.k = with_channel({conv.channels, {conv.xs.channel}, {conv.ws.channel}}, taps, g.tap_digits_first);
   g.n[0] = {conv.filters, {conv.ws.outer}, {conv.ys.channel}, conv.zs.channel};
   g.b_base.offset = conv.ws.base;
@@ -182,7 +182,7 @@ Gemm filter_gradient_gemm(const Conv& conv) {
     g.a_checked[i] = conv.pad[i] > 0;
   }
   g.m = with_channel({conv.channels, {conv.xs.channel}, {conv.ws.channel}}, taps,
-                     channels_innermost(conv.xs, conv, conv.x, conv.channels));
+                     channels_innermost(conv.xs, conv.x, conv.channels));
   g.n[0] = {conv.filters, {conv.ys.channel}, {conv.ws.outer}};
   g.c_base.offset = conv.ws.base;
   g.a_extent = conv.x;
@@ -212,7 +212,7 @@ bool phases_as_columns(const Conv& conv) {
   int64_t classes = 1;
   bool exact = true;
   for (int i = 0; i < 3; ++i) {
-    if (conv.stride[i] > 1 && conv.r[i] > 1 && conv.dilation[i] != 1) return false;
+    if (conv.dilation[i] != 1) return false;
     classes *= conv.stride[i];
     exact = exact && phase_window(conv, i).count * conv.stride[i] == conv.r[i];
   }
@@ -256,10 +256,10 @@ Gemm phase_gemm(const Conv& conv) {
   }
   g.b_extent = conv.r;
   g.c_extent = conv.x;
-  g.tap_digits_first = channels_innermost(conv.ys, conv, conv.y, conv.filters);
+  g.tap_digits_first = channels_innermost(conv.ys, conv.y, conv.filters);
   g.k = with_channel({conv.filters, {conv.ys.channel}, {conv.ws.outer}}, window_digits, g.tap_digits_first);
   g.n = with_channel({conv.channels, {conv.ws.channel}, {conv.xs.channel}}, phases,
-                     channels_innermost(conv.xs, conv, conv.x, conv.channels));
+                     channels_innermost(conv.xs, conv.x, conv.channels));
   return g;
 }
 
@@ -276,11 +276,14 @@ Gemm class_gemm(const Conv& conv) {
     const int64_t tap_step = conv.stride[i] / gcd;
     g.m[static_cast<std::size_t>(1 + i)] = {ceil_div(conv.x[i], conv.stride[i]),
                                             {conv.ys.spatial[i], unit(i, 1)},
-                                            {conv.stride[i] * conv.xs.spatial[i]}};
+                                            {conv.stride[i] * conv.xs.spatial[i]},
+                                            0,
+                                            conv.stride[i] > 1};
     taps[static_cast<std::size_t>(i)] = {
-        ceil_div(conv.r[i], tap_step), {-back * conv.ys.spatial[i], unit(i, -back)}, {tap_step * conv.ws.spatial[i]}};
+        ceil_div(conv.r[i], tap_step), {-back * conv.ys.spatial[i], unit(i, -back)}, {tap_step * conv.ws.spatial[i]},
+        0, conv.stride[i] > 1};
   }
-  g.tap_digits_first = channels_innermost(conv.ys, conv, conv.y, conv.filters);
+  g.tap_digits_first = channels_innermost(conv.ys, conv.y, conv.filters);
   g.k = with_channel({conv.filters, {conv.ys.channel}, {conv.ws.outer}}, taps, g.tap_digits_first);
   g.n[0] = {conv.channels, {conv.ws.channel}, {conv.xs.channel}};
   return g;
@@ -353,34 +356,38 @@ bool all_fit(const Packings& p) { return p.a.fits && p.b.fits && p.c.fits; }
 struct Run {
   int64_t step = 0;    // elements between neighbours
   int64_t length = 1;  // neighbours before the step changes
-  int64_t inner_radix = 1;
-  int inner = -1;  // the innermost digit that counts
+  unsigned digits = 0;  // the digits that it spans, as bits
 };
-Run run_along(const Digits& digits, Step Digit::*side) {
+// Within a run for vectors, neighbours must also be alike in position, and in every class.
+Run run_along(const Digits& digits, Step Digit::*side, bool for_vectors) {
   Run run;
   for (int i = kDigits - 1; i >= 0; --i) {
     const Digit& digit = digits[static_cast<std::size_t>(i)];
     if (digit.radix == 1) continue;
-    const int64_t step = (digit.*side).offset;
-    if (run.inner < 0) {
-      run = {step, digit.radix, digit.radix, i};
-    } else if (step == run.step * run.length) {
+    const Step& step = digit.*side;
+    const bool moves = step.position[0] != 0 || step.position[1] != 0 || step.position[2] != 0;
+    if (for_vectors && (moves || digit.varies)) break;
+    if (run.digits == 0) {
+      run = {step.offset, digit.radix, 1U << i};
+    } else if (step.offset == run.step * run.length) {
       run.length *= digit.radix;
+      run.digits |= 1U << i;
     } else {
       break;
     }
   }
   return run;
 }
-double score(const Run& run) {
+double score(const Digits& digits, Step Digit::*side) {
+  const Run run = run_along(digits, side, false);
   return static_cast<double>(std::min<int64_t>(run.length, 32)) /
          static_cast<double>(std::max<int64_t>(std::abs(run.step), 1));
 }
 
-bool all_multiples(const Digits& digits, Step Digit::*side, int except, int64_t width) {
+bool all_multiples(const Digits& digits, Step Digit::*side, unsigned except, int64_t width) {
   for (int i = 0; i < kDigits; ++i) {
     const Digit& digit = digits[static_cast<std::size_t>(i)];
-    if (i != except && digit.radix > 1 && (digit.*side).offset % width != 0) return false;
+    if ((except >> i & 1U) == 0 && digit.radix > 1 && (digit.*side).offset % width != 0) return false;
   }
   return true;
 }
@@ -388,13 +395,9 @@ bool all_multiples(const Digits& digits, Step Digit::*side, int except, int64_t 
 // Vectors along `along`: neighbours in memory, alike in position, whole vectors only, and aligned ones.
 bool vectors_along(const Digits& along, Step Digit::*along_side, const Digits& other, Step Digit::*other_side,
                    int64_t width) {
-  const Run run = run_along(along, along_side);
-  if (run.inner < 0 || run.step != 1 || run.inner_radix % width != 0) return false;
-  const Step& step = along[static_cast<std::size_t>(run.inner)].*along_side;
-  for (int i = 0; i < 3; ++i) {
-    if (step.position[i] != 0) return false;
-  }
-  return all_multiples(along, along_side, run.inner, width) && all_multiples(other, other_side, -1, width);
+  const Run run = run_along(along, along_side, true);
+  return run.step == 1 && run.length % width == 0 && all_multiples(along, along_side, run.digits, width) &&
+         all_multiples(other, other_side, 0, width);
 }
 
 bool multiples(std::initializer_list<int64_t> values, int64_t width) {
@@ -404,7 +407,7 @@ bool multiples(std::initializer_list<int64_t> values, int64_t width) {
 LoadMode load_mode(const Digits& outer, const Digits& inner, Step Digit::*inner_side, bool aligned, int64_t width) {
   if (aligned && vectors_along(outer, &Digit::first, inner, inner_side, width)) return LoadMode::outer_vector;
   if (aligned && vectors_along(inner, inner_side, outer, &Digit::first, width)) return LoadMode::k_vector;
-  return score(run_along(outer, &Digit::first)) >= score(run_along(inner, inner_side)) ? LoadMode::outer_scalar
+  return score(outer, &Digit::first) >= score(inner, inner_side) ? LoadMode::outer_scalar
                                                                                        : LoadMode::k_scalar;
 }
 
@@ -417,39 +420,39 @@ void drop_unchecked(Digits* digits, Step Digit::*side, const bool (&checked)[3])
   }
 }
 
-// Bases of classes are multiples of a step of the tensor along a spatial dimension that has classes.
-bool class_steps_aligned(const Gemm& g, const Conv& conv, const Tensor& tensor, int64_t width) {
+// Bases of classes are aligned: multiples of the tensor's step in each dimension with more than one class. With one class
+// only dy has a base, the padding.
+bool class_bases_aligned(const Gemm& g, const Conv& conv, const Tensor& tensor, int64_t width, bool padded) {
   if (!g.has_classes) return true;
   for (int i = 0; i < 3; ++i) {
-    if ((conv.y[i] > 1 || conv.x[i] > 1 || conv.r[i] > 1) && tensor.spatial[i] % width != 0) return false;
+    const int64_t units = conv.stride[i] > 1 ? 1 : padded ? conv.pad[i] : 0;
+    if (units * tensor.spatial[i] % width != 0) return false;
   }
   return true;
 }
 
-void set_modes(Gemm* g, const Conv& conv, Direction direction, int64_t width, bool grouped, Params* p) {
+void set_modes(Gemm* g, const Conv& conv, int64_t width, bool grouped, Params* p) {
   drop_unchecked(&g->m, &Digit::first, g->a_checked);
   drop_unchecked(&g->k, &Digit::first, g->a_checked);
   drop_unchecked(&g->n, &Digit::first, g->b_checked);
   drop_unchecked(&g->k, &Digit::second, g->b_checked);
   drop_unchecked(&g->m, &Digit::second, g->c_checked);
   drop_unchecked(&g->n, &Digit::second, g->c_checked);
-  const bool gradient = direction == Direction::backward_data;
   const auto group = [&](int64_t step) { return grouped ? step : 0; };
-  // A class without pixels or taps of its own along a dimension still steps in it: only unit steps of single classes run.
   p->operand_a.mode = load_mode(g->m, g->k, &Digit::first,
                                 multiples({g->a_base.offset, group(g->a_group)}, width) &&
-                                    class_steps_aligned(*g, conv, conv.ys, width),
+                                    class_bases_aligned(*g, conv, conv.ys, width, true),
                                 width);
   p->operand_b.mode = load_mode(g->n, g->k, &Digit::second,
                                 multiples({g->b_base.offset, group(g->b_group)}, width) &&
-                                    class_steps_aligned(*g, conv, conv.ws, width),
+                                    class_bases_aligned(*g, conv, conv.ws, width, false),
                                 width);
   Output& out = p->output;
-  out.m_is_fast = score(run_along(g->m, &Digit::second)) >= score(run_along(g->n, &Digit::second));
+  out.m_is_fast = score(g->m, &Digit::second) >= score(g->n, &Digit::second);
   const Digits& fast = out.m_is_fast ? g->m : g->n;
   const Digits& slow = out.m_is_fast ? g->n : g->m;
   out.vectors = multiples({g->c_base.offset, group(g->c_group)}, width) &&
-                (!gradient || class_steps_aligned(*g, conv, conv.xs, width)) &&
+                class_bases_aligned(*g, conv, conv.xs, width, false) &&
                 vectors_along(fast, &Digit::second, slow, &Digit::second, width);
 }
 
@@ -551,21 +554,21 @@ const char* simt_index_obstacle(const Problem& problem) {
   return nullptr;
 }
 
-Params simt_params(const Problem& problem) {
+Params simt_params(const Problem& problem, bool wide) {
   const Conv conv = normalize(problem);
-  const int64_t bytes = kernels::tile::element_bytes(element_type(problem.x.type));
+  const int64_t bytes = tile::element_bytes(element_type(problem.x.type));
   const int64_t width = bytes == 8 ? 2 : 4;
   Gemm g = make_gemm(conv, problem.direction);
   Params p;
   const int64_t m_count = count(g.m);
   const int64_t k_count = count(g.k);
   Packings packings = pack_all(g, conv, false);
-  p.wide = m_count > kLargestIndex || k_count > kLargestIndex || !all_fit(packings);
+  p.wide = wide || m_count > kLargestIndex || k_count > kLargestIndex || !all_fit(packings);
   if (p.wide) packings = pack_all(g, conv, true);
 
   p.groups = static_cast<std::uint32_t>(problem.groups);
   p.group_count = FastDivmod(p.groups);
-  set_modes(&g, conv, problem.direction, width, problem.groups > 1, &p);
+  set_modes(&g, conv, width, problem.groups > 1, &p);
   p.operand_a.outer = to_map(g.m, &Digit::first, packings.a, bytes);
   p.operand_a.inner = to_map(g.k, &Digit::first, packings.a, bytes);
   p.operand_a.base = to_entry(g.a_base, packings.a, bytes);
@@ -611,7 +614,9 @@ Params simt_params(const Problem& problem) {
   return p;
 }
 
-SimtShape simt_shape(const Params& p, kernels::tile::ElementType type) {
+tile::ElementType tile_type(const Problem& problem) { return element_type(problem.x.type); }
+
+SimtShape simt_shape(const Params& p, tile::ElementType type) {
   SimtShape shape = {type, p.wide, 0, 0, 0, 0, p.classes, p.groups};
   shape.m = static_cast<double>(p.whole.m_count);
   shape.n = static_cast<double>(p.n_count);
@@ -640,9 +645,9 @@ std::uint32_t set_simt_config(const Config& config, Params* p) {
   return m_tiles * n_tiles * p->classes * p->groups * p->splits;
 }
 
-void restrict_to_alignment(const void* a, const void* b, const void* c, const void* z, kernels::tile::ElementType type,
+void restrict_to_alignment(const void* a, const void* b, const void* c, const void* z, tile::ElementType type,
                            Params* p) {
-  const auto bytes = static_cast<std::uintptr_t>(kernels::tile::element_bytes(type));
+  const auto bytes = static_cast<std::uintptr_t>(tile::element_bytes(type));
   const std::uintptr_t vector = bytes == 8 ? 16 : 4 * bytes;
   const auto aligned = [&](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % vector == 0; };
   const auto scalar = [](LoadMode mode) {

@@ -33,7 +33,8 @@ Status best_choice(const Problem& problem, const Device& device, std::size_t wor
     *best = choice;
     return GPUDNN_STATUS_SUCCESS;
   }
-  return GPUDNN_REFUSE(GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine fits (%s): %s", reason, to_text(problem).c_str());
+  return GPUDNN_REFUSE(GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine fits (%s): %s", reason,
+                       to_text(problem).c_str());
 }
 
 Status make_plan(const Problem& problem, const Device& device, std::size_t workspace_limit,
@@ -88,7 +89,8 @@ Status find_plan(gpudnnHandle_t handle, const Problem& problem, int algorithm, s
 Status workspace_size(gpudnnHandle_t handle, const Problem& problem, int algorithm, std::size_t* bytes) {
   note_problem_lazily([&] { return to_text(problem); });
   *bytes = 0;
-  if (element_count(problem.x) == 0 || algorithm_needs_no_workspace(problem.direction, algorithm)) return GPUDNN_STATUS_SUCCESS;
+  if (element_count(problem.x) == 0 || algorithm_needs_no_workspace(problem.direction, algorithm))
+    return GPUDNN_STATUS_SUCCESS;
   Choice best;
   GPUDNN_TRY(best_choice(problem, *handle->device, std::numeric_limits<std::size_t>::max(), &best));
   *bytes = best.workspace;

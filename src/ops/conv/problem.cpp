@@ -36,10 +36,10 @@ bool read_parameters(ProblemWords* words, Problem* problem, std::string* why) {
   for (const Row& row : rows) {
     int count = 0;
     const std::string_view word = words->next();
-    if (!word.starts_with(row.prefix) ||
-        !parse_extents(word.substr(1), row.values, &count, kMaxSpatial) || count != problem->spatial) {
-      *why = "expected '" + std::string(row.prefix) + "' and one number for each spatial dimension (such as p1x1), found '" +
-             std::string(word) + "'";
+    if (!word.starts_with(row.prefix) || !parse_extents(word.substr(1), row.values, &count, kMaxSpatial) ||
+        count != problem->spatial) {
+      *why = "expected '" + std::string(row.prefix) +
+             "' and one number for each spatial dimension (such as p1x1), found '" + std::string(word) + "'";
       return false;
     }
   }
@@ -89,7 +89,8 @@ bool read_options(ProblemWords* words, Problem* problem, std::string* why) {
   }
   if (const auto math = words->take("math=")) {
     const int index = index_of(kMath, *math);
-    if (index < 0) return *why = "'math=" + std::string(*math) + "' is none of default, tensor, tensor_convert, fma", false;
+    if (index < 0)
+      return *why = "'math=" + std::string(*math) + "' is none of default, tensor, tensor_convert, fma", false;
     problem->math = static_cast<gpudnnMathType_t>(index);
   }
   if (words->take_word("flip")) problem->mode = GPUDNN_CONVOLUTION;
@@ -127,15 +128,18 @@ std::string to_text(const Problem& problem) {
   text += kDirections[static_cast<int>(problem.direction)];
   text += ' ' + tensor_text(problem.x) + " k" + std::to_string(problem.w.dims[0]);
   const std::string_view letters = filter_letters(problem.spatial);
-  for (int i = 0; i < problem.spatial; ++i) text += letters[static_cast<std::size_t>(1 + i)] + std::to_string(problem.w.dims[2 + i]);
+  for (int i = 0; i < problem.spatial; ++i)
+    text += letters[static_cast<std::size_t>(1 + i)] + std::to_string(problem.w.dims[2 + i]);
   text += " p" + extents_text(problem.pad, problem.spatial);
   text += " t" + extents_text(problem.stride, problem.spatial);
   text += " d" + extents_text(problem.dilation, problem.spatial);
   text += " g" + std::to_string(problem.groups);
   // The layouts of w and y are told only where they differ from what the layout of x implies.
-  const auto implied = is_packed_nchw(problem.x) || !is_packed_nhwc(problem.x) ? GPUDNN_TENSOR_NCHW : GPUDNN_TENSOR_NHWC;
+  const auto implied =
+      is_packed_nchw(problem.x) || !is_packed_nhwc(problem.x) ? GPUDNN_TENSOR_NCHW : GPUDNN_TENSOR_NHWC;
   const auto differing = [&](const char* prefix, const TensorGeometry& tensor) {
-    if (!same_layout(tensor, packed_tensor(tensor.type, implied, tensor.rank, tensor.dims))) text += prefix + layout_text(tensor);
+    if (!same_layout(tensor, packed_tensor(tensor.type, implied, tensor.rank, tensor.dims)))
+      text += prefix + layout_text(tensor);
   };
   differing(" w:", problem.w);
   differing(" y:", problem.y);
@@ -165,7 +169,8 @@ std::optional<Problem> from_text(std::string_view line, std::string* why) {
   const std::string_view dims = words.next();
   if (!parse_tensor(type, layout, dims, &problem.x) || problem.x.rank < 3 || problem.x.rank > 2 + kMaxSpatial) {
     return *why = "expected an image such as 'f16 nhwc n64c256h56w56', found '" + std::string(type) + ' ' +
-                  std::string(layout) + ' ' + std::string(dims) + "'", std::nullopt;
+                  std::string(layout) + ' ' + std::string(dims) + "'",
+           std::nullopt;
   }
   problem.spatial = problem.x.rank - 2;
   std::int64_t filter[1 + kMaxSpatial] = {};
@@ -175,7 +180,8 @@ std::optional<Problem> from_text(std::string_view line, std::string* why) {
   }
   if (!read_parameters(&words, &problem, why)) return std::nullopt;
   for (int i = 0; i < problem.spatial; ++i) {
-    if (problem.stride[i] < 1 || problem.dilation[i] < 1) return *why = "strides and dilations start at 1", std::nullopt;
+    if (problem.stride[i] < 1 || problem.dilation[i] < 1)
+      return *why = "strides and dilations start at 1", std::nullopt;
   }
   for (int i = 0; i < problem.spatial; ++i) problem.w.dims[2 + i] = filter[1 + i];
   if (!derive_tensors(&problem, layout, filter, why) || !read_options(&words, &problem, why)) return std::nullopt;

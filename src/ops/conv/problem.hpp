@@ -21,6 +21,14 @@ constexpr int kMaxSpatial = 3;
 
 enum class Direction : std::int32_t { forward = 0, backward_data = 1, backward_filter = 2 };
 
+// The names of the three descriptors in the interface, for refusals.
+struct Names {
+  const char* x;
+  const char* w;
+  const char* y;
+};
+[[nodiscard]] const Names& names_of(Direction direction) noexcept;
+
 // Plain data without padding: compared, hashed and cached as bytes.
 struct Problem {
   std::int32_t tag = 0x636f6e76;  // "conv": keys of different operations differ
@@ -32,11 +40,11 @@ struct Problem {
   gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
   std::int32_t activation = -1;  // a gpudnnActivationMode_t, or -1: the fused epilogue of forward
   std::int32_t has_bias = 0;
-  std::int32_t has_z = 0;      // the fused epilogue adds alpha2 * z
-  TensorGeometry x;            // n, c, spatial...
-  TensorGeometry w;            // k, c / groups, taps...
-  TensorGeometry y;            // n, k, spatial...
-  TensorGeometry z;            // as y; rank 0 without has_z
+  std::int32_t has_z = 0;        // the fused epilogue adds alpha2 * z
+  TensorGeometry x;              // n, c, spatial...
+  TensorGeometry w;              // k, c / groups, taps...
+  TensorGeometry y;              // n, k, spatial...
+  TensorGeometry z;              // as y; rank 0 without has_z
   std::int64_t bias_stride = 0;  // between the bias of one output channel and the next
   std::int64_t pad[kMaxSpatial] = {};
   std::int64_t stride[kMaxSpatial] = {};

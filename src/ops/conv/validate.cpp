@@ -6,19 +6,12 @@
 namespace gpudnn::conv {
 namespace {
 
-// The names of the three tensors in the interface, by direction.
-struct Names {
-  const char* x;
-  const char* w;
-  const char* y;
-};
-constexpr Names kNames[] = {{"xDesc", "wDesc", "yDesc"}, {"dxDesc", "wDesc", "dyDesc"}, {"xDesc", "dwDesc", "dyDesc"}};
-
 Status check_types(const Problem& problem, const Names& names) {
   const DataType type = problem.x.type;
   GPUDNN_REQUIRE(is_floating(type) && problem.w.type == type && problem.y.type == type, GPUDNN_STATUS_NOT_SUPPORTED,
-                 "%s is %s, %s %s and %s %s; convolution is built for tensors of one type: f32, f64, f16 or bf16", names.x,
-                 data_type_name(type), names.w, data_type_name(problem.w.type), names.y, data_type_name(problem.y.type));
+                 "%s is %s, %s %s and %s %s; convolution is built for tensors of one type: f32, f64, f16 or bf16",
+                 names.x, data_type_name(type), names.w, data_type_name(problem.w.type), names.y,
+                 data_type_name(problem.y.type));
   // A wider accumulator than was asked for is no harm: half problems are always summed in float.
   const bool half = type == GPUDNN_DATA_HALF && problem.compute == GPUDNN_DATA_HALF;
   const DataType accumulator = type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
@@ -33,10 +26,10 @@ Status check_channels(const Problem& problem, const Names& names) {
   const auto k = static_cast<long long>(problem.w.dims[0]);
   const auto filter_c = static_cast<long long>(problem.w.dims[1]);
   GPUDNN_REQUIRE(c == filter_c * problem.groups, GPUDNN_STATUS_BAD_PARAM,
-                 "%s has %lld channels; with %s of %lld channels and %d groups it must have %lld", names.x, c, names.w, filter_c,
-                 problem.groups, filter_c * problem.groups);
-  GPUDNN_REQUIRE(k % problem.groups == 0, GPUDNN_STATUS_BAD_PARAM, "%s has %lld output channels; %d groups must divide them",
-                 names.w, k, problem.groups);
+                 "%s has %lld channels; with %s of %lld channels and %d groups it must have %lld", names.x, c, names.w,
+                 filter_c, problem.groups, filter_c * problem.groups);
+  GPUDNN_REQUIRE(k % problem.groups == 0, GPUDNN_STATUS_BAD_PARAM,
+                 "%s has %lld output channels; %d groups must divide them", names.w, k, problem.groups);
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -47,26 +40,35 @@ Status check_output_dims(const Problem& problem, const Names& names) {
   for (int i = 0; i < problem.spatial; ++i) {
     expected.dims[2 + i] = output_extent(problem, i);
     GPUDNN_REQUIRE(expected.dims[2 + i] >= 1, GPUDNN_STATUS_BAD_PARAM,
-                   "the filter of %s, %lld wide with its dilation, does not fit into spatial dimension %d of %s: extent %lld, padding %lld on each side",
+                   "the filter of %s, %lld wide with its dilation, does not fit into spatial dimension %d of %s: "
+                   "extent %lld, padding %lld on each side",
                    names.w, static_cast<long long>(problem.dilation[i] * (problem.w.dims[2 + i] - 1) + 1), i, names.x,
                    static_cast<long long>(problem.x.dims[2 + i]), static_cast<long long>(problem.pad[i]));
   }
-  GPUDNN_REQUIRE(same_dims(expected, problem.y), GPUDNN_STATUS_BAD_PARAM, "%s has dims %s; this convolution gives %s", names.y,
-                 dims_text(problem.y).c_str(), dims_text(expected).c_str());
+  GPUDNN_REQUIRE(same_dims(expected, problem.y), GPUDNN_STATUS_BAD_PARAM, "%s has dims %s; this convolution gives %s",
+                 names.y, dims_text(problem.y).c_str(), dims_text(expected).c_str());
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status check_epilogue(const Problem& problem) {
   if (problem.has_z != 0) {
-    GPUDNN_REQUIRE(same_dims(problem.z, problem.y), GPUDNN_STATUS_BAD_PARAM, "zDesc has dims %s; they must be those of yDesc, %s",
-                   dims_text(problem.z).c_str(), dims_text(problem.y).c_str());
-    GPUDNN_REQUIRE(problem.z.type == problem.y.type, GPUDNN_STATUS_NOT_SUPPORTED, "zDesc is %s; it must be of yDesc's type, %s",
-                   data_type_name(problem.z.type), data_type_name(problem.y.type));
+    GPUDNN_REQUIRE(same_dims(problem.z, problem.y), GPUDNN_STATUS_BAD_PARAM,
+                   "zDesc has dims %s; they must be those of yDesc, %s", dims_text(problem.z).c_str(),
+                   dims_text(problem.y).c_str());
+    GPUDNN_REQUIRE(problem.z.type == problem.y.type, GPUDNN_STATUS_NOT_SUPPORTED,
+                   "zDesc is %s; it must be of yDesc's type, %s", data_type_name(problem.z.type),
+                   data_type_name(problem.y.type));
   }
   return GPUDNN_STATUS_SUCCESS;
 }
 
 }  // namespace
+
+const Names& names_of(Direction direction) noexcept {
+  static constexpr Names kNames[] = {
+      {"xDesc", "wDesc", "yDesc"}, {"dxDesc", "wDesc", "dyDesc"}, {"xDesc", "dwDesc", "dyDesc"}};
+  return kNames[static_cast<int>(direction)];
+}
 
 Status set_bias(Problem* problem, const TensorGeometry& bias) {
   bool one_per_channel = bias.rank == problem->y.rank && bias.dims[1] == problem->y.dims[1];
@@ -74,15 +76,16 @@ Status set_bias(Problem* problem, const TensorGeometry& bias) {
   GPUDNN_REQUIRE(one_per_channel, GPUDNN_STATUS_BAD_PARAM,
                  "biasDesc has dims %s; it must have one value for each of the %lld output channels: 1 x k x 1...",
                  dims_text(bias).c_str(), static_cast<long long>(problem->y.dims[1]));
-  GPUDNN_REQUIRE(bias.type == problem->y.type, GPUDNN_STATUS_NOT_SUPPORTED, "biasDesc is %s; it must be of yDesc's type, %s",
-                 data_type_name(bias.type), data_type_name(problem->y.type));
+  GPUDNN_REQUIRE(bias.type == problem->y.type, GPUDNN_STATUS_NOT_SUPPORTED,
+                 "biasDesc is %s; it must be of yDesc's type, %s", data_type_name(bias.type),
+                 data_type_name(problem->y.type));
   problem->has_bias = 1;
   problem->bias_stride = bias.strides[1];
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status validate(const Problem& problem) {
-  const Names& names = kNames[static_cast<int>(problem.direction)];
+  const Names& names = names_of(problem.direction);
   const int rank = problem.spatial + 2;
   GPUDNN_REQUIRE(problem.x.rank == rank && problem.w.rank == rank && problem.y.rank == rank, GPUDNN_STATUS_BAD_PARAM,
                  "%s has %d dimensions, %s %d and %s %d; with a convDesc of %d spatial ones each must have %d", names.x,

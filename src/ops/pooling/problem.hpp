@@ -23,7 +23,7 @@ struct Problem {
   std::int64_t window[kMaxSpatial] = {};
   std::int64_t pad[kMaxSpatial] = {};
   std::int64_t stride[kMaxSpatial] = {};
-  TensorGeometry x;   // n, c, spatial...
+  TensorGeometry x;  // n, c, spatial...
   TensorGeometry y;
   TensorGeometry dx;  // backward only; dims as x
   TensorGeometry dy;  // backward only; dims as y
@@ -39,7 +39,8 @@ struct Args {
   void* out = nullptr;
 };
 
-[[nodiscard]] std::int64_t output_extent(std::int64_t input, std::int64_t window, std::int64_t pad, std::int64_t stride) noexcept;
+[[nodiscard]] std::int64_t output_extent(std::int64_t input, std::int64_t window, std::int64_t pad,
+                                         std::int64_t stride) noexcept;
 [[nodiscard]] Status validate(const Problem& problem);
 [[nodiscard]] std::string to_text(const Problem& problem);
 [[nodiscard]] std::optional<Problem> from_text(std::string_view line, std::string* why);

@@ -1,0 +1,167 @@
+// The operations without a choice of algorithm, on one library: pooling, activation, softmax, whole tensors and the
+// gradient of the bias.
+// SPDX-License-Identifier: Apache-2.0
+#include "problem_run.hpp"
+
+#include <cstring>
+
+#include "core/data_type.hpp"
+#include "descriptors.hpp"
+
+namespace gpudnn::bench {
+namespace {
+
+// Everything that a call refers to, kept with it.
+struct Bound {
+  Bound(const Library& library, gpudnnHandle_t its_handle, const Task& task, const Pointers& pointers)
+      : api(library.api),
+        handle(its_handle),
+        alpha(task.alpha, task.output.type),
+        beta(task.beta, task.output.type),
+        in(pointers.inputs),
+        out(pointers.output),
+        descriptors(library.api) {}
+
+  const Api& api;
+  gpudnnHandle_t handle;
+  Scalar alpha;
+  Scalar beta;
+  std::vector<void*> in;
+  void* out;
+  Descriptors descriptors;
+};
+
+// Inputs of all backward operations are in the order y, dy, x.
+Call make_call(Bound& b, const pooling::Problem& problem) {
+  const auto pool = b.descriptors.pooling();
+  const Ints window(problem.window, problem.spatial);
+  const Ints pad(problem.pad, problem.spatial);
+  const Ints stride(problem.stride, problem.spatial);
+  if (pool != nullptr) {
+    b.descriptors.note(b.api.SetPoolingNdDescriptor(pool, problem.mode, problem.nan, problem.spatial, window.values,
+                                                    pad.values, stride.values));
+  }
+  const auto x = b.descriptors.tensor(problem.x);
+  const auto y = b.descriptors.tensor(problem.y);
+  if (!problem.backward) {
+    return [=, &b] { return b.api.PoolingForward(b.handle, pool, b.alpha.get(), x, b.in[0], b.beta.get(), y, b.out); };
+  }
+  const auto dx = b.descriptors.tensor(problem.dx);
+  const auto dy = b.descriptors.tensor(problem.dy);
+  return [=, &b] {
+    return b.api.PoolingBackward(b.handle, pool, b.alpha.get(), y, b.in[0], dy, b.in[1], x, b.in[2], b.beta.get(), dx,
+                                 b.out);
+  };
+}
+
+Call make_call(Bound& b, const activation::Problem& problem) {
+  const auto activation = b.descriptors.activation(problem.mode, problem.nan, problem.coef);
+  const auto x = b.descriptors.tensor(problem.x);
+  const auto y = b.descriptors.tensor(problem.y);
+  if (!problem.backward) {
+    return [=, &b] {
+      return b.api.ActivationForward(b.handle, activation, b.alpha.get(), x, b.in[0], b.beta.get(), y, b.out);
+    };
+  }
+  const auto dx = b.descriptors.tensor(problem.dx);
+  const auto dy = b.descriptors.tensor(problem.dy);
+  return [=, &b] {
+    return b.api.ActivationBackward(b.handle, activation, b.alpha.get(), y, b.in[0], dy, b.in[1], x, b.in[2],
+                                    b.beta.get(), dx, b.out);
+  };
+}
+
+Call make_call(Bound& b, const softmax::Problem& problem) {
+  const auto algorithm = problem.algorithm;
+  const auto mode = problem.mode;
+  const auto y = b.descriptors.tensor(problem.y);
+  if (!problem.backward) {
+    const auto x = b.descriptors.tensor(problem.x);
+    return [=, &b] {
+      return b.api.SoftmaxForward(b.handle, algorithm, mode, b.alpha.get(), x, b.in[0], b.beta.get(), y, b.out);
+    };
+  }
+  const auto dx = b.descriptors.tensor(problem.dx);
+  const auto dy = b.descriptors.tensor(problem.dy);
+  return [=, &b] {
+    return b.api.SoftmaxBackward(b.handle, algorithm, mode, b.alpha.get(), y, b.in[0], dy, b.in[1], b.beta.get(), dx,
+                                 b.out);
+  };
+}
+
+// One element of the value 3, which every type can hold; for a vector type, all of its lanes.
+std::vector<std::byte> value_of(DataType type) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(data_type_bits(type) + 7) / 8);
+  if (is_floating(type)) {
+    with_floating_type(type, [&]<class T>() {
+      const T value = round_to<T>(3);
+      std::memcpy(bytes.data(), &value, sizeof value);
+    });
+  } else if (data_type_lanes(type) > 1) {
+    std::memset(bytes.data(), 3, bytes.size());
+  } else {
+    bytes[0] = std::byte{3};  // little-endian integers
+  }
+  return bytes;
+}
+
+Call make_call(Bound& b, const tensor::Problem& problem) {
+  const auto c = b.descriptors.tensor(problem.c);
+  if (problem.operation == tensor::Operation::set) {
+    return [=, &b, value = value_of(problem.c.type)] { return b.api.SetTensor(b.handle, c, b.out, value.data()); };
+  }
+  if (problem.operation == tensor::Operation::scale) {
+    return [=, &b] { return b.api.ScaleTensor(b.handle, c, b.out, b.alpha.get()); };
+  }
+  const auto a = b.descriptors.tensor(problem.a);
+  if (problem.operation == tensor::Operation::add) {
+    return [=, &b] { return b.api.AddTensor(b.handle, b.alpha.get(), a, b.in[0], b.beta.get(), c, b.out); };
+  }
+  return [=, &b] { return b.api.TransformTensor(b.handle, b.alpha.get(), a, b.in[0], b.beta.get(), c, b.out); };
+}
+
+Call make_call(Bound& b, const bias_grad::Problem& problem) {
+  const auto dy = b.descriptors.tensor(problem.dy);
+  const auto db = b.descriptors.tensor(problem.db);
+  return [=, &b] { return b.api.ConvolutionBackwardBias(b.handle, b.alpha.get(), dy, b.in[0], b.beta.get(), db, b.out); };
+}
+
+class PlainRun : public Run {
+ public:
+  PlainRun(const Library& library, gpudnnHandle_t handle, const Task& task, const Pointers& pointers)
+      : bound_(library, handle, task, pointers) {
+    std::visit(
+        [this](const auto& problem) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(problem)>, conv::Problem>) {
+            call_ = make_call(bound_, problem);
+          }
+        },
+        task.problem);
+  }
+  PlainRun(const PlainRun&) = delete;
+  PlainRun& operator=(const PlainRun&) = delete;
+
+  [[nodiscard]] gpudnnStatus_t status() const { return bound_.descriptors.status(); }
+  gpudnnStatus_t query(std::size_t, Choice* choice) override { return *choice = {}, GPUDNN_STATUS_SUCCESS; }
+  gpudnnStatus_t find(void*, std::size_t, Choice* choice) override { return *choice = {}, GPUDNN_STATUS_SUCCESS; }
+  gpudnnStatus_t bind(const Choice&, void*, Call* call) override { return *call = call_, GPUDNN_STATUS_SUCCESS; }
+
+ private:
+  Bound bound_;
+  Call call_;
+};
+
+}  // namespace
+
+std::unique_ptr<Run> make_run(const Library& library, gpudnnHandle_t handle, const Task& task, const Pointers& pointers,
+                              gpudnnStatus_t* status) {
+  if (std::holds_alternative<conv::Problem>(task.problem)) {
+    return make_conv_run(library, handle, task, pointers, status);
+  }
+  auto run = std::make_unique<PlainRun>(library, handle, task, pointers);
+  *status = run->status();
+  if (*status != GPUDNN_STATUS_SUCCESS) return nullptr;
+  return run;
+}
+
+}  // namespace gpudnn::bench

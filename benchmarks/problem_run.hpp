@@ -1,0 +1,101 @@
+// One problem, in two steps: what is to be done (Task, from a line of the problem language) and how one library does it
+// (Run: descriptors made through its interface, an algorithm chosen, a call with everything bound).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "api_table.hpp"
+#include "data.hpp"
+#include "machine.hpp"
+#include "ops/activation/problem.hpp"
+#include "ops/bias_grad/problem.hpp"
+#include "ops/conv/problem.hpp"
+#include "ops/pooling/problem.hpp"
+#include "ops/softmax/problem.hpp"
+#include "ops/tensor/problem.hpp"
+
+namespace gpudnn::bench {
+
+using AnyProblem = std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem,
+                                tensor::Problem, bias_grad::Problem>;
+
+// The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
+enum class Arithmetic { f64, f32, tf32, f16, bf16, integer };
+[[nodiscard]] const char* arithmetic_name(Arithmetic arithmetic) noexcept;
+
+struct Operand {
+  TensorGeometry geometry;
+  Fill fill = Fill::normal;
+};
+
+// y = alpha * op + beta * y; an unset scalar takes the operation's own default (1 and 0; tensor add has beta 1 and
+// tensor scale alpha -1, which no library can skip and which neither grows nor shrinks the data over many runs).
+struct ScalarOptions {
+  std::optional<double> alpha;
+  std::optional<double> beta;
+};
+
+struct Task {
+  std::string name;   // of the case file, or the text
+  std::string text;   // the problem in the library's own words
+  std::string group;  // such as "conv fwd f16": what the geometric means are over
+  AnyProblem problem;
+  Arithmetic arithmetic = Arithmetic::f32;
+  double flops = 0;  // of a convolution; 0: only bytes count
+  double bytes = 0;  // each input once and the output once, and once more if it is read
+  double alpha = 1;
+  double beta = 0;
+  std::vector<Operand> inputs;  // in the order that make_run expects
+  TensorGeometry output;
+  bool output_is_read = false;
+  // Backward operations take an output of forward: it is made by this task, from inputs[forward_input] (or from
+  // random data if that is negative), into inputs[forward_output].
+  std::shared_ptr<const Task> forward;
+  int forward_input = -1;
+  int forward_output = -1;
+};
+
+// Nothing if the line is no problem; *why says what was wrong.
+[[nodiscard]] std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scalars, std::string* why);
+
+// An algorithm of a convolution; the other operations have one nameless choice.
+struct Choice {
+  std::string algorithm;
+  int number = 0;
+  gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
+  std::size_t workspace = 0;
+  bool by_find = false;  // measured by Find, not predicted by the heuristic
+};
+
+struct Pointers {
+  std::vector<void*> inputs;
+  void* output = nullptr;
+};
+
+class Run {
+ public:
+  virtual ~Run() = default;
+  // The heuristic's first choice within the limit of workspace.
+  [[nodiscard]] virtual gpudnnStatus_t query(std::size_t workspace_limit, Choice* choice) = 0;
+  // The fastest that Find measures within the workspace. It overwrites the output.
+  [[nodiscard]] virtual gpudnnStatus_t find(void* workspace, std::size_t bytes, Choice* choice) = 0;
+  // The call itself. It is valid as long as the run is.
+  [[nodiscard]] virtual gpudnnStatus_t bind(const Choice& choice, void* workspace, Call* call) = 0;
+  [[nodiscard]] virtual bool has_choice() const noexcept { return false; }
+};
+
+// Makes the descriptors; null, with *status, if the library refuses one.
+[[nodiscard]] std::unique_ptr<Run> make_run(const Library& library, gpudnnHandle_t handle, const Task& task,
+                                            const Pointers& pointers, gpudnnStatus_t* status);
+
+// Of conv_run.cpp, for make_run.
+[[nodiscard]] std::unique_ptr<Run> make_conv_run(const Library& library, gpudnnHandle_t handle, const Task& task,
+                                                 const Pointers& pointers, gpudnnStatus_t* status);
+
+}  // namespace gpudnn::bench

@@ -1,0 +1,177 @@
+// From a line of the problem language to what the benchmark must know of the work.
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "core/data_type.hpp"
+#include "problem_run.hpp"
+
+namespace gpudnn::bench {
+namespace {
+
+double bytes_of(const TensorGeometry& tensor) {
+  return static_cast<double>(element_count(tensor)) * data_type_bits(tensor.type) / 8;
+}
+
+Arithmetic arithmetic_of(DataType type) {
+  switch (type) {
+    case GPUDNN_DATA_DOUBLE: return Arithmetic::f64;
+    case GPUDNN_DATA_FLOAT: return Arithmetic::f32;
+    case GPUDNN_DATA_HALF: return Arithmetic::f16;
+    case GPUDNN_DATA_BFLOAT16: return Arithmetic::bf16;
+    default: return Arithmetic::integer;
+  }
+}
+
+// Sets what follows from inputs, output and scalars.
+void finish(Task* task, const ScalarOptions& scalars, double alpha, double beta) {
+  task->alpha = scalars.alpha.value_or(alpha);
+  task->beta = scalars.beta.value_or(beta);
+  task->output_is_read = task->output_is_read || task->beta != 0;
+  task->bytes = bytes_of(task->output) * (task->output_is_read ? 2 : 1);
+  for (const Operand& input : task->inputs) task->bytes += bytes_of(input.geometry);
+}
+
+bool fill_in(const conv::Problem& problem, Task* task, const ScalarOptions& scalars, std::string* why) {
+  constexpr const char* kDirections[] = {"fwd", "dgrad", "wgrad"};
+  const bool fused = problem.activation >= 0 || problem.has_bias != 0 || problem.has_z != 0;
+  if (fused && problem.direction != conv::Direction::forward) return *why = "only fwd has a fused epilogue", false;
+  if (fused && problem.has_bias == 0) return *why = "the fused call always adds a bias: write 'bias' too", false;
+  task->output = conv::output(problem);
+  if (problem.direction != conv::Direction::backward_data) task->inputs.push_back({problem.x});
+  if (problem.direction != conv::Direction::backward_filter) task->inputs.push_back({problem.w});
+  if (problem.direction != conv::Direction::forward) task->inputs.push_back({problem.y});
+  if (fused) {
+    TensorGeometry bias = problem.y;
+    for (int i = 0; i < bias.rank; ++i) bias.dims[i] = i == 1 ? problem.y.dims[1] : 1;
+    set_packed_strides(&bias, GPUDNN_TENSOR_NCHW);
+    task->inputs.push_back({bias});
+    if (problem.has_z != 0) task->inputs.push_back({problem.z});
+  }
+  task->flops = conv::flops(problem);
+  task->arithmetic = arithmetic_of(problem.x.type);
+  const bool tensor_math = problem.math == GPUDNN_TENSOR_OP_MATH || problem.math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
+  if (problem.x.type == GPUDNN_DATA_FLOAT && tensor_math) task->arithmetic = Arithmetic::tf32;
+  task->group = std::string("conv ") + kDirections[static_cast<int>(problem.direction)] + (fused ? " fused " : " ") +
+                (task->arithmetic == Arithmetic::tf32 ? "tf32" : data_type_name(problem.x.type));
+  finish(task, scalars, 1, 0);
+  return true;
+}
+
+// The backward task's own forward task.
+template <class Problem>
+void add_forward(const Problem& problem, Task* task, int input, int output) {
+  Problem forward = problem;
+  forward.backward = false;
+  forward.dx = forward.dy = {};
+  if constexpr (std::is_same_v<Problem, softmax::Problem>) forward.x = problem.y;
+  std::string why;
+  const auto made = parse_task(to_text(forward), {}, &why);
+  if (!made) return;
+  task->forward = std::make_shared<const Task>(*made);
+  task->forward_input = input;
+  task->forward_output = output;
+}
+
+bool fill_in(const pooling::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
+  const bool is_max = problem.mode == GPUDNN_POOLING_MAX || problem.mode == GPUDNN_POOLING_MAX_DETERMINISTIC;
+  const Operand x = {problem.x, is_max ? Fill::distinct : Fill::normal};
+  if (problem.backward) {
+    task->inputs = {{problem.y}, {problem.dy}, x};
+    task->output = problem.dx;
+    add_forward(problem, task, 2, 0);
+  } else {
+    task->inputs = {x};
+    task->output = problem.y;
+  }
+  task->arithmetic = arithmetic_of(problem.x.type);
+  task->group = std::string(is_max ? "maxpool " : "avgpool ") + (problem.backward ? "bwd " : "fwd ") +
+                data_type_name(problem.x.type);
+  finish(task, scalars, 1, 0);
+  return true;
+}
+
+bool fill_in(const activation::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
+  if (problem.backward) {
+    task->inputs = {{problem.y}, {problem.dy}, {problem.x}};
+    task->output = problem.dx;
+    add_forward(problem, task, 2, 0);
+  } else {
+    task->inputs = {{problem.x}};
+    task->output = problem.y;
+  }
+  task->arithmetic = arithmetic_of(problem.x.type);
+  task->group = std::string("act ") + (problem.backward ? "bwd " : "fwd ") + data_type_name(problem.x.type);
+  finish(task, scalars, 1, 0);
+  return true;
+}
+
+bool fill_in(const softmax::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
+  if (problem.backward) {
+    task->inputs = {{problem.y}, {problem.dy}};
+    task->output = problem.dx;
+    add_forward(problem, task, -1, 0);
+  } else {
+    task->inputs = {{problem.x}};
+    task->output = problem.y;
+  }
+  task->arithmetic = arithmetic_of(task->output.type);
+  task->group = std::string("softmax ") + (problem.backward ? "bwd " : "fwd ") + data_type_name(task->output.type);
+  finish(task, scalars, 1, 0);
+  return true;
+}
+
+bool fill_in(const tensor::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
+  constexpr const char* kOperations[] = {"set", "scale", "add", "transform"};
+  const bool has_input = problem.operation == tensor::Operation::add || problem.operation == tensor::Operation::transform;
+  if (has_input) task->inputs = {{problem.a}};
+  task->output = problem.c;
+  task->output_is_read = problem.operation == tensor::Operation::scale;
+  task->arithmetic = arithmetic_of(problem.c.type);
+  task->group = std::string("tensor ") + kOperations[static_cast<int>(problem.operation)] + ' ' +
+                data_type_name(problem.c.type);
+  ScalarOptions own = scalars;
+  if (!has_input) own.beta = 0;  // set and scale have none
+  finish(task, own, problem.operation == tensor::Operation::scale ? -1 : 1,
+         problem.operation == tensor::Operation::add ? 1 : 0);
+  return true;
+}
+
+bool fill_in(const bias_grad::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
+  task->inputs = {{problem.dy}};
+  task->output = problem.db;
+  task->arithmetic = arithmetic_of(problem.dy.type);
+  task->group = std::string("biasgrad ") + data_type_name(problem.dy.type);
+  finish(task, scalars, 1, 0);
+  return true;
+}
+
+template <class Problem>
+std::optional<Task> make_task(const std::optional<Problem>& problem, const ScalarOptions& scalars, std::string* why) {
+  if (!problem) return std::nullopt;
+  Task task;
+  task.problem = *problem;
+  task.name = task.text = to_text(*problem);
+  if (!fill_in(*problem, &task, scalars, why)) return std::nullopt;
+  return task;
+}
+
+}  // namespace
+
+const char* arithmetic_name(Arithmetic arithmetic) noexcept {
+  constexpr const char* kNames[] = {"f64", "f32", "tf32", "f16", "bf16", "integer"};
+  return kNames[static_cast<int>(arithmetic)];
+}
+
+std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scalars, std::string* why) {
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  if (word == "conv") return make_task(conv::from_text(line, why), scalars, why);
+  if (word == "pool") return make_task(pooling::from_text(line, why), scalars, why);
+  if (word == "act") return make_task(activation::from_text(line, why), scalars, why);
+  if (word == "softmax") return make_task(softmax::from_text(line, why), scalars, why);
+  if (word == "tensor") return make_task(tensor::from_text(line, why), scalars, why);
+  if (word == "biasgrad") return make_task(bias_grad::from_text(line, why), scalars, why);
+  *why = "'" + std::string(word) + "' is none of conv, pool, act, softmax, tensor, biasgrad";
+  return std::nullopt;
+}
+
+}  // namespace gpudnn::bench

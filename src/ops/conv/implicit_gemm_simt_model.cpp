@@ -1,0 +1,85 @@
+// The cost model of the SIMT implicit GEMM: which tiles and splits of the reduction are worth a try, and their times.
+//
+// A multiprocessor works off its blocks at the tile's share of the multiply-add rate, less what too few warps cannot keep
+// busy; no tile of the reduction is faster than a load from memory takes, unless other blocks fill the wait. The kernel is
+// not faster than its bytes. A split reduction writes and reads its sums once more, in a second kernel.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "ops/conv/implicit_gemm_simt_params.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+using kernels::simt::kTileK;
+using kernels::simt::TileRow;
+
+// Rates of one multiprocessor of the device that the model was fitted to: a 132-processor sm_90 at 51 TFLOP/s in a
+// multiply-add matrix product, and 4.27 TB/s in a copy.
+constexpr double kFlopsPerMultiprocessor = 51e12 / 132;
+constexpr double kBytesPerMultiprocessor = 4.27e12 / 132;
+constexpr double kSumsBytesPerMultiprocessor = 3e12 / 132;  // partial sums go through the L2
+constexpr double kLoadLatency = 0.45e-6;                    // of a tile of the reduction, with its barrier
+constexpr double kBlockOverhead = 1.5e-6;                   // prologue and epilogue of a wave of blocks
+constexpr double kLaunch = 2.5e-6;
+constexpr double kReduceLaunch = 3e-6;
+
+// Share of the rate that `warps` on a multiprocessor reach: 1 with 16.
+double utilization(double warps) { return std::min(1.0, warps / (warps + 3) * (19.0 / 16)); }
+
+double bytes_moved(const Problem& problem) {
+  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
+         static_cast<double>(size_in_bytes(problem.y));
+}
+
+}  // namespace
+
+double simt_seconds(const SimtShape& shape, const TileRow& row, double splits, double bytes, double multiprocessors) {
+  const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
+  const double k_tiles = std::ceil(shape.useful_k / kTileK / splits);
+  const double blocks_here = std::ceil(tiles * splits / multiprocessors);  // on the fullest multiprocessor
+  const double resident = std::min<double>(blocks_here, row.min_blocks);
+  const double waves = std::ceil(blocks_here / row.min_blocks);
+  const double block = 2.0 * row.bm * row.bn * kTileK * k_tiles / (kFlopsPerMultiprocessor * row.efficiency);
+  const double compute = blocks_here * block / utilization(resident * row.threads() / 32);
+  const double latency = waves * k_tiles * kLoadLatency;
+  const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
+  double seconds = kLaunch + waves * kBlockOverhead + std::max({compute, latency, memory});
+  if (splits > 1) {
+    const double sums = 2 * static_cast<double>(kernels::simt::partial_bytes(row, static_cast<std::size_t>(tiles * splits)));
+    seconds += kReduceLaunch + sums / (kSumsBytesPerMultiprocessor * multiprocessors);
+  }
+  return seconds;
+}
+
+void simt_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
+  constexpr double kFewestTilesOfK = 4;  // of a split
+  const auto params = simt_params(problem);
+  const SimtShape shape = simt_shape(params, tile_type(problem));
+  const double bytes = bytes_moved(problem);
+  const double processors = std::max(multiprocessors, 1);
+  for (int i = 0; i < kernels::simt::kTileCount; ++i) {
+    const TileRow& row = kernels::simt::kTiles[i];
+    if (row.type != shape.type || row.wide != shape.wide) continue;
+    const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
+    candidates->push_back({{i, 1}, simt_seconds(shape, row, 1, bytes, processors)});
+    // The best split, and the best one with a modest workspace.
+    Candidate best = candidates->back();
+    Candidate modest = best;
+    for (int splits = 2; splits <= 1024 && shape.useful_k / kTileK / splits >= kFewestTilesOfK;
+         splits += splits < 4 ? 1 : splits / 4) {
+      if (tiles * splits > 64 * processors) break;  // full many times over: splitting gains nothing
+      const double seconds = simt_seconds(shape, row, splits, bytes, processors);
+      const Candidate candidate = {{i, splits}, seconds};
+      if (seconds < best.seconds) best = candidate;
+      const auto blocks = static_cast<std::size_t>(tiles * splits);
+      if (seconds < modest.seconds && kernels::simt::partial_bytes(row, blocks) <= kModestWorkspace) modest = candidate;
+    }
+    if (best.config.split_k > 1) candidates->push_back(best);
+    if (modest.config.split_k > 1 && modest.config != best.config) candidates->push_back(modest);
+  }
+}
+
+}  // namespace gpudnn::conv
