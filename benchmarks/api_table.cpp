@@ -78,9 +78,9 @@ gpudnnBackend_t backend(const Library& library) {
 std::string version_text(const Library& library) {
   std::string text = library.prefix + ' ';
   const std::string interface_version = dotted(library.api.GetVersion());
-  text += library.api.GetLibraryVersion == nullptr ? interface_version + " ("
-                                                   : dotted(library.api.GetLibraryVersion()) + " (interface " +
-                                                         interface_version + ", ";
+  text += library.api.GetLibraryVersion == nullptr
+              ? interface_version + " ("
+              : dotted(library.api.GetLibraryVersion()) + " (interface " + interface_version + ", ";
   const std::size_t runtime = library.api.GetCudartVersion();
   if (runtime == 0) return text + "no CUDA)";
   return text + "CUDA runtime " + std::to_string(runtime / 1000) + '.' + std::to_string(runtime % 1000 / 10) + ')';

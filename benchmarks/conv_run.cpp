@@ -8,11 +8,11 @@ namespace {
 
 constexpr int kMostRows = 16;
 
-constexpr const char* kForward[] = {"implicit_gemm", "implicit_precomp_gemm", "gemm",     "direct",
-                                    "fft",           "fft_tiling",            "winograd", "winograd_nonfused"};
+constexpr const char* kForward[] = {"implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling",
+                                    "winograd",      "winograd_nonfused"};
 constexpr const char* kBackwardData[] = {"algo_0", "algo_1", "fft", "fft_tiling", "winograd", "winograd_nonfused"};
-constexpr const char* kBackwardFilter[] = {"algo_0",   "algo_1",            "fft",       "algo_3",
-                                           "winograd", "winograd_nonfused", "fft_tiling"};
+constexpr const char* kBackwardFilter[] = {"algo_0",    "algo_1", "fft", "algo_3", "winograd", "winograd_nonfused",
+                                           "fft_tiling"};
 
 template <std::size_t N>
 std::string name_of(const char* const (&names)[N], int number) {

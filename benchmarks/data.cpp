@@ -63,17 +63,20 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
 
 std::vector<std::byte> make_block(DataType type, Fill kind) {
   if (is_floating(type)) {
-    return with_floating_type(type, [kind]<class T>() {
-      return bytes_of(kind == Fill::normal ? normal_block<T>() : distinct_block<T>());
-    });
+    return with_floating_type(
+        type, [kind]<class T>() { return bytes_of(kind == Fill::normal ? normal_block<T>() : distinct_block<T>()); });
   }
   switch (type) {
-    case GPUDNN_DATA_INT32: return bytes_of(normal_block<std::int32_t>());
-    case GPUDNN_DATA_INT64: return bytes_of(normal_block<std::int64_t>());
+    case GPUDNN_DATA_INT32:
+      return bytes_of(normal_block<std::int32_t>());
+    case GPUDNN_DATA_INT64:
+      return bytes_of(normal_block<std::int64_t>());
     case GPUDNN_DATA_UINT8:
     case GPUDNN_DATA_UINT8x4:
-    case GPUDNN_DATA_BOOLEAN: return bytes_of(normal_block<std::uint8_t>());
-    default: return bytes_of(normal_block<std::int8_t>());
+    case GPUDNN_DATA_BOOLEAN:
+      return bytes_of(normal_block<std::uint8_t>());
+    default:
+      return bytes_of(normal_block<std::int8_t>());
   }
 }
 

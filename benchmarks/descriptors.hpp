@@ -59,7 +59,8 @@ struct Ints {
 // alpha or beta as the interface reads it: a double for double tensors, else a float.
 class Scalar {
  public:
-  Scalar(double value, DataType type) : is_double_(type == GPUDNN_DATA_DOUBLE), d_(value), f_(static_cast<float>(value)) {}
+  Scalar(double value, DataType type)
+      : is_double_(type == GPUDNN_DATA_DOUBLE), d_(value), f_(static_cast<float>(value)) {}
   [[nodiscard]] const void* get() const noexcept {
     return is_double_ ? static_cast<const void*>(&d_) : static_cast<const void*>(&f_);
   }

@@ -123,7 +123,8 @@ Call make_call(Bound& b, const tensor::Problem& problem) {
 Call make_call(Bound& b, const bias_grad::Problem& problem) {
   const auto dy = b.descriptors.tensor(problem.dy);
   const auto db = b.descriptors.tensor(problem.db);
-  return [=, &b] { return b.api.ConvolutionBackwardBias(b.handle, b.alpha.get(), dy, b.in[0], b.beta.get(), db, b.out); };
+  return
+      [=, &b] { return b.api.ConvolutionBackwardBias(b.handle, b.alpha.get(), dy, b.in[0], b.beta.get(), db, b.out); };
 }
 
 class PlainRun : public Run {

@@ -22,8 +22,8 @@
 
 namespace gpudnn::bench {
 
-using AnyProblem = std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem,
-                                tensor::Problem, bias_grad::Problem>;
+using AnyProblem = std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
+                                bias_grad::Problem>;
 
 // The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
 enum class Arithmetic { f64, f32, tf32, f16, bf16, integer };

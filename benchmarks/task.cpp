@@ -14,11 +14,16 @@ double bytes_of(const TensorGeometry& tensor) {
 
 Arithmetic arithmetic_of(DataType type) {
   switch (type) {
-    case GPUDNN_DATA_DOUBLE: return Arithmetic::f64;
-    case GPUDNN_DATA_FLOAT: return Arithmetic::f32;
-    case GPUDNN_DATA_HALF: return Arithmetic::f16;
-    case GPUDNN_DATA_BFLOAT16: return Arithmetic::bf16;
-    default: return Arithmetic::integer;
+    case GPUDNN_DATA_DOUBLE:
+      return Arithmetic::f64;
+    case GPUDNN_DATA_FLOAT:
+      return Arithmetic::f32;
+    case GPUDNN_DATA_HALF:
+      return Arithmetic::f16;
+    case GPUDNN_DATA_BFLOAT16:
+      return Arithmetic::bf16;
+    default:
+      return Arithmetic::integer;
   }
 }
 
@@ -49,7 +54,8 @@ bool fill_in(const conv::Problem& problem, Task* task, const ScalarOptions& scal
   }
   task->flops = conv::flops(problem);
   task->arithmetic = arithmetic_of(problem.x.type);
-  const bool tensor_math = problem.math == GPUDNN_TENSOR_OP_MATH || problem.math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
+  const bool tensor_math =
+      problem.math == GPUDNN_TENSOR_OP_MATH || problem.math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
   if (problem.x.type == GPUDNN_DATA_FLOAT && tensor_math) task->arithmetic = Arithmetic::tf32;
   task->group = std::string("conv ") + kDirections[static_cast<int>(problem.direction)] + (fused ? " fused " : " ") +
                 (task->arithmetic == Arithmetic::tf32 ? "tf32" : data_type_name(problem.x.type));
@@ -122,13 +128,14 @@ bool fill_in(const softmax::Problem& problem, Task* task, const ScalarOptions& s
 
 bool fill_in(const tensor::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
   constexpr const char* kOperations[] = {"set", "scale", "add", "transform"};
-  const bool has_input = problem.operation == tensor::Operation::add || problem.operation == tensor::Operation::transform;
+  const bool has_input =
+      problem.operation == tensor::Operation::add || problem.operation == tensor::Operation::transform;
   if (has_input) task->inputs = {{problem.a}};
   task->output = problem.c;
   task->output_is_read = problem.operation == tensor::Operation::scale;
   task->arithmetic = arithmetic_of(problem.c.type);
-  task->group = std::string("tensor ") + kOperations[static_cast<int>(problem.operation)] + ' ' +
-                data_type_name(problem.c.type);
+  task->group =
+      std::string("tensor ") + kOperations[static_cast<int>(problem.operation)] + ' ' + data_type_name(problem.c.type);
   ScalarOptions own = scalars;
   if (!has_input) own.beta = 0;  // set and scale have none
   finish(task, own, problem.operation == tensor::Operation::scale ? -1 : 1,

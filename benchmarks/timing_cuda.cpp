@@ -98,6 +98,7 @@ class CudaMachine : public Machine {
   void flush_l2() {
     check(cudaMemsetAsync(flush_, 0, flush_bytes_, stream_), "cudaMemsetAsync");
     launch_read(flush_, flush_bytes_, static_cast<char*>(flush_) + flush_bytes_, stream_);
+    check(cudaGetLastError(), "the kernel that empties the L2");
   }
   [[nodiscard]] cudaGraphExec_t capture(const Call& call);
   void run_once(Timed* timed);

@@ -18,9 +18,12 @@ LaunchRow launch_of(int row, std::index_sequence<kRows...>) {
 // Lanes that share an element: enough threads to fill a device while splits last.
 int lanes_of_reduction(std::size_t elements, std::uint32_t splits) {
   constexpr std::size_t kThreadsToFill = std::size_t{1} << 18;
-  constexpr int kMost = 32;  // leaves whole 32-byte sectors to each lane's row
+  constexpr int kMost = 32;  // leaves 8 elements, a 32-byte sector, to a lane
   int lanes = 1;
-  while (lanes < kMost && static_cast<std::uint32_t>(2 * lanes) <= splits && elements * lanes < kThreadsToFill) lanes *= 2;
+  while (lanes < kMost && static_cast<std::uint32_t>(2 * lanes) <= splits &&
+         elements * static_cast<std::size_t>(lanes) < kThreadsToFill) {
+    lanes *= 2;
+  }
   return lanes;
 }
 
@@ -28,7 +31,7 @@ template <class T>
 void launch_reduction(const TileRow& row, const Params& params, std::uint32_t tiles, CUstream_st* stream) {
   const std::size_t elements = static_cast<std::size_t>(tiles) * static_cast<std::size_t>(row.bm * row.bn);
   const int lanes = lanes_of_reduction(elements, params.splits);
-  const std::size_t columns = static_cast<std::size_t>(kReduceThreads / lanes);
+  const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
   const auto blocks = static_cast<unsigned>((elements + columns - 1) / columns);
   const auto kernel = params.wide ? &reduce_splits<T, true> : &reduce_splits<T, false>;
   kernel<<<blocks, kReduceThreads, 0, stream>>>(params, row.bm, row.bn, tiles, lanes);
@@ -39,9 +42,8 @@ void launch_reduction(const TileRow& row, const Params& params, std::uint32_t ti
 void launch(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   launch_of(row, std::make_index_sequence<kTileCount>())(params, blocks, stream);
   if (params.splits <= 1) return;
-  tile::with_element_type(kTiles[row].type, [&]<class T>() {
-    launch_reduction<T>(kTiles[row], params, blocks / params.splits, stream);
-  });
+  tile::with_element_type(kTiles[row].type,
+                          [&]<class T>() { launch_reduction<T>(kTiles[row], params, blocks / params.splits, stream); });
 }
 
 }  // namespace gpudnn::kernels::simt

@@ -1,20 +1,21 @@
 // The parameters of the SIMT implicit-GEMM convolution, and its index arithmetic, which runs on host and device alike.
 // Plain data.
 //
-// Every direction is a product C[m, n] = sum over k of A[m, k] * B[k, n], with separable addresses: an element of A lies at
-// outer[m] + inner[k], where outer and inner are linear in the digits of a mixed-radix index, and so for B and C.
+// Every direction is a product C[m, n] = sum over k of A[m, k] * B[k, n], with separable addresses: an element of A
+// lies at outer[m] + inner[k], where outer and inner are linear in the digits of a mixed-radix index, and so for B and
+// C.
 //
 //                    m                  n        k                  A    B    C
 //   forward          (image, pixel)     filter   (channel, tap)     x    w    y
 //   data gradient    (image, pixel)     channel  (filter, tap)      dy   w    dx
 //   filter gradient  (channel, tap)     filter   (image, pixel)     x    dy   dw
 //
-// Beside the offset, each index has a coordinate: the three spatial positions, packed into one integer so that one add sums
-// all of them. An element whose positions fall outside of the image counts as zero (see in_bounds).
+// Beside the offset, each index has a coordinate: the three spatial positions, packed into one integer so that one add
+// sums all of them. An element whose positions fall outside of the image counts as zero (see in_bounds).
 //
-// The data gradient with a stride is one dense problem for each residue class of (pixel + padding) modulo the stride: only
-// the filter taps of that class meet those pixels. Classes share a launch; see Residues. Where channels are few, the classes
-// are rather columns: n = (class, channel), so that an element of dy, once loaded, serves all of them.
+// The data gradient with a stride is one dense problem for each residue class of (pixel + padding) modulo the stride:
+// only the filter taps of that class meet those pixels. Classes share a launch; see Residues. Where channels are few,
+// the classes are rather columns: n = (class, channel), so that an element of dy, once loaded, serves all of them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -37,8 +38,8 @@ struct TileRow {
   tile::ElementType type;
   bool wide;  // 64-bit indices and coordinates: any size, slower
   int bm, bn, tm, tn;
-  int lanes_m;     // lanes of a warp along m; the others lie along n
-  int min_blocks;  // per multiprocessor: bounds the registers
+  int lanes_m;        // lanes of a warp along m; the others lie along n
+  int min_blocks;     // per multiprocessor: bounds the registers
   double efficiency;  // share of the multiply-add rate in a long reduction with full multiprocessors
 
   [[nodiscard]] constexpr int threads() const { return bm * bn / (tm * tn); }
@@ -49,22 +50,14 @@ using tile::ElementType;
 // The instances of the kernel. An instance exists because a row lists it.
 constexpr TileRow kTiles[] = {
     // type            wide   bm   bn   tm tn lanes blocks efficiency
-    {ElementType::f32, false, 128, 128, 8, 8, 8, 2, 0.80},
-    {ElementType::f32, false, 128, 64, 8, 8, 8, 4, 0.77},
-    {ElementType::f32, false, 64, 128, 8, 8, 8, 4, 0.77},
-    {ElementType::f32, false, 64, 64, 8, 8, 8, 8, 0.72},
-    {ElementType::f32, false, 128, 32, 8, 8, 8, 8, 0.66},
-    {ElementType::f32, false, 256, 16, 8, 4, 8, 4, 0.50},
-    {ElementType::f32, false, 256, 4, 4, 4, 32, 8, 0.25},
-    {ElementType::f32, true, 64, 64, 8, 8, 8, 6, 0.50},
-    {ElementType::f64, false, 64, 64, 4, 8, 8, 3, 0.35},
-    {ElementType::f64, true, 64, 64, 4, 8, 8, 3, 0.30},
-    {ElementType::f16, false, 128, 64, 8, 8, 8, 4, 0.70},
-    {ElementType::f16, false, 256, 4, 4, 4, 32, 8, 0.22},
-    {ElementType::f16, true, 64, 64, 8, 8, 8, 6, 0.45},
-    {ElementType::bf16, false, 128, 64, 8, 8, 8, 4, 0.70},
-    {ElementType::bf16, false, 256, 4, 4, 4, 32, 8, 0.22},
-    {ElementType::bf16, true, 64, 64, 8, 8, 8, 6, 0.45},
+    {ElementType::f32, false, 128, 128, 8, 8, 8, 2, 0.80}, {ElementType::f32, false, 128, 64, 8, 8, 8, 4, 0.77},
+    {ElementType::f32, false, 64, 128, 8, 8, 8, 4, 0.77},  {ElementType::f32, false, 64, 64, 8, 8, 8, 8, 0.72},
+    {ElementType::f32, false, 128, 32, 8, 8, 8, 8, 0.66},  {ElementType::f32, false, 256, 16, 8, 4, 8, 4, 0.60},
+    {ElementType::f32, false, 256, 4, 4, 4, 32, 8, 0.25},  {ElementType::f32, true, 64, 64, 8, 8, 8, 6, 0.50},
+    {ElementType::f64, false, 64, 64, 4, 8, 8, 3, 0.35},   {ElementType::f64, true, 64, 64, 4, 8, 8, 3, 0.30},
+    {ElementType::f16, false, 128, 64, 8, 8, 8, 4, 0.70},  {ElementType::f16, false, 256, 4, 4, 4, 32, 8, 0.22},
+    {ElementType::f16, true, 64, 64, 8, 8, 8, 6, 0.45},    {ElementType::bf16, false, 128, 64, 8, 8, 8, 4, 0.70},
+    {ElementType::bf16, false, 256, 4, 4, 4, 32, 8, 0.22}, {ElementType::bf16, true, 64, 64, 8, 8, 8, 6, 0.45},
 };
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
 
@@ -85,8 +78,9 @@ struct Radices {
 };
 
 // The packed positions are fields of one integer, each with a spare top bit (in `guards`). With t the sum of the packed
-// positions and limit the last valid ones, some field of t or of limit - t is negative if a position is out of bounds. The
-// topmost field holds no position: an index beyond its end has `poison` there, which is out of bounds with any other.
+// positions and limit the last valid ones, some field of t or of limit - t is negative if a position is out of bounds.
+// The topmost field holds no position: an index beyond its end has `poison` there, which is out of bounds with any
+// other.
 struct Bounds {
   std::int64_t limit;
   std::int64_t guards;
@@ -124,19 +118,19 @@ struct Output {
 };
 
 // One spatial dimension of the data gradient with residue classes. For the class rho in [0, stride): pixels
-// h = first + stride * j with j below quotient or quotient + 1, and the taps r = first_tap + tap_step * u, which exist if
-// gcd(stride, dilation) divides rho. Then dy's position is p = first_p + j - u * (dilation / gcd).
+// h = first + stride * j with j below quotient or quotient + 1, and the taps r = first_tap + tap_step * u, which exist
+// if gcd(stride, dilation) divides rho. Then dy's position is p = first_p + j - u * (dilation / gcd).
 struct Residue {
   FastDivmod stride;
   FastDivmod gcd;
-  FastDivmod tap_step;  // stride / gcd
+  FastDivmod tap_step;    // stride / gcd
   std::uint32_t inverse;  // of dilation / gcd modulo tap_step
   std::uint32_t dilation;
   std::int32_t pad_remainder;
   std::int32_t pad_quotient;
   std::uint32_t pixel_remainder;  // of the image's extent by the stride
   std::uint32_t tap_remainder;    // of the filter's extent by tap_step
-  FastDivmod pixels[2];  // the quotient and one more; a count of zero stands as 1 in the divisor
+  FastDivmod pixels[2];           // the quotient and one more; a count of zero stands as 1 in the divisor
   FastDivmod taps[2];
   std::uint32_t pixel_quotient;
   std::uint32_t tap_quotient;
@@ -156,8 +150,6 @@ struct Geometry {
   std::int64_t b_base;
   std::int64_t c_base;
 };
-
-enum class Epilogue : std::int32_t { scale, fused };
 
 struct Params {
   // Filled in for each launch.
@@ -202,8 +194,8 @@ struct Params {
   FastDivmod group_count;
 };
 
-// What a block works on. Consecutive blocks share rows of A through the L2: n is fastest, then the class (whose neighbours
-// interleave in dx), then m, the group, and slowest the part of the reduction.
+// What a block works on. Consecutive blocks share rows of A through the L2: n is fastest, then the class (whose
+// neighbours interleave in dx), then m, the group, and slowest the part of the reduction.
 struct TilePosition {
   std::uint32_t n, residue_class, m, group, split;
 };
@@ -237,8 +229,8 @@ GPUDNN_HOST_DEVICE void set_residue(const Params& p, std::uint32_t residue_class
     (void)r.tap_step.divmod(scaled * r.inverse, &first_tap);
     const bool more_taps = first_tap < r.tap_remainder;
     taps *= off_grid != 0 ? 0 : r.tap_quotient + (more_taps ? 1 : 0);
-    const std::int64_t first_p = r.pad_quotient + (wrapped ? 1 : 0) -
-                                 static_cast<std::int64_t>(r.stride.quotient(first_tap * r.dilation));
+    const std::int64_t first_p =
+        r.pad_quotient + (wrapped ? 1 : 0) - static_cast<std::int64_t>(r.stride.quotient(first_tap * r.dilation));
     g->m.of[i] = r.pixels[more_pixels ? 1 : 0];
     // Constant indices on both ways keep the geometry in registers.
     if (p.tap_digits_first) {
@@ -297,8 +289,8 @@ GPUDNN_HOST_DEVICE Entry evaluate(const LinearMap& map, const DigitsOf<Index>& d
 
 // The entry of an index in a map, or an out-of-bounds one at and beyond `count`.
 template <class Index>
-GPUDNN_HOST_DEVICE Entry entry_or_poison(const LinearMap& map, const Radices& radices, Index index, Index count, Entry base,
-                                         std::int64_t poison) {
+GPUDNN_HOST_DEVICE Entry entry_or_poison(const LinearMap& map, const Radices& radices, Index index, Index count,
+                                         Entry base, std::int64_t poison) {
   if (index >= count) return Entry{0, poison};
   return evaluate(map, digits(radices, index), base);
 }

@@ -4,6 +4,11 @@
 
 namespace gpudnn::kernels::simt {
 
+template <int kRow>
+void launch_row(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
+  implicit_gemm_simt<kRow><<<blocks, Instance<kRow>::kThreads, 0, stream>>>(params);
+}
+
 template void launch_row<0>(const Params&, std::uint32_t, CUstream_st*);
 template void launch_row<1>(const Params&, std::uint32_t, CUstream_st*);
 template void launch_row<2>(const Params&, std::uint32_t, CUstream_st*);

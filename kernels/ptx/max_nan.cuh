@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cuda_runtime.h>
+
 namespace gpudnn::ptx {
 
 __device__ __forceinline__ float max_nan(float a, float b) {

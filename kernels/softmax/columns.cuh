@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(256) softmax_columns(SoftmaxArgs<T> args, Colu
   using C = tile::Compute<T>;
   using Pack = tile::Pack<T, N>;
   constexpr int kHeld = kPacks > 0 ? kPacks : 4;  // packs in registers; of longer groups, those in flight
-  __shared__ alignas(16) C scratch[256 * N];
+  alignas(16) __shared__ C scratch[256 * N];
   const int lane = static_cast<int>(threadIdx.x) % tiles.lanes;
   const int row = static_cast<int>(threadIdx.x) / tiles.lanes;
   const std::uint32_t pack = blockIdx.x * tiles.lanes + lane;

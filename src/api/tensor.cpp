@@ -39,11 +39,16 @@ Status set_strided(gpudnnTensorDescriptor_t tensorDesc, DataType type, int rank,
   TensorGeometry geometry;
   geometry.type = type;
   geometry.rank = rank;
+  std::int64_t last = 0;  // the offset of the last element
   for (int i = 0; i < rank; ++i) {
     GPUDNN_REQUIRE(strides[i] >= 0, GPUDNN_STATUS_BAD_PARAM,
                    "the stride of dimension %d is %d; it must not be negative", i, strides[i]);
     geometry.dims[i] = dims[i];
     geometry.strides[i] = strides[i];
+    const std::int64_t reach = std::int64_t{std::max(dims[i] - 1, 0)} * strides[i];
+    GPUDNN_REQUIRE(reach <= INT64_MAX / 512 - last, GPUDNN_STATUS_NOT_SUPPORTED,
+                   "the tensor's last element lies beyond what a 64-bit size can count; its strides must be smaller");
+    last += reach;
   }
   tensorDesc->geometry = geometry;
   return GPUDNN_STATUS_SUCCESS;

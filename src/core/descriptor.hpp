@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -42,24 +41,28 @@ class Pool {
     void* slot = nullptr;
     {
       const std::lock_guard lock(pool.mutex_);
-      if (pool.free_.size() <= kKeepFree) pool.grow();
-      slot = pool.free_.front();
-      pool.free_.pop_front();
+      if (pool.free_count_ <= kKeepFree) pool.grow();
+      slot = pool.pop();
     }
     return ::new (slot) T();
   }
 
   static void destroy(T* object) noexcept {
     object->~T();
-    ::new (static_cast<void*>(object)) Object{Kind::destroyed};
     Pool& pool = instance();
     const std::lock_guard lock(pool.mutex_);
-    pool.free_.push_back(object);  // never grows past what grow() reserved for
+    pool.push(object);
   }
 
  private:
   static constexpr std::size_t kSlab = 64;
   static constexpr std::size_t kKeepFree = 32;
+
+  // What a free slot holds: the cookie of a destroyed object, and the queue's link.
+  struct FreeSlot : Object {
+    FreeSlot* next;
+  };
+  static_assert(sizeof(T) >= sizeof(FreeSlot) && alignof(T) >= alignof(FreeSlot), "a free slot must hold the link");
   struct alignas(T) Slot {
     unsigned char bytes[sizeof(T)];
   };
@@ -69,17 +72,31 @@ class Pool {
     return *pool;
   }
 
+  void push(void* slot) noexcept {
+    auto* const free_slot = ::new (slot) FreeSlot{{Kind::destroyed}, nullptr};
+    (last_ != nullptr ? last_->next : first_) = free_slot;
+    last_ = free_slot;
+    ++free_count_;
+  }
+
+  void* pop() noexcept {
+    FreeSlot* const slot = first_;
+    first_ = slot->next;
+    if (first_ == nullptr) last_ = nullptr;
+    --free_count_;
+    return slot;
+  }
+
   void grow() {
     slabs_.push_back(std::make_unique<Slot[]>(kSlab));
-    for (std::size_t i = 0; i < kSlab; ++i) {
-      void* slot = &slabs_.back()[i];
-      free_.push_back(::new (slot) Object{Kind::destroyed});
-    }
+    for (std::size_t i = 0; i < kSlab; ++i) push(&slabs_.back()[i]);
   }
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Slot[]>> slabs_;
-  std::deque<void*> free_;
+  FreeSlot* first_ = nullptr;
+  FreeSlot* last_ = nullptr;
+  std::size_t free_count_ = 0;
 };
 
 // Refuses unless `object` is a live object of the kind; `argument` names it in the text.

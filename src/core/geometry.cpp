@@ -28,7 +28,7 @@ bool is_packed(const TensorGeometry& tensor, gpudnnTensorFormat_t format) noexce
 
 // Exact, for the rare interleaved layout that the quick test cannot clear: marks each address.
 bool overlaps_by_enumeration(const TensorGeometry& tensor) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 24;
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
   const std::int64_t span = element_span(tensor);
   const std::int64_t count = element_count(tensor);
   if (count > span) return true;
@@ -99,18 +99,21 @@ bool same_layout(const TensorGeometry& a, const TensorGeometry& b) noexcept {
 
 bool is_packed_nchw(const TensorGeometry& tensor) noexcept { return is_packed(tensor, GPUDNN_TENSOR_NCHW); }
 bool is_packed_nhwc(const TensorGeometry& tensor) noexcept { return is_packed(tensor, GPUDNN_TENSOR_NHWC); }
-bool is_dense(const TensorGeometry& tensor) noexcept {
+bool is_dense(const TensorGeometry& tensor) {
   return element_span(tensor) == element_count(tensor) && !overlaps_itself(tensor);
 }
 
 bool overlaps_itself(const TensorGeometry& tensor) {
   if (element_count(tensor) <= 1) return false;
+  // Insertion sort by stride: eight entries at most.
   int order[kMaxRank];
   int count = 0;
   for (int i = 0; i < tensor.rank; ++i) {
-    if (tensor.dims[i] > 1) order[count++] = i;
+    if (tensor.dims[i] <= 1) continue;
+    int place = count++;
+    for (; place > 0 && tensor.strides[order[place - 1]] > tensor.strides[i]; --place) order[place] = order[place - 1];
+    order[place] = i;
   }
-  std::sort(order, order + count, [&](int a, int b) { return tensor.strides[a] < tensor.strides[b]; });
   std::int64_t reach = 0;  // the last address of the dimensions before
   for (int i = 0; i < count; ++i) {
     if (tensor.strides[order[i]] <= reach) return overlaps_by_enumeration(tensor);

@@ -40,8 +40,10 @@ void set_packed_strides(TensorGeometry* tensor, gpudnnTensorFormat_t format) noe
 [[nodiscard]] bool is_packed_nchw(const TensorGeometry& tensor) noexcept;
 [[nodiscard]] bool is_packed_nhwc(const TensorGeometry& tensor) noexcept;
 // All elements fill a gapless block of memory, in whatever order.
-[[nodiscard]] bool is_dense(const TensorGeometry& tensor) noexcept;
-// Two different indices share an address (so the tensor cannot be an output).
+[[nodiscard]] bool is_dense(const TensorGeometry& tensor);
+// Two different indices share an address (so the tensor cannot be an output). Exact where each stride clears the
+// dimensions below it, as in every usual layout, and for interleaved ones of up to 2^30 elements from first to last;
+// larger interleaved ones count as overlapping.
 [[nodiscard]] bool overlaps_itself(const TensorGeometry& tensor);
 
 // Drops extents of 1 and merges neighbours that are contiguous in every one of the `count` tensors, which have the same

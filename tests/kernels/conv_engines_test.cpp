@@ -1,13 +1,12 @@
 // Every convolution engine in every configuration that it claims to have, against the oracle, with a workspace of
 // exactly the size that it asks for.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/engine.hpp"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 
+#include "ops/conv/engine.hpp"
 #include "support/naive.hpp"
 #include "support/sweep.hpp"
 
@@ -80,7 +79,8 @@ std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
       const conv::Config& config = candidate.config;
       lean = lean || engine.workspace(c.problem, config) == 0;
       ++(*counts)[engine.name];
-      const std::string wrong = judge(output_of(c.problem), launch(backend, engine, config, c, values, misaligned), expected);
+      const std::string wrong =
+          judge(output_of(c.problem), launch(backend, engine, config, c, values, misaligned), expected);
       if (!wrong.empty()) {
         return std::string(engine.name) + " tile=" + std::to_string(config.tile) +
                " split_k=" + std::to_string(config.split_k) + (misaligned ? " misaligned: " : ": ") + wrong;

@@ -41,8 +41,7 @@ TEST(Activation, ForwardByHand) {
               {0.11920292, 0.37754067, 0.5, 0.73105858, 0.95257413});
   expect_near(activation_case("act fwd tanh f32 nchw n1c5h1w1"), values,
               {-0.96402758, -0.46211716, 0, 0.76159416, 0.99505475});
-  expect_near(activation_case("act fwd elu f32 nchw n1c5h1w1 coef=0.5"), values,
-              {-0.43233236, -0.19673467, 0, 1, 3});
+  expect_near(activation_case("act fwd elu f32 nchw n1c5h1w1 coef=0.5"), values, {-0.43233236, -0.19673467, 0, 1, 3});
   expect_near(activation_case("act fwd swish f32 nchw n1c5h1w1 coef=1"), values,
               {-0.23840584, -0.18877033, 0, 0.73105858, 2.85772238});
 }
@@ -55,15 +54,15 @@ TEST(Activation, BackwardByHand) {
   expect_near(activation_case("act bwd relu f32 nchw n1c3h1w1"), values, {0, 10, 10});
   values.y = {0, 1, 2};
   expect_near(activation_case("act bwd clipped_relu f32 nchw n1c3h1w1 coef=2"), values, {0, 10, 0});
-  values.y = {round_to_type(0.11920292202211755, GPUDNN_DATA_FLOAT), round_to_type(0.7310585786300049, GPUDNN_DATA_FLOAT),
+  values.y = {round_to_type(0.11920292202211755, GPUDNN_DATA_FLOAT),
+              round_to_type(0.7310585786300049, GPUDNN_DATA_FLOAT),
               round_to_type(0.9525741268224334, GPUDNN_DATA_FLOAT)};
   expect_near(activation_case("act bwd sigmoid f64 nchw n1c3h1w1"), values, {1.0499359, 1.9661193, 0.4517666});
 }
 
 TEST(Activation, RandomProblems) {
-  sweep(500, random_activation, [](const ActivationCase& c, int i) {
-    return check(Backend::at_hand(), c, {.misaligned = i % 5 == 4});
-  });
+  sweep(500, random_activation,
+        [](const ActivationCase& c, int i) { return check(Backend::at_hand(), c, {.misaligned = i % 5 == 4}); });
 }
 
 TEST(Activation, HandPickedProblems) {

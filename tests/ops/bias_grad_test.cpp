@@ -24,9 +24,8 @@ TEST(BiasGradient, ByHand) {
 }
 
 TEST(BiasGradient, RandomProblems) {
-  sweep(300, random_bias_grad, [](const BiasGradCase& c, int i) {
-    return check(Backend::at_hand(), c, {.misaligned = i % 5 == 4});
-  });
+  sweep(300, random_bias_grad,
+        [](const BiasGradCase& c, int i) { return check(Backend::at_hand(), c, {.misaligned = i % 5 == 4}); });
 }
 
 TEST(BiasGradient, HandPickedProblems) {

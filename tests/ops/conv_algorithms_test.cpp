@@ -1,12 +1,11 @@
 // The algorithm queries and searches of convolution, and running by algorithm number.
 // SPDX-License-Identifier: Apache-2.0
-#include "support/algorithms.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
+#include "support/algorithms.hpp"
 #include "support/sweep.hpp"
 
 namespace gpudnn::test {
@@ -122,8 +121,8 @@ TEST_P(Algorithms, AListOfNoneIsRefused) {
 }
 
 TEST_P(Algorithms, EveryMathTypeGivesTheSameSumsOfSmallIntegers) {
-  for (const gpudnnMathType_t math : {GPUDNN_DEFAULT_MATH, GPUDNN_TENSOR_OP_MATH,
-                                      GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, GPUDNN_FMA_MATH}) {
+  for (const gpudnnMathType_t math :
+       {GPUDNN_DEFAULT_MATH, GPUDNN_TENSOR_OP_MATH, GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, GPUDNN_FMA_MATH}) {
     ConvCase c = c_;
     c.problem.math = math;
     for (int algorithm = 0; algorithm < 2; ++algorithm) {

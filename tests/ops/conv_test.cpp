@@ -60,7 +60,7 @@ TEST(Convolution, ForwardWithDilationByHand) {
 
 TEST(Convolution, ForwardInGroupsByHand) {
   Values values;
-  values.x = {1, 2, 3, 4};   // four channels of one pixel
+  values.x = {1, 2, 3, 4};    // four channels of one pixel
   values.w = {1, 10, 2, 20};  // two filters over two channels each
   expect_literal(conv_case("conv fwd bf16 nhwc n1c4h1w1 k2r1s1 p0x0 t1x1 d1x1 g2"), values, {21, 86});
 }
@@ -172,7 +172,7 @@ TEST(Convolution, LargeProblems) {
       c.integers = integers;
       const bool tf32 = c.problem.x.type == GPUDNN_DATA_FLOAT && c.problem.math != GPUDNN_DEFAULT_MATH &&
                         c.problem.math != GPUDNN_FMA_MATH;
-      const double bound = integers                                    ? 0
+      const double bound = integers                                   ? 0
                            : c.problem.x.type == GPUDNN_DATA_DOUBLE   ? 1e-11
                            : c.problem.x.type == GPUDNN_DATA_HALF     ? 5e-3
                            : c.problem.x.type == GPUDNN_DATA_BFLOAT16 ? 3e-2
@@ -229,15 +229,15 @@ TEST(Convolution, EmptyBatchSucceedsAndTouchesNothing) {
   const std::vector<double> ones(4 * 3 * 9, 1);
   const DeviceTensor w(backend, filter, &ones);
   const DeviceTensor bystander(backend, filter, nullptr);
-  EXPECT_EQ(gpudnnConvolutionForward(backend.handle(), one, x_desc, bystander.data(), w_desc, w.data(), convolution,
-                                     GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, zero, y_desc,
-                                     bystander.data()),
-            GPUDNN_STATUS_SUCCESS)
+  EXPECT_EQ(
+      gpudnnConvolutionForward(backend.handle(), one, x_desc, bystander.data(), w_desc, w.data(), convolution,
+                               GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, zero, y_desc, bystander.data()),
+      GPUDNN_STATUS_SUCCESS)
       << take_error_text();
-  EXPECT_EQ(gpudnnConvolutionBackwardData(backend.handle(), one, w_desc, w.data(), y_desc, bystander.data(), convolution,
-                                          GPUDNN_CONVOLUTION_BWD_DATA_ALGO_0, nullptr, 0, zero, x_desc,
-                                          bystander.data()),
-            GPUDNN_STATUS_SUCCESS)
+  EXPECT_EQ(
+      gpudnnConvolutionBackwardData(backend.handle(), one, w_desc, w.data(), y_desc, bystander.data(), convolution,
+                                    GPUDNN_CONVOLUTION_BWD_DATA_ALGO_0, nullptr, 0, zero, x_desc, bystander.data()),
+      GPUDNN_STATUS_SUCCESS)
       << take_error_text();
   EXPECT_EQ(bystander.damage_anywhere(), "");
   // The gradient of the filter over no images is zero.

@@ -67,9 +67,8 @@ TEST(Pooling, AverageBackwardByHand) {
 }
 
 TEST(Pooling, RandomProblems) {
-  sweep(500, random_pooling, [](const PoolingCase& c, int i) {
-    return check(Backend::at_hand(), c, {.misaligned = i % 5 == 4});
-  });
+  sweep(500, random_pooling,
+        [](const PoolingCase& c, int i) { return check(Backend::at_hand(), c, {.misaligned = i % 5 == 4}); });
 }
 
 TEST(Pooling, HandPickedProblems) {
@@ -84,9 +83,9 @@ TEST(Pooling, DescriptorsKeepWhatWasSet) {
   gpudnnPoolingMode_t mode;
   gpudnnNanPropagation_t nan;
   int window[2], pad[2], stride[2], count = 0;
-  ASSERT_EQ(gpudnnGetPooling2dDescriptor(pool, &mode, &nan, &window[0], &window[1], &pad[0], &pad[1], &stride[0],
-                                         &stride[1]),
-            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      gpudnnGetPooling2dDescriptor(pool, &mode, &nan, &window[0], &window[1], &pad[0], &pad[1], &stride[0], &stride[1]),
+      GPUDNN_STATUS_SUCCESS);
   const auto expect_all = [&] {
     EXPECT_EQ(mode, GPUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING);
     EXPECT_EQ(nan, GPUDNN_PROPAGATE_NAN);

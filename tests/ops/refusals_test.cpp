@@ -57,9 +57,9 @@ TEST(Refusals, PoolingAndActivationDescriptors) {
   expect_refused(set(2, -3, 1), GPUDNN_STATUS_BAD_PARAM, {"padding", "-3"});
   expect_refused(set(2, 0, 0), GPUDNN_STATUS_BAD_PARAM, {"stride", "0"});
   ActivationDescriptor activation;
-  expect_refused(gpudnnSetActivationDescriptor(activation, static_cast<gpudnnActivationMode_t>(77),
-                                               GPUDNN_PROPAGATE_NAN, 0),
-                 GPUDNN_STATUS_BAD_PARAM, {"mode", "77"});
+  expect_refused(
+      gpudnnSetActivationDescriptor(activation, static_cast<gpudnnActivationMode_t>(77), GPUDNN_PROPAGATE_NAN, 0),
+      GPUDNN_STATUS_BAD_PARAM, {"mode", "77"});
 }
 
 // A valid convolution whose parts the tests replace, on memory that must stay as it is.
@@ -74,8 +74,8 @@ class ConvolutionRefusals : public testing::Test {
     geometry.strides[0] = 1;
     return geometry;
   }
-  gpudnnStatus_t forward(gpudnnTensorDescriptor_t x, gpudnnFilterDescriptor_t w, gpudnnConvolutionDescriptor_t convolution,
-                         gpudnnTensorDescriptor_t y) {
+  gpudnnStatus_t forward(gpudnnTensorDescriptor_t x, gpudnnFilterDescriptor_t w,
+                         gpudnnConvolutionDescriptor_t convolution, gpudnnTensorDescriptor_t y) {
     const Scalar one(1, GPUDNN_DATA_FLOAT);
     const Scalar zero(0, GPUDNN_DATA_FLOAT);
     return gpudnnConvolutionForward(Backend::at_hand().handle(), one, x, memory_.data(), w, memory_.data(), convolution,
@@ -151,10 +151,10 @@ TEST_F(ConvolutionRefusals, NullPointers) {
 
 TEST_F(ConvolutionRefusals, WorkspaceSizeWithoutWorkspace) {
   const Scalar one(1, GPUDNN_DATA_FLOAT);
-  expect_refused(gpudnnConvolutionForward(Backend::at_hand().handle(), one, x_, memory_.data(), w_, memory_.data(),
-                                          convolution_, GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, nullptr, 64,
-                                          one, y_, memory_.data()),
-                 GPUDNN_STATUS_BAD_PARAM, {"workSpace", "64"});
+  expect_refused(
+      gpudnnConvolutionForward(Backend::at_hand().handle(), one, x_, memory_.data(), w_, memory_.data(), convolution_,
+                               GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, nullptr, 64, one, y_, memory_.data()),
+      GPUDNN_STATUS_BAD_PARAM, {"workSpace", "64"});
 }
 
 TEST_F(ConvolutionRefusals, BiasOfAnotherShape) {
@@ -221,9 +221,9 @@ TEST(ConvolutionDescriptors, KeepWhatWasSet) {
   EXPECT_EQ(mode, GPUDNN_CONVOLUTION);
   EXPECT_EQ(type, GPUDNN_DATA_DOUBLE);
   const int pad[] = {0, 1, 2}, stride[] = {3, 2, 1}, dilation[] = {1, 2, 4};
-  ASSERT_EQ(gpudnnSetConvolutionNdDescriptor(desc, 3, pad, stride, dilation, GPUDNN_CROSS_CORRELATION,
-                                             GPUDNN_DATA_FLOAT),
-            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      gpudnnSetConvolutionNdDescriptor(desc, 3, pad, stride, dilation, GPUDNN_CROSS_CORRELATION, GPUDNN_DATA_FLOAT),
+      GPUDNN_STATUS_SUCCESS);
   int p[3], s[3], d[3];
   ASSERT_EQ(gpudnnGetConvolutionNdDescriptor(desc, 3, &count, p, s, d, &mode, &type), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(count, 3);

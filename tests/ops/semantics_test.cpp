@@ -114,17 +114,17 @@ TEST(Semantics, MaximumPassesANanOnOnlyWhenAsked) {
 TEST(Semantics, AveragePassesANanOnWithinItsWindowAlone) {
   Values values;
   values.x = {1, kNan, 3, 2};
-  expect_same(result_of(case_of<pooling::Problem>("pool fwd avg f32 nhwc n1c1h1w4 r1s2 p0x0 t1x2", pooling::from_text),
-                        values),
-              {kNan, 2.5}, "average");
+  expect_same(
+      result_of(case_of<pooling::Problem>("pool fwd avg f32 nhwc n1c1h1w4 r1s2 p0x0 t1x2", pooling::from_text), values),
+      {kNan, 2.5}, "average");
 }
 
 TEST(Semantics, MaximumOfInfinities) {
   Values values;
   values.x = {-kInfinity, -kInfinity, kInfinity, 2};
-  expect_same(result_of(case_of<pooling::Problem>("pool fwd max f16 nchw n1c1h1w4 r1s2 p0x0 t1x2", pooling::from_text),
-                        values),
-              {-kInfinity, kInfinity}, "maximum");
+  expect_same(
+      result_of(case_of<pooling::Problem>("pool fwd max f16 nchw n1c1h1w4 r1s2 p0x0 t1x2", pooling::from_text), values),
+      {-kInfinity, kInfinity}, "maximum");
 }
 
 TEST(Semantics, WindowsAltogetherInThePadding) {
@@ -191,9 +191,9 @@ TEST(Semantics, ConvolutionSendsNanAndInfinityWhereTheMathematicsSendsThem) {
   values.x = {1, kNan, 1, 1, 1, kInfinity, 1, 1};
   values.w = {1, 0};
   // 0 * NaN and 0 * infinity are NaN, as in any other sum.
-  expect_same(result_of(case_of<conv::Problem>("conv fwd f32 nchw n1c1h1w8 k1r1s2 p0x0 t1x1 d1x1 g1", conv::from_text),
-                        values),
-              {kNan, kNan, 1, 1, kNan, kInfinity, 1}, "convolution");
+  expect_same(
+      result_of(case_of<conv::Problem>("conv fwd f32 nchw n1c1h1w8 k1r1s2 p0x0 t1x1 d1x1 g1", conv::from_text), values),
+      {kNan, kNan, 1, 1, kNan, kInfinity, 1}, "convolution");
 }
 
 // In place: x and y, or dx and dy, are one tensor.
@@ -213,7 +213,8 @@ TEST(Semantics, ActivationInPlace) {
     outcome.damage = x.damage_outside_elements();
     EXPECT_EQ(judge(c.problem.y, outcome, naive(c, values)), "") << type;
 
-    const auto backward = case_of<activation::Problem>("act bwd tanh " + type + " nhwc n2c5h3w7", activation::from_text);
+    const auto backward =
+        case_of<activation::Problem>("act bwd tanh " + type + " nhwc n2c5h3w7", activation::from_text);
     values = make_values(backward);
     const DeviceTensor input(backend, c.problem.x, &values.x);
     const DeviceTensor output(backend, c.problem.x, &values.y);
@@ -229,7 +230,8 @@ TEST(Semantics, ActivationInPlace) {
 TEST(Semantics, SoftmaxInPlace) {
   const Backend& backend = Backend::at_hand();
   for (const std::string mode : {"channel", "instance"}) {
-    const auto c = case_of<softmax::Problem>("softmax fwd accurate " + mode + " f32 nchw n3c70h2w5", softmax::from_text);
+    const auto c =
+        case_of<softmax::Problem>("softmax fwd accurate " + mode + " f32 nchw n3c70h2w5", softmax::from_text);
     Values values = make_values(c);
     const TensorDescriptor desc(c.problem.x);
     const Scalar one(1, GPUDNN_DATA_FLOAT);

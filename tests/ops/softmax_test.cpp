@@ -56,9 +56,8 @@ TEST(Softmax, BackwardByHand) {
 }
 
 TEST(Softmax, RandomProblems) {
-  sweep(400, random_softmax, [](const SoftmaxCase& c, int i) {
-    return check(Backend::at_hand(), c, {.misaligned = i % 5 == 4});
-  });
+  sweep(400, random_softmax,
+        [](const SoftmaxCase& c, int i) { return check(Backend::at_hand(), c, {.misaligned = i % 5 == 4}); });
 }
 
 TEST(Softmax, HandPickedProblems) {

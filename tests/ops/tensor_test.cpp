@@ -74,9 +74,8 @@ TEST(Tensor, TransformMovesBetweenLayouts) {
 }
 
 TEST(Tensor, RandomProblems) {
-  sweep(600, random_tensor, [](const TensorCase& c, int i) {
-    return check(Backend::at_hand(), c, {.misaligned = i % 5 == 4});
-  });
+  sweep(600, random_tensor,
+        [](const TensorCase& c, int i) { return check(Backend::at_hand(), c, {.misaligned = i % 5 == 4}); });
 }
 
 TEST(Tensor, HandPickedProblems) {
@@ -88,7 +87,8 @@ TEST(Tensor, HandPickedProblems) {
 // Rounding to every type: ties go to even, overflow to infinity, small numbers to subnormal ones.
 TEST(Tensor, TransformRoundsBetweenTypesOnceToNearestEven) {
   Values values;
-  values.x = {1 + 0x1p-11, 1 + 3 * 0x1p-11, 1 + 0x1p-11 + 0x1p-23, 65519, 65520, -1e6, 0x1p-24, 0x1p-25, 3 * 0x1p-26, 0};
+  values.x = {1 + 0x1p-11, 1 + 3 * 0x1p-11, 1 + 0x1p-11 + 0x1p-23, 65519, 65520, -1e6,
+              0x1p-24,     0x1p-25,         3 * 0x1p-26,           0};
   TensorCase c = tensor_case("tensor transform f16 nchw n1c10h1w1 atype=f32");
   const double infinity = std::numeric_limits<double>::infinity();
   expect_literal(c, values, {1, 1 + 0x1p-9, 1 + 0x1p-10, 65504, infinity, -infinity, 0x1p-24, 0, 0x1p-24, 0});
@@ -104,11 +104,13 @@ TEST(Tensor, DescriptorsKeepWhatWasSet) {
   EXPECT_EQ(type, GPUDNN_DATA_HALF);
   EXPECT_EQ(std::vector<int>(d, d + 4), (std::vector<int>{2, 3, 4, 5}));
   EXPECT_EQ(std::vector<int>(s, s + 4), (std::vector<int>{60, 1, 15, 3}));
-  ASSERT_EQ(gpudnnSetTensor4dDescriptor(desc, GPUDNN_TENSOR_NCHW, GPUDNN_DATA_FLOAT, 2, 3, 4, 5), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(gpudnnSetTensor4dDescriptor(desc, GPUDNN_TENSOR_NCHW, GPUDNN_DATA_FLOAT, 2, 3, 4, 5),
+            GPUDNN_STATUS_SUCCESS);
   ASSERT_EQ(gpudnnGetTensorNdDescriptor(desc, 4, &type, &count, d, s), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(count, 4);
   EXPECT_EQ(std::vector<int>(s, s + 4), (std::vector<int>{60, 20, 5, 1}));
-  ASSERT_EQ(gpudnnSetTensor4dDescriptorEx(desc, GPUDNN_DATA_DOUBLE, 2, 3, 4, 5, 1000, 200, 30, 4), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(gpudnnSetTensor4dDescriptorEx(desc, GPUDNN_DATA_DOUBLE, 2, 3, 4, 5, 1000, 200, 30, 4),
+            GPUDNN_STATUS_SUCCESS);
   ASSERT_EQ(gpudnnGetTensor4dDescriptor(desc, &type, &d[0], &d[1], &d[2], &d[3], &s[0], &s[1], &s[2], &s[3]),
             GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(std::vector<int>(s, s + 4), (std::vector<int>{1000, 200, 30, 4}));

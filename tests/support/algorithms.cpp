@@ -100,9 +100,12 @@ AlgorithmList list_algorithms(const Backend& backend, const ConvCase& c, Search 
   std::unique_ptr<Data> data;
   if (search == Search::find_ex) data = std::make_unique<Data>(backend, c, make_values(c), workspace_bytes);
   switch (c.problem.direction) {
-    case conv::Direction::forward: return forward(backend, c, search, requested, data.get());
-    case conv::Direction::backward_data: return backward_data(backend, c, search, requested, data.get());
-    default: return backward_filter(backend, c, search, requested, data.get());
+    case conv::Direction::forward:
+      return forward(backend, c, search, requested, data.get());
+    case conv::Direction::backward_data:
+      return backward_data(backend, c, search, requested, data.get());
+    default:
+      return backward_filter(backend, c, search, requested, data.get());
   }
 }
 
@@ -115,7 +118,8 @@ int max_algorithm_count(const Backend& backend, conv::Direction direction) {
     case conv::Direction::backward_data:
       GPUDNN_TEST_REQUIRE(gpudnnGetConvolutionBackwardDataAlgorithmMaxCount(backend.handle(), &count));
       break;
-    default: GPUDNN_TEST_REQUIRE(gpudnnGetConvolutionBackwardFilterAlgorithmMaxCount(backend.handle(), &count));
+    default:
+      GPUDNN_TEST_REQUIRE(gpudnnGetConvolutionBackwardFilterAlgorithmMaxCount(backend.handle(), &count));
   }
   return count;
 }

@@ -79,9 +79,9 @@ FilterDescriptor::FilterDescriptor(gpudnnDataType_t type, int k, int c, int h, i
   GPUDNN_TEST_REQUIRE(gpudnnSetFilter4dDescriptor(*this, type, format, k, c, h, w));
 }
 ConvolutionDescriptor::ConvolutionDescriptor(const conv::Problem& p) {
-  GPUDNN_TEST_REQUIRE(gpudnnSetConvolutionNdDescriptor(
-      *this, p.spatial, narrowed(p.pad, p.spatial).data(), narrowed(p.stride, p.spatial).data(),
-      narrowed(p.dilation, p.spatial).data(), p.mode, p.compute));
+  GPUDNN_TEST_REQUIRE(gpudnnSetConvolutionNdDescriptor(*this, p.spatial, narrowed(p.pad, p.spatial).data(),
+                                                       narrowed(p.stride, p.spatial).data(),
+                                                       narrowed(p.dilation, p.spatial).data(), p.mode, p.compute));
   GPUDNN_TEST_REQUIRE(gpudnnSetConvolutionGroupCount(*this, p.groups));
   GPUDNN_TEST_REQUIRE(gpudnnSetConvolutionMathType(*this, p.math));
 }
@@ -90,9 +90,9 @@ ConvolutionDescriptor::ConvolutionDescriptor(int pad, int stride, int dilation, 
                                                        GPUDNN_CROSS_CORRELATION, compute));
 }
 PoolingDescriptor::PoolingDescriptor(const pooling::Problem& p) {
-  GPUDNN_TEST_REQUIRE(gpudnnSetPoolingNdDescriptor(*this, p.mode, p.nan, p.spatial, narrowed(p.window, p.spatial).data(),
-                                                   narrowed(p.pad, p.spatial).data(),
-                                                   narrowed(p.stride, p.spatial).data()));
+  GPUDNN_TEST_REQUIRE(
+      gpudnnSetPoolingNdDescriptor(*this, p.mode, p.nan, p.spatial, narrowed(p.window, p.spatial).data(),
+                                   narrowed(p.pad, p.spatial).data(), narrowed(p.stride, p.spatial).data()));
 }
 ActivationDescriptor::ActivationDescriptor(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan, double coef) {
   GPUDNN_TEST_REQUIRE(gpudnnSetActivationDescriptor(*this, mode, nan, coef));
@@ -109,9 +109,12 @@ Scalar::Scalar(double value, gpudnnDataType_t type) {
 
 int algorithm_count_of(conv::Direction direction) {
   switch (direction) {
-    case conv::Direction::forward: return GPUDNN_CONVOLUTION_FWD_ALGO_COUNT;
-    case conv::Direction::backward_data: return GPUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT;
-    default: return GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
+    case conv::Direction::forward:
+      return GPUDNN_CONVOLUTION_FWD_ALGO_COUNT;
+    case conv::Direction::backward_data:
+      return GPUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT;
+    default:
+      return GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
   }
 }
 
@@ -245,8 +248,8 @@ Outcome run(const Backend& backend, const PoolingCase& c, const Values& values, 
   const void* y = tensors.input(p.y, values.y);
   const void* dy = tensors.input(p.dy, values.dy);
   void* dx = tensors.output(p.dx, values.out);
-  return tensors.outcome(gpudnnPoolingBackward(backend.handle(), pool, alpha, y_desc, y, dy_desc, dy, x_desc, x, beta,
-                                               dx_desc, dx));
+  return tensors.outcome(
+      gpudnnPoolingBackward(backend.handle(), pool, alpha, y_desc, y, dy_desc, dy, x_desc, x, beta, dx_desc, dx));
 }
 
 Outcome run(const Backend& backend, const ActivationCase& c, const Values& values, const RunOptions& options) {
@@ -289,8 +292,8 @@ Outcome run(const Backend& backend, const SoftmaxCase& c, const Values& values, 
   const void* y = tensors.input(p.y, values.y);
   const void* dy = tensors.input(p.dy, values.dy);
   void* dx = tensors.output(p.dx, values.out);
-  return tensors.outcome(gpudnnSoftmaxBackward(backend.handle(), p.algorithm, p.mode, alpha, y_desc, y, dy_desc, dy,
-                                               beta, dx_desc, dx));
+  return tensors.outcome(
+      gpudnnSoftmaxBackward(backend.handle(), p.algorithm, p.mode, alpha, y_desc, y, dy_desc, dy, beta, dx_desc, dx));
 }
 
 Outcome run(const Backend& backend, const TensorCase& c, const Values& values, const RunOptions& options) {

@@ -30,18 +30,16 @@ struct TensorDescriptor
     : Descriptor<gpudnnTensorDescriptor_t, gpudnnCreateTensorDescriptor, gpudnnDestroyTensorDescriptor> {
   TensorDescriptor() = default;
   explicit TensorDescriptor(const TensorGeometry& geometry);
-  TensorDescriptor(gpudnnDataType_t type, int n, int c, int h, int w,
-                   gpudnnTensorFormat_t format = GPUDNN_TENSOR_NCHW);
+  TensorDescriptor(gpudnnDataType_t type, int n, int c, int h, int w, gpudnnTensorFormat_t format = GPUDNN_TENSOR_NCHW);
 };
 struct FilterDescriptor
     : Descriptor<gpudnnFilterDescriptor_t, gpudnnCreateFilterDescriptor, gpudnnDestroyFilterDescriptor> {
   FilterDescriptor() = default;
   explicit FilterDescriptor(const TensorGeometry& geometry);  // packed as NCHW or NHWC
-  FilterDescriptor(gpudnnDataType_t type, int k, int c, int h, int w,
-                   gpudnnTensorFormat_t format = GPUDNN_TENSOR_NCHW);
+  FilterDescriptor(gpudnnDataType_t type, int k, int c, int h, int w, gpudnnTensorFormat_t format = GPUDNN_TENSOR_NCHW);
 };
-struct ConvolutionDescriptor : Descriptor<gpudnnConvolutionDescriptor_t, gpudnnCreateConvolutionDescriptor,
-                                          gpudnnDestroyConvolutionDescriptor> {
+struct ConvolutionDescriptor
+    : Descriptor<gpudnnConvolutionDescriptor_t, gpudnnCreateConvolutionDescriptor, gpudnnDestroyConvolutionDescriptor> {
   ConvolutionDescriptor() = default;
   explicit ConvolutionDescriptor(const conv::Problem& problem);
   ConvolutionDescriptor(int pad, int stride, int dilation, gpudnnDataType_t compute = GPUDNN_DATA_FLOAT);
@@ -84,9 +82,11 @@ struct Outcome {
   std::string damage;
 };
 
-[[nodiscard]] Outcome run(const Backend& backend, const ConvCase& c, const Values& values, const RunOptions& options = {});
+[[nodiscard]] Outcome run(const Backend& backend, const ConvCase& c, const Values& values,
+                          const RunOptions& options = {});
 [[nodiscard]] Outcome run(const Backend& backend, const PoolingCase& c, const Values& values, const RunOptions& = {});
-[[nodiscard]] Outcome run(const Backend& backend, const ActivationCase& c, const Values& values, const RunOptions& = {});
+[[nodiscard]] Outcome run(const Backend& backend, const ActivationCase& c, const Values& values,
+                          const RunOptions& = {});
 [[nodiscard]] Outcome run(const Backend& backend, const SoftmaxCase& c, const Values& values, const RunOptions& = {});
 [[nodiscard]] Outcome run(const Backend& backend, const TensorCase& c, const Values& values, const RunOptions& = {});
 [[nodiscard]] Outcome run(const Backend& backend, const BiasGradCase& c, const Values& values, const RunOptions& = {});

@@ -99,14 +99,13 @@ void GuardedBuffer::read(void* destination, std::size_t bytes, std::size_t offse
 
 std::string GuardedBuffer::damage() const {
   std::vector<unsigned char> zone(before_);
-  GPUDNN_TEST_REQUIRE(
-      gpudnnMemcpy(backend_->handle(), zone.data(), base_, before_, GPUDNN_MEMCPY_DEVICE_TO_HOST));
+  GPUDNN_TEST_REQUIRE(gpudnnMemcpy(backend_->handle(), zone.data(), base_, before_, GPUDNN_MEMCPY_DEVICE_TO_HOST));
   for (std::size_t i = 0; i < before_; ++i) {
     if (zone[i] != guard_byte(i)) return first_difference(zone, i, "the guard before the buffer was written:");
   }
   zone.resize(kGuard);
-  GPUDNN_TEST_REQUIRE(gpudnnMemcpy(backend_->handle(), zone.data(), base_ + before_ + bytes_, kGuard,
-                                   GPUDNN_MEMCPY_DEVICE_TO_HOST));
+  GPUDNN_TEST_REQUIRE(
+      gpudnnMemcpy(backend_->handle(), zone.data(), base_ + before_ + bytes_, kGuard, GPUDNN_MEMCPY_DEVICE_TO_HOST));
   for (std::size_t i = 0; i < kGuard; ++i) {
     if (zone[i] != guard_byte(i)) return first_difference(zone, i, "the guard behind the buffer was written:");
   }

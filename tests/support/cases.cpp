@@ -70,9 +70,12 @@ std::int64_t reduction_length(const conv::Problem& problem) {
     outputs *= problem.y.dims[2 + i];
   }
   switch (problem.direction) {
-    case conv::Direction::forward: return problem.w.dims[1] * taps;
-    case conv::Direction::backward_data: return problem.w.dims[0] / problem.groups * taps;
-    default: return outputs;
+    case conv::Direction::forward:
+      return problem.w.dims[1] * taps;
+    case conv::Direction::backward_data:
+      return problem.w.dims[0] / problem.groups * taps;
+    default:
+      return outputs;
   }
 }
 
@@ -198,8 +201,9 @@ std::string mismatch(const TensorGeometry& geometry, const std::vector<double>& 
     rest /= extent;
   }
   char text[256];
-  std::snprintf(text, sizeof text, "%zu of %zu elements are wrong; the first at [%s]: %.9g instead of %.9g (slack %.3g)",
-                wrong, actual.size(), place.c_str(), actual[first], expected.value[first], expected.slack[first]);
+  std::snprintf(text, sizeof text,
+                "%zu of %zu elements are wrong; the first at [%s]: %.9g instead of %.9g (slack %.3g)", wrong,
+                actual.size(), place.c_str(), actual[first], expected.value[first], expected.slack[first]);
   return text;
 }
 

@@ -132,9 +132,12 @@ Expected naive(const ConvCase& c, const Values& values) {
     const auto wi = static_cast<std::size_t>(w);
     const auto yi = static_cast<std::size_t>(y);
     switch (p.direction) {
-      case conv::Direction::forward: return add(y, values.x[xi] * values.w[wi]);
-      case conv::Direction::backward_data: return add(x, values.y[yi] * values.w[wi]);
-      case conv::Direction::backward_filter: return add(w, values.x[xi] * values.y[yi]);
+      case conv::Direction::forward:
+        return add(y, values.x[xi] * values.w[wi]);
+      case conv::Direction::backward_data:
+        return add(x, values.y[yi] * values.w[wi]);
+      case conv::Direction::backward_filter:
+        return add(w, values.x[xi] * values.y[yi]);
     }
   });
 
@@ -145,7 +148,8 @@ Expected naive(const ConvCase& c, const Values& values) {
     expected.value[i] = c.alpha * sum[i] + old;
     if (c.integers) continue;
     const double bound = sum_bound(out.type, static_cast<double>(terms[i])) + product_error(p);
-    expected.slack[i] = std::fabs(c.alpha) * bound * magnitude[i] + 2 * u * (std::fabs(c.alpha * sum[i]) + std::fabs(old));
+    expected.slack[i] =
+        std::fabs(c.alpha) * bound * magnitude[i] + 2 * u * (std::fabs(c.alpha * sum[i]) + std::fabs(old));
   }
   std::size_t plane = 1;
   for (int i = 2; i < p.y.rank; ++i) plane *= static_cast<std::size_t>(p.y.dims[i]);

@@ -23,10 +23,14 @@ double old_at(const Values& values, std::size_t i) { return values.out.empty() ?
 // How far d f'(x) / d y is, where y = f(x) is stored rounded: formulas may use either x or y.
 double slope_change_with_y(gpudnnActivationMode_t mode, double y) {
   switch (mode) {
-    case GPUDNN_ACTIVATION_SIGMOID: return std::fabs(1 - 2 * y);
-    case GPUDNN_ACTIVATION_TANH: return std::fabs(2 * y);
-    case GPUDNN_ACTIVATION_ELU: return 1;
-    default: return 0;
+    case GPUDNN_ACTIVATION_SIGMOID:
+      return std::fabs(1 - 2 * y);
+    case GPUDNN_ACTIVATION_TANH:
+      return std::fabs(2 * y);
+    case GPUDNN_ACTIVATION_ELU:
+      return 1;
+    default:
+      return 0;
   }
 }
 
@@ -38,23 +42,28 @@ double least_normal(gpudnnDataType_t type) {
 }  // namespace
 
 bool activation_is_exact(gpudnnActivationMode_t mode) {
-  return mode == GPUDNN_ACTIVATION_RELU || mode == GPUDNN_ACTIVATION_CLIPPED_RELU ||
-         mode == GPUDNN_ACTIVATION_IDENTITY;
+  return mode == GPUDNN_ACTIVATION_RELU || mode == GPUDNN_ACTIVATION_CLIPPED_RELU || mode == GPUDNN_ACTIVATION_IDENTITY;
 }
 
 Derivative activation_at(gpudnnActivationMode_t mode, double coef, double x) {
   const double sigmoid = 1 / (1 + std::exp(-x));
   switch (mode) {
-    case GPUDNN_ACTIVATION_SIGMOID: return {sigmoid, sigmoid / (1 + std::exp(x))};
-    case GPUDNN_ACTIVATION_RELU: return {x > 0 ? x : 0, x > 0 ? 1.0 : 0.0};
-    case GPUDNN_ACTIVATION_TANH: return {std::tanh(x), 1 / (std::cosh(x) * std::cosh(x))};
-    case GPUDNN_ACTIVATION_CLIPPED_RELU: return {std::min(coef, x > 0 ? x : 0), x > 0 && x < coef ? 1.0 : 0.0};
-    case GPUDNN_ACTIVATION_ELU: return {x >= 0 ? x : coef * std::expm1(x), x >= 0 ? 1.0 : coef * std::exp(x)};
+    case GPUDNN_ACTIVATION_SIGMOID:
+      return {sigmoid, sigmoid / (1 + std::exp(x))};
+    case GPUDNN_ACTIVATION_RELU:
+      return {x > 0 ? x : 0, x > 0 ? 1.0 : 0.0};
+    case GPUDNN_ACTIVATION_TANH:
+      return {std::tanh(x), 1 / (std::cosh(x) * std::cosh(x))};
+    case GPUDNN_ACTIVATION_CLIPPED_RELU:
+      return {std::min(coef, x > 0 ? x : 0), x > 0 && x < coef ? 1.0 : 0.0};
+    case GPUDNN_ACTIVATION_ELU:
+      return {x >= 0 ? x : coef * std::expm1(x), x >= 0 ? 1.0 : coef * std::exp(x)};
     case GPUDNN_ACTIVATION_SWISH: {
       const double gate = 1 / (1 + std::exp(-coef * x));
       return {x * gate, gate + x * coef * gate / (1 + std::exp(coef * x))};
     }
-    default: return {x, 1};
+    default:
+      return {x, 1};
   }
 }
 
@@ -186,8 +195,12 @@ Expected naive(const TensorCase& c, const Values& values) {
   Expected expected{std::vector<double>(count), std::vector<double>(count)};
   for (std::size_t i = 0; i < count; ++i) {
     switch (c.problem.operation) {
-      case tensor::Operation::set: expected.value[i] = round_to_type(c.value, out.type); break;
-      case tensor::Operation::scale: blend(c.alpha, 0, 0, values.out[i], 0, u, i, &expected); break;
+      case tensor::Operation::set:
+        expected.value[i] = round_to_type(c.value, out.type);
+        break;
+      case tensor::Operation::scale:
+        blend(c.alpha, 0, 0, values.out[i], 0, u, i, &expected);
+        break;
       default: {
         // The element of a under element i of c: index 0 along each dimension where a is repeated.
         std::size_t rest = i;

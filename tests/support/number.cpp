@@ -84,42 +84,65 @@ T load(const void* place) {
 std::size_t element_size(gpudnnDataType_t type) {
   switch (type) {
     case GPUDNN_DATA_DOUBLE:
-    case GPUDNN_DATA_INT64: return 8;
+    case GPUDNN_DATA_INT64:
+      return 8;
     case GPUDNN_DATA_FLOAT:
-    case GPUDNN_DATA_INT32: return 4;
+    case GPUDNN_DATA_INT32:
+      return 4;
     case GPUDNN_DATA_HALF:
-    case GPUDNN_DATA_BFLOAT16: return 2;
+    case GPUDNN_DATA_BFLOAT16:
+      return 2;
     case GPUDNN_DATA_INT8:
-    case GPUDNN_DATA_UINT8: return 1;
-    default: unknown(type);
+    case GPUDNN_DATA_UINT8:
+      return 1;
+    default:
+      unknown(type);
   }
 }
 
 void encode(double value, gpudnnDataType_t type, void* place) {
   switch (type) {
-    case GPUDNN_DATA_DOUBLE: return store(value, place);
-    case GPUDNN_DATA_FLOAT: return store(static_cast<float>(value), place);
-    case GPUDNN_DATA_HALF: return store(half().nearest(value), place);
-    case GPUDNN_DATA_BFLOAT16: return store(bfloat16().nearest(value), place);
-    case GPUDNN_DATA_INT64: return store(static_cast<std::int64_t>(value), place);
-    case GPUDNN_DATA_INT32: return store(static_cast<std::int32_t>(value), place);
-    case GPUDNN_DATA_INT8: return store(static_cast<std::int8_t>(value), place);
-    case GPUDNN_DATA_UINT8: return store(static_cast<std::uint8_t>(value), place);
-    default: unknown(type);
+    case GPUDNN_DATA_DOUBLE:
+      return store(value, place);
+    case GPUDNN_DATA_FLOAT:
+      return store(static_cast<float>(value), place);
+    case GPUDNN_DATA_HALF:
+      return store(half().nearest(value), place);
+    case GPUDNN_DATA_BFLOAT16:
+      return store(bfloat16().nearest(value), place);
+    case GPUDNN_DATA_INT64:
+      return store(static_cast<std::int64_t>(value), place);
+    case GPUDNN_DATA_INT32:
+      return store(static_cast<std::int32_t>(value), place);
+    case GPUDNN_DATA_INT8:
+      return store(static_cast<std::int8_t>(value), place);
+    case GPUDNN_DATA_UINT8:
+      return store(static_cast<std::uint8_t>(value), place);
+    default:
+      unknown(type);
   }
 }
 
 double decode(const void* place, gpudnnDataType_t type) {
   switch (type) {
-    case GPUDNN_DATA_DOUBLE: return load<double>(place);
-    case GPUDNN_DATA_FLOAT: return static_cast<double>(load<float>(place));
-    case GPUDNN_DATA_HALF: return half().value(load<std::uint16_t>(place));
-    case GPUDNN_DATA_BFLOAT16: return bfloat16().value(load<std::uint16_t>(place));
-    case GPUDNN_DATA_INT64: return static_cast<double>(load<std::int64_t>(place));
-    case GPUDNN_DATA_INT32: return load<std::int32_t>(place);
-    case GPUDNN_DATA_INT8: return load<std::int8_t>(place);
-    case GPUDNN_DATA_UINT8: return load<std::uint8_t>(place);
-    default: unknown(type);
+    case GPUDNN_DATA_DOUBLE:
+      return load<double>(place);
+    case GPUDNN_DATA_FLOAT:
+      return static_cast<double>(load<float>(place));
+    case GPUDNN_DATA_HALF:
+      return half().value(load<std::uint16_t>(place));
+    case GPUDNN_DATA_BFLOAT16:
+      return bfloat16().value(load<std::uint16_t>(place));
+    case GPUDNN_DATA_INT64:
+      return static_cast<double>(load<std::int64_t>(place));
+    case GPUDNN_DATA_INT32:
+      return load<std::int32_t>(place);
+    case GPUDNN_DATA_INT8:
+      return load<std::int8_t>(place);
+    case GPUDNN_DATA_UINT8:
+      return load<std::uint8_t>(place);
+    default:
+      unknown(type);
   }
 }
 
@@ -131,21 +154,31 @@ double round_to_type(double value, gpudnnDataType_t type) {
 
 double unit_roundoff(gpudnnDataType_t type) {
   switch (type) {
-    case GPUDNN_DATA_DOUBLE: return 0x1p-53;
-    case GPUDNN_DATA_FLOAT: return 0x1p-24;
-    case GPUDNN_DATA_HALF: return 0x1p-11;
-    case GPUDNN_DATA_BFLOAT16: return 0x1p-8;
-    default: return 0;
+    case GPUDNN_DATA_DOUBLE:
+      return 0x1p-53;
+    case GPUDNN_DATA_FLOAT:
+      return 0x1p-24;
+    case GPUDNN_DATA_HALF:
+      return 0x1p-11;
+    case GPUDNN_DATA_BFLOAT16:
+      return 0x1p-8;
+    default:
+      return 0;
   }
 }
 
 double greatest_finite(gpudnnDataType_t type) {
   switch (type) {
-    case GPUDNN_DATA_DOUBLE: return std::numeric_limits<double>::max();
-    case GPUDNN_DATA_FLOAT: return static_cast<double>(std::numeric_limits<float>::max());
-    case GPUDNN_DATA_HALF: return half().values.back();
-    case GPUDNN_DATA_BFLOAT16: return bfloat16().values.back();
-    default: unknown(type);
+    case GPUDNN_DATA_DOUBLE:
+      return std::numeric_limits<double>::max();
+    case GPUDNN_DATA_FLOAT:
+      return static_cast<double>(std::numeric_limits<float>::max());
+    case GPUDNN_DATA_HALF:
+      return half().values.back();
+    case GPUDNN_DATA_BFLOAT16:
+      return bfloat16().values.back();
+    default:
+      unknown(type);
   }
 }
 

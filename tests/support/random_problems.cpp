@@ -90,7 +90,9 @@ void vector_friendly_channels(Random& random, std::int64_t* channels, std::int64
 }
 
 void random_channels(Random& random, std::int64_t* channels, std::int64_t* filters) {
-  const auto one = [&] { return random.chance(0.3) ? random.pick<std::int64_t>({32, 40, 64, 65}) : random.between(1, 20); };
+  const auto one = [&] {
+    return random.chance(0.3) ? random.pick<std::int64_t>({32, 40, 64, 65}) : random.between(1, 20);
+  };
   *channels = one();
   *filters = one();
 }
@@ -126,10 +128,9 @@ void random_epilogue(Random& random, ConvCase* c) {
   c->beta = 0;
   p.has_bias = 1;
   p.bias_stride = 1;
-  p.activation = static_cast<std::int32_t>(
-      random.pick({GPUDNN_ACTIVATION_RELU, GPUDNN_ACTIVATION_RELU, GPUDNN_ACTIVATION_IDENTITY,
-                   GPUDNN_ACTIVATION_SIGMOID, GPUDNN_ACTIVATION_TANH, GPUDNN_ACTIVATION_CLIPPED_RELU,
-                   GPUDNN_ACTIVATION_ELU, GPUDNN_ACTIVATION_SWISH}));
+  p.activation = static_cast<std::int32_t>(random.pick(
+      {GPUDNN_ACTIVATION_RELU, GPUDNN_ACTIVATION_RELU, GPUDNN_ACTIVATION_IDENTITY, GPUDNN_ACTIVATION_SIGMOID,
+       GPUDNN_ACTIVATION_TANH, GPUDNN_ACTIVATION_CLIPPED_RELU, GPUDNN_ACTIVATION_ELU, GPUDNN_ACTIVATION_SWISH}));
   if (p.activation == GPUDNN_ACTIVATION_CLIPPED_RELU) c->coef = 5.5;
   if (p.activation == GPUDNN_ACTIVATION_ELU) c->coef = 0.75;
   if (p.activation == GPUDNN_ACTIVATION_SWISH) c->coef = 1;
@@ -145,9 +146,12 @@ void random_epilogue(Random& random, ConvCase* c) {
 
 void set_random_layout(Random& random, TensorGeometry* tensor) {
   switch (random.between(0, 2)) {
-    case 0: return packed(tensor, false);
-    case 1: return packed(tensor, true);
-    default: permuted_with_gaps(random, tensor);
+    case 0:
+      return packed(tensor, false);
+    case 1:
+      return packed(tensor, true);
+    default:
+      permuted_with_gaps(random, tensor);
   }
 }
 
@@ -155,8 +159,8 @@ ConvCase random_conv(Random& random) {
   while (true) {
     ConvCase c{};
     conv::Problem& p = c.problem;
-    p.direction = random.pick(
-        {conv::Direction::forward, conv::Direction::backward_data, conv::Direction::backward_filter});
+    p.direction =
+        random.pick({conv::Direction::forward, conv::Direction::backward_data, conv::Direction::backward_filter});
     p.x.type = random_type(random);
     random_conv_geometry(random, &p);
     const bool channels_last = random.chance(0.5);

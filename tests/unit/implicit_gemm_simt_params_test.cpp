@@ -1,6 +1,8 @@
-// The mapping of convolutions to SIMT implicit GEMMs, evaluated on the host with the arithmetic that the kernel uses and
-// compared with the definition of convolution.
+// The mapping of convolutions to SIMT implicit GEMMs, evaluated on the host with the arithmetic that the kernel uses
+// and compared with the definition of convolution.
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/implicit_gemm_simt_params.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,8 +10,6 @@
 #include <random>
 #include <string>
 #include <vector>
-
-#include "ops/conv/implicit_gemm_simt_params.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -77,9 +77,15 @@ Values expected(const Case& c) {
     const auto iw = static_cast<std::size_t>(at(p.w, k, wc, r, s));
     const auto iy = static_cast<std::size_t>(at(p.y, n, k, q, s));
     switch (p.direction) {
-      case Direction::forward: sums[iy] += c.x[ix] * c.w[iw]; break;
-      case Direction::backward_data: sums[ix] += c.y[iy] * c.w[iw]; break;
-      case Direction::backward_filter: sums[iw] += c.x[ix] * c.y[iy]; break;
+      case Direction::forward:
+        sums[iy] += c.x[ix] * c.w[iw];
+        break;
+      case Direction::backward_data:
+        sums[ix] += c.y[iy] * c.w[iw];
+        break;
+      case Direction::backward_filter:
+        sums[iw] += c.x[ix] * c.y[iy];
+        break;
     }
   });
   return sums;
@@ -126,7 +132,8 @@ class Emulation {
     std::vector<Entry> list;
     // Beyond the end, as in a tile that sticks out.
     for (std::int64_t i = 0; i < count + 3; ++i) {
-      list.push_back(entry_or_poison<Index>(map, radices, static_cast<Index>(i), static_cast<Index>(count), base, bounds.poison));
+      list.push_back(
+          entry_or_poison<Index>(map, radices, static_cast<Index>(i), static_cast<Index>(count), base, bounds.poison));
     }
     return list;
   }
@@ -171,14 +178,17 @@ class Emulation {
       if (p_.operand_b.mode == LoadMode::k_vector) expect_vectors(bk, g.k_count, bn);
     }
     if (p_.output.vectors) {
-      if (p_.output.m_is_fast) expect_vectors(cm, g.m_count, cn);
-      else expect_vectors(cn, p_.n_count, cm);
+      if (p_.output.m_is_fast)
+        expect_vectors(cm, g.m_count, cn);
+      else
+        expect_vectors(cn, p_.n_count, cm);
     }
     for (std::size_t m = 0; m < am.size(); ++m) {
       for (std::size_t n = 0; n < bn.size(); ++n) {
         double sum = 0;
         for (std::size_t k = 0; k < ak.size(); ++k) {
-          sum += load(a_values(), am[m], ak[k], p_.operand_a.bounds) * load(b_values(), bn[n], bk[k], p_.operand_b.bounds);
+          sum +=
+              load(a_values(), am[m], ak[k], p_.operand_a.bounds) * load(b_values(), bn[n], bk[k], p_.operand_b.bounds);
         }
         if (!inside(cm[m], cn[n], p_.output.bounds)) continue;
         const std::int64_t i = element(cm[m], cn[n]);
@@ -275,8 +285,10 @@ void check(const Case& c, bool wide, const Params& params) {
   const TensorGeometry& out = output(c.problem);
   Values result(static_cast<std::size_t>(element_span(out)), 0.0);
   std::vector<int> writes(result.size(), 0);
-  if (wide) Emulation<std::uint64_t>(c, params).run(&result, &writes);
-  else Emulation<std::uint32_t>(c, params).run(&result, &writes);
+  if (wide)
+    Emulation<std::uint64_t>(c, params).run(&result, &writes);
+  else
+    Emulation<std::uint32_t>(c, params).run(&result, &writes);
   EXPECT_EQ(result, expected(c));
   std::int64_t written = 0;
   for (const int count : writes) {
@@ -332,7 +344,8 @@ TEST(ImplicitGemmSimtParams, LargeProblemsAreWide) {
   ASSERT_TRUE(elements) << why;
   const Params params = simt_params(*elements);
   EXPECT_FALSE(params.wide) << "offsets have 64 bits in any case";
-  const Entry last = evaluate(params.operand_a.outer, digits(params.whole.m, std::uint32_t{64 * 256 * 256 - 1}), Entry{0, 0});
+  const Entry last =
+      evaluate(params.operand_a.outer, digits(params.whole.m, std::uint32_t{64 * 256 * 256 - 1}), Entry{0, 0});
   EXPECT_EQ(last.offset, (std::int64_t{63} * 1024 * 65536 + 65535) * 4);
 }
 
@@ -352,7 +365,9 @@ TEST(ImplicitGemmSimtParams, BlocksCoverTheTiles) {
     ASSERT_LT(at.residue_class, 4u);
     ASSERT_LT(at.group, 2u);
     ASSERT_LT(at.split, 5u);
-    ++seen[(((at.split * 2 + at.group) * 4 + at.residue_class) * params.m_tiles.divisor + at.m) * params.n_tiles.divisor + at.n];
+    ++seen[(((at.split * 2 + at.group) * 4 + at.residue_class) * params.m_tiles.divisor + at.m) *
+               params.n_tiles.divisor +
+           at.n];
   }
   EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](int count) { return count == 1; }));
   EXPECT_GE(params.k_per_split * params.splits, params.whole.k_count);
@@ -366,17 +381,25 @@ TEST(ImplicitGemmSimtParams, LoadsOfCommonLayers) {
     bool m_is_fast, vectors;
   };
   const Row rows[] = {
-      {"conv fwd f32 nchw n2c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1", LoadMode::outer_scalar, LoadMode::k_vector, true, true},
-      {"conv fwd f32 nchw n2c64h56w56 k64r1s1 p0x0 t1x1 d1x1 g1", LoadMode::outer_vector, LoadMode::k_vector, true, true},
+      {"conv fwd f32 nchw n2c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1", LoadMode::outer_scalar, LoadMode::k_vector, true,
+       true},
+      {"conv fwd f32 nchw n2c64h56w56 k64r1s1 p0x0 t1x1 d1x1 g1", LoadMode::outer_vector, LoadMode::k_vector, true,
+       true},
       {"conv fwd f32 nhwc n2c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1", LoadMode::k_vector, LoadMode::k_vector, false, true},
-      {"conv fwd f32 nchw n2c3h224w224 k64r7s7 p3x3 t2x2 d1x1 g1", LoadMode::outer_scalar, LoadMode::k_scalar, true, true},
-      {"conv dgrad f32 nchw n2c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1", LoadMode::outer_scalar, LoadMode::k_scalar, true, true},
-      {"conv dgrad f32 nchw n2c64h56w56 k64r1s1 p0x0 t1x1 d1x1 g1", LoadMode::outer_vector, LoadMode::outer_vector, true, true},
-      {"conv dgrad f32 nhwc n2c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1", LoadMode::k_vector, LoadMode::outer_vector, false, true},
-      {"conv dgrad f32 nhwc n2c64h56w56 k64r3s3 p1x1 t2x2 d1x1 g1", LoadMode::k_vector, LoadMode::outer_vector, false, true},
+      {"conv fwd f32 nchw n2c3h224w224 k64r7s7 p3x3 t2x2 d1x1 g1", LoadMode::outer_scalar, LoadMode::k_scalar, true,
+       true},
+      {"conv dgrad f32 nchw n2c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1", LoadMode::outer_scalar, LoadMode::k_scalar, true,
+       true},
+      {"conv dgrad f32 nchw n2c64h56w56 k64r1s1 p0x0 t1x1 d1x1 g1", LoadMode::outer_vector, LoadMode::outer_vector,
+       true, true},
+      {"conv dgrad f32 nhwc n2c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1", LoadMode::k_vector, LoadMode::outer_vector, false,
+       true},
+      {"conv dgrad f32 nhwc n2c64h56w56 k64r3s3 p1x1 t2x2 d1x1 g1", LoadMode::k_vector, LoadMode::outer_vector, false,
+       true},
       {"conv wgrad f32 nchw n2c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1", LoadMode::k_scalar, LoadMode::k_vector, true, true},
       {"conv wgrad f32 nchw n2c64h56w56 k64r1s1 p0x0 t1x1 d1x1 g1", LoadMode::k_vector, LoadMode::k_vector, true, true},
-      {"conv wgrad f32 nhwc n2c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1", LoadMode::outer_vector, LoadMode::outer_vector, true, true},
+      {"conv wgrad f32 nhwc n2c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1", LoadMode::outer_vector, LoadMode::outer_vector,
+       true, true},
   };
   for (const Row& row : rows) {
     std::string why;

@@ -1,5 +1,5 @@
-// The SIMT implicit-GEMM engine: multiply-adds of the plain kind on every floating type, any layout, stride, dilation and
-// group count, one to three spatial dimensions, all three directions. The general CUDA engine.
+// The SIMT implicit-GEMM engine: multiply-adds of the plain kind on every floating type, any layout, stride, dilation
+// and group count, one to three spatial dimensions, all three directions. The general CUDA engine.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,8 +1,8 @@
 // The cost model of the SIMT implicit GEMM: which tiles and splits of the reduction are worth a try, and their times.
 //
-// A multiprocessor works off its blocks at the tile's share of the multiply-add rate, less what too few warps cannot keep
-// busy; no tile of the reduction is faster than a load from memory takes, unless other blocks fill the wait. The kernel is
-// not faster than its bytes. A split reduction writes and reads its sums once more, in a second kernel.
+// A multiprocessor works off its blocks at the tile's share of the multiply-add rate, less what too few warps cannot
+// keep busy; no tile of the reduction is faster than a load from memory takes, unless other blocks fill the wait. The
+// kernel is not faster than its bytes. A split reduction writes and reads its sums once more, in a second kernel.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -47,7 +47,8 @@ double simt_seconds(const SimtShape& shape, const TileRow& row, double splits, d
   const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
   double seconds = kLaunch + waves * kBlockOverhead + std::max({compute, latency, memory});
   if (splits > 1) {
-    const double sums = 2 * static_cast<double>(kernels::simt::partial_bytes(row, static_cast<std::size_t>(tiles * splits)));
+    const double sums =
+        2 * static_cast<double>(kernels::simt::partial_bytes(row, static_cast<std::size_t>(tiles * splits)));
     seconds += kReduceLaunch + sums / (kSumsBytesPerMultiprocessor * multiprocessors);
   }
   return seconds;

@@ -17,7 +17,8 @@ namespace {
 using namespace kernels::simt;  // NOLINT: this file speaks of nothing else
 using std::int64_t;
 
-// --- the problem with three spatial dimensions, per group, strides in elements ------------------------------------------
+// --- the problem with three spatial dimensions, per group, strides in elements
+// ------------------------------------------
 
 // Spatial vectors are front-padded: the last dimension is always at index 2.
 struct Spatial {
@@ -53,9 +54,7 @@ void merge_pixels(Conv* conv) {
   const auto plain = [&](int i) { return conv->r[i] == 1 && conv->stride[i] == 1 && conv->pad[i] == 0; };
   for (const auto& [i, j] : {std::array{1, 2}, std::array{0, 2}}) {
     if (!plain(i) || !plain(j) || conv->x[i] == 1) continue;
-    const auto joined = [&, i = i, j = j](const Tensor& t) {
-      return t.spatial[i] == conv->x[j] * t.spatial[j];
-    };
+    const auto joined = [&, i = i, j = j](const Tensor& t) { return t.spatial[i] == conv->x[j] * t.spatial[j]; };
     if (!joined(conv->xs) || !joined(conv->ys) || (conv->zs.outer != 0 && !joined(conv->zs))) return;
     conv->x[j] *= conv->x[i];
     conv->y[j] = conv->x[j];
@@ -93,7 +92,8 @@ Conv normalize(const Problem& problem) {
   return conv;
 }
 
-// --- the three indices, digit by digit ----------------------------------------------------------------------------------
+// --- the three indices, digit by digit
+// ----------------------------------------------------------------------------------
 
 // What a step of a digit adds in the two tensors that the index addresses (and z): elements, and positions.
 struct Step {
@@ -205,8 +205,9 @@ Window phase_window(const Conv& conv, int i) {
   return {first, last - first + 1};
 }
 
-// Whether the classes of a strided data gradient become columns. Then k runs over the union of their taps, with zeros for
-// taps that a class lacks: worth it where the channels alone leave a narrow tile mostly idle, or where nothing is lacking.
+// Whether the classes of a strided data gradient become columns. Then k runs over the union of their taps, with zeros
+// for taps that a class lacks: worth it where the channels alone leave a narrow tile mostly idle, or where nothing is
+// lacking.
 bool phases_as_columns(const Conv& conv) {
   constexpr int64_t kNarrow = 16;
   int64_t classes = 1;
@@ -279,9 +280,11 @@ Gemm class_gemm(const Conv& conv) {
                                             {conv.stride[i] * conv.xs.spatial[i]},
                                             0,
                                             conv.stride[i] > 1};
-    taps[static_cast<std::size_t>(i)] = {
-        ceil_div(conv.r[i], tap_step), {-back * conv.ys.spatial[i], unit(i, -back)}, {tap_step * conv.ws.spatial[i]},
-        0, conv.stride[i] > 1};
+    taps[static_cast<std::size_t>(i)] = {ceil_div(conv.r[i], tap_step),
+                                         {-back * conv.ys.spatial[i], unit(i, -back)},
+                                         {tap_step * conv.ws.spatial[i]},
+                                         0,
+                                         conv.stride[i] > 1};
   }
   g.tap_digits_first = channels_innermost(conv.ys, conv.y, conv.filters);
   g.k = with_channel({conv.filters, {conv.ys.channel}, {conv.ws.outer}}, taps, g.tap_digits_first);
@@ -289,7 +292,8 @@ Gemm class_gemm(const Conv& conv) {
   return g;
 }
 
-// --- packed positions -----------------------------------------------------------------------------------------------------
+// --- packed positions
+// -----------------------------------------------------------------------------------------------------
 
 struct Packing {
   Bounds bounds = {};
@@ -340,7 +344,8 @@ struct Packings {
 Packings pack_all(const Gemm& g, const Conv& conv, bool wide) {
   Spatial a, b, c;
   for (int i = 0; i < 3; ++i) {
-    const int64_t shift = g.has_classes ? conv.pad[i] + conv.r[i] * conv.dilation[i] + 2 : std::abs(g.a_base.position[i]);
+    const int64_t shift =
+        g.has_classes ? conv.pad[i] + conv.r[i] * conv.dilation[i] + 2 : std::abs(g.a_base.position[i]);
     a[i] = shift + reach(g.m, &Digit::first, i) + reach(g.k, &Digit::first, i);
     b[i] = std::abs(g.b_base.position[i]) + reach(g.n, &Digit::first, i) + reach(g.k, &Digit::second, i);
     c[i] = reach(g.m, &Digit::second, i) + reach(g.n, &Digit::second, i);
@@ -350,12 +355,13 @@ Packings pack_all(const Gemm& g, const Conv& conv, bool wide) {
 }
 bool all_fit(const Packings& p) { return p.a.fits && p.b.fits && p.c.fits; }
 
-// --- load and store modes -------------------------------------------------------------------------------------------------
+// --- load and store modes
+// -------------------------------------------------------------------------------------------------
 
 // How memory runs along an index, from its innermost digit that counts.
 struct Run {
-  int64_t step = 0;    // elements between neighbours
-  int64_t length = 1;  // neighbours before the step changes
+  int64_t step = 0;     // elements between neighbours
+  int64_t length = 1;   // neighbours before the step changes
   unsigned digits = 0;  // the digits that it spans, as bits
 };
 // Within a run for vectors, neighbours must also be alike in position, and in every class.
@@ -407,8 +413,7 @@ bool multiples(std::initializer_list<int64_t> values, int64_t width) {
 LoadMode load_mode(const Digits& outer, const Digits& inner, Step Digit::*inner_side, bool aligned, int64_t width) {
   if (aligned && vectors_along(outer, &Digit::first, inner, inner_side, width)) return LoadMode::outer_vector;
   if (aligned && vectors_along(inner, inner_side, outer, &Digit::first, width)) return LoadMode::k_vector;
-  return score(outer, &Digit::first) >= score(inner, inner_side) ? LoadMode::outer_scalar
-                                                                                       : LoadMode::k_scalar;
+  return score(outer, &Digit::first) >= score(inner, inner_side) ? LoadMode::outer_scalar : LoadMode::k_scalar;
 }
 
 // Positions that are not checked must not keep vectors from forming.
@@ -420,8 +425,8 @@ void drop_unchecked(Digits* digits, Step Digit::*side, const bool (&checked)[3])
   }
 }
 
-// Bases of classes are aligned: multiples of the tensor's step in each dimension with more than one class. With one class
-// only dy has a base, the padding.
+// Bases of classes are aligned: multiples of the tensor's step in each dimension with more than one class. With one
+// class only dy has a base, the padding.
 bool class_bases_aligned(const Gemm& g, const Conv& conv, const Tensor& tensor, int64_t width, bool padded) {
   if (!g.has_classes) return true;
   for (int i = 0; i < 3; ++i) {
@@ -439,14 +444,14 @@ void set_modes(Gemm* g, const Conv& conv, int64_t width, bool grouped, Params* p
   drop_unchecked(&g->m, &Digit::second, g->c_checked);
   drop_unchecked(&g->n, &Digit::second, g->c_checked);
   const auto group = [&](int64_t step) { return grouped ? step : 0; };
-  p->operand_a.mode = load_mode(g->m, g->k, &Digit::first,
-                                multiples({g->a_base.offset, group(g->a_group)}, width) &&
-                                    class_bases_aligned(*g, conv, conv.ys, width, true),
-                                width);
-  p->operand_b.mode = load_mode(g->n, g->k, &Digit::second,
-                                multiples({g->b_base.offset, group(g->b_group)}, width) &&
-                                    class_bases_aligned(*g, conv, conv.ws, width, false),
-                                width);
+  p->operand_a.mode = load_mode(
+      g->m, g->k, &Digit::first,
+      multiples({g->a_base.offset, group(g->a_group)}, width) && class_bases_aligned(*g, conv, conv.ys, width, true),
+      width);
+  p->operand_b.mode = load_mode(
+      g->n, g->k, &Digit::second,
+      multiples({g->b_base.offset, group(g->b_group)}, width) && class_bases_aligned(*g, conv, conv.ws, width, false),
+      width);
   Output& out = p->output;
   out.m_is_fast = score(g->m, &Digit::second) >= score(g->n, &Digit::second);
   const Digits& fast = out.m_is_fast ? g->m : g->n;
@@ -464,10 +469,12 @@ bool addend_vectors(const Gemm& g, bool m_is_fast, int64_t width, bool grouped) 
   };
   const Digits m = as_first(g.m);
   const Digits n = as_first(g.n);
-  return (!grouped || g.z_group % width == 0) && vectors_along(m_is_fast ? m : n, &Digit::first, m_is_fast ? n : m, &Digit::first, width);
+  return (!grouped || g.z_group % width == 0) &&
+         vectors_along(m_is_fast ? m : n, &Digit::first, m_is_fast ? n : m, &Digit::first, width);
 }
 
-// --- assembly -------------------------------------------------------------------------------------------------------------
+// --- assembly
+// -------------------------------------------------------------------------------------------------------------
 
 LinearMap to_map(const Digits& digits, Step Digit::*side, const Packing& packing, int64_t bytes) {
   LinearMap map;
@@ -531,9 +538,12 @@ Residue make_residue(const Conv& conv, int i, const Packing& packing, int64_t by
 
 Gemm make_gemm(const Conv& conv, Direction direction) {
   switch (direction) {
-    case Direction::forward: return forward_gemm(conv);
-    case Direction::backward_filter: return filter_gradient_gemm(conv);
-    case Direction::backward_data: break;
+    case Direction::forward:
+      return forward_gemm(conv);
+    case Direction::backward_filter:
+      return filter_gradient_gemm(conv);
+    case Direction::backward_data:
+      break;
   }
   return phases_as_columns(conv) ? phase_gemm(conv) : class_gemm(conv);
 }

@@ -12,7 +12,7 @@ namespace gpudnn::conv {
 struct SimtShape {
   tile::ElementType type;
   bool wide;
-  double m, n, k;  // of one group and one class, m and k at their largest
+  double m, n, k;   // of one group and one class, m and k at their largest
   double useful_k;  // average over the classes
   std::uint32_t classes;
   std::uint32_t groups;
@@ -20,8 +20,8 @@ struct SimtShape {
 [[nodiscard]] tile::ElementType tile_type(const Problem& problem);
 [[nodiscard]] SimtShape simt_shape(const kernels::simt::Params& params, tile::ElementType type);
 
-// Everything but the pointers, the scalars and what depends on the config. `wide` asks for 64-bit indices, which are taken
-// in any case where the problem needs them.
+// Everything but the pointers, the scalars and what depends on the config. `wide` asks for 64-bit indices, which are
+// taken in any case where the problem needs them.
 [[nodiscard]] kernels::simt::Params simt_params(const Problem& problem, bool wide = false);
 
 // Adds what depends on the tile and the split; returns the number of blocks.
@@ -31,8 +31,8 @@ std::uint32_t set_simt_config(const Config& config, kernels::simt::Params* param
 [[nodiscard]] const char* simt_index_obstacle(const Problem& problem);
 
 // The cost model. Expected seconds of a tile and split, given the bytes that the problem must move ...
-[[nodiscard]] double simt_seconds(const SimtShape& shape, const kernels::simt::TileRow& row, double splits, double bytes,
-                                  double multiprocessors);
+[[nodiscard]] double simt_seconds(const SimtShape& shape, const kernels::simt::TileRow& row, double splits,
+                                  double bytes, double multiprocessors);
 // ... and each tile without a split, with its best one, and with its best one in a modest workspace.
 void simt_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
 

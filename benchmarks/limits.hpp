@@ -1,0 +1,66 @@
+// Two tables that every reported share and verdict rests on: how fast the chip is, and how closely two libraries must
+// agree.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "problem_run.hpp"
+
+namespace gpudnn::bench {
+
+// What the device can do at most, measured; the defaults are those of an NVIDIA H200 with large matrix products and a
+// 2 GiB copy. fp64 is the exception: no measurement stands behind it.
+struct Ceilings {
+  double copy_gbps = 4270;  // bytes read and written, in 1e9 per second
+  double tflops_f64 = 60;
+  double tflops_f32 = 51;  // fused multiply-adds, no tensor cores
+  double tflops_tf32 = 415;
+  double tflops_f16 = 767;
+  double tflops_bf16 = 797;
+};
+
+// Bounds on ||ours - theirs|| / ||theirs|| by the arithmetic of the problem. Both libraries round, in different orders,
+// and may use transforms (Winograd, FFT) that lose some digits; a wrong index or a dropped tap is far above any of
+// these.
+struct Agreement {
+  Arithmetic arithmetic;
+  double bound;
+};
+constexpr Agreement kAgreement[] = {
+    {Arithmetic::f64, 1e-11}, {Arithmetic::f32, 1e-4},  {Arithmetic::tf32, 3e-3},
+    {Arithmetic::f16, 5e-3},  {Arithmetic::bf16, 3e-2}, {Arithmetic::integer, 0.0},
+};
+[[nodiscard]] constexpr double agreement_bound(Arithmetic arithmetic) {
+  for (const Agreement& row : kAgreement) {
+    if (row.arithmetic == arithmetic) return row.bound;
+  }
+  return 0;
+}
+
+// The least time that the problem can take: the larger of operations over the rate of its arithmetic and bytes over the
+// copy rate.
+[[nodiscard]] inline double floor_seconds(const Task& task, const Ceilings& ceilings) {
+  const auto* conv = std::get_if<conv::Problem>(&task.problem);
+  const bool fma = conv != nullptr && conv->math == GPUDNN_FMA_MATH;
+  double tflops = ceilings.tflops_f32;
+  switch (task.arithmetic) {
+    case Arithmetic::f64:
+      tflops = ceilings.tflops_f64;
+      break;
+    case Arithmetic::tf32:
+      tflops = ceilings.tflops_tf32;
+      break;
+    case Arithmetic::f16:
+      tflops = fma ? ceilings.tflops_f32 : ceilings.tflops_f16;
+      break;
+    case Arithmetic::bf16:
+      tflops = fma ? ceilings.tflops_f32 : ceilings.tflops_bf16;
+      break;
+    default:
+      break;
+  }
+  const double compute = task.flops / (1e12 * tflops);
+  const double memory = task.bytes / (1e9 * ceilings.copy_gbps);
+  return compute > memory ? compute : memory;
+}
+
+}  // namespace gpudnn::bench

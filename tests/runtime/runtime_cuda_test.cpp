@@ -1,0 +1,286 @@
+// What only a GPU can show: capture, streams, no allocation and no waiting in calls, tensors beyond 2^31 elements.
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "runtime/every_operation.hpp"
+#include "support/number.hpp"
+#include "support/session.hpp"
+
+namespace gpudnn::test {
+namespace {
+
+#define EXPECT_CUDA(call) EXPECT_EQ((call), cudaSuccess) << #call
+#define ASSERT_CUDA(call) ASSERT_EQ((call), cudaSuccess) << #call
+
+class CudaRuntime : public testing::Test {
+ protected:
+  void SetUp() override {
+    GPUDNN_NEEDS_GPU();
+    ASSERT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    ASSERT_EQ(gpudnnSetStream(backend_.handle(), stream_), GPUDNN_STATUS_SUCCESS);
+  }
+  void TearDown() override {
+    if (stream_ != nullptr) EXPECT_CUDA(cudaStreamDestroy(stream_));
+  }
+  static std::string verdict(const PreparedCall& call) {
+    Outcome outcome;
+    outcome.values = call.output->values();
+    outcome.damage = call.output->damage_outside_elements();
+    return judge(call.output->geometry(), outcome, call.expected);
+  }
+  // Poison again, so that only the work under test can have given the result.
+  void poison(const PreparedCall& call) {
+    const std::size_t bytes = call.output->image().size();
+    ASSERT_CUDA(cudaMemset(call.output->data(), 0xff, bytes));
+    ASSERT_CUDA(cudaDeviceSynchronize());
+  }
+
+  Backend backend_;
+  cudaStream_t stream_ = nullptr;
+};
+
+TEST_F(CudaRuntime, EveryOperationIsCapturedAndReplayed) {
+  for (const PreparedCall& call : every_operation(Backend::at_hand())) {
+    // Loads the kernels; the plans of backend_ are made within the capture.
+    ASSERT_EQ(call.call(Backend::at_hand().handle()), GPUDNN_STATUS_SUCCESS) << call.name;
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    poison(call);
+    cudaGraph_t graph = nullptr;
+    ASSERT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+    EXPECT_EQ(call.call(backend_.handle()), GPUDNN_STATUS_SUCCESS) << call.name << ": " << take_error_text();
+    ASSERT_CUDA(cudaStreamEndCapture(stream_, &graph)) << call.name;
+    cudaGraphExec_t executable = nullptr;
+    ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0)) << call.name;
+    for (int replay = 0; replay < 2; ++replay) {
+      ASSERT_CUDA(cudaGraphLaunch(executable, stream_));
+      ASSERT_CUDA(cudaStreamSynchronize(stream_));
+      EXPECT_EQ(verdict(call), "") << call.name << ", replay " << replay;
+      poison(call);
+    }
+    EXPECT_CUDA(cudaGraphExecDestroy(executable));
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+  }
+}
+
+TEST_F(CudaRuntime, RepeatedCallsAllocateNothing) {
+  const std::vector<PreparedCall> calls = every_operation(backend_);
+  for (const PreparedCall& call : calls) ASSERT_EQ(call.call(backend_.handle()), GPUDNN_STATUS_SUCCESS) << call.name;
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  std::size_t before = 0, after = 0, total = 0;
+  ASSERT_CUDA(cudaMemGetInfo(&before, &total));
+  for (int i = 0; i < 10; ++i) {
+    for (const PreparedCall& call : calls) ASSERT_EQ(call.call(backend_.handle()), GPUDNN_STATUS_SUCCESS) << call.name;
+  }
+  ASSERT_CUDA(cudaMemGetInfo(&after, &total));
+  EXPECT_EQ(before, after);
+  ASSERT_CUDA(cudaDeviceSynchronize());
+}
+
+// Holds a stream up until it is told to go on; gives up after ten seconds, so that a waiting call fails and does not
+// hang.
+struct Gate {
+  std::atomic<bool> open{false};
+  static void CUDART_CB wait(void* self) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!static_cast<Gate*>(self)->open && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+};
+
+TEST_F(CudaRuntime, CallsAreQueuedOnTheHandlesStreamAndDoNotWait) {
+  for (const PreparedCall& call : every_operation(Backend::at_hand())) {
+    ASSERT_EQ(call.call(backend_.handle()), GPUDNN_STATUS_SUCCESS) << call.name;
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    poison(call);
+    Gate gate;
+    ASSERT_CUDA(cudaLaunchHostFunc(stream_, &Gate::wait, &gate));
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(call.call(backend_.handle()), GPUDNN_STATUS_SUCCESS) << call.name;
+    const bool returned_at_once = std::chrono::steady_clock::now() - start < std::chrono::seconds(5);
+    const cudaError_t state = cudaStreamQuery(stream_);
+    (void)cudaGetLastError();
+    // Work on any other stream would be done by now.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    gate.open = true;
+    EXPECT_TRUE(returned_at_once) << call.name << " waited for the stream";
+    EXPECT_EQ(state, cudaErrorNotReady) << call.name;
+    ASSERT_CUDA(cudaStreamSynchronize(stream_));
+    EXPECT_EQ(verdict(call), "") << call.name;
+  }
+}
+
+TEST_F(CudaRuntime, AThreadThatNeverTouchedCudaMayCall) {
+  for (const PreparedCall& call : every_operation(Backend::at_hand())) {
+    gpudnnStatus_t status = GPUDNN_STATUS_INTERNAL_ERROR;
+    std::thread([&] { status = call.call(backend_.handle()); }).join();
+    ASSERT_EQ(status, GPUDNN_STATUS_SUCCESS) << call.name;
+    ASSERT_CUDA(cudaStreamSynchronize(stream_));
+    EXPECT_EQ(verdict(call), "") << call.name;
+  }
+}
+
+// --- more than 2^31 elements -----------------------------------------------------------------------------------------
+
+constexpr int kChannels = 8;
+constexpr int kSide = 16385;
+constexpr std::int64_t kPlane = std::int64_t{kSide} * kSide;
+constexpr std::int64_t kCount = kChannels * kPlane;
+static_assert(kCount > (std::int64_t{1} << 31));
+
+// A tensor of half of which single elements are written and read.
+class LargeTensor {
+ public:
+  explicit LargeTensor(const Backend& backend) : backend_(backend) {
+    const gpudnnStatus_t status = gpudnnMalloc(backend.handle(), &data_, 2 * static_cast<std::size_t>(kCount));
+    if (status != GPUDNN_STATUS_SUCCESS) data_ = nullptr, (void)take_error_text();
+  }
+  ~LargeTensor() { (void)gpudnnFree(backend_.handle(), data_); }
+  LargeTensor(const LargeTensor&) = delete;
+  LargeTensor& operator=(const LargeTensor&) = delete;
+  [[nodiscard]] void* data() const { return data_; }
+  void write(std::int64_t at, double value) {
+    unsigned char bytes[2];
+    encode(value, GPUDNN_DATA_HALF, bytes);
+    GPUDNN_TEST_REQUIRE(
+        gpudnnMemcpy(backend_.handle(), static_cast<char*>(data_) + 2 * at, bytes, 2, GPUDNN_MEMCPY_HOST_TO_DEVICE));
+  }
+  [[nodiscard]] double read(std::int64_t at) const {
+    unsigned char bytes[2];
+    GPUDNN_TEST_REQUIRE(gpudnnMemcpy(backend_.handle(), bytes, static_cast<const char*>(data_) + 2 * at, 2,
+                                     GPUDNN_MEMCPY_DEVICE_TO_HOST));
+    return decode(bytes, GPUDNN_DATA_HALF);
+  }
+  void set_all(double value) {
+    unsigned char bytes[2];
+    encode(value, GPUDNN_DATA_HALF, bytes);
+    const TensorDescriptor desc(GPUDNN_DATA_HALF, 1, kChannels, kSide, kSide);
+    GPUDNN_TEST_REQUIRE(gpudnnSetTensor(backend_.handle(), desc, data_, bytes));
+  }
+
+ private:
+  const Backend& backend_;
+  void* data_ = nullptr;
+};
+
+constexpr std::int64_t kSamples[] = {
+    0, 1, (std::int64_t{1} << 31) - 1, std::int64_t{1} << 31, (std::int64_t{1} << 31) + 1, kCount - 2, kCount - 1};
+
+class LargeTensors : public CudaRuntime {
+ protected:
+  void SetUp() override {
+    CudaRuntime::SetUp();
+    if (IsSkipped()) return;
+    std::size_t free_bytes = 0, total = 0;
+    ASSERT_CUDA(cudaMemGetInfo(&free_bytes, &total));
+    if (free_bytes < 10 * static_cast<std::size_t>(kCount) / 2 + (std::size_t{1} << 30)) {
+      GTEST_SKIP() << "needs a GPU with 12 GB of free memory";
+    }
+  }
+};
+
+TEST_F(LargeTensors, SetScaleAndAdd) {
+  LargeTensor y(backend_);
+  ASSERT_NE(y.data(), nullptr);
+  const TensorDescriptor desc(GPUDNN_DATA_HALF, 1, kChannels, kSide, kSide);
+  y.set_all(3);
+  for (const std::int64_t at : kSamples) EXPECT_EQ(y.read(at), 3) << at;
+  ASSERT_EQ(gpudnnScaleTensor(backend_.handle(), desc, y.data(), Scalar(0.5, GPUDNN_DATA_HALF)), GPUDNN_STATUS_SUCCESS);
+  for (const std::int64_t at : kSamples) EXPECT_EQ(y.read(at), 1.5) << at;
+  const TensorDescriptor bias_desc(GPUDNN_DATA_HALF, 1, kChannels, 1, 1);
+  TensorGeometry row;
+  row.type = GPUDNN_DATA_HALF;
+  row.rank = 1;
+  row.dims[0] = kChannels;
+  row.strides[0] = 1;
+  const std::vector<double> values = {1, 2, 3, 4, 5, 6, 7, 8};
+  const DeviceTensor bias(backend_, row, &values);
+  const Scalar one(1, GPUDNN_DATA_HALF);
+  ASSERT_EQ(gpudnnAddTensor(backend_.handle(), one, bias_desc, bias.data(), one, desc, y.data()),
+            GPUDNN_STATUS_SUCCESS);
+  for (const std::int64_t at : kSamples) EXPECT_EQ(y.read(at), 1.5 + 1 + static_cast<double>(at / kPlane)) << at;
+}
+
+TEST_F(LargeTensors, Activation) {
+  LargeTensor x(backend_), y(backend_);
+  ASSERT_TRUE(x.data() != nullptr && y.data() != nullptr);
+  const TensorDescriptor desc(GPUDNN_DATA_HALF, 1, kChannels, kSide, kSide);
+  x.set_all(-1);
+  y.set_all(9);
+  double next = 1;
+  for (const std::int64_t at : kSamples) x.write(at, next++);
+  const ActivationDescriptor relu(GPUDNN_ACTIVATION_RELU, GPUDNN_NOT_PROPAGATE_NAN, 0);
+  ASSERT_EQ(gpudnnActivationForward(backend_.handle(), relu, Scalar(1, GPUDNN_DATA_HALF), desc, x.data(),
+                                    Scalar(0, GPUDNN_DATA_HALF), desc, y.data()),
+            GPUDNN_STATUS_SUCCESS);
+  next = 1;
+  for (const std::int64_t at : kSamples) EXPECT_EQ(y.read(at), next++) << at;
+  EXPECT_EQ(y.read(kCount - 3), 0);
+  EXPECT_EQ(y.read(2), 0);
+}
+
+TEST_F(LargeTensors, Pooling) {
+  LargeTensor x(backend_), y(backend_);
+  ASSERT_TRUE(x.data() != nullptr && y.data() != nullptr);
+  const int half_side = kSide / 2;
+  const TensorDescriptor x_desc(GPUDNN_DATA_HALF, 1, kChannels, kSide, kSide);
+  const TensorDescriptor y_desc(GPUDNN_DATA_HALF, 1, kChannels, half_side, half_side);
+  PoolingDescriptor pool;
+  ASSERT_EQ(gpudnnSetPooling2dDescriptor(pool, GPUDNN_POOLING_MAX, GPUDNN_NOT_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2),
+            GPUDNN_STATUS_SUCCESS);
+  x.set_all(1);
+  // The last window of the last channel, far beyond 2^31.
+  x.write((kChannels - 1) * kPlane + std::int64_t{2 * half_side - 1} * kSide + 2 * half_side - 2, 7);
+  x.write(0, 5);
+  ASSERT_EQ(gpudnnPoolingForward(backend_.handle(), pool, Scalar(1, GPUDNN_DATA_HALF), x_desc, x.data(),
+                                 Scalar(0, GPUDNN_DATA_HALF), y_desc, y.data()),
+            GPUDNN_STATUS_SUCCESS);
+  const std::int64_t pooled = std::int64_t{kChannels} * half_side * half_side;
+  EXPECT_EQ(y.read(0), 5);
+  EXPECT_EQ(y.read(1), 1);
+  EXPECT_EQ(y.read(pooled - 2), 1);
+  EXPECT_EQ(y.read(pooled - 1), 7);
+}
+
+TEST_F(LargeTensors, PointwiseConvolution) {
+  LargeTensor x(backend_), y(backend_);
+  ASSERT_TRUE(x.data() != nullptr && y.data() != nullptr);
+  const TensorDescriptor desc(GPUDNN_DATA_HALF, 1, kChannels, kSide, kSide);
+  const FilterDescriptor w_desc(GPUDNN_DATA_HALF, kChannels, kChannels, 1, 1);
+  const ConvolutionDescriptor convolution(0, 1, 1);
+  TensorGeometry flat;
+  flat.type = GPUDNN_DATA_HALF;
+  flat.rank = 2;
+  flat.dims[0] = flat.dims[1] = flat.strides[0] = kChannels;
+  flat.strides[1] = 1;
+  std::vector<double> weights(kChannels * kChannels, 0);
+  for (std::size_t k = 0; k < kChannels; ++k) {
+    weights[k * kChannels + 7] = static_cast<double>(k + 1);  // the last input channel, times k + 1
+    weights[k * kChannels] = 100;                             // and the first
+  }
+  const DeviceTensor w(backend_, flat, &weights);
+  x.set_all(0);
+  y.set_all(9);
+  const std::int64_t pixels[] = {0, kPlane / 2, kPlane - 1};
+  for (const std::int64_t pixel : pixels) {
+    x.write(7 * kPlane + pixel, 2);
+    x.write(pixel, 1);
+  }
+  ASSERT_EQ(gpudnnConvolutionForward(backend_.handle(), Scalar(1, GPUDNN_DATA_HALF), desc, x.data(), w_desc, w.data(),
+                                     convolution, GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0,
+                                     Scalar(0, GPUDNN_DATA_HALF), desc, y.data()),
+            GPUDNN_STATUS_SUCCESS)
+      << take_error_text();
+  for (std::int64_t k = 0; k < kChannels; ++k) {
+    for (const std::int64_t pixel : pixels) {
+      EXPECT_EQ(y.read(k * kPlane + pixel), 100 + 2 * static_cast<double>(k + 1)) << k << " " << pixel;
+    }
+    EXPECT_EQ(y.read(k * kPlane + 1), 0) << k;
+  }
+}
+
+}  // namespace
+}  // namespace gpudnn::test

@@ -1,0 +1,105 @@
+// The environment variables.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/environment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <limits>
+#include <map>
+
+#include "gpudnn/gpudnn.h"
+#include "support/backend.hpp"
+
+namespace gpudnn {
+namespace {
+
+// Sets a variable for a scope; null unsets it.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old, had_ = true;
+    set(value);
+  }
+  ~Variable() { set(had_ ? old_.c_str() : nullptr); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  void set(const char* value) {
+    if (value != nullptr) {
+      setenv(name_, value, 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+  const char* name_;
+  std::string old_;
+  bool had_ = false;
+};
+
+TEST(Environment, WorkspaceLimit) {
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  const std::map<const char*, std::size_t> cases = {{"0", 0},     {"100", 100},     {"2K", 2048},
+                                                    {"3k", 3072}, {"5M", 5u << 20}, {"1G", 1u << 30},
+                                                    {"", kNone},  {"much", kNone},  {"99999999999G", kNone}};
+  for (const auto& [text, bytes] : cases) {
+    const Variable limit("GPUDNN_WORKSPACE_LIMIT", text);
+    EXPECT_EQ(environment_workspace_limit(), bytes) << "'" << text << "'";
+  }
+  const Variable unset("GPUDNN_WORKSPACE_LIMIT", nullptr);
+  EXPECT_EQ(environment_workspace_limit(), kNone);
+}
+
+TEST(Environment, Backend) {
+  BackendChoice choice{};
+  std::string unknown;
+  const auto read = [&](const char* text) {
+    const Variable backend("GPUDNN_BACKEND", text);
+    return environment_backend(&choice, &unknown);
+  };
+  EXPECT_TRUE(read(nullptr));
+  EXPECT_EQ(choice, BackendChoice::automatic);
+  EXPECT_TRUE(read("host"));
+  EXPECT_EQ(choice, BackendChoice::host);
+  EXPECT_TRUE(read("cuda"));
+  EXPECT_EQ(choice, BackendChoice::cuda);
+  EXPECT_FALSE(read("gpu"));
+  EXPECT_EQ(unknown, "gpu");
+}
+
+TEST(Environment, AnUnknownBackendIsRefusedWithTheChoices) {
+  const Variable backend("GPUDNN_BACKEND", "tpu");
+  gpudnnHandle_t handle = nullptr;
+  EXPECT_EQ(gpudnnCreate(&handle), GPUDNN_STATUS_NOT_INITIALIZED);
+  const std::string text = test::take_error_text();
+  for (const char* word : {"tpu", "auto", "host", "cuda"}) EXPECT_NE(text.find(word), std::string::npos) << text;
+  EXPECT_EQ(handle, nullptr);
+}
+
+TEST(Environment, LogSettingsAndTheirForeignNames) {
+  const Variable ours("GPUDNN_LOGLEVEL", nullptr);
+  const Variable our_file("GPUDNN_LOGDEST", nullptr);
+  {
+    const Variable theirs("CUDNN_LOGLEVEL_DBG", "2");
+    const Variable their_file("CUDNN_LOGDEST_DBG", "there.txt");
+    EXPECT_EQ(environment_log().level, 2);
+    EXPECT_EQ(environment_log().destination, "there.txt");
+    const Variable first("GPUDNN_LOGLEVEL", "1");
+    EXPECT_EQ(environment_log().level, 1) << "our name comes first";
+  }
+  const Variable none("CUDNN_LOGLEVEL_DBG", nullptr);
+  EXPECT_EQ(environment_log().level, 0);
+  const Variable high("GPUDNN_LOGLEVEL", "9");
+  EXPECT_EQ(environment_log().level, 3);
+}
+
+TEST(Environment, HostThreads) {
+  const Variable some("GPUDNN_HOST_THREADS", "3");
+  EXPECT_EQ(environment_host_threads(), 3);
+  const Variable negative("GPUDNN_HOST_THREADS", "-4");
+  EXPECT_EQ(environment_host_threads(), 0);
+}
+
+}  // namespace
+}  // namespace gpudnn
