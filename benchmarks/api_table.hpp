@@ -9,23 +9,21 @@
 #include "gpudnn/gpudnn.h"
 
 // What gpudnn-bench calls. X(Name) stands for gpudnnName or cudnnName.
-#define GPUDNN_BENCH_FUNCTIONS(X)                                                                                    \
-  X(GetVersion)                                                                                                      \
-  X(GetCudartVersion) X(GetErrorString) X(Create) X(Destroy) X(SetStream) X(CreateTensorDescriptor)                  \
-      X(DestroyTensorDescriptor) X(SetTensorNdDescriptor) X(CreateFilterDescriptor) X(DestroyFilterDescriptor)       \
-          X(SetFilterNdDescriptor) X(CreateConvolutionDescriptor) X(DestroyConvolutionDescriptor)                    \
-              X(SetConvolutionNdDescriptor) X(SetConvolutionMathType) X(SetConvolutionGroupCount)                    \
-                  X(GetConvolutionForwardAlgorithm_v7) X(GetConvolutionBackwardDataAlgorithm_v7)                     \
-                      X(GetConvolutionBackwardFilterAlgorithm_v7) X(FindConvolutionForwardAlgorithmEx)               \
-                          X(FindConvolutionBackwardDataAlgorithmEx) X(FindConvolutionBackwardFilterAlgorithmEx)      \
-                              X(ConvolutionForward) X(ConvolutionBiasActivationForward) X(ConvolutionBackwardData)   \
-                                  X(ConvolutionBackwardFilter) X(ConvolutionBackwardBias) X(CreatePoolingDescriptor) \
-                                      X(DestroyPoolingDescriptor) X(SetPoolingNdDescriptor) X(PoolingForward)        \
-                                          X(PoolingBackward) X(CreateActivationDescriptor)                           \
-                                              X(DestroyActivationDescriptor) X(SetActivationDescriptor)              \
-                                                  X(SetActivationDescriptorSwishBeta) X(ActivationForward)           \
-                                                      X(ActivationBackward) X(SoftmaxForward) X(SoftmaxBackward)     \
-                                                          X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor)
+// clang-format off
+#define GPUDNN_BENCH_FUNCTIONS(X) \
+  X(GetVersion) X(GetCudartVersion) X(GetErrorString) X(Create) X(Destroy) X(SetStream) \
+  X(CreateTensorDescriptor) X(DestroyTensorDescriptor) X(SetTensorNdDescriptor) X(CreateFilterDescriptor) \
+  X(DestroyFilterDescriptor) X(SetFilterNdDescriptor) X(CreateConvolutionDescriptor) \
+  X(DestroyConvolutionDescriptor) X(SetConvolutionNdDescriptor) X(SetConvolutionMathType) \
+  X(SetConvolutionGroupCount) X(GetConvolutionForwardAlgorithm_v7) X(GetConvolutionBackwardDataAlgorithm_v7) \
+  X(GetConvolutionBackwardFilterAlgorithm_v7) X(FindConvolutionForwardAlgorithmEx) \
+  X(FindConvolutionBackwardDataAlgorithmEx) X(FindConvolutionBackwardFilterAlgorithmEx) X(ConvolutionForward) \
+  X(ConvolutionBiasActivationForward) X(ConvolutionBackwardData) X(ConvolutionBackwardFilter) \
+  X(ConvolutionBackwardBias) X(CreatePoolingDescriptor) X(DestroyPoolingDescriptor) X(SetPoolingNdDescriptor) \
+  X(PoolingForward) X(PoolingBackward) X(CreateActivationDescriptor) X(DestroyActivationDescriptor) \
+  X(SetActivationDescriptor) X(SetActivationDescriptorSwishBeta) X(ActivationForward) X(ActivationBackward) \
+  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor)
+// clang-format on
 
 namespace gpudnn::bench {
 

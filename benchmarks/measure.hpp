@@ -49,11 +49,11 @@ struct Row {
   std::size_t nan_count = 0;  // NaN in our output: nothing was written there, or nonsense
   double relative_error = kUnknown;
   double bound = 0;
+  bool mismatch = false;  // the error is above the bound, or there is a NaN
 
   [[nodiscard]] bool compared() const noexcept { return against && ours.ok() && theirs.ok(); }
   [[nodiscard]] bool has_ratio() const noexcept { return compared() && theirs.timing.seconds > 0; }
   [[nodiscard]] double ratio() const noexcept { return ours.timing.seconds / theirs.timing.seconds; }
-  bool mismatch = false;
 };
 
 // `theirs` may be null.

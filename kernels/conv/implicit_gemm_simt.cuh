@@ -12,9 +12,10 @@
 //
 // Summation order is fixed by the config alone: results are bit-identical from run to run.
 //
-// Limits: padding is a zero that is multiplied like any other element, so an infinity or NaN that meets it gives a NaN, as
-// in a convolution of the padded image. With the classes of a strided data gradient as columns the same holds for the taps
-// that a class lacks: an infinite or NaN dy also reaches pixels of the blocks that it touches but whose taps miss it.
+// Limits: padding is a zero that is multiplied like any other element, so an infinity or NaN that meets it gives a NaN,
+// as in a convolution of the padded image. With the classes of a strided data gradient as columns the same holds for
+// the taps that a class lacks: an infinite or NaN dy also reaches pixels of the blocks that it touches but whose taps
+// miss it.
 //
 // Longer than most files: the phases of one kernel share its types.
 // SPDX-License-Identifier: Apache-2.0
@@ -587,7 +588,7 @@ __global__ void __launch_bounds__(Instance<kRow>::kThreads, Instance<kRow>::kTil
   using I = Instance<kRow>;
   using Acc = typename I::Acc;
   using Index = typename I::Index;
-  __shared__ alignas(16) unsigned char storage[sizeof(typename I::Shared)];
+  alignas(16) __shared__ unsigned char storage[sizeof(typename I::Shared)];
   typename I::Shared& shared = *reinterpret_cast<typename I::Shared*>(storage);
 
   const TilePosition at = tile_position(p, blockIdx.x);

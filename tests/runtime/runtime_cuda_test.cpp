@@ -25,7 +25,8 @@ class CudaRuntime : public testing::Test {
     ASSERT_EQ(gpudnnSetStream(backend_.handle(), stream_), GPUDNN_STATUS_SUCCESS);
   }
   void TearDown() override {
-    if (stream_ != nullptr) EXPECT_CUDA(cudaStreamDestroy(stream_));
+    if (stream_ == nullptr) return;
+    EXPECT_CUDA(cudaStreamDestroy(stream_));
   }
   static std::string verdict(const PreparedCall& call) {
     Outcome outcome;
