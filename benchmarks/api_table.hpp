@@ -16,7 +16,9 @@
   X(DestroyFilterDescriptor) X(SetFilterNdDescriptor) X(CreateConvolutionDescriptor) \
   X(DestroyConvolutionDescriptor) X(SetConvolutionNdDescriptor) X(SetConvolutionMathType) \
   X(SetConvolutionGroupCount) X(GetConvolutionForwardAlgorithm_v7) X(GetConvolutionBackwardDataAlgorithm_v7) \
-  X(GetConvolutionBackwardFilterAlgorithm_v7) X(FindConvolutionForwardAlgorithmEx) \
+  X(GetConvolutionBackwardFilterAlgorithm_v7) X(GetConvolutionForwardWorkspaceSize) \
+  X(GetConvolutionBackwardDataWorkspaceSize) X(GetConvolutionBackwardFilterWorkspaceSize) \
+  X(FindConvolutionForwardAlgorithmEx) \
   X(FindConvolutionBackwardDataAlgorithmEx) X(FindConvolutionBackwardFilterAlgorithmEx) X(ConvolutionForward) \
   X(ConvolutionBiasActivationForward) X(ConvolutionBackwardData) X(ConvolutionBackwardFilter) \
   X(ConvolutionBackwardBias) X(CreatePoolingDescriptor) X(DestroyPoolingDescriptor) X(SetPoolingNdDescriptor) \

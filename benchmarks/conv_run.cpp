@@ -39,6 +39,25 @@ gpudnnStatus_t first_usable(const Row* rows, int count, std::size_t limit, const
   return status;
 }
 
+// Whether an algorithm works on transformed data, with an error of its own.
+bool transforms(conv::Direction direction, int number) {
+  switch (direction) {
+    case conv::Direction::forward:
+      return number == GPUDNN_CONVOLUTION_FWD_ALGO_FFT || number == GPUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING ||
+             number == GPUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD || number == GPUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED;
+    case conv::Direction::backward_data:
+      return number == GPUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT || number == GPUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING ||
+             number == GPUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD ||
+             number == GPUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED;
+    case conv::Direction::backward_filter:
+      return number == GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT ||
+             number == GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING ||
+             number == GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD ||
+             number == GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
+  }
+  return false;
+}
+
 // The interface describes a filter by a format, not by strides. Where extents of 1 leave both open, the strides as they
 // were written decide.
 gpudnnTensorFormat_t filter_format(const TensorGeometry& filter, Descriptors* descriptors) {
@@ -78,6 +97,7 @@ class ConvRun : public Run {
   gpudnnStatus_t query(std::size_t workspace_limit, Choice* choice) override;
   gpudnnStatus_t find(void* workspace, std::size_t bytes, Choice* choice) override;
   gpudnnStatus_t bind(const Choice& choice, void* workspace, Call* call) override;
+  std::vector<Choice> untransformed(const Choice& choice, std::size_t workspace_limit) override;
 
  private:
   // A row of an algorithm list names its math type, and is to be called with it: each has a descriptor of its own.
@@ -93,6 +113,8 @@ class ConvRun : public Run {
     descriptors_.note(api_.SetConvolutionMathType(made, math));
     return made;
   }
+  [[nodiscard]] gpudnnStatus_t workspace_size(int number, gpudnnConvolutionDescriptor_t convolution,
+                                              std::size_t* bytes) const;
   [[nodiscard]] Call fused_call(const Choice& choice, void* workspace, gpudnnConvolutionDescriptor_t convolution);
 
   const Api& api_;
@@ -194,6 +216,42 @@ gpudnnStatus_t ConvRun::bind(const Choice& choice, void* workspace, Call* call) 
     };
   }
   return GPUDNN_STATUS_SUCCESS;
+}
+
+gpudnnStatus_t ConvRun::workspace_size(int number, gpudnnConvolutionDescriptor_t convolution,
+                                       std::size_t* bytes) const {
+  switch (problem_.direction) {
+    case conv::Direction::forward:
+      return api_.GetConvolutionForwardWorkspaceSize(handle_, x_, w_, convolution, y_,
+                                                     static_cast<gpudnnConvolutionFwdAlgo_t>(number), bytes);
+    case conv::Direction::backward_data:
+      return api_.GetConvolutionBackwardDataWorkspaceSize(handle_, w_, y_, convolution, x_,
+                                                          static_cast<gpudnnConvolutionBwdDataAlgo_t>(number), bytes);
+    case conv::Direction::backward_filter:
+      return api_.GetConvolutionBackwardFilterWorkspaceSize(
+          handle_, x_, y_, convolution, w_, static_cast<gpudnnConvolutionBwdFilterAlgo_t>(number), bytes);
+  }
+  return GPUDNN_STATUS_NOT_SUPPORTED;
+}
+
+std::vector<Choice> ConvRun::untransformed(const Choice& choice, std::size_t workspace_limit) {
+  if (!transforms(problem_.direction, choice.number)) return {};
+  const gpudnnConvolutionDescriptor_t convolution = make_convolution(choice.math);
+  if (status() != GPUDNN_STATUS_SUCCESS) return {};
+  // Algorithms 0 and 1 are the implicit products in all directions; backward, 0 may add in any order and comes second.
+  const bool forward = problem_.direction == conv::Direction::forward;
+  std::vector<Choice> choices;
+  for (const int number : {forward ? 0 : 1, forward ? 1 : 0}) {
+    Choice other;
+    other.number = number;
+    other.math = choice.math;
+    other.algorithm = forward                                                ? name_of(kForward, number)
+                      : problem_.direction == conv::Direction::backward_data ? name_of(kBackwardData, number)
+                                                                             : name_of(kBackwardFilter, number);
+    if (workspace_size(number, convolution, &other.workspace) != GPUDNN_STATUS_SUCCESS) continue;
+    if (other.workspace <= workspace_limit) choices.push_back(other);
+  }
+  return choices;
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ struct Ceilings {
 };
 
 // Bounds on ||ours - theirs|| / ||theirs|| by the arithmetic of the problem. Both libraries round, in different orders,
-// and may use transforms (Winograd, FFT) that lose some digits; a wrong index or a dropped tap is far above any of
-// these.
+// and ours may use a transform (Winograd, FFT) that loses some digits; theirs is computed without one. A wrong index or
+// a dropped tap is far above any of these.
 struct Agreement {
   Arithmetic arithmetic;
   double bound;

@@ -31,6 +31,7 @@ struct Side {
   Timing timing;
   std::string heuristic_algorithm;
   std::string find_algorithm;
+  std::string compared_algorithm;  // whose output ours was compared with, where it is not the timed one
   double heuristic_seconds = kUnknown;
   double find_seconds = kUnknown;
   double host_seconds = kUnknown;

@@ -88,6 +88,12 @@ class Run {
   // The call itself. It is valid as long as the run is.
   [[nodiscard]] virtual gpudnnStatus_t bind(const Choice& choice, void* workspace, Call* call) = 0;
   [[nodiscard]] virtual bool has_choice() const noexcept { return false; }
+  // For a choice that transforms its data (Winograd, FFT) and so loses digits: those that sum the products as defined
+  // (implicit GEMM), within the limit of workspace. None for any other choice.
+  [[nodiscard]] virtual std::vector<Choice> untransformed(const Choice& choice, std::size_t workspace_limit) {
+    (void)choice, (void)workspace_limit;
+    return {};
+  }
 };
 
 // Makes the descriptors; null, with *status, if the library refuses one.

@@ -85,6 +85,7 @@ void add_side(const std::string& prefix, const Side& side, const ReportOptions& 
   add("first_call_ms", number(1e3 * side.first_call_seconds));
   add("first_query_us", number(microseconds(side.first_query_seconds)));
   add("query_us", number(microseconds(side.query_seconds)));
+  add("compared_algo", side.compared_algorithm);
   add("failure", side.failure);
 }
 

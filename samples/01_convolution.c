@@ -1,5 +1,6 @@
 /* One convolution through the public API, from the handle to a checked result: 96-channel images of 221x221 under 256
- * filters of 7x7 with stride 2, in plain C99.  SPDX-License-Identifier: Apache-2.0
+ * filters of 7x7 with stride 2, in plain C99.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * The same program runs on a GPU and on the host backend. A full batch of 128 images is 3.6 TFLOP, too
  * much to wait for on a CPU, so on the host backend the defaults are one image and 16 filters. */

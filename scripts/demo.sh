@@ -34,7 +34,7 @@ given() { [[ $command_line == *" $1 "* || $command_line == *" $1="* ]]; }
 arguments=("$@")
 if [[ -n ${GPUDNN_DATA:-} ]] && ! given --data; then
   arguments=(--data "$GPUDNN_DATA" "$@")
-  # Five passes over all 60000 digits would take a CPU minutes.
+  # The sample's eight passes over all 60000 digits would take a CPU minutes.
   if [[ $preset == host ]] && compgen -G "$GPUDNN_DATA/train-images*" >/dev/null &&
     ! given --epochs && ! given --load && ! given --classify; then
     echo "one pass over the training digits; --epochs N makes it more"

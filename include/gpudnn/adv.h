@@ -1,4 +1,5 @@
-/* libgpudnn: recurrent networks, attention and CTC loss. SPDX-License-Identifier: Apache-2.0
+/* libgpudnn: recurrent networks, attention and CTC loss.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * Errors common to all functions, pointers, units and "Since" are explained at the top of graph.h. Of this header only
  * the version check is built. */

@@ -1,4 +1,5 @@
-/* libgpudnn: convolution and fused operations. SPDX-License-Identifier: Apache-2.0
+/* libgpudnn: convolution and fused operations.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * Errors common to all functions, pointers, units and "Since" are explained at the top of graph.h; alpha, beta and
  * shapes at the top of ops.h. */

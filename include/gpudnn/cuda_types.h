@@ -1,4 +1,5 @@
-/* libgpudnn: the few CUDA types that the interface mentions.  SPDX-License-Identifier: Apache-2.0
+/* libgpudnn: the few CUDA types that the interface mentions.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * Where the CUDA toolkit's headers can be found they are the source; elsewhere (or with GPUDNN_NO_CUDA_HEADERS defined)
  * the same types are declared here, so a program needs no CUDA to compile against the library. */

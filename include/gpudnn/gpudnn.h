@@ -1,4 +1,5 @@
-/* libgpudnn: the whole interface.  SPDX-License-Identifier: Apache-2.0 */
+/* libgpudnn: the whole interface.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GPUDNN_GPUDNN_H_
 #define GPUDNN_GPUDNN_H_
 

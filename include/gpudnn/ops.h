@@ -1,4 +1,5 @@
-/* libgpudnn: tensors, filters and the operations on them. SPDX-License-Identifier: Apache-2.0
+/* libgpudnn: tensors, filters and the operations on them.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * Errors common to all functions, pointers, units and "Since" are explained at the top of graph.h.
  *
@@ -105,8 +106,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyFilterDescriptor(gpudnnFilterDescripto
 
 /* Describes a packed filter (k, c, h, w): k output channels, c input channels of one group, window h by w. Memory is
  * (k, c, h, w) in NCHW, (k, h, w, c) in NHWC, (k, c / length, h, w) vectors in NCHW_VECT_C. BAD_PARAM if a dimension is
- * not positive or the vector types and the format do not go together. Nd takes `nbDims` dimensions, 1 to
- * GPUDNN_DIM_MAX, in the order (k, c, spatial...). Since 0.1. */
+ * negative (0 makes an empty filter) or the vector types and the format do not go together. Nd takes `nbDims`
+ * dimensions, 1 to GPUDNN_DIM_MAX, in the order (k, c, spatial...). Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetFilter4dDescriptor(gpudnnFilterDescriptor_t filterDesc, gpudnnDataType_t dataType,
                                                          gpudnnTensorFormat_t format, int k, int c, int h, int w);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetFilterNdDescriptor(gpudnnFilterDescriptor_t filterDesc, gpudnnDataType_t dataType,

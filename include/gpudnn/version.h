@@ -1,4 +1,5 @@
-/* libgpudnn: version numbers.  SPDX-License-Identifier: Apache-2.0 */
+/* libgpudnn: version numbers.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GPUDNN_VERSION_H_
 #define GPUDNN_VERSION_H_
 

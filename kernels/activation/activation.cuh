@@ -1,23 +1,30 @@
-// The activation functions f and their gradients g.  y = alpha * f(x) + beta * y;  dx = alpha * g(x, y, dy) + beta *
-// dx.
+// The activation functions f and their gradients g.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   y = alpha * f(x) + beta * y        dx = alpha * g(x, y, dy) + beta * dx
 //
 //               f(x)                                   g
-//   sigmoid     1 / (1 + exp(-x))                      dy * y * (1 - y)
+//   sigmoid     s(x)                                   dy * y * (1 - y)
 //   relu        x > 0 ? x : 0                          x > 0 ? dy : 0
 //   tanh        tanh(x)                                dy * (1 - y * y)
 //   clipped     min(max(x, 0), coef)                   0 < x < coef ? dy : 0
 //   elu         x < 0 ? coef * expm1(x) : x            x < 0 ? dy * (y + coef) : dy
 //   identity    x                                      dy
-//   swish       s = 1 / (1 + exp(-coef * x)); x * s    dy * (s + z * s * (1 - s)), z = coef * x
+//   swish       x * s(z), z = coef * x                 dy * (s(z) + z * s(z) * (1 - s(z)))
+//
+//   s(v) = 1 / (1 + exp(-v)), computed with e = exp(-|v|) as 1 / (1 + e), or e / (1 + e) for v < 0: exp never
+//   overflows, and a small result keeps its bits down to the subnormal numbers.
 //
 // NaN: relu and clipped relu give 0 for a NaN unless told to propagate it (f and g both then give NaN); the others are
-// what the arithmetic makes of it. Nothing finite gives a NaN: exp may overflow to infinity, whose reciprocal is 0;
-// swish has 0 where s is 0 and no second term where it is below the precision.
+// what the arithmetic makes of it. Nothing finite gives a NaN: swish has 0 where s is 0, for -infinity too, and its
+// gradient no second term where s is 0 or the term is below the precision.
 //
 // Of x and y, backward reads only what its formula names.
 //
-// 16-bit types take exp and reciprocal from the approximate instructions: |error of exp(v)| < 2^-17 for |v| < 128, of
-// the reciprocal 2^-23, both far below half a unit of f16 (2^-12) and bf16 (2^-9). SPDX-License-Identifier: Apache-2.0
+// 16-bit types take exp and division from the approximate instructions. The relative error of exp(v) is below 2^-16 for
+// -104 < v <= 0 (under that it is 0), that of a quotient by 1 to 2 is 2^-23: both far below half a unit of f16 (2^-12)
+// and bf16 (2^-9). Neither instruction flushes subnormal numbers; there s is off by a few times their spacing of
+// 2^-149, swish by |x| times that, which is below the spacing of bf16's subnormals (2^-133).
 #pragma once
 
 #include "kernels/activation/activation.hpp"
@@ -28,12 +35,16 @@ namespace gpudnn::kernels {
 // `T` is the storage type: it decides how exact the arithmetic has to be.
 template <class T, class C>
 __device__ __forceinline__ C logistic(C v) {
+  const C below = v < C(0) ? v : -v;  // -|v|
   if constexpr (sizeof(T) == 2) {
-    return __fdividef(1.0f, 1.0f + __expf(-v));
+    const float e = __expf(below);
+    return __fdividef(v < 0.0f ? e : 1.0f, 1.0f + e);
   } else if constexpr (sizeof(T) == 4) {
-    return 1.0f / (1.0f + expf(-v));
+    const float e = expf(below);
+    return (v < 0.0f ? e : 1.0f) / (1.0f + e);
   } else {
-    return 1.0 / (1.0 + exp(-v));
+    const double e = exp(below);
+    return (v < 0.0 ? e : 1.0) / (1.0 + e);
   }
 }
 
@@ -87,7 +98,7 @@ __device__ __forceinline__ C activate_gradient(ActivationMode mode, C x, C y, C 
     case ActivationMode::swish: {
       const C z = coef * x;
       const C s = logistic<T>(z);
-      const C slope = z > C(100) || z < C(-100) ? C(0) : z * s * (C(1) - s);
+      const C slope = z > C(100) || s == C(0) ? C(0) : z * s * (C(1) - s);
       return dy * (s + slope);
     }
   }

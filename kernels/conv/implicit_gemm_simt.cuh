@@ -21,6 +21,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <iterator>
+#include <utility>
+
 #include "kernels/activation/activation.cuh"
 #include "kernels/conv/implicit_gemm_simt.hpp"
 #include "kernels/tile/numeric.cuh"
@@ -53,8 +56,14 @@ __device__ __forceinline__ void store_shared(Acc* pointer, const tile::Pack<Acc,
   *reinterpret_cast<decltype(bits)*>(pointer) = bits;
 }
 
-template <int kRow>
+// The load modes are fixed where an instance exists for them, else (kAnyMode) read from the parameters: the switch on
+// them costs registers and instructions in the loop.
+constexpr int kAnyMode = -1;
+
+template <int kRow, int kModeOfA = kAnyMode, int kModeOfB = kAnyMode>
 struct Instance {
+  static constexpr int kModeA = kModeOfA;
+  static constexpr int kModeB = kModeOfB;
   static constexpr TileRow kTile = kTiles[kRow];
   using T = typename ElementOf<kTile.type>::type;
   using Acc = tile::Compute<T>;
@@ -216,8 +225,13 @@ __device__ __forceinline__ void for_each_vector_along_k(Visit&& visit) {
   }
 }
 
+template <int kMode>
+__device__ __forceinline__ LoadMode mode_or(LoadMode at_run_time) {
+  return kMode == kAnyMode ? at_run_time : static_cast<LoadMode>(kMode);
+}
+
 // `outer` holds absolute addresses, `inner` offsets.
-template <class I, int kOuter>
+template <class I, int kOuter, int kMode>
 __device__ __forceinline__ void load(Stage<I, kOuter>& stage, const Operand& operand, const Entry* outer,
                                      const Entry* inner) {
   using S = Stage<I, kOuter>;
@@ -238,7 +252,7 @@ __device__ __forceinline__ void load(Stage<I, kOuter>& stage, const Operand& ope
     if (entry_in_bounds<I>(eo, ek, operand.bounds)) v = tile::load_pack<T, kVec>(address<T>(eo, ek));
     stage.set_vector(i, v);
   };
-  switch (operand.mode) {
+  switch (mode_or<kMode>(operand.mode)) {
     case LoadMode::outer_scalar:
       for_each_scalar_along_outer<S, kOuter>(scalar);
       break;
@@ -254,7 +268,7 @@ __device__ __forceinline__ void load(Stage<I, kOuter>& stage, const Operand& ope
   }
 }
 
-template <class I, int kOuter>
+template <class I, int kOuter, int kMode>
 __device__ __forceinline__ void store(const Stage<I, kOuter>& stage, LoadMode mode,
                                       typename I::Acc (&shared)[kTileK][kOuter + 4]) {
   using S = Stage<I, kOuter>;
@@ -271,7 +285,7 @@ __device__ __forceinline__ void store(const Stage<I, kOuter>& stage, LoadMode mo
 #pragma unroll
     for (int j = 0; j < kVec; ++j) shared[k + j][o] = tile::widen<Acc>(stage.of_vector(i, j));
   };
-  switch (mode) {
+  switch (mode_or<kMode>(mode)) {
     case LoadMode::outer_scalar:
       for_each_scalar_along_outer<S, kOuter>(scalar);
       break;
@@ -325,7 +339,7 @@ __device__ __forceinline__ void finish_and_store(const Params& p, const Scalars<
   if (p.activation >= 0) {
 #pragma unroll
     for (int j = 0; j < kWidth; ++j) {
-      v[j] = activate<T>(static_cast<ActivationMode>(p.activation), v[j], scalars.coef, true);
+      v[j] = activate<T>(static_cast<ActivationMode>(p.activation), v[j], scalars.coef, p.propagate_nan);
     }
   }
   tile::store_pack<T, kWidth>(c, tile::narrow_pack<T>(v));
@@ -554,10 +568,10 @@ __device__ __forceinline__ void reduce(const Params& p, typename I::Index k_tile
                                        typename I::Shared& shared, typename I::Acc (&sums)[I::kTile.tm][I::kTile.tn]) {
   Stage<I, I::kBm> stage_a;
   Stage<I, I::kBn> stage_b;
-  load<I, I::kBm>(stage_a, p.operand_a, shared.m, shared.k.a[0]);
-  load<I, I::kBn>(stage_b, p.operand_b, shared.n, shared.k.b[0]);
-  store<I, I::kBm>(stage_a, p.operand_a.mode, shared.tiles.a[0]);
-  store<I, I::kBn>(stage_b, p.operand_b.mode, shared.tiles.b[0]);
+  load<I, I::kBm, I::kModeA>(stage_a, p.operand_a, shared.m, shared.k.a[0]);
+  load<I, I::kBn, I::kModeB>(stage_b, p.operand_b, shared.n, shared.k.b[0]);
+  store<I, I::kBm, I::kModeA>(stage_a, p.operand_a.mode, shared.tiles.a[0]);
+  store<I, I::kBn, I::kModeB>(stage_b, p.operand_b.mode, shared.tiles.b[0]);
   int buffer = 0;
   int tile_in_chunk = 0;
   int chunk = 0;
@@ -570,22 +584,20 @@ __device__ __forceinline__ void reduce(const Params& p, typename I::Index k_tile
       tile_in_chunk = 0;
       ++chunk;
     }
-    const bool more = --k_tiles != 0;
-    if (more) {
-      load<I, I::kBm>(stage_a, p.operand_a, shared.m, &shared.k.a[chunk & 1][tile_in_chunk * kTileK]);
-      load<I, I::kBn>(stage_b, p.operand_b, shared.n, &shared.k.b[chunk & 1][tile_in_chunk * kTileK]);
-    }
+    // The tile after the last is loaded and stored, too: its entries are poisoned, so it costs no access to memory, and
+    // without a branch on it the compiler leaves the loads ahead of the multiply-adds that hide them.
+    load<I, I::kBm, I::kModeA>(stage_a, p.operand_a, shared.m, &shared.k.a[chunk & 1][tile_in_chunk * kTileK]);
+    load<I, I::kBn, I::kModeB>(stage_b, p.operand_b, shared.n, &shared.k.b[chunk & 1][tile_in_chunk * kTileK]);
     multiply<I>(shared.tiles.a[buffer], shared.tiles.b[buffer], m0, n0, sums);
-    if (!more) return;
-    store<I, I::kBm>(stage_a, p.operand_a.mode, shared.tiles.a[buffer ^ 1]);
-    store<I, I::kBn>(stage_b, p.operand_b.mode, shared.tiles.b[buffer ^ 1]);
+    store<I, I::kBm, I::kModeA>(stage_a, p.operand_a.mode, shared.tiles.a[buffer ^ 1]);
+    store<I, I::kBn, I::kModeB>(stage_b, p.operand_b.mode, shared.tiles.b[buffer ^ 1]);
+    if (--k_tiles == 0) return;
   }
 }
 
-template <int kRow>
-__global__ void __launch_bounds__(Instance<kRow>::kThreads, Instance<kRow>::kTile.min_blocks)
+template <class I>
+__global__ void __launch_bounds__(I::kThreads, I::kTile.min_blocks)
     implicit_gemm_simt(const __grid_constant__ Params p) {
-  using I = Instance<kRow>;
   using Acc = typename I::Acc;
   using Index = typename I::Index;
   alignas(16) __shared__ unsigned char storage[sizeof(typename I::Shared)];
@@ -699,13 +711,47 @@ __global__ void __launch_bounds__(kReduceThreads)
   finish_and_store<T, 1>(p, Scalars<Acc>(p), sums, to, z, bias, 0);
 }
 
-// --- launch
-// --------------------------------------------------------------------------------------------------------------
+// --- launch ----------------------------------------------------------------------------------------------------------
 
 using LaunchRow = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
 
 // Defined where its instances are, so that a file that only calls it does not compile the kernels.
 template <int kRow>
 void launch_row(const Params& params, std::uint32_t blocks, CUstream_st* stream);
+
+template <class I>
+void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
+  implicit_gemm_simt<I><<<blocks, I::kThreads, 0, stream>>>(params);
+}
+
+// The load modes of A and B that the packed layouts lead to, each with an instance of its own in the rows of float that
+// large layers run on.
+struct ModePair {
+  LoadMode a, b;
+};
+constexpr ModePair kFixedModes[] = {
+    {LoadMode::outer_scalar, LoadMode::k_vector},      // NCHW forward
+    {LoadMode::outer_vector, LoadMode::k_vector},      // NCHW forward, 1x1
+    {LoadMode::outer_scalar, LoadMode::k_scalar},      // NCHW data gradient; forward with an odd filter
+    {LoadMode::outer_vector, LoadMode::outer_vector},  // NCHW data gradient, 1x1; NHWC filter gradient
+    {LoadMode::outer_scalar, LoadMode::outer_vector},  // NCHW data gradient, 1x1 with an odd image
+    {LoadMode::k_scalar, LoadMode::k_vector},          // NCHW filter gradient
+    {LoadMode::k_scalar, LoadMode::k_scalar},          // NCHW filter gradient with an odd image
+    {LoadMode::k_vector, LoadMode::k_vector},          // NCHW filter gradient, 1x1; NHWC forward
+    {LoadMode::k_vector, LoadMode::outer_vector},      // NHWC data gradient
+};
+
+template <int kRow, std::size_t... kPairs>
+void launch_with_fixed_modes(const Params& params, std::uint32_t blocks, CUstream_st* stream,
+                             std::index_sequence<kPairs...>) {
+  const bool launched =
+      ((params.operand_a.mode == kFixedModes[kPairs].a && params.operand_b.mode == kFixedModes[kPairs].b &&
+        (launch_instance<
+             Instance<kRow, static_cast<int>(kFixedModes[kPairs].a), static_cast<int>(kFixedModes[kPairs].b)>>(
+             params, blocks, stream),
+         true)) ||
+       ...);
+  if (!launched) launch_instance<Instance<kRow>>(params, blocks, stream);
+}
 
 }  // namespace gpudnn::kernels::simt

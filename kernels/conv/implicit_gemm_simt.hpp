@@ -49,15 +49,25 @@ constexpr int kTileK = 8;
 using tile::ElementType;
 // The instances of the kernel. An instance exists because a row lists it.
 constexpr TileRow kTiles[] = {
-    // type            wide   bm   bn   tm tn lanes blocks efficiency
-    {ElementType::f32, false, 128, 128, 8, 8, 8, 2, 0.80}, {ElementType::f32, false, 128, 64, 8, 8, 8, 4, 0.77},
-    {ElementType::f32, false, 64, 128, 8, 8, 8, 4, 0.77},  {ElementType::f32, false, 64, 64, 8, 8, 8, 8, 0.72},
-    {ElementType::f32, false, 128, 32, 8, 8, 8, 8, 0.66},  {ElementType::f32, false, 256, 16, 8, 4, 8, 4, 0.60},
-    {ElementType::f32, false, 256, 4, 4, 4, 32, 8, 0.25},  {ElementType::f32, true, 64, 64, 8, 8, 8, 6, 0.50},
-    {ElementType::f64, false, 64, 64, 4, 8, 8, 3, 0.35},   {ElementType::f64, true, 64, 64, 4, 8, 8, 3, 0.30},
-    {ElementType::f16, false, 128, 64, 8, 8, 8, 4, 0.70},  {ElementType::f16, false, 256, 4, 4, 4, 32, 8, 0.22},
-    {ElementType::f16, true, 64, 64, 8, 8, 8, 6, 0.45},    {ElementType::bf16, false, 128, 64, 8, 8, 8, 4, 0.70},
-    {ElementType::bf16, false, 256, 4, 4, 4, 32, 8, 0.22}, {ElementType::bf16, true, 64, 64, 8, 8, 8, 6, 0.45},
+    // clang-format off
+    // type             wide   bm   bn  tm  tn  lanes blocks efficiency
+    {ElementType::f32,  false, 128, 128, 16, 8,  8, 2, 0.96},
+    {ElementType::f32,  false, 128,  64,  8, 8,  8, 4, 0.70},
+    {ElementType::f32,  false,  64, 128,  8, 8,  8, 4, 0.74},
+    {ElementType::f32,  false,  64,  64,  8, 8,  8, 8, 0.71},
+    {ElementType::f32,  false, 128,  32,  8, 8,  8, 8, 0.62},
+    {ElementType::f32,  false, 256,  16,  4, 8, 16, 4, 0.52},
+    {ElementType::f32,  false, 256,   4,  4, 4, 32, 8, 0.23},
+    {ElementType::f32,  true,   64,  64,  8, 8,  8, 6, 0.50},
+    {ElementType::f64,  false,  64,  64,  4, 8,  8, 3, 0.35},
+    {ElementType::f64,  true,   64,  64,  4, 8,  8, 3, 0.30},
+    {ElementType::f16,  false, 128,  64,  8, 8,  8, 4, 0.70},
+    {ElementType::f16,  false, 256,   4,  4, 4, 32, 8, 0.22},
+    {ElementType::f16,  true,   64,  64,  8, 8,  8, 6, 0.45},
+    {ElementType::bf16, false, 128,  64,  8, 8,  8, 4, 0.70},
+    {ElementType::bf16, false, 256,   4,  4, 4, 32, 8, 0.22},
+    {ElementType::bf16, true,   64,  64,  8, 8,  8, 6, 0.45},
+    // clang-format on
 };
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
 
@@ -163,6 +173,7 @@ struct Params {
   double beta = 0;
   double alpha2 = 0;
   double activation_coef = 0;
+  bool propagate_nan = false;
   bool store_vectors = false;  // the pointers' alignment allows it, too
 
   // Fixed by the problem.

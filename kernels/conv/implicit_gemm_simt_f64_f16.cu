@@ -6,7 +6,7 @@ namespace gpudnn::kernels::simt {
 
 template <int kRow>
 void launch_row(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  implicit_gemm_simt<kRow><<<blocks, Instance<kRow>::kThreads, 0, stream>>>(params);
+  launch_instance<Instance<kRow>>(params, blocks, stream);
 }
 
 template void launch_row<8>(const Params&, std::uint32_t, CUstream_st*);

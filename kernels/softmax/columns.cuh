@@ -1,11 +1,12 @@
-// Softmax over columns: neighbouring groups lie side by side (channel mode of NCHW: a group is the channels of a
-// pixel).
+// Softmax over columns: neighbouring groups lie side by side (channel mode of NCHW: a group is a pixel's
+// channels).
 //
 // A block takes a tile of `lanes` packs of neighbouring groups. Thread (lane, row) holds the elements row, row + rows,
 // ... of its pack's groups: kPacks of them in registers, so x is read once and y written once; longer groups are read
 // twice (kPacks = 0). A load of 8 lanes is a run of 128 bytes. The rows' maxima and sums meet first in the lanes of a
 // warp, then in shared memory, where every thread adds up the same values in the same order. All that a thread writes
-// it has read itself: the output may be an input. SPDX-License-Identifier: Apache-2.0
+// it has read itself: the output may be an input.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/softmax/softmax_math.cuh"

@@ -4,8 +4,8 @@
 // written once. A longer row is read twice: once for the maximum and the sum, together, and once to write (kPacks = 0).
 // Memory moves in packs of 16 bytes; the elements before the first aligned pack and after the last whole one go one
 // each to the first threads, so a row may begin anywhere (as every row of odd length but the first does). All of a
-// row's elements that a thread writes it has read itself: the output may be an input. SPDX-License-Identifier:
-// Apache-2.0
+// row's elements that a thread writes it has read itself: the output may be an input.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/softmax/row_split.hpp"

@@ -9,7 +9,8 @@
 //
 // 16-bit types take the approximate exponential: its relative error is below 2^-18 wherever the result is not rounded
 // to zero (x - m > -18), and half a unit of f16 is 2^-12. Their logarithm is the approximate one too: of a sum of 1 or
-// more it is off by less than 2^-20. SPDX-License-Identifier: Apache-2.0
+// more it is off by less than 2^-20.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cfloat>

@@ -1,5 +1,6 @@
 // out = alpha * in + beta * out between any two floating types and layouts, and fills: instances of the element-wise
-// engine. SPDX-License-Identifier: Apache-2.0
+// engine.
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 #include "kernels/tensor/tensor.hpp"

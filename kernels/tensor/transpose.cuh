@@ -2,12 +2,13 @@
 // NHWC: i is the pixel, j the channel, the image is an outer loop.)
 //
 // transpose_registers   A thread takes a square of V x V elements (V elements are 16 bytes): V loads of 16 bytes along
-// i, V
-//                       stores of 16 bytes along j, and between them a shuffle among its own registers. A warp covers 4
-//                       squares along i by 8 along j, so it reads 64-byte and writes 128-byte runs; the 8 warps stand 4
-//                       by 2, which makes a block's square 256 bytes wide both ways. V loads in flight for each thread.
+//                       i, V stores of 16 bytes along j, and between them a shuffle among its own registers. A warp
+//                       covers 4 squares along i by 8 along j, so it reads 64-byte and writes 128-byte runs; the 8
+//                       warps stand 4 by 2, which makes a block's square 256 bytes wide both ways. V loads in flight
+//                       for each thread.
 // transpose_shared      Any extents, alignment and pair of types: a tile of 32 x 32 elements goes through shared
-// memory. SPDX-License-Identifier: Apache-2.0
+//                       memory.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/tensor/tensor.hpp"

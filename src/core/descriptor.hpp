@@ -62,7 +62,8 @@ class Pool {
   struct FreeSlot : Object {
     FreeSlot* next;
   };
-  static_assert(sizeof(T) >= sizeof(FreeSlot) && alignof(T) >= alignof(FreeSlot), "a free slot must hold the link");
+  static_assert(sizeof(T) >= sizeof(FreeSlot), "a free slot must hold the link");
+  static_assert(alignof(T) >= alignof(FreeSlot), "a free slot must hold the link");
   struct alignas(T) Slot {
     unsigned char bytes[sizeof(T)];
   };

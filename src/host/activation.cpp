@@ -14,18 +14,23 @@ namespace {
 using activation::Args;
 using activation::Problem;
 
-double sigmoid(double x) noexcept { return 1 / (1 + std::exp(-x)); }
+// 1 / (1 + exp(-x)), with an exp that cannot overflow: small results keep their bits down to the subnormal numbers.
+double sigmoid(double x) noexcept {
+  const double e = std::exp(-std::abs(x));
+  return (x < 0 ? e : 1) / (1 + e);
+}
 
 double swish(double beta, double x) noexcept {
   const double s = sigmoid(beta * x);
   return s == 0 ? 0 : x * s;  // the limit of x * s for x = -infinity
 }
 
-// d/dx of x * s(beta x) is s + z s (1 - s) with z = beta x; far out the second term is 0, also where z is infinite.
+// d/dx of x * s(beta x) is s + z s (1 - s) with z = beta x; the second term is 0 where z is infinite, and for z > 100
+// below the precision of the first.
 double swish_slope(double beta, double x) noexcept {
   const double z = beta * x;
   const double s = sigmoid(z);
-  return s + (std::abs(z) > 100 ? 0 : z * s * (1 - s));
+  return s + (z > 100 || s == 0 ? 0 : z * s * (1 - s));
 }
 
 // f'(x) * dy, from x or from y = f(x), whichever is cheaper; the other one may be anything.

@@ -196,6 +196,66 @@ TEST(Semantics, ConvolutionSendsNanAndInfinityWhereTheMathematicsSendsThem) {
       {kNan, kNan, 1, 1, kNan, kInfinity, 1}, "convolution");
 }
 
+// exp(-x) overflows here, though the results are numbers of the type, some of them normal ones.
+TEST(Semantics, SigmoidAndSwishKeepTheirSmallResults) {
+  const auto expect_near = [](const std::string& line, const std::vector<double>& x,
+                              const std::vector<double>& expected, double relative) {
+    const std::vector<double> actual = activated(line, x);
+    ASSERT_EQ(actual.size(), expected.size()) << line;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      EXPECT_NEAR(actual[i], expected[i], relative * std::fabs(expected[i])) << line << " of " << x[i];
+    }
+  };
+  expect_near("act fwd swish bf16 nchw n1c2h1w1 coef=1", {-91, -90}, {-2.743112e-38, -7.374611e-38}, 0x1p-7);
+  expect_near("act fwd swish f32 nchw n1c2h1w1 coef=1", {-91, -90}, {-2.743112e-38, -7.374611e-38}, 1e-4);
+  expect_near("act fwd sigmoid f32 nchw n1c2h1w1", {-89, -88.5}, {2.227364e-39, 3.672302e-39}, 1e-4);
+  expect_near("act fwd swish f64 nchw n1c2h1w1 coef=1", {-711, -712}, {-1.170827643085e-306, -4.313292185103e-307},
+              1e-9);
+  expect_near("act fwd sigmoid f64 nchw n1c1h1w1", {-710}, {4.476286225675e-309}, 1e-9);
+}
+
+// One pixel of x is NaN; the filter's second tap carries it to the pixel before as well.
+TEST(Semantics, FusedReluPassesANanOnOnlyWhenAsked) {
+  const Backend& backend = Backend::at_hand();
+  Values values;
+  values.x = {1, 1, kNan, 1, 3, -9};
+  values.w = {1, 1};
+  const std::vector<double> bias = {-1};
+  for (const std::string type : kTypes) {
+    const auto c = case_of<conv::Problem>("conv fwd " + type + " nchw n1c1h1w6 k1r1s2 p0x0 t1x1 d1x1 g1 act=relu bias",
+                                          conv::from_text);
+    const TensorDescriptor x_desc(c.problem.x);
+    const FilterDescriptor w_desc(c.problem.w);
+    const TensorDescriptor y_desc(c.problem.y);
+    TensorGeometry channel = c.problem.y;
+    channel.dims[3] = 1;
+    for (int i = 0; i < channel.rank; ++i) channel.strides[i] = 1;
+    const TensorDescriptor bias_desc(channel);
+    const ConvolutionDescriptor convolution(c.problem);
+    const Scalar one(1, c.problem.x.type);
+    const Scalar zero(0, c.problem.x.type);
+    const DeviceTensor x(backend, c.problem.x, &values.x);
+    const DeviceTensor w(backend, c.problem.w, &values.w);
+    const DeviceTensor b(backend, channel, &bias);
+    for (const auto mode : {GPUDNN_ACTIVATION_RELU, GPUDNN_ACTIVATION_CLIPPED_RELU}) {
+      for (const auto nan : {GPUDNN_NOT_PROPAGATE_NAN, GPUDNN_PROPAGATE_NAN}) {
+        const ActivationDescriptor activation(mode, nan, 2);
+        const DeviceTensor y(backend, c.problem.y, nullptr);
+        ASSERT_EQ(gpudnnConvolutionBiasActivationForward(backend.handle(), one, x_desc, x.data(), w_desc, w.data(),
+                                                         convolution, GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+                                                         nullptr, 0, zero, y_desc, y.data(), bias_desc, b.data(),
+                                                         activation, y_desc, y.data()),
+                  GPUDNN_STATUS_SUCCESS)
+            << take_error_text();
+        const double carried = nan == GPUDNN_PROPAGATE_NAN ? kNan : 0;
+        const double fourth = mode == GPUDNN_ACTIVATION_RELU ? 3 : 2;
+        expect_same(y.values(), {1, carried, carried, fourth, 0}, type + " mode " + std::to_string(mode));
+        EXPECT_EQ(y.damage_outside_elements(), "") << type;
+      }
+    }
+  }
+}
+
 // In place: x and y, or dx and dy, are one tensor.
 TEST(Semantics, ActivationInPlace) {
   const Backend& backend = Backend::at_hand();

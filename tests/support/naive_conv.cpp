@@ -80,6 +80,11 @@ double product_error(const conv::Problem& p) {
   return tf32 ? 0x1p-9 : 0;  // two factors cut to 11 bits, at worst without rounding
 }
 
+// What the activation multiplies its exponential or quotient by.
+double factor_of_curve(gpudnnActivationMode_t mode, double coef, double x) {
+  return mode == GPUDNN_ACTIVATION_SWISH ? std::fabs(x) : mode == GPUDNN_ACTIVATION_ELU ? std::fabs(coef) : 1;
+}
+
 void apply_epilogue(const ConvCase& c, const Values& values, std::size_t plane, Expected* expected) {
   const conv::Problem& p = c.problem;
   const double u = unit_roundoff(compute_type(p.y.type));
@@ -102,7 +107,10 @@ void apply_epilogue(const ConvCase& c, const Values& values, std::size_t plane, 
     const Derivative f = activation_at(mode, c.coef, value);
     // Slopes: at most 1 for the bounded functions, coef for ELU, 1.1 for swish.
     slack *= std::fmax(1.1, std::fabs(c.coef));
-    if (!activation_is_exact(mode)) slack += 8 * u * (std::fabs(f.f) + std::fabs(value * f.slope));
+    if (!activation_is_exact(mode)) {
+      slack += 8 * u * (std::fabs(f.f) + std::fabs(value * f.slope));
+      slack += 3 * least_subnormal(compute_type(p.y.type)) * (1 + factor_of_curve(mode, c.coef, value));
+    }
     value = f.f;
   }
 }

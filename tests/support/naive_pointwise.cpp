@@ -46,7 +46,9 @@ bool activation_is_exact(gpudnnActivationMode_t mode) {
 }
 
 Derivative activation_at(gpudnnActivationMode_t mode, double coef, double x) {
-  const double sigmoid = 1 / (1 + std::exp(-x));
+  // A long double's exp does not overflow where the result is still a number of the type under test.
+  const auto gate_at = [](double z) { return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(z)))); };
+  const double sigmoid = gate_at(x);
   switch (mode) {
     case GPUDNN_ACTIVATION_SIGMOID:
       return {sigmoid, sigmoid / (1 + std::exp(x))};
@@ -59,7 +61,7 @@ Derivative activation_at(gpudnnActivationMode_t mode, double coef, double x) {
     case GPUDNN_ACTIVATION_ELU:
       return {x >= 0 ? x : coef * std::expm1(x), x >= 0 ? 1.0 : coef * std::exp(x)};
     case GPUDNN_ACTIVATION_SWISH: {
-      const double gate = 1 / (1 + std::exp(-coef * x));
+      const double gate = gate_at(coef * x);
       return {x * gate, gate + x * coef * gate / (1 + std::exp(coef * x))};
     }
     default:

@@ -16,6 +16,10 @@ void encode(double value, gpudnnDataType_t type, void* place);
 
 // Half the distance from 1 to the next number: the relative error of one rounding.
 [[nodiscard]] double unit_roundoff(gpudnnDataType_t type);
+// The spacing of the subnormal numbers of f32 and f64.
+[[nodiscard]] constexpr double least_subnormal(gpudnnDataType_t type) {
+  return type == GPUDNN_DATA_DOUBLE ? 0x1p-1074 : 0x1p-149;
+}
 [[nodiscard]] double greatest_finite(gpudnnDataType_t type);
 // The type that operations on `type` compute in: double for double, else float.
 [[nodiscard]] constexpr gpudnnDataType_t compute_type(gpudnnDataType_t type) {

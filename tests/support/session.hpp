@@ -14,7 +14,7 @@ namespace gpudnn::test {
 }  // namespace gpudnn::test
 
 // Skips a test that needs a GPU where the backend at hand is the host; skips are counted at the end of the run.
-#define GPUDNN_NEEDS_GPU()                              \
-  if (::gpudnn::test::Backend::at_hand().is_cuda()) {   \
-  } else /* NOLINT: GTEST_SKIP returns */               \
+#define GPUDNN_NEEDS_GPU()                            \
+  if (::gpudnn::test::Backend::at_hand().is_cuda()) { \
+  } else /* NOLINT: GTEST_SKIP returns */             \
     GTEST_SKIP() << "needs a GPU; the backend at hand is the host"

@@ -1,5 +1,6 @@
 // The index arithmetic that kernels share, run on the host: division by multiplication, loop nests and their pieces,
-// the cut of a row into packs, transpose tiles, pooling windows. SPDX-License-Identifier: Apache-2.0
+// the cut of a row into packs, transpose tiles, pooling windows.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <array>

@@ -47,6 +47,7 @@ void set_pointers(Direction direction, const Args& args, simt::Params* p) {
   p->beta = args.beta;
   p->alpha2 = args.alpha2;
   p->activation_coef = args.activation_coef;
+  p->propagate_nan = args.propagate_nan;
 }
 
 void* align(void* pointer) {

@@ -4,7 +4,8 @@
 //   NCHW)
 //   {"strided", GPUDNN_BACKEND_CUDA, &supports_strided_cuda, &strided_cuda}   (supports everything)
 // Whether packs of a row line up in all tensors depends on the pointers too: rows hands a call where they do not to
-// strided. SPDX-License-Identifier: Apache-2.0
+// strided.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "ops/softmax/problem.hpp"

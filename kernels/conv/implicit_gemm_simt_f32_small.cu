@@ -1,4 +1,4 @@
-// The float instances of the SIMT implicit GEMM: rows 0 to 7 of kTiles.
+// Instances of the SIMT implicit GEMM: float, the small tiles (rows 3 to 6 of kTiles) and the wide one (row 7).
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv/implicit_gemm_simt.cuh"
 
@@ -6,12 +6,13 @@ namespace gpudnn::kernels::simt {
 
 template <int kRow>
 void launch_row(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  implicit_gemm_simt<kRow><<<blocks, Instance<kRow>::kThreads, 0, stream>>>(params);
+  if constexpr (kTiles[kRow].wide) {
+    launch_instance<Instance<kRow>>(params, blocks, stream);
+  } else {
+    launch_with_fixed_modes<kRow>(params, blocks, stream, std::make_index_sequence<std::size(kFixedModes)>());
+  }
 }
 
-template void launch_row<0>(const Params&, std::uint32_t, CUstream_st*);
-template void launch_row<1>(const Params&, std::uint32_t, CUstream_st*);
-template void launch_row<2>(const Params&, std::uint32_t, CUstream_st*);
 template void launch_row<3>(const Params&, std::uint32_t, CUstream_st*);
 template void launch_row<4>(const Params&, std::uint32_t, CUstream_st*);
 template void launch_row<5>(const Params&, std::uint32_t, CUstream_st*);
