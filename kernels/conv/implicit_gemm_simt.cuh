@@ -733,6 +733,7 @@ constexpr ModePair kFixedModes[] = {
     {LoadMode::outer_scalar, LoadMode::k_vector},      // NCHW forward
     {LoadMode::outer_vector, LoadMode::k_vector},      // NCHW forward, 1x1
     {LoadMode::outer_scalar, LoadMode::k_scalar},      // NCHW data gradient; forward with an odd filter
+    {LoadMode::outer_scalar, LoadMode::outer_scalar},  // NCHW data gradient with a stride
     {LoadMode::outer_vector, LoadMode::outer_vector},  // NCHW data gradient, 1x1; NHWC filter gradient
     {LoadMode::outer_scalar, LoadMode::outer_vector},  // NCHW data gradient, 1x1 with an odd image
     {LoadMode::k_scalar, LoadMode::k_vector},          // NCHW filter gradient

@@ -67,6 +67,7 @@ constexpr TileRow kTiles[] = {
     {ElementType::bf16, false, 128,  64,  8, 8,  8, 4, 0.70},
     {ElementType::bf16, false, 256,   4,  4, 4, 32, 8, 0.22},
     {ElementType::bf16, true,   64,  64,  8, 8,  8, 6, 0.45},
+    {ElementType::f32,  false, 512,  12,  4, 12, 32, 3, 0.62},  // 3 colours in 4 residue classes
     // clang-format on
 };
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);

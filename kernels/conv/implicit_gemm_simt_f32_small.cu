@@ -1,4 +1,5 @@
-// Instances of the SIMT implicit GEMM: float, the small tiles (rows 3 to 6 of kTiles) and the wide one (row 7).
+// Instances of the SIMT implicit GEMM: float, the small tiles (rows 3 to 6 of kTiles), the wide one (row 7) and the one
+// for 12 columns (row 16).
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv/implicit_gemm_simt.cuh"
 
@@ -18,5 +19,6 @@ template void launch_row<4>(const Params&, std::uint32_t, CUstream_st*);
 template void launch_row<5>(const Params&, std::uint32_t, CUstream_st*);
 template void launch_row<6>(const Params&, std::uint32_t, CUstream_st*);
 template void launch_row<7>(const Params&, std::uint32_t, CUstream_st*);
+template void launch_row<16>(const Params&, std::uint32_t, CUstream_st*);
 
 }  // namespace gpudnn::kernels::simt
