@@ -22,6 +22,7 @@ struct Config {
 struct Candidate {
   Config config;
   double seconds = 0;
+  std::size_t workspace = 0;  // what the engine's workspace() says of it
 };
 
 struct ConvEngine {

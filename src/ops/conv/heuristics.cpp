@@ -16,8 +16,8 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
     candidates.clear();
     engine.candidates(problem, device, &candidates);
     for (const Candidate& candidate : candidates) {
-      const std::size_t workspace = engine.workspace(problem, candidate.config);
-      if (workspace <= library_limit) choices.push_back({&engine, candidate.config, workspace, candidate.seconds});
+      if (candidate.workspace > library_limit) continue;
+      choices.push_back({&engine, candidate.config, candidate.workspace, candidate.seconds});
     }
   }
   // Stable, so that of equals the engine that stands first in the list wins, always the same one.

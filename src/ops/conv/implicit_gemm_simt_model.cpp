@@ -39,10 +39,13 @@ double simt_seconds(const SimtShape& shape, const TileRow& row, double splits, d
   const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
   const double k_tiles = std::ceil(shape.useful_k / kTileK / splits);
   const double blocks_here = std::ceil(tiles * splits / multiprocessors);  // on the fullest multiprocessor
-  const double resident = std::min<double>(blocks_here, row.min_blocks);
   const double waves = std::ceil(blocks_here / row.min_blocks);
   const double block = 2.0 * row.bm * row.bn * kTileK * k_tiles / (kFlopsPerMultiprocessor * row.efficiency);
-  const double compute = blocks_here * block / utilization(resident * row.threads() / 32);
+  // Whole rounds of as many blocks as fit, then a last one of the rest, with fewer warps.
+  const double rest = blocks_here - (waves - 1) * row.min_blocks;
+  const double warps = row.threads() / 32.0;
+  const double compute = (waves - 1) * row.min_blocks * block / utilization(row.min_blocks * warps) +
+                         rest * block / utilization(rest * warps);
   const double latency = waves * k_tiles * kLoadLatency;
   const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
   double seconds = kLaunch + waves * kBlockOverhead + std::max({compute, latency, memory});
@@ -73,10 +76,10 @@ void simt_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
          splits += splits < 4 ? 1 : splits / 4) {
       if (tiles * splits > 64 * processors) break;  // full many times over: splitting gains nothing
       const double seconds = simt_seconds(shape, row, splits, bytes, processors);
-      const Candidate candidate = {{i, splits}, seconds};
+      const std::size_t workspace = kernels::simt::partial_bytes(row, static_cast<std::size_t>(tiles * splits));
+      const Candidate candidate = {{i, splits}, seconds, workspace};
       if (seconds < best.seconds) best = candidate;
-      const auto blocks = static_cast<std::size_t>(tiles * splits);
-      if (seconds < modest.seconds && kernels::simt::partial_bytes(row, blocks) <= kModestWorkspace) modest = candidate;
+      if (seconds < modest.seconds && workspace <= kModestWorkspace) modest = candidate;
     }
     if (best.config.split_k > 1) candidates->push_back(best);
     if (modest.config.split_k > 1 && modest.config != best.config) candidates->push_back(modest);
