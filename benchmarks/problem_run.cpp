@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "problem_run.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/data_type.hpp"
@@ -89,14 +90,17 @@ Call make_call(Bound& b, const softmax::Problem& problem) {
   };
 }
 
-// One element of the value 3, which every type can hold; for a vector type, all of its lanes.
+// The value 3, which every type can hold, as SetTensor takes it: a double for double tensors, a float for the other
+// floating ones, else an element; for a vector type, all of its lanes.
 std::vector<std::byte> value_of(DataType type) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(data_type_bits(type) + 7) / 8);
-  if (is_floating(type)) {
-    with_floating_type(type, [&]<class T>() {
-      const T value = round_to<T>(3);
-      std::memcpy(bytes.data(), &value, sizeof value);
-    });
+  std::vector<std::byte> bytes(
+      std::max<std::size_t>(static_cast<std::size_t>(data_type_bits(type) + 7) / 8, sizeof(float)));
+  if (type == GPUDNN_DATA_DOUBLE) {
+    const double value = 3;
+    std::memcpy(bytes.data(), &value, sizeof value);
+  } else if (is_floating(type)) {
+    const float value = 3;
+    std::memcpy(bytes.data(), &value, sizeof value);
   } else if (data_type_lanes(type) > 1) {
     std::memset(bytes.data(), 3, bytes.size());
   } else {

@@ -139,8 +139,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnAddTensor(gpudnnHandle_t handle, const void* 
                                              const gpudnnTensorDescriptor_t aDesc, const void* A, const void* beta,
                                              const gpudnnTensorDescriptor_t cDesc, void* C);
 
-/* Sets every element of y to the value at `valuePtr`, a host pointer to one element of y's type. Gaps between elements
- * stay as they are. Since 0.1. */
+/* Sets every element of y to the value at `valuePtr`, a host pointer to one element of y's type; for half and bfloat16
+ * to a float, which is rounded. Gaps between elements stay as they are. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetTensor(gpudnnHandle_t handle, const gpudnnTensorDescriptor_t yDesc, void* y,
                                              const void* valuePtr);
 

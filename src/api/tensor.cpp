@@ -192,6 +192,16 @@ extern "C" gpudnnStatus_t gpudnnSetTensor(gpudnnHandle_t handle, const gpudnnTen
     tensor::Args args;
     args.c = y;
     args.value = valuePtr;
+    // 16-bit floating tensors take a float here, as they take alpha and beta; the operation wants an element.
+    Half half;
+    BFloat16 bfloat16;
+    if (problem.c.type == GPUDNN_DATA_HALF) {
+      half = round_to<Half>(scalar(valuePtr, problem.c.type));
+      args.value = &half;
+    } else if (problem.c.type == GPUDNN_DATA_BFLOAT16) {
+      bfloat16 = round_to<BFloat16>(scalar(valuePtr, problem.c.type));
+      args.value = &bfloat16;
+    }
     return tensor::run(handle, problem, args);
   });
 }

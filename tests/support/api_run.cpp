@@ -304,8 +304,10 @@ Outcome run(const Backend& backend, const TensorCase& c, const Values& values, c
   const Scalar beta(c.beta, p.c.type);
   const gpudnnHandle_t handle = backend.handle();
   if (p.operation == tensor::Operation::set) {
+    // An element of the tensor's type, but a float for the 16-bit floating ones.
+    const bool narrow = p.c.type == GPUDNN_DATA_HALF || p.c.type == GPUDNN_DATA_BFLOAT16;
     unsigned char element[8];
-    encode(c.value, p.c.type, element);
+    encode(c.value, narrow ? GPUDNN_DATA_FLOAT : p.c.type, element);
     void* out = tensors.output(p.c, {});
     return tensors.outcome(gpudnnSetTensor(handle, c_desc, out, element));
   }
