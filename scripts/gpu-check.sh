@@ -112,7 +112,7 @@ part_samples() {
   check sample_convolution_tensor "$build_dir/samples/01_convolution" --math tensor
   local data=()
   [[ -z ${GPUDNN_DATA:-} ]] || data=(--data "$GPUDNN_DATA")
-  check sample_mnist "$build_dir/samples/02_mnist" --device gpu --min-accuracy 97 \
+  check sample_mnist "$build_dir/samples/02_mnist" --device gpu --min-accuracy 98 \
     --errors "$out/mnist_errors.png" "${data[@]}"
   grep -h 'test accuracy' "$out/sample_mnist.log"
 }
