@@ -1,12 +1,13 @@
 // SIMT implicit-GEMM convolution: the kernel. The mathematics and the index arithmetic are in implicit_gemm_simt.hpp.
 //
+// clang-format off
 // Data flow of a block, which computes one bm x bn tile of C:
-//   entries of its m and n                  -> shared, once                                     (each thread one or
-//   two) entries of the next kChunk values of k  -> shared, double-buffered, once in kChunk / 8 tiles (each thread one)
-//   tile t + 1 of A and B                   global -> registers, while tile t is multiplied, -> shared[k][m],
-//   shared[k][n] tile t                                  shared -> registers (16 bytes a load) -> multiply-adds into tm
-//   x tn sums sums                                    registers -> shared, quarter by quarter -> global, lanes along
-//   memory
+//   entries of its m and n                       -> shared, once (each thread one or two)
+//   entries of the next kChunk values of k       -> shared, double-buffered, once in kChunk / 8 tiles (each thread one)
+//   tile t + 1 of A and B    global -> registers, while tile t is multiplied, -> shared[k][m], shared[k][n]
+//   tile t                   shared -> registers (16 bytes a load) -> multiply-adds into tm x tn sums
+//   sums                     registers -> shared, part by part -> global, lanes along memory
+// clang-format on
 // So an element of A costs two adds for its address, three operations for its bounds, a load and a store to shared
 // memory, and is used bn times; the blocks of a multiprocessor hide the latency of each other's loads.
 //
@@ -115,8 +116,7 @@ struct Instance {
   };
 };
 
-// --- loads
-// ---------------------------------------------------------------------------------------------------------------
+// --- loads -----------------------------------------------------------------------------------------------------------
 
 // A thread's share of one tile of an operand, on its way from global to shared memory in the type of the tensor.
 template <class I, int kOuter>
@@ -301,8 +301,7 @@ __device__ __forceinline__ void store(const Stage<I, kOuter>& stage, LoadMode mo
   }
 }
 
-// --- epilogue
-// ------------------------------------------------------------------------------------------------------------
+// --- epilogue --------------------------------------------------------------------------------------------------------
 
 // The scalars in the accumulator's type, converted once.
 template <class Acc>
@@ -501,8 +500,7 @@ __device__ __forceinline__ void store_result(const Params& p, const Geometry& ge
   }
 }
 
-// --- the kernel
-// ----------------------------------------------------------------------------------------------------------
+// --- the kernel ------------------------------------------------------------------------------------------------------
 
 // Entries of k in chunk `chunk` of the block's part of the reduction.
 template <class I>
@@ -643,8 +641,7 @@ __global__ void __launch_bounds__(I::kThreads, I::kTile.min_blocks)
   }
 }
 
-// --- the second half of a split reduction
-// --------------------------------------------------------------------------------
+// --- the second half of a split reduction ----------------------------------------------------------------------------
 
 constexpr int kReduceThreads = 256;
 

@@ -1,4 +1,6 @@
 // From a convolution problem to the parameters of the SIMT implicit GEMM.
+//
+// Longer than most files: the mapping of the directions, the load modes and the assembly share one set of small types.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/implicit_gemm_simt_params.hpp"
 
@@ -17,8 +19,7 @@ namespace {
 using namespace kernels::simt;  // NOLINT: this file speaks of nothing else
 using std::int64_t;
 
-// --- the problem with three spatial dimensions, per group, strides in elements
-// ------------------------------------------
+// --- the problem with three spatial dimensions, per group, strides in elements ---------------------------------------
 
 // Spatial vectors are front-padded: the last dimension is always at index 2.
 struct Spatial {
@@ -92,8 +93,7 @@ Conv normalize(const Problem& problem) {
   return conv;
 }
 
-// --- the three indices, digit by digit
-// ----------------------------------------------------------------------------------
+// --- the three indices, digit by digit -------------------------------------------------------------------------------
 
 // What a step of a digit adds in the two tensors that the index addresses (and z): elements, and positions.
 struct Step {
@@ -292,8 +292,7 @@ Gemm class_gemm(const Conv& conv) {
   return g;
 }
 
-// --- packed positions
-// -----------------------------------------------------------------------------------------------------
+// --- packed positions ------------------------------------------------------------------------------------------------
 
 struct Packing {
   Bounds bounds = {};
@@ -355,8 +354,7 @@ Packings pack_all(const Gemm& g, const Conv& conv, bool wide) {
 }
 bool all_fit(const Packings& p) { return p.a.fits && p.b.fits && p.c.fits; }
 
-// --- load and store modes
-// -------------------------------------------------------------------------------------------------
+// --- load and store modes --------------------------------------------------------------------------------------------
 
 // How memory runs along an index, from its innermost digit that counts.
 struct Run {
@@ -473,8 +471,7 @@ bool addend_vectors(const Gemm& g, bool m_is_fast, int64_t width, bool grouped) 
          vectors_along(m_is_fast ? m : n, &Digit::first, m_is_fast ? n : m, &Digit::first, width);
 }
 
-// --- assembly
-// -------------------------------------------------------------------------------------------------------------
+// --- assembly --------------------------------------------------------------------------------------------------------
 
 LinearMap to_map(const Digits& digits, Step Digit::*side, const Packing& packing, int64_t bytes) {
   LinearMap map;
