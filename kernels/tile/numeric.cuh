@@ -179,10 +179,10 @@ __device__ __forceinline__ Pack<T, N> narrow_pack(const C (&values)[N]) {
     for (int i = 0; i < N; i += 2) {
       if constexpr (std::is_same_v<C, float> && std::is_same_v<T, Half>) {
         const __half2 pair = __floats2half2_rn(values[i], values[i + 1]);
-        pack.words[i / 2] = word_of(__low2half(pair), __high2half(pair));
+        memcpy(&pack.words[i / 2], &pair, sizeof pair);  // as it is: halves taken apart and joined cost four more
       } else if constexpr (std::is_same_v<C, float> && std::is_same_v<T, BFloat16>) {
         const __nv_bfloat162 pair = __floats2bfloat162_rn(values[i], values[i + 1]);
-        pack.words[i / 2] = word_of(__low2bfloat16(pair), __high2bfloat16(pair));
+        memcpy(&pack.words[i / 2], &pair, sizeof pair);
       } else {
         pack.words[i / 2] = word_of(narrow<T>(values[i]), narrow<T>(values[i + 1]));
       }

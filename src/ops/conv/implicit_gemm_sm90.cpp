@@ -1,0 +1,216 @@
+// Launcher of the Hopper implicit GEMM: problem + config -> parameters and tensor maps -> launch.
+//
+// Tensor maps are made once for each plan, by the driver, with an address to be replaced; a launch copies them and puts
+// the addresses in.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/implicit_gemm_sm90.hpp"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+#include "ops/conv/implicit_gemm_sm90_params.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace sm90 = kernels::sm90;
+
+static_assert(sizeof(CUtensorMap) == sizeof(sm90::TensorMap) && alignof(CUtensorMap) == alignof(sm90::TensorMap),
+              "the driver's tensor map");
+
+// The driver's functions, which the runtime knows: libcuda is not linked.
+struct Driver {
+  decltype(&cuTensorMapEncodeTiled) encode_tiled = nullptr;
+  decltype(&cuTensorMapEncodeIm2col) encode_im2col = nullptr;
+  decltype(&cuTensorMapReplaceAddress) replace_address = nullptr;
+
+  [[nodiscard]] bool complete() const {
+    return encode_tiled != nullptr && encode_im2col != nullptr && replace_address != nullptr;
+  }
+};
+
+template <class Function>
+void find(const char* name, Function* function) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result) == cudaSuccess &&
+      result == cudaDriverEntryPointSuccess) {
+    *function = reinterpret_cast<Function>(found);
+  } else {
+    (void)cudaGetLastError();
+  }
+}
+
+const Driver& driver() {
+  static const Driver known = [] {
+    Driver d;
+    find("cuTensorMapEncodeTiled", &d.encode_tiled);
+    find("cuTensorMapEncodeIm2col", &d.encode_im2col);
+    find("cuTensorMapReplaceAddress", &d.replace_address);
+    return d;
+  }();
+  return known;
+}
+
+CUtensorMapDataType map_type(sm90::ElementType type) {
+  return type == sm90::ElementType::f16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+         : type == sm90::ElementType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                           : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+}
+
+cuuint32_t channels_per_box(sm90::ElementType type) {
+  return static_cast<cuuint32_t>(sm90::kSwizzleBytes / tile::element_bytes(type));
+}
+
+CUtensorMap* driver_map(sm90::TensorMap* map) { return reinterpret_cast<CUtensorMap*>(map); }
+
+// Replaced at each launch; the driver wants it aligned.
+void* placeholder() { return reinterpret_cast<void*>(std::uintptr_t{1} << 20); }
+
+bool encode(const PixelMap& pixels, bool deep, sm90::ElementType type, sm90::TensorMap* map) {
+  cuuint64_t dims[5] = {static_cast<cuuint64_t>(pixels.channels)};
+  cuuint64_t steps[4] = {};
+  cuuint32_t traversal[5] = {1, 1, 1, 1, 1};
+  const int axes = deep ? 3 : 2;
+  for (int a = 0; a < axes; ++a) {
+    dims[1 + a] = static_cast<cuuint64_t>(pixels.extent[a]);
+    steps[a] = static_cast<cuuint64_t>(pixels.step[a]);
+    traversal[1 + a] = static_cast<cuuint32_t>(pixels.stride[a]);
+  }
+  dims[1 + axes] = static_cast<cuuint64_t>(pixels.images);
+  steps[axes] = static_cast<cuuint64_t>(pixels.step[3]);
+  return driver().encode_im2col(driver_map(map), map_type(type), static_cast<cuuint32_t>(2 + axes), placeholder(), dims,
+                                steps, pixels.lower, pixels.upper, channels_per_box(type),
+                                static_cast<cuuint32_t>(pixels.pixels_per_box), traversal,
+                                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* map) {
+  const auto element = static_cast<cuuint64_t>(tile::element_bytes(type));
+  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(filter.columns), static_cast<cuuint64_t>(filter.taps),
+                              static_cast<cuuint64_t>(filter.rows)};
+  const cuuint64_t steps[2] = {dims[0] * element, filter.row_step != 0 ? static_cast<cuuint64_t>(filter.row_step)
+                                                                       : dims[0] * dims[1] * element};
+  const cuuint32_t box[3] = {static_cast<cuuint32_t>(filter.box_columns), 1,
+                             static_cast<cuuint32_t>(filter.box_rows)};
+  const cuuint32_t ones[3] = {1, 1, 1};
+  return driver().encode_tiled(driver_map(map), map_type(type), 3, placeholder(), dims, steps, box, ones,
+                               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+struct Prepared {
+  Sm90Plan plan;
+  std::uint32_t blocks = 0;
+  std::int64_t groups = 1, filters = 0, taps = 0, channels = 0;  // of the filter that is transposed
+  bool encoded = false;
+};
+
+void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, const void** a, const void** b) {
+  switch (prepared.plan.direction) {
+    case sm90::Direction::forward:
+      *a = args.x;
+      *b = args.w;
+      break;
+    case sm90::Direction::data_gradient:
+      *a = args.y;
+      *b = args.w;
+      break;
+    case sm90::Direction::filter_gradient:
+      *a = args.y;
+      *b = args.x;
+      break;
+  }
+  p->c = args.out;
+  p->bias = args.bias;
+  p->alpha = static_cast<float>(args.alpha);
+  const bool adds_z = args.z != nullptr;
+  p->addend = adds_z ? args.z : args.out;
+  p->addend_scale = static_cast<float>(adds_z ? args.alpha2 : args.beta);
+  p->ceiling = static_cast<float>(args.activation_coef);
+  p->propagate_nan = args.propagate_nan;
+}
+
+bool replace(sm90::TensorMap* map, const void* address) {
+  return driver().replace_address(driver_map(map), const_cast<void*>(address)) == CUDA_SUCCESS;
+}
+
+}  // namespace
+
+Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device) {
+  if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
+  if (const char* obstacle = sm90_obstacle(problem)) return Support::no(obstacle);
+  return driver().complete() ? Support::yes() : Support::no("the driver does not make tensor maps");
+}
+
+void implicit_gemm_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  sm90_candidates(problem, device.multiprocessors, candidates);
+}
+
+std::size_t implicit_gemm_sm90_workspace(const Problem& problem, const Config& config) {
+  return sm90_plan(problem, config).workspace;
+}
+
+std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, const Config& config,
+                                                       const Device& device) {
+  auto prepared = std::make_shared<Prepared>();
+  Sm90Plan& plan = prepared->plan;
+  plan = sm90_plan(problem, config);
+  const auto cluster = static_cast<std::uint32_t>(sm90::kShapes[plan.shape].cluster);
+  const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / cluster);
+  prepared->blocks = std::min(slots, plan.params.works.divisor * plan.params.splits) * cluster;
+  prepared->groups = problem.groups;
+  prepared->filters = problem.y.dims[1] / problem.groups;
+  prepared->channels = problem.x.dims[1] / problem.groups;
+  prepared->taps = static_cast<std::int64_t>(plan.filter.taps);
+  const bool deep = plan.params.three_dimensional;
+  bool encoded = true;
+  for (std::uint32_t i = 0; i < plan.params.classes; ++i) {
+    if (plan.params.problem[i].k_blocks > 0) {
+      encoded = encode(plan.a[i], deep, plan.type, &plan.params.a[i]) && encoded;
+    }
+  }
+  encoded = (plan.b_is_filter ? encode(plan.filter, plan.type, &plan.params.b)
+                              : encode(plan.b, deep, plan.type, &plan.params.b)) &&
+            encoded;
+  if (plan.params.stores_boxes) encoded = encode(plan.c, plan.type, &plan.params.c_map) && encoded;
+  prepared->encoded = encoded;
+  return prepared;
+}
+
+Status implicit_gemm_sm90_launch(const LaunchSite& site, const void* opaque, const Args& args) {
+  const auto& prepared = *static_cast<const Prepared*>(opaque);
+  const Sm90Plan& plan = prepared.plan;
+  GPUDNN_REQUIRE(prepared.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
+                 "the driver refused a tensor map for this problem; please report it with the problem's line");
+  GPUDNN_REQUIRE(site.workspace_bytes >= plan.workspace && (plan.workspace == 0 || site.workspace != nullptr),
+                 GPUDNN_STATUS_BAD_PARAM, "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes,
+                 plan.workspace);
+  sm90::Params params = plan.params;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  set_pointers(prepared, args, &params, &a, &b);
+  auto* workspace = static_cast<char*>(site.workspace);
+  if (plan.transposes_filter) {
+    auto* const transposed = reinterpret_cast<float*>(workspace);
+    sm90::transpose_filter(static_cast<const float*>(b), transposed, prepared.groups, prepared.filters, prepared.taps,
+                           prepared.channels, site.stream);
+    b = transposed;
+    workspace += (plan.filter_bytes + 255) / 256 * 256;
+  }
+  params.partials = reinterpret_cast<float*>(workspace);
+  bool replaced = replace(&params.b, b);
+  for (std::uint32_t i = 0; i < params.classes; ++i) {
+    if (params.problem[i].k_blocks > 0) replaced = replace(&params.a[i], a) && replaced;
+  }
+  if (params.stores_boxes) replaced = replace(&params.c_map, args.out) && replaced;
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
+  sm90::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.device.ordinal, site.stream);
+  return cuda::launch_status("implicit_gemm_sm90");
+}
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,104 @@
+// The cost model of the Hopper implicit GEMM: which tiles and splits of the reduction are worth a try, and their times.
+//
+// A block works off its tiles one after the other; a block of k takes the longer of its multiplications and its loads
+// from the L2. Storing a tile overlaps with the next one's multiplications in ping-pong, and does not in a cooperative
+// tile. The kernel is not faster than its bytes. A split reduction writes and reads its sums once more.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "ops/conv/implicit_gemm_sm90_params.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace sm90 = kernels::sm90;
+
+// Rates of one multiprocessor of an H200: 767 TFLOP/s in f16 over 132 of them, half of it in TF32.
+constexpr double kHalfRate = 767e12 / 132;
+constexpr double kTf32Rate = 415e12 / 132;
+constexpr double kL2Rate = 5.5e12 / 132;
+constexpr double kMemoryRate = 4.0e12 / 132;
+constexpr double kSumsRate = 2.5e12 / 132;  // partial sums go through the L2
+constexpr double kLaunch = 3.0e-6;
+constexpr double kFill = 1.2e-6;   // of the pipeline, and the last tile's way out
+constexpr double kPerTile = 0.3e-6;
+constexpr double kReduceLaunch = 2.5e-6;
+
+double bytes_moved(const Problem& problem) {
+  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
+         static_cast<double>(size_in_bytes(problem.y));
+}
+
+// Work items and blocks of k of them all, of one split.
+struct Shape {
+  double works = 0;
+  double k_blocks = 0;  // summed over the works
+  double most_k = 0;
+};
+
+Shape shape_of(const Sm90Plan& plan, double groups) {
+  Shape s;
+  const double n = plan.params.n_tiles.divisor;
+  for (std::uint32_t i = 0; i < plan.params.classes; ++i) {
+    const auto& dense = plan.params.problem[i];
+    const double works = n * dense.m_clusters.divisor * groups;
+    s.works += works;
+    s.k_blocks += works * dense.k_blocks;
+    s.most_k = std::max<double>(s.most_k, dense.k_blocks);
+  }
+  return s;
+}
+
+double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape& shape, double splits, double bytes,
+               double multiprocessors) {
+  const bool half = problem.x.type != GPUDNN_DATA_FLOAT;
+  const double element = half ? 2 : 4;
+  const double bk = problem.direction == Direction::backward_filter ? 64 : 128 / element;
+  const double step = std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * tile.efficiency),
+                               (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * bk * element / kL2Rate);
+  const double slots = std::floor(multiprocessors / tile.cluster);
+  const double items = std::ceil(shape.works * splits / slots);
+  const double k = std::ceil(shape.k_blocks / shape.works / splits);
+  const double store = tile.bm * tile.bn * element / (kMemoryRate * 1.5);
+  const double compute = items * (k * step + kPerTile + (tile.ping_pong ? 0.0 : store));
+  double total = kLaunch + kFill + store + std::max(compute, bytes / (kMemoryRate * multiprocessors));
+  if (splits > 1) {
+    const double sums = 2.0 * shape.works * tile.cluster * splits * tile.bm * tile.bn * sizeof(float);
+    total += kReduceLaunch + sums / (kSumsRate * multiprocessors);
+  }
+  return total;
+}
+
+}  // namespace
+
+void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  constexpr double kFewestBlocksOfK = 4;  // of a split
+  const double bytes = bytes_moved(problem);
+  const double processors = std::max(multiprocessors, 2);
+  for (int i = 0; i < sm90::kShapeCount; ++i) {
+    const sm90::TileShape& tile = sm90::kShapes[i];
+    const Sm90Plan plan = sm90_plan(problem, {i, 1});
+    const Shape shape = shape_of(plan, problem.groups);
+    const auto offer = [&](int splits) {
+      Candidate candidate = {{i, splits}, seconds(problem, tile, shape, splits, bytes, processors), plan.workspace};
+      if (splits > 1) {
+        candidate.workspace += sm90::partial_bytes(tile, static_cast<std::size_t>(plan.tiles) * splits);
+      }
+      candidates->push_back(candidate);
+    };
+    offer(1);
+    // Splits that fill the device once, twice and four times.
+    int last = 1;
+    for (const double rounds : {1.0, 2.0, 4.0}) {
+      const double most = std::min(rounds * std::floor(processors / tile.cluster) / shape.works,
+                                   shape.most_k / kFewestBlocksOfK);
+      const int splits = static_cast<int>(std::min(most, 1024.0));
+      if (splits <= last) continue;
+      offer(splits);
+      last = splits;
+    }
+  }
+}
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,440 @@
+// The mapping of convolution problems to the Hopper implicit GEMM.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/implicit_gemm_sm90_params.hpp"
+
+#include <limits>
+#include <numeric>
+
+#include "ops/conv/tensor_math.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace sm90 = kernels::sm90;
+using sm90::DenseProblem;
+using sm90::FastDivmod;
+
+constexpr int kAxes = 3;  // w, h, d
+constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
+
+// A spatial axis of the problem; an absent one has a single pixel and a single tap.
+struct Axis {
+  std::int64_t in = 1, out = 1, taps = 1, pad = 0, stride = 1, dilation = 1;
+  std::int64_t x_step = 0, y_step = 0, z_step = 0;  // bytes
+};
+
+struct View {
+  Axis axis[kAxes];
+  std::int64_t images = 0, groups = 1;
+  std::int64_t channels = 0, filters = 0;  // of a group
+  std::int64_t x_image = 0, y_image = 0, z_image = 0;
+  std::int64_t element = 2;
+  std::int64_t taps = 1;
+};
+
+std::int64_t element_size(const Problem& problem) { return data_type_bits(problem.x.type) / 8; }
+
+// The bytes from a pixel to the next; a stride of an extent of 1 says nothing, so it gets one that TMA takes.
+std::int64_t step_of(const TensorGeometry& tensor, int dim, std::int64_t element) {
+  return tensor.dims[dim] > 1 ? tensor.strides[dim] * element : 16;
+}
+
+View view_of(const Problem& problem) {
+  View view;
+  view.element = element_size(problem);
+  view.images = problem.x.dims[0];
+  view.groups = problem.groups;
+  view.channels = problem.x.dims[1] / problem.groups;
+  view.filters = problem.y.dims[1] / problem.groups;
+  view.x_image = step_of(problem.x, 0, view.element);
+  view.y_image = step_of(problem.y, 0, view.element);
+  if (problem.has_z != 0) view.z_image = step_of(problem.z, 0, view.element);
+  for (int a = 0; a < kAxes; ++a) {
+    Axis& axis = view.axis[a];
+    const int i = problem.spatial - 1 - a;
+    axis.x_step = axis.y_step = axis.z_step = 16;
+    if (i < 0) continue;
+    axis.in = problem.x.dims[2 + i];
+    axis.out = problem.y.dims[2 + i];
+    axis.taps = problem.w.dims[2 + i];
+    axis.pad = problem.pad[i];
+    axis.stride = problem.stride[i];
+    axis.dilation = problem.dilation[i];
+    axis.x_step = step_of(problem.x, 2 + i, view.element);
+    axis.y_step = step_of(problem.y, 2 + i, view.element);
+    if (problem.has_z != 0) axis.z_step = step_of(problem.z, 2 + i, view.element);
+    view.taps *= axis.taps;
+  }
+  return view;
+}
+
+// What an axis contributes to a dense problem.
+struct AxisClass {
+  std::int64_t pixels = 0;     // of the written tensor
+  std::int64_t first = 0;      // position of the first
+  std::int64_t taps = 0;
+  std::int64_t corner = 0;     // of the first pixel's window in the tensor that is read
+  std::int64_t upper = 0;      // of the last one's, from the last pixel
+  std::int64_t first_tap = 0;  // of the filter, at the corner
+  std::int64_t tap_step = 1;
+};
+
+AxisClass forward_axis(const Axis& axis) {
+  AxisClass c;
+  c.pixels = axis.out;
+  c.taps = axis.taps;
+  c.corner = -axis.pad;
+  c.upper = axis.pad - (axis.taps - 1) * axis.dilation;
+  return c;
+}
+
+// Pixels h of x with (h + pad) mod stride == rho, and the taps r with r * dilation mod stride == rho, which read
+// p = (h + pad - r * dilation) / stride of y. Windows count taps from the last one on, so that offsets are positive.
+AxisClass gradient_axis(const Axis& axis, std::int64_t rho) {
+  AxisClass c;
+  const std::int64_t gcd = std::gcd(axis.stride, axis.dilation);
+  c.first = ((rho - axis.pad) % axis.stride + axis.stride) % axis.stride;
+  c.pixels = c.first < axis.in ? (axis.in - c.first + axis.stride - 1) / axis.stride : 0;
+  const std::int64_t tap_step = axis.stride / gcd;
+  std::int64_t first_tap = 0;
+  while (first_tap < tap_step && first_tap * axis.dilation % axis.stride != rho) ++first_tap;
+  c.taps = first_tap < tap_step && first_tap < axis.taps ? (axis.taps - first_tap + tap_step - 1) / tap_step : 0;
+  if (c.taps == 0) return c;
+  const std::int64_t first_p = (c.first + axis.pad - first_tap * axis.dilation) / axis.stride;
+  c.corner = first_p - (c.taps - 1) * (axis.dilation / gcd);
+  c.upper = c.pixels - 1 + c.corner - (axis.out - 1);
+  c.first_tap = first_tap + tap_step * (c.taps - 1);
+  c.tap_step = -tap_step;
+  return c;
+}
+
+// The window's taps as numbers of the filter, which runs s, r, t; a mirrored filter runs backwards.
+void set_taps(const Problem& problem, const View& view, const AxisClass (&classes)[kAxes], DenseProblem* dense) {
+  const bool mirrored = problem.mode == GPUDNN_CONVOLUTION;
+  std::int64_t number_step = 1;
+  std::int64_t first = 0;
+  for (int a = 0; a < kAxes; ++a) {
+    const AxisClass& c = classes[a];
+    const std::int64_t tap = mirrored ? view.axis[a].taps - 1 - c.first_tap : c.first_tap;
+    first += tap * number_step;
+    dense->taps[a] = static_cast<std::uint32_t>(c.taps);
+    dense->tap_step[a] = static_cast<std::int32_t>((mirrored ? -c.tap_step : c.tap_step) * number_step);
+    number_step *= view.axis[a].taps;
+  }
+  dense->first_tap = static_cast<std::int32_t>(first);
+}
+
+void set_grid(const View& view, const AxisClass (&classes)[kAxes], DenseProblem* dense) {
+  std::int64_t pixels = view.images;
+  for (int a = 0; a < kAxes; ++a) {
+    pixels *= classes[a].pixels;
+    dense->extent[a] = FastDivmod(static_cast<std::uint32_t>(classes[a].pixels));
+    dense->corner[a] = static_cast<std::int32_t>(classes[a].corner);
+  }
+  dense->pixels = static_cast<std::uint32_t>(pixels);
+}
+
+PixelMap image_map(const View& view, bool of_x, const AxisClass (&classes)[kAxes], bool strided, int pixels_per_box) {
+  PixelMap map;
+  map.channels = view.groups * (of_x ? view.channels : view.filters);
+  map.images = view.images;
+  map.step[3] = of_x ? view.x_image : view.y_image;
+  for (int a = 0; a < kAxes; ++a) {
+    const Axis& axis = view.axis[a];
+    map.extent[a] = of_x ? axis.in : axis.out;
+    map.step[a] = of_x ? axis.x_step : axis.y_step;
+    map.lower[a] = static_cast<std::int32_t>(classes[a].corner);
+    map.upper[a] = static_cast<std::int32_t>(classes[a].upper);
+    map.stride[a] = strided ? static_cast<std::int32_t>(axis.stride) : 1;
+  }
+  map.pixels_per_box = pixels_per_box;
+  return map;
+}
+
+// Every class of the data gradient with a pixel in it, in order: visit(classes of the axes).
+template <class Visit>
+void for_each_class(const View& view, Visit visit) {
+  AxisClass c[kAxes];
+  for (std::int64_t d = 0; d < view.axis[2].stride; ++d) {
+    c[2] = gradient_axis(view.axis[2], d);
+    for (std::int64_t h = 0; h < view.axis[1].stride; ++h) {
+      c[1] = gradient_axis(view.axis[1], h);
+      for (std::int64_t w = 0; w < view.axis[0].stride; ++w) {
+        c[0] = gradient_axis(view.axis[0], w);
+        if (c[0].pixels > 0 && c[1].pixels > 0 && c[2].pixels > 0) visit(c);
+      }
+    }
+  }
+}
+
+bool has_taps(const AxisClass (&c)[kAxes]) { return c[0].taps > 0 && c[1].taps > 0 && c[2].taps > 0; }
+
+std::uint32_t ceil_div(std::int64_t a, std::int64_t b) { return static_cast<std::uint32_t>((a + b - 1) / b); }
+
+int row_elements(const View& view) { return sm90::kSwizzleBytes / static_cast<int>(view.element); }
+
+// Whether the pixels of a class, in order, lie the same distance apart.
+bool is_even(const DenseProblem& dense, const std::int64_t (&step)[4]) {
+  std::int64_t expected = step[0];
+  for (int a = 0; a < kAxes; ++a) {
+    const std::int64_t extent = dense.extent[a].divisor;
+    if (extent > 1 && step[a] != expected) return false;
+    expected *= extent;
+  }
+  // A single image's stride says nothing.
+  return dense.pixels == static_cast<std::uint32_t>(expected / step[0]) || step[3] == expected;
+}
+
+// C goes out in boxes of 64 rows of 128 bytes where it is a matrix of even rows, and no box reaches into the columns or
+// rows of the next group.
+void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
+  sm90::Params& p = plan->params;
+  if (by_taps) {
+    p.stores_boxes = view.groups == 1 || view.filters % 64 == 0;
+    plan->c = {view.channels, view.taps, view.groups * view.filters, 0, 64, 64};
+  } else {
+    p.stores_boxes = p.c_is_even && (view.groups == 1 || p.n_count % static_cast<std::uint32_t>(row_elements(view)) == 0);
+    plan->c = {view.groups * p.n_count, 1, p.problem[0].pixels, p.c_step[0], row_elements(view), 64};
+  }
+}
+
+// --- the directions ------------------------------------------------------------------------------------------------
+
+void plan_forward(const Problem& problem, const View& view, const sm90::TileShape& shape, Sm90Plan* plan) {
+  sm90::Params& p = plan->params;
+  AxisClass c[kAxes];
+  for (int a = 0; a < kAxes; ++a) {
+    c[a] = forward_axis(view.axis[a]);
+    p.stride[a] = static_cast<std::int32_t>(view.axis[a].stride);
+    p.tap_offset[a] = static_cast<std::int32_t>(view.axis[a].dilation);
+    p.c_step[a] = view.axis[a].y_step;
+    p.addend_step[a] = problem.has_z != 0 ? view.axis[a].z_step : view.axis[a].y_step;
+  }
+  p.c_step[3] = view.y_image;
+  p.addend_step[3] = problem.has_z != 0 ? view.z_image : view.y_image;
+  set_taps(problem, view, c, &p.problem[0]);
+  set_grid(view, c, &p.problem[0]);
+  p.a_channels = static_cast<std::uint32_t>(view.channels);
+  p.b_channels = static_cast<std::uint32_t>(view.filters);
+  p.n_count = p.group_columns = static_cast<std::uint32_t>(view.filters);
+  p.channel_chunks = ceil_div(view.channels, row_elements(view));
+  p.problem[0].k_blocks = static_cast<std::uint32_t>(view.taps) * p.channel_chunks;
+  p.c_is_even = is_even(p.problem[0], p.c_step);
+  p.addend_is_even = is_even(p.problem[0], p.addend_step);
+  plan->a[0] = image_map(view, true, c, true, shape.bm);
+  plan->filter = {view.channels, view.taps, view.groups * view.filters, 0, row_elements(view), shape.bn / shape.cluster};
+}
+
+void plan_data_gradient(const Problem& problem, const View& view, const sm90::TileShape& shape, Sm90Plan* plan) {
+  sm90::Params& p = plan->params;
+  for (int a = 0; a < kAxes; ++a) {
+    const Axis& axis = view.axis[a];
+    p.tap_offset[a] = static_cast<std::int32_t>(axis.dilation / std::gcd(axis.stride, axis.dilation));
+    p.c_step[a] = p.addend_step[a] = axis.stride * axis.x_step;
+  }
+  p.c_step[3] = p.addend_step[3] = view.x_image;
+  p.a_channels = static_cast<std::uint32_t>(view.filters);
+  p.n_count = p.group_columns = static_cast<std::uint32_t>(view.channels);
+  p.channel_chunks = ceil_div(view.filters, row_elements(view));
+  p.classes = 0;
+  for_each_class(view, [&](const AxisClass(&c)[kAxes]) {
+    DenseProblem& dense = p.problem[p.classes];
+    set_grid(view, c, &dense);
+    for (int a = 0; a < kAxes; ++a) dense.c_base += c[a].first * view.axis[a].x_step;
+    if (has_taps(c)) {
+      set_taps(problem, view, c, &dense);
+      dense.k_blocks = dense.taps[0] * dense.taps[1] * dense.taps[2] * p.channel_chunks;
+      plan->a[p.classes] = image_map(view, false, c, false, shape.bm);
+    }
+    ++p.classes;
+  });
+  p.c_is_even = p.addend_is_even = p.classes == 1 && is_even(p.problem[0], p.c_step);
+  if (view.element == 2) {
+    p.b_channels = static_cast<std::uint32_t>(view.filters);
+    plan->filter = {view.channels, view.taps, view.groups * view.filters, 0, 64, 64};
+  } else {
+    p.b_channels = static_cast<std::uint32_t>(view.channels);
+    plan->transposes_filter = true;
+    plan->filter_bytes = size_in_bytes(problem.w);
+    plan->filter = {view.filters, view.taps, view.groups * view.channels, 0, row_elements(view),
+                    shape.bn / shape.cluster};
+  }
+}
+
+void plan_filter_gradient(const Problem& problem, const View& view, Sm90Plan* plan) {
+  sm90::Params& p = plan->params;
+  AxisClass x[kAxes];
+  AxisClass y[kAxes];
+  for (int a = 0; a < kAxes; ++a) {
+    x[a] = forward_axis(view.axis[a]);
+    y[a].pixels = view.axis[a].out;
+    p.stride[a] = static_cast<std::int32_t>(view.axis[a].stride);
+    p.tap_offset[a] = static_cast<std::int32_t>(view.axis[a].dilation);
+  }
+  set_taps(problem, view, x, &p.problem[0]);
+  set_grid(view, x, &p.problem[0]);
+  p.a_channels = p.group_columns = p.m_count = static_cast<std::uint32_t>(view.filters);
+  p.b_channels = p.n_count = static_cast<std::uint32_t>(view.channels);
+  p.b_channels_all = static_cast<std::uint32_t>(view.groups * view.channels);
+  const std::uint32_t chunks = ceil_div(view.channels, 64);
+  p.chunks_of_n = FastDivmod(chunks);
+  p.taps_of_n[0] = FastDivmod(static_cast<std::uint32_t>(view.axis[0].taps));
+  p.taps_of_n[1] = FastDivmod(static_cast<std::uint32_t>(view.axis[1].taps));
+  p.n_chunks = chunks * static_cast<std::uint32_t>(view.taps);
+  p.c_step[0] = p.addend_step[0] = view.taps * view.channels * view.element;
+  p.problem[0].k_blocks = ceil_div(p.problem[0].pixels, sm90::kPixelsPerBlockOfK);
+  plan->a[0] = image_map(view, false, y, false, sm90::kPixelsPerBlockOfK);
+  plan->b_is_filter = false;
+  plan->b = image_map(view, true, x, true, sm90::kPixelsPerBlockOfK);
+}
+
+// --- legality --------------------------------------------------------------------------------------------------------
+
+const char* layout_obstacle(const TensorGeometry& tensor, std::int64_t element) {
+  if (tensor.dims[1] > 1 && tensor.strides[1] != 1) return "a tensor is not contiguous along channels";
+  for (int dim = 0; dim < tensor.rank; ++dim) {
+    if (dim == 1 || tensor.dims[dim] == 1) continue;
+    const std::int64_t step = tensor.strides[dim] * element;
+    if (step % 16 != 0) return "pixels do not begin at multiples of 16 bytes";
+    if (step >= std::int64_t{1} << 40) return "a stride of 2^40 bytes or more";
+  }
+  return nullptr;
+}
+
+const char* map_obstacle(const Problem& problem, const PixelMap& map) {
+  const bool deep = problem.spatial == 3;
+  const std::int32_t low = deep ? -16 : -128;
+  const std::int32_t high = deep ? 15 : 127;
+  for (int a = 0; a < (deep ? 3 : 2); ++a) {
+    if (map.lower[a] < low || map.lower[a] > high || map.upper[a] < low || map.upper[a] > high) {
+      return "padding or the dilated filter reaches further than TMA's windows";
+    }
+    if (map.stride[a] > 8) return "strides over 8";
+  }
+  return nullptr;
+}
+
+const char* windows_obstacle(const Problem& problem, const View& view) {
+  const std::int64_t most_offset = problem.spatial == 3 ? 31 : 255;
+  AxisClass c[kAxes];
+  for (int a = 0; a < kAxes; ++a) {
+    c[a] = forward_axis(view.axis[a]);
+    if ((view.axis[a].taps - 1) * view.axis[a].dilation > most_offset) {
+      return "the dilated filter is larger than TMA's offsets";
+    }
+  }
+  if (problem.direction != Direction::backward_data) return map_obstacle(problem, image_map(view, true, c, true, 0));
+  const char* obstacle = nullptr;
+  int classes = 0;
+  if (view.axis[0].stride * view.axis[1].stride * view.axis[2].stride > sm90::kMaxClasses) {
+    return "too many residue classes (strides multiply to over 9)";
+  }
+  for_each_class(view, [&](const AxisClass(&each)[kAxes]) {
+    ++classes;
+    if (obstacle == nullptr && has_taps(each)) obstacle = map_obstacle(problem, image_map(view, false, each, false, 0));
+  });
+  return obstacle;
+}
+
+const char* size_obstacle(const View& view) {
+  std::int64_t in = view.images;
+  std::int64_t out = view.images;
+  for (const Axis& axis : view.axis) {
+    in *= axis.in;
+    out *= axis.out;
+  }
+  constexpr std::int64_t kRoom = 1 << 16;  // for the last tile
+  if (in > kMostCount - kRoom || out > kMostCount - kRoom) return "2^31 pixels or more";
+  if (view.taps * (view.channels + view.filters + 64) * view.groups > kMostCount) return "a filter of 2^31 or more";
+  return nullptr;
+}
+
+const char* epilogue_obstacle(const Problem& problem, std::int64_t element) {
+  switch (problem.activation) {
+    case -1:
+    case GPUDNN_ACTIVATION_IDENTITY:
+    case GPUDNN_ACTIVATION_RELU:
+    case GPUDNN_ACTIVATION_CLIPPED_RELU:
+      break;
+    default:
+      return "of the activations, it fuses ReLU, clipped ReLU and identity only";
+  }
+  return problem.has_z != 0 ? layout_obstacle(problem.z, element) : nullptr;
+}
+
+}  // namespace
+
+const char* sm90_obstacle(const Problem& problem) {
+  if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
+  const std::int64_t element = element_size(problem);
+  if (element == 4 && problem.direction == Direction::backward_filter) {
+    return "TF32 operands of wgmma must lie along the reduction; the filter gradient's do not";
+  }
+  for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
+    if (const char* obstacle = layout_obstacle(*tensor, element)) return obstacle;
+  }
+  if (!is_packed_nhwc(problem.w)) return "the filter is not packed in the order k, taps, channels";
+  const View view = view_of(problem);
+  const std::int64_t vector = 16 / element;
+  if (view.channels % vector != 0 || view.filters % vector != 0) {
+    return "channels or filters of a group do not fill whole 16-byte vectors";
+  }
+  const std::int64_t reduced = problem.direction == Direction::backward_data ? view.filters : view.channels;
+  if (view.groups > 1 && problem.direction != Direction::backward_filter && reduced % row_elements(view) != 0) {
+    return "a group's share of the reduction does not fill whole 128-byte rows";
+  }
+  if (const char* obstacle = epilogue_obstacle(problem, element)) return obstacle;
+  if (const char* obstacle = size_obstacle(view)) return obstacle;
+  return windows_obstacle(problem, view);
+}
+
+Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
+  const View view = view_of(problem);
+  const sm90::TileShape& shape = sm90::kShapes[config.tile];
+  Sm90Plan plan;
+  plan.shape = config.tile;
+  plan.type = problem.x.type == GPUDNN_DATA_HALF       ? sm90::ElementType::f16
+              : problem.x.type == GPUDNN_DATA_BFLOAT16 ? sm90::ElementType::bf16
+                                                       : sm90::ElementType::f32;
+  sm90::Params& p = plan.params;
+  p.three_dimensional = problem.spatial == 3;
+  p.has_bias = problem.has_bias != 0;
+  p.bias_step = problem.bias_stride * view.element;
+  p.clipped = problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU;
+  p.relu = p.clipped || problem.activation == GPUDNN_ACTIVATION_RELU;
+  switch (problem.direction) {
+    case Direction::forward:
+      plan.direction = sm90::Direction::forward;
+      plan_forward(problem, view, shape, &plan);
+      break;
+    case Direction::backward_data:
+      plan.direction = sm90::Direction::data_gradient;
+      plan_data_gradient(problem, view, shape, &plan);
+      break;
+    case Direction::backward_filter:
+      plan.direction = sm90::Direction::filter_gradient;
+      plan_filter_gradient(problem, view, &plan);
+      break;
+  }
+  const bool by_taps = problem.direction == Direction::backward_filter;
+  p.splits = static_cast<std::uint32_t>(config.split_k);
+  set_c_map(view, by_taps, &plan);
+  const std::uint32_t n_tiles = by_taps ? ceil_div(p.n_chunks, shape.bn / 64) : ceil_div(p.n_count, shape.bn);
+  p.n_tiles = FastDivmod(n_tiles);
+  std::uint32_t works = 0;
+  for (std::uint32_t i = 0; i < p.classes; ++i) {
+    DenseProblem& dense = p.problem[i];
+    dense.first_work = works;
+    const std::uint32_t clusters = ceil_div(by_taps ? p.m_count : dense.pixels, shape.bm * shape.cluster);
+    dense.m_clusters = FastDivmod(clusters);
+    dense.k_blocks_per_split = ceil_div(dense.k_blocks, p.splits);
+    works += clusters * n_tiles * static_cast<std::uint32_t>(view.groups);
+  }
+  p.works = FastDivmod(works);
+  plan.tiles = works * static_cast<std::uint32_t>(shape.cluster);
+  if (plan.transposes_filter) plan.workspace = (plan.filter_bytes + 255) / 256 * 256;
+  if (p.splits > 1) plan.workspace += sm90::partial_bytes(shape, static_cast<std::size_t>(plan.tiles) * p.splits);
+  return plan;
+}
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,25 @@
+// Which problems may use the matrix units. Legality of the math type, the same for every engine that has them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/conv/problem.hpp"
+
+namespace gpudnn::conv {
+
+// A reason against, or null. Products of halves are exact in float, so half and bfloat16 use the matrix units unless
+// GPUDNN_FMA_MATH forbids it; float is cut to TF32 there, so it needs a math type that says so.
+[[nodiscard]] inline const char* tensor_math_obstacle(const Problem& problem) noexcept {
+  switch (problem.x.type) {
+    case DataType{GPUDNN_DATA_HALF}:
+    case DataType{GPUDNN_DATA_BFLOAT16}:
+      return problem.math == GPUDNN_FMA_MATH ? "math=fma forbids the matrix units" : nullptr;
+    case DataType{GPUDNN_DATA_FLOAT}:
+      return problem.math == GPUDNN_TENSOR_OP_MATH || problem.math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
+                 ? nullptr
+                 : "the math type does not allow TF32 (math=tensor does)";
+    default:
+      return "the matrix units take f16, bf16 and f32 (as TF32) only";
+  }
+}
+
+}  // namespace gpudnn::conv
