@@ -28,13 +28,13 @@ int lanes_of_reduction(std::size_t elements, std::uint32_t splits) {
 }
 
 template <class T>
-void launch_reduction(const TileRow& row, const Params& params, std::uint32_t tiles, CUstream_st* stream) {
-  const std::size_t elements = static_cast<std::size_t>(tiles) * static_cast<std::size_t>(row.bm * row.bn);
+void launch_reduction(int bm, int bn, const Params& params, std::uint32_t tiles, CUstream_st* stream) {
+  const std::size_t elements = static_cast<std::size_t>(tiles) * static_cast<std::size_t>(bm * bn);
   const int lanes = lanes_of_reduction(elements, params.splits);
   const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
   const auto blocks = static_cast<unsigned>((elements + columns - 1) / columns);
   const auto kernel = params.wide ? &reduce_splits<T, true> : &reduce_splits<T, false>;
-  kernel<<<blocks, kReduceThreads, 0, stream>>>(params, row.bm, row.bn, tiles, lanes);
+  kernel<<<blocks, kReduceThreads, 0, stream>>>(params, bm, bn, tiles, lanes);
 }
 
 }  // namespace
@@ -42,8 +42,13 @@ void launch_reduction(const TileRow& row, const Params& params, std::uint32_t ti
 void launch(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   launch_of(row, std::make_index_sequence<kTileCount>())(params, blocks, stream);
   if (params.splits <= 1) return;
-  tile::with_element_type(kTiles[row].type,
-                          [&]<class T>() { launch_reduction<T>(kTiles[row], params, blocks / params.splits, stream); });
+  const TileRow& tile = kTiles[row];
+  reduce_partial_sums(tile.type, tile.bm, tile.bn, params, blocks / params.splits, stream);
+}
+
+void reduce_partial_sums(tile::ElementType type, int bm, int bn, const Params& params, std::uint32_t tiles,
+                         CUstream_st* stream) {
+  tile::with_element_type(type, [&]<class T>() { launch_reduction<T>(bm, bn, params, tiles, stream); });
 }
 
 }  // namespace gpudnn::kernels::simt

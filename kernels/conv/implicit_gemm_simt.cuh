@@ -361,11 +361,11 @@ struct StagedPart {
   }
 };
 
-// From shared to global memory, lanes along memory.
-template <class I>
+// From shared to global memory, lanes along memory. Other kernels have a StagedPart of their own.
+template <class I, class Part>
 __device__ __forceinline__ void finish_part(const Params& p, const Scalars<typename I::Acc>& scalars,
-                                            const typename I::Shared& shared, const StagedPart<I>& part,
-                                            std::int64_t first_bias, int part_m, int part_n) {
+                                            const typename I::Shared& shared, const Part& part, std::int64_t first_bias,
+                                            int part_m, int part_n) {
   using T = typename I::T;
   using Acc = typename I::Acc;
   constexpr int kVec = I::kVec;

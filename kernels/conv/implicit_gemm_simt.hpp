@@ -310,6 +310,9 @@ GPUDNN_HOST_DEVICE Entry entry_or_poison(const LinearMap& map, const Radices& ra
 // Launches the instance kTiles[row] on `blocks` blocks. With splits > 1 the sums go to the workspace, and a reduction
 // kernel follows.
 void launch(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream);
+// That reduction: of `tiles` tiles of bm x bn in params.splits parts. Other kernels with the same tiles use it, too.
+void reduce_partial_sums(tile::ElementType type, int bm, int bn, const Params& params, std::uint32_t tiles,
+                         CUstream_st* stream);
 
 // Bytes of workspace of `blocks` tiles (all splits), with room to align the caller's pointer.
 constexpr std::size_t kWorkspaceAlignment = 16;

@@ -561,10 +561,10 @@ const char* simt_index_obstacle(const Problem& problem) {
   return nullptr;
 }
 
-Params simt_params(const Problem& problem, bool wide) {
+Params simt_params(const Problem& problem, bool wide, int vector_bytes) {
   const Conv conv = normalize(problem);
   const int64_t bytes = tile::element_bytes(element_type(problem.x.type));
-  const int64_t width = bytes == 8 ? 2 : 4;
+  const int64_t width = vector_bytes > 0 ? vector_bytes / bytes : bytes == 8 ? 2 : 4;
   Gemm g = make_gemm(conv, problem.direction);
   Params p;
   const int64_t m_count = count(g.m);

@@ -21,8 +21,9 @@ struct SimtShape {
 [[nodiscard]] SimtShape simt_shape(const kernels::simt::Params& params, tile::ElementType type);
 
 // Everything but the pointers, the scalars and what depends on the config. `wide` asks for 64-bit indices, which are
-// taken in any case where the problem needs them.
-[[nodiscard]] kernels::simt::Params simt_params(const Problem& problem, bool wide = false);
+// taken in any case where the problem needs them. The modes speak of vectors of `vector_bytes`; 0 stands for those of
+// the SIMT kernel, 4 elements or 2 doubles.
+[[nodiscard]] kernels::simt::Params simt_params(const Problem& problem, bool wide = false, int vector_bytes = 0);
 
 // Adds what depends on the tile and the split; returns the number of blocks.
 std::uint32_t set_simt_config(const Config& config, kernels::simt::Params* params);

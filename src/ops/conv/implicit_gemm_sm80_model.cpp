@@ -1,0 +1,119 @@
+// The cost model of the mma.sync implicit GEMM: which tiles and splits of the reduction are worth a try, and their
+// times.
+//
+// A tile of the reduction takes a multiprocessor the longest of three things: its products at the tile's share of the
+// mma.sync rate, its bytes from the L2, and the instructions that start its copies. Too few warps leave gaps. The
+// kernel is not faster than its bytes. A split reduction writes and reads its sums once more, in a second kernel.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "ops/conv/implicit_gemm_sm80_params.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+using kernels::sm80::Load;
+using kernels::sm80::TileRow;
+
+// Rates of one multiprocessor of a 132-processor sm_90.
+constexpr double kHalfFlops = 490e12 / 132;  // mma.sync, about 0.64 of what wgmma reaches there
+constexpr double kTf32Flops = 260e12 / 132;
+constexpr double kL2Bytes = 5.5e12 / 132;
+constexpr double kMemoryBytes = 4.27e12 / 132;
+constexpr double kInstructions = 4 * 1.6e9 * 0.7;  // of warps
+constexpr double kSumsBytes = 3e12 / 132;          // partial sums go through the L2
+constexpr double kInstructionsOfCopy = 10;         // address, bounds, copy
+constexpr double kInstructionsOfPair = 24;         // of halves: two addresses, bounds and loads, one store
+constexpr double kShortestTile = 0.16e-6;          // barrier, fragments and products of one block alone
+constexpr double kShortestTileOfHalves = 0.5e-6;   // ... that waits for its loads, too
+constexpr double kBlockOverhead = 2.5e-6;          // prologue and epilogue of a wave of blocks
+constexpr double kLaunch = 2.5e-6;
+constexpr double kReduceLaunch = 3e-6;
+
+// Share of the rate that `warps` on a multiprocessor reach: 1 with 16.
+double utilization(double warps) { return std::min(1.0, warps / (warps + 1.5) * (17.5 / 16)); }
+
+double bytes_moved(const Problem& problem) {
+  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
+         static_cast<double>(size_in_bytes(problem.y));
+}
+
+double instructions_of_loads(const Load& load, int outer) {
+  const double bytes = outer * kernels::sm80::kTileKBytes / 32.0;
+  return load.vector < 4 ? bytes / 4 * kInstructionsOfPair : bytes / load.vector * kInstructionsOfCopy;
+}
+
+struct Work {
+  SimtShape shape;
+  Load a, b;
+  double bytes;
+  double multiprocessors;
+  bool halves;
+};
+
+double seconds_of(const Work& work, const TileRow& row, double splits) {
+  const SimtShape& shape = work.shape;
+  const double tile_k = kernels::sm80::tile_k(shape.type);
+  const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
+  const double k_tiles = std::ceil(shape.useful_k / tile_k / splits);
+  const double products = 2.0 * row.bm * row.bn * tile_k /
+                          ((shape.type == tile::ElementType::f32 ? kTf32Flops : kHalfFlops) * row.efficiency);
+  const double from_l2 = (row.bm + row.bn) * static_cast<double>(kernels::sm80::kTileKBytes) / kL2Bytes;
+  const double issue = (instructions_of_loads(work.a, row.bm) + instructions_of_loads(work.b, row.bn)) / kInstructions;
+  // Instructions of copies and products share the issue slots; half of the former hide behind the latter.
+  const double tile = std::max({products + 0.5 * issue, from_l2, issue});
+  const int resident = work.halves ? row.halves_min_blocks : row.min_blocks;
+  const double warps = row.threads(work.halves) / 32.0;
+  const double blocks_here = std::ceil(tiles * splits / work.multiprocessors);  // on the fullest multiprocessor
+  const double waves = std::ceil(blocks_here / resident);
+  const double rest = blocks_here - (waves - 1) * resident;
+  const double busy =
+      k_tiles * tile * ((waves - 1) * resident / utilization(resident * warps) + rest / utilization(rest * warps));
+  const double shortest = waves * k_tiles * (work.halves ? kShortestTileOfHalves : kShortestTile);
+  const double memory = work.bytes / (kMemoryBytes * work.multiprocessors);
+  double seconds = kLaunch + waves * kBlockOverhead + std::max({busy, shortest, memory});
+  if (splits > 1) {
+    const double sums =
+        2 * static_cast<double>(kernels::sm80::partial_bytes(row, static_cast<std::size_t>(tiles * splits)));
+    seconds += kReduceLaunch + sums / (kSumsBytes * work.multiprocessors);
+  }
+  return seconds;
+}
+
+}  // namespace
+
+void sm80_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
+  constexpr double kFewestTilesOfK = 4;  // of a split
+  const auto params = sm80_params(problem);
+  const Work work = {simt_shape(params.gemm, tile_type(problem)),
+                     params.a,
+                     params.b,
+                     bytes_moved(problem),
+                     static_cast<double>(std::max(multiprocessors, 1)),
+                     kernels::sm80::needs_halves(params)};
+  const SimtShape& shape = work.shape;
+  const double tile_k = kernels::sm80::tile_k(shape.type);
+  for (int i = 0; i < kernels::sm80::kTileCount; ++i) {
+    const TileRow& row = kernels::sm80::kTiles[i];
+    if (work.halves && row.halves_warps_n == 0) continue;
+    const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
+    candidates->push_back({{i, 1}, seconds_of(work, row, 1), 0});
+    // The best split, and the best one with a modest workspace.
+    Candidate best = candidates->back();
+    Candidate modest = best;
+    for (int splits = 2; splits <= 1024 && shape.useful_k / tile_k / splits >= kFewestTilesOfK;
+         splits += splits < 4 ? 1 : splits / 4) {
+      if (tiles * splits > 64 * work.multiprocessors) break;  // full many times over: splitting gains nothing
+      const std::size_t workspace = kernels::sm80::partial_bytes(row, static_cast<std::size_t>(tiles * splits));
+      const Candidate candidate = {{i, splits}, seconds_of(work, row, splits), workspace};
+      if (candidate.seconds < best.seconds) best = candidate;
+      if (candidate.seconds < modest.seconds && workspace <= kModestWorkspace) modest = candidate;
+    }
+    if (best.config.split_k > 1) candidates->push_back(best);
+    if (modest.config.split_k > 1 && modest.config != best.config) candidates->push_back(modest);
+  }
+}
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,95 @@
+// From a convolution problem to the parameters of the mma.sync implicit GEMM.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/implicit_gemm_sm80_params.hpp"
+
+#include <algorithm>
+
+namespace gpudnn::conv {
+namespace {
+
+namespace simt = kernels::simt;
+namespace sm80 = kernels::sm80;
+
+bool is_vector(simt::LoadMode mode) { return mode == simt::LoadMode::outer_vector || mode == simt::LoadMode::k_vector; }
+bool is_k_major(simt::LoadMode mode) { return mode == simt::LoadMode::k_vector || mode == simt::LoadMode::k_scalar; }
+
+// Takes over the mode of an operand under wider or narrower vectors, if it has such.
+void adopt(const simt::Operand& operand, int bytes, sm80::Load* load) {
+  if (is_vector(operand.mode)) *load = {is_k_major(operand.mode), bytes};
+}
+
+// The widest power of two of bytes, at most `vector`, to which the pointer is aligned.
+std::int32_t aligned_vector(const void* pointer, std::int32_t vector, std::int32_t element) {
+  while (vector > element && reinterpret_cast<std::uintptr_t>(pointer) % static_cast<std::uintptr_t>(vector) != 0) {
+    vector /= 2;
+  }
+  return vector;
+}
+
+}  // namespace
+
+sm80::Params sm80_params(const Problem& problem) {
+  sm80::Params params;
+  params.gemm = simt_params(problem);
+  const int element = tile::element_bytes(tile_type(problem));
+  const simt::Params& p = params.gemm;
+  // From the narrowest vectors to the widest; scalars run along whatever has the shorter steps.
+  params.a = {is_k_major(p.operand_a.mode), element};
+  params.b = {is_k_major(p.operand_b.mode), element};
+  const int standard = 4 * element;
+  if (!is_vector(p.operand_a.mode) || !is_vector(p.operand_b.mode)) {
+    const simt::Params narrow = simt_params(problem, false, standard / 2);
+    adopt(narrow.operand_a, standard / 2, &params.a);
+    adopt(narrow.operand_b, standard / 2, &params.b);
+  }
+  adopt(p.operand_a, standard, &params.a);
+  adopt(p.operand_b, standard, &params.b);
+  if (standard < 16 && (params.a.vector == standard || params.b.vector == standard)) {
+    const simt::Params full = simt_params(problem, false, 16);
+    adopt(full.operand_a, 16, &params.a);
+    adopt(full.operand_b, 16, &params.b);
+  }
+  return params;
+}
+
+void restrict_sm80_to_alignment(tile::ElementType type, sm80::Params* params) {
+  simt::Params& p = params->gemm;
+  restrict_to_alignment(p.a, p.b, p.c, p.z, type, &p);
+  const auto element = static_cast<std::int32_t>(tile::element_bytes(type));
+  params->a.vector = aligned_vector(p.a, params->a.vector, element);
+  params->b.vector = aligned_vector(p.b, params->b.vector, element);
+}
+
+int sm80_row_for_loads(int row, const sm80::Params& params) {
+  if (!sm80::needs_halves(params) || sm80::kTiles[row].halves_warps_n > 0) return row;
+  int best = 0;
+  for (int i = 0; i < sm80::kTileCount; ++i) {
+    if (sm80::kTiles[i].halves_warps_n == 0) continue;
+    best = i;
+    if (sm80::kTiles[i].bn <= sm80::kTiles[row].bn) break;
+  }
+  return best;
+}
+
+std::uint32_t set_sm80_config(const Config& config, tile::ElementType type, simt::Params* p) {
+  const sm80::TileRow& row = sm80::kTiles[config.tile];
+  const std::int64_t tile_k = sm80::tile_k(type);
+  const auto tiles = [](std::int64_t extent, int size) {
+    return static_cast<std::uint32_t>((extent + size - 1) / size);
+  };
+  const std::uint32_t m_tiles = tiles(p->whole.m_count, row.bm);
+  const std::uint32_t n_tiles = tiles(p->n_count, row.bn);
+  p->m_tiles = tile::FastDivmod(m_tiles);
+  p->n_tiles = tile::FastDivmod(n_tiles);
+  p->splits = static_cast<std::uint32_t>(std::max(config.split_k, 1));
+  const std::int64_t k_tiles = (p->whole.k_count + tile_k - 1) / tile_k;
+  p->k_per_split = std::max<std::int64_t>((k_tiles + p->splits - 1) / p->splits, 1) * tile_k;
+  return m_tiles * n_tiles * p->classes * p->groups * p->splits;
+}
+
+const char* sm80_index_obstacle(const Problem& problem) {
+  if (const char* const obstacle = simt_index_obstacle(problem)) return obstacle;
+  return simt_params(problem).wide ? "indices or positions beyond 32 bits" : nullptr;
+}
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,29 @@
+// From a convolution problem to the parameters of the mma.sync implicit GEMM: those of the SIMT one, with the widest
+// vectors that each operand allows. No CUDA is needed for it, so that tests can check it anywhere.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/conv/implicit_gemm_sm80.hpp"
+#include "ops/conv/implicit_gemm_simt_params.hpp"
+
+namespace gpudnn::conv {
+
+// Everything but the pointers, the scalars and what depends on the config; for pointers aligned to 16 bytes.
+[[nodiscard]] kernels::sm80::Params sm80_params(const Problem& problem);
+
+// Narrows the copies and stores to what the pointers' alignment allows.
+void restrict_sm80_to_alignment(tile::ElementType type, kernels::sm80::Params* params);
+
+// The row to run with the loads as they are: `row`, or one that has an instance for halves.
+[[nodiscard]] int sm80_row_for_loads(int row, const kernels::sm80::Params& params);
+
+// Adds what depends on the tile and the split; returns the number of blocks.
+std::uint32_t set_sm80_config(const Config& config, tile::ElementType type, kernels::simt::Params* params);
+
+// Null, or why the engine's index arithmetic cannot hold the problem.
+[[nodiscard]] const char* sm80_index_obstacle(const Problem& problem);
+
+// The cost model: each tile without a split, with its best one, and with its best one in a modest workspace.
+void sm80_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+
+}  // namespace gpudnn::conv
