@@ -1,0 +1,134 @@
+// Launcher of the convolution of images with few channels: problem + config -> parameters -> launch.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/few_channels_sm80.hpp"
+
+#include <algorithm>
+
+#include "ops/conv/few_channels_sm80_params.hpp"
+#include "ops/conv/tensor_math.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace few = kernels::few_channels;
+
+// What a launch needs beyond pointers and scalars.
+struct FewChannelsPlan {
+  few::Params params;
+  int row;
+  std::size_t workspace;
+  bool image_vectors, out_vectors, dy_vectors;  // the layouts allow them
+};
+
+bool row_matches(int row, const Problem& problem) {
+  return few::kTiles[row].kernel == few_channels_kernel(problem.direction) &&
+         few::kTiles[row].type == few_channels_type(problem);
+}
+
+bool aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0; }
+
+double bytes_moved(const Problem& problem) {
+  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
+         static_cast<double>(size_in_bytes(problem.y)) +
+         (problem.has_z != 0 ? static_cast<double>(size_in_bytes(problem.z)) : 0.0);
+}
+
+// One candidate, if the tile fits; 0 splits leave the number to the row.
+bool add_candidate(const Problem& problem, const Device& device, const few::Params& base, int row, int splits,
+                   std::vector<Candidate>* candidates) {
+  few::Params params = base;
+  if (!set_few_channels_tile(row, splits, device, &params)) return false;
+  Candidate candidate;
+  candidate.config = {row, static_cast<std::int32_t>(params.splits)};
+  candidate.seconds = few_channels_seconds(row, params, bytes_moved(problem), std::max(device.multiprocessors, 1));
+  candidate.workspace = few_channels_workspace_bytes(row, params, candidate.config.split_k);
+  candidates->push_back(candidate);
+  return true;
+}
+
+void set_pointers(const FewChannelsPlan& plan, const Args& args, few::Params* p) {
+  p->x = args.x;
+  p->w = args.w;
+  p->y = args.y;
+  p->out = args.out;
+  p->z = args.z;
+  p->bias = args.bias;
+  p->alpha = static_cast<float>(args.alpha);
+  p->beta = static_cast<float>(args.beta);
+  p->alpha2 = static_cast<float>(args.alpha2);
+  p->activation_coef = static_cast<float>(args.activation_coef);
+  p->propagate_nan = args.propagate_nan;
+  p->out_vectors = plan.out_vectors && aligned(args.out) && (!p->has_z || aligned(args.z));
+  p->dy_vectors = plan.dy_vectors && aligned(args.y);
+  set_few_channels_patch(plan.row, plan.image_vectors && aligned(args.x), p);
+}
+
+float* align(void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  return reinterpret_cast<float*>((address + few::kWorkspaceAlignment - 1) & ~(few::kWorkspaceAlignment - 1));
+}
+
+}  // namespace
+
+Support few_channels_sm80_supports(const Problem& problem, const Device& device) {
+  if (device.compute_capability() < 80) return Support::no("it needs compute capability 8.0");
+  if (const char* const obstacle = tensor_math_obstacle(problem)) return Support::no(obstacle);
+  if (const char* const obstacle = few_channels_shape_obstacle(problem)) return Support::no(obstacle);
+  const few::Params base = few_channels_params(problem);
+  for (int row = 0; row < few::kTileCount; ++row) {
+    few::Params params = base;
+    if (row_matches(row, problem) && set_few_channels_tile(row, 0, device, &params)) return Support::yes();
+  }
+  return Support::no("shared memory does not hold the filter and the least part of the image");
+}
+
+void few_channels_sm80_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
+  const few::Params base = few_channels_params(problem);
+  for (int row = 0; row < few::kTileCount; ++row) {
+    if (!row_matches(row, problem) || !add_candidate(problem, device, base, row, 0, candidates)) continue;
+    const Candidate best = candidates->back();
+    if (best.config.split_k <= 1) continue;
+    add_candidate(problem, device, base, row, 1, candidates);
+    if (best.workspace <= kModestWorkspace) continue;
+    const auto modest =
+        static_cast<int>(kModestWorkspace * static_cast<std::size_t>(best.config.split_k) / best.workspace);
+    if (modest > 1) add_candidate(problem, device, base, row, modest, candidates);
+  }
+}
+
+std::size_t few_channels_sm80_workspace(const Problem& problem, const Config& config) {
+  if (config.split_k <= 1) return 0;
+  return few_channels_workspace_bytes(config.tile, few_channels_params(problem), config.split_k);
+}
+
+std::shared_ptr<const void> few_channels_sm80_prepare(const Problem& problem, const Config& config,
+                                                      const Device& device) {
+  const tile::ElementType type = few_channels_type(problem);
+  auto plan = std::make_shared<FewChannelsPlan>();
+  plan->params = few_channels_params(problem);
+  plan->row = config.tile;
+  // It fits, or the engine had not offered the row.
+  (void)set_few_channels_tile(config.tile, config.split_k, device, &plan->params);
+  plan->workspace = few_channels_workspace_bytes(config.tile, plan->params, config.split_k);
+  plan->image_vectors = image_allows_vectors(plan->params, type, few::kTiles[config.tile].kernel);
+  plan->out_vectors = problem.direction == Direction::forward &&
+                      filters_allow_vectors(plan->params, plan->params.ys, type) &&
+                      (!plan->params.has_z || filters_allow_vectors(plan->params, plan->params.zs, type));
+  plan->dy_vectors = filters_allow_vectors(plan->params, plan->params.ys, type);
+  return plan;
+}
+
+Status few_channels_sm80_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+  const auto& plan = *static_cast<const FewChannelsPlan*>(prepared);
+  GPUDNN_REQUIRE(site.workspace_bytes >= plan.workspace && (plan.workspace == 0 || site.workspace != nullptr),
+                 GPUDNN_STATUS_BAD_PARAM, "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes,
+                 plan.workspace);
+  few::Params params = plan.params;
+  set_pointers(plan, args, &params);
+  params.workspace = align(site.workspace);
+  few::launch(plan.row, params, site.stream);
+  return cuda::launch_status("few_channels_sm80");
+}
+
+}  // namespace gpudnn::conv

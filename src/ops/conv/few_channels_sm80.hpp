@@ -1,0 +1,17 @@
+// The engine for images of few channels, the first layer of most networks: tensor cores, one or two spatial dimensions,
+// up to 8 channels, any filter count, stride, padding and layout, all three directions. For sm_80 and later.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/conv/engine.hpp"
+
+namespace gpudnn::conv {
+
+[[nodiscard]] Support few_channels_sm80_supports(const Problem& problem, const Device& device);
+void few_channels_sm80_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
+[[nodiscard]] std::size_t few_channels_sm80_workspace(const Problem& problem, const Config& config);
+[[nodiscard]] std::shared_ptr<const void> few_channels_sm80_prepare(const Problem& problem, const Config& config,
+                                                                    const Device& device);
+[[nodiscard]] Status few_channels_sm80_launch(const LaunchSite& site, const void* prepared, const Args& args);
+
+}  // namespace gpudnn::conv
