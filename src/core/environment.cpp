@@ -62,6 +62,11 @@ std::size_t environment_workspace_limit() {
   return number > (kNoLimit >> shift) ? kNoLimit : static_cast<std::size_t>(number) << shift;
 }
 
+std::string environment_tuning_cache() {
+  const char* value = variable("GPUDNN_TUNING_CACHE");
+  return value != nullptr ? value : "";
+}
+
 int environment_host_threads() {
   const char* value = variable("GPUDNN_HOST_THREADS");
   return value != nullptr ? std::clamp(std::atoi(value), 0, 1024) : 0;

@@ -22,6 +22,9 @@ struct LogSettings {
 // GPUDNN_WORKSPACE_LIMIT in bytes, with an optional suffix K, M or G: no engine asks for more. Default: no limit.
 [[nodiscard]] std::size_t environment_workspace_limit();
 
+// GPUDNN_TUNING_CACHE: the file in which measured choices outlive the process. Empty (default): none.
+[[nodiscard]] std::string environment_tuning_cache();
+
 // GPUDNN_HOST_THREADS: threads of the host backend, the caller's included. 0 (default): one for each available core.
 [[nodiscard]] int environment_host_threads();
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -30,6 +31,19 @@ class PlanCache {
     if (plans_.size() >= kMostPlans) plans_.clear();  // a program with ever new shapes must not grow without bound
     const auto [place, fresh] = plans_.try_emplace(std::string(bytes_of(key)), std::move(plan));
     return std::static_pointer_cast<const Plan>(place->second);
+  }
+
+  // Drops the plans under keys of this type for which `outdated(key)`; callers that hold one keep it. The type's first
+  // field must tell its operation, as all keys of one size come by.
+  template <class Key, class Predicate>
+  void forget(Predicate outdated) {
+    const std::unique_lock lock(mutex_);
+    std::erase_if(plans_, [&](const auto& entry) {
+      if (entry.first.size() != sizeof(Key)) return false;
+      Key key;
+      std::memcpy(static_cast<void*>(&key), entry.first.data(), sizeof key);
+      return outdated(key);
+    });
   }
 
  private:

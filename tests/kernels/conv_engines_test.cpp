@@ -72,6 +72,7 @@ std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
   bool taken = false;
   for (const conv::ConvEngine& engine : conv::engines()) {
     if (engine.backend != backend.kind() || !engine.supports(c.problem, device)) continue;
+    if (misaligned && engine.alignment > 1) continue;
     std::vector<conv::Candidate> candidates;
     engine.candidates(c.problem, device, &candidates);
     bool lean = false;
@@ -110,9 +111,9 @@ TEST(ConvolutionEngines, RandomProblems) {
   }
 }
 
-TEST(ConvolutionEngines, HandPickedProblems) {
+void check_file(const char* file) {
   Counts counts;
-  for (ConvCase& c : cases_from_file<conv::Problem>("conv/edges.txt", conv::from_text)) {
+  for (ConvCase& c : cases_from_file<conv::Problem>(file, conv::from_text)) {
     if (c.problem.has_bias != 0) c.beta = 0;
     if (c.problem.has_z != 0) c.alpha2 = 0.5;
     c.coef = c.problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU ? 6 : c.problem.activation >= 0 ? 1 : 0;
@@ -120,6 +121,9 @@ TEST(ConvolutionEngines, HandPickedProblems) {
   }
   report(counts);
 }
+
+TEST(ConvolutionEngines, HandPickedProblems) { check_file("conv/edges.txt"); }
+TEST(ConvolutionEngines, FewChannels) { check_file("conv/few_channels.txt"); }
 
 TEST(ConvolutionEngines, NamesAreUnique) {
   std::set<std::string> names;

@@ -29,6 +29,7 @@ struct ConvEngine {
   const char* name;
   gpudnnBackend_t backend;
   bool deterministic;
+  std::size_t alignment;  // of the tensors' addresses that it needs, in bytes
   gpudnnMathType_t math;  // what it computes with: GPUDNN_FMA_MATH, or GPUDNN_TENSOR_OP_MATH
   Support (*supports)(const Problem&, const Device&);
   // The engine's configs for the problem with their expected times, in any order; at least one has no workspace.
@@ -42,15 +43,20 @@ struct ConvEngine {
 // Best first; the last of each backend supports everything.
 [[nodiscard]] std::span<const ConvEngine> engines() noexcept;
 
+// Who says how long a choice takes.
+enum class Source : std::int32_t { model = 0, table = 1, tuning_cache = 2 };
+
 // An engine and config, as the heuristic ranks them.
 struct Choice {
   const ConvEngine* engine = nullptr;
   Config config;
   std::size_t workspace = 0;
-  double seconds = 0;  // the model's
+  double seconds = 0;  // expected or, where the source is not the model, measured
+  Source source = Source::model;
 };
 
-// All choices for the problem on the device, best first; pure.
+// All choices for the problem on the device, best first: those of the measured table, then the others by their models.
+// Pure.
 [[nodiscard]] std::vector<Choice> rank(const Problem& problem, const Device& device);
 
 // engine + config + what the engine prepared. Immutable.
@@ -64,9 +70,11 @@ struct Plan {
 [[nodiscard]] int algorithm_count(Direction direction) noexcept;
 [[nodiscard]] bool algorithm_needs_no_workspace(Direction direction, int algorithm) noexcept;
 
-// The plan for the problem under the caller's algorithm and workspace, from the handle's cache or made now.
+// The plan for the problem under the caller's algorithm, workspace and alignment of addresses, from the handle's cache or
+// made now.
 [[nodiscard]] Status find_plan(gpudnnHandle_t handle, const Problem& problem, int algorithm,
-                               std::size_t workspace_bytes, std::shared_ptr<const Plan>* plan);
+                               std::size_t workspace_bytes, std::size_t alignment,
+                               std::shared_ptr<const Plan>* plan);
 // Bytes of workspace with which `algorithm` runs at its best.
 [[nodiscard]] Status workspace_size(gpudnnHandle_t handle, const Problem& problem, int algorithm, std::size_t* bytes);
 

@@ -3,7 +3,10 @@
 #include "ops/conv/engine.hpp"
 #include "ops/conv/host_direct.hpp"
 #ifdef GPUDNN_WITH_CUDA
+#include "ops/conv/few_channels_sm80.hpp"
 #include "ops/conv/implicit_gemm_simt.hpp"
+#include "ops/conv/implicit_gemm_sm80.hpp"
+#include "ops/conv/implicit_gemm_sm90.hpp"
 #endif
 
 namespace gpudnn::conv {
@@ -11,11 +14,20 @@ namespace gpudnn::conv {
 std::span<const ConvEngine> engines() noexcept {
   static constexpr ConvEngine kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
-      {"implicit_gemm_simt", GPUDNN_BACKEND_CUDA, true, GPUDNN_FMA_MATH, &implicit_gemm_simt_supports,
+      {"implicit_gemm_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &implicit_gemm_sm90_supports,
+       &implicit_gemm_sm90_candidates, &implicit_gemm_sm90_workspace, &implicit_gemm_sm90_prepare,
+       &implicit_gemm_sm90_launch},
+      {"few_channels_sm80", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_TENSOR_OP_MATH, &few_channels_sm80_supports,
+       &few_channels_sm80_candidates, &few_channels_sm80_workspace, &few_channels_sm80_prepare,
+       &few_channels_sm80_launch},
+      {"implicit_gemm_sm80", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_TENSOR_OP_MATH, &implicit_gemm_sm80_supports,
+       &implicit_gemm_sm80_candidates, &implicit_gemm_sm80_workspace, &implicit_gemm_sm80_prepare,
+       &implicit_gemm_sm80_launch},
+      {"implicit_gemm_simt", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_FMA_MATH, &implicit_gemm_simt_supports,
        &implicit_gemm_simt_candidates, &implicit_gemm_simt_workspace, &implicit_gemm_simt_prepare,
        &implicit_gemm_simt_launch},
 #endif
-      {"host_direct", GPUDNN_BACKEND_HOST, true, GPUDNN_FMA_MATH, &host_direct_supports, &host_direct_candidates,
+      {"host_direct", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &host_direct_supports, &host_direct_candidates,
        &host_direct_workspace, &host_direct_prepare, &host_direct_launch},
   };
   return kEngines;

@@ -1,10 +1,12 @@
 // Plans: from a problem, the caller's algorithm and workspace to an engine ready to launch; kept in the handle's cache.
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/plan.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 
-#include "ops/conv/engine.hpp"
+#include "ops/conv/heuristics.hpp"
 #include "ops/tensor/problem.hpp"
 
 namespace gpudnn::conv {
@@ -16,33 +18,47 @@ constexpr std::uintptr_t kWorkspaceAlignment = 16;
 struct PlanKey {
   Problem problem;
   std::uint64_t workspace_limit;
+  std::uint64_t alignment;
 };
 
-std::size_t usable_workspace(const void* workspace, std::size_t bytes) noexcept {
-  const bool usable = workspace != nullptr && reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0;
-  return usable ? bytes : 0;
+// The ranking as the log shows it, a line for each choice; `taken` is the one that the plan is made of.
+void log_choices(gpudnnHandle_t handle, const Problem& problem, const std::vector<Choice>& choices,
+                 std::size_t workspace_limit, const Choice& taken) {
+  constexpr std::size_t kMostLines = 8;
+  const std::string text = to_text(problem);
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const Choice& c = choices[i];
+    const bool is_taken = c.engine == taken.engine && c.config == taken.config;
+    if (i >= kMostLines && !is_taken) continue;
+    const char* const note = is_taken ? " <- taken" : c.workspace > workspace_limit ? " (no room)" : "";
+    log_line(GPUDNN_SEV_INFO, handle, GPUDNN_STATUS_SUCCESS,
+             "%s | %s | choice %zu of %zu: engine=%s tile=%d split_k=%d workspace=%zu expected=%.1f us source=%s%s",
+             call_context().function != nullptr ? call_context().function : "", text.c_str(), i + 1, choices.size(),
+             c.engine->name, c.config.tile, c.config.split_k, c.workspace, 1e6 * c.seconds, source_name(c.source),
+             note);
+  }
 }
 
-Status best_choice(const Problem& problem, const Device& device, std::size_t workspace_limit, Choice* best) {
-  const char* reason = "no engine of this backend";
-  for (const Choice& choice : rank(problem, device)) {
-    if (choice.workspace > workspace_limit) {
-      reason = "every engine that takes it needs more workspace";
-      continue;
-    }
+Status best_choice(const Problem& problem, const std::vector<Choice>& choices, std::size_t workspace_limit,
+                   std::size_t alignment, Choice* best) {
+  for (const Choice& choice : choices) {
+    if (choice.workspace > workspace_limit || choice.engine->alignment > alignment) continue;
     *best = choice;
     return GPUDNN_STATUS_SUCCESS;
   }
-  return GPUDNN_REFUSE(GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine fits (%s): %s", reason,
-                       to_text(problem).c_str());
+  return GPUDNN_REFUSE(
+      GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine fits (%s): %s",
+      choices.empty() ? "no engine of this backend takes it" : "every engine that takes it needs more workspace or tensors at multiples of 16 bytes",
+      to_text(problem).c_str());
 }
 
-Status make_plan(const Problem& problem, const Device& device, std::size_t workspace_limit,
-                 std::shared_ptr<const Plan>* plan) {
-  auto made = std::make_shared<Plan>();
-  GPUDNN_TRY(best_choice(problem, device, workspace_limit, &made->choice));
-  made->prepared = made->choice.engine->prepare(problem, made->choice.config, device);
-  *plan = std::move(made);
+Status make_plan(gpudnnHandle_t handle, const Problem& problem, std::size_t workspace_limit,
+                 std::size_t alignment, std::shared_ptr<const Plan>* plan) {
+  const std::vector<Choice> choices = rank_with_measurements(problem, *handle->device);
+  Choice best;
+  GPUDNN_TRY(best_choice(problem, choices, workspace_limit, alignment, &best));
+  if (log_enabled(GPUDNN_SEV_INFO)) log_choices(handle, problem, choices, workspace_limit, best);
+  *plan = prepare_plan(best, problem, *handle->device);
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -65,23 +81,49 @@ Status scale_output(gpudnnHandle_t handle, const Problem& problem, const Args& a
   return tensor::run(handle, scaling, arguments);
 }
 
-Status launch(const LaunchSite& site, const Plan& plan, const Args& args) {
+}  // namespace
+
+std::size_t alignment_of(const Args& args) noexcept {
+  std::uintptr_t bits = kMostAlignment;
+  for (const void* pointer : {args.x, args.w, args.y, args.z, static_cast<const void*>(args.out)}) {
+    bits |= reinterpret_cast<std::uintptr_t>(pointer);
+  }
+  return static_cast<std::size_t>(bits & (~bits + 1));
+}
+
+std::size_t usable_workspace(const void* workspace, std::size_t bytes) noexcept {
+  const bool usable = workspace != nullptr && reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0;
+  return usable ? bytes : 0;
+}
+
+std::shared_ptr<const Plan> prepare_plan(const Choice& choice, const Problem& problem, const Device& device) {
+  auto plan = std::make_shared<Plan>();
+  plan->choice = choice;
+  plan->prepared = choice.engine->prepare(problem, choice.config, device);
+  return plan;
+}
+
+Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args) {
   call_context().engine = plan.choice.engine->name;
   if (site.device.backend == GPUDNN_BACKEND_HOST) return plan.choice.engine->launch(site, plan.prepared.get(), args);
   const cuda::DeviceScope scope(site.device);
   return plan.choice.engine->launch(site, plan.prepared.get(), args);
 }
 
-}  // namespace
+void forget_plans(gpudnnHandle_t handle, const Problem& problem) {
+  const Problem wanted = tuning_key(problem);
+  handle->plans.forget<PlanKey>(
+      [&](const PlanKey& key) { return key.problem.tag == wanted.tag && tuning_key(key.problem) == wanted; });
+}
 
 Status find_plan(gpudnnHandle_t handle, const Problem& problem, int algorithm, std::size_t workspace_bytes,
-                 std::shared_ptr<const Plan>* plan) {
+                 std::size_t alignment, std::shared_ptr<const Plan>* plan) {
   const std::size_t limit = algorithm_needs_no_workspace(problem.direction, algorithm) ? 0 : workspace_bytes;
-  const PlanKey key{problem, limit};
+  const PlanKey key{problem, limit, alignment};
   *plan = handle->plans.find<Plan>(key);
   if (*plan != nullptr) return GPUDNN_STATUS_SUCCESS;
   std::shared_ptr<const Plan> made;
-  GPUDNN_TRY(make_plan(problem, *handle->device, limit, &made));
+  GPUDNN_TRY(make_plan(handle, problem, limit, alignment, &made));
   *plan = handle->plans.keep(key, std::move(made));
   return GPUDNN_STATUS_SUCCESS;
 }
@@ -92,7 +134,8 @@ Status workspace_size(gpudnnHandle_t handle, const Problem& problem, int algorit
   if (element_count(problem.x) == 0 || algorithm_needs_no_workspace(problem.direction, algorithm))
     return GPUDNN_STATUS_SUCCESS;
   Choice best;
-  GPUDNN_TRY(best_choice(problem, *handle->device, std::numeric_limits<std::size_t>::max(), &best));
+  GPUDNN_TRY(best_choice(problem, rank_with_measurements(problem, *handle->device),
+                         std::numeric_limits<std::size_t>::max(), kMostAlignment, &best));
   *bytes = best.workspace;
   return GPUDNN_STATUS_SUCCESS;
 }
@@ -104,8 +147,8 @@ Status run(gpudnnHandle_t handle, const Problem& problem, int algorithm, void* w
   if (element_count(problem.x) == 0 || element_count(problem.y) == 0) return scale_output(handle, problem, args);
   const std::size_t usable = usable_workspace(workspace, workspace_bytes);
   std::shared_ptr<const Plan> plan;
-  GPUDNN_TRY(find_plan(handle, problem, algorithm, usable, &plan));
-  return launch(launch_site(handle, workspace, usable), *plan, args);
+  GPUDNN_TRY(find_plan(handle, problem, algorithm, usable, alignment_of(args), &plan));
+  return launch_plan(launch_site(handle, workspace, usable), *plan, args);
 }
 
 }  // namespace gpudnn::conv

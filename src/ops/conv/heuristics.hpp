@@ -1,0 +1,22 @@
+// The heuristic's parts: the model's ranking, what measurements change in it, and the ranking that calls use.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/conv/tuned_file.hpp"
+
+namespace gpudnn::conv {
+
+// The choices of the engines given by their models alone, best first, none above `workspace_limit` bytes.
+[[nodiscard]] std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Problem& problem,
+                                                const Device& device, std::size_t workspace_limit);
+
+// Moves the rows' choices to the front, in the rows' order. A row that names none of the choices is passed over: its
+// engine does not take this problem, or no longer has that config.
+void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices);
+
+// rank(), with what Find measured in this process or an earlier one before it: what calls and queries go by.
+[[nodiscard]] std::vector<Choice> rank_with_measurements(const Problem& problem, const Device& device);
+
+[[nodiscard]] const char* source_name(Source source) noexcept;
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,424 @@
+// The choice of convolution engines: the model's ranking, what measured rows change in it, and what Find makes of
+// measurements. Engines that only pretend stand in for real ones, so that no GPU is needed.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include "ops/conv/find.hpp"
+#include "ops/conv/heuristics.hpp"
+#include "ops/conv/tuning_cache.hpp"
+#include "support/backend.hpp"
+
+namespace gpudnn::conv {
+
+extern const char kTunedSm90[];
+
+namespace {
+
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+
+Problem problem_of(const char* line) {
+  std::string why;
+  const auto problem = from_text(line, &why);
+  EXPECT_TRUE(problem.has_value()) << line << ": " << why;
+  return problem.value_or(Problem{});
+}
+
+// --- pretended engines ----------------------------------------------------------------------------------------------
+
+// Tile t of "even" takes (t + 1) * 2 us by its model, of "odd" (t + 1) * 2 + 1 us; a split asks for workspace.
+template <int Offset>
+void pretended_candidates(const Problem&, const Device&, std::vector<Candidate>* candidates) {
+  for (int tile = 0; tile < 3; ++tile) {
+    const double seconds = 1e-6 * ((tile + 1) * 2 + Offset);
+    candidates->push_back({{tile, 1}, seconds, 0});
+    candidates->push_back({{tile, 4}, seconds + 0.25e-6, 4096u << tile});
+  }
+}
+std::size_t pretended_workspace(const Problem&, const Config& config) {
+  return config.split_k > 1 ? 4096u << config.tile : 0;
+}
+std::shared_ptr<const void> pretended_prepare(const Problem&, const Config& config, const Device&) {
+  return std::make_shared<const Config>(config);
+}
+
+std::map<std::pair<int, int>, int> launches;  // by tile and split
+
+// What really is fast: tile 2 with a split, then tile 1 without.
+Status pretended_launch(const LaunchSite& site, const void* prepared, const Args&) {
+  const Config& config = *static_cast<const Config*>(prepared);
+  ++launches[{config.tile, config.split_k}];
+  if (config.split_k > 1 && site.workspace_bytes < pretended_workspace({}, config)) return GPUDNN_STATUS_BAD_PARAM;
+  const int milliseconds = config == Config{2, 4} ? 1 : config == Config{1, 1} ? 4 : 8;
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  return GPUDNN_STATUS_SUCCESS;
+}
+Status failing_launch(const LaunchSite&, const void*, const Args&) {
+  return GPUDNN_REFUSE(GPUDNN_STATUS_EXECUTION_FAILED, "this engine always fails");
+}
+Support takes_all(const Problem&, const Device&) { return Support::yes(); }
+Support takes_1x1(const Problem& problem, const Device&) {
+  return problem.w.dims[2] == 1 ? Support::yes() : Support::no("not 1x1");
+}
+
+constexpr ConvEngine kEngines[] = {
+    {"even", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &takes_all, &pretended_candidates<0>, &pretended_workspace,
+     &pretended_prepare, &pretended_launch},
+    {"odd", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_TENSOR_OP_MATH, &takes_1x1, &pretended_candidates<1>,
+     &pretended_workspace, &pretended_prepare, &failing_launch},
+    {"other_backend", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_FMA_MATH, &takes_all, &pretended_candidates<0>,
+     &pretended_workspace, &pretended_prepare, &failing_launch},
+};
+
+constexpr const char* kPointwise = "conv fwd f16 nhwc n2c8h5w5 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor";
+constexpr const char* kThreeByThree = "conv fwd f16 nhwc n2c8h5w5 k8r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor";
+
+std::string text_of(const Choice& choice) {
+  return std::string(choice.engine->name) + '/' + std::to_string(choice.config.tile) + '/' +
+         std::to_string(choice.config.split_k);
+}
+
+std::vector<Choice> ranked(const char* line, std::size_t limit = kNoLimit) {
+  return rank_by_model(kEngines, problem_of(line), host_device(), limit);
+}
+
+// --- the ranking ----------------------------------------------------------------------------------------------------
+
+TEST(ConvHeuristics, TheModelRanksWhatSupportsTheProblemOnThisBackend) {
+  const std::vector<Choice> choices = ranked(kPointwise);
+  ASSERT_EQ(choices.size(), 12u);
+  EXPECT_EQ(text_of(choices.front()), "even/0/1");
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    EXPECT_EQ(choices[i].source, Source::model);
+    EXPECT_STRNE(choices[i].engine->name, "other_backend");
+    if (i > 0) {
+      EXPECT_GE(choices[i].seconds, choices[i - 1].seconds);
+    }
+  }
+  EXPECT_EQ(ranked(kThreeByThree).size(), 6u) << "one engine takes 1x1 only";
+}
+
+TEST(ConvHeuristics, TheWorkspaceLimitHoldsForTheModel) {
+  for (const std::size_t limit : {std::size_t{0}, std::size_t{4095}, std::size_t{4096}, std::size_t{8192}}) {
+    for (const Choice& choice : ranked(kPointwise, limit)) EXPECT_LE(choice.workspace, limit) << text_of(choice);
+  }
+  EXPECT_EQ(ranked(kPointwise, 0).size(), 6u);
+  EXPECT_EQ(ranked(kPointwise, 4096).size(), 8u);
+}
+
+TEST(ConvHeuristics, MeasuredRowsComeFirstAndTheRestKeepsItsOrder) {
+  std::vector<Choice> choices = ranked(kPointwise);
+  const std::vector<TunedRow> rows = {{"odd", {2, 4}, 1.5}, {"even", {1, 1}, 1.75}};
+  put_measured_first(rows, Source::table, &choices);
+  ASSERT_EQ(choices.size(), 12u);
+  EXPECT_EQ(text_of(choices[0]), "odd/2/4");
+  EXPECT_DOUBLE_EQ(choices[0].seconds, 1.5e-6);
+  EXPECT_EQ(choices[0].source, Source::table);
+  EXPECT_EQ(choices[0].workspace, 16384u);
+  EXPECT_EQ(text_of(choices[1]), "even/1/1");
+  EXPECT_EQ(text_of(choices[2]), "even/0/1");
+  for (std::size_t i = 3; i < choices.size(); ++i) {
+    EXPECT_EQ(choices[i].source, Source::model);
+    EXPECT_GE(choices[i].seconds, choices[i - 1].seconds);
+  }
+}
+
+TEST(ConvHeuristics, ARowThatIsNotLegalIsPassedOver) {
+  const std::vector<TunedRow> rows = {
+      {"odd", {0, 1}, 0.1},            // does not support 3x3
+      {"unheard_of", {0, 1}, 0.2},     // no such engine
+      {"even", {7, 1}, 0.3},           // no such tile
+      {"even", {0, 3}, 0.4},           // not a split that the engine offers
+      {"other_backend", {0, 1}, 0.5},  // not on this device
+      {"even", {2, 1}, 0.6},
+  };
+  std::vector<Choice> choices = ranked(kThreeByThree);
+  put_measured_first(rows, Source::table, &choices);
+  EXPECT_EQ(text_of(choices[0]), "even/2/1");
+  EXPECT_EQ(text_of(choices[1]), "even/0/1");
+  EXPECT_EQ(choices.size(), 6u);
+}
+
+TEST(ConvHeuristics, ARowAboveTheWorkspaceLimitIsPassedOver) {
+  const std::vector<TunedRow> rows = {{"even", {2, 4}, 0.5}, {"even", {1, 4}, 0.75}};
+  std::vector<Choice> choices = ranked(kThreeByThree, 8192);
+  put_measured_first(rows, Source::table, &choices);
+  EXPECT_EQ(text_of(choices[0]), "even/1/4") << "tile 2 needs 16384 bytes";
+  EXPECT_EQ(choices[0].source, Source::table);
+  EXPECT_EQ(choices[1].source, Source::model);
+}
+
+TEST(ConvHeuristics, TheTuningCacheComesBeforeTheTable) {
+  std::vector<Choice> choices = ranked(kPointwise);
+  put_measured_first(std::vector<TunedRow>{{"even", {2, 1}, 1}, {"odd", {1, 1}, 2}}, Source::table, &choices);
+  put_measured_first(std::vector<TunedRow>{{"odd", {1, 1}, 3}}, Source::tuning_cache, &choices);
+  EXPECT_EQ(text_of(choices[0]), "odd/1/1");
+  EXPECT_EQ(choices[0].source, Source::tuning_cache);
+  EXPECT_DOUBLE_EQ(choices[0].seconds, 3e-6);
+  EXPECT_EQ(text_of(choices[1]), "even/2/1");
+}
+
+// --- the built-in table ---------------------------------------------------------------------------------------------
+
+Device synthetic_sm90() {
+  Device device;
+  device.backend = GPUDNN_BACKEND_CUDA;
+  device.ordinal = 0;
+  device.major = 9;
+  device.multiprocessors = 132;
+  device.shared_memory_per_block = 232448;
+  device.shared_memory_per_multiprocessor = 233472;
+  device.l2_bytes = std::size_t{50} << 20;
+  device.name = "synthetic";
+  return device;
+}
+
+TEST(ConvHeuristics, TheBuiltInTableIsOfItsDeviceOnly) {
+  EXPECT_EQ(device_class(synthetic_sm90()), "sm_90 132");
+  EXPECT_EQ(tuned_table(host_device()), nullptr);
+  Device smaller = synthetic_sm90();
+  smaller.multiprocessors = 114;
+  EXPECT_EQ(tuned_table(smaller), nullptr);
+  Device older = synthetic_sm90();
+  older.major = 8;
+  EXPECT_EQ(tuned_table(older), nullptr);
+}
+
+// A row that no longer fits (its engine was renamed, a tile was dropped) would be passed over in silence.
+TEST(ConvHeuristics, EveryRowOfTheBuiltInTableCanBeTaken) {
+  const TunedFile file{std::string_view(kTunedSm90)};
+  EXPECT_EQ(TunedFile(file.text()).text(), file.text());
+  std::istringstream lines{std::string(kTunedSm90)};
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto arrow = line.find(" -> ");
+    if (line.starts_with('#') || arrow == std::string::npos) continue;
+    ++count;
+    std::string why;
+    const auto problem = from_text(line.substr(0, arrow), &why);
+    ASSERT_TRUE(problem.has_value()) << line << "\n  " << why;
+    EXPECT_EQ(to_text(tuning_key(*problem)), line.substr(0, arrow)) << "not in the form that gpudnn-tune writes";
+    TunedRow row;
+    ASSERT_TRUE(parse_row(line.substr(arrow + 4), &row)) << line;
+#ifdef GPUDNN_WITH_CUDA
+    const auto engine =
+        std::find_if(engines().begin(), engines().end(), [&](const ConvEngine& e) { return e.name == row.engine; });
+    ASSERT_NE(engine, engines().end()) << "no such engine: " << line;
+    // What a machine cannot run (an engine may ask the driver) is looked at where it can be.
+    if (!engine->supports(*problem, synthetic_sm90())) continue;
+    std::vector<Candidate> candidates;
+    engine->candidates(*problem, synthetic_sm90(), &candidates);
+    EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(),
+                            [&](const Candidate& candidate) { return candidate.config == row.config; }))
+        << "no such config: " << line;
+#endif
+  }
+  std::printf("  %d rows\n", count);
+}
+
+// --- the library-wide limit ------------------------------------------------------------------------------------------
+
+// The variable is read once a process.
+constexpr const char* kChildMark = "GPUDNN_HEURISTICS_TEST_CHILD";
+constexpr std::size_t kChildLimit = 1024;
+constexpr const char* kSplitWorthy = "conv wgrad f32 nchw n64c64h28w28 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=fma";
+
+TEST(ConvHeuristicsChild, StaysBelowTheLimit) {
+  if (std::getenv(kChildMark) == nullptr) GTEST_SKIP() << "run by the test of the limit, in a process of its own";
+  const Problem problem = problem_of(kSplitWorthy);
+  for (const Choice& choice : rank(problem, synthetic_sm90())) EXPECT_LE(choice.workspace, kChildLimit);
+  if (!test::Backend::at_hand().is_cuda()) return;
+  const gpudnnHandle_t handle = test::Backend::at_hand().handle();
+  std::vector<Performance> rows;
+  ASSERT_EQ(measure_algorithms_on_own_memory(handle, problem, &rows), GPUDNN_STATUS_SUCCESS);
+  for (const Performance& row : rows) EXPECT_LE(row.memory, kChildLimit);
+}
+
+TEST(ConvHeuristics, TheLibraryWideWorkspaceLimitHolds) {
+#ifndef GPUDNN_WITH_CUDA
+  GTEST_SKIP() << "no engine of a build without CUDA asks for workspace";
+#endif
+  std::size_t most = 0;
+  for (const Choice& choice : rank(problem_of(kSplitWorthy), synthetic_sm90())) most = std::max(most, choice.workspace);
+  ASSERT_GT(most, kChildLimit) << "the problem shows nothing";
+  std::fflush(nullptr);  // else the child would write what is buffered once more
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("GPUDNN_WORKSPACE_LIMIT", "1K", 1);
+    setenv(kChildMark, "1", 1);
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(126);
+    execl("/proc/self/exe", "unit_test", "--gtest_filter=ConvHeuristicsChild.*", static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+// --- the search -----------------------------------------------------------------------------------------------------
+
+TEST(ConvFind, MeasuresEachEngineFirstAndOneWithoutWorkspace) {
+  const std::vector<Choice> choices = ranked(kPointwise);
+  const std::vector<Choice> order = search_order(choices, kNoLimit);
+  ASSERT_EQ(order.size(), choices.size());
+  EXPECT_EQ(text_of(order[0]), "even/0/1");
+  EXPECT_EQ(text_of(order[1]), "odd/0/1");
+  EXPECT_EQ(text_of(order[2]), "even/0/4");
+  for (const Choice& choice : search_order(choices, 5000)) EXPECT_LE(choice.workspace, 5000u);
+
+  // A long list whose only choice without workspace comes last.
+  std::vector<Choice> many(100, Choice{&kEngines[0], {0, 4}, 4096, 1e-6, Source::model});
+  many.push_back({&kEngines[0], {0, 1}, 0, 1e-3, Source::model});
+  const std::vector<Choice> cut = search_order(many, kNoLimit);
+  EXPECT_EQ(cut.size(), 30u);
+  EXPECT_EQ(cut.back().workspace, 0u);
+}
+
+class ConvFindAmong : public testing::Test {
+ protected:
+  // Problems of its own, since the cache is the process's.
+  explicit ConvFindAmong() : problem_(problem_of(kThreeByThree)) {
+    static int serial = 0;
+    problem_.x.dims[0] = problem_.y.dims[0] = 1000 + serial++;
+    launches.clear();
+  }
+  [[nodiscard]] std::vector<Choice> all() const { return rank_by_model(kEngines, problem_, host_device(), kNoLimit); }
+  std::vector<Performance> find(std::size_t workspace_bytes) {
+    std::vector<Performance> rows;
+    EXPECT_EQ(measure_algorithms_among(all(), handle_, problem_, {}, workspace_bytes > 0 ? workspace_ : nullptr,
+                                       workspace_bytes, &rows),
+              GPUDNN_STATUS_SUCCESS);
+    return rows;
+  }
+  [[nodiscard]] std::vector<TunedRow> kept() const { return tuning_cache().find(problem_, host_device()); }
+
+  gpudnnHandle_t handle_ = test::Backend::host().handle();
+  Problem problem_;
+  alignas(16) unsigned char workspace_[16384];
+};
+
+TEST(ConvFind, TheWarmUpLeavesNoTrace) {
+  (void)test::take_error_text();
+  warm_up_queries(test::Backend::host().handle());
+  EXPECT_EQ(test::take_error_text(), "");
+  EXPECT_STREQ(call_context().problem, "");
+  EXPECT_FALSE(call_context().refused);
+}
+
+TEST_F(ConvFindAmong, ReportsTheBestOfBothNumbersAndKeepsThem) {
+  const std::vector<Performance> rows = find(sizeof workspace_);
+  ASSERT_EQ(rows.size(), static_cast<std::size_t>(algorithm_count(Direction::forward)));
+  EXPECT_EQ(rows[0].algorithm, 1);
+  EXPECT_EQ(rows[0].memory, 16384u);
+  EXPECT_EQ(rows[1].algorithm, 0);
+  EXPECT_EQ(rows[1].memory, 0u);
+  EXPECT_GT(rows[0].milliseconds, 0);
+  EXPECT_LT(rows[0].milliseconds, rows[1].milliseconds);
+  const std::vector<TunedRow> winners = kept();
+  ASSERT_EQ(winners.size(), 2u);
+  EXPECT_EQ(winners[0].config, (Config{2, 4}));
+  EXPECT_EQ(winners[1].config, (Config{1, 1}));
+  // Later rankings begin with them.
+  std::vector<Choice> choices = all();
+  put_measured_first(winners, Source::tuning_cache, &choices);
+  EXPECT_EQ(text_of(choices[0]), "even/2/4");
+  EXPECT_EQ(text_of(choices[1]), "even/1/1");
+}
+
+TEST_F(ConvFindAmong, StaysWithinTheWorkspace) {
+  const std::vector<Performance> rows = find(8192);
+  for (const Performance& row : rows) EXPECT_LE(row.memory, 8192u);
+  EXPECT_EQ((launches[{2, 4}]), 0);
+  EXPECT_GT((launches[{1, 4}]), 0);
+  ASSERT_FALSE(kept().empty());
+  EXPECT_EQ(kept()[0].config, (Config{1, 1}));
+  // A misaligned workspace is none.
+  std::vector<Performance> misaligned;
+  launches.clear();
+  ASSERT_EQ(measure_algorithms_among(all(), handle_, problem_, {}, workspace_ + 1, 8192, &misaligned),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ((launches[{1, 4}]), 0);
+}
+
+TEST_F(ConvFindAmong, ASearchWithoutWorkspaceKeepsTheWinnerThatNeedsSome) {
+  (void)find(sizeof workspace_);
+  (void)find(0);
+  ASSERT_EQ(kept().size(), 2u);
+  EXPECT_EQ(kept()[0].config, (Config{2, 4}));
+  EXPECT_EQ(kept()[1].config, (Config{1, 1}));
+}
+
+TEST_F(ConvFindAmong, AnEngineThatFailsIsLeftOut) {
+  problem_ = problem_of(kPointwise);  // the failing engine takes it
+  const std::vector<Performance> rows = find(0);
+  EXPECT_EQ(rows[0].status, GPUDNN_STATUS_SUCCESS);
+  for (const TunedRow& row : kept()) EXPECT_EQ(row.engine, "even");
+
+  std::vector<Choice> failing;
+  for (const Choice& choice : all()) {
+    if (std::string(choice.engine->name) == "odd") failing.push_back(choice);
+  }
+  std::vector<Performance> none;
+  EXPECT_EQ(measure_algorithms_among(failing, handle_, problem_, {}, nullptr, 0, &none),
+            GPUDNN_STATUS_EXECUTION_FAILED);
+}
+
+TEST_F(ConvFindAmong, ReplacesThePlansOfThisProblemAndOfNoOther) {
+  Problem other = problem_;
+  other.x.dims[0] = other.y.dims[0] = problem_.x.dims[0] + 5000;
+  std::shared_ptr<const Plan> before;
+  std::shared_ptr<const Plan> before_other;
+  std::shared_ptr<const Plan> after;
+  ASSERT_EQ(find_plan(handle_, problem_, 1, 64, 16, &before), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(find_plan(handle_, other, 1, 64, 16, &before_other), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(find_plan(handle_, problem_, 1, 64, 16, &after), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(before, after) << "a repeated call finds its plan";
+  (void)find(0);
+  ASSERT_EQ(find_plan(handle_, problem_, 1, 64, 16, &after), GPUDNN_STATUS_SUCCESS);
+  EXPECT_NE(before, after);
+  ASSERT_EQ(find_plan(handle_, other, 1, 64, 16, &after), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(before_other, after);
+}
+
+// One handle: calls go on, right all the time, while searches replace their plan.
+TEST(ConvFind, CallsGoOnDuringASearch) {
+  const gpudnnHandle_t handle = test::Backend::host().handle();
+  const Problem problem = problem_of("conv fwd f32 nchw n1c2h6w5 k3r3s3 p1x1 t1x1 d1x1 g1");
+  std::atomic<bool> done{false};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 2; ++i) {
+    callers.emplace_back([&] {
+      const std::vector<float> x(60, 1), w(54, 1);
+      while (!done) {
+        std::vector<float> y(90, -1);
+        Args args;
+        args.x = x.data();
+        args.w = w.data();
+        args.out = y.data();
+        ASSERT_EQ(run(handle, problem, 1, nullptr, 0, args), GPUDNN_STATUS_SUCCESS);
+        ASSERT_EQ(y[12], 18);  // an inner pixel: 2 channels times 9 taps
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    std::vector<Performance> rows;
+    ASSERT_EQ(measure_algorithms_on_own_memory(handle, problem, &rows), GPUDNN_STATUS_SUCCESS);
+    EXPECT_EQ(rows[0].status, GPUDNN_STATUS_SUCCESS);
+  }
+  done = true;
+  for (std::thread& caller : callers) caller.join();
+}
+
+}  // namespace
+}  // namespace gpudnn::conv
