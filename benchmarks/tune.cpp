@@ -56,10 +56,8 @@ class Memory {
     args.x = grown(&x_, size_in_bytes(problem.x));
     args.w = grown(&w_, size_in_bytes(problem.w));
     args.y = grown(&y_, size_in_bytes(problem.y));
-    args.out = (problem.direction == conv::Direction::forward         ? y_
-                : problem.direction == conv::Direction::backward_data ? x_
-                                                                      : w_)
-                   .get();
+    // Never an input of the next problem: outputs fed back grow to infinities, and those to NaN.
+    args.out = grown(&out_, size_in_bytes(conv::output(problem)));
     return args;
   }
   [[nodiscard]] void* workspace() const { return workspace_.get(); }
@@ -86,7 +84,7 @@ class Memory {
   }
 
   bench::Machine* machine_;
-  bench::Buffer x_, w_, y_, workspace_;
+  bench::Buffer x_, w_, y_, out_, workspace_;
 };
 
 // A choice with its place in the model's ranking and what it took.

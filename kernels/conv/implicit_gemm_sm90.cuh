@@ -2,18 +2,18 @@
 //
 // C[m, n] = sum over k of A[m, k] * B[k, n], as implicit_gemm_sm90.hpp tells for each direction.
 //
-// Data flow of a block (one per multiprocessor, 3 warpgroups):
-//   producer    thread 0 of warpgroup 0. For each work item and each block of k it waits for an empty stage, and has TMA
-//               fill it: A by im2col boxes (pixels x 128 bytes of channels), B by filter boxes (forward and data
-//               gradient) or im2col boxes (filter gradient). All land in rows of 128 bytes, in the 128-byte swizzle that
-//               wgmma reads. In a cluster each block fetches a share of B and multicasts it.
-//   consumers   warpgroups 1 and 2. They wait for a full stage, multiply it into their registers, and release the stage
-//               before. A tile done, they blend, round and stage 64 x 128 bytes at a time in shared memory, from where
-//               16-byte stores go out to rows of C.
+// Data flow of a block, one per multiprocessor:
+//   producer    thread 0 of warpgroup 0. For each work item and block of k it waits for an empty stage and starts the
+//               copies that fill it: A by im2col boxes (pixels x 128 bytes of channels), B by filter boxes (forward and
+//               data gradient) or im2col boxes (filter gradient). All land in rows of 128 bytes (64 where channels are
+//               few), in the swizzle that wgmma reads. In a cluster each block fetches a share of B for all.
+//   consumers   the other 2 or 3 warpgroups. They wait for a full stage, multiply it into their registers, and release
+//               the stage before. A tile done, they blend, round and stage 64 x 128 bytes at a time in shared memory;
+//               the copy engine takes them to C, or 16-byte stores do where C's rows are not even.
 //
-// Operands in shared memory. K-major: a row is an m (or n), 128 bytes of k. MN-major: a row is a k, 128 bytes of m (or
-// n); wgmma transposes. Forward has both K-major, the data gradient B MN-major, the filter gradient both MN-major: so no
-// tensor is ever transposed. TF32 has no MN-major form.
+// Operands in shared memory. K-major: a row is an m (or n), its bytes are k. MN-major: a row is a k, 128 bytes of m (or
+// n); wgmma transposes. Forward has both K-major, the data gradient B MN-major, the filter gradient both MN-major: so
+// no tensor is ever transposed. TF32 has no MN-major form.
 //
 // Limits: channels of a group fill whole 16-byte vectors; 32-bit pixel counts; tensors packed along channels.
 // SPDX-License-Identifier: Apache-2.0
@@ -57,13 +57,14 @@ struct Instance {
   // TF32's data gradient gets its filter transposed beforehand.
   static constexpr bool kAIsMnMajor = kIsFilterGradient;
   static constexpr bool kBIsMnMajor = kDir != Direction::forward && sizeof(T) == 2;
-  static constexpr int kRowElements = kSwizzleBytes / static_cast<int>(sizeof(T));
-  static constexpr int kBK = kIsFilterGradient ? kPixelsPerBlockOfK : kRowElements;
+  static constexpr int kRowElements = kRowBytes / static_cast<int>(sizeof(T));
+  static constexpr int kKBytes = kTile.k_bytes;
+  static constexpr int kBK = kIsFilterGradient ? kPixelsPerBlockOfK : kKBytes / static_cast<int>(sizeof(T));
   static constexpr int kInstructionK = 32 / static_cast<int>(sizeof(T));
   static constexpr int kRowBlocks = kPingPong ? kBM / 64 : 1;  // of 64 rows, of a warpgroup
   static constexpr int kABytes = kBM * kBK * static_cast<int>(sizeof(T));
   static constexpr int kBBytes = kBN * kBK * static_cast<int>(sizeof(T));
-  static constexpr int kBoxBytes = kBK * kSwizzleBytes;  // of an MN-major operand: 64 m or n, all k
+  static constexpr int kBoxBytes = kBK * kRowBytes;  // of an MN-major operand: 64 m or n, all k
   static constexpr int kTileWarps = kPingPong ? 4 : 4 * kConsumers;
   static_assert(kPingPong || kBM == 64 * kConsumers, "cooperating warpgroups take 64 rows each");
   static_assert(kRowBlocks * kBN / 2 + 64 <= kConsumerRegisters, "accumulators leave room for the rest");
@@ -74,7 +75,7 @@ template <class I>
 struct alignas(1024) Shared {
   unsigned char a[I::kStages][I::kABytes];
   unsigned char b[I::kStages][I::kBBytes];
-  unsigned char staging[I::kConsumers][2][64 * kSwizzleBytes];
+  unsigned char staging[I::kConsumers][2][64 * kRowBytes];
   std::uint64_t full[I::kStages];
   std::uint64_t empty[I::kStages];
   std::uint64_t fetched[I::kConsumers];  // ping-pong: the consumer has seen all of its tile's stages filled
@@ -275,7 +276,7 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
     wait(&shared.empty[turn->stage], turn->parity ^ 1);
     std::uint64_t* const full = &shared.full[turn->stage];
     ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
-    const auto channel = static_cast<std::int32_t>(chunk * I::kRowElements);
+    const auto channel = static_cast<std::int32_t>(chunk * I::kBK);
     const TapOffset offset = {static_cast<std::uint16_t>(s * static_cast<std::uint32_t>(p.tap_offset[0])),
                               static_cast<std::uint16_t>(r * static_cast<std::uint32_t>(p.tap_offset[1])),
                               static_cast<std::uint16_t>(t * static_cast<std::uint32_t>(p.tap_offset[2]))};
@@ -296,7 +297,7 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
     } else {
       constexpr int kShare = I::kBN / I::kCluster;
       const int row = static_cast<int>(rank) * kShare;
-      void* const to = shared.b[turn->stage] + row * kSwizzleBytes;
+      void* const to = shared.b[turn->stage] + row * I::kKBytes;
       if constexpr (I::kCluster > 1) {
         ptx::tma_tile_3d_multicast(to, &p.b, full, channel, filter_tap, first_filter + n + row, 3);
       } else {
@@ -378,12 +379,14 @@ __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std:
 
 // --- consumers -------------------------------------------------------------------------------------------------------
 
-// wgmma's descriptor of an operand in rows of 128 bytes, swizzled. `leading` is the distance of 64 m (or n) in an
-// MN-major operand (unused in a K-major one); 8 rows are 1024 bytes.
+// wgmma's descriptor of an operand in rows of kBytes, swizzled over as many. `leading` is the distance of 64 m (or n)
+// in an MN-major operand, unused in a K-major one.
+template <int kBytes>
 __device__ __forceinline__ std::uint64_t operand_descriptor(const void* shared, std::uint32_t leading) {
-  constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
-  constexpr std::uint64_t kStrideOf8Rows = std::uint64_t{1024 >> 4} << 32;
-  return kSwizzle128 | kStrideOf8Rows | static_cast<std::uint64_t>(leading >> 4) << 16 |
+  static_assert(kBytes == 128 || kBytes == 64, "rows that TMA swizzles");
+  constexpr std::uint64_t kSwizzle = std::uint64_t{kBytes == 128 ? 1 : 2} << 62;
+  constexpr std::uint64_t kStrideOf8Rows = std::uint64_t{8 * kBytes >> 4} << 32;
+  return kSwizzle | kStrideOf8Rows | static_cast<std::uint64_t>(leading >> 4) << 16 |
          static_cast<std::uint64_t>((ptx::shared_address(shared) & 0x3ffffu) >> 4);
 }
 
@@ -392,13 +395,15 @@ template <class I>
 __device__ __forceinline__ void multiply_stage(const unsigned char* a, const unsigned char* b,
                                                float (&sum)[I::kRowBlocks][I::kBN / 2]) {
   constexpr int kSteps = I::kBK / I::kInstructionK;
-  // 16 rows of 128 bytes, or 32 bytes along a row; in units of 16 bytes.
-  constexpr int kStepOfA = (I::kAIsMnMajor ? I::kInstructionK * kSwizzleBytes : 32) >> 4;
-  constexpr int kStepOfB = (I::kBIsMnMajor ? I::kInstructionK * kSwizzleBytes : 32) >> 4;
-  // 64 rows of m: the next box, or 64 rows of 128 bytes.
-  constexpr int kNextRows = (I::kAIsMnMajor ? I::kBoxBytes : 64 * kSwizzleBytes) >> 4;
-  const std::uint64_t a0 = operand_descriptor(a, I::kAIsMnMajor ? I::kBoxBytes : 16);
-  const std::uint64_t b0 = operand_descriptor(b, I::kBIsMnMajor ? I::kBoxBytes : 16);
+  // 16 rows, or 32 bytes along a row; in units of 16 bytes.
+  constexpr int kStepOfA = (I::kAIsMnMajor ? I::kInstructionK * kRowBytes : 32) >> 4;
+  constexpr int kStepOfB = (I::kBIsMnMajor ? I::kInstructionK * kRowBytes : 32) >> 4;
+  // 64 m further: the next box, or 64 rows.
+  constexpr int kNextRows = (I::kAIsMnMajor ? I::kBoxBytes : 64 * I::kKBytes) >> 4;
+  const std::uint64_t a0 =
+      operand_descriptor < I::kAIsMnMajor ? kRowBytes : I::kKBytes > (a, I::kAIsMnMajor ? I::kBoxBytes : 16);
+  const std::uint64_t b0 =
+      operand_descriptor < I::kBIsMnMajor ? kRowBytes : I::kKBytes > (b, I::kBIsMnMajor ? I::kBoxBytes : 16);
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
@@ -422,8 +427,9 @@ __device__ __forceinline__ void release(Shared<I>& shared, int stage) {
   }
 }
 
-// Tile number `sequence` of the block begins when the one before has seen its last stage filled: a wait for a phase of a
-// barrier cannot tell it from the phase before the last. Each warp passes the turn, so that none is left a phase behind.
+// Tile number `sequence` of the block begins when the one before has seen its last stage filled: a wait for a phase of
+// a barrier cannot tell it from the phase before the last. Each warp passes the turn, so that none is left a phase
+// behind.
 template <class I>
 __device__ __forceinline__ void wait_for_turn(Shared<I>& shared, std::uint32_t sequence) {
   if (!I::kPingPong || sequence == 0) return;
@@ -436,19 +442,24 @@ __device__ __forceinline__ void pass_turn(Shared<I>& shared, int consumer) {
 }
 
 template <class I>
-__device__ __forceinline__ void multiply(Shared<I>& shared, const Work& work, std::uint32_t sequence, int consumer,
-                                         float (&sum)[I::kRowBlocks][I::kBN / 2], Turn<I::kStages>* turn) {
+__device__ __forceinline__ void clear(float (&sum)[I::kRowBlocks][I::kBN / 2]) {
 #pragma unroll
   for (int block = 0; block < I::kRowBlocks; ++block) {
 #pragma unroll
     for (int i = 0; i < I::kBN / 2; ++i) sum[block][i] = 0;
   }
+}
+
+template <class I>
+__device__ __forceinline__ void multiply(Shared<I>& shared, const Work& work, std::uint32_t sequence, int consumer,
+                                         float (&sum)[I::kRowBlocks][I::kBN / 2], Turn<I::kStages>* turn) {
+  clear<I>(sum);
   wait_for_turn<I>(shared, sequence);
   if (work.k_begin >= work.k_end) {
     pass_turn<I>(shared, consumer);
     return;
   }
-  constexpr int kMyRows = I::kAIsMnMajor ? I::kBoxBytes : 64 * kSwizzleBytes;
+  constexpr int kMyRows = I::kAIsMnMajor ? I::kBoxBytes : 64 * I::kKBytes;
   const int a_offset = I::kPingPong ? 0 : consumer * kMyRows;
   int previous = -1;
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
@@ -495,9 +506,7 @@ __device__ __forceinline__ float rectify(const Params& p, float value) {
 }
 
 // Where 16 bytes number `vector` of a row of 128 lie in the staging area: spread over the banks.
-__device__ __forceinline__ int staged(int row, int vector) {
-  return row * kSwizzleBytes + ((vector ^ (row & 7)) << 4);
-}
+__device__ __forceinline__ int staged(int row, int vector) { return row * kRowBytes + ((vector ^ (row & 7)) << 4); }
 
 // Where the pair of columns 8 * group + 2 * (lane % 4) of a row lies there.
 template <class T>
@@ -509,8 +518,8 @@ __device__ __forceinline__ PairBits<T>* staged_pair(unsigned char* staging, int 
 // Rounds the fragments of 64 rows x 128 bytes into the staging area.
 template <class T>
 __device__ __forceinline__ void stage_fragments(unsigned char* staging, int thread,
-                                                const float (&v)[kSwizzleBytes / sizeof(T) / 2]) {
-  constexpr int kGroups = kSwizzleBytes / static_cast<int>(sizeof(T)) / 8;
+                                                const float (&v)[kRowBytes / sizeof(T) / 2]) {
+  constexpr int kGroups = kRowBytes / static_cast<int>(sizeof(T)) / 8;
   const int lane = thread % 32;
   if constexpr (sizeof(T) == 2) {
     // Two groups of 8 columns at a time: lanes 0-7 and 8-15 give the rows of the first one, the others of the second.
@@ -518,9 +527,9 @@ __device__ __forceinline__ void stage_fragments(unsigned char* staging, int thre
     const std::uint32_t base = ptx::shared_address(staging);
 #pragma unroll
     for (int j = 0; j < kGroups; j += 2) {
-      ptx::stmatrix_x4(base + static_cast<std::uint32_t>(staged(row, j + lane / 16)), pack_pair<T>(v[4 * j], v[4 * j + 1]),
-                       pack_pair<T>(v[4 * j + 2], v[4 * j + 3]), pack_pair<T>(v[4 * j + 4], v[4 * j + 5]),
-                       pack_pair<T>(v[4 * j + 6], v[4 * j + 7]));
+      ptx::stmatrix_x4(base + static_cast<std::uint32_t>(staged(row, j + lane / 16)),
+                       pack_pair<T>(v[4 * j], v[4 * j + 1]), pack_pair<T>(v[4 * j + 2], v[4 * j + 3]),
+                       pack_pair<T>(v[4 * j + 4], v[4 * j + 5]), pack_pair<T>(v[4 * j + 6], v[4 * j + 7]));
     }
   } else {
     const int row = thread / 32 * 16 + lane / 4;
@@ -662,8 +671,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std:
   const std::uint32_t works = p.works.divisor * p.splits;
   std::uint32_t sequence = 0;
   int area = 0;
-  for (std::uint32_t index = blockIdx.x / I::kCluster; index < works;
-       index += gridDim.x / I::kCluster, ++sequence) {
+  for (std::uint32_t index = blockIdx.x / I::kCluster; index < works; index += gridDim.x / I::kCluster, ++sequence) {
     const Work work = work_item<I>(p, index, rank);
     if (I::kPingPong && sequence % I::kConsumers != static_cast<std::uint32_t>(consumer)) {
       turn.skip(work.k_end - work.k_begin);
@@ -704,12 +712,10 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
     ptx::prefetch_tensormap(&p.b);
     for (std::uint32_t i = 0; i < p.classes; ++i) ptx::prefetch_tensormap(&p.a[i]);
   }
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < I::kStages; ++i) {
-      ptx::mbarrier_init(&shared.full[i], 1);
-      ptx::mbarrier_init(&shared.empty[i], I::kTileWarps * I::kCluster);
-    }
-    for (int i = 0; i < I::kConsumers; ++i) ptx::mbarrier_init(&shared.fetched[i], 4);
+  if (threadIdx.x < I::kStages) {
+    ptx::mbarrier_init(&shared.full[threadIdx.x], 1);
+    ptx::mbarrier_init(&shared.empty[threadIdx.x], I::kTileWarps * I::kCluster);
+    if (threadIdx.x < I::kConsumers) ptx::mbarrier_init(&shared.fetched[threadIdx.x], 4);
     ptx::fence_mbarrier_init();
   }
   cluster_sync<I>();
@@ -741,8 +747,8 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_con
   const int lane = static_cast<int>(threadIdx.x) / columns;
   const std::uint32_t tiles = p.works.divisor * I::kCluster;
   const std::size_t count = static_cast<std::size_t>(tiles) * kTileQuads;
-  const std::size_t quad = static_cast<std::size_t>(blockIdx.x) * static_cast<std::size_t>(columns) +
-                           static_cast<std::size_t>(column);
+  const std::size_t quad =
+      static_cast<std::size_t>(blockIdx.x) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
   float4 sum = make_float4(0, 0, 0, 0);
   if (quad < count) {
     const auto* const first = reinterpret_cast<const float4*>(p.partials) + quad;
@@ -780,9 +786,9 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_con
   const int column_inside = static_cast<int>(group_of_8 % kGroups * 8 + thread % 4 * 2);
   if (column_inside >= columns_here.valid) return;
   const std::uint32_t m = work.m * I::kBM + row_block * 64 + thread / 32 * 16 + thread % 32 / 4;
-  const char* const bias = static_cast<const char*>(p.bias) +
-                           (static_cast<std::int64_t>(work.group) * p.group_columns + columns_here.first +
-                            column_inside) * p.bias_step;
+  const char* const bias =
+      static_cast<const char*>(p.bias) +
+      (static_cast<std::int64_t>(work.group) * p.group_columns + columns_here.first + column_inside) * p.bias_step;
 #pragma unroll
   for (std::uint32_t half = 0; half < 2; ++half) {
     const std::int64_t row = row_offset<I>(p, work, m + 8 * half, p.c_step, p.c_is_even);
@@ -852,8 +858,8 @@ void launch_instance(const Params& params, std::uint32_t blocks, int device, CUs
       static_cast<std::size_t>(params.works.divisor) * I::kCluster * static_cast<std::size_t>(I::kBM * I::kBN / 4);
   const int lanes = lanes_of_reduction(quads, params.splits);
   const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
-  reduce_splits<I><<<static_cast<unsigned>((quads + columns - 1) / columns), kReduceThreads, 0, stream>>>(params,
-                                                                                                       lanes);
+  reduce_splits<I>
+      <<<static_cast<unsigned>((quads + columns - 1) / columns), kReduceThreads, 0, stream>>>(params, lanes);
 }
 
 using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, int device, CUstream_st* stream);
@@ -862,14 +868,24 @@ using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, int dev
 template <class T, Direction kDirection>
 LaunchShape launch_of(int shape);
 
-#define GPUDNN_SM90_INSTANCES(T, DIRECTION)                                                      \
-  template <>                                                                                    \
-  LaunchShape launch_of<T, DIRECTION>(int shape) {                                               \
-    return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {                          \
-      static constexpr LaunchShape kLaunches[] = {                                               \
-          &launch_instance<Instance<T, DIRECTION, static_cast<int>(kIndex)>>...};                \
-      return kLaunches[shape];                                                                   \
-    }(std::make_index_sequence<kShapeCount>());                                                  \
+// Null for a shape that the direction does not have.
+template <class T, Direction kDirection, int kShape>
+constexpr LaunchShape launch_of_instance() {
+  if constexpr (kDirection == Direction::filter_gradient && kShapes[kShape].k_bytes != kRowBytes) {
+    return nullptr;
+  } else {
+    return &launch_instance<Instance<T, kDirection, kShape>>;
+  }
+}
+
+#define GPUDNN_SM90_INSTANCES(T, DIRECTION)                                                                         \
+  template <>                                                                                                       \
+  LaunchShape launch_of<T, DIRECTION>(int shape) {                                                                  \
+    return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {                                             \
+      static constexpr LaunchShape kLaunches[] = {launch_of_instance<T, DIRECTION, static_cast<int>(kIndex)>()...}; \
+      return kLaunches[shape];                                                                                      \
+    }                                                                                                               \
+    (std::make_index_sequence<kShapeCount>());                                                                      \
   }
 
 }  // namespace gpudnn::kernels::sm90

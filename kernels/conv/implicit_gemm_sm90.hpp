@@ -7,10 +7,10 @@
 //   data gradient    pixel of dx      channel          (tap, filter)    dy   w    dx
 //   filter gradient  filter           (tap, channel)   pixel of y       dy   x    dw
 //
-// Pixels are fetched by TMA's im2col mode: a box of the tensor map's traversal over output pixels, moved by the offset of
-// a filter tap; what lies outside of the image is zero. The data gradient with a stride is one dense problem for each
-// residue class of (pixel + padding) modulo the stride, because only the taps of that class meet those pixels: each
-// class has a tensor map, a pixel grid and a list of taps; all classes share a launch.
+// Pixels are fetched by TMA's im2col mode: a box of the tensor map's traversal over output pixels, moved by the offset
+// of a filter tap; what lies outside of the image is zero. The data gradient with a stride is one dense problem for
+// each residue class of (pixel + padding) modulo the stride, because only the taps of that class meet those pixels:
+// each class has a tensor map, a pixel grid and a list of taps; all classes share a launch.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,34 +29,40 @@ using tile::FastDivmod;
 
 enum class Direction : std::int32_t { forward, data_gradient, filter_gradient };
 
-// A tile of C for a block. Cooperative: each consumer warpgroup takes 64 rows of it. Ping-pong: the consumers take whole
-// tiles in turn, one multiplying while the others store. Blocks of a cluster lie along m and share the loads of B.
+// A tile of C for a block. Cooperative: each consumer warpgroup takes 64 rows of it. Ping-pong: the consumers take
+// whole tiles in turn, one multiplying while the others store. Blocks of a cluster lie along m and share the loads of
+// B.
 struct TileShape {
   int bm, bn;
   bool ping_pong;
   int consumers;
   int cluster;
   int stages;
-  double efficiency;  // share of the matrix rate in a long reduction
+  int k_bytes;  // of a pixel's channels in a block of k (forward and data gradient): 128, or 64 where channels are few
+  double efficiency;  // rate in a long reduction over that of a large matrix product
 };
 constexpr TileShape kShapes[] = {
     // clang-format off
-    {128, 256, false, 2, 2,  4, 0.95},
-    {128, 128, true,  2, 1,  6, 0.95},
-    {128,  64, true,  3, 1,  6, 0.60},
-    { 64, 256, true,  2, 1,  4, 0.85},
-    { 64, 128, true,  3, 1,  6, 0.65},
-    { 64,  64, true,  3, 1,  8, 0.42},
-    {128, 192, false, 2, 1,  4, 0.80},
-    { 64, 192, true,  2, 1,  6, 0.70},
-    {192, 128, false, 3, 1,  4, 0.90},
+    {128, 256, false, 2, 2,  4, 128, 0.98},
+    {128, 128, true,  2, 1,  6, 128, 1.05},
+    {128,  64, true,  3, 1,  6, 128, 0.93},
+    { 64, 256, true,  2, 1,  4, 128, 0.91},
+    { 64, 128, true,  3, 1,  6, 128, 0.96},
+    { 64,  64, true,  3, 1,  8, 128, 0.36},
+    {128, 192, false, 2, 1,  4, 128, 0.92},
+    { 64, 192, true,  2, 1,  6, 128, 0.81},
+    {192, 128, false, 3, 1,  4, 128, 1.05},
+    {128,  64, true,  3, 1, 10,  64, 0.80},
+    {128, 128, true,  2, 1, 10,  64, 0.90},
+    {192, 128, false, 3, 1,  8,  64, 0.90},
     // clang-format on
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
-constexpr int kSwizzleBytes = 128;  // rows of tiles in shared memory: 64 halves or 32 floats
+constexpr int kRowBytes = 128;          // of MN-major operands and of C in shared memory: 64 halves or 32 floats
 constexpr int kPixelsPerBlockOfK = 64;  // of the filter gradient's reduction
 constexpr int kMaxClasses = 9;
+constexpr std::int64_t kMostRows = 0x7f000000;  // of C; room for tiles beyond them in 31 bits
 
 // The driver's CUtensorMap.
 struct alignas(128) TensorMap {
@@ -65,65 +71,69 @@ struct alignas(128) TensorMap {
 
 // One dense problem: all there is, or a residue class of the data gradient. Index 0 is w, 1 is h, 2 is d.
 struct DenseProblem {
-  FastDivmod extent[3];        // of the pixel grid; the image is what they leave
-  std::uint32_t pixels = 0;    // of all images
-  std::int32_t corner[3] = {}; // of the first pixel's window
+  FastDivmod extent[3];         // of the pixel grid; the image is what they leave
+  std::uint32_t pixels = 0;     // of all images
+  std::int32_t corner[3] = {};  // of the first pixel's window
   std::uint32_t taps[3] = {1, 1, 1};
-  std::int32_t first_tap = 0;  // number in the filter of the tap at the window's corner ...
+  std::int32_t first_tap = 0;     // number in the filter of the tap at the window's corner ...
   std::int32_t tap_step[3] = {};  // ... and of its neighbours, relative to it
-  std::int64_t c_base = 0;     // bytes from the tensor's start to the first pixel of C
-  std::uint32_t first_work = 0;  // number of the class's first work item
-  FastDivmod m_clusters;       // clusters of tiles along m
+  std::int64_t c_base = 0;        // bytes from the tensor's start to the first pixel of C
+  std::uint32_t first_work = 0;   // number of the class's first work item
+  FastDivmod m_clusters;          // clusters of tiles along m
   std::uint32_t k_blocks = 0;
   std::uint32_t k_blocks_per_split = 0;
 };
 
+// What the first load waits for comes first, close together: parameters that are not in the caches yet take a memory
+// access for each line.
 struct Params {
+  // --- the way to a work item's loads; fixed by the config ...
+  FastDivmod works;  // work items of a split: clusters of tiles
+  FastDivmod n_tiles;
+  std::uint32_t splits = 1;
+  // ... and by the problem
+  std::uint32_t classes = 1;
+  std::int32_t stride[3] = {1, 1, 1};      // of the windows
+  std::int32_t tap_offset[3] = {1, 1, 1};  // pixels from tap to tap
+  std::uint32_t a_channels = 0;            // of a group: of A's tensor
+  std::uint32_t b_channels = 0;            // of a group: of B's tensor, along the dimension that groups divide
+  std::uint32_t b_channels_all = 0;        // filter gradient: of all groups, a coordinate that is out of bounds
+  std::uint32_t channel_chunks = 1;        // blocks of k that hold a pixel's channels of a group
+  FastDivmod chunks_of_n;                  // filter gradient: chunks of 64 channels in a tap
+  FastDivmod taps_of_n[2];                 // filter gradient: s and r extents of the filter
+  std::uint32_t n_chunks = 0;              // filter gradient: chunks of all taps
+  bool three_dimensional = false;          // the tensor maps have rank 5, not 4
+
+  // --- the epilogue
+  bool has_bias = false;
+  bool relu = false;
+  bool clipped = false;
+  bool propagate_nan = false;  // filled in for each launch
+  bool c_is_even = false;      // every pixel lies c_step[0] after the one before
+  bool addend_is_even = false;
+  bool stores_boxes = false;  // C has a tensor map
   // Filled in for each launch.
+  float alpha = 1;
+  float addend_scale = 0;  // 0: the addend is not read
+  float ceiling = 0;       // of the clipped ReLU
   void* c = nullptr;
   const void* addend = nullptr;  // what is blended in: C itself, or z
   const void* bias = nullptr;
   float* partials = nullptr;
-  float alpha = 1;
-  float addend_scale = 0;  // 0: the addend is not read
-  float ceiling = 0;       // of the clipped ReLU
-  bool propagate_nan = false;
-
   // Fixed by the problem.
-  bool has_bias = false;
-  bool relu = false;
-  bool clipped = false;
-  bool three_dimensional = false;  // the tensor maps have rank 5, not 4
-  std::int32_t stride[3] = {1, 1, 1};       // of the windows
-  std::int32_t tap_offset[3] = {1, 1, 1};   // pixels from tap to tap
-  std::uint32_t a_channels = 0;             // of a group: of A's tensor
-  std::uint32_t b_channels = 0;             // of a group: of B's tensor, along the dimension that groups divide
-  std::uint32_t b_channels_all = 0;         // filter gradient: of all groups, a coordinate that is out of bounds
-  std::uint32_t m_count = 0;                // filter gradient: filters of a group
-  std::uint32_t n_count = 0;                // columns of a group; in the filter gradient channels of a tap
-  std::uint32_t channel_chunks = 1;         // swizzle rows that hold a pixel's channels of a group
-  FastDivmod chunks_of_n;                   // filter gradient: chunks of 64 channels in a tap
-  FastDivmod taps_of_n[2];                  // filter gradient: s and r extents of the filter
-  std::uint32_t n_chunks = 0;               // filter gradient: chunks of all taps
-  std::int64_t c_step[4] = {};              // bytes from pixel to pixel along w, h, d, n; filter gradient: [0] of filters
+  std::uint32_t m_count = 0;        // filter gradient: filters of a group
+  std::uint32_t n_count = 0;        // columns of a group; in the filter gradient channels of a tap
+  std::uint32_t group_columns = 0;  // of C from group to group (filter gradient: rows)
+  std::int64_t bias_step = 0;       // bytes
+  std::int64_t c_step[4] = {};      // bytes from pixel to pixel along w, h, d, n; filter gradient: [0] of filters
   std::int64_t addend_step[4] = {};
-  bool c_is_even = false;       // every pixel lies c_step[0] after the one before
-  bool addend_is_even = false;
-  bool stores_boxes = false;    // C has a tensor map
-  std::int64_t bias_step = 0;               // bytes
-  std::uint32_t group_columns = 0;          // of C from group to group (filter gradient: rows)
-  std::uint32_t classes = 1;
+
   DenseProblem problem[kMaxClasses];
-
-  // Fixed by the config.
-  FastDivmod n_tiles;
-  FastDivmod works;             // work items of a split: clusters of tiles
-  std::uint32_t splits = 1;
-
   TensorMap a[kMaxClasses];
   TensorMap b;
   TensorMap c_map;
 };
+static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 
 // Launches the instance on `blocks` blocks, a multiple of the cluster. With splits > 1 the sums go to the workspace,
 // and a second kernel joins them. `device` is the current one.

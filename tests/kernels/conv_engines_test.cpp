@@ -70,12 +70,12 @@ std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
   const Values values = make_values(c);
   const Expected expected = naive(c, values);
   bool taken = false;
+  bool lean = false;
   for (const conv::ConvEngine& engine : conv::engines()) {
     if (engine.backend != backend.kind() || !engine.supports(c.problem, device)) continue;
     if (misaligned && engine.alignment > 1) continue;
     std::vector<conv::Candidate> candidates;
     engine.candidates(c.problem, device, &candidates);
-    bool lean = false;
     for (const conv::Candidate& candidate : candidates) {
       const conv::Config& config = candidate.config;
       lean = lean || engine.workspace(c.problem, config) == 0;
@@ -87,10 +87,10 @@ std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
                " split_k=" + std::to_string(config.split_k) + (misaligned ? " misaligned: " : ": ") + wrong;
       }
     }
-    if (!lean) return std::string(engine.name) + " has no configuration without a workspace";
     taken = true;
   }
-  return taken ? "" : "no engine takes the problem";
+  if (!taken) return "no engine takes the problem";
+  return lean ? "" : "no engine has a configuration without a workspace";
 }
 
 void report(const Counts& counts) {

@@ -70,11 +70,10 @@ struct Plan {
 [[nodiscard]] int algorithm_count(Direction direction) noexcept;
 [[nodiscard]] bool algorithm_needs_no_workspace(Direction direction, int algorithm) noexcept;
 
-// The plan for the problem under the caller's algorithm, workspace and alignment of addresses, from the handle's cache or
-// made now.
+// The plan for the problem under the caller's algorithm, workspace and alignment of addresses, from the handle's cache
+// or made now.
 [[nodiscard]] Status find_plan(gpudnnHandle_t handle, const Problem& problem, int algorithm,
-                               std::size_t workspace_bytes, std::size_t alignment,
-                               std::shared_ptr<const Plan>* plan);
+                               std::size_t workspace_bytes, std::size_t alignment, std::shared_ptr<const Plan>* plan);
 // Bytes of workspace with which `algorithm` runs at its best.
 [[nodiscard]] Status workspace_size(gpudnnHandle_t handle, const Problem& problem, int algorithm, std::size_t* bytes);
 

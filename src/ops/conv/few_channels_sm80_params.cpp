@@ -206,7 +206,7 @@ constexpr double kCyclesOfMma = 6.5 / 4;  // four quarters of the multiprocessor
 
 double forward_cycles(const Params& p, const TileRow& tile) {
   const double mma = p.k_steps * tile.columns * kCyclesOfMma;
-  const double shared = p.k_steps * 4.0 * (9 + tile.columns / 4);
+  const double shared = p.k_steps * 4.0 * (9 + tile.columns / 4.0);
   const double staging =
       p.patch.vectors ? p.patch.bytes / 32.0 : p.patch.rows * static_cast<int>(p.patch.items.divisor) / 4.0;
   return 1.15 * std::max(mma, shared) + staging + 3.0 * tile.columns + 150;

@@ -60,8 +60,10 @@ CUtensorMapDataType map_type(sm90::ElementType type) {
                                            : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
 }
 
-cuuint32_t channels_per_box(sm90::ElementType type) {
-  return static_cast<cuuint32_t>(sm90::kSwizzleBytes / tile::element_bytes(type));
+// Boxes are as wide as the swizzle.
+CUtensorMapSwizzle swizzle(std::int32_t box_elements, sm90::ElementType type) {
+  return box_elements * tile::element_bytes(type) == sm90::kRowBytes ? CU_TENSOR_MAP_SWIZZLE_128B
+                                                                     : CU_TENSOR_MAP_SWIZZLE_64B;
 }
 
 CUtensorMap* driver_map(sm90::TensorMap* map) { return reinterpret_cast<CUtensorMap*>(map); }
@@ -82,24 +84,22 @@ bool encode(const PixelMap& pixels, bool deep, sm90::ElementType type, sm90::Ten
   dims[1 + axes] = static_cast<cuuint64_t>(pixels.images);
   steps[axes] = static_cast<cuuint64_t>(pixels.step[3]);
   return driver().encode_im2col(driver_map(map), map_type(type), static_cast<cuuint32_t>(2 + axes), placeholder(), dims,
-                                steps, pixels.lower, pixels.upper, channels_per_box(type),
+                                steps, pixels.lower, pixels.upper, static_cast<cuuint32_t>(pixels.box_channels),
                                 static_cast<cuuint32_t>(pixels.pixels_per_box), traversal,
-                                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+                                CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(pixels.box_channels, type),
+                                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* map) {
   const auto element = static_cast<cuuint64_t>(tile::element_bytes(type));
   const cuuint64_t dims[3] = {static_cast<cuuint64_t>(filter.columns), static_cast<cuuint64_t>(filter.taps),
                               static_cast<cuuint64_t>(filter.rows)};
-  const cuuint64_t steps[2] = {dims[0] * element, filter.row_step != 0 ? static_cast<cuuint64_t>(filter.row_step)
-                                                                       : dims[0] * dims[1] * element};
-  const cuuint32_t box[3] = {static_cast<cuuint32_t>(filter.box_columns), 1,
-                             static_cast<cuuint32_t>(filter.box_rows)};
+  const cuuint64_t steps[2] = {
+      dims[0] * element, filter.row_step != 0 ? static_cast<cuuint64_t>(filter.row_step) : dims[0] * dims[1] * element};
+  const cuuint32_t box[3] = {static_cast<cuuint32_t>(filter.box_columns), 1, static_cast<cuuint32_t>(filter.box_rows)};
   const cuuint32_t ones[3] = {1, 1, 1};
   return driver().encode_tiled(driver_map(map), map_type(type), 3, placeholder(), dims, steps, box, ones,
-                               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                               CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(filter.box_columns, type),
                                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 

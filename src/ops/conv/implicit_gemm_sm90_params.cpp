@@ -70,8 +70,8 @@ View view_of(const Problem& problem) {
 
 // What an axis contributes to a dense problem.
 struct AxisClass {
-  std::int64_t pixels = 0;     // of the written tensor
-  std::int64_t first = 0;      // position of the first
+  std::int64_t pixels = 0;  // of the written tensor
+  std::int64_t first = 0;   // position of the first
   std::int64_t taps = 0;
   std::int64_t corner = 0;     // of the first pixel's window in the tensor that is read
   std::int64_t upper = 0;      // of the last one's, from the last pixel
@@ -134,6 +134,13 @@ void set_grid(const View& view, const AxisClass (&classes)[kAxes], DenseProblem*
   dense->pixels = static_cast<std::uint32_t>(pixels);
 }
 
+int row_elements(const View& view) { return sm90::kRowBytes / static_cast<int>(view.element); }
+
+// Channels in a block of k.
+int block_elements(const View& view, const sm90::TileShape& shape) {
+  return shape.k_bytes / static_cast<int>(view.element);
+}
+
 PixelMap image_map(const View& view, bool of_x, const AxisClass (&classes)[kAxes], bool strided, int pixels_per_box) {
   PixelMap map;
   map.channels = view.groups * (of_x ? view.channels : view.filters);
@@ -148,6 +155,7 @@ PixelMap image_map(const View& view, bool of_x, const AxisClass (&classes)[kAxes
     map.stride[a] = strided ? static_cast<std::int32_t>(axis.stride) : 1;
   }
   map.pixels_per_box = pixels_per_box;
+  map.box_channels = row_elements(view);
   return map;
 }
 
@@ -171,8 +179,6 @@ bool has_taps(const AxisClass (&c)[kAxes]) { return c[0].taps > 0 && c[1].taps >
 
 std::uint32_t ceil_div(std::int64_t a, std::int64_t b) { return static_cast<std::uint32_t>((a + b - 1) / b); }
 
-int row_elements(const View& view) { return sm90::kSwizzleBytes / static_cast<int>(view.element); }
-
 // Whether the pixels of a class, in order, lie the same distance apart.
 bool is_even(const DenseProblem& dense, const std::int64_t (&step)[4]) {
   std::int64_t expected = step[0];
@@ -193,7 +199,8 @@ void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
     p.stores_boxes = view.groups == 1 || view.filters % 64 == 0;
     plan->c = {view.channels, view.taps, view.groups * view.filters, 0, 64, 64};
   } else {
-    p.stores_boxes = p.c_is_even && (view.groups == 1 || p.n_count % static_cast<std::uint32_t>(row_elements(view)) == 0);
+    p.stores_boxes =
+        p.c_is_even && (view.groups == 1 || p.n_count % static_cast<std::uint32_t>(row_elements(view)) == 0);
     plan->c = {view.groups * p.n_count, 1, p.problem[0].pixels, p.c_step[0], row_elements(view), 64};
   }
 }
@@ -217,12 +224,14 @@ void plan_forward(const Problem& problem, const View& view, const sm90::TileShap
   p.a_channels = static_cast<std::uint32_t>(view.channels);
   p.b_channels = static_cast<std::uint32_t>(view.filters);
   p.n_count = p.group_columns = static_cast<std::uint32_t>(view.filters);
-  p.channel_chunks = ceil_div(view.channels, row_elements(view));
+  p.channel_chunks = ceil_div(view.channels, block_elements(view, shape));
   p.problem[0].k_blocks = static_cast<std::uint32_t>(view.taps) * p.channel_chunks;
   p.c_is_even = is_even(p.problem[0], p.c_step);
   p.addend_is_even = is_even(p.problem[0], p.addend_step);
   plan->a[0] = image_map(view, true, c, true, shape.bm);
-  plan->filter = {view.channels, view.taps, view.groups * view.filters, 0, row_elements(view), shape.bn / shape.cluster};
+  plan->a[0].box_channels = block_elements(view, shape);
+  plan->filter = {view.channels,           view.taps, view.groups * view.filters, 0, block_elements(view, shape),
+                  shape.bn / shape.cluster};
 }
 
 void plan_data_gradient(const Problem& problem, const View& view, const sm90::TileShape& shape, Sm90Plan* plan) {
@@ -235,7 +244,7 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
   p.c_step[3] = p.addend_step[3] = view.x_image;
   p.a_channels = static_cast<std::uint32_t>(view.filters);
   p.n_count = p.group_columns = static_cast<std::uint32_t>(view.channels);
-  p.channel_chunks = ceil_div(view.filters, row_elements(view));
+  p.channel_chunks = ceil_div(view.filters, block_elements(view, shape));
   p.classes = 0;
   for_each_class(view, [&](const AxisClass(&c)[kAxes]) {
     DenseProblem& dense = p.problem[p.classes];
@@ -245,19 +254,20 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
       set_taps(problem, view, c, &dense);
       dense.k_blocks = dense.taps[0] * dense.taps[1] * dense.taps[2] * p.channel_chunks;
       plan->a[p.classes] = image_map(view, false, c, false, shape.bm);
+      plan->a[p.classes].box_channels = block_elements(view, shape);
     }
     ++p.classes;
   });
   p.c_is_even = p.addend_is_even = p.classes == 1 && is_even(p.problem[0], p.c_step);
   if (view.element == 2) {
     p.b_channels = static_cast<std::uint32_t>(view.filters);
-    plan->filter = {view.channels, view.taps, view.groups * view.filters, 0, 64, 64};
+    plan->filter = {view.channels, view.taps, view.groups * view.filters, 0, 64, block_elements(view, shape)};
   } else {
     p.b_channels = static_cast<std::uint32_t>(view.channels);
     plan->transposes_filter = true;
     plan->filter_bytes = size_in_bytes(problem.w);
-    plan->filter = {view.filters, view.taps, view.groups * view.channels, 0, row_elements(view),
-                    shape.bn / shape.cluster};
+    plan->filter = {
+        view.filters, view.taps, view.groups * view.channels, 0, block_elements(view, shape), shape.bn / shape.cluster};
   }
 }
 
@@ -343,8 +353,7 @@ const char* size_obstacle(const View& view) {
     in *= axis.in;
     out *= axis.out;
   }
-  constexpr std::int64_t kRoom = 1 << 16;  // for the last tile
-  if (in > kMostCount - kRoom || out > kMostCount - kRoom) return "2^31 pixels or more";
+  if (in > sm90::kMostRows || out > sm90::kMostRows) return "about 2^31 pixels or more";
   if (view.taps * (view.channels + view.filters + 64) * view.groups > kMostCount) return "a filter of 2^31 or more";
   return nullptr;
 }
@@ -380,12 +389,20 @@ const char* sm90_obstacle(const Problem& problem) {
     return "channels or filters of a group do not fill whole 16-byte vectors";
   }
   const std::int64_t reduced = problem.direction == Direction::backward_data ? view.filters : view.channels;
-  if (view.groups > 1 && problem.direction != Direction::backward_filter && reduced % row_elements(view) != 0) {
-    return "a group's share of the reduction does not fill whole 128-byte rows";
+  if (view.groups > 1 && problem.direction != Direction::backward_filter && reduced * element % 64 != 0) {
+    return "a group's share of the reduction does not fill whole rows of 64 bytes";
   }
   if (const char* obstacle = epilogue_obstacle(problem, element)) return obstacle;
   if (const char* obstacle = size_obstacle(view)) return obstacle;
   return windows_obstacle(problem, view);
+}
+
+bool sm90_shape_fits(const Problem& problem, const sm90::TileShape& shape) {
+  if (problem.direction == Direction::backward_filter) return shape.k_bytes == sm90::kRowBytes;
+  const TensorGeometry& reduced = problem.direction == Direction::backward_data ? problem.y : problem.x;
+  const std::int64_t bytes = reduced.dims[1] / problem.groups * element_size(problem);
+  if (problem.groups > 1 && bytes % shape.k_bytes != 0) return false;
+  return shape.k_bytes == sm90::kRowBytes || bytes < 4 * sm90::kRowBytes;
 }
 
 Sm90Plan sm90_plan(const Problem& problem, const Config& config) {

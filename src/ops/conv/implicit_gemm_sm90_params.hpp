@@ -13,11 +13,12 @@ struct PixelMap {
   std::int64_t channels = 0;
   std::int64_t extent[3] = {1, 1, 1};
   std::int64_t images = 0;
-  std::int64_t step[4] = {};        // bytes between neighbours along w, h, d, n
-  std::int32_t lower[3] = {};       // first and last corner of a window, from the image's first and last pixel
+  std::int64_t step[4] = {};   // bytes between neighbours along w, h, d, n
+  std::int32_t lower[3] = {};  // first and last corner of a window, from the image's first and last pixel
   std::int32_t upper[3] = {};
   std::int32_t stride[3] = {1, 1, 1};
   std::int32_t pixels_per_box = 0;
+  std::int32_t box_channels = 0;
 };
 
 // A filter [rows][taps][columns], or an output [pixels][1][channels], as a tiled tensor map sees it.
@@ -40,7 +41,7 @@ struct Sm90Plan {
   bool b_is_filter = true;
   FilterMap filter;
   PixelMap b;
-  FilterMap c;  // where params.stores_boxes
+  FilterMap c;                     // where params.stores_boxes
   bool transposes_filter = false;  // into the workspace, before the partial sums
   std::size_t filter_bytes = 0;    // of that copy
   std::size_t workspace = 0;
@@ -50,6 +51,10 @@ struct Sm90Plan {
 [[nodiscard]] const char* sm90_obstacle(const Problem& problem);
 
 [[nodiscard]] Sm90Plan sm90_plan(const Problem& problem, const Config& config);
+
+// Whether a shape can take the problem, one that the engine takes: blocks of k must not reach into the next group, and
+// blocks of 64 bytes make sense for few channels alone.
+[[nodiscard]] bool sm90_shape_fits(const Problem& problem, const kernels::sm90::TileShape& shape);
 
 // The cost model's candidates.
 void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);

@@ -46,14 +46,15 @@ Status best_choice(const Problem& problem, const std::vector<Choice>& choices, s
     *best = choice;
     return GPUDNN_STATUS_SUCCESS;
   }
-  return GPUDNN_REFUSE(
-      GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine fits (%s): %s",
-      choices.empty() ? "no engine of this backend takes it" : "every engine that takes it needs more workspace or tensors at multiples of 16 bytes",
-      to_text(problem).c_str());
+  return GPUDNN_REFUSE(GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine fits (%s): %s",
+                       choices.empty()
+                           ? "no engine of this backend takes it"
+                           : "every engine that takes it needs more workspace or tensors at multiples of 16 bytes",
+                       to_text(problem).c_str());
 }
 
-Status make_plan(gpudnnHandle_t handle, const Problem& problem, std::size_t workspace_limit,
-                 std::size_t alignment, std::shared_ptr<const Plan>* plan) {
+Status make_plan(gpudnnHandle_t handle, const Problem& problem, std::size_t workspace_limit, std::size_t alignment,
+                 std::shared_ptr<const Plan>* plan) {
   const std::vector<Choice> choices = rank_with_measurements(problem, *handle->device);
   Choice best;
   GPUDNN_TRY(best_choice(problem, choices, workspace_limit, alignment, &best));

@@ -1,0 +1,178 @@
+// Launcher of convolution by way of packed channels-last copies.
+//
+// Each output element is rounded once: the inner engine forms alpha * conv + beta * out (or the fused epilogue) on the
+// packed output, which is of the output's type, and unpacking copies bits. So the old output is packed too where beta
+// is not zero.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/via_nhwc_cuda.hpp"
+
+#include <algorithm>
+
+#include "ops/conv/via_nhwc_packing.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace layout = kernels::channels_last;
+
+// Config.tile: the inner engine's tile, its index in engines(), and whether channels are padded.
+constexpr int kTileBits = 12;
+constexpr int kEngineBits = 8;
+
+struct Inner {
+  const ConvEngine* engine;
+  Config config;
+  bool padded;
+};
+std::int32_t encode(std::size_t engine, std::int32_t tile, bool padded) {
+  return static_cast<std::int32_t>((static_cast<std::size_t>(padded) << (kTileBits + kEngineBits)) |
+                                   (engine << kTileBits)) |
+         tile;
+}
+Inner decode(const Config& config) {
+  const auto index = static_cast<std::size_t>(config.tile >> kTileBits & ((1 << kEngineBits) - 1));
+  return {&engines()[index],
+          {config.tile & ((1 << kTileBits) - 1), config.split_k},
+          (config.tile >> (kTileBits + kEngineBits) & 1) != 0};
+}
+
+bool may_be_inner(const ConvEngine& engine) {
+  return engine.backend == GPUDNN_BACKEND_CUDA && engine.math == GPUDNN_TENSOR_OP_MATH &&
+         engine.launch != &via_nhwc_launch;
+}
+
+struct ViaNhwcPlan {
+  NhwcForm form;
+  const ConvEngine* engine;
+  std::shared_ptr<const void> prepared;
+  std::size_t inner_workspace;
+  std::size_t workspace;
+};
+
+// Calls body(form, padded) for the padded form, and for the one as it is where that differs.
+template <class Body>
+const char* for_each_form(const Problem& problem, Body&& body) {
+  NhwcForm form;
+  const char* const obstacle = make_nhwc_form(problem, true, &form);
+  if (obstacle == nullptr) body(form, true);
+  const bool same =
+      obstacle == nullptr && form.inner.w.dims[0] == problem.w.dims[0] && form.inner.w.dims[1] == problem.w.dims[1];
+  if (same) return nullptr;
+  const char* const other = make_nhwc_form(problem, false, &form);
+  if (other == nullptr) body(form, false);
+  return other == nullptr ? nullptr : obstacle;
+}
+
+std::size_t total_workspace(const NhwcForm& form, std::size_t inner) {
+  return form.bytes + inner + kPackingAlignment - 1;  // with room to align the caller's pointer
+}
+
+// The caller's pointer, or the packed copy that the pass before the inner kernel will make.
+const void* take(const PackedOperand& operand, const void* data, char* base, layout::Tasks* before) {
+  if (!operand.packed || data == nullptr) return data;
+  layout::Task& task = before->of[before->count++] = operand.task;
+  task.strided = const_cast<void*>(data);  // NOLINT: tasks of packing only read it
+  task.packed = base + operand.offset;
+  return task.packed;
+}
+
+}  // namespace
+
+Support via_nhwc_supports(const Problem& problem, const Device& device) {
+  bool taken = false;
+  const char* const obstacle = for_each_form(problem, [&](const NhwcForm& form, bool) {
+    for (const ConvEngine& engine : engines()) {
+      taken = taken || (may_be_inner(engine) && engine.supports(form.inner, device));
+    }
+  });
+  if (taken) return Support::yes();
+  return Support::no(obstacle != nullptr ? obstacle : "no tensor-core engine takes its channels-last form");
+}
+
+void via_nhwc_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  std::vector<Candidate> all;
+  std::vector<Candidate> inner;
+  (void)for_each_form(problem, [&](const NhwcForm& form, bool padded) {
+    const std::span<const ConvEngine> list = engines();
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!may_be_inner(list[i]) || !list[i].supports(form.inner, device)) continue;
+      inner.clear();
+      list[i].candidates(form.inner, device, &inner);
+      for (const Candidate& c : inner) {
+        all.push_back({{encode(i, c.config.tile, padded), c.config.split_k},
+                       c.seconds + form.seconds,
+                       total_workspace(form, c.workspace)});
+      }
+    }
+  });
+  if (all.empty()) return;
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
+  // The two fastest, and the one with the least memory.
+  const auto leanest = std::min_element(
+      all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.workspace < b.workspace; });
+  candidates->push_back(all[0]);
+  if (all.size() > 1) candidates->push_back(all[1]);
+  if (leanest - all.begin() > 1) candidates->push_back(*leanest);
+}
+
+std::size_t via_nhwc_workspace(const Problem& problem, const Config& config) {
+  const Inner inner = decode(config);
+  NhwcForm form;
+  if (make_nhwc_form(problem, inner.padded, &form) != nullptr) return 0;
+  return total_workspace(form, inner.engine->workspace(form.inner, inner.config));
+}
+
+std::shared_ptr<const void> via_nhwc_prepare(const Problem& problem, const Config& config, const Device& device) {
+  const Inner inner = decode(config);
+  auto plan = std::make_shared<ViaNhwcPlan>();
+  (void)make_nhwc_form(problem, inner.padded, &plan->form);  // the candidate exists, so it succeeds
+  plan->engine = inner.engine;
+  plan->prepared = inner.engine->prepare(plan->form.inner, inner.config, device);
+  plan->inner_workspace = inner.engine->workspace(plan->form.inner, inner.config);
+  plan->workspace = total_workspace(plan->form, plan->inner_workspace);
+  return plan;
+}
+
+Status via_nhwc_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+  const auto& plan = *static_cast<const ViaNhwcPlan*>(prepared);
+  const NhwcForm& form = plan.form;
+  GPUDNN_REQUIRE(site.workspace != nullptr && site.workspace_bytes >= plan.workspace, GPUDNN_STATUS_BAD_PARAM,
+                 "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes, plan.workspace);
+  const auto address = reinterpret_cast<std::uintptr_t>(site.workspace);
+  char* const base =
+      static_cast<char*>(site.workspace) + (kPackingAlignment - address % kPackingAlignment) % kPackingAlignment;
+
+  const Direction direction = form.inner.direction;
+  const PackedOperand& out = direction == Direction::forward         ? form.y
+                             : direction == Direction::backward_data ? form.x
+                                                                     : form.w;
+  layout::Tasks before;
+  Args inner = args;
+  if (&out != &form.x) inner.x = take(form.x, args.x, base, &before);
+  if (&out != &form.w) inner.w = take(form.w, args.w, base, &before);
+  if (&out != &form.y) inner.y = take(form.y, args.y, base, &before);
+  inner.z = take(form.z, args.z, base, &before);
+  inner.bias = take(form.bias, args.bias, base, &before);
+  if (out.packed) {
+    if (args.beta != 0) (void)take(out, args.out, base, &before);
+    inner.out = base + out.offset;
+  }
+  if (before.count > 0) {
+    layout::launch_pack(before, site.stream);
+    GPUDNN_TRY(cuda::launch_status("channels_last pack"));
+  }
+  const LaunchSite inner_site = {site.device, site.stream, plan.inner_workspace > 0 ? base + form.bytes : nullptr,
+                                 plan.inner_workspace};
+  GPUDNN_TRY(plan.engine->launch(inner_site, plan.prepared.get(), inner));
+  if (!out.packed) return GPUDNN_STATUS_SUCCESS;
+  layout::Tasks after;
+  after.count = 1;
+  after.of[0] = out.task;
+  after.of[0].strided = args.out;
+  after.of[0].packed = base + out.offset;
+  layout::launch_unpack(after, site.stream);
+  return cuda::launch_status("channels_last unpack");
+}
+
+}  // namespace gpudnn::conv
