@@ -114,7 +114,9 @@ part_samples() {
   [[ -z ${GPUDNN_DATA:-} ]] || data=(--data "$GPUDNN_DATA")
   check sample_mnist "$build_dir/samples/02_mnist" --device gpu --min-accuracy 98 \
     --errors "$out/mnist_errors.png" "${data[@]}"
-  grep -h 'test accuracy' "$out/sample_mnist.log"
+  check sample_mnist_tensor "$build_dir/samples/02_mnist" --device gpu --min-accuracy 98 --math tensor \
+    --errors "$out/mnist_tensor_errors.png" "${data[@]}"
+  grep -h 'test accuracy' "$out/sample_mnist.log" "$out/sample_mnist_tensor.log"
 }
 
 part_determinism() {

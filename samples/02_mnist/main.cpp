@@ -60,7 +60,7 @@ void declare_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 10000000));
   app.add_option("--test", options.test_count, "test digits to use or draw (default: all, or 2000 drawn)")
       ->check(CLI::Range(1, 10000000));
-  app.add_option("--math", options.math, "tensor: let convolutions use the tensor cores' reduced precision")
+  app.add_option("--math", options.math, "tensor allows the tensor cores' reduced precision (TF32) for float data")
       ->check(CLI::IsMember({"default", "tensor"}))
       ->capture_default_str();
   app.add_option("--save", options.save, "write the trained weights to this file")->type_name("FILE");

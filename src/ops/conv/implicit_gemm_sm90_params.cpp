@@ -191,17 +191,23 @@ bool is_even(const DenseProblem& dense, const std::int64_t (&step)[4]) {
   return dense.pixels == static_cast<std::uint32_t>(expected / step[0]) || step[3] == expected;
 }
 
+// The step along w of images one pixel wide says nothing: the next axis lends its own, so that rows may be even.
+void borrow_first_step(const DenseProblem& dense, std::int64_t (&step)[4]) {
+  for (int a = 0; a < kAxes && dense.extent[a].divisor == 1; ++a) step[0] = step[a + 1];
+}
+
 // C goes out in boxes of 64 rows of 128 bytes where it is a matrix of even rows, and no box reaches into the columns or
 // rows of the next group.
 void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
   sm90::Params& p = plan->params;
   if (by_taps) {
-    p.stores_boxes = view.groups == 1 || view.filters % 64 == 0;
+    p.stores_boxes = view.groups == 1 || view.filters % sm90::kShapes[plan->shape].bm == 0;
     plan->c = {view.channels, view.taps, view.groups * view.filters, 0, 64, 64};
   } else {
     p.stores_boxes =
         p.c_is_even && (view.groups == 1 || p.n_count % static_cast<std::uint32_t>(row_elements(view)) == 0);
-    plan->c = {view.groups * p.n_count, 1, p.problem[0].pixels, p.c_step[0], row_elements(view), 64};
+    plan->c = {view.groups * p.n_count, 1, p.problem[0].pixels, p.problem[0].pixels > 1 ? p.c_step[0] : 0,
+               row_elements(view),      64};
   }
 }
 
@@ -226,6 +232,8 @@ void plan_forward(const Problem& problem, const View& view, const sm90::TileShap
   p.n_count = p.group_columns = static_cast<std::uint32_t>(view.filters);
   p.channel_chunks = ceil_div(view.channels, block_elements(view, shape));
   p.problem[0].k_blocks = static_cast<std::uint32_t>(view.taps) * p.channel_chunks;
+  borrow_first_step(p.problem[0], p.c_step);
+  borrow_first_step(p.problem[0], p.addend_step);
   p.c_is_even = is_even(p.problem[0], p.c_step);
   p.addend_is_even = is_even(p.problem[0], p.addend_step);
   plan->a[0] = image_map(view, true, c, true, shape.bm);
@@ -258,6 +266,10 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
     }
     ++p.classes;
   });
+  if (p.classes == 1) {
+    borrow_first_step(p.problem[0], p.c_step);
+    borrow_first_step(p.problem[0], p.addend_step);
+  }
   p.c_is_even = p.addend_is_even = p.classes == 1 && is_even(p.problem[0], p.c_step);
   if (view.element == 2) {
     p.b_channels = static_cast<std::uint32_t>(view.filters);
@@ -402,7 +414,8 @@ bool sm90_shape_fits(const Problem& problem, const sm90::TileShape& shape) {
   const TensorGeometry& reduced = problem.direction == Direction::backward_data ? problem.y : problem.x;
   const std::int64_t bytes = reduced.dims[1] / problem.groups * element_size(problem);
   if (problem.groups > 1 && bytes % shape.k_bytes != 0) return false;
-  return shape.k_bytes == sm90::kRowBytes || bytes < 4 * sm90::kRowBytes;
+  const bool whole_rows = problem.groups == 1 || bytes % sm90::kRowBytes == 0;  // else no other shape is left
+  return shape.k_bytes == sm90::kRowBytes || bytes < 4 * sm90::kRowBytes || !whole_rows;
 }
 
 Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
