@@ -139,6 +139,38 @@ bool replace(sm90::TensorMap* map, const void* address) {
   return driver().replace_address(driver_map(map), const_cast<void*>(address)) == CUDA_SUCCESS;
 }
 
+bool replace_all(const Sm90Plan& plan, const void* a, const void* b, void* c, sm90::Params* params) {
+  bool replaced = replace(&params->b, b);
+  for (std::uint32_t i = 0; i < params->classes; ++i) {
+    if (params->problem[i].k_blocks > 0) replaced = replace(&params->a[i], a) && replaced;
+  }
+  if (plan.params.stores_boxes) replaced = replace(&params->c_map, c) && replaced;
+  return replaced;
+}
+
+bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
+  const bool deep = params->three_dimensional;
+  bool encoded =
+      plan.b_is_filter ? encode(plan.filter, plan.type, &params->b) : encode(plan.b, deep, plan.type, &params->b);
+  for (std::uint32_t i = 0; i < params->classes; ++i) {
+    if (params->problem[i].k_blocks > 0) encoded = encode(plan.a[i], deep, plan.type, &params->a[i]) && encoded;
+  }
+  if (params->stores_boxes) encoded = encode(plan.c, plan.type, &params->c_map) && encoded;
+  return encoded;
+}
+
+// The driver's functions want a current context, which a thread that never called the runtime has not: they are tried
+// once more when it has one.
+template <class Attempt>
+bool with_context(int device, Attempt attempt) {
+  if (attempt()) return true;
+  if (cudaSetDevice(device) != cudaSuccess || cudaFree(nullptr) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  return attempt();
+}
+
 }  // namespace
 
 Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device) {
@@ -167,18 +199,7 @@ std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, c
   prepared->filters = problem.y.dims[1] / problem.groups;
   prepared->channels = problem.x.dims[1] / problem.groups;
   prepared->taps = static_cast<std::int64_t>(plan.filter.taps);
-  const bool deep = plan.params.three_dimensional;
-  bool encoded = true;
-  for (std::uint32_t i = 0; i < plan.params.classes; ++i) {
-    if (plan.params.problem[i].k_blocks > 0) {
-      encoded = encode(plan.a[i], deep, plan.type, &plan.params.a[i]) && encoded;
-    }
-  }
-  encoded = (plan.b_is_filter ? encode(plan.filter, plan.type, &plan.params.b)
-                              : encode(plan.b, deep, plan.type, &plan.params.b)) &&
-            encoded;
-  if (plan.params.stores_boxes) encoded = encode(plan.c, plan.type, &plan.params.c_map) && encoded;
-  prepared->encoded = encoded;
+  prepared->encoded = with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
   return prepared;
 }
 
@@ -203,11 +224,7 @@ Status implicit_gemm_sm90_launch(const LaunchSite& site, const void* opaque, con
     workspace += (plan.filter_bytes + 255) / 256 * 256;
   }
   params.partials = reinterpret_cast<float*>(workspace);
-  bool replaced = replace(&params.b, b);
-  for (std::uint32_t i = 0; i < params.classes; ++i) {
-    if (params.problem[i].k_blocks > 0) replaced = replace(&params.a[i], a) && replaced;
-  }
-  if (params.stores_boxes) replaced = replace(&params.c_map, args.out) && replaced;
+  const bool replaced = with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args.out, &params); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
   sm90::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.device.ordinal, site.stream);
   return cuda::launch_status("implicit_gemm_sm90");

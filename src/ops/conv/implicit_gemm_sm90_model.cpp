@@ -39,15 +39,26 @@ struct Shape {
   double most_k = 0;
 };
 
-Shape shape_of(const Sm90Plan& plan, double groups) {
+double ceil_div(double a, double b) { return std::ceil(a / b); }
+
+// Of any shape, from the plan of one: a query has no time for a plan of each.
+Shape shape_of(const Problem& problem, const Sm90Plan& plan, const sm90::TileShape& tile) {
+  const sm90::Params& p = plan.params;
+  const bool by_taps = problem.direction == Direction::backward_filter;
+  const double element = data_type_bits(problem.x.type) / 8.0;
+  const double n = by_taps ? ceil_div(p.n_chunks, tile.bn / 64.0) : ceil_div(p.n_count, tile.bn);
   Shape s;
-  const double n = plan.params.n_tiles.divisor;
-  for (std::uint32_t i = 0; i < plan.params.classes; ++i) {
-    const auto& dense = plan.params.problem[i];
-    const double works = n * dense.m_clusters.divisor * groups;
+  for (std::uint32_t i = 0; i < p.classes; ++i) {
+    const auto& dense = p.problem[i];
+    const double rows = by_taps ? p.m_count : dense.pixels;
+    const double works = n * ceil_div(rows, tile.bm * tile.cluster) * problem.groups;
+    const double taps = static_cast<double>(dense.taps[0]) * dense.taps[1] * dense.taps[2];
+    const double k = by_taps               ? dense.k_blocks
+                     : dense.k_blocks == 0 ? 0
+                                           : taps * ceil_div(p.a_channels, tile.k_bytes / element);
     s.works += works;
-    s.k_blocks += works * dense.k_blocks;
-    s.most_k = std::max<double>(s.most_k, dense.k_blocks);
+    s.k_blocks += works * k;
+    s.most_k = std::max(s.most_k, k);
   }
   return s;
 }
@@ -78,16 +89,17 @@ double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape&
 void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
   constexpr double kFewestBlocksOfK = 4;  // of a split
   const double bytes = bytes_moved(problem);
+  const Sm90Plan plan = sm90_plan(problem, {0, 1});
   const double processors = std::max(multiprocessors, 2);
   for (int i = 0; i < sm90::kShapeCount; ++i) {
     const sm90::TileShape& tile = sm90::kShapes[i];
     if (!sm90_shape_fits(problem, tile)) continue;
-    const Sm90Plan plan = sm90_plan(problem, {i, 1});
-    const Shape shape = shape_of(plan, problem.groups);
+    const Shape shape = shape_of(problem, plan, tile);
+    const auto tiles = static_cast<std::size_t>(shape.works) * static_cast<std::size_t>(tile.cluster);
     const auto offer = [&](int splits) {
       Candidate candidate = {{i, splits}, seconds(problem, tile, shape, splits, bytes, processors), plan.workspace};
       if (splits > 1) {
-        candidate.workspace += sm90::partial_bytes(tile, static_cast<std::size_t>(plan.tiles) * splits);
+        candidate.workspace += sm90::partial_bytes(tile, tiles * static_cast<std::size_t>(splits));
       }
       candidates->push_back(candidate);
     };

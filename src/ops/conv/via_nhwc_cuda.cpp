@@ -108,12 +108,12 @@ void via_nhwc_candidates(const Problem& problem, const Device& device, std::vect
   if (all.empty()) return;
   std::stable_sort(all.begin(), all.end(),
                    [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
-  // The two fastest, and the one with the least memory.
+  // The four fastest, and the one with the least memory.
   const auto leanest = std::min_element(
       all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.workspace < b.workspace; });
-  candidates->push_back(all[0]);
-  if (all.size() > 1) candidates->push_back(all[1]);
-  if (leanest - all.begin() > 1) candidates->push_back(*leanest);
+  const std::size_t fastest = std::min<std::size_t>(all.size(), 4);
+  candidates->insert(candidates->end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(fastest));
+  if (leanest - all.begin() >= static_cast<std::ptrdiff_t>(fastest)) candidates->push_back(*leanest);
 }
 
 std::size_t via_nhwc_workspace(const Problem& problem, const Config& config) {
