@@ -16,7 +16,6 @@
 
 #include <cuda_runtime.h>
 
-#include <atomic>
 #include <cstdint>
 #include <type_traits>
 
@@ -25,6 +24,7 @@
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mma_sync.cuh"
 #include "kernels/tile/numeric.cuh"
+#include "kernels/tile/shared_memory.cuh"
 
 namespace gpudnn::kernels::few_channels {
 
@@ -154,23 +154,6 @@ using LaunchRow = void (*)(const Params& params, CUstream_st* stream);
 // Defined where its instances are, so that a file that only calls it does not compile the kernels.
 template <int kRow>
 void launch_row(const Params& params, CUstream_st* stream);
-
-// Lets a kernel have all of the shared memory that the device gives to a block, and of the L1 as much as there is. Once
-// for each device: the calls cost more than the rest of the launch. Always the same sizes, as other threads may be
-// about to launch.
-template <auto kKernel>
-void allow_shared_memory() {
-  static std::atomic<std::uint64_t> allowed{0};  // a bit for each device; those beyond 63 are told every time
-  int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return;  // the launch will say why
-  const std::uint64_t bit = device < 64 ? std::uint64_t{1} << device : 0;
-  if ((allowed.load(std::memory_order_relaxed) & bit) != 0) return;
-  int most = 0;
-  if (cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess) return;
-  if (cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most) != cudaSuccess) return;
-  (void)cudaFuncSetAttribute(kKernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-  allowed.fetch_or(bit, std::memory_order_relaxed);
-}
 
 template <ElementType kType>
 using StorageOf = std::conditional_t<kType == ElementType::f32, float,

@@ -366,7 +366,7 @@ template <int kRow>
 void launch_data_row(const Params& params, CUstream_st* stream) {
   constexpr TileRow row = kTiles[kRow];
   constexpr auto kKernel = &few_channels_backward_data<StorageOf<row.type>, row.columns / 8, row.min_blocks>;
-  allow_shared_memory<kKernel>();
+  tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave, true);
   kKernel<<<params.blocks, kDataThreads, params.shared_bytes, stream>>>(params);
 }
 

@@ -341,7 +341,7 @@ void launch_filter_row(const Params& params, CUstream_st* stream) {
   constexpr int kWarpsN = row.columns == 32 ? 1 : 4;
   constexpr int kNb = row.columns / (8 * kWarpsN);
   constexpr auto kKernel = &few_channels_backward_filter<T, kNb, kWarpsN, row.min_blocks>;
-  allow_shared_memory<kKernel>();
+  tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave, true);
   kKernel<<<params.blocks, kFilterThreads, params.shared_bytes, stream>>>(params);
   if (params.splits <= 1) return;
   constexpr unsigned kBlocksOfPart = kFilterRows * row.columns * kSumLanes / kSumThreads;

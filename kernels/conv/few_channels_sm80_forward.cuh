@@ -306,7 +306,7 @@ template <int kRow>
 void launch_forward_row(const Params& params, CUstream_st* stream) {
   constexpr TileRow row = kTiles[kRow];
   constexpr auto kKernel = &few_channels_forward<StorageOf<row.type>, row.columns, row.min_blocks>;
-  allow_shared_memory<kKernel>();
+  tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave, true);
   kKernel<<<params.blocks, kForwardThreads, params.shared_bytes, stream>>>(params);
 }
 

@@ -26,7 +26,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <utility>
 
 #include "kernels/conv/implicit_gemm_simt.cuh"
@@ -34,6 +33,7 @@
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mma_sync.cuh"
+#include "kernels/tile/shared_memory.cuh"
 
 namespace gpudnn::kernels::sm80 {
 
@@ -574,22 +574,9 @@ __global__ void __launch_bounds__(I::kThreads, I::kMinBlocks) implicit_gemm_sm80
 
 // --- launch ----------------------------------------------------------------------------------------------------------
 
-// Tells the runtime once for each device that the kernel takes more shared memory than 48 KiB.
-template <class I>
-void allow_shared_memory() {
-  static std::atomic<std::uint64_t> allowed{0};  // a bit for each device; those beyond 63 are told every time
-  int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return;  // the launch will say why
-  const std::uint64_t bit = device < 64 ? std::uint64_t{1} << device : 0;
-  if ((allowed.load(std::memory_order_relaxed) & bit) != 0) return;
-  const cudaError_t error = cudaFuncSetAttribute(&implicit_gemm_sm80<I>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                 static_cast<int>(sizeof(typename I::Shared)));
-  if (error == cudaSuccess) allowed.fetch_or(bit, std::memory_order_relaxed);
-}
-
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  allow_shared_memory<I>();
+  tile::allow_shared_memory<&implicit_gemm_sm80<I>>(static_cast<int>(sizeof(typename I::Shared)));
   implicit_gemm_sm80<I><<<blocks, I::kThreads, sizeof(typename I::Shared), stream>>>(params);
 }
 

@@ -136,13 +136,9 @@ struct Params {
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 
 // Launches the instance on `blocks` blocks, a multiple of the cluster. With splits > 1 the sums go to the workspace,
-// and a second kernel joins them. `device` is the current one.
-void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks, int device,
+// and a second kernel joins them.
+void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks,
             CUstream_st* stream);
-
-// to[group][c][tap][k] = from[group][k][tap][c] of a filter of floats: what the data gradient in TF32 reads.
-void transpose_filter(const float* from, float* to, std::int64_t groups, std::int64_t filters, std::int64_t taps,
-                      std::int64_t channels, CUstream_st* stream);
 
 // Bytes of the partial sums of `tiles` tiles (of all splits).
 constexpr std::size_t partial_bytes(const TileShape& shape, std::size_t tiles) {

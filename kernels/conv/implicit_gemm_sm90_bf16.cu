@@ -4,8 +4,8 @@
 
 namespace gpudnn::kernels::sm90 {
 
-GPUDNN_SM90_INSTANCES(tile::BFloat16, Direction::forward)
-GPUDNN_SM90_INSTANCES(tile::BFloat16, Direction::data_gradient)
-GPUDNN_SM90_INSTANCES(tile::BFloat16, Direction::filter_gradient)
+template LaunchShape launch_of<tile::BFloat16, Direction::forward>(int);
+template LaunchShape launch_of<tile::BFloat16, Direction::data_gradient>(int);
+template LaunchShape launch_of<tile::BFloat16, Direction::filter_gradient>(int);
 
 }  // namespace gpudnn::kernels::sm90

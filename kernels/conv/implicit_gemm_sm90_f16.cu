@@ -4,8 +4,8 @@
 
 namespace gpudnn::kernels::sm90 {
 
-GPUDNN_SM90_INSTANCES(tile::Half, Direction::forward)
-GPUDNN_SM90_INSTANCES(tile::Half, Direction::data_gradient)
-GPUDNN_SM90_INSTANCES(tile::Half, Direction::filter_gradient)
+template LaunchShape launch_of<tile::Half, Direction::forward>(int);
+template LaunchShape launch_of<tile::Half, Direction::data_gradient>(int);
+template LaunchShape launch_of<tile::Half, Direction::filter_gradient>(int);
 
 }  // namespace gpudnn::kernels::sm90

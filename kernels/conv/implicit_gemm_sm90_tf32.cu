@@ -4,7 +4,7 @@
 
 namespace gpudnn::kernels::sm90 {
 
-GPUDNN_SM90_INSTANCES(float, Direction::forward)
-GPUDNN_SM90_INSTANCES(float, Direction::data_gradient)
+template LaunchShape launch_of<float, Direction::forward>(int);
+template LaunchShape launch_of<float, Direction::data_gradient>(int);
 
 }  // namespace gpudnn::kernels::sm90

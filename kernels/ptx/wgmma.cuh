@@ -73,6 +73,16 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], std::uint64_t a, std::
     GPUDNN_WGMMA("256", GPUDNN_D128, GPUDNN_LIST_128, "%128", "%129", "%130", "%131")
   }
 }
+#undef GPUDNN_WGMMA
+#undef GPUDNN_LIST_128
+#undef GPUDNN_LIST_96
+#undef GPUDNN_LIST_64
+#undef GPUDNN_LIST_32
+#undef GPUDNN_D128
+#undef GPUDNN_D96
+#undef GPUDNN_D64
+#undef GPUDNN_D32
+#undef GPUDNN_D8
 // clang-format on
 
 }  // namespace gpudnn::ptx

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/implicit_gemm_simt.hpp"
 
-#include <bit>
 
 #include "ops/conv/implicit_gemm_simt_params.hpp"
 
@@ -23,36 +22,6 @@ struct SimtPlan {
 
 std::size_t workspace_of(const Config& config, std::uint32_t blocks) {
   return config.split_k > 1 ? simt::partial_bytes(simt::kTiles[config.tile], blocks) : 0;
-}
-
-void set_pointers(Direction direction, const Args& args, simt::Params* p) {
-  switch (direction) {
-    case Direction::forward:
-      p->a = args.x;
-      p->b = args.w;
-      break;
-    case Direction::backward_data:
-      p->a = args.y;
-      p->b = args.w;
-      break;
-    case Direction::backward_filter:
-      p->a = args.x;
-      p->b = args.y;
-      break;
-  }
-  p->c = args.out;
-  p->z = args.z;
-  p->bias = args.bias;
-  p->alpha = args.alpha;
-  p->beta = args.beta;
-  p->alpha2 = args.alpha2;
-  p->activation_coef = args.activation_coef;
-  p->propagate_nan = args.propagate_nan;
-}
-
-void* align(void* pointer) {
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  return reinterpret_cast<void*>((address + simt::kWorkspaceAlignment - 1) & ~(simt::kWorkspaceAlignment - 1));
 }
 
 }  // namespace
@@ -89,9 +58,9 @@ Status implicit_gemm_simt_launch(const LaunchSite& site, const void* prepared, c
                  GPUDNN_STATUS_BAD_PARAM, "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes,
                  plan.workspace);
   simt::Params params = plan.params;
-  set_pointers(plan.direction, args, &params);
+  set_simt_pointers(plan.direction, args, &params);
   restrict_to_alignment(params.a, params.b, params.c, params.z, plan.type, &params);
-  params.workspace = align(site.workspace);
+  params.workspace = align_simt_workspace(site.workspace);
   simt::launch(plan.row, params, plan.blocks, site.stream);
   return cuda::launch_status("implicit_gemm_simt");
 }

@@ -667,4 +667,22 @@ void restrict_to_alignment(const void* a, const void* b, const void* c, const vo
   p->store_vectors = p->output.vectors && aligned(c) && (!p->has_z || (p->addend.vectors && aligned(z)));
 }
 
+void set_simt_pointers(Direction direction, const Args& args, Params* p) {
+  p->a = direction == Direction::backward_data ? args.y : args.x;
+  p->b = direction == Direction::backward_filter ? args.y : args.w;
+  p->c = args.out;
+  p->z = args.z;
+  p->bias = args.bias;
+  p->alpha = args.alpha;
+  p->beta = args.beta;
+  p->alpha2 = args.alpha2;
+  p->activation_coef = args.activation_coef;
+  p->propagate_nan = args.propagate_nan;
+}
+
+void* align_simt_workspace(void* workspace) {
+  const auto address = reinterpret_cast<std::uintptr_t>(workspace);
+  return reinterpret_cast<void*>((address + kWorkspaceAlignment - 1) & ~(kWorkspaceAlignment - 1));
+}
+
 }  // namespace gpudnn::conv

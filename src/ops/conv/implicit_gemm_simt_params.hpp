@@ -28,6 +28,10 @@ struct SimtShape {
 // Adds what depends on the tile and the split; returns the number of blocks.
 std::uint32_t set_simt_config(const Config& config, kernels::simt::Params* params);
 
+// The pointers and scalars of a call; and the first address of a workspace that vectors of sums may lie at.
+void set_simt_pointers(Direction direction, const Args& args, kernels::simt::Params* params);
+[[nodiscard]] void* align_simt_workspace(void* workspace);
+
 // Null, or why the index arithmetic cannot hold the problem.
 [[nodiscard]] const char* simt_index_obstacle(const Problem& problem);
 

@@ -25,24 +25,6 @@ std::size_t workspace_of(const Config& config, std::uint32_t blocks) {
   return config.split_k > 1 ? sm80::partial_bytes(sm80::kTiles[config.tile], blocks) : 0;
 }
 
-void set_pointers(Direction direction, const Args& args, simt::Params* p) {
-  p->a = direction == Direction::backward_data ? args.y : args.x;
-  p->b = direction == Direction::backward_filter ? args.y : args.w;
-  p->c = args.out;
-  p->z = args.z;
-  p->bias = args.bias;
-  p->alpha = args.alpha;
-  p->beta = args.beta;
-  p->alpha2 = args.alpha2;
-  p->activation_coef = args.activation_coef;
-  p->propagate_nan = args.propagate_nan;
-}
-
-void* align(void* pointer) {
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  return reinterpret_cast<void*>((address + simt::kWorkspaceAlignment - 1) & ~(simt::kWorkspaceAlignment - 1));
-}
-
 }  // namespace
 
 Support implicit_gemm_sm80_supports(const Problem& problem, const Device& device) {
@@ -80,9 +62,9 @@ Status implicit_gemm_sm80_launch(const LaunchSite& site, const void* prepared, c
                  GPUDNN_STATUS_BAD_PARAM, "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes,
                  plan.workspace);
   sm80::Params params = plan.params;
-  set_pointers(plan.direction, args, &params.gemm);
+  set_simt_pointers(plan.direction, args, &params.gemm);
   restrict_sm80_to_alignment(plan.type, &params);
-  params.gemm.workspace = align(site.workspace);
+  params.gemm.workspace = align_simt_workspace(site.workspace);
   // Pointers at odd elements, which the plan could not know of: an instance for halves, and no split, whose workspace
   // would be another.
   const int row = sm80_row_for_loads(plan.row, params);

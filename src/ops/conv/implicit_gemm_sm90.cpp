@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "kernels/tensor/tensor.hpp"
 #include "ops/conv/implicit_gemm_sm90_params.hpp"
 
 namespace gpudnn::conv {
@@ -106,9 +107,28 @@ bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* ma
 struct Prepared {
   Sm90Plan plan;
   std::uint32_t blocks = 0;
-  std::int64_t groups = 1, filters = 0, taps = 0, channels = 0;  // of the filter that is transposed
+  kernels::LinearParams transposition;  // of the filter, where the plan has one; but for the pointers
   bool encoded = false;
 };
+
+// [group][k][tap][c] to [group][c][tap][k]. Loops: group, c, tap, k.
+constexpr int kLoopOfChannels = 1;
+kernels::LinearParams transposition_of(const Problem& problem, std::int64_t taps) {
+  const std::int64_t k = problem.y.dims[1] / problem.groups;
+  const std::int64_t c = problem.x.dims[1] / problem.groups;
+  kernels::LinearParams params;
+  params.nest.rank = 4;
+  params.nest.tensors = 2;
+  const std::int64_t dims[] = {problem.groups, c, taps, k};
+  const std::int64_t in[] = {k * taps * c, 1, c, taps * c};
+  const std::int64_t out[] = {c * taps * k, taps * k, k, 1};
+  for (int i = 0; i < params.nest.rank; ++i) {
+    params.nest.dims[i] = dims[i];
+    params.nest.strides[0][i] = in[i];
+    params.nest.strides[1][i] = out[i];
+  }
+  return params;
+}
 
 void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, const void** a, const void** b) {
   switch (prepared.plan.direction) {
@@ -195,10 +215,7 @@ std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, c
   const auto cluster = static_cast<std::uint32_t>(sm90::kShapes[plan.shape].cluster);
   const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / cluster);
   prepared->blocks = std::min(slots, plan.params.works.divisor * plan.params.splits) * cluster;
-  prepared->groups = problem.groups;
-  prepared->filters = problem.y.dims[1] / problem.groups;
-  prepared->channels = problem.x.dims[1] / problem.groups;
-  prepared->taps = static_cast<std::int64_t>(plan.filter.taps);
+  if (plan.transposes_filter) prepared->transposition = transposition_of(problem, plan.filter.taps);
   prepared->encoded = with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
   return prepared;
 }
@@ -217,16 +234,17 @@ Status implicit_gemm_sm90_launch(const LaunchSite& site, const void* opaque, con
   set_pointers(prepared, args, &params, &a, &b);
   auto* workspace = static_cast<char*>(site.workspace);
   if (plan.transposes_filter) {
-    auto* const transposed = reinterpret_cast<float*>(workspace);
-    sm90::transpose_filter(static_cast<const float*>(b), transposed, prepared.groups, prepared.filters, prepared.taps,
-                           prepared.channels, site.stream);
-    b = transposed;
+    kernels::LinearParams transposition = prepared.transposition;
+    transposition.in = b;
+    transposition.out = workspace;
+    kernels::launch_transpose(transposition, kLoopOfChannels, site.stream);
+    b = workspace;
     workspace += (plan.filter_bytes + 255) / 256 * 256;
   }
   params.partials = reinterpret_cast<float*>(workspace);
   const bool replaced = with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args.out, &params); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
-  sm90::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.device.ordinal, site.stream);
+  sm90::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.stream);
   return cuda::launch_status("implicit_gemm_sm90");
 }
 

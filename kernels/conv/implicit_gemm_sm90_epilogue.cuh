@@ -1,0 +1,281 @@
+// The Hopper implicit GEMM's way out: fragments are blended, rounded, staged in shared memory and stored; or kept as
+// partial sums of a split reduction, which a second kernel joins.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/conv/implicit_gemm_sm90_work.cuh"
+#include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/stmatrix.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/tile/numeric.cuh"
+
+namespace gpudnn::kernels::sm90 {
+
+// Two neighbouring elements, as they lie in memory.
+template <class T>
+using PairBits = typename tile::VectorOf<2 * sizeof(T)>::type;
+
+template <class T>
+__device__ __forceinline__ PairBits<T> pack_pair(float low, float high) {
+  const float values[2] = {low, high};
+  const tile::Pack<T, 2> pack = tile::narrow_pack<T>(values);
+  PairBits<T> bits;
+  memcpy(&bits, &pack, sizeof bits);
+  return bits;
+}
+
+template <class T>
+__device__ __forceinline__ void add_pair(float scale, const PairBits<T>& addend, float* low, float* high) {
+  tile::Pack<T, 2> pack;
+  memcpy(&pack, &addend, sizeof pack);
+  *low += scale * tile::widen<float>(pack.get(0));
+  *high += scale * tile::widen<float>(pack.get(1));
+}
+
+__device__ __forceinline__ float rectify(const Params& p, float value) {
+  const float positive = p.clipped ? fminf(fmaxf(value, 0.0f), p.ceiling) : fmaxf(value, 0.0f);
+  return p.propagate_nan && value != value ? value : positive;
+}
+
+// Where 16 bytes number `vector` of a row of 128 lie in the staging area: spread over the banks.
+__device__ __forceinline__ int staged(int row, int vector) { return row * kRowBytes + ((vector ^ (row & 7)) << 4); }
+
+// Where the pair of columns 8 * group + 2 * (lane % 4) of a row lies there.
+template <class T>
+__device__ __forceinline__ PairBits<T>* staged_pair(unsigned char* staging, int row, int group, int lane) {
+  const int byte = (8 * group + lane % 4 * 2) * static_cast<int>(sizeof(T));
+  return reinterpret_cast<PairBits<T>*>(staging + staged(row, byte / 16) + byte % 16);
+}
+
+// Rounds the fragments of 64 rows x 128 bytes into the staging area.
+template <class T>
+__device__ __forceinline__ void stage_fragments(unsigned char* staging, int thread,
+                                                const float (&v)[kRowBytes / sizeof(T) / 2]) {
+  constexpr int kGroups = kRowBytes / static_cast<int>(sizeof(T)) / 8;
+  const int lane = thread % 32;
+  if constexpr (sizeof(T) == 2) {
+    // Two groups of 8 columns at a time: lanes 0-7 and 8-15 give the rows of the first one, the others of the second.
+    const int row = thread / 32 * 16 + lane % 16;
+    const std::uint32_t base = ptx::shared_address(staging);
+#pragma unroll
+    for (int j = 0; j < kGroups; j += 2) {
+      ptx::stmatrix_x4(base + static_cast<std::uint32_t>(staged(row, j + lane / 16)),
+                       pack_pair<T>(v[4 * j], v[4 * j + 1]), pack_pair<T>(v[4 * j + 2], v[4 * j + 3]),
+                       pack_pair<T>(v[4 * j + 4], v[4 * j + 5]), pack_pair<T>(v[4 * j + 6], v[4 * j + 7]));
+    }
+  } else {
+    const int row = thread / 32 * 16 + lane / 4;
+#pragma unroll
+    for (int j = 0; j < kGroups; ++j) {
+      *staged_pair<T>(staging, row, j, lane) = pack_pair<T>(v[4 * j], v[4 * j + 1]);
+      *staged_pair<T>(staging, row + 8, j, lane) = pack_pair<T>(v[4 * j + 2], v[4 * j + 3]);
+    }
+  }
+}
+
+// 64 rows x 128 bytes of C, from the fragments of a warpgroup through the staging area to rows in memory:
+// alpha * sum + addend_scale * addend + bias, and the activation. Steps that a call does not need cost one branch.
+template <class I>
+__device__ __forceinline__ void store_chunk(const Params& p, const Work& work, unsigned char* staging, int barrier,
+                                            const float* sum, const ColumnChunk& columns, std::uint32_t m,
+                                            const std::int64_t (&row)[4], const std::int64_t (&addend_row)[4]) {
+  using T = typename I::T;
+  constexpr int kGroups = I::kRowElements / 8;
+  constexpr int kPerVector = 16 / static_cast<int>(sizeof(T));
+  const int thread = static_cast<int>(threadIdx.x % 128);
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int my_vector = thread % 8;
+  const bool my_vector_exists = my_vector * kPerVector < columns.valid;
+  float v[4 * kGroups];
+#pragma unroll
+  for (int i = 0; i < 4 * kGroups; ++i) v[i] = p.alpha * sum[i];
+  if (p.stores_boxes) {  // the copy engine has to be done with the area
+    if (thread == 0) ptx::bulk_wait_group_read<1>();
+    ptx::barrier_sync(barrier, 128);
+  }
+  if (p.addend_scale != 0.0f) {
+    // In by rows, out by fragments.
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (!my_vector_exists || addend_row[i] < 0) continue;
+      const auto* const from = reinterpret_cast<const uint4*>(static_cast<const char*>(p.addend) + addend_row[i] +
+                                                              columns.offset + my_vector * 16);
+      *reinterpret_cast<uint4*>(staging + staged(thread / 8 + 16 * i, my_vector)) = *from;
+    }
+    ptx::barrier_sync(barrier, 128);
+    const int my_row = thread / 32 * 16 + lane / 4;
+#pragma unroll
+    for (int j = 0; j < kGroups; ++j) {
+      add_pair<T>(p.addend_scale, *staged_pair<T>(staging, my_row, j, lane), &v[4 * j], &v[4 * j + 1]);
+      add_pair<T>(p.addend_scale, *staged_pair<T>(staging, my_row + 8, j, lane), &v[4 * j + 2], &v[4 * j + 3]);
+    }
+    ptx::barrier_sync(barrier, 128);
+  }
+  if (p.has_bias) {
+    const int first = lane % 4 * 2;
+    const char* bias = static_cast<const char*>(p.bias) +
+                       (static_cast<std::int64_t>(work.group) * p.group_columns + columns.first + first) * p.bias_step;
+#pragma unroll
+    for (int j = 0; j < kGroups; ++j) {
+      if (8 * j + first >= columns.valid) continue;
+      const float low = tile::widen<float>(*reinterpret_cast<const T*>(bias + 8 * j * p.bias_step));
+      const float high = tile::widen<float>(*reinterpret_cast<const T*>(bias + (8 * j + 1) * p.bias_step));
+      v[4 * j] += low;
+      v[4 * j + 1] += high;
+      v[4 * j + 2] += low;
+      v[4 * j + 3] += high;
+    }
+  }
+  if (p.relu) {
+#pragma unroll
+    for (int i = 0; i < 4 * kGroups; ++i) v[i] = rectify(p, v[i]);
+  }
+  stage_fragments<T>(staging, thread, v);
+  if (p.stores_boxes) {
+    ptx::fence_proxy_async();
+    ptx::barrier_sync(barrier, 128);
+    if (thread == 0) {
+      ptx::tma_store_tile_3d(&p.c_map, staging, columns.x, columns.y, static_cast<std::int32_t>(m));
+      ptx::bulk_commit_group();
+    }
+    return;
+  }
+  ptx::barrier_sync(barrier, 128);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (!my_vector_exists || row[i] < 0) continue;
+    const uint4 bits = *reinterpret_cast<const uint4*>(staging + staged(thread / 8 + 16 * i, my_vector));
+    ptx::st_global(reinterpret_cast<uint4*>(static_cast<char*>(p.c) + row[i] + columns.offset + my_vector * 16), bits);
+  }
+}
+
+template <class I>
+__device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const Work& work, int consumer,
+                                      const float (&sum)[I::kRowBlocks][I::kBN / 2], int* area) {
+  const int thread = static_cast<int>(threadIdx.x % 128);
+#pragma unroll
+  for (int block = 0; block < I::kRowBlocks; ++block) {
+    const int row_block = I::kPingPong ? block : consumer;
+    const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
+    const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
+    std::int64_t row[4] = {};
+    std::int64_t addend_row[4] = {};
+    if (!p.stores_boxes || p.addend_scale != 0.0f) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const std::uint32_t m = first + static_cast<std::uint32_t>(thread / 8 + 16 * i);
+        row[i] = row_offset<I>(p, work, m, p.c_step, p.c_is_even);
+        if (p.addend_scale != 0.0f) addend_row[i] = row_offset<I>(p, work, m, p.addend_step, p.addend_is_even);
+      }
+    }
+#pragma unroll
+    for (int chunk = 0; chunk < I::kBN / I::kRowElements; ++chunk) {
+      const ColumnChunk columns = column_chunk<I>(p, work, chunk);
+      if (columns.valid <= 0) break;
+      // Two areas in turn: who writes to one has passed the barrier that its last readers reached.
+      store_chunk<I>(p, work, shared.staging[consumer][*area], kStagingBarrier + consumer,
+                     &sum[block][chunk * I::kRowElements / 2], columns, box_row, row, addend_row);
+      *area ^= 1;
+    }
+  }
+}
+
+// Partial sums keep the order of the fragments: four of a thread together, then the threads of a warpgroup.
+template <class I>
+__device__ __forceinline__ void store_partials(const Params& p, const Work& work, int consumer,
+                                               const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
+  const std::size_t tile = static_cast<std::size_t>(work.split) * p.works.divisor * I::kCluster + work.tile;
+  auto* const quads = reinterpret_cast<float4*>(p.partials + tile * (I::kBM * I::kBN)) + threadIdx.x % 128;
+#pragma unroll
+  for (int block = 0; block < I::kRowBlocks; ++block) {
+    const int row_block = I::kPingPong ? block : consumer;
+#pragma unroll
+    for (int j = 0; j < I::kBN / 8; ++j) {
+      quads[(row_block * (I::kBN / 8) + j) * 128] =
+          make_float4(sum[block][4 * j], sum[block][4 * j + 1], sum[block][4 * j + 2], sum[block][4 * j + 3]);
+    }
+  }
+}
+
+constexpr int kReduceThreads = 256;
+
+// Joins the splits in order: a thread sums four neighbours of a fragment over every `lanes`-th split, and the lanes of
+// an element add up as a tree.
+template <class I>
+__global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_constant__ Params p, int lanes) {
+  using T = typename I::T;
+  __shared__ float4 partial[kReduceThreads];
+  constexpr std::uint32_t kTileQuads = I::kBM * I::kBN / 4;
+  const int columns = kReduceThreads / lanes;
+  const int column = static_cast<int>(threadIdx.x) % columns;
+  const int lane = static_cast<int>(threadIdx.x) / columns;
+  const std::uint32_t tiles = p.works.divisor * I::kCluster;
+  const std::size_t count = static_cast<std::size_t>(tiles) * kTileQuads;
+  const std::size_t quad =
+      static_cast<std::size_t>(blockIdx.x) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
+  float4 sum = make_float4(0, 0, 0, 0);
+  if (quad < count) {
+    const auto* const first = reinterpret_cast<const float4*>(p.partials) + quad;
+#pragma unroll 8
+    for (auto s = static_cast<std::uint32_t>(lane); s < p.splits; s += static_cast<std::uint32_t>(lanes)) {
+      const float4 part = first[s * count];
+      sum.x += part.x;
+      sum.y += part.y;
+      sum.z += part.z;
+      sum.w += part.w;
+    }
+  }
+  partial[threadIdx.x] = sum;
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (lane < half) {
+      const float4 other = partial[threadIdx.x + static_cast<unsigned>(half * columns)];
+      sum.x += other.x;
+      sum.y += other.y;
+      sum.z += other.z;
+      sum.w += other.w;
+      partial[threadIdx.x] = sum;
+    }
+  }
+  if (lane != 0 || quad >= count) return;
+
+  const auto tile = static_cast<std::uint32_t>(quad / kTileQuads);
+  const auto inside = static_cast<std::uint32_t>(quad % kTileQuads);
+  const std::uint32_t thread = inside % 128;
+  const std::uint32_t group_of_8 = inside / 128 % (I::kBN / 8);
+  const std::uint32_t row_block = inside / 128 / (I::kBN / 8);
+  const Work work = work_item<I>(p, tile / I::kCluster, tile % I::kCluster);
+  constexpr std::uint32_t kGroups = I::kRowElements / 8;
+  const ColumnChunk columns_here = column_chunk<I>(p, work, static_cast<int>(group_of_8 / kGroups));
+  const int column_inside = static_cast<int>(group_of_8 % kGroups * 8 + thread % 4 * 2);
+  if (column_inside >= columns_here.valid) return;
+  const std::uint32_t m = work.m * I::kBM + row_block * 64 + thread / 32 * 16 + thread % 32 / 4;
+  const char* const bias =
+      static_cast<const char*>(p.bias) +
+      (static_cast<std::int64_t>(work.group) * p.group_columns + columns_here.first + column_inside) * p.bias_step;
+#pragma unroll
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    const std::int64_t row = row_offset<I>(p, work, m + 8 * half, p.c_step, p.c_is_even);
+    if (row < 0) continue;
+    const std::int64_t offset = columns_here.offset + column_inside * static_cast<std::int64_t>(sizeof(T));
+    float low = p.alpha * (half == 0 ? sum.x : sum.z);
+    float high = p.alpha * (half == 0 ? sum.y : sum.w);
+    if (p.addend_scale != 0.0f) {
+      const std::int64_t addend_row = row_offset<I>(p, work, m + 8 * half, p.addend_step, p.addend_is_even);
+      add_pair<T>(p.addend_scale,
+                  *reinterpret_cast<const PairBits<T>*>(static_cast<const char*>(p.addend) + addend_row + offset), &low,
+                  &high);
+    }
+    if (p.has_bias) {
+      low += tile::widen<float>(*reinterpret_cast<const T*>(bias));
+      high += tile::widen<float>(*reinterpret_cast<const T*>(bias + p.bias_step));
+    }
+    if (p.relu) {
+      low = rectify(p, low);
+      high = rectify(p, high);
+    }
+    *reinterpret_cast<PairBits<T>*>(static_cast<char*>(p.c) + row + offset) = pack_pair<T>(low, high);
+  }
+}
+
+}  // namespace gpudnn::kernels::sm90

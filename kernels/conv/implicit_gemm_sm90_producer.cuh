@@ -1,0 +1,186 @@
+// The Hopper implicit GEMM's producer: one thread that keeps the stages full through the copy engine.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/conv/implicit_gemm_sm90_work.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/tile/stage_ring.cuh"
+
+namespace gpudnn::kernels::sm90 {
+
+struct Window {
+  std::int32_t w, h, d, n;
+};
+struct TapOffset {
+  std::uint16_t w, h, d;
+};
+
+// An im2col box, to all blocks of the cluster if kMulticast.
+template <bool kMulticast>
+__device__ __forceinline__ void load_pixels(const Params& p, void* shared, const TensorMap& map, std::uint64_t* barrier,
+                                            std::int32_t channel, const Window& at, const TapOffset& tap) {
+  constexpr std::uint16_t kAll = 3;
+  if (p.three_dimensional) {
+    if constexpr (kMulticast) {
+      ptx::tma_im2col_5d_multicast(shared, &map, barrier, channel, at.w, at.h, at.d, at.n, tap.w, tap.h, tap.d, kAll);
+    } else {
+      ptx::tma_im2col_5d(shared, &map, barrier, channel, at.w, at.h, at.d, at.n, tap.w, tap.h, tap.d);
+    }
+  } else {
+    if constexpr (kMulticast) {
+      ptx::tma_im2col_4d_multicast(shared, &map, barrier, channel, at.w, at.h, at.n, tap.w, tap.h, kAll);
+    } else {
+      ptx::tma_im2col_4d(shared, &map, barrier, channel, at.w, at.h, at.n, tap.w, tap.h);
+    }
+  }
+}
+
+__device__ __forceinline__ Window window_at(const Params& p, const DenseProblem& problem, std::uint32_t pixel) {
+  const Pixel at = pixel_at(problem, pixel);
+  return {static_cast<std::int32_t>(at.w) * p.stride[0] + problem.corner[0],
+          static_cast<std::int32_t>(at.h) * p.stride[1] + problem.corner[1],
+          static_cast<std::int32_t>(at.d) * p.stride[2] + problem.corner[2], static_cast<std::int32_t>(at.n)};
+}
+
+// The block's share of a stage of B, made of MN-major boxes: load(box, shared).
+template <class I, class Load>
+__device__ __forceinline__ void load_boxes_of_b(Shared<I>& shared, int stage, std::uint32_t rank, Load load) {
+  constexpr int kBoxes = I::kBN / 64;
+  constexpr int kShare = kBoxes / I::kCluster;
+  static_assert(kBoxes % I::kCluster == 0, "blocks of a cluster fetch equal shares");
+#pragma unroll
+  for (int i = 0; i < kShare; ++i) {
+    const int box = static_cast<int>(rank) * kShare + i;
+    load(box, i, shared.b[stage] + box * I::kBoxBytes);
+  }
+}
+
+template <class I>
+__device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Shared<I>& shared, const Work& work,
+                                                          std::uint32_t rank, tile::Turn<I::kStages>* turn) {
+  const DenseProblem& problem = p.problem[work.residue_class];
+  const Window window = window_at(p, problem, work.m * I::kBM);
+  const auto first_channel = static_cast<std::int32_t>(work.group * p.a_channels);
+  const auto first_filter = static_cast<std::int32_t>(work.group * p.b_channels);
+  const auto n = static_cast<std::int32_t>(work.n * I::kBN);
+
+  // k counts chunks of channels fastest, then s, r, t.
+  std::uint32_t chunk = 0;
+  std::uint32_t s = 0;
+  std::uint32_t r = 0;
+  std::uint32_t t = 0;
+  if (work.k_begin > 0) {  // divisions that a tile of one block of k would wait for
+    chunk = work.k_begin % p.channel_chunks;
+    std::uint32_t tap = work.k_begin / p.channel_chunks;
+    s = tap % problem.taps[0];
+    tap /= problem.taps[0];
+    r = tap % problem.taps[1];
+    t = tap / problem.taps[1];
+  }
+
+  for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
+    tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
+    std::uint64_t* const full = &shared.full[turn->stage];
+    ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+    const auto channel = static_cast<std::int32_t>(chunk * I::kBK);
+    const TapOffset offset = {static_cast<std::uint16_t>(s * static_cast<std::uint32_t>(p.tap_offset[0])),
+                              static_cast<std::uint16_t>(r * static_cast<std::uint32_t>(p.tap_offset[1])),
+                              static_cast<std::uint16_t>(t * static_cast<std::uint32_t>(p.tap_offset[2]))};
+    load_pixels<false>(p, shared.a[turn->stage], p.a[work.residue_class], full, first_channel + channel, window,
+                       offset);
+    const std::int32_t filter_tap = problem.first_tap + static_cast<std::int32_t>(s) * problem.tap_step[0] +
+                                    static_cast<std::int32_t>(r) * problem.tap_step[1] +
+                                    static_cast<std::int32_t>(t) * problem.tap_step[2];
+    if constexpr (I::kBIsMnMajor) {
+      // Rows are filters, 64 channels long.
+      load_boxes_of_b<I>(shared, turn->stage, rank, [&](int box, int, void* to) {
+        if constexpr (I::kCluster > 1) {
+          ptx::tma_tile_3d_multicast(to, &p.b, full, n + box * 64, filter_tap, first_filter + channel, 3);
+        } else {
+          ptx::tma_tile_3d(to, &p.b, full, n + box * 64, filter_tap, first_filter + channel);
+        }
+      });
+    } else {
+      constexpr int kShare = I::kBN / I::kCluster;
+      const int row = static_cast<int>(rank) * kShare;
+      void* const to = shared.b[turn->stage] + row * I::kKBytes;
+      if constexpr (I::kCluster > 1) {
+        ptx::tma_tile_3d_multicast(to, &p.b, full, channel, filter_tap, first_filter + n + row, 3);
+      } else {
+        ptx::tma_tile_3d(to, &p.b, full, channel, filter_tap, first_filter + n);
+      }
+    }
+    turn->next();
+    if (++chunk == p.channel_chunks) {
+      chunk = 0;
+      if (++s == problem.taps[0]) {
+        s = 0;
+        if (++r == problem.taps[1]) {
+          r = 0;
+          ++t;
+        }
+      }
+    }
+  }
+}
+
+template <class I>
+__device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<I>& shared, const Work& work,
+                                                        std::uint32_t rank, tile::Turn<I::kStages>* turn) {
+  constexpr int kShare = I::kBN / 64 / I::kCluster;
+  const DenseProblem& problem = p.problem[0];
+  // What each box of B fetches does not depend on k.
+  std::int32_t channel_of[kShare];
+  TapOffset tap_of[kShare];
+#pragma unroll
+  for (int i = 0; i < kShare; ++i) {
+    const std::uint32_t index = work.n * (I::kBN / 64) + rank * kShare + static_cast<std::uint32_t>(i);
+    std::uint32_t chunk = 0;
+    std::uint32_t s = 0;
+    std::uint32_t r = 0;
+    const std::uint32_t tap = p.chunks_of_n.divmod(index, &chunk);
+    const std::uint32_t t = p.taps_of_n[1].divmod(p.taps_of_n[0].divmod(tap, &s), &r);
+    const bool exists = index < p.n_chunks;
+    channel_of[i] = static_cast<std::int32_t>(exists ? work.group * p.b_channels + chunk * 64 : p.b_channels_all);
+    tap_of[i] = exists ? TapOffset{static_cast<std::uint16_t>(s * static_cast<std::uint32_t>(p.tap_offset[0])),
+                                   static_cast<std::uint16_t>(r * static_cast<std::uint32_t>(p.tap_offset[1])),
+                                   static_cast<std::uint16_t>(t * static_cast<std::uint32_t>(p.tap_offset[2]))}
+                       : TapOffset{0, 0, 0};
+  }
+  const auto filter = static_cast<std::int32_t>(work.group * p.a_channels + work.m * I::kBM);
+
+  for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
+    const Pixel pixel = pixel_at(problem, k * I::kBK);
+    const Window of_y = {static_cast<std::int32_t>(pixel.w), static_cast<std::int32_t>(pixel.h),
+                         static_cast<std::int32_t>(pixel.d), static_cast<std::int32_t>(pixel.n)};
+    const Window of_x = {of_y.w * p.stride[0] + problem.corner[0], of_y.h * p.stride[1] + problem.corner[1],
+                         of_y.d * p.stride[2] + problem.corner[2], of_y.n};
+    tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
+    std::uint64_t* const full = &shared.full[turn->stage];
+    ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+#pragma unroll
+    for (int i = 0; i < I::kBM / 64; ++i) {
+      load_pixels<false>(p, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full, filter + i * 64, of_y, {0, 0, 0});
+    }
+    load_boxes_of_b<I>(shared, turn->stage, rank, [&](int, int i, void* to) {
+      load_pixels<(I::kCluster > 1)>(p, to, p.b, full, channel_of[i], of_x, tap_of[i]);
+    });
+    turn->next();
+  }
+}
+
+template <class I>
+__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std::uint32_t rank) {
+  tile::Turn<I::kStages> turn;
+  const std::uint32_t works = p.works.divisor * p.splits;
+  for (std::uint32_t index = blockIdx.x / I::kCluster; index < works; index += gridDim.x / I::kCluster) {
+    const Work work = work_item<I>(p, index, rank);
+    if constexpr (I::kIsFilterGradient) {
+      produce_filters_by_taps<I>(p, shared, work, rank, &turn);
+    } else {
+      produce_pixels_by_filters<I>(p, shared, work, rank, &turn);
+    }
+  }
+}
+
+}  // namespace gpudnn::kernels::sm90

@@ -1,0 +1,152 @@
+// The Hopper implicit GEMM: its instances, their shared memory, and what a work item is.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/conv/implicit_gemm_sm90.hpp"
+
+namespace gpudnn::kernels::sm90 {
+
+constexpr int kProducerRegisters = 40;
+
+enum NamedBarrier : int { kStagingBarrier = 1 };  // and the next: one for each consumer
+
+template <class Element, Direction kDir, int kShape>
+struct Instance {
+  using T = Element;
+  static constexpr Direction kDirection = kDir;
+  static constexpr TileShape kTile = kShapes[kShape];
+  static constexpr int kBM = kTile.bm;
+  static constexpr int kBN = kTile.bn;
+  static constexpr int kStages = kTile.stages;
+  static constexpr int kCluster = kTile.cluster;
+  static constexpr bool kPingPong = kTile.ping_pong;
+  static constexpr int kConsumers = kTile.consumers;  // warpgroups
+  static constexpr int kThreads = 128 * (1 + kConsumers);
+  // What the producer leaves, in the steps that a warpgroup can ask for.
+  static constexpr int kConsumerRegisters = (65536 / 128 - kProducerRegisters) / kConsumers / 8 * 8 > 232
+                                                ? 232
+                                                : (65536 / 128 - kProducerRegisters) / kConsumers / 8 * 8;
+  static constexpr bool kIsFilterGradient = kDir == Direction::filter_gradient;
+  // TF32's data gradient gets its filter transposed beforehand.
+  static constexpr bool kAIsMnMajor = kIsFilterGradient;
+  static constexpr bool kBIsMnMajor = kDir != Direction::forward && sizeof(T) == 2;
+  static constexpr int kRowElements = kRowBytes / static_cast<int>(sizeof(T));
+  static constexpr int kKBytes = kTile.k_bytes;
+  static constexpr int kBK = kIsFilterGradient ? kPixelsPerBlockOfK : kKBytes / static_cast<int>(sizeof(T));
+  static constexpr int kInstructionK = 32 / static_cast<int>(sizeof(T));
+  static constexpr int kRowBlocks = kPingPong ? kBM / 64 : 1;  // of 64 rows, of a warpgroup
+  static constexpr int kABytes = kBM * kBK * static_cast<int>(sizeof(T));
+  static constexpr int kBBytes = kBN * kBK * static_cast<int>(sizeof(T));
+  static constexpr int kBoxBytes = kBK * kRowBytes;  // of an MN-major operand: 64 m or n, all k
+  static constexpr int kTileWarps = kPingPong ? 4 : 4 * kConsumers;
+  static_assert(kCluster <= 2, "multicasts name two blocks");
+  static_assert(kPingPong || kBM == 64 * kConsumers, "cooperating warpgroups take 64 rows each");
+  static_assert(kRowBlocks * kBN / 2 + 64 <= kConsumerRegisters, "accumulators leave room for the rest");
+  static_assert(kRowBlocks * kBN / 2 <= 128, "accumulators fit the registers");
+};
+
+template <class I>
+struct alignas(1024) Shared {
+  unsigned char a[I::kStages][I::kABytes];
+  unsigned char b[I::kStages][I::kBBytes];
+  unsigned char staging[I::kConsumers][2][64 * kRowBytes];
+  std::uint64_t full[I::kStages];
+  std::uint64_t empty[I::kStages];
+  std::uint64_t fetched[I::kConsumers];  // ping-pong: the consumer has seen all of its tile's stages filled
+};
+
+// A tile of C and a share of its reduction.
+struct Work {
+  std::uint32_t residue_class, group, m, n, split, tile;
+  std::uint32_t k_begin, k_end;  // blocks of k
+};
+
+// n is fastest, so that blocks that run together share rows of A; splits are slowest, so that they share their pixels.
+template <class I>
+__device__ __forceinline__ Work work_item(const Params& p, std::uint32_t index, std::uint32_t rank) {
+  Work work;
+  std::uint32_t item = 0;
+  work.split = p.works.divmod(index, &item);
+  work.tile = item * I::kCluster + rank;
+  work.residue_class = 0;
+  while (work.residue_class + 1 < p.classes && item >= p.problem[work.residue_class + 1].first_work) {
+    ++work.residue_class;
+  }
+  const DenseProblem& problem = p.problem[work.residue_class];
+  std::uint32_t rest = p.n_tiles.divmod(item - problem.first_work, &work.n);
+  std::uint32_t m_cluster = 0;
+  work.group = problem.m_clusters.divmod(rest, &m_cluster);
+  work.m = m_cluster * I::kCluster + rank;
+  work.k_begin = min(work.split * problem.k_blocks_per_split, problem.k_blocks);
+  work.k_end = min(work.k_begin + problem.k_blocks_per_split, problem.k_blocks);
+  return work;
+}
+
+struct Pixel {
+  std::uint32_t w, h, d, n;
+};
+__device__ __forceinline__ Pixel pixel_at(const DenseProblem& problem, std::uint32_t index) {
+  Pixel pixel;
+  index = problem.extent[0].divmod(index, &pixel.w);
+  index = problem.extent[1].divmod(index, &pixel.h);
+  pixel.n = problem.extent[2].divmod(index, &pixel.d);
+  return pixel;
+}
+
+// 128 bytes of columns of C.
+struct ColumnChunk {
+  std::int64_t offset;  // bytes
+  int valid;            // columns that exist; may be negative
+  int first;            // number of the first column
+  std::int32_t x, y;    // coordinates in C's tensor map
+};
+template <class I>
+__device__ __forceinline__ ColumnChunk column_chunk(const Params& p, const Work& work, int chunk) {
+  ColumnChunk columns;
+  if constexpr (I::kIsFilterGradient) {
+    static_assert(I::kRowElements == 64, "chunks of 64 channels");
+    const std::uint32_t index = work.n * (I::kBN / 64) + static_cast<std::uint32_t>(chunk);
+    std::uint32_t channel = 0;
+    std::uint32_t s = 0;
+    std::uint32_t r = 0;
+    const std::uint32_t tap = p.chunks_of_n.divmod(index, &channel);
+    const std::uint32_t t = p.taps_of_n[1].divmod(p.taps_of_n[0].divmod(tap, &s), &r);
+    const DenseProblem& problem = p.problem[0];
+    const std::int32_t number = problem.first_tap + static_cast<std::int32_t>(s) * problem.tap_step[0] +
+                                static_cast<std::int32_t>(r) * problem.tap_step[1] +
+                                static_cast<std::int32_t>(t) * problem.tap_step[2];
+    columns.first = static_cast<int>(channel) * 64;
+    columns.valid = index < p.n_chunks ? static_cast<int>(p.n_count) - columns.first : 0;
+    columns.offset = (static_cast<std::int64_t>(number) * p.n_count + columns.first) *
+                     static_cast<std::int64_t>(sizeof(typename I::T));
+    columns.x = columns.first;
+    columns.y = number;
+  } else {
+    columns.first = static_cast<int>(work.n) * I::kBN + chunk * I::kRowElements;
+    columns.valid = static_cast<int>(p.n_count) - columns.first;
+    columns.offset = (static_cast<std::int64_t>(work.group) * p.group_columns + columns.first) *
+                     static_cast<std::int64_t>(sizeof(typename I::T));
+    columns.x = static_cast<std::int32_t>(work.group * p.group_columns) + columns.first;
+    columns.y = 0;
+  }
+  return columns;
+}
+
+// Bytes from the tensor's start to row m of the work's group; negative where there is no such row. `even`: all pixels
+// are step[0] apart.
+template <class I>
+__device__ __forceinline__ std::int64_t row_offset(const Params& p, const Work& work, std::uint32_t m,
+                                                   const std::int64_t (&step)[4], bool even) {
+  if constexpr (I::kIsFilterGradient) {
+    if (m >= p.m_count) return -1;
+    return static_cast<std::int64_t>(work.group * p.group_columns + m) * step[0];
+  } else {
+    const DenseProblem& problem = p.problem[work.residue_class];
+    if (m >= problem.pixels) return -1;
+    if (even) return problem.c_base + static_cast<std::int64_t>(m) * step[0];
+    const Pixel at = pixel_at(problem, m);
+    return problem.c_base + at.w * step[0] + at.h * step[1] + at.d * step[2] + at.n * step[3];
+  }
+}
+
+}  // namespace gpudnn::kernels::sm90

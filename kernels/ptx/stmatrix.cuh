@@ -1,0 +1,19 @@
+// stmatrix: matrix fragments from registers to shared memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace gpudnn::ptx {
+
+// Four 8 x 8 matrices of 16-bit elements; lanes 8i to 8i + 7 hold the addresses of matrix i's rows.
+__device__ __forceinline__ void stmatrix_x4(std::uint32_t address, std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                            std::uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
+               "r"(c), "r"(d)
+               : "memory");
+}
+
+}  // namespace gpudnn::ptx
