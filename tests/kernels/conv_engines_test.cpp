@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -124,6 +125,61 @@ void check_file(const char* file) {
 
 TEST(ConvolutionEngines, HandPickedProblems) { check_file("conv/edges.txt"); }
 TEST(ConvolutionEngines, FewChannels) { check_file("conv/few_channels.txt"); }
+
+// Enough blocks to fill a device and sums long enough to be split, so that blocks finish in another order each time.
+constexpr const char* kBusyProblems[] = {
+    "wgrad f32 nchw n2c8h9w9 k8r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=fma",  // the only one that the host runs
+    "fwd f16 nhwc n8c256h14w14 k256r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "dgrad bf16 nhwc n8c256h14w14 k256r3s3 p1x1 t2x2 d1x1 g1 acc=f32 math=tensor",
+    "wgrad f16 nhwc n8c128h28w28 k128r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "fwd f32 nhwc n4c512h7w7 k512r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "dgrad f32 nhwc n4c256h14w14 k64r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "wgrad f32 nhwc n8c128h28w28 k128r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "fwd f16 nchw n4c128h14w14 k256r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "wgrad f32 nchw n4c64h28w28 k96r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=fma",
+    "fwd f16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
+    "wgrad f16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
+    "dgrad bf16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
+};
+
+TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {
+  constexpr int kRuns = 20;
+  const Backend& backend = Backend::at_hand();
+  const Device& device = *backend.handle()->device;
+  Counts counts;
+  for (const char* line : kBusyProblems) {
+    if (!backend.is_cuda() && !counts.empty()) break;
+    std::string why;
+    const auto problem = conv::from_text(std::string("conv ") + line, &why);
+    ASSERT_TRUE(problem) << line << ": " << why;
+    ConvCase c{};
+    c.problem = *problem;
+    c.integers = false;
+    c.seed = session_seed();
+    const Values values = make_values(c);
+    for (const conv::ConvEngine& engine : conv::engines()) {
+      if (engine.backend != backend.kind() || !engine.supports(c.problem, device)) continue;
+      std::vector<conv::Candidate> candidates;
+      engine.candidates(c.problem, device, &candidates);
+      // The one that the model likes best, and the one that splits its sums most.
+      const auto best = std::min_element(candidates.begin(), candidates.end(),
+                                         [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+      const auto split = std::max_element(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
+        return a.config.split_k < b.config.split_k;
+      });
+      for (const auto& candidate : {best, split}) {
+        const Outcome first = launch(backend, engine, candidate->config, c, values, false);
+        ASSERT_EQ(first.status, GPUDNN_STATUS_SUCCESS) << first.text;
+        for (int i = 1; i < kRuns; ++i) {
+          const Outcome again = launch(backend, engine, candidate->config, c, values, false);
+          ASSERT_TRUE(again.values == first.values) << engine.name << " run " << i << ": " << line;
+        }
+        ++counts[engine.name];
+      }
+    }
+  }
+  report(counts);
+}
 
 TEST(ConvolutionEngines, NamesAreUnique) {
   std::set<std::string> names;

@@ -36,6 +36,9 @@ void sweep(int usual, Make make, Verdict verdict) {
   }
 }
 
+// tests/cases, wherever it lies now.
+[[nodiscard]] std::string case_folder();
+
 // The lines of tests/cases/<name> without comments and empty ones. None is a failure of the caller's test.
 [[nodiscard]] std::vector<std::string> case_lines(const std::string& name);
 
