@@ -38,18 +38,48 @@ static float pattern(size_t index, unsigned salt) {
 
 enum { IMAGE_SALT = 1, FILTER_SALT = 2 };
 
+/* What --math asks for. */
+typedef struct {
+  gpudnnDataType_t type; /* of all three tensors: float or half */
+  size_t size;           /* bytes of one element */
+  gpudnnMathType_t math;
+  double precision; /* relative error of the sums, and of storing one */
+} Numbers;
+
+static const Numbers kDefault = {GPUDNN_DATA_FLOAT, 4, GPUDNN_DEFAULT_MATH, 1e-5};
+static const Numbers kTensor = {GPUDNN_DATA_FLOAT, 4, GPUDNN_TENSOR_OP_MATH, 1e-5}; /* the pattern is exact in TF32 */
+static const Numbers kHalf = {GPUDNN_DATA_HALF, 2, GPUDNN_TENSOR_OP_MATH, 0x1p-11};
+
+/* An IEEE 754 half as a double. */
+static double from_half(unsigned short bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double magnitude = exponent == 0    ? ldexp(fraction, -24)
+                           : exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
+                                            : ldexp(1024 + fraction, exponent - 25);
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
 /* Fills a device buffer with the pattern in pieces, so that no second copy of a large tensor lies in host memory. */
-static void fill(gpudnnHandle_t handle, float* destination, size_t count, unsigned salt) {
+static void fill(gpudnnHandle_t handle, void* destination, size_t count, const Numbers* numbers, unsigned salt) {
   enum { PIECE = 1 << 22 };
-  float* piece = malloc(PIECE * sizeof(float));
+  static const unsigned short kHalves[5] = {0xC000, 0xBC00, 0x0000, 0x3C00, 0x4000}; /* -2 to 2 */
+  void* piece = malloc(PIECE * numbers->size);
   if (piece == NULL) {
-    fprintf(stderr, "no host memory for a %d-byte staging buffer\n", (int)(PIECE * sizeof(float)));
+    fprintf(stderr, "no host memory for a staging buffer of %zu bytes\n", PIECE * numbers->size);
     exit(1);
   }
   for (size_t begin = 0; begin < count; begin += PIECE) {
     const size_t length = count - begin < PIECE ? count - begin : PIECE;
-    for (size_t i = 0; i < length; ++i) piece[i] = pattern(begin + i, salt);
-    CHECK(gpudnnMemcpy(handle, destination + begin, piece, length * sizeof(float), GPUDNN_MEMCPY_HOST_TO_DEVICE));
+    for (size_t i = 0; i < length; ++i) {
+      const float value = pattern(begin + i, salt);
+      if (numbers->type == GPUDNN_DATA_HALF) {
+        ((unsigned short*)piece)[i] = kHalves[(int)value + 2];
+      } else {
+        ((float*)piece)[i] = value;
+      }
+    }
+    CHECK(gpudnnMemcpy(handle, (char*)destination + begin * numbers->size, piece, length * numbers->size,
+                       GPUDNN_MEMCPY_HOST_TO_DEVICE));
   }
   free(piece);
 }
@@ -73,20 +103,26 @@ static double direct_value(int n, int k, int p, int q, double* magnitude) {
 }
 
 /* Compares the corners and some values between with the direct computation; returns the number of wrong ones. */
-static int count_wrong(gpudnnHandle_t handle, const float* output, int n, int k, int h, int w) {
+static int count_wrong(gpudnnHandle_t handle, const void* output, const Numbers* numbers, int n, int k, int h, int w) {
   enum { SAMPLES = 12 };
   int wrong = 0;
   for (int i = 0; i < SAMPLES; ++i) {
     /* i = 0 is the first value of all, i = SAMPLES - 1 the last. */
     const int in = (n - 1) * i / (SAMPLES - 1), ik = (k - 1) * i / (SAMPLES - 1);
     const int ih = i % 2 ? h - 1 : (h - 1) * i / (SAMPLES - 1), iw = (w - 1) * i / (SAMPLES - 1);
-    float computed;
-    CHECK(gpudnnMemcpy(handle, &computed, output + (((size_t)in * k + ik) * h + ih) * w + iw, sizeof computed,
+    const size_t index = (((size_t)in * k + ik) * h + ih) * w + iw;
+    union {
+      float single;
+      unsigned short half;
+    } stored;
+    CHECK(gpudnnMemcpy(handle, &stored, (const char*)output + index * numbers->size, numbers->size,
                        GPUDNN_MEMCPY_DEVICE_TO_HOST));
+    const double computed = numbers->type == GPUDNN_DATA_HALF ? from_half(stored.half) : stored.single;
     double magnitude;
     const double expected = direct_value(in, ik, ih, iw, &magnitude);
     /* Written so that a NaN counts as wrong. */
-    const int right = fabs(computed - expected) <= 1e-5 * magnitude;
+    const double scale = numbers->type == GPUDNN_DATA_HALF ? fabs(expected) : magnitude; /* half: sums are exact */
+    const int right = fabs(computed - expected) <= numbers->precision * scale;
     printf("  y[%d][%d][%d][%d] = %g, directly %g%s\n", in, ik, ih, iw, computed, expected, right ? "" : "  WRONG");
     wrong += !right;
   }
@@ -101,14 +137,15 @@ static double seconds(void) {
 
 static void usage(const char* program) {
   printf(
-      "usage: %s [--batch N] [--math default|tensor]\n"
-      "  --batch N               images, 1 to 1024 (default: 128 on a GPU, 1 on the host backend)\n"
-      "  --math default|tensor   tensor allows the tensor cores' reduced precision (TF32) for float data\n",
+      "usage: %s [--batch N] [--math default|tensor|half]\n"
+      "  --batch N      images, 1 to 1024 (default: 128 on a GPU, 1 on the host backend)\n"
+      "  --math tensor  float data on the tensor cores, in their reduced precision (TF32)\n"
+      "  --math half    half-precision data on the tensor cores\n",
       program);
 }
 
 /* Exits with 1 on a wrong option, with 0 after --help. */
-static void parse_options(int argc, char** argv, int* batch, gpudnnMathType_t* math) {
+static void parse_options(int argc, char** argv, int* batch, Numbers* numbers) {
   for (int i = 1; i < argc; ++i) {
     char* end = NULL;
     if (strcmp(argv[i], "--help") == 0) {
@@ -122,12 +159,12 @@ static void parse_options(int argc, char** argv, int* batch, gpudnnMathType_t* m
       }
       *batch = (int)value;
     } else if (strcmp(argv[i], "--math") == 0 && i + 1 < argc) {
-      ++i;
-      if (strcmp(argv[i], "default") != 0 && strcmp(argv[i], "tensor") != 0) {
-        fprintf(stderr, "--math wants 'default' or 'tensor', not '%s'\n", argv[i]);
+      const char* value = argv[++i];
+      if (strcmp(value, "default") != 0 && strcmp(value, "tensor") != 0 && strcmp(value, "half") != 0) {
+        fprintf(stderr, "--math wants 'default', 'tensor' or 'half', not '%s'\n", value);
         exit(1);
       }
-      *math = strcmp(argv[i], "tensor") == 0 ? GPUDNN_TENSOR_OP_MATH : GPUDNN_DEFAULT_MATH;
+      *numbers = value[0] == 'd' ? kDefault : value[0] == 't' ? kTensor : kHalf;
     } else {
       fprintf(stderr, "unknown or incomplete option '%s'\n", argv[i]);
       usage(argv[0]);
@@ -139,8 +176,8 @@ static void parse_options(int argc, char** argv, int* batch, gpudnnMathType_t* m
 /* Longer than a function of the library would be: it is the sample, to be read in one go. */
 int main(int argc, char** argv) {
   int batch = 0; /* 0 = what suits the backend */
-  gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
-  parse_options(argc, argv, &batch, &math);
+  Numbers numbers = kDefault;
+  parse_options(argc, argv, &batch, &numbers);
 
   /* 1. The handle: it works on the current GPU, or on the CPU where there is none (or GPUDNN_BACKEND=host). */
   gpudnnHandle_t handle;
@@ -160,14 +197,14 @@ int main(int argc, char** argv) {
   CHECK(gpudnnCreateTensorDescriptor(&y_desc));
   CHECK(gpudnnCreateFilterDescriptor(&w_desc));
   CHECK(gpudnnCreateConvolutionDescriptor(&conv_desc));
-  CHECK(gpudnnSetTensor4dDescriptor(x_desc, GPUDNN_TENSOR_NCHW, GPUDNN_DATA_FLOAT, batch, CHANNELS, IMAGE, IMAGE));
-  CHECK(gpudnnSetFilter4dDescriptor(w_desc, GPUDNN_DATA_FLOAT, GPUDNN_TENSOR_NCHW, filters, CHANNELS, KERNEL, KERNEL));
+  CHECK(gpudnnSetTensor4dDescriptor(x_desc, GPUDNN_TENSOR_NCHW, numbers.type, batch, CHANNELS, IMAGE, IMAGE));
+  CHECK(gpudnnSetFilter4dDescriptor(w_desc, numbers.type, GPUDNN_TENSOR_NCHW, filters, CHANNELS, KERNEL, KERNEL));
   CHECK(gpudnnSetConvolution2dDescriptor(conv_desc, PAD, PAD, STRIDE, STRIDE, 1, 1, GPUDNN_CROSS_CORRELATION,
                                          GPUDNN_DATA_FLOAT));
-  CHECK(gpudnnSetConvolutionMathType(conv_desc, math));
+  CHECK(gpudnnSetConvolutionMathType(conv_desc, numbers.math));
   int n, k, h, w;
   CHECK(gpudnnGetConvolution2dForwardOutputDim(conv_desc, x_desc, w_desc, &n, &k, &h, &w));
-  CHECK(gpudnnSetTensor4dDescriptor(y_desc, GPUDNN_TENSOR_NCHW, GPUDNN_DATA_FLOAT, n, k, h, w));
+  CHECK(gpudnnSetTensor4dDescriptor(y_desc, GPUDNN_TENSOR_NCHW, numbers.type, n, k, h, w));
   printf("input      %d x %d x %d x %d\n", batch, CHANNELS, IMAGE, IMAGE);
   printf("filters    %d x %d x %d x %d, stride %d\n", filters, CHANNELS, KERNEL, KERNEL, STRIDE);
   printf("output     %d x %d x %d x %d\n", n, k, h, w);
@@ -191,12 +228,12 @@ int main(int argc, char** argv) {
   const size_t w_count = (size_t)filters * CHANNELS * KERNEL * KERNEL;
   const size_t y_count = (size_t)n * k * h * w;
   void *x, *weights, *y, *workspace;
-  CHECK(gpudnnMalloc(handle, &x, x_count * sizeof(float)));
-  CHECK(gpudnnMalloc(handle, &weights, w_count * sizeof(float)));
-  CHECK(gpudnnMalloc(handle, &y, y_count * sizeof(float)));
+  CHECK(gpudnnMalloc(handle, &x, x_count * numbers.size));
+  CHECK(gpudnnMalloc(handle, &weights, w_count * numbers.size));
+  CHECK(gpudnnMalloc(handle, &y, y_count * numbers.size));
   CHECK(gpudnnMalloc(handle, &workspace, workspace_bytes));
-  fill(handle, x, x_count, IMAGE_SALT);
-  fill(handle, weights, w_count, FILTER_SALT);
+  fill(handle, x, x_count, &numbers, IMAGE_SALT);
+  fill(handle, weights, w_count, &numbers, FILTER_SALT);
 
   /* 5. y = 1 * conv(x, weights) + 0 * y. The first run also pays for loading the kernel; the second is timed. A call
    * returns before a GPU is done; gpudnnMemcpy waits for it. */
@@ -207,14 +244,15 @@ int main(int argc, char** argv) {
     const double begin = seconds();
     CHECK(gpudnnConvolutionForward(handle, &one, x_desc, x, w_desc, weights, conv_desc, best.algo, workspace,
                                    workspace_bytes, &zero, y_desc, y));
-    CHECK(gpudnnMemcpy(handle, &last, (float*)y + y_count - 1, sizeof last, GPUDNN_MEMCPY_DEVICE_TO_HOST));
+    CHECK(gpudnnMemcpy(handle, &last, (char*)y + (y_count - 1) * numbers.size, numbers.size,
+                       GPUDNN_MEMCPY_DEVICE_TO_HOST));
     elapsed = seconds() - begin;
   }
   const double operations = 2.0 * (double)y_count * CHANNELS * KERNEL * KERNEL;
   printf("time       %.3f ms, %.1f GFLOP/s\n", elapsed * 1e3, operations / elapsed * 1e-9);
 
   /* 6. Is it right? */
-  const int wrong = count_wrong(handle, y, n, k, h, w);
+  const int wrong = count_wrong(handle, y, &numbers, n, k, h, w);
   printf("%s\n", wrong == 0 ? "all checked values are right" : "WRONG VALUES");
 
   CHECK(gpudnnFree(handle, workspace));

@@ -108,15 +108,14 @@ part_tests() {
 }
 
 part_samples() {
-  check sample_convolution "$build_dir/samples/01_convolution"
-  check sample_convolution_tensor "$build_dir/samples/01_convolution" --math tensor
-  local data=()
+  local math data=()
   [[ -z ${GPUDNN_DATA:-} ]] || data=(--data "$GPUDNN_DATA")
-  check sample_mnist "$build_dir/samples/02_mnist" --device gpu --min-accuracy 98 \
-    --errors "$out/mnist_errors.png" "${data[@]}"
-  check sample_mnist_tensor "$build_dir/samples/02_mnist" --device gpu --min-accuracy 98 --math tensor \
-    --errors "$out/mnist_tensor_errors.png" "${data[@]}"
-  grep -h 'test accuracy' "$out/sample_mnist.log" "$out/sample_mnist_tensor.log"
+  for math in default tensor half; do
+    check "sample_convolution_$math" "$build_dir/samples/01_convolution" --math "$math"
+    check "sample_mnist_$math" "$build_dir/samples/02_mnist" --device gpu --min-accuracy 98 --math "$math" \
+      --errors "$out/mnist_errors_$math.png" "${data[@]}"
+    grep -h 'test accuracy' "$out/sample_mnist_$math.log"
+  done
 }
 
 part_determinism() {

@@ -46,15 +46,15 @@ using PoolingDescriptor =
 using ActivationDescriptor =
     Owned<gpudnnActivationDescriptor_t, gpudnnCreateActivationDescriptor, gpudnnDestroyActivationDescriptor>;
 
-// Floats where the handle computes: on the GPU or, on the host backend, in ordinary memory.
+// Memory where the handle computes: on the GPU or, on the host backend, ordinary memory.
 struct DeviceFree {
   gpudnnHandle_t handle = nullptr;
-  void operator()(float* data) const { static_cast<void>(gpudnnFree(handle, data)); }
+  void operator()(void* data) const { static_cast<void>(gpudnnFree(handle, data)); }
 };
-using DeviceFloats = std::unique_ptr<float[], DeviceFree>;
+using DeviceMemory = std::unique_ptr<void, DeviceFree>;
 
-inline DeviceFloats allocate_floats(gpudnnHandle_t handle, size_t count) {
+inline DeviceMemory allocate(gpudnnHandle_t handle, size_t bytes) {
   void* data = nullptr;
-  GPUDNN_CHECK(gpudnnMalloc(handle, &data, count * sizeof(float)));
-  return DeviceFloats(static_cast<float*>(data), DeviceFree{handle});
+  GPUDNN_CHECK(gpudnnMalloc(handle, &data, bytes));
+  return DeviceMemory(data, DeviceFree{handle});
 }

@@ -60,8 +60,10 @@ void declare_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 10000000));
   app.add_option("--test", options.test_count, "test digits to use or draw (default: all, or 2000 drawn)")
       ->check(CLI::Range(1, 10000000));
-  app.add_option("--math", options.math, "tensor allows the tensor cores' reduced precision (TF32) for float data")
-      ->check(CLI::IsMember({"default", "tensor"}))
+  app.add_option("--math", options.math,
+                 "tensor: float data on the tensor cores (TF32); half: half-precision data on the tensor cores, and "
+                 "float parameters")
+      ->check(CLI::IsMember({"default", "tensor", "half"}))
       ->capture_default_str();
   app.add_option("--save", options.save, "write the trained weights to this file")->type_name("FILE");
   app.add_option("--load", options.load, "begin with the weights of this file")->type_name("FILE");
@@ -177,7 +179,7 @@ std::vector<WrongDigit> test(Network& network, const DigitSet& digits) {
   return wrong;
 }
 
-void classify(gpudnnHandle_t handle, gpudnnMathType_t math, const Options& options) {
+void classify(gpudnnHandle_t handle, Precision precision, const Options& options) {
   const std::string weights = options.load.empty() ? kDefaultWeights : options.load;
   if (options.load.empty() && !std::filesystem::exists(weights)) {
     throw std::runtime_error(std::string("there are no weights to classify with: train first with --save ") +
@@ -187,7 +189,7 @@ void classify(gpudnnHandle_t handle, gpudnnMathType_t math, const Options& optio
   const std::vector<uint8_t> digit = normalize_digit(read_gray_image(options.classify), notes);
   for (const std::string& note : notes) std::printf("%s: %s\n", options.classify.c_str(), note.c_str());
 
-  Network network(handle, 1, math);
+  Network network(handle, 1, precision);
   network.set_parameters(read_weights(weights));
   const std::span<const float> probabilities = network.forward(digit);
   for (size_t i = 0; i < kClasses; ++i) {
@@ -235,16 +237,18 @@ int run(const Options& options) {
         "--device gpu: the library found no GPU to work on (or GPUDNN_BACKEND=host is set); "
         "--device auto would use the CPU");
   }
-  const gpudnnMathType_t math = options.math == "tensor" ? GPUDNN_TENSOR_OP_MATH : GPUDNN_DEFAULT_MATH;
+  Precision precision;
+  if (options.math != "default") precision.math = GPUDNN_TENSOR_OP_MATH;
+  if (options.math == "half") precision.type = GPUDNN_DATA_HALF;
   std::printf("computing on the %s\n", on_host ? "CPU (host backend)" : "GPU (CUDA backend)");
   if (!options.classify.empty()) {
-    classify(handle, math, options);
+    classify(handle, precision, options);
     return 0;
   }
 
   check_writable(options.save);
   check_writable(options.errors);
-  Network network(handle, options.batch, math);
+  Network network(handle, options.batch, precision);
   if (options.load.empty()) {
     network.randomize(options.seed);
   } else {

@@ -15,15 +15,16 @@ constexpr float kZero = 0.0f;
 // Parameters start at multiples of 256 bytes, as they would if each had an allocation of its own.
 constexpr size_t aligned(size_t floats) { return (floats + 63) / 64 * 64; }
 
-void set_dimensions(gpudnnTensorDescriptor_t descriptor, int n, int c, int h, int w) {
-  GPUDNN_CHECK(gpudnnSetTensor4dDescriptor(descriptor, GPUDNN_TENSOR_NCHW, GPUDNN_DATA_FLOAT, n, c, h, w));
+void describe(gpudnnTensorDescriptor_t descriptor, gpudnnDataType_t type, int n, int c, int h, int w) {
+  GPUDNN_CHECK(gpudnnSetTensor4dDescriptor(descriptor, GPUDNN_TENSOR_NCHW, type, n, c, h, w));
 }
 
-void allocate(gpudnnHandle_t handle, Activation& activation, int n, int c, int h, int w) {
-  set_dimensions(activation.descriptor, n, c, h, w);
-  const size_t count = static_cast<size_t>(n) * c * h * w;
-  activation.value = allocate_floats(handle, count);
-  activation.gradient = allocate_floats(handle, count);
+void prepare(gpudnnHandle_t handle, Activation& activation, gpudnnDataType_t type, int n, int c, int h, int w) {
+  describe(activation.descriptor, type, n, c, h, w);
+  size_t bytes = 0;
+  GPUDNN_CHECK(gpudnnGetTensorSizeInBytes(activation.descriptor, &bytes));
+  activation.value = allocate(handle, bytes);
+  activation.gradient = allocate(handle, bytes);
 }
 
 // Takes what the library ranks first for each of the three directions, and returns the largest workspace of the three.
@@ -64,10 +65,14 @@ size_t choose_algorithms(gpudnnHandle_t handle, const Activation& input, Layer& 
 
 }  // namespace
 
-Network::Network(gpudnnHandle_t handle, int batch, gpudnnMathType_t math) : handle_(handle), batch_(batch) {
+Network::Network(gpudnnHandle_t handle, int batch, Precision precision)
+    : handle_(handle),
+      batch_(batch),
+      element_size_(precision.type == GPUDNN_DATA_HALF ? 2 : 4),
+      loss_scale_(precision.type == GPUDNN_DATA_HALF ? 1024.0f : 1.0f) {
   GPUDNN_CHECK(gpudnnSetPooling2dDescriptor(pooling_, GPUDNN_POOLING_MAX, GPUDNN_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
   GPUDNN_CHECK(gpudnnSetActivationDescriptor(relu_, GPUDNN_ACTIVATION_RELU, GPUDNN_PROPAGATE_NAN, 0.0));
-  allocate(handle, input_, batch, 1, kImageSize, kImageSize);
+  prepare(handle, input_, precision.type, batch, 1, kImageSize, kImageSize);
 
   size_t offset = 0;
   layers_.reserve(kLeNet.size());
@@ -75,20 +80,20 @@ Network::Network(gpudnnHandle_t handle, int batch, gpudnnMathType_t math) : hand
     Layer& layer = layers_.emplace_back();
     layer.spec = spec;
     const Activation& input = input_of(layers_.size() - 1);
-    GPUDNN_CHECK(gpudnnSetFilter4dDescriptor(layer.filter, GPUDNN_DATA_FLOAT, GPUDNN_TENSOR_NCHW, spec.filters,
+    GPUDNN_CHECK(gpudnnSetFilter4dDescriptor(layer.filter, precision.type, GPUDNN_TENSOR_NCHW, spec.filters,
                                              spec.channels, spec.kernel, spec.kernel));
-    set_dimensions(layer.bias, 1, spec.filters, 1, 1);
+    describe(layer.bias, precision.type, 1, spec.filters, 1, 1);
     GPUDNN_CHECK(gpudnnSetConvolution2dDescriptor(layer.convolution, 0, 0, 1, 1, 1, 1, GPUDNN_CROSS_CORRELATION,
                                                   GPUDNN_DATA_FLOAT));
-    GPUDNN_CHECK(gpudnnSetConvolutionMathType(layer.convolution, math));
+    GPUDNN_CHECK(gpudnnSetConvolutionMathType(layer.convolution, precision.math));
 
     int n, c, h, w;
     GPUDNN_CHECK(
         gpudnnGetConvolution2dForwardOutputDim(layer.convolution, input.descriptor, layer.filter, &n, &c, &h, &w));
-    allocate(handle, layer.convolved, n, c, h, w);
+    prepare(handle, layer.convolved, precision.type, n, c, h, w);
     if (spec.pool) {
       GPUDNN_CHECK(gpudnnGetPooling2dForwardOutputDim(pooling_, layer.convolved.descriptor, &n, &c, &h, &w));
-      allocate(handle, layer.pooled, n, c, h, w);
+      prepare(handle, layer.pooled, precision.type, n, c, h, w);
     }
     workspace_bytes_ = std::max(workspace_bytes_, choose_algorithms(handle, input, layer));
 
@@ -97,15 +102,29 @@ Network::Network(gpudnnHandle_t handle, int batch, gpudnnMathType_t math) : hand
     offset = layer.bias_offset + aligned(static_cast<size_t>(spec.filters));
   }
 
-  set_dimensions(flat_, 1, 1, 1, static_cast<int>(offset));
-  for (DeviceFloats* buffer : {&parameters_, &gradients_, &velocity_}) {
-    *buffer = allocate_floats(handle, offset);
+  describe(flat_floats_, GPUDNN_DATA_FLOAT, 1, 1, 1, static_cast<int>(offset));
+  describe(flat_, precision.type, 1, 1, 1, static_cast<int>(offset));
+  for (DeviceMemory* buffer : {&parameters_, &velocity_}) {
+    *buffer = allocate(handle, offset * sizeof(float));
+    GPUDNN_CHECK(gpudnnSetTensor(handle, flat_floats_, buffer->get(), &kZero));
+  }
+  for (DeviceMemory* buffer : {&weights_, &gradients_}) {
+    *buffer = allocate(handle, offset * element_size_);
     GPUDNN_CHECK(gpudnnSetTensor(handle, flat_, buffer->get(), &kZero));
   }
-  workspace_ = allocate_floats(handle, (workspace_bytes_ + sizeof(float) - 1) / sizeof(float));
-  host_probabilities_.resize(static_cast<size_t>(batch) * kClasses);
-  probabilities_ = allocate_floats(handle, host_probabilities_.size());
+  workspace_ = allocate(handle, workspace_bytes_);
+  describe(image_floats_, GPUDNN_DATA_FLOAT, batch, 1, kImageSize, kImageSize);
+  describe(logit_floats_, GPUDNN_DATA_FLOAT, batch, kClasses, 1, 1);
   staging_.resize(static_cast<size_t>(batch) * kImagePixels);
+  images_ = allocate(handle, staging_.size() * sizeof(float));
+  host_probabilities_.resize(static_cast<size_t>(batch) * kClasses);
+  probabilities_ = allocate(handle, host_probabilities_.size() * sizeof(float));
+  logit_gradient_ = allocate(handle, host_probabilities_.size() * sizeof(float));
+}
+
+// The layers' weights from the parameters, rounded to the layers' type.
+void Network::refresh_weights() {
+  GPUDNN_CHECK(gpudnnTransformTensor(handle_, &kOne, flat_floats_, parameters_.get(), &kZero, flat_, weights_.get()));
 }
 
 void Network::randomize(uint64_t seed) {
@@ -128,9 +147,9 @@ std::vector<float> Network::parameters() const {
   float* next = values.data();
   for (const Layer& layer : layers_) {
     const size_t filters = filter_count(layer.spec), biases = static_cast<size_t>(layer.spec.filters);
-    GPUDNN_CHECK(gpudnnMemcpy(handle_, next, parameters_.get() + layer.filter_offset, filters * sizeof(float),
+    GPUDNN_CHECK(gpudnnMemcpy(handle_, next, parameter(layer.filter_offset), filters * sizeof(float),
                               GPUDNN_MEMCPY_DEVICE_TO_HOST));
-    GPUDNN_CHECK(gpudnnMemcpy(handle_, next + filters, parameters_.get() + layer.bias_offset, biases * sizeof(float),
+    GPUDNN_CHECK(gpudnnMemcpy(handle_, next + filters, parameter(layer.bias_offset), biases * sizeof(float),
                               GPUDNN_MEMCPY_DEVICE_TO_HOST));
     next += filters + biases;
   }
@@ -142,12 +161,13 @@ void Network::set_parameters(std::span<const float> values) {
   const float* next = values.data();
   for (const Layer& layer : layers_) {
     const size_t filters = filter_count(layer.spec), biases = static_cast<size_t>(layer.spec.filters);
-    GPUDNN_CHECK(gpudnnMemcpy(handle_, parameters_.get() + layer.filter_offset, next, filters * sizeof(float),
+    GPUDNN_CHECK(gpudnnMemcpy(handle_, parameter(layer.filter_offset), next, filters * sizeof(float),
                               GPUDNN_MEMCPY_HOST_TO_DEVICE));
-    GPUDNN_CHECK(gpudnnMemcpy(handle_, parameters_.get() + layer.bias_offset, next + filters, biases * sizeof(float),
+    GPUDNN_CHECK(gpudnnMemcpy(handle_, parameter(layer.bias_offset), next + filters, biases * sizeof(float),
                               GPUDNN_MEMCPY_HOST_TO_DEVICE));
     next += filters + biases;
   }
+  refresh_weights();
 }
 
 std::span<const float> Network::forward(std::span<const uint8_t> pixels) {
@@ -155,19 +175,20 @@ std::span<const float> Network::forward(std::span<const uint8_t> pixels) {
   // Handwritten digits are about 0.13 bright on average with a deviation of 0.31; this centres and scales them.
   std::transform(pixels.begin(), pixels.end(), staging_.begin(),
                  [](uint8_t pixel) { return (static_cast<float>(pixel) / 255.0f - 0.13f) / 0.31f; });
-  GPUDNN_CHECK(gpudnnMemcpy(handle_, input_.value.get(), staging_.data(), staging_.size() * sizeof(float),
+  GPUDNN_CHECK(gpudnnMemcpy(handle_, images_.get(), staging_.data(), staging_.size() * sizeof(float),
                             GPUDNN_MEMCPY_HOST_TO_DEVICE));
+  GPUDNN_CHECK(gpudnnTransformTensor(handle_, &kOne, image_floats_, images_.get(), &kZero, input_.descriptor,
+                                     input_.value.get()));
 
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     const Activation& x = input_of(i);
     const Activation& y = layer.convolved;
     GPUDNN_CHECK(gpudnnConvolutionForward(handle_, &kOne, x.descriptor, x.value.get(), layer.filter,
-                                          parameters_.get() + layer.filter_offset, layer.convolution,
-                                          layer.forward_algorithm, workspace_.get(), workspace_bytes_, &kZero,
-                                          y.descriptor, y.value.get()));
-    GPUDNN_CHECK(gpudnnAddTensor(handle_, &kOne, layer.bias, parameters_.get() + layer.bias_offset, &kOne, y.descriptor,
-                                 y.value.get()));
+                                          weight(layer.filter_offset), layer.convolution, layer.forward_algorithm,
+                                          workspace_.get(), workspace_bytes_, &kZero, y.descriptor, y.value.get()));
+    GPUDNN_CHECK(
+        gpudnnAddTensor(handle_, &kOne, layer.bias, weight(layer.bias_offset), &kOne, y.descriptor, y.value.get()));
     if (layer.spec.relu) {
       GPUDNN_CHECK(gpudnnActivationForward(handle_, relu_, &kOne, y.descriptor, y.value.get(), &kZero, y.descriptor,
                                            y.value.get()));
@@ -179,9 +200,10 @@ std::span<const float> Network::forward(std::span<const uint8_t> pixels) {
   }
 
   const Activation& logits = layers_.back().output();
+  GPUDNN_CHECK(gpudnnTransformTensor(handle_, &kOne, logits.descriptor, logits.value.get(), &kZero, logit_floats_,
+                                     probabilities_.get()));
   GPUDNN_CHECK(gpudnnSoftmaxForward(handle_, GPUDNN_SOFTMAX_ACCURATE, GPUDNN_SOFTMAX_MODE_INSTANCE, &kOne,
-                                    logits.descriptor, logits.value.get(), &kZero, logits.descriptor,
-                                    probabilities_.get()));
+                                    logit_floats_, probabilities_.get(), &kZero, logit_floats_, probabilities_.get()));
   GPUDNN_CHECK(gpudnnMemcpy(handle_, host_probabilities_.data(), probabilities_.get(),
                             host_probabilities_.size() * sizeof(float), GPUDNN_MEMCPY_DEVICE_TO_HOST));
   return host_probabilities_;
@@ -193,11 +215,13 @@ void Network::backward(std::span<const uint8_t> labels) {
   const Activation& logits = layers_.back().output();
   std::vector<float> one_hot(host_probabilities_.size(), 0.0f);
   for (size_t i = 0; i < labels.size(); ++i) one_hot[i * kClasses + labels[i]] = 1.0f;
-  GPUDNN_CHECK(gpudnnMemcpy(handle_, logits.gradient.get(), one_hot.data(), one_hot.size() * sizeof(float),
+  GPUDNN_CHECK(gpudnnMemcpy(handle_, logit_gradient_.get(), one_hot.data(), one_hot.size() * sizeof(float),
                             GPUDNN_MEMCPY_HOST_TO_DEVICE));
-  const float plus = 1.0f / static_cast<float>(batch_), minus = -plus;
-  GPUDNN_CHECK(gpudnnAddTensor(handle_, &plus, logits.descriptor, probabilities_.get(), &minus, logits.descriptor,
-                               logits.gradient.get()));
+  const float plus = loss_scale_ / static_cast<float>(batch_), minus = -plus;
+  GPUDNN_CHECK(gpudnnAddTensor(handle_, &plus, logit_floats_, probabilities_.get(), &minus, logit_floats_,
+                               logit_gradient_.get()));
+  GPUDNN_CHECK(gpudnnTransformTensor(handle_, &kOne, logit_floats_, logit_gradient_.get(), &kZero, logits.descriptor,
+                                     logits.gradient.get()));
 
   for (size_t i = layers_.size(); i-- > 0;) {
     const Layer& layer = layers_[i];
@@ -216,16 +240,15 @@ void Network::backward(std::span<const uint8_t> labels) {
                                             y.gradient.get()));
     }
     GPUDNN_CHECK(gpudnnConvolutionBackwardBias(handle_, &kOne, y.descriptor, y.gradient.get(), &kZero, layer.bias,
-                                               gradients_.get() + layer.bias_offset));
+                                               weight_gradient(layer.bias_offset)));
     GPUDNN_CHECK(gpudnnConvolutionBackwardFilter(handle_, &kOne, x.descriptor, x.value.get(), y.descriptor,
                                                  y.gradient.get(), layer.convolution, layer.backward_filter_algorithm,
                                                  workspace_.get(), workspace_bytes_, &kZero, layer.filter,
-                                                 gradients_.get() + layer.filter_offset));
+                                                 weight_gradient(layer.filter_offset)));
     if (i == 0) continue;  // nobody needs the gradient by the images
-    GPUDNN_CHECK(gpudnnConvolutionBackwardData(handle_, &kOne, layer.filter, parameters_.get() + layer.filter_offset,
-                                               y.descriptor, y.gradient.get(), layer.convolution,
-                                               layer.backward_data_algorithm, workspace_.get(), workspace_bytes_,
-                                               &kZero, x.descriptor, x.gradient.get()));
+    GPUDNN_CHECK(gpudnnConvolutionBackwardData(
+        handle_, &kOne, layer.filter, weight(layer.filter_offset), y.descriptor, y.gradient.get(), layer.convolution,
+        layer.backward_data_algorithm, workspace_.get(), workspace_bytes_, &kZero, x.descriptor, x.gradient.get()));
   }
 }
 
@@ -233,7 +256,9 @@ void Network::learn(std::span<const uint8_t> labels, float learning_rate, float 
   if (labels.size() != static_cast<size_t>(batch_)) throw std::runtime_error("learn: wrong number of labels");
   backward(labels);
   // velocity = momentum * velocity - learning_rate * gradient; parameters = parameters + velocity
-  const float step = -learning_rate;
-  GPUDNN_CHECK(gpudnnAddTensor(handle_, &step, flat_, gradients_.get(), &momentum, flat_, velocity_.get()));
-  GPUDNN_CHECK(gpudnnAddTensor(handle_, &kOne, flat_, velocity_.get(), &kOne, flat_, parameters_.get()));
+  const float step = -learning_rate / loss_scale_;
+  GPUDNN_CHECK(
+      gpudnnTransformTensor(handle_, &step, flat_, gradients_.get(), &momentum, flat_floats_, velocity_.get()));
+  GPUDNN_CHECK(gpudnnAddTensor(handle_, &kOne, flat_floats_, velocity_.get(), &kOne, flat_floats_, parameters_.get()));
+  refresh_weights();
 }

@@ -45,11 +45,17 @@ constexpr size_t parameter_count() {
   return count;
 }
 
+// What the layers compute in. The parameters that are learned are floats in any case.
+struct Precision {
+  gpudnnDataType_t type = GPUDNN_DATA_FLOAT;  // of images, activations, filters and all gradients: float or half
+  gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
+};
+
 // A tensor between two layers, with the gradient of the loss by it.
 struct Activation {
   TensorDescriptor descriptor;
-  DeviceFloats value;
-  DeviceFloats gradient;
+  DeviceMemory value;
+  DeviceMemory gradient;
 };
 
 struct Layer {
@@ -60,7 +66,7 @@ struct Layer {
   gpudnnConvolutionFwdAlgo_t forward_algorithm;
   gpudnnConvolutionBwdDataAlgo_t backward_data_algorithm;
   gpudnnConvolutionBwdFilterAlgo_t backward_filter_algorithm;
-  size_t filter_offset, bias_offset;  // in floats, into the network's parameter buffers
+  size_t filter_offset, bias_offset;  // in elements, into the network's parameter buffers
   Activation convolved;               // after bias and ReLU, which work in place
   Activation pooled;                  // empty where the layer does not pool
 
@@ -70,7 +76,7 @@ struct Layer {
 class Network {
  public:
   // Works on `batch` images at a time.
-  Network(gpudnnHandle_t handle, int batch, gpudnnMathType_t math);
+  Network(gpudnnHandle_t handle, int batch, Precision precision);
 
   int batch() const { return batch_; }
 
@@ -89,19 +95,29 @@ class Network {
 
  private:
   const Activation& input_of(size_t layer) const { return layer == 0 ? input_ : layers_[layer - 1].output(); }
+  // Element `offset` of the weights that the layers compute with, and of their gradients.
+  void* weight(size_t offset) const { return static_cast<char*>(weights_.get()) + offset * element_size_; }
+  void* weight_gradient(size_t offset) const { return static_cast<char*>(gradients_.get()) + offset * element_size_; }
+  float* parameter(size_t offset) const { return static_cast<float*>(parameters_.get()) + offset; }
+  void refresh_weights();
   void backward(std::span<const uint8_t> labels);
 
   gpudnnHandle_t handle_;
   int batch_;
+  size_t element_size_;
+  float loss_scale_;  // gradients are kept times this: small ones would vanish in half
   PoolingDescriptor pooling_;
   ActivationDescriptor relu_;
   Activation input_;
   std::vector<Layer> layers_;
-  // All layers' parameters lie in one buffer each, so that the update is two calls for the whole network.
-  TensorDescriptor flat_;
-  DeviceFloats parameters_, gradients_, velocity_;
-  DeviceFloats probabilities_;
-  DeviceFloats workspace_;
+  // All layers' parameters lie in one buffer each, so that the update is three calls for the whole network.
+  TensorDescriptor flat_floats_, flat_;
+  DeviceMemory parameters_, velocity_;  // floats
+  DeviceMemory weights_, gradients_;    // the parameters rounded to the layers' type, and the gradients by them
+  // The ends of the network, in float: images, logits, and the gradient by the logits.
+  TensorDescriptor image_floats_, logit_floats_;
+  DeviceMemory images_, probabilities_, logit_gradient_;
+  DeviceMemory workspace_;
   size_t workspace_bytes_ = 0;
   std::vector<float> staging_, host_probabilities_;
 };

@@ -14,53 +14,69 @@
 namespace gpudnn::test {
 namespace {
 
-// The engine's own entry points, without the API and the plan cache.
-Outcome launch(const Backend& backend, const conv::ConvEngine& engine, const conv::Config& config, const ConvCase& c,
-               const Values& values, bool misaligned) {
-  const conv::Problem& p = c.problem;
-  const Device& device = *backend.handle()->device;
-  const auto input = [&](const TensorGeometry& geometry, const std::vector<double>& v) {
-    return v.empty() ? nullptr : std::make_unique<DeviceTensor>(backend, geometry, &v, misaligned);
-  };
-  const auto x = input(p.x, values.x);
-  const auto w = input(p.w, values.w);
-  const auto y = input(p.y, values.y);
-  const auto z = input(p.z, values.z);
-  TensorGeometry flat;
-  flat.type = p.y.type;
-  flat.rank = 1;
-  flat.dims[0] = p.w.dims[0];
-  flat.strides[0] = p.bias_stride;
-  const auto bias = input(flat, values.bias);
-  const DeviceTensor out(backend, output_of(p), values.out.empty() ? nullptr : &values.out, misaligned);
-  const GuardedBuffer workspace(backend, engine.workspace(p, config));
-
-  const auto data = [](const std::unique_ptr<DeviceTensor>& tensor) { return tensor ? tensor->data() : nullptr; };
-  conv::Args args;
-  args.alpha = c.alpha;
-  args.beta = c.beta;
-  args.alpha2 = c.alpha2;
-  args.activation_coef = c.coef;
-  args.x = data(x);
-  args.w = data(w);
-  args.y = data(y);
-  args.z = data(z);
-  args.bias = data(bias);
-  args.out = out.data();
-
-  const std::shared_ptr<const void> prepared = engine.prepare(p, config, device);
-  Outcome outcome;
-  outcome.status =
-      engine.launch(launch_site(backend.handle(), workspace.data(), workspace.bytes()), prepared.get(), args);
-  if (outcome.status != GPUDNN_STATUS_SUCCESS) outcome.text = take_error_text();
-  outcome.values = out.values();
-  outcome.damage = out.damage_outside_elements();
-  for (const auto* tensor : {&x, &w, &y, &z, &bias}) {
-    if (outcome.damage.empty() && *tensor != nullptr) outcome.damage = (*tensor)->damage_anywhere();
+// One engine in one configuration with its data in place: the engine's own entry points, without the API and the plan
+// cache.
+class EngineRun {
+ public:
+  EngineRun(const Backend& backend, const conv::ConvEngine& engine, const conv::Config& config, const ConvCase& c,
+            const Values& values, bool misaligned)
+      : backend_(backend),
+        engine_(engine),
+        workspace_(backend, engine.workspace(c.problem, config)),
+        out_(backend, output_of(c.problem), values.out.empty() ? nullptr : &values.out, misaligned),
+        prepared_(engine.prepare(c.problem, config, *backend.handle()->device)) {
+    const conv::Problem& p = c.problem;
+    TensorGeometry bias;
+    bias.type = p.y.type;
+    bias.rank = 1;
+    bias.dims[0] = p.w.dims[0];
+    bias.strides[0] = p.bias_stride;
+    args_.alpha = c.alpha;
+    args_.beta = c.beta;
+    args_.alpha2 = c.alpha2;
+    args_.activation_coef = c.coef;
+    args_.x = input(p.x, values.x, misaligned);
+    args_.w = input(p.w, values.w, misaligned);
+    args_.y = input(p.y, values.y, misaligned);
+    args_.z = input(p.z, values.z, misaligned);
+    args_.bias = input(bias, values.bias, misaligned);
+    args_.out = out_.data();
   }
-  if (outcome.damage.empty() && !workspace.damage().empty()) outcome.damage = "workspace: " + workspace.damage();
-  return outcome;
-}
+
+  Outcome launch() {
+    Outcome outcome;
+    outcome.status =
+        engine_.launch(launch_site(backend_.handle(), workspace_.data(), workspace_.bytes()), prepared_.get(), args_);
+    if (outcome.status != GPUDNN_STATUS_SUCCESS) outcome.text = take_error_text();
+    outcome.values = out_.values();
+    return outcome;
+  }
+
+  // What was written that must not be; empty if nothing.
+  std::string damage() const {
+    std::string found = out_.damage_outside_elements();
+    for (const auto& tensor : inputs_) {
+      if (found.empty()) found = tensor->damage_anywhere();
+    }
+    if (found.empty() && !workspace_.damage().empty()) found = "workspace: " + workspace_.damage();
+    return found;
+  }
+
+ private:
+  const void* input(const TensorGeometry& geometry, const std::vector<double>& values, bool misaligned) {
+    if (values.empty()) return nullptr;
+    inputs_.push_back(std::make_unique<DeviceTensor>(backend_, geometry, &values, misaligned));
+    return inputs_.back()->data();
+  }
+
+  const Backend& backend_;
+  const conv::ConvEngine& engine_;
+  GuardedBuffer workspace_;
+  DeviceTensor out_;
+  std::vector<std::unique_ptr<DeviceTensor>> inputs_;
+  std::shared_ptr<const void> prepared_;
+  conv::Args args_;
+};
 
 // How often each engine ran, to see that the sweep reaches them all.
 using Counts = std::map<std::string, int>;
@@ -81,8 +97,10 @@ std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
       const conv::Config& config = candidate.config;
       lean = lean || engine.workspace(c.problem, config) == 0;
       ++(*counts)[engine.name];
-      const std::string wrong =
-          judge(output_of(c.problem), launch(backend, engine, config, c, values, misaligned), expected);
+      EngineRun run(backend, engine, config, c, values, misaligned);
+      Outcome outcome = run.launch();
+      outcome.damage = run.damage();
+      const std::string wrong = judge(output_of(c.problem), outcome, expected);
       if (!wrong.empty()) {
         return std::string(engine.name) + " tile=" + std::to_string(config.tile) +
                " split_k=" + std::to_string(config.split_k) + (misaligned ? " misaligned: " : ": ") + wrong;
@@ -168,11 +186,11 @@ TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {
         return a.config.split_k < b.config.split_k;
       });
       for (const auto& candidate : {best, split}) {
-        const Outcome first = launch(backend, engine, candidate->config, c, values, false);
+        EngineRun run(backend, engine, candidate->config, c, values, false);
+        const Outcome first = run.launch();
         ASSERT_EQ(first.status, GPUDNN_STATUS_SUCCESS) << first.text;
         for (int i = 1; i < kRuns; ++i) {
-          const Outcome again = launch(backend, engine, candidate->config, c, values, false);
-          ASSERT_TRUE(again.values == first.values) << engine.name << " run " << i << ": " << line;
+          ASSERT_TRUE(run.launch().values == first.values) << engine.name << " run " << i << ": " << line;
         }
         ++counts[engine.name];
       }
