@@ -3,7 +3,8 @@
 // C[m, n] = sum over k of A[m, k] * B[k, n], as implicit_gemm_sm90.hpp tells for each direction.
 //
 // Data flow of a block, one per multiprocessor:
-//   producer    thread 0 of warpgroup 0. For each work item and block of k it waits for an empty stage and starts the
+//   producer    warp 0, one thread of it where copies start. For each work item and block of k it waits for an empty
+//   stage and starts the
 //               copies that fill it: A by im2col boxes (pixels x 128 bytes of channels), B by filter boxes (forward and
 //               data gradient) or im2col boxes (filter gradient). All land in rows of 128 bytes (64 where channels are
 //               few), in the swizzle that wgmma reads. In a cluster each block fetches a share of B for all.
@@ -26,6 +27,7 @@
 #include "kernels/conv/implicit_gemm_sm90_epilogue.cuh"
 #include "kernels/conv/implicit_gemm_sm90_multiply.cuh"
 #include "kernels/conv/implicit_gemm_sm90_producer.cuh"
+#include "kernels/ptx/keep.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/tile/shared_memory.cuh"
 
@@ -55,45 +57,68 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std:
   if (threadIdx.x % 128 == 0) ptx::bulk_wait_group_read<0>();
 }
 
+// The start of a block is a chain of accesses to memory that nobody has touched yet (parameters, tensor maps, code), so
+// its links are forged side by side: warp 0 finds its first work item, warp 1 makes the barriers, warps 2 and 3 fetch
+// parameters.
 template <class I>
-__device__ __forceinline__ void cluster_sync() {
-  if constexpr (I::kCluster > 1) {
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
-  } else {
-    __syncthreads();
+__device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared) {
+  const unsigned lane = threadIdx.x % 32;
+  if (lane == 0) {
+    ptx::prefetch_tensormap(&p.a[0]);
+    ptx::prefetch_tensormap(&p.b);
   }
+  if (lane < I::kStages) {
+    ptx::mbarrier_init(&shared.full[lane], 1);
+    ptx::mbarrier_init(&shared.empty[lane], I::kTileWarps * I::kCluster);
+    if (lane < I::kConsumers) ptx::mbarrier_init(&shared.fetched[lane], 4);
+    ptx::fence_mbarrier_init();
+  }
+  __syncwarp();
+  start_arrive<I>();
+  if (lane == 0) {
+    for (std::uint32_t i = 1; i < p.classes; ++i) ptx::prefetch_tensormap(&p.a[i]);
+  }
+}
+
+// Whoever reads parameters in order waits for one line after the other.
+__device__ __forceinline__ void fetch_parameters(const Params& p) {
+  constexpr unsigned kLine = 64;
+  constexpr unsigned kLines = (offsetof(Params, problem) + sizeof(DenseProblem) + kLine - 1) / kLine;
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
+  for (unsigned i = threadIdx.x / 32 % 2; i < kLines; i += 2) ptx::keep(words[i * (kLine / 4)]);
 }
 
 template <class I>
 __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __grid_constant__ Params p) {
+  static_assert(I::kStages <= 32, "one warp makes the barriers");
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
-  if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
-  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
   const std::uint32_t rank = I::kCluster > 1 ? ptx::cluster_ctarank() : 0;
-  if (threadIdx.x == 32) {
-    ptx::prefetch_tensormap(&p.b);
-    for (std::uint32_t i = 0; i < p.classes; ++i) ptx::prefetch_tensormap(&p.a[i]);
-  }
-  if (threadIdx.x < I::kStages) {
-    ptx::mbarrier_init(&shared.full[threadIdx.x], 1);
-    ptx::mbarrier_init(&shared.empty[threadIdx.x], I::kTileWarps * I::kCluster);
-    if (threadIdx.x < I::kConsumers) ptx::mbarrier_init(&shared.fetched[threadIdx.x], 4);
-    ptx::fence_mbarrier_init();
-  }
-  cluster_sync<I>();
-  if (warpgroup == 0) {
+  if (warp < 4) {
+    if (warp == 1) {
+      make_barriers<I>(p, shared);
+    } else if (warp > 1) {
+      fetch_parameters(p);
+    }
+    if (warp > 1 && I::kCluster > 1) start_arrive<I>();
     ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (threadIdx.x == 0) produce<I>(p, shared, rank);
+    if (warp == 0) {
+      produce<I>(p, shared, rank);
+    } else if constexpr (I::kCluster > 1) {
+      ptx::cluster_wait();
+    }
   } else {
+    if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
+    start_arrive_and_wait<I>();
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
-    consume<I>(p, shared, rank, warpgroup - 1);
+    consume<I>(p, shared, rank, warp / 4 - 1);
   }
   // No block leaves while another may still signal its barriers or write its shared memory.
   if constexpr (I::kCluster > 1) {
     __syncwarp();
-    cluster_sync<I>();
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
   }
 }
 

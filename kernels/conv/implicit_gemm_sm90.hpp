@@ -113,6 +113,7 @@ struct Params {
   bool addend_is_even = false;
   bool stores_boxes = false;  // C has a tensor map
   // Filled in for each launch.
+  bool is_plain = false;  // C = sum, in boxes: nothing is scaled, blended, added or rectified
   float alpha = 1;
   float addend_scale = 0;  // 0: the addend is not read
   float ceiling = 0;       // of the clipped ReLU

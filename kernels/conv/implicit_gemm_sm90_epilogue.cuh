@@ -49,8 +49,7 @@ __device__ __forceinline__ PairBits<T>* staged_pair(unsigned char* staging, int 
 
 // Rounds the fragments of 64 rows x 128 bytes into the staging area.
 template <class T>
-__device__ __forceinline__ void stage_fragments(unsigned char* staging, int thread,
-                                                const float (&v)[kRowBytes / sizeof(T) / 2]) {
+__device__ __forceinline__ void stage_fragments(unsigned char* staging, int thread, const float* v) {
   constexpr int kGroups = kRowBytes / static_cast<int>(sizeof(T)) / 8;
   const int lane = thread % 32;
   if constexpr (sizeof(T) == 2) {
@@ -73,6 +72,19 @@ __device__ __forceinline__ void stage_fragments(unsigned char* staging, int thre
   }
 }
 
+// The copy engine takes the staged 64 rows x 128 bytes to C.
+__device__ __forceinline__ void store_box(const Params& p, unsigned char* staging, int barrier,
+                                          const ColumnChunk& columns, std::uint32_t m) {
+  ptx::fence_proxy_async();
+  // The chunk before lies in the other area: whoever passes the barrier may write there.
+  if (threadIdx.x % 128 == 0) ptx::bulk_wait_group_read<0>();
+  ptx::barrier_sync(barrier, 128);
+  if (threadIdx.x % 128 == 0) {
+    ptx::tma_store_tile_3d(&p.c_map, staging, columns.x, columns.y, static_cast<std::int32_t>(m));
+    ptx::bulk_commit_group();
+  }
+}
+
 // 64 rows x 128 bytes of C, from the fragments of a warpgroup through the staging area to rows in memory:
 // alpha * sum + addend_scale * addend + bias, and the activation. Steps that a call does not need cost one branch.
 template <class I>
@@ -89,10 +101,6 @@ __device__ __forceinline__ void store_chunk(const Params& p, const Work& work, u
   float v[4 * kGroups];
 #pragma unroll
   for (int i = 0; i < 4 * kGroups; ++i) v[i] = p.alpha * sum[i];
-  if (p.stores_boxes) {  // the copy engine has to be done with the area
-    if (thread == 0) ptx::bulk_wait_group_read<1>();
-    ptx::barrier_sync(barrier, 128);
-  }
   if (p.addend_scale != 0.0f) {
     // In by rows, out by fragments.
 #pragma unroll
@@ -131,15 +139,7 @@ __device__ __forceinline__ void store_chunk(const Params& p, const Work& work, u
     for (int i = 0; i < 4 * kGroups; ++i) v[i] = rectify(p, v[i]);
   }
   stage_fragments<T>(staging, thread, v);
-  if (p.stores_boxes) {
-    ptx::fence_proxy_async();
-    ptx::barrier_sync(barrier, 128);
-    if (thread == 0) {
-      ptx::tma_store_tile_3d(&p.c_map, staging, columns.x, columns.y, static_cast<std::int32_t>(m));
-      ptx::bulk_commit_group();
-    }
-    return;
-  }
+  if (p.stores_boxes) return store_box(p, staging, barrier, columns, m);
   ptx::barrier_sync(barrier, 128);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -149,9 +149,33 @@ __device__ __forceinline__ void store_chunk(const Params& p, const Work& work, u
   }
 }
 
+// C = sums, in boxes: nothing to blend, so little code, in one piece. A block meets its code for the first time here
+// and waits for each line of it.
+template <class I>
+__device__ __forceinline__ void store_plain(const Params& p, Shared<I>& shared, const Work& work, int consumer,
+                                            const float (&sum)[I::kRowBlocks][I::kBN / 2], int* area) {
+#pragma unroll
+  for (int block = 0; block < I::kRowBlocks; ++block) {
+    const int row_block = I::kPingPong ? block : consumer;
+    const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
+    const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
+#pragma unroll
+    for (int chunk = 0; chunk < I::kBN / I::kRowElements; ++chunk) {
+      const ColumnChunk columns = column_chunk<I>(p, work, chunk);
+      if (columns.valid <= 0) break;
+      unsigned char* const staging = shared.staging[consumer][*area];
+      stage_fragments<typename I::T>(staging, static_cast<int>(threadIdx.x % 128),
+                                     &sum[block][chunk * I::kRowElements / 2]);
+      store_box(p, staging, kStagingBarrier + consumer, columns, box_row);
+      *area ^= 1;
+    }
+  }
+}
+
 template <class I>
 __device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const Work& work, int consumer,
                                       const float (&sum)[I::kRowBlocks][I::kBN / 2], int* area) {
+  if (p.is_plain) return store_plain<I>(p, shared, work, consumer, sum, area);
   const int thread = static_cast<int>(threadIdx.x % 128);
 #pragma unroll
   for (int block = 0; block < I::kRowBlocks; ++block) {
@@ -172,7 +196,7 @@ __device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const 
     for (int chunk = 0; chunk < I::kBN / I::kRowElements; ++chunk) {
       const ColumnChunk columns = column_chunk<I>(p, work, chunk);
       if (columns.valid <= 0) break;
-      // Two areas in turn: who writes to one has passed the barrier that its last readers reached.
+      // Two areas in turn: whoever writes to one has passed a barrier that its last readers reached before.
       store_chunk<I>(p, work, shared.staging[consumer][*area], kStagingBarrier + consumer,
                      &sum[block][chunk * I::kRowElements / 2], columns, box_row, row, addend_row);
       *area ^= 1;

@@ -1,4 +1,5 @@
-// The Hopper implicit GEMM's producer: one thread that keeps the stages full through the copy engine.
+// The Hopper implicit GEMM's producer: a warp that keeps the stages full through the copy engine. All its threads find
+// out what is next, one of them starts the copies.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -57,7 +58,8 @@ __device__ __forceinline__ void load_boxes_of_b(Shared<I>& shared, int stage, st
 
 template <class I>
 __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Shared<I>& shared, const Work& work,
-                                                          std::uint32_t rank, tile::Turn<I::kStages>* turn) {
+                                                          std::uint32_t rank, bool starts,
+                                                          tile::Turn<I::kStages>* turn) {
   const DenseProblem& problem = p.problem[work.residue_class];
   const Window window = window_at(p, problem, work.m * I::kBM);
   const auto first_channel = static_cast<std::int32_t>(work.group * p.a_channels);
@@ -77,37 +79,40 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
     r = tap % problem.taps[1];
     t = tap / problem.taps[1];
   }
+  if (starts) start_arrive_and_wait<I>();
 
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
     std::uint64_t* const full = &shared.full[turn->stage];
-    ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
     const auto channel = static_cast<std::int32_t>(chunk * I::kBK);
     const TapOffset offset = {static_cast<std::uint16_t>(s * static_cast<std::uint32_t>(p.tap_offset[0])),
                               static_cast<std::uint16_t>(r * static_cast<std::uint32_t>(p.tap_offset[1])),
                               static_cast<std::uint16_t>(t * static_cast<std::uint32_t>(p.tap_offset[2]))};
-    load_pixels<false>(p, shared.a[turn->stage], p.a[work.residue_class], full, first_channel + channel, window,
-                       offset);
     const std::int32_t filter_tap = problem.first_tap + static_cast<std::int32_t>(s) * problem.tap_step[0] +
                                     static_cast<std::int32_t>(r) * problem.tap_step[1] +
                                     static_cast<std::int32_t>(t) * problem.tap_step[2];
-    if constexpr (I::kBIsMnMajor) {
-      // Rows are filters, 64 channels long.
-      load_boxes_of_b<I>(shared, turn->stage, rank, [&](int box, int, void* to) {
-        if constexpr (I::kCluster > 1) {
-          ptx::tma_tile_3d_multicast(to, &p.b, full, n + box * 64, filter_tap, first_filter + channel, 3);
-        } else {
-          ptx::tma_tile_3d(to, &p.b, full, n + box * 64, filter_tap, first_filter + channel);
-        }
-      });
-    } else {
-      constexpr int kShare = I::kBN / I::kCluster;
-      const int row = static_cast<int>(rank) * kShare;
-      void* const to = shared.b[turn->stage] + row * I::kKBytes;
-      if constexpr (I::kCluster > 1) {
-        ptx::tma_tile_3d_multicast(to, &p.b, full, channel, filter_tap, first_filter + n + row, 3);
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+      load_pixels<false>(p, shared.a[turn->stage], p.a[work.residue_class], full, first_channel + channel, window,
+                         offset);
+      if constexpr (I::kBIsMnMajor) {
+        // Rows are filters, 64 channels long.
+        load_boxes_of_b<I>(shared, turn->stage, rank, [&](int box, int, void* to) {
+          if constexpr (I::kCluster > 1) {
+            ptx::tma_tile_3d_multicast(to, &p.b, full, n + box * 64, filter_tap, first_filter + channel, 3);
+          } else {
+            ptx::tma_tile_3d(to, &p.b, full, n + box * 64, filter_tap, first_filter + channel);
+          }
+        });
       } else {
-        ptx::tma_tile_3d(to, &p.b, full, channel, filter_tap, first_filter + n);
+        constexpr int kShare = I::kBN / I::kCluster;
+        const int row = static_cast<int>(rank) * kShare;
+        void* const to = shared.b[turn->stage] + row * I::kKBytes;
+        if constexpr (I::kCluster > 1) {
+          ptx::tma_tile_3d_multicast(to, &p.b, full, channel, filter_tap, first_filter + n + row, 3);
+        } else {
+          ptx::tma_tile_3d(to, &p.b, full, channel, filter_tap, first_filter + n);
+        }
       }
     }
     turn->next();
@@ -126,7 +131,7 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
 
 template <class I>
 __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<I>& shared, const Work& work,
-                                                        std::uint32_t rank, tile::Turn<I::kStages>* turn) {
+                                                        std::uint32_t rank, bool starts, tile::Turn<I::kStages>* turn) {
   constexpr int kShare = I::kBN / 64 / I::kCluster;
   const DenseProblem& problem = p.problem[0];
   // What each box of B fetches does not depend on k.
@@ -148,6 +153,7 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
                        : TapOffset{0, 0, 0};
   }
   const auto filter = static_cast<std::int32_t>(work.group * p.a_channels + work.m * I::kBM);
+  if (starts) start_arrive_and_wait<I>();
 
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     const Pixel pixel = pixel_at(problem, k * I::kBK);
@@ -157,30 +163,36 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
                          of_y.d * p.stride[2] + problem.corner[2], of_y.n};
     tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
     std::uint64_t* const full = &shared.full[turn->stage];
-    ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
 #pragma unroll
-    for (int i = 0; i < I::kBM / 64; ++i) {
-      load_pixels<false>(p, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full, filter + i * 64, of_y, {0, 0, 0});
+      for (int i = 0; i < I::kBM / 64; ++i) {
+        load_pixels<false>(p, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full, filter + i * 64, of_y, {0, 0, 0});
+      }
+      load_boxes_of_b<I>(shared, turn->stage, rank, [&](int, int i, void* to) {
+        load_pixels<(I::kCluster > 1)>(p, to, p.b, full, channel_of[i], of_x, tap_of[i]);
+      });
     }
-    load_boxes_of_b<I>(shared, turn->stage, rank, [&](int, int i, void* to) {
-      load_pixels<(I::kCluster > 1)>(p, to, p.b, full, channel_of[i], of_x, tap_of[i]);
-    });
     turn->next();
   }
 }
 
+// `starts`: the barriers are not known to be made yet; what the first copy needs is found out before the wait for them.
 template <class I>
 __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std::uint32_t rank) {
   tile::Turn<I::kStages> turn;
   const std::uint32_t works = p.works.divisor * p.splits;
+  bool starts = true;
   for (std::uint32_t index = blockIdx.x / I::kCluster; index < works; index += gridDim.x / I::kCluster) {
     const Work work = work_item<I>(p, index, rank);
     if constexpr (I::kIsFilterGradient) {
-      produce_filters_by_taps<I>(p, shared, work, rank, &turn);
+      produce_filters_by_taps<I>(p, shared, work, rank, starts, &turn);
     } else {
-      produce_pixels_by_filters<I>(p, shared, work, rank, &turn);
+      produce_pixels_by_filters<I>(p, shared, work, rank, starts, &turn);
     }
+    starts = false;
   }
+  if (starts) start_arrive_and_wait<I>();
 }
 
 }  // namespace gpudnn::kernels::sm90

@@ -3,12 +3,13 @@
 #pragma once
 
 #include "kernels/conv/implicit_gemm_sm90.hpp"
+#include "kernels/ptx/barrier.cuh"
 
 namespace gpudnn::kernels::sm90 {
 
 constexpr int kProducerRegisters = 40;
 
-enum NamedBarrier : int { kStagingBarrier = 1 };  // and the next: one for each consumer
+enum NamedBarrier : int { kStartBarrier = 1, kStagingBarrier = 2 };  // and the next: one for each consumer
 
 template <class Element, Direction kDir, int kShape>
 struct Instance {
@@ -54,6 +55,26 @@ struct alignas(1024) Shared {
   std::uint64_t empty[I::kStages];
   std::uint64_t fetched[I::kConsumers];  // ping-pong: the consumer has seen all of its tile's stages filled
 };
+
+// The start: the barriers in shared memory are made, in a cluster those of all its blocks, because a copy to all of
+// them signals all. Warps 2 and 3 have no part in it unless there is a cluster.
+template <class I>
+__device__ __forceinline__ void start_arrive() {
+  if constexpr (I::kCluster > 1) {
+    ptx::cluster_arrive();
+  } else {
+    ptx::barrier_arrive(kStartBarrier, 64 + 128 * I::kConsumers);
+  }
+}
+template <class I>
+__device__ __forceinline__ void start_arrive_and_wait() {
+  if constexpr (I::kCluster > 1) {
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+  } else {
+    ptx::barrier_sync(kStartBarrier, 64 + 128 * I::kConsumers);
+  }
+}
 
 // A tile of C and a share of its reduction.
 struct Work {

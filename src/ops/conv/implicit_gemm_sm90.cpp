@@ -153,6 +153,7 @@ void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, c
   p->addend_scale = static_cast<float>(adds_z ? args.alpha2 : args.beta);
   p->ceiling = static_cast<float>(args.activation_coef);
   p->propagate_nan = args.propagate_nan;
+  p->is_plain = p->stores_boxes && p->alpha == 1.0f && p->addend_scale == 0.0f && !p->has_bias && !p->relu;
 }
 
 bool replace(sm90::TensorMap* map, const void* address) {
