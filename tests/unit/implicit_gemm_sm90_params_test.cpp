@@ -712,6 +712,8 @@ TEST(ImplicitGemmSm90Params, Groups) {
   check_all_shapes("conv dgrad f16 nhwc n1c48h5w5 k192r3s3 p1x1 t1x1 d1x1 g3");
   check_all_shapes("conv wgrad f16 nhwc n2c48h5w5 k72r3s3 p1x1 t1x1 d1x1 g3");
   check_all_shapes("conv wgrad f16 nhwc n2c128h5w5 k128r3s3 p1x1 t1x1 d1x1 g2");
+  // The second tile of a cluster lies in the next group altogether.
+  check_all_shapes("conv wgrad f16 nhwc n1c128h3w3 k256r1s1 p0x0 t1x1 d1x1 g2");
 }
 
 TEST(ImplicitGemmSm90Params, ThreeAndOneDimensions) {

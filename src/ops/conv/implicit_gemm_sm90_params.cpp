@@ -201,7 +201,8 @@ void borrow_first_step(const DenseProblem& dense, std::int64_t (&step)[4]) {
 void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
   sm90::Params& p = plan->params;
   if (by_taps) {
-    p.stores_boxes = view.groups == 1 || view.filters % sm90::kShapes[plan->shape].bm == 0;
+    const sm90::TileShape& shape = sm90::kShapes[plan->shape];
+    p.stores_boxes = view.groups == 1 || view.filters % (shape.bm * shape.cluster) == 0;
     plan->c = {view.channels, view.taps, view.groups * view.filters, 0, 64, 64};
   } else {
     p.stores_boxes =
