@@ -546,10 +546,11 @@ Gemm make_gemm(const Conv& conv, Direction direction) {
 }
 
 constexpr int64_t kLargestIndex = (int64_t{1} << 31) - 4096;  // room for the last tile
+bool has_wide_counts(const Gemm& g) { return count(g.m) > kLargestIndex || count(g.k) > kLargestIndex; }
 
 }  // namespace
 
-const char* simt_index_obstacle(const Problem& problem) {
+const char* simt_index_obstacle(const Problem& problem, bool* wide) {
   const Conv conv = normalize(problem);
   for (int i = 0; i < 3; ++i) {
     if (conv.stride[i] > (1 << 15) || conv.dilation[i] > (1 << 15) || conv.pad[i] > kLargestIndex) {
@@ -557,7 +558,10 @@ const char* simt_index_obstacle(const Problem& problem) {
     }
     if (conv.x[i] > kLargestIndex || conv.y[i] > kLargestIndex) return "a spatial extent is beyond 2^31";
   }
-  if (!all_fit(pack_all(make_gemm(conv, problem.direction), conv, true))) return "positions do not fit into 64 bits";
+  const Gemm g = make_gemm(conv, problem.direction);
+  const bool narrow_positions = all_fit(pack_all(g, conv, false));
+  if (!narrow_positions && !all_fit(pack_all(g, conv, true))) return "positions do not fit into 64 bits";
+  if (wide != nullptr) *wide = !narrow_positions || has_wide_counts(g);
   return nullptr;
 }
 
@@ -570,7 +574,7 @@ Params simt_params(const Problem& problem, bool wide, int vector_bytes) {
   const int64_t m_count = count(g.m);
   const int64_t k_count = count(g.k);
   Packings packings = pack_all(g, conv, false);
-  p.wide = wide || m_count > kLargestIndex || k_count > kLargestIndex || !all_fit(packings);
+  p.wide = wide || has_wide_counts(g) || !all_fit(packings);
   if (p.wide) packings = pack_all(g, conv, true);
 
   p.groups = static_cast<std::uint32_t>(problem.groups);

@@ -32,8 +32,8 @@ std::uint32_t set_simt_config(const Config& config, kernels::simt::Params* param
 void set_simt_pointers(Direction direction, const Args& args, kernels::simt::Params* params);
 [[nodiscard]] void* align_simt_workspace(void* workspace);
 
-// Null, or why the index arithmetic cannot hold the problem.
-[[nodiscard]] const char* simt_index_obstacle(const Problem& problem);
+// Null, or why the index arithmetic cannot hold the problem; then `wide` says whether it needs 64-bit indices.
+[[nodiscard]] const char* simt_index_obstacle(const Problem& problem, bool* wide = nullptr);
 
 // The cost model. Expected seconds of a tile and split, given the bytes that the problem must move ...
 [[nodiscard]] double simt_seconds(const SimtShape& shape, const kernels::simt::TileRow& row, double splits,

@@ -88,8 +88,9 @@ std::uint32_t set_sm80_config(const Config& config, tile::ElementType type, simt
 }
 
 const char* sm80_index_obstacle(const Problem& problem) {
-  if (const char* const obstacle = simt_index_obstacle(problem)) return obstacle;
-  return simt_params(problem).wide ? "indices or positions beyond 32 bits" : nullptr;
+  bool wide = false;
+  if (const char* const obstacle = simt_index_obstacle(problem, &wide)) return obstacle;
+  return wide ? "indices or positions beyond 32 bits" : nullptr;
 }
 
 }  // namespace gpudnn::conv
