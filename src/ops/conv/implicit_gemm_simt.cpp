@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/implicit_gemm_simt.hpp"
 
-
 #include "ops/conv/implicit_gemm_simt_params.hpp"
 
 namespace gpudnn::conv {
