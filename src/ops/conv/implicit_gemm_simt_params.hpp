@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include "kernels/conv/implicit_gemm_simt.hpp"
 #include "ops/conv/engine.hpp"
 
@@ -24,6 +26,12 @@ struct SimtShape {
 // taken in any case where the problem needs them. The modes speak of vectors of `vector_bytes`; 0 stands for those of
 // the SIMT kernel, 4 elements or 2 doubles.
 [[nodiscard]] kernels::simt::Params simt_params(const Problem& problem, bool wide = false, int vector_bytes = 0);
+
+// The load modes alone, by vectors of each of `vector_bytes`.
+struct SimtLoadModes {
+  kernels::simt::LoadMode a, b;
+};
+void simt_load_modes(const Problem& problem, std::span<const int> vector_bytes, SimtLoadModes* modes);
 
 // Adds what depends on the tile and the split; returns the number of blocks.
 std::uint32_t set_simt_config(const Config& config, kernels::simt::Params* params);
