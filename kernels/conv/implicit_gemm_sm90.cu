@@ -12,16 +12,19 @@ extern template LaunchShape launch_of<tile::BFloat16, Direction::data_gradient>(
 extern template LaunchShape launch_of<tile::BFloat16, Direction::filter_gradient>(int);
 extern template LaunchShape launch_of<float, Direction::forward>(int);
 extern template LaunchShape launch_of<float, Direction::data_gradient>(int);
+LaunchShape launch_of_wgrad_tf32(int shape);
 
 namespace {
 
 template <class T>
 LaunchShape launch_of_direction(Direction direction, int shape) {
   if (direction == Direction::forward) return launch_of<T, Direction::forward>(shape);
+  if (direction == Direction::data_gradient) return launch_of<T, Direction::data_gradient>(shape);
   if constexpr (sizeof(T) == 2) {
-    if (direction == Direction::filter_gradient) return launch_of<T, Direction::filter_gradient>(shape);
+    return launch_of<T, Direction::filter_gradient>(shape);
+  } else {
+    return launch_of_wgrad_tf32(shape);
   }
-  return launch_of<T, Direction::data_gradient>(shape);
 }
 
 }  // namespace

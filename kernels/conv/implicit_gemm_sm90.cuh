@@ -14,7 +14,8 @@
 //
 // Operands in shared memory. K-major: a row is an m (or n), its bytes are k. MN-major: a row is a k, 128 bytes of m (or
 // n); wgmma transposes. Forward has both K-major, the data gradient B MN-major, the filter gradient both MN-major: so
-// no tensor is ever transposed. TF32 has no MN-major form.
+// no tensor is ever transposed. TF32 has no MN-major form: its filter gradient is a kernel of its own
+// (implicit_gemm_sm90_wgrad_tf32.cuh).
 //
 // Limits: channels of a group fill whole 16-byte vectors; 32-bit pixel counts; tensors packed along channels.
 // SPDX-License-Identifier: Apache-2.0
@@ -27,7 +28,6 @@
 #include "kernels/conv/implicit_gemm_sm90_epilogue.cuh"
 #include "kernels/conv/implicit_gemm_sm90_multiply.cuh"
 #include "kernels/conv/implicit_gemm_sm90_producer.cuh"
-#include "kernels/ptx/keep.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/tile/shared_memory.cuh"
 
@@ -80,14 +80,6 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
   }
 }
 
-// Whoever reads parameters in order waits for one line after the other.
-__device__ __forceinline__ void fetch_parameters(const Params& p) {
-  constexpr unsigned kLine = 64;
-  constexpr unsigned kLines = (offsetof(Params, problem) + sizeof(DenseProblem) + kLine - 1) / kLine;
-  const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
-  for (unsigned i = threadIdx.x / 32 % 2; i < kLines; i += 2) ptx::keep(words[i * (kLine / 4)]);
-}
-
 template <class I>
 __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __grid_constant__ Params p) {
   static_assert(I::kStages <= 32, "one warp makes the barriers");
@@ -122,18 +114,6 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
   }
 }
 
-// Lanes that share an element: enough threads to fill a device while splits last.
-inline int lanes_of_reduction(std::size_t quads, std::uint32_t splits) {
-  constexpr std::size_t kThreadsToFill = std::size_t{1} << 17;
-  constexpr int kMost = 64;
-  int lanes = 1;
-  while (lanes < kMost && static_cast<std::uint32_t>(2 * lanes) <= splits &&
-         quads * static_cast<std::size_t>(lanes) < kThreadsToFill) {
-    lanes *= 2;
-  }
-  return lanes;
-}
-
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
@@ -153,21 +133,15 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   config.numAttrs = I::kCluster > 1 ? 1 : 0;
   // A failure stays with the runtime until cudaGetLastError, as with any launch.
   (void)cudaLaunchKernelEx(&config, &implicit_gemm_sm90<I>, params);
-  if (params.splits <= 1) return;
-  const std::size_t quads =
-      static_cast<std::size_t>(params.works.divisor) * I::kCluster * static_cast<std::size_t>(I::kBM * I::kBN / 4);
-  const int lanes = lanes_of_reduction(quads, params.splits);
-  const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
-  reduce_splits<I>
-      <<<static_cast<unsigned>((quads + columns - 1) / columns), kReduceThreads, 0, stream>>>(params, lanes);
+  if (params.splits > 1) launch_reduction<I>(params, stream);
 }
-
-using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
 
 // Null for a shape that the direction does not have.
 template <class T, Direction kDirection, int kShape>
 constexpr LaunchShape launch_of_instance() {
-  if constexpr (kDirection == Direction::filter_gradient && kShapes[kShape].k_bytes != kRowBytes) {
+  constexpr bool kExists =
+      !kShapes[kShape].transposes && (kDirection != Direction::filter_gradient || kShapes[kShape].k_bytes == kRowBytes);
+  if constexpr (!kExists) {
     return nullptr;
   } else {
     return &launch_instance<Instance<T, kDirection, kShape>>;

@@ -29,9 +29,9 @@ using tile::FastDivmod;
 
 enum class Direction : std::int32_t { forward, data_gradient, filter_gradient };
 
-// A tile of C for a block. Cooperative: each consumer warpgroup takes 64 rows of it. Ping-pong: the consumers take
-// whole tiles in turn, one multiplying while the others store. Blocks of a cluster lie along m and share the loads of
-// B.
+// A tile of C for a block. Cooperative: the consumer warpgroups share its rows, 64 (TF32 filter gradient: up to 128)
+// each. Ping-pong: the consumers take whole tiles in turn, one multiplying while the others store. Blocks of a cluster
+// lie along m and share the loads of B.
 struct TileShape {
   int bm, bn;
   bool ping_pong;
@@ -39,7 +39,8 @@ struct TileShape {
   int cluster;
   int stages;
   int k_bytes;  // of a pixel's channels in a block of k (forward and data gradient): 128, or 64 where channels are few
-  double efficiency;  // rate in a long reduction over that of a large matrix product
+  double efficiency;        // rate in a long reduction over that of a large matrix product
+  bool transposes = false;  // of the TF32 filter gradient, and of it alone: its consumers share the rows
 };
 constexpr TileShape kShapes[] = {
     // clang-format off
@@ -55,12 +56,17 @@ constexpr TileShape kShapes[] = {
     {128,  64, true,  3, 1, 10,  64, 0.80},
     {128, 128, true,  2, 1, 10,  64, 0.90},
     {192, 128, false, 3, 1,  8,  64, 0.90},
+    // Shared memory is the limit of these (see implicit_gemm_sm90_wgrad_tf32.cuh).
+    {256, 128, false, 2, 1,  4, 128, 0.70, true},
+    {128, 128, false, 2, 1,  6, 128, 0.55, true},
+    { 64, 128, false, 1, 1,  8, 128, 0.38, true},
     // clang-format on
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
-constexpr int kRowBytes = 128;          // of MN-major operands and of C in shared memory: 64 halves or 32 floats
-constexpr int kPixelsPerBlockOfK = 64;  // of the filter gradient's reduction
+// Of MN-major operands and of C in shared memory: 64 halves or 32 floats. The filter gradient's blocks of k are as many
+// pixels.
+constexpr int kRowBytes = 128;
 constexpr int kMaxClasses = 9;
 constexpr std::int64_t kMostRows = 0x7f000000;  // of C; room for tiles beyond them in 31 bits
 
@@ -99,7 +105,7 @@ struct Params {
   std::uint32_t b_channels = 0;            // of a group: of B's tensor, along the dimension that groups divide
   std::uint32_t b_channels_all = 0;        // filter gradient: of all groups, a coordinate that is out of bounds
   std::uint32_t channel_chunks = 1;        // blocks of k that hold a pixel's channels of a group
-  FastDivmod chunks_of_n;                  // filter gradient: chunks of 64 channels in a tap
+  FastDivmod chunks_of_n;                  // filter gradient: chunks of kRowBytes of channels in a tap
   FastDivmod taps_of_n[2];                 // filter gradient: s and r extents of the filter
   std::uint32_t n_chunks = 0;              // filter gradient: chunks of all taps
   bool three_dimensional = false;          // the tensor maps have rank 5, not 4

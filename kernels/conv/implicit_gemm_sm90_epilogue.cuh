@@ -221,13 +221,41 @@ __device__ __forceinline__ void store_partials(const Params& p, const Work& work
   }
 }
 
+// Finishes two neighbouring columns of a row and stores them: what store_chunk does, without the staging.
+template <class I>
+__device__ __forceinline__ void store_pair(const Params& p, const Work& work, const ColumnChunk& columns, int column,
+                                           std::int64_t row, std::int64_t addend_row, float low, float high) {
+  using T = typename I::T;
+  const std::int64_t offset = columns.offset + column * static_cast<std::int64_t>(sizeof(T));
+  low *= p.alpha;
+  high *= p.alpha;
+  if (p.addend_scale != 0.0f) {
+    add_pair<T>(p.addend_scale,
+                *reinterpret_cast<const PairBits<T>*>(static_cast<const char*>(p.addend) + addend_row + offset), &low,
+                &high);
+  }
+  if constexpr (!I::kIsFilterGradient) {
+    if (p.has_bias) {
+      const char* const bias =
+          static_cast<const char*>(p.bias) +
+          (static_cast<std::int64_t>(work.group) * p.group_columns + columns.first + column) * p.bias_step;
+      low += tile::widen<float>(*reinterpret_cast<const T*>(bias));
+      high += tile::widen<float>(*reinterpret_cast<const T*>(bias + p.bias_step));
+    }
+    if (p.relu) {
+      low = rectify(p, low);
+      high = rectify(p, high);
+    }
+  }
+  *reinterpret_cast<PairBits<T>*>(static_cast<char*>(p.c) + row + offset) = pack_pair<T>(low, high);
+}
+
 constexpr int kReduceThreads = 256;
 
 // Joins the splits in order: a thread sums four neighbours of a fragment over every `lanes`-th split, and the lanes of
 // an element add up as a tree.
 template <class I>
 __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_constant__ Params p, int lanes) {
-  using T = typename I::T;
   __shared__ float4 partial[kReduceThreads];
   constexpr std::uint32_t kTileQuads = I::kBM * I::kBN / 4;
   const int columns = kReduceThreads / lanes;
@@ -273,33 +301,39 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_con
   const ColumnChunk columns_here = column_chunk<I>(p, work, static_cast<int>(group_of_8 / kGroups));
   const int column_inside = static_cast<int>(group_of_8 % kGroups * 8 + thread % 4 * 2);
   if (column_inside >= columns_here.valid) return;
-  const std::uint32_t m = work.m * I::kBM + row_block * 64 + thread / 32 * 16 + thread % 32 / 4;
-  const char* const bias =
-      static_cast<const char*>(p.bias) +
-      (static_cast<std::int64_t>(work.group) * p.group_columns + columns_here.first + column_inside) * p.bias_step;
 #pragma unroll
   for (std::uint32_t half = 0; half < 2; ++half) {
-    const std::int64_t row = row_offset<I>(p, work, m + 8 * half, p.c_step, p.c_is_even);
+    const std::uint32_t m = work.m * I::kBM + I::row_of_fragment(row_block, thread, half);
+    const std::int64_t row = row_offset<I>(p, work, m, p.c_step, p.c_is_even);
     if (row < 0) continue;
-    const std::int64_t offset = columns_here.offset + column_inside * static_cast<std::int64_t>(sizeof(T));
-    float low = p.alpha * (half == 0 ? sum.x : sum.z);
-    float high = p.alpha * (half == 0 ? sum.y : sum.w);
-    if (p.addend_scale != 0.0f) {
-      const std::int64_t addend_row = row_offset<I>(p, work, m + 8 * half, p.addend_step, p.addend_is_even);
-      add_pair<T>(p.addend_scale,
-                  *reinterpret_cast<const PairBits<T>*>(static_cast<const char*>(p.addend) + addend_row + offset), &low,
-                  &high);
-    }
-    if (p.has_bias) {
-      low += tile::widen<float>(*reinterpret_cast<const T*>(bias));
-      high += tile::widen<float>(*reinterpret_cast<const T*>(bias + p.bias_step));
-    }
-    if (p.relu) {
-      low = rectify(p, low);
-      high = rectify(p, high);
-    }
-    *reinterpret_cast<PairBits<T>*>(static_cast<char*>(p.c) + row + offset) = pack_pair<T>(low, high);
+    const std::int64_t addend_row =
+        p.addend_scale != 0.0f ? row_offset<I>(p, work, m, p.addend_step, p.addend_is_even) : 0;
+    store_pair<I>(p, work, columns_here, column_inside, row, addend_row, half == 0 ? sum.x : sum.z,
+                  half == 0 ? sum.y : sum.w);
   }
+}
+
+// Lanes that share an element: enough threads to fill a device while splits last.
+inline int lanes_of_reduction(std::size_t quads, std::uint32_t splits) {
+  constexpr std::size_t kThreadsToFill = std::size_t{1} << 17;
+  constexpr int kMost = 64;
+  int lanes = 1;
+  while (lanes < kMost && static_cast<std::uint32_t>(2 * lanes) <= splits &&
+         quads * static_cast<std::size_t>(lanes) < kThreadsToFill) {
+    lanes *= 2;
+  }
+  return lanes;
+}
+
+// The second kernel of a split reduction.
+template <class I>
+void launch_reduction(const Params& params, CUstream_st* stream) {
+  const std::size_t quads =
+      static_cast<std::size_t>(params.works.divisor) * I::kCluster * static_cast<std::size_t>(I::kBM * I::kBN / 4);
+  const int lanes = lanes_of_reduction(quads, params.splits);
+  const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
+  reduce_splits<I>
+      <<<static_cast<unsigned>((quads + columns - 1) / columns), kReduceThreads, 0, stream>>>(params, lanes);
 }
 
 }  // namespace gpudnn::kernels::sm90

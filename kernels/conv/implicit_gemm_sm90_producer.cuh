@@ -4,10 +4,19 @@
 #pragma once
 
 #include "kernels/conv/implicit_gemm_sm90_work.cuh"
+#include "kernels/ptx/keep.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/tile/stage_ring.cuh"
 
 namespace gpudnn::kernels::sm90 {
+
+// Whoever reads parameters in order waits for one line after the other.
+__device__ __forceinline__ void fetch_parameters(const Params& p) {
+  constexpr unsigned kLine = 64;
+  constexpr unsigned kLines = (offsetof(Params, problem) + sizeof(DenseProblem) + kLine - 1) / kLine;
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
+  for (unsigned i = threadIdx.x / 32 % 2; i < kLines; i += 2) ptx::keep(words[i * (kLine / 4)]);
+}
 
 struct Window {
   std::int32_t w, h, d, n;
@@ -46,7 +55,7 @@ __device__ __forceinline__ Window window_at(const Params& p, const DenseProblem&
 // The block's share of a stage of B, made of MN-major boxes: load(box, shared).
 template <class I, class Load>
 __device__ __forceinline__ void load_boxes_of_b(Shared<I>& shared, int stage, std::uint32_t rank, Load load) {
-  constexpr int kBoxes = I::kBN / 64;
+  constexpr int kBoxes = I::kBN / I::kRowElements;
   constexpr int kShare = kBoxes / I::kCluster;
   static_assert(kBoxes % I::kCluster == 0, "blocks of a cluster fetch equal shares");
 #pragma unroll
@@ -132,21 +141,22 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
 template <class I>
 __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<I>& shared, const Work& work,
                                                         std::uint32_t rank, bool starts, tile::Turn<I::kStages>* turn) {
-  constexpr int kShare = I::kBN / 64 / I::kCluster;
+  constexpr int kShare = I::kBN / I::kRowElements / I::kCluster;
   const DenseProblem& problem = p.problem[0];
   // What each box of B fetches does not depend on k.
   std::int32_t channel_of[kShare];
   TapOffset tap_of[kShare];
 #pragma unroll
   for (int i = 0; i < kShare; ++i) {
-    const std::uint32_t index = work.n * (I::kBN / 64) + rank * kShare + static_cast<std::uint32_t>(i);
+    const std::uint32_t index = work.n * (I::kBN / I::kRowElements) + rank * kShare + static_cast<std::uint32_t>(i);
     std::uint32_t chunk = 0;
     std::uint32_t s = 0;
     std::uint32_t r = 0;
     const std::uint32_t tap = p.chunks_of_n.divmod(index, &chunk);
     const std::uint32_t t = p.taps_of_n[1].divmod(p.taps_of_n[0].divmod(tap, &s), &r);
     const bool exists = index < p.n_chunks;
-    channel_of[i] = static_cast<std::int32_t>(exists ? work.group * p.b_channels + chunk * 64 : p.b_channels_all);
+    channel_of[i] =
+        static_cast<std::int32_t>(exists ? work.group * p.b_channels + chunk * I::kRowElements : p.b_channels_all);
     tap_of[i] = exists ? TapOffset{static_cast<std::uint16_t>(s * static_cast<std::uint32_t>(p.tap_offset[0])),
                                    static_cast<std::uint16_t>(r * static_cast<std::uint32_t>(p.tap_offset[1])),
                                    static_cast<std::uint16_t>(t * static_cast<std::uint32_t>(p.tap_offset[2]))}
@@ -166,8 +176,9 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
     if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
 #pragma unroll
-      for (int i = 0; i < I::kBM / 64; ++i) {
-        load_pixels<false>(p, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full, filter + i * 64, of_y, {0, 0, 0});
+      for (int i = 0; i < I::kBM / I::kRowElements; ++i) {
+        load_pixels<false>(p, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full, filter + i * I::kRowElements,
+                           of_y, {0, 0, 0});
       }
       load_boxes_of_b<I>(shared, turn->stage, rank, [&](int, int i, void* to) {
         load_pixels<(I::kCluster > 1)>(p, to, p.b, full, channel_of[i], of_x, tap_of[i]);

@@ -9,6 +9,8 @@ namespace gpudnn::kernels::sm90 {
 
 constexpr int kProducerRegisters = 40;
 
+using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
+
 enum NamedBarrier : int { kStartBarrier = 1, kStagingBarrier = 2 };  // and the next: one for each consumer
 
 template <class Element, Direction kDir, int kShape>
@@ -23,6 +25,7 @@ struct Instance {
   static constexpr bool kPingPong = kTile.ping_pong;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
   static constexpr int kThreads = 128 * (1 + kConsumers);
+  static constexpr int kStarters = 64 + 128 * kConsumers;  // threads of warps 0 and 1 and of the consumers
   // What the producer leaves, in the steps that a warpgroup can ask for.
   static constexpr int kConsumerRegisters = (65536 / 128 - kProducerRegisters) / kConsumers / 8 * 8 > 232
                                                 ? 232
@@ -33,12 +36,18 @@ struct Instance {
   static constexpr bool kBIsMnMajor = kDir != Direction::forward && sizeof(T) == 2;
   static constexpr int kRowElements = kRowBytes / static_cast<int>(sizeof(T));
   static constexpr int kKBytes = kTile.k_bytes;
-  static constexpr int kBK = kIsFilterGradient ? kPixelsPerBlockOfK : kKBytes / static_cast<int>(sizeof(T));
+  static constexpr int kBK = kIsFilterGradient ? kRowElements : kKBytes / static_cast<int>(sizeof(T));
   static constexpr int kInstructionK = 32 / static_cast<int>(sizeof(T));
   static constexpr int kRowBlocks = kPingPong ? kBM / 64 : 1;  // of 64 rows, of a warpgroup
   static constexpr int kABytes = kBM * kBK * static_cast<int>(sizeof(T));
   static constexpr int kBBytes = kBN * kBK * static_cast<int>(sizeof(T));
   static constexpr int kBoxBytes = kBK * kRowBytes;  // of an MN-major operand: 64 m or n, all k
+  // Of the fragments' rows: the row of the tile that a thread of a warpgroup holds in the upper (0) or lower (1) half
+  // of a pair, in the block of 64 rows that is number row_block of the tile.
+  static __device__ __forceinline__ std::uint32_t row_of_fragment(std::uint32_t row_block, std::uint32_t thread,
+                                                                  std::uint32_t half) {
+    return row_block * 64 + thread / 32 * 16 + thread % 32 / 4 + half * 8;
+  }
   static constexpr int kTileWarps = kPingPong ? 4 : 4 * kConsumers;
   static_assert(kCluster <= 2, "multicasts name two blocks");
   static_assert(kPingPong || kBM == 64 * kConsumers, "cooperating warpgroups take 64 rows each");
@@ -63,7 +72,7 @@ __device__ __forceinline__ void start_arrive() {
   if constexpr (I::kCluster > 1) {
     ptx::cluster_arrive();
   } else {
-    ptx::barrier_arrive(kStartBarrier, 64 + 128 * I::kConsumers);
+    ptx::barrier_arrive(kStartBarrier, I::kStarters);
   }
 }
 template <class I>
@@ -72,7 +81,7 @@ __device__ __forceinline__ void start_arrive_and_wait() {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   } else {
-    ptx::barrier_sync(kStartBarrier, 64 + 128 * I::kConsumers);
+    ptx::barrier_sync(kStartBarrier, I::kStarters);
   }
 }
 
@@ -125,8 +134,7 @@ template <class I>
 __device__ __forceinline__ ColumnChunk column_chunk(const Params& p, const Work& work, int chunk) {
   ColumnChunk columns;
   if constexpr (I::kIsFilterGradient) {
-    static_assert(I::kRowElements == 64, "chunks of 64 channels");
-    const std::uint32_t index = work.n * (I::kBN / 64) + static_cast<std::uint32_t>(chunk);
+    const std::uint32_t index = work.n * (I::kBN / I::kRowElements) + static_cast<std::uint32_t>(chunk);
     std::uint32_t channel = 0;
     std::uint32_t s = 0;
     std::uint32_t r = 0;
@@ -136,7 +144,7 @@ __device__ __forceinline__ ColumnChunk column_chunk(const Params& p, const Work&
     const std::int32_t number = problem.first_tap + static_cast<std::int32_t>(s) * problem.tap_step[0] +
                                 static_cast<std::int32_t>(r) * problem.tap_step[1] +
                                 static_cast<std::int32_t>(t) * problem.tap_step[2];
-    columns.first = static_cast<int>(channel) * 64;
+    columns.first = static_cast<int>(channel) * I::kRowElements;
     columns.valid = index < p.n_chunks ? static_cast<int>(p.n_count) - columns.first : 0;
     columns.offset = (static_cast<std::int64_t>(number) * p.n_count + columns.first) *
                      static_cast<std::int64_t>(sizeof(typename I::T));

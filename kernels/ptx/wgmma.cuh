@@ -74,6 +74,16 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], std::uint64_t a, std::
   }
 }
 #undef GPUDNN_WGMMA
+
+// TF32 with A in registers. Thread t of the warpgroup gives in a[0] row 16 (t / 32) + (t % 32) / 4, column t % 4; in a[1]
+// the element 8 rows below; in a[2] and a[3] those 4 columns further. They must not change until the product is done.
+template <int kN>
+__device__ __forceinline__ void wgmma_tf32_registers(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64_t b) {
+  static_assert(kN == 128, "the shape that is built");
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 " GPUDNN_LIST_64 ", {%64,%65,%66,%67}, %68, 1, 1, 1;"
+               : GPUDNN_D64 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
 #undef GPUDNN_LIST_128
 #undef GPUDNN_LIST_96
 #undef GPUDNN_LIST_64

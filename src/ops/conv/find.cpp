@@ -225,7 +225,7 @@ void add_served(const std::vector<Choice>& choices, std::vector<Performance>* ro
 
 Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, std::vector<Choice>* choices) {
   note_problem_lazily([&] { return to_text(problem); });
-  *choices = rank_with_measurements(problem, *handle->device);
+  *choices = rank_with_measurements(handle, problem);
   GPUDNN_REQUIRE(!choices->empty(), GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
                  to_text(problem).c_str());
   return GPUDNN_STATUS_SUCCESS;

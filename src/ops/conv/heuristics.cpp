@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/environment.hpp"
+#include "core/handle.hpp"
 #include "ops/conv/tuning_cache.hpp"
 
 namespace gpudnn::conv {
@@ -62,9 +63,14 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
   return choices;
 }
 
-std::vector<Choice> rank_with_measurements(const Problem& problem, const Device& device) {
-  std::vector<Choice> choices = rank(problem, device);
-  put_measured_first(tuning_cache().find(problem, device), Source::tuning_cache, &choices);
+std::vector<Choice> rank_with_measurements(gpudnnHandle_t handle, const Problem& problem) {
+  using Ranking = std::vector<Choice>;
+  auto ranking = handle->plans.find<Ranking>(problem);
+  if (ranking == nullptr) {
+    ranking = handle->plans.keep(problem, std::make_shared<const Ranking>(rank(problem, *handle->device)));
+  }
+  Ranking choices = *ranking;
+  put_measured_first(tuning_cache().find(problem, *handle->device), Source::tuning_cache, &choices);
   return choices;
 }
 

@@ -14,8 +14,9 @@ namespace gpudnn::conv {
 // engine does not take this problem, or no longer has that config.
 void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices);
 
-// rank(), with what Find measured in this process or an earlier one before it: what calls and queries go by.
-[[nodiscard]] std::vector<Choice> rank_with_measurements(const Problem& problem, const Device& device);
+// rank(), with what Find measured in this process or an earlier one before it: what calls and queries go by. The handle
+// keeps what rank() said: a program asks for the algorithm, then for the workspace, then it runs.
+[[nodiscard]] std::vector<Choice> rank_with_measurements(gpudnnHandle_t handle, const Problem& problem);
 
 [[nodiscard]] const char* source_name(Source source) noexcept;
 

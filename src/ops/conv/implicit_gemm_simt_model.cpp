@@ -24,6 +24,7 @@ constexpr double kLoadLatency = 0.45e-6;                    // of a tile of the 
 constexpr double kBlockOverhead = 1.5e-6;                   // prologue and epilogue of a wave of blocks
 constexpr double kLaunch = 2.5e-6;
 constexpr double kReduceLaunch = 3e-6;
+constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
 
 // Share of the rate that `warps` on a multiprocessor reach: 1 with 16.
 double utilization(double warps) { return std::min(1.0, warps / (warps + 3) * (19.0 / 16)); }
@@ -31,6 +32,20 @@ double utilization(double warps) { return std::min(1.0, warps / (warps + 3) * (1
 double bytes_moved(const Problem& problem) {
   return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
          static_cast<double>(size_in_bytes(problem.y));
+}
+
+double seconds_of_sums(const TileRow& row, double partials, double multiprocessors) {
+  const double sums = 2 * static_cast<double>(kernels::simt::partial_bytes(row, static_cast<std::size_t>(partials)));
+  return kReduceLaunch + sums / (kSumsBytesPerMultiprocessor * multiprocessors);
+}
+
+// What any split of the tile takes, but for the sums: every multiprocessor busy, with all its warps, to the end.
+double least_seconds(const SimtShape& shape, const TileRow& row, double bytes, double multiprocessors) {
+  const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
+  const double flops = 2.0 * row.bm * row.bn * tiles * shape.useful_k;
+  const double compute = flops / (kFlopsPerMultiprocessor * row.efficiency * multiprocessors);
+  const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
+  return kRoundedDown * (kLaunch + kBlockOverhead + std::max(compute, memory));
 }
 
 }  // namespace
@@ -49,11 +64,7 @@ double simt_seconds(const SimtShape& shape, const TileRow& row, double splits, d
   const double latency = waves * k_tiles * kLoadLatency;
   const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
   double seconds = kLaunch + waves * kBlockOverhead + std::max({compute, latency, memory});
-  if (splits > 1) {
-    const double sums =
-        2 * static_cast<double>(kernels::simt::partial_bytes(row, static_cast<std::size_t>(tiles * splits)));
-    seconds += kReduceLaunch + sums / (kSumsBytesPerMultiprocessor * multiprocessors);
-  }
+  if (splits > 1) seconds += seconds_of_sums(row, tiles * splits, multiprocessors);
   return seconds;
 }
 
@@ -72,11 +83,14 @@ void simt_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
+    const double least = least_seconds(shape, row, bytes, processors);
     for (int splits = 2; splits <= 1024 && shape.useful_k / kTileK / splits >= kFewestTilesOfK;
          splits += splits < 4 ? 1 : splits / 4) {
       if (tiles * splits > 64 * processors) break;  // full many times over: splitting gains nothing
-      const double seconds = simt_seconds(shape, row, splits, bytes, processors);
       const std::size_t workspace = kernels::simt::partial_bytes(row, static_cast<std::size_t>(tiles * splits));
+      const double bound = least + seconds_of_sums(row, tiles * splits, processors);
+      if (bound > best.seconds && (bound > modest.seconds || workspace > kModestWorkspace)) break;  // sums only grow
+      const double seconds = simt_seconds(shape, row, splits, bytes, processors);
       const Candidate candidate = {{i, splits}, seconds, workspace};
       if (seconds < best.seconds) best = candidate;
       if (seconds < modest.seconds && workspace <= kModestWorkspace) modest = candidate;

@@ -434,27 +434,37 @@ bool class_bases_aligned(const Gemm& g, const Conv& conv, const Tensor& tensor, 
   return true;
 }
 
-void set_modes(Gemm* g, const Conv& conv, int64_t width, bool grouped, Params* p) {
+void drop_all_unchecked(Gemm* g) {
   drop_unchecked(&g->m, &Digit::first, g->a_checked);
   drop_unchecked(&g->k, &Digit::first, g->a_checked);
   drop_unchecked(&g->n, &Digit::first, g->b_checked);
   drop_unchecked(&g->k, &Digit::second, g->b_checked);
   drop_unchecked(&g->m, &Digit::second, g->c_checked);
   drop_unchecked(&g->n, &Digit::second, g->c_checked);
+}
+
+SimtLoadModes load_modes(const Gemm& g, const Conv& conv, int64_t width, bool grouped) {
   const auto group = [&](int64_t step) { return grouped ? step : 0; };
-  p->operand_a.mode = load_mode(
-      g->m, g->k, &Digit::first,
-      multiples({g->a_base.offset, group(g->a_group)}, width) && class_bases_aligned(*g, conv, conv.ys, width, true),
-      width);
-  p->operand_b.mode = load_mode(
-      g->n, g->k, &Digit::second,
-      multiples({g->b_base.offset, group(g->b_group)}, width) && class_bases_aligned(*g, conv, conv.ws, width, false),
-      width);
+  return {load_mode(g.m, g.k, &Digit::first,
+                    multiples({g.a_base.offset, group(g.a_group)}, width) &&
+                        class_bases_aligned(g, conv, conv.ys, width, true),
+                    width),
+          load_mode(g.n, g.k, &Digit::second,
+                    multiples({g.b_base.offset, group(g.b_group)}, width) &&
+                        class_bases_aligned(g, conv, conv.ws, width, false),
+                    width)};
+}
+
+void set_modes(Gemm* g, const Conv& conv, int64_t width, bool grouped, Params* p) {
+  drop_all_unchecked(g);
+  const SimtLoadModes modes = load_modes(*g, conv, width, grouped);
+  p->operand_a.mode = modes.a;
+  p->operand_b.mode = modes.b;
   Output& out = p->output;
   out.m_is_fast = score(g->m, &Digit::second) >= score(g->n, &Digit::second);
   const Digits& fast = out.m_is_fast ? g->m : g->n;
   const Digits& slow = out.m_is_fast ? g->n : g->m;
-  out.vectors = multiples({g->c_base.offset, group(g->c_group)}, width) &&
+  out.vectors = multiples({g->c_base.offset, grouped ? g->c_group : 0}, width) &&
                 class_bases_aligned(*g, conv, conv.xs, width, false) &&
                 vectors_along(fast, &Digit::second, slow, &Digit::second, width);
 }
@@ -546,10 +556,11 @@ Gemm make_gemm(const Conv& conv, Direction direction) {
 }
 
 constexpr int64_t kLargestIndex = (int64_t{1} << 31) - 4096;  // room for the last tile
+bool has_wide_counts(const Gemm& g) { return count(g.m) > kLargestIndex || count(g.k) > kLargestIndex; }
 
 }  // namespace
 
-const char* simt_index_obstacle(const Problem& problem) {
+const char* simt_index_obstacle(const Problem& problem, bool* wide) {
   const Conv conv = normalize(problem);
   for (int i = 0; i < 3; ++i) {
     if (conv.stride[i] > (1 << 15) || conv.dilation[i] > (1 << 15) || conv.pad[i] > kLargestIndex) {
@@ -557,7 +568,10 @@ const char* simt_index_obstacle(const Problem& problem) {
     }
     if (conv.x[i] > kLargestIndex || conv.y[i] > kLargestIndex) return "a spatial extent is beyond 2^31";
   }
-  if (!all_fit(pack_all(make_gemm(conv, problem.direction), conv, true))) return "positions do not fit into 64 bits";
+  const Gemm g = make_gemm(conv, problem.direction);
+  const bool narrow_positions = all_fit(pack_all(g, conv, false));
+  if (!narrow_positions && !all_fit(pack_all(g, conv, true))) return "positions do not fit into 64 bits";
+  if (wide != nullptr) *wide = !narrow_positions || has_wide_counts(g);
   return nullptr;
 }
 
@@ -570,7 +584,7 @@ Params simt_params(const Problem& problem, bool wide, int vector_bytes) {
   const int64_t m_count = count(g.m);
   const int64_t k_count = count(g.k);
   Packings packings = pack_all(g, conv, false);
-  p.wide = wide || m_count > kLargestIndex || k_count > kLargestIndex || !all_fit(packings);
+  p.wide = wide || has_wide_counts(g) || !all_fit(packings);
   if (p.wide) packings = pack_all(g, conv, true);
 
   p.groups = static_cast<std::uint32_t>(problem.groups);
@@ -619,6 +633,14 @@ Params simt_params(const Problem& problem, bool wide, int vector_bytes) {
   }
   p.class_count = FastDivmod(p.classes);
   return p;
+}
+
+void simt_load_modes(const Problem& problem, std::span<const int> vector_bytes, SimtLoadModes* modes) {
+  const Conv conv = normalize(problem);
+  const int64_t bytes = tile::element_bytes(element_type(problem.x.type));
+  Gemm g = make_gemm(conv, problem.direction);
+  drop_all_unchecked(&g);
+  for (const int vector : vector_bytes) *modes++ = load_modes(g, conv, vector / bytes, problem.groups > 1);
 }
 
 tile::ElementType tile_type(const Problem& problem) { return element_type(problem.x.type); }

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include "kernels/conv/implicit_gemm_simt.hpp"
 #include "ops/conv/engine.hpp"
 
@@ -25,6 +27,12 @@ struct SimtShape {
 // the SIMT kernel, 4 elements or 2 doubles.
 [[nodiscard]] kernels::simt::Params simt_params(const Problem& problem, bool wide = false, int vector_bytes = 0);
 
+// The load modes alone, by vectors of each of `vector_bytes`.
+struct SimtLoadModes {
+  kernels::simt::LoadMode a, b;
+};
+void simt_load_modes(const Problem& problem, std::span<const int> vector_bytes, SimtLoadModes* modes);
+
 // Adds what depends on the tile and the split; returns the number of blocks.
 std::uint32_t set_simt_config(const Config& config, kernels::simt::Params* params);
 
@@ -32,8 +40,8 @@ std::uint32_t set_simt_config(const Config& config, kernels::simt::Params* param
 void set_simt_pointers(Direction direction, const Args& args, kernels::simt::Params* params);
 [[nodiscard]] void* align_simt_workspace(void* workspace);
 
-// Null, or why the index arithmetic cannot hold the problem.
-[[nodiscard]] const char* simt_index_obstacle(const Problem& problem);
+// Null, or why the index arithmetic cannot hold the problem; then `wide` says whether it needs 64-bit indices.
+[[nodiscard]] const char* simt_index_obstacle(const Problem& problem, bool* wide = nullptr);
 
 // The cost model. Expected seconds of a tile and split, given the bytes that the problem must move ...
 [[nodiscard]] double simt_seconds(const SimtShape& shape, const kernels::simt::TileRow& row, double splits,

@@ -30,6 +30,7 @@ constexpr double kShortestTileOfHalves = 0.5e-6;   // ... that waits for its loa
 constexpr double kBlockOverhead = 2.5e-6;          // prologue and epilogue of a wave of blocks
 constexpr double kLaunch = 2.5e-6;
 constexpr double kReduceLaunch = 3e-6;
+constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
 // Measured on an H200 over the above: 1.3 on the layers of ResNet-50 with both operands along channels or both along
 // pixels; 2.4 in NCHW, where pixels of one operand meet channels of the other.
 constexpr double kSlowdown = 1.3;
@@ -53,36 +54,61 @@ struct Work {
   Load a, b;
   double bytes;
   double multiprocessors;
+  double tile_k;
   bool halves;
 };
 
-double seconds_of(const Work& work, const TileRow& row, double splits) {
+// What the splits of a tile have in common.
+struct Tile {
+  const TileRow* row;
+  double tiles;
+  double seconds;  // of a tile of k
+  double full_utilization;
+  double memory;
+  double slowdown;
+  double least;  // what any split takes, but for the sums: every multiprocessor busy, with all its warps, to the end
+};
+
+Tile tile_of(const Work& work, const TileRow& row) {
   const SimtShape& shape = work.shape;
-  const double tile_k = kernels::sm80::tile_k(shape.type);
-  const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
-  const double k_tiles = std::ceil(shape.useful_k / tile_k / splits);
-  const double products = 2.0 * row.bm * row.bn * tile_k /
+  Tile t = {};
+  t.row = &row;
+  t.tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
+  const double products = 2.0 * row.bm * row.bn * work.tile_k /
                           ((shape.type == tile::ElementType::f32 ? kTf32Flops : kHalfFlops) * row.efficiency);
   const double from_l2 = (row.bm + row.bn) * static_cast<double>(kernels::sm80::kTileKBytes) / kL2Bytes;
   const double issue = (instructions_of_loads(work.a, row.bm) + instructions_of_loads(work.b, row.bn)) / kInstructions;
   // Instructions of copies and products share the issue slots; half of the former hide behind the latter.
-  const double tile = std::max({products + 0.5 * issue, from_l2, issue});
+  t.seconds = std::max({products + 0.5 * issue, from_l2, issue});
+  t.full_utilization =
+      utilization((work.halves ? row.halves_min_blocks : row.min_blocks) * (row.threads(work.halves) / 32.0));
+  t.memory = work.bytes / (kMemoryBytes * work.multiprocessors);
+  t.slowdown = work.a.k_major == work.b.k_major ? kSlowdown : kSlowdownOfMixedLoads;
+  const double busy = t.tiles * (shape.useful_k / work.tile_k) * t.seconds / work.multiprocessors;
+  t.least = kRoundedDown * (kLaunch + kBlockOverhead + std::max(busy * t.slowdown, t.memory));
+  return t;
+}
+
+double seconds_of_sums(const Work& work, const Tile& tile, double splits) {
+  const double sums =
+      2 * static_cast<double>(kernels::sm80::partial_bytes(*tile.row, static_cast<std::size_t>(tile.tiles * splits)));
+  return kReduceLaunch + sums / (kSumsBytes * work.multiprocessors);
+}
+
+double seconds_of(const Work& work, const Tile& tile, double splits) {
+  const TileRow& row = *tile.row;
+  const double k_tiles = std::ceil(work.shape.useful_k / work.tile_k / splits);
   const int resident = work.halves ? row.halves_min_blocks : row.min_blocks;
   const double warps = row.threads(work.halves) / 32.0;
-  const double blocks_here = std::ceil(tiles * splits / work.multiprocessors);  // on the fullest multiprocessor
+  const double blocks_here = std::ceil(tile.tiles * splits / work.multiprocessors);  // on the fullest multiprocessor
   const double waves = std::ceil(blocks_here / resident);
   const double rest = blocks_here - (waves - 1) * resident;
   const double busy =
-      k_tiles * tile * ((waves - 1) * resident / utilization(resident * warps) + rest / utilization(rest * warps));
+      k_tiles * tile.seconds * ((waves - 1) * resident / tile.full_utilization + rest / utilization(rest * warps));
   const double shortest = waves * k_tiles * (work.halves ? kShortestTileOfHalves : kShortestTile);
-  const double memory = work.bytes / (kMemoryBytes * work.multiprocessors);
-  const double slowdown = work.a.k_major == work.b.k_major ? kSlowdown : kSlowdownOfMixedLoads;
-  double seconds = kLaunch + waves * kBlockOverhead + std::max({busy * slowdown, shortest * slowdown, memory});
-  if (splits > 1) {
-    const double sums =
-        2 * static_cast<double>(kernels::sm80::partial_bytes(row, static_cast<std::size_t>(tiles * splits)));
-    seconds += kReduceLaunch + sums / (kSumsBytes * work.multiprocessors);
-  }
+  double seconds =
+      kLaunch + waves * kBlockOverhead + std::max({busy * tile.slowdown, shortest * tile.slowdown, tile.memory});
+  if (splits > 1) seconds += seconds_of_sums(work, tile, splits);
   return seconds;
 }
 
@@ -97,22 +123,23 @@ void sm80_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
                      params.b,
                      bytes_moved(problem),
                      static_cast<double>(std::max(multiprocessors, 1)),
+                     static_cast<double>(kernels::sm80::tile_k(tile_type(problem))),
                      kernels::sm80::needs_halves(params)};
-  const SimtShape& shape = work.shape;
-  const double tile_k = kernels::sm80::tile_k(shape.type);
   for (int i = 0; i < kernels::sm80::kTileCount; ++i) {
     const TileRow& row = kernels::sm80::kTiles[i];
     if (work.halves && row.halves_warps_n == 0) continue;
-    const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
-    candidates->push_back({{i, 1}, seconds_of(work, row, 1), 0});
+    const Tile tile = tile_of(work, row);
+    candidates->push_back({{i, 1}, seconds_of(work, tile, 1), 0});
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
-    for (int splits = 2; splits <= 1024 && shape.useful_k / tile_k / splits >= kFewestTilesOfK;
+    for (int splits = 2; splits <= 1024 && work.shape.useful_k / work.tile_k / splits >= kFewestTilesOfK;
          splits += splits < 4 ? 1 : splits / 4) {
-      if (tiles * splits > 64 * work.multiprocessors) break;  // full many times over: splitting gains nothing
-      const std::size_t workspace = kernels::sm80::partial_bytes(row, static_cast<std::size_t>(tiles * splits));
-      const Candidate candidate = {{i, splits}, seconds_of(work, row, splits), workspace};
+      if (tile.tiles * splits > 64 * work.multiprocessors) break;  // full many times over: splitting gains nothing
+      const std::size_t workspace = kernels::sm80::partial_bytes(row, static_cast<std::size_t>(tile.tiles * splits));
+      const double bound = tile.least + seconds_of_sums(work, tile, splits);
+      if (bound > best.seconds && (bound > modest.seconds || workspace > kModestWorkspace)) break;  // sums only grow
+      const Candidate candidate = {{i, splits}, seconds_of(work, tile, splits), workspace};
       if (candidate.seconds < best.seconds) best = candidate;
       if (candidate.seconds < modest.seconds && workspace <= kModestWorkspace) modest = candidate;
     }

@@ -14,8 +14,8 @@ bool is_vector(simt::LoadMode mode) { return mode == simt::LoadMode::outer_vecto
 bool is_k_major(simt::LoadMode mode) { return mode == simt::LoadMode::k_vector || mode == simt::LoadMode::k_scalar; }
 
 // Takes over the mode of an operand under wider or narrower vectors, if it has such.
-void adopt(const simt::Operand& operand, int bytes, sm80::Load* load) {
-  if (is_vector(operand.mode)) *load = {is_k_major(operand.mode), bytes};
+void adopt(simt::LoadMode mode, int bytes, sm80::Load* load) {
+  if (is_vector(mode)) *load = {is_k_major(mode), bytes};
 }
 
 // The widest power of two of bytes, at most `vector`, to which the pointer is aligned.
@@ -37,17 +37,18 @@ sm80::Params sm80_params(const Problem& problem) {
   params.a = {is_k_major(p.operand_a.mode), element};
   params.b = {is_k_major(p.operand_b.mode), element};
   const int standard = 4 * element;
+  const int widths[] = {standard / 2, 16};
+  SimtLoadModes modes[2];
+  simt_load_modes(problem, widths, modes);
   if (!is_vector(p.operand_a.mode) || !is_vector(p.operand_b.mode)) {
-    const simt::Params narrow = simt_params(problem, false, standard / 2);
-    adopt(narrow.operand_a, standard / 2, &params.a);
-    adopt(narrow.operand_b, standard / 2, &params.b);
+    adopt(modes[0].a, standard / 2, &params.a);
+    adopt(modes[0].b, standard / 2, &params.b);
   }
-  adopt(p.operand_a, standard, &params.a);
-  adopt(p.operand_b, standard, &params.b);
+  adopt(p.operand_a.mode, standard, &params.a);
+  adopt(p.operand_b.mode, standard, &params.b);
   if (standard < 16 && (params.a.vector == standard || params.b.vector == standard)) {
-    const simt::Params full = simt_params(problem, false, 16);
-    adopt(full.operand_a, 16, &params.a);
-    adopt(full.operand_b, 16, &params.b);
+    adopt(modes[1].a, 16, &params.a);
+    adopt(modes[1].b, 16, &params.b);
   }
   return params;
 }
@@ -88,8 +89,9 @@ std::uint32_t set_sm80_config(const Config& config, tile::ElementType type, simt
 }
 
 const char* sm80_index_obstacle(const Problem& problem) {
-  if (const char* const obstacle = simt_index_obstacle(problem)) return obstacle;
-  return simt_params(problem).wide ? "indices or positions beyond 32 bits" : nullptr;
+  bool wide = false;
+  if (const char* const obstacle = simt_index_obstacle(problem, &wide)) return obstacle;
+  return wide ? "indices or positions beyond 32 bits" : nullptr;
 }
 
 }  // namespace gpudnn::conv

@@ -46,7 +46,7 @@ Shape shape_of(const Problem& problem, const Sm90Plan& plan, const sm90::TileSha
   const sm90::Params& p = plan.params;
   const bool by_taps = problem.direction == Direction::backward_filter;
   const double element = data_type_bits(problem.x.type) / 8.0;
-  const double n = by_taps ? ceil_div(p.n_chunks, tile.bn / 64.0) : ceil_div(p.n_count, tile.bn);
+  const double n = by_taps ? ceil_div(p.n_chunks, tile.bn / (sm90::kRowBytes / element)) : ceil_div(p.n_count, tile.bn);
   Shape s;
   for (std::uint32_t i = 0; i < p.classes; ++i) {
     const auto& dense = p.problem[i];
@@ -67,7 +67,7 @@ double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape&
                double multiprocessors) {
   const bool half = problem.x.type != GPUDNN_DATA_FLOAT;
   const double element = half ? 2 : 4;
-  const double bk = problem.direction == Direction::backward_filter ? 64 : tile.k_bytes / element;
+  const double bk = (problem.direction == Direction::backward_filter ? sm90::kRowBytes : tile.k_bytes) / element;
   const double step = std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * tile.efficiency),
                                (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * bk * element / kL2Rate);
   const double slots = std::floor(multiprocessors / tile.cluster);

@@ -201,8 +201,9 @@ void borrow_first_step(const DenseProblem& dense, std::int64_t (&step)[4]) {
 void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
   sm90::Params& p = plan->params;
   if (by_taps) {
-    p.stores_boxes = view.groups == 1 || view.filters % sm90::kShapes[plan->shape].bm == 0;
-    plan->c = {view.channels, view.taps, view.groups * view.filters, 0, 64, 64};
+    const sm90::TileShape& shape = sm90::kShapes[plan->shape];
+    p.stores_boxes = !shape.transposes && (view.groups == 1 || view.filters % (shape.bm * shape.cluster) == 0);
+    plan->c = {view.channels, view.taps, view.groups * view.filters, 0, row_elements(view), 64};
   } else {
     p.stores_boxes =
         p.c_is_even && (view.groups == 1 || p.n_count % static_cast<std::uint32_t>(row_elements(view)) == 0);
@@ -298,16 +299,16 @@ void plan_filter_gradient(const Problem& problem, const View& view, Sm90Plan* pl
   p.a_channels = p.group_columns = p.m_count = static_cast<std::uint32_t>(view.filters);
   p.b_channels = p.n_count = static_cast<std::uint32_t>(view.channels);
   p.b_channels_all = static_cast<std::uint32_t>(view.groups * view.channels);
-  const std::uint32_t chunks = ceil_div(view.channels, 64);
+  const std::uint32_t chunks = ceil_div(view.channels, row_elements(view));
   p.chunks_of_n = FastDivmod(chunks);
   p.taps_of_n[0] = FastDivmod(static_cast<std::uint32_t>(view.axis[0].taps));
   p.taps_of_n[1] = FastDivmod(static_cast<std::uint32_t>(view.axis[1].taps));
   p.n_chunks = chunks * static_cast<std::uint32_t>(view.taps);
   p.c_step[0] = p.addend_step[0] = view.taps * view.channels * view.element;
-  p.problem[0].k_blocks = ceil_div(p.problem[0].pixels, sm90::kPixelsPerBlockOfK);
-  plan->a[0] = image_map(view, false, y, false, sm90::kPixelsPerBlockOfK);
+  p.problem[0].k_blocks = ceil_div(p.problem[0].pixels, row_elements(view));
+  plan->a[0] = image_map(view, false, y, false, row_elements(view));
   plan->b_is_filter = false;
-  plan->b = image_map(view, true, x, true, sm90::kPixelsPerBlockOfK);
+  plan->b = image_map(view, true, x, true, row_elements(view));
 }
 
 // --- legality --------------------------------------------------------------------------------------------------------
@@ -388,9 +389,6 @@ const char* epilogue_obstacle(const Problem& problem, std::int64_t element) {
 const char* sm90_obstacle(const Problem& problem) {
   if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
   const std::int64_t element = element_size(problem);
-  if (element == 4 && problem.direction == Direction::backward_filter) {
-    return "TF32 operands of wgmma must lie along the reduction; the filter gradient's do not";
-  }
   for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
     if (const char* obstacle = layout_obstacle(*tensor, element)) return obstacle;
   }
@@ -410,7 +408,9 @@ const char* sm90_obstacle(const Problem& problem) {
 }
 
 bool sm90_shape_fits(const Problem& problem, const sm90::TileShape& shape) {
-  if (problem.direction == Direction::backward_filter) return shape.k_bytes == sm90::kRowBytes;
+  const bool by_taps = problem.direction == Direction::backward_filter;
+  if (shape.transposes != (by_taps && element_size(problem) == 4)) return false;
+  if (by_taps) return shape.k_bytes == sm90::kRowBytes;
   const TensorGeometry& reduced = problem.direction == Direction::backward_data ? problem.y : problem.x;
   const std::int64_t bytes = reduced.dims[1] / problem.groups * element_size(problem);
   if (problem.groups > 1 && bytes % shape.k_bytes != 0) return false;
@@ -449,7 +449,8 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   const bool by_taps = problem.direction == Direction::backward_filter;
   p.splits = static_cast<std::uint32_t>(config.split_k);
   set_c_map(view, by_taps, &plan);
-  const std::uint32_t n_tiles = by_taps ? ceil_div(p.n_chunks, shape.bn / 64) : ceil_div(p.n_count, shape.bn);
+  const std::uint32_t n_tiles =
+      by_taps ? ceil_div(p.n_chunks, shape.bn / row_elements(view)) : ceil_div(p.n_count, shape.bn);
   p.n_tiles = FastDivmod(n_tiles);
   std::uint32_t works = 0;
   for (std::uint32_t i = 0; i < p.classes; ++i) {
