@@ -39,7 +39,7 @@ INTEGERS_OF = {
     ("gpudnnSetCallback", "mask"): 0,
 }
 # Enums whose good value is not 0.
-ENUMS = {"gpudnnMemcpyKind_t": 3, "gpudnnActivationMode_t": 1}
+ENUMS = {"gpudnnMemcpyKind_t": 3, "gpudnnActivationMode_t": 1, "gpudnnStatus_t": 3000}
 
 # Host arrays that are read.
 ARRAYS = {
