@@ -1,11 +1,11 @@
 # Writes the source of a libcudnn*.so.9: for each function of some public headers a jump from its name in cuDNN to its name
 # in libgpudnn, and the linker's map with cuDNN's symbol version. Run by cmake -P.
-#   cmake -DHEADERS=a.h,b.h -DNODE=libcudnn.so.9 -DINTERNAL=names,or,none -DSOURCE=x.S -DMAP=x.map -P generate_jumps.cmake
+#   cmake -DHEADERS=a.h,b.h -DNODE=libcudnn.so.9 -DNAMES=names,defined,elsewhere -DSOURCE=x.S -DMAP=x.map -P generate_jumps.cmake
 # SPDX-License-Identifier: Apache-2.0
 cmake_minimum_required(VERSION 3.25)
 
 string(REPLACE "," ";" headers "${HEADERS}")
-string(REPLACE "," ";" names "${INTERNAL}")
+string(REPLACE "," ";" names "${NAMES}")
 set(jumps "")
 foreach(header ${headers})
   file(READ ${header} text)
@@ -13,6 +13,9 @@ foreach(header ${headers})
   string(REGEX MATCHALL "GPUDNN_EXPORT [A-Za-z0-9_ *\n]+[ *\n]gpudnn[A-Z][A-Za-z0-9_]*\\(" declarations "${text}")
   foreach(declaration ${declarations})
     string(REGEX REPLACE ".*[ *\n]gpu(dnn[A-Za-z0-9_]*)\\(" "\\1" stem "${declaration}")
+    if(cu${stem} IN_LIST names)
+      continue()
+    endif()
     list(APPEND names cu${stem})
     string(APPEND jumps "JUMP(cu${stem}, gpu${stem})\n")
   endforeach()
