@@ -43,8 +43,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnMemcpy(gpudnnHandle_t handle, void* dst, cons
                                           gpudnnMemcpyKind_t kind);
 
 /* Tells of an error on behalf of a layer above the library, such as the one that gives it cuDNN's names: `message`
- * becomes the thread's text for gpudnnGetLastErrorString(), and a line of the log carries it with `status`. BAD_PARAM if
- * `message` is null or `status` is SUCCESS or no status at all. Since 0.1. */
+ * becomes the thread's text for gpudnnGetLastErrorString(), and a line of the log carries it with `status`. BAD_PARAM
+ * if `message` is null or `status` is SUCCESS or no status at all. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnReportError(gpudnnStatus_t status, const char* message);
 
 #ifdef __cplusplus

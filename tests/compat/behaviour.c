@@ -7,7 +7,7 @@ static cudnnHandle_t handle;
 static cudnnTensorDescriptor_t x_desc, y_desc, b_desc;
 static cudnnFilterDescriptor_t w_desc;
 static cudnnConvolutionDescriptor_t conv;
-static float x[2 * 3 * 6 * 6], w[4 * 3 * 3 * 3], y[2 * 4 * 4 * 4], b[4];
+static float x[2 * 3 * 6 * 6], w[4 * 3 * 3 * 3], y[2 * 4 * 4 * 4];
 static const float one = 1, zero = 0;
 
 static void set_up(void) {

@@ -25,7 +25,7 @@
 
 /* What is not built refuses with NOT_SUPPORTED and a text that says so; what is built succeeds. Nothing else will do.
  * Returns whether the call succeeded. */
-static int served(const char* what, cudnnStatus_t status) {
+static inline int served(const char* what, cudnnStatus_t status) {
   char text[1024] = "";
   if (status == CUDNN_STATUS_SUCCESS) return 1;
   cudnnGetLastErrorString(text, sizeof text);
@@ -38,7 +38,7 @@ static int served(const char* what, cudnnStatus_t status) {
 }
 
 /* The calls must be libgpudnn's: its name is behind every text that it leaves. */
-static void require_libgpudnn(void) {
+static inline void require_libgpudnn(void) {
   Dl_info info;
   char text[1024] = "";
   REQUIRE(cudnnCreate(NULL) != CUDNN_STATUS_SUCCESS);
