@@ -3,7 +3,7 @@
 
 usage: pytorch_check.py LIBCUDNN [--work DIRECTORY]
 
-  LIBCUDNN   libgpudnn's libcudnn.so.9; its libgpudnn.so.1 must be found beside it (or by its run path)
+  LIBCUDNN   libgpudnn's libcudnn.so.9; its libgpudnn.so.1 must be beside it or in the folder above
   --work     where results and logs go; a fresh temporary directory otherwise
 
 Needs a GPU and PyTorch 2.11 built for cuDNN 9.19. Each run is a process of its own; the second one has
