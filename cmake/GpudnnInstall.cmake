@@ -32,3 +32,10 @@ else()
 endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/gpudnn.pc.in ${PROJECT_BINARY_DIR}/gpudnn.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/gpudnn.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT gpudnn_development)
+
+# pkg-config --cflags --libs gpudnn-cudnn: cuDNN's headers and library names.
+if(TARGET gpudnn_cudnn)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/gpudnn-cudnn.pc.in ${PROJECT_BINARY_DIR}/gpudnn-cudnn.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/gpudnn-cudnn.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+    COMPONENT gpudnn_development)
+endif()

@@ -42,6 +42,11 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnFree(gpudnnHandle_t handle, void* ptr);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnMemcpy(gpudnnHandle_t handle, void* dst, const void* src, size_t sizeInBytes,
                                           gpudnnMemcpyKind_t kind);
 
+/* Tells of an error on behalf of a layer above the library, such as the one that gives it cuDNN's names: `message`
+ * becomes the thread's text for gpudnnGetLastErrorString(), and a line of the log carries it with `status`. BAD_PARAM
+ * if `message` is null or `status` is SUCCESS or no status at all. Since 0.1. */
+GPUDNN_EXPORT gpudnnStatus_t gpudnnReportError(gpudnnStatus_t status, const char* message);
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,7 @@
  *              After BAD_PARAM and NOT_SUPPORTED no output data has been written.
  *   Objects    gpudnnCreate...() makes an object and gpudnnDestroy...() ends it. A descriptor holds a copy of all that
  *              was set in it, may be changed at any time between calls, and belongs to no handle.
+ *              Destroying null does nothing.
  *   Getters    A gpudnnGet...Descriptor function skips outputs whose pointer is null, and returns NOT_SUPPORTED for a
  *              value that does not fit into an int.
  *   Pointers   "Data" pointers (x, w, y, workspaces ...) point where the handle's backend computes: device memory on

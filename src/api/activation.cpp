@@ -35,6 +35,7 @@ extern "C" gpudnnStatus_t gpudnnCreateActivationDescriptor(gpudnnActivationDescr
 
 extern "C" gpudnnStatus_t gpudnnDestroyActivationDescriptor(gpudnnActivationDescriptor_t activationDesc) {
   return guard(__func__, [&]() -> Status {
+    if (activationDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_CHECK_OBJECT(activationDesc, Kind::activation);
     Pool<gpudnnActivationStruct>::destroy(activationDesc);
     return GPUDNN_STATUS_SUCCESS;

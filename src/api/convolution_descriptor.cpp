@@ -85,6 +85,7 @@ extern "C" gpudnnStatus_t gpudnnCreateConvolutionDescriptor(gpudnnConvolutionDes
 
 extern "C" gpudnnStatus_t gpudnnDestroyConvolutionDescriptor(gpudnnConvolutionDescriptor_t convDesc) {
   return guard(__func__, [&]() -> Status {
+    if (convDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_CHECK_OBJECT(convDesc, Kind::convolution);
     Pool<gpudnnConvolutionStruct>::destroy(convDesc);
     return GPUDNN_STATUS_SUCCESS;

@@ -62,3 +62,15 @@ extern "C" gpudnnStatus_t gpudnnMemcpy(gpudnnHandle_t handle, void* dst, const v
     return cuda::copy(site.device, site.stream, dst, src, sizeInBytes);
   });
 }
+
+extern "C" gpudnnStatus_t gpudnnReportError(gpudnnStatus_t status, const char* message) {
+  return guard(__func__, [&]() -> Status {
+    GPUDNN_CHECK_POINTER(message);
+    GPUDNN_REQUIRE(status != GPUDNN_STATUS_SUCCESS && std::strcmp(status_name(status), "GPUDNN_STATUS_UNKNOWN") != 0,
+                   GPUDNN_STATUS_BAD_PARAM, "status is %d; it must be a failure of gpudnnStatus_t",
+                   static_cast<int>(status));
+    set_last_error(message);
+    log_line(GPUDNN_SEV_ERROR, nullptr, status, "%s -> %s", message, status_name(status));
+    return GPUDNN_STATUS_SUCCESS;
+  });
+}

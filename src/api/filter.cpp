@@ -58,6 +58,7 @@ extern "C" gpudnnStatus_t gpudnnCreateFilterDescriptor(gpudnnFilterDescriptor_t*
 
 extern "C" gpudnnStatus_t gpudnnDestroyFilterDescriptor(gpudnnFilterDescriptor_t filterDesc) {
   return guard(__func__, [&]() -> Status {
+    if (filterDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_CHECK_OBJECT(filterDesc, Kind::filter);
     Pool<gpudnnFilterStruct>::destroy(filterDesc);
     return GPUDNN_STATUS_SUCCESS;

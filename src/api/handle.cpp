@@ -21,6 +21,7 @@ extern "C" gpudnnStatus_t gpudnnCreate(gpudnnHandle_t* handle) {
 
 extern "C" gpudnnStatus_t gpudnnDestroy(gpudnnHandle_t handle) {
   return guard(__func__, [&]() -> Status {
+    if (handle == nullptr) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_TRY(check_handle(handle));
     call_context().handle = nullptr;  // the log line comes after the handle's end
     Pool<gpudnnContext>::destroy(handle);

@@ -11,6 +11,7 @@ extern "C" gpudnnStatus_t gpudnnCreateOpTensorDescriptor(gpudnnOpTensorDescripto
 
 extern "C" gpudnnStatus_t gpudnnDestroyOpTensorDescriptor(gpudnnOpTensorDescriptor_t opTensorDesc) {
   return guard(__func__, [&]() -> Status {
+    if (opTensorDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_CHECK_OBJECT(opTensorDesc, Kind::op_tensor);
     Pool<gpudnnOpTensorStruct>::destroy(opTensorDesc);
     return GPUDNN_STATUS_SUCCESS;

@@ -93,6 +93,7 @@ extern "C" gpudnnStatus_t gpudnnCreatePoolingDescriptor(gpudnnPoolingDescriptor_
 
 extern "C" gpudnnStatus_t gpudnnDestroyPoolingDescriptor(gpudnnPoolingDescriptor_t poolingDesc) {
   return guard(__func__, [&]() -> Status {
+    if (poolingDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_CHECK_OBJECT(poolingDesc, Kind::pooling);
     Pool<gpudnnPoolingStruct>::destroy(poolingDesc);
     return GPUDNN_STATUS_SUCCESS;

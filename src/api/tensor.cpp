@@ -94,6 +94,7 @@ extern "C" gpudnnStatus_t gpudnnCreateTensorDescriptor(gpudnnTensorDescriptor_t*
 
 extern "C" gpudnnStatus_t gpudnnDestroyTensorDescriptor(gpudnnTensorDescriptor_t tensorDesc) {
   return guard(__func__, [&]() -> Status {
+    if (tensorDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_CHECK_OBJECT(tensorDesc, Kind::tensor);
     Pool<gpudnnTensorStruct>::destroy(tensorDesc);
     return GPUDNN_STATUS_SUCCESS;

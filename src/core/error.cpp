@@ -32,6 +32,7 @@ Status refuse(Status status, const char* format, ...) noexcept {
 
 const char* last_error_text() noexcept { return last_error; }
 void clear_last_error() noexcept { last_error[0] = '\0'; }
+void set_last_error(const char* text) noexcept { std::snprintf(last_error, sizeof last_error, "%s", text); }
 
 void take_last_error(char* message, std::size_t size) noexcept {
   if (message == nullptr || size == 0) return;

@@ -15,6 +15,8 @@ namespace gpudnn {
 // The same, for a status that already carries a text (a callee refused): keeps the text.
 [[nodiscard]] const char* last_error_text() noexcept;
 void clear_last_error() noexcept;
+// Sets the text as it stands: a layer above the library tells of its own error.
+void set_last_error(const char* text) noexcept;
 // Copies the text, cut to fit and always terminated, and clears it.
 void take_last_error(char* message, std::size_t size) noexcept;
 

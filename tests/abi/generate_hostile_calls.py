@@ -39,7 +39,7 @@ INTEGERS_OF = {
     ("gpudnnSetCallback", "mask"): 0,
 }
 # Enums whose good value is not 0.
-ENUMS = {"gpudnnMemcpyKind_t": 3, "gpudnnActivationMode_t": 1}
+ENUMS = {"gpudnnMemcpyKind_t": 3, "gpudnnActivationMode_t": 1, "gpudnnStatus_t": 3000}
 
 # Host arrays that are read.
 ARRAYS = {
@@ -74,7 +74,13 @@ INTEGER_TYPES = ("int", "unsigned", "int32_t", "uint32_t", "int64_t", "size_t", 
 GETTERS = re.compile(r"gpudnnGet\w+Descriptor(Ex|SwishBeta)?(_v\d)?")
 
 
+# Destroying null does nothing, as in cuDNN.
+DESTROYERS = re.compile(r"gpudnnDestroy\w*")
+
+
 def null_is_legal(function, parameter, kind):
+    if DESTROYERS.fullmatch(function):
+        return True
     if (function, parameter) in NULL_IS_LEGAL:
         return True
     return kind == "host_output" and GETTERS.fullmatch(function) is not None

@@ -2,6 +2,7 @@
 #   tree          installs into a fresh prefix, moves it, and looks for the files that belong there
 #   find_package  builds and runs the consumer by find_package(gpudnn)
 #   pkg_config    builds and runs it by pkg-config
+#   cudnn         builds and runs a program for cuDNN by find_package(CUDNN) and by pkg-config
 # SPDX-License-Identifier: Apache-2.0
 set(PREFIX ${WORK_DIR}/prefix)
 
@@ -66,6 +67,29 @@ elseif(STEP STREQUAL "pkg_config")
   set(ENV{LD_LIBRARY_PATH} ${PREFIX}/${LIBDIR})
   run(${WORK_DIR}/by_pkg_config)
   expect_result("${run_output}")
+
+elseif(STEP STREQUAL "cudnn")
+  set(source ${CONSUMER_DIR}/../cudnn_consumer)
+  set(options -G ${GENERATOR} -S ${source} -DCMAKE_C_COMPILER=${C_COMPILER})
+  run(${CMAKE_COMMAND} ${options} -B ${WORK_DIR}/cudnn_module -DMODULE_FOLDER=${PREFIX}/${LIBDIR}/cmake/gpudnn)
+  run(${CMAKE_COMMAND} ${options} -B ${WORK_DIR}/cudnn_package -DCMAKE_PREFIX_PATH=${PREFIX})
+  foreach(build cudnn_module cudnn_package)
+    run(${CMAKE_COMMAND} --build ${WORK_DIR}/${build})
+    foreach(program by_target by_variables)
+      run(${WORK_DIR}/${build}/${program})
+      expect_result("${run_output}")
+    endforeach()
+  endforeach()
+  find_program(PKG_CONFIG NAMES pkg-config pkgconf)
+  if(PKG_CONFIG)
+    set(ENV{PKG_CONFIG_PATH} ${PREFIX}/${LIBDIR}/pkgconfig)
+    run(${PKG_CONFIG} --cflags --libs gpudnn-cudnn)
+    separate_arguments(flags UNIX_COMMAND "${run_output}")
+    run(${C_COMPILER} -std=c99 -o ${WORK_DIR}/cudnn_by_pkg_config ${source}/consumer.c ${flags})
+    set(ENV{LD_LIBRARY_PATH} ${PREFIX}/${LIBDIR}/gpudnn-compat)
+    run(${WORK_DIR}/cudnn_by_pkg_config)
+    expect_result("${run_output}")
+  endif()
 
 else()
   message(FATAL_ERROR "unknown step '${STEP}'")

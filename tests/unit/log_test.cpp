@@ -25,7 +25,7 @@ void succeed_and_fail() {
   gpudnnTensorDescriptor_t desc = nullptr;
   (void)gpudnnCreateTensorDescriptor(&desc);
   (void)gpudnnDestroyTensorDescriptor(desc);
-  (void)gpudnnDestroyTensorDescriptor(nullptr);
+  (void)gpudnnCreateTensorDescriptor(nullptr);
 }
 
 TEST(LogChild, SucceedsAndFails) {
@@ -60,7 +60,7 @@ std::string temporary(const char* name) { return testing::TempDir() + name + std
 TEST(Log, LevelThreeWritesEveryCall) {
   const std::string text = log_of_child("3", temporary("gpudnn_all"));
   EXPECT_NE(text.find("gpudnnCreateTensorDescriptor -> SUCCESS"), std::string::npos) << text;
-  EXPECT_NE(text.find("gpudnnDestroyTensorDescriptor: tensorDesc is null"), std::string::npos) << text;
+  EXPECT_NE(text.find("gpudnnCreateTensorDescriptor: tensorDesc is null"), std::string::npos) << text;
   EXPECT_NE(text.find("GPUDNN_STATUS_BAD_PARAM"), std::string::npos) << text;
 }
 
