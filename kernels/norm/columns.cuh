@@ -3,14 +3,14 @@
 //
 // A block takes a tile of `lanes` units of 8 neighbouring sets and a part of the rows (pixels, images): thread
 // (lane, row) reads unit `lane` of every (parts * rows)-th row, so that a warp reads runs of lanes * 16 bytes or more.
-// A thread gathers its 8 sets over its rows; lanes of a warp, warps of the block and blocks of the cluster join what they
-// have in a fixed order.
+// A thread gathers its 8 sets over its rows; lanes of a warp, warps of the block and blocks of the cluster join what
+// they have in a fixed order.
 //
-// Stage `whole`: the blocks that share a tile are a cluster, and the work is one launch; what fits stays in shared memory
-// between the passes (see rows.cuh). It suits small tensors and many sets. A large NHWC tensor of few channels would
-// leave most multiprocessors idle, so it goes in three launches: `partial` over all blocks that the device holds, the
-// joining of the partials, and `apply`, which goes through memory backwards as the L2 still has the end. Then forward
-// moves 3 tensors less what the L2 kept, backward 5.
+// Stage `whole`: the blocks that share a tile are a cluster, and the work is one launch; what fits stays in shared
+// memory between the passes (see rows.cuh). It suits small tensors and many sets. A large NHWC tensor of few channels
+// would leave most multiprocessors idle, so it goes in three launches: `partial` over all blocks that the device holds,
+// the joining of the partials, and `apply`, which goes through memory backwards as the L2 still has the end. Then
+// forward moves 3 tensors less what the L2 kept, backward 5.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -215,7 +215,8 @@ __global__ void __launch_bounds__(kNormColumnsThreads, kElements ? 1 : 2)
 #pragma unroll
     for (int i = 0; i < kUnit; ++i) {
       if (inside && i < unit.valid) {
-        const std::int64_t at = line_start<!kElements>(walk, kSlotParams, unit) + element_in_line(walk, kSlotParams, unit, i);
+        const std::int64_t at =
+            line_start<!kElements>(walk, kSlotParams, unit) + element_in_line(walk, kSlotParams, unit, i);
         const int channel = lane * kUnit + i;
         factors[i].set(shared.mean[channel], shared.inverse[channel], args.scale[at], args.bias[at]);
       } else {
@@ -271,8 +272,7 @@ __global__ void __launch_bounds__(kNormColumnsThreads, kElements ? 1 : 2)
           units[u].clear();
           gradients[u].clear();
           if (row_of(first + u) < count) {
-            units[u] = x_is_cached && first + u < cached ? cache.get(first + u, 0)
-                                                         : load(x, kSlotX, row_of(first + u));
+            units[u] = x_is_cached && first + u < cached ? cache.get(first + u, 0) : load(x, kSlotX, row_of(first + u));
             gradients[u] = masked_gradient(row_of(first + u));
           }
         }
@@ -315,7 +315,8 @@ __global__ void __launch_bounds__(kNormColumnsThreads, kElements ? 1 : 2)
     for (int i = 0; i < kUnit; ++i) {
       factors[i] = {};
       if (inside && i < unit.valid) {
-        const std::int64_t at = line_start<!kElements>(walk, kSlotParams, unit) + element_in_line(walk, kSlotParams, unit, i);
+        const std::int64_t at =
+            line_start<!kElements>(walk, kSlotParams, unit) + element_in_line(walk, kSlotParams, unit, i);
         const int channel = lane * kUnit + i;
         const tile::Totals<C> totals = shared.totals[channel];
         factors[i].set(shared.mean[channel], shared.inverse[channel], args.scale[at], totals.first, totals.second,

@@ -1,6 +1,6 @@
-// Between the two passes of a normalization in parts: joins each set's partials, writes the results that the second pass
-// reads, and what the caller gets of them. A warp's lanes take neighbouring sets, so reads are whole sectors; the 32
-// threads of a set take its parts in turn, and join what they have in a fixed order.
+// Between the two passes of a normalization in parts: joins each set's partials, writes the results that the second
+// pass reads, and what the caller gets of them. A warp's lanes take neighbouring sets, so reads are whole sectors; the
+// 32 threads of a set take its parts in turn, and join what they have in a fixed order.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/norm/launch_args.cuh"
 #include "kernels/tile/dispatch.cuh"
@@ -13,7 +13,8 @@ constexpr int kFinishSets = 8;  // of a block
 
 // T is float or double: the type of all that this kernel touches.
 template <class T, bool kBackward>
-__global__ void __launch_bounds__(kFinishThreads) norm_finish(const __grid_constant__ NormArgs<T> args, const __grid_constant__ NormWalk walk) {
+__global__ void __launch_bounds__(kFinishThreads)
+    norm_finish(const __grid_constant__ NormArgs<T> args, const __grid_constant__ NormWalk walk) {
   using V = std::conditional_t<kBackward, tile::Totals<T>, tile::Moments<T>>;
   __shared__ V scratch[kFinishThreads / 32][kFinishSets];
   const int column = static_cast<int>(threadIdx.x) % kFinishSets;
@@ -40,8 +41,8 @@ __global__ void __launch_bounds__(kFinishThreads) norm_finish(const __grid_const
   V all = scratch[0][column];
   for (int warp = 1; warp < kFinishThreads / 32; ++warp) all.merge(scratch[warp][column]);
   if constexpr (kBackward) {
-    const T inverse = args.given_mean != nullptr ? args.given_deviation[set_offset(walk, kSlotStats, set)]
-                                                 : args.results[sets + set];
+    const T inverse =
+        args.given_mean != nullptr ? args.given_deviation[set_offset(walk, kSlotStats, set)] : args.results[sets + set];
     args.results[2 * sets + set] = all.first;
     args.results[3 * sets + set] = all.second;
     keep_gradients(args, set_offset(walk, kSlotParams, set), all.first, all.second, inverse);

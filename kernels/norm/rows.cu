@@ -1,8 +1,7 @@
 // Instances and launch of the normalization over rows.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/norm/rows.cuh"
-
 #include "kernels/norm/launch_args.cuh"
+#include "kernels/norm/rows.cuh"
 #include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/shared_memory.cuh"
 
@@ -12,17 +11,16 @@ namespace {
 template <class T, bool kBackward, bool kElements>
 void launch(const NormParams& params, cudaStream_t stream) {
   const NormArgs<T> args = norm_args<T>(params);
-  const int shared =
-      kNormRowsSharedBytes<tile::Compute<T>> +
-      params.cached * params.threads * static_cast<int>(sizeof(Unit<T>)) * (kBackward ? 2 : 1);
+  const int shared = kNormRowsSharedBytes<tile::Compute<T>> +
+                     params.cached * params.threads * static_cast<int>(sizeof(Unit<T>)) * (kBackward ? 2 : 1);
   tile::allow_shared_memory<norm_rows<T, kBackward, kElements>>(tile::kAllThatABlockMayHave);
   const std::int64_t sets = params.walk.cross.count;
   if (params.stage == NormStage::whole) {
-    tile::launch_clusters_shared(norm_rows<T, kBackward, kElements>, sets, params.parts, params.threads, shared, stream, args,
-                                 params.walk);
+    tile::launch_clusters_shared(norm_rows<T, kBackward, kElements>, sets, params.parts, params.threads, shared, stream,
+                                 args, params.walk);
   } else {
-    tile::launch_clusters_shared(norm_rows<T, kBackward, kElements>, sets * params.parts, 1, params.threads, shared, stream, args,
-                                 params.walk);
+    tile::launch_clusters_shared(norm_rows<T, kBackward, kElements>, sets * params.parts, 1, params.threads, shared,
+                                 stream, args, params.walk);
   }
 }
 

@@ -1,10 +1,10 @@
 // Normalization where the run of contiguous elements belongs to one set (NCHW: a channel's pixels of one image).
 //
-// Stage `whole`: the blocks of a cluster share a set. In the first pass each thread reads its units, keeps as many as fit
-// in shared memory and gathers their moments (backward: the sums); the block and then the cluster join them; the second
-// pass makes the outputs from shared memory, and from global memory what did not fit, the last units read first as the
-// L2 still has them. So with everything kept, forward reads x and writes y, backward reads x and dy and writes dx:
-// 2 and 3 tensors, where two passes over memory take 3 and 5.
+// Stage `whole`: the blocks of a cluster share a set. In the first pass each thread reads its units, keeps as many as
+// fit in shared memory and gathers their moments (backward: the sums); the block and then the cluster join them; the
+// second pass makes the outputs from shared memory, and from global memory what did not fit, the last units read first
+// as the L2 still has them. So with everything kept, forward reads x and writes y, backward reads x and dy and writes
+// dx: 2 and 3 tensors, where two passes over memory take 3 and 5.
 //
 // Stages `partial` and `apply` are the two passes as launches of their own, for few sets of many elements; between them
 // launch_norm_finish joins the partials. `apply` alone is inference.
@@ -173,8 +173,7 @@ __global__ void __launch_bounds__(kNormRowsThreads, kElements ? 1 : 2)
 #pragma unroll
       for (int u = 0; u < kFlight; ++u) {
         if (unit_of(first + u) < total) {
-          units[u] = first + u < cached ? cache.get(first + u, 0)
-                                        : load(x, kSlotX, NormUnit(walk, unit_of(first + u)));
+          units[u] = first + u < cached ? cache.get(first + u, 0) : load(x, kSlotX, NormUnit(walk, unit_of(first + u)));
         }
       }
 #pragma unroll
@@ -216,8 +215,7 @@ __global__ void __launch_bounds__(kNormRowsThreads, kElements ? 1 : 2)
           gradients[u].clear();
           if (unit_of(first + u) < total) {
             const NormUnit unit(walk, unit_of(first + u));
-            units[u] =
-                x_is_cached && first + u < cached ? cache.get(first + u, 0) : load(x, kSlotX, unit);
+            units[u] = x_is_cached && first + u < cached ? cache.get(first + u, 0) : load(x, kSlotX, unit);
             gradients[u] = masked_gradient(unit);
           }
         }

@@ -29,11 +29,11 @@ struct NormWalk {
   // all of them; the size of an element where only the step is one for the whole run, and for double; 0: the run has
   // loops of its own.
   std::int32_t access = 0;
-  std::int64_t run = 1;  // elements
+  std::int64_t run = 1;    // elements
   tile::FastDivmod units;  // of a run
   Nest lines;
   Nest cross;
-  Nest inner;                        // the run's own loops
+  Nest inner;                          // the run's own loops
   std::int64_t step[kNormSlots] = {};  // along the run, if access > 0
 
   // The units of a set (rows), or of all sets of one reduced index (columns).
@@ -77,9 +77,8 @@ GPUDNN_HOST_DEVICE std::int64_t element_in_line(const NormWalk& walk, int slot, 
 }
 // The byte of the mask; `cross` is the set (rows) or the reduced index (columns).
 GPUDNN_HOST_DEVICE std::int64_t mask_byte(const NormWalk& walk, const NormUnit& unit, std::uint32_t cross) {
-  const std::int64_t line = walk.columns != 0
-                                ? static_cast<std::int64_t>(cross) * walk.lines.count + unit.line
-                                : static_cast<std::int64_t>(unit.line) * walk.cross.count + cross;
+  const std::int64_t line = walk.columns != 0 ? static_cast<std::int64_t>(cross) * walk.lines.count + unit.line
+                                              : static_cast<std::int64_t>(unit.line) * walk.cross.count + cross;
   return line * walk.units.divisor + unit.within;
 }
 // The number of the set of element i of a unit in columns.
@@ -92,9 +91,9 @@ GPUDNN_HOST_DEVICE std::int64_t set_offset(const NormWalk& walk, int slot, std::
   const std::int64_t line = set / walk.run;
   const NormUnit start(walk, static_cast<std::uint32_t>(line) * walk.units.divisor);
   const std::int64_t within = set - line * walk.run;
-  return line_start(walk, slot, start) +
-         (walk.access > 0 ? within * walk.step[slot]
-                          : offset_of<false>(walk.inner, slot, static_cast<std::uint32_t>(within)));
+  return line_start(walk, slot, start) + (walk.access > 0
+                                              ? within * walk.step[slot]
+                                              : offset_of<false>(walk.inner, slot, static_cast<std::uint32_t>(within)));
 }
 
 }  // namespace gpudnn::kernels

@@ -8,7 +8,7 @@ namespace gpudnn::norm {
 namespace {
 
 // Refuses with the names of the interface; a call that has no such argument is not asked for it.
-#define GPUDNN_NORM_NEEDS(call, member, name)                                                                    \
+#define GPUDNN_NORM_NEEDS(call, member, name) \
   GPUDNN_REQUIRE((call).member != nullptr, GPUDNN_STATUS_BAD_PARAM, "%s is null; it must point to memory", name)
 
 bool activates(gpudnnBatchNormOps_t ops) { return ops != GPUDNN_BATCHNORM_OPS_BN; }
@@ -27,8 +27,7 @@ Status take_activation(gpudnnBatchNormOps_t ops, gpudnnActivationDescriptor_t ac
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status take_parameters(gpudnnTensorDescriptor_t scaleBiasDesc, gpudnnTensorDescriptor_t meanVarDesc,
-                       Problem* problem) {
+Status take_parameters(gpudnnTensorDescriptor_t scaleBiasDesc, gpudnnTensorDescriptor_t meanVarDesc, Problem* problem) {
   GPUDNN_TRY(check_tensor(scaleBiasDesc, "the descriptor of scale and bias"));
   GPUDNN_TRY(check_tensor(meanVarDesc, "the descriptor of mean and variance"));
   problem->params = scaleBiasDesc->geometry;

@@ -91,9 +91,9 @@ class Sets {
     const std::int64_t at_stats = start(set, problem_.stats);
     const std::int64_t at_params = start(set, problem_.params);
     const bool trains = problem_.pass == Pass::train;
-    const Moments moments = trains ? batch_moments(set)
-                                   : Moments{parameter(args_.given_mean, at_stats),
-                                             parameter(args_.given_deviation, at_stats)};
+    const Moments moments =
+        trains ? batch_moments(set)
+               : Moments{parameter(args_.given_mean, at_stats), parameter(args_.given_deviation, at_stats)};
     const double inverse = 1 / std::sqrt(moments.variance + problem_.epsilon);
     const double scale = parameter(args_.scale, at_params);
     const double bias = parameter(args_.bias, at_params);

@@ -21,8 +21,7 @@ kernels::NormActivation activation_of(const Problem& problem) {
   if (problem.ops == GPUDNN_BATCHNORM_OPS_BN || problem.mode == GPUDNN_ACTIVATION_IDENTITY) {
     return kernels::NormActivation::none;
   }
-  return problem.mode == GPUDNN_ACTIVATION_RELU ? kernels::NormActivation::relu
-                                                : kernels::NormActivation::clipped_relu;
+  return problem.mode == GPUDNN_ACTIVATION_RELU ? kernels::NormActivation::relu : kernels::NormActivation::clipped_relu;
 }
 
 bool aligned(const void* pointer, int bytes) {
@@ -134,8 +133,8 @@ std::size_t split_workspace_bytes(const Device& device, const Problem& problem) 
     variant.saved = saved;
     const kernels::NormWalk walk = make_walk(variant);
     if (!split_is_faster(device, variant, walk)) continue;
-    most = std::max(most, partials_bytes(variant, walk, split_shape(device, variant, walk)) +
-                              results_bytes(variant, walk));
+    most = std::max(most,
+                    partials_bytes(variant, walk, split_shape(device, variant, walk)) + results_bytes(variant, walk));
   }
   return most;
 }

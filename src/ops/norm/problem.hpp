@@ -61,12 +61,12 @@ struct Args {
   void* dbias = nullptr;
   void* running_mean = nullptr;
   void* running_variance = nullptr;
-  void* saved_mean = nullptr;              // train
-  void* saved_inverse = nullptr;           // train: 1 / sqrt(var + epsilon)
-  const void* given_mean = nullptr;        // infer: estimated; backward: saved
-  const void* given_deviation = nullptr;   // infer: estimated variance; backward: saved 1 / sqrt(var + epsilon)
-  void* mask = nullptr;                    // the reserve space: where f has slope 1; written by train, read by backward
-  void* scratch = nullptr;                 // the workspace, if there is one
+  void* saved_mean = nullptr;             // train
+  void* saved_inverse = nullptr;          // train: 1 / sqrt(var + epsilon)
+  const void* given_mean = nullptr;       // infer: estimated; backward: saved
+  const void* given_deviation = nullptr;  // infer: estimated variance; backward: saved 1 / sqrt(var + epsilon)
+  void* mask = nullptr;                   // the reserve space: where f has slope 1; written by train, read by backward
+  void* scratch = nullptr;                // the workspace, if there is one
   std::size_t scratch_bytes = 0;
 };
 

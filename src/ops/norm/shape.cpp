@@ -1,8 +1,8 @@
 // The launch shapes of the normalization kernels, and a model of their time.
 //
-// The model: a block moves a fixed number of bytes in a second as long as the device's memory keeps up, a launch costs a
-// constant. It decides between one launch, whose blocks are as many as sets and cluster allow, and three that fill the
-// device whatever the shape is.
+// The model: a block moves a fixed number of bytes in a second as long as the device's memory keeps up, a launch costs
+// a constant. It decides between one launch, whose blocks are as many as sets and cluster allow, and three that fill
+// the device whatever the shape is.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/norm/shape.hpp"
 
@@ -15,14 +15,14 @@ using kernels::kNormColumnsThreads;
 using kernels::kNormRowsThreads;
 using kernels::kUnit;
 
-constexpr int kLargestCluster = 8;          // that every device with clusters must take
-constexpr double kThreadRate = 64e6;        // bytes in a second: 64 in flight for a microsecond
+constexpr int kLargestCluster = 8;    // that every device with clusters must take
+constexpr double kThreadRate = 64e6;  // bytes in a second: 64 in flight for a microsecond
 constexpr double kMemoryRate = 3.6e12;
-constexpr double kOneLaunch = 4e-6;         // with the wait for the first bytes
+constexpr double kOneLaunch = 4e-6;  // with the wait for the first bytes
 constexpr double kFurtherLaunch = 2.5e-6;
-constexpr int kStaticShared = 1024;         // that a block takes besides what it asks for
-constexpr int kRowsShared = 2048;           // of the reductions
-constexpr int kColumnsShared = 48 * 1024;   // of the reductions, for float; cached units come on top
+constexpr int kStaticShared = 1024;        // that a block takes besides what it asks for
+constexpr int kRowsShared = 2048;          // of the reductions
+constexpr int kColumnsShared = 48 * 1024;  // of the reductions, for float; cached units come on top
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 std::int64_t parts_of(std::int64_t value, std::int64_t part) { return (value + part - 1) / part; }
@@ -43,13 +43,13 @@ std::int64_t room(const Device& device, int per_multiprocessor, int taken) {
 }
 
 // Tensors read and written, x being read again unless it was kept.
-double seconds_of(const Device& device, const Problem& problem, std::int64_t blocks, int threads, int per_multiprocessor,
-                  double kept) {
+double seconds_of(const Device& device, const Problem& problem, std::int64_t blocks, int threads,
+                  int per_multiprocessor, double kept) {
   const double tensor = static_cast<double>(element_count(problem.x)) * element_bytes(problem);
   const double once = problem.pass == Pass::backward ? 3 : 2;
   const double again = (problem.pass == Pass::backward ? 2 : 1) * (1 - kept);
-  const double resident = std::min<double>(static_cast<double>(blocks),
-                                           static_cast<double>(device.multiprocessors) * per_multiprocessor);
+  const double resident =
+      std::min<double>(static_cast<double>(blocks), static_cast<double>(device.multiprocessors) * per_multiprocessor);
   return (once + again) * tensor / std::min(kMemoryRate, resident * threads * kThreadRate);
 }
 
@@ -57,7 +57,8 @@ Shape rows_cluster(const Device& device, const Problem& problem, const kernels::
   constexpr int kPerMultiprocessor = 2;
   const std::int64_t units = walk.line_units();
   const std::int64_t sets = walk.cross.count;
-  const std::int64_t keepable = room(device, kPerMultiprocessor, kRowsShared) / unit_bytes(problem, walk);  // of a block
+  const std::int64_t keepable =
+      room(device, kPerMultiprocessor, kRowsShared) / unit_bytes(problem, walk);  // of a block
   const int most = device.major >= 9 ? kLargestCluster : 1;
   const std::int64_t wanted = static_cast<std::int64_t>(device.multiprocessors) * kPerMultiprocessor;
   Shape shape;
@@ -97,7 +98,8 @@ Shape columns_cluster(const Device& device, const Problem& problem, const kernel
   shape.lanes = lanes_for(problem, units, parts_of(wanted, most));
   const std::int64_t tiles = parts_of(units, shape.lanes);
   const int rows = shape.threads / shape.lanes;
-  while (shape.parts < most && tiles * shape.parts < wanted && count > 2 * static_cast<std::int64_t>(rows) * shape.parts) {
+  while (shape.parts < most && tiles * shape.parts < wanted &&
+         count > 2 * static_cast<std::int64_t>(rows) * shape.parts) {
     shape.parts *= 2;
   }
   const std::int64_t rounds = parts_of(count, static_cast<std::int64_t>(rows) * shape.parts);

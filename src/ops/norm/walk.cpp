@@ -25,8 +25,7 @@ Order order_of(const Problem& problem) noexcept {
   for (int i = 0; i < x.rank; ++i) {
     if (x.dims[i] != 1) order.dims[order.count++] = i;
   }
-  std::stable_sort(order.dims, order.dims + order.count,
-                   [&](int a, int b) { return x.strides[a] > x.strides[b]; });
+  std::stable_sort(order.dims, order.dims + order.count, [&](int a, int b) { return x.strides[a] > x.strides[b]; });
   order.run_begin = order.count;
   if (order.count == 0) return order;
   const bool reduced = is_reduced(problem, order.dims[order.count - 1]);
@@ -136,8 +135,7 @@ NormWalk make_walk(const Problem& problem) {
       cross[cross_count++] = dim;
     }
   }
-  const tile::HostNest run =
-      nest_of(problem.x, tensors, order.dims + order.run_begin, order.count - order.run_begin);
+  const tile::HostNest run = nest_of(problem.x, tensors, order.dims + order.run_begin, order.count - order.run_begin);
   const tile::HostNest line_nest = nest_of(problem.x, tensors, lines, line_count);
   const tile::HostNest cross_nest = nest_of(problem.x, tensors, cross, cross_count);
   NormWalk walk;
