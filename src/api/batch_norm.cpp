@@ -128,6 +128,7 @@ extern "C" gpudnnStatus_t gpudnnBatchNormalizationForwardTrainingEx(
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_TRY(check_mode(mode));
     norm::ForwardCall call;
+    call.names = &norm::kBatchNormExNames;
     call.set(norm::Pass::train, mode == GPUDNN_BATCHNORM_PER_ACTIVATION, bnOps);
     call.alpha = alpha, call.beta = beta;
     call.xDesc = xDesc, call.x = xData, call.zDesc = zDesc, call.z = zData, call.yDesc = yDesc, call.y = yData;
@@ -179,6 +180,7 @@ extern "C" gpudnnStatus_t gpudnnBatchNormalizationBackwardEx(
     GPUDNN_TRY(check_mode(mode));
     (void)yData, (void)bnBiasData;  // the reserve space holds what backward needs of them
     norm::BackwardCall call;
+    call.names = &norm::kBatchNormBackwardExNames;
     call.set(mode == GPUDNN_BATCHNORM_PER_ACTIVATION, bnOps);
     call.alphaData = alphaDataDiff, call.betaData = betaDataDiff;
     call.alphaParam = alphaParamDiff, call.betaParam = betaParamDiff;

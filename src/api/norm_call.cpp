@@ -17,21 +17,23 @@ bool adds(gpudnnBatchNormOps_t ops) { return ops == GPUDNN_BATCHNORM_OPS_BN_ADD_
 Status take_activation(gpudnnBatchNormOps_t ops, gpudnnActivationDescriptor_t activationDesc, Problem* problem) {
   GPUDNN_TRY(check_enum(ops, GPUDNN_BATCHNORM_OPS_BN, GPUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION, "ops"));
   problem->ops = ops;
-  if (!activates(ops)) return GPUDNN_STATUS_SUCCESS;
+  if (activationDesc == nullptr && !activates(ops)) return GPUDNN_STATUS_SUCCESS;
   GPUDNN_CHECK_OBJECT(activationDesc, Kind::activation);
   GPUDNN_REQUIRE(activationDesc->set, GPUDNN_STATUS_BAD_PARAM,
                  "activationDesc was created but never set; call gpudnnSetActivationDescriptor");
+  if (!activates(ops)) return GPUDNN_STATUS_SUCCESS;
   problem->mode = activationDesc->mode;
   problem->nan = activationDesc->nan;
   problem->coef = problem->mode == GPUDNN_ACTIVATION_CLIPPED_RELU ? activationDesc->coef : 0;
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status take_parameters(gpudnnTensorDescriptor_t scaleBiasDesc, gpudnnTensorDescriptor_t meanVarDesc, Problem* problem) {
-  GPUDNN_TRY(check_tensor(scaleBiasDesc, "the descriptor of scale and bias"));
-  GPUDNN_TRY(check_tensor(meanVarDesc, "the descriptor of mean and variance"));
-  problem->params = scaleBiasDesc->geometry;
-  problem->stats = meanVarDesc->geometry;
+template <class Call>
+Status take_parameters(const Call& call, Problem* problem) {
+  GPUDNN_TRY(check_tensor(call.scaleBiasDesc, call.names->scaleBiasDesc));
+  GPUDNN_TRY(check_tensor(call.meanVarDesc, call.names->meanVarDesc));
+  problem->params = call.scaleBiasDesc->geometry;
+  problem->stats = call.meanVarDesc->geometry;
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -47,11 +49,9 @@ Status make_problem(const ForwardCall& call, Problem* problem) {
   GPUDNN_CHECK_TENSOR(yDesc);
   problem->x = xDesc->geometry;
   problem->y = yDesc->geometry;
-  if (adds(call.ops)) {
-    GPUDNN_CHECK_TENSOR(zDesc);
-    problem->z = zDesc->geometry;
-  }
-  return take_parameters(call.scaleBiasDesc, call.meanVarDesc, problem);
+  if (adds(call.ops) || zDesc != nullptr) GPUDNN_CHECK_TENSOR(zDesc);
+  if (adds(call.ops)) problem->z = zDesc->geometry;
+  return take_parameters(call, problem);
 }
 
 Status make_problem(const BackwardCall& call, Problem* problem) {
@@ -71,11 +71,9 @@ Status make_problem(const BackwardCall& call, Problem* problem) {
   problem->x = xDesc->geometry;
   problem->dy = dyDesc->geometry;
   problem->dx = dxDesc->geometry;
-  if (adds(call.ops)) {
-    GPUDNN_CHECK_TENSOR(dzDesc);
-    problem->dz = dzDesc->geometry;
-  }
-  return take_parameters(call.scaleBiasDesc, call.meanVarDesc, problem);
+  if (adds(call.ops) || dzDesc != nullptr) GPUDNN_CHECK_TENSOR(dzDesc);
+  if (adds(call.ops)) problem->dz = dzDesc->geometry;
+  return take_parameters(call, problem);
 }
 
 // Both of a pair, or neither.
@@ -97,7 +95,8 @@ Status check_in_place(const void* in, const TensorGeometry& in_geometry, const c
 
 Status take_memory(gpudnnHandle_t handle, const CallMemory& memory, const Problem& problem, Args* args) {
   GPUDNN_REQUIRE(memory.workspace != nullptr || memory.workspace_bytes == 0, GPUDNN_STATUS_BAD_PARAM,
-                 "the workspace is null but has %zu bytes; its size must be 0", memory.workspace_bytes);
+                 "%s is null but has %zu bytes; its size must be 0",
+                 problem.pass == Pass::backward ? "workSpace" : "workspace", memory.workspace_bytes);
   args->scratch = memory.workspace;
   args->scratch_bytes = memory.workspace_bytes;
   if (!has_mask(problem)) return GPUDNN_STATUS_SUCCESS;
@@ -113,12 +112,12 @@ Status take_forward_pointers(const ForwardCall& call, Problem* problem, Args* ar
   GPUDNN_NORM_NEEDS(call, alpha, "alpha");
   GPUDNN_NORM_NEEDS(call, beta, "beta");
   if (element_count(problem->x) > 0) {
-    GPUDNN_NORM_NEEDS(call, x, "x");
-    GPUDNN_NORM_NEEDS(call, y, "y");
-    if (adds(call.ops)) GPUDNN_NORM_NEEDS(call, z, "z");
+    GPUDNN_NORM_NEEDS(call, x, call.names->x);
+    GPUDNN_NORM_NEEDS(call, y, call.names->y);
+    if (adds(call.ops)) GPUDNN_NORM_NEEDS(call, z, call.names->z);
   }
-  GPUDNN_NORM_NEEDS(call, scale, "the scale");
-  GPUDNN_NORM_NEEDS(call, bias, "the bias");
+  GPUDNN_NORM_NEEDS(call, scale, call.names->scale);
+  GPUDNN_NORM_NEEDS(call, bias, call.names->bias);
   if (call.pass == Pass::infer) {
     GPUDNN_NORM_NEEDS(call, estimatedMean, "estimatedMean");
     GPUDNN_NORM_NEEDS(call, estimatedVariance, "estimatedVariance");
@@ -152,14 +151,14 @@ Status take_backward_pointers(const BackwardCall& call, Problem* problem, Args* 
   GPUDNN_NORM_NEEDS(call, alphaParam, "alphaParamDiff");
   GPUDNN_NORM_NEEDS(call, betaParam, "betaParamDiff");
   if (element_count(problem->x) > 0) {
-    GPUDNN_NORM_NEEDS(call, x, "x");
-    GPUDNN_NORM_NEEDS(call, dy, "dy");
-    GPUDNN_NORM_NEEDS(call, dx, "dx");
-    if (adds(call.ops)) GPUDNN_NORM_NEEDS(call, dz, "dz");
+    GPUDNN_NORM_NEEDS(call, x, call.names->x);
+    GPUDNN_NORM_NEEDS(call, dy, call.names->dy);
+    GPUDNN_NORM_NEEDS(call, dx, call.names->dx);
+    if (adds(call.ops)) GPUDNN_NORM_NEEDS(call, dz, call.names->dz);
   }
-  GPUDNN_NORM_NEEDS(call, scale, "the scale");
-  GPUDNN_NORM_NEEDS(call, dScale, "the gradient of the scale");
-  GPUDNN_NORM_NEEDS(call, dBias, "the gradient of the bias");
+  GPUDNN_NORM_NEEDS(call, scale, call.names->scale);
+  GPUDNN_NORM_NEEDS(call, dScale, call.names->dScale);
+  GPUDNN_NORM_NEEDS(call, dBias, call.names->dBias);
   GPUDNN_TRY(check_pair(call.savedMean, "savedMean", call.savedInvVariance, "savedInvVariance"));
   GPUDNN_TRY(check_in_place(call.x, problem->x, "x", call.dx, problem->dx, "dx"));
   GPUDNN_TRY(check_in_place(call.dy, problem->dy, "dy", call.dx, problem->dx, "dx"));

@@ -17,8 +17,43 @@ struct CallMemory {
   std::size_t reserve_bytes = 0;
 };
 
-// The names are those of the interface, which the refusals use.
+// What the entry point calls its arguments, for the refusals.
+struct ForwardNames {
+  const char* x = "x";
+  const char* z = "z";
+  const char* y = "y";
+  const char* scale = "bnScale";
+  const char* bias = "bnBias";
+  const char* scaleBiasDesc = "bnScaleBiasMeanVarDesc";
+  const char* meanVarDesc = "bnScaleBiasMeanVarDesc";
+};
+struct BackwardNames {
+  const char* x = "x";
+  const char* dy = "dy";
+  const char* dz = "dz";
+  const char* dx = "dx";
+  const char* scale = "bnScale";
+  const char* dScale = "dBnScaleResult";
+  const char* dBias = "dBnBiasResult";
+  const char* scaleBiasDesc = "dBnScaleBiasDesc";
+  const char* meanVarDesc = "dBnScaleBiasDesc";
+};
+constexpr ForwardNames kBatchNormNames = {};
+constexpr ForwardNames kBatchNormExNames = {"xData", "zData", "yData"};
+constexpr ForwardNames kNormInferenceNames = {
+    "x", "z", "y", "normScale", "normBias", "normScaleBiasDesc", "normMeanVarDesc"};
+constexpr ForwardNames kNormNames = {"xData",          "zData", "yData", "normScale", "normBias", "normScaleBiasDesc",
+                                     "normMeanVarDesc"};
+constexpr BackwardNames kBatchNormBackwardNames = {};
+constexpr BackwardNames kBatchNormBackwardExNames = {"xData",       "dyData",       "dzData",     "dxData",
+                                                     "bnScaleData", "dBnScaleData", "dBnBiasData"};
+constexpr BackwardNames kNormBackwardNames = {"xData",          "dyData",         "dzData",        "dxData",
+                                              "normScaleData",  "dNormScaleData", "dNormBiasData", "dNormScaleBiasDesc",
+                                              "normMeanVarDesc"};
+
+// The members are named as the interface names most of them.
 struct ForwardCall {
+  const ForwardNames* names = &kBatchNormNames;
   Pass pass = Pass::train;
   bool per_activation = false;
   gpudnnBatchNormOps_t ops = GPUDNN_BATCHNORM_OPS_BN;
@@ -51,6 +86,7 @@ struct ForwardCall {
 };
 
 struct BackwardCall {
+  const BackwardNames* names = &kBatchNormBackwardNames;
   bool per_activation = false;
   gpudnnBatchNormOps_t ops = GPUDNN_BATCHNORM_OPS_BN;
   const void* alphaData = nullptr;

@@ -44,6 +44,7 @@ extern "C" gpudnnStatus_t gpudnnNormalizationForwardInference(
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_TRY(check_choices(mode, algo, groupCnt));
     norm::ForwardCall call;
+    call.names = &norm::kNormInferenceNames;
     call.set(norm::Pass::infer, mode == GPUDNN_NORM_PER_ACTIVATION, ops_of(normOps));
     call.alpha = alpha, call.beta = beta;
     call.xDesc = xDesc, call.x = x, call.zDesc = zDesc, call.z = z, call.yDesc = yDesc, call.y = y;
@@ -65,6 +66,7 @@ extern "C" gpudnnStatus_t gpudnnGetNormalizationForwardTrainingWorkspaceSize(
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_TRY(check_choices(mode, algo, groupCnt));
     norm::ForwardCall call;
+    call.names = &norm::kNormNames;
     call.set(norm::Pass::train, mode == GPUDNN_NORM_PER_ACTIVATION, ops_of(normOps));
     call.xDesc = xDesc, call.zDesc = zDesc, call.yDesc = yDesc;
     call.scaleBiasDesc = normScaleBiasDesc, call.meanVarDesc = normMeanVarDesc;
@@ -83,6 +85,7 @@ extern "C" gpudnnStatus_t gpudnnGetNormalizationBackwardWorkspaceSize(
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_TRY(check_choices(mode, algo, groupCnt));
     norm::BackwardCall call;
+    call.names = &norm::kNormBackwardNames;
     call.set(mode == GPUDNN_NORM_PER_ACTIVATION, ops_of(normOps));
     call.xDesc = xDesc, call.yDesc = yDesc, call.dyDesc = dyDesc, call.dzDesc = dzDesc, call.dxDesc = dxDesc;
     call.scaleBiasDesc = dNormScaleBiasDesc, call.meanVarDesc = normMeanVarDesc;
@@ -119,6 +122,7 @@ extern "C" gpudnnStatus_t gpudnnNormalizationForwardTraining(
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_TRY(check_choices(mode, algo, groupCnt));
     norm::ForwardCall call;
+    call.names = &norm::kNormNames;
     call.set(norm::Pass::train, mode == GPUDNN_NORM_PER_ACTIVATION, ops_of(normOps));
     call.alpha = alpha, call.beta = beta;
     call.xDesc = xDesc, call.x = xData, call.zDesc = zDesc, call.z = zData, call.yDesc = yDesc, call.y = yData;
@@ -149,6 +153,7 @@ extern "C" gpudnnStatus_t gpudnnNormalizationBackward(
     GPUDNN_TRY(check_choices(mode, algo, groupCnt));
     (void)yData, (void)normBiasData;  // the reserve space holds what backward needs of them
     norm::BackwardCall call;
+    call.names = &norm::kNormBackwardNames;
     call.set(mode == GPUDNN_NORM_PER_ACTIVATION, ops_of(normOps));
     call.alphaData = alphaDataDiff, call.betaData = betaDataDiff;
     call.alphaParam = alphaParamDiff, call.betaParam = betaParamDiff;
