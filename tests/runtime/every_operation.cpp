@@ -226,9 +226,9 @@ PreparedCall normalize(const Backend& backend, const char* train_line, bool back
   std::size_t bytes = 0;
   const auto mode = GPUDNN_BATCHNORM_SPATIAL;
   const auto ops = GPUDNN_BATCHNORM_OPS_BN;
-  GPUDNN_TEST_REQUIRE(backward ? gpudnnGetBatchNormalizationBackwardExWorkspaceSize(
-                                     backend.handle(), mode, ops, *data, nullptr, *data, nullptr, *data, *params,
-                                     nullptr, &bytes)
+  GPUDNN_TEST_REQUIRE(backward ? gpudnnGetBatchNormalizationBackwardExWorkspaceSize(backend.handle(), mode, ops, *data,
+                                                                                    nullptr, *data, nullptr, *data,
+                                                                                    *params, nullptr, &bytes)
                                : gpudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
                                      backend.handle(), mode, ops, *data, nullptr, *data, *params, nullptr, &bytes));
   const auto workspace = std::make_shared<GuardedBuffer>(backend, bytes);
