@@ -24,7 +24,10 @@
   X(ConvolutionBackwardBias) X(CreatePoolingDescriptor) X(DestroyPoolingDescriptor) X(SetPoolingNdDescriptor) \
   X(PoolingForward) X(PoolingBackward) X(CreateActivationDescriptor) X(DestroyActivationDescriptor) \
   X(SetActivationDescriptor) X(SetActivationDescriptorSwishBeta) X(ActivationForward) X(ActivationBackward) \
-  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor)
+  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor) \
+  X(BatchNormalizationForwardInference) X(BatchNormalizationForwardTrainingEx) X(BatchNormalizationBackwardEx) \
+  X(GetBatchNormalizationForwardTrainingExWorkspaceSize) X(GetBatchNormalizationBackwardExWorkspaceSize) \
+  X(GetBatchNormalizationTrainingExReserveSpaceSize)
 // clang-format on
 
 namespace gpudnn::bench {

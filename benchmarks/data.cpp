@@ -61,7 +61,17 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
   return bytes;
 }
 
+template <class T>
+std::vector<T> positive_block() {
+  std::vector<T> block = normal_block<T>();
+  for (T& value : block) value = round_to<T>(0.5 + std::fabs(to_double(value)));
+  return block;
+}
+
 std::vector<std::byte> make_block(DataType type, Fill kind) {
+  if (is_floating(type) && kind == Fill::positive) {
+    return with_floating_type(type, []<class T>() { return bytes_of(positive_block<T>()); });
+  }
   if (is_floating(type)) {
     return with_floating_type(
         type, [kind]<class T>() { return bytes_of(kind == Fill::normal ? normal_block<T>() : distinct_block<T>()); });

@@ -137,7 +137,8 @@ class PlainRun : public Run {
       : bound_(library, handle, task, pointers) {
     std::visit(
         [this](const auto& problem) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(problem)>, conv::Problem>) {
+          using Problem = std::decay_t<decltype(problem)>;
+          if constexpr (!std::is_same_v<Problem, conv::Problem> && !std::is_same_v<Problem, norm::Problem>) {
             call_ = make_call(bound_, problem);
           }
         },
@@ -162,6 +163,9 @@ std::unique_ptr<Run> make_run(const Library& library, gpudnnHandle_t handle, con
                               gpudnnStatus_t* status) {
   if (std::holds_alternative<conv::Problem>(task.problem)) {
     return make_conv_run(library, handle, task, pointers, status);
+  }
+  if (std::holds_alternative<norm::Problem>(task.problem)) {
+    return make_norm_run(library, handle, task, pointers, status);
   }
   auto run = std::make_unique<PlainRun>(library, handle, task, pointers);
   *status = run->status();

@@ -152,6 +152,28 @@ bool fill_in(const bias_grad::Problem& problem, Task* task, const ScalarOptions&
   return true;
 }
 
+// The bytes are those of two passes over memory, 3 tensors forward and 5 backward, which other reports count too; a
+// library that keeps data on chip between the passes moves less.
+bool fill_in(const norm::Problem& problem, Task* task, const ScalarOptions& scalars, std::string* why) {
+  constexpr const char* kPasses[] = {"train ", "infer ", "bwd "};
+  if (problem.ops != GPUDNN_BATCHNORM_OPS_BN) return *why = "the bench runs normalization without activation", false;
+  const Operand parameter = {problem.params};
+  const Operand deviation = {problem.stats, Fill::positive};
+  const bool backward = problem.pass == norm::Pass::backward;
+  if (backward) {
+    task->inputs = {{problem.x}, {problem.dy}, parameter, parameter, deviation, parameter, parameter};
+  } else {
+    task->inputs = {{problem.x}, parameter, parameter, parameter, deviation};
+    if (problem.pass == norm::Pass::train) task->inputs.insert(task->inputs.end(), {parameter, parameter});
+  }
+  task->output = backward ? problem.dx : problem.y;
+  task->arithmetic = arithmetic_of(problem.x.type);
+  task->group = std::string("bn ") + kPasses[static_cast<int>(problem.pass)] + data_type_name(problem.x.type);
+  finish(task, scalars, 1, 0);
+  if (problem.pass != norm::Pass::infer) task->bytes += bytes_of(problem.x) * (backward ? 2 : 1);
+  return true;
+}
+
 template <class Problem>
 std::optional<Task> make_task(const std::optional<Problem>& problem, const ScalarOptions& scalars, std::string* why) {
   if (!problem) return std::nullopt;
@@ -177,7 +199,8 @@ std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scala
   if (word == "softmax") return make_task(softmax::from_text(line, why), scalars, why);
   if (word == "tensor") return make_task(tensor::from_text(line, why), scalars, why);
   if (word == "biasgrad") return make_task(bias_grad::from_text(line, why), scalars, why);
-  *why = "'" + std::string(word) + "' is none of conv, pool, act, softmax, tensor, biasgrad";
+  if (word == "bn") return make_task(norm::from_text(line, why), scalars, why);
+  *why = "'" + std::string(word) + "' is none of conv, pool, act, softmax, tensor, biasgrad, bn";
   return std::nullopt;
 }
 

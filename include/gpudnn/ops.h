@@ -479,8 +479,18 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnDivisiveNormalizationBackward(
  *              dx = scale / sqrt(var + epsilon) * (dy - dbias / m - xhat * dscale / m)
  *
  * y and dx blend with alpha and beta (DataDiff), dscale and dbias with the ParamDiff pair. The ...Ex forms add an
- * addend z and an activation: y = f(BN(x) + z); dz is the gradient of z. Parameters and statistics are float, or
- * double for double data. Not built yet: every function of this section returns NOT_SUPPORTED. */
+ * addend z and an activation: y = alpha * f(BN(x) + z) + beta * y; g = dy * f' takes the place of dy in backward, and
+ * dz = g, not blended. f is RELU, CLIPPED_RELU or IDENTITY; any other gives NOT_SUPPORTED.
+ *
+ * x, z, y, dy, dx, dz: float, double, half or bfloat16, all of one type, 2 to 8 dimensions, equal ones, any strides.
+ * Parameters and statistics share one descriptor, as gpudnnDeriveBNTensorDescriptor sets it (any strides): float, or
+ * double for double data. alpha and the like are host pointers to float, or to double for double data. epsilon is at
+ * least GPUDNN_BN_MIN_EPSILON. With f = 1 the running pair is not read; with m = 1 its variance takes the batch's.
+ *
+ * In place, with equal strides: y may be x or z, dx may be x or dy, dz may be dy. An empty x is no error and writes
+ * nothing. Sums are formed in float (double for double data) without a difference of large squares, in a fixed order.
+ * BAD_PARAM for what makes no sense, such as dimensions that do not fit, one pointer of a pair, or a reserve space that
+ * is too small. */
 
 typedef enum {
   GPUDNN_BATCHNORM_PER_ACTIVATION = 0,     /* statistics over N; parameters (1, C, spatial...) */
@@ -488,7 +498,7 @@ typedef enum {
   GPUDNN_BATCHNORM_SPATIAL_PERSISTENT = 2, /* the same as SPATIAL; may use kernels that keep the data on chip */
 } gpudnnBatchNormMode_t;
 
-/* The least epsilon. */
+/* The least epsilon. With 0, a set of equal elements gives NaN. */
 #define GPUDNN_BN_MIN_EPSILON 0.0
 
 typedef enum {
@@ -497,20 +507,20 @@ typedef enum {
   GPUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION = 2, /* f(BN(x) + z) */
 } gpudnnBatchNormOps_t;
 
-/* Sets `derivedBnDesc` to the dimensions and type of the parameters for x. Not built yet: returns NOT_SUPPORTED. */
+/* Sets `derivedBnDesc` to the dimensions and type of the parameters for x, packed row-major. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDeriveBNTensorDescriptor(gpudnnTensorDescriptor_t derivedBnDesc,
                                                             const gpudnnTensorDescriptor_t xDesc,
                                                             gpudnnBatchNormMode_t mode);
 
-/* Normalizes with estimated statistics; none of the four vectors may be null. Not built yet: returns NOT_SUPPORTED. */
+/* Normalizes with estimated statistics; none of the four vectors may be null. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationForwardInference(
     gpudnnHandle_t handle, gpudnnBatchNormMode_t mode, const void* alpha, const void* beta,
     const gpudnnTensorDescriptor_t xDesc, const void* x, const gpudnnTensorDescriptor_t yDesc, void* y,
     const gpudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void* bnScale, const void* bnBias,
     const void* estimatedMean, const void* estimatedVariance, double epsilon);
 
-/* Normalizes with the batch's statistics. The running pair may be null together, and so may the saved pair. Not built
- * yet: returns NOT_SUPPORTED. */
+/* Normalizes with the batch's statistics. The running pair may be null together, and so may the saved pair. It has no
+ * workspace; the Ex form with one may be several times faster, above all in NHWC. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationForwardTraining(
     gpudnnHandle_t handle, gpudnnBatchNormMode_t mode, const void* alpha, const void* beta,
     const gpudnnTensorDescriptor_t xDesc, const void* x, const gpudnnTensorDescriptor_t yDesc, void* y,
@@ -518,8 +528,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationForwardTraining(
     double exponentialAverageFactor, void* resultRunningMean, void* resultRunningVariance, double epsilon,
     void* resultSaveMean, void* resultSaveInvVariance);
 
-/* The gradient. The saved pair may be null together; it is then computed again. Not built yet: returns NOT_SUPPORTED.
- * */
+/* The gradient. The saved pair may be null together; it is then computed again. As above on the workspace. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationBackward(
     gpudnnHandle_t handle, gpudnnBatchNormMode_t mode, const void* alphaDataDiff, const void* betaDataDiff,
     const void* alphaParamDiff, const void* betaParamDiff, const gpudnnTensorDescriptor_t xDesc, const void* x,
@@ -528,7 +537,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationBackward(
     double epsilon, const void* savedMean, const void* savedInvVariance);
 
 /* Bytes of workspace, and of the reserve space that carries the forward call's knowledge to the backward call and must
- * not change in between. Not built yet: all three return NOT_SUPPORTED. */
+ * not change in between: a bit for each element where f has slope 1, rows rounded up to bytes; none without such an
+ * f. The calls run with a smaller workspace too, or none, but slower. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
     gpudnnHandle_t handle, gpudnnBatchNormMode_t mode, gpudnnBatchNormOps_t bnOps, const gpudnnTensorDescriptor_t xDesc,
     const gpudnnTensorDescriptor_t zDesc, const gpudnnTensorDescriptor_t yDesc,
@@ -543,8 +553,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetBatchNormalizationTrainingExReserveSpaceSi
     gpudnnHandle_t handle, gpudnnBatchNormMode_t mode, gpudnnBatchNormOps_t bnOps,
     const gpudnnActivationDescriptor_t activationDesc, const gpudnnTensorDescriptor_t xDesc, size_t* sizeInBytes);
 
-/* As above with addend and activation; what `bnOps` does not use may be null. Not built yet: both return
- * NOT_SUPPORTED. */
+/* As above with addend and activation; what `bnOps` does not use may be null. Backward reads neither yData nor
+ * bnBiasData: the reserve space has what it needs of them. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationForwardTrainingEx(
     gpudnnHandle_t handle, gpudnnBatchNormMode_t mode, gpudnnBatchNormOps_t bnOps, const void* alpha, const void* beta,
     const gpudnnTensorDescriptor_t xDesc, const void* xData, const gpudnnTensorDescriptor_t zDesc, const void* zData,
@@ -565,8 +575,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationBackwardEx(
 
 /* --------------------------------------------------------------------------- normalization with separate descriptors
  *
- * The mathematics of batch normalization (above), with one descriptor for scale and bias and one for the statistics.
- * groupCnt must be 1. Not built yet: every function of this section returns NOT_SUPPORTED. */
+ * The mathematics, types, layouts and errors of batch normalization (above), with one descriptor for scale and bias and
+ * one for the statistics. groupCnt must be 1. `algo` makes no difference: the fastest way is taken. */
 
 typedef enum {
   GPUDNN_NORM_PER_ACTIVATION = 0, /* statistics over N */
@@ -584,13 +594,13 @@ typedef enum {
   GPUDNN_NORM_OPS_NORM_ADD_ACTIVATION = 2, /* f(norm(x) + z) */
 } gpudnnNormOps_t;
 
-/* Sets the two derived descriptors for x. Not built yet: returns NOT_SUPPORTED. */
+/* Sets the two derived descriptors for x, packed row-major. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDeriveNormTensorDescriptor(gpudnnTensorDescriptor_t derivedNormScaleBiasDesc,
                                                               gpudnnTensorDescriptor_t derivedNormMeanVarDesc,
                                                               const gpudnnTensorDescriptor_t xDesc,
                                                               gpudnnNormMode_t mode, int groupCnt);
 
-/* Normalizes with estimated statistics. Not built yet: returns NOT_SUPPORTED. */
+/* Normalizes with estimated statistics, with addend and activation as `normOps` says. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnNormalizationForwardInference(
     gpudnnHandle_t handle, gpudnnNormMode_t mode, gpudnnNormOps_t normOps, gpudnnNormAlgo_t algo, const void* alpha,
     const void* beta, const gpudnnTensorDescriptor_t xDesc, const void* x,
@@ -599,8 +609,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnNormalizationForwardInference(
     const gpudnnTensorDescriptor_t zDesc, const void* z, gpudnnActivationDescriptor_t activationDesc,
     const gpudnnTensorDescriptor_t yDesc, void* y, double epsilon, int groupCnt);
 
-/* Bytes of workspace and of the reserve space between forward and backward. Not built yet: all three return
- * NOT_SUPPORTED. */
+/* Bytes of workspace and of the reserve space between forward and backward, as for batch normalization. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetNormalizationForwardTrainingWorkspaceSize(
     gpudnnHandle_t handle, gpudnnNormMode_t mode, gpudnnNormOps_t normOps, gpudnnNormAlgo_t algo,
     const gpudnnTensorDescriptor_t xDesc, const gpudnnTensorDescriptor_t zDesc, const gpudnnTensorDescriptor_t yDesc,
@@ -617,7 +626,7 @@ gpudnnGetNormalizationTrainingReserveSpaceSize(gpudnnHandle_t handle, gpudnnNorm
                                                gpudnnNormAlgo_t algo, const gpudnnActivationDescriptor_t activationDesc,
                                                const gpudnnTensorDescriptor_t xDesc, size_t* sizeInBytes, int groupCnt);
 
-/* Normalizes with the batch's statistics, and the gradient. Not built yet: both return NOT_SUPPORTED. */
+/* Normalizes with the batch's statistics, and the gradient. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnNormalizationForwardTraining(
     gpudnnHandle_t handle, gpudnnNormMode_t mode, gpudnnNormOps_t normOps, gpudnnNormAlgo_t algo, const void* alpha,
     const void* beta, const gpudnnTensorDescriptor_t xDesc, const void* xData,

@@ -7,11 +7,10 @@ namespace {
 
 constexpr int kLargestCluster = 8;  // that every device with clusters must take
 
-// Blocks for each channel or tile: enough of them in all for `wanted`, none with less than `least` rounds of loads.
-int cluster_size(const BiasGradParams& params, std::int64_t groups, std::int64_t wanted, std::int64_t rounds) {
-  if (!params.has_clusters) return 1;
+// Blocks for each channel or tile: enough of them in all for `wanted`, none with less than two rounds of loads.
+int cluster_size(int most, std::int64_t groups, std::int64_t wanted, std::int64_t rounds) {
   int size = 1;
-  while (size < kLargestCluster && groups * size < wanted && rounds > 2 * size) size *= 2;
+  while (size < most && groups * size < wanted && rounds > 2 * size) size *= 2;
   return size;
 }
 
@@ -41,29 +40,49 @@ void launch_rows(const BiasGradParams& params, const tile::HostNest& nest, cudaS
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                          BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0], &first);
                          const std::int64_t rounds = piece.count() / (kRowsThreads * kBiasLoads);
-                         args.cluster = cluster_size(params, params.channels, 3 * params.multiprocessors, rounds);
+                         const int most = params.has_clusters ? kLargestCluster : 1;
+                         args.cluster = cluster_size(most, params.channels, 3 * params.multiprocessors, rounds);
                          tile::launch_clusters(bias_grad_rows<T, N>, params.channels, args.cluster, kRowsThreads,
                                                stream, args);
                        });
 }
 
-template <class T, int N>
-void launch_columns(const BiasGradParams& params, const tile::HostNest& nest, cudaStream_t stream) {
-  const std::int64_t packs = (params.channels + N - 1) / N;
-  // Tiles of 32 to 128 bytes: the widest that still gives each multiprocessor a block.
-  const int widest = N > 1 ? 8 : 32;
-  const int narrowest = N > 1 ? 2 : 16;
-  const int most = params.has_clusters ? kLargestCluster : 1;
+// The widest tile, of 32 to 128 bytes, that still gives most multiprocessors a block of a cluster of `most`.
+int lanes_for(const BiasGradParams& params, std::int64_t packs, int widest, int narrowest, int most) {
   int lanes = widest;
   while (lanes > narrowest && (packs + lanes - 1) / lanes * most < params.multiprocessors * 3 / 4) lanes /= 2;
   while (lanes > 1 && lanes / 2 >= packs) lanes /= 2;
+  return lanes;
+}
+
+template <class T, int N>
+void launch_columns(const BiasGradParams& params, const tile::HostNest& nest, cudaStream_t stream) {
+  constexpr int kLargest = 16;  // where the device takes it
+  const std::int64_t packs = (params.channels + N - 1) / N;
+  const int widest = N > 1 ? 8 : 32;
+  const int narrowest = N > 1 ? 2 : 16;
+  int most = params.has_clusters ? kLargestCluster : 1;
+  int lanes = lanes_for(params, packs, widest, narrowest, most);
+  if constexpr (N > 1) {
+    // Blocks of one cluster alone can join their sums, so the device's multiprocessors over the size of a cluster are
+    // the number of tiles: larger clusters make wider tiles, and tiles of less than 64 bytes waste half of what the
+    // memory sends.
+    if (params.has_clusters) {
+      const int wider = lanes_for(params, packs, widest, narrowest, kLargest);
+      const std::int64_t tiles = (packs + wider - 1) / wider;
+      if (tiles <= tile::resident_clusters<bias_grad_columns<T, N>, kLargest, kColumnsThreads>()) {
+        lanes = wider;
+        most = kLargest;
+      }
+    }
+  }
   const std::int64_t tiles = (packs + lanes - 1) / lanes;
   bool first = true;
   tile::for_each_piece(nest, tile::kMostIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                          BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0], &first);
                          const std::int64_t rounds = piece.count() / (kColumnsThreads / lanes * kBiasLoads);
-                         args.cluster = cluster_size(params, tiles, params.multiprocessors, rounds);
+                         args.cluster = cluster_size(most, tiles, params.multiprocessors, rounds);
                          tile::launch_clusters(bias_grad_columns<T, N>, tiles, args.cluster, kColumnsThreads, stream,
                                                args, lanes);
                        });

@@ -5,12 +5,12 @@
 //   bias_grad_rows      a cluster for each channel; its threads run along the summed elements, packed where they are
 //                       contiguous (NCHW); takes any strides
 //   bias_grad_columns   a cluster for each tile of neighbouring channels (NHWC); a thread sums a pack of channels over
-//                       every `rows`-th pixel, the block adds up its rows in shared memory
+//                       every `rows`-th pixel, and tile/channel_reduce.cuh joins what they have
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/bias_grad/bias_grad.hpp"
-#include "kernels/tile/cluster.cuh"
+#include "kernels/tile/channel_reduce.cuh"
 #include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/reduce.cuh"
 
@@ -93,18 +93,20 @@ __global__ void __launch_bounds__(kRowsThreads) bias_grad_rows(BiasGradArgs<T> a
 template <class T, int N>
 __global__ void __launch_bounds__(kColumnsThreads) bias_grad_columns(BiasGradArgs<T> args, int lanes) {
   using C = tile::Compute<T>;
-  __shared__ C rows_sums[N][kColumnsThreads];  // in the end the first `lanes` of each hold the block's sums
+  constexpr int kMostLanes = N > 1 ? 8 : 32;
+  __shared__ tile::Total<C> scratch[kColumnsThreads / 32 * kMostLanes * N];
+  __shared__ tile::Total<C> of_block[kMostLanes * N];
   const tile::ClusterPlace place = tile::cluster_place(args.cluster);
   if (place.rank >= place.blocks) return;
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const int row = static_cast<int>(threadIdx.x) / lanes;
   const int rows = kColumnsThreads / lanes;
-  const std::int64_t tile = blockIdx.x / static_cast<unsigned>(args.cluster);
-  const std::int64_t channel = (tile * lanes + lane) * N;
-  const bool inside = channel < args.channels;
-  const T* const dy = args.dy + (inside ? channel : 0);
+  const std::int64_t first_channel =
+      static_cast<std::int64_t>(blockIdx.x / static_cast<unsigned>(args.cluster)) * lanes * N;
+  const bool inside = first_channel + lane * N < args.channels;
+  const T* const dy = args.dy + (inside ? first_channel + lane * N : 0);
   const auto step = static_cast<std::uint32_t>(place.blocks * rows);
-  C sums[N] = {};
+  tile::Total<C> sums[N];
   for (std::uint32_t first = place.rank * rows + row; inside && first < args.sum.count; first += step * kBiasLoads) {
     tile::Pack<T, N> packs[kBiasLoads];
     std::uint32_t index[kBiasLoads];
@@ -122,31 +124,17 @@ __global__ void __launch_bounds__(kColumnsThreads) bias_grad_columns(BiasGradArg
         C values[N];
         tile::widen_pack<C>(packs[u], values);
 #pragma unroll
-        for (int i = 0; i < N; ++i) sums[i] += values[i];
+        for (int i = 0; i < N; ++i) sums[i].sum += values[i];
       }
     }
   }
-#pragma unroll
-  for (int i = 0; i < N; ++i) rows_sums[i][threadIdx.x] = sums[i];
-  __syncthreads();
-#pragma unroll 1
-  for (int half = rows / 2; half > 0; half /= 2) {
-    if (row < half) {
-#pragma unroll
-      for (int i = 0; i < N; ++i) rows_sums[i][threadIdx.x] += rows_sums[i][threadIdx.x + half * lanes];
-    }
-    __syncthreads();
+  tile::columns_reduce(sums, lanes, scratch, of_block);
+  if (place.blocks > 1) tile::cluster_sync(place.blocks);
+  const int channel = static_cast<int>(threadIdx.x);
+  if (place.rank == 0 && channel < lanes * N && first_channel + channel < args.channels) {
+    args.store(first_channel + channel, tile::column_over_cluster(of_block, channel, place.blocks).sum);
   }
-  tile::cluster_sync(place.blocks);
-  // Row i of the first block adds up element i of each pack.
-  if (place.rank == 0 && row < N && inside) {
-    C total = C(0);
-    for (int rank = 0; rank < place.blocks; ++rank) {
-      total += *tile::cluster_shared(&rows_sums[row][lane], rank, place.blocks);
-    }
-    args.store(channel + row, total);
-  }
-  tile::cluster_sync(place.blocks);
+  if (place.blocks > 1) tile::cluster_sync(place.blocks);  // no block may leave while its sums are being read
 }
 
 }  // namespace gpudnn::kernels

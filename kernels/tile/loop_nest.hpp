@@ -1,4 +1,4 @@
-// Loops over the elements of up to four tensors at once: the extents, and each tensor's strides, without pointers.
+// Loops over the elements of up to six tensors at once: the extents, and each tensor's strides, without pointers.
 // HostNest is what a launcher makes (any size); LoopNest is what a kernel indexes with (below 2^31 iterations).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -10,7 +10,7 @@
 namespace gpudnn::tile {
 
 constexpr int kMaxLoops = 8;
-constexpr int kMaxTensors = 4;
+constexpr int kMaxTensors = 6;
 // A launch covers at most this many iterations: 32-bit indices with room for the overshoot of the last block.
 constexpr std::int64_t kMostIterations = (std::int64_t{1} << 31) - (std::int64_t{1} << 20);
 
@@ -119,6 +119,21 @@ struct LoopNest {
         for (int t = 0; t < Tensors; ++t) offset[u][t] += static_cast<std::int64_t>(coordinate) * strides[t][i];
       }
     }
+  }
+
+  // The offset in one tensor alone.
+  GPUDNN_HOST_DEVICE std::int64_t offset_in(int tensor, std::uint32_t index) const {
+    if (rank == 1) return static_cast<std::int64_t>(index) * strides[tensor][0];
+    std::int64_t offset = 0;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (int i = 0; i < rank; ++i) {
+      std::uint32_t coordinate = index;
+      if (i + 1 < rank) index = dims[i].divmod(index, &coordinate);
+      offset += static_cast<std::int64_t>(coordinate) * strides[tensor][i];
+    }
+    return offset;
   }
 
   GPUDNN_HOST_DEVICE void offsets(std::uint32_t index, std::int64_t (&offset)[Tensors]) const {

@@ -23,6 +23,11 @@ NULL_IS_LEGAL = {
     ("gpudnnFree", "ptr"): "freeing null does nothing",
 }
 
+# Normalization calls take null for what their operations (0, no addend or activation) do not use.
+NORMALIZATION = re.compile(r"gpudnn(Get)?(Batch)?Normalization\w+")
+UNUSED_BY_PLAIN_NORMALIZATION = {"zDesc", "zData", "z", "dzDesc", "dzData", "activationDesc", "reserveSpace", "yData",
+                                 "bnBiasData", "normBiasData"}  # fmt: skip
+
 # Good values of integers by name; arrays and sizes follow from the shapes in hostile_arguments_test.cpp.
 INTEGERS = {
     "n": 2, "c": 4, "h": 8, "w": 8, "k": 4,
@@ -39,7 +44,13 @@ INTEGERS_OF = {
     ("gpudnnSetCallback", "mask"): 0,
 }
 # Enums whose good value is not 0.
-ENUMS = {"gpudnnMemcpyKind_t": 3, "gpudnnActivationMode_t": 1, "gpudnnStatus_t": 3000}
+ENUMS = {
+    "gpudnnMemcpyKind_t": 3,
+    "gpudnnActivationMode_t": 1,
+    "gpudnnStatus_t": 3000,
+    "gpudnnBatchNormMode_t": 1,
+    "gpudnnNormMode_t": 1,
+}
 
 # Host arrays that are read.
 ARRAYS = {
@@ -65,8 +76,10 @@ OBJECTS = {
     "gpudnnActivationDescriptor_t": "activation",
     "gpudnnOpTensorDescriptor_t": "op_tensor",
 }
-BIAS_DESCRIPTORS = ("biasDesc", "dbDesc")
-SCALARS = ("alpha", "beta", "alpha1", "alpha2", "valuePtr")
+BIAS_DESCRIPTORS = ("biasDesc", "dbDesc", "bnScaleBiasMeanVarDesc", "dBnScaleBiasDesc", "normScaleBiasDesc",
+                    "dNormScaleBiasDesc", "normMeanVarDesc")
+SCALARS = ("alpha", "beta", "alpha1", "alpha2", "valuePtr", "alphaDataDiff", "betaDataDiff", "alphaParamDiff",
+           "betaParamDiff")
 INTEGER_TYPES = ("int", "unsigned", "int32_t", "uint32_t", "int64_t", "size_t", "unsigned long long", "float", "double")
 
 
@@ -83,6 +96,12 @@ def null_is_legal(function, parameter, kind):
         return True
     if (function, parameter) in NULL_IS_LEGAL:
         return True
+    if NORMALIZATION.fullmatch(function):
+        backward = "Backward" in function
+        if parameter in UNUSED_BY_PLAIN_NORMALIZATION and (backward or parameter != "yData"):
+            return True
+        if backward and parameter == "yDesc":
+            return True
     return kind == "host_output" and GETTERS.fullmatch(function) is not None
 
 

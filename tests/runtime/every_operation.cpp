@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "support/norm.hpp"
+
 namespace gpudnn::test {
 namespace {
 
@@ -208,6 +210,51 @@ PreparedCall bias_gradient(const Backend& backend) {
           db, naive(c, v)};
 }
 
+PreparedCall normalize(const Backend& backend, const char* train_line, bool backward) {
+  const NormCase c = norm_case(train_line);
+  const NormValues v = make_values(c);
+  const norm::Problem& p = c.forward;
+  const auto data = std::make_shared<TensorDescriptor>(p.x);
+  const auto params = std::make_shared<TensorDescriptor>(p.params);
+  const Shared x = make(backend, p.x, v.x);
+  const Shared dy = make(backend, p.x, v.dy);
+  const Shared out = make(backend, p.x, {});
+  const Shared scale = make(backend, p.params, v.scale);
+  const Shared bias = make(backend, p.params, v.bias);
+  const Shared first = make(backend, p.params, {});
+  const Shared second = make(backend, p.params, {});
+  std::size_t bytes = 0;
+  const auto mode = GPUDNN_BATCHNORM_SPATIAL;
+  const auto ops = GPUDNN_BATCHNORM_OPS_BN;
+  GPUDNN_TEST_REQUIRE(backward ? gpudnnGetBatchNormalizationBackwardExWorkspaceSize(backend.handle(), mode, ops, *data,
+                                                                                    nullptr, *data, nullptr, *data,
+                                                                                    *params, nullptr, &bytes)
+                               : gpudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
+                                     backend.handle(), mode, ops, *data, nullptr, *data, *params, nullptr, &bytes));
+  const auto workspace = std::make_shared<GuardedBuffer>(backend, bytes);
+  const std::string name = std::string(train_line) + (backward ? ", backward" : "");
+  if (backward) {
+    return {name,
+            [=](gpudnnHandle_t h) {
+              const Scalar one(1, GPUDNN_DATA_FLOAT);
+              const Scalar zero(0, GPUDNN_DATA_FLOAT);
+              return gpudnnBatchNormalizationBackwardEx(
+                  h, mode, ops, one, zero, one, zero, *data, x->data(), nullptr, nullptr, *data, dy->data(), nullptr,
+                  nullptr, *data, out->data(), *params, scale->data(), nullptr, first->data(), second->data(),
+                  p.epsilon, nullptr, nullptr, nullptr, workspace->data(), bytes, nullptr, 0);
+            },
+            out, naive_backward(c, v, std::vector<char>(v.x.size(), 1), {}, {}).dx};
+  }
+  return {name,
+          [=](gpudnnHandle_t h) {
+            return gpudnnBatchNormalizationForwardTrainingEx(
+                h, mode, ops, Scalar(1, GPUDNN_DATA_FLOAT), Scalar(0, GPUDNN_DATA_FLOAT), *data, x->data(), nullptr,
+                nullptr, *data, out->data(), *params, scale->data(), bias->data(), 1, nullptr, nullptr, p.epsilon,
+                first->data(), second->data(), nullptr, workspace->data(), bytes, nullptr, 0);
+          },
+          out, naive_forward(c, v, false).y};
+}
+
 }  // namespace
 
 std::vector<PreparedCall> every_operation(const Backend& backend) {
@@ -237,6 +284,10 @@ std::vector<PreparedCall> every_operation(const Backend& backend) {
   calls.push_back(add(backend));
   calls.push_back(set_and_scale(backend));
   calls.push_back(bias_gradient(backend));
+  for (const char* line : {"bn train spatial f32 nchw n3c20h13w11", "bn train spatial f16 nhwc n9c64h24w24"}) {
+    calls.push_back(normalize(backend, line, false));
+    calls.push_back(normalize(backend, line, true));
+  }
   return calls;
 }
 

@@ -13,6 +13,7 @@
 #include "ops/activation/problem.hpp"
 #include "ops/bias_grad/problem.hpp"
 #include "ops/conv/problem.hpp"
+#include "ops/norm/problem.hpp"
 #include "ops/pooling/problem.hpp"
 #include "ops/softmax/problem.hpp"
 #include "ops/tensor/problem.hpp"
@@ -51,6 +52,20 @@ TEST(ProblemText, ConvolutionLines) {
        }) {
     expect_canonical(conv::from_text, conv::to_text, line);
   }
+}
+
+TEST(ProblemText, NormalizationLines) {
+  for (const char* line : {
+           "bn train spatial f16 nhwc n64c256h56w56",
+           "bn train activation f32 nchw n2c3h4w5 eps=0.001 y:nhwc norunning unsaved",
+           "bn infer spatial f32 nchw n2c3h4w5 act=identity add z:nhwc stats:strides=9,2,1,1",
+           "bn bwd spatial bf16 nhwc n2c3d4h5w6 act=clipped_relu add coef=6 dy:nchw dx:nchw dz:nchw nan unsaved",
+       }) {
+    expect_canonical(norm::from_text, norm::to_text, line);
+  }
+  expect_refused(norm::from_text, "bn train spatial f32 nchw n2c3h4w5 add", "act=identity");
+  expect_refused(norm::from_text, "bn train spatial f32 nchw n2c3h4w5 act=gelu", "no activation");
+  expect_refused(norm::from_text, "bn infer spatial f32 nchw n2c3h4w5 unsaved", "unsaved");
 }
 
 TEST(ProblemText, OtherLines) {

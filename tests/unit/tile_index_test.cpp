@@ -118,26 +118,27 @@ TEST(LoopNest, VisitsEachElementOnce) {
       const tile::HostNest nest = width > 1 ? tile::packed_nest(whole, width) : whole;
       for (const std::int64_t most : {std::int64_t{1}, std::int64_t{7}, std::int64_t{60}, tile::kMostIterations}) {
         std::set<std::int64_t> seen;
-        tile::for_each_piece(nest, most, {}, [&](const tile::HostNest& piece, const std::int64_t(&starts)[4]) {
-          ASSERT_LE(piece.count(), most);
-          const tile::LoopNest<3> loops(piece);
-          for (std::uint32_t i = 0; i < loops.count; ++i) {
-            std::int64_t at[3], wide[3];
-            loops.offsets(i, at);
-            loops.offsets_wide(i, wide);
-            for (int t = 0; t <= output; ++t) ASSERT_EQ(at[t], wide[t]);
-            for (int lane = 0; lane < width; ++lane) {
-              const std::int64_t target = starts[output] + at[output] + lane;
-              ASSERT_TRUE(seen.insert(target).second);
-              const auto found = expected.find(target);
-              ASSERT_NE(found, expected.end());
-              for (int t = 0; t < output; ++t) {
-                const bool still = whole.strides[t][whole.rank - 1] == 0;
-                ASSERT_EQ(starts[t] + at[t] + (still ? 0 : lane), found->second[static_cast<std::size_t>(t)]);
+        tile::for_each_piece(
+            nest, most, {}, [&](const tile::HostNest& piece, const std::int64_t(&starts)[tile::kMaxTensors]) {
+              ASSERT_LE(piece.count(), most);
+              const tile::LoopNest<3> loops(piece);
+              for (std::uint32_t i = 0; i < loops.count; ++i) {
+                std::int64_t at[3], wide[3];
+                loops.offsets(i, at);
+                loops.offsets_wide(i, wide);
+                for (int t = 0; t <= output; ++t) ASSERT_EQ(at[t], wide[t]);
+                for (int lane = 0; lane < width; ++lane) {
+                  const std::int64_t target = starts[output] + at[output] + lane;
+                  ASSERT_TRUE(seen.insert(target).second);
+                  const auto found = expected.find(target);
+                  ASSERT_NE(found, expected.end());
+                  for (int t = 0; t < output; ++t) {
+                    const bool still = whole.strides[t][whole.rank - 1] == 0;
+                    ASSERT_EQ(starts[t] + at[t] + (still ? 0 : lane), found->second[static_cast<std::size_t>(t)]);
+                  }
+                }
               }
-            }
-          }
-        });
+            });
         EXPECT_EQ(seen.size(), expected.size());
       }
     }
@@ -148,10 +149,11 @@ TEST(LoopNest, PiecesOfAHugeTensorStayBelowTheLimit) {
   const TensorGeometry x = strided({3, std::int64_t{1} << 33, 5}, {std::int64_t{1} << 40, 8, 1});
   const tile::HostNest nest = make_loop_nest(std::array{x});
   std::int64_t sum = 0;
-  tile::for_each_piece(nest, tile::kMostIterations, {}, [&](const tile::HostNest& piece, const std::int64_t(&)[4]) {
-    EXPECT_LE(piece.count(), tile::kMostIterations);
-    sum += piece.count();
-  });
+  tile::for_each_piece(nest, tile::kMostIterations, {},
+                       [&](const tile::HostNest& piece, const std::int64_t(&)[tile::kMaxTensors]) {
+                         EXPECT_LE(piece.count(), tile::kMostIterations);
+                         sum += piece.count();
+                       });
   EXPECT_EQ(sum, nest.count());
 }
 
