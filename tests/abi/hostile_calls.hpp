@@ -21,6 +21,10 @@ enum class Role {
   pooling,         // window 3, padding 1, stride 1: likewise
   activation,      // ReLU
   op_tensor,       // addition
+  dropout,         // probability 0, without states
+  spatial_transformer,  // of output (2, 4, 8, 8)
+  ctc_loss,             // softmax, label sequences of up to 4
+  sequence_tensor,      // (2, 4, 8)
   unknown_object,  // of a type that the library does not build
   data,            // a buffer from gpudnnMalloc
   allocation,      // memory from gpudnnMalloc that the call may free

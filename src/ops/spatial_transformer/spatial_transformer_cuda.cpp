@@ -57,8 +57,10 @@ Status gather_cuda(const LaunchSite& site, const Problem& problem, const Args& a
     return cuda::launch_status("sampler_forward");
   }
   params.image = image_of(problem.dx);
-  kernels::launch_sampler_image_gradient(params, site.stream);
-  GPUDNN_TRY(cuda::launch_status("sampler_image_gradient"));
+  if (element_count(problem.dx) > 0) {
+    kernels::launch_sampler_image_gradient(params, site.stream);
+    GPUDNN_TRY(cuda::launch_status("sampler_image_gradient"));
+  }
   params.image = image_of(problem.x);
   params.alpha = args.grid_alpha;
   params.beta = args.grid_beta;
