@@ -275,7 +275,6 @@ std::vector<int> spoken(const std::vector<int>& path) {
 }  // namespace
 
 CtcExpected naive_ctc(const ctc::Problem& problem, const std::vector<double>& x, const CtcLabels& given) {
-  const auto steps = static_cast<std::size_t>(problem.x.dims[0]);
   const auto sequences = static_cast<std::size_t>(problem.x.dims[1]);
   const auto alphabet = static_cast<std::size_t>(problem.x.dims[2]);
   const double u = unit_roundoff(problem.x.type);
