@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "runtime/more_operations.hpp"
+
 namespace gpudnn::test {
 namespace {
 
@@ -237,6 +239,7 @@ std::vector<PreparedCall> every_operation(const Backend& backend) {
   calls.push_back(add(backend));
   calls.push_back(set_and_scale(backend));
   calls.push_back(bias_gradient(backend));
+  add_more_operations(backend, &calls);
   return calls;
 }
 
