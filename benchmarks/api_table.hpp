@@ -24,7 +24,13 @@
   X(ConvolutionBackwardBias) X(CreatePoolingDescriptor) X(DestroyPoolingDescriptor) X(SetPoolingNdDescriptor) \
   X(PoolingForward) X(PoolingBackward) X(CreateActivationDescriptor) X(DestroyActivationDescriptor) \
   X(SetActivationDescriptor) X(SetActivationDescriptorSwishBeta) X(ActivationForward) X(ActivationBackward) \
-  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor)
+  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor) \
+  X(CreateDropoutDescriptor) X(DestroyDropoutDescriptor) X(SetDropoutDescriptor) X(DropoutGetStatesSize) \
+  X(DropoutGetReserveSpaceSize) X(DropoutForward) X(DropoutBackward) X(CreateSpatialTransformerDescriptor) \
+  X(DestroySpatialTransformerDescriptor) X(SetSpatialTransformerNdDescriptor) X(SpatialTfGridGeneratorForward) \
+  X(SpatialTfGridGeneratorBackward) X(SpatialTfSamplerForward) X(SpatialTfSamplerBackward) \
+  X(CreateCTCLossDescriptor) X(DestroyCTCLossDescriptor) X(SetCTCLossDescriptor_v8) X(GetCTCLossWorkspaceSize) \
+  X(GetCTCLossWorkspaceSize_v8) X(CTCLoss) X(CTCLoss_v8)
 // clang-format on
 
 namespace gpudnn::bench {
