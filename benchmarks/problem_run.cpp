@@ -1,5 +1,5 @@
-// The operations without a choice of algorithm, on one library: pooling, activation, softmax, whole tensors, the gradient
-// of the bias, dropout, the spatial transformer and the CTC loss.
+// The operations without a choice of algorithm, on one library: pooling, activation, softmax, whole tensors, the
+// gradient of the bias, dropout, the spatial transformer and the CTC loss.
 // SPDX-License-Identifier: Apache-2.0
 #include "problem_run.hpp"
 

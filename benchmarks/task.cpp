@@ -206,7 +206,8 @@ bool fill_in(const spatial_transformer::Problem& problem, Task* task, const Scal
 
 bool fill_in(const ctc::Problem& problem, Task* task, const ScalarOptions& scalars, std::string* why) {
   if (!problem.has_gradients) return *why = "the benchmark computes the gradients: leave 'nograd' out", false;
-  if (problem.x.dims[2] < 3 && problem.max_labels > 1) return *why = "neighbours differ only with 2 labels or more", false;
+  if (problem.x.dims[2] < 3 && problem.max_labels > 1)
+    return *why = "neighbours differ only with 2 labels or more", false;
   const auto integers = [](std::vector<std::int32_t> values) {
     if (values.empty()) values.push_back(0);
     const std::int64_t dims[] = {static_cast<std::int64_t>(values.size())};

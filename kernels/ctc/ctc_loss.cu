@@ -14,10 +14,10 @@
 //
 // Data flow: (1) softmax only: a block for each (t, n) writes the logarithm of its denominator. (2) A block for each
 // sequence walks the steps up with alpha, and another one at the same time down with beta: a thread for each state (or
-// several), two rows in shared memory, emissions fetched four steps ahead; both tables go to the workspace. The block of
-// alpha writes the cost, and links the places of equal labels. (3) A block for each (t, n) writes the gradients: first y
-// for every k, then, for each label that occurs, y less the sum along its chain of places, and for the blank a sum over
-// the block. Every sum is in a fixed order.
+// several), two rows in shared memory, emissions fetched four steps ahead; both tables go to the workspace. The block
+// of alpha writes the cost, and links the places of equal labels. (3) A block for each (t, n) writes the gradients:
+// first y for every k, then, for each label that occurs, y less the sum along its chain of places, and for the blank a
+// sum over the block. Every sum is in a fixed order.
 //
 // Bytes: x once or twice, gradients once; tables 4 S values a step and sequence. For short sequences the walk of T
 // dependent steps (a barrier and a logarithm each) is what takes the time.
@@ -112,10 +112,9 @@ struct Sequence {
 };
 
 // All threads of the block take part.
-__device__ __forceinline__ Sequence read_sequence(const int* labels, const int* label_lengths,
-                                                  const int* input_lengths, std::int64_t n, std::int32_t max_labels,
-                                                  std::int32_t most_steps, std::int64_t alphabet,
-                                                  long long (&scratch)[2][32]) {
+__device__ __forceinline__ Sequence read_sequence(const int* labels, const int* label_lengths, const int* input_lengths,
+                                                  std::int64_t n, std::int32_t max_labels, std::int32_t most_steps,
+                                                  std::int64_t alphabet, long long (&scratch)[2][32]) {
   Sequence sequence;
   long long before = 0;
   for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x) before += label_lengths[i] > 0 ? label_lengths[i] : 0;
@@ -123,8 +122,8 @@ __device__ __forceinline__ Sequence read_sequence(const int* labels, const int* 
   sequence.labels = labels + before;
   sequence.length = label_lengths[n];
   sequence.steps = input_lengths[n];
-  sequence.legal = sequence.length >= 0 && sequence.length <= max_labels && sequence.steps >= 0 &&
-                   sequence.steps <= most_steps;
+  sequence.legal =
+      sequence.length >= 0 && sequence.length <= max_labels && sequence.steps >= 0 && sequence.steps <= most_steps;
   long long repeats = 0;
   int illegal = 0;
   for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); sequence.legal && i < sequence.length;
@@ -253,7 +252,8 @@ __global__ void __launch_bounds__(kCellThreads, 4) ctc_gradients(const __grid_co
 
   long long before = 0;
   // The labels of the sequences before: few numbers, the same for all blocks of n, from the L1 or L2.
-  for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x) before += args.label_lengths[i] > 0 ? args.label_lengths[i] : 0;
+  for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x)
+    before += args.label_lengths[i] > 0 ? args.label_lengths[i] : 0;
   __shared__ long long places[32];
   before = tile::block_reduce(before, 0LL, tile::Sum{}, places);
   const int* const labels = args.labels + before;

@@ -16,7 +16,7 @@ struct CtcShape {
   std::int64_t steps = 0;
   std::int64_t sequences = 0;
   std::int64_t alphabet = 0;
-  std::int64_t max_labels = 0;    // of one sequence
+  std::int64_t max_labels = 0;     // of one sequence
   std::int64_t stored_labels = 0;  // labels of all sequences, kept in the workspace with 2 lengths a sequence; or 0
   bool stores_labels = false;
 };

@@ -30,9 +30,7 @@ void launch(const DropoutArgs<T>& args, const DropoutLoops& loops, cudaStream_t 
   dropout_kernel<T, N, kFlat, kBackward><<<blocks, kDropoutThreads, 0, stream>>>(args, loops);
 }
 
-__global__ void dropout_states_kernel(DropoutStates* states, std::uint64_t seed) {
-  *states = {seed, 0, 0, 0};
-}
+__global__ void dropout_states_kernel(DropoutStates* states, std::uint64_t seed) { *states = {seed, 0, 0, 0}; }
 
 }  // namespace
 

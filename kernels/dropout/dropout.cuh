@@ -82,11 +82,10 @@ template <class T, int N, bool kFlat, bool kBackward>
 __global__ void __launch_bounds__(kDropoutThreads)
     dropout_kernel(const __grid_constant__ DropoutArgs<T> args, const __grid_constant__ DropoutLoops loops) {
   using C = tile::Compute<T>;
-  constexpr int kRounds = kMaskGroup / N;                       // of 32 packs in a tile
+  constexpr int kRounds = kMaskGroup / N;                         // of 32 packs in a tile
   constexpr int kTiles = kFlat && kRounds < 4 ? 4 / kRounds : 1;  // a thread has four packs in flight
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::uint64_t warp =
-      static_cast<std::uint64_t>(blockIdx.x) * (kDropoutThreads / 32) + threadIdx.x / 32;
+  const std::uint64_t warp = static_cast<std::uint64_t>(blockIdx.x) * (kDropoutThreads / 32) + threadIdx.x / 32;
 
   std::uint64_t seed = 0;
   std::uint64_t calls = 0;

@@ -53,8 +53,7 @@ GPUDNN_HOST_DEVICE unsigned mask_of_group(std::uint64_t group, std::uint64_t see
                                           std::uint32_t threshold) {
   const PhiloxBlock counter = {{static_cast<std::uint32_t>(group), static_cast<std::uint32_t>(group >> 32),
                                 static_cast<std::uint32_t>(calls), static_cast<std::uint32_t>(calls >> 32)}};
-  const PhiloxBlock random =
-      philox(counter, static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+  const PhiloxBlock random = philox(counter, static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
   unsigned mask = 0;
 #ifdef __CUDA_ARCH__
 #pragma unroll

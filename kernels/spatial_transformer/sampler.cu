@@ -163,7 +163,9 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
     if (args.lanes == 1) {
       // Chunks of 32 channels, or fewer where that leaves the device without work.
       args.chunk = 32;
-      const auto blocks = [&] { return params.images * args.tiles * ((params.channels + args.chunk - 1) / args.chunk); };
+      const auto blocks = [&] {
+        return params.images * args.tiles * ((params.channels + args.chunk - 1) / args.chunk);
+      };
       while (args.chunk > 4 && blocks() < 16 * params.multiprocessors) args.chunk /= 2;
       args.chunks = static_cast<std::uint32_t>((params.channels + args.chunk - 1) / args.chunk);
     }

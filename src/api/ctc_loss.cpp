@@ -222,9 +222,9 @@ extern "C" gpudnnStatus_t gpudnnCTCLoss(gpudnnHandle_t handle, const gpudnnTenso
     ctc::Problem problem;
     GPUDNN_TRY(make_problem(ctcLossDesc, probsDesc, gradients != nullptr ? gradientsDesc : nullptr, algo, &problem));
     GPUDNN_TRY(ctc::read_host_labels(hostLabels, hostLabelLengths, hostInputLengths, &problem));
-    return ctc::run(handle, problem,
-                    {probs, hostLabels, hostLabelLengths, hostInputLengths, costs, gradients, workspace,
-                     workSpaceSizeInBytes});
+    return ctc::run(
+        handle, problem,
+        {probs, hostLabels, hostLabelLengths, hostInputLengths, costs, gradients, workspace, workSpaceSizeInBytes});
   });
 }
 

@@ -142,11 +142,13 @@ extern "C" gpudnnStatus_t gpudnnSpatialTfSamplerForward(gpudnnHandle_t handle,
   });
 }
 
-extern "C" gpudnnStatus_t gpudnnSpatialTfSamplerBackward(
-    gpudnnHandle_t handle, gpudnnSpatialTransformerDescriptor_t stDesc, const void* alpha,
-    const gpudnnTensorDescriptor_t xDesc, const void* x, const void* beta, const gpudnnTensorDescriptor_t dxDesc,
-    void* dx, const void* alphaDgrid, const gpudnnTensorDescriptor_t dyDesc, const void* dy, const void* grid,
-    const void* betaDgrid, void* dgrid) {
+extern "C" gpudnnStatus_t gpudnnSpatialTfSamplerBackward(gpudnnHandle_t handle,
+                                                         gpudnnSpatialTransformerDescriptor_t stDesc, const void* alpha,
+                                                         const gpudnnTensorDescriptor_t xDesc, const void* x,
+                                                         const void* beta, const gpudnnTensorDescriptor_t dxDesc,
+                                                         void* dx, const void* alphaDgrid,
+                                                         const gpudnnTensorDescriptor_t dyDesc, const void* dy,
+                                                         const void* grid, const void* betaDgrid, void* dgrid) {
   return guard(__func__, [&]() -> Status {
     GPUDNN_TRY(check_handle(handle));
     GPUDNN_TRY(check_transformer(stDesc));

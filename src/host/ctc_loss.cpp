@@ -133,7 +133,8 @@ void write_gradients(const Problem& problem, Sequence& q, const Table& alpha, do
   for (int t = 0; t < q.steps(); ++t) {
     share.assign(share.size(), 0);
     for (int s = 0; s < q.states(); ++s) {
-      const auto cell = static_cast<std::size_t>(t) * static_cast<std::size_t>(q.states()) + static_cast<std::size_t>(s);
+      const auto cell =
+          static_cast<std::size_t>(t) * static_cast<std::size_t>(q.states()) + static_cast<std::size_t>(s);
       share[static_cast<std::size_t>(q.label(s))] += std::exp(alpha[cell] + beta[cell] - log_p);
     }
     for (std::size_t k = 0; k < share.size(); ++k) {

@@ -139,9 +139,9 @@ void image_gradient(const Problem& problem, const Args& args) {
       sums.assign(sums.size(), 0);
       for (std::int64_t p = 0; p < pixels; ++p) {
         const Point point = locate(grid, n * pixels + p, dx);
-        const double d = to_double(static_cast<const T*>(
-            args.dy)[n * dy.strides[0] + c * dy.strides[1] + p / dy.dims[3] * dy.strides[2] +
-                     p % dy.dims[3] * dy.strides[3]]);
+        const double d =
+            to_double(static_cast<const T*>(args.dy)[n * dy.strides[0] + c * dy.strides[1] +
+                                                     p / dy.dims[3] * dy.strides[2] + p % dy.dims[3] * dy.strides[3]]);
         for (int i = 0; i < 4; ++i) {
           const std::int64_t place = (point.row + i / 2) * dx.dims[3] + point.column + i % 2;
           if (point.has(i, dx)) sums[static_cast<std::size_t>(place)] += point.weight(i) * d;
@@ -175,9 +175,9 @@ void grid_gradient(const Problem& problem, const Args& args) {
         for (int i = 0; i < 4; ++i) {
           if (point.has(i, x)) v[i] = to_double(plane[point.offset(i, x)]);
         }
-        const double d = to_double(static_cast<const T*>(
-            args.dy)[n * dy.strides[0] + c * dy.strides[1] + p / dy.dims[3] * dy.strides[2] +
-                     p % dy.dims[3] * dy.strides[3]]);
+        const double d =
+            to_double(static_cast<const T*>(args.dy)[n * dy.strides[0] + c * dy.strides[1] +
+                                                     p / dy.dims[3] * dy.strides[2] + p % dy.dims[3] * dy.strides[3]]);
         along_x += d * ((v[1] - v[0]) * (1 - point.fy) + (v[3] - v[2]) * point.fy);
         along_y += d * ((v[2] - v[0]) * (1 - point.fx) + (v[3] - v[1]) * point.fx);
       }

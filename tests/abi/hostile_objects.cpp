@@ -56,9 +56,9 @@ void* create(Role role) {
       EXPECT_EQ(gpudnnCreateDropoutDescriptor(reinterpret_cast<gpudnnDropoutDescriptor_t*>(&object)), 0);
       break;
     case Role::spatial_transformer:
-      EXPECT_EQ(gpudnnCreateSpatialTransformerDescriptor(
-                    reinterpret_cast<gpudnnSpatialTransformerDescriptor_t*>(&object)),
-                0);
+      EXPECT_EQ(
+          gpudnnCreateSpatialTransformerDescriptor(reinterpret_cast<gpudnnSpatialTransformerDescriptor_t*>(&object)),
+          0);
       break;
     case Role::ctc_loss:
       EXPECT_EQ(gpudnnCreateCTCLossDescriptor(reinterpret_cast<gpudnnCTCLossDescriptor_t*>(&object)), 0);

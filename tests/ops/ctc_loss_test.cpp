@@ -18,8 +18,7 @@ struct CtcDescriptor
   CtcDescriptor() = default;
   explicit CtcDescriptor(const ctc::Problem& problem) {
     GPUDNN_TEST_REQUIRE(gpudnnSetCTCLossDescriptor_v9(
-        *this, problem.x.type,
-        problem.softmax ? GPUDNN_LOSS_NORMALIZATION_SOFTMAX : GPUDNN_LOSS_NORMALIZATION_NONE,
+        *this, problem.x.type, problem.softmax ? GPUDNN_LOSS_NORMALIZATION_SOFTMAX : GPUDNN_LOSS_NORMALIZATION_NONE,
         problem.skip_impossible ? GPUDNN_CTC_SKIP_OOB_GRADIENTS : GPUDNN_CTC_ZERO_OOB_GRADIENTS,
         static_cast<int>(problem.max_labels)));
   }
@@ -56,9 +55,9 @@ CtcOutcome run_ctc(const Backend& backend, const ctc::Problem& problem, const st
   std::size_t bytes = 0;
   if (problem.host_labels) {
     const std::vector<int> labels = given.labels.empty() ? std::vector<int>{0} : given.labels;
-    outcome.status = gpudnnGetCTCLossWorkspaceSize(backend.handle(), x_desc, g, labels.data(),
-                                                   given.label_lengths.data(), given.input_lengths.data(),
-                                                   GPUDNN_CTC_LOSS_ALGO_DETERMINISTIC, ctc, &bytes);
+    outcome.status =
+        gpudnnGetCTCLossWorkspaceSize(backend.handle(), x_desc, g, labels.data(), given.label_lengths.data(),
+                                      given.input_lengths.data(), GPUDNN_CTC_LOSS_ALGO_DETERMINISTIC, ctc, &bytes);
     const GuardedBuffer workspace(backend, bytes);
     if (outcome.status != GPUDNN_STATUS_SUCCESS) return outcome;
     outcome.status = gpudnnCTCLoss(backend.handle(), x_desc, x_data.data(), labels.data(), given.label_lengths.data(),

@@ -57,9 +57,8 @@ std::string check_round(const Backend& backend, float probability, std::uint64_t
   std::vector<bool> mask;
   for (std::uint64_t call = 0; call < 2; ++call) {
     const DeviceTensor y_data(backend, y, nullptr, misaligned);
-    GPUDNN_TEST_REQUIRE(gpudnnDropoutForward(backend.handle(), generator.descriptor, TensorDescriptor(x),
-                                             x_data.data(), TensorDescriptor(y), y_data.data(), reserve.data(),
-                                             bytes));
+    GPUDNN_TEST_REQUIRE(gpudnnDropoutForward(backend.handle(), generator.descriptor, TensorDescriptor(x), x_data.data(),
+                                             TensorDescriptor(y), y_data.data(), reserve.data(), bytes));
     mask = naive_mask(y, probability, seed, call);
     std::string wrong = mismatch(y, y_data.values(), naive_dropout(y, probability, mask, in));
     wrong += y_data.damage_outside_elements() + x_data.damage_anywhere();
@@ -131,9 +130,8 @@ TEST(Dropout, KeepsAsManyAsItShould) {
   for (const float probability : {0.01f, 0.1f, 0.3f, 0.5f, 0.8f, 0.99f}) {
     const Generator generator(backend, probability, 42);
     const DeviceTensor y(backend, tensor, nullptr);
-    GPUDNN_TEST_REQUIRE(gpudnnDropoutForward(backend.handle(), generator.descriptor, TensorDescriptor(tensor),
-                                             x.data(), TensorDescriptor(tensor), y.data(), reserve.data(),
-                                             reserve_size(tensor)));
+    GPUDNN_TEST_REQUIRE(gpudnnDropoutForward(backend.handle(), generator.descriptor, TensorDescriptor(tensor), x.data(),
+                                             TensorDescriptor(tensor), y.data(), reserve.data(), reserve_size(tensor)));
     double kept = 0;
     double neighbours = 0;  // pairs of elements that are both kept
     const std::vector<double> values = y.values();

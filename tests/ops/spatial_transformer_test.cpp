@@ -20,8 +20,7 @@ struct TransformerDescriptor
   explicit TransformerDescriptor(const TensorGeometry& y) {
     const int dims[] = {static_cast<int>(y.dims[0]), static_cast<int>(y.dims[1]), static_cast<int>(y.dims[2]),
                         static_cast<int>(y.dims[3])};
-    GPUDNN_TEST_REQUIRE(
-        gpudnnSetSpatialTransformerNdDescriptor(*this, GPUDNN_SAMPLER_BILINEAR, y.type, 4, dims));
+    GPUDNN_TEST_REQUIRE(gpudnnSetSpatialTransformerNdDescriptor(*this, GPUDNN_SAMPLER_BILINEAR, y.type, 4, dims));
   }
 };
 
@@ -31,8 +30,8 @@ std::vector<double> normal_values(Random& random, const TensorGeometry& tensor) 
   return values;
 }
 
-// Coordinates of every kind: inside, on the border, outside, far outside and NaN; each well between two pixels where the
-// gradient of the grid jumps at them.
+// Coordinates of every kind: inside, on the border, outside, far outside and NaN; each well between two pixels where
+// the gradient of the grid jumps at them.
 std::vector<double> grid_values(Random& random, const Problem& problem) {
   std::vector<double> grid(static_cast<std::size_t>(element_count(grid_geometry(problem))));
   for (std::size_t i = 0; i < grid.size(); ++i) {
@@ -61,8 +60,8 @@ std::string check_grid(const Backend& backend, const Problem& problem, Random& r
   (forward ? v.theta : v.grid) = normal_values(random, in);
   const DeviceTensor from(backend, in, forward ? &v.theta : &v.grid, misaligned);
   const DeviceTensor to(backend, out, nullptr, misaligned);
-  GPUDNN_TEST_REQUIRE((forward ? gpudnnSpatialTfGridGeneratorForward
-                               : gpudnnSpatialTfGridGeneratorBackward)(backend.handle(), st, from.data(), to.data()));
+  GPUDNN_TEST_REQUIRE((forward ? gpudnnSpatialTfGridGeneratorForward : gpudnnSpatialTfGridGeneratorBackward)(
+      backend.handle(), st, from.data(), to.data()));
   return mismatch(out, to.values(), forward ? naive_grid(problem, v) : naive_theta_gradient(problem, v)) +
          to.damage_outside_elements() + from.damage_anywhere();
 }
@@ -119,8 +118,8 @@ Problem random_problem(Random& random) {
   Problem p;
   p.operation = random.pick({Operation::grid_forward, Operation::grid_backward, Operation::sample_forward,
                              Operation::sample_forward, Operation::sample_backward, Operation::sample_backward});
-  p.y.type = random.pick({GPUDNN_DATA_FLOAT, GPUDNN_DATA_FLOAT, GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16,
-                          GPUDNN_DATA_DOUBLE});
+  p.y.type =
+      random.pick({GPUDNN_DATA_FLOAT, GPUDNN_DATA_FLOAT, GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_DOUBLE});
   p.y.rank = 4;
   p.y.dims[0] = random.between(1, 3);
   p.y.dims[1] = random.pick({1, 2, 3, 7, 8, 16, 24});

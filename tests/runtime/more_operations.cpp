@@ -33,10 +33,10 @@ Shared make(const Backend& backend, const TensorGeometry& geometry, const std::v
 
 using DropoutDescriptor =
     Descriptor<gpudnnDropoutDescriptor_t, gpudnnCreateDropoutDescriptor, gpudnnDestroyDropoutDescriptor>;
-using TransformerDescriptor =
-    Descriptor<gpudnnSpatialTransformerDescriptor_t, gpudnnCreateSpatialTransformerDescriptor,
-               gpudnnDestroySpatialTransformerDescriptor>;
-using CtcDescriptor = Descriptor<gpudnnCTCLossDescriptor_t, gpudnnCreateCTCLossDescriptor, gpudnnDestroyCTCLossDescriptor>;
+using TransformerDescriptor = Descriptor<gpudnnSpatialTransformerDescriptor_t, gpudnnCreateSpatialTransformerDescriptor,
+                                         gpudnnDestroySpatialTransformerDescriptor>;
+using CtcDescriptor =
+    Descriptor<gpudnnCTCLossDescriptor_t, gpudnnCreateCTCLossDescriptor, gpudnnDestroyCTCLossDescriptor>;
 
 }  // namespace
 
@@ -152,17 +152,17 @@ PreparedCall ctc_call(const Backend& backend, const std::string& line) {
   const Expected expected = naive_ctc(p, x_values, given).gradients;
   std::size_t bytes = 0;
   if (p.host_labels) {
-    GPUDNN_TEST_REQUIRE(gpudnnGetCTCLossWorkspaceSize(
-        backend.handle(), *desc, *desc, given.labels.data(), given.label_lengths.data(), given.input_lengths.data(),
-        GPUDNN_CTC_LOSS_ALGO_DETERMINISTIC, *ctc, &bytes));
+    GPUDNN_TEST_REQUIRE(gpudnnGetCTCLossWorkspaceSize(backend.handle(), *desc, *desc, given.labels.data(),
+                                                      given.label_lengths.data(), given.input_lengths.data(),
+                                                      GPUDNN_CTC_LOSS_ALGO_DETERMINISTIC, *ctc, &bytes));
     const auto workspace = std::make_shared<GuardedBuffer>(backend, bytes);
     return {line,
             [=](gpudnnHandle_t h) {
               CtcLabels passing = given;  // gone when the call has returned
-              const gpudnnStatus_t status = gpudnnCTCLoss(
-                  h, *desc, x->data(), passing.labels.data(), passing.label_lengths.data(),
-                  passing.input_lengths.data(), costs->data(), *desc, gradients->data(),
-                  GPUDNN_CTC_LOSS_ALGO_DETERMINISTIC, *ctc, workspace->data(), bytes);
+              const gpudnnStatus_t status =
+                  gpudnnCTCLoss(h, *desc, x->data(), passing.labels.data(), passing.label_lengths.data(),
+                                passing.input_lengths.data(), costs->data(), *desc, gradients->data(),
+                                GPUDNN_CTC_LOSS_ALGO_DETERMINISTIC, *ctc, workspace->data(), bytes);
               for (int& label : passing.labels) label = 1 << 30;
               return status;
             },
@@ -181,11 +181,10 @@ PreparedCall ctc_call(const Backend& backend, const std::string& line) {
   const auto workspace = std::make_shared<GuardedBuffer>(backend, bytes);
   return {line,
           [=](gpudnnHandle_t h) {
-            return gpudnnCTCLoss_v8(h, GPUDNN_CTC_LOSS_ALGO_DETERMINISTIC, *ctc, *desc, x->data(),
-                                    static_cast<const int*>(labels->data()),
-                                    static_cast<const int*>(label_lengths->data()),
-                                    static_cast<const int*>(input_lengths->data()), costs->data(), *desc,
-                                    gradients->data(), bytes, workspace->data());
+            return gpudnnCTCLoss_v8(
+                h, GPUDNN_CTC_LOSS_ALGO_DETERMINISTIC, *ctc, *desc, x->data(), static_cast<const int*>(labels->data()),
+                static_cast<const int*>(label_lengths->data()), static_cast<const int*>(input_lengths->data()),
+                costs->data(), *desc, gradients->data(), bytes, workspace->data());
           },
           gradients, expected};
 }

@@ -115,9 +115,7 @@ struct Sampler {
     return unit_roundoff(compute_type(p.y.type)) * (4 + 3 * static_cast<double>(in_height + in_width));
   }
   // Whether a weight may differ from 0, in exact or in rounded arithmetic.
-  [[nodiscard]] static bool near(double at, std::int64_t i) {
-    return std::fabs(at - static_cast<double>(i)) < 1.001;
-  }
+  [[nodiscard]] static bool near(double at, std::int64_t i) { return std::fabs(at - static_cast<double>(i)) < 1.001; }
 };
 
 }  // namespace
@@ -214,8 +212,7 @@ Expected naive_image_gradient(const spatial_transformer::Problem& problem, const
           }
           const double old = v.out.empty() ? 0 : v.out[s.image_index(n, c, r, t)];
           e.value.push_back(scalars.alpha * sum + scalars.beta * old);
-          e.slack.push_back(blend_slack(scalars.alpha,
-                                        (s.weight_error() + sum_bound(problem.y.type, terms)) * absolute,
+          e.slack.push_back(blend_slack(scalars.alpha, (s.weight_error() + sum_bound(problem.y.type, terms)) * absolute,
                                         scalars.beta, sum, old, u));
         }
       }

@@ -1,4 +1,5 @@
-// Oracles of dropout, the spatial transformer and the CTC loss: by their definitions, in double, apart from the library.
+// Oracles of dropout, the spatial transformer and the CTC loss: by their definitions, in double, apart from the
+// library.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -40,8 +41,8 @@ struct TransformerScalars {
                                     const TransformerScalars& scalars);
 [[nodiscard]] Expected naive_image_gradient(const spatial_transformer::Problem& problem,
                                             const TransformerValues& values, const TransformerScalars& scalars);
-[[nodiscard]] Expected naive_grid_gradient(const spatial_transformer::Problem& problem,
-                                           const TransformerValues& values, const TransformerScalars& scalars);
+[[nodiscard]] Expected naive_grid_gradient(const spatial_transformer::Problem& problem, const TransformerValues& values,
+                                           const TransformerScalars& scalars);
 
 // --- CTC ------------------------------------------------------------------------------------------------------------
 

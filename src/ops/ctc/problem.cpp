@@ -54,8 +54,8 @@ Status read_host_labels(const int* labels, const int* label_lengths, const int* 
 Status validate(const Problem& problem) {
   GPUDNN_TRY(require_described(problem.x, "probsDesc"));
   GPUDNN_REQUIRE(problem.x.type == GPUDNN_DATA_FLOAT || problem.x.type == GPUDNN_DATA_DOUBLE,
-                 GPUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "probsDesc has data type %s; CTC losses are built for f32 and f64",
-                 data_type_name(problem.x.type));
+                 GPUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE,
+                 "probsDesc has data type %s; CTC losses are built for f32 and f64", data_type_name(problem.x.type));
   GPUDNN_TRY(require_rank(problem.x, "probsDesc", 3, 3));
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
   GPUDNN_REQUIRE(problem.x.dims[1] == 0 || problem.x.dims[0] <= kMost / (2 * problem.x.dims[1]),

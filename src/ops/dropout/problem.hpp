@@ -1,5 +1,5 @@
-// The dropout problem.  forward: out = mask * in / (1 - p), and the mask into the reserve space; backward: the same with
-// the mask that lies there.
+// The dropout problem.  forward: out = mask * in / (1 - p), and the mask into the reserve space; backward: the same
+// with the mask that lies there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
