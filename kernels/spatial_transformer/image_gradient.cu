@@ -4,11 +4,11 @@
 //   dx[n, c, q] = alpha * sum over sample pixels p and corners i with corner_i(p) = q of w_i(p) dy[n, c, p] + beta * dx
 //
 // The sum over p is a scatter with a grid that can be anything, so it is turned around: a block owns a tile of 32 x 8
-// pixels q of one image and 8 channels, walks over the whole grid of the image, 256 points a time, and lists each
+// pixels q of one image and 16 channels, walks over the whole grid of the image, 256 points a time, and lists each
 // corner that falls into its tile (point, pixel, weight) in shared memory. When the list could overflow, or the grid
 // ends, the list is sorted by pixel (a counting sort: integer atomics count and place, then each entry moves to its
 // rank by point within its pixel, so the order does not depend on the atomics), and each thread adds up the entries of
-// its own pixel in the order of the points, for 8 channels in registers. The result is the plain loop's over p, with
+// its own pixel in the order of the points, for 16 channels in registers. The result is the plain loop's over p, with
 // one rounding at the end: deterministic for any grid.
 //
 // Cost: the grid is read once a tile and chunk of channels, from the L2; entries are dy's elements, four times each,
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kTileWidth = 32;
 constexpr int kTileHeight = 8;
-constexpr int kChannels = 8;
+constexpr int kChannels = 16;
 constexpr int kEntries = 2048;
 static_assert(kTileWidth * kTileHeight == kSamplerThreads, "a thread owns a pixel");
 static_assert(kEntries >= 2 * 4 * kSamplerThreads, "a round of points adds up to four entries a thread");
