@@ -30,28 +30,38 @@ void launch(const DropoutArgs<T>& args, const DropoutLoops& loops, cudaStream_t 
   dropout_kernel<T, N, kFlat, kBackward><<<blocks, kDropoutThreads, 0, stream>>>(args, loops);
 }
 
+template <class T>
+DropoutArgs<T> args_of(const DropoutParams& params) {
+  DropoutArgs<T> args{};
+  args.in = static_cast<const T*>(params.in);
+  args.out = static_cast<T*>(params.out);
+  args.reserve = params.reserve;
+  args.states = params.states;
+  args.count = static_cast<std::uint64_t>(params.nest.count());
+  args.scale = static_cast<DropoutCompute<T>>(params.scale);
+  args.threshold = params.threshold;
+  args.type = params.type;
+  args.order = params.order;
+  return args;
+}
+
 __global__ void dropout_states_kernel(DropoutStates* states, std::uint64_t seed) { *states = {seed, 0, 0, 0}; }
 
 }  // namespace
 
 void launch_dropout(const DropoutParams& params, CUstream_st* stream) {
-  tile::with_element_type(params.type, [&]<class T>() {
-    constexpr int N = tile::kPackWidth<T>;
-    DropoutArgs<T> args{};
-    args.in = static_cast<const T*>(params.in);
-    args.out = static_cast<T*>(params.out);
-    args.reserve = params.reserve;
-    args.states = params.states;
-    args.count = static_cast<std::uint64_t>(params.nest.count());
-    args.scale = static_cast<tile::Compute<T>>(params.scale);
-    args.threshold = params.threshold;
-    args.order = params.order;
-    if (tile::is_flat(params.nest) && tile::is_aligned(params.in, 16) && tile::is_aligned(params.out, 16)) {
-      return params.backward ? launch<T, N, true, true>(args, {}, stream) : launch<T, N, true, false>(args, {}, stream);
-    }
-    const DropoutLoops loops = loops_of(params.nest);
-    params.backward ? launch<T, 1, false, true>(args, loops, stream) : launch<T, 1, false, false>(args, loops, stream);
-  });
+  if (tile::is_flat(params.nest) && tile::is_aligned(params.in, 16) && tile::is_aligned(params.out, 16)) {
+    tile::with_element_type(params.type, [&]<class T>() {
+      constexpr int N = tile::kPackWidth<T>;
+      const DropoutArgs<T> args = args_of<T>(params);
+      params.backward ? launch<T, N, true, true>(args, {}, stream) : launch<T, N, true, false>(args, {}, stream);
+    });
+    return;
+  }
+  const DropoutArgs<AnyElement> args = args_of<AnyElement>(params);
+  const DropoutLoops loops = loops_of(params.nest);
+  params.backward ? launch<AnyElement, 1, false, true>(args, loops, stream)
+                  : launch<AnyElement, 1, false, false>(args, loops, stream);
 }
 
 void launch_dropout_states(DropoutStates* states, std::uint64_t seed, CUstream_st* stream) {

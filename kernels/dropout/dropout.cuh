@@ -25,6 +25,12 @@ namespace gpudnn::kernels {
 constexpr int kDropoutThreads = 256;
 constexpr int kDropoutTile = 256;  // elements: 32 bytes of mask
 
+// The type is known at run time only, and computed in double. Tensors with gaps move an element at a time, so that one
+// kernel for all types is as good as four.
+struct AnyElement {};
+template <class T>
+using DropoutCompute = std::conditional_t<std::is_same_v<T, AnyElement>, double, tile::Compute<T>>;
+
 template <class T>
 struct DropoutArgs {
   const T* in;
@@ -32,9 +38,32 @@ struct DropoutArgs {
   unsigned char* reserve;
   DropoutStates* states;
   std::uint64_t count;
-  tile::Compute<T> scale;
+  DropoutCompute<T> scale;
   std::uint32_t threshold;
+  tile::ElementType type;
   MaskOrder order;
+
+  template <class As>
+  __device__ __forceinline__ void copy_as(std::int64_t from, std::int64_t to, bool kept) const {
+    const auto value = tile::widen<DropoutCompute<T>>(reinterpret_cast<const As*>(in)[from]);
+    reinterpret_cast<As*>(out)[to] = tile::narrow<As>(kept ? value * scale : DropoutCompute<T>(0));
+  }
+  __device__ __forceinline__ void copy(std::int64_t from, std::int64_t to, bool kept) const {
+    if constexpr (!std::is_same_v<T, AnyElement>) {
+      copy_as<T>(from, to, kept);
+    } else {
+      switch (type) {
+        case tile::ElementType::f64:
+          return copy_as<double>(from, to, kept);
+        case tile::ElementType::f32:
+          return copy_as<float>(from, to, kept);
+        case tile::ElementType::f16:
+          return copy_as<tile::Half>(from, to, kept);
+        case tile::ElementType::bf16:
+          return copy_as<tile::BFloat16>(from, to, kept);
+      }
+    }
+  }
 };
 
 // For tensors that are not one gapless block in one order: `nest` below 2^31 elements, else the plain dims.
@@ -77,11 +106,12 @@ __device__ __noinline__ unsigned gathered_mask(const DropoutArgs<T>& args, std::
   return mask;
 }
 
-// N elements a pack. kFlat: in and out are gapless and aligned to packs; else N is 1 and `loops` says where they are.
+// N elements a pack. kFlat: in and out are gapless and aligned to packs; else T is AnyElement, N is 1 and `loops` says
+// where the elements are.
 template <class T, int N, bool kFlat, bool kBackward>
 __global__ void __launch_bounds__(kDropoutThreads)
     dropout_kernel(const __grid_constant__ DropoutArgs<T> args, const __grid_constant__ DropoutLoops loops) {
-  using C = tile::Compute<T>;
+  using C = DropoutCompute<T>;
   constexpr int kRounds = kMaskGroup / N;                         // of 32 packs in a tile
   constexpr int kTiles = kFlat && kRounds < 4 ? 4 / kRounds : 1;  // a thread has four packs in flight
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -107,9 +137,11 @@ __global__ void __launch_bounds__(kDropoutThreads)
 #pragma unroll
   for (int t = 0; t < kTiles; ++t) {
     const std::uint64_t begin = (warp * kTiles + t) * kDropoutTile;
-    if (kFlat && begin + kDropoutTile <= args.count) {
+    if constexpr (kFlat) {
+      if (begin + kDropoutTile <= args.count) {
 #pragma unroll
-      for (int u = 0; u < kRounds; ++u) packs[t][u] = tile::load_pack<T, N>(args.in + begin + (u * 32 + lane) * N);
+        for (int u = 0; u < kRounds; ++u) packs[t][u] = tile::load_pack<T, N>(args.in + begin + (u * 32 + lane) * N);
+      }
     }
   }
 #pragma unroll
@@ -132,30 +164,31 @@ __global__ void __launch_bounds__(kDropoutThreads)
   for (int t = 0; t < kTiles; ++t) {
     const std::uint64_t begin = (warp * kTiles + t) * kDropoutTile;
     if (begin >= args.count) break;
-    if (kFlat && begin + kDropoutTile <= args.count) {
+    if constexpr (kFlat) {
+      if (begin + kDropoutTile <= args.count) {
 #pragma unroll
-      for (int u = 0; u < kRounds; ++u) {
-        const int first = (u * 32 + lane) * N;
-        const unsigned bits = __shfl_sync(0xffffffffu, masks[t], first / kMaskGroup) >> (first % kMaskGroup);
-        C values[N];
-        tile::widen_pack<C>(packs[t][u], values);
+        for (int u = 0; u < kRounds; ++u) {
+          const int first = (u * 32 + lane) * N;
+          const unsigned bits = __shfl_sync(0xffffffffu, masks[t], first / kMaskGroup) >> (first % kMaskGroup);
+          C values[N];
+          tile::widen_pack<C>(packs[t][u], values);
 #pragma unroll
-        for (int i = 0; i < N; ++i) values[i] = (bits >> i & 1u) != 0 ? values[i] * args.scale : C(0);
-        tile::store_pack<T, N>(args.out + begin + first, tile::narrow_pack<T>(values));
-      }
-    } else {
-      // The tensor's last tile, or any tile of a tensor with gaps.
-#pragma unroll 1
-      for (int u = 0; u < kMaskGroup; ++u) {
-        const int place = u * 32 + lane;
-        const unsigned bits = __shfl_sync(0xffffffffu, masks[t], place / kMaskGroup) >> (place % kMaskGroup);
-        const std::uint64_t index = begin + place;
-        if (index < args.count) {
-          std::int64_t offset[2] = {static_cast<std::int64_t>(index), static_cast<std::int64_t>(index)};
-          if constexpr (!kFlat) loops.offsets(index, offset);
-          const C value = tile::widen<C>(args.in[offset[0]]);
-          args.out[offset[1]] = tile::narrow<T>((bits & 1u) != 0 ? value * args.scale : C(0));
+          for (int i = 0; i < N; ++i) values[i] = (bits >> i & 1u) != 0 ? values[i] * args.scale : C(0);
+          tile::store_pack<T, N>(args.out + begin + first, tile::narrow_pack<T>(values));
         }
+        continue;
+      }
+    }
+    // The tensor's last tile, or any tile of a tensor with gaps.
+#pragma unroll 1
+    for (int u = 0; u < kMaskGroup; ++u) {
+      const int place = u * 32 + lane;
+      const unsigned bits = __shfl_sync(0xffffffffu, masks[t], place / kMaskGroup) >> (place % kMaskGroup);
+      const std::uint64_t index = begin + place;
+      if (index < args.count) {
+        std::int64_t offset[2] = {static_cast<std::int64_t>(index), static_cast<std::int64_t>(index)};
+        if constexpr (!kFlat) loops.offsets(index, offset);
+        args.copy(offset[0], offset[1], (bits & 1u) != 0);
       }
     }
   }
