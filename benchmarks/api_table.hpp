@@ -27,7 +27,13 @@
   X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor) \
   X(BatchNormalizationForwardInference) X(BatchNormalizationForwardTrainingEx) X(BatchNormalizationBackwardEx) \
   X(GetBatchNormalizationForwardTrainingExWorkspaceSize) X(GetBatchNormalizationBackwardExWorkspaceSize) \
-  X(GetBatchNormalizationTrainingExReserveSpaceSize)
+  X(GetBatchNormalizationTrainingExReserveSpaceSize) \
+  X(CreateDropoutDescriptor) X(DestroyDropoutDescriptor) X(SetDropoutDescriptor) X(DropoutGetStatesSize) \
+  X(DropoutGetReserveSpaceSize) X(DropoutForward) X(DropoutBackward) X(CreateSpatialTransformerDescriptor) \
+  X(DestroySpatialTransformerDescriptor) X(SetSpatialTransformerNdDescriptor) X(SpatialTfGridGeneratorForward) \
+  X(SpatialTfGridGeneratorBackward) X(SpatialTfSamplerForward) X(SpatialTfSamplerBackward) \
+  X(CreateCTCLossDescriptor) X(DestroyCTCLossDescriptor) X(SetCTCLossDescriptor_v8) X(GetCTCLossWorkspaceSize) \
+  X(GetCTCLossWorkspaceSize_v8) X(CTCLoss) X(CTCLoss_v8)
 // clang-format on
 
 namespace gpudnn::bench {

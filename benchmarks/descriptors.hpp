@@ -31,6 +31,15 @@ class Descriptors {
   [[nodiscard]] gpudnnPoolingDescriptor_t pooling();
   [[nodiscard]] gpudnnActivationDescriptor_t activation(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan,
                                                         double coef);
+  [[nodiscard]] gpudnnDropoutDescriptor_t dropout() {
+    return make(api_.CreateDropoutDescriptor, api_.DestroyDropoutDescriptor);
+  }
+  [[nodiscard]] gpudnnSpatialTransformerDescriptor_t spatial_transformer() {
+    return make(api_.CreateSpatialTransformerDescriptor, api_.DestroySpatialTransformerDescriptor);
+  }
+  [[nodiscard]] gpudnnCTCLossDescriptor_t ctc_loss() {
+    return make(api_.CreateCTCLossDescriptor, api_.DestroyCTCLossDescriptor);
+  }
 
  private:
   // Creates and remembers to destroy; null after a failure.

@@ -1,10 +1,11 @@
-// The operations without a choice of algorithm, on one library: pooling, activation, softmax, whole tensors and the
-// gradient of the bias.
+// The operations without a choice of algorithm, on one library: pooling, activation, softmax, whole tensors, the
+// gradient of the bias, dropout, the spatial transformer and the CTC loss.
 // SPDX-License-Identifier: Apache-2.0
 #include "problem_run.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "core/data_type.hpp"
 #include "descriptors.hpp"
@@ -30,7 +31,13 @@ struct Bound {
   std::vector<void*> in;
   void* out;
   Descriptors descriptors;
+  // Memory that the call needs besides its tensors, and what has to be done with it before the first call.
+  std::size_t workspace_bytes = 0;
+  void* workspace = nullptr;
+  std::function<gpudnnStatus_t()> prepare;
 };
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // Inputs of all backward operations are in the order y, dy, x.
 Call make_call(Bound& b, const pooling::Problem& problem) {
@@ -131,6 +138,93 @@ Call make_call(Bound& b, const bias_grad::Problem& problem) {
       [=, &b] { return b.api.ConvolutionBackwardBias(b.handle, b.alpha.get(), dy, b.in[0], b.beta.get(), db, b.out); };
 }
 
+// Workspace: the states, then the reserve space. Backward reads the mask of a forward call made once before.
+Call make_call(Bound& b, const dropout::Problem& problem) {
+  const auto dropout = b.descriptors.dropout();
+  const auto x = b.descriptors.tensor(problem.in);
+  const auto y = b.descriptors.tensor(problem.out);
+  std::size_t states = 0;
+  std::size_t reserve = 0;
+  if (b.descriptors.status() != GPUDNN_STATUS_SUCCESS) return {};
+  b.descriptors.note(b.api.DropoutGetStatesSize(b.handle, &states));
+  b.descriptors.note(b.api.DropoutGetReserveSpaceSize(x, &reserve));
+  b.workspace_bytes = aligned(states) + reserve;
+  const auto reserve_at = [=, &b] { return static_cast<char*>(b.workspace) + aligned(states); };
+  const auto forward = [=, &b] {
+    return b.api.DropoutForward(b.handle, dropout, x, b.in[0], y, b.out, reserve_at(), reserve);
+  };
+  b.prepare = [=, &b] {
+    const auto status = b.api.SetDropoutDescriptor(dropout, b.handle, problem.probability, b.workspace, states, 1);
+    return status != GPUDNN_STATUS_SUCCESS || !problem.backward ? status : forward();
+  };
+  if (!problem.backward) return forward;
+  return [=, &b] { return b.api.DropoutBackward(b.handle, dropout, x, b.in[0], y, b.out, reserve_at(), reserve); };
+}
+
+// Inputs: theta or dgrid; x, grid; of backward x, grid, dy, and dgrid goes to the workspace.
+Call make_call(Bound& b, const spatial_transformer::Problem& problem) {
+  using spatial_transformer::Operation;
+  const auto st = b.descriptors.spatial_transformer();
+  const Ints dims(problem.y.dims, 4);
+  if (st != nullptr) {
+    b.descriptors.note(
+        b.api.SetSpatialTransformerNdDescriptor(st, GPUDNN_SAMPLER_BILINEAR, problem.y.type, 4, dims.values));
+  }
+  if (problem.operation == Operation::grid_forward) {
+    return [=, &b] { return b.api.SpatialTfGridGeneratorForward(b.handle, st, b.in[0], b.out); };
+  }
+  if (problem.operation == Operation::grid_backward) {
+    return [=, &b] { return b.api.SpatialTfGridGeneratorBackward(b.handle, st, b.in[0], b.out); };
+  }
+  const auto x = b.descriptors.tensor(problem.x);
+  const auto y = b.descriptors.tensor(problem.y);
+  if (problem.operation == Operation::sample_forward) {
+    return [=, &b] {
+      return b.api.SpatialTfSamplerForward(b.handle, st, b.alpha.get(), x, b.in[0], b.in[1], b.beta.get(), y, b.out);
+    };
+  }
+  const auto dx = b.descriptors.tensor(problem.dx);
+  b.workspace_bytes = size_in_bytes(spatial_transformer::grid_geometry(problem));
+  return [=, &b] {
+    return b.api.SpatialTfSamplerBackward(b.handle, st, b.alpha.get(), x, b.in[0], b.beta.get(), dx, b.out,
+                                          b.alpha.get(), y, b.in[2], b.in[1], b.beta.get(), b.workspace);
+  };
+}
+
+// Inputs: x, labels, label lengths, input lengths; with host labels the last three are made here. Workspace: the costs,
+// then the library's own.
+Call make_call(Bound& b, const ctc::Problem& problem) {
+  const auto ctc = b.descriptors.ctc_loss();
+  const auto x = b.descriptors.tensor(problem.x);
+  const auto g = problem.has_gradients ? b.descriptors.tensor(problem.gradients) : nullptr;
+  const auto algo = GPUDNN_CTC_LOSS_ALGO_DETERMINISTIC;
+  if (b.descriptors.status() != GPUDNN_STATUS_SUCCESS) return {};
+  b.descriptors.note(b.api.SetCTCLossDescriptor_v8(
+      ctc, problem.x.type, problem.softmax ? GPUDNN_LOSS_NORMALIZATION_SOFTMAX : GPUDNN_LOSS_NORMALIZATION_NONE,
+      problem.skip_impossible ? GPUDNN_PROPAGATE_NAN : GPUDNN_NOT_PROPAGATE_NAN, static_cast<int>(problem.max_labels)));
+  const std::size_t costs = aligned(static_cast<std::size_t>(problem.x.dims[1]) * sizeof(double));
+  std::size_t own = 0;
+  const auto finish = [&b, costs](std::size_t bytes) { b.workspace_bytes = costs + bytes; };
+  if (!problem.host_labels) {
+    b.descriptors.note(b.api.GetCTCLossWorkspaceSize_v8(b.handle, algo, ctc, x, g, &own));
+    finish(own);
+    return [=, &b] {
+      return b.api.CTCLoss_v8(b.handle, algo, ctc, x, b.in[0], static_cast<const int*>(b.in[1]),
+                              static_cast<const int*>(b.in[2]), static_cast<const int*>(b.in[3]), b.workspace, g,
+                              g != nullptr ? b.out : nullptr, own, static_cast<char*>(b.workspace) + costs);
+    };
+  }
+  const CtcIntegers given = ctc_integers(problem);
+  b.descriptors.note(b.api.GetCTCLossWorkspaceSize(b.handle, x, g, given.labels.data(), given.label_lengths.data(),
+                                                   given.input_lengths.data(), algo, ctc, &own));
+  finish(own);
+  return [=, &b] {
+    return b.api.CTCLoss(b.handle, x, b.in[0], given.labels.data(), given.label_lengths.data(),
+                         given.input_lengths.data(), b.workspace, g, g != nullptr ? b.out : nullptr, algo, ctc,
+                         static_cast<char*>(b.workspace) + costs, own);
+  };
+}
+
 class PlainRun : public Run {
  public:
   PlainRun(const Library& library, gpudnnHandle_t handle, const Task& task, const Pointers& pointers)
@@ -148,9 +242,17 @@ class PlainRun : public Run {
   PlainRun& operator=(const PlainRun&) = delete;
 
   [[nodiscard]] gpudnnStatus_t status() const { return bound_.descriptors.status(); }
-  gpudnnStatus_t query(std::size_t, Choice* choice) override { return *choice = {}, GPUDNN_STATUS_SUCCESS; }
-  gpudnnStatus_t find(void*, std::size_t, Choice* choice) override { return *choice = {}, GPUDNN_STATUS_SUCCESS; }
-  gpudnnStatus_t bind(const Choice&, void*, Call* call) override { return *call = call_, GPUDNN_STATUS_SUCCESS; }
+  gpudnnStatus_t query(std::size_t, Choice* choice) override {
+    *choice = {};
+    choice->workspace = bound_.workspace_bytes;
+    return GPUDNN_STATUS_SUCCESS;
+  }
+  gpudnnStatus_t find(void*, std::size_t, Choice* choice) override { return query(0, choice); }
+  gpudnnStatus_t bind(const Choice&, void* workspace, Call* call) override {
+    bound_.workspace = workspace;
+    *call = call_;
+    return bound_.prepare ? bound_.prepare() : GPUDNN_STATUS_SUCCESS;
+  }
 
  private:
   Bound bound_;

@@ -16,15 +16,19 @@
 #include "ops/activation/problem.hpp"
 #include "ops/bias_grad/problem.hpp"
 #include "ops/conv/problem.hpp"
+#include "ops/ctc/problem.hpp"
+#include "ops/dropout/problem.hpp"
 #include "ops/norm/problem.hpp"
 #include "ops/pooling/problem.hpp"
 #include "ops/softmax/problem.hpp"
+#include "ops/spatial_transformer/problem.hpp"
 #include "ops/tensor/problem.hpp"
 
 namespace gpudnn::bench {
 
-using AnyProblem = std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
-                                bias_grad::Problem, norm::Problem>;
+using AnyProblem =
+    std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
+                 bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem, ctc::Problem>;
 
 // The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
 enum class Arithmetic { f64, f32, tf32, f16, bf16, integer };
@@ -33,6 +37,7 @@ enum class Arithmetic { f64, f32, tf32, f16, bf16, integer };
 struct Operand {
   TensorGeometry geometry;
   Fill fill = Fill::normal;
+  std::vector<std::int32_t> integers = {};  // if not empty, the contents themselves, of an INT32 tensor
 };
 
 // y = alpha * op + beta * y; an unset scalar takes the operation's own default (1 and 0; tensor add has beta 1 and
@@ -55,6 +60,7 @@ struct Task {
   std::vector<Operand> inputs;  // in the order that make_run expects
   TensorGeometry output;
   bool output_is_read = false;
+  bool output_is_random = false;  // no two libraries give the same
   // Backward operations take an output of forward: it is made by this task, from inputs[forward_input] (or from
   // random data if that is negative), into inputs[forward_output].
   std::shared_ptr<const Task> forward;
@@ -100,6 +106,12 @@ class Run {
 // Makes the descriptors; null, with *status, if the library refuses one.
 [[nodiscard]] std::unique_ptr<Run> make_run(const Library& library, gpudnnHandle_t handle, const Task& task,
                                             const Pointers& pointers, gpudnnStatus_t* status);
+
+// The integers of a CTC problem: every sequence as long as it may be, labels that differ from their neighbours.
+struct CtcIntegers {
+  std::vector<std::int32_t> labels, label_lengths, input_lengths;
+};
+[[nodiscard]] CtcIntegers ctc_integers(const ctc::Problem& problem);
 
 // Of conv_run.cpp, for make_run.
 [[nodiscard]] std::unique_ptr<Run> make_conv_run(const Library& library, gpudnnHandle_t handle, const Task& task,

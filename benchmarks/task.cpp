@@ -174,6 +174,81 @@ bool fill_in(const norm::Problem& problem, Task* task, const ScalarOptions& scal
   return true;
 }
 
+bool fill_in(const dropout::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
+  task->inputs = {{problem.in}};
+  task->output = problem.out;
+  task->output_is_random = true;
+  task->arithmetic = arithmetic_of(problem.in.type);
+  task->group = std::string("dropout ") + (problem.backward ? "bwd " : "fwd ") + data_type_name(problem.in.type);
+  ScalarOptions own = scalars;
+  own.beta = 0;
+  finish(task, own, 1, 0);
+  task->bytes += static_cast<double>(element_count(problem.in)) / 8;  // the mask
+  return true;
+}
+
+bool fill_in(const spatial_transformer::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
+  using spatial_transformer::Operation;
+  constexpr const char* kNames[] = {"stn grid fwd ", "stn grid bwd ", "stn fwd ", "stn bwd "};
+  const TensorGeometry grid = spatial_transformer::grid_geometry(problem);
+  const TensorGeometry theta = spatial_transformer::theta_geometry(problem);
+  const bool forward = problem.operation == Operation::grid_forward;
+  task->arithmetic = arithmetic_of(problem.y.type);
+  task->group = kNames[static_cast<int>(problem.operation)] + std::string(data_type_name(problem.y.type));
+  ScalarOptions own = scalars;
+  if (is_grid(problem.operation)) {
+    own.beta = 0;  // it has none
+    task->inputs = {{forward ? theta : grid}};
+    task->output = forward ? grid : theta;
+    finish(task, own, 1, 0);
+    return true;
+  }
+  // The grid is that of a random affine map, as in use: neighbours sample neighbours.
+  task->inputs = {{problem.x}, {grid}};
+  task->output = problem.y;
+  if (problem.operation == Operation::sample_backward) {
+    task->inputs.push_back({problem.y});
+    task->output = problem.dx;
+    own.beta = 0;
+  }
+  spatial_transformer::Problem maker;
+  maker.operation = Operation::grid_forward;
+  maker.y = problem.y;
+  set_packed_strides(&maker.y, GPUDNN_TENSOR_NCHW);
+  std::string why;
+  if (const auto made = parse_task(to_text(maker), {}, &why)) {
+    task->forward = std::make_shared<const Task>(*made);
+    task->forward_input = -1;
+    task->forward_output = 1;
+  }
+  finish(task, own, 1, 0);
+  if (problem.operation == Operation::sample_backward) task->bytes += bytes_of(grid);  // dgrid
+  return true;
+}
+
+bool fill_in(const ctc::Problem& problem, Task* task, const ScalarOptions& scalars, std::string* why) {
+  if (!problem.has_gradients) return *why = "the benchmark computes the gradients: leave 'nograd' out", false;
+  if (problem.x.dims[2] < 3 && problem.max_labels > 1)
+    return *why = "neighbours differ only with 2 labels or more", false;
+  const auto integers = [](std::vector<std::int32_t> values) {
+    if (values.empty()) values.push_back(0);
+    const std::int64_t dims[] = {static_cast<std::int64_t>(values.size())};
+    return Operand{packed_tensor(GPUDNN_DATA_INT32, GPUDNN_TENSOR_NCHW, 1, dims), Fill::normal, std::move(values)};
+  };
+  CtcIntegers given = ctc_integers(problem);
+  task->inputs = {{problem.x},
+                  integers(std::move(given.labels)),
+                  integers(std::move(given.label_lengths)),
+                  integers(std::move(given.input_lengths))};
+  task->output = problem.gradients;
+  task->arithmetic = arithmetic_of(problem.x.type);
+  task->group = std::string("ctc ") + data_type_name(problem.x.type);
+  ScalarOptions own = scalars;
+  own.beta = 0;
+  finish(task, own, 1, 0);
+  return true;
+}
+
 template <class Problem>
 std::optional<Task> make_task(const std::optional<Problem>& problem, const ScalarOptions& scalars, std::string* why) {
   if (!problem) return std::nullopt;
@@ -185,6 +260,25 @@ std::optional<Task> make_task(const std::optional<Problem>& problem, const Scala
 }
 
 }  // namespace
+
+CtcIntegers ctc_integers(const ctc::Problem& problem) {
+  CtcIntegers given;
+  std::uint32_t state = 1;
+  const auto choices = static_cast<std::uint32_t>(problem.x.dims[2] - 1);
+  for (std::int64_t n = 0; n < problem.x.dims[1]; ++n) {
+    std::uint32_t last = 0;
+    for (std::int64_t i = 0; i < problem.max_labels; ++i) {
+      state = state * 1664525u + 1013904223u;
+      std::uint32_t label = 1 + (state >> 8) % choices;
+      if (label == last) label = label % choices + 1;
+      given.labels.push_back(static_cast<std::int32_t>(label));
+      last = label;
+    }
+    given.label_lengths.push_back(static_cast<std::int32_t>(problem.max_labels));
+    given.input_lengths.push_back(static_cast<std::int32_t>(problem.x.dims[0]));
+  }
+  return given;
+}
 
 const char* arithmetic_name(Arithmetic arithmetic) noexcept {
   constexpr const char* kNames[] = {"f64", "f32", "tf32", "f16", "bf16", "integer"};
@@ -200,7 +294,10 @@ std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scala
   if (word == "tensor") return make_task(tensor::from_text(line, why), scalars, why);
   if (word == "biasgrad") return make_task(bias_grad::from_text(line, why), scalars, why);
   if (word == "bn") return make_task(norm::from_text(line, why), scalars, why);
-  *why = "'" + std::string(word) + "' is none of conv, pool, act, softmax, tensor, biasgrad, bn";
+  if (word == "dropout") return make_task(dropout::from_text(line, why), scalars, why);
+  if (word == "stn") return make_task(spatial_transformer::from_text(line, why), scalars, why);
+  if (word == "ctc") return make_task(ctc::from_text(line, why), scalars, why);
+  *why = "'" + std::string(word) + "' is none of conv, pool, act, softmax, tensor, biasgrad, bn, dropout, stn, ctc";
   return std::nullopt;
 }
 

@@ -1,8 +1,8 @@
 /* libgpudnn: recurrent networks, attention and CTC loss.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Errors common to all functions, pointers, units and "Since" are explained at the top of graph.h. Of this header only
- * the version check is built. */
+ * Errors common to all functions, pointers, units and "Since" are explained at the top of graph.h. Of this header
+ * the version check and the CTC loss are built. */
 #ifndef GPUDNN_ADV_H_
 #define GPUDNN_ADV_H_
 
@@ -308,8 +308,13 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnMultiHeadAttnBackwardWeights(
  *
  * Connectionist temporal classification (Graves et al. 2006): cost[n] = -log of the probability that the network's
  * labels over time, with repetitions and blanks (label 0) removed, are sequence n's labels; and its gradient. Input and
- * gradients are (T, N, A): steps, sequences, labels with the blank. Not built yet: every function of this section
- * returns NOT_SUPPORTED. */
+ * gradients are (T, N, A): steps, sequences, labels with the blank; 3 dimensions, any strides, float (or double, which
+ * cuDNN lacks here). The costs are packed, of the same type.
+ *
+ * The gradient is y - (the share of each label), with respect to the input of the softmax that made the probabilities
+ * y, whether that is applied here or the caller has done it. Steps from a sequence's length on get 0. A sequence with
+ * no alignment (labels and repetitions are more than its steps) or none of positive probability costs infinity; its
+ * gradients are 0 or, if so chosen, left as they are. All results are deterministic, in logarithms throughout. */
 
 /* Whether the input holds probabilities (NONE) or is put through a softmax first. */
 typedef enum {
@@ -317,13 +322,14 @@ typedef enum {
   GPUDNN_LOSS_NORMALIZATION_SOFTMAX = 1,
 } gpudnnLossNormalizationMode_t;
 
-/* Make and end a description of the loss. Not built yet: both return NOT_SUPPORTED. */
+/* Make and end a description of the loss. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateCTCLossDescriptor(gpudnnCTCLossDescriptor_t* ctcLossDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyCTCLossDescriptor(gpudnnCTCLossDescriptor_t ctcLossDesc);
 
-/* Set it: the compute type (float), the normalization (SOFTMAX if not given), what happens to the gradients beyond a
- * sequence's end, and the longest label sequence (v8 and v9, for the calls that read labels on the device). Not built
- * yet: all four return NOT_SUPPORTED. */
+/* Set it: the compute type, which the data have too (float or double; others NOT_SUPPORTED); the normalization (NONE if
+ * not given); the gradients of sequences without alignment: NOT_PROPAGATE_NAN or ZERO_OOB make them 0 (0 if not given),
+ * PROPAGATE_NAN or SKIP_OOB leave them; and the longest label sequence (v8 and v9, for the calls that read labels on
+ * the device; any length). Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetCTCLossDescriptor(gpudnnCTCLossDescriptor_t ctcLossDesc,
                                                         gpudnnDataType_t compType);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetCTCLossDescriptorEx(gpudnnCTCLossDescriptor_t ctcLossDesc,
@@ -339,7 +345,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnSetCTCLossDescriptor_v9(gpudnnCTCLossDescript
                                                            gpudnnLossNormalizationMode_t normMode,
                                                            gpudnnCTCGradMode_t ctcGradMode, int maxLabelLength);
 
-/* Read it. Not built yet: all four return NOT_SUPPORTED. */
+/* Read it; null outputs are skipped. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetCTCLossDescriptor(gpudnnCTCLossDescriptor_t ctcLossDesc,
                                                         gpudnnDataType_t* compType);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetCTCLossDescriptorEx(gpudnnCTCLossDescriptor_t ctcLossDesc,
@@ -355,8 +361,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetCTCLossDescriptor_v9(gpudnnCTCLossDescript
                                                            gpudnnLossNormalizationMode_t* normMode,
                                                            gpudnnCTCGradMode_t* ctcGradMode, int* maxLabelLength);
 
-/* Bytes of workspace, from the labels and lengths on the host, or (v8) from the shapes alone. Not built yet: both
- * return NOT_SUPPORTED. */
+/* Bytes of workspace, from the lengths on the host, or (v8) from the shapes and the descriptor's longest label
+ * sequence. Null gradientsDesc: for costs only, which takes less. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetCTCLossWorkspaceSize(gpudnnHandle_t handle,
                                                            const gpudnnTensorDescriptor_t probsDesc,
                                                            const gpudnnTensorDescriptor_t gradientsDesc,
@@ -370,8 +376,10 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetCTCLossWorkspaceSize_v8(gpudnnHandle_t han
                                                               size_t* sizeInBytes);
 
 /* Costs (N) and gradients. `labels` holds the sequences one after the other, `labelLengths` and `inputLengths` their N
- * lengths: host arrays, or (v8) data pointers, so that the call can be captured. Null gradients are not computed. Not
- * built yet: both return NOT_SUPPORTED. */
+ * lengths: host arrays, or (v8) data pointers. Null gradients are not computed; both algorithms are the same one. Both
+ * calls can be captured: host arrays are taken in before the call returns, a graph replays what they held. The
+ * workspace is aligned to 16 bytes. Host labels and lengths out of range give BAD_PARAM; on the device, they make the
+ * sequence cost NaN and its gradients those of one without alignment. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCTCLoss(gpudnnHandle_t handle, const gpudnnTensorDescriptor_t probsDesc,
                                            const void* probs, const int hostLabels[], const int hostLabelLengths[],
                                            const int hostInputLengths[], void* costs,

@@ -222,7 +222,7 @@ typedef enum {
   GPUDNN_PROPAGATE_NAN = 1,
 } gpudnnNanPropagation_t;
 
-/* What CTC writes to the gradients of time steps beyond a sequence's length. */
+/* What CTC writes to the gradients of a sequence whose labels cannot be aligned with its steps. */
 typedef enum {
   GPUDNN_CTC_ZERO_OOB_GRADIENTS = 0, /* zeros */
   GPUDNN_CTC_SKIP_OOB_GRADIENTS = 1, /* nothing */

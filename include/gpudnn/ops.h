@@ -650,15 +650,18 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnNormalizationBackward(
 /* --------------------------------------------------------------------------------------------- spatial transformer
  *
  * Jaderberg et al. 2015, section 3: an affine map turns each output position into an input position, and the input is
- * sampled there. Coordinates run from -1 to 1 over each dimension of the image. Not built yet: every function of this
- * section returns NOT_SUPPORTED. */
+ * sampled there. Coordinates run from -1 to 1 over each dimension of the image, from the centre of its first pixel to
+ * that of its last: a grid value g is the column (g + 1) (W - 1) / 2. Tensors are of 4 dimensions (N, C, H, W) and any
+ * layout, of float, double, half or bfloat16 (which cuDNN lacks here); the grid and theta are packed. Half and bfloat16
+ * are computed in float. All results are deterministic, and no workspace is used. */
 
 typedef enum {
   GPUDNN_SAMPLER_BILINEAR = 0,
 } gpudnnSamplerType_t;
 
-/* Make, set and end the description: the sampler, the data type, and the output's dimensions (N, C, H, W). Not built
- * yet: all three return NOT_SUPPORTED. */
+/* Make, set and end the description: the sampler, the data type, and the output's dimensions (N, C, H, W). Set gives
+ * BAD_PARAM for a number of dimensions or an extent that makes no sense, NOT_SUPPORTED for 5 dimensions and for types
+ * other than the four. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateSpatialTransformerDescriptor(gpudnnSpatialTransformerDescriptor_t* stDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetSpatialTransformerNdDescriptor(gpudnnSpatialTransformerDescriptor_t stDesc,
                                                                      gpudnnSamplerType_t samplerType,
@@ -666,8 +669,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnSetSpatialTransformerNdDescriptor(gpudnnSpati
                                                                      const int dimA[]);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroySpatialTransformerDescriptor(gpudnnSpatialTransformerDescriptor_t stDesc);
 
-/* grid[n, h, w] = theta[n] * (x, y, 1): theta is packed (N, 2, 3), grid packed (N, H, W, 2). Backward sums dgrid to
- * dtheta. Not built yet: both return NOT_SUPPORTED. */
+/* grid[n, h, w] = theta[n] * (x, y, 1): theta is packed (N, 2, 3), grid packed (N, H, W, 2), x = (2 w - (W - 1)) /
+ * (W - 1) and y likewise (0 where the extent is 1). Backward sums dgrid to dtheta. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSpatialTfGridGeneratorForward(gpudnnHandle_t handle,
                                                                  const gpudnnSpatialTransformerDescriptor_t stDesc,
                                                                  const void* theta, void* grid);
@@ -675,8 +678,10 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnSpatialTfGridGeneratorBackward(gpudnnHandle_t
                                                                   const gpudnnSpatialTransformerDescriptor_t stDesc,
                                                                   const void* dgrid, void* dtheta);
 
-/* y = alpha * sample(x, grid) + beta * y, bilinear, zero outside x. Backward gives dx and dgrid, each with its own pair
- * of scalars. Not built yet: both return NOT_SUPPORTED. */
+/* y = alpha * sample(x, grid) + beta * y: the bilinear mean of the four pixels around each point, those outside the
+ * image counting as 0; a NaN in the grid lies outside. yDesc has the descriptor's dimensions, xDesc the same N and C.
+ * Backward gives dx and dgrid, each with its own pair of scalars; at a coordinate that is a whole pixel, dgrid is the
+ * slope towards the larger one. At most 2^31 - 1 pixels an image (NOT_SUPPORTED beyond). Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSpatialTfSamplerForward(gpudnnHandle_t handle,
                                                            gpudnnSpatialTransformerDescriptor_t stDesc,
                                                            const void* alpha, const gpudnnTensorDescriptor_t xDesc,
@@ -692,21 +697,24 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnSpatialTfSamplerBackward(
  *
  * Srivastava et al. 2014, in its "inverted" form: each element is dropped with probability p = `dropout`,
  *   y = mask * x / (1 - p),   dx = mask * dy / (1 - p).
- * The mask is kept in the reserve space between forward and backward. Not built yet: every function of this section
- * returns NOT_SUPPORTED. */
+ * A dropped element gives 0 whatever it holds, a NaN too. The mask is a bit an element in the reserve space. It comes
+ * from Philox4x32-10 (Salmon et al. 2011) with 16 bits an element, so p is taken as the nearest multiple of 2^-16; it
+ * depends on the seed, the number of forward calls on the states before, and the element's place in the output's
+ * memory order, and is the same on every backend and device. */
 
-/* Make and end a dropout descriptor. Not built yet: both return NOT_SUPPORTED. */
+/* Make and end a dropout descriptor. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateDropoutDescriptor(gpudnnDropoutDescriptor_t* dropoutDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyDropoutDescriptor(gpudnnDropoutDescriptor_t dropoutDesc);
 
-/* Bytes of the generator's state on the handle's device, and of the reserve space for a tensor. Not built yet: both
- * return NOT_SUPPORTED. */
+/* Bytes of the generator's state on the handle's device, and of the reserve space for a tensor: 16 and a bit for each
+ * element. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDropoutGetStatesSize(gpudnnHandle_t handle, size_t* sizeInBytes);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDropoutGetReserveSpaceSize(gpudnnTensorDescriptor_t xdesc, size_t* sizeInBytes);
 
-/* Set gives the descriptor a probability in [0, 1] and a state memory (data pointer) that it starts from `seed`; null
- * states with size 0 are for inference. Restore takes a state memory as it is, and starts nothing. Get reads them.
- * BAD_PARAM if `stateSizeInBytes` is too small. Not built yet: all three return NOT_SUPPORTED. */
+/* Set gives the descriptor a probability in [0, 1] and a state memory (data pointer, aligned to 8 bytes) that it starts
+ * from `seed`, on the handle's stream; null states are for inference, with probability 0. Restore takes a state memory
+ * as it is, and starts nothing. Get reads them; null outputs are skipped. BAD_PARAM for another probability and if
+ * `stateSizeInBytes` is too small. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetDropoutDescriptor(gpudnnDropoutDescriptor_t dropoutDesc, gpudnnHandle_t handle,
                                                         float dropout, void* states, size_t stateSizeInBytes,
                                                         unsigned long long seed);
@@ -716,8 +724,10 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnRestoreDropoutDescriptor(gpudnnDropoutDescrip
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetDropoutDescriptor(gpudnnDropoutDescriptor_t dropoutDesc, gpudnnHandle_t handle,
                                                         float* dropout, void** states, unsigned long long* seed);
 
-/* Forward and backward. The descriptors of the two tensors have equal dimensions; the reserve space must be the same.
- * BAD_PARAM if it is too small. Not built yet: both return NOT_SUPPORTED. */
+/* Forward and backward. The descriptors of the two tensors have equal dimensions and types (float, double, half,
+ * bfloat16), any layouts; x may be y, and dy dx. Forward writes the reserve space and advances the states, on the
+ * device: a captured call draws a new mask at each replay. Calls on the same states must not overlap. Backward reads
+ * the reserve space alone. BAD_PARAM if that is too small, and for a probability above 0 without states. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDropoutForward(gpudnnHandle_t handle, const gpudnnDropoutDescriptor_t dropoutDesc,
                                                   const gpudnnTensorDescriptor_t xdesc, const void* x,
                                                   const gpudnnTensorDescriptor_t ydesc, void* y, void* reserveSpace,

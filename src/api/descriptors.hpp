@@ -4,6 +4,7 @@
 
 #include "core/descriptor.hpp"
 #include "core/geometry.hpp"
+#include "gpudnn/adv.h"
 #include "gpudnn/cnn.h"
 
 struct gpudnnTensorStruct : gpudnn::Object {
@@ -55,6 +56,31 @@ struct gpudnnOpTensorStruct : gpudnn::Object {
   gpudnnOpTensorOp_t op = GPUDNN_OP_TENSOR_ADD;
   gpudnnDataType_t compute = GPUDNN_DATA_FLOAT;
   gpudnnNanPropagation_t nan = GPUDNN_NOT_PROPAGATE_NAN;
+};
+
+struct gpudnnDropoutStruct : gpudnn::Object {
+  gpudnnDropoutStruct() : Object{gpudnn::Kind::dropout} {}
+  bool set = false;
+  float probability = 0;
+  void* states = nullptr;  // a dropout::States on the handle's device; null: only probability 0 can run
+  unsigned long long seed = 0;
+};
+
+struct gpudnnSpatialTransformerStruct : gpudnn::Object {
+  gpudnnSpatialTransformerStruct() : Object{gpudnn::Kind::spatial_transformer} {}
+  bool set = false;
+  gpudnnSamplerType_t sampler = GPUDNN_SAMPLER_BILINEAR;
+  gpudnnDataType_t type = GPUDNN_DATA_FLOAT;
+  int dims[4] = {};  // of the output: N, C, H, W
+};
+
+struct gpudnnCTCLossStruct : gpudnn::Object {
+  gpudnnCTCLossStruct() : Object{gpudnn::Kind::ctc_loss} {}
+  bool set = false;
+  gpudnnDataType_t compute = GPUDNN_DATA_FLOAT;
+  gpudnnLossNormalizationMode_t normalization = GPUDNN_LOSS_NORMALIZATION_NONE;
+  gpudnnCTCGradMode_t gradients = GPUDNN_CTC_ZERO_OOB_GRADIENTS;  // v8's NaN mode has the same two values
+  int max_label_length = -1;                                      // -1: the setter had no such parameter
 };
 
 namespace gpudnn {

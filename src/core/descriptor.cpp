@@ -22,6 +22,12 @@ const char* kind_name(Kind kind) noexcept {
       return "activation descriptor";
     case Kind::op_tensor:
       return "op-tensor descriptor";
+    case Kind::dropout:
+      return "dropout descriptor";
+    case Kind::spatial_transformer:
+      return "spatial transformer descriptor";
+    case Kind::ctc_loss:
+      return "CTC loss descriptor";
   }
   return nullptr;
 }

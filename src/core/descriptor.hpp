@@ -23,6 +23,9 @@ enum class Kind : std::uint64_t {
   pooling = 0x6770646e706f6f6c,
   activation = 0x6770646e61637469,
   op_tensor = 0x6770646e6f707465,
+  dropout = 0x6770646e64726f70,
+  spatial_transformer = 0x6770646e73707466,
+  ctc_loss = 0x6770646e6374636c,
 };
 [[nodiscard]] const char* kind_name(Kind kind) noexcept;
 

@@ -21,6 +21,11 @@ NULL_IS_LEGAL = {
     ("gpudnnSetCallback", "fptr"): "null takes the callback away",
     ("gpudnnQueryRuntimeError", "tag"): "reserved: null is the good value",
     ("gpudnnFree", "ptr"): "freeing null does nothing",
+    ("gpudnnSetDropoutDescriptor", "states"): "null states are for inference",
+    ("gpudnnGetCTCLossWorkspaceSize", "gradientsDesc"): "null: costs only",
+    ("gpudnnGetCTCLossWorkspaceSize_v8", "gradientsDesc"): "null: costs only",
+    ("gpudnnCTCLoss", "gradients"): "null: costs only",
+    ("gpudnnCTCLoss_v8", "gradients"): "null: costs only",
 }
 
 # Normalization calls take null for what their operations (0, no addend or activation) do not use.
@@ -36,7 +41,7 @@ INTEGERS = {
     "windowHeight": 3, "windowWidth": 3, "verticalPadding": 1, "horizontalPadding": 1,
     "verticalStride": 1, "horizontalStride": 1,
     "pad_h": 1, "pad_w": 1, "u": 1, "v": 1, "dilation_h": 1, "dilation_w": 1,
-    "requestedAlgoCount": 8, "max_size": 64, "sizeInBytes": 64,
+    "requestedAlgoCount": 8, "max_size": 64, "sizeInBytes": 64, "stateSizeInBytes": 4096,
 }  # fmt: skip
 INTEGERS_OF = {
     ("gpudnnSetPoolingNdDescriptor", "nbDims"): 2,
@@ -64,6 +69,7 @@ ARRAYS = {
     ("gpudnnSetConvolutionNdDescriptor", "padA"): "ones",
     ("gpudnnSetConvolutionNdDescriptor", "filterStrideA"): "ones",
     ("gpudnnSetConvolutionNdDescriptor", "dilationA"): "ones",
+    ("gpudnnSetSpatialTransformerNdDescriptor", "dimA"): "dims",
 }
 
 # Objects that the test can make; those of other types are stood in for by memory that is no object.
@@ -75,11 +81,15 @@ OBJECTS = {
     "gpudnnPoolingDescriptor_t": "pooling",
     "gpudnnActivationDescriptor_t": "activation",
     "gpudnnOpTensorDescriptor_t": "op_tensor",
+    "gpudnnDropoutDescriptor_t": "dropout",
+    "gpudnnSpatialTransformerDescriptor_t": "spatial_transformer",
+    "gpudnnCTCLossDescriptor_t": "ctc_loss",
 }
 BIAS_DESCRIPTORS = ("biasDesc", "dbDesc", "bnScaleBiasMeanVarDesc", "dBnScaleBiasDesc", "normScaleBiasDesc",
                     "dNormScaleBiasDesc", "normMeanVarDesc")
 SCALARS = ("alpha", "beta", "alpha1", "alpha2", "valuePtr", "alphaDataDiff", "betaDataDiff", "alphaParamDiff",
-           "betaParamDiff")
+           "betaParamDiff", "alphaDgrid", "betaDgrid")
+SEQUENCE_DESCRIPTORS = ("probsDesc", "gradientsDesc")
 INTEGER_TYPES = ("int", "unsigned", "int32_t", "uint32_t", "int64_t", "size_t", "unsigned long long", "float", "double")
 
 
@@ -112,6 +122,8 @@ def role(interface, function, parameter):
     if bare in OBJECTS:
         if bare == "gpudnnTensorDescriptor_t" and name in BIAS_DESCRIPTORS:
             return "bias_tensor", 0
+        if bare == "gpudnnTensorDescriptor_t" and name in SEQUENCE_DESCRIPTORS:
+            return "sequence_tensor", 0
         return OBJECTS[bare], 0
     if bare in interface.opaque:
         return "unknown_object", 0
@@ -126,6 +138,10 @@ def role(interface, function, parameter):
         return "callback", 0
     if bare in ("cudaStream_t", "cudaGraph_t", "gpudnnRuntimeTag_t *"):
         return "null", 0
+    if bare == "int *" and function == "gpudnnCTCLoss_v8":
+        return "data", 0
+    if bare == "int *" and function in ("gpudnnCTCLoss", "gpudnnGetCTCLossWorkspaceSize"):
+        return "zeros", 0
     if (function, name) in ARRAYS:
         return ARRAYS[(function, name)], 0
     if function == "gpudnnFree":

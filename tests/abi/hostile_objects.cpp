@@ -20,6 +20,10 @@ bool is_object(Role role) {
     case Role::pooling:
     case Role::activation:
     case Role::op_tensor:
+    case Role::dropout:
+    case Role::spatial_transformer:
+    case Role::ctc_loss:
+    case Role::sequence_tensor:
     case Role::unknown_object:
       return true;
     default:
@@ -47,6 +51,17 @@ void* create(Role role) {
       break;
     case Role::op_tensor:
       EXPECT_EQ(gpudnnCreateOpTensorDescriptor(reinterpret_cast<gpudnnOpTensorDescriptor_t*>(&object)), 0);
+      break;
+    case Role::dropout:
+      EXPECT_EQ(gpudnnCreateDropoutDescriptor(reinterpret_cast<gpudnnDropoutDescriptor_t*>(&object)), 0);
+      break;
+    case Role::spatial_transformer:
+      EXPECT_EQ(
+          gpudnnCreateSpatialTransformerDescriptor(reinterpret_cast<gpudnnSpatialTransformerDescriptor_t*>(&object)),
+          0);
+      break;
+    case Role::ctc_loss:
+      EXPECT_EQ(gpudnnCreateCTCLossDescriptor(reinterpret_cast<gpudnnCTCLossDescriptor_t*>(&object)), 0);
       break;
     default:
       EXPECT_EQ(gpudnnCreateTensorDescriptor(reinterpret_cast<gpudnnTensorDescriptor_t*>(&object)), 0);
@@ -86,6 +101,25 @@ void set(Role role, void* object) {
       status = gpudnnSetOpTensorDescriptor(static_cast<gpudnnOpTensorDescriptor_t>(object), GPUDNN_OP_TENSOR_ADD, type,
                                            GPUDNN_NOT_PROPAGATE_NAN);
       break;
+    case Role::dropout: {
+      gpudnnHandle_t handle = nullptr;
+      EXPECT_EQ(gpudnnCreate(&handle), 0) << take_error();
+      status = gpudnnSetDropoutDescriptor(static_cast<gpudnnDropoutDescriptor_t>(object), handle, 0, nullptr, 0, 1);
+      (void)gpudnnDestroy(handle);
+      break;
+    }
+    case Role::spatial_transformer:
+      status = gpudnnSetSpatialTransformerNdDescriptor(static_cast<gpudnnSpatialTransformerDescriptor_t>(object),
+                                                       GPUDNN_SAMPLER_BILINEAR, type, 4, kDims);
+      break;
+    case Role::ctc_loss:
+      status = gpudnnSetCTCLossDescriptor_v9(static_cast<gpudnnCTCLossDescriptor_t>(object), type,
+                                             GPUDNN_LOSS_NORMALIZATION_SOFTMAX, GPUDNN_CTC_ZERO_OOB_GRADIENTS, 4);
+      break;
+    case Role::sequence_tensor:
+      status = gpudnnSetTensorNdDescriptor(static_cast<gpudnnTensorDescriptor_t>(object), type, 3, kSequenceDims,
+                                           kSequenceStrides);
+      break;
     default:
       break;
   }
@@ -111,6 +145,15 @@ void destroy(Role role, void* object) {
       break;
     case Role::op_tensor:
       (void)gpudnnDestroyOpTensorDescriptor(static_cast<gpudnnOpTensorDescriptor_t>(object));
+      break;
+    case Role::dropout:
+      (void)gpudnnDestroyDropoutDescriptor(static_cast<gpudnnDropoutDescriptor_t>(object));
+      break;
+    case Role::spatial_transformer:
+      (void)gpudnnDestroySpatialTransformerDescriptor(static_cast<gpudnnSpatialTransformerDescriptor_t>(object));
+      break;
+    case Role::ctc_loss:
+      (void)gpudnnDestroyCTCLossDescriptor(static_cast<gpudnnCTCLossDescriptor_t>(object));
       break;
     default:
       (void)gpudnnDestroyTensorDescriptor(static_cast<gpudnnTensorDescriptor_t>(object));

@@ -10,6 +10,8 @@
 inline constexpr int kDims[8] = {2, 4, 8, 8};
 inline constexpr int kStrides[8] = {256, 64, 8, 1};
 inline constexpr int kFilterDims[8] = {4, 4, 3, 3};
+inline constexpr int kSequenceDims[3] = {2, 4, 8};
+inline constexpr int kSequenceStrides[3] = {32, 8, 1};
 
 // The thread's last-error text, which is cleared.
 std::string take_error();

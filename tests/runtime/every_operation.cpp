@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "runtime/more_operations.hpp"
 #include "support/norm.hpp"
 
 namespace gpudnn::test {
@@ -288,6 +289,7 @@ std::vector<PreparedCall> every_operation(const Backend& backend) {
     calls.push_back(normalize(backend, line, false));
     calls.push_back(normalize(backend, line, true));
   }
+  add_more_operations(backend, &calls);
   return calls;
 }
 

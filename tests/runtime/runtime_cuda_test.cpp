@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/every_operation.hpp"
+#include "runtime/more_operations.hpp"
 #include "support/number.hpp"
 #include "support/session.hpp"
 
@@ -66,6 +67,28 @@ TEST_F(CudaRuntime, EveryOperationIsCapturedAndReplayed) {
     EXPECT_CUDA(cudaGraphExecDestroy(executable));
     EXPECT_CUDA(cudaGraphDestroy(graph));
   }
+}
+
+// The state advances on the device: each replay draws the mask that the next call would have drawn.
+TEST_F(CudaRuntime, AReplayedDropoutDrawsNewMasks) {
+  const PreparedCall call =
+      dropout_call(Backend::at_hand(), "dropout fwd f32 nchw n2c64h31w33 p=0.5", /*starts_states=*/false);
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  cudaGraph_t graph = nullptr;
+  ASSERT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+  EXPECT_EQ(call.call(backend_.handle()), GPUDNN_STATUS_SUCCESS) << take_error_text();
+  ASSERT_CUDA(cudaStreamEndCapture(stream_, &graph));
+  cudaGraphExec_t executable = nullptr;
+  ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+  ASSERT_CUDA(cudaGraphLaunch(executable, stream_));
+  ASSERT_CUDA(cudaStreamSynchronize(stream_));
+  EXPECT_EQ(verdict(call), "");
+  const std::vector<unsigned char> first = call.output->image();
+  ASSERT_CUDA(cudaGraphLaunch(executable, stream_));
+  ASSERT_CUDA(cudaStreamSynchronize(stream_));
+  EXPECT_NE(call.output->image(), first);
+  EXPECT_CUDA(cudaGraphExecDestroy(executable));
+  EXPECT_CUDA(cudaGraphDestroy(graph));
 }
 
 TEST_F(CudaRuntime, RepeatedCallsAllocateNothing) {

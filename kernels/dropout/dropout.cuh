@@ -1,0 +1,206 @@
+// Dropout: y = mask * x / (1 - p), with a mask of one bit an element that forward makes and backward reads.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The work is in tiles of 256 elements, in the order of the output's memory, for one warp each. Lane l is responsible
+// for byte l of the tile's mask: forward computes it by one Philox block (mask.hpp) and stores it, backward loads it;
+// a warp's bytes are one sector of 32. The elements move in packs of 16 bytes, pack l of each round of 32 in lane l,
+// and each lane gets the bits of its pack from the lane that has them by one shuffle. f16: 1 round a tile, f32: 2.
+//
+// Bytes: forward reads x and writes y and an eighth of a byte an element; backward the same. For 256 elements of f16
+// that is 1056 bytes, about 230 cycles of a quarter of an H200 multiprocessor at the copy rate; Philox takes 20 wide
+// multiplications and about 40 additions and exclusive ors, the comparisons 28, scaling and selecting about 40
+// instructions: some 150 issue slots, below the memory's time. f32 has twice the bytes for the same integer work.
+//
+// The number of calls is advanced on the device, so that a replayed graph draws new masks: each block reads it first
+// and counts itself finished at its end, and the last block to finish writes the next number. The counter wraps to 0 by
+// itself. That order decides nothing but who writes, so results do not depend on it.
+#pragma once
+
+#include "kernels/dropout/dropout.hpp"
+#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/numeric.cuh"
+
+namespace gpudnn::kernels {
+
+constexpr int kDropoutThreads = 256;
+constexpr int kDropoutTile = 256;  // elements: 32 bytes of mask
+
+// The type is known at run time only, and computed in double. Tensors with gaps move an element at a time, so that one
+// kernel for all types is as good as four.
+struct AnyElement {};
+template <class T>
+using DropoutCompute = std::conditional_t<std::is_same_v<T, AnyElement>, double, tile::Compute<T>>;
+
+template <class T>
+struct DropoutArgs {
+  const T* in;
+  T* out;
+  unsigned char* reserve;
+  DropoutStates* states;
+  std::uint64_t count;
+  DropoutCompute<T> scale;
+  std::uint32_t threshold;
+  tile::ElementType type;
+  MaskOrder order;
+
+  template <class As>
+  __device__ __forceinline__ void copy_as(std::int64_t from, std::int64_t to, bool kept) const {
+    const auto value = tile::widen<DropoutCompute<T>>(reinterpret_cast<const As*>(in)[from]);
+    reinterpret_cast<As*>(out)[to] = tile::narrow<As>(kept ? value * scale : DropoutCompute<T>(0));
+  }
+  __device__ __forceinline__ void copy(std::int64_t from, std::int64_t to, bool kept) const {
+    if constexpr (!std::is_same_v<T, AnyElement>) {
+      copy_as<T>(from, to, kept);
+    } else {
+      switch (type) {
+        case tile::ElementType::f64:
+          return copy_as<double>(from, to, kept);
+        case tile::ElementType::f32:
+          return copy_as<float>(from, to, kept);
+        case tile::ElementType::f16:
+          return copy_as<tile::Half>(from, to, kept);
+        case tile::ElementType::bf16:
+          return copy_as<tile::BFloat16>(from, to, kept);
+      }
+    }
+  }
+};
+
+// For tensors that are not one gapless block in one order: `nest` below 2^31 elements, else the plain dims.
+struct DropoutLoops {
+  bool wide = false;
+  std::int32_t rank = 0;
+  tile::LoopNest<2> nest;
+  std::uint64_t dims[tile::kMaxLoops] = {};  // from the fastest
+  std::int64_t strides[2][tile::kMaxLoops] = {};
+
+  __device__ __forceinline__ void offsets(std::uint64_t index, std::int64_t (&offset)[2]) const {
+    if (!wide) return nest.offsets(static_cast<std::uint32_t>(index), offset);
+    offset[0] = offset[1] = 0;
+#pragma unroll 1
+    for (int i = 0; i < rank; ++i) {
+      const auto coordinate = static_cast<std::int64_t>(i + 1 < rank ? index % dims[i] : index);
+      index /= dims[i];
+      offset[0] += coordinate * strides[0][i];
+      offset[1] += coordinate * strides[1][i];
+    }
+  }
+};
+
+// The order that the mask in the reserve space was written in.
+__device__ __forceinline__ std::uint32_t mask_code(const unsigned char* reserve) {
+  return reserve[0] | reserve[1] << 8 | reserve[2] << 16 | static_cast<std::uint32_t>(reserve[3]) << 24;
+}
+
+// The byte of a group from a mask that is in another order.
+template <class T>
+__device__ __noinline__ unsigned gathered_mask(const DropoutArgs<T>& args, std::uint32_t code, std::uint64_t group) {
+  unsigned mask = 0;
+#pragma unroll 1
+  for (int j = 0; j < kMaskGroup; ++j) {
+    const std::uint64_t index = group * kMaskGroup + j;
+    if (index >= args.count) break;
+    const std::uint64_t place = position_in(code, args.order, index);
+    mask |= (args.reserve[kMaskHeader + place / 8] >> (place % 8) & 1u) << j;
+  }
+  return mask;
+}
+
+// N elements a pack. kFlat: in and out are gapless and aligned to packs; else T is AnyElement, N is 1 and `loops` says
+// where the elements are.
+template <class T, int N, bool kFlat, bool kBackward>
+__global__ void __launch_bounds__(kDropoutThreads)
+    dropout_kernel(const __grid_constant__ DropoutArgs<T> args, const __grid_constant__ DropoutLoops loops) {
+  using C = DropoutCompute<T>;
+  constexpr int kRounds = kMaskGroup / N;                         // of 32 packs in a tile
+  constexpr int kTiles = kFlat && kRounds < 4 ? 4 / kRounds : 1;  // a thread has four packs in flight
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::uint64_t warp = static_cast<std::uint64_t>(blockIdx.x) * (kDropoutThreads / 32) + threadIdx.x / 32;
+
+  std::uint64_t seed = 0;
+  std::uint64_t calls = 0;
+  std::uint32_t code = args.order.code;
+  if constexpr (kBackward) {
+    code = mask_code(args.reserve);
+  } else {
+    if (args.states != nullptr) {
+      seed = args.states->seed;
+      calls = args.states->calls;
+    }
+    if (blockIdx.x == 0 && threadIdx.x < 4) {
+      args.reserve[threadIdx.x] = static_cast<unsigned char>(code >> (8 * threadIdx.x));
+    }
+  }
+
+  tile::Pack<T, N> packs[kTiles][kRounds];
+  unsigned masks[kTiles];
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const std::uint64_t begin = (warp * kTiles + t) * kDropoutTile;
+    if constexpr (kFlat) {
+      if (begin + kDropoutTile <= args.count) {
+#pragma unroll
+        for (int u = 0; u < kRounds; ++u) packs[t][u] = tile::load_pack<T, N>(args.in + begin + (u * 32 + lane) * N);
+      }
+    }
+  }
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const std::uint64_t begin = (warp * kTiles + t) * kDropoutTile;
+    const std::uint64_t group = begin / kMaskGroup + lane;
+    masks[t] = 0;
+    if (group * kMaskGroup < args.count) {
+      if constexpr (kBackward) {
+        masks[t] = code == args.order.code ? args.reserve[kMaskHeader + group] : gathered_mask(args, code, group);
+      } else {
+        masks[t] = mask_of_group(group, seed, calls, args.threshold);
+        const std::uint64_t left = args.count - group * kMaskGroup;
+        if (left < kMaskGroup) masks[t] &= (1u << left) - 1u;
+        args.reserve[kMaskHeader + group] = static_cast<unsigned char>(masks[t]);
+      }
+    }
+  }
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const std::uint64_t begin = (warp * kTiles + t) * kDropoutTile;
+    if (begin >= args.count) break;
+    if constexpr (kFlat) {
+      if (begin + kDropoutTile <= args.count) {
+#pragma unroll
+        for (int u = 0; u < kRounds; ++u) {
+          const int first = (u * 32 + lane) * N;
+          const unsigned bits = __shfl_sync(0xffffffffu, masks[t], first / kMaskGroup) >> (first % kMaskGroup);
+          C values[N];
+          tile::widen_pack<C>(packs[t][u], values);
+#pragma unroll
+          for (int i = 0; i < N; ++i) values[i] = (bits >> i & 1u) != 0 ? values[i] * args.scale : C(0);
+          tile::store_pack<T, N>(args.out + begin + first, tile::narrow_pack<T>(values));
+        }
+        continue;
+      }
+    }
+    // The tensor's last tile, or any tile of a tensor with gaps.
+#pragma unroll 1
+    for (int u = 0; u < kMaskGroup; ++u) {
+      const int place = u * 32 + lane;
+      const unsigned bits = __shfl_sync(0xffffffffu, masks[t], place / kMaskGroup) >> (place % kMaskGroup);
+      const std::uint64_t index = begin + place;
+      if (index < args.count) {
+        std::int64_t offset[2] = {static_cast<std::int64_t>(index), static_cast<std::int64_t>(index)};
+        if constexpr (!kFlat) loops.offsets(index, offset);
+        args.copy(offset[0], offset[1], (bits & 1u) != 0);
+      }
+    }
+  }
+
+  if constexpr (!kBackward) {
+    if (args.states == nullptr) return;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      __threadfence();
+      if (atomicInc(&args.states->finished, gridDim.x - 1) == gridDim.x - 1) args.states->calls = calls + 1;
+    }
+  }
+}
+
+}  // namespace gpudnn::kernels

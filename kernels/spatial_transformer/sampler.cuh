@@ -1,0 +1,113 @@
+// Where a grid point samples an image, and what the sampler's kernels share.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A grid value g in [-1, 1] is the column (g + 1) (W - 1) / 2 of the image: -1 and 1 are the centres of the first and
+// the last column; rows likewise. The sample is the bilinear mean of the four pixels around it, of which those outside
+// the image count as 0. A point a whole pixel or more outside, or at a NaN, samples nothing.
+#pragma once
+
+#include "kernels/spatial_transformer/spatial_transformer.hpp"
+#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/fast_divmod.cuh"
+#include "kernels/tile/numeric.cuh"
+
+namespace gpudnn::kernels {
+
+constexpr int kSamplerThreads = 256;
+
+template <class T>
+struct SamplerArgs {
+  const T* x;
+  const T* grid;
+  const T* dy;
+  T* out;
+  std::int64_t image_strides[4];
+  std::int64_t sample_strides[4];
+  std::int64_t channels;
+  std::int32_t height;  // of the image
+  std::int32_t width;
+  std::uint32_t pixels;  // of the sample
+  tile::FastDivmod sample_width;
+  tile::Compute<T> alpha;
+  tile::Compute<T> beta;
+  bool reads_out;
+  std::uint32_t tiles;   // of pixels (forward, grid gradient) or of the image (image gradient), for each chunk
+  std::uint32_t chunks;  // of channels
+  std::int64_t chunk;    // channels in each
+  int lanes;             // threads along the channels of one pixel: a power of two, at most 32
+};
+
+// Corner i is at (row + i / 2, column + i % 2).
+template <class C>
+struct SamplePoint {
+  std::int32_t row = 0;
+  std::int32_t column = 0;
+  C fy = C(0);
+  C fx = C(0);
+  unsigned inside = 0;  // bit i: corner i lies in the image
+
+  __device__ __forceinline__ C weight(int corner) const {
+    return (corner / 2 != 0 ? fy : C(1) - fy) * (corner % 2 != 0 ? fx : C(1) - fx);
+  }
+};
+
+template <class C>
+__device__ __forceinline__ SamplePoint<C> locate(C grid_x, C grid_y, std::int32_t height, std::int32_t width) {
+  SamplePoint<C> point;
+  const C x = (grid_x + C(1)) * (static_cast<C>(width - 1) * C(0.5));
+  const C y = (grid_y + C(1)) * (static_cast<C>(height - 1) * C(0.5));
+  // A NaN fails every comparison.
+  if (!(x > C(-1) && x < static_cast<C>(width) && y > C(-1) && y < static_cast<C>(height))) return point;
+  const C left = floor(x);
+  const C top = floor(y);
+  point.column = static_cast<std::int32_t>(left);
+  point.row = static_cast<std::int32_t>(top);
+  point.fx = x - left;
+  point.fy = y - top;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const std::int32_t row = point.row + i / 2;
+    const std::int32_t column = point.column + i % 2;
+    if (row >= 0 && row < height && column >= 0 && column < width) point.inside |= 1u << i;
+  }
+  return point;
+}
+
+template <class T>
+__device__ __forceinline__ SamplePoint<tile::Compute<T>> locate_pixel(const SamplerArgs<T>& args, std::int64_t image,
+                                                                      std::uint32_t pixel) {
+  using C = tile::Compute<T>;
+  const T* const pair = args.grid + (image * args.pixels + pixel) * 2;
+  return locate(tile::widen<C>(pair[0]), tile::widen<C>(pair[1]), args.height, args.width);
+}
+
+template <class T>
+__device__ __forceinline__ void corner_offsets(const SamplerArgs<T>& args, std::int32_t row, std::int32_t column,
+                                               std::int64_t (&offset)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    offset[i] = (row + i / 2) * args.image_strides[2] + (column + i % 2) * args.image_strides[3];
+  }
+}
+
+template <class T>
+__device__ __forceinline__ std::int64_t sample_offset(const SamplerArgs<T>& args, std::uint32_t pixel) {
+  std::uint32_t column;
+  const std::uint32_t row = args.sample_width.divmod(pixel, &column);
+  return row * args.sample_strides[2] + column * args.sample_strides[3];
+}
+
+// The corners' values in the compute type, 0 outside the image.
+template <class T, int N>
+__device__ __forceinline__ void load_corners(const T* x, const std::int64_t (&offset)[4], unsigned inside,
+                                             tile::Compute<T> (&values)[4][N]) {
+  using C = tile::Compute<T>;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) values[i][j] = C(0);
+    if ((inside >> i & 1u) != 0) tile::widen_pack<C>(tile::load_pack<T, N>(x + offset[i]), values[i]);
+  }
+}
+
+}  // namespace gpudnn::kernels

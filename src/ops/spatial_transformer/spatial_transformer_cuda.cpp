@@ -1,0 +1,72 @@
+// Launcher of the spatial-transformer kernels.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/spatial_transformer/spatial_transformer.hpp"
+#include "ops/loop_nest.hpp"
+#include "ops/spatial_transformer/cuda_engines.hpp"
+
+namespace gpudnn::spatial_transformer {
+namespace {
+
+kernels::SamplerImage image_of(const TensorGeometry& tensor) {
+  kernels::SamplerImage image;
+  image.height = tensor.dims[2];
+  image.width = tensor.dims[3];
+  std::copy_n(tensor.strides, 4, image.strides);
+  return image;
+}
+
+Status affine_grid(const LaunchSite& site, const Problem& problem, const Args& args) {
+  kernels::AffineGridParams params;
+  params.type = element_type(problem.y.type);
+  params.images = problem.y.dims[0];
+  params.height = problem.y.dims[2];
+  params.width = problem.y.dims[3];
+  params.in = problem.operation == Operation::grid_forward ? args.theta : args.grid;
+  params.out = args.out;
+  params.multiprocessors = site.device.multiprocessors;
+  params.has_clusters = site.device.major >= 9;
+  if (problem.operation == Operation::grid_forward) {
+    kernels::launch_affine_grid_forward(params, site.stream);
+  } else {
+    kernels::launch_affine_grid_backward(params, site.stream);
+  }
+  return cuda::launch_status("affine_grid");
+}
+
+}  // namespace
+
+Status gather_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  if (is_grid(problem.operation)) return affine_grid(site, problem, args);
+  kernels::SamplerParams params;
+  params.type = element_type(problem.y.type);
+  params.images = problem.y.dims[0];
+  params.channels = problem.y.dims[1];
+  params.image = image_of(problem.x);
+  params.sample = image_of(problem.y);
+  params.x = args.x;
+  params.grid = args.grid;
+  params.dy = args.dy;
+  params.multiprocessors = site.device.multiprocessors;
+  params.alpha = args.alpha;
+  params.beta = args.beta;
+  params.out = args.out;
+  if (problem.operation == Operation::sample_forward) {
+    kernels::launch_sampler_forward(params, site.stream);
+    return cuda::launch_status("sampler_forward");
+  }
+  params.image = image_of(problem.dx);
+  if (element_count(problem.dx) > 0) {
+    kernels::launch_sampler_image_gradient(params, site.stream);
+    GPUDNN_TRY(cuda::launch_status("sampler_image_gradient"));
+  }
+  params.image = image_of(problem.x);
+  params.alpha = args.grid_alpha;
+  params.beta = args.grid_beta;
+  params.out = args.dgrid;
+  kernels::launch_sampler_grid_gradient(params, site.stream);
+  return cuda::launch_status("sampler_grid_gradient");
+}
+
+}  // namespace gpudnn::spatial_transformer
