@@ -57,6 +57,14 @@ struct gpudnnOpTensorStruct : gpudnn::Object {
   gpudnnNanPropagation_t nan = GPUDNN_NOT_PROPAGATE_NAN;
 };
 
+struct gpudnnLRNStruct : gpudnn::Object {
+  gpudnnLRNStruct() : Object{gpudnn::Kind::lrn} {}
+  unsigned n = 5;
+  double alpha = 1e-4;
+  double beta = 0.75;
+  double k = 2;
+};
+
 namespace gpudnn {
 
 // Live, of the kind, and set.

@@ -22,6 +22,8 @@ const char* kind_name(Kind kind) noexcept {
       return "activation descriptor";
     case Kind::op_tensor:
       return "op-tensor descriptor";
+    case Kind::lrn:
+      return "LRN descriptor";
   }
   return nullptr;
 }

@@ -23,6 +23,7 @@ enum class Kind : std::uint64_t {
   pooling = 0x6770646e706f6f6c,
   activation = 0x6770646e61637469,
   op_tensor = 0x6770646e6f707465,
+  lrn = 0x6770646e6c726e20,
 };
 [[nodiscard]] const char* kind_name(Kind kind) noexcept;
 
