@@ -24,6 +24,8 @@
   X(ConvolutionBackwardBias) X(CreatePoolingDescriptor) X(DestroyPoolingDescriptor) X(SetPoolingNdDescriptor) \
   X(PoolingForward) X(PoolingBackward) X(CreateActivationDescriptor) X(DestroyActivationDescriptor) \
   X(SetActivationDescriptor) X(SetActivationDescriptorSwishBeta) X(ActivationForward) X(ActivationBackward) \
+  X(CreateLRNDescriptor) X(DestroyLRNDescriptor) X(SetLRNDescriptor) X(LRNCrossChannelForward) \
+  X(LRNCrossChannelBackward) X(DivisiveNormalizationForward) X(DivisiveNormalizationBackward) \
   X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor)
 // clang-format on
 

@@ -152,6 +152,28 @@ bool fill_in(const bias_grad::Problem& problem, Task* task, const ScalarOptions&
   return true;
 }
 
+bool fill_in(const lrn::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
+  task->output = problem.backward ? problem.dx : problem.y;
+  if (problem.spatial) {
+    task->inputs = {{problem.x}, {problem.x}};
+    if (problem.backward) task->inputs.push_back({problem.dy});
+    task->inputs.insert(task->inputs.end(), {{problem.x}, {problem.x}});  // scratch
+  } else if (problem.backward) {
+    task->inputs = {{problem.y}, {problem.dy}, {problem.x}};
+    add_forward(problem, task, 2, 0);
+  } else {
+    task->inputs = {{problem.x}};
+  }
+  task->arithmetic = arithmetic_of(problem.x.type);
+  task->group = std::string(problem.spatial ? "divnorm " : "lrn ") + (problem.backward ? "bwd " : "fwd ") +
+                data_type_name(problem.x.type);
+  finish(task, scalars, 1, 0);
+  if (problem.spatial) {  // the scratch, and means that are not given, count for nothing
+    task->bytes -= static_cast<double>(size_in_bytes(problem.x)) * (problem.has_means ? 2 : 3);
+  }
+  return true;
+}
+
 template <class Problem>
 std::optional<Task> make_task(const std::optional<Problem>& problem, const ScalarOptions& scalars, std::string* why) {
   if (!problem) return std::nullopt;
@@ -177,7 +199,8 @@ std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scala
   if (word == "softmax") return make_task(softmax::from_text(line, why), scalars, why);
   if (word == "tensor") return make_task(tensor::from_text(line, why), scalars, why);
   if (word == "biasgrad") return make_task(bias_grad::from_text(line, why), scalars, why);
-  *why = "'" + std::string(word) + "' is none of conv, pool, act, softmax, tensor, biasgrad";
+  if (word == "lrn") return make_task(lrn::from_text(line, why), scalars, why);
+  *why = "'" + std::string(word) + "' is none of conv, pool, act, softmax, tensor, biasgrad, lrn";
   return std::nullopt;
 }
 

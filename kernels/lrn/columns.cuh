@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kLrnThreads) lrn_columns(LrnArgs<T> args, LrnC
           powers[0][i] = powers[1][i];
           powers[1][i] = powers[2][i];
           powers[2][i] = gradient[i] * exp2_of(-args.exponent * logarithm);
-          terms[4][i] = gradient[i] * window[2][i] * exp2_of(-(args.exponent + C(1)) * logarithm);
+          terms[4][i] = gradient[i] * (window[2][i] * exp2_of(-(args.exponent + C(1)) * logarithm));
           C around = C(0);
 #pragma unroll
           for (int j = 0; j < kLrnWindow; ++j) around += terms[j][i];

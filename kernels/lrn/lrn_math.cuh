@@ -7,6 +7,7 @@
 // The power is 2^(-e log2 s). In float the logarithm is the approximate instruction: its error is at most 2^-22 where s
 // lies between 1/2 and 2 and 2^-22 of its value elsewhere, so the power is off by at most (4 + 4 e max(1, |log2 s|)) u
 // relative, u = 2^-24, the two roundings of exp2f included. s is at least k, a normal number, unless alpha is negative.
+// Where the sum overflows, the power is 0, and it meets z before dy does, so that no infinity times zero arises.
 // Sums of squares are formed anew for each window: a running sum that drops old squares would keep their errors.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

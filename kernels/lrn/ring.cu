@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kThreads) lrn_ring(LrnArgs<T> args, tile::Loop
       const C gradient = at(dy, c + args.before, args.steps[1]);
       // These rings turn with the window's: channel c + before has its slot there.
       powers[centre * kThreads] = gradient * exp2_of(-args.exponent * logarithm);
-      terms[centre * kThreads] = gradient * window[centre * kThreads] * exp2_of(-(args.exponent + C(1)) * logarithm);
+      terms[centre * kThreads] = gradient * (window[centre * kThreads] * exp2_of(-(args.exponent + C(1)) * logarithm));
       if (c >= begin) {
         C result[1] = {powers[oldest * kThreads] -
                        C(2) * args.exponent * args.weight * window[oldest * kThreads] * ring_sum<false>(terms, n)};

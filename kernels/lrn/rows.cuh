@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kLrnRowThreads)
 #pragma unroll
     for (int i = 0; i < N + 2 * kLrnReach; ++i) {
       const C logarithm = log2_of(base(i));
-      terms[i] = dy[i] * x[kLrnReach + i] * exp2_of(-(args.exponent + C(1)) * logarithm);
+      terms[i] = dy[i] * (x[kLrnReach + i] * exp2_of(-(args.exponent + C(1)) * logarithm));
       if (i >= kLrnReach && i < N + kLrnReach) result[i - kLrnReach] = dy[i] * exp2_of(-args.exponent * logarithm);
     }
 #pragma unroll

@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads) lrn_spatial(SpatialArgs<T> args) {
   if constexpr (kPass == Pass::forward) {
     store(args, own * exp2_of(-args.exponent * logarithm), args.out + place.out);
   } else if constexpr (kPass == Pass::terms) {
-    put_term(args, place.x, tile::widen<C>(args.dy[place.x]) * own * exp2_of(-(args.exponent + C(1)) * logarithm));
+    put_term(args, place.x, tile::widen<C>(args.dy[place.x]) * (own * exp2_of(-(args.exponent + C(1)) * logarithm)));
   } else {
     // The windows that hold the element are those of the elements from `after` before it to `before` after it.
     const C around =

@@ -21,6 +21,9 @@ NULL_IS_LEGAL = {
     ("gpudnnSetCallback", "fptr"): "null takes the callback away",
     ("gpudnnQueryRuntimeError", "tag"): "reserved: null is the good value",
     ("gpudnnFree", "ptr"): "freeing null does nothing",
+    ("gpudnnDivisiveNormalizationForward", "means"): "null is zero",
+    ("gpudnnDivisiveNormalizationBackward", "means"): "null is zero",
+    ("gpudnnDivisiveNormalizationBackward", "dMeans"): "null asks for dx alone",
 }
 
 # Good values of integers by name; arrays and sizes follow from the shapes in hostile_arguments_test.cpp.
@@ -64,6 +67,7 @@ OBJECTS = {
     "gpudnnPoolingDescriptor_t": "pooling",
     "gpudnnActivationDescriptor_t": "activation",
     "gpudnnOpTensorDescriptor_t": "op_tensor",
+    "gpudnnLRNDescriptor_t": "lrn",
 }
 BIAS_DESCRIPTORS = ("biasDesc", "dbDesc")
 SCALARS = ("alpha", "beta", "alpha1", "alpha2", "valuePtr")

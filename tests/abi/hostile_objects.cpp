@@ -20,6 +20,7 @@ bool is_object(Role role) {
     case Role::pooling:
     case Role::activation:
     case Role::op_tensor:
+    case Role::lrn:
     case Role::unknown_object:
       return true;
     default:
@@ -47,6 +48,9 @@ void* create(Role role) {
       break;
     case Role::op_tensor:
       EXPECT_EQ(gpudnnCreateOpTensorDescriptor(reinterpret_cast<gpudnnOpTensorDescriptor_t*>(&object)), 0);
+      break;
+    case Role::lrn:
+      EXPECT_EQ(gpudnnCreateLRNDescriptor(reinterpret_cast<gpudnnLRNDescriptor_t*>(&object)), 0);
       break;
     default:
       EXPECT_EQ(gpudnnCreateTensorDescriptor(reinterpret_cast<gpudnnTensorDescriptor_t*>(&object)), 0);
@@ -111,6 +115,9 @@ void destroy(Role role, void* object) {
       break;
     case Role::op_tensor:
       (void)gpudnnDestroyOpTensorDescriptor(static_cast<gpudnnOpTensorDescriptor_t>(object));
+      break;
+    case Role::lrn:
+      (void)gpudnnDestroyLRNDescriptor(static_cast<gpudnnLRNDescriptor_t>(object));
       break;
     default:
       (void)gpudnnDestroyTensorDescriptor(static_cast<gpudnnTensorDescriptor_t>(object));
