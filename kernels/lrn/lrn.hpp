@@ -41,7 +41,8 @@ struct LrnParams {
 [[nodiscard]] bool lrn_rows_fit(const LrnParams& params);
 void launch_lrn_rows(const LrnParams& params, CUstream_st* stream);
 
-// Five channels in a window, neighbouring pixels contiguous in packs of four; f32, f16, bf16.
+// Five channels in a window, any strides, best where neighbouring pixels are contiguous in packs of four; f32, f16,
+// bf16.
 [[nodiscard]] bool lrn_columns_fit(const LrnParams& params);
 void launch_lrn_columns(const LrnParams& params, CUstream_st* stream);
 

@@ -1,6 +1,6 @@
 // The CUDA engines of local response and divisive normalization. Rows of the engine list, best first:
 //   rows     across channels, 5 of them, channels innermost in packs of 16 bytes
-//   columns  across channels, 5 of them, neighbouring pixels contiguous in packs of 4
+//   columns  across channels, 5 of them; packs of 4 pixels where neighbouring ones are contiguous
 //   ring     across channels, everything
 //   spatial  divisive normalization, everything
 // SPDX-License-Identifier: Apache-2.0

@@ -59,9 +59,9 @@ kernels::LrnParams lrn_params(const Problem& problem, const Args& args) {
   return params;
 }
 
-Status launch_ring(const LaunchSite& site, const kernels::LrnParams& params) {
-  kernels::launch_lrn_ring(params, site.stream);
-  return cuda::launch_status("lrn_ring");
+Status launch_columns(const LaunchSite& site, const kernels::LrnParams& params) {
+  kernels::launch_lrn_columns(params, site.stream);
+  return cuda::launch_status("lrn_columns");
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ Support supports_rows_cuda(const Problem& problem, const Device&) {
 
 Status rows_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
   const kernels::LrnParams params = lrn_params(problem, args);
-  if (!kernels::lrn_rows_fit(params)) return launch_ring(site, params);  // a pointer is not aligned
+  if (!kernels::lrn_rows_fit(params)) return launch_columns(site, params);  // a pointer is not aligned
   kernels::launch_lrn_rows(params, site.stream);
   return cuda::launch_status("lrn_rows");
 }
@@ -84,14 +84,11 @@ Support supports_columns_cuda(const Problem& problem, const Device&) {
   if (problem.spatial) return Support::no("the window is a spatial one");
   return kernels::lrn_columns_fit(lrn_params(problem, {}))
              ? Support::yes()
-             : Support::no("the window is not 5 channels, or pixels do not go in packs of 4, or f64");
+             : Support::no("the window is not 5 channels, or the type is f64");
 }
 
 Status columns_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  const kernels::LrnParams params = lrn_params(problem, args);
-  if (!kernels::lrn_columns_fit(params)) return launch_ring(site, params);
-  kernels::launch_lrn_columns(params, site.stream);
-  return cuda::launch_status("lrn_columns");
+  return launch_columns(site, lrn_params(problem, args));
 }
 
 Support supports_ring_cuda(const Problem& problem, const Device&) {
@@ -99,7 +96,8 @@ Support supports_ring_cuda(const Problem& problem, const Device&) {
 }
 
 Status ring_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  return launch_ring(site, lrn_params(problem, args));
+  kernels::launch_lrn_ring(lrn_params(problem, args), site.stream);
+  return cuda::launch_status("lrn_ring");
 }
 
 Support supports_spatial_cuda(const Problem& problem, const Device&) {
