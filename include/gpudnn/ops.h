@@ -434,9 +434,9 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyLRNDescriptor(gpudnnLRNDescriptor_t lr
  *   y_c = x_c * (k + alpha / n * sum of x_j^2 for j in the window of n channels around c, cut at the ends)^(-beta)
  * The window has floor((n - 1) / 2) channels before c. Backward, with s the base of the power:
  *   dx_c = dy_c s_c^(-beta) - 2 alpha beta / n * x_c * sum of dy_j x_j s_j^(-beta - 1) for all j whose window holds c
- * Both blend as usual: y = alpha * result + beta * y. Tensors have 2 to 8 dims, channels second, any strides, one of the
- * four floating types, and the same dims and type. Backward computes from x and dy; the numbers in y are not read, but
- * yDesc is checked. An output must not share memory with another tensor of the call. */
+ * Both blend as usual: y = alpha * result + beta * y. Tensors have 2 to 8 dims, channels second, any strides, one of
+ * the four floating types, and the same dims and type. Backward computes from x and dy; the numbers in y are not read,
+ * but yDesc is checked. An output must not share memory with another tensor of the call. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnLRNCrossChannelForward(gpudnnHandle_t handle, gpudnnLRNDescriptor_t normDesc,
                                                           gpudnnLRNMode_t lrnMode, const void* alpha,
                                                           const gpudnnTensorDescriptor_t xDesc, const void* x,
