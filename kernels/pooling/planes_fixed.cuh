@@ -128,6 +128,33 @@ __device__ __forceinline__ tile::Pack<T, N> load_lanes(const T* at, std::int32_t
   return pack;
 }
 
+// Where the lanes' columns begin, counted in bytes: an element is then one multiply-add away, not two instructions.
+template <class T, int N, int kWindow>
+struct LaneColumns {
+  const unsigned char* at[N][kWindow];
+  std::int32_t row_bytes;
+
+  __device__ __forceinline__ LaneColumns(const T* image, std::int32_t second, std::int32_t width,
+                                         const Columns<kWindow>& columns)
+      : row_bytes(width * static_cast<std::int32_t>(sizeof(T))) {
+#pragma unroll
+    for (int k = 0; k < kWindow; ++k) {
+      at[0][k] = reinterpret_cast<const unsigned char*>(image + columns.at[k]);
+      if constexpr (N == 2) at[1][k] = reinterpret_cast<const unsigned char*>(image + columns.at[k] + second);
+    }
+  }
+  __device__ __forceinline__ tile::Pack<T, N> load(std::int32_t row, int k) const {
+    const auto element = [&](int lane) { return *reinterpret_cast<const T*>(at[lane][k] + row * row_bytes); };
+    tile::Pack<T, N> pack;
+    if constexpr (N == 2) {
+      pack.words[0] = tile::word_of(element(0), element(1));
+    } else {
+      pack.data[0] = element(0);
+    }
+    return pack;
+  }
+};
+
 template <class T, int kWindow, int kStride, bool kMax, bool kNan>
 __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_fixed_forward(PlanesFixedArgs<T> args) {
   using C = tile::Compute<T>;
@@ -155,9 +182,8 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_fixed_forw
     const std::int32_t second = unit.lanes == N ? args.x_pitch : 0;
     const T* const image = x + unit.plane * args.x_pitch;
     const Columns<kWindow> columns(unit.column * kStride - args.pad[1], width);
-    const auto load = [&](std::int32_t row, int k) {
-      return load_lanes<T, N>(image + row * width + columns.at[k], second);
-    };
+    const LaneColumns<T, N, kWindow> lanes(image, second, width, columns);
+    const auto load = [&](std::int32_t row, int k) { return lanes.load(row, k); };
     T* const target = out + static_cast<std::int64_t>(unit.plane) * out_area + unit.column;
     const std::int32_t first = work.first_row + unit.row;
     const auto put = [&](int r, int lane, C value) {
@@ -231,9 +257,8 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_fixed_back
       const std::int32_t second = unit.lanes == N ? args.x_pitch : 0;
       const T* const image = x + unit.plane * args.x_pitch;
       const Columns<kWindow> columns(unit.column * kStride - args.pad[1], width);
-      const auto load = [&](std::int32_t row, int k) {
-        return load_lanes<T, N>(image + row * width + columns.at[k], second);
-      };
+      const LaneColumns<T, N, kWindow> lanes(image, second, width, columns);
+      const auto load = [&](std::int32_t row, int k) { return lanes.load(row, k); };
       Bytes* const target = choices + (unit.plane / N * windows + unit.row) * wide + unit.column;
       walk_choices<T, N, kWindow, kStride, kNan>((first_window + unit.row) * kStride - args.pad[0],
                                                  min(kStrip, windows - unit.row), low, high, columns, load,
