@@ -33,7 +33,10 @@
   X(DestroySpatialTransformerDescriptor) X(SetSpatialTransformerNdDescriptor) X(SpatialTfGridGeneratorForward) \
   X(SpatialTfGridGeneratorBackward) X(SpatialTfSamplerForward) X(SpatialTfSamplerBackward) \
   X(CreateCTCLossDescriptor) X(DestroyCTCLossDescriptor) X(SetCTCLossDescriptor_v8) X(GetCTCLossWorkspaceSize) \
-  X(GetCTCLossWorkspaceSize_v8) X(CTCLoss) X(CTCLoss_v8)
+  X(GetCTCLossWorkspaceSize_v8) X(CTCLoss) X(CTCLoss_v8) \
+  X(CreateLRNDescriptor) X(DestroyLRNDescriptor) X(SetLRNDescriptor) X(LRNCrossChannelForward) \
+  X(LRNCrossChannelBackward) X(DivisiveNormalizationForward) X(DivisiveNormalizationBackward) \
+  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor)
 // clang-format on
 
 namespace gpudnn::bench {

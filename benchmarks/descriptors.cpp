@@ -28,6 +28,7 @@ gpudnnConvolutionDescriptor_t Descriptors::convolution() {
 gpudnnPoolingDescriptor_t Descriptors::pooling() {
   return make(api_.CreatePoolingDescriptor, api_.DestroyPoolingDescriptor);
 }
+gpudnnLRNDescriptor_t Descriptors::lrn() { return make(api_.CreateLRNDescriptor, api_.DestroyLRNDescriptor); }
 
 gpudnnActivationDescriptor_t Descriptors::activation(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan,
                                                      double coef) {

@@ -29,6 +29,7 @@ class Descriptors {
   [[nodiscard]] gpudnnFilterDescriptor_t filter(const TensorGeometry& geometry, gpudnnTensorFormat_t format);
   [[nodiscard]] gpudnnConvolutionDescriptor_t convolution();
   [[nodiscard]] gpudnnPoolingDescriptor_t pooling();
+  [[nodiscard]] gpudnnLRNDescriptor_t lrn();
   [[nodiscard]] gpudnnActivationDescriptor_t activation(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan,
                                                         double coef);
   [[nodiscard]] gpudnnDropoutDescriptor_t dropout() {

@@ -225,6 +225,46 @@ Call make_call(Bound& b, const ctc::Problem& problem) {
   };
 }
 
+// Inputs of divisive normalization: x, the means, dy of backward, and the two scratch tensors last.
+Call make_spatial_call(Bound& b, gpudnnLRNDescriptor_t norm, const lrn::Problem& problem) {
+  const auto x = b.descriptors.tensor(problem.x);
+  const auto out = b.descriptors.tensor(problem.backward ? problem.dx : problem.y);
+  const auto mode = GPUDNN_DIVNORM_PRECOMPUTED_MEANS;
+  const std::size_t scratch = problem.backward ? 3 : 2;
+  void* const means = problem.has_means ? b.in[1] : nullptr;
+  return [=, &b] {
+    if (!problem.backward) {
+      return b.api.DivisiveNormalizationForward(b.handle, norm, mode, b.alpha.get(), x, b.in[0], means, b.in[scratch],
+                                                b.in[scratch + 1], b.beta.get(), out, b.out);
+    }
+    return b.api.DivisiveNormalizationBackward(b.handle, norm, mode, b.alpha.get(), x, b.in[0], means, b.in[2],
+                                               b.in[scratch], b.in[scratch + 1], b.beta.get(), out, b.out, nullptr);
+  };
+}
+
+Call make_call(Bound& b, const lrn::Problem& problem) {
+  const auto norm = b.descriptors.lrn();
+  if (norm != nullptr) {
+    b.descriptors.note(
+        b.api.SetLRNDescriptor(norm, static_cast<unsigned>(problem.n), problem.alpha, problem.beta, problem.k));
+  }
+  if (problem.spatial) return make_spatial_call(b, norm, problem);
+  const auto mode = GPUDNN_LRN_CROSS_CHANNEL_DIM1;
+  const auto x = b.descriptors.tensor(problem.x);
+  const auto y = b.descriptors.tensor(problem.y);
+  if (!problem.backward) {
+    return [=, &b] {
+      return b.api.LRNCrossChannelForward(b.handle, norm, mode, b.alpha.get(), x, b.in[0], b.beta.get(), y, b.out);
+    };
+  }
+  const auto dx = b.descriptors.tensor(problem.dx);
+  const auto dy = b.descriptors.tensor(problem.dy);
+  return [=, &b] {
+    return b.api.LRNCrossChannelBackward(b.handle, norm, mode, b.alpha.get(), y, b.in[0], dy, b.in[1], x, b.in[2],
+                                         b.beta.get(), dx, b.out);
+  };
+}
+
 class PlainRun : public Run {
  public:
   PlainRun(const Library& library, gpudnnHandle_t handle, const Task& task, const Pointers& pointers)

@@ -18,6 +18,7 @@
 #include "ops/conv/problem.hpp"
 #include "ops/ctc/problem.hpp"
 #include "ops/dropout/problem.hpp"
+#include "ops/lrn/problem.hpp"
 #include "ops/norm/problem.hpp"
 #include "ops/pooling/problem.hpp"
 #include "ops/softmax/problem.hpp"
@@ -26,9 +27,9 @@
 
 namespace gpudnn::bench {
 
-using AnyProblem =
-    std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
-                 bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem, ctc::Problem>;
+using AnyProblem = std::variant < conv::Problem, pooling::Problem, activation::Problem, softmax::Problem,
+      tensor::Problem, bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem, ctc::Problem,
+      using AnyProblem = std::variant<conv::Problem, lrn::Problem>;
 
 // The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
 enum class Arithmetic { f64, f32, tf32, f16, bf16, integer };

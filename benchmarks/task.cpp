@@ -249,6 +249,28 @@ bool fill_in(const ctc::Problem& problem, Task* task, const ScalarOptions& scala
   return true;
 }
 
+bool fill_in(const lrn::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
+  task->output = problem.backward ? problem.dx : problem.y;
+  if (problem.spatial) {
+    task->inputs = {{problem.x}, {problem.x}};
+    if (problem.backward) task->inputs.push_back({problem.dy});
+    task->inputs.insert(task->inputs.end(), {{problem.x}, {problem.x}});  // scratch
+  } else if (problem.backward) {
+    task->inputs = {{problem.y}, {problem.dy}, {problem.x}};
+    add_forward(problem, task, 2, 0);
+  } else {
+    task->inputs = {{problem.x}};
+  }
+  task->arithmetic = arithmetic_of(problem.x.type);
+  task->group = std::string(problem.spatial ? "divnorm " : "lrn ") + (problem.backward ? "bwd " : "fwd ") +
+                data_type_name(problem.x.type);
+  finish(task, scalars, 1, 0);
+  if (problem.spatial) {  // the scratch, and means that are not given, count for nothing
+    task->bytes -= static_cast<double>(size_in_bytes(problem.x)) * (problem.has_means ? 2 : 3);
+  }
+  return true;
+}
+
 template <class Problem>
 std::optional<Task> make_task(const std::optional<Problem>& problem, const ScalarOptions& scalars, std::string* why) {
   if (!problem) return std::nullopt;
@@ -297,7 +319,9 @@ std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scala
   if (word == "dropout") return make_task(dropout::from_text(line, why), scalars, why);
   if (word == "stn") return make_task(spatial_transformer::from_text(line, why), scalars, why);
   if (word == "ctc") return make_task(ctc::from_text(line, why), scalars, why);
-  *why = "'" + std::string(word) + "' is none of conv, pool, act, softmax, tensor, biasgrad, bn, dropout, stn, ctc";
+  if (word == "lrn") return make_task(lrn::from_text(line, why), scalars, why);
+  *why =
+      "'" + std::string(word) + "' is none of conv, pool, act, softmax, tensor, biasgrad, bn, dropout, stn, ctc, lrn";
   return std::nullopt;
 }
 

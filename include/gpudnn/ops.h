@@ -421,8 +421,8 @@ typedef enum {
   GPUDNN_LRN_CROSS_CHANNEL_DIM1 = 0, /* the window runs over channels */
 } gpudnnLRNMode_t;
 
-/* Make, set, read and end the parameters n (window), alpha, beta and k. Not built yet: all four return NOT_SUPPORTED.
- * */
+/* Make, set, read and end the parameters n (window), alpha, beta and k. A new descriptor has n = 5, alpha = 1e-4,
+ * beta = 0.75 and k = 2. BAD_PARAM: n outside 1 to 16, beta below 0.01, k below 1e-5. Pointers of Get may be null. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateLRNDescriptor(gpudnnLRNDescriptor_t* normDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetLRNDescriptor(gpudnnLRNDescriptor_t normDesc, unsigned lrnN, double lrnAlpha,
                                                     double lrnBeta, double lrnK);
@@ -432,8 +432,11 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyLRNDescriptor(gpudnnLRNDescriptor_t lr
 
 /* Local response normalization across channels (Krizhevsky et al. 2012, section 3.3), with alpha divided by n:
  *   y_c = x_c * (k + alpha / n * sum of x_j^2 for j in the window of n channels around c, cut at the ends)^(-beta)
- * The window has floor((n - 1) / 2) channels before c. Backward gives the gradient from x, y and dy. The scalars of the
- * call blend as usual. Not built yet: both return NOT_SUPPORTED. */
+ * The window has floor((n - 1) / 2) channels before c. Backward, with s the base of the power:
+ *   dx_c = dy_c s_c^(-beta) - 2 alpha beta / n * x_c * sum of dy_j x_j s_j^(-beta - 1) for all j whose window holds c
+ * Both blend as usual: y = alpha * result + beta * y. Tensors have 2 to 8 dims, channels second, any strides, one of
+ * the four floating types, and the same dims and type. Backward computes from x and dy; the numbers in y are not read,
+ * but yDesc is checked. An output must not share memory with another tensor of the call. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnLRNCrossChannelForward(gpudnnHandle_t handle, gpudnnLRNDescriptor_t normDesc,
                                                           gpudnnLRNMode_t lrnMode, const void* alpha,
                                                           const gpudnnTensorDescriptor_t xDesc, const void* x,
@@ -454,7 +457,11 @@ typedef enum {
 /* Divisive normalization over a spatial window of n in each direction (Jarrett et al. 2009, section 2.1, without the
  * centering, which the caller's `means` does; null is zero):
  *   y = (x - m) * (k + alpha / n^dims * sum of (x - m)^2 in the window)^(-beta)
- * `temp` and `temp2` are scratch of x's size. Not built yet: both return NOT_SUPPORTED. */
+ * The window has floor((n - 1) / 2) elements before its own in each direction and is cut at the image's edge. The
+ * gradient with respect to m is that to x, negated; dMeans may be null. Both outputs of backward blend as usual. x,
+ * means, dy, temp and temp2 are laid out as xDesc says, dx and dMeans as dXdMeansDesc. `temp` and `temp2` are scratch,
+ * which need not be kept from forward to backward; they are required (BAD_PARAM if null) and must not share memory with
+ * the others. 3 to 5 dims; NOT_SUPPORTED for others. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDivisiveNormalizationForward(gpudnnHandle_t handle, gpudnnLRNDescriptor_t normDesc,
                                                                 gpudnnDivNormMode_t mode, const void* alpha,
                                                                 const gpudnnTensorDescriptor_t xDesc, const void* x,

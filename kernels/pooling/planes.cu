@@ -47,22 +47,9 @@ void launch_kernel(void (*kernel)(PlaneArgs<T>), const PlaneArgs<T>& args, std::
    : (params).propagate_nan          ? kernel<__VA_ARGS__, true, true>   \
                                      : kernel<__VA_ARGS__, true, false>)
 
-// Two dimensions, the same window both ways, and every window touches the image.
-bool is_fixed(const PoolingParams& params, int window, int stride) {
-  const WindowShape& shape = params.shape;
-  return shape.x[0] == 1 && shape.y[0] == 1 && shape.window[0] == 1 && shape.window[1] == window &&
-         shape.window[2] == window && shape.stride[1] == stride && shape.stride[2] == stride && shape.pad[1] < window &&
-         shape.pad[2] < window;
-}
-
 template <class T>
 void (*select_kernel(const PoolingParams& params))(PlaneArgs<T>) {
   if (params.backward) return GPUDNN_POOLING_INSTANCE(params, pooling_planes_backward, T);
-  if constexpr (!std::is_same_v<T, double>) {
-    if (is_fixed(params, 2, 2)) return GPUDNN_POOLING_INSTANCE(params, pooling_planes_fixed, T, 2, 2);
-    if (is_fixed(params, 3, 2)) return GPUDNN_POOLING_INSTANCE(params, pooling_planes_fixed, T, 3, 2);
-    if (is_fixed(params, 3, 1)) return GPUDNN_POOLING_INSTANCE(params, pooling_planes_fixed, T, 3, 1);
-  }
   return GPUDNN_POOLING_INSTANCE(params, pooling_planes_forward, T);
 }
 #undef GPUDNN_POOLING_INSTANCE

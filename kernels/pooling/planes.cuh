@@ -1,29 +1,24 @@
-// Pooling of packed NCHW tensors, plane by plane (a plane is one channel of one image) through shared memory.
+// Pooling of packed NCHW tensors with any window in 1 to 3 dimensions, plane by plane (a plane is one channel of one
+// image) through shared memory.
 //
 // A block copies a group of neighbouring planes, one contiguous stretch of memory, into shared memory with 16-byte
 // copies; from there every window is read as often as windows overlap, and global memory sees each byte of x once. The
 // group's outputs are one contiguous stretch as well.
 //
-//   pooling_planes_fixed     forward in two dimensions with the usual windows (width and stride known at compile time).
-//   A
-//                            thread walks down a column of kColumn outputs: each row of x is reduced across the
-//                            window's width once, and goes into the up to (kWindow / kStride, rounded up) outputs that
-//                            it belongs to.
-//   pooling_planes_forward   any window, 1 to 3 dimensions: a thread for each output, or a warp where windows are large
+//   pooling_planes_forward   a thread for each output, or a warp where windows are large
 //   pooling_planes_backward  first the element that each window chose (for a maximum), then a gather for each element
 //   of x
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cuda_pipeline.h>
-
 #include "kernels/pooling/pooling_math.cuh"
+#include "kernels/pooling/staging.cuh"
 #include "kernels/tile/reduce.cuh"
 
 namespace gpudnn::kernels {
 
 constexpr int kPlaneThreads = 256;
-constexpr int kColumn = 4;  // outputs (forward) or elements of x (backward) that a thread does one below the other
+constexpr int kColumn = 4;  // elements of x that a thread of the backward kernel does one below the other
 
 template <class T>
 struct PlaneArgs {
@@ -48,28 +43,12 @@ struct PlaneArgs {
   std::int32_t x_bytes;
 };
 
-// Starts the copy of `count` elements to shared memory and returns where the first one will be: as far from a 16-byte
-// boundary there as in global memory. Complete after stage_wait().
+// Starts the copy of `count` elements to shared memory and returns where the first one will be.
 template <class T>
 __device__ __forceinline__ T* stage(const T* from, std::int32_t count, unsigned char* to) {
-  constexpr int N = tile::kPackWidth<T>;
-  const int skew = static_cast<int>(reinterpret_cast<std::uintptr_t>(from) / sizeof(T) % N);
-  T* const first = reinterpret_cast<T*>(to) + skew;
-  std::int32_t head = skew == 0 ? 0 : N - skew;
-  if (head > count) head = count;
-  const std::int32_t packs = (count - head) / N;
-  const std::int32_t tail = head + packs * N;
-  for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < packs; i += kPlaneThreads) {
-    __pipeline_memcpy_async(first + head + i * N, from + head + i * N, 16);
-  }
-  if (static_cast<std::int32_t>(threadIdx.x) < head) first[threadIdx.x] = from[threadIdx.x];
-  if (tail + static_cast<std::int32_t>(threadIdx.x) < count) first[tail + threadIdx.x] = from[tail + threadIdx.x];
+  T* const first = reinterpret_cast<T*>(to) + skew_of(from);
+  stage_stretch(from, count, first);
   return first;
-}
-__device__ __forceinline__ void stage_wait() {
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
-  __syncthreads();
 }
 
 template <class T>
@@ -87,94 +66,6 @@ __device__ __forceinline__ tile::Compute<T> average_of(tile::Compute<T> sum, std
 }
 
 extern __shared__ __align__(16) unsigned char pooling_shared[];
-
-// The padding is below the window, so every window holds at least one element of the image.
-template <class T, int kWindow, int kStride, bool kMax, bool kNan>
-__global__ void __launch_bounds__(kPlaneThreads) pooling_planes_fixed(PlaneArgs<T> args) {
-  using C = tile::Compute<T>;
-  using Value = std::conditional_t<kMax, T, C>;
-  constexpr int kRows = (kColumn - 1) * kStride + kWindow;  // of x, under a column of outputs
-  const std::int64_t first_plane = static_cast<std::int64_t>(blockIdx.x) * args.group;
-  const auto planes = static_cast<std::int32_t>(min(static_cast<std::int64_t>(args.group), args.planes - first_plane));
-  const std::int32_t height = args.shape.x[1], width = args.shape.x[2];
-  const std::int32_t out_height = args.shape.y[1], out_width = args.shape.y[2];
-  const std::int32_t plane = height * width, out_plane = out_height * out_width;
-  const T* const x = stage(args.x + first_plane * plane, planes * plane, pooling_shared);
-  stage_wait();
-  T* const out = args.out + first_plane * out_plane;
-
-  const std::int32_t units = planes * args.chunks * out_width;
-  for (auto unit = static_cast<std::int32_t>(threadIdx.x); unit < units; unit += kPlaneThreads) {
-    std::uint32_t column, chunk;
-    const std::uint32_t group_chunk = args.by_width.divmod(static_cast<std::uint32_t>(unit), &column);
-    const std::uint32_t local_plane = args.by_chunks.divmod(group_chunk, &chunk);
-    const std::int32_t first_out = static_cast<std::int32_t>(chunk) * kColumn;
-    const std::int32_t first_row = first_out * kStride - args.shape.pad[1];
-    const std::int32_t first_column = static_cast<std::int32_t>(column) * kStride - args.shape.pad[2];
-    const T* const image = x + local_plane * plane;
-    // A column outside the image stands for its nearest one inside, which belongs to the window too: a maximum does not
-    // mind; an average leaves it out.
-    std::int32_t columns[kWindow];
-    bool inside[kWindow];
-    std::int32_t columns_inside = 0;
-#pragma unroll
-    for (int k = 0; k < kWindow; ++k) {
-      columns[k] = min(max(first_column + k, 0), width - 1);
-      inside[k] = columns[k] == first_column + k;
-      columns_inside += inside[k];
-    }
-    Value values[kColumn];
-#pragma unroll
-    for (int r = 0; r < kColumn; ++r) {
-      if constexpr (kMax) {
-        values[r] = max_identity<T, kNan>();
-      } else {
-        values[r] = C(0);
-      }
-    }
-#pragma unroll
-    for (int j = 0; j < kRows; ++j) {
-      const std::int32_t row = first_row + j;
-      if (row < 0 || row >= height) continue;
-      const T* const elements = image + row * width;
-      Value across;
-      if constexpr (kMax) {
-        across = elements[columns[0]];
-#pragma unroll
-        for (int k = 1; k < kWindow; ++k) across = max_of<kNan>(across, elements[columns[k]]);
-      } else {
-        across = C(0);
-#pragma unroll
-        for (int k = 0; k < kWindow; ++k) {
-          if (inside[k]) across += tile::widen<C>(elements[columns[k]]);
-        }
-      }
-#pragma unroll
-      for (int r = 0; r < kColumn; ++r) {
-        if (j < r * kStride || j >= r * kStride + kWindow) continue;
-        if constexpr (kMax) {
-          values[r] = max_of<kNan>(values[r], across);
-        } else {
-          values[r] += across;
-        }
-      }
-    }
-#pragma unroll
-    for (int r = 0; r < kColumn; ++r) {
-      const std::int32_t row = first_out + r;
-      if (row >= out_height) break;
-      C result;
-      if constexpr (kMax) {
-        result = tile::widen<C>(finish_max<kNan>(values[r], false));
-      } else {
-        const std::int32_t begin = row * kStride - args.shape.pad[1];
-        const std::int32_t rows_inside = min(begin + kWindow, height) - max(begin, 0);
-        result = average_of(values[r], rows_inside * columns_inside, args);
-      }
-      store_one(result, args, out + local_plane * out_plane + row * out_width + column);
-    }
-  }
-}
 
 // The window of output `index` (depth, height, width fastest) within a plane.
 template <class T>

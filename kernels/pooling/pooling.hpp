@@ -45,6 +45,14 @@ struct PoolingParams {
 // A thread for each element of the output, or for a pack of channels of it; any strides.
 void launch_pooling_windows(const PoolingParams& params, CUstream_st* stream);
 
+// All tensors packed NCHW, and one of the usual windows in two dimensions (has_fixed_window).
+[[nodiscard]] bool pooling_planes_fixed_fit(const PoolingParams& params);
+void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* stream);
+
+// Channels innermost in packs of 16 bytes, and one of the usual windows.
+[[nodiscard]] bool pooling_channels_fixed_fit(const PoolingParams& params);
+void launch_pooling_channels_fixed(const PoolingParams& params, CUstream_st* stream);
+
 // All tensors packed NCHW, and a plane (an image of one channel) of each fits into shared memory.
 [[nodiscard]] bool pooling_planes_fit(const PoolingParams& params);
 void launch_pooling_planes(const PoolingParams& params, CUstream_st* stream);

@@ -63,4 +63,12 @@ struct WindowShape {
   }
 };
 
+// The windows that kernels know at compile time, 2x2/2, 3x3/2 and 3x3/1, in two dimensions. Each touches the image.
+[[nodiscard]] inline bool has_fixed_window(const WindowShape& shape) {
+  if (shape.x[0] != 1 || shape.y[0] != 1 || shape.window[0] != 1 || shape.pad[0] != 0) return false;
+  const std::int32_t window = shape.window[1], step = shape.stride[1];
+  return shape.window[2] == window && shape.stride[2] == step && shape.pad[1] < window && shape.pad[2] < window &&
+         ((window == 2 && step == 2) || (window == 3 && (step == 2 || step == 1)));
+}
+
 }  // namespace gpudnn::kernels

@@ -31,14 +31,14 @@ WindowArgs<T> window_args(const PoolingParams& params, int pack) {
   return args;
 }
 
-template <class T, int N, int kWidth>
+template <class T, int N>
 void launch_forward(const PoolingParams& params, const WindowArgs<T>& args, unsigned blocks, cudaStream_t stream) {
   if (params.mode != PoolingMode::max) {
-    pooling_windows_forward<T, N, kWidth, false, false><<<blocks, kWindowThreads, 0, stream>>>(args);
+    pooling_windows_forward<T, N, false, false><<<blocks, kWindowThreads, 0, stream>>>(args);
   } else if (params.propagate_nan) {
-    pooling_windows_forward<T, N, kWidth, true, true><<<blocks, kWindowThreads, 0, stream>>>(args);
+    pooling_windows_forward<T, N, true, true><<<blocks, kWindowThreads, 0, stream>>>(args);
   } else {
-    pooling_windows_forward<T, N, kWidth, true, false><<<blocks, kWindowThreads, 0, stream>>>(args);
+    pooling_windows_forward<T, N, true, false><<<blocks, kWindowThreads, 0, stream>>>(args);
   }
 }
 
@@ -63,9 +63,7 @@ void launch(const PoolingParams& params, cudaStream_t stream) {
   }
   const auto blocks = static_cast<unsigned>((args.order.count + kWindowThreads - 1) / kWindowThreads);
   if (!params.backward) {
-    const std::int32_t width = params.shape.window[2];
-    if (N > 1 && width <= 3) return launch_forward<T, N, 3>(params, args, blocks, stream);
-    return launch_forward<T, N, 0>(params, args, blocks, stream);
+    return launch_forward<T, N>(params, args, blocks, stream);
   }
   if (params.mode != PoolingMode::max) {
     pooling_windows_backward<T, N, false, false><<<blocks, kWindowThreads, 0, stream>>>(args);

@@ -2,8 +2,7 @@
 // innermost).
 //
 // Where windows are large and outputs few (global pooling), a group of threads shares each window instead.
-// Forward reads the window of the output element; neighbouring threads share most of it through the L1 cache. A row of
-// the window whose width is known at compile time (kWidth) is loaded as a whole before any of it is used.
+// Forward reads the window of the output element; neighbouring threads share most of it through the L1 cache.
 // Backward gathers: the thread of an element of x looks at each window that covers it. For a maximum it asks whether
 // its element is the one that the window chose, the first of the largest; nothing is scattered, nothing is atomic.
 // SPDX-License-Identifier: Apache-2.0
@@ -80,7 +79,7 @@ __device__ __forceinline__ std::int32_t extent(Range range) {
   return range.end > range.begin ? range.end - range.begin : 0;
 }
 
-template <class T, int N, int kWidth, bool kMax, bool kNan>
+template <class T, int N, bool kMax, bool kNan>
 __global__ void __launch_bounds__(kWindowThreads) pooling_windows_forward(WindowArgs<T> args) {
   using C = tile::Compute<T>;
   using Pack = tile::Pack<T, N>;
@@ -111,23 +110,9 @@ __global__ void __launch_bounds__(kWindowThreads) pooling_windows_forward(Window
   for (std::int32_t d = depth.begin; d < depth.end; ++d) {
     for (std::int32_t h = height.begin; h < height.end; ++h) {
       const T* const row = x + d * args.x_strides.spatial[0] + h * args.x_strides.spatial[1];
-      if constexpr (kWidth > 0) {
-        Pack values[kWidth];
-#pragma unroll
-        for (int k = 0; k < kWidth; ++k) {
-          if (width.begin + k < width.end) {
-            values[k] = tile::load_pack<T, N>(row + (width.begin + k) * args.x_strides.spatial[2]);
-          }
-        }
-#pragma unroll
-        for (int k = 0; k < kWidth; ++k) {
-          if (width.begin + k < width.end) take(values[k]);
-        }
-      } else {
 #pragma unroll 4
-        for (std::int32_t w = width.begin; w < width.end; ++w) {
-          take(tile::load_pack<T, N>(row + w * args.x_strides.spatial[2]));
-        }
+      for (std::int32_t w = width.begin; w < width.end; ++w) {
+        take(tile::load_pack<T, N>(row + w * args.x_strides.spatial[2]));
       }
     }
   }

@@ -29,6 +29,12 @@ void launch_piece(const SoftmaxArgs<T>& args, const ColumnTiles& tiles, int mult
     return launch_tiles<T, N, 4, kBackward>(args, tiles, lanes, stream);
   }
   lanes = N > 1 ? 8 : 32;
+  // Packs of eight, forward: 64 elements a thread would leave room for two blocks, too few to load while others
+  // compute.
+  if (sizeof(T) == 2 && N > 1 && !kBackward && kThreads / lanes * 4 < args.length &&
+      kThreads / kNarrowest * 4 >= args.length) {
+    return launch_tiles<T, N, 4, kBackward>(args, tiles, kNarrowest, stream);
+  }
   if (kThreads / lanes * 4 >= args.length) return launch_tiles<T, N, 4, kBackward>(args, tiles, lanes, stream);
   if (kThreads / lanes * kMost >= args.length) return launch_tiles<T, N, kMost, kBackward>(args, tiles, lanes, stream);
   lanes = kNarrowest;

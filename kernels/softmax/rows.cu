@@ -22,17 +22,16 @@ SoftmaxArgs<T> softmax_args(const SoftmaxParams& params) {
   return args;
 }
 
-template <class T, int kPacks, bool kBackward>
+template <class T, int kPacks, int kLanes, bool kBackward>
 void launch_warps(const SoftmaxArgs<T>& args, const tile::LoopNest<3>& rows, cudaStream_t stream) {
-  constexpr int kRows = kWarpRowsThreads / 32;
-  softmax_rows<T, kPacks, true, kBackward>
+  constexpr int kRows = kWarpRowsThreads / kLanes;
+  softmax_rows<T, kPacks, kLanes, kBackward>
       <<<(rows.count + kRows - 1) / kRows, kWarpRowsThreads, 0, stream>>>(args, rows);
 }
 
 template <class T, int kPacks, bool kBackward>
 void launch_blocks(const SoftmaxArgs<T>& args, const tile::LoopNest<3>& rows, int threads, cudaStream_t stream) {
-  tile::launch_clusters(softmax_rows<T, kPacks, false, kBackward>, rows.count, args.cluster, threads, stream, args,
-                        rows);
+  tile::launch_clusters(softmax_rows<T, kPacks, 0, kBackward>, rows.count, args.cluster, threads, stream, args, rows);
 }
 
 template <class T, bool kBackward>
@@ -42,17 +41,12 @@ void launch_piece(const SoftmaxParams& params, SoftmaxArgs<T> args, const tile::
   constexpr int kMost =
       kBackward || sizeof(T) == 8 ? 4 : 8;  // packs of each input that a thread of a block of 1024 can hold
   const std::int64_t packs = (args.length + N - 1) / N;
-  if (packs <= 32) return launch_warps<T, 1, kBackward>(args, rows, stream);
-  if (packs <= 64) return launch_warps<T, 2, kBackward>(args, rows, stream);
-  if (packs <= 128) return launch_warps<T, 4, kBackward>(args, rows, stream);
-  // Few rows: blocks share one, as long as each has a round of loads.
-  if (params.has_clusters) {
-    while (args.cluster < kLargestCluster &&
-           static_cast<std::int64_t>(rows.count) * args.cluster < params.multiprocessors &&
-           packs > 2048 * args.cluster) {
-      args.cluster *= 2;
-    }
-  }
+  if (packs <= 32) return launch_warps<T, 2, 16, kBackward>(args, rows, stream);
+  if (packs <= 64) return launch_warps<T, 4, 16, kBackward>(args, rows, stream);
+  if (packs <= 128) return launch_warps<T, 4, 32, kBackward>(args, rows, stream);
+  // Blocks of at most 512 threads, as far as clusters go: a larger one has a multiprocessor to itself, which then does
+  // nothing but load, or nothing but compute.
+  while (params.has_clusters && args.cluster < kLargestCluster && packs > 2048 * args.cluster) args.cluster *= 2;
   if (packs <= 4096 * args.cluster) {
     const std::int64_t each = (packs + args.cluster * 4 - 1) / (args.cluster * 4);
     const int threads = static_cast<int>((each + 31) / 32 * 32);

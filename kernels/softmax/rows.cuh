@@ -1,10 +1,12 @@
 // Softmax over rows: the elements of a group lie one after the other.
 //
-// A row belongs to a warp, a block, or a cluster of blocks, whichever holds it in registers: then x is read once and y
-// written once. A longer row is read twice: once for the maximum and the sum, together, and once to write (kPacks = 0).
-// Memory moves in packs of 16 bytes; the elements before the first aligned pack and after the last whole one go one
-// each to the first threads, so a row may begin anywhere (as every row of odd length but the first does). All of a
-// row's elements that a thread writes it has read itself: the output may be an input.
+// A row belongs to half a warp, a warp, a block, or a cluster of blocks, whichever holds it in registers: then x is
+// read once and y written once. Two things keep enough bytes in flight: a thread holds at least two packs, and a block
+// no more than 32 KB, so that several share a multiprocessor and one loads while another computes. A longer row is read
+// twice: once for the maximum and the sum, together, and once to write (kPacks = 0). Memory moves in packs of 16 bytes;
+// the elements before the first aligned pack and after the last whole one go one each to the first threads, so a row
+// may begin anywhere (as every row of odd length but the first does). All of a row's elements that a thread writes it
+// has read itself: the output may be an input.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,26 +24,46 @@ struct RowShared {
   C partial[2];
 };
 
-// The reduction over everyone who shares the row. `use` (0 or 1) names the shared memory: each use once.
-template <bool kWarp, class C, class Op>
-__device__ __forceinline__ C row_reduce(C value, C identity, Op op, RowShared<C>* shared, int use, int blocks) {
-  if constexpr (kWarp) {
-    return tile::warp_reduce(value, op);
+// The reduction over the lanes, or the block, that share the row. `use` (0 or 1) names the shared memory: each use
+// once.
+template <int kLanes, class C, class Op>
+__device__ __forceinline__ C row_reduce(C value, C identity, Op op, RowShared<C>* shared, int use) {
+  if constexpr (kLanes > 0) {
+    return tile::warp_reduce<kLanes>(value, op);
   } else {
-    value = tile::block_reduce(value, identity, op, shared->scratch[use]);
-    if (blocks == 1) return value;
-    if (threadIdx.x == 0) shared->partial[use] = value;
-    tile::cluster_sync(blocks);
-    value = identity;
-    for (int rank = 0; rank < blocks; ++rank) {
-      value = op(value, *tile::cluster_shared(&shared->partial[use], rank, blocks));
-    }
-    return value;
+    return tile::block_reduce(value, identity, op, shared->scratch[use]);
   }
 }
 
-template <class T, int kPacks, bool kWarp, bool kBackward>
-__global__ void __launch_bounds__(kWarp ? kWarpRowsThreads : 1024)
+// From the totals of the cluster's blocks to those of the row. All blocks meet once.
+template <class C>
+__device__ __forceinline__ C join_sums(C sum, RowShared<C>* shared, int blocks) {
+  if (threadIdx.x == 0) shared->partial[1] = sum;
+  tile::cluster_sync(blocks);
+  C total = C(0);
+  for (int rank = 0; rank < blocks; ++rank) total += *tile::cluster_shared(&shared->partial[1], rank, blocks);
+  return total;
+}
+template <class T, class C>
+__device__ __forceinline__ void join_states(MaxSum<C>* state, RowShared<C>* shared, int blocks) {
+  if (threadIdx.x == 0) {
+    shared->partial[0] = state->most;
+    shared->partial[1] = state->sum;
+  }
+  tile::cluster_sync(blocks);
+  MaxSum<C> total;
+  for (int rank = 0; rank < blocks; ++rank) {
+    total.most = tile::Max{}(total.most, *tile::cluster_shared(&shared->partial[0], rank, blocks));
+  }
+  for (int rank = 0; rank < blocks; ++rank) {
+    const C most = *tile::cluster_shared(&shared->partial[0], rank, blocks);
+    total.sum += *tile::cluster_shared(&shared->partial[1], rank, blocks) * softmax_exp<T>(most - total.most);
+  }
+  *state = total;
+}
+
+template <class T, int kPacks, int kLanes, bool kBackward>
+__global__ void __launch_bounds__(kLanes > 0 ? kWarpRowsThreads : 1024)
     softmax_rows(SoftmaxArgs<T> args, tile::LoopNest<3> rows) {
   using C = tile::Compute<T>;
   constexpr int N = tile::kPackWidth<T>;
@@ -53,11 +75,13 @@ __global__ void __launch_bounds__(kWarp ? kWarpRowsThreads : 1024)
   int blocks = 1;
   std::uint32_t row;
   Index thread, threads;
-  if constexpr (kWarp) {
-    row = blockIdx.x * (kWarpRowsThreads / 32) + threadIdx.x / 32;
-    thread = static_cast<Index>(threadIdx.x % 32);
-    threads = 32;
-    if (row >= rows.count) return;
+  bool there = true;
+  if constexpr (kLanes > 0) {
+    row = blockIdx.x * (kWarpRowsThreads / kLanes) + threadIdx.x / kLanes;
+    thread = static_cast<Index>(threadIdx.x % kLanes);
+    threads = kLanes;
+    there = row < rows.count;  // if not, the lanes stay: the warp's shuffles count on them
+    if (!there) row = 0;
   } else {
     const tile::ClusterPlace place = tile::cluster_place(args.cluster);
     if (place.rank >= place.blocks) return;
@@ -73,8 +97,8 @@ __global__ void __launch_bounds__(kWarp ? kWarpRowsThreads : 1024)
   T* const out = args.out + offset[2];
   const int skew = static_cast<int>(reinterpret_cast<std::uintptr_t>(a) / sizeof(T) % N);
   const RowSplit split(args.length, skew, N);
-  const auto packs = static_cast<Index>(split.packs);
-  const auto single = static_cast<Index>(split.single(thread, N));
+  const auto packs = static_cast<Index>(there ? split.packs : 0);
+  const auto single = static_cast<Index>(there ? split.single(thread, N) : -1);
   const T* const a_packs = a + split.head;
   const T* const b_packs = b + split.head;
 
@@ -133,7 +157,7 @@ __global__ void __launch_bounds__(kWarp ? kWarpRowsThreads : 1024)
 #pragma unroll
         for (int i = 0; i < N; ++i) state.most = tile::Max{}(state.most, values[i]);
       });
-      state.most = row_reduce<kWarp>(state.most, kLowest<C>, tile::Max{}, &shared, 0, blocks);
+      state.most = row_reduce<kLanes>(state.most, kLowest<C>, tile::Max{}, &shared, 0);
       state.sum = softmax_exp<T>(single_value - state.most);
       with_values(thread, [&](const C(&values)[N]) {
 #pragma unroll
@@ -155,16 +179,18 @@ __global__ void __launch_bounds__(kWarp ? kWarpRowsThreads : 1024)
     if constexpr (!kBackward) {
       const C one[1] = {single_value};
       take_in<T>(one, &state);
-      const C most = row_reduce<kWarp>(state.most, kLowest<C>, tile::Max{}, &shared, 0, blocks);
+      const C most = row_reduce<kLanes>(state.most, kLowest<C>, tile::Max{}, &shared, 0);
       if (most != state.most) state.sum *= softmax_exp<T>(state.most - most);
       state.most = most;
     }
   }
   if constexpr (kBackward) {
     dot(single_a, single_b);
-    sum = row_reduce<kWarp>(sum, C(0), tile::Sum{}, &shared, 1, blocks);
+    sum = row_reduce<kLanes>(sum, C(0), tile::Sum{}, &shared, 1);
+    if (blocks > 1) sum = join_sums(sum, &shared, blocks);
   } else {
-    state.sum = row_reduce<kWarp>(state.sum, C(0), tile::Sum{}, &shared, 1, blocks);
+    state.sum = row_reduce<kLanes>(state.sum, C(0), tile::Sum{}, &shared, 1);
+    if (blocks > 1) join_states<T>(&state, &shared, blocks);
   }
 
   // Second pass.
@@ -186,7 +212,7 @@ __global__ void __launch_bounds__(kWarp ? kWarpRowsThreads : 1024)
   } else {
     write(SoftmaxForward<T>(args, state.most, state.sum));
   }
-  if constexpr (!kWarp) {
+  if constexpr (kLanes == 0) {
     if (blocks > 1) tile::cluster_sync(blocks);  // no block may leave while its partial results are being read
   }
 }

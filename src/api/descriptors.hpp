@@ -83,6 +83,14 @@ struct gpudnnCTCLossStruct : gpudnn::Object {
   int max_label_length = -1;                                      // -1: the setter had no such parameter
 };
 
+struct gpudnnLRNStruct : gpudnn::Object {
+  gpudnnLRNStruct() : Object{gpudnn::Kind::lrn} {}
+  unsigned n = 5;
+  double alpha = 1e-4;
+  double beta = 0.75;
+  double k = 2;
+};
+
 namespace gpudnn {
 
 // Live, of the kind, and set.

@@ -28,6 +28,8 @@ const char* kind_name(Kind kind) noexcept {
       return "spatial transformer descriptor";
     case Kind::ctc_loss:
       return "CTC loss descriptor";
+    case Kind::lrn:
+      return "LRN descriptor";
   }
   return nullptr;
 }

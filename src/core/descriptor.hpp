@@ -26,6 +26,7 @@ enum class Kind : std::uint64_t {
   dropout = 0x6770646e64726f70,
   spatial_transformer = 0x6770646e73707466,
   ctc_loss = 0x6770646e6374636c,
+  lrn = 0x6770646e6c726e20,
 };
 [[nodiscard]] const char* kind_name(Kind kind) noexcept;
 

@@ -26,6 +26,9 @@ NULL_IS_LEGAL = {
     ("gpudnnGetCTCLossWorkspaceSize_v8", "gradientsDesc"): "null: costs only",
     ("gpudnnCTCLoss", "gradients"): "null: costs only",
     ("gpudnnCTCLoss_v8", "gradients"): "null: costs only",
+    ("gpudnnDivisiveNormalizationForward", "means"): "null is zero",
+    ("gpudnnDivisiveNormalizationBackward", "means"): "null is zero",
+    ("gpudnnDivisiveNormalizationBackward", "dMeans"): "null asks for dx alone",
 }
 
 # Normalization calls take null for what their operations (0, no addend or activation) do not use.
@@ -84,6 +87,7 @@ OBJECTS = {
     "gpudnnDropoutDescriptor_t": "dropout",
     "gpudnnSpatialTransformerDescriptor_t": "spatial_transformer",
     "gpudnnCTCLossDescriptor_t": "ctc_loss",
+    "gpudnnLRNDescriptor_t": "lrn",
 }
 BIAS_DESCRIPTORS = ("biasDesc", "dbDesc", "bnScaleBiasMeanVarDesc", "dBnScaleBiasDesc", "normScaleBiasDesc",
                     "dNormScaleBiasDesc", "normMeanVarDesc")

@@ -25,6 +25,7 @@ enum class Role {
   spatial_transformer,  // of output (2, 4, 8, 8)
   ctc_loss,             // softmax, label sequences of up to 4
   sequence_tensor,      // (2, 4, 8)
+  lrn,                  // as created
   unknown_object,       // of a type that the library does not build
   data,                 // a buffer from gpudnnMalloc
   allocation,           // memory from gpudnnMalloc that the call may free

@@ -24,6 +24,7 @@ bool is_object(Role role) {
     case Role::spatial_transformer:
     case Role::ctc_loss:
     case Role::sequence_tensor:
+    case Role::lrn:
     case Role::unknown_object:
       return true;
     default:
@@ -62,6 +63,9 @@ void* create(Role role) {
       break;
     case Role::ctc_loss:
       EXPECT_EQ(gpudnnCreateCTCLossDescriptor(reinterpret_cast<gpudnnCTCLossDescriptor_t*>(&object)), 0);
+      break;
+    case Role::lrn:
+      EXPECT_EQ(gpudnnCreateLRNDescriptor(reinterpret_cast<gpudnnLRNDescriptor_t*>(&object)), 0);
       break;
     default:
       EXPECT_EQ(gpudnnCreateTensorDescriptor(reinterpret_cast<gpudnnTensorDescriptor_t*>(&object)), 0);
@@ -154,6 +158,9 @@ void destroy(Role role, void* object) {
       break;
     case Role::ctc_loss:
       (void)gpudnnDestroyCTCLossDescriptor(static_cast<gpudnnCTCLossDescriptor_t>(object));
+      break;
+    case Role::lrn:
+      (void)gpudnnDestroyLRNDescriptor(static_cast<gpudnnLRNDescriptor_t>(object));
       break;
     default:
       (void)gpudnnDestroyTensorDescriptor(static_cast<gpudnnTensorDescriptor_t>(object));

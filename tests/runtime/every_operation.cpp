@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "runtime/more_operations.hpp"
+#include "support/lrn.hpp"
 #include "support/norm.hpp"
 
 namespace gpudnn::test {
@@ -256,6 +257,32 @@ PreparedCall normalize(const Backend& backend, const char* train_line, bool back
           out, naive_forward(c, v, false).y};
 }
 
+PreparedCall local_response(const Backend& backend, const char* line) {
+  const LrnCase c = case_of<lrn::Problem>(line, lrn::from_text);
+  const Values v = make_values(c);
+  const lrn::Problem p = c.problem;
+  const auto norm = std::make_shared<LrnDescriptor>(p);
+  const auto desc = std::make_shared<TensorDescriptor>(p.x);
+  const Shared x = make(backend, p.x, v.x), dy = make(backend, p.x, v.dy), out = make(backend, p.x, {});
+  const Shared temp = make(backend, p.x, {}), temp2 = make(backend, p.x, {});
+  return {line,
+          [=](gpudnnHandle_t h) {
+            const Scalar one(1, GPUDNN_DATA_FLOAT), zero(0, GPUDNN_DATA_FLOAT);
+            if (p.spatial) {
+              return gpudnnDivisiveNormalizationBackward(h, *norm, GPUDNN_DIVNORM_PRECOMPUTED_MEANS, one, *desc,
+                                                         x->data(), nullptr, dy->data(), temp->data(), temp2->data(),
+                                                         zero, *desc, out->data(), nullptr);
+            }
+            if (p.backward) {
+              return gpudnnLRNCrossChannelBackward(h, *norm, GPUDNN_LRN_CROSS_CHANNEL_DIM1, one, *desc, x->data(),
+                                                   *desc, dy->data(), *desc, x->data(), zero, *desc, out->data());
+            }
+            return gpudnnLRNCrossChannelForward(h, *norm, GPUDNN_LRN_CROSS_CHANNEL_DIM1, one, *desc, x->data(), zero,
+                                                *desc, out->data());
+          },
+          out, naive(c, v)};
+}
+
 }  // namespace
 
 std::vector<PreparedCall> every_operation(const Backend& backend) {
@@ -280,6 +307,12 @@ std::vector<PreparedCall> every_operation(const Backend& backend) {
        {"softmax fwd accurate channel f32 nchw n5c1000h1w1", "softmax fwd log instance f16 nhwc n3c24h5w7",
         "softmax bwd accurate channel f32 nchw n5c1000h1w1", "softmax bwd accurate channel f16 nchw n3c24h5w7"}) {
     calls.push_back(soften(backend, line));
+  }
+  for (const char* line : {"lrn fwd channel f16 nhwc n2c24h13w11 n=5 alpha=1 beta=0.75 k=1",
+                           "lrn bwd channel f32 nchw n2c40h13w12 n=5 alpha=1 beta=0.75 k=1",
+                           "lrn bwd channel f16 nchw n2c40h13w11 n=8 alpha=1 beta=0.75 k=1",
+                           "lrn bwd spatial f16 nchw n2c7h13w11 n=5 alpha=1 beta=0.75 k=1"}) {
+    calls.push_back(local_response(backend, line));
   }
   calls.push_back(transform(backend));
   calls.push_back(add(backend));

@@ -9,6 +9,7 @@
 #include "ops/activation/problem.hpp"
 #include "ops/bias_grad/problem.hpp"
 #include "ops/conv/problem.hpp"
+#include "ops/lrn/problem.hpp"
 #include "ops/pooling/problem.hpp"
 #include "ops/softmax/problem.hpp"
 #include "ops/tensor/problem.hpp"
@@ -34,6 +35,7 @@ using ActivationCase = Case<activation::Problem>;
 using SoftmaxCase = Case<softmax::Problem>;
 using TensorCase = Case<tensor::Problem>;
 using BiasGradCase = Case<bias_grad::Problem>;
+using LrnCase = Case<lrn::Problem>;
 
 // Tensors as elements by row-major index, already rounded to their types. `out` is the output before the call; empty
 // where the call must not read it.
@@ -53,6 +55,7 @@ struct Expected {
 [[nodiscard]] const TensorGeometry& output_of(const softmax::Problem& problem);
 [[nodiscard]] const TensorGeometry& output_of(const tensor::Problem& problem);
 [[nodiscard]] const TensorGeometry& output_of(const bias_grad::Problem& problem);
+[[nodiscard]] const TensorGeometry& output_of(const lrn::Problem& problem);
 
 [[nodiscard]] Values make_values(const ConvCase& c);
 [[nodiscard]] Values make_values(const PoolingCase& c);

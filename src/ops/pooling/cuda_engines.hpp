@@ -1,14 +1,20 @@
 // The CUDA engines of pooling. Rows of the engine list, best first:
-//   {"planes", GPUDNN_BACKEND_CUDA, &supports_planes_cuda, &planes_cuda}      (packed NCHW, planes that fit shared
-//   memory)
-//   {"windows", GPUDNN_BACKEND_CUDA, &supports_windows_cuda, &windows_cuda}   (supports everything; packs of NHWC
-//   channels)
+//   planes_fixed    packed NCHW, windows 2x2/2, 3x3/2, 3x3/1
+//   channels_fixed  channels innermost in packs of 16 bytes, the same windows
+//   planes          packed NCHW, planes that fit into shared memory
+//   windows         everything
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "ops/pooling/problem.hpp"
 
 namespace gpudnn::pooling {
+
+[[nodiscard]] Support supports_planes_fixed_cuda(const Problem& problem, const Device& device);
+[[nodiscard]] Status planes_fixed_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
+
+[[nodiscard]] Support supports_channels_fixed_cuda(const Problem& problem, const Device& device);
+[[nodiscard]] Status channels_fixed_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
 
 [[nodiscard]] Support supports_planes_cuda(const Problem& problem, const Device& device);
 [[nodiscard]] Status planes_cuda(const LaunchSite& site, const Problem& problem, const Args& args);

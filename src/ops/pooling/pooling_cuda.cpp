@@ -57,13 +57,46 @@ kernels::PoolingParams pooling_params(const Problem& problem, const Device& devi
   return params;
 }
 
+bool all_packed_nchw(const Problem& problem) {
+  return is_packed_nchw(problem.x) &&
+         (problem.backward ? is_packed_nchw(problem.dx) && is_packed_nchw(problem.dy) : is_packed_nchw(problem.y));
+}
+
+Status launch_windows(const LaunchSite& site, const kernels::PoolingParams& params) {
+  kernels::launch_pooling_windows(params, site.stream);
+  return cuda::launch_status("pooling_windows");
+}
+
 }  // namespace
 
+Support supports_planes_fixed_cuda(const Problem& problem, const Device& device) {
+  if (!all_packed_nchw(problem)) return Support::no("a tensor is not packed NCHW");
+  if (!kernels::pooling_planes_fixed_fit(pooling_params(problem, device, {}))) {
+    return Support::no("the window is none of 2x2/2, 3x3/2 and 3x3/1 in f32, f16 or bf16, or rows are too long");
+  }
+  return Support::yes();
+}
+
+Status planes_fixed_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  kernels::launch_pooling_planes_fixed(pooling_params(problem, site.device, args), site.stream);
+  return cuda::launch_status("pooling_planes_fixed");
+}
+
+Support supports_channels_fixed_cuda(const Problem& problem, const Device& device) {
+  return kernels::pooling_channels_fixed_fit(pooling_params(problem, device, {}))
+             ? Support::yes()
+             : Support::no("the window is none of 2x2/2, 3x3/2 and 3x3/1, or channels do not go in packs of 16 bytes");
+}
+
+Status channels_fixed_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const kernels::PoolingParams params = pooling_params(problem, site.device, args);
+  if (!kernels::pooling_channels_fixed_fit(params)) return launch_windows(site, params);  // a pointer is not aligned
+  kernels::launch_pooling_channels_fixed(params, site.stream);
+  return cuda::launch_status("pooling_channels_fixed");
+}
+
 Support supports_planes_cuda(const Problem& problem, const Device& device) {
-  const bool packed =
-      is_packed_nchw(problem.x) &&
-      (problem.backward ? is_packed_nchw(problem.dx) && is_packed_nchw(problem.dy) : is_packed_nchw(problem.y));
-  if (!packed) return Support::no("a tensor is not packed NCHW");
+  if (!all_packed_nchw(problem)) return Support::no("a tensor is not packed NCHW");
   if (!kernels::pooling_planes_fit(pooling_params(problem, device, {}))) {
     return Support::no("a plane does not fit into shared memory");
   }
@@ -78,8 +111,7 @@ Status planes_cuda(const LaunchSite& site, const Problem& problem, const Args& a
 Support supports_windows_cuda(const Problem&, const Device&) { return Support::yes(); }
 
 Status windows_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  kernels::launch_pooling_windows(pooling_params(problem, site.device, args), site.stream);
-  return cuda::launch_status("pooling_windows");
+  return launch_windows(site, pooling_params(problem, site.device, args));
 }
 
 }  // namespace gpudnn::pooling

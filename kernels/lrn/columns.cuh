@@ -1,0 +1,130 @@
+// Local response normalization with windows of 5 channels, neighbouring pixels contiguous (NCHW).
+//
+// Bytes: forward x and y, backward x, dy and dx, each once; a chunk of channels reads 4 (8 backward) channels beside
+// its own a second time, from the L2.
+//
+// A thread takes a pack of kLanes pixels (4, or 1 where packs do not fit: odd widths, odd strides) and walks down a
+// chunk of kChunk channels. The window lives in registers: x of five channels, and backward t of five channels and dy
+// s^-e of three. Step c takes in channel c + 4 of x; then
+//   forward    the window of channel c + 2 is complete: y of c + 2 goes out
+//   backward   s of channel c + 2 is known, so is its t; the five t around channel c are complete: dx of c goes out
+// A batch of channels is loaded ahead of those that are worked on: with four lanes 64 bytes a thread and tensor in
+// float, 32 in half. Channels beyond either end count as zeros, so they add nothing anywhere.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/lrn/lrn_math.cuh"
+
+namespace gpudnn::kernels {
+
+constexpr int kLrnThreads = 256;
+constexpr int kLrnLanes = 4;
+constexpr int kLrnChunk = 32;  // channels of a thread
+constexpr int kLrnWindow = 5;
+
+struct LrnColumns {
+  tile::LoopNest<3> pixels;  // packs of pixels
+  std::uint32_t chunks;
+};
+
+template <class T, int kLanes, bool kBackward>
+__global__ void __launch_bounds__(kLrnThreads) lrn_columns(LrnArgs<T> args, LrnColumns columns) {
+  using C = tile::Compute<T>;
+  using Pack = tile::Pack<T, kLanes>;
+  constexpr int kBatch = kLanes > 1 ? 4 : 8;
+  const std::uint32_t chunk = blockIdx.x % columns.chunks;
+  const std::uint32_t pack = blockIdx.x / columns.chunks * kLrnThreads + threadIdx.x;
+  if (pack >= columns.pixels.count) return;
+  std::int64_t offset[3];
+  columns.pixels.offsets(pack, offset);
+  const T* __restrict__ const x = args.x + offset[0];
+  const T* __restrict__ const dy = args.dy + offset[1];
+  T* __restrict__ const out = args.out + offset[2];
+  const auto channels = static_cast<std::int32_t>(args.channels);
+  const std::int32_t begin = static_cast<std::int32_t>(chunk) * kLrnChunk;
+  const std::int32_t end = min(begin + kLrnChunk, channels);
+  // The first step is that whose window first holds a channel that matters: of channel begin, or of channel begin - 2.
+  const std::int32_t first = begin - (kBackward ? 4 : 2);
+
+  Pack next_x[kBatch], next_dy[kBatch];
+  const auto load = [&](std::int32_t step) {
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      const std::int32_t c = step + b + 4, centre = step + b + 2;
+      next_x[b].fill(tile::narrow<T>(C(0)));
+      if (c >= 0 && c < channels) next_x[b] = tile::load_pack<T, kLanes>(x + c * args.steps[0]);
+      if constexpr (kBackward) {
+        next_dy[b].fill(tile::narrow<T>(C(0)));
+        if (centre >= 0 && centre < channels) next_dy[b] = tile::load_pack<T, kLanes>(dy + centre * args.steps[1]);
+      }
+    }
+  };
+  C window[kLrnWindow][kLanes];      // x of channels step to step + 4
+  C terms[kLrnWindow][kLanes] = {};  // t of channels step - 2 to step + 2
+  C powers[3][kLanes] = {};          // dy s^-e of channels step to step + 2
+#pragma unroll
+  for (int j = 1; j < kLrnWindow; ++j) {
+    Pack values;
+    values.fill(tile::narrow<T>(C(0)));
+    const std::int32_t c = first - 1 + j;
+    if (c >= 0 && c < channels) values = tile::load_pack<T, kLanes>(x + c * args.steps[0]);
+    tile::widen_pack<C>(values, window[j]);
+  }
+  const std::int32_t last = kBackward ? end : end - 2;  // steps
+  load(first);
+#pragma unroll 1
+  for (std::int32_t batch = first; batch < last; batch += kBatch) {
+    Pack now_x[kBatch], now_dy[kBatch];
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      now_x[b] = next_x[b];
+      now_dy[b] = next_dy[b];
+    }
+    if (batch + kBatch < last) load(batch + kBatch);
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      const std::int32_t step = batch + b;
+#pragma unroll
+      for (int j = 0; j + 1 < kLrnWindow; ++j) {
+#pragma unroll
+        for (int i = 0; i < kLanes; ++i) window[j][i] = window[j + 1][i];
+      }
+      tile::widen_pack<C>(now_x[b], window[kLrnWindow - 1]);
+      C result[kLanes];
+      if constexpr (kBackward) {
+        C gradient[kLanes];
+        tile::widen_pack<C>(now_dy[b], gradient);
+#pragma unroll
+        for (int i = 0; i < kLanes; ++i) {
+          C sum = C(0);
+#pragma unroll
+          for (int j = 0; j < kLrnWindow; ++j) sum += window[j][i] * window[j][i];
+          const C s = args.k + args.weight * sum;
+          const C logarithm = log2_of(s);
+#pragma unroll
+          for (int j = 0; j + 1 < kLrnWindow; ++j) terms[j][i] = terms[j + 1][i];
+          powers[0][i] = powers[1][i];
+          powers[1][i] = powers[2][i];
+          powers[2][i] = gradient[i] * exp2_of(-args.exponent * logarithm);
+          terms[4][i] = gradient[i] * (window[2][i] * exp2_of(-(args.exponent + C(1)) * logarithm));
+          C around = C(0);
+#pragma unroll
+          for (int j = 0; j < kLrnWindow; ++j) around += terms[j][i];
+          result[i] = powers[0][i] - C(2) * args.exponent * args.weight * window[0][i] * around;
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < kLanes; ++i) {
+          C sum = C(0);
+#pragma unroll
+          for (int j = 0; j < kLrnWindow; ++j) sum += window[j][i] * window[j][i];
+          result[i] = window[2][i] * exp2_of(-args.exponent * log2_of(args.k + args.weight * sum));
+        }
+      }
+      const std::int32_t c = kBackward ? step : step + 2;
+      if (c >= begin && c < end) lrn_store<T, kLanes>(result, args.alpha, args.beta, out + c * args.steps[2]);
+    }
+  }
+}
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,188 @@
+// Divisive normalization: windows of n elements in each of up to three spatial directions; any strides.
+//
+// A thread for each element. Forward reads its window, mostly from the L1. Backward takes two launches: the first
+// leaves t (lrn_math.cuh) of each element in the caller's scratch, the second sums t over the windows that hold the
+// element and finds its own s anew. t is kept in the compute type: a 16-bit type's two scratch tensors hold the upper
+// and the lower half of a float each. Bytes: forward x, means and y; backward twice x, means and dy, twice the scratch,
+// and the outputs.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/lrn/lrn_math.cuh"
+
+namespace gpudnn::kernels {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class T>
+struct SpatialArgs {
+  using C = tile::Compute<T>;
+  const T* x;
+  const T* means;
+  const T* dy;
+  T* temp;
+  T* temp2;
+  T* out;
+  T* means_gradient;
+  C alpha, beta, weight, exponent, k;
+  std::int32_t before, after;
+  bool wide;  // the count does not fit 31 bits
+  std::int64_t count;
+  tile::FastDivmod dims[5];  // image, channel, depth, height, width
+  std::int64_t x_strides[5];
+  std::int64_t out_strides[5];
+};
+
+// Where an element stands.
+struct Place {
+  std::int64_t x;  // offset of it
+  std::int64_t out;
+  std::int32_t at[3];  // depth, height, width
+};
+template <class T>
+__device__ __forceinline__ Place locate(const SpatialArgs<T>& args, std::uint64_t index) {
+  Place place = {0, 0, {}};
+#pragma unroll
+  for (int i = 4; i >= 0; --i) {
+    std::uint32_t rest;
+    if (i == 0) {
+      rest = static_cast<std::uint32_t>(index);
+    } else if (args.wide) {
+      rest = static_cast<std::uint32_t>(index % args.dims[i].divisor);
+      index /= args.dims[i].divisor;
+    } else {
+      index = args.dims[i].divmod(static_cast<std::uint32_t>(index), &rest);
+    }
+    place.x += rest * args.x_strides[i];
+    place.out += rest * args.out_strides[i];
+    if (i >= 2) place.at[i - 2] = static_cast<std::int32_t>(rest);
+  }
+  return place;
+}
+
+template <class T>
+__device__ __forceinline__ tile::Compute<T> centred(const SpatialArgs<T>& args, std::int64_t offset) {
+  using C = tile::Compute<T>;
+  const C value = tile::widen<C>(args.x[offset]);
+  return args.means != nullptr ? value - tile::widen<C>(args.means[offset]) : value;
+}
+
+template <class T>
+__device__ __forceinline__ void put_term(const SpatialArgs<T>& args, std::int64_t offset, tile::Compute<T> value) {
+  if constexpr (sizeof(T) == 2) {
+    const std::uint32_t bits = __float_as_uint(value);
+    args.temp[offset] = tile::half_of<T>(bits, 0);
+    args.temp2[offset] = tile::half_of<T>(bits, 1);
+  } else {
+    args.temp[offset] = value;
+  }
+}
+template <class T>
+__device__ __forceinline__ tile::Compute<T> get_term(const SpatialArgs<T>& args, std::int64_t offset) {
+  if constexpr (sizeof(T) == 2) {
+    return __uint_as_float(tile::word_of(args.temp[offset], args.temp2[offset]));
+  } else {
+    return args.temp[offset];
+  }
+}
+
+// The sum of value(offset) over the elements from `before` before the place to `after` after it, in each direction.
+template <class T, class Value>
+__device__ __forceinline__ tile::Compute<T> window_sum(const SpatialArgs<T>& args, const Place& place,
+                                                       std::int32_t before, std::int32_t after, const Value& value) {
+  std::int32_t low[3], high[3];
+#pragma unroll
+  for (int i = 0; i < 3; ++i) {
+    const auto extent = static_cast<std::int32_t>(args.dims[2 + i].divisor);
+    low[i] = -min(before, place.at[i]);
+    high[i] = min(after, extent - 1 - place.at[i]);
+  }
+  tile::Compute<T> sum(0);
+  for (std::int32_t d = low[0]; d <= high[0]; ++d) {
+    for (std::int32_t h = low[1]; h <= high[1]; ++h) {
+      const std::int64_t row = place.x + d * args.x_strides[2] + h * args.x_strides[3];
+      for (std::int32_t w = low[2]; w <= high[2]; ++w) sum += value(row + w * args.x_strides[4]);
+    }
+  }
+  return sum;
+}
+
+template <class T>
+__device__ __forceinline__ void store(const SpatialArgs<T>& args, tile::Compute<T> value, T* out) {
+  tile::Compute<T> one[1] = {value};
+  lrn_store<T, 1>(one, args.alpha, args.beta, out);
+}
+
+enum class Pass { forward, terms, gradient };
+
+template <class T, Pass kPass>
+__global__ void __launch_bounds__(kThreads) lrn_spatial(SpatialArgs<T> args) {
+  using C = tile::Compute<T>;
+  const std::uint64_t index = static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (index >= static_cast<std::uint64_t>(args.count)) return;
+  const Place place = locate(args, index);
+  const C squares = window_sum(args, place, args.before, args.after, [&](std::int64_t offset) {
+    const C value = centred(args, offset);
+    return value * value;
+  });
+  const C logarithm = log2_of(args.k + args.weight * squares);
+  const C own = centred(args, place.x);
+  if constexpr (kPass == Pass::forward) {
+    store(args, own * exp2_of(-args.exponent * logarithm), args.out + place.out);
+  } else if constexpr (kPass == Pass::terms) {
+    put_term(args, place.x, tile::widen<C>(args.dy[place.x]) * (own * exp2_of(-(args.exponent + C(1)) * logarithm)));
+  } else {
+    // The windows that hold the element are those of the elements from `after` before it to `before` after it.
+    const C around =
+        window_sum(args, place, args.after, args.before, [&](std::int64_t offset) { return get_term(args, offset); });
+    const C gradient = tile::widen<C>(args.dy[place.x]) * exp2_of(-args.exponent * logarithm) -
+                       C(2) * args.exponent * args.weight * own * around;
+    store(args, gradient, args.out + place.out);
+    if (args.means_gradient != nullptr) store(args, -gradient, args.means_gradient + place.out);
+  }
+}
+
+template <class T>
+SpatialArgs<T> spatial_args(const LrnParams& params) {
+  using C = tile::Compute<T>;
+  SpatialArgs<T> args = {};
+  args.x = static_cast<const T*>(params.x);
+  args.means = static_cast<const T*>(params.means);
+  args.dy = static_cast<const T*>(params.dy);
+  args.temp = static_cast<T*>(params.temp);
+  args.temp2 = static_cast<T*>(params.temp2);
+  args.out = static_cast<T*>(params.out);
+  args.means_gradient = static_cast<T*>(params.means_gradient);
+  args.alpha = static_cast<C>(params.alpha);
+  args.beta = static_cast<C>(params.beta);
+  args.weight = static_cast<C>(params.weight);
+  args.exponent = static_cast<C>(params.exponent);
+  args.k = static_cast<C>(params.k);
+  args.before = params.before;
+  args.after = params.n - 1 - params.before;
+  args.count = 1;
+  for (int i = 0; i < 5; ++i) {
+    args.count *= params.dims[i];
+    args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[i]));
+    args.x_strides[i] = params.x_strides[i];
+    args.out_strides[i] = params.out_strides[i];
+  }
+  args.wide = args.count > tile::kMostIterations;
+  return args;
+}
+
+}  // namespace
+
+void launch_lrn_spatial(const LrnParams& params, CUstream_st* stream) {
+  tile::with_element_type(params.type, [&]<class T>() {
+    const SpatialArgs<T> args = spatial_args<T>(params);
+    const auto blocks = static_cast<unsigned>((args.count + kThreads - 1) / kThreads);
+    if (!params.backward) {
+      lrn_spatial<T, Pass::forward><<<blocks, kThreads, 0, stream>>>(args);
+      return;
+    }
+    lrn_spatial<T, Pass::terms><<<blocks, kThreads, 0, stream>>>(args);
+    lrn_spatial<T, Pass::gradient><<<blocks, kThreads, 0, stream>>>(args);
+  });
+}
+
+}  // namespace gpudnn::kernels

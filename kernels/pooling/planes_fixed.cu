@@ -1,0 +1,180 @@
+// Instances and launch of NCHW pooling with the usual windows.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/pooling/planes_fixed.cuh"
+#include "kernels/tile/loop_nest.hpp"
+#include "kernels/tile/shared_memory.cuh"
+
+namespace gpudnn::kernels {
+namespace {
+
+constexpr std::int64_t kMostShared = 48 * 1024;   // what every kernel may have
+constexpr std::int64_t kUsualShared = 20 * 1024;  // ten blocks on a multiprocessor: their loads overlap
+constexpr std::int64_t kMostArea = std::int64_t{1} << 30;
+
+std::int64_t rounded(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
+
+// How a problem is cut up.
+struct Cut {
+  std::int64_t group = 0;
+  std::int32_t bands = 1;
+  std::int32_t band = 0;
+  std::int64_t x_pitch = 0, dy_pitch = 0, out_pitch = 0;
+  std::int64_t dy_begin = 0, choices_begin = 0, bytes = 0;
+};
+
+struct Rows {
+  std::int64_t all;      // of windows (forward) or blocks of x (backward)
+  std::int64_t overlap;  // rows of windows that a band of blocks needs from the band before
+};
+Rows rows_of(const PoolingParams& params) {
+  const WindowShape& shape = params.shape;
+  if (!params.backward) return {shape.y[1], 0};
+  return {(shape.x[1] - 1 + shape.pad[1]) / shape.stride[1] + 1,
+          (shape.window[1] + shape.stride[1] - 1) / shape.stride[1] - 1};
+}
+
+std::int64_t windows_of(const PoolingParams& params, const Cut& cut) {
+  if (cut.bands == 1) return params.shape.y[1];
+  return std::min<std::int64_t>(cut.band + rows_of(params).overlap, params.shape.y[1]);
+}
+
+// Fills in what follows from the group and the bands.
+void lay_out(const PoolingParams& params, Cut* cut) {
+  const WindowShape& shape = params.shape;
+  const int bytes = tile::element_bytes(params.type);
+  const int width = 16 / bytes;
+  // In shared memory a plane begins as many elements past a 16-byte boundary as in global memory.
+  const auto pitch = [&](std::int64_t count, std::int64_t area) {
+    return cut->bands == 1 ? area : count + ((area - count) % width + width) % width;
+  };
+  const std::int64_t windows = windows_of(params, *cut);
+  const std::int64_t x_rows = std::min<std::int64_t>((windows - 1) * shape.stride[1] + shape.window[1], shape.x[1]);
+  cut->x_pitch = pitch(x_rows * shape.x[2], shape.x_plane());
+  std::int64_t first_array = cut->group * cut->x_pitch;
+  if (params.backward) {
+    const std::int64_t out_rows =
+        std::min<std::int64_t>(static_cast<std::int64_t>(cut->band) * shape.stride[1], shape.x[1]);
+    cut->out_pitch = pitch(out_rows * shape.x[2], shape.x_plane());
+    cut->dy_pitch = pitch(windows * shape.y[2], shape.y_plane());
+    first_array = cut->group * std::max(cut->out_pitch, params.mode == PoolingMode::max ? cut->x_pitch : 0);
+  }
+  cut->bytes = rounded(first_array * bytes, 16) + 16;
+  if (!params.backward) return;
+  cut->dy_begin = cut->bytes;
+  cut->bytes += rounded(cut->group * cut->dy_pitch * bytes, 16) + 16;
+  cut->choices_begin = cut->bytes;
+  if (params.mode == PoolingMode::max) cut->bytes += rounded((cut->group + 1) * windows * shape.y[2], 16);
+}
+
+Cut cut_up(const PoolingParams& params) {
+  const std::int64_t planes = params.images * params.channels;
+  const std::int64_t lanes = tile::element_bytes(params.type) == 2 && planes > 1 ? 2 : 1;
+  const Rows rows = rows_of(params);
+  const std::int64_t enough = 8 * static_cast<std::int64_t>(params.multiprocessors);
+  Cut cut;
+  cut.group = lanes;
+  cut.band = static_cast<std::int32_t>(rows.all);
+  lay_out(params, &cut);
+  while (cut.band > kStrip && (cut.bytes > kUsualShared || planes / cut.group * cut.bands < enough)) {
+    // Whole strips, so that a band has no more threads at work than its rows need.
+    cut.bands *= 2;
+    cut.band = static_cast<std::int32_t>(rounded((rows.all + cut.bands - 1) / cut.bands, kStrip));
+    cut.bands = static_cast<std::int32_t>((rows.all + cut.band - 1) / cut.band);
+    lay_out(params, &cut);
+  }
+  if (cut.bands == 1) {
+    const std::int64_t by_bytes = kUsualShared / cut.bytes * lanes;
+    const std::int64_t by_blocks = planes / enough / lanes * lanes;
+    cut.group = std::clamp<std::int64_t>(std::min(by_bytes, by_blocks), lanes, 256);
+    lay_out(params, &cut);
+  }
+  return cut;
+}
+
+template <class T>
+PlanesFixedArgs<T> planes_args(const PoolingParams& params, const Cut& cut) {
+  using C = tile::Compute<T>;
+  const WindowShape& shape = params.shape;
+  PlanesFixedArgs<T> args = {};
+  args.x = static_cast<const T*>(params.x);
+  args.dy = static_cast<const T*>(params.dy);
+  args.out = static_cast<T*>(params.out);
+  args.alpha = static_cast<C>(params.alpha);
+  args.beta = static_cast<C>(params.beta);
+  args.plain = params.alpha == 1 && params.beta == 0;
+  args.count_padding = params.mode == PoolingMode::average_with_padding;
+  for (int i = 0; i < 2; ++i) args.pad[i] = shape.pad[1 + i];
+  args.height = shape.x[1];
+  args.width = shape.x[2];
+  args.windows_high = shape.y[1];
+  args.windows_wide = shape.y[2];
+  args.blocks_high = (shape.x[1] - 1 + shape.pad[1]) / shape.stride[1] + 1;
+  args.blocks_wide = (shape.x[2] - 1 + shape.pad[2]) / shape.stride[2] + 1;
+  args.planes = params.images * params.channels;
+  args.group = static_cast<std::int32_t>(cut.group);
+  args.bands = cut.bands;
+  args.band = cut.band;
+  args.by_bands = tile::FastDivmod(static_cast<std::uint32_t>(cut.bands));
+  args.by_windows_wide = tile::FastDivmod(static_cast<std::uint32_t>(shape.y[2]));
+  args.by_blocks_wide = tile::FastDivmod(static_cast<std::uint32_t>(args.blocks_wide));
+  args.by_window_chunks = tile::FastDivmod(static_cast<std::uint32_t>((windows_of(params, cut) + kStrip - 1) / kStrip));
+  args.by_block_chunks = tile::FastDivmod(static_cast<std::uint32_t>((cut.band + kStrip - 1) / kStrip));
+  args.x_pitch = static_cast<std::int32_t>(cut.x_pitch);
+  args.dy_pitch = static_cast<std::int32_t>(cut.dy_pitch);
+  args.out_pitch = static_cast<std::int32_t>(cut.out_pitch);
+  args.dy_begin = static_cast<std::int32_t>(cut.dy_begin);
+  args.choices_begin = static_cast<std::int32_t>(cut.choices_begin);
+  return args;
+}
+
+template <auto kKernel, class T>
+void launch_kernel(const PlanesFixedArgs<T>& args, const Cut& cut, cudaStream_t stream) {
+  tile::allow_shared_memory<kKernel>(static_cast<int>(kMostShared), true);
+  const std::int64_t groups = (args.planes + args.group - 1) / args.group;
+  kKernel<<<static_cast<unsigned>(groups * cut.bands), kPlanesFixedThreads, static_cast<std::size_t>(cut.bytes),
+            stream>>>(args);
+}
+
+template <class T, int kWindow, int kStride, bool kMax, bool kNan>
+void launch_pass(const PoolingParams& params, const Cut& cut, cudaStream_t stream) {
+  const PlanesFixedArgs<T> args = planes_args<T>(params, cut);
+  if (params.backward) {
+    launch_kernel<pooling_planes_fixed_backward<T, kWindow, kStride, kMax, kNan>, T>(args, cut, stream);
+  } else {
+    launch_kernel<pooling_planes_fixed_forward<T, kWindow, kStride, kMax, kNan>, T>(args, cut, stream);
+  }
+}
+
+template <class T, int kWindow, int kStride>
+void launch_mode(const PoolingParams& params, const Cut& cut, cudaStream_t stream) {
+  if (params.mode != PoolingMode::max) return launch_pass<T, kWindow, kStride, false, false>(params, cut, stream);
+  if (params.propagate_nan) return launch_pass<T, kWindow, kStride, true, true>(params, cut, stream);
+  launch_pass<T, kWindow, kStride, true, false>(params, cut, stream);
+}
+
+}  // namespace
+
+bool pooling_planes_fixed_fit(const PoolingParams& params) {
+  const WindowShape& shape = params.shape;
+  if (params.type == tile::ElementType::f64 || !has_fixed_window(shape)) return false;
+  if (shape.x_plane() >= kMostArea || shape.y_plane() >= kMostArea) return false;
+  const Cut cut = cut_up(params);
+  return cut.bytes <= kMostShared &&
+         (params.images * params.channels + cut.group - 1) / cut.group * cut.bands < tile::kMostIterations;
+}
+
+void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* stream) {
+  const Cut cut = cut_up(params);
+  tile::with_element_type(params.type, [&]<class T>() {
+    if constexpr (!std::is_same_v<T, double>) {
+      const std::int32_t window = params.shape.window[1], step = params.shape.stride[1];
+      if (window == 2) return launch_mode<T, 2, 2>(params, cut, stream);
+      if (step == 2) return launch_mode<T, 3, 2>(params, cut, stream);
+      launch_mode<T, 3, 1>(params, cut, stream);
+    }
+  });
+}
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,39 @@
+// The engines of local response and divisive normalization, best first.
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lrn.hpp"
+#include "ops/lrn/problem.hpp"
+#ifdef GPUDNN_WITH_CUDA
+#include "ops/lrn/cuda_engines.hpp"
+#endif
+
+namespace gpudnn::lrn {
+namespace {
+
+Support supports_all(const Problem&, const Device&) { return Support::yes(); }
+
+Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
+  host::lrn(problem, args);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+constexpr Engine<Problem, Args> kEngines[] = {
+#ifdef GPUDNN_WITH_CUDA
+    {"rows", GPUDNN_BACKEND_CUDA, supports_rows_cuda, rows_cuda},
+    {"columns", GPUDNN_BACKEND_CUDA, supports_columns_cuda, columns_cuda},
+    {"ring", GPUDNN_BACKEND_CUDA, supports_ring_cuda, ring_cuda},
+    {"spatial", GPUDNN_BACKEND_CUDA, supports_spatial_cuda, spatial_cuda},
+#endif
+    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+};
+
+}  // namespace
+
+std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
+
+Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
+  note_problem_lazily([&] { return to_text(problem); });
+  if (element_count(problem.x) == 0) return GPUDNN_STATUS_SUCCESS;
+  return run_first_engine(engines(), handle, problem, args);
+}
+
+}  // namespace gpudnn::lrn
