@@ -22,6 +22,10 @@ const char* kind_name(Kind kind) noexcept {
       return "activation descriptor";
     case Kind::op_tensor:
       return "op-tensor descriptor";
+    case Kind::reduce_tensor:
+      return "reduction descriptor";
+    case Kind::tensor_transform:
+      return "tensor transform descriptor";
   }
   return nullptr;
 }

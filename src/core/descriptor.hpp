@@ -23,6 +23,8 @@ enum class Kind : std::uint64_t {
   pooling = 0x6770646e706f6f6c,
   activation = 0x6770646e61637469,
   op_tensor = 0x6770646e6f707465,
+  reduce_tensor = 0x6770646e72656475,
+  tensor_transform = 0x6770646e7472616e,
 };
 [[nodiscard]] const char* kind_name(Kind kind) noexcept;
 
