@@ -21,6 +21,10 @@ NULL_IS_LEGAL = {
     ("gpudnnSetCallback", "fptr"): "null takes the callback away",
     ("gpudnnQueryRuntimeError", "tag"): "reserved: null is the good value",
     ("gpudnnFree", "ptr"): "freeing null does nothing",
+    ("gpudnnReduceTensor", "indices"): "none were asked for",
+    ("gpudnnSetTensorTransformDescriptor", "padBeforeA"): "null stands for zeros",
+    ("gpudnnSetTensorTransformDescriptor", "padAfterA"): "null stands for zeros",
+    ("gpudnnSetTensorTransformDescriptor", "foldA"): "null stands for ones",
 }
 
 # Good values of integers by name; arrays and sizes follow from the shapes in hostile_arguments_test.cpp.
@@ -64,6 +68,8 @@ OBJECTS = {
     "gpudnnPoolingDescriptor_t": "pooling",
     "gpudnnActivationDescriptor_t": "activation",
     "gpudnnOpTensorDescriptor_t": "op_tensor",
+    "gpudnnReduceTensorDescriptor_t": "reduce_tensor",
+    "gpudnnTensorTransformDescriptor_t": "tensor_transform",
 }
 BIAS_DESCRIPTORS = ("biasDesc", "dbDesc")
 SCALARS = ("alpha", "beta", "alpha1", "alpha2", "valuePtr")

@@ -21,6 +21,8 @@ enum class Role {
   pooling,         // window 3, padding 1, stride 1: likewise
   activation,      // ReLU
   op_tensor,       // addition
+  reduce_tensor,   // addition
+  tensor_transform,  // four dimensions, nothing padded or folded
   unknown_object,  // of a type that the library does not build
   data,            // a buffer from gpudnnMalloc
   allocation,      // memory from gpudnnMalloc that the call may free
