@@ -348,8 +348,8 @@ TEST(Reduce, HandPickedProblems) {
 }
 
 TEST(Reduce, TextsReadBack) {
-  for (const char* line : {"reduce avg f16 nhwc n2c8h3w5 c:n1c8h1w1 c:nchw ctype=f32",
-                           "reduce max i8 nchw 3x4x5 c:1x4x1 ctype=f32 nan idx=64",
+  for (const char* line : {"reduce avg f16 nhwc n2c8h3w5 c:n1c8h1w1 c:strides=80,10,1,1 ctype=f32",
+                           "reduce max i8 nchw n3c4w5 c:n1c4w1 ctype=f32 nan idx=64",
                            "reduce add f16 nchw n2c8h3w5 c:n1c8h1w1 acc=f16"}) {
     EXPECT_EQ(reduce::to_text(reduce_case(line).problem), line);
   }
