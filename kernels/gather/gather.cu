@@ -30,8 +30,7 @@ GatherArgs<C> make_args(const GatherParams& params) {
   args.out_channel = make_lanes(map.out_channel);
   int by_order[kGatherLoops];
   for (int i = 0; i < map.loops; ++i) by_order[i] = i;
-  std::stable_sort(by_order, by_order + map.loops,
-                   [&](int a, int b) { return map.loop[a].order < map.loop[b].order; });
+  std::stable_sort(by_order, by_order + map.loops, [&](int a, int b) { return map.loop[a].order < map.loop[b].order; });
   std::uint32_t under[kGatherLoops];
   std::uint32_t faster = 1;
   for (int i = 0; i < map.loops; ++i) {
@@ -43,8 +42,13 @@ GatherArgs<C> make_args(const GatherParams& params) {
   for (int j = 0; j < map.axes; ++j) {
     const GatherAxis& axis = map.axis[j];
     GatherPlace& place = args.axis[j];
-    place = {terms, 0, axis.base, static_cast<std::uint32_t>(axis.extent),
-             tile::FastDivmod(static_cast<std::uint32_t>(axis.fold)), axis.stride, axis.channel_step};
+    place = {terms,
+             0,
+             axis.base,
+             static_cast<std::uint32_t>(axis.extent),
+             tile::FastDivmod(static_cast<std::uint32_t>(axis.fold)),
+             axis.stride,
+             axis.channel_step};
     for (int i = 0; i < map.loops; ++i) {
       const GatherLoop& loop = map.loop[i];
       if (loop.axis != j) continue;

@@ -50,27 +50,24 @@ void launch_with_float(const OpTensorParams& params, bool out_is_float, cudaStre
 
 template <class C>
 void launch_mixed(const OpTensorParams& params, const tile::HostNest& nest, cudaStream_t stream) {
-  tile::for_each_piece(nest, tile::kMostIterations, {},
-                       [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
-                         const auto shift = [&](int t, tile::AnyType type) {
-                           return offsets[t] * any_type_bytes(type);
-                         };
-                         OpTensorMixedArgs<C> args;
-                         args.rule = rule_of<C>(params);
-                         args.a_type = params.a_type;
-                         args.b_type = params.b_type;
-                         args.c_type = params.c_type;
-                         args.a = static_cast<const std::byte*>(params.a) + shift(0, params.a_type);
-                         args.b = params.nest.tensors == 2
-                                      ? nullptr
-                                      : static_cast<const std::byte*>(params.b) + shift(1, params.b_type);
-                         args.c = static_cast<std::byte*>(params.c) + shift(2, params.c_type);
-                         args.beta = static_cast<C>(params.beta);
-                         args.nest = tile::LoopNest<3>(piece);
-                         constexpr int kPerBlock = kMixedThreads * kMixedLoads;
-                         const auto blocks = static_cast<unsigned>((piece.count() + kPerBlock - 1) / kPerBlock);
-                         op_tensor_mixed<C><<<blocks, kMixedThreads, 0, stream>>>(args);
-                       });
+  tile::for_each_piece(
+      nest, tile::kMostIterations, {},
+      [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
+        const auto shift = [&](int t, tile::AnyType type) { return offsets[t] * any_type_bytes(type); };
+        OpTensorMixedArgs<C> args;
+        args.rule = rule_of<C>(params);
+        args.a_type = params.a_type;
+        args.b_type = params.b_type;
+        args.c_type = params.c_type;
+        args.a = static_cast<const std::byte*>(params.a) + shift(0, params.a_type);
+        args.b = params.nest.tensors == 2 ? nullptr : static_cast<const std::byte*>(params.b) + shift(1, params.b_type);
+        args.c = static_cast<std::byte*>(params.c) + shift(2, params.c_type);
+        args.beta = static_cast<C>(params.beta);
+        args.nest = tile::LoopNest<3>(piece);
+        constexpr int kPerBlock = kMixedThreads * kMixedLoads;
+        const auto blocks = static_cast<unsigned>((piece.count() + kPerBlock - 1) / kPerBlock);
+        op_tensor_mixed<C><<<blocks, kMixedThreads, 0, stream>>>(args);
+      });
 }
 
 }  // namespace

@@ -4,8 +4,6 @@
 
 namespace gpudnn::kernels {
 
-void launch_reduce_places(const ReduceParams& params, CUstream_st* stream) {
-  launch_reduce_any<true>(params, stream);
-}
+void launch_reduce_places(const ReduceParams& params, CUstream_st* stream) { launch_reduce_any<true>(params, stream); }
 
 }  // namespace gpudnn::kernels

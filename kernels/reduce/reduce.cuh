@@ -172,7 +172,8 @@ struct Running<C, N, true, kOneOutput> {
     for (int i = 0; i < N; ++i) {
       const C fresh = rule_element(rule, x[i]);
       Found<C>& kept = slots[kOneOutput ? 0 : i];
-      if (kept.place == kNoPlace || rule_better(rule, fresh, kept.value)) kept = {fresh, kOneOutput ? place + i : place};
+      if (kept.place == kNoPlace || rule_better(rule, fresh, kept.value))
+        kept = {fresh, kOneOutput ? place + i : place};
     }
   }
 };
@@ -400,7 +401,8 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_columns(const __grid_co
       if (pack >= args.outputs) break;
       const V total = results[slot % N][slot / N];
       if (args.partials != nullptr) {
-        static_cast<V*>(args.partials)[(static_cast<std::int64_t>(blockIdx.y) * args.outputs + pack) * N + slot % N] = total;
+        static_cast<V*>(args.partials)[(static_cast<std::int64_t>(blockIdx.y) * args.outputs + pack) * N + slot % N] =
+            total;
         continue;
       }
       args.kept.offsets(pack, at);
@@ -447,7 +449,8 @@ __global__ void __launch_bounds__(kReduceJoinThreads) reduce_join(const __grid_c
       V loaded[kLoads];
 #pragma unroll
       for (int u = 0; u < kLoads; ++u) {
-        if (split + u * rows < args.splits) loaded[u] = partials[static_cast<std::int64_t>(split + u * rows) * args.outputs + output];
+        if (split + u * rows < args.splits)
+          loaded[u] = partials[static_cast<std::int64_t>(split + u * rows) * args.outputs + output];
       }
 #pragma unroll
       for (int u = 0; u < kLoads; ++u) {

@@ -17,13 +17,13 @@ enum class ReduceFamily : std::int32_t { sum, product, extremum };
 // What happens to an element before it is folded in, how it is folded in, and what happens to the total.
 struct ReduceRule {
   ReduceFamily family = ReduceFamily::sum;
-  bool magnitude = false;    // |x| stands for x
-  bool square = false;       // sum: of squares
-  bool negate = false;       // extremum: the minimum, as the negated maximum of negated elements
-  bool skip_zeros = false;   // product: a zero counts as 1
-  bool root = false;         // sum: the total's square root
-  bool nan_wins = false;     // extremum: a NaN is the result; else it is passed over
-  double divisor = 1;        // sum: of the total
+  bool magnitude = false;   // |x| stands for x
+  bool square = false;      // sum: of squares
+  bool negate = false;      // extremum: the minimum, as the negated maximum of negated elements
+  bool skip_zeros = false;  // product: a zero counts as 1
+  bool root = false;        // sum: the total's square root
+  bool nan_wins = false;    // extremum: a NaN is the result; else it is passed over
+  double divisor = 1;       // sum: of the total
 };
 
 constexpr int kReduceThreads = 256;
@@ -110,8 +110,7 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
     int narrowest = 64 / (bytes * shape.width);
     while (narrowest < kReduceThreads && kReduceThreads / narrowest > elements / kReduceLoads) narrowest *= 2;
     shape.lanes = narrowest > 32 ? narrowest : 32;
-    while (shape.lanes > narrowest && (packs + shape.lanes - 1) / shape.lanes < 2 * wanted &&
-           packs > shape.lanes) {
+    while (shape.lanes > narrowest && (packs + shape.lanes - 1) / shape.lanes < 2 * wanted && packs > shape.lanes) {
       shape.lanes /= 2;
     }
     // One tile over few outputs is cut in runs anyway, and reads whole lines.

@@ -51,7 +51,6 @@ extern "C" gpudnnStatus_t gpudnnReorderFilterAndBias(gpudnnHandle_t handle, cons
     if (vectors.rank >= 2) vectors.dims[1] /= data_type_lanes(vectors.type);
     GPUDNN_TRY(copy_bytes(handle, filterData, reorderedFilterData, size_in_bytes(vectors)));
     if (reorderBias == 0) return GPUDNN_STATUS_SUCCESS;
-    return copy_bytes(handle, biasData, reorderedBiasData,
-                      static_cast<std::size_t>(vectors.dims[0]) * sizeof(float));
+    return copy_bytes(handle, biasData, reorderedBiasData, static_cast<std::size_t>(vectors.dims[0]) * sizeof(float));
   });
 }

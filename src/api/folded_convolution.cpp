@@ -38,17 +38,19 @@ Status validate(const Source& s) {
                  "convDesc has mode GPUDNN_CONVOLUTION, whose mirrored taps do not fold; use "
                  "GPUDNN_CROSS_CORRELATION with a mirrored filter");
   GPUDNN_REQUIRE(s.dy.dims[0] == s.dx.dims[0] && s.dy.dims[1] == s.w.dims[0] && s.dx.dims[1] == s.w.dims[1],
-                 GPUDNN_STATUS_BAD_PARAM, "diffDesc dims %s, gradDesc dims %s and filterDesc dims %s do not belong "
-                                          "together",
+                 GPUDNN_STATUS_BAD_PARAM,
+                 "diffDesc dims %s, gradDesc dims %s and filterDesc dims %s do not belong "
+                 "together",
                  shown_dims(s.dy).c_str(), shown_dims(s.dx).c_str(), shown_dims(s.w).c_str());
   for (int i = 0; i < s.conv.spatial; ++i) {
     GPUDNN_REQUIRE(s.conv.dilation[i] == 1, GPUDNN_STATUS_NOT_SUPPORTED,
                    "convDesc has dilation %d along spatial dimension %d; only 1 folds", s.conv.dilation[i], i);
     const std::int64_t room = s.dx.dims[2 + i] + 2 * std::int64_t{s.conv.pad[i]} - s.w.dims[2 + i];
-    GPUDNN_REQUIRE(room >= 0 && room / s.conv.stride[i] + 1 == s.dy.dims[2 + i], GPUDNN_STATUS_BAD_PARAM,
-                   "diffDesc has %lld pixels along spatial dimension %d; gradDesc, filterDesc and convDesc give another "
-                   "number",
-                   static_cast<long long>(s.dy.dims[2 + i]), i);
+    GPUDNN_REQUIRE(
+        room >= 0 && room / s.conv.stride[i] + 1 == s.dy.dims[2 + i], GPUDNN_STATUS_BAD_PARAM,
+        "diffDesc has %lld pixels along spatial dimension %d; gradDesc, filterDesc and convDesc give another "
+        "number",
+        static_cast<long long>(s.dy.dims[2 + i]), i);
   }
   return GPUDNN_STATUS_SUCCESS;
 }

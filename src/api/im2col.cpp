@@ -25,8 +25,8 @@ Status make_problem(gpudnnTensorDescriptor_t xDesc, gpudnnFilterDescriptor_t wDe
   GPUDNN_REQUIRE(convDesc->spatial <= 3, GPUDNN_STATUS_NOT_SUPPORTED,
                  "convDesc has %d spatial dimensions; column buffers are built for 1 to 3", convDesc->spatial);
   GPUDNN_REQUIRE(x.dims[1] == w.dims[1] * convDesc->groups, GPUDNN_STATUS_BAD_PARAM,
-                 "xDesc has %lld channels; wDesc with %lld and %d groups wants %lld",
-                 static_cast<long long>(x.dims[1]), static_cast<long long>(w.dims[1]), convDesc->groups,
+                 "xDesc has %lld channels; wDesc with %lld and %d groups wants %lld", static_cast<long long>(x.dims[1]),
+                 static_cast<long long>(w.dims[1]), convDesc->groups,
                  static_cast<long long>(w.dims[1] * convDesc->groups));
   problem->x = x;
   problem->spatial = convDesc->spatial;

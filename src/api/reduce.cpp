@@ -54,8 +54,8 @@ extern "C" gpudnnStatus_t gpudnnSetReduceTensorDescriptor(gpudnnReduceTensorDesc
         check_enum(reduceTensorOp, GPUDNN_REDUCE_TENSOR_ADD, GPUDNN_REDUCE_TENSOR_MUL_NO_ZEROS, "reduceTensorOp"));
     GPUDNN_TRY(check_data_type(reduceTensorCompType, "reduceTensorCompType"));
     GPUDNN_TRY(check_enum(reduceTensorNanOpt, GPUDNN_NOT_PROPAGATE_NAN, GPUDNN_PROPAGATE_NAN, "reduceTensorNanOpt"));
-    GPUDNN_TRY(check_enum(reduceTensorIndices, GPUDNN_REDUCE_TENSOR_NO_INDICES,
-                          GPUDNN_REDUCE_TENSOR_FLATTENED_INDICES, "reduceTensorIndices"));
+    GPUDNN_TRY(check_enum(reduceTensorIndices, GPUDNN_REDUCE_TENSOR_NO_INDICES, GPUDNN_REDUCE_TENSOR_FLATTENED_INDICES,
+                          "reduceTensorIndices"));
     GPUDNN_TRY(
         check_enum(reduceTensorIndicesType, GPUDNN_32BIT_INDICES, GPUDNN_8BIT_INDICES, "reduceTensorIndicesType"));
     reduceTensorDesc->set = true;

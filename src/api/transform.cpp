@@ -1,10 +1,11 @@
 // Tensor transform descriptors, and transforms of tensors and filters by them.
 // SPDX-License-Identifier: Apache-2.0
+#include "api/transform.hpp"
+
 #include <algorithm>
 #include <climits>
 
 #include "api/descriptors.hpp"
-#include "api/transform.hpp"
 #include "core/guard.hpp"
 #include "core/handle.hpp"
 

@@ -14,21 +14,21 @@ constexpr int kNoStatus = -1;
 // What a good value of a parameter is.
 enum class Role {
   handle,
-  tensor,          // (2, 4, 8, 8)
-  bias_tensor,     // (1, 4, 1, 1)
-  filter,          // (4, 4, 3, 3)
-  convolution,     // padding 1, stride 1: the output has the input's shape
-  pooling,         // window 3, padding 1, stride 1: likewise
-  activation,      // ReLU
-  op_tensor,       // addition
-  reduce_tensor,   // addition
+  tensor,            // (2, 4, 8, 8)
+  bias_tensor,       // (1, 4, 1, 1)
+  filter,            // (4, 4, 3, 3)
+  convolution,       // padding 1, stride 1: the output has the input's shape
+  pooling,           // window 3, padding 1, stride 1: likewise
+  activation,        // ReLU
+  op_tensor,         // addition
+  reduce_tensor,     // addition
   tensor_transform,  // four dimensions, nothing padded or folded
-  unknown_object,  // of a type that the library does not build
-  data,            // a buffer from gpudnnMalloc
-  allocation,      // memory from gpudnnMalloc that the call may free
-  buffer_size,     // the size of such a buffer
-  scalar,          // a host float of 1
-  host_output,     // host memory that the call may write
+  unknown_object,    // of a type that the library does not build
+  data,              // a buffer from gpudnnMalloc
+  allocation,        // memory from gpudnnMalloc that the call may free
+  buffer_size,       // the size of such a buffer
+  scalar,            // a host float of 1
+  host_output,       // host memory that the call may write
   dims,
   strides,
   filter_dims,

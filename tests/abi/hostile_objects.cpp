@@ -102,8 +102,7 @@ void set(Role role, void* object) {
       break;
     case Role::tensor_transform:
       status = gpudnnSetTensorTransformDescriptor(static_cast<gpudnnTensorTransformDescriptor_t>(object), 4,
-                                                  GPUDNN_TENSOR_NCHW, nullptr, nullptr, nullptr,
-                                                  GPUDNN_TRANSFORM_FOLD);
+                                                  GPUDNN_TENSOR_NCHW, nullptr, nullptr, nullptr, GPUDNN_TRANSFORM_FOLD);
       break;
     default:
       break;

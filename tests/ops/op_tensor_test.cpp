@@ -89,9 +89,8 @@ Expected naive_op(const OpTensorCase& c, const Values& values) {
     const double kept = c.beta != 0 ? c.beta * values.out[i] : 0;
     const double value = apply(p, x, y);
     // A rounding for each of the scaled operands, the operation, beta's product and the sum.
-    const double size = p.op == GPUDNN_OP_TENSOR_ADD || p.op == GPUDNN_OP_TENSOR_NOT
-                            ? 1 + std::fabs(x) + std::fabs(y)
-                            : std::fabs(value);
+    const double size = p.op == GPUDNN_OP_TENSOR_ADD || p.op == GPUDNN_OP_TENSOR_NOT ? 1 + std::fabs(x) + std::fabs(y)
+                                                                                     : std::fabs(value);
     const bool exact = c.integers && p.op != GPUDNN_OP_TENSOR_SQRT;
     expected.value.push_back(value + kept);
     expected.slack.push_back(exact ? 0 : 4 * u * (size + std::fabs(kept)));

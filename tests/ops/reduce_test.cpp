@@ -16,9 +16,8 @@ namespace {
 
 using ReduceCase = Case<reduce::Problem>;
 
-struct ReduceDescriptor
-    : Descriptor<gpudnnReduceTensorDescriptor_t, gpudnnCreateReduceTensorDescriptor,
-                 gpudnnDestroyReduceTensorDescriptor> {
+struct ReduceDescriptor : Descriptor<gpudnnReduceTensorDescriptor_t, gpudnnCreateReduceTensorDescriptor,
+                                     gpudnnDestroyReduceTensorDescriptor> {
   explicit ReduceDescriptor(const reduce::Problem& p) {
     GPUDNN_TEST_REQUIRE(gpudnnSetReduceTensorDescriptor(*this, p.op, p.compute, p.nan, p.indices, p.index_type));
   }
@@ -64,9 +63,9 @@ Answer run_reduce(const Backend& backend, const ReduceCase& c, const Values& val
   const GuardedBuffer workspace(backend, bytes);
   Answer answer;
   Outcome& outcome = answer.outcome;
-  outcome.status = gpudnnReduceTensor(backend.handle(), reduction, indices.data(), index_bytes, workspace.data(), bytes,
-                                      Scalar(c.alpha, p.c.type), a_desc, a.data(), Scalar(c.beta, p.c.type), c_desc,
-                                      out.data());
+  outcome.status =
+      gpudnnReduceTensor(backend.handle(), reduction, indices.data(), index_bytes, workspace.data(), bytes,
+                         Scalar(c.alpha, p.c.type), a_desc, a.data(), Scalar(c.beta, p.c.type), c_desc, out.data());
   if (outcome.status != GPUDNN_STATUS_SUCCESS) outcome.text = take_error_text();
   outcome.values = out.values();
   for (const std::string& damage :
@@ -222,9 +221,9 @@ std::string check_reduce(const ReduceCase& c, Space space, bool misaligned) {
 
 void random_types(Random& random, ReduceCase* c) {
   reduce::Problem& p = c->problem;
-  p.a.type = random.pick({GPUDNN_DATA_FLOAT, GPUDNN_DATA_FLOAT, GPUDNN_DATA_HALF, GPUDNN_DATA_HALF,
-                          GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_DOUBLE, GPUDNN_DATA_INT8, GPUDNN_DATA_UINT8,
-                          GPUDNN_DATA_INT32});
+  p.a.type =
+      random.pick({GPUDNN_DATA_FLOAT, GPUDNN_DATA_FLOAT, GPUDNN_DATA_HALF, GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16,
+                   GPUDNN_DATA_DOUBLE, GPUDNN_DATA_INT8, GPUDNN_DATA_UINT8, GPUDNN_DATA_INT32});
   p.c.type = p.a.type;
   if (!is_floating(p.a.type)) {
     c->integers = true;
@@ -348,9 +347,9 @@ TEST(Reduce, HandPickedProblems) {
 }
 
 TEST(Reduce, TextsReadBack) {
-  for (const char* line : {"reduce avg f16 nhwc n2c8h3w5 c:n1c8h1w1 c:strides=80,10,1,1 ctype=f32",
-                           "reduce max i8 nchw n3c4w5 c:n1c4w1 ctype=f32 nan idx=64",
-                           "reduce add f16 nchw n2c8h3w5 c:n1c8h1w1 acc=f16"}) {
+  for (const char* line :
+       {"reduce avg f16 nhwc n2c8h3w5 c:n1c8h1w1 c:strides=80,10,1,1 ctype=f32",
+        "reduce max i8 nchw n3c4w5 c:n1c4w1 ctype=f32 nan idx=64", "reduce add f16 nchw n2c8h3w5 c:n1c8h1w1 acc=f16"}) {
     EXPECT_EQ(reduce::to_text(reduce_case(line).problem), line);
   }
 }

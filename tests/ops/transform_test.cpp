@@ -37,8 +37,8 @@ struct Image {
 };
 
 gpudnnDataType_t vector_type(const Image& image, gpudnnDataType_t type) {
-  return image.lanes == 1    ? type
-         : image.lanes == 32 ? GPUDNN_DATA_INT8x32
+  return image.lanes == 1           ? type
+         : image.lanes == 32        ? GPUDNN_DATA_INT8x32
          : type == GPUDNN_DATA_INT8 ? GPUDNN_DATA_INT8x4
                                     : GPUDNN_DATA_UINT8x4;
 }
@@ -82,8 +82,8 @@ std::string check_transform(const TransformCase& t, std::uint64_t seed) {
   const Backend& backend = Backend::at_hand();
   Random random(seed);
   const TransformDescriptor transform;
-  GPUDNN_TEST_REQUIRE(gpudnnSetTensorTransformDescriptor(
-      transform, 4, t.format, t.before, t.after, t.fold, t.unfold ? GPUDNN_TRANSFORM_UNFOLD : GPUDNN_TRANSFORM_FOLD));
+  GPUDNN_TEST_REQUIRE(gpudnnSetTensorTransformDescriptor(transform, 4, t.format, t.before, t.after, t.fold,
+                                                         t.unfold ? GPUDNN_TRANSFORM_UNFOLD : GPUDNN_TRANSFORM_FOLD));
   const TensorDescriptor in_desc(vector_type(t.in, t.in_type), t.in.n, t.in.c, t.in.h, t.in.w, t.in.format);
   // The destination as the library derives it, but in the type that the case wants.
   Image out = {0, 0, 0, 0, t.format, t.lanes};
@@ -112,9 +112,8 @@ std::string check_transform(const TransformCase& t, std::uint64_t seed) {
   const DeviceTensor source(backend, flat(t.in_type, t.in.count()), &x);
   const DeviceTensor target(backend, flat(t.out_type, out.count()), t.beta != 0 ? &old : nullptr);
   Outcome outcome;
-  outcome.status =
-      gpudnnTransformTensorEx(backend.handle(), transform, Scalar(t.alpha, t.out_type), in_desc, source.data(),
-                              Scalar(t.beta, t.out_type), out_desc, target.data());
+  outcome.status = gpudnnTransformTensorEx(backend.handle(), transform, Scalar(t.alpha, t.out_type), in_desc,
+                                           source.data(), Scalar(t.beta, t.out_type), out_desc, target.data());
   if (outcome.status != GPUDNN_STATUS_SUCCESS) outcome.text = take_error_text();
   outcome.values = target.values();
   outcome.damage = target.damage_outside_elements() + source.damage_anywhere();
@@ -135,8 +134,8 @@ std::string check_transform(const TransformCase& t, std::uint64_t seed) {
 TransformCase random_transform(Random& random) {
   TransformCase t{};
   const auto type = [&] {
-    return random.pick({GPUDNN_DATA_FLOAT, GPUDNN_DATA_HALF, GPUDNN_DATA_DOUBLE, GPUDNN_DATA_BFLOAT16,
-                        GPUDNN_DATA_INT8, GPUDNN_DATA_UINT8, GPUDNN_DATA_INT32});
+    return random.pick({GPUDNN_DATA_FLOAT, GPUDNN_DATA_HALF, GPUDNN_DATA_DOUBLE, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_INT8,
+                        GPUDNN_DATA_UINT8, GPUDNN_DATA_INT32});
   };
   const auto format = [&] { return random.pick({GPUDNN_TENSOR_NCHW, GPUDNN_TENSOR_NHWC}); };
   t.in_type = type();
@@ -197,8 +196,8 @@ TEST(Transform, FoldsByHand) {
   const Backend& backend = Backend::at_hand();
   const TransformDescriptor fold;
   const unsigned folds[] = {2, 2};
-  GPUDNN_TEST_REQUIRE(gpudnnSetTensorTransformDescriptor(fold, 4, GPUDNN_TENSOR_NCHW, nullptr, nullptr, folds,
-                                                         GPUDNN_TRANSFORM_FOLD));
+  GPUDNN_TEST_REQUIRE(
+      gpudnnSetTensorTransformDescriptor(fold, 4, GPUDNN_TENSOR_NCHW, nullptr, nullptr, folds, GPUDNN_TRANSFORM_FOLD));
   const TensorDescriptor in_desc(GPUDNN_DATA_FLOAT, 1, 1, 2, 4);
   const TensorDescriptor out_desc(GPUDNN_DATA_FLOAT, 1, 4, 1, 2);
   const DeviceTensor in(backend, flat(GPUDNN_DATA_FLOAT, 8), &x);
@@ -265,10 +264,9 @@ TEST(Transform, FoldedDataGradientIsTheDataGradient) {
             gpudnnTransformFilter(handle, fold_w, one, w_desc, w_at.data(), zero, folded_w, w_folded.data()));
         GPUDNN_TEST_REQUIRE(
             gpudnnTransformTensorEx(handle, pad_dy, one, dy_desc, dy_at.data(), zero, padded_dy, dy_padded.data()));
-        GPUDNN_TEST_REQUIRE(gpudnnConvolutionBackwardData(handle, one, folded_w, w_folded.data(), padded_dy,
-                                                          dy_padded.data(), folded_conv,
-                                                          GPUDNN_CONVOLUTION_BWD_DATA_ALGO_0, nullptr, 0, zero,
-                                                          folded_dx, dx_folded.data()));
+        GPUDNN_TEST_REQUIRE(gpudnnConvolutionBackwardData(
+            handle, one, folded_w, w_folded.data(), padded_dy, dy_padded.data(), folded_conv,
+            GPUDNN_CONVOLUTION_BWD_DATA_ALGO_0, nullptr, 0, zero, folded_dx, dx_folded.data()));
         GPUDNN_TEST_REQUIRE(gpudnnTransformTensorEx(handle, unfold_dx, one, folded_dx, dx_folded.data(), zero, dx_desc,
                                                     by_folding.data()));
         EXPECT_EQ(by_folding.values(), direct.values()) << "stride " << stride << " pad " << pad;
@@ -283,8 +281,7 @@ TEST(Im2Col, PutsEachTapInARow) {
     const int n = 2, c = 3, h = 6, w = 7, r = 3, s = 2, p = 4, q = 5;
     const int pads[] = {1, 2}, strides[] = {1, 2}, dilations[] = {2, 1};
     const ConvolutionDescriptor conv;
-    GPUDNN_TEST_REQUIRE(
-        gpudnnSetConvolutionNdDescriptor(conv, 2, pads, strides, dilations, mode, GPUDNN_DATA_FLOAT));
+    GPUDNN_TEST_REQUIRE(gpudnnSetConvolutionNdDescriptor(conv, 2, pads, strides, dilations, mode, GPUDNN_DATA_FLOAT));
     for (const auto format : {GPUDNN_TENSOR_NCHW, GPUDNN_TENSOR_NHWC}) {
       const Image image = {n, c, h, w, format};
       const TensorDescriptor x_desc(GPUDNN_DATA_HALF, n, c, h, w, format);
@@ -337,9 +334,9 @@ TEST(Transform, DescriptorsKeepWhatWasSet) {
   const TransformDescriptor desc;
   const int before[] = {0, 1, -2, 3}, after[] = {4, 5, 6, -7};
   const unsigned fold[] = {2, 3};
-  ASSERT_EQ(gpudnnSetTensorTransformDescriptor(desc, 4, GPUDNN_TENSOR_NHWC, before, after, fold,
-                                               GPUDNN_TRANSFORM_UNFOLD),
-            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      gpudnnSetTensorTransformDescriptor(desc, 4, GPUDNN_TENSOR_NHWC, before, after, fold, GPUDNN_TRANSFORM_UNFOLD),
+      GPUDNN_STATUS_SUCCESS);
   gpudnnTensorFormat_t format;
   gpudnnFoldingDirection_t direction;
   int b[4], a[4];
@@ -350,9 +347,9 @@ TEST(Transform, DescriptorsKeepWhatWasSet) {
   EXPECT_EQ(std::vector<int>(b, b + 4), std::vector<int>(before, before + 4));
   EXPECT_EQ(std::vector<int>(a, a + 4), std::vector<int>(after, after + 4));
   EXPECT_EQ(std::vector<unsigned>(f, f + 2), std::vector<unsigned>(fold, fold + 2));
-  EXPECT_EQ(gpudnnSetTensorTransformDescriptor(desc, 2, GPUDNN_TENSOR_NCHW, nullptr, nullptr, nullptr,
-                                               GPUDNN_TRANSFORM_FOLD),
-            GPUDNN_STATUS_BAD_PARAM);
+  EXPECT_EQ(
+      gpudnnSetTensorTransformDescriptor(desc, 2, GPUDNN_TENSOR_NCHW, nullptr, nullptr, nullptr, GPUDNN_TRANSFORM_FOLD),
+      GPUDNN_STATUS_BAD_PARAM);
   (void)take_error_text();
 }
 

@@ -193,8 +193,8 @@ PreparedCall set_and_scale(const Backend& backend) {
           {result, std::vector<double>(result.size())}};
 }
 
-using ReduceDescriptor = Descriptor<gpudnnReduceTensorDescriptor_t, gpudnnCreateReduceTensorDescriptor,
-                                    gpudnnDestroyReduceTensorDescriptor>;
+using ReduceDescriptor =
+    Descriptor<gpudnnReduceTensorDescriptor_t, gpudnnCreateReduceTensorDescriptor, gpudnnDestroyReduceTensorDescriptor>;
 using OpTensorDescriptor =
     Descriptor<gpudnnOpTensorDescriptor_t, gpudnnCreateOpTensorDescriptor, gpudnnDestroyOpTensorDescriptor>;
 
@@ -225,10 +225,10 @@ PreparedCall reduce_to_maximum(const Backend& backend) {
 }
 
 PreparedCall add_two(const Backend& backend) {
-  const TensorGeometry a = packed_tensor(GPUDNN_DATA_HALF, GPUDNN_TENSOR_NHWC, 4,
-                                         std::array<std::int64_t, 4>{2, 8, 3, 5}.data());
-  const TensorGeometry b = packed_tensor(GPUDNN_DATA_HALF, GPUDNN_TENSOR_NCHW, 4,
-                                         std::array<std::int64_t, 4>{1, 1, 1, 1}.data());
+  const TensorGeometry a =
+      packed_tensor(GPUDNN_DATA_HALF, GPUDNN_TENSOR_NHWC, 4, std::array<std::int64_t, 4>{2, 8, 3, 5}.data());
+  const TensorGeometry b =
+      packed_tensor(GPUDNN_DATA_HALF, GPUDNN_TENSOR_NCHW, 4, std::array<std::int64_t, 4>{1, 1, 1, 1}.data());
   std::vector<double> values(240), sums(240);
   for (std::size_t i = 0; i < values.size(); ++i) sums[i] = (values[i] = static_cast<double>(i)) + 5;
   const auto op = std::make_shared<OpTensorDescriptor>();

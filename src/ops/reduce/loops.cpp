@@ -52,8 +52,7 @@ kernels::ReduceLoops make_loops(const Problem& problem) {
   for (int i = 0; i < problem.a.rank; ++i) {
     if (problem.a.dims[i] == 1) continue;
     Loops& loops = problem.c.dims[i] == 1 ? reduced : kept;
-    loops.loop[loops.count++] = {problem.a.dims[i],
-                                 {problem.a.strides[i], problem.c.strides[i], packed.strides[i]}};
+    loops.loop[loops.count++] = {problem.a.dims[i], {problem.a.strides[i], problem.c.strides[i], packed.strides[i]}};
   }
   return {make_nest(kept, 3, true), make_nest(reduced, 1, !has_indices(problem))};
 }

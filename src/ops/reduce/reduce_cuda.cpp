@@ -66,14 +66,12 @@ Status reduce_cuda(const LaunchSite& site, const Problem& problem, const Args& a
   params.c = args.c;
   params.indices = args.indices;
   params.loops = make_loops(problem);
-  params.shape =
-      kernels::reduce_shape(params.loops, tile::any_type_bytes(params.in_type), site.device.multiprocessors);
+  params.shape = kernels::reduce_shape(params.loops, tile::any_type_bytes(params.in_type), site.device.multiprocessors);
   // As many splits as the workspace holds; each partial result lies on its own alignment.
   const std::size_t partial = kernels::reduce_partial_bytes(params.in_type, params.indexed);
   const bool aligned = reinterpret_cast<std::uintptr_t>(site.workspace) % partial == 0;
-  const auto room = site.workspace != nullptr && aligned
-                        ? static_cast<std::int64_t>(site.workspace_bytes / split_bytes(problem))
-                        : 0;
+  const auto room =
+      site.workspace != nullptr && aligned ? static_cast<std::int64_t>(site.workspace_bytes / split_bytes(problem)) : 0;
   if (params.shape.splits > room) params.shape.splits = room > 1 ? room : 1;
   params.workspace = site.workspace;
   kernels::launch_reduce(params, site.stream);

@@ -15,9 +15,7 @@ void add_loop(GatherMap* map, const GatherLoop& loop) {
 }
 
 // Strides in lanes.
-std::int64_t stride_of(const TensorGeometry& tensor, int i) {
-  return tensor.strides[i] * data_type_lanes(tensor.type);
-}
+std::int64_t stride_of(const TensorGeometry& tensor, int i) { return tensor.strides[i] * data_type_lanes(tensor.type); }
 
 // The output's channels: `count` of them from channel 0 on, as whole vectors and lanes where they divide.
 void add_channel_loops(const TensorGeometry& out, std::int64_t count, std::int64_t in_step, GatherMap* map) {
@@ -66,8 +64,8 @@ kernels::GatherMap make_map(const Problem& problem) {
     } else {
       axis.extent = in.dims[i];
       add_loop(&map, {out.dims[i], stride_of(out, i), stride_of(out, i), 0, i, fold});
-      add_loop(&map, {fold, inner * out_channels * stride_of(out, 1) / map.out_channel.lanes, 0, inner * out_channels,
-                      i, 1});
+      add_loop(&map,
+               {fold, inner * out_channels * stride_of(out, 1) / map.out_channel.lanes, 0, inner * out_channels, i, 1});
     }
     inner *= fold;
   }
