@@ -24,7 +24,10 @@
   X(ConvolutionBackwardBias) X(CreatePoolingDescriptor) X(DestroyPoolingDescriptor) X(SetPoolingNdDescriptor) \
   X(PoolingForward) X(PoolingBackward) X(CreateActivationDescriptor) X(DestroyActivationDescriptor) \
   X(SetActivationDescriptor) X(SetActivationDescriptorSwishBeta) X(ActivationForward) X(ActivationBackward) \
-  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor)
+  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor) \
+  X(CreateOpTensorDescriptor) X(DestroyOpTensorDescriptor) X(SetOpTensorDescriptor) X(OpTensor) \
+  X(CreateReduceTensorDescriptor) X(DestroyReduceTensorDescriptor) X(SetReduceTensorDescriptor) \
+  X(GetReductionIndicesSize) X(GetReductionWorkspaceSize) X(ReduceTensor)
 // clang-format on
 
 namespace gpudnn::bench {

@@ -29,6 +29,8 @@ class Descriptors {
   [[nodiscard]] gpudnnFilterDescriptor_t filter(const TensorGeometry& geometry, gpudnnTensorFormat_t format);
   [[nodiscard]] gpudnnConvolutionDescriptor_t convolution();
   [[nodiscard]] gpudnnPoolingDescriptor_t pooling();
+  [[nodiscard]] gpudnnOpTensorDescriptor_t op_tensor();
+  [[nodiscard]] gpudnnReduceTensorDescriptor_t reduce_tensor();
   [[nodiscard]] gpudnnActivationDescriptor_t activation(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan,
                                                         double coef);
 

@@ -16,14 +16,16 @@
 #include "ops/activation/problem.hpp"
 #include "ops/bias_grad/problem.hpp"
 #include "ops/conv/problem.hpp"
+#include "ops/op_tensor/problem.hpp"
 #include "ops/pooling/problem.hpp"
+#include "ops/reduce/problem.hpp"
 #include "ops/softmax/problem.hpp"
 #include "ops/tensor/problem.hpp"
 
 namespace gpudnn::bench {
 
 using AnyProblem = std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
-                                bias_grad::Problem>;
+                                bias_grad::Problem, reduce::Problem, op_tensor::Problem>;
 
 // The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
 enum class Arithmetic { f64, f32, tf32, f16, bf16, integer };
