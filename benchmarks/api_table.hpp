@@ -36,7 +36,10 @@
   X(GetCTCLossWorkspaceSize_v8) X(CTCLoss) X(CTCLoss_v8) \
   X(CreateLRNDescriptor) X(DestroyLRNDescriptor) X(SetLRNDescriptor) X(LRNCrossChannelForward) \
   X(LRNCrossChannelBackward) X(DivisiveNormalizationForward) X(DivisiveNormalizationBackward) \
-  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor)
+  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor) \
+  X(CreateOpTensorDescriptor) X(DestroyOpTensorDescriptor) X(SetOpTensorDescriptor) X(OpTensor) \
+  X(CreateReduceTensorDescriptor) X(DestroyReduceTensorDescriptor) X(SetReduceTensorDescriptor) \
+  X(GetReductionIndicesSize) X(GetReductionWorkspaceSize) X(ReduceTensor)
 // clang-format on
 
 namespace gpudnn::bench {

@@ -30,6 +30,14 @@ gpudnnPoolingDescriptor_t Descriptors::pooling() {
 }
 gpudnnLRNDescriptor_t Descriptors::lrn() { return make(api_.CreateLRNDescriptor, api_.DestroyLRNDescriptor); }
 
+gpudnnOpTensorDescriptor_t Descriptors::op_tensor() {
+  return make(api_.CreateOpTensorDescriptor, api_.DestroyOpTensorDescriptor);
+}
+
+gpudnnReduceTensorDescriptor_t Descriptors::reduce_tensor() {
+  return make(api_.CreateReduceTensorDescriptor, api_.DestroyReduceTensorDescriptor);
+}
+
 gpudnnActivationDescriptor_t Descriptors::activation(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan,
                                                      double coef) {
   const auto descriptor = make(api_.CreateActivationDescriptor, api_.DestroyActivationDescriptor);

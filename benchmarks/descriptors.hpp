@@ -30,6 +30,8 @@ class Descriptors {
   [[nodiscard]] gpudnnConvolutionDescriptor_t convolution();
   [[nodiscard]] gpudnnPoolingDescriptor_t pooling();
   [[nodiscard]] gpudnnLRNDescriptor_t lrn();
+  [[nodiscard]] gpudnnOpTensorDescriptor_t op_tensor();
+  [[nodiscard]] gpudnnReduceTensorDescriptor_t reduce_tensor();
   [[nodiscard]] gpudnnActivationDescriptor_t activation(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan,
                                                         double coef);
   [[nodiscard]] gpudnnDropoutDescriptor_t dropout() {

@@ -265,6 +265,20 @@ Call make_call(Bound& b, const lrn::Problem& problem) {
   };
 }
 
+Call make_call(Bound& b, const op_tensor::Problem& problem) {
+  const auto op = b.descriptors.op_tensor();
+  if (op != nullptr) b.descriptors.note(b.api.SetOpTensorDescriptor(op, problem.op, problem.compute, problem.nan));
+  const bool binary = op_tensor::has_b(problem.op);
+  const auto a = b.descriptors.tensor(problem.a);
+  const auto second = binary ? b.descriptors.tensor(problem.b) : a;
+  const auto c = b.descriptors.tensor(problem.c);
+  const std::size_t at = binary ? 1 : 0;
+  return [=, &b] {
+    return b.api.OpTensor(b.handle, op, b.alpha.get(), a, b.in[0], b.alpha.get(), second, b.in[at], b.beta.get(), c,
+                          b.out);
+  };
+}
+
 class PlainRun : public Run {
  public:
   PlainRun(const Library& library, gpudnnHandle_t handle, const Task& task, const Pointers& pointers)
@@ -272,7 +286,8 @@ class PlainRun : public Run {
     std::visit(
         [this](const auto& problem) {
           using Problem = std::decay_t<decltype(problem)>;
-          if constexpr (!std::is_same_v<Problem, conv::Problem> && !std::is_same_v<Problem, norm::Problem>) {
+          if constexpr (!std::is_same_v<Problem, conv::Problem> && !std::is_same_v<Problem, norm::Problem> &&
+                        !std::is_same_v<Problem, reduce::Problem>) {
             call_ = make_call(bound_, problem);
           }
         },
@@ -299,6 +314,45 @@ class PlainRun : public Run {
   Call call_;
 };
 
+// A reduction, which has a workspace and wants it to be as large as the query says. Indices are not timed.
+class ReduceRun : public Run {
+ public:
+  ReduceRun(const Library& library, gpudnnHandle_t handle, const Task& task, const Pointers& pointers)
+      : bound_(library, handle, task, pointers) {
+    const auto& problem = std::get<reduce::Problem>(task.problem);
+    reduction_ = bound_.descriptors.reduce_tensor();
+    if (reduction_ != nullptr) {
+      bound_.descriptors.note(bound_.api.SetReduceTensorDescriptor(
+          reduction_, problem.op, problem.compute, problem.nan, GPUDNN_REDUCE_TENSOR_NO_INDICES, problem.index_type));
+    }
+    a_ = bound_.descriptors.tensor(problem.a);
+    c_ = bound_.descriptors.tensor(problem.c);
+  }
+  ReduceRun(const ReduceRun&) = delete;
+  ReduceRun& operator=(const ReduceRun&) = delete;
+
+  [[nodiscard]] gpudnnStatus_t status() const { return bound_.descriptors.status(); }
+  gpudnnStatus_t query(std::size_t, Choice* choice) override {
+    *choice = {};
+    return bound_.api.GetReductionWorkspaceSize(bound_.handle, reduction_, a_, c_, &choice->workspace);
+  }
+  gpudnnStatus_t find(void*, std::size_t bytes, Choice* choice) override { return query(bytes, choice); }
+  gpudnnStatus_t bind(const Choice& choice, void* workspace, Call* call) override {
+    const std::size_t bytes = choice.workspace;
+    *call = [this, workspace, bytes] {
+      return bound_.api.ReduceTensor(bound_.handle, reduction_, nullptr, 0, bytes > 0 ? workspace : nullptr, bytes,
+                                     bound_.alpha.get(), a_, bound_.in[0], bound_.beta.get(), c_, bound_.out);
+    };
+    return GPUDNN_STATUS_SUCCESS;
+  }
+
+ private:
+  Bound bound_;
+  gpudnnReduceTensorDescriptor_t reduction_ = nullptr;
+  gpudnnTensorDescriptor_t a_ = nullptr;
+  gpudnnTensorDescriptor_t c_ = nullptr;
+};
+
 }  // namespace
 
 std::unique_ptr<Run> make_run(const Library& library, gpudnnHandle_t handle, const Task& task, const Pointers& pointers,
@@ -308,6 +362,12 @@ std::unique_ptr<Run> make_run(const Library& library, gpudnnHandle_t handle, con
   }
   if (std::holds_alternative<norm::Problem>(task.problem)) {
     return make_norm_run(library, handle, task, pointers, status);
+  }
+  if (std::holds_alternative<reduce::Problem>(task.problem)) {
+    auto run = std::make_unique<ReduceRun>(library, handle, task, pointers);
+    *status = run->status();
+    if (*status != GPUDNN_STATUS_SUCCESS) return nullptr;
+    return run;
   }
   auto run = std::make_unique<PlainRun>(library, handle, task, pointers);
   *status = run->status();

@@ -20,7 +20,9 @@
 #include "ops/dropout/problem.hpp"
 #include "ops/lrn/problem.hpp"
 #include "ops/norm/problem.hpp"
+#include "ops/op_tensor/problem.hpp"
 #include "ops/pooling/problem.hpp"
+#include "ops/reduce/problem.hpp"
 #include "ops/softmax/problem.hpp"
 #include "ops/spatial_transformer/problem.hpp"
 #include "ops/tensor/problem.hpp"
@@ -29,7 +31,7 @@ namespace gpudnn::bench {
 
 using AnyProblem = std::variant < conv::Problem, pooling::Problem, activation::Problem, softmax::Problem,
       tensor::Problem, bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem, ctc::Problem,
-      using AnyProblem = std::variant<conv::Problem, lrn::Problem>;
+      using AnyProblem = std::variant<conv::Problem, lrn::Problem, reduce::Problem, op_tensor::Problem>;
 
 // The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
 enum class Arithmetic { f64, f32, tf32, f16, bf16, integer };

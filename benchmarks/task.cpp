@@ -271,6 +271,26 @@ bool fill_in(const lrn::Problem& problem, Task* task, const ScalarOptions& scala
   return true;
 }
 
+// The workspace and the indices are counted for nothing: they are small, and an implementation's own affair.
+bool fill_in(const reduce::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
+  task->inputs = {{problem.a}};
+  task->output = problem.c;
+  task->arithmetic = arithmetic_of(problem.a.type);
+  task->group = std::string("reduce ") + data_type_name(problem.a.type);
+  finish(task, scalars, 1, 0);
+  return true;
+}
+
+bool fill_in(const op_tensor::Problem& problem, Task* task, const ScalarOptions& scalars, std::string*) {
+  task->inputs = {{problem.a}};
+  if (op_tensor::has_b(problem.op)) task->inputs.push_back({problem.b});
+  task->output = problem.c;
+  task->arithmetic = arithmetic_of(problem.c.type);
+  task->group = std::string("optensor ") + data_type_name(problem.c.type);
+  finish(task, scalars, 1, 0);
+  return true;
+}
+
 template <class Problem>
 std::optional<Task> make_task(const std::optional<Problem>& problem, const ScalarOptions& scalars, std::string* why) {
   if (!problem) return std::nullopt;
@@ -320,8 +340,10 @@ std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scala
   if (word == "stn") return make_task(spatial_transformer::from_text(line, why), scalars, why);
   if (word == "ctc") return make_task(ctc::from_text(line, why), scalars, why);
   if (word == "lrn") return make_task(lrn::from_text(line, why), scalars, why);
-  *why =
-      "'" + std::string(word) + "' is none of conv, pool, act, softmax, tensor, biasgrad, bn, dropout, stn, ctc, lrn";
+  *why = if (word == "reduce") return make_task(reduce::from_text(line, why), scalars, why);
+  if (word == "optensor") return make_task(op_tensor::from_text(line, why), scalars, why);
+  *why = "'" + std::string(word) +
+         "' is none of conv, pool, act, softmax, tensor, biasgrad, bn, dropout, stn, ctc, lrn, reduce, optensor";
   return std::nullopt;
 }
 

@@ -246,21 +246,25 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionBackwardBias(gpudnnHandle_t handle
 /* ------------------------------------------------------------------------------------------- parts of convolutions */
 
 /* Stores the matrix that a convolution multiplies with its filter (Chellapilla et al. 2006): packed
- * (c * r * s, n * p * q) elements of x's type. Not built yet: returns NOT_SUPPORTED. */
+ * (c * r * s, n * p * q) elements of x's type, float, double, half or bfloat16, zero where a tap lies in the padding;
+ * one to three spatial dimensions. In GPUDNN_CONVOLUTION mode the taps run backwards. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnIm2Col(gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const void* x,
                                           const gpudnnFilterDescriptor_t wDesc,
                                           const gpudnnConvolutionDescriptor_t convDesc, void* colBuffer);
 
-/* Rearranges an INT8x32 filter, and its float bias if `reorderBias` is not 0, into the order that integer tensor cores
- * read. Not built yet: returns NOT_SUPPORTED. */
+/* Rearranges an INT8x32 filter, and its k floats of bias if `reorderBias` is not 0, into the order that this library's
+ * kernels read. That is the order of NCHW_VECT_C itself, (k, c / 32, r, s, 32), so both reorder types copy the bytes as
+ * they are; source and destination may be the same. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnReorderFilterAndBias(gpudnnHandle_t handle,
                                                         const gpudnnFilterDescriptor_t filterDesc,
                                                         gpudnnReorderType_t reorderType, const void* filterData,
                                                         void* reorderedFilterData, int reorderBias,
                                                         const void* biasData, void* reorderedBiasData);
 
-/* Derives from a strided data gradient the equivalent one of stride 1 on folded tensors: sets the folded descriptors
- * and the transforms that lead there and back. Not built yet: returns NOT_SUPPORTED. */
+/* Derives from a strided data gradient the equivalent one of stride 1 without padding on folded tensors: sets the
+ * folded descriptors and the transforms that lead there and back (fold the filter, copy diff, run the folded
+ * convolution, unfold its gradient). NOT_SUPPORTED for groups, dilation, GPUDNN_CONVOLUTION mode and NCHW_VECT_C;
+ * BAD_PARAM if the dimensions do not belong together. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetFoldedConvBackwardDataDescriptors(
     const gpudnnHandle_t handle, const gpudnnFilterDescriptor_t filterDesc, const gpudnnTensorDescriptor_t diffDesc,
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t gradDesc,

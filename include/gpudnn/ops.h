@@ -156,9 +156,12 @@ typedef enum {
   GPUDNN_TRANSFORM_UNFOLD = 1U,
 } gpudnnFoldingDirection_t;
 
-/* Make, end, set and read a transform: pad `padBeforeA` and `padAfterA` elements before and after each dimension (C for
- * the filter of one; negative numbers crop), fold each spatial dimension by `foldA` (null: 1), and store in
- * `destFormat`. Null pad arrays are zeros. Not built yet: all four return NOT_SUPPORTED. */
+/* Make, end, set and read a transform of `nbDims` dimensions, 3 to GPUDNN_DIM_MAX: `padBeforeA` and `padAfterA`
+ * elements are added before and after each dimension (negative numbers crop), each spatial dimension is folded by its
+ * number in `foldA` (nbDims - 2 of them; 0 and 1 fold nothing), and InitTransformDest packs the result in `destFormat`.
+ * Null pads are zeros, null folds ones. FOLD pads first and then takes blocks of pixels into the channels: pixel h = H
+ * * f + b of channel c becomes pixel H of channel b * C + c (of two folded dimensions, (bh * fw + bw) * C + c). UNFOLD
+ * undoes that first and then pads. BAD_PARAM if nbDims is out of range. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateTensorTransformDescriptor(gpudnnTensorTransformDescriptor_t* transformDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetTensorTransformDescriptor(gpudnnTensorTransformDescriptor_t transformDesc,
                                                                 const uint32_t nbDims,
@@ -173,14 +176,17 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetTensorTransformDescriptor(gpudnnTensorTran
                                                                 gpudnnFoldingDirection_t* direction);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyTensorTransformDescriptor(gpudnnTensorTransformDescriptor_t transformDesc);
 
-/* Sets `destDesc` to what the transform makes of `srcDesc`, and `*destSizeInBytes` to its size. Not built yet: returns
- * NOT_SUPPORTED. */
+/* Sets `destDesc` to what the transform makes of `srcDesc`, and `*destSizeInBytes` to its size. BAD_PARAM if the number
+ * of dimensions differs, a fold does not divide its padded dimension (or the channels, unfolding), or the format does
+ * not suit the type. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnInitTransformDest(const gpudnnTensorTransformDescriptor_t transformDesc,
                                                      const gpudnnTensorDescriptor_t srcDesc,
                                                      gpudnnTensorDescriptor_t destDesc, size_t* destSizeInBytes);
 
-/* dest = alpha * transform(src) + beta * dest, for tensors and for filters; elements that padding adds are zero. Not
- * built yet: both return NOT_SUPPORTED. */
+/* dest = alpha * transform(src) + beta * dest, for tensors and for filters; elements that padding adds are zero. dest
+ * must have the dimensions that InitTransformDest derives; its layout and type are its own: float, double, half,
+ * bfloat16, int8, uint8, int32 and the vector types of the last two, in any pair. Integers are rounded to nearest even
+ * and held at the ends of their range. alpha and beta are double for a double dest, else float. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnTransformTensorEx(gpudnnHandle_t handle,
                                                      const gpudnnTensorTransformDescriptor_t transDesc,
                                                      const void* alpha, const gpudnnTensorDescriptor_t srcDesc,
@@ -216,8 +222,12 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetOpTensorDescriptor(const gpudnnOpTensorDes
                                                          gpudnnNanPropagation_t* opTensorNanOpt);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyOpTensorDescriptor(gpudnnOpTensorDescriptor_t opTensorDesc);
 
-/* C = op(alpha1 * A, alpha2 * B) + beta * C. A has C's dimensions; each of B's equals C's or is 1. C may be A or, where
- * the dimensions are equal, B. Not built yet: returns NOT_SUPPORTED. */
+/* C = op(alpha1 * A, alpha2 * B) + beta * C. A has C's dimensions; each of B's equals C's or is 1, and then B is
+ * repeated along it. C may be A or, where the dimensions are equal, B, in the same layout and type. SQRT and NOT ignore
+ * B, which may be null. Types: float, half, bfloat16, int8, uint8 and int32 in any mixture, computed in float (int32 in
+ * double); double with double alone. Integers are rounded to nearest even and held at the ends of their range. The
+ * scalars are double for a double C, else float. BAD_PARAM if dimensions do not fit, NOT_SUPPORTED for other types or
+ * compute types. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnOpTensor(gpudnnHandle_t handle, const gpudnnOpTensorDescriptor_t opTensorDesc,
                                             const void* alpha1, const gpudnnTensorDescriptor_t aDesc, const void* A,
                                             const void* alpha2, const gpudnnTensorDescriptor_t bDesc, const void* B,
@@ -238,8 +248,9 @@ typedef enum {
   GPUDNN_8BIT_INDICES = 3,
 } gpudnnIndicesType_t;
 
-/* Make, set, read and end the description of a reduction: the operation, the compute type, NaN handling of the minima
- * and maxima, and indices. Not built yet: all four return NOT_SUPPORTED. */
+/* Make, set, read and end the description of a reduction: the operation, the compute type (float, or double for double
+ * data; half is accepted and computed in float), what MIN, MAX and AMAX do with a NaN (it is the result, or is passed
+ * over; nothing but NaN gives NaN), and indices, which the other operations ignore. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateReduceTensorDescriptor(gpudnnReduceTensorDescriptor_t* reduceTensorDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetReduceTensorDescriptor(gpudnnReduceTensorDescriptor_t reduceTensorDesc,
                                                              gpudnnReduceTensorOp_t reduceTensorOp,
@@ -255,7 +266,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetReduceTensorDescriptor(const gpudnnReduceT
                                                              gpudnnIndicesType_t* reduceTensorIndicesType);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyReduceTensorDescriptor(gpudnnReduceTensorDescriptor_t reduceTensorDesc);
 
-/* Bytes that gpudnnReduceTensor needs for indices and as workspace. Not built yet: both return NOT_SUPPORTED. */
+/* Bytes that gpudnnReduceTensor needs for indices, and the workspace with which it is fastest. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetReductionIndicesSize(gpudnnHandle_t handle,
                                                            const gpudnnReduceTensorDescriptor_t reduceTensorDesc,
                                                            const gpudnnTensorDescriptor_t aDesc,
@@ -265,9 +276,13 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetReductionWorkspaceSize(gpudnnHandle_t hand
                                                              const gpudnnTensorDescriptor_t aDesc,
                                                              const gpudnnTensorDescriptor_t cDesc, size_t* sizeInBytes);
 
-/* C = alpha * reduce(A) + beta * C. Each dimension of C equals A's or is 1; the latter are reduced. `indices` (data
- * pointer, may be null if none were asked for) takes one index for each element of C. BAD_PARAM if a size is too small.
- * Not built yet: returns NOT_SUPPORTED. */
+/* C = alpha * reduce(A) + beta * C. Each dimension of C equals A's or is 1; the latter are reduced. Any strides, 1 to 8
+ * dimensions. A and C are float, half, bfloat16, int8, uint8 or int32 (integers are summed in double, so exactly), in
+ * any pair, or both double. `indices` (data pointer, may be null if none were asked for) takes one unsigned index for
+ * each element of C, packed row by row: the position of the first of the best elements, counted row by row over the
+ * reduced dimensions; NOT_SUPPORTED if its type cannot count them. With less workspace than the query tells, down to
+ * none, the call is slower and may sum in another order. BAD_PARAM if indicesSizeInBytes is too small or dimensions do
+ * not fit. Nothing is done if A is empty. Deterministic. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnReduceTensor(gpudnnHandle_t handle,
                                                 const gpudnnReduceTensorDescriptor_t reduceTensorDesc, void* indices,
                                                 size_t indicesSizeInBytes, void* workspace, size_t workspaceSizeInBytes,

@@ -146,6 +146,9 @@ struct LoopNest {
   // The same by plain division, for an index that does not fit 31 bits.
   GPUDNN_HOST_DEVICE void offsets_wide(std::uint64_t index, std::int64_t (&offset)[Tensors]) const {
     for (int t = 0; t < Tensors; ++t) offset[t] = 0;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
     for (int i = 0; i < rank; ++i) {
       const std::uint64_t coordinate = i + 1 < rank ? index % dims[i].divisor : index;
       index /= dims[i].divisor;

@@ -91,6 +91,26 @@ struct gpudnnLRNStruct : gpudnn::Object {
   double k = 2;
 };
 
+struct gpudnnReduceTensorStruct : gpudnn::Object {
+  gpudnnReduceTensorStruct() : Object{gpudnn::Kind::reduce_tensor} {}
+  bool set = false;
+  gpudnnReduceTensorOp_t op = GPUDNN_REDUCE_TENSOR_ADD;
+  gpudnnDataType_t compute = GPUDNN_DATA_FLOAT;
+  gpudnnNanPropagation_t nan = GPUDNN_NOT_PROPAGATE_NAN;
+  gpudnnReduceTensorIndices_t indices = GPUDNN_REDUCE_TENSOR_NO_INDICES;
+  gpudnnIndicesType_t index_type = GPUDNN_32BIT_INDICES;
+};
+
+struct gpudnnTensorTransformStruct : gpudnn::Object {
+  gpudnnTensorTransformStruct() : Object{gpudnn::Kind::tensor_transform} {}
+  int rank = 0;  // 0 until it is set
+  gpudnnTensorFormat_t format = GPUDNN_TENSOR_NCHW;
+  gpudnnFoldingDirection_t direction = GPUDNN_TRANSFORM_FOLD;
+  int pad_before[gpudnn::kMaxRank] = {};
+  int pad_after[gpudnn::kMaxRank] = {};
+  unsigned fold[gpudnn::kMaxRank] = {};  // of the spatial dimensions
+};
+
 namespace gpudnn {
 
 // Live, of the kind, and set.

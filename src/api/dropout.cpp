@@ -43,6 +43,7 @@ extern "C" gpudnnStatus_t gpudnnCreateDropoutDescriptor(gpudnnDropoutDescriptor_
 
 extern "C" gpudnnStatus_t gpudnnDestroyDropoutDescriptor(gpudnnDropoutDescriptor_t dropoutDesc) {
   return guard(__func__, [&]() -> Status {
+    if (dropoutDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_CHECK_OBJECT(dropoutDesc, Kind::dropout);
     Pool<gpudnnDropoutStruct>::destroy(dropoutDesc);
     return GPUDNN_STATUS_SUCCESS;

@@ -34,6 +34,7 @@ extern "C" gpudnnStatus_t gpudnnCreateLRNDescriptor(gpudnnLRNDescriptor_t* normD
 
 extern "C" gpudnnStatus_t gpudnnDestroyLRNDescriptor(gpudnnLRNDescriptor_t lrnDesc) {
   return guard(__func__, [&]() -> Status {
+    if (lrnDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_CHECK_OBJECT(lrnDesc, Kind::lrn);
     Pool<gpudnnLRNStruct>::destroy(lrnDesc);
     return GPUDNN_STATUS_SUCCESS;

@@ -42,6 +42,7 @@ extern "C" gpudnnStatus_t gpudnnCreateSpatialTransformerDescriptor(gpudnnSpatial
 
 extern "C" gpudnnStatus_t gpudnnDestroySpatialTransformerDescriptor(gpudnnSpatialTransformerDescriptor_t stDesc) {
   return guard(__func__, [&]() -> Status {
+    if (stDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_CHECK_OBJECT(stDesc, Kind::spatial_transformer);
     Pool<gpudnnSpatialTransformerStruct>::destroy(stDesc);
     return GPUDNN_STATUS_SUCCESS;

@@ -6,6 +6,7 @@
 #include "core/guard.hpp"
 #include "core/handle.hpp"
 #include "ops/tensor/problem.hpp"
+#include "ops/transform/problem.hpp"
 
 using namespace gpudnn;
 
@@ -270,6 +271,17 @@ extern "C" gpudnnStatus_t gpudnnTransformTensor(gpudnnHandle_t handle, const voi
     GPUDNN_CHECK_POINTER(beta);
     GPUDNN_CHECK_TENSOR(yDesc);
     GPUDNN_CHECK_DATA(y, yDesc);
+    // Integers and vector formats go the way of the transforms without padding and folding.
+    const transform::Problem problem{transform::identity(xDesc->geometry.rank), xDesc->geometry, yDesc->geometry};
+    if (!is_floating(problem.in.type) || !is_floating(problem.out.type)) {
+      GPUDNN_TRY(transform::validate(problem, "xDesc", "yDesc"));
+      transform::Args args;
+      args.alpha = scalar(alpha, problem.out.type);
+      args.beta = scalar(beta, problem.out.type);
+      args.in = x;
+      args.out = y;
+      return transform::run(handle, problem, args);
+    }
     return two_tensors(handle, tensor::Operation::transform, alpha, x, xDesc, beta, yDesc, y);
   });
 }

@@ -30,6 +30,10 @@ const char* kind_name(Kind kind) noexcept {
       return "CTC loss descriptor";
     case Kind::lrn:
       return "LRN descriptor";
+    case Kind::reduce_tensor:
+      return "reduction descriptor";
+    case Kind::tensor_transform:
+      return "tensor transform descriptor";
   }
   return nullptr;
 }

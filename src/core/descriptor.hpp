@@ -27,6 +27,8 @@ enum class Kind : std::uint64_t {
   spatial_transformer = 0x6770646e73707466,
   ctc_loss = 0x6770646e6374636c,
   lrn = 0x6770646e6c726e20,
+  reduce_tensor = 0x6770646e72656475,
+  tensor_transform = 0x6770646e7472616e,
 };
 [[nodiscard]] const char* kind_name(Kind kind) noexcept;
 

@@ -29,6 +29,10 @@ NULL_IS_LEGAL = {
     ("gpudnnDivisiveNormalizationForward", "means"): "null is zero",
     ("gpudnnDivisiveNormalizationBackward", "means"): "null is zero",
     ("gpudnnDivisiveNormalizationBackward", "dMeans"): "null asks for dx alone",
+    ("gpudnnReduceTensor", "indices"): "none were asked for",
+    ("gpudnnSetTensorTransformDescriptor", "padBeforeA"): "null stands for zeros",
+    ("gpudnnSetTensorTransformDescriptor", "padAfterA"): "null stands for zeros",
+    ("gpudnnSetTensorTransformDescriptor", "foldA"): "null stands for ones",
 }
 
 # Normalization calls take null for what their operations (0, no addend or activation) do not use.
@@ -88,6 +92,8 @@ OBJECTS = {
     "gpudnnSpatialTransformerDescriptor_t": "spatial_transformer",
     "gpudnnCTCLossDescriptor_t": "ctc_loss",
     "gpudnnLRNDescriptor_t": "lrn",
+    "gpudnnReduceTensorDescriptor_t": "reduce_tensor",
+    "gpudnnTensorTransformDescriptor_t": "tensor_transform",
 }
 BIAS_DESCRIPTORS = ("biasDesc", "dbDesc", "bnScaleBiasMeanVarDesc", "dBnScaleBiasDesc", "normScaleBiasDesc",
                     "dNormScaleBiasDesc", "normMeanVarDesc")

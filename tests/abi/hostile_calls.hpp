@@ -26,6 +26,8 @@ enum class Role {
   ctc_loss,             // softmax, label sequences of up to 4
   sequence_tensor,      // (2, 4, 8)
   lrn,                  // as created
+  reduce_tensor,        // addition
+  tensor_transform,     // four dimensions, nothing padded or folded
   unknown_object,       // of a type that the library does not build
   data,                 // a buffer from gpudnnMalloc
   allocation,           // memory from gpudnnMalloc that the call may free

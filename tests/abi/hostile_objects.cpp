@@ -25,6 +25,8 @@ bool is_object(Role role) {
     case Role::ctc_loss:
     case Role::sequence_tensor:
     case Role::lrn:
+    case Role::reduce_tensor:
+    case Role::tensor_transform:
     case Role::unknown_object:
       return true;
     default:
@@ -66,6 +68,13 @@ void* create(Role role) {
       break;
     case Role::lrn:
       EXPECT_EQ(gpudnnCreateLRNDescriptor(reinterpret_cast<gpudnnLRNDescriptor_t*>(&object)), 0);
+      break;
+    case Role::reduce_tensor:
+      EXPECT_EQ(gpudnnCreateReduceTensorDescriptor(reinterpret_cast<gpudnnReduceTensorDescriptor_t*>(&object)), 0);
+      break;
+    case Role::tensor_transform:
+      EXPECT_EQ(gpudnnCreateTensorTransformDescriptor(reinterpret_cast<gpudnnTensorTransformDescriptor_t*>(&object)),
+                0);
       break;
     default:
       EXPECT_EQ(gpudnnCreateTensorDescriptor(reinterpret_cast<gpudnnTensorDescriptor_t*>(&object)), 0);
@@ -124,6 +133,15 @@ void set(Role role, void* object) {
       status = gpudnnSetTensorNdDescriptor(static_cast<gpudnnTensorDescriptor_t>(object), type, 3, kSequenceDims,
                                            kSequenceStrides);
       break;
+    case Role::reduce_tensor:
+      status = gpudnnSetReduceTensorDescriptor(static_cast<gpudnnReduceTensorDescriptor_t>(object),
+                                               GPUDNN_REDUCE_TENSOR_ADD, type, GPUDNN_NOT_PROPAGATE_NAN,
+                                               GPUDNN_REDUCE_TENSOR_NO_INDICES, GPUDNN_32BIT_INDICES);
+      break;
+    case Role::tensor_transform:
+      status = gpudnnSetTensorTransformDescriptor(static_cast<gpudnnTensorTransformDescriptor_t>(object), 4,
+                                                  GPUDNN_TENSOR_NCHW, nullptr, nullptr, nullptr, GPUDNN_TRANSFORM_FOLD);
+      break;
     default:
       break;
   }
@@ -161,6 +179,12 @@ void destroy(Role role, void* object) {
       break;
     case Role::lrn:
       (void)gpudnnDestroyLRNDescriptor(static_cast<gpudnnLRNDescriptor_t>(object));
+      break;
+    case Role::reduce_tensor:
+      (void)gpudnnDestroyReduceTensorDescriptor(static_cast<gpudnnReduceTensorDescriptor_t>(object));
+      break;
+    case Role::tensor_transform:
+      (void)gpudnnDestroyTensorTransformDescriptor(static_cast<gpudnnTensorTransformDescriptor_t>(object));
       break;
     default:
       (void)gpudnnDestroyTensorDescriptor(static_cast<gpudnnTensorDescriptor_t>(object));

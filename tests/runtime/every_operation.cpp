@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/every_operation.hpp"
 
+#include <array>
 #include <stdexcept>
 
 #include "runtime/more_operations.hpp"
@@ -196,6 +197,62 @@ PreparedCall set_and_scale(const Backend& backend) {
           {result, std::vector<double>(result.size())}};
 }
 
+using ReduceDescriptor =
+    Descriptor<gpudnnReduceTensorDescriptor_t, gpudnnCreateReduceTensorDescriptor, gpudnnDestroyReduceTensorDescriptor>;
+using OpTensorDescriptor =
+    Descriptor<gpudnnOpTensorDescriptor_t, gpudnnCreateOpTensorDescriptor, gpudnnDestroyOpTensorDescriptor>;
+
+// The largest of all elements, in two stages: exact, so what is expected needs no slack.
+PreparedCall reduce_to_maximum(const Backend& backend) {
+  TensorGeometry a = packed_tensor(GPUDNN_DATA_FLOAT, GPUDNN_TENSOR_NCHW, 1, std::array<std::int64_t, 1>{70000}.data());
+  TensorGeometry c = packed_tensor(GPUDNN_DATA_FLOAT, GPUDNN_TENSOR_NCHW, 1, std::array<std::int64_t, 1>{1}.data());
+  std::vector<double> values(70000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 7919 % 69997);
+  const auto reduction = std::make_shared<ReduceDescriptor>();
+  GPUDNN_TEST_REQUIRE(gpudnnSetReduceTensorDescriptor(*reduction, GPUDNN_REDUCE_TENSOR_MAX, GPUDNN_DATA_FLOAT,
+                                                      GPUDNN_PROPAGATE_NAN, GPUDNN_REDUCE_TENSOR_NO_INDICES,
+                                                      GPUDNN_32BIT_INDICES));
+  const auto a_desc = std::make_shared<TensorDescriptor>(a);
+  const auto c_desc = std::make_shared<TensorDescriptor>(c);
+  std::size_t bytes = 0;
+  GPUDNN_TEST_REQUIRE(gpudnnGetReductionWorkspaceSize(backend.handle(), *reduction, *a_desc, *c_desc, &bytes));
+  const auto workspace = std::make_shared<GuardedBuffer>(backend, bytes);
+  const Shared in = make(backend, a, values);
+  const Shared out = make(backend, c, {});
+  return {"reduce max f32 nchw 70000 c:1 nan",
+          [=](gpudnnHandle_t h) {
+            return gpudnnReduceTensor(h, *reduction, nullptr, 0, workspace->data(), bytes, Scalar(1, GPUDNN_DATA_FLOAT),
+                                      *a_desc, in->data(), Scalar(0, GPUDNN_DATA_FLOAT), *c_desc, out->data());
+          },
+          out,
+          {{69996}, {0}}};
+}
+
+PreparedCall add_two(const Backend& backend) {
+  const TensorGeometry a =
+      packed_tensor(GPUDNN_DATA_HALF, GPUDNN_TENSOR_NHWC, 4, std::array<std::int64_t, 4>{2, 8, 3, 5}.data());
+  const TensorGeometry b =
+      packed_tensor(GPUDNN_DATA_HALF, GPUDNN_TENSOR_NCHW, 4, std::array<std::int64_t, 4>{1, 1, 1, 1}.data());
+  std::vector<double> values(240), sums(240);
+  for (std::size_t i = 0; i < values.size(); ++i) sums[i] = (values[i] = static_cast<double>(i)) + 5;
+  const auto op = std::make_shared<OpTensorDescriptor>();
+  GPUDNN_TEST_REQUIRE(
+      gpudnnSetOpTensorDescriptor(*op, GPUDNN_OP_TENSOR_ADD, GPUDNN_DATA_FLOAT, GPUDNN_NOT_PROPAGATE_NAN));
+  const auto a_desc = std::make_shared<TensorDescriptor>(a);
+  const auto b_desc = std::make_shared<TensorDescriptor>(b);
+  const Shared first = make(backend, a, values);
+  const Shared second = make(backend, b, {5});
+  const Shared out = make(backend, a, {});
+  return {"optensor add f16 nhwc n2c8h3w5 b:n1c1h1w1",
+          [=](gpudnnHandle_t h) {
+            const Scalar one(1, GPUDNN_DATA_FLOAT);
+            return gpudnnOpTensor(h, *op, one, *a_desc, first->data(), one, *b_desc, second->data(),
+                                  Scalar(0, GPUDNN_DATA_FLOAT), *a_desc, out->data());
+          },
+          out,
+          {sums, std::vector<double>(sums.size())}};
+}
+
 PreparedCall bias_gradient(const Backend& backend) {
   const char* line = "biasgrad f16 nhwc n3c40h19w17";
   const BiasGradCase c = case_of<bias_grad::Problem>(line, bias_grad::from_text);
@@ -323,6 +380,8 @@ std::vector<PreparedCall> every_operation(const Backend& backend) {
     calls.push_back(normalize(backend, line, true));
   }
   add_more_operations(backend, &calls);
+  calls.push_back(reduce_to_maximum(backend));
+  calls.push_back(add_two(backend));
   return calls;
 }
 
