@@ -11,35 +11,33 @@
 // What gpudnn-bench calls. X(Name) stands for gpudnnName or cudnnName.
 // clang-format off
 #define GPUDNN_BENCH_FUNCTIONS(X) \
-  X(GetVersion) X(GetCudartVersion) X(GetErrorString) X(Create) X(Destroy) X(SetStream) \
-  X(CreateTensorDescriptor) X(DestroyTensorDescriptor) X(SetTensorNdDescriptor) X(CreateFilterDescriptor) \
-  X(DestroyFilterDescriptor) X(SetFilterNdDescriptor) X(CreateConvolutionDescriptor) \
-  X(DestroyConvolutionDescriptor) X(SetConvolutionNdDescriptor) X(SetConvolutionMathType) \
-  X(SetConvolutionGroupCount) X(GetConvolutionForwardAlgorithm_v7) X(GetConvolutionBackwardDataAlgorithm_v7) \
+  X(GetVersion) X(GetCudartVersion) X(GetErrorString) X(Create) X(Destroy) X(SetStream) X(CreateTensorDescriptor) \
+  X(DestroyTensorDescriptor) X(SetTensorNdDescriptor) X(CreateFilterDescriptor) X(DestroyFilterDescriptor) \
+  X(SetFilterNdDescriptor) X(CreateConvolutionDescriptor) X(DestroyConvolutionDescriptor) \
+  X(SetConvolutionNdDescriptor) X(SetConvolutionMathType) X(SetConvolutionGroupCount) \
+  X(GetConvolutionForwardAlgorithm_v7) X(GetConvolutionBackwardDataAlgorithm_v7) \
   X(GetConvolutionBackwardFilterAlgorithm_v7) X(GetConvolutionForwardWorkspaceSize) \
   X(GetConvolutionBackwardDataWorkspaceSize) X(GetConvolutionBackwardFilterWorkspaceSize) \
-  X(FindConvolutionForwardAlgorithmEx) \
-  X(FindConvolutionBackwardDataAlgorithmEx) X(FindConvolutionBackwardFilterAlgorithmEx) X(ConvolutionForward) \
-  X(ConvolutionBiasActivationForward) X(ConvolutionBackwardData) X(ConvolutionBackwardFilter) \
-  X(ConvolutionBackwardBias) X(CreatePoolingDescriptor) X(DestroyPoolingDescriptor) X(SetPoolingNdDescriptor) \
-  X(PoolingForward) X(PoolingBackward) X(CreateActivationDescriptor) X(DestroyActivationDescriptor) \
-  X(SetActivationDescriptor) X(SetActivationDescriptorSwishBeta) X(ActivationForward) X(ActivationBackward) \
-  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor) \
+  X(FindConvolutionForwardAlgorithmEx) X(FindConvolutionBackwardDataAlgorithmEx) \
+  X(FindConvolutionBackwardFilterAlgorithmEx) X(ConvolutionForward) X(ConvolutionBiasActivationForward) \
+  X(ConvolutionBackwardData) X(ConvolutionBackwardFilter) X(ConvolutionBackwardBias) X(CreatePoolingDescriptor) \
+  X(DestroyPoolingDescriptor) X(SetPoolingNdDescriptor) X(PoolingForward) X(PoolingBackward) \
+  X(CreateActivationDescriptor) X(DestroyActivationDescriptor) X(SetActivationDescriptor) \
+  X(SetActivationDescriptorSwishBeta) X(ActivationForward) X(ActivationBackward) X(SoftmaxForward) \
+  X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor) \
   X(BatchNormalizationForwardInference) X(BatchNormalizationForwardTrainingEx) X(BatchNormalizationBackwardEx) \
   X(GetBatchNormalizationForwardTrainingExWorkspaceSize) X(GetBatchNormalizationBackwardExWorkspaceSize) \
-  X(GetBatchNormalizationTrainingExReserveSpaceSize) \
-  X(CreateDropoutDescriptor) X(DestroyDropoutDescriptor) X(SetDropoutDescriptor) X(DropoutGetStatesSize) \
-  X(DropoutGetReserveSpaceSize) X(DropoutForward) X(DropoutBackward) X(CreateSpatialTransformerDescriptor) \
-  X(DestroySpatialTransformerDescriptor) X(SetSpatialTransformerNdDescriptor) X(SpatialTfGridGeneratorForward) \
-  X(SpatialTfGridGeneratorBackward) X(SpatialTfSamplerForward) X(SpatialTfSamplerBackward) \
-  X(CreateCTCLossDescriptor) X(DestroyCTCLossDescriptor) X(SetCTCLossDescriptor_v8) X(GetCTCLossWorkspaceSize) \
-  X(GetCTCLossWorkspaceSize_v8) X(CTCLoss) X(CTCLoss_v8) \
-  X(CreateLRNDescriptor) X(DestroyLRNDescriptor) X(SetLRNDescriptor) X(LRNCrossChannelForward) \
-  X(LRNCrossChannelBackward) X(DivisiveNormalizationForward) X(DivisiveNormalizationBackward) \
-  X(SoftmaxForward) X(SoftmaxBackward) X(AddTensor) X(TransformTensor) X(ScaleTensor) X(SetTensor) \
-  X(CreateOpTensorDescriptor) X(DestroyOpTensorDescriptor) X(SetOpTensorDescriptor) X(OpTensor) \
-  X(CreateReduceTensorDescriptor) X(DestroyReduceTensorDescriptor) X(SetReduceTensorDescriptor) \
-  X(GetReductionIndicesSize) X(GetReductionWorkspaceSize) X(ReduceTensor)
+  X(GetBatchNormalizationTrainingExReserveSpaceSize) X(CreateDropoutDescriptor) X(DestroyDropoutDescriptor) \
+  X(SetDropoutDescriptor) X(DropoutGetStatesSize) X(DropoutGetReserveSpaceSize) X(DropoutForward) X(DropoutBackward) \
+  X(CreateSpatialTransformerDescriptor) X(DestroySpatialTransformerDescriptor) X(SetSpatialTransformerNdDescriptor) \
+  X(SpatialTfGridGeneratorForward) X(SpatialTfGridGeneratorBackward) X(SpatialTfSamplerForward) \
+  X(SpatialTfSamplerBackward) X(CreateCTCLossDescriptor) X(DestroyCTCLossDescriptor) X(SetCTCLossDescriptor_v8) \
+  X(GetCTCLossWorkspaceSize) X(GetCTCLossWorkspaceSize_v8) X(CTCLoss) X(CTCLoss_v8) X(CreateLRNDescriptor) \
+  X(DestroyLRNDescriptor) X(SetLRNDescriptor) X(LRNCrossChannelForward) X(LRNCrossChannelBackward) \
+  X(DivisiveNormalizationForward) X(DivisiveNormalizationBackward) X(CreateOpTensorDescriptor) \
+  X(DestroyOpTensorDescriptor) X(SetOpTensorDescriptor) X(OpTensor) X(CreateReduceTensorDescriptor) \
+  X(DestroyReduceTensorDescriptor) X(SetReduceTensorDescriptor) X(GetReductionIndicesSize) \
+  X(GetReductionWorkspaceSize) X(ReduceTensor)
 // clang-format on
 
 namespace gpudnn::bench {

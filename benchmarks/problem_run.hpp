@@ -29,9 +29,9 @@
 
 namespace gpudnn::bench {
 
-using AnyProblem = std::variant < conv::Problem, pooling::Problem, activation::Problem, softmax::Problem,
-      tensor::Problem, bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem, ctc::Problem,
-      using AnyProblem = std::variant<conv::Problem, lrn::Problem, reduce::Problem, op_tensor::Problem>;
+using AnyProblem = std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
+                                bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem,
+                                ctc::Problem, lrn::Problem, reduce::Problem, op_tensor::Problem>;
 
 // The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
 enum class Arithmetic { f64, f32, tf32, f16, bf16, integer };

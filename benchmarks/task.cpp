@@ -340,7 +340,7 @@ std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scala
   if (word == "stn") return make_task(spatial_transformer::from_text(line, why), scalars, why);
   if (word == "ctc") return make_task(ctc::from_text(line, why), scalars, why);
   if (word == "lrn") return make_task(lrn::from_text(line, why), scalars, why);
-  *why = if (word == "reduce") return make_task(reduce::from_text(line, why), scalars, why);
+  if (word == "reduce") return make_task(reduce::from_text(line, why), scalars, why);
   if (word == "optensor") return make_task(op_tensor::from_text(line, why), scalars, why);
   *why = "'" + std::string(word) +
          "' is none of conv, pool, act, softmax, tensor, biasgrad, bn, dropout, stn, ctc, lrn, reduce, optensor";

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "runtime/every_operation.hpp"
@@ -302,6 +303,47 @@ TEST_F(LargeTensors, PointwiseConvolution) {
       EXPECT_EQ(y.read(k * kPlane + pixel), 100 + 2 * static_cast<double>(k + 1)) << k << " " << pixel;
     }
     EXPECT_EQ(y.read(k * kPlane + 1), 0) << k;
+  }
+}
+
+// Even columns of ones and odd ones of threes: the mean is 2 and the variance nearly 1, because a row has one even
+// column more than odd ones.
+TEST_F(LargeTensors, BatchNormalization) {
+  LargeTensor x(backend_), y(backend_);
+  ASSERT_TRUE(x.data() != nullptr && y.data() != nullptr);
+  const int dims[] = {1, kChannels, kSide, kSide / 2};
+  const int strides[] = {1, static_cast<int>(kPlane), kSide, 2};
+  const TensorDescriptor odd_columns;
+  ASSERT_EQ(gpudnnSetTensorNdDescriptor(odd_columns, GPUDNN_DATA_HALF, 4, dims, strides), GPUDNN_STATUS_SUCCESS);
+  const float three = 3;
+  x.set_all(1);
+  ASSERT_EQ(gpudnnSetTensor(backend_.handle(), odd_columns, static_cast<char*>(x.data()) + 2, &three),
+            GPUDNN_STATUS_SUCCESS);
+  y.set_all(9);
+  const TensorDescriptor desc(GPUDNN_DATA_HALF, 1, kChannels, kSide, kSide);
+  const TensorDescriptor param_desc(GPUDNN_DATA_FLOAT, 1, kChannels, 1, 1);
+  TensorGeometry row;
+  row.type = GPUDNN_DATA_FLOAT;
+  row.rank = 1;
+  row.dims[0] = kChannels;
+  row.strides[0] = 1;
+  const std::vector<double> ones(kChannels, 1), biases = {0, 1, 2, 3, 4, 5, 6, 7};
+  const DeviceTensor scale(backend_, row, &ones), bias(backend_, row, &biases);
+  const DeviceTensor mean(backend_, row, nullptr), inverse(backend_, row, nullptr);
+  ASSERT_EQ(gpudnnBatchNormalizationForwardTraining(backend_.handle(), GPUDNN_BATCHNORM_SPATIAL,
+                                                    Scalar(1, GPUDNN_DATA_FLOAT), Scalar(0, GPUDNN_DATA_FLOAT), desc,
+                                                    x.data(), desc, y.data(), param_desc, scale.data(), bias.data(), 1,
+                                                    nullptr, nullptr, 1e-5, mean.data(), inverse.data()),
+            GPUDNN_STATUS_SUCCESS)
+      << take_error_text();
+  const double expected_mean = 2 - 1.0 / kSide;
+  const double expected_inverse = 1 / std::sqrt(1 - 1.0 / kSide / kSide + 1e-5);
+  for (const double value : mean.values()) EXPECT_NEAR(value, expected_mean, 1e-5);
+  for (const double value : inverse.values()) EXPECT_NEAR(value, expected_inverse, 1e-5);
+  for (const std::int64_t at : kSamples) {
+    const bool odd = at % kPlane % kSide % 2 != 0;
+    const auto channel = static_cast<double>(at / kPlane);
+    EXPECT_NEAR(y.read(at), ((odd ? 3 : 1) - expected_mean) * expected_inverse + channel, 4e-3) << at;
   }
 }
 
