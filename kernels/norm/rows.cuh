@@ -33,7 +33,7 @@ inline constexpr int kNormRowsSharedBytes = (static_cast<int>(sizeof(NormRowsSha
 // The moments of the elements of several units (the first `held` exist), merged into `moments`.
 template <int kCount, class T, class C>
 __device__ __forceinline__ void add_moments(const Unit<T> (&units)[kCount], const int (&valid)[kCount],
-                                            tile::Moments<C>* moments) {
+                                            tile::GatheredMoments<C>* moments) {
   tile::Moments<C> batch;
 #pragma unroll
   for (int u = 0; u < kCount; ++u) {
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kNormRowsThreads, kElements ? 1 : 2)
     mean = args.results[set];
     inverse = args.results[sets + set];
   } else {
-    tile::Moments<C> moments;
+    tile::GatheredMoments<C> gathered;
     for (int first = 0; first < rounds; first += kFlight) {
       Unit<T> units[kFlight];
       int valid[kFlight];
@@ -146,8 +146,9 @@ __global__ void __launch_bounds__(kNormRowsThreads, kElements ? 1 : 2)
       for (int u = 0; u < kFlight; ++u) {
         if (first + u < cached) cache.put(first + u, 0, units[u]);
       }
-      add_moments(units, valid, &moments);
+      add_moments(units, valid, &gathered);
     }
+    tile::Moments<C> moments = gathered.sum;
     tile::rows_reduce(moments, shared.moments, &shared.block_moments);
     if (args.stage == NormStage::partial) {
       if (threadIdx.x == 0) {

@@ -262,6 +262,15 @@ __device__ __forceinline__ V lanes_join(const ReduceRule& rule, V value, std::ui
   return value;
 }
 
+// Element `at` of a tensor; integers have a size that is told at run time.
+template <class T>
+__device__ __forceinline__ const T* element_at(tile::AnyType, const T* a, std::int64_t at) {
+  return a + at;
+}
+__device__ __forceinline__ const AnyInteger* element_at(tile::AnyType type, const AnyInteger* a, std::int64_t at) {
+  return reinterpret_cast<const AnyInteger*>(reinterpret_cast<const char*>(a) + at * tile::any_type_bytes(type));
+}
+
 // What one load brings.
 template <class T, int N>
 struct Loaded {
@@ -342,7 +351,7 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_rows(const __grid_const
     std::int64_t at[3];
     args.kept.offsets(inside ? output : 0, at);  // a thread without an output helps in the shuffles
     Running<C, N, kIndexed, true> running;
-    fold_run(args, args.a + at[0], lane, lanes, &running);
+    fold_run(args, element_at(args.in_type, args.a, at[0]), lane, lanes, &running);
     V total = lanes_join(args.rule, rule_join_within(args.rule, running.slots), lanes < 32 ? lanes : 32);
     if (lanes > 32) {
       if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = total;
@@ -378,7 +387,7 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_columns(const __grid_co
     std::int64_t at[3];
     args.kept.offsets(inside ? first + lane : 0, at);
     Running<C, N, kIndexed, false> running;
-    fold_run(args, args.a + at[0], row, rows, &running);
+    fold_run(args, element_at(args.in_type, args.a, at[0]), row, rows, &running);
 #pragma unroll
     for (int i = 0; i < N; ++i) results[i][threadIdx.x] = running.slots[i];
     __syncthreads();

@@ -68,6 +68,32 @@ struct Moments {
   }
 };
 
+// Moments gathered from many small batches. A late batch moves the mean by a small share of a small distance, less than
+// the mean's last place, and thousands of those would be lost in the same direction: what rounding takes from the mean
+// is carried on to the next batch (Kahan 1965).
+template <class C>
+struct GatheredMoments {
+  Moments<C> sum;
+  C carry = C(0);
+
+  __device__ __forceinline__ void merge(const Moments<C>& batch) {
+    if (batch.count == C(0)) return;
+    if (sum.count == C(0)) {
+      sum = batch;
+      return;
+    }
+    const C all = sum.count + batch.count;
+    const C share = share_of(batch.count, all);
+    const C distance = batch.mean - sum.mean + carry;
+    sum.squares += batch.squares + distance * distance * (sum.count * share);
+    const C step = distance * share - carry;
+    const C moved = sum.mean + step;
+    carry = (moved - sum.mean) - step;
+    sum.mean = moved;
+    sum.count = all;
+  }
+};
+
 // *total becomes the value of the whole block, visible to all threads. `scratch` has room for blockDim.x / 32 values.
 template <class V>
 __device__ __forceinline__ void rows_reduce(V value, V* scratch, V* total) {
