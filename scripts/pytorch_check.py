@@ -172,6 +172,7 @@ def worker(path, log):
 
 def stream_and_graph(torch):
     try:
+        torch.manual_seed(11)  # what ran before drew more numbers in one run than in the other
         side = torch.cuda.Stream()
         x = torch.randn(4, 8, 6, 6, device="cuda")
         mean, variance = torch.zeros(8, device="cuda"), torch.ones(8, device="cuda")

@@ -66,7 +66,7 @@ template <class T, bool kBackward, bool kElements>
 __global__ void __launch_bounds__(kNormRowsThreads, kElements ? 1 : 2)
     norm_rows(const __grid_constant__ NormArgs<T> args, const __grid_constant__ NormWalk walk) {
   using C = tile::Compute<T>;
-  constexpr int kFlight = kUnitsInFlight<T, kBackward, kElements>;
+  constexpr int kFlight = kUnitsInFlight<T, 64, kBackward, kElements>;
   auto& shared = *reinterpret_cast<NormRowsShared<C>*>(tile::dynamic_shared());
   UnitCache<T> cache{reinterpret_cast<uint4*>(tile::dynamic_shared() + kNormRowsSharedBytes<C>), kBackward ? 2 : 1};
   const bool whole = args.stage == NormStage::whole;

@@ -320,11 +320,11 @@ struct BackwardFactors {
   __device__ __forceinline__ C operator()(C x, C g) const { return factor * (g - offset - (x - mean) * slope); }
 };
 
-// Units in flight for each thread: 64 bytes, or one where elements go one by one.
-template <class T, bool kBackward, bool kElements>
+// Units in flight for each thread: `kBytes`, or one where elements go one by one.
+template <class T, int kBytes, bool kBackward, bool kElements>
 inline constexpr int kUnitsInFlight = [] {
   if (kElements) return 1;
-  const int units = 64 / (kUnit * static_cast<int>(sizeof(T)) * (kBackward ? 2 : 1));
+  const int units = kBytes / (kUnit * static_cast<int>(sizeof(T)) * (kBackward ? 2 : 1));
   return units > 0 ? units : 1;
 }();
 

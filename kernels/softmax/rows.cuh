@@ -35,14 +35,17 @@ __device__ __forceinline__ C row_reduce(C value, C identity, Op op, RowShared<C>
   }
 }
 
-// From the totals of the cluster's blocks to those of the row. All blocks meet once.
+// From the totals of the cluster's blocks to those of the row. All blocks meet once. Each warp fetches all totals at
+// once, a lane for each block; every lane ends with the same bits, because sums and maxima commute.
+template <class C>
+__device__ __forceinline__ C of_rank(C* mine, int rank, int blocks, C otherwise) {
+  return rank < blocks ? *tile::cluster_shared(mine, rank, blocks) : otherwise;
+}
 template <class C>
 __device__ __forceinline__ C join_sums(C sum, RowShared<C>* shared, int blocks) {
   if (threadIdx.x == 0) shared->partial[1] = sum;
   tile::cluster_sync(blocks);
-  C total = C(0);
-  for (int rank = 0; rank < blocks; ++rank) total += *tile::cluster_shared(&shared->partial[1], rank, blocks);
-  return total;
+  return tile::warp_reduce(of_rank(&shared->partial[1], static_cast<int>(threadIdx.x % 32), blocks, C(0)), tile::Sum{});
 }
 template <class T, class C>
 __device__ __forceinline__ void join_states(MaxSum<C>* state, RowShared<C>* shared, int blocks) {
@@ -51,15 +54,11 @@ __device__ __forceinline__ void join_states(MaxSum<C>* state, RowShared<C>* shar
     shared->partial[1] = state->sum;
   }
   tile::cluster_sync(blocks);
-  MaxSum<C> total;
-  for (int rank = 0; rank < blocks; ++rank) {
-    total.most = tile::Max{}(total.most, *tile::cluster_shared(&shared->partial[0], rank, blocks));
-  }
-  for (int rank = 0; rank < blocks; ++rank) {
-    const C most = *tile::cluster_shared(&shared->partial[0], rank, blocks);
-    total.sum += *tile::cluster_shared(&shared->partial[1], rank, blocks) * softmax_exp<T>(most - total.most);
-  }
-  *state = total;
+  const int rank = static_cast<int>(threadIdx.x % 32);
+  const C most = of_rank(&shared->partial[0], rank, blocks, kLowest<C>);
+  const C sum = of_rank(&shared->partial[1], rank, blocks, C(0));
+  state->most = tile::warp_reduce(most, tile::Max{});
+  state->sum = tile::warp_reduce(rank < blocks ? sum * softmax_exp<T>(most - state->most) : C(0), tile::Sum{});
 }
 
 template <class T, int kPacks, int kLanes, bool kBackward>

@@ -12,6 +12,9 @@
 
 #include <cuda_runtime.h>
 
+#include <cstring>
+#include <type_traits>
+
 #include "kernels/tile/cluster.cuh"
 
 namespace gpudnn::tile {
@@ -114,15 +117,31 @@ __device__ __forceinline__ void rows_reduce(V value, V* scratch, V* total) {
   __syncthreads();
 }
 
+// Lane 0's value in every lane.
+template <class V>
+__device__ __forceinline__ V from_first_lane(V value) {
+  static_assert(sizeof(V) % sizeof(unsigned) == 0 && std::is_trivially_copyable_v<V>, "shuffles move words");
+  unsigned words[sizeof(V) / sizeof(unsigned)];
+  memcpy(words, &value, sizeof(V));
+#pragma unroll
+  for (unsigned& word : words) word = __shfl_sync(0xffffffffu, word, 0);
+  memcpy(&value, words, sizeof(V));
+  return value;
+}
+
 // The value over the blocks of the cluster, given that each has its own in `total`. The same bits in every thread. The
-// blocks must meet once more (cluster_sync) before any of them leaves.
+// blocks must meet once more (cluster_sync) before any of them leaves. Each warp fetches all values at once, a lane for
+// each block: one after the other they would take as many trips to another multiprocessor.
 template <class V>
 __device__ __forceinline__ V rows_over_cluster(V* total, int blocks) {
   if (blocks == 1) return *total;
   cluster_sync(blocks);
-  V sum = *cluster_shared(total, 0, blocks);
-  for (int rank = 1; rank < blocks; ++rank) sum.merge(*cluster_shared(total, rank, blocks));
-  return sum;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  V sum{};
+  if (lane < blocks) sum = *cluster_shared(total, lane, blocks);
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) sum.merge(sum.shuffled(step));
+  return from_first_lane(sum);
 }
 
 // totals[lane * kWidth + i] becomes the value of the block's channel; all threads may read it afterwards. `scratch` has
@@ -154,8 +173,19 @@ __device__ __forceinline__ void columns_reduce(V (&values)[kWidth], int lanes, V
 // they must once more before any of them leaves or writes its `totals` again.
 template <class V>
 __device__ __forceinline__ V column_over_cluster(V* totals, int channel, int blocks) {
-  V sum = *cluster_shared(totals + channel, 0, blocks);
-  for (int rank = 1; rank < blocks; ++rank) sum.merge(*cluster_shared(totals + channel, rank, blocks));
+  constexpr int kAtOnce = 4;  // trips to other multiprocessors under way
+  V sum{};
+  for (int first = 0; first < blocks; first += kAtOnce) {
+    V parts[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i < blocks) parts[i] = *cluster_shared(totals + channel, first + i, blocks);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i < blocks) sum.merge(parts[i]);
+    }
+  }
   return sum;
 }
 
