@@ -74,7 +74,7 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
     ptx::fence_mbarrier_init();
   }
   __syncwarp();
-  start_arrive<I>();
+  wait_for_start<I>();
   if (lane == 0) {
     for (std::uint32_t i = 1; i < p.classes; ++i) ptx::prefetch_tensormap(&p.a[i]);
   }
@@ -91,18 +91,15 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
     if (warp == 1) {
       make_barriers<I>(p, shared);
     } else if (warp > 1) {
+      pass_start<I>();
       fetch_parameters(p);
+      if constexpr (I::kCluster > 1) ptx::cluster_wait();
     }
-    if (warp > 1 && I::kCluster > 1) start_arrive<I>();
     ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (warp == 0) {
-      produce<I>(p, shared, rank);
-    } else if constexpr (I::kCluster > 1) {
-      ptx::cluster_wait();
-    }
+    if (warp == 0) produce<I>(p, shared, rank);
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
-    start_arrive_and_wait<I>();
+    wait_for_start<I>();
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
     consume<I>(p, shared, rank, warp / 4 - 1);
   }

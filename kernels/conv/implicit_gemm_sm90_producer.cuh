@@ -67,8 +67,7 @@ __device__ __forceinline__ void load_boxes_of_b(Shared<I>& shared, int stage, st
 
 template <class I>
 __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Shared<I>& shared, const Work& work,
-                                                          std::uint32_t rank, bool starts,
-                                                          tile::Turn<I::kStages>* turn) {
+                                                          std::uint32_t rank, tile::Turn<I::kStages>* turn) {
   const DenseProblem& problem = p.problem[work.residue_class];
   const Window window = window_at(p, problem, work.m * I::kBM);
   const auto first_channel = static_cast<std::int32_t>(work.group * p.a_channels);
@@ -88,7 +87,6 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
     r = tap % problem.taps[1];
     t = tap / problem.taps[1];
   }
-  if (starts) start_arrive_and_wait<I>();
 
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
@@ -140,7 +138,7 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
 
 template <class I>
 __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<I>& shared, const Work& work,
-                                                        std::uint32_t rank, bool starts, tile::Turn<I::kStages>* turn) {
+                                                        std::uint32_t rank, tile::Turn<I::kStages>* turn) {
   constexpr int kShare = I::kBN / I::kRowElements / I::kCluster;
   const DenseProblem& problem = p.problem[0];
   // What each box of B fetches does not depend on k.
@@ -163,7 +161,6 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
                        : TapOffset{0, 0, 0};
   }
   const auto filter = static_cast<std::int32_t>(work.group * p.a_channels + work.m * I::kBM);
-  if (starts) start_arrive_and_wait<I>();
 
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     const Pixel pixel = pixel_at(problem, k * I::kBK);
@@ -188,22 +185,24 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
   }
 }
 
-// `starts`: the barriers are not known to be made yet; what the first copy needs is found out before the wait for them.
 template <class I>
 __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std::uint32_t rank) {
   tile::Turn<I::kStages> turn;
   const std::uint32_t works = p.works.divisor * p.splits;
-  bool starts = true;
-  for (std::uint32_t index = blockIdx.x / I::kCluster; index < works; index += gridDim.x / I::kCluster) {
-    const Work work = work_item<I>(p, index, rank);
+  std::uint32_t index = blockIdx.x / I::kCluster;
+  // Found out while other warps make the barriers. (A wait inside the loop, for the first item alone, would be a
+  // predicated instruction, which synccheck takes for one that only a part of the block reaches.)
+  Work work = work_item<I>(p, index, rank);
+  wait_for_start<I>();
+  while (index < works) {
     if constexpr (I::kIsFilterGradient) {
-      produce_filters_by_taps<I>(p, shared, work, rank, starts, &turn);
+      produce_filters_by_taps<I>(p, shared, work, rank, &turn);
     } else {
-      produce_pixels_by_filters<I>(p, shared, work, rank, starts, &turn);
+      produce_pixels_by_filters<I>(p, shared, work, rank, &turn);
     }
-    starts = false;
+    index += gridDim.x / I::kCluster;
+    work = work_item<I>(p, index, rank);
   }
-  if (starts) start_arrive_and_wait<I>();
 }
 
 }  // namespace gpudnn::kernels::sm90

@@ -57,7 +57,6 @@ struct WgradTf32 {
   static constexpr int kCluster = kTile.cluster;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
   static constexpr int kThreads = 128 * (2 + kConsumers);
-  static constexpr int kStarters = 64 + 128 * (1 + kConsumers);  // of warps 0 and 1, the transposers and the consumers
   static constexpr int kRegistersLeft = (65536 / 128 - kProducerRegisters - kTransposerRegisters) / kConsumers / 8 * 8;
   static constexpr int kConsumerRegisters = kRegistersLeft > 232 ? 232 : kRegistersLeft;
   static constexpr int kRowElements = kRowBytes / 4;
@@ -295,7 +294,7 @@ __device__ __forceinline__ void make_transposing_barriers(const Params& p, Share
     ptx::fence_mbarrier_init();
   }
   __syncwarp();
-  start_arrive<I>();
+  wait_for_start<I>();
 }
 
 template <class I>
@@ -307,17 +306,18 @@ __global__ void __launch_bounds__(I::kThreads, 1) wgrad_tf32_sm90(const __grid_c
     if (warp == 1) {
       make_transposing_barriers<I>(p, shared);
     } else if (warp > 1) {
+      pass_start<I>();
       fetch_parameters(p);
     }
     ptx::setmaxnreg_dec<kProducerRegisters>();
     if (warp == 0) produce<I>(p, shared, 0);
   } else if (warp < 4 + kTransposerWarps) {
-    start_arrive_and_wait<I>();
+    wait_for_start<I>();
     ptx::setmaxnreg_dec<kTransposerRegisters>();
     transpose<I>(p, shared);
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
-    start_arrive_and_wait<I>();
+    wait_for_start<I>();
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
     consume_tiles<I>(p, shared, warp / 4 - 2);
   }

@@ -25,7 +25,6 @@ struct Instance {
   static constexpr bool kPingPong = kTile.ping_pong;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
   static constexpr int kThreads = 128 * (1 + kConsumers);
-  static constexpr int kStarters = 64 + 128 * kConsumers;  // threads of warps 0 and 1 and of the consumers
   // What the producer leaves, in the steps that a warpgroup can ask for.
   static constexpr int kConsumerRegisters = (65536 / 128 - kProducerRegisters) / kConsumers / 8 * 8 > 232
                                                 ? 232
@@ -66,22 +65,22 @@ struct alignas(1024) Shared {
 };
 
 // The start: the barriers in shared memory are made, in a cluster those of all its blocks, because a copy to all of
-// them signals all. Warps 2 and 3 have no part in it unless there is a cluster.
+// them signals all. All threads take part.
 template <class I>
-__device__ __forceinline__ void start_arrive() {
+__device__ __forceinline__ void pass_start() {
   if constexpr (I::kCluster > 1) {
     ptx::cluster_arrive();
   } else {
-    ptx::barrier_arrive(kStartBarrier, I::kStarters);
+    ptx::barrier_arrive(kStartBarrier, I::kThreads);
   }
 }
 template <class I>
-__device__ __forceinline__ void start_arrive_and_wait() {
+__device__ __forceinline__ void wait_for_start() {
   if constexpr (I::kCluster > 1) {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   } else {
-    ptx::barrier_sync(kStartBarrier, I::kStarters);
+    ptx::barrier_sync(kStartBarrier, I::kThreads);
   }
 }
 

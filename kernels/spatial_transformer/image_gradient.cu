@@ -35,7 +35,7 @@ struct EntryList {
   unsigned char pixel[kEntries];
   int cursor[kSamplerThreads];     // of each pixel: its entries, then where the next one goes
   int start[kSamplerThreads + 1];  // of each pixel's entries
-  int warp_sums[kSamplerThreads / 32];
+  alignas(16) int warp_sums[kSamplerThreads / 32];  // else vector loads of it begin in `start`, which others write
   int count;
 };
 
