@@ -8,8 +8,41 @@
 #include <vector>
 
 #include "support/api_run.hpp"
+#include "support/random.hpp"
 
 namespace gpudnn::test {
+
+using Values4 = std::vector<double>;  // by row-major index of n, c, h, w
+
+// NCHW or NHWC, with or without gaps between the elements.
+inline TensorGeometry geometry(gpudnnDataType_t type, bool nhwc, bool gaps, int n, int c, int h, int w) {
+  TensorGeometry tensor;
+  tensor.type = type;
+  tensor.rank = 4;
+  const std::int64_t dims[] = {n, c, h, w};
+  const int orders[2][4] = {{0, 1, 2, 3}, {0, 2, 3, 1}};
+  std::int64_t stride = 1;
+  for (int i = 3; i >= 0; --i) {
+    const int d = orders[nhwc ? 1 : 0][i];
+    tensor.dims[d] = dims[d];
+    tensor.strides[d] = stride;
+    stride *= dims[d] + (gaps ? 1 : 0);
+  }
+  return tensor;
+}
+inline TensorGeometry vector_geometry(gpudnnDataType_t type, int c) { return geometry(type, false, false, 1, c, 1, 1); }
+
+inline Values4 integers(Random* random, const TensorGeometry& tensor, int low, int high) {
+  Values4 values(static_cast<std::size_t>(element_count(tensor)));
+  for (double& value : values) value = static_cast<double>(random->between(low, high));
+  return values;
+}
+inline Expected exactly(Values4 values) {
+  Expected expected;
+  expected.slack.assign(values.size(), 0.0);
+  expected.value = std::move(values);
+  return expected;
+}
 
 // One plan with everything that it needs; not copied, so that calls may hold it.
 class Fused {
