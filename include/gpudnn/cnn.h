@@ -276,8 +276,48 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetFoldedConvBackwardDataDescriptors(
 
 /* ----------------------------------------------------------------------------------------- fused operation plans
  *
- * A fixed set of fused patterns: put descriptors and placeholders into a const pack, make a plan from it, put pointers
- * into a variant pack, execute. Not built yet: every function of this section returns NOT_SUPPORTED. */
+ * A fixed set of patterns: put descriptors and placeholders into a const pack, make a plan from it, put pointers into a
+ * variant pack, execute. Vectors (scale, bias, sums ...) have one value for each channel, tensors (1, c, 1, 1...):
+ * float, half or bfloat16, or double with double data; a scale whose placeholder is GPUDNN_PTR_NULL stands for 1, a
+ * bias for 0, no activation descriptor for the identity. f is RELU, CLIPPED_RELU or IDENTITY. The mode is SPATIAL (also
+ * when not set) or SPATIAL_PERSISTENT. Data are float, double, half or bfloat16, any strides; a pattern looks at its
+ * own entries alone.
+ *
+ *   SCALE_BIAS_ACTIVATION_CONV_BNSTATS     y = conv(f(eqscale * x + eqbias), w), zeros in the padding;
+ *                                          ysum and ysqsum: sums of y and y^2, as y is stored, over each channel
+ *     XDESC XDATA [BN_EQSCALEBIAS_DESC BN_EQSCALE BN_EQBIAS ACTIVATION_DESC] CONV_DESC WDESC WDATA YDESC YDATA
+ *     [YSTATS_DESC YSUM YSQSUM], the sums float (double for double data)
+ *   SCALE_BIAS_ACTIVATION_WGRAD            dw of the same convolution
+ *     XDESC XDATA [BN_EQSCALEBIAS_DESC BN_EQSCALE BN_EQBIAS ACTIVATION_DESC] CONV_DESC DWDESC DWDATA DYDESC DYDATA
+ *   BN_FINALIZE_STATISTICS_TRAINING        mean = ysum / m, var = ysqsum / m - mean^2, m the accumulation count;
+ *                                          eqscale = scale / sqrt(var + epsilon), eqbias = bias - mean * eqscale
+ *     YSTATS_DESC YSUM YSQSUM BN_SCALEBIAS_MEANVAR_DESC [BN_SCALE BN_BIAS] [BN_SAVED_MEAN BN_SAVED_INVSTD]
+ *     [BN_RUNNING_MEAN BN_RUNNING_VAR] [BN_EQSCALEBIAS_DESC BN_EQSCALE BN_EQBIAS]; the running pair moves as in
+ *     gpudnnBatchNormalizationForwardTraining. A mean far above the deviation costs digits of the variance
+ *   BN_FINALIZE_STATISTICS_INFERENCE       the same from the running mean and variance
+ *     BN_SCALEBIAS_MEANVAR_DESC [BN_SCALE BN_BIAS] BN_RUNNING_MEAN BN_RUNNING_VAR BN_EQSCALEBIAS_DESC
+ *     [BN_EQSCALE BN_EQBIAS]
+ *   CONV_SCALE_BIAS_ADD_ACTIVATION         y = f(eqscale * conv(x, w) + eqbias + z_eqscale * z + z_eqbias)
+ *     XDESC XDATA CONV_DESC WDESC WDATA [BN_EQSCALEBIAS_DESC BN_EQSCALE BN_EQBIAS] [ZDESC ZDATA]
+ *     [BN_Z_EQSCALEBIAS_DESC BN_Z_EQSCALE BN_Z_EQBIAS] [ACTIVATION_DESC] YDESC YDATA; y may be z. With a scale the
+ *     convolution's result is rounded to y's type once before it
+ *   SCALE_BIAS_ADD_ACTIVATION_GEN_BITMASK  y = f(eqscale * x + eqbias + z_eqscale * z + z_eqbias), and a bit for each
+ *                                          element: whether f has slope 1 there
+ *     XDESC XDATA [BN_EQSCALEBIAS_DESC BN_EQSCALE BN_EQBIAS] [ZDESC ZDATA] [BN_Z_EQSCALEBIAS_DESC BN_Z_EQSCALE
+ *     BN_Z_EQBIAS] [ACTIVATION_DESC] YDESC YDATA [ACTIVATION_BITMASK_DESC ACTIVATION_BITMASK]; y may be x or z
+ *   DACTIVATION_FORK_DBATCHNORM            g = dy where the bit is set, else 0; dz = g; dx, dscale and dbias from g
+ *                                          and x as in gpudnnBatchNormalizationBackward
+ *     XDESC XDATA DYDESC DYDATA [ACTIVATION_BITMASK_DESC ACTIVATION_BITMASK ACTIVATION_DESC] DXDESC DXDATA
+ *     [DZDESC DZDATA] BN_SCALEBIAS_MEANVAR_DESC BN_SCALE [BN_SAVED_MEAN BN_SAVED_INVSTD] [BN_DSCALE BN_DBIAS]; its
+ *     vectors are float (double for double data). Without the saved pair the statistics are computed again, with
+ *     BN_EPSILON
+ *
+ * The bits are words of INT32 in a gapless tensor of any dimensions: rows of ceil(c / 32) words, one row for each place
+ * (n, then the spatial dimensions, in row-major order), channel c at bit c % 32 of word c / 32 of its row.
+ *
+ * BAD_PARAM for what makes no sense: an entry that the pattern needs and that was not set, half of a pair, dimensions
+ * that do not fit; NOT_SUPPORTED for other activations, modes and types. Everything is deterministic, and an execution
+ * neither allocates nor waits. Since 0.1. */
 
 struct gpudnnFusedOpsConstParamStruct;
 typedef struct gpudnnFusedOpsConstParamStruct* gpudnnFusedOpsConstParamPack_t;
@@ -381,7 +421,10 @@ typedef enum {
   GPUDNN_SCALAR_DOUBLE_BN_EPSILON = 103,
 } gpudnnFusedOpsVariantParamLabel_t;
 
-/* Make and end a const pack, set and read one entry. Not built yet: all four return NOT_SUPPORTED. */
+/* Make and end a const pack, set and read one entry. `param` is a descriptor for the labels that end in DESC, which is
+ * copied, else the address of a gpudnnBatchNormMode_t or gpudnnFusedOpsPointerPlaceHolder_t; null takes the entry back.
+ * Reading writes into `param`, a descriptor that was created or the address of such a variable; *isNULL is 1 and
+ * `param` is left alone if the entry was not set. Ending null does nothing. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateFusedOpsConstParamPack(gpudnnFusedOpsConstParamPack_t* constPack,
                                                                 gpudnnFusedOps_t ops);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyFusedOpsConstParamPack(gpudnnFusedOpsConstParamPack_t constPack);
@@ -392,7 +435,10 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetFusedOpsConstParamPackAttribute(const gpud
                                                                       gpudnnFusedOpsConstParamLabel_t paramLabel,
                                                                       void* param, int* isNULL);
 
-/* Make and end a variant pack, set and read one entry. Not built yet: all four return NOT_SUPPORTED. */
+/* Make and end a variant pack, set and read one entry. Setting takes a data pointer itself, or the address of a scalar,
+ * which is copied; reading takes the address of a pointer or of a scalar. The accumulation count must be set for
+ * BN_FINALIZE_STATISTICS_TRAINING; the averaging factor is 1 and epsilon 1e-5 until they are set. Ending null does
+ * nothing. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateFusedOpsVariantParamPack(gpudnnFusedOpsVariantParamPack_t* varPack,
                                                                   gpudnnFusedOps_t ops);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyFusedOpsVariantParamPack(gpudnnFusedOpsVariantParamPack_t varPack);
@@ -403,8 +449,12 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetFusedOpsVariantParamPackAttribute(const gp
                                                                         gpudnnFusedOpsVariantParamLabel_t paramLabel,
                                                                         void* ptr);
 
-/* Make and end a plan, prepare it for a const pack (and say how many bytes of workspace it needs), execute it. Not
- * built yet: all four return NOT_SUPPORTED. */
+/* Make and end a plan, prepare it for a const pack, execute it. Preparing says how many bytes of workspace the plan
+ * needs; their address, at a multiple of 16, and their number go into the variant pack. An execution refuses with
+ * BAD_PARAM a pointer that is null or not aligned as its placeholder promised, and does not look at one that was
+ * promised to be null. Plan and packs must be of one pattern, the handle on the device of the one that made the plan. A
+ * plan may be executed from many threads, each with its own variant pack and workspace. Ending null does nothing. Since
+ * 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateFusedOpsPlan(gpudnnFusedOpsPlan_t* plan, gpudnnFusedOps_t ops);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyFusedOpsPlan(gpudnnFusedOpsPlan_t plan);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnMakeFusedOpsPlan(gpudnnHandle_t handle, gpudnnFusedOpsPlan_t plan,

@@ -34,6 +34,12 @@ const char* kind_name(Kind kind) noexcept {
       return "reduction descriptor";
     case Kind::tensor_transform:
       return "tensor transform descriptor";
+    case Kind::fused_const_pack:
+      return "const pack of fused operations";
+    case Kind::fused_variant_pack:
+      return "variant pack of fused operations";
+    case Kind::fused_plan:
+      return "fused operation plan";
   }
   return nullptr;
 }

@@ -29,6 +29,9 @@ enum class Kind : std::uint64_t {
   lrn = 0x6770646e6c726e20,
   reduce_tensor = 0x6770646e72656475,
   tensor_transform = 0x6770646e7472616e,
+  fused_const_pack = 0x6770646e66636e73,
+  fused_variant_pack = 0x6770646e66766172,
+  fused_plan = 0x6770646e66706c61,
 };
 [[nodiscard]] const char* kind_name(Kind kind) noexcept;
 

@@ -33,6 +33,8 @@ NULL_IS_LEGAL = {
     ("gpudnnSetTensorTransformDescriptor", "padBeforeA"): "null stands for zeros",
     ("gpudnnSetTensorTransformDescriptor", "padAfterA"): "null stands for zeros",
     ("gpudnnSetTensorTransformDescriptor", "foldA"): "null stands for ones",
+    ("gpudnnSetFusedOpsConstParamPackAttribute", "param"): "null takes the entry back",
+    ("gpudnnSetFusedOpsVariantParamPackAttribute", "ptr"): "a data pointer may be null until the execution",
 }
 
 # Normalization calls take null for what their operations (0, no addend or activation) do not use.
@@ -63,9 +65,16 @@ ENUMS = {
     "gpudnnBatchNormMode_t": 1,
     "gpudnnNormMode_t": 1,
 }
+ENUMS_OF = {
+    ("gpudnnSetFusedOpsConstParamPackAttribute", "paramLabel"): 1,  # a placeholder
+    ("gpudnnGetFusedOpsConstParamPackAttribute", "paramLabel"): 1,
+}
 
-# Host arrays that are read.
+# Host arrays that are read, and host memory that stands behind a void pointer.
 ARRAYS = {
+    ("gpudnnSetFusedOpsConstParamPackAttribute", "param"): "zeros",  # GPUDNN_PTR_NULL
+    ("gpudnnGetFusedOpsConstParamPackAttribute", "param"): "host_output",
+    ("gpudnnGetFusedOpsVariantParamPackAttribute", "ptr"): "host_output",
     ("gpudnnSetTensorNdDescriptor", "dimA"): "dims",
     ("gpudnnSetTensorNdDescriptor", "strideA"): "strides",
     ("gpudnnSetTensorNdDescriptorEx", "dimA"): "dims",
@@ -94,6 +103,9 @@ OBJECTS = {
     "gpudnnLRNDescriptor_t": "lrn",
     "gpudnnReduceTensorDescriptor_t": "reduce_tensor",
     "gpudnnTensorTransformDescriptor_t": "tensor_transform",
+    "gpudnnFusedOpsConstParamPack_t": "fused_const_pack",
+    "gpudnnFusedOpsVariantParamPack_t": "fused_variant_pack",
+    "gpudnnFusedOpsPlan_t": "fused_plan",
 }
 BIAS_DESCRIPTORS = ("biasDesc", "dbDesc", "bnScaleBiasMeanVarDesc", "dBnScaleBiasDesc", "normScaleBiasDesc",
                     "dNormScaleBiasDesc", "normMeanVarDesc")
@@ -138,7 +150,7 @@ def role(interface, function, parameter):
     if bare in interface.opaque:
         return "unknown_object", 0
     if bare in interface.enums or bare == "libraryPropertyType":
-        return "enumeration", ENUMS.get(bare, 0)
+        return "enumeration", ENUMS_OF.get((function, name), ENUMS.get(bare, 0))
     if bare in INTEGER_TYPES:
         value = INTEGERS_OF.get((function, name), INTEGERS.get(name, 1))
         if name.startswith(("workSpaceSize", "workspaceSize", "reserveSpaceSize")):

@@ -28,12 +28,15 @@ enum class Role {
   lrn,                  // as created
   reduce_tensor,        // addition
   tensor_transform,     // four dimensions, nothing padded or folded
-  unknown_object,       // of a type that the library does not build
-  data,                 // a buffer from gpudnnMalloc
-  allocation,           // memory from gpudnnMalloc that the call may free
-  buffer_size,          // the size of such a buffer
-  scalar,               // a host float of 1
-  host_output,          // host memory that the call may write
+  fused_const_pack,     // of the inference statistics' last step, as the two below
+  fused_variant_pack,
+  fused_plan,
+  unknown_object,  // of a type that the library does not build
+  data,            // a buffer from gpudnnMalloc
+  allocation,      // memory from gpudnnMalloc that the call may free
+  buffer_size,     // the size of such a buffer
+  scalar,          // a host float of 1
+  host_output,     // host memory that the call may write
   dims,
   strides,
   filter_dims,

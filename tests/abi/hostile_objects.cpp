@@ -10,6 +10,58 @@ std::string take_error() {
   return text;
 }
 
+namespace {
+
+constexpr auto kFusedPattern = GPUDNN_FUSED_BN_FINALIZE_STATISTICS_INFERENCE;
+
+// Running statistics of four channels, and the scale that follows from them.
+int set_const_pack(gpudnnFusedOpsConstParamPack_t pack) {
+  gpudnnTensorDescriptor_t desc = nullptr;
+  EXPECT_EQ(gpudnnCreateTensorDescriptor(&desc), 0);
+  EXPECT_EQ(gpudnnSetTensor4dDescriptor(desc, GPUDNN_TENSOR_NCHW, GPUDNN_DATA_FLOAT, 1, 4, 1, 1), 0);
+  int status = 0;
+  for (const auto label : {GPUDNN_PARAM_BN_SCALEBIAS_MEANVAR_DESC, GPUDNN_PARAM_BN_EQSCALEBIAS_DESC}) {
+    status |= gpudnnSetFusedOpsConstParamPackAttribute(pack, label, desc);
+  }
+  (void)gpudnnDestroyTensorDescriptor(desc);
+  const auto promise = GPUDNN_PTR_ELEM_ALIGNED;
+  for (const auto label : {GPUDNN_PARAM_BN_RUNNING_MEAN_PLACEHOLDER, GPUDNN_PARAM_BN_RUNNING_VAR_PLACEHOLDER,
+                           GPUDNN_PARAM_BN_EQSCALE_PLACEHOLDER}) {
+    status |= gpudnnSetFusedOpsConstParamPackAttribute(pack, label, &promise);
+  }
+  return status;
+}
+
+int set_variant_pack(gpudnnFusedOpsVariantParamPack_t pack) {
+  static void* memory = nullptr;  // until the program ends
+  if (memory == nullptr) {
+    gpudnnHandle_t handle = nullptr;
+    EXPECT_EQ(gpudnnCreate(&handle), 0) << take_error();
+    EXPECT_EQ(gpudnnMalloc(handle, &memory, 4096), 0) << take_error();
+    (void)gpudnnDestroy(handle);
+  }
+  int status = 0;
+  for (const auto label : {GPUDNN_PTR_BN_RUNNING_MEAN, GPUDNN_PTR_BN_RUNNING_VAR, GPUDNN_PTR_BN_EQSCALE}) {
+    status |= gpudnnSetFusedOpsVariantParamPackAttribute(pack, label, memory);
+  }
+  return status;
+}
+
+int set_plan(gpudnnFusedOpsPlan_t plan) {
+  gpudnnHandle_t handle = nullptr;
+  gpudnnFusedOpsConstParamPack_t pack = nullptr;
+  std::size_t bytes = 0;
+  EXPECT_EQ(gpudnnCreate(&handle), 0) << take_error();
+  EXPECT_EQ(gpudnnCreateFusedOpsConstParamPack(&pack, kFusedPattern), 0) << take_error();
+  EXPECT_EQ(set_const_pack(pack), 0);
+  const int status = gpudnnMakeFusedOpsPlan(handle, plan, pack, &bytes);
+  (void)gpudnnDestroyFusedOpsConstParamPack(pack);
+  (void)gpudnnDestroy(handle);
+  return status;
+}
+
+}  // namespace
+
 bool is_object(Role role) {
   switch (role) {
     case Role::handle:
@@ -27,6 +79,9 @@ bool is_object(Role role) {
     case Role::lrn:
     case Role::reduce_tensor:
     case Role::tensor_transform:
+    case Role::fused_const_pack:
+    case Role::fused_variant_pack:
+    case Role::fused_plan:
     case Role::unknown_object:
       return true;
     default:
@@ -75,6 +130,19 @@ void* create(Role role) {
     case Role::tensor_transform:
       EXPECT_EQ(gpudnnCreateTensorTransformDescriptor(reinterpret_cast<gpudnnTensorTransformDescriptor_t*>(&object)),
                 0);
+      break;
+    case Role::fused_const_pack:
+      EXPECT_EQ(
+          gpudnnCreateFusedOpsConstParamPack(reinterpret_cast<gpudnnFusedOpsConstParamPack_t*>(&object), kFusedPattern),
+          0);
+      break;
+    case Role::fused_variant_pack:
+      EXPECT_EQ(gpudnnCreateFusedOpsVariantParamPack(reinterpret_cast<gpudnnFusedOpsVariantParamPack_t*>(&object),
+                                                     kFusedPattern),
+                0);
+      break;
+    case Role::fused_plan:
+      EXPECT_EQ(gpudnnCreateFusedOpsPlan(reinterpret_cast<gpudnnFusedOpsPlan_t*>(&object), kFusedPattern), 0);
       break;
     default:
       EXPECT_EQ(gpudnnCreateTensorDescriptor(reinterpret_cast<gpudnnTensorDescriptor_t*>(&object)), 0);
@@ -142,6 +210,15 @@ void set(Role role, void* object) {
       status = gpudnnSetTensorTransformDescriptor(static_cast<gpudnnTensorTransformDescriptor_t>(object), 4,
                                                   GPUDNN_TENSOR_NCHW, nullptr, nullptr, nullptr, GPUDNN_TRANSFORM_FOLD);
       break;
+    case Role::fused_const_pack:
+      status = set_const_pack(static_cast<gpudnnFusedOpsConstParamPack_t>(object));
+      break;
+    case Role::fused_variant_pack:
+      status = set_variant_pack(static_cast<gpudnnFusedOpsVariantParamPack_t>(object));
+      break;
+    case Role::fused_plan:
+      status = set_plan(static_cast<gpudnnFusedOpsPlan_t>(object));
+      break;
     default:
       break;
   }
@@ -185,6 +262,15 @@ void destroy(Role role, void* object) {
       break;
     case Role::tensor_transform:
       (void)gpudnnDestroyTensorTransformDescriptor(static_cast<gpudnnTensorTransformDescriptor_t>(object));
+      break;
+    case Role::fused_const_pack:
+      (void)gpudnnDestroyFusedOpsConstParamPack(static_cast<gpudnnFusedOpsConstParamPack_t>(object));
+      break;
+    case Role::fused_variant_pack:
+      (void)gpudnnDestroyFusedOpsVariantParamPack(static_cast<gpudnnFusedOpsVariantParamPack_t>(object));
+      break;
+    case Role::fused_plan:
+      (void)gpudnnDestroyFusedOpsPlan(static_cast<gpudnnFusedOpsPlan_t>(object));
       break;
     default:
       (void)gpudnnDestroyTensorDescriptor(static_cast<gpudnnTensorDescriptor_t>(object));

@@ -1,9 +1,11 @@
-// One small call each of dropout, the spatial transformer and the CTC loss, for every_operation.
+// One small call each of dropout, the spatial transformer, the CTC loss and fused plans, for every_operation.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/more_operations.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
+#include "support/fused.hpp"
 #include "support/naive_misc.hpp"
 #include "support/number.hpp"
 
@@ -189,6 +191,72 @@ PreparedCall ctc_call(const Backend& backend, const std::string& line) {
           gradients, expected};
 }
 
+// ReLU(scale * x + bias) through a convolution of one pixel, with its workspace; integers, so every value is exact.
+PreparedCall fused_convolution_call(const Backend& backend) {
+  constexpr int kIn = 8;
+  constexpr int kOut = 16;
+  constexpr int kPixels = 5 * 6;
+  Random random(7);
+  const TensorGeometry x = geometry(GPUDNN_DATA_HALF, true, false, 2, kIn, 5, 6);
+  const TensorGeometry w = geometry(GPUDNN_DATA_HALF, true, false, kOut, kIn, 1, 1);
+  const TensorGeometry y = geometry(GPUDNN_DATA_HALF, true, false, 2, kOut, 5, 6);
+  const TensorGeometry vector = vector_geometry(GPUDNN_DATA_FLOAT, kIn);
+  const TensorGeometry stats = vector_geometry(GPUDNN_DATA_FLOAT, kOut);
+  const Values4 x_values = integers(&random, x, -3, 3);
+  const Values4 w_values = integers(&random, w, -1, 1);
+  const Values4 scale = integers(&random, vector, -2, 2);
+  const Values4 bias = integers(&random, vector, -2, 2);
+  const auto fused = std::make_shared<Fused>(backend, GPUDNN_FUSED_SCALE_BIAS_ACTIVATION_CONV_BNSTATS);
+  fused->convolve(0, 1, GPUDNN_DATA_FLOAT);
+  fused->activate(GPUDNN_ACTIVATION_RELU);
+  fused->describe(GPUDNN_PARAM_XDESC, x);
+  fused->tensor(GPUDNN_PARAM_XDATA_PLACEHOLDER, GPUDNN_PTR_XDATA, x, x_values);
+  fused->describe(GPUDNN_PARAM_BN_EQSCALEBIAS_DESC, vector);
+  fused->tensor(GPUDNN_PARAM_BN_EQSCALE_PLACEHOLDER, GPUDNN_PTR_BN_EQSCALE, vector, scale);
+  fused->tensor(GPUDNN_PARAM_BN_EQBIAS_PLACEHOLDER, GPUDNN_PTR_BN_EQBIAS, vector, bias);
+  fused->describe(GPUDNN_PARAM_WDESC, w);
+  fused->tensor(GPUDNN_PARAM_WDATA_PLACEHOLDER, GPUDNN_PTR_WDATA, w, w_values);
+  fused->describe(GPUDNN_PARAM_YDESC, y);
+  const Shared out = fused->tensor(GPUDNN_PARAM_YDATA_PLACEHOLDER, GPUDNN_PTR_YDATA, y, {});
+  fused->describe(GPUDNN_PARAM_YSTATS_DESC, stats);
+  fused->tensor(GPUDNN_PARAM_YSUM_PLACEHOLDER, GPUDNN_PTR_YSUM, stats, {});
+  fused->tensor(GPUDNN_PARAM_YSQSUM_PLACEHOLDER, GPUDNN_PTR_YSQSUM, stats, {});
+  GPUDNN_TEST_REQUIRE(fused->make());
+  Values4 expected(static_cast<std::size_t>(element_count(y)));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::size_t image = i / (kOut * kPixels);
+    const std::size_t k = i / kPixels % kOut;
+    for (std::size_t c = 0; c < kIn; ++c) {
+      const double v = scale[c] * x_values[(image * kIn + c) * kPixels + i % kPixels] + bias[c];
+      expected[i] += (v > 0 ? v : 0) * w_values[k * kIn + c];
+    }
+  }
+  return {"fused scale_bias_activation_conv_bnstats", [fused](gpudnnHandle_t h) { return fused->execute(h); }, out,
+          exactly(expected)};
+}
+
+// ReLU(x + z) with its bits.
+PreparedCall fused_bits_call(const Backend& backend) {
+  Random random(8);
+  const TensorGeometry x = geometry(GPUDNN_DATA_HALF, true, false, 2, 40, 5, 6);
+  const TensorGeometry bits = geometry(GPUDNN_DATA_INT32, false, false, 1, 1, 60, 2);
+  const Values4 x_values = integers(&random, x, -3, 3);
+  const Values4 z_values = integers(&random, x, -3, 3);
+  const auto fused = std::make_shared<Fused>(backend, GPUDNN_FUSED_SCALE_BIAS_ADD_ACTIVATION_GEN_BITMASK);
+  fused->activate(GPUDNN_ACTIVATION_RELU);
+  for (const auto label : {GPUDNN_PARAM_XDESC, GPUDNN_PARAM_ZDESC, GPUDNN_PARAM_YDESC}) fused->describe(label, x);
+  fused->describe(GPUDNN_PARAM_ACTIVATION_BITMASK_DESC, bits);
+  fused->tensor(GPUDNN_PARAM_XDATA_PLACEHOLDER, GPUDNN_PTR_XDATA, x, x_values);
+  fused->tensor(GPUDNN_PARAM_ZDATA_PLACEHOLDER, GPUDNN_PTR_ZDATA, x, z_values);
+  const Shared out = fused->tensor(GPUDNN_PARAM_YDATA_PLACEHOLDER, GPUDNN_PTR_YDATA, x, {});
+  fused->tensor(GPUDNN_PARAM_ACTIVATION_BITMASK_PLACEHOLDER, GPUDNN_PTR_ACTIVATION_BITMASK, bits, {});
+  GPUDNN_TEST_REQUIRE(fused->make());
+  Values4 expected(x_values.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(x_values[i] + z_values[i], 0.0);
+  return {"fused scale_bias_add_activation_gen_bitmask", [fused](gpudnnHandle_t h) { return fused->execute(h); }, out,
+          exactly(expected)};
+}
+
 }  // namespace
 
 void add_more_operations(const Backend& backend, std::vector<PreparedCall>* calls) {
@@ -202,6 +270,8 @@ void add_more_operations(const Backend& backend, std::vector<PreparedCall>* call
     calls->push_back(transformer_call(backend, "stn bwd f32 nchw n2c3h9w11 in=7x8", dgrid));
   }
   calls->push_back(ctc_call(backend, "ctc f32 nchw n5c2w4 softmax labels=3"));
+  calls->push_back(fused_convolution_call(backend));
+  calls->push_back(fused_bits_call(backend));
   calls->push_back(ctc_call(backend, "ctc f32 nchw n5c2w4 softmax labels=3 hostlabels"));
 }
 

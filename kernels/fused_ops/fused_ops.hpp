@@ -1,0 +1,53 @@
+// What the launch functions of the fused operations' own kernels take. Plain data.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/tile/any_type.hpp"
+#include "kernels/tile/element_type.hpp"
+#include "kernels/tile/loop_nest.hpp"
+
+struct CUstream_st;
+
+namespace gpudnn::kernels {
+
+enum class AffineActivation : std::int32_t { none, relu, clipped_relu };
+
+// One value for each channel; null: absent.
+struct ChannelData {
+  void* data = nullptr;
+  tile::AnyType type = tile::AnyType::f32;
+  std::int64_t stride = 0;
+};
+
+// The tensors of `places` and of `channel_strides` are x, z, y. With bits the places are in row-major order.
+struct ChannelAffineParams {
+  tile::ElementType type = tile::ElementType::f32;
+  AffineActivation activation = AffineActivation::none;
+  bool propagate_nan = false;
+  bool gates = false;  // the bits are read: y = x where one is set, else 0
+  double ceiling = 0;
+  const void* x = nullptr;
+  const void* z = nullptr;  // null: no addend
+  void* y = nullptr;
+  ChannelData vectors[4];  // scale, bias, and those of z
+  std::uint8_t* bits = nullptr;
+  std::int64_t channels = 0;
+  std::int64_t channel_strides[3] = {};
+  tile::HostNest places;
+};
+void launch_channel_affine(const ChannelAffineParams& params, CUstream_st* stream);
+
+// In this order: sum, sum of squares, scale, bias, saved mean, saved inverse deviation, running mean, running variance,
+// equivalent scale, equivalent bias.
+constexpr int kFinalizeVectors = 10;
+struct FinalizeParams {
+  bool training = false;
+  std::int64_t channels = 0;
+  double count = 1;
+  double factor = 1;
+  double epsilon = 0;
+  ChannelData vectors[kFinalizeVectors];
+};
+void launch_finalize_statistics(const FinalizeParams& params, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels
