@@ -3,11 +3,12 @@
 # a failure; a table of what passed comes last, and the exit status is 0 only if all of it did.
 #
 # usage: scripts/gpu-check.sh [--build-dir DIR] [--out DIR] [part...]
-#   --build-dir DIR   holds src/libgpudnn.so*, tests/, samples/, benchmarks/   (default: build/cuda)
+#   --build-dir DIR   holds src/libgpudnn.so*, compat/, tests/, samples/, benchmarks/   (default: build/cuda)
 #   --out DIR         logs, benchmark tables, pictures                         (default: gpu-check-<date>)
 #   parts, all by default, in this order:
 #     device        the GPU, and that the library computes on it
 #     tests         every test program; a case skipped for want of a GPU is a failure
+#     dropin        programs written for cuDNN, of each age and as binaries, through libcudnn.so.9 with LD_BIND_NOW=1
 #     samples       the samples on the GPU
 #     determinism   two trainings in two processes give the same weights, bit for bit
 #     sanitizer     compute-sanitizer (memcheck, racecheck, synccheck) on benchmarks/cases/sanitizer.txt
@@ -29,12 +30,12 @@ while [[ $# -gt 0 ]]; do
       if [[ $1 == --out ]]; then out=$2; else build_dir=$2; fi
       shift
       ;;
-    device | tests | samples | determinism | sanitizer | bench | against) parts+=("$1") ;;
+    device | tests | dropin | samples | determinism | sanitizer | bench | against) parts+=("$1") ;;
     *) die "unknown argument '$1'; see the top of scripts/gpu-check.sh" ;;
   esac
   shift
 done
-[[ ${#parts[@]} -gt 0 ]] || parts=(device tests samples determinism sanitizer bench against)
+[[ ${#parts[@]} -gt 0 ]] || parts=(device tests dropin samples determinism sanitizer bench against)
 [[ -d $build_dir ]] || die "there is no build directory '$build_dir'; build the preset 'cuda' first or name it by --build-dir"
 build_dir=$(cd "$build_dir" && pwd)
 mkdir -p "$out" && out=$(cd "$out" && pwd)
@@ -104,6 +105,13 @@ part_tests() {
     else
       note ok "$name" "$passed passed, ${skipped:-0} skipped, ${seconds} s"
     fi
+  done
+}
+
+part_dropin() {
+  local program
+  for program in "$build_dir"/tests/compat/compat_{age,binary}_*; do
+    check "$(basename "$program")" env LD_BIND_NOW=1 "LD_LIBRARY_PATH=$build_dir/compat:$LD_LIBRARY_PATH" "$program"
   done
 }
 

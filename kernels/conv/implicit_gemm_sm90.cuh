@@ -91,9 +91,8 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
     if (warp == 1) {
       make_barriers<I>(p, shared);
     } else if (warp > 1) {
-      pass_start<I>();
       fetch_parameters(p);
-      if constexpr (I::kCluster > 1) ptx::cluster_wait();
+      if constexpr (I::kCluster > 1) wait_for_start<I>();
     }
     ptx::setmaxnreg_dec<kProducerRegisters>();
     if (warp == 0) produce<I>(p, shared, rank);

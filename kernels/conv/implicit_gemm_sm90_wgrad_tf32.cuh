@@ -306,7 +306,6 @@ __global__ void __launch_bounds__(I::kThreads, 1) wgrad_tf32_sm90(const __grid_c
     if (warp == 1) {
       make_transposing_barriers<I>(p, shared);
     } else if (warp > 1) {
-      pass_start<I>();
       fetch_parameters(p);
     }
     ptx::setmaxnreg_dec<kProducerRegisters>();

@@ -65,22 +65,14 @@ struct alignas(1024) Shared {
 };
 
 // The start: the barriers in shared memory are made, in a cluster those of all its blocks, because a copy to all of
-// them signals all. All threads take part.
-template <class I>
-__device__ __forceinline__ void pass_start() {
-  if constexpr (I::kCluster > 1) {
-    ptx::cluster_arrive();
-  } else {
-    ptx::barrier_arrive(kStartBarrier, I::kThreads);
-  }
-}
+// them signals all. Without a cluster warps 2 and 3 have no part in it.
 template <class I>
 __device__ __forceinline__ void wait_for_start() {
   if constexpr (I::kCluster > 1) {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   } else {
-    ptx::barrier_sync(kStartBarrier, I::kThreads);
+    ptx::barrier_sync(kStartBarrier, I::kThreads - 64);
   }
 }
 

@@ -1,4 +1,4 @@
-// bar.sync, bar.arrive and barrier.cluster: threads of a block, or blocks of a cluster, meet.
+// bar.sync and barrier.cluster: threads of a block, or blocks of a cluster, meet.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,11 +11,6 @@ namespace gpudnn::ptx {
 // Barrier `id` among `threads` threads of the block.
 __device__ __forceinline__ void barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
-// Counts this warp in and goes on: others wait for it, it waits for nobody.
-__device__ __forceinline__ void barrier_arrive(int id, int threads) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
 __device__ __forceinline__ void cluster_arrive() {

@@ -161,12 +161,13 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
     const bool packs = in_packs<T>(params, params.out);
     set_tiles(params, packs ? N : 1, &args);
     if (args.lanes == 1) {
-      // Chunks of 32 channels, or fewer where that leaves the device without work.
+      // Chunks of 32 channels, or fewer where that leaves the device without work; whole packs in any case.
+      constexpr int kLeast = N > 4 ? N : 4;
       args.chunk = 32;
       const auto blocks = [&] {
         return params.images * args.tiles * ((params.channels + args.chunk - 1) / args.chunk);
       };
-      while (args.chunk > 4 && blocks() < 16 * params.multiprocessors) args.chunk /= 2;
+      while (args.chunk > kLeast && blocks() < 16 * params.multiprocessors) args.chunk /= 2;
       args.chunks = static_cast<std::uint32_t>((params.channels + args.chunk - 1) / args.chunk);
     }
     const auto blocks = static_cast<unsigned>(params.images * args.tiles * args.chunks);

@@ -63,7 +63,7 @@ static void set_up(void) {
       cudnnGetConvolutionForwardWorkspaceSize(handle, pool_desc, filter2_desc, second, logit_desc, algorithm2, &size2));
   REQUIRE(size2 <= 1 << 20);
   if (size2 > workspace_size) workspace_size = size2;
-  if (workspace_size > 0) workspace = malloc(workspace_size);
+  if (workspace_size > 0) workspace = both_memory(workspace_size);
 }
 
 static void add_bias(void) {
@@ -132,5 +132,5 @@ static void tear_down(void) {
   CHECK(cudnnDestroyTensorDescriptor(conv_desc));
   CHECK(cudnnDestroyTensorDescriptor(pool_desc));
   CHECK(cudnnDestroyTensorDescriptor(logit_desc));
-  free(workspace);
+  both_free(workspace);
 }

@@ -128,7 +128,7 @@ static void set_up(void) {
   bridges();
   recurrent();
   choose();
-  workspace = workspace_size > 0 ? malloc(workspace_size) : NULL;
+  workspace = workspace_size > 0 ? both_memory(workspace_size) : NULL;
 }
 
 static void forward(void) {
@@ -170,5 +170,5 @@ static void tear_down(void) {
   CHECK(cudnnDestroyTensorDescriptor(pool_desc));
   CHECK(cudnnDestroyTensorDescriptor(logit_desc));
   CHECK(cudnnDestroy(handle));
-  free(workspace);
+  both_free(workspace);
 }

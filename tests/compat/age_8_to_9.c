@@ -106,7 +106,7 @@ static void set_up(void) {
   CHECK(cudnnCreateActivationDescriptor(&relu));
   CHECK(cudnnSetActivationDescriptor(relu, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
   choose();
-  workspace = workspace_size > 0 ? malloc(workspace_size) : NULL;
+  workspace = workspace_size > 0 ? both_memory(workspace_size) : NULL;
 }
 
 static void forward(void) {
@@ -157,5 +157,5 @@ static void tear_down(void) {
   CHECK(cudnnDestroyTensorDescriptor(pool_desc));
   CHECK(cudnnDestroyTensorDescriptor(logit_desc));
   CHECK(cudnnDestroy(handle));
-  free(workspace);
+  both_free(workspace);
 }

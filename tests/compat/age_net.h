@@ -13,19 +13,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
+
 enum { kImages = 6, kSide = 8, kMaps = 4, kConv = 6, kPool = 3, kClasses = 3 };
 
-/* Host memory: the test runs on the host backend. */
-static float image[kImages * kSide * kSide];
-static float filter1[kMaps * 9], bias1[kMaps], conv1[kImages * kMaps * kConv * kConv];
-static float active1[kImages * kMaps * kConv * kConv], pool1[kImages * kMaps * kPool * kPool];
-static float filter2[kClasses * kMaps * 9], logits[kImages * kClasses], probability[kImages * kClasses];
-/* Gradients of the loss. */
-static float d_filter1[kMaps * 9], d_bias1[kMaps], d_conv1[kImages * kMaps * kConv * kConv];
-static float d_active1[kImages * kMaps * kConv * kConv], d_pool1[kImages * kMaps * kPool * kPool];
-static float d_filter2[kClasses * kMaps * 9], d_logits[kImages * kClasses];
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+/* The network's data, and the gradients of the loss. */
+#define NET_ARRAYS(X)                        \
+  X(image, kImages* kSide* kSide)            \
+  X(filter1, kMaps * 9)                      \
+  X(bias1, kMaps)                            \
+  X(conv1, kImages* kMaps* kConv* kConv)     \
+  X(active1, kImages* kMaps* kConv* kConv)   \
+  X(pool1, kImages* kMaps* kPool* kPool)     \
+  X(filter2, kClasses* kMaps * 9)            \
+  X(logits, kImages* kClasses)               \
+  X(probability, kImages* kClasses)          \
+  X(d_filter1, kMaps * 9)                    \
+  X(d_bias1, kMaps)                          \
+  X(d_conv1, kImages* kMaps* kConv* kConv)   \
+  X(d_active1, kImages* kMaps* kConv* kConv) \
+  X(d_pool1, kImages* kMaps* kPool* kPool)   \
+  X(d_filter2, kClasses* kMaps * 9)          \
+  X(d_logits, kImages* kClasses)
+#define DECLARE(name, count)       \
+  enum { name##_count = (count) }; \
+  static float* name;
+NET_ARRAYS(DECLARE)
+#define COUNT(array) ((size_t)(array##_count))
+#define ALLOCATE(name, count) name = both_memory((count) * sizeof(float));
 
 #define CHECK(call)                                                                                \
   do {                                                                                             \
@@ -68,6 +83,7 @@ static int label(int n) { return n % kClasses; }
 static double loss(void) {
   double sum = 0;
   int n, k;
+  wait_for_device();
   for (n = 0; n < kImages; ++n) {
     sum -= log((double)probability[n * kClasses + label(n)]);
     for (k = 0; k < kClasses; ++k) {
@@ -91,6 +107,7 @@ static double step(float* weights, const float* gradient, size_t count, float ra
 int main(void) {
   const float rate = 0.01f;
   double before, after, promised;
+  NET_ARRAYS(ALLOCATE)
   randomize(image, COUNT(image), 1.0f);
   randomize(filter1, COUNT(filter1), 0.5f);
   randomize(bias1, COUNT(bias1), 0.1f);
@@ -99,6 +116,7 @@ int main(void) {
   forward();
   before = loss();
   backward();
+  wait_for_device();
   promised = step(filter1, d_filter1, COUNT(filter1), rate) + step(bias1, d_bias1, COUNT(bias1), rate) +
              step(filter2, d_filter2, COUNT(filter2), rate);
   promised *= rate;

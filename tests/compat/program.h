@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
+
 #define REQUIRE(condition)                                                                \
   do {                                                                                    \
     if (!(condition)) {                                                                   \

@@ -3,7 +3,7 @@
 #include "program.h"
 
 enum { kCount = 2 * 3 * 4 * 4 };
-static float x[kCount], y[kCount], dx[kCount];
+static float *x, *y, *dx;
 static const float one = 1, zero = 0, half = 0.5f;
 
 static void versions(void) {
@@ -22,11 +22,12 @@ static void tensors(cudnnHandle_t handle, cudnnTensorDescriptor_t desc) {
   size_t bytes = 0;
   int i;
   CHECK(cudnnGetTensorSizeInBytes(desc, &bytes));
-  REQUIRE(bytes == sizeof x);
+  REQUIRE(bytes == kCount * sizeof(float));
   CHECK(cudnnSetTensor(handle, desc, x, &one));
   CHECK(cudnnScaleTensor(handle, desc, x, &half));
   CHECK(cudnnAddTensor(handle, &one, desc, x, &zero, desc, y));
   CHECK(cudnnTransformTensor(handle, &one, desc, x, &one, desc, y));
+  wait_for_device();
   for (i = 0; i < kCount; ++i) REQUIRE(x[i] == 0.5f && y[i] == 1.0f);
 }
 
@@ -38,8 +39,10 @@ static void layers(cudnnHandle_t handle, cudnnTensorDescriptor_t desc) {
   for (i = 0; i < kCount; ++i) x[i] = (float)(i % 5 - 2);
   CHECK(cudnnActivationForward(handle, relu, &one, desc, x, &zero, desc, y));
   CHECK(cudnnActivationBackward(handle, relu, &one, desc, y, desc, x, desc, x, &zero, desc, dx));
+  wait_for_device();
   for (i = 0; i < kCount; ++i) REQUIRE(y[i] == (x[i] > 0 ? x[i] : 0) && dx[i] == (x[i] > 0 ? x[i] : 0));
   CHECK(cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_CHANNEL, &one, desc, x, &zero, desc, y));
+  wait_for_device();
   REQUIRE(y[0] < 0);
   CHECK(cudnnDestroyActivationDescriptor(relu));
 }
@@ -65,6 +68,9 @@ int main(void) {
   cudnnTensorDescriptor_t desc;
   require_libgpudnn();
   versions();
+  x = both_memory(kCount * sizeof(float));
+  y = both_memory(kCount * sizeof(float));
+  dx = both_memory(kCount * sizeof(float));
   CHECK(cudnnCreate(&handle));
   CHECK(cudnnCreateTensorDescriptor(&desc));
   CHECK(cudnnSetTensor4dDescriptor(desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 2, 3, 4, 4));
