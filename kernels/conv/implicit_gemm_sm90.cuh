@@ -58,8 +58,8 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std:
 }
 
 // The start of a block is a chain of accesses to memory that nobody has touched yet (parameters, tensor maps, code), so
-// its links are forged side by side: warp 0 finds its first work item, warp 1 makes the barriers, warps 2 and 3 fetch
-// parameters.
+// its links are forged side by side: warp 0 finds its first work item, warp 1 makes the barriers, the others fetch
+// parameters. (All meet at one barrier instruction: synccheck takes several for a divergence.)
 template <class I>
 __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared) {
   const unsigned lane = threadIdx.x % 32;
@@ -73,8 +73,6 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
     if (lane < I::kConsumers) ptx::mbarrier_init(&shared.fetched[lane], 4);
     ptx::fence_mbarrier_init();
   }
-  __syncwarp();
-  wait_for_start<I>();
   if (lane == 0) {
     for (std::uint32_t i = 1; i < p.classes; ++i) ptx::prefetch_tensormap(&p.a[i]);
   }
@@ -87,18 +85,20 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const std::uint32_t rank = I::kCluster > 1 ? ptx::cluster_ctarank() : 0;
+  Work first;
+  if (warp == 0) {
+    first = work_item<I>(p, blockIdx.x / I::kCluster, rank);
+  } else if (warp == 1) {
+    make_barriers<I>(p, shared);
+  } else {
+    fetch_parameters<I>(p, static_cast<unsigned>(warp) - 2);
+  }
+  start_together<I>();
   if (warp < 4) {
-    if (warp == 1) {
-      make_barriers<I>(p, shared);
-    } else if (warp > 1) {
-      fetch_parameters(p);
-      if constexpr (I::kCluster > 1) wait_for_start<I>();
-    }
     ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (warp == 0) produce<I>(p, shared, rank);
+    if (warp == 0) produce<I>(p, shared, rank, first);
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
-    wait_for_start<I>();
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
     consume<I>(p, shared, rank, warp / 4 - 1);
   }

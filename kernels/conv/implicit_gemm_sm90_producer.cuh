@@ -10,12 +10,13 @@
 
 namespace gpudnn::kernels::sm90 {
 
-// Whoever reads parameters in order waits for one line after the other.
-__device__ __forceinline__ void fetch_parameters(const Params& p) {
+// Whoever reads parameters in order waits for one line after the other, so each idle warp fetches one.
+template <class I>
+__device__ __forceinline__ void fetch_parameters(const Params& p, unsigned warp) {
   constexpr unsigned kLine = 64;
   constexpr unsigned kLines = (offsetof(Params, problem) + sizeof(DenseProblem) + kLine - 1) / kLine;
   const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
-  for (unsigned i = threadIdx.x / 32 % 2; i < kLines; i += 2) ptx::keep(words[i * (kLine / 4)]);
+  for (unsigned i = warp; i < kLines; i += I::kThreads / 32 - 2) ptx::keep(words[i * (kLine / 4)]);
 }
 
 struct Window {
@@ -185,16 +186,12 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
   }
 }
 
+// `work` is the block's first item.
 template <class I>
-__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std::uint32_t rank) {
+__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std::uint32_t rank, Work work) {
   tile::Turn<I::kStages> turn;
   const std::uint32_t works = p.works.divisor * p.splits;
-  std::uint32_t index = blockIdx.x / I::kCluster;
-  // Found out while other warps make the barriers. (A wait inside the loop, for the first item alone, would be a
-  // predicated instruction, which synccheck takes for one that only a part of the block reaches.)
-  Work work = work_item<I>(p, index, rank);
-  wait_for_start<I>();
-  while (index < works) {
+  for (std::uint32_t index = blockIdx.x / I::kCluster; index < works;) {
     if constexpr (I::kIsFilterGradient) {
       produce_filters_by_taps<I>(p, shared, work, rank, &turn);
     } else {

@@ -293,8 +293,6 @@ __device__ __forceinline__ void make_transposing_barriers(const Params& p, Share
     ptx::mbarrier_init(&shared.empty[lane], I::kTileWarps);
     ptx::fence_mbarrier_init();
   }
-  __syncwarp();
-  wait_for_start<I>();
 }
 
 template <class I>
@@ -302,21 +300,23 @@ __global__ void __launch_bounds__(I::kThreads, 1) wgrad_tf32_sm90(const __grid_c
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
+  Work first;
+  if (warp == 0) {
+    first = work_item<I>(p, blockIdx.x, 0);
+  } else if (warp == 1) {
+    make_transposing_barriers<I>(p, shared);
+  } else {
+    fetch_parameters<I>(p, static_cast<unsigned>(warp) - 2);
+  }
+  start_together<I>();
   if (warp < 4) {
-    if (warp == 1) {
-      make_transposing_barriers<I>(p, shared);
-    } else if (warp > 1) {
-      fetch_parameters(p);
-    }
     ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (warp == 0) produce<I>(p, shared, 0);
+    if (warp == 0) produce<I>(p, shared, 0, first);
   } else if (warp < 4 + kTransposerWarps) {
-    wait_for_start<I>();
     ptx::setmaxnreg_dec<kTransposerRegisters>();
     transpose<I>(p, shared);
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
-    wait_for_start<I>();
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
     consume_tiles<I>(p, shared, warp / 4 - 2);
   }

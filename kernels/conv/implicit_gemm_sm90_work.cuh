@@ -11,7 +11,7 @@ constexpr int kProducerRegisters = 40;
 
 using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
 
-enum NamedBarrier : int { kStartBarrier = 1, kStagingBarrier = 2 };  // and the next: one for each consumer
+enum NamedBarrier : int { kStagingBarrier = 1 };  // and the next: one for each consumer
 
 template <class Element, Direction kDir, int kShape>
 struct Instance {
@@ -65,14 +65,14 @@ struct alignas(1024) Shared {
 };
 
 // The start: the barriers in shared memory are made, in a cluster those of all its blocks, because a copy to all of
-// them signals all. Without a cluster warps 2 and 3 have no part in it.
+// them signals all.
 template <class I>
-__device__ __forceinline__ void wait_for_start() {
+__device__ __forceinline__ void start_together() {
   if constexpr (I::kCluster > 1) {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   } else {
-    ptx::barrier_sync(kStartBarrier, I::kThreads - 64);
+    __syncthreads();
   }
 }
 

@@ -71,8 +71,8 @@ Expected naive_dropout(const TensorGeometry& out, float probability, const std::
 
 namespace {
 
-double coordinate(std::int64_t i, std::int64_t extent) {
-  return extent == 1 ? 0 : -1 + 2.0 * static_cast<double>(i) / static_cast<double>(extent - 1);
+long double coordinate(std::int64_t i, std::int64_t extent) {
+  return extent == 1 ? 0 : -1 + 2.0 * static_cast<long double>(i) / static_cast<long double>(extent - 1);
 }
 
 // The weight of column (or row) `i` in a sample at `at`: a hat of height 1 and width 2.
@@ -128,10 +128,11 @@ Expected naive_grid(const spatial_transformer::Problem& problem, const Transform
       for (std::int64_t w = 0; w < problem.y.dims[3]; ++w) {
         for (std::int64_t i = 0; i < 2; ++i) {
           const double* const m = &v.theta[static_cast<std::size_t>(n * 6 + i * 3)];
-          const double x = m[0] * coordinate(w, problem.y.dims[3]);
-          const double y = m[1] * coordinate(h, problem.y.dims[2]);
-          e.value.push_back(x + y + m[2]);
-          e.slack.push_back(4 * u * (std::fabs(x) + std::fabs(y) + std::fabs(m[2])));
+          // The bound is the library's alone, so the oracle needs digits beyond those of f64.
+          const long double x = m[0] * coordinate(w, problem.y.dims[3]);
+          const long double y = m[1] * coordinate(h, problem.y.dims[2]);
+          e.value.push_back(static_cast<double>(x + y + m[2]));
+          e.slack.push_back(static_cast<double>(4 * u * (std::fabs(x) + std::fabs(y) + std::fabs(m[2]))));
         }
       }
     }
@@ -148,10 +149,10 @@ Expected naive_theta_gradient(const spatial_transformer::Problem& problem, const
         double sum = 0;
         double absolute = 0;
         for (std::int64_t q = 0; q < pixels; ++q) {
-          const double factor = j == 0   ? coordinate(q % problem.y.dims[3], problem.y.dims[3])
-                                : j == 1 ? coordinate(q / problem.y.dims[3], problem.y.dims[2])
-                                         : 1;
-          const double term = v.grid[static_cast<std::size_t>((n * pixels + q) * 2 + i)] * factor;
+          const long double factor = j == 0   ? coordinate(q % problem.y.dims[3], problem.y.dims[3])
+                                     : j == 1 ? coordinate(q / problem.y.dims[3], problem.y.dims[2])
+                                              : 1;
+          const auto term = static_cast<double>(v.grid[static_cast<std::size_t>((n * pixels + q) * 2 + i)] * factor);
           sum += term;
           absolute += std::fabs(term);
         }
