@@ -33,8 +33,8 @@ struct EntryList {
   std::uint16_t unordered[kEntries];  // entries by pixel, in no order within it
   std::uint16_t ordered[kEntries];    // the same by point within the pixel
   unsigned char pixel[kEntries];
-  int cursor[kSamplerThreads];     // of each pixel: its entries, then where the next one goes
-  int start[kSamplerThreads + 1];  // of each pixel's entries
+  int cursor[kSamplerThreads];                      // of each pixel: its entries, then where the next one goes
+  int start[kSamplerThreads + 1];                   // of each pixel's entries
   alignas(16) int warp_sums[kSamplerThreads / 32];  // else vector loads of it begin in `start`, which others write
   int count;
 };

@@ -6,7 +6,6 @@ namespace gpudnn::transform {
 namespace {
 
 using kernels::GatherAxis;
-using kernels::GatherChannel;
 using kernels::GatherLoop;
 using kernels::GatherMap;
 
