@@ -1,6 +1,8 @@
 /* libgpudnn: handle, status, data types, log and the graph (backend descriptor) interface.
  * SPDX-License-Identifier: Apache-2.0
  *
+ * Longer than most files: programs include one header for each part of the interface, and expect its names there.
+ *
  * What holds for every function of the library
  *
  *   Status     Every function that can fail returns a gpudnnStatus_t and leaves a sentence about its refusal for

@@ -1,6 +1,8 @@
 /* libgpudnn: tensors, filters and the operations on them.
  * SPDX-License-Identifier: Apache-2.0
  *
+ * Longer than most files: programs include one header for each part of the interface, and expect its names there.
+ *
  * Errors common to all functions, pointers, units and "Since" are explained at the top of graph.h.
  *
  * alpha and beta

@@ -156,21 +156,11 @@ ctc::Problem random_problem(Random& random) {
 }
 
 TEST(CtcLoss, RandomProblemsAgreeWithEveryPathCounted) {
-  const int count = session_cases(400);
-  for (int i = 0, failures = 0; i < count && failures < 5; ++i) {
-    Random random = case_random(session_seed(), static_cast<std::uint64_t>(i));
+  const auto make = [](Random& random) {
     const ctc::Problem problem = random_problem(random);
-    std::string wrong;
-    try {
-      wrong = check_ctc(problem, random.bits(), i % 5 == 4);
-    } catch (const std::exception& error) {
-      wrong = error.what();
-    }
-    if (wrong.empty()) continue;
-    ++failures;
-    ADD_FAILURE() << to_text(problem) << "\n  " << wrong << "\n  again: GPUDNN_TEST_SEED=" << session_seed()
-                  << " GPUDNN_TEST_CASES=" << i + 1;
-  }
+    return Seeded<ctc::Problem>{problem, random.bits()};
+  };
+  sweep(400, make, [](const Seeded<ctc::Problem>& c, int i) { return check_ctc(c.problem, c.seed, i % 5 == 4); });
 }
 
 TEST(CtcLoss, HandPickedProblems) {

@@ -75,28 +75,30 @@ std::string check_round(const Backend& backend, float probability, std::uint64_t
   return wrong.empty() ? "" : "backward: " + wrong;
 }
 
+// Forward from x to y, backward from dy to dx.
+struct RandomRound {
+  activation::Problem shapes;
+  float probability;
+  std::uint64_t seed;
+};
+std::string describe(const RandomRound& c) {
+  const dropout::Problem problem = {false, c.probability, c.shapes.x, c.shapes.y};
+  return to_text(problem) + " dx:" + layout_text(c.shapes.dx) + " | seed=" + std::to_string(c.seed);
+}
+RandomRound random_round(Random& random) {
+  activation::Problem shapes = random_activation(random).problem;
+  shapes.dx = shapes.dy = shapes.x;
+  if (random.chance(0.5)) set_random_layout(random, &shapes.dx);
+  if (random.chance(0.5)) set_random_layout(random, &shapes.dy);
+  const float probability = random.pick({0.0f, 0.1f, 0.25f, 0.5f, 0.9f, 1.0f, 1e-6f});
+  return {shapes, probability, random.bits()};
+}
+
 TEST(Dropout, RandomProblems) {
-  const int count = session_cases(300);
-  for (int i = 0, failures = 0; i < count && failures < 5; ++i) {
-    Random random = case_random(session_seed(), static_cast<std::uint64_t>(i));
-    activation::Problem shapes = random_activation(random).problem;
-    shapes.dx = shapes.dy = shapes.x;
-    if (random.chance(0.5)) set_random_layout(random, &shapes.dx);
-    if (random.chance(0.5)) set_random_layout(random, &shapes.dy);
-    const float probability = random.pick({0.0f, 0.1f, 0.25f, 0.5f, 0.9f, 1.0f, 1e-6f});
-    std::string wrong;
-    try {
-      wrong = check_round(Backend::at_hand(), probability, random.bits(), shapes.x, shapes.y, shapes.dy, shapes.dx,
-                          i % 5 == 4);
-    } catch (const std::exception& error) {
-      wrong = error.what();
-    }
-    if (wrong.empty()) continue;
-    ++failures;
-    const dropout::Problem problem = {false, probability, shapes.x, shapes.y};
-    ADD_FAILURE() << to_text(problem) << " dx:" << layout_text(shapes.dx) << "\n  " << wrong
-                  << "\n  again: GPUDNN_TEST_SEED=" << session_seed() << " GPUDNN_TEST_CASES=" << i + 1;
-  }
+  sweep(300, random_round, [](const RandomRound& c, int i) {
+    return check_round(Backend::at_hand(), c.probability, c.seed, c.shapes.x, c.shapes.y, c.shapes.dy, c.shapes.dx,
+                       i % 5 == 4);
+  });
 }
 
 TEST(Dropout, HandPickedProblems) {

@@ -141,21 +141,11 @@ Problem random_problem(Random& random) {
 }
 
 TEST(SpatialTransformer, RandomProblems) {
-  const int count = session_cases(300);
-  for (int i = 0, failures = 0; i < count && failures < 5; ++i) {
-    Random random = case_random(session_seed(), static_cast<std::uint64_t>(i));
+  const auto make = [](Random& random) {
     const Problem problem = random_problem(random);
-    std::string wrong;
-    try {
-      wrong = check(problem, random.bits(), i % 5 == 4);
-    } catch (const std::exception& error) {
-      wrong = error.what();
-    }
-    if (wrong.empty()) continue;
-    ++failures;
-    ADD_FAILURE() << to_text(problem) << "\n  " << wrong << "\n  again: GPUDNN_TEST_SEED=" << session_seed()
-                  << " GPUDNN_TEST_CASES=" << i + 1;
-  }
+    return Seeded<Problem>{problem, random.bits()};
+  };
+  sweep(300, make, [](const Seeded<Problem>& c, int i) { return check(c.problem, c.seed, i % 5 == 4); });
 }
 
 TEST(SpatialTransformer, HandPickedProblems) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <vector>
@@ -13,6 +14,17 @@
 #include "support/session.hpp"
 
 namespace gpudnn::test {
+
+// A random case of an operation whose tests make its data themselves, from the seed.
+template <class Problem>
+struct Seeded {
+  Problem problem;
+  std::uint64_t seed;
+};
+template <class Problem>
+[[nodiscard]] std::string describe(const Seeded<Problem>& c) {
+  return to_text(c.problem) + " | seed=" + std::to_string(c.seed);
+}
 
 // Judges `usual` random cases. A failure prints the problem and how to see it again; the fifth ends the sweep.
 // make(Random&) gives a case; verdict(case, index) gives an empty text or what was wrong.

@@ -1,5 +1,8 @@
 // The mapping of convolutions to the Hopper implicit GEMM, evaluated on the host: what TMA brings by the tensor maps,
 // and what the kernel makes of it, is compared with the definition of convolution.
+//
+// Longer than most files: the tensor maps' emulation, the kernel's and the problems that go through both are one
+// argument.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/implicit_gemm_sm90_params.hpp"
 
