@@ -58,8 +58,10 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std:
 }
 
 // The start of a block is a chain of accesses to memory that nobody has touched yet (parameters, tensor maps, code), so
-// its links are forged side by side: warp 0 finds its first work item, warp 1 makes the barriers, the others fetch
-// parameters. (All meet at one barrier instruction: synccheck takes several for a divergence.)
+// its links are forged side by side: warp 0 makes the barriers, the others fetch parameters. All meet at one barrier
+// instruction: synccheck takes several for a divergence. A work item found before it and used after it would be faster
+// still, but then the compiler no longer knows that it is the same in all lanes, and the loads' loop takes a quarter
+// longer.
 template <class I>
 __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared) {
   const unsigned lane = threadIdx.x % 32;
@@ -85,18 +87,15 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const std::uint32_t rank = I::kCluster > 1 ? ptx::cluster_ctarank() : 0;
-  Work first;
   if (warp == 0) {
-    first = work_item<I>(p, blockIdx.x / I::kCluster, rank);
-  } else if (warp == 1) {
     make_barriers<I>(p, shared);
   } else {
-    fetch_parameters<I>(p, static_cast<unsigned>(warp) - 2);
+    fetch_parameters<I>(p, static_cast<unsigned>(warp) - 1);
   }
   start_together<I>();
   if (warp < 4) {
     ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (warp == 0) produce<I>(p, shared, rank, first);
+    if (warp == 0) produce<I>(p, shared, rank);
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();

@@ -16,7 +16,7 @@ __device__ __forceinline__ void fetch_parameters(const Params& p, unsigned warp)
   constexpr unsigned kLine = 64;
   constexpr unsigned kLines = (offsetof(Params, problem) + sizeof(DenseProblem) + kLine - 1) / kLine;
   const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
-  for (unsigned i = warp; i < kLines; i += I::kThreads / 32 - 2) ptx::keep(words[i * (kLine / 4)]);
+  for (unsigned i = warp; i < kLines; i += I::kThreads / 32 - 1) ptx::keep(words[i * (kLine / 4)]);
 }
 
 struct Window {
@@ -186,19 +186,17 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
   }
 }
 
-// `work` is the block's first item.
 template <class I>
-__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std::uint32_t rank, Work work) {
+__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std::uint32_t rank) {
   tile::Turn<I::kStages> turn;
   const std::uint32_t works = p.works.divisor * p.splits;
-  for (std::uint32_t index = blockIdx.x / I::kCluster; index < works;) {
+  for (std::uint32_t index = blockIdx.x / I::kCluster; index < works; index += gridDim.x / I::kCluster) {
+    const Work work = work_item<I>(p, index, rank);
     if constexpr (I::kIsFilterGradient) {
       produce_filters_by_taps<I>(p, shared, work, rank, &turn);
     } else {
       produce_pixels_by_filters<I>(p, shared, work, rank, &turn);
     }
-    index += gridDim.x / I::kCluster;
-    work = work_item<I>(p, index, rank);
   }
 }
 

@@ -300,18 +300,15 @@ __global__ void __launch_bounds__(I::kThreads, 1) wgrad_tf32_sm90(const __grid_c
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  Work first;
   if (warp == 0) {
-    first = work_item<I>(p, blockIdx.x, 0);
-  } else if (warp == 1) {
     make_transposing_barriers<I>(p, shared);
   } else {
-    fetch_parameters<I>(p, static_cast<unsigned>(warp) - 2);
+    fetch_parameters<I>(p, static_cast<unsigned>(warp) - 1);
   }
   start_together<I>();
   if (warp < 4) {
     ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (warp == 0) produce<I>(p, shared, 0, first);
+    if (warp == 0) produce<I>(p, shared, 0);
   } else if (warp < 4 + kTransposerWarps) {
     ptx::setmaxnreg_dec<kTransposerRegisters>();
     transpose<I>(p, shared);
