@@ -1,14 +1,15 @@
 /* cudnnGetErrorString: the one function whose result names cuDNN, which programs and their users search for. The names
- * that gpudnnGetErrorString gives, with cuDNN's prefix; a test compares the two.
+ * that gpudnnGetErrorString gives, with cuDNN's prefix; a test compares the two. Frameworks put this string, and
+ * nothing else, into their exceptions: so the sentence about the thread's last refusal follows the name of its status.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "gpudnn/ext.h"
 #include "gpudnn/graph.h"
 
 #define ROW(name)            \
   case GPUDNN_STATUS_##name: \
     return "CUDNN_STATUS_" #name
 
-GPUDNN_EXPORT const char* cudnnGetErrorString(gpudnnStatus_t status);
-const char* cudnnGetErrorString(gpudnnStatus_t status) {
+static const char* name_of(gpudnnStatus_t status) {
   switch ((int)status) {
     ROW(SUCCESS);
     ROW(NOT_INITIALIZED);
@@ -63,3 +64,6 @@ const char* cudnnGetErrorString(gpudnnStatus_t status) {
       return "CUDNN_UNKNOWN_STATUS";
   }
 }
+
+GPUDNN_EXPORT const char* cudnnGetErrorString(gpudnnStatus_t status);
+const char* cudnnGetErrorString(gpudnnStatus_t status) { return gpudnnDescribeError(status, name_of(status)); }

@@ -39,7 +39,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std:
   const std::uint32_t works = p.works.divisor * p.splits;
   std::uint32_t sequence = 0;
   int area = 0;
-  for (std::uint32_t index = blockIdx.x / I::kCluster; index < works; index += gridDim.x / I::kCluster, ++sequence) {
+  for (std::uint32_t index = first_index<I>(p); index < works; index += index_step<I>(), ++sequence) {
     const Work work = work_item<I>(p, index, rank);
     if (I::kPingPong && sequence % I::kConsumers != static_cast<std::uint32_t>(consumer)) {
       turn.skip(work.k_end - work.k_begin);
@@ -47,7 +47,10 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std:
     }
     float sum[I::kRowBlocks][I::kBN / 2];
     multiply<I>(shared, work, sequence, consumer, sum, &turn);
-    if (p.splits > 1) {
+    if constexpr (I::kJoins) {
+      keep_sums<I>(p, shared, consumer, sum);
+      join_sums<I>(p, shared);
+    } else if (p.splits > 1) {
       store_partials<I>(p, work, consumer, sum);
     } else {
       store<I>(p, shared, work, consumer, sum, &area);
@@ -73,6 +76,7 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
     ptx::mbarrier_init(&shared.full[lane], 1);
     ptx::mbarrier_init(&shared.empty[lane], I::kTileWarps * I::kCluster);
     if (lane < I::kConsumers) ptx::mbarrier_init(&shared.fetched[lane], 4);
+    if (I::kJoins && lane == 0) ptx::mbarrier_init(&shared.kept, I::kTileWarps * p.splits);
     ptx::fence_mbarrier_init();
   }
   if (lane == 0) {
@@ -101,8 +105,8 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
     consume<I>(p, shared, rank, warp / 4 - 1);
   }
-  // No block leaves while another may still signal its barriers or write its shared memory.
-  if constexpr (I::kCluster > 1) {
+  // No block leaves while another may still signal its barriers, or read or write its shared memory.
+  if constexpr (I::kCluster > 1 || I::kJoins) {
     __syncwarp();
     ptx::cluster_arrive();
     ptx::cluster_wait();
@@ -121,22 +125,22 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   config.stream = stream;
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = I::kCluster;
+  attribute.val.clusterDim.x = I::kJoins ? params.splits : I::kCluster;
   attribute.val.clusterDim.y = 1;
   attribute.val.clusterDim.z = 1;
   config.attrs = &attribute;
-  config.numAttrs = I::kCluster > 1 ? 1 : 0;
+  config.numAttrs = attribute.val.clusterDim.x > 1 ? 1 : 0;
   // A failure stays with the runtime until cudaGetLastError, as with any launch.
   (void)cudaLaunchKernelEx(&config, &implicit_gemm_sm90<I>, params);
-  if (params.splits > 1) launch_reduction<I>(params, stream);
+  if constexpr (!I::kJoins) {
+    if (params.splits > 1) launch_reduction<I>(params, stream);
+  }
 }
 
 // Null for a shape that the direction does not have.
 template <class T, Direction kDirection, int kShape>
 constexpr LaunchShape launch_of_instance() {
-  constexpr bool kExists =
-      !kShapes[kShape].transposes && (kDirection != Direction::filter_gradient || kShapes[kShape].k_bytes == kRowBytes);
-  if constexpr (!kExists) {
+  if constexpr (!has_shape(kShapes[kShape], kDirection, sizeof(T))) {
     return nullptr;
   } else {
     return &launch_instance<Instance<T, kDirection, kShape>>;

@@ -41,6 +41,7 @@ struct TileShape {
   int k_bytes;  // of a pixel's channels in a block of k (forward and data gradient): 128, or 64 where channels are few
   double efficiency;        // rate in a long reduction over that of a large matrix product
   bool transposes = false;  // of the TF32 filter gradient, and of it alone: its consumers share the rows
+  bool joins = false;       // the splits of a tile are the blocks of a cluster, which add up their sums
 };
 constexpr TileShape kShapes[] = {
     // clang-format off
@@ -60,14 +61,24 @@ constexpr TileShape kShapes[] = {
     {256, 128, false, 2, 1,  4, 128, 0.70, true},
     {128, 128, false, 2, 1,  6, 128, 0.55, true},
     { 64, 128, false, 1, 1,  8, 128, 0.38, true},
+    {128, 128, false, 2, 1,  6, 128, 1.00, false, true},
+    { 64, 128, false, 1, 1,  8, 128, 0.70, false, true},
     // clang-format on
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
+
+// Whether the kernel has a shape for a direction of a type of so many bytes.
+constexpr bool has_shape(const TileShape& shape, Direction direction, int element_bytes) {
+  const bool by_taps = direction == Direction::filter_gradient;
+  if (shape.transposes != (by_taps && element_bytes == 4)) return false;
+  return !by_taps || shape.k_bytes == 128;
+}
 
 // Of MN-major operands and of C in shared memory: 64 halves or 32 floats. The filter gradient's blocks of k are as many
 // pixels.
 constexpr int kRowBytes = 128;
 constexpr int kMaxClasses = 9;
+constexpr int kMostJoined = 8;                  // blocks of a cluster on any device
 constexpr std::int64_t kMostRows = 0x7f000000;  // of C; room for tiles beyond them in 31 bits
 
 // The driver's CUtensorMap.
@@ -109,6 +120,8 @@ struct Params {
   FastDivmod taps_of_n[2];                 // filter gradient: s and r extents of the filter
   std::uint32_t n_chunks = 0;              // filter gradient: chunks of all taps
   bool three_dimensional = false;          // the tensor maps have rank 5, not 4
+  bool a_is_matrix = false;                // its pixels, each with one tap, are even rows: a tiled map fetches them,
+  bool b_is_matrix = false;                // for which the copy engine has less to work out
 
   // --- the epilogue
   bool has_bias = false;
@@ -143,7 +156,7 @@ struct Params {
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 
 // Launches the instance on `blocks` blocks, a multiple of the cluster. With splits > 1 the sums go to the workspace,
-// and a second kernel joins them.
+// and a second kernel joins them; but where the shape joins them itself, there is a block for each work item and split.
 void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks,
             CUstream_st* stream);
 

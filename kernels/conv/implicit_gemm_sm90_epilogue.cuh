@@ -1,10 +1,12 @@
 // The Hopper implicit GEMM's way out: fragments are blended, rounded, staged in shared memory and stored; or kept as
-// partial sums of a split reduction, which a second kernel joins.
+// partial sums of a split reduction, which a second kernel or the blocks of a cluster join.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/conv/implicit_gemm_sm90_work.cuh"
 #include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/ld_shared_cluster.cuh"
+#include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/tile/numeric.cuh"
@@ -204,12 +206,10 @@ __device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const 
   }
 }
 
-// Partial sums keep the order of the fragments: four of a thread together, then the threads of a warpgroup.
+// Sums keep the order of the fragments: four of a thread together, then the threads of a warpgroup.
 template <class I>
-__device__ __forceinline__ void store_partials(const Params& p, const Work& work, int consumer,
-                                               const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
-  const std::size_t tile = static_cast<std::size_t>(work.split) * p.works.divisor * I::kCluster + work.tile;
-  auto* const quads = reinterpret_cast<float4*>(p.partials + tile * (I::kBM * I::kBN)) + threadIdx.x % 128;
+__device__ __forceinline__ void store_quads(float4* tile, int consumer, const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
+  float4* const quads = tile + threadIdx.x % 128;
 #pragma unroll
   for (int block = 0; block < I::kRowBlocks; ++block) {
     const int row_block = I::kPingPong ? block : consumer;
@@ -219,6 +219,13 @@ __device__ __forceinline__ void store_partials(const Params& p, const Work& work
           make_float4(sum[block][4 * j], sum[block][4 * j + 1], sum[block][4 * j + 2], sum[block][4 * j + 3]);
     }
   }
+}
+
+template <class I>
+__device__ __forceinline__ void store_partials(const Params& p, const Work& work, int consumer,
+                                               const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
+  const std::size_t tile = static_cast<std::size_t>(work.split) * p.works.divisor * I::kCluster + work.tile;
+  store_quads<I>(reinterpret_cast<float4*>(p.partials + tile * (I::kBM * I::kBN)), consumer, sum);
 }
 
 // Finishes two neighbouring columns of a row and stores them: what store_chunk does, without the staging.
@@ -248,6 +255,29 @@ __device__ __forceinline__ void store_pair(const Params& p, const Work& work, co
     }
   }
   *reinterpret_cast<PairBits<T>*>(static_cast<char*>(p.c) + row + offset) = pack_pair<T>(low, high);
+}
+
+// Finishes and stores four sums, number `inside` of a tile in the order of store_quads.
+template <class I>
+__device__ __forceinline__ void finish_quad(const Params& p, const Work& work, std::uint32_t inside,
+                                            const float4& sum) {
+  const std::uint32_t thread = inside % 128;
+  const std::uint32_t group_of_8 = inside / 128 % (I::kBN / 8);
+  const std::uint32_t row_block = inside / 128 / (I::kBN / 8);
+  constexpr std::uint32_t kGroups = I::kRowElements / 8;
+  const ColumnChunk columns_here = column_chunk<I>(p, work, static_cast<int>(group_of_8 / kGroups));
+  const int column_inside = static_cast<int>(group_of_8 % kGroups * 8 + thread % 4 * 2);
+  if (column_inside >= columns_here.valid) return;
+#pragma unroll
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    const std::uint32_t m = work.m * I::kBM + I::row_of_fragment(row_block, thread, half);
+    const std::int64_t row = row_offset<I>(p, work, m, p.c_step, p.c_is_even);
+    if (row < 0) continue;
+    const std::int64_t addend_row =
+        p.addend_scale != 0.0f ? row_offset<I>(p, work, m, p.addend_step, p.addend_is_even) : 0;
+    store_pair<I>(p, work, columns_here, column_inside, row, addend_row, half == 0 ? sum.x : sum.z,
+                  half == 0 ? sum.y : sum.w);
+  }
 }
 
 constexpr int kReduceThreads = 256;
@@ -292,24 +322,52 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_con
   if (lane != 0 || quad >= count) return;
 
   const auto tile = static_cast<std::uint32_t>(quad / kTileQuads);
-  const auto inside = static_cast<std::uint32_t>(quad % kTileQuads);
-  const std::uint32_t thread = inside % 128;
-  const std::uint32_t group_of_8 = inside / 128 % (I::kBN / 8);
-  const std::uint32_t row_block = inside / 128 / (I::kBN / 8);
   const Work work = work_item<I>(p, tile / I::kCluster, tile % I::kCluster);
-  constexpr std::uint32_t kGroups = I::kRowElements / 8;
-  const ColumnChunk columns_here = column_chunk<I>(p, work, static_cast<int>(group_of_8 / kGroups));
-  const int column_inside = static_cast<int>(group_of_8 % kGroups * 8 + thread % 4 * 2);
-  if (column_inside >= columns_here.valid) return;
+  finish_quad<I>(p, work, static_cast<std::uint32_t>(quad % kTileQuads), sum);
+}
+
+// --- splits joined by the blocks of a cluster ------------------------------------------------------------------------
+
+// Each block leaves its sums where its stages were, and tells the others ...
+template <class I>
+__device__ __forceinline__ void keep_sums(const Params& p, Shared<I>& shared, int consumer,
+                                          const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
+  static_assert(I::kBM * I::kBN * sizeof(float) <= sizeof(shared.a) + sizeof(shared.b), "sums fit in the stages");
+  ptx::barrier_sync(kStagingBarrier, 128 * I::kConsumers);  // the others have multiplied their last stage
+  store_quads<I>(reinterpret_cast<float4*>(&shared), consumer, sum);
+  __syncwarp();
+  const unsigned lane = threadIdx.x % 32;
+  if (lane < p.splits) {
+    ptx::mbarrier_arrive_release_cluster(ptx::mapa(ptx::shared_address(&shared.kept), lane));
+  }
+}
+
+// ... and adds up its share of the tile over all of them, in the order of the splits.
+template <class I>
+__device__ __forceinline__ void join_sums(const Params& p, Shared<I>& shared) {
+  constexpr std::uint32_t kTileQuads = I::kBM * I::kBN / 4;
+  const std::uint32_t rank = blockIdx.x % p.splits;
+  const Work work = work_item<I>(p, blockIdx.x / p.splits, 0);
+  while (!ptx::mbarrier_try_wait_acquire_cluster(&shared.kept, 0)) {
+  }
+  const std::uint32_t base = ptx::shared_address(&shared);
+  const std::uint32_t end = kTileQuads * (rank + 1) / p.splits;
+  for (std::uint32_t quad = kTileQuads * rank / p.splits + threadIdx.x - 128; quad < end; quad += 128 * I::kConsumers) {
+    float4 part[kMostJoined];
 #pragma unroll
-  for (std::uint32_t half = 0; half < 2; ++half) {
-    const std::uint32_t m = work.m * I::kBM + I::row_of_fragment(row_block, thread, half);
-    const std::int64_t row = row_offset<I>(p, work, m, p.c_step, p.c_is_even);
-    if (row < 0) continue;
-    const std::int64_t addend_row =
-        p.addend_scale != 0.0f ? row_offset<I>(p, work, m, p.addend_step, p.addend_is_even) : 0;
-    store_pair<I>(p, work, columns_here, column_inside, row, addend_row, half == 0 ? sum.x : sum.z,
-                  half == 0 ? sum.y : sum.w);
+    for (std::uint32_t s = 0; s < kMostJoined; ++s) {
+      if (s < p.splits) part[s] = ptx::ld_shared_cluster(ptx::mapa(base + quad * 16, s));
+    }
+    float4 sum = part[0];
+#pragma unroll
+    for (std::uint32_t s = 1; s < kMostJoined; ++s) {
+      if (s >= p.splits) continue;
+      sum.x += part[s].x;
+      sum.y += part[s].y;
+      sum.z += part[s].z;
+      sum.w += part[s].w;
+    }
+    finish_quad<I>(p, work, quad, sum);
   }
 }
 

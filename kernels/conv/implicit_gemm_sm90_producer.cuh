@@ -53,6 +53,19 @@ __device__ __forceinline__ Window window_at(const Params& p, const DenseProblem&
           static_cast<std::int32_t>(at.d) * p.stride[2] + problem.corner[2], static_cast<std::int32_t>(at.n)};
 }
 
+// The same, of any pixels: by the window, or by the number of the pixel where they are rows of a matrix.
+template <bool kMulticast>
+__device__ __forceinline__ void load_rows(const Params& p, bool is_matrix, void* shared, const TensorMap& map,
+                                          std::uint64_t* barrier, std::int32_t channel, std::uint32_t pixel,
+                                          const Window& at, const TapOffset& tap) {
+  if (!is_matrix) return load_pixels<kMulticast>(p, shared, map, barrier, channel, at, tap);
+  if constexpr (kMulticast) {
+    ptx::tma_tile_3d_multicast(shared, &map, barrier, channel, 0, static_cast<std::int32_t>(pixel), 3);
+  } else {
+    ptx::tma_tile_3d(shared, &map, barrier, channel, 0, static_cast<std::int32_t>(pixel));
+  }
+}
+
 // The block's share of a stage of B, made of MN-major boxes: load(box, shared).
 template <class I, class Load>
 __device__ __forceinline__ void load_boxes_of_b(Shared<I>& shared, int stage, std::uint32_t rank, Load load) {
@@ -70,7 +83,8 @@ template <class I>
 __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Shared<I>& shared, const Work& work,
                                                           std::uint32_t rank, tile::Turn<I::kStages>* turn) {
   const DenseProblem& problem = p.problem[work.residue_class];
-  const Window window = window_at(p, problem, work.m * I::kBM);
+  const std::uint32_t first_pixel = work.m * I::kBM;
+  const Window window = p.a_is_matrix ? Window{} : window_at(p, problem, first_pixel);
   const auto first_channel = static_cast<std::int32_t>(work.group * p.a_channels);
   const auto first_filter = static_cast<std::int32_t>(work.group * p.b_channels);
   const auto n = static_cast<std::int32_t>(work.n * I::kBN);
@@ -101,8 +115,8 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
                                     static_cast<std::int32_t>(t) * problem.tap_step[2];
     if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
-      load_pixels<false>(p, shared.a[turn->stage], p.a[work.residue_class], full, first_channel + channel, window,
-                         offset);
+      load_rows<false>(p, p.a_is_matrix, shared.a[turn->stage], p.a[work.residue_class], full, first_channel + channel,
+                       first_pixel, window, offset);
       if constexpr (I::kBIsMnMajor) {
         // Rows are filters, 64 channels long.
         load_boxes_of_b<I>(shared, turn->stage, rank, [&](int box, int, void* to) {
@@ -164,22 +178,27 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
   const auto filter = static_cast<std::int32_t>(work.group * p.a_channels + work.m * I::kBM);
 
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
-    const Pixel pixel = pixel_at(problem, k * I::kBK);
-    const Window of_y = {static_cast<std::int32_t>(pixel.w), static_cast<std::int32_t>(pixel.h),
-                         static_cast<std::int32_t>(pixel.d), static_cast<std::int32_t>(pixel.n)};
-    const Window of_x = {of_y.w * p.stride[0] + problem.corner[0], of_y.h * p.stride[1] + problem.corner[1],
-                         of_y.d * p.stride[2] + problem.corner[2], of_y.n};
+    const std::uint32_t number = k * I::kBK;
+    Window of_y = {};
+    Window of_x = {};
+    if (!p.a_is_matrix || !p.b_is_matrix) {
+      const Pixel pixel = pixel_at(problem, number);
+      of_y = {static_cast<std::int32_t>(pixel.w), static_cast<std::int32_t>(pixel.h),
+              static_cast<std::int32_t>(pixel.d), static_cast<std::int32_t>(pixel.n)};
+      of_x = {of_y.w * p.stride[0] + problem.corner[0], of_y.h * p.stride[1] + problem.corner[1],
+              of_y.d * p.stride[2] + problem.corner[2], of_y.n};
+    }
     tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
     std::uint64_t* const full = &shared.full[turn->stage];
     if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
 #pragma unroll
       for (int i = 0; i < I::kBM / I::kRowElements; ++i) {
-        load_pixels<false>(p, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full, filter + i * I::kRowElements,
-                           of_y, {0, 0, 0});
+        load_rows<false>(p, p.a_is_matrix, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full,
+                         filter + i * I::kRowElements, number, of_y, {0, 0, 0});
       }
       load_boxes_of_b<I>(shared, turn->stage, rank, [&](int, int i, void* to) {
-        load_pixels<(I::kCluster > 1)>(p, to, p.b, full, channel_of[i], of_x, tap_of[i]);
+        load_rows<(I::kCluster > 1)>(p, p.b_is_matrix, to, p.b, full, channel_of[i], number, of_x, tap_of[i]);
       });
     }
     turn->next();
@@ -190,7 +209,7 @@ template <class I>
 __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std::uint32_t rank) {
   tile::Turn<I::kStages> turn;
   const std::uint32_t works = p.works.divisor * p.splits;
-  for (std::uint32_t index = blockIdx.x / I::kCluster; index < works; index += gridDim.x / I::kCluster) {
+  for (std::uint32_t index = first_index<I>(p); index < works; index += index_step<I>()) {
     const Work work = work_item<I>(p, index, rank);
     if constexpr (I::kIsFilterGradient) {
       produce_filters_by_taps<I>(p, shared, work, rank, &turn);

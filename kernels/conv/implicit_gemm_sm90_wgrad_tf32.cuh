@@ -51,6 +51,7 @@ struct WgradTf32 {
   using T = float;
   static constexpr TileShape kTile = kShapes[kShape];
   static constexpr bool kIsFilterGradient = true;
+  static constexpr bool kJoins = false;
   static constexpr int kBM = kTile.bm;
   static constexpr int kBN = kTile.bn;
   static constexpr int kStages = kTile.stages;
@@ -96,7 +97,9 @@ struct alignas(1024) Shared<WgradTf32<kShape>> {
 template <class I, class Visit>
 __device__ __forceinline__ void for_each_work(const Params& p, Visit visit) {
   const std::uint32_t works = p.works.divisor * p.splits;
-  for (std::uint32_t index = blockIdx.x; index < works; index += gridDim.x) visit(work_item<I>(p, index, 0));
+  for (std::uint32_t index = first_index<I>(p); index < works; index += index_step<I>()) {
+    visit(work_item<I>(p, index, 0));
+  }
 }
 
 // --- transposers ---------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ struct Instance {
   static constexpr int kStages = kTile.stages;
   static constexpr int kCluster = kTile.cluster;
   static constexpr bool kPingPong = kTile.ping_pong;
+  static constexpr bool kJoins = kTile.joins;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
   static constexpr int kThreads = 128 * (1 + kConsumers);
   // What the producer leaves, in the steps that a warpgroup can ask for.
@@ -49,6 +50,7 @@ struct Instance {
   }
   static constexpr int kTileWarps = kPingPong ? 4 : 4 * kConsumers;
   static_assert(kCluster <= 2, "multicasts name two blocks");
+  static_assert(!kJoins || (kCluster == 1 && !kPingPong), "a cluster is for one purpose; all consumers share the tile");
   static_assert(kPingPong || kBM == 64 * kConsumers, "cooperating warpgroups take 64 rows each");
   static_assert(kRowBlocks * kBN / 2 + 64 <= kConsumerRegisters, "accumulators leave room for the rest");
   static_assert(kRowBlocks * kBN / 2 <= 128, "accumulators fit the registers");
@@ -62,18 +64,31 @@ struct alignas(1024) Shared {
   std::uint64_t full[I::kStages];
   std::uint64_t empty[I::kStages];
   std::uint64_t fetched[I::kConsumers];  // ping-pong: the consumer has seen all of its tile's stages filled
+  std::uint64_t kept;                    // the cluster's blocks have left their sums where their stages were
 };
 
-// The start: the barriers in shared memory are made, in a cluster those of all its blocks, because a copy to all of
-// them signals all.
+// The start: the barriers in shared memory are made, in a cluster those of all its blocks, because one block signals
+// all.
 template <class I>
 __device__ __forceinline__ void start_together() {
-  if constexpr (I::kCluster > 1) {
+  if constexpr (I::kCluster > 1 || I::kJoins) {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   } else {
     __syncthreads();
   }
+}
+
+// The block's first work item, and how far it is to the next one. Blocks that join their sums have one each: a cluster
+// has the splits of a tile.
+template <class I>
+__device__ __forceinline__ std::uint32_t first_index(const Params& p) {
+  if constexpr (I::kJoins) return blockIdx.x % p.splits * p.works.divisor + blockIdx.x / p.splits;
+  return blockIdx.x / I::kCluster;
+}
+template <class I>
+__device__ __forceinline__ std::uint32_t index_step() {
+  return gridDim.x / I::kCluster;
 }
 
 // A tile of C and a share of its reduction.

@@ -44,6 +44,24 @@ __device__ __forceinline__ void mbarrier_arrive_cluster(std::uint32_t address) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address) : "memory");
 }
 
+// The same, after which whoever sees the phase end at cluster scope sees what this thread wrote.
+__device__ __forceinline__ void mbarrier_arrive_release_cluster(std::uint32_t address) {
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(address) : "memory");
+}
+__device__ __forceinline__ bool mbarrier_try_wait_acquire_cluster(std::uint64_t* barrier, std::uint32_t parity) {
+  std::uint32_t done;
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n"
+      "}\n"
+      : "=r"(done)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
 // Whether the phase of this parity is over; waits for a while if not.
 __device__ __forceinline__ bool mbarrier_try_wait(std::uint64_t* barrier, std::uint32_t parity) {
   std::uint32_t done;

@@ -69,8 +69,12 @@ extern "C" gpudnnStatus_t gpudnnReportError(gpudnnStatus_t status, const char* m
     GPUDNN_REQUIRE(status != GPUDNN_STATUS_SUCCESS && std::strcmp(status_name(status), "GPUDNN_STATUS_UNKNOWN") != 0,
                    GPUDNN_STATUS_BAD_PARAM, "status is %d; it must be a failure of gpudnnStatus_t",
                    static_cast<int>(status));
-    set_last_error(message);
+    set_last_error(status, message);
     log_line(GPUDNN_SEV_ERROR, nullptr, status, "%s -> %s", message, status_name(status));
     return GPUDNN_STATUS_SUCCESS;
   });
+}
+
+extern "C" const char* gpudnnDescribeError(gpudnnStatus_t status, const char* name) {
+  return describe_error(status, name);
 }

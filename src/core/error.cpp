@@ -14,11 +14,13 @@ namespace {
 
 // A plain array: setting it cannot fail, and a thread's end has nothing to destroy.
 thread_local char last_error[1024];
+thread_local Status last_status = GPUDNN_STATUS_SUCCESS;
 
 }  // namespace
 
 Status refuse(Status status, const char* format, ...) noexcept {
   call_context().refused = true;
+  last_status = status;
   const char* function = current_function();
   int used = 0;
   if (function != nullptr) used = std::snprintf(last_error, sizeof last_error, "%s: ", function);
@@ -32,7 +34,17 @@ Status refuse(Status status, const char* format, ...) noexcept {
 
 const char* last_error_text() noexcept { return last_error; }
 void clear_last_error() noexcept { last_error[0] = '\0'; }
-void set_last_error(const char* text) noexcept { std::snprintf(last_error, sizeof last_error, "%s", text); }
+void set_last_error(Status status, const char* text) noexcept {
+  last_status = status;
+  std::snprintf(last_error, sizeof last_error, "%s", text);
+}
+
+const char* describe_error(Status status, const char* name) noexcept {
+  if (name == nullptr || status == GPUDNN_STATUS_SUCCESS || status != last_status || last_error[0] == '\0') return name;
+  static thread_local char described[sizeof last_error + 64];
+  std::snprintf(described, sizeof described, "%s: %s", name, last_error);
+  return described;
+}
 
 void take_last_error(char* message, std::size_t size) noexcept {
   if (message == nullptr || size == 0) return;

@@ -16,7 +16,9 @@ namespace gpudnn {
 [[nodiscard]] const char* last_error_text() noexcept;
 void clear_last_error() noexcept;
 // Sets the text as it stands: a layer above the library tells of its own error.
-void set_last_error(const char* text) noexcept;
+void set_last_error(Status status, const char* text) noexcept;
+// "name: text" if the thread's last error had that status, else the name.
+[[nodiscard]] const char* describe_error(Status status, const char* name) noexcept;
 // Copies the text, cut to fit and always terminated, and clears it.
 void take_last_error(char* message, std::size_t size) noexcept;
 

@@ -487,6 +487,27 @@ bool rows_are_even(const sm90::DenseProblem& dense, const std::int64_t (&step)[4
   return true;
 }
 
+// A map of a matrix: whichever window is fetched is one pixel, and they lie the row's step apart.
+void expect_matrix(const PixelMap& map, const sm90::DenseProblem& dense, bool expected) {
+  ASSERT_EQ(map.row_step != 0, expected);
+  if (!expected) return;
+  for (int a = 0; a < 3; ++a) {
+    EXPECT_EQ(map.extent[a], dense.extent[a].divisor);
+    EXPECT_TRUE(map.lower[a] == 0 && map.upper[a] == 0 && map.stride[a] == 1);
+  }
+  EXPECT_EQ(map.row_step % 16, 0);
+  EXPECT_LE(map.pixels_per_box, 256);
+  for (std::uint32_t m = 0; m < dense.pixels; ++m) {
+    std::uint32_t rest = m;
+    std::int64_t bytes = 0;
+    for (int a = 0; a < 3; ++a) {
+      bytes += rest % dense.extent[a].divisor * map.step[a];
+      rest /= dense.extent[a].divisor;
+    }
+    ASSERT_EQ(bytes + rest * map.step[3], m * map.row_step) << "row " << m;
+  }
+}
+
 void expect_invariants(const Problem& problem, const Config& config, const Sm90Plan& plan) {
   const sm90::Params& p = plan.params;
   const sm90::TileShape& shape = sm90::kShapes[config.tile];
@@ -520,6 +541,8 @@ void expect_invariants(const Problem& problem, const Config& config, const Sm90P
   } else {
     EXPECT_LE(std::max(plan.filter.box_rows, plan.filter.box_columns), 256);
   }
+  expect_matrix(plan.a[0], p.problem[0], p.a_is_matrix);
+  expect_matrix(plan.b, p.problem[0], p.b_is_matrix);
   const TensorGeometry& grid = problem.direction == Direction::backward_data ? problem.x : problem.y;
   EXPECT_EQ(pixels, element_count(grid) / grid.dims[1]) << "each pixel is of one class";
   EXPECT_TRUE(!p.stores_boxes || by_taps || p.c_is_even);
@@ -527,7 +550,8 @@ void expect_invariants(const Problem& problem, const Config& config, const Sm90P
   EXPECT_TRUE(!p.c_is_even || (p.classes == 1 && rows_are_even(p.problem[0], p.c_step)));
   EXPECT_TRUE(!p.addend_is_even || (p.classes == 1 && rows_are_even(p.problem[0], p.addend_step)));
   EXPECT_EQ(plan.tiles, p.works.divisor * static_cast<std::uint32_t>(shape.cluster));
-  const std::size_t sums = p.splits > 1 ? std::size_t{plan.tiles} * p.splits * std::size_t(shape.bm * shape.bn) * 4 : 0;
+  const std::size_t sums =
+      p.splits > 1 && !shape.joins ? std::size_t{plan.tiles} * p.splits * std::size_t(shape.bm * shape.bn) * 4 : 0;
   EXPECT_GE(plan.workspace, sums + plan.filter_bytes);
 }
 
@@ -743,6 +767,24 @@ TEST(ImplicitGemmSm90Params, OneImageOfEvenRowsGoesOutInBoxes) {
   EXPECT_FALSE(sm90_plan(gaps, {}).params.stores_boxes) << "the second image lies further";
   gaps.x.dims[0] = gaps.y.dims[0] = 1;
   EXPECT_TRUE(sm90_plan(gaps, {}).params.stores_boxes) << "there is no second image";
+}
+
+TEST(ImplicitGemmSm90Params, PointwiseOperandsAreMatrices) {
+  const auto plan = [](const char* line) { return sm90_plan(parse(line), {1, 1}); };
+  EXPECT_TRUE(plan("conv fwd f16 nhwc n2c64h7w7 k64r1s1 p0x0 t1x1 d1x1 g1").params.a_is_matrix);
+  EXPECT_TRUE(plan("conv fwd f16 nhwc n2c64h7w7 k64r1s1 p0x0 t1x1 d1x1 g2").params.a_is_matrix);
+  EXPECT_TRUE(plan("conv dgrad f16 nhwc n2c64h7w7 k64r1s1 p0x0 t1x1 d1x1 g1").params.a_is_matrix);
+  EXPECT_FALSE(plan("conv fwd f16 nhwc n2c64h7w7 k64r1s1 p0x0 t2x2 d1x1 g1").params.a_is_matrix);
+  EXPECT_FALSE(plan("conv fwd f16 nhwc n2c64h7w7 k64r1s1 p1x1 t1x1 d1x1 g1").params.a_is_matrix);
+  EXPECT_FALSE(plan("conv fwd f16 nhwc n2c64h7w7 k64r3s3 p1x1 t1x1 d1x1 g1").params.a_is_matrix);
+  EXPECT_FALSE(plan("conv dgrad f16 nhwc n2c64h7w7 k64r1s1 p0x0 t2x2 d1x1 g1").params.a_is_matrix);
+  const Sm90Plan pointwise = plan("conv wgrad f16 nhwc n2c64h7w7 k64r1s1 p0x0 t1x1 d1x1 g1");
+  EXPECT_TRUE(pointwise.params.a_is_matrix && pointwise.params.b_is_matrix);
+  const Sm90Plan window = plan("conv wgrad f16 nhwc n2c64h7w7 k64r3s3 p1x1 t2x2 d1x1 g1");
+  EXPECT_TRUE(window.params.a_is_matrix && !window.params.b_is_matrix);
+  Problem gaps = parse("conv fwd f16 nhwc n2c64h7w7 k64r1s1 p0x0 t1x1 d1x1 g1");
+  gaps.x.strides[0] += 64;
+  EXPECT_FALSE(sm90_plan(gaps, {}).params.a_is_matrix) << "the second image lies further";
 }
 
 // Blocks of k end where a group does.

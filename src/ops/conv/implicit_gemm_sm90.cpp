@@ -72,7 +72,15 @@ CUtensorMap* driver_map(sm90::TensorMap* map) { return reinterpret_cast<CUtensor
 // Replaced at each launch; the driver wants it aligned.
 void* placeholder() { return reinterpret_cast<void*>(std::uintptr_t{1} << 20); }
 
+bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* map);
+
 bool encode(const PixelMap& pixels, bool deep, sm90::ElementType type, sm90::TensorMap* map) {
+  if (pixels.row_step != 0) {
+    std::int64_t rows = pixels.images;
+    for (const std::int64_t extent : pixels.extent) rows *= extent;
+    return encode(FilterMap{pixels.channels, 1, rows, pixels.row_step, pixels.box_channels, pixels.pixels_per_box},
+                  type, map);
+  }
   cuuint64_t dims[5] = {static_cast<cuuint64_t>(pixels.channels)};
   cuuint64_t steps[4] = {};
   cuuint32_t traversal[5] = {1, 1, 1, 1, 1};
@@ -213,9 +221,11 @@ std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, c
   auto prepared = std::make_shared<Prepared>();
   Sm90Plan& plan = prepared->plan;
   plan = sm90_plan(problem, config);
-  const auto cluster = static_cast<std::uint32_t>(sm90::kShapes[plan.shape].cluster);
+  const sm90::TileShape& shape = sm90::kShapes[plan.shape];
+  const auto cluster = static_cast<std::uint32_t>(shape.cluster);
+  const std::uint32_t items = plan.params.works.divisor * plan.params.splits;
   const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / cluster);
-  prepared->blocks = std::min(slots, plan.params.works.divisor * plan.params.splits) * cluster;
+  prepared->blocks = (shape.joins ? items : std::min(slots, items)) * cluster;
   if (plan.transposes_filter) prepared->transposition = transposition_of(problem, plan.filter.taps);
   prepared->encoded = with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
   return prepared;

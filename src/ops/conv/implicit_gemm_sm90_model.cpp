@@ -26,6 +26,7 @@ constexpr double kSumsRate = 3.9e12 / 132;  // partial sums go through the L2
 constexpr double kLaunch = 2.5e-6;
 constexpr double kPerTile = 0.32e-6;
 constexpr double kReduceLaunch = 1.0e-6;
+constexpr double kJoin = 4.0e-6;  // of the splits in a cluster, and the start of one
 
 double bytes_moved(const Problem& problem) {
   return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
@@ -63,6 +64,13 @@ Shape shape_of(const Problem& problem, const Sm90Plan& plan, const sm90::TileSha
   return s;
 }
 
+// Clusters of 0 to 8 blocks side by side, as an H200 of 132 multiprocessors told: a cluster stays within a group of at
+// most 18, and some of a group's are missing.
+double joined_slots(int blocks, double multiprocessors) {
+  constexpr double kClusters[sm90::kMostJoined + 1] = {132, 132, 66, 39, 30, 22, 17, 15, 15};
+  return std::max(1.0, std::floor(kClusters[blocks] * multiprocessors / 132));
+}
+
 double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape& shape, double splits, double bytes,
                double multiprocessors) {
   const bool half = problem.x.type != GPUDNN_DATA_FLOAT;
@@ -70,13 +78,15 @@ double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape&
   const double bk = (problem.direction == Direction::backward_filter ? sm90::kRowBytes : tile.k_bytes) / element;
   const double step = std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * tile.efficiency),
                                (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * bk * element / kL2Rate);
-  const double slots = std::floor(multiprocessors / tile.cluster);
+  const double slots = tile.joins ? joined_slots(static_cast<int>(splits), multiprocessors) * splits
+                                  : std::floor(multiprocessors / tile.cluster);
   const double items = std::ceil(shape.works * splits / slots);
   const double k = std::ceil(shape.k_blocks / shape.works / splits);
   const double store = tile.bm * tile.bn * element / kStoreRate;
   double compute = items * (k * step + kPerTile + (tile.ping_pong ? 0.0 : store));
   if (tile.ping_pong) compute = std::max(compute, items * (store + kPerTile));
   double total = kLaunch + store + std::max(compute, bytes / (kMemoryRate * multiprocessors));
+  if (tile.joins) return total + kJoin;
   if (splits > 1) {
     const double sums = 2.0 * shape.works * tile.cluster * splits * tile.bm * tile.bn * sizeof(float);
     total += kReduceLaunch + sums / (kSumsRate * multiprocessors);
@@ -98,11 +108,18 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     const auto tiles = static_cast<std::size_t>(shape.works) * static_cast<std::size_t>(tile.cluster);
     const auto offer = [&](int splits) {
       Candidate candidate = {{i, splits}, seconds(problem, tile, shape, splits, bytes, processors), plan.workspace};
-      if (splits > 1) {
+      if (splits > 1 && !tile.joins) {
         candidate.workspace += sm90::partial_bytes(tile, tiles * static_cast<std::size_t>(splits));
       }
       candidates->push_back(candidate);
     };
+    if (tile.joins) {
+      // One round of clusters: their blocks do not stay for a second tile.
+      for (int splits = 2; splits <= sm90::kMostJoined; ++splits) {
+        if (shape.most_k / splits >= kFewestBlocksOfK && shape.works <= joined_slots(splits, processors)) offer(splits);
+      }
+      continue;
+    }
     offer(1);
     // Splits that fill the device once, twice and four times.
     int last = 1;

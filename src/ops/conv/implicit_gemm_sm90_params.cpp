@@ -34,6 +34,17 @@ struct View {
 
 std::int64_t element_size(const Problem& problem) { return data_type_bits(problem.x.type) / 8; }
 
+sm90::Direction direction_of(const Problem& problem) {
+  switch (problem.direction) {
+    case Direction::forward:
+      return sm90::Direction::forward;
+    case Direction::backward_data:
+      return sm90::Direction::data_gradient;
+    default:
+      return sm90::Direction::filter_gradient;
+  }
+}
+
 // The bytes from a pixel to the next; a stride of an extent of 1 says nothing, so it gets one that TMA takes.
 std::int64_t step_of(const TensorGeometry& tensor, int dim, std::int64_t element) {
   return tensor.dims[dim] > 1 ? tensor.strides[dim] * element : 16;
@@ -196,6 +207,17 @@ void borrow_first_step(const DenseProblem& dense, std::int64_t (&step)[4]) {
   for (int a = 0; a < kAxes && dense.extent[a].divisor == 1; ++a) step[0] = step[a + 1];
 }
 
+// Marks a map whose boxes are rows of a matrix: a window is one pixel, and the pixels of the grid, in order, lie the
+// same distance apart.
+void find_matrix(const AxisClass (&classes)[kAxes], const DenseProblem& dense, PixelMap* map) {
+  for (int a = 0; a < kAxes; ++a) {
+    if (map->lower[a] != 0 || map->upper[a] != 0 || map->stride[a] != 1 || classes[a].taps > 1) return;
+  }
+  std::int64_t step[4] = {map->step[0], map->step[1], map->step[2], map->step[3]};
+  borrow_first_step(dense, step);
+  if (is_even(dense, step)) map->row_step = step[0];
+}
+
 // C goes out in boxes of 64 rows of 128 bytes where it is a matrix of even rows, and no box reaches into the columns or
 // rows of the next group.
 void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
@@ -239,6 +261,7 @@ void plan_forward(const Problem& problem, const View& view, const sm90::TileShap
   p.addend_is_even = is_even(p.problem[0], p.addend_step);
   plan->a[0] = image_map(view, true, c, true, shape.bm);
   plan->a[0].box_channels = block_elements(view, shape);
+  find_matrix(c, p.problem[0], &plan->a[0]);
   plan->filter = {view.channels,           view.taps, view.groups * view.filters, 0, block_elements(view, shape),
                   shape.bn / shape.cluster};
 }
@@ -255,6 +278,8 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
   p.n_count = p.group_columns = static_cast<std::uint32_t>(view.channels);
   p.channel_chunks = ceil_div(view.filters, block_elements(view, shape));
   p.classes = 0;
+  const bool all_strides_are_one =
+      view.axis[0].stride == 1 && view.axis[1].stride == 1 && view.axis[2].stride == 1;  // so there is one class
   for_each_class(view, [&](const AxisClass(&c)[kAxes]) {
     DenseProblem& dense = p.problem[p.classes];
     set_grid(view, c, &dense);
@@ -264,6 +289,7 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
       dense.k_blocks = dense.taps[0] * dense.taps[1] * dense.taps[2] * p.channel_chunks;
       plan->a[p.classes] = image_map(view, false, c, false, shape.bm);
       plan->a[p.classes].box_channels = block_elements(view, shape);
+      if (all_strides_are_one) find_matrix(c, dense, &plan->a[p.classes]);
     }
     ++p.classes;
   });
@@ -309,6 +335,8 @@ void plan_filter_gradient(const Problem& problem, const View& view, Sm90Plan* pl
   plan->a[0] = image_map(view, false, y, false, row_elements(view));
   plan->b_is_filter = false;
   plan->b = image_map(view, true, x, true, row_elements(view));
+  find_matrix(y, p.problem[0], &plan->a[0]);
+  find_matrix(x, p.problem[0], &plan->b);
 }
 
 // --- legality --------------------------------------------------------------------------------------------------------
@@ -409,8 +437,8 @@ const char* sm90_obstacle(const Problem& problem) {
 
 bool sm90_shape_fits(const Problem& problem, const sm90::TileShape& shape) {
   const bool by_taps = problem.direction == Direction::backward_filter;
-  if (shape.transposes != (by_taps && element_size(problem) == 4)) return false;
-  if (by_taps) return shape.k_bytes == sm90::kRowBytes;
+  if (!sm90::has_shape(shape, direction_of(problem), static_cast<int>(element_size(problem)))) return false;
+  if (by_taps) return true;
   const TensorGeometry& reduced = problem.direction == Direction::backward_data ? problem.y : problem.x;
   const std::int64_t bytes = reduced.dims[1] / problem.groups * element_size(problem);
   if (problem.groups > 1 && bytes % shape.k_bytes != 0) return false;
@@ -432,21 +460,21 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   p.bias_step = problem.bias_stride * view.element;
   p.clipped = problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU;
   p.relu = p.clipped || problem.activation == GPUDNN_ACTIVATION_RELU;
+  plan.direction = direction_of(problem);
   switch (problem.direction) {
     case Direction::forward:
-      plan.direction = sm90::Direction::forward;
       plan_forward(problem, view, shape, &plan);
       break;
     case Direction::backward_data:
-      plan.direction = sm90::Direction::data_gradient;
       plan_data_gradient(problem, view, shape, &plan);
       break;
     case Direction::backward_filter:
-      plan.direction = sm90::Direction::filter_gradient;
       plan_filter_gradient(problem, view, &plan);
       break;
   }
   const bool by_taps = problem.direction == Direction::backward_filter;
+  p.a_is_matrix = plan.a[0].row_step != 0;
+  p.b_is_matrix = plan.b.row_step != 0;
   p.splits = static_cast<std::uint32_t>(config.split_k);
   set_c_map(view, by_taps, &plan);
   const std::uint32_t n_tiles =
@@ -464,7 +492,8 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   p.works = FastDivmod(works);
   plan.tiles = works * static_cast<std::uint32_t>(shape.cluster);
   if (plan.transposes_filter) plan.workspace = (plan.filter_bytes + 255) / 256 * 256;
-  if (p.splits > 1) plan.workspace += sm90::partial_bytes(shape, static_cast<std::size_t>(plan.tiles) * p.splits);
+  if (p.splits > 1 && !shape.joins)
+    plan.workspace += sm90::partial_bytes(shape, static_cast<std::size_t>(plan.tiles) * p.splits);
   return plan;
 }
 

@@ -19,6 +19,7 @@ struct PixelMap {
   std::int32_t stride[3] = {1, 1, 1};
   std::int32_t pixels_per_box = 0;
   std::int32_t box_channels = 0;
+  std::int64_t row_step = 0;  // bytes; where the pixels, each with one tap, are the even rows of a matrix
 };
 
 // A filter [rows][taps][columns], or an output [pixels][1][channels], as a tiled tensor map sees it.
