@@ -153,7 +153,7 @@ def worker(path, log):
                 torch.cuda.synchronize()
                 results[name] = {"values": tensors}
             except RuntimeError as error:
-                results[name] = {"error": str(error).splitlines()[0][:200]}
+                results[name] = {"error": str(error).splitlines()[0][:300]}
             if log and os.path.exists(log):
                 with open(log, encoding="utf-8", errors="replace") as file:
                     file.seek(begin)
@@ -208,9 +208,11 @@ def compare(theirs, ours, wanted, torch):
     if "error" in ours:
         if "error" in theirs:
             return "same error", theirs["error"]
-        if "not built in this version" in log or "NOT_SUPPORTED" in log:
-            return "refused", ours["error"]
-        return "FAILED", f"an error without libgpudnn's refusal in the log: {ours['error']}"
+        if "not built in this version" not in log and "NOT_SUPPORTED" not in log:
+            return "FAILED", f"an error without libgpudnn's refusal in the log: {ours['error']}"
+        if "gpudnn" not in ours["error"]:
+            return "FAILED", f"an exception without libgpudnn's text: {ours['error']}"
+        return "refused", ours["error"]
     if "error" in theirs:
         return "more", f"NVIDIA's: {theirs['error']}"
     worst = 0.0
