@@ -352,22 +352,38 @@ __device__ __forceinline__ void join_sums(const Params& p, Shared<I>& shared) {
   }
   const std::uint32_t base = ptx::shared_address(&shared);
   const std::uint32_t end = kTileQuads * (rank + 1) / p.splits;
-  for (std::uint32_t quad = kTileQuads * rank / p.splits + threadIdx.x - 128; quad < end; quad += 128 * I::kConsumers) {
-    float4 part[kMostJoined];
+  // A load from another block takes as long as one from the L2: many at a time.
+  constexpr std::uint32_t kBatch = 4;
+  constexpr std::uint32_t kThreads = 128 * I::kConsumers;
+  for (std::uint32_t first = kTileQuads * rank / p.splits + threadIdx.x - 128; first < end;
+       first += kBatch * kThreads) {
+    float4 part[kMostJoined][kBatch];
 #pragma unroll
     for (std::uint32_t s = 0; s < kMostJoined; ++s) {
-      if (s < p.splits) part[s] = ptx::ld_shared_cluster(ptx::mapa(base + quad * 16, s));
+      if (s >= p.splits) break;
+      const std::uint32_t from = ptx::mapa(base, s);
+#pragma unroll
+      for (std::uint32_t i = 0; i < kBatch; ++i) {
+        // Beyond the share lies another's, or the last quad of the tile: read in vain.
+        const std::uint32_t quad = min(first + i * kThreads, kTileQuads - 1);
+        part[s][i] = ptx::ld_shared_cluster(from + quad * 16);
+      }
     }
-    float4 sum = part[0];
 #pragma unroll
     for (std::uint32_t s = 1; s < kMostJoined; ++s) {
-      if (s >= p.splits) continue;
-      sum.x += part[s].x;
-      sum.y += part[s].y;
-      sum.z += part[s].z;
-      sum.w += part[s].w;
+      if (s >= p.splits) break;
+#pragma unroll
+      for (std::uint32_t i = 0; i < kBatch; ++i) {
+        part[0][i].x += part[s][i].x;
+        part[0][i].y += part[s][i].y;
+        part[0][i].z += part[s][i].z;
+        part[0][i].w += part[s][i].w;
+      }
     }
-    finish_quad<I>(p, work, quad, sum);
+#pragma unroll
+    for (std::uint32_t i = 0; i < kBatch; ++i) {
+      if (first + i * kThreads < end) finish_quad<I>(p, work, first + i * kThreads, part[0][i]);
+    }
   }
 }
 

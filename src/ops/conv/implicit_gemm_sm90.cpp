@@ -96,7 +96,7 @@ bool encode(const PixelMap& pixels, bool deep, sm90::ElementType type, sm90::Ten
                                 steps, pixels.lower, pixels.upper, static_cast<cuuint32_t>(pixels.box_channels),
                                 static_cast<cuuint32_t>(pixels.pixels_per_box), traversal,
                                 CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(pixels.box_channels, type),
-                                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+                                CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* map) {
@@ -109,7 +109,7 @@ bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* ma
   const cuuint32_t ones[3] = {1, 1, 1};
   return driver().encode_tiled(driver_map(map), map_type(type), 3, placeholder(), dims, steps, box, ones,
                                CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(filter.box_columns, type),
-                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+                               CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 struct Prepared {
