@@ -45,7 +45,7 @@ struct TileShape {
 };
 constexpr TileShape kShapes[] = {
     // clang-format off
-    {128, 256, false, 2, 2,  4, 128, 0.98},
+    {128, 256, false, 2, 1,  4, 128, 1.00},
     {128, 128, true,  2, 1,  6, 128, 1.05},
     {128,  64, true,  3, 1,  6, 128, 0.93},
     { 64, 256, true,  2, 1,  4, 128, 0.91},
@@ -63,7 +63,6 @@ constexpr TileShape kShapes[] = {
     { 64, 128, false, 1, 1,  8, 128, 0.38, true},
     {128, 128, false, 2, 1,  6, 128, 1.00, false, true},
     { 64, 128, false, 1, 1,  8, 128, 0.70, false, true},
-    {128, 256, false, 2, 1,  4, 128, 0.98},
     // clang-format on
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);

@@ -54,12 +54,13 @@ __device__ __forceinline__ Window window_at(const Params& p, const DenseProblem&
 }
 
 // The same, of any pixels: by the window, or by the number of the pixel where they are rows of a matrix.
-template <bool kMulticast>
-__device__ __forceinline__ void load_rows(const Params& p, bool is_matrix, void* shared, const TensorMap& map,
-                                          std::uint64_t* barrier, std::int32_t channel, std::uint32_t pixel,
-                                          const Window& at, const TapOffset& tap) {
-  if (!is_matrix) return load_pixels<kMulticast>(p, shared, map, barrier, channel, at, tap);
-  if constexpr (kMulticast) {
+template <bool kIsMatrix, bool kMulticast>
+__device__ __forceinline__ void load_rows(const Params& p, void* shared, const TensorMap& map, std::uint64_t* barrier,
+                                          std::int32_t channel, std::uint32_t pixel, const Window& at,
+                                          const TapOffset& tap) {
+  if constexpr (!kIsMatrix) {
+    load_pixels<kMulticast>(p, shared, map, barrier, channel, at, tap);
+  } else if constexpr (kMulticast) {
     ptx::tma_tile_3d_multicast(shared, &map, barrier, channel, 0, static_cast<std::int32_t>(pixel), 3);
   } else {
     ptx::tma_tile_3d(shared, &map, barrier, channel, 0, static_cast<std::int32_t>(pixel));
@@ -79,12 +80,12 @@ __device__ __forceinline__ void load_boxes_of_b(Shared<I>& shared, int stage, st
   }
 }
 
-template <class I>
+template <class I, bool kAIsMatrix>
 __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Shared<I>& shared, const Work& work,
                                                           std::uint32_t rank, tile::Turn<I::kStages>* turn) {
   const DenseProblem& problem = p.problem[work.residue_class];
   const std::uint32_t first_pixel = work.m * I::kBM;
-  const Window window = p.a_is_matrix ? Window{} : window_at(p, problem, first_pixel);
+  const Window window = kAIsMatrix ? Window{} : window_at(p, problem, first_pixel);
   const auto first_channel = static_cast<std::int32_t>(work.group * p.a_channels);
   const auto first_filter = static_cast<std::int32_t>(work.group * p.b_channels);
   const auto n = static_cast<std::int32_t>(work.n * I::kBN);
@@ -115,8 +116,8 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
                                     static_cast<std::int32_t>(t) * problem.tap_step[2];
     if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
-      load_rows<false>(p, p.a_is_matrix, shared.a[turn->stage], p.a[work.residue_class], full, first_channel + channel,
-                       first_pixel, window, offset);
+      load_rows<kAIsMatrix, false>(p, shared.a[turn->stage], p.a[work.residue_class], full, first_channel + channel,
+                                   first_pixel, window, offset);
       if constexpr (I::kBIsMnMajor) {
         // Rows are filters, 64 channels long.
         load_boxes_of_b<I>(shared, turn->stage, rank, [&](int box, int, void* to) {
@@ -151,7 +152,7 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
   }
 }
 
-template <class I>
+template <class I, bool kAIsMatrix, bool kBIsMatrix>
 __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<I>& shared, const Work& work,
                                                         std::uint32_t rank, tile::Turn<I::kStages>* turn) {
   constexpr int kShare = I::kBN / I::kRowElements / I::kCluster;
@@ -181,7 +182,7 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
     const std::uint32_t number = k * I::kBK;
     Window of_y = {};
     Window of_x = {};
-    if (!p.a_is_matrix || !p.b_is_matrix) {
+    if constexpr (!kAIsMatrix || !kBIsMatrix) {
       const Pixel pixel = pixel_at(problem, number);
       of_y = {static_cast<std::int32_t>(pixel.w), static_cast<std::int32_t>(pixel.h),
               static_cast<std::int32_t>(pixel.d), static_cast<std::int32_t>(pixel.n)};
@@ -194,11 +195,11 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
 #pragma unroll
       for (int i = 0; i < I::kBM / I::kRowElements; ++i) {
-        load_rows<false>(p, p.a_is_matrix, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full,
-                         filter + i * I::kRowElements, number, of_y, {0, 0, 0});
+        load_rows<kAIsMatrix, false>(p, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full,
+                                     filter + i * I::kRowElements, number, of_y, {0, 0, 0});
       }
       load_boxes_of_b<I>(shared, turn->stage, rank, [&](int, int i, void* to) {
-        load_rows<(I::kCluster > 1)>(p, p.b_is_matrix, to, p.b, full, channel_of[i], number, of_x, tap_of[i]);
+        load_rows<kBIsMatrix, (I::kCluster > 1)>(p, to, p.b, full, channel_of[i], number, of_x, tap_of[i]);
       });
     }
     turn->next();
@@ -211,10 +212,17 @@ __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std:
   const std::uint32_t works = p.works.divisor * p.splits;
   for (std::uint32_t index = first_index<I>(p); index < works; index += index_step<I>()) {
     const Work work = work_item<I>(p, index, rank);
+    // One thread starts all copies: its loop has no branch for what the problem decides.
     if constexpr (I::kIsFilterGradient) {
-      produce_filters_by_taps<I>(p, shared, work, rank, &turn);
+      if (p.b_is_matrix) {
+        produce_filters_by_taps<I, true, true>(p, shared, work, rank, &turn);
+      } else {
+        produce_filters_by_taps<I, false, false>(p, shared, work, rank, &turn);
+      }
+    } else if (p.a_is_matrix) {
+      produce_pixels_by_filters<I, true>(p, shared, work, rank, &turn);
     } else {
-      produce_pixels_by_filters<I>(p, shared, work, rank, &turn);
+      produce_pixels_by_filters<I, false>(p, shared, work, rank, &turn);
     }
   }
 }

@@ -335,8 +335,10 @@ void plan_filter_gradient(const Problem& problem, const View& view, Sm90Plan* pl
   plan->a[0] = image_map(view, false, y, false, row_elements(view));
   plan->b_is_filter = false;
   plan->b = image_map(view, true, x, true, row_elements(view));
-  find_matrix(y, p.problem[0], &plan->a[0]);
+  // Both or neither: dy alone is not worth loads of its own.
   find_matrix(x, p.problem[0], &plan->b);
+  if (plan->b.row_step != 0) find_matrix(y, p.problem[0], &plan->a[0]);
+  if (plan->a[0].row_step == 0) plan->b.row_step = 0;
 }
 
 // --- legality --------------------------------------------------------------------------------------------------------
