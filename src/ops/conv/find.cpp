@@ -223,9 +223,9 @@ void add_served(const std::vector<Choice>& choices, std::vector<Performance>* ro
   if (lean != nullptr && !lean_is_best) rows->push_back(describe(kNoWorkspace, *lean));
 }
 
-Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, std::vector<Choice>* choices) {
+Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Reach reach, std::vector<Choice>* choices) {
   note_problem_lazily([&] { return to_text(problem); });
-  *choices = rank_with_measurements(handle, problem);
+  *choices = rank_with_measurements(handle, problem, reach);
   GPUDNN_REQUIRE(!choices->empty(), GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
                  to_text(problem).c_str());
   return GPUDNN_STATUS_SUCCESS;
@@ -254,7 +254,7 @@ std::vector<Choice> search_order(const std::vector<Choice>& choices, std::size_t
 
 Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows) {
   std::vector<Choice> choices;
-  GPUDNN_TRY(ranked_choices(handle, problem, &choices));
+  GPUDNN_TRY(ranked_choices(handle, problem, Reach::aligned, &choices));
   add_served(choices, rows);
   for (Performance& row : *rows) row.milliseconds = -1;  // the model ranks; it is no measurement
   add_unserved(problem.direction, rows);
@@ -299,14 +299,14 @@ Status measure_algorithms_among(const std::vector<Choice>& ranked, gpudnnHandle_
 Status measure_algorithms(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,
                           std::size_t workspace_bytes, std::vector<Performance>* rows) {
   std::vector<Choice> ranked;
-  GPUDNN_TRY(ranked_choices(handle, problem, &ranked));
+  GPUDNN_TRY(ranked_choices(handle, problem, Reach::all, &ranked));
   std::erase_if(ranked, [&](const Choice& c) { return c.engine->alignment > alignment_of(args); });
   return measure_algorithms_among(ranked, handle, problem, args, workspace, workspace_bytes, rows);
 }
 
 Status measure_algorithms_on_own_memory(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows) {
   std::vector<Choice> ranked;
-  GPUDNN_TRY(ranked_choices(handle, problem, &ranked));
+  GPUDNN_TRY(ranked_choices(handle, problem, Reach::all, &ranked));
   std::size_t workspace_bytes = 0;
   for (const Choice& choice : search_order(ranked, kMostOwnWorkspace))
     workspace_bytes = std::max(workspace_bytes, choice.workspace);

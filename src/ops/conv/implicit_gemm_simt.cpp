@@ -34,6 +34,10 @@ void implicit_gemm_simt_candidates(const Problem& problem, const Device& device,
   simt_candidates(problem, device.multiprocessors, candidates);
 }
 
+double implicit_gemm_simt_least_seconds(const Problem& problem, const Device& device) {
+  return simt_least_seconds(problem, device.multiprocessors);
+}
+
 std::size_t implicit_gemm_simt_workspace(const Problem& problem, const Config& config) {
   if (config.split_k <= 1) return 0;
   simt::Params params = simt_params(problem);

@@ -29,11 +29,6 @@ constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
 // Share of the rate that `warps` on a multiprocessor reach: 1 with 16.
 double utilization(double warps) { return std::min(1.0, warps / (warps + 3) * (19.0 / 16)); }
 
-double bytes_moved(const Problem& problem) {
-  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
-         static_cast<double>(size_in_bytes(problem.y));
-}
-
 double seconds_of_sums(const TileRow& row, double partials, double multiprocessors) {
   const double sums = 2 * static_cast<double>(kernels::simt::partial_bytes(row, static_cast<std::size_t>(partials)));
   return kReduceLaunch + sums / (kSumsBytesPerMultiprocessor * multiprocessors);
@@ -48,7 +43,32 @@ double least_seconds(const SimtShape& shape, const TileRow& row, double bytes, d
   return kRoundedDown * (kLaunch + kBlockOverhead + std::max(compute, memory));
 }
 
+constexpr double best_efficiency() {
+  double best = 0;
+  for (const TileRow& row : kernels::simt::kTiles) best = std::max(best, row.efficiency);
+  return best;
+}
+
 }  // namespace
+
+double least_flops(const Problem& problem) {
+  if (problem.direction != Direction::backward_data) return flops(problem);
+  // The residue classes are as large as the largest, and each tap belongs to one of them.
+  double products = static_cast<double>(problem.x.dims[0]) * static_cast<double>(problem.y.dims[1]) *
+                    static_cast<double>(problem.w.dims[1]);
+  for (int i = 0; i < problem.spatial; ++i) {
+    const std::int64_t pixels = (problem.x.dims[2 + i] + problem.stride[i] - 1) / problem.stride[i];
+    products *= static_cast<double>(pixels) * static_cast<double>(problem.w.dims[2 + i]);
+  }
+  return 2 * products;
+}
+
+double simt_least_seconds(const Problem& problem, int multiprocessors) {
+  const double processors = std::max(multiprocessors, 1);
+  const double compute = least_flops(problem) / (kFlopsPerMultiprocessor * best_efficiency() * processors);
+  const double memory = bytes_of_tensors(problem) / (kBytesPerMultiprocessor * processors);
+  return kRoundedDown * (kLaunch + kBlockOverhead + std::max(compute, memory));
+}
 
 double simt_seconds(const SimtShape& shape, const TileRow& row, double splits, double bytes, double multiprocessors) {
   const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
@@ -73,7 +93,7 @@ void simt_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
   constexpr double kFewestTilesOfK = 4;  // of a split
   const auto params = simt_params(problem);
   const SimtShape shape = simt_shape(params, tile_type(problem));
-  const double bytes = bytes_moved(problem);
+  const double bytes = bytes_of_tensors(problem);
   const double processors = std::max(multiprocessors, 1);
   for (int i = 0; i < kernels::simt::kTileCount; ++i) {
     const TileRow& row = kernels::simt::kTiles[i];

@@ -39,11 +39,6 @@ constexpr double kSlowdownOfMixedLoads = 2.4;
 // Share of the rate that `warps` on a multiprocessor reach: 1 with 16.
 double utilization(double warps) { return std::min(1.0, warps / (warps + 1.5) * (17.5 / 16)); }
 
-double bytes_moved(const Problem& problem) {
-  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
-         static_cast<double>(size_in_bytes(problem.y));
-}
-
 double instructions_of_loads(const Load& load, int outer) {
   const double bytes = outer * kernels::sm80::kTileKBytes / 32.0;
   return load.vector < 4 ? bytes / 4 * kInstructionsOfPair : bytes / load.vector * kInstructionsOfCopy;
@@ -112,7 +107,20 @@ double seconds_of(const Work& work, const Tile& tile, double splits) {
   return seconds;
 }
 
+constexpr double best_efficiency() {
+  double best = 0;
+  for (const TileRow& row : kernels::sm80::kTiles) best = std::max(best, row.efficiency);
+  return best;
+}
+
 }  // namespace
+
+double sm80_least_seconds(const Problem& problem, int multiprocessors) {
+  const double processors = std::max(multiprocessors, 1);
+  const double rate = (problem.x.type == GPUDNN_DATA_FLOAT ? kTf32Flops : kHalfFlops) * best_efficiency() / kSlowdown;
+  const double memory = bytes_of_tensors(problem) / (kMemoryBytes * processors);
+  return kRoundedDown * (kLaunch + kBlockOverhead + std::max(least_flops(problem) / (rate * processors), memory));
+}
 
 void sm80_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
   constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
@@ -121,7 +129,7 @@ void sm80_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
   const Work work = {simt_shape(params.gemm, tile_type(problem)),
                      params.a,
                      params.b,
-                     bytes_moved(problem),
+                     bytes_of_tensors(problem),
                      static_cast<double>(std::max(multiprocessors, 1)),
                      static_cast<double>(kernels::sm80::tile_k(tile_type(problem))),
                      kernels::sm80::needs_halves(params)};

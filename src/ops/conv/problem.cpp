@@ -117,6 +117,11 @@ double flops(const Problem& problem) noexcept {
   return 2.0 * static_cast<double>(element_count(problem.y)) * static_cast<double>(problem.w.dims[1]) * taps;
 }
 
+double bytes_of_tensors(const Problem& problem) noexcept {
+  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
+         static_cast<double>(size_in_bytes(problem.y));
+}
+
 std::int64_t output_extent(const Problem& problem, int i) noexcept {
   const std::int64_t reach = problem.dilation[i] * (problem.w.dims[2 + i] - 1) + 1;
   const std::int64_t room = problem.x.dims[2 + i] + 2 * problem.pad[i] - reach;

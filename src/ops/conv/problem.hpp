@@ -78,6 +78,9 @@ struct Args {
 // Multiply-adds times two: the operations of the mathematics, not of any algorithm.
 [[nodiscard]] double flops(const Problem& problem) noexcept;
 
+// Bytes of the three tensors, as they lie.
+[[nodiscard]] double bytes_of_tensors(const Problem& problem) noexcept;
+
 // Extent of the output along spatial dimension i; negative or zero when the dilated filter does not fit.
 [[nodiscard]] std::int64_t output_extent(const Problem& problem, int i) noexcept;
 

@@ -7,7 +7,10 @@
 #include "ops/conv/via_nhwc_cuda.hpp"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
+#include "ops/conv/tensor_math.hpp"
 #include "ops/conv/via_nhwc_packing.hpp"
 
 namespace gpudnn::conv {
@@ -41,6 +44,8 @@ bool may_be_inner(const ConvEngine& engine) {
          engine.launch != &via_nhwc_launch;
 }
 
+constexpr std::size_t kFastest = 4;  // candidates that are offered, beside the one with the least memory
+
 struct ViaNhwcPlan {
   NhwcForm form;
   const ConvEngine* engine;
@@ -49,16 +54,15 @@ struct ViaNhwcPlan {
   std::size_t workspace;
 };
 
-// Calls body(form, padded) for the padded form, and for the one as it is where that differs.
+// Calls body(form, padded) for the outline of the padded form, and of the one as it is where that differs.
 template <class Body>
 const char* for_each_form(const Problem& problem, Body&& body) {
   NhwcForm form;
-  const char* const obstacle = make_nhwc_form(problem, true, &form);
+  const char* const obstacle = outline_nhwc_form(problem, true, &form);
   if (obstacle == nullptr) body(form, true);
-  const bool same =
-      obstacle == nullptr && form.inner.w.dims[0] == problem.w.dims[0] && form.inner.w.dims[1] == problem.w.dims[1];
-  if (same) return nullptr;
-  const char* const other = make_nhwc_form(problem, false, &form);
+  const bool same = form.inner.w.dims[0] == problem.w.dims[0] && form.inner.w.dims[1] == problem.w.dims[1];
+  if (same) return obstacle;
+  const char* const other = outline_nhwc_form(problem, false, &form);
   if (other == nullptr) body(form, false);
   return other == nullptr ? nullptr : obstacle;
 }
@@ -92,28 +96,49 @@ Support via_nhwc_supports(const Problem& problem, const Device& device) {
 void via_nhwc_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   std::vector<Candidate> all;
   std::vector<Candidate> inner;
+  // Of those so far, the times of the fastest few in order, and the least workspace.
+  std::array<double, kFastest> fastest;
+  fastest.fill(std::numeric_limits<double>::infinity());
+  std::size_t leanest = std::numeric_limits<std::size_t>::max();
   (void)for_each_form(problem, [&](const NhwcForm& form, bool padded) {
     const std::span<const ConvEngine> list = engines();
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!may_be_inner(list[i]) || !list[i].supports(form.inner, device)) continue;
+      if (!may_be_inner(list[i])) continue;
+      // One that is too slow for the list, and cannot need less memory, is not worth its candidates.
+      const bool hopeless = list[i].least_seconds != nullptr && total_workspace(form, 0) >= leanest &&
+                            list[i].least_seconds(form.inner, device) + form.seconds > fastest.back();
+      if (hopeless || !list[i].supports(form.inner, device)) continue;
       inner.clear();
       list[i].candidates(form.inner, device, &inner);
       for (const Candidate& c : inner) {
-        all.push_back({{encode(i, c.config.tile, padded), c.config.split_k},
-                       c.seconds + form.seconds,
-                       total_workspace(form, c.workspace)});
+        const Candidate& added = all.emplace_back(Candidate{{encode(i, c.config.tile, padded), c.config.split_k},
+                                                            c.seconds + form.seconds,
+                                                            total_workspace(form, c.workspace)});
+        leanest = std::min(leanest, added.workspace);
+        if (added.seconds >= fastest.back()) continue;
+        fastest.back() = added.seconds;
+        std::sort(fastest.begin(), fastest.end());
       }
     }
   });
   if (all.empty()) return;
   std::stable_sort(all.begin(), all.end(),
                    [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
-  // The four fastest, and the one with the least memory.
-  const auto leanest = std::min_element(
-      all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.workspace < b.workspace; });
-  const std::size_t fastest = std::min<std::size_t>(all.size(), 4);
-  candidates->insert(candidates->end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(fastest));
-  if (leanest - all.begin() >= static_cast<std::ptrdiff_t>(fastest)) candidates->push_back(*leanest);
+  // The fastest, and the one with the least memory.
+  const auto least = std::min_element(all.begin(), all.end(),
+                                      [](const Candidate& a, const Candidate& b) { return a.workspace < b.workspace; });
+  const auto kept = static_cast<std::ptrdiff_t>(std::min(all.size(), kFastest));
+  candidates->insert(candidates->end(), all.begin(), all.begin() + kept);
+  if (least - all.begin() >= kept) candidates->push_back(*least);
+}
+
+double via_nhwc_least_seconds(const Problem& problem, const Device& device) {
+  if (tensor_math_obstacle(problem) != nullptr) return 0;  // supports() says so as quickly
+  // An inner kernel is launched once at least, and not faster than the fastest memory.
+  constexpr double kLaunch = 2e-6;
+  constexpr double kBytesPerMultiprocessor = 5e12 / 132;
+  return least_packing_seconds(problem) + kLaunch +
+         bytes_of_tensors(problem) / (kBytesPerMultiprocessor * std::max(device.multiprocessors, 1));
 }
 
 std::size_t via_nhwc_workspace(const Problem& problem, const Config& config) {

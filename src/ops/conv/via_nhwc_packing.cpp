@@ -152,12 +152,11 @@ layout::Shape shape_of(const TensorGeometry& t, const TensorGeometry& packed, in
   return s;
 }
 
-void add_operand(const TensorGeometry& t, TensorGeometry* inner, int64_t groups, bool filter, bool mirrored,
-                 NhwcForm* form, PackedOperand* operand) {
+void add_operand(const TensorGeometry& t, TensorGeometry* inner, bool mirrored, NhwcForm* form,
+                 PackedOperand* operand) {
   *inner = packed_tensor(t.type, GPUDNN_TENSOR_NHWC, inner->rank, inner->dims);
   operand->packed = mirrored || !same_dims(t, *inner) || !same_layout(t, *inner);
   if (!operand->packed) return;
-  operand->task = layout::make_task(shape_of(t, *inner, groups, filter, mirrored));
   operand->offset = form->bytes;
   form->bytes += static_cast<std::size_t>(round_up(static_cast<int64_t>(size_in_bytes(*inner)), kPackingAlignment));
   form->seconds += (static_cast<double>(element_count(t)) * (data_type_bits(t.type) / 8.0) +
@@ -172,9 +171,29 @@ bool has_taps(const Problem& problem) {
   return false;
 }
 
+bool is_mirrored(const Problem& problem) { return problem.mode == GPUDNN_CONVOLUTION && has_taps(problem); }
+
+// The bias as an image of one pixel, of the problem and, with more channels, of the form.
+TensorGeometry bias_tensor(const Problem& problem, int64_t channels) {
+  const int64_t values[] = {1, channels, 1};
+  TensorGeometry bias = packed_tensor(problem.y.type, GPUDNN_TENSOR_NHWC, 3, values);
+  bias.strides[1] = problem.bias_stride;
+  return bias;
+}
+
 }  // namespace
 
-const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) {
+double least_packing_seconds(const Problem& problem) {
+  double seconds = kLaunch;
+  for (const TensorGeometry* t : {&problem.x, &problem.w, &problem.y}) {
+    if (is_packed_nhwc(*t)) continue;
+    seconds += 2 * static_cast<double>(element_count(*t)) * (data_type_bits(t->type) / 8.0) / kBytesPerSecond;
+  }
+  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
+  return kRoundedDown * seconds;
+}
+
+const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) {
   if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
   *form = NhwcForm();
   Problem& inner = form->inner = problem;
@@ -193,22 +212,17 @@ const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) 
   const double more = static_cast<double>(element_count(inner.x) + element_count(inner.w) + element_count(inner.y));
   if (more > 4 * real + 8e6) return "padding its channels to whole vectors would multiply its size";
 
-  const bool mirrored = problem.mode == GPUDNN_CONVOLUTION && has_taps(problem);
   inner.mode = GPUDNN_CROSS_CORRELATION;
-  add_operand(problem.x, &inner.x, groups, false, false, form, &form->x);
-  add_operand(problem.w, &inner.w, groups, true, mirrored, form, &form->w);
-  add_operand(problem.y, &inner.y, groups, false, false, form, &form->y);
+  add_operand(problem.x, &inner.x, false, form, &form->x);
+  add_operand(problem.w, &inner.w, is_mirrored(problem), form, &form->w);
+  add_operand(problem.y, &inner.y, false, form, &form->y);
   if (problem.has_z != 0) {
     inner.z = inner.y;
-    add_operand(problem.z, &inner.z, groups, false, false, form, &form->z);
+    add_operand(problem.z, &inner.z, false, form, &form->z);
   }
   if (problem.has_bias != 0 && inner.w.dims[0] != problem.w.dims[0]) {
-    const int64_t values[] = {1, problem.w.dims[0], 1};
-    TensorGeometry bias = packed_tensor(problem.y.type, GPUDNN_TENSOR_NHWC, 3, values);
-    bias.strides[1] = problem.bias_stride;
-    TensorGeometry longer = bias;
-    longer.dims[1] = inner.w.dims[0];
-    add_operand(bias, &longer, groups, false, false, form, &form->bias);
+    TensorGeometry longer = bias_tensor(problem, inner.w.dims[0]);
+    add_operand(bias_tensor(problem, problem.w.dims[0]), &longer, false, form, &form->bias);
     inner.bias_stride = 1;
   }
   if (form->bytes == 0) return "its tensors are packed channels-last already";
@@ -217,6 +231,23 @@ const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) 
   const bool before = (form->x.packed && &out != &form->x) || (form->w.packed && &out != &form->w) ||
                       (form->y.packed && &out != &form->y) || form->z.packed || form->bias.packed;
   form->seconds += kLaunch * ((before ? 1 : 0) + (out.packed ? 1 : 0));
+  return nullptr;
+}
+
+const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) {
+  if (const char* obstacle = outline_nhwc_form(problem, padded, form)) return obstacle;
+  const auto set_task = [&](const TensorGeometry& t, const TensorGeometry& packed, bool filter,
+                            PackedOperand* operand) {
+    if (!operand->packed) return;
+    const bool mirrored = filter && is_mirrored(problem);
+    operand->task = layout::make_task(shape_of(t, packed, problem.groups, filter, mirrored));
+  };
+  const Problem& inner = form->inner;
+  set_task(problem.x, inner.x, false, &form->x);
+  set_task(problem.w, inner.w, true, &form->w);
+  set_task(problem.y, inner.y, false, &form->y);
+  set_task(problem.z, inner.z, false, &form->z);
+  set_task(bias_tensor(problem, problem.w.dims[0]), bias_tensor(problem, inner.w.dims[0]), false, &form->bias);
   return nullptr;
 }
 
