@@ -71,13 +71,19 @@ std::size_t total_workspace(const NhwcForm& form, std::size_t inner) {
   return form.bytes + inner + kPackingAlignment - 1;  // with room to align the caller's pointer
 }
 
+// The copies of the pass before the inner kernel.
+struct Before {
+  int count = 0;
+  layout::Copy of[layout::kMostCopies];
+};
+
 // The caller's pointer, or the packed copy that the pass before the inner kernel will make.
-const void* take(const PackedOperand& operand, const void* data, char* base, layout::Tasks* before) {
+const void* take(const PackedOperand& operand, const void* data, char* base, Before* before) {
   if (!operand.packed || data == nullptr) return data;
-  layout::Task& task = before->of[before->count++] = operand.task;
-  task.strided = const_cast<void*>(data);  // NOLINT: tasks of packing only read it
-  task.packed = base + operand.offset;
-  return task.packed;
+  // Packing only reads it.
+  layout::Copy copy = {&operand.task, const_cast<void*>(data), base + operand.offset};  // NOLINT
+  before->of[before->count++] = copy;
+  return copy.packed;
 }
 
 }  // namespace
@@ -172,7 +178,7 @@ Status via_nhwc_launch(const LaunchSite& site, const void* prepared, const Args&
   const PackedOperand& out = direction == Direction::forward         ? form.y
                              : direction == Direction::backward_data ? form.x
                                                                      : form.w;
-  layout::Tasks before;
+  Before before;
   Args inner = args;
   if (&out != &form.x) inner.x = take(form.x, args.x, base, &before);
   if (&out != &form.w) inner.w = take(form.w, args.w, base, &before);
@@ -184,19 +190,14 @@ Status via_nhwc_launch(const LaunchSite& site, const void* prepared, const Args&
     inner.out = base + out.offset;
   }
   if (before.count > 0) {
-    layout::launch_pack(before, site.stream);
+    layout::launch_pack({before.of, static_cast<std::size_t>(before.count)}, site.stream);
     GPUDNN_TRY(cuda::launch_status("channels_last pack"));
   }
   const LaunchSite inner_site = {site.device, site.stream, plan.inner_workspace > 0 ? base + form.bytes : nullptr,
                                  plan.inner_workspace};
   GPUDNN_TRY(plan.engine->launch(inner_site, plan.prepared.get(), inner));
   if (!out.packed) return GPUDNN_STATUS_SUCCESS;
-  layout::Tasks after;
-  after.count = 1;
-  after.of[0] = out.task;
-  after.of[0].strided = args.out;
-  after.of[0].packed = base + out.offset;
-  layout::launch_unpack(after, site.stream);
+  layout::launch_unpack({&out.task, args.out, base + out.offset}, site.stream);
   return cuda::launch_status("channels_last unpack");
 }
 

@@ -98,6 +98,7 @@ using std::uint32_t;
 
 constexpr double kBytesPerSecond = 3.6e12;  // of the copies, read and written, on the device of the other models
 constexpr double kLaunch = 2.5e-6;
+constexpr int64_t kMostRun = int64_t{1} << 31;
 constexpr int64_t kMostElements = int64_t{1} << 33;  // indices of tiles and items stay below 2^31
 
 int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -152,15 +153,15 @@ layout::Shape shape_of(const TensorGeometry& t, const TensorGeometry& packed, in
   return s;
 }
 
-void add_operand(const TensorGeometry& t, TensorGeometry* inner, bool mirrored, NhwcForm* form,
+// `inner` is the tensor's packed form.
+void add_operand(const TensorGeometry& t, const TensorGeometry& inner, bool mirrored, NhwcForm* form,
                  PackedOperand* operand) {
-  *inner = packed_tensor(t.type, GPUDNN_TENSOR_NHWC, inner->rank, inner->dims);
-  operand->packed = mirrored || !same_dims(t, *inner) || !same_layout(t, *inner);
+  operand->packed = mirrored || !same_dims(t, inner) || !same_layout(t, inner);
   if (!operand->packed) return;
   operand->offset = form->bytes;
-  form->bytes += static_cast<std::size_t>(round_up(static_cast<int64_t>(size_in_bytes(*inner)), kPackingAlignment));
+  form->bytes += static_cast<std::size_t>(round_up(static_cast<int64_t>(size_in_bytes(inner)), kPackingAlignment));
   form->seconds += (static_cast<double>(element_count(t)) * (data_type_bits(t.type) / 8.0) +
-                    static_cast<double>(size_in_bytes(*inner))) /
+                    static_cast<double>(size_in_bytes(inner))) /
                    kBytesPerSecond;
 }
 
@@ -173,12 +174,36 @@ bool has_taps(const Problem& problem) {
 
 bool is_mirrored(const Problem& problem) { return problem.mode == GPUDNN_CONVOLUTION && has_taps(problem); }
 
-// The bias as an image of one pixel, of the problem and, with more channels, of the form.
-TensorGeometry bias_tensor(const Problem& problem, int64_t channels) {
+// The bias as an image of one pixel.
+TensorGeometry bias_tensor(DataType type, int64_t channels, int64_t stride) {
   const int64_t values[] = {1, channels, 1};
-  TensorGeometry bias = packed_tensor(problem.y.type, GPUDNN_TENSOR_NHWC, 3, values);
-  bias.strides[1] = problem.bias_stride;
+  TensorGeometry bias = packed_tensor(type, GPUDNN_TENSOR_NHWC, 3, values);
+  bias.strides[1] = stride;
   return bias;
+}
+
+// Float's data gradient multiplies by the filter with its output channels innermost. Where that is a plain
+// transposition, the copies that are made anyway do it, and the inner engine needs none of its own.
+bool packs_by_output(const Problem& problem, const Problem& inner) {
+  if (problem.direction != Direction::backward_data || problem.x.type != GPUDNN_DATA_FLOAT || problem.groups != 1 ||
+      is_mirrored(problem) || inner.w.dims[1] != problem.w.dims[1]) {
+    return false;
+  }
+  const bool copies = inner.w.dims[0] != problem.w.dims[0] || !is_packed_nhwc(problem.x) ||
+                      !is_packed_nhwc(problem.w) || !is_packed_nhwc(problem.y);
+  TensorGeometry run = problem.w;  // one filter
+  run.dims[0] = 1;
+  return copies && is_packed_nchw(run) && element_count(run) < kMostRun;
+}
+
+// Such a filter is an image of one row, with its output channels as channels.
+layout::Shape shape_by_output(const TensorGeometry& filter, int64_t padded_outputs) {
+  const int64_t run = element_count(filter) / filter.dims[0];
+  const int64_t dims[] = {1, filter.dims[0], run};
+  const int64_t padded[] = {1, padded_outputs, run};
+  TensorGeometry image = packed_tensor(filter.type, GPUDNN_TENSOR_NCHW, 3, dims);
+  image.strides[1] = filter.strides[0];
+  return shape_of(image, packed_tensor(filter.type, GPUDNN_TENSOR_NHWC, 3, padded), 1, false, false);
 }
 
 }  // namespace
@@ -213,16 +238,18 @@ const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcForm* for
   if (more > 4 * real + 8e6) return "padding its channels to whole vectors would multiply its size";
 
   inner.mode = GPUDNN_CROSS_CORRELATION;
-  add_operand(problem.x, &inner.x, false, form, &form->x);
-  add_operand(problem.w, &inner.w, is_mirrored(problem), form, &form->w);
-  add_operand(problem.y, &inner.y, false, form, &form->y);
+  for (TensorGeometry* t : {&inner.x, &inner.w, &inner.y}) set_packed_strides(t, GPUDNN_TENSOR_NHWC);
+  if (packs_by_output(problem, inner)) inner.w = packed_by_output(inner.w);
+  add_operand(problem.x, inner.x, false, form, &form->x);
+  add_operand(problem.w, inner.w, is_mirrored(problem), form, &form->w);
+  add_operand(problem.y, inner.y, false, form, &form->y);
   if (problem.has_z != 0) {
     inner.z = inner.y;
-    add_operand(problem.z, &inner.z, false, form, &form->z);
+    add_operand(problem.z, inner.z, false, form, &form->z);
   }
   if (problem.has_bias != 0 && inner.w.dims[0] != problem.w.dims[0]) {
-    TensorGeometry longer = bias_tensor(problem, inner.w.dims[0]);
-    add_operand(bias_tensor(problem, problem.w.dims[0]), &longer, false, form, &form->bias);
+    const TensorGeometry longer = bias_tensor(problem.y.type, inner.w.dims[0], 1);
+    add_operand(bias_tensor(problem.y.type, problem.w.dims[0], problem.bias_stride), longer, false, form, &form->bias);
     inner.bias_stride = 1;
   }
   if (form->bytes == 0) return "its tensors are packed channels-last already";
@@ -244,10 +271,15 @@ const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) 
   };
   const Problem& inner = form->inner;
   set_task(problem.x, inner.x, false, &form->x);
-  set_task(problem.w, inner.w, true, &form->w);
+  if (packs_by_output(problem, inner)) {
+    if (form->w.packed) form->w.task = layout::make_task(shape_by_output(problem.w, inner.w.dims[0]));
+  } else {
+    set_task(problem.w, inner.w, true, &form->w);
+  }
   set_task(problem.y, inner.y, false, &form->y);
   set_task(problem.z, inner.z, false, &form->z);
-  set_task(bias_tensor(problem, problem.w.dims[0]), bias_tensor(problem, inner.w.dims[0]), false, &form->bias);
+  set_task(bias_tensor(problem.y.type, problem.w.dims[0], problem.bias_stride),
+           bias_tensor(problem.y.type, inner.w.dims[0], 1), false, &form->bias);
   return nullptr;
 }
 
