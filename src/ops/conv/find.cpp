@@ -254,7 +254,7 @@ std::vector<Choice> search_order(const std::vector<Choice>& choices, std::size_t
 
 Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows) {
   std::vector<Choice> choices;
-  GPUDNN_TRY(ranked_choices(handle, problem, Reach::aligned, &choices));
+  GPUDNN_TRY(ranked_choices(handle, problem, Reach::best, &choices));
   add_served(choices, rows);
   for (Performance& row : *rows) row.milliseconds = -1;  // the model ranks; it is no measurement
   add_unserved(problem.direction, rows);
@@ -264,8 +264,12 @@ Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vect
 void warm_up_queries(gpudnnHandle_t handle) {
   std::string why;
   std::vector<Performance> rows;
+  // Each engine's code is run once, so that the first query of a program does not fetch it from a file.
   for (const char* const line : {"conv fwd f16 nhwc n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
-                                 "conv dgrad f32 nhwc n2c16h8w8 k16r3s3 p1x1 t2x2 d1x1 g1 math=tensor",
+                                 "conv fwd f16 nchw n2c3h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
+                                 "conv dgrad f32 nchw n2c16h8w8 k16r3s3 p1x1 t2x2 d1x1 g1 math=tensor",
+                                 "conv wgrad f16 nchw n2c3h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
+                                 "conv wgrad f32 nhwc n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
                                  "conv wgrad f32 nchw n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1"}) {
     const std::optional<Problem> problem = from_text(line, &why);
     rows.clear();

@@ -25,11 +25,11 @@ bool serves(const ConvEngine& engine, const Problem& problem, const Device& devi
 }
 
 // The engine's choices that fit; none if it does not take the problem.
-void add_choices(const ConvEngine& engine, const Problem& problem, const Device& device, std::size_t workspace_limit,
-                 std::vector<Candidate>* candidates, std::vector<Choice>* choices) {
+void add_choices(const ConvEngine& engine, bool lean, const Problem& problem, const Device& device,
+                 std::size_t workspace_limit, std::vector<Candidate>* candidates, std::vector<Choice>* choices) {
   if (!serves(engine, problem, device)) return;
   candidates->clear();
-  engine.candidates(problem, device, candidates);
+  (lean ? engine.lean_candidates : engine.candidates)(problem, device, candidates);
   for (const Candidate& candidate : *candidates) {
     if (candidate.workspace > workspace_limit) continue;
     choices->push_back({&engine, candidate.config, candidate.workspace, candidate.seconds, Source::model});
@@ -55,12 +55,18 @@ bool holds_measured_without_workspace(std::span<const TunedRow> rows, const std:
   });
 }
 
-double least_without_workspace(const std::vector<Choice>& choices) {
-  double least = std::numeric_limits<double>::infinity();
+// The times of the best choice, and of the best one without a workspace.
+struct BestSeconds {
+  double any = std::numeric_limits<double>::infinity();
+  double lean = std::numeric_limits<double>::infinity();
+};
+BestSeconds best_seconds(const std::vector<Choice>& choices) {
+  BestSeconds best;
   for (const Choice& choice : choices) {
-    if (choice.workspace == 0) least = std::min(least, choice.seconds);
+    best.any = std::min(best.any, choice.seconds);
+    if (choice.workspace == 0) best.lean = std::min(best.lean, choice.seconds);
   }
-  return least;
+  return best;
 }
 
 std::span<const TunedRow> table_rows(const Problem& problem, const Device& device) {
@@ -78,7 +84,7 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
   choices.reserve(kUsualCandidates);
   candidates.reserve(kUsualCandidates);
   for (const ConvEngine& engine : engines) {
-    add_choices(engine, problem, device, workspace_limit, &candidates, &choices);
+    add_choices(engine, false, problem, device, workspace_limit, &candidates, &choices);
   }
   sort_by_seconds(&choices);
   return choices;
@@ -99,7 +105,7 @@ std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines, std::
   for (const ConvEngine& engine : engines) {
     if (engine.backend != device.backend) continue;
     if (std::any_of(measured.begin(), measured.end(), [&](const TunedRow& row) { return row.engine == engine.name; })) {
-      add_choices(engine, problem, device, workspace_limit, &candidates, &choices);
+      add_choices(engine, false, problem, device, workspace_limit, &candidates, &choices);
     } else {
       waiting.push_back({0, &engine});
     }
@@ -111,8 +117,10 @@ std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines, std::
     std::stable_sort(waiting.begin(), waiting.end(),
                      [](const Waiting& a, const Waiting& b) { return a.least < b.least; });
     for (const Waiting& w : waiting) {
-      if (w.least > least_without_workspace(choices)) break;
-      add_choices(*w.engine, problem, device, workspace_limit, &candidates, &choices);
+      const BestSeconds best = best_seconds(choices);
+      if (w.least > best.lean) break;
+      const bool lean = w.least > best.any && w.engine->lean_candidates != nullptr;
+      add_choices(*w.engine, lean, problem, device, workspace_limit, &candidates, &choices);
     }
   }
   sort_by_seconds(&choices);

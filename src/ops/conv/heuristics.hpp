@@ -10,9 +10,9 @@ namespace gpudnn::conv {
 [[nodiscard]] std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Problem& problem,
                                                 const Device& device, std::size_t workspace_limit);
 
-// Of these, enough that the best choice within any workspace is the same, for tensors at multiples of 16 bytes. Engines
-// that can hold none of them are not asked for candidates: each is slower by its bound than a choice without a
-// workspace is by its model or, if `measured` names one, comes after it in any case.
+// Of these, enough that the best choice and the best one without a workspace are the same, for tensors at multiples of
+// 16 bytes. An engine that can hold neither is not asked for candidates: it is slower by its bound than others are by
+// their models, or comes after a choice that `measured` names.
 [[nodiscard]] std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines,
                                                     std::span<const TunedRow> measured, const Problem& problem,
                                                     const Device& device, std::size_t workspace_limit);
@@ -21,8 +21,8 @@ namespace gpudnn::conv {
 // engine does not take this problem, or no longer has that config.
 void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices);
 
-// Which choices a ranking has to hold: all, or those that matter to a call on aligned tensors.
-enum class Reach { aligned, all };
+// Which choices a ranking has to hold: all, or those of rank_within_reach.
+enum class Reach { best, all };
 // rank(), with what Find measured in this process or an earlier one before it: what calls and queries go by. The handle
 // keeps what rank() said: a program asks for the algorithm, then for the workspace, then it runs.
 [[nodiscard]] std::vector<Choice> rank_with_measurements(gpudnnHandle_t handle, const Problem& problem, Reach reach);

@@ -31,7 +31,12 @@ Support implicit_gemm_simt_supports(const Problem& problem, const Device&) {
 }
 
 void implicit_gemm_simt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  simt_candidates(problem, device.multiprocessors, candidates);
+  simt_candidates(problem, device.multiprocessors, true, candidates);
+}
+
+void implicit_gemm_simt_lean_candidates(const Problem& problem, const Device& device,
+                                        std::vector<Candidate>* candidates) {
+  simt_candidates(problem, device.multiprocessors, false, candidates);
 }
 
 double implicit_gemm_simt_least_seconds(const Problem& problem, const Device& device) {

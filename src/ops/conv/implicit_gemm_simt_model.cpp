@@ -34,13 +34,51 @@ double seconds_of_sums(const TileRow& row, double partials, double multiprocesso
   return kReduceLaunch + sums / (kSumsBytesPerMultiprocessor * multiprocessors);
 }
 
-// What any split of the tile takes, but for the sums: every multiprocessor busy, with all its warps, to the end.
-double least_seconds(const SimtShape& shape, const TileRow& row, double bytes, double multiprocessors) {
-  const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
-  const double flops = 2.0 * row.bm * row.bn * tiles * shape.useful_k;
+// Blocks of an instance on a multiprocessor, at the most.
+constexpr int kMostResident = [] {
+  int most = 0;
+  for (const TileRow& row : kernels::simt::kTiles) most = std::max(most, row.min_blocks);
+  return most;
+}();
+
+// What the splits of a tile have in common.
+struct Tile {
+  const TileRow* row;
+  double multiprocessors;
+  double tiles;
+  double k_tiles;                         // in all
+  double utilization[kMostResident + 1];  // with so many blocks on a multiprocessor
+  double memory;
+  double least;  // what any split takes, but for the sums: every multiprocessor busy, with all its warps, to the end
+};
+
+Tile tile_of(const SimtShape& shape, const TileRow& row, double bytes, double multiprocessors) {
+  Tile t = {};
+  t.row = &row;
+  t.multiprocessors = multiprocessors;
+  t.tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
+  t.k_tiles = shape.useful_k / kTileK;
+  for (int i = 1; i <= row.min_blocks; ++i) t.utilization[i] = utilization(i * (row.threads() / 32.0));
+  t.memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
+  const double flops = 2.0 * row.bm * row.bn * t.tiles * shape.useful_k;
   const double compute = flops / (kFlopsPerMultiprocessor * row.efficiency * multiprocessors);
-  const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
-  return kRoundedDown * (kLaunch + kBlockOverhead + std::max(compute, memory));
+  t.least = kRoundedDown * (kLaunch + kBlockOverhead + std::max(compute, t.memory));
+  return t;
+}
+
+// `sums` is what seconds_of_sums says of the splits; nothing of a single one.
+double seconds_of(const Tile& tile, double splits, double sums) {
+  const TileRow& row = *tile.row;
+  const double k_tiles = std::ceil(tile.k_tiles / splits);
+  const double blocks_here = std::ceil(tile.tiles * splits / tile.multiprocessors);  // on the fullest multiprocessor
+  const double waves = std::ceil(blocks_here / row.min_blocks);
+  const double block = 2.0 * row.bm * row.bn * kTileK * k_tiles / (kFlopsPerMultiprocessor * row.efficiency);
+  // Whole rounds of as many blocks as fit, then a last one of the rest, with fewer warps.
+  const double rest = blocks_here - (waves - 1) * row.min_blocks;
+  const double compute = (waves - 1) * row.min_blocks * block / tile.utilization[row.min_blocks] +
+                         rest * block / tile.utilization[static_cast<int>(rest)];
+  const double latency = waves * k_tiles * kLoadLatency;
+  return kLaunch + waves * kBlockOverhead + std::max({compute, latency, tile.memory}) + sums;
 }
 
 constexpr double best_efficiency() {
@@ -70,25 +108,7 @@ double simt_least_seconds(const Problem& problem, int multiprocessors) {
   return kRoundedDown * (kLaunch + kBlockOverhead + std::max(compute, memory));
 }
 
-double simt_seconds(const SimtShape& shape, const TileRow& row, double splits, double bytes, double multiprocessors) {
-  const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
-  const double k_tiles = std::ceil(shape.useful_k / kTileK / splits);
-  const double blocks_here = std::ceil(tiles * splits / multiprocessors);  // on the fullest multiprocessor
-  const double waves = std::ceil(blocks_here / row.min_blocks);
-  const double block = 2.0 * row.bm * row.bn * kTileK * k_tiles / (kFlopsPerMultiprocessor * row.efficiency);
-  // Whole rounds of as many blocks as fit, then a last one of the rest, with fewer warps.
-  const double rest = blocks_here - (waves - 1) * row.min_blocks;
-  const double warps = row.threads() / 32.0;
-  const double compute = (waves - 1) * row.min_blocks * block / utilization(row.min_blocks * warps) +
-                         rest * block / utilization(rest * warps);
-  const double latency = waves * k_tiles * kLoadLatency;
-  const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
-  double seconds = kLaunch + waves * kBlockOverhead + std::max({compute, latency, memory});
-  if (splits > 1) seconds += seconds_of_sums(row, tiles * splits, multiprocessors);
-  return seconds;
-}
-
-void simt_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+void simt_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates) {
   constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
   constexpr double kFewestTilesOfK = 4;  // of a split
   const auto params = simt_params(problem);
@@ -98,20 +118,20 @@ void simt_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
   for (int i = 0; i < kernels::simt::kTileCount; ++i) {
     const TileRow& row = kernels::simt::kTiles[i];
     if (row.type != shape.type || row.wide != shape.wide) continue;
-    const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
-    candidates->push_back({{i, 1}, simt_seconds(shape, row, 1, bytes, processors)});
+    const Tile tile = tile_of(shape, row, bytes, processors);
+    candidates->push_back({{i, 1}, seconds_of(tile, 1, 0)});
+    if (!splits) continue;
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
-    const double least = least_seconds(shape, row, bytes, processors);
-    for (int splits = 2; splits <= 1024 && shape.useful_k / kTileK / splits >= kFewestTilesOfK;
-         splits += splits < 4 ? 1 : splits / 4) {
-      if (tiles * splits > 64 * processors) break;  // full many times over: splitting gains nothing
-      const std::size_t workspace = kernels::simt::partial_bytes(row, static_cast<std::size_t>(tiles * splits));
-      const double bound = least + seconds_of_sums(row, tiles * splits, processors);
+    for (int parts = 2; parts <= 1024 && tile.k_tiles / parts >= kFewestTilesOfK; parts += parts < 4 ? 1 : parts / 4) {
+      if (tile.tiles * parts > 64 * processors) break;  // full many times over: splitting gains nothing
+      const std::size_t workspace = kernels::simt::partial_bytes(row, static_cast<std::size_t>(tile.tiles * parts));
+      const double sums = seconds_of_sums(row, tile.tiles * parts, processors);
+      const double bound = tile.least + sums;
       if (bound > best.seconds && (bound > modest.seconds || workspace > kModestWorkspace)) break;  // sums only grow
-      const double seconds = simt_seconds(shape, row, splits, bytes, processors);
-      const Candidate candidate = {{i, splits}, seconds, workspace};
+      const double seconds = seconds_of(tile, parts, sums);
+      const Candidate candidate = {{i, parts}, seconds, workspace};
       if (seconds < best.seconds) best = candidate;
       if (seconds < modest.seconds && workspace <= kModestWorkspace) modest = candidate;
     }

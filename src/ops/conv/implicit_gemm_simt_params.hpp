@@ -48,11 +48,9 @@ void set_simt_pointers(Direction direction, const Args& args, kernels::simt::Par
 [[nodiscard]] double least_flops(const Problem& problem);
 // What no candidate stays below, without building parameters.
 [[nodiscard]] double simt_least_seconds(const Problem& problem, int multiprocessors);
-// The cost model. Expected seconds of a tile and split, given the bytes that the problem must move ...
-[[nodiscard]] double simt_seconds(const SimtShape& shape, const kernels::simt::TileRow& row, double splits,
-                                  double bytes, double multiprocessors);
-// ... and each tile without a split, with its best one, and with its best one in a modest workspace.
-void simt_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// The cost model: each tile without a split and, where `splits` are wanted, with its best one, and with its best one
+// in a modest workspace.
+void simt_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates);
 
 // Whether loads or stores by vectors need pointers aligned to a whole vector; they become scalar otherwise.
 void restrict_to_alignment(const void* a, const void* b, const void* c, const void* z, tile::ElementType type,

@@ -25,7 +25,8 @@ std::uint32_t set_sm80_config(const Config& config, tile::ElementType type, kern
 
 // What no candidate stays below, without building parameters.
 [[nodiscard]] double sm80_least_seconds(const Problem& problem, int multiprocessors);
-// The cost model: each tile without a split, with its best one, and with its best one in a modest workspace.
-void sm80_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// The cost model: each tile without a split and, where `splits` are wanted, with its best one, and with its best one
+// in a modest workspace.
+void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

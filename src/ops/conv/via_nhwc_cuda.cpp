@@ -44,7 +44,8 @@ bool may_be_inner(const ConvEngine& engine) {
          engine.launch != &via_nhwc_launch;
 }
 
-constexpr std::size_t kFastest = 4;  // candidates that are offered, beside the one with the least memory
+constexpr std::size_t kUsualCandidates = 64;  // of all inner engines
+constexpr std::size_t kFastest = 4;           // candidates that are offered, beside the one with the least memory
 
 struct ViaNhwcPlan {
   NhwcForm form;
@@ -91,8 +92,10 @@ const void* take(const PackedOperand& operand, const void* data, char* base, Bef
 Support via_nhwc_supports(const Problem& problem, const Device& device) {
   bool taken = false;
   const char* const obstacle = for_each_form(problem, [&](const NhwcForm& form, bool) {
-    for (const ConvEngine& engine : engines()) {
-      taken = taken || (may_be_inner(engine) && engine.supports(form.inner, device));
+    // From the end: the most general ones say yes the soonest.
+    const std::span<const ConvEngine> list = engines();
+    for (std::size_t i = list.size(); i-- > 0 && !taken;) {
+      taken = may_be_inner(list[i]) && static_cast<bool>(list[i].supports(form.inner, device));
     }
   });
   if (taken) return Support::yes();
@@ -102,6 +105,8 @@ Support via_nhwc_supports(const Problem& problem, const Device& device) {
 void via_nhwc_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   std::vector<Candidate> all;
   std::vector<Candidate> inner;
+  all.reserve(kUsualCandidates);
+  inner.reserve(kUsualCandidates);
   // Of those so far, the times of the fastest few in order, and the least workspace.
   std::array<double, kFastest> fastest;
   fastest.fill(std::numeric_limits<double>::infinity());
@@ -137,6 +142,9 @@ void via_nhwc_candidates(const Problem& problem, const Device& device, std::vect
   candidates->insert(candidates->end(), all.begin(), all.begin() + kept);
   if (least - all.begin() >= kept) candidates->push_back(*least);
 }
+
+// The copies always need one.
+void via_nhwc_lean_candidates(const Problem&, const Device&, std::vector<Candidate>*) {}
 
 double via_nhwc_least_seconds(const Problem& problem, const Device& device) {
   if (tensor_math_obstacle(problem) != nullptr) return 0;  // supports() says so as quickly
