@@ -1,4 +1,6 @@
 // From a convolution problem to the parameters of the kernels for few channels, and the model of their time.
+//
+// Longer than most files: the tile is chosen by the model, which needs what the tile sets.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/few_channels_sm80_params.hpp"
 
