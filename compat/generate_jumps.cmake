@@ -31,6 +31,8 @@ if(exported)
 endif()
 file(WRITE ${MAP} "${NODE} {\n${exported}  local: *;\n};\n")
 
+# Jumps, and no indirect functions (IFUNC), which would cost nothing: the loader binds a library that uses the names without
+# depending on this one before this one, and gives up at their resolvers. See docs/perf-notes.md, Host cost.
 file(WRITE ${SOURCE} "/* Made by the build: a jump for each function. */
 #if defined(__x86_64__)
 #define LANDING endbr64

@@ -7,26 +7,34 @@
 namespace gpudnn::kernels::channels_last {
 namespace {
 
-template <bool kPack>
-void launch(Tasks tasks, CUstream_st* stream) {
+template <bool kPack, int kMost>
+void launch(std::span<const Copy> copies, CUstream_st* stream) {
+  Tasks<kMost> tasks;
   std::uint32_t blocks = 0;
   std::uint32_t shared = 0;
-  for (int i = 0; i < tasks.count; ++i) {
-    tasks.of[i].first_block = blocks;
-    blocks += tasks.of[i].blocks;
-    shared = std::max(shared, tasks.of[i].shared_bytes);
+  for (const Copy& copy : copies) {
+    Task& task = tasks.of[tasks.count++];
+    task = *copy.task;
+    task.strided = copy.strided;
+    task.packed = copy.packed;
+    task.first_block = blocks;
+    blocks += task.blocks;
+    shared = std::max(shared, task.shared_bytes);
   }
   if (blocks == 0) return;
   if (tasks.of[0].shape.element_bytes == 2) {
-    copy_tasks<std::uint16_t, kPack><<<blocks, kThreads, shared, stream>>>(tasks);
+    copy_tasks<std::uint16_t, kPack, kMost><<<blocks, kThreads, shared, stream>>>(tasks);
   } else {
-    copy_tasks<std::uint32_t, kPack><<<blocks, kThreads, shared, stream>>>(tasks);
+    copy_tasks<std::uint32_t, kPack, kMost><<<blocks, kThreads, shared, stream>>>(tasks);
   }
 }
 
 }  // namespace
 
-void launch_pack(const Tasks& tasks, CUstream_st* stream) { launch<true>(tasks, stream); }
-void launch_unpack(const Tasks& tasks, CUstream_st* stream) { launch<false>(tasks, stream); }
+void launch_pack(std::span<const Copy> copies, CUstream_st* stream) {
+  if (copies.size() <= 2) return launch<true, 2>(copies, stream);
+  launch<true, kMostCopies>(copies, stream);
+}
+void launch_unpack(const Copy& copy, CUstream_st* stream) { launch<false, 1>({&copy, 1}, stream); }
 
 }  // namespace gpudnn::kernels::channels_last

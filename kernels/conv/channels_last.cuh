@@ -400,8 +400,15 @@ GPUDNN_HOST_DEVICE void copy_elements(const Task& task, const Tile& tile, std::u
 }
 
 #ifdef __CUDACC__
-template <class T, bool kPack>
-__global__ void __launch_bounds__(kThreads) copy_tasks(const __grid_constant__ Tasks tasks) {
+// Most launches copy one tensor or two: what a launch costs the host grows with the bytes of its parameters.
+template <int kMost>
+struct Tasks {
+  int count = 0;
+  Task of[kMost];
+};
+
+template <class T, bool kPack, int kMost>
+__global__ void __launch_bounds__(kThreads) copy_tasks(const __grid_constant__ Tasks<kMost> tasks) {
   extern __shared__ __align__(16) unsigned char memory[];
   T* const shared = reinterpret_cast<T*>(memory);
   int i = 0;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/tile/fast_divmod.cuh"
 
@@ -15,8 +16,8 @@ struct CUstream_st;
 namespace gpudnn::kernels::channels_last {
 
 constexpr int kThreads = 256;
-constexpr int kMostTasks = 6;
-constexpr int kItems = 4;  // of a thread, in flight at once
+constexpr int kMostCopies = 6;  // of a launch
+constexpr int kItems = 4;       // of a thread, in flight at once
 
 // A tensor to copy. Steps are in elements.
 struct Shape {
@@ -77,13 +78,15 @@ struct Task {
 
 [[nodiscard]] Task make_task(const Shape& shape);
 
-// Several tensors in one launch. All have elements of the same size.
-struct Tasks {
-  int count = 0;
-  Task of[kMostTasks];
+// One tensor of a launch.
+struct Copy {
+  const Task* task = nullptr;  // but for the pointers
+  void* strided = nullptr;
+  void* packed = nullptr;
 };
-// strided -> packed, zeros in the padding; and packed -> strided.
-void launch_pack(const Tasks& tasks, CUstream_st* stream);
-void launch_unpack(const Tasks& tasks, CUstream_st* stream);
+// strided -> packed, zeros in the padding: several tensors in one launch, all with elements of the same size.
+void launch_pack(std::span<const Copy> copies, CUstream_st* stream);
+// packed -> strided.
+void launch_unpack(const Copy& copy, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels::channels_last

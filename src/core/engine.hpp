@@ -27,6 +27,21 @@ struct Engine {
   Status (*launch)(const LaunchSite&, const Problem&, const Args&);
 };
 
+template <class Problem>
+Support supports_all(const Problem&, const Device&) {
+  return Support::yes();
+}
+
+// The last row of a list: the plain function of the host backend, kReference(problem, args).
+template <auto kReference, class Problem, class Args>
+constexpr Engine<Problem, Args> host_reference() {
+  return {"host_reference", GPUDNN_BACKEND_HOST, supports_all<Problem>,
+          [](const LaunchSite&, const Problem& problem, const Args& args) -> Status {
+            kReference(problem, args);
+            return GPUDNN_STATUS_SUCCESS;
+          }};
+}
+
 // Runs the first engine of the handle's backend that supports the problem. The last row of each backend supports
 // everything, so a refusal here is a bug.
 template <class Problem, class Args>

@@ -4,14 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "ops/conv/engine.hpp"
-#include "support/backend.hpp"
-#include "support/number.hpp"
+#include "support/large_halves.hpp"
 #include "support/session.hpp"
 
 namespace gpudnn::test {
@@ -22,49 +20,6 @@ constexpr std::int64_t kPixels = std::int64_t{4096} * 8193;
 constexpr std::int64_t kCount = kChannels * kPixels;
 static_assert(kCount > (std::int64_t{1} << 31));
 constexpr std::int64_t kMarked[] = {0, kPixels / 2, (std::int64_t{1} << 31) / kChannels, kPixels - 1};
-
-// Zeros in device memory, of which single elements are written and read.
-class Halves {
- public:
-  Halves(const Backend& backend, std::int64_t count) : backend_(backend) {
-    if (gpudnnMalloc(backend.handle(), &data_, 2 * static_cast<std::size_t>(count)) != GPUDNN_STATUS_SUCCESS) return;
-    TensorGeometry flat;
-    flat.type = GPUDNN_DATA_HALF;
-    flat.rank = 2;
-    flat.dims[0] = count / kChannels;
-    flat.dims[1] = flat.strides[0] = kChannels;
-    flat.strides[1] = 1;
-    const float zero = 0;
-    const int dims[] = {static_cast<int>(flat.dims[0]), static_cast<int>(kChannels)};
-    const int strides[] = {static_cast<int>(kChannels), 1};
-    gpudnnTensorDescriptor_t desc = nullptr;
-    GPUDNN_TEST_REQUIRE(gpudnnCreateTensorDescriptor(&desc));
-    GPUDNN_TEST_REQUIRE(gpudnnSetTensorNdDescriptor(desc, GPUDNN_DATA_HALF, 2, dims, strides));
-    GPUDNN_TEST_REQUIRE(gpudnnSetTensor(backend.handle(), desc, data_, &zero));
-    GPUDNN_TEST_REQUIRE(gpudnnDestroyTensorDescriptor(desc));
-  }
-  ~Halves() { (void)gpudnnFree(backend_.handle(), data_); }
-  Halves(const Halves&) = delete;
-  Halves& operator=(const Halves&) = delete;
-
-  [[nodiscard]] void* data() const { return data_; }
-  void write(std::int64_t at, double value) {
-    std::array<unsigned char, 2> bytes{};
-    encode(value, GPUDNN_DATA_HALF, bytes.data());
-    GPUDNN_TEST_REQUIRE(gpudnnMemcpy(backend_.handle(), static_cast<char*>(data_) + 2 * at, bytes.data(), 2,
-                                     GPUDNN_MEMCPY_HOST_TO_DEVICE));
-  }
-  [[nodiscard]] double read(std::int64_t at) const {
-    std::array<unsigned char, 2> bytes{};
-    GPUDNN_TEST_REQUIRE(gpudnnMemcpy(backend_.handle(), bytes.data(), static_cast<const char*>(data_) + 2 * at, 2,
-                                     GPUDNN_MEMCPY_DEVICE_TO_HOST));
-    return decode(bytes.data(), GPUDNN_DATA_HALF);
-  }
-
- private:
-  const Backend& backend_;
-  void* data_ = nullptr;
-};
 
 // Runs the engine in the config that its model likes best.
 gpudnnStatus_t launch(const Backend& backend, const conv::ConvEngine& engine, const conv::Problem& problem,
@@ -98,10 +53,11 @@ TEST(ConvolutionEngines, MoreThanTwoToThe31Elements) {
   const Backend& backend = Backend::at_hand();
   GPUDNN_NEEDS_GPU();
   const Device& device = *backend.handle()->device;
-  Halves x(backend, kCount);
-  Halves y(backend, kCount);
-  Halves w(backend, kChannels * kChannels);
+  LargeHalves x(backend, kCount);
+  LargeHalves y(backend, kCount);
+  LargeHalves w(backend, kChannels * kChannels);
   if (x.data() == nullptr || y.data() == nullptr) GTEST_SKIP() << "needs a GPU with 10 GB of free memory";
+  for (LargeHalves* const tensor : {&x, &y, &w}) tensor->set_all(0);
   // The first and the last channel of the marked pixels.
   for (const std::int64_t pixel : kMarked) {
     x.write(pixel * kChannels, 1);

@@ -4,33 +4,14 @@
 
 #include <cmath>
 
-#include "support/naive.hpp"
+#include "support/by_hand.hpp"
 #include "support/number.hpp"
 #include "support/sweep.hpp"
 
 namespace gpudnn::test {
 namespace {
 
-ActivationCase activation_case(const char* line) {
-  std::string why;
-  const auto problem = activation::from_text(line, &why);
-  if (!problem) throw std::runtime_error(std::string(line) + ": " + why);
-  ActivationCase c{};
-  c.problem = *problem;
-  return c;
-}
-
-// Values that are known to 1e-6, so for the curved functions a literal with that many digits.
-void expect_near(const ActivationCase& c, const Values& values, const std::vector<double>& literal) {
-  const Outcome outcome = run(Backend::at_hand(), c, values);
-  ASSERT_EQ(outcome.status, GPUDNN_STATUS_SUCCESS) << outcome.text;
-  const Expected oracle = naive(c, values);
-  ASSERT_EQ(outcome.values.size(), literal.size());
-  for (std::size_t i = 0; i < literal.size(); ++i) {
-    EXPECT_NEAR(outcome.values[i], literal[i], 1e-6) << i;
-    EXPECT_NEAR(oracle.value[i], literal[i], 1e-6) << "the oracle is wrong at " << i;
-  }
-}
+ActivationCase activation_case(const char* line) { return case_of(parsed(line, activation::from_text)); }
 
 TEST(Activation, ForwardByHand) {
   Values values;

@@ -2,29 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "support/naive.hpp"
+#include "support/by_hand.hpp"
 #include "support/sweep.hpp"
 
 namespace gpudnn::test {
 namespace {
 
-ConvCase conv_case(const char* line) {
-  std::string why;
-  const auto problem = conv::from_text(line, &why);
-  if (!problem) throw std::runtime_error(std::string(line) + ": " + why);
-  ConvCase c{};
-  c.problem = *problem;
-  return c;
-}
-
-// The literal stands in the test; the library and the oracle both have to give it.
-void expect_literal(const ConvCase& c, const Values& values, const std::vector<double>& literal) {
-  const Outcome outcome = run(Backend::at_hand(), c, values);
-  ASSERT_EQ(outcome.status, GPUDNN_STATUS_SUCCESS) << outcome.text;
-  EXPECT_EQ(outcome.values, literal);
-  EXPECT_EQ(outcome.damage, "");
-  EXPECT_EQ(naive(c, values).value, literal) << "the oracle is wrong";
-}
+ConvCase conv_case(const char* line) { return case_of(parsed(line, conv::from_text)); }
 
 const std::vector<double> kOneToNine = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 const std::vector<double> kOneToFour = {1, 2, 3, 4};

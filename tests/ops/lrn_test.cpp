@@ -7,19 +7,13 @@
 #include <cmath>
 #include <limits>
 
+#include "support/by_hand.hpp"
 #include "support/sweep.hpp"
 
 namespace gpudnn::test {
 namespace {
 
-LrnCase lrn_case(const char* line) {
-  std::string why;
-  const auto problem = lrn::from_text(line, &why);
-  if (!problem) throw std::runtime_error(std::string(line) + ": " + why);
-  LrnCase c{};
-  c.problem = *problem;
-  return c;
-}
+LrnCase lrn_case(const char* line) { return case_of(parsed(line, lrn::from_text)); }
 
 void expect_literal(const LrnCase& c, const Values& values, const std::vector<double>& literal) {
   const Outcome outcome = run(Backend::at_hand(), c, values);

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "ops/op_tensor/problem.hpp"
-#include "support/naive.hpp"
+#include "support/by_hand.hpp"
 #include "support/number.hpp"
 #include "support/sweep.hpp"
 
@@ -170,11 +170,7 @@ OpTensorCase random_op(Random& random) {
 }
 
 OpTensorCase op_case(const char* line) {
-  std::string why;
-  const auto problem = op_tensor::from_text(line, &why);
-  if (!problem) throw std::runtime_error(std::string(line) + ": " + why);
-  OpTensorCase c{};
-  c.problem = *problem;
+  OpTensorCase c = case_of(parsed(line, op_tensor::from_text));
   c.alpha2 = 1;
   return c;
 }

@@ -2,27 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "support/naive.hpp"
+#include "support/by_hand.hpp"
 #include "support/sweep.hpp"
 
 namespace gpudnn::test {
 namespace {
 
-PoolingCase pooling_case(const char* line) {
-  std::string why;
-  const auto problem = pooling::from_text(line, &why);
-  if (!problem) throw std::runtime_error(std::string(line) + ": " + why);
-  PoolingCase c{};
-  c.problem = *problem;
-  return c;
-}
-
-void expect_literal(const PoolingCase& c, const Values& values, const std::vector<double>& literal) {
-  const Outcome outcome = run(Backend::at_hand(), c, values);
-  ASSERT_EQ(outcome.status, GPUDNN_STATUS_SUCCESS) << outcome.text;
-  EXPECT_EQ(outcome.values, literal);
-  EXPECT_EQ(naive(c, values).value, literal) << "the oracle is wrong";
-}
+PoolingCase pooling_case(const char* line) { return case_of(parsed(line, pooling::from_text)); }
 
 const std::vector<double> kImage = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "ops/reduce/problem.hpp"
-#include "support/naive.hpp"
+#include "support/by_hand.hpp"
 #include "support/number.hpp"
 #include "support/sweep.hpp"
 
@@ -271,14 +271,7 @@ ReduceCase random_reduce(Random& random) {
   return c;
 }
 
-ReduceCase reduce_case(const char* line) {
-  std::string why;
-  const auto problem = reduce::from_text(line, &why);
-  if (!problem) throw std::runtime_error(std::string(line) + ": " + why);
-  ReduceCase c{};
-  c.problem = *problem;
-  return c;
-}
+ReduceCase reduce_case(const char* line) { return case_of(parsed(line, reduce::from_text)); }
 
 void expect_literal(const char* line, const std::vector<double>& x, const std::vector<double>& literal,
                     const std::vector<std::int64_t>& places = {}) {

@@ -4,31 +4,13 @@
 
 #include <cmath>
 
-#include "support/naive.hpp"
+#include "support/by_hand.hpp"
 #include "support/sweep.hpp"
 
 namespace gpudnn::test {
 namespace {
 
-SoftmaxCase softmax_case(const char* line) {
-  std::string why;
-  const auto problem = softmax::from_text(line, &why);
-  if (!problem) throw std::runtime_error(std::string(line) + ": " + why);
-  SoftmaxCase c{};
-  c.problem = *problem;
-  return c;
-}
-
-void expect_near(const SoftmaxCase& c, const Values& values, const std::vector<double>& literal) {
-  const Outcome outcome = run(Backend::at_hand(), c, values);
-  ASSERT_EQ(outcome.status, GPUDNN_STATUS_SUCCESS) << outcome.text;
-  const Expected oracle = naive(c, values);
-  ASSERT_EQ(outcome.values.size(), literal.size());
-  for (std::size_t i = 0; i < literal.size(); ++i) {
-    EXPECT_NEAR(outcome.values[i], literal[i], 1e-6) << i;
-    EXPECT_NEAR(oracle.value[i], literal[i], 1e-6) << "the oracle is wrong at " << i;
-  }
-}
+SoftmaxCase softmax_case(const char* line) { return case_of(parsed(line, softmax::from_text)); }
 
 TEST(Softmax, ForwardByHand) {
   Values values;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "support/by_hand.hpp"
 #include "support/naive_misc.hpp"
 #include "support/number.hpp"
 #include "support/sweep.hpp"
@@ -160,12 +161,7 @@ TEST(SpatialTransformer, HandPickedProblems) {
   }
 }
 
-Problem problem_of(const char* line) {
-  std::string why;
-  const auto problem = spatial_transformer::from_text(line, &why);
-  if (!problem) throw std::runtime_error(std::string(line) + ": " + why);
-  return *problem;
-}
+Problem problem_of(const char* line) { return parsed(line, spatial_transformer::from_text); }
 
 TEST(SpatialTransformer, GridByHand) {
   const Problem problem = problem_of("stn grid_fwd f32 nchw n1c1h2w3");

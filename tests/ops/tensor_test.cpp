@@ -4,21 +4,14 @@
 
 #include <limits>
 
-#include "support/naive.hpp"
+#include "support/by_hand.hpp"
 #include "support/number.hpp"
 #include "support/sweep.hpp"
 
 namespace gpudnn::test {
 namespace {
 
-TensorCase tensor_case(const char* line) {
-  std::string why;
-  const auto problem = tensor::from_text(line, &why);
-  if (!problem) throw std::runtime_error(std::string(line) + ": " + why);
-  TensorCase c{};
-  c.problem = *problem;
-  return c;
-}
+TensorCase tensor_case(const char* line) { return case_of(parsed(line, tensor::from_text)); }
 
 void expect_literal(const TensorCase& c, const Values& values, const std::vector<double>& literal) {
   const Outcome outcome = run(Backend::at_hand(), c, values);

@@ -10,7 +10,7 @@
 
 #include "runtime/every_operation.hpp"
 #include "runtime/more_operations.hpp"
-#include "support/number.hpp"
+#include "support/large_halves.hpp"
 #include "support/session.hpp"
 
 namespace gpudnn::test {
@@ -156,38 +156,8 @@ constexpr std::int64_t kPlane = std::int64_t{kSide} * kSide;
 constexpr std::int64_t kCount = kChannels * kPlane;
 static_assert(kCount > (std::int64_t{1} << 31));
 
-// A tensor of half of which single elements are written and read.
-class LargeTensor {
- public:
-  explicit LargeTensor(const Backend& backend) : backend_(backend) {
-    const gpudnnStatus_t status = gpudnnMalloc(backend.handle(), &data_, 2 * static_cast<std::size_t>(kCount));
-    if (status != GPUDNN_STATUS_SUCCESS) data_ = nullptr, (void)take_error_text();
-  }
-  ~LargeTensor() { (void)gpudnnFree(backend_.handle(), data_); }
-  LargeTensor(const LargeTensor&) = delete;
-  LargeTensor& operator=(const LargeTensor&) = delete;
-  [[nodiscard]] void* data() const { return data_; }
-  void write(std::int64_t at, double value) {
-    unsigned char bytes[2];
-    encode(value, GPUDNN_DATA_HALF, bytes);
-    GPUDNN_TEST_REQUIRE(
-        gpudnnMemcpy(backend_.handle(), static_cast<char*>(data_) + 2 * at, bytes, 2, GPUDNN_MEMCPY_HOST_TO_DEVICE));
-  }
-  [[nodiscard]] double read(std::int64_t at) const {
-    unsigned char bytes[2];
-    GPUDNN_TEST_REQUIRE(gpudnnMemcpy(backend_.handle(), bytes, static_cast<const char*>(data_) + 2 * at, 2,
-                                     GPUDNN_MEMCPY_DEVICE_TO_HOST));
-    return decode(bytes, GPUDNN_DATA_HALF);
-  }
-  void set_all(double value) {
-    const auto one = static_cast<float>(value);
-    const TensorDescriptor desc(GPUDNN_DATA_HALF, 1, kChannels, kSide, kSide);
-    GPUDNN_TEST_REQUIRE(gpudnnSetTensor(backend_.handle(), desc, data_, &one));
-  }
-
- private:
-  const Backend& backend_;
-  void* data_ = nullptr;
+struct LargeTensor : LargeHalves {
+  explicit LargeTensor(const Backend& backend) : LargeHalves(backend, kCount) {}
 };
 
 constexpr std::int64_t kSamples[] = {
@@ -210,7 +180,7 @@ TEST_F(LargeTensors, SetScaleAndAdd) {
   LargeTensor y(backend_);
   ASSERT_NE(y.data(), nullptr);
   const TensorDescriptor desc(GPUDNN_DATA_HALF, 1, kChannels, kSide, kSide);
-  y.set_all(3);
+  ASSERT_EQ(gpudnnSetTensor(backend_.handle(), desc, y.data(), Scalar(3, GPUDNN_DATA_HALF)), GPUDNN_STATUS_SUCCESS);
   for (const std::int64_t at : kSamples) EXPECT_EQ(y.read(at), 3) << at;
   ASSERT_EQ(gpudnnScaleTensor(backend_.handle(), desc, y.data(), Scalar(0.5, GPUDNN_DATA_HALF)), GPUDNN_STATUS_SUCCESS);
   for (const std::int64_t at : kSamples) EXPECT_EQ(y.read(at), 1.5) << at;

@@ -11,6 +11,19 @@ namespace gpudnn::test {
 // GPUDNN_TEST_CASES: how many random problems a sweep runs, in place of `usual`.
 [[nodiscard]] int session_cases(int usual);
 
+// Whether the tests are built with ThreadSanitizer, which makes them ten times slower and more.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kUnderThreadSanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr bool kUnderThreadSanitizer = true;
+#else
+constexpr bool kUnderThreadSanitizer = false;
+#endif
+#else
+constexpr bool kUnderThreadSanitizer = false;
+#endif
+
 }  // namespace gpudnn::test
 
 // Skips a test that needs a GPU where the backend at hand is the host; skips are counted at the end of the run.

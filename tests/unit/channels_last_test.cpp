@@ -129,6 +129,8 @@ TEST(ChannelsLast, HandPicked) {
       "conv fwd f16 nchw n2c3h40w33 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
       "conv fwd f16 nchw n3c64h7w7 k96r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor bias z act=relu",
       "conv dgrad f16 nchw n2c200h14w14 k130r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
+      "conv dgrad f32 nchw n2c200h14w14 k130r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
+      "conv dgrad f32 nchw n2c40h14w14 k130r3s3 p1x1 t2x2 d1x1 g1 acc=f32 math=tensor",
       "conv wgrad bf16 nchw n1c520h3w3 k72r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
       "conv fwd f32 nchw n2c130h28w28 k33r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor bias",
       "conv fwd f32 nchw n2c36h7w7 k40r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor flip",
@@ -165,6 +167,73 @@ TEST(ChannelsLast, Random) {
     EXPECT_EQ(check_forms(line, static_cast<std::size_t>(random.between(0, 7)), &tasks), "") << line;
   }
   EXPECT_GT(tasks, 300);
+}
+
+// Packs the filter and looks each element up by the strides of the inner problem's filter.
+std::string check_filter(const std::string& line, bool* by_output) {
+  std::string why;
+  const std::optional<conv::Problem> problem = conv::from_text(line, &why);
+  if (!problem) return why;
+  for (const bool padded : {true, false}) {
+    conv::NhwcForm form;
+    if (conv::make_nhwc_form(*problem, padded, &form) != nullptr || !form.w.packed) continue;
+    const TensorGeometry& from = problem->w;
+    const TensorGeometry& to = form.inner.w;
+    *by_output = *by_output || (to.dims[0] > 1 && to.strides[0] == 1);
+    std::vector<std::uint32_t> strided(static_cast<std::size_t>(element_span(from)));
+    std::vector<std::uint32_t> packed(static_cast<std::size_t>(element_span(to)), 0xdead);
+    for (std::size_t i = 0; i < strided.size(); ++i) strided[i] = static_cast<std::uint32_t>(i + 1);
+    layout::Task task = form.w.task;
+    task.strided = strided.data();
+    task.packed = packed.data();
+    if (std::string wrong = run<std::uint32_t>(task, true); !wrong.empty()) return wrong;
+    for (std::int64_t i = 0; i < element_count(to); ++i) {
+      std::int64_t rest = i;
+      std::int64_t source = 0;
+      std::int64_t target = 0;
+      bool exists = true;
+      for (int d = to.rank - 1; d >= 0; --d) {
+        const std::int64_t at = rest % to.dims[d];
+        rest /= to.dims[d];
+        const bool mirrored = d >= 2 && problem->mode == GPUDNN_CONVOLUTION;
+        source += (mirrored ? from.dims[d] - 1 - at : at) * from.strides[d];
+        target += at * to.strides[d];
+        exists = exists && at < from.dims[d];
+      }
+      const std::uint32_t expected = exists ? static_cast<std::uint32_t>(source + 1) : 0;
+      if (packed[static_cast<std::size_t>(target)] != expected) return "element " + std::to_string(i);
+    }
+  }
+  return {};
+}
+
+// Float's data gradient gets the filter with its output channels innermost, but where that is no plain transposition.
+TEST(ChannelsLast, TheFilterLiesAsTheInnerProblemSays) {
+  const struct {
+    const char* line;
+    bool by_output;
+  } rows[] = {
+      {"conv dgrad f32 nchw n2c36h7w7 k40r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor", true},
+      {"conv dgrad f32 nchw n2c64h7w7 k37r1s1 p0x0 t2x2 d1x1 g1 acc=f32 math=tensor", true},
+      {"conv dgrad f32 nchw n1c4d3h6w7 k12t2r2s2 p0x0x0 t1x1x1 d1x1x1 g1 acc=f32 math=tensor", true},
+      {"conv dgrad f32 nchw n2c130w28 k136s1 p0 t1 d1 g1 acc=f32 math=tensor", true},
+      {"conv dgrad f32 nhwc n2c36h7w7 k40r3s3 p1x1 t1x1 d1x1 g1 w:nchw acc=f32 math=tensor", true},
+      {"conv dgrad f32 nchw n2c36h7w7 k40r3s3 p1x1 t1x1 d1x1 g2 acc=f32 math=tensor", false},
+      {"conv fwd f32 nchw n2c36h7w7 k40r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor", false},
+      {"conv dgrad f32 nchw n2c36h7w7 k40r3s3 p1x1 t1x1 d1x1 g1 w:nhwc acc=f32 math=tensor", false},
+      {"conv dgrad f32 nchw n2c36h7w7 k40r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor flip", false},
+  };
+  for (const auto& row : rows) {
+    bool by_output = false;
+    EXPECT_EQ(check_filter(row.line, &by_output), "") << row.line;
+    EXPECT_EQ(by_output, row.by_output) << row.line;
+  }
+  // Nothing else has to be copied: the inner engine does it.
+  std::string why;
+  conv::NhwcForm form;
+  const auto packed = conv::from_text("conv dgrad f32 nhwc n2c36h7w7 k40r1s1 p0x0 t1x1 d1x1 g1 math=tensor", &why);
+  ASSERT_TRUE(packed.has_value()) << why;
+  EXPECT_NE(conv::make_nhwc_form(*packed, true, &form), nullptr);
 }
 
 }  // namespace

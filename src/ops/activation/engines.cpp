@@ -9,18 +9,11 @@
 namespace gpudnn::activation {
 namespace {
 
-Support supports_all(const Problem&, const Device&) { return Support::yes(); }
-
-Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
-  host::activation(problem, args);
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"elementwise", GPUDNN_BACKEND_CUDA, supports_elementwise_cuda, elementwise_cuda},
 #endif
-    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+    host_reference<host::activation, Problem, Args>(),
 };
 
 }  // namespace

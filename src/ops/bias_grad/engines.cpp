@@ -9,18 +9,11 @@
 namespace gpudnn::bias_grad {
 namespace {
 
-Support supports_all(const Problem&, const Device&) { return Support::yes(); }
-
-Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
-  host::bias_grad(problem, args);
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"cluster_sum", GPUDNN_BACKEND_CUDA, supports_cluster_sum_cuda, cluster_sum_cuda},
 #endif
-    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+    host_reference<host::bias_grad, Problem, Args>(),
 };
 
 }  // namespace

@@ -38,6 +38,10 @@ struct ConvEngine {
   // Everything that does not depend on pointers; the launch gets it back.
   std::shared_ptr<const void> (*prepare)(const Problem&, const Config&, const Device&);
   Status (*launch)(const LaunchSite&, const void* prepared, const Args&);
+  // Seconds that none of its candidates stays below, in a fraction of the time that candidates() takes. Null: unknown.
+  double (*least_seconds)(const Problem&, const Device&) = nullptr;
+  // Those of candidates() that need no workspace, in less time. Null: candidates() has to tell.
+  void (*lean_candidates)(const Problem&, const Device&, std::vector<Candidate>*) = nullptr;
 };
 
 // Best first; the last of each backend supports everything.

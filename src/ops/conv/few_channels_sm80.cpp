@@ -28,22 +28,18 @@ bool row_matches(int row, const Problem& problem) {
 bool aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0; }
 
 double bytes_moved(const Problem& problem) {
-  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
-         static_cast<double>(size_in_bytes(problem.y)) +
-         (problem.has_z != 0 ? static_cast<double>(size_in_bytes(problem.z)) : 0.0);
+  return bytes_of_tensors(problem) + (problem.has_z != 0 ? static_cast<double>(size_in_bytes(problem.z)) : 0.0);
 }
 
-// One candidate, if the tile fits; 0 splits leave the number to the row.
-bool add_candidate(const Problem& problem, const Device& device, const few::Params& base, int row, int splits,
+// Offers the row, whose tile is set, in `splits` parts; 0 leave the number to the row.
+void add_candidate(const Problem& problem, const Device& device, int row, int splits, few::Params* params,
                    std::vector<Candidate>* candidates) {
-  few::Params params = base;
-  if (!set_few_channels_tile(row, splits, device, &params)) return false;
+  set_few_channels_splits(row, splits, device, params);
   Candidate candidate;
-  candidate.config = {row, static_cast<std::int32_t>(params.splits)};
-  candidate.seconds = few_channels_seconds(row, params, bytes_moved(problem), std::max(device.multiprocessors, 1));
-  candidate.workspace = few_channels_workspace_bytes(row, params, candidate.config.split_k);
+  candidate.config = {row, static_cast<std::int32_t>(params->splits)};
+  candidate.seconds = few_channels_seconds(row, *params, bytes_moved(problem), std::max(device.multiprocessors, 1));
+  candidate.workspace = few_channels_workspace_bytes(row, *params, candidate.config.split_k);
   candidates->push_back(candidate);
-  return true;
 }
 
 void set_pointers(const FewChannelsPlan& plan, const Args& args, few::Params* p) {
@@ -76,8 +72,7 @@ Support few_channels_sm80_supports(const Problem& problem, const Device& device)
   if (const char* const obstacle = few_channels_shape_obstacle(problem)) return Support::no(obstacle);
   const few::Params base = few_channels_params(problem);
   for (int row = 0; row < few::kTileCount; ++row) {
-    few::Params params = base;
-    if (row_matches(row, problem) && set_few_channels_tile(row, 0, device, &params)) return Support::yes();
+    if (row_matches(row, problem) && few_channels_tile_fits(row, device, base)) return Support::yes();
   }
   return Support::no("shared memory does not hold the filter and the least part of the image");
 }
@@ -86,14 +81,17 @@ void few_channels_sm80_candidates(const Problem& problem, const Device& device, 
   constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
   const few::Params base = few_channels_params(problem);
   for (int row = 0; row < few::kTileCount; ++row) {
-    if (!row_matches(row, problem) || !add_candidate(problem, device, base, row, 0, candidates)) continue;
+    if (!row_matches(row, problem)) continue;
+    few::Params params = base;
+    if (!set_few_channels_tile(row, 0, device, &params)) continue;
+    add_candidate(problem, device, row, 0, &params, candidates);
     const Candidate best = candidates->back();
     if (best.config.split_k <= 1) continue;
-    add_candidate(problem, device, base, row, 1, candidates);
+    add_candidate(problem, device, row, 1, &params, candidates);
     if (best.workspace <= kModestWorkspace) continue;
     const auto modest =
         static_cast<int>(kModestWorkspace * static_cast<std::size_t>(best.config.split_k) / best.workspace);
-    if (modest > 1) add_candidate(problem, device, base, row, modest, candidates);
+    if (modest > 1) add_candidate(problem, device, row, modest, &params, candidates);
   }
 }
 

@@ -1,4 +1,6 @@
 // From a convolution problem to the parameters of the kernels for few channels, and the model of their time.
+//
+// Longer than most files: the tile is chosen by the model, which needs what the tile sets.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/few_channels_sm80_params.hpp"
 
@@ -140,7 +142,20 @@ bool filters_allow_vectors(const Params& p, const Strides& strides, tile::Elemen
          strides.n % vector == 0;
 }
 
-void set_few_channels_patch(int row, bool vectors, Params* params) {
+namespace {
+
+// The choice of a tile looks at many, of which it needs the sizes alone: those of a draft, whose divisors cannot
+// divide.
+enum class Use { draft, launch };
+
+FastDivmod divisor(std::int64_t value, Use use) {
+  if (use == Use::launch) return FastDivmod(static_cast<std::uint32_t>(value));
+  FastDivmod draft;
+  draft.divisor = static_cast<std::uint32_t>(value);
+  return draft;
+}
+
+void set_patch(int row, bool vectors, Use use, Params* params) {
   Params& p = *params;
   const TileRow& tile = kTiles[row];
   if (tile.kernel == Kernel::backward_data) return;
@@ -155,12 +170,12 @@ void set_few_channels_patch(int row, bool vectors, Params* params) {
   if (vectors) {
     patch.lead = floor_mod(-p.pad_w * p.channels, 16 / bytes);
     patch.pitch = round_up((patch.lead + elements) * bytes, 16);
-    patch.items = FastDivmod(static_cast<std::uint32_t>(patch.pitch / 16));
+    patch.items = divisor(patch.pitch / 16, use);
   } else {
     patch.pitch = 4 * (static_cast<int>(ceil_div(elements, per_word)) + 1);
-    patch.items = FastDivmod(static_cast<std::uint32_t>(elements));
+    patch.items = divisor(elements, use);
     patch.planar = p.xs.w == 1 && p.channels > 1;
-    patch.inner = FastDivmod(static_cast<std::uint32_t>(patch.planar ? columns : p.channels));
+    patch.inner = divisor(patch.planar ? columns : p.channels, use);
   }
   patch.bytes = round_up(static_cast<int64_t>(patch.rows) * patch.pitch, 16);
   if (tile.kernel == Kernel::backward_filter) {
@@ -174,22 +189,26 @@ void set_few_channels_patch(int row, bool vectors, Params* params) {
   }
   p.run_shift = per_word == 2 ? patch.lead % 2 : 0;
   const auto words = static_cast<std::uint32_t>(ceil_div(p.run_shift + p.taps_w * p.channels, per_word));
-  p.run_words = FastDivmod(words);
+  p.run_words = divisor(words, use);
   p.k_steps = static_cast<int>(ceil_div(static_cast<int64_t>(p.taps_h) * words, 8));
   p.shared_bytes = static_cast<std::uint32_t>(p.k_steps * (tile.columns * 32 + 64) + 2 * patch.bytes);
 }
 
+}  // namespace
+
+void set_few_channels_patch(int row, bool vectors, Params* params) { set_patch(row, vectors, Use::launch, params); }
+
 namespace {
 
 // Tiles of positions that cover rows x columns.
-void set_positions(int tile_h, int tile_w, int rows, int columns, Params* p) {
+void set_positions(int tile_h, int tile_w, int rows, int columns, Use use, Params* p) {
   p->tile_h = tile_h;
   p->tile_w = tile_w;
-  p->tile_w_div = FastDivmod(static_cast<std::uint32_t>(tile_w));
+  p->tile_w_div = divisor(tile_w, use);
   const int64_t down = ceil_div(rows, tile_h);
   const int64_t across = ceil_div(columns, tile_w);
-  p->tiles_h = FastDivmod(static_cast<std::uint32_t>(down));
-  p->tiles_w = FastDivmod(static_cast<std::uint32_t>(across));
+  p->tiles_h = divisor(down, use);
+  p->tiles_w = divisor(across, use);
   p->tiles = static_cast<std::uint32_t>(down * across * p->images);
 }
 
@@ -252,55 +271,56 @@ double slowdown(double blocks_here, const TileRow& tile) {
 }
 
 // Sets the tile that takes the fewest cycles over all of those that `set` can make of the shapes first, second ...
-// `set` returns false where the shared memory does not hold it.
+// `set` returns false where the shared memory does not hold it. A draft is of the first shape that it holds.
 template <class Set>
-bool choose(const TileRow& tile, int shapes, const Device& device, Params* p, Set&& set) {
+bool choose(const TileRow& tile, int shapes, const Device& device, Use use, Params* p, Set&& set) {
   double best = 0;
   int chosen = -1;
   for (int i = 0; i < shapes; ++i) {
-    if (!set(i)) continue;
+    if (!set(i, Use::draft)) continue;
+    if (use == Use::draft) return true;
     const double cycles = p->tiles * tile_cycles(*p, tile) * slowdown(blocks_at_once(*p, tile, device), tile);
     if (chosen >= 0 && cycles >= best) continue;
     best = cycles;
     chosen = i;
   }
-  return chosen >= 0 && set(chosen);
+  return chosen >= 0 && set(chosen, Use::launch);
 }
 
 // Forward and filter gradient: the patch as layouts would have it, then as any pointers would.
-bool set_patches(int row, std::uint32_t limit, Params* p) {
+bool set_patches(int row, std::uint32_t limit, Use use, Params* p) {
   if (!patch_is_sane(*p)) return false;
   const TileRow& tile = kTiles[row];
-  set_few_channels_patch(row, false, p);
+  set_patch(row, false, use, p);
   if (p->shared_bytes > limit) return false;
   if (image_allows_vectors(*p, tile.type, tile.kernel)) {
-    set_few_channels_patch(row, true, p);
+    set_patch(row, true, use, p);
     if (p->shared_bytes > limit) return false;
   }
   return true;
 }
 
-bool set_forward_tile(int row, const Device& device, Params* p) {
-  return choose(kTiles[row], kForwardPixels / 8, device, p, [&](int i) {
+bool set_forward_tile(int row, const Device& device, Use use, Params* p) {
+  return choose(kTiles[row], kForwardPixels / 8, device, use, p, [&](int i, Use each) {
     const int tile_w = 8 * (i + 1);
     const int tile_h = kForwardPixels / tile_w;
-    set_positions(tile_h, tile_w, p->out_h, p->out_w, p);
-    return set_patches(row, shared_limit(device), p);
+    set_positions(tile_h, tile_w, p->out_h, p->out_w, each, p);
+    return set_patches(row, shared_limit(device), each, p);
   });
 }
 
-bool set_filter_tile(int row, const Device& device, Params* p) {
+bool set_filter_tile(int row, const Device& device, Use use, Params* p) {
   const TileRow& tile = kTiles[row];
   const int pixels = filter_pixels(tile.type);
   p->dy_vectors = filters_allow_vectors(*p, p->ys, tile.type);
-  return choose(tile, 4, device, p, [&](int i) {
+  return choose(tile, 4, device, use, p, [&](int i, Use each) {
     const int tile_w = pixels_of_step(tile.type) << i;
-    set_positions(pixels / tile_w, tile_w, p->out_h, p->out_w, p);
-    return set_patches(row, shared_limit(device), p);
+    set_positions(pixels / tile_w, tile_w, p->out_h, p->out_w, each, p);
+    return set_patches(row, shared_limit(device), each, p);
   });
 }
 
-bool set_data_tile(int row, const Device& device, Params* params) {
+bool set_data_tile(int row, const Device& device, Use use, Params* params) {
   Params& p = *params;
   const TileRow& tile = kTiles[row];
   p.dy_vectors = filters_allow_vectors(p, p.ys, tile.type);
@@ -316,12 +336,12 @@ bool set_data_tile(int row, const Device& device, Params* params) {
   const int columns = (p.image_w - 1 + p.pad_w) / p.stride_w - p.first_j + 1;
   p.dx_rows = p.n_tiles == 1 && p.xs.c == 1 && p.xs.w == p.channels;
   const int64_t filter_step = static_cast<int64_t>(p.taps_v) * p.taps_u * tile.columns * 32;
-  return choose(tile, 4, device, params, [&](int i) {
+  return choose(tile, 4, device, use, params, [&](int i, Use each) {
     p.warps_j = 1 << i;
-    set_positions(kDataRowsOfWarp * (8 / p.warps_j), kDataColumnsOfWarp * p.warps_j, rows, columns, params);
+    set_positions(kDataRowsOfWarp * (8 / p.warps_j), kDataColumnsOfWarp * p.warps_j, rows, columns, each, params);
     p.dy_rows = p.tile_h + p.taps_u - 1;
     p.dy_columns = p.tile_w + p.taps_v - 1;
-    p.dy_columns_div = FastDivmod(static_cast<std::uint32_t>(p.dy_columns));
+    p.dy_columns_div = divisor(p.dy_columns, each);
     const int64_t dy = 2LL * p.dy_rows * p.dy_columns * 32;
     p.filter_resident = dy + filter_step * p.k_steps <= shared_limit(device);
     const int64_t shared = dy + filter_step * (p.filter_resident ? p.k_steps : 1);
@@ -330,9 +350,7 @@ bool set_data_tile(int row, const Device& device, Params* params) {
   });
 }
 
-}  // namespace
-
-bool set_few_channels_tile(int row, int splits, const Device& device, Params* params) {
+bool set_tile(int row, const Device& device, Use use, Params* params) {
   Params& p = *params;
   const TileRow& tile = kTiles[row];
   const int64_t columns = tile.kernel == Kernel::forward ? p.filters
@@ -341,25 +359,39 @@ bool set_few_channels_tile(int row, int splits, const Device& device, Params* pa
                               : static_cast<int64_t>(p.taps_h) * p.taps_w * p.channels;
   if (columns > (1 << 24)) return false;
   p.n_tiles = static_cast<std::uint32_t>(ceil_div(columns, tile.columns));
-  const bool fits = tile.kernel == Kernel::forward         ? set_forward_tile(row, device, params)
-                    : tile.kernel == Kernel::backward_data ? set_data_tile(row, device, params)
-                                                           : set_filter_tile(row, device, params);
-  if (!fits) return false;
+  return tile.kernel == Kernel::forward         ? set_forward_tile(row, device, use, params)
+         : tile.kernel == Kernel::backward_data ? set_data_tile(row, device, use, params)
+                                                : set_filter_tile(row, device, use, params);
+}
+
+}  // namespace
+
+bool few_channels_tile_fits(int row, const Device& device, Params params) {
+  return set_tile(row, device, Use::draft, &params);
+}
+
+bool set_few_channels_tile(int row, int splits, const Device& device, Params* params) {
+  if (!set_tile(row, device, Use::launch, params)) return false;
+  set_few_channels_splits(row, splits, device, params);
+  return true;
+}
+
+void set_few_channels_splits(int row, int splits, const Device& device, Params* params) {
+  Params& p = *params;
+  const TileRow& tile = kTiles[row];
+  const auto all = static_cast<std::uint32_t>(device.multiprocessors) * blocks_at_once(p, tile, device);
   if (tile.kernel == Kernel::backward_filter) {
     p.m_tiles = static_cast<std::uint32_t>(ceil_div(p.filters, kFilterRows));
-    const auto all = static_cast<std::uint32_t>(device.multiprocessors) * blocks_at_once(p, tile, device);
     // As many splits as fill the device once, all of about the same size; or what the config says.
     const std::uint32_t most = std::max(all / (p.n_tiles * p.m_tiles), 1u);
     const auto even = static_cast<std::uint32_t>(ceil_div(p.tiles, ceil_div(p.tiles, most)));
     p.splits = splits > 0 ? std::min(static_cast<std::uint32_t>(splits), p.tiles) : even;
     p.blocks = p.splits * p.n_tiles * p.m_tiles;
-    return true;
+    return;
   }
-  const auto all = static_cast<std::uint32_t>(device.multiprocessors) * blocks_at_once(p, tile, device);
   const std::uint32_t most = std::max(all / p.n_tiles, 1u);
   const auto share = ceil_div(p.tiles, most);
   p.blocks = static_cast<std::uint32_t>(ceil_div(p.tiles, share)) * p.n_tiles;
-  return true;
 }
 
 std::size_t few_channels_workspace_bytes(int row, const Params& p, int splits) {

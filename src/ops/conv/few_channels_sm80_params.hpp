@@ -21,6 +21,11 @@ namespace gpudnn::conv {
 [[nodiscard]] bool set_few_channels_tile(int row, int splits, const Device& device,
                                          kernels::few_channels::Params* params);
 
+// The blocks alone, once the tile is chosen.
+void set_few_channels_splits(int row, int splits, const Device& device, kernels::few_channels::Params* params);
+// Whether there is such a tile, in a fraction of the time that the choice takes.
+[[nodiscard]] bool few_channels_tile_fits(int row, const Device& device, kernels::few_channels::Params params);
+
 // How x is staged and what depends on it: `vectors` where layout and pointer allow loads of 16 bytes.
 void set_few_channels_patch(int row, bool vectors, kernels::few_channels::Params* params);
 // Whether the layouts allow them, given aligned pointers.

@@ -223,9 +223,9 @@ void add_served(const std::vector<Choice>& choices, std::vector<Performance>* ro
   if (lean != nullptr && !lean_is_best) rows->push_back(describe(kNoWorkspace, *lean));
 }
 
-Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, std::vector<Choice>* choices) {
+Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Reach reach, std::vector<Choice>* choices) {
   note_problem_lazily([&] { return to_text(problem); });
-  *choices = rank_with_measurements(handle, problem);
+  *choices = rank_with_measurements(handle, problem, reach);
   GPUDNN_REQUIRE(!choices->empty(), GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
                  to_text(problem).c_str());
   return GPUDNN_STATUS_SUCCESS;
@@ -254,7 +254,7 @@ std::vector<Choice> search_order(const std::vector<Choice>& choices, std::size_t
 
 Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows) {
   std::vector<Choice> choices;
-  GPUDNN_TRY(ranked_choices(handle, problem, &choices));
+  GPUDNN_TRY(ranked_choices(handle, problem, Reach::best, &choices));
   add_served(choices, rows);
   for (Performance& row : *rows) row.milliseconds = -1;  // the model ranks; it is no measurement
   add_unserved(problem.direction, rows);
@@ -264,8 +264,12 @@ Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vect
 void warm_up_queries(gpudnnHandle_t handle) {
   std::string why;
   std::vector<Performance> rows;
+  // Each engine's code is run once, so that the first query of a program does not fetch it from a file.
   for (const char* const line : {"conv fwd f16 nhwc n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
-                                 "conv dgrad f32 nhwc n2c16h8w8 k16r3s3 p1x1 t2x2 d1x1 g1 math=tensor",
+                                 "conv fwd f16 nchw n2c3h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
+                                 "conv dgrad f32 nchw n2c16h8w8 k16r3s3 p1x1 t2x2 d1x1 g1 math=tensor",
+                                 "conv wgrad f16 nchw n2c3h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
+                                 "conv wgrad f32 nhwc n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
                                  "conv wgrad f32 nchw n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1"}) {
     const std::optional<Problem> problem = from_text(line, &why);
     rows.clear();
@@ -299,14 +303,14 @@ Status measure_algorithms_among(const std::vector<Choice>& ranked, gpudnnHandle_
 Status measure_algorithms(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,
                           std::size_t workspace_bytes, std::vector<Performance>* rows) {
   std::vector<Choice> ranked;
-  GPUDNN_TRY(ranked_choices(handle, problem, &ranked));
+  GPUDNN_TRY(ranked_choices(handle, problem, Reach::all, &ranked));
   std::erase_if(ranked, [&](const Choice& c) { return c.engine->alignment > alignment_of(args); });
   return measure_algorithms_among(ranked, handle, problem, args, workspace, workspace_bytes, rows);
 }
 
 Status measure_algorithms_on_own_memory(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows) {
   std::vector<Choice> ranked;
-  GPUDNN_TRY(ranked_choices(handle, problem, &ranked));
+  GPUDNN_TRY(ranked_choices(handle, problem, Reach::all, &ranked));
   std::size_t workspace_bytes = 0;
   for (const Choice& choice : search_order(ranked, kMostOwnWorkspace))
     workspace_bytes = std::max(workspace_bytes, choice.workspace);

@@ -10,13 +10,22 @@ namespace gpudnn::conv {
 [[nodiscard]] std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Problem& problem,
                                                 const Device& device, std::size_t workspace_limit);
 
+// Of these, enough that the best choice and the best one without a workspace are the same, for tensors at multiples of
+// 16 bytes. An engine that can hold neither is not asked for candidates: it is slower by its bound than others are by
+// their models, or comes after a choice that `measured` names.
+[[nodiscard]] std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines,
+                                                    std::span<const TunedRow> measured, const Problem& problem,
+                                                    const Device& device, std::size_t workspace_limit);
+
 // Moves the rows' choices to the front, in the rows' order. A row that names none of the choices is passed over: its
 // engine does not take this problem, or no longer has that config.
 void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices);
 
+// Which choices a ranking has to hold: all, or those of rank_within_reach.
+enum class Reach { best, all };
 // rank(), with what Find measured in this process or an earlier one before it: what calls and queries go by. The handle
 // keeps what rank() said: a program asks for the algorithm, then for the workspace, then it runs.
-[[nodiscard]] std::vector<Choice> rank_with_measurements(gpudnnHandle_t handle, const Problem& problem);
+[[nodiscard]] std::vector<Choice> rank_with_measurements(gpudnnHandle_t handle, const Problem& problem, Reach reach);
 
 [[nodiscard]] const char* source_name(Source source) noexcept;
 

@@ -31,7 +31,16 @@ Support implicit_gemm_simt_supports(const Problem& problem, const Device&) {
 }
 
 void implicit_gemm_simt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  simt_candidates(problem, device.multiprocessors, candidates);
+  simt_candidates(problem, device.multiprocessors, true, candidates);
+}
+
+void implicit_gemm_simt_lean_candidates(const Problem& problem, const Device& device,
+                                        std::vector<Candidate>* candidates) {
+  simt_candidates(problem, device.multiprocessors, false, candidates);
+}
+
+double implicit_gemm_simt_least_seconds(const Problem& problem, const Device& device) {
+  return simt_least_seconds(problem, device.multiprocessors);
 }
 
 std::size_t implicit_gemm_simt_workspace(const Problem& problem, const Config& config) {

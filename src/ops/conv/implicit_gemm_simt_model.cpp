@@ -29,69 +29,109 @@ constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
 // Share of the rate that `warps` on a multiprocessor reach: 1 with 16.
 double utilization(double warps) { return std::min(1.0, warps / (warps + 3) * (19.0 / 16)); }
 
-double bytes_moved(const Problem& problem) {
-  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
-         static_cast<double>(size_in_bytes(problem.y));
-}
-
 double seconds_of_sums(const TileRow& row, double partials, double multiprocessors) {
   const double sums = 2 * static_cast<double>(kernels::simt::partial_bytes(row, static_cast<std::size_t>(partials)));
   return kReduceLaunch + sums / (kSumsBytesPerMultiprocessor * multiprocessors);
 }
 
-// What any split of the tile takes, but for the sums: every multiprocessor busy, with all its warps, to the end.
-double least_seconds(const SimtShape& shape, const TileRow& row, double bytes, double multiprocessors) {
-  const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
-  const double flops = 2.0 * row.bm * row.bn * tiles * shape.useful_k;
+// Blocks of an instance on a multiprocessor, at the most.
+constexpr int kMostResident = [] {
+  int most = 0;
+  for (const TileRow& row : kernels::simt::kTiles) most = std::max(most, row.min_blocks);
+  return most;
+}();
+
+// What the splits of a tile have in common.
+struct Tile {
+  const TileRow* row;
+  double multiprocessors;
+  double tiles;
+  double k_tiles;                         // in all
+  double utilization[kMostResident + 1];  // with so many blocks on a multiprocessor
+  double memory;
+  double least;  // what any split takes, but for the sums: every multiprocessor busy, with all its warps, to the end
+};
+
+Tile tile_of(const SimtShape& shape, const TileRow& row, double bytes, double multiprocessors) {
+  Tile t = {};
+  t.row = &row;
+  t.multiprocessors = multiprocessors;
+  t.tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
+  t.k_tiles = shape.useful_k / kTileK;
+  for (int i = 1; i <= row.min_blocks; ++i) t.utilization[i] = utilization(i * (row.threads() / 32.0));
+  t.memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
+  const double flops = 2.0 * row.bm * row.bn * t.tiles * shape.useful_k;
   const double compute = flops / (kFlopsPerMultiprocessor * row.efficiency * multiprocessors);
-  const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
-  return kRoundedDown * (kLaunch + kBlockOverhead + std::max(compute, memory));
+  t.least = kRoundedDown * (kLaunch + kBlockOverhead + std::max(compute, t.memory));
+  return t;
 }
 
-}  // namespace
-
-double simt_seconds(const SimtShape& shape, const TileRow& row, double splits, double bytes, double multiprocessors) {
-  const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
-  const double k_tiles = std::ceil(shape.useful_k / kTileK / splits);
-  const double blocks_here = std::ceil(tiles * splits / multiprocessors);  // on the fullest multiprocessor
+// `sums` is what seconds_of_sums says of the splits; nothing of a single one.
+double seconds_of(const Tile& tile, double splits, double sums) {
+  const TileRow& row = *tile.row;
+  const double k_tiles = std::ceil(tile.k_tiles / splits);
+  const double blocks_here = std::ceil(tile.tiles * splits / tile.multiprocessors);  // on the fullest multiprocessor
   const double waves = std::ceil(blocks_here / row.min_blocks);
   const double block = 2.0 * row.bm * row.bn * kTileK * k_tiles / (kFlopsPerMultiprocessor * row.efficiency);
   // Whole rounds of as many blocks as fit, then a last one of the rest, with fewer warps.
   const double rest = blocks_here - (waves - 1) * row.min_blocks;
-  const double warps = row.threads() / 32.0;
-  const double compute = (waves - 1) * row.min_blocks * block / utilization(row.min_blocks * warps) +
-                         rest * block / utilization(rest * warps);
+  const double compute = (waves - 1) * row.min_blocks * block / tile.utilization[row.min_blocks] +
+                         rest * block / tile.utilization[static_cast<int>(rest)];
   const double latency = waves * k_tiles * kLoadLatency;
-  const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
-  double seconds = kLaunch + waves * kBlockOverhead + std::max({compute, latency, memory});
-  if (splits > 1) seconds += seconds_of_sums(row, tiles * splits, multiprocessors);
-  return seconds;
+  return kLaunch + waves * kBlockOverhead + std::max({compute, latency, tile.memory}) + sums;
 }
 
-void simt_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+constexpr double best_efficiency() {
+  double best = 0;
+  for (const TileRow& row : kernels::simt::kTiles) best = std::max(best, row.efficiency);
+  return best;
+}
+
+}  // namespace
+
+double least_flops(const Problem& problem) {
+  if (problem.direction != Direction::backward_data) return flops(problem);
+  // The residue classes are as large as the largest, and each tap belongs to one of them.
+  double products = static_cast<double>(problem.x.dims[0]) * static_cast<double>(problem.y.dims[1]) *
+                    static_cast<double>(problem.w.dims[1]);
+  for (int i = 0; i < problem.spatial; ++i) {
+    const std::int64_t pixels = (problem.x.dims[2 + i] + problem.stride[i] - 1) / problem.stride[i];
+    products *= static_cast<double>(pixels) * static_cast<double>(problem.w.dims[2 + i]);
+  }
+  return 2 * products;
+}
+
+double simt_least_seconds(const Problem& problem, int multiprocessors) {
+  const double processors = std::max(multiprocessors, 1);
+  const double compute = least_flops(problem) / (kFlopsPerMultiprocessor * best_efficiency() * processors);
+  const double memory = bytes_of_tensors(problem) / (kBytesPerMultiprocessor * processors);
+  return kRoundedDown * (kLaunch + kBlockOverhead + std::max(compute, memory));
+}
+
+void simt_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates) {
   constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
   constexpr double kFewestTilesOfK = 4;  // of a split
   const auto params = simt_params(problem);
   const SimtShape shape = simt_shape(params, tile_type(problem));
-  const double bytes = bytes_moved(problem);
+  const double bytes = bytes_of_tensors(problem);
   const double processors = std::max(multiprocessors, 1);
   for (int i = 0; i < kernels::simt::kTileCount; ++i) {
     const TileRow& row = kernels::simt::kTiles[i];
     if (row.type != shape.type || row.wide != shape.wide) continue;
-    const double tiles = std::ceil(shape.m / row.bm) * std::ceil(shape.n / row.bn) * shape.classes * shape.groups;
-    candidates->push_back({{i, 1}, simt_seconds(shape, row, 1, bytes, processors)});
+    const Tile tile = tile_of(shape, row, bytes, processors);
+    candidates->push_back({{i, 1}, seconds_of(tile, 1, 0)});
+    if (!splits) continue;
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
-    const double least = least_seconds(shape, row, bytes, processors);
-    for (int splits = 2; splits <= 1024 && shape.useful_k / kTileK / splits >= kFewestTilesOfK;
-         splits += splits < 4 ? 1 : splits / 4) {
-      if (tiles * splits > 64 * processors) break;  // full many times over: splitting gains nothing
-      const std::size_t workspace = kernels::simt::partial_bytes(row, static_cast<std::size_t>(tiles * splits));
-      const double bound = least + seconds_of_sums(row, tiles * splits, processors);
+    for (int parts = 2; parts <= 1024 && tile.k_tiles / parts >= kFewestTilesOfK; parts += parts < 4 ? 1 : parts / 4) {
+      if (tile.tiles * parts > 64 * processors) break;  // full many times over: splitting gains nothing
+      const std::size_t workspace = kernels::simt::partial_bytes(row, static_cast<std::size_t>(tile.tiles * parts));
+      const double sums = seconds_of_sums(row, tile.tiles * parts, processors);
+      const double bound = tile.least + sums;
       if (bound > best.seconds && (bound > modest.seconds || workspace > kModestWorkspace)) break;  // sums only grow
-      const double seconds = simt_seconds(shape, row, splits, bytes, processors);
-      const Candidate candidate = {{i, splits}, seconds, workspace};
+      const double seconds = seconds_of(tile, parts, sums);
+      const Candidate candidate = {{i, parts}, seconds, workspace};
       if (seconds < best.seconds) best = candidate;
       if (seconds < modest.seconds && workspace <= kModestWorkspace) modest = candidate;
     }

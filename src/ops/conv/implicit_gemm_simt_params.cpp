@@ -558,9 +558,41 @@ Gemm make_gemm(const Conv& conv, Direction direction) {
 constexpr int64_t kLargestIndex = (int64_t{1} << 31) - 4096;  // room for the last tile
 bool has_wide_counts(const Gemm& g) { return count(g.m) > kLargestIndex || count(g.k) > kLargestIndex; }
 
+// Whether the problem is so small that, whatever the direction, counts and positions fit into 32 bits: most are, and
+// are spared the mapping. Bounds from above of what has_wide_counts and pack_all find.
+bool is_surely_narrow(const Problem& problem) {
+  double pixels = 1;
+  double outputs = 1;
+  double taps = 1;
+  int bits = 0;
+  for (int i = 0; i < problem.spatial; ++i) {
+    const int64_t x = problem.x.dims[2 + i];
+    const int64_t y = problem.y.dims[2 + i];
+    const int64_t r = problem.w.dims[2 + i];
+    const int64_t most = int64_t{1} << 24;
+    if (x > most || y > most || r > most || problem.pad[i] > most) return false;
+    if (problem.stride[i] > (1 << 15) || problem.dilation[i] > (1 << 15)) return false;
+    pixels *= static_cast<double>(x);
+    outputs *= static_cast<double>(y);
+    taps *= static_cast<double>(r);
+    if (x == 1 && r == 1 && problem.pad[i] == 0 && problem.stride[i] == 1) continue;  // never checked
+    const int64_t reach = 2 * x + y * (problem.stride[i] + 1) + 3 * r * problem.dilation[i] + 3 * problem.pad[i] +
+                          4 * problem.stride[i] + 8;
+    bits += static_cast<int>(std::bit_width(static_cast<std::uint64_t>(reach))) + 2;
+  }
+  const double images = static_cast<double>(std::max<int64_t>(problem.x.dims[0], 1));
+  const double channels = static_cast<double>(std::max(problem.w.dims[0], problem.w.dims[1]));
+  const double largest = std::max({images * pixels, images * outputs, channels * taps});
+  return bits <= 32 - 3 && largest <= static_cast<double>(kLargestIndex);
+}
+
 }  // namespace
 
 const char* simt_index_obstacle(const Problem& problem, bool* wide) {
+  if (is_surely_narrow(problem)) {
+    if (wide != nullptr) *wide = false;
+    return nullptr;
+  }
   const Conv conv = normalize(problem);
   for (int i = 0; i < 3; ++i) {
     if (conv.stride[i] > (1 << 15) || conv.dilation[i] > (1 << 15) || conv.pad[i] > kLargestIndex) {
@@ -575,10 +607,10 @@ const char* simt_index_obstacle(const Problem& problem, bool* wide) {
   return nullptr;
 }
 
-Params simt_params(const Problem& problem, bool wide, int vector_bytes) {
+Params simt_params(const Problem& problem, bool wide, std::span<const int> other_vectors, SimtLoadModes* other_modes) {
   const Conv conv = normalize(problem);
   const int64_t bytes = tile::element_bytes(element_type(problem.x.type));
-  const int64_t width = vector_bytes > 0 ? vector_bytes / bytes : bytes == 8 ? 2 : 4;
+  const int64_t width = bytes == 8 ? 2 : 4;
   Gemm g = make_gemm(conv, problem.direction);
   Params p;
   const int64_t m_count = count(g.m);
@@ -590,6 +622,7 @@ Params simt_params(const Problem& problem, bool wide, int vector_bytes) {
   p.groups = static_cast<std::uint32_t>(problem.groups);
   p.group_count = FastDivmod(p.groups);
   set_modes(&g, conv, width, problem.groups > 1, &p);
+  for (const int vector : other_vectors) *other_modes++ = load_modes(g, conv, vector / bytes, problem.groups > 1);
   p.operand_a.outer = to_map(g.m, &Digit::first, packings.a, bytes);
   p.operand_a.inner = to_map(g.k, &Digit::first, packings.a, bytes);
   p.operand_a.base = to_entry(g.a_base, packings.a, bytes);
@@ -633,14 +666,6 @@ Params simt_params(const Problem& problem, bool wide, int vector_bytes) {
   }
   p.class_count = FastDivmod(p.classes);
   return p;
-}
-
-void simt_load_modes(const Problem& problem, std::span<const int> vector_bytes, SimtLoadModes* modes) {
-  const Conv conv = normalize(problem);
-  const int64_t bytes = tile::element_bytes(element_type(problem.x.type));
-  Gemm g = make_gemm(conv, problem.direction);
-  drop_all_unchecked(&g);
-  for (const int vector : vector_bytes) *modes++ = load_modes(g, conv, vector / bytes, problem.groups > 1);
 }
 
 tile::ElementType tile_type(const Problem& problem) { return element_type(problem.x.type); }

@@ -22,16 +22,17 @@ struct SimtShape {
 [[nodiscard]] tile::ElementType tile_type(const Problem& problem);
 [[nodiscard]] SimtShape simt_shape(const kernels::simt::Params& params, tile::ElementType type);
 
-// Everything but the pointers, the scalars and what depends on the config. `wide` asks for 64-bit indices, which are
-// taken in any case where the problem needs them. The modes speak of vectors of `vector_bytes`; 0 stands for those of
-// the SIMT kernel, 4 elements or 2 doubles.
-[[nodiscard]] kernels::simt::Params simt_params(const Problem& problem, bool wide = false, int vector_bytes = 0);
-
-// The load modes alone, by vectors of each of `vector_bytes`.
+// Which neighbours each operand's loads take.
 struct SimtLoadModes {
   kernels::simt::LoadMode a, b;
 };
-void simt_load_modes(const Problem& problem, std::span<const int> vector_bytes, SimtLoadModes* modes);
+
+// Everything but the pointers, the scalars and what depends on the config. `wide` asks for 64-bit indices, which are
+// taken in any case where the problem needs them. The modes speak of the SIMT kernel's vectors, 4 elements or 2
+// doubles; `other_modes` gets those for vectors of each of `other_vectors` bytes.
+[[nodiscard]] kernels::simt::Params simt_params(const Problem& problem, bool wide = false,
+                                                std::span<const int> other_vectors = {},
+                                                SimtLoadModes* other_modes = nullptr);
 
 // Adds what depends on the tile and the split; returns the number of blocks.
 std::uint32_t set_simt_config(const Config& config, kernels::simt::Params* params);
@@ -43,11 +44,13 @@ void set_simt_pointers(Direction direction, const Args& args, kernels::simt::Par
 // Null, or why the index arithmetic cannot hold the problem; then `wide` says whether it needs 64-bit indices.
 [[nodiscard]] const char* simt_index_obstacle(const Problem& problem, bool* wide = nullptr);
 
-// The cost model. Expected seconds of a tile and split, given the bytes that the problem must move ...
-[[nodiscard]] double simt_seconds(const SimtShape& shape, const kernels::simt::TileRow& row, double splits,
-                                  double bytes, double multiprocessors);
-// ... and each tile without a split, with its best one, and with its best one in a modest workspace.
-void simt_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// Operations of the product on the SIMT and mma.sync engines, at least.
+[[nodiscard]] double least_flops(const Problem& problem);
+// What no candidate stays below, without building parameters.
+[[nodiscard]] double simt_least_seconds(const Problem& problem, int multiprocessors);
+// The cost model: each tile without a split and, where `splits` are wanted, with its best one, and with its best one
+// in a modest workspace.
+void simt_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates);
 
 // Whether loads or stores by vectors need pointers aligned to a whole vector; they become scalar otherwise.
 void restrict_to_alignment(const void* a, const void* b, const void* c, const void* z, tile::ElementType type,

@@ -36,7 +36,16 @@ Support implicit_gemm_sm80_supports(const Problem& problem, const Device& device
 }
 
 void implicit_gemm_sm80_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  sm80_candidates(problem, device.multiprocessors, candidates);
+  sm80_candidates(problem, device.multiprocessors, true, candidates);
+}
+
+void implicit_gemm_sm80_lean_candidates(const Problem& problem, const Device& device,
+                                        std::vector<Candidate>* candidates) {
+  sm80_candidates(problem, device.multiprocessors, false, candidates);
+}
+
+double implicit_gemm_sm80_least_seconds(const Problem& problem, const Device& device) {
+  return sm80_least_seconds(problem, device.multiprocessors);
 }
 
 std::size_t implicit_gemm_sm80_workspace(const Problem& problem, const Config& config) {

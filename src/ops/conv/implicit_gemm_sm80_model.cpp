@@ -39,15 +39,17 @@ constexpr double kSlowdownOfMixedLoads = 2.4;
 // Share of the rate that `warps` on a multiprocessor reach: 1 with 16.
 double utilization(double warps) { return std::min(1.0, warps / (warps + 1.5) * (17.5 / 16)); }
 
-double bytes_moved(const Problem& problem) {
-  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
-         static_cast<double>(size_in_bytes(problem.y));
-}
-
 double instructions_of_loads(const Load& load, int outer) {
   const double bytes = outer * kernels::sm80::kTileKBytes / 32.0;
   return load.vector < 4 ? bytes / 4 * kInstructionsOfPair : bytes / load.vector * kInstructionsOfCopy;
 }
+
+// Blocks of an instance on a multiprocessor, at the most.
+constexpr int kMostResident = [] {
+  int most = 0;
+  for (const TileRow& row : kernels::sm80::kTiles) most = std::max({most, row.min_blocks, row.halves_min_blocks});
+  return most;
+}();
 
 struct Work {
   SimtShape shape;
@@ -63,7 +65,10 @@ struct Tile {
   const TileRow* row;
   double tiles;
   double seconds;  // of a tile of k
+  double k_tiles;  // in all
+  int resident;    // blocks that a multiprocessor holds at once
   double full_utilization;
+  double rest[kMostResident + 1];  // what so many blocks take, over the time of one at the full rate
   double memory;
   double slowdown;
   double least;  // what any split takes, but for the sums: every multiprocessor busy, with all its warps, to the end
@@ -80,11 +85,14 @@ Tile tile_of(const Work& work, const TileRow& row) {
   const double issue = (instructions_of_loads(work.a, row.bm) + instructions_of_loads(work.b, row.bn)) / kInstructions;
   // Instructions of copies and products share the issue slots; half of the former hide behind the latter.
   t.seconds = std::max({products + 0.5 * issue, from_l2, issue});
-  t.full_utilization =
-      utilization((work.halves ? row.halves_min_blocks : row.min_blocks) * (row.threads(work.halves) / 32.0));
+  const double warps = row.threads(work.halves) / 32.0;
+  t.k_tiles = shape.useful_k / work.tile_k;
+  t.resident = work.halves ? row.halves_min_blocks : row.min_blocks;
+  t.full_utilization = utilization(t.resident * warps);
+  for (int i = 1; i <= t.resident; ++i) t.rest[i] = i / utilization(i * warps);
   t.memory = work.bytes / (kMemoryBytes * work.multiprocessors);
   t.slowdown = work.a.k_major == work.b.k_major ? kSlowdown : kSlowdownOfMixedLoads;
-  const double busy = t.tiles * (shape.useful_k / work.tile_k) * t.seconds / work.multiprocessors;
+  const double busy = t.tiles * t.k_tiles * t.seconds / work.multiprocessors;
   t.least = kRoundedDown * (kLaunch + kBlockOverhead + std::max(busy * t.slowdown, t.memory));
   return t;
 }
@@ -95,33 +103,41 @@ double seconds_of_sums(const Work& work, const Tile& tile, double splits) {
   return kReduceLaunch + sums / (kSumsBytes * work.multiprocessors);
 }
 
-double seconds_of(const Work& work, const Tile& tile, double splits) {
-  const TileRow& row = *tile.row;
-  const double k_tiles = std::ceil(work.shape.useful_k / work.tile_k / splits);
-  const int resident = work.halves ? row.halves_min_blocks : row.min_blocks;
-  const double warps = row.threads(work.halves) / 32.0;
+// `sums` is what seconds_of_sums says of the splits; nothing of a single one.
+double seconds_of(const Work& work, const Tile& tile, double splits, double sums) {
+  const double k_tiles = std::ceil(tile.k_tiles / splits);
   const double blocks_here = std::ceil(tile.tiles * splits / work.multiprocessors);  // on the fullest multiprocessor
-  const double waves = std::ceil(blocks_here / resident);
-  const double rest = blocks_here - (waves - 1) * resident;
-  const double busy =
-      k_tiles * tile.seconds * ((waves - 1) * resident / tile.full_utilization + rest / utilization(rest * warps));
+  const double waves = std::ceil(blocks_here / tile.resident);
+  const int rest = static_cast<int>(blocks_here - (waves - 1) * tile.resident);
+  const double busy = k_tiles * tile.seconds * ((waves - 1) * tile.resident / tile.full_utilization + tile.rest[rest]);
   const double shortest = waves * k_tiles * (work.halves ? kShortestTileOfHalves : kShortestTile);
-  double seconds =
-      kLaunch + waves * kBlockOverhead + std::max({busy * tile.slowdown, shortest * tile.slowdown, tile.memory});
-  if (splits > 1) seconds += seconds_of_sums(work, tile, splits);
-  return seconds;
+  return kLaunch + waves * kBlockOverhead + std::max({busy * tile.slowdown, shortest * tile.slowdown, tile.memory}) +
+         sums;
+}
+
+constexpr double best_efficiency() {
+  double best = 0;
+  for (const TileRow& row : kernels::sm80::kTiles) best = std::max(best, row.efficiency);
+  return best;
 }
 
 }  // namespace
 
-void sm80_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+double sm80_least_seconds(const Problem& problem, int multiprocessors) {
+  const double processors = std::max(multiprocessors, 1);
+  const double rate = (problem.x.type == GPUDNN_DATA_FLOAT ? kTf32Flops : kHalfFlops) * best_efficiency() / kSlowdown;
+  const double memory = bytes_of_tensors(problem) / (kMemoryBytes * processors);
+  return kRoundedDown * (kLaunch + kBlockOverhead + std::max(least_flops(problem) / (rate * processors), memory));
+}
+
+void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates) {
   constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
   constexpr double kFewestTilesOfK = 4;  // of a split
   const auto params = sm80_params(problem);
   const Work work = {simt_shape(params.gemm, tile_type(problem)),
                      params.a,
                      params.b,
-                     bytes_moved(problem),
+                     bytes_of_tensors(problem),
                      static_cast<double>(std::max(multiprocessors, 1)),
                      static_cast<double>(kernels::sm80::tile_k(tile_type(problem))),
                      kernels::sm80::needs_halves(params)};
@@ -129,17 +145,19 @@ void sm80_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     const TileRow& row = kernels::sm80::kTiles[i];
     if (work.halves && row.halves_warps_n == 0) continue;
     const Tile tile = tile_of(work, row);
-    candidates->push_back({{i, 1}, seconds_of(work, tile, 1), 0});
+    candidates->push_back({{i, 1}, seconds_of(work, tile, 1, 0), 0});
+    if (!splits) continue;
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
-    for (int splits = 2; splits <= 1024 && work.shape.useful_k / work.tile_k / splits >= kFewestTilesOfK;
-         splits += splits < 4 ? 1 : splits / 4) {
-      if (tile.tiles * splits > 64 * work.multiprocessors) break;  // full many times over: splitting gains nothing
-      const std::size_t workspace = kernels::sm80::partial_bytes(row, static_cast<std::size_t>(tile.tiles * splits));
-      const double bound = tile.least + seconds_of_sums(work, tile, splits);
+    for (int parts = 2; parts <= 1024 && work.shape.useful_k / work.tile_k / parts >= kFewestTilesOfK;
+         parts += parts < 4 ? 1 : parts / 4) {
+      if (tile.tiles * parts > 64 * work.multiprocessors) break;  // full many times over: splitting gains nothing
+      const std::size_t workspace = kernels::sm80::partial_bytes(row, static_cast<std::size_t>(tile.tiles * parts));
+      const double sums = seconds_of_sums(work, tile, parts);
+      const double bound = tile.least + sums;
       if (bound > best.seconds && (bound > modest.seconds || workspace > kModestWorkspace)) break;  // sums only grow
-      const Candidate candidate = {{i, splits}, seconds_of(work, tile, splits), workspace};
+      const Candidate candidate = {{i, parts}, seconds_of(work, tile, parts, sums), workspace};
       if (candidate.seconds < best.seconds) best = candidate;
       if (candidate.seconds < modest.seconds && workspace <= kModestWorkspace) modest = candidate;
     }

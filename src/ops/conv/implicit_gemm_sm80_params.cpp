@@ -30,16 +30,15 @@ std::int32_t aligned_vector(const void* pointer, std::int32_t vector, std::int32
 
 sm80::Params sm80_params(const Problem& problem) {
   sm80::Params params;
-  params.gemm = simt_params(problem);
   const int element = tile::element_bytes(tile_type(problem));
+  const int standard = 4 * element;
+  const int widths[] = {standard / 2, 16};
+  SimtLoadModes modes[2];
+  params.gemm = simt_params(problem, false, widths, modes);
   const simt::Params& p = params.gemm;
   // From the narrowest vectors to the widest; scalars run along whatever has the shorter steps.
   params.a = {is_k_major(p.operand_a.mode), element};
   params.b = {is_k_major(p.operand_b.mode), element};
-  const int standard = 4 * element;
-  const int widths[] = {standard / 2, 16};
-  SimtLoadModes modes[2];
-  simt_load_modes(problem, widths, modes);
   if (!is_vector(p.operand_a.mode) || !is_vector(p.operand_b.mode)) {
     adopt(modes[0].a, standard / 2, &params.a);
     adopt(modes[0].b, standard / 2, &params.b);

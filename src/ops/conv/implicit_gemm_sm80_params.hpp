@@ -23,7 +23,10 @@ std::uint32_t set_sm80_config(const Config& config, tile::ElementType type, kern
 // Null, or why the engine's index arithmetic cannot hold the problem.
 [[nodiscard]] const char* sm80_index_obstacle(const Problem& problem);
 
-// The cost model: each tile without a split, with its best one, and with its best one in a modest workspace.
-void sm80_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// What no candidate stays below, without building parameters.
+[[nodiscard]] double sm80_least_seconds(const Problem& problem, int multiprocessors);
+// The cost model: each tile without a split and, where `splits` are wanted, with its best one, and with its best one
+// in a modest workspace.
+void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

@@ -234,6 +234,12 @@ void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
   }
 }
 
+// The order in which float's data gradient reads the filter: one that comes so needs no transposition.
+bool is_by_output(const Problem& problem) {
+  return problem.direction == Direction::backward_data && problem.x.type == GPUDNN_DATA_FLOAT && problem.groups == 1 &&
+         same_layout(problem.w, packed_by_output(problem.w));
+}
+
 // --- the directions ------------------------------------------------------------------------------------------------
 
 void plan_forward(const Problem& problem, const View& view, const sm90::TileShape& shape, Sm90Plan* plan) {
@@ -303,8 +309,8 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
     plan->filter = {view.channels, view.taps, view.groups * view.filters, 0, 64, block_elements(view, shape)};
   } else {
     p.b_channels = static_cast<std::uint32_t>(view.channels);
-    plan->transposes_filter = true;
-    plan->filter_bytes = size_in_bytes(problem.w);
+    plan->transposes_filter = !is_by_output(problem);
+    if (plan->transposes_filter) plan->filter_bytes = size_in_bytes(problem.w);
     plan->filter = {
         view.filters, view.taps, view.groups * view.channels, 0, block_elements(view, shape), shape.bn / shape.cluster};
   }
@@ -422,7 +428,8 @@ const char* sm90_obstacle(const Problem& problem) {
   for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
     if (const char* obstacle = layout_obstacle(*tensor, element)) return obstacle;
   }
-  if (!is_packed_nhwc(problem.w)) return "the filter is not packed in the order k, taps, channels";
+  if (!is_packed_nhwc(problem.w) && !is_by_output(problem))
+    return "the filter is not packed in the order k, taps, channels";
   const View view = view_of(problem);
   const std::int64_t vector = 16 / element;
   if (view.channels % vector != 0 || view.filters % vector != 0) {

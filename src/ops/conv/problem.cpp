@@ -117,6 +117,20 @@ double flops(const Problem& problem) noexcept {
   return 2.0 * static_cast<double>(element_count(problem.y)) * static_cast<double>(problem.w.dims[1]) * taps;
 }
 
+TensorGeometry packed_by_output(const TensorGeometry& filter) noexcept {
+  TensorGeometry packed = filter;
+  std::swap(packed.dims[0], packed.dims[1]);
+  set_packed_strides(&packed, GPUDNN_TENSOR_NHWC);
+  std::swap(packed.dims[0], packed.dims[1]);
+  std::swap(packed.strides[0], packed.strides[1]);
+  return packed;
+}
+
+double bytes_of_tensors(const Problem& problem) noexcept {
+  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
+         static_cast<double>(size_in_bytes(problem.y));
+}
+
 std::int64_t output_extent(const Problem& problem, int i) noexcept {
   const std::int64_t reach = problem.dilation[i] * (problem.w.dims[2 + i] - 1) + 1;
   const std::int64_t room = problem.x.dims[2 + i] + 2 * problem.pad[i] - reach;

@@ -78,6 +78,12 @@ struct Args {
 // Multiply-adds times two: the operations of the mathematics, not of any algorithm.
 [[nodiscard]] double flops(const Problem& problem) noexcept;
 
+// The filter packed with its output channels innermost: c, taps, k. That is how the data gradient multiplies by it.
+[[nodiscard]] TensorGeometry packed_by_output(const TensorGeometry& filter) noexcept;
+
+// Bytes of the three tensors, as they lie.
+[[nodiscard]] double bytes_of_tensors(const Problem& problem) noexcept;
+
 // Extent of the output along spatial dimension i; negative or zero when the dilated filter does not fit.
 [[nodiscard]] std::int64_t output_extent(const Problem& problem, int i) noexcept;
 

@@ -7,7 +7,10 @@
 #include "ops/conv/via_nhwc_cuda.hpp"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
+#include "ops/conv/tensor_math.hpp"
 #include "ops/conv/via_nhwc_packing.hpp"
 
 namespace gpudnn::conv {
@@ -41,6 +44,9 @@ bool may_be_inner(const ConvEngine& engine) {
          engine.launch != &via_nhwc_launch;
 }
 
+constexpr std::size_t kUsualCandidates = 64;  // of all inner engines
+constexpr std::size_t kFastest = 4;           // candidates that are offered, beside the one with the least memory
+
 struct ViaNhwcPlan {
   NhwcForm form;
   const ConvEngine* engine;
@@ -49,16 +55,15 @@ struct ViaNhwcPlan {
   std::size_t workspace;
 };
 
-// Calls body(form, padded) for the padded form, and for the one as it is where that differs.
+// Calls body(form, padded) for the outline of the padded form, and of the one as it is where that differs.
 template <class Body>
 const char* for_each_form(const Problem& problem, Body&& body) {
   NhwcForm form;
-  const char* const obstacle = make_nhwc_form(problem, true, &form);
+  const char* const obstacle = outline_nhwc_form(problem, true, &form);
   if (obstacle == nullptr) body(form, true);
-  const bool same =
-      obstacle == nullptr && form.inner.w.dims[0] == problem.w.dims[0] && form.inner.w.dims[1] == problem.w.dims[1];
-  if (same) return nullptr;
-  const char* const other = make_nhwc_form(problem, false, &form);
+  const bool same = form.inner.w.dims[0] == problem.w.dims[0] && form.inner.w.dims[1] == problem.w.dims[1];
+  if (same) return obstacle;
+  const char* const other = outline_nhwc_form(problem, false, &form);
   if (other == nullptr) body(form, false);
   return other == nullptr ? nullptr : obstacle;
 }
@@ -67,13 +72,19 @@ std::size_t total_workspace(const NhwcForm& form, std::size_t inner) {
   return form.bytes + inner + kPackingAlignment - 1;  // with room to align the caller's pointer
 }
 
+// The copies of the pass before the inner kernel.
+struct Before {
+  int count = 0;
+  layout::Copy of[layout::kMostCopies];
+};
+
 // The caller's pointer, or the packed copy that the pass before the inner kernel will make.
-const void* take(const PackedOperand& operand, const void* data, char* base, layout::Tasks* before) {
+const void* take(const PackedOperand& operand, const void* data, char* base, Before* before) {
   if (!operand.packed || data == nullptr) return data;
-  layout::Task& task = before->of[before->count++] = operand.task;
-  task.strided = const_cast<void*>(data);  // NOLINT: tasks of packing only read it
-  task.packed = base + operand.offset;
-  return task.packed;
+  // Packing only reads it.
+  layout::Copy copy = {&operand.task, const_cast<void*>(data), base + operand.offset};  // NOLINT
+  before->of[before->count++] = copy;
+  return copy.packed;
 }
 
 }  // namespace
@@ -81,8 +92,10 @@ const void* take(const PackedOperand& operand, const void* data, char* base, lay
 Support via_nhwc_supports(const Problem& problem, const Device& device) {
   bool taken = false;
   const char* const obstacle = for_each_form(problem, [&](const NhwcForm& form, bool) {
-    for (const ConvEngine& engine : engines()) {
-      taken = taken || (may_be_inner(engine) && engine.supports(form.inner, device));
+    // From the end: the most general ones say yes the soonest.
+    const std::span<const ConvEngine> list = engines();
+    for (std::size_t i = list.size(); i-- > 0 && !taken;) {
+      taken = may_be_inner(list[i]) && static_cast<bool>(list[i].supports(form.inner, device));
     }
   });
   if (taken) return Support::yes();
@@ -92,28 +105,54 @@ Support via_nhwc_supports(const Problem& problem, const Device& device) {
 void via_nhwc_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   std::vector<Candidate> all;
   std::vector<Candidate> inner;
+  all.reserve(kUsualCandidates);
+  inner.reserve(kUsualCandidates);
+  // Of those so far, the times of the fastest few in order, and the least workspace.
+  std::array<double, kFastest> fastest;
+  fastest.fill(std::numeric_limits<double>::infinity());
+  std::size_t leanest = std::numeric_limits<std::size_t>::max();
   (void)for_each_form(problem, [&](const NhwcForm& form, bool padded) {
     const std::span<const ConvEngine> list = engines();
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!may_be_inner(list[i]) || !list[i].supports(form.inner, device)) continue;
+      if (!may_be_inner(list[i])) continue;
+      // One that is too slow for the list, and cannot need less memory, is not worth its candidates.
+      const bool hopeless = list[i].least_seconds != nullptr && total_workspace(form, 0) >= leanest &&
+                            list[i].least_seconds(form.inner, device) + form.seconds > fastest.back();
+      if (hopeless || !list[i].supports(form.inner, device)) continue;
       inner.clear();
       list[i].candidates(form.inner, device, &inner);
       for (const Candidate& c : inner) {
-        all.push_back({{encode(i, c.config.tile, padded), c.config.split_k},
-                       c.seconds + form.seconds,
-                       total_workspace(form, c.workspace)});
+        const Candidate& added = all.emplace_back(Candidate{{encode(i, c.config.tile, padded), c.config.split_k},
+                                                            c.seconds + form.seconds,
+                                                            total_workspace(form, c.workspace)});
+        leanest = std::min(leanest, added.workspace);
+        if (added.seconds >= fastest.back()) continue;
+        fastest.back() = added.seconds;
+        std::sort(fastest.begin(), fastest.end());
       }
     }
   });
   if (all.empty()) return;
   std::stable_sort(all.begin(), all.end(),
                    [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
-  // The four fastest, and the one with the least memory.
-  const auto leanest = std::min_element(
-      all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.workspace < b.workspace; });
-  const std::size_t fastest = std::min<std::size_t>(all.size(), 4);
-  candidates->insert(candidates->end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(fastest));
-  if (leanest - all.begin() >= static_cast<std::ptrdiff_t>(fastest)) candidates->push_back(*leanest);
+  // The fastest, and the one with the least memory.
+  const auto least = std::min_element(all.begin(), all.end(),
+                                      [](const Candidate& a, const Candidate& b) { return a.workspace < b.workspace; });
+  const auto kept = static_cast<std::ptrdiff_t>(std::min(all.size(), kFastest));
+  candidates->insert(candidates->end(), all.begin(), all.begin() + kept);
+  if (least - all.begin() >= kept) candidates->push_back(*least);
+}
+
+// The copies always need one.
+void via_nhwc_lean_candidates(const Problem&, const Device&, std::vector<Candidate>*) {}
+
+double via_nhwc_least_seconds(const Problem& problem, const Device& device) {
+  if (tensor_math_obstacle(problem) != nullptr) return 0;  // supports() says so as quickly
+  // An inner kernel is launched once at least, and not faster than the fastest memory.
+  constexpr double kLaunch = 2e-6;
+  constexpr double kBytesPerMultiprocessor = 5e12 / 132;
+  return least_packing_seconds(problem) + kLaunch +
+         bytes_of_tensors(problem) / (kBytesPerMultiprocessor * std::max(device.multiprocessors, 1));
 }
 
 std::size_t via_nhwc_workspace(const Problem& problem, const Config& config) {
@@ -147,7 +186,7 @@ Status via_nhwc_launch(const LaunchSite& site, const void* prepared, const Args&
   const PackedOperand& out = direction == Direction::forward         ? form.y
                              : direction == Direction::backward_data ? form.x
                                                                      : form.w;
-  layout::Tasks before;
+  Before before;
   Args inner = args;
   if (&out != &form.x) inner.x = take(form.x, args.x, base, &before);
   if (&out != &form.w) inner.w = take(form.w, args.w, base, &before);
@@ -159,19 +198,14 @@ Status via_nhwc_launch(const LaunchSite& site, const void* prepared, const Args&
     inner.out = base + out.offset;
   }
   if (before.count > 0) {
-    layout::launch_pack(before, site.stream);
+    layout::launch_pack({before.of, static_cast<std::size_t>(before.count)}, site.stream);
     GPUDNN_TRY(cuda::launch_status("channels_last pack"));
   }
   const LaunchSite inner_site = {site.device, site.stream, plan.inner_workspace > 0 ? base + form.bytes : nullptr,
                                  plan.inner_workspace};
   GPUDNN_TRY(plan.engine->launch(inner_site, plan.prepared.get(), inner));
   if (!out.packed) return GPUDNN_STATUS_SUCCESS;
-  layout::Tasks after;
-  after.count = 1;
-  after.of[0] = out.task;
-  after.of[0].strided = args.out;
-  after.of[0].packed = base + out.offset;
-  layout::launch_unpack(after, site.stream);
+  layout::launch_unpack({&out.task, args.out, base + out.offset}, site.stream);
   return cuda::launch_status("channels_last unpack");
 }
 

@@ -98,6 +98,7 @@ using std::uint32_t;
 
 constexpr double kBytesPerSecond = 3.6e12;  // of the copies, read and written, on the device of the other models
 constexpr double kLaunch = 2.5e-6;
+constexpr int64_t kMostRun = int64_t{1} << 31;
 constexpr int64_t kMostElements = int64_t{1} << 33;  // indices of tiles and items stay below 2^31
 
 int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -152,16 +153,15 @@ layout::Shape shape_of(const TensorGeometry& t, const TensorGeometry& packed, in
   return s;
 }
 
-void add_operand(const TensorGeometry& t, TensorGeometry* inner, int64_t groups, bool filter, bool mirrored,
-                 NhwcForm* form, PackedOperand* operand) {
-  *inner = packed_tensor(t.type, GPUDNN_TENSOR_NHWC, inner->rank, inner->dims);
-  operand->packed = mirrored || !same_dims(t, *inner) || !same_layout(t, *inner);
+// `inner` is the tensor's packed form.
+void add_operand(const TensorGeometry& t, const TensorGeometry& inner, bool mirrored, NhwcForm* form,
+                 PackedOperand* operand) {
+  operand->packed = mirrored || !same_dims(t, inner) || !same_layout(t, inner);
   if (!operand->packed) return;
-  operand->task = layout::make_task(shape_of(t, *inner, groups, filter, mirrored));
   operand->offset = form->bytes;
-  form->bytes += static_cast<std::size_t>(round_up(static_cast<int64_t>(size_in_bytes(*inner)), kPackingAlignment));
+  form->bytes += static_cast<std::size_t>(round_up(static_cast<int64_t>(size_in_bytes(inner)), kPackingAlignment));
   form->seconds += (static_cast<double>(element_count(t)) * (data_type_bits(t.type) / 8.0) +
-                    static_cast<double>(size_in_bytes(*inner))) /
+                    static_cast<double>(size_in_bytes(inner))) /
                    kBytesPerSecond;
 }
 
@@ -172,9 +172,53 @@ bool has_taps(const Problem& problem) {
   return false;
 }
 
+bool is_mirrored(const Problem& problem) { return problem.mode == GPUDNN_CONVOLUTION && has_taps(problem); }
+
+// The bias as an image of one pixel.
+TensorGeometry bias_tensor(DataType type, int64_t channels, int64_t stride) {
+  const int64_t values[] = {1, channels, 1};
+  TensorGeometry bias = packed_tensor(type, GPUDNN_TENSOR_NHWC, 3, values);
+  bias.strides[1] = stride;
+  return bias;
+}
+
+// Float's data gradient multiplies by the filter with its output channels innermost. Where that is a plain
+// transposition, the copies that are made anyway do it, and the inner engine needs none of its own.
+bool packs_by_output(const Problem& problem, const Problem& inner) {
+  if (problem.direction != Direction::backward_data || problem.x.type != GPUDNN_DATA_FLOAT || problem.groups != 1 ||
+      is_mirrored(problem) || inner.w.dims[1] != problem.w.dims[1]) {
+    return false;
+  }
+  const bool copies = inner.w.dims[0] != problem.w.dims[0] || !is_packed_nhwc(problem.x) ||
+                      !is_packed_nhwc(problem.w) || !is_packed_nhwc(problem.y);
+  TensorGeometry run = problem.w;  // one filter
+  run.dims[0] = 1;
+  return copies && is_packed_nchw(run) && element_count(run) < kMostRun;
+}
+
+// Such a filter is an image of one row, with its output channels as channels.
+layout::Shape shape_by_output(const TensorGeometry& filter, int64_t padded_outputs) {
+  const int64_t run = element_count(filter) / filter.dims[0];
+  const int64_t dims[] = {1, filter.dims[0], run};
+  const int64_t padded[] = {1, padded_outputs, run};
+  TensorGeometry image = packed_tensor(filter.type, GPUDNN_TENSOR_NCHW, 3, dims);
+  image.strides[1] = filter.strides[0];
+  return shape_of(image, packed_tensor(filter.type, GPUDNN_TENSOR_NHWC, 3, padded), 1, false, false);
+}
+
 }  // namespace
 
-const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) {
+double least_packing_seconds(const Problem& problem) {
+  double seconds = kLaunch;
+  for (const TensorGeometry* t : {&problem.x, &problem.w, &problem.y}) {
+    if (is_packed_nhwc(*t)) continue;
+    seconds += 2 * static_cast<double>(element_count(*t)) * (data_type_bits(t->type) / 8.0) / kBytesPerSecond;
+  }
+  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
+  return kRoundedDown * seconds;
+}
+
+const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) {
   if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
   *form = NhwcForm();
   Problem& inner = form->inner = problem;
@@ -193,22 +237,19 @@ const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) 
   const double more = static_cast<double>(element_count(inner.x) + element_count(inner.w) + element_count(inner.y));
   if (more > 4 * real + 8e6) return "padding its channels to whole vectors would multiply its size";
 
-  const bool mirrored = problem.mode == GPUDNN_CONVOLUTION && has_taps(problem);
   inner.mode = GPUDNN_CROSS_CORRELATION;
-  add_operand(problem.x, &inner.x, groups, false, false, form, &form->x);
-  add_operand(problem.w, &inner.w, groups, true, mirrored, form, &form->w);
-  add_operand(problem.y, &inner.y, groups, false, false, form, &form->y);
+  for (TensorGeometry* t : {&inner.x, &inner.w, &inner.y}) set_packed_strides(t, GPUDNN_TENSOR_NHWC);
+  if (packs_by_output(problem, inner)) inner.w = packed_by_output(inner.w);
+  add_operand(problem.x, inner.x, false, form, &form->x);
+  add_operand(problem.w, inner.w, is_mirrored(problem), form, &form->w);
+  add_operand(problem.y, inner.y, false, form, &form->y);
   if (problem.has_z != 0) {
     inner.z = inner.y;
-    add_operand(problem.z, &inner.z, groups, false, false, form, &form->z);
+    add_operand(problem.z, inner.z, false, form, &form->z);
   }
   if (problem.has_bias != 0 && inner.w.dims[0] != problem.w.dims[0]) {
-    const int64_t values[] = {1, problem.w.dims[0], 1};
-    TensorGeometry bias = packed_tensor(problem.y.type, GPUDNN_TENSOR_NHWC, 3, values);
-    bias.strides[1] = problem.bias_stride;
-    TensorGeometry longer = bias;
-    longer.dims[1] = inner.w.dims[0];
-    add_operand(bias, &longer, groups, false, false, form, &form->bias);
+    const TensorGeometry longer = bias_tensor(problem.y.type, inner.w.dims[0], 1);
+    add_operand(bias_tensor(problem.y.type, problem.w.dims[0], problem.bias_stride), longer, false, form, &form->bias);
     inner.bias_stride = 1;
   }
   if (form->bytes == 0) return "its tensors are packed channels-last already";
@@ -217,6 +258,28 @@ const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) 
   const bool before = (form->x.packed && &out != &form->x) || (form->w.packed && &out != &form->w) ||
                       (form->y.packed && &out != &form->y) || form->z.packed || form->bias.packed;
   form->seconds += kLaunch * ((before ? 1 : 0) + (out.packed ? 1 : 0));
+  return nullptr;
+}
+
+const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) {
+  if (const char* obstacle = outline_nhwc_form(problem, padded, form)) return obstacle;
+  const auto set_task = [&](const TensorGeometry& t, const TensorGeometry& packed, bool filter,
+                            PackedOperand* operand) {
+    if (!operand->packed) return;
+    const bool mirrored = filter && is_mirrored(problem);
+    operand->task = layout::make_task(shape_of(t, packed, problem.groups, filter, mirrored));
+  };
+  const Problem& inner = form->inner;
+  set_task(problem.x, inner.x, false, &form->x);
+  if (packs_by_output(problem, inner)) {
+    if (form->w.packed) form->w.task = layout::make_task(shape_by_output(problem.w, inner.w.dims[0]));
+  } else {
+    set_task(problem.w, inner.w, true, &form->w);
+  }
+  set_task(problem.y, inner.y, false, &form->y);
+  set_task(problem.z, inner.z, false, &form->z);
+  set_task(bias_tensor(problem.y.type, problem.w.dims[0], problem.bias_stride),
+           bias_tensor(problem.y.type, inner.w.dims[0], 1), false, &form->bias);
   return nullptr;
 }
 

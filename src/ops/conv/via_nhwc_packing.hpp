@@ -25,6 +25,11 @@ struct NhwcForm {
 
 // Channels are padded to whole vectors of 16 bytes, or left as they are. Null, or why there is no such form.
 [[nodiscard]] const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form);
+// The same but for the operands' tasks, which a query has no time for.
+[[nodiscard]] const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcForm* form);
+
+// What no form stays below: the copies of the tensors that are not packed channels-last, and their launches.
+[[nodiscard]] double least_packing_seconds(const Problem& problem);
 
 [[nodiscard]] inline PackedOperand& output(NhwcForm& form) noexcept {
   return form.inner.direction == Direction::forward         ? form.y

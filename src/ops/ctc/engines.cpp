@@ -9,18 +9,11 @@
 namespace gpudnn::ctc {
 namespace {
 
-Support supports_all(const Problem&, const Device&) { return Support::yes(); }
-
-Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
-  host::ctc_loss(problem, args);
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
-    {"log_walk", GPUDNN_BACKEND_CUDA, supports_all, log_walk_cuda},
+    {"log_walk", GPUDNN_BACKEND_CUDA, supports_all<Problem>, log_walk_cuda},
 #endif
-    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+    host_reference<host::ctc_loss, Problem, Args>(),
 };
 
 }  // namespace

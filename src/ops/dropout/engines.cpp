@@ -9,18 +9,11 @@
 namespace gpudnn::dropout {
 namespace {
 
-Support supports_all(const Problem&, const Device&) { return Support::yes(); }
-
-Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
-  host::dropout(problem, args);
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
-    {"philox", GPUDNN_BACKEND_CUDA, supports_all, philox_cuda},
+    {"philox", GPUDNN_BACKEND_CUDA, supports_all<Problem>, philox_cuda},
 #endif
-    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+    host_reference<host::dropout, Problem, Args>(),
 };
 
 }  // namespace

@@ -9,13 +9,6 @@
 namespace gpudnn::lrn {
 namespace {
 
-Support supports_all(const Problem&, const Device&) { return Support::yes(); }
-
-Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
-  host::lrn(problem, args);
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"rows", GPUDNN_BACKEND_CUDA, supports_rows_cuda, rows_cuda},
@@ -23,7 +16,7 @@ constexpr Engine<Problem, Args> kEngines[] = {
     {"ring", GPUDNN_BACKEND_CUDA, supports_ring_cuda, ring_cuda},
     {"spatial", GPUDNN_BACKEND_CUDA, supports_spatial_cuda, spatial_cuda},
 #endif
-    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+    host_reference<host::lrn, Problem, Args>(),
 };
 
 }  // namespace

@@ -9,19 +9,12 @@
 namespace gpudnn::op_tensor {
 namespace {
 
-Support supports_all(const Problem&, const Device&) { return Support::yes(); }
-
-Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
-  host::op_tensor(problem, args);
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"elementwise", GPUDNN_BACKEND_CUDA, supports_elementwise_cuda, elementwise_cuda},
     {"mixed", GPUDNN_BACKEND_CUDA, supports_mixed_cuda, mixed_cuda},
 #endif
-    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+    host_reference<host::op_tensor, Problem, Args>(),
 };
 
 }  // namespace

@@ -9,20 +9,13 @@
 namespace gpudnn::softmax {
 namespace {
 
-Support supports_all(const Problem&, const Device&) { return Support::yes(); }
-
-Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
-  host::softmax(problem, args);
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"rows", GPUDNN_BACKEND_CUDA, supports_rows_cuda, rows_cuda},
     {"columns", GPUDNN_BACKEND_CUDA, supports_columns_cuda, columns_cuda},
     {"strided", GPUDNN_BACKEND_CUDA, supports_strided_cuda, strided_cuda},
 #endif
-    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+    host_reference<host::softmax, Problem, Args>(),
 };
 
 }  // namespace

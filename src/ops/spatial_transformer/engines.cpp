@@ -9,18 +9,11 @@
 namespace gpudnn::spatial_transformer {
 namespace {
 
-Support supports_all(const Problem&, const Device&) { return Support::yes(); }
-
-Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
-  host::spatial_transformer(problem, args);
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
-    {"gather", GPUDNN_BACKEND_CUDA, supports_all, gather_cuda},
+    {"gather", GPUDNN_BACKEND_CUDA, supports_all<Problem>, gather_cuda},
 #endif
-    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+    host_reference<host::spatial_transformer, Problem, Args>(),
 };
 
 }  // namespace

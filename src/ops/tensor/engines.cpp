@@ -9,20 +9,13 @@
 namespace gpudnn::tensor {
 namespace {
 
-Support supports_all(const Problem&, const Device&) { return Support::yes(); }
-
-Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) {
-  host::tensor(problem, args);
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"fill", GPUDNN_BACKEND_CUDA, supports_fill_cuda, fill_cuda},
     {"transpose", GPUDNN_BACKEND_CUDA, supports_transpose_cuda, transpose_cuda},
     {"linear", GPUDNN_BACKEND_CUDA, supports_linear_cuda, linear_cuda},
 #endif
-    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+    host_reference<host::tensor, Problem, Args>(),
 };
 
 }  // namespace
