@@ -6,9 +6,7 @@
 //
 //   planes    (NCHW) a block takes a stretch of the tensor, and the sets of the planes that lie in it; a pack may reach
 //             into the next plane
-//   columns   (NHWC, per activation) a block takes up to 32 packs of neighbouring sets and walks down the lines; a
-//   thread
-//             stays in its pack's sets and keeps their factors in shared memory
+//   columns   (NHWC, per activation) a block takes up to 32 packs of neighbouring sets, and four lines for each thread
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/norm/infer.hpp"
 #include "kernels/norm/launch_args.cuh"
@@ -126,19 +124,16 @@ __global__ void __launch_bounds__(kInferThreads, 4)
   const std::uint32_t rows = kInferThreads / lanes;
   const std::uint32_t lane = threadIdx.x % lanes;
   const std::uint32_t pack = tile_number * lanes + lane;
-  std::uint32_t line =
-      blockIdx.x / tiles * (rows * kInferPacks * static_cast<std::uint32_t>(infer.rounds)) + threadIdx.x / lanes;
+  const std::uint32_t line = blockIdx.x / tiles * (rows * kInferPacks) + threadIdx.x / lanes;
   const std::uint32_t lines = pack < infer.line_packs ? infer.lines : 0;
   const std::int64_t step = static_cast<std::int64_t>(rows) * infer.line_stride;
-  std::int64_t at = static_cast<std::int64_t>(line) * infer.line_stride + static_cast<std::int64_t>(pack) * kWidth;
+  const std::int64_t at =
+      static_cast<std::int64_t>(line) * infer.line_stride + static_cast<std::int64_t>(pack) * kWidth;
   uint4 x[kInferPacks];
-  const auto load = [&] {
 #pragma unroll
-    for (int p = 0; p < kInferPacks; ++p) {
-      if (line + p * rows < lines) x[p] = *reinterpret_cast<const uint4*>(args.x + at + p * step);
-    }
-  };
-  load();
+  for (int p = 0; p < kInferPacks; ++p) {
+    if (line + p * rows < lines) x[p] = *reinterpret_cast<const uint4*>(args.x + at + p * step);
+  }
   const std::uint32_t first_set = tile_number * lanes * kWidth;
   const std::uint32_t sets = min(lanes * kWidth, infer.line_packs * kWidth - first_set);
   for (std::uint32_t set = threadIdx.x; set < sets; set += kInferThreads) {
@@ -151,34 +146,28 @@ __global__ void __launch_bounds__(kInferThreads, 4)
   }
   __syncthreads();
   const bool plain = infers_plainly(args);
-  for (int round = 0; round < infer.rounds; ++round) {
-    if (round > 0) load();
-    Words words[kInferPacks];
-    memcpy(&words, &x, sizeof words);
+  Words words[kInferPacks];
+  memcpy(&words, &x, sizeof words);
 #pragma unroll
-    for (int quad = 0; quad < kQuads; ++quad) {
-      // Read again for each round: kept in registers they would cost a third of the threads.
-      const float4 mean = means[quad][lane], slope = slopes[quad][lane], bias = biases[quad][lane];
-#pragma unroll
-      for (int p = 0; p < kInferPacks; ++p) {
-        if (line + p * rows >= lines) break;
-        float values[4];
-        tile::widen_pack<float>(words[p].quads[quad], values);
-        values[0] = (values[0] - mean.x) * slope.x + bias.x;
-        values[1] = (values[1] - mean.y) * slope.y + bias.y;
-        values[2] = (values[2] - mean.z) * slope.z + bias.z;
-        values[3] = (values[3] - mean.w) * slope.w + bias.w;
-        if (!plain) infer_more<T, 4>(args, at + p * step + quad * 4, values);
-        words[p].quads[quad] = tile::narrow_pack<T>(values);
-      }
-    }
-    memcpy(&x, &words, sizeof words);
+  for (int quad = 0; quad < kQuads; ++quad) {
+    const float4 mean = means[quad][lane], slope = slopes[quad][lane], bias = biases[quad][lane];
 #pragma unroll
     for (int p = 0; p < kInferPacks; ++p) {
-      if (line + p * rows < lines) ptx::st_global(reinterpret_cast<uint4*>(args.out + at + p * step), x[p]);
+      if (line + p * rows >= lines) break;
+      float values[4];
+      tile::widen_pack<float>(words[p].quads[quad], values);
+      values[0] = (values[0] - mean.x) * slope.x + bias.x;
+      values[1] = (values[1] - mean.y) * slope.y + bias.y;
+      values[2] = (values[2] - mean.z) * slope.z + bias.z;
+      values[3] = (values[3] - mean.w) * slope.w + bias.w;
+      if (!plain) infer_more<T, 4>(args, at + p * step + quad * 4, values);
+      words[p].quads[quad] = tile::narrow_pack<T>(values);
     }
-    line += rows * kInferPacks;
-    at += kInferPacks * step;
+  }
+  memcpy(&x, &words, sizeof words);
+#pragma unroll
+  for (int p = 0; p < kInferPacks; ++p) {
+    if (line + p * rows < lines) ptx::st_global(reinterpret_cast<uint4*>(args.out + at + p * step), x[p]);
   }
 }
 
@@ -191,7 +180,7 @@ void launch_norm_infer(const NormParams& params, const NormInfer& infer, CUstrea
       if (infer.columns != 0) {
         const auto lanes = static_cast<std::uint32_t>(infer.lanes);
         const std::uint32_t tiles = (infer.line_packs + lanes - 1) / lanes;
-        const std::uint32_t of_block = kInferThreads / lanes * (kInferPacks * static_cast<std::uint32_t>(infer.rounds));
+        const std::uint32_t of_block = kInferThreads / lanes * kInferPacks;
         const std::uint32_t blocks = tiles * ((infer.lines + of_block - 1) / of_block);
         norm_infer_columns<T><<<blocks, kInferThreads, 0, stream>>>(args, infer);
       } else {

@@ -18,7 +18,6 @@ struct NormInfer {
   std::int64_t line_stride = 0;
   std::uint32_t line_packs = 0;
   std::int32_t lanes = 1;
-  std::int32_t rounds = 1;       // of loads for each thread
   std::int64_t params_step = 1;  // from set to set
   std::int64_t stats_step = 1;
 };

@@ -112,7 +112,7 @@ const char* describe_columns(const Problem& problem, const NormWalk& walk, int l
   return nullptr;
 }
 
-// Threads for a group in that many parts: the block's rounds fill the slots, or half the chunks where it has fewer.
+// Threads for a group in that many parts: its units fill the slots, or a chunk of each thread where they are few.
 void set_threads(const Problem& problem, SegmentPlan* plan) {
   NormSegments& segments = plan->segments;
   const int unit = static_cast<int>(segments.units.divisor);
@@ -121,7 +121,7 @@ void set_threads(const Problem& problem, SegmentPlan* plan) {
   const std::int64_t units = parts_of(static_cast<std::int64_t>(segments.lines) * unit, plan->parts);
   const std::int64_t fill = parts_of(units, static_cast<std::int64_t>(kernels::kSegmentSlots) * chunk);
   constexpr int kTwoBlocks = 224;  // threads with which a multiprocessor's registers hold two blocks
-  int threads = round_up(std::max<std::int64_t>(fill, std::min<std::int64_t>(parts_of(units, 2), kTwoBlocks)), 32);
+  int threads = round_up(std::max<std::int64_t>(fill, std::min<std::int64_t>(parts_of(units, chunk), kTwoBlocks)), 32);
   threads = std::clamp(threads, std::max(64, round_up(segments.sets, 32)), kSegmentThreads);
   if (several && unit > threads) threads = round_up(unit, 32);
   plan->threads = threads;
@@ -264,7 +264,6 @@ bool describe_infer(const Problem& problem, const NormWalk& walk, kernels::NormI
   const int width = pack_width(problem);
   const std::int64_t cross = walk.cross.strides[kernels::kSlotX][0];
   infer->columns = walk.columns;
-  infer->rounds = 1;
   infer->params_step =
       walk.columns != 0 ? walk.step[kernels::kSlotParams] : walk.cross.strides[kernels::kSlotParams][0];
   infer->stats_step = walk.columns != 0 ? walk.step[kernels::kSlotStats] : walk.cross.strides[kernels::kSlotStats][0];
