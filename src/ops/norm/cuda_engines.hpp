@@ -20,7 +20,7 @@ namespace gpudnn::norm {
 [[nodiscard]] Status cluster_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
 
 // Workspace with which the fastest engine runs; 0 where that needs none.
-[[nodiscard]] std::size_t cuda_workspace_bytes(const Device& device, const Problem& problem);
+[[nodiscard]] std::size_t cuda_workspace_bytes(gpudnnHandle_t handle, const Problem& problem);
 // What of the pointers decides between engines.
 void note_pointers(const Args& args, Problem* problem);
 [[nodiscard]] std::size_t cuda_reserve_bytes(const Problem& problem);

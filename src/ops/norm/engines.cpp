@@ -31,11 +31,11 @@ constexpr Engine<Problem, Args> kEngines[] = {
 
 std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
 
-std::size_t workspace_bytes(const Device& device, const Problem& problem) {
+std::size_t workspace_bytes(gpudnnHandle_t handle, const Problem& problem) {
 #ifdef GPUDNN_WITH_CUDA
-  if (device.backend == GPUDNN_BACKEND_CUDA) return cuda_workspace_bytes(device, problem);
+  if (handle->device->backend == GPUDNN_BACKEND_CUDA) return cuda_workspace_bytes(handle, problem);
 #endif
-  (void)device, (void)problem;
+  (void)handle, (void)problem;
   return 0;
 }
 

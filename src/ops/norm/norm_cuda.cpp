@@ -78,17 +78,17 @@ void launch(const NormParams& params, cudaStream_t stream) {
 
 std::size_t cuda_reserve_bytes(const Problem& problem) { return has_mask(problem) ? mask_bytes(problem) : 0; }
 
-std::size_t cuda_workspace_bytes(const Device& device, const Problem& problem) {
+std::size_t cuda_workspace_bytes(gpudnnHandle_t handle, const Problem& problem) {
   if (problem.pass == Pass::infer || element_count(problem.x) == 0) return 0;
   std::size_t most = 0;
   // Backward may or may not be given statistics, and pointers may or may not be aligned, which the query cannot know.
   for (const bool saved : {true, false}) {
     Problem variant = problem;
     variant.saved = saved;
-    const LaunchPlan plan = make_plan(device, variant);
-    if (!plan.walk_fits) return 0;
-    most = std::max(most, plan.segments.scratch);
-    if (plan.split_is_faster) most = std::max(most, plan.split_results_bytes + plan.split_partials_bytes);
+    const auto plan = find_plan(handle, variant);
+    if (!plan->walk_fits) return 0;
+    most = std::max(most, plan->segments.scratch);
+    if (plan->split_is_faster) most = std::max(most, plan->split_results_bytes + plan->split_partials_bytes);
   }
   return most;
 }

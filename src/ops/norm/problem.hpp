@@ -90,7 +90,7 @@ struct Args {
 [[nodiscard]] std::optional<Problem> from_text(std::string_view line, std::string* why);
 
 // Bytes of workspace with which the fastest engine runs; every engine list ends with one that needs none.
-[[nodiscard]] std::size_t workspace_bytes(const Device& device, const Problem& problem);
+[[nodiscard]] std::size_t workspace_bytes(gpudnnHandle_t handle, const Problem& problem);
 // Bytes of the mask. It depends on x, per_activation and the activation alone, so that forward and backward agree.
 [[nodiscard]] std::size_t reserve_bytes(const Device& device, const Problem& problem);
 
