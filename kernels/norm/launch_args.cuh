@@ -1,8 +1,10 @@
-// From the launch functions' plain data to a kernel's arguments.
+// From the launch functions' plain data to a kernel's arguments, instance and launch.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/norm/unit.cuh"
+#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/shared_memory.cuh"
 
 namespace gpudnn::kernels {
 
@@ -45,6 +47,32 @@ NormArgs<T> norm_args(const NormParams& params) {
   args.lanes = params.lanes;
   args.cached = params.cached;
   return args;
+}
+
+// Calls launch.template operator()<T, kBackward, kElements>() for the instance that takes the problem.
+template <class Launch>
+void with_norm_instance(const NormParams& params, Launch&& launch) {
+  tile::with_element_type(params.type, [&]<class T>() {
+    if constexpr (sizeof(T) < 8) {
+      const NormWalk& walk = params.walk;
+      if (walk.access > static_cast<int>(sizeof(T)) && walk.lines.rank == 1 && walk.cross.rank == 1) {
+        params.backward ? launch.template operator()<T, true, false>() : launch.template operator()<T, false, false>();
+        return;
+      }
+    }
+    using Any = tile::Compute<T>;  // one instance takes every type but double
+    params.backward ? launch.template operator()<Any, true, true>() : launch.template operator()<Any, false, true>();
+  });
+}
+
+// One stage over `groups` sets or tiles of sets; `shared_bytes` without what is kept between the passes.
+template <auto kKernel, class T>
+void launch_stage(const NormParams& params, std::int64_t groups, int shared_bytes, cudaStream_t stream) {
+  const int kept = params.cached * params.threads * static_cast<int>(sizeof(Unit<T>)) * (params.backward ? 2 : 1);
+  tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
+  const bool clusters = params.stage == NormStage::whole;
+  tile::launch_clusters_shared(kKernel, clusters ? groups : groups * params.parts, clusters ? params.parts : 1,
+                               params.threads, shared_bytes + kept, stream, norm_args<T>(params), params.walk);
 }
 
 }  // namespace gpudnn::kernels

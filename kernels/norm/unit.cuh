@@ -254,27 +254,38 @@ __device__ __forceinline__ void apply_mask(unsigned bits, Unit<T>* unit) {
   }
 }
 
-// What a set's statistics are to the caller: the running pair moves towards them, the saved pair takes them.
+template <class C>
+struct Statistics {
+  C mean, variance, inverse;
+};
+// What a set's statistics are to the caller: the running pair moves towards them, the saved pair takes them. The old
+// running pair plays no part where the factor is 1, and may be anything then.
 template <class T, class C = typename NormArgs<T>::C>
-__device__ __forceinline__ void keep_statistics(const NormArgs<T>& args, std::int64_t at, C mean, C variance,
-                                                C inverse) {
+__device__ __forceinline__ void keep_statistics(const NormArgs<T>& args, std::int64_t at, const Statistics<C>& its,
+                                                C old_mean, C old_variance) {
   if (args.running_mean != nullptr) {
-    const C unbiased = args.count > C(1) ? variance * (args.count / (args.count - C(1))) : variance;
-    // With a factor of 1 the old value, which may be anything, plays no part.
+    const C unbiased = args.count > C(1) ? its.variance * (args.count / (args.count - C(1))) : its.variance;
     const C old = C(1) - args.factor;
-    C running_mean = args.factor * mean;
+    C running_mean = args.factor * its.mean;
     C running_variance = args.factor * unbiased;
     if (old != C(0)) {
-      running_mean += old * args.running_mean[at];
-      running_variance += old * args.running_variance[at];
+      running_mean += old * old_mean;
+      running_variance += old * old_variance;
     }
     args.running_mean[at] = running_mean;
     args.running_variance[at] = running_variance;
   }
   if (args.saved_mean != nullptr) {
-    args.saved_mean[at] = mean;
-    args.saved_inverse[at] = inverse;
+    args.saved_mean[at] = its.mean;
+    args.saved_inverse[at] = its.inverse;
   }
+}
+template <class T, class C = typename NormArgs<T>::C>
+__device__ __forceinline__ void keep_statistics(const NormArgs<T>& args, std::int64_t at, C mean, C variance,
+                                                C inverse) {
+  const bool reads = args.running_mean != nullptr && args.factor != C(1);
+  keep_statistics(args, at, Statistics<C>{mean, variance, inverse}, reads ? args.running_mean[at] : C(0),
+                  reads ? args.running_variance[at] : C(0));
 }
 
 template <class C>

@@ -52,18 +52,14 @@ struct Moments {
   C mean = C(0);
   C squares = C(0);  // sum of (x - mean)^2
 
+  // Without branches, as the code of the many merges of a reduction tree is what a cold kernel waits for.
   __device__ __forceinline__ void merge(const Moments& other) {
-    if (other.count == C(0)) return;
-    if (count == C(0)) {
-      *this = other;
-      return;
-    }
-    const C all = count + other.count;
-    const C share = share_of(other.count, all);
+    const C share = count == C(0) ? C(1) : share_of(other.count, count + other.count);
     const C distance = other.mean - mean;
-    squares += other.squares + distance * distance * (count * share);
+    const C weight = count * share;
+    squares += other.squares + (weight > C(0) ? distance * distance * weight : C(0));
     mean += distance * share;
-    count = all;
+    count += other.count;
   }
   __device__ __forceinline__ Moments shuffled(int step) const {
     return {__shfl_xor_sync(0xffffffffu, count, step), __shfl_xor_sync(0xffffffffu, mean, step),
@@ -103,14 +99,14 @@ __device__ __forceinline__ void rows_reduce(V value, V* scratch, V* total) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int warps = static_cast<int>(blockDim.x) / 32;
-#pragma unroll
+#pragma unroll 1
   for (int step = 16; step > 0; step /= 2) value.merge(value.shuffled(step));
   if (lane == 0) scratch[warp] = value;
   __syncthreads();
   if (warp == 0) {
     V sum{};
     if (lane < warps) sum = scratch[lane];
-#pragma unroll
+#pragma unroll 1
     for (int step = 16; step > 0; step /= 2) sum.merge(sum.shuffled(step));
     if (lane == 0) *total = sum;
   }
@@ -148,6 +144,7 @@ __device__ __forceinline__ V rows_over_cluster(V* total, int blocks) {
 // room for blockDim.x / 32 * lanes * kWidth values.
 template <int kWidth, class V>
 __device__ __forceinline__ void columns_reduce(V (&values)[kWidth], int lanes, V* scratch, V* totals) {
+#pragma unroll 1
   for (int step = lanes; step < 32; step *= 2) {
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) values[i].merge(values[i].shuffled(step));
@@ -163,6 +160,7 @@ __device__ __forceinline__ void columns_reduce(V (&values)[kWidth], int lanes, V
   __syncthreads();
   for (int channel = static_cast<int>(threadIdx.x); channel < channels; channel += static_cast<int>(blockDim.x)) {
     V sum = scratch[channel];
+#pragma unroll 1
     for (int w = 1; w < warps; ++w) sum.merge(scratch[w * channels + channel]);
     totals[channel] = sum;
   }
@@ -175,6 +173,7 @@ template <class V>
 __device__ __forceinline__ V column_over_cluster(V* totals, int channel, int blocks) {
   constexpr int kAtOnce = 4;  // trips to other multiprocessors under way
   V sum{};
+#pragma unroll 1
   for (int first = 0; first < blocks; first += kAtOnce) {
     V parts[kAtOnce];
 #pragma unroll

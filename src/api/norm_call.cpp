@@ -216,7 +216,7 @@ Status forward_workspace(gpudnnHandle_t handle, const ForwardCall& call, std::si
   Problem problem;
   GPUDNN_TRY(make_problem(call, &problem));
   GPUDNN_TRY(validate(problem));
-  *sizeInBytes = workspace_bytes(*handle->device, problem);
+  *sizeInBytes = workspace_bytes(handle, problem);
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -226,7 +226,7 @@ Status backward_workspace(gpudnnHandle_t handle, const BackwardCall& call, std::
   GPUDNN_TRY(make_problem(call, &problem));
   GPUDNN_TRY(validate(problem));
   problem.saved = false;  // the call may come without, and then needs more
-  *sizeInBytes = workspace_bytes(*handle->device, problem);
+  *sizeInBytes = workspace_bytes(handle, problem);
   return GPUDNN_STATUS_SUCCESS;
 }
 

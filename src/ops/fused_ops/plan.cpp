@@ -270,7 +270,7 @@ Status plan_batch_norm_gradient(Maker* m) {
   GPUDNN_TRY(plan_gate(m, dy));
   if (!plan.promised[GPUDNN_PTR_BN_DSCALE]) reserve(&plan, size_in_bytes(params), &plan.dscale);
   if (!plan.promised[GPUDNN_PTR_BN_DBIAS]) reserve(&plan, size_in_bytes(params), &plan.dbias);
-  reserve(&plan, norm::workspace_bytes(*m->handle->device, problem), &plan.scratch);
+  reserve(&plan, norm::workspace_bytes(m->handle, problem), &plan.scratch);
   return GPUDNN_STATUS_SUCCESS;
 }
 

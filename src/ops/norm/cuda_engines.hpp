@@ -1,5 +1,6 @@
 // The CUDA engines of normalization. Rows of the engine list, best first:
 //   apply     inference: one pass
+//   segments  training in one launch on compute capability 9.0, where 16 bytes at a time fit
 //   split     training in three launches over the whole device, with room for partial sums
 //   cluster   training in one launch, a cluster of blocks for each set or tile of sets; no scratch memory, takes all
 // SPDX-License-Identifier: Apache-2.0
@@ -11,15 +12,17 @@ namespace gpudnn::norm {
 
 [[nodiscard]] Support supports_apply_cuda(const Problem& problem, const Device& device);
 [[nodiscard]] Status apply_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
+[[nodiscard]] Support supports_segments_cuda(const Problem& problem, const Device& device);
+[[nodiscard]] Status segments_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
 [[nodiscard]] Support supports_split_cuda(const Problem& problem, const Device& device);
 [[nodiscard]] Status split_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
 [[nodiscard]] Support supports_cluster_cuda(const Problem& problem, const Device& device);
 [[nodiscard]] Status cluster_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
 
-// Workspace that the split engine wants where it is the faster one, else 0.
-[[nodiscard]] std::size_t split_workspace_bytes(const Device& device, const Problem& problem);
-// Whether the call brings that much, or its outputs can hold it until they are written.
-[[nodiscard]] bool has_scratch(const Device& device, const Problem& problem, const Args& args);
+// Workspace with which the fastest engine runs; 0 where that needs none.
+[[nodiscard]] std::size_t cuda_workspace_bytes(gpudnnHandle_t handle, const Problem& problem);
+// What of the pointers decides between engines.
+void note_pointers(const Args& args, Problem* problem);
 [[nodiscard]] std::size_t cuda_reserve_bytes(const Problem& problem);
 
 }  // namespace gpudnn::norm

@@ -4,6 +4,7 @@
 #include "ops/norm/problem.hpp"
 #ifdef GPUDNN_WITH_CUDA
 #include "ops/norm/cuda_engines.hpp"
+#include "ops/norm/plan.hpp"
 #endif
 
 namespace gpudnn::norm {
@@ -19,6 +20,7 @@ Status launch_host(const LaunchSite&, const Problem& problem, const Args& args) 
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"apply", GPUDNN_BACKEND_CUDA, supports_apply_cuda, apply_cuda},
+    {"segments", GPUDNN_BACKEND_CUDA, supports_segments_cuda, segments_cuda},
     {"split", GPUDNN_BACKEND_CUDA, supports_split_cuda, split_cuda},
     {"cluster", GPUDNN_BACKEND_CUDA, supports_cluster_cuda, cluster_cuda},
 #endif
@@ -29,11 +31,11 @@ constexpr Engine<Problem, Args> kEngines[] = {
 
 std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
 
-std::size_t workspace_bytes(const Device& device, const Problem& problem) {
+std::size_t workspace_bytes(gpudnnHandle_t handle, const Problem& problem) {
 #ifdef GPUDNN_WITH_CUDA
-  if (device.backend == GPUDNN_BACKEND_CUDA) return split_workspace_bytes(device, problem);
+  if (handle->device->backend == GPUDNN_BACKEND_CUDA) return cuda_workspace_bytes(handle, problem);
 #endif
-  (void)device, (void)problem;
+  (void)handle, (void)problem;
   return 0;
 }
 
@@ -49,7 +51,12 @@ Status run(gpudnnHandle_t handle, Problem problem, const Args& args) {
   note_problem_lazily([&] { return to_text(problem); });
   if (element_count(problem.x) == 0) return GPUDNN_STATUS_SUCCESS;
 #ifdef GPUDNN_WITH_CUDA
-  if (handle->device->backend == GPUDNN_BACKEND_CUDA) problem.scratch = has_scratch(*handle->device, problem, args);
+  std::shared_ptr<const LaunchPlan> plan;
+  if (handle->device->backend == GPUDNN_BACKEND_CUDA) {
+    note_pointers(args, &problem);
+    plan = find_plan(handle, problem);
+    problem.plan = plan.get();
+  }
 #endif
   return run_first_engine(engines(), handle, problem, args);
 }

@@ -5,7 +5,7 @@
 #include "kernels/norm/norm.hpp"
 #include "ops/loop_nest.hpp"
 #include "ops/norm/cuda_engines.hpp"
-#include "ops/norm/shape.hpp"
+#include "ops/norm/plan.hpp"
 #include "ops/norm/walk.hpp"
 
 namespace gpudnn::norm {
@@ -24,23 +24,8 @@ kernels::NormActivation activation_of(const Problem& problem) {
   return problem.mode == GPUDNN_ACTIVATION_RELU ? kernels::NormActivation::relu : kernels::NormActivation::clipped_relu;
 }
 
-bool aligned(const void* pointer, int bytes) {
-  return reinterpret_cast<std::uintptr_t>(pointer) % static_cast<std::uintptr_t>(bytes) == 0;
-}
-
-// The walk for these pointers: an access narrower than the widest where one of them asks for it.
-kernels::NormWalk walk_for(const Problem& problem, const Args& args) {
-  kernels::NormWalk walk = make_walk(problem);
-  const int size = data_type_bits(problem.x.type) / 8;
-  const void* const side = problem.pass == Pass::backward ? args.dy : args.z;
-  while (walk.access > size && !(aligned(args.x, walk.access) && aligned(args.out, walk.access) &&
-                                 aligned(side, walk.access) && aligned(args.dz, walk.access))) {
-    walk.access = walk.access > 4 && size < 4 ? 4 : size;
-  }
-  return walk;
-}
-
-NormParams common_params(const Problem& problem, const Args& args, const kernels::NormWalk& walk) {
+NormParams common_params(const Problem& problem, const Args& args) {
+  const kernels::NormWalk& walk = problem.plan->walk;
   const bool backward = problem.pass == Pass::backward;
   NormParams params;
   params.type = element_type(problem.x.type);
@@ -89,92 +74,82 @@ void launch(const NormParams& params, cudaStream_t stream) {
   }
 }
 
-// Where partials and results lie: in the workspace, or in the output until it is written. The results must outlive the
-// first writes to the output, so without a workspace they are what the caller keeps anyway.
-struct Scratch {
-  void* partials = nullptr;
-  void* results = nullptr;
-};
-
-std::size_t scalar_bytes(const Problem& problem) { return problem.x.type == GPUDNN_DATA_DOUBLE ? 8 : 4; }
-std::size_t results_bytes(const Problem& problem, const kernels::NormWalk& walk) {
-  const std::size_t values = problem.pass == Pass::backward ? 4 : 2;
-  return values * static_cast<std::size_t>(walk.sets()) * scalar_bytes(problem);
-}
-std::size_t partials_bytes(const Problem& problem, const kernels::NormWalk& walk, const Shape& shape) {
-  return 3 * static_cast<std::size_t>(shape.parts) * static_cast<std::size_t>(walk.sets()) * scalar_bytes(problem);
-}
-
-Scratch scratch_for(const Problem& problem, const Args& args, const kernels::NormWalk& walk, const Shape& shape) {
-  const std::size_t partials = partials_bytes(problem, walk, shape);
-  const std::size_t results = results_bytes(problem, walk);
-  if (args.scratch == nullptr || args.scratch_bytes < partials + results ||
-      !aligned(args.scratch, static_cast<int>(scalar_bytes(problem)))) {
-    return {};
-  }
-  return {static_cast<char*>(args.scratch) + results, args.scratch};
-}
-
-bool split_is_faster(const Device& device, const Problem& problem, const kernels::NormWalk& walk) {
-  if (walk.sets() >= tile::kMostIterations) return false;
-  return split_shape(device, problem, walk).seconds < cluster_shape(device, problem, walk).seconds;
-}
-
 }  // namespace
 
 std::size_t cuda_reserve_bytes(const Problem& problem) { return has_mask(problem) ? mask_bytes(problem) : 0; }
 
-std::size_t split_workspace_bytes(const Device& device, const Problem& problem) {
-  if (problem.pass == Pass::infer || element_count(problem.x) == 0 || !walk_fits(problem)) return 0;
+std::size_t cuda_workspace_bytes(gpudnnHandle_t handle, const Problem& problem) {
+  if (problem.pass == Pass::infer || element_count(problem.x) == 0) return 0;
   std::size_t most = 0;
-  // Backward may or may not be given statistics, which the query cannot know.
+  // Backward may or may not be given statistics, and pointers may or may not be aligned, which the query cannot know.
   for (const bool saved : {true, false}) {
     Problem variant = problem;
     variant.saved = saved;
-    const kernels::NormWalk walk = make_walk(variant);
-    if (!split_is_faster(device, variant, walk)) continue;
-    most = std::max(most,
-                    partials_bytes(variant, walk, split_shape(device, variant, walk)) + results_bytes(variant, walk));
+    const auto plan = find_plan(handle, variant);
+    if (!plan->walk_fits) return 0;
+    most = std::max(most, plan->segments.scratch);
+    if (plan->split_is_faster) most = std::max(most, plan->split_results_bytes + plan->split_partials_bytes);
   }
   return most;
 }
 
-bool has_scratch(const Device& device, const Problem& problem, const Args& args) {
-  if (problem.pass == Pass::infer || args.scratch == nullptr || !walk_fits(problem)) return false;
-  const kernels::NormWalk walk = walk_for(problem, args);
-  return scratch_for(problem, args, walk, split_shape(device, problem, walk)).results != nullptr;
+void note_pointers(const Args& args, Problem* problem) {
+  constexpr std::uintptr_t kMost = 16;
+  const auto bits = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  const std::uintptr_t all = bits(args.x) | bits(args.out) | bits(args.dy) | bits(args.z) | bits(args.dz) | kMost;
+  problem->alignment = static_cast<int>(all & (~all + 1));  // its lowest bit
+  const bool usable = args.scratch != nullptr && bits(args.scratch) % 8 == 0;
+  problem->scratch = usable ? args.scratch_bytes : 0;
 }
 
 Support supports_apply_cuda(const Problem& problem, const Device&) {
   if (problem.pass != Pass::infer) return Support::no("training has statistics to gather first");
-  return walk_fits(problem) ? Support::yes() : Support::no(kTooLarge);
+  return problem.plan->walk_fits ? Support::yes() : Support::no(kTooLarge);
 }
 
 Status apply_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  const kernels::NormWalk walk = walk_for(problem, args);
-  NormParams params = common_params(problem, args, walk);
-  take(split_shape(site.device, problem, walk), &params);
+  NormParams params = common_params(problem, args);
+  if (problem.plan->infers_in_packs) {
+    kernels::launch_norm_infer(params, problem.plan->infer, site.stream);
+    return cuda::launch_status("norm_infer");
+  }
+  take(problem.plan->split, &params);
   params.stage = NormStage::apply;
   launch(params, site.stream);
   return cuda::launch_status("norm_apply");
 }
 
-Support supports_split_cuda(const Problem& problem, const Device& device) {
+Support supports_segments_cuda(const Problem& problem, const Device&) {
+  if (!problem.plan->walk_fits) return Support::no(kTooLarge);
+  const char* const reason = problem.plan->segments.reason_against;
+  return reason != nullptr ? Support::no(reason) : Support::yes();
+}
+
+Status segments_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const SegmentPlan& plan = problem.plan->segments;
+  NormParams params = common_params(problem, args);
+  params.parts = plan.parts;
+  params.threads = plan.threads;
+  params.partials = args.scratch;
+  kernels::launch_norm_segments(params, plan.segments, site.stream);
+  return cuda::launch_status("norm_segments");
+}
+
+Support supports_split_cuda(const Problem& problem, const Device&) {
   if (problem.pass == Pass::infer) return Support::no("inference needs one pass");
-  if (!problem.scratch) return Support::no("the call brings no workspace for partial sums");
-  if (!walk_fits(problem)) return Support::no(kTooLarge);
-  return split_is_faster(device, problem, make_walk(problem)) ? Support::yes()
-                                                              : Support::no("one launch is expected to be faster");
+  const LaunchPlan& plan = *problem.plan;
+  if (!plan.walk_fits) return Support::no(kTooLarge);
+  if (problem.scratch < plan.split_results_bytes + plan.split_partials_bytes) {
+    return Support::no("the call brings no workspace for partial sums");
+  }
+  return plan.split_is_faster ? Support::yes() : Support::no("one launch is expected to be faster");
 }
 
 Status split_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  const kernels::NormWalk walk = walk_for(problem, args);
-  const Shape shape = split_shape(site.device, problem, walk);
-  NormParams params = common_params(problem, args, walk);
-  take(shape, &params);
-  const Scratch scratch = scratch_for(problem, args, walk, shape);
-  params.partials = scratch.partials;
-  params.results = scratch.results;
+  NormParams params = common_params(problem, args);
+  take(problem.plan->split, &params);
+  params.results = args.scratch;
+  params.partials = static_cast<char*>(args.scratch) + problem.plan->split_results_bytes;
   params.stage = NormStage::partial;
   if (problem.pass == Pass::backward && !problem.saved) {
     NormParams statistics = params;  // as forward gathers them
@@ -191,13 +166,12 @@ Status split_cuda(const LaunchSite& site, const Problem& problem, const Args& ar
 }
 
 Support supports_cluster_cuda(const Problem& problem, const Device&) {
-  return walk_fits(problem) ? Support::yes() : Support::no(kTooLarge);
+  return problem.plan->walk_fits ? Support::yes() : Support::no(kTooLarge);
 }
 
 Status cluster_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  const kernels::NormWalk walk = walk_for(problem, args);
-  NormParams params = common_params(problem, args, walk);
-  take(cluster_shape(site.device, problem, walk), &params);
+  NormParams params = common_params(problem, args);
+  take(problem.plan->cluster, &params);
   launch(params, site.stream);
   return cuda::launch_status("norm_cluster");
 }

@@ -10,6 +10,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,8 @@ namespace gpudnn::norm {
 
 enum class Pass : std::int32_t { train, infer, backward };
 
+struct LaunchPlan;
+
 struct Problem {
   Pass pass = Pass::train;
   bool per_activation = false;
@@ -33,7 +36,10 @@ struct Problem {
   double epsilon = 1e-5;
   bool running = true;  // train: the running pair is updated
   bool saved = true;    // train: the saved pair is written; backward: it is read
-  bool scratch = true;  // whether there is room for partial sums; not part of the text
+  // What a call brings, of which the text says nothing.
+  std::size_t scratch = SIZE_MAX;    // bytes of workspace
+  int alignment = 16;                // bytes that all data pointers are multiples of, 16 at most
+  const LaunchPlan* plan = nullptr;  // of the CUDA engines
   TensorGeometry x;
   TensorGeometry y;       // train, infer
   TensorGeometry z;       // with an addend: of forward
@@ -84,7 +90,7 @@ struct Args {
 [[nodiscard]] std::optional<Problem> from_text(std::string_view line, std::string* why);
 
 // Bytes of workspace with which the fastest engine runs; every engine list ends with one that needs none.
-[[nodiscard]] std::size_t workspace_bytes(const Device& device, const Problem& problem);
+[[nodiscard]] std::size_t workspace_bytes(gpudnnHandle_t handle, const Problem& problem);
 // Bytes of the mask. It depends on x, per_activation and the activation alone, so that forward and backward agree.
 [[nodiscard]] std::size_t reserve_bytes(const Device& device, const Problem& problem);
 
