@@ -1,0 +1,106 @@
+// Instances and launch of softmax over long rows in shared memory.
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+
+#include "kernels/softmax/ring.cuh"
+#include "kernels/tile/shared_memory.cuh"
+
+namespace gpudnn::kernels {
+namespace {
+
+// A block's dynamic shared memory where two share a multiprocessor of 228 KB, and where one has it; 1 KB a block is the
+// system's.
+constexpr int kSharedOfTwo = 113 * 1024;
+constexpr int kSharedOfOne = 227 * 1024;
+
+struct RingPlan {
+  int cluster = 0;  // none fits
+  bool alone = false;
+  RingShape shape = {};
+};
+
+RingPlan plan_with(std::int64_t packs, int inputs, int cluster, bool alone) {
+  const std::int64_t each = (packs + cluster - 1) / cluster;
+  const std::int64_t bytes = each * inputs * 16;
+  const std::int64_t stages = ((alone ? kSharedOfOne : kSharedOfTwo) - static_cast<int>(sizeof(RingShared))) / bytes;
+  RingPlan plan;
+  if (stages < 3) return plan;
+  plan.cluster = cluster;
+  plan.alone = alone;
+  plan.shape.stages = static_cast<std::int32_t>(stages < kRingMostStages ? stages : kRingMostStages);
+  plan.shape.block_packs = static_cast<std::int32_t>(each);
+  plan.shape.stage_bytes = static_cast<std::int32_t>(bytes);
+  return plan;
+}
+
+// Two blocks of a multiprocessor overlap more than one does with itself; a small cluster meets sooner than a large one;
+// more than 8 blocks may not find a place everywhere.
+RingPlan plan_ring(std::int64_t packs, int inputs) {
+  for (int cluster = 1; cluster <= 8; cluster *= 2) {
+    const RingPlan plan = plan_with(packs, inputs, cluster, false);
+    if (plan.cluster != 0) return plan;
+  }
+  const RingPlan plan = plan_with(packs, inputs, 8, true);
+  return plan.cluster != 0 ? plan : plan_with(packs, inputs, kRingMostCluster, true);
+}
+
+// Clusters that the device runs side by side; 0 where it takes none, or where the code is for an older target.
+template <auto kKernel>
+int resident(const RingPlan& plan) {
+  static std::atomic<int> known[16][2][kRingMostCluster + 1] = {};  // one more than the answer, for each device
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 0;
+  std::atomic<int>* const place = device < 16 ? &known[device][plan.alone ? 1 : 0][plan.cluster] : nullptr;
+  if (place != nullptr) {
+    if (const int answer = place->load(std::memory_order_relaxed); answer > 0) return answer - 1;
+  }
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(plan.cluster));
+  config.blockDim = dim3(kRingThreads);
+  config.dynamicSmemBytes = static_cast<std::size_t>(plan.alone ? kSharedOfOne : kSharedOfTwo);
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = static_cast<unsigned>(plan.cluster);
+  attribute.val.clusterDim.y = 1;
+  attribute.val.clusterDim.z = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  cudaFuncAttributes about = {};
+  int clusters = 0;
+  if (cudaFuncGetAttributes(&about, kKernel) != cudaSuccess || about.ptxVersion < 90 ||
+      (plan.cluster > 8 &&
+       cudaFuncSetAttribute(kKernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess) ||
+      cudaOccupancyMaxActiveClusters(&clusters, kKernel, &config) != cudaSuccess) {
+    (void)cudaGetLastError();  // it is an answer, no failure of the call
+    clusters = 0;
+  }
+  if (place != nullptr) place->store(clusters + 1, std::memory_order_relaxed);
+  return clusters;
+}
+
+template <class T, bool kBackward>
+bool launch(SoftmaxArgs<T> args, const tile::LoopNest<3>& rows, cudaStream_t stream) {
+  const RingPlan plan = plan_ring(args.length / tile::kPackWidth<T>, kBackward ? 2 : 1);
+  if (plan.cluster == 0) return false;
+  tile::allow_shared_memory<softmax_ring<T, kBackward>>(kSharedOfOne, true);
+  const int clusters = resident<softmax_ring<T, kBackward>>(plan);
+  if (clusters == 0) return false;
+  args.cluster = plan.cluster;
+  const auto running = static_cast<std::uint32_t>(clusters);
+  tile::launch_clusters_shared(softmax_ring<T, kBackward>, rows.count < running ? rows.count : running, plan.cluster,
+                               kRingThreads, plan.alone ? kSharedOfOne : kSharedOfTwo, stream, args, rows, plan.shape);
+  return true;
+}
+
+}  // namespace
+
+template <class T>
+bool launch_softmax_ring(const SoftmaxArgs<T>& args, const tile::LoopNest<3>& rows, bool backward,
+                         CUstream_st* stream) {
+  return backward ? launch<T, true>(args, rows, stream) : launch<T, false>(args, rows, stream);
+}
+template bool launch_softmax_ring(const SoftmaxArgs<float>&, const tile::LoopNest<3>&, bool, CUstream_st*);
+template bool launch_softmax_ring(const SoftmaxArgs<tile::Half>&, const tile::LoopNest<3>&, bool, CUstream_st*);
+template bool launch_softmax_ring(const SoftmaxArgs<tile::BFloat16>&, const tile::LoopNest<3>&, bool, CUstream_st*);
+
+}  // namespace gpudnn::kernels
