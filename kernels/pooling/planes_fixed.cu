@@ -21,10 +21,9 @@ enum class Way : std::uint8_t { columns, quads, runs };
 Way way_of(const PoolingParams& params) {
   const WindowShape& shape = params.shape;
   if (params.backward || params.interleaved != 1 || tile::element_bytes(params.type) != 2) return Way::columns;
-  if (shape.stride[1] == 1) return Way::runs;
-  const bool quads = shape.x[2] % 8 == 0 && shape.pad[2] == shape.window[2] - 2 && shape.y[2] == shape.x[2] / 2 &&
-                     tile::is_aligned(params.x, 16) && tile::is_aligned(params.out, 8);
-  return quads ? Way::quads : Way::columns;
+  const bool quads = shape.x[2] % 8 == 0 && shape.stride[2] == 2 && shape.pad[2] == shape.window[2] - 2 &&
+                     shape.y[2] == shape.x[2] / 2 && tile::is_aligned(params.x, 16) && tile::is_aligned(params.out, 8);
+  return quads ? Way::quads : Way::runs;
 }
 
 // How a problem is cut up.
@@ -169,7 +168,10 @@ PlanesFixedArgs<T> planes_args(const PoolingParams& params, const Cut& cut) {
   const std::int64_t windows = windows_of(params, cut);
   std::int64_t columns = args.window_row;
   if (cut.way == Way::quads) columns = args.width / 8;
-  if (cut.way == Way::runs) columns = (args.windows_wide + 3) / 4;
+  if (cut.way == Way::runs) {
+    const std::int64_t outputs = params.shape.stride[2] == 1 ? kRunOutputs<1> : kRunOutputs<2>;
+    columns = (args.windows_wide + outputs - 1) / outputs;
+  }
   args.by_window_row = tile::FastDivmod(static_cast<std::uint32_t>(columns));
   args.window_strip = kStrip;
   if (params.backward || cut.way != Way::columns) {
@@ -202,9 +204,10 @@ template <class T, int kWindow, int kStride, bool kMax, bool kNan>
 void launch_pass(const PoolingParams& params, const Cut& cut, cudaStream_t stream) {
   const PlanesFixedArgs<T> args = planes_args<T>(params, cut);
   if constexpr (sizeof(T) == 2) {
-    if constexpr (kStride == 1) {
-      if (cut.way == Way::runs) return launch_kernel<pooling_planes_runs<T, kMax, kNan>, T>(args, cut, stream);
-    } else {
+    if (cut.way == Way::runs) {
+      return launch_kernel<pooling_planes_runs<T, kWindow, kStride, kMax, kNan>, T>(args, cut, stream);
+    }
+    if constexpr (kStride == 2) {
       if (cut.way == Way::quads) {
         return launch_kernel<pooling_planes_quads<T, kWindow, kMax, kNan>, T>(args, cut, stream);
       }

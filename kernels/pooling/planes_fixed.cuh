@@ -347,14 +347,19 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_fixed_back
           C sum[N];
           gather<T, N, kWindow, kStride, kMax>(held, a, b, sum);
 #pragma unroll
-          for (int lane = 0; lane < N; ++lane) {
-            if (lane >= unit.lanes) break;
-            const std::int32_t plane = unit.plane + lane;
-            C value = args.alpha * sum[lane];
-            if (args.beta != C(0)) {
-              value += args.beta * tile::widen<C>(args.out[(work.first_plane + plane) * area + at]);
+          for (C& value : sum) value *= args.alpha;
+          if (args.beta != C(0)) {
+#pragma unroll
+            for (int lane = 0; lane < N; ++lane) {
+              if (lane >= unit.lanes) break;
+              const std::int64_t plane = work.first_plane + unit.plane + lane;
+              sum[lane] += args.beta * tile::widen<C>(args.out[plane * area + at]);
             }
-            out[plane * args.out_pitch + at] = tile::narrow<T>(value);
+          }
+          const tile::Pack<T, N> result = tile::narrow_pack<T>(sum);
+#pragma unroll
+          for (int lane = 0; lane < N; ++lane) {
+            if (lane < unit.lanes) out[(unit.plane + lane) * args.out_pitch + at] = result.get(lane);
           }
         }
       }

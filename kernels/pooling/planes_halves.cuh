@@ -8,9 +8,11 @@
 //   pooling_planes_quads   step 2, rows of whole 16-byte packs, padded so that window 4 i begins at or just before an
 //                          element 8 i (the usual padding). 8 columns of x, one load of 16 bytes and one of the element
 //                          before them, make 4 outputs, which leave in 8 bytes. About 12 instructions an output.
-//   pooling_planes_runs    step 1, any width: 6 columns of x make 4 outputs. Rows begin anywhere, so words are loaded
-//                          from the last boundary on and shifted by one element where a row needs it. Outputs go to
-//                          shared memory and leave in pieces of 16 bytes. About 14 instructions an output.
+//   pooling_planes_runs    any width and padding: 6 columns of x make 4 outputs at step 1, 5 make 2 at step 2. Rows
+//   begin
+//                          anywhere, so words are loaded from the last boundary on and shifted by one element where a
+//                          row needs it. Outputs go to shared memory and leave in pieces of 16 bytes. About 14
+//                          instructions an output at step 1, 22 at step 2.
 //
 // Maxima are taken down the rows first, two columns to an instruction, then across, once for each row of outputs.
 // Averages are summed in float, across first, as each row's sums go into two or three windows.
@@ -46,11 +48,6 @@ __device__ __forceinline__ std::uint32_t finish_word(std::uint32_t most) {
   memcpy(&two, &most, sizeof two);
   const std::uint32_t nothing = __hneu2_mask(two, two);
   return (most & ~nothing) | (tile::word_of(lowest_finite<T>(), lowest_finite<T>()) & nothing);
-}
-
-template <class T>
-__device__ __forceinline__ float half_as_float(std::uint32_t word, int which) {
-  return tile::widen<float>(tile::half_of<T>(word, which));
 }
 
 // What a plane's block needs of its work.
@@ -187,10 +184,16 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_quads(Plan
   }
 }
 
-template <class T, bool kMax, bool kNan>
+// Outputs of a row that a thread of pooling_planes_runs makes: their columns of x are 4 apart from thread to thread.
+template <int kStride>
+inline constexpr int kRunOutputs = kStride == 1 ? 4 : 2;
+
+template <class T, int kWindow, int kStride, bool kMax, bool kNan>
 __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_runs(PlanesFixedArgs<T> args) {
-  constexpr int kWindow = 3, kOut = 4, kWords = 3;
-  const HalvesWork<T> staged = stage_halves<T, kWindow, 1>(args, planes_fixed_shared + kRunSlack);
+  static_assert(kStride == 2 || kWindow == 3, "2x2/2, 3x3/2 and 3x3/1");
+  constexpr int kOut = kRunOutputs<kStride>, kWords = ((kOut - 1) * kStride + kWindow + 1) / 2;
+  constexpr int kKept = kWindow - kStride;  // rows that the next window has too
+  const HalvesWork<T> staged = stage_halves<T, kWindow, kStride>(args, planes_fixed_shared + kRunSlack);
   const PlanesWork& work = staged.work;
   const std::int32_t wide = args.windows_wide, out_area = args.windows_high * wide;
   const bool whole = args.bands == 1;
@@ -204,7 +207,7 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_runs(Plane
                                            args.window_strip, work.planes);
     if (unit.row >= work.rows) continue;
     const std::int32_t column = unit.column * kOut;
-    const std::int32_t start = column - args.pad[1];
+    const std::int32_t start = column * kStride - args.pad[1];
     // Bytes from the beginning of shared memory: the boundaries of words are needed.
     const auto image = static_cast<std::int32_t>(
         reinterpret_cast<const unsigned char*>(staged.x + unit.plane * args.x_pitch + start) - planes_fixed_shared);
@@ -246,12 +249,12 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_runs(Plane
           if (j < left) to[j] = result.get(j);
         }
       } else if (target % 2 == 0) {
-        reinterpret_cast<std::uint32_t*>(to)[0] = result.words[0];
-        reinterpret_cast<std::uint32_t*>(to)[1] = result.words[1];
+#pragma unroll
+        for (int j = 0; j < kOut / 2; ++j) reinterpret_cast<std::uint32_t*>(to)[j] = result.words[j];
       } else {
         to[0] = result.get(0);
-        *reinterpret_cast<std::uint32_t*>(to + 1) = inner(result.words[0], result.words[1]);
-        to[3] = result.get(3);
+        if constexpr (kOut == 4) *reinterpret_cast<std::uint32_t*>(to + 1) = inner(result.words[0], result.words[1]);
+        to[kOut - 1] = result.get(kOut - 1);
       }
       target += wide;
     };
@@ -268,31 +271,51 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_runs(Plane
       }
       emit(tile::narrow_pack<T>(values));
     };
-    const std::int32_t start_row = first - args.pad[0];
+    std::int32_t row = first * kStride - args.pad[0];
     if constexpr (kMax) {
       const auto load_row = [&](std::int32_t at) { return load(clamped(at, staged.low, staged.high)); };
-      Line last = load_row(start_row), both = load_row(start_row + 1);
       const auto take = [&](const Line& line, Line* most) {
 #pragma unroll
         for (int j = 0; j < kWords; ++j) most->words[j] = max_word<T, kNan>(most->words[j], line.words[j]);
       };
-      Line previous = both;
-      take(last, &both);
+      // Step 1: the last row, and the larger of the last two. Step 2: the row that two windows share.
+      Line last, both;
+      if constexpr (kKept >= 1) last = load_row(row);
+      if constexpr (kKept == 2) {
+        both = last;
+        last = load_row(row + 1);
+        take(last, &both);
+      }
 #pragma unroll 1
       for (std::int32_t r = 0; r < windows; ++r) {
-        const Line next = load_row(start_row + r + 2);
-        Line most = both;
-        take(next, &most);
-        both = previous;
-        take(next, &both);
-        previous = next;
+        Line most;
+        if constexpr (kStride == 1) {
+          const Line next = load_row(row + 2);
+          most = both;
+          take(next, &most);
+          both = last;
+          take(next, &both);
+          last = next;
+        } else {
+          most = load_row(row + kKept);
+          if constexpr (kKept == 1) take(last, &most);
+          last = load_row(row + kKept + 1);
+          take(last, &most);
+        }
+        row += kStride;
         const std::uint32_t(&v)[kWords] = most.words;
         tile::Pack<T, kOut> result;
+        if constexpr (kStride == 1) {
 #pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          const std::uint32_t sides = max_word<T, kNan>(v[j], v[j + 1]);
-          result.words[j] = finish_word<T, kNan>(max_word<T, kNan>(sides, inner(v[j], v[j + 1])));
+          for (int j = 0; j < 2; ++j) {
+            result.words[j] = max_word<T, kNan>(max_word<T, kNan>(v[j], v[j + 1]), inner(v[j], v[j + 1]));
+          }
+        } else {
+          result.words[0] = max_word<T, kNan>(lows(v[0], v[1]), highs(v[0], v[1]));
+          if constexpr (kWindow == 3) result.words[0] = max_word<T, kNan>(result.words[0], lows(v[1], v[kWords - 1]));
         }
+#pragma unroll
+        for (std::uint32_t& word : result.words) word = finish_word<T, kNan>(word);
         if (args.plain) {
           emit(result);
         } else {
@@ -311,37 +334,59 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_runs(Plane
           const Line line = load(at);
           float v[2 * kWords];
 #pragma unroll
-          for (int j = 0; j < 2 * kWords; ++j) v[j] = half_as_float<T>(line.words[j / 2], j % 2);
-          const float low_pair = v[1] + v[2], high_pair = v[3] + v[4];
-          sums.of[0] = v[0] + low_pair;
-          sums.of[1] = low_pair + v[3];
-          sums.of[2] = v[2] + high_pair;
-          sums.of[3] = high_pair + v[5];
+          for (int j = 0; j < 2 * kWords; ++j) v[j] = tile::widen<float>(tile::half_of<T>(line.words[j / 2], j % 2));
+            // Neighbours at step 1 share a pair.
+#pragma unroll
+          for (int j = 0; j < kOut; ++j) {
+            if constexpr (kStride == 1) {
+              const float pair = v[j / 2 * 2 + 1] + v[j / 2 * 2 + 2];
+              sums.of[j] = pair + v[j % 2 == 0 ? j : j + 2];
+            } else {
+              sums.of[j] = v[2 * j] + v[2 * j + 1];
+              if constexpr (kWindow == 3) sums.of[j] += v[2 * j + 2];
+            }
+          }
         }
         return sums;
       };
       float scales[kOut];  // across: one over the elements inside
 #pragma unroll
       for (int j = 0; j < kOut; ++j) {
-        const std::int32_t count = inside_count<kWindow>(start + j, args.width);
+        const std::int32_t count = inside_count<kWindow>(start + j * kStride, args.width);
         scales[j] = args.count_padding ? 1.0f / (kWindow * kWindow) : inverse_of_area<float>(1, count);
       }
-      const Sums last = load_row(start_row);
-      Sums previous = load_row(start_row + 1), both;
+      Sums last, both;
+      if constexpr (kKept >= 1) last = load_row(row);
+      if constexpr (kKept == 2) {
+        const Sums second = load_row(row + 1);
 #pragma unroll
-      for (int j = 0; j < kOut; ++j) both.of[j] = last.of[j] + previous.of[j];
+        for (int j = 0; j < kOut; ++j) both.of[j] = last.of[j] + second.of[j];
+        last = second;
+      }
 #pragma unroll 1
       for (std::int32_t r = 0; r < windows; ++r) {
-        const Sums next = load_row(start_row + r + 2);
         const float down =
-            args.count_padding ? 1.0f : inverse_of_area<float>(inside_count<kWindow>(start_row + r, args.height), 1);
+            args.count_padding ? 1.0f : inverse_of_area<float>(inside_count<kWindow>(row, args.height), 1);
         float values[kOut];
+        if constexpr (kStride == 1) {
+          const Sums next = load_row(row + 2);
 #pragma unroll
-        for (int j = 0; j < kOut; ++j) {
-          values[j] = (both.of[j] + next.of[j]) * (scales[j] * down);
-          both.of[j] = previous.of[j] + next.of[j];
+          for (int j = 0; j < kOut; ++j) {
+            values[j] = both.of[j] + next.of[j];
+            both.of[j] = last.of[j] + next.of[j];
+          }
+          last = next;
+        } else {
+          const Sums middle = load_row(row + kKept), next = load_row(row + kKept + 1);
+#pragma unroll
+          for (int j = 0; j < kOut; ++j) {
+            values[j] = (kKept == 1 ? last.of[j] + middle.of[j] : middle.of[j]) + next.of[j];
+          }
+          last = next;
         }
-        previous = next;
+        row += kStride;
+#pragma unroll
+        for (int j = 0; j < kOut; ++j) values[j] *= scales[j] * down;
         finish(r, values);
       }
     }

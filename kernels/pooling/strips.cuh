@@ -86,13 +86,15 @@ __device__ __forceinline__ void walk_forward(std::int32_t first_row, std::int32_
     for (int j = 0; j < kRows; ++j) {
       const std::int32_t row = clamped(first_row + j, low, high);
       const bool row_inside = row == first_row + j;
-      C across[N] = {};
+      C across[N];
 #pragma unroll
       for (int k = 0; k < kWindow; ++k) {
+        Pack values = load(row, k);
+        if (!row_inside || !inside[k]) values.fill(tile::narrow<T>(C(0)));
         C wide[N];
-        tile::widen_pack<C>(load(row, k), wide);
+        tile::widen_pack<C>(values, wide);
 #pragma unroll
-        for (int n = 0; n < N; ++n) across[n] += row_inside && inside[k] ? wide[n] : C(0);
+        for (int n = 0; n < N; ++n) across[n] = k == 0 ? wide[n] : across[n] + wide[n];
       }
 #pragma unroll
       for (int r = 0; r < kStrip; ++r) {
@@ -225,18 +227,17 @@ __device__ __forceinline__ void walk_choices(std::int32_t first_row, std::int32_
     for (int j = 0; j < kKept; ++j) rows[j] = rows[kStride + j];
 #pragma unroll
     for (int j = kKept; j < kWindow; ++j) across(clamped(start + j, low, high), &rows[j]);
-    Choice<T, N> best;
+    // The first row may stand for a later one. Any other that does so equals a row before it and is not chosen.
+    Choice<T, N> best = rows[0];
+    const auto skipped = static_cast<std::uint32_t>(max(low - start, 0)) * kWindow;
 #pragma unroll
-    for (int j = 0; j < kWindow; ++j) {
-      const auto above = static_cast<std::uint32_t>(clamped(start + j, low, high) - start) * kWindow;
+    for (std::uint32_t& number_of : best.number) number_of += Choice<T, N>::spread(skipped);
+#pragma unroll
+    for (int j = 1; j < kWindow; ++j) {
       Choice<T, N> row = rows[j];
 #pragma unroll
-      for (int i = 0; i < Choice<T, N>::kWords; ++i) row.number[i] += Choice<T, N>::spread(above);
-      if (j == 0) {
-        best = row;
-      } else {
-        best.template take<kNan>(row.most, row.number);
-      }
+      for (std::uint32_t& number_of : row.number) number_of += Choice<T, N>::spread(j * kWindow);
+      best.template take<kNan>(row.most, row.number);
     }
     emit(window, best.template finish<kNan>());
   }

@@ -29,9 +29,9 @@ inline constexpr int kColumnScratch = kColumnThreads<N>*(N + 2);
 
 // The reduction over the rows of each lane's N groups, for every thread; all in shared memory, as shuffles would move
 // N values at each of their steps. Neighbouring threads each add up N rows of a column, then meet. The rows' distance
-// lets them read from different banks.
-template <int N, class C, class Op>
-__device__ __forceinline__ void column_reduce(C (&values)[N], Op op, int lanes, C* scratch) {
+// lets them read from different banks. What comes out has passed through `finish`, once for each column.
+template <int N, class C, class Op, class Finish>
+__device__ __forceinline__ void column_reduce(C (&values)[N], Op op, int lanes, C* scratch, const Finish& finish) {
   const auto thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   const int columns = lanes * N, pitch = columns + 4, rows = threads / lanes;
   C* const own = scratch + thread % lanes * N;
@@ -46,7 +46,7 @@ __device__ __forceinline__ void column_reduce(C (&values)[N], Op op, int lanes, 
 #pragma unroll
     for (int j = 1; j < N; ++j) value = op(value, from[j * parts * pitch]);
     for (int step = 1; step < parts; step *= 2) value = op(value, __shfl_xor_sync(0xffffffffu, value, step));
-    if (thread % parts == 0) results[thread / parts] = value;
+    if (thread % parts == 0) results[thread / parts] = finish(value);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < N; ++i) values[i] = results[thread % lanes * N + i];
@@ -58,6 +58,8 @@ __device__ __forceinline__ void column_reduce(C (&values)[N], Op op, int lanes, 
 #pragma unroll
     for (int i = 0; i < N; ++i) values[i] = op(values[i], own[row * pitch + i]);
   }
+#pragma unroll
+  for (int i = 0; i < N; ++i) values[i] = finish(values[i]);
   __syncthreads();
 }
 
@@ -137,6 +139,7 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
       }
     }
   };
+  const auto as_it_is = [](C value) { return value; };
   const auto add_term = [&](int i, C y, C dy) { sum[i] += SoftmaxBackward<T>::term(y, dy, args.logarithm); };
 
   // First pass.
@@ -155,7 +158,7 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
       tile::widen_pack<C>(largest, wide);
 #pragma unroll
       for (int i = 0; i < N; ++i) most[i] = tile::Max{}(most[i], wide[i]);
-      column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch);
+      column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch, as_it_is);
       for_each_held(row, [&](int i, C x, C) { sum[i] += softmax_exp<T>(x - most[i]); });
     }
   } else {
@@ -175,26 +178,17 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
       C own[N];
 #pragma unroll
       for (int i = 0; i < N; ++i) own[i] = most[i];
-      column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch);
+      column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch, as_it_is);
 #pragma unroll
       for (int i = 0; i < N; ++i) sum[i] *= softmax_exp<T>(own[i] - most[i]);
     }
   }
-  column_reduce<N>(sum, tile::Sum{}, tiles.lanes, scratch);
+  // Forward, the sums turn into what the second pass multiplies or subtracts.
+  column_reduce<N>(sum, tile::Sum{}, tiles.lanes, scratch, [&](C total) {
+    if constexpr (kBackward) return total;
+    return args.logarithm ? softmax_log<T>(total) : args.alpha / total;
+  });
 
-  // From the sums to what the second pass multiplies or subtracts.
-  C scale[N];
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    scale[i] = args.alpha;
-    if constexpr (!kBackward) {
-      if (args.logarithm) {
-        sum[i] = softmax_log<T>(sum[i]);
-      } else {
-        scale[i] = args.alpha / sum[i];
-      }
-    }
-  }
   // Second pass.
   for (int first = row; first < length; first += kHeld * tiles.rows) {
     if constexpr (kPacks == 0) load(first);
@@ -210,10 +204,10 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
       for (int i = 0; i < N; ++i) {
         if constexpr (kBackward) {
           const C y = wide_a[i], dy = wide_b[i];
-          result[i] = scale[i] * (args.logarithm ? dy - softmax_exp<T>(y) * sum[i] : y * (dy - sum[i]));
+          result[i] = args.alpha * (args.logarithm ? dy - softmax_exp<T>(y) * sum[i] : y * (dy - sum[i]));
         } else {
           const C shifted = wide_a[i] - most[i];
-          result[i] = scale[i] * (args.logarithm ? shifted - sum[i] : softmax_exp<T>(shifted));
+          result[i] = args.logarithm ? args.alpha * (shifted - sum[i]) : sum[i] * softmax_exp<T>(shifted);
         }
       }
       if (args.beta != C(0)) {

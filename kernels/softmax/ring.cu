@@ -3,30 +3,31 @@
 #include <atomic>
 
 #include "kernels/softmax/ring.cuh"
+#include "kernels/tile/cluster.cuh"
 #include "kernels/tile/shared_memory.cuh"
 
 namespace gpudnn::kernels {
 namespace {
 
-// A block's dynamic shared memory where two share a multiprocessor of 228 KB, and where one has it; 1 KB a block is the
-// system's.
-constexpr int kSharedOfTwo = 113 * 1024;
-constexpr int kSharedOfOne = 227 * 1024;
+constexpr int kMostTogether = 4;
+
+// A block's dynamic shared memory where `together` share a multiprocessor of 228 KB; 1 KB of each is the system's.
+constexpr int shared_of(int together) { return (228 / together - 1) * 1024; }
 
 struct RingPlan {
   int cluster = 0;  // none fits
-  bool alone = false;
+  int together = 1;
   RingShape shape = {};
 };
 
-RingPlan plan_with(std::int64_t packs, int inputs, int cluster, bool alone) {
+RingPlan plan_with(std::int64_t packs, int inputs, int cluster, int together) {
   const std::int64_t each = (packs + cluster - 1) / cluster;
   const std::int64_t bytes = each * inputs * 16;
-  const std::int64_t stages = ((alone ? kSharedOfOne : kSharedOfTwo) - static_cast<int>(sizeof(RingShared))) / bytes;
+  const std::int64_t stages = (shared_of(together) - static_cast<int>(sizeof(RingShared))) / bytes;
   RingPlan plan;
   if (stages < 3) return plan;
   plan.cluster = cluster;
-  plan.alone = alone;
+  plan.together = together;
   plan.shape.stages = static_cast<std::int32_t>(stages < kRingMostStages ? stages : kRingMostStages);
   plan.shape.block_packs = static_cast<std::int32_t>(each);
   plan.shape.stage_bytes = static_cast<std::int32_t>(bytes);
@@ -37,27 +38,28 @@ RingPlan plan_with(std::int64_t packs, int inputs, int cluster, bool alone) {
 // more than 8 blocks may not find a place everywhere.
 RingPlan plan_ring(std::int64_t packs, int inputs) {
   for (int cluster = 1; cluster <= 8; cluster *= 2) {
-    const RingPlan plan = plan_with(packs, inputs, cluster, false);
+    const RingPlan plan = plan_with(packs, inputs, cluster, 2);
     if (plan.cluster != 0) return plan;
   }
-  const RingPlan plan = plan_with(packs, inputs, 8, true);
-  return plan.cluster != 0 ? plan : plan_with(packs, inputs, kRingMostCluster, true);
+  const RingPlan plan = plan_with(packs, inputs, 8, 1);
+  return plan.cluster != 0 ? plan : plan_with(packs, inputs, kRingMostCluster, 1);
 }
 
 // Clusters that the device runs side by side; 0 where it takes none, or where the code is for an older target.
 template <auto kKernel>
 int resident(const RingPlan& plan) {
-  static std::atomic<int> known[16][2][kRingMostCluster + 1] = {};  // one more than the answer, for each device
+  static std::atomic<int> known[16][kMostTogether + 1][kRingMostCluster + 1] =
+      {};  // one more than the answer, for each device
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess) return 0;
-  std::atomic<int>* const place = device < 16 ? &known[device][plan.alone ? 1 : 0][plan.cluster] : nullptr;
+  std::atomic<int>* const place = device < 16 ? &known[device][plan.together][plan.cluster] : nullptr;
   if (place != nullptr) {
     if (const int answer = place->load(std::memory_order_relaxed); answer > 0) return answer - 1;
   }
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(plan.cluster));
   config.blockDim = dim3(kRingThreads);
-  config.dynamicSmemBytes = static_cast<std::size_t>(plan.alone ? kSharedOfOne : kSharedOfTwo);
+  config.dynamicSmemBytes = static_cast<std::size_t>(shared_of(plan.together));
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim.x = static_cast<unsigned>(plan.cluster);
@@ -82,13 +84,13 @@ template <class T, bool kBackward>
 bool launch(SoftmaxArgs<T> args, const tile::LoopNest<3>& rows, cudaStream_t stream) {
   const RingPlan plan = plan_ring(args.length / tile::kPackWidth<T>, kBackward ? 2 : 1);
   if (plan.cluster == 0) return false;
-  tile::allow_shared_memory<softmax_ring<T, kBackward>>(kSharedOfOne, true);
+  tile::allow_shared_memory<softmax_ring<T, kBackward>>(shared_of(1), true);
   const int clusters = resident<softmax_ring<T, kBackward>>(plan);
   if (clusters == 0) return false;
   args.cluster = plan.cluster;
   const auto running = static_cast<std::uint32_t>(clusters);
   tile::launch_clusters_shared(softmax_ring<T, kBackward>, rows.count < running ? rows.count : running, plan.cluster,
-                               kRingThreads, plan.alone ? kSharedOfOne : kSharedOfTwo, stream, args, rows, plan.shape);
+                               kRingThreads, shared_of(plan.together), stream, args, rows, plan.shape);
   return true;
 }
 

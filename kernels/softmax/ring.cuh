@@ -8,12 +8,14 @@
 //
 //   first pass of row i + 1      each warp: maximum and sum over its elements (backward: the sum of y dy)
 //   wait for row i               the totals of all warps of all blocks have arrived
-//   tell row i + 1               each warp writes its totals into every block of the cluster; arrive
+//   tell row i + 1               each warp sends its totals to every block of the cluster
 //   second pass of row i         each warp adds up all warps' totals of row i in one order, and writes y
 //   refill                       the stage of row i takes in row i + stages
 //
-// There is one barrier for a row, and it covers the totals both ways: those of row i + 2 go where those of row i stood,
-// and who writes them has waited for row i + 1, of which every warp told only after it had read row i's.
+// Totals travel as asynchronous stores that a barrier of the receiver counts: an arrival that releases what was written
+// before would first wait for the last row's results to reach memory. Two places are enough for them: those of row i +
+// 2 go where those of row i stood, and who sends them has received row i + 1's, of which every warp told only after it
+// had read row i's.
 //
 // In flight on a multiprocessor are two to three rows' parts, 50 to 130 KB; 40 KB are needed for the full rate.
 // Elements before the first aligned pack of a row and after its last whole one go one each to the first threads of the
@@ -25,13 +27,12 @@
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/softmax/row_split.hpp"
 #include "kernels/softmax/softmax_math.cuh"
-#include "kernels/tile/cluster.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
 #include "kernels/tile/stage_ring.cuh"
 
 namespace gpudnn::kernels {
 
-constexpr int kRingThreads = 512;
+constexpr int kRingThreads = 256;  // each row costs a warp some 200 instructions beside its elements: few warps
 constexpr int kRingWarps = kRingThreads / 32;
 constexpr int kRingMostStages = 4;
 constexpr int kRingMostCluster = 16;
@@ -47,7 +48,12 @@ struct RingShape {
 struct alignas(128) RingShared {
   std::uint64_t full[kRingMostStages];
   std::uint64_t empty[kRingMostStages];
+  std::uint64_t told[2];
   MaxSum<float> totals[2][kRingMostCluster * kRingWarps];  // of the rows in turn
+  struct {
+    void* out;  // of the part's first pack
+    std::int32_t packs;
+  } parts[kRingMostStages];
 };
 
 // A block's part of a row.
@@ -58,7 +64,7 @@ struct RingPart {
   T* out;
   std::int64_t first;  // element of the row with which the part begins
   std::int32_t packs;
-  std::int32_t single;  // the thread's element outside of all packs, or -1
+  std::int32_t single;  // of the row's first block: the thread's element outside of all packs, or -1
 
   __device__ __forceinline__ RingPart(const SoftmaxArgs<T>& args, const tile::LoopNest<3>& rows, const RingShape& shape,
                                       std::uint32_t row, int rank) {
@@ -80,14 +86,21 @@ struct RingPart {
 template <class T>
 struct RingSingle {
   tile::Pack<T, 1> a, b;
+  T* out;  // null where there is none
 
   template <bool kBackward>
-  __device__ __forceinline__ void load(const RingPart<T>& part) {
+  __device__ __forceinline__ void none() {
     a.data[0] = tile::narrow<T>(kBackward ? 0.0f : -INFINITY);  // of no weight
     b.data[0] = tile::narrow<T>(0.0f);
+    out = nullptr;
+  }
+  template <bool kBackward>
+  __device__ __forceinline__ void load(const RingPart<T>& part) {
+    none<kBackward>();
     if (part.single < 0) return;
     a.data[0] = part.a[part.single];
     if (kBackward) b.data[0] = part.b[part.single];
+    out = part.out + part.single;
   }
 };
 
@@ -184,37 +197,47 @@ __global__ void __launch_bounds__(kRingThreads, 2)
   const auto fill = [&](std::uint32_t i, int stage) {
     const RingPart<T> part = part_of(i);
     const auto bytes = static_cast<std::uint32_t>(part.packs) * 16;
+    shared->parts[stage] = {part.out + part.first, part.packs};
     ptx::mbarrier_arrive_expect_tx(&shared->full[stage], bytes * (kBackward ? 2 : 1));
     if (bytes == 0) return;
     ptx::bulk_copy(stage_of(stage), part.a + part.first, bytes, &shared->full[stage]);
     if (kBackward) ptx::bulk_copy(stage_of(stage) + b_begin, part.b + part.first, bytes, &shared->full[stage]);
+  };
+  const auto expect_totals = [&](std::uint32_t i) {
+    ptx::mbarrier_arrive_expect_tx(&shared->told[i & 1],
+                                   static_cast<std::uint32_t>(cluster * kRingWarps * sizeof(MaxSum<float>)));
   };
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < shape.stages; ++stage) {
       ptx::mbarrier_init(&shared->full[stage], 1);
       ptx::mbarrier_init(&shared->empty[stage], kRingWarps);
     }
+    for (std::uint64_t& barrier : shared->told) ptx::mbarrier_init(&barrier, 1);
     ptx::fence_mbarrier_init();
+    for (std::uint32_t i = 0; i < 2; ++i) expect_totals(i);
     for (int stage = 0; stage < shape.stages; ++stage) {
       if (static_cast<std::uint32_t>(stage) < count) fill(stage, stage);
     }
   }
   // All blocks run, and each barrier is ready.
+  __syncwarp();
   ptx::cluster_arrive();
   ptx::cluster_wait();
 
-  // One step ahead of `write`: stage and parity of the row that is read first.
+  const bool has_singles = rank == 0 && warp == 0;
+  RingSingle<T> single, next_single;
+  next_single.template none<kBackward>();
+  if (has_singles) next_single.template load<kBackward>(part_of(0));
+  // One row ahead of what is written: stage and parity of the row that is read first.
   int ahead = 0;
   std::uint32_t ahead_parity = 0;
-  RingSingle<T> single, next_single;
-  next_single.template load<kBackward>(part_of(0));
   const auto read = [&](std::uint32_t i) {
-    const RingPart<T> part = part_of(i);
     single = next_single;
-    if (i + 1 < count) next_single.template load<kBackward>(part_of(i + 1));
+    if (has_singles && i + 1 < count) next_single.template load<kBackward>(part_of(i + 1));
     tile::wait(&shared->full[ahead], ahead_parity);
     const T* const a = stage_of(ahead);
-    const MaxSum<float> state = first_pass<T, kBackward>(a, a + b_begin, part.packs, single, args.logarithm);
+    const MaxSum<float> state =
+        first_pass<T, kBackward>(a, a + b_begin, shared->parts[ahead].packs, single, args.logarithm);
     if (++ahead == shape.stages) {
       ahead = 0;
       ahead_parity ^= 1;
@@ -222,9 +245,14 @@ __global__ void __launch_bounds__(kRingThreads, 2)
     return state;
   };
   const auto tell = [&](std::uint32_t i, const MaxSum<float>& state) {
-    if (lane < cluster) *tile::cluster_shared(&shared->totals[i & 1][rank * kRingWarps + warp], lane, cluster) = state;
+    if (lane < cluster) {
+      std::uint64_t bits;
+      static_assert(sizeof bits == sizeof state, "a total travels in one store");
+      memcpy(&bits, &state, sizeof bits);
+      ptx::st_async(ptx::mapa(ptx::shared_address(&shared->totals[i & 1][rank * kRingWarps + warp]), lane), bits,
+                    ptx::mapa(ptx::shared_address(&shared->told[i & 1]), lane));
+    }
     __syncwarp();
-    ptx::cluster_arrive();
   };
 
   int stage = 0;
@@ -234,22 +262,22 @@ __global__ void __launch_bounds__(kRingThreads, 2)
     const RingSingle<T> own = single;
     MaxSum<float> next;
     if (i + 1 < count) next = read(i + 1);
-    __syncwarp();
-    ptx::cluster_wait();
+    tile::wait(&shared->told[i & 1], i >> 1 & 1);
+    if (threadIdx.x == 0 && i + 2 < count) expect_totals(i + 2);
     const MaxSum<float> total = join_totals<T>(shared->totals[i & 1], cluster * kRingWarps);
     if (i + 1 < count) tell(i + 1, next);
 
-    const RingPart<T> part = part_of(i);
     const T* const a = stage_of(stage);
     const auto write = [&](const auto& finish) {
-      T* const out = part.out + part.first;
+      T* const out = static_cast<T*>(shared->parts[stage].out);
+      const std::int32_t packs = shared->parts[stage].packs;
 #pragma unroll 4
-      for (auto pack = static_cast<std::int32_t>(threadIdx.x); pack < part.packs; pack += kRingThreads) {
+      for (auto pack = static_cast<std::int32_t>(threadIdx.x); pack < packs; pack += kRingThreads) {
         const tile::Pack<T, N> held_a = tile::load_pack<T, N>(a + pack * N);
         const tile::Pack<T, N> held_b = kBackward ? tile::load_pack<T, N>(a + b_begin + pack * N) : held_a;
         finish_pack<T, N>(finish, held_a, held_b, args.beta, out + pack * N);
       }
-      if (part.single >= 0) finish_pack<T, 1>(finish, own.a, own.b, args.beta, part.out + part.single);
+      if (own.out != nullptr) finish_pack<T, 1>(finish, own.a, own.b, args.beta, own.out);
     };
     if constexpr (kBackward) {
       write(SoftmaxBackward<T>(args, total.sum));
