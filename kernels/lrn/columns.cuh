@@ -3,13 +3,14 @@
 // Bytes: forward x and y, backward x, dy and dx, each once; a chunk of channels reads 4 (8 backward) channels beside
 // its own a second time, from the L2.
 //
-// A thread takes a pack of kLanes pixels (4, or 1 where packs do not fit: odd widths, odd strides) and walks down a
+// A thread takes a pack of kLanes pixels (4, of 16-bit types forward 8, or 1 where packs do not fit: odd widths, odd
+// strides) and walks down a
 // chunk of kChunk channels. The window lives in registers: x of five channels, and backward t of five channels and dy
 // s^-e of three. Step c takes in channel c + 4 of x; then
 //   forward    the window of channel c + 2 is complete: y of c + 2 goes out
 //   backward   s of channel c + 2 is known, so is its t; the five t around channel c are complete: dx of c goes out
-// A batch of channels is loaded ahead of those that are worked on: with four lanes 80 bytes a thread and tensor in
-// float, 40 in half. Channels beyond either end count as zeros, so they add nothing anywhere.
+// A batch of channels is loaded ahead of those that are worked on: with four lanes 80 bytes a thread and tensor.
+// Channels beyond either end count as zeros, so they add nothing anywhere.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,10 +28,15 @@ struct LrnColumns {
   std::uint32_t chunks;
 };
 
+// Blocks that should share a multiprocessor, where the compiler would take a few registers too many for them.
+template <int kLanes, bool kBackward>
+inline constexpr int kLrnBlocks = kLanes == 1                 ? 4
+                                  : kLanes == 4 && !kBackward ? 3
+                                                              : 0;
+
 template <class T, int kLanes, bool kBackward>
-__global__ void __launch_bounds__(kLrnThreads, kLanes == 1 ? 4
-                                               : kBackward ? 0
-                                                           : 3) lrn_columns(LrnArgs<T> args, LrnColumns columns) {
+__global__ void __launch_bounds__(kLrnThreads, kLrnBlocks<kLanes, kBackward>)
+    lrn_columns(LrnArgs<T> args, LrnColumns columns) {
   using C = tile::Compute<T>;
   using Pack = tile::Pack<T, kLanes>;
   // As many as the window has, or twice that: then the window moves by renaming registers. The four lanes of a backward

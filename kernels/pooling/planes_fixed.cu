@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "kernels/pooling/planes_halves.cuh"
+#include "kernels/pooling/planes_lines.cuh"
 #include "kernels/tile/loop_nest.hpp"
 #include "kernels/tile/shared_memory.cuh"
 
@@ -16,14 +16,16 @@ constexpr std::int64_t kMostArea = std::int64_t{1} << 30;
 std::int64_t rounded(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
 // The forward kernels, and what backward is like: a column for a thread in each of its lanes.
-enum class Way : std::uint8_t { columns, quads, runs };
+enum class Way : std::uint8_t { columns, quads, runs, lines };
 
 Way way_of(const PoolingParams& params) {
   const WindowShape& shape = params.shape;
-  if (params.backward || params.interleaved != 1 || tile::element_bytes(params.type) != 2) return Way::columns;
+  if (params.backward || params.interleaved != 1) return Way::columns;
+  if (tile::element_bytes(params.type) == 4) return shape.stride[1] == 1 ? Way::lines : Way::columns;
+  if (shape.stride[1] == 1) return Way::runs;
   const bool quads = shape.x[2] % 8 == 0 && shape.stride[2] == 2 && shape.pad[2] == shape.window[2] - 2 &&
                      shape.y[2] == shape.x[2] / 2 && tile::is_aligned(params.x, 16) && tile::is_aligned(params.out, 8);
-  return quads ? Way::quads : Way::runs;
+  return quads ? Way::quads : Way::columns;
 }
 
 // How a problem is cut up.
@@ -76,6 +78,7 @@ void lay_out(const PoolingParams& params, Cut* cut) {
     first_array = cut->group * std::max(cut->out_pitch, params.mode == PoolingMode::max ? cut->x_pitch : 0);
   }
   cut->bytes = rounded(first_array * bytes, 16) + 16;
+  if (cut->way == Way::lines) cut->bytes += 2 * kRunSlack;
   if (cut->way == Way::runs) {
     cut->out_begin = cut->bytes + 2 * kRunSlack;
     cut->out_pitch = pitch(windows * window_row, shape.y[1] * window_row);
@@ -168,16 +171,14 @@ PlanesFixedArgs<T> planes_args(const PoolingParams& params, const Cut& cut) {
   const std::int64_t windows = windows_of(params, cut);
   std::int64_t columns = args.window_row;
   if (cut.way == Way::quads) columns = args.width / 8;
-  if (cut.way == Way::runs) {
-    const std::int64_t outputs = params.shape.stride[2] == 1 ? kRunOutputs<1> : kRunOutputs<2>;
-    columns = (args.windows_wide + outputs - 1) / outputs;
-  }
+  if (cut.way == Way::runs) columns = (args.windows_wide + kRunOutputs - 1) / kRunOutputs;
   args.by_window_row = tile::FastDivmod(static_cast<std::uint32_t>(columns));
   args.window_strip = kStrip;
   if (params.backward || cut.way != Way::columns) {
-    args.window_strip = strip_for(windows, units * columns, cut.way == Way::runs ? 1.2 : 0.5);
+    args.window_strip =
+        strip_for(windows, units * columns, params.shape.stride[1] == 1 ? 1.2 : 0.5);
   }
-  args.block_strip = strip_for(cut.band, units * args.block_row, 0.5);
+  args.block_strip = strip_for(cut.band, units * args.block_row, params.shape.stride[1] == 1 ? 1.5 : 0.5);
   const auto chunks = [](std::int64_t rows, std::int32_t strip) {
     return tile::FastDivmod(static_cast<std::uint32_t>((rows + strip - 1) / strip));
   };
@@ -192,6 +193,11 @@ PlanesFixedArgs<T> planes_args(const PoolingParams& params, const Cut& cut) {
   return args;
 }
 
+bool fits(const PoolingParams& params, const Cut& cut) {
+  const std::int64_t blocks = (planes_of(params) + cut.group - 1) / cut.group * cut.bands;
+  return cut.bytes <= kMostShared && blocks < tile::kMostIterations;
+}
+
 template <auto kKernel, class T>
 void launch_kernel(const PlanesFixedArgs<T>& args, const Cut& cut, cudaStream_t stream) {
   tile::allow_shared_memory<kKernel>(static_cast<int>(kMostShared), true);
@@ -203,11 +209,13 @@ void launch_kernel(const PlanesFixedArgs<T>& args, const Cut& cut, cudaStream_t 
 template <class T, int kWindow, int kStride, bool kMax, bool kNan>
 void launch_pass(const PoolingParams& params, const Cut& cut, cudaStream_t stream) {
   const PlanesFixedArgs<T> args = planes_args<T>(params, cut);
+  if constexpr (sizeof(T) == 4 && kStride == 1) {
+    if (cut.way == Way::lines) return launch_kernel<pooling_planes_lines<kMax, kNan, false>, T>(args, cut, stream);
+  }
   if constexpr (sizeof(T) == 2) {
-    if (cut.way == Way::runs) {
-      return launch_kernel<pooling_planes_runs<T, kWindow, kStride, kMax, kNan>, T>(args, cut, stream);
-    }
-    if constexpr (kStride == 2) {
+    if constexpr (kStride == 1) {
+      if (cut.way == Way::runs) return launch_kernel<pooling_planes_runs<T, kMax, kNan, false>, T>(args, cut, stream);
+    } else {
       if (cut.way == Way::quads) {
         return launch_kernel<pooling_planes_quads<T, kWindow, kMax, kNan>, T>(args, cut, stream);
       }
@@ -236,14 +244,44 @@ bool pooling_planes_fixed_fit(const PoolingParams& params) {
     return false;
   }
   const Cut cut = cut_up(params, Way::columns);  // the ways that need more are taken only where they fit
-  return cut.bytes <= kMostShared &&
-         (planes_of(params) + cut.group - 1) / cut.group * cut.bands < tile::kMostIterations;
+  return fits(params, cut);
 }
 
+namespace {
+
+// The gradient of an average of step 1 as a sum over windows of dy. False where it is no such problem.
+bool launch_gradient_as_sum(const PoolingParams& params, cudaStream_t stream) {
+  if (!params.backward || params.mode == PoolingMode::max || params.shape.stride[1] != 1 || params.interleaved != 1) {
+    return false;
+  }
+  PoolingParams sum = params;
+  sum.backward = false;
+  sum.x = params.dy;
+  for (int i = 1; i < 3; ++i) {
+    sum.shape.x[i] = params.shape.y[i];
+    sum.shape.y[i] = params.shape.x[i];
+    sum.shape.pad[i] = params.shape.window[i] - 1 - params.shape.pad[i];
+  }
+  const Cut cut = cut_up(sum, way_of(sum));
+  if (!fits(sum, cut)) return false;
+  if (sum.type == tile::ElementType::f32) {
+    launch_kernel<pooling_planes_lines<false, false, true>, float>(planes_args<float>(sum, cut), cut, stream);
+  } else if (sum.type == tile::ElementType::f16) {
+    launch_kernel<pooling_planes_runs<tile::Half, false, false, true>, tile::Half>(
+        planes_args<tile::Half>(sum, cut), cut, stream);
+  } else {
+    launch_kernel<pooling_planes_runs<tile::BFloat16, false, false, true>, tile::BFloat16>(
+        planes_args<tile::BFloat16>(sum, cut), cut, stream);
+  }
+  return true;
+}
+
+}  // namespace
+
 void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* stream) {
+  if (launch_gradient_as_sum(params, stream)) return;
   Cut cut = cut_up(params, way_of(params));
-  const std::int64_t blocks = (planes_of(params) + cut.group - 1) / cut.group * cut.bands;
-  if (cut.bytes > kMostShared || blocks >= tile::kMostIterations) cut = cut_up(params, Way::columns);
+  if (!fits(params, cut)) cut = cut_up(params, Way::columns);
   tile::with_element_type(params.type, [&]<class T>() {
     if constexpr (!std::is_same_v<T, double>) {
       const std::int32_t window = params.shape.window[1], step = params.shape.stride[1];

@@ -8,11 +8,10 @@
 //   pooling_planes_quads   step 2, rows of whole 16-byte packs, padded so that window 4 i begins at or just before an
 //                          element 8 i (the usual padding). 8 columns of x, one load of 16 bytes and one of the element
 //                          before them, make 4 outputs, which leave in 8 bytes. About 12 instructions an output.
-//   pooling_planes_runs    any width and padding: 6 columns of x make 4 outputs at step 1, 5 make 2 at step 2. Rows
-//   begin
-//                          anywhere, so words are loaded from the last boundary on and shifted by one element where a
-//                          row needs it. Outputs go to shared memory and leave in pieces of 16 bytes. About 14
-//                          instructions an output at step 1, 22 at step 2.
+//   pooling_planes_runs    step 1, any width: 6 columns of x make 4 outputs. Rows begin anywhere, so words are loaded
+//                          from the last boundary on and shifted by one element where a row needs it. Outputs go to
+//                          shared memory, one by one, as neighbouring strips differ in where their words begin, and leave
+//                          in pieces of 16 bytes. About 20 instructions an output for an average.
 //
 // Maxima are taken down the rows first, two columns to an instruction, then across, once for each row of outputs.
 // Averages are summed in float, across first, as each row's sums go into two or three windows.
@@ -50,16 +49,16 @@ __device__ __forceinline__ std::uint32_t finish_word(std::uint32_t most) {
   return (most & ~nothing) | (tile::word_of(lowest_finite<T>(), lowest_finite<T>()) & nothing);
 }
 
-// What a plane's block needs of its work.
+// A block's work, and its rows of x in shared memory.
 template <class T>
-struct HalvesWork {
+struct StagedPlanes {
   PlanesWork work;
   std::int32_t low, high;  // rows of x in shared memory
   const T* x;              // row 0 of the first plane, were it there
 };
 template <class T, int kWindow, int kStride>
-__device__ __forceinline__ HalvesWork<T> stage_halves(const PlanesFixedArgs<T>& args, unsigned char* to) {
-  HalvesWork<T> made;
+__device__ __forceinline__ StagedPlanes<T> stage_rows(const PlanesFixedArgs<T>& args, unsigned char* to) {
+  StagedPlanes<T> made;
   made.work = planes_work(args, args.windows_high);
   const PlanesWork& work = made.work;
   const bool whole = args.bands == 1;
@@ -79,7 +78,7 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_quads(Plan
   static_assert(kWindow == 2 || kWindow == 3, "the windows of step 2");
   constexpr int N = 8, kOut = 4;
   constexpr bool kBefore = kWindow == 3;  // an element before the pack is needed
-  const HalvesWork<T> staged = stage_halves<T, kWindow, 2>(args, planes_fixed_shared);
+  const StagedPlanes<T> staged = stage_rows<T, kWindow, 2>(args, planes_fixed_shared);
   const PlanesWork& work = staged.work;
   const std::int32_t out_area = args.windows_high * args.windows_wide;
   const auto units =
@@ -184,30 +183,35 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_quads(Plan
   }
 }
 
-// Outputs of a row that a thread of pooling_planes_runs makes: their columns of x are 4 apart from thread to thread.
-template <int kStride>
-inline constexpr int kRunOutputs = kStride == 1 ? 4 : 2;
+// What an average of step 1 was multiplied by in one direction, by the number of its window; of both directions, where
+// it is the same for all windows, the rows' has it. To the gradient's kernel windows are elements: its padding and
+// extents are those of the average turned round.
+template <int kWindow, class T>
+__device__ __forceinline__ float gradient_weight(const PlanesFixedArgs<T>& args, int direction, std::int32_t window) {
+  if (args.count_padding) return direction == 0 ? 1.0f / (kWindow * kWindow) : 1.0f;
+  const std::int32_t extent = direction == 0 ? args.windows_high : args.windows_wide;
+  return inverse_of_area<float>(1, inside_count<kWindow>(window - (kWindow - 1 - args.pad[direction]), extent));
+}
 
-template <class T, int kWindow, int kStride, bool kMax, bool kNan>
+constexpr int kRunOutputs = 4;  // of a row, for a thread of pooling_planes_runs
+
+// With kGradient, the gradient of an average (planes_lines.cuh).
+template <class T, bool kMax, bool kNan, bool kGradient>
 __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_runs(PlanesFixedArgs<T> args) {
-  static_assert(kStride == 2 || kWindow == 3, "2x2/2, 3x3/2 and 3x3/1");
-  constexpr int kOut = kRunOutputs<kStride>, kWords = ((kOut - 1) * kStride + kWindow + 1) / 2;
-  constexpr int kKept = kWindow - kStride;  // rows that the next window has too
-  const HalvesWork<T> staged = stage_halves<T, kWindow, kStride>(args, planes_fixed_shared + kRunSlack);
+  constexpr int kWindow = 3, kOut = kRunOutputs, kWords = 3;
+  const StagedPlanes<T> staged = stage_rows<T, kWindow, 1>(args, planes_fixed_shared + kRunSlack);
   const PlanesWork& work = staged.work;
   const std::int32_t wide = args.windows_wide, out_area = args.windows_high * wide;
   const bool whole = args.bands == 1;
   T* const out_from = args.out + work.first_plane * out_area + work.first_row * wide;
   T* const out = rows_in_shared(out_from, planes_fixed_shared + args.out_begin) - work.first_row * wide;
-  auto* const elements = reinterpret_cast<T*>(planes_fixed_shared);
-  const auto units =
-      work.planes * static_cast<std::int32_t>(args.by_window_chunks.divisor * args.by_window_row.divisor);
+  const auto units = work.planes * static_cast<std::int32_t>(args.by_window_chunks.divisor * args.by_window_row.divisor);
   for (auto u = static_cast<std::int32_t>(threadIdx.x); u < units; u += kPlanesFixedThreads) {
     const PlanesUnit unit = planes_unit<1>(u, args.by_window_row, args.by_window_chunks, args.by_interleaved,
                                            args.window_strip, work.planes);
     if (unit.row >= work.rows) continue;
     const std::int32_t column = unit.column * kOut;
-    const std::int32_t start = column * kStride - args.pad[1];
+    const std::int32_t start = column - args.pad[1];
     // Bytes from the beginning of shared memory: the boundaries of words are needed.
     const auto image = static_cast<std::int32_t>(
         reinterpret_cast<const unsigned char*>(staged.x + unit.plane * args.x_pitch + start) - planes_fixed_shared);
@@ -239,29 +243,17 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_runs(Plane
       }
       return line;
     };
-    auto target = static_cast<std::int32_t>(out + unit.plane * args.out_pitch + first * wide + column - elements);
-    const std::int32_t left = min(kOut, wide - column);
+    T* target = out + unit.plane * args.out_pitch + first * wide + column;
+    const std::int32_t left = wide - column;
     const auto emit = [&](const tile::Pack<T, kOut>& result) {
-      T* const to = elements + target;
-      if (left < kOut) {
 #pragma unroll
-        for (int j = 0; j + 1 < kOut; ++j) {
-          if (j < left) to[j] = result.get(j);
-        }
-      } else if (target % 2 == 0) {
-#pragma unroll
-        for (int j = 0; j < kOut / 2; ++j) reinterpret_cast<std::uint32_t*>(to)[j] = result.words[j];
-      } else {
-        to[0] = result.get(0);
-        if constexpr (kOut == 4) *reinterpret_cast<std::uint32_t*>(to + 1) = inner(result.words[0], result.words[1]);
-        to[kOut - 1] = result.get(kOut - 1);
+      for (int j = 0; j < kOut; ++j) {
+        if (j < left) target[j] = result.get(j);
       }
       target += wide;
     };
-    // alpha and beta; the old output stays in global memory until the block's outputs leave.
+    // beta; the old output stays in global memory until the block's outputs leave.
     const auto finish = [&](std::int32_t r, float(&values)[kOut]) {
-#pragma unroll
-      for (int j = 0; j < kOut; ++j) values[j] *= args.alpha;
       if (args.beta != 0.0f) {
         const T* const old = args.out + (work.first_plane + unit.plane) * out_area + (first + r) * wide + column;
 #pragma unroll
@@ -271,56 +263,37 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_runs(Plane
       }
       emit(tile::narrow_pack<T>(values));
     };
-    std::int32_t row = first * kStride - args.pad[0];
+    const std::int32_t row = first - args.pad[0];
     if constexpr (kMax) {
       const auto load_row = [&](std::int32_t at) { return load(clamped(at, staged.low, staged.high)); };
       const auto take = [&](const Line& line, Line* most) {
 #pragma unroll
         for (int j = 0; j < kWords; ++j) most->words[j] = max_word<T, kNan>(most->words[j], line.words[j]);
       };
-      // Step 1: the last row, and the larger of the last two. Step 2: the row that two windows share.
-      Line last, both;
-      if constexpr (kKept >= 1) last = load_row(row);
-      if constexpr (kKept == 2) {
-        both = last;
-        last = load_row(row + 1);
-        take(last, &both);
-      }
+      Line both = load_row(row), last = load_row(row + 1);  // the larger of the last two rows, and the last
+      take(last, &both);
 #pragma unroll 1
       for (std::int32_t r = 0; r < windows; ++r) {
-        Line most;
-        if constexpr (kStride == 1) {
-          const Line next = load_row(row + 2);
-          most = both;
-          take(next, &most);
-          both = last;
-          take(next, &both);
-          last = next;
-        } else {
-          most = load_row(row + kKept);
-          if constexpr (kKept == 1) take(last, &most);
-          last = load_row(row + kKept + 1);
-          take(last, &most);
-        }
-        row += kStride;
+        const Line next = load_row(row + r + 2);
+        Line most = both;
+        take(next, &most);
+        both = last;
+        take(next, &both);
+        last = next;
         const std::uint32_t(&v)[kWords] = most.words;
         tile::Pack<T, kOut> result;
-        if constexpr (kStride == 1) {
 #pragma unroll
-          for (int j = 0; j < 2; ++j) {
-            result.words[j] = max_word<T, kNan>(max_word<T, kNan>(v[j], v[j + 1]), inner(v[j], v[j + 1]));
-          }
-        } else {
-          result.words[0] = max_word<T, kNan>(lows(v[0], v[1]), highs(v[0], v[1]));
-          if constexpr (kWindow == 3) result.words[0] = max_word<T, kNan>(result.words[0], lows(v[1], v[kWords - 1]));
+        for (int j = 0; j < kOut / 2; ++j) {
+          const std::uint32_t sides = max_word<T, kNan>(v[j], v[j + 1]);
+          result.words[j] = finish_word<T, kNan>(max_word<T, kNan>(sides, inner(v[j], v[j + 1])));
         }
-#pragma unroll
-        for (std::uint32_t& word : result.words) word = finish_word<T, kNan>(word);
         if (args.plain) {
           emit(result);
         } else {
           float values[kOut];
           tile::widen_pack<float>(result, values);
+#pragma unroll
+          for (float& value : values) value *= args.alpha;
           finish(r, values);
         }
       }
@@ -328,65 +301,60 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_runs(Plane
       struct Sums {
         float of[kOut];
       };
+      float weights[2 * kWords];
+#pragma unroll
+      for (int j = 0; j < 2 * kWords; ++j) weights[j] = kGradient ? gradient_weight<kWindow>(args, 1, start + j) : 1.0f;
       const auto load_row = [&](std::int32_t at) {
         Sums sums = {};
         if (clamped(at, staged.low, staged.high) == at) {
           const Line line = load(at);
           float v[2 * kWords];
 #pragma unroll
-          for (int j = 0; j < 2 * kWords; ++j) v[j] = tile::widen<float>(tile::half_of<T>(line.words[j / 2], j % 2));
-            // Neighbours at step 1 share a pair.
+          for (int j = 0; j < 2 * kWords; ++j) {
+            v[j] = tile::widen<float>(tile::half_of<T>(line.words[j / 2], j % 2));
+            if constexpr (kGradient) v[j] *= weights[j];
+          }
+          const float left_pair = v[1] + v[2], right_pair = v[3] + v[4];
+          sums.of[0] = v[0] + left_pair;
+          sums.of[1] = left_pair + v[3];
+          sums.of[2] = v[2] + right_pair;
+          sums.of[3] = right_pair + v[5];
+          if constexpr (kGradient) {
+            const float weight = gradient_weight<kWindow>(args, 0, at);
 #pragma unroll
-          for (int j = 0; j < kOut; ++j) {
-            if constexpr (kStride == 1) {
-              const float pair = v[j / 2 * 2 + 1] + v[j / 2 * 2 + 2];
-              sums.of[j] = pair + v[j % 2 == 0 ? j : j + 2];
-            } else {
-              sums.of[j] = v[2 * j] + v[2 * j + 1];
-              if constexpr (kWindow == 3) sums.of[j] += v[2 * j + 2];
-            }
+            for (float& sum : sums.of) sum *= weight;
           }
         }
         return sums;
       };
-      float scales[kOut];  // across: one over the elements inside
+      // What a window is multiplied by where all its rows are inside, alpha included.
+      float scales[kOut];
 #pragma unroll
       for (int j = 0; j < kOut; ++j) {
-        const std::int32_t count = inside_count<kWindow>(start + j * kStride, args.width);
-        scales[j] = args.count_padding ? 1.0f / (kWindow * kWindow) : inverse_of_area<float>(1, count);
+        const std::int32_t count = inside_count<kWindow>(start + j, args.width);
+        const float third = inverse_of_area<float>(1, args.count_padding ? kWindow : count);
+        scales[j] = args.alpha * (kGradient ? 1.0f : third * inverse_of_area<float>(1, kWindow));
       }
-      Sums last, both;
-      if constexpr (kKept >= 1) last = load_row(row);
-      if constexpr (kKept == 2) {
-        const Sums second = load_row(row + 1);
+      const Sums begin = load_row(row);
+      Sums last = load_row(row + 1), both;
 #pragma unroll
-        for (int j = 0; j < kOut; ++j) both.of[j] = last.of[j] + second.of[j];
-        last = second;
-      }
+      for (int j = 0; j < kOut; ++j) both.of[j] = begin.of[j] + last.of[j];
 #pragma unroll 1
       for (std::int32_t r = 0; r < windows; ++r) {
-        const float down =
-            args.count_padding ? 1.0f : inverse_of_area<float>(inside_count<kWindow>(row, args.height), 1);
+        const Sums next = load_row(row + r + 2);
         float values[kOut];
-        if constexpr (kStride == 1) {
-          const Sums next = load_row(row + 2);
 #pragma unroll
-          for (int j = 0; j < kOut; ++j) {
-            values[j] = both.of[j] + next.of[j];
-            both.of[j] = last.of[j] + next.of[j];
-          }
-          last = next;
-        } else {
-          const Sums middle = load_row(row + kKept), next = load_row(row + kKept + 1);
-#pragma unroll
-          for (int j = 0; j < kOut; ++j) {
-            values[j] = (kKept == 1 ? last.of[j] + middle.of[j] : middle.of[j]) + next.of[j];
-          }
-          last = next;
+        for (int j = 0; j < kOut; ++j) {
+          values[j] = (both.of[j] + next.of[j]) * scales[j];
+          both.of[j] = last.of[j] + next.of[j];
         }
-        row += kStride;
+        last = next;
+        const std::int32_t rows_inside = inside_count<kWindow>(row + r, args.height);
+        if (!kGradient && !args.count_padding && rows_inside != kWindow) {
+          const float more = kWindow * inverse_of_area<float>(1, rows_inside);
 #pragma unroll
-        for (int j = 0; j < kOut; ++j) values[j] *= scales[j] * down;
+          for (float& value : values) value *= more;
+        }
         finish(r, values);
       }
     }

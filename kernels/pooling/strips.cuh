@@ -90,9 +90,11 @@ __device__ __forceinline__ void walk_forward(std::int32_t first_row, std::int32_
 #pragma unroll
       for (int k = 0; k < kWindow; ++k) {
         Pack values = load(row, k);
-        if (!row_inside || !inside[k]) values.fill(tile::narrow<T>(C(0)));
+        const bool counts = row_inside && inside[k];
+        if (N > 1 && !counts) values.fill(tile::narrow<T>(C(0)));
         C wide[N];
         tile::widen_pack<C>(values, wide);
+        if (N == 1 && !counts) wide[0] = C(0);
 #pragma unroll
         for (int n = 0; n < N; ++n) across[n] = k == 0 ? wide[n] : across[n] + wide[n];
       }

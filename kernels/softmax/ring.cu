@@ -20,29 +20,33 @@ struct RingPlan {
   RingShape shape = {};
 };
 
-RingPlan plan_with(std::int64_t packs, int inputs, int cluster, int together) {
+template <class T>
+RingPlan plan_with(std::int64_t packs, int inputs, int cluster, int together, int threads) {
   const std::int64_t each = (packs + cluster - 1) / cluster;
   const std::int64_t bytes = each * inputs * 16;
-  const std::int64_t stages = (shared_of(together) - static_cast<int>(sizeof(RingShared))) / bytes;
+  const std::int64_t stages = (shared_of(together) - static_cast<int>(sizeof(RingShared<T>))) / bytes;
   RingPlan plan;
   if (stages < 3) return plan;
   plan.cluster = cluster;
   plan.together = together;
+  plan.shape.threads = threads;
   plan.shape.stages = static_cast<std::int32_t>(stages < kRingMostStages ? stages : kRingMostStages);
   plan.shape.block_packs = static_cast<std::int32_t>(each);
   plan.shape.stage_bytes = static_cast<std::int32_t>(bytes);
   return plan;
 }
 
-// Two blocks of a multiprocessor overlap more than one does with itself; a small cluster meets sooner than a large one;
-// more than 8 blocks may not find a place everywhere.
+// Several blocks of a multiprocessor overlap more than one does with itself; a small cluster meets sooner than a large
+// one; more than 8 blocks may not find a place everywhere. One block alone is no cluster, and could not send itself its
+// totals.
+template <class T>
 RingPlan plan_ring(std::int64_t packs, int inputs) {
-  for (int cluster = 1; cluster <= 8; cluster *= 2) {
-    const RingPlan plan = plan_with(packs, inputs, cluster, 2);
+  for (int cluster = 2; cluster <= 8; cluster *= 2) {
+    const RingPlan plan = plan_with<T>(packs, inputs, cluster, 2, 256);
     if (plan.cluster != 0) return plan;
   }
-  const RingPlan plan = plan_with(packs, inputs, 8, 1);
-  return plan.cluster != 0 ? plan : plan_with(packs, inputs, kRingMostCluster, 1);
+  const RingPlan plan = plan_with<T>(packs, inputs, 8, 1, 512);
+  return plan.cluster != 0 ? plan : plan_with<T>(packs, inputs, kRingMostCluster, 1, 512);
 }
 
 // Clusters that the device runs side by side; 0 where it takes none, or where the code is for an older target.
@@ -58,7 +62,7 @@ int resident(const RingPlan& plan) {
   }
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(plan.cluster));
-  config.blockDim = dim3(kRingThreads);
+  config.blockDim = dim3(static_cast<unsigned>(plan.shape.threads + 32));
   config.dynamicSmemBytes = static_cast<std::size_t>(shared_of(plan.together));
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
@@ -82,7 +86,7 @@ int resident(const RingPlan& plan) {
 
 template <class T, bool kBackward>
 bool launch(SoftmaxArgs<T> args, const tile::LoopNest<3>& rows, cudaStream_t stream) {
-  const RingPlan plan = plan_ring(args.length / tile::kPackWidth<T>, kBackward ? 2 : 1);
+  const RingPlan plan = plan_ring<T>(args.length / tile::kPackWidth<T>, kBackward ? 2 : 1);
   if (plan.cluster == 0) return false;
   tile::allow_shared_memory<softmax_ring<T, kBackward>>(shared_of(1), true);
   const int clusters = resident<softmax_ring<T, kBackward>>(plan);
@@ -90,7 +94,7 @@ bool launch(SoftmaxArgs<T> args, const tile::LoopNest<3>& rows, cudaStream_t str
   args.cluster = plan.cluster;
   const auto running = static_cast<std::uint32_t>(clusters);
   tile::launch_clusters_shared(softmax_ring<T, kBackward>, rows.count < running ? rows.count : running, plan.cluster,
-                               kRingThreads, shared_of(plan.together), stream, args, rows, plan.shape);
+                               plan.shape.threads + 32, shared_of(plan.together), stream, args, rows, plan.shape);
   return true;
 }
 
