@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::int64_t kMostShared = 48 * 1024;   // what every kernel may have
 constexpr std::int64_t kUsualShared = 20 * 1024;  // ten blocks on a multiprocessor: their loads overlap
+// Backward, 16-bit elements: a block costs each thread some 700 instructions beside its elements, so fewer of them.
+constexpr std::int64_t kLargeShared = 38 * 1024;
 constexpr std::int64_t kMostArea = std::int64_t{1} << 30;
 
 std::int64_t rounded(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
@@ -96,12 +98,13 @@ Cut cut_up(const PoolingParams& params, Way way) {
   const std::int64_t lanes = way == Way::columns && tile::element_bytes(params.type) == 2 && planes > 1 ? 2 : 1;
   const Rows rows = rows_of(params);
   const std::int64_t enough = 8 * static_cast<std::int64_t>(params.multiprocessors);
+  const std::int64_t usual = params.backward && lanes == 2 ? kLargeShared : kUsualShared;
   Cut cut;
   cut.way = way;
   cut.group = lanes;
   cut.band = static_cast<std::int32_t>(rows.all);
   lay_out(params, &cut);
-  while (cut.band > kStrip && (cut.bytes > kUsualShared || planes / cut.group * cut.bands < enough)) {
+  while (cut.band > kStrip && (cut.bytes > usual || planes / cut.group * cut.bands < enough)) {
     // Whole strips, so that a band has no more threads at work than its rows need.
     cut.bands *= 2;
     cut.band = static_cast<std::int32_t>(rounded((rows.all + cut.bands - 1) / cut.bands, kStrip));
@@ -109,7 +112,7 @@ Cut cut_up(const PoolingParams& params, Way way) {
     lay_out(params, &cut);
   }
   if (cut.bands == 1) {
-    const std::int64_t by_bytes = kUsualShared / cut.bytes * lanes;
+    const std::int64_t by_bytes = usual / cut.bytes * lanes;
     const std::int64_t by_blocks = planes / enough / lanes * lanes;
     cut.group = std::clamp<std::int64_t>(std::min(by_bytes, by_blocks), lanes, 256);
     lay_out(params, &cut);
@@ -175,8 +178,7 @@ PlanesFixedArgs<T> planes_args(const PoolingParams& params, const Cut& cut) {
   args.by_window_row = tile::FastDivmod(static_cast<std::uint32_t>(columns));
   args.window_strip = kStrip;
   if (params.backward || cut.way != Way::columns) {
-    args.window_strip =
-        strip_for(windows, units * columns, params.shape.stride[1] == 1 ? 1.2 : 0.5);
+    args.window_strip = strip_for(windows, units * columns, params.shape.stride[1] == 1 ? 1.2 : 0.5);
   }
   args.block_strip = strip_for(cut.band, units * args.block_row, params.shape.stride[1] == 1 ? 1.5 : 0.5);
   const auto chunks = [](std::int64_t rows, std::int32_t strip) {
@@ -267,8 +269,8 @@ bool launch_gradient_as_sum(const PoolingParams& params, cudaStream_t stream) {
   if (sum.type == tile::ElementType::f32) {
     launch_kernel<pooling_planes_lines<false, false, true>, float>(planes_args<float>(sum, cut), cut, stream);
   } else if (sum.type == tile::ElementType::f16) {
-    launch_kernel<pooling_planes_runs<tile::Half, false, false, true>, tile::Half>(
-        planes_args<tile::Half>(sum, cut), cut, stream);
+    launch_kernel<pooling_planes_runs<tile::Half, false, false, true>, tile::Half>(planes_args<tile::Half>(sum, cut),
+                                                                                   cut, stream);
   } else {
     launch_kernel<pooling_planes_runs<tile::BFloat16, false, false, true>, tile::BFloat16>(
         planes_args<tile::BFloat16>(sum, cut), cut, stream);

@@ -305,6 +305,16 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_fixed_back
     }
     const Bytes* const unit_choices = choices + (unit.plane / N * windows - first_window) * window_row + unit.column;
     const T* const unit_dy = dy + unit.plane * args.dy_pitch + unit.column;
+    // The block's columns of x: where they lie in a row, and whether they and the lanes exist.
+    std::int32_t at[kStride];
+    bool writes[N][kStride];
+#pragma unroll
+    for (int b = 0; b < kStride; ++b) {
+      const std::int32_t w = unit.pixel * kStride - args.pad[1] + b;
+      at[b] = w * args.interleaved + unit.inner;
+#pragma unroll
+      for (int lane = 0; lane < N; ++lane) writes[lane][b] = w >= 0 && w < args.width && lane < unit.lanes;
+    }
     WindowGradient<T, N, kMax> held[kBack][kBack];
     const auto load_row = [&](std::int32_t window, WindowGradient<T, N, kMax>(&to)[kBack]) {
       const bool row_there = window >= 0 && window < args.windows_high;
@@ -338,28 +348,33 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_fixed_back
 #pragma unroll
       for (int a = 0; a < kStride; ++a) {
         const std::int32_t h = (first + r) * kStride - args.pad[0] + a;
-        if (h < out_low || h >= out_high) continue;
+        const bool row_there = h >= out_low && h < out_high;
+        C sum[kStride][N];
 #pragma unroll
         for (int b = 0; b < kStride; ++b) {
-          const std::int32_t w = unit.pixel * kStride - args.pad[1] + b;
-          if (w < 0 || w >= args.width) continue;
-          const std::int32_t at = h * row + w * args.interleaved + unit.inner;
-          C sum[N];
-          gather<T, N, kWindow, kStride, kMax>(held, a, b, sum);
+          gather<T, N, kWindow, kStride, kMax>(held, a, b, sum[b]);
 #pragma unroll
-          for (C& value : sum) value *= args.alpha;
-          if (args.beta != C(0)) {
+          for (C& value : sum[b]) value *= args.alpha;
+        }
+        if (args.beta != C(0)) {
+#pragma unroll
+          for (int b = 0; b < kStride; ++b) {
 #pragma unroll
             for (int lane = 0; lane < N; ++lane) {
-              if (lane >= unit.lanes) break;
+              if (!row_there || !writes[lane][b]) continue;
               const std::int64_t plane = work.first_plane + unit.plane + lane;
-              sum[lane] += args.beta * tile::widen<C>(args.out[plane * area + at]);
+              sum[b][lane] += args.beta * tile::widen<C>(args.out[plane * area + h * row + at[b]]);
             }
           }
-          const tile::Pack<T, N> result = tile::narrow_pack<T>(sum);
+        }
+        // Stores under a condition, not branches round each of them, which cost as much as the sums.
+        T* const line = out + unit.plane * args.out_pitch + h * row;
+#pragma unroll
+        for (int b = 0; b < kStride; ++b) {
+          const tile::Pack<T, N> result = tile::narrow_pack<T>(sum[b]);
 #pragma unroll
           for (int lane = 0; lane < N; ++lane) {
-            if (lane < unit.lanes) out[(unit.plane + lane) * args.out_pitch + at] = result.get(lane);
+            if (row_there && writes[lane][b]) line[lane * args.out_pitch + at[b]] = result.get(lane);
           }
         }
       }
