@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMostShared = 48 * 1024;   // what every kernel may have
 constexpr std::int64_t kUsualShared = 20 * 1024;  // ten blocks on a multiprocessor: their loads overlap
-// Backward, 16-bit elements: a block costs each thread some 700 instructions beside its elements, so fewer of them.
+// A block costs each thread some 700 instructions beside its elements; where those leave little to spare, fewer blocks.
 constexpr std::int64_t kLargeShared = 38 * 1024;
 constexpr std::int64_t kMostArea = std::int64_t{1} << 30;
 
@@ -98,7 +98,8 @@ Cut cut_up(const PoolingParams& params, Way way) {
   const std::int64_t lanes = way == Way::columns && tile::element_bytes(params.type) == 2 && planes > 1 ? 2 : 1;
   const Rows rows = rows_of(params);
   const std::int64_t enough = 8 * static_cast<std::int64_t>(params.multiprocessors);
-  const std::int64_t usual = params.backward && lanes == 2 ? kLargeShared : kUsualShared;
+  const bool large = (params.backward && lanes == 2) || way == Way::runs || way == Way::lines;
+  const std::int64_t usual = large ? kLargeShared : kUsualShared;
   Cut cut;
   cut.way = way;
   cut.group = lanes;

@@ -279,7 +279,7 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_fixed_back
       Bytes* const target = choices + (unit.plane / N * windows + unit.row) * window_row + unit.column;
       walk_choices<T, N, kWindow, kStride, kNan>(
           (first_window + unit.row) * kStride - args.pad[0], min(args.window_strip, windows - unit.row), low, high,
-          columns, load, [&](std::int32_t r, const Bytes& bytes) { target[r * window_row] = bytes; });
+          columns, load, [&](std::int32_t r, const Bytes& bytes) { store_choices(bytes, target + r * window_row); });
     }
     __syncthreads();
   } else {
@@ -325,7 +325,7 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_fixed_back
           const std::int32_t at = window * window_row - q * args.interleaved;
           to[q].dy = load_lanes<T, N>(unit_dy + at, second);
           if constexpr (kMax) {
-            to[q].take_choices(unit_choices[at]);
+            to[q].take_choices(load_choices(unit_choices + at));
           } else {
             to[q].scale = args.count_padding ? volume : inverse_of_area<C>(rows_inside, columns_inside[q]);
           }

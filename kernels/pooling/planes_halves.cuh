@@ -10,8 +10,8 @@
 //                          before them, make 4 outputs, which leave in 8 bytes. About 12 instructions an output.
 //   pooling_planes_runs    step 1, any width: 6 columns of x make 4 outputs. Rows begin anywhere, so words are loaded
 //                          from the last boundary on and shifted by one element where a row needs it. Outputs go to
-//                          shared memory, one by one, as neighbouring strips differ in where their words begin, and leave
-//                          in pieces of 16 bytes. About 20 instructions an output for an average.
+//                          shared memory, one by one, as neighbouring strips differ in where their words begin, and
+//                          leave in pieces of 16 bytes. About 20 instructions an output for an average.
 //
 // Maxima are taken down the rows first, two columns to an instruction, then across, once for each row of outputs.
 // Averages are summed in float, across first, as each row's sums go into two or three windows.
@@ -205,7 +205,8 @@ __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_runs(Plane
   const bool whole = args.bands == 1;
   T* const out_from = args.out + work.first_plane * out_area + work.first_row * wide;
   T* const out = rows_in_shared(out_from, planes_fixed_shared + args.out_begin) - work.first_row * wide;
-  const auto units = work.planes * static_cast<std::int32_t>(args.by_window_chunks.divisor * args.by_window_row.divisor);
+  const auto units =
+      work.planes * static_cast<std::int32_t>(args.by_window_chunks.divisor * args.by_window_row.divisor);
   for (auto u = static_cast<std::int32_t>(threadIdx.x); u < units; u += kPlanesFixedThreads) {
     const PlanesUnit unit = planes_unit<1>(u, args.by_window_row, args.by_window_chunks, args.by_interleaved,
                                            args.window_strip, work.planes);

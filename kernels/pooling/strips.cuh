@@ -245,6 +245,19 @@ __device__ __forceinline__ void walk_choices(std::int32_t first_row, std::int32_
   }
 }
 
+// Choices in shared memory, as one word or part of one: the struct is taken apart into bytes.
+template <int N>
+__device__ __forceinline__ void store_choices(const tile::Pack<std::uint8_t, N>& bytes,
+                                              tile::Pack<std::uint8_t, N>* to) {
+  typename tile::VectorOf<N>::type bits;
+  memcpy(&bits, &bytes, sizeof bits);
+  *reinterpret_cast<typename tile::VectorOf<N>::type*>(to) = bits;
+}
+template <int N>
+__device__ __forceinline__ tile::Pack<std::uint8_t, N> load_choices(const tile::Pack<std::uint8_t, N>* from) {
+  return tile::load_pack<std::uint8_t, N>(from->data);
+}
+
 // --- gather ---------------------------------------------------------------------------------------------------------
 
 // What a block of x needs of a window: its choices (or its scale, for an average) and its gradient. The numbers of

@@ -9,7 +9,7 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr int kMostTogether = 4;
+constexpr int kMostTogether = 3;
 
 // A block's dynamic shared memory where `together` share a multiprocessor of 228 KB; 1 KB of each is the system's.
 constexpr int shared_of(int together) { return (228 / together - 1) * 1024; }
@@ -36,17 +36,18 @@ RingPlan plan_with(std::int64_t packs, int inputs, int cluster, int together, in
   return plan;
 }
 
-// Several blocks of a multiprocessor overlap more than one does with itself; a small cluster meets sooner than a large
-// one; more than 8 blocks may not find a place everywhere. One block alone is no cluster, and could not send itself its
-// totals.
+// The smallest cluster, as it has most to do between its meetings, and of its blocks as many on a multiprocessor as
+// fit. One block alone is no cluster, and could not send itself its totals; more than 8 may not find a place
+// everywhere.
 template <class T>
 RingPlan plan_ring(std::int64_t packs, int inputs) {
-  for (int cluster = 2; cluster <= 8; cluster *= 2) {
-    const RingPlan plan = plan_with<T>(packs, inputs, cluster, 2, 256);
-    if (plan.cluster != 0) return plan;
+  for (int cluster = 2; cluster <= kRingMostCluster; cluster *= 2) {
+    for (int together = 3; together > 0; --together) {
+      const RingPlan plan = plan_with<T>(packs, inputs, cluster, together, together == 1 ? kRingMostThreads : 256);
+      if (plan.cluster != 0) return plan;
+    }
   }
-  const RingPlan plan = plan_with<T>(packs, inputs, 8, 1, 512);
-  return plan.cluster != 0 ? plan : plan_with<T>(packs, inputs, kRingMostCluster, 1, 512);
+  return {};
 }
 
 // Clusters that the device runs side by side; 0 where it takes none, or where the code is for an older target.
