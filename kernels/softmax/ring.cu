@@ -4,7 +4,6 @@
 
 #include "kernels/softmax/ring.cuh"
 #include "kernels/tile/cluster.cuh"
-#include "kernels/tile/shared_memory.cuh"
 
 namespace gpudnn::kernels {
 namespace {
@@ -50,16 +49,18 @@ RingPlan plan_ring(std::int64_t packs, int inputs) {
   return {};
 }
 
-// Clusters that the device runs side by side; 0 where it takes none, or where the code is for an older target.
-template <auto kKernel>
-int resident(const RingPlan& plan) {
-  static std::atomic<int> known[16][kMostTogether + 1][kRingMostCluster + 1] =
-      {};  // one more than the answer, for each device
-  int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return 0;
-  std::atomic<int>* const place = device < 16 ? &known[device][plan.together][plan.cluster] : nullptr;
-  if (place != nullptr) {
-    if (const int answer = place->load(std::memory_order_relaxed); answer > 0) return answer - 1;
+// Lets the kernel have its shared memory and asks how many of its clusters the device runs side by side. False where it
+// takes none, or where the code is for an older target.
+bool clusters_that_run(const void* kernel, const RingPlan& plan, int* clusters) {
+  cudaFuncAttributes about = {};
+  if (cudaFuncGetAttributes(&about, kernel) != cudaSuccess || about.ptxVersion < 90) return false;
+  const auto set = [&](cudaFuncAttribute attribute, int value) {
+    return cudaFuncSetAttribute(kernel, attribute, value) == cudaSuccess;
+  };
+  if (!set(cudaFuncAttributeMaxDynamicSharedMemorySize, shared_of(1)) ||
+      !set(cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared) ||
+      (plan.cluster > 8 && !set(cudaFuncAttributeNonPortableClusterSizeAllowed, 1))) {
+    return false;
   }
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(plan.cluster));
@@ -72,12 +73,22 @@ int resident(const RingPlan& plan) {
   attribute.val.clusterDim.z = 1;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  cudaFuncAttributes about = {};
+  return cudaOccupancyMaxActiveClusters(clusters, kernel, &config) == cudaSuccess;
+}
+
+// The same, asked once for each device and plan; 0 for none.
+template <auto kKernel>
+int resident(const RingPlan& plan) {
+  // One more than the answer, for each device.
+  static std::atomic<int> known[16][kMostTogether + 1][kRingMostCluster + 1] = {};
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 0;
+  std::atomic<int>* const place = device < 16 ? &known[device][plan.together][plan.cluster] : nullptr;
+  if (place != nullptr) {
+    if (const int answer = place->load(std::memory_order_relaxed); answer > 0) return answer - 1;
+  }
   int clusters = 0;
-  if (cudaFuncGetAttributes(&about, kKernel) != cudaSuccess || about.ptxVersion < 90 ||
-      (plan.cluster > 8 &&
-       cudaFuncSetAttribute(kKernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess) ||
-      cudaOccupancyMaxActiveClusters(&clusters, kKernel, &config) != cudaSuccess) {
+  if (!clusters_that_run(reinterpret_cast<const void*>(kKernel), plan, &clusters)) {
     (void)cudaGetLastError();  // it is an answer, no failure of the call
     clusters = 0;
   }
@@ -89,7 +100,6 @@ template <class T, bool kBackward>
 bool launch(SoftmaxArgs<T> args, const tile::LoopNest<3>& rows, cudaStream_t stream) {
   const RingPlan plan = plan_ring<T>(args.length / tile::kPackWidth<T>, kBackward ? 2 : 1);
   if (plan.cluster == 0) return false;
-  tile::allow_shared_memory<softmax_ring<T, kBackward>>(shared_of(1), true);
   const int clusters = resident<softmax_ring<T, kBackward>>(plan);
   if (clusters == 0) return false;
   args.cluster = plan.cluster;
