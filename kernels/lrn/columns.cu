@@ -5,12 +5,12 @@
 namespace gpudnn::kernels {
 namespace {
 
-bool packs_fit(const LrnParams& params) {
-  const int bytes = tile::element_bytes(params.type) * kLrnLanes;
+bool packs_fit(const LrnParams& params, int lanes) {
+  const int bytes = tile::element_bytes(params.type) * lanes;
   const tile::HostNest& pixels = params.pixels;
-  if (!tile::can_pack(pixels, kLrnLanes, 2)) return false;
+  if (!tile::can_pack(pixels, lanes, 2)) return false;
   for (int t = 0; t < 3; ++t) {
-    if (pixels.strides[t][pixels.rank - 1] != 1 || params.channel_strides[t] % kLrnLanes != 0) return false;
+    if (pixels.strides[t][pixels.rank - 1] != 1 || params.channel_strides[t] % lanes != 0) return false;
   }
   return tile::is_aligned(params.x, bytes) && tile::is_aligned(params.dy, bytes) && tile::is_aligned(params.out, bytes);
 }
@@ -31,7 +31,9 @@ void launch(const LrnParams& params, cudaStream_t stream) {
         columns.pixels = tile::LoopNest<3>(piece);
         columns.chunks = static_cast<std::uint32_t>(chunks);
         const unsigned blocks = (columns.pixels.count + kLrnThreads - 1) / kLrnThreads * columns.chunks;
-        if (params.backward) {
+        if constexpr (kLanes > kLrnLanes) {
+          lrn_columns<T, kLanes, false><<<blocks, kLrnThreads, 0, stream>>>(args, columns);
+        } else if (params.backward) {
           lrn_columns<T, kLanes, true><<<blocks, kLrnThreads, 0, stream>>>(args, columns);
         } else {
           lrn_columns<T, kLanes, false><<<blocks, kLrnThreads, 0, stream>>>(args, columns);
@@ -49,7 +51,10 @@ bool lrn_columns_fit(const LrnParams& params) {
 void launch_lrn_columns(const LrnParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
     if constexpr (!std::is_same_v<T, double>) {
-      if (packs_fit(params)) {
+      constexpr int kWide = tile::kPackWidth<T>;
+      if (kWide > kLrnLanes && !params.backward && packs_fit(params, kWide)) {
+        launch<T, kWide>(params, stream);
+      } else if (packs_fit(params, kLrnLanes)) {
         launch<T, kLrnLanes>(params, stream);
       } else {
         launch<T, 1>(params, stream);

@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(kLrnRowThreads)
 #pragma unroll
     for (int i = 0; i < N + 2 * kLrnReach; ++i) {
       const C logarithm = log2_of(base(i));
-      terms[i] = dy[i] * (x[kLrnReach + i] * exp2_of(-(args.exponent + C(1)) * logarithm));
-      if (i >= kLrnReach && i < N + kLrnReach) result[i - kLrnReach] = dy[i] * exp2_of(-args.exponent * logarithm);
+      terms[i] = dy[i] * (x[kLrnReach + i] * lrn_exp2<T>(-(args.exponent + C(1)) * logarithm));
+      if (i >= kLrnReach && i < N + kLrnReach) result[i - kLrnReach] = dy[i] * lrn_exp2<T>(-args.exponent * logarithm);
     }
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kLrnRowThreads)
     }
   } else {
 #pragma unroll
-    for (int i = 0; i < N; ++i) result[i] = x[kSide + i] * exp2_of(-args.exponent * log2_of(base(i)));
+    for (int i = 0; i < N; ++i) result[i] = x[kSide + i] * lrn_exp2<T>(-args.exponent * log2_of(base(i)));
   }
   lrn_store<T, N>(result, args.alpha, args.beta, args.out + offset[2] + channel);
 }

@@ -1,10 +1,11 @@
 // Divisive normalization: windows of n elements in each of up to three spatial directions; any strides.
 //
-// A thread for each element. Forward reads its window, mostly from the L1. Backward takes two launches: the first
-// leaves t (lrn_math.cuh) of each element in the caller's scratch, the second sums t over the windows that hold the
-// element and finds its own s anew. t is kept in the compute type: a 16-bit type's two scratch tensors hold the upper
-// and the lower half of a float each. Bytes: forward x, means and y; backward twice x, means and dy, twice the scratch,
-// and the outputs.
+// A thread takes kStrip elements one below the other. The sum along each row of their windows goes into all the windows
+// that the row belongs to: with n = 5 it reads 7.5 elements for each of its own in place of 25, mostly from the L1, and
+// every window's sum is still formed anew. Backward takes two launches: the first leaves t (lrn_math.cuh) of each
+// element in the caller's scratch, the second sums t over the windows that hold the element and finds its own s anew. t
+// is kept in the compute type: a 16-bit type's two scratch tensors hold the upper and the lower half of a float each.
+// Bytes: forward x, means and y; backward twice x, means and dy, twice the scratch, and the outputs.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/lrn/lrn_math.cuh"
 
@@ -12,6 +13,7 @@ namespace gpudnn::kernels {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kStrip = 8;
 
 template <class T>
 struct SpatialArgs {
@@ -25,14 +27,15 @@ struct SpatialArgs {
   T* means_gradient;
   C alpha, beta, weight, exponent, k;
   std::int32_t before, after;
-  bool wide;  // the count does not fit 31 bits
-  std::int64_t count;
-  tile::FastDivmod dims[5];  // image, channel, depth, height, width
+  bool wide;                 // the count does not fit 31 bits
+  std::int64_t count;        // strips
+  std::int32_t extents[3];   // depth, height, width
+  tile::FastDivmod dims[5];  // image, channel, depth, strips of the height, width
   std::int64_t x_strides[5];
   std::int64_t out_strides[5];
 };
 
-// Where an element stands.
+// Where a strip's first element stands.
 struct Place {
   std::int64_t x;  // offset of it
   std::int64_t out;
@@ -52,6 +55,7 @@ __device__ __forceinline__ Place locate(const SpatialArgs<T>& args, std::uint64_
     } else {
       index = args.dims[i].divmod(static_cast<std::uint32_t>(index), &rest);
     }
+    if (i == 3) rest *= kStrip;
     place.x += rest * args.x_strides[i];
     place.out += rest * args.out_strides[i];
     if (i >= 2) place.at[i - 2] = static_cast<std::int32_t>(rest);
@@ -85,25 +89,30 @@ __device__ __forceinline__ tile::Compute<T> get_term(const SpatialArgs<T>& args,
   }
 }
 
-// The sum of value(offset) over the elements from `before` before the place to `after` after it, in each direction.
+// For each element of the strip, the sum of value(offset) over the elements from `before` before it to `after` after
+// it, in each direction.
 template <class T, class Value>
-__device__ __forceinline__ tile::Compute<T> window_sum(const SpatialArgs<T>& args, const Place& place,
-                                                       std::int32_t before, std::int32_t after, const Value& value) {
-  std::int32_t low[3], high[3];
+__device__ __forceinline__ void window_sums(const SpatialArgs<T>& args, const Place& place, std::int32_t before,
+                                            std::int32_t after, const Value& value, tile::Compute<T> (&sums)[kStrip]) {
+  const auto low = [&](int i) { return -min(before, place.at[i]); };
+  const auto high = [&](int i, std::int32_t reach) { return min(reach, args.extents[i] - 1 - place.at[i]); };
+  const std::int32_t last_d = high(0, after), last_h = high(1, kStrip - 1 + after), last_w = high(2, after);
 #pragma unroll
-  for (int i = 0; i < 3; ++i) {
-    const auto extent = static_cast<std::int32_t>(args.dims[2 + i].divisor);
-    low[i] = -min(before, place.at[i]);
-    high[i] = min(after, extent - 1 - place.at[i]);
-  }
-  tile::Compute<T> sum(0);
-  for (std::int32_t d = low[0]; d <= high[0]; ++d) {
-    for (std::int32_t h = low[1]; h <= high[1]; ++h) {
-      const std::int64_t row = place.x + d * args.x_strides[2] + h * args.x_strides[3];
-      for (std::int32_t w = low[2]; w <= high[2]; ++w) sum += value(row + w * args.x_strides[4]);
+  for (auto& sum : sums) sum = tile::Compute<T>(0);
+  for (std::int32_t d = low(0); d <= last_d; ++d) {
+    for (std::int32_t h = low(1); h <= last_h; ++h) {
+      std::int64_t at = place.x + d * args.x_strides[2] + h * args.x_strides[3] + low(2) * args.x_strides[4];
+      tile::Compute<T> across(0);
+      for (std::int32_t w = low(2); w <= last_w; ++w) {
+        across += value(at);
+        at += args.x_strides[4];
+      }
+#pragma unroll
+      for (int r = 0; r < kStrip; ++r) {
+        if (h >= r - before && h <= r + after) sums[r] += across;
+      }
     }
   }
-  return sum;
 }
 
 template <class T>
@@ -120,24 +129,33 @@ __global__ void __launch_bounds__(kThreads) lrn_spatial(SpatialArgs<T> args) {
   const std::uint64_t index = static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (index >= static_cast<std::uint64_t>(args.count)) return;
   const Place place = locate(args, index);
-  const C squares = window_sum(args, place, args.before, args.after, [&](std::int64_t offset) {
+  C squares[kStrip], around[kStrip];
+  const auto square = [&](std::int64_t offset) {
     const C value = centred(args, offset);
     return value * value;
-  });
-  const C logarithm = log2_of(args.k + args.weight * squares);
-  const C own = centred(args, place.x);
-  if constexpr (kPass == Pass::forward) {
-    store(args, own * exp2_of(-args.exponent * logarithm), args.out + place.out);
-  } else if constexpr (kPass == Pass::terms) {
-    put_term(args, place.x, tile::widen<C>(args.dy[place.x]) * (own * exp2_of(-(args.exponent + C(1)) * logarithm)));
-  } else {
+  };
+  window_sums(args, place, args.before, args.after, square, squares);
+  if constexpr (kPass == Pass::gradient) {
     // The windows that hold the element are those of the elements from `after` before it to `before` after it.
-    const C around =
-        window_sum(args, place, args.after, args.before, [&](std::int64_t offset) { return get_term(args, offset); });
-    const C gradient = tile::widen<C>(args.dy[place.x]) * exp2_of(-args.exponent * logarithm) -
-                       C(2) * args.exponent * args.weight * own * around;
-    store(args, gradient, args.out + place.out);
-    if (args.means_gradient != nullptr) store(args, -gradient, args.means_gradient + place.out);
+    const auto term = [&](std::int64_t offset) { return get_term(args, offset); };
+    window_sums(args, place, args.after, args.before, term, around);
+  }
+#pragma unroll
+  for (int r = 0; r < kStrip; ++r) {
+    if (place.at[1] + r >= args.extents[1]) return;
+    const std::int64_t x = place.x + r * args.x_strides[3], out = place.out + r * args.out_strides[3];
+    const C logarithm = log2_of(args.k + args.weight * squares[r]);
+    const C own = centred(args, x);
+    if constexpr (kPass == Pass::forward) {
+      store(args, own * exp2_of(-args.exponent * logarithm), args.out + out);
+    } else if constexpr (kPass == Pass::terms) {
+      put_term(args, x, tile::widen<C>(args.dy[x]) * (own * exp2_of(-(args.exponent + C(1)) * logarithm)));
+    } else {
+      const C gradient = tile::widen<C>(args.dy[x]) * exp2_of(-args.exponent * logarithm) -
+                         C(2) * args.exponent * args.weight * own * around[r];
+      store(args, gradient, args.out + out);
+      if (args.means_gradient != nullptr) store(args, -gradient, args.means_gradient + out);
+    }
   }
 }
 
@@ -160,9 +178,11 @@ SpatialArgs<T> spatial_args(const LrnParams& params) {
   args.before = params.before;
   args.after = params.n - 1 - params.before;
   args.count = 1;
+  for (int i = 0; i < 3; ++i) args.extents[i] = static_cast<std::int32_t>(params.dims[2 + i]);
   for (int i = 0; i < 5; ++i) {
-    args.count *= params.dims[i];
-    args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[i]));
+    const std::int64_t parts = i == 3 ? (params.dims[i] + kStrip - 1) / kStrip : params.dims[i];
+    args.count *= parts;
+    args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(parts));
     args.x_strides[i] = params.x_strides[i];
     args.out_strides[i] = params.out_strides[i];
   }

@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kChannelsThreads) pooling_channels_fixed_backw
       // Windows above or below the grid are chosen for as well, within the image, and never asked.
       walk_choices<T, N, kWindow, kStride, kNan>(
           first_window * kStride - args.pad[0], block_rows + kBack - 1, 0, args.height - 1, columns, load,
-          [&](std::int32_t r, const Bytes& bytes) { choices[r][thread] = bytes; });
+          [&](std::int32_t r, const Bytes& bytes) { store_choices(bytes, &choices[r][thread]); });
     }
     __syncthreads();
   }
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kChannelsThreads) pooling_channels_fixed_backw
       if (row_there && column - q >= 0 && column - q < args.windows_wide) {
         to[q].dy = tile::load_pack<T, N>(dy + row * args.dy_strides[1] + (column - q) * args.dy_strides[2]);
         if constexpr (kMax) {
-          to[q].choice = choices[r][thread - q * args.packs];
+          to[q].take_choices(load_choices(&choices[r][thread - q * args.packs]));
         } else {
           to[q].scale = args.count_padding ? volume : inverse_of_area<C>(rows_inside, columns_inside[q]);
         }

@@ -34,6 +34,8 @@ struct PoolingParams {
   void* out = nullptr;
   std::int64_t images = 0;
   std::int64_t channels = 0;
+  // For planes_fixed: elements from a pixel to the next. 1 says packed NCHW; the channels, packed NHWC.
+  std::int64_t interleaved = 1;
   WindowShape shape;
   PoolingStrides x_strides;
   PoolingStrides dy_strides;
@@ -45,7 +47,7 @@ struct PoolingParams {
 // A thread for each element of the output, or for a pack of channels of it; any strides.
 void launch_pooling_windows(const PoolingParams& params, CUstream_st* stream);
 
-// All tensors packed NCHW, and one of the usual windows in two dimensions (has_fixed_window).
+// All tensors packed, NCHW or NHWC, and one of the usual windows in two dimensions (has_fixed_window).
 [[nodiscard]] bool pooling_planes_fixed_fit(const PoolingParams& params);
 void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* stream);
 

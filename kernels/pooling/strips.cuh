@@ -86,13 +86,17 @@ __device__ __forceinline__ void walk_forward(std::int32_t first_row, std::int32_
     for (int j = 0; j < kRows; ++j) {
       const std::int32_t row = clamped(first_row + j, low, high);
       const bool row_inside = row == first_row + j;
-      C across[N] = {};
+      C across[N];
 #pragma unroll
       for (int k = 0; k < kWindow; ++k) {
+        Pack values = load(row, k);
+        const bool counts = row_inside && inside[k];
+        if (N > 1 && !counts) values.fill(tile::narrow<T>(C(0)));
         C wide[N];
-        tile::widen_pack<C>(load(row, k), wide);
+        tile::widen_pack<C>(values, wide);
+        if (N == 1 && !counts) wide[0] = C(0);
 #pragma unroll
-        for (int n = 0; n < N; ++n) across[n] += row_inside && inside[k] ? wide[n] : C(0);
+        for (int n = 0; n < N; ++n) across[n] = k == 0 ? wide[n] : across[n] + wide[n];
       }
 #pragma unroll
       for (int r = 0; r < kStrip; ++r) {
@@ -169,12 +173,31 @@ struct Choice {
   template <bool kNan>
   __device__ __forceinline__ tile::Pack<std::uint8_t, N> finish() const {
     tile::Pack<std::uint8_t, N> bytes;
+    if constexpr (kPaired) {
+      std::uint32_t words[kWords];
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const std::uint32_t word = kPaired ? number[i / 2] >> (16 * (i % 2)) & 0xffu : number[i];
-      bytes.data[i] = static_cast<std::uint8_t>(!kNan && is_nan(most.get(i)) ? kNothingChosen : word);
+      for (int i = 0; i < kWords; ++i) {
+        words[i] = number[i];
+        if constexpr (!kNan) words[i] |= nan_mask(most.words[i]) & (kNothingChosen * 0x10001u);
+      }
+      std::uint32_t packed[(kWords + 1) / 2];
+#pragma unroll
+      for (int i = 0; i < kWords; i += 2) packed[i / 2] = __byte_perm(words[i], words[min(i + 1, kWords - 1)], 0x6420);
+      memcpy(&bytes, packed, sizeof bytes);
+    } else {
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        bytes.data[i] = static_cast<std::uint8_t>(!kNan && is_nan(most.get(i)) ? kNothingChosen : number[i]);
+      }
     }
     return bytes;
+  }
+
+ private:
+  static __device__ __forceinline__ std::uint32_t nan_mask(std::uint32_t word) {
+    std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162> two;
+    memcpy(&two, &word, sizeof two);
+    return __hneu2_mask(two, two);
   }
 };
 
@@ -206,39 +229,74 @@ __device__ __forceinline__ void walk_choices(std::int32_t first_row, std::int32_
     for (int j = 0; j < kKept; ++j) rows[j] = rows[kStride + j];
 #pragma unroll
     for (int j = kKept; j < kWindow; ++j) across(clamped(start + j, low, high), &rows[j]);
-    Choice<T, N> best;
+    // The first row may stand for a later one. Any other that does so equals a row before it and is not chosen.
+    Choice<T, N> best = rows[0];
+    const auto skipped = static_cast<std::uint32_t>(max(low - start, 0)) * kWindow;
 #pragma unroll
-    for (int j = 0; j < kWindow; ++j) {
-      const auto above = static_cast<std::uint32_t>(clamped(start + j, low, high) - start) * kWindow;
+    for (std::uint32_t& number_of : best.number) number_of += Choice<T, N>::spread(skipped);
+#pragma unroll
+    for (int j = 1; j < kWindow; ++j) {
       Choice<T, N> row = rows[j];
 #pragma unroll
-      for (int i = 0; i < Choice<T, N>::kWords; ++i) row.number[i] += Choice<T, N>::spread(above);
-      if (j == 0) {
-        best = row;
-      } else {
-        best.template take<kNan>(row.most, row.number);
-      }
+      for (std::uint32_t& number_of : row.number) number_of += Choice<T, N>::spread(j * kWindow);
+      best.template take<kNan>(row.most, row.number);
     }
     emit(window, best.template finish<kNan>());
   }
 }
 
+// Choices in shared memory, as one word or part of one: the struct is taken apart into bytes.
+template <int N>
+__device__ __forceinline__ void store_choices(const tile::Pack<std::uint8_t, N>& bytes,
+                                              tile::Pack<std::uint8_t, N>* to) {
+  typename tile::VectorOf<N>::type bits;
+  memcpy(&bits, &bytes, sizeof bits);
+  *reinterpret_cast<typename tile::VectorOf<N>::type*>(to) = bits;
+}
+template <int N>
+__device__ __forceinline__ tile::Pack<std::uint8_t, N> load_choices(const tile::Pack<std::uint8_t, N>* from) {
+  return tile::load_pack<std::uint8_t, N>(from->data);
+}
+
 // --- gather ---------------------------------------------------------------------------------------------------------
 
-// What a block of x needs of a window: its choices (or its scale, for an average) and its gradient.
+// What a block of x needs of a window: its choices (or its scale, for an average) and its gradient. The numbers of
+// 16-bit lanes share a word, as the lanes do.
 template <class T, int N, bool kMax>
 struct WindowGradient {
+  static constexpr bool kPaired = tile::kPackHasWords<T, N>;
   tile::Pack<T, N> dy;
-  tile::Pack<std::uint8_t, N> choice;  // maximum
-  tile::Compute<T> scale;              // average
+  std::uint32_t numbers[kPaired ? N / 2 : N];  // maximum
+  tile::Compute<T> scale;                      // average
 
+  __device__ __forceinline__ void take_choices(const tile::Pack<std::uint8_t, N>& bytes) {
+    if constexpr (kPaired) {
+      std::uint32_t words[(N + 3) / 4] = {};
+      memcpy(words, &bytes, sizeof bytes);
+#pragma unroll
+      for (int i = 0; i < N / 2; ++i) numbers[i] = __byte_perm(words[i / 2], 0, i % 2 == 0 ? 0x4140 : 0x4342);
+    } else {
+#pragma unroll
+      for (int i = 0; i < N; ++i) numbers[i] = bytes.data[i];
+    }
+  }
   // Of a window that does not exist.
   __device__ __forceinline__ void nothing() {
     dy.fill(tile::narrow<T>(tile::Compute<T>(0)));
-    choice.fill(kNothingChosen);
+#pragma unroll
+    for (std::uint32_t& number : numbers) number = kNothingChosen * 0x10001u;
     scale = tile::Compute<T>(0);
   }
 };
+
+// A word of gradients with those lanes cleared whose number is not `mine`. The numbers are compared as halves: as such
+// they are subnormal, and equal if their bits are.
+__device__ __forceinline__ std::uint32_t gradients_of(std::uint32_t dy, std::uint32_t numbers, std::uint32_t mine) {
+  __half2 chosen, wanted;
+  memcpy(&chosen, &numbers, sizeof chosen);
+  memcpy(&wanted, &mine, sizeof wanted);
+  return dy & __heq2_mask(chosen, wanted);
+}
 
 // The gradients of element (a, b) of a block, from windows[p][q] = window (i - p, j - q).
 template <class T, int N, int kWindow, int kStride, bool kMax>
@@ -246,23 +304,30 @@ __device__ __forceinline__ void gather(
     const WindowGradient<T, N, kMax> (&windows)[kOverlap<kWindow, kStride>][kOverlap<kWindow, kStride>], int a, int b,
     tile::Compute<T> (&sum)[N]) {
   using C = tile::Compute<T>;
-#pragma unroll
-  for (int n = 0; n < N; ++n) sum[n] = C(0);
+  bool first = true;  // known where the loops are unrolled
 #pragma unroll
   for (int p = kOverlap<kWindow, kStride> - 1; p >= 0; --p) {
 #pragma unroll
     for (int q = kOverlap<kWindow, kStride> - 1; q >= 0; --q) {
       if (a + p * kStride >= kWindow || b + q * kStride >= kWindow) continue;
-      const auto mine = static_cast<std::uint8_t>((a + p * kStride) * kWindow + b + q * kStride);
+      const auto mine = static_cast<std::uint32_t>((a + p * kStride) * kWindow + b + q * kStride);
+      const WindowGradient<T, N, kMax>& window = windows[p][q];
+      tile::Pack<T, N> dy = window.dy;
+      if constexpr (kMax && tile::kPackHasWords<T, N>) {
+#pragma unroll
+        for (int i = 0; i < N / 2; ++i) dy.words[i] = gradients_of(dy.words[i], window.numbers[i], mine * 0x10001u);
+      }
 #pragma unroll
       for (int n = 0; n < N; ++n) {
-        const C dy = tile::widen<C>(windows[p][q].dy.get(n));
-        if constexpr (kMax) {
-          if (windows[p][q].choice.data[n] == mine) sum[n] += dy;
-        } else {
-          sum[n] += dy * windows[p][q].scale;
+        const C share = tile::widen<C>(dy.get(n)) * (kMax ? C(1) : window.scale);
+        const bool chosen = !kMax || tile::kPackHasWords<T, N> || window.numbers[n] == mine;
+        if (first) {
+          sum[n] = chosen ? share : C(0);
+        } else if (chosen) {
+          sum[n] += share;
         }
       }
+      first = false;
     }
   }
 }

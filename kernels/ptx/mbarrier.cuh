@@ -62,6 +62,14 @@ __device__ __forceinline__ bool mbarrier_try_wait_acquire_cluster(std::uint64_t*
   return done != 0;
 }
 
+// Writes 8 bytes to shared memory of a block of the cluster, whose barrier counts them as they arrive. Both addresses
+// come from mapa. It waits for nothing and orders nothing but itself.
+__device__ __forceinline__ void st_async(std::uint32_t address, std::uint64_t value, std::uint32_t barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(address), "l"(value),
+               "r"(barrier)
+               : "memory");
+}
+
 // Whether the phase of this parity is over; waits for a while if not.
 __device__ __forceinline__ bool mbarrier_try_wait(std::uint64_t* barrier, std::uint32_t parity) {
   std::uint32_t done;

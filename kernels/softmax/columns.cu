@@ -8,11 +8,12 @@ namespace {
 constexpr int kThreads = 256;
 
 template <class T, int N, int kPacks, bool kBackward>
-void launch_tiles(const SoftmaxArgs<T>& args, ColumnTiles tiles, int lanes, cudaStream_t stream) {
+void launch_tiles(const SoftmaxArgs<T>& args, ColumnTiles tiles, int lanes, cudaStream_t stream,
+                  int threads = kThreads) {
   tiles.lanes = lanes;
-  tiles.rows = kThreads / lanes;
+  tiles.rows = threads / lanes;
   const unsigned blocks = (tiles.packs.count + static_cast<unsigned>(lanes) - 1) / static_cast<unsigned>(lanes);
-  softmax_columns<T, N, kPacks, kBackward><<<blocks, kThreads, 0, stream>>>(args, tiles);
+  softmax_columns<T, N, kPacks, kBackward><<<blocks, threads, 0, stream>>>(args, tiles);
 }
 
 // The widest tile whose rows hold a group in `kPacks` registers each.
@@ -37,6 +38,11 @@ void launch_piece(const SoftmaxArgs<T>& args, const ColumnTiles& tiles, int mult
   }
   if (kThreads / lanes * 4 >= args.length) return launch_tiles<T, N, 4, kBackward>(args, tiles, lanes, stream);
   if (kThreads / lanes * kMost >= args.length) return launch_tiles<T, N, kMost, kBackward>(args, tiles, lanes, stream);
+  if constexpr (N == 1) {
+    constexpr int kLarge = kColumnThreads<1>;
+    if (kLarge / lanes * 16 >= args.length)
+      return launch_tiles<T, 1, 16, kBackward>(args, tiles, lanes, stream, kLarge);
+  }
   lanes = kNarrowest;
   if (kThreads / lanes * kMost >= args.length) return launch_tiles<T, N, kMost, kBackward>(args, tiles, lanes, stream);
   launch_tiles<T, N, 0, kBackward>(args, tiles, N > 1 ? 8 : 32, stream);

@@ -3,9 +3,8 @@
 //
 // A block takes a tile of `lanes` packs of neighbouring groups. Thread (lane, row) holds the elements row, row + rows,
 // ... of its pack's groups: kPacks of them in registers, so x is read once and y written once; longer groups are read
-// twice (kPacks = 0). A load of 8 lanes is a run of 128 bytes. The rows' maxima and sums meet first in the lanes of a
-// warp, then in shared memory, where every thread adds up the same values in the same order. All that a thread writes
-// it has read itself: the output may be an input.
+// twice (kPacks = 0). A load of 8 lanes is a run of 128 bytes. The rows' maxima and sums meet in shared memory, always
+// in the same order. All that a thread writes it has read itself: the output may be an input.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,37 +20,84 @@ struct ColumnTiles {
   tile::LoopNest<3> packs;    // all packs of groups, as one nest
 };
 
-// The reduction over the rows of each lane's N groups, for every thread. `scratch` holds threads * N values.
-template <int N, class C, class Op>
-__device__ __forceinline__ void column_reduce(C (&values)[N], Op op, int lanes, C* scratch) {
-  for (int step = lanes; step < 32; step *= 2) {
+// Threads of a block: single elements take larger blocks, so that the groups of a block are a run of 64 bytes and more.
+template <int N>
+inline constexpr int kColumnThreads = N == 1 ? 512 : 256;
+// Values in shared memory: N for each thread, the columns' rows 4 further apart, and a result for each column.
+template <int N>
+inline constexpr int kColumnScratch = kColumnThreads<N>*(N + 2);
+
+// The reduction over the rows of each lane's N groups, for every thread; all in shared memory, as shuffles would move
+// N values at each of their steps. Neighbouring threads each add up N rows of a column, then meet. The rows' distance
+// lets them read from different banks. What comes out has passed through `finish`, once for each column.
+template <int N, class C, class Op, class Finish>
+__device__ __forceinline__ void column_reduce(C (&values)[N], Op op, int lanes, C* scratch, const Finish& finish) {
+  const auto thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  const int columns = lanes * N, pitch = columns + 4, rows = threads / lanes;
+  C* const own = scratch + thread % lanes * N;
 #pragma unroll
-    for (int i = 0; i < N; ++i) values[i] = op(values[i], __shfl_xor_sync(0xffffffffu, values[i], step));
-  }
-  // One contribution of each warp, or of each row where a row is a warp or more.
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const int part = static_cast<int>(threadIdx.x) / (lanes < 32 ? 32 : lanes);
-  const int parts = static_cast<int>(blockDim.x) / (lanes < 32 ? 32 : lanes);
-  if (lanes >= 32 || static_cast<int>(threadIdx.x) % 32 < lanes) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) scratch[(part * lanes + lane) * N + i] = values[i];
-  }
+  for (int i = 0; i < N; ++i) own[thread / lanes * pitch + i] = values[i];
   __syncthreads();
+  if (columns <= threads) {
+    C* const results = scratch + rows * pitch;
+    const int parts = threads / columns;  // N rows each
+    const C* const from = scratch + thread % parts * pitch + thread / parts;
+    C value = from[0];
 #pragma unroll
-  for (int i = 0; i < N; ++i) values[i] = scratch[lane * N + i];
-  for (int p = 1; p < parts; ++p) {
+    for (int j = 1; j < N; ++j) value = op(value, from[j * parts * pitch]);
+    for (int step = 1; step < parts; step *= 2) value = op(value, __shfl_xor_sync(0xffffffffu, value, step));
+    if (thread % parts == 0) results[thread / parts] = finish(value);
+    __syncthreads();
 #pragma unroll
-    for (int i = 0; i < N; ++i) values[i] = op(values[i], scratch[(p * lanes + lane) * N + i]);
+    for (int i = 0; i < N; ++i) values[i] = results[thread % lanes * N + i];
+    return;  // whoever writes next meets the others before these results are written again
   }
+#pragma unroll
+  for (int i = 0; i < N; ++i) values[i] = own[i];
+  for (int row = 1; row < rows; ++row) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) values[i] = op(values[i], own[row * pitch + i]);
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) values[i] = finish(values[i]);
   __syncthreads();
 }
 
+// The larger elements of two packs, a NaN losing to a number; 16-bit types two at a time.
+template <class T, int N>
+__device__ __forceinline__ tile::Pack<T, N> larger_of(const tile::Pack<T, N>& a, const tile::Pack<T, N>& b) {
+  tile::Pack<T, N> larger;
+  if constexpr (tile::kPackHasWords<T, N>) {
+    using Two = std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162>;
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+      Two one, other;
+      memcpy(&one, &a.words[i], sizeof one);
+      memcpy(&other, &b.words[i], sizeof other);
+      const Two most = __hmax2(one, other);
+      memcpy(&larger.words[i], &most, sizeof most);
+    }
+  } else {
+    using C = tile::Compute<T>;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      larger.data[i] = tile::narrow<T>(tile::Max{}(tile::widen<C>(a.data[i]), tile::widen<C>(b.data[i])));
+    }
+  }
+  return larger;
+}
+
+// Blocks that should share a multiprocessor: with 64 registers a thread four do, with a few more only three.
+template <class T, int N, int kPacks>
+inline constexpr int kColumnBlocks = N > 1 && kPacks == 4 && sizeof(T) < 8 ? 4 : 0;
+
 template <class T, int N, int kPacks, bool kBackward>
-__global__ void __launch_bounds__(256) softmax_columns(SoftmaxArgs<T> args, ColumnTiles tiles) {
+__global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>)
+    softmax_columns(SoftmaxArgs<T> args, ColumnTiles tiles) {
   using C = tile::Compute<T>;
   using Pack = tile::Pack<T, N>;
   constexpr int kHeld = kPacks > 0 ? kPacks : 4;  // packs in registers; of longer groups, those in flight
-  alignas(16) __shared__ C scratch[256 * N];
+  alignas(16) __shared__ C scratch[kColumnScratch<N>];
   const int lane = static_cast<int>(threadIdx.x) % tiles.lanes;
   const int row = static_cast<int>(threadIdx.x) / tiles.lanes;
   const std::uint32_t pack = blockIdx.x * tiles.lanes + lane;
@@ -93,6 +139,7 @@ __global__ void __launch_bounds__(256) softmax_columns(SoftmaxArgs<T> args, Colu
       }
     }
   };
+  const auto as_it_is = [](C value) { return value; };
   const auto add_term = [&](int i, C y, C dy) { sum[i] += SoftmaxBackward<T>::term(y, dy, args.logarithm); };
 
   // First pass.
@@ -101,8 +148,17 @@ __global__ void __launch_bounds__(256) softmax_columns(SoftmaxArgs<T> args, Colu
     if constexpr (kBackward) {
       for_each_held(row, add_term);
     } else {
-      for_each_held(row, [&](int i, C x, C) { most[i] = tile::Max{}(most[i], x); });
-      column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch);
+      Pack largest;
+      largest.fill(tile::narrow<T>(C(-INFINITY)));
+#pragma unroll
+      for (int k = 0; k < kHeld; ++k) {
+        if (row + k * tiles.rows < length) largest = larger_of<T, N>(largest, held_a[k]);
+      }
+      C wide[N];
+      tile::widen_pack<C>(largest, wide);
+#pragma unroll
+      for (int i = 0; i < N; ++i) most[i] = tile::Max{}(most[i], wide[i]);
+      column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch, as_it_is);
       for_each_held(row, [&](int i, C x, C) { sum[i] += softmax_exp<T>(x - most[i]); });
     }
   } else {
@@ -122,26 +178,17 @@ __global__ void __launch_bounds__(256) softmax_columns(SoftmaxArgs<T> args, Colu
       C own[N];
 #pragma unroll
       for (int i = 0; i < N; ++i) own[i] = most[i];
-      column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch);
+      column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch, as_it_is);
 #pragma unroll
       for (int i = 0; i < N; ++i) sum[i] *= softmax_exp<T>(own[i] - most[i]);
     }
   }
-  column_reduce<N>(sum, tile::Sum{}, tiles.lanes, scratch);
+  // Forward, the sums turn into what the second pass multiplies or subtracts.
+  column_reduce<N>(sum, tile::Sum{}, tiles.lanes, scratch, [&](C total) {
+    if constexpr (kBackward) return total;
+    return args.logarithm ? softmax_log<T>(total) : args.alpha / total;
+  });
 
-  // From the sums to what the second pass multiplies or subtracts.
-  C scale[N];
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    scale[i] = args.alpha;
-    if constexpr (!kBackward) {
-      if (args.logarithm) {
-        sum[i] = softmax_log<T>(sum[i]);
-      } else {
-        scale[i] = args.alpha / sum[i];
-      }
-    }
-  }
   // Second pass.
   for (int first = row; first < length; first += kHeld * tiles.rows) {
     if constexpr (kPacks == 0) load(first);
@@ -157,10 +204,10 @@ __global__ void __launch_bounds__(256) softmax_columns(SoftmaxArgs<T> args, Colu
       for (int i = 0; i < N; ++i) {
         if constexpr (kBackward) {
           const C y = wide_a[i], dy = wide_b[i];
-          result[i] = scale[i] * (args.logarithm ? dy - softmax_exp<T>(y) * sum[i] : y * (dy - sum[i]));
+          result[i] = args.alpha * (args.logarithm ? dy - softmax_exp<T>(y) * sum[i] : y * (dy - sum[i]));
         } else {
           const C shifted = wide_a[i] - most[i];
-          result[i] = scale[i] * (args.logarithm ? shifted - sum[i] : softmax_exp<T>(shifted));
+          result[i] = args.logarithm ? args.alpha * (shifted - sum[i]) : sum[i] * softmax_exp<T>(shifted);
         }
       }
       if (args.beta != C(0)) {

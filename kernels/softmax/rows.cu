@@ -6,6 +6,7 @@ namespace gpudnn::kernels {
 namespace {
 
 constexpr int kLargestCluster = 8;
+constexpr std::int64_t kRingPacks = 2048;  // a longer row is more than one block should hold in registers
 
 template <class T>
 SoftmaxArgs<T> softmax_args(const SoftmaxParams& params) {
@@ -44,6 +45,9 @@ void launch_piece(const SoftmaxParams& params, SoftmaxArgs<T> args, const tile::
   if (packs <= 32) return launch_warps<T, 2, 16, kBackward>(args, rows, stream);
   if (packs <= 64) return launch_warps<T, 4, 16, kBackward>(args, rows, stream);
   if (packs <= 128) return launch_warps<T, 4, 32, kBackward>(args, rows, stream);
+  if constexpr (!std::is_same_v<T, double>) {
+    if (params.has_clusters && packs > kRingPacks && launch_softmax_ring<T>(args, rows, kBackward, stream)) return;
+  }
   // Blocks of at most 512 threads, as far as clusters go: a larger one has a multiprocessor to itself, which then does
   // nothing but load, or nothing but compute.
   while (params.has_clusters && args.cluster < kLargestCluster && packs > 2048 * args.cluster) args.cluster *= 2;

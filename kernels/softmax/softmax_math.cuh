@@ -60,6 +60,11 @@ struct SoftmaxArgs {
   int cluster;
 };
 
+// Long rows through shared memory (ring.cu), for float and the 16-bit types. False, with nothing launched, where a row
+// is too long or the device has no clusters for it.
+template <class T>
+bool launch_softmax_ring(const SoftmaxArgs<T>& args, const tile::LoopNest<3>& rows, bool backward, CUstream_st* stream);
+
 // The running maximum, and the sum of exp(x - maximum).
 template <class C>
 struct MaxSum {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/by_hand.hpp"
@@ -35,6 +36,33 @@ TEST(Softmax, BackwardByHand) {
   expect_near(softmax_case("softmax bwd accurate channel f32 nchw n1c2h1w1"), values, {-0.75, 0.75});
   values.y = {std::log(0.25), std::log(0.75)};
   expect_near(softmax_case("softmax bwd log channel f64 nchw n1c2h1w1"), values, {1, -1});
+}
+
+// So many long rows that each cluster of a large GPU takes several in turn. All sums are exact.
+TEST(Softmax, ManyLongRows) {
+  constexpr int kRows = 96, kLength = 38001;
+  constexpr double kWeight = 1.0 / 32768;
+  Values values;
+  values.y.assign(static_cast<std::size_t>(kRows) * kLength, kWeight);
+  values.dy.assign(values.y.size(), 0);
+  const auto ones = [](int row) { return 300 * row + 7; };  // at the end of the row
+  for (int row = 0; row < kRows; ++row) {
+    const auto end = values.dy.begin() + static_cast<std::ptrdiff_t>(row + 1) * kLength;
+    std::fill(end - ones(row), end, 1);
+  }
+  const Outcome outcome =
+      run(Backend::at_hand(), softmax_case("softmax bwd accurate instance f32 nchw n96c38001h1w1"), values);
+  ASSERT_EQ(outcome.status, GPUDNN_STATUS_SUCCESS) << outcome.text;
+  ASSERT_EQ(outcome.values.size(), values.y.size());
+  int wrong = 0;
+  for (int row = 0; row < kRows; ++row) {
+    for (int i = 0; i < kLength; ++i) {
+      const std::size_t at = static_cast<std::size_t>(row) * kLength + static_cast<std::size_t>(i);
+      const double expected = kWeight * (values.dy[at] - kWeight * ones(row));
+      if (outcome.values[at] != expected && ++wrong < 5) ADD_FAILURE() << "row " << row << ", element " << i;
+    }
+  }
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(Softmax, RandomProblems) {

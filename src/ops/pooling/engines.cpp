@@ -20,6 +20,7 @@ constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"planes_fixed", GPUDNN_BACKEND_CUDA, supports_planes_fixed_cuda, planes_fixed_cuda},
     {"channels_fixed", GPUDNN_BACKEND_CUDA, supports_channels_fixed_cuda, channels_fixed_cuda},
+    {"rows_fixed", GPUDNN_BACKEND_CUDA, supports_rows_fixed_cuda, rows_fixed_cuda},
     {"planes", GPUDNN_BACKEND_CUDA, supports_planes_cuda, planes_cuda},
     {"windows", GPUDNN_BACKEND_CUDA, supports_windows_cuda, windows_cuda},
 #endif

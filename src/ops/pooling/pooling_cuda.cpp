@@ -57,9 +57,17 @@ kernels::PoolingParams pooling_params(const Problem& problem, const Device& devi
   return params;
 }
 
-bool all_packed_nchw(const Problem& problem) {
-  return is_packed_nchw(problem.x) &&
-         (problem.backward ? is_packed_nchw(problem.dx) && is_packed_nchw(problem.dy) : is_packed_nchw(problem.y));
+bool all_tensors(const Problem& problem, bool (*is)(const TensorGeometry&)) {
+  return is(problem.x) && (problem.backward ? is(problem.dx) && is(problem.dy) : is(problem.y));
+}
+bool nchw(const TensorGeometry& tensor) { return is_packed_nchw(tensor); }
+bool nhwc(const TensorGeometry& tensor) { return is_packed_nhwc(tensor); }
+
+// The planes of packed NHWC: a line of a plane holds all channels of its pixels.
+kernels::PoolingParams interleaved_params(const Problem& problem, const Device& device, const Args& args) {
+  kernels::PoolingParams params = pooling_params(problem, device, args);
+  params.interleaved = params.channels;
+  return params;
 }
 
 Status launch_windows(const LaunchSite& site, const kernels::PoolingParams& params) {
@@ -70,7 +78,7 @@ Status launch_windows(const LaunchSite& site, const kernels::PoolingParams& para
 }  // namespace
 
 Support supports_planes_fixed_cuda(const Problem& problem, const Device& device) {
-  if (!all_packed_nchw(problem)) return Support::no("a tensor is not packed NCHW");
+  if (!all_tensors(problem, nchw)) return Support::no("a tensor is not packed NCHW");
   if (!kernels::pooling_planes_fixed_fit(pooling_params(problem, device, {}))) {
     return Support::no("the window is none of 2x2/2, 3x3/2 and 3x3/1 in f32, f16 or bf16, or rows are too long");
   }
@@ -95,8 +103,21 @@ Status channels_fixed_cuda(const LaunchSite& site, const Problem& problem, const
   return cuda::launch_status("pooling_channels_fixed");
 }
 
+Support supports_rows_fixed_cuda(const Problem& problem, const Device& device) {
+  if (!all_tensors(problem, nhwc)) return Support::no("a tensor is not packed NHWC");
+  if (!kernels::pooling_planes_fixed_fit(interleaved_params(problem, device, {}))) {
+    return Support::no("the window is none of 2x2/2, 3x3/2 and 3x3/1 in f32, f16 or bf16, or rows are too long");
+  }
+  return Support::yes();
+}
+
+Status rows_fixed_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  kernels::launch_pooling_planes_fixed(interleaved_params(problem, site.device, args), site.stream);
+  return cuda::launch_status("pooling_rows_fixed");
+}
+
 Support supports_planes_cuda(const Problem& problem, const Device& device) {
-  if (!all_packed_nchw(problem)) return Support::no("a tensor is not packed NCHW");
+  if (!all_tensors(problem, nchw)) return Support::no("a tensor is not packed NCHW");
   if (!kernels::pooling_planes_fit(pooling_params(problem, device, {}))) {
     return Support::no("a plane does not fit into shared memory");
   }
