@@ -1,5 +1,7 @@
 // Instances and launches of the bias-gradient kernels.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "kernels/bias_grad/bias_grad.cuh"
 
 namespace gpudnn::kernels {
@@ -7,17 +9,9 @@ namespace {
 
 constexpr int kLargestCluster = 8;  // that every device with clusters must take
 
-// Blocks for each channel or tile: enough of them in all for `wanted`, none with less than two rounds of loads.
-int cluster_size(int most, std::int64_t groups, std::int64_t wanted, std::int64_t rounds) {
-  int size = 1;
-  while (size < most && groups * size < wanted && rounds > 2 * size) size *= 2;
-  return size;
-}
-
 // A piece after the first adds to what is there.
 template <class T>
-BiasGradArgs<T> piece_args(const BiasGradParams& params, const tile::HostNest& piece, std::int64_t offset,
-                           bool* first) {
+BiasGradArgs<T> piece_args(const BiasGradParams& params, std::int64_t offset, bool* first) {
   using C = tile::Compute<T>;
   BiasGradArgs<T> args;
   args.dy = static_cast<const T*>(params.dy) + offset;
@@ -28,63 +22,95 @@ BiasGradArgs<T> piece_args(const BiasGradParams& params, const tile::HostNest& p
   args.channels = static_cast<std::uint32_t>(params.channels);
   args.dy_channel_step = params.dy_channel_step;
   args.db_channel_step = params.db_channel_step;
-  args.sum = tile::LoopNest<1>(piece);
   args.cluster = 1;
+  args.lanes = 1;
+  args.sharers = 1;
   return args;
 }
 
+// Whether every line begins and ends at a multiple of the pack.
+bool is_even(const void* dy, std::int64_t channel_step, const tile::HostNest& nest, int width) {
+  const int last = nest.rank - 1;
+  bool even = tile::is_aligned(dy, 16) && channel_step % width == 0 && nest.dims[last] % width == 0;
+  for (int i = 0; i < last; ++i) even = even && (nest.dims[i] == 1 || nest.strides[0][i] % width == 0);
+  return even;
+}
+
+// Blocks for each channel: enough to fill the places that the device has for them, none with less than two rounds of
+// loads.
+int rows_cluster(const BiasGradParams& params, std::int64_t rounds) {
+  const std::int64_t places = std::int64_t{4} * params.multiprocessors;
+  int size = 1;
+  while (params.has_clusters && size < kLargestCluster && params.channels * size < places * 3 / 4 &&
+         rounds > 2 * size) {
+    size *= 2;
+  }
+  return size;
+}
+
 template <class T, int N>
-void launch_rows(const BiasGradParams& params, const tile::HostNest& nest, cudaStream_t stream) {
+void launch_rows_piece(const BiasGradParams& params, const tile::HostNest& piece, BiasGradArgs<T> args,
+                       cudaStream_t stream) {
+  args.sum = tile::make_line_nest(piece, N, N > 1 && !is_even(args.dy, params.dy_channel_step, piece, N));
+  args.cluster = rows_cluster(params, args.sum.count / (kRowsThreads * kBiasLoads));
+  tile::launch_clusters(bias_grad_rows<T, N>, params.channels, args.cluster, kRowsThreads, stream, args);
+}
+
+template <class T>
+void launch_rows(const BiasGradParams& params, cudaStream_t stream) {
+  constexpr int N = tile::kPackWidth<T>;
   bool first = true;
-  tile::for_each_piece(nest, tile::kMostIterations, {},
+  tile::for_each_piece(params.sum, tile::kMostIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
-                         BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0], &first);
-                         const std::int64_t rounds = piece.count() / (kRowsThreads * kBiasLoads);
-                         const int most = params.has_clusters ? kLargestCluster : 1;
-                         args.cluster = cluster_size(most, params.channels, 3 * params.multiprocessors, rounds);
-                         tile::launch_clusters(bias_grad_rows<T, N>, params.channels, args.cluster, kRowsThreads,
-                                               stream, args);
+                         const BiasGradArgs<T> args = piece_args<T>(params, offsets[0], &first);
+                         const int last = piece.rank - 1;
+                         if (piece.strides[0][last] == 1 && piece.dims[last] >= 2 * N) {
+                           launch_rows_piece<T, N>(params, piece, args, stream);
+                         } else {
+                           launch_rows_piece<T, 1>(params, piece, args, stream);
+                         }
                        });
 }
 
-// The widest tile, of 32 to 128 bytes, that still gives most multiprocessors a block of a cluster of `most`.
-int lanes_for(const BiasGradParams& params, std::int64_t packs, int widest, int narrowest, int most) {
-  int lanes = widest;
-  while (lanes > narrowest && (packs + lanes - 1) / lanes * most < params.multiprocessors * 3 / 4) lanes /= 2;
-  while (lanes > 1 && lanes / 2 >= packs) lanes /= 2;
-  return lanes;
+// How the blocks share the work: wide tiles and several clusters for each, or, where there are tiles enough or no
+// clusters, a cluster for each tile, as narrow as it must be for most multiprocessors to get a block.
+template <class T, int N>
+void share_columns(const BiasGradParams& params, std::int64_t pixels, BiasGradArgs<T>* args) {
+  const std::int64_t packs = (params.channels + N - 1) / N;
+  const auto tiles = [&] { return (packs + args->lanes - 1) / args->lanes; };
+  const auto rounds = [&] { return pixels / (kColumnsThreads / args->lanes * kBiasLoads); };
+  const int most = params.has_clusters ? kLargestCluster : 1;
+  args->lanes = 32;
+  while (args->lanes > 1 && args->lanes / 2 >= packs) args->lanes /= 2;
+  if (params.has_clusters) {
+    const int resident = std::min(kMostSlotClusters,
+                                  tile::resident_clusters<bias_grad_columns<T, N>, kLargestCluster, kColumnsThreads>());
+    const std::int64_t sharers = std::min(resident / tiles(), rounds() / (2 * kLargestCluster));
+    if (sharers > 1) {
+      args->cluster = kLargestCluster;
+      args->sharers = static_cast<int>(sharers);
+      return;
+    }
+  }
+  const int narrowest = N > 1 ? 2 : 16;
+  while (args->lanes > narrowest && tiles() * most < params.multiprocessors * 3 / 4) args->lanes /= 2;
+  while (args->cluster < most && tiles() * args->cluster < params.multiprocessors && rounds() > 2 * args->cluster) {
+    args->cluster *= 2;
+  }
 }
 
 template <class T, int N>
-void launch_columns(const BiasGradParams& params, const tile::HostNest& nest, cudaStream_t stream) {
-  constexpr int kLargest = 16;  // where the device takes it
-  const std::int64_t packs = (params.channels + N - 1) / N;
-  const int widest = N > 1 ? 8 : 32;
-  const int narrowest = N > 1 ? 2 : 16;
-  int most = params.has_clusters ? kLargestCluster : 1;
-  int lanes = lanes_for(params, packs, widest, narrowest, most);
-  if constexpr (N > 1) {
-    // Blocks of one cluster alone can join their sums, so the device's multiprocessors over the size of a cluster are
-    // the number of tiles: larger clusters make wider tiles, and tiles of less than 64 bytes waste half of what the
-    // memory sends.
-    if (params.has_clusters) {
-      const int wider = lanes_for(params, packs, widest, narrowest, kLargest);
-      const std::int64_t tiles = (packs + wider - 1) / wider;
-      if (tiles <= tile::resident_clusters<bias_grad_columns<T, N>, kLargest, kColumnsThreads>()) {
-        lanes = wider;
-        most = kLargest;
-      }
-    }
-  }
-  const std::int64_t tiles = (packs + lanes - 1) / lanes;
+void launch_columns(const BiasGradParams& params, cudaStream_t stream) {
   bool first = true;
-  tile::for_each_piece(nest, tile::kMostIterations, {},
+  tile::for_each_piece(params.sum, tile::kMostIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
-                         BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0], &first);
-                         const std::int64_t rounds = piece.count() / (kColumnsThreads / lanes * kBiasLoads);
-                         args.cluster = cluster_size(most, tiles, params.multiprocessors, rounds);
-                         tile::launch_clusters(bias_grad_columns<T, N>, tiles, args.cluster, kColumnsThreads, stream,
-                                               args, lanes);
+                         BiasGradArgs<T> args = piece_args<T>(params, offsets[0], &first);
+                         args.sum = tile::make_line_nest(piece, 1, false);
+                         share_columns<T, N>(params, piece.count(), &args);
+                         const int width = args.lanes * N;
+                         const std::int64_t tiles = (params.channels + width - 1) / width;
+                         tile::launch_clusters(bias_grad_columns<T, N>, tiles * args.sharers, args.cluster,
+                                               kColumnsThreads, stream, args);
                        });
 }
 
@@ -93,16 +119,12 @@ void launch(const BiasGradParams& params, cudaStream_t stream) {
   constexpr int N = tile::kPackWidth<T>;
   const tile::HostNest& nest = params.sum;
   const int last = nest.rank - 1;
-  const bool aligned = tile::is_aligned(params.dy, 16);
   if (params.dy_channel_step == 1 && params.channels > 1 && (nest.strides[0][last] != 1 || nest.dims[last] == 1)) {
-    bool packs = aligned && params.channels % N == 0;
+    bool packs = tile::is_aligned(params.dy, 16) && params.channels % N == 0;
     for (int i = 0; i <= last; ++i) packs = packs && (nest.dims[i] == 1 || nest.strides[0][i] % N == 0);
-    return packs ? launch_columns<T, N>(params, nest, stream) : launch_columns<T, 1>(params, nest, stream);
+    return packs ? launch_columns<T, N>(params, stream) : launch_columns<T, 1>(params, stream);
   }
-  if (aligned && params.dy_channel_step % N == 0 && tile::can_pack(nest, N, 0)) {
-    return launch_rows<T, N>(params, tile::packed_nest(nest, N), stream);
-  }
-  launch_rows<T, 1>(params, nest, stream);
+  launch_rows<T>(params, stream);
 }
 
 }  // namespace
