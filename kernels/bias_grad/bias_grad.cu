@@ -36,12 +36,11 @@ bool is_even(const void* dy, std::int64_t channel_step, const tile::HostNest& ne
   return even;
 }
 
-// Blocks for each channel: enough to fill the places that the device has for them, none with less than two rounds of
-// loads.
+// Blocks for each channel: enough for most multiprocessors to have two, none with less than two rounds of loads. Half of
+// that is enough bytes in flight, and a cluster costs more than the other half brings.
 int rows_cluster(const BiasGradParams& params, std::int64_t rounds) {
-  const std::int64_t places = std::int64_t{4} * params.multiprocessors;
   int size = 1;
-  while (params.has_clusters && size < kLargestCluster && params.channels * size < places * 3 / 4 &&
+  while (params.has_clusters && size < kLargestCluster && params.channels * size < params.multiprocessors &&
          rounds > 2 * size) {
     size *= 2;
   }
@@ -72,31 +71,22 @@ void launch_rows(const BiasGradParams& params, cudaStream_t stream) {
                        });
 }
 
-// How the blocks share the work: wide tiles and several clusters for each, or, where there are tiles enough or no
-// clusters, a cluster for each tile, as narrow as it must be for most multiprocessors to get a block.
+// Tiles of kColumnsWidth channels, and as many blocks for each as give every multiprocessor one; but none with less than
+// two rounds of loads, and no more than the slot has room for.
 template <class T, int N>
-void share_columns(const BiasGradParams& params, std::int64_t pixels, BiasGradArgs<T>* args) {
+void launch_columns_piece(const BiasGradParams& params, const tile::HostNest& piece, BiasGradArgs<T> args,
+                          cudaStream_t stream) {
   const std::int64_t packs = (params.channels + N - 1) / N;
-  const auto tiles = [&] { return (packs + args->lanes - 1) / args->lanes; };
-  const auto rounds = [&] { return pixels / (kColumnsThreads / args->lanes * kBiasLoads); };
-  const int most = params.has_clusters ? kLargestCluster : 1;
-  args->lanes = 32;
-  while (args->lanes > 1 && args->lanes / 2 >= packs) args->lanes /= 2;
-  if (params.has_clusters) {
-    const int resident = std::min(kMostSlotClusters,
-                                  tile::resident_clusters<bias_grad_columns<T, N>, kLargestCluster, kColumnsThreads>());
-    const std::int64_t sharers = std::min(resident / tiles(), rounds() / (2 * kLargestCluster));
-    if (sharers > 1) {
-      args->cluster = kLargestCluster;
-      args->sharers = static_cast<int>(sharers);
-      return;
-    }
-  }
-  const int narrowest = N > 1 ? 2 : 16;
-  while (args->lanes > narrowest && tiles() * most < params.multiprocessors * 3 / 4) args->lanes /= 2;
-  while (args->cluster < most && tiles() * args->cluster < params.multiprocessors && rounds() > 2 * args->cluster) {
-    args->cluster *= 2;
-  }
+  args.lanes = std::min(kColumnsWidth / N, 32);
+  while (args.lanes > 1 && args.lanes / 2 >= packs) args.lanes /= 2;
+  const std::int64_t tiles = (packs + args.lanes - 1) / args.lanes;
+  const std::int64_t rounds = piece.count() / (kColumnsThreads / args.lanes * kBiasLoads);
+  const std::int64_t room = tile::kGridSlotBytes / (params.channels * static_cast<std::int64_t>(sizeof(args.alpha)));
+  args.sharers = static_cast<int>(std::max<std::int64_t>(
+      1, std::min({params.multiprocessors / tiles, rounds / 2, room})));
+  args.sum = tile::make_line_nest(piece, 1, false);
+  const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(args.sharers));
+  bias_grad_columns<T, N><<<blocks, kColumnsThreads, 0, stream>>>(args);
 }
 
 template <class T, int N>
@@ -104,13 +94,7 @@ void launch_columns(const BiasGradParams& params, cudaStream_t stream) {
   bool first = true;
   tile::for_each_piece(params.sum, tile::kMostIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
-                         BiasGradArgs<T> args = piece_args<T>(params, offsets[0], &first);
-                         args.sum = tile::make_line_nest(piece, 1, false);
-                         share_columns<T, N>(params, piece.count(), &args);
-                         const int width = args.lanes * N;
-                         const std::int64_t tiles = (params.channels + width - 1) / width;
-                         tile::launch_clusters(bias_grad_columns<T, N>, tiles * args.sharers, args.cluster,
-                                               kColumnsThreads, stream, args);
+                         launch_columns_piece<T, N>(params, piece, piece_args<T>(params, offsets[0], &first), stream);
                        });
 }
 

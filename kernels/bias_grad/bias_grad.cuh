@@ -1,14 +1,13 @@
 // db[k] = alpha * sum over n and the pixels of dy[n, k, ...] + beta * db[k], read once, in a fixed order, with no
 // workspace.
 //
-//   bias_grad_rows      a cluster of blocks for each channel; its threads run along the summed elements, packed where
-//                       they are contiguous (NCHW), wherever the lines begin; takes any strides
-//   bias_grad_columns   clusters for each tile of neighbouring channels (NHWC); a thread sums a pack of channels over
-//                       every `rows`-th pixel, and tile/channel_reduce.cuh joins what they have
+//   bias_grad_rows      a block or a cluster of blocks for each channel; threads run along the summed elements, packed
+//                       where they are contiguous (NCHW), wherever the lines begin; takes any strides
+//   bias_grad_columns   blocks for each tile of neighbouring channels (NHWC), 128 bytes and more wide; a thread sums a
+//                       pack of channels over every `rows`-th pixel, and tile/channel_reduce.cuh joins what they have
 //
-// The blocks of a cluster add up through distributed shared memory. Memory is fast only where a tile is 512 bytes wide,
-// so few channels make few tiles, and a cluster for each would leave most multiprocessors idle: there up to 16 clusters
-// share a tile, and their sums, 16 KB at most, meet in a slot of tile/grid_slots.cuh, where the last cluster adds them up.
+// The blocks of a cluster add up through distributed shared memory. Blocks of a tile are too many for a cluster: their
+// sums, 32 KB at most, meet in a slot of tile/grid_slots.cuh, where the last block to arrive adds them up.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,10 +20,10 @@
 
 namespace gpudnn::kernels {
 
-constexpr int kRowsThreads = 256;
+constexpr int kRowsThreads = 512;
 constexpr int kColumnsThreads = 1024;
 constexpr int kBiasLoads = 4;  // in flight for each thread
-constexpr int kMostSlotClusters = 16;
+constexpr int kColumnsWidth = 64;  // channels of a tile
 
 template <class T>
 struct BiasGradArgs {
@@ -37,10 +36,9 @@ struct BiasGradArgs {
   std::int64_t dy_channel_step;
   std::int64_t db_channel_step;
   tile::LineNest sum;  // rows: in packs; columns: in pixels
-  int cluster;
-  // Columns.
-  int lanes;     // packs of a tile
-  int sharers;   // clusters of a tile
+  int cluster;  // rows: blocks of a channel
+  int lanes;    // columns: packs of a tile
+  int sharers;  // columns: blocks of a tile
 
   __device__ __forceinline__ void store(std::int64_t channel, C total) const {
     T* const target = db + channel * db_channel_step;
@@ -73,7 +71,7 @@ __device__ __forceinline__ void for_each_pack(const tile::LineNest& nest, const 
 }
 
 template <class T, int N>
-__global__ void __launch_bounds__(kRowsThreads, 4) bias_grad_rows(const __grid_constant__ BiasGradArgs<T> args) {
+__global__ void __launch_bounds__(kRowsThreads, 2) bias_grad_rows(const __grid_constant__ BiasGradArgs<T> args) {
   using C = tile::Compute<T>;
   __shared__ C scratch[32];
   __shared__ C partial;
@@ -122,63 +120,51 @@ __global__ void __launch_bounds__(kRowsThreads, 4) bias_grad_rows(const __grid_c
   tile::cluster_sync(place.blocks);  // no block may leave while its partial sum is being read
 }
 
-// Threads: `lanes` packs of channels (a power of two) by kColumnsThreads / lanes rows. Clusters of a tile lie `tiles`
-// apart.
+// Threads: `lanes` packs of channels (a power of two) by kColumnsThreads / lanes rows. Blocks next to each other read the
+// same pixels in neighbouring tiles.
 template <class T, int N>
-__global__ void __launch_bounds__(kColumnsThreads) bias_grad_columns(const __grid_constant__ BiasGradArgs<T> args) {
+__global__ void __launch_bounds__(kColumnsThreads, 1) bias_grad_columns(const __grid_constant__ BiasGradArgs<T> args) {
   using C = tile::Compute<T>;
-  constexpr int kMostLanes = 32;
-  __shared__ tile::Total<C> scratch[kColumnsThreads / 32 * kMostLanes * N];
-  __shared__ tile::Total<C> of_block[kMostLanes * N];
+  __shared__ tile::Total<C> scratch[kColumnsThreads / 32 * kColumnsWidth];
+  __shared__ tile::Total<C> of_block[kColumnsWidth];
   __shared__ unsigned slot;
   __shared__ bool last;
-  const tile::ClusterPlace place = tile::cluster_place(args.cluster);
-  if (place.rank >= place.blocks) return;
-  if (args.sharers > 1 && blockIdx.x == 0 && threadIdx.x == 0) tile::grid_slot_take(args.db);
+  if (args.sharers > 1 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::grid_slot_take(args.db);
   const int lanes = args.lanes;
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const int row = static_cast<int>(threadIdx.x) / lanes;
-  const int rows = kColumnsThreads / lanes;
-  const unsigned cluster = blockIdx.x / static_cast<unsigned>(args.cluster);
-  const unsigned share = cluster % static_cast<unsigned>(args.sharers);
-  const std::int64_t first_channel =
-      static_cast<std::int64_t>(cluster / static_cast<unsigned>(args.sharers)) * lanes * N;
-  const bool inside = first_channel + lane * N < args.channels;
+  const int lane = static_cast<int>(threadIdx.x) & (lanes - 1);
+  const std::uint32_t rows = kColumnsThreads / static_cast<unsigned>(lanes);
+  const std::int64_t first_channel = static_cast<std::int64_t>(blockIdx.x) * lanes * N;
+  const unsigned share = blockIdx.y;
   tile::Total<C> sums[N];
-  if (inside) {
-    const unsigned part = share * place.blocks + place.rank;
-    const auto parts = static_cast<unsigned>(args.sharers * place.blocks);
-    for_each_pack<T, N, 1>(args.sum, args.dy + first_channel + lane * N, part * rows + row, parts * rows,
+  if (first_channel + lane * N < args.channels) {
+    for_each_pack<T, N, 1>(args.sum, args.dy + first_channel + lane * N,
+                           share * rows + threadIdx.x / static_cast<unsigned>(lanes), args.sharers * rows,
                            [&](const C(&values)[N]) {
 #pragma unroll
                              for (int i = 0; i < N; ++i) sums[i].sum += values[i];
                            });
   }
   tile::columns_reduce(sums, lanes, scratch, of_block);
-  if (place.blocks > 1) tile::cluster_sync(place.blocks);
   const int channel = static_cast<int>(threadIdx.x);
-  const bool mine = place.rank == 0 && channel < lanes * N && first_channel + channel < args.channels;
-  C total = C(0);
-  if (mine) total = tile::column_over_cluster(of_block, channel, place.blocks).sum;
-  if (place.blocks > 1) tile::cluster_sync(place.blocks);  // no block may leave while its sums are being read
+  const bool mine = channel < lanes * N && first_channel + channel < args.channels;
   if (args.sharers == 1) {
-    if (mine) args.store(first_channel + channel, total);
+    if (mine) args.store(first_channel + channel, of_block[channel].sum);
     return;
   }
-  if (place.rank != 0) return;
   if (threadIdx.x == 0) slot = tile::grid_slot_find(args.db);
   __syncthreads();
-  C* const left = reinterpret_cast<C*>(tile::grid_slot_memory[slot]);  // [channel][sharer]
-  if (mine) left[(first_channel + channel) * args.sharers + share] = total;
+  C* const left = reinterpret_cast<C*>(tile::grid_slot_memory[slot]);  // [sharer][channel]
+  if (mine) left[share * args.channels + first_channel + channel] = of_block[channel].sum;
   __syncthreads();
-  const unsigned clusters = gridDim.x / static_cast<unsigned>(args.cluster);
-  if (threadIdx.x == 0) last = tile::grid_slot_arrive(slot, clusters);
+  if (threadIdx.x == 0) last = tile::grid_slot_arrive(slot, gridDim.x * gridDim.y);
   __syncthreads();
   if (!last) return;
+#pragma unroll 1
   for (std::uint32_t k = threadIdx.x; k < args.channels; k += kColumnsThreads) {
-    C sum = C(0);
-    for (int i = 0; i < args.sharers; ++i) sum += __ldcg(left + k * args.sharers + i);
-    args.store(k, sum);
+    C total = C(0);
+#pragma unroll 8
+    for (int i = 0; i < args.sharers; ++i) total += __ldcg(left + i * args.channels + k);
+    args.store(k, total);
   }
   __syncthreads();
   if (threadIdx.x == 0) tile::grid_slot_leave(slot);

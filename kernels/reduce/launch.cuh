@@ -27,22 +27,11 @@ void launch_reduce_join(const ReduceParams& params, cudaStream_t stream) {
   while (args.lanes > 8 && kReduceJoinThreads / args.lanes * 8 < args.splits) args.lanes /= 2;
   while (args.lanes > 1 && args.lanes / 2 >= args.outputs) args.lanes /= 2;
   const std::uint32_t blocks = (args.outputs + args.lanes - 1) / args.lanes;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(blocks);
-  config.blockDim = dim3(kReduceJoinThreads);
-  config.stream = stream;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = &attribute;
-  config.numAttrs = params.early_start ? 1 : 0;
-  // A failure stays with the runtime until cudaGetLastError, as with any launch.
-  (void)cudaLaunchKernelEx(&config, reduce_join<C, kIndexed>, args);
+  reduce_join<C, kIndexed><<<blocks, kReduceJoinThreads, 0, stream>>>(args);
 }
 
-template <class T, int N, bool kIndexed>
-void launch_reduce_pack(const ReduceParams& params, cudaStream_t stream) {
-  using C = ReduceCompute<T>;
+template <class T, int N>
+ReduceArgs<T> make_reduce_args(const ReduceParams& params) {
   const ReduceShape& shape = params.shape;
   const bool columns = shape.way == ReduceWay::columns;
   const tile::HostNest& kept = params.loops.kept;
@@ -51,33 +40,62 @@ void launch_reduce_pack(const ReduceParams& params, cudaStream_t stream) {
   args.in_type = params.in_type;
   args.partials = shape.splits > 1 ? params.workspace : nullptr;
   args.rule = params.rule;
-  args.output = make_reduce_output<C>(params);
+  args.output = make_reduce_output<ReduceCompute<T>>(params);
   const tile::HostNest packed = columns ? tile::packed_nest(kept, N) : kept;
   args.kept = tile::LoopNest<3>(packed);
-  args.kept_a = tile::LoopNest<1>(packed);
+  args.kept_nested = packed.rank > 2;
+  args.kept_fast = tile::FastDivmod(static_cast<std::uint32_t>(packed.dims[packed.rank - 1]));
+  for (int t = 0; t < 3; ++t) {
+    args.kept_steps[t] = packed.strides[t][packed.rank - 1];
+    args.kept_slow[t] = packed.rank > 1 ? packed.strides[t][packed.rank - 2] : 0;
+  }
   const bool ragged = !columns && N > 1 && !(tile::is_aligned(params.a, 16) && reduce_even(params.loops, false, N));
   args.reduced = tile::make_line_nest(params.loops.reduced, columns ? 1 : N, ragged);
   args.outputs = static_cast<std::uint32_t>(packed.count());
   args.chunk = (args.reduced.count + shape.splits - 1) / shape.splits;
   args.lanes = static_cast<std::uint32_t>(shape.lanes);
   args.depth = static_cast<std::uint32_t>(shape.depth);
+  return args;
+}
+
+template <class T, int N, bool kIndexed, ReduceKind kKind>
+void launch_reduce_kind(const ReduceParams& params, const ReduceArgs<T>& args, cudaStream_t stream) {
+  const ReduceShape& shape = params.shape;
   const auto blocks_of = [&](std::uint32_t side_by_side) {
     return dim3((args.outputs + side_by_side - 1) / side_by_side, static_cast<unsigned>(shape.splits));
   };
   switch (shape.way) {
     case ReduceWay::groups:
-      reduce_groups<T, N, kIndexed>
+      reduce_groups<T, N, kIndexed, kKind>
           <<<blocks_of(kReduceThreads / args.lanes * (static_cast<unsigned>(kReduceLoads) >> args.depth)),
              kReduceThreads, 0, stream>>>(args);
       break;
     case ReduceWay::rows:
-      reduce_rows<T, N, kIndexed><<<blocks_of(1), kReduceThreads, 0, stream>>>(args);
+      reduce_rows<T, N, kIndexed, kKind><<<blocks_of(1), kReduceRowThreads, 0, stream>>>(args);
       break;
     case ReduceWay::columns:
-      reduce_columns<T, N, kIndexed><<<blocks_of(args.lanes), kReduceThreads, 0, stream>>>(args);
+      reduce_columns<T, N, kIndexed, kKind><<<blocks_of(args.lanes), kReduceThreads, 0, stream>>>(args);
       break;
   }
-  if (shape.splits > 1) launch_reduce_join<C, kIndexed>(params, stream);
+  if (shape.splits > 1) launch_reduce_join<ReduceCompute<T>, kIndexed>(params, stream);
+}
+
+// The usual rules over simple loops have kernels of their own.
+template <class T, int N, bool kIndexed>
+void launch_reduce_pack(const ReduceParams& params, cudaStream_t stream) {
+  const ReduceArgs<T> args = make_reduce_args<T, N>(params);
+  if constexpr (!kIndexed && N > 1 && std::is_same_v<tile::Compute<T>, float>) {
+    const ReduceRule& rule = params.rule;
+    if (args.reduced.is_simple() && !args.kept_nested && params.out_type == params.in_type) {
+      if (rule.family == ReduceFamily::sum && !rule.magnitude && !rule.square) {
+        return launch_reduce_kind<T, N, kIndexed, ReduceKind::plain_sum>(params, args, stream);
+      }
+      if (rule.family == ReduceFamily::extremum && !rule.nan_wins) {
+        return launch_reduce_kind<T, N, kIndexed, ReduceKind::largest>(params, args, stream);
+      }
+    }
+  }
+  launch_reduce_kind<T, N, kIndexed, ReduceKind::any>(params, args, stream);
 }
 
 // Packs where the shape has them and, for columns, the pointer allows them; integers always go one by one.

@@ -13,7 +13,7 @@
 //   reduce_groups    outputs with few elements, which lie together: a group of lanes for each, several outputs at once
 //   reduce_rows      the elements of an output lie together: a block walks along them
 //   reduce_columns   neighbouring outputs lie together: threads stand side by side on them
-//   reduce_join      adds up the runs; it starts while the blocks of the first kernel are at work, and waits for them
+//   reduce_join      adds up the runs
 //
 // Rows that begin or end in the middle of 16 bytes go in packs all the same (tile/line_nest.hpp).
 //
@@ -25,7 +25,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/max_nan.cuh"
 #include "kernels/reduce/reduce.hpp"
 #include "kernels/tile/any_type.cuh"
@@ -51,6 +50,24 @@ __device__ __forceinline__ float larger_or_nan(float a, float b) { return ptx::m
 __device__ __forceinline__ double larger_or_nan(double a, double b) { return a != a || a > b ? a : b; }
 __device__ __forceinline__ float larger_number(float a, float b) { return fmaxf(a, b); }
 __device__ __forceinline__ double larger_number(double a, double b) { return fmax(a, b); }
+
+// The usual rules over simple loops have instances of their own, a quarter as long: in a kernel of 25 microseconds it shows
+// what it takes to fetch code and parameters at the start and at the end. Simple: lines that are not ragged, at most two
+// loops over the elements and two over the outputs, an output of the input's type.
+enum class ReduceKind { any, plain_sum, largest };
+
+template <ReduceKind kKind>
+__device__ __forceinline__ ReduceRule known_rule(ReduceRule rule) {
+  if constexpr (kKind == ReduceKind::plain_sum) {
+    rule.family = ReduceFamily::sum;
+    rule.magnitude = rule.square = rule.root = false;
+  }
+  if constexpr (kKind == ReduceKind::largest) {
+    rule.family = ReduceFamily::extremum;
+    rule.nan_wins = false;
+  }
+  return rule;
+}
 
 template <class C>
 __device__ __forceinline__ C rule_identity(const ReduceRule& rule) {
@@ -182,14 +199,15 @@ struct ReduceOutput {
   C alpha;
   C beta;
 
-  __device__ __forceinline__ void store_value(const ReduceRule& rule, std::int64_t at, C total) const {
+  __device__ __forceinline__ C finished(const ReduceRule& rule, C total) const {
     if (rule.family == ReduceFamily::sum) {
-      total /= static_cast<C>(rule.divisor);
-      if (rule.root) total = sqrt(total);
-    } else if (rule.negate) {
-      total = -total;
+      if (rule.divisor != 1) total /= static_cast<C>(rule.divisor);
+      return rule.root ? sqrt(total) : total;
     }
-    C value = alpha * total;
+    return rule.negate ? -total : total;
+  }
+  __device__ __forceinline__ void store_value(const ReduceRule& rule, std::int64_t at, C total) const {
+    C value = alpha * finished(rule, total);
     if (beta != C(0)) value += beta * tile::load_any<C>(type, c, at);
     tile::store_any<C>(type, c, at, value);
   }
@@ -217,21 +235,45 @@ struct ReduceOutput {
   }
 };
 
+// In the order in which a kernel needs it (tile/line_nest.hpp).
 template <class T>
 struct ReduceArgs {
   using C = ReduceCompute<T>;
   const T* a;
-  tile::AnyType in_type;  // of AnyInteger
-  void* partials;         // null: no splits
+  void* partials;             // null: no splits
+  std::int64_t chunk;         // steps of a split
+  std::uint32_t outputs;      // columns: packs of them
+  std::uint32_t lanes;
+  std::uint32_t depth;        // groups: the binary logarithm of the packs of a row that a lane takes at once
+  tile::AnyType in_type;      // of AnyInteger
+  bool kept_nested;           // more than two loops over the outputs
+  tile::FastDivmod kept_fast; // the fastest of them
+  std::int64_t kept_steps[3]; // its steps; columns: from pack to pack
+  std::int64_t kept_slow[3];  // the other's
   ReduceRule rule;
   ReduceOutput<C> output;
-  tile::LoopNest<3> kept;    // columns: of packs
-  tile::LoopNest<1> kept_a;  // groups: the same of a alone
-  tile::LineNest reduced;    // groups and rows: in packs
-  std::uint32_t outputs;     // columns: packs of them
-  std::int64_t chunk;        // steps of a split
-  std::uint32_t lanes;
-  std::uint32_t depth;       // groups: the binary logarithm of the packs of a row that a lane takes at once
+  tile::LineNest reduced;     // groups and rows: in packs
+  tile::LoopNest<3> kept;     // columns: of packs
+
+  template <ReduceKind kKind>
+  __device__ __forceinline__ std::int64_t kept_offset(int tensor, std::uint32_t index) const {
+    if (kKind == ReduceKind::any && kept_nested) return kept.offset_in(tensor, index);
+    const std::uint32_t slow = kept_fast.divmod(index, &index);
+    return index * kept_steps[tensor] + slow * kept_slow[tensor];
+  }
+  template <ReduceKind kKind>
+  __device__ __forceinline__ void store(const ReduceRule& known, std::uint32_t index, std::uint32_t in_pack, int width,
+                                        const auto& total) const {
+    const std::int64_t at = kept_offset<kKind>(1, index) + in_pack * (kept_steps[1] / width);
+    if constexpr (kKind == ReduceKind::any) {
+      output.store(known, at, kept_offset<kKind>(2, index) + in_pack * (kept_steps[2] / width), total);
+    } else {
+      T* const target = static_cast<T*>(output.c) + at;
+      C value = output.alpha * output.finished(known, total);
+      if (output.beta != C(0)) value += output.beta * tile::widen<C>(*target);
+      *target = tile::narrow<T>(value);
+    }
+  }
 };
 
 template <class C>
@@ -324,9 +366,15 @@ __device__ __forceinline__ void fold_element(const ReduceRule& rule, T x, std::i
 
 // Calls body(base, first, end, place) for the parts of this block's split in each window: from step `first` on, below
 // `end`; `place` is that of the window's first element.
-template <class T, class Body>
+template <ReduceKind kKind, class T, class Body>
 __device__ __forceinline__ void for_each_window(const ReduceArgs<T>& args, std::uint32_t lane, Body&& body) {
   const tile::LineNest& reduced = args.reduced;
+  if constexpr (kKind != ReduceKind::any) {
+    const auto count = static_cast<std::uint32_t>(reduced.count);
+    const std::uint32_t low = blockIdx.y * static_cast<std::uint32_t>(args.chunk);
+    const std::uint32_t high = low + static_cast<std::uint32_t>(args.chunk);
+    return body(0, low + lane, high < count ? high : count, 0);
+  }
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * args.chunk;
   const std::int64_t end = begin + args.chunk < reduced.count ? begin + args.chunk : reduced.count;
   std::int64_t base = 0;
@@ -341,67 +389,66 @@ __device__ __forceinline__ void for_each_window(const ReduceArgs<T>& args, std::
 }
 
 // Blocks: x over outputs, y over splits.
-template <class T, int N, bool kIndexed>
-__global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
+template <class T, int N, bool kIndexed, ReduceKind kKind>
+__global__ void __launch_bounds__(kReduceRowThreads, kReduceRowBlocks)
     reduce_rows(const __grid_constant__ ReduceArgs<T> args) {
   using C = ReduceCompute<T>;
   using V = std::conditional_t<kIndexed, Found<C>, C>;
+  const ReduceRule rule = known_rule<kKind>(args.rule);
   constexpr int U = kReduceLoads;
-  constexpr int kWarps = kReduceThreads / 32;
+  constexpr int kWarps = kReduceRowThreads / 32;
   __shared__ V scratch[kWarps];
-  if (args.partials != nullptr) ptx::griddepcontrol_launch_dependents();
   const std::uint32_t output = blockIdx.x;
-  std::int64_t at[3];
-  args.kept.offsets(output, at);
-  const T* const a = element_at(args.in_type, args.a, at[0]);
-  V totals[1] = {nothing_seen<V, C>(args.rule)};
-  for_each_window(args, threadIdx.x, [&](std::int64_t from, std::uint32_t first, std::uint32_t end, std::int64_t place) {
+  const T* const a = element_at(args.in_type, args.a, args.template kept_offset<kKind>(0, output));
+  V totals[1] = {nothing_seen<V, C>(rule)};
+  for_each_window<kKind>(args, threadIdx.x, [&](std::int64_t from, std::uint32_t first, std::uint32_t end, std::int64_t place) {
     const T* const base = element_at(args.in_type, a, from);
 #pragma unroll 1
-    for (; first < end; first += kReduceThreads * U) {
-      const auto steps = tile::line_steps<T, N, U>(args.reduced, base, first, kReduceThreads, end);
+    for (; first < end; first += kReduceRowThreads * U) {
+      const auto steps = tile::line_steps<T, N, U, kKind != ReduceKind::any>(args.reduced, base, first, kReduceRowThreads, end);
       Loaded<T, N> loaded[U];
 #pragma unroll
       for (int u = 0; u < U; ++u) {
         if ((steps.inside >> u & 1u) != 0) loaded[u].load(args.in_type, base, steps.offset[u]);
       }
-      fold_packs(args.rule, loaded, steps, place, totals);
+      fold_packs(rule, loaded, steps, place, totals);
     }
   });
-  if constexpr (N > 1) {
+  if constexpr (N > 1 && kKind == ReduceKind::any) {
     if (args.reduced.ragged) {
       const std::uint32_t edges = tile::line_edges<N>(args.reduced);
       const std::uint32_t share = (edges + gridDim.y - 1) / gridDim.y;
       const std::uint32_t begin = blockIdx.y * share;
       const std::uint32_t end = begin + share < edges ? begin + share : edges;
 #pragma unroll 2
-      for (std::uint32_t i = begin + threadIdx.x; i < end; i += kReduceThreads) {
+      for (std::uint32_t i = begin + threadIdx.x; i < end; i += kReduceRowThreads) {
         const tile::LineEdge edge = tile::line_edge<T, N>(args.reduced, a, i);
-        if (edge.inside) fold_element(args.rule, a[edge.offset], edge.place, &totals[0]);
+        if (edge.inside) fold_element(rule, a[edge.offset], edge.place, &totals[0]);
       }
     }
   }
-  V total = lanes_join(args.rule, totals[0], 32);
+  V total = lanes_join(rule, totals[0], 32);
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = total;
   __syncthreads();
   if (threadIdx.x >= 32) return;
-  total = threadIdx.x < kWarps ? scratch[threadIdx.x] : nothing_seen<V, C>(args.rule);
-  total = lanes_join(args.rule, total, kWarps);
+  total = threadIdx.x < kWarps ? scratch[threadIdx.x] : nothing_seen<V, C>(rule);
+  total = lanes_join(rule, total, kWarps);
   if (threadIdx.x != 0) return;
   if (args.partials != nullptr) {
     static_cast<V*>(args.partials)[static_cast<std::int64_t>(blockIdx.y) * args.outputs + output] = total;
   } else {
-    args.output.store(args.rule, at[1], at[2], total);
+    args.template store<kKind>(rule, output, 0, 1, total);
   }
 }
 
 // `lanes` lanes (a power of two up to 32) stand on a row. Of the loads that a lane has in flight, 2^depth go to one row
 // and the others to the rows of as many further groups of outputs; only rows of one load after another take more rounds.
-template <class T, int N, bool kIndexed>
+template <class T, int N, bool kIndexed, ReduceKind kKind>
 __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
     reduce_groups(const __grid_constant__ ReduceArgs<T> args) {
   using C = ReduceCompute<T>;
   using V = std::conditional_t<kIndexed, Found<C>, C>;
+  const ReduceRule rule = known_rule<kKind>(args.rule);
   constexpr unsigned U = kReduceLoads;
   const tile::LineNest& reduced = args.reduced;
   const std::uint32_t lanes = args.lanes;
@@ -410,14 +457,12 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
   const std::uint32_t rows = U >> args.depth;  // of a group
   const std::uint32_t in_row = (1u << args.depth) - 1;
   const std::uint32_t first = blockIdx.x * (groups * rows) + threadIdx.x / lanes;
-  std::uint32_t index[U];
-  std::int64_t row[U][1];
+  std::int64_t row[U];
 #pragma unroll
-  for (unsigned u = 0; u < U; ++u) index[u] = first + (u >> args.depth) * groups;
-  args.kept_a.template offsets_of<static_cast<int>(U)>(index, row);
+  for (unsigned u = 0; u < U; ++u) row[u] = args.template kept_offset<kKind>(0, first + (u >> args.depth) * groups);
   V totals[U];
 #pragma unroll
-  for (unsigned u = 0; u < U; ++u) totals[u] = nothing_seen<V, C>(args.rule);
+  for (unsigned u = 0; u < U; ++u) totals[u] = nothing_seen<V, C>(rule);
   const auto count = static_cast<std::uint32_t>(reduced.count);
 #pragma unroll 1
   for (std::uint32_t base = lane; base < count; base += lanes << args.depth) {
@@ -426,19 +471,19 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
 #pragma unroll
     for (unsigned u = 0; u < U; ++u) {
       const std::uint32_t end = first + (u >> args.depth) * groups < args.outputs ? count : 0;
-      const auto step = tile::line_steps<T, N, 1>(reduced, element_at(args.in_type, args.a, row[u][0]),
+      const auto step = tile::line_steps<T, N, 1, kKind != ReduceKind::any>(reduced, element_at(args.in_type, args.a, row[u]),
                                                   base + (u & in_row) * lanes, 0, end);
       steps.inside |= step.inside << u;
-      steps.offset[u] = row[u][0] + step.offset[0];
+      steps.offset[u] = row[u] + step.offset[0];
       steps.place[u] = step.place[0];
     }
 #pragma unroll
     for (unsigned u = 0; u < U; ++u) {
       if ((steps.inside >> u & 1u) != 0) loaded[u].load(args.in_type, args.a, steps.offset[u]);
     }
-    fold_packs(args.rule, loaded, steps, 0, totals);
+    fold_packs(rule, loaded, steps, 0, totals);
   }
-  if constexpr (N > 1) {
+  if constexpr (N > 1 && kKind == ReduceKind::any) {
     if (reduced.ragged) {
       const std::uint32_t edges = tile::line_edges<N>(reduced);
 #pragma unroll 1
@@ -447,27 +492,27 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
         tile::LineEdge edge[U];
 #pragma unroll
         for (unsigned u = 0; u < U; ++u) {
-          edge[u] = tile::line_edge<T, N>(reduced, args.a + row[u][0], which);
+          edge[u] = tile::line_edge<T, N>(reduced, args.a + row[u], which);
           edge[u].inside = edge[u].inside && (u & in_row) == 0 && first + (u >> args.depth) * groups < args.outputs;
-          if (edge[u].inside) x[u] = args.a[row[u][0] + edge[u].offset];
+          if (edge[u].inside) x[u] = args.a[row[u] + edge[u].offset];
         }
 #pragma unroll
         for (unsigned u = 0; u < U; ++u) {
-          if (edge[u].inside) fold_element(args.rule, x[u], edge[u].place, &totals[u]);
+          if (edge[u].inside) fold_element(rule, x[u], edge[u].place, &totals[u]);
         }
       }
     }
   }
   // The loads of one row, then the lanes of its group.
 #pragma unroll
-  for (unsigned u = U / 2; u > 0; u /= 2) {
-    if (u > in_row) continue;
+  for (unsigned u = 1; u < U; u *= 2) {
+    if (u > in_row) break;
 #pragma unroll
-    for (unsigned i = 0; i < U; i += 2 * u) totals[i] = rule_join(args.rule, totals[i], totals[i + u]);
+    for (unsigned i = 0; i < U; i += 2 * u) totals[i] = rule_join(rule, totals[i], totals[i + u]);
   }
 #pragma unroll
   for (unsigned u = 0; u < U; ++u) {
-    if ((u & in_row) == 0) totals[u] = lanes_join(args.rule, totals[u], lanes);
+    if ((u & in_row) == 0) totals[u] = lanes_join(rule, totals[u], lanes);
   }
 #pragma unroll 1
   for (std::uint32_t i = lane; i < rows; i += lanes) {
@@ -478,41 +523,37 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
     }
     const std::uint32_t output = first + i * groups;
     if (output < args.outputs) {
-      std::int64_t at[3];
-      args.kept.offsets(output, at);
-      args.output.store(args.rule, at[1], at[2], total);
+      args.template store<kKind>(rule, output, 0, 1, total);
     }
   }
 }
 
 // The grid of reduce_rows; a block has `lanes` packs of outputs.
-template <class T, int N, bool kIndexed>
+template <class T, int N, bool kIndexed, ReduceKind kKind>
 __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
     reduce_columns(const __grid_constant__ ReduceArgs<T> args) {
   using C = ReduceCompute<T>;
   using V = std::conditional_t<kIndexed, Found<C>, C>;
+  const ReduceRule rule = known_rule<kKind>(args.rule);
   constexpr int U = kReduceLoads;
   // A stretch between the elements of a pack that keeps the lanes that read them in different banks.
   constexpr int kPitch = kReduceThreads + (32 / N > 1 ? 32 / N : 1);
   __shared__ V results[N][kPitch];
-  if (args.partials != nullptr) ptx::griddepcontrol_launch_dependents();
   const std::uint32_t lanes = args.lanes;
   const std::uint32_t lane = threadIdx.x & (lanes - 1);
   const std::uint32_t first_pack = blockIdx.x * lanes;
   const bool exists = first_pack + lane < args.outputs;
-  std::int64_t at[3];
-  args.kept.offsets(exists ? first_pack + lane : 0, at);
-  const T* const a = element_at(args.in_type, args.a, at[0]);
+  const T* const a = element_at(args.in_type, args.a, args.template kept_offset<kKind>(0, exists ? first_pack + lane : 0));
   V totals[N];
 #pragma unroll
-  for (int i = 0; i < N; ++i) totals[i] = nothing_seen<V, C>(args.rule);
-  for_each_window(args, threadIdx.x / lanes, [&](std::int64_t from, std::uint32_t first, std::uint32_t end,
+  for (int i = 0; i < N; ++i) totals[i] = nothing_seen<V, C>(rule);
+  for_each_window<kKind>(args, threadIdx.x / lanes, [&](std::int64_t from, std::uint32_t first, std::uint32_t end,
                                                  std::int64_t place) {
     const T* const base = element_at(args.in_type, a, from);
     const std::uint32_t rows = kReduceThreads / lanes;
 #pragma unroll 1
     for (; exists && first < end; first += rows * U) {
-      const auto steps = tile::line_steps<T, 1, U>(args.reduced, base, first, rows, end);
+      const auto steps = tile::line_steps<T, 1, U, kKind != ReduceKind::any>(args.reduced, base, first, rows, end);
       Loaded<T, N> loaded[U];
 #pragma unroll
       for (int u = 0; u < U; ++u) {
@@ -526,21 +567,21 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
           loaded[u].widen(values);
 #pragma unroll
           for (int i = 0; i < N; ++i) {  // places only grow
-            const C fresh = rule_element(args.rule, values[i]);
-            if (totals[i].place == kNoPlace || rule_better(args.rule, fresh, totals[i].value)) {
+            const C fresh = rule_element(rule, values[i]);
+            if (totals[i].place == kNoPlace || rule_better(rule, fresh, totals[i].value)) {
               totals[i] = {fresh, place + steps.place[u]};
             }
           }
         }
       } else {
-        with_step<C>(args.rule, [&]<class Step>(Step) {
+        with_step<C>(rule, [&]<class Step>(Step) {
 #pragma unroll
           for (int u = 0; u < U; ++u) {
             if ((steps.inside >> u & 1u) == 0) continue;
             C values[N];
             loaded[u].widen(values);
 #pragma unroll
-            for (int i = 0; i < N; ++i) totals[i] = Step::fold(args.rule, totals[i], values[i]);
+            for (int i = 0; i < N; ++i) totals[i] = Step::fold(rule, totals[i], values[i]);
           }
         });
       }
@@ -550,7 +591,7 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
 #pragma unroll 1
   for (std::uint32_t step = lanes; step < 32; step *= 2) {
 #pragma unroll
-    for (int i = 0; i < N; ++i) totals[i] = rule_join(args.rule, totals[i], shuffle_xor(totals[i], step));
+    for (int i = 0; i < N; ++i) totals[i] = rule_join(rule, totals[i], shuffle_xor(totals[i], step));
   }
   const std::uint32_t parts = lanes < 32 ? kReduceThreads / 32 : kReduceThreads / lanes;
   if (lanes >= 32 || threadIdx.x % 32 < lanes) {
@@ -567,17 +608,14 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
     V total = results[slot % N][slot / N];
 #pragma unroll 1
     for (std::uint32_t part = 1; part < parts; ++part) {
-      total = rule_join(args.rule, total, results[slot % N][part * lanes + slot / N]);
+      total = rule_join(rule, total, results[slot % N][part * lanes + slot / N]);
     }
     if (args.partials != nullptr) {
       static_cast<V*>(args.partials)[(static_cast<std::int64_t>(blockIdx.y) * args.outputs + pack) * N + slot % N] =
           total;
       continue;
     }
-    args.kept.offsets(pack, at);
-    // The loop over packs steps N elements.
-    args.output.store(args.rule, at[1] + slot % N * (args.kept.strides[1][0] / N),
-                      at[2] + slot % N * (args.kept.strides[2][0] / N), total);
+    args.template store<kKind>(rule, pack, slot % N, N, total);
   }
 }
 
@@ -602,7 +640,6 @@ __global__ void __launch_bounds__(kReduceJoinThreads) reduce_join(const __grid_c
   const std::uint32_t row = threadIdx.x / lanes;
   const std::uint32_t rows = kReduceJoinThreads / lanes;
   const V* const partials = static_cast<const V*>(args.partials);
-  ptx::griddepcontrol_wait();
 #pragma unroll 1
   for (std::uint32_t first = blockIdx.x * lanes; first < args.outputs; first += gridDim.x * lanes) {
     const std::uint32_t output = first + (threadIdx.x & (lanes - 1));

@@ -30,6 +30,8 @@ constexpr int kReduceThreads = 256;
 constexpr int kReduceJoinThreads = 512;
 constexpr int kReduceLoads = 4;   // in flight for each thread
 constexpr int kReduceBlocks = 4;  // that a multiprocessor holds
+constexpr int kReduceRowThreads = 512;
+constexpr int kReduceRowBlocks = 2;
 
 // groups:   `lanes` lanes of a warp (a power of two) fold one output, 2^depth packs each at once, and as many outputs at
 //           once as leave each lane its loads
@@ -67,7 +69,6 @@ struct ReduceParams {
   void* workspace = nullptr;
   ReduceLoops loops;
   ReduceShape shape;
-  bool early_start = false;  // compute capability 9.0 or more: a grid may start before the one that it waits for ends
 };
 void launch_reduce(const ReduceParams& params, CUstream_st* stream);
 
@@ -104,9 +105,9 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
 }
 
 // Enough runs for the blocks that the device holds at once, so that their number leaves few of its places empty.
-[[nodiscard]] inline std::int64_t reduce_splits(std::int64_t tiles, std::int64_t most, int multiprocessors) {
-  const std::int64_t places = std::int64_t{kReduceBlocks} * multiprocessors;
-  if (tiles >= 4 * places || most < 2) return 1;
+[[nodiscard]] inline std::int64_t reduce_splits(std::int64_t tiles, std::int64_t most, std::int64_t places) {
+  // Half of the places filled are enough bytes in flight; a second kernel costs more than the other half brings.
+  if (tiles >= places * 2 / 5 || most < 2) return 1;
   if (most > 1024) most = 1024;
   std::int64_t best = 1;
   std::int64_t best_share = 0;  // of the places, in thousandths
@@ -146,14 +147,16 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
     shape.lanes = narrowest > 32 ? narrowest : 32;
     while (shape.lanes > 1 && shape.lanes / 2 >= packs) shape.lanes /= 2;
     const std::int64_t tiles = (packs + shape.lanes - 1) / shape.lanes;
-    shape.splits = reduce_splits(tiles, elements / (kReduceThreads / shape.lanes * 2 * kReduceLoads), multiprocessors);
+    shape.splits = reduce_splits(tiles, elements / (kReduceThreads / shape.lanes * 2 * kReduceLoads),
+                                 std::int64_t{kReduceBlocks} * multiprocessors);
     return shape;
   }
   const std::int64_t steps = elements / reduced.dims[reduced.rank - 1] * (reduced.dims[reduced.rank - 1] / shape.width);
   const bool few = outputs < std::int64_t{16} * multiprocessors;
   if (steps >= 4 * kReduceThreads || (few && steps >= kReduceThreads / 2)) {
     shape.way = ReduceWay::rows;
-    shape.splits = reduce_splits(outputs, steps / (kReduceThreads * 2 * kReduceLoads), multiprocessors);
+    shape.splits = reduce_splits(outputs, steps / (kReduceRowThreads * 2 * kReduceLoads),
+                                 std::int64_t{kReduceRowBlocks} * multiprocessors);
     return shape;
   }
   shape.way = ReduceWay::groups;

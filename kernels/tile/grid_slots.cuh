@@ -1,4 +1,4 @@
-// A few kilobytes of device memory that the blocks of one grid share, for grids that the caller gives no workspace: the
+// 32 KiB of device memory that the blocks of one grid share, for grids that the caller gives no workspace: the
 // last block to arrive joins what all have left there, in a fixed order.
 //
 // The slots are static. A grid takes a free one under its key, an address that no two grids at work can share because
@@ -6,7 +6,7 @@
 // leave. The last one gives the slot back as it was found, so the next grid needs no preparation.
 //
 // It cannot hang: a device runs at most 128 grids at a time and a slot is held by a grid at work only, so block 0 finds
-// a free one of 192 without waiting for anybody; and the others wait for block 0, which is dispatched before them.
+// a free one of 136 without waiting for anybody; and the others wait for block 0, which is dispatched before them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace gpudnn::tile {
 
-constexpr unsigned kGridSlots = 192;
-constexpr int kGridSlotBytes = 16384;
+constexpr unsigned kGridSlots = 136;
+constexpr int kGridSlotBytes = 32768;
 
 struct GridSlot {
   unsigned long long key;  // 0: free

@@ -20,8 +20,9 @@ __device__ __forceinline__ std::uint32_t to_next_pack(const T* pointer) {
   return (0u - static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(pointer) / sizeof(T))) & (N - 1u);
 }
 
-// Steps first, first + stride, ... of those below `end`. The window begins at `base`.
-template <class T, int N, int U>
+// Steps first, first + stride, ... of those below `end`. The window begins at `base`. `kSimple` leaves out what most
+// tensors do not need: ragged lines, and more than one loop over them.
+template <class T, int N, int U, bool kSimple = false>
 __device__ __forceinline__ LineSteps<U> line_steps(const LineNest& nest, const T* base, std::uint32_t first,
                                                    std::uint32_t stride, std::uint32_t end) {
   LineSteps<U> steps;
@@ -35,18 +36,25 @@ __device__ __forceinline__ LineSteps<U> line_steps(const LineNest& nest, const T
     steps.offset[u] = 0;
   }
   if (nest.lines > 1) {
-    std::uint32_t index[U];
-    std::int64_t offset[U][1];
 #pragma unroll
-    for (int u = 0; u < U; ++u) index[u] = line[u] = nest.steps.divmod(at[u], &at[u]);
-    nest.outer.template offsets_of<U>(index, offset);
+    for (int u = 0; u < U; ++u) {
+      line[u] = nest.steps.divmod(at[u], &at[u]);
+      steps.offset[u] = line[u] * nest.line_step;
+    }
+    if (!kSimple && nest.nested) {
+      std::uint32_t index[U];
+      std::int64_t offset[U][1];
 #pragma unroll
-    for (int u = 0; u < U; ++u) steps.offset[u] = offset[u][0];
+      for (int u = 0; u < U; ++u) index[u] = line[u];
+      nest.outer.template offsets_of<U>(index, offset);
+#pragma unroll
+      for (int u = 0; u < U; ++u) steps.offset[u] = offset[u][0];
+    }
   }
 #pragma unroll
   for (int u = 0; u < U; ++u) {
     std::uint32_t head = 0;
-    if constexpr (N > 1) {
+    if constexpr (N > 1 && !kSimple) {
       if (nest.ragged) {
         head = to_next_pack<T, N>(base + steps.offset[u]);
         if (at[u] >= (nest.length - head) / N) steps.inside &= ~(1u << u);

@@ -66,7 +66,6 @@ Status reduce_cuda(const LaunchSite& site, const Problem& problem, const Args& a
   params.indices = args.indices;
   params.loops = make_loops(problem);
   params.shape = kernels::reduce_shape(params.loops, params.in_type, site.device.multiprocessors);
-  params.early_start = site.device.major >= 9;
   // As many splits as the workspace holds; each partial result lies on its own alignment.
   const std::size_t partial = kernels::reduce_partial_bytes(params.in_type, params.indexed);
   const bool aligned = reinterpret_cast<std::uintptr_t>(site.workspace) % partial == 0;
