@@ -36,8 +36,8 @@ bool is_even(const void* dy, std::int64_t channel_step, const tile::HostNest& ne
   return even;
 }
 
-// Blocks for each channel: enough for most multiprocessors to have two, none with less than two rounds of loads. Half of
-// that is enough bytes in flight, and a cluster costs more than the other half brings.
+// Blocks for each channel: enough for most multiprocessors to have two, none with less than two rounds of loads. Half
+// of that is enough bytes in flight, and a cluster costs more than the other half brings.
 int rows_cluster(const BiasGradParams& params, std::int64_t rounds) {
   int size = 1;
   while (params.has_clusters && size < kLargestCluster && params.channels * size < params.multiprocessors &&
@@ -71,8 +71,8 @@ void launch_rows(const BiasGradParams& params, cudaStream_t stream) {
                        });
 }
 
-// Tiles of kColumnsWidth channels, and as many blocks for each as give every multiprocessor one; but none with less than
-// two rounds of loads, and no more than the slot has room for.
+// Tiles of kColumnsWidth channels, and as many blocks for each as give every multiprocessor one; but none with less
+// than two rounds of loads, and no more than the slot has room for.
 template <class T, int N>
 void launch_columns_piece(const BiasGradParams& params, const tile::HostNest& piece, BiasGradArgs<T> args,
                           cudaStream_t stream) {
@@ -82,8 +82,8 @@ void launch_columns_piece(const BiasGradParams& params, const tile::HostNest& pi
   const std::int64_t tiles = (packs + args.lanes - 1) / args.lanes;
   const std::int64_t rounds = piece.count() / (kColumnsThreads / args.lanes * kBiasLoads);
   const std::int64_t room = tile::kGridSlotBytes / (params.channels * static_cast<std::int64_t>(sizeof(args.alpha)));
-  args.sharers = static_cast<int>(std::max<std::int64_t>(
-      1, std::min({params.multiprocessors / tiles, rounds / 2, room})));
+  args.sharers =
+      static_cast<int>(std::max<std::int64_t>(1, std::min({params.multiprocessors / tiles, rounds / 2, room})));
   args.sum = tile::make_line_nest(piece, 1, false);
   const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(args.sharers));
   bias_grad_columns<T, N><<<blocks, kColumnsThreads, 0, stream>>>(args);

@@ -22,7 +22,7 @@ namespace gpudnn::kernels {
 
 constexpr int kRowsThreads = 512;
 constexpr int kColumnsThreads = 1024;
-constexpr int kBiasLoads = 4;  // in flight for each thread
+constexpr int kBiasLoads = 4;      // in flight for each thread
 constexpr int kColumnsWidth = 64;  // channels of a tile
 
 template <class T>
@@ -36,9 +36,9 @@ struct BiasGradArgs {
   std::int64_t dy_channel_step;
   std::int64_t db_channel_step;
   tile::LineNest sum;  // rows: in packs; columns: in pixels
-  int cluster;  // rows: blocks of a channel
-  int lanes;    // columns: packs of a tile
-  int sharers;  // columns: blocks of a tile
+  int cluster;         // rows: blocks of a channel
+  int lanes;           // columns: packs of a tile
+  int sharers;         // columns: blocks of a tile
 
   __device__ __forceinline__ void store(std::int64_t channel, C total) const {
     T* const target = db + channel * db_channel_step;
@@ -120,8 +120,8 @@ __global__ void __launch_bounds__(kRowsThreads, 2) bias_grad_rows(const __grid_c
   tile::cluster_sync(place.blocks);  // no block may leave while its partial sum is being read
 }
 
-// Threads: `lanes` packs of channels (a power of two) by kColumnsThreads / lanes rows. Blocks next to each other read the
-// same pixels in neighbouring tiles.
+// Threads: `lanes` packs of channels (a power of two) by kColumnsThreads / lanes rows. Blocks next to each other read
+// the same pixels in neighbouring tiles.
 template <class T, int N>
 __global__ void __launch_bounds__(kColumnsThreads, 1) bias_grad_columns(const __grid_constant__ BiasGradArgs<T> args) {
   using C = tile::Compute<T>;

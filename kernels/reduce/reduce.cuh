@@ -51,9 +51,9 @@ __device__ __forceinline__ double larger_or_nan(double a, double b) { return a !
 __device__ __forceinline__ float larger_number(float a, float b) { return fmaxf(a, b); }
 __device__ __forceinline__ double larger_number(double a, double b) { return fmax(a, b); }
 
-// The usual rules over simple loops have instances of their own, a quarter as long: in a kernel of 25 microseconds it shows
-// what it takes to fetch code and parameters at the start and at the end. Simple: lines that are not ragged, at most two
-// loops over the elements and two over the outputs, an output of the input's type.
+// The usual rules over simple loops have instances of their own, a quarter as long: in a kernel of 25 microseconds it
+// shows what it takes to fetch code and parameters at the start and at the end. Simple: lines that are not ragged, at
+// most two loops over the elements and two over the outputs, an output of the input's type.
 enum class ReduceKind { any, plain_sum, largest };
 
 template <ReduceKind kKind>
@@ -240,20 +240,20 @@ template <class T>
 struct ReduceArgs {
   using C = ReduceCompute<T>;
   const T* a;
-  void* partials;             // null: no splits
-  std::int64_t chunk;         // steps of a split
-  std::uint32_t outputs;      // columns: packs of them
+  void* partials;         // null: no splits
+  std::int64_t chunk;     // steps of a split
+  std::uint32_t outputs;  // columns: packs of them
   std::uint32_t lanes;
-  std::uint32_t depth;        // groups: the binary logarithm of the packs of a row that a lane takes at once
-  tile::AnyType in_type;      // of AnyInteger
-  bool kept_nested;           // more than two loops over the outputs
-  tile::FastDivmod kept_fast; // the fastest of them
-  std::int64_t kept_steps[3]; // its steps; columns: from pack to pack
-  std::int64_t kept_slow[3];  // the other's
+  std::uint32_t depth;         // groups: the binary logarithm of the packs of a row that a lane takes at once
+  tile::AnyType in_type;       // of AnyInteger
+  bool kept_nested;            // more than two loops over the outputs
+  tile::FastDivmod kept_fast;  // the fastest of them
+  std::int64_t kept_steps[3];  // its steps; columns: from pack to pack
+  std::int64_t kept_slow[3];   // the other's
   ReduceRule rule;
   ReduceOutput<C> output;
-  tile::LineNest reduced;     // groups and rows: in packs
-  tile::LoopNest<3> kept;     // columns: of packs
+  tile::LineNest reduced;  // groups and rows: in packs
+  tile::LoopNest<3> kept;  // columns: of packs
 
   template <ReduceKind kKind>
   __device__ __forceinline__ std::int64_t kept_offset(int tensor, std::uint32_t index) const {
@@ -401,19 +401,21 @@ __global__ void __launch_bounds__(kReduceRowThreads, kReduceRowBlocks)
   const std::uint32_t output = blockIdx.x;
   const T* const a = element_at(args.in_type, args.a, args.template kept_offset<kKind>(0, output));
   V totals[1] = {nothing_seen<V, C>(rule)};
-  for_each_window<kKind>(args, threadIdx.x, [&](std::int64_t from, std::uint32_t first, std::uint32_t end, std::int64_t place) {
-    const T* const base = element_at(args.in_type, a, from);
+  for_each_window<kKind>(
+      args, threadIdx.x, [&](std::int64_t from, std::uint32_t first, std::uint32_t end, std::int64_t place) {
+        const T* const base = element_at(args.in_type, a, from);
 #pragma unroll 1
-    for (; first < end; first += kReduceRowThreads * U) {
-      const auto steps = tile::line_steps<T, N, U, kKind != ReduceKind::any>(args.reduced, base, first, kReduceRowThreads, end);
-      Loaded<T, N> loaded[U];
+        for (; first < end; first += kReduceRowThreads * U) {
+          const auto steps =
+              tile::line_steps<T, N, U, kKind != ReduceKind::any>(args.reduced, base, first, kReduceRowThreads, end);
+          Loaded<T, N> loaded[U];
 #pragma unroll
-      for (int u = 0; u < U; ++u) {
-        if ((steps.inside >> u & 1u) != 0) loaded[u].load(args.in_type, base, steps.offset[u]);
-      }
-      fold_packs(rule, loaded, steps, place, totals);
-    }
-  });
+          for (int u = 0; u < U; ++u) {
+            if ((steps.inside >> u & 1u) != 0) loaded[u].load(args.in_type, base, steps.offset[u]);
+          }
+          fold_packs(rule, loaded, steps, place, totals);
+        }
+      });
   if constexpr (N > 1 && kKind == ReduceKind::any) {
     if (args.reduced.ragged) {
       const std::uint32_t edges = tile::line_edges<N>(args.reduced);
@@ -442,9 +444,10 @@ __global__ void __launch_bounds__(kReduceRowThreads, kReduceRowBlocks)
 }
 
 // `lanes` lanes (a power of two up to 32) stand on a row. Of the loads that a lane has in flight, 2^depth go to one row
-// and the others to the rows of as many further groups of outputs; only rows of one load after another take more rounds.
+// and the others to the rows of as many further groups of outputs; only rows of one load after another take more
+// rounds.
 template <class T, int N, bool kIndexed, ReduceKind kKind>
-__global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
+__global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kReduceBlocks : kReduceSimpleGroupBlocks)
     reduce_groups(const __grid_constant__ ReduceArgs<T> args) {
   using C = ReduceCompute<T>;
   using V = std::conditional_t<kIndexed, Found<C>, C>;
@@ -471,8 +474,8 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
 #pragma unroll
     for (unsigned u = 0; u < U; ++u) {
       const std::uint32_t end = first + (u >> args.depth) * groups < args.outputs ? count : 0;
-      const auto step = tile::line_steps<T, N, 1, kKind != ReduceKind::any>(reduced, element_at(args.in_type, args.a, row[u]),
-                                                  base + (u & in_row) * lanes, 0, end);
+      const auto step = tile::line_steps<T, N, 1, kKind != ReduceKind::any>(
+          reduced, element_at(args.in_type, args.a, row[u]), base + (u & in_row) * lanes, 0, end);
       steps.inside |= step.inside << u;
       steps.offset[u] = row[u] + step.offset[0];
       steps.place[u] = step.place[0];
@@ -510,9 +513,12 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
 #pragma unroll
     for (unsigned i = 0; i < U; i += 2 * u) totals[i] = rule_join(rule, totals[i], totals[i + u]);
   }
+#pragma unroll 1
+  for (std::uint32_t step = lanes / 2; step > 0; step /= 2) {
 #pragma unroll
-  for (unsigned u = 0; u < U; ++u) {
-    if ((u & in_row) == 0) totals[u] = lanes_join(rule, totals[u], lanes);
+    for (unsigned u = 0; u < U; ++u) {
+      if ((u & in_row) == 0) totals[u] = rule_join(rule, totals[u], shuffle_xor(totals[u], step));
+    }
   }
 #pragma unroll 1
   for (std::uint32_t i = lane; i < rows; i += lanes) {
@@ -530,7 +536,7 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
 
 // The grid of reduce_rows; a block has `lanes` packs of outputs.
 template <class T, int N, bool kIndexed, ReduceKind kKind>
-__global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
+__global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kReduceBlocks : kReduceSimpleBlocks)
     reduce_columns(const __grid_constant__ ReduceArgs<T> args) {
   using C = ReduceCompute<T>;
   using V = std::conditional_t<kIndexed, Found<C>, C>;
@@ -543,50 +549,51 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
   const std::uint32_t lane = threadIdx.x & (lanes - 1);
   const std::uint32_t first_pack = blockIdx.x * lanes;
   const bool exists = first_pack + lane < args.outputs;
-  const T* const a = element_at(args.in_type, args.a, args.template kept_offset<kKind>(0, exists ? first_pack + lane : 0));
+  const T* const a =
+      element_at(args.in_type, args.a, args.template kept_offset<kKind>(0, exists ? first_pack + lane : 0));
   V totals[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) totals[i] = nothing_seen<V, C>(rule);
-  for_each_window<kKind>(args, threadIdx.x / lanes, [&](std::int64_t from, std::uint32_t first, std::uint32_t end,
-                                                 std::int64_t place) {
-    const T* const base = element_at(args.in_type, a, from);
-    const std::uint32_t rows = kReduceThreads / lanes;
+  for_each_window<kKind>(
+      args, threadIdx.x / lanes, [&](std::int64_t from, std::uint32_t first, std::uint32_t end, std::int64_t place) {
+        const T* const base = element_at(args.in_type, a, from);
+        const std::uint32_t rows = kReduceThreads / lanes;
 #pragma unroll 1
-    for (; exists && first < end; first += rows * U) {
-      const auto steps = tile::line_steps<T, 1, U, kKind != ReduceKind::any>(args.reduced, base, first, rows, end);
-      Loaded<T, N> loaded[U];
-#pragma unroll
-      for (int u = 0; u < U; ++u) {
-        if ((steps.inside >> u & 1u) != 0) loaded[u].load(args.in_type, base, steps.offset[u]);
-      }
-      if constexpr (kIndexed) {
-#pragma unroll
-        for (int u = 0; u < U; ++u) {
-          if ((steps.inside >> u & 1u) == 0) continue;
-          C values[N];
-          loaded[u].widen(values);
-#pragma unroll
-          for (int i = 0; i < N; ++i) {  // places only grow
-            const C fresh = rule_element(rule, values[i]);
-            if (totals[i].place == kNoPlace || rule_better(rule, fresh, totals[i].value)) {
-              totals[i] = {fresh, place + steps.place[u]};
-            }
-          }
-        }
-      } else {
-        with_step<C>(rule, [&]<class Step>(Step) {
+        for (; exists && first < end; first += rows * U) {
+          const auto steps = tile::line_steps<T, 1, U, kKind != ReduceKind::any>(args.reduced, base, first, rows, end);
+          Loaded<T, N> loaded[U];
 #pragma unroll
           for (int u = 0; u < U; ++u) {
-            if ((steps.inside >> u & 1u) == 0) continue;
-            C values[N];
-            loaded[u].widen(values);
-#pragma unroll
-            for (int i = 0; i < N; ++i) totals[i] = Step::fold(rule, totals[i], values[i]);
+            if ((steps.inside >> u & 1u) != 0) loaded[u].load(args.in_type, base, steps.offset[u]);
           }
-        });
-      }
-    }
-  });
+          if constexpr (kIndexed) {
+#pragma unroll
+            for (int u = 0; u < U; ++u) {
+              if ((steps.inside >> u & 1u) == 0) continue;
+              C values[N];
+              loaded[u].widen(values);
+#pragma unroll
+              for (int i = 0; i < N; ++i) {  // places only grow
+                const C fresh = rule_element(rule, values[i]);
+                if (totals[i].place == kNoPlace || rule_better(rule, fresh, totals[i].value)) {
+                  totals[i] = {fresh, place + steps.place[u]};
+                }
+              }
+            }
+          } else {
+            with_step<C>(rule, [&]<class Step>(Step) {
+#pragma unroll
+              for (int u = 0; u < U; ++u) {
+                if ((steps.inside >> u & 1u) == 0) continue;
+                C values[N];
+                loaded[u].widen(values);
+#pragma unroll
+                for (int i = 0; i < N; ++i) totals[i] = Step::fold(rule, totals[i], values[i]);
+              }
+            });
+          }
+        }
+      });
   // Rows of one warp meet in shuffles, the rest in shared memory.
 #pragma unroll 1
   for (std::uint32_t step = lanes; step < 32; step *= 2) {

@@ -28,12 +28,15 @@ struct ReduceRule {
 
 constexpr int kReduceThreads = 256;
 constexpr int kReduceJoinThreads = 512;
-constexpr int kReduceLoads = 4;   // in flight for each thread
-constexpr int kReduceBlocks = 4;  // that a multiprocessor holds
+constexpr int kReduceLoads = 4;         // in flight for each thread
+constexpr int kReduceBlocks = 4;        // that a multiprocessor holds
+constexpr int kReduceSimpleBlocks = 6;  // of the kernels for simple loops
+constexpr int kReduceSimpleGroupBlocks = 5;
 constexpr int kReduceRowThreads = 512;
 constexpr int kReduceRowBlocks = 2;
 
-// groups:   `lanes` lanes of a warp (a power of two) fold one output, 2^depth packs each at once, and as many outputs at
+// groups:   `lanes` lanes of a warp (a power of two) fold one output, 2^depth packs each at once, and as many outputs
+// at
 //           once as leave each lane its loads
 // rows:     a block folds one output, walking its elements
 // columns:  `lanes` threads stand on neighbouring outputs, a power of two; the rows of the block share the elements
@@ -104,24 +107,14 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
   return fast.count() <= tile::kMostIterations || reduce_even(loops, false, width) ? width : 1;
 }
 
-// Enough runs for the blocks that the device holds at once, so that their number leaves few of its places empty.
+// As many runs as the device has places for their blocks; none where the blocks of whole outputs fill two fifths of them:
+// that is enough bytes in flight, and a second kernel costs more than the rest brings.
 [[nodiscard]] inline std::int64_t reduce_splits(std::int64_t tiles, std::int64_t most, std::int64_t places) {
-  // Half of the places filled are enough bytes in flight; a second kernel costs more than the other half brings.
-  if (tiles >= places * 2 / 5 || most < 2) return 1;
-  if (most > 1024) most = 1024;
-  std::int64_t best = 1;
-  std::int64_t best_share = 0;  // of the places, in thousandths
-  for (std::int64_t splits = 1; splits <= most; ++splits) {
-    const std::int64_t blocks = tiles * splits;
-    const std::int64_t waves = (blocks + places - 1) / places;
-    const std::int64_t share = 1000 * blocks / (waves * places);
-    if (share > best_share) {
-      best = splits;
-      best_share = share;
-    }
-    if (share >= 950 || blocks >= 4 * places) break;
-  }
-  return best;
+  if (tiles >= places * 2 / 5) return 1;
+  std::int64_t splits = places / tiles;
+  if (splits > most) splits = most;
+  if (splits > 1024) splits = 1024;
+  return splits > 1 ? splits : 1;
 }
 
 // Which kernel and how many threads and splits: a function of the loops, the type and the device alone, so that the
@@ -143,7 +136,8 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
     const std::int64_t packs = outputs / shape.width;
     // At least 64 bytes of neighbouring outputs for a row of threads, and no more rows than there are elements for.
     int narrowest = 64 / (bytes * shape.width);
-    while (narrowest < kReduceThreads && kReduceThreads / narrowest > (elements + kReduceLoads - 1) / kReduceLoads) narrowest *= 2;
+    while (narrowest < kReduceThreads && kReduceThreads / narrowest > (elements + kReduceLoads - 1) / kReduceLoads)
+      narrowest *= 2;
     shape.lanes = narrowest > 32 ? narrowest : 32;
     while (shape.lanes > 1 && shape.lanes / 2 >= packs) shape.lanes /= 2;
     const std::int64_t tiles = (packs + shape.lanes - 1) / shape.lanes;

@@ -12,16 +12,16 @@ namespace gpudnn::tile {
 // What a kernel touches first lies together at the front: each further 64 bytes of parameters that it waits for before
 // its first load cost a start-up that shows in a kernel of 25 microseconds.
 struct LineNest {
-  FastDivmod steps;           // of a line: packs of `width` elements, as many as fit into the best placed line
-  std::uint32_t lines = 1;    // of a window
-  std::int64_t step = 1;      // elements from one pack to the next
-  std::int64_t line_step = 0; // from one line to the next, where one loop runs over them
-  std::uint32_t length = 1;   // elements of a line
+  FastDivmod steps;            // of a line: packs of `width` elements, as many as fit into the best placed line
+  std::uint32_t lines = 1;     // of a window
+  std::int64_t step = 1;       // elements from one pack to the next
+  std::int64_t line_step = 0;  // from one line to the next, where one loop runs over them
+  std::uint32_t length = 1;    // elements of a line
   bool ragged = false;
-  bool nested = false;        // more than one loop over the lines
-  std::int64_t window = 1;    // steps of a window: what 31 bits cannot count is cut into windows; almost always one
-  std::int64_t count = 1;     // steps of all; at most `window` in the last one too
-  LoopNest<1> outer;          // over the lines of a window
+  bool nested = false;      // more than one loop over the lines
+  std::int64_t window = 1;  // steps of a window: what 31 bits cannot count is cut into windows; almost always one
+  std::int64_t count = 1;   // steps of all; at most `window` in the last one too
+  LoopNest<1> outer;        // over the lines of a window
   LoopNest<1> windows;
 
   [[nodiscard]] bool is_simple() const { return !ragged && !nested && windows.count <= 1; }

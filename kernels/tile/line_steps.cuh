@@ -9,9 +9,9 @@ namespace gpudnn::tile {
 
 template <int U>
 struct LineSteps {
-  unsigned inside = 0;      // bit u: step u exists
-  std::int64_t offset[U];   // in elements from the window's beginning
-  std::int64_t place[U];    // of its first element in the order of the loops, from the window's beginning
+  unsigned inside = 0;     // bit u: step u exists
+  std::int64_t offset[U];  // in elements from the window's beginning
+  std::int64_t place[U];   // of its first element in the order of the loops, from the window's beginning
 };
 
 // The elements from `pointer` to the next whole pack.
