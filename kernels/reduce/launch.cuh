@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/reduce/join.cuh"
 #include "kernels/reduce/reduce.cuh"
 #include "kernels/tile/dispatch.cuh"
 

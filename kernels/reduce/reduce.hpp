@@ -107,8 +107,8 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
   return fast.count() <= tile::kMostIterations || reduce_even(loops, false, width) ? width : 1;
 }
 
-// As many runs as the device has places for their blocks; none where the blocks of whole outputs fill two fifths of them:
-// that is enough bytes in flight, and a second kernel costs more than the rest brings.
+// As many runs as the device has places for their blocks; none where the blocks of whole outputs fill two fifths of
+// them: that is enough bytes in flight, and a second kernel costs more than the rest brings.
 [[nodiscard]] inline std::int64_t reduce_splits(std::int64_t tiles, std::int64_t most, std::int64_t places) {
   if (tiles >= places * 2 / 5) return 1;
   std::int64_t splits = places / tiles;

@@ -48,7 +48,8 @@ std::size_t split_bytes(const Problem& problem) {
 
 std::size_t workspace_cuda(const Problem& problem, const Device& device) {
   if (element_count(problem.a) == 0) return 0;
-  const kernels::ReduceShape shape = kernels::reduce_shape(make_loops(problem), any_type(problem.a.type), device.multiprocessors);
+  const kernels::ReduceShape shape =
+      kernels::reduce_shape(make_loops(problem), any_type(problem.a.type), device.multiprocessors);
   return shape.splits > 1 ? static_cast<std::size_t>(shape.splits) * split_bytes(problem) : 0;
 }
 
