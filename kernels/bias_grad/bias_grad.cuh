@@ -64,7 +64,7 @@ __device__ __forceinline__ void for_each_pack(const tile::LineNest& nest, const 
 #pragma unroll
     for (int u = 0; u < kBiasLoads; ++u) {  // a pack that was not loaded adds zeros
       tile::Compute<T> values[N];
-      tile::widen_pack<tile::Compute<T>>(packs[u], values);
+      tile::widen_words<tile::Compute<T>>(packs[u], values);
       add(values);
     }
   }

@@ -81,14 +81,30 @@ void launch_reduce_kind(const ReduceParams& params, const ReduceArgs<T>& args, c
   if (shape.splits > 1) launch_reduce_join<ReduceCompute<T>, kIndexed>(params, stream);
 }
 
+template <class T>
+bool is_simple(const ReduceParams& params, const ReduceArgs<T>& args) {
+  const auto last_of = [](const tile::HostNest& nest, int tensor) {
+    std::int64_t offset = 0;
+    for (int i = 0; i < nest.rank; ++i) offset += (nest.dims[i] - 1) * nest.strides[tensor][i];
+    return offset;
+  };
+  return args.reduced.is_simple() && !args.kept_nested && params.out_type == params.in_type &&
+         (params.shape.way != ReduceWay::groups || args.reduced.lines == 1) &&
+         last_of(params.loops.kept, 0) + last_of(params.loops.reduced, 0) <= INT32_MAX &&
+         last_of(params.loops.kept, 1) <= INT32_MAX;
+}
+
 // The usual rules over simple loops have kernels of their own.
 template <class T, int N, bool kIndexed>
 void launch_reduce_pack(const ReduceParams& params, cudaStream_t stream) {
   const ReduceArgs<T> args = make_reduce_args<T, N>(params);
   if constexpr (!kIndexed && N > 1 && std::is_same_v<tile::Compute<T>, float>) {
     const ReduceRule& rule = params.rule;
-    if (args.reduced.is_simple() && !args.kept_nested && params.out_type == params.in_type) {
-      if (rule.family == ReduceFamily::sum && !rule.magnitude && !rule.square) {
+    if (is_simple(params, args)) {
+      if (rule.family == ReduceFamily::sum && (rule.magnitude || rule.square)) {
+        return launch_reduce_kind<T, N, kIndexed, ReduceKind::sum>(params, args, stream);
+      }
+      if (rule.family == ReduceFamily::sum) {
         return launch_reduce_kind<T, N, kIndexed, ReduceKind::plain_sum>(params, args, stream);
       }
       if (rule.family == ReduceFamily::extremum && !rule.nan_wins) {

@@ -54,6 +54,10 @@ struct ReduceArgs {
   __device__ __forceinline__ std::int64_t kept_offset(int tensor, std::uint32_t index) const {
     if (kKind == ReduceKind::any && kept_nested) return kept.offset_in(tensor, index);
     const std::uint32_t slow = kept_fast.divmod(index, &index);
+    if constexpr (kKind != ReduceKind::any) {
+      return index * static_cast<std::uint32_t>(kept_steps[tensor]) +
+             slow * static_cast<std::uint32_t>(kept_slow[tensor]);
+    }
     return index * kept_steps[tensor] + slow * kept_slow[tensor];
   }
   template <ReduceKind kKind>
@@ -88,7 +92,7 @@ struct Loaded {
     pack = tile::load_pack<T, N>(a + at);
   }
   __device__ __forceinline__ void widen(ReduceCompute<T> (&values)[N]) const {
-    tile::widen_pack<ReduceCompute<T>>(pack, values);
+    tile::widen_words<ReduceCompute<T>>(pack, values);
   }
 };
 template <>
@@ -252,6 +256,13 @@ __global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kRe
 #pragma unroll
     for (unsigned u = 0; u < U; ++u) {
       const std::uint32_t end = first + (u >> args.depth) * groups < args.outputs ? count : 0;
+      if constexpr (kKind != ReduceKind::any) {  // one line
+        const std::uint32_t at = base + (u & in_row) * lanes;
+        if (at < end) steps.inside |= 1u << u;
+        steps.offset[u] = static_cast<std::uint32_t>(row[u]) + at * static_cast<std::uint32_t>(reduced.step);
+        steps.place[u] = 0;
+        continue;
+      }
       const auto step = tile::line_steps<T, N, 1, kKind != ReduceKind::any>(
           reduced, element_at(args.in_type, args.a, row[u]), base + (u & in_row) * lanes, 0, end);
       steps.inside |= step.inside << u;

@@ -156,7 +156,12 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
   shape.way = ReduceWay::groups;
   shape.lanes = 1;
   while (shape.lanes < 32 && shape.lanes < steps) shape.lanes *= 2;
-  while (1 << shape.depth < kReduceLoads && std::int64_t{shape.lanes} << shape.depth < steps) ++shape.depth;
+  // Several rows at a time spread start and end over them; only few rows are each given more of a lane's loads.
+  const auto blocks = [&] { return outputs * shape.lanes / kReduceThreads / (kReduceLoads >> shape.depth); };
+  while (1 << shape.depth < kReduceLoads && blocks() < std::int64_t{3} * multiprocessors &&
+         std::int64_t{shape.lanes} << shape.depth < steps) {
+    ++shape.depth;
+  }
   return shape;
 }
 

@@ -29,8 +29,8 @@ __device__ __forceinline__ double larger_number(double a, double b) { return fma
 
 // The usual rules over simple loops have instances of their own, a quarter as long: in a kernel of 25 microseconds it
 // shows what it takes to fetch code and parameters at the start and at the end. Simple: lines that are not ragged, at
-// most two loops over the elements and two over the outputs, an output of the input's type.
-enum class ReduceKind { any, plain_sum, largest };
+// most two loops over the elements and two over the outputs, an output of the input's type, offsets of 31 bits.
+enum class ReduceKind { any, plain_sum, sum, largest };
 
 template <ReduceKind kKind>
 __device__ __forceinline__ ReduceRule known_rule(ReduceRule rule) {
@@ -38,6 +38,7 @@ __device__ __forceinline__ ReduceRule known_rule(ReduceRule rule) {
     rule.family = ReduceFamily::sum;
     rule.magnitude = rule.square = rule.root = false;
   }
+  if constexpr (kKind == ReduceKind::sum) rule.family = ReduceFamily::sum;
   if constexpr (kKind == ReduceKind::largest) {
     rule.family = ReduceFamily::extremum;
     rule.nan_wins = false;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstring>
+
 #include "kernels/tile/line_nest.hpp"
 #include "kernels/tile/numeric.cuh"
 
@@ -39,7 +41,7 @@ __device__ __forceinline__ LineSteps<U> line_steps(const LineNest& nest, const T
 #pragma unroll
     for (int u = 0; u < U; ++u) {
       line[u] = nest.steps.divmod(at[u], &at[u]);
-      steps.offset[u] = line[u] * nest.line_step;
+      steps.offset[u] = kSimple ? line[u] * static_cast<std::uint32_t>(nest.line_step) : line[u] * nest.line_step;
     }
     if (!kSimple && nest.nested) {
       std::uint32_t index[U];
@@ -61,9 +63,36 @@ __device__ __forceinline__ LineSteps<U> line_steps(const LineNest& nest, const T
       }
     }
     steps.place[u] = static_cast<std::int64_t>(line[u]) * nest.length + (head + at[u] * std::int64_t{N});
-    steps.offset[u] += head + at[u] * nest.step;
+    if constexpr (kSimple) {
+      steps.offset[u] = static_cast<std::uint32_t>(steps.offset[u]) + at[u] * static_cast<std::uint32_t>(nest.step);
+    } else {
+      steps.offset[u] += head + at[u] * nest.step;
+    }
   }
   return steps;
+}
+
+// widen_pack, by the instructions that take a word of two 16-bit elements as it is.
+template <class C, class T, int N>
+__device__ __forceinline__ void widen_words(const Pack<T, N>& pack, C (&values)[N]) {
+  if constexpr (kPackHasWords<T, N> && std::is_same_v<C, float> && std::is_same_v<T, Half>) {
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+      __half2 both;
+      memcpy(&both, &pack.words[i], sizeof both);
+      const float2 wide = __half22float2(both);
+      values[2 * i] = wide.x;
+      values[2 * i + 1] = wide.y;
+    }
+  } else if constexpr (kPackHasWords<T, N> && std::is_same_v<C, float> && std::is_same_v<T, BFloat16>) {
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+      values[2 * i] = __uint_as_float(pack.words[i] << 16);
+      values[2 * i + 1] = __uint_as_float(pack.words[i] & 0xffff0000u);
+    }
+  } else {
+    widen_pack<C>(pack, values);
+  }
 }
 
 // The edges of ragged lines are counted as 2 N for each line, of which those that the line has exist.
