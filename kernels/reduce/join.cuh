@@ -21,10 +21,11 @@ struct ReduceJoinArgs {
 };
 
 // `lanes` threads stand on neighbouring outputs; the rows of the block share the splits.
-template <class C, bool kIndexed>
+template <class C, bool kIndexed, ReduceKind kKind>
 __global__ void __launch_bounds__(kReduceJoinThreads) reduce_join(const __grid_constant__ ReduceJoinArgs<C> args) {
   using V = std::conditional_t<kIndexed, Found<C>, C>;
   constexpr int kLoads = 8;
+  const ReduceRule rule = known_rule<kKind>(args.rule);
   __shared__ V results[kReduceJoinThreads];
   const std::uint32_t lanes = args.lanes;
   const std::uint32_t row = threadIdx.x / lanes;
@@ -35,9 +36,9 @@ __global__ void __launch_bounds__(kReduceJoinThreads) reduce_join(const __grid_c
     const std::uint32_t output = first + (threadIdx.x & (lanes - 1));
     V total;
     if constexpr (kIndexed) {
-      total = {rule_identity<C>(args.rule), kNoPlace};
+      total = {rule_identity<C>(rule), kNoPlace};
     } else {
-      total = rule_identity<C>(args.rule);
+      total = rule_identity<C>(rule);
     }
 #pragma unroll 1
     for (std::uint32_t split = row; output < args.outputs && split < args.splits; split += rows * kLoads) {
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(kReduceJoinThreads) reduce_join(const __grid_c
       }
 #pragma unroll
       for (int u = 0; u < kLoads; ++u) {
-        if (split + u * rows < args.splits) total = rule_join(args.rule, total, loaded[u]);
+        if (split + u * rows < args.splits) total = rule_join(rule, total, loaded[u]);
       }
     }
     results[threadIdx.x] = total;
@@ -57,14 +58,14 @@ __global__ void __launch_bounds__(kReduceJoinThreads) reduce_join(const __grid_c
 #pragma unroll 1
     for (std::uint32_t half = rows / 2; half > 0; half /= 2) {
       if (row < half) {
-        results[threadIdx.x] = rule_join(args.rule, results[threadIdx.x], results[threadIdx.x + half * lanes]);
+        results[threadIdx.x] = rule_join(rule, results[threadIdx.x], results[threadIdx.x + half * lanes]);
       }
       __syncthreads();
     }
     if (row == 0 && output < args.outputs) {
       std::int64_t at[3];
       args.kept.offsets(output, at);
-      args.output.store(args.rule, at[1], at[2], results[threadIdx.x]);
+      args.output.store(rule, at[1], at[2], results[threadIdx.x]);
     }
     __syncthreads();
   }

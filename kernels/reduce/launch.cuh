@@ -28,7 +28,13 @@ void launch_reduce_join(const ReduceParams& params, cudaStream_t stream) {
   while (args.lanes > 8 && kReduceJoinThreads / args.lanes * 8 < args.splits) args.lanes /= 2;
   while (args.lanes > 1 && args.lanes / 2 >= args.outputs) args.lanes /= 2;
   const std::uint32_t blocks = (args.outputs + args.lanes - 1) / args.lanes;
-  reduce_join<C, kIndexed><<<blocks, kReduceJoinThreads, 0, stream>>>(args);
+  if constexpr (!kIndexed) {
+    if (params.rule.family == ReduceFamily::sum && !params.rule.root) {  // terms are behind us: sums of any kind
+      reduce_join<C, kIndexed, ReduceKind::plain_sum><<<blocks, kReduceJoinThreads, 0, stream>>>(args);
+      return;
+    }
+  }
+  reduce_join<C, kIndexed, ReduceKind::any><<<blocks, kReduceJoinThreads, 0, stream>>>(args);
 }
 
 template <class T, int N>
