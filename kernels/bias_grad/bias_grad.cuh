@@ -159,14 +159,28 @@ __global__ void __launch_bounds__(kColumnsThreads, 1) bias_grad_columns(const __
   if (threadIdx.x == 0) last = tile::grid_slot_arrive(slot, gridDim.x * gridDim.y);
   __syncthreads();
   if (!last) return;
+  // A row of threads for each run of sharers, so that few trips to the L2 follow one another.
+  std::uint32_t width = 32;
+  while (width < args.channels && width < kColumnsThreads) width *= 2;
+  const std::uint32_t runs = kColumnsThreads / width;
 #pragma unroll 1
-  for (std::uint32_t k = threadIdx.x; k < args.channels; k += kColumnsThreads) {
+  for (std::uint32_t base = 0; base < args.channels; base += width) {
+    const std::uint32_t k = base + (threadIdx.x & (width - 1));
     C total = C(0);
+    if (k < args.channels) {
 #pragma unroll 8
-    for (int i = 0; i < args.sharers; ++i) total += __ldcg(left + i * args.channels + k);
-    args.store(k, total);
+      for (std::uint32_t i = threadIdx.x / width; i < static_cast<std::uint32_t>(args.sharers); i += runs) {
+        total += __ldcg(left + i * args.channels + k);
+      }
+    }
+    scratch[threadIdx.x].sum = total;
+    __syncthreads();
+    if (threadIdx.x < width && k < args.channels) {
+      for (std::uint32_t run = 1; run < runs; ++run) total += scratch[run * width + threadIdx.x].sum;
+      args.store(k, total);
+    }
+    __syncthreads();
   }
-  __syncthreads();
   if (threadIdx.x == 0) tile::grid_slot_leave(slot);
 }
 
