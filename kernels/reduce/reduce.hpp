@@ -155,7 +155,8 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
   }
   shape.way = ReduceWay::groups;
   shape.lanes = 1;
-  while (shape.lanes < 32 && shape.lanes < steps) shape.lanes *= 2;
+  // 128 bytes side by side, and four packs for each lane of a longer row.
+  while (shape.lanes < 32 && shape.lanes < steps && (shape.lanes < 8 || shape.lanes * 4 < steps)) shape.lanes *= 2;
   // Several rows at a time spread start and end over them; only few rows are each given more of a lane's loads.
   const auto blocks = [&] { return outputs * shape.lanes / kReduceThreads / (kReduceLoads >> shape.depth); };
   while (1 << shape.depth < kReduceLoads && blocks() < std::int64_t{3} * multiprocessors &&
