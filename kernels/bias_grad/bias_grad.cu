@@ -1,5 +1,7 @@
 // Instances and launches of the bias-gradient kernels.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "kernels/bias_grad/bias_grad.cuh"
 
 namespace gpudnn::kernels {
@@ -7,17 +9,9 @@ namespace {
 
 constexpr int kLargestCluster = 8;  // that every device with clusters must take
 
-// Blocks for each channel or tile: enough of them in all for `wanted`, none with less than two rounds of loads.
-int cluster_size(int most, std::int64_t groups, std::int64_t wanted, std::int64_t rounds) {
-  int size = 1;
-  while (size < most && groups * size < wanted && rounds > 2 * size) size *= 2;
-  return size;
-}
-
 // A piece after the first adds to what is there.
 template <class T>
-BiasGradArgs<T> piece_args(const BiasGradParams& params, const tile::HostNest& piece, std::int64_t offset,
-                           bool* first) {
+BiasGradArgs<T> piece_args(const BiasGradParams& params, std::int64_t offset, bool* first) {
   using C = tile::Compute<T>;
   BiasGradArgs<T> args;
   args.dy = static_cast<const T*>(params.dy) + offset;
@@ -28,63 +22,79 @@ BiasGradArgs<T> piece_args(const BiasGradParams& params, const tile::HostNest& p
   args.channels = static_cast<std::uint32_t>(params.channels);
   args.dy_channel_step = params.dy_channel_step;
   args.db_channel_step = params.db_channel_step;
-  args.sum = tile::LoopNest<1>(piece);
   args.cluster = 1;
+  args.lanes = 1;
+  args.sharers = 1;
   return args;
 }
 
+// Whether every line begins and ends at a multiple of the pack.
+bool is_even(const void* dy, std::int64_t channel_step, const tile::HostNest& nest, int width) {
+  const int last = nest.rank - 1;
+  bool even = tile::is_aligned(dy, 16) && channel_step % width == 0 && nest.dims[last] % width == 0;
+  for (int i = 0; i < last; ++i) even = even && (nest.dims[i] == 1 || nest.strides[0][i] % width == 0);
+  return even;
+}
+
+// Blocks for each channel: enough for most multiprocessors to have two, none with less than two rounds of loads. Half
+// of that is enough bytes in flight, and a cluster costs more than the other half brings.
+int rows_cluster(const BiasGradParams& params, std::int64_t rounds) {
+  int size = 1;
+  while (params.has_clusters && size < kLargestCluster && params.channels * size < params.multiprocessors &&
+         rounds > 2 * size) {
+    size *= 2;
+  }
+  return size;
+}
+
 template <class T, int N>
-void launch_rows(const BiasGradParams& params, const tile::HostNest& nest, cudaStream_t stream) {
+void launch_rows_piece(const BiasGradParams& params, const tile::HostNest& piece, BiasGradArgs<T> args,
+                       cudaStream_t stream) {
+  args.sum = tile::make_line_nest(piece, N, N > 1 && !is_even(args.dy, params.dy_channel_step, piece, N));
+  args.cluster = rows_cluster(params, args.sum.count / (kRowsThreads * kBiasLoads));
+  tile::launch_clusters(bias_grad_rows<T, N>, params.channels, args.cluster, kRowsThreads, stream, args);
+}
+
+template <class T>
+void launch_rows(const BiasGradParams& params, cudaStream_t stream) {
+  constexpr int N = tile::kPackWidth<T>;
   bool first = true;
-  tile::for_each_piece(nest, tile::kMostIterations, {},
+  tile::for_each_piece(params.sum, tile::kMostIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
-                         BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0], &first);
-                         const std::int64_t rounds = piece.count() / (kRowsThreads * kBiasLoads);
-                         const int most = params.has_clusters ? kLargestCluster : 1;
-                         args.cluster = cluster_size(most, params.channels, 3 * params.multiprocessors, rounds);
-                         tile::launch_clusters(bias_grad_rows<T, N>, params.channels, args.cluster, kRowsThreads,
-                                               stream, args);
+                         const BiasGradArgs<T> args = piece_args<T>(params, offsets[0], &first);
+                         const int last = piece.rank - 1;
+                         if (piece.strides[0][last] == 1 && piece.dims[last] >= 2 * N) {
+                           launch_rows_piece<T, N>(params, piece, args, stream);
+                         } else {
+                           launch_rows_piece<T, 1>(params, piece, args, stream);
+                         }
                        });
 }
 
-// The widest tile, of 32 to 128 bytes, that still gives most multiprocessors a block of a cluster of `most`.
-int lanes_for(const BiasGradParams& params, std::int64_t packs, int widest, int narrowest, int most) {
-  int lanes = widest;
-  while (lanes > narrowest && (packs + lanes - 1) / lanes * most < params.multiprocessors * 3 / 4) lanes /= 2;
-  while (lanes > 1 && lanes / 2 >= packs) lanes /= 2;
-  return lanes;
+// Tiles of kColumnsWidth channels, and as many blocks for each as give every multiprocessor one; but none with less
+// than two rounds of loads, and no more than the slot has room for.
+template <class T, int N>
+void launch_columns_piece(const BiasGradParams& params, const tile::HostNest& piece, BiasGradArgs<T> args,
+                          cudaStream_t stream) {
+  const std::int64_t packs = (params.channels + N - 1) / N;
+  args.lanes = std::min(kColumnsWidth / N, 32);
+  while (args.lanes > 1 && args.lanes / 2 >= packs) args.lanes /= 2;
+  const std::int64_t tiles = (packs + args.lanes - 1) / args.lanes;
+  const std::int64_t rounds = piece.count() / (kColumnsThreads / args.lanes * kBiasLoads);
+  const std::int64_t room = tile::kGridSlotBytes / (params.channels * static_cast<std::int64_t>(sizeof(args.alpha)));
+  args.sharers =
+      static_cast<int>(std::max<std::int64_t>(1, std::min({params.multiprocessors / tiles, rounds / 2, room})));
+  args.sum = tile::make_line_nest(piece, 1, false);
+  const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(args.sharers));
+  bias_grad_columns<T, N><<<blocks, kColumnsThreads, 0, stream>>>(args);
 }
 
 template <class T, int N>
-void launch_columns(const BiasGradParams& params, const tile::HostNest& nest, cudaStream_t stream) {
-  constexpr int kLargest = 16;  // where the device takes it
-  const std::int64_t packs = (params.channels + N - 1) / N;
-  const int widest = N > 1 ? 8 : 32;
-  const int narrowest = N > 1 ? 2 : 16;
-  int most = params.has_clusters ? kLargestCluster : 1;
-  int lanes = lanes_for(params, packs, widest, narrowest, most);
-  if constexpr (N > 1) {
-    // Blocks of one cluster alone can join their sums, so the device's multiprocessors over the size of a cluster are
-    // the number of tiles: larger clusters make wider tiles, and tiles of less than 64 bytes waste half of what the
-    // memory sends.
-    if (params.has_clusters) {
-      const int wider = lanes_for(params, packs, widest, narrowest, kLargest);
-      const std::int64_t tiles = (packs + wider - 1) / wider;
-      if (tiles <= tile::resident_clusters<bias_grad_columns<T, N>, kLargest, kColumnsThreads>()) {
-        lanes = wider;
-        most = kLargest;
-      }
-    }
-  }
-  const std::int64_t tiles = (packs + lanes - 1) / lanes;
+void launch_columns(const BiasGradParams& params, cudaStream_t stream) {
   bool first = true;
-  tile::for_each_piece(nest, tile::kMostIterations, {},
+  tile::for_each_piece(params.sum, tile::kMostIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
-                         BiasGradArgs<T> args = piece_args<T>(params, piece, offsets[0], &first);
-                         const std::int64_t rounds = piece.count() / (kColumnsThreads / lanes * kBiasLoads);
-                         args.cluster = cluster_size(most, tiles, params.multiprocessors, rounds);
-                         tile::launch_clusters(bias_grad_columns<T, N>, tiles, args.cluster, kColumnsThreads, stream,
-                                               args, lanes);
+                         launch_columns_piece<T, N>(params, piece, piece_args<T>(params, offsets[0], &first), stream);
                        });
 }
 
@@ -93,16 +103,12 @@ void launch(const BiasGradParams& params, cudaStream_t stream) {
   constexpr int N = tile::kPackWidth<T>;
   const tile::HostNest& nest = params.sum;
   const int last = nest.rank - 1;
-  const bool aligned = tile::is_aligned(params.dy, 16);
   if (params.dy_channel_step == 1 && params.channels > 1 && (nest.strides[0][last] != 1 || nest.dims[last] == 1)) {
-    bool packs = aligned && params.channels % N == 0;
+    bool packs = tile::is_aligned(params.dy, 16) && params.channels % N == 0;
     for (int i = 0; i <= last; ++i) packs = packs && (nest.dims[i] == 1 || nest.strides[0][i] % N == 0);
-    return packs ? launch_columns<T, N>(params, nest, stream) : launch_columns<T, 1>(params, nest, stream);
+    return packs ? launch_columns<T, N>(params, stream) : launch_columns<T, 1>(params, stream);
   }
-  if (aligned && params.dy_channel_step % N == 0 && tile::can_pack(nest, N, 0)) {
-    return launch_rows<T, N>(params, tile::packed_nest(nest, N), stream);
-  }
-  launch_rows<T, 1>(params, nest, stream);
+  launch_rows<T>(params, stream);
 }
 
 }  // namespace

@@ -1,24 +1,29 @@
 // db[k] = alpha * sum over n and the pixels of dy[n, k, ...] + beta * db[k], read once, in a fixed order, with no
-// scratch memory: the blocks that share a channel form a cluster, and its first block adds up the partial sums of the
-// others through distributed shared memory.
+// workspace.
 //
-//   bias_grad_rows      a cluster for each channel; its threads run along the summed elements, packed where they are
-//                       contiguous (NCHW); takes any strides
-//   bias_grad_columns   a cluster for each tile of neighbouring channels (NHWC); a thread sums a pack of channels over
-//                       every `rows`-th pixel, and tile/channel_reduce.cuh joins what they have
+//   bias_grad_rows      a block or a cluster of blocks for each channel; threads run along the summed elements, packed
+//                       where they are contiguous (NCHW), wherever the lines begin; takes any strides
+//   bias_grad_columns   blocks for each tile of neighbouring channels (NHWC), 128 bytes and more wide; a thread sums a
+//                       pack of channels over every `rows`-th pixel, and tile/channel_reduce.cuh joins what they have
+//
+// The blocks of a cluster add up through distributed shared memory. Blocks of a tile are too many for a cluster: their
+// sums, 32 KB at most, meet in a slot of tile/grid_slots.cuh, where the last block to arrive adds them up.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/bias_grad/bias_grad.hpp"
 #include "kernels/tile/channel_reduce.cuh"
 #include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/grid_slots.cuh"
+#include "kernels/tile/line_steps.cuh"
 #include "kernels/tile/reduce.cuh"
 
 namespace gpudnn::kernels {
 
 constexpr int kRowsThreads = 512;
 constexpr int kColumnsThreads = 1024;
-constexpr int kBiasLoads = 4;  // in flight for each thread
+constexpr int kBiasLoads = 4;      // in flight for each thread
+constexpr int kColumnsWidth = 64;  // channels of a tile
 
 template <class T>
 struct BiasGradArgs {
@@ -30,8 +35,10 @@ struct BiasGradArgs {
   std::uint32_t channels;
   std::int64_t dy_channel_step;
   std::int64_t db_channel_step;
-  tile::LoopNest<1> sum;  // rows: in packs; columns: in pixels
-  int cluster;
+  tile::LineNest sum;  // rows: in packs; columns: in pixels
+  int cluster;         // rows: blocks of a channel
+  int lanes;           // columns: packs of a tile
+  int sharers;         // columns: blocks of a tile
 
   __device__ __forceinline__ void store(std::int64_t channel, C total) const {
     T* const target = db + channel * db_channel_step;
@@ -41,8 +48,30 @@ struct BiasGradArgs {
   }
 };
 
+// The thread's packs of the steps from `first` on, `stride` apart, kBiasLoads at a time.
+template <class T, int N, int kStepWidth, class Add>
+__device__ __forceinline__ void for_each_pack(const tile::LineNest& nest, const T* dy, std::uint32_t first,
+                                              std::uint32_t stride, Add&& add) {
+  const auto end = static_cast<std::uint32_t>(nest.count);
+#pragma unroll 1
+  for (; first < end; first += stride * kBiasLoads) {
+    const auto steps = tile::line_steps<T, kStepWidth, kBiasLoads>(nest, dy, first, stride, end);
+    tile::Pack<T, N> packs[kBiasLoads] = {};
+#pragma unroll
+    for (int u = 0; u < kBiasLoads; ++u) {
+      if ((steps.inside >> u & 1u) != 0) packs[u] = tile::load_pack<T, N>(dy + steps.offset[u]);
+    }
+#pragma unroll
+    for (int u = 0; u < kBiasLoads; ++u) {  // a pack that was not loaded adds zeros
+      tile::Compute<T> values[N];
+      tile::widen_words<tile::Compute<T>>(packs[u], values);
+      add(values);
+    }
+  }
+}
+
 template <class T, int N>
-__global__ void __launch_bounds__(kRowsThreads) bias_grad_rows(BiasGradArgs<T> args) {
+__global__ void __launch_bounds__(kRowsThreads, 2) bias_grad_rows(const __grid_constant__ BiasGradArgs<T> args) {
   using C = tile::Compute<T>;
   __shared__ C scratch[32];
   __shared__ C partial;
@@ -50,91 +79,109 @@ __global__ void __launch_bounds__(kRowsThreads) bias_grad_rows(BiasGradArgs<T> a
   if (place.rank >= place.blocks) return;
   const std::int64_t channel = blockIdx.x / static_cast<unsigned>(args.cluster);
   const T* const dy = args.dy + channel * args.dy_channel_step;
-  const std::uint32_t step = static_cast<std::uint32_t>(place.blocks) * kRowsThreads;
+  const std::uint32_t first = static_cast<std::uint32_t>(place.rank) * kRowsThreads + threadIdx.x;
+  const std::uint32_t stride = static_cast<std::uint32_t>(place.blocks) * kRowsThreads;
   C sums[N] = {};
-  // At most 2^31 - 2^20 packs, so an index that ran past the end by a round still fits 32 bits.
-  for (std::uint32_t first = place.rank * kRowsThreads + threadIdx.x; first < args.sum.count;
-       first += step * kBiasLoads) {
-    tile::Pack<T, N> packs[kBiasLoads];
-    std::uint32_t index[kBiasLoads];
-    std::int64_t offset[kBiasLoads][1];
+  for_each_pack<T, N, N>(args.sum, dy, first, stride, [&](const C(&values)[N]) {
 #pragma unroll
-    for (int u = 0; u < kBiasLoads; ++u) index[u] = first + u * step;
-    args.sum.template offsets_of<kBiasLoads>(index, offset);
-#pragma unroll
-    for (int u = 0; u < kBiasLoads; ++u) {
-      if (first + u * step < args.sum.count) packs[u] = tile::load_pack<T, N>(dy + offset[u][0]);
-    }
-#pragma unroll
-    for (int u = 0; u < kBiasLoads; ++u) {
-      if (first + u * step < args.sum.count) {
-        C values[N];
-        tile::widen_pack<C>(packs[u], values);
-#pragma unroll
-        for (int i = 0; i < N; ++i) sums[i] += values[i];
-      }
-    }
-  }
+    for (int i = 0; i < N; ++i) sums[i] += values[i];
+  });
   C sum = sums[0];
 #pragma unroll
   for (int i = 1; i < N; ++i) sum += sums[i];
+  if constexpr (N > 1) {
+    if (args.sum.ragged) {
+      const std::uint32_t edges = tile::line_edges<N>(args.sum);
+#pragma unroll 4
+      for (std::uint32_t i = first; i < edges; i += stride) {
+        const tile::LineEdge edge = tile::line_edge<T, N>(args.sum, dy, i);
+        if (edge.inside) sum += tile::widen<C>(dy[edge.offset]);
+      }
+    }
+  }
   sum = tile::block_reduce(sum, C(0), tile::Sum{}, scratch);
+  if (place.blocks == 1) {
+    if (threadIdx.x == 0) args.store(channel, sum);
+    return;
+  }
   if (threadIdx.x == 0) partial = sum;
+  if (threadIdx.x >= 32) {  // the first warp speaks for the block
+    tile::cluster_sync(place.blocks);
+    tile::cluster_sync(place.blocks);
+    return;
+  }
   tile::cluster_sync(place.blocks);
-  if (place.rank == 0 && threadIdx.x == 0) {
-    C total = C(0);
-    for (int rank = 0; rank < place.blocks; ++rank) total += *tile::cluster_shared(&partial, rank, place.blocks);
-    args.store(channel, total);
+  if (place.rank == 0) {
+    const int lane = static_cast<int>(threadIdx.x);
+    C total = lane < place.blocks ? *tile::cluster_shared(&partial, lane, place.blocks) : C(0);
+    total = tile::warp_reduce(total, tile::Sum{});
+    if (lane == 0) args.store(channel, total);
   }
   tile::cluster_sync(place.blocks);  // no block may leave while its partial sum is being read
 }
 
-// Threads: `lanes` packs of channels (a power of two) by kColumnsThreads / lanes rows.
+// Threads: `lanes` packs of channels (a power of two) by kColumnsThreads / lanes rows. Blocks next to each other read
+// the same pixels in neighbouring tiles.
 template <class T, int N>
-__global__ void __launch_bounds__(kColumnsThreads) bias_grad_columns(BiasGradArgs<T> args, int lanes) {
+__global__ void __launch_bounds__(kColumnsThreads, 1) bias_grad_columns(const __grid_constant__ BiasGradArgs<T> args) {
   using C = tile::Compute<T>;
-  constexpr int kMostLanes = N > 1 ? 8 : 32;
-  __shared__ tile::Total<C> scratch[kColumnsThreads / 32 * kMostLanes * N];
-  __shared__ tile::Total<C> of_block[kMostLanes * N];
-  const tile::ClusterPlace place = tile::cluster_place(args.cluster);
-  if (place.rank >= place.blocks) return;
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const int row = static_cast<int>(threadIdx.x) / lanes;
-  const int rows = kColumnsThreads / lanes;
-  const std::int64_t first_channel =
-      static_cast<std::int64_t>(blockIdx.x / static_cast<unsigned>(args.cluster)) * lanes * N;
-  const bool inside = first_channel + lane * N < args.channels;
-  const T* const dy = args.dy + (inside ? first_channel + lane * N : 0);
-  const auto step = static_cast<std::uint32_t>(place.blocks * rows);
+  __shared__ tile::Total<C> scratch[kColumnsThreads / 32 * kColumnsWidth];
+  __shared__ tile::Total<C> of_block[kColumnsWidth];
+  __shared__ unsigned slot;
+  __shared__ bool last;
+  if (args.sharers > 1 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::grid_slot_take(args.db);
+  const int lanes = args.lanes;
+  const int lane = static_cast<int>(threadIdx.x) & (lanes - 1);
+  const std::uint32_t rows = kColumnsThreads / static_cast<unsigned>(lanes);
+  const std::int64_t first_channel = static_cast<std::int64_t>(blockIdx.x) * lanes * N;
+  const unsigned share = blockIdx.y;
   tile::Total<C> sums[N];
-  for (std::uint32_t first = place.rank * rows + row; inside && first < args.sum.count; first += step * kBiasLoads) {
-    tile::Pack<T, N> packs[kBiasLoads];
-    std::uint32_t index[kBiasLoads];
-    std::int64_t offset[kBiasLoads][1];
+  if (first_channel + lane * N < args.channels) {
+    for_each_pack<T, N, 1>(args.sum, args.dy + first_channel + lane * N,
+                           share * rows + threadIdx.x / static_cast<unsigned>(lanes), args.sharers * rows,
+                           [&](const C(&values)[N]) {
 #pragma unroll
-    for (int u = 0; u < kBiasLoads; ++u) index[u] = first + u * step;
-    args.sum.template offsets_of<kBiasLoads>(index, offset);
-#pragma unroll
-    for (int u = 0; u < kBiasLoads; ++u) {
-      if (first + u * step < args.sum.count) packs[u] = tile::load_pack<T, N>(dy + offset[u][0]);
-    }
-#pragma unroll
-    for (int u = 0; u < kBiasLoads; ++u) {
-      if (first + u * step < args.sum.count) {
-        C values[N];
-        tile::widen_pack<C>(packs[u], values);
-#pragma unroll
-        for (int i = 0; i < N; ++i) sums[i].sum += values[i];
-      }
-    }
+                             for (int i = 0; i < N; ++i) sums[i].sum += values[i];
+                           });
   }
   tile::columns_reduce(sums, lanes, scratch, of_block);
-  if (place.blocks > 1) tile::cluster_sync(place.blocks);
   const int channel = static_cast<int>(threadIdx.x);
-  if (place.rank == 0 && channel < lanes * N && first_channel + channel < args.channels) {
-    args.store(first_channel + channel, tile::column_over_cluster(of_block, channel, place.blocks).sum);
+  const bool mine = channel < lanes * N && first_channel + channel < args.channels;
+  if (args.sharers == 1) {
+    if (mine) args.store(first_channel + channel, of_block[channel].sum);
+    return;
   }
-  if (place.blocks > 1) tile::cluster_sync(place.blocks);  // no block may leave while its sums are being read
+  if (threadIdx.x == 0) slot = tile::grid_slot_find(args.db);
+  __syncthreads();
+  C* const left = reinterpret_cast<C*>(tile::grid_slot_memory[slot]);  // [sharer][channel]
+  if (mine) left[share * args.channels + first_channel + channel] = of_block[channel].sum;
+  __syncthreads();
+  if (threadIdx.x == 0) last = tile::grid_slot_arrive(slot, gridDim.x * gridDim.y);
+  __syncthreads();
+  if (!last) return;
+  // A row of threads for each run of sharers, so that few trips to the L2 follow one another.
+  std::uint32_t width = 32;
+  while (width < args.channels && width < kColumnsThreads) width *= 2;
+  const std::uint32_t runs = kColumnsThreads / width;
+#pragma unroll 1
+  for (std::uint32_t base = 0; base < args.channels; base += width) {
+    const std::uint32_t k = base + (threadIdx.x & (width - 1));
+    C total = C(0);
+    if (k < args.channels) {
+#pragma unroll 8
+      for (std::uint32_t i = threadIdx.x / width; i < static_cast<std::uint32_t>(args.sharers); i += runs) {
+        total += __ldcg(left + i * args.channels + k);
+      }
+    }
+    scratch[threadIdx.x].sum = total;
+    __syncthreads();
+    if (threadIdx.x < width && k < args.channels) {
+      for (std::uint32_t run = 1; run < runs; ++run) total += scratch[run * width + threadIdx.x].sum;
+      args.store(k, total);
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) tile::grid_slot_leave(slot);
 }
 
 }  // namespace gpudnn::kernels

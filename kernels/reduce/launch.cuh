@@ -2,45 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-
+#include "kernels/reduce/join.cuh"
 #include "kernels/reduce/reduce.cuh"
 #include "kernels/tile/dispatch.cuh"
 
 namespace gpudnn::kernels {
-
-// A window is a run of the slowest loop, and the loops under it; or, where those are too long, the loops under the
-// first one that leaves them short enough.
-inline ReduceElements make_reduce_elements(const tile::HostNest& nest) {
-  ReduceElements elements;
-  elements.count = nest.count();
-  int split = 0;
-  std::int64_t under = elements.count / nest.dims[0];
-  while (under > tile::kMostIterations) under /= nest.dims[++split];
-  tile::HostNest within = nest;
-  tile::HostNest windows;
-  windows.tensors = within.tensors = 1;
-  windows.rank = split + 1;
-  std::copy_n(nest.dims, windows.rank, windows.dims);
-  std::copy_n(nest.strides[0], windows.rank, windows.strides[0]);
-  std::int64_t run = 1;  // iterations of loop `split` in a window
-  if (split == 0) {
-    run = tile::kMostIterations / under;
-    if (run > nest.dims[0]) run = nest.dims[0];
-    windows.dims[0] = (nest.dims[0] + run - 1) / run;
-    windows.strides[0][0] *= run;
-  }
-  within.rank = nest.rank - split;
-  for (int i = 0; i < within.rank; ++i) {
-    within.dims[i] = nest.dims[split + i];
-    within.strides[0][i] = nest.strides[0][split + i];
-  }
-  within.dims[0] = run;
-  elements.window = under * run;
-  elements.within = tile::LoopNest<1>(within);
-  elements.windows = tile::LoopNest<1>(windows);
-  return elements;
-}
 
 template <class C>
 ReduceOutput<C> make_reduce_output(const ReduceParams& params) {
@@ -62,41 +28,104 @@ void launch_reduce_join(const ReduceParams& params, cudaStream_t stream) {
   while (args.lanes > 8 && kReduceJoinThreads / args.lanes * 8 < args.splits) args.lanes /= 2;
   while (args.lanes > 1 && args.lanes / 2 >= args.outputs) args.lanes /= 2;
   const std::uint32_t blocks = (args.outputs + args.lanes - 1) / args.lanes;
-  reduce_join<C, kIndexed><<<blocks, kReduceJoinThreads, 0, stream>>>(args);
+  if constexpr (!kIndexed) {
+    if (params.rule.family == ReduceFamily::sum && !params.rule.root) {  // terms are behind us: sums of any kind
+      reduce_join<C, kIndexed, ReduceKind::plain_sum><<<blocks, kReduceJoinThreads, 0, stream>>>(args);
+      return;
+    }
+  }
+  reduce_join<C, kIndexed, ReduceKind::any><<<blocks, kReduceJoinThreads, 0, stream>>>(args);
 }
 
-template <class T, int N, bool kIndexed>
-void launch_reduce_pack(const ReduceParams& params, cudaStream_t stream) {
-  using C = ReduceCompute<T>;
+template <class T, int N>
+ReduceArgs<T> make_reduce_args(const ReduceParams& params) {
   const ReduceShape& shape = params.shape;
+  const bool columns = shape.way == ReduceWay::columns;
   const tile::HostNest& kept = params.loops.kept;
-  const tile::HostNest& reduced = params.loops.reduced;
   ReduceArgs<T> args;
   args.a = static_cast<const T*>(params.a);
   args.in_type = params.in_type;
   args.partials = shape.splits > 1 ? params.workspace : nullptr;
   args.rule = params.rule;
-  args.output = make_reduce_output<C>(params);
-  args.kept = tile::LoopNest<3>(shape.columns ? tile::packed_nest(kept, N) : kept);
-  args.reduced = make_reduce_elements(shape.columns ? reduced : tile::packed_nest(reduced, N));
-  args.outputs = static_cast<std::uint32_t>(kept.count() / (shape.columns ? N : 1));
+  args.output = make_reduce_output<ReduceCompute<T>>(params);
+  const tile::HostNest packed = columns ? tile::packed_nest(kept, N) : kept;
+  args.kept = tile::LoopNest<3>(packed);
+  args.kept_nested = packed.rank > 2;
+  args.kept_fast = tile::FastDivmod(static_cast<std::uint32_t>(packed.dims[packed.rank - 1]));
+  for (int t = 0; t < 3; ++t) {
+    args.kept_steps[t] = packed.strides[t][packed.rank - 1];
+    args.kept_slow[t] = packed.rank > 1 ? packed.strides[t][packed.rank - 2] : 0;
+  }
+  const bool ragged = !columns && N > 1 && !(tile::is_aligned(params.a, 16) && reduce_even(params.loops, false, N));
+  args.reduced = tile::make_line_nest(params.loops.reduced, columns ? 1 : N, ragged);
+  args.outputs = static_cast<std::uint32_t>(packed.count());
   args.chunk = (args.reduced.count + shape.splits - 1) / shape.splits;
   args.lanes = static_cast<std::uint32_t>(shape.lanes);
-  const std::uint32_t side_by_side = shape.columns ? args.lanes : kReduceThreads / args.lanes;
-  const dim3 blocks((args.outputs + side_by_side - 1) / side_by_side, static_cast<unsigned>(shape.splits));
-  if (shape.columns) {
-    reduce_columns<T, N, kIndexed><<<blocks, kReduceThreads, 0, stream>>>(args);
-  } else {
-    reduce_rows<T, N, kIndexed><<<blocks, kReduceThreads, 0, stream>>>(args);
-  }
-  if (shape.splits > 1) launch_reduce_join<C, kIndexed>(params, stream);
+  args.depth = static_cast<std::uint32_t>(shape.depth);
+  return args;
 }
 
-// Packs where shape and pointer allow them; integers always go one by one.
+template <class T, int N, bool kIndexed, ReduceKind kKind>
+void launch_reduce_kind(const ReduceParams& params, const ReduceArgs<T>& args, cudaStream_t stream) {
+  const ReduceShape& shape = params.shape;
+  const auto blocks_of = [&](std::uint32_t side_by_side) {
+    return dim3((args.outputs + side_by_side - 1) / side_by_side, static_cast<unsigned>(shape.splits));
+  };
+  switch (shape.way) {
+    case ReduceWay::groups:
+      reduce_groups<T, N, kIndexed, kKind>
+          <<<blocks_of(kReduceThreads / args.lanes * (static_cast<unsigned>(kReduceLoads) >> args.depth)),
+             kReduceThreads, 0, stream>>>(args);
+      break;
+    case ReduceWay::rows:
+      reduce_rows<T, N, kIndexed, kKind><<<blocks_of(1), kReduceRowThreads, 0, stream>>>(args);
+      break;
+    case ReduceWay::columns:
+      reduce_columns<T, N, kIndexed, kKind><<<blocks_of(args.lanes), kReduceThreads, 0, stream>>>(args);
+      break;
+  }
+  if (shape.splits > 1) launch_reduce_join<ReduceCompute<T>, kIndexed>(params, stream);
+}
+
+template <class T>
+bool is_simple(const ReduceParams& params, const ReduceArgs<T>& args) {
+  const auto last_of = [](const tile::HostNest& nest, int tensor) {
+    std::int64_t offset = 0;
+    for (int i = 0; i < nest.rank; ++i) offset += (nest.dims[i] - 1) * nest.strides[tensor][i];
+    return offset;
+  };
+  return args.reduced.is_simple() && !args.kept_nested && params.out_type == params.in_type &&
+         (params.shape.way != ReduceWay::groups || args.reduced.lines == 1) &&
+         last_of(params.loops.kept, 0) + last_of(params.loops.reduced, 0) <= INT32_MAX &&
+         last_of(params.loops.kept, 1) <= INT32_MAX;
+}
+
+// The usual rules over simple loops have kernels of their own.
+template <class T, int N, bool kIndexed>
+void launch_reduce_pack(const ReduceParams& params, cudaStream_t stream) {
+  const ReduceArgs<T> args = make_reduce_args<T, N>(params);
+  if constexpr (!kIndexed && N > 1 && std::is_same_v<tile::Compute<T>, float>) {
+    const ReduceRule& rule = params.rule;
+    if (is_simple(params, args)) {
+      if (rule.family == ReduceFamily::sum && (rule.magnitude || rule.square)) {
+        return launch_reduce_kind<T, N, kIndexed, ReduceKind::sum>(params, args, stream);
+      }
+      if (rule.family == ReduceFamily::sum) {
+        return launch_reduce_kind<T, N, kIndexed, ReduceKind::plain_sum>(params, args, stream);
+      }
+      if (rule.family == ReduceFamily::extremum && !rule.nan_wins) {
+        return launch_reduce_kind<T, N, kIndexed, ReduceKind::largest>(params, args, stream);
+      }
+    }
+  }
+  launch_reduce_kind<T, N, kIndexed, ReduceKind::any>(params, args, stream);
+}
+
+// Packs where the shape has them and, for columns, the pointer allows them; integers always go one by one.
 template <class T, bool kIndexed>
 void launch_reduce_piece(const ReduceParams& params, cudaStream_t stream) {
   if constexpr (!std::is_same_v<T, AnyInteger>) {
-    if (params.shape.width > 1 && tile::is_aligned(params.a, 16)) {
+    if (params.shape.width > 1 && (params.shape.way != ReduceWay::columns || tile::is_aligned(params.a, 16))) {
       return launch_reduce_pack<T, tile::kPackWidth<T>, kIndexed>(params, stream);
     }
   }

@@ -28,15 +28,26 @@ struct ReduceRule {
 
 constexpr int kReduceThreads = 256;
 constexpr int kReduceJoinThreads = 512;
-constexpr int kReduceLoads = 4;  // in flight for each thread
+constexpr int kReduceLoads = 4;         // in flight for each thread
+constexpr int kReduceBlocks = 4;        // that a multiprocessor holds
+constexpr int kReduceSimpleBlocks = 6;  // of the kernels for simple loops
+constexpr int kReduceSimpleGroupBlocks = 5;
+constexpr int kReduceRowThreads = 512;
+constexpr int kReduceRowBlocks = 2;
 
-// rows:     `lanes` threads fold one output, walking its elements; 1 to 32, a power of two, or a whole block
+// groups:   `lanes` lanes of a warp (a power of two) fold one output, 2^depth packs each at once, and as many outputs
+// at
+//           once as leave each lane its loads
+// rows:     a block folds one output, walking its elements
 // columns:  `lanes` threads stand on neighbouring outputs, a power of two; the rows of the block share the elements
-// Either way the elements of an output are cut into `splits` runs, whose partial results meet in the workspace.
+// rows and columns: the elements of an output are cut into `splits` runs, whose partial results meet in the workspace.
+enum class ReduceWay : std::int32_t { groups, rows, columns };
+
 struct ReduceShape {
-  bool columns = false;
-  int width = 1;  // elements in a pack: along the elements of an output (rows), or over outputs (columns)
+  ReduceWay way = ReduceWay::groups;
+  int width = 1;  // elements in a pack: along the elements of an output, or over outputs (columns)
   int lanes = 32;
+  int depth = 0;
   std::int64_t splits = 1;
 };
 
@@ -71,66 +82,87 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
   return indexed ? 16 : wide ? 8 : 4;
 }
 
-// The widest pack that the loops allow; `bytes` is the size of an element. The pointer must be aligned to 16 bytes.
-[[nodiscard]] inline int reduce_pack_width(const ReduceLoops& loops, bool columns, int bytes) {
-  const int width = 16 / bytes;
+// Whether all lines of the fastest loop, and all rows of the other nest, begin at a multiple of the width.
+[[nodiscard]] inline bool reduce_even(const ReduceLoops& loops, bool columns, int width) {
   const tile::HostNest& fast = columns ? loops.kept : loops.reduced;
   const tile::HostNest& other = columns ? loops.reduced : loops.kept;
   const int last = fast.rank - 1;
-  if (fast.strides[0][last] != 1 || fast.dims[last] % width != 0) return 1;
-  for (int i = 0; i < last; ++i) {
-    if (fast.dims[i] > 1 && fast.strides[0][i] % width != 0) return 1;
-  }
-  for (int i = 0; i < other.rank; ++i) {
-    if (other.dims[i] > 1 && other.strides[0][i] % width != 0) return 1;
-  }
-  return width;
+  bool even = fast.dims[last] % width == 0;
+  for (int i = 0; i < last; ++i) even = even && (fast.dims[i] == 1 || fast.strides[0][i] % width == 0);
+  for (int i = 0; i < other.rank; ++i) even = even && (other.dims[i] == 1 || other.strides[0][i] % width == 0);
+  return even;
 }
 
-// Which kernel and how many threads and splits: a function of the loops, the element's size and the device alone, so
-// that the workspace can be told beforehand. The width is the best case; the launch takes 1 where the pointer is not
+// The widest pack that the loops allow. Columns want a pointer aligned to 16 bytes too; the elements of an output go in
+// packs wherever they begin.
+[[nodiscard]] inline int reduce_pack_width(const ReduceLoops& loops, bool columns, tile::AnyType type) {
+  using tile::AnyType;
+  if (type == AnyType::i8 || type == AnyType::u8 || type == AnyType::i32) return 1;
+  const int width = 16 / tile::any_type_bytes(type);
+  const tile::HostNest& fast = columns ? loops.kept : loops.reduced;
+  const int last = fast.rank - 1;
+  if (fast.strides[0][last] != 1) return 1;
+  if (columns) return reduce_even(loops, true, width) ? width : 1;
+  if (fast.dims[last] < 2 * width) return 1;
+  return fast.count() <= tile::kMostIterations || reduce_even(loops, false, width) ? width : 1;
+}
+
+// As many runs as the device has places for their blocks; none where the blocks of whole outputs fill two fifths of
+// them: that is enough bytes in flight, and a second kernel costs more than the rest brings.
+[[nodiscard]] inline std::int64_t reduce_splits(std::int64_t tiles, std::int64_t most, std::int64_t places) {
+  if (tiles >= places * 2 / 5) return 1;
+  std::int64_t splits = places / tiles;
+  if (splits > most) splits = most;
+  if (splits > 1024) splits = 1024;
+  return splits > 1 ? splits : 1;
+}
+
+// Which kernel and how many threads and splits: a function of the loops, the type and the device alone, so that the
+// workspace can be told beforehand. The width of columns is the best case; the launch takes 1 where the pointer is not
 // aligned.
-[[nodiscard]] inline ReduceShape reduce_shape(const ReduceLoops& loops, int bytes, int multiprocessors) {
+[[nodiscard]] inline ReduceShape reduce_shape(const ReduceLoops& loops, tile::AnyType type, int multiprocessors) {
   const tile::HostNest& kept = loops.kept;
   const tile::HostNest& reduced = loops.reduced;
   const std::int64_t outputs = kept.count();
   const std::int64_t elements = reduced.count();
   const std::int64_t kept_step = kept.strides[0][kept.rank - 1];
   const std::int64_t reduced_step = reduced.strides[0][reduced.rank - 1];
+  const int bytes = tile::any_type_bytes(type);
+  const bool columns = outputs > 1 && (elements == 1 || kept_step < reduced_step);
   ReduceShape shape;
-  shape.columns = outputs > 1 && (elements == 1 || kept_step < reduced_step);
-  shape.width = reduce_pack_width(loops, shape.columns, bytes);
-  // Enough blocks for each multiprocessor to hold four to eight: 64 KB and more in flight.
-  const std::int64_t wanted = std::int64_t{4} * multiprocessors;
-  std::int64_t tiles = 0;  // blocks without a split
-  std::int64_t most = 0;   // splits that leave each thread two rounds of loads
-  if (shape.columns) {
+  shape.width = reduce_pack_width(loops, columns, type);
+  if (columns) {
+    shape.way = ReduceWay::columns;
     const std::int64_t packs = outputs / shape.width;
-    // At least 64 bytes of neighbouring outputs for a row of threads, and no more rows than a quarter of the elements.
+    // At least 64 bytes of neighbouring outputs for a row of threads, and no more rows than there are elements for.
     int narrowest = 64 / (bytes * shape.width);
-    while (narrowest < kReduceThreads && kReduceThreads / narrowest > elements / kReduceLoads) narrowest *= 2;
+    while (narrowest < kReduceThreads && kReduceThreads / narrowest > (elements + kReduceLoads - 1) / kReduceLoads)
+      narrowest *= 2;
     shape.lanes = narrowest > 32 ? narrowest : 32;
-    while (shape.lanes > narrowest && (packs + shape.lanes - 1) / shape.lanes < 2 * wanted && packs > shape.lanes) {
-      shape.lanes /= 2;
-    }
-    // One tile over few outputs is cut in runs anyway, and reads whole lines.
-    while (shape.lanes < 32 && packs / shape.lanes * 8 < wanted && packs > shape.lanes) shape.lanes *= 2;
     while (shape.lanes > 1 && shape.lanes / 2 >= packs) shape.lanes /= 2;
-    tiles = (packs + shape.lanes - 1) / shape.lanes;
-    most = elements / (kReduceThreads / shape.lanes * (2 * kReduceLoads));
-  } else {
-    const std::int64_t packs = elements / shape.width;
-    shape.lanes = 1;
-    while (shape.lanes < 32 && shape.lanes * 2 < packs) shape.lanes *= 2;
-    const bool few = outputs * 32 < wanted * kReduceThreads;
-    if (packs >= 8 * kReduceThreads || (few && packs >= 2 * kReduceThreads)) shape.lanes = kReduceThreads;
-    tiles = (outputs * shape.lanes + kReduceThreads - 1) / kReduceThreads;
-    most = packs / (shape.lanes * (2 * kReduceLoads));
+    const std::int64_t tiles = (packs + shape.lanes - 1) / shape.lanes;
+    shape.splits = reduce_splits(tiles, elements / (kReduceThreads / shape.lanes * 2 * kReduceLoads),
+                                 std::int64_t{kReduceBlocks} * multiprocessors);
+    return shape;
   }
-  shape.splits = tiles < wanted ? (wanted + tiles - 1) / tiles : 1;
-  if (shape.splits > most) shape.splits = most;
-  if (shape.splits > 1024) shape.splits = 1024;
-  if (shape.splits < 1) shape.splits = 1;
+  const std::int64_t steps = elements / reduced.dims[reduced.rank - 1] * (reduced.dims[reduced.rank - 1] / shape.width);
+  const bool few = outputs < std::int64_t{16} * multiprocessors;
+  if (steps >= 4 * kReduceThreads || (few && steps >= kReduceThreads / 2)) {
+    shape.way = ReduceWay::rows;
+    shape.splits = reduce_splits(outputs, steps / (kReduceRowThreads * 2 * kReduceLoads),
+                                 std::int64_t{kReduceRowBlocks} * multiprocessors);
+    return shape;
+  }
+  shape.way = ReduceWay::groups;
+  shape.lanes = 1;
+  // 128 bytes side by side, and four packs for each lane of a longer row.
+  while (shape.lanes < 32 && shape.lanes < steps && (shape.lanes < 8 || shape.lanes * 4 < steps)) shape.lanes *= 2;
+  // Several rows at a time spread start and end over them; only few rows are each given more of a lane's loads.
+  const auto blocks = [&] { return outputs * shape.lanes / kReduceThreads / (kReduceLoads >> shape.depth); };
+  while (1 << shape.depth < kReduceLoads && blocks() < std::int64_t{3} * multiprocessors &&
+         std::int64_t{shape.lanes} << shape.depth < steps) {
+    ++shape.depth;
+  }
   return shape;
 }
 

@@ -54,7 +54,11 @@ kernels::ReduceLoops make_loops(const Problem& problem) {
     Loops& loops = problem.c.dims[i] == 1 ? reduced : kept;
     loops.loop[loops.count++] = {problem.a.dims[i], {problem.a.strides[i], problem.c.strides[i], packed.strides[i]}};
   }
-  return {make_nest(kept, 3, true), make_nest(reduced, 1, !has_indices(problem))};
+  // Without indices their array does not stand in the way of merging.
+  kernels::ReduceLoops result = {make_nest(kept, has_indices(problem) ? 3 : 2, true),
+                                 make_nest(reduced, 1, !has_indices(problem))};
+  result.kept.tensors = 3;
+  return result;
 }
 
 }  // namespace gpudnn::reduce

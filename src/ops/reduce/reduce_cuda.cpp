@@ -48,8 +48,8 @@ std::size_t split_bytes(const Problem& problem) {
 
 std::size_t workspace_cuda(const Problem& problem, const Device& device) {
   if (element_count(problem.a) == 0) return 0;
-  const kernels::ReduceShape shape = kernels::reduce_shape(
-      make_loops(problem), tile::any_type_bytes(any_type(problem.a.type)), device.multiprocessors);
+  const kernels::ReduceShape shape =
+      kernels::reduce_shape(make_loops(problem), any_type(problem.a.type), device.multiprocessors);
   return shape.splits > 1 ? static_cast<std::size_t>(shape.splits) * split_bytes(problem) : 0;
 }
 
@@ -66,7 +66,7 @@ Status reduce_cuda(const LaunchSite& site, const Problem& problem, const Args& a
   params.c = args.c;
   params.indices = args.indices;
   params.loops = make_loops(problem);
-  params.shape = kernels::reduce_shape(params.loops, tile::any_type_bytes(params.in_type), site.device.multiprocessors);
+  params.shape = kernels::reduce_shape(params.loops, params.in_type, site.device.multiprocessors);
   // As many splits as the workspace holds; each partial result lies on its own alignment.
   const std::size_t partial = kernels::reduce_partial_bytes(params.in_type, params.indexed);
   const bool aligned = reinterpret_cast<std::uintptr_t>(site.workspace) % partial == 0;
