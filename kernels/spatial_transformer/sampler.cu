@@ -16,10 +16,13 @@
 namespace gpudnn::kernels {
 namespace {
 
+// Channels of a thread whose loads are in flight together.
+template <int N>
+inline constexpr int kTogether = N == 1 ? 4 : 1;
+
 template <class T, int N>
 __global__ void __launch_bounds__(kSamplerThreads) sampler_forward(const __grid_constant__ SamplerArgs<T> args) {
   using C = tile::Compute<T>;
-  constexpr int kUnroll = N == 1 ? 4 : 1;
   const std::uint32_t tile = blockIdx.x % args.tiles;
   const std::uint32_t chunk = blockIdx.x / args.tiles % args.chunks;
   const std::int64_t image = blockIdx.x / args.tiles / args.chunks;
@@ -33,35 +36,45 @@ __global__ void __launch_bounds__(kSamplerThreads) sampler_forward(const __grid_
   T* const y = args.out + image * args.sample_strides[0] + sample_offset(args, pixel);
   const std::int64_t begin = chunk * args.chunk;
   const std::int64_t end = begin + args.chunk < args.channels ? begin + args.chunk : args.channels;
-#pragma unroll kUnroll
-  for (std::int64_t c = begin + lane * N; c < end; c += args.lanes * N) {
-    C corners[4][N];
-    load_corners<T, N>(x + c * args.image_strides[1], offset, point.inside, corners);
-    C result[N];
+  const int step = args.lanes * N;
+#pragma unroll 1
+  for (std::int64_t first = begin + lane * N; first < end; first += kTogether<N> * step) {
+    C corners[kTogether<N>][4][N];
 #pragma unroll
-    for (int j = 0; j < N; ++j) {
-      result[j] = C(0);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if ((point.inside >> i & 1u) != 0) result[j] += point.weight(i) * corners[i][j];
+    for (int u = 0; u < kTogether<N>; ++u) {
+      if (const std::int64_t c = first + u * step; c < end) {
+        load_corners<T, N>(x + c * args.image_strides[1], offset, point.inside, corners[u]);
       }
-      result[j] *= args.alpha;
     }
-    T* const place = y + c * args.sample_strides[1];
-    if (args.reads_out) {
-      C old[N];
-      tile::widen_pack<C>(tile::load_pack<T, N>(place), old);
 #pragma unroll
-      for (int j = 0; j < N; ++j) result[j] += args.beta * old[j];
+    for (int u = 0; u < kTogether<N>; ++u) {
+      const std::int64_t c = first + u * step;
+      if (c >= end) break;
+      C result[N];
+#pragma unroll
+      for (int j = 0; j < N; ++j) {
+        result[j] = C(0);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if ((point.inside >> i & 1u) != 0) result[j] += point.weight(i) * corners[u][i][j];
+        }
+        result[j] *= args.alpha;
+      }
+      T* const place = y + c * args.sample_strides[1];
+      if (args.reads_out) {
+        C old[N];
+        tile::widen_pack<C>(tile::load_pack<T, N>(place), old);
+#pragma unroll
+        for (int j = 0; j < N; ++j) result[j] += args.beta * old[j];
+      }
+      tile::store_pack<T, N>(place, tile::narrow_pack<T>(result));
     }
-    tile::store_pack<T, N>(place, tile::narrow_pack<T>(result));
   }
 }
 
 template <class T, int N>
 __global__ void __launch_bounds__(kSamplerThreads) sampler_grid_gradient(const __grid_constant__ SamplerArgs<T> args) {
   using C = tile::Compute<T>;
-  constexpr int kUnroll = N == 1 ? 4 : 1;
   const std::uint32_t tile = blockIdx.x % args.tiles;
   const std::int64_t image = blockIdx.x / args.tiles;
   const int lane = static_cast<int>(threadIdx.x) % args.lanes;
@@ -74,23 +87,31 @@ __global__ void __launch_bounds__(kSamplerThreads) sampler_grid_gradient(const _
   const T* const dy = args.dy + image * args.sample_strides[0] + sample_offset(args, pixel);
   C along_x = C(0);
   C along_y = C(0);
-  if (point.inside != 0) {
-#pragma unroll kUnroll
-    for (std::int64_t c = lane * N; c < args.channels; c += args.lanes * N) {
-      C v[4][N];
-      C d[N];
-      load_corners<T, N>(x + c * args.image_strides[1], offset, point.inside, v);
-      tile::widen_pack<C>(tile::load_pack<T, N>(dy + c * args.sample_strides[1]), d);
+  const int step = args.lanes * N;
+#pragma unroll 1
+  for (std::int64_t first = lane * N; first < args.channels && point.inside != 0; first += kTogether<N> * step) {
+    C v[kTogether<N>][4][N];
+    C d[kTogether<N>][N];
+#pragma unroll
+    for (int u = 0; u < kTogether<N>; ++u) {
+      if (const std::int64_t c = first + u * step; c < args.channels) {
+        load_corners<T, N>(x + c * args.image_strides[1], offset, point.inside, v[u]);
+        tile::widen_pack<C>(tile::load_pack<T, N>(dy + c * args.sample_strides[1]), d[u]);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < kTogether<N>; ++u) {
+      if (first + u * step >= args.channels) break;
 #pragma unroll
       for (int j = 0; j < N; ++j) {
-        along_x += d[j] * ((v[1][j] - v[0][j]) * (C(1) - point.fy) + (v[3][j] - v[2][j]) * point.fy);
-        along_y += d[j] * ((v[2][j] - v[0][j]) * (C(1) - point.fx) + (v[3][j] - v[1][j]) * point.fx);
+        along_x += d[u][j] * ((v[u][1][j] - v[u][0][j]) * (C(1) - point.fy) + (v[u][3][j] - v[u][2][j]) * point.fy);
+        along_y += d[u][j] * ((v[u][2][j] - v[u][0][j]) * (C(1) - point.fx) + (v[u][3][j] - v[u][1][j]) * point.fx);
       }
     }
   }
-  for (int step = args.lanes / 2; step > 0; step /= 2) {
-    along_x += __shfl_xor_sync(0xffffffffu, along_x, step);
-    along_y += __shfl_xor_sync(0xffffffffu, along_y, step);
+  for (int distance = args.lanes / 2; distance > 0; distance /= 2) {
+    along_x += __shfl_xor_sync(0xffffffffu, along_x, distance);
+    along_y += __shfl_xor_sync(0xffffffffu, along_y, distance);
   }
   if (lane != 0 || mine >= args.pixels) return;
   T* const place = args.out + (image * args.pixels + pixel) * 2;
@@ -123,6 +144,7 @@ SamplerArgs<T> args_of(const SamplerParams& params) {
   args.alpha = static_cast<C>(params.alpha);
   args.beta = static_cast<C>(params.beta);
   args.reads_out = params.beta != 0;
+  args.grid_pairs = tile::is_aligned(params.grid, 2 * sizeof(T));
   args.chunks = 1;
   args.chunk = params.channels;
   return args;

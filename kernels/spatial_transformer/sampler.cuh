@@ -31,6 +31,7 @@ struct SamplerArgs {
   tile::Compute<T> alpha;
   tile::Compute<T> beta;
   bool reads_out;
+  bool grid_pairs;       // the grid is aligned to its pairs
   std::uint32_t tiles;   // of pixels (forward, grid gradient) or of the image (image gradient), for each chunk
   std::uint32_t chunks;  // of channels
   std::int64_t chunk;    // channels in each
@@ -51,34 +52,54 @@ struct SamplePoint {
   }
 };
 
+// Where a grid value points to, in pixels.
 template <class C>
-__device__ __forceinline__ SamplePoint<C> locate(C grid_x, C grid_y, std::int32_t height, std::int32_t width) {
-  SamplePoint<C> point;
-  const C x = (grid_x + C(1)) * (static_cast<C>(width - 1) * C(0.5));
-  const C y = (grid_y + C(1)) * (static_cast<C>(height - 1) * C(0.5));
-  // A NaN fails every comparison.
-  if (!(x > C(-1) && x < static_cast<C>(width) && y > C(-1) && y < static_cast<C>(height))) return point;
-  const C left = floor(x);
-  const C top = floor(y);
-  point.column = static_cast<std::int32_t>(left);
-  point.row = static_cast<std::int32_t>(top);
-  point.fx = x - left;
-  point.fy = y - top;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const std::int32_t row = point.row + i / 2;
-    const std::int32_t column = point.column + i % 2;
-    if (row >= 0 && row < height && column >= 0 && column < width) point.inside |= 1u << i;
+struct ImagePosition {
+  C x = C(0);
+  C y = C(0);
+  bool inside = false;  // less than a pixel outside the image, so that a corner may lie in it
+};
+
+template <class T>
+__device__ __forceinline__ ImagePosition<tile::Compute<T>> position_of_pixel(const SamplerArgs<T>& args,
+                                                                             std::int64_t image, std::uint32_t pixel) {
+  using C = tile::Compute<T>;
+  const T* const pair = args.grid + (image * args.pixels + pixel) * 2;
+  C g[2];
+  if (args.grid_pairs) {
+    tile::widen_pack<C>(tile::load_pack<T, 2>(pair), g);
+  } else {
+    g[0] = tile::widen<C>(pair[0]);
+    g[1] = tile::widen<C>(pair[1]);
   }
-  return point;
+  ImagePosition<C> at;
+  at.x = (g[0] + C(1)) * (static_cast<C>(args.width - 1) * C(0.5));
+  at.y = (g[1] + C(1)) * (static_cast<C>(args.height - 1) * C(0.5));
+  // A NaN fails every comparison.
+  at.inside = at.x > C(-1) && at.x < static_cast<C>(args.width) && at.y > C(-1) && at.y < static_cast<C>(args.height);
+  return at;
 }
 
 template <class T>
 __device__ __forceinline__ SamplePoint<tile::Compute<T>> locate_pixel(const SamplerArgs<T>& args, std::int64_t image,
                                                                       std::uint32_t pixel) {
   using C = tile::Compute<T>;
-  const T* const pair = args.grid + (image * args.pixels + pixel) * 2;
-  return locate(tile::widen<C>(pair[0]), tile::widen<C>(pair[1]), args.height, args.width);
+  SamplePoint<C> point;
+  const ImagePosition<C> at = position_of_pixel(args, image, pixel);
+  if (!at.inside) return point;
+  const C left = floor(at.x);
+  const C top = floor(at.y);
+  point.column = static_cast<std::int32_t>(left);
+  point.row = static_cast<std::int32_t>(top);
+  point.fx = at.x - left;
+  point.fy = at.y - top;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const std::int32_t row = point.row + i / 2;
+    const std::int32_t column = point.column + i % 2;
+    if (row >= 0 && row < args.height && column >= 0 && column < args.width) point.inside |= 1u << i;
+  }
+  return point;
 }
 
 template <class T>

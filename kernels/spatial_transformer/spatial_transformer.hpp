@@ -47,6 +47,7 @@ struct SamplerParams {
   const void* dy = nullptr;
   void* out = nullptr;
   int multiprocessors = 1;
+  bool has_clusters = false;
 };
 void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream);
 void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stream);

@@ -49,6 +49,7 @@ Status gather_cuda(const LaunchSite& site, const Problem& problem, const Args& a
   params.grid = args.grid;
   params.dy = args.dy;
   params.multiprocessors = site.device.multiprocessors;
+  params.has_clusters = site.device.major >= 9;
   params.alpha = args.alpha;
   params.beta = args.beta;
   params.out = args.out;

@@ -1,0 +1,546 @@
+// The gradient of the sampled image, in a form that needs neither atomic additions of floats nor a workspace.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   dx[n, c, q] = alpha * sum over sample points p and corners i with corner_i(p) = q of w_i(p) dy[n, c, p] + beta * dx
+//
+// The sum over p is a scatter with a grid that can be anything, so it is turned around: a block owns tiles of 32 x 8
+// pixels q of one image and looks for the points that fall into them.
+//
+// (1) Boxes. The grid is cut into at most 1024 tiles (8 x 8 points, or more of a large grid), and for each the range of
+// image tiles that its points touch is found, once in a cluster of blocks: each block reads its share of the grid and
+// writes the ranges to the shared memory of all. Neighbouring points of a grid in use sample neighbouring pixels, so an
+// image tile is touched by few grid tiles; a grid without order degrades to a walk over all of it, nothing worse.
+// (2) Visit. The grid tiles whose range holds the image tile are listed in order; their points are located, 512 at a
+// time, and those whose cell (the pixel of their first corner) lies in the tile or one left of or above it are kept.
+// (3) Sort. A counting sort brings the kept points into the order of the cells. Integer atomics count and place them;
+// then each moves to its rank by number within its cell, so the order does not depend on the atomics.
+// (4) Gather. A pixel's points are those of four cells, which are two runs of the sorted list. Either each thread owns
+// a pixel and adds up some channels in registers, or, where channels are contiguous and one sort holds the tile's
+// points, the lanes of a warp take the channels of one pixel.
+//
+// So dx is written once, rounded once, and every sum has a fixed order: cells by row, points by number, in the rounds
+// of (2), which the grid alone decides.
+//
+// Cost for N images of Q pixels and grids of P points: the grid is read once for each cluster, from the L2; about P to
+// 2 P points are located. A grid that sends all points to one pixel makes one thread do its whole sum. Bytes of the
+// floor: dy and the grid in, dx out.
+#pragma once
+
+#include "kernels/spatial_transformer/sampler.cuh"
+#include "kernels/tile/cluster.cuh"
+
+namespace gpudnn::kernels {
+
+constexpr int kTileWidth = 32;
+constexpr int kTileHeight = 8;
+constexpr int kCellsAcross = kTileWidth + 1;  // with those of the column to the left
+constexpr int kCells = kCellsAcross * (kTileHeight + 1);
+constexpr int kMostBoxes = 4 * kSamplerThreads;  // a thread tests four
+constexpr int kPatch = 8;                        // points across and down of a patch, a warp's work in a round
+constexpr int kWarps = kSamplerThreads / 32;
+constexpr int kRound = kWarps * kPatch * kPatch;  // points of a round
+static_assert(kTileWidth * kTileHeight == kSamplerThreads, "a thread owns a pixel");
+static_assert(kCells <= 2 * kSamplerThreads, "a thread scans two cells");
+
+// How the grid is cut: `across` x `down` boxes of 2^shift_x x 2^shift_y patches.
+struct GridBoxes {
+  tile::FastDivmod across;
+  std::uint32_t count;
+  std::uint32_t shift_x;
+  std::uint32_t shift_y;
+  std::uint32_t height;  // of the grid
+};
+
+template <class T>
+struct ImageGradientArgs {
+  SamplerArgs<T> sampler;  // `tiles` of the image, `chunks` of channels, `chunk` channels in each
+  GridBoxes boxes;
+  tile::FastDivmod tiles_across;
+  tile::FastDivmod tiles;
+  std::uint32_t blocks;  // of an image
+  int cluster;
+};
+
+// Image tiles that the points of a box touch, both ends included; first > last: none.
+struct TileRange {
+  std::uint16_t first_x, last_x, first_y, last_y;
+};
+constexpr std::int32_t kMostTileNumber = 65535;  // tiles beyond count as this one: visited too often, never too rarely
+
+template <class C>
+struct ImageGradientShared {
+  static constexpr int kPoints = sizeof(C) == 8 ? 1024 : 1536;
+  static_assert(kPoints >= 2 * kRound, "a round fits behind another one");
+  alignas(16) TileRange boxes[kMostBoxes];
+  std::uint16_t visits[kMostBoxes];
+  C fx[kPoints];
+  C fy[kPoints];
+  std::uint32_t point[kPoints];
+  std::uint32_t place[kPoints];       // cell, and above it the place in the cell, in no order
+  std::uint16_t unordered[kPoints];   // points by cell
+  std::uint16_t ordered[kPoints];     // the same, by number in each cell
+  int start[kCells + 1];              // of each cell's points
+  int counts[kCells];                 // points of each cell
+  alignas(16) int warp_sums[kWarps];  // else vector loads of it begin in what others write
+  alignas(16) int visit_sums[kWarps];
+  int kept;
+};
+constexpr std::uint32_t kCellBits = 10;
+static_assert(kCells <= 1 << kCellBits);
+
+template <class T>
+struct GridPoint {
+  T pair[2];
+};
+
+__device__ __forceinline__ int warp_of_block() { return static_cast<int>(threadIdx.x) / 32; }
+__device__ __forceinline__ int lane_of_warp() { return static_cast<int>(threadIdx.x) % 32; }
+
+// The number of the lane's `half` of point (0 or 1) of a patch, or no number if it lies outside the grid.
+constexpr std::uint32_t kNoPoint = 0xffffffffu;
+template <class T>
+__device__ __forceinline__ std::uint32_t point_of_patch(const ImageGradientArgs<T>& args, std::uint32_t patch,
+                                                        int half) {
+  const GridBoxes& boxes = args.boxes;
+  const std::uint32_t within = patch & ((1u << (boxes.shift_x + boxes.shift_y)) - 1u);
+  std::uint32_t box_x;
+  const std::uint32_t box_y = boxes.across.divmod(patch >> (boxes.shift_x + boxes.shift_y), &box_x);
+  const std::uint32_t patch_x = (box_x << boxes.shift_x) + (within & ((1u << boxes.shift_x) - 1u));
+  const std::uint32_t patch_y = (box_y << boxes.shift_y) + (within >> boxes.shift_x);
+  const std::uint32_t x = patch_x * kPatch + static_cast<std::uint32_t>(lane_of_warp() % kPatch);
+  const std::uint32_t y = patch_y * kPatch + static_cast<std::uint32_t>(lane_of_warp() / kPatch + 4 * half);
+  const std::uint32_t width = args.sampler.sample_width.divisor;
+  return x < width && y < boxes.height ? y * width + x : kNoPoint;
+}
+
+template <class Op>
+__device__ __forceinline__ std::int32_t reduce_lanes(std::int32_t value, Op op) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) value = op(value, __shfl_xor_sync(0xffffffffu, value, step));
+  return value;
+}
+struct Least {
+  __device__ __forceinline__ std::int32_t operator()(std::int32_t a, std::int32_t b) const { return a < b ? a : b; }
+};
+struct Greatest {
+  __device__ __forceinline__ std::int32_t operator()(std::int32_t a, std::int32_t b) const { return a > b ? a : b; }
+};
+
+// Cells that a lane's points of a box lie in.
+struct CellRange {
+  std::int32_t least_x = 0x7fffffff, most_x = -2;
+  std::int32_t least_y = 0x7fffffff, most_y = -2;
+
+  template <class C>
+  __device__ __forceinline__ void add(const ImagePosition<C>& at) {
+    if (!at.inside) return;
+    const auto x = static_cast<std::int32_t>(floor(at.x));
+    const auto y = static_cast<std::int32_t>(floor(at.y));
+    least_x = Least{}(least_x, x), most_x = Greatest{}(most_x, x);
+    least_y = Least{}(least_y, y), most_y = Greatest{}(most_y, y);
+  }
+  // Over the warp's lanes, as tiles of an image of height x width.
+  __device__ __forceinline__ TileRange tiles(std::int32_t height, std::int32_t width) const {
+    const auto number = [](std::int32_t pixel, std::int32_t extent) {
+      const std::int32_t tile = pixel / extent;
+      return static_cast<std::uint16_t>(tile < kMostTileNumber ? tile : kMostTileNumber);
+    };
+    const std::int32_t left = reduce_lanes(least_x, Least{});
+    const std::int32_t right = reduce_lanes(most_x, Greatest{});
+    const std::int32_t top = reduce_lanes(least_y, Least{});
+    const std::int32_t bottom = reduce_lanes(most_y, Greatest{});
+    if (right < left) return {1, 0, 1, 0};
+    return {number(left < 0 ? 0 : left, kTileWidth), number(right + 1 < width ? right + 1 : width - 1, kTileWidth),
+            number(top < 0 ? 0 : top, kTileHeight), number(bottom + 1 < height ? bottom + 1 : height - 1, kTileHeight)};
+  }
+};
+
+// (1): the boxes of the image into the shared memory of every block of the cluster.
+template <class T>
+__device__ __forceinline__ void find_boxes(const ImageGradientArgs<T>& args, std::int64_t image,
+                                           const tile::ClusterPlace& place, TileRange* boxes) {
+  using C = tile::Compute<T>;
+  constexpr int kAhead = sizeof(C) == 8 ? 1 : 4;  // patches in flight
+  const std::uint32_t shift = args.boxes.shift_x + args.boxes.shift_y;
+  const auto warps = static_cast<std::uint32_t>(place.blocks * kWarps);
+  const std::uint32_t share = (args.boxes.count + warps - 1) / warps;
+  const std::uint32_t first = static_cast<std::uint32_t>(place.rank * kWarps + warp_of_block()) * share;
+  const std::uint32_t last = first + share < args.boxes.count ? first + share : args.boxes.count;
+  const std::uint32_t end = first < last ? last << shift : 0;
+  CellRange range;
+  for (std::uint32_t patch = first << shift; patch < end; patch += kAhead) {
+    ImagePosition<C> at[kAhead][2];
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        at[u][half] = {};
+        const std::uint32_t p = patch + u < end ? point_of_patch(args, patch + u, half) : kNoPoint;
+        if (p != kNoPoint) at[u][half] = position_of_pixel(args.sampler, image, p);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u) {
+      if (patch + u < end) {
+        range.add(at[u][0]);
+        range.add(at[u][1]);
+        if (((patch + u + 1) & ((1u << shift) - 1u)) == 0) {
+          const TileRange tiles = range.tiles(args.sampler.height, args.sampler.width);
+          if (lane_of_warp() < place.blocks) {
+            *tile::cluster_shared(&boxes[(patch + u) >> shift], lane_of_warp(), place.blocks) = tiles;
+          }
+          range = {};
+        }
+      }
+    }
+  }
+}
+
+// (2), first half: the boxes that touch the tile, in order; returns their number. All threads of the block take part.
+template <class C>
+__device__ __forceinline__ std::uint32_t list_visits(ImageGradientShared<C>& shared, std::uint32_t boxes,
+                                                     std::int32_t x, std::int32_t y) {
+  x = x < kMostTileNumber ? x : kMostTileNumber;
+  y = y < kMostTileNumber ? y : kMostTileNumber;
+  int own = 0;
+  unsigned touches = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const std::uint32_t box = threadIdx.x * 4 + i;
+    if (box < boxes) {
+      const TileRange range = shared.boxes[box];
+      if (range.first_x <= x && x <= range.last_x && range.first_y <= y && y <= range.last_y) {
+        touches |= 1u << i;
+        ++own;
+      }
+    }
+  }
+  int through = own;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int before = __shfl_up_sync(0xffffffffu, through, step);
+    if (lane_of_warp() >= step) through += before;
+  }
+  if (lane_of_warp() == 31) shared.visit_sums[warp_of_block()] = through;
+  __syncthreads();
+  int all = 0;
+#pragma unroll
+  for (int warp = 0; warp < kWarps; ++warp) {
+    const int sum = shared.visit_sums[warp];
+    if (warp < warp_of_block()) through += sum;
+    all += sum;
+  }
+  int at = through - own;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if ((touches >> i & 1u) != 0) shared.visits[at++] = static_cast<std::uint16_t>(threadIdx.x * 4 + i);
+  }
+  return static_cast<std::uint32_t>(all);
+}
+
+// (2), second half: keeps points of the patches from `patch` on until there are none or the list may overflow; returns
+// the patch to go on with. Begins and ends with the block in step.
+template <class T, class C>
+__device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& args, ImageGradientShared<C>& shared,
+                                                 std::int64_t image, std::uint32_t patch, std::uint32_t patches,
+                                                 std::int32_t top, std::int32_t left) {
+  const std::uint32_t shift = args.boxes.shift_x + args.boxes.shift_y;
+  __syncthreads();  // nobody reads the list before any more, and the visits are listed
+  if (threadIdx.x == 0) shared.kept = 0;
+  for (int cell = static_cast<int>(threadIdx.x); cell < kCells; cell += kSamplerThreads) shared.counts[cell] = 0;
+  __syncthreads();
+  while (true) {
+    const std::uint32_t own = patch + static_cast<std::uint32_t>(warp_of_block());
+    if (own < patches) {  // the same for the whole warp
+      const std::uint32_t visit = shared.visits[own >> shift];
+      std::uint32_t p[2];
+      ImagePosition<C> at[2];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        p[half] = point_of_patch(args, (visit << shift) + (own & ((1u << shift) - 1u)), half);
+        at[half] = {};
+        if (p[half] != kNoPoint) at[half] = position_of_pixel(args.sampler, image, p[half]);
+      }
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const C column = floor(at[half].x);
+        const C row = floor(at[half].y);
+        const std::int32_t x = static_cast<std::int32_t>(column) - left + 1;
+        const std::int32_t y = static_cast<std::int32_t>(row) - top + 1;
+        const bool keep = at[half].inside && x >= 0 && x < kCellsAcross && y >= 0 && y <= kTileHeight;
+        const unsigned keepers = __ballot_sync(0xffffffffu, keep);
+        int base = 0;
+        if (lane_of_warp() == 0 && keepers != 0) base = atomicAdd(&shared.kept, __popc(keepers));
+        base = __shfl_sync(0xffffffffu, base, 0);
+        if (keep) {
+          const int e = base + __popc(keepers & ((1u << lane_of_warp()) - 1u));
+          const int cell = y * kCellsAcross + x;
+          shared.point[e] = p[half];
+          shared.fx[e] = at[half].x - column;
+          shared.fy[e] = at[half].y - row;
+          shared.place[e] = static_cast<std::uint32_t>(atomicAdd(&shared.counts[cell], 1)) << kCellBits |
+                            static_cast<std::uint32_t>(cell);
+        }
+      }
+    }
+    patch += kWarps;
+    __syncthreads();
+    if (patch >= patches || shared.kept > ImageGradientShared<C>::kPoints - kRound) return patch;
+    __syncthreads();  // nobody keeps another point while others still look at the number
+  }
+}
+
+// (3): fills `start` and `ordered`. All threads take part; ends with the block in step.
+template <class C>
+__device__ __forceinline__ void sort_by_cell(ImageGradientShared<C>& shared) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first = 2 * thread < kCells ? shared.counts[2 * thread] : 0;
+  const int second = 2 * thread + 1 < kCells ? shared.counts[2 * thread + 1] : 0;
+  int through = first + second;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int before = __shfl_up_sync(0xffffffffu, through, step);
+    if (lane_of_warp() >= step) through += before;
+  }
+  if (lane_of_warp() == 31) shared.warp_sums[warp_of_block()] = through;
+  __syncthreads();
+  for (int warp = 0; warp < warp_of_block(); ++warp) through += shared.warp_sums[warp];
+  if (2 * thread <= kCells) shared.start[2 * thread] = through - first - second;
+  if (2 * thread + 1 <= kCells) shared.start[2 * thread + 1] = through - second;
+  __syncthreads();
+  const int kept = shared.kept;
+  for (int e = thread; e < kept; e += kSamplerThreads) {
+    const std::uint32_t place = shared.place[e];
+    shared.unordered[shared.start[place & ((1u << kCellBits) - 1u)] + (place >> kCellBits)] =
+        static_cast<std::uint16_t>(e);
+  }
+  __syncthreads();
+  for (int e = thread; e < kept; e += kSamplerThreads) {
+    const std::uint32_t cell = shared.place[e] & ((1u << kCellBits) - 1u);
+    const int begin = shared.start[cell];
+    const int end = shared.start[cell + 1];
+    int rank = begin;
+    if (end - begin > 1) {
+      const std::uint32_t point = shared.point[e];
+      for (int i = begin; i < end; ++i) rank += shared.point[shared.unordered[i]] < point ? 1 : 0;
+    }
+    shared.ordered[rank] = static_cast<std::uint16_t>(e);
+  }
+  __syncthreads();
+}
+
+// The points of a pixel: two runs of the sorted list, those of the cells in the row above and in its own; in each,
+// first the cell to the left.
+template <class C>
+struct PixelPoints {
+  int begin[2];
+  int middle[2];
+  int above;  // points in the row above
+  int count;
+
+  __device__ __forceinline__ PixelPoints(const ImageGradientShared<C>& shared, int row, int column) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int cell = (row + i) * kCellsAcross + column;
+      begin[i] = shared.start[cell];
+      middle[i] = shared.start[cell + 1];
+      const int length = shared.start[cell + 2] - begin[i];
+      if (i == 0)
+        above = count = length;
+      else
+        count += length;
+    }
+  }
+  // Point k of the pixel and its weight.
+  __device__ __forceinline__ std::uint32_t get(const ImageGradientShared<C>& shared, int k, C* weight) const {
+    const bool is_above = k < above;
+    const int at = is_above ? begin[0] + k : begin[1] + k - above;
+    const int e = shared.ordered[at];
+    const C fx = shared.fx[e];
+    const C fy = shared.fy[e];
+    *weight = (is_above ? fy : C(1) - fy) * (at < (is_above ? middle[0] : middle[1]) ? fx : C(1) - fx);
+    return shared.point[e];
+  }
+};
+
+// alpha * sums + beta * dx, N channels.
+template <class T, int N>
+__device__ __forceinline__ void write_gradient(const SamplerArgs<T>& args, T* place,
+                                               const tile::Compute<T> (&sums)[N]) {
+  using C = tile::Compute<T>;
+  C result[N];
+#pragma unroll
+  for (int j = 0; j < N; ++j) result[j] = args.alpha * sums[j];
+  if (args.reads_out) {
+    C old[N];
+    tile::widen_pack<C>(tile::load_pack<T, N>(place), old);
+#pragma unroll
+    for (int j = 0; j < N; ++j) result[j] += args.beta * old[j];
+  }
+  tile::store_pack<T, N>(place, tile::narrow_pack<T>(result));
+}
+
+// A tile of one image and a range of channels.
+struct GradientTask {
+  std::int64_t image;
+  std::int32_t top;
+  std::int32_t left;
+  std::uint32_t first_channel;
+  std::uint32_t end_channel;
+};
+
+// (4) with the lanes of a warp along the channels of a pixel, N each.
+template <class T, int N>
+__device__ __forceinline__ void gather_by_lanes(const SamplerArgs<T>& args,
+                                                const ImageGradientShared<tile::Compute<T>>& shared,
+                                                const GradientTask& task) {
+  using C = tile::Compute<T>;
+  const int lane = static_cast<int>(threadIdx.x) % args.lanes;
+  const int together = kSamplerThreads / args.lanes;
+  const T* const dy = args.dy + task.image * args.sample_strides[0];
+  T* const dx = args.out + task.image * args.image_strides[0];
+  for (int pixel = static_cast<int>(threadIdx.x) / args.lanes; pixel < kSamplerThreads; pixel += together) {
+    const std::int32_t row = task.top + pixel / kTileWidth;
+    const std::int32_t column = task.left + pixel % kTileWidth;
+    if (row >= args.height || column >= args.width) continue;
+    const PixelPoints<C> points(shared, pixel / kTileWidth, pixel % kTileWidth);
+    T* const to = dx + row * args.image_strides[2] + column * args.image_strides[3];
+    for (std::uint32_t c = task.first_channel + lane * N; c < task.end_channel; c += args.lanes * N) {
+      C sums[N] = {};
+#pragma unroll 4
+      for (int k = 0; k < points.count; ++k) {
+        C weight;
+        const std::uint32_t p = points.get(shared, k, &weight);
+        C values[N];
+        tile::widen_pack<C>(tile::load_pack<T, N>(dy + sample_offset(args, p) + c), values);
+#pragma unroll
+        for (int j = 0; j < N; ++j) sums[j] += weight * values[j];
+      }
+      write_gradient<T, N>(args, to + c, sums);
+    }
+  }
+}
+
+// (4) with a thread for each pixel and kChannels sums in its registers: adds up the points at hand.
+template <class T, int N, int kChannels>
+__device__ __forceinline__ void gather_by_pixels(const SamplerArgs<T>& args,
+                                                 const ImageGradientShared<tile::Compute<T>>& shared, const T* dy,
+                                                 std::uint32_t channels, tile::Compute<T> (&sums)[kChannels]) {
+  using C = tile::Compute<T>;
+  constexpr int kAhead = sizeof(C) == 8 || N > 1 ? 1 : kChannels <= 4 ? 4 : 2;  // points whose loads are in flight
+  const PixelPoints<C> points(shared, static_cast<int>(threadIdx.x) / kTileWidth,
+                              static_cast<int>(threadIdx.x) % kTileWidth);
+  for (int k = 0; k < points.count; k += kAhead) {
+    C weight[kAhead];
+    tile::Pack<T, N> packs[kAhead][kChannels / N];
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u) {
+      if (k + u < points.count) {
+        const std::uint32_t p = points.get(shared, k + u, &weight[u]);
+        const T* const from = dy + sample_offset(args, p);
+#pragma unroll
+        for (int i = 0; i < kChannels / N; ++i) {
+          if (i * N < channels) packs[u][i] = tile::load_pack<T, N>(from + i * N * args.sample_strides[1]);
+        }
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u) {
+      if (k + u < points.count) {
+#pragma unroll
+        for (int i = 0; i < kChannels / N; ++i) {
+          if (i * N < channels) {
+            C values[N];
+            tile::widen_pack<C>(packs[u][i], values);
+#pragma unroll
+            for (int j = 0; j < N; ++j) sums[i * N + j] += weight[u] * values[j];
+          }
+        }
+      }
+    }
+  }
+}
+
+// N channels a load: 1, or a pack where they are contiguous.
+template <class T, int N, int kChannels>
+__global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : 3)
+    sampler_image_gradient(const __grid_constant__ ImageGradientArgs<T> args) {
+  using C = tile::Compute<T>;
+  static_assert(kChannels % N == 0, "a chunk of channels is whole packs");
+  __shared__ ImageGradientShared<C> shared;
+  const SamplerArgs<T>& sampler = args.sampler;
+  const tile::ClusterPlace place = tile::cluster_place(args.cluster);
+  const std::int64_t image = blockIdx.x / args.blocks;
+  std::uint32_t first_task = blockIdx.x % args.blocks;
+  std::uint32_t step = args.blocks;
+  if (place.blocks != args.cluster) {  // the cluster's first block does its work alone
+    if (place.rank >= place.blocks) return;
+    first_task /= static_cast<std::uint32_t>(args.cluster);
+    step /= static_cast<std::uint32_t>(args.cluster);
+  }
+  tile::cluster_sync(place.blocks);  // every block is there to be written to
+  find_boxes(args, image, place, shared.boxes);
+  tile::cluster_sync(place.blocks);
+
+  for (std::uint32_t number = first_task; number < sampler.tiles * sampler.chunks; number += step) {
+    std::uint32_t tile_number;
+    const std::uint32_t chunk = args.tiles.divmod(number, &tile_number);
+    std::uint32_t tile_x;
+    const std::uint32_t tile_y = args.tiles_across.divmod(tile_number, &tile_x);
+    GradientTask task;
+    task.image = image;
+    task.top = static_cast<std::int32_t>(tile_y * kTileHeight);
+    task.left = static_cast<std::int32_t>(tile_x * kTileWidth);
+    task.first_channel = chunk * static_cast<std::uint32_t>(sampler.chunk);
+    task.end_channel = static_cast<std::uint32_t>(sampler.channels);
+    if (task.end_channel - task.first_channel > sampler.chunk) {
+      task.end_channel = task.first_channel + static_cast<std::uint32_t>(sampler.chunk);
+    }
+    const std::uint32_t visits =
+        list_visits(shared, args.boxes.count, static_cast<std::int32_t>(tile_x), static_cast<std::int32_t>(tile_y));
+    const std::uint32_t patches = visits << (args.boxes.shift_x + args.boxes.shift_y);
+    const std::int32_t row = task.top + static_cast<std::int32_t>(threadIdx.x) / kTileWidth;
+    const std::int32_t column = task.left + static_cast<std::int32_t>(threadIdx.x) % kTileWidth;
+    bool complete = false;  // one list holds all of the tile's points
+    for (std::uint32_t c = task.first_channel; c < task.end_channel; c += kChannels) {
+      C sums[kChannels] = {};
+      const std::uint32_t channels = task.end_channel - c;
+      std::uint32_t patch = complete ? patches : 0;
+      do {  // all conditions are the same for the whole block
+        if (!complete) {
+          const bool from_start = patch == 0;
+          patch = collect(args, shared, image, patch, patches, task.top, task.left);
+          sort_by_cell(shared);
+          complete = from_start && patch >= patches;
+        }
+        if constexpr (N > 1) {
+          if (complete) break;
+        }
+        gather_by_pixels<T, N>(sampler, shared,
+                               sampler.dy + image * sampler.sample_strides[0] + c * sampler.sample_strides[1], channels,
+                               sums);
+      } while (patch < patches);
+      if constexpr (N > 1) {
+        if (complete) {
+          gather_by_lanes<T, N>(sampler, shared, task);
+          break;
+        }
+      }
+      T* const dx = sampler.out + image * sampler.image_strides[0] + row * sampler.image_strides[2] +
+                    column * sampler.image_strides[3];
+      if (row < sampler.height && column < sampler.width) {
+#pragma unroll
+        for (int i = 0; i < kChannels; i += N) {
+          if (i < channels) {
+            C part[N];
+#pragma unroll
+            for (int j = 0; j < N; ++j) part[j] = sums[i + j];
+            write_gradient<T, N>(sampler, dx + (c + i) * sampler.image_strides[1], part);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace gpudnn::kernels
