@@ -7,10 +7,11 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr int kLargestCluster = 8;
-constexpr int kChannels = 8;  // sums of a thread; half as many doubles
+constexpr int kChannels = 16;  // sums of a thread
 constexpr int kFewChannels = 4;
-constexpr int kBlocksPerMultiprocessor = 10;  // two rounds of what is resident
+constexpr int kFewStrips = 4;                      // of a tile with few channels
+constexpr int kBlocksPerMultiprocessor = 10;       // about three rounds of what is resident
+constexpr std::int64_t kPointsForBoxes = 1 << 15;  // of all images: boxes are then worth a launch
 
 template <class T>
 bool in_packs(const SamplerParams& params) {
@@ -23,13 +24,13 @@ bool in_packs(const SamplerParams& params) {
   return packs;
 }
 
-GridBoxes boxes_of(const SamplerImage& grid) {
+GridBoxes boxes_of(const SamplerImage& grid, std::int64_t most) {
   GridBoxes boxes{};
   const auto count = [](std::int64_t extent, std::uint32_t shift) {
     const std::int64_t points = std::int64_t{kPatch} << shift;
     return (extent + points - 1) / points;
   };
-  while (count(grid.width, boxes.shift_x) * count(grid.height, boxes.shift_y) > kMostBoxes) {
+  while (count(grid.width, boxes.shift_x) * count(grid.height, boxes.shift_y) > most) {
     count(grid.width, boxes.shift_x) >= count(grid.height, boxes.shift_y) ? ++boxes.shift_x : ++boxes.shift_y;
   }
   const auto across = static_cast<std::uint32_t>(count(grid.width, boxes.shift_x));
@@ -55,7 +56,7 @@ void set_chunks(const SamplerParams& params, int pack, SamplerArgs<T>* args) {
   args->lanes = lanes;
 }
 
-template <class T, int N, int kSums>
+template <class T, int N, int kSums, int kStrips>
 void launch(const SamplerParams& params, cudaStream_t stream) {
   using C = tile::Compute<T>;
   ImageGradientArgs<T> args{};
@@ -76,40 +77,48 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   sampler.beta = static_cast<C>(params.beta);
   sampler.reads_out = params.beta != 0;
   sampler.grid_pairs = tile::is_aligned(params.grid, 2 * sizeof(T));
+  args.tile_height = kStrips * kStripHeight;
+  args.linear = params.sample.strides[2] == params.sample.width * params.sample.strides[3];
   const auto across = static_cast<std::uint32_t>((params.image.width + kTileWidth - 1) / kTileWidth);
-  const auto down = static_cast<std::uint32_t>((params.image.height + kTileHeight - 1) / kTileHeight);
+  const auto down = static_cast<std::uint32_t>((params.image.height + args.tile_height - 1) / args.tile_height);
   sampler.tiles = across * down;
   args.tiles = tile::FastDivmod(sampler.tiles);
   args.tiles_across = tile::FastDivmod(across);
-  args.boxes = boxes_of(params.sample);
   set_chunks(params, N, &sampler);
 
-  const std::int64_t tasks = std::int64_t{sampler.tiles} * sampler.chunks;
-  int cluster = 1;
-  while (params.has_clusters && cluster < kLargestCluster && 2 * cluster <= tasks &&
-         sampler.pixels > static_cast<unsigned>(kRound * cluster)) {
-    cluster *= 2;
+  args.boxes = boxes_of(params.sample, kMostBoxes);
+  const std::size_t range_bytes = static_cast<std::size_t>(params.images) * args.boxes.count * sizeof(TileRange);
+  if (args.boxes.count > 4 && params.images * sampler.pixels >= kPointsForBoxes &&
+      range_bytes <= params.scratch_bytes && tile::is_aligned(params.scratch, alignof(TileRange))) {
+    auto* const ranges = static_cast<TileRange*>(params.scratch);
+    const std::int64_t blocks = params.images * ((args.boxes.count + kWarps - 1) / kWarps);
+    sampler_boxes<T><<<static_cast<unsigned>(blocks), kSamplerThreads, 0, stream>>>(args, ranges);
+    args.ranges = ranges;
+  } else {
+    args.boxes = boxes_of(params.sample, 1);
   }
+  const std::int64_t tasks = std::int64_t{sampler.tiles} * sampler.chunks;
   const std::int64_t wanted =
       (std::int64_t{kBlocksPerMultiprocessor} * params.multiprocessors + params.images - 1) / params.images;
-  const std::int64_t clusters = (std::min(wanted, tasks) + cluster - 1) / cluster;
-  args.cluster = cluster;
-  args.blocks = static_cast<std::uint32_t>(clusters * cluster);
-  tile::launch_clusters(sampler_image_gradient<T, N, kSums>, params.images * clusters, cluster, kSamplerThreads, stream,
-                        args);
+  args.blocks = static_cast<std::uint32_t>(std::min(wanted, tasks));
+  sampler_image_gradient<T, N, kSums, kStrips>
+      <<<static_cast<unsigned>(params.images * args.blocks), kSamplerThreads, 0, stream>>>(args);
 }
 
 }  // namespace
 
 void launch_sampler_image_gradient(const SamplerParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
-    constexpr int kSums = sizeof(T) == 8 ? kFewChannels : kChannels;
+    constexpr int N = tile::kPackWidth<T>;
+    constexpr bool kWide = sizeof(T) == 8;
+    const std::int64_t large_tiles =
+        params.images * ((params.image.width + kTileWidth - 1) / kTileWidth) * ((params.image.height + 31) / 32);
     if (in_packs<T>(params)) {
-      launch<T, tile::kPackWidth<T>, kSums>(params, stream);
-    } else if (params.channels <= kFewChannels) {
-      launch<T, 1, kFewChannels>(params, stream);
+      launch<T, N, kWide ? kFewChannels : N, 1>(params, stream);
+    } else if (!kWide && params.channels <= kFewChannels && large_tiles >= 2 * params.multiprocessors) {
+      launch<T, 1, kFewChannels, kWide ? 1 : kFewStrips>(params, stream);
     } else {
-      launch<T, 1, kSums>(params, stream);
+      launch<T, 1, kWide ? kFewChannels : kChannels, 1>(params, stream);
     }
   });
 }

@@ -3,44 +3,49 @@
 //
 //   dx[n, c, q] = alpha * sum over sample points p and corners i with corner_i(p) = q of w_i(p) dy[n, c, p] + beta * dx
 //
-// The sum over p is a scatter with a grid that can be anything, so it is turned around: a block owns tiles of 32 x 8
-// pixels q of one image and looks for the points that fall into them.
+// The sum over p is a scatter with a grid that can be anything, so it is turned around: a block owns tiles of 32 x 8 or
+// 32 x 32 pixels q of one image and looks for the points that fall into them.
 //
-// (1) Boxes. The grid is cut into at most 1024 tiles (8 x 8 points, or more of a large grid), and for each the range of
-// image tiles that its points touch is found, once in a cluster of blocks: each block reads its share of the grid and
-// writes the ranges to the shared memory of all. Neighbouring points of a grid in use sample neighbouring pixels, so an
-// image tile is touched by few grid tiles; a grid without order degrades to a walk over all of it, nothing worse.
+// (1) Boxes, by a kernel of its own. The grid is cut into at most 1024 tiles (8 x 8 points, or more of a large grid),
+// and for each the range of image tiles that its points touch goes to memory that the caller lends: 8 bytes a box.
+// Neighbouring points of a grid in use sample neighbouring pixels, so an image tile is touched by few grid tiles. A
+// grid without order, or a caller without memory, degrades to a walk over all of the grid for each tile, nothing worse.
+//
 // (2) Visit. The grid tiles whose range holds the image tile are listed in order; their points are located, 512 at a
 // time, and those whose cell (the pixel of their first corner) lies in the tile or one left of or above it are kept.
+//
 // (3) Sort. A counting sort brings the kept points into the order of the cells. Integer atomics count and place them;
 // then each moves to its rank by number within its cell, so the order does not depend on the atomics.
+//
 // (4) Gather. A pixel's points are those of four cells, which are two runs of the sorted list. Either each thread owns
-// a pixel and adds up some channels in registers, or, where channels are contiguous and one sort holds the tile's
-// points, the lanes of a warp take the channels of one pixel.
+// pixels and adds up some channels of each in registers, or, where channels are contiguous and one sort holds the
+// tile's points, the lanes of a warp take the channels of one pixel.
 //
 // So dx is written once, rounded once, and every sum has a fixed order: cells by row, points by number, in the rounds
 // of (2), which the grid alone decides.
 //
-// Cost for N images of Q pixels and grids of P points: the grid is read once for each cluster, from the L2; about P to
-// 2 P points are located. A grid that sends all points to one pixel makes one thread do its whole sum. Bytes of the
-// floor: dy and the grid in, dx out.
+// Cost for N images of Q pixels and grids of P points: about P to 2 P points are located, whatever Q is. A grid that
+// sends all points to one pixel makes one thread do its whole sum. Bytes of the floor: dy and the grid in, dx out.
 #pragma once
 
 #include "kernels/spatial_transformer/sampler.cuh"
-#include "kernels/tile/cluster.cuh"
 
 namespace gpudnn::kernels {
 
 constexpr int kTileWidth = 32;
-constexpr int kTileHeight = 8;
-constexpr int kCellsAcross = kTileWidth + 1;  // with those of the column to the left
-constexpr int kCells = kCellsAcross * (kTileHeight + 1);
+constexpr int kStripHeight = 8;                  // of the pixels that a block's threads own once
+constexpr int kCellsAcross = kTileWidth + 1;     // with those of the column to the left
 constexpr int kMostBoxes = 4 * kSamplerThreads;  // a thread tests four
 constexpr int kPatch = 8;                        // points across and down of a patch, a warp's work in a round
 constexpr int kWarps = kSamplerThreads / 32;
 constexpr int kRound = kWarps * kPatch * kPatch;  // points of a round
-static_assert(kTileWidth * kTileHeight == kSamplerThreads, "a thread owns a pixel");
-static_assert(kCells <= 2 * kSamplerThreads, "a thread scans two cells");
+static_assert(kTileWidth * kStripHeight == kSamplerThreads, "a thread owns a pixel of each strip");
+
+// Image tiles that the points of a box touch, both ends included; first > last: none.
+struct alignas(8) TileRange {
+  std::uint16_t first_x, last_x, first_y, last_y;
+};
+constexpr std::int32_t kMostTileNumber = 65535;  // tiles beyond count as this one: visited too often, never too rarely
 
 // How the grid is cut: `across` x `down` boxes of 2^shift_x x 2^shift_y patches.
 struct GridBoxes {
@@ -58,39 +63,33 @@ struct ImageGradientArgs {
   tile::FastDivmod tiles_across;
   tile::FastDivmod tiles;
   std::uint32_t blocks;  // of an image
-  int cluster;
+  std::uint32_t tile_height;
+  const TileRange* ranges;  // of the boxes, image after image; null: there is one box, which every tile visits
+  bool linear;              // the rows of the sample follow each other without a gap
 };
 
-// Image tiles that the points of a box touch, both ends included; first > last: none.
-struct TileRange {
-  std::uint16_t first_x, last_x, first_y, last_y;
-};
-constexpr std::int32_t kMostTileNumber = 65535;  // tiles beyond count as this one: visited too often, never too rarely
-
-template <class C>
+template <class C, int kStrips>
 struct ImageGradientShared {
-  static constexpr int kPoints = sizeof(C) == 8 ? 1024 : 1536;
-  static_assert(kPoints >= 2 * kRound, "a round fits behind another one");
-  alignas(16) TileRange boxes[kMostBoxes];
+  static constexpr int kCells = kCellsAcross * (kStrips * kStripHeight + 1);
+  static constexpr int kPoints = sizeof(C) == 8 ? 768 : 1200;
+  static constexpr std::uint32_t kCellBits = 11;
+  static_assert(kPoints >= kRound && kCells <= 1 << kCellBits);
   std::uint16_t visits[kMostBoxes];
+  // The points as they were found.
+  C found_fx[kPoints];
+  C found_fy[kPoints];
+  std::uint32_t found[kPoints];
+  std::uint32_t place[kPoints];      // cell, and above it the place in the cell, in no order
+  std::uint16_t unordered[kPoints];  // by cell
+  // The points in order.
   C fx[kPoints];
   C fy[kPoints];
   std::uint32_t point[kPoints];
-  std::uint32_t place[kPoints];       // cell, and above it the place in the cell, in no order
-  std::uint16_t unordered[kPoints];   // points by cell
-  std::uint16_t ordered[kPoints];     // the same, by number in each cell
   int start[kCells + 1];              // of each cell's points
   int counts[kCells];                 // points of each cell
   alignas(16) int warp_sums[kWarps];  // else vector loads of it begin in what others write
   alignas(16) int visit_sums[kWarps];
   int kept;
-};
-constexpr std::uint32_t kCellBits = 10;
-static_assert(kCells <= 1 << kCellBits);
-
-template <class T>
-struct GridPoint {
-  T pair[2];
 };
 
 __device__ __forceinline__ int warp_of_block() { return static_cast<int>(threadIdx.x) / 32; }
@@ -140,7 +139,7 @@ struct CellRange {
     least_y = Least{}(least_y, y), most_y = Greatest{}(most_y, y);
   }
   // Over the warp's lanes, as tiles of an image of height x width.
-  __device__ __forceinline__ TileRange tiles(std::int32_t height, std::int32_t width) const {
+  __device__ __forceinline__ TileRange tiles(std::int32_t height, std::int32_t width, std::int32_t tile_height) const {
     const auto number = [](std::int32_t pixel, std::int32_t extent) {
       const std::int32_t tile = pixel / extent;
       return static_cast<std::uint16_t>(tile < kMostTileNumber ? tile : kMostTileNumber);
@@ -151,55 +150,53 @@ struct CellRange {
     const std::int32_t bottom = reduce_lanes(most_y, Greatest{});
     if (right < left) return {1, 0, 1, 0};
     return {number(left < 0 ? 0 : left, kTileWidth), number(right + 1 < width ? right + 1 : width - 1, kTileWidth),
-            number(top < 0 ? 0 : top, kTileHeight), number(bottom + 1 < height ? bottom + 1 : height - 1, kTileHeight)};
+            number(top < 0 ? 0 : top, tile_height), number(bottom + 1 < height ? bottom + 1 : height - 1, tile_height)};
   }
 };
 
-// (1): the boxes of the image into the shared memory of every block of the cluster.
+// (1): a warp for each box.
 template <class T>
-__device__ __forceinline__ void find_boxes(const ImageGradientArgs<T>& args, std::int64_t image,
-                                           const tile::ClusterPlace& place, TileRange* boxes) {
+__global__ void __launch_bounds__(kSamplerThreads)
+    sampler_boxes(const __grid_constant__ ImageGradientArgs<T> args, TileRange* ranges) {
   using C = tile::Compute<T>;
-  constexpr int kAhead = sizeof(C) == 8 ? 1 : 4;  // patches in flight
+  constexpr std::uint32_t kAhead = 2;  // patches in flight
+  const std::uint32_t blocks = (args.boxes.count + kWarps - 1) / kWarps;
+  const std::int64_t image = blockIdx.x / blocks;
+  const std::uint32_t box = blockIdx.x % blocks * kWarps + static_cast<std::uint32_t>(warp_of_block());
+  if (box >= args.boxes.count) return;
   const std::uint32_t shift = args.boxes.shift_x + args.boxes.shift_y;
-  const auto warps = static_cast<std::uint32_t>(place.blocks * kWarps);
-  const std::uint32_t share = (args.boxes.count + warps - 1) / warps;
-  const std::uint32_t first = static_cast<std::uint32_t>(place.rank * kWarps + warp_of_block()) * share;
-  const std::uint32_t last = first + share < args.boxes.count ? first + share : args.boxes.count;
-  const std::uint32_t end = first < last ? last << shift : 0;
   CellRange range;
-  for (std::uint32_t patch = first << shift; patch < end; patch += kAhead) {
+  for (std::uint32_t patch = 0; patch < 1u << shift; patch += kAhead) {
     ImagePosition<C> at[kAhead][2];
 #pragma unroll
-    for (int u = 0; u < kAhead; ++u) {
+    for (std::uint32_t u = 0; u < kAhead; ++u) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         at[u][half] = {};
-        const std::uint32_t p = patch + u < end ? point_of_patch(args, patch + u, half) : kNoPoint;
+        const std::uint32_t p =
+            patch + u < 1u << shift ? point_of_patch(args, (box << shift) + patch + u, half) : kNoPoint;
         if (p != kNoPoint) at[u][half] = position_of_pixel(args.sampler, image, p);
       }
     }
 #pragma unroll
-    for (int u = 0; u < kAhead; ++u) {
-      if (patch + u < end) {
-        range.add(at[u][0]);
-        range.add(at[u][1]);
-        if (((patch + u + 1) & ((1u << shift) - 1u)) == 0) {
-          const TileRange tiles = range.tiles(args.sampler.height, args.sampler.width);
-          if (lane_of_warp() < place.blocks) {
-            *tile::cluster_shared(&boxes[(patch + u) >> shift], lane_of_warp(), place.blocks) = tiles;
-          }
-          range = {};
-        }
-      }
+    for (std::uint32_t u = 0; u < kAhead; ++u) {
+      range.add(at[u][0]);
+      range.add(at[u][1]);
     }
   }
+  const TileRange tiles =
+      range.tiles(args.sampler.height, args.sampler.width, static_cast<std::int32_t>(args.tile_height));
+  if (lane_of_warp() == 0) ranges[image * args.boxes.count + box] = tiles;
 }
 
 // (2), first half: the boxes that touch the tile, in order; returns their number. All threads of the block take part.
-template <class C>
-__device__ __forceinline__ std::uint32_t list_visits(ImageGradientShared<C>& shared, std::uint32_t boxes,
+template <class Shared>
+__device__ __forceinline__ std::uint32_t list_visits(Shared& shared, const TileRange* ranges, std::uint32_t boxes,
                                                      std::int32_t x, std::int32_t y) {
+  if (ranges == nullptr) {
+    if (threadIdx.x == 0) shared.visits[0] = 0;
+    return 1;
+  }
   x = x < kMostTileNumber ? x : kMostTileNumber;
   y = y < kMostTileNumber ? y : kMostTileNumber;
   int own = 0;
@@ -208,7 +205,7 @@ __device__ __forceinline__ std::uint32_t list_visits(ImageGradientShared<C>& sha
   for (int i = 0; i < 4; ++i) {
     const std::uint32_t box = threadIdx.x * 4 + i;
     if (box < boxes) {
-      const TileRange range = shared.boxes[box];
+      const TileRange range = ranges[box];
       if (range.first_x <= x && x <= range.last_x && range.first_y <= y && y <= range.last_y) {
         touches |= 1u << i;
         ++own;
@@ -240,14 +237,16 @@ __device__ __forceinline__ std::uint32_t list_visits(ImageGradientShared<C>& sha
 
 // (2), second half: keeps points of the patches from `patch` on until there are none or the list may overflow; returns
 // the patch to go on with. Begins and ends with the block in step.
-template <class T, class C>
-__device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& args, ImageGradientShared<C>& shared,
-                                                 std::int64_t image, std::uint32_t patch, std::uint32_t patches,
-                                                 std::int32_t top, std::int32_t left) {
+template <class T, class Shared>
+__device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& args, Shared& shared, std::int64_t image,
+                                                 std::uint32_t patch, std::uint32_t patches, std::int32_t top,
+                                                 std::int32_t left) {
+  using C = tile::Compute<T>;
   const std::uint32_t shift = args.boxes.shift_x + args.boxes.shift_y;
   __syncthreads();  // nobody reads the list before any more, and the visits are listed
   if (threadIdx.x == 0) shared.kept = 0;
-  for (int cell = static_cast<int>(threadIdx.x); cell < kCells; cell += kSamplerThreads) shared.counts[cell] = 0;
+  for (int cell = static_cast<int>(threadIdx.x); cell < Shared::kCells; cell += kSamplerThreads)
+    shared.counts[cell] = 0;
   __syncthreads();
   while (true) {
     const std::uint32_t own = patch + static_cast<std::uint32_t>(warp_of_block());
@@ -267,7 +266,8 @@ __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& arg
         const C row = floor(at[half].y);
         const std::int32_t x = static_cast<std::int32_t>(column) - left + 1;
         const std::int32_t y = static_cast<std::int32_t>(row) - top + 1;
-        const bool keep = at[half].inside && x >= 0 && x < kCellsAcross && y >= 0 && y <= kTileHeight;
+        const bool keep =
+            at[half].inside && x >= 0 && x < kCellsAcross && y >= 0 && y <= static_cast<std::int32_t>(args.tile_height);
         const unsigned keepers = __ballot_sync(0xffffffffu, keep);
         int base = 0;
         if (lane_of_warp() == 0 && keepers != 0) base = atomicAdd(&shared.kept, __popc(keepers));
@@ -275,28 +275,35 @@ __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& arg
         if (keep) {
           const int e = base + __popc(keepers & ((1u << lane_of_warp()) - 1u));
           const int cell = y * kCellsAcross + x;
-          shared.point[e] = p[half];
-          shared.fx[e] = at[half].x - column;
-          shared.fy[e] = at[half].y - row;
-          shared.place[e] = static_cast<std::uint32_t>(atomicAdd(&shared.counts[cell], 1)) << kCellBits |
+          shared.found[e] = p[half];
+          shared.found_fx[e] = at[half].x - column;
+          shared.found_fy[e] = at[half].y - row;
+          shared.place[e] = static_cast<std::uint32_t>(atomicAdd(&shared.counts[cell], 1)) << Shared::kCellBits |
                             static_cast<std::uint32_t>(cell);
         }
       }
     }
     patch += kWarps;
     __syncthreads();
-    if (patch >= patches || shared.kept > ImageGradientShared<C>::kPoints - kRound) return patch;
+    if (patch >= patches || shared.kept > Shared::kPoints - kRound) return patch;
     __syncthreads();  // nobody keeps another point while others still look at the number
   }
 }
 
-// (3): fills `start` and `ordered`. All threads take part; ends with the block in step.
-template <class C>
-__device__ __forceinline__ void sort_by_cell(ImageGradientShared<C>& shared) {
+// (3): fills `start` and brings the points into order. All threads take part; ends with the block in step.
+template <class Shared>
+__device__ __forceinline__ void sort_by_cell(Shared& shared) {
+  constexpr int kCells = Shared::kCells;
+  constexpr int kOwn = (kCells + 1 + kSamplerThreads - 1) / kSamplerThreads;  // neighbouring cells that a thread scans
   const int thread = static_cast<int>(threadIdx.x);
-  const int first = 2 * thread < kCells ? shared.counts[2 * thread] : 0;
-  const int second = 2 * thread + 1 < kCells ? shared.counts[2 * thread + 1] : 0;
-  int through = first + second;
+  int counts[kOwn];
+  int own = 0;
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    counts[i] = thread * kOwn + i < kCells ? shared.counts[thread * kOwn + i] : 0;
+    own += counts[i];
+  }
+  int through = own;
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
     const int before = __shfl_up_sync(0xffffffffu, through, step);
@@ -304,64 +311,77 @@ __device__ __forceinline__ void sort_by_cell(ImageGradientShared<C>& shared) {
   }
   if (lane_of_warp() == 31) shared.warp_sums[warp_of_block()] = through;
   __syncthreads();
-  for (int warp = 0; warp < warp_of_block(); ++warp) through += shared.warp_sums[warp];
-  if (2 * thread <= kCells) shared.start[2 * thread] = through - first - second;
-  if (2 * thread + 1 <= kCells) shared.start[2 * thread + 1] = through - second;
+#pragma unroll
+  for (int warp = 0; warp < kWarps; ++warp) {
+    const int sum = shared.warp_sums[warp];
+    if (warp < warp_of_block()) through += sum;
+  }
+  int at = through - own;
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    if (thread * kOwn + i <= kCells) shared.start[thread * kOwn + i] = at;
+    at += counts[i];
+  }
   __syncthreads();
   const int kept = shared.kept;
+  constexpr std::uint32_t kCellMask = (1u << Shared::kCellBits) - 1u;
   for (int e = thread; e < kept; e += kSamplerThreads) {
     const std::uint32_t place = shared.place[e];
-    shared.unordered[shared.start[place & ((1u << kCellBits) - 1u)] + (place >> kCellBits)] =
-        static_cast<std::uint16_t>(e);
+    shared.unordered[shared.start[place & kCellMask] + (place >> Shared::kCellBits)] = static_cast<std::uint16_t>(e);
   }
   __syncthreads();
   for (int e = thread; e < kept; e += kSamplerThreads) {
-    const std::uint32_t cell = shared.place[e] & ((1u << kCellBits) - 1u);
+    const std::uint32_t cell = shared.place[e] & kCellMask;
     const int begin = shared.start[cell];
     const int end = shared.start[cell + 1];
+    const std::uint32_t point = shared.found[e];
     int rank = begin;
     if (end - begin > 1) {
-      const std::uint32_t point = shared.point[e];
-      for (int i = begin; i < end; ++i) rank += shared.point[shared.unordered[i]] < point ? 1 : 0;
+      for (int i = begin; i < end; ++i) rank += shared.found[shared.unordered[i]] < point ? 1 : 0;
     }
-    shared.ordered[rank] = static_cast<std::uint16_t>(e);
+    shared.point[rank] = point;
+    shared.fx[rank] = shared.found_fx[e];
+    shared.fy[rank] = shared.found_fy[e];
   }
   __syncthreads();
 }
 
 // The points of a pixel: two runs of the sorted list, those of the cells in the row above and in its own; in each,
 // first the cell to the left.
-template <class C>
 struct PixelPoints {
   int begin[2];
   int middle[2];
   int above;  // points in the row above
   int count;
 
-  __device__ __forceinline__ PixelPoints(const ImageGradientShared<C>& shared, int row, int column) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int cell = (row + i) * kCellsAcross + column;
-      begin[i] = shared.start[cell];
-      middle[i] = shared.start[cell + 1];
-      const int length = shared.start[cell + 2] - begin[i];
-      if (i == 0)
-        above = count = length;
-      else
-        count += length;
-    }
+  template <class Shared>
+  __device__ __forceinline__ PixelPoints(const Shared& shared, int row, int column) {
+    const int* const up = shared.start + row * kCellsAcross + column;
+    const int* const here = up + kCellsAcross;
+    begin[0] = up[0];
+    middle[0] = up[1];
+    above = up[2] - up[0];
+    begin[1] = here[0] - above;  // of point k as that of point `above`
+    middle[1] = here[1];
+    count = above + here[2] - here[0];
   }
   // Point k of the pixel and its weight.
-  __device__ __forceinline__ std::uint32_t get(const ImageGradientShared<C>& shared, int k, C* weight) const {
+  template <class Shared, class C>
+  __device__ __forceinline__ std::uint32_t get(const Shared& shared, int k, C* weight) const {
     const bool is_above = k < above;
-    const int at = is_above ? begin[0] + k : begin[1] + k - above;
-    const int e = shared.ordered[at];
-    const C fx = shared.fx[e];
-    const C fy = shared.fy[e];
+    const int at = k + (is_above ? begin[0] : begin[1]);
+    const C fx = shared.fx[at];
+    const C fy = shared.fy[at];
     *weight = (is_above ? fy : C(1) - fy) * (at < (is_above ? middle[0] : middle[1]) ? fx : C(1) - fx);
-    return shared.point[e];
+    return shared.point[at];
   }
 };
+
+// Where a point of the sample is in dy.
+template <class T>
+__device__ __forceinline__ std::int64_t point_offset(const ImageGradientArgs<T>& args, std::uint32_t point) {
+  return args.linear ? point * args.sampler.sample_strides[3] : sample_offset(args.sampler, point);
+}
 
 // alpha * sums + beta * dx, N channels.
 template <class T, int N>
@@ -390,11 +410,11 @@ struct GradientTask {
 };
 
 // (4) with the lanes of a warp along the channels of a pixel, N each.
-template <class T, int N>
-__device__ __forceinline__ void gather_by_lanes(const SamplerArgs<T>& args,
-                                                const ImageGradientShared<tile::Compute<T>>& shared,
+template <class T, int N, class Shared>
+__device__ __forceinline__ void gather_by_lanes(const ImageGradientArgs<T>& all, const Shared& shared,
                                                 const GradientTask& task) {
   using C = tile::Compute<T>;
+  const SamplerArgs<T>& args = all.sampler;
   const int lane = static_cast<int>(threadIdx.x) % args.lanes;
   const int together = kSamplerThreads / args.lanes;
   const T* const dy = args.dy + task.image * args.sample_strides[0];
@@ -403,7 +423,7 @@ __device__ __forceinline__ void gather_by_lanes(const SamplerArgs<T>& args,
     const std::int32_t row = task.top + pixel / kTileWidth;
     const std::int32_t column = task.left + pixel % kTileWidth;
     if (row >= args.height || column >= args.width) continue;
-    const PixelPoints<C> points(shared, pixel / kTileWidth, pixel % kTileWidth);
+    const PixelPoints points(shared, pixel / kTileWidth, pixel % kTileWidth);
     T* const to = dx + row * args.image_strides[2] + column * args.image_strides[3];
     for (std::uint32_t c = task.first_channel + lane * N; c < task.end_channel; c += args.lanes * N) {
       C sums[N] = {};
@@ -412,7 +432,7 @@ __device__ __forceinline__ void gather_by_lanes(const SamplerArgs<T>& args,
         C weight;
         const std::uint32_t p = points.get(shared, k, &weight);
         C values[N];
-        tile::widen_pack<C>(tile::load_pack<T, N>(dy + sample_offset(args, p) + c), values);
+        tile::widen_pack<C>(tile::load_pack<T, N>(dy + point_offset(all, p) + c), values);
 #pragma unroll
         for (int j = 0; j < N; ++j) sums[j] += weight * values[j];
       }
@@ -421,26 +441,25 @@ __device__ __forceinline__ void gather_by_lanes(const SamplerArgs<T>& args,
   }
 }
 
-// (4) with a thread for each pixel and kChannels sums in its registers: adds up the points at hand.
-template <class T, int N, int kChannels>
-__device__ __forceinline__ void gather_by_pixels(const SamplerArgs<T>& args,
-                                                 const ImageGradientShared<tile::Compute<T>>& shared, const T* dy,
-                                                 std::uint32_t channels, tile::Compute<T> (&sums)[kChannels]) {
+// (4) with a thread for each pixel of a strip and kChannels sums in its registers: adds up the points at hand.
+template <class T, int N, int kChannels, class Shared>
+__device__ __forceinline__ void gather_by_pixels(const ImageGradientArgs<T>& args, const Shared& shared, int strip,
+                                                 const T* dy, std::uint32_t channels,
+                                                 tile::Compute<T> (&sums)[kChannels]) {
   using C = tile::Compute<T>;
-  constexpr int kAhead = sizeof(C) == 8 || N > 1 ? 1 : kChannels <= 4 ? 4 : 2;  // points whose loads are in flight
-  const PixelPoints<C> points(shared, static_cast<int>(threadIdx.x) / kTileWidth,
-                              static_cast<int>(threadIdx.x) % kTileWidth);
+  constexpr int kAhead = sizeof(C) == 8 || kChannels > 4 || N > 1 ? 1 : 2;  // points whose loads are in flight
+  const PixelPoints points(shared, strip * kStripHeight + static_cast<int>(threadIdx.x) / kTileWidth,
+                           static_cast<int>(threadIdx.x) % kTileWidth);
   for (int k = 0; k < points.count; k += kAhead) {
     C weight[kAhead];
     tile::Pack<T, N> packs[kAhead][kChannels / N];
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) {
       if (k + u < points.count) {
-        const std::uint32_t p = points.get(shared, k + u, &weight[u]);
-        const T* const from = dy + sample_offset(args, p);
+        const T* const from = dy + point_offset(args, points.get(shared, k + u, &weight[u]));
 #pragma unroll
         for (int i = 0; i < kChannels / N; ++i) {
-          if (i * N < channels) packs[u][i] = tile::load_pack<T, N>(from + i * N * args.sample_strides[1]);
+          if (i * N < channels) packs[u][i] = tile::load_pack<T, N>(from + i * N * args.sampler.sample_strides[1]);
         }
       }
     }
@@ -461,80 +480,79 @@ __device__ __forceinline__ void gather_by_pixels(const SamplerArgs<T>& args,
   }
 }
 
-// N channels a load: 1, or a pack where they are contiguous.
-template <class T, int N, int kChannels>
+// N channels a load: 1, or a pack where they are contiguous. kStrips strips of pixels a tile.
+template <class T, int N, int kChannels, int kStrips>
 __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : 3)
     sampler_image_gradient(const __grid_constant__ ImageGradientArgs<T> args) {
   using C = tile::Compute<T>;
   static_assert(kChannels % N == 0, "a chunk of channels is whole packs");
-  __shared__ ImageGradientShared<C> shared;
+  static_assert(N == 1 || kStrips == 1);
+  __shared__ ImageGradientShared<C, kStrips> shared;
   const SamplerArgs<T>& sampler = args.sampler;
-  const tile::ClusterPlace place = tile::cluster_place(args.cluster);
-  const std::int64_t image = blockIdx.x / args.blocks;
-  std::uint32_t first_task = blockIdx.x % args.blocks;
-  std::uint32_t step = args.blocks;
-  if (place.blocks != args.cluster) {  // the cluster's first block does its work alone
-    if (place.rank >= place.blocks) return;
-    first_task /= static_cast<std::uint32_t>(args.cluster);
-    step /= static_cast<std::uint32_t>(args.cluster);
-  }
-  tile::cluster_sync(place.blocks);  // every block is there to be written to
-  find_boxes(args, image, place, shared.boxes);
-  tile::cluster_sync(place.blocks);
+  const std::uint32_t image = blockIdx.x / args.blocks;
+  const TileRange* const ranges =
+      args.ranges == nullptr ? nullptr : args.ranges + std::int64_t{image} * args.boxes.count;
 
-  for (std::uint32_t number = first_task; number < sampler.tiles * sampler.chunks; number += step) {
+  for (std::uint32_t number = blockIdx.x % args.blocks; number < sampler.tiles * sampler.chunks;
+       number += args.blocks) {
     std::uint32_t tile_number;
     const std::uint32_t chunk = args.tiles.divmod(number, &tile_number);
     std::uint32_t tile_x;
     const std::uint32_t tile_y = args.tiles_across.divmod(tile_number, &tile_x);
     GradientTask task;
     task.image = image;
-    task.top = static_cast<std::int32_t>(tile_y * kTileHeight);
+    task.top = static_cast<std::int32_t>(tile_y * (kStrips * kStripHeight));
     task.left = static_cast<std::int32_t>(tile_x * kTileWidth);
     task.first_channel = chunk * static_cast<std::uint32_t>(sampler.chunk);
     task.end_channel = static_cast<std::uint32_t>(sampler.channels);
     if (task.end_channel - task.first_channel > sampler.chunk) {
       task.end_channel = task.first_channel + static_cast<std::uint32_t>(sampler.chunk);
     }
-    const std::uint32_t visits =
-        list_visits(shared, args.boxes.count, static_cast<std::int32_t>(tile_x), static_cast<std::int32_t>(tile_y));
+    const std::uint32_t visits = list_visits(shared, ranges, args.boxes.count, static_cast<std::int32_t>(tile_x),
+                                             static_cast<std::int32_t>(tile_y));
     const std::uint32_t patches = visits << (args.boxes.shift_x + args.boxes.shift_y);
     const std::int32_t row = task.top + static_cast<std::int32_t>(threadIdx.x) / kTileWidth;
     const std::int32_t column = task.left + static_cast<std::int32_t>(threadIdx.x) % kTileWidth;
     bool complete = false;  // one list holds all of the tile's points
     for (std::uint32_t c = task.first_channel; c < task.end_channel; c += kChannels) {
-      C sums[kChannels] = {};
+      C sums[kStrips][kChannels] = {};
       const std::uint32_t channels = task.end_channel - c;
       std::uint32_t patch = complete ? patches : 0;
       do {  // all conditions are the same for the whole block
         if (!complete) {
           const bool from_start = patch == 0;
           patch = collect(args, shared, image, patch, patches, task.top, task.left);
-          sort_by_cell(shared);
+          if (shared.kept > 0 || N > 1) sort_by_cell(shared);
           complete = from_start && patch >= patches;
         }
         if constexpr (N > 1) {
           if (complete) break;
         }
-        gather_by_pixels<T, N>(sampler, shared,
-                               sampler.dy + image * sampler.sample_strides[0] + c * sampler.sample_strides[1], channels,
-                               sums);
+        if (shared.kept > 0) {
+          const T* const dy = sampler.dy + image * sampler.sample_strides[0] + c * sampler.sample_strides[1];
+#pragma unroll
+          for (int strip = 0; strip < kStrips; ++strip) {
+            gather_by_pixels<T, N>(args, shared, strip, dy, channels, sums[strip]);
+          }
+        }
       } while (patch < patches);
       if constexpr (N > 1) {
         if (complete) {
-          gather_by_lanes<T, N>(sampler, shared, task);
+          gather_by_lanes<T, N>(args, shared, task);
           break;
         }
       }
-      T* const dx = sampler.out + image * sampler.image_strides[0] + row * sampler.image_strides[2] +
-                    column * sampler.image_strides[3];
-      if (row < sampler.height && column < sampler.width) {
+#pragma unroll
+      for (int strip = 0; strip < kStrips; ++strip) {
+        if (row + strip * kStripHeight >= sampler.height || column >= sampler.width) break;
+        T* const dx = sampler.out + image * sampler.image_strides[0] +
+                      (row + strip * kStripHeight) * sampler.image_strides[2] + column * sampler.image_strides[3];
 #pragma unroll
         for (int i = 0; i < kChannels; i += N) {
           if (i < channels) {
             C part[N];
 #pragma unroll
-            for (int j = 0; j < N; ++j) part[j] = sums[i + j];
+            for (int j = 0; j < N; ++j) part[j] = sums[strip][i + j];
             write_gradient<T, N>(sampler, dx + (c + i) * sampler.image_strides[1], part);
           }
         }
