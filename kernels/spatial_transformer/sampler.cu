@@ -20,92 +20,125 @@ namespace {
 template <int N>
 inline constexpr int kTogether = N == 1 ? 4 : 1;
 
+// What a thread is there for. The divisions are multiplications: with few channels each of them would cost a tenth of
+// the thread's instructions, which is what bounds these kernels there.
+struct SamplerPlace {
+  std::uint32_t image;
+  std::uint32_t chunk;
+  std::uint32_t pixel;
+  int lane;
+
+  template <class T>
+  __device__ __forceinline__ explicit SamplerPlace(const SamplerArgs<T>& args) {
+    std::uint32_t tile;
+    const std::uint32_t rest = args.tiles_of.divmod(blockIdx.x, &tile);
+    image = args.chunks_of.divmod(rest, &chunk);
+    lane = static_cast<int>(threadIdx.x) & (args.lanes - 1);
+    pixel = tile * static_cast<std::uint32_t>(kSamplerThreads >> args.lane_bits) + (threadIdx.x >> args.lane_bits);
+  }
+};
+
 template <class T, int N>
-__global__ void __launch_bounds__(kSamplerThreads) sampler_forward(const __grid_constant__ SamplerArgs<T> args) {
+__global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : 4)
+    sampler_forward(const __grid_constant__ SamplerArgs<T> args) {
   using C = tile::Compute<T>;
-  const std::uint32_t tile = blockIdx.x % args.tiles;
-  const std::uint32_t chunk = blockIdx.x / args.tiles % args.chunks;
-  const std::int64_t image = blockIdx.x / args.tiles / args.chunks;
-  const int lane = static_cast<int>(threadIdx.x) % args.lanes;
-  const std::uint32_t pixel = tile * (kSamplerThreads / args.lanes) + threadIdx.x / args.lanes;
-  if (pixel >= args.pixels) return;
-  const SamplePoint<C> point = locate_pixel(args, image, pixel);
+  constexpr int kMany = kTogether<N>;
+  const SamplerPlace place(args);
+  if (place.pixel >= args.pixels) return;
+  const SamplePoint<C> point = locate_pixel(args, place.image, place.pixel);
   std::int64_t offset[4];
   corner_offsets(args, point.row, point.column, offset);
-  const T* const x = args.x + image * args.image_strides[0];
-  T* const y = args.out + image * args.sample_strides[0] + sample_offset(args, pixel);
-  const std::int64_t begin = chunk * args.chunk;
-  const std::int64_t end = begin + args.chunk < args.channels ? begin + args.chunk : args.channels;
-  const int step = args.lanes * N;
-#pragma unroll 1
-  for (std::int64_t first = begin + lane * N; first < end; first += kTogether<N> * step) {
-    C corners[kTogether<N>][4][N];
+  C weight[4];
 #pragma unroll
-    for (int u = 0; u < kTogether<N>; ++u) {
-      if (const std::int64_t c = first + u * step; c < end) {
-        load_corners<T, N>(x + c * args.image_strides[1], offset, point.inside, corners[u]);
-      }
+  for (int i = 0; i < 4; ++i) weight[i] = args.alpha * point.weight(i);
+  const std::uint32_t begin = place.chunk * static_cast<std::uint32_t>(args.chunk);
+  const auto channels = static_cast<std::uint32_t>(args.channels);
+  const std::uint32_t end = channels - begin > args.chunk ? begin + static_cast<std::uint32_t>(args.chunk) : channels;
+  const std::uint32_t step = static_cast<std::uint32_t>(N) << args.lane_bits;
+  const std::uint32_t first = begin + static_cast<std::uint32_t>(place.lane * N);
+  const T* x = args.x + place.image * args.image_strides[0] + first * args.image_strides[1];
+  T* y = args.out + place.image * args.sample_strides[0] + sample_offset(args, place.pixel) +
+         first * args.sample_strides[1];
+  const std::int64_t x_step = step * args.image_strides[1];
+  const std::int64_t y_step = step * args.sample_strides[1];
+#pragma unroll 1
+  for (std::uint32_t c = first; c < end; c += kMany * step) {
+    tile::Pack<T, N> corners[kMany][4];
+#pragma unroll
+    for (int u = 0; u < kMany; ++u) {
+      load_corners<T, N>(x, offset, point.inside, c + u * step < end, corners[u]);
+      x += x_step;
     }
 #pragma unroll
-    for (int u = 0; u < kTogether<N>; ++u) {
-      const std::int64_t c = first + u * step;
-      if (c >= end) break;
-      C result[N];
+    for (int u = 0; u < kMany; ++u) {
+      if (c + u * step >= end) break;
+      C result[N] = {};
 #pragma unroll
-      for (int j = 0; j < N; ++j) {
-        result[j] = C(0);
+      for (int i = 0; i < 4; ++i) {
+        C values[N];
+        tile::widen_pack<C>(corners[u][i], values);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          if ((point.inside >> i & 1u) != 0) result[j] += point.weight(i) * corners[u][i][j];
-        }
-        result[j] *= args.alpha;
+        for (int j = 0; j < N; ++j) result[j] += weight[i] * values[j];
       }
-      T* const place = y + c * args.sample_strides[1];
       if (args.reads_out) {
         C old[N];
-        tile::widen_pack<C>(tile::load_pack<T, N>(place), old);
+        tile::widen_pack<C>(tile::load_pack<T, N>(y), old);
 #pragma unroll
         for (int j = 0; j < N; ++j) result[j] += args.beta * old[j];
       }
-      tile::store_pack<T, N>(place, tile::narrow_pack<T>(result));
+      tile::store_pack<T, N>(y, tile::narrow_pack<T>(result));
+      y += y_step;
     }
   }
 }
 
 template <class T, int N>
-__global__ void __launch_bounds__(kSamplerThreads) sampler_grid_gradient(const __grid_constant__ SamplerArgs<T> args) {
+__global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : 4)
+    sampler_grid_gradient(const __grid_constant__ SamplerArgs<T> args) {
   using C = tile::Compute<T>;
-  const std::uint32_t tile = blockIdx.x % args.tiles;
-  const std::int64_t image = blockIdx.x / args.tiles;
-  const int lane = static_cast<int>(threadIdx.x) % args.lanes;
-  const std::uint32_t mine = tile * (kSamplerThreads / args.lanes) + threadIdx.x / args.lanes;
-  const std::uint32_t pixel = mine < args.pixels ? mine : args.pixels - 1;  // all lanes must reach the shuffles
-  const SamplePoint<C> point = locate_pixel(args, image, pixel);
-  std::int64_t offset[4];
-  corner_offsets(args, point.row, point.column, offset);
-  const T* const x = args.x + image * args.image_strides[0];
-  const T* const dy = args.dy + image * args.sample_strides[0] + sample_offset(args, pixel);
+  constexpr int kMany = kTogether<N>;
+  const SamplerPlace place(args);
+  const std::uint32_t pixel = place.pixel < args.pixels ? place.pixel : args.pixels - 1;  // all lanes shuffle below
+  const SamplePoint<C> point = locate_pixel(args, place.image, pixel);
   C along_x = C(0);
   C along_y = C(0);
-  const int step = args.lanes * N;
+  if (point.inside != 0) {
+    std::int64_t offset[4];
+    corner_offsets(args, point.row, point.column, offset);
+    const auto channels = static_cast<std::uint32_t>(args.channels);
+    const std::uint32_t step = static_cast<std::uint32_t>(N) << args.lane_bits;
+    const auto first = static_cast<std::uint32_t>(place.lane * N);
+    const T* x = args.x + place.image * args.image_strides[0] + first * args.image_strides[1];
+    const T* dy =
+        args.dy + place.image * args.sample_strides[0] + sample_offset(args, pixel) + first * args.sample_strides[1];
+    const std::int64_t x_step = step * args.image_strides[1];
+    const std::int64_t y_step = step * args.sample_strides[1];
 #pragma unroll 1
-  for (std::int64_t first = lane * N; first < args.channels && point.inside != 0; first += kTogether<N> * step) {
-    C v[kTogether<N>][4][N];
-    C d[kTogether<N>][N];
+    for (std::uint32_t c = first; c < channels; c += kMany * step) {
+      tile::Pack<T, N> corners[kMany][4];
+      tile::Pack<T, N> slope[kMany];
 #pragma unroll
-    for (int u = 0; u < kTogether<N>; ++u) {
-      if (const std::int64_t c = first + u * step; c < args.channels) {
-        load_corners<T, N>(x + c * args.image_strides[1], offset, point.inside, v[u]);
-        tile::widen_pack<C>(tile::load_pack<T, N>(dy + c * args.sample_strides[1]), d[u]);
+      for (int u = 0; u < kMany; ++u) {
+        const bool active = c + u * step < channels;
+        load_corners<T, N>(x, offset, point.inside, active, corners[u]);
+        slope[u] = {};
+        if (active) slope[u] = tile::load_pack<T, N>(dy);
+        x += x_step;
+        dy += y_step;
       }
-    }
 #pragma unroll
-    for (int u = 0; u < kTogether<N>; ++u) {
-      if (first + u * step >= args.channels) break;
+      for (int u = 0; u < kMany; ++u) {
+        if (c + u * step >= channels) break;
+        C v[4][N];
+        C d[N];
 #pragma unroll
-      for (int j = 0; j < N; ++j) {
-        along_x += d[u][j] * ((v[u][1][j] - v[u][0][j]) * (C(1) - point.fy) + (v[u][3][j] - v[u][2][j]) * point.fy);
-        along_y += d[u][j] * ((v[u][2][j] - v[u][0][j]) * (C(1) - point.fx) + (v[u][3][j] - v[u][1][j]) * point.fx);
+        for (int i = 0; i < 4; ++i) tile::widen_pack<C>(corners[u][i], v[i]);
+        tile::widen_pack<C>(slope[u], d);
+#pragma unroll
+        for (int j = 0; j < N; ++j) {
+          along_x += d[j] * ((v[1][j] - v[0][j]) * (C(1) - point.fy) + (v[3][j] - v[2][j]) * point.fy);
+          along_y += d[j] * ((v[2][j] - v[0][j]) * (C(1) - point.fx) + (v[3][j] - v[1][j]) * point.fx);
+        }
       }
     }
   }
@@ -113,14 +146,19 @@ __global__ void __launch_bounds__(kSamplerThreads) sampler_grid_gradient(const _
     along_x += __shfl_xor_sync(0xffffffffu, along_x, distance);
     along_y += __shfl_xor_sync(0xffffffffu, along_y, distance);
   }
-  if (lane != 0 || mine >= args.pixels) return;
-  T* const place = args.out + (image * args.pixels + pixel) * 2;
+  if (place.lane != 0 || place.pixel >= args.pixels) return;
+  T* const out = args.out + (static_cast<std::int64_t>(place.image) * args.pixels + pixel) * 2;
   C gradient[2] = {along_x * (static_cast<C>(args.width - 1) * C(0.5)) * args.alpha,
                    along_y * (static_cast<C>(args.height - 1) * C(0.5)) * args.alpha};
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    if (args.reads_out) gradient[i] += args.beta * tile::widen<C>(place[i]);
-    place[i] = tile::narrow<T>(gradient[i]);
+    if (args.reads_out) gradient[i] += args.beta * tile::widen<C>(out[i]);
+  }
+  if (args.out_pairs) {
+    tile::store_pack<T, 2>(out, tile::narrow_pack<T>(gradient));
+  } else {
+    out[0] = tile::narrow<T>(gradient[0]);
+    out[1] = tile::narrow<T>(gradient[1]);
   }
 }
 
@@ -172,6 +210,9 @@ void set_tiles(const SamplerParams& params, int pack, SamplerArgs<T>* args) {
   while (channels_last(params) && args->lanes < 32 && args->lanes * pack < params.channels) args->lanes *= 2;
   const auto pixels = static_cast<std::uint32_t>(kSamplerThreads / args->lanes);
   args->tiles = (args->pixels + pixels - 1) / pixels;
+  args->tiles_of = tile::FastDivmod(args->tiles);
+  args->lane_bits = 0;
+  while (1 << args->lane_bits < args->lanes) ++args->lane_bits;
 }
 
 }  // namespace
@@ -192,6 +233,7 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
       while (args.chunk > kLeast && blocks() < 16 * params.multiprocessors) args.chunk /= 2;
       args.chunks = static_cast<std::uint32_t>((params.channels + args.chunk - 1) / args.chunk);
     }
+    args.chunks_of = tile::FastDivmod(args.chunks);
     const auto blocks = static_cast<unsigned>(params.images * args.tiles * args.chunks);
     if (packs) {
       sampler_forward<T, N><<<blocks, kSamplerThreads, 0, stream>>>(args);
@@ -207,6 +249,7 @@ void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stre
     SamplerArgs<T> args = args_of<T>(params);
     const bool packs = in_packs<T>(params, params.dy);
     set_tiles(params, packs ? N : 1, &args);
+    args.out_pairs = tile::is_aligned(params.out, 2 * sizeof(T));
     const auto blocks = static_cast<unsigned>(params.images * args.tiles);
     if (packs) {
       sampler_grid_gradient<T, N><<<blocks, kSamplerThreads, 0, stream>>>(args);

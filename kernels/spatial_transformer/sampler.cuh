@@ -32,10 +32,15 @@ struct SamplerArgs {
   tile::Compute<T> beta;
   bool reads_out;
   bool grid_pairs;       // the grid is aligned to its pairs
+  bool out_pairs;        // so is its gradient
   std::uint32_t tiles;   // of pixels (forward, grid gradient) or of the image (image gradient), for each chunk
   std::uint32_t chunks;  // of channels
   std::int64_t chunk;    // channels in each
   int lanes;             // threads along the channels of one pixel: a power of two, at most 32
+  // Forward and grid gradient: the same numbers in the form in which a block takes its own apart.
+  tile::FastDivmod tiles_of;
+  tile::FastDivmod chunks_of;
+  int lane_bits;
 };
 
 // Corner i is at (row + i / 2, column + i % 2).
@@ -105,10 +110,10 @@ __device__ __forceinline__ SamplePoint<tile::Compute<T>> locate_pixel(const Samp
 template <class T>
 __device__ __forceinline__ void corner_offsets(const SamplerArgs<T>& args, std::int32_t row, std::int32_t column,
                                                std::int64_t (&offset)[4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    offset[i] = (row + i / 2) * args.image_strides[2] + (column + i % 2) * args.image_strides[3];
-  }
+  offset[0] = row * args.image_strides[2] + column * args.image_strides[3];
+  offset[1] = offset[0] + args.image_strides[3];
+  offset[2] = offset[0] + args.image_strides[2];
+  offset[3] = offset[2] + args.image_strides[3];
 }
 
 template <class T>
@@ -118,16 +123,14 @@ __device__ __forceinline__ std::int64_t sample_offset(const SamplerArgs<T>& args
   return row * args.sample_strides[2] + column * args.sample_strides[3];
 }
 
-// The corners' values in the compute type, 0 outside the image.
+// The corners' elements; 0 outside the image, and if not `active`.
 template <class T, int N>
-__device__ __forceinline__ void load_corners(const T* x, const std::int64_t (&offset)[4], unsigned inside,
-                                             tile::Compute<T> (&values)[4][N]) {
-  using C = tile::Compute<T>;
+__device__ __forceinline__ void load_corners(const T* x, const std::int64_t (&offset)[4], unsigned inside, bool active,
+                                             tile::Pack<T, N> (&packs)[4]) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-#pragma unroll
-    for (int j = 0; j < N; ++j) values[i][j] = C(0);
-    if ((inside >> i & 1u) != 0) tile::widen_pack<C>(tile::load_pack<T, N>(x + offset[i]), values[i]);
+    packs[i] = {};
+    if (active && (inside >> i & 1u) != 0) packs[i] = tile::load_pack<T, N>(x + offset[i]);
   }
 }
 
