@@ -16,12 +16,13 @@ TensorGeometry channel_vector(DataType type, std::int64_t channels, int rank) {
   return vector;
 }
 
-// One word of bits for each 32 channels of each place.
+// Words of bits: a row for each place of the images, rounded up to 32 of them, and a word for each 32 channels, rounded
+// up to 64. That is the shape that cuDNN wants; libgpudnn takes any with words enough.
 TensorGeometry bit_tensor(const TensorGeometry& y) {
   TensorGeometry bits;
   bits.type = GPUDNN_DATA_INT32;
   bits.rank = 4;
-  const std::int64_t dims[] = {1, 1, element_count(y) / y.dims[1], (y.dims[1] + 31) / 32};
+  const std::int64_t dims[] = {(element_count(y) / y.dims[1] + 31) / 32 * 32, (y.dims[1] + 63) / 64 * 2, 1, 1};
   for (int i = 0; i < 4; ++i) bits.dims[i] = dims[i];
   set_packed_strides(&bits, GPUDNN_TENSOR_NCHW);
   return bits;

@@ -288,7 +288,7 @@ void check_results(Machine& machine, const Task& task, std::size_t workspace_lim
   std::vector<std::byte> b = result_of(machine, task, theirs);
   if (!theirs->side.ok()) return;
   b = reference_of(machine, task, workspace_limit, std::move(b), theirs);
-  row->bound = agreement_bound(task.arithmetic);
+  row->bound = agreement_bound(task);
   row->relative_error = relative_error(task.output, a, b);
   row->mismatch = !(row->relative_error <= row->bound);
   for (std::size_t i = 0; i < task.more_outputs.size(); ++i) {

@@ -10,7 +10,7 @@ namespace {
 constexpr int kChannels = 16;  // sums of a thread
 constexpr int kFewChannels = 4;
 constexpr int kFewStrips = 4;                      // of a tile with few channels
-constexpr int kBlocksPerMultiprocessor = 10;       // about three rounds of what is resident
+constexpr std::int64_t kChannelsOfBlock = 64;      // where the device has work enough
 constexpr std::int64_t kPointsForBoxes = 1 << 15;  // of all images: boxes are then worth a launch
 
 template <class T>
@@ -47,8 +47,10 @@ void set_chunks(const SamplerParams& params, int pack, SamplerArgs<T>* args) {
   while (pack > 1 && lanes < 32 && lanes * pack < params.channels) lanes *= 2;
   const std::int64_t unit = std::max<std::int64_t>(kChannels, std::min(lanes, 16) * std::int64_t{pack});
   const std::int64_t units = (params.channels + unit - 1) / unit;
-  const std::int64_t wanted = 2 * kBlocksPerMultiprocessor * std::int64_t{params.multiprocessors} /
-                              std::max<std::int64_t>(params.images * args->tiles, 1);
+  // Fewer channels a block where the blocks would not fill the device; more only where lanes take them side by side.
+  const std::int64_t blocks = std::max<std::int64_t>(params.images * args->tiles, 1);
+  const std::int64_t least = lanes > 1 ? 1 : (params.channels + kChannelsOfBlock - 1) / kChannelsOfBlock;
+  const std::int64_t wanted = std::max(least, 16 * std::int64_t{params.multiprocessors} / blocks);
   const std::int64_t parts = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(units, 1));
   args->chunk = std::max<std::int64_t>((units + parts - 1) / parts, 1) * unit;
   args->chunks = static_cast<std::uint32_t>((params.channels + args->chunk - 1) / args->chunk);
@@ -97,12 +99,9 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   } else {
     args.boxes = boxes_of(params.sample, 1);
   }
-  const std::int64_t tasks = std::int64_t{sampler.tiles} * sampler.chunks;
-  const std::int64_t wanted =
-      (std::int64_t{kBlocksPerMultiprocessor} * params.multiprocessors + params.images - 1) / params.images;
-  args.blocks = static_cast<std::uint32_t>(std::min(wanted, tasks));
+  args.blocks = sampler.tiles * sampler.chunks;
   sampler_image_gradient<T, N, kSums, kStrips>
-      <<<static_cast<unsigned>(params.images * args.blocks), kSamplerThreads, 0, stream>>>(args);
+      <<<static_cast<unsigned>(params.images * std::int64_t{args.blocks}), kSamplerThreads, 0, stream>>>(args);
 }
 
 }  // namespace
@@ -111,11 +110,9 @@ void launch_sampler_image_gradient(const SamplerParams& params, CUstream_st* str
   tile::with_element_type(params.type, [&]<class T>() {
     constexpr int N = tile::kPackWidth<T>;
     constexpr bool kWide = sizeof(T) == 8;
-    const std::int64_t large_tiles =
-        params.images * ((params.image.width + kTileWidth - 1) / kTileWidth) * ((params.image.height + 31) / 32);
     if (in_packs<T>(params)) {
-      launch<T, N, kWide ? kFewChannels : N, 1>(params, stream);
-    } else if (!kWide && params.channels <= kFewChannels && large_tiles >= 2 * params.multiprocessors) {
+      launch<T, N, kWide ? kFewChannels : 8, 1>(params, stream);
+    } else if (!kWide && params.channels <= kFewChannels) {
       launch<T, 1, kFewChannels, kWide ? 1 : kFewStrips>(params, stream);
     } else {
       launch<T, 1, kWide ? kFewChannels : kChannels, 1>(params, stream);

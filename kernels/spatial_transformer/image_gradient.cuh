@@ -62,29 +62,29 @@ struct ImageGradientArgs {
   GridBoxes boxes;
   tile::FastDivmod tiles_across;
   tile::FastDivmod tiles;
-  std::uint32_t blocks;  // of an image
+  std::uint32_t blocks;  // of an image: one for each tile and chunk of channels
   std::uint32_t tile_height;
   const TileRange* ranges;  // of the boxes, image after image; null: there is one box, which every tile visits
   bool linear;              // the rows of the sample follow each other without a gap
 };
 
-template <class C, int kStrips>
+// kStaged: channels of dy that are kept with each point, so that the gather does not wait for memory; 0: none.
+template <class C, int kStrips, int kStaged>
 struct ImageGradientShared {
   static constexpr int kCells = kCellsAcross * (kStrips * kStripHeight + 1);
-  static constexpr int kPoints = sizeof(C) == 8 ? 768 : 1200;
+  static constexpr int kPoints = kStaged > 0 ? 1024 : sizeof(C) == 8 ? 1350 : 1900;
   static constexpr std::uint32_t kCellBits = 11;
-  static_assert(kPoints >= kRound && kCells <= 1 << kCellBits);
+  static_assert(kPoints >= 2 * kRound && kCells <= 1 << kCellBits);
   std::uint16_t visits[kMostBoxes];
   // The points as they were found.
-  C found_fx[kPoints];
-  C found_fy[kPoints];
   std::uint32_t found[kPoints];
   std::uint32_t place[kPoints];      // cell, and above it the place in the cell, in no order
   std::uint16_t unordered[kPoints];  // by cell
   // The points in order.
   C fx[kPoints];
   C fy[kPoints];
-  std::uint32_t point[kPoints];
+  std::uint32_t point[kStaged > 0 ? 1 : kPoints];
+  C staged[kStaged > 0 ? kStaged : 1][kStaged > 0 ? kPoints : 1];
   int start[kCells + 1];              // of each cell's points
   int counts[kCells];                 // points of each cell
   alignas(16) int warp_sums[kWarps];  // else vector loads of it begin in what others write
@@ -276,8 +276,6 @@ __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& arg
           const int e = base + __popc(keepers & ((1u << lane_of_warp()) - 1u));
           const int cell = y * kCellsAcross + x;
           shared.found[e] = p[half];
-          shared.found_fx[e] = at[half].x - column;
-          shared.found_fy[e] = at[half].y - row;
           shared.place[e] = static_cast<std::uint32_t>(atomicAdd(&shared.counts[cell], 1)) << Shared::kCellBits |
                             static_cast<std::uint32_t>(cell);
         }
@@ -290,9 +288,18 @@ __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& arg
   }
 }
 
-// (3): fills `start` and brings the points into order. All threads take part; ends with the block in step.
-template <class Shared>
-__device__ __forceinline__ void sort_by_cell(Shared& shared) {
+// Where a point of the sample is in dy.
+template <class T>
+__device__ __forceinline__ std::int64_t point_offset(const ImageGradientArgs<T>& args, std::uint32_t point) {
+  return args.linear ? point * args.sampler.sample_strides[3] : sample_offset(args.sampler, point);
+}
+
+// (3): fills `start` and brings the points into order; dy(point) are the first of its channels to be staged. All
+// threads take part; ends with the block in step.
+template <int kStaged, class T, class Shared>
+__device__ __forceinline__ void sort_by_cell(const ImageGradientArgs<T>& args, Shared& shared, std::int64_t image,
+                                             const T* dy, std::uint32_t channels) {
+  using C = tile::Compute<T>;
   constexpr int kCells = Shared::kCells;
   constexpr int kOwn = (kCells + 1 + kSamplerThreads - 1) / kSamplerThreads;  // neighbouring cells that a thread scans
   const int thread = static_cast<int>(threadIdx.x);
@@ -335,13 +342,25 @@ __device__ __forceinline__ void sort_by_cell(Shared& shared) {
     const int begin = shared.start[cell];
     const int end = shared.start[cell + 1];
     const std::uint32_t point = shared.found[e];
+    const ImagePosition<C> at = position_of_pixel(args.sampler, image, point);
+    tile::Pack<T, 1> values[kStaged > 0 ? kStaged : 1];
+#pragma unroll
+    for (int i = 0; i < kStaged; ++i) {
+      if (static_cast<std::uint32_t>(i) < channels) {
+        values[i] = tile::load_pack<T, 1>(dy + point_offset(args, point) + i * args.sampler.sample_strides[1]);
+      }
+    }
     int rank = begin;
     if (end - begin > 1) {
       for (int i = begin; i < end; ++i) rank += shared.found[shared.unordered[i]] < point ? 1 : 0;
     }
-    shared.point[rank] = point;
-    shared.fx[rank] = shared.found_fx[e];
-    shared.fy[rank] = shared.found_fy[e];
+    shared.fx[rank] = at.x - floor(at.x);
+    shared.fy[rank] = at.y - floor(at.y);
+    if constexpr (kStaged == 0) shared.point[rank] = point;
+#pragma unroll
+    for (int i = 0; i < kStaged; ++i) {
+      if (static_cast<std::uint32_t>(i) < channels) shared.staged[i][rank] = tile::widen<C>(values[i].get(0));
+    }
   }
   __syncthreads();
 }
@@ -365,23 +384,17 @@ struct PixelPoints {
     middle[1] = here[1];
     count = above + here[2] - here[0];
   }
-  // Point k of the pixel and its weight.
+  // The place in the list of point k of the pixel, and its weight.
   template <class Shared, class C>
-  __device__ __forceinline__ std::uint32_t get(const Shared& shared, int k, C* weight) const {
+  __device__ __forceinline__ int get(const Shared& shared, int k, C* weight) const {
     const bool is_above = k < above;
     const int at = k + (is_above ? begin[0] : begin[1]);
     const C fx = shared.fx[at];
     const C fy = shared.fy[at];
     *weight = (is_above ? fy : C(1) - fy) * (at < (is_above ? middle[0] : middle[1]) ? fx : C(1) - fx);
-    return shared.point[at];
+    return at;
   }
 };
-
-// Where a point of the sample is in dy.
-template <class T>
-__device__ __forceinline__ std::int64_t point_offset(const ImageGradientArgs<T>& args, std::uint32_t point) {
-  return args.linear ? point * args.sampler.sample_strides[3] : sample_offset(args.sampler, point);
-}
 
 // alpha * sums + beta * dx, N channels.
 template <class T, int N>
@@ -430,7 +443,7 @@ __device__ __forceinline__ void gather_by_lanes(const ImageGradientArgs<T>& all,
 #pragma unroll 4
       for (int k = 0; k < points.count; ++k) {
         C weight;
-        const std::uint32_t p = points.get(shared, k, &weight);
+        const std::uint32_t p = shared.point[points.get(shared, k, &weight)];
         C values[N];
         tile::widen_pack<C>(tile::load_pack<T, N>(dy + point_offset(all, p) + c), values);
 #pragma unroll
@@ -447,7 +460,7 @@ __device__ __forceinline__ void gather_by_pixels(const ImageGradientArgs<T>& arg
                                                  const T* dy, std::uint32_t channels,
                                                  tile::Compute<T> (&sums)[kChannels]) {
   using C = tile::Compute<T>;
-  constexpr int kAhead = sizeof(C) == 8 || kChannels > 4 || N > 1 ? 1 : 2;  // points whose loads are in flight
+  constexpr int kAhead = sizeof(C) == 8 || kChannels > 8 || N > 1 ? 1 : 2;  // points whose loads are in flight
   const PixelPoints points(shared, strip * kStripHeight + static_cast<int>(threadIdx.x) / kTileWidth,
                            static_cast<int>(threadIdx.x) % kTileWidth);
   for (int k = 0; k < points.count; k += kAhead) {
@@ -456,7 +469,7 @@ __device__ __forceinline__ void gather_by_pixels(const ImageGradientArgs<T>& arg
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) {
       if (k + u < points.count) {
-        const T* const from = dy + point_offset(args, points.get(shared, k + u, &weight[u]));
+        const T* const from = dy + point_offset(args, shared.point[points.get(shared, k + u, &weight[u])]);
 #pragma unroll
         for (int i = 0; i < kChannels / N; ++i) {
           if (i * N < channels) packs[u][i] = tile::load_pack<T, N>(from + i * N * args.sampler.sample_strides[1]);
@@ -480,81 +493,100 @@ __device__ __forceinline__ void gather_by_pixels(const ImageGradientArgs<T>& arg
   }
 }
 
-// N channels a load: 1, or a pack where they are contiguous. kStrips strips of pixels a tile.
+// The same from the channels that were staged with the points.
+template <int kStaged, class Shared, class C>
+__device__ __forceinline__ void gather_staged(const Shared& shared, int strip, std::uint32_t channels,
+                                              C (&sums)[kStaged]) {
+  const PixelPoints points(shared, strip * kStripHeight + static_cast<int>(threadIdx.x) / kTileWidth,
+                           static_cast<int>(threadIdx.x) % kTileWidth);
+#pragma unroll 2
+  for (int k = 0; k < points.count; ++k) {
+    C weight;
+    const int at = points.get(shared, k, &weight);
+#pragma unroll
+    for (int i = 0; i < kStaged; ++i) {
+      if (static_cast<std::uint32_t>(i) < channels) sums[i] += weight * shared.staged[i][at];
+    }
+  }
+}
+
+// N channels a load: 1, or a pack where they are contiguous. kStrips strips of pixels a tile; with more than one the
+// channels are staged.
 template <class T, int N, int kChannels, int kStrips>
 __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : 3)
     sampler_image_gradient(const __grid_constant__ ImageGradientArgs<T> args) {
   using C = tile::Compute<T>;
   static_assert(kChannels % N == 0, "a chunk of channels is whole packs");
   static_assert(N == 1 || kStrips == 1);
-  __shared__ ImageGradientShared<C, kStrips> shared;
+  constexpr int kStaged = kStrips > 1 ? kChannels : 0;
+  __shared__ ImageGradientShared<C, kStrips, kStaged> shared;
   const SamplerArgs<T>& sampler = args.sampler;
   const std::uint32_t image = blockIdx.x / args.blocks;
   const TileRange* const ranges =
       args.ranges == nullptr ? nullptr : args.ranges + std::int64_t{image} * args.boxes.count;
-
-  for (std::uint32_t number = blockIdx.x % args.blocks; number < sampler.tiles * sampler.chunks;
-       number += args.blocks) {
-    std::uint32_t tile_number;
-    const std::uint32_t chunk = args.tiles.divmod(number, &tile_number);
-    std::uint32_t tile_x;
-    const std::uint32_t tile_y = args.tiles_across.divmod(tile_number, &tile_x);
-    GradientTask task;
-    task.image = image;
-    task.top = static_cast<std::int32_t>(tile_y * (kStrips * kStripHeight));
-    task.left = static_cast<std::int32_t>(tile_x * kTileWidth);
-    task.first_channel = chunk * static_cast<std::uint32_t>(sampler.chunk);
-    task.end_channel = static_cast<std::uint32_t>(sampler.channels);
-    if (task.end_channel - task.first_channel > sampler.chunk) {
-      task.end_channel = task.first_channel + static_cast<std::uint32_t>(sampler.chunk);
-    }
-    const std::uint32_t visits = list_visits(shared, ranges, args.boxes.count, static_cast<std::int32_t>(tile_x),
-                                             static_cast<std::int32_t>(tile_y));
-    const std::uint32_t patches = visits << (args.boxes.shift_x + args.boxes.shift_y);
-    const std::int32_t row = task.top + static_cast<std::int32_t>(threadIdx.x) / kTileWidth;
-    const std::int32_t column = task.left + static_cast<std::int32_t>(threadIdx.x) % kTileWidth;
-    bool complete = false;  // one list holds all of the tile's points
-    for (std::uint32_t c = task.first_channel; c < task.end_channel; c += kChannels) {
-      C sums[kStrips][kChannels] = {};
-      const std::uint32_t channels = task.end_channel - c;
-      std::uint32_t patch = complete ? patches : 0;
-      do {  // all conditions are the same for the whole block
-        if (!complete) {
-          const bool from_start = patch == 0;
-          patch = collect(args, shared, image, patch, patches, task.top, task.left);
-          if (shared.kept > 0 || N > 1) sort_by_cell(shared);
-          complete = from_start && patch >= patches;
-        }
-        if constexpr (N > 1) {
-          if (complete) break;
-        }
-        if (shared.kept > 0) {
-          const T* const dy = sampler.dy + image * sampler.sample_strides[0] + c * sampler.sample_strides[1];
+  std::uint32_t tile_number;
+  const std::uint32_t chunk = args.tiles.divmod(blockIdx.x - image * args.blocks, &tile_number);
+  std::uint32_t tile_x;
+  const std::uint32_t tile_y = args.tiles_across.divmod(tile_number, &tile_x);
+  GradientTask task;
+  task.image = image;
+  task.top = static_cast<std::int32_t>(tile_y * (kStrips * kStripHeight));
+  task.left = static_cast<std::int32_t>(tile_x * kTileWidth);
+  task.first_channel = chunk * static_cast<std::uint32_t>(sampler.chunk);
+  task.end_channel = static_cast<std::uint32_t>(sampler.channels);
+  if (task.end_channel - task.first_channel > sampler.chunk) {
+    task.end_channel = task.first_channel + static_cast<std::uint32_t>(sampler.chunk);
+  }
+  const std::uint32_t visits = list_visits(shared, ranges, args.boxes.count, static_cast<std::int32_t>(tile_x),
+                                           static_cast<std::int32_t>(tile_y));
+  const std::uint32_t patches = visits << (args.boxes.shift_x + args.boxes.shift_y);
+  const std::int32_t row = task.top + static_cast<std::int32_t>(threadIdx.x) / kTileWidth;
+  const std::int32_t column = task.left + static_cast<std::int32_t>(threadIdx.x) % kTileWidth;
+  bool complete = false;  // one list holds all of the tile's points
+  for (std::uint32_t c = task.first_channel; c < task.end_channel; c += kChannels) {
+    C sums[kStrips][kChannels] = {};
+    const std::uint32_t channels = task.end_channel - c;
+    const T* const dy = sampler.dy + image * sampler.sample_strides[0] + c * sampler.sample_strides[1];
+    std::uint32_t patch = complete ? patches : 0;
+    do {  // all conditions are the same for the whole block
+      if (!complete) {
+        const bool from_start = patch == 0;
+        patch = collect(args, shared, image, patch, patches, task.top, task.left);
+        if (shared.kept > 0 || N > 1) sort_by_cell<kStaged>(args, shared, image, dy, channels);
+        complete = kStaged == 0 && from_start && patch >= patches;
+      }
+      if constexpr (N > 1) {
+        if (complete) break;
+      }
+      if (shared.kept > 0) {
 #pragma unroll
-          for (int strip = 0; strip < kStrips; ++strip) {
+        for (int strip = 0; strip < kStrips; ++strip) {
+          if constexpr (kStaged > 0) {
+            gather_staged<kStaged>(shared, strip, channels, sums[strip]);
+          } else {
             gather_by_pixels<T, N>(args, shared, strip, dy, channels, sums[strip]);
           }
         }
-      } while (patch < patches);
-      if constexpr (N > 1) {
-        if (complete) {
-          gather_by_lanes<T, N>(args, shared, task);
-          break;
-        }
       }
+    } while (patch < patches);
+    if constexpr (N > 1) {
+      if (complete) {
+        gather_by_lanes<T, N>(args, shared, task);
+        break;
+      }
+    }
 #pragma unroll
-      for (int strip = 0; strip < kStrips; ++strip) {
-        if (row + strip * kStripHeight >= sampler.height || column >= sampler.width) break;
-        T* const dx = sampler.out + image * sampler.image_strides[0] +
-                      (row + strip * kStripHeight) * sampler.image_strides[2] + column * sampler.image_strides[3];
+    for (int strip = 0; strip < kStrips; ++strip) {
+      if (row + strip * kStripHeight >= sampler.height || column >= sampler.width) break;
+      T* const dx = sampler.out + image * sampler.image_strides[0] +
+                    (row + strip * kStripHeight) * sampler.image_strides[2] + column * sampler.image_strides[3];
 #pragma unroll
-        for (int i = 0; i < kChannels; i += N) {
-          if (i < channels) {
-            C part[N];
+      for (int i = 0; i < kChannels; i += N) {
+        if (static_cast<std::uint32_t>(i) < channels) {
+          C part[N];
 #pragma unroll
-            for (int j = 0; j < N; ++j) part[j] = sums[strip][i + j];
-            write_gradient<T, N>(sampler, dx + (c + i) * sampler.image_strides[1], part);
-          }
+          for (int j = 0; j < N; ++j) part[j] = sums[strip][i + j];
+          write_gradient<T, N>(sampler, dx + (c + i) * sampler.image_strides[1], part);
         }
       }
     }

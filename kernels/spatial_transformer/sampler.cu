@@ -4,10 +4,11 @@
 //   y[n, c, p]   = alpha * sum over corners i of w_i(p) x[n, c, corner_i(p)] + beta * y[n, c, p]
 //   dgrid[n, p]  = alpha * (W - 1) / 2 * sum over c of dy[n, c, p] (d sum / d column), likewise rows, + beta * dgrid
 //
-// A thread takes one pixel p and some channels: it locates the point once and keeps the four offsets and weights.
-// Where pixels are neighbours in memory (NCHW), neighbouring threads take neighbouring pixels and each loops over its
-// block's chunk of channels; where channels are (NHWC), the lanes of a pixel take its channels in packs of 16 bytes.
-// The gradient of the grid sums over all channels in that loop, and over a pixel's lanes by shuffles.
+// A thread takes a pixel p, or a few with all of their grid's pairs loaded ahead, and some channels: it locates the
+// point once and keeps the four offsets and weights. Where pixels are neighbours in memory (NCHW), neighbouring threads
+// take neighbouring pixels and each loops over its block's chunk of channels; where channels are (NHWC), the lanes of a
+// pixel take its channels in packs of 16 bytes. The gradient of the grid sums over all channels in that loop, and over
+// a pixel's lanes by shuffles.
 //
 // Bytes: forward reads x and the grid and writes y; the gradient reads x, dy and the grid and writes dgrid. The four
 // corners of neighbouring points are shared by way of the caches.
@@ -15,6 +16,8 @@
 
 namespace gpudnn::kernels {
 namespace {
+
+constexpr int kMostRun = 4;  // pixels of a thread
 
 // Channels of a thread whose loads are in flight together.
 template <int N>
@@ -25,7 +28,7 @@ inline constexpr int kTogether = N == 1 ? 4 : 1;
 struct SamplerPlace {
   std::uint32_t image;
   std::uint32_t chunk;
-  std::uint32_t pixel;
+  std::uint32_t pixel;  // the first of the thread's
   int lane;
 
   template <class T>
@@ -34,18 +37,44 @@ struct SamplerPlace {
     const std::uint32_t rest = args.tiles_of.divmod(blockIdx.x, &tile);
     image = args.chunks_of.divmod(rest, &chunk);
     lane = static_cast<int>(threadIdx.x) & (args.lanes - 1);
-    pixel = tile * static_cast<std::uint32_t>(kSamplerThreads >> args.lane_bits) + (threadIdx.x >> args.lane_bits);
+    pixel = tile * (step(args) * static_cast<std::uint32_t>(args.run)) + (threadIdx.x >> args.lane_bits);
+  }
+  // From one pixel of a thread to its next.
+  template <class T>
+  __device__ __forceinline__ static std::uint32_t step(const SamplerArgs<T>& args) {
+    return static_cast<std::uint32_t>(kSamplerThreads >> args.lane_bits);
   }
 };
 
+// Calls visit(pixel, point) for each of the thread's pixels, up to `run` of them whether they exist or not; where the
+// next one points to is fetched meanwhile.
+template <class T, int N, class Visit>
+__device__ __forceinline__ void for_each_pixel(const SamplerArgs<T>& args, const SamplerPlace& place, Visit&& visit) {
+  const auto load = [&](std::uint32_t pixel) {
+    return load_grid(args, place.image, pixel < args.pixels ? pixel : args.pixels - 1);
+  };
+  std::uint32_t pixel = place.pixel;
+  tile::Pack<T, 2> pair = load(pixel);
+  if constexpr (N > 1) {
+    visit(pixel, locate(args, pair));
+  } else {
+#pragma unroll 1
+    for (int i = 0; i < args.run; ++i) {
+      const std::uint32_t following = pixel + SamplerPlace::step(args);
+      const tile::Pack<T, 2> next = load(following);
+      visit(pixel, locate(args, pair));
+      pixel = following;
+      pair = next;
+    }
+  }
+}
+
+// The channels of one pixel.
 template <class T, int N>
-__global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : 4)
-    sampler_forward(const __grid_constant__ SamplerArgs<T> args) {
+__device__ __forceinline__ void sample_pixel(const SamplerArgs<T>& args, const SamplerPlace& place,
+                                             const SamplePoint<tile::Compute<T>>& point, std::uint32_t pixel) {
   using C = tile::Compute<T>;
   constexpr int kMany = kTogether<N>;
-  const SamplerPlace place(args);
-  if (place.pixel >= args.pixels) return;
-  const SamplePoint<C> point = locate_pixel(args, place.image, place.pixel);
   std::int64_t offset[4];
   corner_offsets(args, point.row, point.column, offset);
   C weight[4];
@@ -57,8 +86,7 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
   const std::uint32_t step = static_cast<std::uint32_t>(N) << args.lane_bits;
   const std::uint32_t first = begin + static_cast<std::uint32_t>(place.lane * N);
   const T* x = args.x + place.image * args.image_strides[0] + first * args.image_strides[1];
-  T* y = args.out + place.image * args.sample_strides[0] + sample_offset(args, place.pixel) +
-         first * args.sample_strides[1];
+  T* y = args.out + place.image * args.sample_strides[0] + sample_offset(args, pixel) + first * args.sample_strides[1];
   const std::int64_t x_step = step * args.image_strides[1];
   const std::int64_t y_step = step * args.sample_strides[1];
 #pragma unroll 1
@@ -94,72 +122,90 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
 
 template <class T, int N>
 __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : 4)
-    sampler_grid_gradient(const __grid_constant__ SamplerArgs<T> args) {
+    sampler_forward(const __grid_constant__ SamplerArgs<T> args) {
+  const SamplerPlace place(args);
+  for_each_pixel<T, N>(args, place, [&](std::uint32_t pixel, const SamplePoint<tile::Compute<T>>& point) {
+    if (pixel < args.pixels) sample_pixel<T, N>(args, place, point, pixel);
+  });
+}
+
+// Sums over the thread's channels of one pixel, of dy times the slopes along the image's columns and rows.
+template <class T, int N>
+__device__ __forceinline__ void add_slopes(const SamplerArgs<T>& args, const SamplerPlace& place,
+                                           const SamplePoint<tile::Compute<T>>& point, std::uint32_t pixel,
+                                           tile::Compute<T> (&along)[2]) {
   using C = tile::Compute<T>;
   constexpr int kMany = kTogether<N>;
-  const SamplerPlace place(args);
-  const std::uint32_t pixel = place.pixel < args.pixels ? place.pixel : args.pixels - 1;  // all lanes shuffle below
-  const SamplePoint<C> point = locate_pixel(args, place.image, pixel);
-  C along_x = C(0);
-  C along_y = C(0);
-  if (point.inside != 0) {
-    std::int64_t offset[4];
-    corner_offsets(args, point.row, point.column, offset);
-    const auto channels = static_cast<std::uint32_t>(args.channels);
-    const std::uint32_t step = static_cast<std::uint32_t>(N) << args.lane_bits;
-    const auto first = static_cast<std::uint32_t>(place.lane * N);
-    const T* x = args.x + place.image * args.image_strides[0] + first * args.image_strides[1];
-    const T* dy =
-        args.dy + place.image * args.sample_strides[0] + sample_offset(args, pixel) + first * args.sample_strides[1];
-    const std::int64_t x_step = step * args.image_strides[1];
-    const std::int64_t y_step = step * args.sample_strides[1];
+  along[0] = along[1] = C(0);
+  if (point.inside == 0) return;
+  std::int64_t offset[4];
+  corner_offsets(args, point.row, point.column, offset);
+  const auto channels = static_cast<std::uint32_t>(args.channels);
+  const std::uint32_t step = static_cast<std::uint32_t>(N) << args.lane_bits;
+  const auto first = static_cast<std::uint32_t>(place.lane * N);
+  const T* x = args.x + place.image * args.image_strides[0] + first * args.image_strides[1];
+  const T* dy =
+      args.dy + place.image * args.sample_strides[0] + sample_offset(args, pixel) + first * args.sample_strides[1];
+  const std::int64_t x_step = step * args.image_strides[1];
+  const std::int64_t y_step = step * args.sample_strides[1];
 #pragma unroll 1
-    for (std::uint32_t c = first; c < channels; c += kMany * step) {
-      tile::Pack<T, N> corners[kMany][4];
-      tile::Pack<T, N> slope[kMany];
+  for (std::uint32_t c = first; c < channels; c += kMany * step) {
+    tile::Pack<T, N> corners[kMany][4];
+    tile::Pack<T, N> slope[kMany];
 #pragma unroll
-      for (int u = 0; u < kMany; ++u) {
-        const bool active = c + u * step < channels;
-        load_corners<T, N>(x, offset, point.inside, active, corners[u]);
-        slope[u] = {};
-        if (active) slope[u] = tile::load_pack<T, N>(dy);
-        x += x_step;
-        dy += y_step;
-      }
+    for (int u = 0; u < kMany; ++u) {
+      const bool active = c + u * step < channels;
+      load_corners<T, N>(x, offset, point.inside, active, corners[u]);
+      slope[u] = {};
+      if (active) slope[u] = tile::load_pack<T, N>(dy);
+      x += x_step;
+      dy += y_step;
+    }
 #pragma unroll
-      for (int u = 0; u < kMany; ++u) {
-        if (c + u * step >= channels) break;
-        C v[4][N];
-        C d[N];
+    for (int u = 0; u < kMany; ++u) {
+      if (c + u * step >= channels) break;
+      C v[4][N];
+      C d[N];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) tile::widen_pack<C>(corners[u][i], v[i]);
-        tile::widen_pack<C>(slope[u], d);
+      for (int i = 0; i < 4; ++i) tile::widen_pack<C>(corners[u][i], v[i]);
+      tile::widen_pack<C>(slope[u], d);
 #pragma unroll
-        for (int j = 0; j < N; ++j) {
-          along_x += d[j] * ((v[1][j] - v[0][j]) * (C(1) - point.fy) + (v[3][j] - v[2][j]) * point.fy);
-          along_y += d[j] * ((v[2][j] - v[0][j]) * (C(1) - point.fx) + (v[3][j] - v[1][j]) * point.fx);
-        }
+      for (int j = 0; j < N; ++j) {
+        along[0] += d[j] * ((v[1][j] - v[0][j]) * (C(1) - point.fy) + (v[3][j] - v[2][j]) * point.fy);
+        along[1] += d[j] * ((v[2][j] - v[0][j]) * (C(1) - point.fx) + (v[3][j] - v[1][j]) * point.fx);
       }
     }
   }
-  for (int distance = args.lanes / 2; distance > 0; distance /= 2) {
-    along_x += __shfl_xor_sync(0xffffffffu, along_x, distance);
-    along_y += __shfl_xor_sync(0xffffffffu, along_y, distance);
-  }
-  if (place.lane != 0 || place.pixel >= args.pixels) return;
-  T* const out = args.out + (static_cast<std::int64_t>(place.image) * args.pixels + pixel) * 2;
-  C gradient[2] = {along_x * (static_cast<C>(args.width - 1) * C(0.5)) * args.alpha,
-                   along_y * (static_cast<C>(args.height - 1) * C(0.5)) * args.alpha};
+}
+
+template <class T, int N>
+__global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : 4)
+    sampler_grid_gradient(const __grid_constant__ SamplerArgs<T> args) {
+  using C = tile::Compute<T>;
+  const SamplerPlace place(args);
+  for_each_pixel<T, N>(args, place, [&](std::uint32_t pixel, const SamplePoint<C>& point) {
+    // All threads reach the shuffles.
+    C along[2];
+    add_slopes<T, N>(args, place, point, pixel < args.pixels ? pixel : args.pixels - 1, along);
+    for (int distance = args.lanes / 2; distance > 0; distance /= 2) {
+      along[0] += __shfl_xor_sync(0xffffffffu, along[0], distance);
+      along[1] += __shfl_xor_sync(0xffffffffu, along[1], distance);
+    }
+    if (place.lane != 0 || pixel >= args.pixels) return;
+    T* const out = args.out + (static_cast<std::int64_t>(place.image) * args.pixels + pixel) * 2;
+    C gradient[2] = {along[0] * (static_cast<C>(args.width - 1) * C(0.5)) * args.alpha,
+                     along[1] * (static_cast<C>(args.height - 1) * C(0.5)) * args.alpha};
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    if (args.reads_out) gradient[i] += args.beta * tile::widen<C>(out[i]);
-  }
-  if (args.out_pairs) {
-    tile::store_pack<T, 2>(out, tile::narrow_pack<T>(gradient));
-  } else {
-    out[0] = tile::narrow<T>(gradient[0]);
-    out[1] = tile::narrow<T>(gradient[1]);
-  }
+    for (int j = 0; j < 2; ++j) {
+      if (args.reads_out) gradient[j] += args.beta * tile::widen<C>(out[j]);
+    }
+    if (args.out_pairs) {
+      tile::store_pack<T, 2>(out, tile::narrow_pack<T>(gradient));
+    } else {
+      out[0] = tile::narrow<T>(gradient[0]);
+      out[1] = tile::narrow<T>(gradient[1]);
+    }
+  });
 }
 
 template <class T>
@@ -204,15 +250,24 @@ bool in_packs(const SamplerParams& params, const void* sample) {
   return packs;
 }
 
+// A thread takes several pixels where that leaves each multiprocessor several blocks.
 template <class T>
 void set_tiles(const SamplerParams& params, int pack, SamplerArgs<T>* args) {
   args->lanes = 1;
   while (channels_last(params) && args->lanes < 32 && args->lanes * pack < params.channels) args->lanes *= 2;
-  const auto pixels = static_cast<std::uint32_t>(kSamplerThreads / args->lanes);
-  args->tiles = (args->pixels + pixels - 1) / pixels;
-  args->tiles_of = tile::FastDivmod(args->tiles);
   args->lane_bits = 0;
   while (1 << args->lane_bits < args->lanes) ++args->lane_bits;
+  args->run = 1;
+  const auto tiles = [&] {
+    const auto pixels = static_cast<std::uint32_t>(kSamplerThreads / args->lanes * args->run);
+    return (args->pixels + pixels - 1) / pixels;
+  };
+  args->tiles = tiles();
+  while (pack == 1 && args->run < kMostRun && params.images * tiles() >= 16 * params.multiprocessors) {
+    args->run *= 2;
+  }
+  args->tiles = tiles();
+  args->tiles_of = tile::FastDivmod(args->tiles);
 }
 
 }  // namespace
@@ -244,6 +299,7 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
 }
 
 void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stream) {
+  if (params.sample.height * params.sample.width == 0) return;
   tile::with_element_type(params.type, [&]<class T>() {
     constexpr int N = tile::kPackWidth<T>;
     SamplerArgs<T> args = args_of<T>(params);

@@ -41,6 +41,7 @@ struct SamplerArgs {
   tile::FastDivmod tiles_of;
   tile::FastDivmod chunks_of;
   int lane_bits;
+  int run;  // pixels of a thread
 };
 
 // Corner i is at (row + i / 2, column + i % 2).
@@ -66,17 +67,25 @@ struct ImagePosition {
 };
 
 template <class T>
-__device__ __forceinline__ ImagePosition<tile::Compute<T>> position_of_pixel(const SamplerArgs<T>& args,
-                                                                             std::int64_t image, std::uint32_t pixel) {
-  using C = tile::Compute<T>;
+__device__ __forceinline__ tile::Pack<T, 2> load_grid(const SamplerArgs<T>& args, std::int64_t image,
+                                                      std::uint32_t pixel) {
   const T* const pair = args.grid + (image * args.pixels + pixel) * 2;
-  C g[2];
-  if (args.grid_pairs) {
-    tile::widen_pack<C>(tile::load_pack<T, 2>(pair), g);
+  if (args.grid_pairs) return tile::load_pack<T, 2>(pair);
+  if constexpr (tile::kPackHasWords<T, 2>) {
+    tile::Pack<T, 2> pack;
+    pack.words[0] = tile::word_of(pair[0], pair[1]);
+    return pack;
   } else {
-    g[0] = tile::widen<C>(pair[0]);
-    g[1] = tile::widen<C>(pair[1]);
+    return {{pair[0], pair[1]}};
   }
+}
+
+template <class T>
+__device__ __forceinline__ ImagePosition<tile::Compute<T>> position_of(const SamplerArgs<T>& args,
+                                                                       const tile::Pack<T, 2>& pair) {
+  using C = tile::Compute<T>;
+  C g[2];
+  tile::widen_pack<C>(pair, g);
   ImagePosition<C> at;
   at.x = (g[0] + C(1)) * (static_cast<C>(args.width - 1) * C(0.5));
   at.y = (g[1] + C(1)) * (static_cast<C>(args.height - 1) * C(0.5));
@@ -86,11 +95,17 @@ __device__ __forceinline__ ImagePosition<tile::Compute<T>> position_of_pixel(con
 }
 
 template <class T>
-__device__ __forceinline__ SamplePoint<tile::Compute<T>> locate_pixel(const SamplerArgs<T>& args, std::int64_t image,
-                                                                      std::uint32_t pixel) {
+__device__ __forceinline__ ImagePosition<tile::Compute<T>> position_of_pixel(const SamplerArgs<T>& args,
+                                                                             std::int64_t image, std::uint32_t pixel) {
+  return position_of(args, load_grid(args, image, pixel));
+}
+
+template <class T>
+__device__ __forceinline__ SamplePoint<tile::Compute<T>> locate(const SamplerArgs<T>& args,
+                                                                const tile::Pack<T, 2>& pair) {
   using C = tile::Compute<T>;
   SamplePoint<C> point;
-  const ImagePosition<C> at = position_of_pixel(args, image, pixel);
+  const ImagePosition<C> at = position_of(args, pair);
   if (!at.inside) return point;
   const C left = floor(at.x);
   const C top = floor(at.y);
