@@ -7,7 +7,7 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr int kChannels = 16;  // sums of a thread
+constexpr int kChannels = 16;  // sums of a thread; half as many of 16-bit types, whose loads take as many registers
 constexpr int kFewChannels = 4;
 constexpr int kFewStrips = 4;                      // of a tile with few channels
 constexpr std::int64_t kChannelsOfBlock = 64;      // where the device has work enough
@@ -115,7 +115,7 @@ void launch_sampler_image_gradient(const SamplerParams& params, CUstream_st* str
     } else if (!kWide && params.channels <= kFewChannels) {
       launch<T, 1, kFewChannels, kWide ? 1 : kFewStrips>(params, stream);
     } else {
-      launch<T, 1, kWide ? kFewChannels : kChannels, 1>(params, stream);
+      launch<T, 1, kWide ? kFewChannels : sizeof(T) == 2 ? kChannels / 2 : kChannels, 1>(params, stream);
     }
   });
 }

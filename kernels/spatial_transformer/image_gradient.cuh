@@ -180,7 +180,9 @@ __device__ __forceinline__ void gather_staged(const Shared& shared, int strip, s
 // N channels a load: 1, or a pack where they are contiguous. kStrips strips of pixels a tile; with more than one the
 // channels are staged.
 template <class T, int N, int kChannels, int kStrips>
-__global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : 3)
+__global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2
+                                                   : kStrips > 1                 ? 4
+                                                                                 : 3)
     sampler_image_gradient(const __grid_constant__ ImageGradientArgs<T> args) {
   using C = tile::Compute<T>;
   static_assert(kChannels % N == 0, "a chunk of channels is whole packs");
@@ -199,9 +201,9 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
   task.image = image;
   task.top = static_cast<std::int32_t>(tile_y * (kStrips * kStripHeight));
   task.left = static_cast<std::int32_t>(tile_x * kTileWidth);
-  task.first_channel = chunk * static_cast<std::uint32_t>(sampler.chunk);
+  task.first_channel = kStaged > 0 ? 0 : chunk * static_cast<std::uint32_t>(sampler.chunk);
   task.end_channel = static_cast<std::uint32_t>(sampler.channels);
-  if (task.end_channel - task.first_channel > sampler.chunk) {
+  if (kStaged == 0 && task.end_channel - task.first_channel > sampler.chunk) {
     task.end_channel = task.first_channel + static_cast<std::uint32_t>(sampler.chunk);
   }
   const std::uint32_t visits = list_visits(shared, ranges, args.boxes.count, static_cast<std::int32_t>(tile_x),
@@ -257,6 +259,7 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
         }
       }
     }
+    if constexpr (kStaged > 0) return;  // those were all
   }
 }
 

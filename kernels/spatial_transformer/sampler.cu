@@ -75,11 +75,6 @@ __device__ __forceinline__ void sample_pixel(const SamplerArgs<T>& args, const S
                                              const SamplePoint<tile::Compute<T>>& point, std::uint32_t pixel) {
   using C = tile::Compute<T>;
   constexpr int kMany = kTogether<N>;
-  std::int64_t offset[4];
-  corner_offsets(args, point.row, point.column, offset);
-  C weight[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) weight[i] = args.alpha * point.weight(i);
   const std::uint32_t begin = place.chunk * static_cast<std::uint32_t>(args.chunk);
   const auto channels = static_cast<std::uint32_t>(args.channels);
   const std::uint32_t end = channels - begin > args.chunk ? begin + static_cast<std::uint32_t>(args.chunk) : channels;
@@ -89,6 +84,20 @@ __device__ __forceinline__ void sample_pixel(const SamplerArgs<T>& args, const S
   T* y = args.out + place.image * args.sample_strides[0] + sample_offset(args, pixel) + first * args.sample_strides[1];
   const std::int64_t x_step = step * args.image_strides[1];
   const std::int64_t y_step = step * args.sample_strides[1];
+  if (point.inside == 0 && !args.reads_out) {  // often whole warps: nothing to read
+    tile::Pack<T, N> zeros;
+    zeros.fill(tile::narrow<T>(C(0)));
+    for (std::uint32_t c = first; c < end; c += step) {
+      tile::store_pack<T, N>(y, zeros);
+      y += y_step;
+    }
+    return;
+  }
+  std::int64_t offset[4];
+  corner_offsets(args, point.row, point.column, offset);
+  C weight[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) weight[i] = args.alpha * point.weight(i);
 #pragma unroll 1
   for (std::uint32_t c = first; c < end; c += kMany * step) {
     tile::Pack<T, N> corners[kMany][4];
