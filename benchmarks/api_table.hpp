@@ -37,7 +37,14 @@
   X(DivisiveNormalizationForward) X(DivisiveNormalizationBackward) X(CreateOpTensorDescriptor) \
   X(DestroyOpTensorDescriptor) X(SetOpTensorDescriptor) X(OpTensor) X(CreateReduceTensorDescriptor) \
   X(DestroyReduceTensorDescriptor) X(SetReduceTensorDescriptor) X(GetReductionIndicesSize) \
-  X(GetReductionWorkspaceSize) X(ReduceTensor)
+  X(GetReductionWorkspaceSize) X(ReduceTensor) X(CreateTensorTransformDescriptor) X(DestroyTensorTransformDescriptor) \
+  X(SetTensorTransformDescriptor) X(TransformTensorEx) X(Im2Col) X(ReorderFilterAndBias) \
+  X(CreateFusedOpsConstParamPack) X(DestroyFusedOpsConstParamPack) X(SetFusedOpsConstParamPackAttribute) \
+  X(CreateFusedOpsVariantParamPack) X(DestroyFusedOpsVariantParamPack) X(SetFusedOpsVariantParamPackAttribute) \
+  X(CreateFusedOpsPlan) X(DestroyFusedOpsPlan) X(MakeFusedOpsPlan) X(FusedOpsExecute) \
+  X(NormalizationForwardInference) X(GetNormalizationForwardTrainingWorkspaceSize) \
+  X(GetNormalizationBackwardWorkspaceSize) X(GetNormalizationTrainingReserveSpaceSize) \
+  X(NormalizationForwardTraining) X(NormalizationBackward)
 // clang-format on
 
 namespace gpudnn::bench {

@@ -43,8 +43,30 @@ class Descriptors {
   [[nodiscard]] gpudnnCTCLossDescriptor_t ctc_loss() {
     return make(api_.CreateCTCLossDescriptor, api_.DestroyCTCLossDescriptor);
   }
+  [[nodiscard]] gpudnnTensorTransformDescriptor_t transform() {
+    return make(api_.CreateTensorTransformDescriptor, api_.DestroyTensorTransformDescriptor);
+  }
+  [[nodiscard]] gpudnnFusedOpsConstParamPack_t const_pack(gpudnnFusedOps_t ops) {
+    return make_with(api_.CreateFusedOpsConstParamPack, api_.DestroyFusedOpsConstParamPack, ops);
+  }
+  [[nodiscard]] gpudnnFusedOpsVariantParamPack_t variant_pack(gpudnnFusedOps_t ops) {
+    return make_with(api_.CreateFusedOpsVariantParamPack, api_.DestroyFusedOpsVariantParamPack, ops);
+  }
+  [[nodiscard]] gpudnnFusedOpsPlan_t fused_plan(gpudnnFusedOps_t ops) {
+    return make_with(api_.CreateFusedOpsPlan, api_.DestroyFusedOpsPlan, ops);
+  }
 
  private:
+  template <class Object>
+  Object make_with(gpudnnStatus_t (*create)(Object*, gpudnnFusedOps_t), gpudnnStatus_t (*destroy)(Object),
+                   gpudnnFusedOps_t ops) {
+    Object object = nullptr;
+    if (status_ == GPUDNN_STATUS_SUCCESS) note(create(&object, ops));
+    if (status_ != GPUDNN_STATUS_SUCCESS) return nullptr;
+    destroyers_.emplace_back([=] { (void)destroy(object); });
+    return object;
+  }
+
   // Creates and remembers to destroy; null after a failure.
   template <class Descriptor>
   Descriptor make(gpudnnStatus_t (*create)(Descriptor*), gpudnnStatus_t (*destroy)(Descriptor)) {

@@ -3,6 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "problem_run.hpp"
 
 namespace gpudnn::bench {
@@ -34,6 +37,17 @@ constexpr Agreement kAgreement[] = {
     if (row.arithmetic == arithmetic) return row.bound;
   }
   return 0;
+}
+
+// The CTC loss is compared with a library that keeps logarithms of probabilities in floats: each of T steps rounds a
+// number of up to M = T log(alphabet) by u M, with random sign, and a gradient is the exponential of such a number
+// (docs/numerics.md).
+[[nodiscard]] inline double agreement_bound(const Task& task) {
+  const auto* ctc = std::get_if<ctc::Problem>(&task.problem);
+  if (ctc == nullptr || task.arithmetic != Arithmetic::f32) return agreement_bound(task.arithmetic);
+  const auto steps = static_cast<double>(ctc->x.dims[0]);
+  const double magnitude = steps * std::log(static_cast<double>(std::max<std::int64_t>(ctc->x.dims[2], 2)));
+  return std::max(agreement_bound(task.arithmetic), std::sqrt(steps) * 0x1p-24 * magnitude);
 }
 
 // The least time that the problem can take: the larger of operations over the rate of its arithmetic and bytes over the

@@ -30,6 +30,7 @@ struct Subject {
   gpudnnHandle_t handle = nullptr;
   bool own_handle = false;
   Buffer output;
+  std::vector<Buffer> more_outputs;
   std::unique_ptr<Run> run;
   std::vector<Candidate> candidates;
   std::size_t best = 0;
@@ -51,10 +52,11 @@ struct Subject {
 
 struct Inputs {
   std::vector<Buffer> buffers;
-  [[nodiscard]] Pointers pointers(const Buffer& output) const {
+  [[nodiscard]] Pointers pointers(const Buffer& output, const std::vector<Buffer>& more) const {
     Pointers pointers;
     for (const Buffer& buffer : buffers) pointers.inputs.push_back(buffer.get());
     pointers.output = output.get();
+    for (const Buffer& buffer : more) pointers.more_outputs.push_back(buffer.get());
     return pointers;
   }
 };
@@ -63,6 +65,20 @@ struct Inputs {
 void reset_output(Machine& machine, const Task& task, const Buffer& output) {
   poison(machine, output);
   if (task.output_is_read) fill(machine, task.output, output.get(), Fill::normal, 77);
+}
+
+void reset_outputs(Machine& machine, const Task& task, const Buffer& output, const std::vector<Buffer>& more) {
+  reset_output(machine, task, output);
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    const MoreOutput& what = task.more_outputs[i];
+    poison(machine, more[i]);
+    if (what.is_read) fill(machine, what.geometry, more[i].get(), what.fill, static_cast<unsigned>(78 + i));
+  }
+}
+std::vector<Buffer> make_more_outputs(Machine& machine, const Task& task) {
+  std::vector<Buffer> buffers;
+  for (const MoreOutput& output : task.more_outputs) buffers.emplace_back(machine, size_in_bytes(output.geometry));
+  return buffers;
 }
 
 // Runs a task once with the heuristic's choice.
@@ -127,7 +143,8 @@ bool prepare(Machine& machine, const Task& task, const Inputs& inputs, const Mea
   const Api& api = subject->library->api;
   subject->handle = subject->library->handle;
   subject->output = Buffer(machine, size_in_bytes(task.output));
-  reset_output(machine, task, subject->output);
+  subject->more_outputs = make_more_outputs(machine, task);
+  reset_outputs(machine, task, subject->output, subject->more_outputs);
   machine.synchronize();
   if (options.first_call) {
     if (!subject->accept(api.Create(&subject->handle))) return false;
@@ -135,7 +152,8 @@ bool prepare(Machine& machine, const Task& task, const Inputs& inputs, const Mea
     if (!subject->accept(api.SetStream(subject->handle, machine.stream()))) return false;
   }
   gpudnnStatus_t status = GPUDNN_STATUS_SUCCESS;
-  subject->run = make_run(*subject->library, subject->handle, task, inputs.pointers(subject->output), &status);
+  subject->run = make_run(*subject->library, subject->handle, task,
+                          inputs.pointers(subject->output, subject->more_outputs), &status);
   if (!subject->accept(status)) return false;
   Choice choice;
   const auto start = Clock::now();
@@ -205,9 +223,15 @@ void take_engine(gpudnnSeverity_t, void* engine, const gpudnnDebug_t*, const cha
   static_cast<std::string*>(engine)->assign(at, std::strcspn(at, " "));
 }
 
-// One more call on a fresh output, which is returned.
+std::vector<std::byte> contents(Machine& machine, const Buffer& buffer) {
+  std::vector<std::byte> values(buffer.bytes());
+  machine.download(values.data(), buffer.get(), values.size());
+  return values;
+}
+
+// One more call on fresh outputs, of which the first is returned.
 std::vector<std::byte> result_of(Machine& machine, const Task& task, Subject* subject) {
-  reset_output(machine, task, subject->output);
+  reset_outputs(machine, task, subject->output, subject->more_outputs);
   machine.synchronize();
   const Api& api = subject->library->api;
   const bool logged = subject->library->prefix == "gpudnn" && api.SetCallback != nullptr;
@@ -215,9 +239,7 @@ std::vector<std::byte> result_of(Machine& machine, const Task& task, Subject* su
   const bool done = subject->accept(subject->candidates[subject->best].call());
   if (logged) (void)api.SetCallback(0, nullptr, nullptr);
   machine.synchronize();
-  std::vector<std::byte> values(done ? subject->output.bytes() : 0);
-  if (done) machine.download(values.data(), subject->output.get(), values.size());
-  return values;
+  return done ? contents(machine, subject->output) : std::vector<std::byte>();
 }
 
 // What to compare with: `timed`, the result of the timed choice, or, where that one transforms its data and so has an
@@ -258,14 +280,26 @@ void check_results(Machine& machine, const Task& task, std::size_t workspace_lim
   const std::vector<std::byte> a = result_of(machine, task, ours);
   if (!ours->side.ok()) return;
   row->nan_count = count_nan(task.output, a);
+  for (std::size_t i = 0; i < task.more_outputs.size(); ++i) {
+    row->nan_count += count_nan(task.more_outputs[i].geometry, contents(machine, ours->more_outputs[i]));
+  }
   row->mismatch = row->nan_count > 0;
   if (theirs == nullptr || !theirs->side.ok() || !is_comparable(task.output.type) || task.output_is_random) return;
   std::vector<std::byte> b = result_of(machine, task, theirs);
   if (!theirs->side.ok()) return;
   b = reference_of(machine, task, workspace_limit, std::move(b), theirs);
-  row->bound = agreement_bound(task.arithmetic);
+  row->bound = agreement_bound(task);
   row->relative_error = relative_error(task.output, a, b);
   row->mismatch = !(row->relative_error <= row->bound);
+  for (std::size_t i = 0; i < task.more_outputs.size(); ++i) {
+    const TensorGeometry& geometry = task.more_outputs[i].geometry;
+    const double error =
+        relative_error(geometry, contents(machine, ours->more_outputs[i]), contents(machine, theirs->more_outputs[i]));
+    if (error <= row->relative_error) continue;
+    row->relative_error = error;
+    row->worst_output = static_cast<int>(i) + 1;
+    row->mismatch = !(error <= row->bound);
+  }
 }
 
 }  // namespace
@@ -300,8 +334,10 @@ Row measure(Machine& machine, const Library& ours, const Library* theirs, const 
 std::string run_once(Machine& machine, const Library& library, const Task& task, const MeasureOptions& options) {
   const Inputs inputs = make_inputs(machine, library, nullptr, task);
   const Buffer output(machine, size_in_bytes(task.output));
-  reset_output(machine, task, output);
-  const gpudnnStatus_t status = run_plainly(machine, library, task, inputs.pointers(output), options.workspace_limit);
+  const std::vector<Buffer> more = make_more_outputs(machine, task);
+  reset_outputs(machine, task, output, more);
+  const gpudnnStatus_t status =
+      run_plainly(machine, library, task, inputs.pointers(output, more), options.workspace_limit);
   return status == GPUDNN_STATUS_SUCCESS ? std::string() : failure_text(library, status);
 }
 

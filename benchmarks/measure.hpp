@@ -47,8 +47,9 @@ struct Row {
   Side ours;
   Side theirs;
   bool against = false;
-  std::size_t nan_count = 0;  // NaN in our output: nothing was written there, or nonsense
-  double relative_error = kUnknown;
+  std::size_t nan_count = 0;         // NaN in our output: nothing was written there, or nonsense
+  double relative_error = kUnknown;  // the worst of the outputs'
+  int worst_output = 0;              // 0: the first; from 1 on: of Task::more_outputs
   double bound = 0;
   bool mismatch = false;  // the error is above the bound, or there is a NaN
 

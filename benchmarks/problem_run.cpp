@@ -285,11 +285,7 @@ class PlainRun : public Run {
       : bound_(library, handle, task, pointers) {
     std::visit(
         [this](const auto& problem) {
-          using Problem = std::decay_t<decltype(problem)>;
-          if constexpr (!std::is_same_v<Problem, conv::Problem> && !std::is_same_v<Problem, norm::Problem> &&
-                        !std::is_same_v<Problem, reduce::Problem>) {
-            call_ = make_call(bound_, problem);
-          }
+          if constexpr (requires { make_call(bound_, problem); }) call_ = make_call(bound_, problem);
         },
         task.problem);
   }
@@ -362,6 +358,14 @@ std::unique_ptr<Run> make_run(const Library& library, gpudnnHandle_t handle, con
   }
   if (std::holds_alternative<norm::Problem>(task.problem)) {
     return make_norm_run(library, handle, task, pointers, status);
+  }
+  if (std::holds_alternative<fused_ops::Stages>(task.problem)) {
+    return make_fused_run(library, handle, task, pointers, status);
+  }
+  if (std::holds_alternative<transform::Problem>(task.problem) ||
+      std::holds_alternative<transform::ColumnProblem>(task.problem) ||
+      std::holds_alternative<ReorderProblem>(task.problem)) {
+    return make_rearrange_run(library, handle, task, pointers, status);
   }
   if (std::holds_alternative<reduce::Problem>(task.problem)) {
     auto run = std::make_unique<ReduceRun>(library, handle, task, pointers);

@@ -18,6 +18,7 @@
 #include "ops/conv/problem.hpp"
 #include "ops/ctc/problem.hpp"
 #include "ops/dropout/problem.hpp"
+#include "ops/fused_ops/text.hpp"
 #include "ops/lrn/problem.hpp"
 #include "ops/norm/problem.hpp"
 #include "ops/op_tensor/problem.hpp"
@@ -26,12 +27,21 @@
 #include "ops/softmax/problem.hpp"
 #include "ops/spatial_transformer/problem.hpp"
 #include "ops/tensor/problem.hpp"
+#include "ops/transform/problem.hpp"
 
 namespace gpudnn::bench {
 
+// gpudnnReorderFilterAndBias: reorder i8x32 nchw n64c64h3w3 [bias], the filter's k, c, r, s as n, c, h, w.
+struct ReorderProblem {
+  TensorGeometry w;  // in the words of the interface: dims count channels
+  bool has_bias = false;
+};
+[[nodiscard]] std::string to_text(const ReorderProblem& problem);
+
 using AnyProblem = std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
                                 bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem,
-                                ctc::Problem, lrn::Problem, reduce::Problem, op_tensor::Problem>;
+                                ctc::Problem, lrn::Problem, reduce::Problem, op_tensor::Problem, fused_ops::Stages,
+                                transform::Problem, transform::ColumnProblem, ReorderProblem>;
 
 // The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
 enum class Arithmetic { f64, f32, tf32, f16, bf16, integer };
@@ -41,6 +51,13 @@ struct Operand {
   TensorGeometry geometry;
   Fill fill = Fill::normal;
   std::vector<std::int32_t> integers = {};  // if not empty, the contents themselves, of an INT32 tensor
+};
+
+// An output besides the first.
+struct MoreOutput {
+  TensorGeometry geometry;
+  bool is_read = false;  // and written
+  Fill fill = Fill::normal;
 };
 
 // y = alpha * op + beta * y; an unset scalar takes the operation's own default (1 and 0; tensor add has beta 1 and
@@ -64,6 +81,8 @@ struct Task {
   TensorGeometry output;
   bool output_is_read = false;
   bool output_is_random = false;  // no two libraries give the same
+  std::vector<MoreOutput> more_outputs;
+  bool by_norm_calls = false;  // normalization by the calls that are named Normalization, not BatchNormalization
   // Backward operations take an output of forward: it is made by this task, from inputs[forward_input] (or from
   // random data if that is negative), into inputs[forward_output].
   std::shared_ptr<const Task> forward;
@@ -86,6 +105,7 @@ struct Choice {
 struct Pointers {
   std::vector<void*> inputs;
   void* output = nullptr;
+  std::vector<void*> more_outputs;
 };
 
 class Run {
@@ -119,6 +139,14 @@ struct CtcIntegers {
 // Of conv_run.cpp, for make_run.
 [[nodiscard]] std::unique_ptr<Run> make_conv_run(const Library& library, gpudnnHandle_t handle, const Task& task,
                                                  const Pointers& pointers, gpudnnStatus_t* status);
+
+// Of fused_run.cpp, for make_run: fused operation plans.
+[[nodiscard]] std::unique_ptr<Run> make_fused_run(const Library& library, gpudnnHandle_t handle, const Task& task,
+                                                  const Pointers& pointers, gpudnnStatus_t* status);
+
+// Of rearrange_run.cpp, for make_run: transforms with a descriptor, column buffers, reordered filters.
+[[nodiscard]] std::unique_ptr<Run> make_rearrange_run(const Library& library, gpudnnHandle_t handle, const Task& task,
+                                                      const Pointers& pointers, gpudnnStatus_t* status);
 
 // Of norm_run.cpp, for make_run.
 [[nodiscard]] std::unique_ptr<Run> make_norm_run(const Library& library, gpudnnHandle_t handle, const Task& task,

@@ -145,6 +145,7 @@ void print_table_row(const Row& row, const ReportOptions& options) {
                 row.has_ratio() ? format("%.3f", row.ratio()).c_str() : "-",
                 format("%.1e", row.relative_error).c_str());
   }
+  if (row.worst_output > 0) std::printf(" (output %d)", row.worst_output);
   std::printf("%s\n", row.mismatch ? "  MISMATCH" : "");
   if (row.nan_count > 0) std::printf("    ours: %zu elements of the output are NaN\n", row.nan_count);
   if (!ours.ok()) std::printf("    ours: %s\n", ours.failure.c_str());

@@ -4,10 +4,9 @@
 
 #include "core/data_type.hpp"
 #include "problem_run.hpp"
+#include "task_parts.hpp"
 
 namespace gpudnn::bench {
-namespace {
-
 double bytes_of(const TensorGeometry& tensor) {
   return static_cast<double>(element_count(tensor)) * data_type_bits(tensor.type) / 8;
 }
@@ -35,6 +34,8 @@ void finish(Task* task, const ScalarOptions& scalars, double alpha, double beta)
   task->bytes = bytes_of(task->output) * (task->output_is_read ? 2 : 1);
   for (const Operand& input : task->inputs) task->bytes += bytes_of(input.geometry);
 }
+
+namespace {
 
 bool fill_in(const conv::Problem& problem, Task* task, const ScalarOptions& scalars, std::string* why) {
   constexpr const char* kDirections[] = {"fwd", "dgrad", "wgrad"};
@@ -336,14 +337,24 @@ std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scala
   if (word == "tensor") return make_task(tensor::from_text(line, why), scalars, why);
   if (word == "biasgrad") return make_task(bias_grad::from_text(line, why), scalars, why);
   if (word == "bn") return make_task(norm::from_text(line, why), scalars, why);
+  if (word == "norm") {  // the same problem by the calls that are named Normalization
+    auto task = make_task(norm::from_text("bn" + std::string(line.substr(word.size())), why), scalars, why);
+    if (!task) return std::nullopt;
+    task->by_norm_calls = true;
+    task->group = "norm" + task->group.substr(2);
+    task->name = task->text = "norm" + task->text.substr(2);
+    return task;
+  }
   if (word == "dropout") return make_task(dropout::from_text(line, why), scalars, why);
   if (word == "stn") return make_task(spatial_transformer::from_text(line, why), scalars, why);
   if (word == "ctc") return make_task(ctc::from_text(line, why), scalars, why);
   if (word == "lrn") return make_task(lrn::from_text(line, why), scalars, why);
   if (word == "reduce") return make_task(reduce::from_text(line, why), scalars, why);
   if (word == "optensor") return make_task(op_tensor::from_text(line, why), scalars, why);
+  if (is_further_operation(word)) return parse_further_task(line, scalars, why);
   *why = "'" + std::string(word) +
-         "' is none of conv, pool, act, softmax, tensor, biasgrad, bn, dropout, stn, ctc, lrn, reduce, optensor";
+         "' is none of conv, pool, act, softmax, tensor, biasgrad, bn, norm, dropout, stn, ctc, lrn, reduce, optensor, "
+         "fused, transform, im2col, reorder";
   return std::nullopt;
 }
 

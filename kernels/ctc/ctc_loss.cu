@@ -1,29 +1,37 @@
 // Connectionist temporal classification (Graves, Fernandez, Gomez & Schmidhuber 2006): costs and gradients.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sequence of L labels becomes S = 2L + 1 states, a blank before, between and after the labels. With y[t, k] the
-// probability of label k at step t and k(s) the label of state s, in logarithms throughout:
+// A sequence of L labels becomes S = 2L + 1 states, a blank before, between and after the labels. With w[t, k] the
+// probability of label k at step t, or any multiple of it that is one for all k, and k(s) the label of state s:
 //
-//   alpha[t, s] = log y[t, k(s)] + log sum of exp alpha[t-1, s'] over s' = s, s-1, and s-2 where that may be skipped
-//   beta[t, s]  = log sum of exp (beta[t+1, s'] + log y[t+1, k(s')]) over s' = s, s+1, and s+2 likewise
-//   cost        = -log P,  P = the sum of exp alpha[T-1, s] over the last two states
-//   gradient[t, n, k] = y[t, k] - sum over s with k(s) = k of exp(alpha[t, s] + beta[t, s] - log P)
+//   alpha[t, s] = w[t, k(s)] * sum of alpha[t-1, s'] over s' = s, s-1, and s-2 where that may be skipped
+//   beta[t, s]  = sum of beta[t+1, s'] w[t+1, k(s')] over s' = s, s+1, and s+2 likewise
+//   share[t, k] = sum over s with k(s) = k of alpha[t, s] beta[t, s], divided by the sum over all s
+//   gradient[t, n, k] = y[t, k] - share[t, k]
+//   cost        = -log of the sum of alpha[T-1, s] over the last two states, each w having been divided by its multiple
 //
 // s-2 may be skipped to s where k(s) is no blank and differs from k(s-2). The gradient is that with respect to the
-// input of the softmax that made y, whether this library computed it or the caller did.
+// input of the softmax that made y, whether this library computed it or the caller did. For a softmax here w is exp(x):
+// its denominator cancels in the shares, and the cost gets the sum of the denominators' logarithms at the end.
 //
-// Data flow: (1) softmax only: a block for each (t, n) writes the logarithm of its denominator. (2) A block for each
-// sequence walks the steps up with alpha, and another one at the same time down with beta: a thread for each state (or
-// several), two rows in shared memory, emissions fetched four steps ahead; both tables go to the workspace. The block
-// of alpha writes the cost, and links the places of equal labels. (3) A block for each (t, n) writes the gradients:
-// first y for every k, then, for each label that occurs, y less the sum along its chain of places, and for the blank a
-// sum over the block. Every sum is in a fixed order.
+// All of alpha and beta are numbers with exponents of their own (scaled.cuh): T steps lose the digits of T additions
+// and multiplications, whatever the probabilities come to. Each step of a walk depends on the one before, so its
+// latency is what takes the time: shifts, three multiply-adds and a barrier.
 //
-// Bytes: x once or twice, gradients once; tables 4 S values a step and sequence. For short sequences the walk of T
-// dependent steps (a barrier and a logarithm each) is what takes the time.
+// Data flow: (1) A block for each sequence walks the steps up with alpha, and another one at the same time down with
+// beta: a thread for each state (or several), two rows in shared memory, emissions fetched four steps ahead; both
+// tables go to the workspace. The block of alpha links the places of equal labels. (2) A block for each (t, n) finds
+// the softmax of its row and writes the gradients: first y for every k, then, for each label that occurs, y less the
+// sum along its chain of places, and for the blank a sum over the block. The last block of a sequence to finish adds up
+// the denominators for the cost. Without gradients a kernel in front of (1) finds the denominators. Every sum is in a
+// fixed order.
+//
+// Bytes: x once, gradients once; tables 4 S numbers of two elements a step and sequence.
 #include <algorithm>
 
 #include "kernels/ctc/ctc_loss.hpp"
+#include "kernels/ctc/scaled.cuh"
+#include "kernels/ctc/upload.cuh"
 #include "kernels/tile/reduce.cuh"
 
 namespace gpudnn::kernels {
@@ -32,29 +40,23 @@ namespace {
 constexpr int kAhead = 4;
 constexpr int kWalkThreads = 512;  // of a walk at most; states beyond take a second round
 constexpr int kCellThreads = 256;  // of a (t, n) at most
-constexpr int kStoredInts = 1000;  // kernel arguments hold 4 KB on every target
-
-struct Ints {
-  int value[kStoredInts];
-};
-
-__global__ void store_ints(const __grid_constant__ Ints from, int* to, int count) {
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) to[i] = from.value[i];
-}
 
 template <class C>
 struct CtcArgs {
   const C* x;
   C* costs;
   C* gradients;
-  C* alpha;
-  C* beta;
-  C* rows;  // null where rows are in shared memory
-  C* log_sum;
+  Scaled<C>* alpha;
+  Scaled<C>* beta;
+  Scaled<C>* rows;  // null where rows are in shared memory
+  double* log_sum;
+  double* log_probability;
+  long long* first_label;
   const int* labels;
   const int* label_lengths;
   const int* input_lengths;
   int* flags;
+  unsigned* finished;
   int* links;
   std::int64_t x_strides[3];
   std::int64_t gradient_strides[3];
@@ -66,25 +68,42 @@ struct CtcArgs {
   bool skip_impossible;
 
   __device__ __forceinline__ std::int64_t states() const { return 2 * static_cast<std::int64_t>(max_labels) + 1; }
-  // log y[t, n, k].
-  __device__ __forceinline__ C emission(std::int64_t t, std::int64_t n, std::int64_t k) const {
-    const C value = x[t * x_strides[0] + n * x_strides[1] + k * x_strides[2]];
-    return softmax ? value - log_sum[t * sequences + n] : log(value);
+  __device__ __forceinline__ C input(std::int64_t t, std::int64_t n, std::int64_t k) const {
+    return x[t * x_strides[0] + n * x_strides[1] + k * x_strides[2]];
+  }
+  // Some multiple of y[t, n, k] that is one for all k.
+  __device__ __forceinline__ Scaled<C> emission(C input) const {
+    return softmax ? scaled_exp(input) : scaled_value(input);
   }
 };
 
 template <class C>
-__device__ __forceinline__ C minus_infinity() {
-  return -static_cast<C>(__int_as_float(0x7f800000));
+__device__ __forceinline__ C infinity() {
+  return static_cast<C>(__int_as_float(0x7f800000));
 }
 
-// log(exp a + exp b + exp c). A NaN stays one; nothing but minus infinities is minus infinity.
+// The greatest of a row of x, and the sum of exp (x - that). All threads of the block take part.
 template <class C>
-__device__ __forceinline__ C log_add(C a, C b, C c) {
-  const C most = fmax(a, fmax(b, c));
-  if (most == minus_infinity<C>()) return a + b + c;
-  return most + log(exp(a - most) + exp(b - most) + exp(c - most));
-}
+struct Softmax {
+  C most;
+  C sum;
+
+  __device__ __forceinline__ Softmax(const CtcArgs<C>& args, const C* row, C (&scratch)[2][32]) {
+    most = -infinity<C>();
+    for (std::int64_t k = threadIdx.x; k < args.alphabet; k += blockDim.x) {
+      most = fmax(most, row[k * args.x_strides[2]]);
+    }
+    most = tile::block_reduce(most, -infinity<C>(), tile::Max{}, scratch[0]);
+    sum = C(0);
+    for (std::int64_t k = threadIdx.x; k < args.alphabet; k += blockDim.x) {
+      sum += exp(row[k * args.x_strides[2]] - most);
+    }
+    sum = tile::block_reduce(sum, C(0), tile::Sum{}, scratch[1]);
+  }
+  __device__ __forceinline__ double log_of_sum() const {
+    return static_cast<double>(most) + log(static_cast<double>(sum));
+  }
+};
 
 template <class C>
 __global__ void __launch_bounds__(kCellThreads, 4) ctc_log_sum(const __grid_constant__ CtcArgs<C> args) {
@@ -92,14 +111,20 @@ __global__ void __launch_bounds__(kCellThreads, 4) ctc_log_sum(const __grid_cons
   const std::int64_t t = blockIdx.x / static_cast<unsigned>(args.sequences);
   const std::int64_t n = blockIdx.x % static_cast<unsigned>(args.sequences);
   if (t >= args.input_lengths[n]) return;
-  const C* const row = args.x + t * args.x_strides[0] + n * args.x_strides[1];
-  C most = minus_infinity<C>();
-  for (std::int64_t k = threadIdx.x; k < args.alphabet; k += blockDim.x) most = fmax(most, row[k * args.x_strides[2]]);
-  most = tile::block_reduce(most, minus_infinity<C>(), tile::Max{}, scratch[0]);
-  C sum = C(0);
-  for (std::int64_t k = threadIdx.x; k < args.alphabet; k += blockDim.x) sum += exp(row[k * args.x_strides[2]] - most);
-  sum = tile::block_reduce(sum, C(0), tile::Sum{}, scratch[1]);
-  if (threadIdx.x == 0) args.log_sum[t * args.sequences + n] = most + log(sum);
+  const Softmax<C> softmax(args, args.x + t * args.x_strides[0] + n * args.x_strides[1], scratch);
+  if (threadIdx.x == 0) args.log_sum[t * args.sequences + n] = softmax.log_of_sum();
+}
+
+// -log of the probability, given that of the walk. All threads of the block take part; thread 0 gets it.
+template <class C>
+__device__ __forceinline__ double cost_of(const CtcArgs<C>& args, std::int64_t n, std::int32_t steps,
+                                          double log_probability, double (&scratch)[32]) {
+  if (!args.softmax) return -log_probability;
+  double sum = 0;
+  for (std::int32_t t = static_cast<std::int32_t>(threadIdx.x); t < steps; t += static_cast<std::int32_t>(blockDim.x)) {
+    sum += __ldcg(&args.log_sum[static_cast<std::int64_t>(t) * args.sequences + n]);  // of other blocks
+  }
+  return tile::block_reduce(sum, 0.0, tile::Sum{}, scratch) - log_probability;
 }
 
 // What a block knows of its sequence.
@@ -151,41 +176,52 @@ __device__ __forceinline__ void link_labels(const Sequence& sequence, int* links
   }
 }
 
-// Blocks: alpha of sequence n is block n, beta block sequences + n. A row has two margins of minus infinity before
-// state 0 and two behind the last.
+// Blocks: alpha of sequence n is block n, beta block sequences + n. A row has two margins of zeros before state 0 and
+// two behind the last.
 template <class C>
 __global__ void __launch_bounds__(kWalkThreads, 1) ctc_walk(const __grid_constant__ CtcArgs<C> args) {
   extern __shared__ double2 shared_rows[];
   __shared__ long long scratch[2][32];
+  __shared__ double cost_scratch[32];
   const bool down = blockIdx.x >= static_cast<unsigned>(args.sequences);
   const std::int64_t n = down ? blockIdx.x - args.sequences : blockIdx.x;
   const Sequence sequence = read_sequence(args.labels, args.label_lengths, args.input_lengths, n, args.max_labels,
                                           args.steps, args.alphabet, scratch);
+  if (!down && threadIdx.x == 0) {
+    args.first_label[n] = sequence.labels - args.labels;
+    args.finished[n] = 0;
+  }
   if (!sequence.legal || !sequence.possible) {
     if (!down && threadIdx.x == 0) {
-      args.costs[n] = sequence.legal ? -minus_infinity<C>() : static_cast<C>(__int_as_float(0x7fc00000));
+      args.costs[n] = sequence.legal ? infinity<C>() : static_cast<C>(__int_as_float(0x7fc00000));
       args.flags[n] = 1;
     }
     return;
   }
   const std::int64_t row_length = args.states() + kCtcRowMargin;
-  C* rows = reinterpret_cast<C*>(shared_rows);
+  Scaled<C>* rows = reinterpret_cast<Scaled<C>*>(shared_rows);
   if (args.rows != nullptr) rows = args.rows + static_cast<std::int64_t>(blockIdx.x) * 2 * row_length;
   const int states = 2 * sequence.length + 1;
   const int threads = static_cast<int>(blockDim.x);
-  const C none = minus_infinity<C>();
-  for (std::int64_t i = threadIdx.x; i < 2 * row_length; i += threads) rows[i] = none;
-  C* table = down ? args.beta : args.alpha;
+  const Scaled<C> zero = {C(0), kZeroExponent};
+  for (std::int64_t i = threadIdx.x; i < 2 * row_length; i += threads) rows[i] = zero;
+  Scaled<C>* table = down ? args.beta : args.alpha;
   if (table != nullptr) table += n * args.steps * args.states();
 
   const int own = static_cast<int>(threadIdx.x);
+  const int toward = down ? 1 : -1;
   const auto label_of = [&](int s) { return s % 2 == 0 ? 0 : sequence.labels[s / 2]; };
+  const auto skips_to = [&](int s, int label) {
+    const int skipped = s + 2 * toward;
+    return s % 2 != 0 && skipped >= 0 && skipped < states && label_of(skipped) != label;
+  };
   const int own_label = own < states ? label_of(own) : 0;
+  const bool own_skips = own < states && skips_to(own, own_label);
   const auto step_of = [&](int i) { return down ? sequence.steps - 1 - i : i; };
   C ahead[kAhead];
 #pragma unroll
   for (int u = 0; u < kAhead; ++u) {
-    ahead[u] = own < states && u < sequence.steps ? args.emission(step_of(u), n, own_label) : C(0);
+    ahead[u] = own < states && u < sequence.steps ? args.input(step_of(u), n, own_label) : C(0);
   }
   __syncthreads();
 
@@ -197,24 +233,23 @@ __global__ void __launch_bounds__(kWalkThreads, 1) ctc_walk(const __grid_constan
       const int i = base + u;
       if (i < sequence.steps) {  // the same for the whole block
         const int t = step_of(i);
-        const C* const before = rows + ((i + 1) % 2) * row_length + 2;
-        C* const now = rows + (i % 2) * row_length + 2;
-        const C own_emission = ahead[u];
-        if (own < states && i + kAhead < sequence.steps) ahead[u] = args.emission(step_of(i + kAhead), n, own_label);
+        const Scaled<C>* const before = rows + ((i + 1) % 2) * row_length + 2;
+        Scaled<C>* const now = rows + (i % 2) * row_length + 2;
+        const Scaled<C> own_emission = args.emission(ahead[u]);
+        if (own < states && i + kAhead < sequence.steps) ahead[u] = args.input(step_of(i + kAhead), n, own_label);
         for (int s = own; s < states; s += threads) {
           const int label = s == own ? own_label : label_of(s);
-          const C emission = s == own ? own_emission : args.emission(t, n, label);
-          C sum;
-          if (i == 0) {
-            sum = (down ? s >= states - 2 : s < 2) ? C(0) : none;
-          } else {
-            const int toward = down ? 1 : -1;
-            const int skipped = s + 2 * toward;
-            const bool skips = s % 2 != 0 && skipped >= 0 && skipped < states && label_of(skipped) != label;
-            sum = log_add(before[s], before[s + toward], skips ? before[skipped] : none);
+          const bool skips = s == own ? own_skips : skips_to(s, label);
+          const Scaled<C> emission = s == own ? own_emission : args.emission(args.input(t, n, label));
+          Scaled<C> sum = zero;
+          if (i != 0) {
+            sum = sum_of(before[s], before[s + toward], skips ? before[s + 2 * toward] : zero);
+          } else if (down ? s >= states - 2 : s < 2) {
+            sum = {C(1), 0};
           }
-          now[s] = sum + emission;
-          if (table != nullptr) table[static_cast<std::int64_t>(t) * args.states() + s] = down ? sum : sum + emission;
+          const Scaled<C> next = normalized(sum.m * emission.m, sum.e + emission.e);
+          now[s] = next;
+          if (table != nullptr) table[static_cast<std::int64_t>(t) * args.states() + s] = down ? sum : next;
         }
         __syncthreads();
       }
@@ -222,85 +257,114 @@ __global__ void __launch_bounds__(kWalkThreads, 1) ctc_walk(const __grid_constan
   }
   if (down) return;
   if (args.links != nullptr) link_labels(sequence, args.links + n * args.max_labels);
-  if (threadIdx.x == 0) {
-    C log_probability = C(0);
-    if (sequence.steps > 0) {
-      const C* const last = rows + ((sequence.steps - 1) % 2) * row_length + 2;
-      log_probability = log_add(last[states - 1], states > 1 ? last[states - 2] : none, none);
-    }
-    args.costs[n] = -log_probability;
-    args.flags[n] = log_probability == none ? 1 : 0;
+  Scaled<C> total = {C(1), 0};
+  if (sequence.steps > 0) {
+    const Scaled<C>* const last = rows + ((sequence.steps - 1) % 2) * row_length + 2;
+    total = sum_of(last[states - 1], states > 1 ? last[states - 2] : zero, zero);
   }
+  const bool impossible = total.m == C(0);
+  const double log_probability = log(static_cast<double>(total.m)) + total.e * 0.69314718055994531;
+  // With gradients the denominators are found by the kernel that comes next.
+  const bool is_last = !args.softmax || args.gradients == nullptr || args.steps == 0 || impossible;
+  const double cost = is_last ? cost_of(args, n, sequence.steps, log_probability, cost_scratch) : 0;
+  if (threadIdx.x != 0) return;
+  args.flags[n] = impossible ? 1 : 0;
+  args.log_probability[n] = log_probability;
+  if (is_last) args.costs[n] = impossible ? infinity<C>() : static_cast<C>(cost);
 }
+
+// After every other block of the sequence: the cost. All threads of the block take part.
+template <class C>
+__device__ __forceinline__ void finish_sequence(const CtcArgs<C>& args, std::int64_t n) {
+  __shared__ double scratch[32];
+  __shared__ bool is_last;
+  __syncthreads();  // thread 0 has written the denominator
+  if (threadIdx.x == 0) {
+    __threadfence();
+    is_last = atomicAdd(&args.finished[n], 1u) + 1 == static_cast<unsigned>(args.steps);
+    __threadfence();
+  }
+  __syncthreads();
+  if (!is_last) return;
+  const double cost = cost_of(args, n, args.input_lengths[n], args.log_probability[n], scratch);
+  if (threadIdx.x == 0) args.costs[n] = static_cast<C>(cost);
+}
+
+struct Most {
+  __device__ __forceinline__ int operator()(int a, int b) const { return a > b ? a : b; }
+};
 
 template <class C>
 __global__ void __launch_bounds__(kCellThreads, 4) ctc_gradients(const __grid_constant__ CtcArgs<C> args) {
-  __shared__ C scratch[32];
+  __shared__ C softmax_scratch[2][32];
+  __shared__ C scratch[2][32];
+  __shared__ int exponent_scratch[32];
   const std::int64_t t = blockIdx.x / static_cast<unsigned>(args.sequences);
   const std::int64_t n = blockIdx.x % static_cast<unsigned>(args.sequences);
   C* const out = args.gradients + t * args.gradient_strides[0] + n * args.gradient_strides[1];
   const std::int64_t step = args.gradient_strides[2];
   const bool impossible = args.flags[n] != 0;
   if (impossible && args.skip_impossible) return;
-  const bool zero = impossible || t >= args.input_lengths[n];
+  const bool beyond = t >= args.input_lengths[n];
+  if (impossible || beyond) {
+    for (std::int64_t k = threadIdx.x; k < args.alphabet; k += blockDim.x) out[k * step] = C(0);
+    if (args.softmax && !impossible) finish_sequence(args, n);
+    return;
+  }
+  const C* const row = args.x + t * args.x_strides[0] + n * args.x_strides[1];
+  C most = C(0);
+  C over_sum = C(1);
+  if (args.softmax) {
+    const Softmax<C> softmax(args, row, softmax_scratch);
+    most = softmax.most;
+    over_sum = C(1) / softmax.sum;
+    if (threadIdx.x == 0) args.log_sum[t * args.sequences + n] = softmax.log_of_sum();
+  }
   const auto probability = [&](std::int64_t k) {
-    const C value = args.x[t * args.x_strides[0] + n * args.x_strides[1] + k * args.x_strides[2]];
-    return args.softmax ? exp(value - args.log_sum[t * args.sequences + n]) : value;
+    const C value = row[k * args.x_strides[2]];
+    return args.softmax ? exp(value - most) * over_sum : value;
   };
-  for (std::int64_t k = threadIdx.x; k < args.alphabet; k += blockDim.x) out[k * step] = zero ? C(0) : probability(k);
-  if (zero) return;
+  for (std::int64_t k = threadIdx.x; k < args.alphabet; k += blockDim.x) out[k * step] = probability(k);
 
-  long long before = 0;
-  // The labels of the sequences before: few numbers, the same for all blocks of n, from the L1 or L2.
-  for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x)
-    before += args.label_lengths[i] > 0 ? args.label_lengths[i] : 0;
-  __shared__ long long places[32];
-  before = tile::block_reduce(before, 0LL, tile::Sum{}, places);
-  const int* const labels = args.labels + before;
+  const int* const labels = args.labels + args.first_label[n];
   const int* const links = args.links + n * args.max_labels;
   const int length = args.label_lengths[n];
-  const C* const alpha = args.alpha + (n * args.steps + t) * args.states();
-  const C* const beta = args.beta + (n * args.steps + t) * args.states();
-  const C log_probability = -args.costs[n];
-  const auto share = [&](int s) { return exp(alpha[s] + beta[s] - log_probability); };
-
-  C blank = C(0);
-  for (int i = static_cast<int>(threadIdx.x); i <= length; i += static_cast<int>(blockDim.x)) blank += share(2 * i);
-  blank = tile::block_reduce(blank, C(0), tile::Sum{}, scratch);  // and every y is written
-  if (threadIdx.x == 0) out[0] = probability(0) - blank;
+  const Scaled<C>* const alpha = args.alpha + (n * args.steps + t) * args.states();
+  const Scaled<C>* const beta = args.beta + (n * args.steps + t) * args.states();
+  // alpha * beta over 2^largest, of which the sums are near 1.
+  int largest = 2 * kZeroExponent;
+  for (int s = static_cast<int>(threadIdx.x); s <= 2 * length; s += static_cast<int>(blockDim.x)) {
+    if (alpha[s].m != C(0) && beta[s].m != C(0)) largest = Most{}(largest, alpha[s].e + beta[s].e);
+  }
+  largest = tile::block_reduce(largest, 2 * kZeroExponent, Most{}, exponent_scratch);
+  const auto joint = [&](int s) {
+    const Scaled<C> a = alpha[s];
+    const Scaled<C> b = beta[s];
+    const C m = a.m * b.m;
+    return m == C(0) ? m : m * scale_down<C>(a.e + b.e - largest);
+  };
+  C blanks = C(0);
+  C others = C(0);
+  for (int i = static_cast<int>(threadIdx.x); i <= length; i += static_cast<int>(blockDim.x)) {
+    blanks += joint(2 * i);
+    if (i < length) others += joint(2 * i + 1);
+  }
+  blanks = tile::block_reduce(blanks, C(0), tile::Sum{}, scratch[0]);  // and every y is written
+  others = tile::block_reduce(others, C(0), tile::Sum{}, scratch[1]);
+  const C over_total = C(1) / (blanks + others);
+  if (threadIdx.x == 0) out[0] = probability(0) - blanks * over_total;
   for (int i = static_cast<int>(threadIdx.x); i < length; i += static_cast<int>(blockDim.x)) {
     int next = links[i];
     if (next < 0) continue;
-    C sum = share(2 * i + 1);
+    C sum = joint(2 * i + 1);
     while (next > 0) {
-      sum += share(2 * next + 1);
+      sum += joint(2 * next + 1);
       next = links[next];
       if (next < 0) next = -1 - next;
     }
-    out[labels[i] * step] = probability(labels[i]) - sum;
+    out[labels[i] * step] = probability(labels[i]) - sum * over_total;
   }
-}
-
-// Copies the caller's arrays into the workspace: label lengths, input lengths, labels.
-void store_labels(const CtcParams& params, int* to, cudaStream_t stream) {
-  Ints chunk;
-  int filled = 0;
-  const auto flush = [&] {
-    if (filled == 0) return;
-    store_ints<<<1, 256, 0, stream>>>(chunk, to, filled);
-    to += filled;
-    filled = 0;
-  };
-  const auto append = [&](const int* from, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      chunk.value[filled++] = from[i];
-      if (filled == kStoredInts) flush();
-    }
-  };
-  append(params.label_lengths, params.shape.sequences);
-  append(params.input_lengths, params.shape.sequences);
-  append(params.labels, params.shape.stored_labels);
-  flush();
+  if (args.softmax) finish_sequence(args, n);
 }
 
 template <class C>
@@ -313,11 +377,14 @@ void launch(const CtcParams& params, cudaStream_t stream) {
   args.costs = static_cast<C*>(params.costs);
   args.gradients = static_cast<C*>(params.gradients);
   if (shape.has_gradients) {
-    args.alpha = reinterpret_cast<C*>(base + place.alpha);
-    args.beta = reinterpret_cast<C*>(base + place.beta);
+    args.alpha = reinterpret_cast<Scaled<C>*>(base + place.alpha);
+    args.beta = reinterpret_cast<Scaled<C>*>(base + place.beta);
     args.links = reinterpret_cast<int*>(base + place.links);
   }
-  args.log_sum = reinterpret_cast<C*>(base + place.log_sum);
+  args.log_sum = reinterpret_cast<double*>(base + place.log_sum);
+  args.log_probability = reinterpret_cast<double*>(base + place.log_probability);
+  args.first_label = reinterpret_cast<long long*>(base + place.first_label);
+  args.finished = reinterpret_cast<unsigned*>(base + place.finished);
   args.flags = reinterpret_cast<int*>(base + place.flags);
   args.labels = params.labels;
   args.label_lengths = params.label_lengths;
@@ -341,16 +408,17 @@ void launch(const CtcParams& params, cudaStream_t stream) {
   args.skip_impossible = params.skip_impossible;
 
   const std::int64_t states = 2 * shape.max_labels + 1;
-  const bool in_shared = states <= kCtcSharedStates;
-  if (!in_shared) args.rows = reinterpret_cast<C*>(base + place.rows);
+  const bool in_shared = ctc_rows_are_shared(shape);
+  if (!in_shared) args.rows = reinterpret_cast<Scaled<C>*>(base + place.rows);
   const int threads = static_cast<int>(std::min<std::int64_t>(kWalkThreads, (states + 31) / 32 * 32));
-  const std::size_t shared = in_shared ? 2 * static_cast<std::size_t>(states + kCtcRowMargin) * sizeof(C) : 0;
+  const std::size_t shared = in_shared ? ctc_row_bytes(shape) : 0;
   const auto cells = static_cast<unsigned>(shape.steps * shape.sequences);
   const int row_threads = shape.alphabet <= 64 ? 32 : shape.alphabet <= 512 ? 128 : kCellThreads;
-  if (shape.softmax && cells > 0) ctc_log_sum<C><<<cells, row_threads, 0, stream>>>(args);
+  if (shape.softmax && !shape.has_gradients && cells > 0) ctc_log_sum<C><<<cells, row_threads, 0, stream>>>(args);
   const auto walks = static_cast<unsigned>(shape.sequences * (shape.has_gradients ? 2 : 1));
   ctc_walk<C><<<walks, threads, shared, stream>>>(args);
-  if (shape.has_gradients && cells > 0) ctc_gradients<C><<<cells, 128, 0, stream>>>(args);
+  const int gradient_threads = std::max(row_threads, states <= 64 ? 32 : 128);
+  if (shape.has_gradients && cells > 0) ctc_gradients<C><<<cells, gradient_threads, 0, stream>>>(args);
 }
 
 }  // namespace

@@ -21,23 +21,31 @@ struct CtcShape {
   bool stores_labels = false;
 };
 
-// Offsets in bytes from the start of the workspace.
+// Offsets in bytes from the start of the workspace. A number with an exponent of its own takes two elements.
 struct CtcWorkspace {
-  std::size_t alpha = 0;    // [sequence][step][state]; without gradients nothing
-  std::size_t beta = 0;     // the same
-  std::size_t rows = 0;     // two rows of states a block, where shared memory has no room for them
-  std::size_t log_sum = 0;  // [step][sequence]: the logarithm of softmax's denominator
-  std::size_t ints = 0;     // label lengths, input lengths, labels
-  std::size_t flags = 0;    // [sequence]: 1 where no alignment exists
-  std::size_t links = 0;    // [sequence][label]: see ctc_loss.cu
+  std::size_t alpha = 0;            // [sequence][step][state] of such numbers; without gradients nothing
+  std::size_t beta = 0;             // the same
+  std::size_t rows = 0;             // two rows of states a block, where shared memory has no room for them
+  std::size_t log_sum = 0;          // [step][sequence] in double: the logarithm of softmax's denominator
+  std::size_t log_probability = 0;  // [sequence] in double, but for those denominators
+  std::size_t first_label = 0;      // [sequence] in 64 bits: where its labels begin
+  std::size_t ints = 0;             // label lengths, input lengths, labels
+  std::size_t flags = 0;            // [sequence]: 1 where no alignment exists
+  std::size_t finished = 0;         // [sequence]: blocks of its gradients that are done
+  std::size_t links = 0;            // [sequence][label]: see ctc_loss.cu
   std::size_t bytes = 0;
 };
 
-constexpr std::int64_t kCtcSharedStates = 2048;  // two rows of double are 32 KB
 constexpr std::int64_t kCtcRowMargin = 4;
 
+// Two rows of states, in elements; and whether shared memory has room for them.
+[[nodiscard]] inline std::size_t ctc_row_bytes(const CtcShape& shape) {
+  return static_cast<std::size_t>(2 * (2 * shape.max_labels + 1 + kCtcRowMargin)) * (shape.wide ? 16 : 8);
+}
+[[nodiscard]] inline bool ctc_rows_are_shared(const CtcShape& shape) { return ctc_row_bytes(shape) <= 32u << 10; }
+
 [[nodiscard]] inline CtcWorkspace ctc_workspace(const CtcShape& shape) {
-  const std::size_t element = shape.wide ? 8 : 4;
+  const std::size_t number = shape.wide ? 16 : 8;
   const auto steps = static_cast<std::size_t>(shape.steps);
   const auto sequences = static_cast<std::size_t>(shape.sequences);
   const auto states = static_cast<std::size_t>(2 * shape.max_labels + 1);
@@ -47,14 +55,16 @@ constexpr std::int64_t kCtcRowMargin = 4;
     place.bytes += (bytes + 15) / 16 * 16;
     return start;
   };
-  const std::size_t table = shape.has_gradients ? sequences * steps * states * element : 0;
+  const std::size_t table = shape.has_gradients ? sequences * steps * states * number : 0;
   place.alpha = take(table);
   place.beta = take(table);
-  const std::size_t row = (states + static_cast<std::size_t>(kCtcRowMargin)) * element;
-  place.rows = take(states > static_cast<std::size_t>(kCtcSharedStates) ? 4 * sequences * row : 0);
-  place.log_sum = take(shape.softmax ? steps * sequences * element : 0);
+  place.rows = take(ctc_rows_are_shared(shape) ? 0 : 2 * sequences * ctc_row_bytes(shape));
+  place.log_sum = take(shape.softmax ? steps * sequences * 8 : 0);
+  place.log_probability = take(sequences * 8);
+  place.first_label = take(sequences * 8);
   place.ints = take(shape.stores_labels ? (2 * sequences + static_cast<std::size_t>(shape.stored_labels)) * 4 : 0);
   place.flags = take(sequences * 4);
+  place.finished = take(sequences * 4);
   place.links = take(shape.has_gradients ? sequences * static_cast<std::size_t>(shape.max_labels) * 4 : 0);
   return place;
 }

@@ -8,8 +8,10 @@
 //
 // Bytes: forward reads x and writes y and an eighth of a byte an element; backward the same. For 256 elements of f16
 // that is 1056 bytes, about 230 cycles of a quarter of an H200 multiprocessor at the copy rate; Philox takes 20 wide
-// multiplications and about 40 additions and exclusive ors, the comparisons 28, scaling and selecting about 40
-// instructions: some 150 issue slots, below the memory's time. f32 has twice the bytes for the same integer work.
+// multiplications and 20 exclusive ors, the comparisons 28, scaling and selecting about 40 instructions: some 120 issue
+// slots, below the memory's time, if a thread makes the keys of the rounds once for all of its tiles and nothing else
+// comes on top. So a warp whose tiles are whole goes a way without conditions. f32 has twice the bytes for the same
+// integer work.
 //
 // The number of calls is advanced on the device, so that a replayed graph draws new masks: each block reads it first
 // and counts itself finished at its end, and the last block to finish writes the next number. The counter wraps to 0 by
@@ -106,6 +108,62 @@ __device__ __noinline__ unsigned gathered_mask(const DropoutArgs<T>& args, std::
   return mask;
 }
 
+// kTiles whole tiles of a warp, forward.
+template <class T, int N, int kTiles>
+__device__ __forceinline__ void drop_whole_tiles(const DropoutArgs<T>& args, std::uint64_t begin, int lane,
+                                                 std::uint64_t seed, std::uint64_t calls) {
+  using C = DropoutCompute<T>;
+  constexpr int kRounds = kMaskGroup / N;
+  const T* const in = args.in + begin + lane * N;
+  T* const out = args.out + begin + lane * N;
+  unsigned char* const reserve = args.reserve + kMaskHeader + begin / kMaskGroup + lane;
+  tile::Pack<T, N> packs[kTiles][kRounds];
+  PhiloxBlock random[kTiles];
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+    for (int u = 0; u < kRounds; ++u) packs[t][u] = tile::load_pack<T, N>(in + t * kDropoutTile + u * 32 * N);
+    random[t] = counter_of_group(begin / kMaskGroup + static_cast<unsigned>(t * 32 + lane), calls);
+  }
+  philox(random, static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    unsigned mask = 0;
+    bool kept[kMaskGroup];
+#pragma unroll
+    for (int i = 0; i < kMaskGroup; ++i) {
+      kept[i] = is_kept(random[t], i, args.threshold);
+      mask |= kept[i] ? 1u << i : 0u;
+    }
+    reserve[t * 32] = static_cast<unsigned char>(mask);
+#pragma unroll
+    for (int u = 0; u < kRounds; ++u) {
+      if constexpr (kRounds > 1) {  // else a pack is the lane's own group
+        const int first = (u * 32 + lane) * N;
+        const unsigned bits = __shfl_sync(0xffffffffu, mask, first / kMaskGroup) >> (first % kMaskGroup);
+#pragma unroll
+        for (int i = 0; i < N; ++i) kept[i] = (bits >> i & 1u) != 0;
+      }
+      C values[N];
+      tile::widen_pack<C>(packs[t][u], values);
+#pragma unroll
+      for (int i = 0; i < N; ++i) values[i] = kept[i] ? values[i] * args.scale : C(0);
+      tile::store_pack<T, N>(out + t * kDropoutTile + u * 32 * N, tile::narrow_pack<T>(values));
+    }
+  }
+}
+
+// The call that is over advances the number of calls.
+template <class T>
+__device__ __forceinline__ void finish_call(const DropoutArgs<T>& args, std::uint64_t calls) {
+  if (args.states == nullptr) return;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    if (atomicInc(&args.states->finished, gridDim.x - 1) == gridDim.x - 1) args.states->calls = calls + 1;
+  }
+}
+
 // N elements a pack. kFlat: in and out are gapless and aligned to packs; else T is AnyElement, N is 1 and `loops` says
 // where the elements are.
 template <class T, int N, bool kFlat, bool kBackward>
@@ -132,6 +190,13 @@ __global__ void __launch_bounds__(kDropoutThreads)
     }
   }
 
+  if constexpr (kFlat && !kBackward) {
+    if ((static_cast<std::uint64_t>(blockIdx.x) + 1) * (kDropoutThreads / 32 * kTiles * kDropoutTile) <= args.count) {
+      drop_whole_tiles<T, N, kTiles>(args, warp * (kTiles * kDropoutTile), lane, seed, calls);
+      finish_call(args, calls);
+      return;
+    }
+  }
   tile::Pack<T, N> packs[kTiles][kRounds];
   unsigned masks[kTiles];
 #pragma unroll
@@ -193,14 +258,7 @@ __global__ void __launch_bounds__(kDropoutThreads)
     }
   }
 
-  if constexpr (!kBackward) {
-    if (args.states == nullptr) return;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      __threadfence();
-      if (atomicInc(&args.states->finished, gridDim.x - 1) == gridDim.x - 1) args.states->calls = calls + 1;
-    }
-  }
+  if constexpr (!kBackward) finish_call(args, calls);
 }
 
 }  // namespace gpudnn::kernels

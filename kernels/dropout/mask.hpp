@@ -33,35 +33,49 @@ struct PhiloxBlock {
   std::uint32_t word[4];
 };
 
-GPUDNN_HOST_DEVICE PhiloxBlock philox(PhiloxBlock counter, std::uint32_t key0, std::uint32_t key1) {
+// Several counters in step: the keys of the rounds are then made once for all of them.
+template <int kBlocks>
+GPUDNN_HOST_DEVICE void philox(PhiloxBlock (&counter)[kBlocks], std::uint32_t key0, std::uint32_t key1) {
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter.word[0];
-    const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * counter.word[2];
-    counter = {{static_cast<std::uint32_t>(b >> 32) ^ counter.word[1] ^ key0, static_cast<std::uint32_t>(b),
-                static_cast<std::uint32_t>(a >> 32) ^ counter.word[3] ^ key1, static_cast<std::uint32_t>(a)}};
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int i = 0; i < kBlocks; ++i) {
+      const PhiloxBlock c = counter[i];
+      const std::uint64_t a = std::uint64_t{0xD2511F53u} * c.word[0];
+      const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * c.word[2];
+      counter[i] = {{static_cast<std::uint32_t>(b >> 32) ^ c.word[1] ^ key0, static_cast<std::uint32_t>(b),
+                     static_cast<std::uint32_t>(a >> 32) ^ c.word[3] ^ key1, static_cast<std::uint32_t>(a)}};
+    }
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
-  return counter;
+}
+
+GPUDNN_HOST_DEVICE PhiloxBlock counter_of_group(std::uint64_t group, std::uint64_t calls) {
+  return {{static_cast<std::uint32_t>(group), static_cast<std::uint32_t>(group >> 32),
+           static_cast<std::uint32_t>(calls), static_cast<std::uint32_t>(calls >> 32)}};
+}
+
+// Whether element `index` of the 8 that the bits decide on is kept.
+GPUDNN_HOST_DEVICE bool is_kept(const PhiloxBlock& random, int index, std::uint32_t threshold) {
+  const std::uint32_t word = random.word[index / 2];
+  return (index % 2 == 0 ? word & 0xffffu : word >> 16) >= threshold;
 }
 
 // Bit j: element 8 * group + j is kept.
 GPUDNN_HOST_DEVICE unsigned mask_of_group(std::uint64_t group, std::uint64_t seed, std::uint64_t calls,
                                           std::uint32_t threshold) {
-  const PhiloxBlock counter = {{static_cast<std::uint32_t>(group), static_cast<std::uint32_t>(group >> 32),
-                                static_cast<std::uint32_t>(calls), static_cast<std::uint32_t>(calls >> 32)}};
-  const PhiloxBlock random = philox(counter, static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+  PhiloxBlock random[1] = {counter_of_group(group, calls)};
+  philox(random, static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
   unsigned mask = 0;
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-  for (int i = 0; i < 4; ++i) {
-    if ((random.word[i] & 0xffffu) >= threshold) mask |= 1u << (2 * i);
-    if ((random.word[i] >> 16) >= threshold) mask |= 2u << (2 * i);
-  }
+  for (int j = 0; j < kMaskGroup; ++j) mask |= is_kept(random[0], j, threshold) ? 1u << j : 0u;
   return mask;
 }
 

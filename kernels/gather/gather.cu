@@ -4,10 +4,21 @@
 #include <cstddef>
 
 #include "kernels/gather/gather.cuh"
+#include "kernels/gather/move.cuh"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {
 namespace {
+
+// The loops from the fastest on.
+struct LoopOrder {
+  int by_order[kGatherLoops];
+  explicit LoopOrder(const GatherMap& map) {
+    for (int i = 0; i < map.loops; ++i) by_order[i] = i;
+    std::stable_sort(by_order, by_order + map.loops,
+                     [&](int a, int b) { return map.loop[a].order < map.loop[b].order; });
+  }
+};
 
 GatherLanes make_lanes(const GatherChannel& channel) {
   GatherLanes lanes{channel.stride, 0, channel.lanes - 1};
@@ -28,14 +39,12 @@ GatherArgs<C> make_args(const GatherParams& params) {
   args.count = static_cast<std::uint32_t>(map.count());
   args.in_channel = make_lanes(map.in_channel);
   args.out_channel = make_lanes(map.out_channel);
-  int by_order[kGatherLoops];
-  for (int i = 0; i < map.loops; ++i) by_order[i] = i;
-  std::stable_sort(by_order, by_order + map.loops, [&](int a, int b) { return map.loop[a].order < map.loop[b].order; });
+  const LoopOrder order(map);
   std::uint32_t under[kGatherLoops];
   std::uint32_t faster = 1;
   for (int i = 0; i < map.loops; ++i) {
-    under[by_order[i]] = faster;
-    faster *= static_cast<std::uint32_t>(map.loop[by_order[i]].extent);
+    under[order.by_order[i]] = faster;
+    faster *= static_cast<std::uint32_t>(map.loop[order.by_order[i]].extent);
   }
   int terms = 0;
   args.axes = map.axes;
@@ -67,6 +76,96 @@ void launch_typed(const GatherParams& params, cudaStream_t stream) {
   gather<C><<<(args.count + kPerBlock - 1) / kPerBlock, kGatherThreads, 0, stream>>>(args);
 }
 
+// The loop that a thread runs along, or -1: the first with a warp's worth of iterations below it.
+int run_loop(const GatherMap& map, const LoopOrder& order) {
+  std::int64_t faster = 1;
+  for (int i = 0; i < map.loops; ++i) {
+    const int loop = order.by_order[i];
+    if (faster >= 32) return loop;
+    faster *= map.loop[loop].extent;
+  }
+  return -1;
+}
+
+bool changes_nothing(const GatherParams& params) {
+  return params.in_type == params.out_type && params.alpha == 1 && params.beta == 0 &&
+         params.map.in_channel.lanes == 1 && params.map.out_channel.lanes == 1;
+}
+
+MoveArgs make_move_args(const GatherParams& params, const LoopOrder& order, int run) {
+  const GatherMap& map = params.map;
+  MoveArgs args{};
+  args.in = params.in;
+  args.out = params.out;
+  args.axes = map.axes;
+  args.run_axis = map.loop[run].axis;
+  args.run_extent = static_cast<std::uint32_t>(map.loop[run].extent);
+  std::uint32_t under[kGatherLoops];
+  std::uint32_t extent[kGatherLoops];
+  std::uint32_t faster = 1;
+  for (int i = 0; i < map.loops; ++i) {
+    const int loop = order.by_order[i];
+    extent[loop] = static_cast<std::uint32_t>(map.loop[loop].extent);
+    if (loop == run) extent[loop] = (extent[loop] + kMoveRun - 1) / kMoveRun;
+    under[loop] = faster;
+    faster *= extent[loop];
+  }
+  args.threads = faster;
+  int terms = 0;
+  for (int j = 0; j < map.axes; ++j) {
+    const GatherAxis& axis = map.axis[j];
+    MoveAxis& move = args.axis[j];
+    move.first_term = terms;
+    move.base = axis.base;
+    move.extent = axis.extent;
+    move.stride = axis.stride;
+    move.within_step = axis.channel_step * map.in_channel.stride;
+    if (axis.fold == GatherMap::kAllOneFold) {  // every position is below it
+      move.stride = move.within_step;
+      move.fold = tile::FastDivmod(1);
+    } else {
+      move.fold = tile::FastDivmod(static_cast<std::uint32_t>(axis.fold));
+    }
+    for (int i = 0; i < map.loops; ++i) {
+      const GatherLoop& loop = map.loop[i];
+      if (loop.axis != j) continue;
+      if (i == run) args.run_term = terms;
+      args.term[terms++] = {tile::FastDivmod(under[i]), tile::FastDivmod(extent[i]), loop.in_step,
+                            loop.out_step + loop.out_channel_step * map.out_channel.stride};
+      ++move.terms;
+    }
+  }
+  return args;
+}
+
+template <class Word>
+void launch_move(const MoveArgs& args, cudaStream_t stream) {
+  gather_move<Word><<<(args.threads + kMoveThreads - 1) / kMoveThreads, kMoveThreads, 0, stream>>>(args);
+}
+
+// False where the general kernel must do it.
+bool moved(const GatherParams& params, cudaStream_t stream) {
+  if (!changes_nothing(params)) return false;
+  const LoopOrder order(params.map);
+  const int run = run_loop(params.map, order);
+  if (run < 0) return false;
+  const MoveArgs args = make_move_args(params, order, run);
+  switch (any_type_bytes(params.out_type)) {
+    case 1:
+      launch_move<std::uint8_t>(args, stream);
+      return true;
+    case 2:
+      launch_move<std::uint16_t>(args, stream);
+      return true;
+    case 4:
+      launch_move<std::uint32_t>(args, stream);
+      return true;
+    default:
+      launch_move<std::uint64_t>(args, stream);
+      return true;
+  }
+}
+
 }  // namespace
 
 void launch_gather(const GatherParams& params, CUstream_st* stream) {
@@ -94,6 +193,7 @@ void launch_gather(const GatherParams& params, CUstream_st* stream) {
     launch_gather(high, stream);
     return;
   }
+  if (moved(params, stream)) return;
   const auto needs_double = [](tile::AnyType type) {
     return type == tile::AnyType::f64 || type == tile::AnyType::i32;  // 32-bit integers have more digits than float
   };

@@ -4,9 +4,13 @@
 //   grid[n, h, w, :] = theta[n] * (x_w, y_h, 1),   x_w = (2 w - (W - 1)) / (W - 1), y_h likewise; 0 for an extent of 1
 //   dtheta[n, i, :]  = sum over h, w of dgrid[n, h, w, i] * (x_w, y_h, 1)
 //
-// Forward writes 2 N H W elements and reads next to nothing: a thread computes four pairs, neighbouring threads write
-// neighbouring pairs. Backward reads as many: a cluster of blocks sums each image, in a fixed order, with six sums a
-// thread that are joined over the block and then over the cluster's blocks.
+// Forward writes 2 N H W elements and reads next to nothing: a thread writes four runs of pairs, each 16 bytes where
+// the images are whole runs. Backward reads as many: a cluster of blocks sums each image, in a fixed order, with six
+// sums a thread that are joined over the block and then over the cluster's blocks.
+//
+// Both are bound by instructions unless a pair costs few: 12.8 million pairs of f16 are 12 us of bytes, and 46 issue
+// slots each. So a run divides by the width once, y is found once a row, and x is a multiplication by the reciprocal of
+// W - 1 with one correction, which gives the correctly rounded quotient, 1 at the last column among them.
 #include "kernels/spatial_transformer/spatial_transformer.hpp"
 #include "kernels/tile/cluster.cuh"
 #include "kernels/tile/dispatch.cuh"
@@ -17,56 +21,101 @@ namespace gpudnn::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kPairs = 4;  // of a thread, forward
+constexpr int kRuns = 4;  // of a thread, in flight together
 constexpr int kLargestCluster = 8;
 
-struct GridShape {
-  tile::FastDivmod width;
-  std::uint32_t height;
-  std::uint32_t pixels;
+// Positions along an axis between -1 and 1.
+template <class C>
+struct Axis {
+  std::int32_t last = 0;
+  C extent = C(0);      // last, in C
+  C reciprocal = C(0);  // 1 / last; 0 where last is 0
+
+  Axis() = default;
+  explicit Axis(std::int64_t pixels)
+      : last(static_cast<std::int32_t>(pixels - 1)),
+        extent(static_cast<C>(last)),
+        reciprocal(last > 0 ? C(1) / extent : C(0)) {}
+
+  __device__ __forceinline__ C position(std::int32_t index) const {
+    const C numerator = static_cast<C>(index + (index - last));  // neither sum leaves -last to last
+    const C quotient = numerator * reciprocal;
+    return fma(fma(-quotient, extent, numerator), reciprocal, quotient);
+  }
 };
 
-// The position of pixel `index` of `extent` between -1 and 1.
 template <class C>
-__device__ __forceinline__ C position(std::uint32_t index, std::uint32_t extent) {
-  if (extent == 1) return C(0);
-  const auto last = static_cast<std::int64_t>(extent) - 1;
-  return static_cast<C>(2 * static_cast<std::int64_t>(index) - last) / static_cast<C>(last);
-}
+struct GridShape {
+  tile::FastDivmod width;
+  std::uint32_t pixels;
+  Axis<C> x;
+  Axis<C> y;
+};
 
+// Walks along the pixels of an image in memory order.
+template <class C>
+struct Walk {
+  std::int32_t column;
+  std::int32_t row;
+  C y;
+
+  __device__ __forceinline__ Walk(const GridShape<C>& shape, std::uint32_t pixel) {
+    std::uint32_t w;
+    row = static_cast<std::int32_t>(shape.width.divmod(pixel, &w));
+    column = static_cast<std::int32_t>(w);
+    y = shape.y.position(row);
+  }
+  __device__ __forceinline__ void step(const GridShape<C>& shape) {
+    if (column++ != shape.x.last) return;
+    column = 0;
+    y = shape.y.position(++row);
+  }
+};
+
+// Pairs that 16 bytes hold.
 template <class T>
+inline constexpr int kRunOf = 8 / static_cast<int>(sizeof(T));
+
+// kRun pairs an access; an access of one pair is two of its elements unless `pairs` says that pairs are aligned.
+template <class T, int kRun>
 __global__ void __launch_bounds__(kThreads)
-    affine_grid_forward(const T* theta, T* grid, GridShape shape, std::uint32_t tiles, bool pairs) {
+    affine_grid_forward(const T* theta, T* grid, const __grid_constant__ GridShape<tile::Compute<T>> shape,
+                        std::uint32_t tiles, bool pairs) {
   using C = tile::Compute<T>;
   const std::uint32_t image = blockIdx.x / tiles;
-  const std::uint32_t first = (blockIdx.x - image * tiles) * (kThreads * kPairs) + threadIdx.x;
+  const std::uint32_t first = ((blockIdx.x - image * tiles) * (kThreads * kRuns) + threadIdx.x) * kRun;
   theta += static_cast<std::int64_t>(image) * 6;
   grid += static_cast<std::int64_t>(image) * shape.pixels * 2;
   C m[6];
 #pragma unroll
   for (int i = 0; i < 6; ++i) m[i] = tile::widen<C>(theta[i]);
 #pragma unroll
-  for (int u = 0; u < kPairs; ++u) {
-    const std::uint32_t pixel = first + u * kThreads;
+  for (int u = 0; u < kRuns; ++u) {
+    const std::uint32_t pixel = first + u * (kThreads * kRun);
     if (pixel >= shape.pixels) break;
-    std::uint32_t w;
-    const std::uint32_t h = shape.width.divmod(pixel, &w);
-    const C x = position<C>(w, shape.width.divisor);
-    const C y = position<C>(h, shape.height);
-    const C pair[2] = {m[0] * x + m[1] * y + m[2], m[3] * x + m[4] * y + m[5]};
+    Walk<C> walk(shape, pixel);
+    C run[2 * kRun];
+#pragma unroll
+    for (int i = 0; i < kRun; ++i) {
+      const C x = shape.x.position(walk.column);
+      run[2 * i] = m[0] * x + m[1] * walk.y + m[2];
+      run[2 * i + 1] = m[3] * x + m[4] * walk.y + m[5];
+      if (i + 1 < kRun) walk.step(shape);
+    }
     T* const place = grid + static_cast<std::int64_t>(pixel) * 2;
-    if (pairs) {
-      tile::store_pack<T, 2>(place, tile::narrow_pack<T>(pair));
+    if (kRun > 1 || pairs) {
+      tile::store_pack<T, 2 * kRun>(place, tile::narrow_pack<T>(run));
     } else {
-      place[0] = tile::narrow<T>(pair[0]);
-      place[1] = tile::narrow<T>(pair[1]);
+      place[0] = tile::narrow<T>(run[0]);
+      place[1] = tile::narrow<T>(run[1]);
     }
   }
 }
 
-template <class T>
+template <class T, int kRun>
 __global__ void __launch_bounds__(kThreads)
-    affine_grid_backward(const T* dgrid, T* dtheta, GridShape shape, int cluster) {
+    affine_grid_backward(const T* dgrid, T* dtheta, const __grid_constant__ GridShape<tile::Compute<T>> shape,
+                         int cluster, bool pairs) {
   using C = tile::Compute<T>;
   __shared__ C scratch[6][32];
   __shared__ C partial[6];
@@ -75,21 +124,42 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t image = blockIdx.x / static_cast<unsigned>(cluster);
   dgrid += static_cast<std::int64_t>(image) * shape.pixels * 2;
   C sums[6] = {};
-  const std::uint32_t step = static_cast<std::uint32_t>(place.blocks) * kThreads;
-  // Below 2^31 pixels, and a step of at most 2048: the index cannot wrap.
-#pragma unroll 4
-  for (std::uint32_t pixel = place.rank * kThreads + threadIdx.x; pixel < shape.pixels; pixel += step) {
-    const T* const pair = dgrid + static_cast<std::int64_t>(pixel) * 2;
-    const C d[2] = {tile::widen<C>(pair[0]), tile::widen<C>(pair[1])};
-    std::uint32_t w;
-    const std::uint32_t h = shape.width.divmod(pixel, &w);
-    const C x = position<C>(w, shape.width.divisor);
-    const C y = position<C>(h, shape.height);
+  const std::uint32_t step = static_cast<std::uint32_t>(place.blocks) * (kThreads * kRun);
+  // Below 2^31 pixels, and kRuns steps of at most 8192: the index cannot wrap.
+  for (std::uint32_t first = (place.rank * kThreads + threadIdx.x) * kRun; first < shape.pixels;
+       first += kRuns * step) {
+    tile::Pack<T, 2 * kRun> packs[kRuns];
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      sums[3 * i] += d[i] * x;
-      sums[3 * i + 1] += d[i] * y;
-      sums[3 * i + 2] += d[i];
+    for (int u = 0; u < kRuns; ++u) {
+      if (const std::uint32_t pixel = first + u * step; pixel < shape.pixels) {
+        const T* const from = dgrid + static_cast<std::int64_t>(pixel) * 2;
+        if (kRun > 1 || pairs) {
+          packs[u] = tile::load_pack<T, 2 * kRun>(from);
+        } else {
+          const C values[2 * kRun] = {tile::widen<C>(from[0]), tile::widen<C>(from[1])};
+          packs[u] = tile::narrow_pack<T>(values);
+        }
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < kRuns; ++u) {
+      const std::uint32_t pixel = first + u * step;
+      if (pixel >= shape.pixels) break;
+      C d[2 * kRun];
+      tile::widen_pack<C>(packs[u], d);
+      Walk<C> walk(shape, pixel);
+#pragma unroll
+      for (int i = 0; i < kRun; ++i) {
+        const C x = shape.x.position(walk.column);
+#pragma unroll
+        for (int axis = 0; axis < 2; ++axis) {
+          const C value = d[2 * i + axis];
+          sums[3 * axis] += value * x;
+          sums[3 * axis + 1] += value * walk.y;
+          sums[3 * axis + 2] += value;
+        }
+        if (i + 1 < kRun) walk.step(shape);
+      }
     }
   }
 #pragma unroll
@@ -109,33 +179,52 @@ __global__ void __launch_bounds__(kThreads)
   tile::cluster_sync(place.blocks);  // no block may leave while its partial sums are being read
 }
 
-GridShape shape_of(const AffineGridParams& params) {
-  return {tile::FastDivmod(static_cast<std::uint32_t>(params.width)), static_cast<std::uint32_t>(params.height),
-          static_cast<std::uint32_t>(params.height * params.width)};
+template <class C>
+GridShape<C> shape_of(const AffineGridParams& params) {
+  return {tile::FastDivmod(static_cast<std::uint32_t>(params.width)),
+          static_cast<std::uint32_t>(params.height * params.width), Axis<C>(params.width), Axis<C>(params.height)};
+}
+
+// Every image of the grid is whole, aligned runs.
+template <class T>
+bool in_runs(const AffineGridParams& params, const void* grid) {
+  return params.height * params.width % kRunOf<T> == 0 && tile::is_aligned(grid, 16);
+}
+
+template <class T, int kRun>
+void forward(const AffineGridParams& params, cudaStream_t stream) {
+  const auto shape = shape_of<tile::Compute<T>>(params);
+  constexpr std::uint32_t kTile = kThreads * kRuns * kRun;
+  const std::uint32_t tiles = (shape.pixels + kTile - 1) / kTile;
+  affine_grid_forward<T, kRun><<<static_cast<unsigned>(params.images * tiles), kThreads, 0, stream>>>(
+      static_cast<const T*>(params.in), static_cast<T*>(params.out), shape, tiles,
+      tile::is_aligned(params.out, 2 * sizeof(T)));
+}
+
+template <class T, int kRun>
+void backward(const AffineGridParams& params, cudaStream_t stream) {
+  const auto shape = shape_of<tile::Compute<T>>(params);
+  int cluster = 1;
+  while (params.has_clusters && cluster < kLargestCluster && params.images * cluster < 3 * params.multiprocessors &&
+         shape.pixels > 4u * kThreads * static_cast<unsigned>(cluster)) {
+    cluster *= 2;
+  }
+  tile::launch_clusters(affine_grid_backward<T, kRun>, params.images, cluster, kThreads, stream,
+                        static_cast<const T*>(params.in), static_cast<T*>(params.out), shape, cluster,
+                        tile::is_aligned(params.in, 2 * sizeof(T)));
 }
 
 }  // namespace
 
 void launch_affine_grid_forward(const AffineGridParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
-    const GridShape shape = shape_of(params);
-    const std::uint32_t tiles = (shape.pixels + kThreads * kPairs - 1) / (kThreads * kPairs);
-    const bool pairs = tile::is_aligned(params.out, 2 * sizeof(T));
-    affine_grid_forward<T><<<static_cast<unsigned>(params.images * tiles), kThreads, 0, stream>>>(
-        static_cast<const T*>(params.in), static_cast<T*>(params.out), shape, tiles, pairs);
+    in_runs<T>(params, params.out) ? forward<T, kRunOf<T>>(params, stream) : forward<T, 1>(params, stream);
   });
 }
 
 void launch_affine_grid_backward(const AffineGridParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
-    const GridShape shape = shape_of(params);
-    int cluster = 1;
-    while (params.has_clusters && cluster < kLargestCluster && params.images * cluster < 3 * params.multiprocessors &&
-           shape.pixels > 4u * kThreads * static_cast<unsigned>(cluster)) {
-      cluster *= 2;
-    }
-    tile::launch_clusters(affine_grid_backward<T>, params.images, cluster, kThreads, stream,
-                          static_cast<const T*>(params.in), static_cast<T*>(params.out), shape, cluster);
+    in_runs<T>(params, params.in) ? backward<T, kRunOf<T>>(params, stream) : backward<T, 1>(params, stream);
   });
 }
 

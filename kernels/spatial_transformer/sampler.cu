@@ -4,10 +4,11 @@
 //   y[n, c, p]   = alpha * sum over corners i of w_i(p) x[n, c, corner_i(p)] + beta * y[n, c, p]
 //   dgrid[n, p]  = alpha * (W - 1) / 2 * sum over c of dy[n, c, p] (d sum / d column), likewise rows, + beta * dgrid
 //
-// A thread takes one pixel p and some channels: it locates the point once and keeps the four offsets and weights.
-// Where pixels are neighbours in memory (NCHW), neighbouring threads take neighbouring pixels and each loops over its
-// block's chunk of channels; where channels are (NHWC), the lanes of a pixel take its channels in packs of 16 bytes.
-// The gradient of the grid sums over all channels in that loop, and over a pixel's lanes by shuffles.
+// A thread takes a pixel p, or a few with all of their grid's pairs loaded ahead, and some channels: it locates the
+// point once and keeps the four offsets and weights. Where pixels are neighbours in memory (NCHW), neighbouring threads
+// take neighbouring pixels and each loops over its block's chunk of channels; where channels are (NHWC), the lanes of a
+// pixel take its channels in packs of 16 bytes. The gradient of the grid sums over all channels in that loop, and over
+// a pixel's lanes by shuffles.
 //
 // Bytes: forward reads x and the grid and writes y; the gradient reads x, dy and the grid and writes dgrid. The four
 // corners of neighbouring points are shared by way of the caches.
@@ -16,91 +17,204 @@
 namespace gpudnn::kernels {
 namespace {
 
+constexpr int kMostRun = 4;  // pixels of a thread
+
+// Channels of a thread whose loads are in flight together.
+template <int N>
+inline constexpr int kTogether = N == 1 ? 4 : 1;
+
+// What a thread is there for. The divisions are multiplications: with few channels each of them would cost a tenth of
+// the thread's instructions, which is what bounds these kernels there.
+struct SamplerPlace {
+  std::uint32_t image;
+  std::uint32_t chunk;
+  std::uint32_t pixel;  // the first of the thread's
+  int lane;
+
+  template <class T>
+  __device__ __forceinline__ explicit SamplerPlace(const SamplerArgs<T>& args) {
+    std::uint32_t tile;
+    const std::uint32_t rest = args.tiles_of.divmod(blockIdx.x, &tile);
+    image = args.chunks_of.divmod(rest, &chunk);
+    lane = static_cast<int>(threadIdx.x) & (args.lanes - 1);
+    pixel = tile * (step(args) * static_cast<std::uint32_t>(args.run)) + (threadIdx.x >> args.lane_bits);
+  }
+  // From one pixel of a thread to its next.
+  template <class T>
+  __device__ __forceinline__ static std::uint32_t step(const SamplerArgs<T>& args) {
+    return static_cast<std::uint32_t>(kSamplerThreads >> args.lane_bits);
+  }
+};
+
+// Calls visit(pixel, point) for each of the thread's pixels, up to `run` of them whether they exist or not; where the
+// next one points to is fetched meanwhile.
+template <class T, int N, class Visit>
+__device__ __forceinline__ void for_each_pixel(const SamplerArgs<T>& args, const SamplerPlace& place, Visit&& visit) {
+  const auto load = [&](std::uint32_t pixel) {
+    return load_grid(args, place.image, pixel < args.pixels ? pixel : args.pixels - 1);
+  };
+  std::uint32_t pixel = place.pixel;
+  tile::Pack<T, 2> pair = load(pixel);
+  if constexpr (N > 1) {
+    visit(pixel, locate(args, pair));
+  } else {
+#pragma unroll 1
+    for (int i = 0; i < args.run; ++i) {
+      const std::uint32_t following = pixel + SamplerPlace::step(args);
+      const tile::Pack<T, 2> next = load(following);
+      visit(pixel, locate(args, pair));
+      pixel = following;
+      pair = next;
+    }
+  }
+}
+
+// The channels of one pixel.
 template <class T, int N>
-__global__ void __launch_bounds__(kSamplerThreads) sampler_forward(const __grid_constant__ SamplerArgs<T> args) {
+__device__ __forceinline__ void sample_pixel(const SamplerArgs<T>& args, const SamplerPlace& place,
+                                             const SamplePoint<tile::Compute<T>>& point, std::uint32_t pixel) {
   using C = tile::Compute<T>;
-  constexpr int kUnroll = N == 1 ? 4 : 1;
-  const std::uint32_t tile = blockIdx.x % args.tiles;
-  const std::uint32_t chunk = blockIdx.x / args.tiles % args.chunks;
-  const std::int64_t image = blockIdx.x / args.tiles / args.chunks;
-  const int lane = static_cast<int>(threadIdx.x) % args.lanes;
-  const std::uint32_t pixel = tile * (kSamplerThreads / args.lanes) + threadIdx.x / args.lanes;
-  if (pixel >= args.pixels) return;
-  const SamplePoint<C> point = locate_pixel(args, image, pixel);
+  constexpr int kMany = kTogether<N>;
+  const std::uint32_t begin = place.chunk * static_cast<std::uint32_t>(args.chunk);
+  const auto channels = static_cast<std::uint32_t>(args.channels);
+  const std::uint32_t end = channels - begin > args.chunk ? begin + static_cast<std::uint32_t>(args.chunk) : channels;
+  const std::uint32_t step = static_cast<std::uint32_t>(N) << args.lane_bits;
+  const std::uint32_t first = begin + static_cast<std::uint32_t>(place.lane * N);
+  const T* x = args.x + place.image * args.image_strides[0] + first * args.image_strides[1];
+  T* y = args.out + place.image * args.sample_strides[0] + sample_offset(args, pixel) + first * args.sample_strides[1];
+  const std::int64_t x_step = step * args.image_strides[1];
+  const std::int64_t y_step = step * args.sample_strides[1];
+  if (point.inside == 0 && !args.reads_out) {  // often whole warps: nothing to read
+    tile::Pack<T, N> zeros;
+    zeros.fill(tile::narrow<T>(C(0)));
+    for (std::uint32_t c = first; c < end; c += step) {
+      tile::store_pack<T, N>(y, zeros);
+      y += y_step;
+    }
+    return;
+  }
   std::int64_t offset[4];
   corner_offsets(args, point.row, point.column, offset);
-  const T* const x = args.x + image * args.image_strides[0];
-  T* const y = args.out + image * args.sample_strides[0] + sample_offset(args, pixel);
-  const std::int64_t begin = chunk * args.chunk;
-  const std::int64_t end = begin + args.chunk < args.channels ? begin + args.chunk : args.channels;
-#pragma unroll kUnroll
-  for (std::int64_t c = begin + lane * N; c < end; c += args.lanes * N) {
-    C corners[4][N];
-    load_corners<T, N>(x + c * args.image_strides[1], offset, point.inside, corners);
-    C result[N];
+  C weight[4];
 #pragma unroll
-    for (int j = 0; j < N; ++j) {
-      result[j] = C(0);
+  for (int i = 0; i < 4; ++i) weight[i] = args.alpha * point.weight(i);
+#pragma unroll 1
+  for (std::uint32_t c = first; c < end; c += kMany * step) {
+    tile::Pack<T, N> corners[kMany][4];
+#pragma unroll
+    for (int u = 0; u < kMany; ++u) {
+      load_corners<T, N>(x, offset, point.inside, c + u * step < end, corners[u]);
+      x += x_step;
+    }
+#pragma unroll
+    for (int u = 0; u < kMany; ++u) {
+      if (c + u * step >= end) break;
+      C result[N] = {};
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        if ((point.inside >> i & 1u) != 0) result[j] += point.weight(i) * corners[i][j];
-      }
-      result[j] *= args.alpha;
-    }
-    T* const place = y + c * args.sample_strides[1];
-    if (args.reads_out) {
-      C old[N];
-      tile::widen_pack<C>(tile::load_pack<T, N>(place), old);
+        C values[N];
+        tile::widen_pack<C>(corners[u][i], values);
 #pragma unroll
-      for (int j = 0; j < N; ++j) result[j] += args.beta * old[j];
+        for (int j = 0; j < N; ++j) result[j] += weight[i] * values[j];
+      }
+      if (args.reads_out) {
+        C old[N];
+        tile::widen_pack<C>(tile::load_pack<T, N>(y), old);
+#pragma unroll
+        for (int j = 0; j < N; ++j) result[j] += args.beta * old[j];
+      }
+      tile::store_pack<T, N>(y, tile::narrow_pack<T>(result));
+      y += y_step;
     }
-    tile::store_pack<T, N>(place, tile::narrow_pack<T>(result));
   }
 }
 
 template <class T, int N>
-__global__ void __launch_bounds__(kSamplerThreads) sampler_grid_gradient(const __grid_constant__ SamplerArgs<T> args) {
+__global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : 4)
+    sampler_forward(const __grid_constant__ SamplerArgs<T> args) {
+  const SamplerPlace place(args);
+  for_each_pixel<T, N>(args, place, [&](std::uint32_t pixel, const SamplePoint<tile::Compute<T>>& point) {
+    if (pixel < args.pixels) sample_pixel<T, N>(args, place, point, pixel);
+  });
+}
+
+// Sums over the thread's channels of one pixel, of dy times the slopes along the image's columns and rows.
+template <class T, int N>
+__device__ __forceinline__ void add_slopes(const SamplerArgs<T>& args, const SamplerPlace& place,
+                                           const SamplePoint<tile::Compute<T>>& point, std::uint32_t pixel,
+                                           tile::Compute<T> (&along)[2]) {
   using C = tile::Compute<T>;
-  constexpr int kUnroll = N == 1 ? 4 : 1;
-  const std::uint32_t tile = blockIdx.x % args.tiles;
-  const std::int64_t image = blockIdx.x / args.tiles;
-  const int lane = static_cast<int>(threadIdx.x) % args.lanes;
-  const std::uint32_t mine = tile * (kSamplerThreads / args.lanes) + threadIdx.x / args.lanes;
-  const std::uint32_t pixel = mine < args.pixels ? mine : args.pixels - 1;  // all lanes must reach the shuffles
-  const SamplePoint<C> point = locate_pixel(args, image, pixel);
+  constexpr int kMany = kTogether<N>;
+  along[0] = along[1] = C(0);
+  if (point.inside == 0) return;
   std::int64_t offset[4];
   corner_offsets(args, point.row, point.column, offset);
-  const T* const x = args.x + image * args.image_strides[0];
-  const T* const dy = args.dy + image * args.sample_strides[0] + sample_offset(args, pixel);
-  C along_x = C(0);
-  C along_y = C(0);
-  if (point.inside != 0) {
-#pragma unroll kUnroll
-    for (std::int64_t c = lane * N; c < args.channels; c += args.lanes * N) {
+  const auto channels = static_cast<std::uint32_t>(args.channels);
+  const std::uint32_t step = static_cast<std::uint32_t>(N) << args.lane_bits;
+  const auto first = static_cast<std::uint32_t>(place.lane * N);
+  const T* x = args.x + place.image * args.image_strides[0] + first * args.image_strides[1];
+  const T* dy =
+      args.dy + place.image * args.sample_strides[0] + sample_offset(args, pixel) + first * args.sample_strides[1];
+  const std::int64_t x_step = step * args.image_strides[1];
+  const std::int64_t y_step = step * args.sample_strides[1];
+#pragma unroll 1
+  for (std::uint32_t c = first; c < channels; c += kMany * step) {
+    tile::Pack<T, N> corners[kMany][4];
+    tile::Pack<T, N> slope[kMany];
+#pragma unroll
+    for (int u = 0; u < kMany; ++u) {
+      const bool active = c + u * step < channels;
+      load_corners<T, N>(x, offset, point.inside, active, corners[u]);
+      slope[u] = {};
+      if (active) slope[u] = tile::load_pack<T, N>(dy);
+      x += x_step;
+      dy += y_step;
+    }
+#pragma unroll
+    for (int u = 0; u < kMany; ++u) {
+      if (c + u * step >= channels) break;
       C v[4][N];
       C d[N];
-      load_corners<T, N>(x + c * args.image_strides[1], offset, point.inside, v);
-      tile::widen_pack<C>(tile::load_pack<T, N>(dy + c * args.sample_strides[1]), d);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) tile::widen_pack<C>(corners[u][i], v[i]);
+      tile::widen_pack<C>(slope[u], d);
 #pragma unroll
       for (int j = 0; j < N; ++j) {
-        along_x += d[j] * ((v[1][j] - v[0][j]) * (C(1) - point.fy) + (v[3][j] - v[2][j]) * point.fy);
-        along_y += d[j] * ((v[2][j] - v[0][j]) * (C(1) - point.fx) + (v[3][j] - v[1][j]) * point.fx);
+        along[0] += d[j] * ((v[1][j] - v[0][j]) * (C(1) - point.fy) + (v[3][j] - v[2][j]) * point.fy);
+        along[1] += d[j] * ((v[2][j] - v[0][j]) * (C(1) - point.fx) + (v[3][j] - v[1][j]) * point.fx);
       }
     }
   }
-  for (int step = args.lanes / 2; step > 0; step /= 2) {
-    along_x += __shfl_xor_sync(0xffffffffu, along_x, step);
-    along_y += __shfl_xor_sync(0xffffffffu, along_y, step);
-  }
-  if (lane != 0 || mine >= args.pixels) return;
-  T* const place = args.out + (image * args.pixels + pixel) * 2;
-  C gradient[2] = {along_x * (static_cast<C>(args.width - 1) * C(0.5)) * args.alpha,
-                   along_y * (static_cast<C>(args.height - 1) * C(0.5)) * args.alpha};
+}
+
+template <class T, int N>
+__global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : 4)
+    sampler_grid_gradient(const __grid_constant__ SamplerArgs<T> args) {
+  using C = tile::Compute<T>;
+  const SamplerPlace place(args);
+  for_each_pixel<T, N>(args, place, [&](std::uint32_t pixel, const SamplePoint<C>& point) {
+    // All threads reach the shuffles.
+    C along[2];
+    add_slopes<T, N>(args, place, point, pixel < args.pixels ? pixel : args.pixels - 1, along);
+    for (int distance = args.lanes / 2; distance > 0; distance /= 2) {
+      along[0] += __shfl_xor_sync(0xffffffffu, along[0], distance);
+      along[1] += __shfl_xor_sync(0xffffffffu, along[1], distance);
+    }
+    if (place.lane != 0 || pixel >= args.pixels) return;
+    T* const out = args.out + (static_cast<std::int64_t>(place.image) * args.pixels + pixel) * 2;
+    C gradient[2] = {along[0] * (static_cast<C>(args.width - 1) * C(0.5)) * args.alpha,
+                     along[1] * (static_cast<C>(args.height - 1) * C(0.5)) * args.alpha};
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    if (args.reads_out) gradient[i] += args.beta * tile::widen<C>(place[i]);
-    place[i] = tile::narrow<T>(gradient[i]);
-  }
+    for (int j = 0; j < 2; ++j) {
+      if (args.reads_out) gradient[j] += args.beta * tile::widen<C>(out[j]);
+    }
+    if (args.out_pairs) {
+      tile::store_pack<T, 2>(out, tile::narrow_pack<T>(gradient));
+    } else {
+      out[0] = tile::narrow<T>(gradient[0]);
+      out[1] = tile::narrow<T>(gradient[1]);
+    }
+  });
 }
 
 template <class T>
@@ -123,6 +237,7 @@ SamplerArgs<T> args_of(const SamplerParams& params) {
   args.alpha = static_cast<C>(params.alpha);
   args.beta = static_cast<C>(params.beta);
   args.reads_out = params.beta != 0;
+  args.grid_pairs = tile::is_aligned(params.grid, 2 * sizeof(T));
   args.chunks = 1;
   args.chunk = params.channels;
   return args;
@@ -144,12 +259,24 @@ bool in_packs(const SamplerParams& params, const void* sample) {
   return packs;
 }
 
+// A thread takes several pixels where that leaves each multiprocessor several blocks.
 template <class T>
 void set_tiles(const SamplerParams& params, int pack, SamplerArgs<T>* args) {
   args->lanes = 1;
   while (channels_last(params) && args->lanes < 32 && args->lanes * pack < params.channels) args->lanes *= 2;
-  const auto pixels = static_cast<std::uint32_t>(kSamplerThreads / args->lanes);
-  args->tiles = (args->pixels + pixels - 1) / pixels;
+  args->lane_bits = 0;
+  while (1 << args->lane_bits < args->lanes) ++args->lane_bits;
+  args->run = 1;
+  const auto tiles = [&] {
+    const auto pixels = static_cast<std::uint32_t>(kSamplerThreads / args->lanes * args->run);
+    return (args->pixels + pixels - 1) / pixels;
+  };
+  args->tiles = tiles();
+  while (pack == 1 && args->run < kMostRun && params.images * tiles() >= 16 * params.multiprocessors) {
+    args->run *= 2;
+  }
+  args->tiles = tiles();
+  args->tiles_of = tile::FastDivmod(args->tiles);
 }
 
 }  // namespace
@@ -170,6 +297,7 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
       while (args.chunk > kLeast && blocks() < 16 * params.multiprocessors) args.chunk /= 2;
       args.chunks = static_cast<std::uint32_t>((params.channels + args.chunk - 1) / args.chunk);
     }
+    args.chunks_of = tile::FastDivmod(args.chunks);
     const auto blocks = static_cast<unsigned>(params.images * args.tiles * args.chunks);
     if (packs) {
       sampler_forward<T, N><<<blocks, kSamplerThreads, 0, stream>>>(args);
@@ -180,11 +308,13 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
 }
 
 void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stream) {
+  if (params.sample.height * params.sample.width == 0) return;
   tile::with_element_type(params.type, [&]<class T>() {
     constexpr int N = tile::kPackWidth<T>;
     SamplerArgs<T> args = args_of<T>(params);
     const bool packs = in_packs<T>(params, params.dy);
     set_tiles(params, packs ? N : 1, &args);
+    args.out_pairs = tile::is_aligned(params.out, 2 * sizeof(T));
     const auto blocks = static_cast<unsigned>(params.images * args.tiles);
     if (packs) {
       sampler_grid_gradient<T, N><<<blocks, kSamplerThreads, 0, stream>>>(args);

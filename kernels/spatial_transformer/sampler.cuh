@@ -31,10 +31,17 @@ struct SamplerArgs {
   tile::Compute<T> alpha;
   tile::Compute<T> beta;
   bool reads_out;
+  bool grid_pairs;       // the grid is aligned to its pairs
+  bool out_pairs;        // so is its gradient
   std::uint32_t tiles;   // of pixels (forward, grid gradient) or of the image (image gradient), for each chunk
   std::uint32_t chunks;  // of channels
   std::int64_t chunk;    // channels in each
   int lanes;             // threads along the channels of one pixel: a power of two, at most 32
+  // Forward and grid gradient: the same numbers in the form in which a block takes its own apart.
+  tile::FastDivmod tiles_of;
+  tile::FastDivmod chunks_of;
+  int lane_bits;
+  int run;  // pixels of a thread
 };
 
 // Corner i is at (row + i / 2, column + i % 2).
@@ -51,43 +58,77 @@ struct SamplePoint {
   }
 };
 
+// Where a grid value points to, in pixels.
 template <class C>
-__device__ __forceinline__ SamplePoint<C> locate(C grid_x, C grid_y, std::int32_t height, std::int32_t width) {
-  SamplePoint<C> point;
-  const C x = (grid_x + C(1)) * (static_cast<C>(width - 1) * C(0.5));
-  const C y = (grid_y + C(1)) * (static_cast<C>(height - 1) * C(0.5));
+struct ImagePosition {
+  C x = C(0);
+  C y = C(0);
+  bool inside = false;  // less than a pixel outside the image, so that a corner may lie in it
+};
+
+template <class T>
+__device__ __forceinline__ tile::Pack<T, 2> load_grid(const SamplerArgs<T>& args, std::int64_t image,
+                                                      std::uint32_t pixel) {
+  const T* const pair = args.grid + (image * args.pixels + pixel) * 2;
+  if (args.grid_pairs) return tile::load_pack<T, 2>(pair);
+  if constexpr (tile::kPackHasWords<T, 2>) {
+    tile::Pack<T, 2> pack;
+    pack.words[0] = tile::word_of(pair[0], pair[1]);
+    return pack;
+  } else {
+    return {{pair[0], pair[1]}};
+  }
+}
+
+template <class T>
+__device__ __forceinline__ ImagePosition<tile::Compute<T>> position_of(const SamplerArgs<T>& args,
+                                                                       const tile::Pack<T, 2>& pair) {
+  using C = tile::Compute<T>;
+  C g[2];
+  tile::widen_pack<C>(pair, g);
+  ImagePosition<C> at;
+  at.x = (g[0] + C(1)) * (static_cast<C>(args.width - 1) * C(0.5));
+  at.y = (g[1] + C(1)) * (static_cast<C>(args.height - 1) * C(0.5));
   // A NaN fails every comparison.
-  if (!(x > C(-1) && x < static_cast<C>(width) && y > C(-1) && y < static_cast<C>(height))) return point;
-  const C left = floor(x);
-  const C top = floor(y);
+  at.inside = at.x > C(-1) && at.x < static_cast<C>(args.width) && at.y > C(-1) && at.y < static_cast<C>(args.height);
+  return at;
+}
+
+template <class T>
+__device__ __forceinline__ ImagePosition<tile::Compute<T>> position_of_pixel(const SamplerArgs<T>& args,
+                                                                             std::int64_t image, std::uint32_t pixel) {
+  return position_of(args, load_grid(args, image, pixel));
+}
+
+template <class T>
+__device__ __forceinline__ SamplePoint<tile::Compute<T>> locate(const SamplerArgs<T>& args,
+                                                                const tile::Pack<T, 2>& pair) {
+  using C = tile::Compute<T>;
+  SamplePoint<C> point;
+  const ImagePosition<C> at = position_of(args, pair);
+  if (!at.inside) return point;
+  const C left = floor(at.x);
+  const C top = floor(at.y);
   point.column = static_cast<std::int32_t>(left);
   point.row = static_cast<std::int32_t>(top);
-  point.fx = x - left;
-  point.fy = y - top;
+  point.fx = at.x - left;
+  point.fy = at.y - top;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const std::int32_t row = point.row + i / 2;
     const std::int32_t column = point.column + i % 2;
-    if (row >= 0 && row < height && column >= 0 && column < width) point.inside |= 1u << i;
+    if (row >= 0 && row < args.height && column >= 0 && column < args.width) point.inside |= 1u << i;
   }
   return point;
 }
 
 template <class T>
-__device__ __forceinline__ SamplePoint<tile::Compute<T>> locate_pixel(const SamplerArgs<T>& args, std::int64_t image,
-                                                                      std::uint32_t pixel) {
-  using C = tile::Compute<T>;
-  const T* const pair = args.grid + (image * args.pixels + pixel) * 2;
-  return locate(tile::widen<C>(pair[0]), tile::widen<C>(pair[1]), args.height, args.width);
-}
-
-template <class T>
 __device__ __forceinline__ void corner_offsets(const SamplerArgs<T>& args, std::int32_t row, std::int32_t column,
                                                std::int64_t (&offset)[4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    offset[i] = (row + i / 2) * args.image_strides[2] + (column + i % 2) * args.image_strides[3];
-  }
+  offset[0] = row * args.image_strides[2] + column * args.image_strides[3];
+  offset[1] = offset[0] + args.image_strides[3];
+  offset[2] = offset[0] + args.image_strides[2];
+  offset[3] = offset[2] + args.image_strides[3];
 }
 
 template <class T>
@@ -97,16 +138,14 @@ __device__ __forceinline__ std::int64_t sample_offset(const SamplerArgs<T>& args
   return row * args.sample_strides[2] + column * args.sample_strides[3];
 }
 
-// The corners' values in the compute type, 0 outside the image.
+// The corners' elements; 0 outside the image, and if not `active`.
 template <class T, int N>
-__device__ __forceinline__ void load_corners(const T* x, const std::int64_t (&offset)[4], unsigned inside,
-                                             tile::Compute<T> (&values)[4][N]) {
-  using C = tile::Compute<T>;
+__device__ __forceinline__ void load_corners(const T* x, const std::int64_t (&offset)[4], unsigned inside, bool active,
+                                             tile::Pack<T, N> (&packs)[4]) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-#pragma unroll
-    for (int j = 0; j < N; ++j) values[i][j] = C(0);
-    if ((inside >> i & 1u) != 0) tile::widen_pack<C>(tile::load_pack<T, N>(x + offset[i]), values[i]);
+    packs[i] = {};
+    if (active && (inside >> i & 1u) != 0) packs[i] = tile::load_pack<T, N>(x + offset[i]);
   }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/tile/element_type.hpp"
@@ -47,6 +48,8 @@ struct SamplerParams {
   const void* dy = nullptr;
   void* out = nullptr;
   int multiprocessors = 1;
+  void* scratch = nullptr;  // image_gradient: memory that may be written and that nothing else of the call needs now
+  std::size_t scratch_bytes = 0;
 };
 void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream);
 void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stream);

@@ -36,13 +36,12 @@ Status make_problem(gpudnnTensorDescriptor_t xDesc, gpudnnFilterDescriptor_t wDe
     problem->pad[i] = convDesc->pad[i];
     problem->stride[i] = convDesc->stride[i];
     problem->dilation[i] = convDesc->dilation[i];
-    const std::int64_t room = x.dims[2 + i] + 2 * problem->pad[i] - (problem->dilation[i] * (problem->taps[i] - 1) + 1);
-    GPUDNN_REQUIRE(room >= 0, GPUDNN_STATUS_BAD_PARAM,
-                   "the filter does not fit into the padded input along spatial dimension %d: xDesc dims %s, wDesc "
-                   "dims %s",
-                   i, shown_dims(x).c_str(), shown_dims(w).c_str());
-    problem->outputs[i] = room / problem->stride[i] + 1;
   }
+  int where = 0;
+  GPUDNN_REQUIRE(transform::set_outputs(problem, &where), GPUDNN_STATUS_BAD_PARAM,
+                 "the filter does not fit into the padded input along spatial dimension %d: xDesc dims %s, wDesc dims "
+                 "%s",
+                 where, shown_dims(x).c_str(), shown_dims(w).c_str());
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -311,17 +311,18 @@ CtcExpected naive_ctc(const ctc::Problem& problem, const std::vector<double>& x,
       if (t == length) break;
     }
     e.is_impossible.push_back(total == 0);
-    // Each step adds an emission and takes a logarithm of a sum: a few roundings of numbers no larger than the sum of
-    // the greatest logarithms so far.
+    // Each step multiplies by an emission and adds two or three numbers, going up and coming down: 16 roundings. The
+    // cost is a difference of logarithms in double, and in double the host takes all of it in logarithms.
     const double magnitude = greatest * static_cast<double>(length + 1) + 4;
-    const double slack = 8 * u * static_cast<double>(length + 2) * magnitude;
+    const double logarithms = problem.x.type == GPUDNN_DATA_DOUBLE ? 8 * magnitude : 0;
+    const double slack = u * (16 * static_cast<double>(length) + 40 + logarithms);
     e.costs.value.push_back(total == 0 ? std::numeric_limits<double>::infinity() : -std::log(total));
     e.costs.slack.push_back(total == 0 ? 0 : slack);
     for (std::size_t t = 0; t < length && total > 0; ++t) {
       for (std::size_t k = 0; k < alphabet; ++k) {
         const std::size_t i = (t * sequences + n) * alphabet + k;
         e.gradients.value[i] = y[t][k] - share[t][k] / total;
-        e.gradients.slack[i] = 3 * slack * (y[t][k] + share[t][k] / total) + 4 * u;
+        e.gradients.slack[i] = slack * (y[t][k] + share[t][k] / total) + 4 * u;
       }
     }
   }

@@ -13,10 +13,12 @@
 #include "ops/activation/problem.hpp"
 #include "ops/bias_grad/problem.hpp"
 #include "ops/conv/problem.hpp"
+#include "ops/fused_ops/text.hpp"
 #include "ops/norm/problem.hpp"
 #include "ops/pooling/problem.hpp"
 #include "ops/softmax/problem.hpp"
 #include "ops/tensor/problem.hpp"
+#include "ops/transform/problem.hpp"
 
 namespace gpudnn {
 namespace {
@@ -416,6 +418,62 @@ TEST(ProblemText, NumbersThatAreNone) {
   for (const char* text : {"", "k64", "k64r3s", "r3s5", "k64s5r3", "k64r3s5x", "k-1r3s5"}) {
     EXPECT_FALSE(parse_lettered(text, "krs", values)) << text;
   }
+}
+
+TEST(ProblemText, TransformLines) {
+  for (const char* line : {
+           "transform f32 nchw n2c3h8w8 out=f32 nchw n2c3h10w9 before=0,0,1,1 after=0,0,1,0 fold=1,1,1,1",
+           "transform f16 nchw n2c3h8w8 out=bf16 strides=200,16,4,1 n2c12h4w4 before=0,0,0,0 after=0,0,0,0 "
+           "fold=1,1,2,2",
+           "transform i8 nhwc n1c8h2w2 out=i8 nchw n1c2h3w4 before=0,0,-1,0 after=0,0,0,0 fold=1,1,2,2 unfold",
+           "transform f64 nchw n1c2d3h4w5 out=f64 nchw n1c2d3h4w5 before=0,0,0,0,0 after=0,0,0,0,0 fold=1,1,1,1,1",
+       }) {
+    expect_canonical(transform::from_text, transform::to_text, line);
+  }
+  const std::string start = "transform f32 nchw n2c3h8w8 out=f32 nchw n2c3h8w8 before=0,0,0,0";
+  expect_refused(transform::from_text, start + " after=0,0,0 fold=1,1,1,1", "after=");
+  expect_refused(transform::from_text, start + " after=0,0,0,0,0 fold=1,1,1,1", "after=");
+  expect_refused(transform::from_text, start + " after=0,0,0,0 fold=1,2,1,1", "fold");
+  expect_refused(transform::from_text, start + " after=0,0,0,0 fold=1,1,1,1 more", "more");
+  expect_refused(transform::from_text, "transform f32 nchw n2c3h8w8", "out=");
+}
+
+TEST(ProblemText, ColumnBufferLines) {
+  for (const char* line : {
+           "im2col f32 nchw n2c3h8w9 taps=3x2 p1x0 t2x1 d1x3",
+           "im2col f16 nhwc n1c3d5h4w6 taps=1x2x3 p0x1x0 t1x1x1 d1x1x2 flip",
+           "im2col f64 nchw n1c2w7 taps=3 p1 t1 d1",
+       }) {
+    expect_canonical(transform::columns_from_text, transform::to_text, line);
+  }
+  std::string why;
+  EXPECT_EQ(transform::columns_from_text("im2col f32 nchw n2c3h8w9 taps=3x2 p1x0 t2x1 d1x3", &why)->outputs[1], 6);
+  expect_refused(transform::columns_from_text, "im2col f32 nchw n2c3h8w9 taps=3x2 p1x0 t2x1", "d");
+  expect_refused(transform::columns_from_text, "im2col f32 nchw n2c3h2w9 taps=5x2 p1x0 t1x1 d1x1", "does not fit");
+  expect_refused(transform::columns_from_text, "im2col f32 nchw n2c3h8w9 taps=3x2 p1x0 t0x1 d1x1", "start at 1");
+}
+
+TEST(ProblemText, FusedLines) {
+  const std::string conv = "conv fwd f16 nhwc n2c8h9w9 k16r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor";
+  for (const std::string& line : {
+           "fused scale_bias_activation_conv_bnstats | " + conv,
+           "fused scale_bias_activation_conv_bnstats | " + conv +
+               " | affine fwd f16 nhwc n2c8h9w9 scale=f16 bias=f32 act=relu",
+           "fused conv_scale_bias_add_activation | " + conv +
+               " | affine fwd f16 nhwc n2c16h9w9 x:nchw add z:nchw scale=f32 bias=f32 zscale=f16 act=clipped_relu nan",
+           std::string(
+               "fused scale_bias_add_activation_gen_bitmask | affine fwd f32 nchw n2c16h9w9 bias=f32 act=relu bits"),
+           std::string("fused dactivation_fork_dbatchnorm | affine gate f16 nhwc n2c16h9w9 | bn bwd spatial f16 nhwc "
+                       "n2c16h9w9"),
+           std::string("fused bn_finalize_statistics_training | finalize train c256"),
+           std::string("fused bn_finalize_statistics_inference | finalize infer c256 eq=f16"),
+       }) {
+    expect_canonical(fused_ops::from_text, fused_ops::to_text, line);
+  }
+  expect_refused(fused_ops::from_text, "fused everything | " + conv, "everything");
+  expect_refused(fused_ops::from_text, "fused scale_bias_activation_wgrad | finalize train c256", "missing");
+  expect_refused(fused_ops::from_text, "fused bn_finalize_statistics_training | finish train c256", "finish");
+  expect_refused(fused_ops::from_text, "fused bn_finalize_statistics_training | finalize train c256 | ", "is none of");
 }
 
 }  // namespace

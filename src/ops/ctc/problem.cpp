@@ -3,6 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/ctc/problem.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "core/layout_words.hpp"
 #include "core/validation.hpp"
 
@@ -29,6 +32,22 @@ kernels::CtcShape shape_of(const Problem& problem) noexcept {
 
 std::size_t workspace_size(const Problem& problem) noexcept { return kernels::ctc_workspace(shape_of(problem)).bytes; }
 
+namespace {
+
+// The first label of the sequences that does not exist, refused by its place.
+Status refuse_label(const int* labels, const int* label_lengths, std::int64_t alphabet) {
+  for (std::int64_t n = 0;; ++n) {
+    for (int i = 0; i < label_lengths[n]; ++i, ++labels) {
+      if (*labels > 0 && *labels < alphabet) continue;
+      return GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM,
+                           "label %d of sequence %lld is %d; it must be 1 to %lld (0 is the blank)", i,
+                           static_cast<long long>(n), *labels, static_cast<long long>(alphabet - 1));
+    }
+  }
+}
+
+}  // namespace
+
 Status read_host_labels(const int* labels, const int* label_lengths, const int* input_lengths, Problem* problem) {
   problem->host_labels = true;
   problem->max_labels = problem->stored_labels = 0;
@@ -39,16 +58,15 @@ Status read_host_labels(const int* labels, const int* label_lengths, const int* 
     GPUDNN_REQUIRE(input_lengths[n] >= 0 && input_lengths[n] <= problem->x.dims[0], GPUDNN_STATUS_BAD_PARAM,
                    "inputLengths[%lld] is %d; it must be 0 to the %lld steps of probsDesc", static_cast<long long>(n),
                    input_lengths[n], static_cast<long long>(problem->x.dims[0]));
-    for (int i = 0; labels != nullptr && i < length; ++i) {
-      const int label = labels[problem->stored_labels + i];
-      GPUDNN_REQUIRE(label > 0 && label < problem->x.dims[2], GPUDNN_STATUS_BAD_PARAM,
-                     "label %d of sequence %lld is %d; it must be 1 to %lld (0 is the blank)", i,
-                     static_cast<long long>(n), label, static_cast<long long>(problem->x.dims[2] - 1));
-    }
     problem->stored_labels += length;
     if (length > problem->max_labels) problem->max_labels = length;
   }
-  return GPUDNN_STATUS_SUCCESS;
+  if (labels == nullptr) return GPUDNN_STATUS_SUCCESS;
+  // All of them in one sweep that vectors can do: there may be thousands, in every call.
+  const auto most = static_cast<unsigned>(std::min<std::int64_t>(problem->x.dims[2] - 1, INT32_MAX));
+  bool illegal = false;
+  for (std::int64_t i = 0; i < problem->stored_labels; ++i) illegal |= static_cast<unsigned>(labels[i]) - 1u >= most;
+  return illegal ? refuse_label(labels, label_lengths, problem->x.dims[2]) : GPUDNN_STATUS_SUCCESS;
 }
 
 Status validate(const Problem& problem) {

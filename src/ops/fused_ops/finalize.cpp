@@ -27,7 +27,9 @@ constexpr Engine<FinalizeProblem, FinalizeArgs> kEngines[] = {
 }  // namespace
 
 std::string to_text(const FinalizeProblem& problem) {
-  return std::string("finalize ") + (problem.training ? "train" : "infer") + " c" + std::to_string(problem.channels);
+  const ChannelVector& result = problem.vectors[kEqScale];
+  return std::string("finalize ") + (problem.training ? "train" : "infer") + " c" + std::to_string(problem.channels) +
+         (result.present && result.type != GPUDNN_DATA_FLOAT ? std::string(" eq=") + data_type_name(result.type) : "");
 }
 
 Status run(gpudnnHandle_t handle, const FinalizeProblem& problem, const FinalizeArgs& args) {

@@ -9,6 +9,7 @@
 #include "ops/conv/engine.hpp"
 #include "ops/conv/plan.hpp"
 #include "ops/fused_ops/entries.hpp"
+#include "ops/fused_ops/text.hpp"
 
 namespace gpudnn::fused_ops {
 namespace {
@@ -349,12 +350,13 @@ Status plan_pattern(Maker* m) {
 }
 
 std::string text_of(const Plan& plan) {
-  std::string text = std::string("fused ") + pattern_name(plan.ops);
-  if (plan.has_conv) text += " | " + conv::to_text(plan.conv);
-  if (plan.has_affine) text += " | " + to_text(plan.affine);
-  if (plan.norm.x.rank != 0) text += " | " + norm::to_text(plan.norm);
-  if (plan.finalize.channels != 0) text += " | " + to_text(plan.finalize);
-  return text;
+  Stages stages;
+  stages.ops = plan.ops;
+  if (plan.has_conv) stages.conv = plan.conv;
+  if (plan.has_affine) stages.affine = plan.affine;
+  if (plan.norm.x.rank != 0) stages.norm = plan.norm;
+  if (plan.finalize.channels != 0) stages.finalize = plan.finalize;
+  return to_text(stages);
 }
 
 }  // namespace

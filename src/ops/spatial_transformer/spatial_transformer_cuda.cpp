@@ -1,6 +1,7 @@
 // Launcher of the spatial-transformer kernels.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 
 #include "kernels/spatial_transformer/spatial_transformer.hpp"
 #include "ops/loop_nest.hpp"
@@ -35,6 +36,22 @@ Status affine_grid(const LaunchSite& site, const Problem& problem, const Args& a
   return cuda::launch_status("affine_grid");
 }
 
+// dgrid is written last; until then its memory is at hand, unless its old contents count or it is also an input's.
+void lend_grid_gradient(const Problem& problem, const Args& args, kernels::SamplerParams* params) {
+  const std::size_t bytes = size_in_bytes(grid_geometry(problem));
+  const auto apart = [&](const void* other, std::size_t other_bytes) {
+    const auto a = reinterpret_cast<std::uintptr_t>(args.dgrid);
+    const auto b = reinterpret_cast<std::uintptr_t>(other);
+    return a + bytes <= b || b + other_bytes <= a;
+  };
+  if (args.grid_beta != 0 || !apart(args.grid, bytes) || !apart(args.dy, size_in_bytes(problem.y)) ||
+      !apart(args.x, size_in_bytes(problem.x)) || !apart(args.out, size_in_bytes(problem.dx))) {
+    return;
+  }
+  params->scratch = args.dgrid;
+  params->scratch_bytes = bytes;
+}
+
 }  // namespace
 
 Status gather_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
@@ -58,6 +75,7 @@ Status gather_cuda(const LaunchSite& site, const Problem& problem, const Args& a
   }
   params.image = image_of(problem.dx);
   if (element_count(problem.dx) > 0) {
+    lend_grid_gradient(problem, args, &params);
     kernels::launch_sampler_image_gradient(params, site.stream);
     GPUDNN_TRY(cuda::launch_status("sampler_image_gradient"));
   }

@@ -1,5 +1,4 @@
-// Transforms of tensors and filters: their checks and their text.
-//   transform f32 nchw n2c3h8w8 out=f32 strides=... n2c12h4w4 before=0,0,1,1 after=0,0,0,0 fold=1,1,2,2 [unfold]
+// Transforms of tensors and filters: their checks.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/transform/problem.hpp"
 
@@ -23,12 +22,6 @@ Status validate_type(const TensorGeometry& tensor, const char* name) {
                  "%s dims %s do not suit data type %s; the second of at least three must be a multiple of %d", name,
                  shown_dims(tensor).c_str(), data_type_name(tensor.type), lanes);
   return GPUDNN_STATUS_SUCCESS;
-}
-
-std::string list_text(const char* word, const std::int64_t* values, int count) {
-  std::string text = std::string(" ") + word + '=';
-  for (int i = 0; i < count; ++i) text += (i > 0 ? "," : "") + std::to_string(values[i]);
-  return text;
 }
 
 // Extents count channels, strides count vectors: what overlaps is a vector.
@@ -96,13 +89,6 @@ Status validate(const Problem& problem, const char* in_name, const char* out_nam
                    out_name);
   }
   return require_no_overlap(in_vectors(problem.out), out_name);
-}
-
-std::string to_text(const Problem& problem) {
-  const Transform& t = problem.transform;
-  return "transform " + tensor_text(problem.in) + " out=" + tensor_text(problem.out) +
-         list_text("before", t.before, t.rank) + list_text("after", t.after, t.rank) +
-         list_text("fold", t.fold, t.rank) + (t.unfold ? " unfold" : "");
 }
 
 }  // namespace gpudnn::transform

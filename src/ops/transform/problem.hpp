@@ -5,6 +5,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "core/engine.hpp"
 #include "core/geometry.hpp"
 #include "gpudnn/cnn.h"
@@ -40,6 +44,7 @@ struct Args {
                                  TensorGeometry* out);
 [[nodiscard]] Status validate(const Problem& problem, const char* in_name, const char* out_name);
 [[nodiscard]] std::string to_text(const Problem& problem);
+[[nodiscard]] std::optional<Problem> from_text(std::string_view line, std::string* why);
 [[nodiscard]] Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args);
 
 // The column buffer of a convolution input: (c * taps, n * outputs), packed.
@@ -53,6 +58,10 @@ struct ColumnProblem {
   std::int64_t stride[kMaxRank] = {};
   std::int64_t dilation[kMaxRank] = {};
 };
+// Sets `outputs`; false where the window does not fit into the padded input along dimension *where.
+[[nodiscard]] bool set_outputs(ColumnProblem* problem, int* where) noexcept;
+[[nodiscard]] std::string to_text(const ColumnProblem& problem);
+[[nodiscard]] std::optional<ColumnProblem> columns_from_text(std::string_view line, std::string* why);
 [[nodiscard]] Status run_columns(gpudnnHandle_t handle, const ColumnProblem& problem, const void* x, void* columns);
 
 // Of the two above.

@@ -63,7 +63,7 @@ Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
 
 Status run_columns(gpudnnHandle_t handle, const ColumnProblem& problem, const void* x, void* columns) {
   const kernels::GatherMap map = make_map(problem);
-  note_problem_lazily([&] { return "im2col " + tensor_text(problem.x); });
+  note_problem_lazily([&] { return to_text(problem); });
   if (map.count() == 0) return GPUDNN_STATUS_SUCCESS;
   Args args;
   args.in = x;
