@@ -7,6 +7,7 @@
 #include "ops/conv/implicit_gemm_simt.hpp"
 #include "ops/conv/implicit_gemm_sm80.hpp"
 #include "ops/conv/implicit_gemm_sm90.hpp"
+#include "ops/conv/pointwise_planes_sm90.hpp"
 #include "ops/conv/via_nhwc_cuda.hpp"
 #endif
 
@@ -26,6 +27,10 @@ std::span<const ConvEngine> engines() noexcept {
        &implicit_gemm_sm80_launch},
       {"via_nhwc", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &via_nhwc_supports, &via_nhwc_candidates,
        &via_nhwc_workspace, &via_nhwc_prepare, &via_nhwc_launch},
+      // Behind via_nhwc, whose measured configs count the rows before.
+      {"pointwise_planes_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &pointwise_planes_sm90_supports,
+       &pointwise_planes_sm90_candidates, &pointwise_planes_sm90_workspace, &pointwise_planes_sm90_prepare,
+       &pointwise_planes_sm90_launch},
       {"implicit_gemm_simt", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_FMA_MATH, &implicit_gemm_simt_supports,
        &implicit_gemm_simt_candidates, &implicit_gemm_simt_workspace, &implicit_gemm_simt_prepare,
        &implicit_gemm_simt_launch},

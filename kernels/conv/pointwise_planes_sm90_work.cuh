@@ -1,0 +1,98 @@
+// The Hopper pointwise convolution on planes: its instances and what a work item is.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/conv/implicit_gemm_sm90_work.cuh"
+#include "kernels/conv/pointwise_planes_sm90.hpp"
+
+namespace gpudnn::kernels::sm90::planes {
+
+// Has the members that the implicit GEMM's multiplications (implicit_gemm_sm90_multiply.cuh) ask of an instance.
+template <class Element, Direction kDir, int kShape>
+struct Instance {
+  using T = Element;
+  static constexpr TileShape kTile = kTileShapes[kShape];
+  static constexpr Kind kKind = kTile.kind;
+  static constexpr Direction kDirection = kDir;
+  static constexpr int kBM = kTile.bm;
+  static constexpr int kBN = kTile.bn;
+  static constexpr int kStages = kTile.stages;
+  static constexpr int kCluster = 1;
+  static constexpr bool kPingPong = kTile.ping_pong;
+  static constexpr int kConsumers = kTile.consumers;  // warpgroups
+  static constexpr int kThreads = 128 * (1 + kConsumers);
+  static constexpr int kShareOfRegisters = (65536 / 128 - kProducerRegisters) / kConsumers / 8 * 8;
+  static constexpr int kConsumerRegisters = kShareOfRegisters > 232 ? 232 : kShareOfRegisters;
+  // Pixels are contiguous, planes are not; the filter's channels are, and it is a row for each written plane forward.
+  static constexpr bool kAIsMnMajor = kKind == Kind::across && kDir == Direction::data_gradient;
+  static constexpr bool kBIsMnMajor = kKind == Kind::across;
+  static constexpr int kRowElements = kRowBytes / static_cast<int>(sizeof(T));  // a chunk of pixels
+  static constexpr int kKBytes = kRowBytes;
+  static constexpr int kBK = kRowElements;
+  static constexpr int kInstructionK = 32 / static_cast<int>(sizeof(T));
+  // Of 64 rows, of a warpgroup.
+  static constexpr int kRowBlocks = kKind == Kind::across_tf32 ? 2 : kPingPong ? kBM / 64 : 1;
+  static constexpr int kABytes = kBM * kRowBytes;
+  static constexpr int kBBytes = kBN * kRowBytes;
+  static constexpr int kBoxBytes = kBK * kRowBytes;  // of an MN-major operand: a chunk, all k
+  static constexpr int kTileWarps = kPingPong ? 4 : 4 * kConsumers;
+  static constexpr int kChunks = (kKind == Kind::across ? kBN : kBM) / kRowElements;  // across: of a tile
+  static_assert(kPingPong || kBM == 64 * kRowBlocks * kConsumers, "cooperating warpgroups take equal rows");
+  static_assert((kKind == Kind::across_tf32) == (sizeof(T) == 4 && kKind != Kind::along), "TF32 is K-major");
+  static_assert(kKind != Kind::across_tf32 || !kPingPong || kBM == 128, "a chunk of pixels for each warp");
+  static_assert(kRowBlocks * kBN / 2 <= 128, "accumulators fit the registers");
+};
+
+// Whether a type and direction have an instance of a shape.
+template <class T>
+constexpr bool exists(Direction direction, int shape) {
+  const Kind kind = kTileShapes[shape].kind;
+  if (direction == Direction::filter_gradient) return kind == Kind::along;
+  return kind == (sizeof(T) == 4 ? Kind::across_tf32 : Kind::across);
+}
+
+// Neighbouring work items share what they read of the image tensors; splits are slowest.
+template <class I>
+__device__ __forceinline__ Work work_item(const Params& p, std::uint32_t index) {
+  Work work = {};
+  work.split = p.works.divmod(index, &work.tile);
+  std::uint32_t inner = 0;
+  const std::uint32_t outer = p.inner_tiles.divmod(work.tile, &inner);
+  work.m = I::kKind == Kind::across ? inner : outer;
+  work.n = I::kKind == Kind::across ? outer : inner;
+  work.k_begin = min(work.split * p.k_blocks_per_split, p.k_blocks);
+  work.k_end = min(work.k_begin + p.k_blocks_per_split, p.k_blocks);
+  return work;
+}
+
+// A chunk of 128 bytes of pixels. Beyond the last one of all images, `image` does not exist.
+struct Chunk {
+  std::int32_t pixel, image;
+};
+template <class I>
+__device__ __forceinline__ Chunk chunk_at(const Params& p, std::uint32_t index) {
+  std::uint32_t inside = 0;
+  const std::uint32_t image = p.chunks_of_image.divmod(index, &inside);
+  return {static_cast<std::int32_t>(inside * I::kRowElements), static_cast<std::int32_t>(image)};
+}
+
+// A block of planes: its class and the number in it of the first. Beyond the last block, the class does not exist.
+struct Block {
+  std::uint32_t plane_class, first;
+};
+__device__ __forceinline__ Block block_at(const PlaneSet& set, std::uint32_t index) {
+  Block block;
+  block.plane_class = set.blocks.divmod(index, &block.first);
+  block.first <<= set.block_log2;
+  return block;
+}
+
+// The plane at a position of the order of the classes; not less than set.planes where there is none.
+__device__ __forceinline__ std::uint32_t plane_at(const PlaneSet& set, std::uint32_t position) {
+  const Block block = block_at(set, position >> set.block_log2);
+  const std::uint32_t inside = position - (position >> set.block_log2 << set.block_log2);
+  const std::uint32_t plane = plane_of(set, block.first + inside, block.plane_class);
+  return block.plane_class < set.classes ? plane : set.planes;
+}
+
+}  // namespace gpudnn::kernels::sm90::planes

@@ -1,0 +1,47 @@
+// From a convolution problem to the parameters of the Hopper pointwise convolution on planes and to what its tensor
+// maps describe. No CUDA is needed for it, so that tests can check it anywhere.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/conv/pointwise_planes_sm90.hpp"
+#include "ops/conv/engine.hpp"
+
+namespace gpudnn::conv {
+
+// A tiled tensor map of rank 3, in rows of 128 bytes, for a tensor that begins `offset` bytes after its pointer.
+struct PlaneMap {
+  std::int64_t offset = 0;
+  std::int64_t dims[3] = {};   // elements of a row, rows, images
+  std::int64_t steps[2] = {};  // bytes from row to row, from image to image
+  std::int32_t box_rows = 0;
+};
+
+struct PlanesPlan {
+  kernels::sm90::planes::Params params;  // but for the maps, pointers and scalars
+  kernels::sm90::ElementType type = kernels::sm90::ElementType::f16;
+  kernels::sm90::Direction direction = kernels::sm90::Direction::forward;
+  int shape = 0;
+  PlaneMap in[kernels::sm90::planes::kMostClasses];
+  PlaneMap out[kernels::sm90::planes::kMostClasses];
+  bool out_has_maps = false;  // across_tf32 writes without
+  bool has_filter = false;    // it is an operand
+  PlaneMap filter;
+  std::int32_t filter_box_columns = 0;
+  bool arranges = false;                             // the filter, into the workspace, before the partial sums
+  kernels::sm90::planes::ArrangeParams arrangement;  // but for the pointers
+  std::size_t filter_bytes = 0;                      // of that copy, in whole 256
+  std::size_t workspace = 0;
+};
+
+// Null, or why the engine cannot take the problem on a device that it runs on.
+[[nodiscard]] const char* planes_obstacle(const Problem& problem);
+
+[[nodiscard]] PlanesPlan planes_plan(const Problem& problem, const Config& config);
+
+// The kind of tile that the problem's type and direction take.
+[[nodiscard]] kernels::sm90::planes::Kind planes_kind(const Problem& problem);
+
+// The cost model's candidates.
+void planes_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+
+}  // namespace gpudnn::conv
