@@ -118,7 +118,7 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   static_assert(kBytes <= 227 * 1024, "shared memory of a block");
   tile::allow_shared_memory<&pointwise_planes_sm90<I>>(kBytes);
   pointwise_planes_sm90<I><<<blocks, I::kThreads, kBytes, stream>>>(params);
-  if (I::kKind == Kind::along && params.splits > 1) launch_reduction<typename I::T>(I::kTile, params, stream);
+  if (I::kKind == Kind::along) launch_reduction<typename I::T>(I::kTile, params, stream);
 }
 
 // Null for a shape that the type and direction do not have.

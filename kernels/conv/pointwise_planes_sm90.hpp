@@ -124,8 +124,8 @@ struct ArrangeParams {
 };
 void launch_arrange(const ArrangeParams& params, CUstream_st* stream);
 
-// Launches the instance of kTileShapes[shape]. With splits > 1 the sums go to the workspace, and a second kernel joins
-// them.
+// Launches the instance of kTileShapes[shape]. Sums of the filter gradient go to the workspace, and a second kernel
+// joins them.
 void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks,
             CUstream_st* stream);
 

@@ -1,5 +1,5 @@
-// The way out of the Hopper pointwise convolution on planes: fragments are blended, rounded and stored; or kept as
-// partial sums of a split reduction, which a second kernel joins.
+// The way out of the Hopper pointwise convolution on planes: fragments are blended, rounded and stored; those of the
+// filter gradient are kept as partial sums, which a second kernel joins.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -223,6 +223,9 @@ __device__ __forceinline__ void store_across_tf32(const Params& p, const Work& w
 
 // --- along -----------------------------------------------------------------------------------------------------------
 
+// Sums always go by way of the workspace, also where they are not split: the filter is small, and one by one in its
+// order they are half of a kernel's code.
+
 // Where a thread's sums lie in the tile: rows of 8 columns, two halves 8 rows apart, as wgmma leaves them.
 struct FragmentPlace {
   std::uint32_t row, column;
@@ -254,22 +257,14 @@ template <class I>
 __device__ __forceinline__ void store_along(const Params& p, const Work& work, int consumer,
                                             const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
   const std::size_t tile = static_cast<std::size_t>(work.split) * p.works.divisor + work.tile;
-  const std::uint32_t thread = threadIdx.x % 128;
-  auto* const quads = reinterpret_cast<float4*>(p.partials + tile * (I::kBM * I::kBN)) + thread;
+  auto* const quads = reinterpret_cast<float4*>(p.partials + tile * (I::kBM * I::kBN)) + threadIdx.x % 128;
 #pragma unroll
   for (int rows = 0; rows < I::kRowBlocks; ++rows) {
     const int row_block = I::kPingPong ? rows : consumer;
 #pragma unroll
     for (int j = 0; j < I::kBN / 8; ++j) {
-      const float4 quad =
+      quads[(row_block * (I::kBN / 8) + j) * 128] =
           make_float4(sum[rows][4 * j], sum[rows][4 * j + 1], sum[rows][4 * j + 2], sum[rows][4 * j + 3]);
-      if (p.splits > 1) {
-        quads[(row_block * (I::kBN / 8) + j) * 128] = quad;
-      } else {
-        const FragmentPlace place =
-            place_of_fragment(static_cast<std::uint32_t>(row_block), static_cast<std::uint32_t>(j), thread);
-        store_fragment<typename I::T>(p, work.m * I::kBM + place.row, work.n * I::kBN + place.column, quad);
-      }
     }
   }
 }

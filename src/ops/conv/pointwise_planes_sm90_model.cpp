@@ -42,7 +42,7 @@ double seconds(const Problem& problem, const planes::TileShape& tile, const Plan
   double compute = items * (p.k_blocks_per_split * step + kPerTile + (tile.ping_pong ? 0.0 : store));
   if (tile.ping_pong) compute = std::max(compute, items * (store + kPerTile));
   double total = kLaunch + store + std::max(compute, bytes / (kMemoryRate * processors));
-  if (p.splits > 1) {
+  if (along) {
     const double sums = 2.0 * p.works.divisor * p.splits * tile.bm * tile.bn * sizeof(float);
     total += kReduceLaunch + sums / (kSumsRate * processors);
   }

@@ -103,7 +103,6 @@ void set_filter(const Problem& problem, const planes::TileShape& shape, std::int
   map.steps[1] = kMapAlignment;
   // Rows that lie along the sum are as many as the tile has; else a block of the sum has them.
   map.box_rows = rows_are_summed ? 1 << rows.block_log2 : shape.kind == Kind::across ? shape.bm : shape.bn;
-  plan->filter_box_columns = static_cast<std::int32_t>(kRowBytes / element);
   if (!plan->arranges) {
     map.dims[0] = columns.planes;
     map.dims[1] = rows.planes;
@@ -271,7 +270,7 @@ PlanesPlan planes_plan(const Problem& problem, const Config& config) {
   p.splits = static_cast<std::uint32_t>(along ? config.split_k : 1);
   p.k_blocks_per_split = static_cast<std::uint32_t>(ceil_div(p.k_blocks, p.splits));
   plan.workspace = plan.filter_bytes;
-  if (p.splits > 1) {
+  if (along) {
     plan.workspace += static_cast<std::size_t>(p.works.divisor) * p.splits *
                       static_cast<std::size_t>(shape.bm * shape.bn) * sizeof(float);
   }

@@ -26,7 +26,6 @@ struct PlanesPlan {
   bool out_has_maps = false;  // across_tf32 writes without
   bool has_filter = false;    // it is an operand
   PlaneMap filter;
-  std::int32_t filter_box_columns = 0;
   bool arranges = false;                             // the filter, into the workspace, before the partial sums
   kernels::sm90::planes::ArrangeParams arrangement;  // but for the pointers
   std::size_t filter_bytes = 0;                      // of that copy, in whole 256
