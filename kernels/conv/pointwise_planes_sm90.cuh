@@ -1,5 +1,5 @@
 // Pointwise convolution on planes (NCHW) for Hopper: warp-specialised, persistent, on wgmma and TMA, with every tensor
-// read and written where it lies. pointwise_planes_sm90.hpp has the mathematics and the order of planes.
+// read and written where it lies. pointwise_planes_sm90.hpp has the mathematics.
 //
 // Data flow of a block, one per multiprocessor:
 //   producer    warp 0. For each work item and block of the sum it waits for an empty stage and starts the copies that
@@ -25,8 +25,7 @@
 // Bytes: each tensor once from memory; an image tensor that several tiles read comes from the L2 for all but the first,
 // because those tiles are neighbours in time.
 //
-// Limits: no groups; planes are contiguous; images begin at multiples of 16 bytes; where planes do not, their number is
-// a multiple of the residue classes.
+// Limits: no groups; planes are contiguous and begin at multiples of 16 bytes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -79,8 +78,8 @@ template <class I>
 __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared) {
   const unsigned lane = threadIdx.x % 32;
   if (lane == 0) {
-    ptx::prefetch_tensormap(&p.in_maps[0]);
-    ptx::prefetch_tensormap(I::kKind == Kind::along ? &p.out_maps[0] : &p.filter);
+    ptx::prefetch_tensormap(&p.in);
+    ptx::prefetch_tensormap(I::kKind == Kind::along ? &p.out : &p.filter);
   }
   if (lane < I::kStages) {
     ptx::mbarrier_init(&shared.full[lane], 1);

@@ -11,13 +11,6 @@
 //
 // Planes are cut into chunks of 128 bytes of pixels, the last one of a plane shorter; a tile takes chunks as they come,
 // of one image or of many.
-//
-// The copy engine wants the rows of a tensor, here planes, at multiples of 16 bytes. Where planes are of another size,
-// every second, fourth or eighth plane lies at such a distance from the one before: planes whose numbers are the same
-// modulo 2, 4 or 8 make a residue class with a tensor map of its own. The map begins at the multiple of 16 bytes before
-// the class's first plane, so that its rows begin with a few pixels of the plane before and end with the plane: what is
-// beyond them reads as zero and is not written. Planes are then taken in the order of their classes, and a small copy
-// of the filter is put into that order first.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -60,17 +53,7 @@ constexpr TileShape kTileShapes[] = {
 };
 constexpr int kTileShapeCount = sizeof(kTileShapes) / sizeof(kTileShapes[0]);
 
-constexpr int kMostClasses = 8;
-constexpr int kBlock = 64;  // of planes, that have one residue class; planes that TF32 sums over: 32
-
-// The planes of an image tensor in the order of their residue classes. Each class is filled up to whole blocks.
-struct PlaneSet {
-  FastDivmod blocks;             // of a class
-  std::uint32_t block_log2 = 6;  // planes in it
-  std::uint32_t classes = 1;
-  std::uint32_t planes = 0;               // that exist, in all classes
-  std::int32_t first[kMostClasses] = {};  // pixel in its map where the planes of a class begin
-};
+constexpr int kBlock = 64;  // of planes, in a box
 
 struct Params {
   // --- the way to a work item's loads
@@ -81,8 +64,8 @@ struct Params {
   std::uint32_t chunks = 0;  // of all images
   std::uint32_t k_blocks = 0;
   std::uint32_t k_blocks_per_split = 0;
-  PlaneSet in;   // x; data gradient: dy
-  PlaneSet out;  // y; data gradient: dx; filter gradient: dy
+  std::uint32_t in_planes = 0;   // of x; data gradient: of dy
+  std::uint32_t out_planes = 0;  // of y; data gradient: of dx; filter gradient: of dy
 
   // --- the epilogue
   std::uint32_t pixels = 0;  // of a plane
@@ -107,22 +90,11 @@ struct Params {
   std::int64_t addend_step[2] = {};
   std::int64_t bias_step = 0;
 
-  TensorMap in_maps[kMostClasses];
-  TensorMap out_maps[kMostClasses];
+  TensorMap in;
+  TensorMap out;
   TensorMap filter;
 };
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
-
-// The filter in the order of the classes, its places without a plane zero: to[row][column], columns packed.
-struct ArrangeParams {
-  int element_bytes = 2;
-  PlaneSet rows, columns;
-  std::uint32_t row_count = 0, column_count = 0;  // of `to`, multiples of 32
-  std::int64_t row_step = 0, column_step = 0;     // of `from`, in elements
-  const void* from = nullptr;
-  void* to = nullptr;
-};
-void launch_arrange(const ArrangeParams& params, CUstream_st* stream);
 
 // Launches the instance of kTileShapes[shape]. Sums of the filter gradient go to the workspace, and a second kernel
 // joins them.
@@ -143,10 +115,6 @@ constexpr int vector_of_group(int group) { return (group & 1) << 2 | group >> 1;
 constexpr int fragment_at(int lane, int column_half) {
   const int row = lane % 4 + 4 * column_half;
   return row * kRowBytes + ((vector_of_group(lane / 4) ^ (row & 7)) << 4);
-}
-// The plane at a position of its class.
-constexpr std::uint32_t plane_of(const PlaneSet& set, std::uint32_t position_in_class, std::uint32_t plane_class) {
-  return position_in_class * set.classes + plane_class;
 }
 
 }  // namespace gpudnn::kernels::sm90::planes

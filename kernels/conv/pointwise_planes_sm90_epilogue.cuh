@@ -45,14 +45,13 @@ constexpr ElementType kTypeOf = sizeof(T) == 4                      ? ElementTyp
 // v[4 j ...] += scale * addend, for the fragments of 64 planes x a chunk of pixels: straight from memory, half a sector
 // at a time; the other half comes from the L1.
 template <class T>
-__device__ __forceinline__ void blend(const Params& p, const Block& block, const Chunk& chunk, int row, int column,
+__device__ __forceinline__ void blend(const Params& p, std::uint32_t first_plane, const Chunk& chunk, int column,
                                       float* v) {
   constexpr int kGroups = kRowBytes / static_cast<int>(sizeof(T)) / 8;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const std::uint32_t plane =
-        plane_of(p.out, block.first + static_cast<std::uint32_t>(row + 8 * half), block.plane_class);
-    if (plane >= p.out.planes) continue;
+    const std::uint32_t plane = first_plane + static_cast<std::uint32_t>(8 * half);
+    if (plane >= p.out_planes) continue;
     const auto* const from = reinterpret_cast<const T*>(static_cast<const char*>(p.addend) +
                                                         chunk.image * p.addend_step[1] + plane * p.addend_step[0]) +
                              chunk.pixel + column;
@@ -80,7 +79,7 @@ __device__ __forceinline__ void blend(const Params& p, const Block& block, const
 
 // 64 planes x a chunk of pixels, from the fragments of a warpgroup through the staging area to C.
 template <class I>
-__device__ __forceinline__ void store_chunk(const Params& p, const Block& block, const Chunk& chunk,
+__device__ __forceinline__ void store_chunk(const Params& p, std::uint32_t first_plane, const Chunk& chunk,
                                             unsigned char* staging, int barrier, const float* sum) {
   using T = typename I::T;
   constexpr int kSums = I::kRowElements / 2;
@@ -89,17 +88,16 @@ __device__ __forceinline__ void store_chunk(const Params& p, const Block& block,
     stage_fragments<T>(staging, thread, sum);
   } else {
     const int lane = thread % 32;
-    const int row = thread / 32 * 16 + lane / 4;
+    const std::uint32_t my_plane = first_plane + static_cast<std::uint32_t>(thread / 32 * 16 + lane / 4);
     float v[kSums];
 #pragma unroll
     for (int i = 0; i < kSums; ++i) v[i] = p.alpha * sum[i];
-    if (p.addend_scale != 0.0f) blend<T>(p, block, chunk, row, lane % 4 * 2, v);
+    if (p.addend_scale != 0.0f) blend<T>(p, my_plane, chunk, lane % 4 * 2, v);
     if (p.has_bias) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const std::uint32_t plane =
-            plane_of(p.out, block.first + static_cast<std::uint32_t>(row + 8 * half), block.plane_class);
-        if (plane >= p.out.planes) continue;
+        const std::uint32_t plane = my_plane + static_cast<std::uint32_t>(8 * half);
+        if (plane >= p.out_planes) continue;
         const float bias = bias_of(p, plane, kTypeOf<T>);
 #pragma unroll
         for (int i = 0; i < kSums; i += 4) {
@@ -119,8 +117,7 @@ __device__ __forceinline__ void store_chunk(const Params& p, const Block& block,
   if (thread == 0) ptx::bulk_wait_group_read<0>();
   ptx::barrier_sync(barrier, 128);
   if (thread == 0) {
-    ptx::tma_store_tile_3d(&p.out_maps[block.plane_class], staging, p.out.first[block.plane_class] + chunk.pixel,
-                           static_cast<std::int32_t>(block.first), chunk.image);
+    ptx::tma_store_tile_3d(&p.out, staging, chunk.pixel, static_cast<std::int32_t>(first_plane), chunk.image);
     ptx::bulk_commit_group();
   }
 }
@@ -131,14 +128,14 @@ __device__ __forceinline__ void store_across(const Params& p, Shared<I>& shared,
 #pragma unroll
   for (int rows = 0; rows < I::kRowBlocks; ++rows) {
     const int row_block = I::kPingPong ? rows : consumer;
-    const Block block = block_at(p.out, work.m * (I::kBM / kBlock) + static_cast<std::uint32_t>(row_block));
-    if (block.plane_class >= p.out.classes) break;
+    const std::uint32_t plane = work.m * I::kBM + static_cast<std::uint32_t>(row_block * kBlock);
+    if (plane >= p.out_planes) break;
 #pragma unroll
     for (int i = 0; i < I::kChunks; ++i) {
       const std::uint32_t index = work.n * I::kChunks + static_cast<std::uint32_t>(i);
       if (index >= p.chunks) break;
       // Two areas in turn: whoever writes to one has passed a barrier that its last readers reached before.
-      store_chunk<I>(p, block, chunk_at<I>(p, index), shared.staging[consumer][*area], kStagingBarrier + consumer,
+      store_chunk<I>(p, plane, chunk_at<I>(p, index), shared.staging[consumer][*area], kStagingBarrier + consumer,
                      &sum[rows][i * I::kRowElements / 2]);
       *area ^= 1;
     }
@@ -205,19 +202,13 @@ __device__ __forceinline__ void store_across_tf32(const Params& p, const Work& w
   chunk.pixel += 4 * vector_of_group(lane / 4);
   const int left = static_cast<int>(p.pixels) - chunk.pixel;
   if (left <= 0) return;
+  const std::uint32_t first = work.n * I::kBN + static_cast<std::uint32_t>(lane % 4 * 2);
 #pragma unroll
-  for (int columns = 0; columns < I::kBN / kBlock; ++columns) {
-    const Block block = block_at(p.out, work.n * (I::kBN / kBlock) + static_cast<std::uint32_t>(columns));
-    if (block.plane_class >= p.out.classes) break;
-    const std::uint32_t first = block.first + static_cast<std::uint32_t>(lane % 4 * 2);
-#pragma unroll
-    for (int i = 0; i < kBlock / 4; ++i) {
-      const std::uint32_t plane =
-          plane_of(p.out, first + static_cast<std::uint32_t>(i / 2 * 8 + i % 2), block.plane_class);
-      if (plane >= p.out.planes) continue;
-      const int at = columns * (kBlock / 2) + i / 2 * 4 + i % 2;
-      store_pixels(p, plane, chunk, left, make_float4(sum[0][at], sum[0][at + 2], sum[1][at], sum[1][at + 2]));
-    }
+  for (int i = 0; i < I::kBN / 4; ++i) {
+    const std::uint32_t plane = first + static_cast<std::uint32_t>(i / 2 * 8 + i % 2);
+    if (plane >= p.out_planes) continue;
+    const int at = i / 2 * 4 + i % 2;
+    store_pixels(p, plane, chunk, left, make_float4(sum[0][at], sum[0][at + 2], sum[1][at], sum[1][at + 2]));
   }
 }
 
@@ -242,9 +233,9 @@ __device__ __forceinline__ void store_fragment(const Params& p, std::uint32_t ro
   const float values[] = {sums.x, sums.y, sums.z, sums.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const std::uint32_t filter = plane_at(p.out, row + static_cast<std::uint32_t>(i / 2 * 8));
-    const std::uint32_t channel = plane_at(p.in, column + static_cast<std::uint32_t>(i % 2));
-    if (filter >= p.out.planes || channel >= p.in.planes) continue;
+    const std::uint32_t filter = row + static_cast<std::uint32_t>(i / 2 * 8);
+    const std::uint32_t channel = column + static_cast<std::uint32_t>(i % 2);
+    if (filter >= p.out_planes || channel >= p.in_planes) continue;
     auto* const to = reinterpret_cast<T*>(static_cast<char*>(p.c) + filter * p.c_step[0] + channel * p.c_step[1]);
     float value = p.alpha * values[i];
     if (p.addend_scale != 0.0f) value += p.addend_scale * tile::widen<float>(*to);

@@ -14,7 +14,7 @@ namespace gpudnn::kernels::sm90::planes {
 template <class I>
 __device__ __forceinline__ void fetch_parameters(const Params& p, unsigned warp) {
   constexpr unsigned kLine = 64;
-  constexpr unsigned kLines = (offsetof(Params, in_maps) + kLine - 1) / kLine;
+  constexpr unsigned kLines = (offsetof(Params, in) + kLine - 1) / kLine;
   const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
   for (unsigned i = warp; i < kLines; i += I::kThreads / 32 - 1) ptx::keep(words[i * (kLine / 4)]);
 }
@@ -31,9 +31,7 @@ __device__ __forceinline__ void produce_across(const Params& p, Shared<I>& share
   }
   const auto written = static_cast<std::int32_t>(kPixelsAreRows ? work.n * I::kBN : work.m * I::kBM);
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
-    const Block block = block_at(p.in, k);
-    const TensorMap& map = p.in_maps[block.plane_class];
-    const std::int32_t first = p.in.first[block.plane_class];
+    const auto summed = static_cast<std::int32_t>(k * I::kBK);
     tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
     std::uint64_t* const full = &shared.full[turn->stage];
     if (threadIdx.x == 0) {
@@ -42,10 +40,8 @@ __device__ __forceinline__ void produce_across(const Params& p, Shared<I>& share
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
 #pragma unroll
       for (int i = 0; i < I::kChunks; ++i) {
-        ptx::tma_tile_3d(of_pixels + i * I::kBoxBytes, &map, full, first + chunks[i].pixel,
-                         static_cast<std::int32_t>(block.first), chunks[i].image);
+        ptx::tma_tile_3d(of_pixels + i * I::kBoxBytes, &p.in, full, chunks[i].pixel, summed, chunks[i].image);
       }
-      const auto summed = static_cast<std::int32_t>(k * I::kBK);
       if constexpr (I::kAIsMnMajor) {
 #pragma unroll
         for (int i = 0; i < I::kBM / I::kRowElements; ++i) {
@@ -64,37 +60,23 @@ template <class I>
 __device__ __forceinline__ void produce_along(const Params& p, Shared<I>& shared, const Work& work,
                                               tile::Turn<I::kStages>* turn) {
   constexpr int kBlockBytes = kBlock * kRowBytes;
-  Block rows[I::kBM / kBlock];
-  Block columns[I::kBN / kBlock];
-#pragma unroll
-  for (int i = 0; i < I::kBM / kBlock; ++i) {
-    rows[i] = block_at(p.out, work.m * (I::kBM / kBlock) + static_cast<std::uint32_t>(i));
-  }
-#pragma unroll
-  for (int i = 0; i < I::kBN / kBlock; ++i) {
-    columns[i] = block_at(p.in, work.n * (I::kBN / kBlock) + static_cast<std::uint32_t>(i));
-  }
+  const auto row = static_cast<std::int32_t>(work.m * I::kBM);
+  const auto column = static_cast<std::int32_t>(work.n * I::kBN);
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     const Chunk chunk = chunk_at<I>(p, k);
     tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
     std::uint64_t* const full = &shared.full[turn->stage];
     if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
-      const auto load = [&](const Block& block, const PlaneSet& set, const TensorMap(&maps)[kMostClasses],
-                            unsigned char* to) {
-        // A block that does not exist lies beyond the last plane of a class that does: it reads as zero.
-        const bool is_there = block.plane_class < set.classes;
-        const std::uint32_t plane_class = is_there ? block.plane_class : 0;
-        ptx::tma_tile_3d(to, &maps[plane_class], full, set.first[plane_class] + chunk.pixel,
-                         static_cast<std::int32_t>(is_there ? block.first : set.planes), chunk.image);
-      };
 #pragma unroll
       for (int i = 0; i < I::kBM / kBlock; ++i) {
-        load(rows[i], p.out, p.out_maps, shared.a[turn->stage] + i * kBlockBytes);
+        ptx::tma_tile_3d(shared.a[turn->stage] + i * kBlockBytes, &p.out, full, chunk.pixel, row + i * kBlock,
+                         chunk.image);
       }
 #pragma unroll
       for (int i = 0; i < I::kBN / kBlock; ++i) {
-        load(columns[i], p.in, p.in_maps, shared.b[turn->stage] + i * kBlockBytes);
+        ptx::tma_tile_3d(shared.b[turn->stage] + i * kBlockBytes, &p.in, full, chunk.pixel, column + i * kBlock,
+                         chunk.image);
       }
     }
     turn->next();

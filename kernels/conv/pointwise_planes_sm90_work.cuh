@@ -76,23 +76,4 @@ __device__ __forceinline__ Chunk chunk_at(const Params& p, std::uint32_t index) 
   return {static_cast<std::int32_t>(inside * I::kRowElements), static_cast<std::int32_t>(image)};
 }
 
-// A block of planes: its class and the number in it of the first. Beyond the last block, the class does not exist.
-struct Block {
-  std::uint32_t plane_class, first;
-};
-__device__ __forceinline__ Block block_at(const PlaneSet& set, std::uint32_t index) {
-  Block block;
-  block.plane_class = set.blocks.divmod(index, &block.first);
-  block.first <<= set.block_log2;
-  return block;
-}
-
-// The plane at a position of the order of the classes; not less than set.planes where there is none.
-__device__ __forceinline__ std::uint32_t plane_at(const PlaneSet& set, std::uint32_t position) {
-  const Block block = block_at(set, position >> set.block_log2);
-  const std::uint32_t inside = position - (position >> set.block_log2 << set.block_log2);
-  const std::uint32_t plane = plane_of(set, block.first + inside, block.plane_class);
-  return block.plane_class < set.classes ? plane : set.planes;
-}
-
 }  // namespace gpudnn::kernels::sm90::planes

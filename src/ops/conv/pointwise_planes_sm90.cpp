@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/tensor_map_cuda.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "ops/conv/pointwise_planes_sm90_params.hpp"
 
 namespace gpudnn::conv {
@@ -15,6 +16,7 @@ namespace planes = kernels::sm90::planes;
 struct Prepared {
   PlanesPlan plan;
   std::uint32_t blocks = 0;
+  kernels::LinearParams copy;  // of the filter, where the plan has one; but for the pointers
   bool encoded = false;
 };
 
@@ -31,29 +33,42 @@ bool encode(const PlaneMap& map, kernels::sm90::ElementType type, bool written, 
 
 bool encode_all(const PlanesPlan& plan, planes::Params* p) {
   const bool out_is_written = plan.direction != kernels::sm90::Direction::filter_gradient;
-  bool encoded = true;
-  for (std::uint32_t r = 0; r < p->in.classes; ++r) {
-    encoded = encoded && encode(plan.in[r], plan.type, false, &p->in_maps[r]);
-  }
-  for (std::uint32_t r = 0; plan.out_has_maps && r < p->out.classes; ++r) {
-    encoded = encoded && encode(plan.out[r], plan.type, out_is_written, &p->out_maps[r]);
-  }
-  if (plan.has_filter) encoded = encoded && encode(plan.filter, plan.type, false, &p->filter);
-  return encoded;
-}
-
-bool replace(const PlaneMap& map, const void* tensor, kernels::sm90::TensorMap* of) {
-  return cuda::replace_address(of, static_cast<const char*>(tensor) + map.offset);
+  return encode(plan.in, plan.type, false, &p->in) &&
+         (!plan.out_has_map || encode(plan.out, plan.type, out_is_written, &p->out)) &&
+         (!plan.has_filter || encode(plan.filter, plan.type, false, &p->filter));
 }
 
 bool replace_all(const PlanesPlan& plan, const void* in, const void* out, const void* filter, planes::Params* p) {
-  bool replaced = true;
-  for (std::uint32_t r = 0; r < p->in.classes; ++r) replaced = replaced && replace(plan.in[r], in, &p->in_maps[r]);
-  for (std::uint32_t r = 0; plan.out_has_maps && r < p->out.classes; ++r) {
-    replaced = replaced && replace(plan.out[r], out, &p->out_maps[r]);
+  return cuda::replace_address(&p->in, in) && (!plan.out_has_map || cuda::replace_address(&p->out, out)) &&
+         (!plan.has_filter || cuda::replace_address(&p->filter, filter));
+}
+
+// Loops: rows, columns of the copy.
+kernels::LinearParams copy_of_filter(const PlanesPlan& plan) {
+  const FilterCopy& copy = plan.copy;
+  kernels::LinearParams params;
+  params.in_type = params.out_type = plan.type;
+  params.nest.rank = 2;
+  params.nest.tensors = 2;
+  params.nest.dims[0] = copy.rows;
+  params.nest.dims[1] = copy.columns;
+  params.nest.strides[0][0] = copy.row_step;
+  params.nest.strides[0][1] = copy.column_step;
+  params.nest.strides[1][0] = copy.pitch;
+  params.nest.strides[1][1] = 1;
+  return params;
+}
+
+void launch_copy(kernels::LinearParams params, const void* from, void* to, CUstream_st* stream) {
+  params.in = from;
+  params.out = to;
+  constexpr int kRows = 0;
+  const tile::HostNest& nest = params.nest;
+  if (nest.strides[0][kRows] == 1 && nest.dims[0] > 1 && nest.dims[1] > 1) {
+    kernels::launch_transpose(params, kRows, stream);
+  } else {
+    kernels::launch_linear(params, stream);
   }
-  if (plan.has_filter) replaced = replaced && replace(plan.filter, filter, &p->filter);
-  return replaced;
 }
 
 void set_pointers(const PlanesPlan& plan, const Args& args, planes::Params* p) {
@@ -92,6 +107,7 @@ std::shared_ptr<const void> pointwise_planes_sm90_prepare(const Problem& problem
   plan = planes_plan(problem, config);
   prepared->blocks = std::min(static_cast<std::uint32_t>(std::max(device.multiprocessors, 1)),
                               plan.params.works.divisor * plan.params.splits);
+  if (plan.copies_filter) prepared->copy = copy_of_filter(plan);
   prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
   return prepared;
 }
@@ -108,11 +124,8 @@ Status pointwise_planes_sm90_launch(const LaunchSite& site, const void* opaque, 
   set_pointers(plan, args, &params);
   auto* const workspace = static_cast<char*>(site.workspace);
   const void* filter = args.w;
-  if (plan.arranges) {
-    planes::ArrangeParams arrangement = plan.arrangement;
-    arrangement.from = args.w;
-    arrangement.to = workspace;
-    planes::launch_arrange(arrangement, site.stream);
+  if (plan.copies_filter) {
+    launch_copy(prepared.copy, args.w, workspace, site.stream);
     filter = workspace;
   }
   params.partials = reinterpret_cast<float*>(workspace + plan.filter_bytes);

@@ -3,7 +3,7 @@
 // A block works off its tiles one after the other; a block of the sum takes the longer of its multiplications and its
 // loads from the L2. Storing a tile overlaps with the next one's multiplications in ping-pong, and does not in a
 // cooperative tile. The kernel is not faster than its bytes. A split sum is written and read once more, and a filter
-// that is put in order first costs a launch.
+// that is copied first costs a launch.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ constexpr double kSumsRate = 3.9e12 / 132;
 constexpr double kLaunch = 3.0e-6;
 constexpr double kPerTile = 0.35e-6;
 constexpr double kReduceLaunch = 1.5e-6;
-constexpr double kArrangeLaunch = 2.0e-6;
+constexpr double kCopyLaunch = 2.0e-6;
 
 double seconds(const Problem& problem, const planes::TileShape& tile, const PlanesPlan& plan, double processors) {
   const planes::Params& p = plan.params;
@@ -46,7 +46,8 @@ double seconds(const Problem& problem, const planes::TileShape& tile, const Plan
     const double sums = 2.0 * p.works.divisor * p.splits * tile.bm * tile.bn * sizeof(float);
     total += kReduceLaunch + sums / (kSumsRate * processors);
   }
-  if (plan.arranges) total += kArrangeLaunch + 2.0 * static_cast<double>(plan.filter_bytes) / (kSumsRate * processors);
+  if (plan.copies_filter)
+    total += kCopyLaunch + 2.0 * static_cast<double>(plan.filter_bytes) / (kSumsRate * processors);
   return total;
 }
 

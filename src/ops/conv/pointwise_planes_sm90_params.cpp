@@ -14,7 +14,6 @@ namespace {
 namespace planes = kernels::sm90::planes;
 using kernels::sm90::kRowBytes;
 using planes::Kind;
-using planes::PlaneSet;
 using tile::FastDivmod;
 
 constexpr std::int64_t kMapAlignment = 16;
@@ -36,7 +35,6 @@ std::int64_t pixels_of(const TensorGeometry& tensor) {
 struct Image {
   std::int64_t count = 0, planes = 0, pixels = 0;
   std::int64_t image = 0, plane = 0;
-  int classes = 1;  // residue classes of planes
 };
 
 Image image_of(const TensorGeometry& tensor, std::int64_t element) {
@@ -46,7 +44,6 @@ Image image_of(const TensorGeometry& tensor, std::int64_t element) {
   image.pixels = pixels_of(tensor);
   image.plane = image.planes > 1 ? tensor.strides[1] * element : round_up(image.pixels * element, kMapAlignment);
   image.image = image.count > 1 ? tensor.strides[0] * element : round_up(image.planes * image.plane, kMapAlignment);
-  image.classes = static_cast<int>(kMapAlignment / std::gcd(kMapAlignment, image.plane));
   return image;
 }
 
@@ -58,69 +55,38 @@ const TensorGeometry& out_of(const Problem& problem) {
   return problem.direction == Direction::backward_data ? problem.x : problem.y;
 }
 
-PlaneSet set_of(const Image& image, std::int64_t element, int block) {
-  PlaneSet set;
-  set.block_log2 = block == 64 ? 6 : 5;
-  set.classes = static_cast<std::uint32_t>(image.classes);
-  set.planes = static_cast<std::uint32_t>(image.planes);
-  set.blocks = FastDivmod(static_cast<std::uint32_t>(ceil_div(image.planes, std::int64_t{block} * image.classes)));
-  for (int r = 0; r < image.classes; ++r) {
-    set.first[r] = static_cast<std::int32_t>(r * image.plane % kMapAlignment / element);
-  }
-  return set;
-}
-
-std::uint32_t positions_of(const PlaneSet& set) { return set.classes * set.blocks.divisor << set.block_log2; }
-
-void set_maps(const Image& image, const PlaneSet& set, PlaneMap (&maps)[planes::kMostClasses]) {
-  for (int r = 0; r < image.classes; ++r) {
-    PlaneMap& map = maps[r];
-    map.offset = r * image.plane / kMapAlignment * kMapAlignment;
-    map.dims[0] = set.first[r] + image.pixels;
-    map.dims[1] = ceil_div(image.planes, image.classes);
-    map.dims[2] = image.count;
-    map.steps[0] = image.plane * image.classes;
-    map.steps[1] = image.image;
-    map.box_rows = 1 << set.block_log2;
-  }
+PlaneMap map_of(const Image& image, int box_rows) {
+  return {{image.pixels, image.planes, image.count}, {image.plane, image.image}, box_rows};
 }
 
 // The filter has a row for each plane that is summed over in the data gradient of 16 bits, else for each written one.
 void set_filter(const Problem& problem, const planes::TileShape& shape, std::int64_t element, PlanesPlan* plan) {
-  const planes::Params& p = plan->params;
   const bool by_data = problem.direction == Direction::backward_data;
-  const bool rows_are_summed = by_data && shape.kind == Kind::across;
-  const PlaneSet& rows = rows_are_summed ? p.in : p.out;
-  const PlaneSet& columns = rows_are_summed ? p.out : p.in;
-  const bool transposed = by_data && !rows_are_summed;
-  const std::int64_t steps[] = {problem.w.dims[0] > 1 ? problem.w.strides[0] : problem.w.dims[1],
-                                problem.w.dims[1] > 1 ? problem.w.strides[1] : 1};
+  const bool rows_are_filters = !by_data || shape.kind == Kind::across;
+  const std::int64_t filters = problem.w.dims[0];
+  const std::int64_t channels = problem.w.dims[1];
+  const std::int64_t filter_step = filters > 1 ? problem.w.strides[0] : round_up(channels, kMapAlignment);
+  const std::int64_t channel_step = channels > 1 ? problem.w.strides[1] : 1;
+  FilterCopy& copy = plan->copy;
+  copy = rows_are_filters ? FilterCopy{filters, channels, filter_step, channel_step, 0}
+                          : FilterCopy{channels, filters, channel_step, filter_step, 0};
+  copy.pitch = round_up(copy.columns, kMapAlignment / element);
   plan->has_filter = true;
-  plan->arranges =
-      transposed || rows.classes > 1 || columns.classes > 1 || steps[1] != 1 || steps[0] * element % kMapAlignment != 0;
+  plan->copies_filter = copy.column_step != 1 || copy.row_step * element % kMapAlignment != 0;
   PlaneMap& map = plan->filter;
+  map.dims[0] = copy.columns;
+  map.dims[1] = copy.rows;
   map.dims[2] = 1;
+  map.steps[0] = (plan->copies_filter ? copy.pitch : copy.row_step) * element;
   map.steps[1] = kMapAlignment;
-  // Rows that lie along the sum are as many as the tile has; else a block of the sum has them.
-  map.box_rows = rows_are_summed ? 1 << rows.block_log2 : shape.kind == Kind::across ? shape.bm : shape.bn;
-  if (!plan->arranges) {
-    map.dims[0] = columns.planes;
-    map.dims[1] = rows.planes;
-    map.steps[0] = steps[0] * element;
-    return;
+  // Rows along the sum: as many as the tile has written planes. Across it: those of a block of the sum.
+  const bool rows_are_summed = by_data && rows_are_filters;
+  map.box_rows = rows_are_summed              ? static_cast<std::int32_t>(kRowBytes / element)
+                 : shape.kind == Kind::across ? shape.bm
+                                              : shape.bn;
+  if (plan->copies_filter) {
+    plan->filter_bytes = static_cast<std::size_t>(round_up(copy.rows * copy.pitch * element, 256));
   }
-  planes::ArrangeParams& a = plan->arrangement;
-  a.element_bytes = static_cast<int>(element);
-  a.rows = rows;
-  a.columns = columns;
-  a.row_count = positions_of(rows);
-  a.column_count = positions_of(columns);
-  a.row_step = steps[transposed ? 1 : 0];
-  a.column_step = steps[transposed ? 0 : 1];
-  map.dims[0] = a.column_count;
-  map.dims[1] = a.row_count;
-  map.steps[0] = a.column_count * element;
-  plan->filter_bytes = static_cast<std::size_t>(round_up(std::int64_t{a.row_count} * a.column_count * element, 256));
 }
 
 bool divides(std::int64_t divisor, const std::int64_t (&steps)[2]) {
@@ -164,11 +130,10 @@ const char* layout_obstacle(const TensorGeometry& tensor, std::int64_t element) 
   if (!planes_are_contiguous(tensor)) return "the pixels of a plane do not follow each other";
   const Image image = image_of(tensor, element);
   if (image.plane < image.pixels * element) return "planes are interleaved";
-  if (image.image % kMapAlignment != 0) return "images do not begin at multiples of 16 bytes";
-  if (image.planes % image.classes != 0) return "planes at odd addresses that are no multiple of their residue classes";
-  if (image.image < 0 || image.image >= kMostSteps || image.plane * image.classes >= kMostSteps) {
-    return "a stride of 2^40 bytes or more";
+  if (image.plane % kMapAlignment != 0 || image.image % kMapAlignment != 0) {
+    return "planes do not begin at multiples of 16 bytes";
   }
+  if (image.image >= kMostSteps || image.plane >= kMostSteps) return "a stride of 2^40 bytes or more";
   return nullptr;
 }
 
@@ -203,9 +168,8 @@ const char* size_obstacle(const Problem& problem, std::int64_t element) {
   if (pixels_of(problem.x) > kMostCount - kRowBytes || chunks > kMostCount / 2 || chunks * tiles > kMostCount / 2) {
     return "about 2^31 tiles or pixels of a plane, or more";
   }
-  const std::int64_t rows = round_up(problem.w.dims[0], std::int64_t{planes::kBlock} * planes::kMostClasses);
-  const std::int64_t columns = round_up(problem.w.dims[1], std::int64_t{planes::kBlock} * planes::kMostClasses);
-  return rows * columns > kMostCount ? "a filter of about 2^31 elements or more" : nullptr;
+  const std::int64_t filter = (problem.w.dims[0] + planes::kBlock) * (problem.w.dims[1] + planes::kBlock);
+  return filter > kMostCount ? "a filter of about 2^31 elements or more" : nullptr;
 }
 
 }  // namespace
@@ -244,20 +208,20 @@ PlanesPlan planes_plan(const Problem& problem, const Config& config) {
                                                                    : kernels::sm90::Direction::filter_gradient;
   planes::Params& p = plan.params;
   p.pixels = static_cast<std::uint32_t>(out.pixels);
-  p.in = set_of(in, element, along ? planes::kBlock : chunk);
-  p.out = set_of(out, element, planes::kBlock);
-  set_maps(in, p.in, plan.in);
-  plan.out_has_maps = shape.kind != Kind::across_tf32;
-  if (plan.out_has_maps) set_maps(out, p.out, plan.out);
+  p.in_planes = static_cast<std::uint32_t>(in.planes);
+  p.out_planes = static_cast<std::uint32_t>(out.planes);
+  plan.in = map_of(in, along ? planes::kBlock : chunk);
+  plan.out_has_map = shape.kind != Kind::across_tf32;
+  if (plan.out_has_map) plan.out = map_of(out, planes::kBlock);
   const auto chunks_of_image = static_cast<std::uint32_t>(ceil_div(out.pixels, chunk));
   p.chunks_of_image = FastDivmod(chunks_of_image);
   p.chunks = chunks_of_image * static_cast<std::uint32_t>(out.count);
   if (!along) set_filter(problem, shape, element, &plan);
   set_epilogue(problem, out, element, &plan);
 
-  const std::int64_t written = ceil_div(positions_of(p.out), shape.kind == Kind::across_tf32 ? shape.bn : shape.bm);
+  const std::int64_t written = ceil_div(out.planes, shape.kind == Kind::across_tf32 ? shape.bn : shape.bm);
   if (along) {
-    const std::int64_t columns = ceil_div(positions_of(p.in), shape.bn);
+    const std::int64_t columns = ceil_div(in.planes, shape.bn);
     p.inner_tiles = FastDivmod(static_cast<std::uint32_t>(columns));
     p.works = FastDivmod(static_cast<std::uint32_t>(written * columns));
     p.k_blocks = p.chunks;
@@ -265,7 +229,7 @@ PlanesPlan planes_plan(const Problem& problem, const Config& config) {
     const std::int64_t pixels = ceil_div(p.chunks, (shape.kind == Kind::across ? shape.bn : shape.bm) / chunk);
     p.inner_tiles = FastDivmod(static_cast<std::uint32_t>(written));
     p.works = FastDivmod(static_cast<std::uint32_t>(written * pixels));
-    p.k_blocks = positions_of(p.in) >> p.in.block_log2;
+    p.k_blocks = static_cast<std::uint32_t>(ceil_div(in.planes, chunk));
   }
   p.splits = static_cast<std::uint32_t>(along ? config.split_k : 1);
   p.k_blocks_per_split = static_cast<std::uint32_t>(ceil_div(p.k_blocks, p.splits));

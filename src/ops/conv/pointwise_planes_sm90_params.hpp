@@ -8,12 +8,18 @@
 
 namespace gpudnn::conv {
 
-// A tiled tensor map of rank 3, in rows of 128 bytes, for a tensor that begins `offset` bytes after its pointer.
+// A tiled tensor map of rank 3, in boxes of rows of 128 bytes.
 struct PlaneMap {
-  std::int64_t offset = 0;
   std::int64_t dims[3] = {};   // elements of a row, rows, images
   std::int64_t steps[2] = {};  // bytes from row to row, from image to image
   std::int32_t box_rows = 0;
+};
+
+// The copy of a filter that the tensor map cannot take as it is: to[row][column], rows `pitch` elements apart.
+struct FilterCopy {
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t row_step = 0, column_step = 0;  // of the filter itself, in elements
+  std::int64_t pitch = 0;
 };
 
 struct PlanesPlan {
@@ -21,14 +27,14 @@ struct PlanesPlan {
   kernels::sm90::ElementType type = kernels::sm90::ElementType::f16;
   kernels::sm90::Direction direction = kernels::sm90::Direction::forward;
   int shape = 0;
-  PlaneMap in[kernels::sm90::planes::kMostClasses];
-  PlaneMap out[kernels::sm90::planes::kMostClasses];
-  bool out_has_maps = false;  // across_tf32 writes without
-  bool has_filter = false;    // it is an operand
+  PlaneMap in;
+  PlaneMap out;
+  bool out_has_map = false;  // across_tf32 writes without
+  bool has_filter = false;   // it is an operand
   PlaneMap filter;
-  bool arranges = false;                             // the filter, into the workspace, before the partial sums
-  kernels::sm90::planes::ArrangeParams arrangement;  // but for the pointers
-  std::size_t filter_bytes = 0;                      // of that copy, in whole 256
+  bool copies_filter = false;  // into the workspace, before the partial sums
+  FilterCopy copy;
+  std::size_t filter_bytes = 0;  // of the copy, in whole 256
   std::size_t workspace = 0;
 };
 
