@@ -6,6 +6,8 @@
 //               fill it, in rows of 128 bytes, in the swizzle that wgmma reads:
 //                 across   a box of planes x 128 bytes of pixels for each chunk, and a block of the filter
 //                 along    boxes of 64 planes x one chunk, of both tensors
+//               Where planes do not begin at multiples of 16 bytes all of warps 0 to 3 copy the image tensors, by
+//               pieces of 8 or 4 bytes into the same places; the filter comes as ever.
 //   consumers   the other 2 or 3 warpgroups. They wait for a full stage, multiply it into their registers, and release
 //               the stage before.
 //
@@ -25,7 +27,7 @@
 // Bytes: each tensor once from memory; an image tensor that several tiles read comes from the L2 for all but the first,
 // because those tiles are neighbours in time.
 //
-// Limits: no groups; planes are contiguous and begin at multiples of 16 bytes.
+// Limits: no groups; planes are contiguous and begin at multiples of 4 bytes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -78,11 +80,15 @@ template <class I>
 __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared) {
   const unsigned lane = threadIdx.x % 32;
   if (lane == 0) {
-    ptx::prefetch_tensormap(&p.in);
-    ptx::prefetch_tensormap(I::kKind == Kind::along ? &p.out : &p.filter);
+    if (!I::kByThreads) ptx::prefetch_tensormap(&p.in);
+    if (!I::kByThreads || I::kKind != Kind::along) {
+      ptx::prefetch_tensormap(I::kKind == Kind::along ? &p.out : &p.filter);
+    }
   }
   if (lane < I::kStages) {
-    ptx::mbarrier_init(&shared.full[lane], 1);
+    // The copy engine's bytes; by threads, its bytes of the filter and a word of each warp.
+    constexpr int kWarps = 4;
+    ptx::mbarrier_init(&shared.full[lane], I::kByThreads ? kWarps + (I::kKind == Kind::along ? 0 : 1) : 1);
     ptx::mbarrier_init(&shared.empty[lane], I::kTileWarps);
     if (lane < I::kConsumers) ptx::mbarrier_init(&shared.fetched[lane], 4);
     ptx::fence_mbarrier_init();
@@ -102,8 +108,16 @@ __global__ void __launch_bounds__(I::kThreads, 1) pointwise_planes_sm90(const __
   }
   __syncthreads();
   if (warp < 4) {
-    ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (warp == 0) produce<I>(p, shared);
+    ptx::setmaxnreg_dec<I::kRegistersOfProducer>();
+    if constexpr (I::kByThreads) {
+      if (p.pieces_of_8) {
+        produce_by_threads<I, 8>(p, shared);
+      } else {
+        produce_by_threads<I, 4>(p, shared);
+      }
+    } else {
+      if (warp == 0) produce<I>(p, shared);
+    }
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();

@@ -35,6 +35,9 @@ struct TileShape {
   int consumers;
   int stages;
   double efficiency;  // rate in a long reduction over that of a large matrix product
+  // Threads copy the image tensors, in pieces of 8 or 4 bytes: for planes that do not begin at multiples of 16, which
+  // the copy engine wants.
+  bool by_threads = false;
 };
 constexpr TileShape kTileShapes[] = {
     // clang-format off
@@ -49,6 +52,9 @@ constexpr TileShape kTileShapes[] = {
     {Kind::along,       128,  64, true,  3, 8, 0.85},
     {Kind::along,        64, 128, true,  3, 8, 0.90},
     {Kind::along,       128, 256, false, 2, 4, 0.95},
+    {Kind::across,      128, 128, true,  2, 6, 0.80, true},
+    {Kind::across_tf32, 128, 128, true,  2, 6, 0.60, true},
+    {Kind::along,       128, 128, true,  2, 6, 0.70, true},
     // clang-format on
 };
 constexpr int kTileShapeCount = sizeof(kTileShapes) / sizeof(kTileShapes[0]);
@@ -75,6 +81,7 @@ struct Params {
   bool propagate_nan = false;   // filled in for each launch
   bool c_vectors = false;       // across_tf32: four pixels of C go out at once
   bool addend_vectors = false;  // ... four of the addend come in; across: two
+  bool pieces_of_8 = false;     // by_threads: planes begin at multiples of 8 bytes, not 4 alone
   // Filled in for each launch.
   bool is_plain = false;  // C = sum: nothing is scaled, blended, added or rectified
   float alpha = 1;
@@ -84,6 +91,11 @@ struct Params {
   const void* addend = nullptr;  // what is blended in: C itself, or z
   const void* bias = nullptr;
   float* partials = nullptr;
+  // by_threads: what the copy engine has maps of.
+  const void* in_data = nullptr;
+  const void* out_data = nullptr;
+  std::int64_t in_step[2] = {};  // bytes from plane to plane, from image to image
+  std::int64_t out_step[2] = {};
   // Bytes. Across: from plane to plane, from image to image. Along: of dw, from filter to filter and channel to
   // channel.
   std::int64_t c_step[2] = {};

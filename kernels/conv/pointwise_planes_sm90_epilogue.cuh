@@ -77,6 +77,28 @@ __device__ __forceinline__ void blend(const Params& p, std::uint32_t first_plane
   }
 }
 
+// From the staging area to C, where the copy engine cannot take it.
+template <class T, class Piece>
+__device__ __forceinline__ void store_pieces(const Params& p, const unsigned char* staging, std::uint32_t first_plane,
+                                             const Chunk& chunk) {
+  constexpr int kPieces = kRowBytes / static_cast<int>(sizeof(Piece));
+  constexpr int kAtOnce = 128 / kPieces;
+  const int byte = static_cast<int>(threadIdx.x % kPieces * sizeof(Piece));
+  const int first_row = static_cast<int>(threadIdx.x % 128) / kPieces;
+  const int left = (static_cast<int>(p.pixels) - chunk.pixel) * static_cast<int>(sizeof(T));
+  if (byte >= left) return;
+  char* const to =
+      static_cast<char*>(p.c) + chunk.image * p.c_step[1] + chunk.pixel * static_cast<int>(sizeof(T)) + byte;
+#pragma unroll
+  for (int i = 0; i < 64 / kAtOnce; ++i) {
+    const int row = first_row + i * kAtOnce;
+    const std::uint32_t plane = first_plane + static_cast<std::uint32_t>(row);
+    if (plane >= p.out_planes) break;
+    const auto bits = *reinterpret_cast<const Piece*>(staging + staged(row, byte / 16) + byte % 16);
+    *reinterpret_cast<Piece*>(to + plane * p.c_step[0]) = bits;
+  }
+}
+
 // 64 planes x a chunk of pixels, from the fragments of a warpgroup through the staging area to C.
 template <class I>
 __device__ __forceinline__ void store_chunk(const Params& p, std::uint32_t first_plane, const Chunk& chunk,
@@ -111,6 +133,11 @@ __device__ __forceinline__ void store_chunk(const Params& p, std::uint32_t first
       for (int i = 0; i < kSums; ++i) v[i] = rectify(p, v[i]);
     }
     stage_fragments<T>(staging, thread, v);
+  }
+  if constexpr (I::kByThreads) {
+    ptx::barrier_sync(barrier, 128);
+    return p.pieces_of_8 ? store_pieces<T, uint2>(p, staging, first_plane, chunk)
+                         : store_pieces<T, unsigned>(p, staging, first_plane, chunk);
   }
   ptx::fence_proxy_async();
   // The chunk before lies in the other area: whoever passes the barrier may write there.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/conv/pointwise_planes_sm90_work.cuh"
+#include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/keep.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/tile/stage_ring.cuh"
@@ -17,6 +18,20 @@ __device__ __forceinline__ void fetch_parameters(const Params& p, unsigned warp)
   constexpr unsigned kLines = (offsetof(Params, in) + kLine - 1) / kLine;
   const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
   for (unsigned i = warp; i < kLines; i += I::kThreads / 32 - 1) ptx::keep(words[i * (kLine / 4)]);
+}
+
+// The block's share of the filter, for planes that are summed from `summed` on.
+template <class I>
+__device__ __forceinline__ void load_filter(const Params& p, std::uint64_t* full, unsigned char* to,
+                                            std::int32_t summed, std::int32_t written) {
+  if constexpr (I::kAIsMnMajor) {
+#pragma unroll
+    for (int i = 0; i < I::kBM / I::kRowElements; ++i) {
+      ptx::tma_tile_3d(to + i * I::kBoxBytes, &p.filter, full, written + i * I::kRowElements, summed, 0);
+    }
+  } else {
+    ptx::tma_tile_3d(to, &p.filter, full, summed, written, 0);
+  }
 }
 
 // A stage is a block of planes: of the filter, and of each chunk of the image tensor.
@@ -42,14 +57,7 @@ __device__ __forceinline__ void produce_across(const Params& p, Shared<I>& share
       for (int i = 0; i < I::kChunks; ++i) {
         ptx::tma_tile_3d(of_pixels + i * I::kBoxBytes, &p.in, full, chunks[i].pixel, summed, chunks[i].image);
       }
-      if constexpr (I::kAIsMnMajor) {
-#pragma unroll
-        for (int i = 0; i < I::kBM / I::kRowElements; ++i) {
-          ptx::tma_tile_3d(of_filter + i * I::kBoxBytes, &p.filter, full, written + i * I::kRowElements, summed, 0);
-        }
-      } else {
-        ptx::tma_tile_3d(of_filter, &p.filter, full, summed, written, 0);
-      }
+      load_filter<I>(p, full, of_filter, summed, written);
     }
     turn->next();
   }
@@ -81,6 +89,118 @@ __device__ __forceinline__ void produce_along(const Params& p, Shared<I>& shared
     }
     turn->next();
   }
+}
+
+// --- by threads ------------------------------------------------------------------------------------------------------
+
+// An image tensor in memory.
+struct Planes {
+  const char* data;
+  std::int64_t plane, image;  // bytes from one to the next
+  std::uint32_t planes;
+};
+
+// kPlanes x a chunk, as the copy engine would lay them down; what does not exist becomes zero. All 128 threads.
+template <class I, int kPiece, int kPlanes>
+__device__ __forceinline__ void copy_box(const Params& p, const Planes& from, std::uint32_t first_plane,
+                                         const Chunk& chunk, bool chunk_exists, unsigned char* to) {
+  constexpr int kPieces = kRowBytes / kPiece;
+  constexpr int kAtOnce = 128 / kPieces;
+  const int byte = static_cast<int>(threadIdx.x) % kPieces * kPiece;
+  const int first_row = static_cast<int>(threadIdx.x) / kPieces;
+  const auto left =
+      (static_cast<std::int64_t>(p.pixels) - chunk.pixel) * static_cast<std::int64_t>(sizeof(typename I::T));
+  const bool bytes_exist = chunk_exists && byte < left;
+  const char* source = from.data;
+  if (bytes_exist) {
+    source += chunk.image * from.image + (first_plane + static_cast<std::uint32_t>(first_row)) * from.plane +
+              chunk.pixel * static_cast<std::int64_t>(sizeof(typename I::T)) + byte;
+  }
+  const std::uint32_t base = ptx::shared_address(to);
+#pragma unroll
+  for (int i = 0; i < kPlanes / kAtOnce; ++i) {
+    const int row = first_row + i * kAtOnce;
+    const bool exists = bytes_exist && first_plane + static_cast<std::uint32_t>(row) < from.planes;
+    const int at = row * kRowBytes + ((byte / 16 ^ (row & 7)) << 4) + byte % 16;
+    ptx::cp_async<kPiece>(base + static_cast<std::uint32_t>(at), exists ? source + i * kAtOnce * from.plane : from.data,
+                          exists ? kPiece : 0);
+  }
+}
+
+// The image operands of a stage, number k of a work item.
+template <class I, int kPiece>
+__device__ __forceinline__ void copy_stage(const Params& p, Shared<I>& shared, const Work& work, std::uint32_t k,
+                                           int stage) {
+  const Planes in = {static_cast<const char*>(p.in_data), p.in_step[0], p.in_step[1], p.in_planes};
+  if constexpr (I::kKind == Kind::along) {
+    constexpr int kBlockBytes = kBlock * kRowBytes;
+    const Planes out = {static_cast<const char*>(p.out_data), p.out_step[0], p.out_step[1], p.out_planes};
+    const Chunk chunk = chunk_at<I>(p, k);
+#pragma unroll 1  // the addresses of more than one box take more registers than there are
+    for (int i = 0; i < I::kBM / kBlock; ++i) {
+      copy_box<I, kPiece, kBlock>(p, out, work.m * I::kBM + static_cast<std::uint32_t>(i * kBlock), chunk, true,
+                                  shared.a[stage] + i * kBlockBytes);
+    }
+#pragma unroll 1
+    for (int i = 0; i < I::kBN / kBlock; ++i) {
+      copy_box<I, kPiece, kBlock>(p, in, work.n * I::kBN + static_cast<std::uint32_t>(i * kBlock), chunk, true,
+                                  shared.b[stage] + i * kBlockBytes);
+    }
+  } else {
+    constexpr bool kPixelsAreRows = I::kKind == Kind::across_tf32;
+    unsigned char* const to = kPixelsAreRows ? shared.a[stage] : shared.b[stage];
+#pragma unroll 1
+    for (int i = 0; i < I::kChunks; ++i) {
+      const std::uint32_t index = (kPixelsAreRows ? work.m : work.n) * I::kChunks + static_cast<std::uint32_t>(i);
+      copy_box<I, kPiece, I::kBK>(p, in, k * I::kBK, chunk_at<I>(p, index), index < p.chunks, to + i * I::kBoxBytes);
+    }
+  }
+}
+
+// What a thread has copied it must make visible to wgmma before a stage counts as full, and its copies take a while: a
+// stage is declared full when the next kLag ones have been started. The ring is deeper than that by the stage that the
+// consumers work on and the one that they hold on to.
+template <class I, int kPiece>
+__device__ __forceinline__ void produce_by_threads(const Params& p, Shared<I>& shared) {
+  constexpr int kLag = I::kStages - 3;
+  tile::Turn<I::kStages> turn;
+  tile::Turn<I::kStages> declared;
+  int started = 0;
+  const auto declare = [&] {
+    ptx::fence_proxy_async();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.full[declared.stage]);
+    declared.next();
+  };
+  const std::uint32_t works = p.works.divisor * p.splits;
+  for (std::uint32_t index = blockIdx.x; index < works; index += gridDim.x) {
+    const Work work = work_item<I>(p, index);
+    for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
+      tile::wait(&shared.empty[turn.stage], turn.parity ^ 1);
+      if constexpr (I::kKind != Kind::along) {
+        constexpr bool kPixelsAreRows = I::kKind == Kind::across_tf32;
+        if (threadIdx.x == 0) {
+          std::uint64_t* const full = &shared.full[turn.stage];
+          ptx::mbarrier_arrive_expect_tx(full, kPixelsAreRows ? I::kBBytes : I::kABytes);
+          load_filter<I>(p, full, kPixelsAreRows ? shared.b[turn.stage] : shared.a[turn.stage],
+                         static_cast<std::int32_t>(k * I::kBK),
+                         static_cast<std::int32_t>(kPixelsAreRows ? work.n * I::kBN : work.m * I::kBM));
+        }
+        __syncwarp();
+      }
+      copy_stage<I, kPiece>(p, shared, work, k, turn.stage);
+      ptx::cp_async_commit_group();
+      turn.next();
+      if (started == kLag) {
+        ptx::cp_async_wait_group<kLag>();
+        declare();
+      } else {
+        ++started;
+      }
+    }
+  }
+  ptx::cp_async_wait_group<0>();
+  for (; started > 0; --started) declare();
 }
 
 template <class I>

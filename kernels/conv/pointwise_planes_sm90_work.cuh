@@ -21,7 +21,9 @@ struct Instance {
   static constexpr bool kPingPong = kTile.ping_pong;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
   static constexpr int kThreads = 128 * (1 + kConsumers);
-  static constexpr int kShareOfRegisters = (65536 / 128 - kProducerRegisters) / kConsumers / 8 * 8;
+  static constexpr bool kByThreads = kTile.by_threads;
+  static constexpr int kRegistersOfProducer = kByThreads ? 72 : kProducerRegisters;
+  static constexpr int kShareOfRegisters = (65536 / 128 - kRegistersOfProducer) / kConsumers / 8 * 8;
   static constexpr int kConsumerRegisters = kShareOfRegisters > 232 ? 232 : kShareOfRegisters;
   // Pixels are contiguous, planes are not; the filter's channels are, and it is a row for each written plane forward.
   static constexpr bool kAIsMnMajor = kKind == Kind::across && kDir == Direction::data_gradient;

@@ -57,6 +57,14 @@ class Emulation {
         out_(in_memory(output(c.problem), values.out)),
         writes_(out_.size(), 0) {
     const bool by_data = c.problem.direction == Direction::backward_data;
+    // Threads go by steps where the copy engine has a map.
+    const std::int64_t images = c.problem.x.dims[0];
+    const bool along = shape_.kind == Kind::along;
+    in_map_ =
+        plan.in_has_map ? plan.in : PlaneMap{{p_.pixels, p_.in_planes, images}, {p_.in_step[0], p_.in_step[1]}, 0};
+    const auto& out_step = along ? p_.out_step : p_.c_step;
+    out_map_ =
+        plan.out_has_map ? plan.out : PlaneMap{{p_.pixels, p_.out_planes, images}, {out_step[0], out_step[1]}, 0};
     in_ = by_data ? in_memory(c.problem.y, values.y) : in_memory(c.problem.x, values.x);
     if (shape_.kind == Kind::along) rows_ = in_memory(c.problem.y, values.y);
     if (plan.has_filter) filter_ = copied(in_memory(c.problem.w, values.w));
@@ -143,7 +151,7 @@ class Emulation {
     const auto pixels = [&](std::uint32_t first) {
       return [&, first](std::uint32_t i, std::uint32_t j) {
         const Chunk chunk = chunk_at((first + i) / depth);
-        return element(plan_.in, in_, chunk.pixel + (first + i) % depth, k * depth + j, chunk.image);
+        return element(in_map_, in_, chunk.pixel + (first + i) % depth, k * depth + j, chunk.image);
       };
     };
     const bool filter_is_across =
@@ -158,10 +166,10 @@ class Emulation {
     if (shape_.kind == Kind::along) {
       const Chunk chunk = chunk_at(k);
       fill(&a, shape_.bm, [&](std::uint32_t i, std::uint32_t j) {
-        return element(plan_.out, rows_, chunk.pixel + j, m + i, chunk.image);
+        return element(out_map_, rows_, chunk.pixel + j, m + i, chunk.image);
       });
       fill(&b, shape_.bn, [&](std::uint32_t i, std::uint32_t j) {
-        return element(plan_.in, in_, chunk.pixel + j, n + i, chunk.image);
+        return element(in_map_, in_, chunk.pixel + j, n + i, chunk.image);
       });
     } else if (shape_.kind == Kind::across) {
       fill(&a, shape_.bm, filters(m));
@@ -208,7 +216,7 @@ class Emulation {
         if (pixel / depth >= p_.chunks) continue;
         const Chunk chunk = chunk_at(pixel / depth);
         if (shape_.kind == Kind::across) {
-          const std::int64_t offset = offset_in(plan_.out, chunk.pixel + pixel % depth, position, chunk.image);
+          const std::int64_t offset = offset_in(out_map_, chunk.pixel + pixel % depth, position, chunk.image);
           if (offset >= 0) write(offset, value);
         } else {
           const std::int64_t inside = chunk.pixel + pixel % depth;
@@ -226,6 +234,7 @@ class Emulation {
   const planes::TileShape& shape_;
   std::int64_t element_;
   int chunk_;
+  PlaneMap in_map_, out_map_;
   Memory in_, rows_, filter_, out_;
   std::vector<int> writes_;
 };
@@ -239,7 +248,7 @@ double products_of(const PlanesPlan& plan) {
 
 // Larger problems are for the device.
 TEST(PointwisePlanesSm90, ComputesConvolutions) {
-  constexpr double kMostProducts = 1e7;
+  constexpr double kMostProducts = 6e6;
   int runs = 0;
   for (ConvCase& c : test::cases_from_file<Problem>("conv/pointwise_planes.txt", from_text)) {
     if (c.problem.has_bias != 0 || planes_obstacle(c.problem) != nullptr) continue;
@@ -280,7 +289,7 @@ TEST(PointwisePlanesSm90, MapsAreLegal) {
         EXPECT_GT(map.dims[0] * map.dims[1] * map.dims[2], 0) << test::describe(c);
         EXPECT_TRUE(map.box_rows > 0 && map.box_rows <= 256) << test::describe(c);
       };
-      check(plan.in);
+      if (plan.in_has_map) check(plan.in);
       if (plan.out_has_map) check(plan.out);
       if (plan.has_filter) check(plan.filter);
     }
@@ -297,7 +306,7 @@ TEST(PointwisePlanesSm90, WhatItLeavesToOthers) {
       "conv fwd f16 nhwc n2c64h8w8 k64r1s1 p0x0 t1x1 d1x1 g1",
       "conv fwd f16 nchw n2c63h7w7 k64r1s1 p0x0 t1x1 d1x1 g1",
       "conv dgrad f16 nchw n2c64h7w7 k62r1s1 p0x0 t1x1 d1x1 g1",
-      "conv wgrad bf16 nchw n2c65h14w14 k64r1s1 p0x0 t1x1 d1x1 g1",
+      "conv wgrad bf16 nchw n2c64h7w7 k64r1s1 p0x0 t1x1 d1x1 g1",
   };
   for (const char* line : lines) {
     std::string why;

@@ -33,13 +33,14 @@ bool encode(const PlaneMap& map, kernels::sm90::ElementType type, bool written, 
 
 bool encode_all(const PlanesPlan& plan, planes::Params* p) {
   const bool out_is_written = plan.direction != kernels::sm90::Direction::filter_gradient;
-  return encode(plan.in, plan.type, false, &p->in) &&
+  return (!plan.in_has_map || encode(plan.in, plan.type, false, &p->in)) &&
          (!plan.out_has_map || encode(plan.out, plan.type, out_is_written, &p->out)) &&
          (!plan.has_filter || encode(plan.filter, plan.type, false, &p->filter));
 }
 
 bool replace_all(const PlanesPlan& plan, const void* in, const void* out, const void* filter, planes::Params* p) {
-  return cuda::replace_address(&p->in, in) && (!plan.out_has_map || cuda::replace_address(&p->out, out)) &&
+  return (!plan.in_has_map || cuda::replace_address(&p->in, in)) &&
+         (!plan.out_has_map || cuda::replace_address(&p->out, out)) &&
          (!plan.has_filter || cuda::replace_address(&p->filter, filter));
 }
 
@@ -132,6 +133,8 @@ Status pointwise_planes_sm90_launch(const LaunchSite& site, const void* opaque, 
   const bool by_data = plan.direction == kernels::sm90::Direction::data_gradient;
   const void* const in = by_data ? args.y : args.x;
   const void* const out = plan.direction == kernels::sm90::Direction::filter_gradient ? args.y : args.out;
+  params.in_data = in;
+  params.out_data = out;
   const bool replaced =
       cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, in, out, filter, &params); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");

@@ -59,7 +59,7 @@ void planes_candidates(const Problem& problem, int multiprocessors, std::vector<
   const planes::Kind kind = planes_kind(problem);
   for (int i = 0; i < planes::kTileShapeCount; ++i) {
     const planes::TileShape& tile = planes::kTileShapes[i];
-    if (tile.kind != kind) continue;
+    if (!planes_shape_fits(problem, tile)) continue;
     const auto offer = [&](int splits) {
       const PlanesPlan plan = planes_plan(problem, {i, splits});
       candidates->push_back({{i, splits}, seconds(problem, tile, plan, processors), plan.workspace});

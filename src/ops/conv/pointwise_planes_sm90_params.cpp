@@ -17,6 +17,7 @@ using planes::Kind;
 using tile::FastDivmod;
 
 constexpr std::int64_t kMapAlignment = 16;
+constexpr std::int64_t kSmallestPiece = 4;  // that threads copy in the background
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
 
@@ -46,6 +47,9 @@ Image image_of(const TensorGeometry& tensor, std::int64_t element) {
   image.image = image.count > 1 ? tensor.strides[0] * element : round_up(image.planes * image.plane, kMapAlignment);
   return image;
 }
+
+// Of the beginnings of planes, in bytes; at most 16.
+std::int64_t alignment_of(const Image& image) { return std::gcd(kMapAlignment, std::gcd(image.plane, image.image)); }
 
 // The tensor whose planes are summed over, or whose planes are columns; and the one whose planes are rows or written.
 const TensorGeometry& in_of(const Problem& problem) {
@@ -130,9 +134,7 @@ const char* layout_obstacle(const TensorGeometry& tensor, std::int64_t element) 
   if (!planes_are_contiguous(tensor)) return "the pixels of a plane do not follow each other";
   const Image image = image_of(tensor, element);
   if (image.plane < image.pixels * element) return "planes are interleaved";
-  if (image.plane % kMapAlignment != 0 || image.image % kMapAlignment != 0) {
-    return "planes do not begin at multiples of 16 bytes";
-  }
+  if (alignment_of(image) < kSmallestPiece) return "planes do not begin at multiples of 4 bytes";
   if (image.image >= kMostSteps || image.plane >= kMostSteps) return "a stride of 2^40 bytes or more";
   return nullptr;
 }
@@ -190,6 +192,13 @@ Kind planes_kind(const Problem& problem) {
   return problem.x.type == GPUDNN_DATA_FLOAT ? Kind::across_tf32 : Kind::across;
 }
 
+bool planes_shape_fits(const Problem& problem, const planes::TileShape& shape) {
+  const std::int64_t element = element_size(problem);
+  const std::int64_t alignment =
+      std::min(alignment_of(image_of(problem.x, element)), alignment_of(image_of(problem.y, element)));
+  return shape.kind == planes_kind(problem) && shape.by_threads == (alignment < kMapAlignment);
+}
+
 PlanesPlan planes_plan(const Problem& problem, const Config& config) {
   const planes::TileShape& shape = planes::kTileShapes[config.tile];
   const std::int64_t element = element_size(problem);
@@ -210,9 +219,15 @@ PlanesPlan planes_plan(const Problem& problem, const Config& config) {
   p.pixels = static_cast<std::uint32_t>(out.pixels);
   p.in_planes = static_cast<std::uint32_t>(in.planes);
   p.out_planes = static_cast<std::uint32_t>(out.planes);
-  plan.in = map_of(in, along ? planes::kBlock : chunk);
-  plan.out_has_map = shape.kind != Kind::across_tf32;
+  plan.in_has_map = !shape.by_threads;
+  plan.out_has_map = !shape.by_threads && shape.kind != Kind::across_tf32;
+  if (plan.in_has_map) plan.in = map_of(in, along ? planes::kBlock : chunk);
   if (plan.out_has_map) plan.out = map_of(out, planes::kBlock);
+  p.pieces_of_8 = std::min(alignment_of(in), alignment_of(out)) >= 8;
+  p.in_step[0] = in.plane;
+  p.in_step[1] = in.image;
+  p.out_step[0] = out.plane;
+  p.out_step[1] = out.image;
   const auto chunks_of_image = static_cast<std::uint32_t>(ceil_div(out.pixels, chunk));
   p.chunks_of_image = FastDivmod(chunks_of_image);
   p.chunks = chunks_of_image * static_cast<std::uint32_t>(out.count);

@@ -29,7 +29,8 @@ struct PlanesPlan {
   int shape = 0;
   PlaneMap in;
   PlaneMap out;
-  bool out_has_map = false;  // across_tf32 writes without
+  bool in_has_map = false;   // threads copy without
+  bool out_has_map = false;  // ... and store, as across_tf32 always does
   bool has_filter = false;   // it is an operand
   PlaneMap filter;
   bool copies_filter = false;  // into the workspace, before the partial sums
@@ -42,6 +43,9 @@ struct PlanesPlan {
 [[nodiscard]] const char* planes_obstacle(const Problem& problem);
 
 [[nodiscard]] PlanesPlan planes_plan(const Problem& problem, const Config& config);
+
+// Whether a shape can take the problem, one that the engine takes.
+[[nodiscard]] bool planes_shape_fits(const Problem& problem, const kernels::sm90::planes::TileShape& shape);
 
 // The kind of tile that the problem's type and direction take.
 [[nodiscard]] kernels::sm90::planes::Kind planes_kind(const Problem& problem);
