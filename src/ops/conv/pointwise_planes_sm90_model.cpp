@@ -19,11 +19,13 @@ namespace planes = kernels::sm90::planes;
 constexpr double kHalfRate = 767e12 / 132;
 constexpr double kTf32Rate = 415e12 / 132;
 constexpr double kL2Rate = 9e12 / 132;
-constexpr double kMemoryRate = 3.7e12 / 132;
+constexpr double kMemoryRate = 4.0e12 / 132;
 constexpr double kStoreRate = 2.0 * kMemoryRate;
 constexpr double kSumsRate = 3.9e12 / 132;
 constexpr double kLaunch = 3.0e-6;
 constexpr double kPerTile = 0.35e-6;
+constexpr double kShareThatShows = 0.1;  // of whatever the memory or the multiprocessors wait for least
+constexpr double kNarrowTf32 = 0.7;      // measured at 14x14: the filter gradient in TF32 with 128 columns or fewer
 constexpr double kReduceLaunch = 1.5e-6;
 constexpr double kCopyLaunch = 2.0e-6;
 
@@ -34,20 +36,23 @@ double seconds(const Problem& problem, const planes::TileShape& tile, const Plan
   const double bk = kernels::sm90::kRowBytes / element;
   const double bytes = static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
                        static_cast<double>(size_in_bytes(problem.y));
-  const double step = std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * tile.efficiency),
-                               (tile.bm + tile.bn) * static_cast<double>(kernels::sm90::kRowBytes) / kL2Rate);
   const bool along = tile.kind == planes::Kind::along;
+  const double efficiency = tile.efficiency * (along && !half && tile.bn < 256 ? kNarrowTf32 : 1.0);
+  const double step = std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * efficiency),
+                               (tile.bm + tile.bn) * static_cast<double>(kernels::sm90::kRowBytes) / kL2Rate);
   const double store = along ? tile.bm * tile.bn * 4 / kSumsRate : tile.bm * tile.bn * element / kStoreRate;
   const double items = std::ceil(static_cast<double>(p.works.divisor) * p.splits / processors);
   double compute = items * (p.k_blocks_per_split * step + kPerTile + (tile.ping_pong ? 0.0 : store));
   if (tile.ping_pong) compute = std::max(compute, items * (store + kPerTile));
-  double total = kLaunch + store + std::max(compute, bytes / (kMemoryRate * processors));
+  const double memory = bytes / (kMemoryRate * processors);
+  double total = kLaunch + store + std::max(compute, memory) + kShareThatShows * std::min(compute, memory);
   if (along) {
     const double sums = 2.0 * p.works.divisor * p.splits * tile.bm * tile.bn * sizeof(float);
     total += kReduceLaunch + sums / (kSumsRate * processors);
   }
-  if (plan.copies_filter)
+  if (plan.copies_filter) {
     total += kCopyLaunch + 2.0 * static_cast<double>(plan.filter_bytes) / (kSumsRate * processors);
+  }
   return total;
 }
 
