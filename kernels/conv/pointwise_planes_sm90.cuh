@@ -46,13 +46,13 @@ namespace gpudnn::kernels::sm90::planes {
 using LaunchPlanes = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
 
 template <class I>
-__device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int consumer) {
+__device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std::uint32_t rank, int consumer) {
   tile::Turn<I::kStages> turn;
   const std::uint32_t works = p.works.divisor * p.splits;
   std::uint32_t sequence = 0;
   int area = 0;
-  for (std::uint32_t index = blockIdx.x; index < works; index += gridDim.x, ++sequence) {
-    const Work work = work_item<I>(p, index);
+  for (std::uint32_t index = blockIdx.x / I::kCluster; index < works; index += gridDim.x / I::kCluster, ++sequence) {
+    const Work work = work_item<I>(p, index, rank);
     if (I::kPingPong && sequence % I::kConsumers != static_cast<std::uint32_t>(consumer)) {
       turn.skip(work.k_end - work.k_begin);
       continue;
@@ -89,7 +89,7 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
     // The copy engine's bytes; by threads, its bytes of the filter and a word of each warp.
     constexpr int kWarps = 4;
     ptx::mbarrier_init(&shared.full[lane], I::kByThreads ? kWarps + (I::kKind == Kind::along ? 0 : 1) : 1);
-    ptx::mbarrier_init(&shared.empty[lane], I::kTileWarps);
+    ptx::mbarrier_init(&shared.empty[lane], I::kTileWarps * I::kCluster);
     if (lane < I::kConsumers) ptx::mbarrier_init(&shared.fetched[lane], 4);
     ptx::fence_mbarrier_init();
   }
@@ -101,12 +101,13 @@ __global__ void __launch_bounds__(I::kThreads, 1) pointwise_planes_sm90(const __
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
+  const std::uint32_t rank = I::kCluster > 1 ? ptx::cluster_ctarank() : 0;
   if (warp == 0) {
     make_barriers<I>(p, shared);
   } else {
     fetch_parameters<I>(p, static_cast<unsigned>(warp) - 1);
   }
-  __syncthreads();
+  start_together<I>();
   if (warp < 4) {
     ptx::setmaxnreg_dec<I::kRegistersOfProducer>();
     if constexpr (I::kByThreads) {
@@ -116,12 +117,18 @@ __global__ void __launch_bounds__(I::kThreads, 1) pointwise_planes_sm90(const __
         produce_by_threads<I, 4>(p, shared);
       }
     } else {
-      if (warp == 0) produce<I>(p, shared);
+      if (warp == 0) produce<I>(p, shared, rank);
     }
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
-    consume<I>(p, shared, warp / 4 - 1);
+    consume<I>(p, shared, rank, warp / 4 - 1);
+  }
+  // No block leaves while another may still signal its barriers or write its shared memory.
+  if constexpr (I::kCluster > 1) {
+    __syncwarp();
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
   }
 }
 
@@ -130,7 +137,20 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
   static_assert(kBytes <= 227 * 1024, "shared memory of a block");
   tile::allow_shared_memory<&pointwise_planes_sm90<I>>(kBytes);
-  pointwise_planes_sm90<I><<<blocks, I::kThreads, kBytes, stream>>>(params);
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(I::kThreads);
+  config.dynamicSmemBytes = kBytes;
+  config.stream = stream;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = I::kCluster;
+  attribute.val.clusterDim.y = 1;
+  attribute.val.clusterDim.z = 1;
+  config.attrs = &attribute;
+  config.numAttrs = I::kCluster > 1 ? 1 : 0;
+  // A failure stays with the runtime until cudaGetLastError, as with any launch.
+  (void)cudaLaunchKernelEx(&config, &pointwise_planes_sm90<I>, params);
   if (I::kKind == Kind::along) launch_reduction<typename I::T>(I::kTile, params, stream);
 }
 

@@ -38,13 +38,14 @@ struct TileShape {
   // Threads copy the image tensors, in pieces of 8 or 4 bytes: for planes that do not begin at multiples of 16, which
   // the copy engine wants.
   bool by_threads = false;
+  int cluster = 1;  // blocks that lie along written planes and share the loads of pixels (across)
 };
 constexpr TileShape kTileShapes[] = {
     // clang-format off
     {Kind::across,      128, 128, true,  2, 6, 1.00},
     {Kind::across,       64, 256, true,  2, 4, 0.90},
     {Kind::across,       64, 128, true,  3, 6, 0.90},
-    {Kind::across,      128, 256, false, 2, 4, 0.95},
+    {Kind::across,      128, 256, false, 2, 4, 0.98, false, 2},
     {Kind::across_tf32, 128, 128, true,  2, 6, 0.75},
     {Kind::across_tf32, 128,  64, true,  3, 8, 0.60},
     {Kind::across_tf32, 256, 128, false, 2, 4, 0.85},
@@ -55,6 +56,7 @@ constexpr TileShape kTileShapes[] = {
     {Kind::across,      128, 128, true,  2, 6, 0.80, true},
     {Kind::across_tf32, 128, 128, true,  2, 6, 0.60, true},
     {Kind::along,       128, 128, true,  2, 6, 0.70, true},
+    {Kind::across,      128, 128, true,  2, 6, 1.00, false, 2},
     // clang-format on
 };
 constexpr int kTileShapeCount = sizeof(kTileShapes) / sizeof(kTileShapes[0]);
@@ -63,8 +65,8 @@ constexpr int kBlock = 64;  // of planes, in a box
 
 struct Params {
   // --- the way to a work item's loads
-  FastDivmod works;        // tiles, of a split
-  FastDivmod inner_tiles;  // across: along written planes; along: along planes of x. Inner tiles are neighbours
+  FastDivmod works;        // clusters of tiles, of a split
+  FastDivmod inner_tiles;  // across: clusters along written planes; along: planes of x. Inner tiles are neighbours
   std::uint32_t splits = 1;
   FastDivmod chunks_of_image;
   std::uint32_t chunks = 0;  // of all images

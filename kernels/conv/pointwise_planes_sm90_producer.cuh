@@ -36,13 +36,15 @@ __device__ __forceinline__ void load_filter(const Params& p, std::uint64_t* full
 
 // A stage is a block of planes: of the filter, and of each chunk of the image tensor.
 template <class I>
-__device__ __forceinline__ void produce_across(const Params& p, Shared<I>& shared, const Work& work,
+__device__ __forceinline__ void produce_across(const Params& p, Shared<I>& shared, const Work& work, std::uint32_t rank,
                                                tile::Turn<I::kStages>* turn) {
   constexpr bool kPixelsAreRows = I::kKind == Kind::across_tf32;
-  Chunk chunks[I::kChunks];
+  constexpr int kShare = I::kChunks / I::kCluster;  // that this block loads
+  Chunk chunks[kShare];
 #pragma unroll
-  for (int i = 0; i < I::kChunks; ++i) {
-    chunks[i] = chunk_at<I>(p, (kPixelsAreRows ? work.m : work.n) * I::kChunks + static_cast<std::uint32_t>(i));
+  for (int i = 0; i < kShare; ++i) {
+    chunks[i] =
+        chunk_at<I>(p, (kPixelsAreRows ? work.m : work.n) * I::kChunks + rank * kShare + static_cast<std::uint32_t>(i));
   }
   const auto written = static_cast<std::int32_t>(kPixelsAreRows ? work.n * I::kBN : work.m * I::kBM);
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
@@ -54,8 +56,14 @@ __device__ __forceinline__ void produce_across(const Params& p, Shared<I>& share
       unsigned char* const of_pixels = kPixelsAreRows ? shared.a[turn->stage] : shared.b[turn->stage];
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
 #pragma unroll
-      for (int i = 0; i < I::kChunks; ++i) {
-        ptx::tma_tile_3d(of_pixels + i * I::kBoxBytes, &p.in, full, chunks[i].pixel, summed, chunks[i].image);
+      for (int i = 0; i < kShare; ++i) {
+        if constexpr (I::kCluster > 1) {
+          constexpr std::uint16_t kAll = 3;
+          ptx::tma_tile_3d_multicast(of_pixels + (static_cast<int>(rank) * kShare + i) * I::kBoxBytes, &p.in, full,
+                                     chunks[i].pixel, summed, chunks[i].image, kAll);
+        } else {
+          ptx::tma_tile_3d(of_pixels + i * I::kBoxBytes, &p.in, full, chunks[i].pixel, summed, chunks[i].image);
+        }
       }
       load_filter<I>(p, full, of_filter, summed, written);
     }
@@ -174,7 +182,7 @@ __device__ __forceinline__ void produce_by_threads(const Params& p, Shared<I>& s
   };
   const std::uint32_t works = p.works.divisor * p.splits;
   for (std::uint32_t index = blockIdx.x; index < works; index += gridDim.x) {
-    const Work work = work_item<I>(p, index);
+    const Work work = work_item<I>(p, index, 0);
     for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
       tile::wait(&shared.empty[turn.stage], turn.parity ^ 1);
       if constexpr (I::kKind != Kind::along) {
@@ -204,15 +212,15 @@ __device__ __forceinline__ void produce_by_threads(const Params& p, Shared<I>& s
 }
 
 template <class I>
-__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
+__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std::uint32_t rank) {
   tile::Turn<I::kStages> turn;
   const std::uint32_t works = p.works.divisor * p.splits;
-  for (std::uint32_t index = blockIdx.x; index < works; index += gridDim.x) {
-    const Work work = work_item<I>(p, index);
+  for (std::uint32_t index = blockIdx.x / I::kCluster; index < works; index += gridDim.x / I::kCluster) {
+    const Work work = work_item<I>(p, index, rank);
     if constexpr (I::kKind == Kind::along) {
       produce_along<I>(p, shared, work, &turn);
     } else {
-      produce_across<I>(p, shared, work, &turn);
+      produce_across<I>(p, shared, work, rank, &turn);
     }
   }
 }

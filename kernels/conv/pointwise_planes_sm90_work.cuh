@@ -17,7 +17,7 @@ struct Instance {
   static constexpr int kBM = kTile.bm;
   static constexpr int kBN = kTile.bn;
   static constexpr int kStages = kTile.stages;
-  static constexpr int kCluster = 1;
+  static constexpr int kCluster = kTile.cluster;
   static constexpr bool kPingPong = kTile.ping_pong;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
   static constexpr int kThreads = 128 * (1 + kConsumers);
@@ -39,6 +39,8 @@ struct Instance {
   static constexpr int kBoxBytes = kBK * kRowBytes;  // of an MN-major operand: a chunk, all k
   static constexpr int kTileWarps = kPingPong ? 4 : 4 * kConsumers;
   static constexpr int kChunks = (kKind == Kind::across ? kBN : kBM) / kRowElements;  // across: of a tile
+  static_assert(kCluster == 1 || (kKind == Kind::across && kCluster == 2 && kChunks % 2 == 0 && !kByThreads),
+                "two blocks share chunks");
   static_assert(kPingPong || kBM == 64 * kRowBlocks * kConsumers, "cooperating warpgroups take equal rows");
   static_assert((kKind == Kind::across_tf32) == (sizeof(T) == 4 && kKind != Kind::along), "TF32 is K-major");
   static_assert(kKind != Kind::across_tf32 || !kPingPong || kBM == 128, "a chunk of pixels for each warp");
@@ -55,12 +57,12 @@ constexpr bool exists(Direction direction, int shape) {
 
 // Neighbouring work items share what they read of the image tensors; splits are slowest.
 template <class I>
-__device__ __forceinline__ Work work_item(const Params& p, std::uint32_t index) {
+__device__ __forceinline__ Work work_item(const Params& p, std::uint32_t index, std::uint32_t rank) {
   Work work = {};
   work.split = p.works.divmod(index, &work.tile);
   std::uint32_t inner = 0;
   const std::uint32_t outer = p.inner_tiles.divmod(work.tile, &inner);
-  work.m = I::kKind == Kind::across ? inner : outer;
+  work.m = I::kKind == Kind::across ? inner * I::kCluster + rank : outer;
   work.n = I::kKind == Kind::across ? outer : inner;
   work.k_begin = min(work.split * p.k_blocks_per_split, p.k_blocks);
   work.k_end = min(work.k_begin + p.k_blocks_per_split, p.k_blocks);

@@ -72,15 +72,21 @@ class Emulation {
 
   void run() {
     const std::uint32_t works = p_.works.divisor * p_.splits;
-    std::vector<Memory> sums(p_.works.divisor, Memory(static_cast<std::size_t>(shape_.bm * shape_.bn), 0.0));
+    const auto cluster = static_cast<std::uint32_t>(shape_.cluster);
+    const std::uint32_t tiles = p_.works.divisor * cluster;
+    std::vector<Memory> sums(tiles, Memory(static_cast<std::size_t>(shape_.bm * shape_.bn), 0.0));
     for (std::uint32_t index = 0; index < works; ++index) {
       std::uint32_t tile = 0;
       const std::uint32_t split = p_.works.divmod(index, &tile);
       const std::uint32_t begin = std::min(split * p_.k_blocks_per_split, p_.k_blocks);
       const std::uint32_t end = std::min(begin + p_.k_blocks_per_split, p_.k_blocks);
-      for (std::uint32_t k = begin; k < end; ++k) multiply(tile, k, &sums[tile]);
+      for (std::uint32_t k = begin; k < end; ++k) {
+        for (std::uint32_t rank = 0; rank < cluster; ++rank) {
+          multiply(tile * cluster + rank, k, &sums[tile * cluster + rank]);
+        }
+      }
     }
-    for (std::uint32_t tile = 0; tile < p_.works.divisor; ++tile) store(tile, sums[tile]);
+    for (std::uint32_t tile = 0; tile < tiles; ++tile) store(tile, sums[tile]);
   }
 
   // Every element is the convolution's and was written once; nothing else was written.
@@ -134,7 +140,9 @@ class Emulation {
   // Rows and columns of the tile, and the block k of the sum.
   void multiply(std::uint32_t tile, std::uint32_t k, Memory* sum) const {
     std::uint32_t inner = 0;
-    const std::uint32_t outer = p_.inner_tiles.divmod(tile, &inner);
+    const auto cluster = static_cast<std::uint32_t>(shape_.cluster);
+    const std::uint32_t outer = p_.inner_tiles.divmod(tile / cluster, &inner);
+    inner = inner * cluster + tile % cluster;
     const std::uint32_t m = (shape_.kind == Kind::across ? inner : outer) * static_cast<std::uint32_t>(shape_.bm);
     const std::uint32_t n = (shape_.kind == Kind::across ? outer : inner) * static_cast<std::uint32_t>(shape_.bn);
     const auto depth = static_cast<std::uint32_t>(chunk_);
@@ -197,7 +205,9 @@ class Emulation {
 
   void store(std::uint32_t tile, const Memory& sum) {
     std::uint32_t inner = 0;
-    const std::uint32_t outer = p_.inner_tiles.divmod(tile, &inner);
+    const auto cluster = static_cast<std::uint32_t>(shape_.cluster);
+    const std::uint32_t outer = p_.inner_tiles.divmod(tile / cluster, &inner);
+    inner = inner * cluster + tile % cluster;
     const std::uint32_t m = (shape_.kind == Kind::across ? inner : outer) * static_cast<std::uint32_t>(shape_.bm);
     const std::uint32_t n = (shape_.kind == Kind::across ? outer : inner) * static_cast<std::uint32_t>(shape_.bn);
     for (int i = 0; i < shape_.bm; ++i) {
@@ -242,7 +252,7 @@ class Emulation {
 // Of all tiles, those with nothing included.
 double products_of(const PlanesPlan& plan) {
   const planes::TileShape& shape = planes::kTileShapes[plan.shape];
-  return static_cast<double>(plan.params.works.divisor) * plan.params.k_blocks * shape.bm * shape.bn *
+  return static_cast<double>(plan.params.works.divisor) * shape.cluster * plan.params.k_blocks * shape.bm * shape.bn *
          kernels::sm90::kRowBytes / tile::element_bytes(plan.type);
 }
 

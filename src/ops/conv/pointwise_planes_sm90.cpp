@@ -106,8 +106,9 @@ std::shared_ptr<const void> pointwise_planes_sm90_prepare(const Problem& problem
   auto prepared = std::make_shared<Prepared>();
   PlanesPlan& plan = prepared->plan;
   plan = planes_plan(problem, config);
-  prepared->blocks = std::min(static_cast<std::uint32_t>(std::max(device.multiprocessors, 1)),
-                              plan.params.works.divisor * plan.params.splits);
+  const auto cluster = static_cast<std::uint32_t>(planes::kTileShapes[plan.shape].cluster);
+  const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / cluster);
+  prepared->blocks = std::min(slots, plan.params.works.divisor * plan.params.splits) * cluster;
   if (plan.copies_filter) prepared->copy = copy_of_filter(plan);
   prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
   return prepared;

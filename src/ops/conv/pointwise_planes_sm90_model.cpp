@@ -38,10 +38,12 @@ double seconds(const Problem& problem, const planes::TileShape& tile, const Plan
                        static_cast<double>(size_in_bytes(problem.y));
   const bool along = tile.kind == planes::Kind::along;
   const double efficiency = tile.efficiency * (along && !half && tile.bn < 256 ? kNarrowTf32 : 1.0);
-  const double step = std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * efficiency),
-                               (tile.bm + tile.bn) * static_cast<double>(kernels::sm90::kRowBytes) / kL2Rate);
+  const double step =
+      std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * efficiency),
+               (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * kernels::sm90::kRowBytes / kL2Rate);
   const double store = along ? tile.bm * tile.bn * 4 / kSumsRate : tile.bm * tile.bn * element / kStoreRate;
-  const double items = std::ceil(static_cast<double>(p.works.divisor) * p.splits / processors);
+  const double items =
+      std::ceil(static_cast<double>(p.works.divisor) * p.splits / std::floor(processors / tile.cluster));
   double compute = items * (p.k_blocks_per_split * step + kPerTile + (tile.ping_pong ? 0.0 : store));
   if (tile.ping_pong) compute = std::max(compute, items * (store + kPerTile));
   const double memory = bytes / (kMemoryRate * processors);

@@ -234,7 +234,8 @@ PlanesPlan planes_plan(const Problem& problem, const Config& config) {
   if (!along) set_filter(problem, shape, element, &plan);
   set_epilogue(problem, out, element, &plan);
 
-  const std::int64_t written = ceil_div(out.planes, shape.kind == Kind::across_tf32 ? shape.bn : shape.bm);
+  const std::int64_t written =
+      ceil_div(out.planes, (shape.kind == Kind::across_tf32 ? shape.bn : shape.bm) * shape.cluster);
   if (along) {
     const std::int64_t columns = ceil_div(in.planes, shape.bn);
     p.inner_tiles = FastDivmod(static_cast<std::uint32_t>(columns));
