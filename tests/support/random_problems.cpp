@@ -92,7 +92,7 @@ bool is_pointwise(const conv::Problem& p) {
   return true;
 }
 
-// Whole vectors of channels: what kernels for tensor cores ask for, channels last or in planes of one pixel's taps.
+// Whole vectors of channels: what kernels for tensor cores ask for, channels last or pointwise.
 void vector_friendly_channels(Random& random, std::int64_t* channels, std::int64_t* filters) {
   *channels = 8 * random.between(1, 8);
   *filters = 8 * random.between(1, 8);

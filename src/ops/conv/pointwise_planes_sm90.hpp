@@ -6,11 +6,11 @@
 
 namespace gpudnn::conv {
 
-Support pointwise_planes_sm90_supports(const Problem& problem, const Device& device);
+[[nodiscard]] Support pointwise_planes_sm90_supports(const Problem& problem, const Device& device);
 void pointwise_planes_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
-std::size_t pointwise_planes_sm90_workspace(const Problem& problem, const Config& config);
-std::shared_ptr<const void> pointwise_planes_sm90_prepare(const Problem& problem, const Config& config,
-                                                          const Device& device);
-Status pointwise_planes_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args);
+[[nodiscard]] std::size_t pointwise_planes_sm90_workspace(const Problem& problem, const Config& config);
+[[nodiscard]] std::shared_ptr<const void> pointwise_planes_sm90_prepare(const Problem& problem, const Config& config,
+                                                                        const Device& device);
+[[nodiscard]] Status pointwise_planes_sm90_launch(const LaunchSite& site, const void* opaque, const Args& args);
 
 }  // namespace gpudnn::conv

@@ -51,6 +51,17 @@ Image image_of(const TensorGeometry& tensor, std::int64_t element) {
 // Of the beginnings of planes, in bytes; at most 16.
 std::int64_t alignment_of(const Image& image) { return std::gcd(kMapAlignment, std::gcd(image.plane, image.image)); }
 
+// Bytes that threads can copy and store at once: planes begin and end between such pieces.
+std::int64_t piece_of(const Image& image, std::int64_t element) {
+  constexpr std::int64_t kLargestPiece = 8;
+  return std::gcd(kLargestPiece, std::gcd(alignment_of(image), image.pixels * element));
+}
+
+bool goes_by_threads(const Problem& problem, std::int64_t element) {
+  return std::min(alignment_of(image_of(problem.x, element)), alignment_of(image_of(problem.y, element))) <
+         kMapAlignment;
+}
+
 // The tensor whose planes are summed over, or whose planes are columns; and the one whose planes are rows or written.
 const TensorGeometry& in_of(const Problem& problem) {
   return problem.direction == Direction::backward_data ? problem.y : problem.x;
@@ -134,7 +145,6 @@ const char* layout_obstacle(const TensorGeometry& tensor, std::int64_t element) 
   if (!planes_are_contiguous(tensor)) return "the pixels of a plane do not follow each other";
   const Image image = image_of(tensor, element);
   if (image.plane < image.pixels * element) return "planes are interleaved";
-  if (alignment_of(image) < kSmallestPiece) return "planes do not begin at multiples of 4 bytes";
   if (image.image >= kMostSteps || image.plane >= kMostSteps) return "a stride of 2^40 bytes or more";
   return nullptr;
 }
@@ -183,6 +193,10 @@ const char* planes_obstacle(const Problem& problem) {
   for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
     if (const char* obstacle = layout_obstacle(*tensor, element)) return obstacle;
   }
+  if (goes_by_threads(problem, element) && std::min(piece_of(image_of(problem.x, element), element),
+                                                    piece_of(image_of(problem.y, element), element)) < kSmallestPiece) {
+    return "planes do not begin and end at multiples of 4 bytes";
+  }
   if (const char* obstacle = epilogue_obstacle(problem)) return obstacle;
   return size_obstacle(problem, element);
 }
@@ -193,10 +207,7 @@ Kind planes_kind(const Problem& problem) {
 }
 
 bool planes_shape_fits(const Problem& problem, const planes::TileShape& shape) {
-  const std::int64_t element = element_size(problem);
-  const std::int64_t alignment =
-      std::min(alignment_of(image_of(problem.x, element)), alignment_of(image_of(problem.y, element)));
-  return shape.kind == planes_kind(problem) && shape.by_threads == (alignment < kMapAlignment);
+  return shape.kind == planes_kind(problem) && shape.by_threads == goes_by_threads(problem, element_size(problem));
 }
 
 PlanesPlan planes_plan(const Problem& problem, const Config& config) {
@@ -223,7 +234,7 @@ PlanesPlan planes_plan(const Problem& problem, const Config& config) {
   plan.out_has_map = !shape.by_threads && shape.kind != Kind::across_tf32;
   if (plan.in_has_map) plan.in = map_of(in, along ? planes::kBlock : chunk);
   if (plan.out_has_map) plan.out = map_of(out, planes::kBlock);
-  p.pieces_of_8 = std::min(alignment_of(in), alignment_of(out)) >= 8;
+  p.pieces_of_8 = std::min(piece_of(in, element), piece_of(out, element)) == 8;
   p.in_step[0] = in.plane;
   p.in_step[1] = in.image;
   p.out_step[0] = out.plane;
