@@ -27,7 +27,8 @@
 // Bytes: each tensor once from memory; an image tensor that several tiles read comes from the L2 for all but the first,
 // because those tiles are neighbours in time.
 //
-// Limits: no groups; planes are contiguous and begin at multiples of 4 bytes.
+// Limits: no groups; planes are contiguous, and begin and end at multiples of 8 bytes (TF32: 16). The copy engine wants
+// 16: of its inner coordinates, and it stores whole vectors beyond a row's end.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -111,11 +112,7 @@ __global__ void __launch_bounds__(I::kThreads, 1) pointwise_planes_sm90(const __
   if (warp < 4) {
     ptx::setmaxnreg_dec<I::kRegistersOfProducer>();
     if constexpr (I::kByThreads) {
-      if (p.pieces_of_8) {
-        produce_by_threads<I, 8>(p, shared);
-      } else {
-        produce_by_threads<I, 4>(p, shared);
-      }
+      produce_by_threads<I>(p, shared);
     } else {
       if (warp == 0) produce<I>(p, shared, rank);
     }

@@ -43,9 +43,8 @@ struct TileShape {
 constexpr TileShape kTileShapes[] = {
     // clang-format off
     {Kind::across,      128, 128, true,  2, 6, 1.00},
-    {Kind::across,       64, 256, true,  2, 4, 0.90},
     {Kind::across,       64, 128, true,  3, 6, 0.90},
-    {Kind::across,      128, 256, false, 2, 4, 0.98, false, 2},
+    {Kind::across,      128, 128, true,  2, 6, 1.00, false, 2},
     {Kind::across_tf32, 128, 128, true,  2, 6, 0.75},
     {Kind::across_tf32, 128,  64, true,  3, 8, 0.60},
     {Kind::across_tf32, 256, 128, false, 2, 4, 0.85},
@@ -53,10 +52,8 @@ constexpr TileShape kTileShapes[] = {
     {Kind::along,       128,  64, true,  3, 8, 0.85},
     {Kind::along,        64, 128, true,  3, 8, 0.90},
     {Kind::along,       128, 256, false, 2, 4, 0.95},
-    {Kind::across,      128, 128, true,  2, 6, 0.80, true},
-    {Kind::across_tf32, 128, 128, true,  2, 6, 0.60, true},
-    {Kind::along,       128, 128, true,  2, 6, 0.70, true},
-    {Kind::across,      128, 128, true,  2, 6, 1.00, false, 2},
+    {Kind::across,      128, 128, true,  2, 6, 0.50, true},
+    {Kind::along,       128, 128, true,  2, 6, 0.55, true},
     // clang-format on
 };
 constexpr int kTileShapeCount = sizeof(kTileShapes) / sizeof(kTileShapes[0]);
@@ -83,7 +80,6 @@ struct Params {
   bool propagate_nan = false;   // filled in for each launch
   bool c_vectors = false;       // across_tf32: four pixels of C go out at once
   bool addend_vectors = false;  // ... four of the addend come in; across: two
-  bool pieces_of_8 = false;     // by_threads: planes begin at multiples of 8 bytes, not 4 alone
   // Filled in for each launch.
   bool is_plain = false;  // C = sum: nothing is scaled, blended, added or rectified
   float alpha = 1;

@@ -78,9 +78,10 @@ __device__ __forceinline__ void blend(const Params& p, std::uint32_t first_plane
 }
 
 // From the staging area to C, where the copy engine cannot take it.
-template <class T, class Piece>
+template <class T>
 __device__ __forceinline__ void store_pieces(const Params& p, const unsigned char* staging, std::uint32_t first_plane,
                                              const Chunk& chunk) {
+  using Piece = uint2;
   constexpr int kPieces = kRowBytes / static_cast<int>(sizeof(Piece));
   constexpr int kAtOnce = 128 / kPieces;
   const int byte = static_cast<int>(threadIdx.x % kPieces * sizeof(Piece));
@@ -95,7 +96,7 @@ __device__ __forceinline__ void store_pieces(const Params& p, const unsigned cha
     const std::uint32_t plane = first_plane + static_cast<std::uint32_t>(row);
     if (plane >= p.out_planes) break;
     const auto bits = *reinterpret_cast<const Piece*>(staging + staged(row, byte / 16) + byte % 16);
-    *reinterpret_cast<Piece*>(to + plane * p.c_step[0]) = bits;
+    ptx::st_global(reinterpret_cast<Piece*>(to + plane * p.c_step[0]), bits);
   }
 }
 
@@ -136,8 +137,7 @@ __device__ __forceinline__ void store_chunk(const Params& p, std::uint32_t first
   }
   if constexpr (I::kByThreads) {
     ptx::barrier_sync(barrier, 128);
-    return p.pieces_of_8 ? store_pieces<T, uint2>(p, staging, first_plane, chunk)
-                         : store_pieces<T, unsigned>(p, staging, first_plane, chunk);
+    return store_pieces<T>(p, staging, first_plane, chunk);
   }
   ptx::fence_proxy_async();
   // The chunk before lies in the other area: whoever passes the barrier may write there.

@@ -101,6 +101,8 @@ __device__ __forceinline__ void produce_along(const Params& p, Shared<I>& shared
 
 // --- by threads ------------------------------------------------------------------------------------------------------
 
+constexpr int kPiece = 8;  // bytes
+
 // An image tensor in memory.
 struct Planes {
   const char* data;
@@ -108,8 +110,8 @@ struct Planes {
   std::uint32_t planes;
 };
 
-// kPlanes x a chunk, as the copy engine would lay them down; what does not exist becomes zero. All 128 threads.
-template <class I, int kPiece, int kPlanes>
+// 64 planes x a chunk, as the copy engine would lay them down; what does not exist becomes zero. All 128 threads.
+template <class I>
 __device__ __forceinline__ void copy_box(const Params& p, const Planes& from, std::uint32_t first_plane,
                                          const Chunk& chunk, bool chunk_exists, unsigned char* to) {
   constexpr int kPieces = kRowBytes / kPiece;
@@ -126,7 +128,7 @@ __device__ __forceinline__ void copy_box(const Params& p, const Planes& from, st
   }
   const std::uint32_t base = ptx::shared_address(to);
 #pragma unroll
-  for (int i = 0; i < kPlanes / kAtOnce; ++i) {
+  for (int i = 0; i < kBlock / kAtOnce; ++i) {
     const int row = first_row + i * kAtOnce;
     const bool exists = bytes_exist && first_plane + static_cast<std::uint32_t>(row) < from.planes;
     const int at = row * kRowBytes + ((byte / 16 ^ (row & 7)) << 4) + byte % 16;
@@ -136,7 +138,7 @@ __device__ __forceinline__ void copy_box(const Params& p, const Planes& from, st
 }
 
 // The image operands of a stage, number k of a work item.
-template <class I, int kPiece>
+template <class I>
 __device__ __forceinline__ void copy_stage(const Params& p, Shared<I>& shared, const Work& work, std::uint32_t k,
                                            int stage) {
   const Planes in = {static_cast<const char*>(p.in_data), p.in_step[0], p.in_step[1], p.in_planes};
@@ -146,21 +148,20 @@ __device__ __forceinline__ void copy_stage(const Params& p, Shared<I>& shared, c
     const Chunk chunk = chunk_at<I>(p, k);
 #pragma unroll 1  // the addresses of more than one box take more registers than there are
     for (int i = 0; i < I::kBM / kBlock; ++i) {
-      copy_box<I, kPiece, kBlock>(p, out, work.m * I::kBM + static_cast<std::uint32_t>(i * kBlock), chunk, true,
-                                  shared.a[stage] + i * kBlockBytes);
+      copy_box<I>(p, out, work.m * I::kBM + static_cast<std::uint32_t>(i * kBlock), chunk, true,
+                  shared.a[stage] + i * kBlockBytes);
     }
 #pragma unroll 1
     for (int i = 0; i < I::kBN / kBlock; ++i) {
-      copy_box<I, kPiece, kBlock>(p, in, work.n * I::kBN + static_cast<std::uint32_t>(i * kBlock), chunk, true,
-                                  shared.b[stage] + i * kBlockBytes);
+      copy_box<I>(p, in, work.n * I::kBN + static_cast<std::uint32_t>(i * kBlock), chunk, true,
+                  shared.b[stage] + i * kBlockBytes);
     }
   } else {
-    constexpr bool kPixelsAreRows = I::kKind == Kind::across_tf32;
-    unsigned char* const to = kPixelsAreRows ? shared.a[stage] : shared.b[stage];
+    static_assert(I::kKind == Kind::along || I::kBK == kBlock, "a box has as many planes");
 #pragma unroll 1
     for (int i = 0; i < I::kChunks; ++i) {
-      const std::uint32_t index = (kPixelsAreRows ? work.m : work.n) * I::kChunks + static_cast<std::uint32_t>(i);
-      copy_box<I, kPiece, I::kBK>(p, in, k * I::kBK, chunk_at<I>(p, index), index < p.chunks, to + i * I::kBoxBytes);
+      const std::uint32_t index = work.n * I::kChunks + static_cast<std::uint32_t>(i);
+      copy_box<I>(p, in, k * I::kBK, chunk_at<I>(p, index), index < p.chunks, shared.b[stage] + i * I::kBoxBytes);
     }
   }
 }
@@ -168,7 +169,7 @@ __device__ __forceinline__ void copy_stage(const Params& p, Shared<I>& shared, c
 // What a thread has copied it must make visible to wgmma before a stage counts as full, and its copies take a while: a
 // stage is declared full when the next kLag ones have been started. The ring is deeper than that by the stage that the
 // consumers work on and the one that they hold on to.
-template <class I, int kPiece>
+template <class I>
 __device__ __forceinline__ void produce_by_threads(const Params& p, Shared<I>& shared) {
   constexpr int kLag = I::kStages - 3;
   tile::Turn<I::kStages> turn;
@@ -186,17 +187,15 @@ __device__ __forceinline__ void produce_by_threads(const Params& p, Shared<I>& s
     for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
       tile::wait(&shared.empty[turn.stage], turn.parity ^ 1);
       if constexpr (I::kKind != Kind::along) {
-        constexpr bool kPixelsAreRows = I::kKind == Kind::across_tf32;
         if (threadIdx.x == 0) {
           std::uint64_t* const full = &shared.full[turn.stage];
-          ptx::mbarrier_arrive_expect_tx(full, kPixelsAreRows ? I::kBBytes : I::kABytes);
-          load_filter<I>(p, full, kPixelsAreRows ? shared.b[turn.stage] : shared.a[turn.stage],
-                         static_cast<std::int32_t>(k * I::kBK),
-                         static_cast<std::int32_t>(kPixelsAreRows ? work.n * I::kBN : work.m * I::kBM));
+          ptx::mbarrier_arrive_expect_tx(full, I::kABytes);
+          load_filter<I>(p, full, shared.a[turn.stage], static_cast<std::int32_t>(k * I::kBK),
+                         static_cast<std::int32_t>(work.m * I::kBM));
         }
         __syncwarp();
       }
-      copy_stage<I, kPiece>(p, shared, work, k, turn.stage);
+      copy_stage<I>(p, shared, work, k, turn.stage);
       ptx::cp_async_commit_group();
       turn.next();
       if (started == kLag) {

@@ -51,6 +51,7 @@ struct Instance {
 template <class T>
 constexpr bool exists(Direction direction, int shape) {
   const Kind kind = kTileShapes[shape].kind;
+  if (sizeof(T) == 4 && kTileShapes[shape].by_threads) return false;
   if (direction == Direction::filter_gradient) return kind == Kind::along;
   return kind == (sizeof(T) == 4 ? Kind::across_tf32 : Kind::across);
 }

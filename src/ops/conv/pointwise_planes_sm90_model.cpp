@@ -41,11 +41,12 @@ double seconds(const Problem& problem, const planes::TileShape& tile, const Plan
   const double step =
       std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * efficiency),
                (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * kernels::sm90::kRowBytes / kL2Rate);
+  const double per_tile = tile.cluster > 1 ? 1.6 * kPerTile : kPerTile;  // two blocks wait for each other
   const double store = along ? tile.bm * tile.bn * 4 / kSumsRate : tile.bm * tile.bn * element / kStoreRate;
   const double items =
       std::ceil(static_cast<double>(p.works.divisor) * p.splits / std::floor(processors / tile.cluster));
-  double compute = items * (p.k_blocks_per_split * step + kPerTile + (tile.ping_pong ? 0.0 : store));
-  if (tile.ping_pong) compute = std::max(compute, items * (store + kPerTile));
+  double compute = items * (p.k_blocks_per_split * step + per_tile + (tile.ping_pong ? 0.0 : store));
+  if (tile.ping_pong) compute = std::max(compute, items * (store + per_tile));
   const double memory = bytes / (kMemoryRate * processors);
   double total = kLaunch + store + std::max(compute, memory) + kShareThatShows * std::min(compute, memory);
   if (along) {

@@ -17,7 +17,7 @@ using planes::Kind;
 using tile::FastDivmod;
 
 constexpr std::int64_t kMapAlignment = 16;
-constexpr std::int64_t kSmallestPiece = 4;  // that threads copy in the background
+constexpr std::int64_t kPiece = 8;  // that threads copy
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
 
@@ -48,18 +48,16 @@ Image image_of(const TensorGeometry& tensor, std::int64_t element) {
   return image;
 }
 
-// Of the beginnings of planes, in bytes; at most 16.
-std::int64_t alignment_of(const Image& image) { return std::gcd(kMapAlignment, std::gcd(image.plane, image.image)); }
-
-// Bytes that threads can copy and store at once: planes begin and end between such pieces.
-std::int64_t piece_of(const Image& image, std::int64_t element) {
-  constexpr std::int64_t kLargestPiece = 8;
-  return std::gcd(kLargestPiece, std::gcd(alignment_of(image), image.pixels * element));
-}
-
-bool goes_by_threads(const Problem& problem, std::int64_t element) {
-  return std::min(alignment_of(image_of(problem.x, element)), alignment_of(image_of(problem.y, element))) <
-         kMapAlignment;
+// Planes of the problem begin and end at multiples of so many bytes, at most 16.
+std::int64_t alignment_of(const Problem& problem, std::int64_t element) {
+  std::int64_t alignment = kMapAlignment;
+  for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
+    const Image image = image_of(*tensor, element);
+    for (const std::int64_t step : {image.plane, image.image, image.pixels * element}) {
+      alignment = std::gcd(alignment, step);
+    }
+  }
+  return alignment;
 }
 
 // The tensor whose planes are summed over, or whose planes are columns; and the one whose planes are rows or written.
@@ -193,10 +191,9 @@ const char* planes_obstacle(const Problem& problem) {
   for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
     if (const char* obstacle = layout_obstacle(*tensor, element)) return obstacle;
   }
-  if (goes_by_threads(problem, element) && std::min(piece_of(image_of(problem.x, element), element),
-                                                    piece_of(image_of(problem.y, element), element)) < kSmallestPiece) {
-    return "planes do not begin and end at multiples of 4 bytes";
-  }
+  const std::int64_t alignment = alignment_of(problem, element);
+  if (alignment < kPiece) return "planes do not begin and end at multiples of 8 bytes";
+  if (alignment < kMapAlignment && element == 4) return "planes do not begin and end at multiples of 16 bytes";
   if (const char* obstacle = epilogue_obstacle(problem)) return obstacle;
   return size_obstacle(problem, element);
 }
@@ -207,7 +204,8 @@ Kind planes_kind(const Problem& problem) {
 }
 
 bool planes_shape_fits(const Problem& problem, const planes::TileShape& shape) {
-  return shape.kind == planes_kind(problem) && shape.by_threads == goes_by_threads(problem, element_size(problem));
+  return shape.kind == planes_kind(problem) &&
+         shape.by_threads == (alignment_of(problem, element_size(problem)) < kMapAlignment);
 }
 
 PlanesPlan planes_plan(const Problem& problem, const Config& config) {
@@ -234,7 +232,6 @@ PlanesPlan planes_plan(const Problem& problem, const Config& config) {
   plan.out_has_map = !shape.by_threads && shape.kind != Kind::across_tf32;
   if (plan.in_has_map) plan.in = map_of(in, along ? planes::kBlock : chunk);
   if (plan.out_has_map) plan.out = map_of(out, planes::kBlock);
-  p.pieces_of_8 = std::min(piece_of(in, element), piece_of(out, element)) == 8;
   p.in_step[0] = in.plane;
   p.in_step[1] = in.image;
   p.out_step[0] = out.plane;
