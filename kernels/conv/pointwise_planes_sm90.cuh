@@ -4,22 +4,20 @@
 // Data flow of a block, one per multiprocessor:
 //   producer    warp 0. For each work item and block of the sum it waits for an empty stage and starts the copies that
 //               fill it, in rows of 128 bytes, in the swizzle that wgmma reads:
-//                 across   a box of planes x 128 bytes of pixels for each chunk, and a block of the filter
+//                 across   a box of planes x 128 bytes of pixels for each chunk, and a block of the filter. In a
+//                          cluster each block fetches a share of the chunks for both
 //                 along    boxes of 64 planes x one chunk, of both tensors
-//               Where planes do not begin at multiples of 16 bytes all of warps 0 to 3 copy the image tensors, by
-//               pieces of 8 or 4 bytes into the same places; the filter comes as ever.
+//               Where planes do not begin and end at multiples of 16 bytes all of warps 0 to 3 copy the image tensors,
+//               by pieces of 8 bytes into the same places; the filter comes as ever.
 //   consumers   the other 2 or 3 warpgroups. They wait for a full stage, multiply it into their registers, and release
 //               the stage before.
 //
 // Operands, and the way out:
-//   across, 16 bits   A = filter, along its rows (data gradient: across them, wgmma transposes); B = pixels, across
-//   rows.
+//   across, 16 bits   A = filter, along its rows (data gradient: across, wgmma transposes); B = pixels, across rows.
 //                     Sums have written planes as rows: 64 planes x a chunk are staged in shared memory, and the copy
-//                     engine takes them to C, up to the end of the plane.
-//   across, TF32      A = pixels, from registers; B = filter, along its rows (the data gradient gets a transposed
-//   copy).
-//                     A thread has 4 neighbouring pixels of a plane and stores them itself, a warp 128 bytes of 4
-//                     planes.
+//                     engine takes them to C, up to the end of the plane; or threads do, by pieces.
+//   across, TF32      A = pixels, from registers; B = filter, along its rows (data gradient: of a transposed copy). A
+//                     thread has 4 neighbouring pixels of a plane and stores them itself, a warp 128 bytes of 4 planes.
 //   along             both along their rows. The end of a plane is padded with zeros in both. Sums are split over
 //   blocks
 //                     and joined by a second kernel.
@@ -28,7 +26,7 @@
 // because those tiles are neighbours in time.
 //
 // Limits: no groups; planes are contiguous, and begin and end at multiples of 8 bytes (TF32: 16). The copy engine wants
-// 16: of its inner coordinates, and it stores whole vectors beyond a row's end.
+// 16: of its inner coordinates, and it stores whole vectors beyond the end of a row.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

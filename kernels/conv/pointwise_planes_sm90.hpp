@@ -78,8 +78,7 @@ struct Params {
   bool relu = false;
   bool clipped = false;
   bool propagate_nan = false;   // filled in for each launch
-  bool c_vectors = false;       // across_tf32: four pixels of C go out at once
-  bool addend_vectors = false;  // ... four of the addend come in; across: two
+  bool addend_vectors = false;  // the addend comes in by vectors: of four pixels in TF32, else of two
   // Filled in for each launch.
   bool is_plain = false;  // C = sum: nothing is scaled, blended, added or rectified
   float alpha = 1;

@@ -65,9 +65,7 @@ __device__ __forceinline__ void blend(const Params& p, std::uint32_t first_plane
     } else {
 #pragma unroll
       for (int j = 0; j < kGroups; ++j) {
-        const T low = 8 * j < left ? from[8 * j] : tile::narrow<T>(0.0f);
-        const T high = 8 * j + 1 < left ? from[8 * j + 1] : tile::narrow<T>(0.0f);
-        pairs[j] = tile::word_of<T>(low, high);
+        if (8 * j < left) pairs[j] = tile::word_of<T>(from[8 * j], from[8 * j + 1]);
       }
     }
 #pragma unroll
@@ -171,9 +169,8 @@ __device__ __forceinline__ void store_across(const Params& p, Shared<I>& shared,
 
 // --- across, TF32 ----------------------------------------------------------------------------------------------------
 
-// Four pixels of a plane: `left` of them exist.
-__device__ __forceinline__ void store_pixels(const Params& p, std::uint32_t plane, const Chunk& chunk, int left,
-                                             float4 v) {
+// Four pixels of a plane.
+__device__ __forceinline__ void store_pixels(const Params& p, std::uint32_t plane, const Chunk& chunk, float4 v) {
   const std::int64_t pixel = chunk.pixel * static_cast<std::int64_t>(sizeof(float));
   if (!p.is_plain) {
     float* const values[] = {&v.x, &v.y, &v.z, &v.w};
@@ -182,14 +179,11 @@ __device__ __forceinline__ void store_pixels(const Params& p, std::uint32_t plan
     if (p.addend_scale != 0.0f) {
       const auto* const from = reinterpret_cast<const float*>(
           static_cast<const char*>(p.addend) + chunk.image * p.addend_step[1] + plane * p.addend_step[0] + pixel);
-      float4 addend = make_float4(0, 0, 0, 0);
+      float4 addend;
       if (p.addend_vectors) {
         addend = *reinterpret_cast<const float4*>(from);
       } else {
-        addend.x = from[0];
-        if (left > 1) addend.y = from[1];
-        if (left > 2) addend.z = from[2];
-        if (left > 3) addend.w = from[3];
+        addend = make_float4(from[0], from[1], from[2], from[3]);
       }
       v.x += p.addend_scale * addend.x;
       v.y += p.addend_scale * addend.y;
@@ -205,16 +199,9 @@ __device__ __forceinline__ void store_pixels(const Params& p, std::uint32_t plan
   }
   auto* const to =
       reinterpret_cast<float*>(static_cast<char*>(p.c) + chunk.image * p.c_step[1] + plane * p.c_step[0] + pixel);
-  if (p.c_vectors) {
-    uint4 bits;
-    memcpy(&bits, &v, sizeof bits);
-    ptx::st_global(reinterpret_cast<uint4*>(to), bits);
-  } else {
-    to[0] = v.x;
-    if (left > 1) to[1] = v.y;
-    if (left > 2) to[2] = v.z;
-    if (left > 3) to[3] = v.w;
-  }
+  uint4 bits;
+  memcpy(&bits, &v, sizeof bits);
+  ptx::st_global(reinterpret_cast<uint4*>(to), bits);
 }
 
 // A warp has a chunk of pixels: 128 bytes of 4 planes go out together.
@@ -227,15 +214,14 @@ __device__ __forceinline__ void store_across_tf32(const Params& p, const Work& w
   if (index >= p.chunks) return;
   Chunk chunk = chunk_at<I>(p, index);
   chunk.pixel += 4 * vector_of_group(lane / 4);
-  const int left = static_cast<int>(p.pixels) - chunk.pixel;
-  if (left <= 0) return;
+  if (chunk.pixel >= static_cast<int>(p.pixels)) return;
   const std::uint32_t first = work.n * I::kBN + static_cast<std::uint32_t>(lane % 4 * 2);
 #pragma unroll
   for (int i = 0; i < I::kBN / 4; ++i) {
     const std::uint32_t plane = first + static_cast<std::uint32_t>(i / 2 * 8 + i % 2);
     if (plane >= p.out_planes) continue;
     const int at = i / 2 * 4 + i % 2;
-    store_pixels(p, plane, chunk, left, make_float4(sum[0][at], sum[0][at + 2], sum[1][at], sum[1][at + 2]));
+    store_pixels(p, plane, chunk, make_float4(sum[0][at], sum[0][at + 2], sum[1][at], sum[1][at + 2]));
   }
 }
 

@@ -122,9 +122,7 @@ void set_epilogue(const Problem& problem, const Image& out, std::int64_t element
   p.c_step[1] = out.image;
   p.addend_step[0] = addend.plane;
   p.addend_step[1] = addend.image;
-  p.c_vectors = out.pixels % 4 == 0 && divides(16, p.c_step);
-  p.addend_vectors = element == 2 ? out.pixels % 2 == 0 && divides(4, p.addend_step)
-                                  : out.pixels % 4 == 0 && divides(16, p.addend_step);
+  p.addend_vectors = divides(element == 2 ? 4 : 16, p.addend_step);
 }
 
 // --- legality --------------------------------------------------------------------------------------------------------
