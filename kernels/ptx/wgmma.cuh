@@ -79,9 +79,14 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], std::uint64_t a, std::
 // the element 8 rows below; in a[2] and a[3] those 4 columns further. They must not change until the product is done.
 template <int kN>
 __device__ __forceinline__ void wgmma_tf32_registers(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64_t b) {
-  static_assert(kN == 128, "the shape that is built");
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 " GPUDNN_LIST_64 ", {%64,%65,%66,%67}, %68, 1, 1, 1;"
-               : GPUDNN_D64 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  static_assert(kN == 64 || kN == 128, "shapes that are built");
+  if constexpr (kN == 64) {
+    asm volatile("wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 " GPUDNN_LIST_32 ", {%32,%33,%34,%35}, %36, 1, 1, 1;"
+                 : GPUDNN_D32(0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  } else {
+    asm volatile("wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 " GPUDNN_LIST_64 ", {%64,%65,%66,%67}, %68, 1, 1, 1;"
+                 : GPUDNN_D64 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  }
 }
 
 #undef GPUDNN_LIST_128

@@ -143,6 +143,7 @@ void check_file(const char* file) {
 
 TEST(ConvolutionEngines, HandPickedProblems) { check_file("conv/edges.txt"); }
 TEST(ConvolutionEngines, FewChannels) { check_file("conv/few_channels.txt"); }
+TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
 
 // Enough blocks to fill a device and sums long enough to be split, so that blocks finish in another order each time.
 constexpr const char* kBusyProblems[] = {
@@ -158,6 +159,9 @@ constexpr const char* kBusyProblems[] = {
     "fwd f16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
     "wgrad f16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
     "dgrad bf16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
+    "wgrad f16 nchw n16c128h28w28 k96r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "dgrad f32 nchw n8c128h14w14 k256r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "fwd bf16 nchw n16c256h7w7 k512r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
 };
 
 TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {

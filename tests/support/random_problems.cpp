@@ -72,18 +72,27 @@ TensorGeometry random_image(Random& random, gpudnnDataType_t type, std::int64_t 
 
 void random_conv_geometry(Random& random, conv::Problem* p) {
   p->spatial = static_cast<std::int32_t>(random.pick({1, 2, 2, 2, 2, 3}));
+  const bool pointwise = random.chance(0.2);
   const int largest = p->spatial == 3 ? 6 : p->spatial == 2 ? 13 : 40;
   for (int i = 0; i < p->spatial; ++i) {
     p->x.dims[2 + i] = random.between(1, largest);
     p->w.dims[2 + i] = random.pick<std::int64_t>({1, 1, 2, 3, 3, 3, 4, 5});
     p->stride[i] = random.pick<std::int64_t>({1, 1, 1, 2, 3});
     p->dilation[i] = random.pick<std::int64_t>({1, 1, 1, 2, 3});
+    if (pointwise) p->w.dims[2 + i] = p->stride[i] = 1;
     // Sometimes more padding than image.
     p->pad[i] = random.chance(0.05) ? p->x.dims[2 + i] + random.between(1, 3) : random.between(0, p->w.dims[2 + i] - 1);
   }
 }
 
-// Whole vectors of channels, channels last: what kernels for tensor cores ask for.
+bool is_pointwise(const conv::Problem& p) {
+  for (int i = 0; i < p.spatial; ++i) {
+    if (p.w.dims[2 + i] != 1) return false;
+  }
+  return true;
+}
+
+// Whole vectors of channels: what kernels for tensor cores ask for, channels last or pointwise.
 void vector_friendly_channels(Random& random, std::int64_t* channels, std::int64_t* filters) {
   *channels = 8 * random.between(1, 8);
   *filters = 8 * random.between(1, 8);
@@ -166,7 +175,7 @@ ConvCase random_conv(Random& random) {
     const bool channels_last = random.chance(0.5);
     std::int64_t channels = 0;
     std::int64_t filters = 0;
-    if (channels_last && random.chance(0.7)) {
+    if ((channels_last || is_pointwise(p)) && random.chance(0.7)) {
       vector_friendly_channels(random, &channels, &filters);
     } else {
       random_channels(random, &channels, &filters);

@@ -1,0 +1,79 @@
+// Tensor maps by the driver's functions, which the runtime knows: libcuda is not linked.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor_map_cuda.hpp"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+namespace gpudnn::cuda {
+namespace {
+
+struct Driver {
+  decltype(&cuTensorMapEncodeTiled) encode_tiled = nullptr;
+  decltype(&cuTensorMapReplaceAddress) replace_address = nullptr;
+};
+
+template <class Function>
+void find(const char* name, Function* function) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result) == cudaSuccess &&
+      result == cudaDriverEntryPointSuccess) {
+    *function = reinterpret_cast<Function>(found);
+  } else {
+    (void)cudaGetLastError();
+  }
+}
+
+const Driver& driver() {
+  static const Driver known = [] {
+    Driver d;
+    find("cuTensorMapEncodeTiled", &d.encode_tiled);
+    find("cuTensorMapReplaceAddress", &d.replace_address);
+    return d;
+  }();
+  return known;
+}
+
+CUtensorMapDataType map_type(const TiledMap& tensor) {
+  switch (tensor.type) {
+    case tile::ElementType::f16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case tile::ElementType::bf16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case tile::ElementType::f64:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
+    case tile::ElementType::f32:
+      break;
+  }
+  return tensor.rounds_to_tf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+}
+
+}  // namespace
+
+bool makes_tensor_maps() noexcept { return driver().encode_tiled != nullptr && driver().replace_address != nullptr; }
+
+bool encode_tiled(const TiledMap& tensor, void* map) noexcept {
+  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(tensor.dims[0]), static_cast<cuuint64_t>(tensor.dims[1]),
+                              static_cast<cuuint64_t>(tensor.dims[2])};
+  const cuuint64_t steps[2] = {static_cast<cuuint64_t>(tensor.steps[0]), static_cast<cuuint64_t>(tensor.steps[1])};
+  const cuuint32_t box[3] = {static_cast<cuuint32_t>(tensor.box_columns), static_cast<cuuint32_t>(tensor.box_rows), 1};
+  const cuuint32_t ones[3] = {1, 1, 1};
+  // Replaced before use; the driver wants it aligned.
+  void* const placeholder = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
+  return driver().encode_tiled(static_cast<CUtensorMap*>(map), map_type(tensor), 3, placeholder, dims, steps, box, ones,
+                               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+bool replace_address(void* map, const void* address) noexcept {
+  return driver().replace_address(static_cast<CUtensorMap*>(map), const_cast<void*>(address)) == CUDA_SUCCESS;
+}
+
+bool make_context(int device) noexcept {
+  if (cudaSetDevice(device) == cudaSuccess && cudaFree(nullptr) == cudaSuccess) return true;
+  (void)cudaGetLastError();
+  return false;
+}
+
+}  // namespace gpudnn::cuda

@@ -1,0 +1,37 @@
+// Tensor maps of the copy engine (TMA), made by the driver without linking it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/tile/element_type.hpp"
+
+namespace gpudnn::cuda {
+
+// A tensor of rank 3 and the box of it that a copy moves: `box_columns` x `box_rows` of one image, in rows that are
+// swizzled over their 128 bytes.
+struct TiledMap {
+  tile::ElementType type = tile::ElementType::f16;  // f32 is rounded to TF32 on its way in, if `rounds_to_tf32`
+  bool rounds_to_tf32 = true;
+  std::int64_t dims[3] = {};
+  std::int64_t steps[2] = {};  // bytes, multiples of 16
+  std::int32_t box_columns = 0;
+  std::int32_t box_rows = 0;
+};
+
+[[nodiscard]] bool makes_tensor_maps() noexcept;
+// `map` has the size and alignment of the driver's tensor map. Its address is to be replaced before use.
+[[nodiscard]] bool encode_tiled(const TiledMap& tensor, void* map) noexcept;
+// False where the driver refuses the address, which is a multiple of 16 bytes.
+[[nodiscard]] bool replace_address(void* map, const void* address) noexcept;
+
+// Makes a context current on the device, as the functions above want; a thread that never called the runtime has none.
+[[nodiscard]] bool make_context(int device) noexcept;
+
+// Tries once more with a context where the first attempt fails.
+template <class Attempt>
+[[nodiscard]] bool with_context(int device, Attempt attempt) {
+  return attempt() || (make_context(device) && attempt());
+}
+
+}  // namespace gpudnn::cuda

@@ -1,0 +1,91 @@
+// The cost model of the Hopper pointwise convolution on planes: tiles and splits of the sum, and their times.
+//
+// A block works off its tiles one after the other; a block of the sum takes the longer of its multiplications and its
+// loads from the L2. Storing a tile overlaps with the next one's multiplications in ping-pong, and does not in a
+// cooperative tile. The kernel is not faster than its bytes. A split sum is written and read once more, and a filter
+// that is copied first costs a launch.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "ops/conv/pointwise_planes_sm90_params.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace planes = kernels::sm90::planes;
+
+// Of one multiprocessor of 132: those of the implicit GEMM's model. Bytes of planes come in shorter runs than pixels.
+constexpr double kHalfRate = 767e12 / 132;
+constexpr double kTf32Rate = 415e12 / 132;
+constexpr double kL2Rate = 9e12 / 132;
+constexpr double kMemoryRate = 4.0e12 / 132;
+constexpr double kStoreRate = 2.0 * kMemoryRate;
+constexpr double kSumsRate = 3.9e12 / 132;
+constexpr double kLaunch = 3.0e-6;
+constexpr double kPerTile = 0.35e-6;
+constexpr double kShareThatShows = 0.1;  // of whatever the memory or the multiprocessors wait for least
+constexpr double kNarrowTf32 = 0.7;      // measured at 14x14: the filter gradient in TF32 with 128 columns or fewer
+constexpr double kReduceLaunch = 1.5e-6;
+constexpr double kCopyLaunch = 2.0e-6;
+
+double seconds(const Problem& problem, const planes::TileShape& tile, const PlanesPlan& plan, double processors) {
+  const planes::Params& p = plan.params;
+  const bool half = problem.x.type != GPUDNN_DATA_FLOAT;
+  const double element = half ? 2 : 4;
+  const double bk = kernels::sm90::kRowBytes / element;
+  const double bytes = static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
+                       static_cast<double>(size_in_bytes(problem.y));
+  const bool along = tile.kind == planes::Kind::along;
+  const double efficiency = tile.efficiency * (along && !half && tile.bn < 256 ? kNarrowTf32 : 1.0);
+  const double step =
+      std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * efficiency),
+               (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * kernels::sm90::kRowBytes / kL2Rate);
+  const double per_tile = tile.cluster > 1 ? 1.6 * kPerTile : kPerTile;  // two blocks wait for each other
+  const double store = along ? tile.bm * tile.bn * 4 / kSumsRate : tile.bm * tile.bn * element / kStoreRate;
+  const double items =
+      std::ceil(static_cast<double>(p.works.divisor) * p.splits / std::floor(processors / tile.cluster));
+  double compute = items * (p.k_blocks_per_split * step + per_tile + (tile.ping_pong ? 0.0 : store));
+  if (tile.ping_pong) compute = std::max(compute, items * (store + per_tile));
+  const double memory = bytes / (kMemoryRate * processors);
+  double total = kLaunch + store + std::max(compute, memory) + kShareThatShows * std::min(compute, memory);
+  if (along) {
+    const double sums = 2.0 * p.works.divisor * p.splits * tile.bm * tile.bn * sizeof(float);
+    total += kReduceLaunch + sums / (kSumsRate * processors);
+  }
+  if (plan.copies_filter) {
+    total += kCopyLaunch + 2.0 * static_cast<double>(plan.filter_bytes) / (kSumsRate * processors);
+  }
+  return total;
+}
+
+}  // namespace
+
+void planes_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  constexpr double kFewestBlocksOfK = 4;  // of a split
+  const double processors = std::max(multiprocessors, 1);
+  const planes::Kind kind = planes_kind(problem);
+  for (int i = 0; i < planes::kTileShapeCount; ++i) {
+    const planes::TileShape& tile = planes::kTileShapes[i];
+    if (!planes_shape_fits(problem, tile)) continue;
+    const auto offer = [&](int splits) {
+      const PlanesPlan plan = planes_plan(problem, {i, splits});
+      candidates->push_back({{i, splits}, seconds(problem, tile, plan, processors), plan.workspace});
+      return plan;
+    };
+    const PlanesPlan whole = offer(1);
+    if (kind != planes::Kind::along) continue;
+    // Splits that fill the device once, twice and four times.
+    int last = 1;
+    for (const double rounds : {1.0, 2.0, 4.0}) {
+      const double most = std::min(std::floor(rounds * processors / whole.params.works.divisor),
+                                   whole.params.k_blocks / kFewestBlocksOfK);
+      const int splits = static_cast<int>(std::min(most, 1024.0));
+      if (splits <= last) continue;
+      (void)offer(splits);
+      last = splits;
+    }
+  }
+}
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,266 @@
+// The mapping of pointwise convolutions on planes to their Hopper kernels.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/pointwise_planes_sm90_params.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "ops/conv/tensor_math.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace planes = kernels::sm90::planes;
+using kernels::sm90::kRowBytes;
+using planes::Kind;
+using tile::FastDivmod;
+
+constexpr std::int64_t kMapAlignment = 16;
+constexpr std::int64_t kPiece = 8;  // that threads copy
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
+
+std::int64_t element_size(const Problem& problem) { return data_type_bits(problem.x.type) / 8; }
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+
+std::int64_t pixels_of(const TensorGeometry& tensor) {
+  std::int64_t pixels = 1;
+  for (int i = 2; i < tensor.rank; ++i) pixels *= tensor.dims[i];
+  return pixels;
+}
+
+// An image tensor: strides of extents of 1 say nothing, so they get ones that the copy engine takes. Bytes.
+struct Image {
+  std::int64_t count = 0, planes = 0, pixels = 0;
+  std::int64_t image = 0, plane = 0;
+};
+
+Image image_of(const TensorGeometry& tensor, std::int64_t element) {
+  Image image;
+  image.count = tensor.dims[0];
+  image.planes = tensor.dims[1];
+  image.pixels = pixels_of(tensor);
+  image.plane = image.planes > 1 ? tensor.strides[1] * element : round_up(image.pixels * element, kMapAlignment);
+  image.image = image.count > 1 ? tensor.strides[0] * element : round_up(image.planes * image.plane, kMapAlignment);
+  return image;
+}
+
+// Planes of the problem begin and end at multiples of so many bytes, at most 16.
+std::int64_t alignment_of(const Problem& problem, std::int64_t element) {
+  std::int64_t alignment = kMapAlignment;
+  for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
+    const Image image = image_of(*tensor, element);
+    for (const std::int64_t step : {image.plane, image.image, image.pixels * element}) {
+      alignment = std::gcd(alignment, step);
+    }
+  }
+  return alignment;
+}
+
+// The tensor whose planes are summed over, or whose planes are columns; and the one whose planes are rows or written.
+const TensorGeometry& in_of(const Problem& problem) {
+  return problem.direction == Direction::backward_data ? problem.y : problem.x;
+}
+const TensorGeometry& out_of(const Problem& problem) {
+  return problem.direction == Direction::backward_data ? problem.x : problem.y;
+}
+
+PlaneMap map_of(const Image& image, int box_rows) {
+  return {{image.pixels, image.planes, image.count}, {image.plane, image.image}, box_rows};
+}
+
+// The filter has a row for each plane that is summed over in the data gradient of 16 bits, else for each written one.
+void set_filter(const Problem& problem, const planes::TileShape& shape, std::int64_t element, PlanesPlan* plan) {
+  const bool by_data = problem.direction == Direction::backward_data;
+  const bool rows_are_filters = !by_data || shape.kind == Kind::across;
+  const std::int64_t filters = problem.w.dims[0];
+  const std::int64_t channels = problem.w.dims[1];
+  const std::int64_t filter_step = filters > 1 ? problem.w.strides[0] : round_up(channels, kMapAlignment);
+  const std::int64_t channel_step = channels > 1 ? problem.w.strides[1] : 1;
+  FilterCopy& copy = plan->copy;
+  copy = rows_are_filters ? FilterCopy{filters, channels, filter_step, channel_step, 0}
+                          : FilterCopy{channels, filters, channel_step, filter_step, 0};
+  copy.pitch = round_up(copy.columns, kMapAlignment / element);
+  plan->has_filter = true;
+  plan->copies_filter = copy.column_step != 1 || copy.row_step * element % kMapAlignment != 0;
+  PlaneMap& map = plan->filter;
+  map.dims[0] = copy.columns;
+  map.dims[1] = copy.rows;
+  map.dims[2] = 1;
+  map.steps[0] = (plan->copies_filter ? copy.pitch : copy.row_step) * element;
+  map.steps[1] = kMapAlignment;
+  // Rows along the sum: as many as the tile has written planes. Across it: those of a block of the sum.
+  const bool rows_are_summed = by_data && rows_are_filters;
+  map.box_rows = rows_are_summed              ? static_cast<std::int32_t>(kRowBytes / element)
+                 : shape.kind == Kind::across ? shape.bm
+                                              : shape.bn;
+  if (plan->copies_filter) {
+    plan->filter_bytes = static_cast<std::size_t>(round_up(copy.rows * copy.pitch * element, 256));
+  }
+}
+
+bool divides(std::int64_t divisor, const std::int64_t (&steps)[2]) {
+  return steps[0] % divisor == 0 && steps[1] % divisor == 0;
+}
+
+void set_epilogue(const Problem& problem, const Image& out, std::int64_t element, PlanesPlan* plan) {
+  planes::Params& p = plan->params;
+  p.has_bias = problem.has_bias != 0;
+  p.bias_step = problem.bias_stride * element;
+  p.clipped = problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU;
+  p.relu = p.clipped || problem.activation == GPUDNN_ACTIVATION_RELU;
+  if (problem.direction == Direction::backward_filter) {
+    p.c_step[0] = problem.w.strides[0] * element;
+    p.c_step[1] = problem.w.strides[1] * element;
+    return;
+  }
+  const Image addend = problem.has_z != 0 ? image_of(problem.z, element) : out;
+  p.c_step[0] = out.plane;
+  p.c_step[1] = out.image;
+  p.addend_step[0] = addend.plane;
+  p.addend_step[1] = addend.image;
+  p.addend_vectors = divides(element == 2 ? 4 : 16, p.addend_step);
+}
+
+// --- legality --------------------------------------------------------------------------------------------------------
+
+// All pixels of a plane follow each other in memory.
+bool planes_are_contiguous(const TensorGeometry& tensor) {
+  std::int64_t expected = 1;
+  for (int i = tensor.rank - 1; i >= 2; --i) {
+    if (tensor.dims[i] > 1 && tensor.strides[i] != expected) return false;
+    expected *= tensor.dims[i];
+  }
+  return true;
+}
+
+const char* layout_obstacle(const TensorGeometry& tensor, std::int64_t element) {
+  if (!planes_are_contiguous(tensor)) return "the pixels of a plane do not follow each other";
+  const Image image = image_of(tensor, element);
+  if (image.plane < image.pixels * element) return "planes are interleaved";
+  if (image.image >= kMostSteps || image.plane >= kMostSteps) return "a stride of 2^40 bytes or more";
+  return nullptr;
+}
+
+const char* window_obstacle(const Problem& problem) {
+  if (problem.groups != 1) return "it takes one group";
+  for (int i = 0; i < problem.spatial; ++i) {
+    if (problem.w.dims[2 + i] != 1) return "the filter is larger than a pixel";
+    if (problem.stride[i] != 1 || problem.pad[i] != 0) return "it has a stride or padding";
+  }
+  return nullptr;
+}
+
+const char* epilogue_obstacle(const Problem& problem) {
+  switch (problem.activation) {
+    case -1:
+    case GPUDNN_ACTIVATION_IDENTITY:
+    case GPUDNN_ACTIVATION_RELU:
+    case GPUDNN_ACTIVATION_CLIPPED_RELU:
+      break;
+    default:
+      return "of the activations, it fuses ReLU, clipped ReLU and identity only";
+  }
+  return problem.has_z != 0 && !planes_are_contiguous(problem.z) ? "the pixels of a plane of z do not follow each other"
+                                                                 : nullptr;
+}
+
+const char* size_obstacle(const Problem& problem, std::int64_t element) {
+  const std::int64_t chunks = problem.x.dims[0] * ceil_div(pixels_of(problem.x), kRowBytes / element);
+  const std::int64_t most_planes = std::int64_t{1} << 24;
+  if (problem.x.dims[1] > most_planes || problem.y.dims[1] > most_planes) return "over 2^24 planes";
+  const std::int64_t tiles = ceil_div(std::max(problem.x.dims[1], problem.y.dims[1]), planes::kBlock);
+  if (pixels_of(problem.x) > kMostCount - kRowBytes || chunks > kMostCount / 2 || chunks * tiles > kMostCount / 2) {
+    return "about 2^31 tiles or pixels of a plane, or more";
+  }
+  const std::int64_t filter = (problem.w.dims[0] + planes::kBlock) * (problem.w.dims[1] + planes::kBlock);
+  return filter > kMostCount ? "a filter of about 2^31 elements or more" : nullptr;
+}
+
+}  // namespace
+
+const char* planes_obstacle(const Problem& problem) {
+  if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
+  if (const char* obstacle = window_obstacle(problem)) return obstacle;
+  const std::int64_t element = element_size(problem);
+  for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
+    if (const char* obstacle = layout_obstacle(*tensor, element)) return obstacle;
+  }
+  const std::int64_t alignment = alignment_of(problem, element);
+  if (alignment < kPiece) return "planes do not begin and end at multiples of 8 bytes";
+  if (alignment < kMapAlignment && element == 4) return "planes do not begin and end at multiples of 16 bytes";
+  if (const char* obstacle = epilogue_obstacle(problem)) return obstacle;
+  return size_obstacle(problem, element);
+}
+
+Kind planes_kind(const Problem& problem) {
+  if (problem.direction == Direction::backward_filter) return Kind::along;
+  return problem.x.type == GPUDNN_DATA_FLOAT ? Kind::across_tf32 : Kind::across;
+}
+
+bool planes_shape_fits(const Problem& problem, const planes::TileShape& shape) {
+  return shape.kind == planes_kind(problem) &&
+         shape.by_threads == (alignment_of(problem, element_size(problem)) < kMapAlignment);
+}
+
+PlanesPlan planes_plan(const Problem& problem, const Config& config) {
+  const planes::TileShape& shape = planes::kTileShapes[config.tile];
+  const std::int64_t element = element_size(problem);
+  const Image in = image_of(in_of(problem), element);
+  const Image out = image_of(out_of(problem), element);
+  const bool along = shape.kind == Kind::along;
+  const auto chunk = static_cast<int>(kRowBytes / element);  // pixels
+
+  PlanesPlan plan;
+  plan.shape = config.tile;
+  plan.type = problem.x.type == GPUDNN_DATA_HALF       ? kernels::sm90::ElementType::f16
+              : problem.x.type == GPUDNN_DATA_BFLOAT16 ? kernels::sm90::ElementType::bf16
+                                                       : kernels::sm90::ElementType::f32;
+  plan.direction = problem.direction == Direction::forward         ? kernels::sm90::Direction::forward
+                   : problem.direction == Direction::backward_data ? kernels::sm90::Direction::data_gradient
+                                                                   : kernels::sm90::Direction::filter_gradient;
+  planes::Params& p = plan.params;
+  p.pixels = static_cast<std::uint32_t>(out.pixels);
+  p.in_planes = static_cast<std::uint32_t>(in.planes);
+  p.out_planes = static_cast<std::uint32_t>(out.planes);
+  plan.in_has_map = !shape.by_threads;
+  plan.out_has_map = !shape.by_threads && shape.kind != Kind::across_tf32;
+  if (plan.in_has_map) plan.in = map_of(in, along ? planes::kBlock : chunk);
+  if (plan.out_has_map) plan.out = map_of(out, planes::kBlock);
+  p.in_step[0] = in.plane;
+  p.in_step[1] = in.image;
+  p.out_step[0] = out.plane;
+  p.out_step[1] = out.image;
+  const auto chunks_of_image = static_cast<std::uint32_t>(ceil_div(out.pixels, chunk));
+  p.chunks_of_image = FastDivmod(chunks_of_image);
+  p.chunks = chunks_of_image * static_cast<std::uint32_t>(out.count);
+  if (!along) set_filter(problem, shape, element, &plan);
+  set_epilogue(problem, out, element, &plan);
+
+  const std::int64_t written =
+      ceil_div(out.planes, (shape.kind == Kind::across_tf32 ? shape.bn : shape.bm) * shape.cluster);
+  if (along) {
+    const std::int64_t columns = ceil_div(in.planes, shape.bn);
+    p.inner_tiles = FastDivmod(static_cast<std::uint32_t>(columns));
+    p.works = FastDivmod(static_cast<std::uint32_t>(written * columns));
+    p.k_blocks = p.chunks;
+  } else {
+    const std::int64_t pixels = ceil_div(p.chunks, (shape.kind == Kind::across ? shape.bn : shape.bm) / chunk);
+    p.inner_tiles = FastDivmod(static_cast<std::uint32_t>(written));
+    p.works = FastDivmod(static_cast<std::uint32_t>(written * pixels));
+    p.k_blocks = static_cast<std::uint32_t>(ceil_div(in.planes, chunk));
+  }
+  p.splits = static_cast<std::uint32_t>(along ? config.split_k : 1);
+  p.k_blocks_per_split = static_cast<std::uint32_t>(ceil_div(p.k_blocks, p.splits));
+  plan.workspace = plan.filter_bytes;
+  if (along) {
+    plan.workspace += static_cast<std::size_t>(p.works.divisor) * p.splits *
+                      static_cast<std::size_t>(shape.bm * shape.bn) * sizeof(float);
+  }
+  return plan;
+}
+
+}  // namespace gpudnn::conv
