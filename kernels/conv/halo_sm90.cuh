@@ -1,0 +1,241 @@
+// Halo convolution for Hopper: filters larger than one tap, stride 1, few channels; wgmma on a patch of the image that
+// is loaded once for all taps.
+//
+// With few channels an implicit GEMM is bound by its loads: it fetches each pixel once for each tap. Here a tile of
+// tile_h x tile_w outputs loads the patch of the input that its windows cover, once, as one box of TMA (zeros outside
+// of the image come with it). In shared memory the patch is a list of positions, `pitch` to a row, a position's
+// channels being 128, 64 or 32 bytes in the swizzle of as many. Output (i, j) of the tile is position i * pitch + j,
+// and its tap (r, s) reads the position r * pitch + s further: so the operand of a tap is the same list with another
+// start, and one product takes N positions in order. Positions at the end of a row whose windows reach into the next
+// row give sums that nobody stores.
+//
+// The product is D[m, position] += filter[m, k] * patch[k, position], m being 64 channels of the output: filter first,
+// as then an instruction reads 2 KiB of filter and 32 N bytes of patch in N / 2 cycles; with positions first it would
+// read as much for 32 cycles of work.
+//
+// Data flow of a block, one per multiprocessor:
+//   filter      stays in shared memory for all tiles of the block, in 8 x 8 core matrices without a swizzle. The data
+//               gradient's core matrices are transposed in place once.
+//   producer    one thread of warp 0 starts the copies of patches: of each tile one for each depth of the filter and
+//   each
+//               128 bytes of channels.
+//   consumers   two warpgroups take tiles in turn; one multiplies while the other stores. Sums are rounded, transposed
+//               by stmatrix into rows of a position's channels, and stored 16 bytes at a time.
+//
+// Limits: stride and dilation 1, no groups, 16-bit elements, whole 16-byte vectors of channels on both sides, and a
+// filter that leaves shared memory room for two patches.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernels/conv/halo_sm90_epilogue.cuh"
+#include "kernels/conv/halo_sm90_filter.cuh"
+#include "kernels/ptx/setmaxnreg.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/tma_tile_5d.cuh"
+#include "kernels/ptx/wgmma_k_major.cuh"
+#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/stage_ring.cuh"
+
+namespace gpudnn::kernels::halo {
+
+constexpr int kThreads = 128 * (1 + kConsumers);
+constexpr int kProducerRegisters = 40;
+constexpr int kConsumerRegisters = 232;
+
+struct Barriers {
+  std::uint64_t full[kMostStages];
+  std::uint64_t empty[kMostStages];
+  std::uint64_t turn[kConsumers];  // the consumer has started its tile's last product
+};
+static_assert(sizeof(Barriers) <= kBarrierBytes, "the barriers' place");
+
+// The patches in turn. Their number is known at launch only.
+struct PatchTurn {
+  std::uint32_t stage = 0;
+  std::uint32_t parity = 0;
+  __device__ __forceinline__ void next(const FastDivmod& stages) {
+    if (++stage == stages.divisor) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+  __device__ __forceinline__ void skip(std::uint32_t count, const FastDivmod& stages) {
+    parity ^= stages.divmod(stage + count, &stage) & 1u;
+  }
+};
+
+// The block's share: tiles first, first + step ... of one part of the output's channels.
+struct Share {
+  std::uint32_t row_block, first, step;
+};
+__device__ __forceinline__ Share share_of_block(const Params& p) {
+  Share share;
+  share.first = p.row_blocks.divmod(blockIdx.x, &share.row_block);
+  share.step = p.row_blocks.quotient(gridDim.x);
+  return share;
+}
+
+__device__ __forceinline__ void produce(const Params& p, Barriers& barriers, unsigned char* patches) {
+  const Share share = share_of_block(p);
+  PatchTurn turn;
+  for (std::uint32_t index = share.first; index < p.tiles; index += share.step) {
+    const Tile tile = tile_at(p, index);
+    for (std::uint32_t t = 0; t < p.taps[2]; ++t) {
+      for (std::uint32_t block = 0; block < p.channel_blocks; ++block) {
+        tile::wait(&barriers.empty[turn.stage], turn.parity ^ 1);
+        if (threadIdx.x == 0) {
+          std::uint64_t* const full = &barriers.full[turn.stage];
+          ptx::mbarrier_arrive_expect_tx(full, p.load_bytes);
+          ptx::tma_tile_5d(patches + turn.stage * p.stage_bytes, &p.input, full,
+                           static_cast<std::int32_t>(block * p.block_channels), tile.w + p.corner[0],
+                           tile.h + p.corner[1], tile.d + p.corner[2] + static_cast<std::int32_t>(t), tile.n);
+        }
+        turn.next(p.stages);
+      }
+    }
+  }
+}
+
+// Multiplies one patch: all taps of a depth, `steps` times 16 channels. One loop whose steps differ by selection, not
+// by branches: in nested ones the compiler waits for each product.
+template <class T, int kN>
+__device__ __forceinline__ void multiply_patch(const Params& p, std::uint64_t filter, std::uint64_t patch,
+                                               std::uint32_t steps, float (&sum)[kN / 2]) {
+  // In units of 16 bytes.
+  const std::uint32_t filter_step = p.m_octets * 16;
+  const std::uint32_t filter_tap_step = p.k_octets * p.m_octets * 8 - (steps - 1) * filter_step;
+  const std::uint32_t position = p.position_bytes / 16;
+  const std::uint32_t tap_step = position - (steps - 1) * 2;
+  const std::uint32_t row_step = tap_step + (p.pitch - p.taps[0]) * position;
+  std::uint32_t step = 0;
+  std::uint32_t s = 0;
+  std::uint32_t left = p.taps[0] * p.taps[1] * steps;
+  do {
+    ptx::wgmma_fence();
+    ptx::wgmma_k_major<T, kN>(sum, filter, patch);
+    const bool next_tap = ++step == steps;
+    s += next_tap ? 1 : 0;
+    const bool next_row = s == p.taps[0];
+    filter += next_tap ? filter_tap_step : filter_step;
+    patch += next_row ? row_step : next_tap ? tap_step : 2u;
+    step = next_tap ? 0 : step;
+    s = next_row ? 0 : s;
+  } while (--left > 0);
+}
+
+__device__ __forceinline__ void release(Barriers& barriers, std::uint32_t stage) {
+  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&barriers.empty[stage]);
+}
+
+// Tile number `sequence` of the block begins when the other consumer has started its last product: so that the two do
+// not share the matrix units, then the way out; and because a wait for a phase of a barrier cannot tell it from the
+// phase before the last. Each warp passes the turn, so that none is left a phase behind.
+template <class T, int kN>
+__device__ __forceinline__ void multiply_tile(const Params& p, Barriers& barriers, const unsigned char* patches,
+                                              std::uint64_t filter, std::uint32_t sequence, PatchTurn* turn,
+                                              float (&sum)[kN / 2]) {
+#pragma unroll
+  for (int i = 0; i < kN / 2; ++i) sum[i] = 0;
+  if (sequence > 0) tile::wait(&barriers.turn[(sequence - 1) % kConsumers], (sequence - 1) / kConsumers & 1u);
+  const std::uint32_t depth_step = p.taps[0] * p.taps[1] * p.k_octets * p.m_octets * 8;
+  const std::uint32_t block_step = p.block_steps * p.m_octets * 16;
+  const std::uint32_t count = p.taps[2] * p.channel_blocks;
+  std::uint64_t of_depth = filter;
+  std::uint32_t block = 0;
+  std::uint32_t previous = 0;
+  std::uint32_t i = 0;
+  do {
+    tile::wait(&barriers.full[turn->stage], turn->parity);
+    const std::uint64_t patch =
+        p.patch_descriptor |
+        static_cast<std::uint64_t>((ptx::shared_address(patches + turn->stage * p.stage_bytes) & 0x3ffffu) >> 4);
+    const bool is_last_block = block + 1 == p.channel_blocks;
+    ptx::wgmma_fence();
+    multiply_patch<T, kN>(p, of_depth + block * block_step, patch, is_last_block ? p.last_steps : p.block_steps, sum);
+    ptx::wgmma_commit_group();
+    if (i > 0) {
+      ptx::wgmma_wait_group<1>();
+      release(barriers, previous);
+    }
+    previous = turn->stage;
+    turn->next(p.stages);
+    block = is_last_block ? 0 : block + 1;
+    if (is_last_block) of_depth += depth_step;
+  } while (++i < count);
+  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&barriers.turn[sequence % kConsumers]);
+  ptx::wgmma_wait_group<0>();
+  release(barriers, previous);
+}
+
+template <class T, int kN>
+__device__ __forceinline__ void consume(const Params& p, Barriers& barriers, unsigned char* shared, int consumer) {
+  const Share share = share_of_block(p);
+  load_filter(p, share.row_block, shared + p.filter_offset);
+  const std::uint64_t filter = filter_descriptor(p, shared + p.filter_offset);
+  const unsigned char* const patches = shared + kBarrierBytes;
+  unsigned char* const staging = shared + p.staging_offset + static_cast<std::uint32_t>(consumer) * p.staging_bytes;
+  const Rows rows = rows_of_thread<T>(p, share.row_block);
+  PatchTurn turn;
+  std::uint32_t sequence = 0;
+  for (std::uint32_t index = share.first; index < p.tiles; index += share.step, ++sequence) {
+    if (sequence % kConsumers != static_cast<std::uint32_t>(consumer)) {
+      turn.skip(p.taps[2] * p.channel_blocks, p.stages);
+      continue;
+    }
+    float sum[kN / 2];
+    multiply_tile<T, kN>(p, barriers, patches, filter, sequence, &turn, sum);
+    store_tile<T, kN>(p, tile_at(p, index), rows, staging, kStagingBarrier + consumer, sum);
+  }
+}
+
+__device__ __forceinline__ void make_barriers(const Params& p, Barriers& barriers) {
+  const unsigned lane = threadIdx.x;
+  if (lane == 0) ptx::prefetch_tensormap(&p.input);
+  if (lane < kMostStages) {
+    ptx::mbarrier_init(&barriers.full[lane], 1);
+    ptx::mbarrier_init(&barriers.empty[lane], 4);
+    if (lane < kConsumers) ptx::mbarrier_init(&barriers.turn[lane], 4);
+    ptx::fence_mbarrier_init();
+  }
+}
+
+template <class T, int kN>
+__global__ void __launch_bounds__(kThreads, 1) halo_sm90(const __grid_constant__ Params p) {
+  extern __shared__ __align__(kAlignment) unsigned char shared[];
+  auto& barriers = *reinterpret_cast<Barriers*>(shared);
+  // Told to the compiler to be the same in all lanes: else it takes the consumers' loops for divergent ones, and waits
+  // for each product.
+  const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
+  if (warp == 0) make_barriers(p, barriers);
+  __syncthreads();
+  if (warp < 4) {
+    ptx::setmaxnreg_dec<kProducerRegisters>();
+    if (warp == 0) produce(p, barriers, shared + kBarrierBytes);
+  } else {
+    if ((ptx::shared_address(shared) & (kAlignment - 1)) != 0) __trap();  // the swizzle counts on it
+    ptx::setmaxnreg_inc<kConsumerRegisters>();
+    consume<T, kN>(p, barriers, shared, warp / 4 - 1);
+  }
+}
+
+using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
+
+template <class T, int kN>
+void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
+  tile::allow_shared_memory<&halo_sm90<T, kN>>(tile::kAllThatABlockMayHave);
+  halo_sm90<T, kN><<<blocks, kThreads, params.shared_bytes, stream>>>(params);
+}
+
+// The instances of a type, made in the file of the type.
+template <class T>
+LaunchShape launch_of(int shape) {
+  static constexpr LaunchShape kLaunches[] = {
+      &launch_instance<T, kShapes[0].positions>, &launch_instance<T, kShapes[1].positions>,
+      &launch_instance<T, kShapes[2].positions>, &launch_instance<T, kShapes[3].positions>};
+  static_assert(sizeof(kLaunches) / sizeof(kLaunches[0]) == kShapeCount, "an instance for each shape");
+  return kLaunches[shape];
+}
+
+}  // namespace gpudnn::kernels::halo
