@@ -29,6 +29,8 @@
 
 #include <cuda_runtime.h>
 
+#include <utility>
+
 #include "kernels/conv/halo_sm90_epilogue.cuh"
 #include "kernels/conv/halo_sm90_filter.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
@@ -100,9 +102,9 @@ __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, uns
 
 // Multiplies one patch: all taps of a depth, `steps` times 16 channels. One loop whose steps differ by selection, not
 // by branches: in nested ones the compiler waits for each product.
-template <class T, int kN>
+template <class I>
 __device__ __forceinline__ void multiply_patch(const Params& p, std::uint64_t filter, std::uint64_t patch,
-                                               std::uint32_t steps, float (&sum)[kN / 2]) {
+                                               std::uint32_t steps, float (&sum)[I::kBlocks][I::kN / 2]) {
   // In units of 16 bytes.
   const std::uint32_t filter_step = p.m_octets * 16;
   const std::uint32_t filter_tap_step = p.k_octets * p.m_octets * 8 - (steps - 1) * filter_step;
@@ -114,7 +116,14 @@ __device__ __forceinline__ void multiply_patch(const Params& p, std::uint64_t fi
   std::uint32_t left = p.taps[0] * p.taps[1] * steps;
   do {
     ptx::wgmma_fence();
-    ptx::wgmma_k_major<T, kN>(sum, filter, patch);
+    if constexpr (I::kFilterFirst) {
+      ptx::wgmma_k_major<typename I::T, I::kN>(sum[0], filter, patch);
+    } else {
+#pragma unroll
+      for (std::uint32_t i = 0; i < I::kBlocks; ++i) {
+        ptx::wgmma_k_major<typename I::T, I::kN>(sum[i], patch + i * 64 * position, filter);
+      }
+    }
     const bool next_tap = ++step == steps;
     s += next_tap ? 1 : 0;
     const bool next_row = s == p.taps[0];
@@ -132,12 +141,12 @@ __device__ __forceinline__ void release(Barriers& barriers, std::uint32_t stage)
 // Tile number `sequence` of the block begins when the other consumer has started its last product: so that the two do
 // not share the matrix units, then the way out; and because a wait for a phase of a barrier cannot tell it from the
 // phase before the last. Each warp passes the turn, so that none is left a phase behind.
-template <class T, int kN>
+template <class I>
 __device__ __forceinline__ void multiply_tile(const Params& p, Barriers& barriers, const unsigned char* patches,
                                               std::uint64_t filter, std::uint32_t sequence, PatchTurn* turn,
-                                              float (&sum)[kN / 2]) {
+                                              float (&sum)[I::kBlocks][I::kN / 2]) {
 #pragma unroll
-  for (int i = 0; i < kN / 2; ++i) sum[i] = 0;
+  for (int i = 0; i < I::kBlocks * I::kN / 2; ++i) sum[i / (I::kN / 2)][i % (I::kN / 2)] = 0;
   if (sequence > 0) tile::wait(&barriers.turn[(sequence - 1) % kConsumers], (sequence - 1) / kConsumers & 1u);
   const std::uint32_t depth_step = p.taps[0] * p.taps[1] * p.k_octets * p.m_octets * 8;
   const std::uint32_t block_step = p.block_steps * p.m_octets * 16;
@@ -153,7 +162,7 @@ __device__ __forceinline__ void multiply_tile(const Params& p, Barriers& barrier
         static_cast<std::uint64_t>((ptx::shared_address(patches + turn->stage * p.stage_bytes) & 0x3ffffu) >> 4);
     const bool is_last_block = block + 1 == p.channel_blocks;
     ptx::wgmma_fence();
-    multiply_patch<T, kN>(p, of_depth + block * block_step, patch, is_last_block ? p.last_steps : p.block_steps, sum);
+    multiply_patch<I>(p, of_depth + block * block_step, patch, is_last_block ? p.last_steps : p.block_steps, sum);
     ptx::wgmma_commit_group();
     if (i > 0) {
       ptx::wgmma_wait_group<1>();
@@ -169,14 +178,14 @@ __device__ __forceinline__ void multiply_tile(const Params& p, Barriers& barrier
   release(barriers, previous);
 }
 
-template <class T, int kN>
+template <class I>
 __device__ __forceinline__ void consume(const Params& p, Barriers& barriers, unsigned char* shared, int consumer) {
   const Share share = share_of_block(p);
   load_filter(p, share.row_block, shared + p.filter_offset);
   const std::uint64_t filter = filter_descriptor(p, shared + p.filter_offset);
   const unsigned char* const patches = shared + kBarrierBytes;
   unsigned char* const staging = shared + p.staging_offset + static_cast<std::uint32_t>(consumer) * p.staging_bytes;
-  const Rows rows = rows_of_thread<T>(p, share.row_block);
+  const Channels<I> channels = channels_of_thread<I>(p, share.row_block);
   PatchTurn turn;
   std::uint32_t sequence = 0;
   for (std::uint32_t index = share.first; index < p.tiles; index += share.step, ++sequence) {
@@ -184,9 +193,9 @@ __device__ __forceinline__ void consume(const Params& p, Barriers& barriers, uns
       turn.skip(p.taps[2] * p.channel_blocks, p.stages);
       continue;
     }
-    float sum[kN / 2];
-    multiply_tile<T, kN>(p, barriers, patches, filter, sequence, &turn, sum);
-    store_tile<T, kN>(p, tile_at(p, index), rows, staging, kStagingBarrier + consumer, sum);
+    float sum[I::kBlocks][I::kN / 2];
+    multiply_tile<I>(p, barriers, patches, filter, sequence, &turn, sum);
+    store_tile<I>(p, tile_at(p, index), channels, staging, kStagingBarrier + consumer, sum);
   }
 }
 
@@ -201,7 +210,7 @@ __device__ __forceinline__ void make_barriers(const Params& p, Barriers& barrier
   }
 }
 
-template <class T, int kN>
+template <class I>
 __global__ void __launch_bounds__(kThreads, 1) halo_sm90(const __grid_constant__ Params p) {
   extern __shared__ __align__(kAlignment) unsigned char shared[];
   auto& barriers = *reinterpret_cast<Barriers*>(shared);
@@ -216,26 +225,26 @@ __global__ void __launch_bounds__(kThreads, 1) halo_sm90(const __grid_constant__
   } else {
     if ((ptx::shared_address(shared) & (kAlignment - 1)) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<kConsumerRegisters>();
-    consume<T, kN>(p, barriers, shared, warp / 4 - 1);
+    consume<I>(p, barriers, shared, warp / 4 - 1);
   }
 }
 
 using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
 
-template <class T, int kN>
+template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  tile::allow_shared_memory<&halo_sm90<T, kN>>(tile::kAllThatABlockMayHave);
-  halo_sm90<T, kN><<<blocks, kThreads, params.shared_bytes, stream>>>(params);
+  tile::allow_shared_memory<&halo_sm90<I>>(tile::kAllThatABlockMayHave);
+  halo_sm90<I><<<blocks, kThreads, params.shared_bytes, stream>>>(params);
 }
 
 // The instances of a type, made in the file of the type.
 template <class T>
 LaunchShape launch_of(int shape) {
-  static constexpr LaunchShape kLaunches[] = {
-      &launch_instance<T, kShapes[0].positions>, &launch_instance<T, kShapes[1].positions>,
-      &launch_instance<T, kShapes[2].positions>, &launch_instance<T, kShapes[3].positions>};
-  static_assert(sizeof(kLaunches) / sizeof(kLaunches[0]) == kShapeCount, "an instance for each shape");
-  return kLaunches[shape];
+  return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    static constexpr LaunchShape kLaunches[] = {&launch_instance<Instance<T, static_cast<int>(kIndex)>>...};
+    return kLaunches[shape];
+  }
+  (std::make_index_sequence<kShapeCount>());
 }
 
 }  // namespace gpudnn::kernels::halo

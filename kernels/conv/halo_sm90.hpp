@@ -19,18 +19,23 @@ namespace gpudnn::kernels::halo {
 using tile::ElementType;
 using tile::FastDivmod;
 
-// Positions that a warpgroup multiplies at once, and the rate of such products in a long reduction over that of a large
-// matrix product. The number follows the usual widths of images: see "halo_sm90" in docs/perf-notes.md.
+// Positions that a warpgroup multiplies at once, output channels of a block, which operand is first, and the rate of
+// such products in a long reduction over that of full ones. The numbers of positions follow the usual widths of images:
+// see "halo_sm90" in docs/perf-notes.md.
 struct Shape {
   int positions;
+  int channels;
+  bool filter_first;
   double efficiency;
 };
-constexpr Shape kShapes[] = {{256, 0.92}, {232, 0.92}, {208, 0.92}, {136, 0.85}};
+constexpr Shape kShapes[] = {
+    {256, 64, true, 0.92}, {232, 64, true, 0.92},  {208, 64, true, 0.92},
+    {136, 64, true, 0.85}, {256, 32, false, 0.60}, {256, 8, false, 0.20},
+};
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
 constexpr int kConsumers = 2;   // warpgroups that take tiles in turn
 constexpr int kMostStages = 8;  // patches under way
-constexpr int kMostRows = 64;   // of the output's channels that a block computes
 constexpr int kAlignment = 1024;
 constexpr int kBarrierBytes = kAlignment;  // the barriers' place before the patches
 

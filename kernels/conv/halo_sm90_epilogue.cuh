@@ -9,10 +9,25 @@
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::halo {
+
+// Filter first: a product of all positions, rows are channels of the output. Positions first: 64 of them each, columns
+// are channels.
+template <class Element, int kShape>
+struct Instance {
+  using T = Element;
+  static constexpr bool kFilterFirst = kShapes[kShape].filter_first;
+  static constexpr int kPositions = kShapes[kShape].positions;
+  static constexpr int kChannels = kShapes[kShape].channels;
+  static constexpr int kN = kFilterFirst ? kPositions : kChannels;
+  static constexpr int kBlocks = kFilterFirst ? 1 : kPositions / 64;
+  static constexpr int kOctets = kFilterFirst ? 2 : kChannels / 8;  // of channels, of which a thread has some
+  static constexpr int kPerOctet = kFilterFirst ? 1 : 2;            // that it has of each
+};
 
 // A tile's first pixel.
 struct Tile {
@@ -29,29 +44,35 @@ __device__ __forceinline__ Tile tile_at(const Params& p, std::uint32_t index) {
           static_cast<std::int32_t>(d), static_cast<std::int32_t>(index)};
 }
 
-// The rows of sums that a thread has, and what they mean.
-struct Rows {
-  std::int64_t first_byte;  // of the block's channels in a pixel
-  std::uint32_t octets;     // of the block that exist
-  float bias[2];            // of the thread's rows, lane / 4 of 16 for each warp, and 8 further
+// The block's channels of the output, and those that a thread has sums of.
+template <class I>
+struct Channels {
+  std::int64_t first_byte;  // in a pixel
+  std::uint32_t octets;     // that exist
+  float bias[I::kOctets][I::kPerOctet];
 };
-template <class T>
-__device__ __forceinline__ Rows rows_of_thread(const Params& p, std::uint32_t row_block) {
-  Rows rows;
+template <class I>
+__device__ __forceinline__ Channels<I> channels_of_thread(const Params& p, std::uint32_t row_block) {
+  Channels<I> channels;
   const std::uint32_t first = row_block * p.m_octets;
-  rows.first_byte = static_cast<std::int64_t>(first) * 16;
-  rows.octets = min(p.m_octets, p.all_m_octets - first);
+  channels.first_byte = static_cast<std::int64_t>(first) * 16;
+  channels.octets = min(p.m_octets, p.all_m_octets - first);
   const std::uint32_t warp = threadIdx.x % 128 / 32;
+  const std::uint32_t lane = threadIdx.x % 32;
 #pragma unroll
-  for (std::uint32_t half = 0; half < 2; ++half) {
-    const std::uint32_t octet = 2 * warp + half;
-    const std::int64_t m = (first + octet) * 8 + threadIdx.x % 32 / 4;
-    rows.bias[half] =
-        p.has_bias && octet < rows.octets
-            ? tile::widen<float>(*reinterpret_cast<const T*>(static_cast<const char*>(p.bias) + m * p.bias_step))
-            : 0.0f;
+  for (std::uint32_t i = 0; i < I::kOctets; ++i) {
+#pragma unroll
+    for (std::uint32_t j = 0; j < I::kPerOctet; ++j) {
+      const std::uint32_t octet = I::kFilterFirst ? 2 * warp + i : i;
+      const std::uint32_t inside = I::kFilterFirst ? lane / 4 : lane % 4 * 2 + j;
+      const auto* const bias =
+          static_cast<const char*>(p.bias) + (static_cast<std::int64_t>(first + octet) * 8 + inside) * p.bias_step;
+      channels.bias[i][j] = p.has_bias && octet < channels.octets
+                                ? tile::widen<float>(*reinterpret_cast<const typename I::T*>(bias))
+                                : 0.0f;
+    }
   }
-  return rows;
+  return channels;
 }
 
 template <class T>
@@ -74,7 +95,7 @@ __device__ __forceinline__ std::uint32_t staged(const Params& p, std::uint32_t p
 // Calls visit(place in the staging area, pixel's offset from the tile's first along h and w, octet) for each 16 bytes
 // of the tile that exist.
 template <class Visit>
-__device__ __forceinline__ void for_each_vector(const Params& p, const Tile& tile, const Rows& rows, Visit visit) {
+__device__ __forceinline__ void for_each_vector(const Params& p, const Tile& tile, std::uint32_t octets, Visit visit) {
   const std::uint32_t height = min(p.tile_h, p.extent[1] - tile.h);
   const std::int32_t width = min(p.tile_w, p.extent[0] - tile.w);
   const std::uint32_t count = height * p.tile_w_div.divisor * p.chunks.divisor;
@@ -83,92 +104,141 @@ __device__ __forceinline__ void for_each_vector(const Params& p, const Tile& til
     std::uint32_t octet = 0;
     std::uint32_t column = 0;
     const std::uint32_t row = p.tile_w_div.divmod(p.chunks.divmod(i, &octet), &column);
-    if (static_cast<std::int32_t>(column) < width && octet < rows.octets) {
+    if (static_cast<std::int32_t>(column) < width && octet < octets) {
       visit(staged(p, row * p.pitch + column, octet), row, column, octet);
     }
   }
 }
 
-__device__ __forceinline__ std::int64_t offset_of_tile(const Tile& tile, const Rows& rows,
+__device__ __forceinline__ std::int64_t offset_of_tile(const Tile& tile, std::int64_t first_byte,
                                                        const std::int64_t (&step)[4]) {
-  return rows.first_byte + tile.w * step[0] + tile.h * step[1] + tile.d * step[2] + tile.n * step[3];
+  return first_byte + tile.w * step[0] + tile.h * step[1] + tile.d * step[2] + tile.n * step[3];
 }
 
-__device__ __forceinline__ void fetch_addend(const Params& p, const Tile& tile, const Rows& rows,
+template <class I>
+__device__ __forceinline__ void fetch_addend(const Params& p, const Tile& tile, const Channels<I>& channels,
                                              unsigned char* staging) {
-  const char* const from = static_cast<const char*>(p.addend) + offset_of_tile(tile, rows, p.addend_step);
+  const char* const from =
+      static_cast<const char*>(p.addend) + offset_of_tile(tile, channels.first_byte, p.addend_step);
   for_each_vector(
-      p, tile, rows, [&](std::uint32_t place, std::uint32_t row, std::uint32_t column, std::uint32_t octet) {
+      p, tile, channels.octets, [&](std::uint32_t place, std::uint32_t row, std::uint32_t column, std::uint32_t octet) {
         *reinterpret_cast<uint4*>(staging + place) =
             *reinterpret_cast<const uint4*>(from + row * p.addend_step[1] + column * p.addend_step[0] + octet * 16);
       });
 }
 
-// alpha * sum + addend_scale * addend + bias, and the activation, of 16 rows and 16 positions (8 where the others do
-// not exist): `v` are the sums of two column groups.
-template <class T>
-__device__ __forceinline__ void finish(const Params& p, const Rows& rows, std::uint32_t address, float (&v)[8]) {
+// Fragments of 16 positions and 16 channels (8 where the others do not exist), pairs in the order of the matrices that
+// the addresses name: alpha * sum + addend_scale * addend + bias, and the activation; rounded, and staged. bias_of(i)
+// is that of fragment element i.
+template <class I, bool kFour, class BiasOf>
+__device__ __forceinline__ void stage_fragments(const Params& p, std::uint32_t address, float (&v)[8], BiasOf bias_of) {
+  using T = typename I::T;
+  if (!p.is_plain) {
 #pragma unroll
-  for (float& each : v) each *= p.alpha;
-  if (p.addend_scale != 0.0f) {
-    std::uint32_t words[4];
-    ptx::ldmatrix_x4_trans(address, words);
+    for (float& each : v) each *= p.alpha;
+    if (p.addend_scale != 0.0f) {
+      std::uint32_t words[4];
+      if constexpr (I::kFilterFirst) {
+        ptx::ldmatrix_x4_trans(address, words);
+      } else {
+        ptx::ldmatrix_x4(address, words);
+      }
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      v[2 * i] += p.addend_scale * tile::widen<float>(tile::half_of<T>(words[i], 0));
-      v[2 * i + 1] += p.addend_scale * tile::widen<float>(tile::half_of<T>(words[i], 1));
+      for (int i = 0; i < 8; ++i) {
+        v[i] += p.addend_scale * tile::widen<float>(tile::half_of<T>(words[i / 2], i % 2));
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i] += bias_of(i);
+    if (p.relu) {
+#pragma unroll
+      for (float& each : v) each = rectify(p, each);
     }
   }
+  std::uint32_t words[4];
 #pragma unroll
-  for (int i = 0; i < 8; ++i) v[i] += rows.bias[i / 2 % 2];
-  if (p.relu) {
-#pragma unroll
-    for (float& each : v) each = rectify(p, each);
+  for (int i = 0; i < 4; ++i) words[i] = pack_pair<T>(v[2 * i], v[2 * i + 1]);
+  if constexpr (I::kFilterFirst && kFour) {
+    ptx::stmatrix_x4_trans(address, words[0], words[1], words[2], words[3]);
+  } else if constexpr (I::kFilterFirst) {
+    ptx::stmatrix_x2_trans(address, words[0], words[1]);
+  } else if constexpr (kFour) {
+    ptx::stmatrix_x4(address, words[0], words[1], words[2], words[3]);
+  } else {
+    ptx::stmatrix_x2(address, words[0], words[1]);
   }
 }
 
-// Sums of the warp's 16 rows into the staging area, all positions.
-template <class T, int kN>
-__device__ __forceinline__ void stage_sums(const Params& p, const Rows& rows, unsigned char* staging,
-                                           const float (&sum)[kN / 2]) {
-  const std::uint32_t warp = threadIdx.x % 128 / 32;
+// Sums of the warp's 16 channels and all positions. Lanes 8i to 8i + 7 address matrix i: channels 0-7 and 8-15 of the
+// first eight positions, then of the next eight. An odd number of octets leaves the last warp 8 channels that do not
+// exist; they have room, as the pitch is even.
+template <class I>
+__device__ __forceinline__ void stage_filter_first(const Params& p, const Channels<I>& channels, std::uint32_t staging,
+                                                   const float (&sum)[I::kN / 2]) {
+  const std::uint32_t octet = threadIdx.x % 128 / 32 * 2;
   const std::uint32_t lane = threadIdx.x % 32;
-  if (2 * warp >= p.m_octets) return;
-  // Lanes 8i to 8i + 7 address matrix i: rows 0-7 and 8-15 of the first eight positions, then of the next eight. An odd
-  // number of octets leaves the last warp 8 rows that do not exist; they have room, as the pitch is even.
-  const std::uint32_t address =
-      ptx::shared_address(staging) + staged(p, lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2);
-  const std::uint32_t of_last = ptx::shared_address(staging) + staged(p, lane % 8, 2 * warp + lane / 8 % 2);
+  if (octet >= p.m_octets) return;
+  const std::uint32_t address = staging + staged(p, lane / 16 * 8 + lane % 8, octet + lane / 8 % 2);
+  const auto bias_of = [&](int i) { return channels.bias[i / 2 % 2][0]; };
+  constexpr int kGroups = I::kN / 8;
 #pragma unroll
-  for (int j = 0; j < kN / 8; j += 2) {
-    const bool has_two = j + 1 < kN / 8;
+  for (int j = 0; j + 1 < kGroups; j += 2) {
     float v[8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) v[i] = has_two || i < 4 ? sum[4 * j + (has_two || i < 4 ? i : 0)] : 0;
-    const std::uint32_t to = (has_two ? address : of_last) + static_cast<std::uint32_t>(j) * 8 * p.staging_pitch;
-    if (!p.is_plain) finish<T>(p, rows, to, v);
-    if (has_two) {
-      ptx::stmatrix_x4_trans(to, pack_pair<T>(v[0], v[1]), pack_pair<T>(v[2], v[3]), pack_pair<T>(v[4], v[5]),
-                             pack_pair<T>(v[6], v[7]));
-    } else {
-      ptx::stmatrix_x2_trans(to, pack_pair<T>(v[0], v[1]), pack_pair<T>(v[2], v[3]));
+    for (int i = 0; i < 8; ++i) v[i] = sum[4 * j + i];
+    stage_fragments<I, true>(p, address + static_cast<std::uint32_t>(j) * 8 * p.staging_pitch, v, bias_of);
+  }
+  if constexpr (kGroups % 2 != 0) {
+    float v[8] = {};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) v[i] = sum[4 * (kGroups - 1) + i];
+    // All lanes have an address of the last eight positions.
+    const std::uint32_t last = staging + staged(p, lane % 8, octet + lane / 8 % 2);
+    stage_fragments<I, false>(p, last + (kGroups - 1) * 8 * p.staging_pitch, v, bias_of);
+  }
+}
+
+// Sums of the warp's 16 positions of each 64 and all channels. Matrices: positions 0-7 and 8-15 of the first eight
+// channels, then of the next eight.
+template <class I>
+__device__ __forceinline__ void stage_positions_first(const Params& p, const Channels<I>& channels,
+                                                      std::uint32_t staging,
+                                                      const float (&sum)[I::kBlocks][I::kN / 2]) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t position = threadIdx.x % 128 / 32 * 16 + lane % 16;
+#pragma unroll
+  for (int block = 0; block < I::kBlocks; ++block) {
+#pragma unroll
+    for (int octet = 0; octet < I::kOctets; octet += 2) {
+      constexpr bool kFour = I::kOctets > 1;
+      float v[8] = {};
+#pragma unroll
+      for (int i = 0; i < (kFour ? 8 : 4); ++i) v[i] = sum[block][4 * octet + i];
+      const std::uint32_t my_octet = static_cast<std::uint32_t>(octet) + (kFour ? lane / 16 : 0);
+      stage_fragments<I, kFour>(p, staging + staged(p, static_cast<std::uint32_t>(block) * 64 + position, my_octet), v,
+                                [&](int i) { return channels.bias[octet + (kFour ? i / 4 : 0)][i % 2]; });
     }
   }
 }
 
-template <class T, int kN>
-__device__ __forceinline__ void store_tile(const Params& p, const Tile& tile, const Rows& rows, unsigned char* staging,
-                                           int barrier, const float (&sum)[kN / 2]) {
+template <class I>
+__device__ __forceinline__ void store_tile(const Params& p, const Tile& tile, const Channels<I>& channels,
+                                           unsigned char* staging, int barrier,
+                                           const float (&sum)[I::kBlocks][I::kN / 2]) {
   ptx::barrier_sync(barrier, 128);  // the tile before has left the staging area
   if (p.addend_scale != 0.0f) {
-    fetch_addend(p, tile, rows, staging);
+    fetch_addend<I>(p, tile, channels, staging);
     ptx::barrier_sync(barrier, 128);
   }
-  stage_sums<T, kN>(p, rows, staging, sum);
+  if constexpr (I::kFilterFirst) {
+    stage_filter_first<I>(p, channels, ptx::shared_address(staging), sum[0]);
+  } else {
+    stage_positions_first<I>(p, channels, ptx::shared_address(staging), sum);
+  }
   ptx::barrier_sync(barrier, 128);
-  char* const to = static_cast<char*>(p.out) + offset_of_tile(tile, rows, p.out_step);
+  char* const to = static_cast<char*>(p.out) + offset_of_tile(tile, channels.first_byte, p.out_step);
   for_each_vector(
-      p, tile, rows, [&](std::uint32_t place, std::uint32_t row, std::uint32_t column, std::uint32_t octet) {
+      p, tile, channels.octets, [&](std::uint32_t place, std::uint32_t row, std::uint32_t column, std::uint32_t octet) {
         const uint4 bits = *reinterpret_cast<const uint4*>(staging + place);
         ptx::st_global(reinterpret_cast<uint4*>(to + row * p.out_step[1] + column * p.out_step[0] + octet * 16), bits);
       });

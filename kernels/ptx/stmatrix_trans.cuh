@@ -1,4 +1,4 @@
-// stmatrix .trans: transposed matrix fragments from registers to shared memory.
+// stmatrix of two matrices, and .trans: transposed matrix fragments from registers to shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,6 +7,11 @@
 #include <cstdint>
 
 namespace gpudnn::ptx {
+
+// Two 8 x 8 matrices of 16-bit elements; lanes 8i to 8i + 7 hold the addresses of matrix i's rows.
+__device__ __forceinline__ void stmatrix_x2(std::uint32_t address, std::uint32_t a, std::uint32_t b) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b) : "memory");
+}
 
 // Four 8 x 8 matrices of 16-bit elements; lanes 8i to 8i + 7 hold the addresses of matrix i's transposed rows: the lane
 // with elements (r, 2t) and (r, 2t + 1) of a matrix writes them to place r of rows 2t and 2t + 1.
@@ -17,7 +22,7 @@ __device__ __forceinline__ void stmatrix_x4_trans(std::uint32_t address, std::ui
                : "memory");
 }
 
-// Two of them, whose addresses lanes 0 to 15 hold.
+// The same of two, whose addresses lanes 0 to 15 hold.
 __device__ __forceinline__ void stmatrix_x2_trans(std::uint32_t address, std::uint32_t a, std::uint32_t b) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b)
                : "memory");

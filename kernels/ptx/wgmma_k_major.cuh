@@ -10,10 +10,13 @@ namespace gpudnn::ptx {
 #define GPUDNN_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define GPUDNN_D8(i) GPUDNN_D4(i), GPUDNN_D4(i + 4)
 #define GPUDNN_D32(i) GPUDNN_D8(i), GPUDNN_D8(i + 8), GPUDNN_D8(i + 16), GPUDNN_D8(i + 24)
+#define GPUDNN_D16(i) GPUDNN_D8(i), GPUDNN_D8(i + 8)
 #define GPUDNN_D68 GPUDNN_D32(0), GPUDNN_D32(32), GPUDNN_D4(64)
 #define GPUDNN_D104 GPUDNN_D32(0), GPUDNN_D32(32), GPUDNN_D32(64), GPUDNN_D8(96)
 #define GPUDNN_D116 GPUDNN_D104, GPUDNN_D8(104), GPUDNN_D4(112)
 #define GPUDNN_D128 GPUDNN_D32(0), GPUDNN_D32(32), GPUDNN_D32(64), GPUDNN_D32(96)
+#define GPUDNN_LIST_4 "{%0,%1,%2,%3}"
+#define GPUDNN_LIST_16 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}"
 #define GPUDNN_LIST_68 \
   "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," \
   "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63," \
@@ -48,8 +51,12 @@ namespace gpudnn::ptx {
 
 template <class T, int kN>
 __device__ __forceinline__ void wgmma_k_major(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
-  static_assert(kN == 136 || kN == 208 || kN == 232 || kN == 256, "shapes that are built");
-  if constexpr (kN == 136) {
+  static_assert(kN == 8 || kN == 32 || kN == 136 || kN == 208 || kN == 232 || kN == 256, "shapes that are built");
+  if constexpr (kN == 8) {
+    GPUDNN_WGMMA("8", GPUDNN_D4(0), GPUDNN_LIST_4, "%4", "%5")
+  } else if constexpr (kN == 32) {
+    GPUDNN_WGMMA("32", GPUDNN_D16(0), GPUDNN_LIST_16, "%16", "%17")
+  } else if constexpr (kN == 136) {
     GPUDNN_WGMMA("136", GPUDNN_D68, GPUDNN_LIST_68, "%68", "%69")
   } else if constexpr (kN == 208) {
     GPUDNN_WGMMA("208", GPUDNN_D104, GPUDNN_LIST_104, "%104", "%105")
@@ -65,11 +72,14 @@ __device__ __forceinline__ void wgmma_k_major(float (&d)[kN / 2], std::uint64_t 
 #undef GPUDNN_LIST_116
 #undef GPUDNN_LIST_104
 #undef GPUDNN_LIST_68
+#undef GPUDNN_LIST_16
+#undef GPUDNN_LIST_4
 #undef GPUDNN_D128
 #undef GPUDNN_D116
 #undef GPUDNN_D104
 #undef GPUDNN_D68
 #undef GPUDNN_D32
+#undef GPUDNN_D16
 #undef GPUDNN_D8
 #undef GPUDNN_D4
 // clang-format on

@@ -19,6 +19,7 @@ constexpr int kAxes = 3;  // w, h, d
 constexpr std::int64_t kOctetBytes = 16;
 constexpr std::int64_t kSharedBytes = 227 * 1024;
 constexpr std::int64_t kLargestBox = 256;
+constexpr std::int64_t kMostTaps = kSharedBytes / 256;  // of the least filter
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max() / 2;
 
 struct Axis {
@@ -93,10 +94,10 @@ struct Operands {
   std::int64_t block_channels, channel_blocks, block_steps, last_steps;
 };
 
-Operands operands_of(const View& view) {
+Operands operands_of(const View& view, const halo::Shape& shape) {
   Operands o;
   const std::int64_t all_m = view.m / 8;
-  o.row_blocks = ceil_div(all_m, halo::kMostRows / 8);
+  o.row_blocks = ceil_div(all_m, shape.channels / 8);
   o.m_octets = ceil_div(all_m, o.row_blocks);
   o.k_octets = ceil_div(view.k, 16) * 2;
   o.filter_bytes = view.taps * o.k_octets * o.m_octets * 128;
@@ -131,7 +132,7 @@ double seconds_of(const View& view, const Operands& o, const TileChoice& tile, c
                                            view.axis[2].out * view.images);
   const double steps = static_cast<double>((o.channel_blocks - 1) * o.block_steps + o.last_steps);
   const double products = static_cast<double>(view.taps) * steps;
-  const double product = 2.0 * 64 * 16 * shape.positions / (kHalfRate * shape.efficiency);
+  const double product = 2.0 * shape.channels * 16 * shape.positions / (kHalfRate * shape.efficiency);
   const double loads = static_cast<double>(view.axis[2].taps * tile.stage_bytes * o.channel_blocks);
   const double stored = static_cast<double>(tile.w * tile.h * o.m_octets * kOctetBytes);
   const double one = std::max({products * product + kPerTile, loads / kL2Rate, stored / kStoreRate / 2});
@@ -146,36 +147,59 @@ double seconds_of(const View& view, const Operands& o, const TileChoice& tile, c
 
 // --- tiles -----------------------------------------------------------------------------------------------------------
 
-// What is left for patches beside the filter and the staging areas.
+// Bytes of a position in a staging area.
 std::int64_t staging_pitch(const Operands& o) { return o.m_octets > 4 ? 128 : 64; }
 
-TileChoice best_tile(const View& view, const Operands& o, int shape, double multiprocessors) {
-  const std::int64_t positions = halo::kShapes[shape].positions;
+// Calls visit(tile) for tiles of every width that divides the image into equal parts and is worth a look, each as high
+// as positions and room for two patches allow, until visit says that it has seen enough.
+template <class Visit>
+void for_each_tile(const View& view, const Operands& o, const halo::Shape& shape, Visit visit) {
+  constexpr std::int64_t kNarrowest = 8;
   const std::int64_t room =
-      kSharedBytes - halo::kBarrierBytes - o.filter_bytes - halo::kConsumers * positions * staging_pitch(o);
+      kSharedBytes - halo::kBarrierBytes - o.filter_bytes - halo::kConsumers * shape.positions * staging_pitch(o);
   const Axis& w = view.axis[0];
   const Axis& h = view.axis[1];
-  TileChoice best;
+  const std::int64_t patch = room / 2 / halo::kAlignment * halo::kAlignment / (o.block_channels * 2);  // positions
+  const std::int64_t widest = std::min<std::int64_t>(shape.positions, kLargestBox - w.taps + 1);
   std::int64_t last = 0;
-  for (std::int64_t parts = 1; parts <= w.out; ++parts) {
+  if (widest < 1) return;
+  for (std::int64_t parts = ceil_div(w.out, widest); parts <= w.out; ++parts) {
     TileChoice tile;
     tile.w = ceil_div(w.out, parts);
-    tile.pitch = tile.w + w.taps - 1;
-    if (tile.w == last || tile.w > positions || tile.pitch > kLargestBox) continue;
-    if (tile.w < 8 && best.stages > 0) break;
+    if (tile.w < kNarrowest && last != 0) return;
+    if (tile.w == last) continue;
     last = tile.w;
-    const std::int64_t most_rows = std::min((positions - tile.w) / tile.pitch + 1, kLargestBox - h.taps + 1);
-    for (std::int64_t rows = std::min(most_rows, h.out); rows >= 1; rows = rows > 8 ? rows / 2 : rows - 1) {
-      tile.h = ceil_div(h.out, ceil_div(h.out, rows));
-      tile.stage_bytes =
-          ceil_div(tile.pitch * (tile.h + h.taps - 1) * o.block_channels * 2, halo::kAlignment) * halo::kAlignment;
-      tile.stages = std::min<std::int64_t>(room / tile.stage_bytes, halo::kMostStages);
-      if (room < 0 || tile.stages < 2) continue;
-      tile.seconds = seconds_of(view, o, tile, halo::kShapes[shape], multiprocessors);
-      if (tile.seconds < best.seconds) best = tile;
-    }
+    tile.pitch = tile.w + w.taps - 1;
+    const std::int64_t rows = std::min({(shape.positions - tile.w) / tile.pitch + 1, kLargestBox - h.taps + 1,
+                                        patch / tile.pitch - h.taps + 1, h.out});
+    if (rows < 1) continue;
+    tile.h = ceil_div(h.out, ceil_div(h.out, rows));
+    tile.stage_bytes =
+        ceil_div(tile.pitch * (tile.h + h.taps - 1) * o.block_channels * 2, halo::kAlignment) * halo::kAlignment;
+    tile.stages = std::min<std::int64_t>(room / tile.stage_bytes, halo::kMostStages);
+    if (!visit(tile)) return;
   }
+}
+
+TileChoice best_tile(const View& view, const Operands& o, const halo::Shape& shape, double multiprocessors) {
+  TileChoice best;
+  for_each_tile(view, o, shape, [&](TileChoice& tile) {
+    tile.seconds = seconds_of(view, o, tile, shape, multiprocessors);
+    if (tile.seconds < best.seconds) best = tile;
+    return true;
+  });
   return best;
+}
+
+// Positions come first where all channels are of one block.
+bool takes(const Operands& o, const halo::Shape& shape) { return shape.filter_first || o.row_blocks == 1; }
+
+bool has_tile(const View& view, int number) {
+  const halo::Shape& shape = halo::kShapes[number];
+  const Operands o = operands_of(view, shape);
+  bool found = false;
+  if (takes(o, shape)) for_each_tile(view, o, shape, [&](const TileChoice&) { return !(found = true); });
+  return found;
 }
 
 void set_filter(const Problem& problem, const View& view, const Operands& o, halo::Params* p) {
@@ -259,7 +283,8 @@ const char* geometry_obstacle(const Problem& problem) {
     if (problem.dilation[i] != 1 && problem.w.dims[2 + i] > 1) return "a dilated filter";
     taps *= problem.w.dims[2 + i];
     pixels *= std::max(problem.x.dims[2 + i], problem.y.dims[2 + i]);
-    if (problem.pad[i] > kMostCount || taps > kMostCount) return "a filter or padding of 2^30 or more";
+    if (taps > kMostTaps) return "more taps than shared memory has room for";
+    if (problem.pad[i] > kMostCount) return "padding of 2^30 or more";
   }
   if (taps == 1) return "a filter of one tap shares nothing between taps";
   if (pixels > kMostCount) return "about 2^30 pixels or more";
@@ -291,17 +316,18 @@ const char* halo_obstacle(const Problem& problem) {
       return "of the activations, it fuses ReLU, clipped ReLU and identity only";
   }
   const View view = view_of(problem);
-  if (view.taps * operands_of(view).k_octets > kSharedBytes / 128 ||
-      !halo_plan(problem, {halo::kShapeCount - 1, 1}, 1)) {
-    return "the filter leaves shared memory no room for two patches of the image";
+  for (int i = halo::kShapeCount - 1; i >= 0; --i) {
+    if (has_tile(view, i)) return nullptr;
   }
-  return nullptr;
+  return "the filter leaves shared memory no room for two patches of the image";
 }
 
 std::optional<HaloPlan> halo_plan(const Problem& problem, const Config& config, int multiprocessors) {
   const View view = view_of(problem);
-  const Operands o = operands_of(view);
-  const TileChoice tile = best_tile(view, o, config.tile, multiprocessors);
+  const halo::Shape& shape = halo::kShapes[config.tile];
+  const Operands o = operands_of(view, shape);
+  if (!takes(o, shape)) return std::nullopt;
+  const TileChoice tile = best_tile(view, o, shape, multiprocessors);
   if (tile.stages < 2) return std::nullopt;
   HaloPlan plan;
   plan.shape = config.tile;
