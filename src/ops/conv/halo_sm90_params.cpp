@@ -150,8 +150,8 @@ double seconds_of(const View& view, const Operands& o, const TileChoice& tile, c
 // Bytes of a position in a staging area.
 std::int64_t staging_pitch(const Operands& o) { return o.m_octets > 4 ? 128 : 64; }
 
-// Calls visit(tile) for tiles of every width that divides the image into equal parts and is worth a look, each as high
-// as positions and room for two patches allow, until visit says that it has seen enough.
+// Calls visit(tile) for tiles of widths that divide the image into equal parts, a sixteenth apart at least, each as
+// high as positions and room for two patches allow, until visit says that it has seen enough.
 template <class Visit>
 void for_each_tile(const View& view, const Operands& o, const halo::Shape& shape, Visit visit) {
   constexpr std::int64_t kNarrowest = 8;
@@ -161,14 +161,11 @@ void for_each_tile(const View& view, const Operands& o, const halo::Shape& shape
   const Axis& h = view.axis[1];
   const std::int64_t patch = room / 2 / halo::kAlignment * halo::kAlignment / (o.block_channels * 2);  // positions
   const std::int64_t widest = std::min<std::int64_t>(shape.positions, kLargestBox - w.taps + 1);
-  std::int64_t last = 0;
-  if (widest < 1) return;
-  for (std::int64_t parts = ceil_div(w.out, widest); parts <= w.out; ++parts) {
+  std::int64_t next = std::min(widest, w.out);
+  while (next >= std::min(kNarrowest, w.out) && next >= 1) {
     TileChoice tile;
-    tile.w = ceil_div(w.out, parts);
-    if (tile.w < kNarrowest && last != 0) return;
-    if (tile.w == last) continue;
-    last = tile.w;
+    tile.w = ceil_div(w.out, ceil_div(w.out, next));
+    next = tile.w - std::max<std::int64_t>(1, tile.w / 16);
     tile.pitch = tile.w + w.taps - 1;
     const std::int64_t rows = std::min({(shape.positions - tile.w) / tile.pitch + 1, kLargestBox - h.taps + 1,
                                         patch / tile.pitch - h.taps + 1, h.out});
