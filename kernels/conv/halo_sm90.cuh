@@ -20,7 +20,7 @@
 //   each
 //               128 bytes of channels.
 //   consumers   two warpgroups take tiles in turn; one multiplies while the other stores. Sums are rounded, transposed
-//               by stmatrix into rows of a position's channels, and stored 16 bytes at a time.
+//               by stmatrix into rows of a pixel's channels, and stored as one box by the copy engine.
 //
 // Limits: stride and dilation 1, no groups, 16-bit elements, whole 16-byte vectors of channels on both sides, and a
 // filter that leaves shared memory room for two patches.
@@ -100,38 +100,51 @@ __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, uns
   }
 }
 
-// Multiplies one patch: all taps of a depth, `steps` times 16 channels. One loop whose steps differ by selection, not
-// by branches: in nested ones the compiler waits for each product.
+// Multiplies one patch: all taps of a depth, kSteps times 16 channels. Rows of taps differ by selection, not by
+// branches: in nested loops the compiler waits for each product.
+template <class I, int kSteps>
+__device__ __forceinline__ void multiply_taps(const Params& p, std::uint64_t filter, std::uint64_t patch,
+                                              float (&sum)[I::kBlocks][I::kN / 2]) {
+  // In units of 16 bytes.
+  const std::uint32_t filter_step = p.m_octets * 16;
+  const std::uint32_t filter_tap_step = p.k_octets * p.m_octets * 8;
+  const std::uint32_t position = p.position_bytes / 16;
+  const std::uint32_t row_step = (p.pitch.divisor - p.taps[0] + 1) * position;
+  std::uint32_t s = 0;
+  std::uint32_t left = p.taps[0] * p.taps[1];
+  do {
+    ptx::wgmma_fence();
+#pragma unroll
+    for (std::uint32_t step = 0; step < kSteps; ++step) {
+      if constexpr (I::kFilterFirst) {
+        ptx::wgmma_k_major<typename I::T, I::kN>(sum[0], filter + step * filter_step, patch + step * 2);
+      } else {
+#pragma unroll
+        for (std::uint32_t i = 0; i < I::kBlocks; ++i) {
+          ptx::wgmma_k_major<typename I::T, I::kN>(sum[i], patch + step * 2 + i * 64 * position,
+                                                   filter + step * filter_step);
+        }
+      }
+    }
+    const bool next_row = ++s == p.taps[0];
+    filter += filter_tap_step;
+    patch += next_row ? row_step : position;
+    s = next_row ? 0 : s;
+  } while (--left > 0);
+}
+
 template <class I>
 __device__ __forceinline__ void multiply_patch(const Params& p, std::uint64_t filter, std::uint64_t patch,
                                                std::uint32_t steps, float (&sum)[I::kBlocks][I::kN / 2]) {
-  // In units of 16 bytes.
-  const std::uint32_t filter_step = p.m_octets * 16;
-  const std::uint32_t filter_tap_step = p.k_octets * p.m_octets * 8 - (steps - 1) * filter_step;
-  const std::uint32_t position = p.position_bytes / 16;
-  const std::uint32_t tap_step = position - (steps - 1) * 2;
-  const std::uint32_t row_step = tap_step + (p.pitch - p.taps[0]) * position;
-  std::uint32_t step = 0;
-  std::uint32_t s = 0;
-  std::uint32_t left = p.taps[0] * p.taps[1] * steps;
-  do {
-    ptx::wgmma_fence();
-    if constexpr (I::kFilterFirst) {
-      ptx::wgmma_k_major<typename I::T, I::kN>(sum[0], filter, patch);
-    } else {
-#pragma unroll
-      for (std::uint32_t i = 0; i < I::kBlocks; ++i) {
-        ptx::wgmma_k_major<typename I::T, I::kN>(sum[i], patch + i * 64 * position, filter);
-      }
-    }
-    const bool next_tap = ++step == steps;
-    s += next_tap ? 1 : 0;
-    const bool next_row = s == p.taps[0];
-    filter += next_tap ? filter_tap_step : filter_step;
-    patch += next_row ? row_step : next_tap ? tap_step : 2u;
-    step = next_tap ? 0 : step;
-    s = next_row ? 0 : s;
-  } while (--left > 0);
+  if (steps == 4) {
+    multiply_taps<I, 4>(p, filter, patch, sum);
+  } else if (steps == 2) {
+    multiply_taps<I, 2>(p, filter, patch, sum);
+  } else if (steps == 1) {
+    multiply_taps<I, 1>(p, filter, patch, sum);
+  } else {
+    multiply_taps<I, 3>(p, filter, patch, sum);
+  }
 }
 
 __device__ __forceinline__ void release(Barriers& barriers, std::uint32_t stage) {
@@ -197,11 +210,15 @@ __device__ __forceinline__ void consume(const Params& p, Barriers& barriers, uns
     multiply_tile<I>(p, barriers, patches, filter, sequence, &turn, sum);
     store_tile<I>(p, tile_at(p, index), channels, staging, kStagingBarrier + consumer, sum);
   }
+  if (threadIdx.x % 128 == 0) ptx::bulk_wait_group_read<0>();  // the copy engine reads the staging area until then
 }
 
 __device__ __forceinline__ void make_barriers(const Params& p, Barriers& barriers) {
   const unsigned lane = threadIdx.x;
-  if (lane == 0) ptx::prefetch_tensormap(&p.input);
+  if (lane == 0) {
+    ptx::prefetch_tensormap(&p.input);
+    ptx::prefetch_tensormap(&p.output);
+  }
   if (lane < kMostStages) {
     ptx::mbarrier_init(&barriers.full[lane], 1);
     ptx::mbarrier_init(&barriers.empty[lane], 4);

@@ -46,6 +46,7 @@ struct alignas(128) TensorMap {
 
 struct Params {
   TensorMap input;
+  TensorMap output;
 
   // --- tiles: tile_h x tile_w pixels of the output; w is fastest, then h, d, the image
   FastDivmod tiles_w, tiles_h, depths;
@@ -60,7 +61,7 @@ struct Params {
   std::uint32_t stage_bytes = 0;
   std::uint32_t load_bytes = 0;
   std::uint32_t position_bytes = 0;  // 128, 64 or 32: the swizzle's width
-  std::uint32_t pitch = 0;
+  FastDivmod pitch;                  // positions of a patch's row
   std::uint32_t channel_blocks = 1;
   std::uint32_t block_channels = 0;
   std::uint32_t block_steps = 0;  // of 16 channels
@@ -69,7 +70,7 @@ struct Params {
   std::uint64_t patch_descriptor = 0;  // but for the address
 
   // --- the filter in shared memory: [tap][octet of k][octet of m] of 8 x 8 elements, rows of 8 k
-  std::uint32_t m_octets = 0;  // of a block
+  std::uint32_t m_octets = 0;  // of a block; even but for positions first
   std::uint32_t k_octets = 0;  // even
   std::uint32_t all_m_octets = 0;
   std::uint32_t filter_channels = 0;  // of the tensor, both in octets
@@ -83,15 +84,17 @@ struct Params {
   std::uint32_t filter_offset = 0;  // in shared memory
   std::uint32_t staging_offset = 0;
   std::uint32_t staging_bytes = 0;  // of a consumer
-  std::uint32_t staging_pitch = 0;  // bytes of a position: 128 or 64
+  // A pixel's row there: its octets, numbered by exclusive or with these bits of the pixel's number. The copy engine's
+  // swizzle does the same.
+  std::uint32_t spread_shift = 0;
+  std::uint32_t spread_mask = 0;
   std::uint32_t shared_bytes = 0;
 
   // --- the epilogue
   FastDivmod tile_w_div;
-  FastDivmod chunks;              // of 16 bytes of a pixel: m_octets
-  std::int64_t out_step[4] = {};  // bytes from pixel to pixel along w, h, d, n
-  std::int64_t addend_step[4] = {};
-  std::int64_t bias_step = 0;  // bytes
+  FastDivmod octets;                 // of a pixel in the staging area: m_octets
+  std::int64_t addend_step[4] = {};  // bytes from pixel to pixel along w, h, d, n
+  std::int64_t bias_step = 0;        // bytes
   bool has_bias = false;
   bool relu = false;
   bool clipped = false;
@@ -101,7 +104,6 @@ struct Params {
   float alpha = 1;
   float addend_scale = 0;  // 0: the addend is not read
   float ceiling = 0;
-  void* out = nullptr;
   const void* addend = nullptr;
   const void* bias = nullptr;
   const void* filter = nullptr;

@@ -1,5 +1,5 @@
-// The halo convolution's way out: fragments are blended, rounded, transposed into rows of a position's channels, and
-// stored.
+// The halo convolution's way out: fragments are blended, rounded, transposed into rows of a pixel's channels, and
+// stored as a box by the copy engine.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,6 +11,8 @@
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/tma_tile_5d.cuh"
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::halo {
@@ -86,45 +88,40 @@ __device__ __forceinline__ float rectify(const Params& p, float value) {
   return p.propagate_nan && value != value ? value : positive;
 }
 
-// Where 16 bytes number `octet` of a position lie in the staging area: spread over the banks.
-__device__ __forceinline__ std::uint32_t staged(const Params& p, std::uint32_t position, std::uint32_t octet) {
-  const std::uint32_t spread = p.staging_pitch == 128 ? position & 7u : position >> 1 & 3u;
-  return position * p.staging_pitch + ((octet ^ spread) << 4);
+// Where octet number `octet` of a pixel of the tile lies in the staging area: spread over the banks.
+__device__ __forceinline__ std::uint32_t staged(const Params& p, std::uint32_t pixel, std::uint32_t octet) {
+  return (pixel * p.m_octets + (octet ^ (pixel >> p.spread_shift & p.spread_mask))) << 4;
 }
 
-// Calls visit(place in the staging area, pixel's offset from the tile's first along h and w, octet) for each 16 bytes
-// of the tile that exist.
-template <class Visit>
-__device__ __forceinline__ void for_each_vector(const Params& p, const Tile& tile, std::uint32_t octets, Visit visit) {
-  const std::uint32_t height = min(p.tile_h, p.extent[1] - tile.h);
-  const std::int32_t width = min(p.tile_w, p.extent[0] - tile.w);
-  const std::uint32_t count = height * p.tile_w_div.divisor * p.chunks.divisor;
-#pragma unroll 4
-  for (std::uint32_t i = threadIdx.x % 128; i < count; i += 128) {
-    std::uint32_t octet = 0;
-    std::uint32_t column = 0;
-    const std::uint32_t row = p.tile_w_div.divmod(p.chunks.divmod(i, &octet), &column);
-    if (static_cast<std::int32_t>(column) < width && octet < octets) {
-      visit(staged(p, row * p.pitch + column, octet), row, column, octet);
-    }
-  }
-}
-
-__device__ __forceinline__ std::int64_t offset_of_tile(const Tile& tile, std::int64_t first_byte,
-                                                       const std::int64_t (&step)[4]) {
-  return first_byte + tile.w * step[0] + tile.h * step[1] + tile.d * step[2] + tile.n * step[3];
+// The number of the tile's pixel at a position. Positions that are no pixels get the numbers behind the pixels.
+__device__ __forceinline__ std::uint32_t pixel_at(const Params& p, std::uint32_t position) {
+  std::uint32_t column = 0;
+  const std::uint32_t row = p.pitch.divmod(position, &column);
+  const auto width = static_cast<std::uint32_t>(p.tile_w);
+  const auto height = static_cast<std::uint32_t>(p.tile_h);
+  if (row >= height) return position;
+  return column < width ? row * width + column : height * width + row * (p.pitch.divisor - width) + column - width;
 }
 
 template <class I>
 __device__ __forceinline__ void fetch_addend(const Params& p, const Tile& tile, const Channels<I>& channels,
                                              unsigned char* staging) {
-  const char* const from =
-      static_cast<const char*>(p.addend) + offset_of_tile(tile, channels.first_byte, p.addend_step);
-  for_each_vector(
-      p, tile, channels.octets, [&](std::uint32_t place, std::uint32_t row, std::uint32_t column, std::uint32_t octet) {
-        *reinterpret_cast<uint4*>(staging + place) =
-            *reinterpret_cast<const uint4*>(from + row * p.addend_step[1] + column * p.addend_step[0] + octet * 16);
-      });
+  const char* const from = static_cast<const char*>(p.addend) + channels.first_byte + tile.w * p.addend_step[0] +
+                           tile.h * p.addend_step[1] + tile.d * p.addend_step[2] + tile.n * p.addend_step[3];
+  const auto height = static_cast<std::uint32_t>(min(p.tile_h, p.extent[1] - tile.h));
+  const auto width = static_cast<std::uint32_t>(min(p.tile_w, p.extent[0] - tile.w));
+  const std::uint32_t count = height * p.tile_w_div.divisor * p.octets.divisor;
+#pragma unroll 4
+  for (std::uint32_t i = threadIdx.x % 128; i < count; i += 128) {
+    std::uint32_t octet = 0;
+    std::uint32_t column = 0;
+    const std::uint32_t pixel = p.octets.divmod(i, &octet);
+    const std::uint32_t row = p.tile_w_div.divmod(pixel, &column);
+    if (column < width && octet < channels.octets) {
+      *reinterpret_cast<uint4*>(staging + staged(p, pixel, octet)) =
+          *reinterpret_cast<const uint4*>(from + row * p.addend_step[1] + column * p.addend_step[0] + octet * 16);
+    }
+  }
 }
 
 // Fragments of 16 positions and 16 channels (8 where the others do not exist), pairs in the order of the matrices that
@@ -170,15 +167,15 @@ __device__ __forceinline__ void stage_fragments(const Params& p, std::uint32_t a
 }
 
 // Sums of the warp's 16 channels and all positions. Lanes 8i to 8i + 7 address matrix i: channels 0-7 and 8-15 of the
-// first eight positions, then of the next eight. An odd number of octets leaves the last warp 8 channels that do not
-// exist; they have room, as the pitch is even.
+// first eight positions, then of the next eight.
 template <class I>
 __device__ __forceinline__ void stage_filter_first(const Params& p, const Channels<I>& channels, std::uint32_t staging,
                                                    const float (&sum)[I::kN / 2]) {
-  const std::uint32_t octet = threadIdx.x % 128 / 32 * 2;
   const std::uint32_t lane = threadIdx.x % 32;
-  if (octet >= p.m_octets) return;
-  const std::uint32_t address = staging + staged(p, lane / 16 * 8 + lane % 8, octet + lane / 8 % 2);
+  const std::uint32_t first = threadIdx.x % 128 / 32 * 2;
+  if (first >= p.m_octets) return;
+  const std::uint32_t octet = first + lane / 8 % 2;
+  const std::uint32_t position = lane / 16 * 8 + lane % 8;
   const auto bias_of = [&](int i) { return channels.bias[i / 2 % 2][0]; };
   constexpr int kGroups = I::kN / 8;
 #pragma unroll
@@ -186,15 +183,16 @@ __device__ __forceinline__ void stage_filter_first(const Params& p, const Channe
     float v[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) v[i] = sum[4 * j + i];
-    stage_fragments<I, true>(p, address + static_cast<std::uint32_t>(j) * 8 * p.staging_pitch, v, bias_of);
+    const std::uint32_t pixel = pixel_at(p, static_cast<std::uint32_t>(j) * 8 + position);
+    stage_fragments<I, true>(p, staging + staged(p, pixel, octet), v, bias_of);
   }
   if constexpr (kGroups % 2 != 0) {
     float v[8] = {};
 #pragma unroll
     for (int i = 0; i < 4; ++i) v[i] = sum[4 * (kGroups - 1) + i];
     // All lanes have an address of the last eight positions.
-    const std::uint32_t last = staging + staged(p, lane % 8, octet + lane / 8 % 2);
-    stage_fragments<I, false>(p, last + (kGroups - 1) * 8 * p.staging_pitch, v, bias_of);
+    const std::uint32_t pixel = pixel_at(p, (kGroups - 1) * 8 + lane % 8);
+    stage_fragments<I, false>(p, staging + staged(p, pixel, octet), v, bias_of);
   }
 }
 
@@ -204,18 +202,20 @@ template <class I>
 __device__ __forceinline__ void stage_positions_first(const Params& p, const Channels<I>& channels,
                                                       std::uint32_t staging,
                                                       const float (&sum)[I::kBlocks][I::kN / 2]) {
+  constexpr bool kFour = I::kOctets > 1;
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t position = threadIdx.x % 128 / 32 * 16 + lane % 16;
 #pragma unroll
   for (int block = 0; block < I::kBlocks; ++block) {
+    const std::uint32_t pixel = pixel_at(p, static_cast<std::uint32_t>(block) * 64 + position);
 #pragma unroll
     for (int octet = 0; octet < I::kOctets; octet += 2) {
-      constexpr bool kFour = I::kOctets > 1;
+      if (octet >= static_cast<int>(p.m_octets)) break;
       float v[8] = {};
 #pragma unroll
       for (int i = 0; i < (kFour ? 8 : 4); ++i) v[i] = sum[block][4 * octet + i];
       const std::uint32_t my_octet = static_cast<std::uint32_t>(octet) + (kFour ? lane / 16 : 0);
-      stage_fragments<I, kFour>(p, staging + staged(p, static_cast<std::uint32_t>(block) * 64 + position, my_octet), v,
+      stage_fragments<I, kFour>(p, staging + staged(p, pixel, my_octet), v,
                                 [&](int i) { return channels.bias[octet + (kFour ? i / 4 : 0)][i % 2]; });
     }
   }
@@ -225,7 +225,9 @@ template <class I>
 __device__ __forceinline__ void store_tile(const Params& p, const Tile& tile, const Channels<I>& channels,
                                            unsigned char* staging, int barrier,
                                            const float (&sum)[I::kBlocks][I::kN / 2]) {
-  ptx::barrier_sync(barrier, 128);  // the tile before has left the staging area
+  // The tile before has left the staging area.
+  if (threadIdx.x % 128 == 0) ptx::bulk_wait_group_read<0>();
+  ptx::barrier_sync(barrier, 128);
   if (p.addend_scale != 0.0f) {
     fetch_addend<I>(p, tile, channels, staging);
     ptx::barrier_sync(barrier, 128);
@@ -235,13 +237,13 @@ __device__ __forceinline__ void store_tile(const Params& p, const Tile& tile, co
   } else {
     stage_positions_first<I>(p, channels, ptx::shared_address(staging), sum);
   }
+  ptx::fence_proxy_async();
   ptx::barrier_sync(barrier, 128);
-  char* const to = static_cast<char*>(p.out) + offset_of_tile(tile, channels.first_byte, p.out_step);
-  for_each_vector(
-      p, tile, channels.octets, [&](std::uint32_t place, std::uint32_t row, std::uint32_t column, std::uint32_t octet) {
-        const uint4 bits = *reinterpret_cast<const uint4*>(staging + place);
-        ptx::st_global(reinterpret_cast<uint4*>(to + row * p.out_step[1] + column * p.out_step[0] + octet * 16), bits);
-      });
+  if (threadIdx.x % 128 == 0) {
+    ptx::tma_store_tile_5d(&p.output, staging, static_cast<std::int32_t>(channels.first_byte / 2), tile.w, tile.h,
+                           tile.d, tile.n);
+    ptx::bulk_commit_group();
+  }
 }
 
 }  // namespace gpudnn::kernels::halo

@@ -164,11 +164,11 @@ class Emulation {
       for (std::uint32_t block = 0; block < p_.channel_blocks; ++block) {
         const std::int64_t at[5] = {std::int64_t{block} * p_.block_channels, tile[0] + p_.corner[0],
                                     tile[1] + p_.corner[1], tile[2] + p_.corner[2] + t, tile[3]};
-        const Memory patch = load_box(plan_.map, input_, at);
+        const Memory patch = load_box(plan_.input, input_, at);
         EXPECT_EQ(patch.size() * 2, p_.load_bytes);
         const std::uint32_t steps = block + 1 == p_.channel_blocks ? p_.last_steps : p_.block_steps;
         for (std::uint32_t tap = 0; tap < p_.taps[0] * p_.taps[1]; ++tap) {
-          const std::size_t shift = std::size_t{tap / p_.taps[0]} * p_.pitch + tap % p_.taps[0];
+          const std::size_t shift = std::size_t{tap / p_.taps[0]} * p_.pitch.divisor + tap % p_.taps[0];
           for (std::uint32_t k = 0; k < steps * 16; ++k) {
             const std::uint32_t octet = block * p_.block_steps * 2 + k / 8;
             for (std::size_t m = 0; m < rows; ++m) {
@@ -190,27 +190,45 @@ class Emulation {
     return sums;
   }
 
+  // The number of the tile's pixel at a position, as the kernel finds it.
+  [[nodiscard]] std::size_t pixel_at(std::size_t position) const {
+    const std::size_t pitch = p_.pitch.divisor;
+    const std::size_t row = position / pitch;
+    const std::size_t column = position % pitch;
+    const auto width = static_cast<std::size_t>(p_.tile_w);
+    const auto height = static_cast<std::size_t>(p_.tile_h);
+    if (row >= height) return position;
+    return column < width ? row * width + column : height * width + row * (pitch - width) + column - width;
+  }
+
   void store(std::uint32_t row_block, const std::int64_t (&tile)[4], const Memory& sums) {
-    const int positions = halo::kShapes[plan_.shape].positions;
-    const std::int64_t first = std::int64_t{row_block} * p_.m_octets;
-    const std::int64_t octets = std::min<std::int64_t>(p_.m_octets, p_.all_m_octets - first);
-    for (std::int64_t row = 0; row < std::min<std::int64_t>(p_.tile_h, p_.extent[1] - tile[1]); ++row) {
-      for (std::int64_t column = 0; column < std::min<std::int64_t>(p_.tile_w, p_.extent[0] - tile[0]); ++column) {
-        const std::int64_t position = row * p_.pitch + column;
-        ASSERT_LT(position, positions);
-        for (std::int64_t m = 0; m < octets * 8; ++m) {
+    const auto positions = static_cast<std::size_t>(halo::kShapes[plan_.shape].positions);
+    const std::size_t rows = std::size_t{p_.m_octets} * 8;
+    Memory staging(positions * rows, kStale);
+    for (std::size_t position = 0; position < positions; ++position) {
+      const std::size_t pixel = pixel_at(position);
+      ASSERT_LT(pixel, positions);
+      for (std::size_t m = 0; m < rows; ++m) staging[pixel * rows + m] = sums[m * positions + position];
+    }
+    const HaloMap& map = plan_.output;
+    ASSERT_TRUE(map.box[0] == static_cast<std::int32_t>(rows) && map.box[1] == p_.tile_w && map.box[2] == p_.tile_h);
+    const std::int64_t first = std::int64_t{row_block} * p_.m_octets * 8;
+    for (std::int64_t h = tile[1]; h < std::min(tile[1] + p_.tile_h, map.extent[2]); ++h) {
+      for (std::int64_t w = tile[0]; w < std::min(tile[0] + p_.tile_w, map.extent[1]); ++w) {
+        for (std::int64_t m = first; m < std::min(first + map.box[0], map.extent[0]); ++m) {
           const auto offset = [&](const std::int64_t(&step)[4]) {
-            return static_cast<std::size_t>(
-                ((tile[0] + column) * step[0] + (tile[1] + row) * step[1] + tile[2] * step[2] + tile[3] * step[3]) / 2 +
-                first * 8 + m);
+            return static_cast<std::size_t>((w * step[0] + h * step[1] + tile[2] * step[2] + tile[3] * step[3]) / 2 +
+                                            m);
           };
-          double value = case_.alpha * sums.at(static_cast<std::size_t>(m * positions + position));
+          const std::int64_t pixel = (h - tile[1]) * p_.tile_w + w - tile[0];
+          double value =
+              case_.alpha * staging.at(static_cast<std::size_t>(pixel) * rows + static_cast<std::size_t>(m - first));
           if (addend_scale_ != 0) value += addend_scale_ * addend_.at(offset(p_.addend_step));
-          if (p_.has_bias) value += bias_.at(static_cast<std::size_t>(first * 8 + m));
+          if (p_.has_bias) value += bias_.at(static_cast<std::size_t>(m));
           if (p_.relu) value = std::max(value, 0.0);
           if (p_.clipped) value = std::min(value, case_.coef);
-          result_.at(offset(p_.out_step)) = value;
-          ++writes_.at(offset(p_.out_step));
+          result_.at(offset(map.step)) = value;
+          ++writes_.at(offset(map.step));
         }
       }
     }
@@ -234,18 +252,23 @@ void expect_invariants(const HaloPlan& plan) {
   EXPECT_GE(p.stage_bytes, p.load_bytes);
   EXPECT_LE(p.m_octets, 8u);
   EXPECT_EQ(p.k_octets % 2, 0u);
-  EXPECT_EQ(plan.map.box[0] * 2, static_cast<std::int32_t>(p.position_bytes));
-  for (int i = 1; i < 5; ++i) {
-    EXPECT_TRUE(plan.map.box[i] >= 1 && plan.map.box[i] <= 256);
-    EXPECT_EQ(plan.map.step[i - 1] % 16, 0);
+  EXPECT_EQ(plan.input.box[0] * 2, static_cast<std::int32_t>(p.position_bytes));
+  for (const HaloMap* map : {&plan.input, &plan.output}) {
+    for (int i = 1; i < 5; ++i) {
+      EXPECT_TRUE(map->box[i] >= 1 && map->box[i] <= 256);
+      EXPECT_EQ(map->step[i - 1] % 16, 0);
+    }
   }
+  EXPECT_EQ(p.staging_offset % halo::kAlignment, 0u);
+  EXPECT_EQ(p.staging_bytes % halo::kAlignment, 0u);
   // Products read positions beyond the last patch and rows beyond the filter: all inside the block's memory.
   const std::uint32_t positions = static_cast<std::uint32_t>(halo::kShapes[plan.shape].positions);
   const std::uint32_t last_patch = halo::kBarrierBytes + (p.stages.divisor - 1) * p.stage_bytes;
-  const std::uint32_t farthest = (p.taps[1] - 1) * p.pitch + p.taps[0] - 1 + positions;
+  const std::uint32_t farthest = (p.taps[1] - 1) * p.pitch.divisor + p.taps[0] - 1 + positions;
   EXPECT_LE(last_patch + farthest * p.position_bytes, p.shared_bytes);
-  EXPECT_LE(p.staging_offset + 8 * 128, p.shared_bytes);
-  EXPECT_LE((p.tile_h - 1) * static_cast<int>(p.pitch) + p.tile_w, static_cast<int>(positions));
+  const std::uint32_t filter_end = p.filter_offset + p.all_taps * p.k_octets * p.m_octets * 128;
+  EXPECT_LE(filter_end + (8 - p.m_octets) * 128, p.shared_bytes);
+  EXPECT_LE((p.tile_h - 1) * static_cast<int>(p.pitch.divisor) + p.tile_w, static_cast<int>(positions));
 }
 
 std::string check(const ConvCase& c) {

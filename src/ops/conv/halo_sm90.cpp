@@ -1,6 +1,6 @@
-// Launcher of the Hopper halo convolution: problem + config -> parameters and tensor map -> launch.
+// Launcher of the Hopper halo convolution: problem + config -> parameters and tensor maps -> launch.
 //
-// The tensor map is made once for each plan, by the driver, with an address to be replaced at each launch.
+// Tensor maps are made once for each plan, by the driver, with an address to be replaced at each launch.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/halo_sm90.hpp"
 
@@ -61,27 +61,35 @@ bool with_context(int device, Attempt attempt) {
 
 CUtensorMap* driver_map(halo::TensorMap* map) { return reinterpret_cast<CUtensorMap*>(map); }
 
-bool encode(const HaloPlan& plan, halo::TensorMap* map) {
+CUtensorMapSwizzle swizzle(std::int32_t box_bytes) {
+  return box_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+         : box_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+         : box_bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
+                           : CU_TENSOR_MAP_SWIZZLE_NONE;
+}
+
+bool encode(const HaloMap& tensor, halo::ElementType type, halo::TensorMap* map) {
   constexpr int kRank = 5;
   cuuint64_t dims[kRank];
   cuuint64_t steps[kRank - 1];
   cuuint32_t box[kRank];
   const cuuint32_t ones[kRank] = {1, 1, 1, 1, 1};
   for (int i = 0; i < kRank; ++i) {
-    dims[i] = static_cast<cuuint64_t>(plan.map.extent[i]);
-    box[i] = static_cast<cuuint32_t>(plan.map.box[i]);
-    if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(plan.map.step[i - 1]);
+    dims[i] = static_cast<cuuint64_t>(tensor.extent[i]);
+    box[i] = static_cast<cuuint32_t>(tensor.box[i]);
+    if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
   }
-  const CUtensorMapSwizzle swizzle = plan.params.position_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
-                                     : plan.params.position_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
-                                                                        : CU_TENSOR_MAP_SWIZZLE_32B;
-  const CUtensorMapDataType type =
-      plan.type == halo::ElementType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   // The address is replaced at each launch; the driver wants it aligned.
   void* const placeholder = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
-  return driver().encode_tiled(driver_map(map), type, kRank, placeholder, dims, steps, box, ones,
-                               CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return driver().encode_tiled(
+             driver_map(map),
+             type == halo::ElementType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kRank,
+             placeholder, dims, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(tensor.box[0] * 2),
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+bool replace(halo::TensorMap* map, const void* address) {
+  return driver().replace_address(driver_map(map), const_cast<void*>(address)) == CUDA_SUCCESS;
 }
 
 struct Prepared {
@@ -114,8 +122,10 @@ std::shared_ptr<const void> halo_sm90_prepare(const Problem& problem, const Conf
   const std::uint32_t row_blocks = plan->params.row_blocks.divisor;
   const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / row_blocks);
   prepared->blocks = std::min(slots, plan->params.tiles) * row_blocks;
-  prepared->encoded =
-      with_context(device.ordinal, [&] { return encode(prepared->plan, &prepared->plan.params.input); });
+  prepared->encoded = with_context(device.ordinal, [&] {
+    return encode(plan->input, plan->type, &prepared->plan.params.input) &&
+           encode(plan->output, plan->type, &prepared->plan.params.output);
+  });
   return prepared;
 }
 
@@ -126,7 +136,6 @@ Status halo_sm90_launch(const LaunchSite& site, const void* opaque, const Args& 
   halo::Params p = prepared.plan.params;
   const void* const input = p.transposed ? args.y : args.x;
   p.filter = args.w;
-  p.out = args.out;
   p.bias = args.bias;
   p.alpha = static_cast<float>(args.alpha);
   const bool adds_z = args.z != nullptr;
@@ -135,9 +144,8 @@ Status halo_sm90_launch(const LaunchSite& site, const void* opaque, const Args& 
   p.ceiling = static_cast<float>(args.activation_coef);
   p.propagate_nan = args.propagate_nan;
   p.is_plain = p.alpha == 1.0f && p.addend_scale == 0.0f && !p.has_bias && !p.relu;
-  const bool replaced = with_context(site.device.ordinal, [&] {
-    return driver().replace_address(driver_map(&p.input), const_cast<void*>(input)) == CUDA_SUCCESS;
-  });
+  const bool replaced =
+      with_context(site.device.ordinal, [&] { return replace(&p.input, input) && replace(&p.output, args.out); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
   halo::launch(prepared.plan.shape, prepared.plan.type, p, prepared.blocks, site.stream);
   return cuda::launch_status("halo_sm90");

@@ -99,6 +99,7 @@ Operands operands_of(const View& view, const halo::Shape& shape) {
   const std::int64_t all_m = view.m / 8;
   o.row_blocks = ceil_div(all_m, shape.channels / 8);
   o.m_octets = ceil_div(all_m, o.row_blocks);
+  if (shape.channels > 8) o.m_octets = ceil_div(o.m_octets, 2) * 2;  // a warp stages two at once
   o.k_octets = ceil_div(view.k, 16) * 2;
   o.filter_bytes = view.taps * o.k_octets * o.m_octets * 128;
   o.block_channels = view.k <= 16 ? 16 : view.k <= 32 ? 32 : 64;
@@ -147,16 +148,25 @@ double seconds_of(const View& view, const Operands& o, const TileChoice& tile, c
 
 // --- tiles -----------------------------------------------------------------------------------------------------------
 
-// Bytes of a position in a staging area.
-std::int64_t staging_pitch(const Operands& o) { return o.m_octets > 4 ? 128 : 64; }
+std::int64_t round_up(std::int64_t value, std::int64_t unit) { return ceil_div(value, unit) * unit; }
+
+std::int64_t staging_bytes(const Operands& o, const halo::Shape& shape) {
+  return round_up(shape.positions * o.m_octets * kOctetBytes, halo::kAlignment);
+}
+
+// What lies behind the patches: staging areas, the filter, and room for what products read beyond it, 64 rows in all. A
+// product reads up to as many positions beyond the last patch.
+std::int64_t bytes_behind_patches(const Operands& o, const halo::Shape& shape) {
+  const std::int64_t bytes = halo::kConsumers * staging_bytes(o, shape) + o.filter_bytes + (8 - o.m_octets) * 128;
+  return std::max(bytes, shape.positions * o.block_channels * 2);
+}
 
 // Calls visit(tile) for tiles of widths that divide the image into equal parts, a sixteenth apart at least, each as
 // high as positions and room for two patches allow, until visit says that it has seen enough.
 template <class Visit>
 void for_each_tile(const View& view, const Operands& o, const halo::Shape& shape, Visit visit) {
   constexpr std::int64_t kNarrowest = 8;
-  const std::int64_t room =
-      kSharedBytes - halo::kBarrierBytes - o.filter_bytes - halo::kConsumers * shape.positions * staging_pitch(o);
+  const std::int64_t room = kSharedBytes - halo::kBarrierBytes - bytes_behind_patches(o, shape);
   const Axis& w = view.axis[0];
   const Axis& h = view.axis[1];
   const std::int64_t patch = room / 2 / halo::kAlignment * halo::kAlignment / (o.block_channels * 2);  // positions
@@ -221,7 +231,7 @@ void set_patches(const View& view, const Operands& o, const TileChoice& tile, Ha
   p.stage_bytes = u32(tile.stage_bytes);
   p.position_bytes = u32(o.block_channels * 2);
   p.load_bytes = u32(tile.pitch * (tile.h + view.axis[1].taps - 1)) * p.position_bytes;
-  p.pitch = u32(tile.pitch);
+  p.pitch = FastDivmod(u32(tile.pitch));
   p.channel_blocks = u32(o.channel_blocks);
   p.block_channels = u32(o.block_channels);
   p.block_steps = u32(o.block_steps);
@@ -229,7 +239,7 @@ void set_patches(const View& view, const Operands& o, const TileChoice& tile, Ha
   // wgmma's names of the swizzles over 128, 64 and 32 bytes are 1, 2 and 3; then the distance of 8 positions.
   const std::uint64_t swizzle = o.block_channels == 64 ? 1 : o.block_channels == 32 ? 2 : 3;
   p.patch_descriptor = swizzle << 62 | std::uint64_t{8 * p.position_bytes >> 4} << 32 | std::uint64_t{1} << 16;
-  HaloMap& map = plan->map;
+  HaloMap& map = plan->input;
   map.extent[0] = view.k;
   map.extent[4] = view.images;
   map.step[3] = view.in_image;
@@ -245,18 +255,29 @@ void set_patches(const View& view, const Operands& o, const TileChoice& tile, Ha
   map.box[2] = static_cast<std::int32_t>(tile.h + view.axis[1].taps - 1);
 }
 
-void set_output(const Problem& problem, const View& view, const Operands& o, halo::Params* p) {
-  p->chunks = FastDivmod(u32(o.m_octets));
+void set_output(const Problem& problem, const View& view, const Operands& o, const TileChoice& tile, HaloPlan* plan) {
+  halo::Params& p = plan->params;
+  p.octets = FastDivmod(u32(o.m_octets));
+  // The swizzles of 128, 64 and 32 bytes.
+  p.spread_shift = o.m_octets == 8 ? 0 : o.m_octets == 4 ? 1 : 2;
+  p.spread_mask = o.m_octets == 8 ? 7 : o.m_octets == 4 ? 3 : o.m_octets == 2 ? 1 : 0;
+  HaloMap& map = plan->output;
+  map.extent[0] = view.m;
+  map.extent[4] = view.images;
+  map.step[3] = view.out_image;
   for (int a = 0; a < kAxes; ++a) {
-    p->out_step[a] = view.axis[a].out_step;
-    p->addend_step[a] = view.axis[a].addend_step;
+    map.extent[1 + a] = view.axis[a].out;
+    map.step[a] = view.axis[a].out_step;
+    p.addend_step[a] = view.axis[a].addend_step;
   }
-  p->out_step[3] = view.out_image;
-  p->addend_step[3] = view.addend_image;
-  p->has_bias = problem.has_bias != 0;
-  p->bias_step = problem.bias_stride * 2;
-  p->clipped = problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU;
-  p->relu = p->clipped || problem.activation == GPUDNN_ACTIVATION_RELU;
+  map.box[0] = static_cast<std::int32_t>(o.m_octets * 8);
+  map.box[1] = static_cast<std::int32_t>(tile.w);
+  map.box[2] = static_cast<std::int32_t>(tile.h);
+  p.addend_step[3] = view.addend_image;
+  p.has_bias = problem.has_bias != 0;
+  p.bias_step = problem.bias_stride * 2;
+  p.clipped = problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU;
+  p.relu = p.clipped || problem.activation == GPUDNN_ACTIVATION_RELU;
 }
 
 // --- legality --------------------------------------------------------------------------------------------------------
@@ -345,12 +366,11 @@ std::optional<HaloPlan> halo_plan(const Problem& problem, const Config& config, 
   p.extent[1] = static_cast<std::int32_t>(view.axis[1].out);
   set_patches(view, o, tile, &plan);
   set_filter(problem, view, o, &p);
-  set_output(problem, view, o, &p);
-  p.staging_pitch = u32(staging_pitch(o));
-  p.staging_bytes = u32(halo::kShapes[config.tile].positions) * p.staging_pitch;
-  p.filter_offset = halo::kBarrierBytes + u32(tile.stages) * p.stage_bytes;
-  p.staging_offset = p.filter_offset + u32(o.filter_bytes);
-  p.shared_bytes = p.staging_offset + halo::kConsumers * p.staging_bytes;
+  set_output(problem, view, o, tile, &plan);
+  p.staging_offset = halo::kBarrierBytes + u32(tile.stages) * p.stage_bytes;
+  p.staging_bytes = u32(staging_bytes(o, shape));
+  p.filter_offset = p.staging_offset + halo::kConsumers * p.staging_bytes;
+  p.shared_bytes = p.staging_offset + u32(bytes_behind_patches(o, shape));
   return plan;
 }
 

@@ -10,7 +10,7 @@
 
 namespace gpudnn::conv {
 
-// The input as the copy engine sees it: channel, w, h, d, image.
+// A tensor as the copy engine sees it: channel, w, h, d, image.
 struct HaloMap {
   std::int64_t extent[5] = {1, 1, 1, 1, 1};
   std::int64_t step[4] = {};  // bytes between neighbours along w, h, d, n
@@ -21,7 +21,8 @@ struct HaloPlan {
   kernels::halo::Params params;  // but for the map, pointers and scalars
   kernels::halo::ElementType type = kernels::halo::ElementType::f16;
   int shape = 0;
-  HaloMap map;
+  HaloMap input;
+  HaloMap output;
   double seconds = 0;  // that the model expects
 };
 
