@@ -77,10 +77,9 @@ struct Params {
   std::uint32_t filter_count = 0;
   std::uint32_t all_taps = 0;
   bool mirrored = false;
-  bool transposed = false;  // m is the filter's channel
-  FastDivmod filter_quads;  // groups of four octets along the filter's channels
-  FastDivmod filter_taps;
-  std::uint32_t filter_items = 0;
+  bool transposed = false;          // m is the filter's channel
+  FastDivmod filter_quads;          // fours of octets along the filter's channels
+  std::uint32_t filter_items = 0;   // of fours, all filters' octets
   std::uint32_t filter_offset = 0;  // in shared memory
   std::uint32_t staging_offset = 0;
   std::uint32_t staging_bytes = 0;  // of a consumer

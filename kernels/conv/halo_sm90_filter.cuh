@@ -27,17 +27,18 @@ __device__ __forceinline__ std::uint64_t filter_descriptor(const Params& p, cons
          static_cast<std::uint64_t>((ptx::shared_address(filter) & 0x3ffffu) >> 4);
 }
 
-// What a lane copies in its warp's item: a row of one of four core matrices that follow along the filter's channels.
-// The tensor has [filter][tap][channel]; a row is 8 channels of a filter.
+// What a lane copies in its warp's item: a row of each tap of one of four core matrices that follow along the filter's
+// channels. The tensor has [filter][tap][channel]; a row is 8 channels of a filter.
 struct FilterRow {
-  std::uint32_t core;  // bytes from the filter's start in shared memory
-  std::int64_t from;   // bytes from the tensor's start; negative where there is nothing
+  std::uint32_t to;    // of the first tap in shared memory
+  std::int64_t from;   // bytes from the tensor's start to the first tap
+  std::uint32_t size;  // 16, or 0 where the tensor has no such row
 };
 __device__ __forceinline__ FilterRow filter_row(const Params& p, std::uint32_t row_block, std::uint32_t item,
-                                                std::uint32_t lane) {
+                                                std::uint32_t base) {
+  const std::uint32_t lane = threadIdx.x % 32;
   std::uint32_t quad = 0;
-  std::uint32_t tap = 0;
-  const std::uint32_t filter_octet = p.filter_taps.divmod(p.filter_quads.divmod(item, &quad), &tap);
+  const std::uint32_t filter_octet = p.filter_quads.divmod(item, &quad);
   // Lanes beyond the last octet do what those of the last one do.
   const std::uint32_t channel_octet = min(quad * 4 + lane / 8, (p.transposed ? p.m_octets : p.k_octets) - 1);
   const std::uint32_t m = p.transposed ? channel_octet : filter_octet;
@@ -45,35 +46,42 @@ __device__ __forceinline__ FilterRow filter_row(const Params& p, std::uint32_t r
   const std::uint32_t first_m = row_block * p.m_octets;
   const std::uint32_t channel = channel_octet + (p.transposed ? first_m : 0);
   const std::uint32_t filter = (filter_octet + (p.transposed ? 0 : first_m)) * 8 + lane % 8;
-  const std::uint32_t number = p.mirrored ? p.all_taps - 1 - tap : tap;
+  const bool exists = channel < p.filter_channels && filter < p.filter_count;
+  const std::uint32_t first_tap = p.mirrored ? p.all_taps - 1 : 0;
   FilterRow row;
-  row.core = ((tap * p.k_octets + k) * p.m_octets + m) * kCoreBytes;
-  row.from = channel < p.filter_channels && filter < p.filter_count
-                 ? ((static_cast<std::int64_t>(filter) * p.all_taps + number) * p.filter_channels + channel) * 16
-                 : -1;
+  row.to = base + (k * p.m_octets + m) * kCoreBytes + lane % 8 * 16;
+  row.from = exists ? ((static_cast<std::int64_t>(filter) * p.all_taps + first_tap) * p.filter_channels + channel) * 16
+                    : std::int64_t{first_tap} * p.filter_channels * 16;
+  row.size = exists ? 16 : 0;
   return row;
 }
 
 // All consumers together. What the tensor has not is zero: the products must not meet a NaN.
 __device__ __forceinline__ void load_filter(const Params& p, std::uint32_t row_block, unsigned char* filter) {
   const std::uint32_t warp = threadIdx.x / 32 - 4;
-  const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t base = ptx::shared_address(filter);
-  const auto* const from = static_cast<const char*>(p.filter);
-#pragma unroll 4
+  const std::uint32_t to_step = p.k_octets * p.m_octets * kCoreBytes;
+  const std::int64_t from_step = (p.mirrored ? -16 : 16) * static_cast<std::int64_t>(p.filter_channels);
   for (std::uint32_t item = warp; item < p.filter_items; item += 4 * kConsumers) {
-    const FilterRow row = filter_row(p, row_block, item, lane);
-    ptx::cp_async<16>(base + row.core + lane % 8 * 16, row.from >= 0 ? from + row.from : from, row.from >= 0 ? 16 : 0);
+    FilterRow row = filter_row(p, row_block, item, base);
+    const char* from = static_cast<const char*>(p.filter) + row.from;
+#pragma unroll 3
+    for (std::uint32_t tap = 0; tap < p.all_taps; ++tap, row.to += to_step, from += from_step) {
+      ptx::cp_async<16>(row.to, from, row.size);
+    }
   }
   ptx::cp_async_commit_group();
   ptx::cp_async_wait_group<0>();
   if (p.transposed) {
     __syncwarp();
     for (std::uint32_t item = warp; item < p.filter_items; item += 4 * kConsumers) {
-      const std::uint32_t address = base + filter_row(p, row_block, item, lane).core + lane % 8 * 16;
-      std::uint32_t words[4];
-      ptx::ldmatrix_x4_trans(address, words);
-      ptx::stmatrix_x4(address, words[0], words[1], words[2], words[3]);
+      std::uint32_t address = filter_row(p, row_block, item, base).to;
+#pragma unroll 3
+      for (std::uint32_t tap = 0; tap < p.all_taps; ++tap, address += to_step) {
+        std::uint32_t words[4];
+        ptx::ldmatrix_x4_trans(address, words);
+        ptx::stmatrix_x4(address, words[0], words[1], words[2], words[3]);
+      }
     }
   }
   ptx::fence_proxy_async();  // wgmma reads through the asynchronous proxy

@@ -129,8 +129,7 @@ class Emulation {
     for (std::uint32_t item = 0; item < p_.filter_items; ++item) {
       for (std::uint32_t lane = 0; lane < 32; ++lane) {
         std::uint32_t quad = 0;
-        std::uint32_t tap = 0;
-        const std::uint32_t filter_octet = p_.filter_taps.divmod(p_.filter_quads.divmod(item, &quad), &tap);
+        const std::uint32_t filter_octet = p_.filter_quads.divmod(item, &quad);
         const std::uint32_t channel_octet =
             std::min(quad * 4 + lane / 8, (p_.transposed ? p_.m_octets : p_.k_octets) - 1);
         const std::uint32_t m = p_.transposed ? channel_octet : filter_octet;
@@ -138,11 +137,13 @@ class Emulation {
         const std::uint32_t first_m = row_block * p_.m_octets;
         const std::uint32_t channel = channel_octet + (p_.transposed ? first_m : 0);
         const std::uint32_t filter = (filter_octet + (p_.transposed ? 0 : first_m)) * 8 + lane % 8;
-        const std::uint32_t number = p_.mirrored ? p_.all_taps - 1 - tap : tap;
         const bool exists = channel < p_.filter_channels && filter < p_.filter_count;
-        const std::size_t from = ((std::size_t{filter} * p_.all_taps + number) * p_.filter_channels + channel) * 8;
-        for (std::size_t i = 0; i < 8; ++i) {
-          shared_filter_.at(place(tap, k, m, static_cast<int>(lane % 8)) + i) = exists ? filter_.at(from + i) : 0;
+        for (std::uint32_t tap = 0; tap < p_.all_taps; ++tap) {
+          const std::uint32_t number = p_.mirrored ? p_.all_taps - 1 - tap : tap;
+          const std::size_t from = ((std::size_t{filter} * p_.all_taps + number) * p_.filter_channels + channel) * 8;
+          for (std::size_t i = 0; i < 8; ++i) {
+            shared_filter_.at(place(tap, k, m, static_cast<int>(lane % 8)) + i) = exists ? filter_.at(from + i) : 0;
+          }
         }
       }
     }

@@ -221,8 +221,7 @@ void set_filter(const Problem& problem, const View& view, const Operands& o, hal
   const std::int64_t along_channels = p->transposed ? o.m_octets : o.k_octets;
   const std::int64_t along_filters = p->transposed ? o.k_octets : o.m_octets;
   p->filter_quads = FastDivmod(u32(ceil_div(along_channels, 4)));
-  p->filter_taps = FastDivmod(u32(view.taps));
-  p->filter_items = u32(ceil_div(along_channels, 4) * along_filters * view.taps);
+  p->filter_items = u32(ceil_div(along_channels, 4) * along_filters);
 }
 
 void set_patches(const View& view, const Operands& o, const TileChoice& tile, HaloPlan* plan) {
