@@ -33,6 +33,7 @@
 
 #include "kernels/conv/halo_sm90_epilogue.cuh"
 #include "kernels/conv/halo_sm90_filter.cuh"
+#include "kernels/ptx/keep.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/tma_tile_5d.cuh"
@@ -100,50 +101,97 @@ __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, uns
   }
 }
 
-// Multiplies one patch: all taps of a depth, kSteps times 16 channels. Rows of taps differ by selection, not by
-// branches: in nested loops the compiler waits for each product.
-template <class I, int kSteps>
-__device__ __forceinline__ void multiply_taps(const Params& p, std::uint64_t filter, std::uint64_t patch,
-                                              float (&sum)[I::kBlocks][I::kN / 2]) {
-  // In units of 16 bytes.
-  const std::uint32_t filter_step = p.m_octets * 16;
-  const std::uint32_t filter_tap_step = p.k_octets * p.m_octets * 8;
+// In units of 16 bytes: what descriptors count in.
+struct Steps {
+  std::uint32_t filter;      // 16 channels
+  std::uint32_t filter_tap;  // a tap
+  std::uint32_t position;
+  std::uint32_t row;  // of positions
+};
+__device__ __forceinline__ Steps steps_of(const Params& p) {
   const std::uint32_t position = p.position_bytes / 16;
-  const std::uint32_t row_step = (p.pitch.divisor - p.taps[0] + 1) * position;
-  std::uint32_t s = 0;
-  std::uint32_t left = p.taps[0] * p.taps[1];
-  do {
-    ptx::wgmma_fence();
-#pragma unroll
-    for (std::uint32_t step = 0; step < kSteps; ++step) {
-      if constexpr (I::kFilterFirst) {
-        ptx::wgmma_k_major<typename I::T, I::kN>(sum[0], filter + step * filter_step, patch + step * 2);
-      } else {
-#pragma unroll
-        for (std::uint32_t i = 0; i < I::kBlocks; ++i) {
-          ptx::wgmma_k_major<typename I::T, I::kN>(sum[i], patch + step * 2 + i * 64 * position,
-                                                   filter + step * filter_step);
-        }
-      }
-    }
-    const bool next_row = ++s == p.taps[0];
-    filter += filter_tap_step;
-    patch += next_row ? row_step : position;
-    s = next_row ? 0 : s;
-  } while (--left > 0);
+  return {p.m_octets * 16, p.k_octets * p.m_octets * 8, position, p.pitch.divisor * position};
 }
 
+// One tap, kSteps times 16 channels.
+template <class I, int kSteps>
+__device__ __forceinline__ void multiply_tap(const Steps& by, std::uint64_t filter, std::uint64_t patch,
+                                             float (&sum)[I::kBlocks][I::kN / 2]) {
+#pragma unroll
+  for (std::uint32_t step = 0; step < kSteps; ++step) {
+    if constexpr (I::kFilterFirst) {
+      ptx::wgmma_k_major<typename I::T, I::kN>(sum[0], filter + step * by.filter, patch + step * 2);
+    } else {
+#pragma unroll
+      for (std::uint32_t i = 0; i < I::kBlocks; ++i) {
+        ptx::wgmma_k_major<typename I::T, I::kN>(sum[i], patch + step * 2 + i * 64 * by.position,
+                                                 filter + step * by.filter);
+      }
+    }
+  }
+}
+
+// 3 x 3 taps. Between rows of a loop the products pause for some 40 cycles, so there is none where that is not too much
+// code.
+template <class I, int kSteps>
+__device__ __forceinline__ void multiply_3x3(const Steps& by, std::uint64_t filter, std::uint64_t patch,
+                                             float (&sum)[I::kBlocks][I::kN / 2]) {
+  constexpr std::uint32_t kRows = I::kFilterFirst ? 3 : 1;
+#pragma unroll 1
+  for (std::uint32_t first = 0; first < 3; first += kRows) {
+    ptx::wgmma_fence();
+#pragma unroll
+    for (std::uint32_t r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (std::uint32_t s = 0; s < 3; ++s) {
+        multiply_tap<I, kSteps>(by, filter + (3 * r + s) * by.filter_tap, patch + r * by.row + s * by.position, sum);
+      }
+    }
+    filter += 3 * by.filter_tap;
+    patch += by.row;
+  }
+  ptx::wgmma_commit_group();
+}
+
+// Any taps. Rows of taps differ by selection, not by branches: in nested loops the compiler waits for each product.
+template <class I, int kSteps>
+__device__ __forceinline__ void multiply_taps(const Params& p, const Steps& by, std::uint64_t filter,
+                                              std::uint64_t patch, float (&sum)[I::kBlocks][I::kN / 2]) {
+  const std::uint32_t next_row = by.row - (p.taps[0] - 1) * by.position;
+  std::uint32_t s = 0;
+  std::uint32_t left = p.taps[0] * p.taps[1];
+#pragma unroll 1
+  do {
+    ptx::wgmma_fence();
+    multiply_tap<I, kSteps>(by, filter, patch, sum);
+    const bool row_ends = ++s == p.taps[0];
+    filter += by.filter_tap;
+    patch += row_ends ? next_row : by.position;
+    s = row_ends ? 0 : s;
+  } while (--left > 0);
+  ptx::wgmma_commit_group();
+}
+
+// One patch: all taps of a depth, `steps` times 16 channels.
 template <class I>
 __device__ __forceinline__ void multiply_patch(const Params& p, std::uint64_t filter, std::uint64_t patch,
                                                std::uint32_t steps, float (&sum)[I::kBlocks][I::kN / 2]) {
-  if (steps == 4) {
-    multiply_taps<I, 4>(p, filter, patch, sum);
+  const Steps by = steps_of(p);
+  const bool is_3x3 = p.taps[0] == 3 && p.taps[1] == 3;
+  if (is_3x3 && steps == 4) {
+    multiply_3x3<I, 4>(by, filter, patch, sum);
+  } else if (is_3x3 && steps == 2) {
+    multiply_3x3<I, 2>(by, filter, patch, sum);
+  } else if (is_3x3 && steps == 1) {
+    multiply_3x3<I, 1>(by, filter, patch, sum);
+  } else if (steps == 4) {
+    multiply_taps<I, 4>(p, by, filter, patch, sum);
+  } else if (steps == 3) {
+    multiply_taps<I, 3>(p, by, filter, patch, sum);
   } else if (steps == 2) {
-    multiply_taps<I, 2>(p, filter, patch, sum);
-  } else if (steps == 1) {
-    multiply_taps<I, 1>(p, filter, patch, sum);
+    multiply_taps<I, 2>(p, by, filter, patch, sum);
   } else {
-    multiply_taps<I, 3>(p, filter, patch, sum);
+    multiply_taps<I, 1>(p, by, filter, patch, sum);
   }
 }
 
@@ -174,9 +222,7 @@ __device__ __forceinline__ void multiply_tile(const Params& p, Barriers& barrier
         p.patch_descriptor |
         static_cast<std::uint64_t>((ptx::shared_address(patches + turn->stage * p.stage_bytes) & 0x3ffffu) >> 4);
     const bool is_last_block = block + 1 == p.channel_blocks;
-    ptx::wgmma_fence();
     multiply_patch<I>(p, of_depth + block * block_step, patch, is_last_block ? p.last_steps : p.block_steps, sum);
-    ptx::wgmma_commit_group();
     if (i > 0) {
       ptx::wgmma_wait_group<1>();
       release(barriers, previous);
@@ -194,7 +240,7 @@ __device__ __forceinline__ void multiply_tile(const Params& p, Barriers& barrier
 template <class I>
 __device__ __forceinline__ void consume(const Params& p, Barriers& barriers, unsigned char* shared, int consumer) {
   const Share share = share_of_block(p);
-  load_filter(p, share.row_block, shared + p.filter_offset);
+  finish_filter(p, share.row_block, shared + p.filter_offset);
   const std::uint64_t filter = filter_descriptor(p, shared + p.filter_offset);
   const unsigned char* const patches = shared + kBarrierBytes;
   unsigned char* const staging = shared + p.staging_offset + static_cast<std::uint32_t>(consumer) * p.staging_bytes;
@@ -227,6 +273,16 @@ __device__ __forceinline__ void make_barriers(const Params& p, Barriers& barrier
   }
 }
 
+// Whoever reads parameters in order waits for one line after the other, so idle warps fetch them.
+__device__ __forceinline__ void fetch_parameters(const Params& p, std::uint32_t warp) {
+  constexpr std::uint32_t kLine = 64;
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
+  for (std::uint32_t byte = offsetof(Params, tiles_w) / kLine * kLine + warp * kLine; byte < sizeof(Params);
+       byte += 3 * kLine) {
+    ptx::keep(words[byte / 4]);
+  }
+}
+
 template <class I>
 __global__ void __launch_bounds__(kThreads, 1) halo_sm90(const __grid_constant__ Params p) {
   extern __shared__ __align__(kAlignment) unsigned char shared[];
@@ -234,7 +290,14 @@ __global__ void __launch_bounds__(kThreads, 1) halo_sm90(const __grid_constant__
   // Told to the compiler to be the same in all lanes: else it takes the consumers' loops for divergent ones, and waits
   // for each product.
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
-  if (warp == 0) make_barriers(p, barriers);
+  // The filter's way is the longest one, so it begins before the barriers are there.
+  if (warp == 0) {
+    make_barriers(p, barriers);
+  } else if (warp < 4) {
+    fetch_parameters(p, static_cast<std::uint32_t>(warp) - 1);
+  } else {
+    start_filter(p, share_of_block(p).row_block, shared + p.filter_offset);
+  }
   __syncthreads();
   if (warp < 4) {
     ptx::setmaxnreg_dec<kProducerRegisters>();

@@ -127,10 +127,10 @@ __device__ __forceinline__ void fetch_addend(const Params& p, const Tile& tile, 
 // Fragments of 16 positions and 16 channels (8 where the others do not exist), pairs in the order of the matrices that
 // the addresses name: alpha * sum + addend_scale * addend + bias, and the activation; rounded, and staged. bias_of(i)
 // is that of fragment element i.
-template <class I, bool kFour, class BiasOf>
+template <class I, bool kFour, bool kPlain, class BiasOf>
 __device__ __forceinline__ void stage_fragments(const Params& p, std::uint32_t address, float (&v)[8], BiasOf bias_of) {
   using T = typename I::T;
-  if (!p.is_plain) {
+  if constexpr (!kPlain) {
 #pragma unroll
     for (float& each : v) each *= p.alpha;
     if (p.addend_scale != 0.0f) {
@@ -168,7 +168,7 @@ __device__ __forceinline__ void stage_fragments(const Params& p, std::uint32_t a
 
 // Sums of the warp's 16 channels and all positions. Lanes 8i to 8i + 7 address matrix i: channels 0-7 and 8-15 of the
 // first eight positions, then of the next eight.
-template <class I>
+template <class I, bool kPlain>
 __device__ __forceinline__ void stage_filter_first(const Params& p, const Channels<I>& channels, std::uint32_t staging,
                                                    const float (&sum)[I::kN / 2]) {
   const std::uint32_t lane = threadIdx.x % 32;
@@ -184,7 +184,7 @@ __device__ __forceinline__ void stage_filter_first(const Params& p, const Channe
 #pragma unroll
     for (int i = 0; i < 8; ++i) v[i] = sum[4 * j + i];
     const std::uint32_t pixel = pixel_at(p, static_cast<std::uint32_t>(j) * 8 + position);
-    stage_fragments<I, true>(p, staging + staged(p, pixel, octet), v, bias_of);
+    stage_fragments<I, true, kPlain>(p, staging + staged(p, pixel, octet), v, bias_of);
   }
   if constexpr (kGroups % 2 != 0) {
     float v[8] = {};
@@ -192,13 +192,13 @@ __device__ __forceinline__ void stage_filter_first(const Params& p, const Channe
     for (int i = 0; i < 4; ++i) v[i] = sum[4 * (kGroups - 1) + i];
     // All lanes have an address of the last eight positions.
     const std::uint32_t pixel = pixel_at(p, (kGroups - 1) * 8 + lane % 8);
-    stage_fragments<I, false>(p, staging + staged(p, pixel, octet), v, bias_of);
+    stage_fragments<I, false, kPlain>(p, staging + staged(p, pixel, octet), v, bias_of);
   }
 }
 
 // Sums of the warp's 16 positions of each 64 and all channels. Matrices: positions 0-7 and 8-15 of the first eight
 // channels, then of the next eight.
-template <class I>
+template <class I, bool kPlain>
 __device__ __forceinline__ void stage_positions_first(const Params& p, const Channels<I>& channels,
                                                       std::uint32_t staging,
                                                       const float (&sum)[I::kBlocks][I::kN / 2]) {
@@ -215,9 +215,19 @@ __device__ __forceinline__ void stage_positions_first(const Params& p, const Cha
 #pragma unroll
       for (int i = 0; i < (kFour ? 8 : 4); ++i) v[i] = sum[block][4 * octet + i];
       const std::uint32_t my_octet = static_cast<std::uint32_t>(octet) + (kFour ? lane / 16 : 0);
-      stage_fragments<I, kFour>(p, staging + staged(p, pixel, my_octet), v,
-                                [&](int i) { return channels.bias[octet + (kFour ? i / 4 : 0)][i % 2]; });
+      stage_fragments<I, kFour, kPlain>(p, staging + staged(p, pixel, my_octet), v,
+                                        [&](int i) { return channels.bias[octet + (kFour ? i / 4 : 0)][i % 2]; });
     }
+  }
+}
+
+template <class I, bool kPlain>
+__device__ __forceinline__ void stage_sums(const Params& p, const Channels<I>& channels, std::uint32_t staging,
+                                           const float (&sum)[I::kBlocks][I::kN / 2]) {
+  if constexpr (I::kFilterFirst) {
+    stage_filter_first<I, kPlain>(p, channels, staging, sum[0]);
+  } else {
+    stage_positions_first<I, kPlain>(p, channels, staging, sum);
   }
 }
 
@@ -232,10 +242,11 @@ __device__ __forceinline__ void store_tile(const Params& p, const Tile& tile, co
     fetch_addend<I>(p, tile, channels, staging);
     ptx::barrier_sync(barrier, 128);
   }
-  if constexpr (I::kFilterFirst) {
-    stage_filter_first<I>(p, channels, ptx::shared_address(staging), sum[0]);
+  // Plain ones are apart: a branch for each fragment keeps the compiler from doing several at a time.
+  if (p.is_plain) {
+    stage_sums<I, true>(p, channels, ptx::shared_address(staging), sum);
   } else {
-    stage_positions_first<I>(p, channels, ptx::shared_address(staging), sum);
+    stage_sums<I, false>(p, channels, ptx::shared_address(staging), sum);
   }
   ptx::fence_proxy_async();
   ptx::barrier_sync(barrier, 128);

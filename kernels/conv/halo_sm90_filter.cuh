@@ -56,8 +56,9 @@ __device__ __forceinline__ FilterRow filter_row(const Params& p, std::uint32_t r
   return row;
 }
 
-// All consumers together. What the tensor has not is zero: the products must not meet a NaN.
-__device__ __forceinline__ void load_filter(const Params& p, std::uint32_t row_block, unsigned char* filter) {
+// All consumers together, in two parts: copies are started, and later waited for and transposed where they must be.
+// What the tensor has not is zero: the products must not meet a NaN.
+__device__ __forceinline__ void start_filter(const Params& p, std::uint32_t row_block, unsigned char* filter) {
   const std::uint32_t warp = threadIdx.x / 32 - 4;
   const std::uint32_t base = ptx::shared_address(filter);
   const std::uint32_t to_step = p.k_octets * p.m_octets * kCoreBytes;
@@ -71,6 +72,12 @@ __device__ __forceinline__ void load_filter(const Params& p, std::uint32_t row_b
     }
   }
   ptx::cp_async_commit_group();
+}
+
+__device__ __forceinline__ void finish_filter(const Params& p, std::uint32_t row_block, unsigned char* filter) {
+  const std::uint32_t warp = threadIdx.x / 32 - 4;
+  const std::uint32_t base = ptx::shared_address(filter);
+  const std::uint32_t to_step = p.k_octets * p.m_octets * kCoreBytes;
   ptx::cp_async_wait_group<0>();
   if (p.transposed) {
     __syncwarp();

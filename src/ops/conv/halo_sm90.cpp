@@ -129,11 +129,11 @@ std::shared_ptr<const void> halo_sm90_prepare(const Problem& problem, const Conf
   return prepared;
 }
 
-Status halo_sm90_launch(const LaunchSite& site, const void* opaque, const Args& args) {
-  const auto& prepared = *static_cast<const Prepared*>(opaque);
-  GPUDNN_REQUIRE(prepared.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
+Status halo_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+  const auto& known = *static_cast<const Prepared*>(prepared);
+  GPUDNN_REQUIRE(known.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
                  "the driver refused a tensor map for this problem; please report it with the problem's line");
-  halo::Params p = prepared.plan.params;
+  halo::Params p = known.plan.params;
   const void* const input = p.transposed ? args.y : args.x;
   p.filter = args.w;
   p.bias = args.bias;
@@ -147,7 +147,7 @@ Status halo_sm90_launch(const LaunchSite& site, const void* opaque, const Args& 
   const bool replaced =
       with_context(site.device.ordinal, [&] { return replace(&p.input, input) && replace(&p.output, args.out); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
-  halo::launch(prepared.plan.shape, prepared.plan.type, p, prepared.blocks, site.stream);
+  halo::launch(known.plan.shape, known.plan.type, p, known.blocks, site.stream);
   return cuda::launch_status("halo_sm90");
 }
 
