@@ -240,7 +240,7 @@ __device__ __forceinline__ void multiply_tile(const Params& p, Barriers& barrier
 template <class I>
 __device__ __forceinline__ void consume(const Params& p, Barriers& barriers, unsigned char* shared, int consumer) {
   const Share share = share_of_block(p);
-  finish_filter(p, share.row_block, shared + p.filter_offset);
+  load_filter(p, share.row_block, shared + p.filter_offset);
   const std::uint64_t filter = filter_descriptor(p, shared + p.filter_offset);
   const unsigned char* const patches = shared + kBarrierBytes;
   unsigned char* const staging = shared + p.staging_offset + static_cast<std::uint32_t>(consumer) * p.staging_bytes;
@@ -290,13 +290,10 @@ __global__ void __launch_bounds__(kThreads, 1) halo_sm90(const __grid_constant__
   // Told to the compiler to be the same in all lanes: else it takes the consumers' loops for divergent ones, and waits
   // for each product.
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
-  // The filter's way is the longest one, so it begins before the barriers are there.
   if (warp == 0) {
     make_barriers(p, barriers);
   } else if (warp < 4) {
     fetch_parameters(p, static_cast<std::uint32_t>(warp) - 1);
-  } else {
-    start_filter(p, share_of_block(p).row_block, shared + p.filter_offset);
   }
   __syncthreads();
   if (warp < 4) {

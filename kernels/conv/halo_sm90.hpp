@@ -29,8 +29,8 @@ struct Shape {
   double efficiency;
 };
 constexpr Shape kShapes[] = {
-    {256, 64, true, 0.92}, {232, 64, true, 0.92},  {208, 64, true, 0.92},
-    {136, 64, true, 0.85}, {256, 32, false, 0.60}, {256, 8, false, 0.20},
+    {256, 64, true, 1.08}, {232, 64, true, 1.08},  {208, 64, true, 1.08},
+    {136, 64, true, 1.08}, {256, 32, false, 0.62}, {256, 8, false, 0.23},
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 

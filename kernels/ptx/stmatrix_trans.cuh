@@ -1,4 +1,4 @@
-// stmatrix of two matrices, and .trans: transposed matrix fragments from registers to shared memory.
+// stmatrix of one or two matrices, and .trans: transposed matrix fragments from registers to shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,6 +7,11 @@
 #include <cstdint>
 
 namespace gpudnn::ptx {
+
+// An 8 x 8 matrix of 16-bit elements; lanes 0 to 7 hold the addresses of its rows.
+__device__ __forceinline__ void stmatrix_x1(std::uint32_t address, std::uint32_t a) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(address), "r"(a) : "memory");
+}
 
 // Two 8 x 8 matrices of 16-bit elements; lanes 8i to 8i + 7 hold the addresses of matrix i's rows.
 __device__ __forceinline__ void stmatrix_x2(std::uint32_t address, std::uint32_t a, std::uint32_t b) {

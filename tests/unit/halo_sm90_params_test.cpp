@@ -130,8 +130,8 @@ class Emulation {
       for (std::uint32_t lane = 0; lane < 32; ++lane) {
         std::uint32_t quad = 0;
         const std::uint32_t filter_octet = p_.filter_quads.divmod(item, &quad);
-        const std::uint32_t channel_octet =
-            std::min(quad * 4 + lane / 8, (p_.transposed ? p_.m_octets : p_.k_octets) - 1);
+        const std::uint32_t channel_octet = quad * 4 + lane / 8;
+        if (channel_octet >= (p_.transposed ? p_.m_octets : p_.k_octets)) continue;
         const std::uint32_t m = p_.transposed ? channel_octet : filter_octet;
         const std::uint32_t k = p_.transposed ? filter_octet : channel_octet;
         const std::uint32_t first_m = row_block * p_.m_octets;
@@ -268,7 +268,7 @@ void expect_invariants(const HaloPlan& plan) {
   const std::uint32_t farthest = (p.taps[1] - 1) * p.pitch.divisor + p.taps[0] - 1 + positions;
   EXPECT_LE(last_patch + farthest * p.position_bytes, p.shared_bytes);
   const std::uint32_t filter_end = p.filter_offset + p.all_taps * p.k_octets * p.m_octets * 128;
-  EXPECT_LE(filter_end + (8 - p.m_octets) * 128, p.shared_bytes);
+  EXPECT_LE(filter_end + (8 - p.m_octets) * 256, p.shared_bytes);
   EXPECT_LE((p.tile_h - 1) * static_cast<int>(p.pitch.divisor) + p.tile_w, static_cast<int>(positions));
 }
 

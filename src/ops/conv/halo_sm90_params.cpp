@@ -118,14 +118,16 @@ struct TileChoice {
 // --- the cost model --------------------------------------------------------------------------------------------------
 
 // Rates are of one multiprocessor. A block's tiles follow one another; a tile takes the longest of its products, its
-// loads from the L2, and half of its way out, as two consumers take turns. The kernel is not faster than its bytes.
+// loads from the L2, and half of its way out, as two consumers take turns. A patch's load may take as long as the
+// patches before it last. The kernel is not faster than its bytes.
 constexpr double kHalfRate = 767e12 / 132;
-constexpr double kL2Rate = 5e12 / 132;
+constexpr double kL2Rate = 4e12 / 132;
 constexpr double kMemoryRate = 4.2e12 / 132;
 constexpr double kStoreRate = 40e9;  // bytes of a tile's sums, from registers to memory, of one consumer
-constexpr double kLaunch = 2.5e-6;
+constexpr double kLaunch = 4.5e-6;
 constexpr double kPerTile = 0.2e-6;
-constexpr double kFilterRate = 40e9;
+constexpr double kFilterRate = 16e9;
+constexpr double kLoadLatency = 1.0e-6;
 
 double seconds_of(const View& view, const Operands& o, const TileChoice& tile, const halo::Shape& shape,
                   double multiprocessors) {
@@ -134,9 +136,11 @@ double seconds_of(const View& view, const Operands& o, const TileChoice& tile, c
   const double steps = static_cast<double>((o.channel_blocks - 1) * o.block_steps + o.last_steps);
   const double products = static_cast<double>(view.taps) * steps;
   const double product = 2.0 * shape.channels * 16 * shape.positions / (kHalfRate * shape.efficiency);
-  const double loads = static_cast<double>(view.axis[2].taps * tile.stage_bytes * o.channel_blocks);
+  const double load = static_cast<double>(tile.stage_bytes) / kL2Rate;
+  const double loads = static_cast<double>(view.axis[2].taps * o.channel_blocks) *
+                       std::max(load, (load + kLoadLatency) / static_cast<double>(tile.stages - 1));
   const double stored = static_cast<double>(tile.w * tile.h * o.m_octets * kOctetBytes);
-  const double one = std::max({products * product + kPerTile, loads / kL2Rate, stored / kStoreRate / 2});
+  const double one = std::max({products * product + kPerTile, loads, stored / kStoreRate / 2});
   const double groups = std::max(1.0, std::floor(multiprocessors / static_cast<double>(o.row_blocks)));
   const double bytes =
       static_cast<double>(view.images) * 2 *
@@ -157,7 +161,7 @@ std::int64_t staging_bytes(const Operands& o, const halo::Shape& shape) {
 // What lies behind the patches: staging areas, the filter, and room for what products read beyond it, 64 rows in all. A
 // product reads up to as many positions beyond the last patch.
 std::int64_t bytes_behind_patches(const Operands& o, const halo::Shape& shape) {
-  const std::int64_t bytes = halo::kConsumers * staging_bytes(o, shape) + o.filter_bytes + (8 - o.m_octets) * 128;
+  const std::int64_t bytes = halo::kConsumers * staging_bytes(o, shape) + o.filter_bytes + (8 - o.m_octets) * 256;
   return std::max(bytes, shape.positions * o.block_channels * 2);
 }
 
