@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -81,6 +82,12 @@ class EngineRun {
 // How often each engine ran, to see that the sweep reaches them all.
 using Counts = std::map<std::string, int>;
 
+// GPUDNN_TEST_ENGINE=name keeps to one engine, where a new one is tried out.
+bool is_left_out(const conv::ConvEngine& engine) {
+  static const char* const only = std::getenv("GPUDNN_TEST_ENGINE");
+  return only != nullptr && std::string(only) != engine.name;
+}
+
 std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
   const Backend& backend = Backend::at_hand();
   const Device& device = *backend.handle()->device;
@@ -91,6 +98,10 @@ std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
   for (const conv::ConvEngine& engine : conv::engines()) {
     if (engine.backend != backend.kind() || !engine.supports(c.problem, device)) continue;
     if (misaligned && engine.alignment > 1) continue;
+    if (is_left_out(engine)) {
+      taken = lean = true;
+      continue;
+    }
     std::vector<conv::Candidate> candidates;
     engine.candidates(c.problem, device, &candidates);
     for (const conv::Candidate& candidate : candidates) {
@@ -124,7 +135,7 @@ TEST(ConvolutionEngines, RandomProblems) {
   // Every engine of the backend must have had work, or this test says nothing about it.
   const Backend& backend = Backend::at_hand();
   for (const conv::ConvEngine& engine : conv::engines()) {
-    if (engine.backend == backend.kind() && session_cases(250) >= 200) {
+    if (engine.backend == backend.kind() && !is_left_out(engine) && session_cases(250) >= 200) {
       EXPECT_GT(counts[engine.name], 0) << engine.name << " took none of the random problems";
     }
   }
@@ -145,6 +156,8 @@ TEST(ConvolutionEngines, HandPickedProblems) { check_file("conv/edges.txt"); }
 TEST(ConvolutionEngines, FewChannels) { check_file("conv/few_channels.txt"); }
 TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
 
+TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
+
 // Enough blocks to fill a device and sums long enough to be split, so that blocks finish in another order each time.
 constexpr const char* kBusyProblems[] = {
     "wgrad f32 nchw n2c8h9w9 k8r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=fma",  // the only one that the host runs
@@ -162,6 +175,9 @@ constexpr const char* kBusyProblems[] = {
     "wgrad f16 nchw n16c128h28w28 k96r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
     "dgrad f32 nchw n8c128h14w14 k256r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
     "fwd bf16 nchw n16c256h7w7 k512r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
+
+    "fwd f16 nhwc n8c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "dgrad f16 nhwc n2c32d8h32w32 k64t3r3s3 p1x1x1 t1x1x1 d1x1x1 g1 acc=f32 math=tensor",
 };
 
 TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {
@@ -180,7 +196,7 @@ TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {
     c.seed = session_seed();
     const Values values = make_values(c);
     for (const conv::ConvEngine& engine : conv::engines()) {
-      if (engine.backend != backend.kind() || !engine.supports(c.problem, device)) continue;
+      if (engine.backend != backend.kind() || is_left_out(engine) || !engine.supports(c.problem, device)) continue;
       std::vector<conv::Candidate> candidates;
       engine.candidates(c.problem, device, &candidates);
       // The one that the model likes best, and the one that splits its sums most.

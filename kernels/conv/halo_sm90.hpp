@@ -1,0 +1,114 @@
+// The parameters of the Hopper halo convolution: plain data, shared by the launcher and the kernel. See halo_sm90.cuh.
+//
+// Every problem is a correlation y[n, d, h, w, m] = sum over taps and k of x[n, d + t, h + r, w + s, k] * f[m, k, tap],
+// shifted by `corner`: forward with m the filter and k the channel, the data gradient with m the channel, k the filter
+// and the taps mirrored. "Input" is x or dy, "output" y or dx.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/tile/element_type.hpp"
+#include "kernels/tile/fast_divmod.cuh"
+
+struct CUstream_st;
+
+namespace gpudnn::kernels::halo {
+
+using tile::ElementType;
+using tile::FastDivmod;
+
+// Positions that a warpgroup multiplies at once, output channels of a block, which operand is first, and the rate of
+// such products in a long reduction over that of full ones. The numbers of positions follow the usual widths of images:
+// see "halo_sm90" in docs/perf-notes.md.
+struct Shape {
+  int positions;
+  int channels;
+  bool filter_first;
+  double efficiency;
+};
+constexpr Shape kShapes[] = {
+    {256, 64, true, 1.08}, {232, 64, true, 1.08},  {208, 64, true, 1.08},
+    {136, 64, true, 1.08}, {256, 32, false, 0.62}, {256, 8, false, 0.23},
+};
+constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
+
+constexpr int kConsumers = 2;   // warpgroups that take tiles in turn
+constexpr int kMostStages = 8;  // patches under way
+constexpr int kAlignment = 1024;
+constexpr int kBarrierBytes = kAlignment;  // the barriers' place before the patches
+
+// The driver's CUtensorMap.
+struct alignas(128) TensorMap {
+  std::uint64_t opaque[16];
+};
+
+struct Params {
+  TensorMap input;
+  TensorMap output;
+
+  // --- tiles: tile_h x tile_w pixels of the output; w is fastest, then h, d, the image
+  FastDivmod tiles_w, tiles_h, depths;
+  std::uint32_t tiles = 0;
+  FastDivmod row_blocks;  // parts of the output's channels; a block of threads has one for ever
+  std::int32_t tile_w = 0, tile_h = 0;
+  std::int32_t corner[3] = {};  // of pixel 0's window in the input: w, h, d
+  std::int32_t extent[2] = {};  // of the output: w, h
+
+  // --- patches: of one depth and up to 128 bytes of channels, pitch positions a row
+  FastDivmod stages;
+  std::uint32_t stage_bytes = 0;
+  std::uint32_t load_bytes = 0;
+  std::uint32_t position_bytes = 0;  // 128, 64 or 32: the swizzle's width
+  FastDivmod pitch;                  // positions of a patch's row
+  std::uint32_t channel_blocks = 1;
+  std::uint32_t block_channels = 0;
+  std::uint32_t block_steps = 0;  // of 16 channels
+  std::uint32_t last_steps = 0;   // of the last block
+  std::uint32_t taps[3] = {1, 1, 1};
+  std::uint64_t patch_descriptor = 0;  // but for the address
+
+  // --- the filter in shared memory: [tap][octet of k][octet of m] of 8 x 8 elements, rows of 8 k
+  std::uint32_t m_octets = 0;  // of a block; even but for positions first
+  std::uint32_t k_octets = 0;  // even
+  std::uint32_t all_m_octets = 0;
+  std::uint32_t filter_channels = 0;  // of the tensor, both in octets
+  std::uint32_t filter_count = 0;
+  std::uint32_t all_taps = 0;
+  bool mirrored = false;
+  bool transposed = false;          // m is the filter's channel
+  FastDivmod filter_quads;          // fours of octets along the filter's channels
+  std::uint32_t filter_items = 0;   // of fours, all filters' octets
+  std::uint32_t filter_offset = 0;  // in shared memory
+  std::uint32_t staging_offset = 0;
+  std::uint32_t staging_bytes = 0;  // of a consumer
+  // A pixel's row there: its octets, numbered by exclusive or with these bits of the pixel's number. The copy engine's
+  // swizzle does the same.
+  std::uint32_t spread_shift = 0;
+  std::uint32_t spread_mask = 0;
+  std::uint32_t shared_bytes = 0;
+
+  // --- the epilogue
+  FastDivmod tile_w_div;
+  FastDivmod octets;                 // of a pixel in the staging area: m_octets
+  std::int64_t addend_step[4] = {};  // bytes from pixel to pixel along w, h, d, n
+  std::int64_t bias_step = 0;        // bytes
+  bool has_bias = false;
+  bool relu = false;
+  bool clipped = false;
+  // Filled in for each launch.
+  bool propagate_nan = false;
+  bool is_plain = false;
+  float alpha = 1;
+  float addend_scale = 0;  // 0: the addend is not read
+  float ceiling = 0;
+  const void* addend = nullptr;
+  const void* bias = nullptr;
+  const void* filter = nullptr;
+};
+
+// Launches instance `shape` on `blocks` blocks, a multiple of the row blocks.
+void launch(int shape, ElementType type, const Params& params, std::uint32_t blocks, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels::halo

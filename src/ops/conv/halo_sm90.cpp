@@ -1,0 +1,154 @@
+// Launcher of the Hopper halo convolution: problem + config -> parameters and tensor maps -> launch.
+//
+// Tensor maps are made once for each plan, by the driver, with an address to be replaced at each launch.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/halo_sm90.hpp"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+#include "ops/conv/halo_sm90_params.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace halo = kernels::halo;
+
+static_assert(sizeof(CUtensorMap) == sizeof(halo::TensorMap) && alignof(CUtensorMap) <= alignof(halo::TensorMap),
+              "the driver's tensor map");
+
+// The driver's functions, which the runtime knows: libcuda is not linked.
+struct Driver {
+  decltype(&cuTensorMapEncodeTiled) encode_tiled = nullptr;
+  decltype(&cuTensorMapReplaceAddress) replace_address = nullptr;
+};
+
+template <class Function>
+void find(const char* name, Function* function) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result) == cudaSuccess &&
+      result == cudaDriverEntryPointSuccess) {
+    *function = reinterpret_cast<Function>(found);
+  } else {
+    (void)cudaGetLastError();
+  }
+}
+
+const Driver& driver() {
+  static const Driver known = [] {
+    Driver d;
+    find("cuTensorMapEncodeTiled", &d.encode_tiled);
+    find("cuTensorMapReplaceAddress", &d.replace_address);
+    return d;
+  }();
+  return known;
+}
+
+// The driver's functions want a current context, which a thread that never called the runtime has not: they are tried
+// once more when it has one.
+template <class Attempt>
+bool with_context(int device, Attempt attempt) {
+  if (attempt()) return true;
+  if (cudaSetDevice(device) != cudaSuccess || cudaFree(nullptr) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  return attempt();
+}
+
+CUtensorMap* driver_map(halo::TensorMap* map) { return reinterpret_cast<CUtensorMap*>(map); }
+
+CUtensorMapSwizzle swizzle(std::int32_t box_bytes) {
+  return box_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+         : box_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+         : box_bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
+                           : CU_TENSOR_MAP_SWIZZLE_NONE;
+}
+
+bool encode(const HaloMap& tensor, halo::ElementType type, halo::TensorMap* map) {
+  constexpr int kRank = 5;
+  cuuint64_t dims[kRank];
+  cuuint64_t steps[kRank - 1];
+  cuuint32_t box[kRank];
+  const cuuint32_t ones[kRank] = {1, 1, 1, 1, 1};
+  for (int i = 0; i < kRank; ++i) {
+    dims[i] = static_cast<cuuint64_t>(tensor.extent[i]);
+    box[i] = static_cast<cuuint32_t>(tensor.box[i]);
+    if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
+  }
+  // The address is replaced at each launch; the driver wants it aligned.
+  void* const placeholder = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
+  return driver().encode_tiled(
+             driver_map(map),
+             type == halo::ElementType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kRank,
+             placeholder, dims, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(tensor.box[0] * 2),
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+bool replace(halo::TensorMap* map, const void* address) {
+  return driver().replace_address(driver_map(map), const_cast<void*>(address)) == CUDA_SUCCESS;
+}
+
+struct Prepared {
+  HaloPlan plan;
+  std::uint32_t blocks = 0;
+  bool encoded = false;
+};
+
+}  // namespace
+
+Support halo_sm90_supports(const Problem& problem, const Device& device) {
+  if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
+  if (const char* obstacle = halo_obstacle(problem)) return Support::no(obstacle);
+  return driver().encode_tiled != nullptr && driver().replace_address != nullptr
+             ? Support::yes()
+             : Support::no("the driver does not make tensor maps");
+}
+
+void halo_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  halo_candidates(problem, device.multiprocessors, candidates);
+}
+
+std::size_t halo_sm90_workspace(const Problem&, const Config&) { return 0; }
+
+std::shared_ptr<const void> halo_sm90_prepare(const Problem& problem, const Config& config, const Device& device) {
+  auto prepared = std::make_shared<Prepared>();
+  const std::optional<HaloPlan> plan = halo_plan(problem, config, device.multiprocessors);
+  if (!plan) return prepared;
+  prepared->plan = *plan;
+  const std::uint32_t row_blocks = plan->params.row_blocks.divisor;
+  const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / row_blocks);
+  prepared->blocks = std::min(slots, plan->params.tiles) * row_blocks;
+  prepared->encoded = with_context(device.ordinal, [&] {
+    return encode(plan->input, plan->type, &prepared->plan.params.input) &&
+           encode(plan->output, plan->type, &prepared->plan.params.output);
+  });
+  return prepared;
+}
+
+Status halo_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+  const auto& known = *static_cast<const Prepared*>(prepared);
+  GPUDNN_REQUIRE(known.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
+                 "the driver refused a tensor map for this problem; please report it with the problem's line");
+  halo::Params p = known.plan.params;
+  const void* const input = p.transposed ? args.y : args.x;
+  p.filter = args.w;
+  p.bias = args.bias;
+  p.alpha = static_cast<float>(args.alpha);
+  const bool adds_z = args.z != nullptr;
+  p.addend = adds_z ? args.z : args.out;
+  p.addend_scale = static_cast<float>(adds_z ? args.alpha2 : args.beta);
+  p.ceiling = static_cast<float>(args.activation_coef);
+  p.propagate_nan = args.propagate_nan;
+  p.is_plain = p.alpha == 1.0f && p.addend_scale == 0.0f && !p.has_bias && !p.relu;
+  const bool replaced =
+      with_context(site.device.ordinal, [&] { return replace(&p.input, input) && replace(&p.output, args.out); });
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
+  halo::launch(known.plan.shape, known.plan.type, p, known.blocks, site.stream);
+  return cuda::launch_status("halo_sm90");
+}
+
+}  // namespace gpudnn::conv

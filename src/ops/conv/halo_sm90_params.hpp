@@ -1,0 +1,38 @@
+// From a convolution problem to the parameters of the Hopper halo convolution and to what its tensor map describes, and
+// the engine's cost model. No CUDA is needed for it, so that tests can check it anywhere.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "kernels/conv/halo_sm90.hpp"
+#include "ops/conv/engine.hpp"
+
+namespace gpudnn::conv {
+
+// A tensor as the copy engine sees it: channel, w, h, d, image.
+struct HaloMap {
+  std::int64_t extent[5] = {1, 1, 1, 1, 1};
+  std::int64_t step[4] = {};  // bytes between neighbours along w, h, d, n
+  std::int32_t box[5] = {1, 1, 1, 1, 1};
+};
+
+struct HaloPlan {
+  kernels::halo::Params params;  // but for the map, pointers and scalars
+  kernels::halo::ElementType type = kernels::halo::ElementType::f16;
+  int shape = 0;
+  HaloMap input;
+  HaloMap output;
+  double seconds = 0;  // that the model expects
+};
+
+// Null, or why the engine cannot take the problem on a device that it runs on.
+[[nodiscard]] const char* halo_obstacle(const Problem& problem);
+
+// The best tiles for the shape in config.tile; nothing where shared memory has no room for the filter and two patches.
+[[nodiscard]] std::optional<HaloPlan> halo_plan(const Problem& problem, const Config& config, int multiprocessors);
+
+// The cost model's candidates.
+void halo_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+
+}  // namespace gpudnn::conv

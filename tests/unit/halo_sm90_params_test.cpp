@@ -1,0 +1,360 @@
+// The mapping of convolutions to the Hopper halo convolution, evaluated on the host: what the copy engine brings by the
+// tensor map, and what the kernel makes of it, is compared with the definition of convolution.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/halo_sm90_params.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "support/naive.hpp"
+#include "support/random.hpp"
+#include "support/sweep.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace halo = kernels::halo;
+using test::ConvCase;
+using test::Random;
+
+using Memory = std::vector<double>;  // elements by their offset
+constexpr double kGap = 1e30;        // between a tensor's elements
+constexpr double kStale = std::numeric_limits<double>::quiet_NaN();
+
+template <class F>
+void for_each_element(const TensorGeometry& t, F f) {
+  const std::int64_t count = element_count(t);
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t rest = i;
+    std::int64_t offset = 0;
+    for (int dim = t.rank - 1; dim >= 0; --dim) {
+      offset += rest % t.dims[dim] * t.strides[dim];
+      rest /= t.dims[dim];
+    }
+    f(static_cast<std::size_t>(i), static_cast<std::size_t>(offset));
+  }
+}
+
+Memory in_memory(const TensorGeometry& t, const std::vector<double>& values) {
+  Memory memory(static_cast<std::size_t>(element_span(t)), kGap);
+  if (values.empty()) return memory;
+  for_each_element(t, [&](std::size_t i, std::size_t offset) { memory[offset] = values[i]; });
+  return memory;
+}
+
+// A box of the copy engine: positions of box[0] channels each.
+Memory load_box(const HaloMap& map, const Memory& memory, const std::int64_t (&at)[5]) {
+  Memory to;
+  for (int h = 0; h < map.box[2]; ++h) {
+    for (int w = 0; w < map.box[1]; ++w) {
+      const std::int64_t position[5] = {0, at[1] + w, at[2] + h, at[3], at[4]};
+      bool inside = true;
+      std::int64_t offset = 0;
+      for (int a = 1; a < 5; ++a) {
+        inside = inside && position[a] >= 0 && position[a] < map.extent[a];
+        offset += position[a] * map.step[a - 1] / 2;
+      }
+      for (int c = 0; c < map.box[0]; ++c) {
+        const bool exists = inside && at[0] + c < map.extent[0];
+        to.push_back(exists ? memory.at(static_cast<std::size_t>(offset + at[0] + c)) : 0);
+      }
+    }
+  }
+  return to;
+}
+
+class Emulation {
+ public:
+  Emulation(const ConvCase& c, const test::Values& values, const HaloPlan& plan)
+      : case_(c), plan_(plan), p_(plan.params) {
+    const Problem& problem = c.problem;
+    const bool forward = problem.direction == Direction::forward;
+    input_ = forward ? in_memory(problem.x, values.x) : in_memory(problem.y, values.y);
+    filter_ = in_memory(problem.w, values.w);
+    result_ = in_memory(output(problem), values.out);
+    addend_ = problem.has_z != 0 ? in_memory(problem.z, values.z) : result_;
+    addend_scale_ = problem.has_z != 0 ? c.alpha2 : c.beta;
+    bias_ = values.bias;
+    writes_.assign(result_.size(), 0);
+  }
+
+  void run() {
+    const int positions = halo::kShapes[plan_.shape].positions;
+    for (std::uint32_t row_block = 0; row_block < p_.row_blocks.divisor; ++row_block) {
+      load_filter(row_block);
+      for (std::uint32_t index = 0; index < p_.tiles; ++index) {
+        std::uint32_t w = 0;
+        std::uint32_t h = 0;
+        std::uint32_t d = 0;
+        const std::uint32_t n = p_.depths.divmod(p_.tiles_h.divmod(p_.tiles_w.divmod(index, &w), &h), &d);
+        const std::int64_t tile[4] = {std::int64_t{w} * p_.tile_w, std::int64_t{h} * p_.tile_h, d, n};
+        store(row_block, tile, multiply(tile, positions));
+      }
+    }
+  }
+
+  void expect_convolution(const test::Values& values) const {
+    const test::Expected expected = test::naive(case_, values);
+    const TensorGeometry& out = output(case_.problem);
+    std::int64_t written = 0;
+    for (const int count : writes_) written += count;
+    ASSERT_EQ(written, element_count(out)) << "writes";
+    std::int64_t wrong = 0;
+    std::string first;
+    for_each_element(out, [&](std::size_t i, std::size_t offset) {
+      if (result_[offset] == expected.value[i] && writes_[offset] == 1) return;
+      if (wrong++ == 0) {
+        first = "element " + std::to_string(i) + " is " + std::to_string(result_[offset]) + ", not " +
+                std::to_string(expected.value[i]) + ", written " + std::to_string(writes_[offset]) + " times";
+      }
+    });
+    EXPECT_EQ(wrong, 0) << first;
+  }
+
+ private:
+  // Of the core matrices: element [m][k] of a tap, before the transposition where there is one.
+  [[nodiscard]] std::size_t place(std::uint32_t tap, std::uint32_t k_octet, std::uint32_t m_octet, int row) const {
+    return ((std::size_t{tap} * p_.k_octets + k_octet) * p_.m_octets + m_octet) * 64 +
+           static_cast<std::size_t>(row) * 8;
+  }
+
+  void load_filter(std::uint32_t row_block) {
+    const std::size_t cores = std::size_t{p_.all_taps} * p_.k_octets * p_.m_octets;
+    shared_filter_.assign(cores * 64, kStale);
+    for (std::uint32_t item = 0; item < p_.filter_items; ++item) {
+      for (std::uint32_t lane = 0; lane < 32; ++lane) {
+        std::uint32_t quad = 0;
+        const std::uint32_t filter_octet = p_.filter_quads.divmod(item, &quad);
+        const std::uint32_t channel_octet = quad * 4 + lane / 8;
+        if (channel_octet >= (p_.transposed ? p_.m_octets : p_.k_octets)) continue;
+        const std::uint32_t m = p_.transposed ? channel_octet : filter_octet;
+        const std::uint32_t k = p_.transposed ? filter_octet : channel_octet;
+        const std::uint32_t first_m = row_block * p_.m_octets;
+        const std::uint32_t channel = channel_octet + (p_.transposed ? first_m : 0);
+        const std::uint32_t filter = (filter_octet + (p_.transposed ? 0 : first_m)) * 8 + lane % 8;
+        const bool exists = channel < p_.filter_channels && filter < p_.filter_count;
+        for (std::uint32_t tap = 0; tap < p_.all_taps; ++tap) {
+          const std::uint32_t number = p_.mirrored ? p_.all_taps - 1 - tap : tap;
+          const std::size_t from = ((std::size_t{filter} * p_.all_taps + number) * p_.filter_channels + channel) * 8;
+          for (std::size_t i = 0; i < 8; ++i) {
+            shared_filter_.at(place(tap, k, m, static_cast<int>(lane % 8)) + i) = exists ? filter_.at(from + i) : 0;
+          }
+        }
+      }
+    }
+    if (!p_.transposed) return;
+    for (std::size_t core = 0; core < cores; ++core) {
+      for (std::size_t i = 0; i < 8; ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+          std::swap(shared_filter_[core * 64 + i * 8 + j], shared_filter_[core * 64 + j * 8 + i]);
+        }
+      }
+    }
+  }
+
+  // sums[m][position], by the walk over filter and patch that the kernel makes.
+  [[nodiscard]] Memory multiply(const std::int64_t (&tile)[4], int positions) const {
+    const std::size_t rows = std::size_t{p_.m_octets} * 8;
+    Memory sums(rows * static_cast<std::size_t>(positions), 0.0);
+    for (std::uint32_t t = 0; t < p_.taps[2]; ++t) {
+      for (std::uint32_t block = 0; block < p_.channel_blocks; ++block) {
+        const std::int64_t at[5] = {std::int64_t{block} * p_.block_channels, tile[0] + p_.corner[0],
+                                    tile[1] + p_.corner[1], tile[2] + p_.corner[2] + t, tile[3]};
+        const Memory patch = load_box(plan_.input, input_, at);
+        EXPECT_EQ(patch.size() * 2, p_.load_bytes);
+        const std::uint32_t steps = block + 1 == p_.channel_blocks ? p_.last_steps : p_.block_steps;
+        for (std::uint32_t tap = 0; tap < p_.taps[0] * p_.taps[1]; ++tap) {
+          const std::size_t shift = std::size_t{tap / p_.taps[0]} * p_.pitch.divisor + tap % p_.taps[0];
+          for (std::uint32_t k = 0; k < steps * 16; ++k) {
+            const std::uint32_t octet = block * p_.block_steps * 2 + k / 8;
+            for (std::size_t m = 0; m < rows; ++m) {
+              const double factor =
+                  shared_filter_.at(place(t * p_.taps[0] * p_.taps[1] + tap, octet, static_cast<std::uint32_t>(m / 8),
+                                          static_cast<int>(m % 8)) +
+                                    k % 8);
+              if (factor == 0) continue;
+              for (std::size_t i = 0; i < static_cast<std::size_t>(positions); ++i) {
+                const std::size_t from = (i + shift) * p_.block_channels + k;
+                sums[m * static_cast<std::size_t>(positions) + i] +=
+                    factor * (from < patch.size() ? patch[from] : kStale);
+              }
+            }
+          }
+        }
+      }
+    }
+    return sums;
+  }
+
+  // The number of the tile's pixel at a position, as the kernel finds it.
+  [[nodiscard]] std::size_t pixel_at(std::size_t position) const {
+    const std::size_t pitch = p_.pitch.divisor;
+    const std::size_t row = position / pitch;
+    const std::size_t column = position % pitch;
+    const auto width = static_cast<std::size_t>(p_.tile_w);
+    const auto height = static_cast<std::size_t>(p_.tile_h);
+    if (row >= height) return position;
+    return column < width ? row * width + column : height * width + row * (pitch - width) + column - width;
+  }
+
+  void store(std::uint32_t row_block, const std::int64_t (&tile)[4], const Memory& sums) {
+    const auto positions = static_cast<std::size_t>(halo::kShapes[plan_.shape].positions);
+    const std::size_t rows = std::size_t{p_.m_octets} * 8;
+    Memory staging(positions * rows, kStale);
+    for (std::size_t position = 0; position < positions; ++position) {
+      const std::size_t pixel = pixel_at(position);
+      ASSERT_LT(pixel, positions);
+      for (std::size_t m = 0; m < rows; ++m) staging[pixel * rows + m] = sums[m * positions + position];
+    }
+    const HaloMap& map = plan_.output;
+    ASSERT_TRUE(map.box[0] == static_cast<std::int32_t>(rows) && map.box[1] == p_.tile_w && map.box[2] == p_.tile_h);
+    const std::int64_t first = std::int64_t{row_block} * p_.m_octets * 8;
+    for (std::int64_t h = tile[1]; h < std::min(tile[1] + p_.tile_h, map.extent[2]); ++h) {
+      for (std::int64_t w = tile[0]; w < std::min(tile[0] + p_.tile_w, map.extent[1]); ++w) {
+        for (std::int64_t m = first; m < std::min(first + map.box[0], map.extent[0]); ++m) {
+          const auto offset = [&](const std::int64_t(&step)[4]) {
+            return static_cast<std::size_t>((w * step[0] + h * step[1] + tile[2] * step[2] + tile[3] * step[3]) / 2 +
+                                            m);
+          };
+          const std::int64_t pixel = (h - tile[1]) * p_.tile_w + w - tile[0];
+          double value =
+              case_.alpha * staging.at(static_cast<std::size_t>(pixel) * rows + static_cast<std::size_t>(m - first));
+          if (addend_scale_ != 0) value += addend_scale_ * addend_.at(offset(p_.addend_step));
+          if (p_.has_bias) value += bias_.at(static_cast<std::size_t>(m));
+          if (p_.relu) value = std::max(value, 0.0);
+          if (p_.clipped) value = std::min(value, case_.coef);
+          result_.at(offset(map.step)) = value;
+          ++writes_.at(offset(map.step));
+        }
+      }
+    }
+  }
+
+  const ConvCase& case_;
+  const HaloPlan& plan_;
+  const halo::Params& p_;
+  Memory input_, filter_, shared_filter_, addend_, result_, bias_;
+  double addend_scale_ = 0;
+  std::vector<int> writes_;
+};
+
+// What the driver, the instructions and shared memory take.
+void expect_invariants(const HaloPlan& plan) {
+  const halo::Params& p = plan.params;
+  EXPECT_LE(p.shared_bytes, 227u * 1024);
+  EXPECT_GE(p.stages.divisor, 2u);
+  EXPECT_LE(p.stages.divisor, static_cast<std::uint32_t>(halo::kMostStages));
+  EXPECT_EQ(p.stage_bytes % halo::kAlignment, 0u);
+  EXPECT_GE(p.stage_bytes, p.load_bytes);
+  EXPECT_LE(p.m_octets, 8u);
+  EXPECT_EQ(p.k_octets % 2, 0u);
+  EXPECT_EQ(plan.input.box[0] * 2, static_cast<std::int32_t>(p.position_bytes));
+  for (const HaloMap* map : {&plan.input, &plan.output}) {
+    for (int i = 1; i < 5; ++i) {
+      EXPECT_TRUE(map->box[i] >= 1 && map->box[i] <= 256);
+      EXPECT_EQ(map->step[i - 1] % 16, 0);
+    }
+  }
+  EXPECT_EQ(p.staging_offset % halo::kAlignment, 0u);
+  EXPECT_EQ(p.staging_bytes % halo::kAlignment, 0u);
+  // Products read positions beyond the last patch and rows beyond the filter: all inside the block's memory.
+  const std::uint32_t positions = static_cast<std::uint32_t>(halo::kShapes[plan.shape].positions);
+  const std::uint32_t last_patch = halo::kBarrierBytes + (p.stages.divisor - 1) * p.stage_bytes;
+  const std::uint32_t farthest = (p.taps[1] - 1) * p.pitch.divisor + p.taps[0] - 1 + positions;
+  EXPECT_LE(last_patch + farthest * p.position_bytes, p.shared_bytes);
+  const std::uint32_t filter_end = p.filter_offset + p.all_taps * p.k_octets * p.m_octets * 128;
+  EXPECT_LE(filter_end + (8 - p.m_octets) * 256, p.shared_bytes);
+  EXPECT_LE((p.tile_h - 1) * static_cast<int>(p.pitch.divisor) + p.tile_w, static_cast<int>(positions));
+}
+
+std::string check(const ConvCase& c) {
+  if (halo_obstacle(c.problem) != nullptr) return "not taken";
+  const test::Values values = test::make_values(c);
+  for (int i = 0; i < halo::kShapeCount; ++i) {
+    SCOPED_TRACE(to_text(c.problem) + ", shape " + std::to_string(i));
+    const auto plan = halo_plan(c.problem, {i, 1}, 132);
+    if (!plan) continue;
+    expect_invariants(*plan);
+    Emulation emulation(c, values, *plan);
+    emulation.run();
+    emulation.expect_convolution(values);
+    if (testing::Test::HasFailure()) break;
+  }
+  return {};
+}
+
+ConvCase case_of(const std::string& line) {
+  std::string why;
+  const auto problem = from_text("conv " + line, &why);
+  EXPECT_TRUE(problem) << line << ": " << why;
+  ConvCase c{};
+  c.problem = *problem;
+  c.integers = true;
+  c.alpha = 1;
+  c.coef = 6;
+  c.alpha2 = 2;
+  return c;
+}
+
+TEST(HaloSm90Params, TilesAndTaps) {
+  for (const char* line : {
+           "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g1",
+           "fwd f16 nhwc n1c24h9w11 k144r3s3 p1x1 t1x1 d1x1 g1",
+           "fwd f16 nhwc n1c72h5w30 k40r3s3 p1x1 t1x1 d1x1 g1",
+           "dgrad f16 nhwc n2c32h9w11 k64r3s3 p1x1 t1x1 d1x1 g1",
+           "dgrad f16 nhwc n1c72h9w11 k24r3s3 p0x2 t1x1 d1x1 g1",
+           "dgrad f16 nhwc n1c16h8w10 k16r3s3 p4x3 t1x1 d1x1 g1",
+           "fwd f16 nhwc n1c16h13w17 k16r2s4 p1x1 t1x1 d1x1 g1",
+           "fwd f16 nhwc n1c16w700 k8s3 p1 t1 d1 g1",
+           "fwd f16 nhwc n2c16d5h6w7 k16t3r3s3 p1x1x1 t1x1x1 d1x1x1 g1",
+           "dgrad f16 nhwc n2c16d5h6w7 k16t3r2s3 p1x0x1 t1x1x1 d1x1x1 g1",
+           "fwd f16 nhwc n2c144d7h6w9 k64t3r1s1 p1x0x0 t1x1x1 d1x1x1 g1",
+           "fwd f16 nhwc n1c8h300w3 k8r3s3 p1x1 t1x1 d1x1 g1",
+           "fwd f16 nhwc n2c16h5w5 k24r3s3 p1x1 t1x1 d1x1 g1 act=relu bias z",
+       }) {
+    EXPECT_EQ(check(case_of(line)), "") << line;
+  }
+}
+
+TEST(HaloSm90Params, RandomProblems) {
+  Random random(test::session_seed());
+  int taken = 0;
+  for (int i = 0; i < 100000 && taken < 30; ++i) {
+    ConvCase c = test::random_conv(random);
+    Problem& p = c.problem;
+    if (p.x.type != GPUDNN_DATA_HALF && p.x.type != GPUDNN_DATA_BFLOAT16) continue;
+    c.integers = true;
+    if (halo_obstacle(p) != nullptr) continue;
+    ++taken;
+    EXPECT_EQ(check(c), "");
+    if (HasFailure()) break;
+  }
+  EXPECT_EQ(taken, 30);
+}
+
+// What it must leave to others.
+TEST(HaloSm90Params, Refusals) {
+  for (const char* line : {
+           "wgrad f16 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g1",
+           "fwd f32 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g1",
+           "fwd f16 nchw n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g1",
+           "fwd f16 nhwc n2c64h9w11 k64r1s1 p0x0 t1x1 d1x1 g1",
+           "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t2x1 d1x1 g1",
+           "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x2 g1",
+           "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g2",
+           "fwd f16 nhwc n2c60h9w11 k64r3s3 p1x1 t1x1 d1x1 g1",
+           "fwd f16 nhwc n2c64h9w11 k60r3s3 p1x1 t1x1 d1x1 g1",
+           "fwd f16 nhwc n2c256h9w11 k256r3s3 p1x1 t1x1 d1x1 g1",
+           "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g1 act=tanh bias",
+       }) {
+    EXPECT_NE(halo_obstacle(case_of(line).problem), nullptr) << line;
+  }
+}
+
+}  // namespace
+}  // namespace gpudnn::conv
