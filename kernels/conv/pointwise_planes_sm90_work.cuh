@@ -19,6 +19,7 @@ struct Instance {
   static constexpr int kStages = kTile.stages;
   static constexpr int kCluster = kTile.cluster;
   static constexpr bool kPingPong = kTile.ping_pong;
+  static constexpr bool kJoins = false;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
   static constexpr int kThreads = 128 * (1 + kConsumers);
   static constexpr bool kByThreads = kTile.by_threads;
