@@ -11,7 +11,8 @@
 //   tell row i + 1               each warp sends its totals to every block of the cluster
 //   second pass of row i         each warp adds up all warps' totals of row i in one order, and writes y
 //
-// The block's last warp fills the stages: that of row i takes in row i + stages once all others have read it.
+// The block's last warp fills the stages: that of row i takes in row i + stages once all others have read it. Each thread
+// says so for itself, here and when a stage is full: racecheck does not follow an arrival of one lane for its warp.
 //
 // Totals travel as asynchronous stores that a barrier of the receiver counts: an arrival that releases what was written
 // before would first wait for the last row's results to reach memory. Two places are enough for them: those of row i +
@@ -216,8 +217,11 @@ __device__ __forceinline__ void fill_ring(const SoftmaxArgs<T>& args, const tile
       part->singles_a[lane] = a[single];
       if (kBackward) part->singles_b[lane] = b[single];
     }
-    __syncwarp();
-    if (lane == 0) ptx::mbarrier_arrive_expect_tx(&shared->full[stage], bytes * (kBackward ? 2 : 1));
+    if (lane == 0) {
+      ptx::mbarrier_arrive_expect_tx(&shared->full[stage], bytes * (kBackward ? 2 : 1));
+    } else {
+      ptx::mbarrier_arrive(&shared->full[stage]);
+    }
     if (++stage == shape.stages) {
       stage = 0;
       parity ^= 1;
@@ -246,8 +250,8 @@ __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
   };
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < shape.stages; ++stage) {
-      ptx::mbarrier_init(&shared->full[stage], 1);
-      ptx::mbarrier_init(&shared->empty[stage], static_cast<std::uint32_t>(warps));
+      ptx::mbarrier_init(&shared->full[stage], 32);
+      ptx::mbarrier_init(&shared->empty[stage], static_cast<std::uint32_t>(shape.threads));
     }
     for (std::uint64_t& barrier : shared->told) ptx::mbarrier_init(&barrier, 1);
     ptx::fence_mbarrier_init();
@@ -320,8 +324,7 @@ __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
     } else {
       write(SoftmaxForward<T>(args, total.most, total.sum));
     }
-    __syncwarp();
-    if (lane == 0) ptx::mbarrier_arrive(&shared->empty[stage]);
+    ptx::mbarrier_arrive(&shared->empty[stage]);
     if (++stage == shape.stages) stage = 0;
   }
 #else

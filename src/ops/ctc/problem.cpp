@@ -62,11 +62,17 @@ Status read_host_labels(const int* labels, const int* label_lengths, const int* 
     if (length > problem->max_labels) problem->max_labels = length;
   }
   if (labels == nullptr) return GPUDNN_STATUS_SUCCESS;
-  // All of them in one sweep that vectors can do: there may be thousands, in every call.
+  // In blocks that vectors can sweep, as there may be thousands in every call; the first block with an illegal one is
+  // the last to be read, for then the lengths are not to be trusted either.
+  constexpr std::int64_t kBlock = 64;
   const auto most = static_cast<unsigned>(std::min<std::int64_t>(problem->x.dims[2] - 1, INT32_MAX));
-  bool illegal = false;
-  for (std::int64_t i = 0; i < problem->stored_labels; ++i) illegal |= static_cast<unsigned>(labels[i]) - 1u >= most;
-  return illegal ? refuse_label(labels, label_lengths, problem->x.dims[2]) : GPUDNN_STATUS_SUCCESS;
+  for (std::int64_t first = 0; first < problem->stored_labels; first += kBlock) {
+    const std::int64_t end = std::min(first + kBlock, problem->stored_labels);
+    bool illegal = false;
+    for (std::int64_t i = first; i < end; ++i) illegal |= static_cast<unsigned>(labels[i]) - 1u >= most;
+    if (illegal) return refuse_label(labels, label_lengths, problem->x.dims[2]);
+  }
+  return GPUDNN_STATUS_SUCCESS;
 }
 
 Status validate(const Problem& problem) {
