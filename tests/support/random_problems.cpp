@@ -92,6 +92,17 @@ bool is_pointwise(const conv::Problem& p) {
   return true;
 }
 
+// What kernels that keep a patch of the image ask for: 16-bit types, steps of 1, larger filters than one tap.
+void windows_of_step_one(Random& random, conv::Problem* p) {
+  p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16});
+  p->direction = random.pick({conv::Direction::forward, conv::Direction::backward_data});
+  for (int i = 0; i < p->spatial; ++i) {
+    p->stride[i] = p->dilation[i] = 1;
+    p->w.dims[2 + i] = random.between(2, 3);
+    p->pad[i] = random.between(0, p->w.dims[2 + i] - 1);
+  }
+}
+
 // Whole vectors of channels: what kernels for tensor cores ask for, channels last or pointwise.
 void vector_friendly_channels(Random& random, std::int64_t* channels, std::int64_t* filters) {
   *channels = 8 * random.between(1, 8);
@@ -172,10 +183,15 @@ ConvCase random_conv(Random& random) {
         random.pick({conv::Direction::forward, conv::Direction::backward_data, conv::Direction::backward_filter});
     p.x.type = random_type(random);
     random_conv_geometry(random, &p);
-    const bool channels_last = random.chance(0.5);
+    const bool patch = random.chance(0.1);
+    if (patch) windows_of_step_one(random, &p);
+    const bool channels_last = patch || random.chance(0.5);
     std::int64_t channels = 0;
     std::int64_t filters = 0;
-    if ((channels_last || is_pointwise(p)) && random.chance(0.7)) {
+    if (patch) {
+      channels = random.pick<std::int64_t>({16, 32, 48, 64});
+      filters = random.pick<std::int64_t>({16, 32, 48, 64});
+    } else if ((channels_last || is_pointwise(p)) && random.chance(0.7)) {
       vector_friendly_channels(random, &channels, &filters);
     } else {
       random_channels(random, &channels, &filters);
