@@ -11,8 +11,9 @@
 //   tell row i + 1               each warp sends its totals to every block of the cluster
 //   second pass of row i         each warp adds up all warps' totals of row i in one order, and writes y
 //
-// The block's last warp fills the stages: that of row i takes in row i + stages once all others have read it. Each thread
-// says so for itself, here and when a stage is full: racecheck does not follow an arrival of one lane for its warp.
+// The block's last warp fills the stages: that of row i takes in row i + stages once all others have read it. Each
+// thread says so for itself, here and when a stage is full: racecheck does not follow an arrival of one lane for its
+// warp.
 //
 // Totals travel as asynchronous stores that a barrier of the receiver counts: an arrival that releases what was written
 // before would first wait for the last row's results to reach memory. Two places are enough for them: those of row i +
