@@ -2,16 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor_map_cuda.hpp"
 
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 namespace gpudnn::cuda {
 namespace {
-
-struct Driver {
-  decltype(&cuTensorMapEncodeTiled) encode_tiled = nullptr;
-  decltype(&cuTensorMapReplaceAddress) replace_address = nullptr;
-};
 
 template <class Function>
 void find(const char* name, Function* function) {
@@ -23,16 +17,6 @@ void find(const char* name, Function* function) {
   } else {
     (void)cudaGetLastError();
   }
-}
-
-const Driver& driver() {
-  static const Driver known = [] {
-    Driver d;
-    find("cuTensorMapEncodeTiled", &d.encode_tiled);
-    find("cuTensorMapReplaceAddress", &d.replace_address);
-    return d;
-  }();
-  return known;
 }
 
 CUtensorMapDataType map_type(const TiledMap& tensor) {
@@ -51,7 +35,21 @@ CUtensorMapDataType map_type(const TiledMap& tensor) {
 
 }  // namespace
 
-bool makes_tensor_maps() noexcept { return driver().encode_tiled != nullptr && driver().replace_address != nullptr; }
+const TensorMapDriver& tensor_map_driver() noexcept {
+  static const TensorMapDriver known = [] {
+    TensorMapDriver driver;
+    find("cuTensorMapEncodeTiled", &driver.encode_tiled);
+    find("cuTensorMapEncodeIm2col", &driver.encode_im2col);
+    find("cuTensorMapReplaceAddress", &driver.replace_address);
+    return driver;
+  }();
+  return known;
+}
+
+bool makes_tensor_maps() noexcept {
+  const TensorMapDriver& driver = tensor_map_driver();
+  return driver.encode_tiled != nullptr && driver.encode_im2col != nullptr && driver.replace_address != nullptr;
+}
 
 bool encode_tiled(const TiledMap& tensor, void* map) noexcept {
   const cuuint64_t dims[3] = {static_cast<cuuint64_t>(tensor.dims[0]), static_cast<cuuint64_t>(tensor.dims[1]),
@@ -59,15 +57,15 @@ bool encode_tiled(const TiledMap& tensor, void* map) noexcept {
   const cuuint64_t steps[2] = {static_cast<cuuint64_t>(tensor.steps[0]), static_cast<cuuint64_t>(tensor.steps[1])};
   const cuuint32_t box[3] = {static_cast<cuuint32_t>(tensor.box_columns), static_cast<cuuint32_t>(tensor.box_rows), 1};
   const cuuint32_t ones[3] = {1, 1, 1};
-  // Replaced before use; the driver wants it aligned.
-  void* const placeholder = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
-  return driver().encode_tiled(static_cast<CUtensorMap*>(map), map_type(tensor), 3, placeholder, dims, steps, box, ones,
-                               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return tensor_map_driver().encode_tiled(static_cast<CUtensorMap*>(map), map_type(tensor), 3, placeholder_address(),
+                                          dims, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                          CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 bool replace_address(void* map, const void* address) noexcept {
-  return driver().replace_address(static_cast<CUtensorMap*>(map), const_cast<void*>(address)) == CUDA_SUCCESS;
+  return tensor_map_driver().replace_address(static_cast<CUtensorMap*>(map), const_cast<void*>(address)) ==
+         CUDA_SUCCESS;
 }
 
 bool make_context(int device) noexcept {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cuda.h>
+
 #include <cstdint>
 
 #include "kernels/tile/element_type.hpp"
@@ -18,6 +20,16 @@ struct TiledMap {
   std::int32_t box_columns = 0;
   std::int32_t box_rows = 0;
 };
+
+// The driver's functions, which the runtime knows: libcuda is not linked. Null where the driver has none.
+struct TensorMapDriver {
+  decltype(&cuTensorMapEncodeTiled) encode_tiled = nullptr;
+  decltype(&cuTensorMapEncodeIm2col) encode_im2col = nullptr;
+  decltype(&cuTensorMapReplaceAddress) replace_address = nullptr;
+};
+[[nodiscard]] const TensorMapDriver& tensor_map_driver() noexcept;
+// What a map is encoded with until a launch replaces it; the driver wants it aligned.
+[[nodiscard]] inline void* placeholder_address() noexcept { return reinterpret_cast<void*>(std::uintptr_t{1} << 20); }
 
 [[nodiscard]] bool makes_tensor_maps() noexcept;
 // `map` has the size and alignment of the driver's tensor map. Its address is to be replaced before use.

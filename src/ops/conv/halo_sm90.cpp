@@ -4,11 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/halo_sm90.hpp"
 
-#include <cuda.h>
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 
+#include "core/tensor_map_cuda.hpp"
 #include "ops/conv/halo_sm90_params.hpp"
 
 namespace gpudnn::conv {
@@ -18,46 +16,6 @@ namespace halo = kernels::halo;
 
 static_assert(sizeof(CUtensorMap) == sizeof(halo::TensorMap) && alignof(CUtensorMap) <= alignof(halo::TensorMap),
               "the driver's tensor map");
-
-// The driver's functions, which the runtime knows: libcuda is not linked.
-struct Driver {
-  decltype(&cuTensorMapEncodeTiled) encode_tiled = nullptr;
-  decltype(&cuTensorMapReplaceAddress) replace_address = nullptr;
-};
-
-template <class Function>
-void find(const char* name, Function* function) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result) == cudaSuccess &&
-      result == cudaDriverEntryPointSuccess) {
-    *function = reinterpret_cast<Function>(found);
-  } else {
-    (void)cudaGetLastError();
-  }
-}
-
-const Driver& driver() {
-  static const Driver known = [] {
-    Driver d;
-    find("cuTensorMapEncodeTiled", &d.encode_tiled);
-    find("cuTensorMapReplaceAddress", &d.replace_address);
-    return d;
-  }();
-  return known;
-}
-
-// The driver's functions want a current context, which a thread that never called the runtime has not: they are tried
-// once more when it has one.
-template <class Attempt>
-bool with_context(int device, Attempt attempt) {
-  if (attempt()) return true;
-  if (cudaSetDevice(device) != cudaSuccess || cudaFree(nullptr) != cudaSuccess) {
-    (void)cudaGetLastError();
-    return false;
-  }
-  return attempt();
-}
 
 CUtensorMap* driver_map(halo::TensorMap* map) { return reinterpret_cast<CUtensorMap*>(map); }
 
@@ -79,17 +37,12 @@ bool encode(const HaloMap& tensor, halo::ElementType type, halo::TensorMap* map)
     box[i] = static_cast<cuuint32_t>(tensor.box[i]);
     if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
   }
-  // The address is replaced at each launch; the driver wants it aligned.
-  void* const placeholder = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
-  return driver().encode_tiled(
+  return cuda::tensor_map_driver().encode_tiled(
              driver_map(map),
              type == halo::ElementType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kRank,
-             placeholder, dims, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(tensor.box[0] * 2),
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
-bool replace(halo::TensorMap* map, const void* address) {
-  return driver().replace_address(driver_map(map), const_cast<void*>(address)) == CUDA_SUCCESS;
+             cuda::placeholder_address(), dims, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             swizzle(tensor.box[0] * 2), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 struct Prepared {
@@ -103,9 +56,7 @@ struct Prepared {
 Support halo_sm90_supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (const char* obstacle = halo_obstacle(problem)) return Support::no(obstacle);
-  return driver().encode_tiled != nullptr && driver().replace_address != nullptr
-             ? Support::yes()
-             : Support::no("the driver does not make tensor maps");
+  return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
 void halo_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
@@ -122,7 +73,7 @@ std::shared_ptr<const void> halo_sm90_prepare(const Problem& problem, const Conf
   const std::uint32_t row_blocks = plan->params.row_blocks.divisor;
   const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / row_blocks);
   prepared->blocks = std::min(slots, plan->params.tiles) * row_blocks;
-  prepared->encoded = with_context(device.ordinal, [&] {
+  prepared->encoded = cuda::with_context(device.ordinal, [&] {
     return encode(plan->input, plan->type, &prepared->plan.params.input) &&
            encode(plan->output, plan->type, &prepared->plan.params.output);
   });
@@ -144,8 +95,9 @@ Status halo_sm90_launch(const LaunchSite& site, const void* prepared, const Args
   p.ceiling = static_cast<float>(args.activation_coef);
   p.propagate_nan = args.propagate_nan;
   p.is_plain = p.alpha == 1.0f && p.addend_scale == 0.0f && !p.has_bias && !p.relu;
-  const bool replaced =
-      with_context(site.device.ordinal, [&] { return replace(&p.input, input) && replace(&p.output, args.out); });
+  const bool replaced = cuda::with_context(site.device.ordinal, [&] {
+    return cuda::replace_address(&p.input, input) && cuda::replace_address(&p.output, args.out);
+  });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
   halo::launch(known.plan.shape, known.plan.type, p, known.blocks, site.stream);
   return cuda::launch_status("halo_sm90");

@@ -5,11 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/implicit_gemm_sm90.hpp"
 
-#include <cuda.h>
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 
+#include "core/tensor_map_cuda.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "ops/conv/implicit_gemm_sm90_params.hpp"
 
@@ -20,40 +18,6 @@ namespace sm90 = kernels::sm90;
 
 static_assert(sizeof(CUtensorMap) == sizeof(sm90::TensorMap) && alignof(CUtensorMap) == alignof(sm90::TensorMap),
               "the driver's tensor map");
-
-// The driver's functions, which the runtime knows: libcuda is not linked.
-struct Driver {
-  decltype(&cuTensorMapEncodeTiled) encode_tiled = nullptr;
-  decltype(&cuTensorMapEncodeIm2col) encode_im2col = nullptr;
-  decltype(&cuTensorMapReplaceAddress) replace_address = nullptr;
-
-  [[nodiscard]] bool complete() const {
-    return encode_tiled != nullptr && encode_im2col != nullptr && replace_address != nullptr;
-  }
-};
-
-template <class Function>
-void find(const char* name, Function* function) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result) == cudaSuccess &&
-      result == cudaDriverEntryPointSuccess) {
-    *function = reinterpret_cast<Function>(found);
-  } else {
-    (void)cudaGetLastError();
-  }
-}
-
-const Driver& driver() {
-  static const Driver known = [] {
-    Driver d;
-    find("cuTensorMapEncodeTiled", &d.encode_tiled);
-    find("cuTensorMapEncodeIm2col", &d.encode_im2col);
-    find("cuTensorMapReplaceAddress", &d.replace_address);
-    return d;
-  }();
-  return known;
-}
 
 CUtensorMapDataType map_type(sm90::ElementType type) {
   return type == sm90::ElementType::f16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
@@ -68,9 +32,6 @@ CUtensorMapSwizzle swizzle(std::int32_t box_elements, sm90::ElementType type) {
 }
 
 CUtensorMap* driver_map(sm90::TensorMap* map) { return reinterpret_cast<CUtensorMap*>(map); }
-
-// Replaced at each launch; the driver wants it aligned.
-void* placeholder() { return reinterpret_cast<void*>(std::uintptr_t{1} << 20); }
 
 bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* map);
 
@@ -92,11 +53,12 @@ bool encode(const PixelMap& pixels, bool deep, sm90::ElementType type, sm90::Ten
   }
   dims[1 + axes] = static_cast<cuuint64_t>(pixels.images);
   steps[axes] = static_cast<cuuint64_t>(pixels.step[3]);
-  return driver().encode_im2col(driver_map(map), map_type(type), static_cast<cuuint32_t>(2 + axes), placeholder(), dims,
-                                steps, pixels.lower, pixels.upper, static_cast<cuuint32_t>(pixels.box_channels),
-                                static_cast<cuuint32_t>(pixels.pixels_per_box), traversal,
-                                CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(pixels.box_channels, type),
-                                CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return cuda::tensor_map_driver().encode_im2col(
+             driver_map(map), map_type(type), static_cast<cuuint32_t>(2 + axes), cuda::placeholder_address(), dims,
+             steps, pixels.lower, pixels.upper, static_cast<cuuint32_t>(pixels.box_channels),
+             static_cast<cuuint32_t>(pixels.pixels_per_box), traversal, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             swizzle(pixels.box_channels, type), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* map) {
@@ -107,9 +69,10 @@ bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* ma
       dims[0] * element, filter.row_step != 0 ? static_cast<cuuint64_t>(filter.row_step) : dims[0] * dims[1] * element};
   const cuuint32_t box[3] = {static_cast<cuuint32_t>(filter.box_columns), 1, static_cast<cuuint32_t>(filter.box_rows)};
   const cuuint32_t ones[3] = {1, 1, 1};
-  return driver().encode_tiled(driver_map(map), map_type(type), 3, placeholder(), dims, steps, box, ones,
-                               CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(filter.box_columns, type),
-                               CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return cuda::tensor_map_driver().encode_tiled(driver_map(map), map_type(type), 3, cuda::placeholder_address(), dims,
+                                                steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                                swizzle(filter.box_columns, type), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 struct Prepared {
@@ -164,16 +127,12 @@ void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, c
   p->is_plain = p->stores_boxes && p->alpha == 1.0f && p->addend_scale == 0.0f && !p->has_bias && !p->relu;
 }
 
-bool replace(sm90::TensorMap* map, const void* address) {
-  return driver().replace_address(driver_map(map), const_cast<void*>(address)) == CUDA_SUCCESS;
-}
-
 bool replace_all(const Sm90Plan& plan, const void* a, const void* b, void* c, sm90::Params* params) {
-  bool replaced = replace(&params->b, b);
+  bool replaced = cuda::replace_address(&params->b, b);
   for (std::uint32_t i = 0; i < params->classes; ++i) {
-    if (params->problem[i].k_blocks > 0) replaced = replace(&params->a[i], a) && replaced;
+    if (params->problem[i].k_blocks > 0) replaced = cuda::replace_address(&params->a[i], a) && replaced;
   }
-  if (plan.params.stores_boxes) replaced = replace(&params->c_map, c) && replaced;
+  if (plan.params.stores_boxes) replaced = cuda::replace_address(&params->c_map, c) && replaced;
   return replaced;
 }
 
@@ -188,24 +147,12 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
   return encoded;
 }
 
-// The driver's functions want a current context, which a thread that never called the runtime has not: they are tried
-// once more when it has one.
-template <class Attempt>
-bool with_context(int device, Attempt attempt) {
-  if (attempt()) return true;
-  if (cudaSetDevice(device) != cudaSuccess || cudaFree(nullptr) != cudaSuccess) {
-    (void)cudaGetLastError();
-    return false;
-  }
-  return attempt();
-}
-
 }  // namespace
 
 Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (const char* obstacle = sm90_obstacle(problem)) return Support::no(obstacle);
-  return driver().complete() ? Support::yes() : Support::no("the driver does not make tensor maps");
+  return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
 void implicit_gemm_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
@@ -227,7 +174,7 @@ std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, c
   const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / cluster);
   prepared->blocks = (shape.joins ? items : std::min(slots, items)) * cluster;
   if (plan.transposes_filter) prepared->transposition = transposition_of(problem, plan.filter.taps);
-  prepared->encoded = with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
+  prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
   return prepared;
 }
 
@@ -253,7 +200,8 @@ Status implicit_gemm_sm90_launch(const LaunchSite& site, const void* opaque, con
     workspace += (plan.filter_bytes + 255) / 256 * 256;
   }
   params.partials = reinterpret_cast<float*>(workspace);
-  const bool replaced = with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args.out, &params); });
+  const bool replaced =
+      cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args.out, &params); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
   sm90::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.stream);
   return cuda::launch_status("implicit_gemm_sm90");
