@@ -154,6 +154,7 @@ void check_file(const char* file) {
 
 TEST(ConvolutionEngines, HandPickedProblems) { check_file("conv/edges.txt"); }
 TEST(ConvolutionEngines, FewChannels) { check_file("conv/few_channels.txt"); }
+TEST(ConvolutionEngines, FewChannelsForward) { check_file("conv/few_channels_forward.txt"); }
 TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
 
 TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
