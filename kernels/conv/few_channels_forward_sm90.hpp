@@ -16,7 +16,7 @@ namespace gpudnn::kernels::few_channels_forward {
 using tile::ElementType;
 using tile::FastDivmod;
 
-constexpr int kShapes[] = {64, 32};  // filters of a block, an instance each
+constexpr int kShapes[] = {64, 32, 96};  // filters of a block, an instance each
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
 constexpr int kWarpgroups = 4;  // of a block, each with tiles of its own

@@ -191,8 +191,8 @@ class Emulation {
           const double weight = shared_filter_.at(factor / bytes_ + i);
           if (counts) {
             sum += weight * patch.at(from / bytes_ + i);
-          } else {
-            EXPECT_EQ(weight, 0);
+          } else if (weight != 0) {
+            return kStale;
           }
         }
       }
@@ -257,19 +257,12 @@ std::string check(const ConvCase& c) {
   return {};
 }
 
-ConvCase case_of(const Problem& problem) {
-  ConvCase c{};
-  c.problem = problem;
-  c.integers = true;
-  c.alpha = 1;
-  c.coef = 6;
-  c.alpha2 = 2;
-  return c;
-}
-
 TEST(FewChannelsForwardSm90Params, CaseFile) {
-  for (const ConvCase& c : test::cases_from_file<Problem>("conv/few_channels_forward.txt", from_text)) {
-    EXPECT_EQ(check(case_of(c.problem)), "") << to_text(c.problem);
+  for (ConvCase& c : test::cases_from_file<Problem>("conv/few_channels_forward.txt", from_text)) {
+    if (!c.integers || c.alpha == 1) continue;  // one of three variants of a problem
+    c.coef = 6;
+    if (c.problem.has_bias != 0) c.beta = 0;
+    EXPECT_EQ(check(c), "") << to_text(c.problem);
     if (HasFailure()) break;
   }
 }
