@@ -53,7 +53,7 @@ inline constexpr int kVector = 16 / static_cast<int>(sizeof(T));
 enum NamedBarrier : int { kFirstOfWarpgroups = 1 };
 
 struct Barriers {
-  std::uint64_t full[kWarpgroups][kStages];
+  std::uint64_t full[kMostWarpgroups][kStages];
 };
 static_assert(sizeof(Barriers) <= kBarrierBytes, "the barriers' place");
 
@@ -111,7 +111,7 @@ __device__ __forceinline__ std::uint32_t filter_word(const Params& p, std::uint3
   }
 }
 
-template <class T, int kN>
+template <class T, int kN, int kThreads>
 __device__ __forceinline__ void pack_filter(const Params& p, std::uint32_t first_filter, unsigned char* shared) {
   const std::uint32_t words = p.versions * kN * p.quads.divisor * 4;
 #pragma unroll 4
@@ -300,7 +300,13 @@ __device__ __forceinline__ void blend(const Params& p, const char* addend, const
     for (int i = 0; i < kVec; ++i) v[i] += p.addend_scale * tile::widen<float>(pack.get(i));
   }
 #pragma unroll
-  for (int i = 0; i < kVec; ++i) v[i] += bias[i];
+  for (int i = 0; i < kVec; i += 4) {
+    const float4 four = *reinterpret_cast<const float4*>(bias + i);
+    v[i] += four.x;
+    v[i + 1] += four.y;
+    v[i + 2] += four.z;
+    v[i + 3] += four.w;
+  }
   if (p.relu) {
 #pragma unroll
     for (float& each : v) each = rectify(p, each);
@@ -364,8 +370,8 @@ __device__ __forceinline__ void do_tile(const Params& p, const Tile& tile, const
   }
 }
 
-template <class T, int kN>
-__global__ void __launch_bounds__(kThreads, 1) few_channels_forward_sm90(const __grid_constant__ Params p) {
+template <class T, int kN, int kWarpgroups>
+__global__ void __launch_bounds__(128 * kWarpgroups, 1) few_channels_forward_sm90(const __grid_constant__ Params p) {
   extern __shared__ __align__(1024) unsigned char shared[];
   auto& barriers = *reinterpret_cast<Barriers*>(shared);
   // Told to the compiler to be the same in all lanes: else it takes the loops for divergent ones, and waits for each
@@ -387,7 +393,7 @@ __global__ void __launch_bounds__(kThreads, 1) few_channels_forward_sm90(const _
     }
   }
   const std::uint32_t first_filter = row_block * kN;
-  pack_filter<T, kN>(p, first_filter, shared);
+  pack_filter<T, kN, 128 * kWarpgroups>(p, first_filter, shared);
   ptx::fence_proxy_async();  // wgmma reads through the asynchronous proxy
   __syncthreads();
   const std::uint64_t filter = filter_descriptor<kN>(shared + p.filter_offset);
@@ -407,17 +413,19 @@ __global__ void __launch_bounds__(kThreads, 1) few_channels_forward_sm90(const _
 
 using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
 
-template <class T, int kN>
+template <class T, int kShape>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  tile::allow_shared_memory<&few_channels_forward_sm90<T, kN>>(tile::kAllThatABlockMayHave);
-  few_channels_forward_sm90<T, kN><<<blocks, kThreads, params.shared_bytes, stream>>>(params);
+  constexpr Shape shape = kShapes[kShape];
+  constexpr auto kKernel = &few_channels_forward_sm90<T, shape.filters, shape.warpgroups>;
+  tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
+  kKernel<<<blocks, 128 * shape.warpgroups, params.shared_bytes, stream>>>(params);
 }
 
 // The instances of a type, made in the file of the type.
 template <class T>
 LaunchShape launch_of(int shape) {
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    static constexpr LaunchShape kLaunches[] = {&launch_instance<T, kShapes[kIndex]>...};
+    static constexpr LaunchShape kLaunches[] = {&launch_instance<T, static_cast<int>(kIndex)>...};
     return kLaunches[shape];
   }
   (std::make_index_sequence<kShapeCount>());

@@ -16,12 +16,16 @@ namespace gpudnn::kernels::few_channels_forward {
 using tile::ElementType;
 using tile::FastDivmod;
 
-constexpr int kShapes[] = {64, 32, 96};  // filters of a block, an instance each
+// The instances: filters of a block, and warpgroups, each with tiles of its own.
+struct Shape {
+  int filters;
+  int warpgroups;
+};
+constexpr Shape kShapes[] = {{64, 4}, {32, 4}, {96, 4}};
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
-constexpr int kWarpgroups = 4;  // of a block, each with tiles of its own
-constexpr int kStages = 2;      // patches of a warpgroup
-constexpr int kThreads = 128 * kWarpgroups;
+constexpr int kMostWarpgroups = 6;
+constexpr int kStages = 2;  // patches of a warpgroup
 constexpr int kAlignment = 128;
 constexpr int kBarrierBytes = kAlignment;  // the barriers' place before the patches
 constexpr int kUnit = 64;                  // pixels of a product

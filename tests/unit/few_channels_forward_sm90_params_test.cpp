@@ -54,7 +54,7 @@ class Emulation {
         p_(plan.params),
         bytes_(static_cast<std::uint32_t>(tile::element_bytes(plan.type))),
         per_word_(few::elements_of_word(plan.type)),
-        columns_(static_cast<std::uint32_t>(few::kShapes[plan.shape])) {
+        columns_(static_cast<std::uint32_t>(few::kShapes[plan.shape].filters)) {
     const Problem& problem = c.problem;
     input_ = in_memory(problem.x, values.x);
     filter_ = in_memory(problem.w, values.w);

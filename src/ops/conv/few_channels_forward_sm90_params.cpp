@@ -140,16 +140,18 @@ double unit_cycles(const View& v, int columns, int conflicts) {
   return 1.15 * std::max({products, shared, issue});
 }
 
-double seconds_of(const View& v, int columns, const TileChoice& tile, int conflicts, double multiprocessors) {
+double seconds_of(const View& v, const few::Shape& shape, const TileChoice& tile, int conflicts,
+                  double multiprocessors) {
+  const int columns = shape.filters;
   const double row_blocks = static_cast<double>(ceil_div(v.filters, columns));
   const double slots = std::max(1.0, std::floor(multiprocessors / row_blocks));
-  const double together = std::min<double>(few::kWarpgroups, std::ceil(static_cast<double>(tile.tiles) / slots));
-  const double rounds = std::ceil(static_cast<double>(tile.tiles) / (slots * few::kWarpgroups));
+  const double together = std::min<double>(shape.warpgroups, std::ceil(static_cast<double>(tile.tiles) / slots));
+  const double rounds = std::ceil(static_cast<double>(tile.tiles) / (slots * shape.warpgroups));
   const auto units = static_cast<double>(tile.units);
   const double unit = unit_cycles(v, columns, conflicts);
   const double alone = unit + 400 + static_cast<double>(v.quads) * (v.taps == Taps::any ? 30 : 5);
   const double cycles = rounds * (std::max(together * units * unit, units * alone) + 300);
-  const double start = static_cast<double>(filter_bytes(v, columns)) / 4 / few::kThreads * 60 + 1500;
+  const double start = static_cast<double>(filter_bytes(v, columns)) / 4 / (128.0 * shape.warpgroups) * 60 + 1500;
   const double bytes = static_cast<double>(v.bytes * v.images) *
                        (static_cast<double>(v.in_w * v.in_h * v.channels) +
                         static_cast<double>(v.out_w * v.out_h) * static_cast<double>(v.filters));
@@ -161,7 +163,7 @@ double seconds_of(const View& v, int columns, const TileChoice& tile, int confli
 // --- tiles -----------------------------------------------------------------------------------------------------------
 
 // Fills in what a tile of w x h needs; false where the copy engine or shared memory does not take it.
-bool set_tile(const View& v, int columns, int64_t w, int64_t h, TileChoice* tile) {
+bool set_tile(const View& v, const few::Shape& shape, int64_t w, int64_t h, TileChoice* tile) {
   tile->w = w;
   tile->h = h;
   tile->units = ceil_div(w * h, few::kUnit);
@@ -172,15 +174,15 @@ bool set_tile(const View& v, int columns, int64_t w, int64_t h, TileChoice* tile
   tile->pitch = words * 4;
   tile->stage_bytes = round_up(tile->pitch * tile->rows, few::kAlignment);
   tile->tiles = ceil_div(v.out_w, w) * ceil_div(v.out_h, h) * v.images;
-  const int64_t shared = few::kBarrierBytes + few::kWarpgroups * few::kStages * tile->stage_bytes +
-                         filter_bytes(v, columns) + columns * int64_t{4};
+  const int64_t shared = few::kBarrierBytes + shape.warpgroups * few::kStages * tile->stage_bytes +
+                         filter_bytes(v, shape.filters) + shape.filters * int64_t{4};
   return shared <= kSharedBytes && tile->tiles <= kMostTiles;
 }
 
 // Calls visit(tile) for each tile that shared memory has room for until visit says that it has seen enough.
 template <class Visit>
-void for_each_tile(const View& v, int columns, Visit visit) {
-  if (v.quads > kMostReduction / (columns * few::kQuadBytes)) return;
+void for_each_tile(const View& v, const few::Shape& shape, Visit visit) {
+  if (v.quads > kMostReduction / (shape.filters * few::kQuadBytes)) return;
   const int64_t widest = std::min<int64_t>(round_up(v.out_w, 2), 128);
   for (const int64_t unit : {1, 2, 4, 8}) {
     for (int64_t next = 8;; next += 8) {
@@ -189,26 +191,26 @@ void for_each_tile(const View& v, int columns, Visit visit) {
       if (rows >= 1) {
         const int64_t h = ceil_div(v.out_h, ceil_div(v.out_h, rows));
         TileChoice tile;
-        if (set_tile(v, columns, w, h, &tile) && !visit(tile)) return;
+        if (set_tile(v, shape, w, h, &tile) && !visit(tile)) return;
       }
       if (next >= widest) break;
     }
   }
 }
 
-bool has_tile(const View& v, int columns) {
+bool has_tile(const View& v, const few::Shape& shape) {
   bool found = false;
-  for_each_tile(v, columns, [&](const TileChoice&) {
+  for_each_tile(v, shape, [&](const TileChoice&) {
     found = true;
     return false;
   });
   return found;
 }
 
-TileChoice best_tile(const View& v, int columns, int conflicts, double multiprocessors) {
+TileChoice best_tile(const View& v, const few::Shape& shape, int conflicts, double multiprocessors) {
   TileChoice best;
-  for_each_tile(v, columns, [&](TileChoice& tile) {
-    tile.seconds = seconds_of(v, columns, tile, conflicts, multiprocessors);
+  for_each_tile(v, shape, [&](TileChoice& tile) {
+    tile.seconds = seconds_of(v, shape, tile, conflicts, multiprocessors);
     if (tile.seconds < best.seconds) best = tile;
     return true;
   });
@@ -262,7 +264,8 @@ void set_filter(const Problem& problem, const View& v, few::Params* p) {
   p->filters = u32(v.filters);
 }
 
-void set_reduction(const View& v, int columns, few::Params* p) {
+void set_reduction(const View& v, const few::Shape& shape, few::Params* p) {
+  const int columns = shape.filters;
   p->taps = v.taps;
   p->rows = u32(v.taps_h);
   p->row_elements = u32(v.row_elements);
@@ -270,7 +273,7 @@ void set_reduction(const View& v, int columns, few::Params* p) {
   p->quads = FastDivmod(u32(v.quads));
   p->versions = u32(v.versions);
   p->version_bytes = u32(v.quads * columns * few::kQuadBytes);
-  p->filter_offset = few::kBarrierBytes + few::kWarpgroups * few::kStages * p->stage_bytes;
+  p->filter_offset = few::kBarrierBytes + u32(shape.warpgroups * few::kStages) * p->stage_bytes;
   p->bias_offset = p->filter_offset + p->versions * p->version_bytes;
   p->shared_bytes = p->bias_offset + u32(columns) * 4;
 }
@@ -359,9 +362,9 @@ const char* few_channels_forward_obstacle(const Problem& problem) {
 std::optional<FewChannelsForwardPlan> few_channels_forward_plan(const Problem& problem, const Config& config,
                                                                 int multiprocessors) {
   const View view = view_of(problem);
-  const int columns = few::kShapes[config.tile];
+  const few::Shape& shape = few::kShapes[config.tile];
   const Order order = order_of(view);
-  const TileChoice tile = best_tile(view, columns, order.conflicts, multiprocessors);
+  const TileChoice tile = best_tile(view, shape, order.conflicts, multiprocessors);
   if (tile.units == 0) return std::nullopt;
   FewChannelsForwardPlan plan;
   plan.shape = config.tile;
@@ -371,9 +374,9 @@ std::optional<FewChannelsForwardPlan> few_channels_forward_plan(const Problem& p
   set_tiles(view, tile, order, &p);
   set_patch(problem, view, tile, &plan);
   set_filter(problem, view, &p);
-  set_reduction(view, columns, &p);
+  set_reduction(view, shape, &p);
   set_epilogue(problem, view, &p);
-  const int64_t row_blocks = ceil_div(view.filters, columns);
+  const int64_t row_blocks = ceil_div(view.filters, shape.filters);
   p.row_blocks = FastDivmod(u32(row_blocks));
   const int64_t slots = std::max<int64_t>(1, multiprocessors / row_blocks);
   plan.blocks = u32(std::min(slots, tile.tiles) * row_blocks);
