@@ -65,8 +65,9 @@ struct Params {
   std::uint32_t pitch = 0;          // bytes from a row to the next
   std::uint32_t tile_row_step = 0;  // bytes from a pixel's window to that of the pixel below
   std::int32_t pixel_elements = 0;  // elements from a pixel's window to the next one's
-  std::int32_t shift = 0;           // elements before the first window in its first word
-  std::int32_t corner_w = 0;        // words
+  std::int32_t lead = 0;            // elements before the first window in the patch
+  std::int32_t shift = 0;           // and in the window's first word
+  std::int32_t corner_w = 0;        // words: whole quads, as boxes begin at multiples of 16 bytes
   std::int32_t corner_h = 0;
   std::int32_t tile_words = 0;  // from a tile to the next
   std::int32_t tile_rows = 0;
@@ -128,7 +129,7 @@ GPUDNN_HOST_DEVICE std::uint32_t shift_of_version(const Params& p, std::uint32_t
 // Bytes from the patch's begin to the first word of the window of the tile's pixel in `row` and `column`.
 GPUDNN_HOST_DEVICE std::uint32_t window_offset(const Params& p, int elements_of_word, std::uint32_t row,
                                                std::uint32_t column) {
-  const auto element = column * static_cast<std::uint32_t>(p.pixel_elements) + static_cast<std::uint32_t>(p.shift);
+  const auto element = column * static_cast<std::uint32_t>(p.pixel_elements) + static_cast<std::uint32_t>(p.lead);
   return row * p.tile_row_step + element / static_cast<std::uint32_t>(elements_of_word) * 4;
 }
 

@@ -236,7 +236,10 @@ void expect_invariants(const FewChannelsForwardPlan& plan) {
   EXPECT_EQ(plan.blocks % p.row_blocks.divisor, 0u);
   EXPECT_TRUE(!p.by_parity || (p.units % 2 == 0 && p.tile_w % 2 == 0));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(plan.input.box[i] >= 1 && plan.input.box[i] <= 256);
+  // The copy engine takes boxes that begin at multiples of 16 bytes; elsewhere it stops the kernel.
   EXPECT_EQ(plan.input.box[0] % 4, 0);
+  EXPECT_EQ(p.corner_w % 4, 0);
+  EXPECT_TRUE(p.tile_words % 4 == 0 || p.tiles_w.divisor == 1);
   for (const std::int64_t step : plan.input.step) EXPECT_EQ(step % 16, 0);
   EXPECT_GE(p.units * few::kUnit, static_cast<std::uint32_t>(p.tile_w * p.tile_h));
 }

@@ -37,7 +37,8 @@ struct View {
   int64_t taps_w = 1, taps_h = 1, pad_w = 0, pad_h = 0, stride_w = 1, stride_h = 1;
   int64_t pixel_elements = 0;  // from a window to the next
   int64_t row_elements = 0;    // of a row of taps
-  int64_t shift = 0;           // elements before the first window in its first word
+  int64_t lead = 0;            // elements before the first window in the patch, which begins with a quad
+  int64_t shift = 0;           // and in the window's first word
   bool by_parity = false;
   int64_t row_quads = 0, quads = 0, versions = 1;
   Taps taps = Taps::any;
@@ -76,7 +77,9 @@ View view_of(const Problem& problem) {
   v.pixel_elements = v.stride_w * v.channels;
   v.row_elements = v.taps_w * v.channels;
   v.by_parity = v.per_word == 2 && v.pixel_elements % 2 != 0 && v.out_w > 1;
-  v.shift = v.pad_w * v.channels % v.per_word;
+  const int64_t octet = kOctetBytes / v.bytes;
+  v.lead = (octet - v.pad_w * v.channels % octet) % octet;
+  v.shift = v.lead % v.per_word;
   v.versions = v.by_parity ? 2 : 1;
   v.row_quads = ceil_div(v.row_elements + (v.by_parity ? 1 : v.shift), 4 * v.per_word);
   v.taps = taps_of(v.row_quads, v.taps_h);
@@ -162,13 +165,14 @@ double seconds_of(const View& v, const few::Shape& shape, const TileChoice& tile
 
 // --- tiles -----------------------------------------------------------------------------------------------------------
 
-// Fills in what a tile of w x h needs; false where the copy engine or shared memory does not take it.
+// Fills in what a tile of w x h needs; false where the copy engine or shared memory does not take it. Where tiles lie
+// side by side, w must be a multiple of 8: then each begins with a quad.
 bool set_tile(const View& v, const few::Shape& shape, int64_t w, int64_t h, TileChoice* tile) {
   tile->w = w;
   tile->h = h;
   tile->units = ceil_div(w * h, few::kUnit);
   if (v.by_parity) tile->units = round_up(tile->units, 2);
-  const int64_t words = round_up(ceil_div((w - 1) * v.pixel_elements + v.shift + v.row_elements, v.per_word), 4);
+  const int64_t words = round_up(ceil_div((w - 1) * v.pixel_elements + v.lead + v.row_elements, v.per_word), 4);
   tile->rows = (h - 1) * v.stride_h + v.taps_h;
   if (words > kLargestBox || tile->rows > kLargestBox) return false;
   tile->pitch = words * 4;
@@ -238,8 +242,9 @@ void set_patch(const Problem& problem, const View& v, const TileChoice& tile, Fe
   p.pitch = u32(tile.pitch);
   p.tile_row_step = u32(tile.pitch * v.stride_h);
   p.pixel_elements = i32(v.pixel_elements);
+  p.lead = i32(v.lead);
   p.shift = i32(v.shift);
-  p.corner_w = i32(-(v.pad_w * v.channels + v.shift) / v.per_word);
+  p.corner_w = i32(-(v.pad_w * v.channels + v.lead) / v.per_word);
   p.corner_h = i32(-v.pad_h);
   p.tile_words = i32(tile.w * v.pixel_elements / v.per_word);
   p.tile_rows = i32(tile.h * v.stride_h);
