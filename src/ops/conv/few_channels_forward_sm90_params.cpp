@@ -3,6 +3,7 @@
 #include "ops/conv/few_channels_forward_sm90_params.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -119,7 +120,7 @@ Order order_of(const View& v) {
   return alternating.conflicts < plain.conflicts ? alternating : plain;
 }
 
-// --- the cost model --------------------------------------------------------------------------------------------------
+// --- tiles and the cost model ----------------------------------------------------------------------------------------
 
 struct TileChoice {
   int64_t w = 0, h = 0, units = 0, pitch = 0, rows = 0, stage_bytes = 0, tiles = 0;
@@ -132,90 +133,110 @@ constexpr double kLaunch = 4.5e-6;
 
 int64_t filter_bytes(const View& v, int columns) { return v.versions * v.quads * columns * few::kQuadBytes; }
 
-// Cycles of a multiprocessor for a unit: the matrix units, shared memory or the issue of instructions, whichever takes
-// longest. A warpgroup alone waits in between.
-double unit_cycles(const View& v, int columns, int conflicts) {
+// What a shape takes, but for the tile. Cycles are of a multiprocessor: for a unit the matrix units, shared memory or
+// the issue of instructions, whichever takes longest. A warpgroup alone waits in between.
+struct Cost {
+  double slots;       // blocks that take tiles
+  double warpgroups;  // of a block
+  double unit, unit_alone, start;
+  double memory;       // seconds
+  int64_t patch_room;  // bytes for a patch
+};
+
+Cost cost_of(const View& v, const few::Shape& shape, int conflicts, double multiprocessors) {
+  const int columns = shape.filters;
   const double steps = static_cast<double>(v.quads) / 2;
   const double products = steps * columns / 2;
   const double stores = static_cast<double>(columns * v.bytes) / 2;
   const double shared = steps * (16.0 * conflicts + columns / 4.0) + stores;
   const double issue = 150 + steps * (v.taps == Taps::any ? 45 : 14) + 1.5 * columns;
-  return 1.15 * std::max({products, shared, issue});
-}
-
-double seconds_of(const View& v, const few::Shape& shape, const TileChoice& tile, int conflicts,
-                  double multiprocessors) {
-  const int columns = shape.filters;
-  const double row_blocks = static_cast<double>(ceil_div(v.filters, columns));
-  const double slots = std::max(1.0, std::floor(multiprocessors / row_blocks));
-  const double together = std::min<double>(shape.warpgroups, std::ceil(static_cast<double>(tile.tiles) / slots));
-  const double rounds = std::ceil(static_cast<double>(tile.tiles) / (slots * shape.warpgroups));
-  const auto units = static_cast<double>(tile.units);
-  const double unit = unit_cycles(v, columns, conflicts);
-  const double alone = unit + 400 + static_cast<double>(v.quads) * (v.taps == Taps::any ? 30 : 5);
-  const double cycles = rounds * (std::max(together * units * unit, units * alone) + 300);
-  const double start = static_cast<double>(filter_bytes(v, columns)) / 4 / (128.0 * shape.warpgroups) * 60 + 1500;
   const double bytes = static_cast<double>(v.bytes * v.images) *
                        (static_cast<double>(v.in_w * v.in_h * v.channels) +
                         static_cast<double>(v.out_w * v.out_h) * static_cast<double>(v.filters));
-  const double compute = cycles / kClock;
-  const double memory = bytes / (kMemoryRate * multiprocessors);
-  return kLaunch + start / kClock + std::max(compute, memory) + 0.15 * std::min(compute, memory);
+  const int64_t filter = filter_bytes(v, columns);
+  Cost cost;
+  cost.slots = std::max(1.0, std::floor(multiprocessors / static_cast<double>(ceil_div(v.filters, columns))));
+  cost.warpgroups = shape.warpgroups;
+  cost.unit = 1.15 * std::max({products, shared, issue});
+  cost.unit_alone = cost.unit + 400 + static_cast<double>(v.quads) * (v.taps == Taps::any ? 30 : 5);
+  cost.start = static_cast<double>(filter) / 4 / (128.0 * shape.warpgroups) * 60 + 1500;
+  cost.memory = bytes / (kMemoryRate * multiprocessors);
+  cost.patch_room =
+      (kSharedBytes - few::kBarrierBytes - filter - columns * int64_t{4}) / (shape.warpgroups * few::kStages);
+  return cost;
 }
 
-// --- tiles -----------------------------------------------------------------------------------------------------------
+double seconds_of(const Cost& cost, const TileChoice& tile) {
+  const auto tiles = static_cast<double>(tile.tiles);
+  const auto units = static_cast<double>(tile.units);
+  const double together = std::min(cost.warpgroups, std::ceil(tiles / cost.slots));
+  const double rounds = std::ceil(tiles / (cost.slots * cost.warpgroups));
+  const double cycles = rounds * (std::max(together * units * cost.unit, units * cost.unit_alone) + 300);
+  const double compute = cycles / kClock;
+  return kLaunch + cost.start / kClock + std::max(compute, cost.memory) + 0.15 * std::min(compute, cost.memory);
+}
 
-// Fills in what a tile of w x h needs; false where the copy engine or shared memory does not take it. Where tiles lie
-// side by side, w must be a multiple of 8: then each begins with a quad.
-bool set_tile(const View& v, const few::Shape& shape, int64_t w, int64_t h, TileChoice* tile) {
+// Fills in what a tile of w x h needs; false where the copy engine does not take it. Where tiles lie side by side, w
+// must be a multiple of 8: then each begins with a quad.
+bool set_tile(const View& v, std::int32_t w, std::int32_t h, TileChoice* tile) {
   tile->w = w;
   tile->h = h;
-  tile->units = ceil_div(w * h, few::kUnit);
-  if (v.by_parity) tile->units = round_up(tile->units, 2);
-  const int64_t words = round_up(ceil_div((w - 1) * v.pixel_elements + v.lead + v.row_elements, v.per_word), 4);
+  tile->units = (int64_t{w} * h + few::kUnit - 1) / few::kUnit;
+  if (v.by_parity) tile->units = (tile->units + 1) / 2 * 2;
+  const int64_t bytes = ((w - 1) * v.pixel_elements + v.lead + v.row_elements) * v.bytes;
+  tile->pitch = (bytes + kOctetBytes - 1) / kOctetBytes * kOctetBytes;
   tile->rows = (h - 1) * v.stride_h + v.taps_h;
-  if (words > kLargestBox || tile->rows > kLargestBox) return false;
-  tile->pitch = words * 4;
-  tile->stage_bytes = round_up(tile->pitch * tile->rows, few::kAlignment);
-  tile->tiles = ceil_div(v.out_w, w) * ceil_div(v.out_h, h) * v.images;
-  const int64_t shared = few::kBarrierBytes + shape.warpgroups * few::kStages * tile->stage_bytes +
-                         filter_bytes(v, shape.filters) + shape.filters * int64_t{4};
-  return shared <= kSharedBytes && tile->tiles <= kMostTiles;
+  if (tile->pitch > kLargestBox * 4 || tile->rows > kLargestBox) return false;
+  tile->stage_bytes = (tile->pitch * tile->rows + few::kAlignment - 1) / few::kAlignment * few::kAlignment;
+  const auto out_w = static_cast<std::int32_t>(v.out_w);
+  const auto out_h = static_cast<std::int32_t>(v.out_h);
+  tile->tiles = int64_t{(out_w + w - 1) / w} * ((out_h + h - 1) / h) * v.images;
+  return tile->tiles <= kMostTiles;
 }
 
-// Calls visit(tile) for each tile that shared memory has room for until visit says that it has seen enough.
+// Calls visit(tile) for tiles of one unit to eight until visit says that it has seen enough.
 template <class Visit>
-void for_each_tile(const View& v, const few::Shape& shape, Visit visit) {
-  if (v.quads > kMostReduction / (shape.filters * few::kQuadBytes)) return;
-  const int64_t widest = std::min<int64_t>(round_up(v.out_w, 2), 128);
-  for (const int64_t unit : {1, 2, 4, 8}) {
-    for (int64_t next = 8;; next += 8) {
-      const int64_t w = std::min(next, widest);
-      const int64_t rows = unit * few::kUnit / w;
+void for_each_tile(const View& v, Visit visit) {
+  constexpr std::int32_t kWidest = 128;
+  constexpr std::int32_t kWidths[] = {8, 16, 24, 32, 40, 48, 56, 64, 112, kWidest};
+  const auto out_h = static_cast<std::int32_t>(v.out_h);
+  const auto widest = static_cast<std::int32_t>(std::min<int64_t>(round_up(v.out_w, 2), kWidest));
+  for (const std::int32_t units : {4, 8, 2, 1}) {
+    for (const std::int32_t each : kWidths) {
+      const std::int32_t w = std::min(each, widest);
+      const std::int32_t rows = units * few::kUnit / w;
       if (rows >= 1) {
-        const int64_t h = ceil_div(v.out_h, ceil_div(v.out_h, rows));
+        const std::int32_t down = (out_h + rows - 1) / rows;
         TileChoice tile;
-        if (set_tile(v, shape, w, h, &tile) && !visit(tile)) return;
+        if (set_tile(v, w, (out_h + down - 1) / down, &tile) && !visit(tile)) return;
       }
-      if (next >= widest) break;
+      if (each >= widest) break;
     }
   }
 }
 
 bool has_tile(const View& v, const few::Shape& shape) {
+  if (v.quads > kMostReduction / (shape.filters * few::kQuadBytes)) return false;
+  const Cost cost = cost_of(v, shape, 1, 1);
   bool found = false;
-  for_each_tile(v, shape, [&](const TileChoice&) {
-    found = true;
-    return false;
-  });
+  for_each_tile(v, [&](const TileChoice& tile) { return !(found = found || tile.stage_bytes <= cost.patch_room); });
   return found;
 }
 
-TileChoice best_tile(const View& v, const few::Shape& shape, int conflicts, double multiprocessors) {
-  TileChoice best;
-  for_each_tile(v, shape, [&](TileChoice& tile) {
-    tile.seconds = seconds_of(v, shape, tile, conflicts, multiprocessors);
-    if (tile.seconds < best.seconds) best = tile;
+// The best tile of each shape; infinite seconds where there is none.
+using TileChoices = std::array<TileChoice, few::kShapeCount>;
+TileChoices best_tiles(const View& v, int conflicts, double multiprocessors) {
+  std::array<Cost, few::kShapeCount> costs;
+  for (int i = 0; i < few::kShapeCount; ++i) {
+    costs[i] = cost_of(v, few::kShapes[i], conflicts, multiprocessors);
+  }
+  TileChoices best;
+  for_each_tile(v, [&](TileChoice& tile) {
+    for (int i = 0; i < few::kShapeCount; ++i) {
+      if (tile.stage_bytes > costs[i].patch_room) continue;
+      tile.seconds = seconds_of(costs[i], tile);
+      if (tile.seconds < best[i].seconds) best[i] = tile;
+    }
     return true;
   });
   return best;
@@ -369,7 +390,7 @@ std::optional<FewChannelsForwardPlan> few_channels_forward_plan(const Problem& p
   const View view = view_of(problem);
   const few::Shape& shape = few::kShapes[config.tile];
   const Order order = order_of(view);
-  const TileChoice tile = best_tile(view, shape, order.conflicts, multiprocessors);
+  const TileChoice tile = best_tiles(view, order.conflicts, multiprocessors)[static_cast<std::size_t>(config.tile)];
   if (tile.units == 0) return std::nullopt;
   FewChannelsForwardPlan plan;
   plan.shape = config.tile;
@@ -389,10 +410,11 @@ std::optional<FewChannelsForwardPlan> few_channels_forward_plan(const Problem& p
 }
 
 void few_channels_forward_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  const View view = view_of(problem);
+  const TileChoices tiles = best_tiles(view, order_of(view).conflicts, multiprocessors);
   for (int i = 0; i < few::kShapeCount; ++i) {
-    // A narrower block reads the image more often than the widest that is filled.
-    const std::optional<FewChannelsForwardPlan> plan = few_channels_forward_plan(problem, {i, 1}, multiprocessors);
-    if (plan) candidates->push_back({{i, 1}, plan->seconds, 0});
+    const TileChoice& tile = tiles[static_cast<std::size_t>(i)];
+    if (tile.units > 0) candidates->push_back({{i, 1}, tile.seconds, 0});
   }
 }
 
