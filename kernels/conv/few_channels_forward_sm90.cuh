@@ -89,19 +89,40 @@ __device__ __forceinline__ std::uint32_t rounded_to_tf32(float value) {
   return (bits & 0x7fffffffu) < 0x7f7ff000u ? (bits + 0x1000u) & 0xffffe000u : bits;
 }
 
+// A word of the filters' columns: a thread's, which the columns have in common.
 template <class T>
-__device__ __forceinline__ std::uint32_t filter_word(const Params& p, std::uint32_t filter, std::uint32_t row,
-                                                     std::uint32_t word, std::uint32_t shift) {
-  const auto* const from =
-      static_cast<const T*>(p.filter) + p.filter_base + filter * p.filter_step + row * p.tap_step_h;
-  const auto element = [&](int i) {
-    const std::int32_t e = element_of_word(kPerWord<T>, word, i, shift);
-    if (filter >= p.filters || row >= p.rows || e < 0 || e >= static_cast<std::int32_t>(p.row_elements)) {
-      return tile::narrow<T>(0.0f);
-    }
+struct FilterWord {
+  std::uint32_t to;            // of column 0, bytes in shared memory
+  bool exists[kPerWord<T>];    // in the row of taps
+  const T* from[kPerWord<T>];  // of filter 0
+};
+template <class T, int kN>
+__device__ __forceinline__ FilterWord<T> filter_word(const Params& p, std::uint32_t number) {
+  const std::uint32_t words = p.quads.divisor * 4;
+  const std::uint32_t version = number / words;
+  const std::uint32_t quad = number % words / 4;
+  const std::uint32_t t = number % 4;
+  std::uint32_t in_row = 0;
+  const std::uint32_t row = p.row_quads.divmod(quad, &in_row);
+  FilterWord<T> word;
+  word.to = p.filter_offset + version * p.version_bytes + filter_word_offset(kN, quad, 0, t);
+#pragma unroll
+  for (int i = 0; i < kPerWord<T>; ++i) {
+    const std::int32_t e = element_of_word(kPerWord<T>, in_row * 4 + t, i, shift_of_version(p, version));
+    word.exists[i] = row < p.rows && e >= 0 && e < static_cast<std::int32_t>(p.row_elements);
     std::uint32_t channel = 0;
-    const std::uint32_t s = p.channels.divmod(static_cast<std::uint32_t>(e), &channel);
-    return from[s * p.tap_step_w + channel * p.channel_step];
+    const std::uint32_t s = p.channels.divmod(word.exists[i] ? static_cast<std::uint32_t>(e) : 0, &channel);
+    word.from[i] = static_cast<const T*>(p.filter) + p.filter_base + row * p.tap_step_h + s * p.tap_step_w +
+                   channel * p.channel_step;
+  }
+  return word;
+}
+
+template <class T>
+__device__ __forceinline__ std::uint32_t load_filter_word(const Params& p, const FilterWord<T>& word,
+                                                          std::uint32_t filter) {
+  const auto element = [&](int i) {
+    return word.exists[i] && filter < p.filters ? word.from[i][filter * p.filter_step] : tile::narrow<T>(0.0f);
   };
   if constexpr (kPerWord<T> == 1) {
     return rounded_to_tf32(element(0));
@@ -113,19 +134,25 @@ __device__ __forceinline__ std::uint32_t filter_word(const Params& p, std::uint3
 
 template <class T, int kN, int kThreads>
 __device__ __forceinline__ void pack_filter(const Params& p, std::uint32_t first_filter, unsigned char* shared) {
-  const std::uint32_t words = p.versions * kN * p.quads.divisor * 4;
-#pragma unroll 4
-  for (std::uint32_t i = threadIdx.x; i < words; i += kThreads) {
-    std::uint32_t quad = 0;
-    std::uint32_t quad_of_row = 0;
-    const std::uint32_t column = p.quads.divmod(i / 4, &quad);
-    const std::uint32_t row = p.row_quads.divmod(quad, &quad_of_row);
-    const std::uint32_t version = column / kN;
-    const std::uint32_t n = column % kN;
-    *reinterpret_cast<std::uint32_t*>(shared + p.filter_offset + version * p.version_bytes +
-                                      filter_word_offset(kN, quad, n, i % 4)) =
-        filter_word<T>(p, first_filter + filter_of_column(kPerWord<T>, n), row, quad_of_row * 4 + i % 4,
-                       shift_of_version(p, version));
+  constexpr std::uint32_t kAtOnce = 8;
+  std::uint32_t number = 0;
+  const std::uint32_t first = p.filter_words.divmod(threadIdx.x, &number);
+  for (; number < p.filter_words.divisor && first < p.filter_lanes; number += kThreads) {
+    const FilterWord<T> word = filter_word<T, kN>(p, number);
+#pragma unroll 1
+    for (std::uint32_t n = first; n < kN; n += kAtOnce * p.filter_lanes) {
+      std::uint32_t bits[kAtOnce];
+#pragma unroll
+      for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+        const std::uint32_t column = n + i * p.filter_lanes;
+        bits[i] = load_filter_word<T>(p, word, first_filter + filter_of_column(kPerWord<T>, column));
+      }
+#pragma unroll
+      for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+        const std::uint32_t column = n + i * p.filter_lanes;
+        if (column < kN) *reinterpret_cast<std::uint32_t*>(shared + word.to + column * kQuadBytes) = bits[i];
+      }
+    }
   }
   auto* const bias = reinterpret_cast<float*>(shared + p.bias_offset);
   for (std::uint32_t i = threadIdx.x; i < kN; i += kThreads) {
@@ -264,18 +291,6 @@ __device__ __forceinline__ void multiply_unit(const Params& p, const Windows& wi
 
 // --- sums to y -------------------------------------------------------------------------------------------------------
 
-struct Pixel {
-  std::uint32_t row, column;  // in the tile
-  bool exists;
-};
-__device__ __forceinline__ Pixel pixel_at(const Params& p, const Tile& tile, std::uint32_t position) {
-  Pixel pixel;
-  pixel.row = p.tile_w_div.divmod(position, &pixel.column);
-  pixel.exists = static_cast<std::int32_t>(pixel.row) < min(p.tile_h, p.out_h - tile.h) &&
-                 static_cast<std::int32_t>(pixel.column) < p.out_w - tile.w;
-  return pixel;
-}
-
 __device__ __forceinline__ float rectify(const Params& p, float value) {
   const float positive = p.clipped ? fminf(fmaxf(value, 0.0f), p.ceiling) : fmaxf(value, 0.0f);
   return p.propagate_nan && value != value ? value : positive;
@@ -313,30 +328,64 @@ __device__ __forceinline__ void blend(const Params& p, const char* addend, const
   }
 }
 
-// `bias` is that of the block's filters.
-template <class T, int kN>
-__device__ __forceinline__ void store_unit(const Params& p, const Tile& tile, const Pixel (&pixels)[2],
-                                           std::uint32_t first_filter, const float* bias, const float (&sum)[kN / 2]) {
+// What a thread knows of its pixels in unit 0 of any tile.
+struct Lane {
+  std::uint32_t window[2];  // bytes in the patch
+  std::int32_t row[2], column[2];
+  std::int64_t out[2];                        // bytes from the tile's first pixel to the thread's first filter
+  std::int32_t filters;                       // from its first one on
+  std::uint32_t first_mask[2], last_mask[2];  // by the shift
+};
+template <class T>
+__device__ __forceinline__ Lane lane_of_thread(const Params& p, std::uint32_t first_filter) {
+  const std::uint32_t t = threadIdx.x % 4;
+  const std::uint32_t filter = first_filter + t * kVector<T>;
+  Lane lane;
+#pragma unroll
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    std::uint32_t column = 0;
+    const std::uint32_t row =
+        p.tile_w_div.divmod(position_in_unit(p, threadIdx.x % 128 / 32, threadIdx.x % 32 / 4, half), &column);
+    lane.window[half] = window_offset(p, kPerWord<T>, row, column) + t * 4;
+    lane.row[half] = static_cast<std::int32_t>(row);
+    lane.column[half] = static_cast<std::int32_t>(column);
+    lane.out[half] = column * p.out_step[0] + row * p.out_step[1] + filter * static_cast<std::int64_t>(sizeof(T));
+  }
+  lane.filters = static_cast<std::int32_t>(p.filters) - static_cast<std::int32_t>(filter);
+#pragma unroll
+  for (std::uint32_t shift = 0; shift < 2; ++shift) {
+    lane.first_mask[shift] = word_mask(p, kPerWord<T>, t, shift);
+    lane.last_mask[shift] = word_mask(p, kPerWord<T>, (p.row_quads.divisor - 1) * 4 + t, shift);
+  }
+  return lane;
+}
+
+// `bias` is that of the block's filters. Plain sums are apart: a branch for each vector costs as much as the vector.
+template <class T, int kN, bool kPlain>
+__device__ __forceinline__ void store_unit(const Params& p, const Tile& tile, const Unit& unit, const Lane& lane,
+                                           const float* bias, const float (&sum)[kN / 2]) {
   constexpr int kVec = kVector<T>;
   constexpr int kGroups = kN / (4 * kVec);
-  const std::uint32_t inside = threadIdx.x % 4 * kVec;
+  const std::int64_t w = tile.w + unit.column;
+  const std::int64_t h = tile.h + unit.row;
+  char* const out = static_cast<char*>(p.out) + w * p.out_step[0] + h * p.out_step[1] + tile.n * p.out_step[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    if (!pixels[half].exists) continue;
-    const std::int64_t w = tile.w + static_cast<std::int32_t>(pixels[half].column);
-    const std::int64_t h = tile.h + static_cast<std::int32_t>(pixels[half].row);
-    const std::int64_t filter_bytes = static_cast<std::int64_t>(first_filter + inside) * sizeof(T);
-    char* const out =
-        static_cast<char*>(p.out) + w * p.out_step[0] + h * p.out_step[1] + tile.n * p.out_step[2] + filter_bytes;
-    const char* const addend = static_cast<const char*>(p.addend) + w * p.addend_step[0] + h * p.addend_step[1] +
-                               tile.n * p.addend_step[2] + filter_bytes;
+    const std::int64_t pixel_w = w + lane.column[half];
+    const std::int64_t pixel_h = h + lane.row[half];
+    const bool exists = pixel_w < p.out_w && pixel_h < p.out_h;
 #pragma unroll
     for (int group = 0; group < kGroups; ++group) {
-      if (first_filter + inside + group * 4 * kVec >= p.filters) break;
       float v[kVec];
       take_vector<T, kN>(sum, group, half, v);
-      if (!p.is_plain) blend<T>(p, addend + group * 64, bias + inside + group * 4 * kVec, v);
-      tile::store_pack<T, kVec>(reinterpret_cast<T*>(out + group * 64), tile::narrow_pack<T>(v));
+      if (!exists || group * 4 * kVec >= lane.filters) continue;
+      if constexpr (!kPlain) {
+        const std::int64_t filter = static_cast<std::int64_t>(p.filters) - lane.filters + group * 4 * kVec;
+        const char* const addend = static_cast<const char*>(p.addend) + pixel_w * p.addend_step[0] +
+                                   pixel_h * p.addend_step[1] + tile.n * p.addend_step[2] + filter * sizeof(T);
+        blend<T>(p, addend, bias + threadIdx.x % 4 * kVec + group * 4 * kVec, v);
+      }
+      tile::store_pack<T, kVec>(reinterpret_cast<T*>(out + lane.out[half] + group * 64), tile::narrow_pack<T>(v));
     }
   }
 }
@@ -345,28 +394,25 @@ __device__ __forceinline__ void store_unit(const Params& p, const Tile& tile, co
 
 template <class T, int kN>
 __device__ __forceinline__ void do_tile(const Params& p, const Tile& tile, const unsigned char* patch,
-                                        std::uint64_t filter, std::uint32_t first_filter, const float* bias) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t mine = position_in_unit(p, threadIdx.x % 128 / 32, lane / 4);
-  for (std::uint32_t unit = 0; unit < p.units; ++unit) {
-    const std::uint32_t first = first_position(p, unit);
-    if (static_cast<std::int32_t>(p.tile_w_div.quotient(first)) >= min(p.tile_h, p.out_h - tile.h)) break;
-    const std::uint32_t shift = shift_of_unit(p, unit);
-    Pixel pixels[2];
+                                        std::uint64_t filter, const Lane& lane, const float* bias) {
+#pragma unroll 1
+  for (std::uint32_t number = 0; number < p.units; ++number) {
+    const Unit unit = unit_at(p, number);
+    if (tile.h + unit.row >= p.out_h) break;
+    const bool is_shifted = kPerWord<T> > 1 && unit.shift != 0;
     Windows windows;
 #pragma unroll
-    for (std::uint32_t half = 0; half < 2; ++half) {
-      pixels[half] = pixel_at(p, tile, first + mine + half * p.half_step);
-      const bool is_of_tile = pixels[half].row < static_cast<std::uint32_t>(p.tile_h);
-      const std::uint32_t offset = window_offset(p, kPerWord<T>, pixels[half].row, pixels[half].column);
-      windows.pixel[half] = patch + (is_of_tile ? offset : 0) + lane % 4 * 4;
-    }
-    windows.first_mask = word_mask(p, kPerWord<T>, lane % 4, shift);
-    windows.last_mask = word_mask(p, kPerWord<T>, (p.row_quads.divisor - 1) * 4 + lane % 4, shift);
-    const std::uint32_t version = p.by_parity ? shift : 0;
+    for (int half = 0; half < 2; ++half) windows.pixel[half] = patch + lane.window[half] + unit.bytes;
+    windows.first_mask = is_shifted ? lane.first_mask[1] : lane.first_mask[0];
+    windows.last_mask = is_shifted ? lane.last_mask[1] : lane.last_mask[0];
+    const std::uint32_t version = p.by_parity && is_shifted ? p.version_bytes >> 4 : 0;
     float sum[kN / 2];
-    multiply_unit<T, kN>(p, windows, filter + (version * p.version_bytes >> 4), sum);
-    store_unit<T, kN>(p, tile, pixels, first_filter, bias, sum);
+    multiply_unit<T, kN>(p, windows, filter + version, sum);
+    if (p.is_plain) {
+      store_unit<T, kN, true>(p, tile, unit, lane, bias, sum);
+    } else {
+      store_unit<T, kN, false>(p, tile, unit, lane, bias, sum);
+    }
   }
 }
 
@@ -399,12 +445,14 @@ __global__ void __launch_bounds__(128 * kWarpgroups, 1) few_channels_forward_sm9
   const std::uint64_t filter = filter_descriptor<kN>(shared + p.filter_offset);
   const auto* const bias = reinterpret_cast<const float*>(shared + p.bias_offset);
 
+  const Lane lane = lane_of_thread<T>(p, first_filter);
+
   tile::Turn<kStages> turn;
 #pragma unroll 1
   for (; index < p.tiles; index += step) {
     unsigned char* const patch = patches + static_cast<std::uint32_t>(turn.stage) * p.stage_bytes;
     tile::wait(&full[turn.stage], turn.parity);
-    do_tile<T, kN>(p, tile_at(p, index), patch, filter, first_filter, bias);
+    do_tile<T, kN>(p, tile_at(p, index), patch, filter, lane, bias);
     ptx::barrier_sync(kFirstOfWarpgroups + static_cast<int>(group), 128);  // all have left the patch
     if (fetches) fetch_patch(p, index + kStages * step, &full[turn.stage], patch);
     turn.next();

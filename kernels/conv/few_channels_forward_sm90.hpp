@@ -48,16 +48,20 @@ struct Params {
   FastDivmod tiles_w, tiles_h;
   std::uint32_t tiles = 0;
   FastDivmod row_blocks;  // parts of the filters; a block has one for ever
-  FastDivmod tile_w_div;
   std::int32_t tile_w = 0, tile_h = 0;
   std::int32_t out_w = 0, out_h = 0;
-  std::uint32_t units = 0;  // products' pixels of a tile; even where pixels are split by parity
 
-  // --- the order of a tile's pixels in products
-  bool by_parity = false;       // units 2i and 2i + 1 are the even and the odd pixels of 128
-  std::uint32_t warp_step = 0;  // positions from a warp to the next
-  std::uint32_t row_step = 0;   // from row g of a fragment to row g + 1 ...
-  std::uint32_t half_step = 0;  // ... and to row g + 8
+  // --- units: pixels of a product, whole rows of a tile. By parity, units 2i and 2i + 1 are the even and the odd
+  // columns of twice as many rows.
+  std::uint32_t units = 0;  // of a tile
+  bool by_parity = false;
+  std::int32_t unit_rows = 0;
+  FastDivmod tile_w_div;
+  std::uint32_t warp_step = 0;   // positions from a warp to the next
+  std::uint32_t row_step = 0;    // from row g of a fragment to row g + 1 ...
+  std::uint32_t half_step = 0;   // ... and to row g + 8
+  std::uint32_t unit_bytes = 0;  // in the patch from a unit, or a pair of them, to the next
+  std::uint32_t odd_bytes = 0;   // from even to odd units
 
   // --- patches
   std::uint32_t stage_bytes = 0;
@@ -77,6 +81,8 @@ struct Params {
   std::uint32_t rows = 0;
   std::uint32_t row_elements = 0;
   FastDivmod row_quads;
+  FastDivmod filter_words;          // of a column, all versions: what threads share out
+  std::uint32_t filter_lanes = 1;   // columns that they load at once
   FastDivmod quads;                 // with those of zeros that make whole steps
   std::uint32_t versions = 1;       // of the filter: two by parity, the second one element later
   std::uint32_t version_bytes = 0;  // in shared memory
@@ -110,23 +116,29 @@ struct Params {
   void* out = nullptr;
 };
 
-// The tile's pixel, row by row, in row 16 * warp + g + 8 * half of a unit. May be one that the tile does not have.
-GPUDNN_HOST_DEVICE std::uint32_t first_position(const Params& p, std::uint32_t unit) {
-  return p.by_parity ? unit / 2 * (2 * kUnit) + unit % 2 : unit * kUnit;
-}
-GPUDNN_HOST_DEVICE std::uint32_t position_in_unit(const Params& p, std::uint32_t warp, std::uint32_t g) {
-  return warp * p.warp_step + g * p.row_step;
+// The pixel, row by row, in row 16 * warp + g + 8 * half of unit 0.
+GPUDNN_HOST_DEVICE std::uint32_t position_in_unit(const Params& p, std::uint32_t warp, std::uint32_t g,
+                                                  std::uint32_t half) {
+  return warp * p.warp_step + g * p.row_step + half * p.half_step;
 }
 
-// Elements before the windows of the unit's pixels in their first words.
-GPUDNN_HOST_DEVICE std::uint32_t shift_of_unit(const Params& p, std::uint32_t unit) {
-  return p.by_parity ? (static_cast<std::uint32_t>(p.shift) + unit) % 2 : static_cast<std::uint32_t>(p.shift);
+// Where a unit lies.
+struct Unit {
+  std::int32_t row, column;  // of its first pixel in the tile
+  std::uint32_t bytes;       // of its windows in the patch, from those of unit 0
+  std::uint32_t shift;       // elements before its windows in their first words
+};
+GPUDNN_HOST_DEVICE Unit unit_at(const Params& p, std::uint32_t unit) {
+  const std::uint32_t odd = p.by_parity ? unit % 2 : 0;
+  const std::uint32_t number = p.by_parity ? unit / 2 : unit;
+  return {static_cast<std::int32_t>(number) * p.unit_rows, static_cast<std::int32_t>(odd),
+          number * p.unit_bytes + odd * p.odd_bytes, (static_cast<std::uint32_t>(p.shift) + odd) % 2};
 }
 GPUDNN_HOST_DEVICE std::uint32_t shift_of_version(const Params& p, std::uint32_t version) {
   return p.by_parity ? version : static_cast<std::uint32_t>(p.shift);
 }
 
-// Bytes from the patch's begin to the first word of the window of the tile's pixel in `row` and `column`.
+// Bytes from the patch's begin to the first word of the window of unit 0's pixel in `row` and `column`.
 GPUDNN_HOST_DEVICE std::uint32_t window_offset(const Params& p, int elements_of_word, std::uint32_t row,
                                                std::uint32_t column) {
   const auto element = column * static_cast<std::uint32_t>(p.pixel_elements) + static_cast<std::uint32_t>(p.lead);

@@ -75,9 +75,8 @@ class Emulation {
         const Memory patch = load_patch(static_cast<int>(w), static_cast<int>(h), static_cast<int>(n));
         for (std::uint32_t unit = 0; unit < p_.units; ++unit) {
           for (std::uint32_t row = 0; row < few::kUnit; ++row) {
-            const std::uint32_t position = few::first_position(p_, unit) +
-                                           few::position_in_unit(p_, row / 16, row % 8) + row % 16 / 8 * p_.half_step;
-            do_pixel(row_block, patch, unit, position,
+            do_pixel(row_block, patch, few::unit_at(p_, unit),
+                     few::position_in_unit(p_, row / 16, row % 8, row % 16 / 8),
                      {static_cast<int>(w) * p_.tile_w, static_cast<int>(h) * p_.tile_h, static_cast<int>(n)});
           }
         }
@@ -154,19 +153,18 @@ class Emulation {
     return patch;
   }
 
-  void do_pixel(std::uint32_t row_block, const Memory& patch, std::uint32_t unit, std::uint32_t position,
+  void do_pixel(std::uint32_t row_block, const Memory& patch, const few::Unit& unit, std::uint32_t position,
                 const Tile& tile) {
     std::uint32_t column = 0;
     const std::uint32_t row = p_.tile_w_div.divmod(position, &column);
-    const bool is_of_tile = row < static_cast<std::uint32_t>(p_.tile_h);
-    const int w = tile.w + static_cast<int>(column);
-    const int h = tile.h + static_cast<int>(row);
-    const std::uint32_t window = is_of_tile ? few::window_offset(p_, per_word_, row, column) : 0;
-    const std::uint32_t shift = few::shift_of_unit(p_, unit);
+    const int w = tile.w + static_cast<int>(column) + unit.column;
+    const int h = tile.h + static_cast<int>(row) + unit.row;
+    const std::uint32_t window = few::window_offset(p_, per_word_, row, column) + unit.bytes;
+    const std::uint32_t shift = per_word_ == 2 ? unit.shift : 0;
     // Words that threads load must lie in shared memory, even those that count for nothing.
     const std::uint32_t last = window + (p_.rows - 1) * p_.pitch + p_.row_quads.divisor * few::kQuadBytes;
     ASSERT_LE(last, p_.stage_bytes + p_.versions * p_.version_bytes);
-    if (!is_of_tile || w >= p_.out_w || h >= p_.out_h) return;
+    if (w >= p_.out_w || h >= p_.out_h) return;
     for (std::uint32_t n = 0; n < columns_; ++n) {
       const std::uint32_t filter = row_block * columns_ + few::filter_of_column(per_word_, n);
       if (filter < p_.filters) store(filter, w, h, tile.n, dot(patch, window, shift, n));
@@ -241,7 +239,7 @@ void expect_invariants(const FewChannelsForwardPlan& plan) {
   EXPECT_EQ(p.corner_w % 4, 0);
   EXPECT_TRUE(p.tile_words % 4 == 0 || p.tiles_w.divisor == 1);
   for (const std::int64_t step : plan.input.step) EXPECT_EQ(step % 16, 0);
-  EXPECT_GE(p.units * few::kUnit, static_cast<std::uint32_t>(p.tile_w * p.tile_h));
+  EXPECT_EQ(p.units * few::kUnit, static_cast<std::uint32_t>(p.tile_w * p.tile_h));
 }
 
 void check_shape(const ConvCase& c, const test::Values& values, int shape) {

@@ -77,7 +77,7 @@ View view_of(const Problem& problem) {
   }
   v.pixel_elements = v.stride_w * v.channels;
   v.row_elements = v.taps_w * v.channels;
-  v.by_parity = v.per_word == 2 && v.pixel_elements % 2 != 0 && v.out_w > 1;
+  v.by_parity = v.per_word == 2 && v.pixel_elements % 2 != 0;
   const int64_t octet = kOctetBytes / v.bytes;
   v.lead = (octet - v.pad_w * v.channels % octet) % octet;
   v.shift = v.lead % v.per_word;
@@ -176,13 +176,13 @@ double seconds_of(const Cost& cost, const TileChoice& tile) {
   return kLaunch + cost.start / kClock + std::max(compute, cost.memory) + 0.15 * std::min(compute, cost.memory);
 }
 
-// Fills in what a tile of w x h needs; false where the copy engine does not take it. Where tiles lie side by side, w
-// must be a multiple of 8: then each begins with a quad.
-bool set_tile(const View& v, std::int32_t w, std::int32_t h, TileChoice* tile) {
+// Fills in what a tile of `units` of width w needs; false where the copy engine does not take it. A tile is whole rows
+// of units. Tiles side by side begin with a quad, as w is a multiple of 8.
+bool set_tile(const View& v, std::int32_t w, std::int32_t units, TileChoice* tile) {
+  const std::int32_t h = units * few::kUnit / w;
   tile->w = w;
   tile->h = h;
-  tile->units = (int64_t{w} * h + few::kUnit - 1) / few::kUnit;
-  if (v.by_parity) tile->units = (tile->units + 1) / 2 * 2;
+  tile->units = units;
   const int64_t bytes = ((w - 1) * v.pixel_elements + v.lead + v.row_elements) * v.bytes;
   tile->pitch = (bytes + kOctetBytes - 1) / kOctetBytes * kOctetBytes;
   tile->rows = (h - 1) * v.stride_h + v.taps_h;
@@ -197,20 +197,11 @@ bool set_tile(const View& v, std::int32_t w, std::int32_t h, TileChoice* tile) {
 // Calls visit(tile) for tiles of one unit to eight until visit says that it has seen enough.
 template <class Visit>
 void for_each_tile(const View& v, Visit visit) {
-  constexpr std::int32_t kWidest = 128;
-  constexpr std::int32_t kWidths[] = {8, 16, 24, 32, 40, 48, 56, 64, 112, kWidest};
-  const auto out_h = static_cast<std::int32_t>(v.out_h);
-  const auto widest = static_cast<std::int32_t>(std::min<int64_t>(round_up(v.out_w, 2), kWidest));
   for (const std::int32_t units : {4, 8, 2, 1}) {
-    for (const std::int32_t each : kWidths) {
-      const std::int32_t w = std::min(each, widest);
-      const std::int32_t rows = units * few::kUnit / w;
-      if (rows >= 1) {
-        const std::int32_t down = (out_h + rows - 1) / rows;
-        TileChoice tile;
-        if (set_tile(v, w, (out_h + down - 1) / down, &tile) && !visit(tile)) return;
-      }
-      if (each >= widest) break;
+    if (v.by_parity && units == 1) continue;
+    for (const std::int32_t w : {8, 16, 32, 64}) {
+      TileChoice tile;
+      if (set_tile(v, w, units, &tile) && !visit(tile)) return;
     }
   }
 }
@@ -298,6 +289,8 @@ void set_reduction(const View& v, const few::Shape& shape, few::Params* p) {
   p->row_quads = FastDivmod(u32(v.row_quads));
   p->quads = FastDivmod(u32(v.quads));
   p->versions = u32(v.versions);
+  p->filter_words = FastDivmod(u32(v.versions * v.quads * 4));
+  p->filter_lanes = u32(std::max<int64_t>(1, 128 * shape.warpgroups / (v.versions * v.quads * 4)));
   p->version_bytes = u32(v.quads * columns * few::kQuadBytes);
   p->filter_offset = few::kBarrierBytes + u32(shape.warpgroups * few::kStages) * p->stage_bytes;
   p->bias_offset = p->filter_offset + p->versions * p->version_bytes;
@@ -325,6 +318,9 @@ void set_tiles(const View& v, const TileChoice& tile, const Order& order, few::P
   p->out_w = i32(v.out_w);
   p->out_h = i32(v.out_h);
   p->units = u32(tile.units);
+  p->unit_rows = i32((v.by_parity ? 2 : 1) * few::kUnit / tile.w);
+  p->unit_bytes = u32(p->unit_rows * v.stride_h * tile.pitch);
+  p->odd_bytes = u32((v.pixel_elements + v.shift) / 2 * 4);
   p->by_parity = v.by_parity;
   p->warp_step = u32(order.warp_step);
   p->row_step = u32(order.row_step);
