@@ -366,25 +366,25 @@ __device__ __forceinline__ void store_unit(const Params& p, const Tile& tile, co
                                            const float* bias, const float (&sum)[kN / 2]) {
   constexpr int kVec = kVector<T>;
   constexpr int kGroups = kN / (4 * kVec);
-  const std::int64_t w = tile.w + unit.column;
-  const std::int64_t h = tile.h + unit.row;
+  const std::int32_t w = tile.w + unit.column;
+  const std::int32_t h = tile.h + unit.row;
   char* const out = static_cast<char*>(p.out) + w * p.out_step[0] + h * p.out_step[1] + tile.n * p.out_step[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const std::int64_t pixel_w = w + lane.column[half];
-    const std::int64_t pixel_h = h + lane.row[half];
-    const bool exists = pixel_w < p.out_w && pixel_h < p.out_h;
+    const bool exists = lane.column[half] < p.out_w - w && lane.row[half] < p.out_h - h;
+    const std::int32_t filters = exists ? lane.filters : 0;
+    const char* addend = nullptr;
+    if constexpr (!kPlain) {
+      addend = static_cast<const char*>(p.addend) + (w + lane.column[half]) * p.addend_step[0] +
+               (h + lane.row[half]) * p.addend_step[1] + tile.n * p.addend_step[2] +
+               (static_cast<std::int64_t>(p.filters) - lane.filters) * static_cast<std::int64_t>(sizeof(T));
+    }
 #pragma unroll
     for (int group = 0; group < kGroups; ++group) {
+      if (group * 4 * kVec >= filters) continue;
       float v[kVec];
       take_vector<T, kN>(sum, group, half, v);
-      if (!exists || group * 4 * kVec >= lane.filters) continue;
-      if constexpr (!kPlain) {
-        const std::int64_t filter = static_cast<std::int64_t>(p.filters) - lane.filters + group * 4 * kVec;
-        const char* const addend = static_cast<const char*>(p.addend) + pixel_w * p.addend_step[0] +
-                                   pixel_h * p.addend_step[1] + tile.n * p.addend_step[2] + filter * sizeof(T);
-        blend<T>(p, addend, bias + threadIdx.x % 4 * kVec + group * 4 * kVec, v);
-      }
+      if constexpr (!kPlain) blend<T>(p, addend + group * 64, bias + threadIdx.x % 4 * kVec + group * 4 * kVec, v);
       tile::store_pack<T, kVec>(reinterpret_cast<T*>(out + lane.out[half] + group * 64), tile::narrow_pack<T>(v));
     }
   }

@@ -140,6 +140,7 @@ struct Cost {
   double warpgroups;  // of a block
   double unit, unit_alone, start;
   double memory;       // seconds
+  double patch_byte;   // seconds for each byte of a patch: the first ones come before all else
   int64_t patch_room;  // bytes for a patch
 };
 
@@ -159,8 +160,9 @@ Cost cost_of(const View& v, const few::Shape& shape, int conflicts, double multi
   cost.warpgroups = shape.warpgroups;
   cost.unit = 1.15 * std::max({products, shared, issue});
   cost.unit_alone = cost.unit + 400 + static_cast<double>(v.quads) * (v.taps == Taps::any ? 30 : 5);
-  cost.start = static_cast<double>(filter) / 4 / (128.0 * shape.warpgroups) * 60 + 1500;
+  cost.start = static_cast<double>(filter) / 4 / (128.0 * shape.warpgroups) * 40 + 1500;
   cost.memory = bytes / (kMemoryRate * multiprocessors);
+  cost.patch_byte = 0.2 * shape.warpgroups * few::kStages / kMemoryRate;
   cost.patch_room =
       (kSharedBytes - few::kBarrierBytes - filter - columns * int64_t{4}) / (shape.warpgroups * few::kStages);
   return cost;
@@ -173,7 +175,8 @@ double seconds_of(const Cost& cost, const TileChoice& tile) {
   const double rounds = std::ceil(tiles / (cost.slots * cost.warpgroups));
   const double cycles = rounds * (std::max(together * units * cost.unit, units * cost.unit_alone) + 300);
   const double compute = cycles / kClock;
-  return kLaunch + cost.start / kClock + std::max(compute, cost.memory) + 0.15 * std::min(compute, cost.memory);
+  return kLaunch + cost.start / kClock + static_cast<double>(tile.stage_bytes) * cost.patch_byte +
+         std::max(compute, cost.memory) + 0.15 * std::min(compute, cost.memory);
 }
 
 // Fills in what a tile of `units` of width w needs; false where the copy engine does not take it. A tile is whole rows
