@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -154,9 +156,63 @@ void check_file(const char* file) {
 
 TEST(ConvolutionEngines, HandPickedProblems) { check_file("conv/edges.txt"); }
 TEST(ConvolutionEngines, FewChannels) { check_file("conv/few_channels.txt"); }
+TEST(ConvolutionEngines, FewChannelsForward) { check_file("conv/few_channels_forward.txt"); }
 TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
 
 TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
+
+// Kernels that load more of a row of x than a window has must keep it out of the sums, where zeros would not do.
+constexpr const char* kFirstLayers[] = {
+    "fwd f16 nhwc n1c3h24w24 k64r7s7 p3x3 t2x2 d1x1 g1",
+    "fwd f32 nhwc n1c3h24w24 k64r7s7 p3x3 t2x2 d1x1 g1 math=tensor",
+    "fwd bf16 nhwc n1c3h16w16 k32r3s3 p1x1 t1x1 d1x1 g1",
+    "fwd f16 nhwc n1c1h16w32 k32r5s5 p2x2 t1x1 d1x1 g1",
+    "fwd f32 nhwc n1c3h16w16 k32r4s5 p1x1 t1x1 d1x1 g1 math=tensor",
+    "fwd bf16 nhwc n1c3h24w24 k96r4s4 p1x1 t4x4 d1x1 g1",
+};
+
+// Where the exact result is no number, the engine's must not be one either; both become zero.
+std::string compare_finiteness(Expected* expected, Outcome* outcome) {
+  for (std::size_t i = 0; i < expected->value.size(); ++i) {
+    if (std::isfinite(expected->value[i])) continue;
+    if (std::isfinite(outcome->values.at(i))) return "element " + std::to_string(i) + " is finite and should not be";
+    expected->value[i] = expected->slack[i] = outcome->values[i] = 0;
+  }
+  return {};
+}
+
+TEST(ConvolutionEngines, InfinityStaysInItsWindows) {
+  const Backend& backend = Backend::at_hand();
+  const Device& device = *backend.handle()->device;
+  Counts counts;
+  for (const char* line : kFirstLayers) {
+    std::string why;
+    const auto problem = conv::from_text(std::string("conv ") + line, &why);
+    ASSERT_TRUE(problem) << line << ": " << why;
+    ConvCase c{};
+    c.problem = *problem;
+    c.integers = true;
+    Values values = make_values(c);
+    for (std::size_t i = 7; i < values.x.size(); i += 151) values.x[i] = std::numeric_limits<double>::infinity();
+    const Expected exact = naive(c, values);
+    for (const conv::ConvEngine& engine : conv::engines()) {
+      if (engine.backend != backend.kind() || is_left_out(engine) || !engine.supports(c.problem, device)) continue;
+      std::vector<conv::Candidate> candidates;
+      engine.candidates(c.problem, device, &candidates);
+      for (const conv::Candidate& candidate : candidates) {
+        ++counts[engine.name];
+        EngineRun run(backend, engine, candidate.config, c, values, false);
+        Outcome outcome = run.launch();
+        outcome.damage = run.damage();
+        Expected expected = exact;
+        std::string wrong = compare_finiteness(&expected, &outcome);
+        if (wrong.empty()) wrong = judge(output_of(c.problem), outcome, expected);
+        EXPECT_EQ(wrong, "") << engine.name << " tile=" << candidate.config.tile << ": " << line;
+      }
+    }
+  }
+  report(counts);
+}
 
 // Enough blocks to fill a device and sums long enough to be split, so that blocks finish in another order each time.
 constexpr const char* kBusyProblems[] = {
@@ -170,6 +226,7 @@ constexpr const char* kBusyProblems[] = {
     "fwd f16 nchw n4c128h14w14 k256r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
     "wgrad f32 nchw n4c64h28w28 k96r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=fma",
     "fwd f16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
+    "fwd f32 nhwc n8c3h64w64 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
     "wgrad f16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
     "dgrad bf16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
     "wgrad f16 nchw n16c128h28w28 k96r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",

@@ -103,6 +103,21 @@ void windows_of_step_one(Random& random, conv::Problem* p) {
   }
 }
 
+// The first layer of a network, as kernels that fetch rows of pixels ask for it: rows of whole vectors, dilation 1.
+void first_layer(Random& random, conv::Problem* p) {
+  p->spatial = random.chance(0.15) ? 1 : 2;
+  p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT});
+  p->direction = conv::Direction::forward;
+  for (int i = 0; i < p->spatial; ++i) {
+    p->x.dims[2 + i] = random.between(1, 13);
+    p->w.dims[2 + i] = random.pick<std::int64_t>({1, 2, 3, 3, 3, 3, 5, 7});
+    p->stride[i] = random.pick<std::int64_t>({1, 1, 2, 2, 3});
+    p->dilation[i] = 1;
+    p->pad[i] = random.between(0, p->w.dims[2 + i] - 1);
+  }
+  p->x.dims[1 + p->spatial] = 8 * random.between(1, p->spatial == 1 ? 12 : 3);
+}
+
 // Whole vectors of channels: what kernels for tensor cores ask for, channels last or pointwise.
 void vector_friendly_channels(Random& random, std::int64_t* channels, std::int64_t* filters) {
   *channels = 8 * random.between(1, 8);
@@ -185,12 +200,17 @@ ConvCase random_conv(Random& random) {
     random_conv_geometry(random, &p);
     const bool patch = random.chance(0.1);
     if (patch) windows_of_step_one(random, &p);
-    const bool channels_last = patch || random.chance(0.5);
+    const bool first = !patch && random.chance(0.08);
+    if (first) first_layer(random, &p);
+    const bool channels_last = patch || first || random.chance(0.5);
     std::int64_t channels = 0;
     std::int64_t filters = 0;
     if (patch) {
       channels = random.pick<std::int64_t>({16, 32, 48, 64});
       filters = random.pick<std::int64_t>({16, 32, 48, 64});
+    } else if (first) {
+      channels = random.between(1, 8);
+      filters = 8 * random.between(1, 9);
     } else if ((channels_last || is_pointwise(p)) && random.chance(0.7)) {
       vector_friendly_channels(random, &channels, &filters);
     } else {
