@@ -103,6 +103,13 @@ void windows_of_step_one(Random& random, conv::Problem* p) {
   }
 }
 
+// The data gradient of a network's first layer: few channels, whole vectors of filters.
+void first_layer(Random& random, conv::Problem* p) {
+  p->direction = conv::Direction::backward_data;
+  p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT});
+  for (int i = 0; i < p->spatial; ++i) p->dilation[i] = 1;
+}
+
 // Whole vectors of channels: what kernels for tensor cores ask for, channels last or pointwise.
 void vector_friendly_channels(Random& random, std::int64_t* channels, std::int64_t* filters) {
   *channels = 8 * random.between(1, 8);
@@ -185,12 +192,17 @@ ConvCase random_conv(Random& random) {
     random_conv_geometry(random, &p);
     const bool patch = random.chance(0.1);
     if (patch) windows_of_step_one(random, &p);
-    const bool channels_last = patch || random.chance(0.5);
+    const bool first = !patch && p.spatial < 3 && random.chance(0.05);
+    if (first) first_layer(random, &p);
+    const bool channels_last = patch || first || random.chance(0.5);
     std::int64_t channels = 0;
     std::int64_t filters = 0;
     if (patch) {
       channels = random.pick<std::int64_t>({16, 32, 48, 64});
       filters = random.pick<std::int64_t>({16, 32, 48, 64});
+    } else if (first) {
+      channels = random.between(1, 8);
+      filters = random.pick<std::int64_t>({8, 16, 24, 64, 72});
     } else if ((channels_last || is_pointwise(p)) && random.chance(0.7)) {
       vector_friendly_channels(random, &channels, &filters);
     } else {
@@ -209,6 +221,7 @@ ConvCase random_conv(Random& random) {
     p.compute = p.x.type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
     p.math = random.pick({GPUDNN_DEFAULT_MATH, GPUDNN_DEFAULT_MATH, GPUDNN_TENSOR_OP_MATH,
                           GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, GPUDNN_FMA_MATH});
+    if (first) p.math = GPUDNN_TENSOR_OP_MATH;
     random_scalars(random, &c);
     if (p.direction == conv::Direction::forward && random.chance(0.35)) random_epilogue(random, &c);
     return c;
