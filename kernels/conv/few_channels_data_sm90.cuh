@@ -348,23 +348,24 @@ __device__ __forceinline__ void finish_slot(const Params& p, std::uint32_t slot,
 // The sum by its definition.
 template <class T>
 __device__ __forceinline__ float data_sum(const Params& p, int n, int h, int w, int c) {
+  std::uint32_t a = 0;
+  std::uint32_t b = 0;
+  const int i = static_cast<int>(p.stride_h_div.divmod(static_cast<std::uint32_t>(h + p.pad_h), &a));
+  const int j = static_cast<int>(p.stride_w_div.divmod(static_cast<std::uint32_t>(w + p.pad_w), &b));
+  const T* const dy = static_cast<const T*>(p.dy) + n * p.ys.n;
+  const T* const filter = static_cast<const T*>(p.w) + (p.w_base + static_cast<std::int64_t>(c) * p.ws.c);
   float sum = 0;
 #pragma unroll 1
-  for (int r = (h + p.pad_h) % p.stride_h; r < p.taps_h; r += p.stride_h) {
-    const int row = (h + p.pad_h - r) / p.stride_h;
-    if (h + p.pad_h < r || row >= p.out_h) continue;
+  for (int r = static_cast<int>(a), row = i; r < p.taps_h; r += p.stride_h, --row) {
+    if (row < 0 || row >= p.out_h) continue;
 #pragma unroll 1
-    for (int s = (w + p.pad_w) % p.stride_w; s < p.taps_w; s += p.stride_w) {
-      const int column = (w + p.pad_w - s) / p.stride_w;
-      if (w + p.pad_w < s || column >= p.out_w) continue;
-      const T* const dy = static_cast<const T*>(p.dy) + (n * p.ys.n + static_cast<std::int64_t>(row) * p.ys.h +
-                                                         static_cast<std::int64_t>(column) * p.ys.w);
-      const T* const filter = static_cast<const T*>(p.w) +
-                              (p.w_base + static_cast<std::int64_t>(c) * p.ws.c +
-                               static_cast<std::int64_t>(r) * p.ws.h + static_cast<std::int64_t>(s) * p.ws.w);
+    for (int s = static_cast<int>(b), column = j; s < p.taps_w; s += p.stride_w, --column) {
+      if (column < 0 || column >= p.out_w) continue;
+      const T* from = dy + (static_cast<std::int64_t>(row) * p.ys.h + static_cast<std::int64_t>(column) * p.ys.w);
+      const T* tap = filter + (static_cast<std::int64_t>(r) * p.ws.h + static_cast<std::int64_t>(s) * p.ws.w);
 #pragma unroll 1
-      for (int k = 0; k < p.filters; ++k) {
-        sum += tile::widen<float>(dy[k]) * tile::widen<float>(filter[k * p.ws.n]);
+      for (int k = 0; k < p.filters; ++k, ++from, tap += p.ws.n) {
+        sum += tile::widen<float>(*from) * tile::widen<float>(*tap);
       }
     }
   }
