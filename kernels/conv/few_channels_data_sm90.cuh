@@ -41,6 +41,7 @@
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/cvt_tf32.cuh"
 #include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/stmatrix_trans.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/tma_tile_5d.cuh"
 #include "kernels/ptx/wgmma_positions.cuh"
@@ -58,6 +59,8 @@ struct Instance {
   static constexpr int kN = kShapes[kShape].positions;
   static constexpr int kThreads = kShapes[kShape].most_warpgroups * kWarpgroup;
   static constexpr int kVector = 16 / static_cast<int>(sizeof(T));
+  static constexpr std::uint32_t kHalvesOctet = halves_octet_bytes(kN);
+  static constexpr std::uint32_t kFloatsOctet = floats_octet_bytes(kN);
 };
 
 struct Barriers {
@@ -133,75 +136,106 @@ __device__ __forceinline__ void load_next(const Params& p, Loads* loads, std::ui
   }
 }
 
-// --- the filter ------------------------------------------------------------------------------------------------------
-
-template <class T>
-__device__ __forceinline__ T filter_element(T value) {
-  if constexpr (std::is_same_v<T, float>) {
-    return __uint_as_float(ptx::cvt_rna_tf32(value));
-  } else {
-    return value;
-  }
+__device__ __forceinline__ void load_row(const Params& p, Loads* loads, std::uint64_t* full, unsigned char* stages) {
+#pragma unroll 1
+  for (std::uint32_t block = 0; block < p.filter_blocks; ++block) load_next(p, loads, full, stages);
 }
 
-// Element `index` of the filter: where it is, and where it goes. The copy for u below taps_u - 1 lies `again` bytes
-// further.
+// --- the filter ------------------------------------------------------------------------------------------------------
+
+// An element of the filter, in the numbers of a correlation.
+struct FilterIndex {
+  std::uint32_t k, r, s, c;
+};
+
 template <class T>
-__device__ __forceinline__ std::uint32_t filter_place(const Params& p, std::uint32_t index, std::int64_t* from,
-                                                      std::uint32_t* again) {
+__device__ __forceinline__ void place_element(const Params& p, const FilterIndex& at, T value, unsigned char* filter) {
   constexpr std::uint32_t kFilters = kRowBytes / sizeof(T);
-  std::uint32_t c = 0;
-  std::uint32_t s = 0;
-  std::uint32_t r = 0;
-  const std::uint32_t k = p.taps_h_div.divmod(p.taps_w_div.divmod(p.channel_div.divmod(index, &c), &s), &r);
-  *from = p.w_base + k * p.ws.n + static_cast<std::int64_t>(c) * p.ws.c + static_cast<std::int64_t>(r) * p.ws.h +
-          static_cast<std::int64_t>(s) * p.ws.w;
   std::uint32_t a = 0;
   std::uint32_t b = 0;
-  const std::uint32_t u = p.stride_h_div.divmod(r, &a);
-  const std::uint32_t v = p.stride_w_div.divmod(s, &b);
-  const std::uint32_t e = (a * p.stride_w_div.divisor + b) * p.channel_div.divisor + c;
+  const std::uint32_t u = p.stride_h_div.divmod(at.r, &a);
+  const std::uint32_t v = p.stride_w_div.divmod(at.s, &b);
   const std::uint32_t group = static_cast<std::uint32_t>(p.group);
-  const std::uint32_t row = u * group + e;
-  const std::uint32_t panel = k / kFilters * static_cast<std::uint32_t>(p.taps_v) + v;
-  const std::uint32_t byte = k % kFilters * static_cast<std::uint32_t>(sizeof(T));
+  const std::uint32_t row = u * group + a * p.class_pitch + b * p.channel_div.divisor + at.c;
+  const std::uint32_t panel = at.k / kFilters * static_cast<std::uint32_t>(p.taps_v) + v;
+  const std::uint32_t byte = at.k % kFilters * static_cast<std::uint32_t>(sizeof(T));
+  if constexpr (std::is_same_v<T, float>) value = __uint_as_float(ptx::cvt_rna_tf32(value));
   const auto place = [&](std::uint32_t of_row) {
-    return panel * p.panel_bytes + of_row * kRowBytes + ((byte / 16 ^ (of_row & 7u)) * 16) + byte % 16;
+    const std::uint32_t chunk = byte / 16 ^ (of_row & 7u);  // the swizzle of 128 bytes
+    *reinterpret_cast<T*>(filter + panel * p.panel_bytes + of_row * kRowBytes + chunk * 16 + byte % 16) = value;
   };
   const std::uint32_t taps_u = static_cast<std::uint32_t>(p.taps_u);
-  const std::uint32_t to = place(row);
-  *again = u + 1 < taps_u ? place(row + taps_u * group) : to;
-  return to;
+  place(row);
+  if (u + 1 < taps_u) place(row + taps_u * group);
+}
+
+// A filter that is packed in the order k, r, s, c, or mirrored so: 16 bytes a load, all of a thread's under way at
+// once, as all multiprocessors ask the L2 for the same lines. One piece of code serves all elements: they move up.
+template <class T>
+__device__ __forceinline__ void place_packed_filter(const Params& p, unsigned char* filter) {
+  constexpr std::uint32_t kBatch = 6;
+  constexpr std::uint32_t kVector = 16 / sizeof(T);
+  const std::uint32_t vectors = p.filter_elements / kVector;
+  const auto* const w = static_cast<const uint4*>(p.w);
+#pragma unroll 1
+  for (std::uint32_t first = threadIdx.x; first < vectors; first += kBatch * blockDim.x) {
+    uint4 bits[kBatch];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kBatch; ++i) bits[i] = w[min(first + i * blockDim.x, vectors - 1)];
+#pragma unroll 1
+    for (std::uint32_t vector = first, i = 0; i < kBatch && vector < vectors; vector += blockDim.x, ++i) {
+      FilterIndex at;
+      at.k = p.taps_h_div.divmod(p.taps_w_div.divmod(p.channel_div.divmod(vector * kVector, &at.c), &at.s), &at.r);
+#pragma unroll 1
+      for (std::uint32_t e = 0; e < kVector; ++e) {
+        FilterIndex seen = at;
+        if (p.mirrored) {
+          seen.r = p.taps_h_div.divisor - 1 - at.r;
+          seen.s = p.taps_w_div.divisor - 1 - at.s;
+        }
+        if constexpr (sizeof(T) == 2) {
+          place_element(p, seen, tile::half_of<T>(bits[0].x, 0), filter);
+          bits[0].x = __funnelshift_r(bits[0].x, bits[0].y, 16);
+          bits[0].y = __funnelshift_r(bits[0].y, bits[0].z, 16);
+          bits[0].z = __funnelshift_r(bits[0].z, bits[0].w, 16);
+          bits[0].w >>= 16;
+        } else {
+          place_element(p, seen, __uint_as_float(bits[0].x), filter);
+          bits[0] = make_uint4(bits[0].y, bits[0].z, bits[0].w, 0);
+        }
+        const bool next_s = ++at.c == p.channel_div.divisor;
+        at.c = next_s ? 0 : at.c;
+        const bool next_r = next_s && ++at.s == p.taps_w_div.divisor;
+        at.s = next_r ? 0 : at.s;
+        const bool next_k = next_r && ++at.r == p.taps_h_div.divisor;
+        at.r = next_k ? 0 : at.r;
+        at.k += next_k ? 1 : 0;
+      }
+#pragma unroll
+      for (std::uint32_t to = 0; to + 1 < kBatch; ++to) bits[to] = bits[to + 1];
+    }
+  }
 }
 
 // By all threads of the block.
 template <class T>
 __device__ __forceinline__ void build_filter(const Params& p, unsigned char* filter) {
-  constexpr std::uint32_t kBatch = 8;  // loads under way
   const std::uint32_t bytes = p.filter_blocks * static_cast<std::uint32_t>(p.taps_v) * p.panel_bytes;
   for (std::uint32_t at = threadIdx.x * 16; at < bytes; at += blockDim.x * 16) {
     *reinterpret_cast<uint4*>(filter + at) = make_uint4(0, 0, 0, 0);
   }
   __syncthreads();
-  const T* const w = static_cast<const T*>(p.w);
+  if (p.filter_is_packed) {
+    place_packed_filter<T>(p, filter);
+  } else {
+    const T* const w = static_cast<const T*>(p.w) + p.w_base;
 #pragma unroll 1
-  for (std::uint32_t first = threadIdx.x; first < p.filter_elements; first += kBatch * blockDim.x) {
-    T value[kBatch];
-    std::uint32_t to[kBatch];
-    std::uint32_t again[kBatch];
-#pragma unroll
-    for (std::uint32_t i = 0; i < kBatch; ++i) {
-      const std::uint32_t index = min(first + i * blockDim.x, p.filter_elements - 1);
-      std::int64_t from = 0;
-      to[i] = filter_place<T>(p, index, &from, &again[i]);
-      value[i] = w[from];
-    }
-#pragma unroll
-    for (std::uint32_t i = 0; i < kBatch; ++i) {
-      if (first + i * blockDim.x >= p.filter_elements) continue;
-      const T element = filter_element<T>(value[i]);
-      *reinterpret_cast<T*>(filter + to[i]) = element;
-      *reinterpret_cast<T*>(filter + again[i]) = element;
+    for (std::uint32_t index = threadIdx.x; index < p.filter_elements; index += blockDim.x) {
+      FilterIndex at;
+      at.k = p.taps_h_div.divmod(p.taps_w_div.divmod(p.channel_div.divmod(index, &at.c), &at.s), &at.r);
+      const T value = w[at.k * p.ws.n + static_cast<std::int64_t>(at.c) * p.ws.c +
+                        static_cast<std::int64_t>(at.r) * p.ws.h + static_cast<std::int64_t>(at.s) * p.ws.w];
+      place_element(p, at, value, filter);
     }
   }
   ptx::fence_proxy_async();  // wgmma reads through the asynchronous proxy
@@ -299,49 +333,59 @@ __device__ __forceinline__ void clear(Sums<I>& sum) {
 struct Place {
   int n, i, column;
 };
-// Elements (pixel, channel) of a row of dx, numbered as they lie: what the tile has of it, and the one at the staging
-// area's begin, from which vectors are aligned in both.
-struct Run {
-  int first, begin, end;
-  int lead;
-};
+
+// The staging area: octets of rows of the slot; in each, by positions, 8 sums side by side. Rounded ones have 16 bytes a
+// position; floats 32, and 32 more after four positions, which spreads a warp's over all banks. The first kGuard
+// positions are nobody's: so that the first vector of a row of dx, which may begin before the tile, finds something.
 template <class I>
-__device__ __forceinline__ Run run_of(const Params& p, int column) {
-  const int from = ((p.first_j + column * p.tile_w) * p.stride_w - p.pad_w) * p.channels;
-  Run run;
-  run.lead = from & (I::kVector - 1);
-  run.first = from - run.lead;
-  run.begin = max(from, 0);
-  run.end = min(from + p.tile_w * static_cast<int>(p.class_row.divisor), p.image_w * p.channels);
-  return run;
+__device__ __forceinline__ std::uint32_t staged_at(bool rounded, std::uint32_t position, std::uint32_t row) {
+  return rounded ? row / 8 * I::kHalvesOctet + position * 16 + row % 8 * 2
+                 : row / 8 * I::kFloatsOctet + (position + position / 4) * 32 + row % 8 * 4;
 }
 
 // Clears the slot that begins at row `slot` of the sums; its sums go to the staging area if `stores`.
 template <class I>
-__device__ __forceinline__ void finish_slot(const Params& p, std::uint32_t slot, bool stores, int lead, float* staging,
-                                            Sums<I>& sum) {
-  const std::uint32_t thread = threadIdx.x % kWarpgroup;
-  const std::uint32_t step = p.class_row.divisor;
+__device__ __forceinline__ void finish_slot(const Params& p, std::uint32_t slot, std::uint32_t warp, bool stores,
+                                            unsigned char* staging, Sums<I>& sum) {
+  constexpr std::uint32_t kColumns = I::kN / 8;
+  const std::uint32_t lane = threadIdx.x % 32;
 #pragma unroll
   for (std::uint32_t half = 0; half < 2 * I::kBlocks; ++half) {
-    const std::uint32_t e = half / 2 * 64 + thread / 32 * 16 + half % 2 * 8 + thread % 32 / 4 - slot;
-    if (e >= static_cast<std::uint32_t>(p.group)) continue;
+    const std::uint32_t block = half / 2;
+    const std::uint32_t first = half % 2 * 2;
+    const std::uint32_t row = block * 64 + warp * 16 + half % 2 * 8 - slot;
+    if (row >= static_cast<std::uint32_t>(p.group)) continue;
     if (stores) {
-      std::uint32_t rest = 0;
-      const std::uint32_t a = p.class_row.divmod(e, &rest);
-      float* to = staging + a * p.staging_pitch + static_cast<std::uint32_t>(lead) + rest + thread % 4 * 2 * step;
+      bool is_staged = false;
+      if constexpr (sizeof(typename I::T) == 2) {
+        if (p.rounded) {
+          is_staged = true;
+          const std::uint32_t to =
+              ptx::shared_address(staging) + staged_at<I>(true, kGuard + lane, row);
 #pragma unroll
-      for (std::uint32_t j = 0; j < I::kN / 8; ++j) {
-        to[0] = sum[half / 2][4 * j + half % 2 * 2];
-        to[step] = sum[half / 2][4 * j + half % 2 * 2 + 1];
-        to += 8 * step;
+          for (std::uint32_t q = 0; q < (kColumns + 3) / 4; ++q) {
+            std::uint32_t words[4];
+#pragma unroll
+            for (std::uint32_t i = 0; i < 4; ++i) {
+              const std::uint32_t j = 4 * q + i < kColumns ? 4 * q + i : kColumns - 1;  // the last ones are nobody's
+              const float pair[2] = {sum[block][4 * j + first], sum[block][4 * j + first + 1]};
+              words[i] = tile::narrow_pack<typename I::T>(pair).words[0];
+            }
+            ptx::stmatrix_x4_trans(to + q * 32 * 16, words[0], words[1], words[2], words[3]);
+          }
+        }
+      }
+      if (!is_staged) {
+        unsigned char* const to = staging + staged_at<I>(false, kGuard + lane % 4 * 2, row + lane / 4);
+#pragma unroll
+        for (std::uint32_t j = 0; j < kColumns; ++j) {
+          *reinterpret_cast<float*>(to + j * 320) = sum[block][4 * j + first];
+          *reinterpret_cast<float*>(to + j * 320 + 32) = sum[block][4 * j + first + 1];
+        }
       }
     }
 #pragma unroll
-    for (std::uint32_t j = 0; j < I::kN / 8; ++j) {
-      sum[half / 2][4 * j + half % 2 * 2] = 0;
-      sum[half / 2][4 * j + half % 2 * 2 + 1] = 0;
-    }
+    for (std::uint32_t j = 0; j < kColumns; ++j) sum[block][4 * j + first] = sum[block][4 * j + first + 1] = 0;
   }
 }
 
@@ -372,56 +416,106 @@ __device__ __forceinline__ float data_sum(const Params& p, int n, int h, int w, 
   return sum;
 }
 
-// alpha * sum, as a vector; false, and nothing stored, if one of the sums is no number.
+// The next of a row's elements (pixel, channel).
+__device__ __forceinline__ void step_on(std::uint32_t of_position, std::uint32_t* position, std::uint32_t* rest) {
+  const bool ends = ++*rest == of_position;
+  *rest = ends ? 0 : *rest;
+  *position += ends ? 1 : 0;
+}
+
+// 16 bytes of dx, from element `element` on of what is staged of rows `row` on; false if one of the sums is no number,
+// or infinite.
 template <class I>
-__device__ __forceinline__ bool store_vector(const Params& p, const float* from, typename I::T* to) {
-  float value[I::kVector];
-  float check = 0;  // a NaN if any sum is one, or infinite
+__device__ __forceinline__ bool gather_vector(const Params& p, const unsigned char* staging, std::uint32_t element,
+                                              std::uint32_t row, tile::Pack<typename I::T, I::kVector>* pack) {
+  using T = typename I::T;
+  std::uint32_t rest = 0;
+  std::uint32_t position = p.class_row.divmod(element, &rest);
+  float check = 0;
+  if constexpr (sizeof(T) == 2) {
+    if (p.rounded) {
 #pragma unroll
-  for (int i = 0; i < I::kVector; i += 4) {
-    const float4 four = *reinterpret_cast<const float4*>(from + i);
-    value[i] = four.x;
-    value[i + 1] = four.y;
-    value[i + 2] = four.z;
-    value[i + 3] = four.w;
+      for (int i = 0; i < I::kVector / 2; ++i) {
+        const T low = *reinterpret_cast<const T*>(staging + staged_at<I>(true, position, row + rest));
+        step_on(p.class_row.divisor, &position, &rest);
+        const T high = *reinterpret_cast<const T*>(staging + staged_at<I>(true, position, row + rest));
+        step_on(p.class_row.divisor, &position, &rest);
+        pack->words[i] = tile::word_of<T>(low, high);
+        check += 0.0f * tile::widen<float>(low) + 0.0f * tile::widen<float>(high);
+      }
+      return check == check;
+    }
   }
+  float value[I::kVector];
 #pragma unroll
   for (int i = 0; i < I::kVector; ++i) {
+    value[i] = *reinterpret_cast<const float*>(staging + staged_at<I>(false, position, row + rest));
+    step_on(p.class_row.divisor, &position, &rest);
     check += 0.0f * value[i];
     value[i] *= p.alpha;
   }
-  if (check != check) return false;
-  tile::store_pack(to, tile::narrow_pack<typename I::T>(value));
-  return true;
+  *pack = tile::narrow_pack<T>(value);
+  return check == check;
 }
 
-// All threads of the warpgroup.
+// Element e of a row of dx, which is element `element` of what is staged.
 template <class I>
-__device__ __forceinline__ void store_row(const Params& p, const Place& place, const float* staging) {
+__device__ __forceinline__ void store_element(const Params& p, const Place& place, const unsigned char* staging,
+                                              std::uint32_t element, std::uint32_t row, int h, int e,
+                                              typename I::T* dx) {
   using T = typename I::T;
-  const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
-  const Run run = run_of<I>(p, place.column);
-  const int step = p.vectors ? I::kVector : 1;
+  std::uint32_t rest = 0;
+  const std::uint32_t position = p.class_row.divmod(element, &rest);
+  float sum = 0;
+  if (sizeof(T) == 2 && p.rounded) {
+    sum = tile::widen<float>(*reinterpret_cast<const T*>(staging + staged_at<I>(true, position, row + rest)));
+  } else {
+    sum = *reinterpret_cast<const float*>(staging + staged_at<I>(false, position, row + rest));
+  }
+  std::uint32_t c = 0;
+  const int w = static_cast<int>(p.channel_div.divmod(static_cast<std::uint32_t>(e), &c));
+  if (sum != sum) sum = data_sum<T>(p, place.n, h, w, static_cast<int>(c));
+  T* const to = dx + (static_cast<std::int64_t>(w) * p.xs.w + static_cast<std::int64_t>(c) * p.xs.c);
+  float value = p.alpha * sum;
+  if (p.beta != 0.0f) value += p.beta * tile::widen<float>(*to);
+  *to = tile::narrow<T>(value);
+}
+
+// All threads of the warpgroup, each with vectors of the stride_h rows of dx.
+template <class I>
+__device__ __forceinline__ void store_row(const Params& p, const Place& place, const unsigned char* staging) {
+  using T = typename I::T;
+  // Elements of a row of dx, numbered as they lie.
+  const int from = ((p.first_j + place.column * p.tile_w) * p.stride_w - p.pad_w) * p.channels;
+  const int begin = max(from, 0);
+  const int end = min(from + p.tile_w * static_cast<int>(p.class_row.divisor), p.image_w * p.channels);
+  const int first = from & -I::kVector;  // vectors are aligned from here on
+  const int guard = kGuard * static_cast<int>(p.class_row.divisor) - from;  // from an element of dx to a staged one
+  const std::uint32_t count = p.row_vectors.divisor * static_cast<std::uint32_t>(p.stride_h);
 #pragma unroll 1
-  for (int a = 0; a < p.stride_h; ++a, staging += p.staging_pitch) {
-    const int h = place.i * p.stride_h + a - p.pad_h;
-    if (h < 0 || h >= p.image_h) continue;
+  for (std::uint32_t i = threadIdx.x % kWarpgroup; i < count; i += kWarpgroup) {
+    std::uint32_t vector = 0;
+    const std::uint32_t a = p.row_vectors.divmod(i, &vector);
+    const int h = place.i * p.stride_h + static_cast<int>(a) - p.pad_h;
+    const int x = first + static_cast<int>(vector) * I::kVector;
+    if (h < 0 || h >= p.image_h || x >= end) continue;
     T* const dx = static_cast<T*>(p.dx) + (place.n * p.xs.n + static_cast<std::int64_t>(h) * p.xs.h);
-#pragma unroll 1
-    for (int x = (p.vectors ? run.first : run.begin) + thread * step; x < run.end; x += kWarpgroup * step) {
-      const bool whole = p.vectors && x >= run.begin && x + I::kVector <= run.end;
-      if (whole && store_vector<I>(p, staging + (x - run.first), dx + x)) continue;
-#pragma unroll 1
-      for (int e = max(x, run.begin); e < min(x + step, run.end); ++e) {
-        std::uint32_t c = 0;
-        const int w = static_cast<int>(p.channel_div.divmod(static_cast<std::uint32_t>(e), &c));
-        float sum = staging[e - run.first];
-        if (sum != sum) sum = data_sum<T>(p, place.n, h, w, static_cast<int>(c));
-        T* const to = dx + (static_cast<std::int64_t>(w) * p.xs.w + static_cast<std::int64_t>(c) * p.xs.c);
-        float value = p.alpha * sum;
-        if (p.beta != 0.0f) value += p.beta * tile::widen<float>(*to);
-        *to = tile::narrow<T>(value);
+    const std::uint32_t row = a * p.class_pitch;
+    tile::Pack<T, I::kVector> pack;
+    if (p.vectors && gather_vector<I>(p, staging, static_cast<std::uint32_t>(x + guard), row, &pack)) {
+      if (x >= begin && x + I::kVector <= end) {
+        tile::store_pack(dx + x, pack);
+      } else {
+#pragma unroll
+        for (int e = 0; e < I::kVector; ++e) {
+          if (x + e >= begin && x + e < end) dx[x + e] = pack.get(e);
+        }
       }
+      continue;
+    }
+#pragma unroll 1
+    for (int e = max(x, begin); e < min(x + I::kVector, end); ++e) {
+      store_element<I>(p, place, staging, static_cast<std::uint32_t>(e + guard), row, h, e, dx);
     }
   }
 }
@@ -431,10 +525,15 @@ __device__ __forceinline__ void store_row(const Params& p, const Place& place, c
 // One warpgroup's walk over its share.
 template <class I>
 __device__ __forceinline__ void walk(const Params& p, const Share& share, std::uint64_t* full, unsigned char* stages,
-                                     std::uint64_t filter, float* staging, int warpgroup, Loads* loads) {
+                                     std::uint64_t filter, unsigned char* staging, int warp, Loads* loads) {
+  const int warpgroup = warp / 4;
+  const bool loads_rows = threadIdx.x % kWarpgroup == kWarpgroup - 32;
   Sums<I> sum;
   clear<I>(sum);
   Ring ring;
+  // The copies into a row's stages start while the next row is multiplied, unless that one needs them.
+  const bool loads_early = p.stages < 2 * p.filter_blocks;
+  bool has_free_stages = false;
   Place staged = {};
   bool is_staged = false;
   const std::uint32_t group = static_cast<std::uint32_t>(p.group);
@@ -447,16 +546,17 @@ __device__ __forceinline__ void walk(const Params& p, const Share& share, std::u
 #pragma unroll 1
     for (int row = first_row(p, s); row < s.i_end; ++row) {
       multiply_row<I>(p, full, stages, filter + (slot == 0 ? 0 : all_slots - slot) * kRow, &ring, sum);
+      // While they are under way, the row before is stored.
+      if (loads_rows && has_free_stages) load_row(p, loads, full, stages);
       ptx::barrier_sync(kSumsStaged + warpgroup, kWarpgroup);
       if (is_staged) store_row<I>(p, staged, staging);
       ptx::wgmma_wait_group<0>();
       ptx::barrier_sync(kRowDone + warpgroup, kWarpgroup);  // with the row's stages, and with the staging area
-      if (threadIdx.x % kWarpgroup == kWarpgroup - 32) {
-        for (std::uint32_t block = 0; block < p.filter_blocks; ++block) load_next(p, loads, full, stages);
-      }
+      if (loads_rows && loads_early) load_row(p, loads, full, stages);
+      has_free_stages = !loads_early;
       is_staged = row >= s.i_begin;
       staged = {s.n, row, s.column};
-      finish_slot<I>(p, slot, is_staged, run_of<I>(p, s.column).lead, staging, sum);
+      finish_slot<I>(p, slot, static_cast<std::uint32_t>(warp % 4), is_staged, staging, sum);
       slot += group;
       if (slot == all_slots) slot = 0;
     }
@@ -472,7 +572,8 @@ __global__ void __launch_bounds__(I::kThreads, 1) few_channels_data_sm90(const _
   auto& barriers = *reinterpret_cast<Barriers*>(shared);
   // Told to the compiler to be the same in all lanes: else it takes the walk for a divergent one, and waits for each
   // product.
-  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
+  const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
+  const int warpgroup = warp / 4;
   if (threadIdx.x == 0) {
     ptx::prefetch_tensormap(&p.dy_map);
     for (std::uint32_t i = 0; i < p.warpgroups * kMostStages; ++i) ptx::mbarrier_init(&barriers.full[0][0] + i, 1);
@@ -491,9 +592,8 @@ __global__ void __launch_bounds__(I::kThreads, 1) few_channels_data_sm90(const _
   unsigned char* const filter = shared + p.filter_offset;
   build_filter<typename I::T>(p, filter);
   __syncthreads();
-  auto* const staging =
-      reinterpret_cast<float*>(shared + p.staging_offset + static_cast<std::uint32_t>(warpgroup) * p.staging_bytes);
-  walk<I>(p, share, full, stages, tile::operand_descriptor<kRowBytes>(filter, 16), staging, warpgroup, &loads);
+  unsigned char* const staging = shared + p.staging_offset + static_cast<std::uint32_t>(warpgroup) * p.staging_bytes;
+  walk<I>(p, share, full, stages, tile::operand_descriptor<kRowBytes>(filter, 16), staging, warp, &loads);
 }
 
 using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);

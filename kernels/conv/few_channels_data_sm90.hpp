@@ -38,6 +38,15 @@ constexpr int kWarpgroup = 128;
 constexpr int filters_of_block(ElementType type) { return kRowBytes / tile::element_bytes(type); }
 constexpr int filters_of_step(ElementType type) { return 32 / tile::element_bytes(type); }
 
+// An octet of rows of sums on its way out, by positions: rounded, or as floats, see the kernel's staged_at().
+constexpr int kGuard = 8;
+constexpr std::uint32_t halves_octet_bytes(int positions) {
+  return static_cast<std::uint32_t>((positions + 31) / 32 * 32 + 2 * kGuard) * 16;
+}
+constexpr std::uint32_t floats_octet_bytes(int positions) {
+  return static_cast<std::uint32_t>(positions + 2 * kGuard) * 5 / 4 * 32;
+}
+
 // The driver's CUtensorMap.
 struct alignas(128) TensorMap {
   std::uint64_t opaque[16];
@@ -52,6 +61,7 @@ struct Params {
   void* dx = nullptr;
   float alpha = 1, beta = 0;
   bool vectors = false;  // dx is written by vectors of 16 bytes
+  bool rounded = false;  // sums are what dx gets, but for their type of 16 bits
 
   // --- the problem
   std::int32_t channels = 0, filters = 0;
@@ -65,8 +75,9 @@ struct Params {
   // --- positions: (pixel + pad) / stride, from first_i, first_j on
   std::int32_t first_i = 0, first_j = 0;
   std::int32_t taps_u = 0, taps_v = 0;  // of a residue class
-  std::int32_t group = 0;               // residue classes times channels: rows of the product for one row of positions
-  FastDivmod class_row;                 // those of a row of pixels: stride_w * channels
+  FastDivmod class_row;                 // rows of the product for a row of pixels: stride_w * channels
+  std::uint32_t class_pitch = 0;        // in whole octets
+  std::int32_t group = 0;               // those of a row of positions: stride_h times as many
   FastDivmod rows;                      // rows of positions of an image
   FastDivmod column_tiles;
   std::int32_t tile_w = 0;      // positions
@@ -83,11 +94,13 @@ struct Params {
   std::uint32_t panel_bytes = 0;  // the filter's part for a block of filters and a column v
   std::uint32_t staging_offset = 0;
   std::uint32_t staging_bytes = 0;  // of a warpgroup
-  std::uint32_t staging_pitch = 0;  // floats from row to row of dx
+  FastDivmod row_vectors;           // of 16 bytes that a tile's row of dx may touch
   std::uint32_t shared_bytes = 0;
 
   // --- the filter's elements: channel fastest, then s, r, filter
   std::uint32_t filter_elements = 0;
+  bool filter_is_packed = false;  // in that order, but for mirrored taps
+  bool mirrored = false;
   FastDivmod channel_div, taps_w_div, taps_h_div, stride_h_div, stride_w_div;
 };
 

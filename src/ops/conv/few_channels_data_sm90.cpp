@@ -82,6 +82,7 @@ Status few_channels_data_sm90_launch(const LaunchSite& site, const void* prepare
   p.alpha = static_cast<float>(args.alpha);
   p.beta = static_cast<float>(args.beta);
   p.vectors = known.plan.dx_allows_vectors && p.beta == 0.0f && reinterpret_cast<std::uintptr_t>(args.out) % 16 == 0;
+  p.rounded = p.vectors && p.alpha == 1.0f && known.plan.type != tile::ElementType::f32;
   const bool replaced =
       cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.dy_map, args.y); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "dy does not begin at a multiple of 16 bytes");

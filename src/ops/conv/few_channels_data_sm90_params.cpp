@@ -49,7 +49,7 @@ View view_of(const Problem& problem) {
   v.rows = (p.image_h - 1 + p.pad_h) / p.stride_h - p.pad_h / p.stride_h + 1;
   v.columns = (p.image_w - 1 + p.pad_w) / p.stride_w - p.pad_w / p.stride_w + 1;
   v.class_row = static_cast<int64_t>(p.stride_w) * p.channels;
-  v.group = v.class_row * p.stride_h;
+  v.group = round_up(v.class_row, 8) * p.stride_h;
   const int64_t of_block = data::filters_of_block(v.type);
   v.filter_blocks = ceil_div(p.filters, of_block);
   v.last_steps = ceil_div(p.filters - (v.filter_blocks - 1) * of_block, data::filters_of_step(v.type));
@@ -60,7 +60,7 @@ View view_of(const Problem& problem) {
 struct Layout {
   int64_t column_tiles = 0, tile_w = 0;
   int64_t panel_bytes = 0, filter_bytes = 0;
-  int64_t staging_pitch = 0, staging_bytes = 0;
+  int64_t staging_bytes = 0;
   int64_t load_bytes = 0, stage_bytes = 0, stages = 0;
   int64_t behind_stages = 0;  // bytes
 };
@@ -72,8 +72,9 @@ Layout layout_of(const View& v, const data::Shape& shape, int64_t warpgroups) {
   const int64_t filter_rows = (v.taps_u - 1) * v.group + shape.row_blocks * kInstructionRows;
   l.panel_bytes = round_up(filter_rows, 8) * data::kRowBytes;
   l.filter_bytes = l.panel_bytes * v.taps_v * v.filter_blocks;
-  l.staging_pitch = round_up(shape.positions * v.class_row + kVectorBytes / v.bytes, 4);
-  l.staging_bytes = round_up(l.staging_pitch * v.few.stride_h * 4, 128);
+  l.staging_bytes = round_up(v.group / 8 * std::max(data::halves_octet_bytes(shape.positions),
+                                                    data::floats_octet_bytes(shape.positions)),
+                             128);
   l.load_bytes = (l.tile_w + v.taps_v - 1) * data::kRowBytes;
   l.stage_bytes = round_up(l.load_bytes, data::kAlignment);
   // A product reads the columns of all positions of the shape, those of the tile or not.
@@ -169,8 +170,9 @@ void set_problem(const View& v, data::Params* p) {
   p->first_j = f.pad_w / f.stride_w;
   p->taps_u = static_cast<std::int32_t>(v.taps_u);
   p->taps_v = static_cast<std::int32_t>(v.taps_v);
-  p->group = static_cast<std::int32_t>(v.group);
   p->class_row = FastDivmod(u32(v.class_row));
+  p->class_pitch = u32(round_up(v.class_row, 8));
+  p->group = static_cast<std::int32_t>(v.group);
   p->rows = FastDivmod(u32(v.rows));
   p->filters_of_block = data::filters_of_block(v.type);
   p->filter_blocks = u32(v.filter_blocks);
@@ -194,7 +196,6 @@ void set_shared_memory(const Layout& l, int64_t warpgroups, data::Params* p) {
   p->filter_offset = u32(data::kBarrierBytes + warpgroups * l.stages * l.stage_bytes);
   p->staging_offset = p->filter_offset + u32(l.filter_bytes);
   p->staging_bytes = u32(l.staging_bytes);
-  p->staging_pitch = u32(l.staging_pitch);
   p->shared_bytes = p->filter_offset + u32(l.behind_stages);
 }
 
@@ -232,6 +233,8 @@ std::optional<FewChannelsDataPlan> few_channels_data_plan(const Problem& problem
   plan.type = v.type;
   data::Params& p = plan.params;
   set_problem(v, &p);
+  p.filter_is_packed = is_packed_nhwc(problem.w);
+  p.mirrored = problem.mode == GPUDNN_CONVOLUTION;
   set_shared_memory(l, warpgroups, &p);
   set_map(problem, v, l, &plan.dy);
   const int64_t all_rows = v.few.images * l.column_tiles * v.rows;
@@ -239,6 +242,7 @@ std::optional<FewChannelsDataPlan> few_channels_data_plan(const Problem& problem
   plan.blocks = u32(std::min<int64_t>(multiprocessors, ceil_div(all_rows, warpgroups * kLeastRows)));
   plan.seconds = seconds_of(v, shape, l, plan.blocks, warpgroups, all_rows, multiprocessors);
   const int64_t vector = kVectorBytes / v.bytes;
+  p.row_vectors = FastDivmod(u32(ceil_div(l.tile_w * v.class_row + vector - 1, vector)));
   plan.dx_allows_vectors =
       p.xs.c == 1 && p.xs.w == p.channels && p.xs.h % vector == 0 && p.xs.n % vector == 0;
   return plan;
