@@ -21,8 +21,8 @@
 // Data flow of a warpgroup, each with a part of the rows of all images, and shared memory of its own but for the
 // filter:
 //   dy         a thread of the last warp starts the copies of rows to come: boxes of 128 bytes of filters and the
-//              tile's columns, zeros outside of the image, in the swizzle of 128 bytes. Column v of the taps is the same
-//              box, read from another row on.
+//              tile's columns, zeros outside of the image, in the swizzle of 128 bytes. Column v of the taps is the
+//              same box, read from another row on.
 //   filter     by all threads, once: cleared, then each element goes to its places; TF32 is rounded to nearest.
 //   sums       as floats through shared memory into rows of dx, as they lie in memory; while the next row's products
 //              run, they are stored 16 bytes at a time.
@@ -128,7 +128,8 @@ __device__ __forceinline__ void load_next(const Params& p, Loads* loads, std::ui
   std::uint64_t* const barrier = full + loads->stage;
   ptx::mbarrier_arrive_expect_tx(barrier, p.load_bytes);
   ptx::tma_tile_5d(stages + loads->stage * p.stage_bytes, &p.dy_map, barrier,
-                   static_cast<std::int32_t>(loads->block) * p.filters_of_block, loads->column, loads->row, 0, loads->n);
+                   static_cast<std::int32_t>(loads->block) * p.filters_of_block, loads->column, loads->row, 0,
+                   loads->n);
   if (++loads->stage == p.stages) loads->stage = 0;
   if (++loads->block == p.filter_blocks) {
     loads->block = 0;
@@ -334,8 +335,8 @@ struct Place {
   int n, i, column;
 };
 
-// The staging area: octets of rows of the slot; in each, by positions, 8 sums side by side. Rounded ones have 16 bytes a
-// position; floats 32, and 32 more after four positions, which spreads a warp's over all banks. The first kGuard
+// The staging area: octets of rows of the slot; in each, by positions, 8 sums side by side. Rounded ones have 16 bytes
+// a position; floats 32, and 32 more after four positions, which spreads a warp's over all banks. The first kGuard
 // positions are nobody's: so that the first vector of a row of dx, which may begin before the tile, finds something.
 template <class I>
 __device__ __forceinline__ std::uint32_t staged_at(bool rounded, std::uint32_t position, std::uint32_t row) {
@@ -360,8 +361,7 @@ __device__ __forceinline__ void finish_slot(const Params& p, std::uint32_t slot,
       if constexpr (sizeof(typename I::T) == 2) {
         if (p.rounded) {
           is_staged = true;
-          const std::uint32_t to =
-              ptx::shared_address(staging) + staged_at<I>(true, kGuard + lane, row);
+          const std::uint32_t to = ptx::shared_address(staging) + staged_at<I>(true, kGuard + lane, row);
 #pragma unroll
           for (std::uint32_t q = 0; q < (kColumns + 3) / 4; ++q) {
             std::uint32_t words[4];
@@ -489,7 +489,7 @@ __device__ __forceinline__ void store_row(const Params& p, const Place& place, c
   const int from = ((p.first_j + place.column * p.tile_w) * p.stride_w - p.pad_w) * p.channels;
   const int begin = max(from, 0);
   const int end = min(from + p.tile_w * static_cast<int>(p.class_row.divisor), p.image_w * p.channels);
-  const int first = from & -I::kVector;  // vectors are aligned from here on
+  const int first = from & -I::kVector;                                     // vectors are aligned from here on
   const int guard = kGuard * static_cast<int>(p.class_row.divisor) - from;  // from an element of dx to a staged one
   const std::uint32_t count = p.row_vectors.divisor * static_cast<std::uint32_t>(p.stride_h);
 #pragma unroll 1

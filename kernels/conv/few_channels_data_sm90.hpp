@@ -80,8 +80,8 @@ struct Params {
   std::int32_t group = 0;               // those of a row of positions: stride_h times as many
   FastDivmod rows;                      // rows of positions of an image
   FastDivmod column_tiles;
-  std::int32_t tile_w = 0;      // positions
-  std::uint32_t all_rows = 0;   // of all images and column tiles
+  std::int32_t tile_w = 0;       // positions
+  std::uint32_t all_rows = 0;    // of all images and column tiles
   std::uint32_t warpgroups = 0;  // of a block of threads
 
   // --- shared memory

@@ -161,8 +161,8 @@ TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.tx
 TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
 TEST(ConvolutionEngines, FewChannelsData) { check_file("conv/few_channels_data.txt"); }
 
-// The engines for few channels multiply taps that a pixel does not have by zero. An infinity or a NaN in dy must show in
-// the pixels that see it, and in no other.
+// The engines for few channels multiply taps that a pixel does not have by zero. An infinity or a NaN in dy must show
+// in the pixels that see it, and in no other.
 TEST(ConvolutionEngines, NonFiniteGradientsStayWhereTheyAreSeen) {
   const Backend& backend = Backend::at_hand();
   const Device& device = *backend.handle()->device;

@@ -102,8 +102,8 @@ class Emulation {
   }
 
   void build_filter() {
-    filter_.assign(std::size_t{p_.filter_blocks} * static_cast<std::size_t>(p_.taps_v) * p_.panel_bytes / element_bytes_,
-                   0);
+    filter_.assign(
+        std::size_t{p_.filter_blocks} * static_cast<std::size_t>(p_.taps_v) * p_.panel_bytes / element_bytes_, 0);
     const std::size_t group = static_cast<std::size_t>(p_.group);
     for (std::uint32_t index = 0; index < p_.filter_elements; ++index) {
       std::uint32_t c = 0, s = 0, r = 0, a = 0, b = 0;
@@ -132,8 +132,8 @@ class Emulation {
       for (std::int64_t k = 0; k < map.box[0]; ++k) {
         const std::int64_t filter = std::int64_t{block} * p_.filters_of_block + k;
         const bool exists = inside && filter < map.extent[0];
-        box.push_back(exists ? dy_.at(static_cast<std::size_t>(bytes / static_cast<std::int64_t>(element_bytes_) + filter))
-                             : 0);
+        box.push_back(
+            exists ? dy_.at(static_cast<std::size_t>(bytes / static_cast<std::int64_t>(element_bytes_) + filter)) : 0);
       }
     }
     return box;
@@ -202,8 +202,8 @@ class Emulation {
     const int h = i * p_.stride_h + a - p_.pad_h;
     const int x = from + j * static_cast<int>(p_.class_row.divisor) + static_cast<int>(rest);
     if (h < 0 || h >= p_.image_h || x < begin || x >= end) return;
-    const std::int64_t offset = s.n * p_.xs.n + std::int64_t{h} * p_.xs.h +
-                                std::int64_t{x / p_.channels} * p_.xs.w + std::int64_t{x % p_.channels} * p_.xs.c;
+    const std::int64_t offset = s.n * p_.xs.n + std::int64_t{h} * p_.xs.h + std::int64_t{x / p_.channels} * p_.xs.w +
+                                std::int64_t{x % p_.channels} * p_.xs.c;
     double& to = dx_.at(static_cast<std::size_t>(offset));
     to = case_.alpha * sum + (case_.beta != 0 ? case_.beta * to : 0);
     ++writes_.at(static_cast<std::size_t>(offset));
@@ -241,9 +241,10 @@ void expect_invariants(const FewChannelsDataPlan& plan) {
   EXPECT_LE((start + static_cast<std::uint32_t>(shape.row_blocks) * 64) * data::kRowBytes, p.panel_bytes);
   const std::uint32_t last_stage = data::kBarrierBytes + (p.warpgroups * p.stages - 1) * p.stage_bytes;
   EXPECT_LE(last_stage + static_cast<std::uint32_t>(shape.positions + p.taps_v - 1) * data::kRowBytes, p.shared_bytes);
-  // The staging area holds the octets of a slot. A row of dx has its vectors, the first of them up to one element before
-  // the tile, the last up to one element of it.
-  const std::uint32_t octet = std::max(data::halves_octet_bytes(shape.positions), data::floats_octet_bytes(shape.positions));
+  // The staging area holds the octets of a slot. A row of dx has its vectors, the first of them up to one element
+  // before the tile, the last up to one element of it.
+  const std::uint32_t octet =
+      std::max(data::halves_octet_bytes(shape.positions), data::floats_octet_bytes(shape.positions));
   EXPECT_LE(static_cast<std::uint32_t>(p.group) / 8 * octet, p.staging_bytes);
   const std::uint32_t vector = 16 / static_cast<std::uint32_t>(tile::element_bytes(plan.type));
   const std::uint32_t elements = static_cast<std::uint32_t>(p.tile_w) * p.class_row.divisor;

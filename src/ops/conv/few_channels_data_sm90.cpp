@@ -33,11 +33,10 @@ bool encode(const FewChannelsDataMap& tensor, tile::ElementType type, data::Tens
     box[i] = static_cast<cuuint32_t>(tensor.box[i]);
     if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
   }
-  return cuda::tensor_map_driver().encode_tiled(reinterpret_cast<CUtensorMap*>(map), map_type(type), kRank,
-                                                cuda::placeholder_address(), dims, steps, box, ones,
-                                                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return cuda::tensor_map_driver().encode_tiled(
+             reinterpret_cast<CUtensorMap*>(map), map_type(type), kRank, cuda::placeholder_address(), dims, steps, box,
+             ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 struct Prepared {
@@ -66,8 +65,8 @@ std::shared_ptr<const void> few_channels_data_sm90_prepare(const Problem& proble
   const std::optional<FewChannelsDataPlan> plan = few_channels_data_plan(problem, config, device.multiprocessors);
   if (!plan) return prepared;
   prepared->plan = *plan;
-  prepared->encoded = cuda::with_context(
-      device.ordinal, [&] { return encode(plan->dy, plan->type, &prepared->plan.params.dy_map); });
+  prepared->encoded =
+      cuda::with_context(device.ordinal, [&] { return encode(plan->dy, plan->type, &prepared->plan.params.dy_map); });
   return prepared;
 }
 

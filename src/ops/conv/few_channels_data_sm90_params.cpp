@@ -31,10 +31,10 @@ std::uint32_t u32(int64_t value) { return static_cast<std::uint32_t>(value); }
 struct View {
   few::Params few;
   tile::ElementType type = tile::ElementType::f16;
-  int64_t bytes = 2;                   // of an element
-  int64_t taps_u = 1, taps_v = 1;      // of a residue class
-  int64_t rows = 1, columns = 1;       // of positions
-  int64_t class_row = 1, group = 1;    // rows of the product: of a row of pixels, of a row of positions
+  int64_t bytes = 2;                 // of an element
+  int64_t taps_u = 1, taps_v = 1;    // of a residue class
+  int64_t rows = 1, columns = 1;     // of positions
+  int64_t class_row = 1, group = 1;  // rows of the product: of a row of pixels, of a row of positions
   int64_t filter_blocks = 1, last_steps = 1;
 };
 
@@ -72,14 +72,14 @@ Layout layout_of(const View& v, const data::Shape& shape, int64_t warpgroups) {
   const int64_t filter_rows = (v.taps_u - 1) * v.group + shape.row_blocks * kInstructionRows;
   l.panel_bytes = round_up(filter_rows, 8) * data::kRowBytes;
   l.filter_bytes = l.panel_bytes * v.taps_v * v.filter_blocks;
-  l.staging_bytes = round_up(v.group / 8 * std::max(data::halves_octet_bytes(shape.positions),
-                                                    data::floats_octet_bytes(shape.positions)),
-                             128);
+  l.staging_bytes = round_up(
+      v.group / 8 * std::max(data::halves_octet_bytes(shape.positions), data::floats_octet_bytes(shape.positions)),
+      128);
   l.load_bytes = (l.tile_w + v.taps_v - 1) * data::kRowBytes;
   l.stage_bytes = round_up(l.load_bytes, data::kAlignment);
   // A product reads the columns of all positions of the shape, those of the tile or not.
-  l.behind_stages = std::max(l.filter_bytes + warpgroups * l.staging_bytes,
-                             (shape.positions - l.tile_w) * data::kRowBytes);
+  l.behind_stages =
+      std::max(l.filter_bytes + warpgroups * l.staging_bytes, (shape.positions - l.tile_w) * data::kRowBytes);
   const int64_t room = kSharedBytes - data::kBarrierBytes - l.behind_stages;
   l.stages = room <= 0 ? 0 : std::min<int64_t>(room / warpgroups / l.stage_bytes, data::kMostStages);
   return l;
@@ -92,8 +92,8 @@ bool is_possible(const View& v, const data::Shape& shape, int64_t warpgroups, co
 
 // --- the cost model --------------------------------------------------------------------------------------------------
 
-// A multiprocessor's products follow one another; what a warpgroup does between them is hidden by the others. The kernel
-// is not faster than its bytes, and a little of what is shorter shows.
+// A multiprocessor's products follow one another; what a warpgroup does between them is hidden by the others. The
+// kernel is not faster than its bytes, and a little of what is shorter shows.
 constexpr double kClock = 1.7e9;
 constexpr double kMemoryRate = 4.1e12 / 132;  // of a multiprocessor
 constexpr double kLaunch = 6e-6;              // with the first rows' way and the filter's
@@ -112,10 +112,9 @@ double seconds_of(const View& v, const data::Shape& shape, const Layout& l, int6
   const double groups = static_cast<double>(warpgroups);
   const double compute = rows * std::max(groups * steps * product * 1.05, steps * product + kRowCycles) / kClock;
   const double dy = static_cast<double>(p.images) * p.out_h * p.out_w * p.filters * static_cast<double>(v.bytes);
-  const double again = rows / share * static_cast<double>(l.load_bytes) /
-                       (static_cast<double>(l.tile_w) * data::kRowBytes);
-  const double dx =
-      static_cast<double>(p.images) * p.image_h * p.image_w * p.channels * static_cast<double>(v.bytes);
+  const double again =
+      rows / share * static_cast<double>(l.load_bytes) / (static_cast<double>(l.tile_w) * data::kRowBytes);
+  const double dx = static_cast<double>(p.images) * p.image_h * p.image_w * p.channels * static_cast<double>(v.bytes);
   const double memory = (dy * std::min(again, 1.5) + dx) / (kMemoryRate * multiprocessors);
   return kLaunch + std::max(compute, memory) + kOverlap * std::min(compute, memory);
 }
@@ -243,8 +242,7 @@ std::optional<FewChannelsDataPlan> few_channels_data_plan(const Problem& problem
   plan.seconds = seconds_of(v, shape, l, plan.blocks, warpgroups, all_rows, multiprocessors);
   const int64_t vector = kVectorBytes / v.bytes;
   p.row_vectors = FastDivmod(u32(ceil_div(l.tile_w * v.class_row + vector - 1, vector)));
-  plan.dx_allows_vectors =
-      p.xs.c == 1 && p.xs.w == p.channels && p.xs.h % vector == 0 && p.xs.n % vector == 0;
+  plan.dx_allows_vectors = p.xs.c == 1 && p.xs.w == p.channels && p.xs.h % vector == 0 && p.xs.n % vector == 0;
   return plan;
 }
 
