@@ -59,6 +59,7 @@ struct Instance {
   static constexpr int kN = kShapes[kShape].positions;
   static constexpr int kThreads = kShapes[kShape].most_warpgroups * kWarpgroup;
   static constexpr int kVector = 16 / static_cast<int>(sizeof(T));
+  static constexpr int kHeld = (sizeof(T) == 2 ? 2 : 3) * kBlocks;  // vectors of dx whose places a thread remembers
   static constexpr std::uint32_t kHalvesOctet = halves_octet_bytes(kN);
   static constexpr std::uint32_t kFloatsOctet = floats_octet_bytes(kN);
 };
@@ -144,102 +145,87 @@ __device__ __forceinline__ void load_row(const Params& p, Loads* loads, std::uin
 
 // --- the filter ------------------------------------------------------------------------------------------------------
 
-// An element of the filter, in the numbers of a correlation.
-struct FilterIndex {
-  std::uint32_t k, r, s, c;
-};
-
+// The filters from `first` on, `count` of them, in the order filter, r, s, c, to `raw`.
 template <class T>
-__device__ __forceinline__ void place_element(const Params& p, const FilterIndex& at, T value, unsigned char* filter) {
-  constexpr std::uint32_t kFilters = kRowBytes / sizeof(T);
-  std::uint32_t a = 0;
-  std::uint32_t b = 0;
-  const std::uint32_t u = p.stride_h_div.divmod(at.r, &a);
-  const std::uint32_t v = p.stride_w_div.divmod(at.s, &b);
-  const std::uint32_t group = static_cast<std::uint32_t>(p.group);
-  const std::uint32_t row = u * group + a * p.class_pitch + b * p.channel_div.divisor + at.c;
-  const std::uint32_t panel = at.k / kFilters * static_cast<std::uint32_t>(p.taps_v) + v;
-  const std::uint32_t byte = at.k % kFilters * static_cast<std::uint32_t>(sizeof(T));
-  if constexpr (std::is_same_v<T, float>) value = __uint_as_float(ptx::cvt_rna_tf32(value));
-  const auto place = [&](std::uint32_t of_row) {
-    const std::uint32_t chunk = byte / 16 ^ (of_row & 7u);  // the swizzle of 128 bytes
-    *reinterpret_cast<T*>(filter + panel * p.panel_bytes + of_row * kRowBytes + chunk * 16 + byte % 16) = value;
-  };
-  const std::uint32_t taps_u = static_cast<std::uint32_t>(p.taps_u);
-  place(row);
-  if (u + 1 < taps_u) place(row + taps_u * group);
+__device__ __forceinline__ void copy_filters(const Params& p, std::uint32_t first, std::uint32_t count,
+                                             unsigned char* raw) {
+  const std::uint32_t elements = count * p.filter_taps;
+  if (p.filter_is_packed) {
+    const auto* const from = reinterpret_cast<const uint4*>(static_cast<const T*>(p.w) + first * p.filter_taps);
+    auto* const to = reinterpret_cast<uint4*>(raw);
+#pragma unroll 4
+    for (std::uint32_t i = threadIdx.x; i < elements / (16 / sizeof(T)); i += blockDim.x) to[i] = from[i];
+    return;
+  }
+  const T* const w = static_cast<const T*>(p.w) + p.w_base;
+#pragma unroll 1
+  for (std::uint32_t i = threadIdx.x; i < elements; i += blockDim.x) {
+    std::uint32_t c = 0;
+    std::uint32_t s = 0;
+    std::uint32_t r = 0;
+    const std::uint32_t k = first + p.taps_h_div.divmod(p.taps_w_div.divmod(p.channel_div.divmod(i, &c), &s), &r);
+    reinterpret_cast<T*>(raw)[i] =
+        w[k * p.ws.n + static_cast<std::int64_t>(c) * p.ws.c + static_cast<std::int64_t>(r) * p.ws.h +
+          static_cast<std::int64_t>(s) * p.ws.w];
+  }
 }
 
-// A filter that is packed in the order k, r, s, c, or mirrored so: 16 bytes a load, all of a thread's under way at
-// once, as all multiprocessors ask the L2 for the same lines. One piece of code serves all elements: they move up.
+// From there to their places: a warp takes a tap's channel of 64 filters, a lane two of them.
 template <class T>
-__device__ __forceinline__ void place_packed_filter(const Params& p, unsigned char* filter) {
-  constexpr std::uint32_t kBatch = 6;
-  constexpr std::uint32_t kVector = 16 / sizeof(T);
-  const std::uint32_t vectors = p.filter_elements / kVector;
-  const auto* const w = static_cast<const uint4*>(p.w);
-#pragma unroll 1
-  for (std::uint32_t first = threadIdx.x; first < vectors; first += kBatch * blockDim.x) {
-    uint4 bits[kBatch];
-#pragma unroll
-    for (std::uint32_t i = 0; i < kBatch; ++i) bits[i] = w[min(first + i * blockDim.x, vectors - 1)];
-#pragma unroll 1
-    for (std::uint32_t vector = first, i = 0; i < kBatch && vector < vectors; vector += blockDim.x, ++i) {
-      FilterIndex at;
-      at.k = p.taps_h_div.divmod(p.taps_w_div.divmod(p.channel_div.divmod(vector * kVector, &at.c), &at.s), &at.r);
-#pragma unroll 1
-      for (std::uint32_t e = 0; e < kVector; ++e) {
-        FilterIndex seen = at;
-        if (p.mirrored) {
-          seen.r = p.taps_h_div.divisor - 1 - at.r;
-          seen.s = p.taps_w_div.divisor - 1 - at.s;
-        }
+__device__ __forceinline__ void place_filters(const Params& p, std::uint32_t first, std::uint32_t count,
+                                              const unsigned char* raw, unsigned char* filter) {
+  constexpr std::uint32_t kFilters = kRowBytes / sizeof(T);
+  constexpr std::uint32_t kLanes = 64;  // filters of a warp
+  const std::uint32_t taps_u = static_cast<std::uint32_t>(p.taps_u);
+  const std::uint32_t group = static_cast<std::uint32_t>(p.group);
+  for (std::uint32_t k = first + threadIdx.x % 32 * 2; k < first + count; k += kLanes) {
+    const T* const from = reinterpret_cast<const T*>(raw) + (k - first) * p.filter_taps;
+    unsigned char* const panel = filter + k / kFilters * static_cast<std::uint32_t>(p.taps_v) * p.panel_bytes;
+    const std::uint32_t byte = k % kFilters * static_cast<std::uint32_t>(sizeof(T));
+#pragma unroll 2
+    for (std::uint32_t tap = threadIdx.x / 32; tap < p.filter_taps; tap += blockDim.x / 32) {
+      T low = from[tap];
+      T high = from[tap + p.filter_taps];
+      std::uint32_t c = 0;
+      std::uint32_t s = 0;
+      std::uint32_t a = 0;
+      std::uint32_t b = 0;
+      const std::uint32_t r = p.taps_w_div.divmod(p.channel_div.divmod(tap, &c), &s);
+      const std::uint32_t u = p.stride_h_div.divmod(r, &a);
+      const std::uint32_t v = p.stride_w_div.divmod(s, &b);
+      const std::uint32_t row = u * group + a * p.class_pitch + b * p.channel_div.divisor + c;
+      const auto place = [&](std::uint32_t of_row) {
+        const std::uint32_t chunk = byte / 16 ^ (of_row & 7u);  // the swizzle of 128 bytes
+        unsigned char* const to = panel + v * p.panel_bytes + of_row * kRowBytes + chunk * 16 + byte % 16;
         if constexpr (sizeof(T) == 2) {
-          place_element(p, seen, tile::half_of<T>(bits[0].x, 0), filter);
-          bits[0].x = __funnelshift_r(bits[0].x, bits[0].y, 16);
-          bits[0].y = __funnelshift_r(bits[0].y, bits[0].z, 16);
-          bits[0].z = __funnelshift_r(bits[0].z, bits[0].w, 16);
-          bits[0].w >>= 16;
+          *reinterpret_cast<std::uint32_t*>(to) = tile::word_of<T>(low, high);
         } else {
-          place_element(p, seen, __uint_as_float(bits[0].x), filter);
-          bits[0] = make_uint4(bits[0].y, bits[0].z, bits[0].w, 0);
+          *reinterpret_cast<uint2*>(to) = make_uint2(ptx::cvt_rna_tf32(low), ptx::cvt_rna_tf32(high));
         }
-        const bool next_s = ++at.c == p.channel_div.divisor;
-        at.c = next_s ? 0 : at.c;
-        const bool next_r = next_s && ++at.s == p.taps_w_div.divisor;
-        at.s = next_r ? 0 : at.s;
-        const bool next_k = next_r && ++at.r == p.taps_h_div.divisor;
-        at.r = next_k ? 0 : at.r;
-        at.k += next_k ? 1 : 0;
-      }
-#pragma unroll
-      for (std::uint32_t to = 0; to + 1 < kBatch; ++to) bits[to] = bits[to + 1];
+      };
+      place(row);
+      if (u + 1 < taps_u) place(row + taps_u * group);
     }
   }
 }
 
-// By all threads of the block.
+// By all threads of the block, by way of the staging areas; ends with them free.
 template <class T>
-__device__ __forceinline__ void build_filter(const Params& p, unsigned char* filter) {
+__device__ __forceinline__ void build_filter(const Params& p, unsigned char* filter, unsigned char* raw) {
   const std::uint32_t bytes = p.filter_blocks * static_cast<std::uint32_t>(p.taps_v) * p.panel_bytes;
   for (std::uint32_t at = threadIdx.x * 16; at < bytes; at += blockDim.x * 16) {
     *reinterpret_cast<uint4*>(filter + at) = make_uint4(0, 0, 0, 0);
   }
-  __syncthreads();
-  if (p.filter_is_packed) {
-    place_packed_filter<T>(p, filter);
-  } else {
-    const T* const w = static_cast<const T*>(p.w) + p.w_base;
+  const std::uint32_t filters = static_cast<std::uint32_t>(p.filters);
 #pragma unroll 1
-    for (std::uint32_t index = threadIdx.x; index < p.filter_elements; index += blockDim.x) {
-      FilterIndex at;
-      at.k = p.taps_h_div.divmod(p.taps_w_div.divmod(p.channel_div.divmod(index, &at.c), &at.s), &at.r);
-      const T value = w[at.k * p.ws.n + static_cast<std::int64_t>(at.c) * p.ws.c +
-                        static_cast<std::int64_t>(at.r) * p.ws.h + static_cast<std::int64_t>(at.s) * p.ws.w];
-      place_element(p, at, value, filter);
-    }
+  for (std::uint32_t first = 0; first < filters; first += p.raw_filters) {
+    const std::uint32_t count = min(p.raw_filters, filters - first);
+    copy_filters<T>(p, first, count, raw);
+    __syncthreads();
+    place_filters<T>(p, first, count, raw, filter);
+    ptx::fence_proxy_async();  // wgmma reads through the asynchronous proxy
+    __syncthreads();
   }
-  ptx::fence_proxy_async();  // wgmma reads through the asynchronous proxy
 }
 
 // --- products --------------------------------------------------------------------------------------------------------
@@ -416,46 +402,98 @@ __device__ __forceinline__ float data_sum(const Params& p, int n, int h, int w, 
   return sum;
 }
 
-// The next of a row's elements (pixel, channel).
-__device__ __forceinline__ void step_on(std::uint32_t of_position, std::uint32_t* position, std::uint32_t* rest) {
-  const bool ends = ++*rest == of_position;
-  *rest = ends ? 0 : *rest;
-  *position += ends ? 1 : 0;
+// The elements of a row of dx that a tile has, numbered as they lie.
+struct Run {
+  int begin, end;
+  int first;  // vectors are aligned from here on
+  int guard;  // from an element of dx to a staged one
+};
+template <class I>
+__device__ __forceinline__ Run run_of(const Params& p, int column) {
+  const int of_position = static_cast<int>(p.class_row.divisor);
+  const int from = ((p.first_j + column * p.tile_w) * p.stride_w - p.pad_w) * p.channels;
+  return {max(from, 0), min(from + p.tile_w * of_position, p.image_w * p.channels), from & -I::kVector,
+          kGuard * of_position - from};
 }
 
-// 16 bytes of dx, from element `element` on of what is staged of rows `row` on; false if one of the sums is no number,
-// or infinite.
+// Which 16 bytes of the rows of dx a thread stores in each row of positions, and where their sums lie: a few
+// vectors, as long as they are whole and nothing but a store is left to do. They stay the same for a segment.
 template <class I>
-__device__ __forceinline__ bool gather_vector(const Params& p, const unsigned char* staging, std::uint32_t element,
-                                              std::uint32_t row, tile::Pack<typename I::T, I::kVector>* pack) {
-  using T = typename I::T;
-  std::uint32_t rest = 0;
-  std::uint32_t position = p.class_row.divmod(element, &rest);
-  float check = 0;
-  if constexpr (sizeof(T) == 2) {
-    if (p.rounded) {
+struct Vectors {
+  std::uint32_t from[I::kHeld][I::kVector / 2];  // two offsets in the staging area each
+  int x[I::kHeld];                               // element
+  std::uint32_t a[I::kHeld];                     // row of dx
+  bool exists[I::kHeld];
+};
+template <class I>
+__device__ __forceinline__ Vectors<I> vectors_of(const Params& p, int column) {
+  Vectors<I> vectors;
+  const Run run = run_of<I>(p, column);
 #pragma unroll
-      for (int i = 0; i < I::kVector / 2; ++i) {
-        const T low = *reinterpret_cast<const T*>(staging + staged_at<I>(true, position, row + rest));
-        step_on(p.class_row.divisor, &position, &rest);
-        const T high = *reinterpret_cast<const T*>(staging + staged_at<I>(true, position, row + rest));
-        step_on(p.class_row.divisor, &position, &rest);
-        pack->words[i] = tile::word_of<T>(low, high);
-        check += 0.0f * tile::widen<float>(low) + 0.0f * tile::widen<float>(high);
-      }
-      return check == check;
+  for (std::uint32_t k = 0; k < I::kHeld; ++k) {
+    const std::uint32_t i = threadIdx.x % kWarpgroup + k * kWarpgroup;
+    std::uint32_t vector = 0;
+    const std::uint32_t a = p.row_vectors.divmod(i, &vector);
+    const int x = run.first + static_cast<int>(vector) * I::kVector;
+    const bool is_plain = sizeof(typename I::T) == 2 ? p.rounded : p.vectors;
+    vectors.a[k] = a;
+    vectors.x[k] = x;
+    vectors.exists[k] = is_plain && p.staging_bytes <= 0xffff && a < static_cast<std::uint32_t>(p.stride_h) &&
+                        x >= run.begin && x + I::kVector <= run.end;
+    std::uint32_t rest = 0;
+    std::uint32_t position = p.class_row.divmod(vectors.exists[k] ? static_cast<std::uint32_t>(x + run.guard) : 0, &rest);
+#pragma unroll
+    for (int e = 0; e < I::kVector; ++e) {
+      const std::uint32_t at = staged_at<I>(sizeof(typename I::T) == 2, position, a * p.class_pitch + rest);
+      vectors.from[k][e / 2] = e % 2 == 0 ? at : vectors.from[k][e / 2] | at << 16;
+      const bool ends = ++rest == p.class_row.divisor;
+      rest = ends ? 0 : rest;
+      position += ends ? 1 : 0;
     }
   }
-  float value[I::kVector];
+  return vectors;
+}
+
+// Those of a row of positions; the bits of the ones that are done with. One with a sum that is no number, or infinite,
+// is not.
+template <class I>
+__device__ __forceinline__ std::uint32_t store_vectors(const Params& p, const Place& place, const unsigned char* staging,
+                                                       const Vectors<I>& vectors) {
+  using T = typename I::T;
+  std::uint32_t done = 0;
+  tile::Pack<T, I::kVector> pack[I::kHeld];
+  float check[I::kHeld] = {};
 #pragma unroll
-  for (int i = 0; i < I::kVector; ++i) {
-    value[i] = *reinterpret_cast<const float*>(staging + staged_at<I>(false, position, row + rest));
-    step_on(p.class_row.divisor, &position, &rest);
-    check += 0.0f * value[i];
-    value[i] *= p.alpha;
+  for (int k = 0; k < I::kHeld; ++k) {
+    if (!vectors.exists[k]) continue;
+    float value[I::kVector];
+#pragma unroll
+    for (int e = 0; e < I::kVector; e += 2) {
+      const unsigned char* const low = staging + (vectors.from[k][e / 2] & 0xffffu);
+      const unsigned char* const high = staging + (vectors.from[k][e / 2] >> 16);
+      if constexpr (sizeof(T) == 2) {
+        pack[k].words[e / 2] = tile::word_of<T>(*reinterpret_cast<const T*>(low), *reinterpret_cast<const T*>(high));
+        value[e] = tile::widen<float>(pack[k].get(e));
+        value[e + 1] = tile::widen<float>(pack[k].get(e + 1));
+      } else {
+        value[e] = *reinterpret_cast<const float*>(low);
+        value[e + 1] = *reinterpret_cast<const float*>(high);
+        pack[k].data[e] = p.alpha * value[e];
+        pack[k].data[e + 1] = p.alpha * value[e + 1];
+      }
+      check[k] += 0.0f * value[e] + 0.0f * value[e + 1];
+    }
   }
-  *pack = tile::narrow_pack<T>(value);
-  return check == check;
+#pragma unroll
+  for (int k = 0; k < I::kHeld; ++k) {
+    const int h = place.i * p.stride_h + static_cast<int>(vectors.a[k]) - p.pad_h;
+    if (!vectors.exists[k] || check[k] != check[k]) continue;
+    done |= 1u << k;
+    if (h < 0 || h >= p.image_h) continue;
+    T* const dx = static_cast<T*>(p.dx) + (place.n * p.xs.n + static_cast<std::int64_t>(h) * p.xs.h);
+    tile::store_pack(dx + vectors.x[k], pack[k]);
+  }
+  return done;
 }
 
 // Element e of a row of dx, which is element `element` of what is staged.
@@ -481,43 +519,33 @@ __device__ __forceinline__ void store_element(const Params& p, const Place& plac
   *to = tile::narrow<T>(value);
 }
 
-// All threads of the warpgroup, each with vectors of the stride_h rows of dx.
+// All threads of the warpgroup: what of the stride_h rows of dx is not done with.
 template <class I>
-__device__ __forceinline__ void store_row(const Params& p, const Place& place, const unsigned char* staging) {
-  using T = typename I::T;
-  // Elements of a row of dx, numbered as they lie.
-  const int from = ((p.first_j + place.column * p.tile_w) * p.stride_w - p.pad_w) * p.channels;
-  const int begin = max(from, 0);
-  const int end = min(from + p.tile_w * static_cast<int>(p.class_row.divisor), p.image_w * p.channels);
-  const int first = from & -I::kVector;                                     // vectors are aligned from here on
-  const int guard = kGuard * static_cast<int>(p.class_row.divisor) - from;  // from an element of dx to a staged one
+__device__ __forceinline__ void store_rest(const Params& p, const Place& place, const unsigned char* staging,
+                                           std::uint32_t done) {
+  const Run run = run_of<I>(p, place.column);
   const std::uint32_t count = p.row_vectors.divisor * static_cast<std::uint32_t>(p.stride_h);
 #pragma unroll 1
-  for (std::uint32_t i = threadIdx.x % kWarpgroup; i < count; i += kWarpgroup) {
+  for (std::uint32_t i = threadIdx.x % kWarpgroup; i < count; i += kWarpgroup, done >>= 1) {
+    if ((done & 1u) != 0) continue;
     std::uint32_t vector = 0;
     const std::uint32_t a = p.row_vectors.divmod(i, &vector);
     const int h = place.i * p.stride_h + static_cast<int>(a) - p.pad_h;
-    const int x = first + static_cast<int>(vector) * I::kVector;
-    if (h < 0 || h >= p.image_h || x >= end) continue;
-    T* const dx = static_cast<T*>(p.dx) + (place.n * p.xs.n + static_cast<std::int64_t>(h) * p.xs.h);
-    const std::uint32_t row = a * p.class_pitch;
-    tile::Pack<T, I::kVector> pack;
-    if (p.vectors && gather_vector<I>(p, staging, static_cast<std::uint32_t>(x + guard), row, &pack)) {
-      if (x >= begin && x + I::kVector <= end) {
-        tile::store_pack(dx + x, pack);
-      } else {
-#pragma unroll
-        for (int e = 0; e < I::kVector; ++e) {
-          if (x + e >= begin && x + e < end) dx[x + e] = pack.get(e);
-        }
-      }
-      continue;
-    }
+    if (h < 0 || h >= p.image_h) continue;
+    typename I::T* const dx =
+        static_cast<typename I::T*>(p.dx) + (place.n * p.xs.n + static_cast<std::int64_t>(h) * p.xs.h);
+    const int x = run.first + static_cast<int>(vector) * I::kVector;
 #pragma unroll 1
-    for (int e = max(x, begin); e < min(x + I::kVector, end); ++e) {
-      store_element<I>(p, place, staging, static_cast<std::uint32_t>(e + guard), row, h, e, dx);
+    for (int e = max(x, run.begin); e < min(x + I::kVector, run.end); ++e) {
+      store_element<I>(p, place, staging, static_cast<std::uint32_t>(e + run.guard), a * p.class_pitch, h, e, dx);
     }
   }
+}
+
+template <class I>
+__device__ __forceinline__ void store_row(const Params& p, const Place& place, const unsigned char* staging,
+                                          const Vectors<I>& vectors) {
+  store_rest<I>(p, place, staging, store_vectors<I>(p, place, staging, vectors));
 }
 
 // --- the kernel ------------------------------------------------------------------------------------------------------
@@ -535,6 +563,7 @@ __device__ __forceinline__ void walk(const Params& p, const Share& share, std::u
   const bool loads_early = p.stages < 2 * p.filter_blocks;
   bool has_free_stages = false;
   Place staged = {};
+  Vectors<I> vectors = {};
   bool is_staged = false;
   const std::uint32_t group = static_cast<std::uint32_t>(p.group);
   const std::uint32_t all_slots = group * static_cast<std::uint32_t>(p.taps_u);
@@ -547,13 +576,14 @@ __device__ __forceinline__ void walk(const Params& p, const Share& share, std::u
     for (int row = first_row(p, s); row < s.i_end; ++row) {
       multiply_row<I>(p, full, stages, filter + (slot == 0 ? 0 : all_slots - slot) * kRow, &ring, sum);
       // While they are under way, the row before is stored.
-      if (loads_rows && has_free_stages) load_row(p, loads, full, stages);
       ptx::barrier_sync(kSumsStaged + warpgroup, kWarpgroup);
-      if (is_staged) store_row<I>(p, staged, staging);
+      if (loads_rows && has_free_stages) load_row(p, loads, full, stages);
+      if (is_staged) store_row<I>(p, staged, staging, vectors);
       ptx::wgmma_wait_group<0>();
       ptx::barrier_sync(kRowDone + warpgroup, kWarpgroup);  // with the row's stages, and with the staging area
       if (loads_rows && loads_early) load_row(p, loads, full, stages);
       has_free_stages = !loads_early;
+      if (row == s.i_begin) vectors = vectors_of<I>(p, s.column);
       is_staged = row >= s.i_begin;
       staged = {s.n, row, s.column};
       finish_slot<I>(p, slot, static_cast<std::uint32_t>(warp % 4), is_staged, staging, sum);
@@ -563,7 +593,7 @@ __device__ __forceinline__ void walk(const Params& p, const Share& share, std::u
     clear<I>(sum);  // of rows that belong to others
   }
   ptx::barrier_sync(kLastStaged + warpgroup, kWarpgroup);
-  if (is_staged) store_row<I>(p, staged, staging);
+  if (is_staged) store_row<I>(p, staged, staging, vectors);
 }
 
 template <class I>
@@ -590,8 +620,7 @@ __global__ void __launch_bounds__(I::kThreads, 1) few_channels_data_sm90(const _
     for (std::uint32_t i = 0; i < p.stages; ++i) load_next(p, &loads, full, stages);
   }
   unsigned char* const filter = shared + p.filter_offset;
-  build_filter<typename I::T>(p, filter);
-  __syncthreads();
+  build_filter<typename I::T>(p, filter, shared + p.staging_offset);
   unsigned char* const staging = shared + p.staging_offset + static_cast<std::uint32_t>(warpgroup) * p.staging_bytes;
   walk<I>(p, share, full, stages, tile::operand_descriptor<kRowBytes>(filter, 16), staging, warp, &loads);
 }

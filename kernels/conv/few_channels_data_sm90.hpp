@@ -98,9 +98,9 @@ struct Params {
   std::uint32_t shared_bytes = 0;
 
   // --- the filter's elements: channel fastest, then s, r, filter
-  std::uint32_t filter_elements = 0;
-  bool filter_is_packed = false;  // in that order, but for mirrored taps
-  bool mirrored = false;
+  std::uint32_t filter_taps = 0;  // elements of a filter
+  std::uint32_t raw_filters = 0;  // filters that the staging areas hold on their way
+  bool filter_is_packed = false;  // in that order
   FastDivmod channel_div, taps_w_div, taps_h_div, stride_h_div, stride_w_div;
 };
 

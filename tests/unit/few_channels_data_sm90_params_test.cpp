@@ -105,7 +105,7 @@ class Emulation {
     filter_.assign(
         std::size_t{p_.filter_blocks} * static_cast<std::size_t>(p_.taps_v) * p_.panel_bytes / element_bytes_, 0);
     const std::size_t group = static_cast<std::size_t>(p_.group);
-    for (std::uint32_t index = 0; index < p_.filter_elements; ++index) {
+    for (std::uint32_t index = 0; index < p_.filter_taps * static_cast<std::uint32_t>(p_.filters); ++index) {
       std::uint32_t c = 0, s = 0, r = 0, a = 0, b = 0;
       const std::uint32_t k = p_.taps_h_div.divmod(p_.taps_w_div.divmod(p_.channel_div.divmod(index, &c), &s), &r);
       const std::uint32_t u = p_.stride_h_div.divmod(r, &a);
@@ -249,6 +249,9 @@ void expect_invariants(const FewChannelsDataPlan& plan) {
   const std::uint32_t vector = 16 / static_cast<std::uint32_t>(tile::element_bytes(plan.type));
   const std::uint32_t elements = static_cast<std::uint32_t>(p.tile_w) * p.class_row.divisor;
   EXPECT_GE(p.row_vectors.divisor * vector, elements + vector - 1);
+  EXPECT_TRUE(p.raw_filters > 0 && p.raw_filters % 8 == 0);
+  EXPECT_LE(p.raw_filters * p.filter_taps * static_cast<std::uint32_t>(tile::element_bytes(plan.type)),
+            p.warpgroups * p.staging_bytes);
   const std::uint32_t last = data::kGuard + (elements + vector - 2) / p.class_row.divisor;
   EXPECT_LE((last + 1) * 16, data::halves_octet_bytes(shape.positions));
   EXPECT_LE((last + last / 4 + 1) * 32, data::floats_octet_bytes(shape.positions));

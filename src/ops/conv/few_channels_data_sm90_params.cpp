@@ -61,6 +61,7 @@ struct Layout {
   int64_t column_tiles = 0, tile_w = 0;
   int64_t panel_bytes = 0, filter_bytes = 0;
   int64_t staging_bytes = 0;
+  int64_t raw_filters = 0;  // in the staging areas before there are sums
   int64_t load_bytes = 0, stage_bytes = 0, stages = 0;
   int64_t behind_stages = 0;  // bytes
 };
@@ -75,6 +76,8 @@ Layout layout_of(const View& v, const data::Shape& shape, int64_t warpgroups) {
   l.staging_bytes = round_up(
       v.group / 8 * std::max(data::halves_octet_bytes(shape.positions), data::floats_octet_bytes(shape.positions)),
       128);
+  const int64_t octet_of_filters = 8 * static_cast<int64_t>(v.few.taps_h) * v.few.taps_w * v.few.channels * v.bytes;
+  l.raw_filters = warpgroups * l.staging_bytes / octet_of_filters * 8;
   l.load_bytes = (l.tile_w + v.taps_v - 1) * data::kRowBytes;
   l.stage_bytes = round_up(l.load_bytes, data::kAlignment);
   // A product reads the columns of all positions of the shape, those of the tile or not.
@@ -87,7 +90,8 @@ Layout layout_of(const View& v, const data::Shape& shape, int64_t warpgroups) {
 
 bool is_possible(const View& v, const data::Shape& shape, int64_t warpgroups, const Layout& l) {
   return v.taps_u * v.group <= shape.row_blocks * kInstructionRows && warpgroups <= shape.most_warpgroups &&
-         l.tile_w + v.taps_v - 1 <= kLargestBox && l.stages >= 2 && l.stages >= v.filter_blocks;
+         l.tile_w + v.taps_v - 1 <= kLargestBox && l.stages >= 2 && l.stages >= v.filter_blocks &&
+         l.raw_filters > 0;
 }
 
 // --- the cost model --------------------------------------------------------------------------------------------------
@@ -176,7 +180,7 @@ void set_problem(const View& v, data::Params* p) {
   p->filters_of_block = data::filters_of_block(v.type);
   p->filter_blocks = u32(v.filter_blocks);
   p->last_steps = u32(v.last_steps);
-  p->filter_elements = u32(static_cast<int64_t>(f.filters) * f.taps_h * f.taps_w * f.channels);
+  p->filter_taps = u32(static_cast<int64_t>(f.taps_h) * f.taps_w * f.channels);
   p->channel_div = FastDivmod(u32(f.channels));
   p->taps_w_div = FastDivmod(u32(f.taps_w));
   p->taps_h_div = FastDivmod(u32(f.taps_h));
@@ -232,8 +236,8 @@ std::optional<FewChannelsDataPlan> few_channels_data_plan(const Problem& problem
   plan.type = v.type;
   data::Params& p = plan.params;
   set_problem(v, &p);
-  p.filter_is_packed = is_packed_nhwc(problem.w);
-  p.mirrored = problem.mode == GPUDNN_CONVOLUTION;
+  p.filter_is_packed = is_packed_nhwc(problem.w) && problem.mode == GPUDNN_CROSS_CORRELATION;
+  p.raw_filters = u32(l.raw_filters);
   set_shared_memory(l, warpgroups, &p);
   set_map(problem, v, l, &plan.dy);
   const int64_t all_rows = v.few.images * l.column_tiles * v.rows;
