@@ -90,8 +90,7 @@ Layout layout_of(const View& v, const data::Shape& shape, int64_t warpgroups) {
 
 bool is_possible(const View& v, const data::Shape& shape, int64_t warpgroups, const Layout& l) {
   return v.taps_u * v.group <= shape.row_blocks * kInstructionRows && warpgroups <= shape.most_warpgroups &&
-         l.tile_w + v.taps_v - 1 <= kLargestBox && l.stages >= 2 && l.stages >= v.filter_blocks &&
-         l.raw_filters > 0;
+         l.tile_w + v.taps_v - 1 <= kLargestBox && l.stages >= 2 && l.stages >= v.filter_blocks && l.raw_filters > 0;
 }
 
 // --- the cost model --------------------------------------------------------------------------------------------------
