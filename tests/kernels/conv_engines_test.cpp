@@ -160,6 +160,57 @@ TEST(ConvolutionEngines, FewChannelsForward) { check_file("conv/few_channels_for
 TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
 
 TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
+TEST(ConvolutionEngines, FewChannelsData) { check_file("conv/few_channels_data.txt"); }
+
+// The engines for few channels multiply taps that a pixel does not have by zero. An infinity or a NaN in dy must show
+// in the pixels that see it, and in no other.
+TEST(ConvolutionEngines, NonFiniteGradientsStayWhereTheyAreSeen) {
+  const Backend& backend = Backend::at_hand();
+  const Device& device = *backend.handle()->device;
+  Counts counts;
+  for (const char* line : {
+           "dgrad f16 nhwc n2c3h30w32 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
+           "dgrad f32 nhwc n2c3h19w21 k40r5s5 p2x2 t2x2 d1x1 g1 acc=f32 math=tensor",
+           "dgrad bf16 nhwc n1c4h12w10 k16r3s3 p0x1 t4x2 d1x1 g1 acc=f32 math=tensor",
+       }) {
+    if (!backend.is_cuda()) break;
+    std::string why;
+    const auto problem = conv::from_text(std::string("conv ") + line, &why);
+    ASSERT_TRUE(problem) << line << ": " << why;
+    ConvCase c{};
+    c.problem = *problem;
+    c.integers = true;
+    c.alpha = 1;
+    c.seed = session_seed();
+    Values values = make_values(c);
+    for (double& w : values.w) w = w == 0 ? 1 : w;
+    for (double& dy : values.y) dy = std::abs(dy);
+    values.y[values.y.size() / 7] = std::numeric_limits<double>::infinity();
+    values.y[values.y.size() / 3] = -std::numeric_limits<double>::infinity();
+    values.y[values.y.size() / 2] = std::numeric_limits<double>::quiet_NaN();
+    const Expected expected = naive(c, values);
+    for (const conv::ConvEngine& engine : conv::engines()) {
+      const bool zeros = std::string(engine.name).starts_with("few_channels");
+      if (!zeros || is_left_out(engine) || !engine.supports(c.problem, device)) continue;
+      std::vector<conv::Candidate> candidates;
+      engine.candidates(c.problem, device, &candidates);
+      for (const conv::Candidate& candidate : candidates) {
+        EngineRun run(backend, engine, candidate.config, c, values, false);
+        const Outcome outcome = run.launch();
+        ASSERT_EQ(outcome.status, GPUDNN_STATUS_SUCCESS) << outcome.text;
+        ++counts[engine.name];
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < expected.value.size(); ++i) {
+          const double is = outcome.values[i];
+          const double should = expected.value[i];
+          wrong += std::isnan(should) ? !std::isnan(is) : is != should;
+        }
+        EXPECT_EQ(wrong, 0u) << engine.name << " tile=" << candidate.config.tile << ": " << line;
+      }
+    }
+  }
+  report(counts);
+}
 
 // Kernels that load more of a row of x than a window has must keep it out of the sums, where zeros would not do.
 constexpr const char* kFirstLayers[] = {
@@ -233,6 +284,7 @@ constexpr const char* kBusyProblems[] = {
     "dgrad f32 nchw n8c128h14w14 k256r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
     "fwd bf16 nchw n16c256h7w7 k512r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
 
+    "dgrad f16 nhwc n70c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
     "fwd f16 nhwc n8c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
     "dgrad f16 nhwc n2c32d8h32w32 k64t3r3s3 p1x1x1 t1x1x1 d1x1x1 g1 acc=f32 math=tensor",
 };

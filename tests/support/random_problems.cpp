@@ -107,7 +107,6 @@ void windows_of_step_one(Random& random, conv::Problem* p) {
 void first_layer(Random& random, conv::Problem* p) {
   p->spatial = random.chance(0.15) ? 1 : 2;
   p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT});
-  p->direction = conv::Direction::forward;
   for (int i = 0; i < p->spatial; ++i) {
     p->x.dims[2 + i] = random.between(1, 13);
     p->w.dims[2 + i] = random.pick<std::int64_t>({1, 2, 3, 3, 3, 3, 5, 7});
@@ -200,7 +199,7 @@ ConvCase random_conv(Random& random) {
     random_conv_geometry(random, &p);
     const bool patch = random.chance(0.1);
     if (patch) windows_of_step_one(random, &p);
-    const bool first = !patch && random.chance(0.08);
+    const bool first = !patch && random.chance(0.2);
     if (first) first_layer(random, &p);
     const bool channels_last = patch || first || random.chance(0.5);
     std::int64_t channels = 0;
@@ -229,6 +228,7 @@ ConvCase random_conv(Random& random) {
     p.compute = p.x.type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
     p.math = random.pick({GPUDNN_DEFAULT_MATH, GPUDNN_DEFAULT_MATH, GPUDNN_TENSOR_OP_MATH,
                           GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, GPUDNN_FMA_MATH});
+    if (first) p.math = GPUDNN_TENSOR_OP_MATH;
     random_scalars(random, &c);
     if (p.direction == conv::Direction::forward && random.chance(0.35)) random_epilogue(random, &c);
     return c;

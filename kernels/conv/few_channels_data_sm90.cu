@@ -1,0 +1,18 @@
+// The launch of the Hopper data gradient for images of few channels: from the type to the file that has its instances.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/conv/few_channels_data_sm90.cuh"
+
+namespace gpudnn::kernels::few_channels_data {
+
+extern template LaunchShape launch_of<tile::Half>(int);
+extern template LaunchShape launch_of<tile::BFloat16>(int);
+extern template LaunchShape launch_of<float>(int);
+
+void launch(int shape, ElementType type, const Params& params, std::uint32_t blocks, CUstream_st* stream) {
+  const LaunchShape launch_shape = type == ElementType::f16    ? launch_of<tile::Half>(shape)
+                                   : type == ElementType::bf16 ? launch_of<tile::BFloat16>(shape)
+                                                               : launch_of<float>(shape);
+  launch_shape(params, blocks, stream);
+}
+
+}  // namespace gpudnn::kernels::few_channels_data
