@@ -103,6 +103,24 @@ void windows_of_step_one(Random& random, conv::Problem* p) {
   }
 }
 
+// The first layer of a network under training: a filter gradient of few channels, with image rows of whole vectors.
+void first_layer(Random& random, conv::Problem* p, std::int64_t* channels, std::int64_t* filters) {
+  p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16});
+  p->direction = conv::Direction::backward_filter;
+  p->spatial = static_cast<std::int32_t>(random.pick({1, 2, 2, 2}));
+  *channels = random.pick<std::int64_t>({1, 2, 3, 3, 3, 4, 5, 8});
+  *filters = 8 * random.between(1, 9);
+  for (int i = 0; i < p->spatial; ++i) {
+    p->dilation[i] = 1;
+    p->stride[i] = random.pick<std::int64_t>({1, 1, 2, 2, 3});
+    p->w.dims[2 + i] = random.between(1, 4);
+    p->pad[i] = random.between(0, p->w.dims[2 + i] - 1);
+    p->x.dims[2 + i] = random.between(1, 16);
+  }
+  std::int64_t& width = p->x.dims[1 + p->spatial];
+  width = *channels == 8 ? width : 8 * random.between(1, 3);
+}
+
 // Whole vectors of channels: what kernels for tensor cores ask for, channels last or pointwise.
 void vector_friendly_channels(Random& random, std::int64_t* channels, std::int64_t* filters) {
   *channels = 8 * random.between(1, 8);
@@ -185,10 +203,13 @@ ConvCase random_conv(Random& random) {
     random_conv_geometry(random, &p);
     const bool patch = random.chance(0.1);
     if (patch) windows_of_step_one(random, &p);
-    const bool channels_last = patch || random.chance(0.5);
+    const bool first = !patch && random.chance(0.05);
+    const bool channels_last = patch || first || random.chance(0.5);
     std::int64_t channels = 0;
     std::int64_t filters = 0;
-    if (patch) {
+    if (first) {
+      first_layer(random, &p, &channels, &filters);
+    } else if (patch) {
       channels = random.pick<std::int64_t>({16, 32, 48, 64});
       filters = random.pick<std::int64_t>({16, 32, 48, 64});
     } else if ((channels_last || is_pointwise(p)) && random.chance(0.7)) {

@@ -1,0 +1,111 @@
+// The parameters of the Hopper filter gradient of images with few channels: plain data, shared by the launcher and the
+// kernel. See few_channels_filter_sm90.cuh.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/tile/element_type.hpp"
+#include "kernels/tile/fast_divmod.cuh"
+
+struct CUstream_st;
+
+namespace gpudnn::kernels::few_channels_filter {
+
+using tile::ElementType;
+using tile::FastDivmod;
+
+// What a block computes: 64 `blocks` rows of taps by `filters`; and the warpgroups that share its pixels.
+struct Shape {
+  int blocks;
+  int filters;
+  int consumers;
+};
+constexpr Shape kShapes[] = {
+    {1, 32, 3}, {2, 32, 3}, {3, 32, 3}, {1, 64, 3}, {2, 64, 3}, {3, 64, 3}, {4, 64, 2}, {3, 64, 2},
+};
+constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
+
+constexpr int kStepPixels = 16;  // that one instruction adds up
+constexpr int kOctet = 8;        // taps that lie together
+constexpr int kMostStages = 16;  // rows of dy under way
+constexpr int kMostCopies = 8;
+constexpr int kMostBox = 256;  // elements or pixels
+constexpr int kAlignment = 1024;
+constexpr int kRingOffset = kAlignment;  // barriers and zeros lie before the rings
+constexpr int kZeroOffset = 512;
+constexpr std::uintptr_t kWorkspaceAlignment = 256;
+
+// The driver's CUtensorMap.
+struct alignas(128) TensorMap {
+  std::uint64_t opaque[16];
+};
+
+struct Params {
+  TensorMap x;   // elements of an image row, rows, images
+  TensorMap dy;  // filters, columns, rows, images
+
+  // --- the way to a block's rows
+  FastDivmod parts;         // blocks that share their rows: octet parts x filter blocks
+  FastDivmod octet_parts;   // of 8 * Shape::blocks octets each
+  std::uint32_t units = 0;  // rows of strips of dy, of all images
+  std::uint32_t splits = 1;
+  FastDivmod rows;    // of dy
+  FastDivmod strips;  // of tile_w columns
+  std::uint32_t tile_w = 0;
+  std::uint32_t out_w = 0;
+
+  // --- rings in shared memory
+  FastDivmod stages;  // rows of dy
+  std::uint32_t stage_bytes = 0;
+  std::uint32_t slots = 0;  // groups of image rows
+  std::uint32_t slot_bytes = 0;
+  std::uint32_t slot_offset = 0;  // of the first one
+  std::uint32_t shared_bytes = 0;
+
+  // --- a group: for each copy, for each image row, boxes of elements
+  std::uint32_t groups = 1;      // that a window covers
+  std::uint32_t group_rows = 1;  // the vertical stride, or fewer where the filter is smaller
+  std::uint32_t copies = 1;
+  std::uint32_t copy_bytes = 0;
+  std::uint32_t row_bytes = 0;
+  std::uint32_t boxes = 1;     // along a row
+  std::uint32_t box_rows = 1;  // group_rows where there is one box, else 1
+  std::uint32_t box_elements = 0;
+  std::int32_t stride_h = 1;
+  std::int32_t pad_h = 0;
+  std::int32_t first_element = 0;    // of column 0's window in an image row: negative padding
+  std::uint32_t pixel_elements = 0;  // from the window of a pixel to the next
+  std::uint32_t lead_octets = 0;     // copy c begins c times as many octets early
+
+  // --- taps
+  FastDivmod row_octets;  // of a filter row
+  std::uint32_t row_taps = 0;
+  FastDivmod channels;
+  std::uint32_t taps_h = 1;
+  std::uint32_t taps_w = 1;
+  std::uint32_t filters = 0;
+  bool mirrored = false;
+  std::int64_t step_k = 0;  // of dw, in elements
+  std::int64_t step_c = 0;
+  std::int64_t step_r = 0;
+  std::int64_t step_s = 0;
+
+  // Filled in for each launch.
+  float alpha = 1;
+  float beta = 0;
+  void* dw = nullptr;
+  float* partials = nullptr;
+};
+static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
+
+// Four sums of a thread, which stay together, in a block.
+constexpr std::uint32_t quads_of(const Shape& shape) {
+  return static_cast<std::uint32_t>(shape.blocks * shape.filters / 8 * 128);
+}
+
+// Launches instance `shape` on splits x parts blocks; with more than one split a second kernel adds up their sums.
+void launch(int shape, ElementType type, const Params& params, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels::few_channels_filter
