@@ -57,7 +57,8 @@ struct Instance {
   static constexpr int kConsumers = kShapes[kShape].consumers;
   static constexpr int kThreads = 128 * (1 + kConsumers);
   static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 232;
-  static constexpr int kDyBytes = 2 * kN;  // of a pixel
+  static constexpr int kDyBoxes = dy_boxes(kN);
+  static constexpr int kDyBytes = 2 * box_filters(kN);  // of a pixel in a box
 };
 
 struct Barriers {
@@ -142,13 +143,17 @@ __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, uns
     const std::uint32_t first_group = begins ? 0 : p.groups - 1;
     if (threadIdx.x % 32 == 0) {
       std::uint64_t* const full = &barriers.full[stage];
-      const std::uint32_t dy_bytes = producer == 0 ? p.tile_w * I::kDyBytes : 0;
+      const std::uint32_t dy_bytes = producer == 0 ? p.stage_bytes : 0;
       ptx::mbarrier_arrive_expect_tx(full, dy_bytes + (p.groups - first_group) * group_bytes);
       const auto column = static_cast<std::int32_t>(at.strip * p.tile_w);
       const auto image = static_cast<std::int32_t>(at.image);
       if (producer == 0) {
-        ptx::tma_tile_4d(dy_stage(p, shared, stage), &p.dy, full, filter_block, column,
-                         static_cast<std::int32_t>(at.row), image);
+#pragma unroll
+        for (int b = 0; b < I::kDyBoxes; ++b) {
+          ptx::tma_tile_4d(dy_stage(p, shared, stage) + static_cast<std::uint32_t>(b) * p.tile_w * I::kDyBytes, &p.dy,
+                           full, filter_block + b * box_filters(I::kN), column, static_cast<std::int32_t>(at.row),
+                           image);
+        }
       }
       const std::int32_t element = p.first_element + column * static_cast<std::int32_t>(p.pixel_elements);
       std::uint32_t to = slot;
@@ -254,7 +259,7 @@ __device__ __forceinline__ void multiply(const Params& p, Barriers& barriers, un
   const LanePlace<I> place = lane_place<I>(p, share.part);
   const std::uint32_t zeros = ptx::shared_address(shared + kZeroOffset);
   const std::uint32_t slots = ptx::shared_address(shared + p.slot_offset);
-  const std::uint64_t dy = tile::operand_descriptor<I::kDyBytes>(dy_stage(p, shared, 0), 16);
+  const std::uint64_t dy = tile::operand_descriptor<I::kDyBytes>(dy_stage(p, shared, 0), p.tile_w * I::kDyBytes);
   const std::uint32_t count = share.last - share.first;
   Place at = {};
   std::uint32_t columns = 0;

@@ -23,7 +23,7 @@ struct Shape {
   int consumers;
 };
 constexpr Shape kShapes[] = {
-    {1, 32, 3}, {2, 32, 3}, {3, 32, 3}, {1, 64, 3}, {2, 64, 3}, {3, 64, 3}, {4, 64, 2}, {3, 64, 2},
+    {1, 32, 3}, {2, 32, 3}, {3, 32, 3}, {1, 64, 3}, {2, 64, 3}, {3, 64, 3}, {4, 64, 2}, {1, 96, 3}, {2, 96, 3},
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
@@ -99,6 +99,10 @@ struct Params {
   float* partials = nullptr;
 };
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
+
+// dy comes in boxes of up to 64 filters: 128 bytes of a pixel.
+constexpr int box_filters(int filters) { return filters < 64 ? filters : 64; }
+constexpr int dy_boxes(int filters) { return (filters + 63) / 64; }
 
 // Four sums of a thread, which stay together, in a block.
 constexpr std::uint32_t quads_of(const Shape& shape) {

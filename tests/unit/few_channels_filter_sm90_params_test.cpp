@@ -113,8 +113,11 @@ class Block {
     std::uint32_t octet_part = 0;
     const std::int64_t filter = std::int64_t{p_.octet_parts.divmod(part_, &octet_part)} * shape_.filters;
     const std::int64_t column = std::int64_t{at.strip} * p_.tile_w;
-    load_box(plan_.dy, dy_, {filter, column, at.row, at.image}, &stages_,
-             std::size_t{filled_ % p_.stages.divisor} * p_.stage_bytes / 2);
+    const auto box = static_cast<std::size_t>(few::box_filters(shape_.filters));
+    for (std::size_t b = 0; b < static_cast<std::size_t>(few::dy_boxes(shape_.filters)); ++b) {
+      load_box(plan_.dy, dy_, {filter + static_cast<std::int64_t>(b * box), column, at.row, at.image}, &stages_,
+               std::size_t{filled_ % p_.stages.divisor} * p_.stage_bytes / 2 + b * p_.tile_w * box);
+    }
     for (std::uint32_t g = all ? 0 : p_.groups - 1; g < p_.groups; ++g) {
       for (std::uint32_t c = 0; c < p_.copies; ++c) {
         const std::int64_t from =
@@ -158,12 +161,12 @@ class Block {
           ASSERT_TRUE(banks.insert(in_slot / 16 % 8).second) << "two of eight pixels share banks";
         }
         const std::size_t taps = (std::size_t{(slot_ + group) % p_.slots} * p_.slot_bytes + in_slot) / 2;
-        const std::size_t pixel = std::size_t{i % p_.stages.divisor} * p_.stage_bytes / 2 +
-                                  std::size_t{q} * static_cast<std::size_t>(shape_.filters);
+        const auto box = static_cast<std::size_t>(few::box_filters(shape_.filters));
+        const std::size_t pixel = std::size_t{i % p_.stages.divisor} * p_.stage_bytes / 2 + q * box;
         for (std::size_t t = 0; t < 8; ++t) {
           for (std::size_t f = 0; f < static_cast<std::size_t>(shape_.filters); ++f) {
             sums_.at((o * 8 + t) * static_cast<std::size_t>(shape_.filters) + f) +=
-                slots_.at(taps + t) * stages_.at(pixel + f);
+                slots_.at(taps + t) * stages_.at(pixel + f / box * p_.tile_w * box + f % box);
           }
         }
       }

@@ -113,7 +113,7 @@ Strips strips_of_width(const View& view, const few::Shape& shape, std::int64_t w
   s.group_rows = std::min(view.stride_h, view.taps_h);
   s.groups = ceil_div(view.taps_h, s.group_rows);
   s.slot_bytes = s.copies * s.group_rows * s.row_bytes;
-  s.stage_bytes = s.tile_w * shape.filters * 2;
+  s.stage_bytes = s.tile_w * few::dy_boxes(shape.filters) * few::box_filters(shape.filters) * 2;
   for (s.stages = few::kMostStages; s.stages > 0; --s.stages) {
     if (few::kRingOffset + ring_bytes(s, s.stages) <= kSharedBytes) break;
   }
@@ -211,7 +211,7 @@ void set_rings(const View& view, const few::Shape& shape, const Strips& s, FewCh
   plan->dy = {4,
               {view.filters, view.out_w, view.out_h, view.images},
               {view.dy_pixel, view.dy_row, view.dy_image},
-              {shape.filters, static_cast<std::int32_t>(s.tile_w), 1, 1}};
+              {few::box_filters(shape.filters), static_cast<std::int32_t>(s.tile_w), 1, 1}};
 }
 
 void set_taps(const Problem& problem, const View& view, few::Params* p) {
@@ -278,11 +278,12 @@ int most_useful_blocks(const View& view, int filters) {
   return best;
 }
 
-// 32 filters at once where 64 would be half empty.
+// The narrowest of 32 and 64 filters that takes them all at once; 96 where that makes fewer blocks.
 bool is_offered(const View& view, const few::Shape& shape) {
-  const std::int64_t rest = view.filters % 64;
-  if (shape.filters == 32 && (rest == 0 || rest > 32)) return false;
-  if (shape.filters == 64 && view.filters <= 32) return false;
+  if ((shape.filters == 32) != (view.filters <= 32) && shape.filters != 96) return false;
+  if (shape.filters == 96 && (view.filters <= 64 || ceil_div(view.filters, 96) == ceil_div(view.filters, 64))) {
+    return false;
+  }
   return shape.blocks == most_useful_blocks(view, shape.filters);
 }
 
