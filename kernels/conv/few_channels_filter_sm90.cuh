@@ -7,22 +7,22 @@
 // of 8 taps of 8 pixels and transposes them into wgmma's fragments. A filter row's S C taps are rounded up to whole
 // octets, whose additional sums nobody stores.
 //
-// ldmatrix wants rows at multiples of 16 bytes, but pixels follow at v C elements. So an image row comes to shared
-// memory in 16 / gcd(16, 2 v C) copies, each from another start, such that copy c is aligned for the pixels with
-// q % copies == c; a lane reads the copy of its own pixel. Copies begin further apart than that by whole octets, so
-// that 8 pixels in a row lie in different banks. Image and padding come as boxes with zeros outside; pixels beyond the
-// end of a row of y are read from zeros, since x may be infinite where they would look.
+// ldmatrix wants rows at multiples of 16 bytes, but pixels follow at v C elements. So shared memory holds an image row
+// in 16 / gcd(16, 2 v C) copies, shifted against one another such that copy c is aligned for the pixels with q % copies
+// == c; a lane reads the copy of its own pixel. Copies begin in different banks, as 8 pixels in a row should lie. The
+// copy engine brings rows as they lie in memory (its coordinates along a row go by 16 bytes too), and three warps
+// expand them. Padding is zeros. Pixels beyond the end of a row of y are read from zeros, since x may be infinite where
+// they would look.
 //
 // A block goes down rows of strips of y. It keeps the image rows of a window in a ring: each further row of y brings as
 // many image rows as the vertical stride, a group, and one row of dy.
-//   producers   a warp each for the copies c % 4, started as soon as the row that used the place before is done. ->
-//   full consumers   warpgroups take the steps of 16 pixels in turn, all with all the taps of the block.             ->
-//   empty
+//   producer    one thread starts the copies of a row of dy and of its group of image rows.          -> full, raw_full
+//   expanders   three warps make the copies of a group, some rows ahead of the products.             -> full, raw_empty
+//   consumers   warpgroups take the steps of 16 pixels in turn, all with all the taps of the block.  -> empty
 // In the end the warpgroups' sums are added up in shared memory, and the blocks' by a second kernel, in order.
 //
-// Bytes: dy once, x once, from memory; x as often as there are copies, and half as often again for windows that overlap
-// at the sides of strips, from the L2. For each step of 16 pixels, 64 taps and 64 filters: 32 cycles of multiplication,
-// 2 KiB of fragments and 2 KiB of dy from shared memory.
+// Bytes: dy once, x once. For each step of 16 pixels, 64 taps and 64 filters: 32 cycles of multiplication, 2 KiB of
+// fragments and 2 KiB of dy from shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,7 +32,7 @@
 
 #include "kernels/conv/few_channels_filter_sm90.hpp"
 #include "kernels/ptx/barrier.cuh"
-#include "kernels/ptx/keep.cuh"
+#include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -45,8 +45,6 @@
 
 namespace gpudnn::kernels::few_channels_filter {
 
-constexpr int kProducers = 4;  // warps
-constexpr int kProducerRegisters = 32;
 constexpr int kSumsBarrier = 1;
 
 template <class Element, int kShape>
@@ -56,7 +54,8 @@ struct Instance {
   static constexpr int kN = kShapes[kShape].filters;
   static constexpr int kConsumers = kShapes[kShape].consumers;
   static constexpr int kThreads = 128 * (1 + kConsumers);
-  static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 232;
+  static constexpr int kConsumerRegisters = kConsumers == 3 ? 152 : 216;
+  static constexpr int kProducerRegisters = kConsumers == 3 ? 56 : 80;
   static constexpr int kDyBoxes = dy_boxes(kN);
   static constexpr int kDyBytes = 2 * box_filters(kN);  // of a pixel in a box
 };
@@ -64,7 +63,10 @@ struct Instance {
 struct Barriers {
   std::uint64_t full[kMostStages];
   std::uint64_t empty[kMostStages];
+  std::uint64_t raw_full[kMostStages];
+  std::uint64_t raw_empty[kMostStages];
 };
+static_assert(kExpanders == 3, "the first warpgroup's other warps");
 static_assert(sizeof(Barriers) <= kZeroOffset && kZeroOffset + 16 <= kRingOffset, "the barriers' place");
 
 // The block's rows: units first to last - 1, of one part of the taps and filters.
@@ -93,79 +95,172 @@ __device__ __forceinline__ unsigned char* dy_stage(const Params& p, unsigned cha
   return shared + kRingOffset + stage * p.stage_bytes;
 }
 
-// --- producers -------------------------------------------------------------------------------------------------------
+// A place in a ring whose length is known at launch only.
+struct RingTurn {
+  std::uint32_t stage = 0;
+  std::uint32_t parity = 0;
+  __device__ __forceinline__ void next(std::uint32_t stages) {
+    const bool wraps = ++stage == stages;
+    stage = wraps ? 0 : stage;
+    parity ^= wraps ? 1u : 0u;
+  }
+};
 
-// Starts this warp's copies of one group: image rows from `row` on.
-__device__ __forceinline__ void load_group(const Params& p, unsigned char* slot, std::uint64_t* full, int producer,
-                                           std::int32_t element, std::int32_t row, std::int32_t image) {
-  for (auto c = static_cast<std::uint32_t>(producer); c < p.copies; c += kProducers) {
-    const std::int32_t from = element + static_cast<std::int32_t>(c * p.pixel_elements) -
-                              static_cast<std::int32_t>(c * p.lead_octets * kOctet);
-    for (std::uint32_t r = 0; r < p.group_rows; r += p.box_rows) {
-      unsigned char* const to = slot + c * p.copy_bytes + r * p.row_bytes;
-      for (std::uint32_t b = 0; b < p.boxes; ++b) {
-        ptx::tma_tile_3d(to + b * p.box_elements * 2, &p.x, full, from + static_cast<std::int32_t>(b * p.box_elements),
-                         row + static_cast<std::int32_t>(r), image);
-      }
-    }
+// The first vector of an image row that a strip's windows touch; negative in the padding.
+__device__ __forceinline__ std::int32_t first_vector(const Params& p, std::uint32_t strip) {
+  return p.first_vector + static_cast<std::int32_t>(strip * p.tile_w * p.pixel_elements / kOctet);
+}
+
+// Which vectors of the strip the image row has: from first to last - 1.
+struct Inside {
+  std::int32_t first, last;
+};
+__device__ __forceinline__ Inside vectors_inside(const Params& p, std::int32_t vector, std::int32_t row) {
+  const bool exists = row >= 0 && row < p.image_rows;
+  return {max(-vector, 0),
+          exists ? min(static_cast<std::int32_t>(p.strip_vectors.divisor), p.row_vectors - vector) : 0};
+}
+
+// --- the producer ----------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ void load_group(const Params& p, unsigned char* raw, std::uint64_t* full,
+                                           std::int32_t vector, std::int32_t row, std::uint32_t image) {
+  std::uint32_t bytes = 0;
+  for (std::uint32_t r = 0; r < p.group_rows; ++r) {
+    const Inside in = vectors_inside(p, vector, row + static_cast<std::int32_t>(r));
+    if (in.first < in.last) bytes += static_cast<std::uint32_t>(in.last - in.first) * 16;
+  }
+  ptx::mbarrier_arrive_expect_tx(full, bytes);
+  const char* const from = static_cast<const char*>(p.x) + image * p.image_step;
+  for (std::uint32_t r = 0; r < p.group_rows; ++r) {
+    const std::int32_t at = row + static_cast<std::int32_t>(r);
+    const Inside in = vectors_inside(p, vector, at);
+    if (in.first >= in.last) continue;
+    ptx::bulk_copy(raw + (r * p.strip_vectors.divisor + static_cast<std::uint32_t>(in.first)) * 16,
+                   from + at * p.row_step + static_cast<std::int64_t>(vector + in.first) * 16,
+                   static_cast<std::uint32_t>(in.last - in.first) * 16, full);
   }
 }
 
 // Each row of dy with the groups that its window sees and the row before has not brought: all of them where a strip
-// begins. A place in the ring of groups is free when the row whose stage is taken now is done, as the rings' lengths
-// have it, but for groups that remain from the end of the strip before the last.
+// begins.
 template <class I>
-__device__ __forceinline__ void produce(const Params& p, Barriers& barriers, unsigned char* shared, int producer) {
+__device__ __forceinline__ void produce(const Params& p, Barriers& barriers, unsigned char* shared) {
   const Share share = share_of_block(p);
-  const auto first_copy = static_cast<std::uint32_t>(producer);
-  const std::uint32_t my_copies = p.copies > first_copy ? (p.copies - first_copy + kProducers - 1) / kProducers : 0;
-  const std::uint32_t group_bytes = my_copies * p.copy_bytes;
-  const auto filter_block = static_cast<std::int32_t>(p.octet_parts.quotient(share.part)) * I::kN;
+  const auto filter = static_cast<std::int32_t>(p.octet_parts.quotient(share.part)) * I::kN;
   const std::uint32_t count = share.last - share.first;
   Place at = {};
+  RingTurn dy;
+  RingTurn raw;
+  for (std::uint32_t i = 0; i < count; ++i, ++at.row) {
+    const bool begins = i == 0 || at.row == p.rows.divisor;
+    if (begins) at = place_of(p, share.first + i);
+    tile::wait(&barriers.empty[dy.stage], dy.parity ^ 1);
+    if (threadIdx.x == 0) {
+      std::uint64_t* const full = &barriers.full[dy.stage];
+      ptx::mbarrier_arrive_expect_tx(full, p.stage_bytes);
+#pragma unroll
+      for (int b = 0; b < I::kDyBoxes; ++b) {
+        ptx::tma_tile_4d(dy_stage(p, shared, dy.stage) + static_cast<std::uint32_t>(b) * p.tile_w * I::kDyBytes, &p.dy,
+                         full, filter + b * box_filters(I::kN), static_cast<std::int32_t>(at.strip * p.tile_w),
+                         static_cast<std::int32_t>(at.row), static_cast<std::int32_t>(at.image));
+      }
+    }
+    for (std::uint32_t g = begins ? 0 : p.groups - 1; g < p.groups; ++g) {
+      tile::wait(&barriers.raw_empty[raw.stage], raw.parity ^ 1);
+      if (threadIdx.x == 0) {
+        load_group(p, shared + p.raw_offset + raw.stage * p.raw_bytes, &barriers.raw_full[raw.stage],
+                   first_vector(p, at.strip), static_cast<std::int32_t>(at.row + g) * p.stride_h - p.pad_h, at.image);
+      }
+      raw.next(p.raws);
+    }
+    dy.next(p.stages.divisor);
+  }
+}
+
+// --- expanders -------------------------------------------------------------------------------------------------------
+
+// 8 elements from element `shift` of two vectors on.
+__device__ __forceinline__ uint4 shifted(const uint4& a, const uint4& b, std::uint32_t shift) {
+  const bool four = (shift & 4) != 0;
+  const bool two = (shift & 2) != 0;
+  const std::uint32_t bits = (shift & 1) * 16;
+  const std::uint32_t s0 = four ? a.z : a.x;
+  const std::uint32_t s1 = four ? a.w : a.y;
+  const std::uint32_t s2 = four ? b.x : a.z;
+  const std::uint32_t s3 = four ? b.y : a.w;
+  const std::uint32_t s4 = four ? b.z : b.x;
+  const std::uint32_t s5 = four ? b.w : b.y;
+  const std::uint32_t t0 = two ? s1 : s0;
+  const std::uint32_t t1 = two ? s2 : s1;
+  const std::uint32_t t2 = two ? s3 : s2;
+  const std::uint32_t t3 = two ? s4 : s3;
+  const std::uint32_t t4 = two ? s5 : s4;
+  return make_uint4(__funnelshift_r(t0, t1, bits), __funnelshift_r(t1, t2, bits), __funnelshift_r(t2, t3, bits),
+                    __funnelshift_r(t3, t4, bits));
+}
+
+// All copies of a group. Vector i of an image row and the next one give vector i - k of copy c, where the copy begins k
+// vectors and some elements after the strip.
+__device__ __forceinline__ void expand_group(const Params& p, const unsigned char* raw, unsigned char* slot,
+                                             std::int32_t vector, std::int32_t row) {
+  const std::uint32_t items = p.group_rows * p.strip_vectors.divisor;
+#pragma unroll 1
+  for (std::uint32_t item = threadIdx.x - 32; item < items; item += 32 * kExpanders) {
+    std::uint32_t i = 0;
+    const std::uint32_t r = p.strip_vectors.divmod(item, &i);
+    const Inside in = vectors_inside(p, vector, row + static_cast<std::int32_t>(r));
+    const auto at = static_cast<std::int32_t>(i);
+    const auto* const from = reinterpret_cast<const uint4*>(raw) + item;
+    const uint4 zero = make_uint4(0, 0, 0, 0);
+    const uint4 a = at >= in.first && at < in.last ? from[0] : zero;
+    const uint4 b = at + 1 >= in.first && at + 1 < in.last ? from[1] : zero;
+    std::uint32_t begin = p.first_shift;
+    unsigned char* to = slot + r * p.copy_vectors * 16;
+#pragma unroll 1
+    for (std::uint32_t c = 0; c < p.copies; ++c) {
+      const std::uint32_t to_vector = i - begin / kOctet;  // wraps around where there is none
+      if (to_vector < p.copy_vectors) reinterpret_cast<uint4*>(to)[to_vector] = shifted(a, b, begin % kOctet);
+      begin += p.pixel_elements;
+      to += p.copy_bytes;
+    }
+  }
+}
+
+// A place in the ring of groups is free when the row some rows before is done, as the ring's length has it, but for
+// groups that remain from the end of the strip before the last.
+__device__ __forceinline__ void expand(const Params& p, Barriers& barriers, unsigned char* shared) {
+  const Share share = share_of_block(p);
+  const std::uint32_t count = share.last - share.first;
+  const auto wait_for_row = [&](std::uint32_t row) {
+    std::uint32_t stage = 0;
+    const std::uint32_t round = p.stages.divmod(row, &stage);
+    tile::wait(&barriers.empty[stage], round & 1u);
+  };
+  Place at = {};
+  RingTurn raw;
   std::uint32_t stage = 0;
-  std::uint32_t parity = 0;
   std::uint32_t slot = 0;
   std::uint32_t strip_begin = 0;
   for (std::uint32_t i = 0; i < count; ++i, ++at.row) {
     const bool begins = i == 0 || at.row == p.rows.divisor;
-    tile::wait(&barriers.empty[stage], parity ^ 1);
+    if (i >= kRowsAhead) wait_for_row(i - kRowsAhead);
     if (begins) {
       at = place_of(p, share.first + i);
       // A row that is longer ago is done, and the wait could not tell its phase from a later one.
-      if (strip_begin > 0 && strip_begin + p.stages.divisor > i + 1) {
-        std::uint32_t before = 0;
-        const std::uint32_t round = p.stages.divmod(strip_begin - 1, &before);
-        tile::wait(&barriers.empty[before], round & 1u);
-      }
+      if (strip_begin > 0 && strip_begin + kRowsAhead > i + 1) wait_for_row(strip_begin - 1);
       strip_begin = i;
     }
-    const std::uint32_t first_group = begins ? 0 : p.groups - 1;
-    if (threadIdx.x % 32 == 0) {
-      std::uint64_t* const full = &barriers.full[stage];
-      const std::uint32_t dy_bytes = producer == 0 ? p.stage_bytes : 0;
-      ptx::mbarrier_arrive_expect_tx(full, dy_bytes + (p.groups - first_group) * group_bytes);
-      const auto column = static_cast<std::int32_t>(at.strip * p.tile_w);
-      const auto image = static_cast<std::int32_t>(at.image);
-      if (producer == 0) {
-#pragma unroll
-        for (int b = 0; b < I::kDyBoxes; ++b) {
-          ptx::tma_tile_4d(dy_stage(p, shared, stage) + static_cast<std::uint32_t>(b) * p.tile_w * I::kDyBytes, &p.dy,
-                           full, filter_block + b * box_filters(I::kN), column, static_cast<std::int32_t>(at.row),
-                           image);
-        }
-      }
-      const std::int32_t element = p.first_element + column * static_cast<std::int32_t>(p.pixel_elements);
-      std::uint32_t to = slot;
-      for (std::uint32_t g = first_group; g < p.groups; ++g) {
-        load_group(p, shared + p.slot_offset + to * p.slot_bytes, full, producer, element,
-                   static_cast<std::int32_t>(at.row + g) * p.stride_h - p.pad_h, image);
-        to = to + 1 == p.slots ? 0 : to + 1;
-      }
+    for (std::uint32_t g = begins ? 0 : p.groups - 1; g < p.groups; ++g) {
+      tile::wait(&barriers.raw_full[raw.stage], raw.parity);
+      expand_group(p, shared + p.raw_offset + raw.stage * p.raw_bytes, shared + p.slot_offset + slot * p.slot_bytes,
+                   first_vector(p, at.strip), static_cast<std::int32_t>(at.row + g) * p.stride_h - p.pad_h);
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&barriers.raw_empty[raw.stage]);
+      raw.next(p.raws);
+      slot = slot + 1 == p.slots ? 0 : slot + 1;
     }
-    slot += p.groups - first_group;
-    slot -= slot >= p.slots ? p.slots : 0;
-    parity ^= stage + 1 == p.stages.divisor ? 1u : 0u;
+    ptx::mbarrier_arrive(&barriers.full[stage]);
     stage = stage + 1 == p.stages.divisor ? 0 : stage + 1;
   }
 }
@@ -197,8 +292,8 @@ __device__ __forceinline__ LanePlace<I> lane_place(const Params& p, std::uint32_
     std::uint32_t r = p.row_octets.divmod(octet, &inside);
     if (r >= p.taps_h) r = inside = 0;  // sums that are not stored
     place.group[b] = r / p.group_rows;
-    place.offset[b] = copy * p.copy_bytes + (r - place.group[b] * p.group_rows) * p.row_bytes + along +
-                      (copy * p.lead_octets + inside) * (kOctet * 2);
+    place.offset[b] =
+        copy * p.copy_bytes + ((r - place.group[b] * p.group_rows) * p.copy_vectors + inside) * (kOctet * 2) + along;
   }
   return place;
 }
@@ -379,12 +474,13 @@ __device__ __forceinline__ void start(const Params& p, Barriers& barriers, unsig
   const unsigned lane = threadIdx.x % 32;
   if (warp == 0) {
     if (lane == 0) {
-      ptx::prefetch_tensormap(&p.x);
       ptx::prefetch_tensormap(&p.dy);
     }
     if (lane < kMostStages) {
-      ptx::mbarrier_init(&barriers.full[lane], kProducers);
+      ptx::mbarrier_init(&barriers.full[lane], 1 + 32 * kExpanders);
       ptx::mbarrier_init(&barriers.empty[lane], 4 * I::kConsumers);
+      ptx::mbarrier_init(&barriers.raw_full[lane], 1);
+      ptx::mbarrier_init(&barriers.raw_empty[lane], kExpanders);
       ptx::fence_mbarrier_init();
     }
   } else if (warp == 1 && lane < 4) {
@@ -400,9 +496,13 @@ __global__ void __launch_bounds__(I::kThreads, 1) few_channels_filter_sm90(const
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
   start<I>(p, barriers, shared, warp);
   __syncthreads();
-  if (warp < kProducers) {
-    ptx::setmaxnreg_dec<kProducerRegisters>();
-    produce<I>(p, barriers, shared, warp);
+  if (warp < 4) {
+    ptx::setmaxnreg_dec<I::kProducerRegisters>();
+    if (warp == 0) {
+      produce<I>(p, barriers, shared);
+    } else {
+      expand(p, barriers, shared);
+    }
   } else {
     if ((ptx::shared_address(shared) & (kAlignment - 1)) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();

@@ -31,7 +31,9 @@ constexpr int kStepPixels = 16;  // that one instruction adds up
 constexpr int kOctet = 8;        // taps that lie together
 constexpr int kMostStages = 16;  // rows of dy under way
 constexpr int kMostCopies = 8;
-constexpr int kMostBox = 256;  // elements or pixels
+constexpr int kMostBox = 256;  // pixels
+constexpr int kExpanders = 3;  // warps
+constexpr int kRowsAhead = 3;  // that they may be ahead of the consumers
 constexpr int kAlignment = 1024;
 constexpr int kRingOffset = kAlignment;  // barriers and zeros lie before the rings
 constexpr int kZeroOffset = 512;
@@ -43,7 +45,6 @@ struct alignas(128) TensorMap {
 };
 
 struct Params {
-  TensorMap x;   // elements of an image row, rows, images
   TensorMap dy;  // filters, columns, rows, images
 
   // --- the way to a block's rows
@@ -59,25 +60,32 @@ struct Params {
   // --- rings in shared memory
   FastDivmod stages;  // rows of dy
   std::uint32_t stage_bytes = 0;
-  std::uint32_t slots = 0;  // groups of image rows
+  std::uint32_t raws = 0;  // groups of image rows, as they lie in memory
+  std::uint32_t raw_bytes = 0;
+  std::uint32_t raw_offset = 0;  // of the first one
+  std::uint32_t slots = 0;       // groups of image rows, in copies
   std::uint32_t slot_bytes = 0;
-  std::uint32_t slot_offset = 0;  // of the first one
+  std::uint32_t slot_offset = 0;
   std::uint32_t shared_bytes = 0;
 
-  // --- a group: for each copy, for each image row, boxes of elements
+  // --- image rows in vectors of 16 bytes
+  FastDivmod strip_vectors;       // that a strip's windows touch
+  std::int32_t first_vector = 0;  // where column 0's window begins: negative padding, rounded down ...
+  std::uint32_t first_shift = 0;  // ... and by how many elements
+  std::int32_t row_vectors = 0;   // of the image
+  std::int32_t image_rows = 0;
+  std::int64_t row_step = 0;  // bytes
+  std::int64_t image_step = 0;
+
+  // --- a group: for each copy, for each image row, vectors
   std::uint32_t groups = 1;      // that a window covers
   std::uint32_t group_rows = 1;  // the vertical stride, or fewer where the filter is smaller
   std::uint32_t copies = 1;
   std::uint32_t copy_bytes = 0;
-  std::uint32_t row_bytes = 0;
-  std::uint32_t boxes = 1;     // along a row
-  std::uint32_t box_rows = 1;  // group_rows where there is one box, else 1
-  std::uint32_t box_elements = 0;
+  std::uint32_t copy_vectors = 0;  // of a row
   std::int32_t stride_h = 1;
   std::int32_t pad_h = 0;
-  std::int32_t first_element = 0;    // of column 0's window in an image row: negative padding
   std::uint32_t pixel_elements = 0;  // from the window of a pixel to the next
-  std::uint32_t lead_octets = 0;     // copy c begins c times as many octets early
 
   // --- taps
   FastDivmod row_octets;  // of a filter row
@@ -96,6 +104,7 @@ struct Params {
   float alpha = 1;
   float beta = 0;
   void* dw = nullptr;
+  const void* x = nullptr;
   float* partials = nullptr;
 };
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");

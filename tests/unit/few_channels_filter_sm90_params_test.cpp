@@ -57,7 +57,7 @@ void load_box(const FewChannelsFilterMap& map, const Memory& memory, const std::
     const std::int64_t position[4] = {at[0] + i % map.box[0], at[1] + i / map.box[0], at[2], at[3]};
     bool inside = true;
     std::int64_t offset = position[0];
-    for (int a = 0; a < map.rank; ++a) {
+    for (int a = 0; a < 4; ++a) {
       inside = inside && position[a] >= 0 && position[a] < map.extent[a];
       if (a > 0) offset += position[a] * map.step[a - 1] / 2;
     }
@@ -81,7 +81,8 @@ class Block {
   void run() {
     for (std::uint32_t i = 0; i < count_; ++i) {
       while (filled_ < count_ && may_fill(i)) fill();
-      ASSERT_GT(filled_, i) << "the row that is next waits for itself";
+      while (expanded_ < filled_ && may_expand(i)) expand();
+      ASSERT_GT(expanded_, i) << "the row that is next waits for itself";
       multiply(i);
     }
   }
@@ -102,14 +103,16 @@ class Block {
 
   // Rows before `done` are done.
   [[nodiscard]] bool may_fill(std::uint32_t done) const {
-    if (filled_ >= p_.stages.divisor && filled_ - p_.stages.divisor >= done) return false;
-    return !(begins(filled_) && strip_begin_ > 0 && strip_begin_ - 1 >= done);
+    return filled_ < p_.stages.divisor || filled_ - p_.stages.divisor < done;
+  }
+  [[nodiscard]] bool may_expand(std::uint32_t done) const {
+    constexpr auto kAhead = static_cast<std::uint32_t>(few::kRowsAhead);
+    if (expanded_ >= kAhead && expanded_ - kAhead >= done) return false;
+    return !(begins(expanded_) && strip_begin_ > 0 && strip_begin_ - 1 >= done);
   }
 
   void fill() {
     const Place at = place(filled_);
-    const bool all = begins(filled_);
-    if (all) strip_begin_ = filled_;
     std::uint32_t octet_part = 0;
     const std::int64_t filter = std::int64_t{p_.octet_parts.divmod(part_, &octet_part)} * shape_.filters;
     const std::int64_t column = std::int64_t{at.strip} * p_.tile_w;
@@ -118,23 +121,41 @@ class Block {
       load_box(plan_.dy, dy_, {filter + static_cast<std::int64_t>(b * box), column, at.row, at.image}, &stages_,
                std::size_t{filled_ % p_.stages.divisor} * p_.stage_bytes / 2 + b * p_.tile_w * box);
     }
+    ++filled_;
+  }
+
+  // Element `i` of the vectors that a strip touches of an image row, as copied and filled with zeros.
+  [[nodiscard]] double raw(const Place& at, std::int64_t row, std::int64_t i) const {
+    const std::int64_t vector = p_.first_vector + std::int64_t{at.strip} * p_.tile_w * p_.pixel_elements / 8 + i / 8;
+    if (i / 8 >= p_.strip_vectors.divisor) return 0;
+    if (row < 0 || row >= p_.image_rows || vector < 0 || vector >= p_.row_vectors) return 0;
+    const std::int64_t byte = at.image * p_.image_step + row * p_.row_step;
+    EXPECT_EQ(byte % 16, 0);
+    return x_.at(static_cast<std::size_t>(byte / 2 + vector * 8 + i % 8));
+  }
+
+  void expand() {
+    const Place at = place(expanded_);
+    const bool all = begins(expanded_);
+    if (all) strip_begin_ = expanded_;
     for (std::uint32_t g = all ? 0 : p_.groups - 1; g < p_.groups; ++g) {
-      for (std::uint32_t c = 0; c < p_.copies; ++c) {
-        const std::int64_t from =
-            p_.first_element + (column + c) * p_.pixel_elements - std::int64_t{c} * p_.lead_octets * 8;
-        for (std::uint32_t r = 0; r < p_.group_rows; r += p_.box_rows) {
-          for (std::uint32_t b = 0; b < p_.boxes; ++b) {
-            const std::size_t to = std::size_t{fill_slot_} * p_.slot_bytes + c * p_.copy_bytes + r * p_.row_bytes +
-                                   b * p_.box_elements * 2;
-            EXPECT_EQ(to % 128, 0u);
-            const std::int64_t row = std::int64_t{at.row + g} * p_.stride_h - p_.pad_h + r;
-            load_box(plan_.x, x_, {from + std::int64_t{b} * p_.box_elements, row, at.image, 0}, &slots_, to / 2);
+      const std::size_t slot = std::size_t{fill_slot_} * p_.slot_bytes;
+      for (std::size_t i = 0; i < p_.slot_bytes / 2; ++i) slots_.at(slot / 2 + i) = kStale;
+      for (std::uint32_t r = 0; r < p_.group_rows; ++r) {
+        const std::int64_t row = std::int64_t{at.row + g} * p_.stride_h - p_.pad_h + r;
+        for (std::uint32_t i = 0; i < p_.strip_vectors.divisor; ++i) {
+          for (std::uint32_t c = 0; c < p_.copies; ++c) {
+            const std::uint32_t begin = p_.first_shift + c * p_.pixel_elements;
+            const std::uint32_t to = i - begin / 8;
+            if (to >= p_.copy_vectors) continue;
+            const std::size_t first = slot + c * p_.copy_bytes + (r * p_.copy_vectors + to) * 16;
+            for (std::uint32_t e = 0; e < 8; ++e) slots_.at(first / 2 + e) = raw(at, row, i * 8 + begin % 8 + e);
           }
         }
       }
       fill_slot_ = (fill_slot_ + 1) % p_.slots;
     }
-    ++filled_;
+    ++expanded_;
   }
 
   void multiply(std::uint32_t i) {
@@ -152,8 +173,8 @@ class Block {
       std::set<std::uint32_t> banks;
       for (std::uint32_t q = 0; q < columns; ++q) {
         const std::uint32_t copy = q & (p_.copies - 1);
-        const std::uint32_t in_slot = copy * p_.copy_bytes + r % p_.group_rows * p_.row_bytes +
-                                      (q - copy) * p_.pixel_elements * 2 + (copy * p_.lead_octets + inside) * 16;
+        const std::uint32_t in_slot = copy * p_.copy_bytes + (r % p_.group_rows * p_.copy_vectors + inside) * 16 +
+                                      (q - copy) * p_.pixel_elements * 2;
         ASSERT_EQ(in_slot % 16, 0u);
         ASSERT_LE(in_slot + 16, p_.slot_bytes);
         if (p_.copies > 1) {
@@ -180,7 +201,7 @@ class Block {
   const Memory& x_;
   const Memory& dy_;
   std::uint32_t part_ = 0, first_ = 0, count_ = 0;
-  std::uint32_t filled_ = 0, fill_slot_ = 0, strip_begin_ = 0;
+  std::uint32_t filled_ = 0, expanded_ = 0, fill_slot_ = 0, strip_begin_ = 0;
   std::uint32_t slot_ = 0;
   Memory stages_, slots_;
   Memory sums_;
@@ -245,13 +266,13 @@ void expect_invariants(const FewChannelsFilterPlan& plan) {
   EXPECT_LE(p.stages.divisor, static_cast<std::uint32_t>(few::kMostStages));
   EXPECT_EQ(p.stage_bytes % few::kAlignment, 0u);
   EXPECT_LE(p.slot_offset + p.slots * p.slot_bytes, p.shared_bytes);
-  EXPECT_LT((p.groups * p.slot_bytes + p.stage_bytes), 1u << 20) << "a barrier counts no more";
+  EXPECT_LE(p.raw_offset + p.raws * p.raw_bytes, p.slot_offset);
+  EXPECT_LE(p.raws, static_cast<std::uint32_t>(few::kMostStages));
+  EXPECT_LT(std::max(p.raw_bytes, p.stage_bytes), 1u << 20) << "a barrier counts no more";
   EXPECT_EQ(few::kStepPixels % p.copies, 0u);
-  for (const FewChannelsFilterMap* map : {&plan.x, &plan.dy}) {
-    for (int i = 0; i < map->rank; ++i) {
-      EXPECT_TRUE(map->box[i] >= 1 && map->box[i] <= 256);
-      EXPECT_EQ(i > 0 ? map->step[i - 1] % 16 : 0, 0);
-    }
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(plan.dy.box[i] >= 1 && plan.dy.box[i] <= 256);
+    EXPECT_EQ(i > 0 ? plan.dy.step[i - 1] % 16 : 0, 0);
   }
 }
 

@@ -1,7 +1,7 @@
-// Launcher of the Hopper filter gradient of images with few channels: problem + config -> parameters and tensor maps ->
-// launch.
+// Launcher of the Hopper filter gradient of images with few channels: problem + config -> parameters and a tensor map
+// -> launch.
 //
-// Tensor maps are made once for each plan, by the driver, with an address to be replaced at each launch.
+// The map is made once for each plan, by the driver, with an address to be replaced at each launch.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/few_channels_filter_sm90.hpp"
 
@@ -16,23 +16,23 @@ namespace few = kernels::few_channels_filter;
 static_assert(sizeof(CUtensorMap) == sizeof(few::TensorMap) && alignof(CUtensorMap) <= alignof(few::TensorMap),
               "the driver's tensor map");
 
-bool encode(const FewChannelsFilterMap& tensor, few::ElementType type, CUtensorMapSwizzle swizzle,
-            few::TensorMap* map) {
-  cuuint64_t dims[4];
-  cuuint64_t steps[3];
-  cuuint32_t box[4];
-  const cuuint32_t ones[4] = {1, 1, 1, 1};
-  for (int i = 0; i < tensor.rank; ++i) {
+bool encode(const FewChannelsFilterMap& tensor, few::ElementType type, few::TensorMap* map) {
+  constexpr int kRank = 4;
+  cuuint64_t dims[kRank];
+  cuuint64_t steps[kRank - 1];
+  cuuint32_t box[kRank];
+  const cuuint32_t ones[kRank] = {1, 1, 1, 1};
+  for (int i = 0; i < kRank; ++i) {
     dims[i] = static_cast<cuuint64_t>(tensor.extent[i]);
     box[i] = static_cast<cuuint32_t>(tensor.box[i]);
     if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
   }
   return cuda::tensor_map_driver().encode_tiled(
              reinterpret_cast<CUtensorMap*>(map),
-             type == few::ElementType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-             static_cast<cuuint32_t>(tensor.rank), cuda::placeholder_address(), dims, steps, box, ones,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+             type == few::ElementType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kRank,
+             cuda::placeholder_address(), dims, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             tensor.box[0] == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 struct Prepared {
@@ -68,11 +68,8 @@ std::shared_ptr<const void> few_channels_filter_sm90_prepare(const Problem& prob
   const std::optional<FewChannelsFilterPlan> plan = few_channels_filter_plan(problem, config, device.multiprocessors);
   if (!plan) return prepared;
   prepared->plan = *plan;
-  prepared->encoded = cuda::with_context(device.ordinal, [&] {
-    return encode(plan->x, plan->type, CU_TENSOR_MAP_SWIZZLE_NONE, &prepared->plan.params.x) &&
-           encode(plan->dy, plan->type, plan->dy.box[0] == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
-                  &prepared->plan.params.dy);
-  });
+  prepared->encoded =
+      cuda::with_context(device.ordinal, [&] { return encode(plan->dy, plan->type, &prepared->plan.params.dy); });
   return prepared;
 }
 
@@ -89,9 +86,9 @@ Status few_channels_filter_sm90_launch(const LaunchSite& site, const void* prepa
   p.beta = static_cast<float>(args.beta);
   p.dw = args.out;
   p.partials = align(site.workspace);
-  const bool replaced = cuda::with_context(
-      site.device.ordinal, [&] { return cuda::replace_address(&p.x, args.x) && cuda::replace_address(&p.dy, args.y); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
+  p.x = args.x;
+  const bool replaced = cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.dy, args.y); });
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "dy does not begin at a multiple of 16 bytes");
   few::launch(known.plan.shape, known.plan.type, p, site.stream);
   return cuda::launch_status("few_channels_filter_sm90");
 }

@@ -83,17 +83,19 @@ Parts parts_of(const View& view, const few::Shape& shape) {
 
 struct Strips {
   std::int64_t tile_w = 0, count = 0;
-  std::int64_t copies = 1, lead = 0;  // octets
-  std::int64_t boxes = 1, box_elements = 0, row_bytes = 0, slot_bytes = 0;
+  std::int64_t first_vector = 0, first_shift = 0;  // of column 0's window
+  std::int64_t copies = 1, copy_vectors = 0, vectors = 0;
   std::int64_t groups = 1, group_rows = 1;
-  std::int64_t stage_bytes = 0;
-  std::int64_t stages = 0;
+  std::int64_t copy_bytes = 0, slot_bytes = 0, raw_bytes = 0, stage_bytes = 0;
+  std::int64_t slots = 0, stages = 0, raws = 0;
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-std::int64_t slots_of(const Strips& strips, std::int64_t stages) { return stages + 2 * (strips.groups - 1); }
-std::int64_t ring_bytes(const Strips& strips, std::int64_t stages) {
-  return stages * strips.stage_bytes + slots_of(strips, stages) * strips.slot_bytes;
+std::int64_t raws_of(const Strips& s, std::int64_t stages) {
+  return std::min<std::int64_t>(few::kMostStages, stages + s.groups - 1);
+}
+std::int64_t ring_bytes(const Strips& s, std::int64_t stages) {
+  return stages * s.stage_bytes + raws_of(s, stages) * s.raw_bytes + s.slots * s.slot_bytes;
 }
 
 Strips strips_of_width(const View& view, const few::Shape& shape, std::int64_t width) {
@@ -102,26 +104,31 @@ Strips strips_of_width(const View& view, const few::Shape& shape, std::int64_t w
   s.tile_w = round_up(ceil_div(view.out_w, s.count), few::kStepPixels);
   s.count = ceil_div(view.out_w, s.tile_w);
   const std::int64_t pixel = view.stride_w * view.channels;  // elements
+  const std::int64_t before = view.pad_w * view.channels;
+  s.first_vector = -ceil_div(before, few::kOctet);
+  s.first_shift = -before - s.first_vector * few::kOctet;
   s.copies = few::kOctet / std::gcd(std::int64_t{few::kOctet}, pixel);
-  s.lead = s.copies > 1 ? few::kOctet / s.copies : 0;
-  // The last copy begins the most octets before its first pixel.
-  const std::int64_t elements =
-      (s.copies - 1) * s.lead * few::kOctet + (s.tile_w - s.copies) * pixel + row_octets_of(view) * few::kOctet;
-  s.boxes = ceil_div(elements, few::kMostBox);
-  s.box_elements = round_up(ceil_div(elements, s.boxes), 64);  // a box begins at a multiple of 128 bytes
-  s.row_bytes = s.boxes * s.box_elements * 2;
+  s.copy_vectors = (s.tile_w - s.copies) * pixel / few::kOctet + row_octets_of(view);
+  s.vectors = ceil_div(s.first_shift + (s.copies - 1) * pixel, few::kOctet) + s.copy_vectors;
   s.group_rows = std::min(view.stride_h, view.taps_h);
   s.groups = ceil_div(view.taps_h, s.group_rows);
-  s.slot_bytes = s.copies * s.group_rows * s.row_bytes;
+  std::int64_t copy = s.group_rows * s.copy_vectors;
+  // 8 pixels in a row lie in different banks.
+  while (s.copies > 1 && copy % few::kOctet != few::kOctet / s.copies) ++copy;
+  s.copy_bytes = copy * kVectorBytes;
+  s.slot_bytes = s.copies * s.copy_bytes;
+  s.raw_bytes = s.group_rows * s.vectors * kVectorBytes;
   s.stage_bytes = s.tile_w * few::dy_boxes(shape.filters) * few::box_filters(shape.filters) * 2;
+  s.slots = few::kRowsAhead + 2 * (s.groups - 1);
   for (s.stages = few::kMostStages; s.stages > 0; --s.stages) {
     if (few::kRingOffset + ring_bytes(s, s.stages) <= kSharedBytes) break;
   }
+  s.raws = raws_of(s, s.stages);
   return s;
 }
 
-// Rates are of one multiprocessor. A row takes the longest of its products, its traffic in shared memory, its copies
-// from the L2 and its bytes from memory.
+// Rates are of one multiprocessor. A row takes the longest of its products, its traffic in shared memory, the making of
+// its copies, its bytes from the L2 and those from memory.
 double seconds_of(const View& view, const Parts& parts, const few::Shape& shape, const Strips& s, double splits,
                   double multiprocessors) {
   constexpr double kClock = 1.6e9;
@@ -132,10 +139,13 @@ double seconds_of(const View& view, const Parts& parts, const few::Shape& shape,
   const double units = static_cast<double>(view.images * view.out_h * s.count);
   const double rows = std::ceil(units / splits);
   const double steps = static_cast<double>(s.tile_w) / few::kStepPixels;
-  const auto copied = static_cast<double>(s.stage_bytes + s.slot_bytes);
+  const auto copied = static_cast<double>(s.stage_bytes + s.raw_bytes);
   const double products = steps * shape.blocks * shape.filters / 2.0;
-  const double shared = (steps * shape.blocks * (2048.0 + 32.0 * shape.filters) + copied) / 128;
-  const double row_cycles = 1.1 * std::max({products, shared, copied / kL2BytesPerCycle}) + 150;
+  const double shared =
+      (steps * shape.blocks * (2048.0 + 32.0 * shape.filters) + copied + 1.5 * static_cast<double>(s.slot_bytes)) / 128;
+  const double rounds = std::ceil(static_cast<double>(s.group_rows * s.vectors) / (32.0 * few::kExpanders));
+  const double expansion = 150 + rounds * (60 + 30.0 * static_cast<double>(s.copies));
+  const double row_cycles = 1.1 * std::max({products, shared, expansion, copied / kL2BytesPerCycle}) + 100;
   const double in_flight = static_cast<double>(s.stages - 1) * copied;
   const double row_seconds = std::max(row_cycles / kClock, kLatency * copied / std::max(in_flight, 1.0));
   const double memory =
@@ -172,26 +182,22 @@ bool has_strips(const View& view, const few::Shape& shape) {
 
 // --- parameters ------------------------------------------------------------------------------------------------------
 
-void set_groups(const View& view, const Strips& s, FewChannelsFilterPlan* plan) {
-  few::Params& p = plan->params;
-  p.groups = u32(s.groups);
-  p.group_rows = u32(s.group_rows);
-  p.copies = u32(s.copies);
-  p.copy_bytes = u32(s.group_rows * s.row_bytes);
-  p.row_bytes = u32(s.row_bytes);
-  p.boxes = u32(s.boxes);
-  p.box_elements = u32(s.box_elements);
-  const std::int64_t box_rows = s.boxes == 1 && s.group_rows <= few::kMostBox ? s.group_rows : 1;
-  p.box_rows = u32(box_rows);
-  p.stride_h = static_cast<std::int32_t>(view.stride_h);
-  p.pad_h = static_cast<std::int32_t>(view.pad_h);
-  p.first_element = static_cast<std::int32_t>(-view.pad_w * view.channels);
-  p.pixel_elements = u32(view.stride_w * view.channels);
-  p.lead_octets = u32(s.lead);
-  plan->x = {3,
-             {view.image_w * view.channels, view.image_h, view.images, 1},
-             {view.x_row, view.x_image, 0},
-             {static_cast<std::int32_t>(s.box_elements), static_cast<std::int32_t>(box_rows), 1, 1}};
+void set_groups(const View& view, const Strips& s, few::Params* p) {
+  p->groups = u32(s.groups);
+  p->group_rows = u32(s.group_rows);
+  p->copies = u32(s.copies);
+  p->copy_bytes = u32(s.copy_bytes);
+  p->copy_vectors = u32(s.copy_vectors);
+  p->strip_vectors = FastDivmod(u32(s.vectors));
+  p->first_vector = static_cast<std::int32_t>(s.first_vector);
+  p->first_shift = u32(s.first_shift);
+  p->row_vectors = static_cast<std::int32_t>(view.image_w * view.channels / few::kOctet);
+  p->image_rows = static_cast<std::int32_t>(view.image_h);
+  p->row_step = view.x_row;
+  p->image_step = view.x_image;
+  p->stride_h = static_cast<std::int32_t>(view.stride_h);
+  p->pad_h = static_cast<std::int32_t>(view.pad_h);
+  p->pixel_elements = u32(view.stride_w * view.channels);
 }
 
 void set_rings(const View& view, const few::Shape& shape, const Strips& s, FewChannelsFilterPlan* plan) {
@@ -203,13 +209,15 @@ void set_rings(const View& view, const few::Shape& shape, const Strips& s, FewCh
   p.units = u32(view.images * view.out_h * s.count);
   p.stages = FastDivmod(u32(s.stages));
   p.stage_bytes = u32(s.stage_bytes);
-  p.slots = u32(slots_of(s, s.stages));
+  p.raws = u32(s.raws);
+  p.raw_bytes = u32(s.raw_bytes);
+  p.raw_offset = few::kRingOffset + u32(s.stages * s.stage_bytes);
+  p.slots = u32(s.slots);
   p.slot_bytes = u32(s.slot_bytes);
-  p.slot_offset = few::kRingOffset + u32(s.stages * s.stage_bytes);
+  p.slot_offset = p.raw_offset + u32(s.raws * s.raw_bytes);
   const std::int64_t sums = std::int64_t{16} * few::quads_of(shape) * shape.consumers;
   p.shared_bytes = few::kRingOffset + u32(std::max(ring_bytes(s, s.stages), sums));
-  plan->dy = {4,
-              {view.filters, view.out_w, view.out_h, view.images},
+  plan->dy = {{view.filters, view.out_w, view.out_h, view.images},
               {view.dy_pixel, view.dy_row, view.dy_image},
               {few::box_filters(shape.filters), static_cast<std::int32_t>(s.tile_w), 1, 1}};
 }
@@ -236,6 +244,7 @@ const char* layout_obstacle(const Problem& problem) {
   const TensorGeometry& y = problem.y;
   const int last = 1 + problem.spatial;
   if (x.dims[1] > 1 && x.strides[1] != 1) return "x is not contiguous along channels";
+  if (x.dims[last] * x.dims[1] % few::kOctet != 0) return "image rows of x do not fill whole 16-byte vectors";
   if (x.dims[last] > 1 && x.strides[last] != x.dims[1]) return "the pixels of a row of x do not follow one another";
   if (y.dims[1] > 1 && y.strides[1] != 1) return "dy is not contiguous along filters";
   for (const TensorGeometry* tensor : {&x, &y}) {
@@ -325,7 +334,7 @@ std::optional<FewChannelsFilterPlan> few_channels_filter_plan(const Problem& pro
   p.octet_parts = FastDivmod(u32(parts.octets));
   p.splits = u32(config.split_k);
   set_rings(view, shape, s, &plan);
-  set_groups(view, s, &plan);
+  set_groups(view, s, &p);
   set_taps(problem, view, &p);
   return plan;
 }

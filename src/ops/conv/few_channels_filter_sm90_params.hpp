@@ -1,5 +1,5 @@
 // From a convolution problem to the parameters of the Hopper filter gradient of images with few channels and to what
-// its tensor maps describe, and the engine's cost model. No CUDA is needed for it, so that tests can check it anywhere.
+// its tensor map describes, and the engine's cost model. No CUDA is needed for it, so that tests can check it anywhere.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,17 +12,15 @@ namespace gpudnn::conv {
 
 // A tensor as the copy engine sees it.
 struct FewChannelsFilterMap {
-  int rank = 0;
   std::int64_t extent[4] = {1, 1, 1, 1};
   std::int64_t step[3] = {};  // bytes between neighbours along the dimensions from the second on
   std::int32_t box[4] = {1, 1, 1, 1};
 };
 
 struct FewChannelsFilterPlan {
-  kernels::few_channels_filter::Params params;  // but for the maps, pointers and scalars
+  kernels::few_channels_filter::Params params;  // but for the map, pointers and scalars
   kernels::few_channels_filter::ElementType type = kernels::few_channels_filter::ElementType::f16;
   int shape = 0;
-  FewChannelsFilterMap x;   // elements of an image row, rows, images
   FewChannelsFilterMap dy;  // filters, columns, rows, images
   std::size_t workspace = 0;
   double seconds = 0;  // that the model expects
