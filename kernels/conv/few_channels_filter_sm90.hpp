@@ -33,7 +33,9 @@ constexpr int kMostStages = 16;  // rows of dy under way
 constexpr int kMostCopies = 8;
 constexpr int kMostBox = 256;  // pixels
 constexpr int kExpanders = 3;  // warps
-constexpr int kRowsAhead = 3;  // that they may be ahead of the consumers
+// Rows that they may be ahead of the consumers. There are at least as many stages, so that no wait for a row's phase
+// takes a later one for it.
+constexpr int kRowsAhead = 3;
 constexpr int kAlignment = 1024;
 constexpr int kRingOffset = kAlignment;  // barriers and zeros lie before the rings
 constexpr int kZeroOffset = 512;

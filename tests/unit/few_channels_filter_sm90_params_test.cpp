@@ -262,7 +262,7 @@ void expect_convolution(const ConvCase& c, const test::Values& values, const Few
 void expect_invariants(const FewChannelsFilterPlan& plan) {
   const few::Params& p = plan.params;
   EXPECT_LE(p.shared_bytes, 227u * 1024);
-  EXPECT_GE(p.stages.divisor, 2u);
+  EXPECT_GE(p.stages.divisor, static_cast<std::uint32_t>(few::kRowsAhead));
   EXPECT_LE(p.stages.divisor, static_cast<std::uint32_t>(few::kMostStages));
   EXPECT_EQ(p.stage_bytes % few::kAlignment, 0u);
   EXPECT_LE(p.slot_offset + p.slots * p.slot_bytes, p.shared_bytes);

@@ -165,7 +165,7 @@ Strips best_strips(const View& view, const Parts& parts, const few::Shape& shape
   Strips best;
   for (std::int64_t width = few::kMostBox; width > 0; width -= few::kStepPixels) {
     Strips s = strips_of_width(view, shape, width);
-    if (s.stages < 2 || view.images * view.out_h * s.count > kMostCount) continue;
+    if (s.stages < few::kRowsAhead || view.images * view.out_h * s.count > kMostCount) continue;
     s.seconds = seconds_of(view, parts, shape, s, splits, multiprocessors);
     if (s.seconds < best.seconds) best = s;
   }
@@ -175,7 +175,7 @@ Strips best_strips(const View& view, const Parts& parts, const few::Shape& shape
 bool has_strips(const View& view, const few::Shape& shape) {
   for (std::int64_t width = few::kStepPixels; width <= few::kMostBox; width += few::kStepPixels) {
     const Strips s = strips_of_width(view, shape, width);
-    if (s.stages >= 2 && view.images * view.out_h * s.count <= kMostCount) return true;
+    if (s.stages >= few::kRowsAhead && view.images * view.out_h * s.count <= kMostCount) return true;
   }
   return false;
 }
@@ -313,7 +313,7 @@ const char* few_channels_filter_obstacle(const Problem& problem) {
     if (parts_of(view, shape).all() > kMostCount / 1024) continue;
     if (is_offered(view, shape) && has_strips(view, shape)) return nullptr;
   }
-  return "shared memory has no room for the image rows of two rows of y";
+  return "shared memory has no room for the image rows of three rows of y";
 }
 
 std::optional<FewChannelsFilterPlan> few_channels_filter_plan(const Problem& problem, const Config& config,
