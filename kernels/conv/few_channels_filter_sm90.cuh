@@ -92,32 +92,56 @@ __device__ __forceinline__ void multiply_step(std::uint64_t dy, std::uint32_t st
   for (int b = 0; b < I::kBlocks; ++b) ptx::wgmma_registers<typename I::T, I::kN>(sum[b], a[b], b_operand);
 }
 
-// The consumer's steps of a row, from `step` on, two at a time. Returns the first one after the row.
+// The consumer's steps of a row, from `step` on. Returns the first one after the row. The next step's fragments are
+// loaded while the products of the one before are under way.
 template <class I>
 __device__ __forceinline__ std::uint32_t multiply_row(const Params& p, const std::uint32_t (&from)[I::kBlocks],
                                                       std::uint32_t zeros, std::uint32_t pixel, std::uint64_t dy,
                                                       std::uint32_t step, std::uint32_t columns,
                                                       float (&sum)[I::kBlocks][I::kN / 2]) {
   const std::uint32_t steps = (columns + kStepPixels - 1) / kStepPixels;
-#pragma unroll 1
-  for (; step + I::kConsumers < steps; step += 2 * I::kConsumers) {
+  if constexpr (I::kAhead) {
+    if (step >= steps) return step;
     std::uint32_t a[2][I::kBlocks][4];
     load_step<I>(p, from, zeros, pixel, step, columns, a[0]);
-    load_step<I>(p, from, zeros, pixel, step + I::kConsumers, columns, a[1]);
-    ptx::wgmma_fence();
-    multiply_step<I>(dy, step, a[0], sum);
-    multiply_step<I>(dy, step + I::kConsumers, a[1], sum);
-    ptx::wgmma_commit_group();
-    ptx::wgmma_wait_group<0>();
-  }
-  if (step < steps) {
-    std::uint32_t a[I::kBlocks][4];
-    load_step<I>(p, from, zeros, pixel, step, columns, a);
-    ptx::wgmma_fence();
-    multiply_step<I>(dy, step, a, sum);
-    ptx::wgmma_commit_group();
-    ptx::wgmma_wait_group<0>();
-    step += I::kConsumers;
+#pragma unroll 1
+    while (true) {
+      ptx::wgmma_fence();
+      multiply_step<I>(dy, step, a[0], sum);
+      ptx::wgmma_commit_group();
+      step += I::kConsumers;
+      if (step < steps) load_step<I>(p, from, zeros, pixel, step, columns, a[1]);
+      ptx::wgmma_wait_group<0>();
+      if (step >= steps) break;
+      ptx::wgmma_fence();
+      multiply_step<I>(dy, step, a[1], sum);
+      ptx::wgmma_commit_group();
+      step += I::kConsumers;
+      if (step < steps) load_step<I>(p, from, zeros, pixel, step, columns, a[0]);
+      ptx::wgmma_wait_group<0>();
+      if (step >= steps) break;
+    }
+  } else {
+#pragma unroll 1
+    for (; step + I::kConsumers < steps; step += 2 * I::kConsumers) {
+      std::uint32_t a[2][I::kBlocks][4];
+      load_step<I>(p, from, zeros, pixel, step, columns, a[0]);
+      load_step<I>(p, from, zeros, pixel, step + I::kConsumers, columns, a[1]);
+      ptx::wgmma_fence();
+      multiply_step<I>(dy, step, a[0], sum);
+      multiply_step<I>(dy, step + I::kConsumers, a[1], sum);
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<0>();
+    }
+    if (step < steps) {
+      std::uint32_t a[I::kBlocks][4];
+      load_step<I>(p, from, zeros, pixel, step, columns, a);
+      ptx::wgmma_fence();
+      multiply_step<I>(dy, step, a, sum);
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<0>();
+      step += I::kConsumers;
+    }
   }
   return step;
 }
@@ -193,7 +217,7 @@ __global__ void __launch_bounds__(I::kThreads, 1) few_channels_filter_sm90(const
     if (warp == 0) {
       produce<I>(p, barriers, shared);
     } else {
-      expand(p, barriers, shared);
+      expand<I>(p, barriers, shared);
     }
   } else {
     if ((ptx::shared_address(shared) & (kAlignment - 1)) != 0) __trap();  // the swizzle counts on it

@@ -21,9 +21,14 @@ struct Shape {
   int blocks;
   int filters;
   int consumers;
+  bool ahead = false;
+  int unrolled = 1;
 };
 constexpr Shape kShapes[] = {
-    {1, 32, 3}, {2, 32, 3}, {3, 32, 3}, {1, 64, 3}, {2, 64, 3}, {3, 64, 3}, {4, 64, 2}, {1, 96, 3}, {2, 96, 3},
+    {1, 32, 3},           {2, 32, 3},          {3, 32, 3},           {1, 64, 3},          {2, 64, 3},
+    {3, 64, 3},           {4, 64, 2},          {1, 96, 3},           {2, 96, 3},          {3, 64, 3, true},
+    {3, 64, 2},           {3, 64, 2, true},    {3, 64, 3, false, 4}, {3, 64, 3, true, 4}, {1, 64, 3, true},
+    {1, 64, 3, false, 4}, {1, 64, 3, true, 4}, {1, 32, 3, true, 4},  {4, 64, 2, true, 4}, {1, 96, 3, true, 4},
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 

@@ -20,8 +20,13 @@ struct Instance {
   static constexpr int kN = kShapes[kShape].filters;
   static constexpr int kConsumers = kShapes[kShape].consumers;
   static constexpr int kThreads = 128 * (1 + kConsumers);
+  static constexpr bool kAhead = kShapes[kShape].ahead;
+  static constexpr int kUnrolled = kShapes[kShape].unrolled;
+  // Of what a thread has at first: as many as a multiprocessor has for each, in eights.
   static constexpr int kConsumerRegisters = kConsumers == 3 ? 152 : 216;
-  static constexpr int kProducerRegisters = kConsumers == 3 ? 56 : 80;
+  static constexpr int kProducerRegisters = kConsumers == 3 ? 56 : 72;
+  static_assert(kProducerRegisters + kConsumers * kConsumerRegisters <= (1 + kConsumers) * (65536 / kThreads / 8 * 8),
+                "who takes registers would wait for ever");
   static constexpr int kDyBoxes = dy_boxes(kN);
   static constexpr int kDyBytes = 2 * box_filters(kN);  // of a pixel in a box
 };
@@ -168,6 +173,7 @@ __device__ __forceinline__ uint4 shifted(const uint4& a, const uint4& b, std::ui
 
 // All copies of a group. Vector i of an image row and the next one give vector i - k of copy c, where the copy begins k
 // vectors and some elements after the strip.
+template <class I>
 __device__ __forceinline__ void expand_group(const Params& p, const unsigned char* raw, unsigned char* slot,
                                              std::int32_t vector, std::int32_t row) {
   const std::uint32_t items = p.group_rows * p.strip_vectors.divisor;
@@ -183,7 +189,7 @@ __device__ __forceinline__ void expand_group(const Params& p, const unsigned cha
     const uint4 b = at + 1 >= in.first && at + 1 < in.last ? from[1] : zero;
     std::uint32_t begin = p.first_shift;
     unsigned char* to = slot + r * p.copy_vectors * 16;
-#pragma unroll 1
+#pragma unroll(I::kUnrolled)
     for (std::uint32_t c = 0; c < p.copies; ++c) {
       const std::uint32_t to_vector = i - begin / kOctet;  // wraps around where there is none
       if (to_vector < p.copy_vectors) reinterpret_cast<uint4*>(to)[to_vector] = shifted(a, b, begin % kOctet);
@@ -195,6 +201,7 @@ __device__ __forceinline__ void expand_group(const Params& p, const unsigned cha
 
 // A place in the ring of groups is free when the row some rows before is done, as the ring's length has it, but for
 // groups that remain from the end of the strip before the last.
+template <class I>
 __device__ __forceinline__ void expand(const Params& p, Barriers& barriers, unsigned char* shared) {
   const Share share = share_of_block(p);
   const std::uint32_t count = share.last - share.first;
@@ -219,8 +226,8 @@ __device__ __forceinline__ void expand(const Params& p, Barriers& barriers, unsi
     }
     for (std::uint32_t g = begins ? 0 : p.groups - 1; g < p.groups; ++g) {
       tile::wait(&barriers.raw_full[raw.stage], raw.parity);
-      expand_group(p, shared + p.raw_offset + raw.stage * p.raw_bytes, shared + p.slot_offset + slot * p.slot_bytes,
-                   first_vector(p, at.strip), static_cast<std::int32_t>(at.row + g) * p.stride_h - p.pad_h);
+      expand_group<I>(p, shared + p.raw_offset + raw.stage * p.raw_bytes, shared + p.slot_offset + slot * p.slot_bytes,
+                      first_vector(p, at.strip), static_cast<std::int32_t>(at.row + g) * p.stride_h - p.pad_h);
       __syncwarp();
       if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&barriers.raw_empty[raw.stage]);
       raw.next(p.raws);
