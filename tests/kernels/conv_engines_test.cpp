@@ -157,6 +157,7 @@ void check_file(const char* file) {
 TEST(ConvolutionEngines, HandPickedProblems) { check_file("conv/edges.txt"); }
 TEST(ConvolutionEngines, FewChannels) { check_file("conv/few_channels.txt"); }
 TEST(ConvolutionEngines, FewChannelsForward) { check_file("conv/few_channels_forward.txt"); }
+TEST(ConvolutionEngines, FewChannelsFilter) { check_file("conv/few_channels_filter.txt"); }
 TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
 
 TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
@@ -279,6 +280,7 @@ constexpr const char* kBusyProblems[] = {
     "fwd f16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
     "fwd f32 nhwc n8c3h64w64 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
     "wgrad f16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
+    "wgrad bf16 nhwc n16c3h64w64 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
     "dgrad bf16 nhwc n8c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
     "wgrad f16 nchw n16c128h28w28 k96r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
     "dgrad f32 nchw n8c128h14w14 k256r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",

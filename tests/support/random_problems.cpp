@@ -208,7 +208,7 @@ ConvCase random_conv(Random& random) {
       channels = random.pick<std::int64_t>({16, 32, 48, 64});
       filters = random.pick<std::int64_t>({16, 32, 48, 64});
     } else if (first) {
-      channels = random.between(1, 8);
+      channels = random.pick<std::int64_t>({1, 2, 3, 3, 3, 4, 5, 6, 7, 8});
       filters = 8 * random.between(1, 9);
     } else if ((channels_last || is_pointwise(p)) && random.chance(0.7)) {
       vector_friendly_channels(random, &channels, &filters);

@@ -4,6 +4,7 @@
 #include "ops/conv/host_direct.hpp"
 #ifdef GPUDNN_WITH_CUDA
 #include "ops/conv/few_channels_data_sm90.hpp"
+#include "ops/conv/few_channels_filter_sm90.hpp"
 #include "ops/conv/few_channels_forward_sm90.hpp"
 #include "ops/conv/few_channels_sm80.hpp"
 #include "ops/conv/halo_sm90.hpp"
@@ -42,6 +43,9 @@ std::span<const ConvEngine> engines() noexcept {
       {"few_channels_data_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &few_channels_data_sm90_supports,
        &few_channels_data_sm90_candidates, &few_channels_data_sm90_workspace, &few_channels_data_sm90_prepare,
        &few_channels_data_sm90_launch},
+      {"few_channels_filter_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH,
+       &few_channels_filter_sm90_supports, &few_channels_filter_sm90_candidates, &few_channels_filter_sm90_workspace,
+       &few_channels_filter_sm90_prepare, &few_channels_filter_sm90_launch},
       {"implicit_gemm_simt", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_FMA_MATH, &implicit_gemm_simt_supports,
        &implicit_gemm_simt_candidates, &implicit_gemm_simt_workspace, &implicit_gemm_simt_prepare,
        &implicit_gemm_simt_launch, &implicit_gemm_simt_least_seconds, &implicit_gemm_simt_lean_candidates},

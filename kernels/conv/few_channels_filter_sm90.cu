@@ -1,0 +1,17 @@
+// The launch of the Hopper filter gradient of images with few channels: from the type to the file that has its
+// instances.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/conv/few_channels_filter_sm90.cuh"
+
+namespace gpudnn::kernels::few_channels_filter {
+
+extern template LaunchShape launch_of<tile::Half>(int);
+extern template LaunchShape launch_of<tile::BFloat16>(int);
+
+void launch(int shape, ElementType type, const Params& params, CUstream_st* stream) {
+  const LaunchShape launch_shape =
+      type == ElementType::f16 ? launch_of<tile::Half>(shape) : launch_of<tile::BFloat16>(shape);
+  launch_shape(params, stream);
+}
+
+}  // namespace gpudnn::kernels::few_channels_filter

@@ -1,0 +1,18 @@
+// The Hopper filter gradient of images with few channels: up to 8 channels, f16 and bf16 in NHWC. See
+// kernels/conv/few_channels_filter_sm90.cuh.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/conv/engine.hpp"
+
+namespace gpudnn::conv {
+
+[[nodiscard]] Support few_channels_filter_sm90_supports(const Problem& problem, const Device& device);
+void few_channels_filter_sm90_candidates(const Problem& problem, const Device& device,
+                                         std::vector<Candidate>* candidates);
+[[nodiscard]] std::size_t few_channels_filter_sm90_workspace(const Problem& problem, const Config& config);
+[[nodiscard]] std::shared_ptr<const void> few_channels_filter_sm90_prepare(const Problem& problem, const Config& config,
+                                                                           const Device& device);
+[[nodiscard]] Status few_channels_filter_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args);
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,369 @@
+// The mapping of convolution problems to the Hopper filter gradient of images with few channels, and its cost model.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/few_channels_filter_sm90_params.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "ops/conv/tensor_math.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace few = kernels::few_channels_filter;
+using few::FastDivmod;
+
+constexpr std::int64_t kVectorBytes = 16;
+constexpr std::int64_t kSharedBytes = 227 * 1024;
+constexpr std::int64_t kMostChannels = 8;
+constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max() / 2;
+constexpr std::int64_t kMostTaps = 4096;  // of a filter row, and rows of a filter
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
+
+// A stride of an extent of 1 says nothing, so it gets one that TMA takes.
+std::int64_t step_of(const TensorGeometry& tensor, int dim) {
+  return tensor.dims[dim] > 1 ? tensor.strides[dim] * 2 : kVectorBytes;
+}
+
+// The problem in two dimensions; one of a single dimension has rows alone.
+struct View {
+  std::int64_t images = 1, channels = 1, filters = 1;
+  std::int64_t image_h = 1, image_w = 1, out_h = 1, out_w = 1, taps_h = 1, taps_w = 1;
+  std::int64_t pad_h = 0, pad_w = 0, stride_h = 1, stride_w = 1;
+  std::int64_t x_row = kVectorBytes, x_image = kVectorBytes;  // bytes
+  std::int64_t dy_pixel = kVectorBytes, dy_row = kVectorBytes, dy_image = kVectorBytes;
+};
+
+View view_of(const Problem& problem) {
+  const TensorGeometry& x = problem.x;
+  const TensorGeometry& y = problem.y;
+  const int w = problem.spatial - 1;
+  View view;
+  view.images = x.dims[0];
+  view.channels = x.dims[1];
+  view.filters = y.dims[1];
+  view.image_w = x.dims[2 + w];
+  view.out_w = y.dims[2 + w];
+  view.taps_w = problem.w.dims[2 + w];
+  view.pad_w = problem.pad[w];
+  view.stride_w = problem.stride[w];
+  view.x_image = step_of(x, 0);
+  view.dy_image = step_of(y, 0);
+  view.dy_pixel = step_of(y, 2 + w);
+  if (problem.spatial == 2) {
+    view.image_h = x.dims[2];
+    view.out_h = y.dims[2];
+    view.taps_h = problem.w.dims[2];
+    view.pad_h = problem.pad[0];
+    view.stride_h = problem.stride[0];
+    view.x_row = step_of(x, 2);
+    view.dy_row = step_of(y, 2);
+  }
+  return view;
+}
+
+std::int64_t row_octets_of(const View& view) { return ceil_div(view.taps_w * view.channels, few::kOctet); }
+
+// Blocks that share rows.
+struct Parts {
+  std::int64_t octets = 1, filters = 1;
+  [[nodiscard]] std::int64_t all() const { return octets * filters; }
+};
+Parts parts_of(const View& view, const few::Shape& shape) {
+  return {ceil_div(view.taps_h * row_octets_of(view), std::int64_t{few::kOctet} * shape.blocks),
+          ceil_div(view.filters, shape.filters)};
+}
+
+// --- strips ----------------------------------------------------------------------------------------------------------
+
+struct Strips {
+  std::int64_t tile_w = 0, count = 0;
+  std::int64_t first_vector = 0, first_shift = 0;  // of column 0's window
+  std::int64_t copies = 1, copy_vectors = 0, vectors = 0;
+  std::int64_t groups = 1, group_rows = 1;
+  std::int64_t copy_bytes = 0, slot_bytes = 0, raw_bytes = 0, stage_bytes = 0;
+  std::int64_t slots = 0, stages = 0, raws = 0;
+  double seconds = std::numeric_limits<double>::infinity();
+};
+
+std::int64_t raws_of(const Strips& s, std::int64_t stages) {
+  return std::min<std::int64_t>(few::kMostStages, stages + s.groups - 1);
+}
+std::int64_t ring_bytes(const Strips& s, std::int64_t stages) {
+  return stages * s.stage_bytes + raws_of(s, stages) * s.raw_bytes + s.slots * s.slot_bytes;
+}
+
+Strips strips_of_width(const View& view, const few::Shape& shape, std::int64_t width) {
+  Strips s;
+  s.count = ceil_div(view.out_w, width);
+  s.tile_w = round_up(ceil_div(view.out_w, s.count), few::kStepPixels);
+  s.count = ceil_div(view.out_w, s.tile_w);
+  const std::int64_t pixel = view.stride_w * view.channels;  // elements
+  const std::int64_t before = view.pad_w * view.channels;
+  s.first_vector = -ceil_div(before, few::kOctet);
+  s.first_shift = -before - s.first_vector * few::kOctet;
+  s.copies = few::kOctet / std::gcd(std::int64_t{few::kOctet}, pixel);
+  s.copy_vectors = (s.tile_w - s.copies) * pixel / few::kOctet + row_octets_of(view);
+  s.vectors = ceil_div(s.first_shift + (s.copies - 1) * pixel, few::kOctet) + s.copy_vectors;
+  s.group_rows = std::min(view.stride_h, view.taps_h);
+  s.groups = ceil_div(view.taps_h, s.group_rows);
+  std::int64_t copy = s.group_rows * s.copy_vectors;
+  // 8 pixels in a row lie in different banks.
+  while (s.copies > 1 && copy % few::kOctet != few::kOctet / s.copies) ++copy;
+  s.copy_bytes = copy * kVectorBytes;
+  s.slot_bytes = s.copies * s.copy_bytes;
+  s.raw_bytes = s.group_rows * s.vectors * kVectorBytes;
+  s.stage_bytes = s.tile_w * few::dy_boxes(shape.filters) * few::box_filters(shape.filters) * 2;
+  s.slots = few::kRowsAhead + 2 * (s.groups - 1);
+  for (s.stages = few::kMostStages; s.stages > 0; --s.stages) {
+    if (few::kRingOffset + ring_bytes(s, s.stages) <= kSharedBytes) break;
+  }
+  s.raws = raws_of(s, s.stages);
+  return s;
+}
+
+// Rates are of one multiprocessor. A row takes the longest of its products, its traffic in shared memory, the making of
+// its copies, its bytes from the L2 and those from memory.
+double seconds_of(const View& view, const Parts& parts, const few::Shape& shape, const Strips& s, double splits,
+                  double multiprocessors) {
+  constexpr double kClock = 1.6e9;
+  constexpr double kL2BytesPerCycle = 26;
+  constexpr double kMemoryBytes = 4.27e12 / 132;
+  constexpr double kStart = 7e-6;
+  constexpr double kLatency = 1.2e-6;  // of a copy
+  const double units = static_cast<double>(view.images * view.out_h * s.count);
+  const double rows = std::ceil(units / splits);
+  const double steps = static_cast<double>(s.tile_w) / few::kStepPixels;
+  const auto copied = static_cast<double>(s.stage_bytes + s.raw_bytes);
+  const double products = steps * shape.blocks * shape.filters / 2.0;
+  const double shared =
+      (steps * shape.blocks * (2048.0 + 32.0 * shape.filters) + copied + 1.5 * static_cast<double>(s.slot_bytes)) / 128;
+  const double rounds = std::ceil(static_cast<double>(s.group_rows * s.vectors) / (32.0 * few::kExpanders));
+  const double expansion = 150 + rounds * (60 + 30.0 * static_cast<double>(s.copies));
+  const double row_cycles = 1.1 * std::max({products, shared, expansion, copied / kL2BytesPerCycle}) + 100;
+  const double in_flight = static_cast<double>(s.stages - 1) * copied;
+  const double row_seconds = std::max(row_cycles / kClock, kLatency * copied / std::max(in_flight, 1.0));
+  const double memory =
+      2.0 * static_cast<double>(view.images) *
+      static_cast<double>(view.image_h * view.image_w * view.channels + view.out_h * view.out_w * view.filters) /
+      (kMemoryBytes * multiprocessors);
+  double seconds = kStart + std::max(rows * row_seconds, memory);
+  if (splits > 1) {
+    const double sums = 32.0 * few::quads_of(shape) * static_cast<double>(parts.all()) * splits;
+    seconds += 3.5e-6 + sums / (3e12 / 132 * multiprocessors);
+  }
+  return seconds;
+}
+
+Strips best_strips(const View& view, const Parts& parts, const few::Shape& shape, double splits,
+                   double multiprocessors) {
+  Strips best;
+  for (std::int64_t width = few::kMostBox; width > 0; width -= few::kStepPixels) {
+    Strips s = strips_of_width(view, shape, width);
+    if (s.stages < few::kRowsAhead || view.images * view.out_h * s.count > kMostCount) continue;
+    s.seconds = seconds_of(view, parts, shape, s, splits, multiprocessors);
+    if (s.seconds < best.seconds) best = s;
+  }
+  return best;
+}
+
+bool has_strips(const View& view, const few::Shape& shape) {
+  for (std::int64_t width = few::kStepPixels; width <= few::kMostBox; width += few::kStepPixels) {
+    const Strips s = strips_of_width(view, shape, width);
+    if (s.stages >= few::kRowsAhead && view.images * view.out_h * s.count <= kMostCount) return true;
+  }
+  return false;
+}
+
+// --- parameters ------------------------------------------------------------------------------------------------------
+
+void set_groups(const View& view, const Strips& s, few::Params* p) {
+  p->groups = u32(s.groups);
+  p->group_rows = u32(s.group_rows);
+  p->copies = u32(s.copies);
+  p->copy_bytes = u32(s.copy_bytes);
+  p->copy_vectors = u32(s.copy_vectors);
+  p->strip_vectors = FastDivmod(u32(s.vectors));
+  p->first_vector = static_cast<std::int32_t>(s.first_vector);
+  p->first_shift = u32(s.first_shift);
+  p->row_vectors = static_cast<std::int32_t>(view.image_w * view.channels / few::kOctet);
+  p->image_rows = static_cast<std::int32_t>(view.image_h);
+  p->row_step = view.x_row;
+  p->image_step = view.x_image;
+  p->stride_h = static_cast<std::int32_t>(view.stride_h);
+  p->pad_h = static_cast<std::int32_t>(view.pad_h);
+  p->pixel_elements = u32(view.stride_w * view.channels);
+}
+
+void set_rings(const View& view, const few::Shape& shape, const Strips& s, FewChannelsFilterPlan* plan) {
+  few::Params& p = plan->params;
+  p.tile_w = u32(s.tile_w);
+  p.out_w = u32(view.out_w);
+  p.rows = FastDivmod(u32(view.out_h));
+  p.strips = FastDivmod(u32(s.count));
+  p.units = u32(view.images * view.out_h * s.count);
+  p.stages = FastDivmod(u32(s.stages));
+  p.stage_bytes = u32(s.stage_bytes);
+  p.raws = u32(s.raws);
+  p.raw_bytes = u32(s.raw_bytes);
+  p.raw_offset = few::kRingOffset + u32(s.stages * s.stage_bytes);
+  p.slots = u32(s.slots);
+  p.slot_bytes = u32(s.slot_bytes);
+  p.slot_offset = p.raw_offset + u32(s.raws * s.raw_bytes);
+  const std::int64_t sums = std::int64_t{16} * few::quads_of(shape) * shape.consumers;
+  p.shared_bytes = few::kRingOffset + u32(std::max(ring_bytes(s, s.stages), sums));
+  plan->dy = {{view.filters, view.out_w, view.out_h, view.images},
+              {view.dy_pixel, view.dy_row, view.dy_image},
+              {few::box_filters(shape.filters), static_cast<std::int32_t>(s.tile_w), 1, 1}};
+}
+
+void set_taps(const Problem& problem, const View& view, few::Params* p) {
+  const TensorGeometry& w = problem.w;
+  p->row_octets = FastDivmod(u32(row_octets_of(view)));
+  p->row_taps = u32(view.taps_w * view.channels);
+  p->channels = FastDivmod(u32(view.channels));
+  p->taps_h = u32(view.taps_h);
+  p->taps_w = u32(view.taps_w);
+  p->filters = u32(view.filters);
+  p->mirrored = problem.mode == GPUDNN_CONVOLUTION;
+  p->step_k = w.strides[0];
+  p->step_c = w.strides[1];
+  p->step_r = problem.spatial == 2 ? w.strides[2] : 0;
+  p->step_s = w.strides[1 + problem.spatial];
+}
+
+// --- legality --------------------------------------------------------------------------------------------------------
+
+const char* layout_obstacle(const Problem& problem) {
+  const TensorGeometry& x = problem.x;
+  const TensorGeometry& y = problem.y;
+  const int last = 1 + problem.spatial;
+  if (x.dims[1] > 1 && x.strides[1] != 1) return "x is not contiguous along channels";
+  if (x.dims[last] * x.dims[1] % few::kOctet != 0) return "image rows of x do not fill whole 16-byte vectors";
+  if (x.dims[last] > 1 && x.strides[last] != x.dims[1]) return "the pixels of a row of x do not follow one another";
+  if (y.dims[1] > 1 && y.strides[1] != 1) return "dy is not contiguous along filters";
+  for (const TensorGeometry* tensor : {&x, &y}) {
+    for (int dim = 0; dim < tensor->rank; ++dim) {
+      if (dim == 1 || (tensor == &x && dim == last) || tensor->dims[dim] == 1) continue;
+      const std::int64_t step = tensor->strides[dim] * 2;
+      if (step % kVectorBytes != 0) return "image rows of x or pixels of dy do not begin at multiples of 16 bytes";
+      if (step >= std::int64_t{1} << 40) return "a stride of 2^40 bytes or more";
+    }
+  }
+  return nullptr;
+}
+
+const char* geometry_obstacle(const Problem& problem) {
+  for (int i = 0; i < problem.spatial; ++i) {
+    const std::int64_t taps = problem.w.dims[2 + i];
+    if (problem.dilation[i] != 1 && taps > 1) return "a dilated filter";
+    if (taps > kMostTaps) return "more than 4096 taps along a dimension";
+    if (problem.pad[i] > kMostCount / 16 || problem.stride[i] > kMostCount / 16) {
+      return "padding or a stride of 2^26 or more";
+    }
+    if (problem.x.dims[2 + i] > kMostCount / 16 || problem.y.dims[2 + i] > kMostCount / 16) {
+      return "an image of 2^26 pixels or more along a dimension";
+    }
+  }
+  return nullptr;
+}
+
+// The shapes with the fewest parts, the smallest of them.
+int most_useful_blocks(const View& view, int filters) {
+  int best = 0;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const few::Shape& shape : few::kShapes) {
+    if (shape.filters != filters) continue;
+    const std::int64_t octets = parts_of(view, shape).octets;
+    if (octets > least || (octets == least && shape.blocks >= best)) continue;
+    least = octets;
+    best = shape.blocks;
+  }
+  return best;
+}
+
+// The narrowest of 32 and 64 filters that takes them all at once; 96 where that makes fewer blocks.
+bool is_offered(const View& view, const few::Shape& shape) {
+  if ((shape.filters == 32) != (view.filters <= 32) && shape.filters != 96) return false;
+  if (shape.filters == 96 && (view.filters <= 64 || ceil_div(view.filters, 96) == ceil_div(view.filters, 64))) {
+    return false;
+  }
+  return shape.blocks == most_useful_blocks(view, shape.filters);
+}
+
+}  // namespace
+
+const char* few_channels_filter_obstacle(const Problem& problem) {
+  if (problem.direction != Direction::backward_filter) return "it does the filter gradient only";
+  if (problem.x.type != GPUDNN_DATA_HALF && problem.x.type != GPUDNN_DATA_BFLOAT16) return "it takes f16 and bf16 only";
+  if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
+  if (problem.groups != 1) return "groups";
+  if (problem.spatial > 2) return "volumes";
+  if (problem.x.dims[1] > kMostChannels) return "more than 8 channels";
+  if (problem.y.dims[1] % 8 != 0) return "filters do not fill whole 16-byte vectors";
+  if (const char* obstacle = geometry_obstacle(problem)) return obstacle;
+  if (const char* obstacle = layout_obstacle(problem)) return obstacle;
+  const View view = view_of(problem);
+  for (const few::Shape& shape : few::kShapes) {
+    if (parts_of(view, shape).all() > kMostCount / 1024) continue;
+    if (is_offered(view, shape) && has_strips(view, shape)) return nullptr;
+  }
+  return "shared memory has no room for the image rows of three rows of y";
+}
+
+std::optional<FewChannelsFilterPlan> few_channels_filter_plan(const Problem& problem, const Config& config,
+                                                              int multiprocessors) {
+  const View view = view_of(problem);
+  const few::Shape& shape = few::kShapes[config.tile];
+  const Parts parts = parts_of(view, shape);
+  if (!is_offered(view, shape)) return std::nullopt;
+  const Strips s = best_strips(view, parts, shape, config.split_k, multiprocessors);
+  if (s.count == 0) return std::nullopt;
+  FewChannelsFilterPlan plan;
+  plan.shape = config.tile;
+  plan.type = problem.x.type == GPUDNN_DATA_HALF ? few::ElementType::f16 : few::ElementType::bf16;
+  plan.seconds = s.seconds;
+  plan.workspace = few_channels_filter_workspace(problem, config);
+  few::Params& p = plan.params;
+  p.parts = FastDivmod(u32(parts.all()));
+  p.octet_parts = FastDivmod(u32(parts.octets));
+  p.splits = u32(config.split_k);
+  set_rings(view, shape, s, &plan);
+  set_groups(view, s, &p);
+  set_taps(problem, view, &p);
+  return plan;
+}
+
+std::size_t few_channels_filter_workspace(const Problem& problem, const Config& config) {
+  if (config.split_k <= 1) return 0;
+  const few::Shape& shape = few::kShapes[config.tile];
+  const auto parts = static_cast<std::size_t>(parts_of(view_of(problem), shape).all());
+  return parts * static_cast<std::size_t>(config.split_k) * few::quads_of(shape) * 16 + few::kWorkspaceAlignment;
+}
+
+void few_channels_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  const View view = view_of(problem);
+  for (int i = 0; i < few::kShapeCount; ++i) {
+    const few::Shape& shape = few::kShapes[i];
+    if (!is_offered(view, shape)) continue;
+    const Parts parts = parts_of(view, shape);
+    const std::int64_t rows = view.images * view.out_h;
+    const std::int64_t most =
+        std::clamp<std::int64_t>(multiprocessors / parts.all(), 1, std::max<std::int64_t>(rows, 1));
+    const auto add = [&](std::int64_t splits) {
+      const Strips s = best_strips(view, parts, shape, static_cast<double>(splits), multiprocessors);
+      if (s.count == 0) return;
+      const Config config = {i, static_cast<std::int32_t>(splits)};
+      candidates->push_back({config, s.seconds, few_channels_filter_workspace(problem, config)});
+    };
+    if (most > 1) add(most);
+    add(1);
+  }
+}
+
+}  // namespace gpudnn::conv

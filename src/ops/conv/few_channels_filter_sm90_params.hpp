@@ -1,0 +1,41 @@
+// From a convolution problem to the parameters of the Hopper filter gradient of images with few channels and to what
+// its tensor map describes, and the engine's cost model. No CUDA is needed for it, so that tests can check it anywhere.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "kernels/conv/few_channels_filter_sm90.hpp"
+#include "ops/conv/engine.hpp"
+
+namespace gpudnn::conv {
+
+// A tensor as the copy engine sees it.
+struct FewChannelsFilterMap {
+  std::int64_t extent[4] = {1, 1, 1, 1};
+  std::int64_t step[3] = {};  // bytes between neighbours along the dimensions from the second on
+  std::int32_t box[4] = {1, 1, 1, 1};
+};
+
+struct FewChannelsFilterPlan {
+  kernels::few_channels_filter::Params params;  // but for the map, pointers and scalars
+  kernels::few_channels_filter::ElementType type = kernels::few_channels_filter::ElementType::f16;
+  int shape = 0;
+  FewChannelsFilterMap dy;  // filters, columns, rows, images
+  std::size_t workspace = 0;
+  double seconds = 0;  // that the model expects
+};
+
+// Null, or why the engine cannot take the problem on a device that it runs on.
+[[nodiscard]] const char* few_channels_filter_obstacle(const Problem& problem);
+
+// The best strips for the shape in config.tile; nothing where shared memory has no room for the shortest rings.
+[[nodiscard]] std::optional<FewChannelsFilterPlan> few_channels_filter_plan(const Problem& problem,
+                                                                            const Config& config, int multiprocessors);
+
+[[nodiscard]] std::size_t few_channels_filter_workspace(const Problem& problem, const Config& config);
+
+// The cost model's candidates.
+void few_channels_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+
+}  // namespace gpudnn::conv
