@@ -5,6 +5,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "kernels/conv/halo_sm90.hpp"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -22,6 +24,7 @@ namespace gpudnn::kernels::halo {
 template <class Element, int kShape>
 struct Instance {
   using T = Element;
+  static constexpr bool kIsTf32 = std::is_same_v<Element, float>;  // filter first alone
   static constexpr bool kFilterFirst = kShapes[kShape].filter_first;
   static constexpr int kPositions = kShapes[kShape].positions;
   static constexpr int kChannels = kShapes[kShape].channels;

@@ -15,8 +15,6 @@ namespace gpudnn::kernels::halo {
 
 enum NamedBarrier : int { kStagingBarrier = 1, kFilterBarrier = kStagingBarrier + kConsumers };  // first: one for each
 
-constexpr std::uint32_t kCoreBytes = 128;  // of 8 x 8 elements
-
 // Without a swizzle, K-major: core matrices of 8 m, 16 bytes of k each; those that follow in m lie next to each other,
 // those that follow in k m_octets of them further. Where a block has fewer than 64 m, the product reads what lies
 // behind them: its rows of sums are not stored.

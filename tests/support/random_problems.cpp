@@ -92,9 +92,10 @@ bool is_pointwise(const conv::Problem& p) {
   return true;
 }
 
-// What kernels that keep a patch of the image ask for: 16-bit types, steps of 1, larger filters than one tap.
+// What kernels that keep a patch of the image ask for: types of the matrix units, steps of 1, larger filters than one
+// tap.
 void windows_of_step_one(Random& random, conv::Problem* p) {
-  p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16});
+  p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT});
   p->direction = random.pick({conv::Direction::forward, conv::Direction::backward_data});
   for (int i = 0; i < p->spatial; ++i) {
     p->stride[i] = p->dilation[i] = 1;
