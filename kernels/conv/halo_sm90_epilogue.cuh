@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "kernels/conv/halo_sm90.hpp"
+#include "kernels/conv/rectify.cuh"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mbarrier.cuh"
@@ -84,11 +85,6 @@ template <class T>
 __device__ __forceinline__ std::uint32_t pack_pair(float low, float high) {
   const float values[2] = {low, high};
   return tile::narrow_pack<T>(values).words[0];
-}
-
-__device__ __forceinline__ float rectify(const Params& p, float value) {
-  const float positive = p.clipped ? fminf(fmaxf(value, 0.0f), p.ceiling) : fmaxf(value, 0.0f);
-  return p.propagate_nan && value != value ? value : positive;
 }
 
 // Where octet number `octet` of a pixel of the tile lies in the staging area: spread over the banks.

@@ -157,6 +157,7 @@ TEST(ConvolutionEngines, FewChannels) { check_file("conv/few_channels.txt"); }
 TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
 
 TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
+TEST(ConvolutionEngines, PointwiseFewChannels) { check_file("conv/pointwise_few_channels.txt"); }
 
 // Enough blocks to fill a device and sums long enough to be split, so that blocks finish in another order each time.
 constexpr const char* kBusyProblems[] = {
