@@ -17,13 +17,15 @@
 //   filter      stays in shared memory for all tiles of the block, in 8 x 8 core matrices without a swizzle. The data
 //               gradient's core matrices are transposed in place once.
 //   producer    one thread of warp 0 starts the copies of patches: of each tile one for each depth of the filter and
-//   each
-//               128 bytes of channels.
+//               each 128 bytes of channels.
 //   consumers   two warpgroups take tiles in turn; one multiplies while the other stores. Sums are rounded, transposed
 //               by stmatrix into rows of a pixel's channels, and stored as one box by the copy engine.
 //
-// Limits: stride and dilation 1, no groups, 16-bit elements, whole 16-byte vectors of channels on both sides, and a
-// filter that leaves shared memory room for two patches.
+// f32 is cut to TF32 by the copy engine: see halo_sm90_filter_tf32.cuh and halo_sm90_epilogue_tf32.cuh.
+//
+// Limits: stride and dilation 1, 16-bit elements or f32, whole 16-byte vectors of channels on both sides, and a filter
+// that leaves shared memory room for two patches. Groups of 16-bit elements only where patches and tiles are filled by
+// a group's channels: those of another one would be multiplied by zeros, which does not make a zero of an infinity.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -72,19 +74,21 @@ struct PatchTurn {
   }
 };
 
-// The block's share: tiles first, first + step ... of one part of the output's channels.
+// The block's share: tiles first, first + step ... of one part of a group's output channels.
 struct Share {
-  std::uint32_t row_block, first, step;
+  std::uint32_t row_block, group, first, step;
 };
 __device__ __forceinline__ Share share_of_block(const Params& p) {
   Share share;
   share.first = p.row_blocks.divmod(blockIdx.x, &share.row_block);
+  share.group = p.group_parts.divmod(share.row_block, &share.row_block);
   share.step = p.row_blocks.quotient(gridDim.x);
   return share;
 }
 
 __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, unsigned char* patches) {
   const Share share = share_of_block(p);
+  const std::uint32_t first_channel = share.group * p.group_channels;
   PatchTurn turn;
   for (std::uint32_t index = share.first; index < p.tiles; index += share.step) {
     const Tile tile = tile_at(p, index);
@@ -95,7 +99,7 @@ __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, uns
           std::uint64_t* const full = &barriers.full[turn.stage];
           ptx::mbarrier_arrive_expect_tx(full, p.load_bytes);
           ptx::tma_tile_5d(patches + turn.stage * p.stage_bytes, &p.input, full,
-                           static_cast<std::int32_t>(block * p.block_channels), tile.w + p.corner[0],
+                           static_cast<std::int32_t>(first_channel + block * p.block_channels), tile.w + p.corner[0],
                            tile.h + p.corner[1], tile.d + p.corner[2] + static_cast<std::int32_t>(t), tile.n);
         }
         turn.next(p.stages);
@@ -252,13 +256,13 @@ __device__ __forceinline__ void multiply_tile(const Params& p, Barriers& barrier
 
 // The block's filter, ready for products.
 template <class I>
-__device__ __forceinline__ std::uint64_t await_filter(const Params& p, Barriers& barriers, std::uint32_t row_block,
+__device__ __forceinline__ std::uint64_t await_filter(const Params& p, Barriers& barriers, const Share& share,
                                                       unsigned char* filter) {
   if constexpr (I::kIsTf32) {
     if (p.transposed) transpose_filter(p, filter, barriers.filter, kFilterBarrier);
     return filter_descriptor_tf32(filter);
   } else {
-    load_filter(p, row_block, filter);
+    load_filter(p, share.group, share.row_block, filter);
     return filter_descriptor(p, filter);
   }
 }
@@ -266,13 +270,13 @@ __device__ __forceinline__ std::uint64_t await_filter(const Params& p, Barriers&
 template <class I>
 __device__ __forceinline__ void consume(const Params& p, Barriers& barriers, unsigned char* shared, int consumer) {
   const Share share = share_of_block(p);
-  const std::uint64_t filter = await_filter<I>(p, barriers, share.row_block, shared + p.filter_offset);
+  const std::uint64_t filter = await_filter<I>(p, barriers, share, shared + p.filter_offset);
   const unsigned char* const patches = shared + kBarrierBytes;
   const auto channels = [&] {
     if constexpr (I::kIsTf32) {
       return channel_pair_of_thread(p, share.row_block);
     } else {
-      return channels_of_thread<I>(p, share.row_block);
+      return channels_of_thread<I>(p, share.group, share.row_block);
     }
   }();
   PatchTurn turn;

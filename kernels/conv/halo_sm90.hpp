@@ -30,8 +30,8 @@ struct Shape {
   bool for_f32 = false;  // built for f32, too
 };
 constexpr Shape kShapes[] = {
-    {256, 64, true, 1.08},       {232, 64, true, 1.08, true}, {208, 64, true, 1.08, true},
-    {136, 64, true, 1.08, true}, {256, 32, false, 0.62},      {256, 8, false, 0.23},
+    {256, 64, true, 1.08},  {232, 64, true, 1.08, true}, {208, 64, true, 1.08, true}, {136, 64, true, 1.08, true},
+    {256, 32, false, 0.62}, {256, 8, false, 0.23},       {64, 32, false, 0.62},
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
@@ -58,7 +58,10 @@ struct Params {
   // --- tiles: tile_h x tile_w pixels of the output; w is fastest, then h, d, the image
   FastDivmod tiles_w, tiles_h, depths;
   std::uint32_t tiles = 0;
-  FastDivmod row_blocks;  // parts of the output's channels; a block of threads has one for ever
+  FastDivmod row_blocks;             // parts of the output's channels; a block of threads has one for ever
+  FastDivmod group_parts;            // row blocks of a group
+  std::uint32_t group_channels = 0;  // of the input
+  std::int64_t group_filter_bytes = 0;
   std::int32_t tile_w = 0, tile_h = 0;
   std::int32_t corner[3] = {};  // of pixel 0's window in the input: w, h, d
   std::int32_t extent[2] = {};  // of the output: w, h
@@ -78,9 +81,9 @@ struct Params {
 
   // --- the filter in shared memory. 16-bit types: [tap][octet of k][octet of m] of 8 x 8 elements, rows of 8 k. f32:
   // [tap][block of 32 k][64 m], rows of 32 k in the swizzle of 128 bytes
-  std::uint32_t m_octets = 0;  // of a block; of 16-bit types even but for positions first
-  std::uint32_t k_octets = 0;  // even
-  std::uint32_t all_m_octets = 0;
+  std::uint32_t m_octets = 0;         // of a block; of 16-bit types even but for positions first
+  std::uint32_t k_octets = 0;         // even
+  std::uint32_t all_m_octets = 0;     // of a group
   std::uint32_t k_blocks = 0;         // of f32
   std::uint32_t filter_channels = 0;  // of the tensor, in octets
   std::uint32_t filter_count = 0;

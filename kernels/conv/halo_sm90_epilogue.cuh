@@ -58,11 +58,13 @@ struct Channels {
   float bias[I::kOctets][I::kPerOctet];
 };
 template <class I>
-__device__ __forceinline__ Channels<I> channels_of_thread(const Params& p, std::uint32_t row_block) {
+__device__ __forceinline__ Channels<I> channels_of_thread(const Params& p, std::uint32_t group,
+                                                          std::uint32_t row_block) {
   Channels<I> channels;
-  const std::uint32_t first = row_block * p.m_octets;
+  const std::uint32_t first_of_group = row_block * p.m_octets;
+  const std::uint32_t first = group * p.all_m_octets + first_of_group;
   channels.first_byte = static_cast<std::int64_t>(first) * 16;
-  channels.octets = min(p.m_octets, p.all_m_octets - first);
+  channels.octets = min(p.m_octets, p.all_m_octets - first_of_group);
   const std::uint32_t warp = threadIdx.x % 128 / 32;
   const std::uint32_t lane = threadIdx.x % 32;
 #pragma unroll

@@ -192,6 +192,7 @@ ConvCase random_conv(Random& random) {
     if (patch) {
       channels = random.pick<std::int64_t>({16, 32, 48, 64});
       filters = random.pick<std::int64_t>({16, 32, 48, 64});
+      if (random.chance(0.25)) p.groups = static_cast<std::int32_t>(random.pick({2, 3, 5}));
     } else if ((channels_last || is_pointwise(p)) && random.chance(0.7)) {
       vector_friendly_channels(random, &channels, &filters);
     } else {

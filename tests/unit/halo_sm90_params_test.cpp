@@ -90,7 +90,9 @@ class Emulation {
 
   void run() {
     const int positions = halo::kShapes[plan_.shape].positions;
-    for (std::uint32_t row_block = 0; row_block < p_.row_blocks.divisor; ++row_block) {
+    for (std::uint32_t all = 0; all < p_.row_blocks.divisor; ++all) {
+      std::uint32_t row_block = 0;
+      group_ = p_.group_parts.divmod(all, &row_block);
       if (is_f32_) {
         load_filter_f32(row_block);
       } else {
@@ -149,7 +151,8 @@ class Emulation {
         const bool exists = channel < p_.filter_channels && filter < p_.filter_count;
         for (std::uint32_t tap = 0; tap < p_.all_taps; ++tap) {
           const std::uint32_t number = p_.mirrored ? p_.all_taps - 1 - tap : tap;
-          const std::size_t from = ((std::size_t{filter} * p_.all_taps + number) * p_.filter_channels + channel) * 8;
+          const std::size_t from = static_cast<std::size_t>(group_ * p_.group_filter_bytes / 2) +
+                                   ((std::size_t{filter} * p_.all_taps + number) * p_.filter_channels + channel) * 8;
           for (std::size_t i = 0; i < 8; ++i) {
             shared_filter_.at(place(tap, k, m, lane % 8) + i) = exists ? filter_.at(from + i) : 0;
           }
@@ -229,8 +232,9 @@ class Emulation {
     Memory sums(rows * static_cast<std::size_t>(positions), 0.0);
     for (std::uint32_t t = 0; t < p_.taps[2]; ++t) {
       for (std::uint32_t block = 0; block < p_.channel_blocks; ++block) {
-        const std::int64_t at[5] = {std::int64_t{block} * p_.block_channels, tile[0] + p_.corner[0],
-                                    tile[1] + p_.corner[1], tile[2] + p_.corner[2] + t, tile[3]};
+        const std::int64_t at[5] = {std::int64_t{group_} * p_.group_channels + block * p_.block_channels,
+                                    tile[0] + p_.corner[0], tile[1] + p_.corner[1], tile[2] + p_.corner[2] + t,
+                                    tile[3]};
         const Memory patch = load_box(plan_.input, input_, at, element_);
         EXPECT_EQ(patch.size() * static_cast<std::size_t>(element_), p_.load_bytes);
         const std::uint32_t steps = block + 1 == p_.channel_blocks ? p_.last_steps : p_.block_steps;
@@ -275,7 +279,7 @@ class Emulation {
     }
     const HaloMap& map = plan_.output;
     ASSERT_TRUE(map.box[0] == static_cast<std::int32_t>(rows) && map.box[1] == p_.tile_w && map.box[2] == p_.tile_h);
-    const std::int64_t first = row_block * static_cast<std::int64_t>(rows);
+    const std::int64_t first = group_ * (p_.all_m_octets * 16 / element_) + row_block * static_cast<std::int64_t>(rows);
     for (std::int64_t h = tile[1]; h < std::min(tile[1] + p_.tile_h, map.extent[2]); ++h) {
       for (std::int64_t w = tile[0]; w < std::min(tile[0] + p_.tile_w, map.extent[1]); ++w) {
         for (std::int64_t m = first; m < std::min(first + map.box[0], map.extent[0]); ++m) {
@@ -300,6 +304,7 @@ class Emulation {
   const ConvCase& case_;
   const HaloPlan& plan_;
   const halo::Params& p_;
+  std::uint32_t group_ = 0;
   bool is_f32_;
   std::int64_t element_;  // bytes
   std::size_t rows_;      // channels of a block
@@ -390,6 +395,20 @@ TEST(HaloSm90Params, TilesAndTaps) {
   }
 }
 
+TEST(HaloSm90Params, Groups) {
+  for (const char* line : {
+           "fwd f16 nhwc n3c64h7w7 k64r3s3 p1x1 t1x1 d1x1 g2",
+           "dgrad f16 nhwc n3c64h7w7 k64r3s3 p1x1 t1x1 d1x1 g2",
+           "fwd f16 nhwc n2c48h9w11 k96r3s3 p1x1 t1x1 d1x1 g3",
+           "dgrad f16 nhwc n2c96h9w11 k48r3s3 p1x1 t1x1 d1x1 g3",
+           "fwd f16 nhwc n1c128h5w7 k256r3s3 p1x1 t1x1 d1x1 g2",
+           "dgrad f16 nhwc n1c384h5w7 k128r3s3 p1x1 t1x1 d1x1 g2",
+           "fwd f16 nhwc n1c256h5w7 k32r1s3 p1x1 t1x1 d1x1 g2 act=relu bias z",
+       }) {
+    EXPECT_EQ(check(case_of(line)), "") << line;
+  }
+}
+
 TEST(HaloSm90Params, Tf32) {
   for (const char* line : {
            "fwd f32 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
@@ -437,7 +456,10 @@ TEST(HaloSm90Params, Refusals) {
            "fwd f16 nhwc n2c64h9w11 k64r1s1 p0x0 t1x1 d1x1 g1",
            "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t2x1 d1x1 g1",
            "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x2 g1",
-           "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g2",
+           "fwd f16 nhwc n2c16h9w11 k16r3s3 p1x1 t1x1 d1x1 g2",
+           "fwd f16 nhwc n2c96h9w11 k96r3s3 p1x1 t1x1 d1x1 g2",
+           "fwd f16 nhwc n2c64h9w11 k48r3s3 p1x1 t1x1 d1x1 g2",
+           "fwd f32 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g2 acc=f32 math=tensor",
            "fwd f16 nhwc n2c60h9w11 k64r3s3 p1x1 t1x1 d1x1 g1",
            "fwd f16 nhwc n2c64h9w11 k60r3s3 p1x1 t1x1 d1x1 g1",
            "fwd f16 nhwc n2c256h9w11 k256r3s3 p1x1 t1x1 d1x1 g1",

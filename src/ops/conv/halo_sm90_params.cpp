@@ -33,8 +33,9 @@ struct View {
   Axis axis[kAxes];
   std::int64_t images = 0;
   std::int64_t in_image = 0, out_image = 0, addend_image = 0;
-  std::int64_t k = 0, m = 0;  // channels of the input and of the output
-  std::int64_t element = 2;   // bytes
+  std::int64_t k = 0, m = 0;  // channels of a group of the input and of the output
+  std::int64_t groups = 1;
+  std::int64_t element = 2;  // bytes
   bool f32 = false;
   bool transposed = false;  // the data gradient
   std::int64_t taps = 1;
@@ -71,8 +72,9 @@ View view_of(const Problem& problem) {
   view.transposed = !forward;
   view.f32 = problem.x.type == GPUDNN_DATA_FLOAT;
   view.element = element_size(problem.x);
-  view.k = in.dims[1];
-  view.m = out.dims[1];
+  view.groups = problem.groups;
+  view.k = in.dims[1] / problem.groups;
+  view.m = out.dims[1] / problem.groups;
   view.in_image = step_of(in, 0);
   view.out_image = step_of(out, 0);
   view.addend_image = step_of(addend, 0);
@@ -98,7 +100,8 @@ std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value)
 
 // What does not depend on the tile. Octets are 16 bytes of channels, steps 32.
 struct Operands {
-  std::int64_t row_blocks, m_octets, k_octets, k_blocks, filter_bytes;
+  std::int64_t row_blocks;  // of a group
+  std::int64_t m_octets, k_octets, k_blocks, filter_bytes;
   std::int64_t channel_bytes;  // of a position in a patch
   std::int64_t channel_blocks, block_steps, last_steps;
 };
@@ -172,22 +175,31 @@ double seconds_of(const View& view, const TileChoice& tile, const halo::Shape& s
                        std::max(load, (load + kLoadLatency) / static_cast<double>(tile.stages - 1));
   const double stored = static_cast<double>(tile.w * tile.h * o.m_octets * kOctetBytes);
   const double one = std::max({products * product + kPerTile, loads, stored / kStoreRate / 2});
-  const double groups = std::max(1.0, std::floor(multiprocessors / static_cast<double>(o.row_blocks)));
+  const auto row_blocks = static_cast<double>(view.groups * o.row_blocks);
+  const double sharers = std::max(1.0, std::floor(multiprocessors / row_blocks));  // of the tiles
+  const double waves = std::ceil(row_blocks * sharers / multiprocessors);
   const double bytes =
-      static_cast<double>(view.images * view.element) *
+      static_cast<double>(view.images * view.groups * view.element) *
       (static_cast<double>(view.axis[0].in * view.axis[1].in * view.axis[2].in) * static_cast<double>(view.k) +
        static_cast<double>(view.axis[0].out * view.axis[1].out * view.axis[2].out) * static_cast<double>(view.m));
   return kLaunch + start_of(view, o) + stored / kStoreRate +
-         std::max(std::ceil(tiles / groups) * one, bytes / (kMemoryRate * multiprocessors));
+         std::max(waves * std::ceil(tiles / sharers) * one, bytes / (kMemoryRate * multiprocessors));
 }
 
 // --- tiles -----------------------------------------------------------------------------------------------------------
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) { return ceil_div(value, unit) * unit; }
 
+// Of a group: what a patch or a tile had beyond its channels would be another group's.
+bool fills_patches_and_tiles(const View& view, const Operands& o) {
+  return o.channel_blocks * o.channel_bytes == view.k * view.element &&
+         o.row_blocks * o.m_octets * kOctetBytes == view.m * view.element;
+}
+
 // Positions come first where all channels are of one block.
 bool takes(const View& view, const Operands& o, const halo::Shape& shape) {
   if (view.f32) return shape.for_f32 && o.k_blocks <= halo::kMostFilterBlocks;
+  if (view.groups > 1 && !fills_patches_and_tiles(view, o)) return false;
   return shape.filter_first || o.row_blocks == 1;
 }
 
@@ -279,7 +291,10 @@ void set_filter(const Problem& problem, const View& view, const Operands& o, hal
   p->k_blocks = u32(o.k_blocks);
   p->all_m_octets = u32(view.m / octet);
   p->filter_channels = u32(problem.w.dims[1] / octet);
-  p->filter_count = u32(problem.w.dims[0]);
+  p->filter_count = u32(problem.w.dims[0] / problem.groups);
+  p->group_parts = FastDivmod(u32(o.row_blocks));
+  p->group_channels = u32(view.k);
+  p->group_filter_bytes = problem.w.dims[0] / problem.groups * view.taps * problem.w.dims[1] * view.element;
   p->all_taps = u32(view.taps);
   p->transposed = problem.direction == Direction::backward_data;
   p->mirrored = p->transposed != (problem.mode == GPUDNN_CONVOLUTION);
@@ -305,7 +320,7 @@ void set_patches(const View& view, const TileChoice& tile, HaloPlan* plan) {
   const std::uint64_t swizzle = o.channel_bytes == 128 ? 1 : o.channel_bytes == 64 ? 2 : 3;
   p.patch_descriptor = swizzle << 62 | std::uint64_t{8 * p.position_bytes >> 4} << 32 | std::uint64_t{1} << 16;
   HaloMap& map = plan->input;
-  map.extent[0] = view.k;
+  map.extent[0] = view.k * view.groups;
   map.extent[4] = view.images;
   map.step[3] = view.in_image;
   for (int a = 0; a < kAxes; ++a) {
@@ -328,7 +343,7 @@ void set_output(const Problem& problem, const View& view, const TileChoice& tile
   p.spread_shift = o.m_octets == 8 ? 0 : o.m_octets == 4 ? 1 : 2;
   p.spread_mask = o.m_octets == 8 ? 7 : o.m_octets == 4 ? 3 : o.m_octets == 2 ? 1 : 0;
   HaloMap& map = plan->output;
-  map.extent[0] = view.m;
+  map.extent[0] = view.m * view.groups;
   map.extent[4] = view.images;
   map.step[3] = view.out_image;
   for (int a = 0; a < kAxes; ++a) {
@@ -382,14 +397,14 @@ const char* geometry_obstacle(const Problem& problem) {
 const char* halo_obstacle(const Problem& problem) {
   if (problem.direction == Direction::backward_filter) return "it does forward and the data gradient only";
   if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
-  if (problem.groups != 1) return "groups";
+  if (problem.groups != 1 && problem.x.type == GPUDNN_DATA_FLOAT) return "groups of f32";
   if (const char* obstacle = geometry_obstacle(problem)) return obstacle;
   for (const TensorGeometry* tensor : {&problem.x, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y}) {
     if (const char* obstacle = layout_obstacle(*tensor)) return obstacle;
   }
   if (!is_packed_nhwc(problem.w)) return "the filter is not packed in the order k, taps, channels";
   const std::int64_t octet = kOctetBytes / element_size(problem.x);
-  if (problem.x.dims[1] % octet != 0 || problem.y.dims[1] % octet != 0) {
+  if (problem.x.dims[1] / problem.groups % octet != 0 || problem.y.dims[1] / problem.groups % octet != 0) {
     return "channels or filters do not fill whole 16-byte vectors";
   }
   switch (problem.activation) {
@@ -405,7 +420,8 @@ const char* halo_obstacle(const Problem& problem) {
   for (int i = halo::kShapeCount - 1; i >= 0; --i) {
     if (has_tile(view, i)) return nullptr;
   }
-  return "the filter leaves shared memory no room for two patches of the image";
+  return problem.groups > 1 ? "a group fills no whole patches of 16, 32 or 64 channels, or its filter is too large"
+                            : "the filter leaves shared memory no room for two patches of the image";
 }
 
 std::optional<HaloPlan> halo_plan(const Problem& problem, const Config& config, int multiprocessors) {
@@ -428,7 +444,7 @@ std::optional<HaloPlan> halo_plan(const Problem& problem, const Config& config, 
   p.tiles_h = FastDivmod(u32(tiles_h));
   p.depths = FastDivmod(u32(view.axis[2].out));
   p.tiles = u32(tiles_w * tiles_h * view.axis[2].out * view.images);
-  p.row_blocks = FastDivmod(u32(o.row_blocks));
+  p.row_blocks = FastDivmod(u32(view.groups * o.row_blocks));
   p.tile_w = static_cast<std::int32_t>(tile.w);
   p.tile_h = static_cast<std::int32_t>(tile.h);
   p.tile_w_div = FastDivmod(u32(tile.w));
