@@ -63,12 +63,12 @@ __device__ __forceinline__ void load_filter(const Params& p, uint4* filter, floa
 }
 
 // Of the tile's pixels lane / 4 + 8 r, the lane's 16 bytes of each step. Zeros stand for what does not exist.
-template <int kSteps>
-__device__ __forceinline__ void load_pixels(const Params& p, std::uint32_t tile, Words (&pixel)[4][kSteps]) {
+template <int kHalves, int kSteps>
+__device__ __forceinline__ void load_pixels(const Params& p, std::uint32_t tile, Words (&pixel)[2 * kHalves][kSteps]) {
   const std::uint32_t lane = threadIdx.x % 32;
 #pragma unroll
-  for (std::uint32_t r = 0; r < 4; ++r) {
-    const std::uint32_t number = tile * kTilePixels + r * 8 + lane / 4;
+  for (std::uint32_t r = 0; r < 2 * kHalves; ++r) {
+    const std::uint32_t number = tile * (16 * kHalves) + r * 8 + lane / 4;
     const char* const from = static_cast<const char*>(p.input) + number * p.in_step + lane % 4 * 16;
 #pragma unroll
     for (std::uint32_t step = 0; step < kSteps; ++step) {
@@ -90,13 +90,13 @@ __device__ __forceinline__ void multiply(float (&sum)[4], const std::uint32_t (&
 }
 
 // All 32 pixels and the 32 channels of a group: sum[half of the pixels][tile].
-template <class T, int kSteps>
-__device__ __forceinline__ void multiply_group(const uint4* filter, const Words (&pixel)[4][kSteps],
-                                               float (&sum)[2][4][4]) {
+template <class T, int kHalves, int kSteps>
+__device__ __forceinline__ void multiply_group(const uint4* filter, const Words (&pixel)[2 * kHalves][kSteps],
+                                               float (&sum)[kHalves][4][4]) {
 #pragma unroll
   for (int t = 0; t < 4; ++t) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    for (int half = 0; half < kHalves; ++half) {
 #pragma unroll
       for (float& each : sum[half][t]) each = 0;
     }
@@ -106,7 +106,7 @@ __device__ __forceinline__ void multiply_group(const uint4* filter, const Words 
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
+        for (int half = 0; half < kHalves; ++half) {
           const Words& upper = pixel[2 * half][step];
           const Words& lower = pixel[2 * half + 1][step];
           const std::uint32_t a[4] = {upper.word[2 * part], lower.word[2 * part], upper.word[2 * part + 1],
@@ -131,18 +131,18 @@ __device__ __forceinline__ void blend(const Params& p, const tile::Pack<T, 8>& a
   }
 }
 
-template <class T, bool kPlain>
+template <class T, int kHalves, bool kPlain>
 __device__ __forceinline__ void store_group(const Params& p, std::uint32_t tile, std::uint32_t group, const float* bias,
-                                            const float (&sum)[2][4][4]) {
+                                            const float (&sum)[kHalves][4][4]) {
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t first = group * kGroupChannels + lane % 4 * 8;
   if (first >= p.m) return;
 #pragma unroll
-  for (std::uint32_t half = 0; half < 2; ++half) {
+  for (std::uint32_t half = 0; half < kHalves; ++half) {
     tile::Pack<T, 8> addend[2];
 #pragma unroll
     for (std::uint32_t r = 0; r < 2 && !kPlain; ++r) {
-      const std::uint32_t number = tile * kTilePixels + half * 16 + r * 8 + lane / 4;
+      const std::uint32_t number = tile * (16 * kHalves) + half * 16 + r * 8 + lane / 4;
       addend[r].fill(tile::narrow<T>(0.0f));
       if (p.addend_scale != 0.0f && number < p.pixels) {
         const char* const from = static_cast<const char*>(p.addend) + number * p.addend_step;
@@ -151,7 +151,7 @@ __device__ __forceinline__ void store_group(const Params& p, std::uint32_t tile,
     }
 #pragma unroll
     for (std::uint32_t r = 0; r < 2; ++r) {
-      const std::uint32_t number = tile * kTilePixels + half * 16 + r * 8 + lane / 4;
+      const std::uint32_t number = tile * (16 * kHalves) + half * 16 + r * 8 + lane / 4;
       float v[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) v[i] = sum[half][i / 2][r * 2 + i % 2];
@@ -164,48 +164,48 @@ __device__ __forceinline__ void store_group(const Params& p, std::uint32_t tile,
   }
 }
 
-template <class T, int kSteps, bool kPlain>
+template <class T, int kHalves, int kSteps, bool kPlain>
 __device__ __forceinline__ void walk(const Params& p, const uint4* filter, const float* bias) {
-  constexpr bool kAhead = kPlain || kSteps == 1;  // else registers run short
+  constexpr bool kAhead = kPlain || kSteps == 1 || kHalves == 1;  // else registers run short
   const std::uint32_t stride = gridDim.x * kWarps;
   std::uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
-  Words next[4][kSteps];
-  load_pixels<kSteps>(p, tile, next);
+  Words next[2 * kHalves][kSteps];
+  load_pixels<kHalves, kSteps>(p, tile, next);
   for (; tile < p.tiles; tile += stride) {
-    Words pixel[4][kSteps];
+    Words pixel[2 * kHalves][kSteps];
 #pragma unroll
-    for (int r = 0; r < 4; ++r) {
+    for (int r = 0; r < 2 * kHalves; ++r) {
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) pixel[r][step] = next[r][step];
     }
-    if constexpr (kAhead) load_pixels<kSteps>(p, tile + stride, next);
+    if constexpr (kAhead) load_pixels<kHalves, kSteps>(p, tile + stride, next);
 #pragma unroll 1
     for (std::uint32_t group = 0; group < p.groups; ++group) {
-      float sum[2][4][4];
-      multiply_group<T, kSteps>(filter + group * kSteps * kEntriesPerStep + threadIdx.x % 32, pixel, sum);
-      store_group<T, kPlain>(p, tile, group, bias, sum);
+      float sum[kHalves][4][4];
+      multiply_group<T, kHalves, kSteps>(filter + group * kSteps * kEntriesPerStep + threadIdx.x % 32, pixel, sum);
+      store_group<T, kHalves, kPlain>(p, tile, group, bias, sum);
     }
-    if constexpr (!kAhead) load_pixels<kSteps>(p, tile + stride, next);
+    if constexpr (!kAhead) load_pixels<kHalves, kSteps>(p, tile + stride, next);
   }
 }
 
-template <class T, int kSteps>
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
+template <class T, int kHalves, int kSteps>
+__global__ void __launch_bounds__(kThreads, blocks_per_multiprocessor(kHalves, kSteps))
     pointwise_few_channels_sm80(const __grid_constant__ Params p) {
   extern __shared__ uint4 filter[];
   auto* const bias = reinterpret_cast<float*>(filter + p.groups * kSteps * kEntriesPerStep);
   load_filter<T>(p, filter, bias);
   if (p.is_plain) {
-    walk<T, kSteps, true>(p, filter, bias);
+    walk<T, kHalves, kSteps, true>(p, filter, bias);
   } else {
-    walk<T, kSteps, false>(p, filter, bias);
+    walk<T, kHalves, kSteps, false>(p, filter, bias);
   }
 }
 
-template <class T, int kSteps>
+template <class T, int kHalves, int kSteps>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  tile::allow_shared_memory<&pointwise_few_channels_sm80<T, kSteps>>(tile::kAllThatABlockMayHave);
-  pointwise_few_channels_sm80<T, kSteps><<<blocks, kThreads, params.shared_bytes, stream>>>(params);
+  tile::allow_shared_memory<&pointwise_few_channels_sm80<T, kHalves, kSteps>>(tile::kAllThatABlockMayHave);
+  pointwise_few_channels_sm80<T, kHalves, kSteps><<<blocks, kThreads, params.shared_bytes, stream>>>(params);
 }
 
 }  // namespace gpudnn::kernels::pointwise_few

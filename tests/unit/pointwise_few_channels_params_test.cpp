@@ -49,7 +49,8 @@ Memory in_memory(const TensorGeometry& t, const std::vector<double>& values) {
 
 class Emulation {
  public:
-  Emulation(const ConvCase& c, const test::Values& values) : case_(c), p_(pointwise_few_channels_params(c.problem)) {
+  Emulation(const ConvCase& c, const test::Values& values, int tile)
+      : case_(c), p_(pointwise_few_channels_params(c.problem, tile)) {
     const Problem& problem = c.problem;
     const bool forward = problem.direction == Direction::forward;
     input_ = forward ? in_memory(problem.x, values.x) : in_memory(problem.y, values.y);
@@ -65,7 +66,7 @@ class Emulation {
     load_filter();
     for (std::uint32_t tile = 0; tile < p_.tiles; ++tile) {
       for (std::uint32_t group = 0; group < p_.groups; ++group) {
-        for (std::uint32_t half = 0; half < 2; ++half) multiply_and_store(tile, group, half);
+        for (std::uint32_t half = 0; half < p_.halves; ++half) multiply_and_store(tile, group, half);
       }
     }
   }
@@ -135,7 +136,7 @@ class Emulation {
   }
 
   void multiply_and_store(std::uint32_t tile, std::uint32_t group, std::uint32_t half) {
-    const std::uint32_t first_pixel = tile * few::kTilePixels + half * 16;
+    const std::uint32_t first_pixel = tile * 16 * p_.halves + half * 16;
     double sums[4][16][8] = {};
     for (std::uint32_t t = 0; t < 4; ++t) {
       for (std::uint32_t step = 0; step < p_.steps; ++step) {
@@ -181,14 +182,16 @@ std::string check(const ConvCase& c) {
   if (pointwise_few_channels_obstacle(c.problem) != nullptr) return "not taken";
   SCOPED_TRACE(to_text(c.problem));
   const test::Values values = test::make_values(c);
-  const few::Params p = pointwise_few_channels_params(c.problem);
-  EXPECT_LE(p.shared_bytes, 48u * 1024);
-  EXPECT_TRUE(p.steps == 1 || p.steps == 2);
-  EXPECT_TRUE(p.in_step % 16 == 0 && p.out_step % 16 == 0 && p.addend_step % 16 == 0);
-  EXPECT_GT(pointwise_few_channels_seconds(c.problem, 132), 0);
-  Emulation emulation(c, values);
-  emulation.run();
-  emulation.expect_convolution(values);
+  for (int tile = 0; tile < few::kTileCount; ++tile) {
+    const few::Params p = pointwise_few_channels_params(c.problem, tile);
+    EXPECT_LE(p.shared_bytes, 48u * 1024);
+    EXPECT_TRUE(p.steps == 1 || p.steps == 2);
+    EXPECT_TRUE(p.in_step % 16 == 0 && p.out_step % 16 == 0 && p.addend_step % 16 == 0);
+    EXPECT_GT(pointwise_few_channels_seconds(c.problem, tile, 132), 0);
+    Emulation emulation(c, values, tile);
+    emulation.run();
+    emulation.expect_convolution(values);
+  }
   return {};
 }
 
