@@ -5,7 +5,6 @@
 #include "ops/conv/halo_sm90.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "core/tensor_map_cuda.hpp"
 #include "ops/conv/halo_sm90_params.hpp"
@@ -27,12 +26,6 @@ CUtensorMapSwizzle swizzle(std::int32_t box_bytes) {
                            : CU_TENSOR_MAP_SWIZZLE_NONE;
 }
 
-// An experiment.
-CUtensorMapL2promotion l2_promotion() {
-  static const bool wide = std::getenv("HALO_L2_256") != nullptr;
-  return wide ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
-}
-
 CUtensorMapDataType map_type(halo::ElementType type) {
   return type == halo::ElementType::f16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
          : type == halo::ElementType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
@@ -50,10 +43,10 @@ bool encode(const HaloMap& tensor, halo::ElementType type, halo::TensorMap* map)
     box[i] = static_cast<cuuint32_t>(tensor.box[i]);
     if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
   }
-  return cuda::tensor_map_driver().encode_tiled(driver_map(map), map_type(type), kRank, cuda::placeholder_address(),
-                                                dims, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                                swizzle(tensor.box[0] * tile::element_bytes(type)), l2_promotion(),
-                                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return cuda::tensor_map_driver().encode_tiled(
+             driver_map(map), map_type(type), kRank, cuda::placeholder_address(), dims, steps, box, ones,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(tensor.box[0] * tile::element_bytes(type)),
+             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 bool encode(const HaloFilterMap& tensor, halo::TensorMap* map) {
@@ -62,10 +55,10 @@ bool encode(const HaloFilterMap& tensor, halo::TensorMap* map) {
   const cuuint64_t steps[2] = {static_cast<cuuint64_t>(tensor.step[0]), static_cast<cuuint64_t>(tensor.step[1])};
   const cuuint32_t box[3] = {32, 1, 32};
   const cuuint32_t ones[3] = {1, 1, 1};
-  return cuda::tensor_map_driver().encode_tiled(driver_map(map), CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 3,
-                                                cuda::placeholder_address(), dims, steps, box, ones,
-                                                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                                l2_promotion(), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return cuda::tensor_map_driver().encode_tiled(
+             driver_map(map), CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 3, cuda::placeholder_address(), dims, steps, box, ones,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 bool encode(HaloPlan* plan) {
