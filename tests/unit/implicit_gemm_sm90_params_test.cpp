@@ -16,40 +16,18 @@
 
 #include "support/naive.hpp"
 #include "support/random.hpp"
+#include "support/tensor_memory.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace sm90 = kernels::sm90;
 using test::ConvCase;
+using test::for_each_element;
+using test::in_memory;
+using test::kGap;
+using test::Memory;
 using test::Random;
-
-// --- tensors in memory ---------------------------------------------------------------------------------------------
-
-using Memory = std::vector<double>;  // elements by their offset
-constexpr double kGap = 1e30;        // between a tensor's elements
-
-// Calls f(row-major index, offset in elements) for each element.
-template <class F>
-void for_each_element(const TensorGeometry& t, F f) {
-  const std::int64_t count = element_count(t);
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t rest = i;
-    std::int64_t offset = 0;
-    for (int dim = t.rank - 1; dim >= 0; --dim) {
-      offset += rest % t.dims[dim] * t.strides[dim];
-      rest /= t.dims[dim];
-    }
-    f(static_cast<std::size_t>(i), static_cast<std::size_t>(offset));
-  }
-}
-
-Memory in_memory(const TensorGeometry& t, const std::vector<double>& values) {
-  Memory memory(static_cast<std::size_t>(element_span(t)), kGap);
-  if (values.empty()) return memory;
-  for_each_element(t, [&](std::size_t i, std::size_t offset) { memory[offset] = values[i]; });
-  return memory;
-}
 
 // to[group][channel][tap][filter] = from[group][filter][tap][channel].
 Memory transposed(const Problem& p, const Memory& from) {
