@@ -18,10 +18,8 @@ using tile::ElementType;
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-// Of a tile of a warp: 16 pixels or 32.
-constexpr int kTiles[] = {2, 1};
-constexpr int kTileCount = 2;
-constexpr int blocks_per_multiprocessor(int halves, int steps) { return halves == 2 ? 2 : steps == 1 ? 4 : 3; }
+constexpr int blocks_per_multiprocessor(int steps) { return steps == 1 ? 4 : 3; }
+constexpr std::uint32_t kTilePixels = 16;     // of a warp
 constexpr std::uint32_t kGroupChannels = 32;  // of the output, whose sums a warp has at once
 constexpr std::uint32_t kStepChannels = 32;   // of the input: 16 bytes for each of four lanes
 constexpr std::uint32_t kMostSteps = 2;
@@ -32,8 +30,7 @@ constexpr std::uint32_t kEntriesPerStep = 4 * 32;
 struct Params {
   std::uint32_t pixels = 0;
   std::uint32_t tiles = 0;  // of pixels
-  std::uint32_t halves = 2;
-  std::uint32_t k = 0;  // multiples of 8
+  std::uint32_t k = 0;      // multiples of 8
   std::uint32_t m = 0;
   std::uint32_t steps = 1;   // along k
   std::uint32_t groups = 0;  // of output channels

@@ -14,43 +14,22 @@
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/sweep.hpp"
+#include "support/tensor_memory.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace few = kernels::pointwise_few;
 using test::ConvCase;
+using test::for_each_element;
+using test::in_memory;
+using test::Memory;
 using test::Random;
-
-using Memory = std::vector<double>;  // elements by their offset
 using Eight = std::array<double, 8>;
-constexpr double kGap = 1e30;  // between a tensor's elements
-
-template <class F>
-void for_each_element(const TensorGeometry& t, F f) {
-  const std::int64_t count = element_count(t);
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t rest = i;
-    std::int64_t offset = 0;
-    for (int dim = t.rank - 1; dim >= 0; --dim) {
-      offset += rest % t.dims[dim] * t.strides[dim];
-      rest /= t.dims[dim];
-    }
-    f(static_cast<std::size_t>(i), static_cast<std::size_t>(offset));
-  }
-}
-
-Memory in_memory(const TensorGeometry& t, const std::vector<double>& values) {
-  Memory memory(static_cast<std::size_t>(element_span(t)), kGap);
-  if (values.empty()) return memory;
-  for_each_element(t, [&](std::size_t i, std::size_t offset) { memory[offset] = values[i]; });
-  return memory;
-}
 
 class Emulation {
  public:
-  Emulation(const ConvCase& c, const test::Values& values, int tile)
-      : case_(c), p_(pointwise_few_channels_params(c.problem, tile)) {
+  Emulation(const ConvCase& c, const test::Values& values) : case_(c), p_(pointwise_few_channels_params(c.problem)) {
     const Problem& problem = c.problem;
     const bool forward = problem.direction == Direction::forward;
     input_ = forward ? in_memory(problem.x, values.x) : in_memory(problem.y, values.y);
@@ -65,9 +44,7 @@ class Emulation {
   void run() {
     load_filter();
     for (std::uint32_t tile = 0; tile < p_.tiles; ++tile) {
-      for (std::uint32_t group = 0; group < p_.groups; ++group) {
-        for (std::uint32_t half = 0; half < p_.halves; ++half) multiply_and_store(tile, group, half);
-      }
+      for (std::uint32_t group = 0; group < p_.groups; ++group) multiply_and_store(tile, group);
     }
   }
 
@@ -135,8 +112,8 @@ class Emulation {
     }
   }
 
-  void multiply_and_store(std::uint32_t tile, std::uint32_t group, std::uint32_t half) {
-    const std::uint32_t first_pixel = tile * 16 * p_.halves + half * 16;
+  void multiply_and_store(std::uint32_t tile, std::uint32_t group) {
+    const std::uint32_t first_pixel = tile * few::kTilePixels;
     double sums[4][16][8] = {};
     for (std::uint32_t t = 0; t < 4; ++t) {
       for (std::uint32_t step = 0; step < p_.steps; ++step) {
@@ -182,16 +159,14 @@ std::string check(const ConvCase& c) {
   if (pointwise_few_channels_obstacle(c.problem) != nullptr) return "not taken";
   SCOPED_TRACE(to_text(c.problem));
   const test::Values values = test::make_values(c);
-  for (int tile = 0; tile < few::kTileCount; ++tile) {
-    const few::Params p = pointwise_few_channels_params(c.problem, tile);
-    EXPECT_LE(p.shared_bytes, 48u * 1024);
-    EXPECT_TRUE(p.steps == 1 || p.steps == 2);
-    EXPECT_TRUE(p.in_step % 16 == 0 && p.out_step % 16 == 0 && p.addend_step % 16 == 0);
-    EXPECT_GT(pointwise_few_channels_seconds(c.problem, tile, 132), 0);
-    Emulation emulation(c, values, tile);
-    emulation.run();
-    emulation.expect_convolution(values);
-  }
+  const few::Params p = pointwise_few_channels_params(c.problem);
+  EXPECT_LE(p.shared_bytes, 48u * 1024);
+  EXPECT_TRUE(p.steps == 1 || p.steps == 2);
+  EXPECT_TRUE(p.in_step % 16 == 0 && p.out_step % 16 == 0 && p.addend_step % 16 == 0);
+  EXPECT_GT(pointwise_few_channels_seconds(c.problem, 132), 0);
+  Emulation emulation(c, values);
+  emulation.run();
+  emulation.expect_convolution(values);
   return {};
 }
 

@@ -102,12 +102,13 @@ Operands operands_of(const View& view, const halo::Shape& shape) {
 // --- the cost model --------------------------------------------------------------------------------------------------
 
 // Rates are of one multiprocessor. A block's tiles follow one another; a tile takes the longest of its products, its
-// loads from the L2, and half of its way out, as two consumers take turns. A patch's load may take as long as the
-// patches before it last. The kernel is not faster than its bytes.
+// loads from the L2, and half of its products and its way out, as two consumers take turns. A patch's load may take as
+// long as the patches before it last. The kernel is not faster than its bytes.
 constexpr double kHalfRate = 767e12 / 132;
 constexpr double kL2Rate = 4e12 / 132;
 constexpr double kMemoryRate = 4.2e12 / 132;
 constexpr double kStoreRate = 40e9;  // bytes of a tile's sums, from registers to memory, of one consumer
+constexpr double kWayOut = 6e-9;     // of a position, filter first: 64 rows, whether there are as many channels or not
 constexpr double kLaunch = 4.5e-6;
 constexpr double kPerTile = 0.2e-6;
 constexpr double kFilterRate = 16e9;
@@ -132,7 +133,8 @@ double seconds_of(const View& view, const TileChoice& tile, const halo::Shape& s
   const double loads = static_cast<double>(view.axis[2].taps * o.channel_blocks) *
                        std::max(load, (load + kLoadLatency) / static_cast<double>(tile.stages - 1));
   const double stored = static_cast<double>(tile.w * tile.h * o.m_octets * kOctetBytes);
-  const double one = std::max({products * product + kPerTile, loads, stored / kStoreRate / 2});
+  const double way_out = shape.filter_first ? static_cast<double>(shape.positions) * kWayOut : stored / kStoreRate;
+  const double one = std::max({products * product + kPerTile, loads, (products * product + way_out) / 2});
   const auto row_blocks = static_cast<double>(view.groups * o.row_blocks);
   const double sharers = std::max(1.0, std::floor(multiprocessors / row_blocks));  // of the tiles
   const double waves = std::ceil(row_blocks * sharers / multiprocessors);

@@ -26,17 +26,15 @@ Support pointwise_few_channels_sm80_supports(const Problem& problem, const Devic
 
 void pointwise_few_channels_sm80_candidates(const Problem& problem, const Device& device,
                                             std::vector<Candidate>* candidates) {
-  for (int tile = 0; tile < few::kTileCount; ++tile) {
-    candidates->push_back({{tile, 1}, pointwise_few_channels_seconds(problem, tile, device.multiprocessors), 0});
-  }
+  candidates->push_back({{0, 1}, pointwise_few_channels_seconds(problem, device.multiprocessors), 0});
 }
 
 std::size_t pointwise_few_channels_sm80_workspace(const Problem&, const Config&) { return 0; }
 
-std::shared_ptr<const void> pointwise_few_channels_sm80_prepare(const Problem& problem, const Config& config,
+std::shared_ptr<const void> pointwise_few_channels_sm80_prepare(const Problem& problem, const Config&,
                                                                 const Device& device) {
   auto prepared = std::make_shared<Prepared>();
-  prepared->params = pointwise_few_channels_params(problem, config.tile);
+  prepared->params = pointwise_few_channels_params(problem);
   prepared->type = problem.x.type == GPUDNN_DATA_HALF ? few::ElementType::f16 : few::ElementType::bf16;
   prepared->forward = problem.direction == Direction::forward;
   prepared->blocks = pointwise_few_channels_blocks(prepared->params, device.multiprocessors);
