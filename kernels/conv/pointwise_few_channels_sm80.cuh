@@ -54,17 +54,16 @@ __device__ __forceinline__ uint4 filter_entry(const Params& p, std::uint32_t i) 
 // Several entries of a thread are under way at once.
 template <class T>
 __device__ __forceinline__ void load_filter(const Params& p, uint4* filter, float* bias) {
-  constexpr std::uint32_t kTogether = 4;
   const std::uint32_t count = p.groups * 4 * p.steps * 32;
 #pragma unroll 1
-  for (std::uint32_t first = threadIdx.x; first < count; first += kTogether * kThreads) {
-    uint4 bits[kTogether];
+  for (std::uint32_t first = threadIdx.x; first < count; first += kEntriesTogether * kThreads) {
+    uint4 bits[kEntriesTogether];
 #pragma unroll
-    for (std::uint32_t j = 0; j < kTogether; ++j) {
+    for (std::uint32_t j = 0; j < kEntriesTogether; ++j) {
       bits[j] = first + j * kThreads < count ? filter_entry<T>(p, first + j * kThreads) : make_uint4(0, 0, 0, 0);
     }
 #pragma unroll
-    for (std::uint32_t j = 0; j < kTogether; ++j) {
+    for (std::uint32_t j = 0; j < kEntriesTogether; ++j) {
       if (first + j * kThreads < count) filter[first + j * kThreads] = bits[j];
     }
   }

@@ -26,6 +26,7 @@ constexpr std::uint32_t kMostSteps = 2;
 
 // Of the filter in shared memory: an entry of 16 bytes for each lane, four tiles of 8 columns a group.
 constexpr std::uint32_t kEntriesPerStep = 4 * 32;
+constexpr std::uint32_t kEntriesTogether = 8;  // that a thread has under way
 
 struct Params {
   std::uint32_t pixels = 0;

@@ -184,7 +184,7 @@ ConvCase random_conv(Random& random) {
         random.pick({conv::Direction::forward, conv::Direction::backward_data, conv::Direction::backward_filter});
     p.x.type = random_type(random);
     random_conv_geometry(random, &p);
-    const bool patch = random.chance(0.1);
+    const bool patch = random.chance(0.2);
     if (patch) windows_of_step_one(random, &p);
     const bool channels_last = patch || random.chance(0.5);
     std::int64_t channels = 0;
@@ -192,7 +192,11 @@ ConvCase random_conv(Random& random) {
     if (patch) {
       channels = random.pick<std::int64_t>({16, 32, 48, 64});
       filters = random.pick<std::int64_t>({16, 32, 48, 64});
-      if (random.chance(0.25)) p.groups = static_cast<std::int32_t>(random.pick({2, 3, 5}));
+      if (random.chance(0.3)) {
+        p.groups = static_cast<std::int32_t>(random.pick({2, 3}));
+        channels = random.pick<std::int64_t>({16, 16, 32});
+        filters = random.pick<std::int64_t>({16, 16, 32});
+      }
     } else if ((channels_last || is_pointwise(p)) && random.chance(0.7)) {
       vector_friendly_channels(random, &channels, &filters);
     } else {
@@ -211,6 +215,7 @@ ConvCase random_conv(Random& random) {
     p.compute = p.x.type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
     p.math = random.pick({GPUDNN_DEFAULT_MATH, GPUDNN_DEFAULT_MATH, GPUDNN_TENSOR_OP_MATH,
                           GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, GPUDNN_FMA_MATH});
+    if (patch && p.x.type == GPUDNN_DATA_FLOAT) p.math = GPUDNN_TENSOR_OP_MATH;
     random_scalars(random, &c);
     if (p.direction == conv::Direction::forward && random.chance(0.35)) random_epilogue(random, &c);
     return c;

@@ -125,21 +125,22 @@ std::uint32_t pointwise_few_channels_blocks(const few::Params& params, int multi
   return static_cast<std::uint32_t>(std::min(slots, ceil_div(params.tiles, few::kWarps)));
 }
 
-// The longer of bytes and products, the latter with what fills k and m up; and the start, which loads the filter.
-// Fitted to 10 layers on an H200: within 1.1 of what was measured on all but the smallest.
+// The longer of bytes and products, the latter with what fills k and m up; and the start, which loads the filter in
+// batches. Fitted to 9 layers on an H200: within 1.2 of what was measured.
 double pointwise_few_channels_seconds(const Problem& problem, int multiprocessors) {
-  constexpr double kLaunch = 5.2e-6;
-  constexpr double kMemoryRate = 4.0e12 / 132;  // of a multiprocessor
+  constexpr double kLaunch = 4.5e-6;
+  constexpr double kMemoryRate = 4.1e12 / 132;  // of a multiprocessor
   constexpr double kProductRate = 1.7e9 / 2.5;  // 16 x 8 x 16, of a multiprocessor
-  constexpr double kEntries = 0.25e-6;          // of the filter, one for each thread
+  constexpr double kBatch = 0.6e-6;
+  constexpr double kEntriesOfBatch = few::kEntriesTogether * few::kThreads;
   const few::Params p = pointwise_few_channels_params(problem);
   const double processors = std::max(multiprocessors, 1);
   const double pixels = p.pixels;
   const double addend = problem.has_z != 0 ? p.m : 0;
   const double bytes = pixels * 2 * (p.k + p.m + addend);
   const double products = pixels / 16 * p.groups * 4 * p.steps * 2;
-  const double entries = std::ceil(static_cast<double>(p.groups) * p.steps * few::kEntriesPerStep / few::kThreads);
-  return kLaunch + kEntries * entries + std::max(bytes / kMemoryRate, products / kProductRate) / processors;
+  const double batches = std::ceil(static_cast<double>(p.groups) * p.steps * few::kEntriesPerStep / kEntriesOfBatch);
+  return kLaunch + kBatch * batches + std::max(bytes / kMemoryRate, products / kProductRate) / processors;
 }
 
 }  // namespace gpudnn::conv
