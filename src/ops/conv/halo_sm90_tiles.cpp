@@ -233,9 +233,9 @@ TileChoice best_tile(const View& view, const halo::Shape& shape, double multipro
   return best;
 }
 
-bool has_tile(const View& view, int number) {
+bool has_tile(const View& view, int shape) {
   bool found = false;
-  for_each_choice(view, halo::kShapes[number], [&](const TileChoice&) { return !(found = true); });
+  for_each_choice(view, halo::kShapes[shape], [&](const TileChoice&) { return !(found = true); });
   return found;
 }
 
