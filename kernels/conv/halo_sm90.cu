@@ -6,10 +6,12 @@ namespace gpudnn::kernels::halo {
 
 extern template LaunchShape launch_of<tile::Half>(int);
 extern template LaunchShape launch_of<tile::BFloat16>(int);
+extern template LaunchShape launch_of<float>(int);
 
 void launch(int shape, ElementType type, const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  const LaunchShape launch_shape =
-      type == ElementType::f16 ? launch_of<tile::Half>(shape) : launch_of<tile::BFloat16>(shape);
+  const LaunchShape launch_shape = type == ElementType::f16    ? launch_of<tile::Half>(shape)
+                                   : type == ElementType::bf16 ? launch_of<tile::BFloat16>(shape)
+                                                               : launch_of<float>(shape);
   launch_shape(params, blocks, stream);
 }
 

@@ -17,13 +17,15 @@
 //   filter      stays in shared memory for all tiles of the block, in 8 x 8 core matrices without a swizzle. The data
 //               gradient's core matrices are transposed in place once.
 //   producer    one thread of warp 0 starts the copies of patches: of each tile one for each depth of the filter and
-//   each
-//               128 bytes of channels.
+//               each 128 bytes of channels.
 //   consumers   two warpgroups take tiles in turn; one multiplies while the other stores. Sums are rounded, transposed
 //               by stmatrix into rows of a pixel's channels, and stored as one box by the copy engine.
 //
-// Limits: stride and dilation 1, no groups, 16-bit elements, whole 16-byte vectors of channels on both sides, and a
-// filter that leaves shared memory room for two patches.
+// f32 is cut to TF32 by the copy engine: see halo_sm90_filter_tf32.cuh and halo_sm90_epilogue_tf32.cuh.
+//
+// Limits: stride and dilation 1, 16-bit elements or f32, whole 16-byte vectors of channels on both sides, and a filter
+// that leaves shared memory room for two patches. Groups of 16-bit elements only where patches and tiles are filled by
+// a group's channels: those of another one would be multiplied by zeros, which does not make a zero of an infinity.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,7 +34,9 @@
 #include <utility>
 
 #include "kernels/conv/halo_sm90_epilogue.cuh"
+#include "kernels/conv/halo_sm90_epilogue_tf32.cuh"
 #include "kernels/conv/halo_sm90_filter.cuh"
+#include "kernels/conv/halo_sm90_filter_tf32.cuh"
 #include "kernels/ptx/keep.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -50,7 +54,8 @@ constexpr int kConsumerRegisters = 232;
 struct Barriers {
   std::uint64_t full[kMostStages];
   std::uint64_t empty[kMostStages];
-  std::uint64_t turn[kConsumers];  // the consumer has started its tile's last product
+  std::uint64_t turn[kConsumers];           // the consumer has started its tile's last product
+  std::uint64_t filter[kMostFilterBlocks];  // of f32: these k have arrived, of all taps
 };
 static_assert(sizeof(Barriers) <= kBarrierBytes, "the barriers' place");
 
@@ -69,19 +74,21 @@ struct PatchTurn {
   }
 };
 
-// The block's share: tiles first, first + step ... of one part of the output's channels.
+// The block's share: tiles first, first + step ... of one part of a group's output channels.
 struct Share {
-  std::uint32_t row_block, first, step;
+  std::uint32_t row_block, group, first, step;
 };
 __device__ __forceinline__ Share share_of_block(const Params& p) {
   Share share;
   share.first = p.row_blocks.divmod(blockIdx.x, &share.row_block);
+  share.group = p.group_parts.divmod(share.row_block, &share.row_block);
   share.step = p.row_blocks.quotient(gridDim.x);
   return share;
 }
 
 __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, unsigned char* patches) {
   const Share share = share_of_block(p);
+  const std::uint32_t first_channel = share.group * p.group_channels;
   PatchTurn turn;
   for (std::uint32_t index = share.first; index < p.tiles; index += share.step) {
     const Tile tile = tile_at(p, index);
@@ -92,7 +99,7 @@ __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, uns
           std::uint64_t* const full = &barriers.full[turn.stage];
           ptx::mbarrier_arrive_expect_tx(full, p.load_bytes);
           ptx::tma_tile_5d(patches + turn.stage * p.stage_bytes, &p.input, full,
-                           static_cast<std::int32_t>(block * p.block_channels), tile.w + p.corner[0],
+                           static_cast<std::int32_t>(first_channel + block * p.block_channels), tile.w + p.corner[0],
                            tile.h + p.corner[1], tile.d + p.corner[2] + static_cast<std::int32_t>(t), tile.n);
         }
         turn.next(p.stages);
@@ -103,17 +110,25 @@ __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, uns
 
 // In units of 16 bytes: what descriptors count in.
 struct Steps {
-  std::uint32_t filter;      // 16 channels
+  std::uint32_t filter;      // 32 bytes of k
   std::uint32_t filter_tap;  // a tap
   std::uint32_t position;
   std::uint32_t row;  // of positions
 };
+template <class I>
 __device__ __forceinline__ Steps steps_of(const Params& p) {
   const std::uint32_t position = p.position_bytes / 16;
+  if constexpr (I::kIsTf32) return {2, p.k_blocks * (kFilterBlockBytes / 16), position, p.pitch.divisor * position};
   return {p.m_octets * 16, p.k_octets * p.m_octets * 8, position, p.pitch.divisor * position};
 }
+// The filter's place of step number `step` along k.
+template <class I>
+__device__ __forceinline__ std::uint32_t filter_step(const Params& p, std::uint32_t step) {
+  if constexpr (I::kIsTf32) return step / 4 * (kFilterBlockBytes / 16) + step % 4 * 2;
+  return step * p.m_octets * 16;
+}
 
-// One tap, kSteps times 16 channels.
+// One tap, kSteps times 32 bytes of channels.
 template <class I, int kSteps>
 __device__ __forceinline__ void multiply_tap(const Steps& by, std::uint64_t filter, std::uint64_t patch,
                                              float (&sum)[I::kBlocks][I::kN / 2]) {
@@ -172,11 +187,11 @@ __device__ __forceinline__ void multiply_taps(const Params& p, const Steps& by, 
   ptx::wgmma_commit_group();
 }
 
-// One patch: all taps of a depth, `steps` times 16 channels.
+// One patch: all taps of a depth, `steps` times 32 bytes of channels.
 template <class I>
 __device__ __forceinline__ void multiply_patch(const Params& p, std::uint64_t filter, std::uint64_t patch,
                                                std::uint32_t steps, float (&sum)[I::kBlocks][I::kN / 2]) {
-  const Steps by = steps_of(p);
+  const Steps by = steps_of<I>(p);
   const bool is_3x3 = p.taps[0] == 3 && p.taps[1] == 3;
   if (is_3x3 && steps == 4) {
     multiply_3x3<I, 4>(by, filter, patch, sum);
@@ -209,8 +224,7 @@ __device__ __forceinline__ void multiply_tile(const Params& p, Barriers& barrier
 #pragma unroll
   for (int i = 0; i < I::kBlocks * I::kN / 2; ++i) sum[i / (I::kN / 2)][i % (I::kN / 2)] = 0;
   if (sequence > 0) tile::wait(&barriers.turn[(sequence - 1) % kConsumers], (sequence - 1) / kConsumers & 1u);
-  const std::uint32_t depth_step = p.taps[0] * p.taps[1] * p.k_octets * p.m_octets * 8;
-  const std::uint32_t block_step = p.block_steps * p.m_octets * 16;
+  const std::uint32_t depth_step = p.taps[0] * p.taps[1] * steps_of<I>(p).filter_tap;
   const std::uint32_t count = p.taps[2] * p.channel_blocks;
   std::uint64_t of_depth = filter;
   std::uint32_t block = 0;
@@ -222,7 +236,10 @@ __device__ __forceinline__ void multiply_tile(const Params& p, Barriers& barrier
         p.patch_descriptor |
         static_cast<std::uint64_t>((ptx::shared_address(patches + turn->stage * p.stage_bytes) & 0x3ffffu) >> 4);
     const bool is_last_block = block + 1 == p.channel_blocks;
-    multiply_patch<I>(p, of_depth + block * block_step, patch, is_last_block ? p.last_steps : p.block_steps, sum);
+    const std::uint32_t first_step = block * p.block_steps;
+    if constexpr (I::kIsTf32) tile::wait(&barriers.filter[first_step / 4], 0);
+    multiply_patch<I>(p, of_depth + filter_step<I>(p, first_step), patch, is_last_block ? p.last_steps : p.block_steps,
+                      sum);
     if (i > 0) {
       ptx::wgmma_wait_group<1>();
       release(barriers, previous);
@@ -237,14 +254,31 @@ __device__ __forceinline__ void multiply_tile(const Params& p, Barriers& barrier
   release(barriers, previous);
 }
 
+// The block's filter, ready for products.
+template <class I>
+__device__ __forceinline__ std::uint64_t await_filter(const Params& p, Barriers& barriers, const Share& share,
+                                                      unsigned char* filter) {
+  if constexpr (I::kIsTf32) {
+    if (p.transposed) transpose_filter(p, filter, barriers.filter, kFilterBarrier);
+    return filter_descriptor_tf32(filter);
+  } else {
+    load_filter(p, share.group, share.row_block, filter);
+    return filter_descriptor(p, filter);
+  }
+}
+
 template <class I>
 __device__ __forceinline__ void consume(const Params& p, Barriers& barriers, unsigned char* shared, int consumer) {
   const Share share = share_of_block(p);
-  load_filter(p, share.row_block, shared + p.filter_offset);
-  const std::uint64_t filter = filter_descriptor(p, shared + p.filter_offset);
+  const std::uint64_t filter = await_filter<I>(p, barriers, share, shared + p.filter_offset);
   const unsigned char* const patches = shared + kBarrierBytes;
-  unsigned char* const staging = shared + p.staging_offset + static_cast<std::uint32_t>(consumer) * p.staging_bytes;
-  const Channels<I> channels = channels_of_thread<I>(p, share.row_block);
+  const auto channels = [&] {
+    if constexpr (I::kIsTf32) {
+      return channel_pair_of_thread(p, share.row_block);
+    } else {
+      return channels_of_thread<I>(p, share.group, share.row_block);
+    }
+  }();
   PatchTurn turn;
   std::uint32_t sequence = 0;
   for (std::uint32_t index = share.first; index < p.tiles; index += share.step, ++sequence) {
@@ -254,23 +288,32 @@ __device__ __forceinline__ void consume(const Params& p, Barriers& barriers, uns
     }
     float sum[I::kBlocks][I::kN / 2];
     multiply_tile<I>(p, barriers, patches, filter, sequence, &turn, sum);
-    store_tile<I>(p, tile_at(p, index), channels, staging, kStagingBarrier + consumer, sum);
+    if constexpr (I::kIsTf32) {
+      store_tile_tf32<I>(p, tile_at(p, index), channels, sum[0]);
+    } else {
+      unsigned char* const staging = shared + p.staging_offset + static_cast<std::uint32_t>(consumer) * p.staging_bytes;
+      store_tile<I>(p, tile_at(p, index), channels, staging, kStagingBarrier + consumer, sum);
+    }
   }
-  if (threadIdx.x % 128 == 0) ptx::bulk_wait_group_read<0>();  // the copy engine reads the staging area until then
+  if constexpr (!I::kIsTf32) {
+    if (threadIdx.x % 128 == 0) ptx::bulk_wait_group_read<0>();  // the copy engine reads the staging area until then
+  }
 }
 
+template <class I>
 __device__ __forceinline__ void make_barriers(const Params& p, Barriers& barriers) {
   const unsigned lane = threadIdx.x;
   if (lane == 0) {
     ptx::prefetch_tensormap(&p.input);
-    ptx::prefetch_tensormap(&p.output);
+    ptx::prefetch_tensormap(I::kIsTf32 ? &p.filter_map : &p.output);
   }
   if (lane < kMostStages) {
     ptx::mbarrier_init(&barriers.full[lane], 1);
     ptx::mbarrier_init(&barriers.empty[lane], 4);
     if (lane < kConsumers) ptx::mbarrier_init(&barriers.turn[lane], 4);
-    ptx::fence_mbarrier_init();
   }
+  if (I::kIsTf32 && lane < kMostFilterBlocks) ptx::mbarrier_init(&barriers.filter[lane], 1);
+  ptx::fence_mbarrier_init();
 }
 
 // Whoever reads parameters in order waits for one line after the other, so idle warps fetch them.
@@ -291,7 +334,7 @@ __global__ void __launch_bounds__(kThreads, 1) halo_sm90(const __grid_constant__
   // for each product.
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
   if (warp == 0) {
-    make_barriers(p, barriers);
+    make_barriers<I>(p, barriers);
   } else if (warp < 4) {
     fetch_parameters(p, static_cast<std::uint32_t>(warp) - 1);
   }
@@ -299,6 +342,11 @@ __global__ void __launch_bounds__(kThreads, 1) halo_sm90(const __grid_constant__
   if (warp < 4) {
     ptx::setmaxnreg_dec<kProducerRegisters>();
     if (warp == 0) produce(p, barriers, shared + kBarrierBytes);
+    if constexpr (I::kIsTf32) {
+      if (warp == 1 && threadIdx.x % 32 == 0) {
+        fetch_filter(p, share_of_block(p).row_block, shared + p.filter_offset, barriers.filter);
+      }
+    }
   } else {
     if ((ptx::shared_address(shared) & (kAlignment - 1)) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<kConsumerRegisters>();
@@ -314,11 +362,21 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   halo_sm90<I><<<blocks, kThreads, params.shared_bytes, stream>>>(params);
 }
 
+template <class T, int kShape>
+constexpr LaunchShape launch_if_built() {
+  using I = Instance<T, kShape>;
+  if constexpr (I::kIsTf32 && !kShapes[kShape].for_f32) {
+    return nullptr;
+  } else {
+    return &launch_instance<I>;
+  }
+}
+
 // The instances of a type, made in the file of the type.
 template <class T>
 LaunchShape launch_of(int shape) {
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    static constexpr LaunchShape kLaunches[] = {&launch_instance<Instance<T, static_cast<int>(kIndex)>>...};
+    static constexpr LaunchShape kLaunches[] = {launch_if_built<T, static_cast<int>(kIndex)>()...};
     return kLaunches[shape];
   }
   (std::make_index_sequence<kShapeCount>());

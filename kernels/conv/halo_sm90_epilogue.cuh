@@ -5,7 +5,10 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "kernels/conv/halo_sm90.hpp"
+#include "kernels/conv/rectify.cuh"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mbarrier.cuh"
@@ -22,6 +25,7 @@ namespace gpudnn::kernels::halo {
 template <class Element, int kShape>
 struct Instance {
   using T = Element;
+  static constexpr bool kIsTf32 = std::is_same_v<Element, float>;  // filter first alone
   static constexpr bool kFilterFirst = kShapes[kShape].filter_first;
   static constexpr int kPositions = kShapes[kShape].positions;
   static constexpr int kChannels = kShapes[kShape].channels;
@@ -54,11 +58,13 @@ struct Channels {
   float bias[I::kOctets][I::kPerOctet];
 };
 template <class I>
-__device__ __forceinline__ Channels<I> channels_of_thread(const Params& p, std::uint32_t row_block) {
+__device__ __forceinline__ Channels<I> channels_of_thread(const Params& p, std::uint32_t group,
+                                                          std::uint32_t row_block) {
   Channels<I> channels;
-  const std::uint32_t first = row_block * p.m_octets;
+  const std::uint32_t first_of_group = row_block * p.m_octets;
+  const std::uint32_t first = group * p.all_m_octets + first_of_group;
   channels.first_byte = static_cast<std::int64_t>(first) * 16;
-  channels.octets = min(p.m_octets, p.all_m_octets - first);
+  channels.octets = min(p.m_octets, p.all_m_octets - first_of_group);
   const std::uint32_t warp = threadIdx.x % 128 / 32;
   const std::uint32_t lane = threadIdx.x % 32;
 #pragma unroll
@@ -81,11 +87,6 @@ template <class T>
 __device__ __forceinline__ std::uint32_t pack_pair(float low, float high) {
   const float values[2] = {low, high};
   return tile::narrow_pack<T>(values).words[0];
-}
-
-__device__ __forceinline__ float rectify(const Params& p, float value) {
-  const float positive = p.clipped ? fminf(fmaxf(value, 0.0f), p.ceiling) : fmaxf(value, 0.0f);
-  return p.propagate_nan && value != value ? value : positive;
 }
 
 // Where octet number `octet` of a pixel of the tile lies in the staging area: spread over the banks.

@@ -15,8 +15,6 @@ namespace gpudnn::kernels::halo {
 
 enum NamedBarrier : int { kStagingBarrier = 1, kFilterBarrier = kStagingBarrier + kConsumers };  // first: one for each
 
-constexpr std::uint32_t kCoreBytes = 128;  // of 8 x 8 elements
-
 // Without a swizzle, K-major: core matrices of 8 m, 16 bytes of k each; those that follow in m lie next to each other,
 // those that follow in k m_octets of them further. Where a block has fewer than 64 m, the product reads what lies
 // behind them: its rows of sums are not stored.
@@ -35,8 +33,8 @@ struct FilterRow {
   std::uint32_t octets;  // core matrices of the item, up to four
   bool has_octet;        // the lane's is one of them
 };
-__device__ __forceinline__ FilterRow filter_row(const Params& p, std::uint32_t row_block, std::uint32_t item,
-                                                std::uint32_t base) {
+__device__ __forceinline__ FilterRow filter_row(const Params& p, std::uint32_t group, std::uint32_t row_block,
+                                                std::uint32_t item, std::uint32_t base) {
   const std::uint32_t lane = threadIdx.x % 32;
   std::uint32_t quad = 0;
   const std::uint32_t filter_octet = p.filter_quads.divmod(item, &quad);
@@ -52,7 +50,7 @@ __device__ __forceinline__ FilterRow filter_row(const Params& p, std::uint32_t r
   row.has_octet = lane / 8 < row.octets;
   row.exists = row.has_octet && channel < p.filter_channels && filter < p.filter_count;
   row.to = base + (k * p.m_octets + m) * kCoreBytes + lane % 8 * 16;
-  row.from = static_cast<const char*>(p.filter) +
+  row.from = static_cast<const char*>(p.filter) + group * p.group_filter_bytes +
              ((static_cast<std::int64_t>(filter) * p.all_taps + first_tap) * p.filter_channels + channel) * 16;
   return row;
 }
@@ -60,7 +58,8 @@ __device__ __forceinline__ FilterRow filter_row(const Params& p, std::uint32_t r
 // All consumers together; blocks begin at different items, so that they do not ask the L2 for the same lines at once.
 // Through registers: asynchronous copies took half as long again. What the tensor has not is zero: the products must
 // not meet a NaN.
-__device__ __forceinline__ void load_filter(const Params& p, std::uint32_t row_block, unsigned char* filter) {
+__device__ __forceinline__ void load_filter(const Params& p, std::uint32_t group, std::uint32_t row_block,
+                                            unsigned char* filter) {
   constexpr std::uint32_t kTaps = 9;  // under way
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t base = ptx::shared_address(filter);
@@ -70,7 +69,7 @@ __device__ __forceinline__ void load_filter(const Params& p, std::uint32_t row_b
 #pragma unroll 1
   for (std::uint32_t i = threadIdx.x / 32 - 4; i < p.filter_items; i += 4 * kConsumers) {
     const std::uint32_t item = i + first < p.filter_items ? i + first : i + first - p.filter_items;
-    FilterRow row = filter_row(p, row_block, item, base);
+    FilterRow row = filter_row(p, group, row_block, item, base);
     unsigned char* to = filter + (row.to - base);
 #pragma unroll 1
     for (std::uint32_t tap = 0; tap < p.all_taps; tap += kTaps, to += kTaps * to_step, row.from += kTaps * from_step) {

@@ -1,4 +1,4 @@
-// wgmma.mma_async with further widths N, of 16-bit elements, both operands K-major. See wgmma.cuh.
+// wgmma.mma_async with further widths N, of 16-bit elements and TF32, both operands K-major. See wgmma.cuh.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -42,10 +42,13 @@ namespace gpudnn::ptx {
   if constexpr (std::is_same_v<T, __half>) {                                                                      \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.f16.f16 " LIST ", " A_ ", " B_ ", 1, 1, 1, 0, 0;" \
                  : REGISTERS : "l"(a), "l"(b));                                                                   \
-  } else {                                                                                                        \
-    static_assert(std::is_same_v<T, __nv_bfloat16>, "16-bit elements");                                           \
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {                                                        \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.bf16.bf16 " LIST ", " A_ ", " B_                  \
                  ", 1, 1, 1, 0, 0;"                                                                               \
+                 : REGISTERS : "l"(a), "l"(b));                                                                   \
+  } else {                                                                                                        \
+    static_assert(std::is_same_v<T, float>, "16-bit elements, and float cut to TF32");                            \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k8.f32.tf32.tf32 " LIST ", " A_ ", " B_ ", 1, 1, 1;"      \
                  : REGISTERS : "l"(a), "l"(b));                                                                   \
   }
 

@@ -158,6 +158,7 @@ TEST(ConvolutionEngines, HandPickedProblems) { check_file("conv/edges.txt"); }
 TEST(ConvolutionEngines, FewChannels) { check_file("conv/few_channels.txt"); }
 TEST(ConvolutionEngines, FewChannelsForward) { check_file("conv/few_channels_forward.txt"); }
 TEST(ConvolutionEngines, FewChannelsFilter) { check_file("conv/few_channels_filter.txt"); }
+TEST(ConvolutionEngines, PointwiseFewChannels) { check_file("conv/pointwise_few_channels.txt"); }
 TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
 
 TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
@@ -289,6 +290,9 @@ constexpr const char* kBusyProblems[] = {
     "dgrad f16 nhwc n70c3h56w56 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
     "fwd f16 nhwc n8c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
     "dgrad f16 nhwc n2c32d8h32w32 k64t3r3s3 p1x1x1 t1x1x1 d1x1x1 g1 acc=f32 math=tensor",
+    "dgrad f32 nhwc n4c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "fwd bf16 nhwc n8c512h7w7 k512r3s3 p1x1 t1x1 d1x1 g16 acc=f32 math=tensor",
+    "fwd f16 nhwc n16c24h56w56 k144r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
 };
 
 TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {

@@ -92,9 +92,10 @@ bool is_pointwise(const conv::Problem& p) {
   return true;
 }
 
-// What kernels that keep a patch of the image ask for: 16-bit types, steps of 1, larger filters than one tap.
+// What kernels that keep a patch of the image ask for: types of the matrix units, steps of 1, larger filters than one
+// tap.
 void windows_of_step_one(Random& random, conv::Problem* p) {
-  p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16});
+  p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT});
   p->direction = random.pick({conv::Direction::forward, conv::Direction::backward_data});
   for (int i = 0; i < p->spatial; ++i) {
     p->stride[i] = p->dilation[i] = 1;
@@ -197,7 +198,7 @@ ConvCase random_conv(Random& random) {
         random.pick({conv::Direction::forward, conv::Direction::backward_data, conv::Direction::backward_filter});
     p.x.type = random_type(random);
     random_conv_geometry(random, &p);
-    const bool patch = random.chance(0.1);
+    const bool patch = random.chance(0.2);
     if (patch) windows_of_step_one(random, &p);
     const bool first = !patch && random.chance(0.2);
     if (first) first_layer(random, &p);
@@ -207,6 +208,11 @@ ConvCase random_conv(Random& random) {
     if (patch) {
       channels = random.pick<std::int64_t>({16, 32, 48, 64});
       filters = random.pick<std::int64_t>({16, 32, 48, 64});
+      if (random.chance(0.3)) {
+        p.groups = static_cast<std::int32_t>(random.pick({2, 3}));
+        channels = random.pick<std::int64_t>({16, 16, 32});
+        filters = random.pick<std::int64_t>({16, 16, 32});
+      }
     } else if (first) {
       channels = random.pick<std::int64_t>({1, 2, 3, 3, 3, 4, 5, 6, 7, 8});
       filters = 8 * random.between(1, 9);
@@ -228,7 +234,7 @@ ConvCase random_conv(Random& random) {
     p.compute = p.x.type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
     p.math = random.pick({GPUDNN_DEFAULT_MATH, GPUDNN_DEFAULT_MATH, GPUDNN_TENSOR_OP_MATH,
                           GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, GPUDNN_FMA_MATH});
-    if (first) p.math = GPUDNN_TENSOR_OP_MATH;
+    if (first || (patch && p.x.type == GPUDNN_DATA_FLOAT)) p.math = GPUDNN_TENSOR_OP_MATH;
     random_scalars(random, &c);
     if (p.direction == conv::Direction::forward && random.chance(0.35)) random_epilogue(random, &c);
     return c;

@@ -11,6 +11,7 @@
 #include "ops/conv/implicit_gemm_simt.hpp"
 #include "ops/conv/implicit_gemm_sm80.hpp"
 #include "ops/conv/implicit_gemm_sm90.hpp"
+#include "ops/conv/pointwise_few_channels_sm80.hpp"
 #include "ops/conv/pointwise_planes_sm90.hpp"
 #include "ops/conv/via_nhwc_cuda.hpp"
 #endif
@@ -46,6 +47,10 @@ std::span<const ConvEngine> engines() noexcept {
       {"few_channels_filter_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH,
        &few_channels_filter_sm90_supports, &few_channels_filter_sm90_candidates, &few_channels_filter_sm90_workspace,
        &few_channels_filter_sm90_prepare, &few_channels_filter_sm90_launch},
+      {"pointwise_few_channels_sm80", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH,
+       &pointwise_few_channels_sm80_supports, &pointwise_few_channels_sm80_candidates,
+       &pointwise_few_channels_sm80_workspace, &pointwise_few_channels_sm80_prepare,
+       &pointwise_few_channels_sm80_launch},
       {"implicit_gemm_simt", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_FMA_MATH, &implicit_gemm_simt_supports,
        &implicit_gemm_simt_candidates, &implicit_gemm_simt_workspace, &implicit_gemm_simt_prepare,
        &implicit_gemm_simt_launch, &implicit_gemm_simt_least_seconds, &implicit_gemm_simt_lean_candidates},

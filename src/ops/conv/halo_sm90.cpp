@@ -26,6 +26,12 @@ CUtensorMapSwizzle swizzle(std::int32_t box_bytes) {
                            : CU_TENSOR_MAP_SWIZZLE_NONE;
 }
 
+CUtensorMapDataType map_type(halo::ElementType type) {
+  return type == halo::ElementType::f16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+         : type == halo::ElementType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                           : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;  // f32, rounded on its way in
+}
+
 bool encode(const HaloMap& tensor, halo::ElementType type, halo::TensorMap* map) {
   constexpr int kRank = 5;
   cuuint64_t dims[kRank];
@@ -38,11 +44,28 @@ bool encode(const HaloMap& tensor, halo::ElementType type, halo::TensorMap* map)
     if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
   }
   return cuda::tensor_map_driver().encode_tiled(
-             driver_map(map),
-             type == halo::ElementType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kRank,
-             cuda::placeholder_address(), dims, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             swizzle(tensor.box[0] * 2), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             driver_map(map), map_type(type), kRank, cuda::placeholder_address(), dims, steps, box, ones,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(tensor.box[0] * tile::element_bytes(type)),
+             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+bool encode(const HaloFilterMap& tensor, halo::TensorMap* map) {
+  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(tensor.extent[0]), static_cast<cuuint64_t>(tensor.extent[1]),
+                              static_cast<cuuint64_t>(tensor.extent[2])};
+  const cuuint64_t steps[2] = {static_cast<cuuint64_t>(tensor.step[0]), static_cast<cuuint64_t>(tensor.step[1])};
+  const cuuint32_t box[3] = {32, 1, 32};
+  const cuuint32_t ones[3] = {1, 1, 1};
+  return cuda::tensor_map_driver().encode_tiled(
+             driver_map(map), CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 3, cuda::placeholder_address(), dims, steps, box, ones,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+bool encode(HaloPlan* plan) {
+  halo::Params& p = plan->params;
+  if (!encode(plan->input, plan->type, &p.input)) return false;
+  return plan->type == halo::ElementType::f32 ? encode(plan->filter, &p.filter_map)
+                                              : encode(plan->output, plan->type, &p.output);
 }
 
 struct Prepared {
@@ -73,10 +96,7 @@ std::shared_ptr<const void> halo_sm90_prepare(const Problem& problem, const Conf
   const std::uint32_t row_blocks = plan->params.row_blocks.divisor;
   const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / row_blocks);
   prepared->blocks = std::min(slots, plan->params.tiles) * row_blocks;
-  prepared->encoded = cuda::with_context(device.ordinal, [&] {
-    return encode(plan->input, plan->type, &prepared->plan.params.input) &&
-           encode(plan->output, plan->type, &prepared->plan.params.output);
-  });
+  prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode(&prepared->plan); });
   return prepared;
 }
 
@@ -87,6 +107,7 @@ Status halo_sm90_launch(const LaunchSite& site, const void* prepared, const Args
   halo::Params p = known.plan.params;
   const void* const input = p.transposed ? args.y : args.x;
   p.filter = args.w;
+  p.out = args.out;
   p.bias = args.bias;
   p.alpha = static_cast<float>(args.alpha);
   const bool adds_z = args.z != nullptr;
@@ -96,7 +117,9 @@ Status halo_sm90_launch(const LaunchSite& site, const void* prepared, const Args
   p.propagate_nan = args.propagate_nan;
   p.is_plain = p.alpha == 1.0f && p.addend_scale == 0.0f && !p.has_bias && !p.relu;
   const bool replaced = cuda::with_context(site.device.ordinal, [&] {
-    return cuda::replace_address(&p.input, input) && cuda::replace_address(&p.output, args.out);
+    return cuda::replace_address(&p.input, input) &&
+           (known.plan.type == halo::ElementType::f32 ? cuda::replace_address(&p.filter_map, args.w)
+                                                      : cuda::replace_address(&p.output, args.out));
   });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
   halo::launch(known.plan.shape, known.plan.type, p, known.blocks, site.stream);

@@ -17,13 +17,20 @@ struct HaloMap {
   std::int32_t box[5] = {1, 1, 1, 1, 1};
 };
 
+// The filter of f32: channel, tap, filter; boxes of 32 channels of 32 filters.
+struct HaloFilterMap {
+  std::int64_t extent[3] = {1, 1, 1};
+  std::int64_t step[2] = {};  // bytes between neighbouring taps, filters
+};
+
 struct HaloPlan {
   kernels::halo::Params params;  // but for the map, pointers and scalars
   kernels::halo::ElementType type = kernels::halo::ElementType::f16;
   int shape = 0;
   HaloMap input;
-  HaloMap output;
-  double seconds = 0;  // that the model expects
+  HaloMap output;        // 16-bit types alone
+  HaloFilterMap filter;  // f32 alone
+  double seconds = 0;    // that the model expects
 };
 
 // Null, or why the engine cannot take the problem on a device that it runs on.

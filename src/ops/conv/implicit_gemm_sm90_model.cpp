@@ -94,6 +94,21 @@ double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape&
   return total;
 }
 
+// Pointwise, with pixels of fewer channels than a block of k: cycles of the copy engine for a row of an operand, fitted
+// to 9 layers. Rows that fill no box take it longer than whole ones; the data gradient's filter has its own, whole.
+double seconds_of_narrow_copies(const Problem& problem, const sm90::TileShape& tile, const Shape& shape,
+                                double multiprocessors) {
+  const bool forward = problem.direction == Direction::forward;
+  const TensorGeometry& in = forward ? problem.x : problem.y;
+  const std::int64_t bytes = in.dims[1] / problem.groups * data_type_bits(in.type) / 8;
+  if (problem.direction == Direction::backward_filter || bytes >= sm90::kRowBytes) return 0;
+  for (int i = 0; i < problem.spatial; ++i) {
+    if (problem.w.dims[2 + i] != 1) return 0;
+  }
+  const double row = (bytes == 64 ? 8 : forward ? 20 : 12) / 1.75e9;
+  return kLaunch + std::ceil(shape.works / multiprocessors) * (tile.bm + tile.bn) * row;
+}
+
 }  // namespace
 
 void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
@@ -108,6 +123,7 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     const auto tiles = static_cast<std::size_t>(shape.works) * static_cast<std::size_t>(tile.cluster);
     const auto offer = [&](int splits) {
       Candidate candidate = {{i, splits}, seconds(problem, tile, shape, splits, bytes, processors), plan.workspace};
+      candidate.seconds = std::max(candidate.seconds, seconds_of_narrow_copies(problem, tile, shape, processors));
       if (splits > 1 && !tile.joins) {
         candidate.workspace += sm90::partial_bytes(tile, tiles * static_cast<std::size_t>(splits));
       }
