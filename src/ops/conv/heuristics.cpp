@@ -18,7 +18,8 @@ std::size_t library_workspace_limit() {
   return limit;
 }
 
-constexpr std::size_t kUsualCandidates = 64;
+// 1 KB, which the C library still keeps at hand for the next to ask.
+constexpr std::size_t kUsualCandidates = 42;
 
 bool serves(const ConvEngine& engine, const Problem& problem, const Device& device) {
   return engine.backend == device.backend && static_cast<bool>(engine.supports(problem, device));
@@ -46,6 +47,12 @@ bool names(const TunedRow& row, const Choice& choice) {
   return choice.config == row.config && row.engine == choice.engine->name;
 }
 
+// Moves the last element to its place among those before it, which are in order and few.
+template <class Place, class Less>
+void sink(Place first, Place last, Less less) {
+  for (; last != first && less(*last, *(last - 1)); --last) std::swap(*last, *(last - 1));
+}
+
 // What a call may take of the choices that it was shown.
 struct Reached {
   Choice best;
@@ -71,9 +78,7 @@ struct Reached {
       });
       if (choice->engine != nullptr && !there) all.push_back(*choice);
     }
-    for (auto next = all.begin(); next != all.end(); ++next) {
-      std::rotate(std::upper_bound(all.begin(), next, *next, comes_first), next, next + 1);
-    }
+    for (auto next = all.begin(); next != all.end(); ++next) sink(all.begin(), next, comes_first);
     return std::move(all);
   }
 };
@@ -128,9 +133,7 @@ std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines, std::
   if (std::none_of(reached.named.begin(), reached.named.end(), [](const Choice& c) { return c.workspace == 0; })) {
     for (auto next = waiting.begin(); next != waiting.end(); ++next) {
       if (next->engine->least_seconds != nullptr) next->least = next->engine->least_seconds(problem, device);
-      const auto place = std::upper_bound(waiting.begin(), next, *next,
-                                          [](const Waiting& a, const Waiting& b) { return a.least < b.least; });
-      std::rotate(place, next, next + 1);
+      sink(waiting.begin(), next, [](const Waiting& a, const Waiting& b) { return a.least < b.least; });
     }
     for (const Waiting& w : waiting) {
       if (w.least > reached.lean.seconds) break;

@@ -44,7 +44,7 @@ bool may_be_inner(const ConvEngine& engine) {
          engine.launch != &via_nhwc_launch;
 }
 
-constexpr std::size_t kUsualCandidates = 64;  // of an inner engine
+constexpr std::size_t kUsualCandidates = 42;  // of an inner engine: 1 KB
 
 // The candidates that are offered: the fastest few in order, and the one with the least memory.
 struct Offer {
