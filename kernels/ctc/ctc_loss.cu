@@ -399,14 +399,14 @@ __global__ void __launch_bounds__(kCellThreads, 4) ctc_gradients(const __grid_co
 }
 
 template <class C, class Given>
-void launch_kernels(const CtcShape& shape, CtcArgs<C> args, Given given, cudaStream_t stream) {
+void launch_kernels(const CtcShape& shape, CtcArgs<C> args, Given* given, cudaStream_t stream) {
   const std::int64_t states = 2 * shape.max_labels + 1;
   const auto threads = static_cast<unsigned>(std::min<std::int64_t>(kWalkThreads, (states + 31) / 32 * 32));
   const std::size_t shared = ctc_rows_are_shared(shape) ? ctc_row_bytes(shape) : 0;
   const auto cells = static_cast<unsigned>(shape.steps * shape.sequences);
   const unsigned row_threads = shape.alphabet <= 64 ? 32 : shape.alphabet <= 512 ? 128 : kCellThreads;
   // By addresses, as <<<>>> would copy the payload twice more.
-  void* arguments[] = {&args, &given};
+  void* arguments[] = {&args, given};
   if (shape.softmax && !shape.has_gradients && cells > 0) {
     (void)cudaLaunchKernel(&ctc_log_sum<C, Given>, cells, row_threads, arguments, 0, stream);
   }
@@ -420,7 +420,7 @@ template <class C, int kBytes>
 void launch_with_payload(const CtcParams& params, const CtcArgs<C>& args, cudaStream_t stream) {
   Payload<kBytes> payload;
   fill(params, &payload);
-  launch_kernels(params.shape, args, payload, stream);
+  launch_kernels(params.shape, args, &payload, stream);
 }
 
 template <class C>
@@ -474,7 +474,8 @@ void launch(const CtcParams& params, cudaStream_t stream) {
     if (bytes <= kLargePayload) return launch_with_payload<C, kLargePayload>(params, args, stream);
     store_labels(params, args.ints, stream);
   }
-  launch_kernels(params.shape, args, NoPayload{}, stream);
+  NoPayload none;
+  launch_kernels(params.shape, args, &none, stream);
 }
 
 }  // namespace

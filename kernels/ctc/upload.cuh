@@ -16,7 +16,7 @@ namespace gpudnn::kernels {
 namespace {
 
 constexpr int kSmallPayload = 3600;  // every target takes 4 KB of arguments
-constexpr int kLargePayload = 12000;
+constexpr int kLargePayload = 7000;
 
 // Label lengths, input lengths, then the labels: each kind with as many bytes a value as its largest needs.
 template <int kBytes>
