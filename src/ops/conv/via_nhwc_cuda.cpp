@@ -93,7 +93,7 @@ struct ViaNhwcPlan {
 // Calls body(form, padded) for the outline of the padded form, and of the one as it is where that differs.
 template <class Body>
 const char* for_each_form(const Problem& problem, Body&& body) {
-  NhwcForm form;
+  NhwcOutline form;
   const char* const obstacle = outline_nhwc_form(problem, true, &form);
   if (obstacle == nullptr) body(form, true);
   const bool same = form.inner.w.dims[0] == problem.w.dims[0] && form.inner.w.dims[1] == problem.w.dims[1];
@@ -103,7 +103,8 @@ const char* for_each_form(const Problem& problem, Body&& body) {
   return other == nullptr ? nullptr : obstacle;
 }
 
-std::size_t total_workspace(const NhwcForm& form, std::size_t inner) {
+template <class Operand>
+std::size_t total_workspace(const NhwcFormOf<Operand>& form, std::size_t inner) {
   return form.bytes + inner + kPackingAlignment - 1;  // with room to align the caller's pointer
 }
 
@@ -126,7 +127,7 @@ const void* take(const PackedOperand& operand, const void* data, char* base, Bef
 
 Support via_nhwc_supports(const Problem& problem, const Device& device) {
   bool taken = false;
-  const char* const obstacle = for_each_form(problem, [&](const NhwcForm& form, bool) {
+  const char* const obstacle = for_each_form(problem, [&](const NhwcOutline& form, bool) {
     // From the end: the most general ones say yes the soonest.
     const std::span<const ConvEngine> list = engines();
     for (std::size_t i = list.size(); i-- > 0 && !taken;) {
@@ -141,7 +142,7 @@ void via_nhwc_candidates(const Problem& problem, const Device& device, std::vect
   Offer offer;
   std::vector<Candidate> inner;
   inner.reserve(kUsualCandidates);
-  (void)for_each_form(problem, [&](const NhwcForm& form, bool padded) {
+  (void)for_each_form(problem, [&](const NhwcOutline& form, bool padded) {
     const std::span<const ConvEngine> list = engines();
     for (std::size_t i = 0; i < list.size(); ++i) {
       const ConvEngine& engine = list[i];
@@ -176,8 +177,8 @@ double via_nhwc_least_seconds(const Problem& problem, const Device& device) {
 
 std::size_t via_nhwc_workspace(const Problem& problem, const Config& config) {
   const Inner inner = decode(config);
-  NhwcForm form;
-  if (make_nhwc_form(problem, inner.padded, &form) != nullptr) return 0;
+  NhwcOutline form;
+  if (outline_nhwc_form(problem, inner.padded, &form) != nullptr) return 0;
   return total_workspace(form, inner.engine->workspace(form.inner, inner.config));
 }
 
@@ -201,10 +202,7 @@ Status via_nhwc_launch(const LaunchSite& site, const void* prepared, const Args&
   char* const base =
       static_cast<char*>(site.workspace) + (kPackingAlignment - address % kPackingAlignment) % kPackingAlignment;
 
-  const Direction direction = form.inner.direction;
-  const PackedOperand& out = direction == Direction::forward         ? form.y
-                             : direction == Direction::backward_data ? form.x
-                                                                     : form.w;
+  const PackedOperand& out = output(form);
   Before before;
   Args inner = args;
   if (&out != &form.x) inner.x = take(form.x, args.x, base, &before);
