@@ -7,8 +7,37 @@
 namespace gpudnn::kernels::channels_last {
 namespace {
 
+// Whether the kernel in use waits for the one before by itself. What is made from the code of an older architecture
+// does not. All devices of a capability have the same code, and Hopper's are the only ones to be asked about.
+template <auto kKernel>
+bool waits_by_itself() {
+  static const bool waits = [] {
+    cudaFuncAttributes attributes = {};
+    if (cudaFuncGetAttributes(&attributes, kKernel) == cudaSuccess) return attributes.ptxVersion >= 90;
+    (void)cudaGetLastError();
+    return false;
+  }();
+  return waits;
+}
+
+template <auto kKernel, class Tasks>
+void launch_kernel(const Tasks& tasks, std::uint32_t blocks, std::uint32_t shared, bool overlaps, CUstream_st* stream) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(kThreads);
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &attribute;
+  config.numAttrs = overlaps && waits_by_itself<kKernel>() ? 1 : 0;
+  // A failure stays with the runtime until cudaGetLastError, as with any launch.
+  (void)cudaLaunchKernelEx(&config, kKernel, tasks);
+}
+
 template <bool kPack, int kMost>
-void launch(std::span<const Copy> copies, CUstream_st* stream) {
+void launch(std::span<const Copy> copies, bool overlaps, CUstream_st* stream) {
   Tasks<kMost> tasks;
   std::uint32_t blocks = 0;
   std::uint32_t shared = 0;
@@ -23,18 +52,20 @@ void launch(std::span<const Copy> copies, CUstream_st* stream) {
   }
   if (blocks == 0) return;
   if (tasks.of[0].shape.element_bytes == 2) {
-    copy_tasks<std::uint16_t, kPack, kMost><<<blocks, kThreads, shared, stream>>>(tasks);
+    launch_kernel<&copy_tasks<std::uint16_t, kPack, kMost>>(tasks, blocks, shared, overlaps, stream);
   } else {
-    copy_tasks<std::uint32_t, kPack, kMost><<<blocks, kThreads, shared, stream>>>(tasks);
+    launch_kernel<&copy_tasks<std::uint32_t, kPack, kMost>>(tasks, blocks, shared, overlaps, stream);
   }
 }
 
 }  // namespace
 
 void launch_pack(std::span<const Copy> copies, CUstream_st* stream) {
-  if (copies.size() <= 2) return launch<true, 2>(copies, stream);
-  launch<true, kMostCopies>(copies, stream);
+  if (copies.size() <= 2) return launch<true, 2>(copies, false, stream);
+  launch<true, kMostCopies>(copies, false, stream);
 }
-void launch_unpack(const Copy& copy, CUstream_st* stream) { launch<false, 1>({&copy, 1}, stream); }
+void launch_unpack(const Copy& copy, bool overlaps, CUstream_st* stream) {
+  launch<false, 1>({&copy, 1}, overlaps, stream);
+}
 
 }  // namespace gpudnn::kernels::channels_last

@@ -21,6 +21,7 @@
 
 #include "kernels/conv/channels_last.hpp"
 #ifdef __CUDACC__
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/st_global.cuh"
 #endif
 
@@ -415,6 +416,7 @@ __global__ void __launch_bounds__(kThreads) copy_tasks(const __grid_constant__ T
   while (i + 1 < tasks.count && blockIdx.x >= tasks.of[i + 1].first_block) ++i;
   const Task& task = tasks.of[i];
   const Tile tile = locate(task, blockIdx.x - task.first_block);
+  ptx::griddepcontrol_wait();
   if (task.mode == Mode::elements) return copy_elements<T, kPack>(task, tile, threadIdx.x);
   if constexpr (kPack) {
     load_lines(task, tile, threadIdx.x, shared);

@@ -86,7 +86,7 @@ struct Copy {
 };
 // strided -> packed, zeros in the padding: several tensors in one launch, all with elements of the same size.
 void launch_pack(std::span<const Copy> copies, CUstream_st* stream);
-// packed -> strided.
-void launch_unpack(const Copy& copy, CUstream_st* stream);
+// packed -> strided. `overlaps`: on Hopper, its blocks may start while those of the kernel before leave.
+void launch_unpack(const Copy& copy, bool overlaps, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels::channels_last

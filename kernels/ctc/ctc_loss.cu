@@ -24,7 +24,7 @@
 // the softmax of its row and writes the gradients: first y for every k, then, for each label that occurs, y less the
 // sum along its chain of places, and for the blank a sum over the block. The last block of a sequence to finish adds up
 // the denominators for the cost. Without gradients a kernel in front of (1) finds the denominators. Every sum is in a
-// fixed order.
+// fixed order. Labels in host memory come with the arguments of (1), which leaves them in the workspace (upload.cuh).
 //
 // Bytes: x once, gradients once; tables 4 S numbers of two elements a step and sequence.
 #include <algorithm>
@@ -55,6 +55,7 @@ struct CtcArgs {
   const int* labels;
   const int* label_lengths;
   const int* input_lengths;
+  int* ints;  // room for a payload: label lengths, input lengths, labels, and labels again
   int* flags;
   unsigned* finished;
   int* links;
@@ -105,12 +106,31 @@ struct Softmax {
   }
 };
 
-template <class C>
-__global__ void __launch_bounds__(kCellThreads, 4) ctc_log_sum(const __grid_constant__ CtcArgs<C> args) {
+// Lengths, of the payload where there is one.
+template <class C, class Given>
+__device__ __forceinline__ int label_length(const CtcArgs<C>& args, const Given& given, std::int64_t n) {
+  if constexpr (Given::kHasLabels) {
+    return given.length(n);
+  } else {
+    return args.label_lengths[n];
+  }
+}
+template <class C, class Given>
+__device__ __forceinline__ int input_length(const CtcArgs<C>& args, const Given& given, std::int64_t n) {
+  if constexpr (Given::kHasLabels) {
+    return given.length(args.sequences + n);
+  } else {
+    return args.input_lengths[n];
+  }
+}
+
+template <class C, class Given>
+__global__ void __launch_bounds__(kCellThreads, 4)
+    ctc_log_sum(const __grid_constant__ CtcArgs<C> args, const __grid_constant__ Given given) {
   __shared__ C scratch[2][32];
   const std::int64_t t = blockIdx.x / static_cast<unsigned>(args.sequences);
   const std::int64_t n = blockIdx.x % static_cast<unsigned>(args.sequences);
-  if (t >= args.input_lengths[n]) return;
+  if (t >= input_length(args, given, n)) return;
   const Softmax<C> softmax(args, args.x + t * args.x_strides[0] + n * args.x_strides[1], scratch);
   if (threadIdx.x == 0) args.log_sum[t * args.sequences + n] = softmax.log_of_sum();
 }
@@ -136,30 +156,44 @@ struct Sequence {
   bool possible;  // there are steps enough for the labels, and for the blanks between equal ones
 };
 
-// All threads of the block take part.
-__device__ __forceinline__ Sequence read_sequence(const int* labels, const int* label_lengths, const int* input_lengths,
-                                                  std::int64_t n, std::int32_t max_labels, std::int32_t most_steps,
-                                                  std::int64_t alphabet, long long (&scratch)[2][32]) {
+// All threads of the block take part. The walk down takes a copy of a payload's labels for itself; the one up leaves
+// its own, and the lengths, for the kernel that comes next.
+template <class C, class Given>
+__device__ __forceinline__ Sequence read_sequence(const CtcArgs<C>& args, const Given& given, std::int64_t n, bool down,
+                                                  long long (&scratch)[2][32]) {
   Sequence sequence;
   long long before = 0;
-  for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x) before += label_lengths[i] > 0 ? label_lengths[i] : 0;
+  for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x) before += max(label_length(args, given, i), 0);
   before = tile::block_reduce(before, 0LL, tile::Sum{}, scratch[0]);
-  sequence.labels = labels + before;
-  sequence.length = label_lengths[n];
-  sequence.steps = input_lengths[n];
+  sequence.labels = args.labels + before;
+  sequence.length = label_length(args, given, n);
+  sequence.steps = input_length(args, given, n);
   sequence.legal =
-      sequence.length >= 0 && sequence.length <= max_labels && sequence.steps >= 0 && sequence.steps <= most_steps;
+      sequence.length >= 0 && sequence.length <= args.max_labels && sequence.steps >= 0 && sequence.steps <= args.steps;
+  if constexpr (Given::kHasLabels) {
+    int* const own = args.ints + 2 * static_cast<std::int64_t>(args.sequences) + (down ? given.labels : 0) + before;
+    for (int i = static_cast<int>(threadIdx.x); i < sequence.length; i += static_cast<int>(blockDim.x)) {
+      own[i] = given.label(before + i);
+    }
+    if (!down && threadIdx.x == 0) {
+      args.ints[n] = sequence.length;
+      args.ints[args.sequences + n] = sequence.steps;
+    }
+    sequence.labels = own;
+    __syncthreads();
+  }
   long long repeats = 0;
   int illegal = 0;
   for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); sequence.legal && i < sequence.length;
        i += static_cast<std::int32_t>(blockDim.x)) {
     const int label = sequence.labels[i];
-    illegal |= label < 1 || label >= alphabet ? 1 : 0;
+    illegal |= label < 1 || label >= args.alphabet ? 1 : 0;
     repeats += i > 0 && sequence.labels[i - 1] == label ? 1 : 0;
   }
   sequence.legal = __syncthreads_or(illegal) == 0 && sequence.legal;
   repeats = tile::block_reduce(repeats, 0LL, tile::Sum{}, scratch[1]);
   sequence.possible = sequence.length + repeats <= sequence.steps;
+  if (!down && threadIdx.x == 0) args.first_label[n] = before;
   return sequence;
 }
 
@@ -178,19 +212,16 @@ __device__ __forceinline__ void link_labels(const Sequence& sequence, int* links
 
 // Blocks: alpha of sequence n is block n, beta block sequences + n. A row has two margins of zeros before state 0 and
 // two behind the last.
-template <class C>
-__global__ void __launch_bounds__(kWalkThreads, 1) ctc_walk(const __grid_constant__ CtcArgs<C> args) {
+template <class C, class Given>
+__global__ void __launch_bounds__(kWalkThreads, 1)
+    ctc_walk(const __grid_constant__ CtcArgs<C> args, const __grid_constant__ Given given) {
   extern __shared__ double2 shared_rows[];
   __shared__ long long scratch[2][32];
   __shared__ double cost_scratch[32];
   const bool down = blockIdx.x >= static_cast<unsigned>(args.sequences);
   const std::int64_t n = down ? blockIdx.x - args.sequences : blockIdx.x;
-  const Sequence sequence = read_sequence(args.labels, args.label_lengths, args.input_lengths, n, args.max_labels,
-                                          args.steps, args.alphabet, scratch);
-  if (!down && threadIdx.x == 0) {
-    args.first_label[n] = sequence.labels - args.labels;
-    args.finished[n] = 0;
-  }
+  const Sequence sequence = read_sequence(args, given, n, down, scratch);
+  if (!down && threadIdx.x == 0) args.finished[n] = 0;
   if (!sequence.legal || !sequence.possible) {
     if (!down && threadIdx.x == 0) {
       args.costs[n] = sequence.legal ? infinity<C>() : static_cast<C>(__int_as_float(0x7fc00000));
@@ -367,8 +398,33 @@ __global__ void __launch_bounds__(kCellThreads, 4) ctc_gradients(const __grid_co
   if (args.softmax) finish_sequence(args, n);
 }
 
+template <class C, class Given>
+void launch_kernels(const CtcShape& shape, CtcArgs<C> args, Given* given, cudaStream_t stream) {
+  const std::int64_t states = 2 * shape.max_labels + 1;
+  const auto threads = static_cast<unsigned>(std::min<std::int64_t>(kWalkThreads, (states + 31) / 32 * 32));
+  const std::size_t shared = ctc_rows_are_shared(shape) ? ctc_row_bytes(shape) : 0;
+  const auto cells = static_cast<unsigned>(shape.steps * shape.sequences);
+  const unsigned row_threads = shape.alphabet <= 64 ? 32 : shape.alphabet <= 512 ? 128 : kCellThreads;
+  // By addresses, as <<<>>> would copy the payload twice more.
+  void* arguments[] = {&args, given};
+  if (shape.softmax && !shape.has_gradients && cells > 0) {
+    (void)cudaLaunchKernel(&ctc_log_sum<C, Given>, cells, row_threads, arguments, 0, stream);
+  }
+  const auto walks = static_cast<unsigned>(shape.sequences * (shape.has_gradients ? 2 : 1));
+  (void)cudaLaunchKernel(&ctc_walk<C, Given>, walks, threads, arguments, shared, stream);
+  const unsigned gradient_threads = std::max(row_threads, states <= 64 ? 32u : 128u);
+  if (shape.has_gradients && cells > 0) ctc_gradients<C><<<cells, gradient_threads, 0, stream>>>(args);
+}
+
+template <class C, int kBytes>
+void launch_with_payload(const CtcParams& params, const CtcArgs<C>& args, cudaStream_t stream) {
+  Payload<kBytes> payload;
+  fill(params, &payload);
+  launch_kernels(params.shape, args, &payload, stream);
+}
+
 template <class C>
-void launch(const CtcParams& params, cudaStream_t stream) {
+CtcArgs<C> arguments_of(const CtcParams& params) {
   const CtcShape& shape = params.shape;
   const CtcWorkspace place = ctc_workspace(shape);
   auto* const base = static_cast<char*>(params.workspace);
@@ -381,6 +437,7 @@ void launch(const CtcParams& params, cudaStream_t stream) {
     args.beta = reinterpret_cast<Scaled<C>*>(base + place.beta);
     args.links = reinterpret_cast<int*>(base + place.links);
   }
+  if (!ctc_rows_are_shared(shape)) args.rows = reinterpret_cast<Scaled<C>*>(base + place.rows);
   args.log_sum = reinterpret_cast<double*>(base + place.log_sum);
   args.log_probability = reinterpret_cast<double*>(base + place.log_probability);
   args.first_label = reinterpret_cast<long long*>(base + place.first_label);
@@ -390,11 +447,10 @@ void launch(const CtcParams& params, cudaStream_t stream) {
   args.label_lengths = params.label_lengths;
   args.input_lengths = params.input_lengths;
   if (shape.stores_labels) {
-    int* const ints = reinterpret_cast<int*>(base + place.ints);
-    store_labels(params, ints, stream);
-    args.label_lengths = ints;
-    args.input_lengths = ints + shape.sequences;
-    args.labels = ints + 2 * shape.sequences;
+    args.ints = reinterpret_cast<int*>(base + place.ints);
+    args.label_lengths = args.ints;
+    args.input_lengths = args.ints + shape.sequences;
+    args.labels = args.ints + 2 * shape.sequences;
   }
   for (int i = 0; i < 3; ++i) {
     args.x_strides[i] = params.x_strides[i];
@@ -406,19 +462,20 @@ void launch(const CtcParams& params, cudaStream_t stream) {
   args.max_labels = static_cast<std::int32_t>(shape.max_labels);
   args.softmax = shape.softmax;
   args.skip_impossible = params.skip_impossible;
+  return args;
+}
 
-  const std::int64_t states = 2 * shape.max_labels + 1;
-  const bool in_shared = ctc_rows_are_shared(shape);
-  if (!in_shared) args.rows = reinterpret_cast<Scaled<C>*>(base + place.rows);
-  const int threads = static_cast<int>(std::min<std::int64_t>(kWalkThreads, (states + 31) / 32 * 32));
-  const std::size_t shared = in_shared ? ctc_row_bytes(shape) : 0;
-  const auto cells = static_cast<unsigned>(shape.steps * shape.sequences);
-  const int row_threads = shape.alphabet <= 64 ? 32 : shape.alphabet <= 512 ? 128 : kCellThreads;
-  if (shape.softmax && !shape.has_gradients && cells > 0) ctc_log_sum<C><<<cells, row_threads, 0, stream>>>(args);
-  const auto walks = static_cast<unsigned>(shape.sequences * (shape.has_gradients ? 2 : 1));
-  ctc_walk<C><<<walks, threads, shared, stream>>>(args);
-  const int gradient_threads = std::max(row_threads, states <= 64 ? 32 : 128);
-  if (shape.has_gradients && cells > 0) ctc_gradients<C><<<cells, gradient_threads, 0, stream>>>(args);
+template <class C>
+void launch(const CtcParams& params, cudaStream_t stream) {
+  const CtcArgs<C> args = arguments_of<C>(params);
+  if (params.shape.stores_labels) {
+    const std::int64_t bytes = payload_bytes(params.shape);
+    if (bytes <= kSmallPayload) return launch_with_payload<C, kSmallPayload>(params, args, stream);
+    if (bytes <= kLargePayload) return launch_with_payload<C, kLargePayload>(params, args, stream);
+    store_labels(params, args.ints, stream);
+  }
+  NoPayload none;
+  launch_kernels(params.shape, args, &none, stream);
 }
 
 }  // namespace

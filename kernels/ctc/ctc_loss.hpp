@@ -29,7 +29,7 @@ struct CtcWorkspace {
   std::size_t log_sum = 0;          // [step][sequence] in double: the logarithm of softmax's denominator
   std::size_t log_probability = 0;  // [sequence] in double, but for those denominators
   std::size_t first_label = 0;      // [sequence] in 64 bits: where its labels begin
-  std::size_t ints = 0;             // label lengths, input lengths, labels
+  std::size_t ints = 0;             // label lengths, input lengths, labels, and labels again for the walk down
   std::size_t flags = 0;            // [sequence]: 1 where no alignment exists
   std::size_t finished = 0;         // [sequence]: blocks of its gradients that are done
   std::size_t links = 0;            // [sequence][label]: see ctc_loss.cu
@@ -62,7 +62,7 @@ constexpr std::int64_t kCtcRowMargin = 4;
   place.log_sum = take(shape.softmax ? steps * sequences * 8 : 0);
   place.log_probability = take(sequences * 8);
   place.first_label = take(sequences * 8);
-  place.ints = take(shape.stores_labels ? (2 * sequences + static_cast<std::size_t>(shape.stored_labels)) * 4 : 0);
+  place.ints = take(shape.stores_labels ? (2 * sequences + 2 * static_cast<std::size_t>(shape.stored_labels)) * 4 : 0);
   place.flags = take(sequences * 4);
   place.finished = take(sequences * 4);
   place.links = take(shape.has_gradients ? sequences * static_cast<std::size_t>(shape.max_labels) * 4 : 0);

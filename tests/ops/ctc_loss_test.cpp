@@ -338,6 +338,7 @@ TEST(CtcLoss, LongLabels) {
   check_single_path(300, 50, true);
   check_single_path(300, 300, false);
   check_single_path(1200, 7, true);
+  check_single_path(1200, 300, true);
 }
 
 TEST(CtcLoss, WhatCannotBeAlignedCostsInfinityAndWhatIsOutOfRangeNaN) {

@@ -18,56 +18,70 @@ std::size_t library_workspace_limit() {
   return limit;
 }
 
-constexpr std::size_t kUsualCandidates = 64;
+// 1 KB, which the C library still keeps at hand for the next to ask.
+constexpr std::size_t kUsualCandidates = 42;
 
 bool serves(const ConvEngine& engine, const Problem& problem, const Device& device) {
   return engine.backend == device.backend && static_cast<bool>(engine.supports(problem, device));
 }
 
-// The engine's choices that fit; none if it does not take the problem.
-void add_choices(const ConvEngine& engine, bool lean, const Problem& problem, const Device& device,
-                 std::size_t workspace_limit, std::vector<Candidate>* candidates, std::vector<Choice>* choices) {
+// Calls take(choice) for the engine's choices that fit; for none if it does not take the problem.
+template <class Take>
+void for_each_choice(const ConvEngine& engine, bool lean, const Problem& problem, const Device& device,
+                     std::size_t workspace_limit, std::vector<Candidate>* candidates, Take&& take) {
   if (!serves(engine, problem, device)) return;
   candidates->clear();
   (lean ? engine.lean_candidates : engine.candidates)(problem, device, candidates);
   for (const Candidate& candidate : *candidates) {
     if (candidate.workspace > workspace_limit) continue;
-    choices->push_back({&engine, candidate.config, candidate.workspace, candidate.seconds, Source::model});
+    take(Choice{&engine, candidate.config, candidate.workspace, candidate.seconds, Source::model});
   }
 }
 
 // Of equals the engine that stands first in the list wins, always the same one.
-void sort_by_seconds(std::vector<Choice>* choices) {
-  std::stable_sort(choices->begin(), choices->end(), [](const Choice& a, const Choice& b) {
-    return a.seconds != b.seconds ? a.seconds < b.seconds : a.engine < b.engine;
-  });
+bool comes_first(const Choice& a, const Choice& b) {
+  return a.seconds != b.seconds ? a.seconds < b.seconds : a.engine < b.engine;
 }
 
 bool names(const TunedRow& row, const Choice& choice) {
   return choice.config == row.config && row.engine == choice.engine->name;
 }
 
-// Whether one of the rows' choices is there that every call can take.
-bool holds_measured_without_workspace(std::span<const TunedRow> rows, const std::vector<Choice>& choices) {
-  return std::any_of(rows.begin(), rows.end(), [&](const TunedRow& row) {
-    return std::any_of(choices.begin(), choices.end(),
-                       [&](const Choice& choice) { return choice.workspace == 0 && names(row, choice); });
-  });
+// Moves the last element to its place among those before it, which are in order and few.
+template <class Place, class Less>
+void sink(Place first, Place last, Less less) {
+  for (; last != first && less(*last, *(last - 1)); --last) std::swap(*last, *(last - 1));
 }
 
-// The times of the best choice, and of the best one without a workspace.
-struct BestSeconds {
-  double any = std::numeric_limits<double>::infinity();
-  double lean = std::numeric_limits<double>::infinity();
-};
-BestSeconds best_seconds(const std::vector<Choice>& choices) {
-  BestSeconds best;
-  for (const Choice& choice : choices) {
-    best.any = std::min(best.any, choice.seconds);
-    if (choice.workspace == 0) best.lean = std::min(best.lean, choice.seconds);
+// What a call may take of the choices that it was shown.
+struct Reached {
+  Choice best;
+  Choice lean;                // the best without a workspace
+  std::vector<Choice> named;  // by measurements
+
+  Reached() { best.seconds = lean.seconds = std::numeric_limits<double>::infinity(); }
+
+  void show(const Choice& choice, std::span<const TunedRow> measured) {
+    if (comes_first(choice, best)) best = choice;
+    if (choice.workspace == 0 && comes_first(choice, lean)) lean = choice;
+    if (std::any_of(measured.begin(), measured.end(), [&](const TunedRow& row) { return names(row, choice); })) {
+      named.push_back(choice);
+    }
   }
-  return best;
-}
+
+  // Each once, in order.
+  [[nodiscard]] std::vector<Choice> ranking() {
+    std::vector<Choice>& all = named;
+    for (const Choice* const choice : {&best, &lean}) {
+      const bool there = std::any_of(all.begin(), all.end(), [&](const Choice& c) {
+        return c.engine == choice->engine && c.config == choice->config;
+      });
+      if (choice->engine != nullptr && !there) all.push_back(*choice);
+    }
+    for (auto next = all.begin(); next != all.end(); ++next) sink(all.begin(), next, comes_first);
+    return std::move(all);
+  }
+};
 
 std::span<const TunedRow> table_rows(const Problem& problem, const Device& device) {
   const TunedRows* const table = tuned_table(device);
@@ -84,12 +98,14 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
   choices.reserve(kUsualCandidates);
   candidates.reserve(kUsualCandidates);
   for (const ConvEngine& engine : engines) {
-    add_choices(engine, false, problem, device, workspace_limit, &candidates, &choices);
+    for_each_choice(engine, false, problem, device, workspace_limit, &candidates,
+                    [&](const Choice& choice) { choices.push_back(choice); });
   }
-  sort_by_seconds(&choices);
+  std::stable_sort(choices.begin(), choices.end(), comes_first);
   return choices;
 }
 
+// Small code as much as few steps: at a first query, most of the time goes into fetching what no cache holds.
 std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines, std::span<const TunedRow> measured,
                                       const Problem& problem, const Device& device, std::size_t workspace_limit) {
   struct Waiting {
@@ -97,34 +113,34 @@ std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines, std::
     const ConvEngine* engine;
   };
   std::vector<Waiting> waiting;
-  std::vector<Choice> choices;
   std::vector<Candidate> candidates;
+  Reached reached;
   waiting.reserve(engines.size());
-  choices.reserve(kUsualCandidates);
   candidates.reserve(kUsualCandidates);
+  const auto ask = [&](const ConvEngine& engine, bool lean) {
+    for_each_choice(engine, lean, problem, device, workspace_limit, &candidates,
+                    [&](const Choice& choice) { reached.show(choice, measured); });
+  };
   for (const ConvEngine& engine : engines) {
     if (engine.backend != device.backend) continue;
     if (std::any_of(measured.begin(), measured.end(), [&](const TunedRow& row) { return row.engine == engine.name; })) {
-      add_choices(engine, false, problem, device, workspace_limit, &candidates, &choices);
+      ask(engine, false);
     } else {
       waiting.push_back({0, &engine});
     }
   }
-  if (!holds_measured_without_workspace(measured, choices)) {
-    for (Waiting& w : waiting) {
-      if (w.engine->least_seconds != nullptr) w.least = w.engine->least_seconds(problem, device);
+  // A measured choice that every call can take leaves nothing to look for.
+  if (std::none_of(reached.named.begin(), reached.named.end(), [](const Choice& c) { return c.workspace == 0; })) {
+    for (auto next = waiting.begin(); next != waiting.end(); ++next) {
+      if (next->engine->least_seconds != nullptr) next->least = next->engine->least_seconds(problem, device);
+      sink(waiting.begin(), next, [](const Waiting& a, const Waiting& b) { return a.least < b.least; });
     }
-    std::stable_sort(waiting.begin(), waiting.end(),
-                     [](const Waiting& a, const Waiting& b) { return a.least < b.least; });
     for (const Waiting& w : waiting) {
-      const BestSeconds best = best_seconds(choices);
-      if (w.least > best.lean) break;
-      const bool lean = w.least > best.any && w.engine->lean_candidates != nullptr;
-      add_choices(*w.engine, lean, problem, device, workspace_limit, &candidates, &choices);
+      if (w.least > reached.lean.seconds) break;
+      ask(*w.engine, w.least > reached.best.seconds && w.engine->lean_candidates != nullptr);
     }
   }
-  sort_by_seconds(&choices);
-  return choices;
+  return reached.ranking();
 }
 
 void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices) {

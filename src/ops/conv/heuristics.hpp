@@ -10,8 +10,8 @@ namespace gpudnn::conv {
 [[nodiscard]] std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Problem& problem,
                                                 const Device& device, std::size_t workspace_limit);
 
-// Of these, enough that the best choice and the best one without a workspace are the same, for tensors at multiples of
-// 16 bytes. An engine that can hold neither is not asked for candidates: it is slower by its bound than others are by
+// Of these the best, the best without a workspace, and those that `measured` names, for tensors at multiples of 16
+// bytes. An engine that can hold none of them is not asked for candidates: it is slower by its bound than others are by
 // their models, or comes after a choice that `measured` names.
 [[nodiscard]] std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines,
                                                     std::span<const TunedRow> measured, const Problem& problem,

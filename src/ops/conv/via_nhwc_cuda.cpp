@@ -44,8 +44,43 @@ bool may_be_inner(const ConvEngine& engine) {
          engine.launch != &via_nhwc_launch;
 }
 
-constexpr std::size_t kUsualCandidates = 64;  // of all inner engines
-constexpr std::size_t kFastest = 4;           // candidates that are offered, beside the one with the least memory
+constexpr std::size_t kUsualCandidates = 42;  // of an inner engine: 1 KB
+
+// The candidates that are offered: the fastest few in order, and the one with the least memory.
+struct Offer {
+  static constexpr std::size_t kFastest = 4;
+  std::array<Candidate, kFastest> fastest;
+  std::size_t count = 0;
+  Candidate leanest;
+
+  Offer() {
+    leanest.workspace = std::numeric_limits<std::size_t>::max();
+    for (Candidate& c : fastest) c.seconds = std::numeric_limits<double>::infinity();
+  }
+  // That none of them is as slow as these seconds, or needs as much as these bytes, is known.
+  [[nodiscard]] bool has_no_use_for(double seconds, std::size_t workspace) const {
+    return seconds > fastest.back().seconds && workspace >= leanest.workspace;
+  }
+  void show(const Candidate& c) {
+    if (c.workspace < leanest.workspace || (c.workspace == leanest.workspace && c.seconds < leanest.seconds)) {
+      leanest = c;
+    }
+    if (c.seconds >= fastest.back().seconds) return;
+    fastest.back() = c;
+    count = std::min(count + 1, kFastest);
+    for (std::size_t i = kFastest - 1; i > 0 && fastest[i].seconds < fastest[i - 1].seconds; --i) {
+      std::swap(fastest[i], fastest[i - 1]);
+    }
+  }
+  void append_to(std::vector<Candidate>* candidates) const {
+    bool has_leanest = count == 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      candidates->push_back(fastest[i]);
+      has_leanest = has_leanest || fastest[i].config == leanest.config;
+    }
+    if (!has_leanest) candidates->push_back(leanest);
+  }
+};
 
 struct ViaNhwcPlan {
   NhwcForm form;
@@ -58,7 +93,7 @@ struct ViaNhwcPlan {
 // Calls body(form, padded) for the outline of the padded form, and of the one as it is where that differs.
 template <class Body>
 const char* for_each_form(const Problem& problem, Body&& body) {
-  NhwcForm form;
+  NhwcOutline form;
   const char* const obstacle = outline_nhwc_form(problem, true, &form);
   if (obstacle == nullptr) body(form, true);
   const bool same = form.inner.w.dims[0] == problem.w.dims[0] && form.inner.w.dims[1] == problem.w.dims[1];
@@ -68,7 +103,8 @@ const char* for_each_form(const Problem& problem, Body&& body) {
   return other == nullptr ? nullptr : obstacle;
 }
 
-std::size_t total_workspace(const NhwcForm& form, std::size_t inner) {
+template <class Operand>
+std::size_t total_workspace(const NhwcFormOf<Operand>& form, std::size_t inner) {
   return form.bytes + inner + kPackingAlignment - 1;  // with room to align the caller's pointer
 }
 
@@ -91,7 +127,7 @@ const void* take(const PackedOperand& operand, const void* data, char* base, Bef
 
 Support via_nhwc_supports(const Problem& problem, const Device& device) {
   bool taken = false;
-  const char* const obstacle = for_each_form(problem, [&](const NhwcForm& form, bool) {
+  const char* const obstacle = for_each_form(problem, [&](const NhwcOutline& form, bool) {
     // From the end: the most general ones say yes the soonest.
     const std::span<const ConvEngine> list = engines();
     for (std::size_t i = list.size(); i-- > 0 && !taken;) {
@@ -103,44 +139,28 @@ Support via_nhwc_supports(const Problem& problem, const Device& device) {
 }
 
 void via_nhwc_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  std::vector<Candidate> all;
+  Offer offer;
   std::vector<Candidate> inner;
-  all.reserve(kUsualCandidates);
   inner.reserve(kUsualCandidates);
-  // Of those so far, the times of the fastest few in order, and the least workspace.
-  std::array<double, kFastest> fastest;
-  fastest.fill(std::numeric_limits<double>::infinity());
-  std::size_t leanest = std::numeric_limits<std::size_t>::max();
-  (void)for_each_form(problem, [&](const NhwcForm& form, bool padded) {
+  (void)for_each_form(problem, [&](const NhwcOutline& form, bool padded) {
     const std::span<const ConvEngine> list = engines();
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!may_be_inner(list[i])) continue;
-      // One that is too slow for the list, and cannot need less memory, is not worth its candidates.
-      const bool hopeless = list[i].least_seconds != nullptr && total_workspace(form, 0) >= leanest &&
-                            list[i].least_seconds(form.inner, device) + form.seconds > fastest.back();
-      if (hopeless || !list[i].supports(form.inner, device)) continue;
+      const ConvEngine& engine = list[i];
+      if (!may_be_inner(engine)) continue;
+      const bool hopeless =
+          engine.least_seconds != nullptr &&
+          offer.has_no_use_for(engine.least_seconds(form.inner, device) + form.seconds, total_workspace(form, 0));
+      if (hopeless || !engine.supports(form.inner, device)) continue;
       inner.clear();
-      list[i].candidates(form.inner, device, &inner);
+      engine.candidates(form.inner, device, &inner);
       for (const Candidate& c : inner) {
-        const Candidate& added = all.emplace_back(Candidate{{encode(i, c.config.tile, padded), c.config.split_k},
-                                                            c.seconds + form.seconds,
-                                                            total_workspace(form, c.workspace)});
-        leanest = std::min(leanest, added.workspace);
-        if (added.seconds >= fastest.back()) continue;
-        fastest.back() = added.seconds;
-        std::sort(fastest.begin(), fastest.end());
+        offer.show({{encode(i, c.config.tile, padded), c.config.split_k},
+                    c.seconds + form.seconds,
+                    total_workspace(form, c.workspace)});
       }
     }
   });
-  if (all.empty()) return;
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
-  // The fastest, and the one with the least memory.
-  const auto least = std::min_element(all.begin(), all.end(),
-                                      [](const Candidate& a, const Candidate& b) { return a.workspace < b.workspace; });
-  const auto kept = static_cast<std::ptrdiff_t>(std::min(all.size(), kFastest));
-  candidates->insert(candidates->end(), all.begin(), all.begin() + kept);
-  if (least - all.begin() >= kept) candidates->push_back(*least);
+  offer.append_to(candidates);
 }
 
 // The copies always need one.
@@ -157,8 +177,8 @@ double via_nhwc_least_seconds(const Problem& problem, const Device& device) {
 
 std::size_t via_nhwc_workspace(const Problem& problem, const Config& config) {
   const Inner inner = decode(config);
-  NhwcForm form;
-  if (make_nhwc_form(problem, inner.padded, &form) != nullptr) return 0;
+  NhwcOutline form;
+  if (outline_nhwc_form(problem, inner.padded, &form) != nullptr) return 0;
   return total_workspace(form, inner.engine->workspace(form.inner, inner.config));
 }
 
@@ -182,10 +202,7 @@ Status via_nhwc_launch(const LaunchSite& site, const void* prepared, const Args&
   char* const base =
       static_cast<char*>(site.workspace) + (kPackingAlignment - address % kPackingAlignment) % kPackingAlignment;
 
-  const Direction direction = form.inner.direction;
-  const PackedOperand& out = direction == Direction::forward         ? form.y
-                             : direction == Direction::backward_data ? form.x
-                                                                     : form.w;
+  const PackedOperand& out = output(form);
   Before before;
   Args inner = args;
   if (&out != &form.x) inner.x = take(form.x, args.x, base, &before);
@@ -205,7 +222,7 @@ Status via_nhwc_launch(const LaunchSite& site, const void* prepared, const Args&
                                  plan.inner_workspace};
   GPUDNN_TRY(plan.engine->launch(inner_site, plan.prepared.get(), inner));
   if (!out.packed) return GPUDNN_STATUS_SUCCESS;
-  layout::launch_unpack({&out.task, args.out, base + out.offset}, site.stream);
+  layout::launch_unpack({&out.task, args.out, base + out.offset}, site.device.compute_capability() == 90, site.stream);
   return cuda::launch_status("channels_last unpack");
 }
 

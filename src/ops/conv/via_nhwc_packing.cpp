@@ -154,8 +154,8 @@ layout::Shape shape_of(const TensorGeometry& t, const TensorGeometry& packed, in
 }
 
 // `inner` is the tensor's packed form.
-void add_operand(const TensorGeometry& t, const TensorGeometry& inner, bool mirrored, NhwcForm* form,
-                 PackedOperand* operand) {
+void add_operand(const TensorGeometry& t, const TensorGeometry& inner, bool mirrored, NhwcOutline* form,
+                 PlacedOperand* operand) {
   operand->packed = mirrored || !same_dims(t, inner) || !same_layout(t, inner);
   if (!operand->packed) return;
   operand->offset = form->bytes;
@@ -220,9 +220,9 @@ double least_packing_seconds(const Problem& problem) {
   return kRoundedDown * seconds;
 }
 
-const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) {
+const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcOutline* form) {
   if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
-  *form = NhwcForm();
+  *form = NhwcOutline();
   Problem& inner = form->inner = problem;
   const int64_t vector = padded ? 16 / static_cast<int64_t>(data_type_bits(problem.x.type) / 8) : 1;
   const int64_t groups = problem.groups;
@@ -256,7 +256,7 @@ const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcForm* for
   }
   if (form->bytes == 0) return "its tensors are packed channels-last already";
   // The output's pass comes after the inner kernel, the others in one launch before it.
-  const PackedOperand& out = output(*form);
+  const PlacedOperand& out = output(*form);
   const bool before = (form->x.packed && &out != &form->x) || (form->w.packed && &out != &form->w) ||
                       (form->y.packed && &out != &form->y) || form->z.packed || form->bias.packed;
   form->seconds += kLaunch * ((before ? 1 : 0) + (out.packed ? 1 : 0));
@@ -264,7 +264,10 @@ const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcForm* for
 }
 
 const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) {
-  if (const char* obstacle = outline_nhwc_form(problem, padded, form)) return obstacle;
+  NhwcOutline outline;
+  if (const char* obstacle = outline_nhwc_form(problem, padded, &outline)) return obstacle;
+  *form = {outline.inner,   {outline.x, {}},    {outline.w, {}}, {outline.y, {}},
+           {outline.z, {}}, {outline.bias, {}}, outline.bytes,   outline.seconds};
   const auto set_task = [&](const TensorGeometry& t, const TensorGeometry& packed, bool filter,
                             PackedOperand* operand) {
     if (!operand->packed) return;

@@ -10,28 +10,34 @@ namespace gpudnn::conv {
 
 constexpr std::size_t kPackingAlignment = 256;
 
-struct PackedOperand {
+struct PlacedOperand {
   bool packed = false;     // else the caller's tensor is used as it is
   std::size_t offset = 0;  // in the workspace
+};
+struct PackedOperand : PlacedOperand {
   kernels::channels_last::Task task;
 };
 
-struct NhwcForm {
+template <class Operand>
+struct NhwcFormOf {
   Problem inner;
-  PackedOperand x, w, y, z, bias;
+  Operand x, w, y, z, bias;
   std::size_t bytes = 0;  // of all packed tensors, each aligned
   double seconds = 0;     // that the copies take, by the model
 };
+using NhwcForm = NhwcFormOf<PackedOperand>;
+using NhwcOutline = NhwcFormOf<PlacedOperand>;
 
 // Channels are padded to whole vectors of 16 bytes, or left as they are. Null, or why there is no such form.
 [[nodiscard]] const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form);
 // The same but for the operands' tasks, which a query has no time for.
-[[nodiscard]] const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcForm* form);
+[[nodiscard]] const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcOutline* form);
 
 // What no form stays below: the copies of the tensors that are not packed channels-last, and their launches.
 [[nodiscard]] double least_packing_seconds(const Problem& problem);
 
-[[nodiscard]] inline PackedOperand& output(NhwcForm& form) noexcept {
+template <class Operand>
+[[nodiscard]] const Operand& output(const NhwcFormOf<Operand>& form) noexcept {
   return form.inner.direction == Direction::forward         ? form.y
          : form.inner.direction == Direction::backward_data ? form.x
                                                             : form.w;
