@@ -1,4 +1,6 @@
 // The mapping of convolution problems to the Hopper forward convolution for few channels, and its cost model.
+//
+// Longer than most files: the tile is chosen by the model, which needs what the tile sets.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/few_channels_forward_sm90_params.hpp"
 

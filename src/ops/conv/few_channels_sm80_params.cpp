@@ -226,8 +226,10 @@ constexpr double kCyclesOfMma = 6.5 / 4;  // four quarters of the multiprocessor
 double forward_cycles(const Params& p, const TileRow& tile) {
   const double mma = p.k_steps * tile.columns * kCyclesOfMma;
   const double shared = p.k_steps * 4.0 * (9 + tile.columns / 4.0);
+  // Planes of channels come slowest: elements by which neighbours in memory are apart in shared memory.
+  const double element = p.patch.planar ? 1.5 : 0.25;
   const double staging =
-      p.patch.vectors ? p.patch.bytes / 32.0 : p.patch.rows * static_cast<int>(p.patch.items.divisor) / 4.0;
+      p.patch.vectors ? p.patch.bytes / 32.0 : p.patch.rows * static_cast<int>(p.patch.items.divisor) * element;
   return 1.15 * std::max(mma, shared) + staging + 3.0 * tile.columns + 150;
 }
 
