@@ -261,10 +261,9 @@ __global__ void __launch_bounds__(I::kThreads, 1) few_channels_data_sm90(const _
   // product.
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
   const int warpgroup = warp / 4;
-  static_assert(kMostWarpgroups * kMostStages <= 32, "a lane for each barrier");
-  if (threadIdx.x == 0) ptx::prefetch_tensormap(&p.dy_map);
-  if (threadIdx.x < kMostWarpgroups * kMostStages) {
-    ptx::mbarrier_init(&barriers.full[0][0] + threadIdx.x, 1);
+  if (threadIdx.x == 0) {
+    ptx::prefetch_tensormap(&p.dy_map);
+    for (std::uint32_t i = 0; i < p.warpgroups * kMostStages; ++i) ptx::mbarrier_init(&barriers.full[0][0] + i, 1);
     ptx::fence_mbarrier_init();
   }
   if ((ptx::shared_address(shared) & (kAlignment - 1)) != 0) __trap();  // the swizzle counts on it

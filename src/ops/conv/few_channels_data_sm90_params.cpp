@@ -95,13 +95,19 @@ bool is_possible(const View& v, const data::Shape& shape, int64_t warpgroups, co
 
 // --- the cost model --------------------------------------------------------------------------------------------------
 
-// A multiprocessor's products follow one another; what a warpgroup does between them is hidden by the others. The
-// kernel is not faster than its bytes, and a little of what is shorter shows.
+// Fitted to an H200, see "few_channels_data_sm90" in docs/perf-notes.md. A row of dy costs a warpgroup its products,
+// what it does between them, and a part of what the other warpgroups of the block do: they share the matrix units,
+// shared memory and issue slots. The kernel is not faster than its bytes.
 constexpr double kClock = 1.7e9;
 constexpr double kMemoryRate = 4.1e12 / 132;  // of a multiprocessor
-constexpr double kLaunch = 6e-6;              // with the first rows' way and the filter's
-constexpr double kRowCycles = 500;            // of a warpgroup between its products
-constexpr double kOverlap = 0.2;
+constexpr double kLaunch = 4.5e-6;            // with the first rows' way
+constexpr double kTapSeconds = 50e-9;         // of a filter on its way to its place, 64 filters at most at a time
+constexpr double kProductShare = 0.9;         // of the products' time, of a warpgroup's own
+constexpr double kRowCycles = 350;            // for each block of rows of the product
+constexpr double kElementCycles = 100;        // for each element of dx that a thread stores
+constexpr double kCutCycles = 1250;           // of vectors that are cut by a tile's end
+constexpr double kNeighbourShare = 0.33;      // of the products' time, for each warpgroup
+constexpr double kNeighbourCycles = 330;
 
 double seconds_of(const View& v, const data::Shape& shape, const Layout& l, int64_t blocks, int64_t warpgroups,
                   int64_t all_rows, int multiprocessors) {
@@ -111,15 +117,20 @@ double seconds_of(const View& v, const data::Shape& shape, const Layout& l, int6
   const double parts = 1 + (share - 1) / static_cast<double>(v.rows);
   const double rows = share + parts * static_cast<double>(v.taps_u - 1);
   const double steps = static_cast<double>((v.filter_blocks - 1) * 4 + v.last_steps) * static_cast<double>(v.taps_v);
-  const double product = shape.row_blocks * std::max(shape.positions / 2.0, 16 + shape.positions / 4.0);
-  const double groups = static_cast<double>(warpgroups);
-  const double compute = rows * std::max(groups * steps * product * 1.05, steps * product + kRowCycles) / kClock;
+  const double products = steps * shape.row_blocks * std::max(shape.positions / 2.0, 16 + shape.positions / 4.0);
+  const double elements = static_cast<double>(l.tile_w * v.class_row * p.stride_h) / data::kWarpgroup;
+  const int64_t vector = kVectorBytes / v.bytes;
+  const int64_t begin = (static_cast<int64_t>(p.pad_w / p.stride_w) * p.stride_w - p.pad_w) * p.channels;
+  const bool cuts = l.column_tiles > 1 && (begin % vector != 0 || l.tile_w * v.class_row % vector != 0);
+  const double row = kProductShare * products + kRowCycles * shape.row_blocks + kElementCycles * elements +
+                     (cuts ? kCutCycles : 0) +
+                     static_cast<double>(warpgroups) * (kNeighbourShare * products + kNeighbourCycles);
+  const double compute = rows * std::max(row, static_cast<double>(warpgroups) * products) / kClock;
   const double dy = static_cast<double>(p.images) * p.out_h * p.out_w * p.filters * static_cast<double>(v.bytes);
-  const double again =
-      rows / share * static_cast<double>(l.load_bytes) / (static_cast<double>(l.tile_w) * data::kRowBytes);
   const double dx = static_cast<double>(p.images) * p.image_h * p.image_w * p.channels * static_cast<double>(v.bytes);
-  const double memory = (dy * std::min(again, 1.5) + dx) / (kMemoryRate * multiprocessors);
-  return kLaunch + std::max(compute, memory) + kOverlap * std::min(compute, memory);
+  const double memory = (dy + dx) / (kMemoryRate * multiprocessors);
+  const double rounds = static_cast<double>(ceil_div(p.filters, std::min<int64_t>(l.raw_filters, 64)));
+  return kLaunch + kTapSeconds * rounds * p.taps_h * p.taps_w * p.channels + std::max(compute, memory);
 }
 
 // --- legality --------------------------------------------------------------------------------------------------------
