@@ -49,9 +49,10 @@ class PlanCache {
  private:
   static constexpr std::size_t kMostPlans = 16384;
 
+  // Not noexcept: libstdc++ then keeps the hash in each node, where it would work it out anew for each that it passes.
   struct Hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view bytes) const noexcept { return std::hash<std::string_view>{}(bytes); }
+    std::size_t operator()(std::string_view bytes) const { return std::hash<std::string_view>{}(bytes); }
   };
 
   // Keys of different operations start with different tags, so one map serves all.

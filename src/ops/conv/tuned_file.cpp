@@ -85,7 +85,7 @@ bool parse_row(std::string_view text, TunedRow* row) {
          take_number(&text, " us=", &row->microseconds) && text.empty() && row->microseconds > 0;
 }
 
-std::size_t TunedRows::Hash::operator()(const Problem& key) const noexcept {
+std::size_t TunedRows::Hash::operator()(const Problem& key) const {
   return std::hash<std::string_view>{}({reinterpret_cast<const char*>(&key), sizeof key});
 }
 

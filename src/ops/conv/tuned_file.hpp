@@ -47,7 +47,7 @@ class TunedRows {
 
  private:
   struct Hash {
-    std::size_t operator()(const Problem& key) const noexcept;
+    std::size_t operator()(const Problem& key) const;  // not noexcept: see PlanCache
   };
   std::unordered_map<Problem, std::vector<TunedRow>, Hash> rows_;
 };
