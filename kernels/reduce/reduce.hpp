@@ -70,6 +70,8 @@ struct ReduceParams {
   void* c = nullptr;
   void* indices = nullptr;  // null where none are to be stored
   void* workspace = nullptr;
+  int multiprocessors = 1;
+  bool has_clusters = false;  // compute capability 9.0 or more
   ReduceLoops loops;
   ReduceShape shape;
 };
