@@ -282,6 +282,7 @@ bool launch_gradient_as_sum(const PoolingParams& params, cudaStream_t stream) {
 }  // namespace
 
 void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* stream) {
+  if (pooling_planes_pairs_fit(params)) return launch_pooling_planes_pairs(params, stream);
   if (launch_gradient_as_sum(params, stream)) return;
   Cut cut = cut_up(params, way_of(params));
   if (!fits(params, cut)) cut = cut_up(params, Way::columns);
