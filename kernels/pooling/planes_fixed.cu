@@ -1,6 +1,7 @@
 // Instances and launch of pooling of packed planes with the usual windows.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdlib>
 
 #include "kernels/pooling/planes_lines.cuh"
 #include "kernels/tile/loop_nest.hpp"
@@ -23,7 +24,11 @@ enum class Way : std::uint8_t { columns, quads, runs, lines };
 Way way_of(const PoolingParams& params) {
   const WindowShape& shape = params.shape;
   if (params.backward || params.interleaved != 1) return Way::columns;
-  if (tile::element_bytes(params.type) == 4) return shape.stride[1] == 1 ? Way::lines : Way::columns;
+  if (tile::element_bytes(params.type) == 4) {
+    static const int knob = std::getenv("GPUDNN_X") ? atoi(std::getenv("GPUDNN_X")) : 0;
+    if (knob == 1) return Way::columns;
+    return shape.stride[1] == 1 ? Way::lines : Way::columns;
+  }
   if (shape.stride[1] == 1) return Way::runs;
   const bool quads = shape.x[2] % 8 == 0 && shape.stride[2] == 2 && shape.pad[2] == shape.window[2] - 2 &&
                      shape.y[2] == shape.x[2] / 2 && tile::is_aligned(params.x, 16) && tile::is_aligned(params.out, 8);
@@ -98,7 +103,8 @@ Cut cut_up(const PoolingParams& params, Way way) {
   const std::int64_t lanes = way == Way::columns && tile::element_bytes(params.type) == 2 && planes > 1 ? 2 : 1;
   const Rows rows = rows_of(params);
   const std::int64_t enough = 8 * static_cast<std::int64_t>(params.multiprocessors);
-  const bool large = (params.backward && lanes == 2) || way == Way::runs || way == Way::lines;
+  static const int knob = std::getenv("GPUDNN_X") ? atoi(std::getenv("GPUDNN_X")) : 0;
+  const bool large = !(knob == 2 && way == Way::lines) && ((params.backward && lanes == 2) || way == Way::runs || way == Way::lines);
   const std::int64_t usual = large ? kLargeShared : kUsualShared;
   Cut cut;
   cut.way = way;

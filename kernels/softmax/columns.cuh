@@ -96,6 +96,8 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
     softmax_columns(SoftmaxArgs<T> args, ColumnTiles tiles) {
   using C = tile::Compute<T>;
   using Pack = tile::Pack<T, N>;
+  // Forward, whether the terms stay in registers, so that each costs one exponential.
+  constexpr bool kKeeps = !kBackward && kPacks > 0 && kPacks * N * sizeof(C) <= 128;
   constexpr int kHeld = kPacks > 0 ? kPacks : 4;  // packs in registers; of longer groups, those in flight
   alignas(16) __shared__ C scratch[kColumnScratch<N>];
   const int lane = static_cast<int>(threadIdx.x) % tiles.lanes;
@@ -106,7 +108,6 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
   tiles.packs.offsets(inside ? pack : 0, offset);
   const T* const a = args.a + offset[0];
   const T* const b = args.b + offset[1];
-  T* const out = args.out + offset[2];
   const int length = inside ? static_cast<int>(args.length) : 0;
 
   Pack held_a[kHeld], held_b[kHeld];
@@ -139,6 +140,28 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
       }
     }
   };
+  // What body(i, x) makes of the elements.
+  C kept[kKeeps ? kHeld : 1][N];
+  const auto keep = [&](const auto& body) {
+#pragma unroll
+    for (int k = 0; k < kHeld; ++k) {
+      if (row + k * tiles.rows < length) {
+        C wide[N];
+        tile::widen_pack<C>(held_a[k], wide);
+#pragma unroll
+        for (int i = 0; i < N; ++i) kept[kKeeps ? k : 0][i] = body(i, wide[i]);
+      }
+    }
+  };
+  const auto add_kept = [&](const auto& term) {
+#pragma unroll
+    for (int k = 0; k < kHeld; ++k) {
+      if (row + k * tiles.rows < length) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) sum[i] += term(kept[kKeeps ? k : 0][i]);
+      }
+    }
+  };
   const auto as_it_is = [](C value) { return value; };
   const auto add_term = [&](int i, C y, C dy) { sum[i] += SoftmaxBackward<T>::term(y, dy, args.logarithm); };
 
@@ -159,7 +182,18 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
 #pragma unroll
       for (int i = 0; i < N; ++i) most[i] = tile::Max{}(most[i], wide[i]);
       column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch, as_it_is);
-      for_each_held(row, [&](int i, C x, C) { sum[i] += softmax_exp<T>(x - most[i]); });
+      if constexpr (kKeeps) {
+        // The sums come when the packs are done with: together they would not fit into the registers.
+        if (args.logarithm) {
+          keep([&](int i, C x) { return x - most[i]; });
+          add_kept([](C shifted) { return softmax_exp<T>(shifted); });
+        } else {
+          keep([&](int i, C x) { return softmax_exp<T>(x - most[i]); });
+          add_kept([](C term) { return term; });
+        }
+      } else {
+        for_each_held(row, [&](int i, C x, C) { sum[i] += softmax_exp<T>(x - most[i]); });
+      }
     }
   } else {
     for (int first = row; first < length; first += kHeld * tiles.rows) {
@@ -189,7 +223,8 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
     return args.logarithm ? softmax_log<T>(total) : args.alpha / total;
   });
 
-  // Second pass.
+  // Second pass. The output's place is worked out here, where registers are free again.
+  T* const out = args.out + tiles.packs.offset_in(2, inside ? pack : 0);
   for (int first = row; first < length; first += kHeld * tiles.rows) {
     if constexpr (kPacks == 0) load(first);
 #pragma unroll
@@ -198,11 +233,14 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
       if (element >= length) break;
       T* const target = out + element * tiles.step[2];
       C wide_a[N], wide_b[N], result[N];
-      tile::widen_pack<C>(held_a[k], wide_a);
+      if (!kKeeps) tile::widen_pack<C>(held_a[k], wide_a);
       if (kBackward) tile::widen_pack<C>(held_b[k], wide_b);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        if constexpr (kBackward) {
+        if constexpr (kKeeps) {
+          const C value = kept[k][i];
+          result[i] = args.logarithm ? args.alpha * (value - sum[i]) : value * sum[i];
+        } else if constexpr (kBackward) {
           const C y = wide_a[i], dy = wide_b[i];
           result[i] = args.alpha * (args.logarithm ? dy - softmax_exp<T>(y) * sum[i] : y * (dy - sum[i]));
         } else {
