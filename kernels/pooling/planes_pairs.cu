@@ -9,7 +9,9 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr std::int64_t kShortestStrip = 6;  // a strip repeats a row of windows
+// A strip repeats a row of windows; where there are not even as many strips as places, it may be shorter.
+constexpr std::int64_t kShortestStrip = 6;
+constexpr std::int64_t kLeastStrip = 2;
 
 template <class T>
 void launch(const PoolingParams& params, cudaStream_t stream) {
@@ -24,7 +26,8 @@ void launch(const PoolingParams& params, cudaStream_t stream) {
   const std::int64_t planes = params.images * params.channels;
   const std::int64_t enough = std::int64_t{60} * params.multiprocessors * args.units_of_warp;
   std::int64_t strips = 1;
-  while (planes * strips < enough && args.windows_high / (strips + 1) >= kShortestStrip) ++strips;
+  const auto shortest = [&] { return planes * strips < enough / 6 ? kLeastStrip : kShortestStrip; };
+  while (planes * strips < enough && args.windows_high / (strips + 1) >= shortest()) ++strips;
   args.strip = static_cast<std::int32_t>((args.windows_high + strips - 1) / strips);
   strips = (args.windows_high + args.strip - 1) / args.strip;
   args.by_strips = tile::FastDivmod(static_cast<std::uint32_t>(strips));

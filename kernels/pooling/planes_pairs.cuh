@@ -25,6 +25,8 @@
 namespace gpudnn::kernels {
 
 constexpr int kPairsThreads = 128;
+constexpr int kPairsAhead = 2;   // steps whose loads are under way
+constexpr int kPairsBlocks = 7;  // on a multiprocessor
 
 template <class T>
 struct PairsArgs {
@@ -90,7 +92,7 @@ __device__ __forceinline__ std::uint32_t widest_of(const PairsRow& row, int pair
 }
 
 template <class T>
-__global__ void __launch_bounds__(kPairsThreads, 8) pooling_planes_pairs(const __grid_constant__ PairsArgs<T> args) {
+__global__ void __launch_bounds__(kPairsThreads, kPairsBlocks) pooling_planes_pairs(const __grid_constant__ PairsArgs<T> args) {
   constexpr unsigned kAll = 0xffffffffu;
   constexpr std::uint32_t kOutside = 0x7fff7fffu;  // two NaNs
   const auto lane = static_cast<std::int32_t>(threadIdx.x % 32);
@@ -137,20 +139,32 @@ __global__ void __launch_bounds__(kPairsThreads, 8) pooling_planes_pairs(const _
                                                 low_halves(even[1], odd[1]), high_halves(even[1], odd[1])});
   };
 
-  uint4 next_middle = load_row(2 * first), next_low = load_row(2 * first + 1);
-  uint2 next_dy = load_gradients(first);
+  uint4 next_middle[kPairsAhead], next_low[kPairsAhead];
+  uint2 next_dy[kPairsAhead];
+#pragma unroll
+  for (int i = 0; i < kPairsAhead; ++i) {
+    next_middle[i] = load_row(2 * (first + i));
+    next_low[i] = load_row(2 * (first + i) + 1);
+    next_dy[i] = load_gradients(first + i);
+  }
   PairsRow above = spread(load_row(2 * first - 1));
   std::uint32_t above_most[2] = {widest_of<T>(above, 0), widest_of<T>(above, 1)};
   PairsRow sent = {};  // by the windows before, to the row above
 #pragma unroll 1
   for (std::int32_t step = 0; step <= args.strip; ++step) {  // the same number for all of a warp
     const std::int32_t window = first + step;
-    const uint4 middle_pack = next_middle, low_pack = next_low;
-    const std::uint32_t dy_words[2] = {next_dy.x, next_dy.y};
-    if (step < args.strip) {
-      next_middle = load_row(2 * window + 2);
-      next_low = load_row(2 * window + 3);
-      next_dy = load_gradients(window + 1);
+    const uint4 middle_pack = next_middle[0], low_pack = next_low[0];
+    const std::uint32_t dy_words[2] = {next_dy[0].x, next_dy[0].y};
+#pragma unroll
+    for (int i = 1; i < kPairsAhead; ++i) {
+      next_middle[i - 1] = next_middle[i];
+      next_low[i - 1] = next_low[i];
+      next_dy[i - 1] = next_dy[i];
+    }
+    if (step + kPairsAhead <= args.strip) {
+      next_middle[kPairsAhead - 1] = load_row(2 * (window + kPairsAhead));
+      next_low[kPairsAhead - 1] = load_row(2 * (window + kPairsAhead) + 1);
+      next_dy[kPairsAhead - 1] = load_gradients(window + kPairsAhead);
     }
     const PairsRow middle = spread(middle_pack), low = spread(low_pack);
     PairsRow to_above, to_middle, to_low;

@@ -98,6 +98,16 @@ void launch_reduce_clusters(const ReduceArgs<T>& args, dim3 blocks, cudaStream_t
   (void)cudaLaunchKernelEx(&config, reduce_columns<T, N, false, kKind>, args);
 }
 
+// Short rows one behind the other, and enough of them for a block on each multiprocessor's places.
+template <class T>
+bool are_runs(const ReduceParams& params, const ReduceArgs<T>& args) {
+  const tile::HostNest& kept = params.loops.kept;
+  const std::int64_t packs = args.reduced.count;
+  return kept.rank == 1 && params.loops.reduced.rank == 1 && kept.strides[0][0] == params.loops.reduced.dims[0] &&
+         packs > 1 && packs <= kReduceRunMost &&
+         args.outputs * packs / kReduceRunPacks >= std::int64_t{4} * params.multiprocessors;
+}
+
 template <class T, int N, bool kIndexed, ReduceKind kKind>
 void launch_reduce_kind(const ReduceParams& params, ReduceArgs<T> args, cudaStream_t stream) {
   const ReduceShape& shape = params.shape;
@@ -107,6 +117,15 @@ void launch_reduce_kind(const ReduceParams& params, ReduceArgs<T> args, cudaStre
   };
   switch (shape.way) {
     case ReduceWay::groups:
+      if constexpr (!kIndexed && kKind != ReduceKind::any) {
+        if (are_runs(params, args)) {
+          args.lanes = static_cast<std::uint32_t>(args.reduced.count);
+          args.depth = kReduceRunPacks / args.lanes;
+          const unsigned blocks = (args.outputs + args.depth - 1) / args.depth;
+          reduce_runs<T, N, kKind><<<blocks, kReduceThreads, 0, stream>>>(args);
+          break;
+        }
+      }
       reduce_groups<T, N, kIndexed, kKind>
           <<<blocks_of(kReduceThreads / args.lanes * (static_cast<unsigned>(kReduceLoads) >> args.depth)),
              kReduceThreads, 0, stream>>>(args);

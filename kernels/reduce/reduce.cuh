@@ -189,46 +189,44 @@ static __device__ tile::GridSlots<kReducePosts * sizeof(float)> reduce_slots;
 template <ReduceKind kKind, class V>
 inline constexpr bool kPostsRows = kKind != ReduceKind::any && std::is_same_v<V, float>;
 
-// The end of reduce_rows where that is so. `of_warps` is what the block's warps found, `seen` what grid_slot_glance saw.
+// The end of reduce_rows where that is so. `of_warps` is what the block's warps found, `seen` what grid_slot_glance saw;
+// `found` has room for all posts.
 template <class T, ReduceKind kKind>
 __device__ __forceinline__ void reduce_posted(const ReduceArgs<T>& args, const ReduceRule& rule, const float* of_warps,
-                                              tile::GridSlotKey seen) {
+                                              tile::GridSlotKey seen, float* found) {
   constexpr std::uint32_t kWarps = kReduceRowThreads / 32;
   const bool collects = tile::grid_block_is_last();
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (warp > 0 && !collects) return;
   const unsigned slot = tile::grid_slot_find(args.key, seen);
   void* const words = reduce_slots.words[slot];  // [output][split]
+  const std::uint32_t splits = gridDim.y;
   if (warp == 0) {
     const float total = lanes_join(rule, lane < kWarps ? of_warps[lane] : rule_identity<float>(rule), kWarps);
-    if (lane == 0) tile::grid_post(words, blockIdx.x * gridDim.y + blockIdx.y, total);
+    if (lane == 0) tile::grid_post(words, blockIdx.x * splits + blockIdx.y, total);
   }
   if (!collects) return;
-  constexpr int kAtOnce = 9;
+#pragma unroll 1
+  for (std::uint32_t i = threadIdx.x; i < args.outputs * splits; i += kReduceRowThreads) {
+    float value[1];
+    tile::grid_collect(words, i, 1, i + 1, value);
+    found[i] = value[0];
+  }
+  __syncthreads();
+  if (threadIdx.x == kReduceRowThreads - 1) tile::grid_slot_leave(slot);
 #pragma unroll 1
   for (std::uint32_t output = warp; output < args.outputs; output += kWarps) {
-    const std::uint32_t end = (output + 1) * gridDim.y;
     float total = rule_identity<float>(rule);
 #pragma unroll 1
-    for (std::uint32_t first = output * gridDim.y + lane; first < end; first += 32 * kAtOnce) {
-      float values[kAtOnce];
-      tile::grid_collect(words, first, 32, end, values);
-#pragma unroll
-      for (int u = 0; u < kAtOnce; ++u) {
-        if (first + 32 * u < end) total = rule_join(rule, total, values[u]);
-      }
-    }
-    __syncwarp();
+    for (std::uint32_t i = lane; i < splits; i += 32) total = rule_join(rule, total, found[output * splits + i]);
     total = lanes_join(rule, total, 32);
     if (lane == 0) args.template store<kKind>(rule, output, 0, 1, total);
   }
-  __syncthreads();
-  if (threadIdx.x == 0) tile::grid_slot_leave(slot);
 }
 
 // Blocks: x over outputs, y over splits.
 template <class T, int N, bool kIndexed, ReduceKind kKind>
-__global__ void __launch_bounds__(kReduceRowThreads, kReduceRowBlocks)
+__global__ void __launch_bounds__(kReduceRowThreads, kKind == ReduceKind::any ? kReduceRowBlocks : kReduceSimpleRowBlocks)
     reduce_rows(const __grid_constant__ ReduceArgs<T> args) {
   using C = ReduceCompute<T>;
   using V = std::conditional_t<kIndexed, Found<C>, C>;
@@ -237,6 +235,7 @@ __global__ void __launch_bounds__(kReduceRowThreads, kReduceRowBlocks)
   constexpr int kWarps = kReduceRowThreads / 32;
   constexpr bool posts = kPostsRows<kKind, V>;
   __shared__ V scratch[kWarps];
+  __shared__ float found[posts ? kReducePosts : 1];
   const std::uint32_t output = blockIdx.x;
   if constexpr (posts) {
     if (args.key != 0 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::grid_slot_take(args.key);
@@ -279,7 +278,7 @@ __global__ void __launch_bounds__(kReduceRowThreads, kReduceRowBlocks)
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = total;
   __syncthreads();
   if constexpr (posts) {
-    if (args.key != 0) return reduce_posted<T, kKind>(args, rule, scratch, seen);
+    if (args.key != 0) return reduce_posted<T, kKind>(args, rule, scratch, seen, found);
   }
   if (threadIdx.x >= 32) return;
   total = threadIdx.x < kWarps ? scratch[threadIdx.x] : nothing_seen<V, C>(rule);
@@ -387,6 +386,50 @@ __global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kRe
     if (output < args.outputs) {
       args.template store<kKind>(rule, output, 0, 1, total);
     }
+  }
+}
+
+// Short rows that lie one behind the other: a block takes `depth` whole rows of `lanes` packs each as one stretch, so
+// that no lane stands idle and nothing is worked out for a row; what each pack came to meets in shared memory, where a
+// thread joins a row.
+template <class T, int N, ReduceKind kKind>
+__global__ void __launch_bounds__(kReduceThreads, kReduceRunBlocks)
+    reduce_runs(const __grid_constant__ ReduceArgs<T> args) {
+  using C = ReduceCompute<T>;
+  constexpr int U = kReduceLoads;
+  __shared__ C found[kReduceRunPacks + kReduceRunPacks / 2];
+  const ReduceRule rule = known_rule<kKind>(args.rule);
+  const std::uint32_t packs = args.lanes, pitch = packs | 1u;  // rows begin in different banks
+  const std::uint32_t first = blockIdx.x * args.depth;
+  const std::uint32_t rows = min(args.depth, args.outputs - first);
+  const T* const a = args.a + static_cast<std::int64_t>(first) * packs * N;
+  tile::LineSteps<U> steps;
+  Loaded<T, N> loaded[U];
+#pragma unroll
+  for (int u = 0; u < U; ++u) {
+    const std::uint32_t at = threadIdx.x + u * kReduceThreads;
+    steps.place[u] = 0;
+    if (at >= rows * packs) continue;
+    steps.inside |= 1u << u;
+    loaded[u].load(args.in_type, a, at * N);
+  }
+  C totals[U];
+#pragma unroll
+  for (C& total : totals) total = rule_identity<C>(rule);
+  fold_packs(rule, loaded, steps, 0, totals);
+#pragma unroll
+  for (int u = 0; u < U; ++u) {
+    std::uint32_t at = 0;
+    const std::uint32_t row = args.reduced.steps.divmod(threadIdx.x + u * kReduceThreads, &at);
+    if ((steps.inside >> u & 1u) != 0) found[row * pitch + at] = totals[u];
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (std::uint32_t row = threadIdx.x; row < rows; row += kReduceThreads) {
+    C total = found[row * pitch];
+#pragma unroll 4
+    for (std::uint32_t i = 1; i < packs; ++i) total = rule_join(rule, total, found[row * pitch + i]);
+    args.template store<kKind>(rule, first + row, 0, 1, total);
   }
 }
 

@@ -34,6 +34,10 @@ constexpr int kReduceSimpleBlocks = 6;  // of the kernels for simple loops
 constexpr int kReduceSimpleGroupBlocks = 5;
 constexpr int kReduceRowThreads = 512;
 constexpr int kReduceRowBlocks = 2;
+constexpr int kReduceSimpleRowBlocks = 4;
+constexpr int kReduceRunBlocks = 7;
+constexpr int kReduceRunPacks = kReduceThreads * kReduceLoads;  // of a block
+constexpr int kReduceRunMost = 16;                              // of a row
 
 // groups:   `lanes` lanes of a warp (a power of two) fold one output, 2^depth packs each at once, and as many outputs
 // at

@@ -63,30 +63,6 @@ __device__ __forceinline__ void column_reduce(C (&values)[N], Op op, int lanes, 
   __syncthreads();
 }
 
-// The larger elements of two packs, a NaN losing to a number; 16-bit types two at a time.
-template <class T, int N>
-__device__ __forceinline__ tile::Pack<T, N> larger_of(const tile::Pack<T, N>& a, const tile::Pack<T, N>& b) {
-  tile::Pack<T, N> larger;
-  if constexpr (tile::kPackHasWords<T, N>) {
-    using Two = std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162>;
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) {
-      Two one, other;
-      memcpy(&one, &a.words[i], sizeof one);
-      memcpy(&other, &b.words[i], sizeof other);
-      const Two most = __hmax2(one, other);
-      memcpy(&larger.words[i], &most, sizeof most);
-    }
-  } else {
-    using C = tile::Compute<T>;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      larger.data[i] = tile::narrow<T>(tile::Max{}(tile::widen<C>(a.data[i]), tile::widen<C>(b.data[i])));
-    }
-  }
-  return larger;
-}
-
 // Blocks that should share a multiprocessor: with 64 registers a thread four do, with a few more only three.
 template <class T, int N, int kPacks>
 inline constexpr int kColumnBlocks = N > 1 && kPacks == 4 && sizeof(T) < 8 ? 4 : 0;
