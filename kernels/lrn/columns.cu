@@ -20,7 +20,7 @@ bool packs_fit(const LrnParams& params, int lanes) {
 template <int kLanes, bool kBackward>
 std::int64_t best_chunks(const LrnParams& params, std::int64_t packs) {
   constexpr std::int64_t kBatch = kLrnBatch<kLanes, kBackward>;
-  constexpr std::int64_t kResident = kLrnBlocks<kLanes, kBackward> > 0 ? kLrnBlocks<kLanes, kBackward> : 2;
+  constexpr std::int64_t kResident = kLrnBlocks < kLanes, kBackward >> 0 ? kLrnBlocks<kLanes, kBackward> : 2;
   constexpr std::int64_t kStart = 8;  // what it takes to start a block, in steps
   const auto up = [](std::int64_t value, std::int64_t by) { return (value + by - 1) / by; };
   const std::int64_t columns = up(packs, kLrnThreads), places = kResident * params.multiprocessors;

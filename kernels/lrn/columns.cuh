@@ -5,8 +5,8 @@
 //
 // A thread takes a pack of kLanes pixels (4, of 16-bit types forward 8, or 1 where packs do not fit: odd widths, odd
 // strides) and walks down a
-// chunk of channels, whose number fills the device in whole rounds of blocks. The window lives in registers: x of five channels, and backward t of five channels and dy
-// s^-e of three. Step c takes in channel c + 4 of x; then
+// chunk of channels, whose number fills the device in whole rounds of blocks. The window lives in registers: x of five
+// channels, and backward t of five channels and dy s^-e of three. Step c takes in channel c + 4 of x; then
 //   forward    the window of channel c + 2 is complete: y of c + 2 goes out
 //   backward   s of channel c + 2 is known, so is its t; the five t around channel c are complete: dx of c goes out
 // A batch of channels is loaded ahead of those that are worked on: with four lanes 80 bytes a thread and tensor.
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kLrnThreads, kLrnBlocks<kLanes, kBackward>)
 #pragma unroll
           for (int j = 0; j < kLrnWindow; ++j) sum += window[j][i] * window[j][i];
           const C s = args.k + args.weight * sum;
-          const C logarithm = log2_of(s);
+          const C logarithm = lrn_log2<T>(s);
 #pragma unroll
           for (int j = 0; j + 1 < kLrnWindow; ++j) terms[j][i] = terms[j + 1][i];
 #pragma unroll
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kLrnThreads, kLrnBlocks<kLanes, kBackward>)
           C sum = C(0);
 #pragma unroll
           for (int j = 0; j < kLrnWindow; ++j) sum += window[j][i] * window[j][i];
-          result[i] = window[2][i] * lrn_exp2<T>(-args.exponent * log2_of(args.k + args.weight * sum));
+          result[i] = window[2][i] * lrn_exp2<T>(-args.exponent * lrn_log2<T>(args.k + args.weight * sum));
         }
       }
       const std::int32_t c = kBackward ? step : step + 2;

@@ -1,7 +1,6 @@
 // Instances and launch of pooling of packed planes with the usual windows.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
 
 #include "kernels/pooling/planes_lines.cuh"
 #include "kernels/tile/loop_nest.hpp"
@@ -25,9 +24,7 @@ Way way_of(const PoolingParams& params) {
   const WindowShape& shape = params.shape;
   if (params.backward || params.interleaved != 1) return Way::columns;
   if (tile::element_bytes(params.type) == 4) {
-    static const int knob = std::getenv("GPUDNN_X") ? atoi(std::getenv("GPUDNN_X")) : 0;
-    if (knob == 1) return Way::columns;
-    return shape.stride[1] == 1 ? Way::lines : Way::columns;
+    return shape.stride[1] == 1 && params.mode == PoolingMode::max ? Way::lines : Way::columns;
   }
   if (shape.stride[1] == 1) return Way::runs;
   const bool quads = shape.x[2] % 8 == 0 && shape.stride[2] == 2 && shape.pad[2] == shape.window[2] - 2 &&
@@ -103,8 +100,7 @@ Cut cut_up(const PoolingParams& params, Way way) {
   const std::int64_t lanes = way == Way::columns && tile::element_bytes(params.type) == 2 && planes > 1 ? 2 : 1;
   const Rows rows = rows_of(params);
   const std::int64_t enough = 8 * static_cast<std::int64_t>(params.multiprocessors);
-  static const int knob = std::getenv("GPUDNN_X") ? atoi(std::getenv("GPUDNN_X")) : 0;
-  const bool large = !(knob == 2 && way == Way::lines) && ((params.backward && lanes == 2) || way == Way::runs || way == Way::lines);
+  const bool large = (params.backward && lanes == 2) || way == Way::runs || way == Way::lines;
   const std::int64_t usual = large ? kLargeShared : kUsualShared;
   Cut cut;
   cut.way = way;
@@ -218,7 +214,7 @@ void launch_kernel(const PlanesFixedArgs<T>& args, const Cut& cut, cudaStream_t 
 template <class T, int kWindow, int kStride, bool kMax, bool kNan>
 void launch_pass(const PoolingParams& params, const Cut& cut, cudaStream_t stream) {
   const PlanesFixedArgs<T> args = planes_args<T>(params, cut);
-  if constexpr (sizeof(T) == 4 && kStride == 1) {
+  if constexpr (sizeof(T) == 4 && kStride == 1 && kMax) {
     if (cut.way == Way::lines) return launch_kernel<pooling_planes_lines<kMax, kNan, false>, T>(args, cut, stream);
   }
   if constexpr (sizeof(T) == 2) {
@@ -271,7 +267,7 @@ bool launch_gradient_as_sum(const PoolingParams& params, cudaStream_t stream) {
     sum.shape.y[i] = params.shape.x[i];
     sum.shape.pad[i] = params.shape.window[i] - 1 - params.shape.pad[i];
   }
-  const Cut cut = cut_up(sum, way_of(sum));
+  const Cut cut = cut_up(sum, sum.type == tile::ElementType::f32 ? Way::lines : Way::runs);
   if (!fits(sum, cut)) return false;
   if (sum.type == tile::ElementType::f32) {
     launch_kernel<pooling_planes_lines<false, false, true>, float>(planes_args<float>(sum, cut), cut, stream);

@@ -1,9 +1,8 @@
 // Instances and launch of the gradient of the usual maximum in 16-bit planes.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/pooling/planes_pairs.cuh"
-
 #include <algorithm>
 
+#include "kernels/pooling/planes_pairs.cuh"
 #include "kernels/tile/dispatch.cuh"
 
 namespace gpudnn::kernels {

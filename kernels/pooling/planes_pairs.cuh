@@ -20,13 +20,15 @@
 #pragma once
 
 #include "kernels/pooling/pooling_math.cuh"
+#include "kernels/ptx/bulk_prefetch.cuh"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {
 
 constexpr int kPairsThreads = 128;
-constexpr int kPairsAhead = 2;   // steps whose loads are under way
-constexpr int kPairsBlocks = 7;  // on a multiprocessor
+constexpr int kPairsAhead = 1;   // steps whose loads are under way
+constexpr int kPairsBlocks = 8;  // on a multiprocessor
+constexpr int kPairsFetch = 4;   // steps whose rows are fetched into the L2 at once
 
 template <class T>
 struct PairsArgs {
@@ -92,7 +94,8 @@ __device__ __forceinline__ std::uint32_t widest_of(const PairsRow& row, int pair
 }
 
 template <class T>
-__global__ void __launch_bounds__(kPairsThreads, kPairsBlocks) pooling_planes_pairs(const __grid_constant__ PairsArgs<T> args) {
+__global__ void __launch_bounds__(kPairsThreads, kPairsBlocks)
+    pooling_planes_pairs(const __grid_constant__ PairsArgs<T> args) {
   constexpr unsigned kAll = 0xffffffffu;
   constexpr std::uint32_t kOutside = 0x7fff7fffu;  // two NaNs
   const auto lane = static_cast<std::int32_t>(threadIdx.x % 32);
@@ -117,9 +120,7 @@ __global__ void __launch_bounds__(kPairsThreads, kPairsBlocks) pooling_planes_pa
   const auto load_row = [&](std::int32_t row) {
     return there && row >= 0 && row < 2 * high ? x[row * row_packs] : uint4{kOutside, kOutside, kOutside, kOutside};
   };
-  const auto load_gradients = [&](std::int32_t row) {
-    return there && row < high ? dy[row * row_packs] : uint2{0, 0};
-  };
+  const auto load_gradients = [&](std::int32_t row) { return there && row < high ? dy[row * row_packs] : uint2{0, 0}; };
   const auto spread = [&](const uint4& row) {
     std::uint32_t left = __shfl_up_sync(kAll, row.w, 1);
     if (leftmost) left = kOutside;
@@ -139,6 +140,14 @@ __global__ void __launch_bounds__(kPairsThreads, kPairsBlocks) pooling_planes_pa
                                                 low_halves(even[1], odd[1]), high_halves(even[1], odd[1])});
   };
 
+  // Rows of a few steps, one behind the other, on their way from memory before they are asked for.
+  const auto fetch = [&](std::int32_t window) {
+    if (pack != 0 || !there || window >= high) return;
+    const auto rows = static_cast<std::uint32_t>(min(kPairsFetch, high - window) * 2);
+    ptx::bulk_prefetch(x + 2 * window * row_packs, rows * static_cast<std::uint32_t>(row_packs) * 16);
+  };
+  fetch(first);
+  fetch(first + kPairsFetch);
   uint4 next_middle[kPairsAhead], next_low[kPairsAhead];
   uint2 next_dy[kPairsAhead];
 #pragma unroll
@@ -155,6 +164,7 @@ __global__ void __launch_bounds__(kPairsThreads, kPairsBlocks) pooling_planes_pa
     const std::int32_t window = first + step;
     const uint4 middle_pack = next_middle[0], low_pack = next_low[0];
     const std::uint32_t dy_words[2] = {next_dy[0].x, next_dy[0].y};
+    if (step % kPairsFetch == 0 && step + kPairsFetch < args.strip && step > 0) fetch(window + kPairsFetch);
 #pragma unroll
     for (int i = 1; i < kPairsAhead; ++i) {
       next_middle[i - 1] = next_middle[i];
@@ -207,9 +217,8 @@ __global__ void __launch_bounds__(kPairsThreads, kPairsBlocks) pooling_planes_pa
       write(2 * window - 1, even, odd);
     }
     if (there && window < last) {  // row 2 window
-      const std::uint32_t odd[2] = {
-          join(to_middle.at[2][0], across_words(to_middle.at[0][0], to_middle.at[0][1])),
-          join(to_middle.at[2][1], across_words(to_middle.at[0][1], right_middle))};
+      const std::uint32_t odd[2] = {join(to_middle.at[2][0], across_words(to_middle.at[0][0], to_middle.at[0][1])),
+                                    join(to_middle.at[2][1], across_words(to_middle.at[0][1], right_middle))};
       write(2 * window, to_middle.at[1], odd);
     }
     above = low;

@@ -187,10 +187,10 @@ __device__ __forceinline__ void for_each_window(const ReduceArgs<T>& args, std::
 constexpr std::int64_t kReducePosts = 1024;
 static __device__ tile::GridSlots<kReducePosts * sizeof(float)> reduce_slots;
 template <ReduceKind kKind, class V>
-inline constexpr bool kPostsRows = kKind != ReduceKind::any && std::is_same_v<V, float>;
+inline constexpr bool kPostsRows = kKind != ReduceKind::any&& std::is_same_v<V, float>;
 
-// The end of reduce_rows where that is so. `of_warps` is what the block's warps found, `seen` what grid_slot_glance saw;
-// `found` has room for all posts.
+// The end of reduce_rows where that is so. `of_warps` is what the block's warps found, `seen` what grid_slot_glance
+// saw; `found` has room for all posts.
 template <class T, ReduceKind kKind>
 __device__ __forceinline__ void reduce_posted(const ReduceArgs<T>& args, const ReduceRule& rule, const float* of_warps,
                                               tile::GridSlotKey seen, float* found) {
@@ -226,7 +226,8 @@ __device__ __forceinline__ void reduce_posted(const ReduceArgs<T>& args, const R
 
 // Blocks: x over outputs, y over splits.
 template <class T, int N, bool kIndexed, ReduceKind kKind>
-__global__ void __launch_bounds__(kReduceRowThreads, kKind == ReduceKind::any ? kReduceRowBlocks : kReduceSimpleRowBlocks)
+__global__ void __launch_bounds__(kReduceRowThreads,
+                                  kKind == ReduceKind::any ? kReduceRowBlocks : kReduceSimpleRowBlocks)
     reduce_rows(const __grid_constant__ ReduceArgs<T> args) {
   using C = ReduceCompute<T>;
   using V = std::conditional_t<kIndexed, Found<C>, C>;

@@ -33,8 +33,8 @@ struct GridSlots {
   uint4 words[kGridSlots][kBytes / sizeof(uint4)];
 };
 
-// For a launch that writes to `output`. Launches on the same output that overlap, which is a mistake of the caller, still
-// have keys of their own unless a graph repeats them.
+// For a launch that writes to `output`. Launches on the same output that overlap, which is a mistake of the caller,
+// still have keys of their own unless a graph repeats them.
 inline GridSlotKey grid_slot_key(const void* output) {
   static std::atomic<unsigned> launches = 0;
   const GridSlotKey number = launches.fetch_add(1, std::memory_order_relaxed) & 0x7fffu;
