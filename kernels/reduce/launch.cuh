@@ -117,7 +117,7 @@ void launch_reduce_kind(const ReduceParams& params, ReduceArgs<T> args, cudaStre
   };
   switch (shape.way) {
     case ReduceWay::groups:
-      if constexpr (!kIndexed && kKind != ReduceKind::any) {
+      if constexpr (!kIndexed && (kKind == ReduceKind::plain_sum || kKind == ReduceKind::largest)) {
         if (are_runs(params, args)) {
           args.lanes = static_cast<std::uint32_t>(args.reduced.count);
           args.depth = kReduceRunPacks / args.lanes;

@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
     softmax_columns(SoftmaxArgs<T> args, ColumnTiles tiles) {
   using C = tile::Compute<T>;
   using Pack = tile::Pack<T, N>;
-  // Forward, whether the terms stay in registers, so that each costs one exponential.
-  constexpr bool kKeeps = !kBackward && kPacks > 0 && kPacks * N * sizeof(C) <= 128;
+  // Forward, whether the terms stay in registers, so that each costs one exponential: where instructions are short.
+  constexpr bool kKeeps = !kBackward && sizeof(T) == 2 && kPacks > 0 && kPacks * N * sizeof(C) <= 128;
   constexpr int kHeld = kPacks > 0 ? kPacks : 4;  // packs in registers; of longer groups, those in flight
   alignas(16) __shared__ C scratch[kColumnScratch<N>];
   const int lane = static_cast<int>(threadIdx.x) % tiles.lanes;
