@@ -81,9 +81,10 @@ void launch_columns_piece(const BiasGradParams& params, const tile::HostNest& pi
   while (args.lanes > 1 && args.lanes / 2 >= packs) args.lanes /= 2;
   const std::int64_t tiles = (packs + args.lanes - 1) / args.lanes;
   const std::int64_t rounds = piece.count() / (kColumnsThreads / args.lanes * kBiasLoads);
-  const std::int64_t room = tile::kGridSlotBytes / (params.channels * static_cast<std::int64_t>(sizeof(args.alpha)));
+  const std::int64_t room = kBiasSlotBytes / (params.channels * static_cast<std::int64_t>(sizeof(args.alpha)));
   args.sharers =
       static_cast<int>(std::max<std::int64_t>(1, std::min({params.multiprocessors / tiles, rounds / 2, room})));
+  args.key = args.sharers > 1 ? tile::grid_slot_key(args.db) : 0;
   args.sum = tile::make_line_nest(piece, 1, false);
   const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(args.sharers));
   bias_grad_columns<T, N><<<blocks, kColumnsThreads, 0, stream>>>(args);

@@ -4,15 +4,15 @@
 //   bias_grad_rows      a block or a cluster of blocks for each channel; threads run along the summed elements, packed
 //                       where they are contiguous (NCHW), wherever the lines begin; takes any strides
 //   bias_grad_columns   blocks for each tile of neighbouring channels (NHWC), 128 bytes and more wide; a thread sums a
-//                       pack of channels over every `rows`-th pixel, and tile/channel_reduce.cuh joins what they have
+//                       pack of channels over every `rows`-th pixel
 //
 // The blocks of a cluster add up through distributed shared memory. Blocks of a tile are too many for a cluster: their
-// sums, 32 KB at most, meet in a slot of tile/grid_slots.cuh, where the last block to arrive adds them up.
+// sums, 33 KB at most, meet in a slot of tile/grid_slots.cuh, where the grid's last block adds them up.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/bias_grad/bias_grad.hpp"
-#include "kernels/tile/channel_reduce.cuh"
+#include "kernels/tile/cluster.cuh"
 #include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/grid_slots.cuh"
 #include "kernels/tile/line_steps.cuh"
@@ -24,6 +24,10 @@ constexpr int kRowsThreads = 512;
 constexpr int kColumnsThreads = 1024;
 constexpr int kBiasLoads = 4;      // in flight for each thread
 constexpr int kColumnsWidth = 64;  // channels of a tile
+
+// Of a sum of 256 channels over 33 blocks.
+constexpr int kBiasSlotBytes = 33 * 1024;
+static __device__ tile::GridSlots<kBiasSlotBytes> bias_grad_slots;
 
 template <class T>
 struct BiasGradArgs {
@@ -39,6 +43,7 @@ struct BiasGradArgs {
   int cluster;         // rows: blocks of a channel
   int lanes;           // columns: packs of a tile
   int sharers;         // columns: blocks of a tile
+  tile::GridSlotKey key;
 
   __device__ __forceinline__ void store(std::int64_t channel, C total) const {
     T* const target = db + channel * db_channel_step;
@@ -125,41 +130,60 @@ __global__ void __launch_bounds__(kRowsThreads, 2) bias_grad_rows(const __grid_c
 template <class T, int N>
 __global__ void __launch_bounds__(kColumnsThreads, 1) bias_grad_columns(const __grid_constant__ BiasGradArgs<T> args) {
   using C = tile::Compute<T>;
-  __shared__ tile::Total<C> scratch[kColumnsThreads / 32 * kColumnsWidth];
-  __shared__ tile::Total<C> of_block[kColumnsWidth];
-  __shared__ unsigned slot;
-  __shared__ bool last;
-  if (args.sharers > 1 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::grid_slot_take(args.db);
+  constexpr int kWarps = kColumnsThreads / 32;
+  constexpr int kPitch = kColumnsWidth + 1;  // the warps' sums of a channel lie in different banks
+  __shared__ C scratch[kWarps * kPitch];
+  if (args.sharers > 1 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::grid_slot_take(args.key);
   const int lanes = args.lanes;
   const int lane = static_cast<int>(threadIdx.x) & (lanes - 1);
   const std::uint32_t rows = kColumnsThreads / static_cast<unsigned>(lanes);
   const std::int64_t first_channel = static_cast<std::int64_t>(blockIdx.x) * lanes * N;
   const unsigned share = blockIdx.y;
-  tile::Total<C> sums[N];
+  C sums[N] = {};
   if (first_channel + lane * N < args.channels) {
     for_each_pack<T, N, 1>(args.sum, args.dy + first_channel + lane * N,
                            share * rows + threadIdx.x / static_cast<unsigned>(lanes), args.sharers * rows,
                            [&](const C(&values)[N]) {
 #pragma unroll
-                             for (int i = 0; i < N; ++i) sums[i].sum += values[i];
+                             for (int i = 0; i < N; ++i) sums[i] += values[i];
                            });
   }
-  tile::columns_reduce(sums, lanes, scratch, of_block);
-  const int channel = static_cast<int>(threadIdx.x);
-  const bool mine = channel < lanes * N && first_channel + channel < args.channels;
+  const tile::GridSlotKey seen = args.sharers > 1 ? tile::grid_slot_glance(args.key) : 0;
+  // Rows of one warp meet in shuffles, the warps in shared memory: 16 or 32 neighbouring threads for each channel.
+#pragma unroll 1
+  for (int step = lanes; step < 32; step *= 2) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) sums[i] += __shfl_xor_sync(0xffffffffu, sums[i], step);
+  }
+  const auto thread = static_cast<int>(threadIdx.x);
+  if (thread % 32 < lanes) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) scratch[thread / 32 * kPitch + lane * N + i] = sums[i];
+  }
+  __syncthreads();
+  const int parts = lanes * N > 32 ? 16 : 32;
+  const int in_tile = thread / parts;  // the thread's channel
+  const bool exists = in_tile < lanes * N && first_channel + in_tile < args.channels;
+  C of_block = C(0);
+  if (in_tile < lanes * N) {
+    of_block = scratch[thread % parts * kPitch + in_tile];
+    if (parts < 32) of_block += scratch[(thread % parts + 16) * kPitch + in_tile];
+  }
+#pragma unroll 1
+  for (int step = parts / 2; step > 0; step /= 2) of_block += __shfl_xor_sync(0xffffffffu, of_block, step);
+  const bool speaks = exists && thread % parts == 0;
   if (args.sharers == 1) {
-    if (mine) args.store(first_channel + channel, of_block[channel].sum);
+    if (speaks) args.store(first_channel + in_tile, of_block);
     return;
   }
-  if (threadIdx.x == 0) slot = tile::grid_slot_find(args.db);
-  __syncthreads();
-  C* const left = reinterpret_cast<C*>(tile::grid_slot_memory[slot]);  // [sharer][channel]
-  if (mine) left[share * args.channels + first_channel + channel] = of_block[channel].sum;
-  __syncthreads();
-  if (threadIdx.x == 0) last = tile::grid_slot_arrive(slot, gridDim.x * gridDim.y);
-  __syncthreads();
-  if (!last) return;
+  const bool collects = tile::grid_block_is_last();
+  if (!speaks && !collects) return;
+  const unsigned slot = tile::grid_slot_find(args.key, seen);
+  void* const posts = bias_grad_slots.words[slot];  // [sharer][channel]
+  if (speaks) tile::grid_post(posts, share * args.channels + first_channel + in_tile, of_block);
+  if (!collects) return;
   // A row of threads for each run of sharers, so that few trips to the L2 follow one another.
+  constexpr int kAtOnce = sizeof(C) == 8 ? 4 : 9;
   std::uint32_t width = 32;
   while (width < args.channels && width < kColumnsThreads) width *= 2;
   const std::uint32_t runs = kColumnsThreads / width;
@@ -168,20 +192,25 @@ __global__ void __launch_bounds__(kColumnsThreads, 1) bias_grad_columns(const __
     const std::uint32_t k = base + (threadIdx.x & (width - 1));
     C total = C(0);
     if (k < args.channels) {
-#pragma unroll 8
-      for (std::uint32_t i = threadIdx.x / width; i < static_cast<std::uint32_t>(args.sharers); i += runs) {
-        total += __ldcg(left + i * args.channels + k);
+#pragma unroll 1
+      for (std::uint32_t i = threadIdx.x / width; i < static_cast<std::uint32_t>(args.sharers); i += runs * kAtOnce) {
+        C values[kAtOnce];
+        tile::grid_collect(posts, i * args.channels + k, runs * args.channels,
+                           static_cast<std::uint32_t>(args.sharers) * args.channels, values);
+#pragma unroll
+        for (const C value : values) total += value;
       }
     }
-    scratch[threadIdx.x].sum = total;
     __syncthreads();
+    scratch[threadIdx.x] = total;
+    __syncthreads();
+    // Here all have collected the last channels' sums.
+    if (base + width >= args.channels && thread == kColumnsThreads - 1) tile::grid_slot_leave(slot);
     if (threadIdx.x < width && k < args.channels) {
-      for (std::uint32_t run = 1; run < runs; ++run) total += scratch[run * width + threadIdx.x].sum;
+      for (std::uint32_t run = 1; run < runs; ++run) total += scratch[run * width + threadIdx.x];
       args.store(k, total);
     }
-    __syncthreads();
   }
-  if (threadIdx.x == 0) tile::grid_slot_leave(slot);
 }
 
 }  // namespace gpudnn::kernels

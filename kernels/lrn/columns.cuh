@@ -5,8 +5,8 @@
 //
 // A thread takes a pack of kLanes pixels (4, of 16-bit types forward 8, or 1 where packs do not fit: odd widths, odd
 // strides) and walks down a
-// chunk of kChunk channels. The window lives in registers: x of five channels, and backward t of five channels and dy
-// s^-e of three. Step c takes in channel c + 4 of x; then
+// chunk of channels, whose number fills the device in whole rounds of blocks. The window lives in registers: x of five
+// channels, and backward t of five channels and dy s^-e of three. Step c takes in channel c + 4 of x; then
 //   forward    the window of channel c + 2 is complete: y of c + 2 goes out
 //   backward   s of channel c + 2 is known, so is its t; the five t around channel c are complete: dx of c goes out
 // A batch of channels is loaded ahead of those that are worked on: with four lanes 80 bytes a thread and tensor.
@@ -20,12 +20,12 @@ namespace gpudnn::kernels {
 
 constexpr int kLrnThreads = 256;
 constexpr int kLrnLanes = 4;
-constexpr int kLrnChunk = 40;  // channels of a thread
 constexpr int kLrnWindow = 5;
 
 struct LrnColumns {
   tile::LoopNest<3> pixels;  // packs of pixels
   std::uint32_t chunks;
+  std::int32_t chunk;  // channels of a thread
 };
 
 // Blocks that should share a multiprocessor, where the compiler would take a few registers too many for them.
@@ -34,14 +34,19 @@ inline constexpr int kLrnBlocks = kLanes == 1                 ? 4
                                   : kLanes == 4 && !kBackward ? 3
                                                               : 0;
 
+// Channels in a batch of loads. As many as the window has, or twice that: then the window moves by renaming registers.
+// The four lanes of a backward pass have no registers left for that.
+template <int kLanes, bool kBackward>
+inline constexpr int kLrnBatch = kBackward    ? (kLanes > 1 ? 4 : kLrnWindow)
+                                 : kLanes > 1 ? kLrnWindow
+                                              : 2 * kLrnWindow;
+
 template <class T, int kLanes, bool kBackward>
 __global__ void __launch_bounds__(kLrnThreads, kLrnBlocks<kLanes, kBackward>)
     lrn_columns(LrnArgs<T> args, LrnColumns columns) {
   using C = tile::Compute<T>;
   using Pack = tile::Pack<T, kLanes>;
-  // As many as the window has, or twice that: then the window moves by renaming registers. The four lanes of a backward
-  // pass have no registers left for that.
-  constexpr int kBatch = kBackward ? (kLanes > 1 ? 4 : kLrnWindow) : kLanes > 1 ? kLrnWindow : 2 * kLrnWindow;
+  constexpr int kBatch = kLrnBatch<kLanes, kBackward>;
   const std::uint32_t chunk = blockIdx.x % columns.chunks;
   const std::uint32_t pack = blockIdx.x / columns.chunks * kLrnThreads + threadIdx.x;
   if (pack >= columns.pixels.count) return;
@@ -51,8 +56,8 @@ __global__ void __launch_bounds__(kLrnThreads, kLrnBlocks<kLanes, kBackward>)
   const T* __restrict__ const dy = args.dy + offset[1];
   T* __restrict__ const out = args.out + offset[2];
   const auto channels = static_cast<std::int32_t>(args.channels);
-  const std::int32_t begin = static_cast<std::int32_t>(chunk) * kLrnChunk;
-  const std::int32_t end = min(begin + kLrnChunk, channels);
+  const std::int32_t begin = static_cast<std::int32_t>(chunk) * columns.chunk;
+  const std::int32_t end = min(begin + columns.chunk, channels);
   // The first step is that whose window first holds a channel that matters: of channel begin, or of channel begin - 2.
   const std::int32_t first = begin - (kBackward ? 4 : 2);
 
@@ -121,7 +126,7 @@ __global__ void __launch_bounds__(kLrnThreads, kLrnBlocks<kLanes, kBackward>)
 #pragma unroll
           for (int j = 0; j < kLrnWindow; ++j) sum += window[j][i] * window[j][i];
           const C s = args.k + args.weight * sum;
-          const C logarithm = log2_of(s);
+          const C logarithm = lrn_log2<T>(s);
 #pragma unroll
           for (int j = 0; j + 1 < kLrnWindow; ++j) terms[j][i] = terms[j + 1][i];
 #pragma unroll
@@ -139,7 +144,7 @@ __global__ void __launch_bounds__(kLrnThreads, kLrnBlocks<kLanes, kBackward>)
           C sum = C(0);
 #pragma unroll
           for (int j = 0; j < kLrnWindow; ++j) sum += window[j][i] * window[j][i];
-          result[i] = window[2][i] * lrn_exp2<T>(-args.exponent * log2_of(args.k + args.weight * sum));
+          result[i] = window[2][i] * lrn_exp2<T>(-args.exponent * lrn_log2<T>(args.k + args.weight * sum));
         }
       }
       const std::int32_t c = kBackward ? step : step + 2;

@@ -31,6 +31,7 @@ struct LrnParams {
   std::int64_t channels = 0;
   std::int64_t channel_strides[3] = {};
   tile::HostNest pixels;  // everything but the channels
+  int multiprocessors = 1;
   // Divisive normalization: strides of image, channel, depth, height, width; x, means, dy and the scratch share theirs.
   std::int64_t dims[5] = {1, 1, 1, 1, 1};
   std::int64_t x_strides[5] = {};

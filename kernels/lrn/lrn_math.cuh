@@ -7,14 +7,16 @@
 // The power is 2^(-e log2 s). In float the logarithm is the approximate instruction: its error is at most 2^-22 where s
 // lies between 1/2 and 2 and 2^-22 of its value elsewhere, so the power is off by at most (4 + 4 e max(1, |log2 s|)) u
 // relative, u = 2^-24, the two roundings of exp2f included. s is at least k, a normal number, unless alpha is negative.
-// For f16 the power of two is the instruction alone, 2^-22: what it takes for zero, below 2^-126, is far below f16.
-// Where the sum overflows, the power is 0, and it meets z before dy does, so that no infinity times zero arises.
-// Sums of squares are formed anew for each window: a running sum that drops old squares would keep their errors.
+// For f16 logarithm and power are the instructions alone: a power that they take for zero, below 2^-126, is far below
+// f16, and one of s below 2^-126 far above it. Where the sum overflows, the power is 0, and it meets z before dy does,
+// so that no infinity times zero arises. Sums of squares are formed anew for each window: a running sum that drops old
+// squares would keep their errors.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/lrn/lrn.hpp"
 #include "kernels/ptx/ex2.cuh"
+#include "kernels/ptx/lg2.cuh"
 #include "kernels/tile/dispatch.cuh"
 
 namespace gpudnn::kernels {
@@ -24,7 +26,15 @@ __device__ __forceinline__ double log2_of(double s) { return log2(s); }
 __device__ __forceinline__ float exp2_of(float v) { return exp2f(v); }
 __device__ __forceinline__ double exp2_of(double v) { return exp2(v); }
 
-// 2^v for tensors of T.
+// log2 s and 2^v for tensors of T.
+template <class T, class C>
+__device__ __forceinline__ C lrn_log2(C s) {
+  if constexpr (std::is_same_v<T, tile::Half>) {
+    return ptx::lg2_approx_ftz(s);
+  } else {
+    return log2_of(s);
+  }
+}
 template <class T, class C>
 __device__ __forceinline__ C lrn_exp2(C v) {
   if constexpr (std::is_same_v<T, tile::Half>) {
@@ -73,8 +83,10 @@ LrnArgs<T> lrn_args(const LrnParams& params) {
 // out = alpha * value + beta * out for a pack.
 template <class T, int N, class C>
 __device__ __forceinline__ void lrn_store(C (&values)[N], C alpha, C beta, T* out) {
+  if (alpha != C(1)) {
 #pragma unroll
-  for (int i = 0; i < N; ++i) values[i] *= alpha;
+    for (int i = 0; i < N; ++i) values[i] *= alpha;
+  }
   if (beta != C(0)) {
     C old[N];
     tile::widen_pack<C>(tile::load_pack<T, N>(out), old);

@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kLrnRowThreads)
     C terms[N + 2 * kLrnReach];
 #pragma unroll
     for (int i = 0; i < N + 2 * kLrnReach; ++i) {
-      const C logarithm = log2_of(base(i));
+      const C logarithm = lrn_log2<T>(base(i));
       terms[i] = dy[i] * (x[kLrnReach + i] * lrn_exp2<T>(-(args.exponent + C(1)) * logarithm));
       if (i >= kLrnReach && i < N + kLrnReach) result[i - kLrnReach] = dy[i] * lrn_exp2<T>(-args.exponent * logarithm);
     }
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kLrnRowThreads)
     }
   } else {
 #pragma unroll
-    for (int i = 0; i < N; ++i) result[i] = x[kSide + i] * lrn_exp2<T>(-args.exponent * log2_of(base(i)));
+    for (int i = 0; i < N; ++i) result[i] = x[kSide + i] * lrn_exp2<T>(-args.exponent * lrn_log2<T>(base(i)));
   }
   lrn_store<T, N>(result, args.alpha, args.beta, args.out + offset[2] + channel);
 }

@@ -67,7 +67,8 @@ int resident_segment_clusters(tile::ElementType type, bool backward, int parts, 
   return clusters;
 }
 
-void launch_norm_segments(const NormParams& params, const NormSegments& segments, CUstream_st* stream) {
+bool launch_norm_segments(const NormParams& params, const NormSegments& segments, CUstream_st* stream) {
+  cudaError_t error = cudaSuccess;
   with_instance(params.type, params.backward, [&]<class T, bool kBackward>() {
     constexpr auto kKernel = norm_segments<T, kBackward>;
     tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
@@ -76,9 +77,11 @@ void launch_norm_segments(const NormParams& params, const NormSegments& segments
         launch_config(segments.grid != 0, params.parts, segments.groups_at_once, params.threads,
                       segment_shared_bytes(segments, params.parts, params.threads, kBackward), &attribute);
     config.stream = stream;
-    // A failure stays with the runtime until cudaGetLastError, as with any launch.
-    (void)cudaLaunchKernelEx(&config, kKernel, norm_args<T>(params), segments);
+    error = cudaLaunchKernelEx(&config, kKernel, norm_args<T>(params), segments);
   });
+  if (error != cudaErrorCooperativeLaunchTooLarge) return true;  // any other stays with the runtime, as always
+  (void)cudaGetLastError();
+  return false;
 }
 
 }  // namespace gpudnn::kernels

@@ -55,6 +55,7 @@ constexpr int segment_shared_bytes(const NormSegments& segments, int parts, int 
 }
 // Clusters of `parts` blocks that the current device runs side by side; 0 if it takes none.
 int resident_segment_clusters(tile::ElementType type, bool backward, int parts, int threads, int shared);
-void launch_norm_segments(const NormParams& params, const NormSegments& segments, CUstream_st* stream);
+// False, with nothing launched, where the blocks of a grid that must meet do not all find a place.
+[[nodiscard]] bool launch_norm_segments(const NormParams& params, const NormSegments& segments, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

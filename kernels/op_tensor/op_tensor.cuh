@@ -34,6 +34,24 @@ struct OpTensorRule {
     const C larger = propagate_nan ? max_with_nan(x, y) : fmax(x, y);
     return op == OpTensorOp::min ? -larger : larger;
   }
+  // Which operation is asked once for a pack.
+  template <int N>
+  __device__ __forceinline__ void both_of_pack(const C (&a)[N], const C (&b)[N], C (&out)[N]) const {
+    if (op == OpTensorOp::add) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) out[i] = alpha1 * a[i] + alpha2 * b[i];
+    } else if (op == OpTensorOp::mul) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) out[i] = (alpha1 * a[i]) * (alpha2 * b[i]);
+    } else {
+      const C sign = op == OpTensorOp::min ? C(-1) : C(1);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const C x = alpha1 * a[i], y = alpha2 * b[i];
+        out[i] = sign * (propagate_nan ? max_with_nan(x, y) : fmax(x, y));
+      }
+    }
+  }
   __device__ __forceinline__ C one(C a) const {
     const C x = alpha1 * a;
     return op == OpTensorOp::sqrt ? sqrt(x) : C(1) - x;
@@ -48,7 +66,10 @@ struct OpTensorBinary : OpTensorRule<tile::Compute<A>> {
   using In = A;
   using Out = B;
   using C = tile::Compute<A>;
-  __device__ __forceinline__ C operator()(const C (&in)[2]) const { return this->both(in[0], in[1]); }
+  template <int N>
+  __device__ __forceinline__ void pack(const C (&in)[2][N], C (&out)[N]) const {
+    this->both_of_pack(in[0], in[1], out);
+  }
 };
 
 template <class A, class B>

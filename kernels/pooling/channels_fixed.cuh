@@ -52,8 +52,13 @@ struct ChannelsFixedArgs {
   std::int32_t tile_columns;
 };
 
+// Four blocks on a multiprocessor for averages of 16-bit types, which a few registers more would make three.
+template <class T, bool kMax>
+inline constexpr int kChannelsBlocks = sizeof(T) == 2 && !kMax ? 4 : 0;
+
 template <class T, int kWindow, int kStride, bool kMax, bool kNan>
-__global__ void __launch_bounds__(kChannelsThreads) pooling_channels_fixed_forward(ChannelsFixedArgs<T> args) {
+__global__ void __launch_bounds__(kChannelsThreads, kChannelsBlocks<T, kMax>)
+    pooling_channels_fixed_forward(ChannelsFixedArgs<T> args) {
   using C = tile::Compute<T>;
   constexpr int N = tile::kPackWidth<T>;
   const std::uint32_t index = blockIdx.x * kChannelsThreads + threadIdx.x;

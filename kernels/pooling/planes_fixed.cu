@@ -23,7 +23,9 @@ enum class Way : std::uint8_t { columns, quads, runs, lines };
 Way way_of(const PoolingParams& params) {
   const WindowShape& shape = params.shape;
   if (params.backward || params.interleaved != 1) return Way::columns;
-  if (tile::element_bytes(params.type) == 4) return shape.stride[1] == 1 ? Way::lines : Way::columns;
+  if (tile::element_bytes(params.type) == 4) {
+    return shape.stride[1] == 1 && params.mode == PoolingMode::max ? Way::lines : Way::columns;
+  }
   if (shape.stride[1] == 1) return Way::runs;
   const bool quads = shape.x[2] % 8 == 0 && shape.stride[2] == 2 && shape.pad[2] == shape.window[2] - 2 &&
                      shape.y[2] == shape.x[2] / 2 && tile::is_aligned(params.x, 16) && tile::is_aligned(params.out, 8);
@@ -212,7 +214,7 @@ void launch_kernel(const PlanesFixedArgs<T>& args, const Cut& cut, cudaStream_t 
 template <class T, int kWindow, int kStride, bool kMax, bool kNan>
 void launch_pass(const PoolingParams& params, const Cut& cut, cudaStream_t stream) {
   const PlanesFixedArgs<T> args = planes_args<T>(params, cut);
-  if constexpr (sizeof(T) == 4 && kStride == 1) {
+  if constexpr (sizeof(T) == 4 && kStride == 1 && kMax) {
     if (cut.way == Way::lines) return launch_kernel<pooling_planes_lines<kMax, kNan, false>, T>(args, cut, stream);
   }
   if constexpr (sizeof(T) == 2) {
@@ -265,7 +267,7 @@ bool launch_gradient_as_sum(const PoolingParams& params, cudaStream_t stream) {
     sum.shape.y[i] = params.shape.x[i];
     sum.shape.pad[i] = params.shape.window[i] - 1 - params.shape.pad[i];
   }
-  const Cut cut = cut_up(sum, way_of(sum));
+  const Cut cut = cut_up(sum, sum.type == tile::ElementType::f32 ? Way::lines : Way::runs);
   if (!fits(sum, cut)) return false;
   if (sum.type == tile::ElementType::f32) {
     launch_kernel<pooling_planes_lines<false, false, true>, float>(planes_args<float>(sum, cut), cut, stream);
@@ -282,6 +284,7 @@ bool launch_gradient_as_sum(const PoolingParams& params, cudaStream_t stream) {
 }  // namespace
 
 void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* stream) {
+  if (pooling_planes_pairs_fit(params)) return launch_pooling_planes_pairs(params, stream);
   if (launch_gradient_as_sum(params, stream)) return;
   Cut cut = cut_up(params, way_of(params));
   if (!fits(params, cut)) cut = cut_up(params, Way::columns);

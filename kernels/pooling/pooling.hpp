@@ -51,6 +51,11 @@ void launch_pooling_windows(const PoolingParams& params, CUstream_st* stream);
 [[nodiscard]] bool pooling_planes_fixed_fit(const PoolingParams& params);
 void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* stream);
 
+// Of those, the gradient of a maximum in NCHW over windows 3x3 with step 2 and padding 1: even 16-bit planes, rows in
+// packs of 8 elements up to 256, alpha 1, beta 0, NaNs passed over.
+[[nodiscard]] bool pooling_planes_pairs_fit(const PoolingParams& params);
+void launch_pooling_planes_pairs(const PoolingParams& params, CUstream_st* stream);
+
 // Channels innermost in packs of 16 bytes, and one of the usual windows.
 [[nodiscard]] bool pooling_channels_fixed_fit(const PoolingParams& params);
 void launch_pooling_channels_fixed(const PoolingParams& params, CUstream_st* stream);

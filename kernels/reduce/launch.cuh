@@ -46,6 +46,8 @@ ReduceArgs<T> make_reduce_args(const ReduceParams& params) {
   args.a = static_cast<const T*>(params.a);
   args.in_type = params.in_type;
   args.partials = shape.splits > 1 ? params.workspace : nullptr;
+  args.key = 0;
+  args.clustered = false;
   args.rule = params.rule;
   args.output = make_reduce_output<ReduceCompute<T>>(params);
   const tile::HostNest packed = columns ? tile::packed_nest(kept, N) : kept;
@@ -65,14 +67,65 @@ ReduceArgs<T> make_reduce_args(const ReduceParams& params) {
   return args;
 }
 
-template <class T, int N, bool kIndexed, ReduceKind kKind>
-void launch_reduce_kind(const ReduceParams& params, const ReduceArgs<T>& args, cudaStream_t stream) {
+// Whether the splits meet within the kernel, and how. The simple kernels alone can do so.
+template <class T>
+void join_within_kernel(const ReduceParams& params, ReduceArgs<T>* args) {
   const ReduceShape& shape = params.shape;
+  if (shape.splits <= 1) return;
+  if (shape.way == ReduceWay::rows && args->outputs * shape.splits <= kReducePosts) {
+    args->key = tile::grid_slot_key(params.c);
+    args->partials = nullptr;
+  }
+  if (shape.way == ReduceWay::columns && params.has_clusters && shape.splits <= kReduceCluster) {
+    args->clustered = true;
+    args->partials = nullptr;
+  }
+}
+
+template <class T, int N, ReduceKind kKind>
+void launch_reduce_clusters(const ReduceArgs<T>& args, dim3 blocks, cudaStream_t stream) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = dim3(kReduceThreads);
+  config.stream = stream;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = 1;
+  attribute.val.clusterDim.y = blocks.y;
+  attribute.val.clusterDim.z = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  (void)cudaLaunchKernelEx(&config, reduce_columns<T, N, false, kKind>, args);
+}
+
+// Short rows one behind the other, and enough of them for a block on each multiprocessor's places.
+template <class T>
+bool are_runs(const ReduceParams& params, const ReduceArgs<T>& args) {
+  const tile::HostNest& kept = params.loops.kept;
+  const std::int64_t packs = args.reduced.count;
+  return kept.rank == 1 && params.loops.reduced.rank == 1 && kept.strides[0][0] == params.loops.reduced.dims[0] &&
+         packs > 1 && packs <= kReduceRunMost &&
+         args.outputs * packs / kReduceRunPacks >= std::int64_t{4} * params.multiprocessors;
+}
+
+template <class T, int N, bool kIndexed, ReduceKind kKind>
+void launch_reduce_kind(const ReduceParams& params, ReduceArgs<T> args, cudaStream_t stream) {
+  const ReduceShape& shape = params.shape;
+  if constexpr (!kIndexed && kKind != ReduceKind::any) join_within_kernel(params, &args);
   const auto blocks_of = [&](std::uint32_t side_by_side) {
     return dim3((args.outputs + side_by_side - 1) / side_by_side, static_cast<unsigned>(shape.splits));
   };
   switch (shape.way) {
     case ReduceWay::groups:
+      if constexpr (!kIndexed && (kKind == ReduceKind::plain_sum || kKind == ReduceKind::largest)) {
+        if (are_runs(params, args)) {
+          args.lanes = static_cast<std::uint32_t>(args.reduced.count);
+          args.depth = kReduceRunPacks / args.lanes;
+          const unsigned blocks = (args.outputs + args.depth - 1) / args.depth;
+          reduce_runs<T, N, kKind><<<blocks, kReduceThreads, 0, stream>>>(args);
+          break;
+        }
+      }
       reduce_groups<T, N, kIndexed, kKind>
           <<<blocks_of(kReduceThreads / args.lanes * (static_cast<unsigned>(kReduceLoads) >> args.depth)),
              kReduceThreads, 0, stream>>>(args);
@@ -81,10 +134,13 @@ void launch_reduce_kind(const ReduceParams& params, const ReduceArgs<T>& args, c
       reduce_rows<T, N, kIndexed, kKind><<<blocks_of(1), kReduceRowThreads, 0, stream>>>(args);
       break;
     case ReduceWay::columns:
+      if constexpr (!kIndexed && kKind != ReduceKind::any) {
+        if (args.clustered) return launch_reduce_clusters<T, N, kKind>(args, blocks_of(args.lanes), stream);
+      }
       reduce_columns<T, N, kIndexed, kKind><<<blocks_of(args.lanes), kReduceThreads, 0, stream>>>(args);
       break;
   }
-  if (shape.splits > 1) launch_reduce_join<ReduceCompute<T>, kIndexed>(params, stream);
+  if (args.partials != nullptr) launch_reduce_join<ReduceCompute<T>, kIndexed>(params, stream);
 }
 
 template <class T>

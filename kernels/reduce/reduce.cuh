@@ -26,21 +26,33 @@
 #pragma once
 
 #include "kernels/reduce/rule.cuh"
+#include "kernels/tile/cluster.cuh"
+#include "kernels/tile/grid_slots.cuh"
 #include "kernels/tile/line_steps.cuh"
 
 namespace gpudnn::kernels {
+
+// Blocks of a cluster. Code for an older target knows of no clusters: there a cluster's first block works alone.
+constexpr int kReduceCluster = 8;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+constexpr bool kHasClusters = false;
+#else
+constexpr bool kHasClusters = true;
+#endif
 
 // In the order in which a kernel needs it (tile/line_nest.hpp).
 template <class T>
 struct ReduceArgs {
   using C = ReduceCompute<T>;
   const T* a;
-  void* partials;         // null: no splits
+  void* partials;         // null: no splits, or posted or clustered ones
+  tile::GridSlotKey key;  // rows: not zero where splits meet in a slot
   std::int64_t chunk;     // steps of a split
   std::uint32_t outputs;  // columns: packs of them
   std::uint32_t lanes;
   std::uint32_t depth;         // groups: the binary logarithm of the packs of a row that a lane takes at once
   tile::AnyType in_type;       // of AnyInteger
+  bool clustered;              // columns: the splits are a cluster
   bool kept_nested;            // more than two loops over the outputs
   tile::FastDivmod kept_fast;  // the fastest of them
   std::int64_t kept_steps[3];  // its steps; columns: from pack to pack
@@ -153,8 +165,9 @@ __device__ __forceinline__ void for_each_window(const ReduceArgs<T>& args, std::
   const tile::LineNest& reduced = args.reduced;
   if constexpr (kKind != ReduceKind::any) {
     const auto count = static_cast<std::uint32_t>(reduced.count);
+    const bool whole = !kHasClusters && args.clustered;
     const std::uint32_t low = blockIdx.y * static_cast<std::uint32_t>(args.chunk);
-    const std::uint32_t high = low + static_cast<std::uint32_t>(args.chunk);
+    const std::uint32_t high = whole ? count : low + static_cast<std::uint32_t>(args.chunk);
     return body(0, low + lane, high < count ? high : count, 0);
   }
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * args.chunk;
@@ -170,17 +183,64 @@ __device__ __forceinline__ void for_each_window(const ReduceArgs<T>& args, std::
   }
 }
 
+// The runs of a few outputs meet in a slot of tile/grid_slots.cuh, in place of the workspace and a second kernel.
+constexpr std::int64_t kReducePosts = 1024;
+static __device__ tile::GridSlots<kReducePosts * sizeof(float)> reduce_slots;
+template <ReduceKind kKind, class V>
+inline constexpr bool kPostsRows = kKind != ReduceKind::any&& std::is_same_v<V, float>;
+
+// The end of reduce_rows where that is so. `of_warps` is what the block's warps found, `seen` what grid_slot_glance
+// saw; `found` has room for all posts.
+template <class T, ReduceKind kKind>
+__device__ __forceinline__ void reduce_posted(const ReduceArgs<T>& args, const ReduceRule& rule, const float* of_warps,
+                                              tile::GridSlotKey seen, float* found) {
+  constexpr std::uint32_t kWarps = kReduceRowThreads / 32;
+  const bool collects = tile::grid_block_is_last();
+  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (warp > 0 && !collects) return;
+  const unsigned slot = tile::grid_slot_find(args.key, seen);
+  void* const words = reduce_slots.words[slot];  // [output][split]
+  const std::uint32_t splits = gridDim.y;
+  if (warp == 0) {
+    const float total = lanes_join(rule, lane < kWarps ? of_warps[lane] : rule_identity<float>(rule), kWarps);
+    if (lane == 0) tile::grid_post(words, blockIdx.x * splits + blockIdx.y, total);
+  }
+  if (!collects) return;
+#pragma unroll 1
+  for (std::uint32_t i = threadIdx.x; i < args.outputs * splits; i += kReduceRowThreads) {
+    float value[1];
+    tile::grid_collect(words, i, 1, i + 1, value);
+    found[i] = value[0];
+  }
+  __syncthreads();
+  if (threadIdx.x == kReduceRowThreads - 1) tile::grid_slot_leave(slot);
+#pragma unroll 1
+  for (std::uint32_t output = warp; output < args.outputs; output += kWarps) {
+    float total = rule_identity<float>(rule);
+#pragma unroll 1
+    for (std::uint32_t i = lane; i < splits; i += 32) total = rule_join(rule, total, found[output * splits + i]);
+    total = lanes_join(rule, total, 32);
+    if (lane == 0) args.template store<kKind>(rule, output, 0, 1, total);
+  }
+}
+
 // Blocks: x over outputs, y over splits.
 template <class T, int N, bool kIndexed, ReduceKind kKind>
-__global__ void __launch_bounds__(kReduceRowThreads, kReduceRowBlocks)
+__global__ void __launch_bounds__(kReduceRowThreads,
+                                  kKind == ReduceKind::any ? kReduceRowBlocks : kReduceSimpleRowBlocks)
     reduce_rows(const __grid_constant__ ReduceArgs<T> args) {
   using C = ReduceCompute<T>;
   using V = std::conditional_t<kIndexed, Found<C>, C>;
   const ReduceRule rule = known_rule<kKind>(args.rule);
   constexpr int U = kReduceLoads;
   constexpr int kWarps = kReduceRowThreads / 32;
+  constexpr bool posts = kPostsRows<kKind, V>;
   __shared__ V scratch[kWarps];
+  __shared__ float found[posts ? kReducePosts : 1];
   const std::uint32_t output = blockIdx.x;
+  if constexpr (posts) {
+    if (args.key != 0 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::grid_slot_take(args.key);
+  }
   const T* const a = element_at(args.in_type, args.a, args.template kept_offset<kKind>(0, output));
   V totals[1] = {nothing_seen<V, C>(rule)};
   for_each_window<kKind>(
@@ -211,9 +271,16 @@ __global__ void __launch_bounds__(kReduceRowThreads, kReduceRowBlocks)
       }
     }
   }
+  tile::GridSlotKey seen = 0;
+  if constexpr (posts) {
+    if (args.key != 0) seen = tile::grid_slot_glance(args.key);
+  }
   V total = lanes_join(rule, totals[0], 32);
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = total;
   __syncthreads();
+  if constexpr (posts) {
+    if (args.key != 0) return reduce_posted<T, kKind>(args, rule, scratch, seen, found);
+  }
   if (threadIdx.x >= 32) return;
   total = threadIdx.x < kWarps ? scratch[threadIdx.x] : nothing_seen<V, C>(rule);
   total = lanes_join(rule, total, kWarps);
@@ -323,7 +390,51 @@ __global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kRe
   }
 }
 
-// The grid of reduce_rows; a block has `lanes` packs of outputs.
+// Short rows that lie one behind the other: a block takes `depth` whole rows of `lanes` packs each as one stretch, so
+// that no lane stands idle and nothing is worked out for a row; what each pack came to meets in shared memory, where a
+// thread joins a row.
+template <class T, int N, ReduceKind kKind>
+__global__ void __launch_bounds__(kReduceThreads, kReduceRunBlocks)
+    reduce_runs(const __grid_constant__ ReduceArgs<T> args) {
+  using C = ReduceCompute<T>;
+  constexpr int U = kReduceLoads;
+  __shared__ C found[kReduceRunPacks + kReduceRunPacks / 2];
+  const ReduceRule rule = known_rule<kKind>(args.rule);
+  const std::uint32_t packs = args.lanes, pitch = packs | 1u;  // rows begin in different banks
+  const std::uint32_t first = blockIdx.x * args.depth;
+  const std::uint32_t rows = min(args.depth, args.outputs - first);
+  const T* const a = args.a + static_cast<std::int64_t>(first) * packs * N;
+  tile::LineSteps<U> steps;
+  Loaded<T, N> loaded[U];
+#pragma unroll
+  for (int u = 0; u < U; ++u) {
+    const std::uint32_t at = threadIdx.x + u * kReduceThreads;
+    steps.place[u] = 0;
+    if (at >= rows * packs) continue;
+    steps.inside |= 1u << u;
+    loaded[u].load(args.in_type, a, at * N);
+  }
+  C totals[U];
+#pragma unroll
+  for (C& total : totals) total = rule_identity<C>(rule);
+  fold_packs(rule, loaded, steps, 0, totals);
+#pragma unroll
+  for (int u = 0; u < U; ++u) {
+    std::uint32_t at = 0;
+    const std::uint32_t row = args.reduced.steps.divmod(threadIdx.x + u * kReduceThreads, &at);
+    if ((steps.inside >> u & 1u) != 0) found[row * pitch + at] = totals[u];
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (std::uint32_t row = threadIdx.x; row < rows; row += kReduceThreads) {
+    C total = found[row * pitch];
+#pragma unroll 4
+    for (std::uint32_t i = 1; i < packs; ++i) total = rule_join(rule, total, found[row * pitch + i]);
+    args.template store<kKind>(rule, first + row, 0, 1, total);
+  }
+}
+
+// The grid of reduce_rows; a block has `lanes` packs of outputs. Up to 8 splits are a cluster.
 template <class T, int N, bool kIndexed, ReduceKind kKind>
 __global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kReduceBlocks : kReduceSimpleBlocks)
     reduce_columns(const __grid_constant__ ReduceArgs<T> args) {
@@ -331,6 +442,7 @@ __global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kRe
   using V = std::conditional_t<kIndexed, Found<C>, C>;
   const ReduceRule rule = known_rule<kKind>(args.rule);
   constexpr int U = kReduceLoads;
+  constexpr bool kClusters = kKind != ReduceKind::any && std::is_same_v<V, float>;
   // A stretch between the elements of a pack that keeps the lanes that read them in different banks.
   constexpr int kPitch = kReduceThreads + (32 / N > 1 ? 32 / N : 1);
   __shared__ V results[N][kPitch];
@@ -338,6 +450,7 @@ __global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kRe
   const std::uint32_t lane = threadIdx.x & (lanes - 1);
   const std::uint32_t first_pack = blockIdx.x * lanes;
   const bool exists = first_pack + lane < args.outputs;
+  if (kClusters && args.clustered && !kHasClusters && blockIdx.y > 0) return;
   const T* const a =
       element_at(args.in_type, args.a, args.template kept_offset<kKind>(0, exists ? first_pack + lane : 0));
   V totals[N];
@@ -406,12 +519,43 @@ __global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kRe
     for (std::uint32_t part = 1; part < parts; ++part) {
       total = rule_join(rule, total, results[slot % N][part * lanes + slot / N]);
     }
+    if constexpr (kClusters) {
+      if (args.clustered && kHasClusters) {
+        results[slot % N][slot / N] = total;  // where this thread alone has read
+        continue;
+      }
+    }
     if (args.partials != nullptr) {
       static_cast<V*>(args.partials)[(static_cast<std::int64_t>(blockIdx.y) * args.outputs + pack) * N + slot % N] =
           total;
       continue;
     }
     args.template store<kKind>(rule, pack, slot % N, N, total);
+  }
+  if constexpr (kClusters) {
+    if (!args.clustered || !kHasClusters) return;
+    // The first block of the cluster joins what all have: the splits of its outputs.
+    const auto blocks = static_cast<int>(gridDim.y);
+    tile::cluster_sync(blocks);
+    if (blockIdx.y == 0) {
+#pragma unroll 1
+      for (std::uint32_t slot = threadIdx.x; slot < lanes * N; slot += kReduceThreads) {
+        if (first_pack + slot / N >= args.outputs) break;
+        V* const mine = &results[slot % N][slot / N];
+        V found[kReduceCluster];
+#pragma unroll
+        for (int i = 1; i < kReduceCluster; ++i) {
+          if (i < blocks) found[i] = *tile::cluster_shared(mine, i, blocks);
+        }
+        V total = *mine;
+#pragma unroll
+        for (int i = 1; i < kReduceCluster; ++i) {
+          if (i < blocks) total = rule_join(rule, total, found[i]);
+        }
+        args.template store<kKind>(rule, first_pack + slot / N, slot % N, N, total);
+      }
+    }
+    tile::cluster_sync(blocks);  // no block may leave while it is read
   }
 }
 

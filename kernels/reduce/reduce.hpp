@@ -34,6 +34,10 @@ constexpr int kReduceSimpleBlocks = 6;  // of the kernels for simple loops
 constexpr int kReduceSimpleGroupBlocks = 5;
 constexpr int kReduceRowThreads = 512;
 constexpr int kReduceRowBlocks = 2;
+constexpr int kReduceSimpleRowBlocks = 4;
+constexpr int kReduceRunBlocks = 7;
+constexpr int kReduceRunPacks = kReduceThreads * kReduceLoads;  // of a block
+constexpr int kReduceRunMost = 16;                              // of a row
 
 // groups:   `lanes` lanes of a warp (a power of two) fold one output, 2^depth packs each at once, and as many outputs
 // at
@@ -70,6 +74,8 @@ struct ReduceParams {
   void* c = nullptr;
   void* indices = nullptr;  // null where none are to be stored
   void* workspace = nullptr;
+  int multiprocessors = 1;
+  bool has_clusters = false;  // compute capability 9.0 or more
   ReduceLoops loops;
   ReduceShape shape;
 };

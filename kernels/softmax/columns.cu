@@ -12,18 +12,21 @@ void launch_tiles(const SoftmaxArgs<T>& args, ColumnTiles tiles, int lanes, cuda
                   int threads = kThreads) {
   tiles.lanes = lanes;
   tiles.rows = threads / lanes;
+  if constexpr (kFetchesAhead<T, N, kPacks, kBackward>) {
+    tiles.ahead = static_cast<std::uint32_t>(kColumnBlocks<T, N, kPacks> * tiles.multiprocessors * lanes);
+  }
   const unsigned blocks = (tiles.packs.count + static_cast<unsigned>(lanes) - 1) / static_cast<unsigned>(lanes);
   softmax_columns<T, N, kPacks, kBackward><<<blocks, threads, 0, stream>>>(args, tiles);
 }
 
 // The widest tile whose rows hold a group in `kPacks` registers each.
 template <class T, int N, bool kBackward>
-void launch_piece(const SoftmaxArgs<T>& args, const ColumnTiles& tiles, int multiprocessors, cudaStream_t stream) {
+void launch_piece(const SoftmaxArgs<T>& args, const ColumnTiles& tiles, cudaStream_t stream) {
   constexpr int kNarrowest = N > 1 ? 4 : 16;  // 64 bytes and more of neighbouring groups
   constexpr int kMost = sizeof(T) == 8 ? 4 : 8;
   int lanes = 256;
   while (lanes > kNarrowest &&
-         (kThreads / lanes * 4 < args.length || tiles.packs.count / lanes < 2u * multiprocessors)) {
+         (kThreads / lanes * 4 < args.length || tiles.packs.count / lanes < 2u * tiles.multiprocessors)) {
     lanes /= 2;
   }
   if (lanes > 8 && N > 1 && kThreads / lanes * 4 >= args.length) {
@@ -65,10 +68,11 @@ void launch(const SoftmaxParams& params, const tile::HostNest& nest, cudaStream_
                          ColumnTiles tiles;
                          for (int t = 0; t < 3; ++t) tiles.step[t] = params.within.strides[t][0];
                          tiles.packs = tile::LoopNest<3>(piece);
+                         tiles.multiprocessors = params.multiprocessors;
                          if (params.backward) {
-                           launch_piece<T, N, true>(args, tiles, params.multiprocessors, stream);
+                           launch_piece<T, N, true>(args, tiles, stream);
                          } else {
-                           launch_piece<T, N, false>(args, tiles, params.multiprocessors, stream);
+                           launch_piece<T, N, false>(args, tiles, stream);
                          }
                        });
 }

@@ -8,6 +8,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/ptx/prefetch_l2.cuh"
 #include "kernels/softmax/softmax_math.cuh"
 
 namespace gpudnn::kernels {
@@ -18,6 +19,8 @@ struct ColumnTiles {
   std::int32_t rows = 0;
   std::int64_t step[3] = {};  // from an element of a group to the next: a, b, out
   tile::LoopNest<3> packs;    // all packs of groups, as one nest
+  std::int32_t multiprocessors = 1;
+  std::uint32_t ahead = 0;  // packs from this tile to that of the block which takes its place; 0 where none is asked
 };
 
 // Threads of a block: single elements take larger blocks, so that the groups of a block are a run of 64 bytes and more.
@@ -63,39 +66,22 @@ __device__ __forceinline__ void column_reduce(C (&values)[N], Op op, int lanes, 
   __syncthreads();
 }
 
-// The larger elements of two packs, a NaN losing to a number; 16-bit types two at a time.
-template <class T, int N>
-__device__ __forceinline__ tile::Pack<T, N> larger_of(const tile::Pack<T, N>& a, const tile::Pack<T, N>& b) {
-  tile::Pack<T, N> larger;
-  if constexpr (tile::kPackHasWords<T, N>) {
-    using Two = std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162>;
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) {
-      Two one, other;
-      memcpy(&one, &a.words[i], sizeof one);
-      memcpy(&other, &b.words[i], sizeof other);
-      const Two most = __hmax2(one, other);
-      memcpy(&larger.words[i], &most, sizeof most);
-    }
-  } else {
-    using C = tile::Compute<T>;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      larger.data[i] = tile::narrow<T>(tile::Max{}(tile::widen<C>(a.data[i]), tile::widen<C>(b.data[i])));
-    }
-  }
-  return larger;
-}
-
 // Blocks that should share a multiprocessor: with 64 registers a thread four do, with a few more only three.
 template <class T, int N, int kPacks>
 inline constexpr int kColumnBlocks = N > 1 && kPacks == 4 && sizeof(T) < 8 ? 4 : 0;
+
+// Whether a block fetches for the one that follows it. Its three phases, each waiting for all its threads, leave too
+// few bytes on their way in 16-bit types.
+template <class T, int N, int kPacks, bool kBackward>
+inline constexpr bool kFetchesAhead = !kBackward && sizeof(T) == 2 && N > 1 && kPacks == 4;
 
 template <class T, int N, int kPacks, bool kBackward>
 __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>)
     softmax_columns(SoftmaxArgs<T> args, ColumnTiles tiles) {
   using C = tile::Compute<T>;
   using Pack = tile::Pack<T, N>;
+  // Forward, whether the terms stay in registers, so that each costs one exponential: where instructions are short.
+  constexpr bool kKeeps = !kBackward && sizeof(T) == 2 && kPacks > 0 && kPacks * N * sizeof(C) <= 128;
   constexpr int kHeld = kPacks > 0 ? kPacks : 4;  // packs in registers; of longer groups, those in flight
   alignas(16) __shared__ C scratch[kColumnScratch<N>];
   const int lane = static_cast<int>(threadIdx.x) % tiles.lanes;
@@ -106,7 +92,6 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
   tiles.packs.offsets(inside ? pack : 0, offset);
   const T* const a = args.a + offset[0];
   const T* const b = args.b + offset[1];
-  T* const out = args.out + offset[2];
   const int length = inside ? static_cast<int>(args.length) : 0;
 
   Pack held_a[kHeld], held_b[kHeld];
@@ -139,6 +124,28 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
       }
     }
   };
+  // What body(i, x) makes of the elements.
+  C kept[kKeeps ? kHeld : 1][N];
+  const auto keep = [&](const auto& body) {
+#pragma unroll
+    for (int k = 0; k < kHeld; ++k) {
+      if (row + k * tiles.rows < length) {
+        C wide[N];
+        tile::widen_pack<C>(held_a[k], wide);
+#pragma unroll
+        for (int i = 0; i < N; ++i) kept[kKeeps ? k : 0][i] = body(i, wide[i]);
+      }
+    }
+  };
+  const auto add_kept = [&](const auto& term) {
+#pragma unroll
+    for (int k = 0; k < kHeld; ++k) {
+      if (row + k * tiles.rows < length) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) sum[i] += term(kept[kKeeps ? k : 0][i]);
+      }
+    }
+  };
   const auto as_it_is = [](C value) { return value; };
   const auto add_term = [&](int i, C y, C dy) { sum[i] += SoftmaxBackward<T>::term(y, dy, args.logarithm); };
 
@@ -148,6 +155,17 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
     if constexpr (kBackward) {
       for_each_held(row, add_term);
     } else {
+      if constexpr (kFetchesAhead<T, N, kPacks, kBackward>) {
+        // While this block computes, the next one's elements come as far as the L2.
+        if (tiles.ahead > 0 && pack + tiles.ahead < tiles.packs.count) {
+          const T* const next = args.a + tiles.packs.offset_in(0, pack + tiles.ahead);
+#pragma unroll
+          for (int k = 0; k < kHeld; ++k) {
+            const int element = row + k * tiles.rows;
+            if (element < length) ptx::prefetch_l2(next + element * tiles.step[0]);
+          }
+        }
+      }
       Pack largest;
       largest.fill(tile::narrow<T>(C(-INFINITY)));
 #pragma unroll
@@ -159,7 +177,18 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
 #pragma unroll
       for (int i = 0; i < N; ++i) most[i] = tile::Max{}(most[i], wide[i]);
       column_reduce<N>(most, tile::Max{}, tiles.lanes, scratch, as_it_is);
-      for_each_held(row, [&](int i, C x, C) { sum[i] += softmax_exp<T>(x - most[i]); });
+      if constexpr (kKeeps) {
+        // The sums come when the packs are done with: together they would not fit into the registers.
+        if (args.logarithm) {
+          keep([&](int i, C x) { return x - most[i]; });
+          add_kept([](C shifted) { return softmax_exp<T>(shifted); });
+        } else {
+          keep([&](int i, C x) { return softmax_exp<T>(x - most[i]); });
+          add_kept([](C term) { return term; });
+        }
+      } else {
+        for_each_held(row, [&](int i, C x, C) { sum[i] += softmax_exp<T>(x - most[i]); });
+      }
     }
   } else {
     for (int first = row; first < length; first += kHeld * tiles.rows) {
@@ -189,7 +218,8 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
     return args.logarithm ? softmax_log<T>(total) : args.alpha / total;
   });
 
-  // Second pass.
+  // Second pass. The output's place is worked out here, where registers are free again.
+  T* const out = args.out + tiles.packs.offset_in(2, inside ? pack : 0);
   for (int first = row; first < length; first += kHeld * tiles.rows) {
     if constexpr (kPacks == 0) load(first);
 #pragma unroll
@@ -198,11 +228,14 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
       if (element >= length) break;
       T* const target = out + element * tiles.step[2];
       C wide_a[N], wide_b[N], result[N];
-      tile::widen_pack<C>(held_a[k], wide_a);
+      if (!kKeeps) tile::widen_pack<C>(held_a[k], wide_a);
       if (kBackward) tile::widen_pack<C>(held_b[k], wide_b);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        if constexpr (kBackward) {
+        if constexpr (kKeeps) {
+          const C value = kept[k][i];
+          result[i] = args.logarithm ? args.alpha * (value - sum[i]) : value * sum[i];
+        } else if constexpr (kBackward) {
           const C y = wide_a[i], dy = wide_b[i];
           result[i] = args.alpha * (args.logarithm ? dy - softmax_exp<T>(y) * sum[i] : y * (dy - sum[i]));
         } else {

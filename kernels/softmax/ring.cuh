@@ -138,26 +138,28 @@ __device__ __forceinline__ MaxSum<float> first_pass(const T* a, const T* b, std:
   constexpr int N = tile::kPackWidth<T>;
   MaxSum<float> state;
   for (auto first = static_cast<std::int32_t>(threadIdx.x); first < packs; first += kRingBatch * threads) {
-    tile::Pack<T, N> held[kRingBatch];
-    float most = state.most;
+    tile::Pack<T, N> held[kRingBatch], largest;
+    if (!kBackward) largest.fill(tile::narrow<T>(-INFINITY));
 #pragma unroll
     for (int k = 0; k < kRingBatch; ++k) {
       const std::int32_t pack = first + k * threads;
       if (pack >= packs) break;
       held[k] = tile::load_pack<T, N>(a + pack * N);
-      float wide[N];
-      tile::widen_pack<float>(held[k], wide);
       if constexpr (kBackward) {
-        float gradient[N];
+        float wide[N], gradient[N];
+        tile::widen_pack<float>(held[k], wide);
         tile::widen_pack<float>(tile::load_pack<T, N>(b + pack * N), gradient);
 #pragma unroll
         for (int i = 0; i < N; ++i) state.sum += SoftmaxBackward<T>::term(wide[i], gradient[i], logarithm);
       } else {
-#pragma unroll
-        for (int i = 0; i < N; ++i) most = tile::Max{}(most, wide[i]);
+        largest = larger_of<T, N>(largest, held[k]);
       }
     }
     if constexpr (!kBackward) {
+      float most = state.most, wide_largest[N];
+      tile::widen_pack<float>(largest, wide_largest);
+#pragma unroll
+      for (int i = 0; i < N; ++i) most = tile::Max{}(most, wide_largest[i]);
       if (most != state.most) state.sum *= softmax_exp<T>(state.most - most);
       state.most = most;
 #pragma unroll
@@ -322,6 +324,8 @@ __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
     };
     if constexpr (kBackward) {
       write(SoftmaxBackward<T>(args, total.sum));
+    } else if (sizeof(T) == 2 && !args.logarithm && args.alpha > 0.0f) {
+      write(SoftmaxFolded<T>(args, total.most, total.sum));
     } else {
       write(SoftmaxForward<T>(args, total.most, total.sum));
     }

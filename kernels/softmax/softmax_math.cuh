@@ -72,6 +72,30 @@ struct MaxSum {
   C sum = C(0);
 };
 
+// The larger elements of two packs, a NaN losing to a number; 16-bit types two at a time.
+template <class T, int N>
+__device__ __forceinline__ tile::Pack<T, N> larger_of(const tile::Pack<T, N>& a, const tile::Pack<T, N>& b) {
+  tile::Pack<T, N> larger;
+  if constexpr (tile::kPackHasWords<T, N>) {
+    using Two = std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162>;
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+      Two one, other;
+      memcpy(&one, &a.words[i], sizeof one);
+      memcpy(&other, &b.words[i], sizeof other);
+      const Two most = __hmax2(one, other);
+      memcpy(&larger.words[i], &most, sizeof most);
+    }
+  } else {
+    using C = tile::Compute<T>;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      larger.data[i] = tile::narrow<T>(tile::Max{}(tile::widen<C>(a.data[i]), tile::widen<C>(b.data[i])));
+    }
+  }
+  return larger;
+}
+
 // Takes N more elements in, with at most one rescaling of the sum.
 template <class T, int N, class C>
 __device__ __forceinline__ void take_in(const C (&values)[N], MaxSum<C>* state) {
@@ -105,6 +129,20 @@ struct SoftmaxForward {
   }
   __device__ __forceinline__ C operator()(C x, C) const {
     return logarithm ? scale * (x - most - log_sum) : scale * softmax_exp<T>(x - most);
+  }
+};
+
+// The same for 16-bit types where alpha is positive and no logarithm is asked for: the factor goes into the exponent,
+// whose error of 2^-24 of some ten to twenty is far below a unit of theirs.
+template <class T>
+struct SoftmaxFolded {
+  float most;
+  float shift;  // log2(alpha / sum)
+
+  __device__ __forceinline__ SoftmaxFolded(const SoftmaxArgs<T>& args, float most_, float sum)
+      : most(most_), shift(__log2f(args.alpha / sum)) {}
+  __device__ __forceinline__ float operator()(float x, float) const {
+    return ptx::ex2_approx_ftz(fmaf(x - most, 1.44269504f, shift));
   }
 };
 

@@ -16,6 +16,8 @@
 //   enough
 //                                         to keep the code small and the registers for full occupancy
 //   C operator()(const C (&in)[max(kInputs, 1)]) const;
+// or, to decide something once for a pack, and with alpha left out,
+//   void pack(const C (&in)[kInputs][N], C (&out)[N]) const;
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -56,15 +58,19 @@ __device__ __forceinline__ void elementwise_apply(const ElementwiseArgs<Op>& arg
 #pragma unroll
     for (int t = 0; t < Op::kInputs; ++t) widen_pack<C>(in[t], wide[t]);
   }
+  if constexpr (requires { args.op.pack(wide, result); }) {
+    args.op.pack(wide, result);
+  } else {
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
-    C operands[kInputSlots<Op>] = {};
-    if constexpr (Op::kInputs > 0) {
+    for (int i = 0; i < N; ++i) {
+      C operands[kInputSlots<Op>] = {};
+      if constexpr (Op::kInputs > 0) {
 #pragma unroll
-      for (int t = 0; t < Op::kInputs; ++t) operands[t] = wide[t][i];
+        for (int t = 0; t < Op::kInputs; ++t) operands[t] = wide[t][i];
+      }
+      result[i] = args.op(operands);
+      if constexpr (Op::kScales) result[i] *= args.alpha;
     }
-    result[i] = args.op(operands);
-    if constexpr (Op::kScales) result[i] *= args.alpha;
   }
   if constexpr (Op::kScales) {
     if (args.reads_out) {

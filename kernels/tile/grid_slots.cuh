@@ -1,70 +1,132 @@
-// 32 KiB of device memory that the blocks of one grid share, for grids that the caller gives no workspace: the
-// last block to arrive joins what all have left there, in a fixed order.
+// Device memory that the blocks of one grid share, for grids that the caller gives no workspace, and the meeting of
+// their results there: each block posts what it has, and the grid's last block collects it in a fixed order.
+//
+// A word that is posted is its own message: free words are zero, posted ones are not (a value is stored with its bits
+// turned round; the one NaN that would be zero is stored as another). So no counter and no fence stands between the
+// blocks and the one that collects, which waits for a word by reading it again. It puts the zeros back.
 //
 // The slots are static. A grid takes a free one under its key, an address that no two grids at work can share because
 // they would write to it both: block 0 as it starts, while the others look for the key when they have something to
-// leave. The last one gives the slot back as it was found, so the next grid needs no preparation.
+// leave. The last block gives the slot back as it was found, so the next grid needs no preparation.
 //
 // It cannot hang: a device runs at most 128 grids at a time and a slot is held by a grid at work only, so block 0 finds
-// a free one of 136 without waiting for anybody; and the others wait for block 0, which is dispatched before them.
+// a free one of 136 without waiting for anybody; the others wait for block 0, which is dispatched before them; and the
+// last block waits for others, all of which are dispatched before it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace gpudnn::tile {
 
 constexpr unsigned kGridSlots = 136;
-constexpr int kGridSlotBytes = 32768;
+using GridSlotKey = unsigned long long;
 
-struct GridSlot {
-  unsigned long long key;  // 0: free
-  unsigned arrived;
+static __device__ GridSlotKey grid_slot_keys[kGridSlots];  // 0: free
+
+// Memory of a slot.
+template <int kBytes>
+struct GridSlots {
+  uint4 words[kGridSlots][kBytes / sizeof(uint4)];
 };
 
-static __device__ GridSlot grid_slots[kGridSlots];
-static __device__ uint4 grid_slot_memory[kGridSlots][kGridSlotBytes / sizeof(uint4)];
-
-__device__ __forceinline__ unsigned long long grid_slot_key(const void* output) {
-  return reinterpret_cast<unsigned long long>(output);
+// For a launch that writes to `output`. Launches on the same output that overlap, which is a mistake of the caller,
+// still have keys of their own unless a graph repeats them.
+inline GridSlotKey grid_slot_key(const void* output) {
+  static std::atomic<unsigned> launches = 0;
+  const GridSlotKey number = launches.fetch_add(1, std::memory_order_relaxed) & 0x7fffu;
+  return (reinterpret_cast<GridSlotKey>(output) ^ number << 49) | 1u;
 }
-__device__ __forceinline__ unsigned grid_slot_start(unsigned long long key) {
+
+__device__ __forceinline__ unsigned grid_slot_start(GridSlotKey key) {
   return static_cast<unsigned>(key * 0x9e3779b97f4a7c15ull >> 32) % kGridSlots;
+}
+__device__ __forceinline__ unsigned grid_slot_next(unsigned slot) { return slot + 1 < kGridSlots ? slot + 1 : 0; }
+__device__ __forceinline__ GridSlotKey grid_slot_read(unsigned slot) {
+  return *static_cast<volatile GridSlotKey*>(&grid_slot_keys[slot]);
 }
 
 // By one thread of block 0, at its start.
-__device__ __forceinline__ void grid_slot_take(const void* output) {
-  const unsigned long long key = grid_slot_key(output);
+__device__ __forceinline__ void grid_slot_take(GridSlotKey key) {
   unsigned slot = grid_slot_start(key);
-  while (atomicCAS(&grid_slots[slot].key, 0ull, key) != 0ull) slot = slot + 1 < kGridSlots ? slot + 1 : 0;
+  while (atomicCAS(&grid_slot_keys[slot], 0ull, key) != 0ull) slot = grid_slot_next(slot);
 }
 
-// By one thread of any block, once it has something to leave.
-__device__ __forceinline__ unsigned grid_slot_find(const void* output) {
-  const unsigned long long key = grid_slot_key(output);
-  unsigned slot = grid_slot_start(key);
-  while (*static_cast<volatile unsigned long long*>(&grid_slots[slot].key) != key) {
-    slot = slot + 1 < kGridSlots ? slot + 1 : 0;
+// What the key's first place holds, for grid_slot_find: read while there is something else to do.
+__device__ __forceinline__ GridSlotKey grid_slot_glance(GridSlotKey key) {
+  return grid_slot_read(grid_slot_start(key));
+}
+
+// By any thread that has something to leave or to collect. The first place is looked at again and again beside the
+// others, for block 0 may only be about to take it.
+__device__ __forceinline__ unsigned grid_slot_find(GridSlotKey key, GridSlotKey seen) {
+  const unsigned start = grid_slot_start(key);
+  unsigned other = start;
+  while (seen != key) {
+    other = grid_slot_next(other);
+    const GridSlotKey elsewhere = grid_slot_read(other);
+    seen = grid_slot_read(start);
+    if (elsewhere == key) return other;
   }
-  return slot;
+  return start;
 }
 
-// Whether this is the last of `parts` to arrive. By one thread, after all of its block have written and met; if so, the
-// block meets again and may then read what the others left.
-__device__ __forceinline__ bool grid_slot_arrive(unsigned slot, unsigned parts) {
-  __threadfence();
-  const bool last = atomicAdd(&grid_slots[slot].arrived, 1u) == parts - 1;
-  __threadfence();
-  return last;
-}
-
-// By one thread of the last block, after all of its threads have read and met.
+// By one thread of the last block, after all of its threads have collected and met.
 __device__ __forceinline__ void grid_slot_leave(unsigned slot) {
-  grid_slots[slot].arrived = 0;
   __threadfence();
-  atomicExch(&grid_slots[slot].key, 0ull);
+  *static_cast<volatile GridSlotKey*>(&grid_slot_keys[slot]) = 0;
+}
+
+// The last block of the grid, which collects.
+__device__ __forceinline__ bool grid_block_is_last() {
+  return blockIdx.x == gridDim.x - 1 && blockIdx.y == gridDim.y - 1;
+}
+
+__device__ __forceinline__ void grid_post(void* memory, std::uint32_t index, float value) {
+  const unsigned turned = ~__float_as_uint(value);
+  static_cast<volatile unsigned*>(memory)[index] = turned != 0 ? turned : 0x80000000u;
+}
+__device__ __forceinline__ void grid_post(void* memory, std::uint32_t index, double value) {
+  const auto turned = ~static_cast<unsigned long long>(__double_as_longlong(value));
+  static_cast<volatile unsigned long long*>(memory)[index] = turned != 0 ? turned : 0x8000000000000000ull;
+}
+
+template <class C>
+struct GridWord {
+  using type = unsigned;
+  static __device__ __forceinline__ C value(type turned) { return __uint_as_float(~turned); }
+};
+template <>
+struct GridWord<double> {
+  using type = unsigned long long;
+  static __device__ __forceinline__ double value(type turned) {
+    return __longlong_as_double(static_cast<long long>(~turned));
+  }
+};
+
+// Waits for the words at first, first + step, ... below `end`, at most U of them, frees them, and leaves zeros in the
+// values of the others. All are under way at once.
+template <int U, class C>
+__device__ __forceinline__ void grid_collect(void* memory, std::uint32_t first, std::uint32_t step, std::uint32_t end,
+                                             C (&values)[U]) {
+  using Word = typename GridWord<C>::type;
+  auto* const words = static_cast<volatile Word*>(memory);
+  Word turned[U];
+#pragma unroll
+  for (int u = 0; u < U; ++u) {
+    if (first + u * step < end) turned[u] = words[first + u * step];
+  }
+#pragma unroll
+  for (int u = 0; u < U; ++u) {
+    values[u] = C(0);
+    if (first + u * step >= end) continue;
+    while (turned[u] == 0) turned[u] = words[first + u * step];
+    words[first + u * step] = 0;
+    values[u] = GridWord<C>::value(turned[u]);
+  }
 }
 
 }  // namespace gpudnn::tile

@@ -59,7 +59,8 @@ kernels::LrnParams lrn_params(const Problem& problem, const Args& args) {
   return params;
 }
 
-Status launch_columns(const LaunchSite& site, const kernels::LrnParams& params) {
+Status launch_columns(const LaunchSite& site, kernels::LrnParams params) {
+  params.multiprocessors = site.device.multiprocessors;
   kernels::launch_lrn_columns(params, site.stream);
   return cuda::launch_status("lrn_columns");
 }

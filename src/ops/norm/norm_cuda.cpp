@@ -131,8 +131,10 @@ Status segments_cuda(const LaunchSite& site, const Problem& problem, const Args&
   params.parts = plan.parts;
   params.threads = plan.threads;
   params.partials = args.scratch;
-  kernels::launch_norm_segments(params, plan.segments, site.stream);
-  return cuda::launch_status("norm_segments");
+  if (kernels::launch_norm_segments(params, plan.segments, site.stream)) return cuda::launch_status("norm_segments");
+  // A process may have been given fewer multiprocessors than the device has: then in more launches.
+  return supports_split_cuda(problem, site.device) ? split_cuda(site, problem, args)
+                                                   : cluster_cuda(site, problem, args);
 }
 
 Support supports_split_cuda(const Problem& problem, const Device&) {

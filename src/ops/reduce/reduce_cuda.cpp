@@ -74,6 +74,8 @@ Status reduce_cuda(const LaunchSite& site, const Problem& problem, const Args& a
       site.workspace != nullptr && aligned ? static_cast<std::int64_t>(site.workspace_bytes / split_bytes(problem)) : 0;
   if (params.shape.splits > room) params.shape.splits = room > 1 ? room : 1;
   params.workspace = site.workspace;
+  params.multiprocessors = site.device.multiprocessors;
+  params.has_clusters = site.device.major >= 9;
   kernels::launch_reduce(params, site.stream);
   return cuda::launch_status("reduce");
 }
