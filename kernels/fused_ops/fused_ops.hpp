@@ -17,6 +17,7 @@ struct ChannelData {
   void* data = nullptr;
   tile::AnyType type = tile::AnyType::f32;
   std::int64_t stride = 0;
+  bool in_packs = false;  // contiguous, at a multiple of 16 bytes
 };
 
 // The tensors of `places` and of `channel_strides` are x, z, y. With bits the places are in row-major order.
@@ -34,6 +35,7 @@ struct ChannelAffineParams {
   std::int64_t channels = 0;
   std::int64_t channel_strides[3] = {};
   tile::HostNest places;
+  int multiprocessors = 1;
 };
 void launch_channel_affine(const ChannelAffineParams& params, CUstream_st* stream);
 

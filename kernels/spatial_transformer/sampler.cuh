@@ -138,6 +138,25 @@ __device__ __forceinline__ std::int64_t sample_offset(const SamplerArgs<T>& args
   return row * args.sample_strides[2] + column * args.sample_strides[3];
 }
 
+// alpha * (the sums of dy times the slopes, turned into grid units) + beta * dgrid.
+template <class T>
+__device__ __forceinline__ void store_grid_gradient(const SamplerArgs<T>& args, T* out,
+                                                    const tile::Compute<T> (&along)[2]) {
+  using C = tile::Compute<T>;
+  C gradient[2] = {along[0] * (static_cast<C>(args.width - 1) * C(0.5)) * args.alpha,
+                   along[1] * (static_cast<C>(args.height - 1) * C(0.5)) * args.alpha};
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+    if (args.reads_out) gradient[j] += args.beta * tile::widen<C>(out[j]);
+  }
+  if (args.out_pairs) {
+    tile::store_pack<T, 2>(out, tile::narrow_pack<T>(gradient));
+  } else {
+    out[0] = tile::narrow<T>(gradient[0]);
+    out[1] = tile::narrow<T>(gradient[1]);
+  }
+}
+
 // The corners' elements; 0 outside the image, and if not `active`.
 template <class T, int N>
 __device__ __forceinline__ void load_corners(const T* x, const std::int64_t (&offset)[4], unsigned inside, bool active,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "kernels/fused_ops/fused_ops.hpp"
 #include "ops/any_type.hpp"
@@ -36,7 +37,8 @@ kernels::AffineActivation activation_of(gpudnnActivationMode_t mode) {
 }
 
 kernels::ChannelData channel_data(const ChannelVector& vector, const void* data) {
-  return {vector.present ? const_cast<void*>(data) : nullptr, any_type(vector.type), vector.stride};
+  const bool in_packs = vector.stride == 1 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+  return {vector.present ? const_cast<void*>(data) : nullptr, any_type(vector.type), vector.stride, in_packs};
 }
 
 }  // namespace
@@ -60,6 +62,7 @@ Status channel_affine_cuda(const LaunchSite& site, const AffineProblem& problem,
   params.channel_strides[1] = problem.z.rank != 0 ? problem.z.strides[1] : problem.y.strides[1];
   params.channel_strides[2] = problem.y.strides[1];
   params.places = places_of(problem);
+  params.multiprocessors = site.device.multiprocessors;
   kernels::launch_channel_affine(params, site.stream);
   return cuda::launch_status("channel_affine");
 }
