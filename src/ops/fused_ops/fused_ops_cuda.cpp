@@ -41,7 +41,37 @@ kernels::ChannelData channel_data(const ChannelVector& vector, const void* data)
   return {vector.present ? const_cast<void*>(data) : nullptr, any_type(vector.type), vector.stride, in_packs};
 }
 
+kernels::ChannelSumsParams sums_params(const SumsProblem& problem, const Device& device) {
+  std::array places = {without_channels(problem.y)};
+  kernels::ChannelSumsParams params;
+  params.type = element_type(problem.y.type);
+  params.channels = problem.y.dims[1];
+  params.channel_stride = problem.y.strides[1];
+  params.places = make_loop_nest(places);
+  params.multiprocessors = device.multiprocessors;
+  params.sum_stride = problem.sum.stride;
+  params.squares_stride = problem.squares.stride;
+  return params;
+}
+
 }  // namespace
+
+bool takes_sums_cuda(const SumsProblem& problem, const Device& device, std::size_t* workspace) {
+  const kernels::ChannelSumsParams params = sums_params(problem, device);
+  if (params.places.count() == 0 || !kernels::takes_channel_sums(params)) return false;
+  *workspace = kernels::channel_sums_workspace(params);
+  return true;
+}
+
+Status sums_cuda(const LaunchSite& site, const SumsProblem& problem, const SumsArgs& args) {
+  kernels::ChannelSumsParams params = sums_params(problem, site.device);
+  params.y = args.y;
+  params.sum = args.sum;
+  params.squares = args.squares;
+  params.workspace = args.workspace;
+  kernels::launch_channel_sums(params, site.stream);
+  return cuda::launch_status("channel_sums");
+}
 
 Support supports_channel_affine_cuda(const AffineProblem&, const Device&) { return Support::yes(); }
 
