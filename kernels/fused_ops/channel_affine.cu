@@ -28,8 +28,8 @@ std::int64_t groups_of(const ChannelAffineParams& params) {
 }
 
 template <class Args>
-void set_piece(const ChannelAffineParams& params, std::uint8_t* bits,
-               const std::int64_t (&offsets)[tile::kMaxTensors], const tile::HostNest& piece, Args* args) {
+void set_piece(const ChannelAffineParams& params, std::uint8_t* bits, const std::int64_t (&offsets)[tile::kMaxTensors],
+               const tile::HostNest& piece, Args* args) {
   using Element = std::remove_pointer_t<decltype(args->y)>;
   args->activation = params.activation;
   args->propagate_nan = params.propagate_nan;
@@ -91,8 +91,7 @@ void launch_packs(const ChannelAffineParams& params, cudaStream_t stream) {
     args.rows = rows;
     args.columns = tile::FastDivmod(columns);
     const std::int64_t needed = (piece.count() + rows * kAffineLoads<T> - 1) / (rows * kAffineLoads<T>);
-    const std::int64_t at_once =
-        std::max<std::int64_t>(1, kBlocksAtOnce * params.multiprocessors / column_blocks);
+    const std::int64_t at_once = std::max<std::int64_t>(1, kBlocksAtOnce * params.multiprocessors / column_blocks);
     const dim3 blocks(static_cast<unsigned>(std::min(needed, at_once)), column_blocks);
     channel_affine_packs<T><<<blocks, (columns * rows + 31) / 32 * 32, 0, stream>>>(args);
   });

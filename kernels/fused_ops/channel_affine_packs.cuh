@@ -54,7 +54,8 @@ struct ChannelGroup {
     type = vector.type;
     if (vector.data == nullptr) return;
     if (vector.in_packs) {
-      const auto* const from = static_cast<const std::byte*>(vector.data) + first * (type == tile::AnyType::f32 ? 4 : 2);
+      const auto* const from =
+          static_cast<const std::byte*>(vector.data) + first * (type == tile::AnyType::f32 ? 4 : 2);
       words[0] = *reinterpret_cast<const uint4*>(from);
       if (type == tile::AnyType::f32) words[1] = reinterpret_cast<const uint4*>(from)[1];
       return;
@@ -67,7 +68,8 @@ struct ChannelGroup {
     memcpy(words, values, sizeof values);
     type = tile::AnyType::f32;
   }
-  __device__ __forceinline__ void widen(const ChannelData& vector, float otherwise, float (&values)[kAffineGroup]) const {
+  __device__ __forceinline__ void widen(const ChannelData& vector, float otherwise,
+                                        float (&values)[kAffineGroup]) const {
     if (vector.data == nullptr) {
 #pragma unroll
       for (float& value : values) value = otherwise;

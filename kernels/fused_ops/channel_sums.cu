@@ -1,8 +1,8 @@
 // Instances and launch of the channel sums.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/fused_ops/channel_sums.cuh"
-
 #include <algorithm>
+
+#include "kernels/fused_ops/channel_sums.cuh"
 
 namespace gpudnn::kernels {
 namespace {

@@ -26,7 +26,7 @@ template <class T>
 struct ChannelSumsArgs {
   using C = tile::Compute<T>;
   const T* y;
-  C* sum;      // null: not wanted; likewise the squares
+  C* sum;  // null: not wanted; likewise the squares
   C* squares;
   std::int64_t sum_stride;
   std::int64_t squares_stride;

@@ -105,15 +105,15 @@ __global__ void __launch_bounds__(kThreads) finalize_statistics(const __grid_con
 struct FinalizeFloatsArgs {
   std::uint32_t channels;
   tile::AnyType eq_type;
-  const float* in[4];     // sum, squares (inference: running mean, running variance), scale, bias
-  float* saved[2];        // mean, inverse
-  float* running[2];      // mean, variance; training alone
-  void* eq[2];            // scale, bias
+  const float* in[4];  // sum, squares (inference: running mean, running variance), scale, bias
+  float* saved[2];     // mean, inverse
+  float* running[2];   // mean, variance; training alone
+  void* eq[2];         // scale, bias
   double count;
   double inverse_count;
-  double stretch;         // from the variance to the unbiased one
+  double stretch;  // from the variance to the unbiased one
   double factor;
-  double kept;            // 1 - factor
+  double kept;  // 1 - factor
   double epsilon;
 };
 

@@ -1,9 +1,8 @@
 // Instances and launch of the column-buffer kernel.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/gather/columns.cuh"
-
 #include <algorithm>
 
+#include "kernels/gather/columns.cuh"
 #include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/loop_nest.hpp"
 
@@ -18,7 +17,8 @@ bool fits(const ColumnParams& params) {
     const std::int64_t reach =
         dim.outputs * dim.stride + dim.taps * std::max(dim.tap_step, -dim.tap_step) + std::max(dim.base, -dim.base);
     const std::int64_t farthest = std::max(dim.extent, reach);
-    if (dim.step < 0 || farthest > INT32_MAX / 2 || dim.step > INT32_MAX / 2 / std::max<std::int64_t>(farthest, 1)) return false;
+    if (dim.step < 0 || farthest > INT32_MAX / 2 || dim.step > INT32_MAX / 2 / std::max<std::int64_t>(farthest, 1))
+      return false;
   }
   return row <= tile::kMostIterations && params.channels <= tile::kMostIterations;
 }

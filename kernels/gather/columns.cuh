@@ -4,9 +4,9 @@
 // A thread owns kColumnsOfThread words of a row, a block's width apart, each of V neighbouring outputs of a line (4
 // bytes where V > 1, so that 16-bit elements need no store of their own each). It takes their coordinates apart once
 // and then goes through the taps of one channel, or through a share of them where the channels alone do not fill the
-// device: each word then costs V loads, their comparisons with the image's edge, and a store. Neighbouring threads write
-// neighbouring words; what they read comes from memory once and then from the caches, as neighbouring taps read almost
-// the same elements. Bytes: the buffer once, and the image.
+// device: each word then costs V loads, their comparisons with the image's edge, and a store. Neighbouring threads
+// write neighbouring words; what they read comes from memory once and then from the caches, as neighbouring taps read
+// almost the same elements. Bytes: the buffer once, and the image.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -35,13 +35,13 @@ struct ColumnArgs {
   Word* columns;
   std::int64_t image_step;
   std::int64_t channel_step;
-  std::int64_t row;            // elements of one
-  std::uint32_t words;         // of a row
-  std::uint32_t tap_rows;      // taps without those along the last dimension
-  std::uint32_t rows_of_block; // tap rows of a block
-  std::uint32_t taps;          // along the last dimension
-  tile::FastDivmod line_words; // outputs along the last dimension, in words
-  tile::FastDivmod lines;      // outputs along the one before
+  std::int64_t row;             // elements of one
+  std::uint32_t words;          // of a row
+  std::uint32_t tap_rows;       // taps without those along the last dimension
+  std::uint32_t rows_of_block;  // tap rows of a block
+  std::uint32_t taps;           // along the last dimension
+  tile::FastDivmod line_words;  // outputs along the last dimension, in words
+  tile::FastDivmod lines;       // outputs along the one before
   tile::FastDivmod planes;
   tile::FastDivmod word_blocks;
   tile::FastDivmod shares;     // blocks for each channel and range of words

@@ -1,10 +1,9 @@
 // Bytes as they are: a reordered filter and its bias by one launch. A block moves 16 KB, 64 bytes a thread with all
 // loads in flight; where addresses are not multiples of 16, and at the end, byte by byte.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/gather/copy.hpp"
-
 #include <cuda_runtime.h>
 
+#include "kernels/gather/copy.hpp"
 #include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/loop_nest.hpp"
 

@@ -255,8 +255,9 @@ bool in_packs(const SamplerParams& params, const void* sample) {
 bool in_planes(const SamplerParams& params) {
   const SamplerImage& image = params.image;
   const SamplerImage& sample = params.sample;
-  return image.strides[3] == 1 && image.strides[2] >= 0 && sample.strides[3] == 1 && sample.strides[2] == sample.width &&
-         !channels_last(params) && (image.height + 2) * std::max(image.strides[2], image.width) < INT32_MAX / 2 &&
+  return image.strides[3] == 1 && image.strides[2] >= 0 && sample.strides[3] == 1 &&
+         sample.strides[2] == sample.width && !channels_last(params) &&
+         (image.height + 2) * std::max(image.strides[2], image.width) < INT32_MAX / 2 &&
          sample.height * sample.width < INT32_MAX / 2;
 }
 

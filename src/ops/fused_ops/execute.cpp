@@ -69,7 +69,9 @@ Status run_affine_input(const Run& run, const void** x) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-bool is_at_sixteen(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % conv::kMostAlignment == 0; }
+bool is_at_sixteen(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % conv::kMostAlignment == 0;
+}
 
 // By the engine that the plan chose, without a look-up; pointers at odd addresses, and what has no elements, go the
 // convolution's usual way.
@@ -145,8 +147,11 @@ Status run_batch_norm_gradient(const Run& run) {
   problem.epsilon = run.pack.epsilon;
   norm::Args args;
   args.dy = run.pointer(GPUDNN_PTR_DYDATA);
-  if (plan.has_affine) {
-    void* const dz = run.pointer(GPUDNN_PTR_DZDATA);
+  void* const dz = run.pointer(GPUDNN_PTR_DZDATA);
+  if (plan.bits_in_norm) {
+    args.mask = run.pointer(GPUDNN_PTR_ACTIVATION_BITMASK);
+    args.dz = dz;
+  } else if (plan.has_affine) {
     void* const gated = dz != nullptr ? dz : run.in(plan.between);
     GPUDNN_TRY(run_affine(run, args.dy, gated));
     args.dy = gated;

@@ -5,7 +5,21 @@
 namespace gpudnn::fused_ops {
 namespace {
 
-// The gradient behind the activation goes to dz if that is wanted, else to the workspace.
+// Whether the bits are what normalization's own kernels take for the mask of an activation: a byte for each 8 elements
+// in the order of memory, where a place's channels are whole words of bits. The host's mask goes by channels.
+bool bits_are_mask(const Maker& m, const TensorGeometry& x) {
+  const TensorGeometry places = without_channels(x);
+  TensorGeometry packed = places;
+  set_packed_strides(&packed, GPUDNN_TENSOR_NCHW);
+  bool fits = m.handle->device->backend == GPUDNN_BACKEND_CUDA && x.dims[1] % 32 == 0 && x.strides[1] == 1;
+  for (int i = 0; i < places.rank; ++i) {
+    fits = fits && (places.dims[i] == 1 || places.strides[i] == packed.strides[i] * x.dims[1]);
+  }
+  return fits && element_count(places) > 1;
+}
+
+// The gradient behind the activation: by normalization itself, or by a stage before it, to dz if that is wanted, else to
+// the workspace.
 Status plan_gate(Maker* m, const TensorGeometry& dy) {
   Plan& plan = *m->plan;
   GPUDNN_TRY(take_bits(m, dy));
@@ -21,9 +35,17 @@ Status plan_gate(Maker* m, const TensorGeometry& dy) {
     GPUDNN_TRY(take_tensor(m, kDz, &plan.affine.y));
   } else if (has_bits) {
     plan.affine.y = dense_like(dy);
-    reserve(&plan, size_in_bytes(plan.affine.y), &plan.between);
   }
   if (plan.has_affine) GPUDNN_TRY(validate(plan.affine));
+  if (has_bits && bits_are_mask(*m, plan.norm.x)) {
+    plan.has_affine = false;
+    plan.bits_in_norm = true;
+    plan.norm.ops = has_dz ? GPUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION : GPUDNN_BATCHNORM_OPS_BN_ACTIVATION;
+    plan.norm.mode = GPUDNN_ACTIVATION_RELU;  // any that leaves bits
+    plan.norm.dz = plan.affine.y;
+    return GPUDNN_STATUS_SUCCESS;
+  }
+  if (has_bits && !has_dz) reserve(&plan, size_in_bytes(plan.affine.y), &plan.between);
   plan.norm.dy = plan.affine.y;
   return GPUDNN_STATUS_SUCCESS;
 }

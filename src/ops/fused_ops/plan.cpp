@@ -38,12 +38,12 @@ Status take_conv(Maker* m, conv::Direction direction) {
   return conv::validate(plan.conv);
 }
 
-// Workspace for the convolution, whose engine is chosen now rather than in the first execution, and for what follows it.
+// Workspace for the convolution, whose engine is chosen now rather than in the first execution, and for what follows
+// it.
 Status reserve_for_conv(Maker* m, std::size_t after) {
   Plan& plan = *m->plan;
   std::size_t bytes = 0;
-  plan.conv_algorithm =
-      plan.conv.direction == conv::Direction::forward ? kBestForward : kBestBackwardFilter;
+  plan.conv_algorithm = plan.conv.direction == conv::Direction::forward ? kBestForward : kBestBackwardFilter;
   GPUDNN_TRY(conv::workspace_size(m->handle, plan.conv, plan.conv_algorithm, &bytes));
   plan.conv_bytes = bytes;
   reserve(&plan, std::max(bytes, after), &plan.scratch);
@@ -186,8 +186,11 @@ std::string text_of(const Plan& plan) {
   Stages stages;
   stages.ops = plan.ops;
   if (plan.has_conv) stages.conv = plan.conv;
-  if (plan.has_affine) stages.affine = plan.affine;
-  if (plan.norm.x.rank != 0) stages.norm = plan.norm;
+  if (plan.has_affine || plan.bits_in_norm) stages.affine = plan.affine;
+  if (plan.norm.x.rank != 0) {
+    stages.norm = plan.norm;
+    stages.norm->ops = GPUDNN_BATCHNORM_OPS_BN;
+  }
   if (plan.finalize.channels != 0) stages.finalize = plan.finalize;
   return to_text(stages);
 }

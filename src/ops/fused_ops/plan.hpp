@@ -73,13 +73,14 @@ struct Plan {
   AffineProblem affine;
   conv::Problem conv;
   int conv_algorithm = 0;
-  std::size_t conv_bytes = 0;                 // of scratch
-  std::shared_ptr<const conv::Plan> chosen;   // for pointers at multiples of 16 bytes
+  std::size_t conv_bytes = 0;                // of scratch
+  std::shared_ptr<const conv::Plan> chosen;  // for pointers at multiples of 16 bytes
   SumsProblem sums;
   bool sums_together = false;  // by one kernel where y is at a multiple of 16 bytes; else by these:
   reduce::Problem sum;
   reduce::Problem squares;      // leaves the root of the sum of squares,
   op_tensor::Problem squaring;  // which this takes back
+  bool bits_in_norm = false;    // normalization takes the bits itself; `affine` is for the text
   norm::Problem norm;
   FinalizeProblem finalize;
   double coef = 0;
