@@ -32,6 +32,8 @@
 
 namespace gpudnn::kernels {
 
+constexpr std::uint32_t kCrowdedPatches = 40;  // that touch a tile: more than a map that keeps areas brings
+
 // The points of a pixel: two runs of the sorted list, those of the cells in the row above and in its own; in each,
 // first the cell to the left.
 struct PixelPoints {
@@ -190,11 +192,15 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
   constexpr int kStaged = kStrips > 1 ? kChannels : 0;
   __shared__ ImageGradientShared<C, kStrips, kStaged> shared;
   const SamplerArgs<T>& sampler = args.sampler;
-  const std::uint32_t image = blockIdx.x / args.blocks;
+  // With several strips a tile has as many blocks. Most are not needed; where a map crowds its points into one tile,
+  // each takes a strip.
+  const std::uint32_t part = blockIdx.x % kStrips;
+  const std::uint32_t block = blockIdx.x / kStrips;
+  const std::uint32_t image = block / args.blocks;
   const TileRange* const ranges =
       args.ranges == nullptr ? nullptr : args.ranges + std::int64_t{image} * args.boxes.count;
   std::uint32_t tile_number;
-  const std::uint32_t chunk = args.tiles.divmod(blockIdx.x - image * args.blocks, &tile_number);
+  const std::uint32_t chunk = args.tiles.divmod(block - image * args.blocks, &tile_number);
   std::uint32_t tile_x;
   const std::uint32_t tile_y = args.tiles_across.divmod(tile_number, &tile_x);
   GradientTask task;
@@ -209,6 +215,10 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
   const std::uint32_t visits = list_visits(shared, ranges, args.boxes.count, static_cast<std::int32_t>(tile_x),
                                            static_cast<std::int32_t>(tile_y));
   const std::uint32_t patches = visits << (args.boxes.shift_x + args.boxes.shift_y);
+  const bool crowded = kStrips > 1 && ranges != nullptr && patches > kCrowdedPatches;
+  if (!crowded && part > 0) return;  // the same for the whole block
+  const int strips = crowded ? 1 : kStrips;
+  if (crowded) task.top += static_cast<std::int32_t>(part) * kStripHeight;
   const std::int32_t row = task.top + static_cast<std::int32_t>(threadIdx.x) / kTileWidth;
   const std::int32_t column = task.left + static_cast<std::int32_t>(threadIdx.x) % kTileWidth;
   bool complete = false;  // one list holds all of the tile's points
@@ -220,7 +230,7 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
     do {  // all conditions are the same for the whole block
       if (!complete) {
         const bool from_start = patch == 0;
-        patch = collect(args, shared, image, patch, patches, task.top, task.left);
+        patch = collect(args, shared, image, patch, patches, task.top, task.left, strips * kStripHeight);
         if (shared.kept > 0 || N > 1) sort_by_cell<kStaged>(args, shared, image, dy, channels);
         complete = kStaged == 0 && from_start && patch >= patches;
       }
@@ -230,6 +240,7 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
       if (shared.kept > 0) {
 #pragma unroll
         for (int strip = 0; strip < kStrips; ++strip) {
+          if (strip >= strips) break;
           if constexpr (kStaged > 0) {
             gather_staged<kStaged>(shared, strip, channels, sums[strip]);
           } else {
@@ -246,7 +257,7 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
     }
 #pragma unroll
     for (int strip = 0; strip < kStrips; ++strip) {
-      if (row + strip * kStripHeight >= sampler.height || column >= sampler.width) break;
+      if (strip >= strips || row + strip * kStripHeight >= sampler.height || column >= sampler.width) break;
       T* const dx = sampler.out + image * sampler.image_strides[0] +
                     (row + strip * kStripHeight) * sampler.image_strides[2] + column * sampler.image_strides[3];
 #pragma unroll

@@ -210,12 +210,12 @@ __device__ __forceinline__ std::uint32_t list_visits(Shared& shared, const TileR
   return static_cast<std::uint32_t>(all);
 }
 
-// (2), second half: keeps points of the patches from `patch` on until there are none or the list may overflow; returns
-// the patch to go on with. Begins and ends with the block in step.
+// (2), second half, for a tile of `height` rows from `top` on: keeps points of the patches from `patch` on until there
+// are none or the list may overflow; returns the patch to go on with. Begins and ends with the block in step.
 template <class T, class Shared>
 __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& args, Shared& shared, std::int64_t image,
                                                  std::uint32_t patch, std::uint32_t patches, std::int32_t top,
-                                                 std::int32_t left) {
+                                                 std::int32_t left, std::int32_t height) {
   using C = tile::Compute<T>;
   const std::uint32_t shift = args.boxes.shift_x + args.boxes.shift_y;
   __syncthreads();  // nobody reads the list before any more, and the visits are listed
@@ -241,8 +241,7 @@ __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& arg
         const C row = floor(at[half].y);
         const std::int32_t x = static_cast<std::int32_t>(column) - left + 1;
         const std::int32_t y = static_cast<std::int32_t>(row) - top + 1;
-        const bool keep =
-            at[half].inside && x >= 0 && x < kCellsAcross && y >= 0 && y <= static_cast<std::int32_t>(args.tile_height);
+        const bool keep = at[half].inside && x >= 0 && x < kCellsAcross && y >= 0 && y <= height;
         const unsigned keepers = __ballot_sync(0xffffffffu, keep);
         int base = 0;
         if (lane_of_warp() == 0 && keepers != 0) base = atomicAdd(&shared.kept, __popc(keepers));

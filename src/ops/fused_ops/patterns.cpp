@@ -18,8 +18,8 @@ bool bits_are_mask(const Maker& m, const TensorGeometry& x) {
   return fits && element_count(places) > 1;
 }
 
-// The gradient behind the activation: by normalization itself, or by a stage before it, to dz if that is wanted, else to
-// the workspace.
+// The gradient behind the activation: by normalization itself, or by a stage before it, to dz if that is wanted, else
+// to the workspace.
 Status plan_gate(Maker* m, const TensorGeometry& dy) {
   Plan& plan = *m->plan;
   GPUDNN_TRY(take_bits(m, dy));
