@@ -13,6 +13,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/gather/columns.hpp"
+#include "kernels/gather/move.cuh"
 #include "kernels/tile/fast_divmod.cuh"
 #include "kernels/tile/numeric.cuh"
 
@@ -107,14 +108,7 @@ __global__ void __launch_bounds__(kColumnThreads) columns(const __grid_constant_
             values[v] = x[line[k] + p * across.step];
           }
         }
-        if constexpr (V == 1) {
-          words[k].data[0] = values[0];
-        } else {
-          std::uint32_t bits = 0;
-#pragma unroll
-          for (int v = 0; v < V; ++v) bits |= static_cast<std::uint32_t>(values[v]) << (32 / V * v);
-          memcpy(&words[k], &bits, sizeof bits);
-        }
+        words[k] = joined<Word, V>(values);
       }
 #pragma unroll
       for (int k = 0; k < kColumnsOfThread; ++k) {

@@ -62,6 +62,25 @@ struct MoveArgs {
   MoveTerm term[kGatherLoops];
 };
 
+// Neighbours as one pack; narrow ones by shifts, not by way of memory.
+template <class Word, int V>
+__device__ __forceinline__ tile::Pack<Word, V> joined(const Word (&values)[V]) {
+  tile::Pack<Word, V> pack;
+  if constexpr (V > 1 && sizeof(Word) < 4) {
+    static_assert(V * sizeof(Word) % 4 == 0);
+    constexpr int kOfWord = 4 / sizeof(Word);
+    std::uint32_t words[V / kOfWord] = {};
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      words[v / kOfWord] |= static_cast<std::uint32_t>(values[v]) << (32 / kOfWord * (v % kOfWord));
+    }
+    memcpy(&pack, words, sizeof pack);
+  } else {
+    memcpy(&pack, values, sizeof pack);
+  }
+  return pack;
+}
+
 template <class Word, int V>
 __global__ void __launch_bounds__(kMoveThreads) gather_move(const __grid_constant__ MoveArgs args) {
   const std::uint32_t index = blockIdx.x * kMoveThreads + threadIdx.x;
@@ -114,31 +133,22 @@ __global__ void __launch_bounds__(kMoveThreads) gather_move(const __grid_constan
       if (there[v]) within[v] = words.offset(position);
     }
   }
-  tile::Pack<Word, V> moved[kMoveRun];
+  Word values[kMoveRun][V];
 #pragma unroll
   for (int i = 0; i < kMoveRun; ++i) {
     const std::int64_t position = run_position + i * in_step;
     const bool holds = i < left && axis.holds(position);
     const Word* const line = in + (holds ? axis.offset(position) : 0);
-    Word values[V];
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      values[v] = 0;
-      if (holds && there[v]) values[v] = line[within[v]];
-    }
-    if constexpr (V > 1 && sizeof(Word) < 4) {
-      std::uint32_t bits = 0;
-#pragma unroll
-      for (int v = 0; v < V; ++v) bits |= static_cast<std::uint32_t>(values[v]) << (32 / V * v);
-      static_assert(sizeof bits == sizeof moved[i]);
-      memcpy(&moved[i], &bits, sizeof bits);
-    } else {
-      memcpy(&moved[i], values, sizeof values);
+      values[i][v] = 0;
+      if (holds && there[v]) values[i][v] = line[within[v]];
     }
   }
+  // Joined only now, so that no load waits for the one before it.
 #pragma unroll
   for (int i = 0; i < kMoveRun; ++i) {
-    if (i < left) tile::store_pack<Word, V>(out + i * out_step, moved[i]);
+    if (i < left) tile::store_pack<Word, V>(out + i * out_step, joined<Word, V>(values[i]));
   }
 }
 

@@ -93,7 +93,7 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   if (args.boxes.count > 4 && params.images * sampler.pixels >= kPointsForBoxes &&
       range_bytes <= params.scratch_bytes && tile::is_aligned(params.scratch, alignof(TileRange))) {
     auto* const ranges = static_cast<TileRange*>(params.scratch);
-    const std::int64_t blocks = params.images * ((args.boxes.count + kWarps - 1) / kWarps);
+    const std::int64_t blocks = params.images * ((args.boxes.count + kBoxesOfBlock - 1) / kBoxesOfBlock);
     sampler_boxes<T><<<static_cast<unsigned>(blocks), kSamplerThreads, 0, stream>>>(args, ranges);
     args.ranges = ranges;
   } else {

@@ -263,7 +263,7 @@ bool in_planes(const SamplerParams& params) {
 
 template <class T>
 void set_plane_tiles(SamplerArgs<T>* args) {
-  constexpr std::uint32_t kTile = kSamplerThreads * kPlanePixels<T>;
+  constexpr std::uint32_t kTile = kSamplerThreads * kPlanePixels<T> * kPlaneRounds;
   args->tiles = (args->pixels + kTile - 1) / kTile;
   args->tiles_of = tile::FastDivmod(args->tiles);
 }

@@ -2,11 +2,12 @@
 // in sampler.cu, with the arithmetic of places cut down, since with few channels that is what takes the time.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread takes kPlanePixels pixels, a block's width apart, so that their grid pairs and then their corners are loaded
-// together. Offsets within an image fit 32 bits, and a corner's right neighbour is at the next address: a channel costs
-// a point two addresses, four loads, four products and a store. A point outside the image is moved to column -2, where
-// the comparisons that each corner needs anyway leave all four out; so there are no branches but one around the loads
-// of threads whose points are all outside.
+// A thread takes kPlanePixels pixels at a time, a block's width apart, whose corners are loaded together, and goes on
+// to the next ones, whose grid pairs are on their way meanwhile: most points of a random map lie outside, and what
+// their threads do is to wait for the grid. Offsets within an image fit 32 bits, and a corner's right neighbour is at
+// the next address: a channel costs a point two addresses, four loads, four products and a store. A point outside the
+// image is moved to column -2, where the comparisons that each corner needs anyway leave all four out; so there are no
+// branches but one around the loads of threads whose points are all outside.
 //
 // Instructions for a pixel of 3 channels: about 60 for its place and 18 a channel; 440 altogether before.
 #pragma once
@@ -17,6 +18,7 @@ namespace gpudnn::kernels {
 
 template <class T>
 inline constexpr int kPlanePixels = sizeof(T) == 8 ? 1 : 2;
+constexpr int kPlaneRounds = 2;    // of a thread
 constexpr int kPlaneChannels = 4;  // of a thread's loads in flight together
 
 // A pixel's corners: the offset of the first, which of them lie in the image, and how far the point is past the first.
@@ -63,22 +65,40 @@ struct PlanePlace {
     std::uint32_t tile;
     const std::uint32_t rest = args.tiles_of.divmod(blockIdx.x, &tile);
     image = args.chunks_of.divmod(rest, &chunk);
-    pixel = tile * (kSamplerThreads * kPlanePixels<T>)+threadIdx.x;
+    pixel = tile * (kSamplerThreads * kPlanePixels<T> * kPlaneRounds) + threadIdx.x;
   }
 };
 
-// The thread's points; those of pixels that do not exist lie outside.
+// The grid pairs of the pixels from `pixel` on; of the last one where there are no more.
 template <class T>
-__device__ __forceinline__ void locate_pixels(const SamplerArgs<T>& args, const PlanePlace& place,
-                                              PlanePoint<tile::Compute<T>> (&points)[kPlanePixels<T>]) {
-  tile::Pack<T, 2> pairs[kPlanePixels<T>];
+__device__ __forceinline__ void load_pairs(const SamplerArgs<T>& args, std::uint32_t image, std::uint32_t pixel,
+                                           tile::Pack<T, 2> (&pairs)[kPlanePixels<T>]) {
 #pragma unroll
   for (int u = 0; u < kPlanePixels<T>; ++u) {
-    const std::uint32_t pixel = place.pixel + u * kSamplerThreads;
-    pairs[u] = load_grid(args, place.image, pixel < args.pixels ? pixel : args.pixels - 1);
+    const std::uint32_t at = pixel + u * kSamplerThreads;
+    pairs[u] = load_grid(args, image, at < args.pixels ? at : args.pixels - 1);
   }
+}
+
+// visit(pixel, points) for the thread's pixels, kPlanePixels at a time, whether they exist or not.
+template <class T, class Visit>
+__device__ __forceinline__ void for_each_points(const SamplerArgs<T>& args, const PlanePlace& place, Visit&& visit) {
+  std::uint32_t pixel = place.pixel;
+  tile::Pack<T, 2> pairs[kPlanePixels<T>];
+  load_pairs(args, place.image, pixel, pairs);
+#pragma unroll 1
+  for (int round = 0; round < kPlaneRounds; ++round) {
+    const std::uint32_t following = pixel + kPlanePixels<T> * kSamplerThreads;
+    tile::Pack<T, 2> next[kPlanePixels<T>];
+    load_pairs(args, place.image, following, next);
+    PlanePoint<tile::Compute<T>> points[kPlanePixels<T>];
 #pragma unroll
-  for (int u = 0; u < kPlanePixels<T>; ++u) points[u] = locate_in_plane(args, pairs[u]);
+    for (int u = 0; u < kPlanePixels<T>; ++u) points[u] = locate_in_plane(args, pairs[u]);
+    visit(pixel, points);
+    pixel = following;
+#pragma unroll
+    for (int u = 0; u < kPlanePixels<T>; ++u) pairs[u] = next[u];
+  }
 }
 
 // kMany channels of the thread's pixels, from plane x on.
@@ -126,62 +146,67 @@ __device__ __forceinline__ void sample_planes(const SamplerArgs<T>& args, const 
   }
 }
 
+// `left` channels of the pixels from `pixel` on.
 template <class T>
-__global__ void __launch_bounds__(kSamplerThreads, sizeof(T) == 8 ? 2 : 3)
-    sampler_forward_planes(const __grid_constant__ SamplerArgs<T> args) {
+__device__ __forceinline__ void sample_points(const SamplerArgs<T>& args, const T* x, T* y, std::uint32_t left,
+                                              std::uint32_t pixel,
+                                              const PlanePoint<tile::Compute<T>> (&points)[kPlanePixels<T>]) {
   using C = tile::Compute<T>;
   constexpr int kPixels = kPlanePixels<T>;
-  const PlanePlace place(args);
-  PlanePoint<C> points[kPixels];
-  locate_pixels(args, place, points);
-  const auto chunk = static_cast<std::uint32_t>(args.chunk);
-  const std::uint32_t begin = place.chunk * chunk;
-  const auto channels = static_cast<std::uint32_t>(args.channels);
-  std::uint32_t left = channels - begin < chunk ? channels - begin : chunk;
-  const T* x = args.x + place.image * args.image_strides[0] + begin * args.image_strides[1];
-  T* y = args.out + place.image * args.sample_strides[0] + begin * args.sample_strides[1];
   bool any = args.reads_out;
+#pragma unroll
+  for (int u = 0; u < kPixels; ++u) any = any || points[u].any();
+  if (!any) {  // often whole warps
+#pragma unroll 1
+    for (; left > 0; --left) {
+#pragma unroll
+      for (int u = 0; u < kPixels; ++u) {
+        if (pixel + u * kSamplerThreads < args.pixels) y[pixel + u * kSamplerThreads] = tile::narrow<T>(C(0));
+      }
+      y += args.sample_strides[1];
+    }
+    return;
+  }
   C weights[kPixels][4];
 #pragma unroll
   for (int u = 0; u < kPixels; ++u) {
-    any = any || points[u].any();
     const C upper = args.alpha * (C(1) - points[u].fy);
     const C lower = args.alpha * points[u].fy;
     weights[u][0] = upper * (C(1) - points[u].fx);
     weights[u][1] = upper * points[u].fx;
     weights[u][2] = lower * (C(1) - points[u].fx);
     weights[u][3] = lower * points[u].fx;
-  }
-  if (!any) {  // often whole warps
-    for (; left > 0; --left) {
-#pragma unroll
-      for (int u = 0; u < kPixels; ++u) {
-        const std::uint32_t pixel = place.pixel + u * kSamplerThreads;
-        if (pixel < args.pixels) y[pixel] = tile::narrow<T>(C(0));
-      }
-      y += args.sample_strides[1];
-    }
-    return;
-  }
-  // A point outside has no place between corners, and may be infinitely far off them.
-#pragma unroll
-  for (int u = 0; u < kPixels; ++u) {
+    // A point outside has no place between corners, and may be infinitely far off them.
 #pragma unroll
     for (int i = 0; i < 4; ++i) weights[u][i] = points[u].inside[i] ? weights[u][i] : C(0);
   }
 #pragma unroll 1
   for (; left >= kPlaneChannels; left -= kPlaneChannels) {
-    sample_planes<kPlaneChannels>(args, x, y, place.pixel, points, weights);
+    sample_planes<kPlaneChannels>(args, x, y, pixel, points, weights);
     x += kPlaneChannels * args.image_strides[1];
     y += kPlaneChannels * args.sample_strides[1];
   }
   if (left == 3) {
-    sample_planes<3>(args, x, y, place.pixel, points, weights);
+    sample_planes<3>(args, x, y, pixel, points, weights);
   } else if (left == 2) {
-    sample_planes<2>(args, x, y, place.pixel, points, weights);
+    sample_planes<2>(args, x, y, pixel, points, weights);
   } else if (left == 1) {
-    sample_planes<1>(args, x, y, place.pixel, points, weights);
+    sample_planes<1>(args, x, y, pixel, points, weights);
   }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kSamplerThreads, sizeof(T) == 8 ? 2 : 3)
+    sampler_forward_planes(const __grid_constant__ SamplerArgs<T> args) {
+  const PlanePlace place(args);
+  const auto chunk = static_cast<std::uint32_t>(args.chunk);
+  const std::uint32_t begin = place.chunk * chunk;
+  const auto channels = static_cast<std::uint32_t>(args.channels);
+  const std::uint32_t count = channels - begin < chunk ? channels - begin : chunk;
+  const T* const x = args.x + place.image * args.image_strides[0] + begin * args.image_strides[1];
+  T* const y = args.out + place.image * args.sample_strides[0] + begin * args.sample_strides[1];
+  for_each_points(args, place,
+                  [&](std::uint32_t pixel, const auto& points) { sample_points(args, x, y, count, pixel, points); });
 }
 
 // Adds what kMany channels give to the sums of dy times the slopes along columns and rows.
@@ -222,46 +247,44 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(T) == 8 ? 2 : 3)
   using C = tile::Compute<T>;
   constexpr int kPixels = kPlanePixels<T>;
   const PlanePlace place(args);
-  PlanePoint<C> points[kPixels];
-  locate_pixels(args, place, points);
-  C along[kPixels][2] = {};
-  bool any = false;
+  for_each_points(args, place, [&](std::uint32_t pixel, auto& points) {
+    C along[kPixels][2] = {};
+    bool any = false;
 #pragma unroll
-  for (int u = 0; u < kPixels; ++u) {
-    any = any || points[u].any();
-    if (place.pixel + u * kSamplerThreads >= args.pixels) {
+    for (int u = 0; u < kPixels; ++u) {
+      const bool exists = pixel + u * kSamplerThreads < args.pixels;
 #pragma unroll
-      for (bool& inside : points[u].inside) inside = false;
+      for (bool& inside : points[u].inside) inside = inside && exists;
+      any = any || points[u].any();
+      // A point outside has no place between corners, and may be infinitely far off them.
+      points[u].fx = points[u].any() ? points[u].fx : C(0);
+      points[u].fy = points[u].any() ? points[u].fy : C(0);
     }
-    // A point outside has no place between corners, and may be infinitely far off them.
-    points[u].fx = points[u].any() ? points[u].fx : C(0);
-    points[u].fy = points[u].any() ? points[u].fy : C(0);
-  }
-  if (any) {
-    auto left = static_cast<std::uint32_t>(args.channels);
-    const T* x = args.x + place.image * args.image_strides[0];
-    const T* dy = args.dy + place.image * args.sample_strides[0];
+    if (any) {
+      auto left = static_cast<std::uint32_t>(args.channels);
+      const T* x = args.x + place.image * args.image_strides[0];
+      const T* dy = args.dy + place.image * args.sample_strides[0];
 #pragma unroll 1
-    for (; left >= kPlaneChannels; left -= kPlaneChannels) {
-      add_plane_slopes<kPlaneChannels>(args, x, dy, place.pixel, points, along);
-      x += kPlaneChannels * args.image_strides[1];
-      dy += kPlaneChannels * args.sample_strides[1];
+      for (; left >= kPlaneChannels; left -= kPlaneChannels) {
+        add_plane_slopes<kPlaneChannels>(args, x, dy, pixel, points, along);
+        x += kPlaneChannels * args.image_strides[1];
+        dy += kPlaneChannels * args.sample_strides[1];
+      }
+      if (left == 3) {
+        add_plane_slopes<3>(args, x, dy, pixel, points, along);
+      } else if (left == 2) {
+        add_plane_slopes<2>(args, x, dy, pixel, points, along);
+      } else if (left == 1) {
+        add_plane_slopes<1>(args, x, dy, pixel, points, along);
+      }
     }
-    if (left == 3) {
-      add_plane_slopes<3>(args, x, dy, place.pixel, points, along);
-    } else if (left == 2) {
-      add_plane_slopes<2>(args, x, dy, place.pixel, points, along);
-    } else if (left == 1) {
-      add_plane_slopes<1>(args, x, dy, place.pixel, points, along);
-    }
-  }
 #pragma unroll
-  for (int u = 0; u < kPixels; ++u) {
-    const std::uint32_t pixel = place.pixel + u * kSamplerThreads;
-    if (pixel >= args.pixels) return;
-    T* const out = args.out + (static_cast<std::int64_t>(place.image) * args.pixels + pixel) * 2;
-    store_grid_gradient(args, out, along[u]);
-  }
+    for (int u = 0; u < kPixels; ++u) {
+      const std::uint32_t at = pixel + u * kSamplerThreads;
+      if (at >= args.pixels) break;
+      store_grid_gradient(args, args.out + (static_cast<std::int64_t>(place.image) * args.pixels + at) * 2, along[u]);
+    }
+  });
 }
 
 }  // namespace gpudnn::kernels
