@@ -101,8 +101,8 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   }
   args.blocks = sampler.tiles * sampler.chunks;
   sampler_image_gradient<T, N, kSums, kStrips>
-      <<<static_cast<unsigned>(params.images * std::int64_t{args.blocks} * kStrips), kSamplerThreads, 0, stream>>>(
-          args);
+      <<<static_cast<unsigned>(params.images * std::int64_t{args.blocks} * (kStrips > 1 ? kPartsOfTile : 1)),
+         kSamplerThreads, 0, stream>>>(args);
 }
 
 }  // namespace

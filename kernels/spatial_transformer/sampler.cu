@@ -251,21 +251,22 @@ bool in_packs(const SamplerParams& params, const void* sample) {
   return packs;
 }
 
-// Whether sampler_planes.cuh does it: contiguous rows, samples without gaps, and offsets of 32 bits.
+// Whether sampler_planes.cuh does it: contiguous rows, samples without gaps, offsets of 32 bits, and not double.
 bool in_planes(const SamplerParams& params) {
   const SamplerImage& image = params.image;
   const SamplerImage& sample = params.sample;
-  return image.strides[3] == 1 && image.strides[2] >= 0 && sample.strides[3] == 1 &&
-         sample.strides[2] == sample.width && !channels_last(params) &&
+  return params.type != tile::ElementType::f64 && image.strides[3] == 1 && image.strides[2] >= 0 &&
+         sample.strides[3] == 1 && sample.strides[2] == sample.width && !channels_last(params) &&
          (image.height + 2) * std::max(image.strides[2], image.width) < INT32_MAX / 2 &&
          sample.height * sample.width < INT32_MAX / 2;
 }
 
 template <class T>
-void set_plane_tiles(SamplerArgs<T>* args) {
-  constexpr std::uint32_t kTile = kSamplerThreads * kPlanePixels<T> * kPlaneRounds;
-  args->tiles = (args->pixels + kTile - 1) / kTile;
+void set_plane_tiles(const SamplerParams& params, SamplerArgs<T>* args) {
+  args->tiles = (args->pixels + kSamplerThreads - 1) / kSamplerThreads;
   args->tiles_of = tile::FastDivmod(args->tiles);
+  args->all_pixels = params.images * std::int64_t{args->pixels};
+  args->pixels_ahead = std::int64_t{params.multiprocessors} * kPlaneBlocks * kSamplerThreads;
 }
 
 // A thread takes several pixels where that leaves each multiprocessor several blocks.
@@ -297,7 +298,7 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
     const bool packs = in_packs<T>(params, params.out);
     const bool planes = in_planes(params);
     set_tiles(params, packs ? N : 1, &args);
-    if (planes) set_plane_tiles(&args);
+    if (planes) set_plane_tiles(params, &args);
     if (args.lanes == 1) {
       // Chunks of 32 channels, or fewer where that leaves the device without work; whole packs in any case.
       constexpr int kLeast = N > 4 ? N : 4;
@@ -310,9 +311,13 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
     }
     args.chunks_of = tile::FastDivmod(args.chunks);
     const auto blocks = static_cast<unsigned>(params.images * args.tiles * args.chunks);
-    if (planes) {
-      sampler_forward_planes<T><<<blocks, kSamplerThreads, 0, stream>>>(args);
-    } else if (packs) {
+    if constexpr (sizeof(T) < 8) {
+      if (planes) {
+        sampler_forward_planes<T><<<blocks, kSamplerThreads, 0, stream>>>(args);
+        return;
+      }
+    }
+    if (packs) {
       sampler_forward<T, N><<<blocks, kSamplerThreads, 0, stream>>>(args);
     } else {
       sampler_forward<T, 1><<<blocks, kSamplerThreads, 0, stream>>>(args);
@@ -329,14 +334,18 @@ void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stre
     const bool planes = in_planes(params);
     set_tiles(params, packs ? N : 1, &args);
     if (planes) {
-      set_plane_tiles(&args);
+      set_plane_tiles(params, &args);
       args.chunks_of = tile::FastDivmod(1);
     }
     args.out_pairs = tile::is_aligned(params.out, 2 * sizeof(T));
     const auto blocks = static_cast<unsigned>(params.images * args.tiles);
-    if (planes) {
-      sampler_grid_gradient_planes<T><<<blocks, kSamplerThreads, 0, stream>>>(args);
-    } else if (packs) {
+    if constexpr (sizeof(T) < 8) {
+      if (planes) {
+        sampler_grid_gradient_planes<T><<<blocks, kSamplerThreads, 0, stream>>>(args);
+        return;
+      }
+    }
+    if (packs) {
       sampler_grid_gradient<T, N><<<blocks, kSamplerThreads, 0, stream>>>(args);
     } else {
       sampler_grid_gradient<T, 1><<<blocks, kSamplerThreads, 0, stream>>>(args);

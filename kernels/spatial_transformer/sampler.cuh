@@ -42,6 +42,9 @@ struct SamplerArgs {
   tile::FastDivmod chunks_of;
   int lane_bits;
   int run;  // pixels of a thread
+  // sampler_planes.cuh: pixels of all images, and how far ahead of its own a thread asks for the grid.
+  std::int64_t all_pixels;
+  std::int64_t pixels_ahead;
 };
 
 // Corner i is at (row + i / 2, column + i % 2).

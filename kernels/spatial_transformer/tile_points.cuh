@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "kernels/ptx/prefetch_l2.cuh"
 #include "kernels/spatial_transformer/sampler.cuh"
 
 namespace gpudnn::kernels {
@@ -229,12 +230,20 @@ __device__ __forceinline__ std::uint32_t list_visits(Shared& shared, const TileR
   return static_cast<std::uint32_t>(all);
 }
 
-// (2), second half, for a tile of `height` rows from `top` on: keeps points of the patches from `patch` on until there
-// are none or the list may overflow; returns the patch to go on with. Begins and ends with the block in step.
+// Where a point of the sample is in dy.
+template <class T>
+__device__ __forceinline__ std::int64_t point_offset(const ImageGradientArgs<T>& args, std::uint32_t point) {
+  return args.linear ? point * args.sampler.sample_strides[3] : sample_offset(args.sampler, point);
+}
+
+// (2), second half, for a tile of `height` rows from `top` on, whose kept points' channels of dy are asked for where
+// they will be staged: keeps points of the patches from `patch` on until there are none or the list may overflow;
+// returns the patch to go on with. Begins and ends with the block in step.
 template <class T, class Shared>
 __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& args, Shared& shared, std::int64_t image,
                                                  std::uint32_t patch, std::uint32_t patches, std::int32_t top,
-                                                 std::int32_t left, std::int32_t height) {
+                                                 std::int32_t left, std::int32_t height, const T* dy,
+                                                 std::uint32_t channels) {
   using C = tile::Compute<T>;
   const std::uint32_t shift = args.boxes.shift_x + args.boxes.shift_y;
   __syncthreads();  // nobody reads the list before any more, and the visits are listed
@@ -293,6 +302,12 @@ __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& arg
           shared.found[e] = point[half];
           shared.place[e] = static_cast<std::uint32_t>(atomicAdd(&shared.counts[cell], 1)) << Shared::kCellBits |
                             static_cast<std::uint32_t>(cell);
+          if constexpr (Shared::kStages) {
+#pragma unroll 1
+            for (std::uint32_t c = 0; c < channels; ++c) {
+              ptx::prefetch_l2(dy + point_offset(args, point[half]) + c * args.sampler.sample_strides[1]);
+            }
+          }
         }
       }
     }
@@ -301,12 +316,6 @@ __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& arg
     if (patch >= patches || shared.kept > Shared::kPoints - kRound) return patch;
     __syncthreads();  // nobody keeps another point while others still look at the number
   }
-}
-
-// Where a point of the sample is in dy.
-template <class T>
-__device__ __forceinline__ std::int64_t point_offset(const ImageGradientArgs<T>& args, std::uint32_t point) {
-  return args.linear ? point * args.sampler.sample_strides[3] : sample_offset(args.sampler, point);
 }
 
 // (3): fills `start` and brings the points into order; dy(point) are the first of its channels to be staged. All
