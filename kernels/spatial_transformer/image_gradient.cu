@@ -93,7 +93,7 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   if (args.boxes.count > 4 && params.images * sampler.pixels >= kPointsForBoxes &&
       range_bytes <= params.scratch_bytes && tile::is_aligned(params.scratch, alignof(TileRange))) {
     auto* const ranges = static_cast<TileRange*>(params.scratch);
-    const std::int64_t blocks = params.images * ((args.boxes.count + kBoxesOfBlock - 1) / kBoxesOfBlock);
+    const std::int64_t blocks = params.images * ((args.boxes.count + kWarps - 1) / kWarps);
     sampler_boxes<T><<<static_cast<unsigned>(blocks), kSamplerThreads, 0, stream>>>(args, ranges);
     args.ranges = ranges;
   } else {
@@ -101,8 +101,7 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   }
   args.blocks = sampler.tiles * sampler.chunks;
   sampler_image_gradient<T, N, kSums, kStrips>
-      <<<static_cast<unsigned>(params.images * std::int64_t{args.blocks} * (kStrips > 1 ? kPartsOfTile : 1)),
-         kSamplerThreads, 0, stream>>>(args);
+      <<<static_cast<unsigned>(params.images * std::int64_t{args.blocks}), kSamplerThreads, 0, stream>>>(args);
 }
 
 }  // namespace

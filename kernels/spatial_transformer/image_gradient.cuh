@@ -32,9 +32,6 @@
 
 namespace gpudnn::kernels {
 
-constexpr std::uint32_t kPartsOfTile = 2;
-constexpr std::uint32_t kCrowdedVisits = 48;  // boxes that touch a tile: more than a map that keeps areas brings
-
 // The points of a pixel: two runs of the sorted list, those of the cells in the row above and in its own; in each,
 // first the cell to the left.
 struct PixelPoints {
@@ -193,17 +190,11 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
   constexpr int kStaged = kStrips > 1 ? kChannels : 0;
   __shared__ ImageGradientShared<C, kStrips, kStaged> shared;
   const SamplerArgs<T>& sampler = args.sampler;
-  // A tile of several strips has kParts blocks, those beyond the first behind all others in the grid. Most of them have
-  // nothing to do; where a map crowds its points into one tile, each takes its share of the strips.
-  constexpr std::uint32_t kParts = kStrips > 1 ? kPartsOfTile : 1;
-  const std::uint32_t whole = gridDim.x / kParts;
-  const std::uint32_t part = kParts > 1 ? blockIdx.x / whole : 0;
-  const std::uint32_t block = blockIdx.x - part * whole;
-  const std::uint32_t image = block / args.blocks;
+  const std::uint32_t image = blockIdx.x / args.blocks;
   const TileRange* const ranges =
       args.ranges == nullptr ? nullptr : args.ranges + std::int64_t{image} * args.boxes.count;
   std::uint32_t tile_number;
-  const std::uint32_t chunk = args.tiles.divmod(block - image * args.blocks, &tile_number);
+  const std::uint32_t chunk = args.tiles.divmod(blockIdx.x - image * args.blocks, &tile_number);
   std::uint32_t tile_x;
   const std::uint32_t tile_y = args.tiles_across.divmod(tile_number, &tile_x);
   GradientTask task;
@@ -218,10 +209,6 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
   const std::uint32_t visits = list_visits(shared, ranges, args.boxes.count, static_cast<std::int32_t>(tile_x),
                                            static_cast<std::int32_t>(tile_y));
   const std::uint32_t patches = visits << (args.boxes.shift_x + args.boxes.shift_y);
-  const bool crowded = kParts > 1 && ranges != nullptr && visits > kCrowdedVisits;
-  if (!crowded && part > 0) return;  // the same for the whole block
-  const int strips = crowded ? kStrips / kParts : kStrips;
-  if (crowded) task.top += static_cast<std::int32_t>(part) * strips * kStripHeight;
   const std::int32_t row = task.top + static_cast<std::int32_t>(threadIdx.x) / kTileWidth;
   const std::int32_t column = task.left + static_cast<std::int32_t>(threadIdx.x) % kTileWidth;
   bool complete = false;  // one list holds all of the tile's points
@@ -233,7 +220,7 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
     do {  // all conditions are the same for the whole block
       if (!complete) {
         const bool from_start = patch == 0;
-        patch = collect(args, shared, image, patch, patches, task.top, task.left, strips * kStripHeight, dy, channels);
+        patch = collect(args, shared, image, patch, patches, task.top, task.left);
         if (shared.kept > 0 || N > 1) sort_by_cell<kStaged>(args, shared, image, dy, channels);
         complete = kStaged == 0 && from_start && patch >= patches;
       }
@@ -243,7 +230,6 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
       if (shared.kept > 0) {
 #pragma unroll
         for (int strip = 0; strip < kStrips; ++strip) {
-          if (strip >= strips) break;
           if constexpr (kStaged > 0) {
             gather_staged<kStaged>(shared, strip, channels, sums[strip]);
           } else {
@@ -260,7 +246,7 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
     }
 #pragma unroll
     for (int strip = 0; strip < kStrips; ++strip) {
-      if (strip >= strips || row + strip * kStripHeight >= sampler.height || column >= sampler.width) break;
+      if (row + strip * kStripHeight >= sampler.height || column >= sampler.width) break;
       T* const dx = sampler.out + image * sampler.image_strides[0] +
                     (row + strip * kStripHeight) * sampler.image_strides[2] + column * sampler.image_strides[3];
 #pragma unroll

@@ -20,7 +20,8 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr int kMostRun = 4;  // pixels of a thread
+constexpr int kMostRun = 4;    // pixels of a thread
+constexpr int kFewPlanes = 8;  // channels up to which a place's arithmetic counts: the grid's gradient in planes
 
 // Channels of a thread whose loads are in flight together.
 template <int N>
@@ -331,7 +332,7 @@ void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stre
     constexpr int N = tile::kPackWidth<T>;
     SamplerArgs<T> args = args_of<T>(params);
     const bool packs = in_packs<T>(params, params.dy);
-    const bool planes = in_planes(params);
+    const bool planes = in_planes(params) && params.channels <= kFewPlanes;
     set_tiles(params, packs ? N : 1, &args);
     if (planes) {
       set_plane_tiles(params, &args);

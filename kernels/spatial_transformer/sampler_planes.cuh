@@ -4,7 +4,7 @@
 //
 // A thread takes one pixel, in few registers, so that a multiprocessor holds 1536 of them: most points of a random map
 // lie outside the image, and what their threads do is to wait for the grid. (Two or four pixels a thread with the grid
-// fetched ahead take 5 to 10 % longer, as fewer threads fit.) The grid's lines for the blocks that come next are asked
+// fetched ahead take 6 to 10 % longer, as fewer threads fit.) The grid's lines for the blocks that come next are asked
 // for besides, into the L2.
 //
 // Offsets within an image fit 32 bits, and a corner's right neighbour is at the next address: a channel costs two

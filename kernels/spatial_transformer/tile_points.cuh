@@ -3,9 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <type_traits>
-
-#include "kernels/ptx/prefetch_l2.cuh"
 #include "kernels/spatial_transformer/sampler.cuh"
 
 namespace gpudnn::kernels {
@@ -51,7 +48,6 @@ template <class C, int kStrips, int kStaged>
 struct ImageGradientShared {
   static constexpr int kCells = kCellsAcross * (kStrips * kStripHeight + 1);
   static constexpr int kPoints = kStaged > 0 ? 1024 : sizeof(C) == 8 ? 1350 : 1900;
-  static constexpr bool kStages = kStaged > 0;
   static constexpr std::uint32_t kCellBits = 11;
   static_assert(kPoints >= 2 * kRound && kCells <= 1 << kCellBits);
   std::uint16_t visits[kMostBoxes];
@@ -91,27 +87,18 @@ __device__ __forceinline__ std::uint32_t point_of_patch(const ImageGradientArgs<
   return x < width && y < boxes.height ? y * width + x : kNoPoint;
 }
 
+template <class Op>
+__device__ __forceinline__ std::int32_t reduce_lanes(std::int32_t value, Op op) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) value = op(value, __shfl_xor_sync(0xffffffffu, value, step));
+  return value;
+}
 struct Least {
   __device__ __forceinline__ std::int32_t operator()(std::int32_t a, std::int32_t b) const { return a < b ? a : b; }
 };
 struct Greatest {
   __device__ __forceinline__ std::int32_t operator()(std::int32_t a, std::int32_t b) const { return a > b ? a : b; }
 };
-template <class Op>
-__device__ __forceinline__ std::int32_t reduce_lanes(std::int32_t value, Op op) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  (void)op;
-  if constexpr (std::is_same_v<Op, Least>) {
-    return __reduce_min_sync(0xffffffffu, value);
-  } else {
-    return __reduce_max_sync(0xffffffffu, value);
-  }
-#else
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) value = op(value, __shfl_xor_sync(0xffffffffu, value, step));
-  return value;
-#endif
-}
 
 // Cells that a lane's points of a box lie in.
 struct CellRange {
@@ -142,46 +129,39 @@ struct CellRange {
   }
 };
 
-// (1): a warp for each kBoxesOfWarp neighbouring boxes, so that enough of the grid is in flight.
-constexpr std::uint32_t kBoxesOfWarp = 4;
-constexpr std::uint32_t kBoxesOfBlock = kWarps * kBoxesOfWarp;
+// (1): a warp for each box.
 template <class T>
 __global__ void __launch_bounds__(kSamplerThreads)
     sampler_boxes(const __grid_constant__ ImageGradientArgs<T> args, TileRange* ranges) {
   using C = tile::Compute<T>;
-  const std::uint32_t blocks = (args.boxes.count + kBoxesOfBlock - 1) / kBoxesOfBlock;
+  constexpr std::uint32_t kAhead = 2;  // patches in flight
+  const std::uint32_t blocks = (args.boxes.count + kWarps - 1) / kWarps;
   const std::int64_t image = blockIdx.x / blocks;
-  const std::uint32_t first =
-      blockIdx.x % blocks * kBoxesOfBlock + static_cast<std::uint32_t>(warp_of_block()) * kBoxesOfWarp;
-  if (first >= args.boxes.count) return;
+  const std::uint32_t box = blockIdx.x % blocks * kWarps + static_cast<std::uint32_t>(warp_of_block());
+  if (box >= args.boxes.count) return;
   const std::uint32_t shift = args.boxes.shift_x + args.boxes.shift_y;
-  CellRange range[kBoxesOfWarp];
-#pragma unroll 1
-  for (std::uint32_t patch = 0; patch < 1u << shift; ++patch) {
-    ImagePosition<C> at[kBoxesOfWarp][2];
+  CellRange range;
+  for (std::uint32_t patch = 0; patch < 1u << shift; patch += kAhead) {
+    ImagePosition<C> at[kAhead][2];
 #pragma unroll
-    for (std::uint32_t u = 0; u < kBoxesOfWarp; ++u) {
+    for (std::uint32_t u = 0; u < kAhead; ++u) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         at[u][half] = {};
         const std::uint32_t p =
-            first + u < args.boxes.count ? point_of_patch(args, ((first + u) << shift) + patch, half) : kNoPoint;
+            patch + u < 1u << shift ? point_of_patch(args, (box << shift) + patch + u, half) : kNoPoint;
         if (p != kNoPoint) at[u][half] = position_of_pixel(args.sampler, image, p);
       }
     }
 #pragma unroll
-    for (std::uint32_t u = 0; u < kBoxesOfWarp; ++u) {
-      range[u].add(at[u][0]);
-      range[u].add(at[u][1]);
+    for (std::uint32_t u = 0; u < kAhead; ++u) {
+      range.add(at[u][0]);
+      range.add(at[u][1]);
     }
   }
-#pragma unroll
-  for (std::uint32_t u = 0; u < kBoxesOfWarp; ++u) {
-    if (first + u >= args.boxes.count) break;  // the same for the whole warp
-    const TileRange tiles =
-        range[u].tiles(args.sampler.height, args.sampler.width, static_cast<std::int32_t>(args.tile_height));
-    if (lane_of_warp() == 0) ranges[image * args.boxes.count + first + u] = tiles;
-  }
+  const TileRange tiles =
+      range.tiles(args.sampler.height, args.sampler.width, static_cast<std::int32_t>(args.tile_height));
+  if (lane_of_warp() == 0) ranges[image * args.boxes.count + box] = tiles;
 }
 
 // (2), first half: the boxes that touch the tile, in order; returns their number. All threads of the block take part.
@@ -230,20 +210,12 @@ __device__ __forceinline__ std::uint32_t list_visits(Shared& shared, const TileR
   return static_cast<std::uint32_t>(all);
 }
 
-// Where a point of the sample is in dy.
-template <class T>
-__device__ __forceinline__ std::int64_t point_offset(const ImageGradientArgs<T>& args, std::uint32_t point) {
-  return args.linear ? point * args.sampler.sample_strides[3] : sample_offset(args.sampler, point);
-}
-
-// (2), second half, for a tile of `height` rows from `top` on, whose kept points' channels of dy are asked for where
-// they will be staged: keeps points of the patches from `patch` on until there are none or the list may overflow;
-// returns the patch to go on with. Begins and ends with the block in step.
+// (2), second half: keeps points of the patches from `patch` on until there are none or the list may overflow; returns
+// the patch to go on with. Begins and ends with the block in step.
 template <class T, class Shared>
 __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& args, Shared& shared, std::int64_t image,
                                                  std::uint32_t patch, std::uint32_t patches, std::int32_t top,
-                                                 std::int32_t left, std::int32_t height, const T* dy,
-                                                 std::uint32_t channels) {
+                                                 std::int32_t left) {
   using C = tile::Compute<T>;
   const std::uint32_t shift = args.boxes.shift_x + args.boxes.shift_y;
   __syncthreads();  // nobody reads the list before any more, and the visits are listed
@@ -251,47 +223,26 @@ __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& arg
   for (int cell = static_cast<int>(threadIdx.x); cell < Shared::kCells; cell += kSamplerThreads)
     shared.counts[cell] = 0;
   __syncthreads();
-  // With staged channels, where a tile's points are many rounds: where the next round's points lie is fetched while
-  // this one's are sorted out.
-  constexpr bool kAhead = Shared::kStages;
-  const auto number_of = [&](std::uint32_t own, int half) {
-    return point_of_patch(args, (std::uint32_t{shared.visits[own >> shift]} << shift) + (own & ((1u << shift) - 1u)),
-                          half);
-  };
-  tile::Pack<T, 2> pairs[2];
-  const auto fetch = [&](std::uint32_t own) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const std::uint32_t p = own < patches ? number_of(own, half) : kNoPoint;
-      pairs[half] = {};
-      if (p != kNoPoint) pairs[half] = load_grid(args.sampler, image, p);
-    }
-  };
-  if constexpr (kAhead) fetch(patch + static_cast<std::uint32_t>(warp_of_block()));
   while (true) {
     const std::uint32_t own = patch + static_cast<std::uint32_t>(warp_of_block());
     if (own < patches) {  // the same for the whole warp
-      std::uint32_t point[2];
+      const std::uint32_t visit = shared.visits[own >> shift];
+      std::uint32_t p[2];
       ImagePosition<C> at[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        point[half] = number_of(own, half);
+        p[half] = point_of_patch(args, (visit << shift) + (own & ((1u << shift) - 1u)), half);
         at[half] = {};
-        if (point[half] == kNoPoint) continue;
-        if constexpr (kAhead) {
-          at[half] = position_of(args.sampler, pairs[half]);
-        } else {
-          at[half] = position_of_pixel(args.sampler, image, point[half]);
-        }
+        if (p[half] != kNoPoint) at[half] = position_of_pixel(args.sampler, image, p[half]);
       }
-      if constexpr (kAhead) fetch(own + kWarps);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const C column = floor(at[half].x);
         const C row = floor(at[half].y);
         const std::int32_t x = static_cast<std::int32_t>(column) - left + 1;
         const std::int32_t y = static_cast<std::int32_t>(row) - top + 1;
-        const bool keep = at[half].inside && x >= 0 && x < kCellsAcross && y >= 0 && y <= height;
+        const bool keep =
+            at[half].inside && x >= 0 && x < kCellsAcross && y >= 0 && y <= static_cast<std::int32_t>(args.tile_height);
         const unsigned keepers = __ballot_sync(0xffffffffu, keep);
         int base = 0;
         if (lane_of_warp() == 0 && keepers != 0) base = atomicAdd(&shared.kept, __popc(keepers));
@@ -299,15 +250,9 @@ __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& arg
         if (keep) {
           const int e = base + __popc(keepers & ((1u << lane_of_warp()) - 1u));
           const int cell = y * kCellsAcross + x;
-          shared.found[e] = point[half];
+          shared.found[e] = p[half];
           shared.place[e] = static_cast<std::uint32_t>(atomicAdd(&shared.counts[cell], 1)) << Shared::kCellBits |
                             static_cast<std::uint32_t>(cell);
-          if constexpr (Shared::kStages) {
-#pragma unroll 1
-            for (std::uint32_t c = 0; c < channels; ++c) {
-              ptx::prefetch_l2(dy + point_offset(args, point[half]) + c * args.sampler.sample_strides[1]);
-            }
-          }
         }
       }
     }
@@ -316,6 +261,12 @@ __device__ __forceinline__ std::uint32_t collect(const ImageGradientArgs<T>& arg
     if (patch >= patches || shared.kept > Shared::kPoints - kRound) return patch;
     __syncthreads();  // nobody keeps another point while others still look at the number
   }
+}
+
+// Where a point of the sample is in dy.
+template <class T>
+__device__ __forceinline__ std::int64_t point_offset(const ImageGradientArgs<T>& args, std::uint32_t point) {
+  return args.linear ? point * args.sampler.sample_strides[3] : sample_offset(args.sampler, point);
 }
 
 // (3): fills `start` and brings the points into order; dy(point) are the first of its channels to be staged. All
@@ -376,7 +327,6 @@ __device__ __forceinline__ void sort_by_cell(const ImageGradientArgs<T>& args, S
     }
     int rank = begin;
     if (end - begin > 1) {
-#pragma unroll(kStaged > 0 ? 4 : 1)
       for (int i = begin; i < end; ++i) rank += shared.found[shared.unordered[i]] < point ? 1 : 0;
     }
     shared.fx[rank] = at.x - floor(at.x);
