@@ -1,11 +1,14 @@
 // Instances and launches of the channel-wise affine kernel.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/fused_ops/channel_affine.cuh"
 
 namespace gpudnn::kernels {
 namespace {
+
+constexpr std::int64_t kMostPackedGroups = std::int64_t{65535} * kAffineThreads;  // of a grid's second dimension
 
 // Whether tensor t can be read and written by whole groups.
 bool has_whole_groups(const ChannelAffineParams& params, int t, const void* data) {
@@ -16,55 +19,96 @@ bool has_whole_groups(const ChannelAffineParams& params, int t, const void* data
   return true;
 }
 
-template <class T, bool kVectors>
-void launch_typed(const ChannelAffineParams& params, cudaStream_t stream) {
-  constexpr std::uint32_t kPlaces = kVectors ? 8 / sizeof(T) : 1;
-  const std::int64_t row_bytes = (params.channels + 31) / 32 * 4;
-  const std::int64_t groups = params.bits != nullptr ? row_bytes : (params.channels + kAffineGroup - 1) / kAffineGroup;
+// Channels of a place as bytes of a row of bits.
+std::int64_t bit_row_bytes(const ChannelAffineParams& params) { return (params.channels + 31) / 32 * 4; }
+
+// Of a place, with those that only fill up a row of bits.
+std::int64_t groups_of(const ChannelAffineParams& params) {
+  return params.bits != nullptr ? bit_row_bytes(params) : (params.channels + kAffineGroup - 1) / kAffineGroup;
+}
+
+template <class Args>
+void set_piece(const ChannelAffineParams& params, std::uint8_t* bits, const std::int64_t (&offsets)[tile::kMaxTensors],
+               const tile::HostNest& piece, Args* args) {
+  using Element = std::remove_pointer_t<decltype(args->y)>;
+  args->activation = params.activation;
+  args->propagate_nan = params.propagate_nan;
+  args->gates = params.gates;
+  args->ceiling = static_cast<decltype(args->ceiling)>(params.ceiling);
+  args->x = static_cast<const Element*>(params.x) + offsets[0];
+  args->z = params.z != nullptr ? static_cast<const Element*>(params.z) + offsets[1] : nullptr;
+  args->y = static_cast<Element*>(params.y) + offsets[2];
+  std::copy_n(params.vectors, 4, args->vectors);
+  args->bits = bits;
+  args->bit_row_bytes = static_cast<std::uint32_t>(bit_row_bytes(params));
+  args->channels = static_cast<std::uint32_t>(params.channels);
+  args->nest = tile::LoopNest<3>(piece);
+}
+
+// launch(piece, offsets, bits) for parts of the places that 32-bit indices count.
+template <class Launch>
+void for_each_part(const ChannelAffineParams& params, Launch&& launch) {
   std::uint8_t* bits = params.bits;
+  const std::int64_t most = std::max<std::int64_t>(1, tile::kMostIterations / groups_of(params));
+  tile::for_each_piece(params.places, most, {},
+                       [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
+                         launch(piece, offsets, bits);
+                         if (bits != nullptr) bits += piece.count() * bit_row_bytes(params);
+                       });
+}
+
+template <class T>
+void launch_elements(const ChannelAffineParams& params, cudaStream_t stream) {
+  const std::int64_t groups = groups_of(params);
   std::int64_t closest = params.channel_strides[2] + 1;
   for (int i = 0; i < params.places.rank; ++i) {
     if (params.places.dims[i] > 1) closest = std::min(closest, params.places.strides[2][i]);
   }
-  const std::int64_t most = std::max<std::int64_t>(1, tile::kMostIterations / groups);
-  tile::for_each_piece(
-      params.places, most, {}, [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
-        ChannelAffineArgs<T> args{};
-        args.activation = params.activation;
-        args.propagate_nan = params.propagate_nan;
-        args.gates = params.gates;
-        args.groups_fastest = kVectors || closest > params.channel_strides[2];
-        args.ceiling = static_cast<tile::Compute<T>>(params.ceiling);
-        args.x = static_cast<const T*>(params.x) + offsets[0];
-        args.z = params.z != nullptr ? static_cast<const T*>(params.z) + offsets[1] : nullptr;
-        args.y = static_cast<T*>(params.y) + offsets[2];
-        std::copy_n(params.vectors, 4, args.vectors);
-        args.bits = bits;
-        args.bit_row_bytes = static_cast<std::uint32_t>(row_bytes);
-        args.channels = static_cast<std::uint32_t>(params.channels);
-        args.places = static_cast<std::uint32_t>(piece.count());
-        args.chunks = (args.places + kPlaces - 1) / kPlaces;
-        args.threads = static_cast<std::uint32_t>(groups) * args.chunks;
-        args.fastest = tile::FastDivmod(args.groups_fastest ? static_cast<std::uint32_t>(groups) : args.chunks);
-        std::copy_n(params.channel_strides, 3, args.channel_strides);
-        args.nest = tile::LoopNest<3>(piece);
-        const unsigned blocks = (args.threads + kAffineThreads - 1) / kAffineThreads;
-        channel_affine<T, kVectors><<<blocks, kAffineThreads, 0, stream>>>(args);
-        if (bits != nullptr) bits += piece.count() * row_bytes;
-      });
+  for_each_part(params, [&](const tile::HostNest& piece, const auto& offsets, std::uint8_t* bits) {
+    ChannelAffineArgs<T> args{};
+    set_piece(params, bits, offsets, piece, &args);
+    args.groups_fastest = closest > params.channel_strides[2];
+    const auto places = static_cast<std::uint32_t>(piece.count());
+    args.threads = static_cast<std::uint32_t>(groups) * places;
+    args.fastest = tile::FastDivmod(args.groups_fastest ? static_cast<std::uint32_t>(groups) : places);
+    std::copy_n(params.channel_strides, 3, args.channel_strides);
+    channel_affine<T><<<(args.threads + kAffineThreads - 1) / kAffineThreads, kAffineThreads, 0, stream>>>(args);
+  });
+}
+
+template <class T>
+void launch_packs(const ChannelAffineParams& params, cudaStream_t stream) {
+  constexpr std::int64_t kBlocksAtOnce = 2;  // of a multiprocessor
+  const auto groups = static_cast<std::uint32_t>(groups_of(params));
+  const std::uint32_t columns = std::min<std::uint32_t>(groups, kAffineThreads);
+  const std::uint32_t column_blocks = (groups + columns - 1) / columns;
+  const std::uint32_t rows = kAffineThreads / columns;
+  for_each_part(params, [&](const tile::HostNest& piece, const auto& offsets, std::uint8_t* bits) {
+    AffinePacksArgs<T> args{};
+    set_piece(params, bits, offsets, piece, &args);
+    args.groups = groups;
+    args.places = static_cast<std::uint32_t>(piece.count());
+    args.rows = rows;
+    args.columns = tile::FastDivmod(columns);
+    const std::int64_t needed = (piece.count() + rows * kAffineLoads<T> - 1) / (rows * kAffineLoads<T>);
+    const std::int64_t at_once = std::max<std::int64_t>(1, kBlocksAtOnce * params.multiprocessors / column_blocks);
+    const dim3 blocks(static_cast<unsigned>(std::min(needed, at_once)), column_blocks);
+    channel_affine_packs<T><<<blocks, (columns * rows + 31) / 32 * 32, 0, stream>>>(args);
+  });
 }
 
 }  // namespace
 
 void launch_channel_affine(const ChannelAffineParams& params, CUstream_st* stream) {
-  const bool vectors = params.channels % kAffineGroup == 0 && has_whole_groups(params, 0, params.x) &&
-                       (params.z == nullptr || has_whole_groups(params, 1, params.z)) &&
-                       has_whole_groups(params, 2, params.y);
+  const bool packs = params.channels % kAffineGroup == 0 && groups_of(params) <= kMostPackedGroups &&
+                     has_whole_groups(params, 0, params.x) &&
+                     (params.z == nullptr || has_whole_groups(params, 1, params.z)) &&
+                     has_whole_groups(params, 2, params.y);
   tile::with_element_type(params.type, [&]<class T>() {
     if constexpr (sizeof(T) < 8) {
-      if (vectors) return launch_typed<T, true>(params, stream);
+      if (packs) return launch_packs<T>(params, stream);
     }
-    launch_typed<T, false>(params, stream);
+    launch_elements<T>(params, stream);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/gather/gather.cuh"
 #include "kernels/gather/move.cuh"
+#include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {
@@ -76,12 +77,12 @@ void launch_typed(const GatherParams& params, cudaStream_t stream) {
   gather<C><<<(args.count + kPerBlock - 1) / kPerBlock, kGatherThreads, 0, stream>>>(args);
 }
 
-// The loop that a thread runs along, or -1: the first with a warp's worth of iterations below it.
-int run_loop(const GatherMap& map, const LoopOrder& order) {
+// The loop that a thread runs along, or -1: the first with a warp's worth of iterations below it, words of `width`.
+int run_loop(const GatherMap& map, const LoopOrder& order, int width) {
   std::int64_t faster = 1;
   for (int i = 0; i < map.loops; ++i) {
     const int loop = order.by_order[i];
-    if (faster >= 32) return loop;
+    if (faster >= 32 * width) return loop;
     faster *= map.loop[loop].extent;
   }
   return -1;
@@ -92,7 +93,23 @@ bool changes_nothing(const GatherParams& params) {
          params.map.in_channel.lanes == 1 && params.map.out_channel.lanes == 1;
 }
 
-MoveArgs make_move_args(const GatherParams& params, const LoopOrder& order, int run) {
+// Whether the output consists of whole words of `width` elements along the fastest loop, and the run goes along another
+// axis of the input.
+bool has_words(const GatherParams& params, const LoopOrder& order, int run, int width) {
+  const GatherMap& map = params.map;
+  const int fastest = order.by_order[0];
+  if (run < 0 || map.loop[fastest].axis == map.loop[run].axis) return false;
+  bool words = tile::is_aligned(params.out, static_cast<std::size_t>(width) * any_type_bytes(params.out_type));
+  for (int i = 0; i < map.loops; ++i) {
+    const GatherLoop& loop = map.loop[i];
+    const std::int64_t step = loop.out_step + loop.out_channel_step * map.out_channel.stride;
+    words = words && (i == fastest ? step == 1 && loop.extent % width == 0 : step % width == 0);
+  }
+  return words;
+}
+
+// `width` elements of the fastest loop are one iteration.
+MoveArgs make_move_args(const GatherParams& params, const LoopOrder& order, int run, int width) {
   const GatherMap& map = params.map;
   MoveArgs args{};
   args.in = params.in;
@@ -100,6 +117,7 @@ MoveArgs make_move_args(const GatherParams& params, const LoopOrder& order, int 
   args.axes = map.axes;
   args.run_axis = map.loop[run].axis;
   args.run_extent = static_cast<std::uint32_t>(map.loop[run].extent);
+  args.word_axis = map.loop[order.by_order[0]].axis;
   std::uint32_t under[kGatherLoops];
   std::uint32_t extent[kGatherLoops];
   std::uint32_t faster = 1;
@@ -107,6 +125,7 @@ MoveArgs make_move_args(const GatherParams& params, const LoopOrder& order, int 
     const int loop = order.by_order[i];
     extent[loop] = static_cast<std::uint32_t>(map.loop[loop].extent);
     if (loop == run) extent[loop] = (extent[loop] + kMoveRun - 1) / kMoveRun;
+    if (i == 0) extent[loop] /= static_cast<std::uint32_t>(width);
     under[loop] = faster;
     faster *= extent[loop];
   }
@@ -130,6 +149,7 @@ MoveArgs make_move_args(const GatherParams& params, const LoopOrder& order, int 
       const GatherLoop& loop = map.loop[i];
       if (loop.axis != j) continue;
       if (i == run) args.run_term = terms;
+      if (i == order.by_order[0]) args.word_term = terms;
       args.term[terms++] = {tile::FastDivmod(under[i]), tile::FastDivmod(extent[i]), loop.in_step,
                             loop.out_step + loop.out_channel_step * map.out_channel.stride};
       ++move.terms;
@@ -138,31 +158,40 @@ MoveArgs make_move_args(const GatherParams& params, const LoopOrder& order, int 
   return args;
 }
 
-template <class Word>
-void launch_move(const MoveArgs& args, cudaStream_t stream) {
-  gather_move<Word><<<(args.threads + kMoveThreads - 1) / kMoveThreads, kMoveThreads, 0, stream>>>(args);
+template <class Word, int V>
+void launch_move(const GatherParams& params, const LoopOrder& order, int run, cudaStream_t stream) {
+  const MoveArgs args = make_move_args(params, order, run, V);
+  gather_move<Word, V><<<(args.threads + kMoveThreads - 1) / kMoveThreads, kMoveThreads, 0, stream>>>(args);
 }
 
-// False where the general kernel must do it.
+// By words of V elements where it can be. False where the general kernel must do it.
+template <class Word, int V>
+bool moved_typed(const GatherParams& params, cudaStream_t stream) {
+  const LoopOrder order(params.map);
+  if constexpr (V > 1) {
+    const int run = run_loop(params.map, order, V);
+    if (has_words(params, order, run, V)) {
+      launch_move<Word, V>(params, order, run, stream);
+      return true;
+    }
+  }
+  const int run = run_loop(params.map, order, 1);
+  if (run < 0) return false;
+  launch_move<Word, 1>(params, order, run, stream);
+  return true;
+}
+
 bool moved(const GatherParams& params, cudaStream_t stream) {
   if (!changes_nothing(params)) return false;
-  const LoopOrder order(params.map);
-  const int run = run_loop(params.map, order);
-  if (run < 0) return false;
-  const MoveArgs args = make_move_args(params, order, run);
   switch (any_type_bytes(params.out_type)) {
     case 1:
-      launch_move<std::uint8_t>(args, stream);
-      return true;
+      return moved_typed<std::uint8_t, 4>(params, stream);
     case 2:
-      launch_move<std::uint16_t>(args, stream);
-      return true;
+      return moved_typed<std::uint16_t, 2>(params, stream);
     case 4:
-      launch_move<std::uint32_t>(args, stream);
-      return true;
+      return moved_typed<std::uint32_t, 2>(params, stream);
     default:
-      launch_move<std::uint64_t>(args, stream);
-      return true;
+      return moved_typed<std::uint64_t, 1>(params, stream);
   }
 }
 

@@ -4,14 +4,17 @@
 // The loops over the output are taken in memory order. A run goes along one of them, the first that at least a warp's
 // worth of faster iterations lies under, so that neighbouring threads still write neighbouring elements; the thread
 // finds its place by divisions, and from there each step of the run adds a step in the output, one in the input, and a
-// comparison of the position along one axis. Eight loads are in flight. Bytes: the output once, and of the input what
-// it needs.
+// comparison of the position along one axis. Where the fastest loop is contiguous in the output and comes in whole
+// words of V elements, a thread makes V neighbours at each step of its run: their places along the fastest loop's axis
+// are the same for the whole run, so they too are found once. 8 V loads are in flight. Bytes: the output once, and of
+// the input what it needs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "kernels/gather/gather.hpp"
+#include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels {
 
@@ -53,17 +56,39 @@ struct MoveArgs {
   std::int32_t run_axis;
   std::int32_t run_term;
   std::uint32_t run_extent;  // iterations of the run's loop
+  std::int32_t word_axis;    // of the fastest loop
+  std::int32_t word_term;
   MoveAxis axis[kGatherAxes];
   MoveTerm term[kGatherLoops];
 };
 
-template <class Word>
+// Neighbours as one pack; narrow ones by shifts, not by way of memory.
+template <class Word, int V>
+__device__ __forceinline__ tile::Pack<Word, V> joined(const Word (&values)[V]) {
+  tile::Pack<Word, V> pack;
+  if constexpr (V > 1 && sizeof(Word) < 4) {
+    static_assert(V * sizeof(Word) % 4 == 0);
+    constexpr int kOfWord = 4 / sizeof(Word);
+    std::uint32_t words[V / kOfWord] = {};
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      words[v / kOfWord] |= static_cast<std::uint32_t>(values[v]) << (32 / kOfWord * (v % kOfWord));
+    }
+    memcpy(&pack, words, sizeof pack);
+  } else {
+    memcpy(&pack, values, sizeof pack);
+  }
+  return pack;
+}
+
+template <class Word, int V>
 __global__ void __launch_bounds__(kMoveThreads) gather_move(const __grid_constant__ MoveArgs args) {
   const std::uint32_t index = blockIdx.x * kMoveThreads + threadIdx.x;
   if (index >= args.threads) return;
   std::int64_t to = 0;
   std::int64_t from = 0;
   std::int64_t run_position = 0;
+  std::int64_t word_position = 0;
   std::uint32_t run_first = 0;
   bool inside = true;
 #pragma unroll 1
@@ -76,11 +101,14 @@ __global__ void __launch_bounds__(kMoveThreads) gather_move(const __grid_constan
       std::uint32_t coordinate;
       (void)term.extent.divmod(term.under.quotient(index), &coordinate);
       if (t == args.run_term) run_first = coordinate = coordinate * kMoveRun;
+      if (V > 1 && t == args.word_term) coordinate *= V;
       position += coordinate * term.in_step;
       to += coordinate * term.out_step;
     }
     if (j == args.run_axis) {
       run_position = position;
+    } else if (V > 1 && j == args.word_axis) {
+      word_position = position;
     } else if (axis.holds(position)) {
       from += axis.offset(position);
     } else {
@@ -93,16 +121,34 @@ __global__ void __launch_bounds__(kMoveThreads) gather_move(const __grid_constan
   const Word* const in = static_cast<const Word*>(args.in) + from;
   Word* const out = static_cast<Word*>(args.out) + to;
   const auto left = static_cast<int>(args.run_extent - run_first < kMoveRun ? args.run_extent - run_first : kMoveRun);
-  Word words[kMoveRun];
+  std::int64_t within[V] = {};
+  bool there[V];
+#pragma unroll
+  for (int v = 0; v < V; ++v) {
+    there[v] = inside;
+    if constexpr (V > 1) {
+      const MoveAxis& words = args.axis[args.word_axis];
+      const std::int64_t position = word_position + v * args.term[args.word_term].in_step;
+      there[v] = inside && words.holds(position);
+      if (there[v]) within[v] = words.offset(position);
+    }
+  }
+  Word values[kMoveRun][V];
 #pragma unroll
   for (int i = 0; i < kMoveRun; ++i) {
     const std::int64_t position = run_position + i * in_step;
-    words[i] = 0;
-    if (i < left && inside && axis.holds(position)) words[i] = in[axis.offset(position)];
+    const bool holds = i < left && axis.holds(position);
+    const Word* const line = in + (holds ? axis.offset(position) : 0);
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      values[i][v] = 0;
+      if (holds && there[v]) values[i][v] = line[within[v]];
+    }
   }
+  // Joined only now, so that no load waits for the one before it.
 #pragma unroll
   for (int i = 0; i < kMoveRun; ++i) {
-    if (i < left) out[i * out_step] = words[i];
+    if (i < left) tile::store_pack<Word, V>(out + i * out_step, joined<Word, V>(values[i]));
   }
 }
 

@@ -1,4 +1,4 @@
-// prefetch: the line of an address of global memory into the L2. A hint.
+// prefetch.global.L2: asks for the line of an address, and waits for nothing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace gpudnn::ptx {
 
-__device__ __forceinline__ void prefetch_l2(const void* global) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(global)) : "memory");
+__device__ __forceinline__ void prefetch_l2(const void* pointer) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(pointer)));
 }
 
 }  // namespace gpudnn::ptx

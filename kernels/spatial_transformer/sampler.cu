@@ -12,12 +12,16 @@
 //
 // Bytes: forward reads x and the grid and writes y; the gradient reads x, dy and the grid and writes dgrid. The four
 // corners of neighbouring points are shared by way of the caches.
-#include "kernels/spatial_transformer/sampler.cuh"
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/spatial_transformer/sampler_planes.cuh"
 
 namespace gpudnn::kernels {
 namespace {
 
-constexpr int kMostRun = 4;  // pixels of a thread
+constexpr int kMostRun = 4;    // pixels of a thread
+constexpr int kFewPlanes = 8;  // channels up to which a place's arithmetic counts: the grid's gradient in planes
 
 // Channels of a thread whose loads are in flight together.
 template <int N>
@@ -202,18 +206,7 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
     }
     if (place.lane != 0 || pixel >= args.pixels) return;
     T* const out = args.out + (static_cast<std::int64_t>(place.image) * args.pixels + pixel) * 2;
-    C gradient[2] = {along[0] * (static_cast<C>(args.width - 1) * C(0.5)) * args.alpha,
-                     along[1] * (static_cast<C>(args.height - 1) * C(0.5)) * args.alpha};
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      if (args.reads_out) gradient[j] += args.beta * tile::widen<C>(out[j]);
-    }
-    if (args.out_pairs) {
-      tile::store_pack<T, 2>(out, tile::narrow_pack<T>(gradient));
-    } else {
-      out[0] = tile::narrow<T>(gradient[0]);
-      out[1] = tile::narrow<T>(gradient[1]);
-    }
+    store_grid_gradient(args, out, along);
   });
 }
 
@@ -259,6 +252,24 @@ bool in_packs(const SamplerParams& params, const void* sample) {
   return packs;
 }
 
+// Whether sampler_planes.cuh does it: contiguous rows, samples without gaps, offsets of 32 bits, and not double.
+bool in_planes(const SamplerParams& params) {
+  const SamplerImage& image = params.image;
+  const SamplerImage& sample = params.sample;
+  return params.type != tile::ElementType::f64 && image.strides[3] == 1 && image.strides[2] >= 0 &&
+         sample.strides[3] == 1 && sample.strides[2] == sample.width && !channels_last(params) &&
+         (image.height + 2) * std::max(image.strides[2], image.width) < INT32_MAX / 2 &&
+         sample.height * sample.width < INT32_MAX / 2;
+}
+
+template <class T>
+void set_plane_tiles(const SamplerParams& params, SamplerArgs<T>* args) {
+  args->tiles = (args->pixels + kSamplerThreads - 1) / kSamplerThreads;
+  args->tiles_of = tile::FastDivmod(args->tiles);
+  args->all_pixels = params.images * std::int64_t{args->pixels};
+  args->pixels_ahead = std::int64_t{params.multiprocessors} * kPlaneBlocks * kSamplerThreads;
+}
+
 // A thread takes several pixels where that leaves each multiprocessor several blocks.
 template <class T>
 void set_tiles(const SamplerParams& params, int pack, SamplerArgs<T>* args) {
@@ -286,7 +297,9 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
     constexpr int N = tile::kPackWidth<T>;
     SamplerArgs<T> args = args_of<T>(params);
     const bool packs = in_packs<T>(params, params.out);
+    const bool planes = in_planes(params);
     set_tiles(params, packs ? N : 1, &args);
+    if (planes) set_plane_tiles(params, &args);
     if (args.lanes == 1) {
       // Chunks of 32 channels, or fewer where that leaves the device without work; whole packs in any case.
       constexpr int kLeast = N > 4 ? N : 4;
@@ -299,6 +312,12 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
     }
     args.chunks_of = tile::FastDivmod(args.chunks);
     const auto blocks = static_cast<unsigned>(params.images * args.tiles * args.chunks);
+    if constexpr (sizeof(T) < 8) {
+      if (planes) {
+        sampler_forward_planes<T><<<blocks, kSamplerThreads, 0, stream>>>(args);
+        return;
+      }
+    }
     if (packs) {
       sampler_forward<T, N><<<blocks, kSamplerThreads, 0, stream>>>(args);
     } else {
@@ -313,9 +332,20 @@ void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stre
     constexpr int N = tile::kPackWidth<T>;
     SamplerArgs<T> args = args_of<T>(params);
     const bool packs = in_packs<T>(params, params.dy);
+    const bool planes = in_planes(params) && params.channels <= kFewPlanes;
     set_tiles(params, packs ? N : 1, &args);
+    if (planes) {
+      set_plane_tiles(params, &args);
+      args.chunks_of = tile::FastDivmod(1);
+    }
     args.out_pairs = tile::is_aligned(params.out, 2 * sizeof(T));
     const auto blocks = static_cast<unsigned>(params.images * args.tiles);
+    if constexpr (sizeof(T) < 8) {
+      if (planes) {
+        sampler_grid_gradient_planes<T><<<blocks, kSamplerThreads, 0, stream>>>(args);
+        return;
+      }
+    }
     if (packs) {
       sampler_grid_gradient<T, N><<<blocks, kSamplerThreads, 0, stream>>>(args);
     } else {

@@ -42,6 +42,9 @@ struct SamplerArgs {
   tile::FastDivmod chunks_of;
   int lane_bits;
   int run;  // pixels of a thread
+  // sampler_planes.cuh: pixels of all images, and how far ahead of its own a thread asks for the grid.
+  std::int64_t all_pixels;
+  std::int64_t pixels_ahead;
 };
 
 // Corner i is at (row + i / 2, column + i % 2).
@@ -136,6 +139,25 @@ __device__ __forceinline__ std::int64_t sample_offset(const SamplerArgs<T>& args
   std::uint32_t column;
   const std::uint32_t row = args.sample_width.divmod(pixel, &column);
   return row * args.sample_strides[2] + column * args.sample_strides[3];
+}
+
+// alpha * (the sums of dy times the slopes, turned into grid units) + beta * dgrid.
+template <class T>
+__device__ __forceinline__ void store_grid_gradient(const SamplerArgs<T>& args, T* out,
+                                                    const tile::Compute<T> (&along)[2]) {
+  using C = tile::Compute<T>;
+  C gradient[2] = {along[0] * (static_cast<C>(args.width - 1) * C(0.5)) * args.alpha,
+                   along[1] * (static_cast<C>(args.height - 1) * C(0.5)) * args.alpha};
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+    if (args.reads_out) gradient[j] += args.beta * tile::widen<C>(out[j]);
+  }
+  if (args.out_pairs) {
+    tile::store_pack<T, 2>(out, tile::narrow_pack<T>(gradient));
+  } else {
+    out[0] = tile::narrow<T>(gradient[0]);
+    out[1] = tile::narrow<T>(gradient[1]);
+  }
 }
 
 // The corners' elements; 0 outside the image, and if not `active`.

@@ -11,24 +11,9 @@ using namespace gpudnn;
 
 namespace {
 
-// Bytes as they are; onto itself is nothing.
-Status copy_bytes(gpudnnHandle_t handle, const void* from, void* to, std::size_t bytes) {
-  if (from == to || bytes == 0) return GPUDNN_STATUS_SUCCESS;
-  // As words where they are whole and aligned: fewer, and bits pass through the copy of 32-bit integers unchanged.
-  const bool words = bytes % 4 == 0 && reinterpret_cast<std::uintptr_t>(from) % 4 == 0 &&
-                     reinterpret_cast<std::uintptr_t>(to) % 4 == 0;
-  transform::Problem problem;
-  TensorGeometry& flat = problem.in;
-  flat.type = words ? GPUDNN_DATA_INT32 : GPUDNN_DATA_UINT8;
-  flat.rank = 1;
-  flat.dims[0] = static_cast<std::int64_t>(words ? bytes / 4 : bytes);
-  flat.strides[0] = 1;
-  problem.out = flat;
-  problem.transform = transform::identity(1);
-  transform::Args args;
-  args.in = from;
-  args.out = to;
-  return transform::run(handle, problem, args);
+// Onto itself is nothing to do.
+kernels::CopyPart part_of(const void* from, void* to, std::size_t bytes) {
+  return {from, to, from == to ? std::size_t{0} : bytes};
 }
 
 }  // namespace
@@ -49,8 +34,11 @@ extern "C" gpudnnStatus_t gpudnnReorderFilterAndBias(gpudnnHandle_t handle, cons
     }
     TensorGeometry vectors = filterDesc->geometry;
     if (vectors.rank >= 2) vectors.dims[1] /= data_type_lanes(vectors.type);
-    GPUDNN_TRY(copy_bytes(handle, filterData, reorderedFilterData, size_in_bytes(vectors)));
-    if (reorderBias == 0) return GPUDNN_STATUS_SUCCESS;
-    return copy_bytes(handle, biasData, reorderedBiasData, static_cast<std::size_t>(vectors.dims[0]) * sizeof(float));
+    kernels::CopyPart parts[kernels::kCopyParts];
+    parts[0] = part_of(filterData, reorderedFilterData, size_in_bytes(vectors));
+    if (reorderBias != 0) {
+      parts[1] = part_of(biasData, reorderedBiasData, static_cast<std::size_t>(vectors.dims[0]) * sizeof(float));
+    }
+    return transform::run_copies(handle, parts);
   });
 }

@@ -59,7 +59,7 @@ ConvFusion random_fusion(Random& random) {
   f.n = number(1, 3);
   f.c = random.chance(0.5) ? 8 * number(1, 2) : number(1, 11);
   if (f.type == GPUDNN_DATA_BFLOAT16 && f.c > 14) f.c = 8;  // bf16 counts to 256: 14 * 9 products of up to 2
-  f.k = random.chance(0.5) ? 8 * number(1, 5) : number(1, 35);
+  f.k = random.chance(0.5) ? 8 * number(1, 8) : number(1, 35);
   f.r = random.pick({1, 3});
   f.h = number(f.r, 8);
   f.w = number(f.r, 8);

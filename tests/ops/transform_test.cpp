@@ -275,37 +275,99 @@ TEST(Transform, FoldedDataGradientIsTheDataGradient) {
   }
 }
 
+struct ColumnShape {
+  int dims[5];  // n, c, depth, height, width
+  int taps[3];
+  int pads[3];
+  int strides[3];
+  int dilations[3];
+};
+// Words of one output and of several, one block of a row and more, dilated and strided taps, depth.
+constexpr ColumnShape kColumnShapes[] = {
+    {{2, 3, 1, 6, 7}, {1, 3, 2}, {0, 1, 2}, {1, 1, 2}, {1, 2, 1}},
+    {{2, 2, 1, 8, 8}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+    {{3, 2, 1, 40, 52}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+    {{3, 2, 1, 79, 45}, {1, 7, 7}, {0, 3, 3}, {1, 2, 2}, {1, 1, 1}},
+    {{1, 40, 1, 5, 9}, {1, 1, 5}, {0, 0, 4}, {1, 3, 1}, {1, 1, 2}},
+    {{2, 3, 5, 6, 8}, {2, 3, 3}, {1, 0, 1}, {2, 1, 1}, {1, 1, 1}},
+};
+
+std::vector<double> expected_columns(const ColumnShape& shape, bool flip, bool channels_last,
+                                     const std::vector<double>& x) {
+  const auto& [n, c, d, h, w] = shape.dims;
+  const int extents[] = {d, h, w};
+  int outputs[3];
+  int taps = 1;
+  int places = 1;
+  for (int i = 0; i < 3; ++i) {
+    outputs[i] =
+        (extents[i] + 2 * shape.pads[i] - (shape.dilations[i] * (shape.taps[i] - 1) + 1)) / shape.strides[i] + 1;
+    taps *= shape.taps[i];
+    places *= outputs[i];
+  }
+  std::vector<double> columns;
+  for (int row = 0; row < c * taps; ++row) {
+    for (int column = 0; column < n * places; ++column) {
+      int at[3];
+      bool inside = true;
+      for (int i = 2, tap = row, place = column; i >= 0; tap /= shape.taps[i], place /= outputs[i], --i) {
+        const int t = flip ? shape.taps[i] - 1 - tap % shape.taps[i] : tap % shape.taps[i];
+        at[i] = place % outputs[i] * shape.strides[i] - shape.pads[i] + t * shape.dilations[i];
+        inside = inside && at[i] >= 0 && at[i] < extents[i];
+      }
+      const int image = column / places;
+      const int channel = row / taps;
+      const int pixel = (at[0] * h + at[1]) * w + at[2];
+      const int index =
+          channels_last ? (image * d * h * w + pixel) * c + channel : (image * c + channel) * d * h * w + pixel;
+      columns.push_back(inside ? x[static_cast<std::size_t>(index)] : 0);
+    }
+  }
+  return columns;
+}
+
 TEST(Im2Col, PutsEachTapInARow) {
   const Backend& backend = Backend::at_hand();
-  for (const auto mode : {GPUDNN_CROSS_CORRELATION, GPUDNN_CONVOLUTION}) {
-    const int n = 2, c = 3, h = 6, w = 7, r = 3, s = 2, p = 4, q = 5;
-    const int pads[] = {1, 2}, strides[] = {1, 2}, dilations[] = {2, 1};
-    const ConvolutionDescriptor conv;
-    GPUDNN_TEST_REQUIRE(gpudnnSetConvolutionNdDescriptor(conv, 2, pads, strides, dilations, mode, GPUDNN_DATA_FLOAT));
-    for (const auto format : {GPUDNN_TENSOR_NCHW, GPUDNN_TENSOR_NHWC}) {
-      const Image image = {n, c, h, w, format};
-      const TensorDescriptor x_desc(GPUDNN_DATA_HALF, n, c, h, w, format);
-      const FilterDescriptor w_desc(GPUDNN_DATA_HALF, 4, c, r, s);
-      std::vector<double> x(static_cast<std::size_t>(image.count()));
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i % 1000) + 1;
-      const DeviceTensor x_at(backend, flat(GPUDNN_DATA_HALF, image.count()), &x);
-      const DeviceTensor columns(backend, flat(GPUDNN_DATA_HALF, c * r * s * n * p * q), nullptr);
-      ASSERT_EQ(gpudnnIm2Col(backend.handle(), x_desc, x_at.data(), w_desc, conv, columns.data()),
-                GPUDNN_STATUS_SUCCESS)
-          << take_error_text();
-      std::vector<double> expected;
-      for (int row = 0; row < c * r * s; ++row) {
-        for (int column = 0; column < n * p * q; ++column) {
-          const int tap_r = mode == GPUDNN_CONVOLUTION ? r - 1 - row / s % r : row / s % r;
-          const int tap_s = mode == GPUDNN_CONVOLUTION ? s - 1 - row % s : row % s;
-          const int ih = column / q % p * strides[0] - pads[0] + tap_r * dilations[0];
-          const int iw = column % q * strides[1] - pads[1] + tap_s * dilations[1];
-          const bool inside = ih >= 0 && ih < h && iw >= 0 && iw < w;
-          expected.push_back(inside ? x[image.at(column / (p * q), row / (r * s), ih, iw)] : 0);
+  int number = 0;
+  for (const ColumnShape& shape : kColumnShapes) {
+    SCOPED_TRACE("shape " + std::to_string(number++));
+    const bool deep = shape.dims[2] > 1;
+    const int first = deep ? 0 : 1;
+    const auto& [n, c, d, h, w] = shape.dims;
+    const int count = n * c * d * h * w;
+    for (const auto type : {GPUDNN_DATA_HALF, GPUDNN_DATA_FLOAT, GPUDNN_DATA_DOUBLE}) {
+      for (const bool flip : {false, true}) {
+        for (const bool channels_last : {false, true}) {
+          const ConvolutionDescriptor conv;
+          const auto compute = type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
+          GPUDNN_TEST_REQUIRE(gpudnnSetConvolutionNdDescriptor(
+              conv, 3 - first, shape.pads + first, shape.strides + first, shape.dilations + first,
+              flip ? GPUDNN_CONVOLUTION : GPUDNN_CROSS_CORRELATION, compute));
+          std::vector<int> dims = {n, c, h, w};
+          std::vector<int> window = {4, c, shape.taps[1], shape.taps[2]};
+          if (deep) {
+            dims.insert(dims.begin() + 2, d);
+            window.insert(window.begin() + 2, shape.taps[0]);
+          }
+          const auto format = channels_last ? GPUDNN_TENSOR_NHWC : GPUDNN_TENSOR_NCHW;
+          const TensorDescriptor x_desc(type, 1, 1, 1, 1);
+          GPUDNN_TEST_REQUIRE(
+              gpudnnSetTensorNdDescriptorEx(x_desc, format, type, static_cast<int>(dims.size()), dims.data()));
+          const FilterDescriptor w_desc(type, 1, 1, 1, 1);
+          GPUDNN_TEST_REQUIRE(gpudnnSetFilterNdDescriptor(w_desc, type, GPUDNN_TENSOR_NCHW,
+                                                          static_cast<int>(window.size()), window.data()));
+          std::vector<double> x(static_cast<std::size_t>(count));
+          for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i % 1000) + 1;
+          const std::vector<double> expected = expected_columns(shape, flip, channels_last, x);
+          const DeviceTensor x_at(backend, flat(type, count), &x);
+          const DeviceTensor columns(backend, flat(type, static_cast<std::int64_t>(expected.size())), nullptr);
+          ASSERT_EQ(gpudnnIm2Col(backend.handle(), x_desc, x_at.data(), w_desc, conv, columns.data()),
+                    GPUDNN_STATUS_SUCCESS)
+              << take_error_text();
+          EXPECT_EQ(columns.values(), expected);
+          EXPECT_EQ(columns.damage_outside_elements(), "");
         }
       }
-      EXPECT_EQ(columns.values(), expected);
-      EXPECT_EQ(columns.damage_outside_elements(), "");
     }
   }
 }

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/conv/engine.hpp"
-#include "ops/fused_ops/plan.hpp"
+#include "ops/conv/plan.hpp"
+#include "ops/fused_ops/entries.hpp"
 
 namespace gpudnn::fused_ops {
 namespace {
@@ -54,10 +54,7 @@ Status run_affine(const Run& run, const void* x, void* y) {
   args.x = x;
   args.y = y;
   args.z = run.pointer(GPUDNN_PTR_ZDATA);
-  args.vectors[kScale] = run.pointer(GPUDNN_PTR_BN_EQSCALE);
-  args.vectors[kBias] = run.pointer(GPUDNN_PTR_BN_EQBIAS);
-  args.vectors[kZScale] = run.pointer(GPUDNN_PTR_BN_Z_EQSCALE);
-  args.vectors[kZBias] = run.pointer(GPUDNN_PTR_BN_Z_EQBIAS);
+  for (int v = 0; v < kVectors; ++v) args.vectors[v] = run.pointer(kAffineEntries[v].label);
   args.bits = run.pointer(GPUDNN_PTR_ACTIVATION_BITMASK);
   return fused_ops::run(run.handle, run.plan.affine, args);
 }
@@ -72,20 +69,35 @@ Status run_affine_input(const Run& run, const void** x) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status run_conv(const Run& run, int algorithm, const conv::Args& args) {
-  const Room& scratch = run.plan.scratch;
-  return conv::run(run.handle, run.plan.conv, algorithm, run.in(scratch), scratch.bytes, args);
+bool is_at_sixteen(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % conv::kMostAlignment == 0;
+}
+
+// By the engine that the plan chose, without a look-up; pointers at odd addresses, and what has no elements, go the
+// convolution's usual way.
+Status run_conv(const Run& run, const conv::Args& args) {
+  const Plan& plan = run.plan;
+  void* const scratch = run.in(plan.scratch);
+  if (conv::alignment_of(args) == conv::kMostAlignment && element_count(plan.conv.x) > 0 &&
+      element_count(plan.conv.y) > 0 && element_count(plan.conv.w) > 0) {
+    return conv::launch_plan(launch_site(run.handle, scratch, plan.conv_bytes), *plan.chosen, args);
+  }
+  return conv::run(run.handle, plan.conv, plan.conv_algorithm, scratch, plan.conv_bytes, args);
 }
 
 Status run_statistics(const Run& run) {
   const Plan& plan = run.plan;
   reduce::Args args;
   args.a = run.pointer(GPUDNN_PTR_YDATA);
-  if (void* const sum = run.pointer(GPUDNN_PTR_YSUM)) {
+  void* const sum = run.pointer(GPUDNN_PTR_YSUM);
+  void* const squares = run.pointer(GPUDNN_PTR_YSQSUM);
+  if (plan.sums_together && is_at_sixteen(args.a)) {
+    return fused_ops::run(run.handle, plan.sums, {args.a, sum, squares, run.in(plan.scratch)});
+  }
+  if (sum != nullptr) {
     args.c = sum;
     GPUDNN_TRY(reduce::run(run.handle, plan.sum, args, run.in(plan.scratch), plan.scratch.bytes));
   }
-  void* const squares = run.pointer(GPUDNN_PTR_YSQSUM);
   if (squares == nullptr) return GPUDNN_STATUS_SUCCESS;
   args.c = squares;
   GPUDNN_TRY(reduce::run(run.handle, plan.squares, args, run.in(plan.scratch), plan.scratch.bytes));
@@ -99,7 +111,7 @@ Status run_conv_with_statistics(const Run& run) {
   GPUDNN_TRY(run_affine_input(run, &args.x));
   args.w = run.pointer(GPUDNN_PTR_WDATA);
   args.out = run.pointer(GPUDNN_PTR_YDATA);
-  GPUDNN_TRY(run_conv(run, GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, args));
+  GPUDNN_TRY(run_conv(run, args));
   return run_statistics(run);
 }
 
@@ -108,7 +120,7 @@ Status run_filter_gradient(const Run& run) {
   GPUDNN_TRY(run_affine_input(run, &args.x));
   args.y = run.pointer(GPUDNN_PTR_DYDATA);
   args.out = run.pointer(GPUDNN_PTR_DWDATA);
-  return run_conv(run, GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, args);
+  return run_conv(run, args);
 }
 
 Status run_conv_with_epilogue(const Run& run) {
@@ -125,7 +137,7 @@ Status run_conv_with_epilogue(const Run& run) {
     args.activation_coef = plan.coef;
     args.propagate_nan = plan.propagate_nan;
   }
-  GPUDNN_TRY(run_conv(run, GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, args));
+  GPUDNN_TRY(run_conv(run, args));
   return plan.has_affine ? run_affine(run, args.out, y) : GPUDNN_STATUS_SUCCESS;
 }
 
@@ -135,8 +147,11 @@ Status run_batch_norm_gradient(const Run& run) {
   problem.epsilon = run.pack.epsilon;
   norm::Args args;
   args.dy = run.pointer(GPUDNN_PTR_DYDATA);
-  if (plan.has_affine) {
-    void* const dz = run.pointer(GPUDNN_PTR_DZDATA);
+  void* const dz = run.pointer(GPUDNN_PTR_DZDATA);
+  if (plan.bits_in_norm) {
+    args.mask = run.pointer(GPUDNN_PTR_ACTIVATION_BITMASK);
+    args.dz = dz;
+  } else if (plan.has_affine) {
     void* const gated = dz != nullptr ? dz : run.in(plan.between);
     GPUDNN_TRY(run_affine(run, args.dy, gated));
     args.dy = gated;
@@ -166,11 +181,7 @@ Status run_finalize(const Run& run) {
     args.factor = pack.factor;
   }
   args.epsilon = pack.epsilon;
-  constexpr gpudnnFusedOpsVariantParamLabel_t kLabels[kFinalizeVectors] = {
-      GPUDNN_PTR_YSUM,          GPUDNN_PTR_YSQSUM,          GPUDNN_PTR_BN_SCALE,        GPUDNN_PTR_BN_BIAS,
-      GPUDNN_PTR_BN_SAVED_MEAN, GPUDNN_PTR_BN_SAVED_INVSTD, GPUDNN_PTR_BN_RUNNING_MEAN, GPUDNN_PTR_BN_RUNNING_VAR,
-      GPUDNN_PTR_BN_EQSCALE,    GPUDNN_PTR_BN_EQBIAS};
-  for (int v = 0; v < kFinalizeVectors; ++v) args.vectors[v] = run.pointer(kLabels[v]);
+  for (int v = 0; v < kFinalizeVectors; ++v) args.vectors[v] = run.pointer(kFinalizeEntries[v].label);
   return fused_ops::run(run.handle, run.plan.finalize, args);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "kernels/fused_ops/fused_ops.hpp"
 #include "ops/any_type.hpp"
@@ -36,10 +37,41 @@ kernels::AffineActivation activation_of(gpudnnActivationMode_t mode) {
 }
 
 kernels::ChannelData channel_data(const ChannelVector& vector, const void* data) {
-  return {vector.present ? const_cast<void*>(data) : nullptr, any_type(vector.type), vector.stride};
+  const bool in_packs = vector.stride == 1 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+  return {vector.present ? const_cast<void*>(data) : nullptr, any_type(vector.type), vector.stride, in_packs};
+}
+
+kernels::ChannelSumsParams sums_params(const SumsProblem& problem, const Device& device) {
+  std::array places = {without_channels(problem.y)};
+  kernels::ChannelSumsParams params;
+  params.type = element_type(problem.y.type);
+  params.channels = problem.y.dims[1];
+  params.channel_stride = problem.y.strides[1];
+  params.places = make_loop_nest(places);
+  params.multiprocessors = device.multiprocessors;
+  params.sum_stride = problem.sum.stride;
+  params.squares_stride = problem.squares.stride;
+  return params;
 }
 
 }  // namespace
+
+bool takes_sums_cuda(const SumsProblem& problem, const Device& device, std::size_t* workspace) {
+  const kernels::ChannelSumsParams params = sums_params(problem, device);
+  if (params.places.count() == 0 || !kernels::takes_channel_sums(params)) return false;
+  *workspace = kernels::channel_sums_workspace(params);
+  return true;
+}
+
+Status sums_cuda(const LaunchSite& site, const SumsProblem& problem, const SumsArgs& args) {
+  kernels::ChannelSumsParams params = sums_params(problem, site.device);
+  params.y = args.y;
+  params.sum = args.sum;
+  params.squares = args.squares;
+  params.workspace = args.workspace;
+  kernels::launch_channel_sums(params, site.stream);
+  return cuda::launch_status("channel_sums");
+}
 
 Support supports_channel_affine_cuda(const AffineProblem&, const Device&) { return Support::yes(); }
 
@@ -60,6 +92,7 @@ Status channel_affine_cuda(const LaunchSite& site, const AffineProblem& problem,
   params.channel_strides[1] = problem.z.rank != 0 ? problem.z.strides[1] : problem.y.strides[1];
   params.channel_strides[2] = problem.y.strides[1];
   params.places = places_of(problem);
+  params.multiprocessors = site.device.multiprocessors;
   kernels::launch_channel_affine(params, site.stream);
   return cuda::launch_status("channel_affine");
 }

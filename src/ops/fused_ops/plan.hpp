@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "gpudnn/cnn.h"
+#include "ops/conv/engine.hpp"
 #include "ops/conv/problem.hpp"
+#include "ops/fused_ops/channel_sums.hpp"
 #include "ops/fused_ops/finalize.hpp"
 #include "ops/norm/problem.hpp"
 #include "ops/op_tensor/problem.hpp"
@@ -70,9 +72,15 @@ struct Plan {
   bool has_conv = false;
   AffineProblem affine;
   conv::Problem conv;
+  int conv_algorithm = 0;
+  std::size_t conv_bytes = 0;                // of scratch
+  std::shared_ptr<const conv::Plan> chosen;  // for pointers at multiples of 16 bytes
+  SumsProblem sums;
+  bool sums_together = false;  // by one kernel where y is at a multiple of 16 bytes; else by these:
   reduce::Problem sum;
   reduce::Problem squares;      // leaves the root of the sum of squares,
   op_tensor::Problem squaring;  // which this takes back
+  bool bits_in_norm = false;    // normalization takes the bits itself; `affine` is for the text
   norm::Problem norm;
   FinalizeProblem finalize;
   double coef = 0;

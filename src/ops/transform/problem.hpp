@@ -12,6 +12,7 @@
 #include "core/engine.hpp"
 #include "core/geometry.hpp"
 #include "gpudnn/cnn.h"
+#include "kernels/gather/copy.hpp"
 #include "kernels/gather/gather.hpp"
 
 namespace gpudnn::transform {
@@ -64,7 +65,10 @@ struct ColumnProblem {
 [[nodiscard]] std::optional<ColumnProblem> columns_from_text(std::string_view line, std::string* why);
 [[nodiscard]] Status run_columns(gpudnnHandle_t handle, const ColumnProblem& problem, const void* x, void* columns);
 
-// Of the two above.
+// Bytes as they are, one launch for all parts.
+[[nodiscard]] Status run_copies(gpudnnHandle_t handle, const kernels::CopyPart (&parts)[kernels::kCopyParts]);
+
+// Of the two problems.
 [[nodiscard]] kernels::GatherMap make_map(const Problem& problem);
 [[nodiscard]] kernels::GatherMap make_map(const ColumnProblem& problem);
 
