@@ -10,14 +10,14 @@
 // ldmatrix wants rows at multiples of 16 bytes, but pixels follow at v C elements. So shared memory holds an image row
 // in 16 / gcd(16, 2 v C) copies, shifted against one another such that copy c is aligned for the pixels with q % copies
 // == c; a lane reads the copy of its own pixel. Copies begin in different banks, as 8 pixels in a row should lie. The
-// copy engine brings rows as they lie in memory (its coordinates along a row go by 16 bytes too), and three warps
-// expand them. Padding is zeros. Pixels beyond the end of a row of y are read from zeros, since x may be infinite where
-// they would look.
+// copy engine brings rows as they lie in memory (its boxes, too, must begin at multiples of 16 bytes: others end in an
+// illegal instruction), and seven warps expand them. Padding is zeros. Pixels beyond the end of a row of y are read
+// from zeros, since x may be infinite where they would look.
 //
 // A block goes down rows of strips of y. It keeps the image rows of a window in a ring: each further row of y brings as
 // many image rows as the vertical stride, a group, and one row of dy.
 //   producer    one thread starts the copies of a row of dy and of its group of image rows.          -> full, raw_full
-//   expanders   three warps make the copies of a group, some rows ahead of the products.             -> full, raw_empty
+//   expanders   seven warps make the copies of a group, some rows ahead of the products.             -> full, raw_empty
 //   consumers   warpgroups take the steps of 16 pixels in turn, all with all the taps of the block.  -> empty
 // In the end the warpgroups' sums are added up in shared memory, and the blocks' by a second kernel, in order.
 //
@@ -92,8 +92,7 @@ __device__ __forceinline__ void multiply_step(std::uint64_t dy, std::uint32_t st
   for (int b = 0; b < I::kBlocks; ++b) ptx::wgmma_registers<typename I::T, I::kN>(sum[b], a[b], b_operand);
 }
 
-// The consumer's steps of a row, from `step` on. Returns the first one after the row. The next step's fragments are
-// loaded while the products of the one before are under way.
+// The consumer's steps of a row, from `step` on. Returns the first one after the row.
 template <class I>
 __device__ __forceinline__ std::uint32_t multiply_row(const Params& p, const std::uint32_t (&from)[I::kBlocks],
                                                       std::uint32_t zeros, std::uint32_t pixel, std::uint64_t dy,
@@ -193,7 +192,7 @@ __device__ __forceinline__ void start(const Params& p, Barriers& barriers, unsig
       ptx::prefetch_tensormap(&p.dy);
     }
     if (lane < kMostStages) {
-      ptx::mbarrier_init(&barriers.full[lane], 1 + 32 * kExpanders);
+      ptx::mbarrier_init(&barriers.full[lane], 1 + kExpanders);
       ptx::mbarrier_init(&barriers.empty[lane], 4 * I::kConsumers);
       ptx::mbarrier_init(&barriers.raw_full[lane], 1);
       ptx::mbarrier_init(&barriers.raw_empty[lane], kExpanders);
@@ -212,7 +211,7 @@ __global__ void __launch_bounds__(I::kThreads, 1) few_channels_filter_sm90(const
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
   start<I>(p, barriers, shared, warp);
   __syncthreads();
-  if (warp < 4) {
+  if (warp < 8) {
     ptx::setmaxnreg_dec<I::kProducerRegisters>();
     if (warp == 0) {
       produce<I>(p, barriers, shared);
@@ -222,7 +221,7 @@ __global__ void __launch_bounds__(I::kThreads, 1) few_channels_filter_sm90(const
   } else {
     if ((ptx::shared_address(shared) & (kAlignment - 1)) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
+    const int consumer = warp / 4 - 2;
     const Share share = share_of_block(p);
     float sum[I::kBlocks][I::kN / 2] = {};
     multiply<I>(p, barriers, shared, consumer, share, sum);

@@ -16,19 +16,17 @@ namespace gpudnn::kernels::few_channels_filter {
 using tile::ElementType;
 using tile::FastDivmod;
 
-// What a block computes: 64 `blocks` rows of taps by `filters`; and the warpgroups that share its pixels.
+// What a block computes: 64 `blocks` rows of taps by `filters`; the warpgroups that share its pixels, and whether they
+// load a step's fragments while the products of the one before are under way.
 struct Shape {
   int blocks;
   int filters;
   int consumers;
   bool ahead = false;
-  int unrolled = 1;
 };
 constexpr Shape kShapes[] = {
-    {1, 32, 3},           {2, 32, 3},          {3, 32, 3},           {1, 64, 3},          {2, 64, 3},
-    {3, 64, 3},           {4, 64, 2},          {1, 96, 3},           {2, 96, 3},          {3, 64, 3, true},
-    {3, 64, 2},           {3, 64, 2, true},    {3, 64, 3, false, 4}, {3, 64, 3, true, 4}, {1, 64, 3, true},
-    {1, 64, 3, false, 4}, {1, 64, 3, true, 4}, {1, 32, 3, true, 4},  {4, 64, 2, true, 4}, {1, 96, 3, true, 4},
+    {1, 32, 2, true}, {2, 32, 2},       {3, 32, 2}, {1, 64, 2, true}, {2, 64, 2},
+    {3, 64, 2, true}, {4, 64, 2, true}, {1, 96, 2}, {2, 96, 2},
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
@@ -37,7 +35,7 @@ constexpr int kOctet = 8;        // taps that lie together
 constexpr int kMostStages = 16;  // rows of dy under way
 constexpr int kMostCopies = 8;
 constexpr int kMostBox = 256;  // pixels
-constexpr int kExpanders = 3;  // warps
+constexpr int kExpanders = 7;  // warps
 // Rows that they may be ahead of the consumers. There are at least as many stages, so that no wait for a row's phase
 // takes a later one for it.
 constexpr int kRowsAhead = 3;

@@ -81,7 +81,7 @@ __device__ __forceinline__ void join(const Params& p, unsigned char* shared, int
   auto* const to =
       reinterpret_cast<float4*>(p.partials) + (static_cast<std::size_t>(share.part) * p.splits + split) * kQuads;
 #pragma unroll 1
-  for (std::uint32_t quad = threadIdx.x - 128; quad < kQuads; quad += kThreads) {
+  for (std::uint32_t quad = threadIdx.x - 256; quad < kQuads; quad += kThreads) {
     float4 total = scratch[quad];
 #pragma unroll
     for (std::uint32_t other = 1; other < I::kConsumers; ++other) add_to(&total, scratch[other * kQuads + quad]);

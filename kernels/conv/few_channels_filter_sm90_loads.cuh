@@ -19,13 +19,13 @@ struct Instance {
   static constexpr int kBlocks = kShapes[kShape].blocks;
   static constexpr int kN = kShapes[kShape].filters;
   static constexpr int kConsumers = kShapes[kShape].consumers;
-  static constexpr int kThreads = 128 * (1 + kConsumers);
+  static constexpr int kThreads = 128 * (2 + kConsumers);
   static constexpr bool kAhead = kShapes[kShape].ahead;
-  static constexpr int kUnrolled = kShapes[kShape].unrolled;
   // Of what a thread has at first: as many as a multiprocessor has for each, in eights.
-  static constexpr int kConsumerRegisters = kConsumers == 3 ? 152 : 216;
-  static constexpr int kProducerRegisters = kConsumers == 3 ? 56 : 72;
-  static_assert(kProducerRegisters + kConsumers * kConsumerRegisters <= (1 + kConsumers) * (65536 / kThreads / 8 * 8),
+  static constexpr int kConsumerRegisters = 200;
+  static constexpr int kProducerRegisters = 56;
+  static_assert(2 * kProducerRegisters + kConsumers * kConsumerRegisters <=
+                    (2 + kConsumers) * (65536 / kThreads / 8 * 8),
                 "who takes registers would wait for ever");
   static constexpr int kDyBoxes = dy_boxes(kN);
   static constexpr int kDyBytes = 2 * box_filters(kN);  // of a pixel in a box
@@ -37,7 +37,7 @@ struct Barriers {
   std::uint64_t raw_full[kMostStages];
   std::uint64_t raw_empty[kMostStages];
 };
-static_assert(kExpanders == 3, "the first warpgroup's other warps");
+static_assert(kExpanders == 7, "the other warps of the first two warpgroups");
 static_assert(sizeof(Barriers) <= kZeroOffset && kZeroOffset + 16 <= kRingOffset, "the barriers' place");
 
 // The block's rows: units first to last - 1, of one part of the taps and filters.
@@ -189,7 +189,7 @@ __device__ __forceinline__ void expand_group(const Params& p, const unsigned cha
     const uint4 b = at + 1 >= in.first && at + 1 < in.last ? from[1] : zero;
     std::uint32_t begin = p.first_shift;
     unsigned char* to = slot + r * p.copy_vectors * 16;
-#pragma unroll(I::kUnrolled)
+#pragma unroll 1
     for (std::uint32_t c = 0; c < p.copies; ++c) {
       const std::uint32_t to_vector = i - begin / kOctet;  // wraps around where there is none
       if (to_vector < p.copy_vectors) reinterpret_cast<uint4*>(to)[to_vector] = shifted(a, b, begin % kOctet);
@@ -233,7 +233,8 @@ __device__ __forceinline__ void expand(const Params& p, Barriers& barriers, unsi
       raw.next(p.raws);
       slot = slot + 1 == p.slots ? 0 : slot + 1;
     }
-    ptx::mbarrier_arrive(&barriers.full[stage]);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&barriers.full[stage]);
     stage = stage + 1 == p.stages.divisor ? 0 : stage + 1;
   }
 }

@@ -127,14 +127,14 @@ Strips strips_of_width(const View& view, const few::Shape& shape, std::int64_t w
   return s;
 }
 
-// Rates are of one multiprocessor. A row takes the longest of its products, its traffic in shared memory, the making of
-// its copies, its bytes from the L2 and those from memory.
+// Rates are of one multiprocessor. A row takes the making of its copies, which the products slow down (measured: see
+// docs/perf-notes.md), its traffic in shared memory or its bytes from the L2, whichever takes longest.
 double seconds_of(const View& view, const Parts& parts, const few::Shape& shape, const Strips& s, double splits,
                   double multiprocessors) {
   constexpr double kClock = 1.6e9;
   constexpr double kL2BytesPerCycle = 26;
   constexpr double kMemoryBytes = 4.27e12 / 132;
-  constexpr double kStart = 7e-6;
+  constexpr double kStart = 5e-6;
   constexpr double kLatency = 1.2e-6;  // of a copy
   const double units = static_cast<double>(view.images * view.out_h * s.count);
   const double rows = std::ceil(units / splits);
@@ -144,8 +144,8 @@ double seconds_of(const View& view, const Parts& parts, const few::Shape& shape,
   const double shared =
       (steps * shape.blocks * (2048.0 + 32.0 * shape.filters) + copied + 1.5 * static_cast<double>(s.slot_bytes)) / 128;
   const double rounds = std::ceil(static_cast<double>(s.group_rows * s.vectors) / (32.0 * few::kExpanders));
-  const double expansion = 150 + rounds * (60 + 30.0 * static_cast<double>(s.copies));
-  const double row_cycles = 1.1 * std::max({products, shared, expansion, copied / kL2BytesPerCycle}) + 100;
+  const double row = 680 + rounds * (250 + 85.0 * static_cast<double>(s.copies)) + 0.55 * products;
+  const double row_cycles = std::max({row, 1.1 * shared, 1.1 * copied / kL2BytesPerCycle});
   const double in_flight = static_cast<double>(s.stages - 1) * copied;
   const double row_seconds = std::max(row_cycles / kClock, kLatency * copied / std::max(in_flight, 1.0));
   const double memory =
