@@ -92,7 +92,7 @@ __device__ __forceinline__ std::uint32_t shared_word(const unsigned char* addres
 template <class T, int kN, int kQuads, int kRows>
 __device__ __forceinline__ void multiply(const Params& p, const Windows& windows, std::uint64_t filter,
                                          float (&sum)[kN / 2]) {
-  constexpr int kChunk = 3;
+  constexpr int kChunk = kN == 64 && sizeof(T) == 2 ? 6 : 3;  // where it gains, and leaves registers
   constexpr int kSteps = (kQuads * kRows + 1) / 2;
   constexpr bool kFirstIsPartial = kPerWord < T >> 1;
   std::uint32_t a[2][kChunk][4];
