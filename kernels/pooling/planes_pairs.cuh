@@ -20,7 +20,6 @@
 #pragma once
 
 #include "kernels/pooling/pooling_math.cuh"
-#include "kernels/ptx/bulk_prefetch.cuh"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {
@@ -28,7 +27,6 @@ namespace gpudnn::kernels {
 constexpr int kPairsThreads = 128;
 constexpr int kPairsAhead = 1;   // steps whose loads are under way
 constexpr int kPairsBlocks = 8;  // on a multiprocessor
-constexpr int kPairsFetch = 4;   // steps whose rows are fetched into the L2 at once
 
 template <class T>
 struct PairsArgs {
@@ -140,14 +138,6 @@ __global__ void __launch_bounds__(kPairsThreads, kPairsBlocks)
                                                 low_halves(even[1], odd[1]), high_halves(even[1], odd[1])});
   };
 
-  // Rows of a few steps, one behind the other, on their way from memory before they are asked for.
-  const auto fetch = [&](std::int32_t window) {
-    if (pack != 0 || !there || window >= high) return;
-    const auto rows = static_cast<std::uint32_t>(min(kPairsFetch, high - window) * 2);
-    ptx::bulk_prefetch(x + 2 * window * row_packs, rows * static_cast<std::uint32_t>(row_packs) * 16);
-  };
-  fetch(first);
-  fetch(first + kPairsFetch);
   uint4 next_middle[kPairsAhead], next_low[kPairsAhead];
   uint2 next_dy[kPairsAhead];
 #pragma unroll
@@ -164,7 +154,6 @@ __global__ void __launch_bounds__(kPairsThreads, kPairsBlocks)
     const std::int32_t window = first + step;
     const uint4 middle_pack = next_middle[0], low_pack = next_low[0];
     const std::uint32_t dy_words[2] = {next_dy[0].x, next_dy[0].y};
-    if (step % kPairsFetch == 0 && step + kPairsFetch < args.strip && step > 0) fetch(window + kPairsFetch);
 #pragma unroll
     for (int i = 1; i < kPairsAhead; ++i) {
       next_middle[i - 1] = next_middle[i];

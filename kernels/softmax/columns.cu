@@ -12,9 +12,6 @@ void launch_tiles(const SoftmaxArgs<T>& args, ColumnTiles tiles, int lanes, cuda
                   int threads = kThreads) {
   tiles.lanes = lanes;
   tiles.rows = threads / lanes;
-  if constexpr (kFetchesAhead<T, N, kPacks, kBackward>) {
-    tiles.ahead = static_cast<std::uint32_t>(kColumnBlocks<T, N, kPacks> * tiles.multiprocessors * lanes);
-  }
   const unsigned blocks = (tiles.packs.count + static_cast<unsigned>(lanes) - 1) / static_cast<unsigned>(lanes);
   softmax_columns<T, N, kPacks, kBackward><<<blocks, threads, 0, stream>>>(args, tiles);
 }

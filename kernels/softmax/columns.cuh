@@ -8,7 +8,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/ptx/prefetch_l2.cuh"
 #include "kernels/softmax/softmax_math.cuh"
 
 namespace gpudnn::kernels {
@@ -20,7 +19,6 @@ struct ColumnTiles {
   std::int64_t step[3] = {};  // from an element of a group to the next: a, b, out
   tile::LoopNest<3> packs;    // all packs of groups, as one nest
   std::int32_t multiprocessors = 1;
-  std::uint32_t ahead = 0;  // packs from this tile to that of the block which takes its place; 0 where none is asked
 };
 
 // Threads of a block: single elements take larger blocks, so that the groups of a block are a run of 64 bytes and more.
@@ -69,11 +67,6 @@ __device__ __forceinline__ void column_reduce(C (&values)[N], Op op, int lanes, 
 // Blocks that should share a multiprocessor: with 64 registers a thread four do, with a few more only three.
 template <class T, int N, int kPacks>
 inline constexpr int kColumnBlocks = N > 1 && kPacks == 4 && sizeof(T) < 8 ? 4 : 0;
-
-// Whether a block fetches for the one that follows it. Its three phases, each waiting for all its threads, leave too
-// few bytes on their way in 16-bit types.
-template <class T, int N, int kPacks, bool kBackward>
-inline constexpr bool kFetchesAhead = !kBackward && sizeof(T) == 2 && N > 1 && kPacks == 4;
 
 template <class T, int N, int kPacks, bool kBackward>
 __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>)
@@ -155,17 +148,6 @@ __global__ void __launch_bounds__(kColumnThreads<N>, kColumnBlocks<T, N, kPacks>
     if constexpr (kBackward) {
       for_each_held(row, add_term);
     } else {
-      if constexpr (kFetchesAhead<T, N, kPacks, kBackward>) {
-        // While this block computes, the next one's elements come as far as the L2.
-        if (tiles.ahead > 0 && pack + tiles.ahead < tiles.packs.count) {
-          const T* const next = args.a + tiles.packs.offset_in(0, pack + tiles.ahead);
-#pragma unroll
-          for (int k = 0; k < kHeld; ++k) {
-            const int element = row + k * tiles.rows;
-            if (element < length) ptx::prefetch_l2(next + element * tiles.step[0]);
-          }
-        }
-      }
       Pack largest;
       largest.fill(tile::narrow<T>(C(-INFINITY)));
 #pragma unroll
