@@ -28,6 +28,7 @@
 #include "kernels/conv/implicit_gemm_sm90_epilogue.cuh"
 #include "kernels/conv/implicit_gemm_sm90_multiply.cuh"
 #include "kernels/conv/implicit_gemm_sm90_producer.cuh"
+#include "kernels/conv/implicit_gemm_sm90_pair.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/tile/shared_memory.cuh"
 
@@ -48,8 +49,16 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std:
     float sum[I::kRowBlocks][I::kBN / 2];
     multiply<I>(shared, work, sequence, consumer, sum, &turn);
     if constexpr (I::kJoins) {
-      keep_sums<I>(p, shared, consumer, sum);
-      join_sums<I>(p, shared);
+      if constexpr (I::kSwapped) {
+        finish_pair<I>(p, shared, work, consumer, sum, &area);
+      } else if (p.splits == 2) {
+        finish_pair<I>(p, shared, work, consumer, sum, &area);
+      } else {
+        keep_sums<I>(p, shared, consumer, sum);
+        join_sums<I>(p, shared);
+      }
+    } else if constexpr (I::kSwapped) {
+      store_swapped<I>(p, shared, work, consumer, sum, &area);
     } else if (p.splits > 1) {
       store_partials<I>(p, work, consumer, sum);
     } else {
@@ -77,7 +86,11 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
     ptx::mbarrier_init(&shared.empty[lane], I::kTileWarps * I::kCluster);
     if (lane < I::kConsumers) ptx::mbarrier_init(&shared.fetched[lane], 4);
     if (I::kJoins && lane == 0) ptx::mbarrier_init(&shared.kept, I::kTileWarps * p.splits);
+    if (I::kJoins && lane < I::kConsumers) ptx::mbarrier_init(&shared.paired[lane], 1);
     ptx::fence_mbarrier_init();
+    if constexpr (I::kJoins) {
+      if (lane < I::kConsumers) expect_pair<I>(shared, lane);
+    }
   }
   if (lane == 0) {
     for (std::uint32_t i = 1; i < p.classes; ++i) ptx::prefetch_tensormap(&p.a[i]);
@@ -132,7 +145,7 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   config.numAttrs = attribute.val.clusterDim.x > 1 ? 1 : 0;
   // A failure stays with the runtime until cudaGetLastError, as with any launch.
   (void)cudaLaunchKernelEx(&config, &implicit_gemm_sm90<I>, params);
-  if constexpr (!I::kJoins) {
+  if constexpr (!I::kJoins && !I::kSwapped) {
     if (params.splits > 1) launch_reduction<I>(params, stream);
   }
 }

@@ -42,6 +42,13 @@ struct TileShape {
   double efficiency;        // rate in a long reduction over that of a large matrix product
   bool transposes = false;  // of the TF32 filter gradient, and of it alone: its consumers share the rows
   bool joins = false;       // the splits of a tile are the blocks of a cluster, which add up their sums
+  // Forward and data gradient in 16 bits: C's columns are the rows m of the product and pixels its columns n, of which a
+  // tile can have any multiple of 8.
+  bool swapped = false;
+
+  // Of C: pixels (in the filter gradient filters) and columns.
+  [[nodiscard]] constexpr int rows_of_c() const { return swapped ? bn : bm; }
+  [[nodiscard]] constexpr int columns_of_c() const { return swapped ? bm : bn; }
 };
 constexpr TileShape kShapes[] = {
     // clang-format off
@@ -63,6 +70,9 @@ constexpr TileShape kShapes[] = {
     { 64, 128, false, 1, 1,  8, 128, 0.38, true},
     {128, 128, false, 2, 1,  6, 128, 1.00, false, true},
     { 64, 128, false, 1, 1,  8, 128, 0.70, false, true},
+    {128,  96, false, 2, 1,  6, 128, 1.00, false, false, true},
+    {256,  96, false, 2, 1,  4, 128, 1.00, false, false, true},
+    {256,  96, false, 2, 1,  4, 128, 1.00, false, true, true},
     // clang-format on
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
@@ -71,6 +81,7 @@ constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 constexpr bool has_shape(const TileShape& shape, Direction direction, int element_bytes) {
   const bool by_taps = direction == Direction::filter_gradient;
   if (shape.transposes != (by_taps && element_bytes == 4)) return false;
+  if (shape.swapped && (by_taps || element_bytes == 4)) return false;
   return !by_taps || shape.k_bytes == 128;
 }
 

@@ -151,58 +151,66 @@ __device__ __forceinline__ void store_chunk(const Params& p, const Work& work, u
   }
 }
 
-// C = sums, in boxes: nothing to blend, so little code, in one piece. A block meets its code for the first time here
-// and waits for each line of it.
-template <class I>
+// The chunks of a block of 64 rows, from number `first_chunk` of the tile on. C = sums, in boxes: nothing to blend, so
+// little code, in one piece. A block meets its code for the first time here and waits for each line of it.
+template <class I, int kChunks>
 __device__ __forceinline__ void store_plain(const Params& p, Shared<I>& shared, const Work& work, int consumer,
-                                            const float (&sum)[I::kRowBlocks][I::kBN / 2], int* area) {
+                                            int row_block, int first_chunk, const float* sum, int* area) {
+  const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
+  const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
 #pragma unroll
-  for (int block = 0; block < I::kRowBlocks; ++block) {
-    const int row_block = I::kPingPong ? block : consumer;
-    const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
-    const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    const ColumnChunk columns = column_chunk<I>(p, work, first_chunk + chunk);
+    if (columns.valid <= 0) break;
+    unsigned char* const staging = shared.staging[consumer][*area];
+    stage_fragments<typename I::T>(staging, static_cast<int>(threadIdx.x % 128), sum + chunk * I::kRowElements / 2);
+    store_box(p, staging, kStagingBarrier + consumer, columns, box_row);
+    *area ^= 1;
+  }
+}
+
+template <class I, int kChunks>
+__device__ __forceinline__ void store_blended(const Params& p, Shared<I>& shared, const Work& work, int consumer,
+                                              int row_block, int first_chunk, const float* sum, int* area) {
+  const int thread = static_cast<int>(threadIdx.x % 128);
+  const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
+  const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
+  std::int64_t row[4] = {};
+  std::int64_t addend_row[4] = {};
+  if (!p.stores_boxes || p.addend_scale != 0.0f) {
 #pragma unroll
-    for (int chunk = 0; chunk < I::kBN / I::kRowElements; ++chunk) {
-      const ColumnChunk columns = column_chunk<I>(p, work, chunk);
-      if (columns.valid <= 0) break;
-      unsigned char* const staging = shared.staging[consumer][*area];
-      stage_fragments<typename I::T>(staging, static_cast<int>(threadIdx.x % 128),
-                                     &sum[block][chunk * I::kRowElements / 2]);
-      store_box(p, staging, kStagingBarrier + consumer, columns, box_row);
-      *area ^= 1;
+    for (int i = 0; i < 4; ++i) {
+      const std::uint32_t m = first + static_cast<std::uint32_t>(thread / 8 + 16 * i);
+      row[i] = row_offset<I>(p, work, m, p.c_step, p.c_is_even);
+      if (p.addend_scale != 0.0f) addend_row[i] = row_offset<I>(p, work, m, p.addend_step, p.addend_is_even);
     }
+  }
+#pragma unroll
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    const ColumnChunk columns = column_chunk<I>(p, work, first_chunk + chunk);
+    if (columns.valid <= 0) break;
+    // Two areas in turn: whoever writes to one has passed a barrier that its last readers reached before.
+    store_chunk<I>(p, work, shared.staging[consumer][*area], kStagingBarrier + consumer,
+                   sum + chunk * I::kRowElements / 2, columns, box_row, row, addend_row);
+    *area ^= 1;
   }
 }
 
 template <class I>
 __device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const Work& work, int consumer,
                                       const float (&sum)[I::kRowBlocks][I::kBN / 2], int* area) {
-  if (p.is_plain) return store_plain<I>(p, shared, work, consumer, sum, area);
-  const int thread = static_cast<int>(threadIdx.x % 128);
+  constexpr int kChunks = I::kBN / I::kRowElements;
+  const int first_block = I::kPingPong ? 0 : consumer * I::kRowBlocks;
+  if (p.is_plain) {
+#pragma unroll
+    for (int block = 0; block < I::kRowBlocks; ++block) {
+      store_plain<I, kChunks>(p, shared, work, consumer, first_block + block, 0, sum[block], area);
+    }
+    return;
+  }
 #pragma unroll
   for (int block = 0; block < I::kRowBlocks; ++block) {
-    const int row_block = I::kPingPong ? block : consumer;
-    const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
-    const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
-    std::int64_t row[4] = {};
-    std::int64_t addend_row[4] = {};
-    if (!p.stores_boxes || p.addend_scale != 0.0f) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const std::uint32_t m = first + static_cast<std::uint32_t>(thread / 8 + 16 * i);
-        row[i] = row_offset<I>(p, work, m, p.c_step, p.c_is_even);
-        if (p.addend_scale != 0.0f) addend_row[i] = row_offset<I>(p, work, m, p.addend_step, p.addend_is_even);
-      }
-    }
-#pragma unroll
-    for (int chunk = 0; chunk < I::kBN / I::kRowElements; ++chunk) {
-      const ColumnChunk columns = column_chunk<I>(p, work, chunk);
-      if (columns.valid <= 0) break;
-      // Two areas in turn: whoever writes to one has passed a barrier that its last readers reached before.
-      store_chunk<I>(p, work, shared.staging[consumer][*area], kStagingBarrier + consumer,
-                     &sum[block][chunk * I::kRowElements / 2], columns, box_row, row, addend_row);
-      *area ^= 1;
-    }
+    store_blended<I, kChunks>(p, shared, work, consumer, first_block + block, 0, sum[block], area);
   }
 }
 
@@ -212,7 +220,7 @@ __device__ __forceinline__ void store_quads(float4* tile, int consumer, const fl
   float4* const quads = tile + threadIdx.x % 128;
 #pragma unroll
   for (int block = 0; block < I::kRowBlocks; ++block) {
-    const int row_block = I::kPingPong ? block : consumer;
+    const int row_block = (I::kPingPong ? 0 : consumer * I::kRowBlocks) + block;
 #pragma unroll
     for (int j = 0; j < I::kBN / 8; ++j) {
       quads[(row_block * (I::kBN / 8) + j) * 128] =

@@ -84,11 +84,11 @@ template <class I, bool kAIsMatrix>
 __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Shared<I>& shared, const Work& work,
                                                           std::uint32_t rank, tile::Turn<I::kStages>* turn) {
   const DenseProblem& problem = p.problem[work.residue_class];
-  const std::uint32_t first_pixel = work.m * I::kBM;
+  const std::uint32_t first_pixel = work.m * I::kRowsOfC;
   const Window window = kAIsMatrix ? Window{} : window_at(p, problem, first_pixel);
   const auto first_channel = static_cast<std::int32_t>(work.group * p.a_channels);
   const auto first_filter = static_cast<std::int32_t>(work.group * p.b_channels);
-  const auto n = static_cast<std::int32_t>(work.n * I::kBN);
+  const auto n = static_cast<std::int32_t>(work.n * I::kColumnsOfC);
 
   // k counts chunks of channels fastest, then s, r, t.
   std::uint32_t chunk = 0;
@@ -116,9 +116,19 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
                                     static_cast<std::int32_t>(t) * problem.tap_step[2];
     if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
-      load_rows<kAIsMatrix, false>(p, shared.a[turn->stage], p.a[work.residue_class], full, first_channel + channel,
-                                   first_pixel, window, offset);
-      if constexpr (I::kBIsMnMajor) {
+      unsigned char* const pixels = I::kSwapped ? shared.b[turn->stage] : shared.a[turn->stage];
+      unsigned char* const filters = I::kSwapped ? shared.a[turn->stage] : shared.b[turn->stage];
+      load_rows<kAIsMatrix, false>(p, pixels, p.a[work.residue_class], full, first_channel + channel, first_pixel,
+                                   window, offset);
+      if constexpr (I::kSwapped && I::kFilterIsMnMajor) {
+#pragma unroll
+        for (int box = 0; box < I::kColumnsOfC / I::kRowElements; ++box) {
+          ptx::tma_tile_3d(filters + box * I::kBoxBytes, &p.b, full, n + box * I::kRowElements, filter_tap,
+                           first_filter + channel);
+        }
+      } else if constexpr (I::kSwapped) {
+        ptx::tma_tile_3d(filters, &p.b, full, channel, filter_tap, first_filter + n);
+      } else if constexpr (I::kBIsMnMajor) {
         // Rows are filters, 64 channels long.
         load_boxes_of_b<I>(shared, turn->stage, rank, [&](int box, int, void* to) {
           if constexpr (I::kCluster > 1) {

@@ -266,27 +266,27 @@ class Emulation {
       number += tap * dense.tap_step[i];
     }
     load_pixels(plan_.a[work.residue_class], element_, a_, std::int64_t{work.group} * p_.a_channels + channel,
-                window_at(dense, work.m * static_cast<std::uint32_t>(shape_.bm)), offset, a->data());
+                window_at(dense, work.m * static_cast<std::uint32_t>(shape_.rows_of_c())), offset, a->data());
     const FilterMap& map = plan_.filter;
     ASSERT_TRUE(number >= 0 && number < map.taps);
     const std::int64_t first = std::int64_t{work.group} * p_.b_channels;
-    const std::int64_t n = std::int64_t{work.n} * shape_.bn;
+    const std::int64_t n = std::int64_t{work.n} * shape_.columns_of_c();
     Memory box(static_cast<std::size_t>(map.box_rows * map.box_columns));
     if (plan_.direction == sm90::Direction::data_gradient && element_ == 2) {
       ASSERT_TRUE(map.box_rows == bk_ && map.box_columns == 64);
-      for (int i = 0; i < shape_.bn / 64; ++i) {
+      for (int i = 0; i < shape_.columns_of_c() / 64; ++i) {
         load_filters(map, b_, n + std::int64_t{i} * 64, number, first + channel, box.data());
-        place(box, 64, i * 64, shape_.bn, b);
+        place(box, 64, i * 64, shape_.columns_of_c(), b);
       }
       return;
     }
-    ASSERT_TRUE(map.box_rows == shape_.bn / shape_.cluster && map.box_columns == bk_);
+    ASSERT_TRUE(map.box_rows == shape_.columns_of_c() / shape_.cluster && map.box_columns == bk_);
     for (int rank = 0; rank < shape_.cluster; ++rank) {
       const int row = rank * map.box_rows;
       load_filters(map, b_, channel, number, first + n + row, box.data());
       for (int i = 0; i < map.box_rows; ++i) {
         for (int j = 0; j < bk_; ++j) {
-          (*b)[static_cast<std::size_t>(j * shape_.bn + row + i)] = box[static_cast<std::size_t>(i * bk_ + j)];
+          (*b)[static_cast<std::size_t>(j * shape_.columns_of_c() + row + i)] = box[static_cast<std::size_t>(i * bk_ + j)];
         }
       }
     }
@@ -298,15 +298,15 @@ class Emulation {
     const std::uint32_t pixel = k * static_cast<std::uint32_t>(bk_);
     const int width = row_elements_;
     Memory box(static_cast<std::size_t>(bk_ * width));
-    for (int i = 0; i < shape_.bm / width; ++i) {
+    for (int i = 0; i < shape_.rows_of_c() / width; ++i) {
       const std::int64_t filter =
-          std::int64_t{work.group} * p_.a_channels + std::int64_t{work.m} * shape_.bm + i * width;
+          std::int64_t{work.group} * p_.a_channels + std::int64_t{work.m} * shape_.rows_of_c() + i * width;
       load_pixels(plan_.a[0], element_, a_, filter, pixel_at(dense, pixel), {0, 0, 0}, box.data());
-      place(box, width, i * width, shape_.bm, a);
+      place(box, width, i * width, shape_.rows_of_c(), a);
     }
-    for (int i = 0; i < shape_.bn / width; ++i) {
+    for (int i = 0; i < shape_.columns_of_c() / width; ++i) {
       const std::uint32_t index =
-          work.n * static_cast<std::uint32_t>(shape_.bn / width) + static_cast<std::uint32_t>(i);
+          work.n * static_cast<std::uint32_t>(shape_.columns_of_c() / width) + static_cast<std::uint32_t>(i);
       std::uint32_t chunk = 0;
       std::uint32_t at[3] = {};
       const std::uint32_t tap = p_.chunks_of_n.divmod(index, &chunk);
@@ -318,14 +318,14 @@ class Emulation {
         for (int j = 0; j < 3; ++j) offset[j] = std::int64_t{at[j]} * p_.tap_offset[j];
       }
       load_pixels(plan_.b, element_, b_, channel, window_at(dense, pixel), offset, box.data());
-      place(box, width, i * width, shape_.bn, b);
+      place(box, width, i * width, shape_.columns_of_c(), b);
     }
   }
 
   [[nodiscard]] Memory multiply(const Work& work) const {
-    Memory sum(static_cast<std::size_t>(shape_.bm * shape_.bn), 0.0);
-    Memory a(static_cast<std::size_t>(shape_.bm * bk_));
-    Memory b(static_cast<std::size_t>(shape_.bn * bk_));
+    Memory sum(static_cast<std::size_t>(shape_.rows_of_c() * shape_.columns_of_c()), 0.0);
+    Memory a(static_cast<std::size_t>(shape_.rows_of_c() * bk_));
+    Memory b(static_cast<std::size_t>(shape_.columns_of_c() * bk_));
     for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
       if (by_taps_)
         load_filters_and_taps(work, k, &a, &b);
@@ -339,13 +339,13 @@ class Emulation {
   // Most of a small problem's tile is zero: it is passed over.
   void multiply_block(const Memory& a, const Memory& b, Memory* sum) const {
     for (int k = 0; k < bk_; ++k) {
-      const double* const row = b.data() + k * shape_.bn;
-      int last = shape_.bn;
+      const double* const row = b.data() + k * shape_.columns_of_c();
+      int last = shape_.columns_of_c();
       while (last > 0 && row[last - 1] == 0) --last;
-      for (int m = 0; last > 0 && m < shape_.bm; ++m) {
-        const double factor = a[static_cast<std::size_t>(by_taps_ ? k * shape_.bm + m : m * bk_ + k)];
+      for (int m = 0; last > 0 && m < shape_.rows_of_c(); ++m) {
+        const double factor = a[static_cast<std::size_t>(by_taps_ ? k * shape_.rows_of_c() + m : m * bk_ + k)];
         if (factor == 0) continue;
-        double* const to = sum->data() + m * shape_.bn;
+        double* const to = sum->data() + m * shape_.columns_of_c();
         for (int n = 0; n < last; ++n) to[n] += factor * row[n];
       }
     }
@@ -355,7 +355,7 @@ class Emulation {
     Chunk chunk;
     if (by_taps_) {
       const std::uint32_t index =
-          work.n * static_cast<std::uint32_t>(shape_.bn / row_elements_) + static_cast<std::uint32_t>(number);
+          work.n * static_cast<std::uint32_t>(shape_.columns_of_c() / row_elements_) + static_cast<std::uint32_t>(number);
       std::uint32_t channel = 0;
       std::uint32_t at[3] = {};
       const std::uint32_t tap = p_.chunks_of_n.divmod(index, &channel);
@@ -367,7 +367,7 @@ class Emulation {
       chunk.x = chunk.first;
       chunk.bytes = (chunk.y * p_.n_count + chunk.first) * element_;
     } else {
-      chunk.first = static_cast<int>(work.n) * shape_.bn + number * row_elements_;
+      chunk.first = static_cast<int>(work.n) * shape_.columns_of_c() + number * row_elements_;
       chunk.valid = static_cast<int>(p_.n_count) - chunk.first;
       chunk.x = std::int64_t{work.group} * p_.group_columns + chunk.first;
       chunk.bytes = chunk.x * element_;
@@ -408,16 +408,16 @@ class Emulation {
   }
 
   void store(const Work& work, const Memory& sum, bool boxes) {
-    for (int row = 0; row < shape_.bm; ++row) {
-      const std::uint32_t m = work.m * static_cast<std::uint32_t>(shape_.bm) + static_cast<std::uint32_t>(row);
+    for (int row = 0; row < shape_.rows_of_c(); ++row) {
+      const std::uint32_t m = work.m * static_cast<std::uint32_t>(shape_.rows_of_c()) + static_cast<std::uint32_t>(row);
       const std::int64_t c_row = row_offset(work, m, p_.c_step, p_.c_is_even);
       const std::int64_t addend_row = row_offset(work, m, p_.addend_step, p_.addend_is_even);
       const std::int64_t box_row = by_taps_ ? std::int64_t{work.group} * p_.group_columns + m : m;
-      for (int number = 0; number < shape_.bn / row_elements_; ++number) {
+      for (int number = 0; number < shape_.columns_of_c() / row_elements_; ++number) {
         const Chunk chunk = chunk_at(work, number);
         if (chunk.valid <= 0) break;
         for (int column = 0; column < row_elements_; ++column) {
-          const double value = sum[static_cast<std::size_t>(row * shape_.bn + number * row_elements_ + column)];
+          const double value = sum[static_cast<std::size_t>(row * shape_.columns_of_c() + number * row_elements_ + column)];
           if (boxes) {
             if (!exists(plan_.c, chunk.x + column, chunk.y, box_row)) continue;
             write(box_row * row_step(plan_.c, element_) + chunk.y * plan_.c.columns + chunk.x + column,
@@ -523,7 +523,7 @@ void expect_invariants(const Problem& problem, const Config& config, const Sm90P
     if (dense.k_blocks == 0) continue;
     expect_map(plan, plan.a[i], dense, !by_taps);
     if (!by_taps) {
-      EXPECT_EQ(plan.a[i].pixels_per_box, shape.bm);
+      EXPECT_EQ(plan.a[i].pixels_per_box, shape.rows_of_c());
       EXPECT_EQ(plan.a[i].box_channels * tile::element_bytes(plan.type), shape.k_bytes);
       expect_taps_in_reach(p, {dense.taps[0], dense.taps[1], dense.taps[2]});
     }

@@ -47,12 +47,12 @@ Shape shape_of(const Problem& problem, const Sm90Plan& plan, const sm90::TileSha
   const sm90::Params& p = plan.params;
   const bool by_taps = problem.direction == Direction::backward_filter;
   const double element = data_type_bits(problem.x.type) / 8.0;
-  const double n = by_taps ? ceil_div(p.n_chunks, tile.bn / (sm90::kRowBytes / element)) : ceil_div(p.n_count, tile.bn);
+  const double n = by_taps ? ceil_div(p.n_chunks, tile.bn / (sm90::kRowBytes / element)) : ceil_div(p.n_count, tile.columns_of_c());
   Shape s;
   for (std::uint32_t i = 0; i < p.classes; ++i) {
     const auto& dense = p.problem[i];
     const double rows = by_taps ? p.m_count : dense.pixels;
-    const double works = n * ceil_div(rows, tile.bm * tile.cluster) * problem.groups;
+    const double works = n * ceil_div(rows, tile.rows_of_c() * tile.cluster) * problem.groups;
     const double taps = static_cast<double>(dense.taps[0]) * dense.taps[1] * dense.taps[2];
     const double k = by_taps               ? dense.k_blocks
                      : dense.k_blocks == 0 ? 0
@@ -115,12 +115,13 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     };
     if (tile.joins) {
       // One round of clusters: their blocks do not stay for a second tile.
-      for (int splits = 2; splits <= sm90::kMostJoined; ++splits) {
+      for (int splits = 2; splits <= (tile.swapped ? 2 : sm90::kMostJoined); ++splits) {
         if (shape.most_k / splits >= kFewestBlocksOfK && shape.works <= joined_slots(splits, processors)) offer(splits);
       }
       continue;
     }
     offer(1);
+    if (tile.swapped) continue;
     // Splits that fill the device once, twice and four times.
     int last = 1;
     for (const double rounds : {1.0, 2.0, 4.0}) {
