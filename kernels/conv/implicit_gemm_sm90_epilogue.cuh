@@ -232,7 +232,7 @@ __device__ __forceinline__ void store_quads(float4* tile, int consumer, const fl
 template <class I>
 __device__ __forceinline__ void store_partials(const Params& p, const Work& work, int consumer,
                                                const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
-  const std::size_t tile = static_cast<std::size_t>(work.split) * p.works.divisor * I::kCluster + work.tile;
+  const std::size_t tile = static_cast<std::size_t>(work.split) * p.works.divisor + work.tile;
   store_quads<I>(reinterpret_cast<float4*>(p.partials + tile * (I::kBM * I::kBN)), consumer, sum);
 }
 
@@ -299,8 +299,7 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_con
   const int columns = kReduceThreads / lanes;
   const int column = static_cast<int>(threadIdx.x) % columns;
   const int lane = static_cast<int>(threadIdx.x) / columns;
-  const std::uint32_t tiles = p.works.divisor * I::kCluster;
-  const std::size_t count = static_cast<std::size_t>(tiles) * kTileQuads;
+  const std::size_t count = static_cast<std::size_t>(p.works.divisor) * kTileQuads;
   const std::size_t quad =
       static_cast<std::size_t>(blockIdx.x) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
   float4 sum = make_float4(0, 0, 0, 0);
@@ -329,8 +328,7 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_con
   }
   if (lane != 0 || quad >= count) return;
 
-  const auto tile = static_cast<std::uint32_t>(quad / kTileQuads);
-  const Work work = work_item<I>(p, tile / I::kCluster, tile % I::kCluster);
+  const Work work = work_item<I>(p, static_cast<std::uint32_t>(quad / kTileQuads));
   finish_quad<I>(p, work, static_cast<std::uint32_t>(quad % kTileQuads), sum);
 }
 
@@ -355,42 +353,47 @@ template <class I>
 __device__ __forceinline__ void join_sums(const Params& p, Shared<I>& shared) {
   constexpr std::uint32_t kTileQuads = I::kBM * I::kBN / 4;
   const std::uint32_t rank = blockIdx.x % p.splits;
-  const Work work = work_item<I>(p, blockIdx.x / p.splits, 0);
+  const Work work = work_item<I>(p, blockIdx.x / p.splits);
   while (!ptx::mbarrier_try_wait_acquire_cluster(&shared.kept, 0)) {
   }
   const std::uint32_t base = ptx::shared_address(&shared);
   const std::uint32_t end = kTileQuads * (rank + 1) / p.splits;
   // A load from another block takes as long as one from the L2: many at a time.
   constexpr std::uint32_t kBatch = 4;
+  constexpr std::uint32_t kSplits = 4;
   constexpr std::uint32_t kThreads = 128 * I::kConsumers;
   for (std::uint32_t first = kTileQuads * rank / p.splits + threadIdx.x - 128; first < end;
        first += kBatch * kThreads) {
-    float4 part[kMostJoined][kBatch];
+    float4 joined[kBatch] = {};
+#pragma unroll 1
+    for (std::uint32_t s = 0; s < p.splits; s += kSplits) {
+      float4 part[kSplits][kBatch];
 #pragma unroll
-    for (std::uint32_t s = 0; s < kMostJoined; ++s) {
-      if (s >= p.splits) break;
-      const std::uint32_t from = ptx::mapa(base, s);
+      for (std::uint32_t k = 0; k < kSplits; ++k) {
+        if (s + k >= p.splits) break;
+        const std::uint32_t from = ptx::mapa(base, s + k);
 #pragma unroll
-      for (std::uint32_t i = 0; i < kBatch; ++i) {
-        // Beyond the share lies another's, or the last quad of the tile: read in vain.
-        const std::uint32_t quad = min(first + i * kThreads, kTileQuads - 1);
-        part[s][i] = ptx::ld_shared_cluster(from + quad * 16);
+        for (std::uint32_t i = 0; i < kBatch; ++i) {
+          // Beyond the share lies another's, or the last quad of the tile: read in vain.
+          const std::uint32_t quad = min(first + i * kThreads, kTileQuads - 1);
+          part[k][i] = ptx::ld_shared_cluster(from + quad * 16);
+        }
       }
-    }
 #pragma unroll
-    for (std::uint32_t s = 1; s < kMostJoined; ++s) {
-      if (s >= p.splits) break;
+      for (std::uint32_t k = 0; k < kSplits; ++k) {
+        if (s + k >= p.splits) break;
 #pragma unroll
-      for (std::uint32_t i = 0; i < kBatch; ++i) {
-        part[0][i].x += part[s][i].x;
-        part[0][i].y += part[s][i].y;
-        part[0][i].z += part[s][i].z;
-        part[0][i].w += part[s][i].w;
+        for (std::uint32_t i = 0; i < kBatch; ++i) {
+          joined[i].x += part[k][i].x;
+          joined[i].y += part[k][i].y;
+          joined[i].z += part[k][i].z;
+          joined[i].w += part[k][i].w;
+        }
       }
     }
 #pragma unroll
     for (std::uint32_t i = 0; i < kBatch; ++i) {
-      if (first + i * kThreads < end) finish_quad<I>(p, work, first + i * kThreads, part[0][i]);
+      if (first + i * kThreads < end) finish_quad<I>(p, work, first + i * kThreads, joined[i]);
     }
   }
 }
@@ -411,7 +414,7 @@ inline int lanes_of_reduction(std::size_t quads, std::uint32_t splits) {
 template <class I>
 void launch_reduction(const Params& params, CUstream_st* stream) {
   const std::size_t quads =
-      static_cast<std::size_t>(params.works.divisor) * I::kCluster * static_cast<std::size_t>(I::kBM * I::kBN / 4);
+      static_cast<std::size_t>(params.works.divisor) * static_cast<std::size_t>(I::kBM * I::kBN / 4);
   const int lanes = lanes_of_reduction(quads, params.splits);
   const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
   reduce_splits<I>

@@ -4,16 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/conv/implicit_gemm_sm90_swapped.cuh"
+#include "kernels/conv/implicit_gemm_sm90_epilogue.cuh"
 #include "kernels/ptx/st_async.cuh"
 #include "kernels/tile/stage_ring.cuh"
 
 namespace gpudnn::kernels::sm90 {
 
-// Sums of a thread that it gives away, and those that it keeps: whole blocks of rows where the product is swapped, so
-// that they are columns of C; else half of the columns.
+// Sums of a thread that it gives away, and those that it keeps: half of its columns.
 template <class I>
-constexpr int kHalfOfSums = I::kRowBlocks * I::kBN / 4;
+constexpr int kHalfOfSums = I::kBN / 4;
 
 template <class I>
 constexpr int kBytesOfPair = kHalfOfSums<I> * 128 * static_cast<int>(sizeof(float));  // for a warpgroup
@@ -28,10 +27,9 @@ __device__ __forceinline__ void expect_pair(Shared<I>& shared, unsigned consumer
 // Gives the other half away, adds what comes to `half`, and leaves the staging areas free.
 template <class I>
 __device__ __forceinline__ void exchange_sums(Shared<I>& shared, int consumer, std::uint32_t rank,
-                                              const float (&sum)[I::kRowBlocks][I::kBN / 2],
+                                              const float (&sum)[I::kBN / 2],
                                               float (&half)[kHalfOfSums<I>]) {
   constexpr int kHalf = kHalfOfSums<I>;
-  const float* const all = &sum[0][0];
   auto* const area = reinterpret_cast<float4*>(&shared.staging[consumer]) + threadIdx.x % 128;
   const std::uint32_t there = ptx::mapa(ptx::shared_address(area), rank ^ 1);
   const std::uint32_t barrier = ptx::mapa(ptx::shared_address(&shared.paired[consumer]), rank ^ 1);
@@ -40,8 +38,8 @@ __device__ __forceinline__ void exchange_sums(Shared<I>& shared, int consumer, s
     float give[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      give[j] = rank == 0 ? all[kHalf + i + j] : all[i + j];
-      half[i + j] = rank == 0 ? all[i + j] : all[kHalf + i + j];
+      give[j] = rank == 0 ? sum[kHalf + i + j] : sum[i + j];
+      half[i + j] = rank == 0 ? sum[i + j] : sum[kHalf + i + j];
     }
     ptx::st_async(there + static_cast<std::uint32_t>(i * 128 * 4), make_float4(give[0], give[1], give[2], give[3]),
                   barrier);
@@ -61,22 +59,16 @@ __device__ __forceinline__ void exchange_sums(Shared<I>& shared, int consumer, s
 
 template <class I>
 __device__ __forceinline__ void finish_pair(const Params& p, Shared<I>& shared, const Work& work, int consumer,
-                                            const float (&sum)[I::kRowBlocks][I::kBN / 2], int* area) {
+                                            const float (&sum)[1][I::kBN / 2], int* area) {
   const std::uint32_t rank = work.split;
   float half[kHalfOfSums<I>];
-  exchange_sums<I>(shared, consumer, rank, sum, half);
-  if constexpr (I::kSwapped) {
-    static_assert(I::kRowBlocks == 2, "a block of rows for each");
-    store_turned<I>(p, shared, work, consumer, consumer * 2 + static_cast<int>(rank), half, area);
+  exchange_sums<I>(shared, consumer, rank, sum[0], half);
+  constexpr int kChunks = I::kBN / 2 / I::kRowElements;
+  const int first_chunk = static_cast<int>(rank) * kChunks;
+  if (p.is_plain) {
+    store_plain<I, kChunks>(p, shared, work, consumer, consumer, first_chunk, half, area);
   } else {
-    static_assert(I::kRowBlocks == 1, "half of the columns for each");
-    constexpr int kChunks = I::kBN / 2 / I::kRowElements;
-    const int first_chunk = static_cast<int>(rank) * kChunks;
-    if (p.is_plain) {
-      store_plain<I, kChunks>(p, shared, work, consumer, consumer, first_chunk, half, area);
-    } else {
-      store_blended<I, kChunks>(p, shared, work, consumer, consumer, first_chunk, half, area);
-    }
+    store_blended<I, kChunks>(p, shared, work, consumer, consumer, first_chunk, half, area);
   }
 }
 

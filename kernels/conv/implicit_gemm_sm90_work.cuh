@@ -21,7 +21,6 @@ struct Instance {
   static constexpr int kBM = kTile.bm;
   static constexpr int kBN = kTile.bn;
   static constexpr int kStages = kTile.stages;
-  static constexpr int kCluster = kTile.cluster;
   static constexpr bool kPingPong = kTile.ping_pong;
   static constexpr bool kJoins = kTile.joins;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
@@ -54,8 +53,7 @@ struct Instance {
   }
   static constexpr int kAreaBytes = (kSwapped ? kBN : 64) * kRowBytes;  // of C on its way out
   static constexpr int kTileWarps = kPingPong ? 4 : 4 * kConsumers;
-  static_assert(kCluster <= 2, "multicasts name two blocks");
-  static_assert(!kJoins || (kCluster == 1 && !kPingPong), "a cluster is for one purpose; all consumers share the tile");
+  static_assert(!kJoins || !kPingPong, "all consumers share the tile");
   static_assert(kBM == 64 * kRowBlocks * (kPingPong ? 1 : kConsumers), "warpgroups take blocks of 64 rows");
   static_assert(!kSwapped || (!kPingPong && sizeof(T) == 2), "consumers share the tile; fragments are transposed");
   static_assert(kRowBlocks * kBN / 2 + 64 <= kConsumerRegisters, "accumulators leave room for the rest");
@@ -78,7 +76,7 @@ struct alignas(1024) Shared {
 // all.
 template <class I>
 __device__ __forceinline__ void start_together() {
-  if constexpr (I::kCluster > 1 || I::kJoins) {
+  if constexpr (I::kJoins) {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   } else {
@@ -91,11 +89,7 @@ __device__ __forceinline__ void start_together() {
 template <class I>
 __device__ __forceinline__ std::uint32_t first_index(const Params& p) {
   if constexpr (I::kJoins) return blockIdx.x % p.splits * p.works.divisor + blockIdx.x / p.splits;
-  return blockIdx.x / I::kCluster;
-}
-template <class I>
-__device__ __forceinline__ std::uint32_t index_step() {
-  return gridDim.x / I::kCluster;
+  return blockIdx.x;
 }
 
 // A tile of C and a share of its reduction.
@@ -106,20 +100,15 @@ struct Work {
 
 // n is fastest, so that blocks that run together share rows of A; splits are slowest, so that they share their pixels.
 template <class I>
-__device__ __forceinline__ Work work_item(const Params& p, std::uint32_t index, std::uint32_t rank) {
+__device__ __forceinline__ Work work_item(const Params& p, std::uint32_t index) {
   Work work;
-  std::uint32_t item = 0;
-  work.split = p.works.divmod(index, &item);
-  work.tile = item * I::kCluster + rank;
+  work.split = p.works.divmod(index, &work.tile);
   work.residue_class = 0;
-  while (work.residue_class + 1 < p.classes && item >= p.problem[work.residue_class + 1].first_work) {
+  while (work.residue_class + 1 < p.classes && work.tile >= p.problem[work.residue_class + 1].first_work) {
     ++work.residue_class;
   }
   const DenseProblem& problem = p.problem[work.residue_class];
-  std::uint32_t rest = p.n_tiles.divmod(item - problem.first_work, &work.n);
-  std::uint32_t m_cluster = 0;
-  work.group = problem.m_clusters.divmod(rest, &m_cluster);
-  work.m = m_cluster * I::kCluster + rank;
+  work.group = problem.m_tiles.divmod(p.n_tiles.divmod(work.tile - problem.first_work, &work.n), &work.m);
   work.k_begin = min(work.split * problem.k_blocks_per_split, problem.k_blocks);
   work.k_end = min(work.k_begin + problem.k_blocks_per_split, problem.k_blocks);
   return work;

@@ -160,19 +160,16 @@ class Emulation {
 
   void run() {
     const std::uint32_t works = p_.works.divisor * p_.splits;
-    const auto cluster = static_cast<std::uint32_t>(shape_.cluster);
     std::vector<Memory> partials(p_.splits > 1 ? std::size_t{plan_.tiles} * p_.splits : 0);
     for (std::uint32_t index = 0; index < works; ++index) {
-      for (std::uint32_t rank = 0; rank < cluster; ++rank) {
-        const Work work = work_item(index, rank);
-        Memory sum = multiply(work);
-        if (p_.splits == 1) {
-          store(work, sum, p_.stores_boxes);
-        } else {
-          Memory& place = partials.at(std::size_t{work.split} * plan_.tiles + work.tile);
-          ASSERT_TRUE(place.empty()) << "two works of a tile and split";
-          place = std::move(sum);
-        }
+      const Work work = work_item(index);
+      Memory sum = multiply(work);
+      if (p_.splits == 1) {
+        store(work, sum, p_.stores_boxes);
+      } else {
+        Memory& place = partials.at(std::size_t{work.split} * plan_.tiles + work.tile);
+        ASSERT_TRUE(place.empty()) << "two works of a tile and split";
+        place = std::move(sum);
       }
     }
     if (p_.splits == 1) return;
@@ -183,7 +180,7 @@ class Emulation {
         ASSERT_EQ(part.size(), sum.size());
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
       }
-      store(work_item(tile / cluster, tile % cluster), sum, false);
+      store(work_item(tile), sum, false);
     }
   }
 
@@ -207,18 +204,14 @@ class Emulation {
   }
 
  private:
-  [[nodiscard]] Work work_item(std::uint32_t index, std::uint32_t rank) const {
+  [[nodiscard]] Work work_item(std::uint32_t index) const {
     Work work;
-    std::uint32_t item = 0;
-    std::uint32_t m_cluster = 0;
-    work.split = p_.works.divmod(index, &item);
-    work.tile = item * static_cast<std::uint32_t>(shape_.cluster) + rank;
+    work.split = p_.works.divmod(index, &work.tile);
     for (std::uint32_t i = 1; i < p_.classes; ++i) {
-      if (item >= p_.problem[i].first_work) work.residue_class = i;
+      if (work.tile >= p_.problem[i].first_work) work.residue_class = i;
     }
     const sm90::DenseProblem& dense = p_.problem[work.residue_class];
-    work.group = dense.m_clusters.divmod(p_.n_tiles.divmod(item - dense.first_work, &work.n), &m_cluster);
-    work.m = m_cluster * static_cast<std::uint32_t>(shape_.cluster) + rank;
+    work.group = dense.m_tiles.divmod(p_.n_tiles.divmod(work.tile - dense.first_work, &work.n), &work.m);
     work.k_begin = std::min(work.split * dense.k_blocks_per_split, dense.k_blocks);
     work.k_end = std::min(work.k_begin + dense.k_blocks_per_split, dense.k_blocks);
     EXPECT_LT(work.group, static_cast<std::uint32_t>(case_.problem.groups));
@@ -280,14 +273,11 @@ class Emulation {
       }
       return;
     }
-    ASSERT_TRUE(map.box_rows == shape_.columns_of_c() / shape_.cluster && map.box_columns == bk_);
-    for (int rank = 0; rank < shape_.cluster; ++rank) {
-      const int row = rank * map.box_rows;
-      load_filters(map, b_, channel, number, first + n + row, box.data());
-      for (int i = 0; i < map.box_rows; ++i) {
-        for (int j = 0; j < bk_; ++j) {
-          (*b)[static_cast<std::size_t>(j * shape_.columns_of_c() + row + i)] = box[static_cast<std::size_t>(i * bk_ + j)];
-        }
+    ASSERT_TRUE(map.box_rows == shape_.columns_of_c() && map.box_columns == bk_);
+    load_filters(map, b_, channel, number, first + n, box.data());
+    for (int i = 0; i < map.box_rows; ++i) {
+      for (int j = 0; j < bk_; ++j) {
+        (*b)[static_cast<std::size_t>(j * map.box_rows + i)] = box[static_cast<std::size_t>(i * bk_ + j)];
       }
     }
   }
@@ -549,7 +539,7 @@ void expect_invariants(const Problem& problem, const Config& config, const Sm90P
   EXPECT_TRUE(!p.stores_boxes || (p.classes == 1 && p.problem[0].c_base == 0));
   EXPECT_TRUE(!p.c_is_even || (p.classes == 1 && rows_are_even(p.problem[0], p.c_step)));
   EXPECT_TRUE(!p.addend_is_even || (p.classes == 1 && rows_are_even(p.problem[0], p.addend_step)));
-  EXPECT_EQ(plan.tiles, p.works.divisor * static_cast<std::uint32_t>(shape.cluster));
+  EXPECT_EQ(plan.tiles, p.works.divisor);
   const std::size_t sums =
       p.splits > 1 && !shape.joins ? std::size_t{plan.tiles} * p.splits * std::size_t(shape.bm * shape.bn) * 4 : 0;
   EXPECT_GE(plan.workspace, sums + plan.filter_bytes);

@@ -27,6 +27,7 @@ constexpr double kLaunch = 2.5e-6;
 constexpr double kPerTile = 0.32e-6;
 constexpr double kReduceLaunch = 1.0e-6;
 constexpr double kJoin = 4.0e-6;  // of the splits in a cluster, and the start of one
+constexpr double kPair = 2.8e-6;  // of two
 
 double bytes_moved(const Problem& problem) {
   return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
@@ -52,7 +53,7 @@ Shape shape_of(const Problem& problem, const Sm90Plan& plan, const sm90::TileSha
   for (std::uint32_t i = 0; i < p.classes; ++i) {
     const auto& dense = p.problem[i];
     const double rows = by_taps ? p.m_count : dense.pixels;
-    const double works = n * ceil_div(rows, tile.rows_of_c() * tile.cluster) * problem.groups;
+    const double works = n * ceil_div(rows, tile.rows_of_c()) * problem.groups;
     const double taps = static_cast<double>(dense.taps[0]) * dense.taps[1] * dense.taps[2];
     const double k = by_taps               ? dense.k_blocks
                      : dense.k_blocks == 0 ? 0
@@ -77,18 +78,18 @@ double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape&
   const double element = half ? 2 : 4;
   const double bk = (problem.direction == Direction::backward_filter ? sm90::kRowBytes : tile.k_bytes) / element;
   const double step = std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * tile.efficiency),
-                               (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * bk * element / kL2Rate);
+                               (tile.bm + tile.bn) * bk * element / kL2Rate);
   const double slots = tile.joins ? joined_slots(static_cast<int>(splits), multiprocessors) * splits
-                                  : std::floor(multiprocessors / tile.cluster);
+                                  : multiprocessors;
   const double items = std::ceil(shape.works * splits / slots);
   const double k = std::ceil(shape.k_blocks / shape.works / splits);
   const double store = tile.bm * tile.bn * element / kStoreRate;
   double compute = items * (k * step + kPerTile + (tile.ping_pong ? 0.0 : store));
   if (tile.ping_pong) compute = std::max(compute, items * (store + kPerTile));
   double total = kLaunch + store + std::max(compute, bytes / (kMemoryRate * multiprocessors));
-  if (tile.joins) return total + kJoin;
+  if (tile.joins && splits > 1) return total + (splits > 2 ? kJoin : kPair);
   if (splits > 1) {
-    const double sums = 2.0 * shape.works * tile.cluster * splits * tile.bm * tile.bn * sizeof(float);
+    const double sums = 2.0 * shape.works * splits * tile.bm * tile.bn * sizeof(float);
     total += kReduceLaunch + sums / (kSumsRate * multiprocessors);
   }
   return total;
@@ -105,7 +106,7 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     const sm90::TileShape& tile = sm90::kShapes[i];
     if (!sm90_shape_fits(problem, tile)) continue;
     const Shape shape = shape_of(problem, plan, tile);
-    const auto tiles = static_cast<std::size_t>(shape.works) * static_cast<std::size_t>(tile.cluster);
+    const auto tiles = static_cast<std::size_t>(shape.works);
     const auto offer = [&](int splits) {
       Candidate candidate = {{i, splits}, seconds(problem, tile, shape, splits, bytes, processors), plan.workspace};
       if (splits > 1 && !tile.joins) {
@@ -115,8 +116,9 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     };
     if (tile.joins) {
       // One round of clusters: their blocks do not stay for a second tile.
-      for (int splits = 2; splits <= (tile.swapped ? 2 : sm90::kMostJoined); ++splits) {
-        if (shape.most_k / splits >= kFewestBlocksOfK && shape.works <= joined_slots(splits, processors)) offer(splits);
+      for (int splits = 1; splits <= sm90::kMostJoined; ++splits) {
+        const bool is_long = splits == 1 || shape.most_k / splits >= kFewestBlocksOfK;
+        if (is_long && shape.works <= joined_slots(splits, processors)) offer(splits);
       }
       continue;
     }
@@ -126,7 +128,7 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     int last = 1;
     for (const double rounds : {1.0, 2.0, 4.0}) {
       const double most =
-          std::min(rounds * std::floor(processors / tile.cluster) / shape.works, shape.most_k / kFewestBlocksOfK);
+          std::min(rounds * processors / shape.works, shape.most_k / kFewestBlocksOfK);
       const int splits = static_cast<int>(std::min(most, 1024.0));
       if (splits <= last) continue;
       offer(splits);

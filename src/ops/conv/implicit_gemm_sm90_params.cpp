@@ -224,7 +224,7 @@ void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
   sm90::Params& p = plan->params;
   const sm90::TileShape& shape = sm90::kShapes[plan->shape];
   if (by_taps) {
-    p.stores_boxes = !shape.transposes && (view.groups == 1 || view.filters % (shape.bm * shape.cluster) == 0);
+    p.stores_boxes = !shape.transposes && (view.groups == 1 || view.filters % shape.bm == 0);
     plan->c = {view.channels, view.taps, view.groups * view.filters, 0, row_elements(view), 64};
   } else {
     p.stores_boxes =
@@ -269,7 +269,7 @@ void plan_forward(const Problem& problem, const View& view, const sm90::TileShap
   plan->a[0].box_channels = block_elements(view, shape);
   find_matrix(c, p.problem[0], &plan->a[0]);
   plan->filter = {view.channels,           view.taps, view.groups * view.filters, 0, block_elements(view, shape),
-                  shape.columns_of_c() / shape.cluster};
+                  shape.columns_of_c()};
 }
 
 void plan_data_gradient(const Problem& problem, const View& view, const sm90::TileShape& shape, Sm90Plan* plan) {
@@ -312,7 +312,7 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
     plan->transposes_filter = !is_by_output(problem);
     if (plan->transposes_filter) plan->filter_bytes = size_in_bytes(problem.w);
     plan->filter = {
-        view.filters, view.taps, view.groups * view.channels, 0, block_elements(view, shape), shape.columns_of_c() / shape.cluster};
+        view.filters, view.taps, view.groups * view.channels, 0, block_elements(view, shape), shape.columns_of_c()};
   }
 }
 
@@ -493,13 +493,13 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   for (std::uint32_t i = 0; i < p.classes; ++i) {
     DenseProblem& dense = p.problem[i];
     dense.first_work = works;
-    const std::uint32_t clusters = ceil_div(by_taps ? p.m_count : dense.pixels, shape.rows_of_c() * shape.cluster);
-    dense.m_clusters = FastDivmod(clusters);
+    const std::uint32_t m_tiles = ceil_div(by_taps ? p.m_count : dense.pixels, shape.rows_of_c());
+    dense.m_tiles = FastDivmod(m_tiles);
     dense.k_blocks_per_split = ceil_div(dense.k_blocks, p.splits);
-    works += clusters * n_tiles * static_cast<std::uint32_t>(view.groups);
+    works += m_tiles * n_tiles * static_cast<std::uint32_t>(view.groups);
   }
   p.works = FastDivmod(works);
-  plan.tiles = works * static_cast<std::uint32_t>(shape.cluster);
+  plan.tiles = works;
   if (plan.transposes_filter) plan.workspace = (plan.filter_bytes + 255) / 256 * 256;
   if (p.splits > 1 && !shape.joins)
     plan.workspace += sm90::partial_bytes(shape, static_cast<std::size_t>(plan.tiles) * p.splits);
