@@ -27,9 +27,9 @@
 
 #include "kernels/conv/implicit_gemm_sm90_epilogue.cuh"
 #include "kernels/conv/implicit_gemm_sm90_multiply.cuh"
+#include "kernels/conv/implicit_gemm_sm90_pair.cuh"
 #include "kernels/conv/implicit_gemm_sm90_producer.cuh"
 #include "kernels/conv/implicit_gemm_sm90_swapped.cuh"
-#include "kernels/conv/implicit_gemm_sm90_pair.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/tile/shared_memory.cuh"
 
@@ -50,9 +50,10 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     float sum[I::kRowBlocks][I::kBN / 2];
     multiply<I>(shared, work, sequence, consumer, sum, &turn);
     if constexpr (I::kJoins) {
-      if (p.splits == 1) {
-        store<I>(p, shared, work, consumer, sum, &area);
-      } else if (p.splits == 2) {
+      // Nobody signals in another block before that one has made its barriers.
+      __syncwarp();
+      ptx::cluster_wait();
+      if (p.splits == 2) {
         finish_pair<I>(p, shared, work, consumer, sum, &area);
       } else {
         keep_sums<I>(p, shared, consumer, sum);
@@ -106,9 +107,6 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp == 0) {
     make_barriers<I>(p, shared);
-    __syncwarp();
-    if (threadIdx.x == 0) start_loads<I>(p, shared);
-    __syncwarp();
   } else {
     fetch_parameters<I>(p, static_cast<unsigned>(warp) - 1);
   }
@@ -121,9 +119,10 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
     consume<I>(p, shared, warp / 4 - 1);
   }
-  // No block leaves while another may still read its shared memory.
+  // No block leaves while another may still signal its barriers, or read or write its shared memory.
   if constexpr (I::kJoins) {
     __syncwarp();
+    if (warp < 4) ptx::cluster_wait();
     ptx::cluster_arrive();
     ptx::cluster_wait();
   }

@@ -40,8 +40,8 @@ struct TileShape {
   double efficiency;        // rate in a long reduction over that of a large matrix product
   bool transposes = false;  // of the TF32 filter gradient, and of it alone: its consumers share the rows
   bool joins = false;       // the splits of a tile are the blocks of a cluster, which add up their sums
-  // Forward and data gradient in 16 bits: C's columns are the rows m of the product and pixels its columns n, of which a
-  // tile can have any multiple of 8.
+  // Forward and data gradient in 16 bits: C's columns are the rows m of the product and pixels its columns n, of which
+  // a tile can have any multiple of 8.
   bool swapped = false;
 
   // Of C: pixels (in the filter gradient filters) and columns.

@@ -358,42 +358,39 @@ __device__ __forceinline__ void join_sums(const Params& p, Shared<I>& shared) {
   }
   const std::uint32_t base = ptx::shared_address(&shared);
   const std::uint32_t end = kTileQuads * (rank + 1) / p.splits;
-  // A load from another block takes as long as one from the L2: many at a time.
-  constexpr std::uint32_t kBatch = 4;
-  constexpr std::uint32_t kSplits = 4;
+  // A load from another block takes as long as one from the L2: many at a time. But little code, which a block meets
+  // for the first time here.
+  constexpr std::uint32_t kBatch = 2;
   constexpr std::uint32_t kThreads = 128 * I::kConsumers;
+#pragma unroll 1
   for (std::uint32_t first = kTileQuads * rank / p.splits + threadIdx.x - 128; first < end;
        first += kBatch * kThreads) {
-    float4 joined[kBatch] = {};
-#pragma unroll 1
-    for (std::uint32_t s = 0; s < p.splits; s += kSplits) {
-      float4 part[kSplits][kBatch];
+    float4 part[kMostJoined][kBatch];
 #pragma unroll
-      for (std::uint32_t k = 0; k < kSplits; ++k) {
-        if (s + k >= p.splits) break;
-        const std::uint32_t from = ptx::mapa(base, s + k);
+    for (std::uint32_t s = 0; s < kMostJoined; ++s) {
+      if (s >= p.splits) break;
+      const std::uint32_t from = ptx::mapa(base, s);
 #pragma unroll
-        for (std::uint32_t i = 0; i < kBatch; ++i) {
-          // Beyond the share lies another's, or the last quad of the tile: read in vain.
-          const std::uint32_t quad = min(first + i * kThreads, kTileQuads - 1);
-          part[k][i] = ptx::ld_shared_cluster(from + quad * 16);
-        }
+      for (std::uint32_t i = 0; i < kBatch; ++i) {
+        // Beyond the share lies another's, or the last quad of the tile: read in vain.
+        const std::uint32_t quad = min(first + i * kThreads, kTileQuads - 1);
+        part[s][i] = ptx::ld_shared_cluster(from + quad * 16);
       }
+    }
 #pragma unroll
-      for (std::uint32_t k = 0; k < kSplits; ++k) {
-        if (s + k >= p.splits) break;
+    for (std::uint32_t s = 1; s < kMostJoined; ++s) {
+      if (s >= p.splits) break;
 #pragma unroll
-        for (std::uint32_t i = 0; i < kBatch; ++i) {
-          joined[i].x += part[k][i].x;
-          joined[i].y += part[k][i].y;
-          joined[i].z += part[k][i].z;
-          joined[i].w += part[k][i].w;
-        }
+      for (std::uint32_t i = 0; i < kBatch; ++i) {
+        part[0][i].x += part[s][i].x;
+        part[0][i].y += part[s][i].y;
+        part[0][i].z += part[s][i].z;
+        part[0][i].w += part[s][i].w;
       }
     }
 #pragma unroll
     for (std::uint32_t i = 0; i < kBatch; ++i) {
-      if (first + i * kThreads < end) finish_quad<I>(p, work, first + i * kThreads, joined[i]);
+      if (first + i * kThreads < end) finish_quad<I>(p, work, first + i * kThreads, part[0][i]);
     }
   }
 }

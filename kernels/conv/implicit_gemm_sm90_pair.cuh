@@ -27,8 +27,7 @@ __device__ __forceinline__ void expect_pair(Shared<I>& shared, unsigned consumer
 // Gives the other half away, adds what comes to `half`, and leaves the staging areas free.
 template <class I>
 __device__ __forceinline__ void exchange_sums(Shared<I>& shared, int consumer, std::uint32_t rank,
-                                              const float (&sum)[I::kBN / 2],
-                                              float (&half)[kHalfOfSums<I>]) {
+                                              const float (&sum)[I::kBN / 2], float (&half)[kHalfOfSums<I>]) {
   constexpr int kHalf = kHalfOfSums<I>;
   auto* const area = reinterpret_cast<float4*>(&shared.staging[consumer]) + threadIdx.x % 128;
   const std::uint32_t there = ptx::mapa(ptx::shared_address(area), rank ^ 1);

@@ -55,14 +55,9 @@ __device__ __forceinline__ void load_rows(const Params& p, void* shared, const T
   }
 }
 
-// The blocks of k that a call is about: those that fill the stages for the first time, which are empty, or others.
-struct Share {
-  std::uint32_t begin, end;
-};
-
-template <class I, bool kAIsMatrix, bool kStart>
+template <class I, bool kAIsMatrix>
 __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Shared<I>& shared, const Work& work,
-                                                          const Share& share, tile::Turn<I::kStages>* turn) {
+                                                          tile::Turn<I::kStages>* turn) {
   const DenseProblem& problem = p.problem[work.residue_class];
   const std::uint32_t first_pixel = work.m * I::kRowsOfC;
   const Window window = kAIsMatrix ? Window{} : window_at(p, problem, first_pixel);
@@ -75,18 +70,17 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
   std::uint32_t s = 0;
   std::uint32_t r = 0;
   std::uint32_t t = 0;
-  if (share.begin > 0 && share.begin < share.end) {  // divisions that a tile of one block of k would wait for
-    chunk = share.begin % p.channel_chunks;
-    std::uint32_t tap = share.begin / p.channel_chunks;
+  if (work.k_begin > 0) {  // divisions that a tile of one block of k would wait for
+    chunk = work.k_begin % p.channel_chunks;
+    std::uint32_t tap = work.k_begin / p.channel_chunks;
     s = tap % problem.taps[0];
     tap /= problem.taps[0];
     r = tap % problem.taps[1];
     t = tap / problem.taps[1];
   }
 
-#pragma unroll 1
-  for (std::uint32_t k = share.begin; k < share.end; ++k) {
-    if constexpr (!kStart) tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
+  for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
+    tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
     std::uint64_t* const full = &shared.full[turn->stage];
     const auto channel = static_cast<std::int32_t>(chunk * I::kBK);
     const TapOffset offset = {static_cast<std::uint16_t>(s * static_cast<std::uint32_t>(p.tap_offset[0])),
@@ -95,7 +89,7 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
     const std::int32_t filter_tap = problem.first_tap + static_cast<std::int32_t>(s) * problem.tap_step[0] +
                                     static_cast<std::int32_t>(r) * problem.tap_step[1] +
                                     static_cast<std::int32_t>(t) * problem.tap_step[2];
-    if (kStart || threadIdx.x == 0) {
+    if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
       unsigned char* const pixels = I::kSwapped ? shared.b[turn->stage] : shared.a[turn->stage];
       unsigned char* const filters = I::kSwapped ? shared.a[turn->stage] : shared.b[turn->stage];
@@ -126,9 +120,9 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
   }
 }
 
-template <class I, bool kAreMatrices, bool kStart>
+template <class I, bool kAreMatrices>
 __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<I>& shared, const Work& work,
-                                                        const Share& share, tile::Turn<I::kStages>* turn) {
+                                                        tile::Turn<I::kStages>* turn) {
   constexpr int kBoxes = I::kBN / I::kRowElements;
   const DenseProblem& problem = p.problem[0];
   // What each box of B fetches does not depend on k.
@@ -152,8 +146,7 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
   }
   const auto filter = static_cast<std::int32_t>(work.group * p.a_channels + work.m * I::kBM);
 
-#pragma unroll 1
-  for (std::uint32_t k = share.begin; k < share.end; ++k) {
+  for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     const std::uint32_t number = k * I::kBK;
     Window of_y = {};
     Window of_x = {};
@@ -164,9 +157,9 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
       of_x = {of_y.w * p.stride[0] + problem.corner[0], of_y.h * p.stride[1] + problem.corner[1],
               of_y.d * p.stride[2] + problem.corner[2], of_y.n};
     }
-    if constexpr (!kStart) tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
+    tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
     std::uint64_t* const full = &shared.full[turn->stage];
-    if (kStart || threadIdx.x == 0) {
+    if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
 #pragma unroll
       for (int i = 0; i < I::kBM / I::kRowElements; ++i) {
@@ -183,53 +176,24 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
   }
 }
 
-// One thread starts all copies: its loop has no branch for what the problem decides.
-template <class I, bool kStart>
-__device__ __forceinline__ void produce_share(const Params& p, Shared<I>& shared, const Work& work, const Share& share,
-                                              tile::Turn<I::kStages>* turn) {
-  if constexpr (I::kIsFilterGradient) {
-    if (p.b_is_matrix) {
-      produce_filters_by_taps<I, true, kStart>(p, shared, work, share, turn);
-    } else {
-      produce_filters_by_taps<I, false, kStart>(p, shared, work, share, turn);
-    }
-  } else if (p.a_is_matrix) {
-    produce_pixels_by_filters<I, true, kStart>(p, shared, work, share, turn);
-  } else {
-    produce_pixels_by_filters<I, false, kStart>(p, shared, work, share, turn);
-  }
-}
-
-// Of the block's first work item, what the stages can take: one thread starts these copies as soon as it has made the
-// barriers, ahead of the block's start.
-template <class I>
-__device__ __forceinline__ Share first_share(const Work& work) {
-  return {work.k_begin, min(work.k_begin + I::kStages, work.k_end)};
-}
-
-template <class I>
-__device__ __forceinline__ void start_loads(const Params& p, Shared<I>& shared) {
-  const std::uint32_t index = first_index<I>(p);
-  if (index >= p.works.divisor * p.splits) return;
-  const Work work = work_item<I>(p, index);
-  tile::Turn<I::kStages> turn;
-  produce_share<I, true>(p, shared, work, first_share<I>(work), &turn);
-}
-
-// What start_loads has left.
 template <class I>
 __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
   tile::Turn<I::kStages> turn;
   const std::uint32_t works = p.works.divisor * p.splits;
-  const std::uint32_t first = first_index<I>(p);
-  for (std::uint32_t index = first; index < works; index += gridDim.x) {
+  for (std::uint32_t index = first_index<I>(p); index < works; index += gridDim.x) {
     const Work work = work_item<I>(p, index);
-    Share share = {work.k_begin, work.k_end};
-    if (index == first) {
-      share.begin = first_share<I>(work).end;
-      turn.skip(share.begin - work.k_begin);
+    // One thread starts all copies: its loop has no branch for what the problem decides.
+    if constexpr (I::kIsFilterGradient) {
+      if (p.b_is_matrix) {
+        produce_filters_by_taps<I, true>(p, shared, work, &turn);
+      } else {
+        produce_filters_by_taps<I, false>(p, shared, work, &turn);
+      }
+    } else if (p.a_is_matrix) {
+      produce_pixels_by_filters<I, true>(p, shared, work, &turn);
+    } else {
+      produce_pixels_by_filters<I, false>(p, shared, work, &turn);
     }
-    produce_share<I, false>(p, shared, work, share, &turn);
   }
 }
 

@@ -304,9 +304,6 @@ __global__ void __launch_bounds__(I::kThreads, 1) wgrad_tf32_sm90(const __grid_c
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp == 0) {
     make_transposing_barriers<I>(p, shared);
-    __syncwarp();
-    if (threadIdx.x == 0) start_loads<I>(p, shared);
-    __syncwarp();
   } else {
     fetch_parameters<I>(p, static_cast<unsigned>(warp) - 1);
   }

@@ -344,8 +344,8 @@ class Emulation {
   [[nodiscard]] Chunk chunk_at(const Work& work, int number) const {
     Chunk chunk;
     if (by_taps_) {
-      const std::uint32_t index =
-          work.n * static_cast<std::uint32_t>(shape_.columns_of_c() / row_elements_) + static_cast<std::uint32_t>(number);
+      const std::uint32_t index = work.n * static_cast<std::uint32_t>(shape_.columns_of_c() / row_elements_) +
+                                  static_cast<std::uint32_t>(number);
       std::uint32_t channel = 0;
       std::uint32_t at[3] = {};
       const std::uint32_t tap = p_.chunks_of_n.divmod(index, &channel);
@@ -407,7 +407,8 @@ class Emulation {
         const Chunk chunk = chunk_at(work, number);
         if (chunk.valid <= 0) break;
         for (int column = 0; column < row_elements_; ++column) {
-          const double value = sum[static_cast<std::size_t>(row * shape_.columns_of_c() + number * row_elements_ + column)];
+          const double value =
+              sum[static_cast<std::size_t>(row * shape_.columns_of_c() + number * row_elements_ + column)];
           if (boxes) {
             if (!exists(plan_.c, chunk.x + column, chunk.y, box_row)) continue;
             write(box_row * row_step(plan_.c, element_) + chunk.y * plan_.c.columns + chunk.x + column,

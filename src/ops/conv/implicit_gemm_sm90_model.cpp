@@ -27,7 +27,7 @@ constexpr double kLaunch = 2.5e-6;
 constexpr double kPerTile = 0.32e-6;
 constexpr double kReduceLaunch = 1.0e-6;
 constexpr double kJoin = 4.0e-6;  // of the splits in a cluster, and the start of one
-constexpr double kPair = 2.8e-6;  // of two
+constexpr double kPair = 3.0e-6;  // of two
 
 double bytes_moved(const Problem& problem) {
   return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
@@ -48,7 +48,8 @@ Shape shape_of(const Problem& problem, const Sm90Plan& plan, const sm90::TileSha
   const sm90::Params& p = plan.params;
   const bool by_taps = problem.direction == Direction::backward_filter;
   const double element = data_type_bits(problem.x.type) / 8.0;
-  const double n = by_taps ? ceil_div(p.n_chunks, tile.bn / (sm90::kRowBytes / element)) : ceil_div(p.n_count, tile.columns_of_c());
+  const double n =
+      by_taps ? ceil_div(p.n_chunks, tile.bn / (sm90::kRowBytes / element)) : ceil_div(p.n_count, tile.columns_of_c());
   Shape s;
   for (std::uint32_t i = 0; i < p.classes; ++i) {
     const auto& dense = p.problem[i];
@@ -79,15 +80,14 @@ double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape&
   const double bk = (problem.direction == Direction::backward_filter ? sm90::kRowBytes : tile.k_bytes) / element;
   const double step = std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * tile.efficiency),
                                (tile.bm + tile.bn) * bk * element / kL2Rate);
-  const double slots = tile.joins ? joined_slots(static_cast<int>(splits), multiprocessors) * splits
-                                  : multiprocessors;
+  const double slots = tile.joins ? joined_slots(static_cast<int>(splits), multiprocessors) * splits : multiprocessors;
   const double items = std::ceil(shape.works * splits / slots);
   const double k = std::ceil(shape.k_blocks / shape.works / splits);
   const double store = tile.bm * tile.bn * element / kStoreRate;
   double compute = items * (k * step + kPerTile + (tile.ping_pong ? 0.0 : store));
   if (tile.ping_pong) compute = std::max(compute, items * (store + kPerTile));
   double total = kLaunch + store + std::max(compute, bytes / (kMemoryRate * multiprocessors));
-  if (tile.joins && splits > 1) return total + (splits > 2 ? kJoin : kPair);
+  if (tile.joins) return total + (splits > 2 ? kJoin : kPair);
   if (splits > 1) {
     const double sums = 2.0 * shape.works * splits * tile.bm * tile.bn * sizeof(float);
     total += kReduceLaunch + sums / (kSumsRate * multiprocessors);
@@ -116,9 +116,8 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     };
     if (tile.joins) {
       // One round of clusters: their blocks do not stay for a second tile.
-      for (int splits = 1; splits <= sm90::kMostJoined; ++splits) {
-        const bool is_long = splits == 1 || shape.most_k / splits >= kFewestBlocksOfK;
-        if (is_long && shape.works <= joined_slots(splits, processors)) offer(splits);
+      for (int splits = 2; splits <= sm90::kMostJoined; ++splits) {
+        if (shape.most_k / splits >= kFewestBlocksOfK && shape.works <= joined_slots(splits, processors)) offer(splits);
       }
       continue;
     }
@@ -127,8 +126,7 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     // Splits that fill the device once, twice and four times.
     int last = 1;
     for (const double rounds : {1.0, 2.0, 4.0}) {
-      const double most =
-          std::min(rounds * processors / shape.works, shape.most_k / kFewestBlocksOfK);
+      const double most = std::min(rounds * processors / shape.works, shape.most_k / kFewestBlocksOfK);
       const int splits = static_cast<int>(std::min(most, 1024.0));
       if (splits <= last) continue;
       offer(splits);

@@ -229,7 +229,8 @@ void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
   } else {
     p.stores_boxes =
         p.c_is_even && (view.groups == 1 || p.n_count % static_cast<std::uint32_t>(row_elements(view)) == 0);
-    plan->c = {view.groups * p.n_count, 1, p.problem[0].pixels, p.problem[0].pixels > 1 ? p.c_step[0] : 0,
+    plan->c = {view.groups * p.n_count, 1,
+               p.problem[0].pixels,     p.problem[0].pixels > 1 ? p.c_step[0] : 0,
                row_elements(view),      shape.swapped ? shape.bn : 64};
   }
 }
@@ -268,7 +269,7 @@ void plan_forward(const Problem& problem, const View& view, const sm90::TileShap
   plan->a[0] = image_map(view, true, c, true, shape.rows_of_c());
   plan->a[0].box_channels = block_elements(view, shape);
   find_matrix(c, p.problem[0], &plan->a[0]);
-  plan->filter = {view.channels,           view.taps, view.groups * view.filters, 0, block_elements(view, shape),
+  plan->filter = {view.channels,       view.taps, view.groups * view.filters, 0, block_elements(view, shape),
                   shape.columns_of_c()};
 }
 
@@ -311,8 +312,8 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
     p.b_channels = static_cast<std::uint32_t>(view.channels);
     plan->transposes_filter = !is_by_output(problem);
     if (plan->transposes_filter) plan->filter_bytes = size_in_bytes(problem.w);
-    plan->filter = {
-        view.filters, view.taps, view.groups * view.channels, 0, block_elements(view, shape), shape.columns_of_c()};
+    plan->filter = {view.filters,        view.taps, view.groups * view.channels, 0, block_elements(view, shape),
+                    shape.columns_of_c()};
   }
 }
 
