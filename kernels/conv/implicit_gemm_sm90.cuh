@@ -26,8 +26,8 @@
 #include <utility>
 
 #include "kernels/conv/implicit_gemm_sm90_epilogue.cuh"
+#include "kernels/conv/implicit_gemm_sm90_join.cuh"
 #include "kernels/conv/implicit_gemm_sm90_multiply.cuh"
-#include "kernels/conv/implicit_gemm_sm90_pair.cuh"
 #include "kernels/conv/implicit_gemm_sm90_producer.cuh"
 #include "kernels/conv/implicit_gemm_sm90_swapped.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
@@ -50,9 +50,6 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     float sum[I::kRowBlocks][I::kBN / 2];
     multiply<I>(shared, work, sequence, consumer, sum, &turn);
     if constexpr (I::kJoins) {
-      // Nobody signals in another block before that one has made its barriers.
-      __syncwarp();
-      ptx::cluster_wait();
       if (p.splits == 2) {
         finish_pair<I>(p, shared, work, consumer, sum, &area);
       } else {
@@ -122,7 +119,6 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
   // No block leaves while another may still signal its barriers, or read or write its shared memory.
   if constexpr (I::kJoins) {
     __syncwarp();
-    if (warp < 4) ptx::cluster_wait();
     ptx::cluster_arrive();
     ptx::cluster_wait();
   }

@@ -41,7 +41,7 @@ struct TileShape {
   bool transposes = false;  // of the TF32 filter gradient, and of it alone: its consumers share the rows
   bool joins = false;       // the splits of a tile are the blocks of a cluster, which add up their sums
   // Forward and data gradient in 16 bits: C's columns are the rows m of the product and pixels its columns n, of which
-  // a tile can have any multiple of 8.
+  // a tile can have any multiple of 16.
   bool swapped = false;
 
   // Of C: pixels (in the filter gradient filters) and columns.
@@ -60,7 +60,7 @@ constexpr TileShape kShapes[] = {
     { 64, 192, true,  2,  6, 128, 0.81},
     {192, 128, false, 3,  4, 128, 1.05},
     {128,  64, true,  3, 10,  64, 0.80},
-    {128, 128, true,  2, 10,  64, 0.90},
+    {128,  96, false, 2,  6, 128, 1.00, false, false, true},
     {192, 128, false, 3,  8,  64, 0.90},
     // Shared memory is the limit of these (see implicit_gemm_sm90_wgrad_tf32.cuh).
     {256, 128, false, 2,  4, 128, 0.70, true},
@@ -68,7 +68,6 @@ constexpr TileShape kShapes[] = {
     { 64, 128, false, 1,  8, 128, 0.38, true},
     {128, 128, false, 2,  6, 128, 1.00, false, true},
     { 64, 128, false, 1,  8, 128, 0.70, false, true},
-    {128,  96, false, 2,  6, 128, 1.00, false, false, true},
     // clang-format on
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);

@@ -1,11 +1,10 @@
 // The Hopper implicit GEMM's way out: fragments are blended, rounded, staged in shared memory and stored; or kept as
-// partial sums of a split reduction, which a second kernel or the blocks of a cluster join.
+// partial sums of a split reduction, which a second kernel joins.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/conv/implicit_gemm_sm90_work.cuh"
 #include "kernels/ptx/barrier.cuh"
-#include "kernels/ptx/ld_shared_cluster.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -330,69 +329,6 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_con
 
   const Work work = work_item<I>(p, static_cast<std::uint32_t>(quad / kTileQuads));
   finish_quad<I>(p, work, static_cast<std::uint32_t>(quad % kTileQuads), sum);
-}
-
-// --- splits joined by the blocks of a cluster ------------------------------------------------------------------------
-
-// Each block leaves its sums where its stages were, and tells the others ...
-template <class I>
-__device__ __forceinline__ void keep_sums(const Params& p, Shared<I>& shared, int consumer,
-                                          const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
-  static_assert(I::kBM * I::kBN * sizeof(float) <= sizeof(shared.a) + sizeof(shared.b), "sums fit in the stages");
-  ptx::barrier_sync(kStagingBarrier, 128 * I::kConsumers);  // the others have multiplied their last stage
-  store_quads<I>(reinterpret_cast<float4*>(&shared), consumer, sum);
-  __syncwarp();
-  const unsigned lane = threadIdx.x % 32;
-  if (lane < p.splits) {
-    ptx::mbarrier_arrive_release_cluster(ptx::mapa(ptx::shared_address(&shared.kept), lane));
-  }
-}
-
-// ... and adds up its share of the tile over all of them, in the order of the splits.
-template <class I>
-__device__ __forceinline__ void join_sums(const Params& p, Shared<I>& shared) {
-  constexpr std::uint32_t kTileQuads = I::kBM * I::kBN / 4;
-  const std::uint32_t rank = blockIdx.x % p.splits;
-  const Work work = work_item<I>(p, blockIdx.x / p.splits);
-  while (!ptx::mbarrier_try_wait_acquire_cluster(&shared.kept, 0)) {
-  }
-  const std::uint32_t base = ptx::shared_address(&shared);
-  const std::uint32_t end = kTileQuads * (rank + 1) / p.splits;
-  // A load from another block takes as long as one from the L2: many at a time. But little code, which a block meets
-  // for the first time here.
-  constexpr std::uint32_t kBatch = 2;
-  constexpr std::uint32_t kThreads = 128 * I::kConsumers;
-#pragma unroll 1
-  for (std::uint32_t first = kTileQuads * rank / p.splits + threadIdx.x - 128; first < end;
-       first += kBatch * kThreads) {
-    float4 part[kMostJoined][kBatch];
-#pragma unroll
-    for (std::uint32_t s = 0; s < kMostJoined; ++s) {
-      if (s >= p.splits) break;
-      const std::uint32_t from = ptx::mapa(base, s);
-#pragma unroll
-      for (std::uint32_t i = 0; i < kBatch; ++i) {
-        // Beyond the share lies another's, or the last quad of the tile: read in vain.
-        const std::uint32_t quad = min(first + i * kThreads, kTileQuads - 1);
-        part[s][i] = ptx::ld_shared_cluster(from + quad * 16);
-      }
-    }
-#pragma unroll
-    for (std::uint32_t s = 1; s < kMostJoined; ++s) {
-      if (s >= p.splits) break;
-#pragma unroll
-      for (std::uint32_t i = 0; i < kBatch; ++i) {
-        part[0][i].x += part[s][i].x;
-        part[0][i].y += part[s][i].y;
-        part[0][i].z += part[s][i].z;
-        part[0][i].w += part[s][i].w;
-      }
-    }
-#pragma unroll
-    for (std::uint32_t i = 0; i < kBatch; ++i) {
-      if (first + i * kThreads < end) finish_quad<I>(p, work, first + i * kThreads, part[0][i]);
-    }
-  }
 }
 
 // Lanes that share an element: enough threads to fill a device while splits last.

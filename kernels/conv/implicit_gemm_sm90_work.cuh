@@ -4,7 +4,6 @@
 
 #include "kernels/conv/implicit_gemm_sm90.hpp"
 #include "kernels/ptx/barrier.cuh"
-#include "kernels/ptx/cluster_arrive_relaxed.cuh"
 
 namespace gpudnn::kernels::sm90 {
 
@@ -73,12 +72,16 @@ struct alignas(1024) Shared {
   std::uint64_t kept;                    // the cluster's blocks have left their sums where their stages were
 };
 
-// The start: the barriers in shared memory are made. In a cluster the other blocks hear of it, but only who signals
-// there waits for them. (The fence of the barriers' maker is all the order that this needs.)
+// The start: the barriers in shared memory are made, in a cluster those of all its blocks, because one block signals
+// all.
 template <class I>
 __device__ __forceinline__ void start_together() {
-  if constexpr (I::kJoins) ptx::cluster_arrive_relaxed();
-  __syncthreads();
+  if constexpr (I::kJoins) {
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+  } else {
+    __syncthreads();
+  }
 }
 
 // The block's first work item, and how far it is to the next one. Blocks that join their sums have one each: a cluster

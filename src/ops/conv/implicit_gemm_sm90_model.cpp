@@ -26,7 +26,7 @@ constexpr double kSumsRate = 3.9e12 / 132;  // partial sums go through the L2
 constexpr double kLaunch = 2.5e-6;
 constexpr double kPerTile = 0.32e-6;
 constexpr double kReduceLaunch = 1.0e-6;
-constexpr double kJoin = 4.0e-6;  // of the splits in a cluster, and the start of one
+constexpr double kJoin = 6.0e-6;  // of the splits in a cluster, and the start of one
 constexpr double kPair = 3.0e-6;  // of two
 
 double bytes_moved(const Problem& problem) {
