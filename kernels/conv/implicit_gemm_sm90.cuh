@@ -7,7 +7,7 @@
 //   stage and starts the
 //               copies that fill it: A by im2col boxes (pixels x 128 bytes of channels), B by filter boxes (forward and
 //               data gradient) or im2col boxes (filter gradient). All land in rows of 128 bytes (64 where channels are
-//               few), in the swizzle that wgmma reads. In a cluster each block fetches a share of B for all.
+//               few), in the swizzle that wgmma reads.
 //   consumers   the other 2 or 3 warpgroups. They wait for a full stage, multiply it into their registers, and release
 //               the stage before. A tile done, they blend, round and stage 64 x 128 bytes at a time in shared memory;
 //               the copy engine takes them to C, or 16-byte stores do where C's rows are not even.
@@ -26,21 +26,23 @@
 #include <utility>
 
 #include "kernels/conv/implicit_gemm_sm90_epilogue.cuh"
+#include "kernels/conv/implicit_gemm_sm90_join.cuh"
 #include "kernels/conv/implicit_gemm_sm90_multiply.cuh"
 #include "kernels/conv/implicit_gemm_sm90_producer.cuh"
+#include "kernels/conv/implicit_gemm_sm90_swapped.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/tile/shared_memory.cuh"
 
 namespace gpudnn::kernels::sm90 {
 
 template <class I>
-__device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std::uint32_t rank, int consumer) {
+__device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int consumer) {
   tile::Turn<I::kStages> turn;
   const std::uint32_t works = p.works.divisor * p.splits;
   std::uint32_t sequence = 0;
   int area = 0;
-  for (std::uint32_t index = first_index<I>(p); index < works; index += index_step<I>(), ++sequence) {
-    const Work work = work_item<I>(p, index, rank);
+  for (std::uint32_t index = first_index<I>(p); index < works; index += gridDim.x, ++sequence) {
+    const Work work = work_item<I>(p, index);
     if (I::kPingPong && sequence % I::kConsumers != static_cast<std::uint32_t>(consumer)) {
       turn.skip(work.k_end - work.k_begin);
       continue;
@@ -48,8 +50,14 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std:
     float sum[I::kRowBlocks][I::kBN / 2];
     multiply<I>(shared, work, sequence, consumer, sum, &turn);
     if constexpr (I::kJoins) {
-      keep_sums<I>(p, shared, consumer, sum);
-      join_sums<I>(p, shared);
+      if (p.splits == 2) {
+        finish_pair<I>(p, shared, work, consumer, sum, &area);
+      } else {
+        keep_sums<I>(p, shared, consumer, sum);
+        join_sums<I>(p, shared);
+      }
+    } else if constexpr (I::kSwapped) {
+      store_swapped<I>(p, shared, work, consumer, sum, &area);
     } else if (p.splits > 1) {
       store_partials<I>(p, work, consumer, sum);
     } else {
@@ -74,10 +82,14 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
   }
   if (lane < I::kStages) {
     ptx::mbarrier_init(&shared.full[lane], 1);
-    ptx::mbarrier_init(&shared.empty[lane], I::kTileWarps * I::kCluster);
+    ptx::mbarrier_init(&shared.empty[lane], I::kTileWarps);
     if (lane < I::kConsumers) ptx::mbarrier_init(&shared.fetched[lane], 4);
     if (I::kJoins && lane == 0) ptx::mbarrier_init(&shared.kept, I::kTileWarps * p.splits);
+    if (I::kJoins && lane < I::kConsumers) ptx::mbarrier_init(&shared.paired[lane], 1);
     ptx::fence_mbarrier_init();
+    if constexpr (I::kJoins) {
+      if (lane < I::kConsumers) expect_pair<I>(shared, lane);
+    }
   }
   if (lane == 0) {
     for (std::uint32_t i = 1; i < p.classes; ++i) ptx::prefetch_tensormap(&p.a[i]);
@@ -90,7 +102,6 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const std::uint32_t rank = I::kCluster > 1 ? ptx::cluster_ctarank() : 0;
   if (warp == 0) {
     make_barriers<I>(p, shared);
   } else {
@@ -99,14 +110,14 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
   start_together<I>();
   if (warp < 4) {
     ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (warp == 0) produce<I>(p, shared, rank);
+    if (warp == 0) produce<I>(p, shared);
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
-    consume<I>(p, shared, rank, warp / 4 - 1);
+    consume<I>(p, shared, warp / 4 - 1);
   }
   // No block leaves while another may still signal its barriers, or read or write its shared memory.
-  if constexpr (I::kCluster > 1 || I::kJoins) {
+  if constexpr (I::kJoins) {
     __syncwarp();
     ptx::cluster_arrive();
     ptx::cluster_wait();
@@ -125,14 +136,14 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   config.stream = stream;
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = I::kJoins ? params.splits : I::kCluster;
+  attribute.val.clusterDim.x = I::kJoins ? params.splits : 1;
   attribute.val.clusterDim.y = 1;
   attribute.val.clusterDim.z = 1;
   config.attrs = &attribute;
   config.numAttrs = attribute.val.clusterDim.x > 1 ? 1 : 0;
   // A failure stays with the runtime until cudaGetLastError, as with any launch.
   (void)cudaLaunchKernelEx(&config, &implicit_gemm_sm90<I>, params);
-  if constexpr (!I::kJoins) {
+  if constexpr (!I::kJoins && !I::kSwapped) {
     if (params.splits > 1) launch_reduction<I>(params, stream);
   }
 }

@@ -30,39 +30,44 @@ using tile::FastDivmod;
 enum class Direction : std::int32_t { forward, data_gradient, filter_gradient };
 
 // A tile of C for a block. Cooperative: the consumer warpgroups share its rows, 64 (TF32 filter gradient: up to 128)
-// each. Ping-pong: the consumers take whole tiles in turn, one multiplying while the others store. Blocks of a cluster
-// lie along m and share the loads of B.
+// each. Ping-pong: the consumers take whole tiles in turn, one multiplying while the others store.
 struct TileShape {
   int bm, bn;
   bool ping_pong;
   int consumers;
-  int cluster;
   int stages;
   int k_bytes;  // of a pixel's channels in a block of k (forward and data gradient): 128, or 64 where channels are few
   double efficiency;        // rate in a long reduction over that of a large matrix product
   bool transposes = false;  // of the TF32 filter gradient, and of it alone: its consumers share the rows
   bool joins = false;       // the splits of a tile are the blocks of a cluster, which add up their sums
+  // Forward and data gradient in 16 bits: C's columns are the rows m of the product and pixels its columns n, of which
+  // a tile can have any multiple of 16.
+  bool swapped = false;
+
+  // Of C: pixels (in the filter gradient filters) and columns.
+  [[nodiscard]] constexpr int rows_of_c() const { return swapped ? bn : bm; }
+  [[nodiscard]] constexpr int columns_of_c() const { return swapped ? bm : bn; }
 };
 constexpr TileShape kShapes[] = {
     // clang-format off
-    {128, 256, false, 2, 1,  4, 128, 1.00},
-    {128, 128, true,  2, 1,  6, 128, 1.05},
-    {128,  64, true,  3, 1,  6, 128, 0.93},
-    { 64, 256, true,  2, 1,  4, 128, 0.91},
-    { 64, 128, true,  3, 1,  6, 128, 0.96},
-    { 64,  64, true,  3, 1,  8, 128, 0.36},
-    {128, 192, false, 2, 1,  4, 128, 0.92},
-    { 64, 192, true,  2, 1,  6, 128, 0.81},
-    {192, 128, false, 3, 1,  4, 128, 1.05},
-    {128,  64, true,  3, 1, 10,  64, 0.80},
-    {128, 128, true,  2, 1, 10,  64, 0.90},
-    {192, 128, false, 3, 1,  8,  64, 0.90},
+    {128, 256, false, 2,  4, 128, 1.00},
+    {128, 128, true,  2,  6, 128, 1.05},
+    {128,  64, true,  3,  6, 128, 0.93},
+    { 64, 256, true,  2,  4, 128, 0.91},
+    { 64, 128, true,  3,  6, 128, 0.96},
+    { 64,  64, true,  3,  8, 128, 0.36},
+    {128, 192, false, 2,  4, 128, 0.92},
+    { 64, 192, true,  2,  6, 128, 0.81},
+    {192, 128, false, 3,  4, 128, 1.05},
+    {128,  64, true,  3, 10,  64, 0.80},
+    {128,  96, false, 2,  6, 128, 1.00, false, false, true},
+    {192, 128, false, 3,  8,  64, 0.90},
     // Shared memory is the limit of these (see implicit_gemm_sm90_wgrad_tf32.cuh).
-    {256, 128, false, 2, 1,  4, 128, 0.70, true},
-    {128, 128, false, 2, 1,  6, 128, 0.55, true},
-    { 64, 128, false, 1, 1,  8, 128, 0.38, true},
-    {128, 128, false, 2, 1,  6, 128, 1.00, false, true},
-    { 64, 128, false, 1, 1,  8, 128, 0.70, false, true},
+    {256, 128, false, 2,  4, 128, 0.70, true},
+    {128, 128, false, 2,  6, 128, 0.55, true},
+    { 64, 128, false, 1,  8, 128, 0.38, true},
+    {128, 128, false, 2,  6, 128, 1.00, false, true},
+    { 64, 128, false, 1,  8, 128, 0.70, false, true},
     // clang-format on
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
@@ -71,6 +76,7 @@ constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 constexpr bool has_shape(const TileShape& shape, Direction direction, int element_bytes) {
   const bool by_taps = direction == Direction::filter_gradient;
   if (shape.transposes != (by_taps && element_bytes == 4)) return false;
+  if (shape.swapped && (by_taps || element_bytes == 4)) return false;
   return !by_taps || shape.k_bytes == 128;
 }
 
@@ -96,7 +102,7 @@ struct DenseProblem {
   std::int32_t tap_step[3] = {};  // ... and of its neighbours, relative to it
   std::int64_t c_base = 0;        // bytes from the tensor's start to the first pixel of C
   std::uint32_t first_work = 0;   // number of the class's first work item
-  FastDivmod m_clusters;          // clusters of tiles along m
+  FastDivmod m_tiles;             // along the rows of C
   std::uint32_t k_blocks = 0;
   std::uint32_t k_blocks_per_split = 0;
 };
@@ -105,7 +111,7 @@ struct DenseProblem {
 // access for each line.
 struct Params {
   // --- the way to a work item's loads; fixed by the config ...
-  FastDivmod works;  // work items of a split: clusters of tiles
+  FastDivmod works;  // tiles: the work items of a split
   FastDivmod n_tiles;
   std::uint32_t splits = 1;
   // ... and by the problem
@@ -155,8 +161,8 @@ struct Params {
 };
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 
-// Launches the instance on `blocks` blocks, a multiple of the cluster. With splits > 1 the sums go to the workspace,
-// and a second kernel joins them; but where the shape joins them itself, there is a block for each work item and split.
+// Launches the instance on `blocks` blocks. With splits > 1 the sums go to the workspace, and a second kernel joins
+// them; but where the shape joins them itself, there is a block for each work item and split.
 void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks,
             CUstream_st* stream);
 

@@ -1,11 +1,10 @@
 // The Hopper implicit GEMM's way out: fragments are blended, rounded, staged in shared memory and stored; or kept as
-// partial sums of a split reduction, which a second kernel or the blocks of a cluster join.
+// partial sums of a split reduction, which a second kernel joins.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/conv/implicit_gemm_sm90_work.cuh"
 #include "kernels/ptx/barrier.cuh"
-#include "kernels/ptx/ld_shared_cluster.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -151,58 +150,66 @@ __device__ __forceinline__ void store_chunk(const Params& p, const Work& work, u
   }
 }
 
-// C = sums, in boxes: nothing to blend, so little code, in one piece. A block meets its code for the first time here
-// and waits for each line of it.
-template <class I>
+// The chunks of a block of 64 rows, from number `first_chunk` of the tile on. C = sums, in boxes: nothing to blend, so
+// little code, in one piece. A block meets its code for the first time here and waits for each line of it.
+template <class I, int kChunks>
 __device__ __forceinline__ void store_plain(const Params& p, Shared<I>& shared, const Work& work, int consumer,
-                                            const float (&sum)[I::kRowBlocks][I::kBN / 2], int* area) {
+                                            int row_block, int first_chunk, const float* sum, int* area) {
+  const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
+  const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
 #pragma unroll
-  for (int block = 0; block < I::kRowBlocks; ++block) {
-    const int row_block = I::kPingPong ? block : consumer;
-    const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
-    const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    const ColumnChunk columns = column_chunk<I>(p, work, first_chunk + chunk);
+    if (columns.valid <= 0) break;
+    unsigned char* const staging = shared.staging[consumer][*area];
+    stage_fragments<typename I::T>(staging, static_cast<int>(threadIdx.x % 128), sum + chunk * I::kRowElements / 2);
+    store_box(p, staging, kStagingBarrier + consumer, columns, box_row);
+    *area ^= 1;
+  }
+}
+
+template <class I, int kChunks>
+__device__ __forceinline__ void store_blended(const Params& p, Shared<I>& shared, const Work& work, int consumer,
+                                              int row_block, int first_chunk, const float* sum, int* area) {
+  const int thread = static_cast<int>(threadIdx.x % 128);
+  const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
+  const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
+  std::int64_t row[4] = {};
+  std::int64_t addend_row[4] = {};
+  if (!p.stores_boxes || p.addend_scale != 0.0f) {
 #pragma unroll
-    for (int chunk = 0; chunk < I::kBN / I::kRowElements; ++chunk) {
-      const ColumnChunk columns = column_chunk<I>(p, work, chunk);
-      if (columns.valid <= 0) break;
-      unsigned char* const staging = shared.staging[consumer][*area];
-      stage_fragments<typename I::T>(staging, static_cast<int>(threadIdx.x % 128),
-                                     &sum[block][chunk * I::kRowElements / 2]);
-      store_box(p, staging, kStagingBarrier + consumer, columns, box_row);
-      *area ^= 1;
+    for (int i = 0; i < 4; ++i) {
+      const std::uint32_t m = first + static_cast<std::uint32_t>(thread / 8 + 16 * i);
+      row[i] = row_offset<I>(p, work, m, p.c_step, p.c_is_even);
+      if (p.addend_scale != 0.0f) addend_row[i] = row_offset<I>(p, work, m, p.addend_step, p.addend_is_even);
     }
+  }
+#pragma unroll
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    const ColumnChunk columns = column_chunk<I>(p, work, first_chunk + chunk);
+    if (columns.valid <= 0) break;
+    // Two areas in turn: whoever writes to one has passed a barrier that its last readers reached before.
+    store_chunk<I>(p, work, shared.staging[consumer][*area], kStagingBarrier + consumer,
+                   sum + chunk * I::kRowElements / 2, columns, box_row, row, addend_row);
+    *area ^= 1;
   }
 }
 
 template <class I>
 __device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const Work& work, int consumer,
                                       const float (&sum)[I::kRowBlocks][I::kBN / 2], int* area) {
-  if (p.is_plain) return store_plain<I>(p, shared, work, consumer, sum, area);
-  const int thread = static_cast<int>(threadIdx.x % 128);
+  constexpr int kChunks = I::kBN / I::kRowElements;
+  const int first_block = I::kPingPong ? 0 : consumer * I::kRowBlocks;
+  if (p.is_plain) {
+#pragma unroll
+    for (int block = 0; block < I::kRowBlocks; ++block) {
+      store_plain<I, kChunks>(p, shared, work, consumer, first_block + block, 0, sum[block], area);
+    }
+    return;
+  }
 #pragma unroll
   for (int block = 0; block < I::kRowBlocks; ++block) {
-    const int row_block = I::kPingPong ? block : consumer;
-    const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
-    const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
-    std::int64_t row[4] = {};
-    std::int64_t addend_row[4] = {};
-    if (!p.stores_boxes || p.addend_scale != 0.0f) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const std::uint32_t m = first + static_cast<std::uint32_t>(thread / 8 + 16 * i);
-        row[i] = row_offset<I>(p, work, m, p.c_step, p.c_is_even);
-        if (p.addend_scale != 0.0f) addend_row[i] = row_offset<I>(p, work, m, p.addend_step, p.addend_is_even);
-      }
-    }
-#pragma unroll
-    for (int chunk = 0; chunk < I::kBN / I::kRowElements; ++chunk) {
-      const ColumnChunk columns = column_chunk<I>(p, work, chunk);
-      if (columns.valid <= 0) break;
-      // Two areas in turn: whoever writes to one has passed a barrier that its last readers reached before.
-      store_chunk<I>(p, work, shared.staging[consumer][*area], kStagingBarrier + consumer,
-                     &sum[block][chunk * I::kRowElements / 2], columns, box_row, row, addend_row);
-      *area ^= 1;
-    }
+    store_blended<I, kChunks>(p, shared, work, consumer, first_block + block, 0, sum[block], area);
   }
 }
 
@@ -212,7 +219,7 @@ __device__ __forceinline__ void store_quads(float4* tile, int consumer, const fl
   float4* const quads = tile + threadIdx.x % 128;
 #pragma unroll
   for (int block = 0; block < I::kRowBlocks; ++block) {
-    const int row_block = I::kPingPong ? block : consumer;
+    const int row_block = (I::kPingPong ? 0 : consumer * I::kRowBlocks) + block;
 #pragma unroll
     for (int j = 0; j < I::kBN / 8; ++j) {
       quads[(row_block * (I::kBN / 8) + j) * 128] =
@@ -224,7 +231,7 @@ __device__ __forceinline__ void store_quads(float4* tile, int consumer, const fl
 template <class I>
 __device__ __forceinline__ void store_partials(const Params& p, const Work& work, int consumer,
                                                const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
-  const std::size_t tile = static_cast<std::size_t>(work.split) * p.works.divisor * I::kCluster + work.tile;
+  const std::size_t tile = static_cast<std::size_t>(work.split) * p.works.divisor + work.tile;
   store_quads<I>(reinterpret_cast<float4*>(p.partials + tile * (I::kBM * I::kBN)), consumer, sum);
 }
 
@@ -291,8 +298,7 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_con
   const int columns = kReduceThreads / lanes;
   const int column = static_cast<int>(threadIdx.x) % columns;
   const int lane = static_cast<int>(threadIdx.x) / columns;
-  const std::uint32_t tiles = p.works.divisor * I::kCluster;
-  const std::size_t count = static_cast<std::size_t>(tiles) * kTileQuads;
+  const std::size_t count = static_cast<std::size_t>(p.works.divisor) * kTileQuads;
   const std::size_t quad =
       static_cast<std::size_t>(blockIdx.x) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
   float4 sum = make_float4(0, 0, 0, 0);
@@ -321,70 +327,8 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_con
   }
   if (lane != 0 || quad >= count) return;
 
-  const auto tile = static_cast<std::uint32_t>(quad / kTileQuads);
-  const Work work = work_item<I>(p, tile / I::kCluster, tile % I::kCluster);
+  const Work work = work_item<I>(p, static_cast<std::uint32_t>(quad / kTileQuads));
   finish_quad<I>(p, work, static_cast<std::uint32_t>(quad % kTileQuads), sum);
-}
-
-// --- splits joined by the blocks of a cluster ------------------------------------------------------------------------
-
-// Each block leaves its sums where its stages were, and tells the others ...
-template <class I>
-__device__ __forceinline__ void keep_sums(const Params& p, Shared<I>& shared, int consumer,
-                                          const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
-  static_assert(I::kBM * I::kBN * sizeof(float) <= sizeof(shared.a) + sizeof(shared.b), "sums fit in the stages");
-  ptx::barrier_sync(kStagingBarrier, 128 * I::kConsumers);  // the others have multiplied their last stage
-  store_quads<I>(reinterpret_cast<float4*>(&shared), consumer, sum);
-  __syncwarp();
-  const unsigned lane = threadIdx.x % 32;
-  if (lane < p.splits) {
-    ptx::mbarrier_arrive_release_cluster(ptx::mapa(ptx::shared_address(&shared.kept), lane));
-  }
-}
-
-// ... and adds up its share of the tile over all of them, in the order of the splits.
-template <class I>
-__device__ __forceinline__ void join_sums(const Params& p, Shared<I>& shared) {
-  constexpr std::uint32_t kTileQuads = I::kBM * I::kBN / 4;
-  const std::uint32_t rank = blockIdx.x % p.splits;
-  const Work work = work_item<I>(p, blockIdx.x / p.splits, 0);
-  while (!ptx::mbarrier_try_wait_acquire_cluster(&shared.kept, 0)) {
-  }
-  const std::uint32_t base = ptx::shared_address(&shared);
-  const std::uint32_t end = kTileQuads * (rank + 1) / p.splits;
-  // A load from another block takes as long as one from the L2: many at a time.
-  constexpr std::uint32_t kBatch = 4;
-  constexpr std::uint32_t kThreads = 128 * I::kConsumers;
-  for (std::uint32_t first = kTileQuads * rank / p.splits + threadIdx.x - 128; first < end;
-       first += kBatch * kThreads) {
-    float4 part[kMostJoined][kBatch];
-#pragma unroll
-    for (std::uint32_t s = 0; s < kMostJoined; ++s) {
-      if (s >= p.splits) break;
-      const std::uint32_t from = ptx::mapa(base, s);
-#pragma unroll
-      for (std::uint32_t i = 0; i < kBatch; ++i) {
-        // Beyond the share lies another's, or the last quad of the tile: read in vain.
-        const std::uint32_t quad = min(first + i * kThreads, kTileQuads - 1);
-        part[s][i] = ptx::ld_shared_cluster(from + quad * 16);
-      }
-    }
-#pragma unroll
-    for (std::uint32_t s = 1; s < kMostJoined; ++s) {
-      if (s >= p.splits) break;
-#pragma unroll
-      for (std::uint32_t i = 0; i < kBatch; ++i) {
-        part[0][i].x += part[s][i].x;
-        part[0][i].y += part[s][i].y;
-        part[0][i].z += part[s][i].z;
-        part[0][i].w += part[s][i].w;
-      }
-    }
-#pragma unroll
-    for (std::uint32_t i = 0; i < kBatch; ++i) {
-      if (first + i * kThreads < end) finish_quad<I>(p, work, first + i * kThreads, part[0][i]);
-    }
-  }
 }
 
 // Lanes that share an element: enough threads to fill a device while splits last.
@@ -403,7 +347,7 @@ inline int lanes_of_reduction(std::size_t quads, std::uint32_t splits) {
 template <class I>
 void launch_reduction(const Params& params, CUstream_st* stream) {
   const std::size_t quads =
-      static_cast<std::size_t>(params.works.divisor) * I::kCluster * static_cast<std::size_t>(I::kBM * I::kBN / 4);
+      static_cast<std::size_t>(params.works.divisor) * static_cast<std::size_t>(I::kBM * I::kBN / 4);
   const int lanes = lanes_of_reduction(quads, params.splits);
   const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
   reduce_splits<I>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/conv/implicit_gemm_sm90_work.cuh"
-#include "kernels/ptx/wgmma.cuh"
+#include "kernels/ptx/wgmma_n96.cuh"
 #include "kernels/tile/numeric.cuh"
 #include "kernels/tile/stage_ring.cuh"
 #include "kernels/tile/wgmma_operand.cuh"
@@ -28,23 +28,20 @@ __device__ __forceinline__ void multiply_stage(const unsigned char* a, const uns
   for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
     for (int block = 0; block < I::kRowBlocks; ++block) {
-      ptx::wgmma<typename I::T, I::kBN, I::kAIsMnMajor, I::kBIsMnMajor>(
-          sum[block], a0 + static_cast<std::uint64_t>(step * kStepOfA + block * kNextRows),
-          b0 + static_cast<std::uint64_t>(step * kStepOfB));
+      const std::uint64_t a_here = a0 + static_cast<std::uint64_t>(step * kStepOfA + block * kNextRows);
+      const std::uint64_t b_here = b0 + static_cast<std::uint64_t>(step * kStepOfB);
+      if constexpr (I::kBN == 96) {
+        ptx::wgmma_n96<typename I::T, I::kAIsMnMajor, I::kBIsMnMajor>(sum[block], a_here, b_here);
+      } else {
+        ptx::wgmma<typename I::T, I::kBN, I::kAIsMnMajor, I::kBIsMnMajor>(sum[block], a_here, b_here);
+      }
     }
   }
 }
 
 template <class I>
 __device__ __forceinline__ void release(Shared<I>& shared, int stage) {
-  const unsigned lane = threadIdx.x % 32;
-  if constexpr (I::kCluster > 1) {
-    if (lane < I::kCluster) {
-      ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(&shared.empty[stage]), lane));
-    }
-  } else {
-    if (lane == 0) ptx::mbarrier_arrive(&shared.empty[stage]);
-  }
+  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.empty[stage]);
 }
 
 // Tile number `sequence` of the block begins when the one before has seen its last stage filled: a wait for a phase of
@@ -80,7 +77,7 @@ __device__ __forceinline__ void multiply(Shared<I>& shared, const Work& work, st
     return;
   }
   constexpr int kMyRows = I::kAIsMnMajor ? I::kBoxBytes : 64 * I::kKBytes;
-  const int a_offset = I::kPingPong ? 0 : consumer * kMyRows;
+  const int a_offset = I::kPingPong ? 0 : consumer * I::kRowBlocks * kMyRows;
   int previous = -1;
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     tile::wait(&shared.full[turn->stage], turn->parity);

@@ -26,23 +26,13 @@ struct TapOffset {
   std::uint16_t w, h, d;
 };
 
-// An im2col box, to all blocks of the cluster if kMulticast.
-template <bool kMulticast>
+// An im2col box.
 __device__ __forceinline__ void load_pixels(const Params& p, void* shared, const TensorMap& map, std::uint64_t* barrier,
                                             std::int32_t channel, const Window& at, const TapOffset& tap) {
-  constexpr std::uint16_t kAll = 3;
   if (p.three_dimensional) {
-    if constexpr (kMulticast) {
-      ptx::tma_im2col_5d_multicast(shared, &map, barrier, channel, at.w, at.h, at.d, at.n, tap.w, tap.h, tap.d, kAll);
-    } else {
-      ptx::tma_im2col_5d(shared, &map, barrier, channel, at.w, at.h, at.d, at.n, tap.w, tap.h, tap.d);
-    }
+    ptx::tma_im2col_5d(shared, &map, barrier, channel, at.w, at.h, at.d, at.n, tap.w, tap.h, tap.d);
   } else {
-    if constexpr (kMulticast) {
-      ptx::tma_im2col_4d_multicast(shared, &map, barrier, channel, at.w, at.h, at.n, tap.w, tap.h, kAll);
-    } else {
-      ptx::tma_im2col_4d(shared, &map, barrier, channel, at.w, at.h, at.n, tap.w, tap.h);
-    }
+    ptx::tma_im2col_4d(shared, &map, barrier, channel, at.w, at.h, at.n, tap.w, tap.h);
   }
 }
 
@@ -53,42 +43,27 @@ __device__ __forceinline__ Window window_at(const Params& p, const DenseProblem&
           static_cast<std::int32_t>(at.d) * p.stride[2] + problem.corner[2], static_cast<std::int32_t>(at.n)};
 }
 
-// The same, of any pixels: by the window, or by the number of the pixel where they are rows of a matrix.
-template <bool kIsMatrix, bool kMulticast>
+// Any pixels: by the window, or by the number of the pixel where they are rows of a matrix.
+template <bool kIsMatrix>
 __device__ __forceinline__ void load_rows(const Params& p, void* shared, const TensorMap& map, std::uint64_t* barrier,
                                           std::int32_t channel, std::uint32_t pixel, const Window& at,
                                           const TapOffset& tap) {
-  if constexpr (!kIsMatrix) {
-    load_pixels<kMulticast>(p, shared, map, barrier, channel, at, tap);
-  } else if constexpr (kMulticast) {
-    ptx::tma_tile_3d_multicast(shared, &map, barrier, channel, 0, static_cast<std::int32_t>(pixel), 3);
-  } else {
+  if constexpr (kIsMatrix) {
     ptx::tma_tile_3d(shared, &map, barrier, channel, 0, static_cast<std::int32_t>(pixel));
-  }
-}
-
-// The block's share of a stage of B, made of MN-major boxes: load(box, shared).
-template <class I, class Load>
-__device__ __forceinline__ void load_boxes_of_b(Shared<I>& shared, int stage, std::uint32_t rank, Load load) {
-  constexpr int kBoxes = I::kBN / I::kRowElements;
-  constexpr int kShare = kBoxes / I::kCluster;
-  static_assert(kBoxes % I::kCluster == 0, "blocks of a cluster fetch equal shares");
-#pragma unroll
-  for (int i = 0; i < kShare; ++i) {
-    const int box = static_cast<int>(rank) * kShare + i;
-    load(box, i, shared.b[stage] + box * I::kBoxBytes);
+  } else {
+    load_pixels(p, shared, map, barrier, channel, at, tap);
   }
 }
 
 template <class I, bool kAIsMatrix>
 __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Shared<I>& shared, const Work& work,
-                                                          std::uint32_t rank, tile::Turn<I::kStages>* turn) {
+                                                          tile::Turn<I::kStages>* turn) {
   const DenseProblem& problem = p.problem[work.residue_class];
-  const std::uint32_t first_pixel = work.m * I::kBM;
+  const std::uint32_t first_pixel = work.m * I::kRowsOfC;
   const Window window = kAIsMatrix ? Window{} : window_at(p, problem, first_pixel);
   const auto first_channel = static_cast<std::int32_t>(work.group * p.a_channels);
   const auto first_filter = static_cast<std::int32_t>(work.group * p.b_channels);
-  const auto n = static_cast<std::int32_t>(work.n * I::kBN);
+  const auto n = static_cast<std::int32_t>(work.n * I::kColumnsOfC);
 
   // k counts chunks of channels fastest, then s, r, t.
   std::uint32_t chunk = 0;
@@ -116,26 +91,19 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
                                     static_cast<std::int32_t>(t) * problem.tap_step[2];
     if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
-      load_rows<kAIsMatrix, false>(p, shared.a[turn->stage], p.a[work.residue_class], full, first_channel + channel,
-                                   first_pixel, window, offset);
-      if constexpr (I::kBIsMnMajor) {
+      unsigned char* const pixels = I::kSwapped ? shared.b[turn->stage] : shared.a[turn->stage];
+      unsigned char* const filters = I::kSwapped ? shared.a[turn->stage] : shared.b[turn->stage];
+      load_rows<kAIsMatrix>(p, pixels, p.a[work.residue_class], full, first_channel + channel, first_pixel, window,
+                            offset);
+      if constexpr (I::kFilterIsMnMajor) {
         // Rows are filters, 64 channels long.
-        load_boxes_of_b<I>(shared, turn->stage, rank, [&](int box, int, void* to) {
-          if constexpr (I::kCluster > 1) {
-            ptx::tma_tile_3d_multicast(to, &p.b, full, n + box * 64, filter_tap, first_filter + channel, 3);
-          } else {
-            ptx::tma_tile_3d(to, &p.b, full, n + box * 64, filter_tap, first_filter + channel);
-          }
-        });
-      } else {
-        constexpr int kShare = I::kBN / I::kCluster;
-        const int row = static_cast<int>(rank) * kShare;
-        void* const to = shared.b[turn->stage] + row * I::kKBytes;
-        if constexpr (I::kCluster > 1) {
-          ptx::tma_tile_3d_multicast(to, &p.b, full, channel, filter_tap, first_filter + n + row, 3);
-        } else {
-          ptx::tma_tile_3d(to, &p.b, full, channel, filter_tap, first_filter + n);
+#pragma unroll
+        for (int box = 0; box < I::kColumnsOfC / I::kRowElements; ++box) {
+          ptx::tma_tile_3d(filters + box * I::kBoxBytes, &p.b, full, n + box * I::kRowElements, filter_tap,
+                           first_filter + channel);
         }
+      } else {
+        ptx::tma_tile_3d(filters, &p.b, full, channel, filter_tap, first_filter + n);
       }
     }
     turn->next();
@@ -152,17 +120,17 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
   }
 }
 
-template <class I, bool kAIsMatrix, bool kBIsMatrix>
+template <class I, bool kAreMatrices>
 __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<I>& shared, const Work& work,
-                                                        std::uint32_t rank, tile::Turn<I::kStages>* turn) {
-  constexpr int kShare = I::kBN / I::kRowElements / I::kCluster;
+                                                        tile::Turn<I::kStages>* turn) {
+  constexpr int kBoxes = I::kBN / I::kRowElements;
   const DenseProblem& problem = p.problem[0];
   // What each box of B fetches does not depend on k.
-  std::int32_t channel_of[kShare];
-  TapOffset tap_of[kShare];
+  std::int32_t channel_of[kBoxes];
+  TapOffset tap_of[kBoxes];
 #pragma unroll
-  for (int i = 0; i < kShare; ++i) {
-    const std::uint32_t index = work.n * (I::kBN / I::kRowElements) + rank * kShare + static_cast<std::uint32_t>(i);
+  for (int i = 0; i < kBoxes; ++i) {
+    const std::uint32_t index = work.n * kBoxes + static_cast<std::uint32_t>(i);
     std::uint32_t chunk = 0;
     std::uint32_t s = 0;
     std::uint32_t r = 0;
@@ -182,7 +150,7 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
     const std::uint32_t number = k * I::kBK;
     Window of_y = {};
     Window of_x = {};
-    if constexpr (!kAIsMatrix || !kBIsMatrix) {
+    if constexpr (!kAreMatrices) {
       const Pixel pixel = pixel_at(problem, number);
       of_y = {static_cast<std::int32_t>(pixel.w), static_cast<std::int32_t>(pixel.h),
               static_cast<std::int32_t>(pixel.d), static_cast<std::int32_t>(pixel.n)};
@@ -195,34 +163,36 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
       ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
 #pragma unroll
       for (int i = 0; i < I::kBM / I::kRowElements; ++i) {
-        load_rows<kAIsMatrix, false>(p, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full,
-                                     filter + i * I::kRowElements, number, of_y, {0, 0, 0});
+        load_rows<kAreMatrices>(p, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full, filter + i * I::kRowElements,
+                                number, of_y, {0, 0, 0});
       }
-      load_boxes_of_b<I>(shared, turn->stage, rank, [&](int, int i, void* to) {
-        load_rows<kBIsMatrix, (I::kCluster > 1)>(p, to, p.b, full, channel_of[i], number, of_x, tap_of[i]);
-      });
+#pragma unroll
+      for (int i = 0; i < kBoxes; ++i) {
+        load_rows<kAreMatrices>(p, shared.b[turn->stage] + i * I::kBoxBytes, p.b, full, channel_of[i], number, of_x,
+                                tap_of[i]);
+      }
     }
     turn->next();
   }
 }
 
 template <class I>
-__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared, std::uint32_t rank) {
+__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
   tile::Turn<I::kStages> turn;
   const std::uint32_t works = p.works.divisor * p.splits;
-  for (std::uint32_t index = first_index<I>(p); index < works; index += index_step<I>()) {
-    const Work work = work_item<I>(p, index, rank);
+  for (std::uint32_t index = first_index<I>(p); index < works; index += gridDim.x) {
+    const Work work = work_item<I>(p, index);
     // One thread starts all copies: its loop has no branch for what the problem decides.
     if constexpr (I::kIsFilterGradient) {
       if (p.b_is_matrix) {
-        produce_filters_by_taps<I, true, true>(p, shared, work, rank, &turn);
+        produce_filters_by_taps<I, true>(p, shared, work, &turn);
       } else {
-        produce_filters_by_taps<I, false, false>(p, shared, work, rank, &turn);
+        produce_filters_by_taps<I, false>(p, shared, work, &turn);
       }
     } else if (p.a_is_matrix) {
-      produce_pixels_by_filters<I, true>(p, shared, work, rank, &turn);
+      produce_pixels_by_filters<I, true>(p, shared, work, &turn);
     } else {
-      produce_pixels_by_filters<I, false>(p, shared, work, rank, &turn);
+      produce_pixels_by_filters<I, false>(p, shared, work, &turn);
     }
   }
 }

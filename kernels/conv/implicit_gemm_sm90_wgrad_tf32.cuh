@@ -55,7 +55,6 @@ struct WgradTf32 {
   static constexpr int kBM = kTile.bm;
   static constexpr int kBN = kTile.bn;
   static constexpr int kStages = kTile.stages;
-  static constexpr int kCluster = kTile.cluster;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
   static constexpr int kThreads = 128 * (2 + kConsumers);
   static constexpr int kRegistersLeft = (65536 / 128 - kProducerRegisters - kTransposerRegisters) / kConsumers / 8 * 8;
@@ -76,7 +75,7 @@ struct WgradTf32 {
                                                                      static_cast<int>(half)));
   }
 
-  static_assert(kTile.transposes && !kTile.ping_pong && kCluster == 1 && kTile.k_bytes == kRowBytes, "shapes for this");
+  static_assert(kTile.transposes && !kTile.ping_pong && kTile.k_bytes == kRowBytes, "shapes for this");
   static_assert(kRowBlocks == 1 || kRowBlocks == 2, "vectors of 2 or 4 filters");
   static_assert(kBM == 64 * kRowBlocks * kConsumers && kBM % wgrad_tf32::kBoxSide == 0, "rows are shared evenly");
   static_assert(kBN / wgrad_tf32::kBoxSide == kTransposerWarps, "a box for each warp");
@@ -97,8 +96,8 @@ struct alignas(1024) Shared<WgradTf32<kShape>> {
 template <class I, class Visit>
 __device__ __forceinline__ void for_each_work(const Params& p, Visit visit) {
   const std::uint32_t works = p.works.divisor * p.splits;
-  for (std::uint32_t index = first_index<I>(p); index < works; index += index_step<I>()) {
-    visit(work_item<I>(p, index, 0));
+  for (std::uint32_t index = first_index<I>(p); index < works; index += gridDim.x) {
+    visit(work_item<I>(p, index));
   }
 }
 
@@ -311,7 +310,7 @@ __global__ void __launch_bounds__(I::kThreads, 1) wgrad_tf32_sm90(const __grid_c
   start_together<I>();
   if (warp < 4) {
     ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (warp == 0) produce<I>(p, shared, 0);
+    if (warp == 0) produce<I>(p, shared);
   } else if (warp < 4 + kTransposerWarps) {
     ptx::setmaxnreg_dec<kTransposerRegisters>();
     transpose<I>(p, shared);

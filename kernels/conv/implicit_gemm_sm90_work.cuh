@@ -21,7 +21,6 @@ struct Instance {
   static constexpr int kBM = kTile.bm;
   static constexpr int kBN = kTile.bn;
   static constexpr int kStages = kTile.stages;
-  static constexpr int kCluster = kTile.cluster;
   static constexpr bool kPingPong = kTile.ping_pong;
   static constexpr bool kJoins = kTile.joins;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
@@ -31,14 +30,18 @@ struct Instance {
                                                 ? 232
                                                 : (65536 / 128 - kProducerRegisters) / kConsumers / 8 * 8;
   static constexpr bool kIsFilterGradient = kDir == Direction::filter_gradient;
+  static constexpr bool kSwapped = kTile.swapped;
+  static constexpr int kRowsOfC = kTile.rows_of_c();
+  static constexpr int kColumnsOfC = kTile.columns_of_c();
   // TF32's data gradient gets its filter transposed beforehand.
-  static constexpr bool kAIsMnMajor = kIsFilterGradient;
-  static constexpr bool kBIsMnMajor = kDir != Direction::forward && sizeof(T) == 2;
+  static constexpr bool kFilterIsMnMajor = kDir == Direction::data_gradient && sizeof(T) == 2;
+  static constexpr bool kAIsMnMajor = kIsFilterGradient || (kSwapped && kFilterIsMnMajor);
+  static constexpr bool kBIsMnMajor = kIsFilterGradient || (!kSwapped && kFilterIsMnMajor);
   static constexpr int kRowElements = kRowBytes / static_cast<int>(sizeof(T));
   static constexpr int kKBytes = kTile.k_bytes;
   static constexpr int kBK = kIsFilterGradient ? kRowElements : kKBytes / static_cast<int>(sizeof(T));
   static constexpr int kInstructionK = 32 / static_cast<int>(sizeof(T));
-  static constexpr int kRowBlocks = kPingPong ? kBM / 64 : 1;  // of 64 rows, of a warpgroup
+  static constexpr int kRowBlocks = kBM / 64 / (kPingPong ? 1 : kConsumers);  // of 64 rows, of a warpgroup
   static constexpr int kABytes = kBM * kBK * static_cast<int>(sizeof(T));
   static constexpr int kBBytes = kBN * kBK * static_cast<int>(sizeof(T));
   static constexpr int kBoxBytes = kBK * kRowBytes;  // of an MN-major operand: 64 m or n, all k
@@ -48,10 +51,11 @@ struct Instance {
                                                                   std::uint32_t half) {
     return row_block * 64 + thread / 32 * 16 + thread % 32 / 4 + half * 8;
   }
+  static constexpr int kAreaBytes = (kSwapped ? kBN : 64) * kRowBytes;  // of C on its way out
   static constexpr int kTileWarps = kPingPong ? 4 : 4 * kConsumers;
-  static_assert(kCluster <= 2, "multicasts name two blocks");
-  static_assert(!kJoins || (kCluster == 1 && !kPingPong), "a cluster is for one purpose; all consumers share the tile");
-  static_assert(kPingPong || kBM == 64 * kConsumers, "cooperating warpgroups take 64 rows each");
+  static_assert(!kJoins || !kPingPong, "all consumers share the tile");
+  static_assert(kBM == 64 * kRowBlocks * (kPingPong ? 1 : kConsumers), "warpgroups take blocks of 64 rows");
+  static_assert(!kSwapped || (!kPingPong && sizeof(T) == 2), "consumers share the tile; fragments are transposed");
   static_assert(kRowBlocks * kBN / 2 + 64 <= kConsumerRegisters, "accumulators leave room for the rest");
   static_assert(kRowBlocks * kBN / 2 <= 128, "accumulators fit the registers");
 };
@@ -60,10 +64,11 @@ template <class I>
 struct alignas(1024) Shared {
   unsigned char a[I::kStages][I::kABytes];
   unsigned char b[I::kStages][I::kBBytes];
-  unsigned char staging[I::kConsumers][2][64 * kRowBytes];
+  unsigned char staging[I::kConsumers][2][I::kAreaBytes];
   std::uint64_t full[I::kStages];
   std::uint64_t empty[I::kStages];
   std::uint64_t fetched[I::kConsumers];  // ping-pong: the consumer has seen all of its tile's stages filled
+  std::uint64_t paired[I::kConsumers];   // the sums of the other block of a pair have come
   std::uint64_t kept;                    // the cluster's blocks have left their sums where their stages were
 };
 
@@ -71,7 +76,7 @@ struct alignas(1024) Shared {
 // all.
 template <class I>
 __device__ __forceinline__ void start_together() {
-  if constexpr (I::kCluster > 1 || I::kJoins) {
+  if constexpr (I::kJoins) {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   } else {
@@ -84,11 +89,7 @@ __device__ __forceinline__ void start_together() {
 template <class I>
 __device__ __forceinline__ std::uint32_t first_index(const Params& p) {
   if constexpr (I::kJoins) return blockIdx.x % p.splits * p.works.divisor + blockIdx.x / p.splits;
-  return blockIdx.x / I::kCluster;
-}
-template <class I>
-__device__ __forceinline__ std::uint32_t index_step() {
-  return gridDim.x / I::kCluster;
+  return blockIdx.x;
 }
 
 // A tile of C and a share of its reduction.
@@ -99,20 +100,15 @@ struct Work {
 
 // n is fastest, so that blocks that run together share rows of A; splits are slowest, so that they share their pixels.
 template <class I>
-__device__ __forceinline__ Work work_item(const Params& p, std::uint32_t index, std::uint32_t rank) {
+__device__ __forceinline__ Work work_item(const Params& p, std::uint32_t index) {
   Work work;
-  std::uint32_t item = 0;
-  work.split = p.works.divmod(index, &item);
-  work.tile = item * I::kCluster + rank;
+  work.split = p.works.divmod(index, &work.tile);
   work.residue_class = 0;
-  while (work.residue_class + 1 < p.classes && item >= p.problem[work.residue_class + 1].first_work) {
+  while (work.residue_class + 1 < p.classes && work.tile >= p.problem[work.residue_class + 1].first_work) {
     ++work.residue_class;
   }
   const DenseProblem& problem = p.problem[work.residue_class];
-  std::uint32_t rest = p.n_tiles.divmod(item - problem.first_work, &work.n);
-  std::uint32_t m_cluster = 0;
-  work.group = problem.m_clusters.divmod(rest, &m_cluster);
-  work.m = m_cluster * I::kCluster + rank;
+  work.group = problem.m_tiles.divmod(p.n_tiles.divmod(work.tile - problem.first_work, &work.n), &work.m);
   work.k_begin = min(work.split * problem.k_blocks_per_split, problem.k_blocks);
   work.k_end = min(work.k_begin + problem.k_blocks_per_split, problem.k_blocks);
   return work;
@@ -157,7 +153,7 @@ __device__ __forceinline__ ColumnChunk column_chunk(const Params& p, const Work&
     columns.x = columns.first;
     columns.y = number;
   } else {
-    columns.first = static_cast<int>(work.n) * I::kBN + chunk * I::kRowElements;
+    columns.first = static_cast<int>(work.n) * I::kColumnsOfC + chunk * I::kRowElements;
     columns.valid = static_cast<int>(p.n_count) - columns.first;
     columns.offset = (static_cast<std::int64_t>(work.group) * p.group_columns + columns.first) *
                      static_cast<std::int64_t>(sizeof(typename I::T));

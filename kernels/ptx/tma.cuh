@@ -47,17 +47,6 @@ __device__ __forceinline__ void tma_im2col_4d(void* shared, const void* map, std
       : "memory");
 }
 
-__device__ __forceinline__ void tma_im2col_4d_multicast(void* shared, const void* map, std::uint64_t* barrier,
-                                                        std::int32_t c, std::int32_t w, std::int32_t h, std::int32_t n,
-                                                        std::uint16_t offset_w, std::uint16_t offset_h,
-                                                        std::uint16_t mask) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
-      "[%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(shared_address(shared)),
-      "l"(map), "r"(shared_address(barrier)), "r"(c), "r"(w), "r"(h), "r"(n), "h"(offset_w), "h"(offset_h), "h"(mask)
-      : "memory");
-}
-
 __device__ __forceinline__ void tma_im2col_5d(void* shared, const void* map, std::uint64_t* barrier, std::int32_t c,
                                               std::int32_t w, std::int32_t h, std::int32_t d, std::int32_t n,
                                               std::uint16_t offset_w, std::uint16_t offset_h, std::uint16_t offset_d) {
@@ -66,18 +55,6 @@ __device__ __forceinline__ void tma_im2col_5d(void* shared, const void* map, std
       "[%1, {%3, %4, %5, %6, %7}], [%2], {%8, %9, %10};" ::"r"(shared_address(shared)),
       "l"(map), "r"(shared_address(barrier)), "r"(c), "r"(w), "r"(h), "r"(d), "r"(n), "h"(offset_w), "h"(offset_h),
       "h"(offset_d)
-      : "memory");
-}
-
-__device__ __forceinline__ void tma_im2col_5d_multicast(void* shared, const void* map, std::uint64_t* barrier,
-                                                        std::int32_t c, std::int32_t w, std::int32_t h, std::int32_t d,
-                                                        std::int32_t n, std::uint16_t offset_w, std::uint16_t offset_h,
-                                                        std::uint16_t offset_d, std::uint16_t mask) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
-      "[%1, {%3, %4, %5, %6, %7}], [%2], {%8, %9, %10}, %11;" ::"r"(shared_address(shared)),
-      "l"(map), "r"(shared_address(barrier)), "r"(c), "r"(w), "r"(h), "r"(d), "r"(n), "h"(offset_w), "h"(offset_h),
-      "h"(offset_d), "h"(mask)
       : "memory");
 }
 

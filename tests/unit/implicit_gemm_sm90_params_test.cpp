@@ -138,19 +138,16 @@ class Emulation {
 
   void run() {
     const std::uint32_t works = p_.works.divisor * p_.splits;
-    const auto cluster = static_cast<std::uint32_t>(shape_.cluster);
     std::vector<Memory> partials(p_.splits > 1 ? std::size_t{plan_.tiles} * p_.splits : 0);
     for (std::uint32_t index = 0; index < works; ++index) {
-      for (std::uint32_t rank = 0; rank < cluster; ++rank) {
-        const Work work = work_item(index, rank);
-        Memory sum = multiply(work);
-        if (p_.splits == 1) {
-          store(work, sum, p_.stores_boxes);
-        } else {
-          Memory& place = partials.at(std::size_t{work.split} * plan_.tiles + work.tile);
-          ASSERT_TRUE(place.empty()) << "two works of a tile and split";
-          place = std::move(sum);
-        }
+      const Work work = work_item(index);
+      Memory sum = multiply(work);
+      if (p_.splits == 1) {
+        store(work, sum, p_.stores_boxes);
+      } else {
+        Memory& place = partials.at(std::size_t{work.split} * plan_.tiles + work.tile);
+        ASSERT_TRUE(place.empty()) << "two works of a tile and split";
+        place = std::move(sum);
       }
     }
     if (p_.splits == 1) return;
@@ -161,7 +158,7 @@ class Emulation {
         ASSERT_EQ(part.size(), sum.size());
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
       }
-      store(work_item(tile / cluster, tile % cluster), sum, false);
+      store(work_item(tile), sum, false);
     }
   }
 
@@ -185,18 +182,14 @@ class Emulation {
   }
 
  private:
-  [[nodiscard]] Work work_item(std::uint32_t index, std::uint32_t rank) const {
+  [[nodiscard]] Work work_item(std::uint32_t index) const {
     Work work;
-    std::uint32_t item = 0;
-    std::uint32_t m_cluster = 0;
-    work.split = p_.works.divmod(index, &item);
-    work.tile = item * static_cast<std::uint32_t>(shape_.cluster) + rank;
+    work.split = p_.works.divmod(index, &work.tile);
     for (std::uint32_t i = 1; i < p_.classes; ++i) {
-      if (item >= p_.problem[i].first_work) work.residue_class = i;
+      if (work.tile >= p_.problem[i].first_work) work.residue_class = i;
     }
     const sm90::DenseProblem& dense = p_.problem[work.residue_class];
-    work.group = dense.m_clusters.divmod(p_.n_tiles.divmod(item - dense.first_work, &work.n), &m_cluster);
-    work.m = m_cluster * static_cast<std::uint32_t>(shape_.cluster) + rank;
+    work.group = dense.m_tiles.divmod(p_.n_tiles.divmod(work.tile - dense.first_work, &work.n), &work.m);
     work.k_begin = std::min(work.split * dense.k_blocks_per_split, dense.k_blocks);
     work.k_end = std::min(work.k_begin + dense.k_blocks_per_split, dense.k_blocks);
     EXPECT_LT(work.group, static_cast<std::uint32_t>(case_.problem.groups));
@@ -244,28 +237,25 @@ class Emulation {
       number += tap * dense.tap_step[i];
     }
     load_pixels(plan_.a[work.residue_class], element_, a_, std::int64_t{work.group} * p_.a_channels + channel,
-                window_at(dense, work.m * static_cast<std::uint32_t>(shape_.bm)), offset, a->data());
+                window_at(dense, work.m * static_cast<std::uint32_t>(shape_.rows_of_c())), offset, a->data());
     const FilterMap& map = plan_.filter;
     ASSERT_TRUE(number >= 0 && number < map.taps);
     const std::int64_t first = std::int64_t{work.group} * p_.b_channels;
-    const std::int64_t n = std::int64_t{work.n} * shape_.bn;
+    const std::int64_t n = std::int64_t{work.n} * shape_.columns_of_c();
     Memory box(static_cast<std::size_t>(map.box_rows * map.box_columns));
     if (plan_.direction == sm90::Direction::data_gradient && element_ == 2) {
       ASSERT_TRUE(map.box_rows == bk_ && map.box_columns == 64);
-      for (int i = 0; i < shape_.bn / 64; ++i) {
+      for (int i = 0; i < shape_.columns_of_c() / 64; ++i) {
         load_filters(map, b_, n + std::int64_t{i} * 64, number, first + channel, box.data());
-        place(box, 64, i * 64, shape_.bn, b);
+        place(box, 64, i * 64, shape_.columns_of_c(), b);
       }
       return;
     }
-    ASSERT_TRUE(map.box_rows == shape_.bn / shape_.cluster && map.box_columns == bk_);
-    for (int rank = 0; rank < shape_.cluster; ++rank) {
-      const int row = rank * map.box_rows;
-      load_filters(map, b_, channel, number, first + n + row, box.data());
-      for (int i = 0; i < map.box_rows; ++i) {
-        for (int j = 0; j < bk_; ++j) {
-          (*b)[static_cast<std::size_t>(j * shape_.bn + row + i)] = box[static_cast<std::size_t>(i * bk_ + j)];
-        }
+    ASSERT_TRUE(map.box_rows == shape_.columns_of_c() && map.box_columns == bk_);
+    load_filters(map, b_, channel, number, first + n, box.data());
+    for (int i = 0; i < map.box_rows; ++i) {
+      for (int j = 0; j < bk_; ++j) {
+        (*b)[static_cast<std::size_t>(j * map.box_rows + i)] = box[static_cast<std::size_t>(i * bk_ + j)];
       }
     }
   }
@@ -276,15 +266,15 @@ class Emulation {
     const std::uint32_t pixel = k * static_cast<std::uint32_t>(bk_);
     const int width = row_elements_;
     Memory box(static_cast<std::size_t>(bk_ * width));
-    for (int i = 0; i < shape_.bm / width; ++i) {
+    for (int i = 0; i < shape_.rows_of_c() / width; ++i) {
       const std::int64_t filter =
-          std::int64_t{work.group} * p_.a_channels + std::int64_t{work.m} * shape_.bm + i * width;
+          std::int64_t{work.group} * p_.a_channels + std::int64_t{work.m} * shape_.rows_of_c() + i * width;
       load_pixels(plan_.a[0], element_, a_, filter, pixel_at(dense, pixel), {0, 0, 0}, box.data());
-      place(box, width, i * width, shape_.bm, a);
+      place(box, width, i * width, shape_.rows_of_c(), a);
     }
-    for (int i = 0; i < shape_.bn / width; ++i) {
+    for (int i = 0; i < shape_.columns_of_c() / width; ++i) {
       const std::uint32_t index =
-          work.n * static_cast<std::uint32_t>(shape_.bn / width) + static_cast<std::uint32_t>(i);
+          work.n * static_cast<std::uint32_t>(shape_.columns_of_c() / width) + static_cast<std::uint32_t>(i);
       std::uint32_t chunk = 0;
       std::uint32_t at[3] = {};
       const std::uint32_t tap = p_.chunks_of_n.divmod(index, &chunk);
@@ -296,14 +286,14 @@ class Emulation {
         for (int j = 0; j < 3; ++j) offset[j] = std::int64_t{at[j]} * p_.tap_offset[j];
       }
       load_pixels(plan_.b, element_, b_, channel, window_at(dense, pixel), offset, box.data());
-      place(box, width, i * width, shape_.bn, b);
+      place(box, width, i * width, shape_.columns_of_c(), b);
     }
   }
 
   [[nodiscard]] Memory multiply(const Work& work) const {
-    Memory sum(static_cast<std::size_t>(shape_.bm * shape_.bn), 0.0);
-    Memory a(static_cast<std::size_t>(shape_.bm * bk_));
-    Memory b(static_cast<std::size_t>(shape_.bn * bk_));
+    Memory sum(static_cast<std::size_t>(shape_.rows_of_c() * shape_.columns_of_c()), 0.0);
+    Memory a(static_cast<std::size_t>(shape_.rows_of_c() * bk_));
+    Memory b(static_cast<std::size_t>(shape_.columns_of_c() * bk_));
     for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
       if (by_taps_)
         load_filters_and_taps(work, k, &a, &b);
@@ -317,13 +307,13 @@ class Emulation {
   // Most of a small problem's tile is zero: it is passed over.
   void multiply_block(const Memory& a, const Memory& b, Memory* sum) const {
     for (int k = 0; k < bk_; ++k) {
-      const double* const row = b.data() + k * shape_.bn;
-      int last = shape_.bn;
+      const double* const row = b.data() + k * shape_.columns_of_c();
+      int last = shape_.columns_of_c();
       while (last > 0 && row[last - 1] == 0) --last;
-      for (int m = 0; last > 0 && m < shape_.bm; ++m) {
-        const double factor = a[static_cast<std::size_t>(by_taps_ ? k * shape_.bm + m : m * bk_ + k)];
+      for (int m = 0; last > 0 && m < shape_.rows_of_c(); ++m) {
+        const double factor = a[static_cast<std::size_t>(by_taps_ ? k * shape_.rows_of_c() + m : m * bk_ + k)];
         if (factor == 0) continue;
-        double* const to = sum->data() + m * shape_.bn;
+        double* const to = sum->data() + m * shape_.columns_of_c();
         for (int n = 0; n < last; ++n) to[n] += factor * row[n];
       }
     }
@@ -332,8 +322,8 @@ class Emulation {
   [[nodiscard]] Chunk chunk_at(const Work& work, int number) const {
     Chunk chunk;
     if (by_taps_) {
-      const std::uint32_t index =
-          work.n * static_cast<std::uint32_t>(shape_.bn / row_elements_) + static_cast<std::uint32_t>(number);
+      const std::uint32_t index = work.n * static_cast<std::uint32_t>(shape_.columns_of_c() / row_elements_) +
+                                  static_cast<std::uint32_t>(number);
       std::uint32_t channel = 0;
       std::uint32_t at[3] = {};
       const std::uint32_t tap = p_.chunks_of_n.divmod(index, &channel);
@@ -345,7 +335,7 @@ class Emulation {
       chunk.x = chunk.first;
       chunk.bytes = (chunk.y * p_.n_count + chunk.first) * element_;
     } else {
-      chunk.first = static_cast<int>(work.n) * shape_.bn + number * row_elements_;
+      chunk.first = static_cast<int>(work.n) * shape_.columns_of_c() + number * row_elements_;
       chunk.valid = static_cast<int>(p_.n_count) - chunk.first;
       chunk.x = std::int64_t{work.group} * p_.group_columns + chunk.first;
       chunk.bytes = chunk.x * element_;
@@ -386,16 +376,17 @@ class Emulation {
   }
 
   void store(const Work& work, const Memory& sum, bool boxes) {
-    for (int row = 0; row < shape_.bm; ++row) {
-      const std::uint32_t m = work.m * static_cast<std::uint32_t>(shape_.bm) + static_cast<std::uint32_t>(row);
+    for (int row = 0; row < shape_.rows_of_c(); ++row) {
+      const std::uint32_t m = work.m * static_cast<std::uint32_t>(shape_.rows_of_c()) + static_cast<std::uint32_t>(row);
       const std::int64_t c_row = row_offset(work, m, p_.c_step, p_.c_is_even);
       const std::int64_t addend_row = row_offset(work, m, p_.addend_step, p_.addend_is_even);
       const std::int64_t box_row = by_taps_ ? std::int64_t{work.group} * p_.group_columns + m : m;
-      for (int number = 0; number < shape_.bn / row_elements_; ++number) {
+      for (int number = 0; number < shape_.columns_of_c() / row_elements_; ++number) {
         const Chunk chunk = chunk_at(work, number);
         if (chunk.valid <= 0) break;
         for (int column = 0; column < row_elements_; ++column) {
-          const double value = sum[static_cast<std::size_t>(row * shape_.bn + number * row_elements_ + column)];
+          const double value =
+              sum[static_cast<std::size_t>(row * shape_.columns_of_c() + number * row_elements_ + column)];
           if (boxes) {
             if (!exists(plan_.c, chunk.x + column, chunk.y, box_row)) continue;
             write(box_row * row_step(plan_.c, element_) + chunk.y * plan_.c.columns + chunk.x + column,
@@ -501,7 +492,7 @@ void expect_invariants(const Problem& problem, const Config& config, const Sm90P
     if (dense.k_blocks == 0) continue;
     expect_map(plan, plan.a[i], dense, !by_taps);
     if (!by_taps) {
-      EXPECT_EQ(plan.a[i].pixels_per_box, shape.bm);
+      EXPECT_EQ(plan.a[i].pixels_per_box, shape.rows_of_c());
       EXPECT_EQ(plan.a[i].box_channels * tile::element_bytes(plan.type), shape.k_bytes);
       expect_taps_in_reach(p, {dense.taps[0], dense.taps[1], dense.taps[2]});
     }
@@ -527,7 +518,7 @@ void expect_invariants(const Problem& problem, const Config& config, const Sm90P
   EXPECT_TRUE(!p.stores_boxes || (p.classes == 1 && p.problem[0].c_base == 0));
   EXPECT_TRUE(!p.c_is_even || (p.classes == 1 && rows_are_even(p.problem[0], p.c_step)));
   EXPECT_TRUE(!p.addend_is_even || (p.classes == 1 && rows_are_even(p.problem[0], p.addend_step)));
-  EXPECT_EQ(plan.tiles, p.works.divisor * static_cast<std::uint32_t>(shape.cluster));
+  EXPECT_EQ(plan.tiles, p.works.divisor);
   const std::size_t sums =
       p.splits > 1 && !shape.joins ? std::size_t{plan.tiles} * p.splits * std::size_t(shape.bm * shape.bn) * 4 : 0;
   EXPECT_GE(plan.workspace, sums + plan.filter_bytes);

@@ -169,10 +169,8 @@ std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, c
   Sm90Plan& plan = prepared->plan;
   plan = sm90_plan(problem, config);
   const sm90::TileShape& shape = sm90::kShapes[plan.shape];
-  const auto cluster = static_cast<std::uint32_t>(shape.cluster);
   const std::uint32_t items = plan.params.works.divisor * plan.params.splits;
-  const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / cluster);
-  prepared->blocks = (shape.joins ? items : std::min(slots, items)) * cluster;
+  prepared->blocks = shape.joins ? items : std::min(static_cast<std::uint32_t>(device.multiprocessors), items);
   if (plan.transposes_filter) prepared->transposition = transposition_of(problem, plan.filter.taps);
   prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
   return prepared;

@@ -26,7 +26,8 @@ constexpr double kSumsRate = 3.9e12 / 132;  // partial sums go through the L2
 constexpr double kLaunch = 2.5e-6;
 constexpr double kPerTile = 0.32e-6;
 constexpr double kReduceLaunch = 1.0e-6;
-constexpr double kJoin = 4.0e-6;  // of the splits in a cluster, and the start of one
+constexpr double kJoin = 6.0e-6;  // of the splits in a cluster, and the start of one
+constexpr double kPair = 3.0e-6;  // of two
 
 double bytes_moved(const Problem& problem) {
   return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
@@ -47,12 +48,13 @@ Shape shape_of(const Problem& problem, const Sm90Plan& plan, const sm90::TileSha
   const sm90::Params& p = plan.params;
   const bool by_taps = problem.direction == Direction::backward_filter;
   const double element = data_type_bits(problem.x.type) / 8.0;
-  const double n = by_taps ? ceil_div(p.n_chunks, tile.bn / (sm90::kRowBytes / element)) : ceil_div(p.n_count, tile.bn);
+  const double n =
+      by_taps ? ceil_div(p.n_chunks, tile.bn / (sm90::kRowBytes / element)) : ceil_div(p.n_count, tile.columns_of_c());
   Shape s;
   for (std::uint32_t i = 0; i < p.classes; ++i) {
     const auto& dense = p.problem[i];
     const double rows = by_taps ? p.m_count : dense.pixels;
-    const double works = n * ceil_div(rows, tile.bm * tile.cluster) * problem.groups;
+    const double works = n * ceil_div(rows, tile.rows_of_c()) * problem.groups;
     const double taps = static_cast<double>(dense.taps[0]) * dense.taps[1] * dense.taps[2];
     const double k = by_taps               ? dense.k_blocks
                      : dense.k_blocks == 0 ? 0
@@ -77,18 +79,17 @@ double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape&
   const double element = half ? 2 : 4;
   const double bk = (problem.direction == Direction::backward_filter ? sm90::kRowBytes : tile.k_bytes) / element;
   const double step = std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * tile.efficiency),
-                               (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * bk * element / kL2Rate);
-  const double slots = tile.joins ? joined_slots(static_cast<int>(splits), multiprocessors) * splits
-                                  : std::floor(multiprocessors / tile.cluster);
+                               (tile.bm + tile.bn) * bk * element / kL2Rate);
+  const double slots = tile.joins ? joined_slots(static_cast<int>(splits), multiprocessors) * splits : multiprocessors;
   const double items = std::ceil(shape.works * splits / slots);
   const double k = std::ceil(shape.k_blocks / shape.works / splits);
   const double store = tile.bm * tile.bn * element / kStoreRate;
   double compute = items * (k * step + kPerTile + (tile.ping_pong ? 0.0 : store));
   if (tile.ping_pong) compute = std::max(compute, items * (store + kPerTile));
   double total = kLaunch + store + std::max(compute, bytes / (kMemoryRate * multiprocessors));
-  if (tile.joins) return total + kJoin;
+  if (tile.joins) return total + (splits > 2 ? kJoin : kPair);
   if (splits > 1) {
-    const double sums = 2.0 * shape.works * tile.cluster * splits * tile.bm * tile.bn * sizeof(float);
+    const double sums = 2.0 * shape.works * splits * tile.bm * tile.bn * sizeof(float);
     total += kReduceLaunch + sums / (kSumsRate * multiprocessors);
   }
   return total;
@@ -120,7 +121,7 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     const sm90::TileShape& tile = sm90::kShapes[i];
     if (!sm90_shape_fits(problem, tile)) continue;
     const Shape shape = shape_of(problem, plan, tile);
-    const auto tiles = static_cast<std::size_t>(shape.works) * static_cast<std::size_t>(tile.cluster);
+    const auto tiles = static_cast<std::size_t>(shape.works);
     const auto offer = [&](int splits) {
       Candidate candidate = {{i, splits}, seconds(problem, tile, shape, splits, bytes, processors), plan.workspace};
       candidate.seconds = std::max(candidate.seconds, seconds_of_narrow_copies(problem, tile, shape, processors));
@@ -137,11 +138,11 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
       continue;
     }
     offer(1);
+    if (tile.swapped) continue;
     // Splits that fill the device once, twice and four times.
     int last = 1;
     for (const double rounds : {1.0, 2.0, 4.0}) {
-      const double most =
-          std::min(rounds * std::floor(processors / tile.cluster) / shape.works, shape.most_k / kFewestBlocksOfK);
+      const double most = std::min(rounds * processors / shape.works, shape.most_k / kFewestBlocksOfK);
       const int splits = static_cast<int>(std::min(most, 1024.0));
       if (splits <= last) continue;
       offer(splits);

@@ -222,15 +222,16 @@ void find_matrix(const AxisClass (&classes)[kAxes], const DenseProblem& dense, P
 // rows of the next group.
 void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
   sm90::Params& p = plan->params;
+  const sm90::TileShape& shape = sm90::kShapes[plan->shape];
   if (by_taps) {
-    const sm90::TileShape& shape = sm90::kShapes[plan->shape];
-    p.stores_boxes = !shape.transposes && (view.groups == 1 || view.filters % (shape.bm * shape.cluster) == 0);
+    p.stores_boxes = !shape.transposes && (view.groups == 1 || view.filters % shape.bm == 0);
     plan->c = {view.channels, view.taps, view.groups * view.filters, 0, row_elements(view), 64};
   } else {
     p.stores_boxes =
         p.c_is_even && (view.groups == 1 || p.n_count % static_cast<std::uint32_t>(row_elements(view)) == 0);
-    plan->c = {view.groups * p.n_count, 1, p.problem[0].pixels, p.problem[0].pixels > 1 ? p.c_step[0] : 0,
-               row_elements(view),      64};
+    plan->c = {view.groups * p.n_count, 1,
+               p.problem[0].pixels,     p.problem[0].pixels > 1 ? p.c_step[0] : 0,
+               row_elements(view),      shape.swapped ? shape.bn : 64};
   }
 }
 
@@ -265,11 +266,11 @@ void plan_forward(const Problem& problem, const View& view, const sm90::TileShap
   borrow_first_step(p.problem[0], p.addend_step);
   p.c_is_even = is_even(p.problem[0], p.c_step);
   p.addend_is_even = is_even(p.problem[0], p.addend_step);
-  plan->a[0] = image_map(view, true, c, true, shape.bm);
+  plan->a[0] = image_map(view, true, c, true, shape.rows_of_c());
   plan->a[0].box_channels = block_elements(view, shape);
   find_matrix(c, p.problem[0], &plan->a[0]);
-  plan->filter = {view.channels,           view.taps, view.groups * view.filters, 0, block_elements(view, shape),
-                  shape.bn / shape.cluster};
+  plan->filter = {view.channels,       view.taps, view.groups * view.filters, 0, block_elements(view, shape),
+                  shape.columns_of_c()};
 }
 
 void plan_data_gradient(const Problem& problem, const View& view, const sm90::TileShape& shape, Sm90Plan* plan) {
@@ -293,7 +294,7 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
     if (has_taps(c)) {
       set_taps(problem, view, c, &dense);
       dense.k_blocks = dense.taps[0] * dense.taps[1] * dense.taps[2] * p.channel_chunks;
-      plan->a[p.classes] = image_map(view, false, c, false, shape.bm);
+      plan->a[p.classes] = image_map(view, false, c, false, shape.rows_of_c());
       plan->a[p.classes].box_channels = block_elements(view, shape);
       if (all_strides_are_one) find_matrix(c, dense, &plan->a[p.classes]);
     }
@@ -311,8 +312,8 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
     p.b_channels = static_cast<std::uint32_t>(view.channels);
     plan->transposes_filter = !is_by_output(problem);
     if (plan->transposes_filter) plan->filter_bytes = size_in_bytes(problem.w);
-    plan->filter = {
-        view.filters, view.taps, view.groups * view.channels, 0, block_elements(view, shape), shape.bn / shape.cluster};
+    plan->filter = {view.filters,        view.taps, view.groups * view.channels, 0, block_elements(view, shape),
+                    shape.columns_of_c()};
   }
 }
 
@@ -487,19 +488,19 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   p.splits = static_cast<std::uint32_t>(config.split_k);
   set_c_map(view, by_taps, &plan);
   const std::uint32_t n_tiles =
-      by_taps ? ceil_div(p.n_chunks, shape.bn / row_elements(view)) : ceil_div(p.n_count, shape.bn);
+      by_taps ? ceil_div(p.n_chunks, shape.bn / row_elements(view)) : ceil_div(p.n_count, shape.columns_of_c());
   p.n_tiles = FastDivmod(n_tiles);
   std::uint32_t works = 0;
   for (std::uint32_t i = 0; i < p.classes; ++i) {
     DenseProblem& dense = p.problem[i];
     dense.first_work = works;
-    const std::uint32_t clusters = ceil_div(by_taps ? p.m_count : dense.pixels, shape.bm * shape.cluster);
-    dense.m_clusters = FastDivmod(clusters);
+    const std::uint32_t m_tiles = ceil_div(by_taps ? p.m_count : dense.pixels, shape.rows_of_c());
+    dense.m_tiles = FastDivmod(m_tiles);
     dense.k_blocks_per_split = ceil_div(dense.k_blocks, p.splits);
-    works += clusters * n_tiles * static_cast<std::uint32_t>(view.groups);
+    works += m_tiles * n_tiles * static_cast<std::uint32_t>(view.groups);
   }
   p.works = FastDivmod(works);
-  plan.tiles = works * static_cast<std::uint32_t>(shape.cluster);
+  plan.tiles = works;
   if (plan.transposes_filter) plan.workspace = (plan.filter_bytes + 255) / 256 * 256;
   if (p.splits > 1 && !shape.joins)
     plan.workspace += sm90::partial_bytes(shape, static_cast<std::size_t>(plan.tiles) * p.splits);
