@@ -105,7 +105,7 @@ bool are_runs(const ReduceParams& params, const ReduceArgs<T>& args) {
   const std::int64_t packs = args.reduced.count;
   return kept.rank == 1 && params.loops.reduced.rank == 1 && kept.strides[0][0] == params.loops.reduced.dims[0] &&
          packs > 1 && packs <= kReduceRunMost &&
-         args.outputs * packs / kReduceRunPacks >= std::int64_t{4} * params.multiprocessors;
+         args.outputs * packs / kReduceRunPacks >= std::int64_t{2} * params.multiprocessors;
 }
 
 template <class T, int N, bool kIndexed, ReduceKind kKind>
