@@ -58,6 +58,7 @@ void launch_channel_sums(const ChannelSumsParams& params, CUstream_st* stream) {
     args.sum = static_cast<C*>(params.sum);
     args.squares = static_cast<C*>(params.squares);
     args.sum_stride = params.sum_stride;
+    args.key = tile::grid_slot_key(params.sum != nullptr ? params.sum : params.squares);
     args.squares_stride = params.squares_stride;
     args.parts = static_cast<tile::Totals<C>*>(params.workspace);
     args.channels = static_cast<std::uint32_t>(params.channels);
