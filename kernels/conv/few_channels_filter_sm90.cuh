@@ -176,8 +176,7 @@ __device__ __forceinline__ void multiply(const Params& p, Barriers& barriers, un
     tile::wait(&barriers.full[stage], parity);
     step = multiply_row<I>(p, from, zeros, place.pixel, dy + (stage * p.stage_bytes >> 4), step, columns, sum) -
            (columns + kStepPixels - 1) / kStepPixels;
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&barriers.empty[stage]);
+    ptx::mbarrier_arrive(&barriers.empty[stage]);
     slot = slot + 1 == p.slots ? 0 : slot + 1;
     parity ^= stage + 1 == p.stages.divisor ? 1u : 0u;
     stage = stage + 1 == p.stages.divisor ? 0 : stage + 1;
@@ -192,8 +191,9 @@ __device__ __forceinline__ void start(const Params& p, Barriers& barriers, unsig
       ptx::prefetch_tensormap(&p.dy);
     }
     if (lane < kMostStages) {
-      ptx::mbarrier_init(&barriers.full[lane], 1 + kExpanders);
-      ptx::mbarrier_init(&barriers.empty[lane], 4 * I::kConsumers);
+      // Each thread answers for what it wrote or read itself: racecheck does not follow one that speaks for its warp.
+      ptx::mbarrier_init(&barriers.full[lane], 1 + 32 * kExpanders);
+      ptx::mbarrier_init(&barriers.empty[lane], 128 * I::kConsumers);
       ptx::mbarrier_init(&barriers.raw_full[lane], 1);
       ptx::mbarrier_init(&barriers.raw_empty[lane], kExpanders);
       ptx::fence_mbarrier_init();

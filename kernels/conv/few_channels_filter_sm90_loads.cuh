@@ -233,8 +233,7 @@ __device__ __forceinline__ void expand(const Params& p, Barriers& barriers, unsi
       raw.next(p.raws);
       slot = slot + 1 == p.slots ? 0 : slot + 1;
     }
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&barriers.full[stage]);
+    ptx::mbarrier_arrive(&barriers.full[stage]);
     stage = stage + 1 == p.stages.divisor ? 0 : stage + 1;
   }
 }

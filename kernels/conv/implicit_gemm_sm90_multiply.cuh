@@ -39,9 +39,17 @@ __device__ __forceinline__ void multiply_stage(const unsigned char* a, const uns
   }
 }
 
+// To all blocks that share the stage's loads.
 template <class I>
 __device__ __forceinline__ void release(Shared<I>& shared, int stage) {
-  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.empty[stage]);
+  const unsigned lane = threadIdx.x % 32;
+  if constexpr (I::kCluster > 1) {
+    if (lane < I::kCluster) {
+      ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(&shared.empty[stage]), lane));
+    }
+  } else {
+    if (lane == 0) ptx::mbarrier_arrive(&shared.empty[stage]);
+  }
 }
 
 // Tile number `sequence` of the block begins when the one before has seen its last stage filled: a wait for a phase of

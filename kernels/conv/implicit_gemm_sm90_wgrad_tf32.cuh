@@ -55,6 +55,7 @@ struct WgradTf32 {
   static constexpr int kBM = kTile.bm;
   static constexpr int kBN = kTile.bn;
   static constexpr int kStages = kTile.stages;
+  static constexpr int kCluster = 1;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
   static constexpr int kThreads = 128 * (2 + kConsumers);
   static constexpr int kRegistersLeft = (65536 / 128 - kProducerRegisters - kTransposerRegisters) / kConsumers / 8 * 8;

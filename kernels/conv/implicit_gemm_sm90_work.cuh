@@ -21,6 +21,7 @@ struct Instance {
   static constexpr int kBM = kTile.bm;
   static constexpr int kBN = kTile.bn;
   static constexpr int kStages = kTile.stages;
+  static constexpr int kCluster = 1;  // blocks that share loads: pointwise_planes_sm90 has such instances
   static constexpr bool kPingPong = kTile.ping_pong;
   static constexpr bool kJoins = kTile.joins;
   static constexpr int kConsumers = kTile.consumers;  // warpgroups
@@ -76,7 +77,7 @@ struct alignas(1024) Shared {
 // all.
 template <class I>
 __device__ __forceinline__ void start_together() {
-  if constexpr (I::kJoins) {
+  if constexpr (I::kCluster > 1 || I::kJoins) {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   } else {
