@@ -35,7 +35,7 @@
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/tma.cuh"
-#include "kernels/ptx/wgmma_registers.cuh"
+#include "kernels/ptx/wgmma_a_registers.cuh"
 #include "kernels/tile/shared_memory.cuh"
 #include "kernels/tile/wgmma_operand.cuh"
 
@@ -89,7 +89,7 @@ __device__ __forceinline__ void multiply_step(std::uint64_t dy, std::uint32_t st
                                               float (&sum)[I::kBlocks][I::kN / 2]) {
   const std::uint64_t b_operand = dy + step * (kStepPixels * I::kDyBytes >> 4);
 #pragma unroll
-  for (int b = 0; b < I::kBlocks; ++b) ptx::wgmma_registers<typename I::T, I::kN>(sum[b], a[b], b_operand);
+  for (int b = 0; b < I::kBlocks; ++b) ptx::wgmma_a_registers<typename I::T, I::kN, true>(sum[b], a[b], b_operand);
 }
 
 // The consumer's steps of a row, from `step` on. Returns the first one after the row.

@@ -1,4 +1,4 @@
-// wgmma.mma_async with A in registers and B, K-major, in shared memory. See wgmma.cuh.
+// wgmma.mma_async with A in registers and B in shared memory, K-major or, of 16-bit elements, MN-major. See wgmma.cuh.
 //
 // Thread t of the warpgroup gives in a[0] row 16 (t / 32) + (t % 32) / 4, word t % 4 of the step's 8 words of k (two
 // 16-bit elements, or a float); in a[1] the word 8 rows below; in a[2] and a[3] those 4 words further. They must not
@@ -21,32 +21,35 @@ namespace gpudnn::ptx {
 #define GPUDNN_LIST_48 \
   "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47}"
 
-// A_ and B_ name the operands after the N / 2 registers of D.
-#define GPUDNN_WGMMA(N, REGISTERS, LIST, A_, B_)                                                                       \
+// A_, B_ and MN_ name the operands after the N / 2 registers of D.
+#define GPUDNN_OPERANDS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
+#define GPUDNN_WGMMA(N, REGISTERS, LIST, A_, B_, MN_)                                                                  \
   if constexpr (std::is_same_v<T, __half>) {                                                                           \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.f16.f16 " LIST ", " A_ ", " B_ ", 1, 1, 1, 0;"         \
-                 : REGISTERS : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                    \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.f16.f16 " LIST ", " A_ ", " B_ ", 1, 1, 1, " MN_ ";"   \
+                 : REGISTERS : GPUDNN_OPERANDS, "n"(kBIsMnMajor));                                                     \
   } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {                                                             \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.bf16.bf16 " LIST ", " A_ ", " B_ ", 1, 1, 1, 0;"       \
-                 : REGISTERS : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                    \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.bf16.bf16 " LIST ", " A_ ", " B_ ", 1, 1, 1, " MN_ ";" \
+                 : REGISTERS : GPUDNN_OPERANDS, "n"(kBIsMnMajor));                                                     \
   } else {                                                                                                             \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k8.f32.tf32.tf32 " LIST ", " A_ ", " B_ ", 1, 1, 1;"           \
-                 : REGISTERS : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                    \
+                 : REGISTERS : GPUDNN_OPERANDS);                                                                       \
   }
 
-template <class T, int kN>
+template <class T, int kN, bool kBIsMnMajor = false>
 __device__ __forceinline__ void wgmma_a_registers(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64_t b) {
   static_assert(kN == 32 || kN == 64 || kN == 96, "shapes that are built");
+  static_assert(sizeof(T) == 2 || !kBIsMnMajor, "TF32 is K-major");
   if constexpr (kN == 32) {
-    GPUDNN_WGMMA("32", GPUDNN_D16, GPUDNN_LIST_16, "{%16,%17,%18,%19}", "%20")
+    GPUDNN_WGMMA("32", GPUDNN_D16, GPUDNN_LIST_16, "{%16,%17,%18,%19}", "%20", "%21")
   } else if constexpr (kN == 64) {
-    GPUDNN_WGMMA("64", GPUDNN_D32, GPUDNN_LIST_32, "{%32,%33,%34,%35}", "%36")
+    GPUDNN_WGMMA("64", GPUDNN_D32, GPUDNN_LIST_32, "{%32,%33,%34,%35}", "%36", "%37")
   } else {
-    GPUDNN_WGMMA("96", GPUDNN_D48, GPUDNN_LIST_48, "{%48,%49,%50,%51}", "%52")
+    GPUDNN_WGMMA("96", GPUDNN_D48, GPUDNN_LIST_48, "{%48,%49,%50,%51}", "%52", "%53")
   }
 }
 
 #undef GPUDNN_WGMMA
+#undef GPUDNN_OPERANDS
 #undef GPUDNN_LIST_48
 #undef GPUDNN_LIST_32
 #undef GPUDNN_LIST_16

@@ -16,39 +16,20 @@
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/sweep.hpp"
+#include "support/tensor_memory.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace few = kernels::few_channels_filter;
 using test::ConvCase;
+using test::for_each_element;
+using test::in_memory;
+using test::Memory;
 using test::Random;
 
-using Memory = std::vector<double>;  // elements by their offset
-constexpr double kGap = 1e30;        // between a tensor's elements
 constexpr double kStale = std::numeric_limits<double>::quiet_NaN();
 constexpr int kMultiprocessors = 7;
-
-template <class F>
-void for_each_element(const TensorGeometry& t, F f) {
-  const std::int64_t count = element_count(t);
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t rest = i;
-    std::int64_t offset = 0;
-    for (int dim = t.rank - 1; dim >= 0; --dim) {
-      offset += rest % t.dims[dim] * t.strides[dim];
-      rest /= t.dims[dim];
-    }
-    f(static_cast<std::size_t>(i), static_cast<std::size_t>(offset));
-  }
-}
-
-Memory in_memory(const TensorGeometry& t, const std::vector<double>& values) {
-  Memory memory(static_cast<std::size_t>(element_span(t)), kGap);
-  if (values.empty()) return memory;
-  for_each_element(t, [&](std::size_t i, std::size_t offset) { memory[offset] = values[i]; });
-  return memory;
-}
 
 // A box of the copy engine, zeros outside, to consecutive elements.
 void load_box(const FewChannelsFilterMap& map, const Memory& memory, const std::int64_t (&at)[4], Memory* to,
