@@ -11,6 +11,7 @@
 #include <set>
 
 #include "ops/conv/engine.hpp"
+#include "support/conv_emulation.hpp"
 #include "support/naive.hpp"
 #include "support/sweep.hpp"
 
@@ -175,14 +176,7 @@ TEST(ConvolutionEngines, NonFiniteGradientsStayWhereTheyAreSeen) {
            "dgrad f32 nhwc n2c3h19w21 k40r5s5 p2x2 t2x2 d1x1 g1 acc=f32 math=tensor",
            "dgrad bf16 nhwc n1c4h12w10 k16r3s3 p0x1 t4x2 d1x1 g1 acc=f32 math=tensor",
        }) {
-    if (!backend.is_cuda()) break;
-    std::string why;
-    const auto problem = conv::from_text(std::string("conv ") + line, &why);
-    ASSERT_TRUE(problem) << line << ": " << why;
-    ConvCase c{};
-    c.problem = *problem;
-    c.integers = true;
-    c.alpha = 1;
+    ConvCase c = conv_case(line);
     c.seed = session_seed();
     Values values = make_values(c);
     for (double& w : values.w) w = w == 0 ? 1 : w;
@@ -192,8 +186,9 @@ TEST(ConvolutionEngines, NonFiniteGradientsStayWhereTheyAreSeen) {
     values.y[values.y.size() / 2] = std::numeric_limits<double>::quiet_NaN();
     const Expected expected = naive(c, values);
     for (const conv::ConvEngine& engine : conv::engines()) {
-      const bool zeros = std::string(engine.name).starts_with("few_channels");
-      if (!zeros || is_left_out(engine) || !engine.supports(c.problem, device)) continue;
+      const bool judged = !backend.is_cuda() || std::string(engine.name).starts_with("few_channels");
+      if (!judged || engine.backend != backend.kind() || is_left_out(engine)) continue;
+      if (!engine.supports(c.problem, device)) continue;
       std::vector<conv::Candidate> candidates;
       engine.candidates(c.problem, device, &candidates);
       for (const conv::Candidate& candidate : candidates) {
@@ -239,12 +234,7 @@ TEST(ConvolutionEngines, InfinityStaysInItsWindows) {
   const Device& device = *backend.handle()->device;
   Counts counts;
   for (const char* line : kFirstLayers) {
-    std::string why;
-    const auto problem = conv::from_text(std::string("conv ") + line, &why);
-    ASSERT_TRUE(problem) << line << ": " << why;
-    ConvCase c{};
-    c.problem = *problem;
-    c.integers = true;
+    const ConvCase c = conv_case(line);
     Values values = make_values(c);
     for (std::size_t i = 7; i < values.x.size(); i += 151) values.x[i] = std::numeric_limits<double>::infinity();
     const Expected exact = naive(c, values);
@@ -300,11 +290,7 @@ TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {
   Counts counts;
   for (const char* line : kBusyProblems) {
     if (!backend.is_cuda() && !counts.empty()) break;
-    std::string why;
-    const auto problem = conv::from_text(std::string("conv ") + line, &why);
-    ASSERT_TRUE(problem) << line << ": " << why;
-    ConvCase c{};
-    c.problem = *problem;
+    ConvCase c = conv_case(line);
     c.integers = false;
     c.seed = session_seed();
     const Values values = make_values(c);

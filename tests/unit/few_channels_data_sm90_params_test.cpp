@@ -12,20 +12,18 @@
 #include <string>
 #include <vector>
 
+#include "support/conv_emulation.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/sweep.hpp"
-#include "support/tensor_memory.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace data = kernels::few_channels_data;
 using test::ConvCase;
-using test::for_each_element;
 using test::in_memory;
 using test::Memory;
-using test::Random;
 
 constexpr double kStale = std::numeric_limits<double>::quiet_NaN();
 constexpr int kMultiprocessors = 132;
@@ -55,22 +53,7 @@ class Emulation {
     }
   }
 
-  void expect_convolution(const test::Values& values) const {
-    const test::Expected expected = test::naive(case_, values);
-    std::int64_t wrong = 0;
-    std::string first;
-    for_each_element(case_.problem.x, [&](std::size_t i, std::size_t offset) {
-      if (dx_[offset] == expected.value[i] && writes_[offset] == 1) return;
-      if (wrong++ == 0) {
-        first = "element " + std::to_string(i) + " is " + std::to_string(dx_[offset]) + ", not " +
-                std::to_string(expected.value[i]) + ", written " + std::to_string(writes_[offset]) + " times";
-      }
-    });
-    EXPECT_EQ(wrong, 0) << first;
-    std::int64_t written = 0;
-    for (const int count : writes_) written += count;
-    EXPECT_EQ(written, element_count(case_.problem.x)) << "writes";
-  }
+  void expect_convolution(const test::Values& values) const { test::expect_convolution(case_, values, dx_, writes_); }
 
  private:
   [[nodiscard]] std::size_t filters_of_block() const { return data::kRowBytes / element_bytes_; }
@@ -263,17 +246,6 @@ std::string check(const ConvCase& c) {
   return {};
 }
 
-ConvCase case_of(const std::string& line) {
-  std::string why;
-  const auto problem = from_text("conv " + line, &why);
-  EXPECT_TRUE(problem) << line << ": " << why;
-  ConvCase c{};
-  c.problem = *problem;
-  c.integers = true;
-  c.alpha = 1;
-  return c;
-}
-
 TEST(FewChannelsDataSm90Params, CaseFile) {
   for (ConvCase& c : test::cases_from_file<Problem>("conv/few_channels_data.txt", from_text)) {
     if (!c.integers || c.alpha != 1) continue;
@@ -283,17 +255,7 @@ TEST(FewChannelsDataSm90Params, CaseFile) {
 }
 
 TEST(FewChannelsDataSm90Params, RandomProblems) {
-  Random random(test::session_seed());
-  int taken = 0;
-  for (int i = 0; i < 100000 && taken < 60; ++i) {
-    ConvCase c = test::random_conv(random);
-    c.integers = true;
-    if (few_channels_data_obstacle(c.problem) != nullptr) continue;
-    ++taken;
-    EXPECT_EQ(check(c), "");
-    if (HasFailure()) break;
-  }
-  EXPECT_EQ(taken, 60);
+  test::check_random_convs(60, &few_channels_data_obstacle, [](const ConvCase& c) { EXPECT_EQ(check(c), ""); });
 }
 
 // What it must leave to others.
@@ -312,7 +274,7 @@ TEST(FewChannelsDataSm90Params, Refusals) {
            "dgrad f16 nhwc n1c3h40w40 k1024r7s7 p3x3 t2x2 d1x1 g1",
            "dgrad f16 nhwc n1c3d8h40w40 k64t3r3s3 p1x1x1 t1x1x1 d1x1x1 g1",
        }) {
-    EXPECT_NE(few_channels_data_obstacle(case_of(line).problem), nullptr) << line;
+    EXPECT_NE(few_channels_data_obstacle(test::conv_case(line).problem), nullptr) << line;
   }
 }
 

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "support/conv_emulation.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/sweep.hpp"
-#include "support/tensor_memory.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -26,7 +26,6 @@ using test::ConvCase;
 using test::for_each_element;
 using test::in_memory;
 using test::Memory;
-using test::Random;
 
 constexpr double kStale = std::numeric_limits<double>::quiet_NaN();
 constexpr int kMultiprocessors = 7;
@@ -279,13 +278,6 @@ int check(const ConvCase& c) {
   return static_cast<int>(candidates.size());
 }
 
-Problem problem_of(const std::string& line) {
-  std::string why;
-  const auto problem = from_text("conv " + line, &why);
-  EXPECT_TRUE(problem) << line << ": " << why;
-  return problem.value_or(Problem{});
-}
-
 TEST(FewChannelsFilterSm90Params, CopiesTapsAndStrips) {
   for (const char* line : {
            "wgrad f16 nhwc n2c3h24w40 k64r7s7 p3x3 t2x2 d1x1 g1",
@@ -308,7 +300,7 @@ TEST(FewChannelsFilterSm90Params, CopiesTapsAndStrips) {
            "wgrad f16 strides=960,1,80,3 n2c3h12w24 k16r3s3 p1x1 t1x1 d1x1 g1 w:nhwc y:nhwc",
        }) {
     ConvCase c{};
-    c.problem = problem_of(line);
+    c.problem = test::conv_case(line).problem;
     c.integers = true;
     c.alpha = 1;
     ASSERT_EQ(few_channels_filter_obstacle(c.problem), nullptr) << line;
@@ -317,17 +309,7 @@ TEST(FewChannelsFilterSm90Params, CopiesTapsAndStrips) {
 }
 
 TEST(FewChannelsFilterSm90Params, RandomProblems) {
-  Random random(test::session_seed());
-  int taken = 0;
-  for (int i = 0; i < 100000 && taken < 30; ++i) {
-    ConvCase c = test::random_conv(random);
-    c.integers = true;
-    if (few_channels_filter_obstacle(c.problem) != nullptr) continue;
-    ++taken;
-    check(c);
-    if (HasFailure()) break;
-  }
-  EXPECT_EQ(taken, 30);
+  test::check_random_convs(30, &few_channels_filter_obstacle, [](const ConvCase& c) { check(c); });
 }
 
 // What it must leave to others.
@@ -345,13 +327,13 @@ TEST(FewChannelsFilterSm90Params, Refusals) {
            "wgrad f16 nhwc n1c4d5h6w8 k8t3r3s3 p1x1x1 t1x1x1 d1x1x1 g1",
            "wgrad f16 nhwc n1c8h9w600 k64r600s3 p300x1 t1x1 d1x1 g1",
        }) {
-    EXPECT_NE(few_channels_filter_obstacle(problem_of(line)), nullptr) << line;
+    EXPECT_NE(few_channels_filter_obstacle(test::conv_case(line).problem), nullptr) << line;
   }
 }
 
 // The model, and the sizes that it stands on, for the layers that the engine was made for.
 TEST(FewChannelsFilterSm90Params, FirstLayers) {
-  const Problem problem = problem_of("wgrad f16 nhwc n64c3h224w224 k64r7s7 p3x3 t2x2 d1x1 g1");
+  const Problem problem = test::conv_case("wgrad f16 nhwc n64c3h224w224 k64r7s7 p3x3 t2x2 d1x1 g1").problem;
   std::vector<Candidate> candidates;
   few_channels_filter_candidates(problem, 132, &candidates);
   ASSERT_FALSE(candidates.empty());

@@ -10,20 +10,18 @@
 #include <string>
 #include <vector>
 
+#include "support/conv_emulation.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/sweep.hpp"
-#include "support/tensor_memory.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace few = kernels::few_channels_forward;
 using test::ConvCase;
-using test::for_each_element;
 using test::in_memory;
 using test::Memory;
-using test::Random;
 
 constexpr double kStale = std::numeric_limits<double>::quiet_NaN();
 
@@ -66,17 +64,7 @@ class Emulation {
   }
 
   void expect_convolution(const test::Values& values) const {
-    const test::Expected expected = test::naive(case_, values);
-    std::int64_t wrong = 0;
-    std::string first;
-    for_each_element(case_.problem.y, [&](std::size_t i, std::size_t offset) {
-      if (result_[offset] == expected.value[i] && writes_[offset] == 1) return;
-      if (wrong++ == 0) {
-        first = "element " + std::to_string(i) + " is " + std::to_string(result_[offset]) + ", not " +
-                std::to_string(expected.value[i]) + ", written " + std::to_string(writes_[offset]) + " times";
-      }
-    });
-    EXPECT_EQ(wrong, 0) << first;
+    test::expect_convolution(case_, values, result_, writes_);
   }
 
  private:
@@ -247,18 +235,10 @@ TEST(FewChannelsForwardSm90Params, CaseFile) {
 }
 
 TEST(FewChannelsForwardSm90Params, RandomProblems) {
-  Random random(test::session_seed());
-  int taken = 0;
-  for (int i = 0; i < 100000 && taken < 30; ++i) {
-    ConvCase c = test::random_conv(random);
-    c.integers = true;
-    if (few_channels_forward_obstacle(c.problem) != nullptr) continue;
-    ++taken;
+  test::check_random_convs(30, &few_channels_forward_obstacle, [](const ConvCase& c) {
     const test::Values values = test::make_values(c);
     for (int shape = 0; shape < few::kShapeCount; ++shape) check_shape(c, values, shape);
-    if (HasFailure()) break;
-  }
-  EXPECT_EQ(taken, 30);
+  });
 }
 
 // What it must leave to others.
@@ -275,10 +255,7 @@ TEST(FewChannelsForwardSm90Params, Refusals) {
            "fwd f16 nhwc n2c3h40w40 k64r7s7 p3x3 t2x2 d1x1 g1 act=tanh bias",
            "fwd f16 nhwc n2c8h400w400 k64r99s7 p3x3 t2x2 d1x1 g1",
        }) {
-    std::string why;
-    const auto problem = from_text(std::string("conv ") + line, &why);
-    ASSERT_TRUE(problem) << line << ": " << why;
-    EXPECT_NE(few_channels_forward_obstacle(*problem), nullptr) << line;
+    EXPECT_NE(few_channels_forward_obstacle(test::conv_case(line).problem), nullptr) << line;
   }
 }
 

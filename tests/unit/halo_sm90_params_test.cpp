@@ -11,20 +11,18 @@
 #include <string>
 #include <vector>
 
+#include "support/conv_emulation.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/sweep.hpp"
-#include "support/tensor_memory.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace halo = kernels::halo;
 using test::ConvCase;
-using test::for_each_element;
 using test::in_memory;
 using test::Memory;
-using test::Random;
 
 constexpr double kStale = std::numeric_limits<double>::quiet_NaN();
 
@@ -91,21 +89,7 @@ class Emulation {
   }
 
   void expect_convolution(const test::Values& values) const {
-    const test::Expected expected = test::naive(case_, values);
-    const TensorGeometry& out = output(case_.problem);
-    std::int64_t written = 0;
-    for (const int count : writes_) written += count;
-    ASSERT_EQ(written, element_count(out)) << "writes";
-    std::int64_t wrong = 0;
-    std::string first;
-    for_each_element(out, [&](std::size_t i, std::size_t offset) {
-      if (result_[offset] == expected.value[i] && writes_[offset] == 1) return;
-      if (wrong++ == 0) {
-        first = "element " + std::to_string(i) + " is " + std::to_string(result_[offset]) + ", not " +
-                std::to_string(expected.value[i]) + ", written " + std::to_string(writes_[offset]) + " times";
-      }
-    });
-    EXPECT_EQ(wrong, 0) << first;
+    test::expect_convolution(case_, values, result_, writes_);
   }
 
  private:
@@ -343,19 +327,6 @@ std::string check(const ConvCase& c) {
   return {};
 }
 
-ConvCase case_of(const std::string& line) {
-  std::string why;
-  const auto problem = from_text("conv " + line, &why);
-  EXPECT_TRUE(problem) << line << ": " << why;
-  ConvCase c{};
-  c.problem = *problem;
-  c.integers = true;
-  c.alpha = 1;
-  c.coef = 6;
-  c.alpha2 = 2;
-  return c;
-}
-
 TEST(HaloSm90Params, TilesAndTaps) {
   for (const char* line : {
            "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g1",
@@ -372,7 +343,7 @@ TEST(HaloSm90Params, TilesAndTaps) {
            "fwd f16 nhwc n1c8h300w3 k8r3s3 p1x1 t1x1 d1x1 g1",
            "fwd f16 nhwc n2c16h5w5 k24r3s3 p1x1 t1x1 d1x1 g1 act=relu bias z",
        }) {
-    EXPECT_EQ(check(case_of(line)), "") << line;
+    EXPECT_EQ(check(test::conv_case(line)), "") << line;
   }
 }
 
@@ -386,7 +357,7 @@ TEST(HaloSm90Params, Groups) {
            "dgrad f16 nhwc n1c384h5w7 k128r3s3 p1x1 t1x1 d1x1 g2",
            "fwd f16 nhwc n1c256h5w7 k32r1s3 p1x1 t1x1 d1x1 g2 act=relu bias z",
        }) {
-    EXPECT_EQ(check(case_of(line)), "") << line;
+    EXPECT_EQ(check(test::conv_case(line)), "") << line;
   }
 }
 
@@ -406,23 +377,12 @@ TEST(HaloSm90Params, Tf32) {
            "fwd f32 nhwc n2c144d7h6w9 k64t3r1s1 p1x0x0 t1x1x1 d1x1x1 g1 acc=f32 math=tensor",
            "fwd f32 nhwc n2c16h5w5 k24r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor act=relu bias z",
        }) {
-    EXPECT_EQ(check(case_of(line)), "") << line;
+    EXPECT_EQ(check(test::conv_case(line)), "") << line;
   }
 }
 
 TEST(HaloSm90Params, RandomProblems) {
-  Random random(test::session_seed());
-  int taken = 0;
-  for (int i = 0; i < 100000 && taken < 30; ++i) {
-    ConvCase c = test::random_conv(random);
-    Problem& p = c.problem;
-    c.integers = true;
-    if (halo_obstacle(p) != nullptr) continue;
-    ++taken;
-    EXPECT_EQ(check(c), "");
-    if (HasFailure()) break;
-  }
-  EXPECT_EQ(taken, 30);
+  test::check_random_convs(30, &halo_obstacle, [](const ConvCase& c) { EXPECT_EQ(check(c), ""); });
 }
 
 // What it must leave to others.
@@ -446,7 +406,7 @@ TEST(HaloSm90Params, Refusals) {
            "fwd f16 nhwc n2c256h9w11 k256r3s3 p1x1 t1x1 d1x1 g1",
            "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g1 act=tanh bias",
        }) {
-    EXPECT_NE(halo_obstacle(case_of(line).problem), nullptr) << line;
+    EXPECT_NE(halo_obstacle(test::conv_case(line).problem), nullptr) << line;
   }
 }
 

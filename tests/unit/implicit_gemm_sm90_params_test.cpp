@@ -14,16 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include "support/conv_emulation.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
-#include "support/tensor_memory.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace sm90 = kernels::sm90;
 using test::ConvCase;
-using test::for_each_element;
 using test::in_memory;
 using test::kGap;
 using test::Memory;
@@ -162,24 +161,7 @@ class Emulation {
     }
   }
 
-  // Every element is the convolution's and was written once; nothing else was written.
-  void expect_convolution() const {
-    const test::Expected expected = test::naive(case_, values_);
-    const TensorGeometry& out = output(case_.problem);
-    std::int64_t written = 0;
-    for (const int count : writes_) written += count;
-    ASSERT_EQ(written, element_count(out)) << "writes";
-    std::int64_t wrong = 0;
-    std::string first;
-    for_each_element(out, [&](std::size_t i, std::size_t offset) {
-      if (result_[offset] == expected.value[i] && writes_[offset] == 1) return;
-      if (wrong++ == 0) {
-        first = "element " + std::to_string(i) + " is " + std::to_string(result_[offset]) + ", not " +
-                std::to_string(expected.value[i]) + ", written " + std::to_string(writes_[offset]) + " times";
-      }
-    });
-    EXPECT_EQ(wrong, 0) << first;
-  }
+  void expect_convolution() const { test::expect_convolution(case_, values_, result_, writes_); }
 
  private:
   [[nodiscard]] Work work_item(std::uint32_t index) const {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "support/conv_emulation.hpp"
 #include "support/naive.hpp"
 #include "support/sweep.hpp"
-#include "support/tensor_memory.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -21,7 +21,6 @@ namespace {
 namespace planes = kernels::sm90::planes;
 using planes::Kind;
 using test::ConvCase;
-using test::for_each_element;
 using test::in_memory;
 using test::kGap;
 using test::Memory;
@@ -71,18 +70,7 @@ class Emulation {
     for (std::uint32_t tile = 0; tile < tiles; ++tile) store(tile, sums[tile]);
   }
 
-  // Every element is the convolution's and was written once; nothing else was written.
-  void expect_convolution() const {
-    const test::Expected expected = test::naive(case_, values_);
-    std::int64_t wrong = 0;
-    for_each_element(output(case_.problem), [&](std::size_t i, std::size_t offset) {
-      wrong += out_[offset] != expected.value[i] || writes_[offset] != 1;
-    });
-    std::int64_t written = 0;
-    for (const int count : writes_) written += count;
-    EXPECT_EQ(written, element_count(output(case_.problem)));
-    EXPECT_EQ(wrong, 0);
-  }
+  void expect_convolution() const { test::expect_convolution(case_, values_, out_, writes_); }
 
  private:
   // The filter as its tensor map sees it.

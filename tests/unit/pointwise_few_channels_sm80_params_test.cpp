@@ -1,6 +1,8 @@
 // The mapping of convolutions to the pointwise convolution of few channels, evaluated on the host: what lanes load,
 // what the matrix instruction makes of it, and where they store, is compared with the definition of convolution.
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/pointwise_few_channels_sm80_params.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,21 +12,18 @@
 #include <string>
 #include <vector>
 
-#include "ops/conv/pointwise_few_channels_sm80_params.hpp"
+#include "support/conv_emulation.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/sweep.hpp"
-#include "support/tensor_memory.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace few = kernels::pointwise_few;
 using test::ConvCase;
-using test::for_each_element;
 using test::in_memory;
 using test::Memory;
-using test::Random;
 using Eight = std::array<double, 8>;
 
 class Emulation {
@@ -49,15 +48,7 @@ class Emulation {
   }
 
   void expect_convolution(const test::Values& values) const {
-    const test::Expected expected = test::naive(case_, values);
-    const TensorGeometry& out = output(case_.problem);
-    std::int64_t written = 0;
-    for (const int count : writes_) written += count;
-    ASSERT_EQ(written, element_count(out)) << "writes";
-    for_each_element(out, [&](std::size_t i, std::size_t offset) {
-      ASSERT_EQ(writes_[offset], 1) << "element " << i;
-      ASSERT_EQ(result_[offset], expected.value[i]) << "element " << i;
-    });
+    test::expect_convolution(case_, values, result_, writes_);
   }
 
  private:
@@ -170,19 +161,6 @@ std::string check(const ConvCase& c) {
   return {};
 }
 
-ConvCase case_of(const std::string& line) {
-  std::string why;
-  const auto problem = from_text("conv " + line, &why);
-  EXPECT_TRUE(problem) << line << ": " << why;
-  ConvCase c{};
-  c.problem = *problem;
-  c.integers = true;
-  c.alpha = 1;
-  c.coef = 6;
-  c.alpha2 = 2;
-  return c;
-}
-
 TEST(PointwiseFewChannelsParams, HandPicked) {
   for (const char* line : {
            "fwd f16 nhwc n2c24h9w11 k144r1s1 p0x0 t1x1 d1x1 g1",
@@ -194,22 +172,12 @@ TEST(PointwiseFewChannelsParams, HandPicked) {
            "fwd f16 nhwc n2c16h5w5 k24r1s1 p0x0 t1x1 d1x1 g1 act=relu bias z",
            "fwd f16 nhwc n2c48h5w5 k24r1s1 p0x0 t1x1 d1x1 g1 act=clipped_relu bias",
        }) {
-    EXPECT_EQ(check(case_of(line)), "") << line;
+    EXPECT_EQ(check(test::conv_case(line)), "") << line;
   }
 }
 
 TEST(PointwiseFewChannelsParams, RandomProblems) {
-  Random random(test::session_seed());
-  int taken = 0;
-  for (int i = 0; i < 100000 && taken < 30; ++i) {
-    ConvCase c = test::random_conv(random);
-    c.integers = true;
-    if (pointwise_few_channels_obstacle(c.problem) != nullptr) continue;
-    ++taken;
-    EXPECT_EQ(check(c), "");
-    if (HasFailure()) break;
-  }
-  EXPECT_EQ(taken, 30);
+  test::check_random_convs(30, &pointwise_few_channels_obstacle, [](const ConvCase& c) { EXPECT_EQ(check(c), ""); });
 }
 
 // What it must leave to others.
@@ -230,7 +198,7 @@ TEST(PointwiseFewChannelsParams, Refusals) {
            "fwd f16 nhwc n2c24h9w11 k64r1s1 p0x0 t1x1 d1x1 g1 act=tanh bias",
            "fwd f16 nhwc n2c24h9w11 k64r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=fma",
        }) {
-    EXPECT_NE(pointwise_few_channels_obstacle(case_of(line).problem), nullptr) << line;
+    EXPECT_NE(pointwise_few_channels_obstacle(test::conv_case(line).problem), nullptr) << line;
   }
 }
 
