@@ -233,6 +233,31 @@ TEST(ConvHeuristics, EveryRowOfTheBuiltInTableCanBeTaken) {
   std::printf("  %d rows\n", count);
 }
 
+#ifdef GPUDNN_WITH_CUDA
+// A problem's measured choices end the search for others, so one that only serves calls without a workspace, at many
+// times the best, must not be all that is left of them.
+TEST(ConvHeuristics, TheBuiltInTableKeepsTheBestOfEachProblem) {
+  const TunedRows* const table = tuned_table(synthetic_sm90());
+  ASSERT_NE(table, nullptr);
+  std::istringstream lines{std::string(kTunedSm90)};
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto arrow = line.find(" -> ");
+    if (line.starts_with('#') || arrow == std::string::npos) continue;
+    const auto problem = from_text(line.substr(0, arrow), nullptr);
+    ASSERT_TRUE(problem) << line;
+    const std::vector<TunedRow>* const rows = table->find(*problem);
+    ASSERT_TRUE(rows != nullptr && !rows->empty()) << line;
+    const std::vector<Choice> choices =
+        rank_by_model(engines(), *problem, synthetic_sm90(), std::numeric_limits<std::size_t>::max());
+    ASSERT_FALSE(choices.empty()) << line;
+    ++count;
+    EXPECT_LT(1e-6 * rows->front().microseconds, 5 * choices.front().seconds) << line;
+  }
+  EXPECT_GT(count, 100);
+}
+#endif
+
 // --- the library-wide limit ------------------------------------------------------------------------------------------
 
 // The variable is read once a process.
