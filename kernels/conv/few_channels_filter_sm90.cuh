@@ -195,7 +195,7 @@ __device__ __forceinline__ void start(const Params& p, Barriers& barriers, unsig
       ptx::mbarrier_init(&barriers.full[lane], 1 + 32 * kExpanders);
       ptx::mbarrier_init(&barriers.empty[lane], 128 * I::kConsumers);
       ptx::mbarrier_init(&barriers.raw_full[lane], 1);
-      ptx::mbarrier_init(&barriers.raw_empty[lane], kExpanders);
+      ptx::mbarrier_init(&barriers.raw_empty[lane], 32 * kExpanders);
       ptx::fence_mbarrier_init();
     }
   } else if (warp == 1 && lane < 4) {

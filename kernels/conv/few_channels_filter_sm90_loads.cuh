@@ -228,8 +228,7 @@ __device__ __forceinline__ void expand(const Params& p, Barriers& barriers, unsi
       tile::wait(&barriers.raw_full[raw.stage], raw.parity);
       expand_group<I>(p, shared + p.raw_offset + raw.stage * p.raw_bytes, shared + p.slot_offset + slot * p.slot_bytes,
                       first_vector(p, at.strip), static_cast<std::int32_t>(at.row + g) * p.stride_h - p.pad_h);
-      __syncwarp();
-      if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&barriers.raw_empty[raw.stage]);
+      ptx::mbarrier_arrive(&barriers.raw_empty[raw.stage]);
       raw.next(p.raws);
       slot = slot + 1 == p.slots ? 0 : slot + 1;
     }
