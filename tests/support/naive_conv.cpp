@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "core/parallel.hpp"
 #include "support/naive.hpp"
 #include "support/number.hpp"
 
@@ -43,9 +44,15 @@ void for_each(const Extents& extents, Body body) {
       for (i[2] = 0; i[2] < extents.d[2]; ++i[2]) body(i);
 }
 
-// Calls body(x index, w index, y index) for every product of the definition.
+struct Range {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// Calls body(x index, w index, y index) for every product of the definition that some filters have with some of their
+// channels.
 template <class Body>
-void for_each_product(const conv::Problem& p, Body body) {
+void for_each_product(const conv::Problem& p, Range filters_of, Range channels_of, Body body) {
   const Extents image = spatial_extents(p.x);
   const Extents filter = spatial_extents(p.w);
   const Extents output = spatial_extents(p.y);
@@ -55,8 +62,8 @@ void for_each_product(const conv::Problem& p, Body body) {
   const std::int64_t filters = p.w.dims[0];
   const std::int64_t group_filters = filters / p.groups;
   for (std::int64_t n = 0; n < p.x.dims[0]; ++n)
-    for (std::int64_t k = 0; k < filters; ++k)
-      for (std::int64_t c = 0; c < group_channels; ++c)
+    for (std::int64_t k = filters_of.begin; k < filters_of.end; ++k)
+      for (std::int64_t c = channels_of.begin; c < channels_of.end; ++c)
         for_each(output, [&](const std::int64_t(&o)[3]) {
           for_each(filter, [&](const std::int64_t(&r)[3]) {
             std::int64_t from[3];
@@ -135,7 +142,7 @@ Expected naive(const ConvCase& c, const Values& values) {
     magnitude[i] += std::fabs(product);
     ++terms[i];
   };
-  for_each_product(p, [&](std::int64_t x, std::int64_t w, std::int64_t y) {
+  const auto add_product = [&](std::int64_t x, std::int64_t w, std::int64_t y) {
     const auto xi = static_cast<std::size_t>(x);
     const auto wi = static_cast<std::size_t>(w);
     const auto yi = static_cast<std::size_t>(y);
@@ -147,6 +154,14 @@ Expected naive(const ConvCase& c, const Values& values) {
       case conv::Direction::backward_filter:
         return add(w, values.x[xi] * values.y[yi]);
     }
+  };
+  // Threads share no sum: those of a data gradient belong to channels, the others to filters.
+  const Range filters{0, p.w.dims[0]};
+  const Range channels{0, p.w.dims[1]};
+  const bool of_channels = p.direction == conv::Direction::backward_data;
+  parallel_for(of_channels ? channels.end : filters.end, 1, [&](std::int64_t begin, std::int64_t end) {
+    for_each_product(p, of_channels ? filters : Range{begin, end}, of_channels ? Range{begin, end} : channels,
+                     add_product);
   });
 
   Expected expected{std::vector<double>(count), std::vector<double>(count)};

@@ -33,17 +33,13 @@ struct SmallFormat {
     const auto infinity = static_cast<std::uint16_t>(values.size());
     if (std::isnan(value)) return static_cast<std::uint16_t>(sign | infinity | (1u << (mantissa_bits - 1)));
     const double magnitude = std::fabs(value);
-    const double last = values.back();
-    // Infinity stands where the next number after the last would.
-    const double beyond = last + (last - values[values.size() - 2]);
-    if (magnitude >= beyond) return static_cast<std::uint16_t>(sign | infinity);
-    const auto above = std::upper_bound(values.begin(), values.end(), magnitude);
-    const auto low = static_cast<std::uint16_t>(above - values.begin() - 1);
-    const double high_value = above == values.end() ? beyond : *above;
-    const double below = magnitude - values[low];
-    const double over = high_value - magnitude;
-    const bool up = over < below || (over == below && low % 2 == 1);
-    return static_cast<std::uint16_t>(sign | (low + (up ? 1 : 0)));
+    if (std::isinf(magnitude)) return static_cast<std::uint16_t>(sign | infinity);
+    // In units of the last place, which are those of the least normal number below it; both roundings are exact but the
+    // one to an integer, which takes the even one of two.
+    const int exponent = std::max(magnitude > 0 ? std::ilogb(magnitude) : 1 - bias, 1 - bias);
+    const double units = std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent));
+    const double index = std::ldexp(exponent + bias - 1, mantissa_bits) + units;
+    return static_cast<std::uint16_t>(sign | (index < infinity ? static_cast<std::uint16_t>(index) : infinity));
   }
 
   [[nodiscard]] double value(std::uint16_t bits) const {
