@@ -1,6 +1,7 @@
 // The launch of the SIMT implicit GEMM: the instance of a row, and the reduction of a split one.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv/implicit_gemm_simt.cuh"
+#include "kernels/conv/implicit_gemm_simt_join.cuh"
 #include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/instances.cuh"
 
