@@ -108,7 +108,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyFilterDescriptor(gpudnnFilterDescripto
 
 /* Describes a packed filter (k, c, h, w): k output channels, c input channels of one group, window h by w. Memory is
  * (k, c, h, w) in NCHW, (k, h, w, c) in NHWC, (k, c / length, h, w) vectors in NCHW_VECT_C. BAD_PARAM if a dimension is
- * negative (0 makes an empty filter) or the vector types and the format do not go together. Nd takes `nbDims`
+ * not positive or the vector types and the format do not go together. Nd takes `nbDims`
  * dimensions, 1 to GPUDNN_DIM_MAX, in the order (k, c, spatial...). Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetFilter4dDescriptor(gpudnnFilterDescriptor_t filterDesc, gpudnnDataType_t dataType,
                                                          gpudnnTensorFormat_t format, int k, int c, int h, int w);
@@ -130,8 +130,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetFilterSizeInBytes(const gpudnnFilterDescri
 
 /* ------------------------------------------------------------------------------------------ copies and broadcasts */
 
-/* y = alpha * x + beta * y with equal dimensions: a copy between layouts and types, each float, double, half or
- * bfloat16. Since 0.1. */
+/* y = alpha * x + beta * y with equal dimensions: a copy between layouts, and between the types that
+ * gpudnnTransformTensorEx takes. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnTransformTensor(gpudnnHandle_t handle, const void* alpha,
                                                    const gpudnnTensorDescriptor_t xDesc, const void* x,
                                                    const void* beta, const gpudnnTensorDescriptor_t yDesc, void* y);
