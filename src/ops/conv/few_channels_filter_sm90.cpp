@@ -7,6 +7,7 @@
 
 #include "core/tensor_map_cuda.hpp"
 #include "ops/conv/few_channels_filter_sm90_params.hpp"
+#include "ops/conv/launch_workspace.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -26,11 +27,6 @@ struct Prepared {
   FewChannelsFilterPlan plan;
   bool encoded = false;
 };
-
-float* align(void* pointer) {
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  return reinterpret_cast<float*>((address + few::kWorkspaceAlignment - 1) & ~(few::kWorkspaceAlignment - 1));
-}
 
 }  // namespace
 
@@ -64,15 +60,12 @@ Status few_channels_filter_sm90_launch(const LaunchSite& site, const void* prepa
   const auto& known = *static_cast<const Prepared*>(prepared);
   GPUDNN_REQUIRE(known.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
                  "the driver refused a tensor map for this problem; please report it with the problem's line");
-  const std::size_t workspace = known.plan.workspace;
-  GPUDNN_REQUIRE(site.workspace_bytes >= workspace && (workspace == 0 || site.workspace != nullptr),
-                 GPUDNN_STATUS_BAD_PARAM, "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes,
-                 workspace);
+  GPUDNN_TRY(require_workspace(site, known.plan.workspace));
   few::Params p = known.plan.params;
   p.alpha = static_cast<float>(args.alpha);
   p.beta = static_cast<float>(args.beta);
   p.dw = args.out;
-  p.partials = align(site.workspace);
+  p.partials = static_cast<float*>(align_up(site.workspace, few::kWorkspaceAlignment));
   p.x = args.x;
   const bool replaced = cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.dy, args.y); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "dy does not begin at a multiple of 16 bytes");

@@ -244,9 +244,4 @@ void set_simt_pointers(Direction direction, const Args& args, Params* p) {
   p->propagate_nan = args.propagate_nan;
 }
 
-void* align_simt_workspace(void* workspace) {
-  const auto address = reinterpret_cast<std::uintptr_t>(workspace);
-  return reinterpret_cast<void*>((address + kWorkspaceAlignment - 1) & ~(kWorkspaceAlignment - 1));
-}
-
 }  // namespace gpudnn::conv
