@@ -91,9 +91,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionNdForwardOutputDim(const gpudnn
  *
  * For each direction there are two ways to get a list, fastest first:
  *   Get..._v7   asks the heuristic: cheap, runs nothing, `time` is -1
- *   Find...     also measures, on buffers of its own (Find) or on the caller's, within the caller's workspace (FindEx,
- *   which
- *               overwrites the output); it waits for the device, so it cannot be captured
+ *   Find...     also measures, on buffers of its own (Find) or on the caller's (FindEx): it overwrites their output and
+ *               stays within their workspace. It waits for the device, so it cannot be captured
  * They write at most `requestedAlgoCount` rows and set `*returnedAlgoCount`. Rows whose `status` is NOT_SUPPORTED come
  * last: numbers without an engine of their own (they still run, as an equivalent), and in FindEx those that need more
  * workspace. BAD_PARAM if `requestedAlgoCount` is not positive. MaxCount is the longest list there can be. */
@@ -179,8 +178,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionBackwardFilterAlgorithmEx(
     const int requestedAlgoCount, int* returnedAlgoCount, gpudnnConvolutionBwdFilterAlgoPerf_t* perfResults,
     void* workSpace, size_t workSpaceSizeInBytes);
 
-/* Write to `*sizeInBytes` the workspace with which the algorithm runs at its best on this problem; often 0. Since 0.1.
- * */
+/* Write to `*sizeInBytes` the workspace with which the algorithm runs at its best on this problem; often 0. Since
+ * 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionForwardWorkspaceSize(
     gpudnnHandle_t handle, const gpudnnTensorDescriptor_t xDesc, const gpudnnFilterDescriptor_t wDesc,
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t yDesc, gpudnnConvolutionFwdAlgo_t algo,
@@ -237,7 +236,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionBackwardFilter(gpudnnHandle_t hand
                                                              size_t workSpaceSizeInBytes, const void* beta,
                                                              const gpudnnFilterDescriptor_t dwDesc, void* dw);
 
-/* db = alpha * (sum of dy over batch and space) + beta * db. db is (1, k, 1, 1). Since 0.1. */
+/* db = alpha * (sum of dy over batch and space) + beta * db. db is (1, k, 1, 1), with as many dimensions as dy, 2 to 8,
+ * and of its type: float, double, half or bfloat16 (NOT_SUPPORTED otherwise). Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionBackwardBias(gpudnnHandle_t handle, const void* alpha,
                                                            const gpudnnTensorDescriptor_t dyDesc, const void* dy,
                                                            const void* beta, const gpudnnTensorDescriptor_t dbDesc,

@@ -23,7 +23,8 @@ typedef enum {
   GPUDNN_MEMCPY_DEVICE_TO_DEVICE = 3,
 } gpudnnMemcpyKind_t;
 
-/* The version of libgpudnn itself (GPUDNN_LIBRARY_VERSION), as against the interface version of gpudnnGetVersion(). */
+/* The version of libgpudnn itself (GPUDNN_LIBRARY_VERSION), as against the interface version of gpudnnGetVersion().
+ * Since 0.1. */
 GPUDNN_EXPORT size_t gpudnnGetLibraryVersion(void);
 
 /* The backend of `handle`. BAD_PARAM if a pointer is null or the handle is not live. Since 0.1. */

@@ -108,7 +108,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyFilterDescriptor(gpudnnFilterDescripto
 
 /* Describes a packed filter (k, c, h, w): k output channels, c input channels of one group, window h by w. Memory is
  * (k, c, h, w) in NCHW, (k, h, w, c) in NHWC, (k, c / length, h, w) vectors in NCHW_VECT_C. BAD_PARAM if a dimension is
- * negative (0 makes an empty filter) or the vector types and the format do not go together. Nd takes `nbDims`
+ * not positive or the vector types and the format do not go together. Nd takes `nbDims`
  * dimensions, 1 to GPUDNN_DIM_MAX, in the order (k, c, spatial...). Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetFilter4dDescriptor(gpudnnFilterDescriptor_t filterDesc, gpudnnDataType_t dataType,
                                                          gpudnnTensorFormat_t format, int k, int c, int h, int w);
@@ -130,23 +130,26 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetFilterSizeInBytes(const gpudnnFilterDescri
 
 /* ------------------------------------------------------------------------------------------ copies and broadcasts */
 
-/* y = alpha * x + beta * y with equal dimensions: a copy between layouts. Since 0.1. */
+/* y = alpha * x + beta * y with equal dimensions: a copy between layouts, and between the types that
+ * gpudnnTransformTensorEx takes. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnTransformTensor(gpudnnHandle_t handle, const void* alpha,
                                                    const gpudnnTensorDescriptor_t xDesc, const void* x,
                                                    const void* beta, const gpudnnTensorDescriptor_t yDesc, void* y);
 
 /* C = alpha * A + beta * C. Each dimension of A equals C's or is 1, and then A is repeated along it; so (1, C, 1, 1)
- * adds a bias for each channel. BAD_PARAM if a dimension of A is neither. Since 0.1. */
+ * adds a bias for each channel. BAD_PARAM if a dimension of A is neither. One type of float, double, half and bfloat16.
+ * Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnAddTensor(gpudnnHandle_t handle, const void* alpha,
                                              const gpudnnTensorDescriptor_t aDesc, const void* A, const void* beta,
                                              const gpudnnTensorDescriptor_t cDesc, void* C);
 
 /* Sets every element of y to the value at `valuePtr`, a host pointer to one element of y's type; for half and bfloat16
- * to a float, which is rounded. Gaps between elements stay as they are. Since 0.1. */
+ * to a float, which is rounded. Gaps between elements stay as they are. NOT_SUPPORTED for types of less than a byte.
+ * Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetTensor(gpudnnHandle_t handle, const gpudnnTensorDescriptor_t yDesc, void* y,
                                              const void* valuePtr);
 
-/* y = alpha * y for every element. Since 0.1. */
+/* y = alpha * y for every element of float, double, half or bfloat16. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnScaleTensor(gpudnnHandle_t handle, const gpudnnTensorDescriptor_t yDesc, void* y,
                                                const void* alpha);
 
@@ -304,7 +307,8 @@ typedef enum {
   GPUDNN_SOFTMAX_MODE_CHANNEL = 1,  /* over C, for each sample and position */
 } gpudnnSoftmaxMode_t;
 
-/* y = alpha * softmax(x) + beta * y. x and y have the same dimensions and type; y may be x. Since 0.1. */
+/* y = alpha * softmax(x) + beta * y. x and y have the same dimensions, 2 to 8, and one type of float, double, half and
+ * bfloat16; any strides. y may be x. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSoftmaxForward(gpudnnHandle_t handle, gpudnnSoftmaxAlgorithm_t algo,
                                                   gpudnnSoftmaxMode_t mode, const void* alpha,
                                                   const gpudnnTensorDescriptor_t xDesc, const void* x, const void* beta,
@@ -373,7 +377,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetPoolingNdForwardOutputDim(const gpudnnPool
                                                                 int nbDims, int outputTensorDimA[]);
 
 /* y = alpha * pool(x) + beta * y. y's dimensions are those of the query above. A window that has no element to take the
- * maximum of gives the lowest finite value of the type. Operations take 1 to 3 spatial dimensions. Since 0.1. */
+ * maximum of gives the lowest finite value of the type. Operations take 1 to 3 spatial dimensions and one type of
+ * float, double, half and bfloat16; NOT_SUPPORTED for others, BAD_PARAM if y's dimensions are not those. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnPoolingForward(gpudnnHandle_t handle, const gpudnnPoolingDescriptor_t poolingDesc,
                                                   const void* alpha, const gpudnnTensorDescriptor_t xDesc,
                                                   const void* x, const void* beta, const gpudnnTensorDescriptor_t yDesc,
@@ -409,7 +414,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnSetActivationDescriptorSwishBeta(gpudnnActiva
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetActivationDescriptorSwishBeta(gpudnnActivationDescriptor_t activationDesc,
                                                                     double* swish_beta);
 
-/* y = alpha * f(x) + beta * y, element by element; y may be x. Since 0.1. */
+/* y = alpha * f(x) + beta * y, element by element; y may be x. Tensors have equal dimensions, any strides, and one type
+ * of float, double, half and bfloat16. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnActivationForward(gpudnnHandle_t handle, gpudnnActivationDescriptor_t activationDesc,
                                                      const void* alpha, const gpudnnTensorDescriptor_t xDesc,
                                                      const void* x, const void* beta,
@@ -439,7 +445,7 @@ typedef enum {
 } gpudnnLRNMode_t;
 
 /* Make, set, read and end the parameters n (window), alpha, beta and k. A new descriptor has n = 5, alpha = 1e-4,
- * beta = 0.75 and k = 2. BAD_PARAM: n outside 1 to 16, beta below 0.01, k below 1e-5. Pointers of Get may be null. */
+ * beta = 0.75 and k = 2. BAD_PARAM: n outside 1 to 16, beta below 0.01, k below 1e-5. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateLRNDescriptor(gpudnnLRNDescriptor_t* normDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetLRNDescriptor(gpudnnLRNDescriptor_t normDesc, unsigned lrnN, double lrnAlpha,
                                                     double lrnBeta, double lrnK);
@@ -453,7 +459,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyLRNDescriptor(gpudnnLRNDescriptor_t lr
  *   dx_c = dy_c s_c^(-beta) - 2 alpha beta / n * x_c * sum of dy_j x_j s_j^(-beta - 1) for all j whose window holds c
  * Both blend as usual: y = alpha * result + beta * y. Tensors have 2 to 8 dims, channels second, any strides, one of
  * the four floating types, and the same dims and type. Backward computes from x and dy; the numbers in y are not read,
- * but yDesc is checked. An output must not share memory with another tensor of the call. */
+ * but yDesc is checked. An output must not share memory with another tensor of the call. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnLRNCrossChannelForward(gpudnnHandle_t handle, gpudnnLRNDescriptor_t normDesc,
                                                           gpudnnLRNMode_t lrnMode, const void* alpha,
                                                           const gpudnnTensorDescriptor_t xDesc, const void* x,
@@ -478,7 +484,7 @@ typedef enum {
  * gradient with respect to m is that to x, negated; dMeans may be null. Both outputs of backward blend as usual. x,
  * means, dy, temp and temp2 are laid out as xDesc says, dx and dMeans as dXdMeansDesc. `temp` and `temp2` are scratch,
  * which need not be kept from forward to backward; they are required (BAD_PARAM if null) and must not share memory with
- * the others. 3 to 5 dims; NOT_SUPPORTED for others. */
+ * the others. 3 to 5 dims; NOT_SUPPORTED for others. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDivisiveNormalizationForward(gpudnnHandle_t handle, gpudnnLRNDescriptor_t normDesc,
                                                                 gpudnnDivNormMode_t mode, const void* alpha,
                                                                 const gpudnnTensorDescriptor_t xDesc, const void* x,
@@ -514,7 +520,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnDivisiveNormalizationBackward(
  * In place, with equal strides: y may be x or z, dx may be x or dy, dz may be dy. An empty x is no error and writes
  * nothing. Sums are formed in float (double for double data) without a difference of large squares, in a fixed order.
  * BAD_PARAM for what makes no sense, such as dimensions that do not fit, one pointer of a pair, or a reserve space that
- * is too small. */
+ * is too small. All of it since 0.1. */
 
 typedef enum {
   GPUDNN_BATCHNORM_PER_ACTIVATION = 0,     /* statistics over N; parameters (1, C, spatial...) */
@@ -600,7 +606,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationBackwardEx(
 /* --------------------------------------------------------------------------- normalization with separate descriptors
  *
  * The mathematics, types, layouts and errors of batch normalization (above), with one descriptor for scale and bias and
- * one for the statistics. groupCnt must be 1. `algo` makes no difference: the fastest way is taken. */
+ * one for the statistics. groupCnt must be 1. `algo` makes no difference: the fastest way is taken. All of it since
+ * 0.1. */
 
 typedef enum {
   GPUDNN_NORM_PER_ACTIVATION = 0, /* statistics over N */

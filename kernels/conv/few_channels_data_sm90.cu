@@ -9,10 +9,7 @@ extern template LaunchShape launch_of<tile::BFloat16>(int);
 extern template LaunchShape launch_of<float>(int);
 
 void launch(int shape, ElementType type, const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  const LaunchShape launch_shape = type == ElementType::f16    ? launch_of<tile::Half>(shape)
-                                   : type == ElementType::bf16 ? launch_of<tile::BFloat16>(shape)
-                                                               : launch_of<float>(shape);
-  launch_shape(params, blocks, stream);
+  tile::with_tensor_core_type(type, [&]<class T>() { launch_of<T>(shape)(params, blocks, stream); });
 }
 
 }  // namespace gpudnn::kernels::few_channels_data

@@ -34,8 +34,6 @@
 
 #include <cuda_runtime.h>
 
-#include <utility>
-
 #include "kernels/conv/few_channels_data_sm90_epilogue.cuh"
 #include "kernels/conv/few_channels_data_sm90_filter.cuh"
 #include "kernels/ptx/barrier.cuh"
@@ -43,6 +41,7 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/tma_tile_5d.cuh"
 #include "kernels/ptx/wgmma_positions.cuh"
+#include "kernels/tile/instances.cuh"
 #include "kernels/tile/shared_memory.cuh"
 #include "kernels/tile/stage_ring.cuh"
 #include "kernels/tile/wgmma_operand.cuh"
@@ -293,11 +292,8 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
 // The instances of a type, made in the file of the type.
 template <class T>
 LaunchShape launch_of(int shape) {
-  return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    static constexpr LaunchShape kLaunches[] = {&launch_instance<Instance<T, static_cast<int>(kIndex)>>...};
-    return kLaunches[shape];
-  }
-  (std::make_index_sequence<kShapeCount>());
+  return tile::entry_at<kShapeCount>(
+      shape, [](auto instance) -> LaunchShape { return &launch_instance<Instance<T, instance()>>; });
 }
 
 }  // namespace gpudnn::kernels::few_channels_data

@@ -9,6 +9,7 @@
 #include "kernels/conv/few_channels_sm80.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
+#include "kernels/tile/tensor_map.hpp"
 
 struct CUstream_st;
 
@@ -17,6 +18,7 @@ namespace gpudnn::kernels::few_channels_data {
 using few_channels::Strides;
 using tile::ElementType;
 using tile::FastDivmod;
+using tile::TensorMap;
 
 // What a warpgroup multiplies at once: blocks of 64 rows (slot, residue class, channel), positions along w.
 struct Shape {
@@ -46,11 +48,6 @@ constexpr std::uint32_t halves_octet_bytes(int positions) {
 constexpr std::uint32_t floats_octet_bytes(int positions) {
   return static_cast<std::uint32_t>(positions + 2 * kGuard) * 5 / 4 * 32;
 }
-
-// The driver's CUtensorMap.
-struct alignas(128) TensorMap {
-  std::uint64_t opaque[16];
-};
 
 struct Params {
   TensorMap dy_map;  // filter, column, row, 1, image

@@ -28,14 +28,13 @@
 
 #include <cuda_runtime.h>
 
-#include <utility>
-
 #include "kernels/conv/few_channels_filter_sm90_epilogue.cuh"
 #include "kernels/conv/few_channels_filter_sm90_loads.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma_a_registers.cuh"
+#include "kernels/tile/instances.cuh"
 #include "kernels/tile/shared_memory.cuh"
 #include "kernels/tile/wgmma_operand.cuh"
 
@@ -254,11 +253,8 @@ void launch_instance(const Params& params, CUstream_st* stream) {
 // The instances of a type, made in the file of the type.
 template <class T>
 LaunchShape launch_of(int shape) {
-  return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    static constexpr LaunchShape kLaunches[] = {&launch_instance<T, static_cast<int>(kIndex)>...};
-    return kLaunches[shape];
-  }
-  (std::make_index_sequence<kShapeCount>());
+  return tile::entry_at<kShapeCount>(shape,
+                                     [](auto instance) -> LaunchShape { return &launch_instance<T, instance()>; });
 }
 
 }  // namespace gpudnn::kernels::few_channels_filter

@@ -8,6 +8,7 @@
 
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
+#include "kernels/tile/tensor_map.hpp"
 
 struct CUstream_st;
 
@@ -15,6 +16,7 @@ namespace gpudnn::kernels::few_channels_filter {
 
 using tile::ElementType;
 using tile::FastDivmod;
+using tile::TensorMap;
 
 // What a block computes: 64 `blocks` rows of taps by `filters`; the warpgroups that share its pixels, and whether they
 // load a step's fragments while the products of the one before are under way.
@@ -43,11 +45,6 @@ constexpr int kAlignment = 1024;
 constexpr int kRingOffset = kAlignment;  // barriers and zeros lie before the rings
 constexpr int kZeroOffset = 512;
 constexpr std::uintptr_t kWorkspaceAlignment = 256;
-
-// The driver's CUtensorMap.
-struct alignas(128) TensorMap {
-  std::uint64_t opaque[16];
-};
 
 struct Params {
   TensorMap dy;  // filters, columns, rows, images

@@ -32,13 +32,12 @@
 
 #include <cuda_runtime.h>
 
-#include <utility>
-
 #include "kernels/conv/few_channels_forward_sm90_filter.cuh"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma_a_registers.cuh"
+#include "kernels/tile/instances.cuh"
 #include "kernels/tile/numeric.cuh"
 #include "kernels/tile/shared_memory.cuh"
 #include "kernels/tile/stage_ring.cuh"
@@ -376,11 +375,8 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
 // The instances of a type, made in the file of the type.
 template <class T>
 LaunchShape launch_of(int shape) {
-  return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    static constexpr LaunchShape kLaunches[] = {&launch_instance<T, static_cast<int>(kIndex)>...};
-    return kLaunches[shape];
-  }
-  (std::make_index_sequence<kShapeCount>());
+  return tile::entry_at<kShapeCount>(shape,
+                                     [](auto instance) -> LaunchShape { return &launch_instance<T, instance()>; });
 }
 
 }  // namespace gpudnn::kernels::few_channels_forward

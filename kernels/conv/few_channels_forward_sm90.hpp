@@ -8,6 +8,7 @@
 
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
+#include "kernels/tile/tensor_map.hpp"
 
 struct CUstream_st;
 
@@ -15,6 +16,7 @@ namespace gpudnn::kernels::few_channels_forward {
 
 using tile::ElementType;
 using tile::FastDivmod;
+using tile::TensorMap;
 
 // The instances: filters of a block, and warpgroups, each with tiles of its own.
 struct Shape {
@@ -32,11 +34,6 @@ constexpr int kUnit = 64;                  // pixels of a product
 constexpr int kQuadBytes = 16;             // four words
 
 constexpr int elements_of_word(ElementType type) { return type == ElementType::f32 ? 1 : 2; }
-
-// The driver's CUtensorMap.
-struct alignas(128) TensorMap {
-  std::uint64_t opaque[16];
-};
 
 // Which reductions have code of their own: quads of a row of taps, and rows.
 enum class Taps : std::int32_t { any, quads_1_rows_3, quads_2_rows_3, quads_3_rows_3, quads_3_rows_7, quads_6_rows_7 };

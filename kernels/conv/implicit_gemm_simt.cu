@@ -1,19 +1,12 @@
 // The launch of the SIMT implicit GEMM: the instance of a row, and the reduction of a split one.
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
-
 #include "kernels/conv/implicit_gemm_simt.cuh"
+#include "kernels/conv/implicit_gemm_simt_join.cuh"
 #include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/instances.cuh"
 
 namespace gpudnn::kernels::simt {
 namespace {
-
-// The instances are made in the files of their types.
-template <std::size_t... kRows>
-LaunchRow launch_of(int row, std::index_sequence<kRows...>) {
-  static constexpr LaunchRow kLaunches[] = {&launch_row<static_cast<int>(kRows)>...};
-  return kLaunches[row];
-}
 
 // Lanes that share an element: enough threads to fill a device while splits last.
 int lanes_of_reduction(std::size_t elements, std::uint32_t splits) {
@@ -40,7 +33,9 @@ void launch_reduction(int bm, int bn, const Params& params, std::uint32_t tiles,
 }  // namespace
 
 void launch(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  launch_of(row, std::make_index_sequence<kTileCount>())(params, blocks, stream);
+  // The instances are made in the files of their types.
+  tile::entry_at<kTileCount>(row, [](auto tile_row) -> LaunchRow { return &launch_row<tile_row()>; })(params, blocks,
+                                                                                                      stream);
   if (params.splits <= 1) return;
   const TileRow& tile = kTiles[row];
   reduce_partial_sums(tile.type, tile.bm, tile.bn, params, blocks / params.splits, stream);

@@ -29,19 +29,8 @@ LaunchPlanes launch_of_direction(Direction direction, int shape) {
 
 void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks,
             CUstream_st* stream) {
-  LaunchPlanes launch_planes = nullptr;
-  switch (type) {
-    case ElementType::f16:
-      launch_planes = launch_of_direction<tile::Half>(direction, shape);
-      break;
-    case ElementType::bf16:
-      launch_planes = launch_of_direction<tile::BFloat16>(direction, shape);
-      break;
-    default:
-      launch_planes = launch_of_direction<float>(direction, shape);
-      break;
-  }
-  launch_planes(params, blocks, stream);
+  tile::with_tensor_core_type(type,
+                              [&]<class T>() { launch_of_direction<T>(direction, shape)(params, blocks, stream); });
 }
 
 }  // namespace gpudnn::kernels::sm90::planes

@@ -32,12 +32,11 @@
 
 #include <cuda_runtime.h>
 
-#include <utility>
-
 #include "kernels/conv/pointwise_planes_sm90_epilogue.cuh"
 #include "kernels/conv/pointwise_planes_sm90_multiply.cuh"
 #include "kernels/conv/pointwise_planes_sm90_producer.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
+#include "kernels/tile/instances.cuh"
 #include "kernels/tile/shared_memory.cuh"
 
 namespace gpudnn::kernels::sm90::planes {
@@ -162,11 +161,8 @@ constexpr LaunchPlanes launch_of_instance() {
 // The instances of a type and direction, made in the file of the type.
 template <class T, Direction kDirection>
 LaunchPlanes launch_of(int shape) {
-  return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    static constexpr LaunchPlanes kLaunches[] = {launch_of_instance<T, kDirection, static_cast<int>(kIndex)>()...};
-    return kLaunches[shape];
-  }
-  (std::make_index_sequence<kTileShapeCount>());
+  return tile::entry_at<kTileShapeCount>(
+      shape, [](auto instance) -> LaunchPlanes { return launch_of_instance<T, kDirection, instance()>(); });
 }
 
 }  // namespace gpudnn::kernels::sm90::planes

@@ -27,6 +27,40 @@ GatherLanes make_lanes(const GatherChannel& channel) {
   return lanes;
 }
 
+// How often each loop runs, all that run faster than it, and all together.
+struct Iterations {
+  std::uint32_t of[kGatherLoops];
+  std::uint32_t under[kGatherLoops];
+  std::uint32_t all = 1;
+
+  // `width` iterations of the fastest loop are one, and kMoveRun of loop `run`, if it is one.
+  Iterations(const GatherMap& map, const LoopOrder& order, int run = -1, int width = 1) {
+    for (int i = 0; i < map.loops; ++i) {
+      const int loop = order.by_order[i];
+      of[loop] = static_cast<std::uint32_t>(map.loop[loop].extent);
+      if (loop == run) of[loop] = (of[loop] + kMoveRun - 1) / kMoveRun;
+      if (i == 0) of[loop] /= static_cast<std::uint32_t>(width);
+      under[loop] = all;
+      all *= of[loop];
+    }
+  }
+};
+
+// Sets the terms, one a loop, such that those of an axis are neighbours: term(loop, index) makes one.
+template <class Args, class Term>
+void group_by_axis(const GatherMap& map, Args* args, Term&& term) {
+  int terms = 0;
+  for (int j = 0; j < map.axes; ++j) {
+    args->axis[j].first_term = terms;
+    for (int i = 0; i < map.loops; ++i) {
+      if (map.loop[i].axis != j) continue;
+      args->term[terms] = term(i, terms);
+      ++terms;
+    }
+    args->axis[j].terms = terms - args->axis[j].first_term;
+  }
+}
+
 template <class C>
 GatherArgs<C> make_args(const GatherParams& params) {
   const GatherMap& map = params.map;
@@ -40,33 +74,22 @@ GatherArgs<C> make_args(const GatherParams& params) {
   args.count = static_cast<std::uint32_t>(map.count());
   args.in_channel = make_lanes(map.in_channel);
   args.out_channel = make_lanes(map.out_channel);
-  const LoopOrder order(map);
-  std::uint32_t under[kGatherLoops];
-  std::uint32_t faster = 1;
-  for (int i = 0; i < map.loops; ++i) {
-    under[order.by_order[i]] = faster;
-    faster *= static_cast<std::uint32_t>(map.loop[order.by_order[i]].extent);
-  }
-  int terms = 0;
   args.axes = map.axes;
   for (int j = 0; j < map.axes; ++j) {
     const GatherAxis& axis = map.axis[j];
     GatherPlace& place = args.axis[j];
-    place = {terms,
-             0,
-             axis.base,
-             static_cast<std::uint32_t>(axis.extent),
-             tile::FastDivmod(static_cast<std::uint32_t>(axis.fold)),
-             axis.stride,
-             axis.channel_step};
-    for (int i = 0; i < map.loops; ++i) {
-      const GatherLoop& loop = map.loop[i];
-      if (loop.axis != j) continue;
-      args.term[terms++] = {tile::FastDivmod(under[i]), tile::FastDivmod(static_cast<std::uint32_t>(loop.extent)),
-                            static_cast<std::int32_t>(loop.in_step), loop.out_step, loop.out_channel_step};
-      ++place.terms;
-    }
+    place.base = axis.base;
+    place.extent = static_cast<std::uint32_t>(axis.extent);
+    place.fold = tile::FastDivmod(static_cast<std::uint32_t>(axis.fold));
+    place.stride = axis.stride;
+    place.channel_step = axis.channel_step;
   }
+  const Iterations iterations(map, LoopOrder(map));
+  group_by_axis(map, &args, [&](int i, int) -> GatherTerm {
+    const GatherLoop& loop = map.loop[i];
+    return {tile::FastDivmod(iterations.under[i]), tile::FastDivmod(iterations.of[i]),
+            static_cast<std::int32_t>(loop.in_step), loop.out_step, loop.out_channel_step};
+  });
   return args;
 }
 
@@ -111,30 +134,18 @@ bool has_words(const GatherParams& params, const LoopOrder& order, int run, int 
 // `width` elements of the fastest loop are one iteration.
 MoveArgs make_move_args(const GatherParams& params, const LoopOrder& order, int run, int width) {
   const GatherMap& map = params.map;
+  const Iterations iterations(map, order, run, width);
   MoveArgs args{};
   args.in = params.in;
   args.out = params.out;
+  args.threads = iterations.all;
   args.axes = map.axes;
   args.run_axis = map.loop[run].axis;
   args.run_extent = static_cast<std::uint32_t>(map.loop[run].extent);
   args.word_axis = map.loop[order.by_order[0]].axis;
-  std::uint32_t under[kGatherLoops];
-  std::uint32_t extent[kGatherLoops];
-  std::uint32_t faster = 1;
-  for (int i = 0; i < map.loops; ++i) {
-    const int loop = order.by_order[i];
-    extent[loop] = static_cast<std::uint32_t>(map.loop[loop].extent);
-    if (loop == run) extent[loop] = (extent[loop] + kMoveRun - 1) / kMoveRun;
-    if (i == 0) extent[loop] /= static_cast<std::uint32_t>(width);
-    under[loop] = faster;
-    faster *= extent[loop];
-  }
-  args.threads = faster;
-  int terms = 0;
   for (int j = 0; j < map.axes; ++j) {
     const GatherAxis& axis = map.axis[j];
     MoveAxis& move = args.axis[j];
-    move.first_term = terms;
     move.base = axis.base;
     move.extent = axis.extent;
     move.stride = axis.stride;
@@ -145,16 +156,14 @@ MoveArgs make_move_args(const GatherParams& params, const LoopOrder& order, int 
     } else {
       move.fold = tile::FastDivmod(static_cast<std::uint32_t>(axis.fold));
     }
-    for (int i = 0; i < map.loops; ++i) {
-      const GatherLoop& loop = map.loop[i];
-      if (loop.axis != j) continue;
-      if (i == run) args.run_term = terms;
-      if (i == order.by_order[0]) args.word_term = terms;
-      args.term[terms++] = {tile::FastDivmod(under[i]), tile::FastDivmod(extent[i]), loop.in_step,
-                            loop.out_step + loop.out_channel_step * map.out_channel.stride};
-      ++move.terms;
-    }
   }
+  group_by_axis(map, &args, [&](int i, int index) -> MoveTerm {
+    if (i == run) args.run_term = index;
+    if (i == order.by_order[0]) args.word_term = index;
+    const GatherLoop& loop = map.loop[i];
+    return {tile::FastDivmod(iterations.under[i]), tile::FastDivmod(iterations.of[i]), loop.in_step,
+            loop.out_step + loop.out_channel_step * map.out_channel.stride};
+  });
   return args;
 }
 

@@ -28,8 +28,10 @@ struct ReduceRule {
 
 constexpr int kReduceThreads = 256;
 constexpr int kReduceJoinThreads = 512;
-constexpr int kReduceLoads = 4;         // in flight for each thread
-constexpr int kReduceBlocks = 4;        // that a multiprocessor holds
+constexpr int kReduceLoads = 4;  // in flight for each thread
+// Blocks that a multiprocessor holds. Turing holds fewer, and ptxas says that it ignores the number there
+// (.minnctapersm); it stays in the PTX, which later GPUs run.
+constexpr int kReduceBlocks = 4;
 constexpr int kReduceSimpleBlocks = 6;  // of the kernels for simple loops
 constexpr int kReduceSimpleGroupBlocks = 5;
 constexpr int kReduceRowThreads = 512;

@@ -34,12 +34,8 @@ extern "C" gpudnnStatus_t gpudnnCreateActivationDescriptor(gpudnnActivationDescr
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyActivationDescriptor(gpudnnActivationDescriptor_t activationDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (activationDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(activationDesc, Kind::activation);
-    Pool<gpudnnActivationStruct>::destroy(activationDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__,
+               [&]() -> Status { return destroy_object(activationDesc, Kind::activation, "activationDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetActivationDescriptor(gpudnnActivationDescriptor_t activationDesc,

@@ -84,12 +84,7 @@ extern "C" gpudnnStatus_t gpudnnCreateConvolutionDescriptor(gpudnnConvolutionDes
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyConvolutionDescriptor(gpudnnConvolutionDescriptor_t convDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (convDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(convDesc, Kind::convolution);
-    Pool<gpudnnConvolutionStruct>::destroy(convDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(convDesc, Kind::convolution, "convDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetConvolutionMathType(gpudnnConvolutionDescriptor_t convDesc,
@@ -221,13 +216,7 @@ extern "C" gpudnnStatus_t gpudnnGetConvolution2dForwardOutputDim(const gpudnnCon
     GPUDNN_REQUIRE(convDesc->spatial == 2, GPUDNN_STATUS_BAD_PARAM,
                    "convDesc has %d spatial dimensions, not 2; use gpudnnGetConvolutionNdForwardOutputDim",
                    convDesc->spatial);
-    int* const out[] = {n, c, h, w};
-    for (int i = 0; i < 4; ++i) {
-      GPUDNN_REQUIRE(out[i] != nullptr, GPUDNN_STATUS_BAD_PARAM,
-                     "output argument %c is null; pass the address of an int", "nchw"[i]);
-      GPUDNN_TRY(copy_to_int(&dims[i], 1, out[i], "the extent"));
-    }
-    return GPUDNN_STATUS_SUCCESS;
+    return copy_image_dims(dims, n, c, h, w);
   });
 }
 

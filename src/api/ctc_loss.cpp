@@ -72,12 +72,7 @@ extern "C" gpudnnStatus_t gpudnnCreateCTCLossDescriptor(gpudnnCTCLossDescriptor_
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyCTCLossDescriptor(gpudnnCTCLossDescriptor_t ctcLossDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (ctcLossDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(ctcLossDesc, Kind::ctc_loss);
-    Pool<gpudnnCTCLossStruct>::destroy(ctcLossDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(ctcLossDesc, Kind::ctc_loss, "ctcLossDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetCTCLossDescriptor(gpudnnCTCLossDescriptor_t ctcLossDesc, gpudnnDataType_t compType) {

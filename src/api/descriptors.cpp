@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/descriptors.hpp"
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 
@@ -29,6 +30,37 @@ Status copy_to_int(const std::int64_t* values, int count, int* out, const char* 
                    "%s %lld of dimension %d does not fit into an int", what, static_cast<long long>(values[i]), i);
     out[i] = static_cast<int>(values[i]);
   }
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status copy_image_dims(const std::int64_t* dims, int* n, int* c, int* h, int* w) {
+  int* const out[] = {n, c, h, w};
+  for (int i = 0; i < 4; ++i) {
+    GPUDNN_REQUIRE(out[i] != nullptr, GPUDNN_STATUS_BAD_PARAM, "output argument %c is null; pass the address of an int",
+                   "nchw"[i]);
+    GPUDNN_TRY(copy_to_int(&dims[i], 1, out[i], "the extent"));
+  }
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status pack_as(gpudnnTensorFormat_t format, TensorGeometry* geometry) {
+  const int lanes = data_type_lanes(geometry->type);
+  const bool vectors = format == GPUDNN_TENSOR_NCHW_VECT_C;
+  GPUDNN_REQUIRE(vectors == (lanes > 1), GPUDNN_STATUS_BAD_PARAM,
+                 "format %d and dataType %s do not go together: NCHW_VECT_C takes INT8x4, UINT8x4 and INT8x32, and "
+                 "they take no other",
+                 static_cast<int>(format), data_type_name(geometry->type));
+  if (!vectors || geometry->rank < 2) {
+    set_packed_strides(geometry, format);
+    return GPUDNN_STATUS_SUCCESS;
+  }
+  GPUDNN_REQUIRE(geometry->dims[1] % lanes == 0, GPUDNN_STATUS_BAD_PARAM,
+                 "c is %lld; with %s it must be a multiple of %d", static_cast<long long>(geometry->dims[1]),
+                 data_type_name(geometry->type), lanes);
+  TensorGeometry packed = *geometry;
+  packed.dims[1] /= lanes;
+  set_packed_strides(&packed, GPUDNN_TENSOR_NCHW);
+  std::copy_n(packed.strides, geometry->rank, geometry->strides);
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -113,12 +113,28 @@ struct gpudnnTensorTransformStruct : gpudnn::Object {
 
 namespace gpudnn {
 
+// Ends a live object of the kind; null is no object, and no error. `argument` names it in the text.
+template <class T>
+[[nodiscard]] Status destroy_object(T* object, Kind kind, const char* argument) {
+  if (object == nullptr) return GPUDNN_STATUS_SUCCESS;
+  GPUDNN_TRY(check_object(object, kind, argument));
+  Pool<T>::destroy(object);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
 // Live, of the kind, and set.
 [[nodiscard]] Status check_tensor(gpudnnTensorDescriptor_t desc, const char* argument) noexcept;
 [[nodiscard]] Status check_filter(gpudnnFilterDescriptor_t desc, const char* argument) noexcept;
 
 // Takes the dims [0, rank) into int outputs; refuses what does not fit into an int. Null outputs are skipped.
 [[nodiscard]] Status copy_to_int(const std::int64_t* values, int count, int* out, const char* what);
+
+// Takes the four dims of an image into outputs, none of which may be null.
+[[nodiscard]] Status copy_image_dims(const std::int64_t* dims, int* n, int* c, int* h, int* w);
+
+// Sets the strides of a geometry packed in `format`, which must suit its type: the vector format stores groups of 4 or
+// 32 channels as one element of a vector type.
+[[nodiscard]] Status pack_as(gpudnnTensorFormat_t format, TensorGeometry* geometry);
 
 // Checks an enum value given as a number.
 [[nodiscard]] Status check_enum(int value, int first, int last, const char* argument) noexcept;

@@ -42,12 +42,7 @@ extern "C" gpudnnStatus_t gpudnnCreateDropoutDescriptor(gpudnnDropoutDescriptor_
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyDropoutDescriptor(gpudnnDropoutDescriptor_t dropoutDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (dropoutDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(dropoutDesc, Kind::dropout);
-    Pool<gpudnnDropoutStruct>::destroy(dropoutDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(dropoutDesc, Kind::dropout, "dropoutDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnDropoutGetStatesSize(gpudnnHandle_t handle, size_t* sizeInBytes) {

@@ -17,12 +17,6 @@ Status set_filter(gpudnnFilterDescriptor_t filterDesc, DataType type, gpudnnTens
   GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, GPUDNN_STATUS_BAD_PARAM,
                  "nbDims is %d; a filter has 1 to %d dimensions", rank, kMaxRank);
   GPUDNN_REQUIRE(dims != nullptr, GPUDNN_STATUS_BAD_PARAM, "filterDimA is null; it must point to memory");
-  const int lanes = data_type_lanes(type);
-  const bool vectors = format == GPUDNN_TENSOR_NCHW_VECT_C;
-  GPUDNN_REQUIRE(vectors == (lanes > 1), GPUDNN_STATUS_BAD_PARAM,
-                 "format %d and dataType %s do not go together: NCHW_VECT_C takes INT8x4, UINT8x4 and INT8x32, and "
-                 "they take no other",
-                 static_cast<int>(format), data_type_name(type));
   TensorGeometry geometry;
   geometry.type = type;
   geometry.rank = rank;
@@ -35,16 +29,7 @@ Status set_filter(gpudnnFilterDescriptor_t filterDesc, DataType type, gpudnnTens
     count *= dims[i];
     geometry.dims[i] = dims[i];
   }
-  if (vectors && rank >= 2) {
-    GPUDNN_REQUIRE(dims[1] % lanes == 0, GPUDNN_STATUS_BAD_PARAM, "c is %d; with %s it must be a multiple of %d",
-                   dims[1], data_type_name(type), lanes);
-    TensorGeometry packed = geometry;
-    packed.dims[1] /= lanes;
-    set_packed_strides(&packed, GPUDNN_TENSOR_NCHW);
-    std::copy_n(packed.strides, rank, geometry.strides);
-  } else {
-    set_packed_strides(&geometry, format);
-  }
+  GPUDNN_TRY(pack_as(format, &geometry));
   filterDesc->geometry = geometry;
   filterDesc->format = format;
   return GPUDNN_STATUS_SUCCESS;
@@ -57,12 +42,7 @@ extern "C" gpudnnStatus_t gpudnnCreateFilterDescriptor(gpudnnFilterDescriptor_t*
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyFilterDescriptor(gpudnnFilterDescriptor_t filterDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (filterDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(filterDesc, Kind::filter);
-    Pool<gpudnnFilterStruct>::destroy(filterDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(filterDesc, Kind::filter, "filterDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetFilter4dDescriptor(gpudnnFilterDescriptor_t filterDesc, gpudnnDataType_t dataType,

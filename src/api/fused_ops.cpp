@@ -255,12 +255,7 @@ extern "C" gpudnnStatus_t gpudnnCreateFusedOpsConstParamPack(gpudnnFusedOpsConst
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyFusedOpsConstParamPack(gpudnnFusedOpsConstParamPack_t constPack) {
-  return guard(__func__, [&]() -> Status {
-    if (constPack == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(constPack, Kind::fused_const_pack);
-    Pool<gpudnnFusedOpsConstParamStruct>::destroy(constPack);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(constPack, Kind::fused_const_pack, "constPack"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetFusedOpsConstParamPackAttribute(gpudnnFusedOpsConstParamPack_t constPack,
@@ -304,12 +299,7 @@ extern "C" gpudnnStatus_t gpudnnCreateFusedOpsVariantParamPack(gpudnnFusedOpsVar
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyFusedOpsVariantParamPack(gpudnnFusedOpsVariantParamPack_t varPack) {
-  return guard(__func__, [&]() -> Status {
-    if (varPack == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(varPack, Kind::fused_variant_pack);
-    Pool<gpudnnFusedOpsVariantParamStruct>::destroy(varPack);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(varPack, Kind::fused_variant_pack, "varPack"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetFusedOpsVariantParamPackAttribute(gpudnnFusedOpsVariantParamPack_t varPack,
@@ -358,12 +348,7 @@ extern "C" gpudnnStatus_t gpudnnCreateFusedOpsPlan(gpudnnFusedOpsPlan_t* plan, g
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyFusedOpsPlan(gpudnnFusedOpsPlan_t plan) {
-  return guard(__func__, [&]() -> Status {
-    if (plan == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(plan, Kind::fused_plan);
-    Pool<gpudnnFusedOpsPlanStruct>::destroy(plan);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(plan, Kind::fused_plan, "plan"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnMakeFusedOpsPlan(gpudnnHandle_t handle, gpudnnFusedOpsPlan_t plan,

@@ -33,12 +33,7 @@ extern "C" gpudnnStatus_t gpudnnCreateLRNDescriptor(gpudnnLRNDescriptor_t* normD
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyLRNDescriptor(gpudnnLRNDescriptor_t lrnDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (lrnDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(lrnDesc, Kind::lrn);
-    Pool<gpudnnLRNStruct>::destroy(lrnDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(lrnDesc, Kind::lrn, "lrnDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetLRNDescriptor(gpudnnLRNDescriptor_t normDesc, unsigned lrnN, double lrnAlpha,

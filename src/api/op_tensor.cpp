@@ -10,12 +10,7 @@ extern "C" gpudnnStatus_t gpudnnCreateOpTensorDescriptor(gpudnnOpTensorDescripto
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyOpTensorDescriptor(gpudnnOpTensorDescriptor_t opTensorDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (opTensorDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(opTensorDesc, Kind::op_tensor);
-    Pool<gpudnnOpTensorStruct>::destroy(opTensorDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(opTensorDesc, Kind::op_tensor, "opTensorDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetOpTensorDescriptor(gpudnnOpTensorDescriptor_t opTensorDesc,

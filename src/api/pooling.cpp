@@ -92,12 +92,7 @@ extern "C" gpudnnStatus_t gpudnnCreatePoolingDescriptor(gpudnnPoolingDescriptor_
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyPoolingDescriptor(gpudnnPoolingDescriptor_t poolingDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (poolingDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(poolingDesc, Kind::pooling);
-    Pool<gpudnnPoolingStruct>::destroy(poolingDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(poolingDesc, Kind::pooling, "poolingDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetPooling2dDescriptor(gpudnnPoolingDescriptor_t poolingDesc, gpudnnPoolingMode_t mode,
@@ -172,13 +167,7 @@ extern "C" gpudnnStatus_t gpudnnGetPooling2dForwardOutputDim(const gpudnnPooling
     GPUDNN_REQUIRE(poolingDesc->spatial == 2, GPUDNN_STATUS_BAD_PARAM,
                    "poolingDesc has %d spatial dimensions, not 2; use gpudnnGetPoolingNdForwardOutputDim",
                    poolingDesc->spatial);
-    int* const out[] = {n, c, h, w};
-    for (int i = 0; i < 4; ++i) {
-      GPUDNN_REQUIRE(out[i] != nullptr, GPUDNN_STATUS_BAD_PARAM,
-                     "output argument %c is null; pass the address of an int", "nchw"[i]);
-      GPUDNN_TRY(copy_to_int(&dims[i], 1, out[i], "the extent"));
-    }
-    return GPUDNN_STATUS_SUCCESS;
+    return copy_image_dims(dims, n, c, h, w);
   });
 }
 

@@ -35,12 +35,8 @@ extern "C" gpudnnStatus_t gpudnnCreateReduceTensorDescriptor(gpudnnReduceTensorD
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyReduceTensorDescriptor(gpudnnReduceTensorDescriptor_t reduceTensorDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (reduceTensorDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(reduceTensorDesc, Kind::reduce_tensor);
-    Pool<gpudnnReduceTensorStruct>::destroy(reduceTensorDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__,
+               [&]() -> Status { return destroy_object(reduceTensorDesc, Kind::reduce_tensor, "reduceTensorDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetReduceTensorDescriptor(gpudnnReduceTensorDescriptor_t reduceTensorDesc,

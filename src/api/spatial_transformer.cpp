@@ -41,12 +41,7 @@ extern "C" gpudnnStatus_t gpudnnCreateSpatialTransformerDescriptor(gpudnnSpatial
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroySpatialTransformerDescriptor(gpudnnSpatialTransformerDescriptor_t stDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (stDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(stDesc, Kind::spatial_transformer);
-    Pool<gpudnnSpatialTransformerStruct>::destroy(stDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(stDesc, Kind::spatial_transformer, "stDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetSpatialTransformerNdDescriptor(gpudnnSpatialTransformerDescriptor_t stDesc,

@@ -55,7 +55,6 @@ Status set_strided(gpudnnTensorDescriptor_t tensorDesc, DataType type, int rank,
   return GPUDNN_STATUS_SUCCESS;
 }
 
-// The vector format stores groups of 4 or 32 channels as one element of a vector type.
 Status set_packed(gpudnnTensorDescriptor_t tensorDesc, gpudnnTensorFormat_t format, DataType type, int rank,
                   const int* dims) {
   GPUDNN_CHECK_OBJECT(tensorDesc, Kind::tensor);
@@ -67,22 +66,7 @@ Status set_packed(gpudnnTensorDescriptor_t tensorDesc, gpudnnTensorFormat_t form
   geometry.type = type;
   geometry.rank = rank;
   std::copy_n(dims, rank, geometry.dims);
-  const int lanes = data_type_lanes(type);
-  const bool vectors = format == GPUDNN_TENSOR_NCHW_VECT_C;
-  GPUDNN_REQUIRE(vectors == (lanes > 1), GPUDNN_STATUS_BAD_PARAM,
-                 "format %d and dataType %s do not go together: NCHW_VECT_C takes INT8x4, UINT8x4 and INT8x32, and "
-                 "they take no other",
-                 static_cast<int>(format), data_type_name(type));
-  if (vectors && rank >= 2) {
-    GPUDNN_REQUIRE(dims[1] % lanes == 0, GPUDNN_STATUS_BAD_PARAM, "c is %d; with %s it must be a multiple of %d",
-                   dims[1], data_type_name(type), lanes);
-    TensorGeometry packed = geometry;
-    packed.dims[1] /= lanes;
-    set_packed_strides(&packed, GPUDNN_TENSOR_NCHW);
-    std::copy_n(packed.strides, rank, geometry.strides);
-  } else {
-    set_packed_strides(&geometry, format);
-  }
+  GPUDNN_TRY(pack_as(format, &geometry));
   tensorDesc->geometry = geometry;
   return GPUDNN_STATUS_SUCCESS;
 }
@@ -94,12 +78,7 @@ extern "C" gpudnnStatus_t gpudnnCreateTensorDescriptor(gpudnnTensorDescriptor_t*
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyTensorDescriptor(gpudnnTensorDescriptor_t tensorDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (tensorDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(tensorDesc, Kind::tensor);
-    Pool<gpudnnTensorStruct>::destroy(tensorDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return destroy_object(tensorDesc, Kind::tensor, "tensorDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetTensor4dDescriptor(gpudnnTensorDescriptor_t tensorDesc, gpudnnTensorFormat_t format,

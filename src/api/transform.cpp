@@ -62,12 +62,8 @@ extern "C" gpudnnStatus_t gpudnnCreateTensorTransformDescriptor(gpudnnTensorTran
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroyTensorTransformDescriptor(gpudnnTensorTransformDescriptor_t transformDesc) {
-  return guard(__func__, [&]() -> Status {
-    if (transformDesc == nullptr) return GPUDNN_STATUS_SUCCESS;
-    GPUDNN_CHECK_OBJECT(transformDesc, Kind::tensor_transform);
-    Pool<gpudnnTensorTransformStruct>::destroy(transformDesc);
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__,
+               [&]() -> Status { return destroy_object(transformDesc, Kind::tensor_transform, "transformDesc"); });
 }
 
 extern "C" gpudnnStatus_t gpudnnSetTensorTransformDescriptor(gpudnnTensorTransformDescriptor_t transformDesc,

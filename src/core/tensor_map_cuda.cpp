@@ -4,8 +4,15 @@
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/tile/tensor_map.hpp"
+
 namespace gpudnn::cuda {
 namespace {
+
+static_assert(sizeof(CUtensorMap) == sizeof(tile::TensorMap) && alignof(CUtensorMap) <= alignof(tile::TensorMap),
+              "the driver's tensor map");
+
+constexpr std::size_t kMostMapDimensions = 5;
 
 template <class Function>
 void find(const char* name, Function* function) {
@@ -17,20 +24,6 @@ void find(const char* name, Function* function) {
   } else {
     (void)cudaGetLastError();
   }
-}
-
-CUtensorMapDataType map_type(const TiledMap& tensor) {
-  switch (tensor.type) {
-    case tile::ElementType::f16:
-      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-    case tile::ElementType::bf16:
-      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-    case tile::ElementType::f64:
-      return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
-    case tile::ElementType::f32:
-      break;
-  }
-  return tensor.rounds_to_tf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
 }
 
 }  // namespace
@@ -51,16 +44,52 @@ bool makes_tensor_maps() noexcept {
   return driver.encode_tiled != nullptr && driver.encode_im2col != nullptr && driver.replace_address != nullptr;
 }
 
-bool encode_tiled(const TiledMap& tensor, void* map) noexcept {
-  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(tensor.dims[0]), static_cast<cuuint64_t>(tensor.dims[1]),
-                              static_cast<cuuint64_t>(tensor.dims[2])};
-  const cuuint64_t steps[2] = {static_cast<cuuint64_t>(tensor.steps[0]), static_cast<cuuint64_t>(tensor.steps[1])};
-  const cuuint32_t box[3] = {static_cast<cuuint32_t>(tensor.box_columns), static_cast<cuuint32_t>(tensor.box_rows), 1};
-  const cuuint32_t ones[3] = {1, 1, 1};
-  return tensor_map_driver().encode_tiled(static_cast<CUtensorMap*>(map), map_type(tensor), 3, placeholder_address(),
-                                          dims, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                          CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+CUtensorMapDataType map_type(tile::ElementType type, bool rounds_to_tf32) noexcept {
+  switch (type) {
+    case tile::ElementType::f16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case tile::ElementType::bf16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case tile::ElementType::f64:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
+    case tile::ElementType::f32:
+      break;
+  }
+  return rounds_to_tf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+}
+
+CUtensorMapSwizzle swizzle_of_rows(std::int64_t bytes) noexcept {
+  return bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+         : bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+         : bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
+                       : CU_TENSOR_MAP_SWIZZLE_NONE;
+}
+
+bool encode_boxes(const BoxedTensor& tensor, void* map) noexcept {
+  const std::size_t rank = tensor.extent.size();
+  cuuint64_t dims[kMostMapDimensions] = {};
+  cuuint64_t steps[kMostMapDimensions - 1] = {};
+  cuuint32_t box[kMostMapDimensions] = {};
+  constexpr cuuint32_t kOnes[kMostMapDimensions] = {1, 1, 1, 1, 1};
+  for (std::size_t i = 0; i < rank; ++i) {
+    dims[i] = static_cast<cuuint64_t>(tensor.extent[i]);
+    box[i] = static_cast<cuuint32_t>(tensor.box[i]);
+    if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
+  }
+  return tensor_map_driver().encode_tiled(static_cast<CUtensorMap*>(map), tensor.type, static_cast<cuuint32_t>(rank),
+                                          placeholder_address(), dims, steps, box, kOnes, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                          tensor.swizzle, tensor.promotion,
                                           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+bool encode_tiled(const TiledMap& tensor, void* map) noexcept {
+  const std::int32_t box[3] = {tensor.box_columns, tensor.box_rows, 1};
+  return encode_boxes({.extent = tensor.dims,
+                       .step = tensor.steps,
+                       .box = box,
+                       .type = map_type(tensor.type, tensor.rounds_to_tf32),
+                       .swizzle = CU_TENSOR_MAP_SWIZZLE_128B},
+                      map);
 }
 
 bool replace_address(void* map, const void* address) noexcept {

@@ -46,6 +46,20 @@ Status require_same_dims(const TensorGeometry& a, const char* a_name, const Tens
   return GPUDNN_STATUS_SUCCESS;
 }
 
+Status require_dims_or_ones(const TensorGeometry& part, const char* part_name, const TensorGeometry& whole,
+                            const char* whole_name) {
+  GPUDNN_REQUIRE(part.rank == whole.rank, GPUDNN_STATUS_BAD_PARAM,
+                 "%s dims %s are %d dims and %s dims %s are %d; they must be as many", part_name,
+                 shown_dims(part).c_str(), part.rank, whole_name, shown_dims(whole).c_str(), whole.rank);
+  for (int i = 0; i < whole.rank; ++i) {
+    GPUDNN_REQUIRE(part.dims[i] == whole.dims[i] || part.dims[i] == 1, GPUDNN_STATUS_BAD_PARAM,
+                   "%s dim %d is %lld (dims %s); it must be 1 or %lld as in %s dims %s", part_name, i,
+                   static_cast<long long>(part.dims[i]), shown_dims(part).c_str(),
+                   static_cast<long long>(whole.dims[i]), whole_name, shown_dims(whole).c_str());
+  }
+  return GPUDNN_STATUS_SUCCESS;
+}
+
 Status require_rank(const TensorGeometry& tensor, const char* name, int least, int most) {
   GPUDNN_REQUIRE(tensor.rank >= least && tensor.rank <= most, GPUDNN_STATUS_BAD_PARAM,
                  "%s dims %s are %d dims; this operation takes %d to %d", name, shown_dims(tensor).c_str(), tensor.rank,

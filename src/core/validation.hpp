@@ -25,6 +25,10 @@ namespace gpudnn {
 [[nodiscard]] Status require_same_dims(const TensorGeometry& a, const char* a_name, const TensorGeometry& b,
                                        const char* b_name);
 
+// As many dims, each of them that of the whole or 1. BAD_PARAM.
+[[nodiscard]] Status require_dims_or_ones(const TensorGeometry& part, const char* part_name,
+                                          const TensorGeometry& whole, const char* whole_name);
+
 // The number of dims lies in [least, most]. BAD_PARAM.
 [[nodiscard]] Status require_rank(const TensorGeometry& tensor, const char* name, int least, int most);
 

@@ -13,30 +13,13 @@ namespace {
 
 namespace data = kernels::few_channels_data;
 
-static_assert(sizeof(CUtensorMap) == sizeof(data::TensorMap) && alignof(CUtensorMap) <= alignof(data::TensorMap),
-              "the driver's tensor map");
-
-CUtensorMapDataType map_type(tile::ElementType type) {
-  return type == tile::ElementType::f16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-         : type == tile::ElementType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                           : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
-}
-
 bool encode(const FewChannelsDataMap& tensor, tile::ElementType type, data::TensorMap* map) {
-  constexpr int kRank = 5;
-  cuuint64_t dims[kRank];
-  cuuint64_t steps[kRank - 1];
-  cuuint32_t box[kRank];
-  const cuuint32_t ones[kRank] = {1, 1, 1, 1, 1};
-  for (int i = 0; i < kRank; ++i) {
-    dims[i] = static_cast<cuuint64_t>(tensor.extent[i]);
-    box[i] = static_cast<cuuint32_t>(tensor.box[i]);
-    if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
-  }
-  return cuda::tensor_map_driver().encode_tiled(
-             reinterpret_cast<CUtensorMap*>(map), map_type(type), kRank, cuda::placeholder_address(), dims, steps, box,
-             ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return cuda::encode_boxes({.extent = tensor.extent,
+                             .step = tensor.step,
+                             .box = tensor.box,
+                             .type = cuda::map_type(type),
+                             .swizzle = CU_TENSOR_MAP_SWIZZLE_128B},
+                            map);
 }
 
 struct Prepared {

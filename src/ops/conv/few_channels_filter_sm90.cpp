@@ -7,43 +7,26 @@
 
 #include "core/tensor_map_cuda.hpp"
 #include "ops/conv/few_channels_filter_sm90_params.hpp"
+#include "ops/conv/launch_workspace.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace few = kernels::few_channels_filter;
 
-static_assert(sizeof(CUtensorMap) == sizeof(few::TensorMap) && alignof(CUtensorMap) <= alignof(few::TensorMap),
-              "the driver's tensor map");
-
 bool encode(const FewChannelsFilterMap& tensor, few::ElementType type, few::TensorMap* map) {
-  constexpr int kRank = 4;
-  cuuint64_t dims[kRank];
-  cuuint64_t steps[kRank - 1];
-  cuuint32_t box[kRank];
-  const cuuint32_t ones[kRank] = {1, 1, 1, 1};
-  for (int i = 0; i < kRank; ++i) {
-    dims[i] = static_cast<cuuint64_t>(tensor.extent[i]);
-    box[i] = static_cast<cuuint32_t>(tensor.box[i]);
-    if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
-  }
-  return cuda::tensor_map_driver().encode_tiled(
-             reinterpret_cast<CUtensorMap*>(map),
-             type == few::ElementType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kRank,
-             cuda::placeholder_address(), dims, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             tensor.box[0] == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return cuda::encode_boxes({.extent = tensor.extent,
+                             .step = tensor.step,
+                             .box = tensor.box,
+                             .type = cuda::map_type(type),
+                             .swizzle = cuda::swizzle_of_rows(tensor.box[0] * tile::element_bytes(type))},
+                            map);
 }
 
 struct Prepared {
   FewChannelsFilterPlan plan;
   bool encoded = false;
 };
-
-float* align(void* pointer) {
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  return reinterpret_cast<float*>((address + few::kWorkspaceAlignment - 1) & ~(few::kWorkspaceAlignment - 1));
-}
 
 }  // namespace
 
@@ -77,15 +60,12 @@ Status few_channels_filter_sm90_launch(const LaunchSite& site, const void* prepa
   const auto& known = *static_cast<const Prepared*>(prepared);
   GPUDNN_REQUIRE(known.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
                  "the driver refused a tensor map for this problem; please report it with the problem's line");
-  const std::size_t workspace = known.plan.workspace;
-  GPUDNN_REQUIRE(site.workspace_bytes >= workspace && (workspace == 0 || site.workspace != nullptr),
-                 GPUDNN_STATUS_BAD_PARAM, "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes,
-                 workspace);
+  GPUDNN_TRY(require_workspace(site, known.plan.workspace));
   few::Params p = known.plan.params;
   p.alpha = static_cast<float>(args.alpha);
   p.beta = static_cast<float>(args.beta);
   p.dw = args.out;
-  p.partials = align(site.workspace);
+  p.partials = static_cast<float*>(align_up(site.workspace, few::kWorkspaceAlignment));
   p.x = args.x;
   const bool replaced = cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.dy, args.y); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "dy does not begin at a multiple of 16 bytes");

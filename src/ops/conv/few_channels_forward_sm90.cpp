@@ -12,9 +12,6 @@ namespace {
 
 namespace few = kernels::few_channels_forward;
 
-static_assert(sizeof(CUtensorMap) == sizeof(few::TensorMap) && alignof(CUtensorMap) <= alignof(few::TensorMap),
-              "the driver's tensor map");
-
 struct Prepared {
   FewChannelsForwardPlan plan;
   bool encoded = false;
@@ -22,17 +19,12 @@ struct Prepared {
 
 // Words, whatever they hold; floats are rounded to TF32 on their way in.
 bool encode(const FewChannelsForwardMap& tensor, few::ElementType type, few::TensorMap* map) {
-  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(tensor.extent[0]), static_cast<cuuint64_t>(tensor.extent[1]),
-                              static_cast<cuuint64_t>(tensor.extent[2])};
-  const cuuint64_t steps[2] = {static_cast<cuuint64_t>(tensor.step[0]), static_cast<cuuint64_t>(tensor.step[1])};
-  const cuuint32_t box[3] = {static_cast<cuuint32_t>(tensor.box[0]), static_cast<cuuint32_t>(tensor.box[1]), 1};
-  const cuuint32_t ones[3] = {1, 1, 1};
-  return cuda::tensor_map_driver().encode_tiled(
-             reinterpret_cast<CUtensorMap*>(map),
-             type == few::ElementType::f32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT32, 3,
-             cuda::placeholder_address(), dims, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return cuda::encode_boxes(
+      {.extent = tensor.extent,
+       .step = tensor.step,
+       .box = tensor.box,
+       .type = type == few::ElementType::f32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT32},
+      map);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "ops/conv/few_channels_sm80_params.hpp"
+#include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
@@ -370,15 +371,7 @@ const char* few_channels_forward_obstacle(const Problem& problem) {
       (problem.has_z != 0 && !are_octets(problem.z, bytes))) {
     return "pixels of y or z are no whole 16-byte vectors of filters";
   }
-  switch (problem.activation) {
-    case -1:
-    case GPUDNN_ACTIVATION_IDENTITY:
-    case GPUDNN_ACTIVATION_RELU:
-    case GPUDNN_ACTIVATION_CLIPPED_RELU:
-      break;
-    default:
-      return "of the activations, it fuses ReLU, clipped ReLU and identity only";
-  }
+  if (const char* obstacle = fused_activation_obstacle(problem)) return obstacle;
   const View view = view_of(problem);
   for (int i = few::kShapeCount - 1; i >= 0; --i) {
     if (has_tile(view, few::kShapes[i])) return nullptr;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/conv/few_channels_sm80_params.hpp"
+#include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
@@ -57,11 +58,6 @@ void set_pointers(const FewChannelsPlan& plan, const Args& args, few::Params* p)
   p->out_vectors = plan.out_vectors && aligned(args.out) && (!p->has_z || aligned(args.z));
   p->dy_vectors = plan.dy_vectors && aligned(args.y);
   set_few_channels_patch(plan.row, plan.image_vectors && aligned(args.x), p);
-}
-
-float* align(void* pointer) {
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  return reinterpret_cast<float*>((address + few::kWorkspaceAlignment - 1) & ~(few::kWorkspaceAlignment - 1));
 }
 
 }  // namespace
@@ -119,12 +115,10 @@ std::shared_ptr<const void> few_channels_sm80_prepare(const Problem& problem, co
 
 Status few_channels_sm80_launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& plan = *static_cast<const FewChannelsPlan*>(prepared);
-  GPUDNN_REQUIRE(site.workspace_bytes >= plan.workspace && (plan.workspace == 0 || site.workspace != nullptr),
-                 GPUDNN_STATUS_BAD_PARAM, "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes,
-                 plan.workspace);
+  GPUDNN_TRY(require_workspace(site, plan.workspace));
   few::Params params = plan.params;
   set_pointers(plan, args, &params);
-  params.workspace = align(site.workspace);
+  params.workspace = static_cast<float*>(align_up(site.workspace, few::kWorkspaceAlignment));
   few::launch(plan.row, params, site.stream);
   return cuda::launch_status("few_channels_sm80");
 }

@@ -17,48 +17,25 @@ namespace halo = kernels::halo;
 static_assert(sizeof(CUtensorMap) == sizeof(halo::TensorMap) && alignof(CUtensorMap) <= alignof(halo::TensorMap),
               "the driver's tensor map");
 
-CUtensorMap* driver_map(halo::TensorMap* map) { return reinterpret_cast<CUtensorMap*>(map); }
-
-CUtensorMapSwizzle swizzle(std::int32_t box_bytes) {
-  return box_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
-         : box_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
-         : box_bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
-                           : CU_TENSOR_MAP_SWIZZLE_NONE;
-}
-
-CUtensorMapDataType map_type(halo::ElementType type) {
-  return type == halo::ElementType::f16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-         : type == halo::ElementType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                           : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;  // f32, rounded on its way in
-}
-
 bool encode(const HaloMap& tensor, halo::ElementType type, halo::TensorMap* map) {
-  constexpr int kRank = 5;
-  cuuint64_t dims[kRank];
-  cuuint64_t steps[kRank - 1];
-  cuuint32_t box[kRank];
-  const cuuint32_t ones[kRank] = {1, 1, 1, 1, 1};
-  for (int i = 0; i < kRank; ++i) {
-    dims[i] = static_cast<cuuint64_t>(tensor.extent[i]);
-    box[i] = static_cast<cuuint32_t>(tensor.box[i]);
-    if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
-  }
-  return cuda::tensor_map_driver().encode_tiled(
-             driver_map(map), map_type(type), kRank, cuda::placeholder_address(), dims, steps, box, ones,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(tensor.box[0] * tile::element_bytes(type)),
-             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return cuda::encode_boxes({.extent = tensor.extent,
+                             .step = tensor.step,
+                             .box = tensor.box,
+                             .type = cuda::map_type(type),
+                             .swizzle = cuda::swizzle_of_rows(tensor.box[0] * tile::element_bytes(type)),
+                             .promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_128B},
+                            map);
 }
 
 bool encode(const HaloFilterMap& tensor, halo::TensorMap* map) {
-  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(tensor.extent[0]), static_cast<cuuint64_t>(tensor.extent[1]),
-                              static_cast<cuuint64_t>(tensor.extent[2])};
-  const cuuint64_t steps[2] = {static_cast<cuuint64_t>(tensor.step[0]), static_cast<cuuint64_t>(tensor.step[1])};
-  const cuuint32_t box[3] = {32, 1, 32};
-  const cuuint32_t ones[3] = {1, 1, 1};
-  return cuda::tensor_map_driver().encode_tiled(
-             driver_map(map), CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 3, cuda::placeholder_address(), dims, steps, box, ones,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  constexpr std::int32_t kBox[3] = {32, 1, 32};
+  return cuda::encode_boxes({.extent = tensor.extent,
+                             .step = tensor.step,
+                             .box = kBox,
+                             .type = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
+                             .swizzle = CU_TENSOR_MAP_SWIZZLE_128B,
+                             .promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_128B},
+                            map);
 }
 
 bool encode(HaloPlan* plan) {

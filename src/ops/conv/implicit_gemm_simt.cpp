@@ -3,6 +3,7 @@
 #include "ops/conv/implicit_gemm_simt.hpp"
 
 #include "ops/conv/implicit_gemm_simt_params.hpp"
+#include "ops/conv/launch_workspace.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -62,13 +63,11 @@ std::shared_ptr<const void> implicit_gemm_simt_prepare(const Problem& problem, c
 
 Status implicit_gemm_simt_launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& plan = *static_cast<const SimtPlan*>(prepared);
-  GPUDNN_REQUIRE(site.workspace_bytes >= plan.workspace && (plan.workspace == 0 || site.workspace != nullptr),
-                 GPUDNN_STATUS_BAD_PARAM, "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes,
-                 plan.workspace);
+  GPUDNN_TRY(require_workspace(site, plan.workspace));
   simt::Params params = plan.params;
   set_simt_pointers(plan.direction, args, &params);
   restrict_to_alignment(params.a, params.b, params.c, params.z, plan.type, &params);
-  params.workspace = align_simt_workspace(site.workspace);
+  params.workspace = align_up(site.workspace, simt::kWorkspaceAlignment);
   simt::launch(plan.row, params, plan.blocks, site.stream);
   return cuda::launch_status("implicit_gemm_simt");
 }

@@ -37,9 +37,8 @@ struct SimtLoadModes {
 // Adds what depends on the tile and the split; returns the number of blocks.
 std::uint32_t set_simt_config(const Config& config, kernels::simt::Params* params);
 
-// The pointers and scalars of a call; and the first address of a workspace that vectors of sums may lie at.
+// The pointers and scalars of a call.
 void set_simt_pointers(Direction direction, const Args& args, kernels::simt::Params* params);
-[[nodiscard]] void* align_simt_workspace(void* workspace);
 
 // Null, or why the index arithmetic cannot hold the problem; then `wide` says whether it needs 64-bit indices.
 [[nodiscard]] const char* simt_index_obstacle(const Problem& problem, bool* wide = nullptr);

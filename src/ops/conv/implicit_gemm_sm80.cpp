@@ -3,6 +3,7 @@
 #include "ops/conv/implicit_gemm_sm80.hpp"
 
 #include "ops/conv/implicit_gemm_sm80_params.hpp"
+#include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
@@ -67,13 +68,11 @@ std::shared_ptr<const void> implicit_gemm_sm80_prepare(const Problem& problem, c
 
 Status implicit_gemm_sm80_launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& plan = *static_cast<const Sm80Plan*>(prepared);
-  GPUDNN_REQUIRE(site.workspace_bytes >= plan.workspace && (plan.workspace == 0 || site.workspace != nullptr),
-                 GPUDNN_STATUS_BAD_PARAM, "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes,
-                 plan.workspace);
+  GPUDNN_TRY(require_workspace(site, plan.workspace));
   sm80::Params params = plan.params;
   set_simt_pointers(plan.direction, args, &params.gemm);
   restrict_sm80_to_alignment(plan.type, &params);
-  params.gemm.workspace = align_simt_workspace(site.workspace);
+  params.gemm.workspace = align_up(site.workspace, simt::kWorkspaceAlignment);
   // Pointers at odd elements, which the plan could not know of: an instance for halves, and no split, whose workspace
   // would be another.
   const int row = sm80_row_for_loads(plan.row, params);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
@@ -78,15 +79,7 @@ const char* pointwise_few_channels_obstacle(const Problem& problem) {
   for (const TensorGeometry* tensor : {&problem.x, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y}) {
     if (const char* obstacle = layout_obstacle(*tensor)) return obstacle;
   }
-  switch (problem.activation) {
-    case -1:
-    case GPUDNN_ACTIVATION_IDENTITY:
-    case GPUDNN_ACTIVATION_RELU:
-    case GPUDNN_ACTIVATION_CLIPPED_RELU:
-      break;
-    default:
-      return "of the activations, it fuses ReLU, clipped ReLU and identity only";
-  }
+  if (const char* obstacle = fused_activation_obstacle(problem)) return obstacle;
   const TensorGeometry& out = problem.direction == Direction::forward ? problem.y : problem.x;
   if (out.dims[1] > kMostShared) return "more channels than shared memory has room for";
   return pointwise_few_channels_params(problem).shared_bytes > kMostShared

@@ -6,6 +6,7 @@
 
 #include "core/tensor_map_cuda.hpp"
 #include "kernels/tensor/tensor.hpp"
+#include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/pointwise_planes_sm90_params.hpp"
 
 namespace gpudnn::conv {
@@ -119,9 +120,7 @@ Status pointwise_planes_sm90_launch(const LaunchSite& site, const void* opaque, 
   const PlanesPlan& plan = prepared.plan;
   GPUDNN_REQUIRE(prepared.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
                  "the driver refused a tensor map for this problem; please report it with the problem's line");
-  GPUDNN_REQUIRE(site.workspace_bytes >= plan.workspace && (plan.workspace == 0 || site.workspace != nullptr),
-                 GPUDNN_STATUS_BAD_PARAM, "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes,
-                 plan.workspace);
+  GPUDNN_TRY(require_workspace(site, plan.workspace));
   planes::Params params = plan.params;
   set_pointers(plan, args, &params);
   auto* const workspace = static_cast<char*>(site.workspace);

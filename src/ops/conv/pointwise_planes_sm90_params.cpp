@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
@@ -155,15 +156,7 @@ const char* window_obstacle(const Problem& problem) {
 }
 
 const char* epilogue_obstacle(const Problem& problem) {
-  switch (problem.activation) {
-    case -1:
-    case GPUDNN_ACTIVATION_IDENTITY:
-    case GPUDNN_ACTIVATION_RELU:
-    case GPUDNN_ACTIVATION_CLIPPED_RELU:
-      break;
-    default:
-      return "of the activations, it fuses ReLU, clipped ReLU and identity only";
-  }
+  if (const char* obstacle = fused_activation_obstacle(problem)) return obstacle;
   return problem.has_z != 0 && !planes_are_contiguous(problem.z) ? "the pixels of a plane of z do not follow each other"
                                                                  : nullptr;
 }

@@ -17,18 +17,11 @@ namespace {
 
 constexpr const char* kModes[] = {"sigmoid", "relu", "tanh", "clipped_relu", "elu", "identity", "swish"};
 
-Support supports_all(const AffineProblem&, const Device&) { return Support::yes(); }
-
-Status launch_host(const LaunchSite&, const AffineProblem& problem, const AffineArgs& args) {
-  host::channel_affine(problem, args);
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 constexpr Engine<AffineProblem, AffineArgs> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"channel_affine", GPUDNN_BACKEND_CUDA, supports_channel_affine_cuda, channel_affine_cuda},
 #endif
-    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+    host_reference<host::channel_affine, AffineProblem, AffineArgs>(),
 };
 
 Status validate_input(const AffineProblem& problem, const TensorGeometry& input, const char* name) {

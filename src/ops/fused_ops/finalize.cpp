@@ -10,18 +10,11 @@
 namespace gpudnn::fused_ops {
 namespace {
 
-Support supports_all(const FinalizeProblem&, const Device&) { return Support::yes(); }
-
-Status launch_host(const LaunchSite&, const FinalizeProblem& problem, const FinalizeArgs& args) {
-  host::finalize_statistics(problem, args);
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 constexpr Engine<FinalizeProblem, FinalizeArgs> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"finalize_statistics", GPUDNN_BACKEND_CUDA, supports_finalize_cuda, finalize_cuda},
 #endif
-    {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
+    host_reference<host::finalize_statistics, FinalizeProblem, FinalizeArgs>(),
 };
 
 }  // namespace

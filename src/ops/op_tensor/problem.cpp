@@ -37,16 +37,7 @@ Status validate_compute(const Problem& problem) {
 
 Status validate_b(const Problem& problem) {
   GPUDNN_TRY(validate_type(problem, problem.b, "bDesc"));
-  GPUDNN_REQUIRE(problem.b.rank == problem.c.rank, GPUDNN_STATUS_BAD_PARAM,
-                 "bDesc dims %s are %d dims and cDesc dims %s are %d; they must be as many",
-                 shown_dims(problem.b).c_str(), problem.b.rank, shown_dims(problem.c).c_str(), problem.c.rank);
-  for (int i = 0; i < problem.c.rank; ++i) {
-    GPUDNN_REQUIRE(problem.b.dims[i] == problem.c.dims[i] || problem.b.dims[i] == 1, GPUDNN_STATUS_BAD_PARAM,
-                   "bDesc dim %d is %lld (dims %s); it must be 1 or %lld as in cDesc dims %s", i,
-                   static_cast<long long>(problem.b.dims[i]), shown_dims(problem.b).c_str(),
-                   static_cast<long long>(problem.c.dims[i]), shown_dims(problem.c).c_str());
-  }
-  return GPUDNN_STATUS_SUCCESS;
+  return require_dims_or_ones(problem.b, "bDesc", problem.c, "cDesc");
 }
 
 // The words about a or b: type, layout, and of b dims.

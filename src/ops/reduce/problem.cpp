@@ -69,15 +69,7 @@ Status validate(const Problem& problem) {
   GPUDNN_TRY(require_enum(problem.op, GPUDNN_REDUCE_TENSOR_ADD, GPUDNN_REDUCE_TENSOR_MUL_NO_ZEROS,
                           "reduceTensorDesc reduceTensorOp", "gpudnnReduceTensorOp_t"));
   GPUDNN_TRY(validate_types(problem));
-  GPUDNN_REQUIRE(problem.a.rank == problem.c.rank, GPUDNN_STATUS_BAD_PARAM,
-                 "aDesc dims %s are %d dims and cDesc dims %s are %d; they must be as many",
-                 shown_dims(problem.a).c_str(), problem.a.rank, shown_dims(problem.c).c_str(), problem.c.rank);
-  for (int i = 0; i < problem.a.rank; ++i) {
-    GPUDNN_REQUIRE(problem.c.dims[i] == problem.a.dims[i] || problem.c.dims[i] == 1, GPUDNN_STATUS_BAD_PARAM,
-                   "cDesc dim %d is %lld (dims %s); it must be 1 or %lld as in aDesc dims %s", i,
-                   static_cast<long long>(problem.c.dims[i]), shown_dims(problem.c).c_str(),
-                   static_cast<long long>(problem.a.dims[i]), shown_dims(problem.a).c_str());
-  }
+  GPUDNN_TRY(require_dims_or_ones(problem.c, "cDesc", problem.a, "aDesc"));
   if (has_indices(problem)) {
     const int bits = 8 * index_bytes(problem.index_type);
     GPUDNN_REQUIRE(bits == 64 || reduced_count(problem) <= std::int64_t{1} << bits, GPUDNN_STATUS_NOT_SUPPORTED,

@@ -35,15 +35,7 @@ Status validate_add(const Problem& problem) {
   GPUDNN_TRY(require_floating(problem.a, "aDesc"));
   GPUDNN_TRY(require_floating(problem.c, "cDesc"));
   GPUDNN_TRY(require_same_type(problem.c, "cDesc", problem.a, "aDesc"));
-  GPUDNN_REQUIRE(problem.a.rank == problem.c.rank, GPUDNN_STATUS_BAD_PARAM,
-                 "aDesc dims %s are %d dims and cDesc dims %s are %d; they must be as many",
-                 shown_dims(problem.a).c_str(), problem.a.rank, shown_dims(problem.c).c_str(), problem.c.rank);
-  for (int i = 0; i < problem.c.rank; ++i) {
-    GPUDNN_REQUIRE(problem.a.dims[i] == problem.c.dims[i] || problem.a.dims[i] == 1, GPUDNN_STATUS_BAD_PARAM,
-                   "aDesc dim %d is %lld (dims %s); it must be 1 or %lld as in cDesc dims %s", i,
-                   static_cast<long long>(problem.a.dims[i]), shown_dims(problem.a).c_str(),
-                   static_cast<long long>(problem.c.dims[i]), shown_dims(problem.c).c_str());
-  }
+  GPUDNN_TRY(require_dims_or_ones(problem.a, "aDesc", problem.c, "cDesc"));
   return require_no_overlap(problem.c, "cDesc");
 }
 

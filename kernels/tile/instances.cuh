@@ -1,0 +1,40 @@
+// From run-time numbers to the instances of a kernel: its operands' type, and the entry of a table.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "kernels/tile/element_type.hpp"
+#include "kernels/tile/numeric.cuh"
+
+namespace gpudnn::tile {
+
+// Calls f.template operator()<T>() with the type whose operands a tensor core multiplies; float stands for TF32.
+template <class F>
+void with_tensor_core_type(ElementType type, F&& f) {
+  switch (type) {
+    case ElementType::f16:
+      f.template operator()<Half>();
+      break;
+    case ElementType::bf16:
+      f.template operator()<BFloat16>();
+      break;
+    default:
+      f.template operator()<float>();
+      break;
+  }
+}
+
+// EntryOf{} of a std::integral_constant that holds `index`: one of kCount entries, which are made at compile time.
+template <int kCount, class EntryOf>
+auto entry_at(int index, EntryOf) {
+  return [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    using Entry = decltype(EntryOf{}(std::integral_constant<int, 0>{}));
+    static constexpr Entry kEntries[] = {EntryOf{}(std::integral_constant<int, kIndex>{})...};
+    return kEntries[index];
+  }
+  (std::make_integer_sequence<int, kCount>());
+}
+
+}  // namespace gpudnn::tile
