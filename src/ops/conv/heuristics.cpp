@@ -25,17 +25,15 @@ bool serves(const ConvEngine& engine, const Problem& problem, const Device& devi
   return engine.backend == device.backend && static_cast<bool>(engine.supports(problem, device));
 }
 
-// Calls take(choice) for the engine's choices that fit; for none if it does not take the problem.
-template <class Take>
-void for_each_choice(const ConvEngine& engine, bool lean, const Problem& problem, const Device& device,
-                     std::size_t workspace_limit, std::vector<Candidate>* candidates, Take&& take) {
-  if (!serves(engine, problem, device)) return;
+// The engine's candidates; none if it does not take the problem.
+void list(const ConvEngine& engine, bool lean, const Problem& problem, const Device& device,
+          std::vector<Candidate>* candidates) {
   candidates->clear();
-  (lean ? engine.lean_candidates : engine.candidates)(problem, device, candidates);
-  for (const Candidate& candidate : *candidates) {
-    if (candidate.workspace > workspace_limit) continue;
-    take(Choice{&engine, candidate.config, candidate.workspace, candidate.seconds, Source::model});
-  }
+  if (serves(engine, problem, device)) (lean ? engine.lean_candidates : engine.candidates)(problem, device, candidates);
+}
+
+Choice choice_of(const ConvEngine& engine, const Candidate& candidate) {
+  return {&engine, candidate.config, candidate.workspace, candidate.seconds, Source::model};
 }
 
 // Of equals the engine that stands first in the list wins, always the same one.
@@ -58,28 +56,30 @@ struct Reached {
   Choice best;
   Choice lean;                // the best without a workspace
   std::vector<Choice> named;  // by measurements
+  bool names_lean = false;    // one of those without a workspace
 
   Reached() { best.seconds = lean.seconds = std::numeric_limits<double>::infinity(); }
 
   void show(const Choice& choice, std::span<const TunedRow> measured) {
     if (comes_first(choice, best)) best = choice;
     if (choice.workspace == 0 && comes_first(choice, lean)) lean = choice;
-    if (std::any_of(measured.begin(), measured.end(), [&](const TunedRow& row) { return names(row, choice); })) {
+    for (const TunedRow& row : measured) {
+      if (!names(row, choice)) continue;
       named.push_back(choice);
+      names_lean |= choice.workspace == 0;
+      break;
     }
   }
 
   // Each once, in order.
   [[nodiscard]] std::vector<Choice> ranking() {
-    std::vector<Choice>& all = named;
     for (const Choice* const choice : {&best, &lean}) {
-      const bool there = std::any_of(all.begin(), all.end(), [&](const Choice& c) {
-        return c.engine == choice->engine && c.config == choice->config;
-      });
-      if (choice->engine != nullptr && !there) all.push_back(*choice);
+      bool there = choice->engine == nullptr;
+      for (const Choice& c : named) there |= c.engine == choice->engine && c.config == choice->config;
+      if (!there) named.push_back(*choice);
     }
-    for (auto next = all.begin(); next != all.end(); ++next) sink(all.begin(), next, comes_first);
-    return std::move(all);
+    for (auto next = named.begin(); next != named.end(); ++next) sink(named.begin(), next, comes_first);
+    return std::move(named);
   }
 };
 
@@ -98,47 +98,52 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
   choices.reserve(kUsualCandidates);
   candidates.reserve(kUsualCandidates);
   for (const ConvEngine& engine : engines) {
-    for_each_choice(engine, false, problem, device, workspace_limit, &candidates,
-                    [&](const Choice& choice) { choices.push_back(choice); });
+    list(engine, false, problem, device, &candidates);
+    for (const Candidate& candidate : candidates) {
+      if (candidate.workspace <= workspace_limit) choices.push_back(choice_of(engine, candidate));
+    }
   }
   std::stable_sort(choices.begin(), choices.end(), comes_first);
   return choices;
 }
 
-// Small code as much as few steps: at a first query, most of the time goes into fetching what no cache holds.
+// Small code as much as few steps: at a first query, most of the time goes into fetching what no cache holds. So loops
+// are plain, which the standard library's unroll.
 std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines, std::span<const TunedRow> measured,
                                       const Problem& problem, const Device& device, std::size_t workspace_limit) {
   struct Waiting {
     double least;
     const ConvEngine* engine;
   };
-  std::vector<Waiting> waiting;
+  std::vector<Waiting> waiting(engines.size());
+  auto last = waiting.begin();
   std::vector<Candidate> candidates;
-  Reached reached;
-  waiting.reserve(engines.size());
   candidates.reserve(kUsualCandidates);
+  Reached reached;
   const auto ask = [&](const ConvEngine& engine, bool lean) {
-    for_each_choice(engine, lean, problem, device, workspace_limit, &candidates,
-                    [&](const Choice& choice) { reached.show(choice, measured); });
+    list(engine, lean, problem, device, &candidates);
+    for (const Candidate& candidate : candidates) {
+      if (candidate.workspace <= workspace_limit) reached.show(choice_of(engine, candidate), measured);
+    }
   };
   for (const ConvEngine& engine : engines) {
     if (engine.backend != device.backend) continue;
-    if (std::any_of(measured.begin(), measured.end(), [&](const TunedRow& row) { return row.engine == engine.name; })) {
+    bool is_measured = false;
+    for (const TunedRow& row : measured) is_measured |= row.engine == engine.name;
+    if (is_measured) {
       ask(engine, false);
     } else {
-      waiting.push_back({0, &engine});
+      *last++ = {0, &engine};
     }
   }
   // A measured choice that every call can take leaves nothing to look for.
-  if (std::none_of(reached.named.begin(), reached.named.end(), [](const Choice& c) { return c.workspace == 0; })) {
-    for (auto next = waiting.begin(); next != waiting.end(); ++next) {
-      if (next->engine->least_seconds != nullptr) next->least = next->engine->least_seconds(problem, device);
-      sink(waiting.begin(), next, [](const Waiting& a, const Waiting& b) { return a.least < b.least; });
-    }
-    for (const Waiting& w : waiting) {
-      if (w.least > reached.lean.seconds) break;
-      ask(*w.engine, w.least > reached.best.seconds && w.engine->lean_candidates != nullptr);
-    }
+  if (reached.names_lean) return reached.ranking();
+  for (auto next = waiting.begin(); next != last; ++next) {
+    if (next->engine->least_seconds != nullptr) next->least = next->engine->least_seconds(problem, device);
+    sink(waiting.begin(), next, [](const Waiting& a, const Waiting& b) { return a.least < b.least; });
+  }
+  for (auto next = waiting.begin(); next != last && next->least <= reached.lean.seconds; ++next) {
+    ask(*next->engine, next->least > reached.best.seconds && next->engine->lean_candidates != nullptr);
   }
   return reached.ranking();
 }
@@ -146,11 +151,12 @@ std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines, std::
 void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices) {
   auto front = choices->begin();
   for (const TunedRow& row : rows) {
-    const auto found = std::find_if(front, choices->end(), [&](const Choice& choice) { return names(row, choice); });
+    auto found = front;
+    while (found != choices->end() && !names(row, *found)) ++found;
     if (found == choices->end()) continue;
     found->seconds = 1e-6 * row.microseconds;
     found->source = source;
-    std::rotate(front, found, found + 1);
+    for (; found != front; --found) std::swap(*found, *(found - 1));
     ++front;
   }
 }
@@ -161,8 +167,8 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
   return choices;
 }
 
-std::vector<Choice> rank_with_measurements(gpudnnHandle_t handle, const Problem& problem, Reach reach) {
-  using Ranking = std::vector<Choice>;
+Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem, Reach reach) {
+  using Choices = std::vector<Choice>;
   struct Key {
     Problem problem;
     std::int64_t all;
@@ -171,21 +177,22 @@ std::vector<Choice> rank_with_measurements(gpudnnHandle_t handle, const Problem&
   const std::vector<TunedRow> found = tuning_cache().find(problem, device);
   // What was found may be any choice.
   const Key key{problem, reach == Reach::all || !found.empty() ? 1 : 0};
-  auto ranking = handle->plans.find<Ranking>(key);
+  Ranking ranking = handle->plans.find<Choices>(key);
   if (ranking == nullptr) {
-    Ranking made;
+    auto made = std::make_shared<Choices>();
     if (key.all != 0) {
-      made = rank(problem, device);
+      *made = rank(problem, device);
     } else {
       const std::span<const TunedRow> rows = table_rows(problem, device);
-      made = rank_within_reach(engines(), rows, problem, device, library_workspace_limit());
-      put_measured_first(rows, Source::table, &made);
+      *made = rank_within_reach(engines(), rows, problem, device, library_workspace_limit());
+      put_measured_first(rows, Source::table, made.get());
     }
-    ranking = handle->plans.keep(key, std::make_shared<const Ranking>(std::move(made)));
+    ranking = handle->plans.keep(key, Ranking(std::move(made)));
   }
-  Ranking choices = *ranking;
-  put_measured_first(found, Source::tuning_cache, &choices);
-  return choices;
+  if (found.empty()) return ranking;
+  auto changed = std::make_shared<Choices>(*ranking);
+  put_measured_first(found, Source::tuning_cache, changed.get());
+  return changed;
 }
 
 const char* source_name(Source source) noexcept {

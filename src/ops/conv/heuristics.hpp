@@ -25,7 +25,8 @@ void put_measured_first(std::span<const TunedRow> rows, Source source, std::vect
 enum class Reach { best, all };
 // rank(), with what Find measured in this process or an earlier one before it: what calls and queries go by. The handle
 // keeps what rank() said: a program asks for the algorithm, then for the workspace, then it runs.
-[[nodiscard]] std::vector<Choice> rank_with_measurements(gpudnnHandle_t handle, const Problem& problem, Reach reach);
+using Ranking = std::shared_ptr<const std::vector<Choice>>;
+[[nodiscard]] Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem, Reach reach);
 
 [[nodiscard]] const char* source_name(Source source) noexcept;
 

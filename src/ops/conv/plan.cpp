@@ -57,14 +57,14 @@ Status make_plan(gpudnnHandle_t handle, const Problem& problem, std::size_t work
                  std::shared_ptr<const Plan>* plan) {
   const bool logs = log_enabled(GPUDNN_SEV_INFO);
   const Reach reach = logs || alignment < kMostAlignment ? Reach::all : Reach::best;
-  std::vector<Choice> choices = rank_with_measurements(handle, problem, reach);
+  Ranking choices = rank_with_measurements(handle, problem, reach);
   // Neither the best nor without a workspace, but in between.
-  if (workspace_limit > 0 && !choices.empty() && choices.front().workspace > workspace_limit) {
+  if (workspace_limit > 0 && !choices->empty() && choices->front().workspace > workspace_limit) {
     choices = rank_with_measurements(handle, problem, Reach::all);
   }
   Choice best;
-  GPUDNN_TRY(best_choice(problem, choices, workspace_limit, alignment, &best));
-  if (logs) log_choices(handle, problem, choices, workspace_limit, best);
+  GPUDNN_TRY(best_choice(problem, *choices, workspace_limit, alignment, &best));
+  if (logs) log_choices(handle, problem, *choices, workspace_limit, best);
   *plan = prepare_plan(best, problem, *handle->device);
   return GPUDNN_STATUS_SUCCESS;
 }
@@ -141,7 +141,7 @@ Status workspace_size(gpudnnHandle_t handle, const Problem& problem, int algorit
   if (element_count(problem.x) == 0 || algorithm_needs_no_workspace(problem.direction, algorithm))
     return GPUDNN_STATUS_SUCCESS;
   Choice best;
-  GPUDNN_TRY(best_choice(problem, rank_with_measurements(handle, problem, Reach::best),
+  GPUDNN_TRY(best_choice(problem, *rank_with_measurements(handle, problem, Reach::best),
                          std::numeric_limits<std::size_t>::max(), kMostAlignment, &best));
   *bytes = best.workspace;
   return GPUDNN_STATUS_SUCCESS;
