@@ -12,6 +12,7 @@
 #include "gpudnn/ext.h"
 #include "ops/conv/heuristics.hpp"
 #include "ops/conv/plan.hpp"
+#include "ops/conv/tensor_math.hpp"
 #include "ops/conv/tuning_cache.hpp"
 
 namespace gpudnn::conv {
@@ -222,12 +223,21 @@ void add_served(const std::vector<Choice>& choices, std::vector<Performance>* ro
   if (lean != nullptr && !lean_is_best) rows->push_back(describe(kNoWorkspace, *lean));
 }
 
-Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Reach reach, Ranking* choices) {
+Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Ranking* choices) {
   note_problem_lazily([&] { return to_text(problem); });
-  *choices = rank_with_measurements(handle, problem, reach);
+  *choices = rank_with_measurements(handle, problem);
   GPUDNN_REQUIRE(!(*choices)->empty(), GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
                  to_text(problem).c_str());
   return GPUDNN_STATUS_SUCCESS;
+}
+
+// Which engine that will be is worked out when it is called for. It may use the math that the problem allows.
+bool runs_without_workspace(const Problem& problem, const Device& device) {
+  const ConvEngine* last = nullptr;  // of the backend: the one that takes everything
+  for (const ConvEngine& engine : engines()) {
+    if (engine.backend == device.backend) last = &engine;
+  }
+  return last != nullptr && static_cast<bool>(last->supports(problem, device));
 }
 
 }  // namespace
@@ -252,10 +262,17 @@ std::vector<Choice> search_order(const std::vector<Choice>& choices, std::size_t
 }
 
 Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows) {
-  Ranking choices;
-  GPUDNN_TRY(ranked_choices(handle, problem, Reach::best, &choices));
+  note_problem_lazily([&] { return to_text(problem); });
+  const Choice best = choose(handle, problem, {std::numeric_limits<std::size_t>::max(), kMostAlignment});
+  GPUDNN_REQUIRE(best.engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
+                 to_text(problem).c_str());
   rows->reserve(kMostAlgorithms);
-  add_served(*choices, rows);
+  if (best.workspace == 0) rows->push_back(describe(kNoWorkspace, best));
+  rows->push_back(describe(kBest, best));
+  if (best.workspace > 0 && runs_without_workspace(problem, *handle->device)) {
+    const gpudnnMathType_t math = tensor_math_obstacle(problem) == nullptr ? GPUDNN_TENSOR_OP_MATH : GPUDNN_FMA_MATH;
+    rows->push_back({kNoWorkspace, GPUDNN_STATUS_SUCCESS, -1, 0, true, math});
+  }
   for (Performance& row : *rows) row.milliseconds = -1;  // the model ranks; it is no measurement
   add_unserved(problem.direction, rows);
   return GPUDNN_STATUS_SUCCESS;
@@ -303,7 +320,7 @@ Status measure_algorithms_among(const std::vector<Choice>& ranked, gpudnnHandle_
 Status measure_algorithms(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,
                           std::size_t workspace_bytes, std::vector<Performance>* rows) {
   Ranking known;
-  GPUDNN_TRY(ranked_choices(handle, problem, Reach::all, &known));
+  GPUDNN_TRY(ranked_choices(handle, problem, &known));
   std::vector<Choice> ranked = *known;
   std::erase_if(ranked, [&](const Choice& c) { return c.engine->alignment > alignment_of(args); });
   return measure_algorithms_among(ranked, handle, problem, args, workspace, workspace_bytes, rows);
@@ -311,7 +328,7 @@ Status measure_algorithms(gpudnnHandle_t handle, const Problem& problem, const A
 
 Status measure_algorithms_on_own_memory(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows) {
   Ranking ranked;
-  GPUDNN_TRY(ranked_choices(handle, problem, Reach::all, &ranked));
+  GPUDNN_TRY(ranked_choices(handle, problem, &ranked));
   std::size_t workspace_bytes = 0;
   for (const Choice& choice : search_order(*ranked, kMostOwnWorkspace))
     workspace_bytes = std::max(workspace_bytes, choice.workspace);

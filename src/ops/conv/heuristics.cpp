@@ -20,16 +20,21 @@ std::size_t library_workspace_limit() {
 
 // 1 KB, which the C library still keeps at hand for the next to ask.
 constexpr std::size_t kUsualCandidates = 42;
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
 bool serves(const ConvEngine& engine, const Problem& problem, const Device& device) {
   return engine.backend == device.backend && static_cast<bool>(engine.supports(problem, device));
 }
 
-// The engine's candidates; none if it does not take the problem.
-void list(const ConvEngine& engine, bool lean, const Problem& problem, const Device& device,
+// The engine's candidates within the limits; none if it does not take the problem.
+void list(const ConvEngine& engine, const Problem& problem, const Device& device, const Limits& limits,
           std::vector<Candidate>* candidates) {
   candidates->clear();
-  if (serves(engine, problem, device)) (lean ? engine.lean_candidates : engine.candidates)(problem, device, candidates);
+  if (engine.alignment > limits.alignment || !serves(engine, problem, device)) return;
+  const bool lean = limits.workspace == 0 && engine.lean_candidates != nullptr;
+  (lean ? engine.lean_candidates : engine.candidates)(problem, device, candidates);
+  if (limits.workspace == kNoLimit || lean) return;
+  std::erase_if(*candidates, [&](const Candidate& candidate) { return candidate.workspace > limits.workspace; });
 }
 
 Choice choice_of(const ConvEngine& engine, const Candidate& candidate) {
@@ -44,44 +49,6 @@ bool comes_first(const Choice& a, const Choice& b) {
 bool names(const TunedRow& row, const Choice& choice) {
   return choice.config == row.config && row.engine == choice.engine->name;
 }
-
-// Moves the last element to its place among those before it, which are in order and few.
-template <class Place, class Less>
-void sink(Place first, Place last, Less less) {
-  for (; last != first && less(*last, *(last - 1)); --last) std::swap(*last, *(last - 1));
-}
-
-// What a call may take of the choices that it was shown.
-struct Reached {
-  Choice best;
-  Choice lean;                // the best without a workspace
-  std::vector<Choice> named;  // by measurements
-  bool names_lean = false;    // one of those without a workspace
-
-  Reached() { best.seconds = lean.seconds = std::numeric_limits<double>::infinity(); }
-
-  void show(const Choice& choice, std::span<const TunedRow> measured) {
-    if (comes_first(choice, best)) best = choice;
-    if (choice.workspace == 0 && comes_first(choice, lean)) lean = choice;
-    for (const TunedRow& row : measured) {
-      if (!names(row, choice)) continue;
-      named.push_back(choice);
-      names_lean |= choice.workspace == 0;
-      break;
-    }
-  }
-
-  // Each once, in order.
-  [[nodiscard]] std::vector<Choice> ranking() {
-    for (const Choice* const choice : {&best, &lean}) {
-      bool there = choice->engine == nullptr;
-      for (const Choice& c : named) there |= c.engine == choice->engine && c.config == choice->config;
-      if (!there) named.push_back(*choice);
-    }
-    for (auto next = named.begin(); next != named.end(); ++next) sink(named.begin(), next, comes_first);
-    return std::move(named);
-  }
-};
 
 std::span<const TunedRow> table_rows(const Problem& problem, const Device& device) {
   const TunedRows* const table = tuned_table(device);
@@ -98,10 +65,8 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
   choices.reserve(kUsualCandidates);
   candidates.reserve(kUsualCandidates);
   for (const ConvEngine& engine : engines) {
-    list(engine, false, problem, device, &candidates);
-    for (const Candidate& candidate : candidates) {
-      if (candidate.workspace <= workspace_limit) choices.push_back(choice_of(engine, candidate));
-    }
+    list(engine, problem, device, {workspace_limit, kMostAlignment}, &candidates);
+    for (const Candidate& candidate : candidates) choices.push_back(choice_of(engine, candidate));
   }
   std::stable_sort(choices.begin(), choices.end(), comes_first);
   return choices;
@@ -109,43 +74,43 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
 
 // Small code as much as few steps: at a first query, most of the time goes into fetching what no cache holds. So loops
 // are plain, which the standard library's unroll.
-std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines, std::span<const TunedRow> measured,
-                                      const Problem& problem, const Device& device, std::size_t workspace_limit) {
+Choice best_within(std::span<const ConvEngine> engines, std::span<const TunedRow> measured, const Problem& problem,
+                   const Device& device, const Limits& limits) {
+  std::vector<Candidate> candidates;
+  candidates.reserve(kUsualCandidates);
+  for (const TunedRow& row : measured) {
+    for (const ConvEngine& engine : engines) {
+      if (row.engine != engine.name) continue;
+      list(engine, problem, device, limits, &candidates);
+      for (const Candidate& candidate : candidates) {
+        if (candidate.config != row.config) continue;
+        return {&engine, row.config, candidate.workspace, 1e-6 * row.microseconds, Source::table};
+      }
+    }
+  }
   struct Waiting {
     double least;
     const ConvEngine* engine;
   };
   std::vector<Waiting> waiting(engines.size());
   auto last = waiting.begin();
-  std::vector<Candidate> candidates;
-  candidates.reserve(kUsualCandidates);
-  Reached reached;
-  const auto ask = [&](const ConvEngine& engine, bool lean) {
-    list(engine, lean, problem, device, &candidates);
-    for (const Candidate& candidate : candidates) {
-      if (candidate.workspace <= workspace_limit) reached.show(choice_of(engine, candidate), measured);
-    }
-  };
   for (const ConvEngine& engine : engines) {
     if (engine.backend != device.backend) continue;
-    bool is_measured = false;
-    for (const TunedRow& row : measured) is_measured |= row.engine == engine.name;
-    if (is_measured) {
-      ask(engine, false);
-    } else {
-      *last++ = {0, &engine};
+    *last = {engine.least_seconds != nullptr ? engine.least_seconds(problem, device) : 0, &engine};
+    for (auto next = last++; next != waiting.begin() && next->least < (next - 1)->least; --next) {
+      std::swap(*next, *(next - 1));
     }
   }
-  // A measured choice that every call can take leaves nothing to look for.
-  if (reached.names_lean) return reached.ranking();
-  for (auto next = waiting.begin(); next != last; ++next) {
-    if (next->engine->least_seconds != nullptr) next->least = next->engine->least_seconds(problem, device);
-    sink(waiting.begin(), next, [](const Waiting& a, const Waiting& b) { return a.least < b.least; });
+  Choice best;
+  best.seconds = std::numeric_limits<double>::infinity();
+  for (auto next = waiting.begin(); next != last && next->least <= best.seconds; ++next) {
+    list(*next->engine, problem, device, limits, &candidates);
+    for (const Candidate& candidate : candidates) {
+      const Choice choice = choice_of(*next->engine, candidate);
+      if (comes_first(choice, best)) best = choice;
+    }
   }
-  for (auto next = waiting.begin(); next != last && next->least <= reached.lean.seconds; ++next) {
-    ask(*next->engine, next->least > reached.best.seconds && next->engine->lean_candidates != nullptr);
-  }
-  return reached.ranking();
+  return best;
 }
 
 void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices) {
@@ -167,32 +132,53 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
   return choices;
 }
 
-Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem, Reach reach) {
+namespace {
+
+struct Key {
+  Problem problem;
+  std::int64_t all;  // 1: the ranking, 0: its first choice
+};
+
+bool fits(const Choice& choice, const Limits& limits) {
+  return choice.workspace <= limits.workspace && (choice.engine == nullptr || choice.engine->alignment <= limits.alignment);
+}
+
+}  // namespace
+
+Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem) {
   using Choices = std::vector<Choice>;
-  struct Key {
-    Problem problem;
-    std::int64_t all;
-  };
-  const Device& device = *handle->device;
-  const std::vector<TunedRow> found = tuning_cache().find(problem, device);
-  // What was found may be any choice.
-  const Key key{problem, reach == Reach::all || !found.empty() ? 1 : 0};
+  const Key key{problem, 1};
   Ranking ranking = handle->plans.find<Choices>(key);
   if (ranking == nullptr) {
-    auto made = std::make_shared<Choices>();
-    if (key.all != 0) {
-      *made = rank(problem, device);
-    } else {
-      const std::span<const TunedRow> rows = table_rows(problem, device);
-      *made = rank_within_reach(engines(), rows, problem, device, library_workspace_limit());
-      put_measured_first(rows, Source::table, made.get());
-    }
-    ranking = handle->plans.keep(key, Ranking(std::move(made)));
+    ranking = handle->plans.keep(key, std::make_shared<const Choices>(rank(problem, *handle->device)));
   }
+  const std::vector<TunedRow> found = tuning_cache().find(problem, *handle->device);
   if (found.empty()) return ranking;
   auto changed = std::make_shared<Choices>(*ranking);
   put_measured_first(found, Source::tuning_cache, changed.get());
   return changed;
+}
+
+Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limits) {
+  const Device& device = *handle->device;
+  // What was found may be any choice.
+  if (!tuning_cache().find(problem, device).empty()) {
+    for (const Choice& choice : *rank_with_measurements(handle, problem)) {
+      if (fits(choice, limits)) return choice;
+    }
+    return {};
+  }
+  const Key key{problem, 0};
+  auto best = handle->plans.find<Choice>(key);
+  const auto rows = [&] { return table_rows(problem, device); };
+  if (best == nullptr) {
+    const Limits library = {library_workspace_limit(), kMostAlignment};
+    best = handle->plans.keep(
+        key, std::make_shared<const Choice>(best_within(engines(), rows(), problem, device, library)));
+  }
+  if (fits(*best, limits)) return *best;
+  return best_within(engines(), rows(), problem, device,
+                     {std::min(limits.workspace, library_workspace_limit()), limits.alignment});
 }
 
 const char* source_name(Source source) noexcept {
