@@ -50,6 +50,17 @@ bool names(const TunedRow& row, const Choice& choice) {
   return choice.config == row.config && row.engine == choice.engine->name;
 }
 
+bool fits(const Choice& choice, const Limits& limits) {
+  return choice.workspace <= limits.workspace &&
+         (choice.engine == nullptr || choice.engine->alignment <= limits.alignment);
+}
+
+// Of what the handle keeps.
+struct Key {
+  Problem problem;
+  std::int64_t all;  // 1: the ranking, 0: its first choice
+};
+
 std::span<const TunedRow> table_rows(const Problem& problem, const Device& device) {
   const TunedRows* const table = tuned_table(device);
   const std::vector<TunedRow>* const rows = table != nullptr ? table->find(problem) : nullptr;
@@ -132,19 +143,6 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
   return choices;
 }
 
-namespace {
-
-struct Key {
-  Problem problem;
-  std::int64_t all;  // 1: the ranking, 0: its first choice
-};
-
-bool fits(const Choice& choice, const Limits& limits) {
-  return choice.workspace <= limits.workspace && (choice.engine == nullptr || choice.engine->alignment <= limits.alignment);
-}
-
-}  // namespace
-
 Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem) {
   using Choices = std::vector<Choice>;
   const Key key{problem, 1};
@@ -168,17 +166,16 @@ Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limit
     }
     return {};
   }
+  const std::size_t most = library_workspace_limit();
+  const auto best_of = [&](const Limits& within) {
+    return best_within(engines(), table_rows(problem, device), problem, device, within);
+  };
   const Key key{problem, 0};
   auto best = handle->plans.find<Choice>(key);
-  const auto rows = [&] { return table_rows(problem, device); };
   if (best == nullptr) {
-    const Limits library = {library_workspace_limit(), kMostAlignment};
-    best = handle->plans.keep(
-        key, std::make_shared<const Choice>(best_within(engines(), rows(), problem, device, library)));
+    best = handle->plans.keep(key, std::make_shared<const Choice>(best_of({most, kMostAlignment})));
   }
-  if (fits(*best, limits)) return *best;
-  return best_within(engines(), rows(), problem, device,
-                     {std::min(limits.workspace, library_workspace_limit()), limits.alignment});
+  return fits(*best, limits) ? *best : best_of({std::min(limits.workspace, most), limits.alignment});
 }
 
 const char* source_name(Source source) noexcept {
