@@ -9,8 +9,8 @@
 namespace gpudnn {
 
 // Sets the thread's last-error text to "<entry point>: <message>" and returns `status`. A good message names the
-// argument, its value and what would be legal.
-[[nodiscard, gnu::format(printf, 2, 3)]] Status refuse(Status status, const char* format, ...) noexcept;
+// argument, its value and what would be legal. Cold: what leads to it lies apart from the code of calls that go well.
+[[nodiscard, gnu::cold, gnu::format(printf, 2, 3)]] Status refuse(Status status, const char* format, ...) noexcept;
 
 // The same, for a status that already carries a text (a callee refused): keeps the text.
 [[nodiscard]] const char* last_error_text() noexcept;

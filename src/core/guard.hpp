@@ -25,7 +25,7 @@ struct CallContext {
 
 // Notes the problem and engine of the running call for its log line. `describe` returns the problem string and runs
 // only when the log listens.
-void note_problem(const char* text) noexcept;
+[[gnu::cold]] void note_problem(const char* text) noexcept;
 template <class Describe>
 void note_problem_lazily(Describe&& describe) {
   if (log_enabled(GPUDNN_SEV_INFO)) note_problem(describe().c_str());
@@ -46,8 +46,8 @@ class CallScope {
   bool timed_;
   std::chrono::steady_clock::time_point start_;
 };
-[[nodiscard]] Status out_of_host_memory() noexcept;
-[[nodiscard]] Status unexpected_exception(const char* what) noexcept;
+[[nodiscard, gnu::cold]] Status out_of_host_memory() noexcept;
+[[nodiscard, gnu::cold]] Status unexpected_exception(const char* what) noexcept;
 }  // namespace detail
 
 template <class Body>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -14,23 +15,21 @@
 
 namespace gpudnn {
 
+// Of keys of hundreds of bytes, at every call.
+[[nodiscard]] std::uint64_t hash_bytes(std::string_view bytes);
+
 class PlanCache {
  public:
   // The plan under `key`, or null. Safe from many threads.
   template <class Plan, class Key>
   [[nodiscard]] std::shared_ptr<const Plan> find(const Key& key) const {
-    const std::shared_lock lock(mutex_);
-    const auto found = plans_.find(bytes_of(key));
-    return found == plans_.end() ? nullptr : std::static_pointer_cast<const Plan>(found->second);
+    return std::static_pointer_cast<const Plan>(find_bytes(bytes_of(key)));
   }
 
   // Keeps `plan` under `key`; of two threads that made one, the first to arrive wins. Returns the one kept.
   template <class Plan, class Key>
   std::shared_ptr<const Plan> keep(const Key& key, std::shared_ptr<const Plan> plan) {
-    const std::unique_lock lock(mutex_);
-    if (plans_.size() >= kMostPlans) plans_.clear();  // a program with ever new shapes must not grow without bound
-    const auto [place, fresh] = plans_.try_emplace(std::string(bytes_of(key)), std::move(plan));
-    return std::static_pointer_cast<const Plan>(place->second);
+    return std::static_pointer_cast<const Plan>(keep_bytes(bytes_of(key), std::move(plan)));
   }
 
   // Drops the plans under keys of this type for which `outdated(key)`; callers that hold one keep it. The type's first
@@ -47,12 +46,14 @@ class PlanCache {
   }
 
  private:
-  static constexpr std::size_t kMostPlans = 16384;
+  // One code for all types of plans: a first query fetches it from memory.
+  [[nodiscard]] std::shared_ptr<const void> find_bytes(std::string_view key) const;
+  std::shared_ptr<const void> keep_bytes(std::string_view key, std::shared_ptr<const void> plan);
 
   // Not noexcept: libstdc++ then keeps the hash in each node, where it would work it out anew for each that it passes.
   struct Hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view bytes) const { return std::hash<std::string_view>{}(bytes); }
+    std::size_t operator()(std::string_view bytes) const { return hash_bytes(bytes); }
   };
 
   // Keys of different operations start with different tags, so one map serves all.

@@ -1,13 +1,15 @@
-// A query asks no more engines than it must: the short ranking against the whole one, and the bounds that it goes by
-// against the models that they bound.
+// A query asks no more engines than it must: its choice against the first of the whole ranking, the bounds that it goes
+// by against the models that they bound, and the sizes that models take against the plans that have them.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ops/conv/heuristics.hpp"
 #include "ops/conv/implicit_gemm_sm80_params.hpp"
+#include "ops/conv/implicit_gemm_sm90_params.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/conv/via_nhwc_packing.hpp"
 #include "support/sweep.hpp"
@@ -35,14 +37,10 @@ double bound_of(const Problem&, const Device&) {
 }
 Support takes_all(const Problem&, const Device&) { return Support::yes(); }
 
-// What of the third matters beside another that is faster with a workspace.
 int asked_for_lean = 0;
 void pretended_lean_candidates(const Problem&, const Device&, std::vector<Candidate>* candidates) {
   ++asked_for_lean;
   candidates->push_back({{0, 1}, 30e-6, 0});
-}
-void needy_candidates(const Problem&, const Device&, std::vector<Candidate>* candidates) {
-  candidates->push_back({{0, 2}, 12e-6, 512});
 }
 
 // The third can be no better than 15 us, so the first leaves nothing for it.
@@ -52,52 +50,65 @@ constexpr ConvEngine kEngines[] = {
     {"second", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &takes_all, &pretended_candidates<1>, nullptr, nullptr,
      nullptr, &bound_of<9>},
     {"third", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &takes_all, &pretended_candidates<2>, nullptr, nullptr,
-     nullptr, &bound_of<15>},
+     nullptr, &bound_of<15>, &pretended_lean_candidates},
 };
 
-std::vector<Choice> short_ranking(const std::vector<TunedRow>& measured) {
+constexpr Limits kNone = {kNoLimit, 16};
+
+Choice best(const std::vector<TunedRow>& measured, const Limits& limits) {
   std::fill(std::begin(asked), std::end(asked), 0);
-  return rank_within_reach(kEngines, measured, {}, host_device(), kNoLimit);
+  asked_for_lean = 0;
+  return best_within(kEngines, measured, {}, host_device(), limits);
 }
 
 TEST(ConvReach, AnEngineThatCannotWinIsNotAsked) {
-  const std::vector<Choice> choices = short_ranking({});
+  const Choice choice = best({}, kNone);
+  EXPECT_STREQ(choice.engine->name, "first");
+  EXPECT_DOUBLE_EQ(choice.seconds, 5e-6);
+  EXPECT_EQ(choice.workspace, 1024u);
   EXPECT_EQ(asked[0], 1);
+  EXPECT_EQ(asked[1] + asked[2], 0) << "their bounds are above what the first takes";
+}
+
+TEST(ConvReach, TheBestWithinLimits) {
+  Choice choice = best({}, {1023, 16});
+  EXPECT_STREQ(choice.engine->name, "first") << "of equals the one that stands first";
+  EXPECT_DOUBLE_EQ(choice.seconds, 10e-6);
+  EXPECT_EQ(choice.workspace, 0u);
   EXPECT_EQ(asked[1], 1) << "its bound is below what the first takes without a workspace";
   EXPECT_EQ(asked[2], 0);
-  ASSERT_EQ(choices.size(), 2u) << "the best, and the best without a workspace";
-  EXPECT_DOUBLE_EQ(choices[0].seconds, 5e-6);
-  EXPECT_DOUBLE_EQ(choices[1].seconds, 10e-6);
-  EXPECT_STREQ(choices[1].engine->name, "first") << "of equals the one that stands first";
-}
 
-// The best needs a workspace. For the best without one, the third need not look at its splits.
-TEST(ConvReach, AnEngineThatCannotBeTheBestIsAskedForItsLeanOnes) {
-  const ConvEngine engines[] = {
-      {"needy", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &takes_all, &needy_candidates, nullptr, nullptr,
-       nullptr},
-      {"third", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &takes_all, &pretended_candidates<2>, nullptr, nullptr,
-       nullptr, &bound_of<15>, &pretended_lean_candidates},
-  };
-  std::fill(std::begin(asked), std::end(asked), 0);
-  asked_for_lean = 0;
-  const std::vector<Choice> choices = rank_within_reach(engines, {}, {}, host_device(), kNoLimit);
-  EXPECT_EQ(asked[2], 0);
+  choice = best({}, {kNoLimit, 8});
+  EXPECT_STREQ(choice.engine->name, "second");
+  EXPECT_EQ(choice.workspace, 2048u);
+  EXPECT_EQ(asked[0] + asked[2], 0);
+
+  choice = best({}, {0, 8});
+  EXPECT_DOUBLE_EQ(choice.seconds, 20e-6);
+  EXPECT_EQ(asked[2], 0) << "of an engine that has a list of those without a workspace, that one is asked for";
   EXPECT_EQ(asked_for_lean, 1);
-  ASSERT_EQ(choices.size(), 2u);
-  EXPECT_EQ(choices[0].workspace, 512u);
-  EXPECT_EQ(choices[1].workspace, 0u);
 }
 
-TEST(ConvReach, WhatAMeasurementNamesIsAsked) {
-  short_ranking({{"third", {0, 2}, 1.0}});
-  EXPECT_EQ(asked[2], 1);
-  EXPECT_EQ(asked[0] + asked[1], 2) << "the measured one needs a workspace, so others may be taken";
-  short_ranking({{"third", {0, 1}, 1.0}});
-  EXPECT_EQ(asked[2], 1);
-  EXPECT_EQ(asked[0] + asked[1], 0) << "the measured one fits any call";
-  short_ranking({{"third", {7, 1}, 1.0}});
-  EXPECT_EQ(asked[0] + asked[1], 2) << "the engine has no such config";
+TEST(ConvReach, WithoutAnEngineThereIsNoChoice) {
+  EXPECT_EQ(best_within({}, {}, {}, host_device(), kNone).engine, nullptr);
+}
+
+TEST(ConvReach, WhatAMeasurementNamesIsTaken) {
+  Choice choice = best({{"third", {0, 2}, 1.5}, {"second", {0, 1}, 2.5}}, kNone);
+  EXPECT_STREQ(choice.engine->name, "third");
+  EXPECT_EQ(choice.config, (Config{0, 2}));
+  EXPECT_EQ(choice.workspace, 3072u);
+  EXPECT_DOUBLE_EQ(choice.seconds, 1.5e-6);
+  EXPECT_EQ(choice.source, Source::table);
+  EXPECT_EQ(asked[0] + asked[1], 0);
+
+  choice = best({{"third", {0, 2}, 1.5}, {"second", {0, 1}, 2.5}}, {3071, 16});
+  EXPECT_STREQ(choice.engine->name, "second") << "the first of them needs more workspace";
+  EXPECT_EQ(asked[0], 0);
+
+  choice = best({{"third", {7, 1}, 1.5}, {"unheard_of", {0, 1}, 1.5}}, kNone);
+  EXPECT_STREQ(choice.engine->name, "first") << "the engine has no such config, and there is no such engine";
+  EXPECT_EQ(choice.source, Source::model);
 }
 
 // --- the bounds -----------------------------------------------------------------------------------------------------
@@ -179,6 +190,57 @@ TEST(ConvReach, ASmallProblemIsNarrow) {
   EXPECT_GT(narrow, 0);
 }
 
+// --- the sizes ------------------------------------------------------------------------------------------------------
+
+std::string compare_simt(const Problem& problem) {
+  if (simt_index_obstacle(problem) != nullptr) return {};
+  const kernels::simt::Params params = simt_params(problem);
+  const int vectors[] = {problem.x.type == GPUDNN_DATA_DOUBLE ? 16 : 4 * tile::element_bytes(tile_type(problem))};
+  SimtLoadModes modes;
+  const SimtShape shape = simt_shape(problem, vectors, &modes);
+  if (modes.a != params.operand_a.mode || modes.b != params.operand_b.mode) return "other load modes";
+  if (shape.wide != params.wide) return shape.wide ? "said to be wide" : "said to be narrow";
+  if (shape.classes != params.classes || shape.groups != params.groups) return "other classes or groups";
+  if (shape.m != static_cast<double>(params.whole.m_count) || shape.n != static_cast<double>(params.n_count) ||
+      shape.k != static_cast<double>(params.whole.k_count)) {
+    return "other extents";
+  }
+  double k = 0;
+  for (std::uint32_t i = 0; i < params.classes; ++i) {
+    kernels::simt::Geometry geometry = params.whole;
+    kernels::simt::set_geometry(params, i, &geometry);
+    k += static_cast<double>(geometry.k_count) / params.classes;
+  }
+  return std::abs(k - shape.useful_k) <= 1e-9 * k ? "" : "another share of k";
+}
+
+std::string compare_sm90(const Problem& problem, int* taken) {
+  if (sm90_obstacle(problem) != nullptr) return {};
+  ++*taken;
+  const bool by_taps = problem.direction == Direction::backward_filter;
+  const Sm90Sizes sizes = sm90_sizes(problem);
+  const Sm90Plan plan = sm90_plan(problem, {0, 1});
+  const kernels::sm90::Params& p = plan.params;
+  if (static_cast<std::uint32_t>(sizes.classes) != p.classes) return "other classes";
+  if (sizes.columns != (by_taps ? p.n_chunks : p.n_count)) return "other columns";
+  if (sizes.workspace != plan.workspace) return "another workspace";
+  const double block = 128.0 / tile::element_bytes(tile_type(problem));  // of the first shape
+  for (std::uint32_t i = 0; i < p.classes; ++i) {
+    if (sizes.rows[i] != (by_taps ? p.m_count : p.problem[i].pixels)) return "other rows";
+    if (sizes.taps[i] * std::ceil(sizes.summed / block) != p.problem[i].k_blocks) return "other blocks of k";
+  }
+  return {};
+}
+
+TEST(ConvReach, SizesAreThoseOfThePlans) {
+  int taken = 0;
+  for_random_problems([&](const Problem& problem) {
+    const std::string wrong = compare_simt(problem);
+    return wrong.empty() ? compare_sm90(problem, &taken) : wrong;
+  });
+  EXPECT_GT(taken, 0);
+}
+
 // The same form with and without the tasks.
 TEST(ConvReach, AnOutlineIsTheFormWithoutTasks) {
   for_random_problems([](const Problem& problem) -> std::string {
@@ -197,7 +259,7 @@ TEST(ConvReach, AnOutlineIsTheFormWithoutTasks) {
 
 #ifdef GPUDNN_WITH_CUDA
 // The engines themselves, as far as they run without their device. Where it is there, all of them.
-TEST(ConvReach, TheShortRankingChoosesAsTheWholeOne) {
+TEST(ConvReach, TheBestIsTheFirstOfTheRanking) {
   Device device;
   device.backend = GPUDNN_BACKEND_CUDA;
   device.ordinal = 0;
@@ -207,16 +269,16 @@ TEST(ConvReach, TheShortRankingChoosesAsTheWholeOne) {
   device.shared_memory_per_multiprocessor = 233472;
   for_random_problems([&](const Problem& problem) -> std::string {
     const std::vector<Choice> all = rank_by_model(engines(), problem, device, kNoLimit);
-    const std::vector<Choice> few = rank_within_reach(engines(), {}, problem, device, kNoLimit);
-    for (const std::size_t limit : {std::size_t{0}, kNoLimit}) {
-      const auto best = [&](const std::vector<Choice>& choices) {
-        return std::find_if(choices.begin(), choices.end(), [&](const Choice& c) { return c.workspace <= limit; });
-      };
-      const auto a = best(all);
-      const auto b = best(few);
-      if (a == all.end() && b == few.end()) continue;
-      if (a == all.end() || b == few.end() || a->engine != b->engine || !(a->config == b->config))
-        return "another choice within " + std::to_string(limit) + " bytes";
+    for (const std::size_t workspace : {std::size_t{0}, std::size_t{1} << 20, kNoLimit}) {
+      for (const std::size_t alignment : {std::size_t{1}, std::size_t{16}}) {
+        const auto wanted = std::find_if(all.begin(), all.end(), [&](const Choice& c) {
+          return c.workspace <= workspace && c.engine->alignment <= alignment;
+        });
+        const Choice choice = best_within(engines(), {}, problem, device, {workspace, alignment});
+        if (wanted == all.end() ? choice.engine != nullptr
+                                : choice.engine != wanted->engine || choice.config != wanted->config)
+          return "another choice within " + std::to_string(workspace) + " bytes";
+      }
     }
     return {};
   });

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -40,6 +41,23 @@ TEST(PlanCache, DoesNotGrowWithoutBoundAndPlansInUseSurvive) {
   for (int i = 1; i < 40000; ++i) (void)cache.keep(Key{0, i}, std::make_shared<const int>(i));
   EXPECT_TRUE(early.expired()) << "nothing is ever let go";
   EXPECT_EQ(*plan, 5);
+}
+
+// Each byte of a key counts, wherever it stands.
+TEST(PlanCache, HashesOfNeighboursDiffer) {
+  for (const std::size_t size : {1u, 7u, 8u, 31u, 32u, 33u, 40u, 744u}) {
+    std::string key(size, '\0');
+    std::set<std::uint64_t> hashes = {hash_bytes(key)};
+    for (char& byte : key) {
+      for (const char value : {'\1', '\x40', '\x80'}) {
+        byte = value;
+        hashes.insert(hash_bytes(key));
+      }
+      byte = '\0';
+    }
+    EXPECT_EQ(hashes.size(), 1 + 3 * size) << size << " bytes";
+    EXPECT_NE(hash_bytes(key), hash_bytes(key + '\0'));
+  }
 }
 
 TEST(PlanCache, ManyThreadsAgree) {

@@ -12,6 +12,7 @@
 #include "gpudnn/ext.h"
 #include "ops/conv/heuristics.hpp"
 #include "ops/conv/plan.hpp"
+#include "ops/conv/tensor_math.hpp"
 #include "ops/conv/tuning_cache.hpp"
 
 namespace gpudnn::conv {
@@ -22,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 // Two classic numbers stand for all that the engines can do: 0 promises no workspace, 1 takes what pays.
 constexpr int kNoWorkspace = 0;
 constexpr int kBest = 1;
+constexpr std::size_t kMostAlgorithms = 8;  // of a direction
 
 // A search ends at the first of these. The least it measures is one choice, and one that needs no workspace.
 constexpr std::size_t kMostMeasured = 30;
@@ -32,11 +34,7 @@ constexpr std::size_t kMostOwnWorkspace = std::size_t{1} << 30;
 // Numbers without an engine of their own; they still run, as an equivalent, when a program asks for them by number.
 void add_unserved(Direction direction, std::vector<Performance>* rows) {
   for (int algorithm = kBest + 1; algorithm < algorithm_count(direction); ++algorithm) {
-    Performance row;
-    row.algorithm = algorithm;
-    row.status = GPUDNN_STATUS_NOT_SUPPORTED;
-    row.math = GPUDNN_DEFAULT_MATH;
-    rows->push_back(row);
+    rows->push_back({algorithm, GPUDNN_STATUS_NOT_SUPPORTED, -1, 0, true, GPUDNN_DEFAULT_MATH});
   }
 }
 
@@ -144,8 +142,10 @@ Status measure_choices(const LaunchSite& site, const Problem& problem, const Arg
 }
 
 const Choice* first_without_workspace(const std::vector<Choice>& choices) {
-  const auto lean = std::find_if(choices.begin(), choices.end(), [](const Choice& c) { return c.workspace == 0; });
-  return lean != choices.end() ? &*lean : nullptr;
+  for (const Choice& choice : choices) {
+    if (choice.workspace == 0) return &choice;
+  }
+  return nullptr;
 }
 
 TunedRow row_of(const Choice& choice) { return {choice.engine->name, choice.config, 1e6 * choice.seconds}; }
@@ -223,12 +223,21 @@ void add_served(const std::vector<Choice>& choices, std::vector<Performance>* ro
   if (lean != nullptr && !lean_is_best) rows->push_back(describe(kNoWorkspace, *lean));
 }
 
-Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Reach reach, std::vector<Choice>* choices) {
+Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Ranking* choices) {
   note_problem_lazily([&] { return to_text(problem); });
-  *choices = rank_with_measurements(handle, problem, reach);
-  GPUDNN_REQUIRE(!choices->empty(), GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
+  *choices = rank_with_measurements(handle, problem);
+  GPUDNN_REQUIRE(!(*choices)->empty(), GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
                  to_text(problem).c_str());
   return GPUDNN_STATUS_SUCCESS;
+}
+
+// Which engine that will be is worked out when it is called for. It may use the math that the problem allows.
+bool runs_without_workspace(const Problem& problem, const Device& device) {
+  const ConvEngine* last = nullptr;  // of the backend: the one that takes everything
+  for (const ConvEngine& engine : engines()) {
+    if (engine.backend == device.backend) last = &engine;
+  }
+  return last != nullptr && static_cast<bool>(last->supports(problem, device));
 }
 
 }  // namespace
@@ -253,9 +262,17 @@ std::vector<Choice> search_order(const std::vector<Choice>& choices, std::size_t
 }
 
 Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows) {
-  std::vector<Choice> choices;
-  GPUDNN_TRY(ranked_choices(handle, problem, Reach::best, &choices));
-  add_served(choices, rows);
+  note_problem_lazily([&] { return to_text(problem); });
+  const Choice best = choose(handle, problem, {std::numeric_limits<std::size_t>::max(), kMostAlignment});
+  GPUDNN_REQUIRE(best.engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
+                 to_text(problem).c_str());
+  rows->reserve(kMostAlgorithms);
+  if (best.workspace == 0) rows->push_back(describe(kNoWorkspace, best));
+  rows->push_back(describe(kBest, best));
+  if (best.workspace > 0 && runs_without_workspace(problem, *handle->device)) {
+    const gpudnnMathType_t math = tensor_math_obstacle(problem) == nullptr ? GPUDNN_TENSOR_OP_MATH : GPUDNN_FMA_MATH;
+    rows->push_back({kNoWorkspace, GPUDNN_STATUS_SUCCESS, -1, 0, true, math});
+  }
   for (Performance& row : *rows) row.milliseconds = -1;  // the model ranks; it is no measurement
   add_unserved(problem.direction, rows);
   return GPUDNN_STATUS_SUCCESS;
@@ -302,17 +319,18 @@ Status measure_algorithms_among(const std::vector<Choice>& ranked, gpudnnHandle_
 
 Status measure_algorithms(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,
                           std::size_t workspace_bytes, std::vector<Performance>* rows) {
-  std::vector<Choice> ranked;
-  GPUDNN_TRY(ranked_choices(handle, problem, Reach::all, &ranked));
+  Ranking known;
+  GPUDNN_TRY(ranked_choices(handle, problem, &known));
+  std::vector<Choice> ranked = *known;
   std::erase_if(ranked, [&](const Choice& c) { return c.engine->alignment > alignment_of(args); });
   return measure_algorithms_among(ranked, handle, problem, args, workspace, workspace_bytes, rows);
 }
 
 Status measure_algorithms_on_own_memory(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows) {
-  std::vector<Choice> ranked;
-  GPUDNN_TRY(ranked_choices(handle, problem, Reach::all, &ranked));
+  Ranking ranked;
+  GPUDNN_TRY(ranked_choices(handle, problem, &ranked));
   std::size_t workspace_bytes = 0;
-  for (const Choice& choice : search_order(ranked, kMostOwnWorkspace))
+  for (const Choice& choice : search_order(*ranked, kMostOwnWorkspace))
     workspace_bytes = std::max(workspace_bytes, choice.workspace);
   Scratch scratch(handle);
   void* x = nullptr;
@@ -331,7 +349,7 @@ Status measure_algorithms_on_own_memory(gpudnnHandle_t handle, const Problem& pr
   args.w = w;
   args.y = y;
   args.out = problem.direction == Direction::forward ? y : problem.direction == Direction::backward_data ? x : w;
-  return measure_algorithms_among(ranked, handle, problem, args, workspace, workspace_bytes, rows);
+  return measure_algorithms_among(*ranked, handle, problem, args, workspace, workspace_bytes, rows);
 }
 
 }  // namespace gpudnn::conv

@@ -208,9 +208,10 @@ std::optional<HaloPlan> halo_plan(const Problem& problem, const Config& config, 
 }
 
 void halo_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  const View view = view_of(problem);
   for (int i = 0; i < halo::kShapeCount; ++i) {
-    const std::optional<HaloPlan> plan = halo_plan(problem, {i, 1}, multiprocessors);
-    if (plan) candidates->push_back({{i, 1}, plan->seconds, 0});
+    const TileChoice tile = best_tile(view, halo::kShapes[i], multiprocessors);
+    if (tile.stages >= 2) candidates->push_back({{i, 1}, tile.seconds, 0});
   }
 }
 

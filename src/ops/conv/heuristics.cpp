@@ -20,22 +20,25 @@ std::size_t library_workspace_limit() {
 
 // 1 KB, which the C library still keeps at hand for the next to ask.
 constexpr std::size_t kUsualCandidates = 42;
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
 bool serves(const ConvEngine& engine, const Problem& problem, const Device& device) {
   return engine.backend == device.backend && static_cast<bool>(engine.supports(problem, device));
 }
 
-// Calls take(choice) for the engine's choices that fit; for none if it does not take the problem.
-template <class Take>
-void for_each_choice(const ConvEngine& engine, bool lean, const Problem& problem, const Device& device,
-                     std::size_t workspace_limit, std::vector<Candidate>* candidates, Take&& take) {
-  if (!serves(engine, problem, device)) return;
+// The engine's candidates within the limits; none if it does not take the problem.
+void list(const ConvEngine& engine, const Problem& problem, const Device& device, const Limits& limits,
+          std::vector<Candidate>* candidates) {
   candidates->clear();
+  if (engine.alignment > limits.alignment || !serves(engine, problem, device)) return;
+  const bool lean = limits.workspace == 0 && engine.lean_candidates != nullptr;
   (lean ? engine.lean_candidates : engine.candidates)(problem, device, candidates);
-  for (const Candidate& candidate : *candidates) {
-    if (candidate.workspace > workspace_limit) continue;
-    take(Choice{&engine, candidate.config, candidate.workspace, candidate.seconds, Source::model});
-  }
+  if (limits.workspace == kNoLimit || lean) return;
+  std::erase_if(*candidates, [&](const Candidate& candidate) { return candidate.workspace > limits.workspace; });
+}
+
+Choice choice_of(const ConvEngine& engine, const Candidate& candidate) {
+  return {&engine, candidate.config, candidate.workspace, candidate.seconds, Source::model};
 }
 
 // Of equals the engine that stands first in the list wins, always the same one.
@@ -47,40 +50,15 @@ bool names(const TunedRow& row, const Choice& choice) {
   return choice.config == row.config && row.engine == choice.engine->name;
 }
 
-// Moves the last element to its place among those before it, which are in order and few.
-template <class Place, class Less>
-void sink(Place first, Place last, Less less) {
-  for (; last != first && less(*last, *(last - 1)); --last) std::swap(*last, *(last - 1));
+bool fits(const Choice& choice, const Limits& limits) {
+  return choice.workspace <= limits.workspace &&
+         (choice.engine == nullptr || choice.engine->alignment <= limits.alignment);
 }
 
-// What a call may take of the choices that it was shown.
-struct Reached {
-  Choice best;
-  Choice lean;                // the best without a workspace
-  std::vector<Choice> named;  // by measurements
-
-  Reached() { best.seconds = lean.seconds = std::numeric_limits<double>::infinity(); }
-
-  void show(const Choice& choice, std::span<const TunedRow> measured) {
-    if (comes_first(choice, best)) best = choice;
-    if (choice.workspace == 0 && comes_first(choice, lean)) lean = choice;
-    if (std::any_of(measured.begin(), measured.end(), [&](const TunedRow& row) { return names(row, choice); })) {
-      named.push_back(choice);
-    }
-  }
-
-  // Each once, in order.
-  [[nodiscard]] std::vector<Choice> ranking() {
-    std::vector<Choice>& all = named;
-    for (const Choice* const choice : {&best, &lean}) {
-      const bool there = std::any_of(all.begin(), all.end(), [&](const Choice& c) {
-        return c.engine == choice->engine && c.config == choice->config;
-      });
-      if (choice->engine != nullptr && !there) all.push_back(*choice);
-    }
-    for (auto next = all.begin(); next != all.end(); ++next) sink(all.begin(), next, comes_first);
-    return std::move(all);
-  }
+// Of what the handle keeps.
+struct Key {
+  Problem problem;
+  std::int64_t all;  // 1: the ranking, 0: its first choice
 };
 
 std::span<const TunedRow> table_rows(const Problem& problem, const Device& device) {
@@ -98,59 +76,63 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
   choices.reserve(kUsualCandidates);
   candidates.reserve(kUsualCandidates);
   for (const ConvEngine& engine : engines) {
-    for_each_choice(engine, false, problem, device, workspace_limit, &candidates,
-                    [&](const Choice& choice) { choices.push_back(choice); });
+    list(engine, problem, device, {workspace_limit, kMostAlignment}, &candidates);
+    for (const Candidate& candidate : candidates) choices.push_back(choice_of(engine, candidate));
   }
   std::stable_sort(choices.begin(), choices.end(), comes_first);
   return choices;
 }
 
-// Small code as much as few steps: at a first query, most of the time goes into fetching what no cache holds.
-std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines, std::span<const TunedRow> measured,
-                                      const Problem& problem, const Device& device, std::size_t workspace_limit) {
+// Small code as much as few steps: at a first query, most of the time goes into fetching what no cache holds. So loops
+// are plain, which the standard library's unroll.
+Choice best_within(std::span<const ConvEngine> engines, std::span<const TunedRow> measured, const Problem& problem,
+                   const Device& device, const Limits& limits) {
+  std::vector<Candidate> candidates;
+  candidates.reserve(kUsualCandidates);
+  for (const TunedRow& row : measured) {
+    for (const ConvEngine& engine : engines) {
+      if (row.engine != engine.name) continue;
+      list(engine, problem, device, limits, &candidates);
+      for (const Candidate& candidate : candidates) {
+        if (candidate.config != row.config) continue;
+        return {&engine, row.config, candidate.workspace, 1e-6 * row.microseconds, Source::table};
+      }
+    }
+  }
   struct Waiting {
     double least;
     const ConvEngine* engine;
   };
-  std::vector<Waiting> waiting;
-  std::vector<Candidate> candidates;
-  Reached reached;
-  waiting.reserve(engines.size());
-  candidates.reserve(kUsualCandidates);
-  const auto ask = [&](const ConvEngine& engine, bool lean) {
-    for_each_choice(engine, lean, problem, device, workspace_limit, &candidates,
-                    [&](const Choice& choice) { reached.show(choice, measured); });
-  };
+  std::vector<Waiting> waiting(engines.size());
+  auto last = waiting.begin();
   for (const ConvEngine& engine : engines) {
     if (engine.backend != device.backend) continue;
-    if (std::any_of(measured.begin(), measured.end(), [&](const TunedRow& row) { return row.engine == engine.name; })) {
-      ask(engine, false);
-    } else {
-      waiting.push_back({0, &engine});
+    *last = {engine.least_seconds != nullptr ? engine.least_seconds(problem, device) : 0, &engine};
+    for (auto next = last++; next != waiting.begin() && next->least < (next - 1)->least; --next) {
+      std::swap(*next, *(next - 1));
     }
   }
-  // A measured choice that every call can take leaves nothing to look for.
-  if (std::none_of(reached.named.begin(), reached.named.end(), [](const Choice& c) { return c.workspace == 0; })) {
-    for (auto next = waiting.begin(); next != waiting.end(); ++next) {
-      if (next->engine->least_seconds != nullptr) next->least = next->engine->least_seconds(problem, device);
-      sink(waiting.begin(), next, [](const Waiting& a, const Waiting& b) { return a.least < b.least; });
-    }
-    for (const Waiting& w : waiting) {
-      if (w.least > reached.lean.seconds) break;
-      ask(*w.engine, w.least > reached.best.seconds && w.engine->lean_candidates != nullptr);
+  Choice best;
+  best.seconds = std::numeric_limits<double>::infinity();
+  for (auto next = waiting.begin(); next != last && next->least <= best.seconds; ++next) {
+    list(*next->engine, problem, device, limits, &candidates);
+    for (const Candidate& candidate : candidates) {
+      const Choice choice = choice_of(*next->engine, candidate);
+      if (comes_first(choice, best)) best = choice;
     }
   }
-  return reached.ranking();
+  return best;
 }
 
 void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices) {
   auto front = choices->begin();
   for (const TunedRow& row : rows) {
-    const auto found = std::find_if(front, choices->end(), [&](const Choice& choice) { return names(row, choice); });
+    auto found = front;
+    while (found != choices->end() && !names(row, *found)) ++found;
     if (found == choices->end()) continue;
     found->seconds = 1e-6 * row.microseconds;
     found->source = source;
-    std::rotate(front, found, found + 1);
+    for (; found != front; --found) std::swap(*found, *(found - 1));
     ++front;
   }
 }
@@ -161,31 +143,39 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
   return choices;
 }
 
-std::vector<Choice> rank_with_measurements(gpudnnHandle_t handle, const Problem& problem, Reach reach) {
-  using Ranking = std::vector<Choice>;
-  struct Key {
-    Problem problem;
-    std::int64_t all;
-  };
-  const Device& device = *handle->device;
-  const std::vector<TunedRow> found = tuning_cache().find(problem, device);
-  // What was found may be any choice.
-  const Key key{problem, reach == Reach::all || !found.empty() ? 1 : 0};
-  auto ranking = handle->plans.find<Ranking>(key);
+Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem) {
+  using Choices = std::vector<Choice>;
+  const Key key{problem, 1};
+  Ranking ranking = handle->plans.find<Choices>(key);
   if (ranking == nullptr) {
-    Ranking made;
-    if (key.all != 0) {
-      made = rank(problem, device);
-    } else {
-      const std::span<const TunedRow> rows = table_rows(problem, device);
-      made = rank_within_reach(engines(), rows, problem, device, library_workspace_limit());
-      put_measured_first(rows, Source::table, &made);
-    }
-    ranking = handle->plans.keep(key, std::make_shared<const Ranking>(std::move(made)));
+    ranking = handle->plans.keep(key, std::make_shared<const Choices>(rank(problem, *handle->device)));
   }
-  Ranking choices = *ranking;
-  put_measured_first(found, Source::tuning_cache, &choices);
-  return choices;
+  const std::vector<TunedRow> found = tuning_cache().find(problem, *handle->device);
+  if (found.empty()) return ranking;
+  auto changed = std::make_shared<Choices>(*ranking);
+  put_measured_first(found, Source::tuning_cache, changed.get());
+  return changed;
+}
+
+Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limits) {
+  const Device& device = *handle->device;
+  // What was found may be any choice.
+  if (!tuning_cache().find(problem, device).empty()) {
+    for (const Choice& choice : *rank_with_measurements(handle, problem)) {
+      if (fits(choice, limits)) return choice;
+    }
+    return {};
+  }
+  const std::size_t most = library_workspace_limit();
+  const auto best_of = [&](const Limits& within) {
+    return best_within(engines(), table_rows(problem, device), problem, device, within);
+  };
+  const Key key{problem, 0};
+  auto best = handle->plans.find<Choice>(key);
+  if (best == nullptr) {
+    best = handle->plans.keep(key, std::make_shared<const Choice>(best_of({most, kMostAlignment})));
+  }
+  return fits(*best, limits) ? *best : best_of({std::min(limits.workspace, most), limits.alignment});
 }
 
 const char* source_name(Source source) noexcept {

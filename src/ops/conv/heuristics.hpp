@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ops/conv/plan.hpp"
 #include "ops/conv/tuned_file.hpp"
 
 namespace gpudnn::conv {
@@ -10,22 +11,29 @@ namespace gpudnn::conv {
 [[nodiscard]] std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Problem& problem,
                                                 const Device& device, std::size_t workspace_limit);
 
-// Of these the best, the best without a workspace, and those that `measured` names, for tensors at multiples of 16
-// bytes. An engine that can hold none of them is not asked for candidates: it is slower by its bound than others are by
-// their models, or comes after a choice that `measured` names.
-[[nodiscard]] std::vector<Choice> rank_within_reach(std::span<const ConvEngine> engines,
-                                                    std::span<const TunedRow> measured, const Problem& problem,
-                                                    const Device& device, std::size_t workspace_limit);
+// What a call has: bytes of workspace, and the alignment of its tensors' addresses.
+struct Limits {
+  std::size_t workspace;
+  std::size_t alignment;
+};
+
+// The first of these within the limits that `measured` names or, where none does, the first by the models; without an
+// engine if there is none. An engine that cannot have it is not asked for candidates: by its bound, it is slower than
+// others are by their models.
+[[nodiscard]] Choice best_within(std::span<const ConvEngine> engines, std::span<const TunedRow> measured,
+                                 const Problem& problem, const Device& device, const Limits& limits);
 
 // Moves the rows' choices to the front, in the rows' order. A row that names none of the choices is passed over: its
 // engine does not take this problem, or no longer has that config.
 void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices);
 
-// Which choices a ranking has to hold: all, or those of rank_within_reach.
-enum class Reach { best, all };
-// rank(), with what Find measured in this process or an earlier one before it: what calls and queries go by. The handle
-// keeps what rank() said: a program asks for the algorithm, then for the workspace, then it runs.
-[[nodiscard]] std::vector<Choice> rank_with_measurements(gpudnnHandle_t handle, const Problem& problem, Reach reach);
+// rank(), with what Find measured in this process or an earlier one before it.
+using Ranking = std::shared_ptr<const std::vector<Choice>>;
+[[nodiscard]] Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem);
+
+// The first of it within the limits, without ranking the others; without an engine if there is none. The handle keeps
+// the one without limits: a program asks for the algorithm, then for the workspace, then it runs.
+[[nodiscard]] Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limits);
 
 [[nodiscard]] const char* source_name(Source source) noexcept;
 

@@ -111,8 +111,7 @@ double simt_least_seconds(const Problem& problem, int multiprocessors) {
 void simt_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates) {
   constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
   constexpr double kFewestTilesOfK = 4;  // of a split
-  const auto params = simt_params(problem);
-  const SimtShape shape = simt_shape(params, tile_type(problem));
+  const SimtShape shape = simt_shape(problem);
   const double bytes = bytes_of_tensors(problem);
   const double processors = std::max(multiprocessors, 1);
   for (int i = 0; i < kernels::simt::kTileCount; ++i) {

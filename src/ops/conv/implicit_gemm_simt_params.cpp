@@ -124,7 +124,7 @@ const char* simt_index_obstacle(const Problem& problem, bool* wide) {
   return nullptr;
 }
 
-Params simt_params(const Problem& problem, bool wide, std::span<const int> other_vectors, SimtLoadModes* other_modes) {
+Params simt_params(const Problem& problem, bool wide) {
   const Conv conv = normalize(problem);
   const int64_t bytes = tile::element_bytes(element_type(problem.x.type));
   const int64_t width = bytes == 8 ? 2 : 4;
@@ -139,7 +139,6 @@ Params simt_params(const Problem& problem, bool wide, std::span<const int> other
   p.groups = static_cast<std::uint32_t>(problem.groups);
   p.group_count = FastDivmod(p.groups);
   set_modes(&g, conv, width, problem.groups > 1, &p);
-  for (const int vector : other_vectors) *other_modes++ = load_modes(g, conv, vector / bytes, problem.groups > 1);
   p.operand_a.outer = to_map(g.m, &Digit::first, packings.a, bytes);
   p.operand_a.inner = to_map(g.k, &Digit::first, packings.a, bytes);
   p.operand_a.base = to_entry(g.a_base, packings.a, bytes);
@@ -187,19 +186,28 @@ Params simt_params(const Problem& problem, bool wide, std::span<const int> other
 
 tile::ElementType tile_type(const Problem& problem) { return element_type(problem.x.type); }
 
-SimtShape simt_shape(const Params& p, tile::ElementType type) {
-  SimtShape shape = {type, p.wide, 0, 0, 0, 0, p.classes, p.groups};
-  shape.m = static_cast<double>(p.whole.m_count);
-  shape.n = static_cast<double>(p.n_count);
-  shape.k = static_cast<double>(p.whole.k_count);
+SimtShape simt_shape(const Problem& problem, std::span<const int> vectors, SimtLoadModes* modes) {
+  const Conv conv = normalize(problem);
+  Gemm g = make_gemm(conv, problem.direction);
+  SimtShape shape = {tile_type(problem), false, 0, 0, 0, 0, 1, static_cast<std::uint32_t>(problem.groups)};
+  shape.wide = !is_surely_narrow(problem) && (has_wide_counts(g) || !all_fit(pack_all(g, conv, false)));
+  shape.m = static_cast<double>(count(g.m));
+  shape.n = static_cast<double>(count(g.n));
+  shape.k = static_cast<double>(count(g.k));
   shape.useful_k = shape.k;
-  if (p.classes > 1) {
-    shape.useful_k = static_cast<double>(p.k_channels);
-    for (const Residue& r : p.residues) {
+  if (g.has_classes) {
+    double useful = static_cast<double>(conv.filters);
+    for (int i = 0; i < 3; ++i) {
+      shape.classes *= static_cast<std::uint32_t>(conv.stride[i]);
       // Taps of all classes together are the filter's; a tap belongs to one class.
-      shape.useful_k *= static_cast<double>(r.tap_quotient * r.tap_step.divisor + r.tap_remainder) / r.stride.divisor;
+      useful *= static_cast<double>(conv.r[i]) / static_cast<double>(conv.stride[i]);
     }
+    if (shape.classes > 1) shape.useful_k = useful;
   }
+  if (vectors.empty()) return shape;
+  drop_all_unchecked(&g);
+  const int bytes = tile::element_bytes(shape.type);
+  for (const int vector : vectors) *modes++ = load_modes(g, conv, vector / bytes, problem.groups > 1);
   return shape;
 }
 

@@ -10,7 +10,7 @@
 
 namespace gpudnn::conv {
 
-// The sizes that the cost model and the workspace query need.
+// The sizes that the cost models need.
 struct SimtShape {
   tile::ElementType type;
   bool wide;
@@ -20,19 +20,20 @@ struct SimtShape {
   std::uint32_t groups;
 };
 [[nodiscard]] tile::ElementType tile_type(const Problem& problem);
-[[nodiscard]] SimtShape simt_shape(const kernels::simt::Params& params, tile::ElementType type);
 
 // Which neighbours each operand's loads take.
 struct SimtLoadModes {
   kernels::simt::LoadMode a, b;
 };
 
+// The sizes of simt_params(problem) alone: a query has no time for the rest. `modes` gets the modes for vectors of each
+// of `vectors` bytes.
+[[nodiscard]] SimtShape simt_shape(const Problem& problem, std::span<const int> vectors = {},
+                                   SimtLoadModes* modes = nullptr);
+
 // Everything but the pointers, the scalars and what depends on the config. `wide` asks for 64-bit indices, which are
-// taken in any case where the problem needs them. The modes speak of the SIMT kernel's vectors, 4 elements or 2
-// doubles; `other_modes` gets those for vectors of each of `other_vectors` bytes.
-[[nodiscard]] kernels::simt::Params simt_params(const Problem& problem, bool wide = false,
-                                                std::span<const int> other_vectors = {},
-                                                SimtLoadModes* other_modes = nullptr);
+// taken in any case where the problem needs them. The modes speak of vectors of 4 elements, or 2 doubles.
+[[nodiscard]] kernels::simt::Params simt_params(const Problem& problem, bool wide = false);
 
 // Adds what depends on the tile and the split; returns the number of blocks.
 std::uint32_t set_simt_config(const Config& config, kernels::simt::Params* params);

@@ -133,14 +133,14 @@ double sm80_least_seconds(const Problem& problem, int multiprocessors) {
 void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates) {
   constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
   constexpr double kFewestTilesOfK = 4;  // of a split
-  const auto params = sm80_params(problem);
-  const Work work = {simt_shape(params.gemm, tile_type(problem)),
-                     params.a,
-                     params.b,
+  const Sm80Shape shape = sm80_shape(problem);
+  const Work work = {shape.gemm,
+                     shape.a,
+                     shape.b,
                      bytes_of_tensors(problem),
                      static_cast<double>(std::max(multiprocessors, 1)),
-                     static_cast<double>(kernels::sm80::tile_k(tile_type(problem))),
-                     kernels::sm80::needs_halves(params)};
+                     static_cast<double>(kernels::sm80::tile_k(shape.gemm.type)),
+                     std::min(shape.a.vector, shape.b.vector) < 4};
   for (int i = 0; i < kernels::sm80::kTileCount; ++i) {
     const TileRow& row = kernels::sm80::kTiles[i];
     if (work.halves && row.halves_warps_n == 0) continue;

@@ -28,28 +28,32 @@ std::int32_t aligned_vector(const void* pointer, std::int32_t vector, std::int32
 
 }  // namespace
 
-sm80::Params sm80_params(const Problem& problem) {
-  sm80::Params params;
+Sm80Shape sm80_shape(const Problem& problem) {
+  Sm80Shape shape;
   const int element = tile::element_bytes(tile_type(problem));
-  const int standard = 4 * element;
-  const int widths[] = {standard / 2, 16};
-  SimtLoadModes modes[2];
-  params.gemm = simt_params(problem, false, widths, modes);
-  const simt::Params& p = params.gemm;
+  const int widths[] = {2 * element, 4 * element, 16};
+  SimtLoadModes modes[3];
+  shape.gemm = simt_shape(problem, widths, modes);
+  const SimtLoadModes& standard = modes[1];
   // From the narrowest vectors to the widest; scalars run along whatever has the shorter steps.
-  params.a = {is_k_major(p.operand_a.mode), element};
-  params.b = {is_k_major(p.operand_b.mode), element};
-  if (!is_vector(p.operand_a.mode) || !is_vector(p.operand_b.mode)) {
-    adopt(modes[0].a, standard / 2, &params.a);
-    adopt(modes[0].b, standard / 2, &params.b);
+  shape.a = {is_k_major(standard.a), element};
+  shape.b = {is_k_major(standard.b), element};
+  if (!is_vector(standard.a) || !is_vector(standard.b)) {
+    adopt(modes[0].a, widths[0], &shape.a);
+    adopt(modes[0].b, widths[0], &shape.b);
   }
-  adopt(p.operand_a.mode, standard, &params.a);
-  adopt(p.operand_b.mode, standard, &params.b);
-  if (standard < 16 && (params.a.vector == standard || params.b.vector == standard)) {
-    adopt(modes[1].a, 16, &params.a);
-    adopt(modes[1].b, 16, &params.b);
+  adopt(standard.a, widths[1], &shape.a);
+  adopt(standard.b, widths[1], &shape.b);
+  if (shape.a.vector == widths[1] || shape.b.vector == widths[1]) {
+    adopt(modes[2].a, 16, &shape.a);
+    adopt(modes[2].b, 16, &shape.b);
   }
-  return params;
+  return shape;
+}
+
+sm80::Params sm80_params(const Problem& problem) {
+  const Sm80Shape shape = sm80_shape(problem);
+  return {simt_params(problem), shape.a, shape.b};
 }
 
 void restrict_sm80_to_alignment(tile::ElementType type, sm80::Params* params) {

@@ -8,6 +8,13 @@
 
 namespace gpudnn::conv {
 
+// The sizes of sm80_params(problem), and its loads, alone: a query has no time for the rest.
+struct Sm80Shape {
+  SimtShape gemm;
+  kernels::sm80::Load a, b;
+};
+[[nodiscard]] Sm80Shape sm80_shape(const Problem& problem);
+
 // Everything but the pointers, the scalars and what depends on the config; for pointers aligned to 16 bytes.
 [[nodiscard]] kernels::sm80::Params sm80_params(const Problem& problem);
 

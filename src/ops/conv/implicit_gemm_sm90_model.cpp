@@ -29,11 +29,6 @@ constexpr double kReduceLaunch = 1.0e-6;
 constexpr double kJoin = 6.0e-6;  // of the splits in a cluster, and the start of one
 constexpr double kPair = 3.0e-6;  // of two
 
-double bytes_moved(const Problem& problem) {
-  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
-         static_cast<double>(size_in_bytes(problem.y));
-}
-
 // Work items and blocks of k of them all, of one split.
 struct Shape {
   double works = 0;
@@ -43,22 +38,14 @@ struct Shape {
 
 double ceil_div(double a, double b) { return std::ceil(a / b); }
 
-// Of any shape, from the plan of one: a query has no time for a plan of each.
-Shape shape_of(const Problem& problem, const Sm90Plan& plan, const sm90::TileShape& tile) {
-  const sm90::Params& p = plan.params;
+Shape shape_of(const Problem& problem, const Sm90Sizes& sizes, const sm90::TileShape& tile) {
   const bool by_taps = problem.direction == Direction::backward_filter;
   const double element = data_type_bits(problem.x.type) / 8.0;
-  const double n =
-      by_taps ? ceil_div(p.n_chunks, tile.bn / (sm90::kRowBytes / element)) : ceil_div(p.n_count, tile.columns_of_c());
+  const double n = ceil_div(sizes.columns, by_taps ? tile.bn / (sm90::kRowBytes / element) : tile.columns_of_c());
   Shape s;
-  for (std::uint32_t i = 0; i < p.classes; ++i) {
-    const auto& dense = p.problem[i];
-    const double rows = by_taps ? p.m_count : dense.pixels;
-    const double works = n * ceil_div(rows, tile.rows_of_c()) * problem.groups;
-    const double taps = static_cast<double>(dense.taps[0]) * dense.taps[1] * dense.taps[2];
-    const double k = by_taps               ? dense.k_blocks
-                     : dense.k_blocks == 0 ? 0
-                                           : taps * ceil_div(p.a_channels, tile.k_bytes / element);
+  for (int i = 0; i < sizes.classes; ++i) {
+    const double works = n * ceil_div(sizes.rows[i], tile.rows_of_c()) * problem.groups;
+    const double k = sizes.taps[i] * ceil_div(sizes.summed, tile.k_bytes / element);
     s.works += works;
     s.k_blocks += works * k;
     s.most_k = std::max(s.most_k, k);
@@ -114,16 +101,16 @@ double seconds_of_narrow_copies(const Problem& problem, const sm90::TileShape& t
 
 void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
   constexpr double kFewestBlocksOfK = 4;  // of a split
-  const double bytes = bytes_moved(problem);
-  const Sm90Plan plan = sm90_plan(problem, {0, 1});
+  const double bytes = bytes_of_tensors(problem);
+  const Sm90Sizes sizes = sm90_sizes(problem);
   const double processors = std::max(multiprocessors, 2);
   for (int i = 0; i < sm90::kShapeCount; ++i) {
     const sm90::TileShape& tile = sm90::kShapes[i];
     if (!sm90_shape_fits(problem, tile)) continue;
-    const Shape shape = shape_of(problem, plan, tile);
+    const Shape shape = shape_of(problem, sizes, tile);
     const auto tiles = static_cast<std::size_t>(shape.works);
     const auto offer = [&](int splits) {
-      Candidate candidate = {{i, splits}, seconds(problem, tile, shape, splits, bytes, processors), plan.workspace};
+      Candidate candidate = {{i, splits}, seconds(problem, tile, shape, splits, bytes, processors), sizes.workspace};
       candidate.seconds = std::max(candidate.seconds, seconds_of_narrow_copies(problem, tile, shape, processors));
       if (splits > 1 && !tile.joins) {
         candidate.workspace += sm90::partial_bytes(tile, tiles * static_cast<std::size_t>(splits));

@@ -241,6 +241,12 @@ bool is_by_output(const Problem& problem) {
          same_layout(problem.w, packed_by_output(problem.w));
 }
 
+bool transposes_filter(const Problem& problem) {
+  return problem.direction == Direction::backward_data && problem.x.type == GPUDNN_DATA_FLOAT && !is_by_output(problem);
+}
+
+std::size_t transposition_bytes(const Problem& problem) { return (size_in_bytes(problem.w) + 255) / 256 * 256; }
+
 // --- the directions ------------------------------------------------------------------------------------------------
 
 void plan_forward(const Problem& problem, const View& view, const sm90::TileShape& shape, Sm90Plan* plan) {
@@ -310,7 +316,7 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
     plan->filter = {view.channels, view.taps, view.groups * view.filters, 0, 64, block_elements(view, shape)};
   } else {
     p.b_channels = static_cast<std::uint32_t>(view.channels);
-    plan->transposes_filter = !is_by_output(problem);
+    plan->transposes_filter = transposes_filter(problem);
     if (plan->transposes_filter) plan->filter_bytes = size_in_bytes(problem.w);
     plan->filter = {view.filters,        view.taps, view.groups * view.channels, 0, block_elements(view, shape),
                     shape.columns_of_c()};
@@ -456,6 +462,39 @@ bool sm90_shape_fits(const Problem& problem, const sm90::TileShape& shape) {
   return shape.k_bytes == sm90::kRowBytes || bytes < 4 * sm90::kRowBytes || !whole_rows;
 }
 
+Sm90Sizes sm90_sizes(const Problem& problem) {
+  const View view = view_of(problem);
+  std::int64_t outputs = view.images;
+  for (const Axis& axis : view.axis) outputs *= axis.out;
+  Sm90Sizes s;
+  const auto add_class = [&](std::int64_t rows, std::int64_t taps) {
+    s.rows[s.classes] = static_cast<double>(rows);
+    s.taps[s.classes++] = static_cast<double>(taps);
+  };
+  const auto set_extents = [&](std::int64_t columns, std::int64_t summed) {
+    s.columns = static_cast<double>(columns);
+    s.summed = static_cast<double>(summed);
+  };
+  switch (problem.direction) {
+    case Direction::forward:
+      add_class(outputs, view.taps);
+      set_extents(view.filters, view.channels);
+      break;
+    case Direction::backward_data:
+      for_each_class(view, [&](const AxisClass(&c)[kAxes]) {
+        add_class(view.images * c[0].pixels * c[1].pixels * c[2].pixels, c[0].taps * c[1].taps * c[2].taps);
+      });
+      set_extents(view.channels, view.filters);
+      break;
+    case Direction::backward_filter:
+      add_class(view.filters, 1);
+      set_extents(ceil_div(view.channels, row_elements(view)) * view.taps, outputs);
+      break;
+  }
+  if (transposes_filter(problem)) s.workspace = transposition_bytes(problem);
+  return s;
+}
+
 Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   const View view = view_of(problem);
   const sm90::TileShape& shape = sm90::kShapes[config.tile];
@@ -501,7 +540,7 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   }
   p.works = FastDivmod(works);
   plan.tiles = works;
-  if (plan.transposes_filter) plan.workspace = (plan.filter_bytes + 255) / 256 * 256;
+  if (plan.transposes_filter) plan.workspace = transposition_bytes(problem);
   if (p.splits > 1 && !shape.joins)
     plan.workspace += sm90::partial_bytes(shape, static_cast<std::size_t>(plan.tiles) * p.splits);
   return plan;

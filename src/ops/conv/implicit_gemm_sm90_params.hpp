@@ -53,6 +53,17 @@ struct Sm90Plan {
 
 [[nodiscard]] Sm90Plan sm90_plan(const Problem& problem, const Config& config);
 
+// The sizes of the plans alone, from which the cost model has those of any tile: a query has no time for a plan.
+struct Sm90Sizes {
+  int classes = 0;
+  double rows[kernels::sm90::kMaxClasses];  // of C, of each class
+  double taps[kernels::sm90::kMaxClasses];  // that are summed over; filter gradient: 1
+  double columns = 0;                       // of C, of a group; filter gradient: chunks of kRowBytes of all taps
+  double summed = 0;                        // channels of a group; filter gradient: pixels
+  std::size_t workspace = 0;                // without a split
+};
+[[nodiscard]] Sm90Sizes sm90_sizes(const Problem& problem);
+
 // Whether a shape can take the problem, one that the engine takes: blocks of k must not reach into the next group, and
 // blocks of 64 bytes make sense for few channels alone.
 [[nodiscard]] bool sm90_shape_fits(const Problem& problem, const kernels::sm90::TileShape& shape);

@@ -39,33 +39,24 @@ void log_choices(gpudnnHandle_t handle, const Problem& problem, const std::vecto
   }
 }
 
-Status best_choice(const Problem& problem, const std::vector<Choice>& choices, std::size_t workspace_limit,
-                   std::size_t alignment, Choice* best) {
-  for (const Choice& choice : choices) {
-    if (choice.workspace > workspace_limit || choice.engine->alignment > alignment) continue;
-    *best = choice;
-    return GPUDNN_STATUS_SUCCESS;
-  }
-  return GPUDNN_REFUSE(GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine fits (%s): %s",
-                       choices.empty()
-                           ? "no engine of this backend takes it"
-                           : "every engine that takes it needs more workspace or tensors at multiples of 16 bytes",
-                       to_text(problem).c_str());
+Status choose_one(gpudnnHandle_t handle, const Problem& problem, const Limits& limits, Choice* choice) {
+  *choice = choose(handle, problem, limits);
+  GPUDNN_REQUIRE(choice->engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine fits (%s): %s",
+                 rank_with_measurements(handle, problem)->empty()
+                     ? "no engine of this backend takes it"
+                     : "every engine that takes it needs more workspace or tensors at multiples of 16 bytes",
+                 to_text(problem).c_str());
+  return GPUDNN_STATUS_SUCCESS;
 }
 
-Status make_plan(gpudnnHandle_t handle, const Problem& problem, std::size_t workspace_limit, std::size_t alignment,
+Status make_plan(gpudnnHandle_t handle, const Problem& problem, const Limits& limits,
                  std::shared_ptr<const Plan>* plan) {
-  const bool logs = log_enabled(GPUDNN_SEV_INFO);
-  const Reach reach = logs || alignment < kMostAlignment ? Reach::all : Reach::best;
-  std::vector<Choice> choices = rank_with_measurements(handle, problem, reach);
-  // Neither the best nor without a workspace, but in between.
-  if (workspace_limit > 0 && !choices.empty() && choices.front().workspace > workspace_limit) {
-    choices = rank_with_measurements(handle, problem, Reach::all);
+  Choice choice;
+  GPUDNN_TRY(choose_one(handle, problem, limits, &choice));
+  if (log_enabled(GPUDNN_SEV_INFO)) {
+    log_choices(handle, problem, *rank_with_measurements(handle, problem), limits.workspace, choice);
   }
-  Choice best;
-  GPUDNN_TRY(best_choice(problem, choices, workspace_limit, alignment, &best));
-  if (logs) log_choices(handle, problem, choices, workspace_limit, best);
-  *plan = prepare_plan(best, problem, *handle->device);
+  *plan = prepare_plan(choice, problem, *handle->device);
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -130,7 +121,7 @@ Status find_plan(gpudnnHandle_t handle, const Problem& problem, int algorithm, s
   *plan = handle->plans.find<Plan>(key);
   if (*plan != nullptr) return GPUDNN_STATUS_SUCCESS;
   std::shared_ptr<const Plan> made;
-  GPUDNN_TRY(make_plan(handle, problem, limit, alignment, &made));
+  GPUDNN_TRY(make_plan(handle, problem, {limit, alignment}, &made));
   *plan = handle->plans.keep(key, std::move(made));
   return GPUDNN_STATUS_SUCCESS;
 }
@@ -141,8 +132,7 @@ Status workspace_size(gpudnnHandle_t handle, const Problem& problem, int algorit
   if (element_count(problem.x) == 0 || algorithm_needs_no_workspace(problem.direction, algorithm))
     return GPUDNN_STATUS_SUCCESS;
   Choice best;
-  GPUDNN_TRY(best_choice(problem, rank_with_measurements(handle, problem, Reach::best),
-                         std::numeric_limits<std::size_t>::max(), kMostAlignment, &best));
+  GPUDNN_TRY(choose_one(handle, problem, {std::numeric_limits<std::size_t>::max(), kMostAlignment}, &best));
   *bytes = best.workspace;
   return GPUDNN_STATUS_SUCCESS;
 }

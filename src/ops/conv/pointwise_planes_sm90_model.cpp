@@ -29,13 +29,12 @@ constexpr double kNarrowTf32 = 0.7;      // measured at 14x14: the filter gradie
 constexpr double kReduceLaunch = 1.5e-6;
 constexpr double kCopyLaunch = 2.0e-6;
 
-double seconds(const Problem& problem, const planes::TileShape& tile, const PlanesPlan& plan, double processors) {
-  const planes::Params& p = plan.params;
-  const bool half = problem.x.type != GPUDNN_DATA_FLOAT;
-  const double element = half ? 2 : 4;
+double seconds(const planes::TileShape& tile, const PlanesSizes& sizes, const PlanesWorks& works, double splits,
+               double bytes, double processors) {
+  const bool half = sizes.element == 2;
+  const auto element = static_cast<double>(sizes.element);
   const double bk = kernels::sm90::kRowBytes / element;
-  const double bytes = static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
-                       static_cast<double>(size_in_bytes(problem.y));
+  const auto tiles = static_cast<double>(works.written * works.others);
   const bool along = tile.kind == planes::Kind::along;
   const double efficiency = tile.efficiency * (along && !half && tile.bn < 256 ? kNarrowTf32 : 1.0);
   const double step =
@@ -43,18 +42,18 @@ double seconds(const Problem& problem, const planes::TileShape& tile, const Plan
                (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * kernels::sm90::kRowBytes / kL2Rate);
   const double per_tile = tile.cluster > 1 ? 1.6 * kPerTile : kPerTile;  // two blocks wait for each other
   const double store = along ? tile.bm * tile.bn * 4 / kSumsRate : tile.bm * tile.bn * element / kStoreRate;
-  const double items =
-      std::ceil(static_cast<double>(p.works.divisor) * p.splits / std::floor(processors / tile.cluster));
-  double compute = items * (p.k_blocks_per_split * step + per_tile + (tile.ping_pong ? 0.0 : store));
+  const double items = std::ceil(tiles * splits / std::floor(processors / tile.cluster));
+  double compute = items * (std::ceil(static_cast<double>(works.k_blocks) / splits) * step + per_tile +
+                            (tile.ping_pong ? 0.0 : store));
   if (tile.ping_pong) compute = std::max(compute, items * (store + per_tile));
   const double memory = bytes / (kMemoryRate * processors);
   double total = kLaunch + store + std::max(compute, memory) + kShareThatShows * std::min(compute, memory);
   if (along) {
-    const double sums = 2.0 * p.works.divisor * p.splits * tile.bm * tile.bn * sizeof(float);
+    const double sums = 2.0 * tiles * splits * tile.bm * tile.bn * sizeof(float);
     total += kReduceLaunch + sums / (kSumsRate * processors);
   }
-  if (plan.copies_filter) {
-    total += kCopyLaunch + 2.0 * static_cast<double>(plan.filter_bytes) / (kSumsRate * processors);
+  if (sizes.filter_bytes > 0) {
+    total += kCopyLaunch + 2.0 * static_cast<double>(sizes.filter_bytes) / (kSumsRate * processors);
   }
   return total;
 }
@@ -64,25 +63,28 @@ double seconds(const Problem& problem, const planes::TileShape& tile, const Plan
 void planes_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
   constexpr double kFewestBlocksOfK = 4;  // of a split
   const double processors = std::max(multiprocessors, 1);
+  const double bytes = bytes_of_tensors(problem);
   const planes::Kind kind = planes_kind(problem);
+  const PlanesSizes sizes = planes_sizes(problem);
   for (int i = 0; i < planes::kTileShapeCount; ++i) {
     const planes::TileShape& tile = planes::kTileShapes[i];
-    if (!planes_shape_fits(problem, tile)) continue;
+    if (tile.kind != kind || tile.by_threads != sizes.by_threads) continue;
+    const PlanesWorks works = planes_works(sizes, tile);
     const auto offer = [&](int splits) {
-      const PlanesPlan plan = planes_plan(problem, {i, splits});
-      candidates->push_back({{i, splits}, seconds(problem, tile, plan, processors), plan.workspace});
-      return plan;
+      candidates->push_back({{i, splits},
+                             seconds(tile, sizes, works, splits, bytes, processors),
+                             planes_workspace(sizes, works, tile, splits)});
     };
-    const PlanesPlan whole = offer(1);
+    offer(1);
     if (kind != planes::Kind::along) continue;
     // Splits that fill the device once, twice and four times.
     int last = 1;
     for (const double rounds : {1.0, 2.0, 4.0}) {
-      const double most = std::min(std::floor(rounds * processors / whole.params.works.divisor),
-                                   whole.params.k_blocks / kFewestBlocksOfK);
+      const double most = std::min(std::floor(rounds * processors / static_cast<double>(works.written * works.others)),
+                                   static_cast<double>(works.k_blocks) / kFewestBlocksOfK);
       const int splits = static_cast<int>(std::min(most, 1024.0));
       if (splits <= last) continue;
-      (void)offer(splits);
+      offer(splits);
       last = splits;
     }
   }

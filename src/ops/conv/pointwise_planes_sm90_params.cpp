@@ -74,33 +74,38 @@ PlaneMap map_of(const Image& image, int box_rows) {
 }
 
 // The filter has a row for each plane that is summed over in the data gradient of 16 bits, else for each written one.
-void set_filter(const Problem& problem, const planes::TileShape& shape, std::int64_t element, PlanesPlan* plan) {
-  const bool by_data = problem.direction == Direction::backward_data;
-  const bool rows_are_filters = !by_data || shape.kind == Kind::across;
+FilterCopy copy_of(const Problem& problem, std::int64_t element) {
+  const bool rows_are_filters = problem.direction != Direction::backward_data || planes_kind(problem) == Kind::across;
   const std::int64_t filters = problem.w.dims[0];
   const std::int64_t channels = problem.w.dims[1];
   const std::int64_t filter_step = filters > 1 ? problem.w.strides[0] : round_up(channels, kMapAlignment);
   const std::int64_t channel_step = channels > 1 ? problem.w.strides[1] : 1;
-  FilterCopy& copy = plan->copy;
-  copy = rows_are_filters ? FilterCopy{filters, channels, filter_step, channel_step, 0}
-                          : FilterCopy{channels, filters, channel_step, filter_step, 0};
+  FilterCopy copy = rows_are_filters ? FilterCopy{filters, channels, filter_step, channel_step, 0}
+                                     : FilterCopy{channels, filters, channel_step, filter_step, 0};
   copy.pitch = round_up(copy.columns, kMapAlignment / element);
+  return copy;
+}
+
+bool is_needed(const FilterCopy& copy, std::int64_t element) {
+  return copy.column_step != 1 || copy.row_step * element % kMapAlignment != 0;
+}
+
+void set_filter(const Problem& problem, const planes::TileShape& shape, const PlanesSizes& sizes, PlanesPlan* plan) {
+  const FilterCopy& copy = plan->copy = copy_of(problem, sizes.element);
   plan->has_filter = true;
-  plan->copies_filter = copy.column_step != 1 || copy.row_step * element % kMapAlignment != 0;
+  plan->copies_filter = sizes.filter_bytes > 0;
+  plan->filter_bytes = sizes.filter_bytes;
   PlaneMap& map = plan->filter;
   map.dims[0] = copy.columns;
   map.dims[1] = copy.rows;
   map.dims[2] = 1;
-  map.steps[0] = (plan->copies_filter ? copy.pitch : copy.row_step) * element;
+  map.steps[0] = (plan->copies_filter ? copy.pitch : copy.row_step) * sizes.element;
   map.steps[1] = kMapAlignment;
   // Rows along the sum: as many as the tile has written planes. Across it: those of a block of the sum.
-  const bool rows_are_summed = by_data && rows_are_filters;
-  map.box_rows = rows_are_summed              ? static_cast<std::int32_t>(kRowBytes / element)
+  const bool rows_are_summed = problem.direction == Direction::backward_data && shape.kind == Kind::across;
+  map.box_rows = rows_are_summed              ? static_cast<std::int32_t>(kRowBytes / sizes.element)
                  : shape.kind == Kind::across ? shape.bm
                                               : shape.bn;
-  if (plan->copies_filter) {
-    plan->filter_bytes = static_cast<std::size_t>(round_up(copy.rows * copy.pitch * element, 256));
-  }
 }
 
 bool divides(std::int64_t divisor, const std::int64_t (&steps)[2]) {
@@ -194,14 +199,42 @@ Kind planes_kind(const Problem& problem) {
   return problem.x.type == GPUDNN_DATA_FLOAT ? Kind::across_tf32 : Kind::across;
 }
 
-bool planes_shape_fits(const Problem& problem, const planes::TileShape& shape) {
-  return shape.kind == planes_kind(problem) &&
-         shape.by_threads == (alignment_of(problem, element_size(problem)) < kMapAlignment);
+PlanesSizes planes_sizes(const Problem& problem) {
+  PlanesSizes s;
+  s.element = element_size(problem);
+  s.in_planes = in_of(problem).dims[1];
+  s.out_planes = out_of(problem).dims[1];
+  s.chunks = out_of(problem).dims[0] * ceil_div(pixels_of(out_of(problem)), kRowBytes / s.element);
+  s.by_threads = alignment_of(problem, s.element) < kMapAlignment;
+  if (problem.direction == Direction::backward_filter) return s;
+  const FilterCopy copy = copy_of(problem, s.element);
+  if (is_needed(copy, s.element)) {
+    s.filter_bytes = static_cast<std::size_t>(round_up(copy.rows * copy.pitch * s.element, 256));
+  }
+  return s;
+}
+
+PlanesWorks planes_works(const PlanesSizes& sizes, const planes::TileShape& shape) {
+  const std::int64_t chunk = kRowBytes / sizes.element;  // pixels
+  const std::int64_t written =
+      ceil_div(sizes.out_planes, (shape.kind == Kind::across_tf32 ? shape.bn : shape.bm) * shape.cluster);
+  if (shape.kind == Kind::along) return {written, ceil_div(sizes.in_planes, shape.bn), sizes.chunks};
+  const int pixels = shape.kind == Kind::across ? shape.bn : shape.bm;
+  return {written, ceil_div(sizes.chunks, pixels / chunk), ceil_div(sizes.in_planes, chunk)};
+}
+
+std::size_t planes_workspace(const PlanesSizes& sizes, const PlanesWorks& works, const planes::TileShape& shape,
+                             int splits) {
+  if (shape.kind != Kind::along) return sizes.filter_bytes;
+  return sizes.filter_bytes + static_cast<std::size_t>(works.written * works.others * splits) *
+                                  static_cast<std::size_t>(shape.bm * shape.bn) * sizeof(float);
 }
 
 PlanesPlan planes_plan(const Problem& problem, const Config& config) {
   const planes::TileShape& shape = planes::kTileShapes[config.tile];
-  const std::int64_t element = element_size(problem);
+  const PlanesSizes sizes = planes_sizes(problem);
+  const PlanesWorks works = planes_works(sizes, shape);
+  const std::int64_t element = sizes.element;
   const Image in = image_of(in_of(problem), element);
   const Image out = image_of(out_of(problem), element);
   const bool along = shape.kind == Kind::along;
@@ -227,32 +260,17 @@ PlanesPlan planes_plan(const Problem& problem, const Config& config) {
   p.in_step[1] = in.image;
   p.out_step[0] = out.plane;
   p.out_step[1] = out.image;
-  const auto chunks_of_image = static_cast<std::uint32_t>(ceil_div(out.pixels, chunk));
-  p.chunks_of_image = FastDivmod(chunks_of_image);
-  p.chunks = chunks_of_image * static_cast<std::uint32_t>(out.count);
-  if (!along) set_filter(problem, shape, element, &plan);
+  p.chunks_of_image = FastDivmod(static_cast<std::uint32_t>(ceil_div(out.pixels, chunk)));
+  p.chunks = static_cast<std::uint32_t>(sizes.chunks);
+  if (!along) set_filter(problem, shape, sizes, &plan);
   set_epilogue(problem, out, element, &plan);
 
-  const std::int64_t written =
-      ceil_div(out.planes, (shape.kind == Kind::across_tf32 ? shape.bn : shape.bm) * shape.cluster);
-  if (along) {
-    const std::int64_t columns = ceil_div(in.planes, shape.bn);
-    p.inner_tiles = FastDivmod(static_cast<std::uint32_t>(columns));
-    p.works = FastDivmod(static_cast<std::uint32_t>(written * columns));
-    p.k_blocks = p.chunks;
-  } else {
-    const std::int64_t pixels = ceil_div(p.chunks, (shape.kind == Kind::across ? shape.bn : shape.bm) / chunk);
-    p.inner_tiles = FastDivmod(static_cast<std::uint32_t>(written));
-    p.works = FastDivmod(static_cast<std::uint32_t>(written * pixels));
-    p.k_blocks = static_cast<std::uint32_t>(ceil_div(in.planes, chunk));
-  }
+  p.inner_tiles = FastDivmod(static_cast<std::uint32_t>(along ? works.others : works.written));
+  p.works = FastDivmod(static_cast<std::uint32_t>(works.written * works.others));
+  p.k_blocks = static_cast<std::uint32_t>(works.k_blocks);
   p.splits = static_cast<std::uint32_t>(along ? config.split_k : 1);
   p.k_blocks_per_split = static_cast<std::uint32_t>(ceil_div(p.k_blocks, p.splits));
-  plan.workspace = plan.filter_bytes;
-  if (along) {
-    plan.workspace += static_cast<std::size_t>(p.works.divisor) * p.splits *
-                      static_cast<std::size_t>(shape.bm * shape.bn) * sizeof(float);
-  }
+  plan.workspace = planes_workspace(sizes, works, shape, static_cast<int>(p.splits));
   return plan;
 }
 

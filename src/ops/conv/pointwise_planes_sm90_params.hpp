@@ -42,10 +42,28 @@ struct PlanesPlan {
 // Null, or why the engine cannot take the problem on a device that it runs on.
 [[nodiscard]] const char* planes_obstacle(const Problem& problem);
 
-[[nodiscard]] PlanesPlan planes_plan(const Problem& problem, const Config& config);
+// The sizes that plans have in common: a query has no time for plans.
+struct PlanesSizes {
+  std::int64_t element = 2;  // bytes
+  std::int64_t in_planes = 0, out_planes = 0;
+  std::int64_t chunks = 0;       // of kRowBytes of the pixels of all images
+  bool by_threads = false;       // planes do not begin at multiples of 16 bytes: no maps
+  std::size_t filter_bytes = 0;  // of its copy, in whole 256; 0: none is made
+};
+[[nodiscard]] PlanesSizes planes_sizes(const Problem& problem);
 
-// Whether a shape can take the problem, one that the engine takes.
-[[nodiscard]] bool planes_shape_fits(const Problem& problem, const kernels::sm90::planes::TileShape& shape);
+// What a tile makes of them.
+struct PlanesWorks {
+  std::int64_t written = 0;   // tiles along the written planes
+  std::int64_t others = 0;    // ... and along pixels or, in the filter gradient, the other planes
+  std::int64_t k_blocks = 0;  // of each
+};
+[[nodiscard]] PlanesWorks planes_works(const PlanesSizes& sizes, const kernels::sm90::planes::TileShape& shape);
+// Bytes of workspace.
+[[nodiscard]] std::size_t planes_workspace(const PlanesSizes& sizes, const PlanesWorks& works,
+                                           const kernels::sm90::planes::TileShape& shape, int splits);
+
+[[nodiscard]] PlanesPlan planes_plan(const Problem& problem, const Config& config);
 
 // The kind of tile that the problem's type and direction take.
 [[nodiscard]] kernels::sm90::planes::Kind planes_kind(const Problem& problem);

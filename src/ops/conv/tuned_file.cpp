@@ -86,7 +86,7 @@ bool parse_row(std::string_view text, TunedRow* row) {
 }
 
 std::size_t TunedRows::Hash::operator()(const Problem& key) const {
-  return std::hash<std::string_view>{}({reinterpret_cast<const char*>(&key), sizeof key});
+  return hash_bytes({reinterpret_cast<const char*>(&key), sizeof key});
 }
 
 const std::vector<TunedRow>* TunedRows::find(const Problem& problem) const {
