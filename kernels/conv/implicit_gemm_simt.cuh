@@ -27,6 +27,7 @@
 
 #include "kernels/activation/activation.cuh"
 #include "kernels/conv/implicit_gemm_simt.hpp"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::simt {
@@ -718,7 +719,7 @@ void launch_row(const Params& params, std::uint32_t blocks, CUstream_st* stream)
 
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  implicit_gemm_simt<I><<<blocks, I::kThreads, 0, stream>>>(params);
+  tile::launch_kernel(&implicit_gemm_simt<I>, {blocks, I::kThreads}, stream, params);
 }
 
 // The load modes of A and B that the packed layouts lead to, each with an instance of its own in the rows of float that

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "kernels/ctc/ctc_loss.hpp"
+#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -90,7 +91,7 @@ void store_labels(const CtcParams& params, int* to, cudaStream_t stream) {
       piece.label_bytes = bytes;
       piece.labels = static_cast<int>(std::min<std::int64_t>(count, kLargePayload / bytes));
       pack(from, piece.labels, bytes, piece.data);
-      store_piece<<<static_cast<unsigned>((piece.labels + 255) / 256), 256, 0, stream>>>(piece, to);
+      tile::launch_kernel(&store_piece, {static_cast<unsigned>((piece.labels + 255) / 256), 256}, stream, piece, to);
       from += piece.labels;
       to += piece.labels;
       count -= piece.labels;
