@@ -29,7 +29,8 @@ void launch_kernel(const Tasks& tasks, std::uint32_t blocks, std::uint32_t share
 
 template <bool kPack, int kMost>
 void launch(std::span<const Copy> copies, bool overlaps, CUstream_st* stream) {
-  Tasks<kMost> tasks;
+  static constexpr Tasks<kMost> kNone;
+  Tasks<kMost> tasks = kNone;  // with the bytes between its members: arguments are compared by them
   std::uint32_t blocks = 0;
   std::uint32_t shared = 0;
   for (const Copy& copy : copies) {

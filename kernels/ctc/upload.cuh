@@ -75,7 +75,9 @@ void fill(const CtcParams& params, Payload<kBytes>* payload) {
   pack(params.label_lengths, shape.sequences, payload->length_bytes, payload->data);
   pack(params.input_lengths, shape.sequences, payload->length_bytes,
        payload->data + shape.sequences * payload->length_bytes);
+  const std::int64_t used = payload->start_of_labels() + shape.stored_labels * payload->label_bytes;
   pack(params.labels, shape.stored_labels, payload->label_bytes, payload->data + payload->start_of_labels());
+  std::memset(payload->data + used, 0, static_cast<std::size_t>(kBytes - used));  // arguments are compared by bytes
 }
 
 __global__ void store_piece(const __grid_constant__ Payload<kLargePayload> from, int* to) {

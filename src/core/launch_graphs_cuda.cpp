@@ -3,8 +3,11 @@
 // A graph is a chain of kernel nodes. Where a kernel may overlap the one ahead of it, the edge between them says so.
 // What may allocate runs with the thread's capture mode relaxed, so that a capture that another thread has under way
 // goes on undisturbed. Streams are told apart by their handles, which are never used later: a graph that meets another
-// stream under the handle of a destroyed one is launched there as well.
+// stream under the handle of a destroyed one is launched there as well. Contexts are told apart by their numbers, which
+// are never given again: graphs of one that has ended (cudaDeviceReset) are not touched any more, as the driver crashes
+// on them.
 // SPDX-License-Identifier: Apache-2.0
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -13,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/driver_function_cuda.hpp"
 #include "core/guard.hpp"
 #include "core/handle.hpp"
 #include "core/launch_graphs.hpp"
@@ -37,8 +41,28 @@ class RelaxedCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-// A sequence of kernels on a stream, with the arguments last set. Empty where no graph could be made.
+// The number of the thread's current context; 0 where it has none or the driver does not tell.
+std::uint64_t current_context() noexcept {
+  static const auto get_id = driver_function<decltype(&cuCtxGetId)>("cuCtxGetId");
+  unsigned long long id = 0;
+  return get_id != nullptr && get_id(nullptr, &id) == CUDA_SUCCESS ? id : 0;
+}
+
+// The number of the context that the runtime has on the device; 0 where it has none.
+std::uint64_t context_on(const Device& device) noexcept {
+  static const auto get_state = driver_function<decltype(&cuDevicePrimaryCtxGetState)>("cuDevicePrimaryCtxGetState");
+  unsigned flags = 0;
+  int active = 0;
+  if (get_state == nullptr || get_state(device.ordinal, &flags, &active) != CUDA_SUCCESS || active == 0) return 0;
+  const DeviceScope scope(device);
+  if (cudaFree(nullptr) == cudaSuccess) return current_context();  // frees nothing, makes the context the thread's
+  (void)cudaGetLastError();
+  return 0;
+}
+
+// A sequence of kernels on a stream, with the arguments last set. Without a graph where none could be made.
 struct Sequence {
+  std::uint64_t context = 0;
   cudaStream_t stream = nullptr;
   std::vector<Launch> launches;
   std::vector<unsigned char> data;
@@ -46,15 +70,9 @@ struct Sequence {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
 
-  Sequence() = default;
-  Sequence(const Sequence&) = delete;
-  Sequence& operator=(const Sequence&) = delete;
-  ~Sequence() { clear(); }
-
-  // A graph that is under way ends first: the runtime sees to it.
+  // A graph that is under way runs to its end.
   void clear() noexcept {
     if (graph == nullptr) return;
-    const RelaxedCapture relaxed;
     if (executable != nullptr) (void)cudaGraphExecDestroy(executable);
     (void)cudaGraphDestroy(graph);
     (void)cudaGetLastError();
@@ -69,17 +87,19 @@ bool equal(const Launch& a, const Launch& b) noexcept {
          a.config.shared_bytes == b.config.shared_bytes && a.config.cluster == b.config.cluster &&
          a.config.overlaps == b.config.overlaps && a.count == b.count;
 }
-bool is_of(const Sequence& sequence, const LaunchList& list) noexcept {
-  if (sequence.stream != list.stream || sequence.launches.size() != list.launches) return false;
+bool is_of(const Sequence& sequence, std::uint64_t context, const LaunchList& list) noexcept {
+  if (sequence.context != context || sequence.stream != list.stream || sequence.launches.size() != list.launches)
+    return false;
   for (std::size_t i = 0; i < list.launches; ++i) {
     if (!equal(sequence.launches[i], list.of[i])) return false;
   }
   return true;
 }
 
-std::uint64_t hash_of(const LaunchList& list) noexcept {
-  auto hash = reinterpret_cast<std::uintptr_t>(list.stream) + list.launches;
+std::uint64_t hash_of(std::uint64_t context, const LaunchList& list) noexcept {
+  std::uint64_t hash = context ^ std::uint64_t{list.launches} << 32;
   const auto mix = [&](std::uint64_t value) { hash = (hash ^ value ^ (hash >> 29)) * 0x9e3779b97f4a7c15u; };
+  mix(reinterpret_cast<std::uintptr_t>(list.stream));
   for (std::size_t i = 0; i < list.launches; ++i) {
     const LaunchConfig& config = list.of[i].config;
     mix(reinterpret_cast<std::uintptr_t>(list.of[i].kernel));
@@ -143,7 +163,6 @@ cudaError_t add_node(const Launch& launch, LaunchList* list, Sequence* sequence)
 }
 
 cudaError_t make_graph(LaunchList* list, Sequence* sequence) {
-  const RelaxedCapture relaxed;
   sequence->stream = list->stream;
   sequence->launches.assign(list->of, list->of + list->launches);
   sequence->data.assign(list->data, list->data + list->bytes);
@@ -192,35 +211,56 @@ struct LaunchGraphs::State {
   // A program with ever new shapes must not fill the device with graphs: what comes later is launched kernel by kernel.
   static constexpr std::size_t kMostSequences = 256;
 
+  const Device* device = nullptr;  // of the graphs, once there is one
   std::mutex mutex;
   std::unordered_map<std::uint64_t, Sequence> sequences;
 
-  // Null where the kernels have to be launched one by one: the sequence of another list has the hash, or there are too
-  // many.
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (device == nullptr) return;
+    const RelaxedCapture relaxed;
+    const std::uint64_t context = context_on(*device);
+    for (auto& [hash, sequence] : sequences) {
+      if (sequence.context == context) sequence.clear();
+    }
+  }
+
+  // Null where the kernels have to be launched one by one: there are too many sequences, or one has another's hash.
   Sequence* find(const LaunchList& list, bool* fresh) {
-    const std::uint64_t hash = hash_of(list);
+    const std::uint64_t context = current_context();
+    if (context == 0) return nullptr;
+    const std::uint64_t hash = hash_of(context, list);
     const auto found = sequences.find(hash);
     *fresh = found == sequences.end();
-    if (!*fresh) return is_of(found->second, list) ? &found->second : nullptr;
-    return sequences.size() < kMostSequences ? &sequences[hash] : nullptr;
+    if (!*fresh) return is_of(found->second, context, list) ? &found->second : nullptr;
+    if (sequences.size() >= kMostSequences) return nullptr;
+    Sequence& made = sequences[hash];
+    made.context = context;
+    return &made;
   }
 
   // False where nothing was launched.
-  bool launch(LaunchList* list) {
+  bool launch(const Device& on, LaunchList* list) {
     bool fresh = false;
-    cudaError_t made = cudaSuccess;
     bool launched = false;
+    cudaError_t made = cudaSuccess;
     {
       const std::unique_lock lock(mutex, std::try_to_lock);
       if (!lock.owns_lock()) return false;
       Sequence* const sequence = find(*list, &fresh);
       if (sequence == nullptr) return false;
-      if (fresh) made = make_graph(list, sequence);
+      if (fresh) {
+        const RelaxedCapture relaxed;
+        device = &on;
+        made = make_graph(list, sequence);
+      }
       if (sequence->executable != nullptr) {
         launched = set_arguments(list, sequence) && cudaGraphLaunch(sequence->executable, list->stream) == cudaSuccess;
         if (!launched) {
+          const RelaxedCapture relaxed;
           sequence->clear();
-          (void)cudaGetLastError();
         }
       }
     }
@@ -264,7 +304,7 @@ Status launch_together(const LaunchSite& site, Status (*launches)(const void*), 
     const Listing listing(&list);
     GPUDNN_TRY(launches(context));
   }
-  if (list.launches > 1 && site.graphs->state()->launch(&list)) return GPUDNN_STATUS_SUCCESS;
+  if (list.launches > 1 && site.graphs->state()->launch(site.device, &list)) return GPUDNN_STATUS_SUCCESS;
   tile::launch_all(list);
   return launch_status("one of the kernels of the call");
 }

@@ -4,19 +4,14 @@
 
 #include <cuda_runtime_api.h>
 
+#include "core/driver_function_cuda.hpp"
+
 namespace gpudnn::cuda {
 namespace {
 
 template <class Function>
 void find(const char* name, Function* function) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result) == cudaSuccess &&
-      result == cudaDriverEntryPointSuccess) {
-    *function = reinterpret_cast<Function>(found);
-  } else {
-    (void)cudaGetLastError();
-  }
+  *function = driver_function<Function>(name);
 }
 
 CUtensorMapDataType map_type(const TiledMap& tensor) {
