@@ -68,6 +68,10 @@ kernel_includes() {
 }
 forbid "kernels/ includes no header of src/ but plain data" "$(kernel_includes)"
 
+forbid "kernels that are launched together go through tile::launch_kernel" \
+  "$(printf '%s\n' "${sources[@]}" | grep -E '^kernels/(conv|fused_ops|ctc)/|^kernels/(tensor/transpose|tile/elementwise)' |
+    xargs grep -nE '<<<|cudaLaunch|cudaMem(cpy|set)' /dev/null || true)"
+
 # includes FROM TO: lines under src/FROM that include a header of a directory that FROM must not know.
 includes() {
   printf '%s\n' "${sources[@]}" | grep -E "^src/$1/" | xargs grep -nE "#include \"($2)/" /dev/null || true

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/conv/channels_last.cuh"
+#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::channels_last {
 namespace {
@@ -22,23 +23,14 @@ bool waits_by_itself() {
 
 template <auto kKernel, class Tasks>
 void launch_kernel(const Tasks& tasks, std::uint32_t blocks, std::uint32_t shared, bool overlaps, CUstream_st* stream) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(blocks);
-  config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = shared;
-  config.stream = stream;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = &attribute;
-  config.numAttrs = overlaps && waits_by_itself<kKernel>() ? 1 : 0;
-  // A failure stays with the runtime until cudaGetLastError, as with any launch.
-  (void)cudaLaunchKernelEx(&config, kKernel, tasks);
+  const bool overlapping = overlaps && waits_by_itself<kKernel>();
+  tile::launch_kernel(kKernel, {blocks, kThreads, shared, 1, overlapping}, stream, tasks);
 }
 
 template <bool kPack, int kMost>
 void launch(std::span<const Copy> copies, bool overlaps, CUstream_st* stream) {
-  Tasks<kMost> tasks;
+  static constexpr Tasks<kMost> kNone;
+  Tasks<kMost> tasks = kNone;  // with the bytes between its members: arguments are compared by them
   std::uint32_t blocks = 0;
   std::uint32_t shared = 0;
   for (const Copy& copy : copies) {

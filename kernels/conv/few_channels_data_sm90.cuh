@@ -42,6 +42,7 @@
 #include "kernels/ptx/tma_tile_5d.cuh"
 #include "kernels/ptx/wgmma_positions.cuh"
 #include "kernels/tile/instances.cuh"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/shared_memory.cuh"
 #include "kernels/tile/stage_ring.cuh"
 #include "kernels/tile/wgmma_operand.cuh"
@@ -286,7 +287,8 @@ using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstrea
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   tile::allow_shared_memory<&few_channels_data_sm90<I>>(tile::kAllThatABlockMayHave);
-  few_channels_data_sm90<I><<<blocks, params.warpgroups * kWarpgroup, params.shared_bytes, stream>>>(params);
+  tile::launch_kernel(&few_channels_data_sm90<I>, {blocks, params.warpgroups * kWarpgroup, params.shared_bytes}, stream,
+                      params);
 }
 
 // The instances of a type, made in the file of the type.

@@ -35,6 +35,7 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma_a_registers.cuh"
 #include "kernels/tile/instances.cuh"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/shared_memory.cuh"
 #include "kernels/tile/wgmma_operand.cuh"
 
@@ -236,7 +237,8 @@ void launch_sum(const Shape& shape, const Params& params, CUstream_st* stream) {
   while (lanes < kMostLanes && static_cast<std::uint32_t>(2 * lanes) <= params.splits) lanes *= 2;
   const std::uint32_t blocks =
       params.parts.divisor * (quads_of(shape) * static_cast<std::uint32_t>(lanes) / kSumThreads);
-  few_channels_filter_sum<T><<<blocks, kSumThreads, 0, stream>>>(params, shape.blocks, shape.filters, lanes);
+  tile::launch_kernel(&few_channels_filter_sum<T>, {blocks, kSumThreads}, stream, params, shape.blocks, shape.filters,
+                      lanes);
 }
 
 using LaunchShape = void (*)(const Params& params, CUstream_st* stream);
@@ -245,8 +247,8 @@ template <class T, int kShape>
 void launch_instance(const Params& params, CUstream_st* stream) {
   using I = Instance<T, kShape>;
   tile::allow_shared_memory<&few_channels_filter_sm90<I>>(tile::kAllThatABlockMayHave);
-  few_channels_filter_sm90<I>
-      <<<params.parts.divisor * params.splits, I::kThreads, params.shared_bytes, stream>>>(params);
+  tile::launch_kernel(&few_channels_filter_sm90<I>,
+                      {params.parts.divisor * params.splits, I::kThreads, params.shared_bytes}, stream, params);
   if (params.splits > 1) launch_sum<T>(kShapes[kShape], params, stream);
 }
 

@@ -38,6 +38,7 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma_a_registers.cuh"
 #include "kernels/tile/instances.cuh"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/numeric.cuh"
 #include "kernels/tile/shared_memory.cuh"
 #include "kernels/tile/stage_ring.cuh"
@@ -369,7 +370,7 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   constexpr Shape shape = kShapes[kShape];
   constexpr auto kKernel = &few_channels_forward_sm90<T, shape.filters, shape.warpgroups>;
   tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
-  kKernel<<<blocks, 128 * shape.warpgroups, params.shared_bytes, stream>>>(params);
+  tile::launch_kernel(kKernel, {blocks, 128 * shape.warpgroups, params.shared_bytes}, stream, params);
 }
 
 // The instances of a type, made in the file of the type.

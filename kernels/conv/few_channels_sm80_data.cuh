@@ -19,6 +19,7 @@
 #pragma once
 
 #include "kernels/conv/few_channels_sm80.cuh"
+#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::few_channels {
 
@@ -367,7 +368,7 @@ void launch_data_row(const Params& params, CUstream_st* stream) {
   constexpr TileRow row = kTiles[kRow];
   constexpr auto kKernel = &few_channels_backward_data<StorageOf<row.type>, row.columns / 8, row.min_blocks>;
   tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave, true);
-  kKernel<<<params.blocks, kDataThreads, params.shared_bytes, stream>>>(params);
+  tile::launch_kernel(kKernel, {params.blocks, kDataThreads, params.shared_bytes}, stream, params);
 }
 
 }  // namespace gpudnn::kernels::few_channels

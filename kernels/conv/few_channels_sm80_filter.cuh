@@ -16,6 +16,7 @@
 #pragma once
 
 #include "kernels/conv/few_channels_sm80.cuh"
+#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::few_channels {
 
@@ -342,11 +343,11 @@ void launch_filter_row(const Params& params, CUstream_st* stream) {
   constexpr int kNb = row.columns / (8 * kWarpsN);
   constexpr auto kKernel = &few_channels_backward_filter<T, kNb, kWarpsN, row.min_blocks>;
   tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave, true);
-  kKernel<<<params.blocks, kFilterThreads, params.shared_bytes, stream>>>(params);
+  tile::launch_kernel(kKernel, {params.blocks, kFilterThreads, params.shared_bytes}, stream, params);
   if (params.splits <= 1) return;
   constexpr unsigned kBlocksOfPart = kFilterRows * row.columns * kSumLanes / kSumThreads;
-  few_channels_sum_splits<T, kNb, kWarpsN>
-      <<<kBlocksOfPart * params.n_tiles * params.m_tiles, kSumThreads, 0, stream>>>(params);
+  tile::launch_kernel(&few_channels_sum_splits<T, kNb, kWarpsN>,
+                      {kBlocksOfPart * params.n_tiles * params.m_tiles, kSumThreads}, stream, params);
 }
 
 }  // namespace gpudnn::kernels::few_channels

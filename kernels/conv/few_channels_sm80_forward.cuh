@@ -18,6 +18,7 @@
 
 #include "kernels/activation/activation.cuh"
 #include "kernels/conv/few_channels_sm80.cuh"
+#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::few_channels {
 
@@ -307,7 +308,7 @@ void launch_forward_row(const Params& params, CUstream_st* stream) {
   constexpr TileRow row = kTiles[kRow];
   constexpr auto kKernel = &few_channels_forward<StorageOf<row.type>, row.columns, row.min_blocks>;
   tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave, true);
-  kKernel<<<params.blocks, kForwardThreads, params.shared_bytes, stream>>>(params);
+  tile::launch_kernel(kKernel, {params.blocks, kForwardThreads, params.shared_bytes}, stream, params);
 }
 
 }  // namespace gpudnn::kernels::few_channels

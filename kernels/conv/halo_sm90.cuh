@@ -42,6 +42,7 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/tma_tile_5d.cuh"
 #include "kernels/ptx/wgmma_k_major.cuh"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/shared_memory.cuh"
 #include "kernels/tile/stage_ring.cuh"
 
@@ -359,7 +360,7 @@ using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstrea
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   tile::allow_shared_memory<&halo_sm90<I>>(tile::kAllThatABlockMayHave);
-  halo_sm90<I><<<blocks, kThreads, params.shared_bytes, stream>>>(params);
+  tile::launch_kernel(&halo_sm90<I>, {blocks, kThreads, params.shared_bytes}, stream, params);
 }
 
 template <class T, int kShape>

@@ -4,6 +4,7 @@
 #include "kernels/conv/implicit_gemm_simt_join.cuh"
 #include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/instances.cuh"
+#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::simt {
 namespace {
@@ -27,7 +28,7 @@ void launch_reduction(int bm, int bn, const Params& params, std::uint32_t tiles,
   const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
   const auto blocks = static_cast<unsigned>((elements + columns - 1) / columns);
   const auto kernel = params.wide ? &reduce_splits<T, true> : &reduce_splits<T, false>;
-  kernel<<<blocks, kReduceThreads, 0, stream>>>(params, bm, bn, tiles, lanes);
+  tile::launch_kernel(kernel, {blocks, kReduceThreads}, stream, params, bm, bn, tiles, lanes);
 }
 
 }  // namespace

@@ -31,6 +31,7 @@
 #include "kernels/conv/implicit_gemm_sm90_producer.cuh"
 #include "kernels/conv/implicit_gemm_sm90_swapped.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/shared_memory.cuh"
 
 namespace gpudnn::kernels::sm90 {
@@ -129,20 +130,8 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
   static_assert(kBytes <= 227 * 1024, "shared memory of a block");
   tile::allow_shared_memory<&implicit_gemm_sm90<I>>(kBytes);
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(blocks);
-  config.blockDim = dim3(I::kThreads);
-  config.dynamicSmemBytes = kBytes;
-  config.stream = stream;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = I::kJoins ? params.splits : 1;
-  attribute.val.clusterDim.y = 1;
-  attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute;
-  config.numAttrs = attribute.val.clusterDim.x > 1 ? 1 : 0;
-  // A failure stays with the runtime until cudaGetLastError, as with any launch.
-  (void)cudaLaunchKernelEx(&config, &implicit_gemm_sm90<I>, params);
+  const unsigned cluster = I::kJoins ? params.splits : 1;
+  tile::launch_kernel(&implicit_gemm_sm90<I>, {blocks, I::kThreads, kBytes, cluster}, stream, params);
   if constexpr (!I::kJoins && !I::kSwapped) {
     if (params.splits > 1) launch_reduction<I>(params, stream);
   }

@@ -8,6 +8,7 @@
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/tma.cuh"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::sm90 {
@@ -350,8 +351,8 @@ void launch_reduction(const Params& params, CUstream_st* stream) {
       static_cast<std::size_t>(params.works.divisor) * static_cast<std::size_t>(I::kBM * I::kBN / 4);
   const int lanes = lanes_of_reduction(quads, params.splits);
   const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
-  reduce_splits<I>
-      <<<static_cast<unsigned>((quads + columns - 1) / columns), kReduceThreads, 0, stream>>>(params, lanes);
+  const auto blocks = static_cast<unsigned>((quads + columns - 1) / columns);
+  tile::launch_kernel(&reduce_splits<I>, {blocks, kReduceThreads}, stream, params, lanes);
 }
 
 }  // namespace gpudnn::kernels::sm90

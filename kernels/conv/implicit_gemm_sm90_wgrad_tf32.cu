@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/conv/implicit_gemm_sm90_wgrad_tf32.cuh"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/shared_memory.cuh"
 
 namespace gpudnn::kernels::sm90 {
@@ -16,7 +17,7 @@ void launch_wgrad_tf32(const Params& params, std::uint32_t blocks, CUstream_st* 
   constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
   static_assert(kBytes <= 227 * 1024, "shared memory of a block");
   tile::allow_shared_memory<&wgrad_tf32_sm90<I>>(kBytes);
-  wgrad_tf32_sm90<I><<<blocks, I::kThreads, kBytes, stream>>>(params);
+  tile::launch_kernel(&wgrad_tf32_sm90<I>, {blocks, I::kThreads, kBytes}, stream, params);
   if (params.splits > 1) launch_reduction<I>(params, stream);
 }
 

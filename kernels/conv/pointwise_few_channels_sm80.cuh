@@ -24,6 +24,7 @@
 #include "kernels/conv/pointwise_few_channels_sm80.hpp"
 #include "kernels/conv/rectify.cuh"
 #include "kernels/ptx/mma_sync.cuh"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/numeric.cuh"
 #include "kernels/tile/shared_memory.cuh"
 
@@ -204,7 +205,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_multiprocessor(kSteps))
 template <class T, int kSteps>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   tile::allow_shared_memory<&pointwise_few_channels_sm80<T, kSteps>>(tile::kAllThatABlockMayHave);
-  pointwise_few_channels_sm80<T, kSteps><<<blocks, kThreads, params.shared_bytes, stream>>>(params);
+  tile::launch_kernel(&pointwise_few_channels_sm80<T, kSteps>, {blocks, kThreads, params.shared_bytes}, stream, params);
 }
 
 }  // namespace gpudnn::kernels::pointwise_few

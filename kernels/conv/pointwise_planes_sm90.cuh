@@ -37,6 +37,7 @@
 #include "kernels/conv/pointwise_planes_sm90_producer.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/tile/instances.cuh"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/shared_memory.cuh"
 
 namespace gpudnn::kernels::sm90::planes {
@@ -131,20 +132,7 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
   static_assert(kBytes <= 227 * 1024, "shared memory of a block");
   tile::allow_shared_memory<&pointwise_planes_sm90<I>>(kBytes);
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(blocks);
-  config.blockDim = dim3(I::kThreads);
-  config.dynamicSmemBytes = kBytes;
-  config.stream = stream;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = I::kCluster;
-  attribute.val.clusterDim.y = 1;
-  attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute;
-  config.numAttrs = I::kCluster > 1 ? 1 : 0;
-  // A failure stays with the runtime until cudaGetLastError, as with any launch.
-  (void)cudaLaunchKernelEx(&config, &pointwise_planes_sm90<I>, params);
+  tile::launch_kernel(&pointwise_planes_sm90<I>, {blocks, I::kThreads, kBytes, I::kCluster}, stream, params);
   if (I::kKind == Kind::along) launch_reduction<typename I::T>(I::kTile, params, stream);
 }
 

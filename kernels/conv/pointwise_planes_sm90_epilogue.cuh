@@ -5,6 +5,7 @@
 
 #include "kernels/conv/implicit_gemm_sm90_epilogue.cuh"
 #include "kernels/conv/pointwise_planes_sm90_work.cuh"
+#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::sm90 {
 
@@ -325,8 +326,9 @@ void launch_reduction(const TileShape& shape, const Params& params, CUstream_st*
       static_cast<std::size_t>(params.works.divisor) * static_cast<std::size_t>(shape.bm * shape.bn / 4);
   const int lanes = lanes_of_reduction(quads, params.splits);
   const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
-  reduce_splits<T><<<static_cast<unsigned>((quads + columns - 1) / columns), kReduceThreads, 0, stream>>>(
-      params, static_cast<std::uint32_t>(shape.bm), static_cast<std::uint32_t>(shape.bn), lanes);
+  const auto blocks = static_cast<unsigned>((quads + columns - 1) / columns);
+  tile::launch_kernel(&reduce_splits<T>, {blocks, kReduceThreads}, stream, params, static_cast<std::uint32_t>(shape.bm),
+                      static_cast<std::uint32_t>(shape.bn), lanes);
 }
 
 }  // namespace planes

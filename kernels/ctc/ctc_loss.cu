@@ -32,6 +32,7 @@
 #include "kernels/ctc/ctc_loss.hpp"
 #include "kernels/ctc/scaled.cuh"
 #include "kernels/ctc/upload.cuh"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/reduce.cuh"
 
 namespace gpudnn::kernels {
@@ -405,15 +406,15 @@ void launch_kernels(const CtcShape& shape, CtcArgs<C> args, Given* given, cudaSt
   const std::size_t shared = ctc_rows_are_shared(shape) ? ctc_row_bytes(shape) : 0;
   const auto cells = static_cast<unsigned>(shape.steps * shape.sequences);
   const unsigned row_threads = shape.alphabet <= 64 ? 32 : shape.alphabet <= 512 ? 128 : kCellThreads;
-  // By addresses, as <<<>>> would copy the payload twice more.
-  void* arguments[] = {&args, given};
   if (shape.softmax && !shape.has_gradients && cells > 0) {
-    (void)cudaLaunchKernel(&ctc_log_sum<C, Given>, cells, row_threads, arguments, 0, stream);
+    tile::launch_kernel(&ctc_log_sum<C, Given>, {cells, row_threads}, stream, args, *given);
   }
   const auto walks = static_cast<unsigned>(shape.sequences * (shape.has_gradients ? 2 : 1));
-  (void)cudaLaunchKernel(&ctc_walk<C, Given>, walks, threads, arguments, shared, stream);
+  tile::launch_kernel(&ctc_walk<C, Given>, {walks, threads, shared}, stream, args, *given);
   const unsigned gradient_threads = std::max(row_threads, states <= 64 ? 32u : 128u);
-  if (shape.has_gradients && cells > 0) ctc_gradients<C><<<cells, gradient_threads, 0, stream>>>(args);
+  if (shape.has_gradients && cells > 0) {
+    tile::launch_kernel(&ctc_gradients<C>, {cells, gradient_threads}, stream, args);
+  }
 }
 
 template <class C, int kBytes>

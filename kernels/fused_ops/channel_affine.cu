@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/fused_ops/channel_affine.cuh"
+#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -72,7 +73,8 @@ void launch_elements(const ChannelAffineParams& params, cudaStream_t stream) {
     args.threads = static_cast<std::uint32_t>(groups) * places;
     args.fastest = tile::FastDivmod(args.groups_fastest ? static_cast<std::uint32_t>(groups) : places);
     std::copy_n(params.channel_strides, 3, args.channel_strides);
-    channel_affine<T><<<(args.threads + kAffineThreads - 1) / kAffineThreads, kAffineThreads, 0, stream>>>(args);
+    tile::launch_kernel(&channel_affine<T>, {(args.threads + kAffineThreads - 1) / kAffineThreads, kAffineThreads},
+                        stream, args);
   });
 }
 
@@ -93,7 +95,7 @@ void launch_packs(const ChannelAffineParams& params, cudaStream_t stream) {
     const std::int64_t needed = (piece.count() + rows * kAffineLoads<T> - 1) / (rows * kAffineLoads<T>);
     const std::int64_t at_once = std::max<std::int64_t>(1, kBlocksAtOnce * params.multiprocessors / column_blocks);
     const dim3 blocks(static_cast<unsigned>(std::min(needed, at_once)), column_blocks);
-    channel_affine_packs<T><<<blocks, (columns * rows + 31) / 32 * 32, 0, stream>>>(args);
+    tile::launch_kernel(&channel_affine_packs<T>, {blocks, (columns * rows + 31) / 32 * 32}, stream, args);
   });
 }
 

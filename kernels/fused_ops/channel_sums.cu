@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/fused_ops/channel_sums.cuh"
+#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -67,7 +68,7 @@ void launch_channel_sums(const ChannelSumsParams& params, CUstream_st* stream) {
     args.lane_bits = shape.lane_bits;
     args.nest = tile::LoopNest<1>(params.places);
     const dim3 blocks(static_cast<unsigned>(shape.tiles), args.shares);
-    channel_sums<T, N><<<blocks, kSumsThreads, 0, stream>>>(args);
+    tile::launch_kernel(&channel_sums<T, N>, {blocks, kSumsThreads}, stream, args);
   });
 }
 

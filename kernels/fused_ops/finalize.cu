@@ -18,6 +18,7 @@
 
 #include "kernels/fused_ops/fused_ops.hpp"
 #include "kernels/tile/any_type.cuh"
+#include "kernels/tile/launch.hpp"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {
@@ -206,9 +207,9 @@ bool finalized_floats(const FinalizeParams& params, cudaStream_t stream) {
   args.epsilon = params.epsilon;
   const unsigned blocks = (args.channels + kThreads - 1) / kThreads;
   if (params.training) {
-    finalize_floats<true><<<blocks, kThreads, 0, stream>>>(args);
+    tile::launch_kernel(&finalize_floats<true>, {blocks, kThreads}, stream, args);
   } else {
-    finalize_floats<false><<<blocks, kThreads, 0, stream>>>(args);
+    tile::launch_kernel(&finalize_floats<false>, {blocks, kThreads}, stream, args);
   }
   return true;
 }
@@ -218,7 +219,7 @@ bool finalized_floats(const FinalizeParams& params, cudaStream_t stream) {
 void launch_finalize_statistics(const FinalizeParams& params, CUstream_st* stream) {
   if (finalized_floats(params, stream)) return;
   const auto blocks = static_cast<unsigned>((params.channels + kThreads - 1) / kThreads);
-  finalize_statistics<<<blocks, kThreads, 0, stream>>>(params);
+  tile::launch_kernel(&finalize_statistics, {blocks, kThreads}, stream, params);
 }
 
 }  // namespace gpudnn::kernels

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/spatial_transformer/image_gradient.cuh"
+#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -94,14 +95,15 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
       range_bytes <= params.scratch_bytes && tile::is_aligned(params.scratch, alignof(TileRange))) {
     auto* const ranges = static_cast<TileRange*>(params.scratch);
     const std::int64_t blocks = params.images * ((args.boxes.count + kWarps - 1) / kWarps);
-    sampler_boxes<T><<<static_cast<unsigned>(blocks), kSamplerThreads, 0, stream>>>(args, ranges);
+    tile::launch_kernel(&sampler_boxes<T>, {static_cast<unsigned>(blocks), kSamplerThreads}, stream, args, ranges);
     args.ranges = ranges;
   } else {
     args.boxes = boxes_of(params.sample, 1);
   }
   args.blocks = sampler.tiles * sampler.chunks;
-  sampler_image_gradient<T, N, kSums, kStrips>
-      <<<static_cast<unsigned>(params.images * std::int64_t{args.blocks}), kSamplerThreads, 0, stream>>>(args);
+  tile::launch_kernel(&sampler_image_gradient<T, N, kSums, kStrips>,
+                      {static_cast<unsigned>(params.images * std::int64_t{args.blocks}), kSamplerThreads}, stream,
+                      args);
 }
 
 }  // namespace

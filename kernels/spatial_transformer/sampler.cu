@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "kernels/spatial_transformer/sampler_planes.cuh"
+#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -342,14 +343,14 @@ void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stre
     const auto blocks = static_cast<unsigned>(params.images * args.tiles);
     if constexpr (sizeof(T) < 8) {
       if (planes) {
-        sampler_grid_gradient_planes<T><<<blocks, kSamplerThreads, 0, stream>>>(args);
+        tile::launch_kernel(&sampler_grid_gradient_planes<T>, {blocks, kSamplerThreads}, stream, args);
         return;
       }
     }
     if (packs) {
-      sampler_grid_gradient<T, N><<<blocks, kSamplerThreads, 0, stream>>>(args);
+      tile::launch_kernel(&sampler_grid_gradient<T, N>, {blocks, kSamplerThreads}, stream, args);
     } else {
-      sampler_grid_gradient<T, 1><<<blocks, kSamplerThreads, 0, stream>>>(args);
+      tile::launch_kernel(&sampler_grid_gradient<T, 1>, {blocks, kSamplerThreads}, stream, args);
     }
   });
 }

@@ -6,6 +6,7 @@
 
 #include "core/descriptor.hpp"
 #include "core/device.hpp"
+#include "core/launch_graphs.hpp"
 #include "core/plan_cache.hpp"
 
 struct gpudnnContext : gpudnn::Object {
@@ -14,6 +15,7 @@ struct gpudnnContext : gpudnn::Object {
   const gpudnn::Device* device = &gpudnn::host_device();
   std::atomic<cudaStream_t> stream{nullptr};
   gpudnn::PlanCache plans;
+  gpudnn::cuda::LaunchGraphs graphs;
 };
 
 namespace gpudnn {
@@ -23,16 +25,18 @@ namespace gpudnn {
 // Refuses unless the handle is live; notes it for the call's log line.
 [[nodiscard]] Status check_handle(gpudnnHandle_t handle) noexcept;
 
-// Where an engine's launch happens: the device, its stream, the workspace.
+// Where an engine's launch happens: the device, its stream, the workspace; and the graphs for launches of several
+// kernels, if they may be used.
 struct LaunchSite {
   const Device& device;
   cudaStream_t stream;
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
+  cuda::LaunchGraphs* graphs = nullptr;
 };
 [[nodiscard]] inline LaunchSite launch_site(gpudnnHandle_t handle, void* workspace = nullptr,
                                             std::size_t workspace_bytes = 0) noexcept {
-  return {*handle->device, handle->stream.load(std::memory_order_relaxed), workspace, workspace_bytes};
+  return {*handle->device, handle->stream.load(std::memory_order_relaxed), workspace, workspace_bytes, &handle->graphs};
 }
 
 }  // namespace gpudnn

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "core/driver_function_cuda.hpp"
 #include "kernels/tile/tensor_map.hpp"
 
 namespace gpudnn::cuda {
@@ -16,14 +17,7 @@ constexpr std::size_t kMostMapDimensions = 5;
 
 template <class Function>
 void find(const char* name, Function* function) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result) == cudaSuccess &&
-      result == cudaDriverEntryPointSuccess) {
-    *function = reinterpret_cast<Function>(found);
-  } else {
-    (void)cudaGetLastError();
-  }
+  *function = driver_function<Function>(name);
 }
 
 }  // namespace

@@ -346,6 +346,8 @@ std::vector<PreparedCall> every_operation(const Backend& backend) {
   std::vector<PreparedCall> calls;
   for (const char* line : {"conv fwd f32 nchw n2c17h13w11 k19r3s3 p1x1 t1x1 d1x1 g1",
                            "conv fwd f16 nhwc n2c64h14w14 k64r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
+                           "conv fwd f16 nchw n2c64h14w14 k64r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
+                           "conv wgrad f16 nchw n8c64h14w14 k64r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
                            "conv dgrad bf16 nhwc n2c64h14w14 k64r3s3 p1x1 t2x2 d1x1 g1 math=tensor",
                            "conv dgrad f32 nchw n2c17h13w11 k19r3s3 p1x1 t2x1 d1x1 g1",
                            "conv wgrad f16 nhwc n8c64h14w14 k64r3s3 p1x1 t1x1 d1x1 g1 math=tensor",

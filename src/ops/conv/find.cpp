@@ -308,7 +308,9 @@ Status measure_algorithms_among(const std::vector<Choice>& ranked, gpudnnHandle_
     add_served(order, rows);
   } else {
     std::vector<Choice> measured;
-    GPUDNN_TRY(measure_choices(launch_site(handle, workspace, limit), problem, args, order, &measured));
+    LaunchSite site = launch_site(handle, workspace, limit);
+    site.graphs = nullptr;  // most of the choices are never launched again
+    GPUDNN_TRY(measure_choices(site, problem, args, order, &measured));
     // What odd addresses leave to choose from is no rule for other calls.
     if (alignment_of(args) == kMostAlignment) keep_winners(handle, problem, ranked, measured, limit);
     add_served(measured, rows);

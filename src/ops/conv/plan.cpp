@@ -105,7 +105,9 @@ Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args) {
   call_context().engine = plan.choice.engine->name;
   if (site.device.backend == GPUDNN_BACKEND_HOST) return plan.choice.engine->launch(site, plan.prepared.get(), args);
   const cuda::DeviceScope scope(site.device);
-  return plan.choice.engine->launch(site, plan.prepared.get(), args);
+  const auto launch = [&] { return plan.choice.engine->launch(site, plan.prepared.get(), args); };
+  // Partial sums take a second kernel.
+  return plan.choice.config.split_k > 1 ? cuda::launch_together(site, launch) : launch();
 }
 
 void forget_plans(gpudnnHandle_t handle, const Problem& problem) {

@@ -85,15 +85,15 @@ Status run_conv(const Run& run, const conv::Args& args) {
   return conv::run(run.handle, plan.conv, plan.conv_algorithm, scratch, plan.conv_bytes, args);
 }
 
+bool sums_together(const Run& run) { return run.plan.sums_together && is_at_sixteen(run.pointer(GPUDNN_PTR_YDATA)); }
+
 Status run_statistics(const Run& run) {
   const Plan& plan = run.plan;
   reduce::Args args;
   args.a = run.pointer(GPUDNN_PTR_YDATA);
   void* const sum = run.pointer(GPUDNN_PTR_YSUM);
   void* const squares = run.pointer(GPUDNN_PTR_YSQSUM);
-  if (plan.sums_together && is_at_sixteen(args.a)) {
-    return fused_ops::run(run.handle, plan.sums, {args.a, sum, squares, run.in(plan.scratch)});
-  }
+  if (sums_together(run)) return fused_ops::run(run.handle, plan.sums, {args.a, sum, squares, run.in(plan.scratch)});
   if (sum != nullptr) {
     args.c = sum;
     GPUDNN_TRY(reduce::run(run.handle, plan.sum, args, run.in(plan.scratch), plan.scratch.bytes));
@@ -186,13 +186,16 @@ Status run_finalize(const Run& run) {
 }
 
 Status run_pattern(const Run& run) {
+  const LaunchSite site = launch_site(run.handle);
   switch (run.plan.ops) {
     case GPUDNN_FUSED_SCALE_BIAS_ACTIVATION_CONV_BNSTATS:
-      return run_conv_with_statistics(run);
+      // The kernels of reductions go to the device by themselves.
+      if (!sums_together(run)) return run_conv_with_statistics(run);
+      return cuda::launch_together(site, [&] { return run_conv_with_statistics(run); });
     case GPUDNN_FUSED_SCALE_BIAS_ACTIVATION_WGRAD:
-      return run_filter_gradient(run);
+      return cuda::launch_together(site, [&] { return run_filter_gradient(run); });
     case GPUDNN_FUSED_CONV_SCALE_BIAS_ADD_ACTIVATION:
-      return run_conv_with_epilogue(run);
+      return cuda::launch_together(site, [&] { return run_conv_with_epilogue(run); });
     case GPUDNN_FUSED_SCALE_BIAS_ADD_ACTIVATION_GEN_BITMASK:
       return run_affine(run, run.pointer(GPUDNN_PTR_XDATA), run.pointer(GPUDNN_PTR_YDATA));
     case GPUDNN_FUSED_DACTIVATION_FORK_DBATCHNORM:

@@ -52,10 +52,7 @@ void lend_grid_gradient(const Problem& problem, const Args& args, kernels::Sampl
   params->scratch_bytes = bytes;
 }
 
-}  // namespace
-
-Status gather_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  if (is_grid(problem.operation)) return affine_grid(site, problem, args);
+kernels::SamplerParams sampler_params(const LaunchSite& site, const Problem& problem, const Args& args) {
   kernels::SamplerParams params;
   params.type = element_type(problem.y.type);
   params.images = problem.y.dims[0];
@@ -69,10 +66,11 @@ Status gather_cuda(const LaunchSite& site, const Problem& problem, const Args& a
   params.alpha = args.alpha;
   params.beta = args.beta;
   params.out = args.out;
-  if (problem.operation == Operation::sample_forward) {
-    kernels::launch_sampler_forward(params, site.stream);
-    return cuda::launch_status("sampler_forward");
-  }
+  return params;
+}
+
+Status sampler_gradients(const LaunchSite& site, const Problem& problem, const Args& args) {
+  kernels::SamplerParams params = sampler_params(site, problem, args);
   params.image = image_of(problem.dx);
   if (element_count(problem.dx) > 0) {
     lend_grid_gradient(problem, args, &params);
@@ -85,6 +83,17 @@ Status gather_cuda(const LaunchSite& site, const Problem& problem, const Args& a
   params.out = args.dgrid;
   kernels::launch_sampler_grid_gradient(params, site.stream);
   return cuda::launch_status("sampler_grid_gradient");
+}
+
+}  // namespace
+
+Status gather_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  if (is_grid(problem.operation)) return affine_grid(site, problem, args);
+  if (problem.operation == Operation::sample_forward) {
+    kernels::launch_sampler_forward(sampler_params(site, problem, args), site.stream);
+    return cuda::launch_status("sampler_forward");
+  }
+  return cuda::launch_together(site, [&] { return sampler_gradients(site, problem, args); });
 }
 
 }  // namespace gpudnn::spatial_transformer
