@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "core/driver_function_cuda.hpp"
+#include "core/relaxed_capture_cuda.hpp"
 
 namespace gpudnn::cuda {
 namespace {
@@ -64,6 +65,7 @@ bool replace_address(void* map, const void* address) noexcept {
 }
 
 bool make_context(int device) noexcept {
+  const RelaxedCapture relaxed;
   if (cudaSetDevice(device) == cudaSuccess && cudaFree(nullptr) == cudaSuccess) return true;
   (void)cudaGetLastError();
   return false;
