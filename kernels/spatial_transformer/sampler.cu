@@ -315,14 +315,14 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
     const auto blocks = static_cast<unsigned>(params.images * args.tiles * args.chunks);
     if constexpr (sizeof(T) < 8) {
       if (planes) {
-        sampler_forward_planes<T><<<blocks, kSamplerThreads, 0, stream>>>(args);
+        tile::launch_kernel(&sampler_forward_planes<T>, {blocks, kSamplerThreads}, stream, args);
         return;
       }
     }
     if (packs) {
-      sampler_forward<T, N><<<blocks, kSamplerThreads, 0, stream>>>(args);
+      tile::launch_kernel(&sampler_forward<T, N>, {blocks, kSamplerThreads}, stream, args);
     } else {
-      sampler_forward<T, 1><<<blocks, kSamplerThreads, 0, stream>>>(args);
+      tile::launch_kernel(&sampler_forward<T, 1>, {blocks, kSamplerThreads}, stream, args);
     }
   });
 }

@@ -20,6 +20,7 @@
 #include "core/guard.hpp"
 #include "core/handle.hpp"
 #include "core/launch_graphs.hpp"
+#include "core/relaxed_capture_cuda.hpp"
 #include "kernels/tile/launch_list.hpp"
 
 namespace gpudnn::cuda {
@@ -28,18 +29,6 @@ namespace {
 using tile::Launch;
 using tile::LaunchConfig;
 using tile::LaunchList;
-
-// While it lives, calls of this thread are allowed whatever other threads capture.
-class RelaxedCapture {
- public:
-  RelaxedCapture() noexcept { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~RelaxedCapture() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
 
 // The number of the thread's current context; 0 where it has none or the driver does not tell.
 std::uint64_t current_context() noexcept {

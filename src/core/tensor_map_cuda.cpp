@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "core/driver_function_cuda.hpp"
+#include "core/relaxed_capture_cuda.hpp"
 #include "kernels/tile/tensor_map.hpp"
 
 namespace gpudnn::cuda {
@@ -92,6 +93,7 @@ bool replace_address(void* map, const void* address) noexcept {
 }
 
 bool make_context(int device) noexcept {
+  const RelaxedCapture relaxed;
   if (cudaSetDevice(device) == cudaSuccess && cudaFree(nullptr) == cudaSuccess) return true;
   (void)cudaGetLastError();
   return false;
