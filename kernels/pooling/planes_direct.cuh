@@ -135,10 +135,10 @@ __global__ void __launch_bounds__(kDirectThreads) pooling_planes_skewed(const __
 #pragma unroll
   for (int j = 0; j < kRows; ++j) {
     const std::int64_t at = corner + clamped(unit.first + j, 0, args.height - 1) * args.width;
-    const std::int64_t pack = at / 8;
-    skew[j] = static_cast<std::int32_t>(at) % 8;
-    low[j] = x[pack];
-    high[j] = x[min(pack + 1, args.x_packs - 1)];
+    const uint4* const from = x + (at >> 3);
+    skew[j] = static_cast<std::int32_t>(at) & 7;
+    low[j] = from[0];
+    high[j] = from[(at >> 3) + 1 < args.x_packs ? 1 : 0];
   }
   std::uint32_t most[kWords];
 #pragma unroll
