@@ -5,10 +5,9 @@
 // element is a load of its own; that costs some 40 instructions an output. Here a thread has neighbouring columns of
 // one plane and loads packs.
 //
-//   pooling_planes_quads   rows of whole 16-byte packs, padded so that window 4 i begins at or just before an element 8
-//   i
-//                          (the usual padding). 8 columns of x, one load of 16 bytes and one of the element before
-//                          them, make 4 outputs, which leave in 8 bytes. About 12 instructions an output.
+// pooling_planes_quads: rows of whole 16-byte packs, padded so that window 4 i begins at or just before an element 8 i
+// (the usual padding). 8 columns of x, one load of 16 bytes and one of the element before them, make 4 outputs, which
+// leave in 8 bytes. About 12 instructions an output.
 //
 // Maxima are taken down the rows first, two columns to an instruction, then across, once for each row of outputs.
 // Averages are summed in float, across first, as each row's sums go into two or three windows.
