@@ -88,7 +88,9 @@ void launch_pass(const PoolingParams& params, cudaStream_t stream) {
 
 template <class T, int kWindow, int kStride>
 void launch_mode(const PoolingParams& params, cudaStream_t stream) {
-  if (params.mode != PoolingMode::max) return launch_pass<T, kWindow, kStride, false, false>(params, stream);
+  if constexpr (kStride != 1) {  // averages of step 1: channels_runs.cuh
+    if (params.mode != PoolingMode::max) return launch_pass<T, kWindow, kStride, false, false>(params, stream);
+  }
   if (params.propagate_nan) return launch_pass<T, kWindow, kStride, true, true>(params, stream);
   launch_pass<T, kWindow, kStride, true, false>(params, stream);
 }
@@ -116,6 +118,7 @@ bool pooling_channels_fixed_fit(const PoolingParams& params) {
 }
 
 void launch_pooling_channels_fixed(const PoolingParams& params, CUstream_st* stream) {
+  if (pooling_channels_runs_fit(params)) return launch_pooling_channels_runs(params, stream);
   tile::with_element_type(params.type, [&]<class T>() {
     if constexpr (!std::is_same_v<T, double>) {
       const std::int32_t window = params.shape.window[1], step = params.shape.stride[1];

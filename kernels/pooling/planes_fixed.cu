@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "kernels/pooling/planes_lines.cuh"
+#include "kernels/pooling/planes_halves.cuh"
+#include "kernels/pooling/planes_linear.hpp"
+#include "kernels/pooling/planes_runs.hpp"
 #include "kernels/tile/loop_nest.hpp"
 #include "kernels/tile/shared_memory.cuh"
 
@@ -18,17 +20,16 @@ constexpr std::int64_t kMostArea = std::int64_t{1} << 30;
 std::int64_t rounded(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
 // The forward kernels, and what backward is like: a column for a thread in each of its lanes.
-enum class Way : std::uint8_t { columns, quads, runs, lines };
+enum class Way : std::uint8_t { columns, quads, runs };
 
 Way way_of(const PoolingParams& params) {
   const WindowShape& shape = params.shape;
   if (params.backward || params.interleaved != 1) return Way::columns;
-  if (tile::element_bytes(params.type) == 4) {
-    return shape.stride[1] == 1 && params.mode == PoolingMode::max ? Way::lines : Way::columns;
-  }
   if (shape.stride[1] == 1) return Way::runs;
+  if (tile::element_bytes(params.type) == 4) return Way::columns;
   const bool quads = shape.x[2] % 8 == 0 && shape.stride[2] == 2 && shape.pad[2] == shape.window[2] - 2 &&
                      shape.y[2] == shape.x[2] / 2 && tile::is_aligned(params.x, 16) && tile::is_aligned(params.out, 8);
+  if (shape.window[1] == 3 && params.mode == PoolingMode::max) return Way::runs;
   return quads ? Way::quads : Way::columns;
 }
 
@@ -82,7 +83,6 @@ void lay_out(const PoolingParams& params, Cut* cut) {
     first_array = cut->group * std::max(cut->out_pitch, params.mode == PoolingMode::max ? cut->x_pitch : 0);
   }
   cut->bytes = rounded(first_array * bytes, 16) + 16;
-  if (cut->way == Way::lines) cut->bytes += 2 * kRunSlack;
   if (cut->way == Way::runs) {
     cut->out_begin = cut->bytes + 2 * kRunSlack;
     cut->out_pitch = pitch(windows * window_row, shape.y[1] * window_row);
@@ -100,17 +100,20 @@ Cut cut_up(const PoolingParams& params, Way way) {
   const std::int64_t lanes = way == Way::columns && tile::element_bytes(params.type) == 2 && planes > 1 ? 2 : 1;
   const Rows rows = rows_of(params);
   const std::int64_t enough = 8 * static_cast<std::int64_t>(params.multiprocessors);
-  const bool large = (params.backward && lanes == 2) || way == Way::runs || way == Way::lines;
-  const std::int64_t usual = large ? kLargeShared : kUsualShared;
+  const bool large = params.backward ? lanes == 2 : way == Way::runs && tile::element_bytes(params.type) == 2;
+  std::int64_t usual = large ? kLargeShared : kUsualShared;
   Cut cut;
   cut.way = way;
   cut.group = lanes;
   cut.band = static_cast<std::int32_t>(rows.all);
   lay_out(params, &cut);
+  // Bands of a gradient repeat a row of windows: they are as large as may be.
+  const bool repeats = params.backward && lanes == 1 && cut.bytes > usual;
+  if (repeats) usual = kLargeShared;
   while (cut.band > kStrip && (cut.bytes > usual || planes / cut.group * cut.bands < enough)) {
     // Whole strips, so that a band has no more threads at work than its rows need.
-    cut.bands *= 2;
-    cut.band = static_cast<std::int32_t>(rounded((rows.all + cut.bands - 1) / cut.bands, kStrip));
+    cut.bands = repeats ? cut.bands + cut.bands / 4 + 1 : cut.bands * 2;
+    cut.band = static_cast<std::int32_t>(rounded((rows.all + cut.bands - 1) / cut.bands, repeats ? 1 : kStrip));
     cut.bands = static_cast<std::int32_t>((rows.all + cut.band - 1) / cut.band);
     lay_out(params, &cut);
   }
@@ -126,10 +129,10 @@ Cut cut_up(const PoolingParams& params, Way way) {
 // How many of `rows` rows a thread does, one below the other, where `columns` stand side by side: few, so that all
 // threads are at work, and of those the number that leaves the fewest idle in the last round. A strip begins with
 // `overlap` rows' worth of work beside its own.
-std::int32_t strip_for(std::int64_t rows, std::int64_t columns, double overlap) {
+std::int32_t strip_for(std::int64_t rows, std::int64_t columns, double overlap, std::int32_t longest = 12) {
   std::int32_t best = kStrip;
   double least = 1e300;
-  for (std::int32_t strip = 3; strip <= 12; ++strip) {
+  for (std::int32_t strip = 3; strip <= longest; ++strip) {
     const std::int64_t units = (rows + strip - 1) / strip * columns;
     const double rounds = static_cast<double>((units + kPlanesFixedThreads - 1) / kPlanesFixedThreads);
     const double work = rounds * (static_cast<double>(std::min<std::int64_t>(strip, rows)) + overlap);
@@ -177,11 +180,16 @@ PlanesFixedArgs<T> planes_args(const PoolingParams& params, const Cut& cut) {
   const std::int64_t windows = windows_of(params, cut);
   std::int64_t columns = args.window_row;
   if (cut.way == Way::quads) columns = args.width / 8;
-  if (cut.way == Way::runs) columns = (args.windows_wide + kRunOutputs - 1) / kRunOutputs;
+  if (cut.way == Way::runs) {
+    const int outputs = run_outputs(sizeof(T), params.shape.stride[1]);
+    columns = (args.windows_wide + outputs - 1) / outputs;
+  }
   args.by_window_row = tile::FastDivmod(static_cast<std::uint32_t>(columns));
   args.window_strip = kStrip;
   if (params.backward || cut.way != Way::columns) {
-    args.window_strip = strip_for(windows, units * columns, params.shape.stride[1] == 1 ? 1.2 : 0.5);
+    double overlap = params.shape.stride[1] == 1 ? 1.2 : 0.5;
+    if (cut.way == Way::runs) overlap = params.shape.stride[1] == 1 ? 4.5 : 2.5;  // a thread's beginning is long
+    args.window_strip = strip_for(windows, units * columns, overlap, cut.way == Way::runs ? 18 : 12);
   }
   args.block_strip = strip_for(cut.band, units * args.block_row, params.shape.stride[1] == 1 ? 1.5 : 0.5);
   const auto chunks = [](std::int64_t rows, std::int32_t strip) {
@@ -211,20 +219,21 @@ void launch_kernel(const PlanesFixedArgs<T>& args, const Cut& cut, cudaStream_t 
             stream>>>(args);
 }
 
+template <class T>
+void launch_runs(const PoolingParams& params, const Cut& cut, bool gradient, cudaStream_t stream) {
+  PlanesFixedArgs<T> args = planes_args<T>(params, cut);
+  args.gradient = gradient;
+  const std::int64_t groups = (args.planes + args.group - 1) / args.group;
+  const RunsGrid grid = {static_cast<unsigned>(groups * cut.bands), static_cast<std::size_t>(cut.bytes)};
+  launch_pooling_planes_runs<T>(args, params.shape.stride[1], params.mode == PoolingMode::max, params.propagate_nan,
+                                grid, stream);
+}
+
 template <class T, int kWindow, int kStride, bool kMax, bool kNan>
 void launch_pass(const PoolingParams& params, const Cut& cut, cudaStream_t stream) {
   const PlanesFixedArgs<T> args = planes_args<T>(params, cut);
-  if constexpr (sizeof(T) == 4 && kStride == 1 && kMax) {
-    if (cut.way == Way::lines) return launch_kernel<pooling_planes_lines<kMax, kNan, false>, T>(args, cut, stream);
-  }
-  if constexpr (sizeof(T) == 2) {
-    if constexpr (kStride == 1) {
-      if (cut.way == Way::runs) return launch_kernel<pooling_planes_runs<T, kMax, kNan, false>, T>(args, cut, stream);
-    } else {
-      if (cut.way == Way::quads) {
-        return launch_kernel<pooling_planes_quads<T, kWindow, kMax, kNan>, T>(args, cut, stream);
-      }
-    }
+  if constexpr (sizeof(T) == 2 && kStride == 2 && (kWindow == 2 || !kMax)) {
+    if (cut.way == Way::quads) return launch_kernel<pooling_planes_quads<T, kWindow, kMax, kNan>, T>(args, cut, stream);
   }
   if (params.backward) {
     launch_kernel<pooling_planes_fixed_backward<T, kWindow, kStride, kMax, kNan>, T>(args, cut, stream);
@@ -267,17 +276,13 @@ bool launch_gradient_as_sum(const PoolingParams& params, cudaStream_t stream) {
     sum.shape.y[i] = params.shape.x[i];
     sum.shape.pad[i] = params.shape.window[i] - 1 - params.shape.pad[i];
   }
-  const Cut cut = cut_up(sum, sum.type == tile::ElementType::f32 ? Way::lines : Way::runs);
+  const Cut cut = cut_up(sum, Way::runs);
   if (!fits(sum, cut)) return false;
-  if (sum.type == tile::ElementType::f32) {
-    launch_kernel<pooling_planes_lines<false, false, true>, float>(planes_args<float>(sum, cut), cut, stream);
-  } else if (sum.type == tile::ElementType::f16) {
-    launch_kernel<pooling_planes_runs<tile::Half, false, false, true>, tile::Half>(planes_args<tile::Half>(sum, cut),
-                                                                                   cut, stream);
-  } else {
-    launch_kernel<pooling_planes_runs<tile::BFloat16, false, false, true>, tile::BFloat16>(
-        planes_args<tile::BFloat16>(sum, cut), cut, stream);
-  }
+  tile::with_element_type(sum.type, [&]<class T>() {
+    if constexpr (!std::is_same_v<T, double>) {
+      launch_runs<T>(sum, cut, true, stream);
+    }
+  });
   return true;
 }
 
@@ -285,12 +290,15 @@ bool launch_gradient_as_sum(const PoolingParams& params, cudaStream_t stream) {
 
 void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* stream) {
   if (pooling_planes_pairs_fit(params)) return launch_pooling_planes_pairs(params, stream);
+  if (pooling_planes_direct_fit(params)) return launch_pooling_planes_direct(params, stream);
+  if (pooling_planes_linear_fit(params)) return launch_pooling_planes_linear(params, stream);
   if (launch_gradient_as_sum(params, stream)) return;
   Cut cut = cut_up(params, way_of(params));
   if (!fits(params, cut)) cut = cut_up(params, Way::columns);
   tile::with_element_type(params.type, [&]<class T>() {
     if constexpr (!std::is_same_v<T, double>) {
       const std::int32_t window = params.shape.window[1], step = params.shape.stride[1];
+      if (cut.way == Way::runs) return launch_runs<T>(params, cut, false, stream);
       if (window == 2) return launch_mode<T, 2, 2>(params, cut, stream);
       if (step == 2) return launch_mode<T, 3, 2>(params, cut, stream);
       launch_mode<T, 3, 1>(params, cut, stream);

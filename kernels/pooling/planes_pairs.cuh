@@ -1,4 +1,5 @@
-// The gradient of a maximum over windows 3x3 with step 2 of packed NCHW planes of 16-bit elements, rows in packs of 8.
+// The gradient of a maximum over windows 3x3 with step 2 of 16-bit elements, rows in packs of 8 pixels: packed NCHW
+// planes, and images of packed NHWC with three channels.
 //
 // Mathematics. Window (i, j) covers the rows 2i - 1 to 2i + 1 and the columns likewise; its gradient goes to its first
 // element, in row-major order, that equals its maximum. So with m the maximum, an element x_k gets
@@ -12,21 +13,25 @@
 // lie in one warp, which has as many rows of different planes or strips as fit. Strips share the three rows at their
 // seam. Least bytes: x, dy and dx once.
 //
-// Instructions: about 150 a step of 16 elements, where the copy rate leaves 28 an element.
+// With three channels a thread owns 8 pixels, three packs, and does the channels one after the other: two elements of a
+// channel are picked out of the words with one instruction, and the results joined likewise.
+//
+// Instructions: about 195 a step of 16 elements, 505 of 48, where the copy rate leaves 28 an element.
 //
 // NaNs are passed over: they equal no maximum. So a NaN stands for an element outside the image, too. (Propagating them
 // is left to planes_fixed.cuh.)
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/pooling/halves.cuh"
 #include "kernels/pooling/pooling_math.cuh"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {
 
 constexpr int kPairsThreads = 128;
-constexpr int kPairsAhead = 1;   // steps whose loads are under way
-constexpr int kPairsBlocks = 8;  // on a multiprocessor
+template <int kChannels>
+inline constexpr int kPairsBlocks = kChannels == 1 ? 8 : 3;  // on a multiprocessor
 
 template <class T>
 struct PairsArgs {
@@ -41,34 +46,10 @@ struct PairsArgs {
   tile::FastDivmod by_strips;
 };
 
-// Two elements side by side.
-template <class T>
-using TwoOf = std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162>;
-template <class T>
-__device__ __forceinline__ TwoOf<T> as_two(std::uint32_t word) {
-  TwoOf<T> two;
-  memcpy(&two, &word, sizeof two);
-  return two;
-}
-template <class T>
-__device__ __forceinline__ std::uint32_t as_word(const TwoOf<T>& two) {
-  std::uint32_t word;
-  memcpy(&word, &two, sizeof word);
-  return word;
-}
 template <class T>
 __device__ __forceinline__ std::uint32_t larger_pair(std::uint32_t a, std::uint32_t b) {
   return as_word<T>(__hmax2(as_two<T>(a), as_two<T>(b)));
 }
-template <class T>
-__device__ __forceinline__ float2 wide_pair(std::uint32_t word) {
-  if constexpr (std::is_same_v<T, tile::Half>) {
-    return __half22float2(as_two<T>(word));
-  } else {
-    return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
-  }
-}
-
 // (high half of a, low half of b); the low halves of both; the high ones.
 __device__ __forceinline__ std::uint32_t across_words(std::uint32_t a, std::uint32_t b) {
   return __byte_perm(a, b, 0x5432);
@@ -80,8 +61,8 @@ __device__ __forceinline__ std::uint32_t high_halves(std::uint32_t a, std::uint3
   return __byte_perm(a, b, 0x7632);
 }
 
-// A row of x, or of the gradients that a row of windows sends there, as the windows see it: [column of the window][pair
-// of windows].
+// A row of x of one channel, or of the gradients that a row of windows sends there, as the windows see it: [column of
+// the window][pair of windows].
 struct PairsRow {
   std::uint32_t at[3][2];
 };
@@ -91,11 +72,13 @@ __device__ __forceinline__ std::uint32_t widest_of(const PairsRow& row, int pair
   return larger_pair<T>(larger_pair<T>(row.at[0][pair], row.at[1][pair]), row.at[2][pair]);
 }
 
-template <class T>
-__global__ void __launch_bounds__(kPairsThreads, kPairsBlocks)
+template <class T, int kChannels>
+__global__ void __launch_bounds__(kPairsThreads, kPairsBlocks<kChannels>)
     pooling_planes_pairs(const __grid_constant__ PairsArgs<T> args) {
   constexpr unsigned kAll = 0xffffffffu;
   constexpr std::uint32_t kOutside = 0x7fff7fffu;  // two NaNs
+  constexpr int kWords = 4 * kChannels;            // of a thread's 8 pixels; 4 windows have half of them
+  constexpr int kBefore = kChannels == 1 ? 1 : 2;  // words that have the pixel before
   const auto lane = static_cast<std::int32_t>(threadIdx.x % 32);
   const std::uint32_t warp = blockIdx.x * (kPairsThreads / 32) + threadIdx.x / 32;
   const std::int32_t in_warp = lane / args.row_packs;
@@ -110,110 +93,186 @@ __global__ void __launch_bounds__(kPairsThreads, kPairsBlocks)
   const std::int32_t first = static_cast<std::int32_t>(strip) * args.strip;
   const std::int32_t last = min(first + args.strip, high);
   // In packs: of 8 elements, and of 4 gradients.
-  const std::int64_t plane_packs = std::int64_t{2} * high * row_packs;
-  const auto* const x = reinterpret_cast<const uint4*>(args.x) + plane * plane_packs + pack;
-  const auto* const dy = reinterpret_cast<const uint2*>(args.dy) + plane * (plane_packs / 2) + pack;
-  auto* const out = reinterpret_cast<uint4*>(args.out) + plane * plane_packs + pack;
+  const std::int32_t row_step = row_packs * kChannels;
+  const std::int64_t plane_packs = std::int64_t{2} * high * row_step;
+  // Row 2 first - 1, which may lie outside. Pointers move down with the steps.
+  const std::int64_t begin = plane * plane_packs + pack * kChannels + (2 * first - 1) * row_step;
+  const uint4* x = reinterpret_cast<const uint4*>(args.x) + begin;
+  const uint2* dy =
+      reinterpret_cast<const uint2*>(args.dy) + plane * (plane_packs / 2) + pack * kChannels + first * row_step;
+  uint4* out = reinterpret_cast<uint4*>(args.out) + begin;
 
-  const auto load_row = [&](std::int32_t row) {
-    return there && row >= 0 && row < 2 * high ? x[row * row_packs] : uint4{kOutside, kOutside, kOutside, kOutside};
+  struct Elements {
+    uint4 of[kChannels];
   };
-  const auto load_gradients = [&](std::int32_t row) { return there && row < high ? dy[row * row_packs] : uint2{0, 0}; };
-  const auto spread = [&](const uint4& row) {
-    std::uint32_t left = __shfl_up_sync(kAll, row.w, 1);
-    if (leftmost) left = kOutside;
+  struct Gradients {
+    std::uint32_t words[kWords / 2];
+  };
+  const auto load_row = [&](bool inside) {
+    Elements made;
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) made.of[c] = inside ? x[c] : uint4{kOutside, kOutside, kOutside, kOutside};
+    x += row_step;
+    return made;
+  };
+  const auto load_gradients = [&](bool inside) {
+    Gradients made;
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) {
+      const uint2 two = inside ? dy[c] : uint2{0, 0};
+      made.words[2 * c] = two.x;
+      made.words[2 * c + 1] = two.y;
+    }
+    dy += row_step;
+    return made;
+  };
+  // A row with the pixel before it.
+  struct Line {
+    std::uint32_t words[kBefore + kWords];
+  };
+  const auto line_of = [&](const Elements& row) {
+    Line line;
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) {
+      line.words[kBefore + 4 * c] = row.of[c].x;
+      line.words[kBefore + 4 * c + 1] = row.of[c].y;
+      line.words[kBefore + 4 * c + 2] = row.of[c].z;
+      line.words[kBefore + 4 * c + 3] = row.of[c].w;
+    }
+#pragma unroll
+    for (int i = 0; i < kBefore; ++i) {
+      const std::uint32_t left = __shfl_up_sync(kAll, line.words[kWords + i], 1);
+      line.words[i] = leftmost ? kOutside : left;
+    }
+    return line;
+  };
+  const auto spread = [&](const Line& line, int channel) {
+    const auto pixels = [&](int a, int b) {
+      return pick_halves(line.words, 2 * kBefore + a * kChannels + channel, 2 * kBefore + b * kChannels + channel);
+    };
     PairsRow seen;
-    seen.at[1][0] = low_halves(row.x, row.y);
-    seen.at[1][1] = low_halves(row.z, row.w);
-    seen.at[2][0] = high_halves(row.x, row.y);
-    seen.at[2][1] = high_halves(row.z, row.w);
-    seen.at[0][0] = across_words(left, seen.at[2][0]);
+    seen.at[1][0] = pixels(0, 2);
+    seen.at[1][1] = pixels(4, 6);
+    seen.at[2][0] = pixels(1, 3);
+    seen.at[2][1] = pixels(5, 7);
+    seen.at[0][0] = kChannels == 1 ? across_words(line.words[0], seen.at[2][0]) : pixels(-1, 1);
     seen.at[0][1] = across_words(seen.at[2][0], seen.at[2][1]);
     return seen;
   };
   const auto join = [](std::uint32_t a, std::uint32_t b) { return as_word<T>(__hadd2(as_two<T>(a), as_two<T>(b))); };
-  // The elements in even columns, in pairs, and those in odd ones, put in order.
-  const auto write = [&](std::int32_t row, const std::uint32_t(&even)[2], const std::uint32_t(&odd)[2]) {
-    ptx::st_global(&out[row * row_packs], uint4{low_halves(even[0], odd[0]), high_halves(even[0], odd[0]),
-                                                low_halves(even[1], odd[1]), high_halves(even[1], odd[1])});
+  // The elements in even columns, in pairs, and those in odd ones.
+  struct Halves {
+    std::uint32_t words[4];  // pixels 0 and 2, 4 and 6, 1 and 3, 5 and 7
+  };
+  // In order; e counts pixels and channels.
+  const auto write = [&](uint4* to, const Halves(&sums)[kChannels]) {
+    std::uint32_t words[kWords];
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+      const int c[2] = {2 * i % kChannels, (2 * i + 1) % kChannels};
+      const int p[2] = {2 * i / kChannels, (2 * i + 1) / kChannels};
+      std::uint32_t from[2];
+      int half[2];
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        from[k] = sums[c[k]].words[p[k] % 2 * 2 + p[k] / 4];
+        half[k] = p[k] / 2 % 2;
+      }
+      words[i] = pick_halves(from, half[0], 2 + half[1]);
+    }
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) {
+      ptx::st_global(&to[c], uint4{words[4 * c], words[4 * c + 1], words[4 * c + 2], words[4 * c + 3]});
+    }
   };
 
-  uint4 next_middle[kPairsAhead], next_low[kPairsAhead];
-  uint2 next_dy[kPairsAhead];
+  struct Channel {
+    PairsRow above;
+    std::uint32_t above_most[2];
+    PairsRow sent;  // by the windows before, to the row above
+  };
+  Channel channels[kChannels];
+  {
+    const Line line = line_of(load_row(there && first > 0));
 #pragma unroll
-  for (int i = 0; i < kPairsAhead; ++i) {
-    next_middle[i] = load_row(2 * (first + i));
-    next_low[i] = load_row(2 * (first + i) + 1);
-    next_dy[i] = load_gradients(first + i);
+    for (int c = 0; c < kChannels; ++c) {
+      channels[c].above = spread(line, c);
+      channels[c].above_most[0] = widest_of<T>(channels[c].above, 0);
+      channels[c].above_most[1] = widest_of<T>(channels[c].above, 1);
+      channels[c].sent = {};
+    }
   }
-  PairsRow above = spread(load_row(2 * first - 1));
-  std::uint32_t above_most[2] = {widest_of<T>(above, 0), widest_of<T>(above, 1)};
-  PairsRow sent = {};  // by the windows before, to the row above
+  bool inside = there && first < high;
+  Elements next_middle = load_row(inside), next_low = load_row(inside);
+  Gradients next_dy = load_gradients(inside);
 #pragma unroll 1
   for (std::int32_t step = 0; step <= args.strip; ++step) {  // the same number for all of a warp
     const std::int32_t window = first + step;
-    const uint4 middle_pack = next_middle[0], low_pack = next_low[0];
-    const std::uint32_t dy_words[2] = {next_dy[0].x, next_dy[0].y};
+    const Line middle_line = line_of(next_middle), low_line = line_of(next_low);
+    const Gradients gradients = next_dy;
+    inside = there && window + 1 < high && step < args.strip;
+    next_middle = load_row(inside);
+    next_low = load_row(inside);
+    next_dy = load_gradients(inside);
+    Halves upper[kChannels], lower[kChannels];  // rows 2 window - 1 and 2 window
 #pragma unroll
-    for (int i = 1; i < kPairsAhead; ++i) {
-      next_middle[i - 1] = next_middle[i];
-      next_low[i - 1] = next_low[i];
-      next_dy[i - 1] = next_dy[i];
-    }
-    if (step + kPairsAhead <= args.strip) {
-      next_middle[kPairsAhead - 1] = load_row(2 * (window + kPairsAhead));
-      next_low[kPairsAhead - 1] = load_row(2 * (window + kPairsAhead) + 1);
-      next_dy[kPairsAhead - 1] = load_gradients(window + kPairsAhead);
-    }
-    const PairsRow middle = spread(middle_pack), low = spread(low_pack);
-    PairsRow to_above, to_middle, to_low;
-    std::uint32_t low_most[2];
+    for (int c = 0; c < kChannels; ++c) {
+      Channel& channel = channels[c];
+      const PairsRow middle = spread(middle_line, c), low = spread(low_line, c);
+      const std::uint32_t dy_words[2] = {pick_halves(gradients.words, c, kChannels + c),
+                                         pick_halves(gradients.words, 2 * kChannels + c, 3 * kChannels + c)};
+      PairsRow to_above, to_middle, to_low;
+      std::uint32_t low_most[2];
 #pragma unroll
-    for (int pair = 0; pair < 2; ++pair) {
-      low_most[pair] = widest_of<T>(low, pair);
-      const std::uint32_t most =
-          larger_pair<T>(larger_pair<T>(above_most[pair], widest_of<T>(middle, pair)), low_most[pair]);
-      std::uint32_t found = 0;
-      const auto give = [&](const PairsRow& row, PairsRow* to) {
+      for (int pair = 0; pair < 2; ++pair) {
+        low_most[pair] = widest_of<T>(low, pair);
+        const std::uint32_t most =
+            larger_pair<T>(larger_pair<T>(channel.above_most[pair], widest_of<T>(middle, pair)), low_most[pair]);
+        std::uint32_t found = 0;
+        const auto give = [&](const PairsRow& row, PairsRow* to) {
 #pragma unroll
-        for (int k = 0; k < 3; ++k) {
-          const std::uint32_t equal = __heq2_mask(as_two<T>(row.at[k][pair]), as_two<T>(most));
-          to->at[k][pair] = dy_words[pair] & equal & ~found;
-          found |= equal;
-        }
-      };
-      give(above, &to_above);
-      give(middle, &to_middle);
-      give(low, &to_low);
-    }
-    // What the neighbour on the right sends to this thread's last column: from its first window.
-    std::uint32_t right_above = __shfl_down_sync(kAll, low_halves(sent.at[0][0], to_above.at[0][0]), 1);
-    std::uint32_t right_middle = __shfl_down_sync(kAll, to_middle.at[0][0], 1);
-    if (rightmost) right_above = right_middle = 0;
-    if (there && step > 0 && window <= last) {  // row 2 window - 1
-      const std::uint32_t even[2] = {join(sent.at[1][0], to_above.at[1][0]), join(sent.at[1][1], to_above.at[1][1])};
-      std::uint32_t odd[2];
+          for (int k = 0; k < 3; ++k) {
+            const std::uint32_t equal = __heq2_mask(as_two<T>(row.at[k][pair]), as_two<T>(most));
+            to->at[k][pair] = dy_words[pair] & equal & ~found;
+            found |= equal;
+          }
+        };
+        give(channel.above, &to_above);
+        give(middle, &to_middle);
+        give(low, &to_low);
+      }
+      const PairsRow& sent = channel.sent;
+      // What the neighbour on the right sends to this thread's last column: from its first window.
+      std::uint32_t right_above = __shfl_down_sync(kAll, low_halves(sent.at[0][0], to_above.at[0][0]), 1);
+      std::uint32_t right_middle = __shfl_down_sync(kAll, to_middle.at[0][0], 1);
+      if (rightmost) right_above = right_middle = 0;
+      // Where an element is in two windows, in either direction, gradients are added as halves; where in four, in
+      // float.
+      upper[c].words[0] = join(sent.at[1][0], to_above.at[1][0]);
+      upper[c].words[1] = join(sent.at[1][1], to_above.at[1][1]);
 #pragma unroll
       for (int pair = 0; pair < 2; ++pair) {
         const auto left_of = [&](const PairsRow& row, std::uint32_t beyond) {
           return wide_pair<T>(across_words(row.at[0][pair], pair == 0 ? row.at[0][1] : beyond));
         };
         const float2 a = wide_pair<T>(sent.at[2][pair]), b = left_of(sent, right_above);
-        const float2 c = wide_pair<T>(to_above.at[2][pair]), d = left_of(to_above, right_above >> 16);
-        const float sums[2] = {a.x + b.x + (c.x + d.x), a.y + b.y + (c.y + d.y)};
-        odd[pair] = tile::word_of(tile::narrow<T>(sums[0]), tile::narrow<T>(sums[1]));
+        const float2 e = wide_pair<T>(to_above.at[2][pair]), d = left_of(to_above, right_above >> 16);
+        const float sums[2] = {a.x + b.x + (e.x + d.x), a.y + b.y + (e.y + d.y)};
+        upper[c].words[2 + pair] = tile::word_of(tile::narrow<T>(sums[0]), tile::narrow<T>(sums[1]));
       }
-      write(2 * window - 1, even, odd);
+      lower[c].words[0] = to_middle.at[1][0];
+      lower[c].words[1] = to_middle.at[1][1];
+      lower[c].words[2] = join(to_middle.at[2][0], across_words(to_middle.at[0][0], to_middle.at[0][1]));
+      lower[c].words[3] = join(to_middle.at[2][1], across_words(to_middle.at[0][1], right_middle));
+      channel.above = low;
+      channel.above_most[0] = low_most[0];
+      channel.above_most[1] = low_most[1];
+      channel.sent = to_low;
     }
-    if (there && window < last) {  // row 2 window
-      const std::uint32_t odd[2] = {join(to_middle.at[2][0], across_words(to_middle.at[0][0], to_middle.at[0][1])),
-                                    join(to_middle.at[2][1], across_words(to_middle.at[0][1], right_middle))};
-      write(2 * window, to_middle.at[1], odd);
-    }
-    above = low;
-    above_most[0] = low_most[0];
-    above_most[1] = low_most[1];
-    sent = to_low;
+    if (there && step > 0 && window <= last) write(out, upper);
+    out += row_step;
+    if (there && window < last) write(out, lower);
+    out += row_step;
   }
 }
 

@@ -51,14 +51,23 @@ void launch_pooling_windows(const PoolingParams& params, CUstream_st* stream);
 [[nodiscard]] bool pooling_planes_fixed_fit(const PoolingParams& params);
 void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* stream);
 
-// Of those, the gradient of a maximum in NCHW over windows 3x3 with step 2 and padding 1: even 16-bit planes, rows in
-// packs of 8 elements up to 256, alpha 1, beta 0, NaNs passed over.
+// Of those, the gradient of a maximum over windows 3x3 with step 2 and padding 1: even 16-bit planes, or images with
+// three channels, rows in packs of 8 pixels up to 256, alpha 1, beta 0, NaNs passed over.
 [[nodiscard]] bool pooling_planes_pairs_fit(const PoolingParams& params);
 void launch_pooling_planes_pairs(const PoolingParams& params, CUstream_st* stream);
+
+// And the maximum over windows 3x3 with step 2 of 16-bit elements: rows in packs of 8 pixels with padding 1, of planes
+// or of images with three channels; or rows of planes that begin anywhere, not padded, with windows in fours.
+[[nodiscard]] bool pooling_planes_direct_fit(const PoolingParams& params);
+void launch_pooling_planes_direct(const PoolingParams& params, CUstream_st* stream);
 
 // Channels innermost in packs of 16 bytes, and one of the usual windows.
 [[nodiscard]] bool pooling_channels_fixed_fit(const PoolingParams& params);
 void launch_pooling_channels_fixed(const PoolingParams& params, CUstream_st* stream);
+
+// Of those, averages of step 1 and their gradient.
+[[nodiscard]] bool pooling_channels_runs_fit(const PoolingParams& params);
+void launch_pooling_channels_runs(const PoolingParams& params, CUstream_st* stream);
 
 // All tensors packed NCHW, and a plane (an image of one channel) of each fits into shared memory.
 [[nodiscard]] bool pooling_planes_fit(const PoolingParams& params);

@@ -338,6 +338,11 @@ __device__ __forceinline__ std::int32_t inside_count(std::int32_t start, std::in
   return min(start + kWindow, extent) - max(start, 0);
 }
 
+// 3 over the elements inside of a window of 3 in one direction: what its share is more than that of a whole window.
+__device__ __forceinline__ float share_of(std::int32_t inside) {
+  return inside == 2 ? 1.5f : inside == 1 ? 3.0f : 1.0f;
+}
+
 // One over a count of rows times a count of columns of a window, at most 3 each: two roundings, and no division.
 template <class C>
 __device__ __forceinline__ C inverse_of_area(std::int32_t rows, std::int32_t columns) {
