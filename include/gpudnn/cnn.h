@@ -104,8 +104,8 @@ typedef struct gpudnnConvolutionFwdAlgoPerfStruct {
   float time;            /* milliseconds, -1 if not measured */
   size_t memory;         /* workspace in bytes */
   gpudnnDeterminism_t determinism;
-  gpudnnMathType_t mathType;
-  int reserved[3]; /* zero */
+  gpudnnMathType_t mathType; /* what it computes with, or (Get..., a second row) may */
+  int reserved[3];           /* zero */
 } gpudnnConvolutionFwdAlgoPerf_t;
 
 /* Since 0.1. */

@@ -1,4 +1,4 @@
-// Instances of the Hopper implicit GEMM: tf32, forward. A file for each direction: the first call into a module loads it.
+// Instances of the Hopper implicit GEMM: tf32, forward. A module for each direction: its first call loads it.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv/implicit_gemm_sm90.cuh"
 

@@ -11,7 +11,7 @@ namespace gpudnn {
 
 // Writes one line to the destination and hands it to the callback, if they listen at this severity.
 [[gnu::cold, gnu::format(printf, 4, 5)]] void log_line(gpudnnSeverity_t severity, gpudnnHandle_t handle, Status status,
-                                            const char* format, ...) noexcept;
+                                                       const char* format, ...) noexcept;
 
 void set_log_callback(unsigned mask, void* user_data, gpudnnCallback_t callback) noexcept;
 void get_log_callback(unsigned* mask, void** user_data, gpudnnCallback_t* callback) noexcept;

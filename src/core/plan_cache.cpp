@@ -45,11 +45,11 @@ std::shared_ptr<const void> PlanCache::find_bytes(std::string_view key) const {
   return found == plans_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<const void> PlanCache::keep_bytes(std::string_view key, std::shared_ptr<const void> plan) {
+std::shared_ptr<const void> PlanCache::keep_bytes(std::string_view key, const std::shared_ptr<const void>& plan) {
   constexpr std::size_t kMostPlans = 16384;
   const std::unique_lock lock(mutex_);
   if (plans_.size() >= kMostPlans) plans_.clear();  // a program with ever new shapes must not grow without bound
-  return plans_.try_emplace(std::string(key), std::move(plan)).first->second;
+  return plans_.try_emplace(std::string(key), plan).first->second;
 }
 
 }  // namespace gpudnn

@@ -28,8 +28,8 @@ class PlanCache {
 
   // Keeps `plan` under `key`; of two threads that made one, the first to arrive wins. Returns the one kept.
   template <class Plan, class Key>
-  std::shared_ptr<const Plan> keep(const Key& key, std::shared_ptr<const Plan> plan) {
-    return std::static_pointer_cast<const Plan>(keep_bytes(bytes_of(key), std::move(plan)));
+  std::shared_ptr<const Plan> keep(const Key& key, const std::shared_ptr<const Plan>& plan) {
+    return std::static_pointer_cast<const Plan>(keep_bytes(bytes_of(key), plan));
   }
 
   // Drops the plans under keys of this type for which `outdated(key)`; callers that hold one keep it. The type's first
@@ -48,7 +48,7 @@ class PlanCache {
  private:
   // One code for all types of plans: a first query fetches it from memory.
   [[nodiscard]] std::shared_ptr<const void> find_bytes(std::string_view key) const;
-  std::shared_ptr<const void> keep_bytes(std::string_view key, std::shared_ptr<const void> plan);
+  std::shared_ptr<const void> keep_bytes(std::string_view key, const std::shared_ptr<const void>& plan);
 
   // Not noexcept: libstdc++ then keeps the hash in each node, where it would work it out anew for each that it passes.
   struct Hash {

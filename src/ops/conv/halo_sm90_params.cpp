@@ -183,7 +183,6 @@ std::optional<HaloPlan> halo_plan(const Problem& problem, const Config& config, 
               : problem.x.type == GPUDNN_DATA_HALF ? halo::ElementType::f16
                                                    : halo::ElementType::bf16;
   if (view.f32) plan.filter = filter_map(problem, view);
-  plan.seconds = tile.seconds;
   halo::Params& p = plan.params;
   const std::int64_t tiles_w = ceil_div(view.axis[0].out, tile.w);
   const std::int64_t tiles_h = ceil_div(view.axis[1].out, tile.h);

@@ -30,7 +30,6 @@ struct HaloPlan {
   HaloMap input;
   HaloMap output;        // 16-bit types alone
   HaloFilterMap filter;  // f32 alone
-  double seconds = 0;    // that the model expects
 };
 
 // Null, or why the engine cannot take the problem on a device that it runs on.

@@ -161,7 +161,8 @@ Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limit
   const Device& device = *handle->device;
   // What was found may be any choice.
   if (!tuning_cache().find(problem, device).empty()) {
-    for (const Choice& choice : *rank_with_measurements(handle, problem)) {
+    const Ranking all = rank_with_measurements(handle, problem);
+    for (const Choice& choice : *all) {
       if (fits(choice, limits)) return choice;
     }
     return {};

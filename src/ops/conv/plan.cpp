@@ -124,7 +124,7 @@ Status find_plan(gpudnnHandle_t handle, const Problem& problem, int algorithm, s
   if (*plan != nullptr) return GPUDNN_STATUS_SUCCESS;
   std::shared_ptr<const Plan> made;
   GPUDNN_TRY(make_plan(handle, problem, {limit, alignment}, &made));
-  *plan = handle->plans.keep(key, std::move(made));
+  *plan = handle->plans.keep(key, made);
   return GPUDNN_STATUS_SUCCESS;
 }
 
