@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "kernels/conv/implicit_gemm_sm90_epilogue.cuh"
+#include "kernels/conv/implicit_gemm_sm90_help.cuh"
 #include "kernels/conv/implicit_gemm_sm90_join.cuh"
 #include "kernels/conv/implicit_gemm_sm90_multiply.cuh"
 #include "kernels/conv/implicit_gemm_sm90_producer.cuh"
@@ -39,10 +40,10 @@ namespace gpudnn::kernels::sm90 {
 template <class I>
 __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int consumer) {
   tile::Turn<I::kStages> turn;
-  const std::uint32_t works = p.works.divisor * p.splits;
   std::uint32_t sequence = 0;
   int area = 0;
-  for (std::uint32_t index = first_index<I>(p); index < works; index += gridDim.x, ++sequence) {
+  const std::uint32_t end = end_index<I>(p);
+  for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index), ++sequence) {
     const Work work = work_item<I>(p, index);
     if (I::kPingPong && sequence % I::kConsumers != static_cast<std::uint32_t>(consumer)) {
       turn.skip(work.k_end - work.k_begin);
@@ -51,6 +52,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     float sum[I::kRowBlocks][I::kBN / 2];
     multiply<I>(shared, work, sequence, consumer, sum, &turn);
     if constexpr (I::kJoins) {
+      meet_cluster<I>();
       if (p.splits == 2) {
         finish_pair<I>(p, shared, work, consumer, sum, &area);
       } else {
@@ -59,9 +61,13 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
       }
     } else if constexpr (I::kSwapped) {
       store_swapped<I>(p, shared, work, consumer, sum, &area);
-    } else if (p.splits > 1) {
+    } else if (p.splits > 1 || is_helper<I>(p)) {
       store_partials<I>(p, work, consumer, sum);
+      if (is_helper<I>(p)) report_help(p, work, consumer);
     } else {
+      if constexpr (I::kTakesHelp) {
+        if (p.helpers > 0) take_help<I>(p, work, consumer, sum);
+      }
       store<I>(p, shared, work, consumer, sum, &area);
     }
   }
@@ -70,48 +76,53 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
 }
 
 // The start of a block is a chain of accesses to memory that nobody has touched yet (parameters, tensor maps, code), so
-// its links are forged side by side: warp 0 makes the barriers, the others fetch parameters. All meet at one barrier
-// instruction: synccheck takes several for a divergence. A work item found before it and used after it would be faster
-// still, but then the compiler no longer knows that it is the same in all lanes, and the loads' loop takes a quarter
-// longer.
+// its links are forged side by side: each warp makes some of the barriers, for one warp takes some 40 cycles for each,
+// and fetches some of the parameters. All meet at one barrier instruction: synccheck takes several for a
+// divergence. A work item found before it and used after it would be faster still, but then the compiler no longer
+// knows that it is the same in all lanes, and the loads' loop takes a quarter longer.
 template <class I>
-__device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared) {
-  const unsigned lane = threadIdx.x % 32;
-  if (lane == 0) {
+__device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared, unsigned warp) {
+  // They lie one after the other: full, empty, fetched, paired, kept.
+  constexpr unsigned kPipeline = 2 * I::kStages;
+  constexpr unsigned kPaired = kPipeline + I::kConsumers;
+  constexpr unsigned kKept = kPaired + I::kConsumers;
+  constexpr unsigned kAll = I::kJoins ? kKept + 1 : I::kPingPong ? kPaired : kPipeline;
+  static_assert(offsetof(Shared<I>, kept) == offsetof(Shared<I>, full) + kKept * sizeof(std::uint64_t));
+  if (threadIdx.x % 32 != 0) return;
+  if (warp == 0) {
     ptx::prefetch_tensormap(&p.a[0]);
     ptx::prefetch_tensormap(&p.b);
   }
-  if (lane < I::kStages) {
-    ptx::mbarrier_init(&shared.full[lane], 1);
-    ptx::mbarrier_init(&shared.empty[lane], I::kTileWarps);
-    if (lane < I::kConsumers) ptx::mbarrier_init(&shared.fetched[lane], 4);
-    if (I::kJoins && lane == 0) ptx::mbarrier_init(&shared.kept, I::kTileWarps * p.splits);
-    if (I::kJoins && lane < I::kConsumers) ptx::mbarrier_init(&shared.paired[lane], 1);
+#pragma unroll 1
+  for (unsigned i = warp; i < kAll; i += I::kThreads / 32) {
+    unsigned arrivals = i < I::kStages ? 1 : i < kPipeline ? I::kTileWarps : 4;
+    if (I::kJoins && i >= kPaired) arrivals = i < kKept ? 1 : I::kTileWarps * p.splits;
+    ptx::mbarrier_init(&shared.full[0] + i, arrivals);
     ptx::fence_mbarrier_init();
     if constexpr (I::kJoins) {
-      if (lane < I::kConsumers) expect_pair<I>(shared, lane);
+      if (i >= kPaired && i < kKept) expect_pair<I>(shared, i - kPaired);
     }
   }
-  if (lane == 0) {
+  if (warp == 1) {
     for (std::uint32_t i = 1; i < p.classes; ++i) ptx::prefetch_tensormap(&p.a[i]);
   }
 }
 
 template <class I>
 __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __grid_constant__ Params p) {
-  static_assert(I::kStages <= 32, "one warp makes the barriers");
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  if (warp == 0) {
-    make_barriers<I>(p, shared);
-  } else {
-    fetch_parameters<I>(p, static_cast<unsigned>(warp) - 1);
-  }
+  fetch_parameters<I::kThreads / 32>(p, threadIdx.x / 32);
+  make_barriers<I>(p, shared, threadIdx.x / 32);
+  __syncwarp();
   start_together<I>();
+  if (I::kTakesHelp && p.helpers > 0 && blockIdx.x == 0 && threadIdx.x == 128) tile::grid_slot_take(p.help_key);
+  __syncwarp();
   if (warp < 4) {
     ptx::setmaxnreg_dec<kProducerRegisters>();
     if (warp == 0) produce<I>(p, shared);
+    meet_cluster<I>();
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
@@ -131,7 +142,14 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   static_assert(kBytes <= 227 * 1024, "shared memory of a block");
   tile::allow_shared_memory<&implicit_gemm_sm90<I>>(kBytes);
   const unsigned cluster = I::kJoins ? params.splits : 1;
-  tile::launch_kernel(&implicit_gemm_sm90<I>, {blocks, I::kThreads, kBytes, cluster}, stream, params);
+  const tile::LaunchConfig config = {blocks, I::kThreads, kBytes, cluster};
+  if (I::kTakesHelp && params.helpers > 0) {
+    Params with_key = params;
+    with_key.help_key = tile::grid_slot_key(params.c);
+    tile::launch_kernel(&implicit_gemm_sm90<I>, config, stream, with_key);
+    return;
+  }
+  tile::launch_kernel(&implicit_gemm_sm90<I>, config, stream, params);
   if constexpr (!I::kJoins && !I::kSwapped) {
     if (params.splits > 1) launch_reduction<I>(params, stream);
   }
@@ -143,7 +161,7 @@ constexpr LaunchShape launch_of_instance() {
   if constexpr (!has_shape(kShapes[kShape], kDirection, sizeof(T))) {
     return nullptr;
   } else {
-    return &launch_instance<Instance<T, kDirection, kShape>>;
+    return &launch_instance<Instance<T, kDirection, kernel_of_shape(kShape)>>;
   }
 }
 

@@ -43,6 +43,9 @@ struct TileShape {
   // Forward and data gradient in 16 bits: C's columns are the rows m of the product and pixels its columns n, of which
   // a tile can have any multiple of 16.
   bool swapped = false;
+  // Filter gradient in 16 bits: a block for each tile, and others that take a share of each tile's reduction off it
+  // (implicit_gemm_sm90_help.cuh). The kernel is that of the same shape without.
+  bool helped = false;
 
   // Of C: pixels (in the filter gradient filters) and columns.
   [[nodiscard]] constexpr int rows_of_c() const { return swapped ? bn : bm; }
@@ -68,8 +71,12 @@ constexpr TileShape kShapes[] = {
     { 64, 128, false, 1,  8, 128, 0.38, true},
     {128, 128, false, 2,  6, 128, 1.00, false, true},
     { 64, 128, false, 1,  8, 128, 0.70, false, true},
+    {128, 192, false, 2,  4, 128, 0.92, false, false, false, true},
     // clang-format on
 };
+// Of MN-major operands and of C in shared memory: 64 halves or 32 floats. The filter gradient's blocks of k are as many
+// pixels.
+constexpr int kRowBytes = 128;
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
 // Whether the kernel has a shape for a direction of a type of so many bytes.
@@ -77,12 +84,31 @@ constexpr bool has_shape(const TileShape& shape, Direction direction, int elemen
   const bool by_taps = direction == Direction::filter_gradient;
   if (shape.transposes != (by_taps && element_bytes == 4)) return false;
   if (shape.swapped && (by_taps || element_bytes == 4)) return false;
+  if (shape.helped && (!by_taps || element_bytes == 4)) return false;
   return !by_taps || shape.k_bytes == 128;
 }
 
-// Of MN-major operands and of C in shared memory: 64 halves or 32 floats. The filter gradient's blocks of k are as many
-// pixels.
-constexpr int kRowBytes = 128;
+// The shape whose kernel it is.
+constexpr int kernel_of_shape(int shape) {
+  if (!kShapes[shape].helped) return shape;
+  for (int i = 0; i < kShapeCount; ++i) {
+    const TileShape& other = kShapes[i];
+    if (!other.helped && !other.joins && !other.transposes && !other.ping_pong && other.bm == kShapes[shape].bm &&
+        other.bn == kShapes[shape].bn && other.k_bytes == kRowBytes) {
+      return i;
+    }
+  }
+  return shape;
+}
+constexpr bool is_helped_elsewhere(int shape) {
+  for (int i = 0; i < kShapeCount; ++i) {
+    if (kShapes[i].helped && kernel_of_shape(i) == shape) return true;
+  }
+  return false;
+}
+constexpr int kMostHelped = 256;            // tiles ...
+constexpr int kMostHelpedBlocks = 1 << 20;  // ... and blocks of k: their product counts in 31 bits
+
 constexpr int kMaxClasses = 9;
 constexpr int kMostJoined = 8;                  // blocks of a cluster on any device
 constexpr std::int64_t kMostRows = 0x7f000000;  // of C; room for tiles beyond them in 31 bits
@@ -114,6 +140,9 @@ struct Params {
   FastDivmod works;  // tiles: the work items of a split
   FastDivmod n_tiles;
   std::uint32_t splits = 1;
+  std::uint32_t helpers = 0;  // blocks that take the last `help` blocks of k of each tile off the tile's own block:
+  FastDivmod help;            // of them, one tile's after the other's, each has `help_quantum`. Not divided by as
+  std::uint32_t help_quantum = 0;  // a number, lest the compiler forget that all lanes have the same work item.
   // ... and by the problem
   std::uint32_t classes = 1;
   std::int32_t stride[3] = {1, 1, 1};      // of the windows
@@ -128,6 +157,7 @@ struct Params {
   bool three_dimensional = false;          // the tensor maps have rank 5, not 4
   bool a_is_matrix = false;                // its pixels, each with one tap, are even rows: a tiled map fetches them,
   bool b_is_matrix = false;                // for which the copy engine has less to work out
+  bool m_is_fastest = false;               // filter gradient: neighbouring work items share columns of C, not rows
 
   // --- the epilogue
   bool has_bias = false;
@@ -146,6 +176,7 @@ struct Params {
   const void* addend = nullptr;  // what is blended in: C itself, or z
   const void* bias = nullptr;
   float* partials = nullptr;
+  std::uint64_t help_key = 0;  // tile/grid_slots.cuh
   // Fixed by the problem.
   std::uint32_t m_count = 0;        // filter gradient: filters of a group
   std::uint32_t n_count = 0;        // columns of a group; in the filter gradient channels of a tap

@@ -4,20 +4,10 @@
 #pragma once
 
 #include "kernels/conv/implicit_gemm_sm90_work.cuh"
-#include "kernels/ptx/keep.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/tile/stage_ring.cuh"
 
 namespace gpudnn::kernels::sm90 {
-
-// Whoever reads parameters in order waits for one line after the other, so each idle warp fetches one.
-template <class I>
-__device__ __forceinline__ void fetch_parameters(const Params& p, unsigned warp) {
-  constexpr unsigned kLine = 64;
-  constexpr unsigned kLines = (offsetof(Params, problem) + sizeof(DenseProblem) + kLine - 1) / kLine;
-  const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
-  for (unsigned i = warp; i < kLines; i += I::kThreads / 32 - 1) ptx::keep(words[i * (kLine / 4)]);
-}
 
 struct Window {
   std::int32_t w, h, d, n;
@@ -120,7 +110,8 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
   }
 }
 
-template <class I, bool kAreMatrices>
+// kSkips: boxes beyond the last tap are not fetched. Their columns of the products, whatever they hold, are not stored.
+template <class I, bool kAreMatrices, bool kSkips>
 __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<I>& shared, const Work& work,
                                                         tile::Turn<I::kStages>* turn) {
   constexpr int kBoxes = I::kBN / I::kRowElements;
@@ -134,8 +125,13 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
     std::uint32_t chunk = 0;
     std::uint32_t s = 0;
     std::uint32_t r = 0;
-    const std::uint32_t tap = p.chunks_of_n.divmod(index, &chunk);
-    const std::uint32_t t = p.taps_of_n[1].divmod(p.taps_of_n[0].divmod(tap, &s), &r);
+    std::uint32_t t = 0;
+    if constexpr (kAreMatrices) {  // of one tap
+      chunk = index;
+    } else {
+      const std::uint32_t tap = p.chunks_of_n.divmod(index, &chunk);
+      t = p.taps_of_n[1].divmod(p.taps_of_n[0].divmod(tap, &s), &r);
+    }
     const bool exists = index < p.n_chunks;
     channel_of[i] =
         static_cast<std::int32_t>(exists ? work.group * p.b_channels + chunk * I::kRowElements : p.b_channels_all);
@@ -145,6 +141,9 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
                        : TapOffset{0, 0, 0};
   }
   const auto filter = static_cast<std::int32_t>(work.group * p.a_channels + work.m * I::kBM);
+
+  const int boxes = kSkips ? static_cast<int>(p.n_chunks - work.n * kBoxes) : kBoxes;
+  const std::uint32_t bytes = I::kABytes + static_cast<std::uint32_t>(boxes * I::kBoxBytes);
 
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     const std::uint32_t number = k * I::kBK;
@@ -160,7 +159,7 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
     tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
     std::uint64_t* const full = &shared.full[turn->stage];
     if (threadIdx.x == 0) {
-      ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+      ptx::mbarrier_arrive_expect_tx(full, bytes);
 #pragma unroll
       for (int i = 0; i < I::kBM / I::kRowElements; ++i) {
         load_rows<kAreMatrices>(p, shared.a[turn->stage] + i * I::kBoxBytes, p.a[0], full, filter + i * I::kRowElements,
@@ -168,6 +167,7 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
       }
 #pragma unroll
       for (int i = 0; i < kBoxes; ++i) {
+        if (kSkips && i >= boxes) break;
         load_rows<kAreMatrices>(p, shared.b[turn->stage] + i * I::kBoxBytes, p.b, full, channel_of[i], number, of_x,
                                 tap_of[i]);
       }
@@ -179,15 +179,19 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
 template <class I>
 __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
   tile::Turn<I::kStages> turn;
-  const std::uint32_t works = p.works.divisor * p.splits;
-  for (std::uint32_t index = first_index<I>(p); index < works; index += gridDim.x) {
+  const std::uint32_t end = end_index<I>(p);
+  for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index)) {
     const Work work = work_item<I>(p, index);
     // One thread starts all copies: its loop has no branch for what the problem decides.
     if constexpr (I::kIsFilterGradient) {
-      if (p.b_is_matrix) {
-        produce_filters_by_taps<I, true>(p, shared, work, &turn);
+      // TF32's are bound by shared memory and the copy engine, where a tile half of which is void is slow.
+      const bool skips = sizeof(typename I::T) == 4 && (work.n + 1) * (I::kBN / I::kRowElements) > p.n_chunks;
+      if (!p.b_is_matrix) {
+        produce_filters_by_taps<I, false, false>(p, shared, work, &turn);
+      } else if (skips) {
+        produce_filters_by_taps<I, true, sizeof(typename I::T) == 4>(p, shared, work, &turn);
       } else {
-        produce_filters_by_taps<I, false>(p, shared, work, &turn);
+        produce_filters_by_taps<I, true, false>(p, shared, work, &turn);
       }
     } else if (p.a_is_matrix) {
       produce_pixels_by_filters<I, true>(p, shared, work, &turn);

@@ -52,6 +52,7 @@ struct WgradTf32 {
   static constexpr TileShape kTile = kShapes[kShape];
   static constexpr bool kIsFilterGradient = true;
   static constexpr bool kJoins = false;
+  static constexpr bool kTakesHelp = false;
   static constexpr int kBM = kTile.bm;
   static constexpr int kBN = kTile.bn;
   static constexpr int kStages = kTile.stages;
@@ -96,8 +97,8 @@ struct alignas(1024) Shared<WgradTf32<kShape>> {
 // Calls visit(blocks of k) for each work item of this block, in order.
 template <class I, class Visit>
 __device__ __forceinline__ void for_each_work(const Params& p, Visit visit) {
-  const std::uint32_t works = p.works.divisor * p.splits;
-  for (std::uint32_t index = first_index<I>(p); index < works; index += gridDim.x) {
+  const std::uint32_t end = end_index<I>(p);
+  for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index)) {
     visit(work_item<I>(p, index));
   }
 }
@@ -136,10 +137,13 @@ __device__ __forceinline__ void transpose(const Params& p, Shared<I>& shared) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   tile::Turn<I::kStages> turn;
   for_each_work<I>(p, [&](const Work& work) {
+    const bool exists = work.n * kTransposerWarps + static_cast<std::uint32_t>(warp) < p.n_chunks;
     for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
       tile::wait(&shared.full[turn.stage], turn.parity);
-      transpose_box(shared.b[turn.stage] + warp * I::kBoxBytes, lane);
-      ptx::fence_proxy_async();  // wgmma reads what was written here
+      if (exists) {
+        transpose_box(shared.b[turn.stage] + warp * I::kBoxBytes, lane);
+        ptx::fence_proxy_async();  // wgmma reads what was written here
+      }
       __syncwarp();
       if (lane == 0) ptx::mbarrier_arrive(&shared.ready[turn.stage]);
       turn.next();
@@ -283,17 +287,19 @@ __device__ __forceinline__ void consume_tiles(const Params& p, Shared<I>& shared
   });
 }
 
+// By all warps side by side, as in the other directions.
 template <class I>
-__device__ __forceinline__ void make_transposing_barriers(const Params& p, Shared<I>& shared) {
-  const unsigned lane = threadIdx.x % 32;
-  if (lane == 0) {
+__device__ __forceinline__ void make_transposing_barriers(const Params& p, Shared<I>& shared, int warp) {
+  if (threadIdx.x % 32 != 0) return;
+  if (warp == 0) {
     ptx::prefetch_tensormap(&p.a[0]);
     ptx::prefetch_tensormap(&p.b);
   }
-  if (lane < I::kStages) {
-    ptx::mbarrier_init(&shared.full[lane], 1);
-    ptx::mbarrier_init(&shared.ready[lane], kTransposerWarps);
-    ptx::mbarrier_init(&shared.empty[lane], I::kTileWarps);
+#pragma unroll
+  for (int stage = warp; stage < I::kStages; stage += I::kThreads / 32) {
+    ptx::mbarrier_init(&shared.full[stage], 1);
+    ptx::mbarrier_init(&shared.ready[stage], kTransposerWarps);
+    ptx::mbarrier_init(&shared.empty[stage], I::kTileWarps);
     ptx::fence_mbarrier_init();
   }
 }
@@ -303,11 +309,8 @@ __global__ void __launch_bounds__(I::kThreads, 1) wgrad_tf32_sm90(const __grid_c
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  if (warp == 0) {
-    make_transposing_barriers<I>(p, shared);
-  } else {
-    fetch_parameters<I>(p, static_cast<unsigned>(warp) - 1);
-  }
+  fetch_parameters<I::kThreads / 32>(p, static_cast<unsigned>(warp));
+  make_transposing_barriers<I>(p, shared, warp);
   start_together<I>();
   if (warp < 4) {
     ptx::setmaxnreg_dec<kProducerRegisters>();

@@ -4,6 +4,8 @@
 
 #include "kernels/conv/implicit_gemm_sm90.hpp"
 #include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/keep.cuh"
 
 namespace gpudnn::kernels::sm90 {
 
@@ -32,6 +34,7 @@ struct Instance {
                                                 : (65536 / 128 - kProducerRegisters) / kConsumers / 8 * 8;
   static constexpr bool kIsFilterGradient = kDir == Direction::filter_gradient;
   static constexpr bool kSwapped = kTile.swapped;
+  static constexpr bool kTakesHelp = kIsFilterGradient && sizeof(T) == 2 && is_helped_elsewhere(kShape);
   static constexpr int kRowsOfC = kTile.rows_of_c();
   static constexpr int kColumnsOfC = kTile.columns_of_c();
   // TF32's data gradient gets its filter transposed beforehand.
@@ -74,23 +77,50 @@ struct alignas(1024) Shared {
 };
 
 // The start: the barriers in shared memory are made, in a cluster those of all its blocks, because one block signals
-// all.
+// all. Blocks that join their sums signal each other at the end only, and wait there (meet_cluster).
 template <class I>
 __device__ __forceinline__ void start_together() {
-  if constexpr (I::kCluster > 1 || I::kJoins) {
+  if constexpr (I::kCluster > 1) {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   } else {
+    if constexpr (I::kJoins) ptx::cluster_arrive_relaxed();
     __syncthreads();
   }
 }
+template <class I>
+__device__ __forceinline__ void meet_cluster() {
+  if constexpr (I::kJoins) {
+    __syncwarp();
+    ptx::cluster_wait();
+  }
+}
 
-// The block's first work item, and how far it is to the next one. Blocks that join their sums have one each: a cluster
-// has the splits of a tile.
+// The block's work items: the first one, the end, and how far it is to the next. Blocks that join their sums have one
+// item each: a cluster has the splits of a tile. A helper has those tiles that its share touches. All of it in
+// arithmetic that the compiler keeps the same for all lanes: a division, or a loop that ends by a product, makes the
+// loads' loop slower by a sixth.
+template <class I>
+__device__ __forceinline__ bool is_helper(const Params& p) {
+  return I::kTakesHelp && blockIdx.x < p.helpers;
+}
 template <class I>
 __device__ __forceinline__ std::uint32_t first_index(const Params& p) {
   if constexpr (I::kJoins) return blockIdx.x % p.splits * p.works.divisor + blockIdx.x / p.splits;
-  return blockIdx.x;
+  if constexpr (!I::kTakesHelp) return blockIdx.x;
+  return is_helper<I>(p) ? p.help.quotient(blockIdx.x * p.help_quantum) : blockIdx.x - p.helpers;
+}
+template <class I>
+__device__ __forceinline__ std::uint32_t end_index(const Params& p) {
+  const std::uint32_t works = p.works.divisor * p.splits;
+  if constexpr (!I::kTakesHelp) return works;
+  const std::uint32_t help = p.help.divisor;
+  const std::uint32_t end = min((blockIdx.x + 1) * p.help_quantum, works * help) + help - 1;
+  return is_helper<I>(p) ? p.help.quotient(end) : works;
+}
+template <class I>
+__device__ __forceinline__ std::uint32_t next_index(const Params& p, std::uint32_t index) {
+  return index + (is_helper<I>(p) ? 1 : gridDim.x);
 }
 
 // A tile of C and a share of its reduction.
@@ -105,13 +135,30 @@ __device__ __forceinline__ Work work_item(const Params& p, std::uint32_t index) 
   Work work;
   work.split = p.works.divmod(index, &work.tile);
   work.residue_class = 0;
-  while (work.residue_class + 1 < p.classes && work.tile >= p.problem[work.residue_class + 1].first_work) {
+  while (!I::kIsFilterGradient && work.residue_class + 1 < p.classes &&
+         work.tile >= p.problem[work.residue_class + 1].first_work) {
     ++work.residue_class;
   }
   const DenseProblem& problem = p.problem[work.residue_class];
-  work.group = problem.m_tiles.divmod(p.n_tiles.divmod(work.tile - problem.first_work, &work.n), &work.m);
+  if (I::kIsFilterGradient && p.m_is_fastest) {
+    work.group = p.n_tiles.divmod(problem.m_tiles.divmod(work.tile, &work.m), &work.n);
+  } else {
+    work.group = problem.m_tiles.divmod(p.n_tiles.divmod(work.tile - problem.first_work, &work.n), &work.m);
+  }
   work.k_begin = min(work.split * problem.k_blocks_per_split, problem.k_blocks);
   work.k_end = min(work.k_begin + problem.k_blocks_per_split, problem.k_blocks);
+  if constexpr (I::kTakesHelp) {
+    if (p.helpers > 0) {
+      work.k_end -= p.help.divisor;
+      if (is_helper<I>(p)) {
+        const std::uint32_t base = work.tile * p.help.divisor;
+        const std::uint32_t begin = max(blockIdx.x * p.help_quantum, base) - base;
+        work.k_begin = work.k_end + begin;
+        work.k_end += min((blockIdx.x + 1) * p.help_quantum - base, p.help.divisor);
+        work.split = begin > 0 ? 1 : 0;  // of a tile's two pieces at most
+      }
+    }
+  }
   return work;
 }
 
@@ -124,6 +171,15 @@ __device__ __forceinline__ Pixel pixel_at(const DenseProblem& problem, std::uint
   index = problem.extent[1].divmod(index, &pixel.h);
   pixel.n = problem.extent[2].divmod(index, &pixel.d);
   return pixel;
+}
+
+// Whoever reads parameters in order waits for one line after the other, so each of the warps fetches one.
+template <unsigned kWarps>
+__device__ __forceinline__ void fetch_parameters(const Params& p, unsigned warp) {
+  constexpr unsigned kLine = 64;
+  constexpr unsigned kLines = (offsetof(Params, problem) + sizeof(DenseProblem) + kLine - 1) / kLine;
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
+  for (unsigned i = warp; i < kLines; i += kWarps) ptx::keep(words[i * (kLine / 4)]);
 }
 
 // 128 bytes of columns of C.

@@ -187,6 +187,7 @@ TEST(ConvolutionEngines, PointwiseFewChannels) { check_file("conv/pointwise_few_
 TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
 
 TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
+TEST(ConvolutionEngines, HelpedFilterGradients) { check_file("conv/helped_filter_gradient.txt"); }
 TEST(ConvolutionEngines, FewChannelsData) { check_file("conv/few_channels_data.txt"); }
 
 // The engines for few channels multiply taps that a pixel does not have by zero. An infinity or a NaN in dy must show

@@ -136,6 +136,7 @@ class Emulation {
   }
 
   void run() {
+    if (p_.helpers > 0) return run_with_help();
     const std::uint32_t works = p_.works.divisor * p_.splits;
     std::vector<Memory> partials(p_.splits > 1 ? std::size_t{plan_.tiles} * p_.splits : 0);
     for (std::uint32_t index = 0; index < works; ++index) {
@@ -161,6 +162,42 @@ class Emulation {
     }
   }
 
+  // Each block's share, and what a tile's own block fetches.
+  void run_with_help() {
+    const std::uint32_t tiles = p_.works.divisor;
+    ASSERT_EQ(p_.splits, 1u);
+    ASSERT_EQ(p_.classes, 1u);
+    std::vector<Memory> partials(std::size_t{2} * tiles);
+    for (std::uint32_t block = 0; block < p_.helpers; ++block) {
+      const std::uint32_t begin = block * p_.help_quantum;
+      const std::uint32_t end = std::min(begin + p_.help_quantum, tiles * p_.help.divisor);
+      for (std::uint32_t tile = begin / p_.help.divisor; tile < (end + p_.help.divisor - 1) / p_.help.divisor; ++tile) {
+        Work work = work_item(tile);
+        const std::uint32_t base = tile * p_.help.divisor;
+        const std::uint32_t first = std::max(begin, base) - base;
+        work.k_begin = work.k_end - p_.help.divisor + first;
+        work.k_end += std::min((block + 1) * p_.help_quantum - base, p_.help.divisor) - p_.help.divisor;
+        ASSERT_LT(work.k_begin, work.k_end);
+        Memory& place = partials.at(std::size_t{first > 0 ? tiles : 0} + tile);
+        ASSERT_TRUE(place.empty()) << "two pieces in one place";
+        place = multiply(work);
+      }
+    }
+    for (std::uint32_t tile = 0; tile < tiles; ++tile) {
+      Work work = work_item(tile);
+      work.k_end -= p_.help.divisor;
+      Memory sum = multiply(work);
+      const std::uint32_t first = tile * p_.help.divisor;
+      const std::uint32_t pieces = (first + p_.help.divisor - 1) / p_.help_quantum - first / p_.help_quantum + 1;
+      for (std::uint32_t piece = 0; piece < 2; ++piece) {
+        const Memory& part = partials[std::size_t{piece} * tiles + tile];
+        ASSERT_EQ(part.empty(), piece >= pieces) << "the pieces that the tile's block waits for are those that come";
+        for (std::size_t i = 0; i < part.size(); ++i) sum[i] += part[i];
+      }
+      store(work, sum, p_.stores_boxes);
+    }
+  }
+
   void expect_convolution() const { test::expect_convolution(case_, values_, result_, writes_); }
 
  private:
@@ -171,7 +208,12 @@ class Emulation {
       if (work.tile >= p_.problem[i].first_work) work.residue_class = i;
     }
     const sm90::DenseProblem& dense = p_.problem[work.residue_class];
-    work.group = dense.m_tiles.divmod(p_.n_tiles.divmod(work.tile - dense.first_work, &work.n), &work.m);
+    if (p_.m_is_fastest) {
+      EXPECT_TRUE(by_taps_);
+      work.group = p_.n_tiles.divmod(dense.m_tiles.divmod(work.tile, &work.m), &work.n);
+    } else {
+      work.group = dense.m_tiles.divmod(p_.n_tiles.divmod(work.tile - dense.first_work, &work.n), &work.m);
+    }
     work.k_begin = std::min(work.split * dense.k_blocks_per_split, dense.k_blocks);
     work.k_end = std::min(work.k_begin + dense.k_blocks_per_split, dense.k_blocks);
     EXPECT_LT(work.group, static_cast<std::uint32_t>(case_.problem.groups));
@@ -501,8 +543,10 @@ void expect_invariants(const Problem& problem, const Config& config, const Sm90P
   EXPECT_TRUE(!p.c_is_even || (p.classes == 1 && rows_are_even(p.problem[0], p.c_step)));
   EXPECT_TRUE(!p.addend_is_even || (p.classes == 1 && rows_are_even(p.problem[0], p.addend_step)));
   EXPECT_EQ(plan.tiles, p.works.divisor);
-  const std::size_t sums =
-      p.splits > 1 && !shape.joins ? std::size_t{plan.tiles} * p.splits * std::size_t(shape.bm * shape.bn) * 4 : 0;
+  const std::size_t sums = (p.helpers > 0                  ? std::size_t{plan.tiles} * 2
+                            : p.splits > 1 && !shape.joins ? std::size_t{plan.tiles} * p.splits
+                                                           : 0) *
+                           std::size_t(shape.bm * shape.bn) * 4;
   EXPECT_GE(plan.workspace, sums + plan.filter_bytes);
 }
 
@@ -621,6 +665,29 @@ void check_all_shapes(const std::string& line) {
 }
 
 // --- tests -----------------------------------------------------------------------------------------------------------
+
+TEST(ImplicitGemmSm90Params, TilesThatAreHelpedEvaluateToTheConvolution) {
+  int helped = 0;
+  int shared = 0;
+  for (const char* line : {"conv wgrad f16 nhwc n9c8h24w24 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
+                           "conv wgrad bf16 nhwc n11c40h16w17 k40r1s1 p0x0 t1x1 d1x1 g5 acc=f32 math=tensor",
+                           "conv wgrad f16 nhwc n12c16h30w31 k16r3s3 p1x1 t2x2 d1x1 g2 acc=f32 math=tensor"}) {
+    ConvCase c;
+    c.problem = parse(line);
+    const test::Values values = test::make_values(c);
+    for (int tile = 0; tile < sm90::kShapeCount; ++tile) {
+      if (!sm90::kShapes[tile].helped) continue;
+      for (const int helpers : {1, 2, 3, 5, 100}) {
+        const Sm90Plan plan = check(c, values, {tile, helpers});
+        if (testing::Test::HasFailure()) return;
+        helped += plan.params.helpers > 0 ? 1 : 0;
+        shared += plan.params.helpers > 0 && plan.params.help_quantum % plan.params.help.divisor != 0 ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(helped, 10);
+  EXPECT_GT(shared, 2);
+}
 
 TEST(ImplicitGemmSm90Params, EvaluatesToTheConvolution) {
   int boxes = 0;

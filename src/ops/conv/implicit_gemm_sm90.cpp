@@ -170,7 +170,9 @@ std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, c
   plan = sm90_plan(problem, config);
   const sm90::TileShape& shape = sm90::kShapes[plan.shape];
   const std::uint32_t items = plan.params.works.divisor * plan.params.splits;
-  prepared->blocks = shape.joins ? items : std::min(static_cast<std::uint32_t>(device.multiprocessors), items);
+  prepared->blocks = plan.params.helpers > 0 ? items + plan.params.helpers
+                     : shape.joins           ? items
+                                             : std::min(static_cast<std::uint32_t>(device.multiprocessors), items);
   if (plan.transposes_filter) prepared->transposition = transposition_of(problem, plan.filter.taps);
   prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
   return prepared;

@@ -28,6 +28,7 @@ constexpr double kPerTile = 0.32e-6;
 constexpr double kReduceLaunch = 1.0e-6;
 constexpr double kJoin = 6.0e-6;  // of the splits in a cluster, and the start of one
 constexpr double kPair = 3.0e-6;  // of two
+constexpr double kHelp = 12e-6;   // storing and fetching of sums, and what helpers start and end late
 
 // Work items and blocks of k of them all, of one split.
 struct Shape {
@@ -67,6 +68,10 @@ double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape&
   const double bk = (problem.direction == Direction::backward_filter ? sm90::kRowBytes : tile.k_bytes) / element;
   const double step = std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * tile.efficiency),
                                (tile.bm + tile.bn) * bk * element / kL2Rate);
+  if (tile.helped) {
+    const double k = shape.most_k * shape.works / multiprocessors;
+    return std::max(kLaunch + k * step + kPerTile + kHelp, kLaunch + bytes / (kMemoryRate * multiprocessors));
+  }
   const double slots = tile.joins ? joined_slots(static_cast<int>(splits), multiprocessors) * splits : multiprocessors;
   const double items = std::ceil(shape.works * splits / slots);
   const double k = std::ceil(shape.k_blocks / shape.works / splits);
@@ -101,6 +106,8 @@ double seconds_of_narrow_copies(const Problem& problem, const sm90::TileShape& t
 
 void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
   constexpr double kFewestBlocksOfK = 4;  // of a split
+  constexpr double kFewestHelped = 40;    // of a tile
+  constexpr int kFewestHelpers = 8;
   const double bytes = bytes_of_tensors(problem);
   const Sm90Sizes sizes = sm90_sizes(problem);
   const double processors = std::max(multiprocessors, 2);
@@ -112,7 +119,9 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
     const auto offer = [&](int splits) {
       Candidate candidate = {{i, splits}, seconds(problem, tile, shape, splits, bytes, processors), sizes.workspace};
       candidate.seconds = std::max(candidate.seconds, seconds_of_narrow_copies(problem, tile, shape, processors));
-      if (splits > 1 && !tile.joins) {
+      if (tile.helped) {
+        candidate.workspace += 2 * sm90::partial_bytes(tile, tiles);
+      } else if (splits > 1 && !tile.joins) {
         candidate.workspace += sm90::partial_bytes(tile, tiles * static_cast<std::size_t>(splits));
       }
       candidates->push_back(candidate);
@@ -122,6 +131,12 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
       for (int splits = 2; splits <= sm90::kMostJoined; ++splits) {
         if (shape.most_k / splits >= kFewestBlocksOfK && shape.works <= joined_slots(splits, processors)) offer(splits);
       }
+      continue;
+    }
+    if (tile.helped) {
+      const int helpers = multiprocessors - static_cast<int>(tiles);
+      const bool fits = helpers >= kFewestHelpers && helpers <= static_cast<int>(tiles);
+      if (fits && shape.most_k >= kFewestHelped && shape.most_k <= sm90::kMostHelpedBlocks) offer(helpers);
       continue;
     }
     offer(1);

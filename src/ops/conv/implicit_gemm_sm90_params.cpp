@@ -495,6 +495,24 @@ Sm90Sizes sm90_sizes(const Problem& problem) {
   return s;
 }
 
+namespace {
+
+// Shares of the reduction that leave a helper as much to do as a tile's own block. A helper stores its sums for each
+// tile, which takes it as long as some blocks of k.
+void set_help(const sm90::TileShape& shape, std::uint32_t helpers, sm90::Params* p) {
+  constexpr std::uint32_t kStores = 20;  // blocks of k
+  const std::uint32_t tiles = p->works.divisor;
+  const std::uint32_t k = p->problem[0].k_blocks;
+  helpers = std::min(helpers, tiles);  // so that two at most share a tile
+  const std::uint32_t help = k > kStores ? (k - kStores) * helpers / (tiles + helpers) : 0;
+  if (help == 0 || tiles > sm90::kMostHelped || k > sm90::kMostHelpedBlocks) return;
+  p->helpers = helpers;
+  p->help = FastDivmod(help);
+  p->help_quantum = ceil_div(std::int64_t{tiles} * help, helpers);
+}
+
+}  // namespace
+
 Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   const View view = view_of(problem);
   const sm90::TileShape& shape = sm90::kShapes[config.tile];
@@ -524,7 +542,7 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   const bool by_taps = problem.direction == Direction::backward_filter;
   p.a_is_matrix = plan.a[0].row_step != 0;
   p.b_is_matrix = plan.b.row_step != 0;
-  p.splits = static_cast<std::uint32_t>(config.split_k);
+  p.splits = shape.helped ? 1 : static_cast<std::uint32_t>(config.split_k);
   set_c_map(view, by_taps, &plan);
   const std::uint32_t n_tiles =
       by_taps ? ceil_div(p.n_chunks, shape.bn / row_elements(view)) : ceil_div(p.n_count, shape.columns_of_c());
@@ -541,6 +559,13 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   p.works = FastDivmod(works);
   plan.tiles = works;
   if (plan.transposes_filter) plan.workspace = transposition_bytes(problem);
+  // Measured: neighbours along the shorter side of C are faster, those of pairs along the longer one.
+  const std::uint32_t m_tiles = p.problem[0].m_tiles.divisor;
+  p.m_is_fastest = by_taps && view.element == 2 && (shape.joins ? m_tiles > n_tiles : m_tiles <= n_tiles);
+  if (shape.helped) {
+    set_help(shape, static_cast<std::uint32_t>(config.split_k), &p);
+    if (p.helpers > 0) plan.workspace += 2 * sm90::partial_bytes(shape, plan.tiles);
+  }
   if (p.splits > 1 && !shape.joins)
     plan.workspace += sm90::partial_bytes(shape, static_cast<std::size_t>(plan.tiles) * p.splits);
   return plan;
