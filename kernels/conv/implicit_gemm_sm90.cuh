@@ -134,13 +134,20 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   config.blockDim = dim3(I::kThreads);
   config.dynamicSmemBytes = kBytes;
   config.stream = stream;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = I::kJoins ? params.splits : 1;
-  attribute.val.clusterDim.y = 1;
-  attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute;
-  config.numAttrs = attribute.val.clusterDim.x > 1 ? 1 : 0;
+  cudaLaunchAttribute attributes[2] = {};
+  config.attrs = attributes;
+  if (I::kJoins && params.splits > 1) {
+    cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = params.splits;
+    cluster.val.clusterDim.y = 1;
+    cluster.val.clusterDim.z = 1;
+  }
+  if (params.filter_is_late) {
+    cudaLaunchAttribute& early = attributes[config.numAttrs++];
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+  }
   // A failure stays with the runtime until cudaGetLastError, as with any launch.
   (void)cudaLaunchKernelEx(&config, &implicit_gemm_sm90<I>, params);
   if constexpr (!I::kJoins && !I::kSwapped) {

@@ -11,6 +11,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/tensor/tensor.hpp"
 #include "kernels/tensor/transpose_grid.hpp"
 #include "kernels/tile/dispatch.cuh"
@@ -33,6 +34,7 @@ __global__ void __launch_bounds__(kTransposeThreads) transpose_registers(Transpo
   std::uint32_t tile_i, tile_j;
   std::int64_t offset[2];
   grid.locate(blockIdx.x, &tile_i, &tile_j, offset);
+  ptx::griddepcontrol_launch_dependents();
   int square_i, square_j;
   transpose_square(static_cast<int>(threadIdx.x), &square_i, &square_j);
   const std::uint32_t i = (tile_i * kSquares + square_i) * V;
