@@ -109,7 +109,9 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
       }
     }
     turn->next();
-    if (++s == problem.taps[0]) {
+    if constexpr (kAIsMatrix) {
+      ++chunk;  // of the only tap
+    } else if (++s == problem.taps[0]) {
       s = 0;
       if (++r == problem.taps[1]) {
         r = 0;
