@@ -142,7 +142,7 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   static_assert(kBytes <= 227 * 1024, "shared memory of a block");
   tile::allow_shared_memory<&implicit_gemm_sm90<I>>(kBytes);
   const unsigned cluster = I::kJoins ? params.splits : 1;
-  const tile::LaunchConfig config = {blocks, I::kThreads, kBytes, cluster};
+  const tile::LaunchConfig config = {blocks, I::kThreads, kBytes, cluster, params.filter_is_late};
   if (I::kTakesHelp && params.helpers > 0) {
     Params with_key = params;
     with_key.help_key = tile::grid_slot_key(params.c);

@@ -71,6 +71,9 @@ constexpr TileShape kShapes[] = {
     { 64, 128, false, 1,  8, 128, 0.38, true},
     {128, 128, false, 2,  6, 128, 1.00, false, true},
     { 64, 128, false, 1,  8, 128, 0.70, false, true},
+    // Channels in multiples of 320.
+    {128, 160, false, 2,  5, 128, 1.00},
+    {256, 160, false, 2,  4, 128, 1.00},
     {128, 192, false, 2,  4, 128, 0.92, false, false, false, true},
     // clang-format on
 };
@@ -85,6 +88,8 @@ constexpr bool has_shape(const TileShape& shape, Direction direction, int elemen
   if (shape.transposes != (by_taps && element_bytes == 4)) return false;
   if (shape.swapped && (by_taps || element_bytes == 4)) return false;
   if (shape.helped && (!by_taps || element_bytes == 4)) return false;
+  // An MN-major filter comes in boxes of 64 columns.
+  if (shape.columns_of_c() % 64 != 0 && (direction != Direction::forward || element_bytes != 2)) return false;
   return !by_taps || shape.k_bytes == 128;
 }
 
@@ -112,6 +117,9 @@ constexpr int kMostHelpedBlocks = 1 << 20;  // ... and blocks of k: their produc
 constexpr int kMaxClasses = 9;
 constexpr int kMostJoined = 8;                  // blocks of a cluster on any device
 constexpr std::int64_t kMostRows = 0x7f000000;  // of C; room for tiles beyond them in 31 bits
+
+// Of a row of C on its way out: 128, or 64 where the tile's columns are no multiple of that.
+constexpr int chunk_bytes(const TileShape& shape) { return shape.columns_of_c() % 64 == 0 ? kRowBytes : kRowBytes / 2; }
 
 // The driver's CUtensorMap.
 struct alignas(128) TensorMap {
@@ -158,6 +166,12 @@ struct Params {
   bool a_is_matrix = false;                // its pixels, each with one tap, are even rows: a tiled map fetches them,
   bool b_is_matrix = false;                // for which the copy engine has less to work out
   bool m_is_fastest = false;               // filter gradient: neighbouring work items share columns of C, not rows
+  bool filter_is_late = false;             // the kernel before is still transposing it
+  // Data gradient: the classes take turns of so many tiles, so that what they read they find in the L2; 0: one class
+  // comes after the other.
+  std::uint32_t turn = 0;
+  std::uint32_t tiles_of_class = 0;
+  FastDivmod works_of_turn;
 
   // --- the epilogue
   bool has_bias = false;

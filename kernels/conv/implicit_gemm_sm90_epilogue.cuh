@@ -40,19 +40,23 @@ __device__ __forceinline__ float rectify(const Params& p, float value) {
 }
 
 // Where 16 bytes number `vector` of a row of 128 lie in the staging area: spread over the banks.
-__device__ __forceinline__ int staged(int row, int vector) { return row * kRowBytes + ((vector ^ (row & 7)) << 4); }
+template <int kBytes = kRowBytes>
+__device__ __forceinline__ int staged(int row, int vector) {
+  const int spread = kBytes == kRowBytes ? row & 7 : row >> 1 & 3;
+  return row * kBytes + ((vector ^ spread) << 4);
+}
 
 // Where the pair of columns 8 * group + 2 * (lane % 4) of a row lies there.
-template <class T>
+template <class T, int kBytes = kRowBytes>
 __device__ __forceinline__ PairBits<T>* staged_pair(unsigned char* staging, int row, int group, int lane) {
   const int byte = (8 * group + lane % 4 * 2) * static_cast<int>(sizeof(T));
-  return reinterpret_cast<PairBits<T>*>(staging + staged(row, byte / 16) + byte % 16);
+  return reinterpret_cast<PairBits<T>*>(staging + staged<kBytes>(row, byte / 16) + byte % 16);
 }
 
 // Rounds the fragments of 64 rows x 128 bytes into the staging area.
-template <class T>
+template <class T, int kBytes = kRowBytes>
 __device__ __forceinline__ void stage_fragments(unsigned char* staging, int thread, const float* v) {
-  constexpr int kGroups = kRowBytes / static_cast<int>(sizeof(T)) / 8;
+  constexpr int kGroups = kBytes / static_cast<int>(sizeof(T)) / 8;
   const int lane = thread % 32;
   if constexpr (sizeof(T) == 2) {
     // Two groups of 8 columns at a time: lanes 0-7 and 8-15 give the rows of the first one, the others of the second.
@@ -60,7 +64,7 @@ __device__ __forceinline__ void stage_fragments(unsigned char* staging, int thre
     const std::uint32_t base = ptx::shared_address(staging);
 #pragma unroll
     for (int j = 0; j < kGroups; j += 2) {
-      ptx::stmatrix_x4(base + static_cast<std::uint32_t>(staged(row, j + lane / 16)),
+      ptx::stmatrix_x4(base + static_cast<std::uint32_t>(staged<kBytes>(row, j + lane / 16)),
                        pack_pair<T>(v[4 * j], v[4 * j + 1]), pack_pair<T>(v[4 * j + 2], v[4 * j + 3]),
                        pack_pair<T>(v[4 * j + 4], v[4 * j + 5]), pack_pair<T>(v[4 * j + 6], v[4 * j + 7]));
     }
@@ -68,8 +72,8 @@ __device__ __forceinline__ void stage_fragments(unsigned char* staging, int thre
     const int row = thread / 32 * 16 + lane / 4;
 #pragma unroll
     for (int j = 0; j < kGroups; ++j) {
-      *staged_pair<T>(staging, row, j, lane) = pack_pair<T>(v[4 * j], v[4 * j + 1]);
-      *staged_pair<T>(staging, row + 8, j, lane) = pack_pair<T>(v[4 * j + 2], v[4 * j + 3]);
+      *staged_pair<T, kBytes>(staging, row, j, lane) = pack_pair<T>(v[4 * j], v[4 * j + 1]);
+      *staged_pair<T, kBytes>(staging, row + 8, j, lane) = pack_pair<T>(v[4 * j + 2], v[4 * j + 3]);
     }
   }
 }
@@ -87,18 +91,25 @@ __device__ __forceinline__ void store_box(const Params& p, unsigned char* stagin
   }
 }
 
+// Rows of a chunk that a thread meets: 128 threads take 16 bytes each.
+template <class I>
+constexpr int kPasses = 64 * I::kChunkBytes / 16 / 128;
+
 // 64 rows x 128 bytes of C, from the fragments of a warpgroup through the staging area to rows in memory:
 // alpha * sum + addend_scale * addend + bias, and the activation. Steps that a call does not need cost one branch.
 template <class I>
 __device__ __forceinline__ void store_chunk(const Params& p, const Work& work, unsigned char* staging, int barrier,
                                             const float* sum, const ColumnChunk& columns, std::uint32_t m,
-                                            const std::int64_t (&row)[4], const std::int64_t (&addend_row)[4]) {
+                                            const std::int64_t (&row)[kPasses<I>],
+                                            const std::int64_t (&addend_row)[kPasses<I>]) {
   using T = typename I::T;
-  constexpr int kGroups = I::kRowElements / 8;
+  constexpr int kGroups = I::kChunkElements / 8;
+  constexpr int kVectors = I::kChunkBytes / 16;  // of a row
+  constexpr int kRowsAtOnce = 128 / kVectors;
   constexpr int kPerVector = 16 / static_cast<int>(sizeof(T));
   const int thread = static_cast<int>(threadIdx.x % 128);
   const int lane = static_cast<int>(threadIdx.x % 32);
-  const int my_vector = thread % 8;
+  const int my_vector = thread % kVectors;
   const bool my_vector_exists = my_vector * kPerVector < columns.valid;
   float v[4 * kGroups];
 #pragma unroll
@@ -106,18 +117,20 @@ __device__ __forceinline__ void store_chunk(const Params& p, const Work& work, u
   if (p.addend_scale != 0.0f) {
     // In by rows, out by fragments.
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kPasses<I>; ++i) {
       if (!my_vector_exists || addend_row[i] < 0) continue;
       const auto* const from = reinterpret_cast<const uint4*>(static_cast<const char*>(p.addend) + addend_row[i] +
                                                               columns.offset + my_vector * 16);
-      *reinterpret_cast<uint4*>(staging + staged(thread / 8 + 16 * i, my_vector)) = *from;
+      *reinterpret_cast<uint4*>(staging + staged<I::kChunkBytes>(thread / kVectors + kRowsAtOnce * i, my_vector)) =
+          *from;
     }
     ptx::barrier_sync(barrier, 128);
     const int my_row = thread / 32 * 16 + lane / 4;
 #pragma unroll
     for (int j = 0; j < kGroups; ++j) {
-      add_pair<T>(p.addend_scale, *staged_pair<T>(staging, my_row, j, lane), &v[4 * j], &v[4 * j + 1]);
-      add_pair<T>(p.addend_scale, *staged_pair<T>(staging, my_row + 8, j, lane), &v[4 * j + 2], &v[4 * j + 3]);
+      add_pair<T>(p.addend_scale, *staged_pair<T, I::kChunkBytes>(staging, my_row, j, lane), &v[4 * j], &v[4 * j + 1]);
+      add_pair<T>(p.addend_scale, *staged_pair<T, I::kChunkBytes>(staging, my_row + 8, j, lane), &v[4 * j + 2],
+                  &v[4 * j + 3]);
     }
     ptx::barrier_sync(barrier, 128);
   }
@@ -140,13 +153,14 @@ __device__ __forceinline__ void store_chunk(const Params& p, const Work& work, u
 #pragma unroll
     for (int i = 0; i < 4 * kGroups; ++i) v[i] = rectify(p, v[i]);
   }
-  stage_fragments<T>(staging, thread, v);
+  stage_fragments<T, I::kChunkBytes>(staging, thread, v);
   if (p.stores_boxes) return store_box(p, staging, barrier, columns, m);
   ptx::barrier_sync(barrier, 128);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kPasses<I>; ++i) {
     if (!my_vector_exists || row[i] < 0) continue;
-    const uint4 bits = *reinterpret_cast<const uint4*>(staging + staged(thread / 8 + 16 * i, my_vector));
+    const uint4 bits = *reinterpret_cast<const uint4*>(
+        staging + staged<I::kChunkBytes>(thread / kVectors + kRowsAtOnce * i, my_vector));
     ptx::st_global(reinterpret_cast<uint4*>(static_cast<char*>(p.c) + row[i] + columns.offset + my_vector * 16), bits);
   }
 }
@@ -163,7 +177,8 @@ __device__ __forceinline__ void store_plain(const Params& p, Shared<I>& shared, 
     const ColumnChunk columns = column_chunk<I>(p, work, first_chunk + chunk);
     if (columns.valid <= 0) break;
     unsigned char* const staging = shared.staging[consumer][*area];
-    stage_fragments<typename I::T>(staging, static_cast<int>(threadIdx.x % 128), sum + chunk * I::kRowElements / 2);
+    stage_fragments<typename I::T, I::kChunkBytes>(staging, static_cast<int>(threadIdx.x % 128),
+                                                   sum + chunk * I::kChunkElements / 2);
     store_box(p, staging, kStagingBarrier + consumer, columns, box_row);
     *area ^= 1;
   }
@@ -175,12 +190,13 @@ __device__ __forceinline__ void store_blended(const Params& p, Shared<I>& shared
   const int thread = static_cast<int>(threadIdx.x % 128);
   const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
   const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
-  std::int64_t row[4] = {};
-  std::int64_t addend_row[4] = {};
+  constexpr int kRowsAtOnce = 64 / kPasses<I>;
+  std::int64_t row[kPasses<I>] = {};
+  std::int64_t addend_row[kPasses<I>] = {};
   if (!p.stores_boxes || p.addend_scale != 0.0f) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const std::uint32_t m = first + static_cast<std::uint32_t>(thread / 8 + 16 * i);
+    for (int i = 0; i < kPasses<I>; ++i) {
+      const std::uint32_t m = first + static_cast<std::uint32_t>(thread / (128 / kRowsAtOnce) + kRowsAtOnce * i);
       row[i] = row_offset<I>(p, work, m, p.c_step, p.c_is_even);
       if (p.addend_scale != 0.0f) addend_row[i] = row_offset<I>(p, work, m, p.addend_step, p.addend_is_even);
     }
@@ -191,7 +207,7 @@ __device__ __forceinline__ void store_blended(const Params& p, Shared<I>& shared
     if (columns.valid <= 0) break;
     // Two areas in turn: whoever writes to one has passed a barrier that its last readers reached before.
     store_chunk<I>(p, work, shared.staging[consumer][*area], kStagingBarrier + consumer,
-                   sum + chunk * I::kRowElements / 2, columns, box_row, row, addend_row);
+                   sum + chunk * I::kChunkElements / 2, columns, box_row, row, addend_row);
     *area ^= 1;
   }
 }
@@ -199,7 +215,7 @@ __device__ __forceinline__ void store_blended(const Params& p, Shared<I>& shared
 template <class I>
 __device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const Work& work, int consumer,
                                       const float (&sum)[I::kRowBlocks][I::kBN / 2], int* area) {
-  constexpr int kChunks = I::kBN / I::kRowElements;
+  constexpr int kChunks = I::kBN / I::kChunkElements;
   const int first_block = I::kPingPong ? 0 : consumer * I::kRowBlocks;
   if (p.is_plain) {
 #pragma unroll
@@ -272,7 +288,7 @@ __device__ __forceinline__ void finish_quad(const Params& p, const Work& work, s
   const std::uint32_t thread = inside % 128;
   const std::uint32_t group_of_8 = inside / 128 % (I::kBN / 8);
   const std::uint32_t row_block = inside / 128 / (I::kBN / 8);
-  constexpr std::uint32_t kGroups = I::kRowElements / 8;
+  constexpr std::uint32_t kGroups = I::kChunkElements / 8;
   const ColumnChunk columns_here = column_chunk<I>(p, work, static_cast<int>(group_of_8 / kGroups));
   const int column_inside = static_cast<int>(group_of_8 % kGroups * 8 + thread % 4 * 2);
   if (column_inside >= columns_here.valid) return;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/conv/implicit_gemm_sm90_work.cuh"
+#include "kernels/ptx/wgmma_n160.cuh"
 #include "kernels/ptx/wgmma_n96.cuh"
 #include "kernels/tile/numeric.cuh"
 #include "kernels/tile/stage_ring.cuh"
@@ -32,6 +33,8 @@ __device__ __forceinline__ void multiply_stage(const unsigned char* a, const uns
       const std::uint64_t b_here = b0 + static_cast<std::uint64_t>(step * kStepOfB);
       if constexpr (I::kBN == 96) {
         ptx::wgmma_n96<typename I::T, I::kAIsMnMajor, I::kBIsMnMajor>(sum[block], a_here, b_here);
+      } else if constexpr (I::kBN == 160) {
+        ptx::wgmma_n160<typename I::T>(sum[block], a_here, b_here);
       } else {
         ptx::wgmma<typename I::T, I::kBN, I::kAIsMnMajor, I::kBIsMnMajor>(sum[block], a_here, b_here);
       }

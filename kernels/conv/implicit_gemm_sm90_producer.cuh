@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/conv/implicit_gemm_sm90_work.cuh"
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/tile/stage_ring.cuh"
 
@@ -55,18 +56,19 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
   const auto first_filter = static_cast<std::int32_t>(work.group * p.b_channels);
   const auto n = static_cast<std::int32_t>(work.n * I::kColumnsOfC);
 
-  // k counts chunks of channels fastest, then s, r, t.
+  // k counts taps fastest, in the order s, r, t, then chunks of channels: neighbouring taps share pixels, which the L2
+  // still has if they are read soon.
   std::uint32_t chunk = 0;
   std::uint32_t s = 0;
   std::uint32_t r = 0;
   std::uint32_t t = 0;
   if (work.k_begin > 0) {  // divisions that a tile of one block of k would wait for
-    chunk = work.k_begin % p.channel_chunks;
-    std::uint32_t tap = work.k_begin / p.channel_chunks;
-    s = tap % problem.taps[0];
-    tap /= problem.taps[0];
-    r = tap % problem.taps[1];
-    t = tap / problem.taps[1];
+    s = work.k_begin % problem.taps[0];
+    std::uint32_t rest = work.k_begin / problem.taps[0];
+    r = rest % problem.taps[1];
+    rest /= problem.taps[1];
+    t = rest % problem.taps[2];
+    chunk = rest / problem.taps[2];
   }
 
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
@@ -97,13 +99,15 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
       }
     }
     turn->next();
-    if (++chunk == p.channel_chunks) {
-      chunk = 0;
-      if (++s == problem.taps[0]) {
-        s = 0;
-        if (++r == problem.taps[1]) {
-          r = 0;
-          ++t;
+    if constexpr (kAIsMatrix) {
+      ++chunk;  // of the only tap
+    } else if (++s == problem.taps[0]) {
+      s = 0;
+      if (++r == problem.taps[1]) {
+        r = 0;
+        if (++t == problem.taps[2]) {
+          t = 0;
+          ++chunk;
         }
       }
     }
@@ -178,6 +182,8 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
 
 template <class I>
 __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
+  // The kernel before may still be at it.
+  if constexpr (I::kTransposesFilter) ptx::griddepcontrol_wait();
   tile::Turn<I::kStages> turn;
   const std::uint32_t end = end_index<I>(p);
   for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index)) {

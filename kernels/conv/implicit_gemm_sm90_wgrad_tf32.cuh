@@ -62,6 +62,8 @@ struct WgradTf32 {
   static constexpr int kRegistersLeft = (65536 / 128 - kProducerRegisters - kTransposerRegisters) / kConsumers / 8 * 8;
   static constexpr int kConsumerRegisters = kRegistersLeft > 232 ? 232 : kRegistersLeft;
   static constexpr int kRowElements = kRowBytes / 4;
+  static constexpr int kChunkElements = kRowElements;
+  static constexpr bool kTransposesFilter = false;
   static constexpr int kBK = kRowElements;
   static constexpr int kRowBlocks = kBM / 64 / kConsumers;  // of 64 rows, of a warpgroup
   static constexpr int kBoxBytes = wgrad_tf32::kBoxBytes;

@@ -38,10 +38,13 @@ struct Instance {
   static constexpr int kRowsOfC = kTile.rows_of_c();
   static constexpr int kColumnsOfC = kTile.columns_of_c();
   // TF32's data gradient gets its filter transposed beforehand.
+  static constexpr bool kTransposesFilter = kDir == Direction::data_gradient && sizeof(T) == 4;
   static constexpr bool kFilterIsMnMajor = kDir == Direction::data_gradient && sizeof(T) == 2;
   static constexpr bool kAIsMnMajor = kIsFilterGradient || (kSwapped && kFilterIsMnMajor);
   static constexpr bool kBIsMnMajor = kIsFilterGradient || (!kSwapped && kFilterIsMnMajor);
   static constexpr int kRowElements = kRowBytes / static_cast<int>(sizeof(T));
+  static constexpr int kChunkBytes = chunk_bytes(kTile);  // of C on its way out
+  static constexpr int kChunkElements = kChunkBytes / static_cast<int>(sizeof(T));
   static constexpr int kKBytes = kTile.k_bytes;
   static constexpr int kBK = kIsFilterGradient ? kRowElements : kKBytes / static_cast<int>(sizeof(T));
   static constexpr int kInstructionK = 32 / static_cast<int>(sizeof(T));
@@ -55,13 +58,13 @@ struct Instance {
                                                                   std::uint32_t half) {
     return row_block * 64 + thread / 32 * 16 + thread % 32 / 4 + half * 8;
   }
-  static constexpr int kAreaBytes = (kSwapped ? kBN : 64) * kRowBytes;  // of C on its way out
+  static constexpr int kAreaBytes = (kSwapped ? kBN : 64) * kChunkBytes;  // of C on its way out
   static constexpr int kTileWarps = kPingPong ? 4 : 4 * kConsumers;
   static_assert(!kJoins || !kPingPong, "all consumers share the tile");
   static_assert(kBM == 64 * kRowBlocks * (kPingPong ? 1 : kConsumers), "warpgroups take blocks of 64 rows");
   static_assert(!kSwapped || (!kPingPong && sizeof(T) == 2), "consumers share the tile; fragments are transposed");
   static_assert(kRowBlocks * kBN / 2 + 64 <= kConsumerRegisters, "accumulators leave room for the rest");
-  static_assert(kRowBlocks * kBN / 2 <= 128, "accumulators fit the registers");
+  static_assert(kRowBlocks * kBN / 2 <= 160, "accumulators fit the registers");
 };
 
 template <class I>
@@ -135,15 +138,28 @@ __device__ __forceinline__ Work work_item(const Params& p, std::uint32_t index) 
   Work work;
   work.split = p.works.divmod(index, &work.tile);
   work.residue_class = 0;
-  while (!I::kIsFilterGradient && work.residue_class + 1 < p.classes &&
-         work.tile >= p.problem[work.residue_class + 1].first_work) {
-    ++work.residue_class;
+  std::uint32_t inside = 0;  // number of the tile in its class
+  if (!I::kIsFilterGradient && p.turn > 0) {
+    std::uint32_t rest = 0;
+    const std::uint32_t first = p.works_of_turn.divmod(work.tile, &rest) * p.turn;
+    const std::uint32_t width = min(p.turn, p.tiles_of_class - first);
+    while (rest >= width) {
+      rest -= width;
+      ++work.residue_class;
+    }
+    inside = first + rest;
+  } else {
+    while (!I::kIsFilterGradient && work.residue_class + 1 < p.classes &&
+           work.tile >= p.problem[work.residue_class + 1].first_work) {
+      ++work.residue_class;
+    }
+    inside = work.tile - p.problem[work.residue_class].first_work;
   }
   const DenseProblem& problem = p.problem[work.residue_class];
   if (I::kIsFilterGradient && p.m_is_fastest) {
-    work.group = p.n_tiles.divmod(problem.m_tiles.divmod(work.tile, &work.m), &work.n);
+    work.group = p.n_tiles.divmod(problem.m_tiles.divmod(inside, &work.m), &work.n);
   } else {
-    work.group = problem.m_tiles.divmod(p.n_tiles.divmod(work.tile - problem.first_work, &work.n), &work.m);
+    work.group = problem.m_tiles.divmod(p.n_tiles.divmod(inside, &work.n), &work.m);
   }
   work.k_begin = min(work.split * problem.k_blocks_per_split, problem.k_blocks);
   work.k_end = min(work.k_begin + problem.k_blocks_per_split, problem.k_blocks);
@@ -210,7 +226,7 @@ __device__ __forceinline__ ColumnChunk column_chunk(const Params& p, const Work&
     columns.x = columns.first;
     columns.y = number;
   } else {
-    columns.first = static_cast<int>(work.n) * I::kColumnsOfC + chunk * I::kRowElements;
+    columns.first = static_cast<int>(work.n) * I::kColumnsOfC + chunk * I::kChunkElements;
     columns.valid = static_cast<int>(p.n_count) - columns.first;
     columns.offset = (static_cast<std::int64_t>(work.group) * p.group_columns + columns.first) *
                      static_cast<std::int64_t>(sizeof(typename I::T));

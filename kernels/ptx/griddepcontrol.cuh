@@ -13,4 +13,11 @@ __device__ __forceinline__ void griddepcontrol_wait() {
 #endif
 }
 
+// Lets a grid that was launched behind this one start where there is room; it waits for this one's writes by itself.
+__device__ __forceinline__ void griddepcontrol_launch_dependents() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 }  // namespace gpudnn::ptx

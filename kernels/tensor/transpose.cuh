@@ -11,11 +11,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/tensor/tensor.hpp"
 #include "kernels/tensor/transpose_grid.hpp"
 #include "kernels/tile/dispatch.cuh"
 
 namespace gpudnn::kernels {
+
+constexpr unsigned kFewBlocks = 128;
 
 template <class T>
 struct TransposeArgs {
@@ -33,6 +36,9 @@ __global__ void __launch_bounds__(kTransposeThreads) transpose_registers(Transpo
   std::uint32_t tile_i, tile_j;
   std::int64_t offset[2];
   grid.locate(blockIdx.x, &tile_i, &tile_j, offset);
+  // Who is launched behind a small grid starts beside it. A large one fills the device: there the other's blocks would
+  // take the multiprocessors in the disorder in which they become free.
+  if (gridDim.x < kFewBlocks) ptx::griddepcontrol_launch_dependents();
   int square_i, square_j;
   transpose_square(static_cast<int>(threadIdx.x), &square_i, &square_j);
   const std::uint32_t i = (tile_i * kSquares + square_i) * V;

@@ -116,6 +116,7 @@ class Emulation {
         shape_(sm90::kShapes[plan.shape]),
         element_(tile::element_bytes(plan.type)),
         row_elements_(static_cast<int>(sm90::kRowBytes / element_)),
+        chunk_elements_(static_cast<int>(sm90::chunk_bytes(shape_) / element_)),
         by_taps_(plan.direction == sm90::Direction::filter_gradient),
         bk_(by_taps_ ? row_elements_ : static_cast<int>(shape_.k_bytes / element_)) {
     const Problem& problem = c.problem;
@@ -204,20 +205,40 @@ class Emulation {
   [[nodiscard]] Work work_item(std::uint32_t index) const {
     Work work;
     work.split = p_.works.divmod(index, &work.tile);
-    for (std::uint32_t i = 1; i < p_.classes; ++i) {
-      if (work.tile >= p_.problem[i].first_work) work.residue_class = i;
+    std::uint32_t inside = work.tile;
+    if (p_.turn > 0) {
+      inside = tile_by_turns(work.tile, &work.residue_class);
+    } else {
+      for (std::uint32_t i = 1; i < p_.classes; ++i) {
+        if (work.tile >= p_.problem[i].first_work) work.residue_class = i;
+      }
+      inside -= p_.problem[work.residue_class].first_work;
     }
     const sm90::DenseProblem& dense = p_.problem[work.residue_class];
     if (p_.m_is_fastest) {
       EXPECT_TRUE(by_taps_);
-      work.group = p_.n_tiles.divmod(dense.m_tiles.divmod(work.tile, &work.m), &work.n);
+      work.group = p_.n_tiles.divmod(dense.m_tiles.divmod(inside, &work.m), &work.n);
     } else {
-      work.group = dense.m_tiles.divmod(p_.n_tiles.divmod(work.tile - dense.first_work, &work.n), &work.m);
+      work.group = dense.m_tiles.divmod(p_.n_tiles.divmod(inside, &work.n), &work.m);
     }
     work.k_begin = std::min(work.split * dense.k_blocks_per_split, dense.k_blocks);
     work.k_end = std::min(work.k_begin + dense.k_blocks_per_split, dense.k_blocks);
     EXPECT_LT(work.group, static_cast<std::uint32_t>(case_.problem.groups));
     return work;
+  }
+
+  // The classes' tiles as they come, up to the one that is asked for.
+  [[nodiscard]] std::uint32_t tile_by_turns(std::uint32_t number, std::uint32_t* residue_class) const {
+    EXPECT_EQ(p_.works_of_turn.divisor, p_.turn * p_.classes);
+    for (std::uint32_t first = 0;; first += p_.turn) {
+      for (std::uint32_t i = 0; i < p_.classes; ++i) {
+        for (std::uint32_t tile = first; tile < std::min(first + p_.turn, p_.tiles_of_class); ++tile) {
+          *residue_class = i;
+          if (number-- == 0) return tile;
+        }
+      }
+      if (first >= p_.tiles_of_class) return ADD_FAILURE() << "no such tile", 0;
+    }
   }
 
   [[nodiscard]] static Position pixel_at(const sm90::DenseProblem& dense, std::uint32_t index) {
@@ -250,16 +271,16 @@ class Emulation {
   // One block of k: a[m][k] and b[k][n].
   void load_pixels_and_filters(const Work& work, std::uint32_t k, Memory* a, Memory* b) const {
     const sm90::DenseProblem& dense = p_.problem[work.residue_class];
-    const std::int64_t channel = std::int64_t{k % p_.channel_chunks} * bk_;
-    std::uint32_t rest = k / p_.channel_chunks;
+    std::uint32_t rest = k;
     std::int64_t number = dense.first_tap;
     std::int64_t offset[3] = {};
     for (int i = 0; i < 3; ++i) {
-      const std::int64_t tap = i == 2 ? rest : rest % dense.taps[i];
+      const std::int64_t tap = rest % dense.taps[i];
       rest /= dense.taps[i];
       offset[i] = tap * p_.tap_offset[i];
       number += tap * dense.tap_step[i];
     }
+    const std::int64_t channel = std::int64_t{rest} * bk_;
     load_pixels(plan_.a[work.residue_class], element_, a_, std::int64_t{work.group} * p_.a_channels + channel,
                 window_at(dense, work.m * static_cast<std::uint32_t>(shape_.rows_of_c())), offset, a->data());
     const FilterMap& map = plan_.filter;
@@ -359,7 +380,7 @@ class Emulation {
       chunk.x = chunk.first;
       chunk.bytes = (chunk.y * p_.n_count + chunk.first) * element_;
     } else {
-      chunk.first = static_cast<int>(work.n) * shape_.columns_of_c() + number * row_elements_;
+      chunk.first = static_cast<int>(work.n) * shape_.columns_of_c() + number * chunk_elements_;
       chunk.valid = static_cast<int>(p_.n_count) - chunk.first;
       chunk.x = std::int64_t{work.group} * p_.group_columns + chunk.first;
       chunk.bytes = chunk.x * element_;
@@ -405,12 +426,12 @@ class Emulation {
       const std::int64_t c_row = row_offset(work, m, p_.c_step, p_.c_is_even);
       const std::int64_t addend_row = row_offset(work, m, p_.addend_step, p_.addend_is_even);
       const std::int64_t box_row = by_taps_ ? std::int64_t{work.group} * p_.group_columns + m : m;
-      for (int number = 0; number < shape_.columns_of_c() / row_elements_; ++number) {
+      for (int number = 0; number < shape_.columns_of_c() / chunk_elements_; ++number) {
         const Chunk chunk = chunk_at(work, number);
         if (chunk.valid <= 0) break;
-        for (int column = 0; column < row_elements_; ++column) {
+        for (int column = 0; column < chunk_elements_; ++column) {
           const double value =
-              sum[static_cast<std::size_t>(row * shape_.columns_of_c() + number * row_elements_ + column)];
+              sum[static_cast<std::size_t>(row * shape_.columns_of_c() + number * chunk_elements_ + column)];
           if (boxes) {
             if (!exists(plan_.c, chunk.x + column, chunk.y, box_row)) continue;
             write(box_row * row_step(plan_.c, element_) + chunk.y * plan_.c.columns + chunk.x + column,
@@ -430,6 +451,7 @@ class Emulation {
   const sm90::TileShape& shape_;
   std::int64_t element_;
   int row_elements_;
+  int chunk_elements_;  // of C
   bool by_taps_;
   int bk_;
   Memory a_, b_, addend_, bias_, result_;
@@ -638,9 +660,10 @@ Problem parse(const std::string& line) {
   return problem.value_or(Problem{});
 }
 
-Sm90Plan check(const ConvCase& c, const test::Values& values, const Config& config) {
+Sm90Plan check(const ConvCase& c, const test::Values& values, const Config& config, std::uint32_t turn = 3) {
   SCOPED_TRACE(test::describe(c) + " tile " + std::to_string(config.tile) + " split " + std::to_string(config.split_k));
-  const Sm90Plan plan = sm90_plan(c.problem, config);
+  Sm90Plan plan = sm90_plan(c.problem, config);
+  sm90_take_turns(turn, &plan.params);
   expect_invariants(c.problem, config, plan);
   if (testing::Test::HasFailure()) return plan;
   Emulation emulation(c, values, plan);
@@ -738,6 +761,22 @@ TEST(ImplicitGemmSm90Params, StridedGradientsWithEmptyClasses) {
   check_all_shapes("conv dgrad f16 nhwc n2c16h9w10 k40r3s3 p1x1 t3x3 d1x1 g1 flip");
   check_all_shapes("conv dgrad f16 nhwc n1c16h11w10 k40r3s2 p2x1 t2x2 d2x2 g1");
   check_all_shapes("conv dgrad f16 nhwc n2c8h1w8 k8r3s3 p1x1 t2x1 d1x1 g1");
+}
+
+// Images of even extents have classes of equally many tiles.
+TEST(ImplicitGemmSm90Params, ClassesTakeTurns) {
+  for (const char* line : {"conv dgrad f16 nhwc n7c16h16w14 k24r3s3 p1x1 t2x2 d1x1 g1",
+                           "conv dgrad f32 nhwc n5c132h12w18 k36r4s3 p1x1 t2x3 d1x1 g1 math=tensor"}) {
+    ConvCase c;
+    c.problem = parse(line);
+    const test::Values values = test::make_values(c);
+    for (const std::uint32_t turn : {1u, 2u, 3u, 1000u}) {
+      for (const int tile : {1, 2, 5}) EXPECT_EQ(check(c, values, {tile, 1}, turn).params.turn, turn) << line;
+    }
+  }
+  Sm90Plan plan = sm90_plan(parse("conv dgrad f16 nhwc n64c16h15w16 k24r3s3 p1x1 t2x2 d1x1 g1"), {1, 1});
+  sm90_take_turns(4, &plan.params);
+  EXPECT_EQ(plan.params.turn, 0u) << "classes of more and of fewer tiles";
 }
 
 TEST(ImplicitGemmSm90Params, PaddingLargerThanTheImage) {

@@ -168,6 +168,7 @@ std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, c
   auto prepared = std::make_shared<Prepared>();
   Sm90Plan& plan = prepared->plan;
   plan = sm90_plan(problem, config);
+  sm90_take_turns(2 * static_cast<std::uint32_t>(device.multiprocessors), &plan.params);
   const sm90::TileShape& shape = sm90::kShapes[plan.shape];
   const std::uint32_t items = plan.params.works.divisor * plan.params.splits;
   prepared->blocks = plan.params.helpers > 0 ? items + plan.params.helpers
@@ -199,6 +200,7 @@ Status launch_kernels(const LaunchSite& site, const Prepared& prepared, const Ar
     b = workspace;
     workspace += (plan.filter_bytes + 255) / 256 * 256;
   }
+  params.filter_is_late = plan.transposes_filter;
   params.partials = reinterpret_cast<float*>(workspace);
   const bool replaced =
       cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args.out, &params); });

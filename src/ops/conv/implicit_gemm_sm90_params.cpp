@@ -229,9 +229,12 @@ void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
   } else {
     p.stores_boxes =
         p.c_is_even && (view.groups == 1 || p.n_count % static_cast<std::uint32_t>(row_elements(view)) == 0);
-    plan->c = {view.groups * p.n_count, 1,
-               p.problem[0].pixels,     p.problem[0].pixels > 1 ? p.c_step[0] : 0,
-               row_elements(view),      shape.swapped ? shape.bn : 64};
+    plan->c = {view.groups * p.n_count,
+               1,
+               p.problem[0].pixels,
+               p.problem[0].pixels > 1 ? p.c_step[0] : 0,
+               sm90::chunk_bytes(shape) / static_cast<int>(view.element),
+               shape.swapped ? shape.bn : 64};
   }
 }
 
@@ -512,6 +515,18 @@ void set_help(const sm90::TileShape& shape, std::uint32_t helpers, sm90::Params*
 }
 
 }  // namespace
+
+void sm90_take_turns(std::uint32_t tiles, sm90::Params* params) {
+  if (params->classes < 2) return;
+  const std::uint32_t of_class = params->problem[1].first_work;
+  if (params->works.divisor != params->classes * of_class) return;
+  for (std::uint32_t i = 0; i < params->classes; ++i) {
+    if (params->problem[i].k_blocks == 0 || params->problem[i].first_work != i * of_class) return;
+  }
+  params->turn = tiles;
+  params->tiles_of_class = of_class;
+  params->works_of_turn = FastDivmod(tiles * params->classes);
+}
 
 Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   const View view = view_of(problem);

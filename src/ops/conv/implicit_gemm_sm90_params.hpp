@@ -64,6 +64,9 @@ struct Sm90Sizes {
 };
 [[nodiscard]] Sm90Sizes sm90_sizes(const Problem& problem);
 
+// Lets the classes of a data gradient take turns of so many tiles, where all have taps and equally many tiles.
+void sm90_take_turns(std::uint32_t tiles, kernels::sm90::Params* params);
+
 // Whether a shape can take the problem, one that the engine takes: blocks of k must not reach into the next group, and
 // blocks of 64 bytes make sense for few channels alone.
 [[nodiscard]] bool sm90_shape_fits(const Problem& problem, const kernels::sm90::TileShape& shape);
