@@ -173,7 +173,9 @@ __global__ void __launch_bounds__(kDropoutThreads)
   constexpr int kRounds = kMaskGroup / N;                         // of 32 packs in a tile
   constexpr int kTiles = kFlat && kRounds < 4 ? 4 / kRounds : 1;  // a thread has four packs in flight
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::uint64_t warp = static_cast<std::uint64_t>(blockIdx.x) * (kDropoutThreads / 32) + threadIdx.x / 32;
+  // From the end of the tensor on: its last tile, which goes an element at a time, does not come last.
+  const std::uint64_t block = gridDim.x - 1 - blockIdx.x;
+  const std::uint64_t warp = block * (kDropoutThreads / 32) + threadIdx.x / 32;
 
   std::uint64_t seed = 0;
   std::uint64_t calls = 0;
@@ -191,7 +193,7 @@ __global__ void __launch_bounds__(kDropoutThreads)
   }
 
   if constexpr (kFlat && !kBackward) {
-    if ((static_cast<std::uint64_t>(blockIdx.x) + 1) * (kDropoutThreads / 32 * kTiles * kDropoutTile) <= args.count) {
+    if ((block + 1) * (kDropoutThreads / 32 * kTiles * kDropoutTile) <= args.count) {
       drop_whole_tiles<T, N, kTiles>(args, warp * (kTiles * kDropoutTile), lane, seed, calls);
       finish_call(args, calls);
       return;

@@ -148,9 +148,16 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
       narrowest *= 2;
     shape.lanes = narrowest > 32 ? narrowest : 32;
     while (shape.lanes > 1 && shape.lanes / 2 >= packs) shape.lanes /= 2;
-    const std::int64_t tiles = (packs + shape.lanes - 1) / shape.lanes;
-    shape.splits = reduce_splits(tiles, elements / (kReduceThreads / shape.lanes * 2 * kReduceLoads),
-                                 std::int64_t{kReduceBlocks} * multiprocessors);
+    const std::int64_t places = std::int64_t{kReduceBlocks} * multiprocessors;
+    const auto tiles = [&] { return (packs + shape.lanes - 1) / shape.lanes; };
+    const auto most = [&] { return elements / (kReduceThreads / shape.lanes * 2 * kReduceLoads); };
+    shape.splits = reduce_splits(tiles(), most(), places);
+    // A few splits: narrower tiles take fewer of them, down to 128 bytes of neighbouring outputs.
+    if (shape.splits > 2 && shape.splits <= 8 && shape.lanes > 8 && narrowest <= 8) {
+      shape.lanes = 8;
+      shape.splits = places / tiles() < most() ? places / tiles() : most();
+      if (shape.splits < 1) shape.splits = 1;
+    }
     return shape;
   }
   const std::int64_t steps = elements / reduced.dims[reduced.rank - 1] * (reduced.dims[reduced.rank - 1] / shape.width);
@@ -171,6 +178,9 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
          std::int64_t{shape.lanes} << shape.depth < steps) {
     ++shape.depth;
   }
+  // Rows of several rounds in few waves of blocks: shorter blocks leave less of the last wave empty.
+  const std::int64_t places = std::int64_t{kReduceSimpleGroupBlocks} * multiprocessors;
+  if (shape.depth == 0 && shape.lanes == 32 && steps > 64 && blocks() > places && blocks() < 4 * places) ++shape.depth;
   return shape;
 }
 

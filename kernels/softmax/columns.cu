@@ -49,9 +49,9 @@ void launch_piece(const SoftmaxArgs<T>& args, const ColumnTiles& tiles, cudaStre
 }
 
 template <class T, int N>
-void launch(const SoftmaxParams& params, const tile::HostNest& nest, cudaStream_t stream) {
+void launch(const SoftmaxParams& params, cudaStream_t stream) {
   using C = tile::Compute<T>;
-  tile::for_each_piece(nest, tile::kMostIterations, {},
+  tile::for_each_piece(params.between, tile::kMostIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                          SoftmaxArgs<T> args;
                          args.a = static_cast<const T*>(params.a) + offsets[0];
@@ -62,9 +62,12 @@ void launch(const SoftmaxParams& params, const tile::HostNest& nest, cudaStream_
                          args.logarithm = params.logarithm;
                          args.length = params.within.count();
                          args.cluster = 1;
+                         if constexpr (sizeof(T) == 2) {
+                           if (launch_softmax_staged<T>(params, piece, args, N > 1, stream)) return;
+                         }
                          ColumnTiles tiles;
                          for (int t = 0; t < 3; ++t) tiles.step[t] = params.within.strides[t][0];
-                         tiles.packs = tile::LoopNest<3>(piece);
+                         tiles.packs = tile::LoopNest<3>(N > 1 ? tile::packed_nest(piece, N) : piece);
                          tiles.multiprocessors = params.multiprocessors;
                          if (params.backward) {
                            launch_piece<T, N, true>(args, tiles, stream);
@@ -93,9 +96,9 @@ void launch_softmax_columns(const SoftmaxParams& params, CUstream_st* stream) {
     packs =
         packs && tile::is_aligned(params.a, 16) && tile::is_aligned(params.b, 16) && tile::is_aligned(params.out, 16);
     if (packs) {
-      launch<T, N>(params, tile::packed_nest(params.between, N), stream);
+      launch<T, N>(params, stream);
     } else {
-      launch<T, 1>(params, params.between, stream);
+      launch<T, 1>(params, stream);
     }
   });
 }

@@ -37,11 +37,12 @@ RingPlan plan_with(std::int64_t packs, int inputs, int cluster, int together, in
 
 // The smallest cluster, as it has most to do between its meetings, and of its blocks as many on a multiprocessor as
 // fit. One block alone is no cluster, and could not send itself its totals; more than 8 may not find a place
-// everywhere.
+// everywhere. Where the terms are kept a pass is so short that a block alone on its multiprocessor would leave it idle
+// between them: then two go before a small cluster.
 template <class T>
-RingPlan plan_ring(std::int64_t packs, int inputs) {
+RingPlan plan_ring(std::int64_t packs, int inputs, bool keeps) {
   for (int cluster = 2; cluster <= kRingMostCluster; cluster *= 2) {
-    for (int together = 3; together > 0; --together) {
+    for (int together = 3; together > (keeps && cluster < 8 ? 1 : 0); --together) {
       const RingPlan plan = plan_with<T>(packs, inputs, cluster, together, together == 1 ? kRingMostThreads : 256);
       if (plan.cluster != 0) return plan;
     }
@@ -98,7 +99,9 @@ int resident(const RingPlan& plan) {
 
 template <class T, bool kBackward>
 bool launch(SoftmaxArgs<T> args, const tile::LoopNest<3>& rows, cudaStream_t stream) {
-  const RingPlan plan = plan_ring<T>(args.length / tile::kPackWidth<T>, kBackward ? 2 : 1);
+  const bool keeps = !kBackward && std::is_same_v<T, float> && !args.logarithm;
+  RingPlan plan = plan_ring<T>(args.length / tile::kPackWidth<T>, kBackward ? 2 : 1, keeps);
+  plan.shape.keeps = keeps;
   if (plan.cluster == 0) return false;
   const int clusters = resident<softmax_ring<T, kBackward>>(plan);
   if (clusters == 0) return false;

@@ -24,11 +24,15 @@
 // Elements before the first aligned pack of a row and after its last whole one go one each to the first threads of the
 // first block, brought along by the filling warp. The output may be an input: a row is in shared memory before any of
 // it is written.
+//
+// Forward in float the stage keeps the terms in place of the elements, exp(x - m) by the largest m of the thread's own,
+// which the second pass multiplies by one factor: so an element costs one exponential of eight instructions, not two.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/bulk_copy.cuh"
+#include "kernels/ptx/tma.cuh"
 #include "kernels/softmax/row_split.hpp"
 #include "kernels/softmax/softmax_math.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
@@ -47,7 +51,27 @@ struct RingShape {
   std::int32_t stages;
   std::int32_t block_packs;  // of a row, for each block but the last
   std::int32_t stage_bytes;  // both inputs of a backward row
+  bool keeps;                // the stage keeps the terms in place of the elements
 };
+
+// The packs of a thread in shared memory, kRingBatch loads at once: body(its elements, pack).
+template <class Body>
+__device__ __forceinline__ void for_each_ring_pack(const float* stage, std::int32_t packs, std::int32_t threads,
+                                                   const Body& body) {
+  constexpr int N = tile::kPackWidth<float>;
+#pragma unroll 1
+  for (auto first = static_cast<std::int32_t>(threadIdx.x); first < packs; first += kRingBatch * threads) {
+    tile::Pack<float, N> held[kRingBatch];
+#pragma unroll
+    for (int k = 0; k < kRingBatch; ++k) {
+      if (first + k * threads < packs) held[k] = tile::load_pack<float, N>(stage + (first + k * threads) * N);
+    }
+#pragma unroll
+    for (int k = 0; k < kRingBatch; ++k) {
+      if (first + k * threads < packs) body(held[k], first + k * threads);
+    }
+  }
+}
 
 // What is known of the part of a row in a stage.
 template <class T>
@@ -181,6 +205,31 @@ __device__ __forceinline__ MaxSum<float> first_pass(const T* a, const T* b, std:
   return join_lanes<T, kBackward>(state);
 }
 
+// The same forward where the stage keeps the terms: exp(x - *most), by the largest of the thread's own elements.
+__device__ __forceinline__ MaxSum<float> first_pass_keeping(float* a, std::int32_t packs, std::int32_t threads,
+                                                            const RingSingle<float>& single, float* most) {
+  constexpr int N = tile::kPackWidth<float>;
+  using Pack = tile::Pack<float, N>;
+  MaxSum<float> state;
+  for_each_ring_pack(a, packs, threads, [&](const Pack& pack, std::int32_t) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) state.most = tile::Max{}(state.most, pack.data[i]);
+  });
+  state.most = tile::Max{}(state.most, single.a.data[0]);
+  for_each_ring_pack(a, packs, threads, [&](const Pack& pack, std::int32_t which) {
+    Pack terms;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      terms.data[i] = softmax_exp<float>(pack.data[i] - state.most);
+      state.sum += terms.data[i];
+    }
+    *reinterpret_cast<Pack*>(a + which * N) = terms;
+  });
+  state.sum += softmax_exp<float>(single.a.data[0] - state.most);
+  *most = state.most;
+  return join_lanes<float, false>(state);
+}
+
 // The filling warp: the stages in turn, each once all who reduce have left it.
 template <class T, bool kBackward>
 __device__ __forceinline__ void fill_ring(const SoftmaxArgs<T>& args, const tile::LoopNest<3>& rows,
@@ -270,8 +319,10 @@ __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
   }
 
   const std::int32_t b_begin = shape.block_packs * N;  // of the second input in a stage
-  const auto stage_of = [&](int stage) { return reinterpret_cast<const T*>(stages + stage * shape.stage_bytes); };
+  const auto stage_of = [&](int stage) { return reinterpret_cast<T*>(stages + stage * shape.stage_bytes); };
+  constexpr bool kCanKeep = !kBackward && std::is_same_v<T, float>;
   RingSingle<T> single;  // of the row that was read last
+  float largest = 0.0f;  // of the thread's elements in it, where terms are kept
   // One row ahead of what is written: stage and parity of the row that is read first.
   int ahead = 0;
   std::uint32_t ahead_parity = 0;
@@ -279,9 +330,14 @@ __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
     tile::wait(&shared->full[ahead], ahead_parity);
     const RingPart<T>& part = shared->parts[ahead];
     single.template take<kBackward>(part);
-    const T* const a = stage_of(ahead);
-    const MaxSum<float> state =
-        first_pass<T, kBackward>(a, a + b_begin, part.packs, shape.threads, single, args.logarithm);
+    T* const a = stage_of(ahead);
+    MaxSum<float> state;
+    if constexpr (kCanKeep) {
+      if (shape.keeps) state = first_pass_keeping(a, part.packs, shape.threads, single, &largest);
+    }
+    if (!kCanKeep || !shape.keeps) {
+      state = first_pass<T, kBackward>(a, a + b_begin, part.packs, shape.threads, single, args.logarithm);
+    }
     if (++ahead == shape.stages) {
       ahead = 0;
       ahead_parity ^= 1;
@@ -303,6 +359,7 @@ __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
   tell(0, read());
   for (std::uint32_t i = 0; i < count; ++i) {
     const RingSingle<T> own = single;
+    const float own_largest = largest;
     MaxSum<float> next;
     if (i + 1 < count) next = read();
     tile::wait(&shared->told[i & 1], i >> 1 & 1);
@@ -322,12 +379,29 @@ __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
       }
       if (own.out != nullptr) finish_pack<T, 1>(finish, own.a, own.b, args.beta, own.out);
     };
+    const auto write_kept = [&](const SoftmaxForward<T>& finish, float factor) {
+      if constexpr (kCanKeep) {
+        T* const out = shared->parts[stage].out;
+        for_each_ring_pack(a, shared->parts[stage].packs, shape.threads,
+                           [&](const tile::Pack<T, N>& terms, std::int32_t pack) {
+                             const auto scaled = [&](float term, float) { return factor * term; };
+                             finish_pack<T, N>(scaled, terms, terms, args.beta, out + pack * N);
+                           });
+        if (own.out != nullptr) finish_pack<T, 1>(finish, own.a, own.b, args.beta, own.out);
+        ptx::fence_proxy_async();  // the copies that fill the stage next come after the terms
+      }
+    };
     if constexpr (kBackward) {
       write(SoftmaxBackward<T>(args, total.sum));
     } else if (sizeof(T) == 2 && !args.logarithm && args.alpha > 0.0f) {
       write(SoftmaxFolded<T>(args, total.most, total.sum));
     } else {
-      write(SoftmaxForward<T>(args, total.most, total.sum));
+      const SoftmaxForward<T> finish(args, total.most, total.sum);
+      if (kCanKeep && shape.keeps) {
+        write_kept(finish, finish.scale * softmax_exp<T>(own_largest - total.most));
+      } else {
+        write(finish);
+      }
     }
     ptx::mbarrier_arrive(&shared->empty[stage]);
     if (++stage == shape.stages) stage = 0;

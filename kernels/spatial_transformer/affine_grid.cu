@@ -10,7 +10,9 @@
 //
 // Both are bound by instructions unless a pair costs few: 12.8 million pairs of f16 are 12 us of bytes, and 46 issue
 // slots each. So a run divides by the width once, y is found once a row, and x is a multiplication by the reciprocal of
-// W - 1 with one correction, which gives the correctly rounded quotient, 1 at the last column among them.
+// W - 1 with one correction, which gives the correctly rounded quotient, 1 at the last column among them. Backward sums
+// up multiples of 2 w - (W - 1), scaled by a power of two to stay below 1, and divides at the end; y it takes once a
+// run, which lies in one row: seven instructions a pair.
 #include "kernels/spatial_transformer/spatial_transformer.hpp"
 #include "kernels/tile/cluster.cuh"
 #include "kernels/tile/dispatch.cuh"
@@ -30,17 +32,22 @@ struct Axis {
   std::int32_t last = 0;
   C extent = C(0);      // last, in C
   C reciprocal = C(0);  // 1 / last; 0 where last is 0
+  C unit = C(1);        // the largest power of two with unit * last <= 1
 
   Axis() = default;
   explicit Axis(std::int64_t pixels)
       : last(static_cast<std::int32_t>(pixels - 1)),
         extent(static_cast<C>(last)),
-        reciprocal(last > 0 ? C(1) / extent : C(0)) {}
+        reciprocal(last > 0 ? C(1) / extent : C(0)) {
+    while (unit * extent > C(1)) unit *= C(0.5);
+  }
 
+  __device__ __forceinline__ C numerator(std::int32_t index) const {
+    return static_cast<C>(index + (index - last));  // neither sum leaves -last to last
+  }
   __device__ __forceinline__ C position(std::int32_t index) const {
-    const C numerator = static_cast<C>(index + (index - last));  // neither sum leaves -last to last
-    const C quotient = numerator * reciprocal;
-    return fma(fma(-quotient, extent, numerator), reciprocal, quotient);
+    const C quotient = numerator(index) * reciprocal;
+    return fma(fma(-quotient, extent, numerator(index)), reciprocal, quotient);
   }
 };
 
@@ -147,18 +154,23 @@ __global__ void __launch_bounds__(kThreads)
       if (pixel >= shape.pixels) break;
       C d[2 * kRun];
       tile::widen_pack<C>(packs[u], d);
-      Walk<C> walk(shape, pixel);
+      std::uint32_t column;
+      const std::uint32_t row = shape.width.divmod(pixel, &column);
+      C x = shape.x.numerator(static_cast<std::int32_t>(column)) * shape.x.unit;
+      C of_run[2] = {};
 #pragma unroll
-      for (int i = 0; i < kRun; ++i) {
-        const C x = shape.x.position(walk.column);
+      for (int i = 0; i < kRun; ++i, x += C(2) * shape.x.unit) {
 #pragma unroll
         for (int axis = 0; axis < 2; ++axis) {
-          const C value = d[2 * i + axis];
-          sums[3 * axis] += value * x;
-          sums[3 * axis + 1] += value * walk.y;
-          sums[3 * axis + 2] += value;
+          sums[3 * axis] += d[2 * i + axis] * x;
+          of_run[axis] += d[2 * i + axis];
         }
-        if (i + 1 < kRun) walk.step(shape);
+      }
+      const C y = shape.y.numerator(static_cast<std::int32_t>(row)) * shape.y.unit;
+#pragma unroll
+      for (int axis = 0; axis < 2; ++axis) {
+        sums[3 * axis + 1] += of_run[axis] * y;
+        sums[3 * axis + 2] += of_run[axis];
       }
     }
   }
@@ -174,7 +186,10 @@ __global__ void __launch_bounds__(kThreads)
     for (int rank = 0; rank < place.blocks; ++rank) {
       total += *tile::cluster_shared(&partial[threadIdx.x], rank, place.blocks);
     }
-    dtheta[static_cast<std::int64_t>(image) * 6 + threadIdx.x] = tile::narrow<T>(total);
+    const C across = shape.x.extent * shape.x.unit, down = shape.y.extent * shape.y.unit;
+    const C extent = threadIdx.x % 3 == 0 ? across : threadIdx.x % 3 == 1 ? down : C(1);
+    dtheta[static_cast<std::int64_t>(image) * 6 + threadIdx.x] =
+        tile::narrow<T>(extent > C(0) ? total / extent : total);
   }
   tile::cluster_sync(place.blocks);  // no block may leave while its partial sums are being read
 }
@@ -224,7 +239,8 @@ void launch_affine_grid_forward(const AffineGridParams& params, CUstream_st* str
 
 void launch_affine_grid_backward(const AffineGridParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
-    in_runs<T>(params, params.in) ? backward<T, kRunOf<T>>(params, stream) : backward<T, 1>(params, stream);
+    in_runs<T>(params, params.in) && params.width % kRunOf<T> == 0 ? backward<T, kRunOf<T>>(params, stream)
+                                                                   : backward<T, 1>(params, stream);
   });
 }
 

@@ -37,6 +37,7 @@ kernels::SoftmaxParams softmax_params(const Problem& problem, const Device& devi
   params.between = nest_of(problem, false);
   params.multiprocessors = device.multiprocessors;
   params.has_clusters = device.major >= 9;
+  params.shared_memory = static_cast<std::int64_t>(device.shared_memory_per_block);
   return params;
 }
 
