@@ -66,6 +66,7 @@ Status gather_cuda(const LaunchSite& site, const Problem& problem, const Args& a
   params.grid = args.grid;
   params.dy = args.dy;
   params.multiprocessors = site.device.multiprocessors;
+  params.shared_memory_per_block = site.device.shared_memory_per_block;
   params.alpha = args.alpha;
   params.beta = args.beta;
   params.out = args.out;
