@@ -1,6 +1,5 @@
 // Instances and launch of the normalization over segments.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/norm/held.cuh"
 #include "kernels/norm/launch_args.cuh"
 #include "kernels/norm/segments.cuh"
 #include "kernels/tile/dispatch.cuh"
@@ -40,54 +39,32 @@ cudaLaunchConfig_t launch_config(bool grid, int parts, int groups, int threads, 
   return config;
 }
 
-template <auto kKernel>
-int resident(int parts, int threads, int shared) {
-  tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
-  int clusters = 0;
-  cudaError_t error;
-  if (parts == 1) {
-    int device = 0, multiprocessors = 0;
-    (void)cudaGetDevice(&device);
-    (void)cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    error =
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&clusters, kKernel, threads, static_cast<std::size_t>(shared));
-    clusters *= multiprocessors;
-  } else {
-    cudaLaunchAttribute attribute;
-    const cudaLaunchConfig_t config = launch_config(false, parts, 1, threads, shared, &attribute);
-    error = cudaOccupancyMaxActiveClusters(&clusters, kKernel, &config);
-  }
-  if (error == cudaSuccess) return clusters;
-  (void)cudaGetLastError();  // it is an answer, no failure of the call
-  return 0;
-}
-
 }  // namespace
 
 int resident_segment_clusters(tile::ElementType type, bool backward, int parts, int threads, int shared) {
   int clusters = 0;
   with_instance(type, backward, [&]<class T, bool kBackward>() {
-    clusters = resident<norm_segments<T, kBackward>>(parts, threads, shared);
-  });
-  return clusters;
-}
-
-int resident_held_clusters(tile::ElementType type, int parts, int threads, int shared) {
-  int clusters = 0;
-  with_instance(type, false, [&]<class T, bool>() { clusters = resident<norm_held<T>>(parts, threads, shared); });
-  return clusters;
-}
-
-void launch_norm_held(const NormParams& params, const NormSegments& segments, CUstream_st* stream) {
-  with_instance(params.type, false, [&]<class T, bool>() {
-    constexpr auto kKernel = norm_held<T>;
+    constexpr auto kKernel = norm_segments<T, kBackward>;
     tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
-    cudaLaunchAttribute attribute;
-    cudaLaunchConfig_t config = launch_config(false, params.parts, static_cast<int>(segments.groups), params.threads,
-                                              held_shared_bytes(segments, params.threads), &attribute);
-    config.stream = stream;
-    (void)cudaLaunchKernelEx(&config, kKernel, norm_args<T>(params), segments);
+    cudaError_t error;
+    if (parts == 1) {
+      int device = 0, multiprocessors = 0;
+      (void)cudaGetDevice(&device);
+      (void)cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+      error =
+          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&clusters, kKernel, threads, static_cast<std::size_t>(shared));
+      clusters *= multiprocessors;
+    } else {
+      cudaLaunchAttribute attribute;
+      const cudaLaunchConfig_t config = launch_config(false, parts, 1, threads, shared, &attribute);
+      error = cudaOccupancyMaxActiveClusters(&clusters, kKernel, &config);
+    }
+    if (error != cudaSuccess) {
+      (void)cudaGetLastError();  // it is an answer, no failure of the call
+      clusters = 0;
+    }
   });
+  return clusters;
 }
 
 bool launch_norm_segments(const NormParams& params, const NormSegments& segments, CUstream_st* stream) {

@@ -17,8 +17,6 @@ namespace gpudnn::kernels {
 constexpr int kSegmentThreads = 448;  // most threads of a block: with all slots, 196 KB
 constexpr int kSegmentSlots = 7;      // chunks of units in shared memory for each thread
 constexpr int kSegmentSets = 128;     // most sets of a group
-constexpr int kHeldThreads = 832;     // most threads of a block that holds its units in registers
-constexpr int kHeldUnits = 8;         // of a thread
 // Units of a chunk, of x forward, of x and dy backward: 64 bytes.
 constexpr int segment_chunk(bool backward) { return backward ? 2 : 4; }
 
@@ -55,17 +53,9 @@ constexpr int segment_shared_bytes(const NormSegments& segments, int parts, int 
   const int of_grid = segments.grid != 0 && segments.sets > 32 ? threads : 0;
   return (3 * value + 16) * kSegmentSets + slots + value * (joined > of_grid ? joined : of_grid);
 }
-// The same where the threads hold all units in registers (held.cuh).
-constexpr int held_shared_bytes(const NormSegments& segments, int threads) {
-  const bool several = segments.sets > 1 && segments.per_set.divisor > 1;
-  return (12 + 20) * kSegmentSets + 12 * (several ? 2 * threads : threads / 32 * segments.sets);
-}
 // Clusters of `parts` blocks that the current device runs side by side; 0 if it takes none.
 int resident_segment_clusters(tile::ElementType type, bool backward, int parts, int threads, int shared);
 // False, with nothing launched, where the blocks of a grid that must meet do not all find a place.
 [[nodiscard]] bool launch_norm_segments(const NormParams& params, const NormSegments& segments, CUstream_st* stream);
-// Those of held.cuh; every group must have a cluster of its own.
-int resident_held_clusters(tile::ElementType type, int parts, int threads, int shared);
-void launch_norm_held(const NormParams& params, const NormSegments& segments, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

@@ -106,8 +106,12 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   sampler.grid_pairs = tile::is_aligned(params.grid, 2 * sizeof(T));
   const bool packs = in_packs<T>(params);
   args.linear = params.sample.strides[2] == params.sample.width * params.sample.strides[3];
-  const auto across = static_cast<std::uint32_t>((params.image.width + kTile - 1) / kTile);
-  const auto down = static_cast<std::uint32_t>((params.image.height + kTile - 1) / kTile);
+  using FewShared = ImageGradientShared<C, kFewStaged>;
+  using PacksShared = ImageGradientShared<C, 0>;
+  args.tile_width = packs ? PacksShared::kTileWidth : FewShared::kTileWidth;  // so it is with many channels
+  args.tile_height = packs ? PacksShared::kTileHeight : FewShared::kTileHeight;
+  const auto across = static_cast<std::uint32_t>((params.image.width + args.tile_width - 1) / args.tile_width);
+  const auto down = static_cast<std::uint32_t>((params.image.height + args.tile_height - 1) / args.tile_height);
   sampler.tiles = across * down;
   args.tiles = tile::FastDivmod(sampler.tiles);
   args.tiles_across = tile::FastDivmod(across);
@@ -123,7 +127,7 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
     constexpr int kSums = sizeof(T) == 8 ? 4 : 8;
     constexpr auto kKernel = sampler_image_gradient_packs<T, N, kSums>;
     tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
-    kKernel<<<blocks, kSamplerThreads, sizeof(ImageGradientShared<tile::Compute<T>, 0>), stream>>>(args);
+    kKernel<<<blocks, kSamplerThreads, sizeof(PacksShared), stream>>>(args);
     return;
   }
   if constexpr (sizeof(T) < 8) {

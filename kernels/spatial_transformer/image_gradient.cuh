@@ -4,7 +4,7 @@
 //   dx[n, c, q] = alpha * sum over sample points p and corners i with corner_i(p) = q of w_i(p) dy[n, c, p] + beta * dx
 //
 // The sum over p is a scatter with a grid that can be anything, so it is turned around: a block owns a tile of 16 x 16
-// pixels q of one image and looks for the points that fall into it.
+// pixels q of one image (32 x 8 where channels are contiguous) and looks for the points that fall into it.
 //
 // (1) Ranges, by a kernel of its own. The grid is cut into patches of 8 x 8 points and those into at most 1024 boxes
 // (single patches of a small grid); for each patch and box the range of image tiles that its points touch goes to
@@ -48,8 +48,8 @@ struct PixelPoints {
 
   template <class Shared>
   __device__ __forceinline__ PixelPoints(const Shared& shared, int row, int column) {
-    const int* const up = shared.start + row * kCellsAcross + column;
-    const int* const here = up + kCellsAcross;
+    const int* const up = shared.start + row * Shared::kCellsAcross + column;
+    const int* const here = up + Shared::kCellsAcross;
     begin[0] = up[0];
     middle[0] = up[1];
     above = up[2] - up[0];
@@ -96,7 +96,7 @@ __device__ __forceinline__ void write_gradient(const SamplerArgs<T>& args, T* pl
   tile::store_pack<T, N>(place, tile::narrow_pack<T>(result));
 }
 
-constexpr int kFewBlocks = 5;  // of a multiprocessor, few channels: they wait more than they compute
+constexpr int kFewBlocks = 4;  // of a multiprocessor, few channels: they wait more than they compute
 
 // A tile of one image and a range of channels.
 struct GradientTask {
@@ -116,11 +116,12 @@ __device__ __forceinline__ GradientTask begin_task(const ImageGradientArgs<T>& a
   const std::uint32_t chunk = args.tiles.divmod(blockIdx.x - image * args.blocks, &tile_number);
   std::uint32_t tile_x;
   const std::uint32_t tile_y = args.tiles_across.divmod(tile_number, &tile_x);
-  search.top = static_cast<std::int32_t>(tile_y * kTile);
-  search.left = static_cast<std::int32_t>(tile_x * kTile);
+  search.top = static_cast<std::int32_t>(tile_y * Shared::kTileHeight);
+  search.left = static_cast<std::int32_t>(tile_x * Shared::kTileWidth);
   const TileRange* const ranges =
       args.box_ranges == nullptr ? nullptr : args.box_ranges + std::int64_t{image} * args.boxes.count;
-  const std::uint32_t visits = list_visits(shared, ranges, args.boxes.count, search.tile_x(), search.tile_y());
+  const std::uint32_t visits =
+      list_visits(shared, ranges, args.boxes.count, search.template tile_x<Shared>(), search.template tile_y<Shared>());
   search.patches = visits << (args.boxes.shift_x + args.boxes.shift_y);
   const SamplerArgs<T>& sampler = args.sampler;
   task.first_channel = chunk * static_cast<std::uint32_t>(sampler.chunk);
@@ -132,22 +133,19 @@ __device__ __forceinline__ GradientTask begin_task(const ImageGradientArgs<T>& a
 }
 
 // A pixel of the tile.
-template <class T>
+template <class T, class Shared>
 struct GradientPixel {
   bool exists;
   T* to;  // its first channel
 
   __device__ __forceinline__ GradientPixel(const SamplerArgs<T>& args, const TileSearch& search, int pixel) {
-    const std::int32_t row = search.top + pixel / kTile;
-    const std::int32_t column = search.left + pixel % kTile;
+    const std::int32_t row = search.top + pixel / Shared::kTileWidth;
+    const std::int32_t column = search.left + pixel % Shared::kTileWidth;
     exists = row < args.height && column < args.width;
     to = args.out + std::int64_t{search.image} * args.image_strides[0] + row * args.image_strides[2] +
          column * args.image_strides[3];
   }
 };
-__device__ __forceinline__ int row_of_thread() { return static_cast<int>(threadIdx.x) / kTile; }
-__device__ __forceinline__ int column_of_thread() { return static_cast<int>(threadIdx.x) % kTile; }
-
 // (4) with the lanes of a warp along the channels of a pixel, N each.
 template <class T, int N, class Shared>
 __device__ __forceinline__ void gather_by_lanes(const ImageGradientArgs<T>& all, const Shared& shared,
@@ -159,10 +157,10 @@ __device__ __forceinline__ void gather_by_lanes(const ImageGradientArgs<T>& all,
   const T* const dy = args.dy + std::int64_t{task.search.image} * args.sample_strides[0];
   T* const dx = args.out + std::int64_t{task.search.image} * args.image_strides[0];
   for (int pixel = static_cast<int>(threadIdx.x) / args.lanes; pixel < kSamplerThreads; pixel += together) {
-    const std::int32_t row = task.search.top + pixel / kTile;
-    const std::int32_t column = task.search.left + pixel % kTile;
+    const std::int32_t row = task.search.top + pixel / Shared::kTileWidth;
+    const std::int32_t column = task.search.left + pixel % Shared::kTileWidth;
     if (row >= args.height || column >= args.width) continue;
-    const PixelPoints points(shared, pixel / kTile, pixel % kTile);
+    const PixelPoints points(shared, pixel / Shared::kTileWidth, pixel % Shared::kTileWidth);
     T* const to = dx + row * args.image_strides[2] + column * args.image_strides[3];
     for (std::uint32_t c = task.first_channel + lane * N; c < task.end_channel; c += args.lanes * N) {
       C sums[N] = {};
@@ -185,7 +183,8 @@ template <class T, int N, int kChannels, class Shared>
 __device__ __forceinline__ void gather_by_pixels(const ImageGradientArgs<T>& args, const Shared& shared, const T* dy,
                                                  std::uint32_t channels, tile::Compute<T> (&sums)[kChannels]) {
   using C = tile::Compute<T>;
-  const PixelPoints points(shared, row_of_thread(), column_of_thread());
+  const PixelPoints points(shared, static_cast<int>(threadIdx.x) / Shared::kTileWidth,
+                           static_cast<int>(threadIdx.x) % Shared::kTileWidth);
 #pragma unroll 1
   for (int k = 0; k < points.count; ++k) {
     C weight;
@@ -225,7 +224,8 @@ __device__ __forceinline__ void add_staged(const Shared& shared, const PixelPoin
 template <class Shared, class C>
 __device__ __forceinline__ void gather_staged(const Shared& shared, C (&sums)[kFewStaged]) {
   constexpr int kFewPoints = 24;
-  const PixelPoints points(shared, row_of_thread(), column_of_thread());
+  const PixelPoints points(shared, static_cast<int>(threadIdx.x) / Shared::kTileWidth,
+                           static_cast<int>(threadIdx.x) % Shared::kTileWidth);
   if (most_of_warp(points.count) <= kFewPoints) {
     add_staged(shared, points, 0, 1, sums);
     return;
@@ -237,7 +237,8 @@ __device__ __forceinline__ void gather_staged(const Shared& shared, C (&sums)[kF
   for (int pass = 0; pass < kLanes; ++pass) {
     const int pixel = warp_of_block() * 32 + pass * kAtOnce + lane / kLanes;
     C part[kFewStaged] = {};
-    add_staged(shared, PixelPoints(shared, pixel / kTile, pixel % kTile), lane % kLanes, kLanes, part);
+    add_staged(shared, PixelPoints(shared, pixel / Shared::kTileWidth, pixel % Shared::kTileWidth), lane % kLanes,
+               kLanes, part);
 #pragma unroll
     for (int i = 0; i < kFewStaged; ++i) {
 #pragma unroll
@@ -293,7 +294,7 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
       __syncthreads();
       gather_staged(shared, sums);
     }
-    if (const GradientPixel<T> pixel(sampler, task.search, static_cast<int>(threadIdx.x)); pixel.exists) {
+    if (const GradientPixel<T, Shared> pixel(sampler, task.search, static_cast<int>(threadIdx.x)); pixel.exists) {
       T* const to = pixel.to + c * sampler.image_strides[1];
 #pragma unroll
       for (int i = 0; i < kFewStaged; ++i) {
@@ -312,7 +313,8 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
     sampler_image_gradient_packs(const __grid_constant__ ImageGradientArgs<T> args) {
   using C = tile::Compute<T>;
   static_assert(kChannels % N == 0, "a chunk of channels is whole packs");
-  auto& shared = *reinterpret_cast<ImageGradientShared<C, 0>*>(tile::dynamic_shared());
+  using Shared = ImageGradientShared<C, 0>;
+  auto& shared = *reinterpret_cast<Shared*>(tile::dynamic_shared());
   const SamplerArgs<T>& sampler = args.sampler;
   const GradientTask task = begin_task(args, shared);
   PatchWalk walk;
@@ -322,7 +324,7 @@ __global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8
     gather_by_lanes<T, N>(args, shared, task);
     return;
   }
-  const GradientPixel<T> pixel(sampler, task.search, static_cast<int>(threadIdx.x));
+  const GradientPixel<T, Shared> pixel(sampler, task.search, static_cast<int>(threadIdx.x));
   for (std::uint32_t c = task.first_channel; c < task.end_channel; c += kChannels) {
     C sums[kChannels] = {};
     const std::uint32_t channels = task.end_channel - c;

@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kSamplerThreads, 2)
 #pragma unroll
         for (int pass = 0; pass < kPasses; ++pass) {
           const int pixel = pixel_of_pass(pass);
-          PixelPoints points(shared, pixel / kTile, pixel % kTile);
+          PixelPoints points(shared, pixel / Shared::kTileWidth, pixel % Shared::kTileWidth);
           points.keep(from, from + Shared::kStagedPoints);
 #pragma unroll 2
           for (int k = 0; k < points.count; ++k) {
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kSamplerThreads, 2)
     }
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
-      const GradientPixel<T> pixel(sampler, task.search, pixel_of_pass(pass));
+      const GradientPixel<T, Shared> pixel(sampler, task.search, pixel_of_pass(pass));
       if (!pixel.exists) continue;
 #pragma unroll
       for (int j = 0; j < 8; ++j) {

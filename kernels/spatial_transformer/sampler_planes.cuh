@@ -2,10 +2,10 @@
 // in sampler.cu, with the arithmetic of places cut down, since with few channels that is what takes the time.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread takes one pixel, in few registers, so that a multiprocessor holds 1536 of them: most points of a random map
-// lie outside the image, and what their threads do is to wait for the grid. (Two or four pixels a thread with the grid
-// fetched ahead take 6 to 10 % longer, as fewer threads fit.) The grid's lines for the blocks that come next are asked
-// for besides, into the L2.
+// A thread takes one pixel, in few registers, so that a multiprocessor holds 1536 of them, forward 2048: most points of
+// a random map lie outside the image, and what their threads do is to wait for the grid. (Two or four pixels a thread
+// with the grid fetched ahead take 6 to 10 % longer, as fewer threads fit.) The grid's lines for the blocks that come
+// next are asked for besides, into the L2.
 //
 // A warp takes a block of 16 x 2 or 8 x 4 pixels where the image's elements are read more often than its own are
 // written: a map that turns the image round makes a strip of 32 x 1 pixels touch up to 32 lines with each load.
@@ -21,7 +21,8 @@
 
 namespace gpudnn::kernels {
 
-constexpr int kPlaneBlocks = 6;    // of a multiprocessor
+constexpr int kForwardBlocks = 8;  // of a multiprocessor
+constexpr int kPlaneBlocks = 6;    // of the gradient's
 constexpr int kPlaneChannels = 3;  // whose loads are in flight together; what is left goes one by one
 
 // A pixel's corners: the offset of the first, which of them lie in the image, and how far the point is past the first.
@@ -130,7 +131,7 @@ __device__ __forceinline__ void sample_planes(const SamplerArgs<T>& args, const 
 }
 
 template <class T>
-__global__ void __launch_bounds__(kSamplerThreads, kPlaneBlocks)
+__global__ void __launch_bounds__(kSamplerThreads, kForwardBlocks)
     sampler_forward_planes(const __grid_constant__ SamplerArgs<T> args) {
   using C = tile::Compute<T>;
   const PlanePlace place(args);

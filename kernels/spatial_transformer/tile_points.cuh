@@ -7,16 +7,11 @@
 
 namespace gpudnn::kernels {
 
-constexpr int kTile = 16;                // pixels across and down of a tile of the image: one for each thread
-constexpr int kCellsAcross = kTile + 1;  // with those of the column to the left
-constexpr int kCells = kCellsAcross * kCellsAcross;
 constexpr int kMostBoxes = 4 * kSamplerThreads;  // a thread tests four
 constexpr int kPatch = 8;                        // points across and down of a patch, a warp's work in a round
 constexpr int kListed = kSamplerThreads;         // patches that are listed at a time: a thread tests one
 constexpr int kWarps = kSamplerThreads / 32;
 constexpr int kRound = kWarps * kPatch * kPatch;  // points of a round
-static_assert(kTile * kTile == kSamplerThreads, "a thread owns a pixel");
-
 // Image tiles that some points touch, both ends included; first > last: none.
 struct alignas(8) TileRange {
   std::uint16_t first_x, last_x, first_y, last_y;
@@ -42,6 +37,8 @@ struct ImageGradientArgs {
   GridBoxes boxes;
   tile::FastDivmod tiles_across;
   tile::FastDivmod tiles;
+  std::int32_t tile_width;  // pixels
+  std::int32_t tile_height;
   std::uint32_t blocks;           // of an image: one for each tile and chunk of channels
   const TileRange* box_ranges;    // image after image; null: there is one box, which every tile visits
   const TileRange* patch_ranges;  // box after box; null: a box is one patch, or there are no ranges
@@ -57,6 +54,11 @@ struct ImageGradientShared {
                                  : kStaged > kFewStaged ? 1024
                                                         : 896;
   static constexpr int kStagedPoints = kStaged > kFewStaged ? kPoints / 2 : kPoints;
+  // Pixels of a tile, one for each thread. Few points to a tile count for more where threads own pixels.
+  static constexpr int kTileWidth = kStaged == 0 ? 32 : 16;
+  static constexpr int kTileHeight = kSamplerThreads / kTileWidth;
+  static constexpr int kCellsAcross = kTileWidth + 1;  // with those of the column to the left
+  static constexpr int kCells = kCellsAcross * (kTileHeight + 1);
   static constexpr bool kKeepsPoints = kStaged == 0;
   static constexpr std::uint32_t kCellBits = 9;
   static_assert(kPoints >= kRound && kCells <= 1 << kCellBits);
@@ -173,8 +175,14 @@ struct TileSearch {
   std::int32_t top;       // of the tile, its first pixel
   std::int32_t left;
 
-  __device__ __forceinline__ std::int32_t tile_x() const { return min(left / kTile, kMostTileNumber); }
-  __device__ __forceinline__ std::int32_t tile_y() const { return min(top / kTile, kMostTileNumber); }
+  template <class Shared>
+  __device__ __forceinline__ std::int32_t tile_x() const {
+    return min(left / Shared::kTileWidth, kMostTileNumber);
+  }
+  template <class Shared>
+  __device__ __forceinline__ std::int32_t tile_y() const {
+    return min(top / Shared::kTileHeight, kMostTileNumber);
+  }
 };
 
 // (2), second part: the next kListed patches are tested, and those that touch the tile listed in order. Begins and ends
@@ -192,7 +200,7 @@ __device__ __forceinline__ void list_patches(const ImageGradientArgs<T>& args, S
     touches = true;
     if (args.patch_ranges != nullptr) {
       const TileRange* const ranges = args.patch_ranges + ((std::int64_t{search.image} * args.boxes.count) << shift);
-      touches = ranges[patch].holds(search.tile_x(), search.tile_y());
+      touches = ranges[patch].holds(search.tile_x<Shared>(), search.tile_y<Shared>());
     }
   }
   const unsigned touching = __ballot_sync(0xffffffffu, touches);
@@ -221,7 +229,8 @@ __device__ __forceinline__ void collect(const ImageGradientArgs<T>& args, Shared
   using C = tile::Compute<T>;
   __syncthreads();  // nobody reads the list before any more, and the visits are listed
   if (threadIdx.x == 0) shared.kept = 0;
-  for (int cell = static_cast<int>(threadIdx.x); cell < kCells; cell += kSamplerThreads) shared.counts[cell] = 0;
+  for (int cell = static_cast<int>(threadIdx.x); cell < Shared::kCells; cell += kSamplerThreads)
+    shared.counts[cell] = 0;
   __syncthreads();
   while (!walk->is_at_end(search.patches)) {  // all conditions of the loop are the same for the whole block
     if (walk->taken >= walk->listed) {
@@ -248,9 +257,9 @@ __device__ __forceinline__ void collect(const ImageGradientArgs<T>& args, Shared
         const C row = floor(at[half].y);
         const std::int32_t x = static_cast<std::int32_t>(column) - search.left + 1;
         const std::int32_t y = static_cast<std::int32_t>(row) - search.top + 1;
-        const bool keep = at[half].inside && x >= 0 && x < kCellsAcross && y >= 0 && y < kCellsAcross;
+        const bool keep = at[half].inside && x >= 0 && x < Shared::kCellsAcross && y >= 0 && y <= Shared::kTileHeight;
         keepers[half] = __ballot_sync(0xffffffffu, keep);
-        cell[half] = keep ? y * kCellsAcross + x : -1;
+        cell[half] = keep ? y * Shared::kCellsAcross + x : -1;
         fx[half] = at[half].x - column;
         fy[half] = at[half].y - row;
       }
@@ -288,6 +297,7 @@ __device__ __forceinline__ std::int64_t point_offset(const ImageGradientArgs<T>&
 // (3): fills `start` and brings the points into order. All threads take part; ends with the block in step.
 template <class Shared>
 __device__ __forceinline__ void sort_by_cell(Shared& shared) {
+  constexpr int kCells = Shared::kCells;
   constexpr int kOwn = (kCells + 1 + kSamplerThreads - 1) / kSamplerThreads;  // neighbouring cells that a thread scans
   const int thread = static_cast<int>(threadIdx.x);
   int counts[kOwn];

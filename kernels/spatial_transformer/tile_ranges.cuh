@@ -21,9 +21,10 @@ struct CellRange {
     least_y = min(least_y, y), most_y = max(most_y, y);
   }
   // Over the warp's lanes, as tiles of an image of height x width.
-  __device__ __forceinline__ TileRange tiles(std::int32_t height, std::int32_t width) const {
-    const auto number = [](std::int32_t pixel) {
-      const std::int32_t tile = pixel / kTile;
+  __device__ __forceinline__ TileRange tiles(std::int32_t height, std::int32_t width, std::int32_t tile_height,
+                                             std::int32_t tile_width) const {
+    const auto number = [](std::int32_t pixel, std::int32_t extent) {
+      const std::int32_t tile = pixel / extent;
       return static_cast<std::uint16_t>(tile < kMostTileNumber ? tile : kMostTileNumber);
     };
     const std::int32_t left = least_of_warp(least_x);
@@ -31,8 +32,8 @@ struct CellRange {
     const std::int32_t top = least_of_warp(least_y);
     const std::int32_t bottom = most_of_warp(most_y);
     if (right < left) return {1, 0, 1, 0};
-    return {number(left < 0 ? 0 : left), number(right + 1 < width ? right + 1 : width - 1), number(top < 0 ? 0 : top),
-            number(bottom + 1 < height ? bottom + 1 : height - 1)};
+    return {number(left < 0 ? 0 : left, tile_width), number(right + 1 < width ? right + 1 : width - 1, tile_width),
+            number(top < 0 ? 0 : top, tile_height), number(bottom + 1 < height ? bottom + 1 : height - 1, tile_height)};
   }
 };
 
@@ -53,7 +54,7 @@ __device__ __forceinline__ TileRange range_of_patch(const ImageGradientArgs<T>& 
     range.add(at[half]);
     whole->add(at[half]);
   }
-  return range.tiles(args.sampler.height, args.sampler.width);
+  return range.tiles(args.sampler.height, args.sampler.width, args.tile_height, args.tile_width);
 }
 
 // (1): a warp for each patch where those are the boxes, else a block for each box.
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(kSamplerThreads)
     const TileRange range = range_of_patch(args, image, (box << shift) + patch, &whole);
     if (lane_of_warp() == 0) ranges[patch] = range;
   }
-  const TileRange range = whole.tiles(args.sampler.height, args.sampler.width);
+  const TileRange range = whole.tiles(args.sampler.height, args.sampler.width, args.tile_height, args.tile_width);
   if (lane_of_warp() == 0) of_warps[warp_of_block()] = range;
   __syncthreads();
   if (threadIdx.x != 0) return;

@@ -126,16 +126,10 @@ Support supports_segments_cuda(const Problem& problem, const Device&) {
 }
 
 Status segments_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  const SegmentPlan& held = problem.plan->held;
-  const bool in_registers = held.seconds != 0 && args.alpha == 1 && args.beta == 0;
-  const SegmentPlan& plan = in_registers ? held : problem.plan->segments;
+  const SegmentPlan& plan = problem.plan->segments;
   NormParams params = common_params(problem, args);
   params.parts = plan.parts;
   params.threads = plan.threads;
-  if (in_registers) {
-    kernels::launch_norm_held(params, plan.segments, site.stream);
-    return cuda::launch_status("norm_held");
-  }
   params.partials = args.scratch;
   if (kernels::launch_norm_segments(params, plan.segments, site.stream)) return cuda::launch_status("norm_segments");
   // A process may have been given fewer multiprocessors than the device has: then in more launches.

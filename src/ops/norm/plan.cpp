@@ -60,7 +60,6 @@ LaunchPlan make_plan(const Device& device, const Problem& problem) {
   narrow_access(problem, &plan.walk);
   plan.infers_in_packs = describe_infer(problem, plan.walk, &plan.infer);
   plan.segments = plan_segments(device, problem, plan.walk);
-  plan.held = plan_held(device, problem, plan.walk);
   plan.split = split_shape(device, problem, plan.walk);
   plan.cluster = cluster_shape(device, problem, plan.walk);
   const std::int64_t sets = plan.walk.sets();

@@ -18,7 +18,6 @@ struct LaunchPlan {
   bool infers_in_packs = false;
   kernels::NormInfer infer;
   SegmentPlan segments;
-  SegmentPlan held;  // instead, where alpha is 1 and beta 0
   Shape split;
   Shape cluster;
   bool split_is_faster = false;          // than `cluster`

@@ -178,15 +178,6 @@ int resident_clusters([[maybe_unused]] const Problem& problem, [[maybe_unused]] 
 #endif
 }
 
-int resident_held([[maybe_unused]] const Problem& problem, [[maybe_unused]] const SegmentPlan& plan) {
-#ifdef GPUDNN_WITH_CUDA
-  return kernels::resident_held_clusters(element_type(problem.x.type), plan.parts, plan.threads,
-                                         kernels::held_shared_bytes(plan.segments, plan.threads));
-#else
-  return 0;
-#endif
-}
-
 // Clusters, as many as run side by side, each on one group after the other.
 void try_clusters(const Device& device, const Problem& problem, const NormWalk& walk, const NormSegments& segments,
                   SegmentPlan* best) {
@@ -222,30 +213,6 @@ void try_grid(const Device& device, const Problem& problem, const NormWalk& walk
     set_threads(problem, &plan);
     set_seconds(device, problem, walk, &plan);
     keep_better(plan, best);
-  }
-}
-
-// Every group in the registers of a cluster of its own, and all of them side by side, in as few parts as hold it.
-void try_held(const Problem& problem, const NormSegments& segments, SegmentPlan* best) {
-  const int unit = static_cast<int>(segments.units.divisor);
-  const bool several = segments.sets > 1;
-  const int most_parts = segments.per_set.divisor == 1 ? 1 : kLargestCluster;  // short pieces of lines cost more
-  for (int parts = 1; parts <= most_parts; parts *= 2) {
-    SegmentPlan plan;
-    plan.segments = segments;
-    plan.parts = parts;
-    const std::int64_t units = parts_of(static_cast<std::int64_t>(segments.lines) * unit, parts);
-    constexpr std::int64_t kThreads = 448;  // hold a unit each where there are few
-    std::int64_t active = std::max(parts_of(units, kernels::kHeldUnits), std::min(units, kThreads));
-    if (several) active = parts_of(active, unit) * unit;
-    if (active > kernels::kHeldThreads) continue;
-    plan.threads = std::max({round_up(active, 32), 64, round_up(segments.sets, 32)});
-    plan.segments.active = several ? static_cast<int>(active) : plan.threads;
-    plan.segments.groups_at_once = static_cast<int>(segments.groups);
-    if (plan.threads > kernels::kHeldThreads || resident_held(problem, plan) < plan.segments.groups_at_once) continue;
-    plan.seconds = kLaunch;  // there is nothing to compare it with
-    *best = plan;
-    return;
   }
 }
 
@@ -288,25 +255,6 @@ SegmentPlan plan_segments(const Device& device, const Problem& problem, const No
     best.reason_against = nullptr;
   } else if (best.reason_against == nullptr) {
     best.reason_against = "a group has more than 2^30 packs";
-  }
-  return best;
-}
-
-SegmentPlan plan_held(const Device& device, const Problem& problem, const NormWalk& walk) {
-  SegmentPlan best;
-  const bool plain = problem.pass == Pass::train && problem.ops == GPUDNN_BATCHNORM_OPS_BN;
-  if (!plain || reason_against(device, problem, walk) != nullptr) return best;
-  NormSegments segments;
-  if (walk.columns == 0) {
-    if (describe_rows(problem, walk, &segments) == nullptr) try_held(problem, segments, &best);
-    return best;
-  }
-  const std::int64_t packs = walk.run / pack_width(problem);
-  for (int lanes = 1; lanes * pack_width(problem) <= kSegmentSets && lanes < 2 * packs; lanes *= 2) {
-    if (lanes < 4 && lanes < packs) continue;  // pieces of 64 bytes and more, or all there is
-    if (describe_columns(problem, walk, lanes, &segments) != nullptr) return best;
-    try_held(problem, segments, &best);
-    if (best.seconds != 0) return best;
   }
   return best;
 }

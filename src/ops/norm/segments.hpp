@@ -21,8 +21,6 @@ struct SegmentPlan {
 
 // The best way with the call's scratch memory.
 [[nodiscard]] SegmentPlan plan_segments(const Device& device, const Problem& problem, const kernels::NormWalk& walk);
-// The way through registers, for plain training on small tensors; `seconds` is 0 where there is none.
-[[nodiscard]] SegmentPlan plan_held(const Device& device, const Problem& problem, const kernels::NormWalk& walk);
 // How inference goes in packs of 16 bytes; false where it cannot.
 [[nodiscard]] bool describe_infer(const Problem& problem, const kernels::NormWalk& walk, kernels::NormInfer* infer);
 
