@@ -2,17 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "kernels/spatial_transformer/image_gradient.cuh"
+#include "kernels/spatial_transformer/image_gradient_wide.cuh"
+#include "kernels/spatial_transformer/tile_ranges.cuh"
 #include "kernels/tile/launch.hpp"
+#include "kernels/tile/shared_memory.cuh"
 
 namespace gpudnn::kernels {
 namespace {
 
-constexpr int kChannels = 16;  // sums of a thread; half as many of 16-bit types, whose loads take as many registers
-constexpr int kFewChannels = 4;
-constexpr int kFewStrips = 4;                      // of a tile with few channels
+constexpr std::int64_t kMostFewChannels = 8;       // that go four at a time
+constexpr std::int64_t kLeastChannels = 16;        // of a block
 constexpr std::int64_t kChannelsOfBlock = 64;      // where the device has work enough
 constexpr std::int64_t kPointsForBoxes = 1 << 15;  // of all images: boxes are then worth a launch
+constexpr std::int64_t kFewPatches = 256;          // that are boxes themselves
 
 template <class T>
 bool in_packs(const SamplerParams& params) {
@@ -25,13 +27,16 @@ bool in_packs(const SamplerParams& params) {
   return packs;
 }
 
+// At most `most` boxes; single patches if those are few.
 GridBoxes boxes_of(const SamplerImage& grid, std::int64_t most) {
   GridBoxes boxes{};
   const auto count = [](std::int64_t extent, std::uint32_t shift) {
     const std::int64_t points = std::int64_t{kPatch} << shift;
     return (extent + points - 1) / points;
   };
-  while (count(grid.width, boxes.shift_x) * count(grid.height, boxes.shift_y) > most) {
+  const auto all = [&] { return count(grid.width, boxes.shift_x) * count(grid.height, boxes.shift_y); };
+  if (all() > kFewPatches) boxes.shift_x = boxes.shift_y = 2;  // two patches for each warp of a block
+  while (all() > most) {
     count(grid.width, boxes.shift_x) >= count(grid.height, boxes.shift_y) ? ++boxes.shift_x : ++boxes.shift_y;
   }
   const auto across = static_cast<std::uint32_t>(count(grid.width, boxes.shift_x));
@@ -41,12 +46,33 @@ GridBoxes boxes_of(const SamplerImage& grid, std::int64_t most) {
   return boxes;
 }
 
+// Launches the search for ranges, where the caller's memory holds them and they are worth it.
+template <class T>
+void find_ranges(const SamplerParams& params, ImageGradientArgs<T>* args, cudaStream_t stream) {
+  args->boxes = boxes_of(params.sample, kMostBoxes);
+  const std::uint32_t shift = args->boxes.shift_x + args->boxes.shift_y;
+  const std::int64_t boxes = params.images * args->boxes.count;
+  const std::int64_t patches = shift == 0 ? 0 : boxes << shift;
+  if (args->boxes.count <= 4 || params.images * args->sampler.pixels < kPointsForBoxes ||
+      static_cast<std::size_t>(boxes + patches) * sizeof(TileRange) > params.scratch_bytes ||
+      !tile::is_aligned(params.scratch, alignof(TileRange))) {
+    args->boxes = boxes_of(params.sample, 1);
+    return;
+  }
+  auto* const ranges = static_cast<TileRange*>(params.scratch);
+  const std::int64_t blocks = shift == 0 ? params.images * ((args->boxes.count + kWarps - 1) / kWarps) : boxes;
+  tile::launch_kernel(&sampler_boxes<T>, {static_cast<unsigned>(blocks), kSamplerThreads}, stream, *args, ranges,
+                      ranges + boxes);
+  args->box_ranges = ranges;
+  args->patch_ranges = shift == 0 ? nullptr : ranges + boxes;
+}
+
 // Ranges of channels, so many that there is work for the whole device, and what each thread takes of them.
 template <class T>
-void set_chunks(const SamplerParams& params, int pack, SamplerArgs<T>* args) {
+void set_chunks(const SamplerParams& params, int pack, std::int64_t least_channels, SamplerArgs<T>* args) {
   int lanes = 1;
   while (pack > 1 && lanes < 32 && lanes * pack < params.channels) lanes *= 2;
-  const std::int64_t unit = std::max<std::int64_t>(kChannels, std::min(lanes, 16) * std::int64_t{pack});
+  const std::int64_t unit = std::max<std::int64_t>(least_channels, std::min(lanes, 16) * std::int64_t{pack});
   const std::int64_t units = (params.channels + unit - 1) / unit;
   // Fewer channels a block where the blocks would not fill the device; more only where lanes take them side by side.
   const std::int64_t blocks = std::max<std::int64_t>(params.images * args->tiles, 1);
@@ -59,7 +85,7 @@ void set_chunks(const SamplerParams& params, int pack, SamplerArgs<T>* args) {
   args->lanes = lanes;
 }
 
-template <class T, int N, int kSums, int kStrips>
+template <class T>
 void launch(const SamplerParams& params, cudaStream_t stream) {
   using C = tile::Compute<T>;
   ImageGradientArgs<T> args{};
@@ -80,46 +106,47 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   sampler.beta = static_cast<C>(params.beta);
   sampler.reads_out = params.beta != 0;
   sampler.grid_pairs = tile::is_aligned(params.grid, 2 * sizeof(T));
-  args.tile_height = kStrips * kStripHeight;
+  const bool packs = in_packs<T>(params);
   args.linear = params.sample.strides[2] == params.sample.width * params.sample.strides[3];
-  const auto across = static_cast<std::uint32_t>((params.image.width + kTileWidth - 1) / kTileWidth);
+  using FewShared = ImageGradientShared<C, kFewStaged>;
+  using PacksShared = ImageGradientShared<C, 0>;
+  args.tile_width = packs ? PacksShared::kTileWidth : FewShared::kTileWidth;  // so it is with many channels
+  args.tile_height = packs ? PacksShared::kTileHeight : FewShared::kTileHeight;
+  const auto across = static_cast<std::uint32_t>((params.image.width + args.tile_width - 1) / args.tile_width);
   const auto down = static_cast<std::uint32_t>((params.image.height + args.tile_height - 1) / args.tile_height);
   sampler.tiles = across * down;
   args.tiles = tile::FastDivmod(sampler.tiles);
   args.tiles_across = tile::FastDivmod(across);
-  set_chunks(params, N, &sampler);
-
-  args.boxes = boxes_of(params.sample, kMostBoxes);
-  const std::size_t range_bytes = static_cast<std::size_t>(params.images) * args.boxes.count * sizeof(TileRange);
-  if (args.boxes.count > 4 && params.images * sampler.pixels >= kPointsForBoxes &&
-      range_bytes <= params.scratch_bytes && tile::is_aligned(params.scratch, alignof(TileRange))) {
-    auto* const ranges = static_cast<TileRange*>(params.scratch);
-    const std::int64_t blocks = params.images * ((args.boxes.count + kWarps - 1) / kWarps);
-    tile::launch_kernel(&sampler_boxes<T>, {static_cast<unsigned>(blocks), kSamplerThreads}, stream, args, ranges);
-    args.ranges = ranges;
-  } else {
-    args.boxes = boxes_of(params.sample, 1);
-  }
+  using WideShared = ImageGradientShared<float, kWideStride>;
+  const bool wide = !packs && sizeof(T) < 8 && params.channels > kMostFewChannels &&
+                    sizeof(WideShared) <= params.shared_memory_per_block;
+  constexpr int N = tile::kPackWidth<T>;
+  set_chunks(params, packs ? N : 1, wide ? kWideChannels : kLeastChannels, &sampler);
+  find_ranges(params, &args, stream);
   args.blocks = sampler.tiles * sampler.chunks;
-  tile::launch_kernel(&sampler_image_gradient<T, N, kSums, kStrips>,
-                      {static_cast<unsigned>(params.images * std::int64_t{args.blocks}), kSamplerThreads}, stream,
-                      args);
+  const auto blocks = static_cast<unsigned>(params.images * std::int64_t{args.blocks});
+  if (packs) {
+    constexpr int kSums = sizeof(T) == 8 ? 4 : 8;
+    constexpr auto kKernel = sampler_image_gradient_packs<T, N, kSums>;
+    tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
+    tile::launch_kernel(kKernel, {blocks, kSamplerThreads, sizeof(PacksShared)}, stream, args);
+    return;
+  }
+  if constexpr (sizeof(T) < 8) {
+    if (wide) {
+      constexpr auto kKernel = sampler_image_gradient_wide<T>;
+      tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
+      tile::launch_kernel(kKernel, {blocks, kSamplerThreads, sizeof(WideShared)}, stream, args);
+      return;
+    }
+  }
+  tile::launch_kernel(&sampler_image_gradient<T>, {blocks, kSamplerThreads}, stream, args);
 }
 
 }  // namespace
 
 void launch_sampler_image_gradient(const SamplerParams& params, CUstream_st* stream) {
-  tile::with_element_type(params.type, [&]<class T>() {
-    constexpr int N = tile::kPackWidth<T>;
-    constexpr bool kWide = sizeof(T) == 8;
-    if (in_packs<T>(params)) {
-      launch<T, N, kWide ? kFewChannels : 8, 1>(params, stream);
-    } else if (!kWide && params.channels <= kFewChannels) {
-      launch<T, 1, kFewChannels, kWide ? 1 : kFewStrips>(params, stream);
-    } else {
-      launch<T, 1, kWide ? kFewChannels : sizeof(T) == 2 ? kChannels / 2 : kChannels, 1>(params, stream);
-    }
-  });
+  tile::with_element_type(params.type, [&]<class T>() { launch<T>(params, stream); });
 }
 
 }  // namespace gpudnn::kernels

@@ -22,7 +22,7 @@ namespace gpudnn::kernels {
 namespace {
 
 constexpr int kMostRun = 4;    // pixels of a thread
-constexpr int kFewPlanes = 8;  // channels up to which a place's arithmetic counts: the grid's gradient in planes
+constexpr int kFewPlanes = 8;  // channels up to which what is read counts for more than what is written
 
 // Channels of a thread whose loads are in flight together.
 template <int N>
@@ -263,9 +263,24 @@ bool in_planes(const SamplerParams& params) {
          sample.height * sample.width < INT32_MAX / 2;
 }
 
+// How wide a warp is on the sample, in bits. A block of pixels meets fewer lines of an image that is turned round than
+// a strip of 32 does, which in turn writes whole lines and needs no division by rows.
+constexpr int kStrip = 5;
+int forward_bits(const SamplerParams& params) { return params.channels <= kFewPlanes ? 4 : kStrip; }
 template <class T>
-void set_plane_tiles(const SamplerParams& params, SamplerArgs<T>* args) {
-  args->tiles = (args->pixels + kSamplerThreads - 1) / kSamplerThreads;
+constexpr int kGradientBits = sizeof(T) == 2 ? 4 : 3;  // 32 bytes of dy
+
+template <class T>
+void set_plane_tiles(const SamplerParams& params, int across_bits, SamplerArgs<T>* args) {
+  if (params.sample.width < 16 || params.sample.height < 8) across_bits = kStrip;
+  args->across_bits = across_bits;
+  args->plane_width = static_cast<std::uint32_t>(across_bits == kStrip ? args->pixels : params.sample.width);
+  args->plane_height = static_cast<std::uint32_t>(across_bits == kStrip ? 1 : params.sample.height);
+  const auto warps = [](std::uint32_t extent, int bits) { return (extent + (1u << bits) - 1u) >> bits; };
+  const std::uint32_t across = warps(args->plane_width, args->across_bits);
+  args->warps_across = tile::FastDivmod(across);
+  args->tiles =
+      (across * warps(args->plane_height, 5 - args->across_bits) * 32 + kSamplerThreads - 1) / kSamplerThreads;
   args->tiles_of = tile::FastDivmod(args->tiles);
   args->all_pixels = params.images * std::int64_t{args->pixels};
   args->pixels_ahead = std::int64_t{params.multiprocessors} * kPlaneBlocks * kSamplerThreads;
@@ -300,7 +315,7 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
     const bool packs = in_packs<T>(params, params.out);
     const bool planes = in_planes(params);
     set_tiles(params, packs ? N : 1, &args);
-    if (planes) set_plane_tiles(params, &args);
+    if (planes) set_plane_tiles(params, forward_bits(params), &args);
     if (args.lanes == 1) {
       // Chunks of 32 channels, or fewer where that leaves the device without work; whole packs in any case.
       constexpr int kLeast = N > 4 ? N : 4;
@@ -333,10 +348,10 @@ void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stre
     constexpr int N = tile::kPackWidth<T>;
     SamplerArgs<T> args = args_of<T>(params);
     const bool packs = in_packs<T>(params, params.dy);
-    const bool planes = in_planes(params) && params.channels <= kFewPlanes;
+    const bool planes = in_planes(params);
     set_tiles(params, packs ? N : 1, &args);
     if (planes) {
-      set_plane_tiles(params, &args);
+      set_plane_tiles(params, kGradientBits<T>, &args);
       args.chunks_of = tile::FastDivmod(1);
     }
     args.out_pairs = tile::is_aligned(params.out, 2 * sizeof(T));

@@ -42,7 +42,12 @@ struct SamplerArgs {
   tile::FastDivmod chunks_of;
   int lane_bits;
   int run;  // pixels of a thread
-  // sampler_planes.cuh: pixels of all images, and how far ahead of its own a thread asks for the grid.
+  // sampler_planes.cuh: how warps lie on the sample, each 2^across_bits pixels wide, pixels of all images, and how far
+  // ahead of its own a thread asks for the grid.
+  std::uint32_t plane_width;
+  std::uint32_t plane_height;
+  tile::FastDivmod warps_across;
+  int across_bits;
   std::int64_t all_pixels;
   std::int64_t pixels_ahead;
 };

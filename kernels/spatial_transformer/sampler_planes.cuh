@@ -2,10 +2,13 @@
 // in sampler.cu, with the arithmetic of places cut down, since with few channels that is what takes the time.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread takes one pixel, in few registers, so that a multiprocessor holds 1536 of them: most points of a random map
-// lie outside the image, and what their threads do is to wait for the grid. (Two or four pixels a thread with the grid
-// fetched ahead take 6 to 10 % longer, as fewer threads fit.) The grid's lines for the blocks that come next are asked
-// for besides, into the L2.
+// A thread takes one pixel, in few registers, so that a multiprocessor holds 1536 of them, forward 2048: most points of
+// a random map lie outside the image, and what their threads do is to wait for the grid. (Two or four pixels a thread
+// with the grid fetched ahead take 6 to 10 % longer, as fewer threads fit.) The grid's lines for the blocks that come
+// next are asked for besides, into the L2.
+//
+// A warp takes a block of 16 x 2 or 8 x 4 pixels where the image's elements are read more often than its own are
+// written: a map that turns the image round makes a strip of 32 x 1 pixels touch up to 32 lines with each load.
 //
 // Offsets within an image fit 32 bits, and a corner's right neighbour is at the next address: a channel costs two
 // addresses, four loads, four products and a store. A point outside the image is moved to column -2, where the
@@ -18,7 +21,8 @@
 
 namespace gpudnn::kernels {
 
-constexpr int kPlaneBlocks = 6;    // of a multiprocessor
+constexpr int kForwardBlocks = 8;  // of a multiprocessor
+constexpr int kPlaneBlocks = 6;    // of the gradient's
 constexpr int kPlaneChannels = 3;  // whose loads are in flight together; what is left goes one by one
 
 // A pixel's corners: the offset of the first, which of them lie in the image, and how far the point is past the first.
@@ -60,13 +64,22 @@ struct PlanePlace {
   std::uint32_t image;
   std::uint32_t chunk;
   std::uint32_t pixel;
+  std::uint32_t along;  // pixels of the warp's row before it
+  bool exists;
 
   template <class T>
   __device__ __forceinline__ explicit PlanePlace(const SamplerArgs<T>& args) {
     std::uint32_t tile;
     const std::uint32_t rest = args.tiles_of.divmod(blockIdx.x, &tile);
     image = args.chunks_of.divmod(rest, &chunk);
-    pixel = tile * kSamplerThreads + threadIdx.x;
+    std::uint32_t warp_x;
+    const std::uint32_t warp_y = args.warps_across.divmod((tile * kSamplerThreads + threadIdx.x) / 32, &warp_x);
+    const std::uint32_t lane = threadIdx.x % 32;
+    along = lane & ((1u << args.across_bits) - 1u);
+    const std::uint32_t column = (warp_x << args.across_bits) + along;
+    const std::uint32_t row = (warp_y << (5 - args.across_bits)) + (lane >> args.across_bits);
+    exists = column < args.plane_width && row < args.plane_height;
+    pixel = row * args.plane_width + column;
   }
 };
 
@@ -74,7 +87,7 @@ template <class T>
 __device__ __forceinline__ PlanePoint<tile::Compute<T>> locate_pixel(const SamplerArgs<T>& args,
                                                                      const PlanePlace& place) {
   constexpr std::uint32_t kLine = 128 / (2 * sizeof(T));  // pixels
-  if (threadIdx.x % kLine == 0) {
+  if (place.along % kLine == 0) {
     const std::int64_t next = static_cast<std::int64_t>(place.image) * args.pixels + place.pixel + args.pixels_ahead;
     if (next < args.all_pixels) ptx::prefetch_l2(args.grid + next * 2);
   }
@@ -118,11 +131,11 @@ __device__ __forceinline__ void sample_planes(const SamplerArgs<T>& args, const 
 }
 
 template <class T>
-__global__ void __launch_bounds__(kSamplerThreads, kPlaneBlocks)
+__global__ void __launch_bounds__(kSamplerThreads, kForwardBlocks)
     sampler_forward_planes(const __grid_constant__ SamplerArgs<T> args) {
   using C = tile::Compute<T>;
   const PlanePlace place(args);
-  if (place.pixel >= args.pixels) return;
+  if (!place.exists) return;
   const PlanePoint<C> point = locate_pixel(args, place);
   const auto chunk = static_cast<std::uint32_t>(args.chunk);
   const std::uint32_t begin = place.chunk * chunk;
@@ -182,7 +195,7 @@ __global__ void __launch_bounds__(kSamplerThreads, kPlaneBlocks)
     sampler_grid_gradient_planes(const __grid_constant__ SamplerArgs<T> args) {
   using C = tile::Compute<T>;
   const PlanePlace place(args);
-  if (place.pixel >= args.pixels) return;
+  if (!place.exists) return;
   const PlanePoint<C> point = locate_pixel(args, place);
   C along[2] = {};
   if (point.any()) {

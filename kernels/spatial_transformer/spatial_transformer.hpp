@@ -48,6 +48,7 @@ struct SamplerParams {
   const void* dy = nullptr;
   void* out = nullptr;
   int multiprocessors = 1;
+  std::size_t shared_memory_per_block = 0;
   void* scratch = nullptr;  // image_gradient: memory that may be written and that nothing else of the call needs now
   std::size_t scratch_bytes = 0;
 };

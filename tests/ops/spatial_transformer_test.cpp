@@ -31,15 +31,25 @@ std::vector<double> normal_values(Random& random, const TensorGeometry& tensor) 
   return values;
 }
 
-// Coordinates of every kind: inside, on the border, outside, far outside and NaN; each well between two pixels where
-// the gradient of the grid jumps at them.
-std::vector<double> grid_values(Random& random, const Problem& problem) {
+// Points without order: inside, on the border, outside, far outside and NaN; or those of an affine map, whose
+// neighbours are neighbours in the image. Each well between two pixels where the gradient of the grid jumps at them.
+std::vector<double> grid_values(Random& random, const Problem& problem, bool ordered) {
   std::vector<double> grid(static_cast<std::size_t>(element_count(grid_geometry(problem))));
+  double map[6];
+  for (double& value : map) value = 0.7 * random.normal();
+  const std::int64_t width = problem.y.dims[3];
   for (std::size_t i = 0; i < grid.size(); ++i) {
     const std::int64_t extent = problem.x.dims[i % 2 == 0 ? 3 : 2];
+    const auto pixel = static_cast<std::int64_t>(i / 2) % (problem.y.dims[2] * width);
     double value = 1e30;
     if (extent == 1) {
       value = 0.25;  // the one pixel, whatever the value
+    } else if (ordered) {
+      const double* const row = map + i % 2 * 3;
+      const double across = 2.0 * static_cast<double>(pixel % width) / static_cast<double>(width) - 1;
+      const double down = 2.0 * static_cast<double>(pixel / width) / static_cast<double>(problem.y.dims[2]) - 1;
+      const double at = (row[0] * across + row[1] * down + row[2] + 1) * static_cast<double>(extent - 1) / 2;
+      value = 2 * (std::floor(at) + 0.2 + 0.6 * (at - std::floor(at))) / static_cast<double>(extent - 1) - 1;
     } else if (!random.chance(0.02)) {
       const double at = static_cast<double>(random.between(-2, extent)) + 0.2 + 0.6 * random.uniform();
       value = 2 * at / static_cast<double>(extent - 1) - 1;
@@ -68,12 +78,12 @@ std::string check_grid(const Backend& backend, const Problem& problem, Random& r
 }
 
 std::string check_sampler(const Backend& backend, const Problem& problem, Random& random,
-                          const TransformerScalars& scalars, bool misaligned) {
+                          const TransformerScalars& scalars, bool ordered, bool misaligned) {
   const gpudnnDataType_t type = problem.y.type;
   const bool forward = problem.operation == Operation::sample_forward;
   const TransformerDescriptor st(problem.y);
   TransformerValues v;
-  v.grid = grid_values(random, problem);
+  v.grid = grid_values(random, problem, ordered);
   v.x = normal_values(random, problem.x);
   if (!forward) v.dy = normal_values(random, problem.y);
   const TensorGeometry& out_geometry = forward ? problem.y : problem.dx;
@@ -112,7 +122,7 @@ std::string check(const Problem& problem, std::uint64_t seed, bool misaligned) {
   TransformerScalars scalars;
   if (seed % 3 == 1) scalars = {-2, 0.25, 0.5, -1};
   if (seed % 3 == 2) scalars = {0.5, 0, 1, 1};
-  return check_sampler(backend, problem, random, scalars, misaligned);
+  return check_sampler(backend, problem, random, scalars, seed % 2 == 0, misaligned);
 }
 
 Problem random_problem(Random& random) {
@@ -155,7 +165,7 @@ TEST(SpatialTransformer, HandPickedProblems) {
     const auto problem = spatial_transformer::from_text(line, &why);
     ASSERT_TRUE(problem) << line << ": " << why;
     EXPECT_EQ(to_text(*problem), line);
-    for (const std::uint64_t seed : {3u, 4u, 5u}) {
+    for (const std::uint64_t seed : {3u, 4u, 5u, 6u}) {
       EXPECT_EQ(check(*problem, seed, seed == 5), "") << line;
     }
   }

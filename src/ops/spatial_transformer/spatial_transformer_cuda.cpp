@@ -63,6 +63,7 @@ kernels::SamplerParams sampler_params(const LaunchSite& site, const Problem& pro
   params.grid = args.grid;
   params.dy = args.dy;
   params.multiprocessors = site.device.multiprocessors;
+  params.shared_memory_per_block = site.device.shared_memory_per_block;
   params.alpha = args.alpha;
   params.beta = args.beta;
   params.out = args.out;
