@@ -96,7 +96,7 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
 #pragma unroll 1
   for (unsigned i = warp; i < kAll; i += I::kThreads / 32) {
     unsigned arrivals = i < I::kStages ? 1 : i < kPipeline ? I::kTileWarps : 4;
-    if (I::kJoins && i >= kPaired) arrivals = i < kKept ? 1 : I::kTileWarps * p.splits;
+    if (I::kJoins && i >= kPaired) arrivals = i < kKept ? 1 : p.splits;
     ptx::mbarrier_init(&shared.full[0] + i, arrivals);
     ptx::fence_mbarrier_init();
     if constexpr (I::kJoins) {

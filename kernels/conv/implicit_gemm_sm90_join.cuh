@@ -82,10 +82,10 @@ __device__ __forceinline__ void keep_sums(const Params& p, Shared<I>& shared, in
   static_assert(I::kBM * I::kBN * sizeof(float) <= sizeof(shared.a) + sizeof(shared.b), "sums fit in the stages");
   ptx::barrier_sync(kStagingBarrier, 128 * I::kConsumers);  // the others have multiplied their last stage
   store_quads<I>(reinterpret_cast<float4*>(&shared), consumer, sum);
-  __syncwarp();
-  const unsigned lane = threadIdx.x % 32;
-  if (lane < p.splits) {
-    ptx::mbarrier_arrive_release_cluster(ptx::mapa(ptx::shared_address(&shared.kept), lane));
+  ptx::barrier_sync(kStagingBarrier, 128 * I::kConsumers);
+  const unsigned thread = threadIdx.x - 128;
+  if (thread < p.splits) {
+    ptx::mbarrier_arrive_release_cluster(ptx::mapa(ptx::shared_address(&shared.kept), thread));
   }
 }
 
