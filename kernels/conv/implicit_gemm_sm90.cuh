@@ -56,7 +56,8 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
       if (p.splits == 2) {
         finish_pair<I>(p, shared, work, consumer, sum, &area);
       } else {
-        keep_sums<I>(p, shared, consumer, sum);
+        keep_sums<I>(shared, consumer, sum);
+        meet_cluster_again();
         join_sums<I>(p, shared);
       }
     } else if constexpr (I::kSwapped) {
@@ -82,12 +83,11 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
 // knows that it is the same in all lanes, and the loads' loop takes a quarter longer.
 template <class I>
 __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared, unsigned warp) {
-  // They lie one after the other: full, empty, fetched, paired, kept.
+  // They lie one after the other: full, empty, fetched, paired.
   constexpr unsigned kPipeline = 2 * I::kStages;
   constexpr unsigned kPaired = kPipeline + I::kConsumers;
-  constexpr unsigned kKept = kPaired + I::kConsumers;
-  constexpr unsigned kAll = I::kJoins ? kKept + 1 : I::kPingPong ? kPaired : kPipeline;
-  static_assert(offsetof(Shared<I>, kept) == offsetof(Shared<I>, full) + kKept * sizeof(std::uint64_t));
+  constexpr unsigned kAll = I::kJoins ? kPaired + I::kConsumers : I::kPingPong ? kPaired : kPipeline;
+  static_assert(offsetof(Shared<I>, paired) == offsetof(Shared<I>, full) + kPaired * sizeof(std::uint64_t));
   if (threadIdx.x % 32 != 0) return;
   if (warp == 0) {
     ptx::prefetch_tensormap(&p.a[0]);
@@ -96,11 +96,11 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
 #pragma unroll 1
   for (unsigned i = warp; i < kAll; i += I::kThreads / 32) {
     unsigned arrivals = i < I::kStages ? 1 : i < kPipeline ? I::kTileWarps : 4;
-    if (I::kJoins && i >= kPaired) arrivals = i < kKept ? 1 : p.splits;
+    if (I::kJoins && i >= kPaired) arrivals = 1;
     ptx::mbarrier_init(&shared.full[0] + i, arrivals);
     ptx::fence_mbarrier_init();
     if constexpr (I::kJoins) {
-      if (i >= kPaired && i < kKept) expect_pair<I>(shared, i - kPaired);
+      if (i >= kPaired) expect_pair<I>(shared, i - kPaired);
     }
   }
   if (warp == 1) {
@@ -123,17 +123,14 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
     ptx::setmaxnreg_dec<kProducerRegisters>();
     if (warp == 0) produce<I>(p, shared);
     meet_cluster<I>();
+    if (I::kJoins && p.splits > 2) meet_cluster_again();  // the consumers' sums
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
     consume<I>(p, shared, warp / 4 - 1);
   }
   // No block leaves while another may still signal its barriers, or read or write its shared memory.
-  if constexpr (I::kJoins) {
-    __syncwarp();
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
-  }
+  if constexpr (I::kJoins) meet_cluster_again();
 }
 
 template <class I>

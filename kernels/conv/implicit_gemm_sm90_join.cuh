@@ -75,28 +75,21 @@ __device__ __forceinline__ void finish_pair(const Params& p, Shared<I>& shared, 
 
 // --- more than two ---------------------------------------------------------------------------------------------------
 
-// Each block leaves its sums where its stages were, and tells the others ...
+// Each block leaves its sums where its stages were; when all blocks have met (see the kernel) ...
 template <class I>
-__device__ __forceinline__ void keep_sums(const Params& p, Shared<I>& shared, int consumer,
+__device__ __forceinline__ void keep_sums(Shared<I>& shared, int consumer,
                                           const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
   static_assert(I::kBM * I::kBN * sizeof(float) <= sizeof(shared.a) + sizeof(shared.b), "sums fit in the stages");
   ptx::barrier_sync(kStagingBarrier, 128 * I::kConsumers);  // the others have multiplied their last stage
   store_quads<I>(reinterpret_cast<float4*>(&shared), consumer, sum);
-  ptx::barrier_sync(kStagingBarrier, 128 * I::kConsumers);
-  const unsigned thread = threadIdx.x - 128;
-  if (thread < p.splits) {
-    ptx::mbarrier_arrive_release_cluster(ptx::mapa(ptx::shared_address(&shared.kept), thread));
-  }
 }
 
-// ... and adds up its share of the tile over all of them, in the order of the splits.
+// ... it adds up its share of the tile over all of them, in the order of the splits.
 template <class I>
 __device__ __forceinline__ void join_sums(const Params& p, Shared<I>& shared) {
   constexpr std::uint32_t kTileQuads = I::kBM * I::kBN / 4;
   const std::uint32_t rank = blockIdx.x % p.splits;
   const Work work = work_item<I>(p, blockIdx.x / p.splits);
-  while (!ptx::mbarrier_try_wait_acquire_cluster(&shared.kept, 0)) {
-  }
   const std::uint32_t base = ptx::shared_address(&shared);
   const std::uint32_t end = kTileQuads * (rank + 1) / p.splits;
   // A load from another block takes as long as one from the L2: many at a time. But little code, which a block meets

@@ -76,7 +76,6 @@ struct alignas(1024) Shared {
   std::uint64_t empty[I::kStages];
   std::uint64_t fetched[I::kConsumers];  // ping-pong: the consumer has seen all of its tile's stages filled
   std::uint64_t paired[I::kConsumers];   // the sums of the other block of a pair have come
-  std::uint64_t kept;                    // the cluster's blocks have left their sums where their stages were
 };
 
 // The start: the barriers in shared memory are made, in a cluster those of all its blocks, because one block signals
@@ -97,6 +96,13 @@ __device__ __forceinline__ void meet_cluster() {
     __syncwarp();
     ptx::cluster_wait();
   }
+}
+
+// Once more, all threads of all its blocks: what they wrote to shared memory before is seen after.
+__device__ __forceinline__ void meet_cluster_again() {
+  __syncwarp();
+  ptx::cluster_arrive();
+  ptx::cluster_wait();
 }
 
 // The block's work items: the first one, the end, and how far it is to the next. Blocks that join their sums have one

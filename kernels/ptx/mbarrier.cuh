@@ -44,10 +44,7 @@ __device__ __forceinline__ void mbarrier_arrive_cluster(std::uint32_t address) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address) : "memory");
 }
 
-// The same, after which whoever sees the phase end at cluster scope sees what this thread wrote.
-__device__ __forceinline__ void mbarrier_arrive_release_cluster(std::uint32_t address) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(address) : "memory");
-}
+// Whether a phase has ended; then what other blocks of the cluster wrote before they ended it is seen.
 __device__ __forceinline__ bool mbarrier_try_wait_acquire_cluster(std::uint64_t* barrier, std::uint32_t parity) {
   std::uint32_t done;
   asm volatile(
