@@ -1,0 +1,13 @@
+// Instances of the mma.sync implicit GEMM: float as TF32, A with neighbours in m side by side.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/conv/implicit_gemm_sm80.cuh"
+
+namespace gpudnn::kernels::sm80 {
+
+template <>
+void launch_oriented<ElementType::f32, false>(int row, const Params& params, std::uint32_t blocks,
+                                              CUstream_st* stream) {
+  launch_rows<ElementType::f32, false>(row, params, blocks, stream, std::make_index_sequence<kTileCount>());
+}
+
+}  // namespace gpudnn::kernels::sm80
