@@ -11,17 +11,11 @@ __global__ void target_of_this_build() {}
 }  // namespace
 
 template <>
-void launch_oriented<ElementType::f16, true>(int, const Params&, std::uint32_t, CUstream_st*);
+void launch_type<ElementType::f16>(int, const Params&, std::uint32_t, CUstream_st*);
 template <>
-void launch_oriented<ElementType::f16, false>(int, const Params&, std::uint32_t, CUstream_st*);
+void launch_type<ElementType::bf16>(int, const Params&, std::uint32_t, CUstream_st*);
 template <>
-void launch_oriented<ElementType::bf16, true>(int, const Params&, std::uint32_t, CUstream_st*);
-template <>
-void launch_oriented<ElementType::bf16, false>(int, const Params&, std::uint32_t, CUstream_st*);
-template <>
-void launch_oriented<ElementType::f32, true>(int, const Params&, std::uint32_t, CUstream_st*);
-template <>
-void launch_oriented<ElementType::f32, false>(int, const Params&, std::uint32_t, CUstream_st*);
+void launch_type<ElementType::f32>(int, const Params&, std::uint32_t, CUstream_st*);
 
 // What counts is the target that the code was compiled for, not the device: an sm_80 that runs the intermediate form of
 // sm_75 would run empty kernels.
@@ -35,18 +29,15 @@ bool available() {
 }
 
 void launch(int row, ElementType type, const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  const auto launch_type = [&]<ElementType kType>() {
-    (params.a.k_major ? &launch_oriented<kType, true> : &launch_oriented<kType, false>)(row, params, blocks, stream);
-  };
   switch (type) {
     case ElementType::f16:
-      launch_type.template operator()<ElementType::f16>();
+      launch_type<ElementType::f16>(row, params, blocks, stream);
       break;
     case ElementType::bf16:
-      launch_type.template operator()<ElementType::bf16>();
+      launch_type<ElementType::bf16>(row, params, blocks, stream);
       break;
     default:
-      launch_type.template operator()<ElementType::f32>();
+      launch_type<ElementType::f32>(row, params, blocks, stream);
       break;
   }
   if (params.gemm.splits <= 1) return;

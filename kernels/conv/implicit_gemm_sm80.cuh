@@ -154,26 +154,33 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   tile::launch_kernel(&implicit_gemm_sm80<I>, {blocks, I::kThreads, sizeof(typename I::Shared)}, stream, params);
 }
 
-// The instances of a type and of one orientation of A, in a file each: a module, which its first call loads. Declared
-// here, so that a file that only calls it does not compile the kernels.
-template <ElementType kType, bool kAIsKMajor>
-void launch_oriented(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream);
+template <ElementType kType, int kRow, bool kHalves>
+void launch_orientation(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
+  if (params.a.k_major) {
+    if (params.b.k_major)
+      launch_instance<Instance<kType, kRow, true, true, kHalves>>(params, blocks, stream);
+    else
+      launch_instance<Instance<kType, kRow, true, false, kHalves>>(params, blocks, stream);
+  } else {
+    if (params.b.k_major)
+      launch_instance<Instance<kType, kRow, false, true, kHalves>>(params, blocks, stream);
+    else
+      launch_instance<Instance<kType, kRow, false, false, kHalves>>(params, blocks, stream);
+  }
+}
 
-template <ElementType kType, bool kAIsKMajor, std::size_t... kRows>
+// Defined where its instances are, so that a file that only calls it does not compile the kernels.
+template <ElementType kType>
+void launch_type(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream);
+
+template <ElementType kType, std::size_t... kRows>
 void launch_rows(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream,
                  std::index_sequence<kRows...>) {
-  const auto launch = [&]<int kRow, bool kHalves>() {
-    if (params.b.k_major) {
-      launch_instance<Instance<kType, kRow, kAIsKMajor, true, kHalves>>(params, blocks, stream);
-    } else {
-      launch_instance<Instance<kType, kRow, kAIsKMajor, false, kHalves>>(params, blocks, stream);
-    }
-  };
   const auto launch_row = [&]<int kRow>() {
     if constexpr (kType != ElementType::f32 && kTiles[kRow].halves_warps_n > 0) {
-      if (needs_halves(params)) return launch.template operator()<kRow, true>();
+      if (needs_halves(params)) return launch_orientation<kType, kRow, true>(params, blocks, stream);
     }
-    launch.template operator()<kRow, false>();
+    launch_orientation<kType, kRow, false>(params, blocks, stream);
   };
   ((row == static_cast<int>(kRows) ? launch_row.template operator()<static_cast<int>(kRows)>() : void()), ...);
 }

@@ -190,12 +190,12 @@ __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
     const Work work = work_item<I>(p, index);
     // One thread starts all copies: its loop has no branch for what the problem decides.
     if constexpr (I::kIsFilterGradient) {
-      // These are bound by shared memory and the copy engine, where a tile half of which is void is slow.
-      const bool skips = (work.n + 1) * (I::kBN / I::kRowElements) > p.n_chunks;
+      // TF32's are bound by shared memory and the copy engine, where a tile half of which is void is slow.
+      const bool skips = sizeof(typename I::T) == 4 && (work.n + 1) * (I::kBN / I::kRowElements) > p.n_chunks;
       if (!p.b_is_matrix) {
         produce_filters_by_taps<I, false, false>(p, shared, work, &turn);
       } else if (skips) {
-        produce_filters_by_taps<I, true, true>(p, shared, work, &turn);
+        produce_filters_by_taps<I, true, sizeof(typename I::T) == 4>(p, shared, work, &turn);
       } else {
         produce_filters_by_taps<I, true, false>(p, shared, work, &turn);
       }
