@@ -1,4 +1,34 @@
 # Finds the CUDA compiler. Sets GPUDNN_WITH_CUDA; without it only the host backend is built.
+
+# Sets `out` to the option that compiles for `architectures` (as CMAKE_CUDA_ARCHITECTURES) from the PTX of the lowest of
+# them alone, so that the compiler's front end runs once, not once for each: for code that is the same for every
+# architecture from that one on. Empty where they are no plain numbers (`native`, `all`).
+function(gpudnn_from_lowest_ptx out architectures)
+  set(lowest "")
+  foreach(architecture IN LISTS architectures)
+    if(NOT architecture MATCHES "^([0-9]+)a?(-real|-virtual)?$")
+      set(${out} "" PARENT_SCOPE)
+      return()
+    endif()
+    if(lowest STREQUAL "" OR CMAKE_MATCH_1 LESS lowest)
+      set(lowest ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+  set(codes "")
+  foreach(architecture IN LISTS architectures)
+    string(REGEX MATCH "^[0-9]+" number ${architecture})
+    if(NOT architecture MATCHES "-real$")
+      list(APPEND codes compute_${lowest})
+    endif()
+    if(NOT architecture MATCHES "-virtual$")
+      list(APPEND codes sm_${number})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES codes)
+  list(JOIN codes "," codes)
+  set(${out} "--generate-code=arch=compute_${lowest},code=[${codes}]" PARENT_SCOPE)
+endfunction()
+
 set(GPUDNN_WITH_CUDA OFF)
 if(GPUDNN_CUDA STREQUAL "OFF")
   message(STATUS "gpudnn: host backend only (GPUDNN_CUDA=OFF)")

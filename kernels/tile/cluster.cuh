@@ -6,7 +6,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
 #include <atomic>
@@ -33,7 +32,8 @@ __device__ __forceinline__ ClusterPlace cluster_place(int size) {
 __device__ __forceinline__ void cluster_sync(int blocks) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   if (blocks > 1) {
-    cooperative_groups::this_cluster().sync();
+    __cluster_barrier_arrive();
+    __cluster_barrier_wait();
     return;
   }
 #endif
@@ -44,7 +44,7 @@ __device__ __forceinline__ void cluster_sync(int blocks) {
 template <class T>
 __device__ __forceinline__ T* cluster_shared(T* mine, int rank, int blocks) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  if (blocks > 1) return cooperative_groups::this_cluster().map_shared_rank(mine, rank);
+  if (blocks > 1) return static_cast<T*>(__cluster_map_shared_rank(mine, static_cast<unsigned>(rank)));
 #endif
   return mine;
 }
