@@ -73,7 +73,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     }
   }
   // The copy engine reads the staging area until then.
-  if (threadIdx.x % 128 == 0) ptx::bulk_wait_group_read<0>();
+  if (threadIdx.x % I::kThreadsOfBox == 0) ptx::bulk_wait_group_read<0>();
 }
 
 // The start of a block is a chain of accesses to memory that nobody has touched yet (parameters, tensor maps, code), so

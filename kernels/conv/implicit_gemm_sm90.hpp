@@ -40,7 +40,7 @@ struct TileShape {
   double efficiency;        // rate in a long reduction over that of a large matrix product
   bool transposes = false;  // of the TF32 filter gradient, and of it alone: its consumers share the rows
   bool joins = false;       // the splits of a tile are the blocks of a cluster, which add up their sums
-  // Forward and data gradient in 16 bits: C's columns are the rows m of the product and pixels its columns n, of which
+  // Forward and data gradient: C's columns are the rows m of the product and pixels its columns n, of which
   // a tile can have any multiple of 16.
   bool swapped = false;
   // Filter gradient in 16 bits: a block for each tile, and others that take a share of each tile's reduction off it
@@ -75,6 +75,7 @@ constexpr TileShape kShapes[] = {
     {128, 160, false, 2,  5, 128, 1.00},
     {256, 160, false, 2,  4, 128, 1.00},
     {128, 192, false, 2,  4, 128, 0.92, false, false, false, true},
+    {256,  96, false, 2,  4, 128, 1.00, false, false, true},
     // clang-format on
 };
 // Of MN-major operands and of C in shared memory: 64 halves or 32 floats. The filter gradient's blocks of k are as many
@@ -86,7 +87,10 @@ constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 constexpr bool has_shape(const TileShape& shape, Direction direction, int element_bytes) {
   const bool by_taps = direction == Direction::filter_gradient;
   if (shape.transposes != (by_taps && element_bytes == 4)) return false;
-  if (shape.swapped && (by_taps || element_bytes == 4)) return false;
+  if (shape.swapped && by_taps) return false;
+  // Measured: 256 columns of C for 96 pixels pay in TF32 forward alone, and 64 x 192 nowhere in TF32.
+  if (shape.swapped && shape.bm == 256 && (direction != Direction::forward || element_bytes == 2)) return false;
+  if (shape.bm == 64 && shape.bn == 192 && element_bytes == 4) return false;
   if (shape.helped && (!by_taps || element_bytes == 4)) return false;
   // An MN-major filter comes in boxes of 64 columns.
   if (shape.columns_of_c() % 64 != 0 && (direction != Direction::forward || element_bytes != 2)) return false;

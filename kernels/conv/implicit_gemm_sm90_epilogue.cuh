@@ -184,6 +184,44 @@ __device__ __forceinline__ void store_plain(const Params& p, Shared<I>& shared, 
   }
 }
 
+// The same for a whole tile, two chunks at once: with one at a time each waits until the copy engine has read the one
+// before it. Measured: 1 to 5 % less where 16-bit tiles leave between products of the same warpgroups. In ping-pong the
+// stores, which come in bursts then, hold up the loads of the tile that is multiplied meanwhile, but for narrow tiles.
+template <class I>
+constexpr bool kStoresPairs = !I::kIsFilterGradient && sizeof(typename I::T) == 2 && (!I::kPingPong || I::kBN == 64) &&
+                              I::kRowBlocks * (I::kBN / I::kChunkElements) > 1;
+
+template <class I, int kChunks>
+__device__ __forceinline__ void store_pairs(const Params& p, Shared<I>& shared, const Work& work, int consumer,
+                                            int first_block, const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
+  constexpr int kAll = I::kRowBlocks * kChunks;
+  const auto box_row = static_cast<std::int32_t>(work.m * I::kBM) + first_block * 64;
+  const int barrier = kStagingBarrier + consumer;
+  const bool leads = threadIdx.x % 128 == 0;
+#pragma unroll
+  for (int begin = 0; begin < kAll; begin += 2) {
+    if (leads) ptx::bulk_wait_group_read<0>();
+    ptx::barrier_sync(barrier, 128);
+#pragma unroll
+    for (int i = begin; i < kAll && i < begin + 2; ++i) {
+      stage_fragments<typename I::T, I::kChunkBytes>(shared.staging[consumer][i - begin],
+                                                     static_cast<int>(threadIdx.x % 128),
+                                                     sum[i / kChunks] + i % kChunks * I::kChunkElements / 2);
+    }
+    ptx::fence_proxy_async();
+    ptx::barrier_sync(barrier, 128);
+    if (!leads) continue;
+#pragma unroll
+    for (int i = begin; i < kAll && i < begin + 2; ++i) {
+      const ColumnChunk columns = column_chunk<I>(p, work, i % kChunks);
+      if (columns.valid <= 0) continue;
+      ptx::tma_store_tile_3d(&p.c_map, shared.staging[consumer][i - begin], columns.x, columns.y,
+                             box_row + i / kChunks * 64);
+    }
+    ptx::bulk_commit_group();
+  }
+}
+
 template <class I, int kChunks>
 __device__ __forceinline__ void store_blended(const Params& p, Shared<I>& shared, const Work& work, int consumer,
                                               int row_block, int first_chunk, const float* sum, int* area) {
@@ -218,9 +256,13 @@ __device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const 
   constexpr int kChunks = I::kBN / I::kChunkElements;
   const int first_block = I::kPingPong ? 0 : consumer * I::kRowBlocks;
   if (p.is_plain) {
+    if constexpr (kStoresPairs<I>) {
+      store_pairs<I, kChunks>(p, shared, work, consumer, first_block, sum);
+    } else {
 #pragma unroll
-    for (int block = 0; block < I::kRowBlocks; ++block) {
-      store_plain<I, kChunks>(p, shared, work, consumer, first_block + block, 0, sum[block], area);
+      for (int block = 0; block < I::kRowBlocks; ++block) {
+        store_plain<I, kChunks>(p, shared, work, consumer, first_block + block, 0, sum[block], area);
+      }
     }
     return;
   }

@@ -115,12 +115,117 @@ __device__ __forceinline__ void store_turned(const Params& p, Shared<I>& shared,
   *area ^= 1;
 }
 
+// --- TF32: 64 columns are two boxes of 32, each of two warps, which need no other -----------------------------------
+
+// Where column 16 * (warp % 2) + lane / 4 + 8 * half of a box lies, at pixel 2 * (lane % 4) + odd of the first 8. Each
+// pixel's row of 128 bytes has another swizzle, so a warp's 8 columns of 4 pixels meet each bank once.
+__device__ __forceinline__ float* staged_column(unsigned char* staging, int half, int odd) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int pixel = lane % 4 * 2 + odd;
+  const int column = static_cast<int>(threadIdx.x % 64 / 32) * 16 + lane / 4 + 8 * half;
+  return reinterpret_cast<float*>(staging + staged(pixel, column / 4)) + column % 4;
+}
+constexpr int kFloatsOf8Pixels = 8 * kRowBytes / static_cast<int>(sizeof(float));
+
+// alpha * sum + addend_scale * addend + bias, and the activation.
+template <class I>
+__device__ __forceinline__ void blend_columns(const Params& p, const Work& work, unsigned char* staging, int barrier,
+                                              const ColumnChunk& columns, float (&v)[I::kBN / 2]) {
+  const int thread = static_cast<int>(threadIdx.x % I::kThreadsOfBox);
+#pragma unroll
+  for (int i = 0; i < I::kBN / 2; ++i) v[i] *= p.alpha;
+  if (p.addend_scale != 0.0f) {
+    // In by rows, out by fragments.
+#pragma unroll 1
+    for (int i = 0; i < I::kBN / 8; ++i) {
+      const int at = thread / 8 + 8 * i;
+      const std::int64_t row = row_offset<I>(p, work, work.m * I::kRowsOfC + static_cast<std::uint32_t>(at),
+                                             p.addend_step, p.addend_is_even);
+      if (thread % 8 * 4 >= columns.valid || row < 0) continue;
+      const auto* const from =
+          reinterpret_cast<const uint4*>(static_cast<const char*>(p.addend) + row + columns.offset + thread % 8 * 16);
+      *reinterpret_cast<uint4*>(staging + staged(at, thread % 8)) = *from;
+    }
+    ptx::barrier_sync(barrier, I::kThreadsOfBox);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float* const addend = staged_column(staging, i / 2, i % 2);
+#pragma unroll
+      for (int j = 0; j < I::kBN / 8; ++j) v[4 * j + i] += p.addend_scale * addend[j * kFloatsOf8Pixels];
+    }
+    ptx::barrier_sync(barrier, I::kThreadsOfBox);
+  }
+  if (p.has_bias) {
+    const int column = thread / 32 * 16 + thread % 32 / 4;
+    const char* const bias =
+        static_cast<const char*>(p.bias) +
+        (static_cast<std::int64_t>(work.group) * p.group_columns + columns.first + column) * p.bias_step;
+    const float low = column < columns.valid ? *reinterpret_cast<const float*>(bias) : 0.0f;
+    const float high = column + 8 < columns.valid ? *reinterpret_cast<const float*>(bias + 8 * p.bias_step) : 0.0f;
+#pragma unroll
+    for (int i = 0; i < I::kBN / 2; ++i) v[i] += i % 4 < 2 ? low : high;
+  }
+  if (p.relu) {
+#pragma unroll
+    for (int i = 0; i < I::kBN / 2; ++i) v[i] = rectify(p, v[i]);
+  }
+}
+
+// 32 columns of all pixels of the tile, from the staging area to rows in memory.
+template <class I>
+__device__ __forceinline__ void store_rows_of_box(const Params& p, const Work& work, const unsigned char* staging,
+                                                  const ColumnChunk& columns) {
+  const int thread = static_cast<int>(threadIdx.x % I::kThreadsOfBox);
+#pragma unroll 1
+  for (int i = 0; i < I::kBN / 8; ++i) {
+    const int at = thread / 8 + 8 * i;
+    const std::int64_t row =
+        row_offset<I>(p, work, work.m * I::kRowsOfC + static_cast<std::uint32_t>(at), p.c_step, p.c_is_even);
+    if (thread % 8 * 4 >= columns.valid || row < 0) continue;
+    const uint4 bits = *reinterpret_cast<const uint4*>(staging + staged(at, thread % 8));
+    ptx::st_global(reinterpret_cast<uint4*>(static_cast<char*>(p.c) + row + columns.offset + thread % 8 * 16), bits);
+  }
+}
+
+// Of block number `row_block` of 64 columns of the tile the 32 that two warps hold.
+template <class I>
+__device__ __forceinline__ void store_columns(const Params& p, Shared<I>& shared, const Work& work, int consumer,
+                                              int row_block, float (&sum)[I::kBN / 2]) {
+  const int side = static_cast<int>(threadIdx.x % 128 / I::kThreadsOfBox);
+  const int barrier = kStagingBarrier + 2 * consumer + side;
+  const ColumnChunk columns = column_chunk<I>(p, work, 2 * row_block + side);
+  if (columns.valid <= 0) return;
+  unsigned char* const staging = shared.staging[consumer][side];
+  const bool leads = threadIdx.x % I::kThreadsOfBox == 0;
+  if (leads) ptx::bulk_wait_group_read<0>();
+  ptx::barrier_sync(barrier, I::kThreadsOfBox);
+  if (!p.is_plain) blend_columns<I>(p, work, staging, barrier, columns, sum);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    float* const to = staged_column(staging, i / 2, i % 2);
+#pragma unroll
+    for (int j = 0; j < I::kBN / 8; ++j) to[j * kFloatsOf8Pixels] = sum[4 * j + i];
+  }
+  if (p.stores_boxes) ptx::fence_proxy_async();
+  ptx::barrier_sync(barrier, I::kThreadsOfBox);
+  if (!p.stores_boxes) {
+    store_rows_of_box<I>(p, work, staging, columns);
+  } else if (leads) {
+    ptx::tma_store_tile_3d(&p.c_map, staging, columns.x, columns.y, static_cast<std::int32_t>(work.m * I::kRowsOfC));
+    ptx::bulk_commit_group();
+  }
+}
+
 template <class I>
 __device__ __forceinline__ void store_swapped(const Params& p, Shared<I>& shared, const Work& work, int consumer,
                                               float (&sum)[I::kRowBlocks][I::kBN / 2], int* area) {
 #pragma unroll
   for (int block = 0; block < I::kRowBlocks; ++block) {
-    store_turned<I>(p, shared, work, consumer, consumer * I::kRowBlocks + block, sum[block], area);
+    if constexpr (sizeof(typename I::T) == 4) {
+      store_columns<I>(p, shared, work, consumer, consumer * I::kRowBlocks + block, sum[block]);
+    } else {
+      store_turned<I>(p, shared, work, consumer, consumer * I::kRowBlocks + block, sum[block], area);
+    }
   }
 }
 

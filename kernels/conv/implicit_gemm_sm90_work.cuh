@@ -59,10 +59,12 @@ struct Instance {
     return row_block * 64 + thread / 32 * 16 + thread % 32 / 4 + half * 8;
   }
   static constexpr int kAreaBytes = (kSwapped ? kBN : 64) * kChunkBytes;  // of C on its way out
+  // Those that stage a box together: TF32's boxes of 32 turned columns are of two warps.
+  static constexpr unsigned kThreadsOfBox = kSwapped && sizeof(T) == 4 ? 64 : 128;
   static constexpr int kTileWarps = kPingPong ? 4 : 4 * kConsumers;
   static_assert(!kJoins || !kPingPong, "all consumers share the tile");
   static_assert(kBM == 64 * kRowBlocks * (kPingPong ? 1 : kConsumers), "warpgroups take blocks of 64 rows");
-  static_assert(!kSwapped || (!kPingPong && sizeof(T) == 2), "consumers share the tile; fragments are transposed");
+  static_assert(!kSwapped || !kPingPong, "consumers share the tile");
   static_assert(kRowBlocks * kBN / 2 + 64 <= kConsumerRegisters, "accumulators leave room for the rest");
   static_assert(kRowBlocks * kBN / 2 <= 160, "accumulators fit the registers");
 };

@@ -1,4 +1,4 @@
-// wgmma.mma_async of 64 x 96, of 16-bit elements. See wgmma.cuh.
+// wgmma.mma_async of 64 x 96. See wgmma.cuh.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,10 +19,13 @@ __device__ __forceinline__ void wgmma_n96(float (&d)[48], std::uint64_t a, std::
   if constexpr (std::is_same_v<T, __half>) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 " GPUDNN_LIST_48 ", %48, %49, 1, 1, 1, %50, %51;"
                  : GPUDNN_D48 : "l"(a), "l"(b), "n"(kTransposeA), "n"(kTransposeB));
-  } else {
-    static_assert(std::is_same_v<T, __nv_bfloat16>, "16-bit elements");
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 " GPUDNN_LIST_48 ", %48, %49, 1, 1, 1, %50, %51;"
                  : GPUDNN_D48 : "l"(a), "l"(b), "n"(kTransposeA), "n"(kTransposeB));
+  } else {
+    static_assert(std::is_same_v<T, float> && kTransposeA == 0 && kTransposeB == 0, "TF32 operands are K-major");
+    asm volatile("wgmma.mma_async.sync.aligned.m64n96k8.f32.tf32.tf32 " GPUDNN_LIST_48 ", %48, %49, 1, 1, 1;"
+                 : GPUDNN_D48 : "l"(a), "l"(b));
   }
 }
 

@@ -188,6 +188,7 @@ TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.tx
 
 TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
 TEST(ConvolutionEngines, HelpedFilterGradients) { check_file("conv/helped_filter_gradient.txt"); }
+TEST(ConvolutionEngines, TurnedTiles) { check_file("conv/turned_tiles.txt"); }
 TEST(ConvolutionEngines, FewChannelsData) { check_file("conv/few_channels_data.txt"); }
 
 // The engines for few channels multiply taps that a pixel does not have by zero. An infinity or a NaN in dy must show
