@@ -187,6 +187,7 @@ TEST(ConvolutionEngines, PointwiseFewChannels) { check_file("conv/pointwise_few_
 TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
 
 TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
+TEST(ConvolutionEngines, HaloFilter) { check_file("conv/halo_filter.txt"); }
 TEST(ConvolutionEngines, HelpedFilterGradients) { check_file("conv/helped_filter_gradient.txt"); }
 TEST(ConvolutionEngines, TurnedTiles) { check_file("conv/turned_tiles.txt"); }
 TEST(ConvolutionEngines, FewChannelsData) { check_file("conv/few_channels_data.txt"); }
@@ -230,6 +231,52 @@ TEST(ConvolutionEngines, NonFiniteGradientsStayWhereTheyAreSeen) {
           wrong += std::isnan(should) ? !std::isnan(is) : is != should;
         }
         EXPECT_EQ(wrong, 0u) << engine.name << " tile=" << candidate.config.tile << ": " << line;
+      }
+    }
+  }
+  report(counts);
+}
+
+// Filter gradients that fill up rows of dy with zeros: an infinity or a NaN at the image's edge must show in the taps
+// that see it, and in no other.
+TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
+  const Backend& backend = Backend::at_hand();
+  const Device& device = *backend.handle()->device;
+  Counts counts;
+  for (const char* line : {
+           "wgrad f16 nhwc n2c16h8w16 k16r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
+           "wgrad bf16 nhwc n2c16h9w13 k8r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
+           "wgrad f16 nhwc n1c8h7w44 k8r5s5 p2x2 t1x1 d1x1 g1 acc=f32 math=tensor",
+           "wgrad f16 nhwc n1c8h11w12 k8r3s3 p2x2 t1x1 d2x2 g1 acc=f32 math=tensor",
+       }) {
+    ConvCase c = conv_case(line);
+    c.seed = session_seed();
+    Values values = make_values(c);
+    for (double& dy : values.y) dy = std::abs(dy) + 1;
+    const std::int64_t h = c.problem.x.dims[2];
+    const std::int64_t w = c.problem.x.dims[3];
+    const auto pixel = [&](std::int64_t channel, std::int64_t row, std::int64_t column) -> double& {
+      return values.x[static_cast<std::size_t>((channel * h + row) * w + column)];
+    };
+    pixel(0, h - 1, w - 1) = std::numeric_limits<double>::infinity();
+    pixel(1, h - 2, w - 1) = -std::numeric_limits<double>::infinity();
+    pixel(2, 0, 0) = std::numeric_limits<double>::infinity();
+    pixel(3, h - 1, 0) = std::numeric_limits<double>::quiet_NaN();
+    const Expected expected = naive(c, values);
+    const Inputs inputs(backend, c, values, false);
+    for (const conv::ConvEngine& engine : conv::engines()) {
+      const bool judged = !backend.is_cuda() || std::string(engine.name) == "halo_filter_sm90";
+      if (!judged || engine.backend != backend.kind() || is_left_out(engine)) continue;
+      if (!engine.supports(c.problem, device)) continue;
+      std::vector<conv::Candidate> candidates;
+      engine.candidates(c.problem, device, &candidates);
+      for (const conv::Candidate& candidate : candidates) {
+        EngineRun run(backend, engine, candidate.config, c, inputs, values, false);
+        Outcome outcome = run.launch();
+        outcome.damage = run.damage();
+        ++counts[engine.name];
+        EXPECT_EQ(judge(output_of(c.problem), outcome, expected), "")
+            << engine.name << " tile=" << candidate.config.tile << ": " << line;
       }
     }
   }

@@ -96,9 +96,12 @@ bool is_pointwise(const conv::Problem& p) {
 // tap.
 void windows_of_step_one(Random& random, conv::Problem* p) {
   p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT});
-  p->direction = random.pick({conv::Direction::forward, conv::Direction::backward_data});
+  const bool filter = random.chance(0.35);
+  p->direction = filter ? conv::Direction::backward_filter
+                        : random.pick({conv::Direction::forward, conv::Direction::backward_data});
   for (int i = 0; i < p->spatial; ++i) {
-    p->stride[i] = p->dilation[i] = 1;
+    p->stride[i] = 1;
+    p->dilation[i] = filter && random.chance(0.3) ? random.between(2, 3) : 1;
     p->w.dims[2 + i] = random.between(2, 3);
     p->pad[i] = random.between(0, p->w.dims[2 + i] - 1);
   }

@@ -7,6 +7,7 @@
 #include "ops/conv/few_channels_filter_sm90.hpp"
 #include "ops/conv/few_channels_forward_sm90.hpp"
 #include "ops/conv/few_channels_sm80.hpp"
+#include "ops/conv/halo_filter_sm90.hpp"
 #include "ops/conv/halo_sm90.hpp"
 #include "ops/conv/implicit_gemm_simt.hpp"
 #include "ops/conv/implicit_gemm_sm80.hpp"
@@ -47,6 +48,8 @@ std::span<const ConvEngine> engines() noexcept {
       {"few_channels_filter_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH,
        &few_channels_filter_sm90_supports, &few_channels_filter_sm90_candidates, &few_channels_filter_sm90_workspace,
        &few_channels_filter_sm90_prepare, &few_channels_filter_sm90_launch},
+      {"halo_filter_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &halo_filter_sm90_supports,
+       &halo_filter_sm90_candidates, &halo_filter_sm90_workspace, &halo_filter_sm90_prepare, &halo_filter_sm90_launch},
       {"pointwise_few_channels_sm80", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH,
        &pointwise_few_channels_sm80_supports, &pointwise_few_channels_sm80_candidates,
        &pointwise_few_channels_sm80_workspace, &pointwise_few_channels_sm80_prepare,

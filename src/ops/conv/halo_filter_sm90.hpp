@@ -1,0 +1,17 @@
+// The Hopper halo filter gradient: windows of step 1 and few channels, f16 and bf16 in NHWC. See
+// kernels/conv/halo_filter_sm90.cuh.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/conv/engine.hpp"
+
+namespace gpudnn::conv {
+
+[[nodiscard]] Support halo_filter_sm90_supports(const Problem& problem, const Device& device);
+void halo_filter_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
+[[nodiscard]] std::size_t halo_filter_sm90_workspace(const Problem& problem, const Config& config);
+[[nodiscard]] std::shared_ptr<const void> halo_filter_sm90_prepare(const Problem& problem, const Config& config,
+                                                                   const Device& device);
+[[nodiscard]] Status halo_filter_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args);
+
+}  // namespace gpudnn::conv
