@@ -27,8 +27,7 @@ struct Shape {
   bool ahead = false;
 };
 constexpr Shape kShapes[] = {
-    {1, 32, 2, true}, {2, 32, 2},       {3, 32, 2}, {1, 64, 2, true}, {2, 64, 2},
-    {3, 64, 2, true}, {4, 64, 2, true}, {1, 96, 2}, {2, 96, 2},
+    {2, 32, 2}, {3, 32, 2}, {2, 64, 2}, {3, 64, 2, true}, {4, 64, 2, true}, {1, 96, 2}, {2, 96, 2},
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 

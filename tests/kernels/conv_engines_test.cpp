@@ -183,6 +183,7 @@ TEST(ConvolutionEngines, HandPickedProblems) { check_file("conv/edges.txt"); }
 TEST(ConvolutionEngines, FewChannels) { check_file("conv/few_channels.txt"); }
 TEST(ConvolutionEngines, FewChannelsForward) { check_file("conv/few_channels_forward.txt"); }
 TEST(ConvolutionEngines, FewChannelsFilter) { check_file("conv/few_channels_filter.txt"); }
+TEST(ConvolutionEngines, PatchRowsFilter) { check_file("conv/patch_rows_filter.txt"); }
 TEST(ConvolutionEngines, PointwiseFewChannels) { check_file("conv/pointwise_few_channels.txt"); }
 TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
 

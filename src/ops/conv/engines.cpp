@@ -12,6 +12,7 @@
 #include "ops/conv/implicit_gemm_simt.hpp"
 #include "ops/conv/implicit_gemm_sm80.hpp"
 #include "ops/conv/implicit_gemm_sm90.hpp"
+#include "ops/conv/patch_rows_filter_sm90.hpp"
 #include "ops/conv/pointwise_few_channels_sm80.hpp"
 #include "ops/conv/pointwise_planes_sm90.hpp"
 #include "ops/conv/via_nhwc_cuda.hpp"
@@ -57,6 +58,9 @@ std::span<const ConvEngine> engines() noexcept {
       {"implicit_gemm_simt", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_FMA_MATH, &implicit_gemm_simt_supports,
        &implicit_gemm_simt_candidates, &implicit_gemm_simt_workspace, &implicit_gemm_simt_prepare,
        &implicit_gemm_simt_launch, &implicit_gemm_simt_least_seconds, &implicit_gemm_simt_lean_candidates},
+      {"patch_rows_filter_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &patch_rows_filter_sm90_supports,
+       &patch_rows_filter_sm90_candidates, &patch_rows_filter_sm90_workspace, &patch_rows_filter_sm90_prepare,
+       &patch_rows_filter_sm90_launch},
 #endif
       {"host_direct", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &host_direct_supports, &host_direct_candidates,
        &host_direct_workspace, &host_direct_prepare, &host_direct_launch},

@@ -7,65 +7,22 @@
 #include <limits>
 #include <numeric>
 
-#include "ops/conv/tensor_math.hpp"
+#include "ops/conv/few_channels_filter_view.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace few = kernels::few_channels_filter;
 using few::FastDivmod;
+using View = FewChannelsFilterView;
 
 constexpr std::int64_t kVectorBytes = 16;
 constexpr std::int64_t kSharedBytes = 227 * 1024;
-constexpr std::int64_t kMostChannels = 8;
-constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max() / 2;
-constexpr std::int64_t kMostTaps = 4096;  // of a filter row, and rows of a filter
+constexpr std::int64_t kMostCount = kMostFewChannelsCount;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-
-// A stride of an extent of 1 says nothing, so it gets one that TMA takes.
-std::int64_t step_of(const TensorGeometry& tensor, int dim) {
-  return tensor.dims[dim] > 1 ? tensor.strides[dim] * 2 : kVectorBytes;
-}
-
-// The problem in two dimensions; one of a single dimension has rows alone.
-struct View {
-  std::int64_t images = 1, channels = 1, filters = 1;
-  std::int64_t image_h = 1, image_w = 1, out_h = 1, out_w = 1, taps_h = 1, taps_w = 1;
-  std::int64_t pad_h = 0, pad_w = 0, stride_h = 1, stride_w = 1;
-  std::int64_t x_row = kVectorBytes, x_image = kVectorBytes;  // bytes
-  std::int64_t dy_pixel = kVectorBytes, dy_row = kVectorBytes, dy_image = kVectorBytes;
-};
-
-View view_of(const Problem& problem) {
-  const TensorGeometry& x = problem.x;
-  const TensorGeometry& y = problem.y;
-  const int w = problem.spatial - 1;
-  View view;
-  view.images = x.dims[0];
-  view.channels = x.dims[1];
-  view.filters = y.dims[1];
-  view.image_w = x.dims[2 + w];
-  view.out_w = y.dims[2 + w];
-  view.taps_w = problem.w.dims[2 + w];
-  view.pad_w = problem.pad[w];
-  view.stride_w = problem.stride[w];
-  view.x_image = step_of(x, 0);
-  view.dy_image = step_of(y, 0);
-  view.dy_pixel = step_of(y, 2 + w);
-  if (problem.spatial == 2) {
-    view.image_h = x.dims[2];
-    view.out_h = y.dims[2];
-    view.taps_h = problem.w.dims[2];
-    view.pad_h = problem.pad[0];
-    view.stride_h = problem.stride[0];
-    view.x_row = step_of(x, 2);
-    view.dy_row = step_of(y, 2);
-  }
-  return view;
-}
 
 std::int64_t row_octets_of(const View& view) { return ceil_div(view.taps_w * view.channels, few::kOctet); }
 
@@ -239,40 +196,6 @@ void set_taps(const Problem& problem, const View& view, few::Params* p) {
 
 // --- legality --------------------------------------------------------------------------------------------------------
 
-const char* layout_obstacle(const Problem& problem) {
-  const TensorGeometry& x = problem.x;
-  const TensorGeometry& y = problem.y;
-  const int last = 1 + problem.spatial;
-  if (x.dims[1] > 1 && x.strides[1] != 1) return "x is not contiguous along channels";
-  if (x.dims[last] * x.dims[1] % few::kOctet != 0) return "image rows of x do not fill whole 16-byte vectors";
-  if (x.dims[last] > 1 && x.strides[last] != x.dims[1]) return "the pixels of a row of x do not follow one another";
-  if (y.dims[1] > 1 && y.strides[1] != 1) return "dy is not contiguous along filters";
-  for (const TensorGeometry* tensor : {&x, &y}) {
-    for (int dim = 0; dim < tensor->rank; ++dim) {
-      if (dim == 1 || (tensor == &x && dim == last) || tensor->dims[dim] == 1) continue;
-      const std::int64_t step = tensor->strides[dim] * 2;
-      if (step % kVectorBytes != 0) return "image rows of x or pixels of dy do not begin at multiples of 16 bytes";
-      if (step >= std::int64_t{1} << 40) return "a stride of 2^40 bytes or more";
-    }
-  }
-  return nullptr;
-}
-
-const char* geometry_obstacle(const Problem& problem) {
-  for (int i = 0; i < problem.spatial; ++i) {
-    const std::int64_t taps = problem.w.dims[2 + i];
-    if (problem.dilation[i] != 1 && taps > 1) return "a dilated filter";
-    if (taps > kMostTaps) return "more than 4096 taps along a dimension";
-    if (problem.pad[i] > kMostCount / 16 || problem.stride[i] > kMostCount / 16) {
-      return "padding or a stride of 2^26 or more";
-    }
-    if (problem.x.dims[2 + i] > kMostCount / 16 || problem.y.dims[2 + i] > kMostCount / 16) {
-      return "an image of 2^26 pixels or more along a dimension";
-    }
-  }
-  return nullptr;
-}
-
 // The shapes with the fewest parts, the smallest of them.
 int most_useful_blocks(const View& view, int filters) {
   int best = 0;
@@ -299,16 +222,11 @@ bool is_offered(const View& view, const few::Shape& shape) {
 }  // namespace
 
 const char* few_channels_filter_obstacle(const Problem& problem) {
-  if (problem.direction != Direction::backward_filter) return "it does the filter gradient only";
-  if (problem.x.type != GPUDNN_DATA_HALF && problem.x.type != GPUDNN_DATA_BFLOAT16) return "it takes f16 and bf16 only";
-  if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
-  if (problem.groups != 1) return "groups";
-  if (problem.spatial > 2) return "volumes";
-  if (problem.x.dims[1] > kMostChannels) return "more than 8 channels";
-  if (problem.y.dims[1] % 8 != 0) return "filters do not fill whole 16-byte vectors";
-  if (const char* obstacle = geometry_obstacle(problem)) return obstacle;
-  if (const char* obstacle = layout_obstacle(problem)) return obstacle;
-  const View view = view_of(problem);
+  if (problem.direction == Direction::backward_filter && problem.x.type == GPUDNN_DATA_FLOAT) {
+    return "it takes f16 and bf16 only";
+  }
+  if (const char* obstacle = few_channels_filter_view_obstacle(problem)) return obstacle;
+  const View view = few_channels_filter_view(problem);
   for (const few::Shape& shape : few::kShapes) {
     if (parts_of(view, shape).all() > kMostCount / 1024) continue;
     if (is_offered(view, shape) && has_strips(view, shape)) return nullptr;
@@ -318,7 +236,7 @@ const char* few_channels_filter_obstacle(const Problem& problem) {
 
 std::optional<FewChannelsFilterPlan> few_channels_filter_plan(const Problem& problem, const Config& config,
                                                               int multiprocessors) {
-  const View view = view_of(problem);
+  const View view = few_channels_filter_view(problem);
   const few::Shape& shape = few::kShapes[config.tile];
   const Parts parts = parts_of(view, shape);
   if (!is_offered(view, shape)) return std::nullopt;
@@ -342,12 +260,12 @@ std::optional<FewChannelsFilterPlan> few_channels_filter_plan(const Problem& pro
 std::size_t few_channels_filter_workspace(const Problem& problem, const Config& config) {
   if (config.split_k <= 1) return 0;
   const few::Shape& shape = few::kShapes[config.tile];
-  const auto parts = static_cast<std::size_t>(parts_of(view_of(problem), shape).all());
+  const auto parts = static_cast<std::size_t>(parts_of(few_channels_filter_view(problem), shape).all());
   return parts * static_cast<std::size_t>(config.split_k) * few::quads_of(shape) * 16 + few::kWorkspaceAlignment;
 }
 
 void few_channels_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
-  const View view = view_of(problem);
+  const View view = few_channels_filter_view(problem);
   for (int i = 0; i < few::kShapeCount; ++i) {
     const few::Shape& shape = few::kShapes[i];
     if (!is_offered(view, shape)) continue;

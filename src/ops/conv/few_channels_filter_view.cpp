@@ -1,0 +1,101 @@
+// What the filter gradients of images with few channels have in common.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/few_channels_filter_view.hpp"
+
+#include "core/data_type.hpp"
+#include "ops/conv/tensor_math.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+constexpr std::int64_t kVectorBytes = 16;
+constexpr std::int64_t kMostChannels = 8;
+constexpr std::int64_t kMostCount = kMostFewChannelsCount;
+constexpr std::int64_t kMostTaps = 4096;  // of a filter row, and rows of a filter
+
+std::int64_t bytes_of(DataType type) { return data_type_bits(type) / 8; }
+
+// A stride of an extent of 1 says nothing, so it gets one that TMA takes.
+std::int64_t step_of(const TensorGeometry& tensor, int dim) {
+  return tensor.dims[dim] > 1 ? tensor.strides[dim] * bytes_of(tensor.type) : kVectorBytes;
+}
+
+const char* layout_obstacle(const Problem& problem) {
+  const TensorGeometry& x = problem.x;
+  const TensorGeometry& y = problem.y;
+  const int last = 1 + problem.spatial;
+  if (x.dims[1] > 1 && x.strides[1] != 1) return "x is not contiguous along channels";
+  if (x.dims[last] * x.dims[1] * bytes_of(x.type) % kVectorBytes != 0)
+    return "image rows of x do not fill whole 16-byte vectors";
+  if (x.dims[last] > 1 && x.strides[last] != x.dims[1]) return "the pixels of a row of x do not follow one another";
+  if (y.dims[1] > 1 && y.strides[1] != 1) return "dy is not contiguous along filters";
+  for (const TensorGeometry* tensor : {&x, &y}) {
+    for (int dim = 0; dim < tensor->rank; ++dim) {
+      if (dim == 1 || (tensor == &x && dim == last) || tensor->dims[dim] == 1) continue;
+      const std::int64_t step = tensor->strides[dim] * bytes_of(tensor->type);
+      if (step % kVectorBytes != 0) return "image rows of x or pixels of dy do not begin at multiples of 16 bytes";
+      if (step >= std::int64_t{1} << 40) return "a stride of 2^40 bytes or more";
+    }
+  }
+  return nullptr;
+}
+
+const char* geometry_obstacle(const Problem& problem) {
+  for (int i = 0; i < problem.spatial; ++i) {
+    const std::int64_t taps = problem.w.dims[2 + i];
+    if (problem.dilation[i] != 1 && taps > 1) return "a dilated filter";
+    if (taps > kMostTaps) return "more than 4096 taps along a dimension";
+    if (problem.pad[i] > kMostCount / 16 || problem.stride[i] > kMostCount / 16) {
+      return "padding or a stride of 2^26 or more";
+    }
+    if (problem.x.dims[2 + i] > kMostCount / 16 || problem.y.dims[2 + i] > kMostCount / 16) {
+      return "an image of 2^26 pixels or more along a dimension";
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+FewChannelsFilterView few_channels_filter_view(const Problem& problem) {
+  const TensorGeometry& x = problem.x;
+  const TensorGeometry& y = problem.y;
+  const int w = problem.spatial - 1;
+  FewChannelsFilterView view;
+  view.images = x.dims[0];
+  view.channels = x.dims[1];
+  view.filters = y.dims[1];
+  view.image_w = x.dims[2 + w];
+  view.out_w = y.dims[2 + w];
+  view.taps_w = problem.w.dims[2 + w];
+  view.pad_w = problem.pad[w];
+  view.stride_w = problem.stride[w];
+  view.x_image = step_of(x, 0);
+  view.dy_image = step_of(y, 0);
+  view.dy_pixel = step_of(y, 2 + w);
+  if (problem.spatial == 2) {
+    view.image_h = x.dims[2];
+    view.out_h = y.dims[2];
+    view.taps_h = problem.w.dims[2];
+    view.pad_h = problem.pad[0];
+    view.stride_h = problem.stride[0];
+    view.x_row = step_of(x, 2);
+    view.dy_row = step_of(y, 2);
+  }
+  return view;
+}
+
+const char* few_channels_filter_view_obstacle(const Problem& problem) {
+  if (problem.direction != Direction::backward_filter) return "it does the filter gradient only";
+  if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
+  if (problem.groups != 1) return "groups";
+  if (problem.spatial > 2) return "volumes";
+  if (problem.x.dims[1] > kMostChannels) return "more than 8 channels";
+  if (problem.y.dims[1] * bytes_of(problem.y.type) % kVectorBytes != 0)
+    return "filters do not fill whole 16-byte vectors";
+  if (const char* obstacle = geometry_obstacle(problem)) return obstacle;
+  if (const char* obstacle = layout_obstacle(problem)) return obstacle;
+  return nullptr;
+}
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,29 @@
+// What the filter gradients of images with few channels have in common: the problem in two dimensions, and what they
+// leave to others.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "ops/conv/problem.hpp"
+
+namespace gpudnn::conv {
+
+constexpr std::int64_t kMostFewChannelsCount = std::numeric_limits<std::int32_t>::max() / 2;
+
+// The problem in two dimensions; one of a single dimension has rows alone.
+struct FewChannelsFilterView {
+  std::int64_t images = 1, channels = 1, filters = 1;
+  std::int64_t image_h = 1, image_w = 1, out_h = 1, out_w = 1, taps_h = 1, taps_w = 1;
+  std::int64_t pad_h = 0, pad_w = 0, stride_h = 1, stride_w = 1;
+  std::int64_t x_row = 16, x_image = 16;  // bytes
+  std::int64_t dy_pixel = 16, dy_row = 16, dy_image = 16;
+};
+
+[[nodiscard]] FewChannelsFilterView few_channels_filter_view(const Problem& problem);
+
+// Null, or why no engine of these takes the problem, whatever it makes of shared memory.
+[[nodiscard]] const char* few_channels_filter_view_obstacle(const Problem& problem);
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,18 @@
+// The Hopper filter gradient by rows of patches: up to 8 channels and 256 taps, f16 and bf16 in NHWC. See
+// kernels/conv/patch_rows_filter_sm90.cuh.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/conv/engine.hpp"
+
+namespace gpudnn::conv {
+
+[[nodiscard]] Support patch_rows_filter_sm90_supports(const Problem& problem, const Device& device);
+void patch_rows_filter_sm90_candidates(const Problem& problem, const Device& device,
+                                       std::vector<Candidate>* candidates);
+[[nodiscard]] std::size_t patch_rows_filter_sm90_workspace(const Problem& problem, const Config& config);
+[[nodiscard]] std::shared_ptr<const void> patch_rows_filter_sm90_prepare(const Problem& problem, const Config& config,
+                                                                         const Device& device);
+[[nodiscard]] Status patch_rows_filter_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args);
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,279 @@
+// The mapping of convolution problems to the Hopper filter gradient by rows of patches, and its cost model.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/patch_rows_filter_sm90_params.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "ops/conv/few_channels_filter_view.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace rows = kernels::patch_rows_filter;
+using rows::FastDivmod;
+using View = FewChannelsFilterView;
+
+constexpr std::int64_t kVectorBytes = 16;
+constexpr std::int64_t kSharedBytes = 227 * 1024;
+constexpr std::int64_t kInFlight = 48 * 1024;  // of a multiprocessor, that memory should be asked for
+constexpr std::int64_t kMostRaws = 6;
+constexpr std::int64_t kSlotsAhead = 4;  // groups in patches before their row's turn
+constexpr std::int64_t kFewestStages = 2;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
+
+std::int64_t row_octets_of(const View& view) { return ceil_div(view.taps_w * view.channels, rows::kOctet); }
+std::int64_t filter_blocks_of(const View& view) { return ceil_div(view.filters, rows::kFilters); }
+
+rows::ElementType type_of(const Problem& problem) {
+  return problem.x.type == GPUDNN_DATA_FLOAT  ? rows::ElementType::f32
+         : problem.x.type == GPUDNN_DATA_HALF ? rows::ElementType::f16
+                                              : rows::ElementType::bf16;
+}
+
+// The narrowest shape that takes all taps, or -1.
+int shape_of(const View& view, rows::ElementType type) {
+  const std::int64_t octets = row_octets_of(view);
+  const std::int64_t taps = view.taps_h * octets * rows::kOctet;
+  for (int i = 0; i < rows::kShapeCount; ++i) {
+    const rows::Shape& shape = rows::kShapes[i];
+    if (taps <= shape.taps && (shape.row_octets == 0 || shape.row_octets == octets || type == rows::ElementType::f32))
+      return i;
+  }
+  return -1;
+}
+
+// --- strips ----------------------------------------------------------------------------------------------------------
+
+struct Strips {
+  std::int64_t tile_w = 0, count = 0;
+  std::int64_t first_vector = 0, first_shift = 0, vectors = 0;  // of column 0's window; of a strip
+  std::int64_t groups = 1, group_rows = 1;
+  std::int64_t plane_bytes = 0, slot_bytes = 0, raw_bytes = 0, stage_bytes = 0;
+  std::int64_t slots = 0, stages = 0, raws = 0, slots_bytes = 0;
+  double seconds = std::numeric_limits<double>::infinity();
+
+  [[nodiscard]] std::int64_t shared_bytes() const {
+    return rows::kRingOffset + stages * stage_bytes + raws * raw_bytes + slots_bytes;
+  }
+};
+
+// The rings: as many groups ahead as leave room for what memory should be asked for.
+bool set_lengths(const View& view, const rows::Shape& shape, Strips* s) {
+  s->raws = kMostRaws;
+  const std::int64_t octets = std::max(view.taps_h * row_octets_of(view), std::int64_t{shape.taps} / rows::kOctet);
+  for (s->slots = std::min<std::int64_t>(s->groups + kSlotsAhead, rows::kMostStages); s->slots > s->groups;
+       --s->slots) {
+    // The last window begins in the last place, and a product may read on behind it.
+    s->slots_bytes = std::max((s->slots - 1) * s->slot_bytes + octets * s->plane_bytes, s->slots * s->slot_bytes);
+    s->stages = 0;
+    const std::int64_t room = kSharedBytes - s->shared_bytes();
+    if (room < 0) continue;
+    s->stages = std::min<std::int64_t>(room / s->stage_bytes, rows::kMostStages);
+    const bool suffices = (s->stages - 1) * s->stage_bytes >= kInFlight || s->stages == rows::kMostStages;
+    if (suffices || (s->slots == s->groups + 1 && s->stages >= kFewestStages)) return true;
+  }
+  return false;
+}
+
+Strips strips_of_width(const View& view, rows::ElementType type, std::int64_t width) {
+  const std::int64_t bytes = rows::bytes_of(type);
+  const std::int64_t vector = kVectorBytes / bytes;  // elements
+  Strips s;
+  s.count = ceil_div(view.out_w, width);
+  s.tile_w = round_up(ceil_div(view.out_w, s.count), rows::step_pixels(type));
+  s.count = ceil_div(view.out_w, s.tile_w);
+  const std::int64_t pixel = view.stride_w * view.channels;  // elements
+  const std::int64_t before = view.pad_w * view.channels;
+  const std::int64_t octets = row_octets_of(view);
+  s.first_vector = -ceil_div(before, vector);
+  s.first_shift = -before - s.first_vector * vector;
+  // An octet of 16 bits is made of the five words that it may touch.
+  s.vectors = ceil_div(s.first_shift + (s.tile_w - 1) * pixel + octets * rows::kOctet + 2, vector);
+  s.group_rows = std::min(view.stride_h, view.taps_h);
+  s.groups = ceil_div(view.taps_h, s.group_rows);
+  s.plane_bytes = s.tile_w * rows::kOctet * bytes;
+  s.slot_bytes = s.group_rows * octets * s.plane_bytes;
+  s.raw_bytes = round_up(s.group_rows * s.vectors * kVectorBytes, rows::kRawAlignment);
+  s.stage_bytes = s.tile_w * rows::kFilters * bytes;
+  return s;
+}
+
+// Rates are of one multiprocessor. A row takes its products, its traffic in shared memory, the way from a group as it
+// comes to patches (measured: see docs/perf-notes.md) or its bytes from memory, whichever takes longest.
+double seconds_of(const View& view, rows::ElementType type, const rows::Shape& shape, const Strips& s, double splits,
+                  double multiprocessors) {
+  constexpr double kClock = 1.7e9;
+  constexpr double kMemoryBytes = 4.27e12 / 132;
+  constexpr double kStart = 6.5e-6;
+  const double bytes = rows::bytes_of(type);
+  const auto octets = static_cast<double>(row_octets_of(view));
+  const double units = static_cast<double>(view.images * view.out_h * s.count);
+  const double steps = static_cast<double>(s.tile_w) / rows::step_pixels(type);
+  const double pixels = static_cast<double>(s.group_rows * s.tile_w);
+  const auto copied = static_cast<double>(s.stage_bytes + s.raw_bytes);
+  const double products = steps * std::max(shape.taps / 2.0, 16 + shape.taps / 4.0);
+  const double shared = (steps * (2048 + 32.0 * shape.taps) + copied + pixels * bytes * (20 * octets + 2)) / 128;
+  const double rounds = std::ceil(pixels * (bytes == 4 ? 2 * octets : 1) / (32 * rows::kExpanders));
+  const std::int64_t pixel_bytes = view.stride_w * view.channels * rows::bytes_of(type);
+  const auto same_banks = static_cast<double>(pixel_bytes % 4 == 0 ? std::gcd(pixel_bytes / 4, std::int64_t{32}) : 1);
+  const double patches =
+      bytes == 4 ? 500 + 330 * rounds : 330 + rounds * (150 + 165 * octets * (0.8 + 0.2 * same_banks));
+  const double row_seconds =
+      std::max({1.1 * products / kClock, 1.2 * shared / kClock, patches / kClock, 1.05 * copied / kMemoryBytes});
+  const double memory =
+      bytes * static_cast<double>(view.images) *
+      static_cast<double>(view.image_h * view.image_w * view.channels + view.out_h * view.out_w * view.filters) /
+      (kMemoryBytes * multiprocessors);
+  double seconds = kStart + std::max(std::ceil(units / splits) * row_seconds, memory);
+  if (splits > 1) {
+    const double sums = 32.0 * rows::quads_of(shape) * static_cast<double>(filter_blocks_of(view)) * splits;
+    seconds += 3e-6 + sums / (3e12 / 132 * multiprocessors);
+  }
+  return seconds;
+}
+
+Strips best_strips(const View& view, rows::ElementType type, const rows::Shape& shape, double splits,
+                   double multiprocessors) {
+  Strips best;
+  for (std::int64_t width = rows::kMostBox; width > 0; width -= rows::step_pixels(type)) {
+    Strips s = strips_of_width(view, type, width);
+    // A box has 256 elements along a dimension, here of 8 bytes.
+    if (2 * s.vectors > rows::kMostBox || s.group_rows > rows::kMostBox) continue;
+    if (view.images * view.out_h * s.count > kMostFewChannelsCount || !set_lengths(view, shape, &s)) continue;
+    s.seconds = seconds_of(view, type, shape, s, splits, multiprocessors);
+    if (s.seconds < best.seconds) best = s;
+  }
+  return best;
+}
+
+// --- parameters ------------------------------------------------------------------------------------------------------
+
+void set_rings(const View& view, const rows::Shape& shape, const Strips& s, rows::Params* p) {
+  p->units = u32(view.images * view.out_h * s.count);
+  p->rows = FastDivmod(u32(view.out_h));
+  p->strips = FastDivmod(u32(s.count));
+  p->tile_w = FastDivmod(u32(s.tile_w));
+  p->out_w = u32(view.out_w);
+  p->stages = u32(s.stages);
+  p->stage_bytes = u32(s.stage_bytes);
+  p->raws = u32(s.raws);
+  p->raw_bytes = u32(s.raw_bytes);
+  p->raw_offset = rows::kRingOffset + u32(s.stages * s.stage_bytes);
+  p->slots = u32(s.slots);
+  p->slot_bytes = u32(s.slot_bytes);
+  p->slot_offset = p->raw_offset + u32(s.raws * s.raw_bytes);
+  const std::int64_t sums = std::int64_t{16} * rows::quads_of(shape);
+  p->shared_bytes = u32(std::max(s.shared_bytes(), rows::kRingOffset + sums));
+}
+
+void set_groups(const View& view, std::int64_t vector, const Strips& s, rows::Params* p) {
+  const std::int64_t pixel = view.stride_w * view.channels;
+  p->groups = u32(s.groups);
+  p->group_rows = u32(s.group_rows);
+  p->raw_row_words = u32(s.vectors * kVectorBytes / 4);
+  p->raw_copy_bytes = u32(s.group_rows * s.vectors * kVectorBytes);
+  p->first_vector = static_cast<std::int32_t>(s.first_vector);
+  p->first_shift = u32(s.first_shift);
+  p->strip_vectors = u32(s.tile_w * pixel / vector);
+  p->stride_h = static_cast<std::int32_t>(view.stride_h);
+  p->pad_h = static_cast<std::int32_t>(view.pad_h);
+  p->pixel_elements = u32(pixel);
+  p->plane_bytes = u32(s.plane_bytes);
+  p->row_octets = u32(row_octets_of(view));
+  p->row_columns = FastDivmod(u32(row_octets_of(view) * rows::kOctet));
+  p->tile_groups = FastDivmod(u32(s.tile_w / 8));
+}
+
+void set_taps(const Problem& problem, const View& view, rows::Params* p) {
+  const TensorGeometry& w = problem.w;
+  p->octets_of_row = FastDivmod(u32(row_octets_of(view)));
+  p->row_taps = u32(view.taps_w * view.channels);
+  p->channels = FastDivmod(u32(view.channels));
+  p->taps_h = u32(view.taps_h);
+  p->taps_w = u32(view.taps_w);
+  p->filters = u32(view.filters);
+  p->mirrored = problem.mode == GPUDNN_CONVOLUTION;
+  p->step_k = w.strides[0];
+  p->step_c = w.strides[1];
+  p->step_r = problem.spatial == 2 ? w.strides[2] : 0;
+  p->step_s = w.strides[1 + problem.spatial];
+}
+
+void set_maps(const View& view, const Strips& s, PatchRowsFilterPlan* plan) {
+  const std::int64_t bytes = rows::bytes_of(plan->type);
+  plan->dy = {{view.filters, view.out_w, view.out_h, view.images},
+              {view.dy_pixel, view.dy_row, view.dy_image},
+              {rows::kBoxBytes / rows::bytes_of(plan->type), static_cast<std::int32_t>(s.tile_w), 1, 1}};
+  plan->x = {{view.image_w * view.channels * bytes / 8, view.image_h, view.images},
+             {view.x_row, view.x_image},
+             {static_cast<std::int32_t>(2 * s.vectors), static_cast<std::int32_t>(s.group_rows), 1}};
+}
+
+}  // namespace
+
+const char* patch_rows_filter_obstacle(const Problem& problem) {
+  if (const char* obstacle = few_channels_filter_view_obstacle(problem)) return obstacle;
+  const View view = few_channels_filter_view(problem);
+  const rows::ElementType type = type_of(problem);
+  const int shape = shape_of(view, type);
+  if (shape < 0)
+    return "more than 64 taps, rows of them rounded up to eights, but up to 7 rows of 24; in TF32 more than 168";
+  if (filter_blocks_of(view) > kMostFewChannelsCount / 1024) return "2^26 filters or more";
+  if (best_strips(view, type, rows::kShapes[shape], 1, 1).count == 0) {
+    return "shared memory has no room for the image rows of two rows of y";
+  }
+  return nullptr;
+}
+
+std::optional<PatchRowsFilterPlan> patch_rows_filter_plan(const Problem& problem, const Config& config,
+                                                          int multiprocessors) {
+  const View view = few_channels_filter_view(problem);
+  const rows::ElementType type = type_of(problem);
+  if (config.tile != shape_of(view, type)) return std::nullopt;
+  const Strips s = best_strips(view, type, rows::kShapes[config.tile], config.split_k, multiprocessors);
+  if (s.count == 0) return std::nullopt;
+  PatchRowsFilterPlan plan;
+  plan.shape = config.tile;
+  plan.type = type;
+  plan.seconds = s.seconds;
+  plan.workspace = patch_rows_filter_workspace(problem, config);
+  plan.params.filter_blocks = FastDivmod(u32(filter_blocks_of(view)));
+  plan.params.splits = u32(config.split_k);
+  set_rings(view, rows::kShapes[config.tile], s, &plan.params);
+  set_groups(view, kVectorBytes / rows::bytes_of(type), s, &plan.params);
+  set_taps(problem, view, &plan.params);
+  set_maps(view, s, &plan);
+  return plan;
+}
+
+std::size_t patch_rows_filter_workspace(const Problem& problem, const Config& config) {
+  if (config.split_k <= 1) return 0;
+  const auto blocks = static_cast<std::size_t>(filter_blocks_of(few_channels_filter_view(problem)));
+  return blocks * static_cast<std::size_t>(config.split_k) * rows::quads_of(rows::kShapes[config.tile]) * 16 +
+         rows::kWorkspaceAlignment;
+}
+
+void patch_rows_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  const View view = few_channels_filter_view(problem);
+  const rows::ElementType type = type_of(problem);
+  const int shape = shape_of(view, type);
+  if (shape < 0) return;
+  const std::int64_t units = std::max<std::int64_t>(view.images * view.out_h, 1);
+  const std::int64_t most = std::clamp<std::int64_t>(multiprocessors / filter_blocks_of(view), 1, units);
+  const auto add = [&](std::int64_t splits) {
+    const Strips s = best_strips(view, type, rows::kShapes[shape], static_cast<double>(splits), multiprocessors);
+    if (s.count == 0) return;
+    const Config config = {shape, static_cast<std::int32_t>(splits)};
+    candidates->push_back({config, s.seconds, patch_rows_filter_workspace(problem, config)});
+  };
+  if (most > 1) add(most);
+  add(1);
+}
+
+}  // namespace gpudnn::conv

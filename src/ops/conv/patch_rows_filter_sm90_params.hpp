@@ -1,0 +1,43 @@
+// From a convolution problem to the parameters of the Hopper filter gradient by rows of patches and to what its tensor
+// maps describe, and the engine's cost model. No CUDA is needed for it, so that tests can check it anywhere.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "kernels/conv/patch_rows_filter_sm90.hpp"
+#include "ops/conv/engine.hpp"
+
+namespace gpudnn::conv {
+
+// A tensor as the copy engine sees it.
+template <int kRank>
+struct PatchRowsFilterMap {
+  std::int64_t extent[kRank] = {};
+  std::int64_t step[kRank - 1] = {};  // bytes between neighbours along the dimensions from the second on
+  std::int32_t box[kRank] = {};
+};
+
+struct PatchRowsFilterPlan {
+  kernels::patch_rows_filter::Params params;  // but for the maps, pointers and scalars
+  kernels::patch_rows_filter::ElementType type = kernels::patch_rows_filter::ElementType::f16;
+  int shape = 0;
+  PatchRowsFilterMap<4> dy;  // filters, columns, rows, images
+  PatchRowsFilterMap<3> x;   // 8 bytes of a row, rows, images
+  std::size_t workspace = 0;
+  double seconds = 0;  // that the model expects
+};
+
+// Null, or why the engine cannot take the problem on a device that it runs on.
+[[nodiscard]] const char* patch_rows_filter_obstacle(const Problem& problem);
+
+// The best strips for the shape in config.tile; nothing where shared memory has no room for the shortest rings.
+[[nodiscard]] std::optional<PatchRowsFilterPlan> patch_rows_filter_plan(const Problem& problem, const Config& config,
+                                                                        int multiprocessors);
+
+[[nodiscard]] std::size_t patch_rows_filter_workspace(const Problem& problem, const Config& config);
+
+// The cost model's candidates.
+void patch_rows_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+
+}  // namespace gpudnn::conv
