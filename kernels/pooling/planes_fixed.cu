@@ -290,6 +290,7 @@ bool launch_gradient_as_sum(const PoolingParams& params, cudaStream_t stream) {
 
 void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* stream) {
   if (pooling_planes_pairs_fit(params)) return launch_pooling_planes_pairs(params, stream);
+  if (pooling_planes_floats_fit(params)) return launch_pooling_planes_floats(params, stream);
   if (pooling_planes_direct_fit(params)) return launch_pooling_planes_direct(params, stream);
   if (pooling_planes_linear_fit(params)) return launch_pooling_planes_linear(params, stream);
   if (launch_gradient_as_sum(params, stream)) return;

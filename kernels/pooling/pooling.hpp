@@ -56,6 +56,10 @@ void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* strea
 [[nodiscard]] bool pooling_planes_pairs_fit(const PoolingParams& params);
 void launch_pooling_planes_pairs(const PoolingParams& params, CUstream_st* stream);
 
+// The same of floats: rows in packs of 4 pixels that fill warps.
+[[nodiscard]] bool pooling_planes_floats_fit(const PoolingParams& params);
+void launch_pooling_planes_floats(const PoolingParams& params, CUstream_st* stream);
+
 // And the maximum over windows 3x3 with step 2 of 16-bit elements: rows in packs of 8 pixels with padding 1, of planes
 // or of images with three channels; or rows of planes that begin anywhere, not padded, with windows in fours.
 [[nodiscard]] bool pooling_planes_direct_fit(const PoolingParams& params);

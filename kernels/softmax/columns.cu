@@ -38,7 +38,7 @@ void launch_piece(const SoftmaxArgs<T>& args, const ColumnTiles& tiles, cudaStre
   }
   if (kThreads / lanes * 4 >= args.length) return launch_tiles<T, N, 4, kBackward>(args, tiles, lanes, stream);
   if (kThreads / lanes * kMost >= args.length) return launch_tiles<T, N, kMost, kBackward>(args, tiles, lanes, stream);
-  if constexpr (N == 1) {
+  if constexpr (N == 1 && sizeof(T) > 2) {  // of 16-bit types those that matter go through shared memory
     constexpr int kLarge = kColumnThreads<1>;
     if (kLarge / lanes * 16 >= args.length)
       return launch_tiles<T, 1, 16, kBackward>(args, tiles, lanes, stream, kLarge);
@@ -62,6 +62,9 @@ void launch(const SoftmaxParams& params, cudaStream_t stream) {
                          args.logarithm = params.logarithm;
                          args.length = params.within.count();
                          args.cluster = 1;
+                         if constexpr (sizeof(T) < 8 && N == 1) {
+                           if (launch_softmax_skewed<T>(params, piece, args, stream)) return;
+                         }
                          if constexpr (sizeof(T) == 2) {
                            if (launch_softmax_staged<T>(params, piece, args, N > 1, stream)) return;
                          }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
+
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/loop_nest.hpp"
 
@@ -25,6 +27,15 @@ struct SoftmaxParams {
   bool has_clusters = false;       // compute capability 9.0 or more
   std::int64_t shared_memory = 0;  // that a block may have
 };
+
+// The elements from the first to the last of a tensor.
+[[nodiscard]] inline std::int64_t softmax_extent(const SoftmaxParams& params, int tensor) {
+  std::int64_t extent = 1;
+  for (const tile::HostNest* nest : {&params.within, &params.between}) {
+    for (int i = 0; i < nest->rank; ++i) extent += (nest->dims[i] - 1) * nest->strides[tensor][i];
+  }
+  return extent;
+}
 
 // Groups whose elements lie one after the other in each tensor.
 [[nodiscard]] bool softmax_rows_fit(const SoftmaxParams& params);

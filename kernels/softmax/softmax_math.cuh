@@ -71,6 +71,11 @@ template <class T>
 bool launch_softmax_staged(const SoftmaxParams& params, const tile::HostNest& piece, const SoftmaxArgs<T>& args,
                            bool aligned, CUstream_st* stream);
 
+// Columns whose rows begin anywhere (skewed.cu), for float and the 16-bit types; as above.
+template <class T>
+bool launch_softmax_skewed(const SoftmaxParams& params, const tile::HostNest& piece, const SoftmaxArgs<T>& args,
+                           CUstream_st* stream);
+
 // The running maximum, and the sum of exp(x - maximum).
 template <class C>
 struct MaxSum {

@@ -18,15 +18,6 @@ int staged_threads(std::int64_t length) {
   return staged_shared<kAligned, kBackward>(length, 512) <= kMost ? 512 : 0;
 }
 
-// The elements from the first to the last of a tensor.
-std::int64_t extent_of(const SoftmaxParams& params, int tensor) {
-  std::int64_t extent = 1;
-  for (const tile::HostNest* nest : {&params.within, &params.between}) {
-    for (int i = 0; i < nest->rank; ++i) extent += (nest->dims[i] - 1) * nest->strides[tensor][i];
-  }
-  return extent;
-}
-
 template <class T, bool kAligned, bool kBackward>
 bool launch(const SoftmaxParams& params, const tile::HostNest& piece, const SoftmaxArgs<T>& args, cudaStream_t stream) {
   const int threads = args.length < kLeastLength ? 0 : staged_threads<kAligned, kBackward>(args.length);
@@ -43,7 +34,7 @@ bool launch(const SoftmaxParams& params, const tile::HostNest& piece, const Soft
   const void* const inputs[2] = {params.a, params.b};
   for (int t = 0; t < 2; ++t) {
     tiles.begin[t] = inputs[t];
-    tiles.end[t] = static_cast<const T*>(inputs[t]) + extent_of(params, t);
+    tiles.end[t] = static_cast<const T*>(inputs[t]) + softmax_extent(params, t);
   }
   tile::HostNest lines = piece;
   lines.dims[last] = 1;
