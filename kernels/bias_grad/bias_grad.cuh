@@ -54,10 +54,32 @@ struct BiasGradArgs {
 };
 
 // The thread's packs of the steps from `first` on, `stride` apart, kBiasLoads at a time.
-template <class T, int N, int kStepWidth, class Add>
+template <class T, int N, int kStepWidth, bool kWholeRounds = false, class Add>
 __device__ __forceinline__ void for_each_pack(const tile::LineNest& nest, const T* dy, std::uint32_t first,
                                               std::uint32_t stride, Add&& add) {
   const auto end = static_cast<std::uint32_t>(nest.count);
+  if constexpr (kWholeRounds) {
+    // As long as all packs of a round are there, little but loads and sums stands between two rounds.
+    const bool plain = !nest.ragged && !nest.nested;
+    const std::uint32_t rounds = plain && first < end ? ((end - 1 - first) / stride + 1) / kBiasLoads : 0;
+#pragma unroll 1
+    for (std::uint32_t round = 0; round < rounds; ++round, first += stride * kBiasLoads) {
+      tile::Pack<T, N> packs[kBiasLoads];
+#pragma unroll
+      for (int u = 0; u < kBiasLoads; ++u) {
+        std::uint32_t at = first + u * stride;
+        const T* line = dy;
+        if (nest.lines > 1) line += nest.steps.divmod(at, &at) * nest.line_step;
+        packs[u] = tile::load_pack<T, N>(line + at * nest.step);
+      }
+#pragma unroll
+      for (int u = 0; u < kBiasLoads; ++u) {
+        tile::Compute<T> values[N];
+        tile::widen_words<tile::Compute<T>>(packs[u], values);
+        add(values);
+      }
+    }
+  }
 #pragma unroll 1
   for (; first < end; first += stride * kBiasLoads) {
     const auto steps = tile::line_steps<T, kStepWidth, kBiasLoads>(nest, dy, first, stride, end);
@@ -87,7 +109,7 @@ __global__ void __launch_bounds__(kRowsThreads, 2) bias_grad_rows(const __grid_c
   const std::uint32_t first = static_cast<std::uint32_t>(place.rank) * kRowsThreads + threadIdx.x;
   const std::uint32_t stride = static_cast<std::uint32_t>(place.blocks) * kRowsThreads;
   C sums[N] = {};
-  for_each_pack<T, N, N>(args.sum, dy, first, stride, [&](const C(&values)[N]) {
+  for_each_pack<T, N, N, sizeof(T) == 2 && (N > 1)>(args.sum, dy, first, stride, [&](const C(&values)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) sums[i] += values[i];
   });

@@ -4,6 +4,7 @@
 
 #include "kernels/reduce/join.cuh"
 #include "kernels/reduce/reduce.cuh"
+#include "kernels/reduce/short.cuh"
 #include "kernels/tile/dispatch.cuh"
 
 namespace gpudnn::kernels {
@@ -48,6 +49,7 @@ ReduceArgs<T> make_reduce_args(const ReduceParams& params) {
   args.partials = shape.splits > 1 ? params.workspace : nullptr;
   args.key = 0;
   args.clustered = false;
+  args.stores_packs = false;
   args.rule = params.rule;
   args.output = make_reduce_output<ReduceCompute<T>>(params);
   const tile::HostNest packed = columns ? tile::packed_nest(kept, N) : kept;
@@ -108,6 +110,21 @@ bool are_runs(const ReduceParams& params, const ReduceArgs<T>& args) {
          args.outputs * packs / kReduceRunPacks >= std::int64_t{2} * params.multiprocessors;
 }
 
+// Sums of rows that are longer take eight packs to a lane at once.
+template <class T, int N, ReduceKind kKind>
+void launch_reduce_short(ReduceArgs<T> args, cudaStream_t stream) {
+  for (args.depth = 0; 1u << args.depth < args.lanes;) ++args.depth;
+  const std::uint32_t rows = kReduceThreads / args.lanes;
+  const unsigned blocks = (args.outputs + rows - 1) / rows;
+  if constexpr (kKind == ReduceKind::plain_sum) {
+    if (args.reduced.count > kReduceLoads * args.lanes) {
+      reduce_short<T, N, kKind, 2 * kReduceLoads><<<blocks, kReduceThreads, 0, stream>>>(args);
+      return;
+    }
+  }
+  reduce_short<T, N, kKind, kReduceLoads><<<blocks, kReduceThreads, 0, stream>>>(args);
+}
+
 template <class T, int N, bool kIndexed, ReduceKind kKind>
 void launch_reduce_kind(const ReduceParams& params, ReduceArgs<T> args, cudaStream_t stream) {
   const ReduceShape& shape = params.shape;
@@ -126,15 +143,21 @@ void launch_reduce_kind(const ReduceParams& params, ReduceArgs<T> args, cudaStre
           break;
         }
       }
-      reduce_groups<T, N, kIndexed, kKind>
-          <<<blocks_of(kReduceThreads / args.lanes * (static_cast<unsigned>(kReduceLoads) >> args.depth)),
-             kReduceThreads, 0, stream>>>(args);
+      if constexpr (kKind == ReduceKind::any) {
+        reduce_groups<T, N, kIndexed>
+            <<<blocks_of(kReduceThreads / args.lanes * (static_cast<unsigned>(kReduceLoads) >> args.depth)),
+               kReduceThreads, 0, stream>>>(args);
+      } else {
+        launch_reduce_short<T, N, kKind>(args, stream);
+      }
       break;
     case ReduceWay::rows:
       reduce_rows<T, N, kIndexed, kKind><<<blocks_of(1), kReduceRowThreads, 0, stream>>>(args);
       break;
     case ReduceWay::columns:
       if constexpr (!kIndexed && kKind != ReduceKind::any) {
+        args.stores_packs = args.lanes == kReduceThreads && shape.splits == 1 && args.output.beta == 0 &&
+                            args.kept_steps[1] == N && args.kept_slow[1] % N == 0 && tile::is_aligned(params.c, 16);
         if (args.clustered) return launch_reduce_clusters<T, N, kKind>(args, blocks_of(args.lanes), stream);
       }
       reduce_columns<T, N, kIndexed, kKind><<<blocks_of(args.lanes), kReduceThreads, 0, stream>>>(args);

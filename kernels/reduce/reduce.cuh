@@ -10,7 +10,8 @@
 //
 // Bytes: a and c once; the workspace is small beside them.
 //
-//   reduce_groups    outputs with few elements, which lie together: a group of lanes for each, several outputs at once
+//   reduce_groups    outputs with few elements, which lie together: a group of lanes for each, several outputs at once;
+//                    by the usual rules one at once, everything loaded before anything is used (short.cuh)
 //   reduce_rows      the elements of an output lie together: a block walks along them
 //   reduce_columns   neighbouring outputs lie together: threads stand side by side on them
 //   reduce_join      adds up the runs
@@ -53,6 +54,7 @@ struct ReduceArgs {
   std::uint32_t depth;         // groups: the binary logarithm of the packs of a row that a lane takes at once
   tile::AnyType in_type;       // of AnyInteger
   bool clustered;              // columns: the splits are a cluster
+  bool stores_packs;           // columns: a thread alone has the outputs of a pack, and they are a pack too
   bool kept_nested;            // more than two loops over the outputs
   tile::FastDivmod kept_fast;  // the fastest of them
   std::int64_t kept_steps[3];  // its steps; columns: from pack to pack
@@ -295,12 +297,13 @@ __global__ void __launch_bounds__(kReduceRowThreads,
 // `lanes` lanes (a power of two up to 32) stand on a row. Of the loads that a lane has in flight, 2^depth go to one row
 // and the others to the rows of as many further groups of outputs; only rows of one load after another take more
 // rounds.
-template <class T, int N, bool kIndexed, ReduceKind kKind>
-__global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kReduceBlocks : kReduceSimpleGroupBlocks)
+template <class T, int N, bool kIndexed>
+__global__ void __launch_bounds__(kReduceThreads, kReduceBlocks)
     reduce_groups(const __grid_constant__ ReduceArgs<T> args) {
   using C = ReduceCompute<T>;
   using V = std::conditional_t<kIndexed, Found<C>, C>;
-  const ReduceRule rule = known_rule<kKind>(args.rule);
+  constexpr ReduceKind kKind = ReduceKind::any;
+  const ReduceRule rule = args.rule;
   constexpr unsigned U = kReduceLoads;
   const tile::LineNest& reduced = args.reduced;
   const std::uint32_t lanes = args.lanes;
@@ -323,15 +326,8 @@ __global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kRe
 #pragma unroll
     for (unsigned u = 0; u < U; ++u) {
       const std::uint32_t end = first + (u >> args.depth) * groups < args.outputs ? count : 0;
-      if constexpr (kKind != ReduceKind::any) {  // one line
-        const std::uint32_t at = base + (u & in_row) * lanes;
-        if (at < end) steps.inside |= 1u << u;
-        steps.offset[u] = static_cast<std::uint32_t>(row[u]) + at * static_cast<std::uint32_t>(reduced.step);
-        steps.place[u] = 0;
-        continue;
-      }
-      const auto step = tile::line_steps<T, N, 1, kKind != ReduceKind::any>(
-          reduced, element_at(args.in_type, args.a, row[u]), base + (u & in_row) * lanes, 0, end);
+      const auto step = tile::line_steps<T, N, 1>(reduced, element_at(args.in_type, args.a, row[u]),
+                                                  base + (u & in_row) * lanes, 0, end);
       steps.inside |= step.inside << u;
       steps.offset[u] = row[u] + step.offset[0];
       steps.place[u] = step.place[0];
@@ -342,7 +338,7 @@ __global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kRe
     }
     fold_packs(rule, loaded, steps, 0, totals);
   }
-  if constexpr (N > 1 && kKind == ReduceKind::any) {
+  if constexpr (N > 1) {
     if (reduced.ragged) {
       const std::uint32_t edges = tile::line_edges<N>(reduced);
 #pragma unroll 1
@@ -436,12 +432,14 @@ __global__ void __launch_bounds__(kReduceThreads, kReduceRunBlocks)
 
 // The grid of reduce_rows; a block has `lanes` packs of outputs. Up to 8 splits are a cluster.
 template <class T, int N, bool kIndexed, ReduceKind kKind>
-__global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kReduceBlocks : kReduceSimpleBlocks)
+__global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any || kKind == ReduceKind::plain_sum
+                                                      ? kReduceBlocks
+                                                      : kReduceSimpleBlocks)
     reduce_columns(const __grid_constant__ ReduceArgs<T> args) {
   using C = ReduceCompute<T>;
   using V = std::conditional_t<kIndexed, Found<C>, C>;
   const ReduceRule rule = known_rule<kKind>(args.rule);
-  constexpr int U = kReduceLoads;
+  constexpr int U = kKind == ReduceKind::plain_sum ? kReduceColumnLoads : kReduceLoads;
   constexpr bool kClusters = kKind != ReduceKind::any && std::is_same_v<V, float>;
   // A stretch between the elements of a pack that keeps the lanes that read them in different banks.
   constexpr int kPitch = kReduceThreads + (32 / N > 1 ? 32 / N : 1);
@@ -496,6 +494,18 @@ __global__ void __launch_bounds__(kReduceThreads, kKind == ReduceKind::any ? kRe
           }
         }
       });
+  if constexpr (kKind == ReduceKind::plain_sum && std::is_same_v<V, float>) {
+    if (args.stores_packs) {
+      if (exists) {
+        float values[N];
+#pragma unroll
+        for (int i = 0; i < N; ++i) values[i] = args.output.alpha * args.output.finished(rule, totals[i]);
+        T* const c = static_cast<T*>(args.output.c) + args.template kept_offset<kKind>(1, first_pack + lane);
+        tile::store_pack<T, N>(c, tile::narrow_pack<T>(values));
+      }
+      return;
+    }
+  }
   // Rows of one warp meet in shuffles, the rest in shared memory.
 #pragma unroll 1
   for (std::uint32_t step = lanes; step < 32; step *= 2) {

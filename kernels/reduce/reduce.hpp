@@ -33,7 +33,8 @@ constexpr int kReduceLoads = 4;  // in flight for each thread
 // (.minnctapersm); it stays in the PTX, which later GPUs run.
 constexpr int kReduceBlocks = 4;
 constexpr int kReduceSimpleBlocks = 6;  // of the kernels for simple loops
-constexpr int kReduceSimpleGroupBlocks = 5;
+constexpr int kReduceShortBlocks = 4;
+constexpr int kReduceColumnLoads = 8;
 constexpr int kReduceRowThreads = 512;
 constexpr int kReduceRowBlocks = 2;
 constexpr int kReduceSimpleRowBlocks = 4;
@@ -146,18 +147,15 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
     int narrowest = 64 / (bytes * shape.width);
     while (narrowest < kReduceThreads && kReduceThreads / narrowest > (elements + kReduceLoads - 1) / kReduceLoads)
       narrowest *= 2;
-    shape.lanes = narrowest > 32 ? narrowest : 32;
+    // Tiles as wide as leave two blocks for each multiprocessor, so that few rows of threads have to meet; 128 bytes at
+    // least, as far as there are elements for the rows.
+    const int least = narrowest > 8 ? narrowest : 8;
+    const auto tiles = [&] { return (packs + shape.lanes - 1) / shape.lanes; };
+    shape.lanes = kReduceThreads;
+    while (shape.lanes > least && tiles() < 2 * multiprocessors) shape.lanes /= 2;
     while (shape.lanes > 1 && shape.lanes / 2 >= packs) shape.lanes /= 2;
     const std::int64_t places = std::int64_t{kReduceBlocks} * multiprocessors;
-    const auto tiles = [&] { return (packs + shape.lanes - 1) / shape.lanes; };
-    const auto most = [&] { return elements / (kReduceThreads / shape.lanes * 2 * kReduceLoads); };
-    shape.splits = reduce_splits(tiles(), most(), places);
-    // A few splits: narrower tiles take fewer of them, down to 128 bytes of neighbouring outputs.
-    if (shape.splits > 2 && shape.splits <= 8 && shape.lanes > 8 && narrowest <= 8) {
-      shape.lanes = 8;
-      shape.splits = places / tiles() < most() ? places / tiles() : most();
-      if (shape.splits < 1) shape.splits = 1;
-    }
+    shape.splits = reduce_splits(tiles(), elements / (kReduceThreads / shape.lanes * 2 * kReduceLoads), places);
     return shape;
   }
   const std::int64_t steps = elements / reduced.dims[reduced.rank - 1] * (reduced.dims[reduced.rank - 1] / shape.width);
@@ -179,7 +177,7 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
     ++shape.depth;
   }
   // Rows of several rounds in few waves of blocks: shorter blocks leave less of the last wave empty.
-  const std::int64_t places = std::int64_t{kReduceSimpleGroupBlocks} * multiprocessors;
+  const std::int64_t places = std::int64_t{kReduceBlocks} * multiprocessors;
   if (shape.depth == 0 && shape.lanes == 32 && steps > 64 && blocks() > places && blocks() < 4 * places) ++shape.depth;
   return shape;
 }

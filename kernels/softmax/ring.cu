@@ -1,5 +1,6 @@
 // Instances and launch of softmax over long rows in shared memory.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <atomic>
 
 #include "kernels/softmax/ring.cuh"
@@ -42,8 +43,10 @@ RingPlan plan_with(std::int64_t packs, int inputs, int cluster, int together, in
 template <class T>
 RingPlan plan_ring(std::int64_t packs, int inputs, bool keeps) {
   for (int cluster = 2; cluster <= kRingMostCluster; cluster *= 2) {
-    for (int together = 3; together > (keeps && cluster < 8 ? 1 : 0); --together) {
-      const RingPlan plan = plan_with<T>(packs, inputs, cluster, together, together == 1 ? kRingMostThreads : 256);
+    const bool alone = !keeps || cluster >= 8;
+    for (int together = 3; together > (alone && !(inputs == 1 && cluster == 4) ? 0 : 1); --together) {
+      const int threads = together > 1 ? 256 : inputs == 1 && cluster == 2 ? 384 : kRingMostThreads;
+      const RingPlan plan = plan_with<T>(packs, inputs, cluster, together, threads);
       if (plan.cluster != 0) return plan;
     }
   }
@@ -102,13 +105,21 @@ bool launch(SoftmaxArgs<T> args, const tile::LoopNest<3>& rows, cudaStream_t str
   const bool keeps = !kBackward && std::is_same_v<T, float> && !args.logarithm;
   RingPlan plan = plan_ring<T>(args.length / tile::kPackWidth<T>, kBackward ? 2 : 1, keeps);
   plan.shape.keeps = keeps;
+  if (keeps && plan.shape.stages > 3) plan.shape.stages = 3;
   if (plan.cluster == 0) return false;
   const int clusters = resident<softmax_ring<T, kBackward>>(plan);
   if (clusters == 0) return false;
   args.cluster = plan.cluster;
   const auto running = static_cast<std::uint32_t>(clusters);
-  tile::launch_clusters_shared(softmax_ring<T, kBackward>, rows.count < running ? rows.count : running, plan.cluster,
-                               plan.shape.threads + 32, shared_of(plan.together), stream, args, rows, plan.shape);
+  std::uint32_t used = std::min(rows.count, running);
+  // Pairs of blocks on all multiprocessors: as few as take no more turns, so that the last turn is as full as the
+  // others. Larger clusters leave multiprocessors without a block as it is.
+  if (plan.cluster == 2) {
+    const std::uint32_t turns = (rows.count + used - 1) / used;
+    used = (rows.count + turns - 1) / turns;
+  }
+  tile::launch_clusters_shared(softmax_ring<T, kBackward>, used, plan.cluster, plan.shape.threads + 32,
+                               shared_of(plan.together), stream, args, rows, plan.shape);
   return true;
 }
 

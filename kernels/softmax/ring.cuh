@@ -46,6 +46,39 @@ constexpr int kRingMostCluster = 16;
 constexpr int kRingMostTotals = kRingMostCluster * kRingMostThreads / 32;
 constexpr int kRingBatch = 4;  // packs that a thread takes from shared memory at once
 
+// Forward in half precision terms are 2^(x log2 e - p), by the whole number p next to m log2 e, which costs an element
+// one multiply-add where x - m and its product with log2 e cost two instructions: the sum x log2 e - p is rounded once,
+// at the size of the result. The totals then hold p in place of m. (A bfloat16 may be too large for it.)
+template <class T>
+inline constexpr bool kRingPowers = std::is_same_v<T, tile::Half>;
+constexpr float kRingLog2E = 1.44269504f;
+template <class T>
+inline constexpr float kRingLowest = kRingPowers<T> ? -65504.0f : kLowest<float>;  // the lowest finite element
+
+// From the totals of a row to an element of the output where they hold powers.
+struct RingPowers {
+  float power;
+  float scale;
+  float log_sum;
+  bool logarithm;
+
+  __device__ __forceinline__ RingPowers(const SoftmaxArgs<tile::Half>& args, float power_, float sum)
+      : power(power_), scale(args.alpha), log_sum(0.0f), logarithm(args.logarithm) {
+    if (logarithm) {
+      log_sum = softmax_log<tile::Half>(sum);
+    } else {
+      scale = args.alpha / sum;
+    }
+  }
+  __device__ __forceinline__ float exponential(float x) const {
+    return scale * ptx::ex2_approx_ftz(fmaf(x, kRingLog2E, -power));
+  }
+  __device__ __forceinline__ float operator()(float x, float) const {
+    if (!logarithm) return exponential(x);
+    return scale * fmaf(fmaf(x, kRingLog2E, -power), 0.693147182f, -log_sum);
+  }
+};
+
 struct RingShape {
   std::int32_t threads;  // that reduce, a multiple of 32
   std::int32_t stages;
@@ -54,23 +87,30 @@ struct RingShape {
   bool keeps;                // the stage keeps the terms in place of the elements
 };
 
-// The packs of a thread in shared memory, kRingBatch loads at once: body(its elements, pack).
-template <class Body>
-__device__ __forceinline__ void for_each_ring_pack(const float* stage, std::int32_t packs, std::int32_t threads,
-                                                   const Body& body) {
-  constexpr int N = tile::kPackWidth<float>;
+// The packs of a thread in shared memory, kRingBatch loads at once and the rest one by one: body(its elements, pack).
+// A load under a condition of its own would be waited for before the next.
+// The first thread stands `lead` packs before the first.
+template <class T, class Body>
+__device__ __forceinline__ void for_each_ring_pack(const T* stage, std::int32_t packs, std::int32_t threads,
+                                                   const Body& body, std::int32_t lead = 0) {
+  constexpr int N = tile::kPackWidth<T>;
+  auto first = static_cast<std::int32_t>(threadIdx.x) - lead;
+  if (first < 0) first += threads;
 #pragma unroll 1
-  for (auto first = static_cast<std::int32_t>(threadIdx.x); first < packs; first += kRingBatch * threads) {
-    tile::Pack<float, N> held[kRingBatch];
+  for (; first + (kRingBatch - 1) * threads < packs; first += kRingBatch * threads) {
+    tile::Pack<T, N> held[kRingBatch];
 #pragma unroll
-    for (int k = 0; k < kRingBatch; ++k) {
-      if (first + k * threads < packs) held[k] = tile::load_pack<float, N>(stage + (first + k * threads) * N);
-    }
+    for (int k = 0; k < kRingBatch; ++k) held[k] = tile::load_pack<T, N>(stage + (first + k * threads) * N);
 #pragma unroll
-    for (int k = 0; k < kRingBatch; ++k) {
-      if (first + k * threads < packs) body(held[k], first + k * threads);
-    }
+    for (int k = 0; k < kRingBatch; ++k) body(held[k], first + k * threads);
   }
+#pragma unroll 1
+  for (; first < packs; first += threads) body(tile::load_pack<T, N>(stage + first * N), first);
+}
+
+// With it warps write whole lines of 128 bytes, wherever a row begins.
+__device__ __forceinline__ std::int32_t ring_lead(const void* out) {
+  return static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(out) / 16 % 8);
 }
 
 // What is known of the part of a row in a stage.
@@ -118,13 +158,19 @@ struct RingSingle {
   }
 };
 
+// What a sum is worth at another maximum, or power, `distance` above its own.
+template <class T>
+__device__ __forceinline__ float ring_rescale(float distance) {
+  return kRingPowers<T> ? ptx::ex2_approx_ftz(distance) : softmax_exp<T>(distance);
+}
+
 // The sum of all lanes' sums, at the largest of their maxima. Backward has no maxima.
 template <class T, bool kBackward>
 __device__ __forceinline__ MaxSum<float> join_lanes(MaxSum<float> own) {
   MaxSum<float> joined;
   if constexpr (!kBackward) {
     joined.most = tile::warp_reduce(own.most, tile::Max{});
-    if (own.most != joined.most) own.sum *= softmax_exp<T>(own.most - joined.most);
+    if (own.most != joined.most) own.sum *= ring_rescale<T>(own.most - joined.most);
   }
   joined.sum = tile::warp_reduce(own.sum, tile::Sum{});
   return joined;
@@ -145,86 +191,94 @@ __device__ __forceinline__ MaxSum<float> join_totals(const MaxSum<float>* totals
       if (first + k * 32 < count) held[k] = totals[first + k * 32];
       most = tile::Max{}(most, held[k].most);
     }
-    if (!kBackward && most != own.most) own.sum *= softmax_exp<T>(own.most - most);
+    if (!kBackward && most != own.most) own.sum *= ring_rescale<T>(own.most - most);
     own.most = most;
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
-      own.sum += kBackward || held[k].most == most ? held[k].sum : held[k].sum * softmax_exp<T>(held[k].most - most);
+      own.sum += kBackward || held[k].most == most ? held[k].sum : held[k].sum * ring_rescale<T>(held[k].most - most);
     }
   }
   return join_lanes<T, kBackward>(own);
 }
 
-// What the warp knows of a row after its first pass.
-template <class T, bool kBackward>
-__device__ __forceinline__ MaxSum<float> first_pass(const T* a, const T* b, std::int32_t packs, std::int32_t threads,
-                                                    const RingSingle<T>& single, bool logarithm) {
+// What the warp knows of a row after its first pass. Forward in two sweeps over the stage, so that a thread's maximum
+// is known before its first term.
+template <class T>
+__device__ __forceinline__ MaxSum<float> first_pass_forward(const T* a, std::int32_t packs, std::int32_t threads,
+                                                            const RingSingle<T>& single) {
   constexpr int N = tile::kPackWidth<T>;
+  using Pack = tile::Pack<T, N>;
   MaxSum<float> state;
-  for (auto first = static_cast<std::int32_t>(threadIdx.x); first < packs; first += kRingBatch * threads) {
-    tile::Pack<T, N> held[kRingBatch], largest;
-    if (!kBackward) largest.fill(tile::narrow<T>(-INFINITY));
+  Pack largest;
+  largest.fill(tile::narrow<T>(-INFINITY));
+  for_each_ring_pack(a, packs, threads,
+                     [&](const Pack& pack, std::int32_t) { largest = larger_of<T, N>(largest, pack); });
+  float wide_largest[N];
+  tile::widen_pack<float>(largest, wide_largest);
+  const float one = tile::widen<float>(single.a.data[0]);
+  state.most = tile::Max{}(kRingLowest<T>, one);
 #pragma unroll
-    for (int k = 0; k < kRingBatch; ++k) {
-      const std::int32_t pack = first + k * threads;
-      if (pack >= packs) break;
-      held[k] = tile::load_pack<T, N>(a + pack * N);
-      if constexpr (kBackward) {
-        float wide[N], gradient[N];
-        tile::widen_pack<float>(held[k], wide);
-        tile::widen_pack<float>(tile::load_pack<T, N>(b + pack * N), gradient);
+  for (int i = 0; i < N; ++i) state.most = tile::Max{}(state.most, wide_largest[i]);
+  if constexpr (kRingPowers<T>) state.most = rintf(state.most * kRingLog2E);
+  const auto term = [&](float x) {
+    return kRingPowers<T> ? ptx::ex2_approx_ftz(fmaf(x, kRingLog2E, -state.most)) : softmax_exp<T>(x - state.most);
+  };
+  for_each_ring_pack(a, packs, threads, [&](const Pack& pack, std::int32_t) {
+    float wide[N];
+    tile::widen_pack<float>(pack, wide);
 #pragma unroll
-        for (int i = 0; i < N; ++i) state.sum += SoftmaxBackward<T>::term(wide[i], gradient[i], logarithm);
-      } else {
-        largest = larger_of<T, N>(largest, held[k]);
-      }
-    }
-    if constexpr (!kBackward) {
-      float most = state.most, wide_largest[N];
-      tile::widen_pack<float>(largest, wide_largest);
+    for (int i = 0; i < N; ++i) state.sum += term(wide[i]);
+  });
+  state.sum += term(one);
+  return join_lanes<T, false>(state);
+}
+
+template <class T>
+__device__ __forceinline__ MaxSum<float> first_pass_backward(const T* a, const T* b, std::int32_t packs,
+                                                             std::int32_t threads, const RingSingle<T>& single,
+                                                             bool logarithm) {
+  constexpr int N = tile::kPackWidth<T>;
+  using Pack = tile::Pack<T, N>;
+  MaxSum<float> state;
+  for_each_ring_pack(a, packs, threads, [&](const Pack& pack, std::int32_t which) {
+    float wide[N], gradient[N];
+    tile::widen_pack<float>(pack, wide);
+    tile::widen_pack<float>(tile::load_pack<T, N>(b + which * N), gradient);
 #pragma unroll
-      for (int i = 0; i < N; ++i) most = tile::Max{}(most, wide_largest[i]);
-      if (most != state.most) state.sum *= softmax_exp<T>(state.most - most);
-      state.most = most;
-#pragma unroll
-      for (int k = 0; k < kRingBatch; ++k) {
-        if (first + k * threads >= packs) break;
-        float wide[N];
-        tile::widen_pack<float>(held[k], wide);
-#pragma unroll
-        for (int i = 0; i < N; ++i) state.sum += softmax_exp<T>(wide[i] - most);
-      }
-    }
-  }
-  const float one[1] = {tile::widen<float>(single.a.data[0])};
-  if constexpr (kBackward) {
-    state.sum += SoftmaxBackward<T>::term(one[0], tile::widen<float>(single.b.data[0]), logarithm);
-  } else {
-    take_in<T>(one, &state);
-  }
-  return join_lanes<T, kBackward>(state);
+    for (int i = 0; i < N; ++i) state.sum += SoftmaxBackward<T>::term(wide[i], gradient[i], logarithm);
+  });
+  state.sum +=
+      SoftmaxBackward<T>::term(tile::widen<float>(single.a.data[0]), tile::widen<float>(single.b.data[0]), logarithm);
+  return join_lanes<T, true>(state);
 }
 
 // The same forward where the stage keeps the terms: exp(x - *most), by the largest of the thread's own elements.
 __device__ __forceinline__ MaxSum<float> first_pass_keeping(float* a, std::int32_t packs, std::int32_t threads,
-                                                            const RingSingle<float>& single, float* most) {
+                                                            std::int32_t lead, const RingSingle<float>& single,
+                                                            float* most) {
   constexpr int N = tile::kPackWidth<float>;
   using Pack = tile::Pack<float, N>;
   MaxSum<float> state;
-  for_each_ring_pack(a, packs, threads, [&](const Pack& pack, std::int32_t) {
+  for_each_ring_pack(
+      a, packs, threads,
+      [&](const Pack& pack, std::int32_t) {
 #pragma unroll
-    for (int i = 0; i < N; ++i) state.most = tile::Max{}(state.most, pack.data[i]);
-  });
+        for (int i = 0; i < N; ++i) state.most = tile::Max{}(state.most, pack.data[i]);
+      },
+      lead);
   state.most = tile::Max{}(state.most, single.a.data[0]);
-  for_each_ring_pack(a, packs, threads, [&](const Pack& pack, std::int32_t which) {
-    Pack terms;
+  for_each_ring_pack(
+      a, packs, threads,
+      [&](const Pack& pack, std::int32_t which) {
+        Pack terms;
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      terms.data[i] = softmax_exp<float>(pack.data[i] - state.most);
-      state.sum += terms.data[i];
-    }
-    *reinterpret_cast<Pack*>(a + which * N) = terms;
-  });
+        for (int i = 0; i < N; ++i) {
+          terms.data[i] = softmax_exp<float>(pack.data[i] - state.most);
+          state.sum += terms.data[i];
+        }
+        *reinterpret_cast<Pack*>(a + which * N) = terms;
+      },
+      lead);
   state.sum += softmax_exp<float>(single.a.data[0] - state.most);
   *most = state.most;
   return join_lanes<float, false>(state);
@@ -333,10 +387,14 @@ __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
     T* const a = stage_of(ahead);
     MaxSum<float> state;
     if constexpr (kCanKeep) {
-      if (shape.keeps) state = first_pass_keeping(a, part.packs, shape.threads, single, &largest);
+      if (shape.keeps) state = first_pass_keeping(a, part.packs, shape.threads, ring_lead(part.out), single, &largest);
     }
     if (!kCanKeep || !shape.keeps) {
-      state = first_pass<T, kBackward>(a, a + b_begin, part.packs, shape.threads, single, args.logarithm);
+      if constexpr (kBackward) {
+        state = first_pass_backward<T>(a, a + b_begin, part.packs, shape.threads, single, args.logarithm);
+      } else {
+        state = first_pass_forward<T>(a, part.packs, shape.threads, single);
+      }
     }
     if (++ahead == shape.stages) {
       ahead = 0;
@@ -371,7 +429,7 @@ __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
     const auto write = [&](const auto& finish) {
       T* const out = shared->parts[stage].out;
       const std::int32_t packs = shared->parts[stage].packs;
-#pragma unroll 4
+#pragma unroll(kBackward ? 4 : 1)
       for (auto pack = static_cast<std::int32_t>(threadIdx.x); pack < packs; pack += shape.threads) {
         const tile::Pack<T, N> held_a = tile::load_pack<T, N>(a + pack * N);
         const tile::Pack<T, N> held_b = kBackward ? tile::load_pack<T, N>(a + b_begin + pack * N) : held_a;
@@ -382,19 +440,45 @@ __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
     const auto write_kept = [&](const SoftmaxForward<T>& finish, float factor) {
       if constexpr (kCanKeep) {
         T* const out = shared->parts[stage].out;
-        for_each_ring_pack(a, shared->parts[stage].packs, shape.threads,
-                           [&](const tile::Pack<T, N>& terms, std::int32_t pack) {
-                             const auto scaled = [&](float term, float) { return factor * term; };
-                             finish_pack<T, N>(scaled, terms, terms, args.beta, out + pack * N);
-                           });
+        for_each_ring_pack(
+            a, shared->parts[stage].packs, shape.threads,
+            [&](const tile::Pack<T, N>& terms, std::int32_t pack) {
+              const auto scaled = [&](float term, float) { return factor * term; };
+              finish_pack<T, N>(scaled, terms, terms, args.beta, out + pack * N);
+            },
+            ring_lead(out));
         if (own.out != nullptr) finish_pack<T, 1>(finish, own.a, own.b, args.beta, own.out);
         ptx::fence_proxy_async();  // the copies that fill the stage next come after the terms
       }
     };
+    // The usual case, where nothing is asked for each pack.
+    const auto write_plain = [&](const auto& finish) {
+      T* const out = shared->parts[stage].out;
+      for_each_ring_pack(
+          a, shared->parts[stage].packs, shape.threads,
+          [&](const tile::Pack<T, N>& held, std::int32_t pack) {
+            float wide[N], result[N];
+            tile::widen_pack<float>(held, wide);
+#pragma unroll
+            for (int i = 0; i < N; ++i) result[i] = finish(wide[i]);
+            tile::store_pack<T, N>(out + pack * N, tile::narrow_pack<T>(result));
+          },
+          ring_lead(out));
+    };
     if constexpr (kBackward) {
       write(SoftmaxBackward<T>(args, total.sum));
-    } else if (sizeof(T) == 2 && !args.logarithm && args.alpha > 0.0f) {
-      write(SoftmaxFolded<T>(args, total.most, total.sum));
+    } else if constexpr (kRingPowers<T>) {
+      const RingPowers finish(args, total.most, total.sum);
+      if (!args.logarithm && args.beta == 0.0f) {
+        write_plain([&](float x) { return finish.exponential(x); });
+        if (own.out != nullptr) finish_pack<T, 1>(finish, own.a, own.b, 0.0f, own.out);
+      } else {
+        write(finish);
+      }
+    } else if (sizeof(T) == 2 && !args.logarithm && args.alpha > 0.0f && args.beta == 0.0f) {
+      const SoftmaxFolded<T> finish(args, total.most, total.sum);
+      write_plain([&](float x) { return finish(x, 0.0f); });
+      if (own.out != nullptr) finish_pack<T, 1>(finish, own.a, own.b, 0.0f, own.out);
     } else {
       const SoftmaxForward<T> finish(args, total.most, total.sum);
       if (kCanKeep && shape.keeps) {
