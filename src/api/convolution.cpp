@@ -62,7 +62,7 @@ Status max_count(gpudnnHandle_t handle, Direction direction, int* count) {
 
 // Hands the rows to the caller's array, as many as it asked for. The three result structs differ in one enum type.
 template <class Perf>
-Status report(const std::vector<conv::Performance>& rows, int requested, int* returned, Perf* results) {
+Status report(std::span<const conv::Performance> rows, int requested, int* returned, Perf* results) {
   const int count = std::min(requested, static_cast<int>(rows.size()));
   for (int i = 0; i < count; ++i) {
     const conv::Performance& row = rows[static_cast<std::size_t>(i)];
@@ -93,9 +93,9 @@ Status query(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor_
   Problem problem;
   GPUDNN_TRY(make_valid_problem(direction, xDesc, wDesc, convDesc, yDesc, &problem));
   GPUDNN_TRY(check_results(requested, returned, results));
-  std::vector<conv::Performance> rows;
-  GPUDNN_TRY(conv::query_algorithms(handle, problem, &rows));
-  return report(rows, requested, returned, results);
+  conv::Performances performances;
+  GPUDNN_TRY(conv::query_algorithms(handle, problem, &performances));
+  return report<Perf>({performances.rows, performances.count}, requested, returned, results);
 }
 
 // The search on the caller's data (`given`), or on memory of its own.
@@ -114,7 +114,7 @@ Status search(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor
   } else {
     GPUDNN_TRY(conv::measure_algorithms_on_own_memory(handle, problem, &rows));
   }
-  return report(rows, requested, returned, results);
+  return report<Perf>(rows, requested, returned, results);
 }
 
 Status workspace_size(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor_t xDesc,

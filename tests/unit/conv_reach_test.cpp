@@ -258,8 +258,7 @@ TEST(ConvReach, AnOutlineIsTheFormWithoutTasks) {
 }
 
 #ifdef GPUDNN_WITH_CUDA
-// The engines themselves, as far as they run without their device. Where it is there, all of them.
-TEST(ConvReach, TheBestIsTheFirstOfTheRanking) {
+Device pretended_sm90() {
   Device device;
   device.backend = GPUDNN_BACKEND_CUDA;
   device.ordinal = 0;
@@ -267,6 +266,32 @@ TEST(ConvReach, TheBestIsTheFirstOfTheRanking) {
   device.multiprocessors = kMultiprocessors;
   device.shared_memory_per_block = 232448;
   device.shared_memory_per_multiprocessor = 233472;
+  return device;
+}
+
+// What engines say of themselves without being asked, against what they take and offer.
+TEST(ConvReach, EnginesKeepToTheirReachAndBounds) {
+  const Device device = pretended_sm90();
+  int offered = 0;
+  for_random_problems([&](const Problem& problem) -> std::string {
+    for (const ConvEngine& engine : engines()) {
+      if (engine.backend != device.backend || !engine.supports(problem, device)) continue;
+      if (!may_take(engine.reach, problem)) return std::string(engine.name) + " takes what is beyond its reach";
+      std::vector<Candidate> candidates;
+      engine.candidates(problem, device, &candidates);
+      offered += static_cast<int>(candidates.size());
+      if (engine.least_seconds == nullptr) continue;
+      const std::string wrong = compare(engine.least_seconds(problem, device), candidates);
+      if (!wrong.empty()) return std::string(engine.name) + ": " + wrong;
+    }
+    return {};
+  });
+  EXPECT_GT(offered, 0);
+}
+
+// The engines themselves, as far as they run without their device. Where it is there, all of them.
+TEST(ConvReach, TheBestIsTheFirstOfTheRanking) {
+  const Device device = pretended_sm90();
   for_random_problems([&](const Problem& problem) -> std::string {
     const std::vector<Choice> all = rank_by_model(engines(), problem, device, kNoLimit);
     for (const std::size_t workspace : {std::size_t{0}, std::size_t{1} << 20, kNoLimit}) {

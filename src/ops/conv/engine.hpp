@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -25,6 +26,14 @@ struct Candidate {
   std::size_t workspace = 0;  // what the engine's workspace() says of it
 };
 
+// What an engine takes at the most, told without asking it: most queries pass it over by these numbers alone.
+struct Reach {
+  std::uint8_t directions = 7;                                       // a bit for each, in the order of Direction
+  bool pointwise = false;                                            // filters of one tap only
+  std::int32_t channels = std::numeric_limits<std::int32_t>::max();  // of x
+  std::int32_t summed = std::numeric_limits<std::int32_t>::max();    // channels that a pixel of the output sums over
+};
+
 struct ConvEngine {
   const char* name;
   gpudnnBackend_t backend;
@@ -42,6 +51,28 @@ struct ConvEngine {
   double (*least_seconds)(const Problem&, const Device&) = nullptr;
   // Those of candidates() that need no workspace, in less time. Null: candidates() has to tell.
   void (*lean_candidates)(const Problem&, const Device&, std::vector<Candidate>*) = nullptr;
+  Reach reach = {};
+  // The first of the fastest of candidates(), in less time, and what supports() says with it: false if it does not take
+  // the problem, or if none is faster than `bound` seconds or as fast. Null: supports() and candidates() have to tell.
+  bool (*fastest)(const Problem&, const Device&, double bound, Candidate*) = nullptr;
+};
+
+// False if the engine's reach rules the problem out. If true, supports() tells.
+[[nodiscard]] bool may_take(const Reach& reach, const Problem& problem) noexcept;
+
+constexpr std::size_t kMostEngines = 24;
+
+// An empty list with room for the usual number of candidates.
+class CandidateList {
+ public:
+  CandidateList();
+  ~CandidateList();
+  CandidateList(const CandidateList&) = delete;
+  CandidateList& operator=(const CandidateList&) = delete;
+  [[nodiscard]] std::vector<Candidate>& get() const noexcept { return *list_; }
+
+ private:
+  std::vector<Candidate>* list_ = nullptr;
 };
 
 // Best first; the last of each backend supports everything.
@@ -94,8 +125,14 @@ struct Performance {
   bool deterministic = true;
   gpudnnMathType_t math = GPUDNN_FMA_MATH;
 };
+// Of all algorithms of a direction.
+struct Performances {
+  Performance rows[8];
+  std::size_t count = 0;
+  void push_back(const Performance& row) { rows[count++] = row; }
+};
 // By the heuristic, best first; algorithms without an engine of their own come last with NOT_SUPPORTED.
-[[nodiscard]] Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows);
+[[nodiscard]] Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, Performances* performances);
 // By measurement on the pointers given, best first.
 [[nodiscard]] Status measure_algorithms(gpudnnHandle_t handle, const Problem& problem, const Args& args,
                                         void* workspace, std::size_t workspace_bytes, std::vector<Performance>* rows);

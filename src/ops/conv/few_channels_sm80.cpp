@@ -91,6 +91,10 @@ void few_channels_sm80_candidates(const Problem& problem, const Device& device, 
   }
 }
 
+double few_channels_sm80_least_seconds(const Problem& problem, const Device& device) {
+  return few_channels_least_seconds(problem, std::max(device.multiprocessors, 1));
+}
+
 std::size_t few_channels_sm80_workspace(const Problem& problem, const Config& config) {
   if (config.split_k <= 1) return 0;
   return few_channels_workspace_bytes(config.tile, few_channels_params(problem), config.split_k);

@@ -406,11 +406,39 @@ std::size_t few_channels_workspace_bytes(int row, const Params& p, int splits) {
   return n_tiles * m_tiles * static_cast<std::size_t>(splits) * block + kWorkspaceAlignment;
 }
 
+namespace {
+
+constexpr double kClock = 1.6e9;
+constexpr double kBytesPerMultiprocessor = 4.27e12 / 132;
+constexpr double kLaunch = 2.5e-6;
+constexpr double kPrologue = 3e-6;  // packing the filter, the first tile's wait
+
+double seconds_of(double compute, double memory) {
+  return kLaunch + kPrologue + std::max(compute, memory) + 0.2 * std::min(compute, memory);
+}
+
+}  // namespace
+
+double few_channels_least_seconds(const Problem& problem, double multiprocessors) {
+  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
+  const int last = problem.spatial + 1;
+  double compute = 0;
+  if (problem.direction == Direction::forward) {
+    // The matrix instructions of every filter on every pixel, without what tiles leave unused, and their stores.
+    const int64_t per_word = problem.x.type == GPUDNN_DATA_FLOAT ? 1 : 2;
+    const int64_t words = (problem.w.dims[last] * problem.x.dims[1] + per_word - 1) / per_word;
+    double rows = 1;
+    for (int i = 2; i < last; ++i) rows *= static_cast<double>(problem.w.dims[i]);
+    const double steps = rows * static_cast<double>(words) / 8;
+    double pixels = static_cast<double>(problem.y.dims[0]);
+    for (int i = 2; i <= last; ++i) pixels *= static_cast<double>(problem.y.dims[i]);
+    const double filters = static_cast<double>(problem.y.dims[1]);
+    compute = pixels / kForwardPixels * filters * (1.15 * kCyclesOfMma * steps + 3) / (kClock * multiprocessors);
+  }
+  return kRoundedDown * seconds_of(compute, bytes_of_tensors(problem) / (kBytesPerMultiprocessor * multiprocessors));
+}
+
 double few_channels_seconds(int row, const Params& p, double bytes, double multiprocessors) {
-  constexpr double kClock = 1.6e9;
-  constexpr double kBytesPerMultiprocessor = 4.27e12 / 132;
-  constexpr double kLaunch = 2.5e-6;
-  constexpr double kPrologue = 3e-6;  // packing the filter, the first tile's wait
   const TileRow& tile = kTiles[row];
   const double groups = p.n_tiles * (tile.kernel == Kernel::backward_filter ? p.m_tiles : 1.0);
   const double streams = p.blocks / groups;
@@ -419,7 +447,7 @@ double few_channels_seconds(int row, const Params& p, double bytes, double multi
   const double cycles = rounds * blocks_here * tile_cycles(p, tile) * slowdown(blocks_here, tile);
   const double compute = cycles / kClock;
   const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
-  double seconds = kLaunch + kPrologue + std::max(compute, memory) + 0.2 * std::min(compute, memory);
+  double seconds = seconds_of(compute, memory);
   if (tile.kernel == Kernel::backward_filter && p.splits > 1) {
     const double sums = 2.0 * static_cast<double>(few_channels_workspace_bytes(row, p, static_cast<int>(p.splits)));
     seconds += 3e-6 + sums / (3e12 / 132 * multiprocessors);

@@ -40,5 +40,7 @@ void set_few_channels_patch(int row, bool vectors, kernels::few_channels::Params
 // Expected seconds of a row with the tile set.
 [[nodiscard]] double few_channels_seconds(int row, const kernels::few_channels::Params& params, double bytes,
                                           double multiprocessors);
+// What no row stays below, by a few operations on the problem.
+[[nodiscard]] double few_channels_least_seconds(const Problem& problem, double multiprocessors);
 
 }  // namespace gpudnn::conv

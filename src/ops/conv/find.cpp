@@ -23,7 +23,6 @@ using Clock = std::chrono::steady_clock;
 // Two classic numbers stand for all that the engines can do: 0 promises no workspace, 1 takes what pays.
 constexpr int kNoWorkspace = 0;
 constexpr int kBest = 1;
-constexpr std::size_t kMostAlgorithms = 8;  // of a direction
 
 // A search ends at the first of these. The least it measures is one choice, and one that needs no workspace.
 constexpr std::size_t kMostMeasured = 30;
@@ -32,7 +31,8 @@ constexpr double kMostSeconds = 0.1;
 constexpr std::size_t kMostOwnWorkspace = std::size_t{1} << 30;
 
 // Numbers without an engine of their own; they still run, as an equivalent, when a program asks for them by number.
-void add_unserved(Direction direction, std::vector<Performance>* rows) {
+template <class Rows>
+void add_unserved(Direction direction, Rows* rows) {
   for (int algorithm = kBest + 1; algorithm < algorithm_count(direction); ++algorithm) {
     rows->push_back({algorithm, GPUDNN_STATUS_NOT_SUPPORTED, -1, 0, true, GPUDNN_DEFAULT_MATH});
   }
@@ -261,26 +261,26 @@ std::vector<Choice> search_order(const std::vector<Choice>& choices, std::size_t
   return order;
 }
 
-Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, std::vector<Performance>* rows) {
+Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, Performances* performances) {
   note_problem_lazily([&] { return to_text(problem); });
   const Choice best = choose(handle, problem, {std::numeric_limits<std::size_t>::max(), kMostAlignment});
   GPUDNN_REQUIRE(best.engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
                  to_text(problem).c_str());
-  rows->reserve(kMostAlgorithms);
-  if (best.workspace == 0) rows->push_back(describe(kNoWorkspace, best));
-  rows->push_back(describe(kBest, best));
+  performances->count = 0;
+  if (best.workspace == 0) performances->push_back(describe(kNoWorkspace, best));
+  performances->push_back(describe(kBest, best));
   if (best.workspace > 0 && runs_without_workspace(problem, *handle->device)) {
     const gpudnnMathType_t math = tensor_math_obstacle(problem) == nullptr ? GPUDNN_TENSOR_OP_MATH : GPUDNN_FMA_MATH;
-    rows->push_back({kNoWorkspace, GPUDNN_STATUS_SUCCESS, -1, 0, true, math});
+    performances->push_back({kNoWorkspace, GPUDNN_STATUS_SUCCESS, -1, 0, true, math});
   }
-  for (Performance& row : *rows) row.milliseconds = -1;  // the model ranks; it is no measurement
-  add_unserved(problem.direction, rows);
+  for (Performance& row : performances->rows) row.milliseconds = -1;  // the model ranks; it is no measurement
+  add_unserved(problem.direction, performances);
   return GPUDNN_STATUS_SUCCESS;
 }
 
 void warm_up_queries(gpudnnHandle_t handle) {
   std::string why;
-  std::vector<Performance> rows;
+  Performances rows;
   // Each engine's code is run once, so that the first query of a program does not fetch it from a file.
   for (const char* const line : {"conv fwd f16 nhwc n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
                                  "conv fwd f16 nchw n2c3h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
@@ -289,7 +289,6 @@ void warm_up_queries(gpudnnHandle_t handle) {
                                  "conv wgrad f32 nhwc n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
                                  "conv wgrad f32 nchw n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1"}) {
     const std::optional<Problem> problem = from_text(line, &why);
-    rows.clear();
     if (problem && validate(*problem) == GPUDNN_STATUS_SUCCESS) (void)query_algorithms(handle, *problem, &rows);
   }
   forgive();

@@ -4,6 +4,8 @@
 #include "ops/conv/heuristics.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <limits>
 
 #include "core/environment.hpp"
@@ -30,7 +32,8 @@ bool serves(const ConvEngine& engine, const Problem& problem, const Device& devi
 void list(const ConvEngine& engine, const Problem& problem, const Device& device, const Limits& limits,
           std::vector<Candidate>* candidates) {
   candidates->clear();
-  if (engine.alignment > limits.alignment || !serves(engine, problem, device)) return;
+  if (engine.alignment > limits.alignment || !may_take(engine.reach, problem) || !serves(engine, problem, device))
+    return;
   const bool lean = limits.workspace == 0 && engine.lean_candidates != nullptr;
   (lean ? engine.lean_candidates : engine.candidates)(problem, device, candidates);
   if (limits.workspace == kNoLimit || lean) return;
@@ -55,11 +58,15 @@ bool fits(const Choice& choice, const Limits& limits) {
          (choice.engine == nullptr || choice.engine->alignment <= limits.alignment);
 }
 
-// Of what the handle keeps.
+// Of the rankings that the handle keeps.
 struct Key {
   Problem problem;
-  std::int64_t all;  // 1: the ranking, 0: its first choice
+  std::int64_t all;  // tells it from keys that are problems alone
 };
+
+// Room for candidates, handed from one query to the next: a query calls no allocator.
+constexpr std::size_t kSpares = 4;
+std::atomic<std::vector<Candidate>*> spares[kSpares] = {};
 
 std::span<const TunedRow> table_rows(const Problem& problem, const Device& device) {
   const TunedRows* const table = tuned_table(device);
@@ -68,6 +75,26 @@ std::span<const TunedRow> table_rows(const Problem& problem, const Device& devic
 }
 
 }  // namespace
+
+CandidateList::CandidateList() {
+  for (std::atomic<std::vector<Candidate>*>& spare : spares) {
+    if (spare.load(std::memory_order_relaxed) == nullptr) continue;
+    if ((list_ = spare.exchange(nullptr, std::memory_order_acquire)) != nullptr) break;
+  }
+  if (list_ == nullptr) {
+    list_ = new std::vector<Candidate>;
+    list_->reserve(kUsualCandidates);
+  }
+  list_->clear();
+}
+
+CandidateList::~CandidateList() {
+  for (std::atomic<std::vector<Candidate>*>& spare : spares) {
+    std::vector<Candidate>* none = nullptr;
+    if (spare.compare_exchange_strong(none, list_, std::memory_order_release, std::memory_order_relaxed)) return;
+  }
+  delete list_;
+}
 
 std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Problem& problem, const Device& device,
                                   std::size_t workspace_limit) {
@@ -87,8 +114,8 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
 // are plain, which the standard library's unroll.
 Choice best_within(std::span<const ConvEngine> engines, std::span<const TunedRow> measured, const Problem& problem,
                    const Device& device, const Limits& limits) {
-  std::vector<Candidate> candidates;
-  candidates.reserve(kUsualCandidates);
+  const CandidateList list_of_candidates;
+  std::vector<Candidate>& candidates = list_of_candidates.get();
   for (const TunedRow& row : measured) {
     for (const ConvEngine& engine : engines) {
       if (row.engine != engine.name) continue;
@@ -103,21 +130,28 @@ Choice best_within(std::span<const ConvEngine> engines, std::span<const TunedRow
     double least;
     const ConvEngine* engine;
   };
-  std::vector<Waiting> waiting(engines.size());
-  auto last = waiting.begin();
+  Waiting waiting[kMostEngines];
+  Waiting* last = waiting;
   for (const ConvEngine& engine : engines) {
-    if (engine.backend != device.backend) continue;
+    if (engine.backend != device.backend || !may_take(engine.reach, problem) || last == std::end(waiting)) continue;
     *last = {engine.least_seconds != nullptr ? engine.least_seconds(problem, device) : 0, &engine};
-    for (auto next = last++; next != waiting.begin() && next->least < (next - 1)->least; --next) {
+    for (Waiting* next = last++; next != waiting && next->least < (next - 1)->least; --next) {
       std::swap(*next, *(next - 1));
     }
   }
   Choice best;
   best.seconds = std::numeric_limits<double>::infinity();
-  for (auto next = waiting.begin(); next != last && next->least <= best.seconds; ++next) {
-    list(*next->engine, problem, device, limits, &candidates);
+  for (const Waiting* next = waiting; next != last && next->least <= best.seconds; ++next) {
+    const ConvEngine& engine = *next->engine;
+    if (engine.fastest != nullptr && limits.workspace == kNoLimit) {
+      candidates.resize(1);
+      if (engine.alignment > limits.alignment || !engine.fastest(problem, device, best.seconds, candidates.data()))
+        continue;
+    } else {
+      list(engine, problem, device, limits, &candidates);
+    }
     for (const Candidate& candidate : candidates) {
-      const Choice choice = choice_of(*next->engine, candidate);
+      const Choice choice = choice_of(engine, candidate);
       if (comes_first(choice, best)) best = choice;
     }
   }
@@ -171,12 +205,13 @@ Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limit
   const auto best_of = [&](const Limits& within) {
     return best_within(engines(), table_rows(problem, device), problem, device, within);
   };
-  const Key key{problem, 0};
-  auto best = handle->plans.find<Choice>(key);
-  if (best == nullptr) {
-    best = handle->plans.keep(key, std::make_shared<const Choice>(best_of({most, kMostAlignment})));
+  const std::uint64_t hash = hash_bytes({reinterpret_cast<const char*>(&problem), sizeof problem});
+  Choice best;
+  if (!handle->choices.find(hash, problem, &best)) {
+    best = best_of({most, kMostAlignment});
+    handle->choices.keep(hash, problem, best);
   }
-  return fits(*best, limits) ? *best : best_of({std::min(limits.workspace, most), limits.alignment});
+  return fits(best, limits) ? best : best_of({std::min(limits.workspace, most), limits.alignment});
 }
 
 const char* source_name(Source source) noexcept {

@@ -6,7 +6,9 @@
 // kernel is not faster than its bytes. A split reduction writes and reads its sums once more, in a second kernel.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "ops/conv/implicit_gemm_sm80_params.hpp"
 
@@ -39,7 +41,7 @@ constexpr double kSlowdownOfMixedLoads = 2.4;
 // Share of the rate that `warps` on a multiprocessor reach: 1 with 16.
 double utilization(double warps) { return std::min(1.0, warps / (warps + 1.5) * (17.5 / 16)); }
 
-double instructions_of_loads(const Load& load, int outer) {
+constexpr double instructions_of_loads(const Load& load, int outer) {
   const double bytes = outer * kernels::sm80::kTileKBytes / 32.0;
   return load.vector < 4 ? bytes / 4 * kInstructionsOfPair : bytes / load.vector * kInstructionsOfCopy;
 }
@@ -115,19 +117,153 @@ double seconds_of(const Work& work, const Tile& tile, double splits, double sums
          sums;
 }
 
-constexpr double best_efficiency() {
-  double best = 0;
-  for (const TileRow& row : kernels::sm80::kTiles) best = std::max(best, row.efficiency);
-  return best;
+// Seconds that a tile of k takes a multiprocessor at the least; with an image that comes element by element, too.
+constexpr double least_of_tile(const TileRow& row, bool half, bool scalars) {
+  const int element = half ? 2 : 4;
+  const int tile_k = kernels::sm80::kTileKBytes / element;
+  const double products = 2.0 * row.bm * row.bn * tile_k / ((half ? kHalfFlops : kTf32Flops) * row.efficiency);
+  const double from_l2 = (row.bm + row.bn) * static_cast<double>(kernels::sm80::kTileKBytes) / kL2Bytes;
+  const int shorter = std::min(row.bm, row.bn);
+  const double issue = (instructions_of_loads({false, scalars ? element : 16}, shorter) +
+                        instructions_of_loads({false, 16}, row.bm + row.bn - shorter)) /
+                       kInstructions;
+  return std::max({products + 0.5 * issue, from_l2, issue});
+}
+
+constexpr bool takes(const TileRow& row, bool half, bool scalars) {
+  return !scalars || !half || row.halves_warps_n > 0;
+}
+
+// By type, load and tile.
+using Leasts = std::array<double, kernels::sm80::kTileCount>;
+constexpr Leasts leasts_of_tiles(bool half, bool scalars) {
+  Leasts leasts = {};
+  for (std::size_t i = 0; i < leasts.size(); ++i) {
+    const TileRow& row = kernels::sm80::kTiles[i];
+    leasts[i] = takes(row, half, scalars) ? least_of_tile(row, half, scalars) * kSlowdown
+                                          : std::numeric_limits<double>::infinity();
+  }
+  return leasts;
+}
+
+// The same of an operation, in the best of the tiles.
+constexpr double least_of_operation(bool half) {
+  const double tile_k = kernels::sm80::kTileKBytes / (half ? 2.0 : 4.0);
+  double least = 1;
+  for (const TileRow& row : kernels::sm80::kTiles) {
+    least = std::min(least, least_of_tile(row, half, false) * kSlowdown / (2.0 * row.bm * row.bn * tile_k));
+  }
+  return least;
+}
+
+// The result as the tiles of the engine cover it, and what a sum runs over; of a group.
+struct Extents {
+  double rows = 1;
+  double columns = 1;
+  double summed = 1;
+};
+Extents extents_of(const Problem& problem) {
+  const auto pixels = [](const TensorGeometry& image) {
+    return static_cast<double>(element_count(image)) / static_cast<double>(image.dims[1]);
+  };
+  const double groups = problem.groups;
+  const double filters = static_cast<double>(problem.y.dims[1]) / groups;
+  const double channels = static_cast<double>(problem.x.dims[1]) / groups;
+  const double taps =
+      static_cast<double>(element_count(problem.w)) / (static_cast<double>(problem.w.dims[0]) * channels);
+  switch (problem.direction) {
+    case Direction::forward:
+      return {pixels(problem.y), filters, channels * taps};
+    case Direction::backward_data:
+      return {pixels(problem.x), channels, filters * taps};
+    default:
+      return {filters, channels * taps, pixels(problem.y)};
+  }
+}
+
+// In the best of the tiles, not split or in any number of parts, of which there need be no whole one. The parts' sums
+// take time, too.
+double least_of_tiles(const Problem& problem, const Leasts& leasts, double memory, double processors) {
+  const Extents e = extents_of(problem);
+  const double tile_k = kernels::sm80::kTileKBytes / (data_type_bits(problem.x.type) / 8.0);
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < leasts.size(); ++i) {
+    if (leasts[i] > 1) continue;
+    const TileRow& row = kernels::sm80::kTiles[i];
+    const auto cover = [&](double m, double n) { return std::ceil(m / row.bm) * std::ceil(n / row.bn); };
+    const double tiles = std::min(cover(e.rows, e.columns), cover(e.columns, e.rows)) * problem.groups;
+    const double waves = std::ceil(std::ceil(tiles / processors) / std::max(row.min_blocks, row.halves_min_blocks));
+    const double alone = e.summed / tile_k * leasts[i];  // of one tile
+    const double full = alone * tiles / processors;      // of all, on a device without a gap
+    const double sums = 2 * tiles * row.bm * row.bn * sizeof(float) / (kSumsBytes * processors);  // of a part
+    const double parts = std::max(2.0, std::min({std::sqrt(alone / sums), processors / tiles, alone / memory}));
+    const double whole = std::max({alone, full, memory});
+    const double split = std::max({alone / parts, full, memory}) + kReduceLaunch + parts * sums;
+    least = std::min(least, waves * kBlockOverhead + std::min(whole, split));
+  }
+  return least;
+}
+
+// What the bound may count on of an image in NCHW. (Where it may not, nothing is said.)
+struct ImageLoads {
+  bool scalars = false;  // no two of its elements can be loaded at once
+  bool mixed = false;    // and they lie along pixels, the filter's along channels and taps
+};
+ImageLoads image_loads(const Problem& problem) {
+  const bool gradient = problem.direction == Direction::backward_data;
+  const TensorGeometry& image = gradient ? problem.y : problem.x;
+  const int last = problem.spatial + 1;
+  const std::int64_t taps = problem.w.dims[last];
+  const std::int64_t stride = problem.stride[problem.spatial - 1];
+  const std::int64_t width =
+      gradient ? problem.x.dims[last] : problem.y.dims[last];  // of the pixels that are summed for
+  ImageLoads loads;
+  if (width <= 1 || image.dims[last] <= taps * problem.dilation[problem.spatial - 1] || !is_packed_nchw(image))
+    return loads;
+  const std::int64_t plane = element_count(image) / (image.dims[0] * image.dims[1]);
+  const bool taps_are_next = problem.dilation[problem.spatial - 1] == 1;
+  if (stride == 1) {
+    // Neighbours along the width are next to each other, but those along taps are, too, or channels an odd number
+    // apart: so none of these begin at multiples of two.
+    loads.scalars = taps > 1 ? taps_are_next : plane % 2 != 0 && image.dims[1] > problem.groups;
+  } else if (!gradient) {
+    // Only taps are next to each other, of which there is an odd number.
+    loads.scalars = taps % 2 != 0 && taps_are_next;
+  }
+  // Loads run along pixels where neighbours are closer, or more of them in a row, than along what is summed over.
+  double summed = taps > 1 ? static_cast<double>(taps) : 32.0 / static_cast<double>(plane);
+  for (int i = 2; i < last && taps == 1; ++i) {
+    if (problem.w.dims[i] > 1) summed = 32.0 / static_cast<double>(image.dims[last]);
+  }
+  const bool pairs_of_taps = stride > 1 && taps % 2 == 0 && taps_are_next;
+  loads.mixed = problem.direction == Direction::forward && problem.mode == GPUDNN_CROSS_CORRELATION && !pairs_of_taps &&
+                problem.w.dims[1] > 1 && is_packed_nchw(problem.w) &&
+                std::min(static_cast<double>(width), 32.0) >= static_cast<double>(stride) * summed;
+  return loads;
 }
 
 }  // namespace
 
 double sm80_least_seconds(const Problem& problem, int multiprocessors) {
+  static constexpr Leasts kLeasts[2][2] = {{leasts_of_tiles(false, false), leasts_of_tiles(false, true)},
+                                           {leasts_of_tiles(true, false), leasts_of_tiles(true, true)}};
+  constexpr double kLeastOfOperation[2] = {least_of_operation(false), least_of_operation(true)};
   const double processors = std::max(multiprocessors, 1);
-  const double rate = (problem.x.type == GPUDNN_DATA_FLOAT ? kTf32Flops : kHalfFlops) * best_efficiency() / kSlowdown;
+  const bool half = problem.x.type != GPUDNN_DATA_FLOAT;
   const double memory = bytes_of_tensors(problem) / (kMemoryBytes * processors);
-  return kRoundedDown * (kLaunch + kBlockOverhead + std::max(least_flops(problem) / (rate * processors), memory));
+  // The data gradient with a stride falls into classes of pixels and taps.
+  bool classes = false;
+  for (int i = 0; i < problem.spatial; ++i) classes = classes || problem.stride[i] != 1;
+  if (classes && problem.direction == Direction::backward_data) {
+    const double busy = least_flops(problem) * kLeastOfOperation[half ? 1 : 0] / processors;
+    return kRoundedDown * (kLaunch + kBlockOverhead + std::max(busy, memory));
+  }
+  const ImageLoads loads = image_loads(problem);
+  Leasts leasts = kLeasts[half ? 1 : 0][loads.scalars ? 1 : 0];
+  if (loads.mixed) {
+    for (double& seconds : leasts) seconds *= kSlowdownOfMixedLoads / kSlowdown;
+  }
+  return kRoundedDown * (kLaunch + least_of_tiles(problem, leasts, memory, processors));
 }
 
 void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates) {

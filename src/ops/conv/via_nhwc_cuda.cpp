@@ -196,6 +196,32 @@ void via_nhwc_candidates(const Problem& problem, const Device& device, std::vect
   offer.append_to(candidates);
 }
 
+// candidates() shows its fastest in the order of forms, engines and their candidates, and of equals the first.
+bool via_nhwc_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  bool found = false;
+  const CandidateList list_of_candidates;
+  std::vector<Candidate>& inner = list_of_candidates.get();
+  (void)for_each_form(problem, [&](const NhwcOutline& form, bool padded) {
+    const std::span<const ConvEngine> list = engines();
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const ConvEngine& engine = list[i];
+      if (!may_be_inner(engine) || !may_take(engine.reach, form.inner)) continue;
+      const double least = engine.least_seconds != nullptr ? engine.least_seconds(form.inner, device) : 0;
+      if (least + form.seconds > bound || !engine.supports(form.inner, device)) continue;
+      inner.clear();
+      engine.candidates(form.inner, device, &inner);
+      for (const Candidate& c : inner) {
+        const double seconds = c.seconds + form.seconds;
+        if (found ? seconds >= bound : seconds > bound) continue;
+        found = true;
+        bound = seconds;
+        *fastest = {{encode(i, c.config.tile, padded), c.config.split_k}, seconds, total_workspace(form, c.workspace)};
+      }
+    }
+  });
+  return found;
+}
+
 // The copies always need one.
 void via_nhwc_lean_candidates(const Problem&, const Device&, std::vector<Candidate>*) {}
 

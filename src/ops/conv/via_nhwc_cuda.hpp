@@ -10,6 +10,7 @@ namespace gpudnn::conv {
 [[nodiscard]] Support via_nhwc_supports(const Problem& problem, const Device& device);
 void via_nhwc_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 void via_nhwc_lean_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
+[[nodiscard]] bool via_nhwc_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest);
 [[nodiscard]] double via_nhwc_least_seconds(const Problem& problem, const Device& device);
 [[nodiscard]] std::size_t via_nhwc_workspace(const Problem& problem, const Config& config);
 [[nodiscard]] std::shared_ptr<const void> via_nhwc_prepare(const Problem& problem, const Config& config,

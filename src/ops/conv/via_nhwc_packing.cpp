@@ -210,11 +210,21 @@ layout::Shape shape_by_output(const TensorGeometry& filter, int64_t padded_outpu
 
 double least_packing_seconds(const Problem& problem) {
   double seconds = kLaunch;
+  int lie_so = 0;  // are packed channels-last
   for (const TensorGeometry* t : {&problem.x, &problem.w, &problem.y}) {
-    if (is_packed_nhwc(*t)) continue;
+    if (is_packed_nhwc(*t)) {
+      ++lie_so;
+      continue;
+    }
     // The filter may lie in the order that packs_by_output asks for already.
     if (t == &problem.w && problem.direction == Direction::backward_data && t->type == GPUDNN_DATA_FLOAT) continue;
     seconds += 2 * static_cast<double>(element_count(*t)) * (data_type_bits(t->type) / 8.0) / kBytesPerSecond;
+  }
+  // Whole vectors of channels, and nothing to copy: there is no such form.
+  const std::int64_t vector = 128 / data_type_bits(problem.x.type);
+  if (lie_so == 3 && problem.has_z == 0 && problem.mode == GPUDNN_CROSS_CORRELATION &&
+      problem.w.dims[0] / problem.groups % vector == 0 && problem.w.dims[1] % vector == 0) {
+    return std::numeric_limits<double>::infinity();
   }
   constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
   return kRoundedDown * seconds;
