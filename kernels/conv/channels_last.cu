@@ -4,26 +4,14 @@
 
 #include "kernels/conv/channels_last.cuh"
 #include "kernels/tile/launch.hpp"
+#include "kernels/tile/waits_by_itself.hpp"
 
 namespace gpudnn::kernels::channels_last {
 namespace {
 
-// Whether the kernel in use waits for the one before by itself. What is made from the code of an older architecture
-// does not. All devices of a capability have the same code, and Hopper's are the only ones to be asked about.
-template <auto kKernel>
-bool waits_by_itself() {
-  static const bool waits = [] {
-    cudaFuncAttributes attributes = {};
-    if (cudaFuncGetAttributes(&attributes, kKernel) == cudaSuccess) return attributes.ptxVersion >= 90;
-    (void)cudaGetLastError();
-    return false;
-  }();
-  return waits;
-}
-
 template <auto kKernel, class Tasks>
 void launch_kernel(const Tasks& tasks, std::uint32_t blocks, std::uint32_t shared, bool overlaps, CUstream_st* stream) {
-  const bool overlapping = overlaps && waits_by_itself<kKernel>();
+  const bool overlapping = overlaps && tile::waits_by_itself<kKernel>();
   tile::launch_kernel(kKernel, {blocks, kThreads, shared, 1, overlapping}, stream, tasks);
 }
 

@@ -1,5 +1,7 @@
 // Instances and launches of the dropout kernels.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "kernels/dropout/dropout.cuh"
 
 namespace gpudnn::kernels {
@@ -30,6 +32,14 @@ void launch(const DropoutArgs<T>& args, const DropoutLoops& loops, cudaStream_t 
   dropout_kernel<T, N, kFlat, kBackward><<<blocks, kDropoutThreads, 0, stream>>>(args, loops);
 }
 
+template <class T, int N>
+void launch_forward_flat(const DropoutArgs<T>& args, int multiprocessors, cudaStream_t stream) {
+  constexpr std::uint64_t kPerBlock = std::uint64_t{kDropoutTile} * kForwardTiles<N> * (kDropoutThreads / 32);
+  const std::uint64_t most = static_cast<std::uint64_t>(multiprocessors) * kForwardBlocks<N>;
+  const std::uint64_t blocks = std::min((args.count + kPerBlock - 1) / kPerBlock, most);
+  dropout_forward_flat<T, N><<<static_cast<unsigned>(blocks), kDropoutThreads, 0, stream>>>(args);
+}
+
 template <class T>
 DropoutArgs<T> args_of(const DropoutParams& params) {
   DropoutArgs<T> args{};
@@ -54,7 +64,8 @@ void launch_dropout(const DropoutParams& params, CUstream_st* stream) {
     tile::with_element_type(params.type, [&]<class T>() {
       constexpr int N = tile::kPackWidth<T>;
       const DropoutArgs<T> args = args_of<T>(params);
-      params.backward ? launch<T, N, true, true>(args, {}, stream) : launch<T, N, true, false>(args, {}, stream);
+      params.backward ? launch<T, N, true, true>(args, {}, stream)
+                      : launch_forward_flat<T, N>(args, params.multiprocessors, stream);
     });
     return;
   }

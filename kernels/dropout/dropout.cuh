@@ -10,12 +10,12 @@
 // that is 1056 bytes, about 230 cycles of a quarter of an H200 multiprocessor at the copy rate; Philox takes 20 wide
 // multiplications and 20 exclusive ors, the comparisons 28, scaling and selecting about 40 instructions: some 120 issue
 // slots, below the memory's time, if a thread makes the keys of the rounds once for all of its tiles and nothing else
-// comes on top. So a warp whose tiles are whole goes a way without conditions. f32 has twice the bytes for the same
-// integer work.
+// comes on top. So forward's blocks stay, whole tiles go a way without conditions, and the next ones' elements are on
+// their way meanwhile. f32 has twice the bytes for the same integer work.
 //
-// The number of calls is advanced on the device, so that a replayed graph draws new masks: each block reads it first
-// and counts itself finished at its end, and the last block to finish writes the next number. The counter wraps to 0 by
-// itself. That order decides nothing but who writes, so results do not depend on it.
+// The number of calls is advanced on the device, so that a replayed graph draws new masks: each block reads it first,
+// counts itself once it has, and the block that is counted last writes the next number at its end. The counter wraps to
+// 0 by itself. That order decides nothing but who writes, so results do not depend on it.
 #pragma once
 
 #include "kernels/dropout/dropout.hpp"
@@ -108,24 +108,67 @@ __device__ __noinline__ unsigned gathered_mask(const DropoutArgs<T>& args, std::
   return mask;
 }
 
+// The state that a call draws from. Its first thread reads it for a block, and then counts the block among those that
+// have: the block that is counted last writes the next number of calls.
+struct CallState {
+  std::uint64_t seed = 0;
+  std::uint64_t calls = 0;
+};
+
+// All threads of the block take part. `counted` is the first thread's: blocks before this one.
+template <class T>
+__device__ __forceinline__ CallState begin_call(const DropoutArgs<T>& args, std::uint32_t* counted) {
+  __shared__ CallState state;
+  if (threadIdx.x == 0) {
+    state = {};
+    if (args.states != nullptr) state = {args.states->seed, args.states->calls};
+  }
+  if (blockIdx.x == 0 && threadIdx.x < 4) {
+    args.reserve[threadIdx.x] = static_cast<unsigned char>(args.order.code >> (8 * threadIdx.x));
+  }
+  __syncthreads();
+  const CallState result = state;
+  if (threadIdx.x == 0 && args.states != nullptr) {  // no other thread waits for it
+    __threadfence();
+    *counted = atomicInc(&args.states->finished, gridDim.x - 1);
+  }
+  return result;
+}
+template <class T>
+__device__ __forceinline__ void end_call(const DropoutArgs<T>& args, std::uint64_t calls, std::uint32_t counted) {
+  if (threadIdx.x == 0 && args.states != nullptr && counted == gridDim.x - 1) args.states->calls = calls + 1;
+}
+
+// The x of kTiles whole tiles of a warp.
+template <class T, int N, int kTiles>
+struct DropoutPacks {
+  static constexpr int kRounds = kMaskGroup / N;
+  tile::Pack<T, N> packs[kTiles][kRounds];
+
+  __device__ __forceinline__ void load(const T* in) {
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+      for (int u = 0; u < kRounds; ++u) packs[t][u] = tile::load_pack<T, N>(in + t * kDropoutTile + u * 32 * N);
+    }
+  }
+};
+
 // kTiles whole tiles of a warp, forward.
 template <class T, int N, int kTiles>
-__device__ __forceinline__ void drop_whole_tiles(const DropoutArgs<T>& args, std::uint64_t begin, int lane,
-                                                 std::uint64_t seed, std::uint64_t calls) {
+__device__ __forceinline__ void drop_whole_tiles(const DropoutArgs<T>& args, const DropoutPacks<T, N, kTiles>& x,
+                                                 std::uint64_t begin, const CallState& state) {
   using C = DropoutCompute<T>;
   constexpr int kRounds = kMaskGroup / N;
-  const T* const in = args.in + begin + lane * N;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
   T* const out = args.out + begin + lane * N;
   unsigned char* const reserve = args.reserve + kMaskHeader + begin / kMaskGroup + lane;
-  tile::Pack<T, N> packs[kTiles][kRounds];
   PhiloxBlock random[kTiles];
 #pragma unroll
   for (int t = 0; t < kTiles; ++t) {
-#pragma unroll
-    for (int u = 0; u < kRounds; ++u) packs[t][u] = tile::load_pack<T, N>(in + t * kDropoutTile + u * 32 * N);
-    random[t] = counter_of_group(begin / kMaskGroup + static_cast<unsigned>(t * 32 + lane), calls);
+    random[t] = counter_of_group(begin / kMaskGroup + static_cast<unsigned>(t * 32 + lane), state.calls);
   }
-  philox(random, static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+  philox(random, static_cast<std::uint32_t>(state.seed), static_cast<std::uint32_t>(state.seed >> 32));
 #pragma unroll
   for (int t = 0; t < kTiles; ++t) {
     unsigned mask = 0;
@@ -145,7 +188,7 @@ __device__ __forceinline__ void drop_whole_tiles(const DropoutArgs<T>& args, std
         for (int i = 0; i < N; ++i) kept[i] = (bits >> i & 1u) != 0;
       }
       C values[N];
-      tile::widen_pack<C>(packs[t][u], values);
+      tile::widen_pack<C>(x.packs[t][u], values);
 #pragma unroll
       for (int i = 0; i < N; ++i) values[i] = kept[i] ? values[i] * args.scale : C(0);
       tile::store_pack<T, N>(out + t * kDropoutTile + u * 32 * N, tile::narrow_pack<T>(values));
@@ -153,19 +196,74 @@ __device__ __forceinline__ void drop_whole_tiles(const DropoutArgs<T>& args, std
   }
 }
 
-// The call that is over advances the number of calls.
+// A tile of a warp that the tensor ends in, forward.
 template <class T>
-__device__ __forceinline__ void finish_call(const DropoutArgs<T>& args, std::uint64_t calls) {
-  if (args.states == nullptr) return;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    __threadfence();
-    if (atomicInc(&args.states->finished, gridDim.x - 1) == gridDim.x - 1) args.states->calls = calls + 1;
+__device__ __forceinline__ void drop_last_tile(const DropoutArgs<T>& args, std::uint64_t begin,
+                                               const CallState& state) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::uint64_t group = begin / kMaskGroup + static_cast<unsigned>(lane);
+  unsigned mask = 0;
+  if (group * kMaskGroup < args.count) {
+    mask = mask_of_group(group, state.seed, state.calls, args.threshold);
+    const std::uint64_t left = args.count - group * kMaskGroup;
+    if (left < kMaskGroup) mask &= (1u << left) - 1u;
+    args.reserve[kMaskHeader + group] = static_cast<unsigned char>(mask);
+  }
+  T values[kMaskGroup];
+#pragma unroll
+  for (int u = 0; u < kMaskGroup; ++u) {
+    if (begin + u * 32 + lane < args.count) values[u] = args.in[begin + u * 32 + lane];
+  }
+#pragma unroll
+  for (int u = 0; u < kMaskGroup; ++u) {
+    const int place = u * 32 + lane;
+    const unsigned bits = __shfl_sync(0xffffffffu, mask, place / kMaskGroup) >> (place % kMaskGroup);
+    if (begin + place < args.count) {
+      using C = DropoutCompute<T>;
+      args.out[begin + place] = tile::narrow<T>((bits & 1u) != 0 ? tile::widen<C>(values[u]) * args.scale : C(0));
+    }
   }
 }
 
-// N elements a pack. kFlat: in and out are gapless and aligned to packs; else T is AnyElement, N is 1 and `loops` says
-// where the elements are.
+// Tiles that a warp takes at a time (two keep the multipliers of Philox busy), and blocks of a multiprocessor, as many
+// as the registers allow.
+template <int N>
+inline constexpr int kForwardTiles = N >= 4 ? 2 : 1;
+template <int N>
+inline constexpr int kForwardBlocks = N == kMaskGroup ? 4 : 3;
+
+// Forward, in and out gapless and aligned to packs. The blocks stay: a warp takes tiles a grid's width apart, and
+// fetches its next ones before it makes the random bits of those at hand.
+template <class T, int N>
+__global__ void __launch_bounds__(kDropoutThreads, kForwardBlocks<N>)
+    dropout_forward_flat(const __grid_constant__ DropoutArgs<T> args) {
+  constexpr int kTiles = kForwardTiles<N>;
+  constexpr unsigned kStep = kTiles * kDropoutTile;
+  constexpr unsigned kWarps = kDropoutThreads / 32;
+  const T* const in = args.in + threadIdx.x % 32 * N;
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * (kWarps * kStep);
+  std::uint64_t begin = (std::uint64_t{blockIdx.x} * kWarps + threadIdx.x / 32) * kStep;
+  bool whole = begin + kStep <= args.count;
+  DropoutPacks<T, N, kTiles> x;
+  if (whole) x.load(in + begin);
+  std::uint32_t counted = 0;
+  const CallState state = begin_call(args, &counted);
+#pragma unroll 1
+  while (whole) {
+    DropoutPacks<T, N, kTiles> next;
+    whole = begin + stride + kStep <= args.count;
+    if (whole) next.load(in + begin + stride);
+    drop_whole_tiles<T, N, kTiles>(args, x, begin, state);
+    x = next;
+    begin += stride;
+  }
+#pragma unroll 1
+  for (; begin < args.count; begin += kDropoutTile) drop_last_tile(args, begin, state);
+  end_call(args, state.calls, counted);
+}
+
+// Backward, and tensors with gaps. N elements a pack. kFlat: in and out are gapless and aligned to packs; else T is
+// AnyElement, N is 1 and `loops` says where the elements are.
 template <class T, int N, bool kFlat, bool kBackward>
 __global__ void __launch_bounds__(kDropoutThreads)
     dropout_kernel(const __grid_constant__ DropoutArgs<T> args, const __grid_constant__ DropoutLoops loops) {
@@ -177,27 +275,13 @@ __global__ void __launch_bounds__(kDropoutThreads)
   const std::uint64_t block = gridDim.x - 1 - blockIdx.x;
   const std::uint64_t warp = block * (kDropoutThreads / 32) + threadIdx.x / 32;
 
-  std::uint64_t seed = 0;
-  std::uint64_t calls = 0;
+  CallState state;
+  std::uint32_t counted = 0;
   std::uint32_t code = args.order.code;
   if constexpr (kBackward) {
     code = mask_code(args.reserve);
   } else {
-    if (args.states != nullptr) {
-      seed = args.states->seed;
-      calls = args.states->calls;
-    }
-    if (blockIdx.x == 0 && threadIdx.x < 4) {
-      args.reserve[threadIdx.x] = static_cast<unsigned char>(code >> (8 * threadIdx.x));
-    }
-  }
-
-  if constexpr (kFlat && !kBackward) {
-    if ((block + 1) * (kDropoutThreads / 32 * kTiles * kDropoutTile) <= args.count) {
-      drop_whole_tiles<T, N, kTiles>(args, warp * (kTiles * kDropoutTile), lane, seed, calls);
-      finish_call(args, calls);
-      return;
-    }
+    state = begin_call(args, &counted);
   }
   tile::Pack<T, N> packs[kTiles][kRounds];
   unsigned masks[kTiles];
@@ -220,7 +304,7 @@ __global__ void __launch_bounds__(kDropoutThreads)
       if constexpr (kBackward) {
         masks[t] = code == args.order.code ? args.reserve[kMaskHeader + group] : gathered_mask(args, code, group);
       } else {
-        masks[t] = mask_of_group(group, seed, calls, args.threshold);
+        masks[t] = mask_of_group(group, state.seed, state.calls, args.threshold);
         const std::uint64_t left = args.count - group * kMaskGroup;
         if (left < kMaskGroup) masks[t] &= (1u << left) - 1u;
         args.reserve[kMaskHeader + group] = static_cast<unsigned char>(masks[t]);
@@ -260,7 +344,7 @@ __global__ void __launch_bounds__(kDropoutThreads)
     }
   }
 
-  if constexpr (!kBackward) finish_call(args, calls);
+  if constexpr (!kBackward) end_call(args, state.calls, counted);
 }
 
 }  // namespace gpudnn::kernels

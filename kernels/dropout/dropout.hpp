@@ -22,6 +22,7 @@ struct DropoutParams {
   DropoutStates* states = nullptr;  // forward; null where nothing is dropped
   MaskOrder order;
   tile::HostNest nest;
+  int multiprocessors = 1;
 };
 
 void launch_dropout(const DropoutParams& params, CUstream_st* stream);

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "kernels/gather/gather.cuh"
+#include "kernels/gather/interleave.hpp"
 #include "kernels/gather/move.cuh"
 #include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/loop_nest.hpp"
@@ -192,6 +193,7 @@ bool moved_typed(const GatherParams& params, cudaStream_t stream) {
 
 bool moved(const GatherParams& params, cudaStream_t stream) {
   if (!changes_nothing(params)) return false;
+  if (launch_interleave(params, stream)) return true;
   switch (any_type_bytes(params.out_type)) {
     case 1:
       return moved_typed<std::uint8_t, 4>(params, stream);

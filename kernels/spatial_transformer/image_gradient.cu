@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "kernels/spatial_transformer/image_gradient_few.cuh"
 #include "kernels/spatial_transformer/image_gradient_wide.cuh"
 #include "kernels/spatial_transformer/tile_ranges.cuh"
 #include "kernels/tile/launch.hpp"
 #include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/waits_by_itself.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -14,6 +16,7 @@ constexpr std::int64_t kMostFewChannels = 8;       // that go four at a time
 constexpr std::int64_t kLeastChannels = 16;        // of a block
 constexpr std::int64_t kChannelsOfBlock = 64;      // where the device has work enough
 constexpr std::int64_t kPointsForBoxes = 1 << 15;  // of all images: boxes are then worth a launch
+constexpr std::int64_t kMostParts = 2048;          // of all tiles
 constexpr std::int64_t kFewPatches = 256;          // that are boxes themselves
 
 template <class T>
@@ -65,6 +68,48 @@ void find_ranges(const SamplerParams& params, ImageGradientArgs<T>* args, cudaSt
                       ranges + boxes);
   args->box_ranges = ranges;
   args->patch_ranges = shift == 0 ? nullptr : ranges + boxes;
+}
+
+// Places the queues of tiles behind the ranges in the caller's memory, if it holds them. They are worth it where blocks
+// are many, each takes all of the channels, and images differ: an affine map fills its own image evenly.
+template <class T>
+void place_queues(const SamplerParams& params, ImageGradientArgs<T>* args) {
+  constexpr std::size_t kLeastListed = 1 << 15;  // patches
+  const GridBoxes boxes = boxes_of(params.sample, kMostBoxes);
+  const std::uint32_t shift = boxes.shift_x + boxes.shift_y;
+  const std::int64_t patches = shift == 0 ? 0 : (params.images * boxes.count) << shift;
+  const std::size_t ranges = static_cast<std::size_t>(params.images * boxes.count + patches) * sizeof(TileRange);
+  const std::int64_t tiles = params.images * args->sampler.tiles;
+  const auto round_up = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
+  const std::int64_t most_parts = params.channels <= kFewStaged ? std::min(tiles, kMostParts) : 0;
+  std::size_t at = round_up(ranges);
+  const auto take = [&]<class Item>(Item** items, std::size_t count) {
+    *items = reinterpret_cast<Item*>(static_cast<char*>(params.scratch) + at);
+    at = round_up(at + count * sizeof(Item));
+  };
+  if (args->sampler.chunks != 1 || params.images < 2 || tiles < 4 * params.multiprocessors ||
+      tiles > INT32_MAX / (2 * kTileQueues) || !tile::is_aligned(params.scratch, 16)) {
+    return;
+  }
+  TileQueueSpace placed{};
+  take(&placed.queues, 1);
+  take(&placed.queued, static_cast<std::size_t>(tiles + most_parts) * kTileQueues);
+  placed.most_queued = static_cast<std::uint32_t>(tiles + most_parts);
+  if (at + kLeastListed * sizeof(std::uint32_t) > params.scratch_bytes) return;
+  constexpr std::size_t kPartBytes = kSamplerThreads * kFewStaged * sizeof(float) + sizeof(std::uint32_t);
+  const std::size_t parts = (params.scratch_bytes - at - kLeastListed * sizeof(std::uint32_t)) / 2 / kPartBytes;
+  placed.most_parts = 0;
+  if (parts > 2) {
+    placed.most_parts =
+        static_cast<std::uint32_t>(std::min<std::int64_t>(static_cast<std::int64_t>(parts) - 1, most_parts));
+    take(&placed.part_sums, std::size_t{placed.most_parts} * kSamplerThreads * kFewStaged);
+    take(&placed.arrived, placed.most_parts);
+  }
+  placed.most_listed = 0;
+  const std::size_t left = (params.scratch_bytes - at) / sizeof(std::uint32_t);
+  take(&placed.listed, left);
+  placed.most_listed = static_cast<std::uint32_t>(std::min<std::size_t>(left, INT32_MAX));
+  args->space = placed;
 }
 
 // Ranges of channels, so many that there is work for the whole device, and what each thread takes of them.
@@ -122,7 +167,9 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
                     sizeof(WideShared) <= params.shared_memory_per_block;
   constexpr int N = tile::kPackWidth<T>;
   set_chunks(params, packs ? N : 1, wide ? kWideChannels : kLeastChannels, &sampler);
+  if (!packs && !wide && kTakesQueues<T>) place_queues(params, &args);
   find_ranges(params, &args, stream);
+  if (args.box_ranges == nullptr) args.space = {};
   args.blocks = sampler.tiles * sampler.chunks;
   const auto blocks = static_cast<unsigned>(params.images * std::int64_t{args.blocks});
   if (packs) {
@@ -140,7 +187,37 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
       return;
     }
   }
-  tile::launch_kernel(&sampler_image_gradient<T>, {blocks, kSamplerThreads}, stream, args);
+  if (args.space.queues == nullptr) {
+    tile::launch_kernel(&sampler_image_gradient<T>, {blocks, kSamplerThreads}, stream, args);
+    return;
+  }
+  TileQueueArgs queue{};
+  queue.space = args.space;
+  queue.boxes = args.boxes;
+  queue.tiles_across = args.tiles_across;
+  queue.tiles = args.tiles;
+  queue.all_tiles = static_cast<std::uint32_t>(params.images * sampler.tiles);
+  queue.tile_width = args.tile_width;
+  queue.tile_height = args.tile_height;
+  queue.box_ranges = args.box_ranges;
+  queue.patch_ranges = args.patch_ranges;
+  queue.clears = !sampler.reads_out;
+  queue.element_bytes = sizeof(T);
+  queue.out = params.out;
+  std::copy_n(params.image.strides, 4, queue.strides);
+  queue.channels = static_cast<std::uint32_t>(params.channels);
+  queue.height = sampler.height;
+  queue.width = sampler.width;
+  // Both begin while the kernel before ends, and wait for what it writes.
+  const std::uint32_t queue_blocks = (queue.all_tiles + kWarps - 1) / kWarps;
+  tile::launch_kernel(&sampler_tile_queue,
+                      {queue_blocks, kSamplerThreads, 0, 1, tile::waits_by_itself<&sampler_tile_queue>()}, stream,
+                      queue);
+  const auto workers = static_cast<unsigned>(kFewBlocks * params.multiprocessors);
+  tile::launch_kernel(
+      &sampler_image_gradient<T>,
+      {std::min(workers, queue.all_tiles), kSamplerThreads, 0, 1, tile::waits_by_itself<&sampler_image_gradient<T>>()},
+      stream, args);
 }
 
 }  // namespace

@@ -12,6 +12,9 @@
 // image tile is touched by few patches. A grid without order, or a caller without memory, degrades to a walk over all
 // of the grid for each tile, nothing worse.
 //
+// Then, with few channels, a warp for each image tile lists the patches that touch it: tiles without any become 0 there
+// and then, the others are taken from queues, those of most patches first (tile_queue.cuh).
+//
 // (2) Visit. The boxes whose range holds the image tile are listed in order, of their patches those whose range does;
 // the points are located, 512 at a time, and those whose cell (the pixel of their first corner) lies in the tile or one
 // left of or above it are kept.
@@ -96,33 +99,26 @@ __device__ __forceinline__ void write_gradient(const SamplerArgs<T>& args, T* pl
   tile::store_pack<T, N>(place, tile::narrow_pack<T>(result));
 }
 
-constexpr int kFewBlocks = 4;  // of a multiprocessor, few channels: they wait more than they compute
-
-// A tile of one image and a range of channels.
-struct GradientTask {
-  TileSearch search;
-  std::uint32_t first_channel;
-  std::uint32_t end_channel;
-};
-
-// The block's own; lists the boxes that it visits. All threads take part.
+// Tile `tile_number` of an image; lists the boxes that it visits, unless its patches are listed. All threads take part.
 template <class T, class Shared>
-__device__ __forceinline__ GradientTask begin_task(const ImageGradientArgs<T>& args, Shared& shared) {
+__device__ __forceinline__ GradientTask begin_tile(const ImageGradientArgs<T>& args, Shared& shared,
+                                                   std::uint32_t image, std::uint32_t chunk, std::uint32_t tile_number,
+                                                   bool is_listed) {
   GradientTask task;
   TileSearch& search = task.search;
-  const std::uint32_t image = blockIdx.x / args.blocks;
   search.image = image;
-  std::uint32_t tile_number;
-  const std::uint32_t chunk = args.tiles.divmod(blockIdx.x - image * args.blocks, &tile_number);
   std::uint32_t tile_x;
   const std::uint32_t tile_y = args.tiles_across.divmod(tile_number, &tile_x);
   search.top = static_cast<std::int32_t>(tile_y * Shared::kTileHeight);
   search.left = static_cast<std::int32_t>(tile_x * Shared::kTileWidth);
   const TileRange* const ranges =
       args.box_ranges == nullptr ? nullptr : args.box_ranges + std::int64_t{image} * args.boxes.count;
-  const std::uint32_t visits =
-      list_visits(shared, ranges, args.boxes.count, search.template tile_x<Shared>(), search.template tile_y<Shared>());
-  search.patches = visits << (args.boxes.shift_x + args.boxes.shift_y);
+  search.patches = 0;
+  if (!is_listed) {
+    const std::uint32_t visits = list_visits(shared, ranges, args.boxes.count, search.template tile_x<Shared>(),
+                                             search.template tile_y<Shared>());
+    search.patches = visits << (args.boxes.shift_x + args.boxes.shift_y);
+  }
   const SamplerArgs<T>& sampler = args.sampler;
   task.first_channel = chunk * static_cast<std::uint32_t>(sampler.chunk);
   task.end_channel = static_cast<std::uint32_t>(sampler.channels);
@@ -130,6 +126,15 @@ __device__ __forceinline__ GradientTask begin_task(const ImageGradientArgs<T>& a
     task.end_channel = task.first_channel + static_cast<std::uint32_t>(sampler.chunk);
   }
   return task;
+}
+
+// The block's own tile.
+template <class T, class Shared>
+__device__ __forceinline__ GradientTask begin_task(const ImageGradientArgs<T>& args, Shared& shared) {
+  const std::uint32_t image = blockIdx.x / args.blocks;
+  std::uint32_t tile_number;
+  const std::uint32_t chunk = args.tiles.divmod(blockIdx.x - image * args.blocks, &tile_number);
+  return begin_tile(args, shared, image, chunk, tile_number, false);
 }
 
 // A pixel of the tile.
@@ -201,107 +206,6 @@ __device__ __forceinline__ void gather_by_pixels(const ImageGradientArgs<T>& arg
         tile::widen_pack<C>(packs[i], values);
 #pragma unroll
         for (int j = 0; j < N; ++j) sums[i * N + j] += weight * values[j];
-      }
-    }
-  }
-}
-
-// Adds up points first, first + step, ... of a pixel: the channels that were staged with them.
-template <class Shared, class C>
-__device__ __forceinline__ void add_staged(const Shared& shared, const PixelPoints& points, int first, int step,
-                                           C (&sums)[kFewStaged]) {
-#pragma unroll 4
-  for (int k = first; k < points.count; k += step) {
-    C weight;
-    const C* const staged = shared.staged + points.get(shared, k, &weight);
-#pragma unroll
-    for (int i = 0; i < kFewStaged; ++i) sums[i] += weight * staged[i * Shared::kPoints];
-  }
-}
-
-// (4) from what was staged: each thread its own pixel, or, in a warp that has a pixel of many points,
-// eight lanes one pixel after the other, each an eighth of its points.
-template <class Shared, class C>
-__device__ __forceinline__ void gather_staged(const Shared& shared, C (&sums)[kFewStaged]) {
-  constexpr int kFewPoints = 24;
-  const PixelPoints points(shared, static_cast<int>(threadIdx.x) / Shared::kTileWidth,
-                           static_cast<int>(threadIdx.x) % Shared::kTileWidth);
-  if (most_of_warp(points.count) <= kFewPoints) {
-    add_staged(shared, points, 0, 1, sums);
-    return;
-  }
-  constexpr int kLanes = 8;
-  constexpr int kAtOnce = 32 / kLanes;
-  const int lane = lane_of_warp();
-#pragma unroll 1
-  for (int pass = 0; pass < kLanes; ++pass) {
-    const int pixel = warp_of_block() * 32 + pass * kAtOnce + lane / kLanes;
-    C part[kFewStaged] = {};
-    add_staged(shared, PixelPoints(shared, pixel / Shared::kTileWidth, pixel % Shared::kTileWidth), lane % kLanes,
-               kLanes, part);
-#pragma unroll
-    for (int i = 0; i < kFewStaged; ++i) {
-#pragma unroll
-      for (int step = kLanes / 2; step > 0; step /= 2) part[i] += __shfl_xor_sync(0xffffffffu, part[i], step);
-      const C whole = __shfl_sync(0xffffffffu, part[i], lane % kAtOnce * kLanes);
-      if (lane / kAtOnce == pass) sums[i] += whole;
-    }
-  }
-}
-
-// Few channels, each by itself in memory.
-template <class T>
-__global__ void __launch_bounds__(kSamplerThreads, sizeof(tile::Compute<T>) == 8 ? 2 : kFewBlocks)
-    sampler_image_gradient(const __grid_constant__ ImageGradientArgs<T> args) {
-  using C = tile::Compute<T>;
-  using Shared = ImageGradientShared<C, kFewStaged>;
-  __shared__ Shared shared;
-  const SamplerArgs<T>& sampler = args.sampler;
-  const GradientTask task = begin_task(args, shared);
-  bool complete = false;  // one list holds all of the tile's points, and it is at hand
-  for (std::uint32_t c = task.first_channel; c < task.end_channel;
-       c += kFewStaged) {  // all conditions are the same for the whole block
-    C sums[kFewStaged] = {};
-    const std::uint32_t channels = task.end_channel - c;
-    const T* const dy =
-        sampler.dy + std::int64_t{task.search.image} * sampler.sample_strides[0] + c * sampler.sample_strides[1];
-    PatchWalk walk;
-    bool more = task.search.patches > 0;  // many tiles have none
-    while (more) {
-      const bool fresh = !complete;
-      more = false;
-      if (fresh) {
-        const bool from_start = walk.tested == 0;
-        collect(args, shared, task.search, &walk);
-        more = !walk.is_at_end(task.search.patches);
-        complete = from_start && !more;
-      } else {
-        __syncthreads();  // the channels staged before have been gathered
-      }
-      if (shared.kept == 0) continue;
-      const int thread = static_cast<int>(threadIdx.x);
-      {
-        StagedValues<T, 1> values;
-        values.load(args, shared, dy, channels, thread);  // they come while the points are sorted
-        if (fresh) sort_by_cell(shared);
-        values.store(shared, channels, thread);
-      }
-      for (int first = thread + kSamplerThreads; first < shared.kept; first += 2 * kSamplerThreads) {
-        StagedValues<T, 2> values;
-        values.load(args, shared, dy, channels, first);
-        values.store(shared, channels, first);
-      }
-      __syncthreads();
-      gather_staged(shared, sums);
-    }
-    if (const GradientPixel<T, Shared> pixel(sampler, task.search, static_cast<int>(threadIdx.x)); pixel.exists) {
-      T* const to = pixel.to + c * sampler.image_strides[1];
-#pragma unroll
-      for (int i = 0; i < kFewStaged; ++i) {
-        if (static_cast<std::uint32_t>(i) < channels) {
-          const C part[1] = {sums[i]};
-          write_gradient<T, 1>(sampler, to + i * sampler.image_strides[1], part);
-        }
       }
     }
   }

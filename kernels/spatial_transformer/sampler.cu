@@ -17,6 +17,7 @@
 
 #include "kernels/spatial_transformer/sampler_planes.cuh"
 #include "kernels/tile/launch.hpp"
+#include "kernels/tile/waits_by_itself.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -358,7 +359,9 @@ void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stre
     const auto blocks = static_cast<unsigned>(params.images * args.tiles);
     if constexpr (sizeof(T) < 8) {
       if (planes) {
-        tile::launch_kernel(&sampler_grid_gradient_planes<T>, {blocks, kSamplerThreads}, stream, args);
+        const bool overlaps =
+            params.follows_image_gradient && tile::waits_by_itself<&sampler_grid_gradient_planes<T>>();
+        tile::launch_kernel(&sampler_grid_gradient_planes<T>, {blocks, kSamplerThreads, 0, 1, overlaps}, stream, args);
         return;
       }
     }

@@ -16,6 +16,7 @@
 // points outside. Instructions for a pixel of 3 channels: about 60 for its place and 18 a channel; 440 before.
 #pragma once
 
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/prefetch_l2.cuh"
 #include "kernels/spatial_transformer/sampler.cuh"
 
@@ -215,6 +216,7 @@ __global__ void __launch_bounds__(kSamplerThreads, kPlaneBlocks)
       dy += args.sample_strides[1];
     }
   }
+  ptx::griddepcontrol_wait();  // the gradient's memory was lent to the kernels before
   store_grid_gradient(args, args.out + (static_cast<std::int64_t>(place.image) * args.pixels + place.pixel) * 2, along);
 }
 

@@ -51,6 +51,7 @@ struct SamplerParams {
   std::size_t shared_memory_per_block = 0;
   void* scratch = nullptr;  // image_gradient: memory that may be written and that nothing else of the call needs now
   std::size_t scratch_bytes = 0;
+  bool follows_image_gradient = false;  // grid_gradient: the launch before is that of the same call
 };
 void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream);
 void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stream);

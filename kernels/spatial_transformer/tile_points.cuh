@@ -3,46 +3,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/spatial_transformer/sampler.cuh"
+#include "kernels/spatial_transformer/image_gradient_args.cuh"
 
 namespace gpudnn::kernels {
 
-constexpr int kMostBoxes = 4 * kSamplerThreads;  // a thread tests four
-constexpr int kPatch = 8;                        // points across and down of a patch, a warp's work in a round
-constexpr int kListed = kSamplerThreads;         // patches that are listed at a time: a thread tests one
-constexpr int kWarps = kSamplerThreads / 32;
-constexpr int kRound = kWarps * kPatch * kPatch;  // points of a round
-// Image tiles that some points touch, both ends included; first > last: none.
-struct alignas(8) TileRange {
-  std::uint16_t first_x, last_x, first_y, last_y;
+// What a block looks for, and where.
+struct TileSearch {
+  std::uint32_t image;
+  std::uint32_t patches;  // of the boxes visited
+  std::int32_t top;       // of the tile, its first pixel
+  std::int32_t left;
 
-  __device__ __forceinline__ bool holds(std::int32_t x, std::int32_t y) const {
-    return first_x <= x && x <= last_x && first_y <= y && y <= last_y;
+  template <class Shared>
+  __device__ __forceinline__ std::int32_t tile_x() const {
+    return min(left / Shared::kTileWidth, kMostTileNumber);
+  }
+  template <class Shared>
+  __device__ __forceinline__ std::int32_t tile_y() const {
+    return min(top / Shared::kTileHeight, kMostTileNumber);
   }
 };
-constexpr std::int32_t kMostTileNumber = 65535;  // tiles beyond count as this one: visited too often, never too rarely
 
-// How the grid is cut: `across` x `down` boxes of 2^shift_x x 2^shift_y patches.
-struct GridBoxes {
-  tile::FastDivmod across;
-  std::uint32_t count;
-  std::uint32_t shift_x;
-  std::uint32_t shift_y;
-  std::uint32_t height;  // of the grid
-};
-
-template <class T>
-struct ImageGradientArgs {
-  SamplerArgs<T> sampler;  // `tiles` of the image, `chunks` of channels, `chunk` channels in each
-  GridBoxes boxes;
-  tile::FastDivmod tiles_across;
-  tile::FastDivmod tiles;
-  std::int32_t tile_width;  // pixels
-  std::int32_t tile_height;
-  std::uint32_t blocks;           // of an image: one for each tile and chunk of channels
-  const TileRange* box_ranges;    // image after image; null: there is one box, which every tile visits
-  const TileRange* patch_ranges;  // box after box; null: a box is one patch, or there are no ranges
-  bool linear;                    // the rows of the sample follow each other without a gap
+// A tile of one image and a range of channels.
+struct GradientTask {
+  TileSearch search;
+  std::uint32_t first_channel;
+  std::uint32_t end_channel;
 };
 
 constexpr int kFewStaged = 4;  // channels of the kernel for few
@@ -52,7 +38,7 @@ struct ImageGradientShared {
   static constexpr int kPoints = kStaged == 0           ? (sizeof(C) == 8 ? 1200 : 1900)
                                  : sizeof(C) == 8       ? 544
                                  : kStaged > kFewStaged ? 1024
-                                                        : 896;
+                                                        : 1248;
   static constexpr int kStagedPoints = kStaged > kFewStaged ? kPoints / 2 : kPoints;
   // Pixels of a tile, one for each thread. Few points to a tile count for more where threads own pixels.
   static constexpr int kTileWidth = kStaged == 0 ? 32 : 16;
@@ -79,6 +65,8 @@ struct ImageGradientShared {
   alignas(16) int warp_sums[kWarps];  // else vector loads of it begin in what others write
   alignas(16) int visit_sums[kWarps];
   int kept;
+  uint4 queued;  // the block's tile
+  GradientTask task;
 };
 
 __device__ __forceinline__ int warp_of_block() { return static_cast<int>(threadIdx.x) / 32; }
@@ -165,23 +153,6 @@ struct PatchWalk {
 
   __device__ __forceinline__ bool is_at_end(std::uint32_t patches) const {
     return tested >= patches && taken >= listed;
-  }
-};
-
-// What a block looks for, and where.
-struct TileSearch {
-  std::uint32_t image;
-  std::uint32_t patches;  // of the boxes visited
-  std::int32_t top;       // of the tile, its first pixel
-  std::int32_t left;
-
-  template <class Shared>
-  __device__ __forceinline__ std::int32_t tile_x() const {
-    return min(left / Shared::kTileWidth, kMostTileNumber);
-  }
-  template <class Shared>
-  __device__ __forceinline__ std::int32_t tile_y() const {
-    return min(top / Shared::kTileHeight, kMostTileNumber);
   }
 };
 

@@ -37,25 +37,30 @@ struct CellRange {
   }
 };
 
-// What the points of a patch touch; `whole` takes them in besides.
+// The lane's points of a patch.
 template <class T>
-__device__ __forceinline__ TileRange range_of_patch(const ImageGradientArgs<T>& args, std::int64_t image,
-                                                    std::uint32_t patch, CellRange* whole) {
+struct PatchPoints {
   ImagePosition<tile::Compute<T>> at[2];
+
+  __device__ __forceinline__ PatchPoints(const ImageGradientArgs<T>& args, std::int64_t image, std::uint32_t patch) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const std::uint32_t p = point_of_patch(args, patch, half);
-    at[half] = {};
-    if (p != kNoPoint) at[half] = position_of_pixel(args.sampler, image, p);
+    for (int half = 0; half < 2; ++half) {
+      const std::uint32_t p = point_of_patch(args, patch, half);
+      at[half] = {};
+      if (p != kNoPoint) at[half] = position_of_pixel(args.sampler, image, p);
+    }
   }
-  CellRange range;
+  // What the patch touches; `whole` takes it in besides.
+  __device__ __forceinline__ TileRange range(const ImageGradientArgs<T>& args, CellRange* whole) const {
+    CellRange range;
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    range.add(at[half]);
-    whole->add(at[half]);
+    for (int half = 0; half < 2; ++half) {
+      range.add(at[half]);
+      whole->add(at[half]);
+    }
+    return range.tiles(args.sampler.height, args.sampler.width, args.tile_height, args.tile_width);
   }
-  return range.tiles(args.sampler.height, args.sampler.width, args.tile_height, args.tile_width);
-}
+};
 
 // (1): a warp for each patch where those are the boxes, else a block for each box.
 template <class T>
@@ -64,23 +69,28 @@ __global__ void __launch_bounds__(kSamplerThreads)
   __shared__ TileRange of_warps[kWarps];
   const std::uint32_t boxes = args.boxes.count;
   const std::uint32_t shift = args.boxes.shift_x + args.boxes.shift_y;
+  if (args.space.queues != nullptr && blockIdx.x == 0 && threadIdx.x < sizeof(TileQueues) / sizeof(std::uint32_t)) {
+    reinterpret_cast<std::uint32_t*>(args.space.queues)[threadIdx.x] = 0;  // filled by the next kernel
+  }
   CellRange whole;
   if (shift == 0) {
     const std::uint32_t blocks = (boxes + kWarps - 1) / kWarps;
     const std::int64_t image = blockIdx.x / blocks;
     const std::uint32_t box = blockIdx.x % blocks * kWarps + static_cast<std::uint32_t>(warp_of_block());
     if (box >= boxes) return;
-    const TileRange range = range_of_patch(args, image, box, &whole);
+    const TileRange range = PatchPoints<T>(args, image, box).range(args, &whole);
     if (lane_of_warp() == 0) box_ranges[image * boxes + box] = range;
     return;
   }
   const std::int64_t image = blockIdx.x / boxes;
   const std::uint32_t box = blockIdx.x % boxes;
   TileRange* const ranges = patch_ranges + (static_cast<std::int64_t>(blockIdx.x) << shift);
-#pragma unroll 2
-  for (std::uint32_t patch = static_cast<std::uint32_t>(warp_of_block()); patch < 1u << shift; patch += kWarps) {
-    const TileRange range = range_of_patch(args, image, (box << shift) + patch, &whole);
-    if (lane_of_warp() == 0) ranges[patch] = range;
+  // Two patches at a time, which divides the least number of them for each warp: their loads are in flight together.
+  for (std::uint32_t patch = static_cast<std::uint32_t>(warp_of_block()); patch < 1u << shift; patch += 2 * kWarps) {
+    const PatchPoints<T> first(args, image, (box << shift) + patch);
+    const PatchPoints<T> second(args, image, (box << shift) + patch + kWarps);
+    const TileRange ranges_of[2] = {first.range(args, &whole), second.range(args, &whole)};
+    if (lane_of_warp() < 2) ranges[patch + lane_of_warp() * kWarps] = ranges_of[lane_of_warp() == 0 ? 0 : 1];
   }
   const TileRange range = whole.tiles(args.sampler.height, args.sampler.width, args.tile_height, args.tile_width);
   if (lane_of_warp() == 0) of_warps[warp_of_block()] = range;

@@ -131,6 +131,23 @@ std::string check_transform(const TransformCase& t, std::uint64_t seed) {
   return judge(flat(t.out_type, out.count()), outcome, expected);
 }
 
+// A fold by two along contiguous rows of whole packs, of 8 or of 16 bytes, or its inverse, which changes no element.
+void fold_whole_packs(Random& random, TransformCase* t) {
+  t->in_type = t->out_type =
+      random.pick({GPUDNN_DATA_FLOAT, GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_INT32});
+  t->format = t->in.format = GPUDNN_TENSOR_NCHW;
+  t->lanes = t->in.lanes = 1;
+  t->fold[0] = static_cast<unsigned>(random.pick({1, 2, 2, 3}));
+  t->fold[1] = 2;
+  const int fold = static_cast<int>(t->fold[0]);
+  t->in.c = static_cast<int>(random.between(1, 3)) * (t->unfold ? 2 * fold : 1);
+  t->in.h = static_cast<int>(random.between(1, 3)) * (t->unfold ? 1 : fold);
+  t->in.w = random.pick({4, 8}) * static_cast<int>(random.between(1, 5)) * (t->unfold ? 1 : 2);
+  for (int i = 0; i < 4; ++i) t->before[i] = t->after[i] = 0;
+  t->alpha = 1;
+  t->beta = 0;
+}
+
 TransformCase random_transform(Random& random) {
   TransformCase t{};
   const auto type = [&] {
@@ -181,6 +198,7 @@ TransformCase random_transform(Random& random) {
   }
   t.alpha = random.pick({1.0, 1.0, 2.0});
   t.beta = random.pick({0.0, 0.0, 1.0});
+  if (random.chance(0.2)) fold_whole_packs(random, &t);
   return t;
 }
 
@@ -290,6 +308,15 @@ constexpr ColumnShape kColumnShapes[] = {
     {{3, 2, 1, 79, 45}, {1, 7, 7}, {0, 3, 3}, {1, 2, 2}, {1, 1, 1}},
     {{1, 40, 1, 5, 9}, {1, 1, 5}, {0, 0, 4}, {1, 3, 1}, {1, 1, 2}},
     {{2, 3, 5, 6, 8}, {2, 3, 3}, {1, 0, 1}, {2, 1, 1}, {1, 1, 1}},
+    // rows of whole packs, at each place within a piece of four; up to eight taps
+    {{2, 2, 1, 12, 32}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+    {{2, 3, 1, 20, 48}, {1, 7, 7}, {0, 3, 3}, {1, 2, 2}, {1, 1, 1}},
+    {{3, 1, 1, 9, 24}, {1, 2, 5}, {0, 0, 2}, {1, 1, 1}, {1, 2, 1}},
+    {{3, 2, 1, 7, 36}, {1, 2, 8}, {0, 0, 1}, {1, 2, 2}, {1, 1, 1}},
+    {{2, 2, 1, 7, 32}, {1, 1, 1}, {0, 0, 0}, {1, 2, 2}, {1, 1, 1}},
+    {{2, 2, 1, 5, 12}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+    {{2, 2, 4, 5, 16}, {2, 3, 7}, {1, 1, 3}, {2, 1, 1}, {1, 1, 1}},
+    {{1, 20, 1, 30, 64}, {1, 3, 2}, {0, 1, 0}, {1, 1, 2}, {1, 1, 1}},
 };
 
 std::vector<double> expected_columns(const ColumnShape& shape, bool flip, bool channels_last,

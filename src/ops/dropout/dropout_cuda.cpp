@@ -20,6 +20,7 @@ Status philox_cuda(const LaunchSite& site, const Problem& problem, const Args& a
   params.states = static_cast<States*>(args.states);
   params.order = mask_order(problem.out);
   params.nest = make_loop_nest(std::array{problem.in, problem.out});
+  params.multiprocessors = site.device.multiprocessors;
   kernels::launch_dropout(params, site.stream);
   return cuda::launch_status("dropout");
 }

@@ -77,6 +77,7 @@ Status sampler_gradients(const LaunchSite& site, const Problem& problem, const A
     lend_grid_gradient(problem, args, &params);
     kernels::launch_sampler_image_gradient(params, site.stream);
     GPUDNN_TRY(cuda::launch_status("sampler_image_gradient"));
+    params.follows_image_gradient = true;
   }
   params.image = image_of(problem.x);
   params.alpha = args.grid_alpha;
