@@ -77,8 +77,8 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
 }
 
 // The start of a block is a chain of accesses to memory that nobody has touched yet (parameters, tensor maps, code), so
-// its links are forged side by side: each warp makes some of the barriers, for one warp takes some 40 cycles for each,
-// and fetches some of the parameters. All meet at one barrier instruction: synccheck takes several for a
+// its links are forged side by side: each warp makes some of the barriers, for one warp takes some 40 cycles for each.
+// All meet at one barrier instruction: synccheck takes several for a
 // divergence. A work item found before it and used after it would be faster still, but then the compiler no longer
 // knows that it is the same in all lanes, and the loads' loop takes a quarter longer.
 template <class I>
@@ -103,7 +103,7 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
       if (i >= kPaired) expect_pair<I>(shared, i - kPaired);
     }
   }
-  if (warp == 1) {
+  if (warp == 1 && I::kDirection == Direction::data_gradient) {
     for (std::uint32_t i = 1; i < p.classes; ++i) ptx::prefetch_tensormap(&p.a[i]);
   }
 }
@@ -113,7 +113,6 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  fetch_parameters<I::kThreads / 32>(p, threadIdx.x / 32);
   make_barriers<I>(p, shared, threadIdx.x / 32);
   __syncwarp();
   start_together<I>();
@@ -129,8 +128,11 @@ __global__ void __launch_bounds__(I::kThreads, 1) implicit_gemm_sm90(const __gri
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
     consume<I>(p, shared, warp / 4 - 1);
   }
-  // No block leaves while another may still signal its barriers, or read or write its shared memory.
-  if constexpr (I::kJoins) meet_cluster_again();
+  // No block leaves while another may still read its shared memory. Of a pair each has waited for what the other
+  // writes.
+  if constexpr (I::kJoins) {
+    if (p.splits > 2) meet_cluster_again();
+  }
 }
 
 template <class I>

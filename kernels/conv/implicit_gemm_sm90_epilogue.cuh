@@ -6,6 +6,7 @@
 #include "kernels/conv/implicit_gemm_sm90_work.cuh"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/tile/launch.hpp"
@@ -323,30 +324,51 @@ __device__ __forceinline__ void store_pair(const Params& p, const Work& work, co
   *reinterpret_cast<PairBits<T>*>(static_cast<char*>(p.c) + row + offset) = pack_pair<T>(low, high);
 }
 
-// Finishes and stores four sums, number `inside` of a tile in the order of store_quads.
+// Where four sums belong, number `inside` of a tile in the order of store_quads: two neighbours of two rows each.
+struct QuadPlace {
+  ColumnChunk columns;
+  int column;  // of the chunk
+  std::int64_t row[2];
+  std::int64_t addend_row[2];
+};
 template <class I>
-__device__ __forceinline__ void finish_quad(const Params& p, const Work& work, std::uint32_t inside,
-                                            const float4& sum) {
+__device__ __forceinline__ QuadPlace place_of_quad(const Params& p, const Work& work, std::uint32_t inside) {
   const std::uint32_t thread = inside % 128;
   const std::uint32_t group_of_8 = inside / 128 % (I::kBN / 8);
   const std::uint32_t row_block = inside / 128 / (I::kBN / 8);
   constexpr std::uint32_t kGroups = I::kChunkElements / 8;
-  const ColumnChunk columns_here = column_chunk<I>(p, work, static_cast<int>(group_of_8 / kGroups));
-  const int column_inside = static_cast<int>(group_of_8 % kGroups * 8 + thread % 4 * 2);
-  if (column_inside >= columns_here.valid) return;
+  QuadPlace place;
+  place.columns = column_chunk<I>(p, work, static_cast<int>(group_of_8 / kGroups));
+  place.column = static_cast<int>(group_of_8 % kGroups * 8 + thread % 4 * 2);
 #pragma unroll
   for (std::uint32_t half = 0; half < 2; ++half) {
     const std::uint32_t m = work.m * I::kBM + I::row_of_fragment(row_block, thread, half);
-    const std::int64_t row = row_offset<I>(p, work, m, p.c_step, p.c_is_even);
-    if (row < 0) continue;
-    const std::int64_t addend_row =
-        p.addend_scale != 0.0f ? row_offset<I>(p, work, m, p.addend_step, p.addend_is_even) : 0;
-    store_pair<I>(p, work, columns_here, column_inside, row, addend_row, half == 0 ? sum.x : sum.z,
-                  half == 0 ? sum.y : sum.w);
+    place.row[half] =
+        place.column < place.columns.valid ? row_offset<I>(p, work, m, p.c_step, p.c_is_even) : std::int64_t{-1};
+    place.addend_row[half] = p.addend_scale != 0.0f ? row_offset<I>(p, work, m, p.addend_step, p.addend_is_even) : 0;
+  }
+  return place;
+}
+
+template <class I>
+__device__ __forceinline__ void finish_quad(const Params& p, const Work& work, const QuadPlace& place,
+                                            const float4& sum) {
+#pragma unroll
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    if (place.row[half] < 0) continue;
+    store_pair<I>(p, work, place.columns, place.column, place.row[half], place.addend_row[half],
+                  half == 0 ? sum.x : sum.z, half == 0 ? sum.y : sum.w);
   }
 }
 
 constexpr int kReduceThreads = 256;
+
+__device__ __forceinline__ void add_quad(const float4& other, float4* sum) {
+  sum->x += other.x;
+  sum->y += other.y;
+  sum->z += other.z;
+  sum->w += other.w;
+}
 
 // Joins the splits in order: a thread sums four neighbours of a fragment over every `lanes`-th split, and the lanes of
 // an element add up as a tree.
@@ -387,7 +409,49 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_con
   if (lane != 0 || quad >= count) return;
 
   const Work work = work_item<I>(p, static_cast<std::uint32_t>(quad / kTileQuads));
-  finish_quad<I>(p, work, static_cast<std::uint32_t>(quad % kTileQuads), sum);
+  finish_quad<I>(p, work, place_of_quad<I>(p, work, static_cast<std::uint32_t>(quad % kTileQuads)), sum);
+}
+
+// The same where a thread has four splits and more: it asks for eight of them before all else, and finds out meanwhile
+// where their sum belongs. lanes * columns are the threads, and both powers of two.
+template <class I>
+__global__ void __launch_bounds__(kReduceThreads)
+    reduce_many_splits(const __grid_constant__ Params p, int lanes, int columns) {
+  __shared__ float4 partial[kReduceThreads];
+  constexpr std::uint32_t kTileQuads = I::kBM * I::kBN / 4;
+  constexpr std::uint32_t kAtOnce = 8;
+  const int column = static_cast<int>(threadIdx.x) & (columns - 1);
+  const int lane = static_cast<int>(threadIdx.x) * lanes / kReduceThreads;
+  const std::size_t count = static_cast<std::size_t>(p.works.divisor) * kTileQuads;
+  const std::size_t quad =
+      static_cast<std::size_t>(blockIdx.x) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
+  const std::size_t here = quad < count ? quad : count - 1;
+  const auto* const first = reinterpret_cast<const float4*>(p.partials) + here;
+  const auto step = static_cast<std::uint32_t>(lanes);
+  auto s = static_cast<std::uint32_t>(lane);
+  float4 part[kAtOnce];
+#pragma unroll
+  for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+    part[i] = s + i * step < p.splits ? first[(s + i * step) * count] : make_float4(0, 0, 0, 0);
+  }
+  const Work work = work_item<I>(p, static_cast<std::uint32_t>(here / kTileQuads));
+  QuadPlace place = place_of_quad<I>(p, work, static_cast<std::uint32_t>(here % kTileQuads));
+  ptx::pin(&place.row[0]);
+  ptx::pin(&place.row[1]);
+  float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll
+  for (std::uint32_t i = 0; i < kAtOnce; ++i) add_quad(part[i], &sum);
+#pragma unroll 8
+  for (s += kAtOnce * step; s < p.splits; s += step) add_quad(first[s * count], &sum);
+  partial[threadIdx.x] = sum;
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (lane < half) {
+      add_quad(partial[threadIdx.x + static_cast<unsigned>(half * columns)], &sum);
+      partial[threadIdx.x] = sum;
+    }
+  }
+  if (lane == 0 && quad < count) finish_quad<I>(p, work, place, sum);
 }
 
 // Lanes that share an element: enough threads to fill a device while splits last.
@@ -410,7 +474,15 @@ void launch_reduction(const Params& params, CUstream_st* stream) {
   const int lanes = lanes_of_reduction(quads, params.splits);
   const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
   const auto blocks = static_cast<unsigned>((quads + columns - 1) / columns);
-  tile::launch_kernel(&reduce_splits<I>, {blocks, kReduceThreads}, stream, params, lanes);
+  const tile::LaunchConfig config = {blocks, kReduceThreads};
+  // Of the large tiles alone, which long reductions take.
+  if constexpr (I::kIsFilterGradient && sizeof(typename I::T) == 2 && I::kBM == 128 && I::kBN >= 128) {
+    if (params.splits >= 4 * static_cast<std::uint32_t>(lanes)) {
+      tile::launch_kernel(&reduce_many_splits<I>, config, stream, params, lanes, static_cast<int>(columns));
+      return;
+    }
+  }
+  tile::launch_kernel(&reduce_splits<I>, config, stream, params, lanes);
 }
 
 }  // namespace gpudnn::kernels::sm90

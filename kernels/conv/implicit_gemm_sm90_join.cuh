@@ -111,6 +111,12 @@ __device__ __forceinline__ void join_sums(const Params& p, Shared<I>& shared) {
         part[s][i] = ptx::ld_shared_cluster(from + quad * 16);
       }
     }
+    // Worked out while the loads are under way.
+    QuadPlace place[kBatch];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kBatch; ++i) {
+      place[i] = place_of_quad<I>(p, work, min(first + i * kThreads, kTileQuads - 1));
+    }
 #pragma unroll
     for (std::uint32_t s = 1; s < kMostJoined; ++s) {
       if (s >= p.splits) break;
@@ -124,7 +130,7 @@ __device__ __forceinline__ void join_sums(const Params& p, Shared<I>& shared) {
     }
 #pragma unroll
     for (std::uint32_t i = 0; i < kBatch; ++i) {
-      if (first + i * kThreads < end) finish_quad<I>(p, work, first + i * kThreads, part[0][i]);
+      if (first + i * kThreads < end) finish_quad<I>(p, work, place[i], part[0][i]);
     }
   }
 }

@@ -311,7 +311,6 @@ __global__ void __launch_bounds__(I::kThreads, 1) wgrad_tf32_sm90(const __grid_c
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  fetch_parameters<I::kThreads / 32>(p, static_cast<unsigned>(warp));
   make_transposing_barriers<I>(p, shared, warp);
   start_together<I>();
   if (warp < 4) {

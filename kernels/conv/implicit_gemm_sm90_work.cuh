@@ -5,7 +5,6 @@
 #include "kernels/conv/implicit_gemm_sm90.hpp"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/cluster.cuh"
-#include "kernels/ptx/keep.cuh"
 
 namespace gpudnn::kernels::sm90 {
 
@@ -24,9 +23,10 @@ struct Instance {
   static constexpr int kBN = kTile.bn;
   static constexpr int kStages = kTile.stages;
   static constexpr int kCluster = 1;  // blocks that share loads: pointwise_planes_sm90 has such instances
-  static constexpr bool kPingPong = kTile.ping_pong;
+  // A filter gradient has a tile for each block: no other one's multiplications could hide the way out of one.
+  static constexpr bool kPingPong = kTile.ping_pong && !(kDir == Direction::filter_gradient && kTile.bm == 128);
   static constexpr bool kJoins = kTile.joins;
-  static constexpr int kConsumers = kTile.consumers;  // warpgroups
+  static constexpr int kConsumers = kPingPong == kTile.ping_pong ? kTile.consumers : 2;  // warpgroups
   static constexpr int kThreads = 128 * (1 + kConsumers);
   // What the producer leaves, in the steps that a warpgroup can ask for.
   static constexpr int kConsumerRegisters = (65536 / 128 - kProducerRegisters) / kConsumers / 8 * 8 > 232
@@ -195,15 +195,6 @@ __device__ __forceinline__ Pixel pixel_at(const DenseProblem& problem, std::uint
   index = problem.extent[1].divmod(index, &pixel.h);
   pixel.n = problem.extent[2].divmod(index, &pixel.d);
   return pixel;
-}
-
-// Whoever reads parameters in order waits for one line after the other, so each of the warps fetches one.
-template <unsigned kWarps>
-__device__ __forceinline__ void fetch_parameters(const Params& p, unsigned warp) {
-  constexpr unsigned kLine = 64;
-  constexpr unsigned kLines = (offsetof(Params, problem) + sizeof(DenseProblem) + kLine - 1) / kLine;
-  const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
-  for (unsigned i = warp; i < kLines; i += kWarps) ptx::keep(words[i * (kLine / 4)]);
 }
 
 // 128 bytes of columns of C.
