@@ -35,7 +35,6 @@
 #include "kernels/conv/halo_filter_sm90_loads.cuh"
 #include "kernels/conv/halo_filter_sm90_sum.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
-#include "kernels/ptx/keep.cuh"
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/ptx/wgmma_n96.cuh"
 #include "kernels/tile/launch.hpp"
@@ -149,21 +148,12 @@ __device__ __forceinline__ void store(const Params& p, const Share& units, std::
   }
 }
 
-// Whoever reads parameters in order waits for one line after the other, so each warp fetches one of its own.
-__device__ __forceinline__ void fetch_parameters(const Params& p, std::uint32_t warp) {
-  constexpr std::uint32_t kLine = 64;
-  const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
-  const std::uint32_t byte = offsetof(Params, parts) / kLine * kLine + warp * kLine;
-  if (byte < sizeof(Params)) ptx::keep(words[byte / 4]);
-}
-
 template <class I>
 __global__ void __launch_bounds__(kThreads, 1) halo_filter_sm90(const __grid_constant__ Params p) {
   extern __shared__ __align__(kAlignment) unsigned char shared[];
   auto& barriers = *reinterpret_cast<Barriers*>(shared);
   // Told to the compiler to be the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
-  fetch_parameters(p, static_cast<std::uint32_t>(warp));
   const Share units = share_of_block(p);
   const PartPlace part = part_place(p, units.part);
   if (warp == kProducerWarp) make_barriers(p, barriers, part);

@@ -37,7 +37,6 @@
 #include "kernels/conv/halo_sm90_epilogue_tf32.cuh"
 #include "kernels/conv/halo_sm90_filter.cuh"
 #include "kernels/conv/halo_sm90_filter_tf32.cuh"
-#include "kernels/ptx/keep.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/tma_tile_5d.cuh"
@@ -317,16 +316,6 @@ __device__ __forceinline__ void make_barriers(const Params& p, Barriers& barrier
   ptx::fence_mbarrier_init();
 }
 
-// Whoever reads parameters in order waits for one line after the other, so idle warps fetch them.
-__device__ __forceinline__ void fetch_parameters(const Params& p, std::uint32_t warp) {
-  constexpr std::uint32_t kLine = 64;
-  const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
-  for (std::uint32_t byte = offsetof(Params, tiles_w) / kLine * kLine + warp * kLine; byte < sizeof(Params);
-       byte += 3 * kLine) {
-    ptx::keep(words[byte / 4]);
-  }
-}
-
 template <class I>
 __global__ void __launch_bounds__(kThreads, 1) halo_sm90(const __grid_constant__ Params p) {
   extern __shared__ __align__(kAlignment) unsigned char shared[];
@@ -334,11 +323,7 @@ __global__ void __launch_bounds__(kThreads, 1) halo_sm90(const __grid_constant__
   // Told to the compiler to be the same in all lanes: else it takes the consumers' loops for divergent ones, and waits
   // for each product.
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
-  if (warp == 0) {
-    make_barriers<I>(p, barriers);
-  } else if (warp < 4) {
-    fetch_parameters(p, static_cast<std::uint32_t>(warp) - 1);
-  }
+  if (warp == 0) make_barriers<I>(p, barriers);
   __syncthreads();
   if (warp < 4) {
     ptx::setmaxnreg_dec<kProducerRegisters>();

@@ -101,11 +101,7 @@ __global__ void __launch_bounds__(I::kThreads, 1) pointwise_planes_sm90(const __
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const std::uint32_t rank = I::kCluster > 1 ? ptx::cluster_ctarank() : 0;
-  if (warp == 0) {
-    make_barriers<I>(p, shared);
-  } else {
-    fetch_parameters<I>(p, static_cast<unsigned>(warp) - 1);
-  }
+  if (warp == 0) make_barriers<I>(p, shared);
   start_together<I>();
   if (warp < 4) {
     ptx::setmaxnreg_dec<I::kRegistersOfProducer>();

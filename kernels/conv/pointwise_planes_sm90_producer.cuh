@@ -5,20 +5,10 @@
 
 #include "kernels/conv/pointwise_planes_sm90_work.cuh"
 #include "kernels/ptx/cp_async.cuh"
-#include "kernels/ptx/keep.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/tile/stage_ring.cuh"
 
 namespace gpudnn::kernels::sm90::planes {
-
-// Whoever reads parameters in order waits for one line after the other, so each idle warp fetches one.
-template <class I>
-__device__ __forceinline__ void fetch_parameters(const Params& p, unsigned warp) {
-  constexpr unsigned kLine = 64;
-  constexpr unsigned kLines = (offsetof(Params, in) + kLine - 1) / kLine;
-  const auto* const words = reinterpret_cast<const std::uint32_t*>(&p);
-  for (unsigned i = warp; i < kLines; i += I::kThreads / 32 - 1) ptx::keep(words[i * (kLine / 4)]);
-}
 
 // The block's share of the filter, for planes that are summed from `summed` on.
 template <class I>
