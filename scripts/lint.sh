@@ -74,6 +74,27 @@ forbid "kernels that are launched together go through tile::launch_kernel" \
   "$(printf '%s\n' "${sources[@]}" | grep -E "$together" |
     xargs grep -nE '<<<|cudaLaunch|cudaMem(cpy|set)' /dev/null || true)"
 
+# Engines that src/CMakeLists.txt compiles from one PTX (ONE_PTX): what asks for a later architecture there is left out in
+# silence. The lines of their kernels, and of all that these include, that ask for Hopper.
+asks_for_hopper() {
+  python3 - <<'PYTHON'
+import glob, re
+todo = [f for f in glob.glob("kernels/*/*.cu") if re.search(r"_(simt|sm80)[a-z0-9_]*\.cu$", f)]
+seen = set()
+while todo:
+    path = todo.pop()
+    if path in seen:
+        continue
+    seen.add(path)
+    for number, line in enumerate(open(path), 1):
+        if re.search(r"__CUDA_ARCH__ *>=? *9", line):
+            print(f"{path}:{number}: {line.strip()}")
+        if match := re.match(r'#include "(kernels/[^"]+)"', line):
+            todo.append(match[1])
+PYTHON
+}
+forbid "engines of one PTX ask for no later architecture" "$(asks_for_hopper)"
+
 # includes FROM TO: lines under src/FROM that include a header of a directory that FROM must not know.
 includes() {
   printf '%s\n' "${sources[@]}" | grep -E "^src/$1/" | xargs grep -nE "#include \"($2)/" /dev/null || true
