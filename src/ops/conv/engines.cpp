@@ -64,10 +64,11 @@ std::span<const ConvEngine> engines() noexcept {
        &few_channels_sm80_launch, &few_channels_sm80_least_seconds, nullptr, kFewChannels},
       {"implicit_gemm_sm80", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_TENSOR_OP_MATH, &implicit_gemm_sm80_supports,
        &implicit_gemm_sm80_candidates, &implicit_gemm_sm80_workspace, &implicit_gemm_sm80_prepare,
-       &implicit_gemm_sm80_launch, &implicit_gemm_sm80_least_seconds, &implicit_gemm_sm80_lean_candidates},
+       &implicit_gemm_sm80_launch, &implicit_gemm_sm80_least_seconds, &implicit_gemm_sm80_lean_candidates, kAnything,
+       nullptr, &implicit_gemm_sm80_closer_seconds},
       {"via_nhwc", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &via_nhwc_supports, &via_nhwc_candidates,
        &via_nhwc_workspace, &via_nhwc_prepare, &via_nhwc_launch, &via_nhwc_least_seconds, &via_nhwc_lean_candidates,
-       kAnything, &via_nhwc_fastest},
+       kAnything, &via_nhwc_fastest, nullptr, true},
       // Behind via_nhwc, whose measured configs name their inner engine by its place in this list.
       {"halo_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &halo_sm90_supports, &halo_sm90_candidates,
        &halo_sm90_workspace, &halo_sm90_prepare, &halo_sm90_launch, nullptr, nullptr, kOfImages},

@@ -49,6 +49,10 @@ double implicit_gemm_sm80_least_seconds(const Problem& problem, const Device& de
   return sm80_least_seconds(problem, device.multiprocessors);
 }
 
+double implicit_gemm_sm80_closer_seconds(const Problem& problem, const Device& device) {
+  return sm80_closer_seconds(problem, device.multiprocessors);
+}
+
 std::size_t implicit_gemm_sm80_workspace(const Problem& problem, const Config& config) {
   if (config.split_k <= 1) return 0;
   simt::Params params = simt_params(problem);

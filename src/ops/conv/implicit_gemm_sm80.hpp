@@ -12,6 +12,7 @@ void implicit_gemm_sm80_candidates(const Problem& problem, const Device& device,
 void implicit_gemm_sm80_lean_candidates(const Problem& problem, const Device& device,
                                         std::vector<Candidate>* candidates);
 [[nodiscard]] double implicit_gemm_sm80_least_seconds(const Problem& problem, const Device& device);
+[[nodiscard]] double implicit_gemm_sm80_closer_seconds(const Problem& problem, const Device& device);
 [[nodiscard]] std::size_t implicit_gemm_sm80_workspace(const Problem& problem, const Config& config);
 [[nodiscard]] std::shared_ptr<const void> implicit_gemm_sm80_prepare(const Problem& problem, const Config& config,
                                                                      const Device& device);

@@ -245,21 +245,25 @@ ImageLoads image_loads(const Problem& problem) {
 }  // namespace
 
 double sm80_least_seconds(const Problem& problem, int multiprocessors) {
-  static constexpr Leasts kLeasts[2][2] = {{leasts_of_tiles(false, false), leasts_of_tiles(false, true)},
-                                           {leasts_of_tiles(true, false), leasts_of_tiles(true, true)}};
   constexpr double kLeastOfOperation[2] = {least_of_operation(false), least_of_operation(true)};
   const double processors = std::max(multiprocessors, 1);
-  const bool half = problem.x.type != GPUDNN_DATA_FLOAT;
+  const double busy =
+      least_flops(problem) * kLeastOfOperation[problem.x.type != GPUDNN_DATA_FLOAT ? 1 : 0] / processors;
   const double memory = bytes_of_tensors(problem) / (kMemoryBytes * processors);
+  return kRoundedDown * (kLaunch + kBlockOverhead + std::max(busy, memory));
+}
+
+double sm80_closer_seconds(const Problem& problem, int multiprocessors) {
+  static constexpr Leasts kLeasts[2][2] = {{leasts_of_tiles(false, false), leasts_of_tiles(false, true)},
+                                           {leasts_of_tiles(true, false), leasts_of_tiles(true, true)}};
   // The data gradient with a stride falls into classes of pixels and taps.
   bool classes = false;
   for (int i = 0; i < problem.spatial; ++i) classes = classes || problem.stride[i] != 1;
-  if (classes && problem.direction == Direction::backward_data) {
-    const double busy = least_flops(problem) * kLeastOfOperation[half ? 1 : 0] / processors;
-    return kRoundedDown * (kLaunch + kBlockOverhead + std::max(busy, memory));
-  }
+  if (classes && problem.direction == Direction::backward_data) return sm80_least_seconds(problem, multiprocessors);
+  const double processors = std::max(multiprocessors, 1);
+  const double memory = bytes_of_tensors(problem) / (kMemoryBytes * processors);
   const ImageLoads loads = image_loads(problem);
-  Leasts leasts = kLeasts[half ? 1 : 0][loads.scalars ? 1 : 0];
+  Leasts leasts = kLeasts[problem.x.type != GPUDNN_DATA_FLOAT ? 1 : 0][loads.scalars ? 1 : 0];
   if (loads.mixed) {
     for (double& seconds : leasts) seconds *= kSlowdownOfMixedLoads / kSlowdown;
   }
