@@ -71,7 +71,7 @@ std::span<const ConvEngine> engines() noexcept {
        kAnything, &via_nhwc_fastest, nullptr, true},
       // Behind via_nhwc, whose measured configs name their inner engine by its place in this list.
       {"halo_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &halo_sm90_supports, &halo_sm90_candidates,
-       &halo_sm90_workspace, &halo_sm90_prepare, &halo_sm90_launch, nullptr, nullptr, kOfImages},
+       &halo_sm90_workspace, &halo_sm90_prepare, &halo_sm90_launch, nullptr, nullptr, kOfImages, &halo_sm90_fastest},
       {"pointwise_planes_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &pointwise_planes_sm90_supports,
        &pointwise_planes_sm90_candidates, &pointwise_planes_sm90_workspace, &pointwise_planes_sm90_prepare,
        &pointwise_planes_sm90_launch, nullptr, nullptr, kPointwise},
