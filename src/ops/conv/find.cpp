@@ -148,8 +148,6 @@ const Choice* first_without_workspace(const std::vector<Choice>& choices) {
   return nullptr;
 }
 
-TunedRow row_of(const Choice& choice) { return {choice.engine->name, choice.config, 1e6 * choice.seconds}; }
-
 // Puts the winners, with a workspace and without, into the tuning cache, and has the handle choose anew. Earlier
 // winners stay only if they need more workspace than this search had. (Another thread that is just ranking this problem
 // may still keep what it ranked before: it then runs as if it had called first.)
@@ -233,11 +231,10 @@ Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Ranking* ch
 
 // Which engine that will be is worked out when it is called for. It may use the math that the problem allows.
 bool runs_without_workspace(const Problem& problem, const Device& device) {
-  const ConvEngine* last = nullptr;  // of the backend: the one that takes everything
-  for (const ConvEngine& engine : engines()) {
-    if (engine.backend == device.backend) last = &engine;
-  }
-  return last != nullptr && static_cast<bool>(last->supports(problem, device));
+  const std::span<const ConvEngine> list = engines();
+  std::size_t last = list.size();  // of the backend: the one that takes everything
+  while (last > 0 && list[last - 1].backend != device.backend) --last;
+  return last > 0 && static_cast<bool>(list[last - 1].supports(problem, device));
 }
 
 }  // namespace

@@ -68,10 +68,16 @@ struct Key {
 constexpr std::size_t kSpares = 4;
 std::atomic<std::vector<Candidate>*> spares[kSpares] = {};
 
-std::span<const TunedRow> table_rows(const Problem& problem, const Device& device) {
-  const TunedRows* const table = tuned_table(device);
-  const std::vector<TunedRow>* const rows = table != nullptr ? table->find(problem) : nullptr;
-  return rows != nullptr ? std::span<const TunedRow>(*rows) : std::span<const TunedRow>();
+// Measurements are of the plain product.
+bool has_epilogue(const Problem& problem) { return problem.activation >= 0 || problem.has_bias != 0 || problem.has_z != 0; }
+
+bool offers(const Choice& choice, const Problem& problem, const Device& device, const Limits& limits) {
+  const CandidateList list_of_candidates;
+  list(*choice.engine, problem, device, limits, &list_of_candidates.get());
+  for (const Candidate& candidate : list_of_candidates.get()) {
+    if (candidate.config == choice.config) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -112,20 +118,14 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
 
 // Small code as much as few steps: at a first query, most of the time goes into fetching what no cache holds. So loops
 // are plain, which the standard library's unroll.
-Choice best_within(std::span<const ConvEngine> engines, std::span<const TunedRow> measured, const Problem& problem,
+Choice best_within(std::span<const ConvEngine> engines, std::span<const Choice> measured, const Problem& problem,
                    const Device& device, const Limits& limits) {
+  for (const Choice& choice : measured) {
+    if (!fits(choice, limits)) continue;
+    if (!has_epilogue(problem) || offers(choice, problem, device, limits)) return choice;
+  }
   const CandidateList list_of_candidates;
   std::vector<Candidate>& candidates = list_of_candidates.get();
-  for (const TunedRow& row : measured) {
-    for (const ConvEngine& engine : engines) {
-      if (row.engine != engine.name) continue;
-      list(engine, problem, device, limits, &candidates);
-      for (const Candidate& candidate : candidates) {
-        if (candidate.config != row.config) continue;
-        return {&engine, row.config, candidate.workspace, 1e-6 * row.microseconds, Source::table};
-      }
-    }
-  }
   struct Waiting {
     double least;
     const ConvEngine* engine;
@@ -158,6 +158,8 @@ Choice best_within(std::span<const ConvEngine> engines, std::span<const TunedRow
   return best;
 }
 
+TunedRow row_of(const Choice& choice) { return {choice.engine->name, choice.config, 1e6 * choice.seconds}; }
+
 void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices) {
   auto front = choices->begin();
   for (const TunedRow& row : rows) {
@@ -173,7 +175,9 @@ void put_measured_first(std::span<const TunedRow> rows, Source source, std::vect
 
 std::vector<Choice> rank(const Problem& problem, const Device& device) {
   std::vector<Choice> choices = rank_by_model(engines(), problem, device, library_workspace_limit());
-  put_measured_first(table_rows(problem, device), Source::table, &choices);
+  std::vector<TunedRow> rows;
+  for (const Choice& choice : measured_choices(problem, device)) rows.push_back(row_of(choice));
+  put_measured_first(rows, Source::table, &choices);
   return choices;
 }
 
@@ -203,7 +207,7 @@ Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limit
   }
   const std::size_t most = library_workspace_limit();
   const auto best_of = [&](const Limits& within) {
-    return best_within(engines(), table_rows(problem, device), problem, device, within);
+    return best_within(engines(), measured_choices(problem, device), problem, device, within);
   };
   const std::uint64_t hash = hash_bytes({reinterpret_cast<const char*>(&problem), sizeof problem});
   Choice best;
