@@ -42,7 +42,7 @@ constexpr Reach kFewFilter = {kFilter, false, kFew};
 
 }  // namespace
 
-bool may_take(const Reach& reach, const Problem& problem) noexcept {
+[[gnu::hot]] bool may_take(const Reach& reach, const Problem& problem) noexcept {
   if ((reach.directions & bit(problem.direction)) == 0) return false;
   if (reach.channels < kAnything.channels && problem.x.dims[1] > reach.channels) return false;
   const TensorGeometry& summed = problem.direction == Direction::backward_data ? problem.y : problem.x;
@@ -53,7 +53,7 @@ bool may_take(const Reach& reach, const Problem& problem) noexcept {
   return true;
 }
 
-std::span<const ConvEngine> engines() noexcept {
+[[gnu::hot]] std::span<const ConvEngine> engines() noexcept {
   static constexpr ConvEngine kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
       {"implicit_gemm_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &implicit_gemm_sm90_supports,

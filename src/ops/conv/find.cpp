@@ -230,7 +230,7 @@ Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Ranking* ch
 }
 
 // Which engine that will be is worked out when it is called for. It may use the math that the problem allows.
-bool runs_without_workspace(const Problem& problem, const Device& device) {
+[[gnu::hot]] bool runs_without_workspace(const Problem& problem, const Device& device) {
   const std::span<const ConvEngine> list = engines();
   std::size_t last = list.size();  // of the backend: the one that takes everything
   while (last > 0 && list[last - 1].backend != device.backend) --last;
@@ -258,7 +258,7 @@ std::vector<Choice> search_order(const std::vector<Choice>& choices, std::size_t
   return order;
 }
 
-Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, Performances* performances) {
+[[gnu::hot]] Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, Performances* performances) {
   note_problem_lazily([&] { return to_text(problem); });
   const Choice best = choose(handle, problem, {std::numeric_limits<std::size_t>::max(), kMostAlignment});
   GPUDNN_REQUIRE(best.engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",

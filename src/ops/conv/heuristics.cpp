@@ -15,7 +15,7 @@
 namespace gpudnn::conv {
 namespace {
 
-std::size_t library_workspace_limit() {
+[[gnu::hot]] std::size_t library_workspace_limit() {
   static const std::size_t limit = environment_workspace_limit();
   return limit;
 }
@@ -24,13 +24,13 @@ std::size_t library_workspace_limit() {
 constexpr std::size_t kUsualCandidates = 42;
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-bool serves(const ConvEngine& engine, const Problem& problem, const Device& device) {
+[[gnu::hot]] bool serves(const ConvEngine& engine, const Problem& problem, const Device& device) {
   return engine.backend == device.backend && static_cast<bool>(engine.supports(problem, device));
 }
 
 // The engine's candidates within the limits; none if it does not take the problem.
-void list(const ConvEngine& engine, const Problem& problem, const Device& device, const Limits& limits,
-          std::vector<Candidate>* candidates) {
+[[gnu::hot]] void list(const ConvEngine& engine, const Problem& problem, const Device& device, const Limits& limits,
+                       std::vector<Candidate>* candidates) {
   candidates->clear();
   if (engine.alignment > limits.alignment || !may_take(engine.reach, problem) || !serves(engine, problem, device))
     return;
@@ -69,7 +69,9 @@ constexpr std::size_t kSpares = 4;
 std::atomic<std::vector<Candidate>*> spares[kSpares] = {};
 
 // Measurements are of the plain product.
-bool has_epilogue(const Problem& problem) { return problem.activation >= 0 || problem.has_bias != 0 || problem.has_z != 0; }
+bool has_epilogue(const Problem& problem) {
+  return problem.activation >= 0 || problem.has_bias != 0 || problem.has_z != 0;
+}
 
 bool offers(const Choice& choice, const Problem& problem, const Device& device, const Limits& limits) {
   const CandidateList list_of_candidates;
@@ -82,7 +84,7 @@ bool offers(const Choice& choice, const Problem& problem, const Device& device, 
 
 }  // namespace
 
-CandidateList::CandidateList() {
+[[gnu::hot]] CandidateList::CandidateList() {
   for (std::atomic<std::vector<Candidate>*>& spare : spares) {
     if (spare.load(std::memory_order_relaxed) == nullptr) continue;
     if ((list_ = spare.exchange(nullptr, std::memory_order_acquire)) != nullptr) break;
@@ -94,7 +96,7 @@ CandidateList::CandidateList() {
   list_->clear();
 }
 
-CandidateList::~CandidateList() {
+[[gnu::hot]] CandidateList::~CandidateList() {
   for (std::atomic<std::vector<Candidate>*>& spare : spares) {
     std::vector<Candidate>* none = nullptr;
     if (spare.compare_exchange_strong(none, list_, std::memory_order_release, std::memory_order_relaxed)) return;
@@ -118,8 +120,8 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
 
 // Small code as much as few steps: at a first query, most of the time goes into fetching what no cache holds. So loops
 // are plain, which the standard library's unroll.
-Choice best_within(std::span<const ConvEngine> engines, std::span<const Choice> measured, const Problem& problem,
-                   const Device& device, const Limits& limits) {
+[[gnu::hot]] Choice best_within(std::span<const ConvEngine> engines, std::span<const Choice> measured,
+                                const Problem& problem, const Device& device, const Limits& limits) {
   for (const Choice& choice : measured) {
     if (!fits(choice, limits)) continue;
     if (!has_epilogue(problem) || offers(choice, problem, device, limits)) return choice;
@@ -195,7 +197,7 @@ Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem) {
   return changed;
 }
 
-Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limits) {
+[[gnu::hot]] Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limits) {
   const Device& device = *handle->device;
   // What was found may be any choice.
   if (!tuning_cache().find(problem, device).empty()) {
@@ -230,7 +232,7 @@ const char* source_name(Source source) noexcept {
   return "";
 }
 
-int algorithm_count(Direction direction) noexcept {
+[[gnu::hot]] int algorithm_count(Direction direction) noexcept {
   switch (direction) {
     case Direction::forward:
       return GPUDNN_CONVOLUTION_FWD_ALGO_COUNT;

@@ -149,13 +149,14 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
 
 }  // namespace
 
-Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device) {
+[[gnu::hot]] Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (const char* obstacle = sm90_obstacle(problem)) return Support::no(obstacle);
   return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
-void implicit_gemm_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+[[gnu::hot]] void implicit_gemm_sm90_candidates(const Problem& problem, const Device& device,
+                                                std::vector<Candidate>* candidates) {
   sm90_candidates(problem, device.multiprocessors, candidates);
 }
 

@@ -57,7 +57,7 @@ bool write_all(int file, std::string_view text) {
 
 }  // namespace
 
-Problem tuning_key(const Problem& problem) noexcept {
+[[gnu::hot]] Problem tuning_key(const Problem& problem) noexcept {
   Problem key = problem;
   key.activation = -1;
   key.has_bias = 0;
@@ -85,7 +85,7 @@ bool parse_row(std::string_view text, TunedRow* row) {
          take_number(&text, " us=", &row->microseconds) && text.empty() && row->microseconds > 0;
 }
 
-std::size_t TuningKeyHash::operator()(const Problem& key) const {
+[[gnu::hot]] std::size_t TuningKeyHash::operator()(const Problem& key) const {
   return hash_bytes({reinterpret_cast<const char*>(&key), sizeof key});
 }
 

@@ -53,7 +53,7 @@ std::vector<Table> read_tables() {
 
 }  // namespace
 
-std::span<const Choice> measured_choices(const Problem& problem, const Device& device) {
+[[gnu::hot]] std::span<const Choice> measured_choices(const Problem& problem, const Device& device) {
   if (device.backend == GPUDNN_BACKEND_HOST) return {};
   static const auto* const tables = new std::vector<Table>(read_tables());
   for (const Table& table : *tables) {
