@@ -58,7 +58,7 @@ constexpr Reach kFewFilter = {kFilter, false, kFew};
 #ifdef GPUDNN_WITH_CUDA
       {"implicit_gemm_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &implicit_gemm_sm90_supports,
        &implicit_gemm_sm90_candidates, &implicit_gemm_sm90_workspace, &implicit_gemm_sm90_prepare,
-       &implicit_gemm_sm90_launch},
+       &implicit_gemm_sm90_launch, nullptr, nullptr, kAnything, &implicit_gemm_sm90_fastest},
       {"few_channels_sm80", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_TENSOR_OP_MATH, &few_channels_sm80_supports,
        &few_channels_sm80_candidates, &few_channels_sm80_workspace, &few_channels_sm80_prepare,
        &few_channels_sm80_launch, &few_channels_sm80_least_seconds, nullptr, kFewChannels},

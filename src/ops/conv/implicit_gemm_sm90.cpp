@@ -160,6 +160,11 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
   sm90_candidates(problem, device.multiprocessors, candidates);
 }
 
+[[gnu::hot]] bool implicit_gemm_sm90_fastest(const Problem& problem, const Device& device, double bound,
+                                             Candidate* fastest) {
+  return implicit_gemm_sm90_supports(problem, device) && sm90_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
 std::size_t implicit_gemm_sm90_workspace(const Problem& problem, const Config& config) {
   return sm90_plan(problem, config).workspace;
 }

@@ -66,7 +66,8 @@ class TunedFile {
   std::string preamble;
 
   // Visits the section's rows that can be read, problem by problem; those that cannot are skipped.
-  void for_each(const std::string& device, const std::function<void(const Problem&, std::vector<TunedRow>)>& visit) const;
+  void for_each(const std::string& device,
+                const std::function<void(const Problem&, std::vector<TunedRow>)>& visit) const;
   [[nodiscard]] TunedRows rows_of(const std::string& device) const;
   [[nodiscard]] std::vector<std::string> devices() const;
   [[nodiscard]] bool has(const std::string& device, const Problem& problem) const;

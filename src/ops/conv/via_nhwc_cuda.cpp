@@ -207,9 +207,15 @@ void via_nhwc_candidates(const Problem& problem, const Device& device, std::vect
       const ConvEngine& engine = list[i];
       if (!may_be_inner(engine) || !may_take(engine.reach, form.inner)) continue;
       const double least = engine.least_seconds != nullptr ? engine.least_seconds(form.inner, device) : 0;
-      if (least + form.seconds > bound || !engine.supports(form.inner, device)) continue;
+      if (least + form.seconds > bound) continue;
+      if (engine.fastest == nullptr && !engine.supports(form.inner, device)) continue;
       inner.clear();
-      engine.candidates(form.inner, device, &inner);
+      if (engine.fastest != nullptr) {
+        inner.resize(1);
+        if (!engine.fastest(form.inner, device, bound, inner.data())) continue;
+      } else {
+        engine.candidates(form.inner, device, &inner);
+      }
       for (const Candidate& c : inner) {
         const double seconds = c.seconds + form.seconds;
         if (found ? seconds >= bound : seconds > bound) continue;
