@@ -27,7 +27,6 @@ namespace {
 using namespace gpudnn;
 
 constexpr double kFailed = std::numeric_limits<double>::infinity();
-constexpr double kWorthARow = 1.03;  // the model's first choice is slower than the best by more than this
 constexpr double kGoodEnough = 1.15;
 
 struct Options {
@@ -166,7 +165,6 @@ struct Verdict {
   const Trial* best = nullptr;
   const Trial* best_lean = nullptr;
   const Trial* first = nullptr;  // the model's
-  const Trial* first_lean = nullptr;
   const Trial* taken = nullptr;  // by the library, with its table
 };
 
@@ -176,7 +174,6 @@ Verdict judge(const std::vector<Trial>& trials, const conv::Choice& taken) {
     const bool ranked = trial.choice.seconds >= 0;  // not of the grid
     const bool lean = trial.choice.workspace == 0;
     if (ranked && v.first == nullptr) v.first = &trial;
-    if (ranked && lean && v.first_lean == nullptr) v.first_lean = &trial;
     if (same(trial.choice, taken)) v.taken = &trial;
     if (!ranked) continue;  // the library could not take it
     if (v.best == nullptr || trial.seconds < v.best->seconds) v.best = &trial;
@@ -189,11 +186,9 @@ conv::TunedRow row_of(const Trial& trial) {
   return {trial.choice.engine->name, trial.choice.config, 1e6 * trial.seconds};
 }
 
-// Both winners wherever the model errs about one of them: a row for the one alone would pass before the other.
+// The winner, and the one without a workspace.
 std::vector<conv::TunedRow> rows_of(const Verdict& v) {
-  const bool errs = v.first->seconds > kWorthARow * v.best->seconds ||
-                    (v.best_lean != nullptr && v.first_lean->seconds > kWorthARow * v.best_lean->seconds);
-  if (!errs || std::isinf(v.best->seconds)) return {};
+  if (std::isinf(v.best->seconds)) return {};
   std::vector<conv::TunedRow> rows = {row_of(*v.best)};
   if (v.best_lean != nullptr && v.best_lean != v.best && std::isfinite(v.best_lean->seconds))
     rows.push_back(row_of(*v.best_lean));
@@ -342,7 +337,7 @@ int main(int argc, char** argv) {
   CLI::App app("Times the engines and configs of convolution problems");
   app.add_option("cases", options.files, "Files of problems: 'problem' or 'name = problem' a line")->required();
   app.add_option("--filter", options.filter, "Only lines that contain this");
-  app.add_option("--write", options.table, "Merge rows into this table where the model's first choice is not the best");
+  app.add_option("--write", options.table, "Merge the best choices into this table");
   app.add_option("--min-time", options.min_time, "Seconds for the repeats of a problem")->capture_default_str();
   app.add_option("--workspace-mb", options.workspace_mb, "Most workspace of a config, in MiB")->capture_default_str();
   app.add_option("--most", options.most, "So many of the model's best, and two of each engine")->capture_default_str();

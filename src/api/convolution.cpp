@@ -15,8 +15,9 @@ using conv::Problem;
 namespace {
 
 // The problem of a direction from its three tensors and the convolution; checks the descriptors and validates.
-Status make_problem(Direction direction, gpudnnTensorDescriptor_t xDesc, gpudnnFilterDescriptor_t wDesc,
-                    gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescriptor_t yDesc, Problem* problem) {
+[[gnu::hot]] Status make_problem(Direction direction, gpudnnTensorDescriptor_t xDesc, gpudnnFilterDescriptor_t wDesc,
+                                 gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescriptor_t yDesc,
+                                 Problem* problem) {
   const conv::Names& names = conv::names_of(direction);
   GPUDNN_TRY(check_tensor(xDesc, names.x));
   GPUDNN_TRY(check_filter(wDesc, names.w));
@@ -62,7 +63,7 @@ Status max_count(gpudnnHandle_t handle, Direction direction, int* count) {
 
 // Hands the rows to the caller's array, as many as it asked for. The three result structs differ in one enum type.
 template <class Perf>
-Status report(std::span<const conv::Performance> rows, int requested, int* returned, Perf* results) {
+[[gnu::hot]] Status report(std::span<const conv::Performance> rows, int requested, int* returned, Perf* results) {
   const int count = std::min(requested, static_cast<int>(rows.size()));
   for (int i = 0; i < count; ++i) {
     const conv::Performance& row = rows[static_cast<std::size_t>(i)];
@@ -78,7 +79,7 @@ Status report(std::span<const conv::Performance> rows, int requested, int* retur
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status check_results(int requested, const int* returnedAlgoCount, const void* perfResults) {
+[[gnu::hot]] Status check_results(int requested, const int* returnedAlgoCount, const void* perfResults) {
   GPUDNN_REQUIRE(requested >= 1, GPUDNN_STATUS_BAD_PARAM, "requestedAlgoCount is %d; it must be at least 1", requested);
   GPUDNN_CHECK_POINTER(returnedAlgoCount);
   GPUDNN_CHECK_POINTER(perfResults);
@@ -86,9 +87,9 @@ Status check_results(int requested, const int* returnedAlgoCount, const void* pe
 }
 
 template <class Perf>
-Status query(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor_t xDesc, gpudnnFilterDescriptor_t wDesc,
-             gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescriptor_t yDesc, int requested, int* returned,
-             Perf* results) {
+[[gnu::hot]] Status query(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor_t xDesc,
+                          gpudnnFilterDescriptor_t wDesc, gpudnnConvolutionDescriptor_t convDesc,
+                          gpudnnTensorDescriptor_t yDesc, int requested, int* returned, Perf* results) {
   GPUDNN_TRY(check_handle(handle));
   Problem problem;
   GPUDNN_TRY(make_valid_problem(direction, xDesc, wDesc, convDesc, yDesc, &problem));
@@ -143,7 +144,7 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionForwardAlgorithmMaxCount(gpudnnHan
   return guard(__func__, [&]() -> Status { return max_count(handle, Direction::forward, count); });
 }
 
-extern "C" gpudnnStatus_t gpudnnGetConvolutionForwardAlgorithm_v7(
+extern "C" [[gnu::hot]] gpudnnStatus_t gpudnnGetConvolutionForwardAlgorithm_v7(
     gpudnnHandle_t handle, const gpudnnTensorDescriptor_t srcDesc, const gpudnnFilterDescriptor_t filterDesc,
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t destDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionFwdAlgoPerf_t* perfResults) {
@@ -275,7 +276,7 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithmMaxCount(gpud
   return guard(__func__, [&]() -> Status { return max_count(handle, Direction::backward_data, count); });
 }
 
-extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithm_v7(
+extern "C" [[gnu::hot]] gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithm_v7(
     gpudnnHandle_t handle, const gpudnnFilterDescriptor_t filterDesc, const gpudnnTensorDescriptor_t diffDesc,
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t gradDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
@@ -361,7 +362,7 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithmMaxCount(gp
   return guard(__func__, [&]() -> Status { return max_count(handle, Direction::backward_filter, count); });
 }
 
-extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithm_v7(
+extern "C" [[gnu::hot]] gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithm_v7(
     gpudnnHandle_t handle, const gpudnnTensorDescriptor_t srcDesc, const gpudnnTensorDescriptor_t diffDesc,
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t gradDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {

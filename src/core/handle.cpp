@@ -38,7 +38,7 @@ Status create_handle(gpudnnHandle_t* handle) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status check_handle(gpudnnHandle_t handle) noexcept {
+[[gnu::hot]] Status check_handle(gpudnnHandle_t handle) noexcept {
   GPUDNN_CHECK_OBJECT(handle, Kind::handle);
   call_context().handle = handle;
   return GPUDNN_STATUS_SUCCESS;

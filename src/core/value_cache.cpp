@@ -18,7 +18,7 @@ void ValueCache::reserve() {
   if (chunk_.load(std::memory_order_relaxed) == nullptr) chunk_.store(new Chunk, std::memory_order_release);
 }
 
-ValueCache::Entry* ValueCache::take() {
+[[gnu::hot]] ValueCache::Entry* ValueCache::take() {
   Chunk* const chunk = chunk_.load(std::memory_order_acquire);
   if (chunk != nullptr) {
     const std::size_t at = chunk->used.fetch_add(1, std::memory_order_relaxed);

@@ -18,6 +18,7 @@ const char* const kProblems[] = {
     "conv dgrad bf16 nhwc n2c16h9w9 k24r3s3 p1x1 t2x2 d1x1 g1 math=tensor",
     "conv wgrad f64 nchw n2c6h9w9 k8r3s3 p1x1 t1x1 d1x1 g1",
     "conv wgrad f16 nhwc n2c16h9w9 k24r3s3 p1x1 t1x1 d2x2 g1 math=tensor",
+    "conv wgrad f16 nhwc n4c32h14w14 k64r3s3 p1x1 t1x1 d1x1 g1 math=tensor",  // best with a workspace
 };
 
 class Algorithms : public testing::TestWithParam<const char*> {
@@ -63,6 +64,10 @@ TEST_P(Algorithms, HeuristicListIsConsistent) {
   for (const AlgorithmRow& row : list.rows) {
     EXPECT_EQ(row.milliseconds, -1) << "the heuristic has measured nothing";
   }
+  const auto lean = std::find_if(list.rows.begin(), list.rows.end(), [](const AlgorithmRow& row) {
+    return row.algorithm == 0 && row.status == GPUDNN_STATUS_SUCCESS && row.memory == 0;
+  });
+  EXPECT_NE(lean, list.rows.end()) << "every problem has a number without a workspace";
   // A shorter list is the start of the longer one.
   const AlgorithmList one = list_algorithms(backend_, c_, Search::heuristic, 1);
   ASSERT_EQ(one.returned, 1);

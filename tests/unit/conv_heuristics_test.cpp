@@ -14,6 +14,7 @@
 #include <map>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "ops/conv/find.hpp"
 #include "ops/conv/heuristics.hpp"
@@ -185,77 +186,100 @@ Device synthetic_sm90() {
   return device;
 }
 
-TEST(ConvHeuristics, TheBuiltInTableIsOfItsDeviceOnly) {
-  EXPECT_EQ(device_class(synthetic_sm90()), "sm_90 132");
-  EXPECT_EQ(tuned_table(host_device()), nullptr);
-  Device smaller = synthetic_sm90();
-  smaller.multiprocessors = 114;
-  EXPECT_EQ(tuned_table(smaller), nullptr);
-  Device older = synthetic_sm90();
-  older.major = 8;
-  EXPECT_EQ(tuned_table(older), nullptr);
-}
-
-// A row that no longer fits (its engine was renamed, a tile was dropped) would be passed over in silence.
-TEST(ConvHeuristics, EveryRowOfTheBuiltInTableCanBeTaken) {
-  const TunedFile file{std::string_view(kTunedSm90)};
-  EXPECT_EQ(TunedFile(file.text()).text(), file.text());
+// Every row of the built-in table: the problem as text, and the row.
+std::vector<std::pair<std::string, TunedRow>> rows_of_the_table() {
+  std::vector<std::pair<std::string, TunedRow>> all;
   std::istringstream lines{std::string(kTunedSm90)};
-  int count = 0;
   for (std::string line; std::getline(lines, line);) {
     const auto arrow = line.find(" -> ");
     if (line.starts_with('#') || arrow == std::string::npos) continue;
-    ++count;
-    std::string why;
-    const auto problem = from_text(line.substr(0, arrow), &why);
-    ASSERT_TRUE(problem.has_value()) << line << "\n  " << why;
-    EXPECT_EQ(to_text(tuning_key(*problem)), line.substr(0, arrow)) << "not in the form that gpudnn-tune writes";
-    TunedRow row;
-    ASSERT_TRUE(parse_row(line.substr(arrow + 4), &row)) << line;
+    all.emplace_back(line.substr(0, arrow), TunedRow{});
+    EXPECT_TRUE(parse_row(line.substr(arrow + 4), &all.back().second)) << line;
+  }
+  return all;
+}
+
+TEST(ConvHeuristics, TheBuiltInTableIsOfItsDeviceOnly) {
+  EXPECT_EQ(device_class(synthetic_sm90()), "sm_90 132");
+  const Problem problem = problem_of(rows_of_the_table().front().first.c_str());
+  EXPECT_TRUE(measured_choices(problem, host_device()).empty());
+  Device smaller = synthetic_sm90();
+  smaller.multiprocessors = 114;
+  EXPECT_TRUE(measured_choices(problem, smaller).empty());
+  Device older = synthetic_sm90();
+  older.major = 8;
+  EXPECT_TRUE(measured_choices(problem, older).empty());
+}
+
+// A query trusts the table: a row must name an engine that takes the problem, and one of its configs.
+TEST(ConvHeuristics, EveryRowOfTheBuiltInTableCanBeTaken) {
+  const TunedFile file{std::string_view(kTunedSm90)};
+  EXPECT_EQ(TunedFile(file.text()).text(), file.text());
+  const auto rows = rows_of_the_table();
+  for (const auto& [text, row] : rows) {
+    const Problem problem = problem_of(text.c_str());
+    EXPECT_EQ(to_text(tuning_key(problem)), text) << "not in the form that gpudnn-tune writes";
 #ifdef GPUDNN_WITH_CUDA
     const auto engine =
         std::find_if(engines().begin(), engines().end(), [&](const ConvEngine& e) { return e.name == row.engine; });
-    ASSERT_NE(engine, engines().end()) << "no such engine: " << line;
+    ASSERT_NE(engine, engines().end()) << "no such engine: " << text << " -> " << row.engine;
     // What a machine cannot run (an engine may ask the driver) is looked at where it can be.
-    if (!engine->supports(*problem, synthetic_sm90())) continue;
+    if (!engine->supports(problem, synthetic_sm90())) continue;
     std::vector<Candidate> candidates;
-    engine->candidates(*problem, synthetic_sm90(), &candidates);
+    engine->candidates(problem, synthetic_sm90(), &candidates);
     // via_nhwc's inner engine, which the tile names above its low 12 bits, may ask the driver too.
     const auto inner = [&](const Config& config) { return row.engine == "via_nhwc" ? config.tile >> 12 : 0; };
     if (std::none_of(candidates.begin(), candidates.end(),
                      [&](const Candidate& candidate) { return inner(candidate.config) == inner(row.config); })) {
       continue;
     }
-    EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(),
-                            [&](const Candidate& candidate) { return candidate.config == row.config; }))
-        << "no such config: " << line;
+    const auto named = std::find_if(candidates.begin(), candidates.end(),
+                                    [&](const Candidate& candidate) { return candidate.config == row.config; });
+    ASSERT_NE(named, candidates.end()) << "no such config: " << text << " -> " << row_text(row);
+    EXPECT_EQ(named->workspace, engine->workspace(problem, row.config)) << text << " -> " << row_text(row);
 #endif
   }
-  std::printf("  %d rows\n", count);
+  std::printf("  %zu rows\n", rows.size());
 }
 
 #ifdef GPUDNN_WITH_CUDA
 // A problem's measured choices end the search for others, so one that only serves calls without a workspace, at many
 // times the best, must not be all that is left of them.
 TEST(ConvHeuristics, TheBuiltInTableKeepsTheBestOfEachProblem) {
-  const TunedRows* const table = tuned_table(synthetic_sm90());
-  ASSERT_NE(table, nullptr);
-  std::istringstream lines{std::string(kTunedSm90)};
+  std::string last;
   int count = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const auto arrow = line.find(" -> ");
-    if (line.starts_with('#') || arrow == std::string::npos) continue;
-    const auto problem = from_text(line.substr(0, arrow), nullptr);
-    ASSERT_TRUE(problem) << line;
-    const std::vector<TunedRow>* const rows = table->find(*problem);
-    ASSERT_TRUE(rows != nullptr && !rows->empty()) << line;
-    const std::vector<Choice> choices =
-        rank_by_model(engines(), *problem, synthetic_sm90(), std::numeric_limits<std::size_t>::max());
-    ASSERT_FALSE(choices.empty()) << line;
+  for (const auto& [text, row] : rows_of_the_table()) {
+    if (text == last) continue;  // the fastest of each problem stands first
+    last = text;
+    const std::vector<Choice> choices = rank_by_model(engines(), problem_of(text.c_str()), synthetic_sm90(), kNoLimit);
+    ASSERT_FALSE(choices.empty()) << text;
     ++count;
-    EXPECT_LT(1e-6 * rows->front().microseconds, 5 * choices.front().seconds) << line;
+    EXPECT_LT(1e-6 * row.microseconds, 5 * choices.front().seconds) << text;
   }
   EXPECT_GT(count, 100);
+}
+
+// The table is read where tensor maps can be made, so on a device that it is of.
+TEST(ConvHeuristics, AQueryTakesTheFirstRow) {
+  if (!test::Backend::at_hand().is_cuda()) GTEST_SKIP() << "the rows are of a device";
+  const gpudnnHandle_t handle = test::Backend::at_hand().handle();
+  if (device_class(*handle->device) != "sm_90 132") GTEST_SKIP() << "the rows are of another device";
+  std::string last;
+  for (const auto& [text, row] : rows_of_the_table()) {
+    if (text == last) continue;
+    last = text;
+    const Problem problem = problem_of(text.c_str());
+    const Choice choice = choose(handle, problem, {kNoLimit, kMostAlignment});
+    ASSERT_NE(choice.engine, nullptr) << text;
+    EXPECT_EQ(choice.engine->name, row.engine) << text;
+    EXPECT_EQ(choice.config, row.config) << text;
+    EXPECT_EQ(choice.source, Source::table) << text;
+    const std::vector<Choice> all = rank(problem, *handle->device);
+    ASSERT_FALSE(all.empty()) << text;
+    EXPECT_EQ(all.front().engine, choice.engine) << text;
+    EXPECT_EQ(all.front().config, choice.config) << text;
+    EXPECT_EQ(all.front().workspace, choice.workspace) << text;
+  }
 }
 #endif
 

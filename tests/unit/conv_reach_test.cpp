@@ -55,10 +55,10 @@ constexpr ConvEngine kEngines[] = {
 
 constexpr Limits kNone = {kNoLimit, 16};
 
-Choice best(const std::vector<TunedRow>& measured, const Limits& limits) {
+Choice best(const std::vector<Choice>& measured, const Limits& limits, const Problem& problem = {}) {
   std::fill(std::begin(asked), std::end(asked), 0);
   asked_for_lean = 0;
-  return best_within(kEngines, measured, {}, host_device(), limits);
+  return best_within(std::span(kEngines), measured, problem, host_device(), limits);
 }
 
 TEST(ConvReach, AnEngineThatCannotWinIsNotAsked) {
@@ -93,21 +93,33 @@ TEST(ConvReach, WithoutAnEngineThereIsNoChoice) {
   EXPECT_EQ(best_within({}, {}, {}, host_device(), kNone).engine, nullptr);
 }
 
-TEST(ConvReach, WhatAMeasurementNamesIsTaken) {
-  Choice choice = best({{"third", {0, 2}, 1.5}, {"second", {0, 1}, 2.5}}, kNone);
+TEST(ConvReach, WhatIsMeasuredIsTakenUnasked) {
+  const std::vector<Choice> measured = {{&kEngines[2], {0, 2}, 3072, 1.5e-6, Source::table},
+                                        {&kEngines[1], {0, 1}, 0, 2.5e-6, Source::table}};
+  Choice choice = best(measured, kNone);
   EXPECT_STREQ(choice.engine->name, "third");
   EXPECT_EQ(choice.config, (Config{0, 2}));
   EXPECT_EQ(choice.workspace, 3072u);
   EXPECT_DOUBLE_EQ(choice.seconds, 1.5e-6);
   EXPECT_EQ(choice.source, Source::table);
-  EXPECT_EQ(asked[0] + asked[1], 0);
+  EXPECT_EQ(asked[0] + asked[1] + asked[2], 0);
 
-  choice = best({{"third", {0, 2}, 1.5}, {"second", {0, 1}, 2.5}}, {3071, 16});
+  choice = best(measured, {3071, 16});
   EXPECT_STREQ(choice.engine->name, "second") << "the first of them needs more workspace";
-  EXPECT_EQ(asked[0], 0);
+  EXPECT_EQ(asked[0] + asked[1] + asked[2], 0);
+}
 
-  choice = best({{"third", {7, 1}, 1.5}, {"unheard_of", {0, 1}, 1.5}}, kNone);
-  EXPECT_STREQ(choice.engine->name, "first") << "the engine has no such config, and there is no such engine";
+// A measurement is of the plain product.
+TEST(ConvReach, AnEngineIsAskedWhetherItHasAnEpilogueToo) {
+  Problem problem;
+  problem.has_bias = 1;
+  Choice choice = best({{&kEngines[2], {0, 2}, 3072, 1.5e-6, Source::table}}, kNone, problem);
+  EXPECT_STREQ(choice.engine->name, "third");
+  EXPECT_EQ(choice.source, Source::table);
+  EXPECT_EQ(asked[2], 1);
+
+  choice = best({{&kEngines[2], {7, 1}, 0, 1.5e-6, Source::table}}, kNone, problem);
+  EXPECT_STREQ(choice.engine->name, "first") << "the engine has no such config for it";
   EXPECT_EQ(choice.source, Source::model);
 }
 

@@ -42,7 +42,7 @@ constexpr Reach kFewFilter = {kFilter, false, kFew};
 
 }  // namespace
 
-bool may_take(const Reach& reach, const Problem& problem) noexcept {
+[[gnu::hot]] bool may_take(const Reach& reach, const Problem& problem) noexcept {
   if ((reach.directions & bit(problem.direction)) == 0) return false;
   if (reach.channels < kAnything.channels && problem.x.dims[1] > reach.channels) return false;
   const TensorGeometry& summed = problem.direction == Direction::backward_data ? problem.y : problem.x;
@@ -53,12 +53,12 @@ bool may_take(const Reach& reach, const Problem& problem) noexcept {
   return true;
 }
 
-std::span<const ConvEngine> engines() noexcept {
+[[gnu::hot]] std::span<const ConvEngine> engines() noexcept {
   static constexpr ConvEngine kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
       {"implicit_gemm_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &implicit_gemm_sm90_supports,
        &implicit_gemm_sm90_candidates, &implicit_gemm_sm90_workspace, &implicit_gemm_sm90_prepare,
-       &implicit_gemm_sm90_launch},
+       &implicit_gemm_sm90_launch, nullptr, nullptr, kAnything, &implicit_gemm_sm90_fastest},
       {"few_channels_sm80", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_TENSOR_OP_MATH, &few_channels_sm80_supports,
        &few_channels_sm80_candidates, &few_channels_sm80_workspace, &few_channels_sm80_prepare,
        &few_channels_sm80_launch, &few_channels_sm80_least_seconds, nullptr, kFewChannels},
@@ -91,12 +91,12 @@ std::span<const ConvEngine> engines() noexcept {
        &pointwise_few_channels_sm80_supports, &pointwise_few_channels_sm80_candidates,
        &pointwise_few_channels_sm80_workspace, &pointwise_few_channels_sm80_prepare,
        &pointwise_few_channels_sm80_launch, nullptr, nullptr, kPointwiseFew},
-      {"implicit_gemm_simt", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_FMA_MATH, &implicit_gemm_simt_supports,
-       &implicit_gemm_simt_candidates, &implicit_gemm_simt_workspace, &implicit_gemm_simt_prepare,
-       &implicit_gemm_simt_launch, &implicit_gemm_simt_least_seconds, &implicit_gemm_simt_lean_candidates},
       {"patch_rows_filter_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &patch_rows_filter_sm90_supports,
        &patch_rows_filter_sm90_candidates, &patch_rows_filter_sm90_workspace, &patch_rows_filter_sm90_prepare,
        &patch_rows_filter_sm90_launch, nullptr, nullptr, kFewFilter},
+      {"implicit_gemm_simt", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_FMA_MATH, &implicit_gemm_simt_supports,
+       &implicit_gemm_simt_candidates, &implicit_gemm_simt_workspace, &implicit_gemm_simt_prepare,
+       &implicit_gemm_simt_launch, &implicit_gemm_simt_least_seconds, &implicit_gemm_simt_lean_candidates},
 #endif
       {"host_direct", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &host_direct_supports, &host_direct_candidates,
        &host_direct_workspace, &host_direct_prepare, &host_direct_launch},

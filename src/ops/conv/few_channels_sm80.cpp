@@ -91,7 +91,7 @@ void few_channels_sm80_candidates(const Problem& problem, const Device& device, 
   }
 }
 
-double few_channels_sm80_least_seconds(const Problem& problem, const Device& device) {
+[[gnu::hot]] double few_channels_sm80_least_seconds(const Problem& problem, const Device& device) {
   return few_channels_least_seconds(problem, std::max(device.multiprocessors, 1));
 }
 

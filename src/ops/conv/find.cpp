@@ -148,8 +148,6 @@ const Choice* first_without_workspace(const std::vector<Choice>& choices) {
   return nullptr;
 }
 
-TunedRow row_of(const Choice& choice) { return {choice.engine->name, choice.config, 1e6 * choice.seconds}; }
-
 // Puts the winners, with a workspace and without, into the tuning cache, and has the handle choose anew. Earlier
 // winners stay only if they need more workspace than this search had. (Another thread that is just ranking this problem
 // may still keep what it ranked before: it then runs as if it had called first.)
@@ -232,12 +230,11 @@ Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Ranking* ch
 }
 
 // Which engine that will be is worked out when it is called for. It may use the math that the problem allows.
-bool runs_without_workspace(const Problem& problem, const Device& device) {
-  const ConvEngine* last = nullptr;  // of the backend: the one that takes everything
-  for (const ConvEngine& engine : engines()) {
-    if (engine.backend == device.backend) last = &engine;
-  }
-  return last != nullptr && static_cast<bool>(last->supports(problem, device));
+[[gnu::hot]] bool runs_without_workspace(const Problem& problem, const Device& device) {
+  const std::span<const ConvEngine> list = engines();
+  std::size_t last = list.size();  // of the backend: the one that takes everything
+  while (last > 0 && list[last - 1].backend != device.backend) --last;
+  return last > 0 && static_cast<bool>(list[last - 1].supports(problem, device));
 }
 
 }  // namespace
@@ -261,7 +258,7 @@ std::vector<Choice> search_order(const std::vector<Choice>& choices, std::size_t
   return order;
 }
 
-Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, Performances* performances) {
+[[gnu::hot]] Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, Performances* performances) {
   note_problem_lazily([&] { return to_text(problem); });
   const Choice best = choose(handle, problem, {std::numeric_limits<std::size_t>::max(), kMostAlignment});
   GPUDNN_REQUIRE(best.engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",

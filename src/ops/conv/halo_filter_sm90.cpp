@@ -39,13 +39,14 @@ struct Prepared {
 
 }  // namespace
 
-Support halo_filter_sm90_supports(const Problem& problem, const Device& device) {
+[[gnu::hot]] Support halo_filter_sm90_supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (const char* obstacle = halo_filter_obstacle(problem)) return Support::no(obstacle);
   return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
-void halo_filter_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+[[gnu::hot]] void halo_filter_sm90_candidates(const Problem& problem, const Device& device,
+                                              std::vector<Candidate>* candidates) {
   halo_filter_candidates(problem, device.multiprocessors, candidates);
 }
 

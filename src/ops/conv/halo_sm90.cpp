@@ -53,13 +53,14 @@ struct Prepared {
 
 }  // namespace
 
-Support halo_sm90_supports(const Problem& problem, const Device& device) {
+[[gnu::hot]] Support halo_sm90_supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (const char* obstacle = halo_obstacle(problem)) return Support::no(obstacle);
   return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
-void halo_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+[[gnu::hot]] void halo_sm90_candidates(const Problem& problem, const Device& device,
+                                       std::vector<Candidate>* candidates) {
   halo_candidates(problem, device.multiprocessors, candidates);
 }
 

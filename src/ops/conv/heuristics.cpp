@@ -16,7 +16,7 @@
 namespace gpudnn::conv {
 namespace {
 
-std::size_t library_workspace_limit() {
+[[gnu::hot]] std::size_t library_workspace_limit() {
   static const std::size_t limit = environment_workspace_limit();
   return limit;
 }
@@ -25,13 +25,13 @@ std::size_t library_workspace_limit() {
 constexpr std::size_t kUsualCandidates = 42;
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-bool serves(const ConvEngine& engine, const Problem& problem, const Device& device) {
+[[gnu::hot]] bool serves(const ConvEngine& engine, const Problem& problem, const Device& device) {
   return engine.backend == device.backend && static_cast<bool>(engine.supports(problem, device));
 }
 
 // The engine's candidates within the limits; none if it does not take the problem.
-void list(const ConvEngine& engine, const Problem& problem, const Device& device, const Limits& limits,
-          std::vector<Candidate>* candidates) {
+[[gnu::hot]] void list(const ConvEngine& engine, const Problem& problem, const Device& device, const Limits& limits,
+                       std::vector<Candidate>* candidates) {
   candidates->clear();
   if (engine.alignment > limits.alignment || !may_take(engine.reach, problem) || !serves(engine, problem, device))
     return;
@@ -69,15 +69,23 @@ struct Key {
 constexpr std::size_t kSpares = 4;
 std::atomic<std::vector<Candidate>*> spares[kSpares] = {};
 
-std::span<const TunedRow> table_rows(const Problem& problem, const Device& device) {
-  const TunedRows* const table = tuned_table(device);
-  const std::vector<TunedRow>* const rows = table != nullptr ? table->find(problem) : nullptr;
-  return rows != nullptr ? std::span<const TunedRow>(*rows) : std::span<const TunedRow>();
+// Measurements are of the plain product.
+bool has_epilogue(const Problem& problem) {
+  return problem.activation >= 0 || problem.has_bias != 0 || problem.has_z != 0;
+}
+
+bool offers(const Choice& choice, const Problem& problem, const Device& device, const Limits& limits) {
+  const CandidateList list_of_candidates;
+  list(*choice.engine, problem, device, limits, &list_of_candidates.get());
+  for (const Candidate& candidate : list_of_candidates.get()) {
+    if (candidate.config == choice.config) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-CandidateList::CandidateList() {
+[[gnu::hot]] CandidateList::CandidateList() {
   for (std::atomic<std::vector<Candidate>*>& spare : spares) {
     if (spare.load(std::memory_order_relaxed) == nullptr) continue;
     if ((list_ = spare.exchange(nullptr, std::memory_order_acquire)) != nullptr) break;
@@ -89,7 +97,7 @@ CandidateList::CandidateList() {
   list_->clear();
 }
 
-CandidateList::~CandidateList() {
+[[gnu::hot]] CandidateList::~CandidateList() {
   for (std::atomic<std::vector<Candidate>*>& spare : spares) {
     std::vector<Candidate>* none = nullptr;
     if (spare.compare_exchange_strong(none, list_, std::memory_order_release, std::memory_order_relaxed)) return;
@@ -113,8 +121,8 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
 
 // Small code as much as few steps: at a first query, most of the time goes into fetching what no cache holds. So loops
 // are plain, which the standard library's unroll.
-bool find_best(std::span<const ConvEngine> engines, const Problem& problem, const Device& device, const Limits& limits,
-               bool inner, double more, Choice* best) {
+[[gnu::hot]] bool find_best(std::span<const ConvEngine> engines, const Problem& problem, const Device& device,
+                            const Limits& limits, bool inner, double more, Choice* best) {
   struct Waiting {
     double least;
     const ConvEngine* engine;
@@ -165,25 +173,19 @@ bool find_best(std::span<const ConvEngine> engines, const Problem& problem, cons
   return found;
 }
 
-Choice best_within(std::span<const ConvEngine> engines, std::span<const TunedRow> measured, const Problem& problem,
-                   const Device& device, const Limits& limits) {
-  for (const TunedRow& row : measured) {
-    for (const ConvEngine& engine : engines) {
-      if (row.engine != engine.name) continue;
-      const CandidateList list_of_candidates;
-      std::vector<Candidate>& candidates = list_of_candidates.get();
-      list(engine, problem, device, limits, &candidates);
-      for (const Candidate& candidate : candidates) {
-        if (candidate.config != row.config) continue;
-        return {&engine, row.config, candidate.workspace, 1e-6 * row.microseconds, Source::table};
-      }
-    }
+[[gnu::hot]] Choice best_within(std::span<const ConvEngine> engines, std::span<const Choice> measured,
+                                const Problem& problem, const Device& device, const Limits& limits) {
+  for (const Choice& choice : measured) {
+    if (!fits(choice, limits)) continue;
+    if (!has_epilogue(problem) || offers(choice, problem, device, limits)) return choice;
   }
   Choice best;
   best.seconds = std::numeric_limits<double>::infinity();
   (void)find_best(engines, problem, device, limits, false, 0, &best);
   return best;
 }
+
+TunedRow row_of(const Choice& choice) { return {choice.engine->name, choice.config, 1e6 * choice.seconds}; }
 
 void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices) {
   auto front = choices->begin();
@@ -200,7 +202,9 @@ void put_measured_first(std::span<const TunedRow> rows, Source source, std::vect
 
 std::vector<Choice> rank(const Problem& problem, const Device& device) {
   std::vector<Choice> choices = rank_by_model(engines(), problem, device, library_workspace_limit());
-  put_measured_first(table_rows(problem, device), Source::table, &choices);
+  std::vector<TunedRow> rows;
+  for (const Choice& choice : measured_choices(problem, device)) rows.push_back(row_of(choice));
+  put_measured_first(rows, Source::table, &choices);
   return choices;
 }
 
@@ -218,7 +222,7 @@ Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem) {
   return changed;
 }
 
-Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limits) {
+[[gnu::hot]] Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limits) {
   const Device& device = *handle->device;
   // What was found may be any choice.
   if (!tuning_cache().find(problem, device).empty()) {
@@ -230,7 +234,7 @@ Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limit
   }
   const std::size_t most = library_workspace_limit();
   const auto best_of = [&](const Limits& within) {
-    return best_within(engines(), table_rows(problem, device), problem, device, within);
+    return best_within(engines(), measured_choices(problem, device), problem, device, within);
   };
   const std::uint64_t hash = hash_bytes({reinterpret_cast<const char*>(&problem), sizeof problem});
   Choice best;
@@ -253,7 +257,7 @@ const char* source_name(Source source) noexcept {
   return "";
 }
 
-int algorithm_count(Direction direction) noexcept {
+[[gnu::hot]] int algorithm_count(Direction direction) noexcept {
   switch (direction) {
     case Direction::forward:
       return GPUDNN_CONVOLUTION_FWD_ALGO_COUNT;

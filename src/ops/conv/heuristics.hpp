@@ -17,16 +17,18 @@ struct Limits {
   std::size_t alignment;
 };
 
-// The first of these within the limits that `measured` names or, where none does, the first by the models; without an
-// engine if there is none. An engine that cannot have it is not asked for candidates: by its bound, it is slower than
-// others are by their models.
-[[nodiscard]] Choice best_within(std::span<const ConvEngine> engines, std::span<const TunedRow> measured,
+// The first of `measured` within the limits, whose engine is asked only whether it has the problem's epilogue too, or
+// else the first by the models; without an engine if there is none. An engine that cannot have it is not asked for
+// candidates: by its bound, it is slower than others are by their models.
+[[nodiscard]] Choice best_within(std::span<const ConvEngine> engines, std::span<const Choice> measured,
                                  const Problem& problem, const Device& device, const Limits& limits);
 
 // The model's part of it: the first of those whose time and `more` seconds do not exceed best->seconds, which they are
 // written to. False, and `best` as it was, if there is none. `inner`: of the engines that may run on packed copies.
 bool find_best(std::span<const ConvEngine> engines, const Problem& problem, const Device& device, const Limits& limits,
                bool inner, double more, Choice* best);
+
+[[nodiscard]] TunedRow row_of(const Choice& choice);
 
 // Moves the rows' choices to the front, in the rows' order. A row that names none of the choices is passed over: its
 // engine does not take this problem, or no longer has that config.

@@ -26,7 +26,7 @@ std::size_t workspace_of(const Config& config, std::uint32_t blocks) {
 
 }  // namespace
 
-Support implicit_gemm_simt_supports(const Problem& problem, const Device&) {
+[[gnu::hot]] Support implicit_gemm_simt_supports(const Problem& problem, const Device&) {
   const char* const obstacle = simt_index_obstacle(problem);
   return obstacle == nullptr ? Support::yes() : Support::no(obstacle);
 }
@@ -40,7 +40,7 @@ void implicit_gemm_simt_lean_candidates(const Problem& problem, const Device& de
   simt_candidates(problem, device.multiprocessors, false, candidates);
 }
 
-double implicit_gemm_simt_least_seconds(const Problem& problem, const Device& device) {
+[[gnu::hot]] double implicit_gemm_simt_least_seconds(const Problem& problem, const Device& device) {
   return simt_least_seconds(problem, device.multiprocessors);
 }
 

@@ -77,7 +77,7 @@ bool has_wide_counts(const Gemm& g) { return count(g.m) > kLargestIndex || count
 
 // Whether the problem is so small that, whatever the direction, counts and positions fit into 32 bits: most are, and
 // are spared the mapping. Bounds from above of what has_wide_counts and pack_all find.
-bool is_surely_narrow(const Problem& problem) {
+[[gnu::hot]] bool is_surely_narrow(const Problem& problem) {
   double pixels = 1;
   double outputs = 1;
   double taps = 1;
@@ -105,7 +105,7 @@ bool is_surely_narrow(const Problem& problem) {
 
 }  // namespace
 
-const char* simt_index_obstacle(const Problem& problem, bool* wide) {
+[[gnu::hot]] const char* simt_index_obstacle(const Problem& problem, bool* wide) {
   if (is_surely_narrow(problem)) {
     if (wide != nullptr) *wide = false;
     return nullptr;

@@ -28,7 +28,7 @@ std::size_t workspace_of(const Config& config, std::uint32_t blocks) {
 
 }  // namespace
 
-Support implicit_gemm_sm80_supports(const Problem& problem, const Device& device) {
+[[gnu::hot]] Support implicit_gemm_sm80_supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() < 80) return Support::no("mma.sync of these types came with sm_80");
   if (const char* const obstacle = tensor_math_obstacle(problem)) return Support::no(obstacle);
   if (const char* const obstacle = sm80_index_obstacle(problem)) return Support::no(obstacle);
@@ -36,7 +36,8 @@ Support implicit_gemm_sm80_supports(const Problem& problem, const Device& device
   return available ? Support::yes() : Support::no("this build has no code of sm_80 or later that the device runs");
 }
 
-void implicit_gemm_sm80_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+[[gnu::hot]] void implicit_gemm_sm80_candidates(const Problem& problem, const Device& device,
+                                                std::vector<Candidate>* candidates) {
   sm80_candidates(problem, device.multiprocessors, true, candidates);
 }
 
@@ -45,7 +46,7 @@ void implicit_gemm_sm80_lean_candidates(const Problem& problem, const Device& de
   sm80_candidates(problem, device.multiprocessors, false, candidates);
 }
 
-double implicit_gemm_sm80_least_seconds(const Problem& problem, const Device& device) {
+[[gnu::hot]] double implicit_gemm_sm80_least_seconds(const Problem& problem, const Device& device) {
   return sm80_least_seconds(problem, device.multiprocessors);
 }
 

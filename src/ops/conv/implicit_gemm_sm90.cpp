@@ -149,14 +149,20 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
 
 }  // namespace
 
-Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device) {
+[[gnu::hot]] Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (const char* obstacle = sm90_obstacle(problem)) return Support::no(obstacle);
   return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
-void implicit_gemm_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+[[gnu::hot]] void implicit_gemm_sm90_candidates(const Problem& problem, const Device& device,
+                                                std::vector<Candidate>* candidates) {
   sm90_candidates(problem, device.multiprocessors, candidates);
+}
+
+[[gnu::hot]] bool implicit_gemm_sm90_fastest(const Problem& problem, const Device& device, double bound,
+                                             Candidate* fastest) {
+  return implicit_gemm_sm90_supports(problem, device) && sm90_fastest(problem, device.multiprocessors, bound, fastest);
 }
 
 std::size_t implicit_gemm_sm90_workspace(const Problem& problem, const Config& config) {

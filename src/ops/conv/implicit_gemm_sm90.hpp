@@ -8,6 +8,8 @@ namespace gpudnn::conv {
 
 [[nodiscard]] Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device);
 void implicit_gemm_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
+[[nodiscard]] bool implicit_gemm_sm90_fastest(const Problem& problem, const Device& device, double bound,
+                                              Candidate* fastest);
 [[nodiscard]] std::size_t implicit_gemm_sm90_workspace(const Problem& problem, const Config& config);
 [[nodiscard]] std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, const Config& config,
                                                                      const Device& device);

@@ -102,9 +102,24 @@ double seconds_of_narrow_copies(const Problem& problem, const sm90::TileShape& t
   return kLaunch + std::ceil(shape.works / multiprocessors) * (tile.bm + tile.bn) * row;
 }
 
-}  // namespace
+// Where candidates go: all into a list, or the first of the fastest within a bound. One type, so that the code around
+// it is there once.
+struct Taker {
+  std::vector<Candidate>* all = nullptr;
+  Candidate* fastest = nullptr;
+  double bound = 0;
+  bool found = false;
 
-void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  void take(const Candidate& c) {
+    if (all != nullptr) return all->push_back(c);
+    if (found ? c.seconds >= bound : c.seconds > bound) return;
+    found = true;
+    bound = c.seconds;
+    *fastest = c;
+  }
+};
+
+void offer_candidates(const Problem& problem, int multiprocessors, Taker* taker) {
   constexpr double kFewestBlocksOfK = 4;  // of a split
   constexpr double kFewestHelped = 40;    // of a tile
   constexpr int kFewestHelpers = 8;
@@ -124,7 +139,7 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
       } else if (splits > 1 && !tile.joins) {
         candidate.workspace += sm90::partial_bytes(tile, tiles * static_cast<std::size_t>(splits));
       }
-      candidates->push_back(candidate);
+      taker->take(candidate);
     };
     if (tile.joins) {
       // One round of clusters: their blocks do not stay for a second tile.
@@ -151,6 +166,19 @@ void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Ca
       last = splits;
     }
   }
+}
+
+}  // namespace
+
+void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  Taker taker{.all = candidates};
+  offer_candidates(problem, multiprocessors, &taker);
+}
+
+bool sm90_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
+  Taker taker{.fastest = fastest, .bound = bound};
+  offer_candidates(problem, multiprocessors, &taker);
+  return taker.found;
 }
 
 }  // namespace gpudnn::conv

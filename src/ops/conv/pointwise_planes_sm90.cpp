@@ -87,14 +87,14 @@ void set_pointers(const PlanesPlan& plan, const Args& args, planes::Params* p) {
 
 }  // namespace
 
-Support pointwise_planes_sm90_supports(const Problem& problem, const Device& device) {
+[[gnu::hot]] Support pointwise_planes_sm90_supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (const char* obstacle = planes_obstacle(problem)) return Support::no(obstacle);
   return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
-void pointwise_planes_sm90_candidates(const Problem& problem, const Device& device,
-                                      std::vector<Candidate>* candidates) {
+[[gnu::hot]] void pointwise_planes_sm90_candidates(const Problem& problem, const Device& device,
+                                                   std::vector<Candidate>* candidates) {
   planes_candidates(problem, device.multiprocessors, candidates);
 }
 

@@ -57,7 +57,7 @@ bool write_all(int file, std::string_view text) {
 
 }  // namespace
 
-Problem tuning_key(const Problem& problem) noexcept {
+[[gnu::hot]] Problem tuning_key(const Problem& problem) noexcept {
   Problem key = problem;
   key.activation = -1;
   key.has_bias = 0;
@@ -85,7 +85,7 @@ bool parse_row(std::string_view text, TunedRow* row) {
          take_number(&text, " us=", &row->microseconds) && text.empty() && row->microseconds > 0;
 }
 
-std::size_t TunedRows::Hash::operator()(const Problem& key) const {
+[[gnu::hot]] std::size_t TuningKeyHash::operator()(const Problem& key) const {
   return hash_bytes({reinterpret_cast<const char*>(&key), sizeof key});
 }
 
@@ -116,10 +116,10 @@ TunedFile::TunedFile(std::string_view text) {
   }
 }
 
-TunedRows TunedFile::rows_of(const std::string& device) const {
-  TunedRows found;
+void TunedFile::for_each(const std::string& device,
+                         const std::function<void(const Problem&, std::vector<TunedRow>)>& visit) const {
   const auto section = sections_.find(device);
-  if (section == sections_.end()) return found;
+  if (section == sections_.end()) return;
   std::string why;
   for (const auto& [text, lines] : section->second) {
     const std::optional<Problem> problem = from_text(text, &why);
@@ -128,8 +128,13 @@ TunedRows TunedFile::rows_of(const std::string& device) const {
     for (const std::string& line : lines) {
       if (TunedRow row; parse_row(line, &row)) rows.push_back(std::move(row));
     }
-    if (!rows.empty()) found.set(*problem, std::move(rows));
+    if (!rows.empty()) visit(*problem, std::move(rows));
   }
+}
+
+TunedRows TunedFile::rows_of(const std::string& device) const {
+  TunedRows found;
+  for_each(device, [&](const Problem& problem, std::vector<TunedRow> rows) { found.set(problem, std::move(rows)); });
   return found;
 }
 

@@ -10,7 +10,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,6 +37,11 @@ struct TunedRow {
 [[nodiscard]] std::string row_text(const TunedRow& row);
 [[nodiscard]] bool parse_row(std::string_view text, TunedRow* row);
 
+// Of a tuning key.
+struct TuningKeyHash {
+  std::size_t operator()(const Problem& key) const;  // not noexcept: see PlanCache
+};
+
 // The rows of one device by problem, for look-up.
 class TunedRows {
  public:
@@ -46,10 +53,7 @@ class TunedRows {
   void clear() noexcept { rows_.clear(); }
 
  private:
-  struct Hash {
-    std::size_t operator()(const Problem& key) const;  // not noexcept: see PlanCache
-  };
-  std::unordered_map<Problem, std::vector<TunedRow>, Hash> rows_;
+  std::unordered_map<Problem, std::vector<TunedRow>, TuningKeyHash> rows_;
 };
 
 // The text in its parts, for reading, merging and writing. Sections of other devices survive untouched.
@@ -61,7 +65,9 @@ class TunedFile {
   // What stands before the first section: comments, and the header of a tuning cache.
   std::string preamble;
 
-  // The section's rows that can be read; those that cannot are skipped.
+  // Visits the section's rows that can be read, problem by problem; those that cannot are skipped.
+  void for_each(const std::string& device,
+                const std::function<void(const Problem&, std::vector<TunedRow>)>& visit) const;
   [[nodiscard]] TunedRows rows_of(const std::string& device) const;
   [[nodiscard]] std::vector<std::string> devices() const;
   [[nodiscard]] bool has(const std::string& device, const Problem& problem) const;
@@ -78,8 +84,9 @@ class TunedFile {
 // "sm_90 132": what rows of the built-in table are measured for.
 [[nodiscard]] std::string device_class(const Device& device);
 
-// The built-in table's rows for the device; null where it has none. Parsed at the first call of a process.
-[[nodiscard]] const TunedRows* tuned_table(const Device& device);
+// What the built-in table says of the problem on the device's class, the fastest first. Parsed at the first call of a
+// process.
+[[nodiscard]] std::span<const Choice> measured_choices(const Problem& problem, const Device& device);
 
 // The whole file, or false. A file that does not exist is empty.
 [[nodiscard]] bool read_text_file(const std::string& path, std::string* text);

@@ -82,7 +82,7 @@ TuningCache::TuningCache(std::string file) : path_(std::move(file)) {
   }
 }
 
-std::vector<TunedRow> TuningCache::find(const Problem& problem, const Device& device) const {
+[[gnu::hot]] std::vector<TunedRow> TuningCache::find(const Problem& problem, const Device& device) const {
   if (empty_.load(std::memory_order_acquire)) return {};
   const std::string section = tuning_section(device);
   const std::shared_lock lock(mutex_);
@@ -140,7 +140,7 @@ void TuningCache::write(const Problem& problem, const std::string& section) {
   }
 }
 
-TuningCache& tuning_cache() {
+[[gnu::hot]] TuningCache& tuning_cache() {
   static auto* const cache = new TuningCache(environment_tuning_cache());  // a thread may use it until the very end
   return *cache;
 }

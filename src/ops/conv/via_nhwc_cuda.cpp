@@ -198,7 +198,7 @@ void via_nhwc_candidates(const Problem& problem, const Device& device, std::vect
 }
 
 // candidates() shows its fastest in the order of forms, engines and their candidates, and of equals the first.
-bool via_nhwc_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+[[gnu::hot]] bool via_nhwc_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
   bool found = false;
   (void)for_each_form(problem, [&](const NhwcOutline& form, bool padded) {
     Choice best;
@@ -218,7 +218,7 @@ bool via_nhwc_fastest(const Problem& problem, const Device& device, double bound
 // The copies always need one.
 void via_nhwc_lean_candidates(const Problem&, const Device&, std::vector<Candidate>*) {}
 
-double via_nhwc_least_seconds(const Problem& problem, const Device& device) {
+[[gnu::hot]] double via_nhwc_least_seconds(const Problem& problem, const Device& device) {
   if (tensor_math_obstacle(problem) != nullptr) return 0;  // supports() says so as quickly
   // An inner kernel is launched once at least, and not faster than the fastest memory.
   constexpr double kLaunch = 2e-6;
