@@ -156,28 +156,37 @@ constexpr double least_of_operation(bool half) {
   return least;
 }
 
-// The result as the tiles of the engine cover it, and what a sum runs over; of a group.
+// The result as the tiles of the engine cover it, and what a sum runs over; of a group. The data gradient falls into
+// classes of pixels by the stride, which are as large as the largest. They are covered one by one or side by side, and
+// each tap belongs to one of them.
 struct Extents {
   double rows = 1;
   double columns = 1;
   double summed = 1;
 };
 Extents extents_of(const Problem& problem) {
-  const auto pixels = [](const TensorGeometry& image) {
-    return static_cast<double>(element_count(image)) / static_cast<double>(image.dims[1]);
-  };
   const double groups = problem.groups;
   const double filters = static_cast<double>(problem.y.dims[1]) / groups;
   const double channels = static_cast<double>(problem.x.dims[1]) / groups;
-  const double taps =
-      static_cast<double>(element_count(problem.w)) / (static_cast<double>(problem.w.dims[0]) * channels);
+  double taps = 1;
+  double pixels = static_cast<double>(problem.x.dims[0]);
+  double classes = 1;
+  for (int i = 0; i < problem.spatial; ++i) {
+    taps *= static_cast<double>(problem.w.dims[2 + i]);
+    if (problem.direction == Direction::backward_data) {
+      pixels *= static_cast<double>((problem.x.dims[2 + i] + problem.stride[i] - 1) / problem.stride[i]);
+      classes *= problem.stride[i];
+    } else {
+      pixels *= static_cast<double>(problem.y.dims[2 + i]);
+    }
+  }
   switch (problem.direction) {
     case Direction::forward:
-      return {pixels(problem.y), filters, channels * taps};
+      return {pixels, filters, channels * taps};
     case Direction::backward_data:
-      return {pixels(problem.x), channels, filters * taps};
+      return {pixels, channels * classes, filters * taps / classes};
     default:
-      return {filters, channels * taps, pixels(problem.y)};
+      return {filters, channels * taps, pixels};
   }
 }
 
@@ -256,10 +265,6 @@ double sm80_least_seconds(const Problem& problem, int multiprocessors) {
 double sm80_closer_seconds(const Problem& problem, int multiprocessors) {
   static constexpr Leasts kLeasts[2][2] = {{leasts_of_tiles(false, false), leasts_of_tiles(false, true)},
                                            {leasts_of_tiles(true, false), leasts_of_tiles(true, true)}};
-  // The data gradient with a stride falls into classes of pixels and taps.
-  bool classes = false;
-  for (int i = 0; i < problem.spatial; ++i) classes = classes || problem.stride[i] != 1;
-  if (classes && problem.direction == Direction::backward_data) return sm80_least_seconds(problem, multiprocessors);
   const double processors = std::max(multiprocessors, 1);
   const double memory = bytes_of_tensors(problem) / (kMemoryBytes * processors);
   const ImageLoads loads = image_loads(problem);

@@ -58,9 +58,10 @@ struct Offer {
     leanest.workspace = std::numeric_limits<std::size_t>::max();
     for (Candidate& c : fastest) c.seconds = std::numeric_limits<double>::infinity();
   }
-  // That none of them is as slow as these seconds, or needs as much as these bytes, is known.
+  // Of a candidate that takes these seconds and bytes or more.
   [[nodiscard]] bool has_no_use_for(double seconds, std::size_t workspace) const {
-    return seconds > fastest.back().seconds && workspace >= leanest.workspace;
+    return seconds > fastest.back().seconds &&
+           (workspace > leanest.workspace || (workspace == leanest.workspace && seconds > leanest.seconds));
   }
   void show(const Candidate& c) {
     if (c.workspace < leanest.workspace || (c.workspace == leanest.workspace && c.seconds < leanest.seconds)) {
