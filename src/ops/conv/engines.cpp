@@ -65,7 +65,7 @@ constexpr Reach kFewFilter = {kFilter, false, kFew};
       {"implicit_gemm_sm80", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_TENSOR_OP_MATH, &implicit_gemm_sm80_supports,
        &implicit_gemm_sm80_candidates, &implicit_gemm_sm80_workspace, &implicit_gemm_sm80_prepare,
        &implicit_gemm_sm80_launch, &implicit_gemm_sm80_least_seconds, &implicit_gemm_sm80_lean_candidates, kAnything,
-       nullptr, &implicit_gemm_sm80_closer_seconds},
+       &implicit_gemm_sm80_fastest, &implicit_gemm_sm80_closer_seconds},
       {"via_nhwc", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &via_nhwc_supports, &via_nhwc_candidates,
        &via_nhwc_workspace, &via_nhwc_prepare, &via_nhwc_launch, &via_nhwc_least_seconds, &via_nhwc_lean_candidates,
        kAnything, &via_nhwc_fastest, nullptr, true},
@@ -97,7 +97,8 @@ constexpr Reach kFewFilter = {kFilter, false, kFew};
        &patch_rows_filter_sm90_launch, nullptr, nullptr, kFewFilter},
       {"implicit_gemm_simt", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_FMA_MATH, &implicit_gemm_simt_supports,
        &implicit_gemm_simt_candidates, &implicit_gemm_simt_workspace, &implicit_gemm_simt_prepare,
-       &implicit_gemm_simt_launch, &implicit_gemm_simt_least_seconds, &implicit_gemm_simt_lean_candidates},
+       &implicit_gemm_simt_launch, &implicit_gemm_simt_least_seconds, &implicit_gemm_simt_lean_candidates, kAnything,
+       &implicit_gemm_simt_fastest},
 #endif
       {"host_direct", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &host_direct_supports, &host_direct_candidates,
        &host_direct_workspace, &host_direct_prepare, &host_direct_launch},

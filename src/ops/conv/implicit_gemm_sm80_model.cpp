@@ -275,17 +275,56 @@ double sm80_closer_seconds(const Problem& problem, int multiprocessors) {
   return kRoundedDown * (kLaunch + least_of_tiles(problem, leasts, memory, processors));
 }
 
+namespace {
+
+Work work_of(const Problem& problem, int multiprocessors) {
+  const Sm80Shape shape = sm80_shape(problem);
+  return {shape.gemm,
+          shape.a,
+          shape.b,
+          bytes_of_tensors(problem),
+          static_cast<double>(std::max(multiprocessors, 1)),
+          static_cast<double>(kernels::sm80::tile_k(shape.gemm.type)),
+          std::min(shape.a.vector, shape.b.vector) < 4};
+}
+
+// Of so many splits: full many times over, splitting gains nothing.
+bool is_worth_a_try(const Work& work, const Tile& tile, int parts) {
+  constexpr double kFewestTilesOfK = 4;  // of a split
+  return parts <= 1024 && tile.k_tiles / parts >= kFewestTilesOfK && tile.tiles * parts <= 64 * work.multiprocessors;
+}
+
+}  // namespace
+
+bool sm80_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
+  const Work work = work_of(problem, multiprocessors);
+  bool found = false;
+  double partials = 0;
+  for (int i = 0; i < kernels::sm80::kTileCount; ++i) {
+    const TileRow& row = kernels::sm80::kTiles[i];
+    if (work.halves && row.halves_warps_n == 0) continue;
+    const Tile tile = tile_of(work, row);
+    for (int parts = 1; parts == 1 || is_worth_a_try(work, tile, parts); parts += parts < 4 ? 1 : parts / 4) {
+      const double sums = parts > 1 ? seconds_of_sums(work, tile, parts) : 0;
+      if (tile.least + sums > bound) break;  // sums only grow
+      const double seconds = seconds_of(work, tile, parts, sums);
+      if (seconds > bound || (found && seconds == bound)) continue;
+      found = true;
+      bound = seconds;
+      partials = tile.tiles * parts;
+      *fastest = {{i, parts}, seconds, 0};
+    }
+  }
+  if (found && fastest->config.split_k > 1) {
+    fastest->workspace = kernels::sm80::partial_bytes(kernels::sm80::kTiles[fastest->config.tile],
+                                                      static_cast<std::size_t>(partials));
+  }
+  return found;
+}
+
 void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates) {
   constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
-  constexpr double kFewestTilesOfK = 4;  // of a split
-  const Sm80Shape shape = sm80_shape(problem);
-  const Work work = {shape.gemm,
-                     shape.a,
-                     shape.b,
-                     bytes_of_tensors(problem),
-                     static_cast<double>(std::max(multiprocessors, 1)),
-                     static_cast<double>(kernels::sm80::tile_k(shape.gemm.type)),
-                     std::min(shape.a.vector, shape.b.vector) < 4};
+  const Work work = work_of(problem, multiprocessors);
   for (int i = 0; i < kernels::sm80::kTileCount; ++i) {
     const TileRow& row = kernels::sm80::kTiles[i];
     if (work.halves && row.halves_warps_n == 0) continue;
@@ -295,9 +334,7 @@ void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, s
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
-    for (int parts = 2; parts <= 1024 && work.shape.useful_k / work.tile_k / parts >= kFewestTilesOfK;
-         parts += parts < 4 ? 1 : parts / 4) {
-      if (tile.tiles * parts > 64 * work.multiprocessors) break;  // full many times over: splitting gains nothing
+    for (int parts = 2; is_worth_a_try(work, tile, parts); parts += parts < 4 ? 1 : parts / 4) {
       const std::size_t workspace = kernels::sm80::partial_bytes(row, static_cast<std::size_t>(tile.tiles * parts));
       const double sums = seconds_of_sums(work, tile, parts);
       const double bound = tile.least + sums;

@@ -36,5 +36,7 @@ std::uint32_t set_sm80_config(const Config& config, tile::ElementType type, kern
 // The cost model: each tile without a split and, where `splits` are wanted, with its best one, and with its best one
 // in a modest workspace.
 void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates);
+// The first of the fastest of them within `bound` seconds; false if there is none.
+[[nodiscard]] bool sm80_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
 
 }  // namespace gpudnn::conv
