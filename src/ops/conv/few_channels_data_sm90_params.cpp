@@ -109,10 +109,16 @@ constexpr double kCutCycles = 1250;           // of vectors that are cut by a ti
 constexpr double kNeighbourShare = 0.33;      // of the products' time, for each warpgroup
 constexpr double kNeighbourCycles = 330;
 
-double seconds_of(const View& v, const data::Shape& shape, const Layout& l, int64_t blocks, int64_t warpgroups,
-                  int64_t all_rows, int multiprocessors) {
+int64_t all_rows_of(const View& v, const Layout& l) { return v.few.images * l.column_tiles * v.rows; }
+
+int64_t blocks_of(const View& v, const Layout& l, int64_t warpgroups, int multiprocessors) {
+  return std::min<int64_t>(multiprocessors, ceil_div(all_rows_of(v, l), warpgroups * kLeastRows));
+}
+
+double seconds_of(const View& v, const data::Shape& shape, const Layout& l, int64_t warpgroups, int multiprocessors) {
   const few::Params& p = v.few;
-  const double share = static_cast<double>(ceil_div(all_rows, blocks * warpgroups));
+  const int64_t blocks = blocks_of(v, l, warpgroups, multiprocessors);
+  const double share = static_cast<double>(ceil_div(all_rows_of(v, l), blocks * warpgroups));
   // A share that reaches over several images has its first rows of dy in each.
   const double parts = 1 + (share - 1) / static_cast<double>(v.rows);
   const double rows = share + parts * static_cast<double>(v.taps_u - 1);
@@ -221,8 +227,8 @@ const char* few_channels_data_obstacle(const Problem& problem) {
   if (problem.direction != Direction::backward_data) return "it does the data gradient only";
   if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
   if (const char* obstacle = few_channels_shape_obstacle(problem)) return obstacle;
+  if (const char* obstacle = layout_obstacle(problem.y, tile::element_bytes(few_channels_type(problem)))) return obstacle;
   const View v = view_of(problem);
-  if (const char* obstacle = layout_obstacle(problem.y, v.bytes)) return obstacle;
   if (v.few.images * v.rows * v.columns > kMostCount) return "about 2^30 positions or more";
   if ((v.few.image_w + static_cast<int64_t>(v.few.pad_w)) * v.few.channels > kMostCount) {
     return "a row of dx of about 2^30 elements or more";
@@ -250,10 +256,9 @@ std::optional<FewChannelsDataPlan> few_channels_data_plan(const Problem& problem
   p.raw_filters = u32(l.raw_filters);
   set_shared_memory(l, warpgroups, &p);
   set_map(problem, v, l, &plan.dy);
-  const int64_t all_rows = v.few.images * l.column_tiles * v.rows;
-  p.all_rows = u32(all_rows);
-  plan.blocks = u32(std::min<int64_t>(multiprocessors, ceil_div(all_rows, warpgroups * kLeastRows)));
-  plan.seconds = seconds_of(v, shape, l, plan.blocks, warpgroups, all_rows, multiprocessors);
+  p.all_rows = u32(all_rows_of(v, l));
+  plan.blocks = u32(blocks_of(v, l, warpgroups, multiprocessors));
+  plan.seconds = seconds_of(v, shape, l, warpgroups, multiprocessors);
   const int64_t vector = kVectorBytes / v.bytes;
   p.row_vectors = FastDivmod(u32(ceil_div(l.tile_w * v.class_row + vector - 1, vector)));
   plan.dx_allows_vectors = p.xs.c == 1 && p.xs.w == p.channels && p.xs.h % vector == 0 && p.xs.n % vector == 0;
@@ -261,14 +266,16 @@ std::optional<FewChannelsDataPlan> few_channels_data_plan(const Problem& problem
 }
 
 void few_channels_data_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
-  for (int shape = 0; shape < data::kShapeCount; ++shape) {
+  const View v = view_of(problem);
+  for (int i = 0; i < data::kShapeCount; ++i) {
+    const data::Shape& shape = data::kShapes[i];
     bool found = false;
-    for (int warpgroups = data::kShapes[shape].most_warpgroups; warpgroups >= 1; --warpgroups) {
+    for (int warpgroups = shape.most_warpgroups; warpgroups >= 1; --warpgroups) {
       if (warpgroups == 1 && found) continue;
-      const Config config = {shape << kGroupBits | warpgroups, 1};
-      const std::optional<FewChannelsDataPlan> plan = few_channels_data_plan(problem, config, multiprocessors);
-      if (!plan) continue;
-      candidates->push_back({config, plan->seconds, 0});
+      const Layout l = layout_of(v, shape, warpgroups);
+      if (!is_possible(v, shape, warpgroups, l)) continue;
+      candidates->push_back(
+          {{i << kGroupBits | warpgroups, 1}, seconds_of(v, shape, l, warpgroups, multiprocessors), 0});
       found = true;
     }
   }

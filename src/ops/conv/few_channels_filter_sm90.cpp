@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/few_channels_filter_sm90.hpp"
 
+#include <algorithm>
+
 #include "core/tensor_map_cuda.hpp"
 #include "ops/conv/few_channels_filter_sm90_params.hpp"
 #include "ops/conv/launch_workspace.hpp"
@@ -39,6 +41,10 @@ Support few_channels_filter_sm90_supports(const Problem& problem, const Device& 
 void few_channels_filter_sm90_candidates(const Problem& problem, const Device& device,
                                          std::vector<Candidate>* candidates) {
   few_channels_filter_candidates(problem, device.multiprocessors, candidates);
+}
+
+double few_channels_filter_sm90_least_seconds(const Problem& problem, const Device& device) {
+  return few_channels_filter_least_seconds(problem, std::max(device.multiprocessors, 1));
 }
 
 std::size_t few_channels_filter_sm90_workspace(const Problem& problem, const Config& config) {

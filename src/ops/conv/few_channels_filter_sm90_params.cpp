@@ -84,14 +84,19 @@ Strips strips_of_width(const View& view, const few::Shape& shape, std::int64_t w
   return s;
 }
 
+constexpr double kClock = 1.6e9;
+constexpr double kStart = 5e-6;
+constexpr double kRowCycles = 680;
+constexpr double kRoundCycles = 250;  // of the expanders, and for each of their copies
+constexpr double kCopyCycles = 85;
+constexpr double kShareOfProducts = 0.55;
+
 // Rates are of one multiprocessor. A row takes the making of its copies, which the products slow down (measured: see
 // docs/perf-notes.md), its traffic in shared memory or its bytes from the L2, whichever takes longest.
 double seconds_of(const View& view, const Parts& parts, const few::Shape& shape, const Strips& s, double splits,
                   double multiprocessors) {
-  constexpr double kClock = 1.6e9;
   constexpr double kL2BytesPerCycle = 26;
   constexpr double kMemoryBytes = 4.27e12 / 132;
-  constexpr double kStart = 5e-6;
   constexpr double kLatency = 1.2e-6;  // of a copy
   const double units = static_cast<double>(view.images * view.out_h * s.count);
   const double rows = std::ceil(units / splits);
@@ -101,7 +106,8 @@ double seconds_of(const View& view, const Parts& parts, const few::Shape& shape,
   const double shared =
       (steps * shape.blocks * (2048.0 + 32.0 * shape.filters) + copied + 1.5 * static_cast<double>(s.slot_bytes)) / 128;
   const double rounds = std::ceil(static_cast<double>(s.group_rows * s.vectors) / (32.0 * few::kExpanders));
-  const double row = 680 + rounds * (250 + 85.0 * static_cast<double>(s.copies)) + 0.55 * products;
+  const double row = kRowCycles + rounds * (kRoundCycles + kCopyCycles * static_cast<double>(s.copies)) +
+                     kShareOfProducts * products;
   const double row_cycles = std::max({row, 1.1 * shared, 1.1 * copied / kL2BytesPerCycle});
   const double in_flight = static_cast<double>(s.stages - 1) * copied;
   const double row_seconds = std::max(row_cycles / kClock, kLatency * copied / std::max(in_flight, 1.0));
@@ -122,6 +128,7 @@ Strips best_strips(const View& view, const Parts& parts, const few::Shape& shape
   Strips best;
   for (std::int64_t width = few::kMostBox; width > 0; width -= few::kStepPixels) {
     Strips s = strips_of_width(view, shape, width);
+    width = s.tile_w;  // of all widths down to this one
     if (s.stages < few::kRowsAhead || view.images * view.out_h * s.count > kMostCount) continue;
     s.seconds = seconds_of(view, parts, shape, s, splits, multiprocessors);
     if (s.seconds < best.seconds) best = s;
@@ -262,6 +269,22 @@ std::size_t few_channels_filter_workspace(const Problem& problem, const Config& 
   const few::Shape& shape = few::kShapes[config.tile];
   const auto parts = static_cast<std::size_t>(parts_of(few_channels_filter_view(problem), shape).all());
   return parts * static_cast<std::size_t>(config.split_k) * few::quads_of(shape) * 16 + few::kWorkspaceAlignment;
+}
+
+// A row of a part is made of copies for as long as these take at the least, and has its products.
+double few_channels_filter_least_seconds(const Problem& problem, int multiprocessors) {
+  const View view = few_channels_filter_view(problem);
+  const double rows = static_cast<double>(view.images * view.out_h);
+  const double octets = static_cast<double>(view.taps_h * row_octets_of(view)) / few::kOctet;
+  const auto filters = static_cast<double>(view.filters);
+  // With more parts than multiprocessors, as many rows as there are wait in line.
+  if (std::ceil(octets) * std::ceil(filters / 32) > multiprocessors) return kStart;
+  const double copies =
+      static_cast<double>(few::kOctet / std::gcd(std::int64_t{few::kOctet}, view.stride_w * view.channels));
+  const double products = static_cast<double>(view.out_w) / few::kStepPixels * octets * filters / 2;
+  const double cycles = kRowCycles + kRoundCycles + kCopyCycles * copies + kShareOfProducts * products;
+  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
+  return kRoundedDown * (kStart + rows * cycles / kClock / multiprocessors);
 }
 
 void few_channels_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {

@@ -37,5 +37,7 @@ struct FewChannelsFilterPlan {
 
 // The cost model's candidates.
 void few_channels_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// What none of them stays below, by a few operations on the problem.
+[[nodiscard]] double few_channels_filter_least_seconds(const Problem& problem, int multiprocessors);
 
 }  // namespace gpudnn::conv

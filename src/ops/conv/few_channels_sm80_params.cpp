@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace gpudnn::conv {
 namespace {
@@ -419,23 +420,110 @@ double seconds_of(double compute, double memory) {
 
 }  // namespace
 
+namespace {
+
+// Positions of a patch for each of the `pixels` of a tile, whatever its shape: the square root of their least number is
+// that of the strides and that of what windows have beyond these.
+double least_patch(double taps_h, double taps_w, double stride_h, double stride_w, double pixels) {
+  const double down = std::min(taps_h, stride_h);
+  const double across = std::min(taps_w, stride_w);
+  const double root = std::sqrt(down * across) + std::sqrt((taps_h - down) * (taps_w - across) / pixels);
+  return root * root;
+}
+
+// Cycles of all tiles together, in full ones and without gaps, of the best row. As tile_cycles() has it.
+struct LeastCycles {
+  double all;    // cycles
+  double parts;  // of the sums: the most blocks that can share them without a split
+};
+LeastCycles least_cycles(const Problem& problem) {
+  const Kernel kernel = few_channels_kernel(problem.direction);
+  const tile::ElementType type = few_channels_type(problem);
+  const double bytes = tile::element_bytes(type);
+  const int w = problem.spatial - 1;
+  const bool flat = problem.spatial == 1;
+  const auto of_height = [&](int64_t value, int64_t otherwise) { return flat ? otherwise : value; };
+  const int64_t channels = problem.x.dims[1];
+  const int64_t filters = problem.y.dims[1];
+  const int64_t taps_w = problem.w.dims[2 + w];
+  const int64_t taps_h = of_height(problem.w.dims[2], 1);
+  const int64_t stride_w = problem.stride[w];
+  const int64_t stride_h = of_height(problem.stride[0], 1);
+  const bool dy_vectors = filters * tile::element_bytes(type) % 16 == 0 && (filters == 1 || problem.y.strides[1] == 1);
+  const bool planar = channels > 1 && problem.x.dims[2 + w] > 1 && problem.x.strides[2 + w] == 1;
+  double pixels = static_cast<double>(problem.x.dims[0]);
+  double of_tile = kForwardPixels;
+  int64_t columns = filters;
+  double groups = 1;
+  double patch = 0;  // cycles for a tile's patch
+  double steps = 0;
+  double products = 0;  // of a step of the data gradient
+  if (kernel == Kernel::backward_data) {
+    of_tile = 8 * kDataRowsOfWarp * kDataColumnsOfWarp;
+    for (int i = 0; i < problem.spatial; ++i) {
+      pixels *= static_cast<double>((problem.x.dims[2 + i] - 1 + problem.pad[i]) / problem.stride[i] -
+                                    problem.pad[i] / problem.stride[i] + 1);
+    }
+    columns = stride_h * stride_w * channels;
+    steps = static_cast<double>(ceil_div(filters * tile::element_bytes(type), 32));
+    const auto taps_u = static_cast<double>(round_up(ceil_div(taps_h, stride_h), kDataTapGroup));
+    const auto taps_v = static_cast<double>(ceil_div(taps_w, stride_w));
+    products = taps_u * taps_v / kDataTapGroup;
+    patch = least_patch(taps_u, taps_v, 1, 1, of_tile) * of_tile * (dy_vectors ? 0.25 : 2.0);
+  } else {
+    for (int i = 0; i < problem.spatial; ++i) pixels *= static_cast<double>(problem.y.dims[2 + i]);
+    const int64_t per_word = elements_of_word(type);
+    if (kernel == Kernel::forward) {
+      steps = static_cast<double>(ceil_div(taps_h * ceil_div(taps_w * channels, per_word), 8));
+    } else {
+      of_tile = filter_pixels(type);
+      steps = of_tile / pixels_of_step(type);
+      columns = taps_h * taps_w * channels;
+      groups = static_cast<double>(ceil_div(filters, kFilterRows));
+    }
+    const double element = !planar ? bytes / 32 : kernel == Kernel::forward ? 1.5 : 0.25;
+    patch = least_patch(static_cast<double>(taps_h), static_cast<double>(taps_w), static_cast<double>(stride_h),
+                        static_cast<double>(stride_w), of_tile) *
+            of_tile * static_cast<double>(channels) * element;
+  }
+  LeastCycles least = {std::numeric_limits<double>::infinity(), 1};
+  for (const TileRow& tile : kTiles) {
+    if (tile.kernel != kernel || tile.type != type) continue;
+    const double blocks = tile.columns / 8.0;
+    double cycles = 0;
+    if (kernel == Kernel::forward) {
+      cycles = steps * 1.15 * std::max(tile.columns * kCyclesOfMma, 36.0 + tile.columns) + patch + 3.0 * tile.columns +
+               150;
+    } else if (kernel == Kernel::backward_data) {
+      const double product = 1.15 * 8 * std::max(32 * blocks * kCyclesOfMma, 44 + 8 * blocks);
+      cycles = steps * (products * product + patch + 150) + 1500 * blocks;
+    } else {
+      const double shared = (tile.columns == 32 ? 16 : 64) + tile.columns / 2.0;
+      cycles = steps * (1.15 * std::max(tile.columns / 2.0 * kCyclesOfMma, shared) + 20) + patch +
+               (dy_vectors ? 450 : 2150);
+    }
+    const double parts = groups * static_cast<double>(ceil_div(columns, tile.columns));
+    least.all = std::min(least.all, parts * cycles);
+    least.parts = std::max(least.parts, parts);
+  }
+  least.all *= pixels / of_tile;
+  return least;
+}
+
+}  // namespace
+
 double few_channels_least_seconds(const Problem& problem, double multiprocessors) {
   constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
-  const int last = problem.spatial + 1;
-  double compute = 0;
-  if (problem.direction == Direction::forward) {
-    // The matrix instructions of every filter on every pixel, without what tiles leave unused, and their stores.
-    const int64_t per_word = problem.x.type == GPUDNN_DATA_FLOAT ? 1 : 2;
-    const int64_t words = (problem.w.dims[last] * problem.x.dims[1] + per_word - 1) / per_word;
-    double rows = 1;
-    for (int i = 2; i < last; ++i) rows *= static_cast<double>(problem.w.dims[i]);
-    const double steps = rows * static_cast<double>(words) / 8;
-    double pixels = static_cast<double>(problem.y.dims[0]);
-    for (int i = 2; i <= last; ++i) pixels *= static_cast<double>(problem.y.dims[i]);
-    const double filters = static_cast<double>(problem.y.dims[1]);
-    compute = pixels / kForwardPixels * filters * (1.15 * kCyclesOfMma * steps + 3) / (kClock * multiprocessors);
+  const LeastCycles cycles = least_cycles(problem);
+  const double compute = cycles.all / (kClock * multiprocessors);
+  const double memory = bytes_of_tensors(problem) / (kBytesPerMultiprocessor * multiprocessors);
+  double least = seconds_of(compute, memory);
+  if (problem.direction == Direction::backward_filter) {
+    // Without a split, as many blocks as there are parts; with one, its sums.
+    const double alone = cycles.all / (kClock * std::min(cycles.parts, multiprocessors));
+    least = std::min(least + 3e-6, seconds_of(alone, memory));
   }
-  return kRoundedDown * seconds_of(compute, bytes_of_tensors(problem) / (kBytesPerMultiprocessor * multiprocessors));
+  return kRoundedDown * least;
 }
 
 double few_channels_seconds(int row, const Params& p, double bytes, double multiprocessors) {

@@ -64,6 +64,10 @@ struct Prepared {
   halo_candidates(problem, device.multiprocessors, candidates);
 }
 
+bool halo_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  return halo_sm90_supports(problem, device) && halo_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
 std::size_t halo_sm90_workspace(const Problem&, const Config&) { return 0; }
 
 std::shared_ptr<const void> halo_sm90_prepare(const Problem& problem, const Config& config, const Device& device) {

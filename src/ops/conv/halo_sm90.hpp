@@ -9,6 +9,7 @@ namespace gpudnn::conv {
 
 [[nodiscard]] Support halo_sm90_supports(const Problem& problem, const Device& device);
 void halo_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
+[[nodiscard]] bool halo_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest);
 [[nodiscard]] std::size_t halo_sm90_workspace(const Problem& problem, const Config& config);
 [[nodiscard]] std::shared_ptr<const void> halo_sm90_prepare(const Problem& problem, const Config& config,
                                                             const Device& device);

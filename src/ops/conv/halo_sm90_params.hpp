@@ -40,5 +40,7 @@ struct HaloPlan {
 
 // The cost model's candidates.
 void halo_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// The first of the fastest of them, within `bound` seconds; false if there is none.
+[[nodiscard]] bool halo_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
 
 }  // namespace gpudnn::conv

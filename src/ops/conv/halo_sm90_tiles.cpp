@@ -11,7 +11,7 @@ namespace {
 namespace halo = kernels::halo;
 
 constexpr std::int64_t kSharedBytes = 227 * 1024;
-constexpr std::int64_t kLargestBox = 256;
+constexpr int kLargestBox = 256;
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max() / 2;
 
 // A stride of an extent of 1 says nothing, so it gets one that TMA takes.
@@ -122,28 +122,45 @@ double start_of(const View& view, const Operands& o) {
   return bytes / kFilterRateF32 + (view.transposed ? bytes / kTranspositionRate : 0);
 }
 
-double seconds_of(const View& view, const TileChoice& tile, const halo::Shape& shape, double multiprocessors) {
-  const Operands& o = tile.o;
-  const double tiles = static_cast<double>(ceil_div(view.axis[0].out, tile.w) * ceil_div(view.axis[1].out, tile.h) *
-                                           view.axis[2].out * view.images);
+// What the tiles of a shape have in common.
+struct Cost {
+  double products, loads, way_out;  // of a tile: seconds, patches, seconds where the filter is first
+  double waves, sharers;            // of blocks; blocks that share the tiles
+  double before;                    // seconds outside of tiles
+  double memory;                    // seconds of all bytes
+};
+
+Cost cost_of(const View& view, const Operands& o, const halo::Shape& shape, double multiprocessors) {
+  Cost c = {};
   const double steps = static_cast<double>((o.channel_blocks - 1) * o.block_steps + o.last_steps);
-  const double products = static_cast<double>(view.taps) * steps;
   const double product = 2.0 * shape.channels * 16 * shape.positions / (kHalfRate * shape.efficiency);
-  const double load = static_cast<double>(tile.stage_bytes) / kL2Rate;
-  const double loads = static_cast<double>(view.axis[2].taps * o.channel_blocks) *
-                       std::max(load, (load + kLoadLatency) / static_cast<double>(tile.stages - 1));
-  const double stored = static_cast<double>(tile.w * tile.h * o.m_octets * kOctetBytes);
-  const double way_out = shape.filter_first ? static_cast<double>(shape.positions) * kWayOut : stored / kStoreRate;
-  const double one = std::max({products * product + kPerTile, loads, (products * product + way_out) / 2});
+  c.products = static_cast<double>(view.taps) * steps * product;
+  c.loads = static_cast<double>(view.axis[2].taps * o.channel_blocks);
+  c.way_out = shape.filter_first ? static_cast<double>(shape.positions) * kWayOut : 0;
   const auto row_blocks = static_cast<double>(view.groups * o.row_blocks);
-  const double sharers = std::max(1.0, std::floor(multiprocessors / row_blocks));  // of the tiles
-  const double waves = std::ceil(row_blocks * sharers / multiprocessors);
+  c.sharers = std::max(1.0, std::floor(multiprocessors / row_blocks));
+  c.waves = std::ceil(row_blocks * c.sharers / multiprocessors);
   const double bytes =
       static_cast<double>(view.images * view.groups * view.element) *
       (static_cast<double>(view.axis[0].in * view.axis[1].in * view.axis[2].in) * static_cast<double>(view.k) +
        static_cast<double>(view.axis[0].out * view.axis[1].out * view.axis[2].out) * static_cast<double>(view.m));
-  return kLaunch + start_of(view, o) + stored / kStoreRate +
-         std::max(waves * std::ceil(tiles / sharers) * one, bytes / (kMemoryRate * multiprocessors));
+  c.before = kLaunch + start_of(view, o);
+  c.memory = bytes / (kMemoryRate * multiprocessors);
+  return c;
+}
+
+// What tiles of that number take, but for the last one's way out, and for their loads and ways out if they last longer.
+double least_of(const Cost& c, double tiles) {
+  return c.before + std::max(c.waves * std::ceil(tiles / c.sharers) * (c.products + kPerTile), c.memory);
+}
+
+double seconds_of(const Cost& c, const TileChoice& tile, std::int64_t m_octets) {
+  const double load = static_cast<double>(tile.stage_bytes) / kL2Rate;
+  const double loads = c.loads * std::max(load, (load + kLoadLatency) / static_cast<double>(tile.stages - 1));
+  const double stored = static_cast<double>(tile.w * tile.h * m_octets * kOctetBytes) / kStoreRate;
+  const double way_out = c.way_out > 0 ? c.way_out : stored;
+  const double one = std::max({c.products + kPerTile, loads, (c.products + way_out) / 2});
+  return c.before + stored + std::max(c.waves * std::ceil(tile.tiles / c.sharers) * one, c.memory);
 }
 
 // --- tiles -----------------------------------------------------------------------------------------------------------
@@ -181,62 +198,88 @@ std::int64_t bytes_behind_patches(const View& view, const Operands& o, const hal
 namespace {
 
 // Calls visit(tile) for tiles of widths that divide the image into equal parts, a sixteenth apart at least, each as
-// high as positions and room for two patches allow, until visit says that it has seen enough.
-template <class Visit>
-bool for_each_tile(const View& view, const Operands& o, const halo::Shape& shape, Visit visit) {
-  constexpr std::int64_t kNarrowest = 8;
-  const std::int64_t room = kSharedBytes - halo::kBarrierBytes - bytes_behind_patches(view, o, shape);
-  const Axis& w = view.axis[0];
-  const Axis& h = view.axis[1];
-  const std::int64_t patch = room / 2 / halo::kAlignment * halo::kAlignment / o.channel_bytes;  // positions
-  const std::int64_t widest = std::min<std::int64_t>(shape.positions, kLargestBox - w.taps + 1);
-  std::int64_t next = std::min(widest, w.out);
-  while (next >= std::min(kNarrowest, w.out) && next >= 1) {
-    TileChoice tile;
-    tile.o = o;
-    tile.w = ceil_div(w.out, ceil_div(w.out, next));
-    next = tile.w - std::max<std::int64_t>(1, tile.w / 16);
-    tile.pitch = tile.w + w.taps - 1;
-    const std::int64_t rows = std::min({(shape.positions - tile.w) / tile.pitch + 1, kLargestBox - h.taps + 1,
-                                        patch / tile.pitch - h.taps + 1, h.out});
+// high as positions and room for two patches allow, until visit says that it has seen enough. `wants` is asked before
+// all of a tile is known: but its extents and number. Sizes fit 32 bits (see halo_obstacle), which divide faster.
+template <class Wants, class Visit>
+bool for_each_tile(const View& view, const Operands& o, const halo::Shape& shape, Wants wants, Visit visit) {
+  using std::int32_t;
+  constexpr int32_t kNarrowest = 8;
+  const auto room = static_cast<int32_t>(
+      std::max<std::int64_t>(0, kSharedBytes - halo::kBarrierBytes - bytes_behind_patches(view, o, shape)));
+  const auto channel_bytes = static_cast<int32_t>(o.channel_bytes);
+  const auto out_w = static_cast<int32_t>(view.axis[0].out);
+  const auto out_h = static_cast<int32_t>(view.axis[1].out);
+  const auto beyond_w = static_cast<int32_t>(view.axis[0].taps - 1);
+  const auto beyond_h = static_cast<int32_t>(view.axis[1].taps - 1);
+  const double depths = static_cast<double>(view.axis[2].out * view.images);
+  const int32_t patch = room / 2 / halo::kAlignment * halo::kAlignment / channel_bytes;  // positions
+  const int32_t highest = std::min({kLargestBox - beyond_h, out_h});
+  int32_t next = std::min({shape.positions, kLargestBox - beyond_w, out_w});
+  while (next >= std::min(kNarrowest, out_w) && next >= 1) {
+    const int32_t across = (out_w + next - 1) / next;
+    const int32_t w = (out_w + across - 1) / across;
+    next = w - std::max(1, w / 16);
+    const int32_t pitch = w + beyond_w;
+    const int32_t rows = std::min({(shape.positions - w) / pitch + 1, patch / pitch - beyond_h, highest});
     if (rows < 1) continue;
-    tile.h = ceil_div(h.out, ceil_div(h.out, rows));
-    tile.stage_bytes = round_up(tile.pitch * (tile.h + h.taps - 1) * o.channel_bytes, halo::kAlignment);
-    tile.stages = std::min<std::int64_t>(room / tile.stage_bytes, halo::kMostStages);
+    const int32_t down = (out_h + rows - 1) / rows;
+    const int32_t h = (out_h + down - 1) / down;
+    TileChoice tile;
+    tile.w = w;
+    tile.h = h;
+    tile.pitch = pitch;
+    tile.tiles = static_cast<double>(across) * down * depths;
+    if (!wants(tile)) continue;
+    const int32_t bytes = pitch * (h + beyond_h) * channel_bytes;
+    tile.stage_bytes = (bytes + halo::kAlignment - 1) / halo::kAlignment * halo::kAlignment;
+    tile.stages = std::min(room / static_cast<int32_t>(tile.stage_bytes), halo::kMostStages);
     if (!visit(tile)) return false;
   }
   return true;
 }
 
-// The same for patches of as many channels as a position may have, and of f32, whose filter leaves little room, of
-// fewer.
-template <class Visit>
-void for_each_choice(const View& view, const halo::Shape& shape, Visit visit) {
+}  // namespace
+
+TileChoice best_tile(const View& view, const halo::Shape& shape, double multiprocessors, double bound) {
+  TileChoice best;
   Operands o = operands_of(view, shape);
-  if (!takes(view, o, shape)) return;
-  if (!for_each_tile(view, o, shape, visit) || !view.f32) return;
-  while (o.channel_bytes > 32) {
+  if (!takes(view, o, shape)) return best;
+  const auto positions = static_cast<double>(view.axis[0].out * view.axis[1].out);
+  const double fewest = std::ceil(positions / shape.positions) * static_cast<double>(view.axis[2].out * view.images);
+  // Patches of as many channels as a position may have, and of f32, whose filter leaves little room, of fewer.
+  while (true) {
+    const Cost cost = cost_of(view, o, shape, multiprocessors);
+    const auto may_win = [&](double tiles) {
+      const double least = least_of(cost, tiles);
+      return least <= bound && least < best.seconds;
+    };
+    if (may_win(fewest)) {
+      for_each_tile(
+          view, o, shape, [&](const TileChoice& tile) { return may_win(tile.tiles); },
+          [&](TileChoice& tile) {
+            tile.seconds = seconds_of(cost, tile, o.m_octets);
+            if (tile.seconds < best.seconds) {
+              best = tile;
+              best.o = o;
+            }
+            return true;
+          });
+    }
+    if (!view.f32 || o.channel_bytes <= 32) return best;
     cut_channels(view, o.channel_bytes / 2, &o);
-    if (!for_each_tile(view, o, shape, visit)) return;
   }
 }
 
-}  // namespace
-
-TileChoice best_tile(const View& view, const halo::Shape& shape, double multiprocessors) {
-  TileChoice best;
-  for_each_choice(view, shape, [&](TileChoice tile) {
-    tile.seconds = seconds_of(view, tile, shape, multiprocessors);
-    if (tile.seconds < best.seconds) best = tile;
-    return true;
-  });
-  return best;
-}
-
-bool has_tile(const View& view, int shape) {
-  bool found = false;
-  for_each_choice(view, halo::kShapes[shape], [&](const TileChoice&) { return !(found = true); });
-  return found;
+bool has_tile(const View& view, int number) {
+  const halo::Shape& shape = halo::kShapes[number];
+  Operands o = operands_of(view, shape);
+  if (!takes(view, o, shape)) return false;
+  while (true) {
+    const auto any = [](const TileChoice&) { return true; };
+    if (!for_each_tile(view, o, shape, any, [](const TileChoice&) { return false; })) return true;
+    if (!view.f32 || o.channel_bytes <= 32) return false;
+    cut_channels(view, o.channel_bytes / 2, &o);
+  }
 }
 
 }  // namespace gpudnn::conv::halo_tiles

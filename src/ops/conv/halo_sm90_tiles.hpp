@@ -42,6 +42,7 @@ struct Operands {
 
 struct TileChoice {
   std::int64_t w = 0, h = 0, pitch = 0, stages = 0, stage_bytes = 0;
+  double tiles = 0;  // of the problem, for a row block
   Operands o = {};
   double seconds = std::numeric_limits<double>::infinity();
 };
@@ -53,9 +54,11 @@ struct TileChoice {
 
 [[nodiscard]] View view_of(const Problem& problem);
 
-// Whether the shape of that number has a tile; the best one, or one of no stages; and its time.
+// Whether the shape of that number has a tile; and the best one with its time, one of no stages if there is none. Those
+// that take longer than `bound` seconds need not be looked at.
 [[nodiscard]] bool has_tile(const View& view, int shape);
-[[nodiscard]] TileChoice best_tile(const View& view, const kernels::halo::Shape& shape, double multiprocessors);
+[[nodiscard]] TileChoice best_tile(const View& view, const kernels::halo::Shape& shape, double multiprocessors,
+                                   double bound = std::numeric_limits<double>::infinity());
 
 // Of a consumer's staging area, and of all that lies behind the patches.
 [[nodiscard]] std::int64_t staging_bytes(const View& view, const Operands& o, const kernels::halo::Shape& shape);

@@ -10,6 +10,7 @@
 
 #include "core/environment.hpp"
 #include "core/handle.hpp"
+#include "ops/conv/tensor_math.hpp"
 #include "ops/conv/tuning_cache.hpp"
 
 namespace gpudnn::conv {
@@ -120,43 +121,67 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
 
 // Small code as much as few steps: at a first query, most of the time goes into fetching what no cache holds. So loops
 // are plain, which the standard library's unroll.
+[[gnu::hot]] bool find_best(std::span<const ConvEngine> engines, const Problem& problem, const Device& device,
+                            const Limits& limits, bool inner, double more, Choice* best) {
+  struct Waiting {
+    double least;
+    const ConvEngine* engine;
+    bool is_close;
+  };
+  Waiting waiting[kMostEngines];
+  Waiting* last = waiting;
+  const bool takes_tensor_cores = tensor_math_obstacle(problem) == nullptr;
+  for (const ConvEngine& engine : engines) {
+    if (engine.backend != device.backend || !may_take(engine.reach, problem) || last == std::end(waiting)) continue;
+    if (engine.math == GPUDNN_TENSOR_OP_MATH ? !takes_tensor_cores || (inner && engine.copies) : inner) continue;
+    *last = {engine.least_seconds != nullptr ? engine.least_seconds(problem, device) : 0, &engine,
+             engine.closer_seconds == nullptr};
+    for (Waiting* next = last++; next != waiting && next->least < (next - 1)->least; --next) {
+      std::swap(*next, *(next - 1));
+    }
+  }
+  const CandidateList list_of_candidates;
+  std::vector<Candidate>& candidates = list_of_candidates.get();
+  bool found = false;
+  for (Waiting* next = waiting; next != last && next->least + more <= best->seconds;) {
+    const ConvEngine& engine = *next->engine;
+    if (!next->is_close) {
+      next->is_close = true;
+      next->least = engine.closer_seconds(problem, device);
+      for (Waiting* later = next; later + 1 != last && (later + 1)->least < later->least; ++later) {
+        std::swap(*later, *(later + 1));
+      }
+      continue;
+    }
+    ++next;
+    if (engine.fastest != nullptr && limits.workspace == kNoLimit) {
+      candidates.resize(1);
+      const double bound = (best->seconds - more) * (1 + 1e-9);  // the difference is rounded
+      if (engine.alignment > limits.alignment || !engine.fastest(problem, device, bound, candidates.data())) continue;
+    } else {
+      list(engine, problem, device, limits, &candidates);
+    }
+    for (const Candidate& candidate : candidates) {
+      Choice choice = choice_of(engine, candidate);
+      choice.seconds += more;
+      const bool ties = choice.seconds == best->seconds && (!found || choice.engine < best->engine);
+      if (choice.seconds >= best->seconds && !ties) continue;
+      *best = choice;
+      found = true;
+    }
+  }
+  return found;
+}
+
 [[gnu::hot]] Choice best_within(std::span<const ConvEngine> engines, std::span<const Choice> measured,
                                 const Problem& problem, const Device& device, const Limits& limits) {
   for (const Choice& choice : measured) {
     if (!fits(choice, limits)) continue;
     if (!has_epilogue(problem) || offers(choice, problem, device, limits)) return choice;
   }
-  const CandidateList list_of_candidates;
-  std::vector<Candidate>& candidates = list_of_candidates.get();
-  struct Waiting {
-    double least;
-    const ConvEngine* engine;
-  };
-  Waiting waiting[kMostEngines];
-  Waiting* last = waiting;
-  for (const ConvEngine& engine : engines) {
-    if (engine.backend != device.backend || !may_take(engine.reach, problem) || last == std::end(waiting)) continue;
-    *last = {engine.least_seconds != nullptr ? engine.least_seconds(problem, device) : 0, &engine};
-    for (Waiting* next = last++; next != waiting && next->least < (next - 1)->least; --next) {
-      std::swap(*next, *(next - 1));
-    }
-  }
   Choice best;
   best.seconds = std::numeric_limits<double>::infinity();
-  for (const Waiting* next = waiting; next != last && next->least <= best.seconds; ++next) {
-    const ConvEngine& engine = *next->engine;
-    if (engine.fastest != nullptr && limits.workspace == kNoLimit) {
-      candidates.resize(1);
-      if (engine.alignment > limits.alignment || !engine.fastest(problem, device, best.seconds, candidates.data()))
-        continue;
-    } else {
-      list(engine, problem, device, limits, &candidates);
-    }
-    for (const Candidate& candidate : candidates) {
-      const Choice choice = choice_of(engine, candidate);
-      if (comes_first(choice, best)) best = choice;
-    }
-  }
+  (void)find_best(engines, problem, device, limits, false, 0, &best);
   return best;
 }
 

@@ -23,6 +23,11 @@ struct Limits {
 [[nodiscard]] Choice best_within(std::span<const ConvEngine> engines, std::span<const Choice> measured,
                                  const Problem& problem, const Device& device, const Limits& limits);
 
+// The model's part of it: the first of those whose time and `more` seconds do not exceed best->seconds, which they are
+// written to. False, and `best` as it was, if there is none. `inner`: of the engines that may run on packed copies.
+bool find_best(std::span<const ConvEngine> engines, const Problem& problem, const Device& device, const Limits& limits,
+               bool inner, double more, Choice* best);
+
 [[nodiscard]] TunedRow row_of(const Choice& choice);
 
 // Moves the rows' choices to the front, in the rows' order. A row that names none of the choices is passed over: its

@@ -40,6 +40,11 @@ void implicit_gemm_simt_lean_candidates(const Problem& problem, const Device& de
   simt_candidates(problem, device.multiprocessors, false, candidates);
 }
 
+bool implicit_gemm_simt_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  return implicit_gemm_simt_supports(problem, device) &&
+         simt_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
 [[gnu::hot]] double implicit_gemm_simt_least_seconds(const Problem& problem, const Device& device) {
   return simt_least_seconds(problem, device.multiprocessors);
 }

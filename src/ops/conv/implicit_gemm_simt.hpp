@@ -11,6 +11,8 @@ namespace gpudnn::conv {
 void implicit_gemm_simt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 void implicit_gemm_simt_lean_candidates(const Problem& problem, const Device& device,
                                         std::vector<Candidate>* candidates);
+[[nodiscard]] bool implicit_gemm_simt_fastest(const Problem& problem, const Device& device, double bound,
+                                              Candidate* fastest);
 [[nodiscard]] double implicit_gemm_simt_least_seconds(const Problem& problem, const Device& device);
 [[nodiscard]] std::size_t implicit_gemm_simt_workspace(const Problem& problem, const Config& config);
 [[nodiscard]] std::shared_ptr<const void> implicit_gemm_simt_prepare(const Problem& problem, const Config& config,

@@ -81,6 +81,13 @@ double seconds_of(const Tile& tile, double splits, double sums) {
   return kLaunch + waves * kBlockOverhead + std::max({compute, latency, tile.memory}) + sums;
 }
 
+// Of so many splits: full many times over, splitting gains nothing.
+bool is_worth_a_try(const Tile& tile, int parts) {
+  constexpr double kFewestTilesOfK = 4;  // of a split
+  return parts <= 1024 && tile.k_tiles / parts >= kFewestTilesOfK &&
+         tile.tiles * parts <= 64 * tile.multiprocessors;
+}
+
 constexpr double best_efficiency() {
   double best = 0;
   for (const TileRow& row : kernels::simt::kTiles) best = std::max(best, row.efficiency);
@@ -110,7 +117,6 @@ double simt_least_seconds(const Problem& problem, int multiprocessors) {
 
 void simt_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates) {
   constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
-  constexpr double kFewestTilesOfK = 4;  // of a split
   const SimtShape shape = simt_shape(problem);
   const double bytes = bytes_of_tensors(problem);
   const double processors = std::max(multiprocessors, 1);
@@ -123,8 +129,7 @@ void simt_candidates(const Problem& problem, int multiprocessors, bool splits, s
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
-    for (int parts = 2; parts <= 1024 && tile.k_tiles / parts >= kFewestTilesOfK; parts += parts < 4 ? 1 : parts / 4) {
-      if (tile.tiles * parts > 64 * processors) break;  // full many times over: splitting gains nothing
+    for (int parts = 2; is_worth_a_try(tile, parts); parts += parts < 4 ? 1 : parts / 4) {
       const std::size_t workspace = kernels::simt::partial_bytes(row, static_cast<std::size_t>(tile.tiles * parts));
       const double sums = seconds_of_sums(row, tile.tiles * parts, processors);
       const double bound = tile.least + sums;
@@ -137,6 +142,34 @@ void simt_candidates(const Problem& problem, int multiprocessors, bool splits, s
     if (best.config.split_k > 1) candidates->push_back(best);
     if (modest.config.split_k > 1 && modest.config != best.config) candidates->push_back(modest);
   }
+}
+
+bool simt_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
+  const SimtShape shape = simt_shape(problem);
+  const double bytes = bytes_of_tensors(problem);
+  const double processors = std::max(multiprocessors, 1);
+  bool found = false;
+  double partials = 0;
+  for (int i = 0; i < kernels::simt::kTileCount; ++i) {
+    const TileRow& row = kernels::simt::kTiles[i];
+    if (row.type != shape.type || row.wide != shape.wide) continue;
+    const Tile tile = tile_of(shape, row, bytes, processors);
+    for (int parts = 1; parts == 1 || is_worth_a_try(tile, parts); parts += parts < 4 ? 1 : parts / 4) {
+      const double sums = parts > 1 ? seconds_of_sums(row, tile.tiles * parts, processors) : 0;
+      if (tile.least + sums > bound) break;  // sums only grow
+      const double seconds = seconds_of(tile, parts, sums);
+      if (seconds > bound || (found && seconds == bound)) continue;
+      found = true;
+      bound = seconds;
+      partials = tile.tiles * parts;
+      *fastest = {{i, parts}, seconds, 0};
+    }
+  }
+  if (found && fastest->config.split_k > 1) {
+    fastest->workspace = kernels::simt::partial_bytes(kernels::simt::kTiles[fastest->config.tile],
+                                                      static_cast<std::size_t>(partials));
+  }
+  return found;
 }
 
 }  // namespace gpudnn::conv

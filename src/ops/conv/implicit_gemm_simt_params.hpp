@@ -51,6 +51,8 @@ void set_simt_pointers(Direction direction, const Args& args, kernels::simt::Par
 // The cost model: each tile without a split and, where `splits` are wanted, with its best one, and with its best one
 // in a modest workspace.
 void simt_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates);
+// The first of the fastest of them within `bound` seconds; false if there is none.
+[[nodiscard]] bool simt_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
 
 // Whether loads or stores by vectors need pointers aligned to a whole vector; they become scalar otherwise.
 void restrict_to_alignment(const void* a, const void* b, const void* c, const void* z, tile::ElementType type,

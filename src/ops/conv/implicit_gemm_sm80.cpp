@@ -46,8 +46,17 @@ void implicit_gemm_sm80_lean_candidates(const Problem& problem, const Device& de
   sm80_candidates(problem, device.multiprocessors, false, candidates);
 }
 
+bool implicit_gemm_sm80_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  return implicit_gemm_sm80_supports(problem, device) &&
+         sm80_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
 [[gnu::hot]] double implicit_gemm_sm80_least_seconds(const Problem& problem, const Device& device) {
   return sm80_least_seconds(problem, device.multiprocessors);
+}
+
+double implicit_gemm_sm80_closer_seconds(const Problem& problem, const Device& device) {
+  return sm80_closer_seconds(problem, device.multiprocessors);
 }
 
 std::size_t implicit_gemm_sm80_workspace(const Problem& problem, const Config& config) {

@@ -11,7 +11,10 @@ namespace gpudnn::conv {
 void implicit_gemm_sm80_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 void implicit_gemm_sm80_lean_candidates(const Problem& problem, const Device& device,
                                         std::vector<Candidate>* candidates);
+[[nodiscard]] bool implicit_gemm_sm80_fastest(const Problem& problem, const Device& device, double bound,
+                                              Candidate* fastest);
 [[nodiscard]] double implicit_gemm_sm80_least_seconds(const Problem& problem, const Device& device);
+[[nodiscard]] double implicit_gemm_sm80_closer_seconds(const Problem& problem, const Device& device);
 [[nodiscard]] std::size_t implicit_gemm_sm80_workspace(const Problem& problem, const Config& config);
 [[nodiscard]] std::shared_ptr<const void> implicit_gemm_sm80_prepare(const Problem& problem, const Config& config,
                                                                      const Device& device);

@@ -156,28 +156,37 @@ constexpr double least_of_operation(bool half) {
   return least;
 }
 
-// The result as the tiles of the engine cover it, and what a sum runs over; of a group.
+// The result as the tiles of the engine cover it, and what a sum runs over; of a group. The data gradient falls into
+// classes of pixels by the stride, which are as large as the largest. They are covered one by one or side by side, and
+// each tap belongs to one of them.
 struct Extents {
   double rows = 1;
   double columns = 1;
   double summed = 1;
 };
 Extents extents_of(const Problem& problem) {
-  const auto pixels = [](const TensorGeometry& image) {
-    return static_cast<double>(element_count(image)) / static_cast<double>(image.dims[1]);
-  };
   const double groups = problem.groups;
   const double filters = static_cast<double>(problem.y.dims[1]) / groups;
   const double channels = static_cast<double>(problem.x.dims[1]) / groups;
-  const double taps =
-      static_cast<double>(element_count(problem.w)) / (static_cast<double>(problem.w.dims[0]) * channels);
+  double taps = 1;
+  double pixels = static_cast<double>(problem.x.dims[0]);
+  double classes = 1;
+  for (int i = 0; i < problem.spatial; ++i) {
+    taps *= static_cast<double>(problem.w.dims[2 + i]);
+    if (problem.direction == Direction::backward_data) {
+      pixels *= static_cast<double>((problem.x.dims[2 + i] + problem.stride[i] - 1) / problem.stride[i]);
+      classes *= problem.stride[i];
+    } else {
+      pixels *= static_cast<double>(problem.y.dims[2 + i]);
+    }
+  }
   switch (problem.direction) {
     case Direction::forward:
-      return {pixels(problem.y), filters, channels * taps};
+      return {pixels, filters, channels * taps};
     case Direction::backward_data:
-      return {pixels(problem.x), channels, filters * taps};
+      return {pixels, channels * classes, filters * taps / classes};
     default:
-      return {filters, channels * taps, pixels(problem.y)};
+      return {filters, channels * taps, pixels};
   }
 }
 
@@ -245,38 +254,77 @@ ImageLoads image_loads(const Problem& problem) {
 }  // namespace
 
 double sm80_least_seconds(const Problem& problem, int multiprocessors) {
-  static constexpr Leasts kLeasts[2][2] = {{leasts_of_tiles(false, false), leasts_of_tiles(false, true)},
-                                           {leasts_of_tiles(true, false), leasts_of_tiles(true, true)}};
   constexpr double kLeastOfOperation[2] = {least_of_operation(false), least_of_operation(true)};
   const double processors = std::max(multiprocessors, 1);
-  const bool half = problem.x.type != GPUDNN_DATA_FLOAT;
+  const double busy =
+      least_flops(problem) * kLeastOfOperation[problem.x.type != GPUDNN_DATA_FLOAT ? 1 : 0] / processors;
   const double memory = bytes_of_tensors(problem) / (kMemoryBytes * processors);
-  // The data gradient with a stride falls into classes of pixels and taps.
-  bool classes = false;
-  for (int i = 0; i < problem.spatial; ++i) classes = classes || problem.stride[i] != 1;
-  if (classes && problem.direction == Direction::backward_data) {
-    const double busy = least_flops(problem) * kLeastOfOperation[half ? 1 : 0] / processors;
-    return kRoundedDown * (kLaunch + kBlockOverhead + std::max(busy, memory));
-  }
+  return kRoundedDown * (kLaunch + kBlockOverhead + std::max(busy, memory));
+}
+
+double sm80_closer_seconds(const Problem& problem, int multiprocessors) {
+  static constexpr Leasts kLeasts[2][2] = {{leasts_of_tiles(false, false), leasts_of_tiles(false, true)},
+                                           {leasts_of_tiles(true, false), leasts_of_tiles(true, true)}};
+  const double processors = std::max(multiprocessors, 1);
+  const double memory = bytes_of_tensors(problem) / (kMemoryBytes * processors);
   const ImageLoads loads = image_loads(problem);
-  Leasts leasts = kLeasts[half ? 1 : 0][loads.scalars ? 1 : 0];
+  Leasts leasts = kLeasts[problem.x.type != GPUDNN_DATA_FLOAT ? 1 : 0][loads.scalars ? 1 : 0];
   if (loads.mixed) {
     for (double& seconds : leasts) seconds *= kSlowdownOfMixedLoads / kSlowdown;
   }
   return kRoundedDown * (kLaunch + least_of_tiles(problem, leasts, memory, processors));
 }
 
+namespace {
+
+Work work_of(const Problem& problem, int multiprocessors) {
+  const Sm80Shape shape = sm80_shape(problem);
+  return {shape.gemm,
+          shape.a,
+          shape.b,
+          bytes_of_tensors(problem),
+          static_cast<double>(std::max(multiprocessors, 1)),
+          static_cast<double>(kernels::sm80::tile_k(shape.gemm.type)),
+          std::min(shape.a.vector, shape.b.vector) < 4};
+}
+
+// Of so many splits: full many times over, splitting gains nothing.
+bool is_worth_a_try(const Work& work, const Tile& tile, int parts) {
+  constexpr double kFewestTilesOfK = 4;  // of a split
+  return parts <= 1024 && tile.k_tiles / parts >= kFewestTilesOfK && tile.tiles * parts <= 64 * work.multiprocessors;
+}
+
+}  // namespace
+
+bool sm80_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
+  const Work work = work_of(problem, multiprocessors);
+  bool found = false;
+  double partials = 0;
+  for (int i = 0; i < kernels::sm80::kTileCount; ++i) {
+    const TileRow& row = kernels::sm80::kTiles[i];
+    if (work.halves && row.halves_warps_n == 0) continue;
+    const Tile tile = tile_of(work, row);
+    for (int parts = 1; parts == 1 || is_worth_a_try(work, tile, parts); parts += parts < 4 ? 1 : parts / 4) {
+      const double sums = parts > 1 ? seconds_of_sums(work, tile, parts) : 0;
+      if (tile.least + sums > bound) break;  // sums only grow
+      const double seconds = seconds_of(work, tile, parts, sums);
+      if (seconds > bound || (found && seconds == bound)) continue;
+      found = true;
+      bound = seconds;
+      partials = tile.tiles * parts;
+      *fastest = {{i, parts}, seconds, 0};
+    }
+  }
+  if (found && fastest->config.split_k > 1) {
+    fastest->workspace = kernels::sm80::partial_bytes(kernels::sm80::kTiles[fastest->config.tile],
+                                                      static_cast<std::size_t>(partials));
+  }
+  return found;
+}
+
 void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates) {
   constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
-  constexpr double kFewestTilesOfK = 4;  // of a split
-  const Sm80Shape shape = sm80_shape(problem);
-  const Work work = {shape.gemm,
-                     shape.a,
-                     shape.b,
-                     bytes_of_tensors(problem),
-                     static_cast<double>(std::max(multiprocessors, 1)),
-                     static_cast<double>(kernels::sm80::tile_k(shape.gemm.type)),
-                     std::min(shape.a.vector, shape.b.vector) < 4};
+  const Work work = work_of(problem, multiprocessors);
   for (int i = 0; i < kernels::sm80::kTileCount; ++i) {
     const TileRow& row = kernels::sm80::kTiles[i];
     if (work.halves && row.halves_warps_n == 0) continue;
@@ -286,9 +334,7 @@ void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, s
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
-    for (int parts = 2; parts <= 1024 && work.shape.useful_k / work.tile_k / parts >= kFewestTilesOfK;
-         parts += parts < 4 ? 1 : parts / 4) {
-      if (tile.tiles * parts > 64 * work.multiprocessors) break;  // full many times over: splitting gains nothing
+    for (int parts = 2; is_worth_a_try(work, tile, parts); parts += parts < 4 ? 1 : parts / 4) {
       const std::size_t workspace = kernels::sm80::partial_bytes(row, static_cast<std::size_t>(tile.tiles * parts));
       const double sums = seconds_of_sums(work, tile, parts);
       const double bound = tile.least + sums;

@@ -138,18 +138,31 @@ double seconds_of(const View& view, rows::ElementType type, const rows::Shape& s
   return seconds;
 }
 
+bool fits(const View& view, const rows::Shape& shape, Strips* s) {
+  // A box has 256 elements along a dimension, here of 8 bytes.
+  if (2 * s->vectors > rows::kMostBox || s->group_rows > rows::kMostBox) return false;
+  return view.images * view.out_h * s->count <= kMostFewChannelsCount && set_lengths(view, shape, s);
+}
+
 Strips best_strips(const View& view, rows::ElementType type, const rows::Shape& shape, double splits,
                    double multiprocessors) {
   Strips best;
   for (std::int64_t width = rows::kMostBox; width > 0; width -= rows::step_pixels(type)) {
     Strips s = strips_of_width(view, type, width);
-    // A box has 256 elements along a dimension, here of 8 bytes.
-    if (2 * s.vectors > rows::kMostBox || s.group_rows > rows::kMostBox) continue;
-    if (view.images * view.out_h * s.count > kMostFewChannelsCount || !set_lengths(view, shape, &s)) continue;
+    width = s.tile_w;  // of all widths down to this one
+    if (!fits(view, shape, &s)) continue;
     s.seconds = seconds_of(view, type, shape, s, splits, multiprocessors);
     if (s.seconds < best.seconds) best = s;
   }
   return best;
+}
+
+bool has_strips(const View& view, rows::ElementType type, const rows::Shape& shape) {
+  for (std::int64_t width = rows::step_pixels(type); width <= rows::kMostBox; width += rows::step_pixels(type)) {
+    Strips s = strips_of_width(view, type, width);
+    if (fits(view, shape, &s)) return true;
+  }
+  return false;
 }
 
 // --- parameters ------------------------------------------------------------------------------------------------------
@@ -225,7 +238,7 @@ const char* patch_rows_filter_obstacle(const Problem& problem) {
   if (shape < 0)
     return "more than 64 taps, rows of them rounded up to eights, but up to 7 rows of 24; in TF32 more than 168";
   if (filter_blocks_of(view) > kMostFewChannelsCount / 1024) return "2^26 filters or more";
-  if (best_strips(view, type, rows::kShapes[shape], 1, 1).count == 0) {
+  if (!has_strips(view, type, rows::kShapes[shape])) {
     return "shared memory has no room for the image rows of two rows of y";
   }
   return nullptr;

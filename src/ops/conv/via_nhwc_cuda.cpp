@@ -10,6 +10,7 @@
 #include <array>
 #include <limits>
 
+#include "ops/conv/heuristics.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/conv/via_nhwc_packing.hpp"
 
@@ -44,7 +45,7 @@ bool may_be_inner(const ConvEngine& engine) {
          engine.launch != &via_nhwc_launch;
 }
 
-constexpr std::size_t kUsualCandidates = 42;  // of an inner engine: 1 KB
+constexpr Limits kNoLimits = {std::numeric_limits<std::size_t>::max(), kMostAlignment};
 
 // The candidates that are offered: the fastest few in order, and the one with the least memory.
 struct Offer {
@@ -57,9 +58,10 @@ struct Offer {
     leanest.workspace = std::numeric_limits<std::size_t>::max();
     for (Candidate& c : fastest) c.seconds = std::numeric_limits<double>::infinity();
   }
-  // That none of them is as slow as these seconds, or needs as much as these bytes, is known.
+  // Of a candidate that takes these seconds and bytes or more.
   [[nodiscard]] bool has_no_use_for(double seconds, std::size_t workspace) const {
-    return seconds > fastest.back().seconds && workspace >= leanest.workspace;
+    return seconds > fastest.back().seconds &&
+           (workspace > leanest.workspace || (workspace == leanest.workspace && seconds > leanest.seconds));
   }
   void show(const Candidate& c) {
     if (c.workspace < leanest.workspace || (c.workspace == leanest.workspace && c.seconds < leanest.seconds)) {
@@ -173,16 +175,16 @@ Support via_nhwc_supports(const Problem& problem, const Device& device) {
 
 void via_nhwc_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   Offer offer;
-  std::vector<Candidate> inner;
-  inner.reserve(kUsualCandidates);
+  const CandidateList list_of_candidates;
+  std::vector<Candidate>& inner = list_of_candidates.get();
   (void)for_each_form(problem, [&](const NhwcOutline& form, bool padded) {
     const std::span<const ConvEngine> list = engines();
     for (std::size_t i = 0; i < list.size(); ++i) {
       const ConvEngine& engine = list[i];
       if (!may_be_inner(engine)) continue;
-      const bool hopeless =
-          engine.least_seconds != nullptr &&
-          offer.has_no_use_for(engine.least_seconds(form.inner, device) + form.seconds, total_workspace(form, 0));
+      const auto least = engine.closer_seconds != nullptr ? engine.closer_seconds : engine.least_seconds;
+      const bool hopeless = least != nullptr && offer.has_no_use_for(least(form.inner, device) + form.seconds,
+                                                                     total_workspace(form, 0));
       if (hopeless || !engine.supports(form.inner, device)) continue;
       inner.clear();
       engine.candidates(form.inner, device, &inner);
@@ -199,31 +201,17 @@ void via_nhwc_candidates(const Problem& problem, const Device& device, std::vect
 // candidates() shows its fastest in the order of forms, engines and their candidates, and of equals the first.
 [[gnu::hot]] bool via_nhwc_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
   bool found = false;
-  const CandidateList list_of_candidates;
-  std::vector<Candidate>& inner = list_of_candidates.get();
   (void)for_each_form(problem, [&](const NhwcOutline& form, bool padded) {
-    const std::span<const ConvEngine> list = engines();
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const ConvEngine& engine = list[i];
-      if (!may_be_inner(engine) || !may_take(engine.reach, form.inner)) continue;
-      const double least = engine.least_seconds != nullptr ? engine.least_seconds(form.inner, device) : 0;
-      if (least + form.seconds > bound) continue;
-      if (engine.fastest == nullptr && !engine.supports(form.inner, device)) continue;
-      inner.clear();
-      if (engine.fastest != nullptr) {
-        inner.resize(1);
-        if (!engine.fastest(form.inner, device, bound, inner.data())) continue;
-      } else {
-        engine.candidates(form.inner, device, &inner);
-      }
-      for (const Candidate& c : inner) {
-        const double seconds = c.seconds + form.seconds;
-        if (found ? seconds >= bound : seconds > bound) continue;
-        found = true;
-        bound = seconds;
-        *fastest = {{encode(i, c.config.tile, padded), c.config.split_k}, seconds, total_workspace(form, c.workspace)};
-      }
-    }
+    Choice best;
+    best.seconds = bound;
+    if (!find_best(engines(), form.inner, device, kNoLimits, true, form.seconds, &best)) return;
+    if (found && best.seconds == bound) return;
+    found = true;
+    bound = best.seconds;
+    const auto index = static_cast<std::size_t>(best.engine - engines().data());
+    *fastest = {{encode(index, best.config.tile, padded), best.config.split_k},
+                best.seconds,
+                total_workspace(form, best.workspace)};
   });
   return found;
 }

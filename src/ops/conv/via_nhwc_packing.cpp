@@ -220,11 +220,18 @@ double least_packing_seconds(const Problem& problem) {
     if (t == &problem.w && problem.direction == Direction::backward_data && t->type == GPUDNN_DATA_FLOAT) continue;
     seconds += 2 * static_cast<double>(element_count(*t)) * (data_type_bits(t->type) / 8.0) / kBytesPerSecond;
   }
-  // Whole vectors of channels, and nothing to copy: there is no such form.
-  const std::int64_t vector = 128 / data_type_bits(problem.x.type);
-  if (lie_so == 3 && problem.has_z == 0 && problem.mode == GPUDNN_CROSS_CORRELATION &&
-      problem.w.dims[0] / problem.groups % vector == 0 && problem.w.dims[1] % vector == 0) {
-    return std::numeric_limits<double>::infinity();
+  // Nothing is copied but to pad channels to whole vectors: if these are, there is no such form.
+  if (lie_so == 3 && problem.has_z == 0 && problem.mode == GPUDNN_CROSS_CORRELATION) {
+    const std::int64_t vector = 128 / data_type_bits(problem.x.type);
+    const std::int64_t filters = problem.w.dims[0] / problem.groups;
+    if (filters % vector == 0 && problem.w.dims[1] % vector == 0) return std::numeric_limits<double>::infinity();
+    const auto pad = [&](const TensorGeometry& t, std::int64_t channels) {
+      if (channels % vector == 0) return;
+      const double wider = static_cast<double>(round_up(channels, vector)) / static_cast<double>(channels);
+      seconds += (1 + wider) * static_cast<double>(size_in_bytes(t)) / kBytesPerSecond;
+    };
+    pad(problem.x, problem.w.dims[1]);
+    pad(problem.y, filters);
   }
   constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
   return kRoundedDown * seconds;
