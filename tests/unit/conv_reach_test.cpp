@@ -7,6 +7,9 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/conv/few_channels_filter_sm90_params.hpp"
+#include "ops/conv/few_channels_sm80_params.hpp"
+#include "ops/conv/halo_sm90_params.hpp"
 #include "ops/conv/heuristics.hpp"
 #include "ops/conv/implicit_gemm_sm80_params.hpp"
 #include "ops/conv/implicit_gemm_sm90_params.hpp"
@@ -181,10 +184,129 @@ TEST(ConvReach, NoModelFallsBelowItsBound) {
     sm80_candidates(problem, kMultiprocessors, true, &candidates);
     wrong = compare(sm80_least_seconds(problem, kMultiprocessors), candidates);
     if (!wrong.empty()) return "sm80: " + wrong;
+    wrong = compare(sm80_closer_seconds(problem, kMultiprocessors), candidates);
+    if (!wrong.empty()) return "sm80, the closer bound: " + wrong;
     for (const bool padded : {false, true}) {
       NhwcOutline form;
       if (outline_nhwc_form(problem, padded, &form) != nullptr) continue;
       if (form.seconds < least_packing_seconds(problem)) return "the copies take less than their bound";
+    }
+    return {};
+  });
+}
+
+// Of images with few channels, packed channels-last or not.
+Problem random_image_layer(test::Random& random) {
+  Problem problem;
+  const auto pick = [&](std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + random.between(0, static_cast<std::int64_t>(values.size()) - 1));
+  };
+  problem.direction = static_cast<Direction>(random.between(0, 2));
+  problem.spatial = static_cast<int>(random.between(1, 2));
+  problem.math = GPUDNN_TENSOR_OP_MATH;
+  const auto type = static_cast<gpudnnDataType_t>(pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT}));
+  const auto layout = random.between(0, 2) != 0 ? GPUDNN_TENSOR_NHWC : GPUDNN_TENSOR_NCHW;
+  for (TensorGeometry* t : {&problem.x, &problem.w, &problem.y}) {
+    t->type = type;
+    t->rank = 2 + problem.spatial;
+  }
+  problem.x.dims[0] = problem.y.dims[0] = pick({1, 2, 8, 32, 64, 256});
+  problem.x.dims[1] = problem.w.dims[1] = random.between(1, 8);
+  problem.w.dims[0] = problem.y.dims[1] = random.between(0, 1) != 0 ? random.between(1, 130) : pick({32, 64, 96, 512});
+  for (int i = 0; i < problem.spatial; ++i) {
+    const std::int64_t taps = random.between(1, 12);
+    problem.w.dims[2 + i] = taps;
+    problem.x.dims[2 + i] = taps + random.between(0, 300);
+    problem.pad[i] = random.between(0, taps - 1);
+    problem.stride[i] = pick({1, 1, 2, 4, taps});
+    problem.dilation[i] = 1;
+    problem.y.dims[2 + i] = output_extent(problem, i);
+  }
+  for (TensorGeometry* t : {&problem.x, &problem.w, &problem.y}) set_packed_strides(t, layout);
+  return problem;
+}
+
+Device pretended_sm90() {
+  Device device;
+  device.backend = GPUDNN_BACKEND_CUDA;
+  device.ordinal = 0;
+  device.major = 9;
+  device.multiprocessors = kMultiprocessors;
+  device.shared_memory_per_block = 232448;
+  device.shared_memory_per_multiprocessor = 233472;
+  return device;
+}
+
+TEST(ConvReach, NoModelOfFewChannelsFallsBelowItsBound) {
+  const Device device = pretended_sm90();
+  int taken = 0;
+  int taken_sm90 = 0;
+  test::sweep(
+      2000, [](test::Random& random) { return Drawn{random_image_layer(random)}; },
+      [&](const Drawn& drawn, int) -> std::string {
+        const Problem& problem = drawn.problem;
+        const kernels::few_channels::Params base = few_channels_params(problem);
+        const double bound = few_channels_least_seconds(problem, kMultiprocessors);
+        for (int row = 0; row < kernels::few_channels::kTileCount; ++row) {
+          const kernels::few_channels::TileRow& tile = kernels::few_channels::kTiles[row];
+          if (tile.kernel != few_channels_kernel(problem.direction) || tile.type != few_channels_type(problem))
+            continue;
+          for (const int splits : {0, 1}) {
+            kernels::few_channels::Params params = base;
+            if (!set_few_channels_tile(row, splits, device, &params)) continue;
+            ++taken;
+            if (few_channels_seconds(row, params, bytes_of_tensors(problem), kMultiprocessors) < bound) {
+              return "row " + std::to_string(row) + " is faster than the bound";
+            }
+          }
+        }
+        if (few_channels_filter_obstacle(problem) != nullptr) return {};
+        ++taken_sm90;
+        std::vector<Candidate> candidates;
+        few_channels_filter_candidates(problem, kMultiprocessors, &candidates);
+        return compare(few_channels_filter_least_seconds(problem, kMultiprocessors), candidates);
+      });
+  EXPECT_GT(taken, 0);
+  EXPECT_GT(taken_sm90, 0);
+}
+
+using Fastest = bool (*)(const Problem&, int, double, Candidate*);
+
+// Within no bound, a loose one, exactly its own, and one that none is within.
+std::string compare_fastest(const Problem& problem, const std::vector<Candidate>& candidates, Fastest fastest) {
+  const Candidate* first = &candidates.front();
+  for (const Candidate& c : candidates) {
+    if (c.seconds < first->seconds) first = &c;
+  }
+  for (const double bound : {std::numeric_limits<double>::infinity(), 2 * first->seconds, first->seconds}) {
+    Candidate found;
+    if (!fastest(problem, kMultiprocessors, bound, &found)) return "none is found";
+    if (found.config != first->config) return "another is found";
+    if (found.seconds != first->seconds || found.workspace != first->workspace) return "with other numbers";
+  }
+  Candidate found;
+  return fastest(problem, kMultiprocessors, 0.999 * first->seconds, &found) ? "one is found that is too slow" : "";
+}
+
+TEST(ConvReach, TheFastestIsThatOfTheCandidates) {
+  for_random_problems([](const Problem& problem) -> std::string {
+    std::vector<Candidate> candidates;
+    if (simt_index_obstacle(problem) == nullptr) {
+      simt_candidates(problem, kMultiprocessors, true, &candidates);
+      const std::string wrong = compare_fastest(problem, candidates, &simt_fastest);
+      if (!wrong.empty()) return "simt: " + wrong;
+    }
+    candidates.clear();
+    if (tensor_math_obstacle(problem) == nullptr && sm80_index_obstacle(problem) == nullptr) {
+      sm80_candidates(problem, kMultiprocessors, true, &candidates);
+      const std::string wrong = compare_fastest(problem, candidates, &sm80_fastest);
+      if (!wrong.empty()) return "sm80: " + wrong;
+    }
+    if (halo_obstacle(problem) == nullptr) {
+      candidates.clear();
+      halo_candidates(problem, kMultiprocessors, &candidates);
+      const std::string wrong = compare_fastest(problem, candidates, &halo_fastest);
+      if (!wrong.empty()) return "halo: " + wrong;
     }
     return {};
   });
@@ -270,17 +392,6 @@ TEST(ConvReach, AnOutlineIsTheFormWithoutTasks) {
 }
 
 #ifdef GPUDNN_WITH_CUDA
-Device pretended_sm90() {
-  Device device;
-  device.backend = GPUDNN_BACKEND_CUDA;
-  device.ordinal = 0;
-  device.major = 9;
-  device.multiprocessors = kMultiprocessors;
-  device.shared_memory_per_block = 232448;
-  device.shared_memory_per_multiprocessor = 233472;
-  return device;
-}
-
 // What engines say of themselves without being asked, against what they take and offer.
 TEST(ConvReach, EnginesKeepToTheirReachAndBounds) {
   const Device device = pretended_sm90();
@@ -292,9 +403,11 @@ TEST(ConvReach, EnginesKeepToTheirReachAndBounds) {
       std::vector<Candidate> candidates;
       engine.candidates(problem, device, &candidates);
       offered += static_cast<int>(candidates.size());
-      if (engine.least_seconds == nullptr) continue;
-      const std::string wrong = compare(engine.least_seconds(problem, device), candidates);
-      if (!wrong.empty()) return std::string(engine.name) + ": " + wrong;
+      for (const auto bound : {engine.least_seconds, engine.closer_seconds}) {
+        if (bound == nullptr) continue;
+        const std::string wrong = compare(bound(problem, device), candidates);
+        if (!wrong.empty()) return std::string(engine.name) + ": " + wrong;
+      }
     }
     return {};
   });

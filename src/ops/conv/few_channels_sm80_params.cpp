@@ -224,14 +224,18 @@ bool patch_is_sane(const Params& p) {
 // words from shared memory at 128 bytes a cycle, whichever takes longer; the loads, the stores and the barriers.
 constexpr double kCyclesOfMma = 6.5 / 4;  // four quarters of the multiprocessor work at once
 
+double forward_products(double k_steps, int columns) {
+  const double mma = k_steps * columns * kCyclesOfMma;
+  const double shared = k_steps * 4.0 * (9 + columns / 4.0);
+  return 1.15 * std::max(mma, shared);
+}
+
 double forward_cycles(const Params& p, const TileRow& tile) {
-  const double mma = p.k_steps * tile.columns * kCyclesOfMma;
-  const double shared = p.k_steps * 4.0 * (9 + tile.columns / 4.0);
   // Planes of channels come slowest: elements by which neighbours in memory are apart in shared memory.
   const double element = p.patch.planar ? 1.5 : 0.25;
   const double staging =
       p.patch.vectors ? p.patch.bytes / 32.0 : p.patch.rows * static_cast<int>(p.patch.items.divisor) * element;
-  return 1.15 * std::max(mma, shared) + staging + 3.0 * tile.columns + 150;
+  return forward_products(p.k_steps, tile.columns) + staging + 3.0 * tile.columns + 150;
 }
 
 double filter_cycles(const Params& p, const TileRow& tile) {
@@ -274,20 +278,21 @@ double slowdown(double blocks_here, const TileRow& tile) {
 }
 
 // Sets the tile that takes the fewest cycles over all of those that `set` can make of the shapes first, second ...
-// `set` returns false where the shared memory does not hold it. A draft is of the first shape that it holds.
+// `set` returns false where the shared memory does not hold it, and may do so where it takes as many cycles as the best
+// before or more. A draft is of the first shape that the memory holds.
 template <class Set>
 bool choose(const TileRow& tile, int shapes, const Device& device, Use use, Params* p, Set&& set) {
-  double best = 0;
+  double best = std::numeric_limits<double>::infinity();
   int chosen = -1;
   for (int i = 0; i < shapes; ++i) {
-    if (!set(i, Use::draft)) continue;
+    if (!set(i, Use::draft, best)) continue;
     if (use == Use::draft) return true;
     const double cycles = p->tiles * tile_cycles(*p, tile) * slowdown(blocks_at_once(*p, tile, device), tile);
-    if (chosen >= 0 && cycles >= best) continue;
+    if (cycles >= best) continue;
     best = cycles;
     chosen = i;
   }
-  return chosen >= 0 && set(chosen, Use::launch);
+  return chosen >= 0 && set(chosen, Use::launch, std::numeric_limits<double>::infinity());
 }
 
 // Forward and filter gradient: the patch as layouts would have it, then as any pointers would.
@@ -304,11 +309,14 @@ bool set_patches(int row, std::uint32_t limit, Use use, Params* p) {
 }
 
 bool set_forward_tile(int row, const Device& device, Use use, Params* p) {
-  return choose(kTiles[row], kForwardPixels / 8, device, use, p, [&](int i, Use each) {
+  const TileRow& tile = kTiles[row];
+  const int64_t words = ceil_div(p->taps_w * p->channels, elements_of_word(tile.type));
+  const double products = forward_products(static_cast<double>(ceil_div(p->taps_h * words, 8)), tile.columns);
+  return choose(tile, kForwardPixels / 8, device, use, p, [&](int i, Use each, double best) {
     const int tile_w = 8 * (i + 1);
     const int tile_h = kForwardPixels / tile_w;
     set_positions(tile_h, tile_w, p->out_h, p->out_w, each, p);
-    return set_patches(row, shared_limit(device), each, p);
+    return p->tiles * products < best && set_patches(row, shared_limit(device), each, p);
   });
 }
 
@@ -316,7 +324,7 @@ bool set_filter_tile(int row, const Device& device, Use use, Params* p) {
   const TileRow& tile = kTiles[row];
   const int pixels = filter_pixels(tile.type);
   p->dy_vectors = filters_allow_vectors(*p, p->ys, tile.type);
-  return choose(tile, 4, device, use, p, [&](int i, Use each) {
+  return choose(tile, 4, device, use, p, [&](int i, Use each, double) {
     const int tile_w = pixels_of_step(tile.type) << i;
     set_positions(pixels / tile_w, tile_w, p->out_h, p->out_w, each, p);
     return set_patches(row, shared_limit(device), each, p);
@@ -339,7 +347,7 @@ bool set_data_tile(int row, const Device& device, Use use, Params* params) {
   const int columns = (p.image_w - 1 + p.pad_w) / p.stride_w - p.first_j + 1;
   p.dx_rows = p.n_tiles == 1 && p.xs.c == 1 && p.xs.w == p.channels;
   const int64_t filter_step = static_cast<int64_t>(p.taps_v) * p.taps_u * tile.columns * 32;
-  return choose(tile, 4, device, use, params, [&](int i, Use each) {
+  return choose(tile, 4, device, use, params, [&](int i, Use each, double) {
     p.warps_j = 1 << i;
     set_positions(kDataRowsOfWarp * (8 / p.warps_j), kDataColumnsOfWarp * p.warps_j, rows, columns, each, params);
     p.dy_rows = p.tile_h + p.taps_u - 1;
@@ -492,15 +500,14 @@ LeastCycles least_cycles(const Problem& problem) {
     const double blocks = tile.columns / 8.0;
     double cycles = 0;
     if (kernel == Kernel::forward) {
-      cycles = steps * 1.15 * std::max(tile.columns * kCyclesOfMma, 36.0 + tile.columns) + patch + 3.0 * tile.columns +
-               150;
+      cycles = forward_products(steps, tile.columns) + patch + 3.0 * tile.columns + 150;
     } else if (kernel == Kernel::backward_data) {
       const double product = 1.15 * 8 * std::max(32 * blocks * kCyclesOfMma, 44 + 8 * blocks);
       cycles = steps * (products * product + patch + 150) + 1500 * blocks;
     } else {
       const double shared = (tile.columns == 32 ? 16 : 64) + tile.columns / 2.0;
-      cycles = steps * (1.15 * std::max(tile.columns / 2.0 * kCyclesOfMma, shared) + 20) + patch +
-               (dy_vectors ? 450 : 2150);
+      cycles =
+          steps * (1.15 * std::max(tile.columns / 2.0 * kCyclesOfMma, shared) + 20) + patch + (dy_vectors ? 450 : 2150);
     }
     const double parts = groups * static_cast<double>(ceil_div(columns, tile.columns));
     least.all = std::min(least.all, parts * cycles);
