@@ -106,8 +106,8 @@ double seconds_of(const View& view, const Parts& parts, const few::Shape& shape,
   const double shared =
       (steps * shape.blocks * (2048.0 + 32.0 * shape.filters) + copied + 1.5 * static_cast<double>(s.slot_bytes)) / 128;
   const double rounds = std::ceil(static_cast<double>(s.group_rows * s.vectors) / (32.0 * few::kExpanders));
-  const double row = kRowCycles + rounds * (kRoundCycles + kCopyCycles * static_cast<double>(s.copies)) +
-                     kShareOfProducts * products;
+  const double row =
+      kRowCycles + rounds * (kRoundCycles + kCopyCycles * static_cast<double>(s.copies)) + kShareOfProducts * products;
   const double row_cycles = std::max({row, 1.1 * shared, 1.1 * copied / kL2BytesPerCycle});
   const double in_flight = static_cast<double>(s.stages - 1) * copied;
   const double row_seconds = std::max(row_cycles / kClock, kLatency * copied / std::max(in_flight, 1.0));
@@ -279,8 +279,8 @@ double few_channels_filter_least_seconds(const Problem& problem, int multiproces
   const auto filters = static_cast<double>(view.filters);
   // With more parts than multiprocessors, as many rows as there are wait in line.
   if (std::ceil(octets) * std::ceil(filters / 32) > multiprocessors) return kStart;
-  const double copies =
-      static_cast<double>(few::kOctet / std::gcd(std::int64_t{few::kOctet}, view.stride_w * view.channels));
+  const std::int64_t shared_octets = std::gcd(std::int64_t{few::kOctet}, view.stride_w * view.channels);
+  const double copies = static_cast<double>(few::kOctet) / static_cast<double>(shared_octets);
   const double products = static_cast<double>(view.out_w) / few::kStepPixels * octets * filters / 2;
   const double cycles = kRowCycles + kRoundCycles + kCopyCycles * copies + kShareOfProducts * products;
   constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds

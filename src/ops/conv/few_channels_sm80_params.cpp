@@ -238,23 +238,31 @@ double forward_cycles(const Params& p, const TileRow& tile) {
   return forward_products(p.k_steps, tile.columns) + staging + 3.0 * tile.columns + 150;
 }
 
+double filter_step_cycles(int columns) {
+  const double mma = columns / 2.0 * kCyclesOfMma;
+  // Each warp loads dy; with 32 columns, where warps take turns, one of them does.
+  const double shared = (columns == 32 ? 1 : 4) * 16.0 + columns / 2.0;
+  return 1.15 * std::max(mma, shared) + 20;
+}
+
 double filter_cycles(const Params& p, const TileRow& tile) {
   const double steps = static_cast<double>(filter_pixels(tile.type)) / pixels_of_step(tile.type);
-  const double mma = tile.columns / 2.0 * kCyclesOfMma;
-  // Each warp loads dy; with 32 columns, where warps take turns, one of them does.
-  const double shared = (tile.columns == 32 ? 1 : 4) * 16.0 + tile.columns / 2.0;
   const double staging =
       p.patch.vectors ? p.patch.bytes / 32.0 : p.patch.rows * static_cast<int>(p.patch.items.divisor) / 4.0;
-  return steps * (1.15 * std::max(mma, shared) + 20) + staging + (p.dy_vectors ? 300 : 2000) + 150;
+  return steps * filter_step_cycles(tile.columns) + staging + (p.dy_vectors ? 300 : 2000) + 150;
+}
+
+double data_group_cycles(int columns) {
+  const int blocks = columns / 8;
+  const double mma = 8.0 * 32 * blocks * kCyclesOfMma;
+  const double shared = 8.0 * (11 * 4 + 4 * 2 * blocks);
+  return std::max(mma, shared);
 }
 
 double data_cycles(const Params& p, const TileRow& tile) {
-  const int blocks = tile.columns / 8;
   const double groups = static_cast<double>(p.taps_v) * p.taps_u / kDataTapGroup;
-  const double mma = 8.0 * 32 * blocks * kCyclesOfMma;
-  const double shared = 8.0 * (11 * 4 + 4 * 2 * blocks);
   const double staging = p.dy_rows * p.dy_columns * (p.dy_vectors ? 0.25 : 2.0);
-  return p.k_steps * (groups * 1.15 * std::max(mma, shared) + staging + 150) + 1500 * blocks;
+  return p.k_steps * (groups * 1.15 * data_group_cycles(tile.columns) + staging + 150) + 187.5 * tile.columns;
 }
 
 double tile_cycles(const Params& p, const TileRow& tile) {
@@ -439,89 +447,113 @@ double least_patch(double taps_h, double taps_w, double stride_h, double stride_
   return root * root;
 }
 
-// Cycles of all tiles together, in full ones and without gaps, of the best row. As tile_cycles() has it.
-struct LeastCycles {
-  double all;    // cycles
-  double parts;  // of the sums: the most blocks that can share them without a split
+// What the bounds need of a problem, which is less than the parameters.
+struct Sizes {
+  tile::ElementType type;
+  int64_t element;  // bytes
+  int64_t channels, filters;
+  int64_t taps_h = 1, taps_w, stride_h = 1, stride_w;
+  bool dy_vectors;  // unless its strides do not allow them
+  bool planar;      // channel planes of x
 };
-LeastCycles least_cycles(const Problem& problem) {
-  const Kernel kernel = few_channels_kernel(problem.direction);
-  const tile::ElementType type = few_channels_type(problem);
-  const double bytes = tile::element_bytes(type);
+Sizes sizes_of(const Problem& problem) {
   const int w = problem.spatial - 1;
-  const bool flat = problem.spatial == 1;
-  const auto of_height = [&](int64_t value, int64_t otherwise) { return flat ? otherwise : value; };
-  const int64_t channels = problem.x.dims[1];
-  const int64_t filters = problem.y.dims[1];
-  const int64_t taps_w = problem.w.dims[2 + w];
-  const int64_t taps_h = of_height(problem.w.dims[2], 1);
-  const int64_t stride_w = problem.stride[w];
-  const int64_t stride_h = of_height(problem.stride[0], 1);
-  const bool dy_vectors = filters * tile::element_bytes(type) % 16 == 0 && (filters == 1 || problem.y.strides[1] == 1);
-  const bool planar = channels > 1 && problem.x.dims[2 + w] > 1 && problem.x.strides[2 + w] == 1;
-  double pixels = static_cast<double>(problem.x.dims[0]);
-  double of_tile = kForwardPixels;
-  int64_t columns = filters;
-  double groups = 1;
-  double patch = 0;  // cycles for a tile's patch
-  double steps = 0;
-  double products = 0;  // of a step of the data gradient
-  if (kernel == Kernel::backward_data) {
-    of_tile = 8 * kDataRowsOfWarp * kDataColumnsOfWarp;
-    for (int i = 0; i < problem.spatial; ++i) {
-      pixels *= static_cast<double>((problem.x.dims[2 + i] - 1 + problem.pad[i]) / problem.stride[i] -
-                                    problem.pad[i] / problem.stride[i] + 1);
-    }
-    columns = stride_h * stride_w * channels;
-    steps = static_cast<double>(ceil_div(filters * tile::element_bytes(type), 32));
-    const auto taps_u = static_cast<double>(round_up(ceil_div(taps_h, stride_h), kDataTapGroup));
-    const auto taps_v = static_cast<double>(ceil_div(taps_w, stride_w));
-    products = taps_u * taps_v / kDataTapGroup;
-    patch = least_patch(taps_u, taps_v, 1, 1, of_tile) * of_tile * (dy_vectors ? 0.25 : 2.0);
-  } else {
-    for (int i = 0; i < problem.spatial; ++i) pixels *= static_cast<double>(problem.y.dims[2 + i]);
-    const int64_t per_word = elements_of_word(type);
-    if (kernel == Kernel::forward) {
-      steps = static_cast<double>(ceil_div(taps_h * ceil_div(taps_w * channels, per_word), 8));
-    } else {
-      of_tile = filter_pixels(type);
-      steps = of_tile / pixels_of_step(type);
-      columns = taps_h * taps_w * channels;
-      groups = static_cast<double>(ceil_div(filters, kFilterRows));
-    }
-    const double element = !planar ? bytes / 32 : kernel == Kernel::forward ? 1.5 : 0.25;
-    patch = least_patch(static_cast<double>(taps_h), static_cast<double>(taps_w), static_cast<double>(stride_h),
-                        static_cast<double>(stride_w), of_tile) *
-            of_tile * static_cast<double>(channels) * element;
+  Sizes s = {};
+  s.type = few_channels_type(problem);
+  s.element = tile::element_bytes(s.type);
+  s.channels = problem.x.dims[1];
+  s.filters = problem.y.dims[1];
+  s.taps_w = problem.w.dims[2 + w];
+  s.stride_w = problem.stride[w];
+  if (problem.spatial > 1) {
+    s.taps_h = problem.w.dims[2];
+    s.stride_h = problem.stride[0];
   }
-  LeastCycles least = {std::numeric_limits<double>::infinity(), 1};
+  s.dy_vectors = s.filters * s.element % 16 == 0 && (s.filters == 1 || problem.y.strides[1] == 1);
+  s.planar = s.channels > 1 && problem.x.dims[2 + w] > 1 && problem.x.strides[2 + w] == 1;
+  return s;
+}
+
+double as_double(int64_t value) { return static_cast<double>(value); }
+
+// Elements of the patches of a tile of so many pixels, at the least.
+double least_elements(const Sizes& s, double pixels) {
+  return least_patch(as_double(s.taps_h), as_double(s.taps_w), as_double(s.stride_h), as_double(s.stride_w), pixels) *
+         pixels * as_double(s.channels);
+}
+
+// Cycles of all tiles together, in full ones and without gaps, of the best row of the kernel; and the most blocks that
+// take a tile's columns. `cycles` tells those of a tile of `pixels`, for tile_cycles().
+struct LeastCycles {
+  double all = std::numeric_limits<double>::infinity();
+  double parts = 1;
+};
+template <class Cycles>
+LeastCycles least_of_rows(Kernel kernel, const Sizes& s, double tiles, int64_t columns, Cycles cycles) {
+  LeastCycles least;
   for (const TileRow& tile : kTiles) {
-    if (tile.kernel != kernel || tile.type != type) continue;
-    const double blocks = tile.columns / 8.0;
-    double cycles = 0;
-    if (kernel == Kernel::forward) {
-      cycles = forward_products(steps, tile.columns) + patch + 3.0 * tile.columns + 150;
-    } else if (kernel == Kernel::backward_data) {
-      const double product = 1.15 * 8 * std::max(32 * blocks * kCyclesOfMma, 44 + 8 * blocks);
-      cycles = steps * (products * product + patch + 150) + 1500 * blocks;
-    } else {
-      const double shared = (tile.columns == 32 ? 16 : 64) + tile.columns / 2.0;
-      cycles =
-          steps * (1.15 * std::max(tile.columns / 2.0 * kCyclesOfMma, shared) + 20) + patch + (dy_vectors ? 450 : 2150);
-    }
-    const double parts = groups * static_cast<double>(ceil_div(columns, tile.columns));
-    least.all = std::min(least.all, parts * cycles);
+    if (tile.kernel != kernel || tile.type != s.type) continue;
+    const double parts = as_double(ceil_div(columns, tile.columns));
+    least.all = std::min(least.all, tiles * parts * cycles(tile.columns));
     least.parts = std::max(least.parts, parts);
   }
-  least.all *= pixels / of_tile;
   return least;
+}
+
+double pixels_of(const TensorGeometry& image, int spatial) {
+  double pixels = as_double(image.dims[0]);
+  for (int i = 0; i < spatial; ++i) pixels *= as_double(image.dims[2 + i]);
+  return pixels;
+}
+
+LeastCycles least_forward_cycles(const Problem& problem, const Sizes& s) {
+  const int64_t words = ceil_div(s.taps_w * s.channels, elements_of_word(s.type));
+  const double k_steps = as_double(ceil_div(s.taps_h * words, 8));
+  const double staging = least_elements(s, kForwardPixels) * (s.planar ? 1.5 : as_double(s.element) / 32);
+  return least_of_rows(Kernel::forward, s, pixels_of(problem.y, problem.spatial) / kForwardPixels, s.filters,
+                       [&](int columns) { return forward_products(k_steps, columns) + staging + 3.0 * columns + 150; });
+}
+
+LeastCycles least_filter_cycles(const Problem& problem, const Sizes& s) {
+  const double pixels = filter_pixels(s.type);
+  const double steps = pixels / pixels_of_step(s.type);
+  const double staging = least_elements(s, pixels) * (s.planar ? 0.25 : as_double(s.element) / 32);
+  const double groups = as_double(ceil_div(s.filters, kFilterRows));
+  LeastCycles least = least_of_rows(
+      Kernel::backward_filter, s, pixels_of(problem.y, problem.spatial) / pixels * groups,
+      s.taps_h * s.taps_w * s.channels,
+      [&](int columns) { return steps * filter_step_cycles(columns) + staging + (s.dy_vectors ? 300 : 2000) + 150; });
+  least.parts *= groups;
+  return least;
+}
+
+LeastCycles least_data_cycles(const Problem& problem, const Sizes& s) {
+  constexpr double kPositions = 8 * kDataRowsOfWarp * kDataColumnsOfWarp;
+  double positions = as_double(problem.x.dims[0]);
+  for (int i = 0; i < problem.spatial; ++i) {
+    const int64_t first = problem.pad[i] / problem.stride[i];
+    const int64_t last = (problem.x.dims[2 + i] - 1 + problem.pad[i]) / problem.stride[i];
+    positions *= as_double(last - first + 1);
+  }
+  const double k_steps = as_double(ceil_div(s.filters * s.element, 32));
+  const double taps_u = round_up(ceil_div(s.taps_h, s.stride_h), kDataTapGroup);
+  const double taps_v = as_double(ceil_div(s.taps_w, s.stride_w));
+  const double staging = least_patch(taps_u, taps_v, 1, 1, kPositions) * kPositions * (s.dy_vectors ? 0.25 : 2.0);
+  return least_of_rows(
+      Kernel::backward_data, s, positions / kPositions, s.stride_h * s.stride_w * s.channels, [&](int columns) {
+        const double groups = taps_u * taps_v / kDataTapGroup;
+        return k_steps * (groups * 1.15 * data_group_cycles(columns) + staging + 150) + 187.5 * columns;
+      });
 }
 
 }  // namespace
 
 double few_channels_least_seconds(const Problem& problem, double multiprocessors) {
   constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
-  const LeastCycles cycles = least_cycles(problem);
+  const Sizes sizes = sizes_of(problem);
+  const LeastCycles cycles = problem.direction == Direction::forward         ? least_forward_cycles(problem, sizes)
+                             : problem.direction == Direction::backward_data ? least_data_cycles(problem, sizes)
+                                                                             : least_filter_cycles(problem, sizes);
   const double compute = cycles.all / (kClock * multiprocessors);
   const double memory = bytes_of_tensors(problem) / (kBytesPerMultiprocessor * multiprocessors);
   double least = seconds_of(compute, memory);

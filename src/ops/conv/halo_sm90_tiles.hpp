@@ -56,7 +56,7 @@ struct TileChoice {
 
 // Whether the shape of that number has a tile; and the best one with its time, one of no stages if there is none. Those
 // that take longer than `bound` seconds need not be looked at.
-[[nodiscard]] bool has_tile(const View& view, int shape);
+[[nodiscard]] bool has_tile(const View& view, int number);
 [[nodiscard]] TileChoice best_tile(const View& view, const kernels::halo::Shape& shape, double multiprocessors,
                                    double bound = std::numeric_limits<double>::infinity());
 

@@ -174,8 +174,9 @@ Extents extents_of(const Problem& problem) {
   for (int i = 0; i < problem.spatial; ++i) {
     taps *= static_cast<double>(problem.w.dims[2 + i]);
     if (problem.direction == Direction::backward_data) {
-      pixels *= static_cast<double>((problem.x.dims[2 + i] + problem.stride[i] - 1) / problem.stride[i]);
-      classes *= problem.stride[i];
+      const std::int64_t of_class = (problem.x.dims[2 + i] + problem.stride[i] - 1) / problem.stride[i];
+      pixels *= static_cast<double>(of_class);
+      classes *= static_cast<double>(problem.stride[i]);
     } else {
       pixels *= static_cast<double>(problem.y.dims[2 + i]);
     }
@@ -316,8 +317,8 @@ bool sm80_fastest(const Problem& problem, int multiprocessors, double bound, Can
     }
   }
   if (found && fastest->config.split_k > 1) {
-    fastest->workspace = kernels::sm80::partial_bytes(kernels::sm80::kTiles[fastest->config.tile],
-                                                      static_cast<std::size_t>(partials));
+    fastest->workspace =
+        kernels::sm80::partial_bytes(kernels::sm80::kTiles[fastest->config.tile], static_cast<std::size_t>(partials));
   }
   return found;
 }
