@@ -186,6 +186,12 @@ TEST(ConvReach, NoModelFallsBelowItsBound) {
     if (!wrong.empty()) return "sm80: " + wrong;
     wrong = compare(sm80_closer_seconds(problem, kMultiprocessors), candidates);
     if (!wrong.empty()) return "sm80, the closer bound: " + wrong;
+    if (sm90_obstacle(problem) == nullptr) {
+      candidates.clear();
+      sm90_candidates(problem, kMultiprocessors, &candidates);
+      wrong = compare(sm90_closer_seconds(problem, kMultiprocessors), candidates);
+      if (!wrong.empty()) return "sm90: " + wrong;
+    }
     for (const bool padded : {false, true}) {
       NhwcOutline form;
       if (outline_nhwc_form(problem, padded, &form) != nullptr) continue;

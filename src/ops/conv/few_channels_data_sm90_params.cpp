@@ -227,7 +227,8 @@ const char* few_channels_data_obstacle(const Problem& problem) {
   if (problem.direction != Direction::backward_data) return "it does the data gradient only";
   if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
   if (const char* obstacle = few_channels_shape_obstacle(problem)) return obstacle;
-  if (const char* obstacle = layout_obstacle(problem.y, tile::element_bytes(few_channels_type(problem)))) return obstacle;
+  if (const char* obstacle = layout_obstacle(problem.y, tile::element_bytes(few_channels_type(problem))))
+    return obstacle;
   const View v = view_of(problem);
   if (v.few.images * v.rows * v.columns > kMostCount) return "about 2^30 positions or more";
   if ((v.few.image_w + static_cast<int64_t>(v.few.pad_w)) * v.few.channels > kMostCount) {

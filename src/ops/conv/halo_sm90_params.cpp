@@ -218,8 +218,7 @@ bool halo_fastest(const Problem& problem, int multiprocessors, double bound, Can
   const View view = view_of(problem);
   fastest->seconds = std::numeric_limits<double>::infinity();
   for (int i = 0; i < halo::kShapeCount; ++i) {
-    const TileChoice tile =
-        best_tile(view, halo::kShapes[i], multiprocessors, std::min(bound, fastest->seconds));
+    const TileChoice tile = best_tile(view, halo::kShapes[i], multiprocessors, std::min(bound, fastest->seconds));
     if (tile.seconds < fastest->seconds) *fastest = {{i, 1}, tile.seconds, 0};
   }
   return fastest->seconds <= bound;

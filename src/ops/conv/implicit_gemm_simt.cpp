@@ -41,8 +41,7 @@ void implicit_gemm_simt_lean_candidates(const Problem& problem, const Device& de
 }
 
 bool implicit_gemm_simt_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
-  return implicit_gemm_simt_supports(problem, device) &&
-         simt_fastest(problem, device.multiprocessors, bound, fastest);
+  return implicit_gemm_simt_supports(problem, device) && simt_fastest(problem, device.multiprocessors, bound, fastest);
 }
 
 [[gnu::hot]] double implicit_gemm_simt_least_seconds(const Problem& problem, const Device& device) {

@@ -84,8 +84,7 @@ double seconds_of(const Tile& tile, double splits, double sums) {
 // Of so many splits: full many times over, splitting gains nothing.
 bool is_worth_a_try(const Tile& tile, int parts) {
   constexpr double kFewestTilesOfK = 4;  // of a split
-  return parts <= 1024 && tile.k_tiles / parts >= kFewestTilesOfK &&
-         tile.tiles * parts <= 64 * tile.multiprocessors;
+  return parts <= 1024 && tile.k_tiles / parts >= kFewestTilesOfK && tile.tiles * parts <= 64 * tile.multiprocessors;
 }
 
 constexpr double best_efficiency() {
@@ -166,8 +165,8 @@ bool simt_fastest(const Problem& problem, int multiprocessors, double bound, Can
     }
   }
   if (found && fastest->config.split_k > 1) {
-    fastest->workspace = kernels::simt::partial_bytes(kernels::simt::kTiles[fastest->config.tile],
-                                                      static_cast<std::size_t>(partials));
+    fastest->workspace =
+        kernels::simt::partial_bytes(kernels::simt::kTiles[fastest->config.tile], static_cast<std::size_t>(partials));
   }
   return found;
 }

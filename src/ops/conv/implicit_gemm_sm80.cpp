@@ -47,8 +47,7 @@ void implicit_gemm_sm80_lean_candidates(const Problem& problem, const Device& de
 }
 
 bool implicit_gemm_sm80_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
-  return implicit_gemm_sm80_supports(problem, device) &&
-         sm80_fastest(problem, device.multiprocessors, bound, fastest);
+  return implicit_gemm_sm80_supports(problem, device) && sm80_fastest(problem, device.multiprocessors, bound, fastest);
 }
 
 [[gnu::hot]] double implicit_gemm_sm80_least_seconds(const Problem& problem, const Device& device) {

@@ -160,6 +160,10 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
   sm90_candidates(problem, device.multiprocessors, candidates);
 }
 
+double implicit_gemm_sm90_closer_seconds(const Problem& problem, const Device& device) {
+  return sm90_closer_seconds(problem, device.multiprocessors);
+}
+
 [[gnu::hot]] bool implicit_gemm_sm90_fastest(const Problem& problem, const Device& device, double bound,
                                              Candidate* fastest) {
   return implicit_gemm_sm90_supports(problem, device) && sm90_fastest(problem, device.multiprocessors, bound, fastest);

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "ops/conv/implicit_gemm_sm90_params.hpp"
 
@@ -169,6 +170,26 @@ void offer_candidates(const Problem& problem, int multiprocessors, Taker* taker)
 }
 
 }  // namespace
+
+double sm90_closer_seconds(const Problem& problem, int multiprocessors) {
+  constexpr double kBestEfficiency =
+      std::max_element(std::begin(sm90::kShapes), std::end(sm90::kShapes), [](const auto& a, const auto& b) {
+        return a.efficiency < b.efficiency;
+      })->efficiency;
+  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
+  const double processors = std::max(multiprocessors, 2);
+  double products = flops(problem) / 2;
+  if (problem.direction == Direction::backward_data) {
+    // Each tap reaches every pixel of a class.
+    products = static_cast<double>(problem.x.dims[0] * problem.y.dims[1]) * static_cast<double>(problem.w.dims[1]);
+    for (int i = 0; i < problem.spatial; ++i) {
+      products *= static_cast<double>(problem.x.dims[2 + i] / problem.stride[i] * problem.w.dims[2 + i]);
+    }
+  }
+  const double rate = (problem.x.type != GPUDNN_DATA_FLOAT ? kHalfRate : kTf32Rate) * kBestEfficiency;
+  const double busy = std::max(2 * products / rate, bytes_of_tensors(problem) / kMemoryRate);
+  return kRoundedDown * (kLaunch + busy / processors);
+}
 
 void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
   Taker taker{.all = candidates};

@@ -183,8 +183,8 @@ void via_nhwc_candidates(const Problem& problem, const Device& device, std::vect
       const ConvEngine& engine = list[i];
       if (!may_be_inner(engine)) continue;
       const auto least = engine.closer_seconds != nullptr ? engine.closer_seconds : engine.least_seconds;
-      const bool hopeless = least != nullptr && offer.has_no_use_for(least(form.inner, device) + form.seconds,
-                                                                     total_workspace(form, 0));
+      const bool hopeless =
+          least != nullptr && offer.has_no_use_for(least(form.inner, device) + form.seconds, total_workspace(form, 0));
       if (hopeless || !engine.supports(form.inner, device)) continue;
       inner.clear();
       engine.candidates(form.inner, device, &inner);
