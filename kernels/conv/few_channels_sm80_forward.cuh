@@ -232,10 +232,7 @@ __device__ __forceinline__ void store_anything(const Params& p, const Place& at,
       blend_elements<T>(p, place, v);
     }
     if (p.activation >= 0) {
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        v[j] = activate<T>(static_cast<ActivationMode>(p.activation), v[j], p.activation_coef, p.propagate_nan);
-      }
+      activate_in_turn<T>(static_cast<ActivationMode>(p.activation), kVec, v, p.activation_coef, p.propagate_nan);
     }
     if (p.out_vectors) {
       tile::store_pack<T, kVec>(place.out, tile::narrow_pack<T>(v));

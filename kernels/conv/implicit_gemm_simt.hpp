@@ -220,11 +220,13 @@ GPUDNN_HOST_DEVICE TilePosition tile_position(const Params& p, std::uint32_t blo
   return at;
 }
 
+// kUnroll: 3 where the geometry shall stay in registers, 1 where it is in memory.
+template <int kUnroll = 3>
 GPUDNN_HOST_DEVICE void set_residue(const Params& p, std::uint32_t residue_class, Geometry* g) {
   std::int64_t pixels = 1;
   std::int64_t taps = 1;
 #ifdef __CUDA_ARCH__
-#pragma unroll
+#pragma unroll kUnroll
 #endif
   for (int i = 2; i >= 0; --i) {
     const Residue& r = p.residues[i];
@@ -244,7 +246,7 @@ GPUDNN_HOST_DEVICE void set_residue(const Params& p, std::uint32_t residue_class
     const std::int64_t first_p =
         r.pad_quotient + (wrapped ? 1 : 0) - static_cast<std::int64_t>(r.stride.quotient(first_tap * r.dilation));
     g->m.of[i] = r.pixels[more_pixels ? 1 : 0];
-    // Constant indices on both ways keep the geometry in registers.
+    // Constant indices on both ways once the loop is unrolled.
     if (p.tap_digits_first) {
       if (i > 0) g->k.of[i > 0 ? i - 1 : 0] = r.taps[more_taps ? 1 : 0];
     } else {
@@ -259,9 +261,10 @@ GPUDNN_HOST_DEVICE void set_residue(const Params& p, std::uint32_t residue_class
   g->k_count = p.k_channels * taps;
 }
 
+template <int kUnroll = 3>
 GPUDNN_HOST_DEVICE void set_geometry(const Params& p, std::uint32_t residue_class, Geometry* g) {
   *g = p.whole;
-  if (p.classes > 1) set_residue(p, residue_class, g);
+  if (p.classes > 1) set_residue<kUnroll>(p, residue_class, g);
 }
 
 template <class Index>

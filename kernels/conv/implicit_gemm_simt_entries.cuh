@@ -48,6 +48,7 @@ __device__ __forceinline__ void set_outer_entries(const Params& p, const Geometr
   Entry a = p.operand_a.base;
   a.offset += reinterpret_cast<std::int64_t>(p.a) + at.group * p.operand_a.group_step + geometry.a_base.offset;
   a.coord += geometry.a_base.coord;
+#pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < I::kBm; i += I::kThreads) {
     shared.m[i] =
         entry_or_poison<Index>(p.operand_a.outer, geometry.m, static_cast<Index>(at.m) * I::kBm + static_cast<Index>(i),
@@ -55,6 +56,7 @@ __device__ __forceinline__ void set_outer_entries(const Params& p, const Geometr
   }
   Entry b = p.operand_b.base;
   b.offset += reinterpret_cast<std::int64_t>(p.b) + at.group * p.operand_b.group_step + geometry.b_base;
+#pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < I::kBn; i += I::kThreads) {
     shared.n[i] =
         entry_or_poison<Index>(p.operand_b.outer, p.n, static_cast<Index>(at.n) * I::kBn + static_cast<Index>(i),

@@ -19,13 +19,13 @@ struct Scalars {
         coef(static_cast<Acc>(p.activation_coef)) {}
 };
 
-// Finishes kWidth neighbours: alpha * sum + beta * c, or the fused form. Neither c nor z is read unless it counts.
+// kWidth neighbours but for the activation: alpha * sum + beta * c, or the fused form. Neither c nor z is read unless
+// it counts.
 template <class T, int kWidth, class Acc>
-__device__ __forceinline__ void finish_and_store(const Params& p, const Scalars<Acc>& scalars, const Acc (&sum)[kWidth],
-                                                 T* c, const char* z, const char* bias, std::int64_t bias_step) {
-  Acc v[kWidth];
+__device__ __forceinline__ void blend(const Params& p, const Scalars<Acc>& scalars, Acc (&v)[kWidth], const T* c,
+                                      const char* z, const char* bias, std::int64_t bias_step) {
 #pragma unroll
-  for (int j = 0; j < kWidth; ++j) v[j] = scalars.alpha * sum[j];
+  for (int j = 0; j < kWidth; ++j) v[j] = scalars.alpha * v[j];
   if (scalars.beta != Acc(0)) {
     const auto old = tile::load_pack<T, kWidth>(c);
 #pragma unroll
@@ -40,13 +40,6 @@ __device__ __forceinline__ void finish_and_store(const Params& p, const Scalars<
 #pragma unroll
     for (int j = 0; j < kWidth; ++j) v[j] += tile::widen<Acc>(*reinterpret_cast<const T*>(bias + j * bias_step));
   }
-  if (p.activation >= 0) {
-#pragma unroll
-    for (int j = 0; j < kWidth; ++j) {
-      v[j] = activate<T>(static_cast<ActivationMode>(p.activation), v[j], scalars.coef, p.propagate_nan);
-    }
-  }
-  tile::store_pack<T, kWidth>(c, tile::narrow_pack<T>(v));
 }
 
 // From shared to global memory, lanes along memory. `part` says where a kernel staged its sums.
@@ -60,6 +53,7 @@ __device__ __forceinline__ void finish_part(const Params& p, const Scalars<typen
   const bool vectors = p.store_vectors;
   const int step = vectors ? kVec : 1;
   const int shift = 31 - __clz(part.width);
+#pragma unroll 1
   for (int e = static_cast<int>(threadIdx.x) * step; e < I::kPartM * I::kPartN; e += I::kThreads * step) {
     const int slow = e >> shift;
     const int fast = e & (part.width - 1);
@@ -72,13 +66,27 @@ __device__ __forceinline__ void finish_part(const Params& p, const Scalars<typen
     T* const c = reinterpret_cast<T*>(em.offset + en.offset);
     const char* const z = p.has_z ? reinterpret_cast<const char*>(shared.z.m[m] + shared.z.n[n]) : nullptr;
     const char* const bias = static_cast<const char*>(p.bias) + (first_bias + n) * p.bias_step;
+    // A single value stands in all places.
+    Acc v[kVec];
     if (vectors) {
-      Acc sum[kVec];
-      tile::widen_pack<Acc>(tile::load_pack<Acc, kVec>(staged), sum);
-      finish_and_store<T, kVec>(p, scalars, sum, c, z, bias, part.m_fast ? 0 : p.bias_step);
+      tile::widen_pack<Acc>(tile::load_pack<Acc, kVec>(staged), v);
+      blend<T, kVec>(p, scalars, v, c, z, bias, part.m_fast ? 0 : p.bias_step);
     } else {
-      const Acc sum[1] = {*staged};
-      finish_and_store<T, 1>(p, scalars, sum, c, z, bias, 0);
+      Acc single[1] = {*staged};
+      blend<T, 1>(p, scalars, single, c, z, bias, 0);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) v[j] = single[0];
+    }
+    if (p.activation == static_cast<std::int32_t>(ActivationMode::relu)) {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) v[j] = activate<T>(ActivationMode::relu, v[j], scalars.coef, p.propagate_nan);
+    } else if (p.activation >= 0) {
+      activate_in_turn<T>(static_cast<ActivationMode>(p.activation), step, v, scalars.coef, p.propagate_nan);
+    }
+    if (vectors) {
+      tile::store_pack<T, kVec>(c, tile::narrow_pack<T>(v));
+    } else {
+      *c = tile::narrow<T>(v[kVec - 1]);
     }
   }
 }
@@ -91,6 +99,7 @@ __device__ __forceinline__ void set_output_entries(const Params& p, const Geomet
   const Output& c = p.output;
   Entry base = c.base;
   base.offset += reinterpret_cast<std::int64_t>(p.c) + at.group * c.group_step + geometry.c_base;
+#pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < I::kBm; i += I::kThreads) {
     const Index m = static_cast<Index>(at.m) * I::kBm + static_cast<Index>(i);
     shared.m[i] =
@@ -100,6 +109,7 @@ __device__ __forceinline__ void set_output_entries(const Params& p, const Geomet
       shared.z.m[i] = evaluate(p.addend.m, digits(geometry.m, m), z).offset;
     }
   }
+#pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < I::kBn; i += I::kThreads) {
     const Index n = static_cast<Index>(at.n) * I::kBn + static_cast<Index>(i);
     shared.n[i] = entry_or_poison<Index>(c.n, p.n, n, static_cast<Index>(p.n_count), Entry{0, 0}, c.bounds.poison);

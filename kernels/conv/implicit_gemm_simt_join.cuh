@@ -67,8 +67,13 @@ __global__ void __launch_bounds__(kReduceThreads)
   const char* const bias =
       static_cast<const char*>(p.bias) +
       (static_cast<std::int64_t>(at.group) * p.n_count + static_cast<std::int64_t>(n)) * p.bias_step;
-  const Acc sums[1] = {sum};
-  finish_and_store<T, 1>(p, Scalars<Acc>(p), sums, to, z, bias, 0);
+  const Scalars<Acc> scalars(p);
+  Acc v[1] = {sum};
+  blend<T, 1>(p, scalars, v, to, z, bias, 0);
+  if (p.activation >= 0) {
+    v[0] = activate<T>(static_cast<ActivationMode>(p.activation), v[0], scalars.coef, p.propagate_nan);
+  }
+  *to = tile::narrow<T>(v[0]);
 }
 
 }  // namespace gpudnn::kernels::simt

@@ -22,7 +22,8 @@
 // Summation order is fixed by the config alone: results are bit-identical from run to run. Limits: those of the SIMT
 // kernel's padding. 32-bit indices and positions only.
 //
-// Files: _loads (instances, global -> shared), _multiply (fragments and products), _store (the way out).
+// Files: _entries (what a block works on, addresses and bounds), _loads (instances, global -> shared), _multiply
+// (fragments and products), _store (the way out).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -43,50 +44,42 @@ __device__ __forceinline__ void reduce(const Params& p, std::uint32_t k_tiles, c
   constexpr int kSteps = kTileKBytes / 32;
   Loader<I, TileOfA<I>> loader_a(p.gemm.operand_a, shared.m, p.a.vector);
   Loader<I, TileOfB<I>> loader_b(p.gemm.operand_b, shared.n, p.b.vector);
+  // The first tiles are loaded ahead by the code of the loop, which multiplies nothing yet.
+  constexpr int kAhead = I::kStages - 1;
+  int write = 0;
 #pragma unroll 1
-  for (int s = 0; s < I::kStages - 1; ++s) {
-    loader_a.start(shared.tiles.a[s], &shared.k.a[0][s * I::kBk]);
-    loader_b.start(shared.tiles.b[s], &shared.k.b[0][s * I::kBk]);
-    loader_a.finish(shared.tiles.a[s]);
-    loader_b.finish(shared.tiles.b[s]);
-    ptx::cp_async_commit_group();
-  }
-  int read = 0;
-  int write = I::kStages - 1;
-  int tile_in_chunk = I::kStages - 1;
-  int chunk = 0;
-#pragma unroll 1
-  for (;;) {
-    // This thread's copies of the tile have landed; past the barrier, everyone's, and nobody reads the oldest tile, or
-    // the entries of the chunk before, any more.
-    ptx::cp_async_wait_group<I::kStages - 2>();
-    __syncthreads();
+  for (std::uint32_t tile = 0; tile < k_tiles + kAhead; ++tile) {
+    const int read = write + 1 == I::kStages ? 0 : write + 1;  // of the tile kAhead before
+    const std::uint32_t chunk = tile / I::kTilesPerChunk;
+    const std::uint32_t tile_in_chunk = tile % I::kTilesPerChunk;
     FragmentsOfA<I> a[2];
     FragmentsOfB<I> b[2];
-    a[0].load(shared.tiles.a[read], place.m0, 0);
-    b[0].load(shared.tiles.b[read], place.n0, 0);
+    if (tile >= kAhead) {
+      // This thread's copies of the tile have landed; past the barrier, everyone's, and nobody reads the oldest tile,
+      // or the entries of the chunk before, any more.
+      ptx::cp_async_wait_group<I::kStages - 2>();
+      __syncthreads();
+      a[0].load(shared.tiles.a[read], place.m0, 0);
+      b[0].load(shared.tiles.b[read], place.n0, 0);
+    }
     if (tile_in_chunk == 0) set_entries_of_k<I>(p.gemm, chunk + 1, shared);
     // Tiles after the last are loaded, too: their entries are poisoned, so they cost no access to memory.
-    loader_a.start(shared.tiles.a[write], &shared.k.a[chunk & 1][tile_in_chunk * I::kBk]);
-    loader_b.start(shared.tiles.b[write], &shared.k.b[chunk & 1][tile_in_chunk * I::kBk]);
+    loader_a.start(shared.tiles.a[write], &shared.k.a[chunk % 2][tile_in_chunk * I::kBk]);
+    loader_b.start(shared.tiles.b[write], &shared.k.b[chunk % 2][tile_in_chunk * I::kBk]);
     ptx::cp_async_commit_group();
+    if (tile >= kAhead) {
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      if (step + 1 < kSteps) {
-        a[(step + 1) % 2].load(shared.tiles.a[read], place.m0, step + 1);
-        b[(step + 1) % 2].load(shared.tiles.b[read], place.n0, step + 1);
+      for (int step = 0; step < kSteps; ++step) {
+        if (step + 1 < kSteps) {
+          a[(step + 1) % 2].load(shared.tiles.a[read], place.m0, step + 1);
+          b[(step + 1) % 2].load(shared.tiles.b[read], place.n0, step + 1);
+        }
+        multiply<I>(a[step % 2], b[step % 2], sums);
       }
-      multiply<I>(a[step % 2], b[step % 2], sums);
     }
     loader_a.finish(shared.tiles.a[write]);
     loader_b.finish(shared.tiles.b[write]);
-    if (++tile_in_chunk == I::kTilesPerChunk) {
-      tile_in_chunk = 0;
-      ++chunk;
-    }
-    read = read + 1 == I::kStages ? 0 : read + 1;
-    write = write + 1 == I::kStages ? 0 : write + 1;
-    if (--k_tiles == 0) break;
+    write = read;
   }
   // Nothing may land in memory that the epilogue uses.
   ptx::cp_async_wait_group<0>();
@@ -94,24 +87,13 @@ __device__ __forceinline__ void reduce(const Params& p, std::uint32_t k_tiles, c
 
 template <class I>
 __device__ __forceinline__ void run(const Params& params, typename I::Shared& shared) {
-  using Index = typename I::Index;
   const simt::Params& p = params.gemm;
-  const simt::TilePosition at = simt::tile_position(p, blockIdx.x);
-  simt::Geometry geometry;
-  simt::set_geometry(p, at.residue_class, &geometry);
-  if (at.m * I::kBm >= static_cast<Index>(geometry.m_count)) return;  // a class smaller than others
-  const Index k_count = static_cast<Index>(geometry.k_count);
-  const Index k_begin = min(at.split * static_cast<Index>(p.k_per_split), k_count);
-  const Index k_end = k_begin + min(k_count - k_begin, static_cast<Index>(p.k_per_split));
-  if (threadIdx.x == 0) {
-    shared.k_radices = geometry.k;
-    shared.k_begin = k_begin;
-    shared.k_end = k_end;
-  }
-  simt::set_outer_entries<I>(p, geometry, at, shared);
+  set_work<I>(p, &shared.work);
   __syncthreads();
-  set_entries_of_k<I>(p, 0, shared);
-  set_entries_of_k<I>(p, 1, shared);
+  const Work& work = shared.work;
+  if (work.m.first >= work.m.end) return;  // a class smaller than others
+  const std::uint32_t k_count = work.k.end - work.k.first;
+  set_first_entries<I>(p, shared);
   __syncthreads();
 
   Sums<I> sums;
@@ -124,16 +106,8 @@ __device__ __forceinline__ void run(const Params& params, typename I::Shared& sh
     }
   }
   const Place<I> place;
-  if (k_begin < k_end) reduce<I>(params, (k_end - k_begin + I::kBk - 1) / I::kBk, place, shared, sums);
-
-  if (p.splits > 1) {
-    store_partial_sums<I>(p, place, sums);
-  } else {
-    // Again, rather than kept in registers all along.
-    const simt::TilePosition there = simt::tile_position(p, blockIdx.x);
-    simt::set_geometry(p, there.residue_class, &geometry);
-    store_result<I>(p, geometry, there, place, sums, shared);
-  }
+  if (k_count > 0) reduce<I>(params, (k_count + I::kBk - 1) / I::kBk, place, shared, sums);
+  store_result<I>(p, place, sums, shared);
 }
 
 template <class I>

@@ -5,13 +5,10 @@
 
 #include <type_traits>
 
-#include "kernels/conv/implicit_gemm_simt_entries.cuh"
-#include "kernels/conv/implicit_gemm_sm80.hpp"
+#include "kernels/conv/implicit_gemm_sm80_entries.cuh"
 #include "kernels/ptx/cp_async.cuh"
 
 namespace gpudnn::kernels::sm80 {
-
-using simt::Entry;
 
 template <ElementType kOfType, int kRow, bool kAIsKMajor, bool kBIsKMajor, bool kWithHalves>
 struct Instance {
@@ -71,9 +68,7 @@ struct Instance {
         std::int64_t n[kBn];
       } z;  // addresses of the epilogue's addend
     };
-    simt::Radices k_radices;
-    Index k_begin;
-    Index k_end;
+    Work work;
   };
   static_assert(sizeof(Shared) <= 99 * 1024, "a block of the smallest sm_80 and later has 99 KiB");
 };
@@ -98,6 +93,11 @@ struct SharedTile {
   static __device__ __forceinline__ std::uint32_t place(int row, int chunk) {
     return static_cast<std::uint32_t>(row * kRowBytes + ((chunk ^ exchange(row)) << 4));
   }
+  // The place `rows` further down from one in a row below `rows_at_once`, a power of two of which `rows` is a multiple:
+  // no carry meets the bits that chunks are exchanged by. Mostly a constant step.
+  static __device__ __forceinline__ std::uint32_t place_below(std::uint32_t place, int rows) {
+    return (place ^ static_cast<std::uint32_t>(exchange(rows) << 4)) + static_cast<std::uint32_t>(rows * kRowBytes);
+  }
 };
 
 template <class I>
@@ -121,13 +121,22 @@ __device__ __forceinline__ void copy_tile(std::uint32_t tile, const simt::Bounds
   static_assert(I::kThreads % kColumns == 0 && S::kRows % kRowsAtOnce == 0, "whole rows of copies");
   const int byte = static_cast<int>(threadIdx.x) % kColumns * kVector;
   const int first_row = static_cast<int>(threadIdx.x) / kColumns;
-#pragma unroll(kCopies < 8 ? kCopies : 8)
-  for (int i = 0; i < kCopies; ++i) {
-    const int row = first_row + i * kRowsAtOnce;
-    const Entry at = slow[row];
-    ptx::cp_async<kVector>(tile + S::place(row, byte >> 4) + (byte & 15),
-                           reinterpret_cast<const void*>(column.offset + at.offset),
-                           inside<I>(column, at, bounds) ? kVector : 0);
+  const std::uint32_t first = S::place(first_row, byte >> 4) + static_cast<std::uint32_t>(byte & 15);
+  // Entries are read some at a time: no read passes a copy, so that each alone would wait for its own.
+  constexpr int kBatch = kCopies < 4 ? kCopies : 4;
+  static_assert(kCopies % kBatch == 0, "whole batches");
+#pragma unroll 1
+  for (int i = 0; i < kCopies; i += kBatch) {
+    Entry at[kBatch];
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) at[j] = slow[first_row + (i + j) * kRowsAtOnce];
+    const std::uint32_t first_of_batch = tile + S::place_below(first, i * kRowsAtOnce);
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      ptx::cp_async<kVector>(S::place_below(first_of_batch, j * kRowsAtOnce),
+                             reinterpret_cast<const void*>(column.offset + at[j].offset),
+                             inside<I>(column, at[j], bounds) ? kVector : 0);
+    }
   }
 }
 
@@ -165,10 +174,11 @@ struct Halves {
   __device__ __forceinline__ void store(unsigned char* tile) const {
     const int byte = static_cast<int>(threadIdx.x) % kColumns * 4;
     const int first_row = static_cast<int>(threadIdx.x) / kColumns;
+    const std::uint32_t first = S::place(first_row, byte >> 4) + static_cast<std::uint32_t>(byte & 15);
 #pragma unroll
     for (int i = 0; i < kPairs; ++i) {
       const std::uint32_t word = __byte_perm(low[i], high[i], 0x5410);
-      *reinterpret_cast<std::uint32_t*>(tile + S::place(first_row + i * kRowsAtOnce, byte >> 4) + (byte & 15)) = word;
+      *reinterpret_cast<std::uint32_t*>(tile + S::place_below(first, i * kRowsAtOnce)) = word;
     }
   }
 };
@@ -210,20 +220,5 @@ struct Loader {
     }
   }
 };
-
-// Entries of k in chunk `chunk` of the block's part of the reduction.
-template <class I>
-__device__ __forceinline__ void set_entries_of_k(const simt::Params& p, int chunk, typename I::Shared& shared) {
-  using Index = typename I::Index;
-#pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x); i < 2 * I::kChunk; i += I::kThreads) {
-    const int slot = i % I::kChunk;
-    const bool for_a = i < I::kChunk;
-    const Index k = shared.k_begin + static_cast<Index>(chunk) * I::kChunk + static_cast<Index>(slot);
-    const simt::Operand& operand = for_a ? p.operand_a : p.operand_b;
-    (for_a ? shared.k.a : shared.k.b)[chunk & 1][slot] = simt::entry_or_poison<Index>(
-        operand.inner, shared.k_radices, k, shared.k_end, Entry{0, 0}, operand.bounds.poison);
-  }
-}
 
 }  // namespace gpudnn::kernels::sm80

@@ -104,21 +104,16 @@ __device__ __forceinline__ void multiply(const FragmentsOfA<I>& a, const Fragmen
   }
 }
 
-// Where this thread's sums lie in the block's tile.
+// The place of a warp's sums in the block's tile.
 template <class I>
 struct Place {
-  int m0, n0;  // of the warp
+  int m0, n0;
 
   __device__ __forceinline__ Place() {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     m0 = warp % I::kWarpsM * I::kWarpM;
     n0 = warp / I::kWarpsM * I::kWarpN;
   }
-  __device__ __forceinline__ int m(int i, int half) const {
-    return m0 + 16 * i + 8 * half + static_cast<int>(threadIdx.x) % 32 / 4;
-  }
-  // The first of two neighbours.
-  __device__ __forceinline__ int n(int j) const { return n0 + 8 * j + static_cast<int>(threadIdx.x) % 4 * 2; }
 };
 
 }  // namespace gpudnn::kernels::sm80
