@@ -1,13 +1,8 @@
-// The double, half and bfloat16 instances of the SIMT implicit GEMM: rows 8 to 15 of kTiles.
+// Instances of the SIMT implicit GEMM: double, half and bfloat16 (rows 8 to 15 of kTiles).
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/implicit_gemm_simt.cuh"
+#include "kernels/conv/implicit_gemm_simt_rows.cuh"
 
 namespace gpudnn::kernels::simt {
-
-template <int kRow>
-void launch_row(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  launch_instance<Instance<kRow>>(params, blocks, stream);
-}
 
 template void launch_row<8>(const Params&, std::uint32_t, CUstream_st*);
 template void launch_row<9>(const Params&, std::uint32_t, CUstream_st*);
