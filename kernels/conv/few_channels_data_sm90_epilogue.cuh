@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/conv/blend.cuh"
 #include "kernels/conv/few_channels_data_sm90.hpp"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
@@ -231,10 +232,7 @@ __device__ __forceinline__ void store_element(const Params& p, const Place& plac
   std::uint32_t c = 0;
   const int w = static_cast<int>(p.channel_div.divmod(static_cast<std::uint32_t>(e), &c));
   if (sum != sum) sum = data_sum<T>(p, place.n, h, w, static_cast<int>(c));
-  T* const to = dx + (static_cast<std::int64_t>(w) * p.xs.w + static_cast<std::int64_t>(c) * p.xs.c);
-  float value = p.alpha * sum;
-  if (p.beta != 0.0f) value += p.beta * tile::widen<float>(*to);
-  *to = tile::narrow<T>(value);
+  blend_and_store(p, sum, dx + (static_cast<std::int64_t>(w) * p.xs.w + static_cast<std::int64_t>(c) * p.xs.c));
 }
 
 // All threads of the warpgroup: what of the stride_h rows of dx is not done with.

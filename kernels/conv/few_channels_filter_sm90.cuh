@@ -63,8 +63,8 @@ __device__ __forceinline__ LanePlace<I> lane_place(const Params& p, std::uint32_
   for (std::uint32_t b = 0; b < I::kBlocks; ++b) {
     const std::uint32_t octet = (octet_part * I::kBlocks + b) * 8 + warp * 2 + lane / 8 % 2;
     std::uint32_t inside = 0;
-    std::uint32_t r = p.row_octets.divmod(octet, &inside);
-    if (r >= p.taps_h) r = inside = 0;  // sums that are not stored
+    std::uint32_t r = p.taps.row_octets.divmod(octet, &inside);
+    if (r >= p.taps.height) r = inside = 0;  // sums that are not stored
     place.group[b] = r / p.group_rows;
     place.offset[b] =
         copy * p.copy_bytes + ((r - place.group[b] * p.group_rows) * p.copy_vectors + inside) * (kOctet * 2) + along;
@@ -152,7 +152,6 @@ __device__ __forceinline__ void multiply(const Params& p, Barriers& barriers, un
   const std::uint32_t zeros = ptx::shared_address(shared + kZeroOffset);
   const std::uint32_t slots = ptx::shared_address(shared + p.slot_offset);
   const std::uint64_t dy = tile::operand_descriptor<I::kDyBytes>(dy_stage(p, shared, 0), p.tile_w * I::kDyBytes);
-  const std::uint32_t count = share.last - share.first;
   Place at = {};
   std::uint32_t columns = 0;
   std::uint32_t stage = 0;
@@ -160,7 +159,7 @@ __device__ __forceinline__ void multiply(const Params& p, Barriers& barriers, un
   std::uint32_t slot = 0;
   auto step = static_cast<std::uint32_t>(consumer);
 #pragma unroll 1
-  for (std::uint32_t i = 0; i < count; ++i, ++at.row) {
+  for (std::uint32_t i = 0; i < share.count(); ++i, ++at.row) {
     if (i == 0 || at.row == p.rows.divisor) {
       at = place_of(p, share.first + i);
       columns = min(p.tile_w, p.out_w - at.strip * p.tile_w);
@@ -233,10 +232,8 @@ __global__ void __launch_bounds__(I::kThreads, 1) few_channels_filter_sm90(const
 
 template <class T>
 void launch_sum(const Shape& shape, const Params& params, CUstream_st* stream) {
-  int lanes = 1;
-  while (lanes < kMostLanes && static_cast<std::uint32_t>(2 * lanes) <= params.splits) lanes *= 2;
-  const std::uint32_t blocks =
-      params.parts.divisor * (quads_of(shape) * static_cast<std::uint32_t>(lanes) / kSumThreads);
+  const int lanes = sum_lanes(params.splits);
+  const std::uint32_t blocks = sum_blocks(params.parts.divisor, quads_of(shape), lanes);
   tile::launch_kernel(&few_channels_filter_sum<T>, {blocks, kSumThreads}, stream, params, shape.blocks, shape.filters,
                       lanes);
 }

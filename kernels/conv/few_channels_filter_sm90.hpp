@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/conv/filter_taps.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 #include "kernels/tile/tensor_map.hpp"
@@ -14,6 +15,7 @@ struct CUstream_st;
 
 namespace gpudnn::kernels::few_channels_filter {
 
+using kernels::kOctet;
 using tile::ElementType;
 using tile::FastDivmod;
 using tile::TensorMap;
@@ -32,7 +34,6 @@ constexpr Shape kShapes[] = {
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
 constexpr int kStepPixels = 16;  // that one instruction adds up
-constexpr int kOctet = 8;        // taps that lie together
 constexpr int kMostStages = 16;  // rows of dy under way
 constexpr int kMostCopies = 8;
 constexpr int kMostBox = 256;  // pixels
@@ -88,18 +89,7 @@ struct Params {
   std::int32_t pad_h = 0;
   std::uint32_t pixel_elements = 0;  // from the window of a pixel to the next
 
-  // --- taps
-  FastDivmod row_octets;  // of a filter row
-  std::uint32_t row_taps = 0;
-  FastDivmod channels;
-  std::uint32_t taps_h = 1;
-  std::uint32_t taps_w = 1;
-  std::uint32_t filters = 0;
-  bool mirrored = false;
-  std::int64_t step_k = 0;  // of dw, in elements
-  std::int64_t step_c = 0;
-  std::int64_t step_r = 0;
-  std::int64_t step_s = 0;
+  FilterTaps taps;
 
   // Filled in for each launch.
   float alpha = 1;

@@ -1,12 +1,12 @@
-// The loads of the Hopper filter gradient of images with few channels: a block's share of the rows, the thread that
-// starts the copy engine's copies, and the warps that make shifted copies of image rows. See
-// few_channels_filter_sm90.cuh.
+// The loads of the Hopper filter gradient of images with few channels: the thread that starts the copy engine's copies,
+// and the warps that make shifted copies of image rows. See few_channels_filter_sm90.cuh.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "kernels/conv/few_channels_filter_sm90.hpp"
+#include "kernels/conv/filter_shares.cuh"
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/tma_tile_4d.cuh"
 #include "kernels/tile/stage_ring.cuh"
@@ -40,42 +40,9 @@ struct Barriers {
 static_assert(kExpanders == 7, "the other warps of the first two warpgroups");
 static_assert(sizeof(Barriers) <= kZeroOffset && kZeroOffset + 16 <= kRingOffset, "the barriers' place");
 
-// The block's rows: units first to last - 1, of one part of the taps and filters.
-struct Share {
-  std::uint32_t part, first, last;
-};
-__device__ __forceinline__ Share share_of_block(const Params& p) {
-  Share share;
-  const std::uint32_t split = p.parts.divmod(blockIdx.x, &share.part);
-  share.first = static_cast<std::uint32_t>(static_cast<std::uint64_t>(p.units) * split / p.splits);
-  share.last = static_cast<std::uint32_t>(static_cast<std::uint64_t>(p.units) * (split + 1) / p.splits);
-  return share;
-}
-
-// A row of a strip.
-struct Place {
-  std::uint32_t row, strip, image;
-};
-__device__ __forceinline__ Place place_of(const Params& p, std::uint32_t unit) {
-  Place at;
-  at.image = p.strips.divmod(p.rows.divmod(unit, &at.row), &at.strip);
-  return at;
-}
-
 __device__ __forceinline__ unsigned char* dy_stage(const Params& p, unsigned char* shared, std::uint32_t stage) {
   return shared + kRingOffset + stage * p.stage_bytes;
 }
-
-// A place in a ring whose length is known at launch only.
-struct RingTurn {
-  std::uint32_t stage = 0;
-  std::uint32_t parity = 0;
-  __device__ __forceinline__ void next(std::uint32_t stages) {
-    const bool wraps = ++stage == stages;
-    stage = wraps ? 0 : stage;
-    parity ^= wraps ? 1u : 0u;
-  }
-};
 
 // The first vector of an image row that a strip's windows touch; negative in the padding.
 __device__ __forceinline__ std::int32_t first_vector(const Params& p, std::uint32_t strip) {
@@ -119,11 +86,10 @@ template <class I>
 __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, unsigned char* shared) {
   const Share share = share_of_block(p);
   const auto filter = static_cast<std::int32_t>(p.octet_parts.quotient(share.part)) * I::kN;
-  const std::uint32_t count = share.last - share.first;
   Place at = {};
-  RingTurn dy;
-  RingTurn raw;
-  for (std::uint32_t i = 0; i < count; ++i, ++at.row) {
+  tile::RingTurn dy;
+  tile::RingTurn raw;
+  for (std::uint32_t i = 0; i < share.count(); ++i, ++at.row) {
     const bool begins = i == 0 || at.row == p.rows.divisor;
     if (begins) at = place_of(p, share.first + i);
     tile::wait(&barriers.empty[dy.stage], dy.parity ^ 1);
@@ -204,18 +170,17 @@ __device__ __forceinline__ void expand_group(const Params& p, const unsigned cha
 template <class I>
 __device__ __forceinline__ void expand(const Params& p, Barriers& barriers, unsigned char* shared) {
   const Share share = share_of_block(p);
-  const std::uint32_t count = share.last - share.first;
   const auto wait_for_row = [&](std::uint32_t row) {
     std::uint32_t stage = 0;
     const std::uint32_t round = p.stages.divmod(row, &stage);
     tile::wait(&barriers.empty[stage], round & 1u);
   };
   Place at = {};
-  RingTurn raw;
+  tile::RingTurn raw;
   std::uint32_t stage = 0;
   std::uint32_t slot = 0;
   std::uint32_t strip_begin = 0;
-  for (std::uint32_t i = 0; i < count; ++i, ++at.row) {
+  for (std::uint32_t i = 0; i < share.count(); ++i, ++at.row) {
     const bool begins = i == 0 || at.row == p.rows.divisor;
     if (i >= kRowsAhead) wait_for_row(i - kRowsAhead);
     if (begins) {

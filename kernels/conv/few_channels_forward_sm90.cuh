@@ -33,6 +33,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/conv/few_channels_forward_sm90_filter.cuh"
+#include "kernels/conv/rectify.cuh"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -194,11 +195,6 @@ __device__ __forceinline__ void multiply_unit(const Params& p, const Windows& wi
 }
 
 // --- sums to y -------------------------------------------------------------------------------------------------------
-
-__device__ __forceinline__ float rectify(const Params& p, float value) {
-  const float positive = p.clipped ? fminf(fmaxf(value, 0.0f), p.ceiling) : fmaxf(value, 0.0f);
-  return p.propagate_nan && value != value ? value : positive;
-}
 
 // Vector `group` of the sums of a thread's pixel `half`.
 template <class T, int kN>

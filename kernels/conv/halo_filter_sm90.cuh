@@ -100,7 +100,7 @@ __device__ __forceinline__ void multiply(const Params& p, Barriers& barriers, un
   const std::uint32_t zeros = ptx::shared_address(shared + p.zero_offset);
   const std::uint32_t ahead = row * static_cast<std::uint32_t>(p.dilation[1]);
   const auto leading = static_cast<std::uint32_t>(p.dilation[0] * I::kPixelBytes);
-  RingTurn newest;
+  tile::RingTurn newest;
   std::uint32_t oldest = 0;  // stage that is still read
   std::uint32_t until_mine = share;
 #pragma unroll 1

@@ -1,10 +1,11 @@
-// The loads of the Hopper halo filter gradient: a block's share of the rows, and the thread that starts the copy
-// engine's copies. See halo_filter_sm90.cuh.
+// The loads of the Hopper halo filter gradient: the thread that starts the copy engine's copies. See
+// halo_filter_sm90.cuh.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include "kernels/conv/filter_shares.cuh"
 #include "kernels/conv/halo_filter_sm90.hpp"
 #include "kernels/conv/halo_filter_sm90_sum.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -31,29 +32,6 @@ struct Barriers {
   std::uint64_t empty[kMostStages];
 };
 static_assert(sizeof(Barriers) <= kRingOffset, "the barriers' place");
-
-// The stages in turn. Their number is known at launch only.
-struct RingTurn {
-  std::uint32_t stage = 0;
-  std::uint32_t parity = 0;
-  __device__ __forceinline__ void next(std::uint32_t stages) {
-    const bool wraps = ++stage == stages;
-    stage = wraps ? 0 : stage;
-    parity ^= wraps ? 1u : 0u;
-  }
-};
-
-// The block's units: first to last - 1.
-struct Share {
-  std::uint32_t part, split, first, last;
-};
-__device__ __forceinline__ Share share_of_block(const Params& p) {
-  Share share;
-  share.split = p.parts.divmod(blockIdx.x, &share.part);
-  share.first = static_cast<std::uint32_t>(static_cast<std::uint64_t>(p.units) * share.split / p.splits);
-  share.last = static_cast<std::uint32_t>(static_cast<std::uint64_t>(p.units) * (share.split + 1) / p.splits);
-  return share;
-}
 
 // Pairs of rows of one strip that follow one another. They take halo_pairs stages more than they are, the first of
 // which have no dy.
@@ -154,7 +132,7 @@ __device__ __forceinline__ void load_stage(const Params& p, const PartPlace& par
 
 __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, unsigned char* shared, const Share& units,
                                         const PartPlace& part) {
-  RingTurn turn;
+  tile::RingTurn turn;
   for (std::uint32_t unit = units.first; unit < units.last;) {
     const Run run = run_at(p, unit, units.last);
     unit += run.count;

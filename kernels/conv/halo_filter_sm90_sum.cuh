@@ -5,10 +5,10 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/conv/filter_sums.cuh"
 #include "kernels/conv/halo_filter_sm90.hpp"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/tile/launch.hpp"
-#include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::halo_filter {
 
@@ -40,25 +40,6 @@ __device__ __forceinline__ PartPlace part_place(const Params& p, std::uint32_t p
   return place;
 }
 
-constexpr int kSumThreads = 256;
-constexpr int kMostLanes = 32;  // that share four sums
-constexpr int kLoads = 8;       // of a lane, at least, where there are as many
-
-__device__ __forceinline__ void add_to(float4* sum, const float4& more) {
-  sum->x += more.x;
-  sum->y += more.y;
-  sum->z += more.z;
-  sum->w += more.w;
-}
-
-template <class T>
-__device__ __forceinline__ void store_sum(const Params& p, std::int64_t index, float sum) {
-  T* const to = static_cast<T*>(p.dw) + index;
-  float value = p.alpha * sum;
-  if (p.beta != 0) value += p.beta * tile::widen<float>(*to);
-  *to = tile::narrow<T>(value);
-}
-
 // Four sums in the order in which wgmma leaves them: two neighbouring channels, and the same 8 filters further.
 template <class T>
 __device__ __forceinline__ void store_quad(const Params& p, const PartPlace& part, std::uint32_t row,
@@ -86,54 +67,33 @@ __device__ __forceinline__ void store_quad(const Params& p, const PartPlace& par
 #pragma unroll
     for (std::uint32_t c = 0; c < 2; ++c) {
       if (filter + 8 * k < part.filters && channel + c < part.channels) {
-        store_sum<T>(p, at + 8 * k * p.step_k + c * p.step_c, sums[k][c]);
+        blend_and_store(p, sums[k][c], static_cast<T*>(p.dw) + (at + 8 * k * p.step_k + c * p.step_c));
       }
     }
   }
 }
 
-// Lane l adds partial sums l, l + lanes and so on; then the lanes are added up as a tree.
 template <class T>
 __global__ void __launch_bounds__(kSumThreads) halo_filter_sum(const __grid_constant__ Params p, int lanes) {
-  __shared__ float4 partial[kSumThreads];
-  const int columns = kSumThreads / lanes;
-  const int column = static_cast<int>(threadIdx.x) % columns;
-  const int lane = static_cast<int>(threadIdx.x) / columns;
   const std::uint32_t quads = quads_of(p.part_channels);
-  const std::uint32_t blocks_of_row = quads / static_cast<std::uint32_t>(columns);
-  const std::uint32_t index = blockIdx.x / blocks_of_row;
-  const std::uint32_t part_number = index / p.part_rows;
-  const std::uint32_t row = index % p.part_rows;
-  const std::uint32_t quad =
-      blockIdx.x % blocks_of_row * static_cast<std::uint32_t>(columns) + static_cast<std::uint32_t>(column);
-  const PartPlace part = part_place(p, part_number);
+  const SumPlace place = sum_place(quads, lanes);
+  const PartPlace part = part_place(p, place.part / p.part_rows);
+  const std::uint32_t row = place.part % p.part_rows;
   if (row >= part.taps_h) return;
-  const std::uint32_t sums = p.splits * p.shares;
-  const auto* const from =
-      reinterpret_cast<const float4*>(p.partials) + static_cast<std::size_t>(index) * sums * quads + quad;
   ptx::griddepcontrol_wait();
-  float4 sum = make_float4(0, 0, 0, 0);
-#pragma unroll kLoads
-  for (auto s = static_cast<std::uint32_t>(lane); s < sums; s += static_cast<std::uint32_t>(lanes)) {
-    add_to(&sum, from[static_cast<std::size_t>(s) * quads]);
-  }
-  for (int half = lanes / 2; half > 0; half /= 2) {
-    partial[threadIdx.x] = sum;
-    __syncthreads();
-    if (lane < half) add_to(&sum, partial[threadIdx.x + static_cast<unsigned>(half * columns)]);
-    __syncthreads();
-  }
-  if (lane == 0) store_quad<T>(p, part, row, quad, sum);
+  const float4 sum = sum_over_splits(p.partials, quads, p.splits * p.shares, place);
+  if (place.lane == 0) store_quad<T>(p, part, row, place.quad, sum);
 }
+
+constexpr int kLoads = 8;  // of a lane, at least, where there are as many
 
 template <class T>
 void launch_sum(const Params& params, CUstream_st* stream) {
-  int lanes = 1;
-  const std::uint32_t sums = params.splits * params.shares;
-  while (lanes < kMostLanes && static_cast<std::uint32_t>(2 * lanes * kLoads) <= sums) lanes *= 2;
-  const std::uint32_t blocks = params.parts.divisor * params.part_rows *
-                               (quads_of(params.part_channels) * static_cast<std::uint32_t>(lanes) / kSumThreads);
-  tile::launch_kernel(&halo_filter_sum<T>, {blocks, kSumThreads, 0, 1, true}, stream, params, lanes);
+  const int lanes = sum_lanes(params.splits * params.shares / kLoads);
+  const std::uint32_t blocks =
+      sum_blocks(params.parts.divisor * params.part_rows, quads_of(params.part_channels), lanes);
+  tile::launch_kernel(&halo_filter_sum<T>, {.blocks = blocks, .threads = kSumThreads, .overlaps = true}, stream, params,
+                      lanes);
 }
 
 }  // namespace gpudnn::kernels::halo_filter

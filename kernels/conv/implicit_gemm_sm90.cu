@@ -1,6 +1,7 @@
 // The launch of the Hopper implicit GEMM: from the type and direction to the file that has its instances.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv/implicit_gemm_sm90.cuh"
+#include "kernels/tile/instances.cuh"
 
 namespace gpudnn::kernels::sm90 {
 
@@ -31,19 +32,8 @@ LaunchShape launch_of_direction(Direction direction, int shape) {
 
 void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks,
             CUstream_st* stream) {
-  LaunchShape launch_shape = nullptr;
-  switch (type) {
-    case ElementType::f16:
-      launch_shape = launch_of_direction<tile::Half>(direction, shape);
-      break;
-    case ElementType::bf16:
-      launch_shape = launch_of_direction<tile::BFloat16>(direction, shape);
-      break;
-    default:
-      launch_shape = launch_of_direction<float>(direction, shape);
-      break;
-  }
-  launch_shape(params, blocks, stream);
+  tile::with_tensor_core_type(type,
+                              [&]<class T>() { launch_of_direction<T>(direction, shape)(params, blocks, stream); });
 }
 
 }  // namespace gpudnn::kernels::sm90

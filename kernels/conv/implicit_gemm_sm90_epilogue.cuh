@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/conv/implicit_gemm_sm90_work.cuh"
+#include "kernels/conv/rectify.cuh"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/pin.cuh"
@@ -11,6 +12,7 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/tile/launch.hpp"
 #include "kernels/tile/numeric.cuh"
+#include "kernels/tile/quads.cuh"
 
 namespace gpudnn::kernels::sm90 {
 
@@ -33,11 +35,6 @@ __device__ __forceinline__ void add_pair(float scale, const PairBits<T>& addend,
   memcpy(&pack, &addend, sizeof pack);
   *low += scale * tile::widen<float>(pack.get(0));
   *high += scale * tile::widen<float>(pack.get(1));
-}
-
-__device__ __forceinline__ float rectify(const Params& p, float value) {
-  const float positive = p.clipped ? fminf(fmaxf(value, 0.0f), p.ceiling) : fmaxf(value, 0.0f);
-  return p.propagate_nan && value != value ? value : positive;
 }
 
 // Where 16 bytes number `vector` of a row of 128 lie in the staging area: spread over the banks.
@@ -288,7 +285,8 @@ __device__ __forceinline__ void store_quads(float4* tile, int consumer, const fl
   }
 }
 
-template <class I>
+// Params and Work: the implicit GEMM's, or those of one that counts tiles and splits alike.
+template <class I, class Params, class Work>
 __device__ __forceinline__ void store_partials(const Params& p, const Work& work, int consumer,
                                                const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
   const std::size_t tile = static_cast<std::size_t>(work.split) * p.works.divisor + work.tile;
@@ -363,53 +361,37 @@ __device__ __forceinline__ void finish_quad(const Params& p, const Work& work, c
 
 constexpr int kReduceThreads = 256;
 
-__device__ __forceinline__ void add_quad(const float4& other, float4* sum) {
-  sum->x += other.x;
-  sum->y += other.y;
-  sum->z += other.z;
-  sum->w += other.w;
-}
-
-// Joins the splits in order: a thread sums four neighbours of a fragment over every `lanes`-th split, and the lanes of
-// an element add up as a tree.
-template <class I>
-__global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_constant__ Params p, int lanes) {
-  __shared__ float4 partial[kReduceThreads];
-  constexpr std::uint32_t kTileQuads = I::kBM * I::kBN / 4;
+// A quad of the tiles, and whose it is to store.
+struct QuadOfTiles {
+  std::size_t quad;
+  bool stores;
+  float4 sum;
+};
+// Joins the splits in order: a thread sums a quad over every `lanes`-th split, and the lanes of an element add up as a
+// tree.
+__device__ __forceinline__ QuadOfTiles sum_quad(const float* partials, std::size_t count, std::uint32_t splits,
+                                                int lanes) {
   const int columns = kReduceThreads / lanes;
   const int column = static_cast<int>(threadIdx.x) % columns;
   const int lane = static_cast<int>(threadIdx.x) / columns;
-  const std::size_t count = static_cast<std::size_t>(p.works.divisor) * kTileQuads;
   const std::size_t quad =
       static_cast<std::size_t>(blockIdx.x) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
   float4 sum = make_float4(0, 0, 0, 0);
   if (quad < count) {
-    const auto* const first = reinterpret_cast<const float4*>(p.partials) + quad;
-#pragma unroll 8
-    for (auto s = static_cast<std::uint32_t>(lane); s < p.splits; s += static_cast<std::uint32_t>(lanes)) {
-      const float4 part = first[s * count];
-      sum.x += part.x;
-      sum.y += part.y;
-      sum.z += part.z;
-      sum.w += part.w;
-    }
+    sum = tile::sum_of_splits(reinterpret_cast<const float4*>(partials) + quad, count, splits, lane, lanes);
   }
-  partial[threadIdx.x] = sum;
-  for (int half = lanes / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (lane < half) {
-      const float4 other = partial[threadIdx.x + static_cast<unsigned>(half * columns)];
-      sum.x += other.x;
-      sum.y += other.y;
-      sum.z += other.z;
-      sum.w += other.w;
-      partial[threadIdx.x] = sum;
-    }
-  }
-  if (lane != 0 || quad >= count) return;
+  sum = tile::sum_of_lanes<kReduceThreads>(sum, lane, lanes, columns);
+  return {quad, lane == 0 && quad < count, sum};
+}
 
-  const Work work = work_item<I>(p, static_cast<std::uint32_t>(quad / kTileQuads));
-  finish_quad<I>(p, work, place_of_quad<I>(p, work, static_cast<std::uint32_t>(quad % kTileQuads)), sum);
+template <class I>
+__global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_constant__ Params p, int lanes) {
+  constexpr std::uint32_t kTileQuads = I::kBM * I::kBN / 4;
+  const std::size_t count = static_cast<std::size_t>(p.works.divisor) * kTileQuads;
+  const QuadOfTiles mine = sum_quad(p.partials, count, p.splits, lanes);
+  if (!mine.stores) return;
+  const Work work = work_item<I>(p, static_cast<std::uint32_t>(mine.quad / kTileQuads));
+  finish_quad<I>(p, work, place_of_quad<I>(p, work, static_cast<std::uint32_t>(mine.quad % kTileQuads)), mine.sum);
 }
 
 // The same where a thread has four splits and more: it asks for eight of them before all else, and finds out meanwhile
@@ -417,7 +399,6 @@ __global__ void __launch_bounds__(kReduceThreads) reduce_splits(const __grid_con
 template <class I>
 __global__ void __launch_bounds__(kReduceThreads)
     reduce_many_splits(const __grid_constant__ Params p, int lanes, int columns) {
-  __shared__ float4 partial[kReduceThreads];
   constexpr std::uint32_t kTileQuads = I::kBM * I::kBN / 4;
   constexpr std::uint32_t kAtOnce = 8;
   const int column = static_cast<int>(threadIdx.x) & (columns - 1);
@@ -440,17 +421,10 @@ __global__ void __launch_bounds__(kReduceThreads)
   ptx::pin(&place.row[1]);
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll
-  for (std::uint32_t i = 0; i < kAtOnce; ++i) add_quad(part[i], &sum);
+  for (std::uint32_t i = 0; i < kAtOnce; ++i) tile::add_to(&sum, part[i]);
 #pragma unroll 8
-  for (s += kAtOnce * step; s < p.splits; s += step) add_quad(first[s * count], &sum);
-  partial[threadIdx.x] = sum;
-  for (int half = lanes / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (lane < half) {
-      add_quad(partial[threadIdx.x + static_cast<unsigned>(half * columns)], &sum);
-      partial[threadIdx.x] = sum;
-    }
-  }
+  for (s += kAtOnce * step; s < p.splits; s += step) tile::add_to(&sum, first[s * count]);
+  sum = tile::sum_of_lanes<kReduceThreads>(sum, lane, lanes, columns);
   if (lane == 0 && quad < count) finish_quad<I>(p, work, place, sum);
 }
 
@@ -466,19 +440,25 @@ inline int lanes_of_reduction(std::size_t quads, std::uint32_t splits) {
   return lanes;
 }
 
+struct ReductionLaunch {
+  int lanes;
+  tile::LaunchConfig config;
+};
+inline ReductionLaunch reduction_launch(std::uint32_t tiles, int elements_of_tile, std::uint32_t splits) {
+  const std::size_t quads = static_cast<std::size_t>(tiles) * static_cast<std::size_t>(elements_of_tile / 4);
+  const int lanes = lanes_of_reduction(quads, splits);
+  const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
+  return {lanes, {static_cast<unsigned>((quads + columns - 1) / columns), kReduceThreads}};
+}
+
 // The second kernel of a split reduction.
 template <class I>
 void launch_reduction(const Params& params, CUstream_st* stream) {
-  const std::size_t quads =
-      static_cast<std::size_t>(params.works.divisor) * static_cast<std::size_t>(I::kBM * I::kBN / 4);
-  const int lanes = lanes_of_reduction(quads, params.splits);
-  const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
-  const auto blocks = static_cast<unsigned>((quads + columns - 1) / columns);
-  const tile::LaunchConfig config = {blocks, kReduceThreads};
+  const auto [lanes, config] = reduction_launch(params.works.divisor, I::kBM * I::kBN, params.splits);
   // Of the large tiles alone, which long reductions take.
   if constexpr (I::kIsFilterGradient && sizeof(typename I::T) == 2 && I::kBM == 128 && I::kBN >= 128) {
     if (params.splits >= 4 * static_cast<std::uint32_t>(lanes)) {
-      tile::launch_kernel(&reduce_many_splits<I>, config, stream, params, lanes, static_cast<int>(columns));
+      tile::launch_kernel(&reduce_many_splits<I>, config, stream, params, lanes, kReduceThreads / lanes);
       return;
     }
   }

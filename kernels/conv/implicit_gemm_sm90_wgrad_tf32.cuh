@@ -53,6 +53,7 @@ struct WgradTf32 {
   static constexpr bool kIsFilterGradient = true;
   static constexpr bool kJoins = false;
   static constexpr bool kTakesHelp = false;
+  static constexpr bool kPingPong = false;
   static constexpr int kBM = kTile.bm;
   static constexpr int kBN = kTile.bn;
   static constexpr int kStages = kTile.stages;
@@ -255,22 +256,6 @@ __device__ __forceinline__ void store_sums(const Params& p, const Work& work, in
   }
 }
 
-// In the order of store_partials, which reduce_splits reads.
-template <class I>
-__device__ __forceinline__ void store_partial_sums(const Params& p, const Work& work, int consumer,
-                                                   const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
-  const std::size_t tile = static_cast<std::size_t>(work.split) * p.works.divisor + work.tile;
-  auto* const quads = reinterpret_cast<float4*>(p.partials + tile * (I::kBM * I::kBN)) + threadIdx.x % 128;
-#pragma unroll
-  for (int block = 0; block < I::kRowBlocks; ++block) {
-#pragma unroll
-    for (int j = 0; j < I::kBN / 8; ++j) {
-      quads[((consumer * I::kRowBlocks + block) * (I::kBN / 8) + j) * 128] =
-          make_float4(sum[block][4 * j], sum[block][4 * j + 1], sum[block][4 * j + 2], sum[block][4 * j + 3]);
-    }
-  }
-}
-
 template <class I>
 __device__ __forceinline__ void consume_tiles(const Params& p, Shared<I>& shared, int consumer) {
   const int warp = consumer * 4 + static_cast<int>(threadIdx.x % 128) / 32;
@@ -282,7 +267,7 @@ __device__ __forceinline__ void consume_tiles(const Params& p, Shared<I>& shared
     float sum[I::kRowBlocks][I::kBN / 2];
     multiply_work<I>(shared, work, offset, sum, &turn);
     if (p.splits > 1) {
-      store_partial_sums<I>(p, work, consumer, sum);
+      store_partials<I>(p, work, consumer, sum);
     } else {
       store_sums<I>(p, work, consumer, sum);
     }

@@ -46,19 +46,8 @@ __device__ __forceinline__ std::uint64_t patches_descriptor(const Params& p, con
          static_cast<std::uint64_t>((ptx::shared_address(slots) & 0x3ffffu) >> 4);
 }
 
-template <class I>
-__device__ __forceinline__ void multiply_step(std::uint64_t dy, std::uint64_t patches, float (&sum)[I::kTaps / 2]) {
-  ptx::wgmma_fence();
-  if constexpr (I::kTaps == 168) {
-    ptx::wgmma_n168<typename I::T>(sum, dy, patches);
-  } else {
-    ptx::wgmma<typename I::T, I::kTaps, 1, 1>(sum, dy, patches);
-  }
-  ptx::wgmma_commit_group();
-}
-
 // The row before the last one is done: its row of dy and the first groups of its window are free.
-__device__ __forceinline__ void release(const Params& p, Barriers& barriers, RingTurn* dy, RingTurn* slot,
+__device__ __forceinline__ void release(const Params& p, Barriers& barriers, tile::RingTurn* dy, tile::RingTurn* slot,
                                         std::uint32_t groups) {
   ptx::mbarrier_arrive(&barriers.dy_empty[dy->stage]);
   dy->next(p.stages);
@@ -68,24 +57,25 @@ __device__ __forceinline__ void release(const Params& p, Barriers& barriers, Rin
   }
 }
 
-template <class I>
-__device__ __forceinline__ void multiply(const Params& p, Barriers& barriers, unsigned char* shared, const Share& share,
-                                         float (&sum)[I::kTaps / 2]) {
-  const std::uint64_t dy_rows = tile::operand_descriptor<kBoxBytes>(shared + kRingOffset, 0);
-  const std::uint64_t patches = patches_descriptor(p, shared + p.slot_offset);
+// Goes down a block's rows. multiply_row(dy, patches, steps, end_row_before) starts the products of a row, whose dy and
+// window are so many bytes into their rings. It calls end_row_before() when kBehind groups of products are under way
+// behind those of the row before.
+template <class I, int kBehind, class MultiplyRow>
+__device__ __forceinline__ void multiply_rows(const Params& p, Barriers& barriers, const Share& share,
+                                              MultiplyRow multiply_row) {
   Place at = {};
-  RingTurn dy;
-  RingTurn slot;  // the next group to come
-  RingTurn done_dy;
-  RingTurn done_slot;  // the first group of the window before
+  tile::RingTurn dy;
+  tile::RingTurn slot;  // the next group to come
+  tile::RingTurn done_dy;
+  tile::RingTurn done_slot;  // the first group of the window before
   std::uint32_t window = 0;
   std::uint32_t steps = 0;
 #pragma unroll 1
-  for (std::uint32_t i = 0; i < share.count; ++i, ++at.row) {
+  for (std::uint32_t i = 0; i < share.count(); ++i, ++at.row) {
     const bool begins = i == 0 || at.row == p.rows.divisor;
     if (begins) {
       at = place_of(p, share.first + i);
-      steps = (at.columns(p) + I::kStepPixels - 1) / I::kStepPixels;
+      steps = (columns_of(p, at) + I::kStepPixels - 1) / I::kStepPixels;
       if (i > 0) {
         ptx::wgmma_wait_group<0>();  // the ring may have no room for two windows
         release(p, barriers, &done_dy, &done_slot, p.groups);
@@ -97,25 +87,50 @@ __device__ __forceinline__ void multiply(const Params& p, Barriers& barriers, un
       slot.next(p.slots);
     }
     tile::wait(&barriers.dy_full[dy.stage], dy.parity);
-    std::uint64_t a = dy_rows + (dy.stage * p.stage_bytes >> 4);
-    std::uint64_t b = patches + (window * p.slot_bytes >> 4);
-    // A step is a group of its own: what is under way is known without knowing a row's length.
-    multiply_step<I>(a, b, sum);
-    if (!begins) {
-      ptx::wgmma_wait_group<1>();
+    multiply_row(dy.stage * p.stage_bytes, window * p.slot_bytes, steps, [&] {
+      if (begins) return;
+      ptx::wgmma_wait_group<kBehind>();
       release(p, barriers, &done_dy, &done_slot, 1);
-    }
-#pragma unroll 1
-    for (std::uint32_t step = 1; step < steps; ++step) {
-      a += I::kStepPixels * kBoxBytes >> 4;
-      b += 2 * kCoreBytes >> 4;
-      multiply_step<I>(a, b, sum);
-      ptx::wgmma_wait_group<2>();
-    }
+    });
     dy.next(p.stages);
     window = window + 1 == p.slots ? 0 : window + 1;
   }
   ptx::wgmma_wait_group<0>();
+}
+
+// --- the consumer in 16 bits -----------------------------------------------------------------------------------------
+
+template <class I>
+__device__ __forceinline__ void multiply_step(std::uint64_t dy, std::uint64_t patches, float (&sum)[I::kTaps / 2]) {
+  ptx::wgmma_fence();
+  if constexpr (I::kTaps == 168) {
+    ptx::wgmma_n168<typename I::T>(sum, dy, patches);
+  } else {
+    ptx::wgmma<typename I::T, I::kTaps, 1, 1>(sum, dy, patches);
+  }
+  ptx::wgmma_commit_group();
+}
+
+template <class I>
+__device__ __forceinline__ void multiply(const Params& p, Barriers& barriers, unsigned char* shared, const Share& share,
+                                         float (&sum)[I::kTaps / 2]) {
+  const std::uint64_t dy_rows = tile::operand_descriptor<kBoxBytes>(shared + kRingOffset, 0);
+  const std::uint64_t windows = patches_descriptor(p, shared + p.slot_offset);
+  multiply_rows<I, 1>(p, barriers, share,
+                      [&](std::uint32_t dy, std::uint32_t patches, std::uint32_t steps, auto end_row_before) {
+                        std::uint64_t a = dy_rows + (dy >> 4);
+                        std::uint64_t b = windows + (patches >> 4);
+                        // A step is a group of its own: what is under way is known without knowing a row's length.
+                        multiply_step<I>(a, b, sum);
+                        end_row_before();
+#pragma unroll 1
+                        for (std::uint32_t step = 1; step < steps; ++step) {
+                          a += I::kStepPixels * kBoxBytes >> 4;
+                          b += 2 * kCoreBytes >> 4;
+                          multiply_step<I>(a, b, sum);
+                          ptx::wgmma_wait_group<2>();
+                        }
+                      });
 }
 
 // --- the consumer in TF32 --------------------------------------------------------------------------------------------
@@ -185,41 +200,12 @@ template <class I>
 __device__ __forceinline__ void multiply_tf32(const Params& p, Barriers& barriers, unsigned char* shared,
                                               const Share& share, float (&sum)[I::kTaps / 2]) {
   const FragmentPlace place = fragment_place(p);
-  const std::uint64_t patches = patches_descriptor(p, shared + p.slot_offset);
-  Place at = {};
-  RingTurn dy;
-  RingTurn slot;  // the next group to come
-  RingTurn done_dy;
-  RingTurn done_slot;  // the first group of the window before
-  std::uint32_t window = 0;
-  std::uint32_t steps = 0;
-#pragma unroll 1
-  for (std::uint32_t i = 0; i < share.count; ++i, ++at.row) {
-    const bool begins = i == 0 || at.row == p.rows.divisor;
-    if (begins) {
-      at = place_of(p, share.first + i);
-      steps = (at.columns(p) + I::kStepPixels - 1) / I::kStepPixels;
-      if (i > 0) {
-        ptx::wgmma_wait_group<0>();  // the ring may have no room for two windows
-        release(p, barriers, &done_dy, &done_slot, p.groups);
-      }
-      window = slot.stage;
-    }
-    for (std::uint32_t g = begins ? 0 : p.groups - 1; g < p.groups; ++g) {
-      tile::wait(&barriers.slot_full[slot.stage], slot.parity);
-      slot.next(p.slots);
-    }
-    tile::wait(&barriers.dy_full[dy.stage], dy.parity);
-    if (!begins) {
-      ptx::wgmma_wait_group<0>();
-      release(p, barriers, &done_dy, &done_slot, 1);
-    }
-    multiply_row_tf32<I>(shared + kRingOffset + dy.stage * p.stage_bytes, place, patches + (window * p.slot_bytes >> 4),
-                         steps, sum);
-    dy.next(p.stages);
-    window = window + 1 == p.slots ? 0 : window + 1;
-  }
-  ptx::wgmma_wait_group<0>();
+  const std::uint64_t windows = patches_descriptor(p, shared + p.slot_offset);
+  multiply_rows<I, 0>(p, barriers, share,
+                      [&](std::uint32_t dy, std::uint32_t patches, std::uint32_t steps, auto end_row_before) {
+                        end_row_before();
+                        multiply_row_tf32<I>(shared + kRingOffset + dy, place, windows + (patches >> 4), steps, sum);
+                      });
 }
 
 // --- the kernel ------------------------------------------------------------------------------------------------------
@@ -266,7 +252,7 @@ __global__ void __launch_bounds__(I::kThreads, 1) patch_rows_filter_sm90(const _
     } else {
       multiply<I>(p, barriers, shared, share, sum);
     }
-    keep_sums<I>(p, shared, share.filter_block, sum);
+    keep_sums<I>(p, shared, share.part, sum);
   }
 }
 
@@ -274,10 +260,8 @@ __global__ void __launch_bounds__(I::kThreads, 1) patch_rows_filter_sm90(const _
 
 template <class T>
 void launch_sum(const Shape& shape, const Params& params, CUstream_st* stream) {
-  int lanes = 1;
-  while (lanes < kMostLanes && static_cast<std::uint32_t>(2 * lanes) <= params.splits) lanes *= 2;
-  const std::uint32_t blocks =
-      params.filter_blocks.divisor * (quads_of(shape) * static_cast<std::uint32_t>(lanes) / kSumThreads);
+  const int lanes = sum_lanes(params.splits);
+  const std::uint32_t blocks = sum_blocks(params.parts.divisor, quads_of(shape), lanes);
   tile::launch_kernel(&patch_rows_filter_sum<T>, {.blocks = blocks, .threads = kSumThreads, .overlaps = true}, stream,
                       params, shape.taps, lanes);
 }
@@ -289,7 +273,7 @@ void launch_instance(const Params& params, CUstream_st* stream) {
   using I = Instance<T, kShape>;
   tile::allow_shared_memory<&patch_rows_filter_sm90<I>>(tile::kAllThatABlockMayHave);
   tile::launch_kernel(&patch_rows_filter_sm90<I>,
-                      {params.filter_blocks.divisor * params.splits, I::kThreads, params.shared_bytes}, stream, params);
+                      {params.parts.divisor * params.splits, I::kThreads, params.shared_bytes}, stream, params);
   if (params.splits > 1) launch_sum<T>(kShapes[kShape], params, stream);
 }
 

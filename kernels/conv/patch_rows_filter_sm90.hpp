@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/conv/filter_taps.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 #include "kernels/tile/tensor_map.hpp"
@@ -14,6 +15,7 @@ struct CUstream_st;
 
 namespace gpudnn::kernels::patch_rows_filter {
 
+using kernels::kOctet;
 using tile::ElementType;
 using tile::FastDivmod;
 using tile::TensorMap;
@@ -28,7 +30,6 @@ constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
 constexpr int kFilters = 64;     // of a block
 constexpr int kBoxBytes = 128;   // of a pixel in a box of dy
-constexpr int kOctet = 8;        // taps that lie together
 constexpr int kCoreBytes = 128;  // 8 taps of 8 pixels, or of 4 in TF32
 constexpr int kMostStages = 16;  // rows of dy under way, places in the rings
 constexpr int kMostBox = 256;    // pixels
@@ -47,8 +48,8 @@ struct Params {
   TensorMap x;   // 8 bytes of a row, rows, images
 
   // --- the way to a block's rows
-  FastDivmod filter_blocks;  // of kFilters, which share rows
-  std::uint32_t units = 0;   // rows of strips of dy, of all images
+  FastDivmod parts;         // blocks that share their rows: of kFilters each
+  std::uint32_t units = 0;  // rows of strips of dy, of all images
   std::uint32_t splits = 1;
   FastDivmod rows;    // of dy
   FastDivmod strips;  // of tile_w columns
@@ -80,22 +81,11 @@ struct Params {
 
   // --- a group in patches: for each image row, for each octet of a filter row, the octet of each pixel
   std::uint32_t plane_bytes = 0;  // of an octet
-  std::uint32_t row_octets = 0;
-  FastDivmod row_columns;  // taps of a row's octets
-  FastDivmod tile_groups;  // of 8 pixels
+  std::uint32_t row_octets = 0;   // that of the taps once more: one load brings both
+  FastDivmod row_columns;         // taps of a row's octets
+  FastDivmod tile_groups;         // of 8 pixels
 
-  // --- taps
-  FastDivmod octets_of_row;
-  std::uint32_t row_taps = 0;
-  FastDivmod channels;
-  std::uint32_t taps_h = 1;
-  std::uint32_t taps_w = 1;
-  std::uint32_t filters = 0;
-  bool mirrored = false;
-  std::int64_t step_k = 0;  // of dw, in elements
-  std::int64_t step_c = 0;
-  std::int64_t step_r = 0;
-  std::int64_t step_s = 0;
+  FilterTaps taps;
 
   // Filled in for each launch.
   float alpha = 1;

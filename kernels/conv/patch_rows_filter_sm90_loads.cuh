@@ -1,5 +1,5 @@
-// The loads of the Hopper filter gradient by rows of patches: a block's share of the rows, the thread that starts the
-// copy engine's copies, and the warps that write image rows in patches. See patch_rows_filter_sm90.cuh.
+// The loads of the Hopper filter gradient by rows of patches: the thread that starts the copy engine's copies, and the
+// warps that write image rows in patches. See patch_rows_filter_sm90.cuh.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,6 +7,7 @@
 
 #include <type_traits>
 
+#include "kernels/conv/filter_shares.cuh"
 #include "kernels/conv/patch_rows_filter_sm90.hpp"
 #include "kernels/ptx/cvt_tf32.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -43,52 +44,20 @@ struct Barriers {
 static_assert(kExpanders == 7, "the other warps of the first two warpgroups");
 static_assert(sizeof(Barriers) <= kRingOffset, "the barriers' place");
 
-// The block's rows: units first to last - 1.
-struct Share {
-  std::uint32_t filter_block, first, count;
-};
-__device__ __forceinline__ Share share_of_block(const Params& p) {
-  Share share;
-  const std::uint32_t split = p.filter_blocks.divmod(blockIdx.x, &share.filter_block);
-  share.first = static_cast<std::uint32_t>(static_cast<std::uint64_t>(p.units) * split / p.splits);
-  share.count = static_cast<std::uint32_t>(static_cast<std::uint64_t>(p.units) * (split + 1) / p.splits) - share.first;
-  return share;
+__device__ __forceinline__ std::uint32_t columns_of(const Params& p, const Place& at) {
+  return min(p.tile_w.divisor, p.out_w - at.strip * p.tile_w.divisor);
 }
-
-// A row of a strip.
-struct Place {
-  std::uint32_t row, strip, image;
-  __device__ __forceinline__ std::uint32_t columns(const Params& p) const {
-    return min(p.tile_w.divisor, p.out_w - strip * p.tile_w.divisor);
-  }
-};
-__device__ __forceinline__ Place place_of(const Params& p, std::uint32_t unit) {
-  Place at;
-  at.image = p.strips.divmod(p.rows.divmod(unit, &at.row), &at.strip);
-  return at;
-}
-
-// A place in a ring whose length is known at launch only.
-struct RingTurn {
-  std::uint32_t stage = 0;
-  std::uint32_t parity = 0;
-  __device__ __forceinline__ void next(std::uint32_t stages) {
-    const bool wraps = ++stage == stages;
-    stage = wraps ? 0 : stage;
-    parity ^= wraps ? 1u : 0u;
-  }
-};
 
 // Each row of dy, behind the groups that its window sees and the row before has not brought: all of them where a strip
 // begins.
 template <class I>
 __device__ __forceinline__ void produce(const Params& p, Barriers& barriers, unsigned char* shared) {
   const Share share = share_of_block(p);
-  const auto filter = static_cast<std::int32_t>(share.filter_block) * kFilters;
+  const auto filter = static_cast<std::int32_t>(share.part) * kFilters;
   Place at = {};
-  RingTurn dy;
-  RingTurn raw;
-  for (std::uint32_t i = 0; i < share.count; ++i, ++at.row) {
+  tile::RingTurn dy;
+  tile::RingTurn raw;
+  for (std::uint32_t i = 0; i < share.count(); ++i, ++at.row) {
     const bool begins = i == 0 || at.row == p.rows.divisor;
     if (begins) at = place_of(p, share.first + i);
     for (std::uint32_t g = begins ? 0 : p.groups - 1; g < p.groups; ++g) {
@@ -198,7 +167,7 @@ struct SlotPlace {
 };
 
 __device__ __forceinline__ bool is_twice(const Params& p, const SlotPlace& slot, const Item& item) {
-  return slot.rows_before + item.row < p.taps_h;
+  return slot.rows_before + item.row < p.taps.height;
 }
 
 template <class I>
@@ -274,16 +243,16 @@ template <class I>
 __device__ __forceinline__ void expand(const Params& p, Barriers& barriers, unsigned char* shared) {
   const Share share = share_of_block(p);
   Place at = {};
-  RingTurn raw;
-  RingTurn slot;
+  tile::RingTurn raw;
+  tile::RingTurn slot;
   const Items<I> items(p);
   std::uint32_t columns = 0;
 #pragma unroll 1
-  for (std::uint32_t i = 0; i < share.count; ++i, ++at.row) {
+  for (std::uint32_t i = 0; i < share.count(); ++i, ++at.row) {
     const bool begins = i == 0 || at.row == p.rows.divisor;
     if (begins) {
       at = place_of(p, share.first + i);
-      columns = at.columns(p);
+      columns = columns_of(p, at);
     }
 #pragma unroll 1
     for (std::uint32_t g = begins ? 0 : p.groups - 1; g < p.groups; ++g) {

@@ -63,7 +63,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std:
     } else {
       multiply<I>(shared, work, sequence, consumer, sum, &turn);
       if constexpr (I::kKind == Kind::along) {
-        store_along<I>(p, work, consumer, sum);
+        store_partials<I>(p, work, consumer, sum);
       } else {
         store_across<I>(p, shared, work, consumer, sum, &area);
       }

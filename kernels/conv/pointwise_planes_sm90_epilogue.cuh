@@ -24,22 +24,10 @@ struct alignas(1024) Shared<planes::Instance<Element, kDir, kShape>> {
 
 namespace planes {
 
-__device__ __forceinline__ float rectify(const Params& p, float value) {
-  const float positive = p.clipped ? fminf(fmaxf(value, 0.0f), p.ceiling) : fmaxf(value, 0.0f);
-  return p.propagate_nan && value != value ? value : positive;
-}
-
-__device__ __forceinline__ float bias_of(const Params& p, std::uint32_t plane, ElementType type) {
-  const char* const at = static_cast<const char*>(p.bias) + plane * p.bias_step;
-  if (type == ElementType::f16) return __half2float(*reinterpret_cast<const tile::Half*>(at));
-  if (type == ElementType::bf16) return __bfloat162float(*reinterpret_cast<const tile::BFloat16*>(at));
-  return *reinterpret_cast<const float*>(at);
-}
-
 template <class T>
-constexpr ElementType kTypeOf = sizeof(T) == 4                      ? ElementType::f32
-                                : std::is_same_v<T, tile::BFloat16> ? ElementType::bf16
-                                                                    : ElementType::f16;
+__device__ __forceinline__ float bias_of(const Params& p, std::uint32_t plane) {
+  return tile::widen<float>(*reinterpret_cast<const T*>(static_cast<const char*>(p.bias) + plane * p.bias_step));
+}
 
 // --- across, 16 bits -------------------------------------------------------------------------------------------------
 
@@ -120,7 +108,7 @@ __device__ __forceinline__ void store_chunk(const Params& p, std::uint32_t first
       for (int half = 0; half < 2; ++half) {
         const std::uint32_t plane = my_plane + static_cast<std::uint32_t>(8 * half);
         if (plane >= p.out_planes) continue;
-        const float bias = bias_of(p, plane, kTypeOf<T>);
+        const float bias = bias_of<T>(p, plane);
 #pragma unroll
         for (int i = 0; i < kSums; i += 4) {
           v[i + 2 * half] += bias;
@@ -191,7 +179,7 @@ __device__ __forceinline__ void store_pixels(const Params& p, std::uint32_t plan
       v.z += p.addend_scale * addend.z;
       v.w += p.addend_scale * addend.w;
     }
-    const float bias = p.has_bias ? bias_of(p, plane, ElementType::f32) : 0.0f;
+    const float bias = p.has_bias ? bias_of<float>(p, plane) : 0.0f;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       if (p.has_bias) *values[i] += bias;
@@ -257,77 +245,25 @@ __device__ __forceinline__ void store_fragment(const Params& p, std::uint32_t ro
   }
 }
 
-// Partial sums keep the order of the fragments: four of a thread together, then the threads of a warpgroup.
-template <class I>
-__device__ __forceinline__ void store_along(const Params& p, const Work& work, int consumer,
-                                            const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
-  const std::size_t tile = static_cast<std::size_t>(work.split) * p.works.divisor + work.tile;
-  auto* const quads = reinterpret_cast<float4*>(p.partials + tile * (I::kBM * I::kBN)) + threadIdx.x % 128;
-#pragma unroll
-  for (int rows = 0; rows < I::kRowBlocks; ++rows) {
-    const int row_block = I::kPingPong ? rows : consumer;
-#pragma unroll
-    for (int j = 0; j < I::kBN / 8; ++j) {
-      quads[(row_block * (I::kBN / 8) + j) * 128] =
-          make_float4(sum[rows][4 * j], sum[rows][4 * j + 1], sum[rows][4 * j + 2], sum[rows][4 * j + 3]);
-    }
-  }
-}
-
-// Joins the splits in order: a thread sums four neighbours of a fragment over every `lanes`-th split, and the lanes of
-// an element add up as a tree.
 template <class T>
 __global__ void __launch_bounds__(kReduceThreads)
     reduce_splits(const __grid_constant__ Params p, std::uint32_t bm, std::uint32_t bn, int lanes) {
-  __shared__ float4 partial[kReduceThreads];
   const std::uint32_t tile_quads = bm * bn / 4;
-  const int columns = kReduceThreads / lanes;
-  const int column = static_cast<int>(threadIdx.x) % columns;
-  const int lane = static_cast<int>(threadIdx.x) / columns;
   const std::size_t count = static_cast<std::size_t>(p.works.divisor) * tile_quads;
-  const std::size_t quad =
-      static_cast<std::size_t>(blockIdx.x) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
-  float4 sum = make_float4(0, 0, 0, 0);
-  if (quad < count) {
-    const auto* const first = reinterpret_cast<const float4*>(p.partials) + quad;
-#pragma unroll 8
-    for (auto s = static_cast<std::uint32_t>(lane); s < p.splits; s += static_cast<std::uint32_t>(lanes)) {
-      const float4 part = first[s * count];
-      sum.x += part.x;
-      sum.y += part.y;
-      sum.z += part.z;
-      sum.w += part.w;
-    }
-  }
-  partial[threadIdx.x] = sum;
-  for (int half = lanes / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (lane < half) {
-      const float4 other = partial[threadIdx.x + static_cast<unsigned>(half * columns)];
-      sum.x += other.x;
-      sum.y += other.y;
-      sum.z += other.z;
-      sum.w += other.w;
-      partial[threadIdx.x] = sum;
-    }
-  }
-  if (lane != 0 || quad >= count) return;
-  const auto tile = static_cast<std::uint32_t>(quad / tile_quads);
-  const auto inside = static_cast<std::uint32_t>(quad % tile_quads);
+  const QuadOfTiles mine = sum_quad(p.partials, count, p.splits, lanes);
+  if (!mine.stores) return;
+  const auto tile = static_cast<std::uint32_t>(mine.quad / tile_quads);
+  const auto inside = static_cast<std::uint32_t>(mine.quad % tile_quads);
   std::uint32_t n = 0;
   const std::uint32_t m = p.inner_tiles.divmod(tile, &n);
   const FragmentPlace place = place_of_fragment(inside / 128 / (bn / 8), inside / 128 % (bn / 8), inside % 128);
-  store_fragment<T>(p, m * bm + place.row, n * bn + place.column, sum);
+  store_fragment<T>(p, m * bm + place.row, n * bn + place.column, mine.sum);
 }
 
 template <class T>
 void launch_reduction(const TileShape& shape, const Params& params, CUstream_st* stream) {
-  const std::size_t quads =
-      static_cast<std::size_t>(params.works.divisor) * static_cast<std::size_t>(shape.bm * shape.bn / 4);
-  const int lanes = lanes_of_reduction(quads, params.splits);
-  const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
-  const auto blocks = static_cast<unsigned>((quads + columns - 1) / columns);
-  tile::launch_kernel(&reduce_splits<T>, {blocks, kReduceThreads}, stream, params, static_cast<std::uint32_t>(shape.bm),
+  const auto [lanes, config] = reduction_launch(params.works.divisor, shape.bm * shape.bn, params.splits);
+  tile::launch_kernel(&reduce_splits<T>, config, stream, params, static_cast<std::uint32_t>(shape.bm),
                       static_cast<std::uint32_t>(shape.bn), lanes);
 }
 

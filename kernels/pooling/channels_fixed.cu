@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/pooling/channels_fixed.cuh"
+#include "kernels/pooling/launch_args.cuh"
 
 namespace gpudnn::kernels {
 namespace {
@@ -14,14 +15,6 @@ std::int32_t power_above(std::int64_t value, std::int32_t most) {
   while (power < value && power < most) power *= 2;
   return power;
 }
-std::int64_t parts(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
-
-void take_strides(const PoolingStrides& from, std::int64_t (&to)[3]) {
-  to[0] = from.n;
-  to[1] = from.spatial[1];
-  to[2] = from.spatial[2];
-}
-
 // The strips or tiles, and how their numbers fall apart. Returns their count.
 template <class T>
 std::int64_t cut_up(const PoolingParams& params, ChannelsFixedArgs<T>* args) {
@@ -47,23 +40,8 @@ std::int64_t cut_up(const PoolingParams& params, ChannelsFixedArgs<T>* args) {
 
 template <class T>
 ChannelsFixedArgs<T> channels_args(const PoolingParams& params, std::int64_t* count) {
-  using C = tile::Compute<T>;
-  const WindowShape& shape = params.shape;
   ChannelsFixedArgs<T> args = {};
-  args.x = static_cast<const T*>(params.x);
-  args.dy = static_cast<const T*>(params.dy);
-  args.out = static_cast<T*>(params.out);
-  args.alpha = static_cast<C>(params.alpha);
-  args.beta = static_cast<C>(params.beta);
-  args.plain = params.alpha == 1 && params.beta == 0;
-  args.count_padding = params.mode == PoolingMode::average_with_padding;
-  for (int i = 0; i < 2; ++i) args.pad[i] = shape.pad[1 + i];
-  args.height = shape.x[1];
-  args.width = shape.x[2];
-  args.windows_high = shape.y[1];
-  args.windows_wide = shape.y[2];
-  args.blocks_high = (shape.x[1] - 1 + shape.pad[1]) / shape.stride[1] + 1;
-  args.blocks_wide = (shape.x[2] - 1 + shape.pad[2]) / shape.stride[2] + 1;
+  take_fixed_window(params, &args);
   args.channel_packs = static_cast<std::int32_t>(params.channels / tile::kPackWidth<T>);
   take_strides(params.x_strides, args.x_strides);
   take_strides(params.dy_strides, args.dy_strides);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/pooling/channels_runs.cuh"
+#include "kernels/pooling/launch_args.cuh"
 #include "kernels/tile/dispatch.cuh"
 
 namespace gpudnn::kernels {
@@ -10,8 +11,6 @@ namespace {
 
 constexpr std::int32_t kInnerPacks = 8;  // 128 bytes of a pixel: a line of the L1
 constexpr std::int64_t kLongestStrip = 32;
-
-std::int64_t parts(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
 // The strip with which the rounds of blocks do the fewest rows one after the other.
 std::int32_t strip_for(std::int64_t rows, std::int64_t threads_of_row, std::int64_t multiprocessors) {
@@ -26,12 +25,6 @@ std::int32_t strip_for(std::int64_t rows, std::int64_t threads_of_row, std::int6
     }
   }
   return static_cast<std::int32_t>(best);
-}
-
-void take_strides(const PoolingStrides& from, std::int64_t (&to)[3]) {
-  to[0] = from.n;
-  to[1] = from.spatial[1];
-  to[2] = from.spatial[2];
 }
 
 template <class T>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "kernels/pooling/launch_args.cuh"
 #include "kernels/pooling/planes.cuh"
 #include "kernels/tile/loop_nest.hpp"
 
@@ -56,17 +57,8 @@ void (*select_kernel(const PoolingParams& params))(PlaneArgs<T>) {
 
 template <class T>
 PlaneArgs<T> plane_args(const PoolingParams& params) {
-  using C = tile::Compute<T>;
   PlaneArgs<T> args = {};
-  args.x = static_cast<const T*>(params.x);
-  args.dy = static_cast<const T*>(params.dy);
-  args.out = static_cast<T*>(params.out);
-  args.alpha = static_cast<C>(params.alpha);
-  args.beta = static_cast<C>(params.beta);
-  args.count_padding = params.mode == PoolingMode::average_with_padding;
-  args.volume = 1;
-  for (const std::int32_t extent : params.shape.window) args.volume *= extent;
-  args.shape = params.shape;
+  take_window(params, &args);
   args.planes = params.images * params.channels;
   const WindowShape& shape = params.shape;
   const std::int32_t rows = params.backward ? shape.x[1] : shape.y[1];

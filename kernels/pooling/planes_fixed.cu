@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "kernels/pooling/launch_args.cuh"
 #include "kernels/pooling/planes_halves.cuh"
 #include "kernels/pooling/planes_linear.hpp"
 #include "kernels/pooling/planes_runs.hpp"
@@ -146,23 +147,8 @@ std::int32_t strip_for(std::int64_t rows, std::int64_t columns, double overlap, 
 
 template <class T>
 PlanesFixedArgs<T> planes_args(const PoolingParams& params, const Cut& cut) {
-  using C = tile::Compute<T>;
-  const WindowShape& shape = params.shape;
   PlanesFixedArgs<T> args = {};
-  args.x = static_cast<const T*>(params.x);
-  args.dy = static_cast<const T*>(params.dy);
-  args.out = static_cast<T*>(params.out);
-  args.alpha = static_cast<C>(params.alpha);
-  args.beta = static_cast<C>(params.beta);
-  args.plain = params.alpha == 1 && params.beta == 0;
-  args.count_padding = params.mode == PoolingMode::average_with_padding;
-  for (int i = 0; i < 2; ++i) args.pad[i] = shape.pad[1 + i];
-  args.height = shape.x[1];
-  args.width = shape.x[2];
-  args.windows_high = shape.y[1];
-  args.windows_wide = shape.y[2];
-  args.blocks_high = (shape.x[1] - 1 + shape.pad[1]) / shape.stride[1] + 1;
-  args.blocks_wide = (shape.x[2] - 1 + shape.pad[2]) / shape.stride[2] + 1;
+  take_fixed_window(params, &args);
   args.interleaved = static_cast<std::int32_t>(params.interleaved);
   args.row = args.width * args.interleaved;
   args.window_row = args.windows_wide * args.interleaved;

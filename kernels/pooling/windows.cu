@@ -1,5 +1,6 @@
 // Instances and launch of the pooling kernels with a thread for each output.
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/pooling/launch_args.cuh"
 #include "kernels/pooling/windows.cuh"
 
 namespace gpudnn::kernels {
@@ -7,17 +8,8 @@ namespace {
 
 template <class T>
 WindowArgs<T> window_args(const PoolingParams& params, int pack) {
-  using C = tile::Compute<T>;
   WindowArgs<T> args;
-  args.x = static_cast<const T*>(params.x);
-  args.dy = static_cast<const T*>(params.dy);
-  args.out = static_cast<T*>(params.out);
-  args.alpha = static_cast<C>(params.alpha);
-  args.beta = static_cast<C>(params.beta);
-  args.count_padding = params.mode == PoolingMode::average_with_padding;
-  args.volume = 1;
-  for (const std::int32_t extent : params.shape.window) args.volume *= extent;
-  args.shape = params.shape;
+  take_window(params, &args);
   args.x_strides = params.x_strides;
   args.dy_strides = params.dy_strides;
   args.out_strides = params.out_strides;

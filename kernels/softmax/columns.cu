@@ -1,6 +1,7 @@
 // Instances and launch of softmax over columns.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/softmax/columns.cuh"
+#include "kernels/softmax/launch_args.cuh"
 
 namespace gpudnn::kernels {
 namespace {
@@ -50,18 +51,9 @@ void launch_piece(const SoftmaxArgs<T>& args, const ColumnTiles& tiles, cudaStre
 
 template <class T, int N>
 void launch(const SoftmaxParams& params, cudaStream_t stream) {
-  using C = tile::Compute<T>;
   tile::for_each_piece(params.between, tile::kMostIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
-                         SoftmaxArgs<T> args;
-                         args.a = static_cast<const T*>(params.a) + offsets[0];
-                         args.b = static_cast<const T*>(params.b) + offsets[1];
-                         args.out = static_cast<T*>(params.out) + offsets[2];
-                         args.alpha = static_cast<C>(params.alpha);
-                         args.beta = static_cast<C>(params.beta);
-                         args.logarithm = params.logarithm;
-                         args.length = params.within.count();
-                         args.cluster = 1;
+                         const SoftmaxArgs<T> args = softmax_args<T>(params, offsets);
                          if constexpr (sizeof(T) < 8 && N == 1) {
                            if (launch_softmax_skewed<T>(params, piece, args, stream)) return;
                          }

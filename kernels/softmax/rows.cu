@@ -1,5 +1,6 @@
 // Instances and launch of softmax over rows.
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/softmax/launch_args.cuh"
 #include "kernels/softmax/rows.cuh"
 
 namespace gpudnn::kernels {
@@ -7,21 +8,6 @@ namespace {
 
 constexpr int kLargestCluster = 8;
 constexpr std::int64_t kRingPacks = 2048;  // a longer row is more than one block should hold in registers
-
-template <class T>
-SoftmaxArgs<T> softmax_args(const SoftmaxParams& params) {
-  using C = tile::Compute<T>;
-  SoftmaxArgs<T> args;
-  args.a = static_cast<const T*>(params.a);
-  args.b = static_cast<const T*>(params.b);
-  args.out = static_cast<T*>(params.out);
-  args.alpha = static_cast<C>(params.alpha);
-  args.beta = static_cast<C>(params.beta);
-  args.logarithm = params.logarithm;
-  args.length = params.within.count();
-  args.cluster = 1;
-  return args;
-}
 
 template <class T, int kPacks, int kLanes, bool kBackward>
 void launch_warps(const SoftmaxArgs<T>& args, const tile::LoopNest<3>& rows, cudaStream_t stream) {

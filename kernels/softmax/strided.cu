@@ -1,5 +1,6 @@
 // Softmax over groups with any strides: a block for each group, an element at a time, read twice.
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/softmax/launch_args.cuh"
 #include "kernels/softmax/softmax_math.cuh"
 
 namespace gpudnn::kernels {
@@ -61,18 +62,9 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_softmax_strided(const SoftmaxParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
-    using C = tile::Compute<T>;
     tile::for_each_piece(params.between, tile::kMostIterations, {},
                          [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
-                           SoftmaxArgs<T> args;
-                           args.a = static_cast<const T*>(params.a) + offsets[0];
-                           args.b = static_cast<const T*>(params.b) + offsets[1];
-                           args.out = static_cast<T*>(params.out) + offsets[2];
-                           args.alpha = static_cast<C>(params.alpha);
-                           args.beta = static_cast<C>(params.beta);
-                           args.logarithm = params.logarithm;
-                           args.length = params.within.count();
-                           args.cluster = 1;
+                           const SoftmaxArgs<T> args = softmax_args<T>(params, offsets);
                            const tile::LoopNest<3> within(params.within);
                            const tile::LoopNest<3> between(piece);
                            if (params.backward) {

@@ -5,25 +5,16 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/tile/element_type.hpp"
-#include "kernels/tile/numeric.cuh"
+#include "kernels/tile/dispatch.cuh"
 
 namespace gpudnn::tile {
 
 // Calls f.template operator()<T>() with the type whose operands a tensor core multiplies; float stands for TF32.
 template <class F>
 void with_tensor_core_type(ElementType type, F&& f) {
-  switch (type) {
-    case ElementType::f16:
-      f.template operator()<Half>();
-      break;
-    case ElementType::bf16:
-      f.template operator()<BFloat16>();
-      break;
-    default:
-      f.template operator()<float>();
-      break;
-  }
+  with_element_type(type, [&]<class T>() {
+    if constexpr (!std::is_same_v<T, double>) f.template operator()<T>();
+  });
 }
 
 // EntryOf{} of a std::integral_constant that holds `index`: one of kCount entries, which are made at compile time.

@@ -26,6 +26,17 @@ struct Turn {
   }
 };
 
+// The same where their number is known at launch only.
+struct RingTurn {
+  std::uint32_t stage = 0;
+  std::uint32_t parity = 0;
+  __device__ __forceinline__ void next(std::uint32_t stages) {
+    const bool wraps = ++stage == stages;
+    stage = wraps ? 0 : stage;
+    parity ^= wraps ? 1u : 0u;
+  }
+};
+
 __device__ __forceinline__ void wait(std::uint64_t* barrier, std::uint32_t parity) {
   while (!ptx::mbarrier_try_wait(barrier, parity)) {
   }

@@ -60,31 +60,20 @@ CUtensorMapSwizzle swizzle_of_rows(std::int64_t bytes) noexcept {
                        : CU_TENSOR_MAP_SWIZZLE_NONE;
 }
 
-bool encode_boxes(const BoxedTensor& tensor, void* map) noexcept {
-  const std::size_t rank = tensor.extent.size();
+bool encode_boxes(const CopyBoxes& boxes, const MapFormat& format, void* map) noexcept {
   cuuint64_t dims[kMostMapDimensions] = {};
   cuuint64_t steps[kMostMapDimensions - 1] = {};
   cuuint32_t box[kMostMapDimensions] = {};
   constexpr cuuint32_t kOnes[kMostMapDimensions] = {1, 1, 1, 1, 1};
-  for (std::size_t i = 0; i < rank; ++i) {
-    dims[i] = static_cast<cuuint64_t>(tensor.extent[i]);
-    box[i] = static_cast<cuuint32_t>(tensor.box[i]);
-    if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(tensor.step[i - 1]);
+  for (int i = 0; i < boxes.rank; ++i) {
+    dims[i] = static_cast<cuuint64_t>(boxes.extent[i]);
+    box[i] = static_cast<cuuint32_t>(boxes.box[i]);
+    if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(boxes.step[i - 1]);
   }
-  return tensor_map_driver().encode_tiled(static_cast<CUtensorMap*>(map), tensor.type, static_cast<cuuint32_t>(rank),
-                                          placeholder_address(), dims, steps, box, kOnes, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                          tensor.swizzle, tensor.promotion,
+  return tensor_map_driver().encode_tiled(static_cast<CUtensorMap*>(map), format.type,
+                                          static_cast<cuuint32_t>(boxes.rank), placeholder_address(), dims, steps, box,
+                                          kOnes, CU_TENSOR_MAP_INTERLEAVE_NONE, format.swizzle, format.promotion,
                                           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
-bool encode_tiled(const TiledMap& tensor, void* map) noexcept {
-  const std::int32_t box[3] = {tensor.box_columns, tensor.box_rows, 1};
-  return encode_boxes({.extent = tensor.dims,
-                       .step = tensor.steps,
-                       .box = box,
-                       .type = map_type(tensor.type, tensor.rounds_to_tf32),
-                       .swizzle = CU_TENSOR_MAP_SWIZZLE_128B},
-                      map);
 }
 
 bool replace_address(void* map, const void* address) noexcept {

@@ -5,17 +5,14 @@
 #include <cuda.h>
 
 #include <cstdint>
-#include <span>
 
+#include "core/copy_boxes.hpp"
 #include "kernels/tile/element_type.hpp"
 
 namespace gpudnn::cuda {
 
-// A tensor of 3 to 5 dimensions, from the fastest on, and the box of it that a copy moves.
-struct BoxedTensor {
-  std::span<const std::int64_t> extent;
-  std::span<const std::int64_t> step;  // bytes, multiples of 16, of all dimensions but the first
-  std::span<const std::int32_t> box;
+// How the copy engine reads a tensor's elements, and writes them to shared memory.
+struct MapFormat {
   CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
   CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
   CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
@@ -24,17 +21,6 @@ struct BoxedTensor {
 [[nodiscard]] CUtensorMapDataType map_type(tile::ElementType type, bool rounds_to_tf32 = true) noexcept;
 // The swizzle over boxes' rows of that many bytes; none where there is none as wide.
 [[nodiscard]] CUtensorMapSwizzle swizzle_of_rows(std::int64_t bytes) noexcept;
-
-// A tensor of rank 3 and the box of it that a copy moves: `box_columns` x `box_rows` of one image, in rows that are
-// swizzled over their 128 bytes.
-struct TiledMap {
-  tile::ElementType type = tile::ElementType::f16;  // f32 is rounded to TF32 on its way in, if `rounds_to_tf32`
-  bool rounds_to_tf32 = true;
-  std::int64_t dims[3] = {};
-  std::int64_t steps[2] = {};  // bytes, multiples of 16
-  std::int32_t box_columns = 0;
-  std::int32_t box_rows = 0;
-};
 
 // The driver's functions, which the runtime knows: libcuda is not linked. Null where the driver has none.
 struct TensorMapDriver {
@@ -48,8 +34,7 @@ struct TensorMapDriver {
 
 [[nodiscard]] bool makes_tensor_maps() noexcept;
 // `map` has the size and alignment of the driver's tensor map. Its address is to be replaced before use.
-[[nodiscard]] bool encode_tiled(const TiledMap& tensor, void* map) noexcept;
-[[nodiscard]] bool encode_boxes(const BoxedTensor& tensor, void* map) noexcept;
+[[nodiscard]] bool encode_boxes(const CopyBoxes& boxes, const MapFormat& format, void* map) noexcept;
 // False where the driver refuses the address, which is a multiple of 16 bytes.
 [[nodiscard]] bool replace_address(void* map, const void* address) noexcept;
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/parallel.hpp"
-#include "host/element.hpp"
+#include "host/groups.hpp"
 
 namespace gpudnn::host {
 namespace {
@@ -18,53 +18,35 @@ using lrn::Problem;
 
 constexpr int kWindowDims = 3;
 
-// The dimensions that the windows run along are those of a group; the others tell the groups apart.
-struct Groups {
-  int first;  // dimension of the windows
-  int count;
-  std::int64_t dims[kWindowDims] = {1, 1, 1};
-  std::int64_t size = 1;    // elements of a group
-  std::int64_t groups = 1;  // their number
+// Groups whose windows meet: along the channels, or along the spatial dimensions.
+struct WindowGroups : Groups {
+  std::int64_t extents[kWindowDims] = {1, 1, 1};
 
-  explicit Groups(const Problem& problem)
-      : first(problem.spatial ? 2 : 1), count(problem.spatial ? problem.x.rank - 2 : 1) {
-    for (int i = 0; i < problem.x.rank; ++i) (within(i) ? size : groups) *= problem.x.dims[i];
-    for (int i = 0; i < count; ++i) dims[kWindowDims - count + i] = problem.x.dims[first + i];
-  }
-  [[nodiscard]] bool within(int dim) const noexcept { return dim >= first && dim < first + count; }
-  [[nodiscard]] std::int64_t offset(const TensorGeometry& tensor, std::int64_t group) const noexcept {
-    std::int64_t offset = 0;
-    for (int i = tensor.rank - 1; i >= 0; --i) {
-      if (within(i)) continue;
-      offset += group % tensor.dims[i] * tensor.strides[i];
-      group /= tensor.dims[i];
-    }
-    return offset;
-  }
-  [[nodiscard]] std::int64_t element(const TensorGeometry& tensor, std::int64_t index) const noexcept {
-    return offset_of(index, count, tensor.dims + first, tensor.strides + first);
+  explicit WindowGroups(const Problem& problem)
+      : Groups(problem.spatial ? 2 : 1, problem.spatial ? problem.x.rank - 2 : 1, problem.x) {
+    for (int i = 0; i < dims; ++i) extents[kWindowDims - dims + i] = problem.x.dims[first + i];
   }
 };
 
 // The sum of values over [at - before, at + after] in each direction, for each element of the group.
-void window_sums(const Groups& groups, std::int64_t before, std::int64_t after, const std::vector<double>& values,
+void window_sums(const WindowGroups& groups, std::int64_t before, std::int64_t after, const std::vector<double>& values,
                  std::vector<double>* sums) {
   std::int64_t at[kWindowDims] = {};
   for (std::int64_t i = 0; i < groups.size; ++i) {
     std::int64_t begin[kWindowDims], end[kWindowDims];
     for (int d = 0; d < kWindowDims; ++d) {
       begin[d] = std::max<std::int64_t>(at[d] - before, 0);
-      end[d] = std::min(at[d] + after + 1, groups.dims[d]);
+      end[d] = std::min(at[d] + after + 1, groups.extents[d]);
     }
     double sum = 0;
     for (std::int64_t a = begin[0]; a < end[0]; ++a) {
       for (std::int64_t b = begin[1]; b < end[1]; ++b) {
-        const std::int64_t row = (a * groups.dims[1] + b) * groups.dims[2];
+        const std::int64_t row = (a * groups.extents[1] + b) * groups.extents[2];
         for (std::int64_t c = begin[2]; c < end[2]; ++c) sum += values[static_cast<std::size_t>(row + c)];
       }
     }
     (*sums)[static_cast<std::size_t>(i)] = sum;
-    for (int d = kWindowDims - 1; d >= 0 && ++at[d] == groups.dims[d]; --d) at[d] = 0;
+    for (int d = kWindowDims - 1; d >= 0 && ++at[d] == groups.extents[d]; --d) at[d] = 0;
   }
 }
 
@@ -75,7 +57,7 @@ struct Scratch {
 };
 
 // z -> the result, into `terms`.
-void normalise(const Problem& problem, const Groups& groups, Scratch* scratch) {
+void normalise(const Problem& problem, const WindowGroups& groups, Scratch* scratch) {
   const double weight = lrn::weight(problem);
   const std::int64_t before = lrn::before(problem), after = problem.n - 1 - before;
   const std::size_t size = scratch->z.size();
@@ -99,26 +81,26 @@ void normalise(const Problem& problem, const Groups& groups, Scratch* scratch) {
 
 template <class T>
 void run(const Problem& problem, const Args& args) {
-  const Groups groups(problem);
+  const WindowGroups groups(problem);
   const TensorGeometry& out = problem.backward ? problem.dx : problem.y;
-  parallel_for(groups.groups, grain_for(60 * groups.size), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(groups.count, grain_for(60 * groups.size), [&](std::int64_t begin, std::int64_t end) {
     Scratch scratch(static_cast<std::size_t>(groups.size));
     for (std::int64_t group = begin; group < end; ++group) {
-      const std::int64_t x_offset = groups.offset(problem.x, group);
-      const std::int64_t dy_offset = problem.backward ? groups.offset(problem.dy, group) : 0;
+      const std::int64_t x_offset = groups.group_offset(problem.x, group);
+      const std::int64_t dy_offset = problem.backward ? groups.group_offset(problem.dy, group) : 0;
       for (std::int64_t i = 0; i < groups.size; ++i) {
         const auto at = static_cast<std::size_t>(i);
-        const std::int64_t element = x_offset + groups.element(problem.x, i);
+        const std::int64_t element = x_offset + groups.element_offset(problem.x, i);
         scratch.z[at] = to_double(static_cast<const T*>(args.x)[element]);
         if (args.means != nullptr) scratch.z[at] -= to_double(static_cast<const T*>(args.means)[element]);
         if (problem.backward) {
-          scratch.dy[at] = to_double(static_cast<const T*>(args.dy)[dy_offset + groups.element(problem.dy, i)]);
+          scratch.dy[at] = to_double(static_cast<const T*>(args.dy)[dy_offset + groups.element_offset(problem.dy, i)]);
         }
       }
       normalise(problem, groups, &scratch);
-      const std::int64_t out_offset = groups.offset(out, group);
+      const std::int64_t out_offset = groups.group_offset(out, group);
       for (std::int64_t i = 0; i < groups.size; ++i) {
-        const std::int64_t element = out_offset + groups.element(out, i);
+        const std::int64_t element = out_offset + groups.element_offset(out, i);
         const double value = args.alpha * scratch.terms[static_cast<std::size_t>(i)];
         store(static_cast<T*>(args.out) + element, value, args.beta);
         if (args.means_gradient != nullptr) store(static_cast<T*>(args.means_gradient) + element, -value, args.beta);

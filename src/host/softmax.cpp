@@ -9,40 +9,13 @@
 #include <vector>
 
 #include "core/parallel.hpp"
-#include "host/element.hpp"
+#include "host/groups.hpp"
 
 namespace gpudnn::host {
 namespace {
 
 using softmax::Args;
 using softmax::Problem;
-
-// Which dimensions run within a group and which from group to group.
-struct Groups {
-  int within_first;
-  int within_count;
-  std::int64_t size = 1;   // elements of a group
-  std::int64_t count = 1;  // groups
-
-  Groups(const Problem& problem, const TensorGeometry& tensor)
-      : within_first(1), within_count(problem.mode == GPUDNN_SOFTMAX_MODE_INSTANCE ? tensor.rank - 1 : 1) {
-    for (int i = 0; i < tensor.rank; ++i) (within(i) ? size : count) *= tensor.dims[i];
-  }
-  [[nodiscard]] bool within(int dim) const noexcept { return dim >= within_first && dim < within_first + within_count; }
-
-  [[nodiscard]] std::int64_t group_offset(const TensorGeometry& tensor, std::int64_t group) const noexcept {
-    std::int64_t offset = 0;
-    for (int i = tensor.rank - 1; i >= 0; --i) {
-      if (within(i)) continue;
-      offset += group % tensor.dims[i] * tensor.strides[i];
-      group /= tensor.dims[i];
-    }
-    return offset;
-  }
-  [[nodiscard]] std::int64_t element_offset(const TensorGeometry& tensor, std::int64_t element) const noexcept {
-    return offset_of(element, within_count, tensor.dims + within_first, tensor.strides + within_first);
-  }
-};
 
 // values -> softmax(values), or its logarithm.
 void normalise(bool logarithm, std::vector<double>* values) {
@@ -68,7 +41,7 @@ template <class T>
 void run(const Problem& problem, const Args& args) {
   const bool logarithm = problem.algorithm == GPUDNN_SOFTMAX_LOG;
   const TensorGeometry& out = problem.backward ? problem.dx : problem.y;
-  const Groups groups(problem, out);
+  const Groups groups(1, problem.mode == GPUDNN_SOFTMAX_MODE_INSTANCE ? out.rank - 1 : 1, out);
   const auto read = [&](const TensorGeometry& tensor, const void* data, std::int64_t group,
                         std::vector<double>* values) {
     const T* const first = static_cast<const T*>(data) + groups.group_offset(tensor, group);

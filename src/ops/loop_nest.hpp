@@ -7,28 +7,24 @@
 #include <span>
 
 #include "core/geometry.hpp"
-#include "kernels/tile/element_type.hpp"
 #include "kernels/tile/loop_nest.hpp"
+#include "ops/element_type.hpp"
 
 namespace gpudnn {
 
 static_assert(tile::kMaxLoops == kMaxRank, "a nest has a loop for each dimension");
 
-// The four floating types.
-[[nodiscard]] inline tile::ElementType element_type(DataType type) noexcept {
-  switch (type) {
-    case GPUDNN_DATA_DOUBLE:
-      return tile::ElementType::f64;
-    case GPUDNN_DATA_HALF:
-      return tile::ElementType::f16;
-    case GPUDNN_DATA_BFLOAT16:
-      return tile::ElementType::bf16;
-    default:
-      return tile::ElementType::f32;
-  }
+// The shortest nest over tensors of equal dimensions, in the order of those, which are merged.
+[[nodiscard]] inline tile::HostNest merged_nest(TensorGeometry* tensors, int count) {
+  tile::HostNest nest;
+  nest.rank = merge_dimensions(tensors, count);
+  nest.tensors = count;
+  std::copy_n(tensors[0].dims, nest.rank, nest.dims);
+  for (int t = 0; t < count; ++t) std::copy_n(tensors[t].strides, nest.rank, nest.strides[t]);
+  return nest;
 }
 
-// The shortest nest over tensors of equal dimensions, in the order of the last one's memory (its smallest stride runs
+// The same in the order of the last one's memory (its smallest stride runs
 // fastest), so that what it writes is written in order.
 [[nodiscard]] inline tile::HostNest make_loop_nest(std::span<const TensorGeometry> tensors) {
   const TensorGeometry& leader = tensors.back();
@@ -47,12 +43,7 @@ static_assert(tile::kMaxLoops == kMaxRank, "a nest has a loop for each dimension
       sorted[t].strides[i] = tensors[static_cast<std::size_t>(t)].strides[order[i]];
     }
   }
-  tile::HostNest nest;
-  nest.rank = merge_dimensions(sorted, count);
-  nest.tensors = count;
-  std::copy_n(sorted[0].dims, nest.rank, nest.dims);
-  for (int t = 0; t < count; ++t) std::copy_n(sorted[t].strides, nest.rank, nest.strides[t]);
-  return nest;
+  return merged_nest(sorted, count);
 }
 
 // `tensor` stretched to `dims` by strides of zero where its extent is 1.

@@ -193,11 +193,32 @@ TEST(ConvolutionEngines, HelpedFilterGradients) { check_file("conv/helped_filter
 TEST(ConvolutionEngines, TurnedTiles) { check_file("conv/turned_tiles.txt"); }
 TEST(ConvolutionEngines, FewChannelsData) { check_file("conv/few_channels_data.txt"); }
 
+// Runs every config of the engines that takes(name) wants. verdict(outcome, expected) is empty or what is wrong.
+template <class Takes, class Verdict>
+void check_configs(const ConvCase& c, const Values& values, Counts* counts, Takes takes, Verdict verdict) {
+  const Backend& backend = Backend::at_hand();
+  const Device& device = *backend.handle()->device;
+  const Expected expected = naive(c, values);
+  const Inputs inputs(backend, c, values, false);
+  for (const conv::ConvEngine& engine : conv::engines()) {
+    if (engine.backend != backend.kind() || is_left_out(engine)) continue;
+    if ((backend.is_cuda() && !takes(std::string(engine.name))) || !engine.supports(c.problem, device)) continue;
+    std::vector<conv::Candidate> candidates;
+    engine.candidates(c.problem, device, &candidates);
+    for (const conv::Candidate& candidate : candidates) {
+      EngineRun run(backend, engine, candidate.config, c, inputs, values, false);
+      Outcome outcome = run.launch();
+      outcome.damage = run.damage();
+      ++(*counts)[engine.name];
+      EXPECT_EQ(verdict(&outcome, expected), "")
+          << engine.name << " tile=" << candidate.config.tile << ": " << to_text(c.problem);
+    }
+  }
+}
+
 // The engines for few channels multiply taps that a pixel does not have by zero. An infinity or a NaN in dy must show
 // in the pixels that see it, and in no other.
 TEST(ConvolutionEngines, NonFiniteGradientsStayWhereTheyAreSeen) {
-  const Backend& backend = Backend::at_hand();
-  const Device& device = *backend.handle()->device;
   Counts counts;
   for (const char* line : {
            "dgrad f16 nhwc n2c3h30w32 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=tensor",
@@ -212,28 +233,9 @@ TEST(ConvolutionEngines, NonFiniteGradientsStayWhereTheyAreSeen) {
     values.y[values.y.size() / 7] = std::numeric_limits<double>::infinity();
     values.y[values.y.size() / 3] = -std::numeric_limits<double>::infinity();
     values.y[values.y.size() / 2] = std::numeric_limits<double>::quiet_NaN();
-    const Expected expected = naive(c, values);
-    const Inputs inputs(backend, c, values, false);
-    for (const conv::ConvEngine& engine : conv::engines()) {
-      const bool judged = !backend.is_cuda() || std::string(engine.name).starts_with("few_channels");
-      if (!judged || engine.backend != backend.kind() || is_left_out(engine)) continue;
-      if (!engine.supports(c.problem, device)) continue;
-      std::vector<conv::Candidate> candidates;
-      engine.candidates(c.problem, device, &candidates);
-      for (const conv::Candidate& candidate : candidates) {
-        EngineRun run(backend, engine, candidate.config, c, inputs, values, false);
-        const Outcome outcome = run.launch();
-        ASSERT_EQ(outcome.status, GPUDNN_STATUS_SUCCESS) << outcome.text;
-        ++counts[engine.name];
-        std::size_t wrong = 0;
-        for (std::size_t i = 0; i < expected.value.size(); ++i) {
-          const double is = outcome.values[i];
-          const double should = expected.value[i];
-          wrong += std::isnan(should) ? !std::isnan(is) : is != should;
-        }
-        EXPECT_EQ(wrong, 0u) << engine.name << " tile=" << candidate.config.tile << ": " << line;
-      }
-    }
+    check_configs(
+        c, values, &counts, [](const std::string& name) { return name.starts_with("few_channels"); },
+        [&](Outcome* outcome, const Expected& expected) { return judge(output_of(c.problem), *outcome, expected); });
   }
   report(counts);
 }
@@ -241,8 +243,6 @@ TEST(ConvolutionEngines, NonFiniteGradientsStayWhereTheyAreSeen) {
 // Filter gradients that fill up rows of dy with zeros: an infinity or a NaN at the image's edge must show in the taps
 // that see it, and in no other.
 TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
-  const Backend& backend = Backend::at_hand();
-  const Device& device = *backend.handle()->device;
   Counts counts;
   for (const char* line : {
            "wgrad f16 nhwc n2c16h8w16 k16r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
@@ -263,23 +263,9 @@ TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
     pixel(1, h - 2, w - 1) = -std::numeric_limits<double>::infinity();
     pixel(2, 0, 0) = std::numeric_limits<double>::infinity();
     pixel(3, h - 1, 0) = std::numeric_limits<double>::quiet_NaN();
-    const Expected expected = naive(c, values);
-    const Inputs inputs(backend, c, values, false);
-    for (const conv::ConvEngine& engine : conv::engines()) {
-      const bool judged = !backend.is_cuda() || std::string(engine.name) == "halo_filter_sm90";
-      if (!judged || engine.backend != backend.kind() || is_left_out(engine)) continue;
-      if (!engine.supports(c.problem, device)) continue;
-      std::vector<conv::Candidate> candidates;
-      engine.candidates(c.problem, device, &candidates);
-      for (const conv::Candidate& candidate : candidates) {
-        EngineRun run(backend, engine, candidate.config, c, inputs, values, false);
-        Outcome outcome = run.launch();
-        outcome.damage = run.damage();
-        ++counts[engine.name];
-        EXPECT_EQ(judge(output_of(c.problem), outcome, expected), "")
-            << engine.name << " tile=" << candidate.config.tile << ": " << line;
-      }
-    }
+    check_configs(
+        c, values, &counts, [](const std::string& name) { return name == "halo_filter_sm90"; },
+        [&](Outcome* outcome, const Expected& expected) { return judge(output_of(c.problem), *outcome, expected); });
   }
   report(counts);
 }
@@ -305,30 +291,17 @@ std::string compare_finiteness(Expected* expected, Outcome* outcome) {
 }
 
 TEST(ConvolutionEngines, InfinityStaysInItsWindows) {
-  const Backend& backend = Backend::at_hand();
-  const Device& device = *backend.handle()->device;
   Counts counts;
   for (const char* line : kFirstLayers) {
     const ConvCase c = conv_case(line);
     Values values = make_values(c);
     for (std::size_t i = 7; i < values.x.size(); i += 151) values.x[i] = std::numeric_limits<double>::infinity();
-    const Expected exact = naive(c, values);
-    const Inputs inputs(backend, c, values, false);
-    for (const conv::ConvEngine& engine : conv::engines()) {
-      if (engine.backend != backend.kind() || is_left_out(engine) || !engine.supports(c.problem, device)) continue;
-      std::vector<conv::Candidate> candidates;
-      engine.candidates(c.problem, device, &candidates);
-      for (const conv::Candidate& candidate : candidates) {
-        ++counts[engine.name];
-        EngineRun run(backend, engine, candidate.config, c, inputs, values, false);
-        Outcome outcome = run.launch();
-        outcome.damage = run.damage();
-        Expected expected = exact;
-        std::string wrong = compare_finiteness(&expected, &outcome);
-        if (wrong.empty()) wrong = judge(output_of(c.problem), outcome, expected);
-        EXPECT_EQ(wrong, "") << engine.name << " tile=" << candidate.config.tile << ": " << line;
-      }
-    }
+    check_configs(
+        c, values, &counts, [](const std::string&) { return true; },
+        [&](Outcome* outcome, Expected expected) {
+          const std::string wrong = compare_finiteness(&expected, outcome);
+          return wrong.empty() ? judge(output_of(c.problem), *outcome, expected) : wrong;
+        });
   }
   report(counts);
 }

@@ -113,18 +113,22 @@ Values make_values(const BiasGradCase& c) {
   return values;
 }
 
+// y as the forward pass makes it, and dy.
+template <class Case>
+void fill_gradient(Random* random, const Case& c, gpudnnDataType_t type, Values* values) {
+  Case forward = c;
+  forward.problem.backward = false;
+  forward.alpha = 1;
+  forward.beta = 0;
+  values->y = rounded(naive(forward, *values).value, type);
+  values->dy = fill(random, c.problem.dy, c.integers, 4);
+}
+
 Values make_values(const PoolingCase& c) {
   Random random(c.seed);
   Values values;
   values.x = fill(&random, c.problem.x, c.integers, 4);  // few different values: ties are frequent
-  if (c.problem.backward) {
-    PoolingCase forward = c;
-    forward.problem.backward = false;
-    forward.alpha = 1;
-    forward.beta = 0;
-    values.y = rounded(naive(forward, values).value, c.problem.y.type);
-    values.dy = fill(&random, c.problem.dy, c.integers, 4);
-  }
+  if (c.problem.backward) fill_gradient(&random, c, c.problem.y.type, &values);
   fill_output(&random, c, &values);
   return values;
 }
@@ -135,14 +139,7 @@ Values make_values(const ActivationCase& c) {
   values.x = fill(&random, c.problem.x, c.integers, 4, 3);
   // The functions with a kink at zero have no one derivative there that every formula agrees on.
   for (double& x : values.x) x = x == 0 ? 1 : x;
-  if (c.problem.backward) {
-    ActivationCase forward = c;
-    forward.problem.backward = false;
-    forward.alpha = 1;
-    forward.beta = 0;
-    values.y = rounded(naive(forward, values).value, c.problem.y.type);
-    values.dy = fill(&random, c.problem.dy, c.integers, 4);
-  }
+  if (c.problem.backward) fill_gradient(&random, c, c.problem.y.type, &values);
   fill_output(&random, c, &values);
   return values;
 }
@@ -154,13 +151,9 @@ Values make_values(const SoftmaxCase& c) {
   values.x = fill(&random, x, c.integers, 4, random.chance(0.2) ? 20 : 3);
   if (c.problem.backward) {
     SoftmaxCase forward = c;
-    forward.problem.backward = false;
     forward.problem.x = x;
-    forward.alpha = 1;
-    forward.beta = 0;
-    values.y = rounded(naive(forward, values).value, x.type);
+    fill_gradient(&random, forward, x.type, &values);
     values.x.clear();
-    values.dy = fill(&random, c.problem.dy, c.integers, 4);
   }
   fill_output(&random, c, &values);
   return values;

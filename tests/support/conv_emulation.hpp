@@ -7,10 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "core/copy_boxes.hpp"
 #include "core/geometry.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
@@ -77,6 +79,31 @@ inline Memory in_memory(const TensorGeometry& t, const std::vector<double>& valu
   if (values.empty()) return memory;
   for_each_element(t, [&](std::size_t i, std::size_t offset) { memory[offset] = values[i]; });
   return memory;
+}
+
+// What the copy engine brings: a box, zeros outside. `wide` elements of so many bytes are one of the boxes' own.
+inline Memory box_of(const CopyBoxes& boxes, const Memory& memory, std::initializer_list<std::int64_t> at,
+                     std::int64_t bytes, std::int64_t wide = 1) {
+  const std::vector<std::int64_t> corner(at);
+  EXPECT_EQ(corner.size(), static_cast<std::size_t>(boxes.rank));
+  std::int64_t count = 1;
+  for (int a = 0; a < boxes.rank; ++a) count *= boxes.box[a];
+  Memory box;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t left = i;
+    std::int64_t offset = 0;
+    bool inside = true;
+    for (int a = 0; a < boxes.rank; ++a) {
+      const std::int64_t position = corner[static_cast<std::size_t>(a)] + left % boxes.box[a];
+      left /= boxes.box[a];
+      inside = inside && position >= 0 && position < boxes.extent[a];
+      offset += a > 0 ? position * boxes.step[a - 1] / bytes : position * wide;
+    }
+    for (std::int64_t e = 0; e < wide; ++e) {
+      box.push_back(inside ? memory.at(static_cast<std::size_t>(offset + e)) : 0);
+    }
+  }
+  return box;
 }
 
 // Every element of the result is the convolution's and was written once; nothing else was written.

@@ -88,19 +88,8 @@ class Emulation {
 
   // A box of dy: columns of a block's filters each.
   [[nodiscard]] Memory load(int n, int row, std::int64_t column, std::uint32_t block) const {
-    const FewChannelsDataMap& map = plan_.dy;
-    Memory box;
-    for (int w = 0; w < map.box[1]; ++w) {
-      const bool inside = column + w >= 0 && column + w < map.extent[1] && row >= 0 && row < map.extent[2];
-      const std::int64_t bytes = (column + w) * map.step[0] + row * map.step[1] + n * map.step[3];
-      for (std::int64_t k = 0; k < map.box[0]; ++k) {
-        const std::int64_t filter = std::int64_t{block} * p_.filters_of_block + k;
-        const bool exists = inside && filter < map.extent[0];
-        box.push_back(
-            exists ? dy_.at(static_cast<std::size_t>(bytes / static_cast<std::int64_t>(element_bytes_) + filter)) : 0);
-      }
-    }
-    return box;
+    return test::box_of(plan_.dy, dy_, {std::int64_t{block} * p_.filters_of_block, column, row, 0, n},
+                        static_cast<std::int64_t>(element_bytes_));
   }
 
   // sums[row of the product][position] of the tile's positions.

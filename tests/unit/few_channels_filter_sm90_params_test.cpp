@@ -14,36 +14,18 @@
 #include <vector>
 
 #include "support/conv_emulation.hpp"
-#include "support/naive.hpp"
-#include "support/random.hpp"
-#include "support/sweep.hpp"
+#include "support/filter_emulation.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace few = kernels::few_channels_filter;
 using test::ConvCase;
-using test::for_each_element;
 using test::in_memory;
 using test::Memory;
 
 constexpr double kStale = std::numeric_limits<double>::quiet_NaN();
 constexpr int kMultiprocessors = 7;
-
-// A box of the copy engine, zeros outside, to consecutive elements.
-void load_box(const FewChannelsFilterMap& map, const Memory& memory, const std::int64_t (&at)[4], Memory* to,
-              std::size_t first) {
-  for (std::int64_t i = 0; i < std::int64_t{map.box[0]} * map.box[1]; ++i) {
-    const std::int64_t position[4] = {at[0] + i % map.box[0], at[1] + i / map.box[0], at[2], at[3]};
-    bool inside = true;
-    std::int64_t offset = position[0];
-    for (int a = 0; a < 4; ++a) {
-      inside = inside && position[a] >= 0 && position[a] < map.extent[a];
-      if (a > 0) offset += position[a] * map.step[a - 1] / 2;
-    }
-    to->at(first + static_cast<std::size_t>(i)) = inside ? memory.at(static_cast<std::size_t>(offset)) : 0;
-  }
-}
 
 // One block of threads: its rings, filled as far ahead as the kernel's waits allow.
 class Block {
@@ -98,8 +80,12 @@ class Block {
     const std::int64_t column = std::int64_t{at.strip} * p_.tile_w;
     const auto box = static_cast<std::size_t>(few::box_filters(shape_.filters));
     for (std::size_t b = 0; b < static_cast<std::size_t>(few::dy_boxes(shape_.filters)); ++b) {
-      load_box(plan_.dy, dy_, {filter + static_cast<std::int64_t>(b * box), column, at.row, at.image}, &stages_,
-               std::size_t{filled_ % p_.stages.divisor} * p_.stage_bytes / 2 + b * p_.tile_w * box);
+      const Memory loaded =
+          test::box_of(plan_.dy, dy_, {filter + static_cast<std::int64_t>(b * box), column, at.row, at.image}, 2);
+      std::copy(
+          loaded.begin(), loaded.end(),
+          stages_.begin() + static_cast<std::ptrdiff_t>(std::size_t{filled_ % p_.stages.divisor} * p_.stage_bytes / 2 +
+                                                        b * p_.tile_w * box));
     }
     ++filled_;
   }
@@ -147,8 +133,8 @@ class Block {
     for (std::uint32_t o = 0; o < static_cast<std::uint32_t>(shape_.blocks) * 8; ++o) {
       std::uint32_t inside = 0;
       const std::uint32_t r =
-          p_.row_octets.divmod(octet_part * static_cast<std::uint32_t>(shape_.blocks) * 8 + o, &inside);
-      if (r >= p_.taps_h) continue;  // its sums are not stored
+          p_.taps.row_octets.divmod(octet_part * static_cast<std::uint32_t>(shape_.blocks) * 8 + o, &inside);
+      if (r >= p_.taps.height) continue;  // its sums are not stored
       const std::uint32_t group = r / p_.group_rows;
       std::set<std::uint32_t> banks;
       for (std::uint32_t q = 0; q < columns; ++q) {
@@ -187,55 +173,27 @@ class Block {
   Memory sums_;
 };
 
-// All blocks, and where each sum goes.
 void expect_convolution(const ConvCase& c, const test::Values& values, const FewChannelsFilterPlan& plan) {
   const few::Params& p = plan.params;
-  const few::Shape& shape = few::kShapes[plan.shape];
+  const auto octets = static_cast<std::uint32_t>(few::kShapes[plan.shape].blocks) * 8;
+  const auto filters = static_cast<std::uint32_t>(few::kShapes[plan.shape].filters);
   const Memory x = in_memory(c.problem.x, values.x);
   const Memory dy = in_memory(c.problem.y, values.y);
-  const Memory old = in_memory(c.problem.w, values.out);
-  Memory dw(old.size(), 0.0);
-  std::vector<std::uint32_t> writes(old.size(), 0);
+  test::FilterSums dw(c, values);
   for (std::uint32_t number = 0; number < p.parts.divisor * p.splits; ++number) {
     Block block(plan, x, dy, number);
     block.run();
     if (testing::Test::HasFatalFailure()) return;
     std::uint32_t octet_part = 0;
-    const std::uint32_t filter_block = p.octet_parts.divmod(block.part(), &octet_part);
-    for (std::uint32_t row = 0; row < static_cast<std::uint32_t>(shape.blocks) * 64; ++row) {
-      std::uint32_t octet = 0;
-      std::uint32_t r =
-          p.row_octets.divmod(octet_part * static_cast<std::uint32_t>(shape.blocks) * 8 + row / 8, &octet);
-      const std::uint32_t tap = octet * 8 + row % 8;
-      if (r >= p.taps_h || tap >= p.row_taps) continue;
-      std::uint32_t channel = 0;
-      std::uint32_t s = p.channels.divmod(tap, &channel);
-      if (p.mirrored) {
-        r = p.taps_h - 1 - r;
-        s = p.taps_w - 1 - s;
-      }
-      for (std::uint32_t f = 0; f < static_cast<std::uint32_t>(shape.filters); ++f) {
-        const std::uint32_t filter = filter_block * static_cast<std::uint32_t>(shape.filters) + f;
-        if (filter >= p.filters) continue;
-        const auto at = static_cast<std::size_t>(filter * p.step_k + channel * p.step_c + r * p.step_r + s * p.step_s);
-        dw.at(at) += block.sums().at(row * static_cast<std::size_t>(shape.filters) + f);
-        ++writes.at(at);
+    const std::uint32_t filter_part = p.octet_parts.divmod(block.part(), &octet_part);
+    for (std::uint32_t tap = 0; tap < octets * 8; ++tap) {
+      for (std::uint32_t f = 0; f < filters; ++f) {
+        dw.add(p.taps, octet_part * octets + tap / 8, tap % 8, filter_part * filters + f,
+               block.sums().at(std::size_t{tap} * filters + f));
       }
     }
   }
-  const test::Expected expected = test::naive(c, values);
-  std::int64_t wrong = 0;
-  std::string first;
-  for_each_element(c.problem.w, [&](std::size_t i, std::size_t offset) {
-    double value = c.alpha * dw[offset];
-    if (c.beta != 0) value += c.beta * old[offset];
-    if (value == expected.value[i] && writes[offset] == p.splits) return;
-    if (wrong++ == 0) {
-      first = "element " + std::to_string(i) + " is " + std::to_string(value) + ", not " +
-              std::to_string(expected.value[i]) + ", from " + std::to_string(writes[offset]) + " sums";
-    }
-  });
-  EXPECT_EQ(wrong, 0) << first;
+  dw.expect_convolution(p.splits);
 }
 
 // What the driver, the instructions and shared memory take.
@@ -256,26 +214,20 @@ void expect_invariants(const FewChannelsFilterPlan& plan) {
   }
 }
 
+constexpr test::Planner<FewChannelsFilterPlan> kPlanner = {&few_channels_filter_candidates, &few_channels_filter_plan,
+                                                           &few_channels_filter_workspace};
+
 // How many plans were checked.
 int check(const ConvCase& c) {
-  SCOPED_TRACE(to_text(c.problem));
-  std::vector<Candidate> candidates;
-  few_channels_filter_candidates(c.problem, kMultiprocessors, &candidates);
-  EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(), [](const auto& each) { return each.workspace == 0; }));
-  const test::Values values = test::make_values(c);
-  for (const Candidate& candidate : candidates) {
-    SCOPED_TRACE("shape " + std::to_string(candidate.config.tile) + ", splits " +
-                 std::to_string(candidate.config.split_k));
-    EXPECT_EQ(candidate.workspace, few_channels_filter_workspace(c.problem, candidate.config));
-    const auto plan = few_channels_filter_plan(c.problem, candidate.config, kMultiprocessors);
-    EXPECT_TRUE(plan);
-    if (!plan) continue;
-    EXPECT_EQ(plan->seconds, candidate.seconds);
-    expect_invariants(*plan);
-    expect_convolution(c, values, *plan);
-    if (testing::Test::HasFailure()) break;
-  }
-  return static_cast<int>(candidates.size());
+  bool has_plain_one = false;  // that needs no workspace
+  const int plans = test::check_plans(kPlanner, c, kMultiprocessors,
+                                      [&](const test::Values& values, const FewChannelsFilterPlan& plan) {
+                                        has_plain_one = has_plain_one || plan.workspace == 0;
+                                        expect_invariants(plan);
+                                        expect_convolution(c, values, plan);
+                                      });
+  EXPECT_TRUE(has_plain_one);
+  return plans;
 }
 
 TEST(FewChannelsFilterSm90Params, CopiesTapsAndStrips) {
@@ -299,10 +251,7 @@ TEST(FewChannelsFilterSm90Params, CopiesTapsAndStrips) {
            "wgrad f16 nhwc n1c8h5w600 k8r3s3 p1x1 t1x1 d1x1 g1",
            "wgrad f16 strides=960,1,80,3 n2c3h12w24 k16r3s3 p1x1 t1x1 d1x1 g1 w:nhwc y:nhwc",
        }) {
-    ConvCase c{};
-    c.problem = test::conv_case(line).problem;
-    c.integers = true;
-    c.alpha = 1;
+    const ConvCase c = test::conv_case(line);
     ASSERT_EQ(few_channels_filter_obstacle(c.problem), nullptr) << line;
     EXPECT_GT(check(c), 1) << line;
   }

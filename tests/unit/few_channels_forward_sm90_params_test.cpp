@@ -105,19 +105,10 @@ class Emulation {
 
   // A box of the copy engine, elements.
   [[nodiscard]] Memory load_patch(int w, int h, int n) const {
-    const FewChannelsForwardMap& map = plan_.input;
-    Memory patch;
-    for (std::int64_t row = 0; row < map.box[1]; ++row) {
-      for (std::int64_t word = 0; word < map.box[0]; ++word) {
-        const std::int64_t x = std::int64_t{w} * p_.tile_words + p_.corner_w + word;
-        const std::int64_t y = std::int64_t{h} * p_.tile_rows + p_.corner_h + row;
-        const bool inside = x >= 0 && x < map.extent[0] && y >= 0 && y < map.extent[1];
-        const std::int64_t from = (x * 4 + y * map.step[0] + n * map.step[1]) / bytes_;
-        for (std::int64_t i = 0; i < per_word_; ++i) {
-          patch.push_back(inside ? input_.at(static_cast<std::size_t>(from + i)) : 0);
-        }
-      }
-    }
+    Memory patch =
+        test::box_of(plan_.input, input_,
+                     {std::int64_t{w} * p_.tile_words + p_.corner_w, std::int64_t{h} * p_.tile_rows + p_.corner_h, n},
+                     bytes_, per_word_);
     EXPECT_EQ(patch.size() * bytes_, p_.load_bytes);
     return patch;
   }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "support/conv_emulation.hpp"
-#include "support/naive.hpp"
+#include "support/filter_emulation.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -25,20 +25,13 @@ using test::Memory;
 constexpr double kStale = std::numeric_limits<double>::quiet_NaN();
 constexpr int kMultiprocessors = 5;
 
-// A box of one row, zeros outside, to consecutive pixels.
-void load_row(const HaloFilterTensor& tensor, const Memory& memory, const std::int64_t (&at)[5], std::int64_t channels,
-              std::int64_t pixels, Memory* to, std::size_t byte) {
-  ASSERT_EQ(byte % static_cast<std::size_t>(halo::kOctet * 2 * channels), 0u) << "where the swizzle begins anew";
-  for (std::int64_t i = 0; i < pixels * channels; ++i) {
-    const std::int64_t position[5] = {at[0] + i % channels, at[1] + i / channels, at[2], at[3], at[4]};
-    bool inside = true;
-    std::int64_t offset = position[0];
-    for (int a = 0; a < 5; ++a) {
-      inside = inside && position[a] >= 0 && position[a] < tensor.extent[a];
-      if (a > 0) offset += position[a] * tensor.step[a - 1] / 2;
-    }
-    to->at(byte / 2 + static_cast<std::size_t>(i)) = inside ? memory.at(static_cast<std::size_t>(offset)) : 0;
-  }
+// A box of one row, to consecutive pixels.
+void load_row(const CopyBoxes& boxes, const Memory& memory, std::initializer_list<std::int64_t> at, Memory* to,
+              std::size_t byte) {
+  const Memory box = test::box_of(boxes, memory, at, 2);
+  ASSERT_EQ(byte % static_cast<std::size_t>(halo::kOctet * 2 * boxes.box[0]), 0u) << "where the swizzle begins anew";
+  ASSERT_LE(byte / 2 + box.size(), to->size());
+  std::copy(box.begin(), box.end(), to->begin() + static_cast<std::ptrdiff_t>(byte / 2));
 }
 
 struct Part {
@@ -136,11 +129,10 @@ class Block {
     const std::int64_t w = load.w + part_.s * p_.dilation[0] - p_.pad[0];
     const std::int64_t h = row + part_.r * p_.dilation[1] - p_.pad[1];
     const std::int64_t d = load.depth + part_.t * p_.dilation[2] - p_.pad[2];
-    load_row(plan_.x, x_, {part_.channel, w, h, d, load.image}, p_.part_channels, plan_.x_pixels, &shared_, byte);
+    load_row(plan_.x, x_, {part_.channel, w, h, d, load.image}, &shared_, byte);
     if (!has_rest(load)) return;
     for (std::int64_t s = 0; s < part_.taps_w; ++s) {
-      load_row(plan_.x, x_, {part_.channel, w + octets(load) * 8 + s * p_.dilation[0], h, d, load.image},
-               p_.part_channels, plan_.rest_pixels, &shared_,
+      load_row(plan_.x_rest, x_, {part_.channel, w + octets(load) * 8 + s * p_.dilation[0], h, d, load.image}, &shared_,
                byte + p_.rest_offset + static_cast<std::size_t>(s) * octet_bytes());
     }
   }
@@ -150,8 +142,8 @@ class Block {
     if (load.stage == 0) load_x(load, 2 * load.pair, std::size_t{p_.stages} * 2);
     if (load.dy_pair < 0) return;
     for (std::uint32_t i = 0; i < 2; ++i) {
-      load_row(plan_.dy, dy_, {part_.filter, load.w, 2 * load.dy_pair + i, load.depth, load.image}, 64, plan_.dy_pixels,
-               &shared_, p_.dy_offset + std::size_t{load.stage * 2 + i} * p_.dy_row_bytes);
+      load_row(plan_.dy, dy_, {part_.filter, load.w, 2 * load.dy_pair + i, load.depth, load.image}, &shared_,
+               p_.dy_offset + std::size_t{load.stage * 2 + i} * p_.dy_row_bytes);
     }
   }
 
@@ -199,7 +191,7 @@ class Block {
 };
 
 // Adds a block's sums to dw where the kernel's second one does.
-void add_sums(const halo::Params& p, const Part& part, const Memory& sums, Memory* dw, std::vector<int>* writes) {
+void add_sums(const halo::Params& p, const Part& part, const Memory& sums, test::FilterSums* dw) {
   for (std::int64_t row = 0; row < part.taps_h; ++row) {
     for (std::int64_t k = 0; k < part.filters; ++k) {
       for (std::int64_t s = 0; s < part.taps_w; ++s) {
@@ -207,9 +199,7 @@ void add_sums(const halo::Params& p, const Part& part, const Memory& sums, Memor
           const std::int64_t tap[3] = {part.s + s, part.r + row, part.t};
           std::int64_t at = (part.filter + k) * p.step_k + (part.in_group + c) * p.step_c;
           for (int a = 0; a < 3; ++a) at += (p.mirrored ? p.taps[a] - 1 - tap[a] : tap[a]) * p.step_tap[a];
-          dw->at(static_cast<std::size_t>(at)) +=
-              sums[static_cast<std::size_t>((row * 64 + k) * 192 + s * p.part_channels + c)];
-          ++writes->at(static_cast<std::size_t>(at));
+          dw->add(at, sums[static_cast<std::size_t>((row * 64 + k) * 192 + s * p.part_channels + c)]);
         }
       }
     }
@@ -220,9 +210,7 @@ void expect_convolution(const ConvCase& c, const test::Values& values, const Hal
   const halo::Params& p = plan.params;
   const Memory x = in_memory(c.problem.x, values.x);
   const Memory dy = in_memory(c.problem.y, values.y);
-  const Memory old = in_memory(c.problem.w, values.out);
-  Memory dw(old.size(), 0.0);
-  std::vector<int> writes(old.size(), 0);
+  test::FilterSums dw(c, values);
   for (std::uint32_t number = 0; number < p.parts.divisor * p.splits; ++number) {
     std::uint32_t part_number = 0;
     const std::uint32_t split = p.parts.divmod(number, &part_number);
@@ -230,14 +218,9 @@ void expect_convolution(const ConvCase& c, const test::Values& values, const Hal
     Block block(plan, x, dy, part, split);
     block.run();
     if (testing::Test::HasFatalFailure()) return;
-    add_sums(p, part, block.sums(), &dw, &writes);
+    add_sums(p, part, block.sums(), &dw);
   }
-  for (std::size_t i = 0; i < dw.size(); ++i) {
-    dw[i] = c.alpha * dw[i] + (c.beta != 0 ? c.beta * old[i] : 0);
-    EXPECT_EQ(writes[i] % static_cast<int>(p.splits), 0);
-    writes[i] /= static_cast<int>(p.splits);
-  }
-  test::expect_convolution(c, values, dw, writes);
+  dw.expect_convolution(p.splits);
 }
 
 // What the driver, the instructions and shared memory take.
@@ -253,30 +236,21 @@ void expect_invariants(const HaloFilterPlan& plan) {
   EXPECT_LE(p.zero_end, p.dy_offset);
   EXPECT_LE((p.part_rows - 1) * static_cast<std::uint32_t>(p.dilation[1]), 2 * p.halo_pairs);
   EXPECT_LE(3 * (p.x_box_bytes + 3 * p.rest_box_bytes) + 2 * p.dy_row_bytes, 1u << 20) << "a barrier counts no more";
-  EXPECT_TRUE(plan.x_pixels >= 1 && plan.x_pixels <= 256 && plan.dy_pixels >= 8 && plan.dy_pixels <= 256);
+  EXPECT_TRUE(plan.x.box[1] >= 1 && plan.x.box[1] <= 256 && plan.dy.box[1] >= 8 && plan.dy.box[1] <= 256);
+  EXPECT_EQ(plan.x.box[0], static_cast<std::int32_t>(p.part_channels));
   for (int a = 0; a < 4; ++a) {
     EXPECT_EQ(plan.x.step[a] % 16, 0);
     EXPECT_EQ(plan.dy.step[a] % 16, 0);
   }
 }
 
+constexpr test::Planner<HaloFilterPlan> kPlanner = {&halo_filter_candidates, &halo_filter_plan, &halo_filter_workspace};
+
 void check(const ConvCase& c) {
-  SCOPED_TRACE(to_text(c.problem));
-  std::vector<Candidate> candidates;
-  halo_filter_candidates(c.problem, kMultiprocessors, &candidates);
-  EXPECT_FALSE(candidates.empty());
-  const test::Values values = test::make_values(c);
-  for (const Candidate& candidate : candidates) {
-    SCOPED_TRACE("splits " + std::to_string(candidate.config.split_k));
-    EXPECT_EQ(candidate.workspace, halo_filter_workspace(c.problem, candidate.config));
-    const auto plan = halo_filter_plan(c.problem, candidate.config, kMultiprocessors);
-    ASSERT_TRUE(plan);
-    EXPECT_EQ(plan->seconds, candidate.seconds);
-    EXPECT_EQ(plan->workspace, candidate.workspace);
-    expect_invariants(*plan);
-    expect_convolution(c, values, *plan);
-    if (testing::Test::HasFailure()) break;
-  }
+  test::check_plans(kPlanner, c, kMultiprocessors, [&](const test::Values& values, const HaloFilterPlan& plan) {
+    expect_invariants(plan);
+    expect_convolution(c, values, plan);
+  });
 }
 
 TEST(HaloFilterSm90Params, RowsStripsAndParts) {
@@ -341,7 +315,7 @@ TEST(HaloFilterSm90Params, WholeRows) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->params.tile_w, 56u);
   EXPECT_GE(plan->params.stages, 6u);
-  EXPECT_EQ(plan->rest_pixels, 0);
+  EXPECT_FALSE(plan->has_rest);
 }
 
 }  // namespace

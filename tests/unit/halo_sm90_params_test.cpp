@@ -26,27 +26,6 @@ using test::Memory;
 
 constexpr double kStale = std::numeric_limits<double>::quiet_NaN();
 
-// A box of the copy engine: positions of box[0] channels each.
-Memory load_box(const HaloMap& map, const Memory& memory, const std::int64_t (&at)[5], std::int64_t element) {
-  Memory to;
-  for (int h = 0; h < map.box[2]; ++h) {
-    for (int w = 0; w < map.box[1]; ++w) {
-      const std::int64_t position[5] = {0, at[1] + w, at[2] + h, at[3], at[4]};
-      bool inside = true;
-      std::int64_t offset = 0;
-      for (int a = 1; a < 5; ++a) {
-        inside = inside && position[a] >= 0 && position[a] < map.extent[a];
-        offset += position[a] * map.step[a - 1] / element;
-      }
-      for (int c = 0; c < map.box[0]; ++c) {
-        const bool exists = inside && at[0] + c < map.extent[0];
-        to.push_back(exists ? memory.at(static_cast<std::size_t>(offset + at[0] + c)) : 0);
-      }
-    }
-  }
-  return to;
-}
-
 class Emulation {
  public:
   Emulation(const ConvCase& c, const test::Values& values, const HaloPlan& plan)
@@ -141,15 +120,8 @@ class Emulation {
 
   // A box of 32 channels of 32 filters, at this channel, tap and filter.
   void load_filter_box(double* to, std::int64_t channel, std::int64_t tap, std::int64_t filter) const {
-    const HaloFilterMap& map = plan_.filter;
-    for (std::int64_t row = 0; row < 32; ++row) {
-      for (std::int64_t column = 0; column < 32; ++column) {
-        const bool exists = channel + column < map.extent[0] && tap < map.extent[1] && filter + row < map.extent[2];
-        const std::int64_t from = channel + column + (tap * map.step[0] + (filter + row) * map.step[1]) / 4;
-        to[swizzled(static_cast<std::size_t>(row), static_cast<std::size_t>(column))] =
-            exists ? filter_.at(static_cast<std::size_t>(from)) : 0;
-      }
-    }
+    const Memory box = test::box_of(plan_.filter, filter_, {channel, tap, filter}, 4);
+    for (std::size_t i = 0; i < box.size(); ++i) to[swizzled(i / 32, i % 32)] = box[i];
   }
 
   void load_filter_f32(std::uint32_t row_block) {
@@ -197,10 +169,11 @@ class Emulation {
     Memory sums(rows * static_cast<std::size_t>(positions), 0.0);
     for (std::uint32_t t = 0; t < p_.taps[2]; ++t) {
       for (std::uint32_t block = 0; block < p_.channel_blocks; ++block) {
-        const std::int64_t at[5] = {std::int64_t{group_} * p_.group_channels + block * p_.block_channels,
-                                    tile[0] + p_.corner[0], tile[1] + p_.corner[1], tile[2] + p_.corner[2] + t,
-                                    tile[3]};
-        const Memory patch = load_box(plan_.input, input_, at, element_);
+        const Memory patch =
+            test::box_of(plan_.input, input_,
+                         {std::int64_t{group_} * p_.group_channels + block * p_.block_channels, tile[0] + p_.corner[0],
+                          tile[1] + p_.corner[1], tile[2] + p_.corner[2] + t, tile[3]},
+                         element_);
         EXPECT_EQ(patch.size() * static_cast<std::size_t>(element_), p_.load_bytes);
         const std::uint32_t steps = block + 1 == p_.channel_blocks ? p_.last_steps : p_.block_steps;
         for (std::uint32_t tap = 0; tap < p_.taps[0] * p_.taps[1]; ++tap) {
@@ -242,7 +215,7 @@ class Emulation {
       ASSERT_LT(pixel, positions);
       for (std::size_t m = 0; m < rows; ++m) staging[pixel * rows + m] = sums[m * positions + position];
     }
-    const HaloMap& map = plan_.output;
+    const CopyBoxes& map = plan_.output;
     ASSERT_TRUE(map.box[0] == static_cast<std::int32_t>(rows) && map.box[1] == p_.tile_w && map.box[2] == p_.tile_h);
     const std::int64_t first = group_ * (p_.all_m_octets * 16 / element_) + row_block * static_cast<std::int64_t>(rows);
     for (std::int64_t h = tile[1]; h < std::min(tile[1] + p_.tile_h, map.extent[2]); ++h) {
@@ -292,7 +265,7 @@ void expect_invariants(const HaloPlan& plan) {
   EXPECT_EQ(plan.input.box[0] * (is_f32 ? 4 : 2), static_cast<std::int32_t>(p.position_bytes));
   EXPECT_EQ(p.filter_offset % halo::kAlignment, 0u);
   EXPECT_LE(p.k_blocks, is_f32 ? static_cast<std::uint32_t>(halo::kMostFilterBlocks) : p.k_blocks);
-  for (const HaloMap* map : {&plan.input, &plan.output}) {
+  for (const CopyBoxes* map : {&plan.input, &plan.output}) {
     for (int i = 1; i < 5; ++i) {
       EXPECT_TRUE(map->box[i] >= 1 && map->box[i] <= 256);
       EXPECT_EQ(map->step[i - 1] % 16, 0);

@@ -13,46 +13,18 @@
 #include <vector>
 
 #include "support/conv_emulation.hpp"
-#include "support/naive.hpp"
-#include "support/random.hpp"
-#include "support/sweep.hpp"
+#include "support/filter_emulation.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace rows = kernels::patch_rows_filter;
 using test::ConvCase;
-using test::for_each_element;
 using test::in_memory;
 using test::Memory;
 
 constexpr double kStale = std::numeric_limits<double>::quiet_NaN();
 constexpr int kMultiprocessors = 7;
-
-// A box of the copy engine, zeros outside. `wide` elements of so many bytes are one of the map's.
-template <int kRank>
-std::vector<double> box_of(const PatchRowsFilterMap<kRank>& map, const Memory& memory, const std::int64_t (&at)[kRank],
-                           int wide, int bytes) {
-  std::int64_t count = 1;
-  for (const std::int32_t extent : map.box) count *= extent;
-  EXPECT_EQ(at[0] * wide * bytes % 16, 0) << "a box that does not begin at a multiple of 16 bytes";
-  std::vector<double> box;
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t left = i;
-    bool inside = true;
-    std::int64_t offset = 0;
-    for (int a = 0; a < kRank; ++a) {
-      const std::int64_t position = at[a] + left % map.box[a];
-      left /= map.box[a];
-      inside = inside && position >= 0 && position < map.extent[a];
-      offset += a > 0 ? position * map.step[a - 1] / bytes : position * wide;
-    }
-    for (int e = 0; e < wide; ++e) {
-      box.push_back(inside ? memory.at(static_cast<std::size_t>(offset + e)) : 0);
-    }
-  }
-  return box;
-}
 
 // One block of threads: its rings, filled as far ahead as the kernel's waits allow.
 class Block {
@@ -64,7 +36,7 @@ class Block {
         bytes_(rows::bytes_of(plan.type)),
         x_(x),
         dy_(dy) {
-    const std::uint32_t split = p_.filter_blocks.divmod(number, &filter_block_);
+    const std::uint32_t split = p_.parts.divmod(number, &part_);
     first_ = static_cast<std::uint32_t>(std::uint64_t{p_.units} * split / p_.splits);
     count_ = static_cast<std::uint32_t>(std::uint64_t{p_.units} * (split + 1) / p_.splits) - first_;
     stages_.resize(p_.stages);
@@ -85,7 +57,7 @@ class Block {
   }
 
   [[nodiscard]] const Memory& sums() const { return sums_; }
-  [[nodiscard]] std::uint32_t filter_block() const { return filter_block_; }
+  [[nodiscard]] std::uint32_t part() const { return part_; }
 
  private:
   struct Place {
@@ -109,9 +81,10 @@ class Block {
     if (brought_ < groups_of(produced_)) {
       if (raw_filled_ - expanded_ >= p_.raws) return false;
       const std::uint32_t g = p_.groups - groups_of(produced_) + brought_;
-      const std::int64_t from[3] = {2 * (p_.first_vector + std::int64_t{at.strip} * p_.strip_vectors),
-                                    std::int64_t{at.row + g} * p_.stride_h - p_.pad_h, at.image};
-      raws_[raw_filled_ % p_.raws] = box_of(plan_.x, x_, from, 8 / bytes_, bytes_);
+      const std::int64_t column = 2 * (p_.first_vector + std::int64_t{at.strip} * p_.strip_vectors);
+      EXPECT_EQ(column % 2, 0) << "a box that does not begin at a multiple of 16 bytes";
+      raws_[raw_filled_ % p_.raws] = test::box_of(
+          plan_.x, x_, {column, std::int64_t{at.row + g} * p_.stride_h - p_.pad_h, at.image}, bytes_, 8 / bytes_);
       EXPECT_EQ(raws_[raw_filled_ % p_.raws].size() * static_cast<std::size_t>(bytes_), p_.raw_copy_bytes);
       ++raw_filled_;
       ++brought_;
@@ -121,9 +94,10 @@ class Block {
     std::vector<double>& stage = stages_[produced_ % p_.stages];
     stage.clear();
     for (std::int64_t f = 0; f < rows::kFilters; f += plan_.dy.box[0]) {
-      const std::int64_t from[4] = {std::int64_t{filter_block_} * rows::kFilters + f,
-                                    std::int64_t{at.strip} * p_.tile_w.divisor, at.row, at.image};
-      const std::vector<double> box = box_of(plan_.dy, dy_, from, 1, bytes_);
+      const std::vector<double> box = test::box_of(
+          plan_.dy, dy_,
+          {std::int64_t{part_} * rows::kFilters + f, std::int64_t{at.strip} * p_.tile_w.divisor, at.row, at.image},
+          bytes_);
       stage.insert(stage.end(), box.begin(), box.end());
     }
     EXPECT_EQ(stage.size() * static_cast<std::size_t>(bytes_), p_.stage_bytes);
@@ -151,7 +125,7 @@ class Block {
 
   void put(std::size_t byte, std::uint32_t slot, std::uint32_t r, double value) {
     slots_.at(byte / static_cast<std::size_t>(bytes_)) = value;
-    if ((slot + 1) * p_.group_rows + r >= p_.taps_h) return;
+    if ((slot + 1) * p_.group_rows + r >= p_.taps.height) return;
     slots_.at((byte + p_.slots * p_.slot_bytes) / static_cast<std::size_t>(bytes_)) = value;
   }
 
@@ -163,8 +137,8 @@ class Block {
       const std::uint32_t r = item / width;
       const std::uint32_t q = item % width;
       const std::uint32_t element = p_.first_shift + q * p_.pixel_elements;
-      const std::uint32_t to = slot * p_.slot_bytes + r * p_.row_octets * p_.plane_bytes + q * 16;
-      for (std::uint32_t o = 0; o < p_.row_octets; ++o) {
+      const std::uint32_t to = slot * p_.slot_bytes + r * p_.taps.row_octets.divisor * p_.plane_bytes + q * 16;
+      for (std::uint32_t o = 0; o < p_.taps.row_octets.divisor; ++o) {
         const std::size_t word = std::size_t{r} * p_.raw_row_words + element / 2 + std::size_t{4} * o;
         EXPECT_LE(2 * (word + 5), raw.size());
         EXPECT_LE(element / 2 + 4 * o + 5, p_.raw_row_words);
@@ -186,8 +160,8 @@ class Block {
       const std::uint32_t place = p_.row_columns.divmod(item, &tap);
       const std::uint32_t r = p_.tile_groups.divmod(place / 2, &group);
       const std::uint32_t q = group * 8 + place % 2;
-      const std::uint32_t to = slot * p_.slot_bytes + r * p_.row_octets * p_.plane_bytes + tap / 8 * p_.plane_bytes +
-                               (group * 2 + place % 2) * 128 + tap % 8 * 16;
+      const std::uint32_t to = slot * p_.slot_bytes + r * p_.taps.row_octets.divisor * p_.plane_bytes +
+                               tap / 8 * p_.plane_bytes + (group * 2 + place % 2) * 128 + tap % 8 * 16;
       for (std::uint32_t j = 0; j < 4; ++j) {
         const std::uint32_t element = p_.first_shift + (q + 2 * j) * p_.pixel_elements + tap;
         EXPECT_LT(element, p_.raw_row_words);
@@ -220,7 +194,7 @@ class Block {
     const auto step = static_cast<std::uint32_t>(rows::step_pixels(plan_.type));
     const std::uint32_t pixels = (columns(i) + step - 1) / step * step;
     for (std::uint32_t o = 0; o < static_cast<std::uint32_t>(shape_.taps) / 8; ++o) {
-      const bool stored = o < p_.taps_h * p_.row_octets;
+      const bool stored = o < p_.taps.height * p_.taps.row_octets.divisor;
       for (std::uint32_t q = 0; q < pixels; ++q) {
         for (std::uint32_t t = 0; t < 8; ++t) {
           const std::uint32_t in_plane =
@@ -244,7 +218,7 @@ class Block {
   const int bytes_;
   const Memory& x_;
   const Memory& dy_;
-  std::uint32_t filter_block_ = 0, first_ = 0, count_ = 0;
+  std::uint32_t part_ = 0, first_ = 0, count_ = 0;
   std::uint32_t produced_ = 0, brought_ = 0, raw_filled_ = 0;
   std::uint32_t expanded_ = 0, expanded_row_ = 0, expanded_in_row_ = 0;
   std::uint32_t multiplied_ = 0, window_end_ = 0, rows_released_ = 0, groups_released_ = 0;
@@ -253,56 +227,23 @@ class Block {
   Memory sums_;
 };
 
-// Where each sum of a block goes.
-void store(const PatchRowsFilterPlan& plan, const Block& block, Memory* dw, std::vector<std::uint32_t>* writes) {
-  const rows::Params& p = plan.params;
-  for (std::uint32_t column = 0; column < static_cast<std::uint32_t>(rows::kShapes[plan.shape].taps); ++column) {
-    std::uint32_t octet = 0;
-    std::uint32_t r = p.octets_of_row.divmod(column / 8, &octet);
-    const std::uint32_t tap = octet * 8 + column % 8;
-    if (r >= p.taps_h || tap >= p.row_taps) continue;
-    std::uint32_t channel = 0;
-    std::uint32_t s = p.channels.divmod(tap, &channel);
-    if (p.mirrored) {
-      r = p.taps_h - 1 - r;
-      s = p.taps_w - 1 - s;
-    }
-    for (std::uint32_t f = 0; f < rows::kFilters; ++f) {
-      const std::uint32_t filter = block.filter_block() * rows::kFilters + f;
-      if (filter >= p.filters) continue;
-      const auto at = static_cast<std::size_t>(filter * p.step_k + channel * p.step_c + r * p.step_r + s * p.step_s);
-      dw->at(at) += block.sums().at(column * std::size_t{rows::kFilters} + f);
-      ++writes->at(at);
-    }
-  }
-}
-
 void expect_convolution(const ConvCase& c, const test::Values& values, const PatchRowsFilterPlan& plan) {
   const rows::Params& p = plan.params;
   const Memory x = in_memory(c.problem.x, values.x);
   const Memory dy = in_memory(c.problem.y, values.y);
-  const Memory old = in_memory(c.problem.w, values.out);
-  Memory dw(old.size(), 0.0);
-  std::vector<std::uint32_t> writes(old.size(), 0);
-  for (std::uint32_t number = 0; number < p.filter_blocks.divisor * p.splits; ++number) {
+  test::FilterSums dw(c, values);
+  for (std::uint32_t number = 0; number < p.parts.divisor * p.splits; ++number) {
     Block block(plan, x, dy, number);
     block.run();
     if (testing::Test::HasFatalFailure()) return;
-    store(plan, block, &dw, &writes);
-  }
-  const test::Expected expected = test::naive(c, values);
-  std::int64_t wrong = 0;
-  std::string first;
-  for_each_element(c.problem.w, [&](std::size_t i, std::size_t offset) {
-    double value = c.alpha * dw[offset];
-    if (c.beta != 0) value += c.beta * old[offset];
-    if (value == expected.value[i] && writes[offset] == p.splits) return;
-    if (wrong++ == 0) {
-      first = "element " + std::to_string(i) + " is " + std::to_string(value) + ", not " +
-              std::to_string(expected.value[i]) + ", from " + std::to_string(writes[offset]) + " sums";
+    for (std::uint32_t tap = 0; tap < static_cast<std::uint32_t>(rows::kShapes[plan.shape].taps); ++tap) {
+      for (std::uint32_t f = 0; f < rows::kFilters; ++f) {
+        dw.add(p.taps, tap / 8, tap % 8, block.part() * rows::kFilters + f,
+               block.sums().at(tap * std::size_t{rows::kFilters} + f));
+      }
     }
-  });
-  EXPECT_EQ(wrong, 0) << first;
+  }
+  dw.expect_convolution(p.splits);
 }
 
 // What the driver, the instructions and shared memory take.
@@ -325,26 +266,20 @@ void expect_invariants(const PatchRowsFilterPlan& plan) {
   for (const std::int64_t step : plan.x.step) EXPECT_EQ(step % 16, 0);
 }
 
+constexpr test::Planner<PatchRowsFilterPlan> kPlanner = {&patch_rows_filter_candidates, &patch_rows_filter_plan,
+                                                         &patch_rows_filter_workspace};
+
 // How many plans were checked.
 int check(const ConvCase& c) {
-  SCOPED_TRACE(to_text(c.problem));
-  std::vector<Candidate> candidates;
-  patch_rows_filter_candidates(c.problem, kMultiprocessors, &candidates);
-  EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(), [](const auto& each) { return each.workspace == 0; }));
-  const test::Values values = test::make_values(c);
-  for (const Candidate& candidate : candidates) {
-    SCOPED_TRACE("shape " + std::to_string(candidate.config.tile) + ", splits " +
-                 std::to_string(candidate.config.split_k));
-    EXPECT_EQ(candidate.workspace, patch_rows_filter_workspace(c.problem, candidate.config));
-    const auto plan = patch_rows_filter_plan(c.problem, candidate.config, kMultiprocessors);
-    EXPECT_TRUE(plan);
-    if (!plan) continue;
-    EXPECT_EQ(plan->seconds, candidate.seconds);
-    expect_invariants(*plan);
-    expect_convolution(c, values, *plan);
-    if (testing::Test::HasFailure()) break;
-  }
-  return static_cast<int>(candidates.size());
+  bool has_plain_one = false;  // that needs no workspace
+  const int plans = test::check_plans(kPlanner, c, kMultiprocessors,
+                                      [&](const test::Values& values, const PatchRowsFilterPlan& plan) {
+                                        has_plain_one = has_plain_one || plan.workspace == 0;
+                                        expect_invariants(plan);
+                                        expect_convolution(c, values, plan);
+                                      });
+  EXPECT_TRUE(has_plain_one);
+  return plans;
 }
 
 TEST(PatchRowsFilterSm90Params, TapsAndStrips) {
@@ -372,10 +307,7 @@ TEST(PatchRowsFilterSm90Params, TapsAndStrips) {
            "wgrad f32 nhwc n2c8h12w19 k20r2s3 p1x1 t5x1 d1x1 g1 acc=f32 math=tensor flip",
            "wgrad f16 strides=960,1,80,3 n2c3h12w24 k16r3s3 p1x1 t1x1 d1x1 g1 w:nhwc y:nhwc",
        }) {
-    ConvCase c{};
-    c.problem = test::conv_case(line).problem;
-    c.integers = true;
-    c.alpha = 1;
+    const ConvCase c = test::conv_case(line);
     ASSERT_EQ(patch_rows_filter_obstacle(c.problem), nullptr) << line;
     EXPECT_GT(check(c), 1) << line;
   }

@@ -107,14 +107,22 @@ class Emulation {
     return {std::int64_t{inside} * chunk_, image};
   }
 
-  // Rows and columns of the tile, and the block k of the sum.
-  void multiply(std::uint32_t tile, std::uint32_t k, Memory* sum) const {
+  // The first row and column of a tile.
+  struct Corner {
+    std::uint32_t m, n;
+  };
+  [[nodiscard]] Corner corner_of(std::uint32_t tile) const {
     std::uint32_t inner = 0;
     const auto cluster = static_cast<std::uint32_t>(shape_.cluster);
     const std::uint32_t outer = p_.inner_tiles.divmod(tile / cluster, &inner);
     inner = inner * cluster + tile % cluster;
-    const std::uint32_t m = (shape_.kind == Kind::across ? inner : outer) * static_cast<std::uint32_t>(shape_.bm);
-    const std::uint32_t n = (shape_.kind == Kind::across ? outer : inner) * static_cast<std::uint32_t>(shape_.bn);
+    return {(shape_.kind == Kind::across ? inner : outer) * static_cast<std::uint32_t>(shape_.bm),
+            (shape_.kind == Kind::across ? outer : inner) * static_cast<std::uint32_t>(shape_.bn)};
+  }
+
+  // Rows and columns of the tile, and the block k of the sum.
+  void multiply(std::uint32_t tile, std::uint32_t k, Memory* sum) const {
+    const auto [m, n] = corner_of(tile);
     const auto depth = static_cast<std::uint32_t>(chunk_);
     Memory a(static_cast<std::size_t>(shape_.bm * chunk_));
     Memory b(static_cast<std::size_t>(shape_.bn * chunk_));
@@ -174,12 +182,7 @@ class Emulation {
   }
 
   void store(std::uint32_t tile, const Memory& sum) {
-    std::uint32_t inner = 0;
-    const auto cluster = static_cast<std::uint32_t>(shape_.cluster);
-    const std::uint32_t outer = p_.inner_tiles.divmod(tile / cluster, &inner);
-    inner = inner * cluster + tile % cluster;
-    const std::uint32_t m = (shape_.kind == Kind::across ? inner : outer) * static_cast<std::uint32_t>(shape_.bm);
-    const std::uint32_t n = (shape_.kind == Kind::across ? outer : inner) * static_cast<std::uint32_t>(shape_.bn);
+    const auto [m, n] = corner_of(tile);
     for (int i = 0; i < shape_.bm; ++i) {
       for (int j = 0; j < shape_.bn; ++j) {
         const double value = sum[static_cast<std::size_t>(i * shape_.bn + j)];

@@ -5,34 +5,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/few_channels_data_sm90.hpp"
 
-#include "core/tensor_map_cuda.hpp"
 #include "ops/conv/few_channels_data_sm90_params.hpp"
+#include "ops/conv/sm90_launch.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace data = kernels::few_channels_data;
 
-bool encode(const FewChannelsDataMap& tensor, tile::ElementType type, data::TensorMap* map) {
-  return cuda::encode_boxes({.extent = tensor.extent,
-                             .step = tensor.step,
-                             .box = tensor.box,
-                             .type = cuda::map_type(type),
-                             .swizzle = CU_TENSOR_MAP_SWIZZLE_128B},
-                            map);
-}
-
-struct Prepared {
-  FewChannelsDataPlan plan;
-  bool encoded = false;
-};
+using Prepared = Encoded<FewChannelsDataPlan>;
 
 }  // namespace
 
 Support few_channels_data_sm90_supports(const Problem& problem, const Device& device) {
-  if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
-  if (const char* obstacle = few_channels_data_obstacle(problem)) return Support::no(obstacle);
-  return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
+  return sm90_supports(problem, device, &few_channels_data_obstacle);
 }
 
 void few_channels_data_sm90_candidates(const Problem& problem, const Device& device,
@@ -44,19 +30,13 @@ std::size_t few_channels_data_sm90_workspace(const Problem&, const Config&) { re
 
 std::shared_ptr<const void> few_channels_data_sm90_prepare(const Problem& problem, const Config& config,
                                                            const Device& device) {
-  auto prepared = std::make_shared<Prepared>();
-  const std::optional<FewChannelsDataPlan> plan = few_channels_data_plan(problem, config, device.multiprocessors);
-  if (!plan) return prepared;
-  prepared->plan = *plan;
-  prepared->encoded =
-      cuda::with_context(device.ordinal, [&] { return encode(plan->dy, plan->type, &prepared->plan.params.dy_map); });
-  return prepared;
+  return encoded(few_channels_data_plan(problem, config, device.multiprocessors), device,
+                 [](FewChannelsDataPlan* plan) { return encode_rows(plan->dy, plan->type, &plan->params.dy_map); });
 }
 
 Status few_channels_data_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& known = *static_cast<const Prepared*>(prepared);
-  GPUDNN_REQUIRE(known.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
-                 "the driver refused a tensor map for this problem; please report it with the problem's line");
+  GPUDNN_TRY(require_maps(known.encoded));
   data::Params p = known.plan.params;
   p.dy = args.y;
   p.w = args.w;

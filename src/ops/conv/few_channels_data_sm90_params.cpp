@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/integer.hpp"
+#include "ops/conv/copy_layout.hpp"
 #include "ops/conv/few_channels_sm80_params.hpp"
 #include "ops/conv/tensor_math.hpp"
 
@@ -22,10 +24,6 @@ constexpr int64_t kLargestBox = 256;
 constexpr int64_t kMostCount = std::numeric_limits<std::int32_t>::max() / 2;
 constexpr int64_t kInstructionRows = 64;
 constexpr int64_t kLeastRows = 2;  // of positions for a warpgroup: fewer cost more in rows of dy than they share
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t value, int64_t unit) { return ceil_div(value, unit) * unit; }
-std::uint32_t u32(int64_t value) { return static_cast<std::uint32_t>(value); }
 
 // What the problem says.
 struct View {
@@ -141,21 +139,9 @@ double seconds_of(const View& v, const data::Shape& shape, const Layout& l, int6
 
 // --- legality --------------------------------------------------------------------------------------------------------
 
-const char* layout_obstacle(const TensorGeometry& dy, int64_t bytes) {
-  if (dy.dims[1] > 1 && dy.strides[1] != 1) return "dy is not contiguous along filters";
-  if (dy.dims[1] * bytes % kVectorBytes != 0) return "the filters do not fill whole 16-byte vectors";
-  for (int dim = 0; dim < dy.rank; ++dim) {
-    if (dim == 1 || dy.dims[dim] == 1) continue;
-    const int64_t step = dy.strides[dim] * bytes;
-    if (step % kVectorBytes != 0) return "dy's pixels do not begin at multiples of 16 bytes";
-    if (step >= int64_t{1} << 40) return "a stride of 2^40 bytes or more";
-  }
-  return nullptr;
-}
-
-void set_map(const Problem& problem, const View& v, const Layout& l, FewChannelsDataMap* map) {
+void set_map(const Problem& problem, const View& v, const Layout& l, CopyBoxes* map) {
   const TensorGeometry& dy = problem.y;
-  const auto step = [&](int dim) { return dy.dims[dim] > 1 ? dy.strides[dim] * v.bytes : kVectorBytes; };
+  const auto step = [&](int dim) { return copy_step(dy, dim, v.bytes); };
   map->extent[0] = v.few.filters;
   map->extent[1] = v.few.out_w;
   map->step[0] = step(1 + problem.spatial);
@@ -227,8 +213,9 @@ const char* few_channels_data_obstacle(const Problem& problem) {
   if (problem.direction != Direction::backward_data) return "it does the data gradient only";
   if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
   if (const char* obstacle = few_channels_shape_obstacle(problem)) return obstacle;
-  if (const char* obstacle = layout_obstacle(problem.y, tile::element_bytes(few_channels_type(problem))))
-    return obstacle;
+  const int64_t bytes = tile::element_bytes(few_channels_type(problem));
+  if (const char* obstacle = copy_obstacle(problem.y, bytes)) return obstacle;
+  if (problem.y.dims[1] * bytes % kCopyVector != 0) return "the filters do not fill whole 16-byte vectors";
   const View v = view_of(problem);
   if (v.few.images * v.rows * v.columns > kMostCount) return "about 2^30 positions or more";
   if ((v.few.image_w + static_cast<int64_t>(v.few.pad_w)) * v.few.channels > kMostCount) {

@@ -5,17 +5,11 @@
 
 #include <optional>
 
+#include "core/copy_boxes.hpp"
 #include "kernels/conv/few_channels_data_sm90.hpp"
 #include "ops/conv/engine.hpp"
 
 namespace gpudnn::conv {
-
-// dy as the copy engine sees it: filter, column, row, 1, image.
-struct FewChannelsDataMap {
-  std::int64_t extent[5] = {1, 1, 1, 1, 1};
-  std::int64_t step[4] = {16, 16, 16, 16};  // bytes between neighbours along all but the first
-  std::int32_t box[5] = {1, 1, 1, 1, 1};
-};
 
 struct FewChannelsDataPlan {
   kernels::few_channels_data::Params params;  // but for the map, pointers and scalars
@@ -23,7 +17,7 @@ struct FewChannelsDataPlan {
   int shape = 0;
   std::uint32_t blocks = 0;
   bool dx_allows_vectors = false;
-  FewChannelsDataMap dy;
+  CopyBoxes dy;        // filter, column, row, 1, image
   double seconds = 0;  // that the model expects
 };
 

@@ -7,35 +7,21 @@
 
 #include <algorithm>
 
-#include "core/tensor_map_cuda.hpp"
 #include "ops/conv/few_channels_filter_sm90_params.hpp"
 #include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/sm90_launch.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace few = kernels::few_channels_filter;
 
-bool encode(const FewChannelsFilterMap& tensor, few::ElementType type, few::TensorMap* map) {
-  return cuda::encode_boxes({.extent = tensor.extent,
-                             .step = tensor.step,
-                             .box = tensor.box,
-                             .type = cuda::map_type(type),
-                             .swizzle = cuda::swizzle_of_rows(tensor.box[0] * tile::element_bytes(type))},
-                            map);
-}
-
-struct Prepared {
-  FewChannelsFilterPlan plan;
-  bool encoded = false;
-};
+using Prepared = Encoded<FewChannelsFilterPlan>;
 
 }  // namespace
 
 Support few_channels_filter_sm90_supports(const Problem& problem, const Device& device) {
-  if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
-  if (const char* obstacle = few_channels_filter_obstacle(problem)) return Support::no(obstacle);
-  return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
+  return sm90_supports(problem, device, &few_channels_filter_obstacle);
 }
 
 void few_channels_filter_sm90_candidates(const Problem& problem, const Device& device,
@@ -53,19 +39,13 @@ std::size_t few_channels_filter_sm90_workspace(const Problem& problem, const Con
 
 std::shared_ptr<const void> few_channels_filter_sm90_prepare(const Problem& problem, const Config& config,
                                                              const Device& device) {
-  auto prepared = std::make_shared<Prepared>();
-  const std::optional<FewChannelsFilterPlan> plan = few_channels_filter_plan(problem, config, device.multiprocessors);
-  if (!plan) return prepared;
-  prepared->plan = *plan;
-  prepared->encoded =
-      cuda::with_context(device.ordinal, [&] { return encode(plan->dy, plan->type, &prepared->plan.params.dy); });
-  return prepared;
+  return encoded(few_channels_filter_plan(problem, config, device.multiprocessors), device,
+                 [](FewChannelsFilterPlan* plan) { return encode_rows(plan->dy, plan->type, &plan->params.dy); });
 }
 
 Status few_channels_filter_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& known = *static_cast<const Prepared*>(prepared);
-  GPUDNN_REQUIRE(known.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
-                 "the driver refused a tensor map for this problem; please report it with the problem's line");
+  GPUDNN_TRY(require_maps(known.encoded));
   GPUDNN_TRY(require_workspace(site, known.plan.workspace));
   few::Params p = known.plan.params;
   p.alpha = static_cast<float>(args.alpha);

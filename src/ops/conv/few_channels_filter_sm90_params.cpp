@@ -7,7 +7,9 @@
 #include <limits>
 #include <numeric>
 
+#include "core/integer.hpp"
 #include "ops/conv/few_channels_filter_view.hpp"
+#include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -20,19 +22,13 @@ constexpr std::int64_t kVectorBytes = 16;
 constexpr std::int64_t kSharedBytes = 227 * 1024;
 constexpr std::int64_t kMostCount = kMostFewChannelsCount;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
-std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-
-std::int64_t row_octets_of(const View& view) { return ceil_div(view.taps_w * view.channels, few::kOctet); }
-
 // Blocks that share rows.
 struct Parts {
   std::int64_t octets = 1, filters = 1;
   [[nodiscard]] std::int64_t all() const { return octets * filters; }
 };
 Parts parts_of(const View& view, const few::Shape& shape) {
-  return {ceil_div(view.taps_h * row_octets_of(view), std::int64_t{few::kOctet} * shape.blocks),
+  return {ceil_div(view.taps_h * view.row_octets(), std::int64_t{few::kOctet} * shape.blocks),
           ceil_div(view.filters, shape.filters)};
 }
 
@@ -65,7 +61,7 @@ Strips strips_of_width(const View& view, const few::Shape& shape, std::int64_t w
   s.first_vector = -ceil_div(before, few::kOctet);
   s.first_shift = -before - s.first_vector * few::kOctet;
   s.copies = few::kOctet / std::gcd(std::int64_t{few::kOctet}, pixel);
-  s.copy_vectors = (s.tile_w - s.copies) * pixel / few::kOctet + row_octets_of(view);
+  s.copy_vectors = (s.tile_w - s.copies) * pixel / few::kOctet + view.row_octets();
   s.vectors = ceil_div(s.first_shift + (s.copies - 1) * pixel, few::kOctet) + s.copy_vectors;
   s.group_rows = std::min(view.stride_h, view.taps_h);
   s.groups = ceil_div(view.taps_h, s.group_rows);
@@ -181,24 +177,10 @@ void set_rings(const View& view, const few::Shape& shape, const Strips& s, FewCh
   p.slot_offset = p.raw_offset + u32(s.raws * s.raw_bytes);
   const std::int64_t sums = std::int64_t{16} * few::quads_of(shape) * shape.consumers;
   p.shared_bytes = few::kRingOffset + u32(std::max(ring_bytes(s, s.stages), sums));
-  plan->dy = {{view.filters, view.out_w, view.out_h, view.images},
+  plan->dy = {4,
+              {view.filters, view.out_w, view.out_h, view.images},
               {view.dy_pixel, view.dy_row, view.dy_image},
               {few::box_filters(shape.filters), static_cast<std::int32_t>(s.tile_w), 1, 1}};
-}
-
-void set_taps(const Problem& problem, const View& view, few::Params* p) {
-  const TensorGeometry& w = problem.w;
-  p->row_octets = FastDivmod(u32(row_octets_of(view)));
-  p->row_taps = u32(view.taps_w * view.channels);
-  p->channels = FastDivmod(u32(view.channels));
-  p->taps_h = u32(view.taps_h);
-  p->taps_w = u32(view.taps_w);
-  p->filters = u32(view.filters);
-  p->mirrored = problem.mode == GPUDNN_CONVOLUTION;
-  p->step_k = w.strides[0];
-  p->step_c = w.strides[1];
-  p->step_r = problem.spatial == 2 ? w.strides[2] : 0;
-  p->step_s = w.strides[1 + problem.spatial];
 }
 
 // --- legality --------------------------------------------------------------------------------------------------------
@@ -251,7 +233,7 @@ std::optional<FewChannelsFilterPlan> few_channels_filter_plan(const Problem& pro
   if (s.count == 0) return std::nullopt;
   FewChannelsFilterPlan plan;
   plan.shape = config.tile;
-  plan.type = problem.x.type == GPUDNN_DATA_HALF ? few::ElementType::f16 : few::ElementType::bf16;
+  plan.type = element_type(problem.x.type);
   plan.seconds = s.seconds;
   plan.workspace = few_channels_filter_workspace(problem, config);
   few::Params& p = plan.params;
@@ -260,7 +242,7 @@ std::optional<FewChannelsFilterPlan> few_channels_filter_plan(const Problem& pro
   p.splits = u32(config.split_k);
   set_rings(view, shape, s, &plan);
   set_groups(view, s, &p);
-  set_taps(problem, view, &p);
+  p.taps = few_channels_filter_taps(problem, view);
   return plan;
 }
 
@@ -275,7 +257,7 @@ std::size_t few_channels_filter_workspace(const Problem& problem, const Config& 
 double few_channels_filter_least_seconds(const Problem& problem, int multiprocessors) {
   const View view = few_channels_filter_view(problem);
   const double rows = static_cast<double>(view.images * view.out_h);
-  const double octets = static_cast<double>(view.taps_h * row_octets_of(view)) / few::kOctet;
+  const double octets = static_cast<double>(view.taps_h * view.row_octets()) / few::kOctet;
   const auto filters = static_cast<double>(view.filters);
   // With more parts than multiprocessors, as many rows as there are wait in line.
   if (std::ceil(octets) * std::ceil(filters / 32) > multiprocessors) return kStart;

@@ -5,23 +5,17 @@
 
 #include <optional>
 
+#include "core/copy_boxes.hpp"
 #include "kernels/conv/few_channels_filter_sm90.hpp"
 #include "ops/conv/engine.hpp"
 
 namespace gpudnn::conv {
 
-// A tensor as the copy engine sees it.
-struct FewChannelsFilterMap {
-  std::int64_t extent[4] = {1, 1, 1, 1};
-  std::int64_t step[3] = {};  // bytes between neighbours along the dimensions from the second on
-  std::int32_t box[4] = {1, 1, 1, 1};
-};
-
 struct FewChannelsFilterPlan {
   kernels::few_channels_filter::Params params;  // but for the map, pointers and scalars
   kernels::few_channels_filter::ElementType type = kernels::few_channels_filter::ElementType::f16;
   int shape = 0;
-  FewChannelsFilterMap dy;  // filters, columns, rows, images
+  CopyBoxes dy;  // filters, columns, rows, images
   std::size_t workspace = 0;
   double seconds = 0;  // that the model expects
 };

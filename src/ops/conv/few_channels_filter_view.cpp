@@ -3,29 +3,24 @@
 #include "ops/conv/few_channels_filter_view.hpp"
 
 #include "core/data_type.hpp"
+#include "ops/conv/copy_layout.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
-constexpr std::int64_t kVectorBytes = 16;
 constexpr std::int64_t kMostChannels = 8;
 constexpr std::int64_t kMostCount = kMostFewChannelsCount;
 constexpr std::int64_t kMostTaps = 4096;  // of a filter row, and rows of a filter
 
 std::int64_t bytes_of(DataType type) { return data_type_bits(type) / 8; }
 
-// A stride of an extent of 1 says nothing, so it gets one that TMA takes.
-std::int64_t step_of(const TensorGeometry& tensor, int dim) {
-  return tensor.dims[dim] > 1 ? tensor.strides[dim] * bytes_of(tensor.type) : kVectorBytes;
-}
-
 const char* layout_obstacle(const Problem& problem) {
   const TensorGeometry& x = problem.x;
   const TensorGeometry& y = problem.y;
   const int last = 1 + problem.spatial;
   if (x.dims[1] > 1 && x.strides[1] != 1) return "x is not contiguous along channels";
-  if (x.dims[last] * x.dims[1] * bytes_of(x.type) % kVectorBytes != 0)
+  if (x.dims[last] * x.dims[1] * bytes_of(x.type) % kCopyVector != 0)
     return "image rows of x do not fill whole 16-byte vectors";
   if (x.dims[last] > 1 && x.strides[last] != x.dims[1]) return "the pixels of a row of x do not follow one another";
   if (y.dims[1] > 1 && y.strides[1] != 1) return "dy is not contiguous along filters";
@@ -33,7 +28,7 @@ const char* layout_obstacle(const Problem& problem) {
     for (int dim = 0; dim < tensor->rank; ++dim) {
       if (dim == 1 || (tensor == &x && dim == last) || tensor->dims[dim] == 1) continue;
       const std::int64_t step = tensor->strides[dim] * bytes_of(tensor->type);
-      if (step % kVectorBytes != 0) return "image rows of x or pixels of dy do not begin at multiples of 16 bytes";
+      if (step % kCopyVector != 0) return "image rows of x or pixels of dy do not begin at multiples of 16 bytes";
       if (step >= std::int64_t{1} << 40) return "a stride of 2^40 bytes or more";
     }
   }
@@ -61,6 +56,7 @@ FewChannelsFilterView few_channels_filter_view(const Problem& problem) {
   const TensorGeometry& x = problem.x;
   const TensorGeometry& y = problem.y;
   const int w = problem.spatial - 1;
+  const std::int64_t bytes = bytes_of(x.type);
   FewChannelsFilterView view;
   view.images = x.dims[0];
   view.channels = x.dims[1];
@@ -70,19 +66,36 @@ FewChannelsFilterView few_channels_filter_view(const Problem& problem) {
   view.taps_w = problem.w.dims[2 + w];
   view.pad_w = problem.pad[w];
   view.stride_w = problem.stride[w];
-  view.x_image = step_of(x, 0);
-  view.dy_image = step_of(y, 0);
-  view.dy_pixel = step_of(y, 2 + w);
+  view.x_image = copy_step(x, 0, bytes);
+  view.dy_image = copy_step(y, 0, bytes);
+  view.dy_pixel = copy_step(y, 2 + w, bytes);
   if (problem.spatial == 2) {
     view.image_h = x.dims[2];
     view.out_h = y.dims[2];
     view.taps_h = problem.w.dims[2];
     view.pad_h = problem.pad[0];
     view.stride_h = problem.stride[0];
-    view.x_row = step_of(x, 2);
-    view.dy_row = step_of(y, 2);
+    view.x_row = copy_step(x, 2, bytes);
+    view.dy_row = copy_step(y, 2, bytes);
   }
   return view;
+}
+
+kernels::FilterTaps few_channels_filter_taps(const Problem& problem, const FewChannelsFilterView& view) {
+  const TensorGeometry& w = problem.w;
+  kernels::FilterTaps taps;
+  taps.row_octets = tile::FastDivmod(static_cast<std::uint32_t>(view.row_octets()));
+  taps.row_taps = static_cast<std::uint32_t>(view.taps_w * view.channels);
+  taps.channels = tile::FastDivmod(static_cast<std::uint32_t>(view.channels));
+  taps.height = static_cast<std::uint32_t>(view.taps_h);
+  taps.width = static_cast<std::uint32_t>(view.taps_w);
+  taps.filters = static_cast<std::uint32_t>(view.filters);
+  taps.mirrored = problem.mode == GPUDNN_CONVOLUTION;
+  taps.step_k = w.strides[0];
+  taps.step_c = w.strides[1];
+  taps.step_r = problem.spatial == 2 ? w.strides[2] : 0;
+  taps.step_s = w.strides[1 + problem.spatial];
+  return taps;
 }
 
 const char* few_channels_filter_view_obstacle(const Problem& problem) {
@@ -91,7 +104,7 @@ const char* few_channels_filter_view_obstacle(const Problem& problem) {
   if (problem.groups != 1) return "groups";
   if (problem.spatial > 2) return "volumes";
   if (problem.x.dims[1] > kMostChannels) return "more than 8 channels";
-  if (problem.y.dims[1] * bytes_of(problem.y.type) % kVectorBytes != 0)
+  if (problem.y.dims[1] * bytes_of(problem.y.type) % kCopyVector != 0)
     return "filters do not fill whole 16-byte vectors";
   if (const char* obstacle = geometry_obstacle(problem)) return obstacle;
   if (const char* obstacle = layout_obstacle(problem)) return obstacle;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/integer.hpp"
+#include "kernels/conv/filter_taps.hpp"
 #include "ops/conv/problem.hpp"
 
 namespace gpudnn::conv {
@@ -19,9 +21,14 @@ struct FewChannelsFilterView {
   std::int64_t pad_h = 0, pad_w = 0, stride_h = 1, stride_w = 1;
   std::int64_t x_row = 16, x_image = 16;  // bytes
   std::int64_t dy_pixel = 16, dy_row = 16, dy_image = 16;
+
+  // Octets of taps of a filter row, the last one perhaps in part.
+  [[nodiscard]] std::int64_t row_octets() const { return ceil_div(taps_w * channels, kernels::kOctet); }
 };
 
 [[nodiscard]] FewChannelsFilterView few_channels_filter_view(const Problem& problem);
+
+[[nodiscard]] kernels::FilterTaps few_channels_filter_taps(const Problem& problem, const FewChannelsFilterView& view);
 
 // Null, or why no engine of these takes the problem, whatever it makes of shared memory.
 [[nodiscard]] const char* few_channels_filter_view_obstacle(const Problem& problem);

@@ -9,6 +9,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/integer.hpp"
+#include "ops/conv/copy_layout.hpp"
+#include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/few_channels_sm80_params.hpp"
 #include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
@@ -26,11 +29,6 @@ constexpr int64_t kSharedBytes = 227 * 1024;
 constexpr int64_t kLargestBox = 256;
 constexpr int64_t kMostTiles = int64_t{1} << 30;
 constexpr int64_t kMostReduction = kSharedBytes / 2;  // bytes of a filter, long before which shared memory is full
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t value, int64_t unit) { return ceil_div(value, unit) * unit; }
-std::uint32_t u32(int64_t value) { return static_cast<std::uint32_t>(value); }
-std::int32_t i32(int64_t value) { return static_cast<std::int32_t>(value); }
 
 // What does not depend on the tile.
 struct View {
@@ -235,16 +233,10 @@ TileChoices best_tiles(const View& v, int conflicts, double multiprocessors) {
 
 // --- parameters ------------------------------------------------------------------------------------------------------
 
-// Bytes between neighbours along spatial dimension i from the back. A stride of an extent of 1 says nothing, so it gets
-// one that TMA takes.
-int64_t step_of(const TensorGeometry& tensor, int dim, int64_t element_bytes) {
-  return tensor.dims[dim] > 1 ? tensor.strides[dim] * element_bytes : kOctetBytes;
-}
-
 void set_steps(const Problem& problem, const TensorGeometry& tensor, int64_t bytes, int64_t (&step)[3]) {
-  step[0] = step_of(tensor, 1 + problem.spatial, bytes);
-  step[1] = problem.spatial == 2 ? step_of(tensor, 2, bytes) : kOctetBytes;
-  step[2] = step_of(tensor, 0, bytes);
+  step[0] = copy_step(tensor, 1 + problem.spatial, bytes);
+  step[1] = problem.spatial == 2 ? copy_step(tensor, 2, bytes) : kOctetBytes;
+  step[2] = copy_step(tensor, 0, bytes);
 }
 
 void set_patch(const Problem& problem, const View& v, const TileChoice& tile, FewChannelsForwardPlan* plan) {
@@ -260,12 +252,13 @@ void set_patch(const Problem& problem, const View& v, const TileChoice& tile, Fe
   p.corner_h = i32(-v.pad_h);
   p.tile_words = i32(tile.w * v.pixel_elements / v.per_word);
   p.tile_rows = i32(tile.h * v.stride_h);
-  FewChannelsForwardMap& map = plan->input;
+  CopyBoxes& map = plan->input;
+  map.rank = 3;
   map.extent[0] = v.in_w * v.channels / v.per_word;
   map.extent[1] = v.in_h;
   map.extent[2] = v.images;
-  map.step[0] = problem.spatial == 2 ? step_of(problem.x, 2, v.bytes) : kOctetBytes;
-  map.step[1] = step_of(problem.x, 0, v.bytes);
+  map.step[0] = problem.spatial == 2 ? copy_step(problem.x, 2, v.bytes) : kOctetBytes;
+  map.step[1] = copy_step(problem.x, 0, v.bytes);
   map.box[0] = i32(tile.pitch / 4);
   map.box[1] = i32(tile.rows);
 }
@@ -300,10 +293,8 @@ void set_reduction(const View& v, const few::Shape& shape, few::Params* p) {
 void set_epilogue(const Problem& problem, const View& v, few::Params* p) {
   set_steps(problem, problem.y, v.bytes, p->out_step);
   set_steps(problem, problem.has_z != 0 ? problem.z : problem.y, v.bytes, p->addend_step);
-  p->has_bias = problem.has_bias != 0;
+  set_activation(problem, p);
   p->bias_step = problem.bias_stride;
-  p->clipped = problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU;
-  p->relu = p->clipped || problem.activation == GPUDNN_ACTIVATION_RELU;
 }
 
 void set_tiles(const View& v, const TileChoice& tile, const Order& order, few::Params* p) {

@@ -5,24 +5,18 @@
 
 #include <optional>
 
+#include "core/copy_boxes.hpp"
 #include "kernels/conv/few_channels_forward_sm90.hpp"
 #include "ops/conv/engine.hpp"
 
 namespace gpudnn::conv {
-
-// x as the copy engine sees it: words of a row of pixels, rows, images.
-struct FewChannelsForwardMap {
-  std::int64_t extent[3] = {1, 1, 1};
-  std::int64_t step[2] = {};  // bytes between rows and images
-  std::int32_t box[3] = {1, 1, 1};
-};
 
 struct FewChannelsForwardPlan {
   kernels::few_channels_forward::Params params;  // but for the map, pointers and scalars
   kernels::few_channels_forward::ElementType type = kernels::few_channels_forward::ElementType::f16;
   int shape = 0;
   std::uint32_t blocks = 1;
-  FewChannelsForwardMap input;
+  CopyBoxes input;     // words of a row of pixels, rows, images
   double seconds = 0;  // that the model expects
 };
 

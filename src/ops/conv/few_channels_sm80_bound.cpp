@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/integer.hpp"
 #include "ops/conv/few_channels_sm80_cycles.hpp"
 #include "ops/conv/few_channels_sm80_params.hpp"
 
@@ -14,8 +15,6 @@ namespace {
 using namespace few_channels_cycles;    // NOLINT: this file speaks of nothing else
 using namespace kernels::few_channels;  // NOLINT
 using std::int64_t;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Positions of a patch for each of the `pixels` of a tile, whatever its shape: the square root of their least number is
 // that of the strides and that of what windows have beyond these.

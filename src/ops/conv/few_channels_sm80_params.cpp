@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/integer.hpp"
 #include "ops/conv/few_channels_sm80_cycles.hpp"
 
 namespace gpudnn::conv {
@@ -21,7 +22,6 @@ constexpr int kMostChannels = 8;
 constexpr int64_t kMostElements = int64_t{1} << 30;  // of one image, with the padding: 32-bit offsets
 constexpr std::uint32_t kReservedShared = 1024;      // by the system for each block
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int round_up(int64_t a, int64_t b) { return static_cast<int>(ceil_div(a, b) * b); }
 int floor_mod(int a, int b) { return (a % b + b) % b; }
 

@@ -6,7 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "core/integer.hpp"
+#include "ops/conv/copy_layout.hpp"
 #include "ops/conv/tensor_math.hpp"
+#include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -14,40 +17,29 @@ namespace {
 namespace halo = kernels::halo_filter;
 using halo::FastDivmod;
 
-constexpr std::int64_t kVectorBytes = 16;
 constexpr std::int64_t kSharedBytes = 227 * 1024;
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max() / 2;
 constexpr std::int64_t kMostExtent = kMostCount / 16;  // along a dimension; of padding and dilation, too
 constexpr std::int64_t kMostParts = 4096;
 constexpr std::int64_t kFewUnits = 4;  // of a block
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
-std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-std::int32_t i32(std::int64_t value) { return static_cast<std::int32_t>(value); }
-
-// A stride of an extent of 1 says nothing, so it gets one that TMA takes.
-std::int64_t step_of(const TensorGeometry& tensor, int dim) {
-  return tensor.dims[dim] > 1 ? tensor.strides[dim] * 2 : kVectorBytes;
-}
-
 struct Axis {
   std::int64_t in = 1, out = 1, taps = 1, pad = 0, dilation = 1;
-  std::int64_t x_step = kVectorBytes, dy_step = kVectorBytes;  // bytes
-  std::int64_t w_step = 0;                                     // elements
+  std::int64_t x_step = kCopyVector, dy_step = kCopyVector;  // bytes
+  std::int64_t w_step = 0;                                   // elements
 };
 
 struct View {
   Axis axis[3];  // w, h, d
-  std::int64_t images = 1, x_image = kVectorBytes, dy_image = kVectorBytes;
+  std::int64_t images = 1, x_image = kCopyVector, dy_image = kCopyVector;
   std::int64_t groups = 1, channels = 1, filters = 1;  // of a group
 };
 
 View view_of(const Problem& problem) {
   View view;
   view.images = problem.x.dims[0];
-  view.x_image = step_of(problem.x, 0);
-  view.dy_image = step_of(problem.y, 0);
+  view.x_image = copy_step(problem.x, 0, 2);
+  view.dy_image = copy_step(problem.y, 0, 2);
   view.groups = problem.groups;
   view.channels = problem.x.dims[1] / problem.groups;
   view.filters = problem.y.dims[1] / problem.groups;
@@ -59,8 +51,8 @@ View view_of(const Problem& problem) {
     axis.taps = problem.w.dims[2 + i];
     axis.pad = problem.pad[i];
     axis.dilation = axis.taps > 1 ? problem.dilation[i] : 1;
-    axis.x_step = step_of(problem.x, 2 + i);
-    axis.dy_step = step_of(problem.y, 2 + i);
+    axis.x_step = copy_step(problem.x, 2 + i, 2);
+    axis.dy_step = copy_step(problem.y, 2 + i, 2);
     axis.w_step = problem.w.strides[2 + i];
   }
   // Rows go in pairs, so images that have but one are the rows of one image.
@@ -70,7 +62,7 @@ View view_of(const Problem& problem) {
     h.x_step = view.x_image;
     h.dy_step = view.dy_image;
     view.images = 1;
-    view.x_image = view.dy_image = kVectorBytes;
+    view.x_image = view.dy_image = kCopyVector;
   }
   return view;
 }
@@ -246,23 +238,16 @@ void set_tensors(const View& view, const Strips& s, HaloFilterPlan* plan) {
   plan->x.extent[4] = plan->dy.extent[4] = view.images;
   plan->x.step[3] = view.x_image;
   plan->dy.step[3] = view.dy_image;
-  plan->x_pixels = i32(s.x_pixels);
-  plan->rest_pixels = i32(s.rest_pixels);
-  plan->dy_pixels = i32(s.tile_w);
+  plan->x.box[0] = i32(s.x_pixel_bytes / 2);
+  plan->dy.box[0] = halo::kFilters;
+  plan->dy.box[1] = i32(s.tile_w);
+  plan->x_rest = plan->x;
+  plan->x.box[1] = i32(s.x_pixels);
+  plan->x_rest.box[1] = i32(s.rest_pixels);
+  plan->has_rest = s.rest_pixels > 0;
 }
 
 // --- legality --------------------------------------------------------------------------------------------------------
-
-const char* layout_obstacle(const TensorGeometry& tensor) {
-  if (tensor.dims[1] > 1 && tensor.strides[1] != 1) return "x or dy is not contiguous along channels";
-  for (int dim = 0; dim < tensor.rank; ++dim) {
-    if (dim == 1 || tensor.dims[dim] == 1) continue;
-    const std::int64_t step = tensor.strides[dim] * 2;
-    if (step % kVectorBytes != 0) return "pixels of x or dy do not begin at multiples of 16 bytes";
-    if (step >= std::int64_t{1} << 40) return "a stride of 2^40 bytes or more";
-  }
-  return nullptr;
-}
 
 const char* geometry_obstacle(const Problem& problem) {
   std::int64_t taps = 1;
@@ -290,7 +275,7 @@ const char* halo_filter_obstacle(const Problem& problem) {
   if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
   if (const char* obstacle = geometry_obstacle(problem)) return obstacle;
   for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
-    if (const char* obstacle = layout_obstacle(*tensor)) return obstacle;
+    if (const char* obstacle = copy_obstacle(*tensor, 2)) return obstacle;
   }
   if (problem.x.dims[1] / problem.groups % 8 != 0 || problem.y.dims[1] / problem.groups % 8 != 0) {
     return "channels or filters do not fill whole 16-byte vectors";
@@ -309,7 +294,7 @@ std::optional<HaloFilterPlan> halo_filter_plan(const Problem& problem, const Con
   const Strips s = best_strips(view, parts, config.split_k, multiprocessors);
   if (s.count == 0) return std::nullopt;
   HaloFilterPlan plan;
-  plan.type = problem.x.type == GPUDNN_DATA_HALF ? halo::ElementType::f16 : halo::ElementType::bf16;
+  plan.type = element_type(problem.x.type);
   plan.seconds = s.seconds;
   plan.workspace = halo_filter_workspace(problem, config);
   plan.params.splits = u32(config.split_k);

@@ -5,23 +5,20 @@
 
 #include <optional>
 
+#include "core/copy_boxes.hpp"
 #include "kernels/conv/halo_filter_sm90.hpp"
 #include "ops/conv/engine.hpp"
 
 namespace gpudnn::conv {
 
-// A tensor as the copy engine sees it: channel, w, h, d, image.
-struct HaloFilterTensor {
-  std::int64_t extent[5] = {1, 1, 1, 1, 1};
-  std::int64_t step[4] = {};  // bytes between neighbours along w, h, d, image
-};
-
 struct HaloFilterPlan {
   kernels::halo_filter::Params params;  // but for maps, pointers and scalars
   kernels::halo_filter::ElementType type = kernels::halo_filter::ElementType::f16;
-  HaloFilterTensor x;
-  HaloFilterTensor dy;
-  std::int32_t x_pixels = 0, rest_pixels = 0, dy_pixels = 0;  // of boxes
+  // Channel, w, h, d, image.
+  CopyBoxes x;
+  CopyBoxes x_rest;  // of a row's last pixels, where has_rest
+  CopyBoxes dy;
+  bool has_rest = false;
   std::size_t workspace = 0;
   double seconds = 0;  // that the model expects
 };

@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/integer.hpp"
+#include "ops/conv/copy_layout.hpp"
+#include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/fused_activation.hpp"
 #include "ops/conv/halo_sm90_tiles.hpp"
 #include "ops/conv/tensor_math.hpp"
+#include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -18,11 +23,11 @@ using namespace halo_tiles;  // NOLINT: this file speaks of nothing else
 constexpr std::int64_t kMostTaps = 227 * 1024 / 256;  // of the least filter
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max() / 2;
 
-std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-
-// The filter of f32 for the copy engine: channel, tap, filter, in rows of 32 channels.
-HaloFilterMap filter_map(const Problem& problem, const View& view) {
-  HaloFilterMap map;
+// The filter of f32 for the copy engine: channel, tap, filter, in boxes of 32 channels of 32 filters.
+CopyBoxes filter_map(const Problem& problem, const View& view) {
+  CopyBoxes map;
+  map.rank = 3;
+  map.box[0] = map.box[2] = 32;
   map.extent[0] = problem.w.dims[1];
   map.extent[1] = view.taps;
   map.extent[2] = problem.w.dims[0];
@@ -66,7 +71,7 @@ void set_patches(const View& view, const TileChoice& tile, HaloPlan* plan) {
   // wgmma's names of the swizzles over 128, 64 and 32 bytes are 1, 2 and 3; then the distance of 8 positions.
   const std::uint64_t swizzle = o.channel_bytes == 128 ? 1 : o.channel_bytes == 64 ? 2 : 3;
   p.patch_descriptor = swizzle << 62 | std::uint64_t{8 * p.position_bytes >> 4} << 32 | std::uint64_t{1} << 16;
-  HaloMap& map = plan->input;
+  CopyBoxes& map = plan->input;
   map.extent[0] = view.k * view.groups;
   map.extent[4] = view.images;
   map.step[3] = view.in_image;
@@ -89,7 +94,7 @@ void set_output(const Problem& problem, const View& view, const TileChoice& tile
   // The swizzles of 128, 64 and 32 bytes.
   p.spread_shift = o.m_octets == 8 ? 0 : o.m_octets == 4 ? 1 : 2;
   p.spread_mask = o.m_octets == 8 ? 7 : o.m_octets == 4 ? 3 : o.m_octets == 2 ? 1 : 0;
-  HaloMap& map = plan->output;
+  CopyBoxes& map = plan->output;
   map.extent[0] = view.m * view.groups;
   map.extent[4] = view.images;
   map.step[3] = view.out_image;
@@ -104,24 +109,11 @@ void set_output(const Problem& problem, const View& view, const TileChoice& tile
   map.box[1] = static_cast<std::int32_t>(tile.w);
   map.box[2] = static_cast<std::int32_t>(tile.h);
   p.addend_step[3] = view.addend_image;
-  p.has_bias = problem.has_bias != 0;
+  set_activation(problem, &p);
   p.bias_step = problem.bias_stride * view.element;
-  p.clipped = problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU;
-  p.relu = p.clipped || problem.activation == GPUDNN_ACTIVATION_RELU;
 }
 
 // --- legality --------------------------------------------------------------------------------------------------------
-
-const char* layout_obstacle(const TensorGeometry& tensor) {
-  if (tensor.dims[1] > 1 && tensor.strides[1] != 1) return "a tensor is not contiguous along channels";
-  for (int dim = 0; dim < tensor.rank; ++dim) {
-    if (dim == 1 || tensor.dims[dim] == 1) continue;
-    const std::int64_t step = tensor.strides[dim] * element_size(tensor);
-    if (step % kOctetBytes != 0) return "pixels do not begin at multiples of 16 bytes";
-    if (step >= std::int64_t{1} << 40) return "a stride of 2^40 bytes or more";
-  }
-  return nullptr;
-}
 
 const char* geometry_obstacle(const Problem& problem) {
   std::int64_t taps = 1;
@@ -147,22 +139,14 @@ const char* halo_obstacle(const Problem& problem) {
   if (problem.groups != 1 && problem.x.type == GPUDNN_DATA_FLOAT) return "groups of f32";
   if (const char* obstacle = geometry_obstacle(problem)) return obstacle;
   for (const TensorGeometry* tensor : {&problem.x, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y}) {
-    if (const char* obstacle = layout_obstacle(*tensor)) return obstacle;
+    if (const char* obstacle = copy_obstacle(*tensor, element_size(*tensor))) return obstacle;
   }
   if (!is_packed_nhwc(problem.w)) return "the filter is not packed in the order k, taps, channels";
   const std::int64_t octet = kOctetBytes / element_size(problem.x);
   if (problem.x.dims[1] / problem.groups % octet != 0 || problem.y.dims[1] / problem.groups % octet != 0) {
     return "channels or filters do not fill whole 16-byte vectors";
   }
-  switch (problem.activation) {
-    case -1:
-    case GPUDNN_ACTIVATION_IDENTITY:
-    case GPUDNN_ACTIVATION_RELU:
-    case GPUDNN_ACTIVATION_CLIPPED_RELU:
-      break;
-    default:
-      return "of the activations, it fuses ReLU, clipped ReLU and identity only";
-  }
+  if (const char* obstacle = fused_activation_obstacle(problem)) return obstacle;
   const View view = view_of(problem);
   for (int i = halo::kShapeCount - 1; i >= 0; --i) {
     if (has_tile(view, i)) return nullptr;
@@ -179,9 +163,7 @@ std::optional<HaloPlan> halo_plan(const Problem& problem, const Config& config, 
   const Operands& o = tile.o;
   HaloPlan plan;
   plan.shape = config.tile;
-  plan.type = view.f32                             ? halo::ElementType::f32
-              : problem.x.type == GPUDNN_DATA_HALF ? halo::ElementType::f16
-                                                   : halo::ElementType::bf16;
+  plan.type = element_type(problem.x.type);
   if (view.f32) plan.filter = filter_map(problem, view);
   halo::Params& p = plan.params;
   const std::int64_t tiles_w = ceil_div(view.axis[0].out, tile.w);

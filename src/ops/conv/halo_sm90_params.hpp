@@ -5,31 +5,19 @@
 
 #include <optional>
 
+#include "core/copy_boxes.hpp"
 #include "kernels/conv/halo_sm90.hpp"
 #include "ops/conv/engine.hpp"
 
 namespace gpudnn::conv {
 
-// A tensor as the copy engine sees it: channel, w, h, d, image.
-struct HaloMap {
-  std::int64_t extent[5] = {1, 1, 1, 1, 1};
-  std::int64_t step[4] = {};  // bytes between neighbours along w, h, d, n
-  std::int32_t box[5] = {1, 1, 1, 1, 1};
-};
-
-// The filter of f32: channel, tap, filter; boxes of 32 channels of 32 filters.
-struct HaloFilterMap {
-  std::int64_t extent[3] = {1, 1, 1};
-  std::int64_t step[2] = {};  // bytes between neighbouring taps, filters
-};
-
 struct HaloPlan {
   kernels::halo::Params params;  // but for the map, pointers and scalars
   kernels::halo::ElementType type = kernels::halo::ElementType::f16;
   int shape = 0;
-  HaloMap input;
-  HaloMap output;        // 16-bit types alone
-  HaloFilterMap filter;  // f32 alone
+  CopyBoxes input;   // channel, w, h, d, image
+  CopyBoxes output;  // the same; 16-bit types alone
+  CopyBoxes filter;  // channel, tap, filter; f32 alone
 };
 
 // Null, or why the engine cannot take the problem on a device that it runs on.

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/integer.hpp"
+#include "ops/conv/copy_layout.hpp"
+
 namespace gpudnn::conv::halo_tiles {
 namespace {
 
@@ -13,11 +16,6 @@ namespace halo = kernels::halo;
 constexpr std::int64_t kSharedBytes = 227 * 1024;
 constexpr int kLargestBox = 256;
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max() / 2;
-
-// A stride of an extent of 1 says nothing, so it gets one that TMA takes.
-std::int64_t step_of(const TensorGeometry& tensor, int dim) {
-  return tensor.dims[dim] > 1 ? tensor.strides[dim] * element_size(tensor) : kOctetBytes;
-}
 
 // Without taps along w and h both are one axis, and d is the next: so that a patch holds the depths of all taps.
 void join_axes_without_taps(View* view) {
@@ -48,9 +46,9 @@ View view_of(const Problem& problem) {
   view.groups = problem.groups;
   view.k = in.dims[1] / problem.groups;
   view.m = out.dims[1] / problem.groups;
-  view.in_image = step_of(in, 0);
-  view.out_image = step_of(out, 0);
-  view.addend_image = step_of(addend, 0);
+  view.in_image = copy_step(in, 0, view.element);
+  view.out_image = copy_step(out, 0, view.element);
+  view.addend_image = copy_step(addend, 0, view.element);
   for (int a = 0; a < kAxes; ++a) {
     const int i = problem.spatial - 1 - a;
     if (i < 0) continue;
@@ -59,9 +57,9 @@ View view_of(const Problem& problem) {
     axis.out = out.dims[2 + i];
     axis.taps = problem.w.dims[2 + i];
     axis.pad = forward ? problem.pad[i] : axis.taps - 1 - problem.pad[i];
-    axis.in_step = step_of(in, 2 + i);
-    axis.out_step = step_of(out, 2 + i);
-    axis.addend_step = step_of(addend, 2 + i);
+    axis.in_step = copy_step(in, 2 + i, view.element);
+    axis.out_step = copy_step(out, 2 + i, view.element);
+    axis.addend_step = copy_step(addend, 2 + i, view.element);
     view.taps *= axis.taps;
   }
   join_axes_without_taps(&view);
@@ -164,8 +162,6 @@ double seconds_of(const Cost& c, const TileChoice& tile, std::int64_t m_octets) 
 }
 
 // --- tiles -----------------------------------------------------------------------------------------------------------
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) { return ceil_div(value, unit) * unit; }
 
 // Of a group: what a patch or a tile had beyond its channels would be another group's.
 bool fills_patches_and_tiles(const View& view, const Operands& o) {

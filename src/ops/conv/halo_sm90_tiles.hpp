@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/integer.hpp"
 #include "kernels/conv/halo_sm90.hpp"
 #include "ops/conv/problem.hpp"
 
@@ -50,7 +51,6 @@ struct TileChoice {
 [[nodiscard]] inline std::int64_t element_size(const TensorGeometry& tensor) {
   return tensor.type == GPUDNN_DATA_FLOAT ? 4 : 2;
 }
-[[nodiscard]] inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 [[nodiscard]] View view_of(const Problem& problem);
 

@@ -7,33 +7,24 @@
 
 #include <algorithm>
 
-#include "core/tensor_map_cuda.hpp"
 #include "kernels/tensor/tensor.hpp"
+#include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/implicit_gemm_sm90_params.hpp"
+#include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/sm90_launch.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace sm90 = kernels::sm90;
 
-static_assert(sizeof(CUtensorMap) == sizeof(sm90::TensorMap) && alignof(CUtensorMap) == alignof(sm90::TensorMap),
-              "the driver's tensor map");
-
-CUtensorMapDataType map_type(sm90::ElementType type) {
-  return type == sm90::ElementType::f16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-         : type == sm90::ElementType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                           : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* map) {
+  const std::int64_t tap_step = filter.columns * tile::element_bytes(type);
+  const std::int64_t row_step = filter.row_step != 0 ? filter.row_step : filter.taps * tap_step;
+  return encode_rows(
+      {3, {filter.columns, filter.taps, filter.rows}, {tap_step, row_step}, {filter.box_columns, 1, filter.box_rows}},
+      type, map, CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
 }
-
-// Boxes are as wide as the swizzle.
-CUtensorMapSwizzle swizzle(std::int32_t box_elements, sm90::ElementType type) {
-  return box_elements * tile::element_bytes(type) == sm90::kRowBytes ? CU_TENSOR_MAP_SWIZZLE_128B
-                                                                     : CU_TENSOR_MAP_SWIZZLE_64B;
-}
-
-CUtensorMap* driver_map(sm90::TensorMap* map) { return reinterpret_cast<CUtensorMap*>(map); }
-
-bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* map);
 
 bool encode(const PixelMap& pixels, bool deep, sm90::ElementType type, sm90::TensorMap* map) {
   if (pixels.row_step != 0) {
@@ -54,25 +45,11 @@ bool encode(const PixelMap& pixels, bool deep, sm90::ElementType type, sm90::Ten
   dims[1 + axes] = static_cast<cuuint64_t>(pixels.images);
   steps[axes] = static_cast<cuuint64_t>(pixels.step[3]);
   return cuda::tensor_map_driver().encode_im2col(
-             driver_map(map), map_type(type), static_cast<cuuint32_t>(2 + axes), cuda::placeholder_address(), dims,
-             steps, pixels.lower, pixels.upper, static_cast<cuuint32_t>(pixels.box_channels),
-             static_cast<cuuint32_t>(pixels.pixels_per_box), traversal, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             swizzle(pixels.box_channels, type), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
-bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* map) {
-  const auto element = static_cast<cuuint64_t>(tile::element_bytes(type));
-  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(filter.columns), static_cast<cuuint64_t>(filter.taps),
-                              static_cast<cuuint64_t>(filter.rows)};
-  const cuuint64_t steps[2] = {
-      dims[0] * element, filter.row_step != 0 ? static_cast<cuuint64_t>(filter.row_step) : dims[0] * dims[1] * element};
-  const cuuint32_t box[3] = {static_cast<cuuint32_t>(filter.box_columns), 1, static_cast<cuuint32_t>(filter.box_rows)};
-  const cuuint32_t ones[3] = {1, 1, 1};
-  return cuda::tensor_map_driver().encode_tiled(driver_map(map), map_type(type), 3, cuda::placeholder_address(), dims,
-                                                steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                                swizzle(filter.box_columns, type), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+             reinterpret_cast<CUtensorMap*>(map), cuda::map_type(type), static_cast<cuuint32_t>(2 + axes),
+             cuda::placeholder_address(), dims, steps, pixels.lower, pixels.upper,
+             static_cast<cuuint32_t>(pixels.box_channels), static_cast<cuuint32_t>(pixels.pixels_per_box), traversal,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, cuda::swizzle_of_rows(pixels.box_channels * tile::element_bytes(type)),
+             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 struct Prepared {
@@ -117,14 +94,8 @@ void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, c
       break;
   }
   p->c = args.out;
-  p->bias = args.bias;
-  p->alpha = static_cast<float>(args.alpha);
-  const bool adds_z = args.z != nullptr;
-  p->addend = adds_z ? args.z : args.out;
-  p->addend_scale = static_cast<float>(adds_z ? args.alpha2 : args.beta);
-  p->ceiling = static_cast<float>(args.activation_coef);
-  p->propagate_nan = args.propagate_nan;
-  p->is_plain = p->stores_boxes && p->alpha == 1.0f && p->addend_scale == 0.0f && !p->has_bias && !p->relu;
+  set_epilogue(args, p);
+  p->is_plain = p->is_plain && p->stores_boxes;
 }
 
 bool replace_all(const Sm90Plan& plan, const void* a, const void* b, void* c, sm90::Params* params) {
@@ -150,9 +121,7 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
 }  // namespace
 
 [[gnu::hot]] Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device) {
-  if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
-  if (const char* obstacle = sm90_obstacle(problem)) return Support::no(obstacle);
-  return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
+  return sm90_supports(problem, device, &sm90_obstacle);
 }
 
 [[gnu::hot]] void implicit_gemm_sm90_candidates(const Problem& problem, const Device& device,
@@ -192,11 +161,8 @@ std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, c
 namespace {
 Status launch_kernels(const LaunchSite& site, const Prepared& prepared, const Args& args) {
   const Sm90Plan& plan = prepared.plan;
-  GPUDNN_REQUIRE(prepared.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
-                 "the driver refused a tensor map for this problem; please report it with the problem's line");
-  GPUDNN_REQUIRE(site.workspace_bytes >= plan.workspace && (plan.workspace == 0 || site.workspace != nullptr),
-                 GPUDNN_STATUS_BAD_PARAM, "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes,
-                 plan.workspace);
+  GPUDNN_TRY(require_maps(prepared.encoded));
+  GPUDNN_TRY(require_workspace(site, plan.workspace));
   sm90::Params params = plan.params;
   const void* a = nullptr;
   const void* b = nullptr;

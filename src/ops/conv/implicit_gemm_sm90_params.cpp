@@ -5,7 +5,11 @@
 #include <limits>
 #include <numeric>
 
+#include "ops/conv/copy_layout.hpp"
+#include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
+#include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -45,11 +49,6 @@ sm90::Direction direction_of(const Problem& problem) {
   }
 }
 
-// The bytes from a pixel to the next; a stride of an extent of 1 says nothing, so it gets one that TMA takes.
-std::int64_t step_of(const TensorGeometry& tensor, int dim, std::int64_t element) {
-  return tensor.dims[dim] > 1 ? tensor.strides[dim] * element : 16;
-}
-
 View view_of(const Problem& problem) {
   View view;
   view.element = element_size(problem);
@@ -57,9 +56,9 @@ View view_of(const Problem& problem) {
   view.groups = problem.groups;
   view.channels = problem.x.dims[1] / problem.groups;
   view.filters = problem.y.dims[1] / problem.groups;
-  view.x_image = step_of(problem.x, 0, view.element);
-  view.y_image = step_of(problem.y, 0, view.element);
-  if (problem.has_z != 0) view.z_image = step_of(problem.z, 0, view.element);
+  view.x_image = copy_step(problem.x, 0, view.element);
+  view.y_image = copy_step(problem.y, 0, view.element);
+  if (problem.has_z != 0) view.z_image = copy_step(problem.z, 0, view.element);
   for (int a = 0; a < kAxes; ++a) {
     Axis& axis = view.axis[a];
     const int i = problem.spatial - 1 - a;
@@ -71,9 +70,9 @@ View view_of(const Problem& problem) {
     axis.pad = problem.pad[i];
     axis.stride = problem.stride[i];
     axis.dilation = problem.dilation[i];
-    axis.x_step = step_of(problem.x, 2 + i, view.element);
-    axis.y_step = step_of(problem.y, 2 + i, view.element);
-    if (problem.has_z != 0) axis.z_step = step_of(problem.z, 2 + i, view.element);
+    axis.x_step = copy_step(problem.x, 2 + i, view.element);
+    axis.y_step = copy_step(problem.y, 2 + i, view.element);
+    if (problem.has_z != 0) axis.z_step = copy_step(problem.z, 2 + i, view.element);
     view.taps *= axis.taps;
   }
   return view;
@@ -359,17 +358,6 @@ void plan_filter_gradient(const Problem& problem, const View& view, Sm90Plan* pl
 
 // --- legality --------------------------------------------------------------------------------------------------------
 
-const char* layout_obstacle(const TensorGeometry& tensor, std::int64_t element) {
-  if (tensor.dims[1] > 1 && tensor.strides[1] != 1) return "a tensor is not contiguous along channels";
-  for (int dim = 0; dim < tensor.rank; ++dim) {
-    if (dim == 1 || tensor.dims[dim] == 1) continue;
-    const std::int64_t step = tensor.strides[dim] * element;
-    if (step % 16 != 0) return "pixels do not begin at multiples of 16 bytes";
-    if (step >= std::int64_t{1} << 40) return "a stride of 2^40 bytes or more";
-  }
-  return nullptr;
-}
-
 const char* map_obstacle(const Problem& problem, const PixelMap& map) {
   const bool deep = problem.spatial == 3;
   const std::int32_t low = deep ? -16 : -128;
@@ -418,16 +406,8 @@ const char* size_obstacle(const View& view) {
 }
 
 const char* epilogue_obstacle(const Problem& problem, std::int64_t element) {
-  switch (problem.activation) {
-    case -1:
-    case GPUDNN_ACTIVATION_IDENTITY:
-    case GPUDNN_ACTIVATION_RELU:
-    case GPUDNN_ACTIVATION_CLIPPED_RELU:
-      break;
-    default:
-      return "of the activations, it fuses ReLU, clipped ReLU and identity only";
-  }
-  return problem.has_z != 0 ? layout_obstacle(problem.z, element) : nullptr;
+  if (const char* obstacle = fused_activation_obstacle(problem)) return obstacle;
+  return problem.has_z != 0 ? copy_obstacle(problem.z, element) : nullptr;
 }
 
 }  // namespace
@@ -436,7 +416,7 @@ const char* sm90_obstacle(const Problem& problem) {
   if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
   const std::int64_t element = element_size(problem);
   for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
-    if (const char* obstacle = layout_obstacle(*tensor, element)) return obstacle;
+    if (const char* obstacle = copy_obstacle(*tensor, element)) return obstacle;
   }
   if (!is_packed_nhwc(problem.w) && !is_by_output(problem))
     return "the filter is not packed in the order k, taps, channels";
@@ -533,15 +513,11 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   const sm90::TileShape& shape = sm90::kShapes[config.tile];
   Sm90Plan plan;
   plan.shape = config.tile;
-  plan.type = problem.x.type == GPUDNN_DATA_HALF       ? sm90::ElementType::f16
-              : problem.x.type == GPUDNN_DATA_BFLOAT16 ? sm90::ElementType::bf16
-                                                       : sm90::ElementType::f32;
+  plan.type = element_type(problem.x.type);
   sm90::Params& p = plan.params;
   p.three_dimensional = problem.spatial == 3;
-  p.has_bias = problem.has_bias != 0;
+  set_activation(problem, &p);
   p.bias_step = problem.bias_stride * view.element;
-  p.clipped = problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU;
-  p.relu = p.clipped || problem.activation == GPUDNN_ACTIVATION_RELU;
   plan.direction = direction_of(problem);
   switch (problem.direction) {
     case Direction::forward:

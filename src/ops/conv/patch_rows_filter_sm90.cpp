@@ -4,42 +4,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/patch_rows_filter_sm90.hpp"
 
-#include "core/tensor_map_cuda.hpp"
 #include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/patch_rows_filter_sm90_params.hpp"
+#include "ops/conv/sm90_launch.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace rows = kernels::patch_rows_filter;
 
-struct Prepared {
-  PatchRowsFilterPlan plan;
-  bool encoded = false;
-};
+using Prepared = Encoded<PatchRowsFilterPlan>;
 
 bool encode(PatchRowsFilterPlan* plan) {
   rows::Params& p = plan->params;
   // The copy engine has no element wider than 8 bytes, and boxes of 256 of them.
-  return cuda::encode_boxes({.extent = plan->dy.extent,
-                             .step = plan->dy.step,
-                             .box = plan->dy.box,
-                             .type = cuda::map_type(plan->type),
-                             .swizzle = CU_TENSOR_MAP_SWIZZLE_128B},
-                            &p.dy) &&
-         cuda::encode_boxes({.extent = plan->x.extent,
-                             .step = plan->x.step,
-                             .box = plan->x.box,
-                             .type = CU_TENSOR_MAP_DATA_TYPE_FLOAT64},
-                            &p.x);
+  return encode_rows(plan->dy, plan->type, &p.dy) &&
+         cuda::encode_boxes(plan->x, {.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT64}, &p.x);
 }
 
 }  // namespace
 
 Support patch_rows_filter_sm90_supports(const Problem& problem, const Device& device) {
-  if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
-  if (const char* obstacle = patch_rows_filter_obstacle(problem)) return Support::no(obstacle);
-  return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
+  return sm90_supports(problem, device, &patch_rows_filter_obstacle);
 }
 
 void patch_rows_filter_sm90_candidates(const Problem& problem, const Device& device,
@@ -53,18 +39,12 @@ std::size_t patch_rows_filter_sm90_workspace(const Problem& problem, const Confi
 
 std::shared_ptr<const void> patch_rows_filter_sm90_prepare(const Problem& problem, const Config& config,
                                                            const Device& device) {
-  auto prepared = std::make_shared<Prepared>();
-  const std::optional<PatchRowsFilterPlan> plan = patch_rows_filter_plan(problem, config, device.multiprocessors);
-  if (!plan) return prepared;
-  prepared->plan = *plan;
-  prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode(&prepared->plan); });
-  return prepared;
+  return encoded(patch_rows_filter_plan(problem, config, device.multiprocessors), device, &encode);
 }
 
 Status patch_rows_filter_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& known = *static_cast<const Prepared*>(prepared);
-  GPUDNN_REQUIRE(known.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
-                 "the driver refused a tensor map for this problem; please report it with the problem's line");
+  GPUDNN_TRY(require_maps(known.encoded));
   GPUDNN_TRY(require_workspace(site, known.plan.workspace));
   rows::Params p = known.plan.params;
   p.alpha = static_cast<float>(args.alpha);

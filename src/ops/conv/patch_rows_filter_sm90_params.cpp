@@ -7,7 +7,9 @@
 #include <limits>
 #include <numeric>
 
+#include "core/integer.hpp"
 #include "ops/conv/few_channels_filter_view.hpp"
+#include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -23,22 +25,11 @@ constexpr std::int64_t kMostRaws = 6;
 constexpr std::int64_t kSlotsAhead = 4;  // groups in patches before their row's turn
 constexpr std::int64_t kFewestStages = 2;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
-std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-
-std::int64_t row_octets_of(const View& view) { return ceil_div(view.taps_w * view.channels, rows::kOctet); }
 std::int64_t filter_blocks_of(const View& view) { return ceil_div(view.filters, rows::kFilters); }
-
-rows::ElementType type_of(const Problem& problem) {
-  return problem.x.type == GPUDNN_DATA_FLOAT  ? rows::ElementType::f32
-         : problem.x.type == GPUDNN_DATA_HALF ? rows::ElementType::f16
-                                              : rows::ElementType::bf16;
-}
 
 // The narrowest shape that takes all taps, or -1.
 int shape_of(const View& view, rows::ElementType type) {
-  const std::int64_t octets = row_octets_of(view);
+  const std::int64_t octets = view.row_octets();
   const std::int64_t taps = view.taps_h * octets * rows::kOctet;
   for (int i = 0; i < rows::kShapeCount; ++i) {
     const rows::Shape& shape = rows::kShapes[i];
@@ -66,7 +57,7 @@ struct Strips {
 // The rings: as many groups ahead as leave room for what memory should be asked for.
 bool set_lengths(const View& view, const rows::Shape& shape, Strips* s) {
   s->raws = kMostRaws;
-  const std::int64_t octets = std::max(view.taps_h * row_octets_of(view), std::int64_t{shape.taps} / rows::kOctet);
+  const std::int64_t octets = std::max(view.taps_h * view.row_octets(), std::int64_t{shape.taps} / rows::kOctet);
   for (s->slots = std::min<std::int64_t>(s->groups + kSlotsAhead, rows::kMostStages); s->slots > s->groups;
        --s->slots) {
     // The last window begins in the last place, and a product may read on behind it.
@@ -90,7 +81,7 @@ Strips strips_of_width(const View& view, rows::ElementType type, std::int64_t wi
   s.count = ceil_div(view.out_w, s.tile_w);
   const std::int64_t pixel = view.stride_w * view.channels;  // elements
   const std::int64_t before = view.pad_w * view.channels;
-  const std::int64_t octets = row_octets_of(view);
+  const std::int64_t octets = view.row_octets();
   s.first_vector = -ceil_div(before, vector);
   s.first_shift = -before - s.first_vector * vector;
   // An octet of 16 bits is made of the five words that it may touch.
@@ -112,7 +103,7 @@ double seconds_of(const View& view, rows::ElementType type, const rows::Shape& s
   constexpr double kMemoryBytes = 4.27e12 / 132;
   constexpr double kStart = 6.5e-6;
   const double bytes = rows::bytes_of(type);
-  const auto octets = static_cast<double>(row_octets_of(view));
+  const auto octets = static_cast<double>(view.row_octets());
   const double units = static_cast<double>(view.images * view.out_h * s.count);
   const double steps = static_cast<double>(s.tile_w) / rows::step_pixels(type);
   const double pixels = static_cast<double>(s.group_rows * s.tile_w);
@@ -198,32 +189,19 @@ void set_groups(const View& view, std::int64_t vector, const Strips& s, rows::Pa
   p->pad_h = static_cast<std::int32_t>(view.pad_h);
   p->pixel_elements = u32(pixel);
   p->plane_bytes = u32(s.plane_bytes);
-  p->row_octets = u32(row_octets_of(view));
-  p->row_columns = FastDivmod(u32(row_octets_of(view) * rows::kOctet));
+  p->row_octets = u32(view.row_octets());
+  p->row_columns = FastDivmod(u32(view.row_octets() * rows::kOctet));
   p->tile_groups = FastDivmod(u32(s.tile_w / 8));
-}
-
-void set_taps(const Problem& problem, const View& view, rows::Params* p) {
-  const TensorGeometry& w = problem.w;
-  p->octets_of_row = FastDivmod(u32(row_octets_of(view)));
-  p->row_taps = u32(view.taps_w * view.channels);
-  p->channels = FastDivmod(u32(view.channels));
-  p->taps_h = u32(view.taps_h);
-  p->taps_w = u32(view.taps_w);
-  p->filters = u32(view.filters);
-  p->mirrored = problem.mode == GPUDNN_CONVOLUTION;
-  p->step_k = w.strides[0];
-  p->step_c = w.strides[1];
-  p->step_r = problem.spatial == 2 ? w.strides[2] : 0;
-  p->step_s = w.strides[1 + problem.spatial];
 }
 
 void set_maps(const View& view, const Strips& s, PatchRowsFilterPlan* plan) {
   const std::int64_t bytes = rows::bytes_of(plan->type);
-  plan->dy = {{view.filters, view.out_w, view.out_h, view.images},
+  plan->dy = {4,
+              {view.filters, view.out_w, view.out_h, view.images},
               {view.dy_pixel, view.dy_row, view.dy_image},
               {rows::kBoxBytes / rows::bytes_of(plan->type), static_cast<std::int32_t>(s.tile_w), 1, 1}};
-  plan->x = {{view.image_w * view.channels * bytes / 8, view.image_h, view.images},
+  plan->x = {3,
+             {view.image_w * view.channels * bytes / 8, view.image_h, view.images},
              {view.x_row, view.x_image},
              {static_cast<std::int32_t>(2 * s.vectors), static_cast<std::int32_t>(s.group_rows), 1}};
 }
@@ -233,7 +211,7 @@ void set_maps(const View& view, const Strips& s, PatchRowsFilterPlan* plan) {
 const char* patch_rows_filter_obstacle(const Problem& problem) {
   if (const char* obstacle = few_channels_filter_view_obstacle(problem)) return obstacle;
   const View view = few_channels_filter_view(problem);
-  const rows::ElementType type = type_of(problem);
+  const rows::ElementType type = element_type(problem.x.type);
   const int shape = shape_of(view, type);
   if (shape < 0)
     return "more than 64 taps, rows of them rounded up to eights, but up to 7 rows of 24; in TF32 more than 168";
@@ -247,7 +225,7 @@ const char* patch_rows_filter_obstacle(const Problem& problem) {
 std::optional<PatchRowsFilterPlan> patch_rows_filter_plan(const Problem& problem, const Config& config,
                                                           int multiprocessors) {
   const View view = few_channels_filter_view(problem);
-  const rows::ElementType type = type_of(problem);
+  const rows::ElementType type = element_type(problem.x.type);
   if (config.tile != shape_of(view, type)) return std::nullopt;
   const Strips s = best_strips(view, type, rows::kShapes[config.tile], config.split_k, multiprocessors);
   if (s.count == 0) return std::nullopt;
@@ -256,11 +234,11 @@ std::optional<PatchRowsFilterPlan> patch_rows_filter_plan(const Problem& problem
   plan.type = type;
   plan.seconds = s.seconds;
   plan.workspace = patch_rows_filter_workspace(problem, config);
-  plan.params.filter_blocks = FastDivmod(u32(filter_blocks_of(view)));
+  plan.params.parts = FastDivmod(u32(filter_blocks_of(view)));
   plan.params.splits = u32(config.split_k);
   set_rings(view, rows::kShapes[config.tile], s, &plan.params);
   set_groups(view, kVectorBytes / rows::bytes_of(type), s, &plan.params);
-  set_taps(problem, view, &plan.params);
+  plan.params.taps = few_channels_filter_taps(problem, view);
   set_maps(view, s, &plan);
   return plan;
 }
@@ -274,7 +252,7 @@ std::size_t patch_rows_filter_workspace(const Problem& problem, const Config& co
 
 void patch_rows_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
   const View view = few_channels_filter_view(problem);
-  const rows::ElementType type = type_of(problem);
+  const rows::ElementType type = element_type(problem.x.type);
   const int shape = shape_of(view, type);
   if (shape < 0) return;
   const std::int64_t units = std::max<std::int64_t>(view.images * view.out_h, 1);

@@ -5,25 +5,18 @@
 
 #include <optional>
 
+#include "core/copy_boxes.hpp"
 #include "kernels/conv/patch_rows_filter_sm90.hpp"
 #include "ops/conv/engine.hpp"
 
 namespace gpudnn::conv {
 
-// A tensor as the copy engine sees it.
-template <int kRank>
-struct PatchRowsFilterMap {
-  std::int64_t extent[kRank] = {};
-  std::int64_t step[kRank - 1] = {};  // bytes between neighbours along the dimensions from the second on
-  std::int32_t box[kRank] = {};
-};
-
 struct PatchRowsFilterPlan {
   kernels::patch_rows_filter::Params params;  // but for the maps, pointers and scalars
   kernels::patch_rows_filter::ElementType type = kernels::patch_rows_filter::ElementType::f16;
   int shape = 0;
-  PatchRowsFilterMap<4> dy;  // filters, columns, rows, images
-  PatchRowsFilterMap<3> x;   // 8 bytes of a row, rows, images
+  CopyBoxes dy;  // filters, columns, rows, images
+  CopyBoxes x;   // 8 bytes of a row, rows, images
   std::size_t workspace = 0;
   double seconds = 0;  // that the model expects
 };

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/pointwise_few_channels_sm80.hpp"
 
+#include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/pointwise_few_channels_sm80_params.hpp"
+#include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -35,7 +37,7 @@ std::shared_ptr<const void> pointwise_few_channels_sm80_prepare(const Problem& p
                                                                 const Device& device) {
   auto prepared = std::make_shared<Prepared>();
   prepared->params = pointwise_few_channels_params(problem);
-  prepared->type = problem.x.type == GPUDNN_DATA_HALF ? few::ElementType::f16 : few::ElementType::bf16;
+  prepared->type = element_type(problem.x.type);
   prepared->forward = problem.direction == Direction::forward;
   prepared->blocks = pointwise_few_channels_blocks(prepared->params, device.multiprocessors);
   return prepared;
@@ -44,17 +46,10 @@ std::shared_ptr<const void> pointwise_few_channels_sm80_prepare(const Problem& p
 Status pointwise_few_channels_sm80_launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& known = *static_cast<const Prepared*>(prepared);
   few::Params p = known.params;
-  const bool adds_z = args.z != nullptr;
   p.input = known.forward ? args.x : args.y;
   p.filter = args.w;
-  p.bias = args.bias;
   p.out = args.out;
-  p.addend = adds_z ? args.z : args.out;
-  p.alpha = static_cast<float>(args.alpha);
-  p.addend_scale = static_cast<float>(adds_z ? args.alpha2 : args.beta);
-  p.ceiling = static_cast<float>(args.activation_coef);
-  p.propagate_nan = args.propagate_nan;
-  p.is_plain = p.alpha == 1.0f && p.addend_scale == 0.0f && !p.has_bias && !p.relu;
+  set_epilogue(args, &p);
   few::launch(known.type, p, known.blocks, site.stream);
   return cuda::launch_status("pointwise_few_channels_sm80");
 }

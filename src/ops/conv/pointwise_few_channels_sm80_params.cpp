@@ -7,6 +7,8 @@
 #include <limits>
 #include <optional>
 
+#include "core/integer.hpp"
+#include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
 
@@ -18,8 +20,6 @@ namespace few = kernels::pointwise_few;
 constexpr std::int64_t kVector = 8;  // elements of 16 bytes
 constexpr std::int64_t kMostPixels = std::numeric_limits<std::int32_t>::max() / 2;
 constexpr std::uint32_t kMostShared = 48 * 1024;  // what a block may have on every device
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 const TensorGeometry& input_of(const Problem& problem) {
   return problem.direction == Direction::forward ? problem.x : problem.y;
@@ -104,10 +104,8 @@ few::Params pointwise_few_channels_params(const Problem& problem) {
   p.filter_m_step = problem.w.strides[forward ? 0 : 1];
   p.filter_k_step = problem.w.strides[forward ? 1 : 0];
   p.filter_vectors = p.filter_k_step == 1 && (p.m == 1 || p.filter_m_step % kVector == 0);
-  p.has_bias = problem.has_bias != 0;
+  set_activation(problem, &p);
   p.bias_step = problem.bias_stride;
-  p.clipped = problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU;
-  p.relu = p.clipped || problem.activation == GPUDNN_ACTIVATION_RELU;
   p.shared_bytes = p.groups * (p.steps * few::kEntriesPerStep * 16 + few::kGroupChannels * 4);
   return p;
 }

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
-#include "core/tensor_map_cuda.hpp"
 #include "kernels/tensor/tensor.hpp"
+#include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/pointwise_planes_sm90_params.hpp"
+#include "ops/conv/sm90_launch.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -22,14 +23,11 @@ struct Prepared {
 };
 
 bool encode(const PlaneMap& map, kernels::sm90::ElementType type, bool written, kernels::sm90::TensorMap* to) {
-  cuda::TiledMap tiled;
-  tiled.type = type;
-  tiled.rounds_to_tf32 = !written;
-  std::copy(map.dims, map.dims + 3, tiled.dims);
-  std::copy(map.steps, map.steps + 2, tiled.steps);
-  tiled.box_columns = kernels::sm90::kRowBytes / tile::element_bytes(type);
-  tiled.box_rows = map.box_rows;
-  return cuda::encode_tiled(tiled, to);
+  const CopyBoxes boxes = {3,
+                           {map.dims[0], map.dims[1], map.dims[2]},
+                           {map.steps[0], map.steps[1]},
+                           {kernels::sm90::kRowBytes / tile::element_bytes(type), map.box_rows, 1}};
+  return cuda::encode_boxes(boxes, {cuda::map_type(type, !written), CU_TENSOR_MAP_SWIZZLE_128B}, to);
 }
 
 bool encode_all(const PlanesPlan& plan, planes::Params* p) {
@@ -73,24 +71,10 @@ void launch_copy(kernels::LinearParams params, const void* from, void* to, CUstr
   }
 }
 
-void set_pointers(const PlanesPlan& plan, const Args& args, planes::Params* p) {
-  p->c = args.out;
-  p->bias = args.bias;
-  p->alpha = static_cast<float>(args.alpha);
-  const bool adds_z = args.z != nullptr;
-  p->addend = adds_z ? args.z : args.out;
-  p->addend_scale = static_cast<float>(adds_z ? args.alpha2 : args.beta);
-  p->ceiling = static_cast<float>(args.activation_coef);
-  p->propagate_nan = args.propagate_nan;
-  p->is_plain = p->alpha == 1.0f && p->addend_scale == 0.0f && !plan.params.has_bias && !plan.params.relu;
-}
-
 }  // namespace
 
 [[gnu::hot]] Support pointwise_planes_sm90_supports(const Problem& problem, const Device& device) {
-  if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
-  if (const char* obstacle = planes_obstacle(problem)) return Support::no(obstacle);
-  return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
+  return sm90_supports(problem, device, &planes_obstacle);
 }
 
 [[gnu::hot]] void pointwise_planes_sm90_candidates(const Problem& problem, const Device& device,
@@ -118,11 +102,11 @@ std::shared_ptr<const void> pointwise_planes_sm90_prepare(const Problem& problem
 Status pointwise_planes_sm90_launch(const LaunchSite& site, const void* opaque, const Args& args) {
   const auto& prepared = *static_cast<const Prepared*>(opaque);
   const PlanesPlan& plan = prepared.plan;
-  GPUDNN_REQUIRE(prepared.encoded, GPUDNN_STATUS_INTERNAL_ERROR,
-                 "the driver refused a tensor map for this problem; please report it with the problem's line");
+  GPUDNN_TRY(require_maps(prepared.encoded));
   GPUDNN_TRY(require_workspace(site, plan.workspace));
   planes::Params params = plan.params;
-  set_pointers(plan, args, &params);
+  params.c = args.out;
+  set_epilogue(args, &params);
   auto* const workspace = static_cast<char*>(site.workspace);
   const void* filter = args.w;
   if (plan.copies_filter) {

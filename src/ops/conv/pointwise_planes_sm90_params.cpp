@@ -6,8 +6,11 @@
 #include <limits>
 #include <numeric>
 
+#include "core/integer.hpp"
+#include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
+#include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -23,9 +26,6 @@ constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
 
 std::int64_t element_size(const Problem& problem) { return data_type_bits(problem.x.type) / 8; }
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 std::int64_t pixels_of(const TensorGeometry& tensor) {
   std::int64_t pixels = 1;
@@ -114,10 +114,8 @@ bool divides(std::int64_t divisor, const std::int64_t (&steps)[2]) {
 
 void set_epilogue(const Problem& problem, const Image& out, std::int64_t element, PlanesPlan* plan) {
   planes::Params& p = plan->params;
-  p.has_bias = problem.has_bias != 0;
+  set_activation(problem, &p);
   p.bias_step = problem.bias_stride * element;
-  p.clipped = problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU;
-  p.relu = p.clipped || problem.activation == GPUDNN_ACTIVATION_RELU;
   if (problem.direction == Direction::backward_filter) {
     p.c_step[0] = problem.w.strides[0] * element;
     p.c_step[1] = problem.w.strides[1] * element;
@@ -242,9 +240,7 @@ PlanesPlan planes_plan(const Problem& problem, const Config& config) {
 
   PlanesPlan plan;
   plan.shape = config.tile;
-  plan.type = problem.x.type == GPUDNN_DATA_HALF       ? kernels::sm90::ElementType::f16
-              : problem.x.type == GPUDNN_DATA_BFLOAT16 ? kernels::sm90::ElementType::bf16
-                                                       : kernels::sm90::ElementType::f32;
+  plan.type = element_type(problem.x.type);
   plan.direction = problem.direction == Direction::forward         ? kernels::sm90::Direction::forward
                    : problem.direction == Direction::backward_data ? kernels::sm90::Direction::data_gradient
                                                                    : kernels::sm90::Direction::filter_gradient;

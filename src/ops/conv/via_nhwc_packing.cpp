@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/data_type.hpp"
+#include "core/integer.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::kernels::channels_last {
@@ -100,8 +101,6 @@ constexpr double kBytesPerSecond = 3.6e12;  // of the copies, read and written, 
 constexpr double kLaunch = 2.5e-6;
 constexpr int64_t kMostRun = int64_t{1} << 31;
 constexpr int64_t kMostElements = int64_t{1} << 33;  // indices of tiles and items stay below 2^31
-
-int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 // Merges the spatial dimensions into runs and right-aligns them.
 void set_pixels(const TensorGeometry& t, bool mirrored, layout::Shape* s) {

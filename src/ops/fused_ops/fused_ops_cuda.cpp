@@ -17,12 +17,7 @@ tile::HostNest places_of(const AffineProblem& problem) {
   const TensorGeometry& z = problem.z.rank != 0 ? problem.z : problem.y;
   std::array places = {without_channels(problem.x), without_channels(z), without_channels(problem.y)};
   if (problem.bits == Bits::none) return make_loop_nest(places);
-  tile::HostNest nest;
-  nest.rank = merge_dimensions(places.data(), 3);
-  nest.tensors = 3;
-  std::copy_n(places[0].dims, nest.rank, nest.dims);
-  for (std::size_t t = 0; t < 3; ++t) std::copy_n(places[t].strides, nest.rank, nest.strides[t]);
-  return nest;
+  return merged_nest(places.data(), 3);
 }
 
 kernels::AffineActivation activation_of(gpudnnActivationMode_t mode) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "core/integer.hpp"
 #include "kernels/tile/loop_nest.hpp"
 #include "ops/loop_nest.hpp"
 
@@ -27,8 +28,6 @@ constexpr double kClusterTurn = 2e-6;
 constexpr double kGridTurn = 3e-6;
 constexpr double kShareOfL2 = 0.6;  // that still holds what was read last
 
-std::int64_t parts_of(std::int64_t value, std::int64_t part) { return (value + part - 1) / part; }
-int round_up(std::int64_t value, int unit) { return static_cast<int>(parts_of(value, unit)) * unit; }
 int element_bytes(const Problem& problem) { return data_type_bits(problem.x.type) / 8; }
 int pack_width(const Problem& problem) { return 16 / element_bytes(problem); }
 
@@ -104,8 +103,8 @@ const char* describe_columns(const Problem& problem, const NormWalk& walk, int l
   segments->per_set = tile::FastDivmod(1);
   segments->lines = walk.cross.count;
   segments->sets = lanes * width;
-  segments->groups = static_cast<std::uint32_t>(parts_of(units, lanes));
-  segments->last_units = static_cast<int>(units - (parts_of(units, lanes) - 1) * lanes);
+  segments->groups = static_cast<std::uint32_t>(ceil_div(units, lanes));
+  segments->last_units = static_cast<int>(units - (ceil_div(units, lanes) - 1) * lanes);
   segments->params_step = walk.step[kernels::kSlotParams];
   segments->stats_step = walk.step[kernels::kSlotStats];
   segments->mask_line = units;
@@ -118,12 +117,13 @@ void set_threads(const Problem& problem, SegmentPlan* plan) {
   const int unit = static_cast<int>(segments.units.divisor);
   const bool several = segments.sets > 1;
   const int chunk = kernels::segment_chunk(problem.pass == Pass::backward);
-  const std::int64_t units = parts_of(static_cast<std::int64_t>(segments.lines) * unit, plan->parts);
-  const std::int64_t fill = parts_of(units, static_cast<std::int64_t>(kernels::kSegmentSlots) * chunk);
+  const std::int64_t units = ceil_div(static_cast<std::int64_t>(segments.lines) * unit, plan->parts);
+  const std::int64_t fill = ceil_div(units, static_cast<std::int64_t>(kernels::kSegmentSlots) * chunk);
   constexpr int kTwoBlocks = 224;  // threads with which a multiprocessor's registers hold two blocks
-  int threads = round_up(std::max<std::int64_t>(fill, std::min<std::int64_t>(parts_of(units, chunk), kTwoBlocks)), 32);
-  threads = std::clamp(threads, std::max(64, round_up(segments.sets, 32)), kSegmentThreads);
-  if (several && unit > threads) threads = round_up(unit, 32);
+  int threads =
+      i32(round_up(std::max<std::int64_t>(fill, std::min<std::int64_t>(ceil_div(units, chunk), kTwoBlocks)), 32));
+  threads = std::clamp(threads, std::max(64, i32(round_up(segments.sets, 32))), kSegmentThreads);
+  if (several && unit > threads) threads = i32(round_up(unit, 32));
   plan->threads = threads;
   segments.active = several ? threads / unit * unit : threads;
 }
@@ -146,7 +146,7 @@ void set_seconds(const Device& device, const Problem& problem, const NormWalk& w
   const int chunks = kernels::segment_chunks(segments, plan->parts, backward);
   const double kept = std::min(1.0, static_cast<double>(kernels::kSegmentSlots) / chunks);
   const double tensor = static_cast<double>(element_count(problem.x)) * element_bytes(problem);
-  const auto turns = static_cast<double>(parts_of(segments.groups, segments.groups_at_once));
+  const auto turns = static_cast<double>(ceil_div(segments.groups, segments.groups_at_once));
   const double again = (backward ? 2 : 1) * tensor * (1 - kept);
   const double in_l2 = kShareOfL2 * static_cast<double>(device.l2_bytes) * turns;
   const double bytes = (backward ? 3 : 2) * tensor + std::max(0.0, again - in_l2);

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "core/integer.hpp"
+
 namespace gpudnn::norm {
 namespace {
 
@@ -23,9 +25,6 @@ constexpr double kFurtherLaunch = 2.5e-6;
 constexpr int kStaticShared = 1024;        // that a block takes besides what it asks for
 constexpr int kRowsShared = 2048;          // of the reductions
 constexpr int kColumnsShared = 48 * 1024;  // of the reductions, for float; cached units come on top
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
-std::int64_t parts_of(std::int64_t value, std::int64_t part) { return (value + part - 1) / part; }
 
 int element_bytes(const Problem& problem) { return data_type_bits(problem.x.type) / 8; }
 int kept_tensors(const Problem& problem) { return problem.pass == Pass::backward ? 2 : 1; }
@@ -67,11 +66,11 @@ Shape rows_cluster(const Device& device, const Problem& problem, const kernels::
                                 (sets * shape.parts < wanted && units > 2 * kNormRowsThreads * shape.parts))) {
     shape.parts *= 2;
   }
-  const std::int64_t of_block = parts_of(units, shape.parts);
+  const std::int64_t of_block = ceil_div(units, shape.parts);
   // Where sets are plenty, small ones get small blocks with two units for each thread.
-  const std::int64_t threads = sets * shape.parts > 2 * wanted ? parts_of(of_block, 2) : of_block;
+  const std::int64_t threads = sets * shape.parts > 2 * wanted ? ceil_div(of_block, 2) : of_block;
   shape.threads = static_cast<int>(std::clamp<std::int64_t>(round_up(threads, 32), 32, kNormRowsThreads));
-  const std::int64_t rounds = parts_of(units, static_cast<std::int64_t>(shape.parts) * shape.threads);
+  const std::int64_t rounds = ceil_div(units, static_cast<std::int64_t>(shape.parts) * shape.threads);
   shape.cached = static_cast<int>(std::min(rounds, keepable / shape.threads));
   const double kept = static_cast<double>(shape.cached) / static_cast<double>(rounds);
   shape.seconds = kOneLaunch + seconds_of(device, problem, sets * shape.parts, shape.threads, kPerMultiprocessor, kept);
@@ -82,7 +81,7 @@ Shape rows_cluster(const Device& device, const Problem& problem, const kernels::
 int lanes_for(const Problem& problem, std::int64_t units, std::int64_t tiles_wanted) {
   const int narrowest = std::max(1, 64 / (kUnit * element_bytes(problem)));
   int lanes = 32;
-  while (lanes > narrowest && parts_of(units, lanes) < tiles_wanted) lanes /= 2;
+  while (lanes > narrowest && ceil_div(units, lanes) < tiles_wanted) lanes /= 2;
   while (lanes > 1 && lanes / 2 >= units) lanes /= 2;
   return lanes;
 }
@@ -95,14 +94,14 @@ Shape columns_cluster(const Device& device, const Problem& problem, const kernel
   const std::int64_t wanted = static_cast<std::int64_t>(device.multiprocessors) * kPerMultiprocessor;
   Shape shape;
   shape.threads = kNormColumnsThreads;
-  shape.lanes = lanes_for(problem, units, parts_of(wanted, most));
-  const std::int64_t tiles = parts_of(units, shape.lanes);
+  shape.lanes = lanes_for(problem, units, ceil_div(wanted, most));
+  const std::int64_t tiles = ceil_div(units, shape.lanes);
   const int rows = shape.threads / shape.lanes;
   while (shape.parts < most && tiles * shape.parts < wanted &&
          count > 2 * static_cast<std::int64_t>(rows) * shape.parts) {
     shape.parts *= 2;
   }
-  const std::int64_t rounds = parts_of(count, static_cast<std::int64_t>(rows) * shape.parts);
+  const std::int64_t rounds = ceil_div(count, static_cast<std::int64_t>(rows) * shape.parts);
   const int taken = problem.x.type == GPUDNN_DATA_DOUBLE ? 2 * kColumnsShared : kColumnsShared;
   const std::int64_t of_round = static_cast<std::int64_t>(shape.threads) * unit_bytes(problem, walk);
   shape.cached = static_cast<int>(std::min(rounds, room(device, kPerMultiprocessor, taken) / of_round));
@@ -129,12 +128,12 @@ Shape split_shape(const Device& device, const Problem& problem, const kernels::N
   if (walk.columns != 0) {
     shape.threads = kNormColumnsThreads;
     shape.lanes = lanes_for(problem, units, 1);
-    tiles = parts_of(units, shape.lanes);
-    most = parts_of(walk.cross.count, 4 * static_cast<std::int64_t>(shape.threads / shape.lanes));
+    tiles = ceil_div(units, shape.lanes);
+    most = ceil_div(walk.cross.count, 4 * static_cast<std::int64_t>(shape.threads / shape.lanes));
   } else {
     shape.threads = kNormRowsThreads;
     tiles = walk.cross.count;
-    most = parts_of(units, 2 * kNormRowsThreads);
+    most = ceil_div(units, 2 * kNormRowsThreads);
   }
   shape.parts = static_cast<int>(std::clamp<std::int64_t>(wanted / tiles, 1, most));
   const int launches = problem.pass == Pass::backward && !problem.saved ? 5 : 3;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ops/loop_nest.hpp"
+
 namespace gpudnn::norm {
 namespace {
 
@@ -73,12 +75,7 @@ tile::HostNest nest_of(const TensorGeometry& x, const TensorGeometry (&tensors)[
       picked[t].strides[i] = tensors[t].strides[dims[i]];
     }
   }
-  tile::HostNest nest;
-  nest.rank = merge_dimensions(picked, kNormSlots);
-  nest.tensors = kNormSlots;
-  std::copy_n(picked[0].dims, nest.rank, nest.dims);
-  for (int t = 0; t < kNormSlots; ++t) std::copy_n(picked[t].strides, nest.rank, nest.strides[t]);
-  return nest;
+  return merged_nest(picked, kNormSlots);
 }
 
 // The widest access that every data tensor allows: its runs contiguous, of whole accesses, each line beginning at one.
