@@ -223,6 +223,11 @@ TEST(ConvHeuristics, EveryRowOfTheBuiltInTableCanBeTaken) {
     const auto engine =
         std::find_if(engines().begin(), engines().end(), [&](const ConvEngine& e) { return e.name == row.engine; });
     ASSERT_NE(engine, engines().end()) << "no such engine: " << text << " -> " << row.engine;
+    if (row.engine == "via_nhwc") {
+      const auto inner = static_cast<std::size_t>(row.config.tile >> 12 & 255);
+      ASSERT_LT(inner, engines().size()) << text << " -> " << row_text(row);
+      EXPECT_EQ(engines()[inner].math, GPUDNN_TENSOR_OP_MATH) << text << " -> " << row_text(row);
+    }
     // What a machine cannot run (an engine may ask the driver) is looked at where it can be.
     if (!engine->supports(problem, synthetic_sm90())) continue;
     std::vector<Candidate> candidates;
