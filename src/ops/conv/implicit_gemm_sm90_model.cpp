@@ -183,7 +183,8 @@ double sm90_closer_seconds(const Problem& problem, int multiprocessors) {
     // Each tap reaches every pixel of a class.
     products = static_cast<double>(problem.x.dims[0] * problem.y.dims[1]) * static_cast<double>(problem.w.dims[1]);
     for (int i = 0; i < problem.spatial; ++i) {
-      products *= static_cast<double>(problem.x.dims[2 + i] / problem.stride[i] * problem.w.dims[2 + i]);
+      const std::int64_t reached = problem.x.dims[2 + i] / problem.stride[i] * problem.w.dims[2 + i];
+      products *= static_cast<double>(reached);
     }
   }
   const double rate = (problem.x.type != GPUDNN_DATA_FLOAT ? kHalfRate : kTf32Rate) * kBestEfficiency;
