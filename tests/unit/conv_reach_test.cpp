@@ -398,6 +398,20 @@ TEST(ConvReach, AnOutlineIsTheFormWithoutTasks) {
 }
 
 #ifdef GPUDNN_WITH_CUDA
+// A query offers the number without a workspace by what the last engine of the backend takes.
+TEST(ConvReach, TheLastEngineOfTheBackendTakesEverything) {
+  const Device device = pretended_sm90();
+  const ConvEngine* last = nullptr;
+  for (const ConvEngine& engine : engines()) {
+    if (engine.backend == device.backend) last = &engine;
+  }
+  ASSERT_NE(last, nullptr);
+  for_random_problems([&](const Problem& problem) -> std::string {
+    if (simt_index_obstacle(problem) != nullptr || last->supports(problem, device)) return {};
+    return std::string(last->name) + " refuses it";
+  });
+}
+
 // What engines say of themselves without being asked, against what they take and offer.
 TEST(ConvReach, EnginesKeepToTheirReachAndBounds) {
   const Device device = pretended_sm90();

@@ -70,7 +70,8 @@ constexpr Reach kFewFilter = {kFilter, false, kFew};
       {"via_nhwc", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &via_nhwc_supports, &via_nhwc_candidates,
        &via_nhwc_workspace, &via_nhwc_prepare, &via_nhwc_launch, &via_nhwc_least_seconds, &via_nhwc_lean_candidates,
        kAnything, &via_nhwc_fastest, nullptr, true},
-      // Behind via_nhwc, whose measured configs name their inner engine by its place in this list.
+      // Behind via_nhwc, whose measured configs name their inner engine by its place in this list; new ones come before
+      // the last, which is none of these.
       {"halo_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &halo_sm90_supports, &halo_sm90_candidates,
        &halo_sm90_workspace, &halo_sm90_prepare, &halo_sm90_launch, nullptr, nullptr, kOfImages, &halo_sm90_fastest},
       {"pointwise_planes_sm90", GPUDNN_BACKEND_CUDA, true, 16, GPUDNN_TENSOR_OP_MATH, &pointwise_planes_sm90_supports,
