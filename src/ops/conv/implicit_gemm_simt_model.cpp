@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/conv/fastest_split.hpp"
 #include "ops/conv/implicit_gemm_simt_params.hpp"
 
 namespace gpudnn::conv {
@@ -128,7 +129,7 @@ void simt_candidates(const Problem& problem, int multiprocessors, bool splits, s
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
-    for (int parts = 2; is_worth_a_try(tile, parts); parts += parts < 4 ? 1 : parts / 4) {
+    for (int parts = 2; is_worth_a_try(tile, parts); parts = next_parts(parts)) {
       const std::size_t workspace = kernels::simt::partial_bytes(row, static_cast<std::size_t>(tile.tiles * parts));
       const double sums = seconds_of_sums(row, tile.tiles * parts, processors);
       const double bound = tile.least + sums;
@@ -147,28 +148,21 @@ bool simt_fastest(const Problem& problem, int multiprocessors, double bound, Can
   const SimtShape shape = simt_shape(problem);
   const double bytes = bytes_of_tensors(problem);
   const double processors = std::max(multiprocessors, 1);
-  bool found = false;
-  double partials = 0;
+  FastestSplit split{.bound = bound, .fastest = fastest};
   for (int i = 0; i < kernels::simt::kTileCount; ++i) {
     const TileRow& row = kernels::simt::kTiles[i];
     if (row.type != shape.type || row.wide != shape.wide) continue;
     const Tile tile = tile_of(shape, row, bytes, processors);
-    for (int parts = 1; parts == 1 || is_worth_a_try(tile, parts); parts += parts < 4 ? 1 : parts / 4) {
-      const double sums = parts > 1 ? seconds_of_sums(row, tile.tiles * parts, processors) : 0;
-      if (tile.least + sums > bound) break;  // sums only grow
-      const double seconds = seconds_of(tile, parts, sums);
-      if (seconds > bound || (found && seconds == bound)) continue;
-      found = true;
-      bound = seconds;
-      partials = tile.tiles * parts;
-      *fastest = {{i, parts}, seconds, 0};
-    }
+    split.search(
+        i, tile.tiles, tile.least, [&](int parts) { return is_worth_a_try(tile, parts); },
+        [&](int parts) { return seconds_of_sums(row, tile.tiles * parts, processors); },
+        [&](int parts, double sums) { return seconds_of(tile, parts, sums); });
   }
-  if (found && fastest->config.split_k > 1) {
-    fastest->workspace =
-        kernels::simt::partial_bytes(kernels::simt::kTiles[fastest->config.tile], static_cast<std::size_t>(partials));
+  if (split.found && fastest->config.split_k > 1) {
+    fastest->workspace = kernels::simt::partial_bytes(kernels::simt::kTiles[fastest->config.tile],
+                                                      static_cast<std::size_t>(split.partial_tiles));
   }
-  return found;
+  return split.found;
 }
 
 }  // namespace gpudnn::conv

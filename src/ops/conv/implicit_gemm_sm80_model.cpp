@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/conv/fastest_split.hpp"
 #include "ops/conv/implicit_gemm_sm80_params.hpp"
 
 namespace gpudnn::conv {
@@ -299,28 +300,21 @@ bool is_worth_a_try(const Work& work, const Tile& tile, int parts) {
 
 bool sm80_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
   const Work work = work_of(problem, multiprocessors);
-  bool found = false;
-  double partials = 0;
+  FastestSplit split{.bound = bound, .fastest = fastest};
   for (int i = 0; i < kernels::sm80::kTileCount; ++i) {
     const TileRow& row = kernels::sm80::kTiles[i];
     if (work.halves && row.halves_warps_n == 0) continue;
     const Tile tile = tile_of(work, row);
-    for (int parts = 1; parts == 1 || is_worth_a_try(work, tile, parts); parts += parts < 4 ? 1 : parts / 4) {
-      const double sums = parts > 1 ? seconds_of_sums(work, tile, parts) : 0;
-      if (tile.least + sums > bound) break;  // sums only grow
-      const double seconds = seconds_of(work, tile, parts, sums);
-      if (seconds > bound || (found && seconds == bound)) continue;
-      found = true;
-      bound = seconds;
-      partials = tile.tiles * parts;
-      *fastest = {{i, parts}, seconds, 0};
-    }
+    split.search(
+        i, tile.tiles, tile.least, [&](int parts) { return is_worth_a_try(work, tile, parts); },
+        [&](int parts) { return seconds_of_sums(work, tile, parts); },
+        [&](int parts, double sums) { return seconds_of(work, tile, parts, sums); });
   }
-  if (found && fastest->config.split_k > 1) {
-    fastest->workspace =
-        kernels::sm80::partial_bytes(kernels::sm80::kTiles[fastest->config.tile], static_cast<std::size_t>(partials));
+  if (split.found && fastest->config.split_k > 1) {
+    fastest->workspace = kernels::sm80::partial_bytes(kernels::sm80::kTiles[fastest->config.tile],
+                                                      static_cast<std::size_t>(split.partial_tiles));
   }
-  return found;
+  return split.found;
 }
 
 void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates) {
@@ -335,7 +329,7 @@ void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, s
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
-    for (int parts = 2; is_worth_a_try(work, tile, parts); parts += parts < 4 ? 1 : parts / 4) {
+    for (int parts = 2; is_worth_a_try(work, tile, parts); parts = next_parts(parts)) {
       const std::size_t workspace = kernels::sm80::partial_bytes(row, static_cast<std::size_t>(tile.tiles * parts));
       const double sums = seconds_of_sums(work, tile, parts);
       const double bound = tile.least + sums;

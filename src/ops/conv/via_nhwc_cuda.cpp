@@ -41,8 +41,7 @@ Inner decode(const Config& config) {
 }
 
 bool may_be_inner(const ConvEngine& engine) {
-  return engine.backend == GPUDNN_BACKEND_CUDA && engine.math == GPUDNN_TENSOR_OP_MATH &&
-         engine.launch != &via_nhwc_launch;
+  return engine.backend == GPUDNN_BACKEND_CUDA && engine.math == GPUDNN_TENSOR_OP_MATH && !engine.copies;
 }
 
 constexpr Limits kNoLimits = {std::numeric_limits<std::size_t>::max(), kMostAlignment};
