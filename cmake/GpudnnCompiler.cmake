@@ -18,6 +18,16 @@ target_compile_options(gpudnn_warnings INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter>)
 
+# What the C++ files of a target include most, parsed once for all of them: half of the compiler's time.
+function(gpudnn_precompile target header)
+  target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${header}>)
+  if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    # The same bug, which GCC is silent about in the standard library's own headers, but not where they are precompiled.
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow;-Wno-array-bounds>")
+  endif()
+endfunction()
+
 if(GPUDNN_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${GPUDNN_SANITIZE}>
     $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)

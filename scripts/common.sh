@@ -41,6 +41,8 @@ configure() {
   shift
   local options=("$@")
   if command -v ccache >/dev/null; then
+    # It knows a compilation by all of its text, which a precompiled header hides.
+    options+=(-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     [[ $preset != cuda ]] || options+=(-DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
   fi

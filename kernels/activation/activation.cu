@@ -1,8 +1,7 @@
 // Instances and launches of the activation kernels.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/activation/activation.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -72,7 +71,7 @@ void launch_activation_backward(const ActivationParams& params, CUstream_st* str
       tile::HostNest nest = params.nest;  // of the tensors that are read, and the output
       nest.tensors = 0;
       const auto add = [&](int tensor, const void* data) {
-        std::copy_n(params.nest.strides[tensor], tile::kMaxLoops, nest.strides[nest.tensors]);
+        std::memcpy(nest.strides[nest.tensors], params.nest.strides[tensor], sizeof nest.strides[0]);
         if (tensor < 3) args.in[nest.tensors] = static_cast<const T*>(data);
         ++nest.tensors;
       };
@@ -88,7 +87,7 @@ void launch_activation_backward(const ActivationParams& params, CUstream_st* str
     args.op.mode = params.mode;
     tile::HostNest nest = params.nest;
     const auto add = [&](int slot, bool reads, const void* data) {
-      if (!reads) std::copy_n(params.nest.strides[2], tile::kMaxLoops, nest.strides[slot]);
+      if (!reads) std::memcpy(nest.strides[slot], params.nest.strides[2], sizeof nest.strides[0]);
       args.in[slot] = static_cast<const T*>(reads ? data : params.dy);
     };
     add(0, gradient_reads_x(params.mode), params.x);

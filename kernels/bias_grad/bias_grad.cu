@@ -1,8 +1,8 @@
 // Instances and launches of the bias-gradient kernels.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/bias_grad/bias_grad.cuh"
+#include "kernels/tile/dispatch.hpp"
+#include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -77,13 +77,13 @@ template <class T, int N>
 void launch_columns_piece(const BiasGradParams& params, const tile::HostNest& piece, BiasGradArgs<T> args,
                           cudaStream_t stream) {
   const std::int64_t packs = (params.channels + N - 1) / N;
-  args.lanes = std::min(kColumnsWidth / N, 32);
+  args.lanes = tile::least(kColumnsWidth / N, 32);
   while (args.lanes > 1 && args.lanes / 2 >= packs) args.lanes /= 2;
   const std::int64_t tiles = (packs + args.lanes - 1) / args.lanes;
   const std::int64_t rounds = piece.count() / (kColumnsThreads / args.lanes * kBiasLoads);
   const std::int64_t room = kBiasSlotBytes / (params.channels * static_cast<std::int64_t>(sizeof(args.alpha)));
-  args.sharers =
-      static_cast<int>(std::max<std::int64_t>(1, std::min({params.multiprocessors / tiles, rounds / 2, room})));
+  args.sharers = static_cast<int>(
+      tile::greatest<std::int64_t>(1, tile::least(tile::least(params.multiprocessors / tiles, rounds / 2), room)));
   args.key = args.sharers > 1 ? tile::grid_slot_key(args.db) : 0;
   args.sum = tile::make_line_nest(piece, 1, false);
   const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(args.sharers));

@@ -13,7 +13,6 @@
 
 #include "kernels/bias_grad/bias_grad.hpp"
 #include "kernels/tile/cluster.cuh"
-#include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/grid_slots.cuh"
 #include "kernels/tile/line_steps.cuh"
 #include "kernels/tile/reduce.cuh"

@@ -1,9 +1,8 @@
 // Instances and launches of the copies between strided and packed channels-last tensors.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/conv/channels_last.cuh"
 #include "kernels/tile/launch.hpp"
+#include "kernels/tile/least.hpp"
 #include "kernels/tile/waits_by_itself.hpp"
 
 namespace gpudnn::kernels::channels_last {
@@ -16,19 +15,19 @@ void launch_kernel(const Tasks& tasks, std::uint32_t blocks, std::uint32_t share
 }
 
 template <bool kPack, int kMost>
-void launch(std::span<const Copy> copies, bool overlaps, CUstream_st* stream) {
+void launch(const Copy* copies, int count, bool overlaps, CUstream_st* stream) {
   static constexpr Tasks<kMost> kNone;
   Tasks<kMost> tasks = kNone;  // with the bytes between its members: arguments are compared by them
   std::uint32_t blocks = 0;
   std::uint32_t shared = 0;
-  for (const Copy& copy : copies) {
+  for (const Copy* copy = copies; copy != copies + count; ++copy) {
     Task& task = tasks.of[tasks.count++];
-    task = *copy.task;
-    task.strided = copy.strided;
-    task.packed = copy.packed;
+    task = *copy->task;
+    task.strided = copy->strided;
+    task.packed = copy->packed;
     task.first_block = blocks;
     blocks += task.blocks;
-    shared = std::max(shared, task.shared_bytes);
+    shared = tile::greatest(shared, task.shared_bytes);
   }
   if (blocks == 0) return;
   if (tasks.of[0].shape.element_bytes == 2) {
@@ -40,12 +39,12 @@ void launch(std::span<const Copy> copies, bool overlaps, CUstream_st* stream) {
 
 }  // namespace
 
-void launch_pack(std::span<const Copy> copies, CUstream_st* stream) {
-  if (copies.size() <= 2) return launch<true, 2>(copies, false, stream);
-  launch<true, kMostCopies>(copies, false, stream);
+void launch_pack(const Copy* copies, int count, CUstream_st* stream) {
+  if (count <= 2) return launch<true, 2>(copies, count, false, stream);
+  launch<true, kMostCopies>(copies, count, false, stream);
 }
 void launch_unpack(const Copy& copy, bool overlaps, CUstream_st* stream) {
-  launch<false, 1>({&copy, 1}, overlaps, stream);
+  launch<false, 1>(&copy, 1, overlaps, stream);
 }
 
 }  // namespace gpudnn::kernels::channels_last

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "kernels/tile/fast_divmod.cuh"
 
@@ -84,8 +83,8 @@ struct Copy {
   void* strided = nullptr;
   void* packed = nullptr;
 };
-// strided -> packed, zeros in the padding: several tensors in one launch, all with elements of the same size.
-void launch_pack(std::span<const Copy> copies, CUstream_st* stream);
+// strided -> packed, zeros in the padding: `count` tensors in one launch, all with elements of the same size.
+void launch_pack(const Copy* copies, int count, CUstream_st* stream);
 // packed -> strided. `overlaps`: on Hopper, its blocks may start while those of the kernel before leave.
 void launch_unpack(const Copy& copy, bool overlaps, CUstream_st* stream);
 

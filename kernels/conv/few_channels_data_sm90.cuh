@@ -41,9 +41,9 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/tma_tile_5d.cuh"
 #include "kernels/ptx/wgmma_positions.cuh"
-#include "kernels/tile/instances.cuh"
+#include "kernels/tile/instances.hpp"
 #include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 #include "kernels/tile/stage_ring.cuh"
 #include "kernels/tile/wgmma_operand.cuh"
 
@@ -282,8 +282,6 @@ __global__ void __launch_bounds__(I::kThreads, 1) few_channels_data_sm90(const _
   walk<I>(p, share, full, stages, tile::operand_descriptor<kRowBytes>(filter, 16), staging, warp, &loads);
 }
 
-using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
-
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   tile::allow_shared_memory<&few_channels_data_sm90<I>>(tile::kAllThatABlockMayHave);
@@ -291,7 +289,6 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
                       params);
 }
 
-// The instances of a type, made in the file of the type.
 template <class T>
 LaunchShape launch_of(int shape) {
   return tile::entry_at<kShapeCount>(

@@ -101,6 +101,11 @@ struct Params {
   FastDivmod channel_div, taps_w_div, taps_h_div, stride_h_div, stride_w_div;
 };
 
+using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
+// The instances of a type, made in the file of the type.
+template <class T>
+LaunchShape launch_of(int shape);
+
 void launch(int shape, ElementType type, const Params& params, std::uint32_t blocks, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels::few_channels_data

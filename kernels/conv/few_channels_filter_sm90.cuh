@@ -34,9 +34,9 @@
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma_a_registers.cuh"
-#include "kernels/tile/instances.cuh"
+#include "kernels/tile/instances.hpp"
 #include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 #include "kernels/tile/wgmma_operand.cuh"
 
 namespace gpudnn::kernels::few_channels_filter {
@@ -238,8 +238,6 @@ void launch_sum(const Shape& shape, const Params& params, CUstream_st* stream) {
                       lanes);
 }
 
-using LaunchShape = void (*)(const Params& params, CUstream_st* stream);
-
 template <class T, int kShape>
 void launch_instance(const Params& params, CUstream_st* stream) {
   using I = Instance<T, kShape>;
@@ -249,7 +247,6 @@ void launch_instance(const Params& params, CUstream_st* stream) {
   if (params.splits > 1) launch_sum<T>(kShapes[kShape], params, stream);
 }
 
-// The instances of a type, made in the file of the type.
 template <class T>
 LaunchShape launch_of(int shape) {
   return tile::entry_at<kShapeCount>(shape,

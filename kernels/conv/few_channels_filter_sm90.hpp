@@ -109,6 +109,11 @@ constexpr std::uint32_t quads_of(const Shape& shape) {
   return static_cast<std::uint32_t>(shape.blocks * shape.filters / 8 * 128);
 }
 
+using LaunchShape = void (*)(const Params& params, CUstream_st* stream);
+// The instances of a type, made in the file of the type.
+template <class T>
+LaunchShape launch_of(int shape);
+
 // Launches instance `shape` on splits x parts blocks; with more than one split a second kernel adds up their sums.
 void launch(int shape, ElementType type, const Params& params, CUstream_st* stream);
 

@@ -38,10 +38,10 @@
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma_a_registers.cuh"
-#include "kernels/tile/instances.cuh"
+#include "kernels/tile/instances.hpp"
 #include "kernels/tile/launch.hpp"
 #include "kernels/tile/numeric.cuh"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 #include "kernels/tile/stage_ring.cuh"
 
 namespace gpudnn::kernels::few_channels_forward {
@@ -359,8 +359,6 @@ __global__ void __launch_bounds__(128 * kWarpgroups, 1) few_channels_forward_sm9
   }
 }
 
-using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
-
 template <class T, int kShape>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   constexpr Shape shape = kShapes[kShape];
@@ -369,7 +367,6 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
   tile::launch_kernel(kKernel, {blocks, 128 * shape.warpgroups, params.shared_bytes}, stream, params);
 }
 
-// The instances of a type, made in the file of the type.
 template <class T>
 LaunchShape launch_of(int shape) {
   return tile::entry_at<kShapeCount>(shape,

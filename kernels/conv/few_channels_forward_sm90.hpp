@@ -174,6 +174,11 @@ GPUDNN_HOST_DEVICE std::uint32_t filter_word_offset(std::uint32_t columns, std::
   return (quad * columns + n) * kQuadBytes + t * 4;
 }
 
+using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
+// The instances of a type, made in the file of the type.
+template <class T>
+LaunchShape launch_of(int shape);
+
 // Launches instance `shape` on `blocks` blocks, a multiple of the row blocks.
 void launch(int shape, ElementType type, const Params& params, std::uint32_t blocks, CUstream_st* stream);
 

@@ -24,7 +24,7 @@
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mma_sync.cuh"
 #include "kernels/tile/numeric.cuh"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::few_channels {
 
@@ -148,12 +148,6 @@ __device__ __forceinline__ void blend_and_store(const Params& p, float sum, T* o
   if (p.beta != 0.0f) v += p.beta * tile::widen<float>(*out);
   *out = tile::narrow<T>(v);
 }
-
-using LaunchRow = void (*)(const Params& params, CUstream_st* stream);
-
-// Defined where its instances are, so that a file that only calls it does not compile the kernels.
-template <int kRow>
-void launch_row(const Params& params, CUstream_st* stream);
 
 template <ElementType kType>
 using StorageOf = std::conditional_t<kType == ElementType::f32, float,

@@ -179,6 +179,11 @@ GPUDNN_HOST_DEVICE int window_begin(const Params& p, int elements_of_word, int m
   return first + e / 2 * 4 + (e % 2 != 0 ? p.patch.copy_bytes : 0);
 }
 
+using LaunchRow = void (*)(const Params& params, CUstream_st* stream);
+// A row's instance, made in the file of its kernel.
+template <int kRow>
+void launch_row(const Params& params, CUstream_st* stream);
+
 void launch(int row, const Params& params, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels::few_channels

@@ -38,7 +38,7 @@
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/ptx/wgmma_n96.cuh"
 #include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::halo_filter {
 
@@ -181,7 +181,6 @@ void launch_instance(const Params& params, CUstream_st* stream) {
                       stream, params);
 }
 
-// The instances of a type, made in the file of the type.
 template <class T>
 void launch_of(const Params& params, CUstream_st* stream) {
   if (params.part_channels == 64) {

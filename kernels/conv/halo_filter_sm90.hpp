@@ -87,6 +87,10 @@ static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 // Fours of sums, which stay together, of a row of taps.
 constexpr std::uint32_t quads_of(std::uint32_t part_channels) { return kTaps * part_channels / 8 * 128; }
 
+// The instance of a type, made in the file of the type.
+template <class T>
+void launch_of(const Params& params, CUstream_st* stream);
+
 // Launches splits x parts blocks, and a second kernel that adds up their sums.
 void launch(ElementType type, const Params& params, CUstream_st* stream);
 

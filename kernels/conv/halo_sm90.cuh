@@ -42,7 +42,7 @@
 #include "kernels/ptx/tma_tile_5d.cuh"
 #include "kernels/ptx/wgmma_k_major.cuh"
 #include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 #include "kernels/tile/stage_ring.cuh"
 
 namespace gpudnn::kernels::halo {
@@ -340,8 +340,6 @@ __global__ void __launch_bounds__(kThreads, 1) halo_sm90(const __grid_constant__
   }
 }
 
-using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
-
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   tile::allow_shared_memory<&halo_sm90<I>>(tile::kAllThatABlockMayHave);
@@ -358,7 +356,6 @@ constexpr LaunchShape launch_if_built() {
   }
 }
 
-// The instances of a type, made in the file of the type.
 template <class T>
 LaunchShape launch_of(int shape) {
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {

@@ -122,6 +122,11 @@ struct Params {
   void* out = nullptr;           // f32 alone
 };
 
+using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
+// The instances of a type, made in the file of the type.
+template <class T>
+LaunchShape launch_of(int shape);
+
 // Launches instance `shape` on `blocks` blocks, a multiple of the row blocks.
 void launch(int shape, ElementType type, const Params& params, std::uint32_t blocks, CUstream_st* stream);
 

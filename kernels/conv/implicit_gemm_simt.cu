@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv/implicit_gemm_simt.cuh"
 #include "kernels/conv/implicit_gemm_simt_join.cuh"
-#include "kernels/tile/dispatch.cuh"
-#include "kernels/tile/instances.cuh"
+#include "kernels/tile/dispatch.hpp"
+#include "kernels/tile/instances.hpp"
 #include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::simt {

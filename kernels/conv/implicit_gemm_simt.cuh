@@ -23,7 +23,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <iterator>
 #include <utility>
 
 #include "kernels/conv/implicit_gemm_simt_loads.cuh"

@@ -11,7 +11,8 @@ namespace gpudnn::kernels::simt {
 template <int kRow>
 void launch_row(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   if constexpr (kTiles[kRow].type == ElementType::f32 && !kTiles[kRow].wide) {
-    launch_with_fixed_modes<kRow>(params, blocks, stream, std::make_index_sequence<std::size(kFixedModes)>());
+    launch_with_fixed_modes<kRow>(params, blocks, stream,
+                                  std::make_index_sequence<sizeof kFixedModes / sizeof kFixedModes[0]>());
   } else {
     launch_instance<Instance<kRow>>(params, blocks, stream);
   }

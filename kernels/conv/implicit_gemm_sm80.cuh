@@ -33,7 +33,7 @@
 #include "kernels/conv/implicit_gemm_sm80_multiply.cuh"
 #include "kernels/conv/implicit_gemm_sm80_store.cuh"
 #include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::sm80 {
 

@@ -33,7 +33,7 @@
 #include "kernels/conv/implicit_gemm_sm90_swapped.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::sm90 {
 
@@ -164,7 +164,6 @@ constexpr LaunchShape launch_of_instance() {
   }
 }
 
-// The instances of a type and direction, made in the file of the type.
 template <class T, Direction kDirection>
 LaunchShape launch_of(int shape) {
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {

@@ -210,6 +210,12 @@ struct Params {
 };
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 
+using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
+// The instances of a type and direction, made in a file of their own.
+template <class T, Direction kDirection>
+LaunchShape launch_of(int shape);
+LaunchShape launch_of_wgrad_tf32(int shape);
+
 // Launches the instance on `blocks` blocks. With splits > 1 the sums go to the workspace, and a second kernel joins
 // them; but where the shape joins them itself, there is a block for each work item and split.
 void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks,

@@ -4,11 +4,9 @@
 
 #include "kernels/conv/implicit_gemm_sm90_wgrad_tf32.cuh"
 #include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::sm90 {
-
-LaunchShape launch_of_wgrad_tf32(int shape);
 
 namespace {
 

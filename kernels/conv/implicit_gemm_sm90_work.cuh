@@ -10,8 +10,6 @@ namespace gpudnn::kernels::sm90 {
 
 constexpr int kProducerRegisters = 40;
 
-using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
-
 enum NamedBarrier : int { kStagingBarrier = 1 };  // and the next: one for each consumer
 
 template <class Element, Direction kDir, int kShape>

@@ -31,9 +31,9 @@
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/wgmma_n168.cuh"
 #include "kernels/ptx/wgmma_tf32_n168.cuh"
-#include "kernels/tile/instances.cuh"
+#include "kernels/tile/instances.hpp"
 #include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 #include "kernels/tile/wgmma_operand.cuh"
 
 namespace gpudnn::kernels::patch_rows_filter {
@@ -266,8 +266,6 @@ void launch_sum(const Shape& shape, const Params& params, CUstream_st* stream) {
                       params, shape.taps, lanes);
 }
 
-using LaunchShape = void (*)(const Params& params, CUstream_st* stream);
-
 template <class T, int kShape>
 void launch_instance(const Params& params, CUstream_st* stream) {
   using I = Instance<T, kShape>;
@@ -277,7 +275,6 @@ void launch_instance(const Params& params, CUstream_st* stream) {
   if (params.splits > 1) launch_sum<T>(kShapes[kShape], params, stream);
 }
 
-// The instances of a type, made in the file of the type.
 template <class T>
 LaunchShape launch_of(int shape) {
   return tile::entry_at<kShapeCount>(shape,

@@ -98,6 +98,11 @@ static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 // Four sums of a thread, which stay together, in a block.
 constexpr std::uint32_t quads_of(const Shape& shape) { return static_cast<std::uint32_t>(shape.taps / 8 * 128); }
 
+using LaunchShape = void (*)(const Params& params, CUstream_st* stream);
+// The instances of a type, made in the file of the type.
+template <class T>
+LaunchShape launch_of(int shape);
+
 // Launches instance `shape` on splits x filter blocks; with more than one split a second kernel adds up their sums.
 void launch(int shape, ElementType type, const Params& params, CUstream_st* stream);
 

@@ -26,7 +26,7 @@
 #include "kernels/ptx/mma_sync.cuh"
 #include "kernels/tile/launch.hpp"
 #include "kernels/tile/numeric.cuh"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::pointwise_few {
 

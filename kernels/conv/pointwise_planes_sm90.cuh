@@ -36,13 +36,11 @@
 #include "kernels/conv/pointwise_planes_sm90_multiply.cuh"
 #include "kernels/conv/pointwise_planes_sm90_producer.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
-#include "kernels/tile/instances.cuh"
+#include "kernels/tile/instances.hpp"
 #include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::sm90::planes {
-
-using LaunchPlanes = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
 
 template <class I>
 __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, std::uint32_t rank, int consumer) {
@@ -142,7 +140,6 @@ constexpr LaunchPlanes launch_of_instance() {
   }
 }
 
-// The instances of a type and direction, made in the file of the type.
 template <class T, Direction kDirection>
 LaunchPlanes launch_of(int shape) {
   return tile::entry_at<kTileShapeCount>(

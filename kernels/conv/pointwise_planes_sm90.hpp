@@ -105,6 +105,11 @@ struct Params {
 };
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 
+using LaunchPlanes = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
+// The instances of a type and direction, made in the file of the type.
+template <class T, Direction kDirection>
+LaunchPlanes launch_of(int shape);
+
 // Launches the instance of kTileShapes[shape]. Sums of the filter gradient go to the workspace, and a second kernel
 // joins them.
 void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks,

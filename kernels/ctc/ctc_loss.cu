@@ -27,12 +27,12 @@
 // fixed order. Labels in host memory come with the arguments of (1), which leaves them in the workspace (upload.cuh).
 //
 // Bytes: x once, gradients once; tables 4 S numbers of two elements a step and sequence.
-#include <algorithm>
 
 #include "kernels/ctc/ctc_loss.hpp"
 #include "kernels/ctc/scaled.cuh"
 #include "kernels/ctc/upload.cuh"
 #include "kernels/tile/launch.hpp"
+#include "kernels/tile/least.hpp"
 #include "kernels/tile/reduce.cuh"
 
 namespace gpudnn::kernels {
@@ -402,7 +402,7 @@ __global__ void __launch_bounds__(kCellThreads, 4) ctc_gradients(const __grid_co
 template <class C, class Given>
 void launch_kernels(const CtcShape& shape, CtcArgs<C> args, Given* given, cudaStream_t stream) {
   const std::int64_t states = 2 * shape.max_labels + 1;
-  const auto threads = static_cast<unsigned>(std::min<std::int64_t>(kWalkThreads, (states + 31) / 32 * 32));
+  const auto threads = static_cast<unsigned>(tile::least<std::int64_t>(kWalkThreads, (states + 31) / 32 * 32));
   const std::size_t shared = ctc_rows_are_shared(shape) ? ctc_row_bytes(shape) : 0;
   const auto cells = static_cast<unsigned>(shape.steps * shape.sequences);
   const unsigned row_threads = shape.alphabet <= 64 ? 32 : shape.alphabet <= 512 ? 128 : kCellThreads;
@@ -411,7 +411,7 @@ void launch_kernels(const CtcShape& shape, CtcArgs<C> args, Given* given, cudaSt
   }
   const auto walks = static_cast<unsigned>(shape.sequences * (shape.has_gradients ? 2 : 1));
   tile::launch_kernel(&ctc_walk<C, Given>, {walks, threads, shared}, stream, args, *given);
-  const unsigned gradient_threads = std::max(row_threads, states <= 64 ? 32u : 128u);
+  const unsigned gradient_threads = tile::greatest(row_threads, states <= 64 ? 32u : 128u);
   if (shape.has_gradients && cells > 0) {
     tile::launch_kernel(&ctc_gradients<C>, {cells, gradient_threads}, stream, args);
   }

@@ -7,11 +7,11 @@
 // sequences of 100 labels from an alphabet of 98 are 6.6 KB. What no launch can carry is stored in pieces beforehand.
 #pragma once
 
-#include <algorithm>
 #include <cstring>
 
 #include "kernels/ctc/ctc_loss.hpp"
 #include "kernels/tile/launch.hpp"
+#include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -57,7 +57,7 @@ void pack(const int* from, std::int64_t count, int bytes, unsigned char* to) {
 }
 
 int bytes_for(std::int64_t most) { return most < 256 ? 1 : most < 65536 ? 2 : 4; }
-int bytes_of_length(const CtcShape& shape) { return bytes_for(std::max(shape.steps, shape.max_labels)); }
+int bytes_of_length(const CtcShape& shape) { return bytes_for(tile::greatest(shape.steps, shape.max_labels)); }
 int bytes_of_label(const CtcShape& shape) { return bytes_for(shape.alphabet - 1); }
 
 // Of a payload with everything.
@@ -91,7 +91,7 @@ void store_labels(const CtcParams& params, int* to, cudaStream_t stream) {
     while (count > 0) {
       Payload<kLargePayload> piece;
       piece.label_bytes = bytes;
-      piece.labels = static_cast<int>(std::min<std::int64_t>(count, kLargePayload / bytes));
+      piece.labels = static_cast<int>(tile::least<std::int64_t>(count, kLargePayload / bytes));
       pack(from, piece.labels, bytes, piece.data);
       tile::launch_kernel(&store_piece, {static_cast<unsigned>((piece.labels + 255) / 256), 256}, stream, piece, to);
       from += piece.labels;

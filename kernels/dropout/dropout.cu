@@ -1,8 +1,8 @@
 // Instances and launches of the dropout kernels.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/dropout/dropout.cuh"
+#include "kernels/tile/dispatch.hpp"
+#include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -36,7 +36,7 @@ template <class T, int N>
 void launch_forward_flat(const DropoutArgs<T>& args, int multiprocessors, cudaStream_t stream) {
   constexpr std::uint64_t kPerBlock = std::uint64_t{kDropoutTile} * kForwardTiles<N> * (kDropoutThreads / 32);
   const std::uint64_t most = static_cast<std::uint64_t>(multiprocessors) * kForwardBlocks<N>;
-  const std::uint64_t blocks = std::min((args.count + kPerBlock - 1) / kPerBlock, most);
+  const std::uint64_t blocks = tile::least((args.count + kPerBlock - 1) / kPerBlock, most);
   dropout_forward_flat<T, N><<<static_cast<unsigned>(blocks), kDropoutThreads, 0, stream>>>(args);
 }
 

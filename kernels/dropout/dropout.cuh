@@ -19,7 +19,6 @@
 #pragma once
 
 #include "kernels/dropout/dropout.hpp"
-#include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels {

@@ -1,10 +1,11 @@
 // Instances and launches of the channel-wise affine kernel.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <type_traits>
 
 #include "kernels/fused_ops/channel_affine.cuh"
+#include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/launch.hpp"
+#include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -39,7 +40,7 @@ void set_piece(const ChannelAffineParams& params, std::uint8_t* bits, const std:
   args->x = static_cast<const Element*>(params.x) + offsets[0];
   args->z = params.z != nullptr ? static_cast<const Element*>(params.z) + offsets[1] : nullptr;
   args->y = static_cast<Element*>(params.y) + offsets[2];
-  std::copy_n(params.vectors, 4, args->vectors);
+  std::memcpy(args->vectors, params.vectors, sizeof args->vectors);
   args->bits = bits;
   args->bit_row_bytes = static_cast<std::uint32_t>(bit_row_bytes(params));
   args->channels = static_cast<std::uint32_t>(params.channels);
@@ -50,7 +51,7 @@ void set_piece(const ChannelAffineParams& params, std::uint8_t* bits, const std:
 template <class Launch>
 void for_each_part(const ChannelAffineParams& params, Launch&& launch) {
   std::uint8_t* bits = params.bits;
-  const std::int64_t most = std::max<std::int64_t>(1, tile::kMostIterations / groups_of(params));
+  const std::int64_t most = tile::greatest<std::int64_t>(1, tile::kMostIterations / groups_of(params));
   tile::for_each_piece(params.places, most, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                          launch(piece, offsets, bits);
@@ -63,7 +64,7 @@ void launch_elements(const ChannelAffineParams& params, cudaStream_t stream) {
   const std::int64_t groups = groups_of(params);
   std::int64_t closest = params.channel_strides[2] + 1;
   for (int i = 0; i < params.places.rank; ++i) {
-    if (params.places.dims[i] > 1) closest = std::min(closest, params.places.strides[2][i]);
+    if (params.places.dims[i] > 1) closest = tile::least(closest, params.places.strides[2][i]);
   }
   for_each_part(params, [&](const tile::HostNest& piece, const auto& offsets, std::uint8_t* bits) {
     ChannelAffineArgs<T> args{};
@@ -72,7 +73,7 @@ void launch_elements(const ChannelAffineParams& params, cudaStream_t stream) {
     const auto places = static_cast<std::uint32_t>(piece.count());
     args.threads = static_cast<std::uint32_t>(groups) * places;
     args.fastest = tile::FastDivmod(args.groups_fastest ? static_cast<std::uint32_t>(groups) : places);
-    std::copy_n(params.channel_strides, 3, args.channel_strides);
+    std::memcpy(args.channel_strides, params.channel_strides, sizeof args.channel_strides);
     tile::launch_kernel(&channel_affine<T>, {(args.threads + kAffineThreads - 1) / kAffineThreads, kAffineThreads},
                         stream, args);
   });
@@ -82,7 +83,7 @@ template <class T>
 void launch_packs(const ChannelAffineParams& params, cudaStream_t stream) {
   constexpr std::int64_t kBlocksAtOnce = 2;  // of a multiprocessor
   const auto groups = static_cast<std::uint32_t>(groups_of(params));
-  const std::uint32_t columns = std::min<std::uint32_t>(groups, kAffineThreads);
+  const std::uint32_t columns = tile::least<std::uint32_t>(groups, kAffineThreads);
   const std::uint32_t column_blocks = (groups + columns - 1) / columns;
   const std::uint32_t rows = kAffineThreads / columns;
   for_each_part(params, [&](const tile::HostNest& piece, const auto& offsets, std::uint8_t* bits) {
@@ -93,8 +94,9 @@ void launch_packs(const ChannelAffineParams& params, cudaStream_t stream) {
     args.rows = rows;
     args.columns = tile::FastDivmod(columns);
     const std::int64_t needed = (piece.count() + rows * kAffineLoads<T> - 1) / (rows * kAffineLoads<T>);
-    const std::int64_t at_once = std::max<std::int64_t>(1, kBlocksAtOnce * params.multiprocessors / column_blocks);
-    const dim3 blocks(static_cast<unsigned>(std::min(needed, at_once)), column_blocks);
+    const std::int64_t at_once =
+        tile::greatest<std::int64_t>(1, kBlocksAtOnce * params.multiprocessors / column_blocks);
+    const dim3 blocks(static_cast<unsigned>(tile::least(needed, at_once)), column_blocks);
     tile::launch_kernel(&channel_affine_packs<T>, {blocks, (columns * rows + 31) / 32 * 32}, stream, args);
   });
 }

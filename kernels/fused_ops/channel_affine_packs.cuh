@@ -18,7 +18,6 @@
 
 #include "kernels/fused_ops/fused_ops.hpp"
 #include "kernels/tile/any_type.cuh"
-#include "kernels/tile/dispatch.cuh"
 
 namespace gpudnn::kernels {
 

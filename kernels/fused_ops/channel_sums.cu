@@ -1,9 +1,9 @@
 // Instances and launch of the channel sums.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/fused_ops/channel_sums.cuh"
+#include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/launch.hpp"
+#include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -23,7 +23,7 @@ Shape shape_of(const ChannelSumsParams& params, int width) {
   }
   shape.tiles = (packs + (std::int64_t{1} << shape.lane_bits) - 1) >> shape.lane_bits;
   const std::int64_t rounds = params.places.count() / ((kSumsThreads >> shape.lane_bits) * kSumsLoads);
-  shape.shares = std::max<std::int64_t>(1, std::min(params.multiprocessors / shape.tiles, rounds / 2));
+  shape.shares = tile::greatest<std::int64_t>(1, tile::least(params.multiprocessors / shape.tiles, rounds / 2));
   return shape;
 }
 

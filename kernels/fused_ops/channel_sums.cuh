@@ -14,8 +14,8 @@
 
 #include "kernels/fused_ops/fused_ops.hpp"
 #include "kernels/tile/channel_reduce.cuh"
-#include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/grid_slots.cuh"
+#include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels {
 

@@ -14,8 +14,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_runtime.h>
 
-#include <algorithm>
-
 #include "kernels/fused_ops/fused_ops.hpp"
 #include "kernels/tile/any_type.cuh"
 #include "kernels/tile/launch.hpp"

@@ -1,9 +1,8 @@
 // Instances and launch of the column-buffer kernel.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/gather/column_runs.cuh"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
+#include "kernels/tile/least.hpp"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {
@@ -14,10 +13,11 @@ bool fits(const ColumnParams& params) {
   std::int64_t row = params.images;
   for (const ColumnDimension& dim : params.dims) {
     row *= dim.outputs;
-    const std::int64_t reach =
-        dim.outputs * dim.stride + dim.taps * std::max(dim.tap_step, -dim.tap_step) + std::max(dim.base, -dim.base);
-    const std::int64_t farthest = std::max(dim.extent, reach);
-    if (dim.step < 0 || farthest > INT32_MAX / 2 || dim.step > INT32_MAX / 2 / std::max<std::int64_t>(farthest, 1))
+    const std::int64_t reach = dim.outputs * dim.stride + dim.taps * tile::greatest(dim.tap_step, -dim.tap_step) +
+                               tile::greatest(dim.base, -dim.base);
+    const std::int64_t farthest = tile::greatest(dim.extent, reach);
+    if (dim.step < 0 || farthest > INT32_MAX / 2 ||
+        dim.step > INT32_MAX / 2 / tile::greatest<std::int64_t>(farthest, 1))
       return false;
   }
   return row <= tile::kMostIterations && params.channels <= tile::kMostIterations;
@@ -50,7 +50,7 @@ bool make_args(const ColumnParams& params, int V, std::int64_t words_of_block, C
   args->tap_lines = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[1].taps));
   const std::int64_t word_blocks = (args->words + words_of_block - 1) / words_of_block;
   const std::int64_t wanted = kBlocksForAll * params.multiprocessors / (word_blocks * params.channels) + 1;
-  const std::int64_t shares = std::min<std::int64_t>(wanted, args->tap_rows);
+  const std::int64_t shares = tile::least<std::int64_t>(wanted, args->tap_rows);
   args->rows_of_block = static_cast<std::uint32_t>((args->tap_rows + shares - 1) / shares);
   args->shares = tile::FastDivmod((args->tap_rows + args->rows_of_block - 1) / args->rows_of_block);
   args->word_blocks = tile::FastDivmod(static_cast<std::uint32_t>(word_blocks));

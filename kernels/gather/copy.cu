@@ -4,7 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/gather/copy.hpp"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {

@@ -1,12 +1,11 @@
 // Instances and launch of the gather kernel.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstddef>
 
 #include "kernels/gather/gather.cuh"
 #include "kernels/gather/interleave.hpp"
 #include "kernels/gather/move.cuh"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {
@@ -16,9 +15,11 @@ namespace {
 struct LoopOrder {
   int by_order[kGatherLoops];
   explicit LoopOrder(const GatherMap& map) {
-    for (int i = 0; i < map.loops; ++i) by_order[i] = i;
-    std::stable_sort(by_order, by_order + map.loops,
-                     [&](int a, int b) { return map.loop[a].order < map.loop[b].order; });
+    for (int i = 0; i < map.loops; ++i) {
+      int at = i;
+      for (; at > 0 && map.loop[i].order < map.loop[by_order[at - 1]].order; --at) by_order[at] = by_order[at - 1];
+      by_order[at] = i;
+    }
   }
 };
 

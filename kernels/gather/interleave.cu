@@ -1,11 +1,8 @@
 // Instances and launch of the interleaving kernel.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <optional>
-
 #include "kernels/gather/interleave.cuh"
 #include "kernels/gather/interleave.hpp"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -62,24 +59,29 @@ struct Interleaving {
   }
 };
 
-std::optional<Interleaving> find_interleaving(const GatherMap& map) {
+// The first loop that `is` true of; `end` if none.
+template <class Is>
+const Loop* first_of(const Loop* loop, const Loop* end, Is is) {
+  while (loop != end && !is(*loop)) ++loop;
+  return loop;
+}
+
+// False where the map is none.
+bool find_interleaving(const GatherMap& map, Interleaving* found) {
   LinearMap linear;
   for (int axis = 0; axis < map.axes; ++axis) {
-    if (!linear.add(map, axis)) return std::nullopt;
+    if (!linear.add(map, axis)) return false;
   }
-  Loop* const begin = linear.loop;
-  Loop* const end = begin + linear.loops;
-  const auto find = [&](bool split, std::int64_t line, std::int64_t pairs) {
-    return std::find_if(begin, end, [=](const Loop& loop) {
-      return (split ? loop.out : loop.in) == line && (split ? loop.in : loop.out) == pairs;
-    });
-  };
+  const Loop* const begin = linear.loop;
+  const Loop* const end = begin + linear.loops;
   for (const bool split : {true, false}) {
-    const auto along = find(split, 1, 2);
-    const auto across = std::find_if(
-        begin, end, [=](const Loop& loop) { return loop.extent == 2 && (split ? loop.in : loop.out) == 1; });
+    const Loop* const along = first_of(begin, end, [=](const Loop& loop) {
+      return (split ? loop.out : loop.in) == 1 && (split ? loop.in : loop.out) == 2;
+    });
+    const Loop* const across =
+        first_of(begin, end, [=](const Loop& loop) { return loop.extent == 2 && (split ? loop.in : loop.out) == 1; });
     if (along == end || across == end || linear.loops - 2 > tile::kMaxLoops) continue;
-    Interleaving result;
+    Interleaving& result = *found;
     result.split = split;
     result.line_step = split ? across->out : across->in;
     result.length = along->extent;
@@ -100,9 +102,9 @@ std::optional<Interleaving> find_interleaving(const GatherMap& map) {
       result.rest.strides[0][i] = split ? rest[i].out : rest[i].in;
       result.rest.strides[1][i] = split ? rest[i].in : rest[i].out;
     }
-    return result;
+    return true;
   }
-  return std::nullopt;
+  return false;
 }
 
 template <int kWords>
@@ -139,8 +141,9 @@ bool launch_words(const GatherParams& params, const Interleaving& found, cudaStr
 bool launch_interleave(const GatherParams& params, CUstream_st* stream) {
   const int bytes = any_type_bytes(params.out_type);
   if (bytes != 2 && bytes != 4) return false;
-  const auto found = find_interleaving(params.map);
-  return found && (launch_words<4>(params, *found, stream) || launch_words<2>(params, *found, stream));
+  Interleaving found;
+  return find_interleaving(params.map, &found) &&
+         (launch_words<4>(params, found, stream) || launch_words<2>(params, found, stream));
 }
 
 }  // namespace gpudnn::kernels

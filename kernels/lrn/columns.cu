@@ -1,6 +1,7 @@
 // Instances and launch of local response normalization over columns.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/lrn/columns.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {
 namespace {

@@ -17,7 +17,7 @@
 #include "kernels/lrn/lrn.hpp"
 #include "kernels/ptx/ex2.cuh"
 #include "kernels/ptx/lg2.cuh"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels {
 

@@ -5,6 +5,7 @@
 // A slot belongs to one thread alone, so no thread waits for another. Channels beyond either end count as zeros.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/lrn/lrn_math.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {
 namespace {

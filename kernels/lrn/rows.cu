@@ -1,6 +1,7 @@
 // Instances and launch of local response normalization over rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/lrn/rows.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {
 

@@ -8,6 +8,7 @@
 // Bytes: forward x, means and y; backward twice x, means and dy, twice the scratch, and the outputs.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/lrn/lrn_math.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {
 namespace {

@@ -3,7 +3,7 @@
 // 32 threads of a set take its parts in turn, and join what they have in a fixed order.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/norm/launch_args.cuh"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {
 namespace {

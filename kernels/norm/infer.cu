@@ -11,7 +11,7 @@
 #include "kernels/norm/infer.hpp"
 #include "kernels/norm/launch_args.cuh"
 #include "kernels/norm/pack.cuh"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {
 namespace {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "kernels/norm/unit.cuh"
-#include "kernels/tile/dispatch.cuh"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/dispatch.hpp"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 

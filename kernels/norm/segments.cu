@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/norm/launch_args.cuh"
 #include "kernels/norm/segments.cuh"
-#include "kernels/tile/dispatch.cuh"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/dispatch.hpp"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {

@@ -1,6 +1,5 @@
 // Instances and launches of the two-operand tensor kernels.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstddef>
 
 #include "kernels/op_tensor/op_tensor.cuh"
@@ -96,7 +95,7 @@ void launch_op_tensor(const OpTensorParams& params, CUstream_st* stream) {
 void launch_op_tensor_mixed(const OpTensorParams& params, CUstream_st* stream) {
   tile::HostNest nest = params.nest;
   if (nest.tensors == 2) {  // c's place is the third; the second stands idle
-    std::copy_n(nest.strides[1], tile::kMaxLoops, nest.strides[2]);
+    std::memcpy(nest.strides[2], nest.strides[1], sizeof nest.strides[0]);
     nest.tensors = 3;
   }
   // 32-bit integers need more digits than float has.

@@ -1,9 +1,8 @@
 // Instances and launch of pooling with the usual windows over packs of channels.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/pooling/channels_fixed.cuh"
 #include "kernels/pooling/launch_args.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {
 namespace {

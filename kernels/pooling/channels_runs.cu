@@ -1,10 +1,9 @@
 // Instances and launch of averages of step 1 over packs of channels, and of their gradient.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/pooling/channels_runs.cuh"
 #include "kernels/pooling/launch_args.cuh"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
+#include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -16,7 +15,7 @@ constexpr std::int64_t kLongestStrip = 32;
 std::int32_t strip_for(std::int64_t rows, std::int64_t threads_of_row, std::int64_t multiprocessors) {
   constexpr std::int64_t kBeside = 3;  // the two rows before a strip's first window, and a thread's beginning
   std::int64_t best = 1, least = INT64_MAX;
-  for (std::int64_t strip = 1; strip <= std::min(rows, kLongestStrip); ++strip) {
+  for (std::int64_t strip = 1; strip <= tile::least(rows, kLongestStrip); ++strip) {
     const std::int64_t blocks = parts(threads_of_row * parts(rows, strip), kChannelsRunsThreads);
     const std::int64_t work = parts(blocks, multiprocessors * kChannelsRunsBlocks) * (strip + kBeside);
     if (work < least) {

@@ -1,9 +1,9 @@
 // Instances and launch of the pooling kernels that work plane by plane.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/pooling/planes.cuh"
+#include "kernels/tile/dispatch.hpp"
+#include "kernels/tile/least.hpp"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {
@@ -86,7 +86,7 @@ void launch_pooling_planes(const PoolingParams& params, CUstream_st* stream) {
     // As many planes as make a block's copy worth while, but blocks for all multiprocessors.
     const std::int64_t by_bytes = kGroupBytes / shared_bytes(params, 1).total();
     const std::int64_t by_blocks = args.planes / (4 * params.multiprocessors);
-    args.group = static_cast<std::int32_t>(std::clamp<std::int64_t>(std::min(by_bytes, by_blocks), 1, 256));
+    args.group = static_cast<std::int32_t>(tile::clamp<std::int64_t>(tile::least(by_bytes, by_blocks), 1, 256));
     const SharedBytes shared = shared_bytes(params, args.group);
     args.dy_bytes = static_cast<std::int32_t>(shared.dy);
     args.x_bytes = static_cast<std::int32_t>(shared.x);

@@ -1,13 +1,13 @@
 // Instances and launch of pooling of packed planes with the usual windows.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/pooling/planes_halves.cuh"
 #include "kernels/pooling/planes_linear.hpp"
 #include "kernels/pooling/planes_runs.hpp"
+#include "kernels/tile/dispatch.hpp"
+#include "kernels/tile/least.hpp"
 #include "kernels/tile/loop_nest.hpp"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -59,7 +59,7 @@ Rows rows_of(const PoolingParams& params) {
 
 std::int64_t windows_of(const PoolingParams& params, const Cut& cut) {
   if (cut.bands == 1) return params.shape.y[1];
-  return std::min<std::int64_t>(cut.band + rows_of(params).overlap, params.shape.y[1]);
+  return tile::least<std::int64_t>(cut.band + rows_of(params).overlap, params.shape.y[1]);
 }
 
 // Fills in what follows from the group and the bands.
@@ -73,15 +73,15 @@ void lay_out(const PoolingParams& params, Cut* cut) {
     return cut->bands == 1 ? area : count + ((area - count) % width + width) % width;
   };
   const std::int64_t windows = windows_of(params, *cut);
-  const std::int64_t x_rows = std::min<std::int64_t>((windows - 1) * shape.stride[1] + shape.window[1], shape.x[1]);
+  const std::int64_t x_rows = tile::least<std::int64_t>((windows - 1) * shape.stride[1] + shape.window[1], shape.x[1]);
   cut->x_pitch = pitch(x_rows * row, shape.x[1] * row);
   std::int64_t first_array = cut->group * cut->x_pitch;
   if (params.backward) {
     const std::int64_t out_rows =
-        std::min<std::int64_t>(static_cast<std::int64_t>(cut->band) * shape.stride[1], shape.x[1]);
+        tile::least<std::int64_t>(static_cast<std::int64_t>(cut->band) * shape.stride[1], shape.x[1]);
     cut->out_pitch = pitch(out_rows * row, shape.x[1] * row);
     cut->dy_pitch = pitch(windows * window_row, shape.y[1] * window_row);
-    first_array = cut->group * std::max(cut->out_pitch, params.mode == PoolingMode::max ? cut->x_pitch : 0);
+    first_array = cut->group * tile::greatest(cut->out_pitch, params.mode == PoolingMode::max ? cut->x_pitch : 0);
   }
   cut->bytes = rounded(first_array * bytes, 16) + 16;
   if (cut->way == Way::runs) {
@@ -121,7 +121,7 @@ Cut cut_up(const PoolingParams& params, Way way) {
   if (cut.bands == 1) {
     const std::int64_t by_bytes = usual / cut.bytes * lanes;
     const std::int64_t by_blocks = planes / enough / lanes * lanes;
-    cut.group = std::clamp<std::int64_t>(std::min(by_bytes, by_blocks), lanes, 256);
+    cut.group = tile::clamp<std::int64_t>(tile::least(by_bytes, by_blocks), lanes, 256);
     lay_out(params, &cut);
   }
   return cut;
@@ -136,7 +136,7 @@ std::int32_t strip_for(std::int64_t rows, std::int64_t columns, double overlap, 
   for (std::int32_t strip = 3; strip <= longest; ++strip) {
     const std::int64_t units = (rows + strip - 1) / strip * columns;
     const double rounds = static_cast<double>((units + kPlanesFixedThreads - 1) / kPlanesFixedThreads);
-    const double work = rounds * (static_cast<double>(std::min<std::int64_t>(strip, rows)) + overlap);
+    const double work = rounds * (static_cast<double>(tile::least<std::int64_t>(strip, rows)) + overlap);
     if (work < least) {
       least = work;
       best = strip;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/pooling/planes_linear.cuh"
 #include "kernels/pooling/planes_linear.hpp"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {

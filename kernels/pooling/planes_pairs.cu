@@ -1,9 +1,7 @@
 // Instances and launch of the gradient of the usual maximum in 16-bit planes.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/pooling/planes_pairs.cuh"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {
 namespace {

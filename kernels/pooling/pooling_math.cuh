@@ -11,7 +11,7 @@
 
 #include "kernels/pooling/pooling.hpp"
 #include "kernels/ptx/max_nan.cuh"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels {
 

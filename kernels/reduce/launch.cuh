@@ -5,7 +5,7 @@
 #include "kernels/reduce/join.cuh"
 #include "kernels/reduce/reduce.cuh"
 #include "kernels/reduce/short.cuh"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {
 

@@ -1,10 +1,9 @@
 // Instances and launch of softmax over long rows in shared memory.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <atomic>
-
 #include "kernels/softmax/ring.cuh"
+#include "kernels/tile/ask_once.hpp"
 #include "kernels/tile/cluster.cuh"
+#include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -83,21 +82,13 @@ bool clusters_that_run(const void* kernel, const RingPlan& plan, int* clusters) 
 // The same, asked once for each device and plan; 0 for none.
 template <auto kKernel>
 int resident(const RingPlan& plan) {
-  // One more than the answer, for each device.
-  static std::atomic<int> known[16][kMostTogether + 1][kRingMostCluster + 1] = {};
-  int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return 0;
-  std::atomic<int>* const place = device < 16 ? &known[device][plan.together][plan.cluster] : nullptr;
-  if (place != nullptr) {
-    if (const int answer = place->load(std::memory_order_relaxed); answer > 0) return answer - 1;
-  }
-  int clusters = 0;
-  if (!clusters_that_run(reinterpret_cast<const void*>(kKernel), plan, &clusters)) {
+  static int known[kMostTogether + 1][kRingMostCluster + 1][tile::kDevicesKnown] = {};
+  return tile::ask_once(known[plan.together][plan.cluster], [&] {
+    int clusters = 0;
+    if (clusters_that_run(reinterpret_cast<const void*>(kKernel), plan, &clusters)) return clusters;
     (void)cudaGetLastError();  // it is an answer, no failure of the call
-    clusters = 0;
-  }
-  if (place != nullptr) place->store(clusters + 1, std::memory_order_relaxed);
-  return clusters;
+    return 0;
+  });
 }
 
 template <class T, bool kBackward>
@@ -111,7 +102,7 @@ bool launch(SoftmaxArgs<T> args, const tile::LoopNest<3>& rows, cudaStream_t str
   if (clusters == 0) return false;
   args.cluster = plan.cluster;
   const auto running = static_cast<std::uint32_t>(clusters);
-  std::uint32_t used = std::min(rows.count, running);
+  std::uint32_t used = tile::least(rows.count, running);
   // Pairs of blocks on all multiprocessors: as few as take no more turns, so that the last turn is as full as the
   // others. Larger clusters leave multiprocessors without a block as it is.
   if (plan.cluster == 2) {

@@ -1,7 +1,8 @@
 // Instances and launch of softmax over columns whose rows begin anywhere.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/softmax/skewed.cuh"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/ask_once.hpp"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -12,16 +13,11 @@ constexpr std::int64_t kMost = 75 * 1024;  // shared memory of a block: three sh
 // Whether the code that the device runs was made for clusters and asynchronous copies; asked once for each device.
 template <auto kKernel>
 bool is_for_clusters() {
-  static std::atomic<int> known[16] = {};  // one more than the answer
-  int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return false;
-  if (device < 16) {
-    if (const int answer = known[device].load(std::memory_order_relaxed); answer > 0) return answer > 1;
-  }
-  cudaFuncAttributes about = {};
-  const bool is = cudaFuncGetAttributes(&about, kKernel) == cudaSuccess && about.ptxVersion >= 90;
-  if (device < 16) known[device].store(is ? 2 : 1, std::memory_order_relaxed);
-  return is;
+  static int known[tile::kDevicesKnown] = {};
+  return tile::ask_once(known, [] {
+           cudaFuncAttributes about = {};
+           return cudaFuncGetAttributes(&about, kKernel) == cudaSuccess && about.ptxVersion >= 90 ? 1 : 0;
+         }) == 1;
 }
 
 // Whether a row begins as far past a multiple of 16 bytes in each tensor.

@@ -17,7 +17,7 @@
 
 #include "kernels/ptx/ex2.cuh"
 #include "kernels/softmax/softmax.hpp"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/numeric.cuh"
 #include "kernels/tile/reduce.cuh"
 
 namespace gpudnn::kernels {

@@ -1,7 +1,7 @@
 // Instances and launch of softmax over columns through shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/softmax/staged.cuh"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {

@@ -13,12 +13,13 @@
 // x is a multiplication by the reciprocal of W - 1 with one correction, which gives the correctly rounded quotient, 1
 // at the last column among them. Backward sums up multiples of 2 w - (W - 1), scaled by a power of two to stay below 1,
 // and divides at the end; y it takes once a run, which lies in one row: seven instructions a pair.
-#include <algorithm>
 
 #include "kernels/spatial_transformer/spatial_transformer.hpp"
 #include "kernels/tile/cluster.cuh"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/fast_divmod.cuh"
+#include "kernels/tile/least.hpp"
+#include "kernels/tile/numeric.cuh"
 #include "kernels/tile/reduce.cuh"
 
 namespace gpudnn::kernels {
@@ -219,10 +220,10 @@ void forward(const AffineGridParams& params, cudaStream_t stream) {
   const std::int64_t runs = (params.width + kRun - 1) / kRun;
   const std::int64_t columns = (runs + kThreads - 1) / kThreads;
   const std::int64_t across = (runs + columns - 1) / columns;
-  const std::int64_t at_once = std::min<std::int64_t>(kThreads / across, params.height);
+  const std::int64_t at_once = tile::least<std::int64_t>(kThreads / across, params.height);
   const std::int64_t passes = (params.height + at_once - 1) / at_once;  // of rows
   const std::int64_t wanted = kBlocksForAll * params.multiprocessors / (params.images * columns);
-  const std::int64_t fewest = std::clamp<std::int64_t>(wanted, 1, passes);
+  const std::int64_t fewest = tile::clamp<std::int64_t>(wanted, 1, passes);
   const std::int64_t passes_each = (passes + fewest - 1) / fewest;
   const std::int64_t parts = (passes + passes_each - 1) / passes_each;
   RowBlocks blocks;

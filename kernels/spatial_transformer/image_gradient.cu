@@ -1,12 +1,12 @@
 // Instances and launch of the gradient of the sampled image.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/spatial_transformer/image_gradient_few.cuh"
 #include "kernels/spatial_transformer/image_gradient_wide.cuh"
 #include "kernels/spatial_transformer/tile_ranges.cuh"
+#include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.cuh"
+#include "kernels/tile/least.hpp"
+#include "kernels/tile/shared_memory.hpp"
 #include "kernels/tile/waits_by_itself.hpp"
 
 namespace gpudnn::kernels {
@@ -43,7 +43,7 @@ GridBoxes boxes_of(const SamplerImage& grid, std::int64_t most) {
     count(grid.width, boxes.shift_x) >= count(grid.height, boxes.shift_y) ? ++boxes.shift_x : ++boxes.shift_y;
   }
   const auto across = static_cast<std::uint32_t>(count(grid.width, boxes.shift_x));
-  boxes.across = tile::FastDivmod(std::max(across, 1u));
+  boxes.across = tile::FastDivmod(tile::greatest(across, 1u));
   boxes.count = across * static_cast<std::uint32_t>(count(grid.height, boxes.shift_y));
   boxes.height = static_cast<std::uint32_t>(grid.height);
   return boxes;
@@ -81,7 +81,7 @@ void place_queues(const SamplerParams& params, ImageGradientArgs<T>* args) {
   const std::size_t ranges = static_cast<std::size_t>(params.images * boxes.count + patches) * sizeof(TileRange);
   const std::int64_t tiles = params.images * args->sampler.tiles;
   const auto round_up = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
-  const std::int64_t most_parts = params.channels <= kFewStaged ? std::min(tiles, kMostParts) : 0;
+  const std::int64_t most_parts = params.channels <= kFewStaged ? tile::least(tiles, kMostParts) : 0;
   std::size_t at = round_up(ranges);
   const auto take = [&]<class Item>(Item** items, std::size_t count) {
     *items = reinterpret_cast<Item*>(static_cast<char*>(params.scratch) + at);
@@ -101,14 +101,14 @@ void place_queues(const SamplerParams& params, ImageGradientArgs<T>* args) {
   placed.most_parts = 0;
   if (parts > 2) {
     placed.most_parts =
-        static_cast<std::uint32_t>(std::min<std::int64_t>(static_cast<std::int64_t>(parts) - 1, most_parts));
+        static_cast<std::uint32_t>(tile::least<std::int64_t>(static_cast<std::int64_t>(parts) - 1, most_parts));
     take(&placed.part_sums, std::size_t{placed.most_parts} * kSamplerThreads * kFewStaged);
     take(&placed.arrived, placed.most_parts);
   }
   placed.most_listed = 0;
   const std::size_t left = (params.scratch_bytes - at) / sizeof(std::uint32_t);
   take(&placed.listed, left);
-  placed.most_listed = static_cast<std::uint32_t>(std::min<std::size_t>(left, INT32_MAX));
+  placed.most_listed = static_cast<std::uint32_t>(tile::least<std::size_t>(left, INT32_MAX));
   args->space = placed;
 }
 
@@ -117,14 +117,14 @@ template <class T>
 void set_chunks(const SamplerParams& params, int pack, std::int64_t least_channels, SamplerArgs<T>* args) {
   int lanes = 1;
   while (pack > 1 && lanes < 32 && lanes * pack < params.channels) lanes *= 2;
-  const std::int64_t unit = std::max<std::int64_t>(least_channels, std::min(lanes, 16) * std::int64_t{pack});
+  const std::int64_t unit = tile::greatest<std::int64_t>(least_channels, tile::least(lanes, 16) * std::int64_t{pack});
   const std::int64_t units = (params.channels + unit - 1) / unit;
   // Fewer channels a block where the blocks would not fill the device; more only where lanes take them side by side.
-  const std::int64_t blocks = std::max<std::int64_t>(params.images * args->tiles, 1);
+  const std::int64_t blocks = tile::greatest<std::int64_t>(params.images * args->tiles, 1);
   const std::int64_t least = lanes > 1 ? 1 : (params.channels + kChannelsOfBlock - 1) / kChannelsOfBlock;
-  const std::int64_t wanted = std::max(least, 16 * std::int64_t{params.multiprocessors} / blocks);
-  const std::int64_t parts = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(units, 1));
-  args->chunk = std::max<std::int64_t>((units + parts - 1) / parts, 1) * unit;
+  const std::int64_t wanted = tile::greatest(least, 16 * std::int64_t{params.multiprocessors} / blocks);
+  const std::int64_t parts = tile::clamp<std::int64_t>(wanted, 1, tile::greatest<std::int64_t>(units, 1));
+  args->chunk = tile::greatest<std::int64_t>((units + parts - 1) / parts, 1) * unit;
   args->chunks = static_cast<std::uint32_t>((params.channels + args->chunk - 1) / args->chunk);
   while (lanes > 1 && lanes / 2 * pack >= args->chunk) lanes /= 2;
   args->lanes = lanes;
@@ -146,7 +146,8 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   sampler.height = static_cast<std::int32_t>(params.image.height);
   sampler.width = static_cast<std::int32_t>(params.image.width);
   sampler.pixels = static_cast<std::uint32_t>(params.sample.height * params.sample.width);
-  sampler.sample_width = tile::FastDivmod(static_cast<std::uint32_t>(std::max<std::int64_t>(params.sample.width, 1)));
+  sampler.sample_width =
+      tile::FastDivmod(static_cast<std::uint32_t>(tile::greatest<std::int64_t>(params.sample.width, 1)));
   sampler.alpha = static_cast<C>(params.alpha);
   sampler.beta = static_cast<C>(params.beta);
   sampler.reads_out = params.beta != 0;
@@ -204,7 +205,7 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   queue.clears = !sampler.reads_out;
   queue.element_bytes = sizeof(T);
   queue.out = params.out;
-  std::copy_n(params.image.strides, 4, queue.strides);
+  std::memcpy(queue.strides, params.image.strides, sizeof queue.strides);
   queue.channels = static_cast<std::uint32_t>(params.channels);
   queue.height = sampler.height;
   queue.width = sampler.width;
@@ -214,10 +215,10 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
                       {queue_blocks, kSamplerThreads, 0, 1, tile::waits_by_itself<&sampler_tile_queue>()}, stream,
                       queue);
   const auto workers = static_cast<unsigned>(kFewBlocks * params.multiprocessors);
-  tile::launch_kernel(
-      &sampler_image_gradient<T>,
-      {std::min(workers, queue.all_tiles), kSamplerThreads, 0, 1, tile::waits_by_itself<&sampler_image_gradient<T>>()},
-      stream, args);
+  tile::launch_kernel(&sampler_image_gradient<T>,
+                      {tile::least(workers, queue.all_tiles), kSamplerThreads, 0, 1,
+                       tile::waits_by_itself<&sampler_image_gradient<T>>()},
+                      stream, args);
 }
 
 }  // namespace

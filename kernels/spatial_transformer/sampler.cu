@@ -12,11 +12,12 @@
 //
 // Bytes: forward reads x and the grid and writes y; the gradient reads x, dy and the grid and writes dgrid. The four
 // corners of neighbouring points are shared by way of the caches.
-#include <algorithm>
 #include <cstdint>
 
 #include "kernels/spatial_transformer/sampler_planes.cuh"
+#include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/launch.hpp"
+#include "kernels/tile/least.hpp"
 #include "kernels/tile/waits_by_itself.hpp"
 
 namespace gpudnn::kernels {
@@ -260,7 +261,7 @@ bool in_planes(const SamplerParams& params) {
   const SamplerImage& sample = params.sample;
   return params.type != tile::ElementType::f64 && image.strides[3] == 1 && image.strides[2] >= 0 &&
          sample.strides[3] == 1 && sample.strides[2] == sample.width && !channels_last(params) &&
-         (image.height + 2) * std::max(image.strides[2], image.width) < INT32_MAX / 2 &&
+         (image.height + 2) * tile::greatest(image.strides[2], image.width) < INT32_MAX / 2 &&
          sample.height * sample.width < INT32_MAX / 2;
 }
 

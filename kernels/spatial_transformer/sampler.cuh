@@ -7,7 +7,6 @@
 #pragma once
 
 #include "kernels/spatial_transformer/spatial_transformer.hpp"
-#include "kernels/tile/dispatch.cuh"
 #include "kernels/tile/fast_divmod.cuh"
 #include "kernels/tile/numeric.cuh"
 

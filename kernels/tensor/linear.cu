@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/tensor/tensor.hpp"
+#include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/elementwise.cuh"
 
 namespace gpudnn::kernels {

@@ -1,6 +1,7 @@
 // Instances and launches of the transpose kernels.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/tensor/transpose.cuh"
+#include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels {

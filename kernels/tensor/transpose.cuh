@@ -14,7 +14,7 @@
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/tensor/tensor.hpp"
 #include "kernels/tensor/transpose_grid.hpp"
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels {
 

@@ -8,7 +8,6 @@
 
 #include <cuda_runtime.h>
 
-#include <atomic>
 #include <cstdint>
 
 namespace gpudnn::tile {
@@ -74,37 +73,6 @@ template <class... Parameters, class... Arguments>
 void launch_clusters(void (*kernel)(Parameters...), std::int64_t clusters, int size, int threads, cudaStream_t stream,
                      Arguments&&... arguments) {
   launch_clusters_shared(kernel, clusters, size, threads, 0, stream, arguments...);
-}
-
-// Clusters of this kernel, with `size` blocks each, that the device runs side by side; 0 if it takes none of that size.
-// More than 8 blocks are not promised by the architecture and hang on how its multiprocessors are grouped. Asked once
-// for each device, kernel and size.
-template <auto kKernel, int kSize, int kThreads>
-int resident_clusters() {
-  static std::atomic<int> known[16] = {};  // one more than the answer; devices beyond are asked every time
-  int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return 0;
-  if (device < 16) {
-    if (const int answer = known[device].load(std::memory_order_relaxed); answer > 0) return answer - 1;
-  }
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(kSize);
-  config.blockDim = dim3(kThreads);
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = kSize;
-  attribute.val.clusterDim.y = 1;
-  attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  int clusters = 0;
-  if ((kSize > 8 && cudaFuncSetAttribute(kKernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess) ||
-      cudaOccupancyMaxActiveClusters(&clusters, kKernel, &config) != cudaSuccess) {
-    (void)cudaGetLastError();  // it is an answer, no failure of the call
-    clusters = 0;
-  }
-  if (device < 16) known[device].store(clusters + 1, std::memory_order_relaxed);
-  return clusters;
 }
 
 }  // namespace gpudnn::tile

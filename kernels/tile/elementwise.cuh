@@ -23,7 +23,7 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/launch.hpp"
 #include "kernels/tile/loop_nest.hpp"
 #include "kernels/tile/numeric.cuh"

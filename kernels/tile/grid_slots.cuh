@@ -17,13 +17,13 @@
 
 #include <cuda_runtime.h>
 
-#include <atomic>
 #include <cstdint>
+
+#include "kernels/tile/grid_slot_key.hpp"
 
 namespace gpudnn::tile {
 
 constexpr unsigned kGridSlots = 136;
-using GridSlotKey = unsigned long long;
 
 static __device__ GridSlotKey grid_slot_keys[kGridSlots];  // 0: free
 
@@ -32,14 +32,6 @@ template <int kBytes>
 struct GridSlots {
   uint4 words[kGridSlots][kBytes / sizeof(uint4)];
 };
-
-// For a launch that writes to `output`. Launches on the same output that overlap, which is a mistake of the caller,
-// still have keys of their own unless a graph repeats them.
-inline GridSlotKey grid_slot_key(const void* output) {
-  static std::atomic<unsigned> launches = 0;
-  const GridSlotKey number = launches.fetch_add(1, std::memory_order_relaxed) & 0x7fffu;
-  return (reinterpret_cast<GridSlotKey>(output) ^ number << 49) | 1u;
-}
 
 __device__ __forceinline__ unsigned grid_slot_start(GridSlotKey key) {
   return static_cast<unsigned>(key * 0x9e3779b97f4a7c15ull >> 32) % kGridSlots;

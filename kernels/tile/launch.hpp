@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 
 namespace gpudnn::tile {
@@ -34,7 +33,7 @@ void launch_kernel(void (*kernel)(Parameters...), const LaunchConfig& config, cu
                    const std::type_identity_t<Parameters>&... arguments) noexcept {
   static_assert(sizeof...(Parameters) > 0, "a kernel without parameters has no result");
   static constexpr std::uint32_t kBytes[] = {static_cast<std::uint32_t>(sizeof(Parameters))...};
-  void* addresses[] = {const_cast<void*>(static_cast<const void*>(std::addressof(arguments)))...};  // NOLINT
+  void* addresses[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};  // NOLINT
   enqueue(reinterpret_cast<const void*>(kernel), config, stream, addresses, kBytes, sizeof...(Parameters));
 }
 

@@ -10,11 +10,9 @@
 #include <type_traits>
 
 #include "kernels/ptx/st_global.cuh"
+#include "kernels/tile/element_type.hpp"
 
 namespace gpudnn::tile {
-
-using Half = __half;
-using BFloat16 = __nv_bfloat16;
 
 // Double is computed in double, everything narrower in float.
 template <class T>

@@ -146,7 +146,7 @@ Status launch_copies_and_kernel(const LaunchSite& site, const ViaNhwcPlan& plan,
     inner.out = base + out.offset;
   }
   if (before.count > 0) {
-    layout::launch_pack({before.of, static_cast<std::size_t>(before.count)}, site.stream);
+    layout::launch_pack(before.of, before.count, site.stream);
     GPUDNN_TRY(cuda::launch_status("channels_last pack"));
   }
   const LaunchSite inner_site = {site.device, site.stream, plan.inner_workspace > 0 ? base + form.bytes : nullptr,

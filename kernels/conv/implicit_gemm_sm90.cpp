@@ -1,19 +1,10 @@
 // The launch of the Hopper implicit GEMM: from the type and direction to the file that has its instances.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/implicit_gemm_sm90.cuh"
-#include "kernels/tile/instances.cuh"
+#include "kernels/conv/implicit_gemm_sm90.hpp"
+
+#include "kernels/tile/instances.hpp"
 
 namespace gpudnn::kernels::sm90 {
-
-extern template LaunchShape launch_of<tile::Half, Direction::forward>(int);
-extern template LaunchShape launch_of<tile::Half, Direction::data_gradient>(int);
-extern template LaunchShape launch_of<tile::Half, Direction::filter_gradient>(int);
-extern template LaunchShape launch_of<tile::BFloat16, Direction::forward>(int);
-extern template LaunchShape launch_of<tile::BFloat16, Direction::data_gradient>(int);
-extern template LaunchShape launch_of<tile::BFloat16, Direction::filter_gradient>(int);
-extern template LaunchShape launch_of<float, Direction::forward>(int);
-extern template LaunchShape launch_of<float, Direction::data_gradient>(int);
-LaunchShape launch_of_wgrad_tf32(int shape);
 
 namespace {
 
@@ -21,7 +12,7 @@ template <class T>
 LaunchShape launch_of_direction(Direction direction, int shape) {
   if (direction == Direction::forward) return launch_of<T, Direction::forward>(shape);
   if (direction == Direction::data_gradient) return launch_of<T, Direction::data_gradient>(shape);
-  if constexpr (sizeof(T) == 2) {
+  if constexpr (!std::is_same_v<T, float>) {
     return launch_of<T, Direction::filter_gradient>(shape);
   } else {
     return launch_of_wgrad_tf32(shape);

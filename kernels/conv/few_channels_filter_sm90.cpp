@@ -1,12 +1,9 @@
 // The launch of the Hopper filter gradient of images with few channels: from the type to the file that has its
 // instances.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/few_channels_filter_sm90.cuh"
+#include "kernels/conv/few_channels_filter_sm90.hpp"
 
 namespace gpudnn::kernels::few_channels_filter {
-
-extern template LaunchShape launch_of<tile::Half>(int);
-extern template LaunchShape launch_of<tile::BFloat16>(int);
 
 void launch(int shape, ElementType type, const Params& params, CUstream_st* stream) {
   const LaunchShape launch_shape =

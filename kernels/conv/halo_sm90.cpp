@@ -1,12 +1,8 @@
 // The launch of the Hopper halo convolution: from the type to the file that has its instances.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/halo_sm90.cuh"
+#include "kernels/conv/halo_sm90.hpp"
 
 namespace gpudnn::kernels::halo {
-
-extern template LaunchShape launch_of<tile::Half>(int);
-extern template LaunchShape launch_of<tile::BFloat16>(int);
-extern template LaunchShape launch_of<float>(int);
 
 void launch(int shape, ElementType type, const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   const LaunchShape launch_shape = type == ElementType::f16    ? launch_of<tile::Half>(shape)

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/tile/dispatch.cuh"
+#include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::tile {
 

@@ -1,12 +1,10 @@
 // The launch of the Hopper filter gradient by rows of patches: from the type to the file that has its instances.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/patch_rows_filter_sm90.cuh"
+#include "kernels/conv/patch_rows_filter_sm90.hpp"
+
+#include "kernels/tile/instances.hpp"
 
 namespace gpudnn::kernels::patch_rows_filter {
-
-extern template LaunchShape launch_of<tile::Half>(int);
-extern template LaunchShape launch_of<tile::BFloat16>(int);
-extern template LaunchShape launch_of<float>(int);
 
 void launch(int shape, ElementType type, const Params& params, CUstream_st* stream) {
   tile::with_tensor_core_type(type, [&]<class T>() { launch_of<T>(shape)(params, stream); });

@@ -1,11 +1,8 @@
 // The launch of the Hopper halo filter gradient: from the type to the file that has its instance.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/halo_filter_sm90.cuh"
+#include "kernels/conv/halo_filter_sm90.hpp"
 
 namespace gpudnn::kernels::halo_filter {
-
-extern template void launch_of<tile::Half>(const Params&, CUstream_st*);
-extern template void launch_of<tile::BFloat16>(const Params&, CUstream_st*);
 
 void launch(ElementType type, const Params& params, CUstream_st* stream) {
   if (type == ElementType::f16) {

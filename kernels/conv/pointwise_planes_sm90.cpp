@@ -1,25 +1,18 @@
 // The launch of the Hopper pointwise convolution on planes: from the type and direction to the file that has its
 // instances.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/pointwise_planes_sm90.cuh"
+#include "kernels/conv/pointwise_planes_sm90.hpp"
+
+#include "kernels/tile/instances.hpp"
 
 namespace gpudnn::kernels::sm90::planes {
-
-extern template LaunchPlanes launch_of<tile::Half, Direction::forward>(int);
-extern template LaunchPlanes launch_of<tile::Half, Direction::data_gradient>(int);
-extern template LaunchPlanes launch_of<tile::Half, Direction::filter_gradient>(int);
-extern template LaunchPlanes launch_of<tile::BFloat16, Direction::forward>(int);
-extern template LaunchPlanes launch_of<tile::BFloat16, Direction::data_gradient>(int);
-extern template LaunchPlanes launch_of<tile::BFloat16, Direction::filter_gradient>(int);
-extern template LaunchPlanes launch_of<float, Direction::forward>(int);
-extern template LaunchPlanes launch_of<float, Direction::filter_gradient>(int);
 
 namespace {
 
 template <class T>
 LaunchPlanes launch_of_direction(Direction direction, int shape) {
   if (direction == Direction::filter_gradient) return launch_of<T, Direction::filter_gradient>(shape);
-  if constexpr (sizeof(T) == 2) {
+  if constexpr (!std::is_same_v<T, float>) {
     if (direction == Direction::data_gradient) return launch_of<T, Direction::data_gradient>(shape);
   }
   return launch_of<T, Direction::forward>(shape);

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+
 #include "kernels/tile/element_type.hpp"
-#include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::tile {
 

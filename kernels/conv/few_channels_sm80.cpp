@@ -1,7 +1,8 @@
 // The launch of the convolution kernels for images of few channels: the instance of a row.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/few_channels_sm80.cuh"
-#include "kernels/tile/instances.cuh"
+#include "kernels/conv/few_channels_sm80.hpp"
+
+#include "kernels/tile/instances.hpp"
 
 namespace gpudnn::kernels::few_channels {
 
