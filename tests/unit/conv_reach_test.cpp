@@ -7,12 +7,15 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/conv/few_channels_data_sm90_params.hpp"
 #include "ops/conv/few_channels_filter_sm90_params.hpp"
+#include "ops/conv/few_channels_forward_sm90_params.hpp"
 #include "ops/conv/few_channels_sm80_params.hpp"
 #include "ops/conv/halo_sm90_params.hpp"
 #include "ops/conv/heuristics.hpp"
 #include "ops/conv/implicit_gemm_sm80_params.hpp"
 #include "ops/conv/implicit_gemm_sm90_params.hpp"
+#include "ops/conv/patch_rows_filter_sm90_params.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/conv/via_nhwc_packing.hpp"
 #include "support/sweep.hpp"
@@ -172,6 +175,19 @@ std::string compare(double bound, const std::vector<Candidate>& candidates) {
   return {};
 }
 
+std::string compare_forms(const Problem& problem) {
+  constexpr double kRounded = 1 + 1e-9;
+  const LeastForm least = least_form(problem);
+  for (const bool padded : {false, true}) {
+    NhwcOutline form;
+    if (outline_nhwc_form(problem, padded, &form) != nullptr) continue;
+    if (form.seconds < least.seconds) return "the copies take less than their bound";
+    if (bytes_of_tensors(form.inner) * kRounded < least.bytes) return "the packed tensors have less bytes";
+    if (flops(form.inner) * kRounded < flops(problem) * least.wider) return "the packed problem has less products";
+  }
+  return {};
+}
+
 TEST(ConvReach, NoModelFallsBelowItsBound) {
   for_random_problems([](const Problem& problem) -> std::string {
     if (simt_index_obstacle(problem) != nullptr) return {};
@@ -191,13 +207,10 @@ TEST(ConvReach, NoModelFallsBelowItsBound) {
       sm90_candidates(problem, kMultiprocessors, &candidates);
       wrong = compare(sm90_closer_seconds(problem, kMultiprocessors), candidates);
       if (!wrong.empty()) return "sm90: " + wrong;
+      wrong = compare(sm90_least_seconds(problem, kMultiprocessors), candidates);
+      if (!wrong.empty()) return "sm90, of few channels: " + wrong;
     }
-    for (const bool padded : {false, true}) {
-      NhwcOutline form;
-      if (outline_nhwc_form(problem, padded, &form) != nullptr) continue;
-      if (form.seconds < least_packing_seconds(problem)) return "the copies take less than their bound";
-    }
-    return {};
+    return compare_forms(problem);
   });
 }
 
@@ -232,6 +245,13 @@ Problem random_image_layer(test::Random& random) {
   return problem;
 }
 
+template <class Verdict>
+void for_random_image_layers(Verdict verdict) {
+  test::sweep(
+      2000, [](test::Random& random) { return Drawn{random_image_layer(random)}; },
+      [&](const Drawn& drawn, int) { return verdict(drawn.problem); });
+}
+
 Device pretended_sm90() {
   Device device;
   device.backend = GPUDNN_BACKEND_CUDA;
@@ -247,51 +267,47 @@ TEST(ConvReach, NoModelOfFewChannelsFallsBelowItsBound) {
   const Device device = pretended_sm90();
   int taken = 0;
   int taken_sm90 = 0;
-  test::sweep(
-      2000, [](test::Random& random) { return Drawn{random_image_layer(random)}; },
-      [&](const Drawn& drawn, int) -> std::string {
-        const Problem& problem = drawn.problem;
-        const kernels::few_channels::Params base = few_channels_params(problem);
-        const double bound = few_channels_least_seconds(problem, kMultiprocessors);
-        for (int row = 0; row < kernels::few_channels::kTileCount; ++row) {
-          const kernels::few_channels::TileRow& tile = kernels::few_channels::kTiles[row];
-          if (tile.kernel != few_channels_kernel(problem.direction) || tile.type != few_channels_type(problem))
-            continue;
-          for (const int splits : {0, 1}) {
-            kernels::few_channels::Params params = base;
-            if (!set_few_channels_tile(row, splits, device, &params)) continue;
-            ++taken;
-            if (few_channels_seconds(row, params, bytes_of_tensors(problem), kMultiprocessors) < bound) {
-              return "row " + std::to_string(row) + " is faster than the bound";
-            }
-          }
+  for_random_image_layers([&](const Problem& problem) -> std::string {
+    const kernels::few_channels::Params base = few_channels_params(problem);
+    const double bound = few_channels_least_seconds(problem, kMultiprocessors);
+    for (int row = 0; row < kernels::few_channels::kTileCount; ++row) {
+      const kernels::few_channels::TileRow& tile = kernels::few_channels::kTiles[row];
+      if (tile.kernel != few_channels_kernel(problem.direction) || tile.type != few_channels_type(problem)) continue;
+      for (const int splits : {0, 1}) {
+        kernels::few_channels::Params params = base;
+        if (!set_few_channels_tile(row, splits, device, &params)) continue;
+        ++taken;
+        if (few_channels_seconds(row, params, bytes_of_tensors(problem), kMultiprocessors) < bound) {
+          return "row " + std::to_string(row) + " is faster than the bound";
         }
-        if (few_channels_filter_obstacle(problem) != nullptr) return {};
-        ++taken_sm90;
-        std::vector<Candidate> candidates;
-        few_channels_filter_candidates(problem, kMultiprocessors, &candidates);
-        return compare(few_channels_filter_least_seconds(problem, kMultiprocessors), candidates);
-      });
+      }
+    }
+    if (few_channels_filter_obstacle(problem) != nullptr) return {};
+    ++taken_sm90;
+    std::vector<Candidate> candidates;
+    few_channels_filter_candidates(problem, kMultiprocessors, &candidates);
+    return compare(few_channels_filter_least_seconds(problem, kMultiprocessors), candidates);
+  });
   EXPECT_GT(taken, 0);
   EXPECT_GT(taken_sm90, 0);
 }
 
-using Fastest = bool (*)(const Problem&, int, double, Candidate*);
-
 // Within no bound, a loose one, exactly its own, and one that none is within.
-std::string compare_fastest(const Problem& problem, const std::vector<Candidate>& candidates, Fastest fastest) {
+template <class Where>
+std::string compare_fastest(const Problem& problem, const Where& where, const std::vector<Candidate>& candidates,
+                            bool (*fastest)(const Problem&, Where, double, Candidate*)) {
   const Candidate* first = &candidates.front();
   for (const Candidate& c : candidates) {
     if (c.seconds < first->seconds) first = &c;
   }
   for (const double bound : {std::numeric_limits<double>::infinity(), 2 * first->seconds, first->seconds}) {
     Candidate found;
-    if (!fastest(problem, kMultiprocessors, bound, &found)) return "none is found";
+    if (!fastest(problem, where, bound, &found)) return "none is found";
     if (found.config != first->config) return "another is found";
     if (found.seconds != first->seconds || found.workspace != first->workspace) return "with other numbers";
   }
   Candidate found;
-  return fastest(problem, kMultiprocessors, 0.999 * first->seconds, &found) ? "one is found that is too slow" : "";
+  return fastest(problem, where, 0.999 * first->seconds, &found) ? "one is found that is too slow" : "";
 }
 
 TEST(ConvReach, TheFastestIsThatOfTheCandidates) {
@@ -299,23 +315,59 @@ TEST(ConvReach, TheFastestIsThatOfTheCandidates) {
     std::vector<Candidate> candidates;
     if (simt_index_obstacle(problem) == nullptr) {
       simt_candidates(problem, kMultiprocessors, true, &candidates);
-      const std::string wrong = compare_fastest(problem, candidates, &simt_fastest);
+      const std::string wrong = compare_fastest(problem, kMultiprocessors, candidates, &simt_fastest);
       if (!wrong.empty()) return "simt: " + wrong;
     }
     candidates.clear();
     if (tensor_math_obstacle(problem) == nullptr && sm80_index_obstacle(problem) == nullptr) {
       sm80_candidates(problem, kMultiprocessors, true, &candidates);
-      const std::string wrong = compare_fastest(problem, candidates, &sm80_fastest);
+      const std::string wrong = compare_fastest(problem, kMultiprocessors, candidates, &sm80_fastest);
       if (!wrong.empty()) return "sm80: " + wrong;
     }
     if (halo_obstacle(problem) == nullptr) {
       candidates.clear();
       halo_candidates(problem, kMultiprocessors, &candidates);
-      const std::string wrong = compare_fastest(problem, candidates, &halo_fastest);
+      const std::string wrong = compare_fastest(problem, kMultiprocessors, candidates, &halo_fastest);
       if (!wrong.empty()) return "halo: " + wrong;
     }
     return {};
   });
+}
+
+// What an engine for few channels tells of a problem, which may be nothing.
+struct FewChannels {
+  const char* name;
+  const char* (*obstacle)(const Problem&);
+  void (*candidates)(const Problem&, int, std::vector<Candidate>*);
+  bool (*fastest)(const Problem&, int, double, Candidate*);
+};
+constexpr FewChannels kFewChannels[] = {
+    {"forward", &few_channels_forward_obstacle, &few_channels_forward_candidates, &few_channels_forward_fastest},
+    {"data", &few_channels_data_obstacle, &few_channels_data_candidates, &few_channels_data_fastest},
+    {"filter", &few_channels_filter_obstacle, &few_channels_filter_candidates, &few_channels_filter_fastest},
+    {"patch_rows", &patch_rows_filter_obstacle, &patch_rows_filter_candidates, &patch_rows_filter_fastest},
+};
+
+TEST(ConvReach, TheFastestOfFewChannelsIsThatOfTheCandidates) {
+  int taken[std::size(kFewChannels)] = {};
+  for_random_image_layers([&](const Problem& problem) -> std::string {
+    for (std::size_t i = 0; i < std::size(kFewChannels); ++i) {
+      const FewChannels& few = kFewChannels[i];
+      std::vector<Candidate> candidates;
+      if (few.obstacle(problem) == nullptr) {
+        ++taken[i];
+        few.candidates(problem, kMultiprocessors, &candidates);
+        const std::string wrong = compare_fastest(problem, kMultiprocessors, candidates, few.fastest);
+        if (!wrong.empty()) return few.name + (": " + wrong);
+        continue;
+      }
+      Candidate found;
+      if (few.fastest(problem, kMultiprocessors, std::numeric_limits<double>::infinity(), &found))
+        return few.name + std::string(": one is found of a problem that is refused");
+    }
+    return {};
+  });
+  for (const int count : taken) EXPECT_GT(count, 0);
 }
 
 // The quick answer for small problems, against the mapping itself.
@@ -412,25 +464,34 @@ TEST(ConvReach, TheLastEngineOfTheBackendTakesEverything) {
   });
 }
 
-// What engines say of themselves without being asked, against what they take and offer.
+// What an engine says of itself without being asked, against what it takes and offers.
+std::string compare_engine(const ConvEngine& engine, const Problem& problem, const Device& device, int* offered) {
+  if (!engine.supports(problem, device)) return {};
+  if (!may_take(engine.reach, problem)) return "it takes what is beyond its reach";
+  std::vector<Candidate> candidates;
+  engine.candidates(problem, device, &candidates);
+  *offered += static_cast<int>(candidates.size());
+  for (const auto bound : {engine.least_seconds, engine.closer_seconds}) {
+    if (bound == nullptr) continue;
+    const std::string wrong = compare(bound(problem, device), candidates);
+    if (!wrong.empty()) return wrong;
+  }
+  return engine.fastest == nullptr ? "" : compare_fastest<const Device&>(problem, device, candidates, engine.fastest);
+}
+
 TEST(ConvReach, EnginesKeepToTheirReachAndBounds) {
   const Device device = pretended_sm90();
   int offered = 0;
-  for_random_problems([&](const Problem& problem) -> std::string {
+  const auto verdict = [&](const Problem& problem) -> std::string {
     for (const ConvEngine& engine : engines()) {
-      if (engine.backend != device.backend || !engine.supports(problem, device)) continue;
-      if (!may_take(engine.reach, problem)) return std::string(engine.name) + " takes what is beyond its reach";
-      std::vector<Candidate> candidates;
-      engine.candidates(problem, device, &candidates);
-      offered += static_cast<int>(candidates.size());
-      for (const auto bound : {engine.least_seconds, engine.closer_seconds}) {
-        if (bound == nullptr) continue;
-        const std::string wrong = compare(bound(problem, device), candidates);
-        if (!wrong.empty()) return std::string(engine.name) + ": " + wrong;
-      }
+      if (engine.backend != device.backend) continue;
+      const std::string wrong = compare_engine(engine, problem, device, &offered);
+      if (!wrong.empty()) return std::string(engine.name) + ": " + wrong;
     }
     return {};
-  });
+  };
+  for_random_problems(verdict);
+  for_random_image_layers(verdict);
   EXPECT_GT(offered, 0);
 }
 

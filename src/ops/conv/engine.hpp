@@ -55,8 +55,8 @@ struct ConvEngine {
   // The first of the fastest of candidates(), in less time, and what supports() says with it: false if it does not take
   // the problem, or if none is faster than `bound` seconds or as fast. Null: supports() and candidates() have to tell.
   bool (*fastest)(const Problem&, const Device&, double bound, Candidate*) = nullptr;
-  // A bound closer than least_seconds, for as much more time: asked for where another engine has a time already, and
-  // that one does not rule this one out.
+  // A bound closer than least_seconds, for as much more time: asked for where another engine has a time already that
+  // does not rule this one out, or where least_seconds says anything.
   double (*closer_seconds)(const Problem&, const Device&) = nullptr;
   bool copies = false;  // launches another engine of the list, on packed copies
 };

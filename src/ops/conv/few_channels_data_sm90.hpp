@@ -10,6 +10,8 @@ namespace gpudnn::conv {
 [[nodiscard]] Support few_channels_data_sm90_supports(const Problem& problem, const Device& device);
 void few_channels_data_sm90_candidates(const Problem& problem, const Device& device,
                                        std::vector<Candidate>* candidates);
+[[nodiscard]] bool few_channels_data_sm90_fastest(const Problem& problem, const Device& device, double bound,
+                                                  Candidate* fastest);
 [[nodiscard]] std::size_t few_channels_data_sm90_workspace(const Problem& problem, const Config& config);
 [[nodiscard]] std::shared_ptr<const void> few_channels_data_sm90_prepare(const Problem& problem, const Config& config,
                                                                          const Device& device);

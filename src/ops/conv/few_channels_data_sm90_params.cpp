@@ -8,6 +8,7 @@
 #include "core/integer.hpp"
 #include "ops/conv/copy_layout.hpp"
 #include "ops/conv/few_channels_sm80_params.hpp"
+#include "ops/conv/taker.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
@@ -113,6 +114,13 @@ int64_t blocks_of(const View& v, const Layout& l, int64_t warpgroups, int multip
   return std::min<int64_t>(multiprocessors, ceil_div(all_rows_of(v, l), warpgroups * kLeastRows));
 }
 
+// dy and dx are read and written once.
+double memory_seconds(const few::Params& p, int64_t bytes, int multiprocessors) {
+  const double dy = static_cast<double>(p.images) * p.out_h * p.out_w * p.filters * static_cast<double>(bytes);
+  const double dx = static_cast<double>(p.images) * p.image_h * p.image_w * p.channels * static_cast<double>(bytes);
+  return (dy + dx) / (kMemoryRate * multiprocessors);
+}
+
 double seconds_of(const View& v, const data::Shape& shape, const Layout& l, int64_t warpgroups, int multiprocessors) {
   const few::Params& p = v.few;
   const int64_t blocks = blocks_of(v, l, warpgroups, multiprocessors);
@@ -130,9 +138,7 @@ double seconds_of(const View& v, const data::Shape& shape, const Layout& l, int6
                      (cuts ? kCutCycles : 0) +
                      static_cast<double>(warpgroups) * (kNeighbourShare * products + kNeighbourCycles);
   const double compute = rows * std::max(row, static_cast<double>(warpgroups) * products) / kClock;
-  const double dy = static_cast<double>(p.images) * p.out_h * p.out_w * p.filters * static_cast<double>(v.bytes);
-  const double dx = static_cast<double>(p.images) * p.image_h * p.image_w * p.channels * static_cast<double>(v.bytes);
-  const double memory = (dy + dx) / (kMemoryRate * multiprocessors);
+  const double memory = memory_seconds(p, v.bytes, multiprocessors);
   const double rounds = static_cast<double>(ceil_div(p.filters, std::min<int64_t>(l.raw_filters, 64)));
   return kLaunch + kTapSeconds * rounds * p.taps_h * p.taps_w * p.channels + std::max(compute, memory);
 }
@@ -253,8 +259,10 @@ std::optional<FewChannelsDataPlan> few_channels_data_plan(const Problem& problem
   return plan;
 }
 
-void few_channels_data_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
-  const View v = view_of(problem);
+namespace {
+
+void offer_candidates(const View& v, int multiprocessors, Taker* taker) {
+  if (!taker->has_use_for(kLaunch + memory_seconds(v.few, v.bytes, multiprocessors))) return;
   for (int i = 0; i < data::kShapeCount; ++i) {
     const data::Shape& shape = data::kShapes[i];
     bool found = false;
@@ -262,11 +270,24 @@ void few_channels_data_candidates(const Problem& problem, int multiprocessors, s
       if (warpgroups == 1 && found) continue;
       const Layout l = layout_of(v, shape, warpgroups);
       if (!is_possible(v, shape, warpgroups, l)) continue;
-      candidates->push_back(
-          {{i << kGroupBits | warpgroups, 1}, seconds_of(v, shape, l, warpgroups, multiprocessors), 0});
+      taker->take({{i << kGroupBits | warpgroups, 1}, seconds_of(v, shape, l, warpgroups, multiprocessors), 0});
       found = true;
     }
   }
+}
+
+}  // namespace
+
+void few_channels_data_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  Taker taker{.all = candidates};
+  offer_candidates(view_of(problem), multiprocessors, &taker);
+}
+
+bool few_channels_data_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
+  if (bound < kLaunch || few_channels_data_obstacle(problem) != nullptr) return false;
+  Taker taker{.fastest = fastest, .bound = bound};
+  offer_candidates(view_of(problem), multiprocessors, &taker);
+  return taker.found;
 }
 
 }  // namespace gpudnn::conv

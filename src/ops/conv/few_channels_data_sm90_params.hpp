@@ -30,5 +30,8 @@ struct FewChannelsDataPlan {
 
 // The cost model's candidates.
 void few_channels_data_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// The first of the fastest of them, if it takes `bound` seconds or less and there is no obstacle.
+[[nodiscard]] bool few_channels_data_fastest(const Problem& problem, int multiprocessors, double bound,
+                                             Candidate* fastest);
 
 }  // namespace gpudnn::conv

@@ -33,6 +33,10 @@ double few_channels_filter_sm90_least_seconds(const Problem& problem, const Devi
   return few_channels_filter_least_seconds(problem, std::max(device.multiprocessors, 1));
 }
 
+bool few_channels_filter_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  return sm90_runs_on(device) && few_channels_filter_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
 std::size_t few_channels_filter_sm90_workspace(const Problem& problem, const Config& config) {
   return few_channels_filter_workspace(problem, config);
 }

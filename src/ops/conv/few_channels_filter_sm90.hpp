@@ -11,6 +11,8 @@ namespace gpudnn::conv {
 void few_channels_filter_sm90_candidates(const Problem& problem, const Device& device,
                                          std::vector<Candidate>* candidates);
 [[nodiscard]] double few_channels_filter_sm90_least_seconds(const Problem& problem, const Device& device);
+[[nodiscard]] bool few_channels_filter_sm90_fastest(const Problem& problem, const Device& device, double bound,
+                                                    Candidate* fastest);
 [[nodiscard]] std::size_t few_channels_filter_sm90_workspace(const Problem& problem, const Config& config);
 [[nodiscard]] std::shared_ptr<const void> few_channels_filter_sm90_prepare(const Problem& problem, const Config& config,
                                                                            const Device& device);

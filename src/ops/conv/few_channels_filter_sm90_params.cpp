@@ -9,6 +9,7 @@
 
 #include "core/integer.hpp"
 #include "ops/conv/few_channels_filter_view.hpp"
+#include "ops/conv/taker.hpp"
 #include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
@@ -87,36 +88,56 @@ constexpr double kRoundCycles = 250;  // of the expanders, and for each of their
 constexpr double kCopyCycles = 85;
 constexpr double kShareOfProducts = 0.55;
 
-// Rates are of one multiprocessor. A row takes the making of its copies, which the products slow down (measured: see
-// docs/perf-notes.md), its traffic in shared memory or its bytes from the L2, whichever takes longest.
-double seconds_of(const View& view, const Parts& parts, const few::Shape& shape, const Strips& s, double splits,
-                  double multiprocessors) {
+double copies_of(const View& view) {
+  return static_cast<double>(few::kOctet) /
+         static_cast<double>(std::gcd(std::int64_t{few::kOctet}, view.stride_w * view.channels));
+}
+
+// Rates are of one multiprocessor. The making of a row's copies in `rounds`, which the products slow down (measured:
+// see docs/perf-notes.md).
+double cycles_of_copies(const View& view, const few::Shape& shape, double tile_w, double rounds) {
+  const double products = tile_w / few::kStepPixels * shape.blocks * shape.filters / 2.0;
+  return kRowCycles + rounds * (kRoundCycles + kCopyCycles * copies_of(view)) + kShareOfProducts * products;
+}
+
+// A row of a strip takes that, its traffic in shared memory or its bytes from the L2, whichever takes longest.
+double row_seconds(const View& view, const few::Shape& shape, const Strips& s) {
   constexpr double kL2BytesPerCycle = 26;
-  constexpr double kMemoryBytes = 4.27e12 / 132;
   constexpr double kLatency = 1.2e-6;  // of a copy
-  const double units = static_cast<double>(view.images * view.out_h * s.count);
-  const double rows = std::ceil(units / splits);
   const double steps = static_cast<double>(s.tile_w) / few::kStepPixels;
   const auto copied = static_cast<double>(s.stage_bytes + s.raw_bytes);
-  const double products = steps * shape.blocks * shape.filters / 2.0;
   const double shared =
       (steps * shape.blocks * (2048.0 + 32.0 * shape.filters) + copied + 1.5 * static_cast<double>(s.slot_bytes)) / 128;
   const double rounds = std::ceil(static_cast<double>(s.group_rows * s.vectors) / (32.0 * few::kExpanders));
-  const double row =
-      kRowCycles + rounds * (kRoundCycles + kCopyCycles * static_cast<double>(s.copies)) + kShareOfProducts * products;
+  const double row = cycles_of_copies(view, shape, static_cast<double>(s.tile_w), rounds);
   const double row_cycles = std::max({row, 1.1 * shared, 1.1 * copied / kL2BytesPerCycle});
   const double in_flight = static_cast<double>(s.stages - 1) * copied;
-  const double row_seconds = std::max(row_cycles / kClock, kLatency * copied / std::max(in_flight, 1.0));
+  return std::max(row_cycles / kClock, kLatency * copied / std::max(in_flight, 1.0));
+}
+
+// `rows`: seconds of those that a block has one after the other.
+double seconds_of(const View& view, const Parts& parts, const few::Shape& shape, double rows, double splits,
+                  double multiprocessors) {
+  constexpr double kMemoryBytes = 4.27e12 / 132;
   const double memory =
       2.0 * static_cast<double>(view.images) *
       static_cast<double>(view.image_h * view.image_w * view.channels + view.out_h * view.out_w * view.filters) /
       (kMemoryBytes * multiprocessors);
-  double seconds = kStart + std::max(rows * row_seconds, memory);
+  double seconds = kStart + std::max(rows, memory);
   if (splits > 1) {
     const double sums = 32.0 * few::quads_of(shape) * static_cast<double>(parts.all()) * splits;
     seconds += 3.5e-6 + sums / (3e12 / 132 * multiprocessors);
   }
   return seconds;
+}
+
+// What no strips stay below: a block's share of the rows, whole ones, whose copies are made in a round.
+double least_of_splits(const View& view, const Parts& parts, const few::Shape& shape, double splits,
+                       double multiprocessors) {
+  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
+  const double share = static_cast<double>(view.images * view.out_h) / splits;
+  const double row = cycles_of_copies(view, shape, static_cast<double>(view.out_w), 1) / kClock;
+  return kRoundedDown * seconds_of(view, parts, shape, share * row, splits, multiprocessors);
 }
 
 Strips best_strips(const View& view, const Parts& parts, const few::Shape& shape, double splits,
@@ -126,7 +147,9 @@ Strips best_strips(const View& view, const Parts& parts, const few::Shape& shape
     Strips s = strips_of_width(view, shape, width);
     width = s.tile_w;  // of all widths down to this one
     if (s.stages < few::kRowsAhead || view.images * view.out_h * s.count > kMostCount) continue;
-    s.seconds = seconds_of(view, parts, shape, s, splits, multiprocessors);
+    const double units = static_cast<double>(view.images * view.out_h * s.count);
+    const double rows = std::ceil(units / splits) * row_seconds(view, shape, s);
+    s.seconds = seconds_of(view, parts, shape, rows, splits, multiprocessors);
     if (s.seconds < best.seconds) best = s;
   }
   return best;
@@ -201,6 +224,7 @@ int most_useful_blocks(const View& view, int filters) {
 
 // The narrowest of 32 and 64 filters that takes them all at once; 96 where that makes fewer blocks.
 bool is_offered(const View& view, const few::Shape& shape) {
+  if (parts_of(view, shape).all() > kMostCount / 1024) return false;
   if ((shape.filters == 32) != (view.filters <= 32) && shape.filters != 96) return false;
   if (shape.filters == 96 && (view.filters <= 64 || ceil_div(view.filters, 96) == ceil_div(view.filters, 64))) {
     return false;
@@ -209,19 +233,6 @@ bool is_offered(const View& view, const few::Shape& shape) {
 }
 
 }  // namespace
-
-const char* few_channels_filter_obstacle(const Problem& problem) {
-  if (problem.direction == Direction::backward_filter && problem.x.type == GPUDNN_DATA_FLOAT) {
-    return "it takes f16 and bf16 only";
-  }
-  if (const char* obstacle = few_channels_filter_view_obstacle(problem)) return obstacle;
-  const View view = few_channels_filter_view(problem);
-  for (const few::Shape& shape : few::kShapes) {
-    if (parts_of(view, shape).all() > kMostCount / 1024) continue;
-    if (is_offered(view, shape) && has_strips(view, shape)) return nullptr;
-  }
-  return "shared memory has no room for the image rows of three rows of y";
-}
 
 std::optional<FewChannelsFilterPlan> few_channels_filter_plan(const Problem& problem, const Config& config,
                                                               int multiprocessors) {
@@ -261,16 +272,15 @@ double few_channels_filter_least_seconds(const Problem& problem, int multiproces
   const auto filters = static_cast<double>(view.filters);
   // With more parts than multiprocessors, as many rows as there are wait in line.
   if (std::ceil(octets) * std::ceil(filters / 32) > multiprocessors) return kStart;
-  const std::int64_t shared_octets = std::gcd(std::int64_t{few::kOctet}, view.stride_w * view.channels);
-  const double copies = static_cast<double>(few::kOctet) / static_cast<double>(shared_octets);
   const double products = static_cast<double>(view.out_w) / few::kStepPixels * octets * filters / 2;
-  const double cycles = kRowCycles + kRoundCycles + kCopyCycles * copies + kShareOfProducts * products;
+  const double cycles = kRowCycles + kRoundCycles + kCopyCycles * copies_of(view) + kShareOfProducts * products;
   constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
   return kRoundedDown * (kStart + rows * cycles / kClock / multiprocessors);
 }
 
-void few_channels_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
-  const View view = few_channels_filter_view(problem);
+namespace {
+
+void offer_candidates(const Problem& problem, const View& view, int multiprocessors, Taker* taker) {
   for (int i = 0; i < few::kShapeCount; ++i) {
     const few::Shape& shape = few::kShapes[i];
     if (!is_offered(view, shape)) continue;
@@ -278,15 +288,48 @@ void few_channels_filter_candidates(const Problem& problem, int multiprocessors,
     const std::int64_t rows = view.images * view.out_h;
     const std::int64_t most =
         std::clamp<std::int64_t>(multiprocessors / parts.all(), 1, std::max<std::int64_t>(rows, 1));
-    const auto add = [&](std::int64_t splits) {
-      const Strips s = best_strips(view, parts, shape, static_cast<double>(splits), multiprocessors);
+    const auto offer = [&](std::int64_t count) {
+      const auto splits = static_cast<double>(count);
+      if (!taker->has_use_for(least_of_splits(view, parts, shape, splits, multiprocessors))) return;
+      const Strips s = best_strips(view, parts, shape, splits, multiprocessors);
       if (s.count == 0) return;
-      const Config config = {i, static_cast<std::int32_t>(splits)};
-      candidates->push_back({config, s.seconds, few_channels_filter_workspace(problem, config)});
+      const Config config = {i, static_cast<std::int32_t>(count)};
+      taker->take({config, s.seconds, few_channels_filter_workspace(problem, config)});
     };
-    if (most > 1) add(most);
-    add(1);
+    if (most > 1) offer(most);
+    offer(1);
   }
+}
+
+const char* obstacle_but_for_memory(const Problem& problem) {
+  if (problem.direction == Direction::backward_filter && problem.x.type == GPUDNN_DATA_FLOAT) {
+    return "it takes f16 and bf16 only";
+  }
+  return few_channels_filter_view_obstacle(problem);
+}
+
+}  // namespace
+
+const char* few_channels_filter_obstacle(const Problem& problem) {
+  if (const char* obstacle = obstacle_but_for_memory(problem)) return obstacle;
+  const View view = few_channels_filter_view(problem);
+  for (const few::Shape& shape : few::kShapes) {
+    if (is_offered(view, shape) && has_strips(view, shape)) return nullptr;
+  }
+  return "shared memory has no room for the image rows of three rows of y";
+}
+
+void few_channels_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  Taker taker{.all = candidates};
+  offer_candidates(problem, few_channels_filter_view(problem), multiprocessors, &taker);
+}
+
+// A problem that shared memory has no room for has no strips, and so no candidates.
+bool few_channels_filter_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
+  if (obstacle_but_for_memory(problem) != nullptr) return false;
+  Taker taker{.fastest = fastest, .bound = bound};
+  offer_candidates(problem, few_channels_filter_view(problem), multiprocessors, &taker);
+  return taker.found;
 }
 
 }  // namespace gpudnn::conv

@@ -31,6 +31,9 @@ struct FewChannelsFilterPlan {
 
 // The cost model's candidates.
 void few_channels_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// The first of the fastest of them, if it takes `bound` seconds or less and there is no obstacle.
+[[nodiscard]] bool few_channels_filter_fastest(const Problem& problem, int multiprocessors, double bound,
+                                               Candidate* fastest);
 // What none of them stays below, by a few operations on the problem.
 [[nodiscard]] double few_channels_filter_least_seconds(const Problem& problem, int multiprocessors);
 

@@ -34,6 +34,10 @@ void few_channels_forward_sm90_candidates(const Problem& problem, const Device& 
   few_channels_forward_candidates(problem, device.multiprocessors, candidates);
 }
 
+bool few_channels_forward_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  return sm90_runs_on(device) && few_channels_forward_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
 std::size_t few_channels_forward_sm90_workspace(const Problem&, const Config&) { return 0; }
 
 std::shared_ptr<const void> few_channels_forward_sm90_prepare(const Problem& problem, const Config& config,

@@ -5,7 +5,6 @@
 #include "ops/conv/few_channels_forward_sm90_params.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -14,6 +13,7 @@
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/few_channels_sm80_params.hpp"
 #include "ops/conv/fused_activation.hpp"
+#include "ops/conv/taker.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
@@ -133,7 +133,8 @@ int64_t filter_bytes(const View& v, int columns) { return v.versions * v.quads *
 struct Cost {
   double slots;       // blocks that take tiles
   double warpgroups;  // of a block
-  double unit, unit_alone, start;
+  double unit, unit_alone;
+  double fixed;        // seconds
   double memory;       // seconds
   double patch_byte;   // seconds for each byte of a patch: the first ones come before all else
   int64_t patch_room;  // bytes for a patch
@@ -155,12 +156,19 @@ Cost cost_of(const View& v, const few::Shape& shape, int conflicts, double multi
   cost.warpgroups = shape.warpgroups;
   cost.unit = 1.15 * std::max({products, shared, issue});
   cost.unit_alone = cost.unit + 400 + static_cast<double>(v.quads) * (v.taps == Taps::any ? 30 : 5);
-  cost.start = static_cast<double>(filter) / 4 / (128.0 * shape.warpgroups) * 40 + 1500;
+  const double start = static_cast<double>(filter) / 4 / (128.0 * shape.warpgroups) * 40 + 1500;
+  cost.fixed = kLaunch + start / kClock;
   cost.memory = bytes / (kMemoryRate * multiprocessors);
   cost.patch_byte = 0.2 * shape.warpgroups * few::kStages / kMemoryRate;
   cost.patch_room =
       (kSharedBytes - few::kBarrierBytes - filter - columns * int64_t{4}) / (shape.warpgroups * few::kStages);
   return cost;
+}
+
+double seconds_of(const Cost& cost, int64_t stage_bytes, double cycles) {
+  const double compute = cycles / kClock;
+  return cost.fixed + static_cast<double>(stage_bytes) * cost.patch_byte + std::max(compute, cost.memory) +
+         0.15 * std::min(compute, cost.memory);
 }
 
 double seconds_of(const Cost& cost, const TileChoice& tile) {
@@ -169,9 +177,13 @@ double seconds_of(const Cost& cost, const TileChoice& tile) {
   const double together = std::min(cost.warpgroups, std::ceil(tiles / cost.slots));
   const double rounds = std::ceil(tiles / (cost.slots * cost.warpgroups));
   const double cycles = rounds * (std::max(together * units * cost.unit, units * cost.unit_alone) + 300);
-  const double compute = cycles / kClock;
-  return kLaunch + cost.start / kClock + static_cast<double>(tile.stage_bytes) * cost.patch_byte +
-         std::max(compute, cost.memory) + 0.15 * std::min(compute, cost.memory);
+  return seconds_of(cost, tile.stage_bytes, cycles);
+}
+
+// What a tile does not stay below, nor one of fewer units in all or bytes: the slots share the units evenly.
+double least_seconds(const Cost& cost, int64_t stage_bytes, double all_units) {
+  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
+  return kRoundedDown * seconds_of(cost, stage_bytes, all_units * cost.unit / cost.slots);
 }
 
 // Fills in what a tile of `units` of width w needs; false where the copy engine does not take it. A tile is whole rows
@@ -204,28 +216,35 @@ void for_each_tile(const View& v, Visit visit) {
   }
 }
 
-bool has_tile(const View& v, const few::Shape& shape) {
-  if (v.quads > kMostReduction / (shape.filters * few::kQuadBytes)) return false;
-  const Cost cost = cost_of(v, shape, 1, 1);
+// What shared memory has no room for in the shape of the fewest filters, it has no room for in any.
+constexpr const few::Shape& kNarrowest = few::kShapes[1];
+static_assert(std::ranges::all_of(few::kShapes, [](const few::Shape& shape) {
+  return shape.filters >= kNarrowest.filters && shape.warpgroups == kNarrowest.warpgroups;
+}));
+
+bool reduction_fits(const View& v) { return v.quads <= kMostReduction / (kNarrowest.filters * few::kQuadBytes); }
+
+bool has_tile(const View& v) {
+  if (!reduction_fits(v)) return false;
+  const Cost cost = cost_of(v, kNarrowest, 1, 1);
   bool found = false;
   for_each_tile(v, [&](const TileChoice& tile) { return !(found = found || tile.stage_bytes <= cost.patch_room); });
   return found;
 }
 
-// The best tile of each shape; infinite seconds where there is none.
-using TileChoices = std::array<TileChoice, few::kShapeCount>;
-TileChoices best_tiles(const View& v, int conflicts, double multiprocessors) {
-  std::array<Cost, few::kShapeCount> costs;
-  for (int i = 0; i < few::kShapeCount; ++i) {
-    costs[i] = cost_of(v, few::kShapes[i], conflicts, multiprocessors);
-  }
-  TileChoices best;
+// The best tile of the shape; infinite seconds where there is none or, perhaps, where it takes more than `most`.
+TileChoice best_tile(const View& v, const few::Shape& shape, int conflicts, double multiprocessors,
+                     double most = std::numeric_limits<double>::infinity()) {
+  const Cost cost = cost_of(v, shape, conflicts, multiprocessors);
+  TileChoice best;
+  const double pixels = static_cast<double>(v.images) * static_cast<double>(v.out_h) * static_cast<double>(v.out_w);
+  if (least_seconds(cost, 0, pixels / few::kUnit) > most) return best;
   for_each_tile(v, [&](TileChoice& tile) {
-    for (int i = 0; i < few::kShapeCount; ++i) {
-      if (tile.stage_bytes > costs[i].patch_room) continue;
-      tile.seconds = seconds_of(costs[i], tile);
-      if (tile.seconds < best[i].seconds) best[i] = tile;
-    }
+    const double all_units = static_cast<double>(tile.tiles) * static_cast<double>(tile.units);
+    if (tile.stage_bytes > cost.patch_room || least_seconds(cost, tile.stage_bytes, all_units) > most) return true;
+    tile.seconds = seconds_of(cost, tile);
+    if (tile.seconds < best.seconds) best = tile;
+    most = std::min(most, best.seconds);
     return true;
   });
   return best;
@@ -344,9 +363,7 @@ const char* input_obstacle(const Problem& problem, int64_t bytes) {
   return nullptr;
 }
 
-}  // namespace
-
-const char* few_channels_forward_obstacle(const Problem& problem) {
+const char* obstacle_but_for_memory(const Problem& problem) {
   if (problem.direction != Direction::forward) return "it does forward only";
   if (const char* obstacle = tensor_math_obstacle(problem)) return obstacle;
   if (const char* obstacle = few_channels_shape_obstacle(problem)) return obstacle;
@@ -356,12 +373,23 @@ const char* few_channels_forward_obstacle(const Problem& problem) {
       (problem.has_z != 0 && !are_octets(problem.z, bytes))) {
     return "pixels of y or z are no whole 16-byte vectors of filters";
   }
-  if (const char* obstacle = fused_activation_obstacle(problem)) return obstacle;
-  const View view = view_of(problem);
-  for (int i = few::kShapeCount - 1; i >= 0; --i) {
-    if (has_tile(view, few::kShapes[i])) return nullptr;
+  return fused_activation_obstacle(problem);
+}
+
+void offer_candidates(const View& view, int multiprocessors, Taker* taker) {
+  const int conflicts = order_of(view).conflicts;
+  for (int i = 0; i < few::kShapeCount; ++i) {
+    const TileChoice tile = best_tile(view, few::kShapes[i], conflicts, multiprocessors, taker->bound);
+    if (tile.units > 0) taker->take({{i, 1}, tile.seconds, 0});
   }
-  return "shared memory does not hold the filter and the least part of the image";
+}
+
+}  // namespace
+
+const char* few_channels_forward_obstacle(const Problem& problem) {
+  if (const char* obstacle = obstacle_but_for_memory(problem)) return obstacle;
+  return has_tile(view_of(problem)) ? nullptr
+                                    : "shared memory does not hold the filter and the least part of the image";
 }
 
 std::optional<FewChannelsForwardPlan> few_channels_forward_plan(const Problem& problem, const Config& config,
@@ -369,7 +397,7 @@ std::optional<FewChannelsForwardPlan> few_channels_forward_plan(const Problem& p
   const View view = view_of(problem);
   const few::Shape& shape = few::kShapes[config.tile];
   const Order order = order_of(view);
-  const TileChoice tile = best_tiles(view, order.conflicts, multiprocessors)[static_cast<std::size_t>(config.tile)];
+  const TileChoice tile = best_tile(view, shape, order.conflicts, multiprocessors);
   if (tile.units == 0) return std::nullopt;
   FewChannelsForwardPlan plan;
   plan.shape = config.tile;
@@ -389,12 +417,16 @@ std::optional<FewChannelsForwardPlan> few_channels_forward_plan(const Problem& p
 }
 
 void few_channels_forward_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  Taker taker{.all = candidates};
+  offer_candidates(view_of(problem), multiprocessors, &taker);
+}
+
+bool few_channels_forward_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
+  if (bound < kLaunch || obstacle_but_for_memory(problem) != nullptr) return false;
   const View view = view_of(problem);
-  const TileChoices tiles = best_tiles(view, order_of(view).conflicts, multiprocessors);
-  for (int i = 0; i < few::kShapeCount; ++i) {
-    const TileChoice& tile = tiles[static_cast<std::size_t>(i)];
-    if (tile.units > 0) candidates->push_back({{i, 1}, tile.seconds, 0});
-  }
+  Taker taker{.fastest = fastest, .bound = bound};
+  if (reduction_fits(view)) offer_candidates(view, multiprocessors, &taker);
+  return taker.found;
 }
 
 }  // namespace gpudnn::conv

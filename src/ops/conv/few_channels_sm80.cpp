@@ -6,6 +6,7 @@
 
 #include "ops/conv/few_channels_sm80_params.hpp"
 #include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/taker.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
@@ -32,15 +33,38 @@ double bytes_moved(const Problem& problem) {
   return bytes_of_tensors(problem) + (problem.has_z != 0 ? static_cast<double>(size_in_bytes(problem.z)) : 0.0);
 }
 
-// Offers the row, whose tile is set, in `splits` parts; 0 leave the number to the row.
-void add_candidate(const Problem& problem, const Device& device, int row, int splits, few::Params* params,
-                   std::vector<Candidate>* candidates) {
+// Of the row, whose tile is set, in `splits` parts; 0 leave the number to the row.
+Candidate candidate_of(const Problem& problem, const Device& device, int row, int splits, few::Params* params) {
   set_few_channels_splits(row, splits, device, params);
-  Candidate candidate;
-  candidate.config = {row, static_cast<std::int32_t>(params->splits)};
-  candidate.seconds = few_channels_seconds(row, *params, bytes_moved(problem), std::max(device.multiprocessors, 1));
-  candidate.workspace = few_channels_workspace_bytes(row, *params, candidate.config.split_k);
-  candidates->push_back(candidate);
+  const auto parts = static_cast<std::int32_t>(params->splits);
+  return {{row, parts},
+          few_channels_seconds(row, *params, bytes_moved(problem), std::max(device.multiprocessors, 1)),
+          few_channels_workspace_bytes(row, *params, parts)};
+}
+
+void offer_candidates(const Problem& problem, const Device& device, Taker* taker) {
+  constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
+  const few::Params base = few_channels_params(problem);
+  for (int row = 0; row < few::kTileCount; ++row) {
+    if (!row_matches(row, problem)) continue;
+    few::Params params = base;
+    if (!draft_few_channels_tile(row, device, &params)) continue;
+    const Candidate best = candidate_of(problem, device, row, 0, &params);
+    taker->take(best);
+    if (best.config.split_k <= 1) continue;
+    taker->take(candidate_of(problem, device, row, 1, &params));
+    if (best.workspace <= kModestWorkspace) continue;
+    const auto modest =
+        static_cast<int>(kModestWorkspace * static_cast<std::size_t>(best.config.split_k) / best.workspace);
+    if (modest > 1) taker->take(candidate_of(problem, device, row, modest, &params));
+  }
+}
+
+// Null, or what is against it but for shared memory.
+const char* obstacle_of(const Problem& problem, const Device& device) {
+  if (device.compute_capability() < 80) return "it needs compute capability 8.0";
+  if (const char* const obstacle = tensor_math_obstacle(problem)) return obstacle;
+  return few_channels_shape_obstacle(problem);
 }
 
 void set_pointers(const FewChannelsPlan& plan, const Args& args, few::Params* p) {
@@ -63,32 +87,24 @@ void set_pointers(const FewChannelsPlan& plan, const Args& args, few::Params* p)
 }  // namespace
 
 Support few_channels_sm80_supports(const Problem& problem, const Device& device) {
-  if (device.compute_capability() < 80) return Support::no("it needs compute capability 8.0");
-  if (const char* const obstacle = tensor_math_obstacle(problem)) return Support::no(obstacle);
-  if (const char* const obstacle = few_channels_shape_obstacle(problem)) return Support::no(obstacle);
-  const few::Params base = few_channels_params(problem);
+  if (const char* const obstacle = obstacle_of(problem, device)) return Support::no(obstacle);
+  few::Params params = few_channels_params(problem);
   for (int row = 0; row < few::kTileCount; ++row) {
-    if (row_matches(row, problem) && few_channels_tile_fits(row, device, base)) return Support::yes();
+    if (row_matches(row, problem) && draft_few_channels_tile(row, device, &params)) return Support::yes();
   }
   return Support::no("shared memory does not hold the filter and the least part of the image");
 }
 
 void few_channels_sm80_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr std::size_t kModestWorkspace = std::size_t{8} << 20;
-  const few::Params base = few_channels_params(problem);
-  for (int row = 0; row < few::kTileCount; ++row) {
-    if (!row_matches(row, problem)) continue;
-    few::Params params = base;
-    if (!set_few_channels_tile(row, 0, device, &params)) continue;
-    add_candidate(problem, device, row, 0, &params, candidates);
-    const Candidate best = candidates->back();
-    if (best.config.split_k <= 1) continue;
-    add_candidate(problem, device, row, 1, &params, candidates);
-    if (best.workspace <= kModestWorkspace) continue;
-    const auto modest =
-        static_cast<int>(kModestWorkspace * static_cast<std::size_t>(best.config.split_k) / best.workspace);
-    if (modest > 1) add_candidate(problem, device, row, modest, &params, candidates);
-  }
+  Taker taker{.all = candidates};
+  offer_candidates(problem, device, &taker);
+}
+
+bool few_channels_sm80_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  if (obstacle_of(problem, device) != nullptr) return false;
+  Taker taker{.fastest = fastest, .bound = bound};
+  offer_candidates(problem, device, &taker);
+  return taker.found;
 }
 
 [[gnu::hot]] double few_channels_sm80_least_seconds(const Problem& problem, const Device& device) {

@@ -9,6 +9,8 @@ namespace gpudnn::conv {
 
 [[nodiscard]] Support few_channels_sm80_supports(const Problem& problem, const Device& device);
 void few_channels_sm80_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
+[[nodiscard]] bool few_channels_sm80_fastest(const Problem& problem, const Device& device, double bound,
+                                             Candidate* fastest);
 [[nodiscard]] double few_channels_sm80_least_seconds(const Problem& problem, const Device& device);
 [[nodiscard]] std::size_t few_channels_sm80_workspace(const Problem& problem, const Config& config);
 [[nodiscard]] std::shared_ptr<const void> few_channels_sm80_prepare(const Problem& problem, const Config& config,

@@ -24,6 +24,8 @@ constexpr std::uint32_t kReservedShared = 1024;      // by the system for each b
 
 int round_up(int64_t a, int64_t b) { return static_cast<int>(ceil_div(a, b) * b); }
 int floor_mod(int a, int b) { return (a % b + b) % b; }
+// A division of 64 bits takes many times as long as one of 32.
+int narrow_ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 // A tensor's strides with the spatial dimensions at the back: with one of them it is the width. Where an extent is 1
 // the stride says nothing, and is made to look packed with channels last.
@@ -127,8 +129,6 @@ Params few_channels_params(const Problem& problem) {
   p.has_bias = problem.has_bias != 0;
   p.has_z = problem.has_z != 0;
   p.bias_stride = problem.bias_stride;
-  p.channel_div = FastDivmod(static_cast<std::uint32_t>(p.channels));
-  p.taps_w_div = FastDivmod(static_cast<std::uint32_t>(p.taps_w));
   return p;
 }
 
@@ -136,8 +136,8 @@ bool image_allows_vectors(const Params& p, tile::ElementType type, Kernel kernel
   const int vector = 16 / tile::element_bytes(type);
   // Halves of odd steps need a second copy of the patch, which a plain copy does not make.
   if (kernel == Kernel::forward && type != tile::ElementType::f32 && p.stride_w * p.channels % 2 != 0) return false;
-  return p.xs.c == 1 && p.xs.w == p.channels && p.xs.h % vector == 0 && p.xs.n % vector == 0 &&
-         p.tile_w * p.stride_w * p.channels % vector == 0;
+  // Tiles begin at whole vectors, as the columns of each are a multiple of 8.
+  return p.xs.c == 1 && p.xs.w == p.channels && p.xs.h % vector == 0 && p.xs.n % vector == 0;
 }
 
 bool filters_allow_vectors(const Params& p, const Strides& strides, tile::ElementType type) {
@@ -148,8 +148,7 @@ bool filters_allow_vectors(const Params& p, const Strides& strides, tile::Elemen
 
 namespace {
 
-// The choice of a tile looks at many, of which it needs the sizes alone: those of a draft, whose divisors cannot
-// divide.
+// A query needs a tile's sizes alone: those of a draft, whose divisors cannot divide.
 enum class Use { draft, launch };
 
 FastDivmod divisor(std::int64_t value, Use use) {
@@ -176,7 +175,7 @@ void set_patch(int row, bool vectors, Use use, Params* params) {
     patch.pitch = round_up((patch.lead + elements) * bytes, 16);
     patch.items = divisor(patch.pitch / 16, use);
   } else {
-    patch.pitch = 4 * (static_cast<int>(ceil_div(elements, per_word)) + 1);
+    patch.pitch = 4 * (narrow_ceil_div(elements, per_word) + 1);
     patch.items = divisor(elements, use);
     patch.planar = p.xs.w == 1 && p.channels > 1;
     patch.inner = divisor(patch.planar ? columns : p.channels, use);
@@ -192,9 +191,9 @@ void set_patch(int row, bool vectors, Use use, Params* params) {
     patch.bytes *= 2;
   }
   p.run_shift = per_word == 2 ? patch.lead % 2 : 0;
-  const auto words = static_cast<std::uint32_t>(ceil_div(p.run_shift + p.taps_w * p.channels, per_word));
+  const int words = narrow_ceil_div(p.run_shift + p.taps_w * p.channels, per_word);
   p.run_words = divisor(words, use);
-  p.k_steps = static_cast<int>(ceil_div(static_cast<int64_t>(p.taps_h) * words, 8));
+  p.k_steps = narrow_ceil_div(p.taps_h * words, 8);
   p.shared_bytes = static_cast<std::uint32_t>(p.k_steps * (tile.columns * 32 + 64) + 2 * patch.bytes);
 }
 
@@ -209,8 +208,8 @@ void set_positions(int tile_h, int tile_w, int rows, int columns, Use use, Param
   p->tile_h = tile_h;
   p->tile_w = tile_w;
   p->tile_w_div = divisor(tile_w, use);
-  const int64_t down = ceil_div(rows, tile_h);
-  const int64_t across = ceil_div(columns, tile_w);
+  const int64_t down = narrow_ceil_div(rows, tile_h);
+  const int64_t across = narrow_ceil_div(columns, tile_w);
   p->tiles_h = divisor(down, use);
   p->tiles_w = divisor(across, use);
   p->tiles = static_cast<std::uint32_t>(down * across * p->images);
@@ -266,44 +265,43 @@ double slowdown(double blocks_here, const TileRow& tile) {
 
 // Sets the tile that takes the fewest cycles over all of those that `set` can make of the shapes first, second ...
 // `set` returns false where the shared memory does not hold it, and may do so where it takes as many cycles as the best
-// before or more. A draft is of the first shape that the memory holds.
+// before or more.
 template <class Set>
 bool choose(const TileRow& tile, int shapes, const Device& device, Use use, Params* p, Set&& set) {
   double best = std::numeric_limits<double>::infinity();
   int chosen = -1;
   for (int i = 0; i < shapes; ++i) {
     if (!set(i, Use::draft, best)) continue;
-    if (use == Use::draft) return true;
     const double cycles = p->tiles * tile_cycles(*p, tile) * slowdown(blocks_at_once(*p, tile, device), tile);
     if (cycles >= best) continue;
     best = cycles;
     chosen = i;
   }
-  return chosen >= 0 && set(chosen, Use::launch, std::numeric_limits<double>::infinity());
+  return chosen >= 0 && set(chosen, use, std::numeric_limits<double>::infinity());
 }
 
-// Forward and filter gradient: the patch as layouts would have it, then as any pointers would.
-bool set_patches(int row, std::uint32_t limit, Use use, Params* p) {
+// Forward and filter gradient: the patch as any pointers would have it, then, with `vectors`, as the layouts would.
+bool set_patches(int row, bool vectors, std::uint32_t limit, Use use, Params* p) {
   if (!patch_is_sane(*p)) return false;
-  const TileRow& tile = kTiles[row];
   set_patch(row, false, use, p);
-  if (p->shared_bytes > limit) return false;
-  if (image_allows_vectors(*p, tile.type, tile.kernel)) {
-    set_patch(row, true, use, p);
-    if (p->shared_bytes > limit) return false;
-  }
-  return true;
+  if (!vectors || p->shared_bytes > limit) return p->shared_bytes <= limit;
+  set_patch(row, true, use, p);
+  return p->shared_bytes <= limit;
 }
 
 bool set_forward_tile(int row, const Device& device, Use use, Params* p) {
   const TileRow& tile = kTiles[row];
   const int64_t words = ceil_div(p->taps_w * p->channels, elements_of_word(tile.type));
   const double products = forward_products(static_cast<double>(ceil_div(p->taps_h * words, 8)), tile.columns);
+  const bool vectors = image_allows_vectors(*p, tile.type, tile.kernel);
+  const double least_staging = p->channels * tile::element_bytes(tile.type) / 32.0;  // of a pixel
   return choose(tile, kForwardPixels / 8, device, use, p, [&](int i, Use each, double best) {
     const int tile_w = 8 * (i + 1);
     const int tile_h = kForwardPixels / tile_w;
     set_positions(tile_h, tile_w, p->out_h, p->out_w, each, p);
-    return p->tiles * products < best && set_patches(row, shared_limit(device), each, p);
+    const double staging =
+        least_staging * ((tile_h - 1.0) * p->stride_h + p->taps_h) * ((tile_w - 1.0) * p->stride_w + p->taps_w);
+    return p->tiles * (products + staging) < best && set_patches(row, vectors, shared_limit(device), each, p);
   });
 }
 
@@ -311,10 +309,11 @@ bool set_filter_tile(int row, const Device& device, Use use, Params* p) {
   const TileRow& tile = kTiles[row];
   const int pixels = filter_pixels(tile.type);
   p->dy_vectors = filters_allow_vectors(*p, p->ys, tile.type);
+  const bool vectors = image_allows_vectors(*p, tile.type, tile.kernel);
   return choose(tile, 4, device, use, p, [&](int i, Use each, double) {
     const int tile_w = pixels_of_step(tile.type) << i;
     set_positions(pixels / tile_w, tile_w, p->out_h, p->out_w, each, p);
-    return set_patches(row, shared_limit(device), each, p);
+    return set_patches(row, vectors, shared_limit(device), each, p);
   });
 }
 
@@ -325,9 +324,9 @@ bool set_data_tile(int row, const Device& device, Use use, Params* params) {
   p.k_steps = static_cast<int>(ceil_div(static_cast<int64_t>(p.filters) * tile::element_bytes(tile.type), 32));
   p.taps_u = round_up(ceil_div(p.taps_h, p.stride_h), kDataTapGroup);
   p.taps_v = static_cast<int>(ceil_div(p.taps_w, p.stride_w));
-  p.taps_u_div = FastDivmod(static_cast<std::uint32_t>(p.taps_u));
-  p.taps_v_div = FastDivmod(static_cast<std::uint32_t>(p.taps_v));
-  p.class_w_div = FastDivmod(static_cast<std::uint32_t>(p.stride_w));
+  p.taps_u_div = divisor(p.taps_u, use);
+  p.taps_v_div = divisor(p.taps_v, use);
+  p.class_w_div = divisor(p.stride_w, use);
   p.first_i = p.pad_h / p.stride_h;
   p.first_j = p.pad_w / p.stride_w;
   const int rows = (p.image_h - 1 + p.pad_h) / p.stride_h - p.first_i + 1;
@@ -357,6 +356,8 @@ bool set_tile(int row, const Device& device, Use use, Params* params) {
                               : static_cast<int64_t>(p.taps_h) * p.taps_w * p.channels;
   if (columns > (1 << 24)) return false;
   p.n_tiles = static_cast<std::uint32_t>(ceil_div(columns, tile.columns));
+  p.channel_div = divisor(p.channels, use);
+  p.taps_w_div = divisor(p.taps_w, use);
   return tile.kernel == Kernel::forward         ? set_forward_tile(row, device, use, params)
          : tile.kernel == Kernel::backward_data ? set_data_tile(row, device, use, params)
                                                 : set_filter_tile(row, device, use, params);
@@ -364,8 +365,8 @@ bool set_tile(int row, const Device& device, Use use, Params* params) {
 
 }  // namespace
 
-bool few_channels_tile_fits(int row, const Device& device, Params params) {
-  return set_tile(row, device, Use::draft, &params);
+bool draft_few_channels_tile(int row, const Device& device, Params* params) {
+  return set_tile(row, device, Use::draft, params);
 }
 
 bool set_few_channels_tile(int row, int splits, const Device& device, Params* params) {

@@ -23,8 +23,8 @@ namespace gpudnn::conv {
 
 // The blocks alone, once the tile is chosen.
 void set_few_channels_splits(int row, int splits, const Device& device, kernels::few_channels::Params* params);
-// Whether there is such a tile, in a fraction of the time that the choice takes.
-[[nodiscard]] bool few_channels_tile_fits(int row, const Device& device, kernels::few_channels::Params params);
+// The tile alone, and of that the sizes, which a query has to know: its divisors cannot divide.
+[[nodiscard]] bool draft_few_channels_tile(int row, const Device& device, kernels::few_channels::Params* params);
 
 // How x is staged and what depends on it: `vectors` where layout and pointer allow loads of 16 bytes.
 void set_few_channels_patch(int row, bool vectors, kernels::few_channels::Params* params);

@@ -145,7 +145,7 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
   bool found = false;
   for (Waiting* next = waiting; next != last && next->least + more <= best->seconds;) {
     const ConvEngine& engine = *next->engine;
-    if (!next->is_close && best->seconds < std::numeric_limits<double>::infinity()) {
+    if (!next->is_close && (next->least > 0 || best->seconds < std::numeric_limits<double>::infinity())) {
       next->is_close = true;
       next->least = engine.closer_seconds(problem, device);
       for (Waiting* later = next; later + 1 != last && (later + 1)->least < later->least; ++later) {

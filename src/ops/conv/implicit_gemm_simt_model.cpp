@@ -51,6 +51,7 @@ struct Tile {
   double utilization[kMostResident + 1];  // with so many blocks on a multiprocessor
   double memory;
   double least;  // what any split takes, but for the sums: every multiprocessor busy, with all its warps, to the end
+  double alone;  // what one of the tiles takes at the least, the reduction not split
 };
 
 Tile tile_of(const SimtShape& shape, const TileRow& row, double bytes, double multiprocessors) {
@@ -64,6 +65,8 @@ Tile tile_of(const SimtShape& shape, const TileRow& row, double bytes, double mu
   const double flops = 2.0 * row.bm * row.bn * t.tiles * shape.useful_k;
   const double compute = flops / (kFlopsPerMultiprocessor * row.efficiency * multiprocessors);
   t.least = kRoundedDown * (kLaunch + kBlockOverhead + std::max(compute, t.memory));
+  t.alone = kRoundedDown * t.k_tiles *
+            std::max(kLoadLatency, 2.0 * row.bm * row.bn * kTileK / (kFlopsPerMultiprocessor * row.efficiency));
   return t;
 }
 
@@ -154,7 +157,7 @@ bool simt_fastest(const Problem& problem, int multiprocessors, double bound, Can
     if (row.type != shape.type || row.wide != shape.wide) continue;
     const Tile tile = tile_of(shape, row, bytes, processors);
     split.search(
-        i, tile.tiles, tile.least, [&](int parts) { return is_worth_a_try(tile, parts); },
+        i, tile.tiles, tile.least, tile.alone, [&](int parts) { return is_worth_a_try(tile, parts); },
         [&](int parts) { return seconds_of_sums(row, tile.tiles * parts, processors); },
         [&](int parts, double sums) { return seconds_of(tile, parts, sums); });
   }

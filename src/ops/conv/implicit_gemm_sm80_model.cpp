@@ -75,7 +75,10 @@ struct Tile {
   double memory;
   double slowdown;
   double least;  // what any split takes, but for the sums: every multiprocessor busy, with all its warps, to the end
+  double alone;  // what one of the tiles takes at the least, the reduction not split
 };
+
+double shortest_of(const Work& work) { return work.halves ? kShortestTileOfHalves : kShortestTile; }
 
 Tile tile_of(const Work& work, const TileRow& row) {
   const SimtShape& shape = work.shape;
@@ -97,6 +100,7 @@ Tile tile_of(const Work& work, const TileRow& row) {
   t.slowdown = work.a.k_major == work.b.k_major ? kSlowdown : kSlowdownOfMixedLoads;
   const double busy = t.tiles * t.k_tiles * t.seconds / work.multiprocessors;
   t.least = kRoundedDown * (kLaunch + kBlockOverhead + std::max(busy * t.slowdown, t.memory));
+  t.alone = kRoundedDown * t.k_tiles * std::max(t.seconds, shortest_of(work)) * t.slowdown;
   return t;
 }
 
@@ -113,7 +117,7 @@ double seconds_of(const Work& work, const Tile& tile, double splits, double sums
   const double waves = std::ceil(blocks_here / tile.resident);
   const int rest = static_cast<int>(blocks_here - (waves - 1) * tile.resident);
   const double busy = k_tiles * tile.seconds * ((waves - 1) * tile.resident / tile.full_utilization + tile.rest[rest]);
-  const double shortest = waves * k_tiles * (work.halves ? kShortestTileOfHalves : kShortestTile);
+  const double shortest = waves * k_tiles * shortest_of(work);
   return kLaunch + waves * kBlockOverhead + std::max({busy * tile.slowdown, shortest * tile.slowdown, tile.memory}) +
          sums;
 }
@@ -215,7 +219,7 @@ double least_of_tiles(const Problem& problem, const Leasts& leasts, double memor
   return least;
 }
 
-// What the bound may count on of an image in NCHW. (Where it may not, nothing is said.)
+// What the bound may count on of an image. (Where it may not, nothing is said.)
 struct ImageLoads {
   bool scalars = false;  // no two of its elements can be loaded at once
   bool mixed = false;    // and they lie along pixels, the filter's along channels and taps
@@ -229,8 +233,12 @@ ImageLoads image_loads(const Problem& problem) {
   const std::int64_t width =
       gradient ? problem.x.dims[last] : problem.y.dims[last];  // of the pixels that are summed for
   ImageLoads loads;
-  if (width <= 1 || image.dims[last] <= taps * problem.dilation[problem.spatial - 1] || !is_packed_nchw(image))
+  if (width <= 1 || image.dims[last] <= taps * problem.dilation[problem.spatial - 1]) return loads;
+  if (!is_packed_nchw(image)) {
+    // An odd number of channels, or a row of taps of them, lies in one piece; neighbouring pixels are as far apart.
+    loads.scalars = !gradient && is_packed_nhwc(image) && image.dims[1] % 2 != 0 && taps % 2 != 0;
     return loads;
+  }
   const std::int64_t plane = element_count(image) / (image.dims[0] * image.dims[1]);
   const bool taps_are_next = problem.dilation[problem.spatial - 1] == 1;
   if (stride == 1) {
@@ -306,7 +314,7 @@ bool sm80_fastest(const Problem& problem, int multiprocessors, double bound, Can
     if (work.halves && row.halves_warps_n == 0) continue;
     const Tile tile = tile_of(work, row);
     split.search(
-        i, tile.tiles, tile.least, [&](int parts) { return is_worth_a_try(work, tile, parts); },
+        i, tile.tiles, tile.least, tile.alone, [&](int parts) { return is_worth_a_try(work, tile, parts); },
         [&](int parts) { return seconds_of_sums(work, tile, parts); },
         [&](int parts, double sums) { return seconds_of(work, tile, parts, sums); });
   }

@@ -129,6 +129,10 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
   sm90_candidates(problem, device.multiprocessors, candidates);
 }
 
+[[gnu::hot]] double implicit_gemm_sm90_least_seconds(const Problem& problem, const Device& device) {
+  return sm90_least_seconds(problem, device.multiprocessors);
+}
+
 double implicit_gemm_sm90_closer_seconds(const Problem& problem, const Device& device) {
   return sm90_closer_seconds(problem, device.multiprocessors);
 }

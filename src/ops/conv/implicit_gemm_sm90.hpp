@@ -8,6 +8,7 @@ namespace gpudnn::conv {
 
 [[nodiscard]] Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device);
 void implicit_gemm_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
+[[nodiscard]] double implicit_gemm_sm90_least_seconds(const Problem& problem, const Device& device);
 [[nodiscard]] double implicit_gemm_sm90_closer_seconds(const Problem& problem, const Device& device);
 [[nodiscard]] bool implicit_gemm_sm90_fastest(const Problem& problem, const Device& device, double bound,
                                               Candidate* fastest);

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "ops/conv/implicit_gemm_sm90_params.hpp"
+#include "ops/conv/taker.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -27,15 +28,19 @@ constexpr double kSumsRate = 3.9e12 / 132;  // partial sums go through the L2
 constexpr double kLaunch = 2.5e-6;
 constexpr double kPerTile = 0.32e-6;
 constexpr double kReduceLaunch = 1.0e-6;
-constexpr double kJoin = 6.0e-6;  // of the splits in a cluster, and the start of one
-constexpr double kPair = 3.0e-6;  // of two
-constexpr double kHelp = 12e-6;   // storing and fetching of sums, and what helpers start and end late
+constexpr double kJoin = 6.0e-6;           // of the splits in a cluster, and the start of one
+constexpr double kPair = 3.0e-6;           // of two
+constexpr double kHelp = 12e-6;            // storing and fetching of sums, and what helpers start and end late
+constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
 
-// Work items and blocks of k of them all, of one split.
+// What the splits of a tile have in common: work items and blocks of k of them all, and the seconds of a block of k and
+// of a store.
 struct Shape {
   double works = 0;
   double k_blocks = 0;  // summed over the works
   double most_k = 0;
+  double step = 0;
+  double store = 0;
 };
 
 double ceil_div(double a, double b) { return std::ceil(a / b); }
@@ -52,6 +57,11 @@ Shape shape_of(const Problem& problem, const Sm90Sizes& sizes, const sm90::TileS
     s.k_blocks += works * k;
     s.most_k = std::max(s.most_k, k);
   }
+  const double rate = element < 4 ? kHalfRate : kTf32Rate;
+  const double bk = (by_taps ? sm90::kRowBytes : tile.k_bytes) / element;
+  s.step =
+      std::max(2.0 * tile.bm * tile.bn * bk / (rate * tile.efficiency), (tile.bm + tile.bn) * bk * element / kL2Rate);
+  s.store = tile.bm * tile.bn * element / kStoreRate;
   return s;
 }
 
@@ -62,24 +72,17 @@ double joined_slots(int blocks, double multiprocessors) {
   return std::max(1.0, std::floor(kClusters[blocks] * multiprocessors / 132));
 }
 
-double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape& shape, double splits, double bytes,
-               double multiprocessors) {
-  const bool half = problem.x.type != GPUDNN_DATA_FLOAT;
-  const double element = half ? 2 : 4;
-  const double bk = (problem.direction == Direction::backward_filter ? sm90::kRowBytes : tile.k_bytes) / element;
-  const double step = std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * tile.efficiency),
-                               (tile.bm + tile.bn) * bk * element / kL2Rate);
+double seconds(const sm90::TileShape& tile, const Shape& shape, double splits, double bytes, double multiprocessors) {
   if (tile.helped) {
     const double k = shape.most_k * shape.works / multiprocessors;
-    return std::max(kLaunch + k * step + kPerTile + kHelp, kLaunch + bytes / (kMemoryRate * multiprocessors));
+    return std::max(kLaunch + k * shape.step + kPerTile + kHelp, kLaunch + bytes / (kMemoryRate * multiprocessors));
   }
   const double slots = tile.joins ? joined_slots(static_cast<int>(splits), multiprocessors) * splits : multiprocessors;
   const double items = std::ceil(shape.works * splits / slots);
   const double k = std::ceil(shape.k_blocks / shape.works / splits);
-  const double store = tile.bm * tile.bn * element / kStoreRate;
-  double compute = items * (k * step + kPerTile + (tile.ping_pong ? 0.0 : store));
-  if (tile.ping_pong) compute = std::max(compute, items * (store + kPerTile));
-  double total = kLaunch + store + std::max(compute, bytes / (kMemoryRate * multiprocessors));
+  double compute = items * (k * shape.step + kPerTile + (tile.ping_pong ? 0.0 : shape.store));
+  if (tile.ping_pong) compute = std::max(compute, items * (shape.store + kPerTile));
+  double total = kLaunch + shape.store + std::max(compute, bytes / (kMemoryRate * multiprocessors));
   if (tile.joins) return total + (splits > 2 ? kJoin : kPair);
   if (splits > 1) {
     const double sums = 2.0 * shape.works * splits * tile.bm * tile.bn * sizeof(float);
@@ -88,10 +91,10 @@ double seconds(const Problem& problem, const sm90::TileShape& tile, const Shape&
   return total;
 }
 
-// Pointwise, with pixels of fewer channels than a block of k: cycles of the copy engine for a row of an operand, fitted
-// to 9 layers. Rows that fill no box take it longer than whole ones; the data gradient's filter has its own, whole.
-double seconds_of_narrow_copies(const Problem& problem, const sm90::TileShape& tile, const Shape& shape,
-                                double multiprocessors) {
+// Pointwise, with pixels of fewer channels than a block of k: seconds of the copy engine for a row of an operand,
+// fitted to 9 layers. Rows that fill no box take it longer than whole ones; the data gradient's filter has its own,
+// whole.
+double seconds_of_narrow_row(const Problem& problem) {
   const bool forward = problem.direction == Direction::forward;
   const TensorGeometry& in = forward ? problem.x : problem.y;
   const std::int64_t bytes = in.dims[1] / problem.groups * data_type_bits(in.type) / 8;
@@ -99,26 +102,8 @@ double seconds_of_narrow_copies(const Problem& problem, const sm90::TileShape& t
   for (int i = 0; i < problem.spatial; ++i) {
     if (problem.w.dims[2 + i] != 1) return 0;
   }
-  const double row = (bytes == 64 ? 8 : forward ? 20 : 12) / 1.75e9;
-  return kLaunch + std::ceil(shape.works / multiprocessors) * (tile.bm + tile.bn) * row;
+  return (bytes == 64 ? 8 : forward ? 20 : 12) / 1.75e9;
 }
-
-// Where candidates go: all into a list, or the first of the fastest within a bound. One type, so that the code around
-// it is there once.
-struct Taker {
-  std::vector<Candidate>* all = nullptr;
-  Candidate* fastest = nullptr;
-  double bound = 0;
-  bool found = false;
-
-  void take(const Candidate& c) {
-    if (all != nullptr) return all->push_back(c);
-    if (found ? c.seconds >= bound : c.seconds > bound) return;
-    found = true;
-    bound = c.seconds;
-    *fastest = c;
-  }
-};
 
 void offer_candidates(const Problem& problem, int multiprocessors, Taker* taker) {
   constexpr double kFewestBlocksOfK = 4;  // of a split
@@ -126,15 +111,22 @@ void offer_candidates(const Problem& problem, int multiprocessors, Taker* taker)
   constexpr int kFewestHelpers = 8;
   const double bytes = bytes_of_tensors(problem);
   const Sm90Sizes sizes = sm90_sizes(problem);
+  const double narrow_row = seconds_of_narrow_row(problem);
   const double processors = std::max(multiprocessors, 2);
+  const double slots = std::max(multiprocessors, sm90::kMostJoined);
   for (int i = 0; i < sm90::kShapeCount; ++i) {
     const sm90::TileShape& tile = sm90::kShapes[i];
     if (!sm90_shape_fits(problem, tile)) continue;
     const Shape shape = shape_of(problem, sizes, tile);
+    // No split takes less than all multiprocessors do without a gap.
+    if (!taker->has_use_for(kRoundedDown * (kLaunch + shape.k_blocks * shape.step / slots))) continue;
     const auto tiles = static_cast<std::size_t>(shape.works);
     const auto offer = [&](int splits) {
-      Candidate candidate = {{i, splits}, seconds(problem, tile, shape, splits, bytes, processors), sizes.workspace};
-      candidate.seconds = std::max(candidate.seconds, seconds_of_narrow_copies(problem, tile, shape, processors));
+      Candidate candidate = {{i, splits}, seconds(tile, shape, splits, bytes, processors), sizes.workspace};
+      if (narrow_row > 0) {
+        const double copies = kLaunch + std::ceil(shape.works / processors) * (tile.bm + tile.bn) * narrow_row;
+        candidate.seconds = std::max(candidate.seconds, copies);
+      }
       if (tile.helped) {
         candidate.workspace += 2 * sm90::partial_bytes(tile, tiles);
       } else if (splits > 1 && !tile.joins) {
@@ -171,24 +163,75 @@ void offer_candidates(const Problem& problem, int multiprocessors, Taker* taker)
 
 }  // namespace
 
-double sm90_closer_seconds(const Problem& problem, int multiprocessors) {
-  constexpr double kBestEfficiency =
-      std::max_element(std::begin(sm90::kShapes), std::end(sm90::kShapes), [](const auto& a, const auto& b) {
-        return a.efficiency < b.efficiency;
-      })->efficiency;
-  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
-  const double processors = std::max(multiprocessors, 2);
-  double products = flops(problem) / 2;
-  if (problem.direction == Direction::backward_data) {
-    // Each tap reaches every pixel of a class.
-    products = static_cast<double>(problem.x.dims[0] * problem.y.dims[1]) * static_cast<double>(problem.w.dims[1]);
-    for (int i = 0; i < problem.spatial; ++i) {
-      const std::int64_t reached = problem.x.dims[2 + i] / problem.stride[i] * problem.w.dims[2 + i];
-      products *= static_cast<double>(reached);
+namespace {
+
+constexpr double best_efficiency(int k_bytes) {
+  double best = 0;
+  for (const sm90::TileShape& shape : sm90::kShapes) {
+    if (shape.k_bytes == k_bytes) best = std::max(best, shape.efficiency);
+  }
+  return best;
+}
+
+// Channels or filters as the tiles cover them: in whole ones, of which the narrowest has so many.
+constexpr double kNarrowestTile = [] {
+  int narrowest = sm90::kShapes[0].bm;
+  for (const sm90::TileShape& shape : sm90::kShapes) {
+    narrowest = std::min({narrowest, shape.rows_of_c(), shape.columns_of_c()});
+  }
+  return narrowest;
+}();
+
+// Rows of both operands that a tile loads for each of C's.
+constexpr double kRowsOfPixel = [] {
+  double least = 2;
+  for (const sm90::TileShape& shape : sm90::kShapes) {
+    least = std::min(least, static_cast<double>(shape.bm + shape.bn) / shape.rows_of_c());
+  }
+  return least;
+}();
+
+// Products over the rate at which they are done: `rest` for each channel of the `summed`, which fill whole blocks of k.
+double least_of_summed(double summed, double rest, double element) {
+  constexpr double kWide = best_efficiency(sm90::kRowBytes);
+  constexpr double kNarrow = best_efficiency(sm90::kRowBytes / 2);
+  const double narrow_block = 0.5 * sm90::kRowBytes / element;
+  const double blocks = std::ceil(summed / narrow_block);
+  return rest * narrow_block * std::min(blocks / kNarrow, 2 * std::ceil(blocks / 2) / kWide);
+}
+
+// Operations that the tiles do, those with zeros included, over the efficiency of the best of them.
+double least_products(const Problem& problem, double element) {
+  const double groups = problem.groups;
+  const double filters = static_cast<double>(problem.y.dims[1]) / groups;
+  const double channels = static_cast<double>(problem.x.dims[1]) / groups;
+  const double taps = groups * least_reached(problem);
+  switch (problem.direction) {
+    case Direction::forward:
+      return least_of_summed(channels, taps * std::max(filters, kNarrowestTile), element);
+    case Direction::backward_data:
+      return least_of_summed(filters, taps * std::max(channels, kNarrowestTile), element);
+    default: {
+      const double row = sm90::kRowBytes / element;  // the columns of a tap are whole ones
+      return taps * std::max(filters, kNarrowestTile) * std::ceil(channels / row) * row /
+             best_efficiency(sm90::kRowBytes);
     }
   }
-  const double rate = (problem.x.type != GPUDNN_DATA_FLOAT ? kHalfRate : kTf32Rate) * kBestEfficiency;
-  const double busy = std::max(2 * products / rate, bytes_of_tensors(problem) / kMemoryRate);
+}
+
+}  // namespace
+
+[[gnu::hot]] double sm90_least_seconds(const Problem& problem, int multiprocessors) {
+  constexpr std::int64_t kFewChannels = 8;
+  return problem.x.dims[1] > kFewChannels ? 0 : sm90_closer_seconds(problem, multiprocessors);
+}
+
+double sm90_closer_seconds(const Problem& problem, int multiprocessors) {
+  const double processors = std::max(multiprocessors, 2);
+  const bool half = problem.x.type != GPUDNN_DATA_FLOAT;
+  const double products = 2 * least_products(problem, half ? 2 : 4) / (half ? kHalfRate : kTf32Rate);
+  const double copies = problem.groups * least_reached(problem) * kRowsOfPixel * seconds_of_narrow_row(problem);
+  const double busy = std::max({products, copies, bytes_of_tensors(problem) / kMemoryRate});
   return kRoundedDown * (kLaunch + busy / processors);
 }
 

@@ -437,7 +437,7 @@ const char* sm90_obstacle(const Problem& problem) {
 bool sm90_shape_fits(const Problem& problem, const sm90::TileShape& shape) {
   const bool by_taps = problem.direction == Direction::backward_filter;
   if (!sm90::has_shape(shape, direction_of(problem), static_cast<int>(element_size(problem)))) return false;
-  if (by_taps) return true;
+  if (by_taps || (shape.k_bytes == sm90::kRowBytes && problem.groups == 1)) return true;
   const TensorGeometry& reduced = problem.direction == Direction::backward_data ? problem.y : problem.x;
   const std::int64_t bytes = reduced.dims[1] / problem.groups * element_size(problem);
   if (problem.groups > 1 && bytes % shape.k_bytes != 0) return false;

@@ -33,6 +33,10 @@ void patch_rows_filter_sm90_candidates(const Problem& problem, const Device& dev
   patch_rows_filter_candidates(problem, device.multiprocessors, candidates);
 }
 
+bool patch_rows_filter_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  return sm90_runs_on(device) && patch_rows_filter_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
 std::size_t patch_rows_filter_sm90_workspace(const Problem& problem, const Config& config) {
   return patch_rows_filter_workspace(problem, config);
 }

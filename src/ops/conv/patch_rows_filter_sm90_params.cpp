@@ -9,6 +9,7 @@
 
 #include "core/integer.hpp"
 #include "ops/conv/few_channels_filter_view.hpp"
+#include "ops/conv/taker.hpp"
 #include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
@@ -26,6 +27,8 @@ constexpr std::int64_t kSlotsAhead = 4;  // groups in patches before their row's
 constexpr std::int64_t kFewestStages = 2;
 
 std::int64_t filter_blocks_of(const View& view) { return ceil_div(view.filters, rows::kFilters); }
+
+bool has_too_many_filters(const View& view) { return filter_blocks_of(view) > kMostFewChannelsCount / 1024; }
 
 // The narrowest shape that takes all taps, or -1.
 int shape_of(const View& view, rows::ElementType type) {
@@ -95,19 +98,18 @@ Strips strips_of_width(const View& view, rows::ElementType type, std::int64_t wi
   return s;
 }
 
-// Rates are of one multiprocessor. A row takes its products, its traffic in shared memory, the way from a group as it
-// comes to patches (measured: see docs/perf-notes.md) or its bytes from memory, whichever takes longest.
-double seconds_of(const View& view, rows::ElementType type, const rows::Shape& shape, const Strips& s, double splits,
-                  double multiprocessors) {
-  constexpr double kClock = 1.7e9;
-  constexpr double kMemoryBytes = 4.27e12 / 132;
-  constexpr double kStart = 6.5e-6;
+constexpr double kClock = 1.7e9;
+constexpr double kMemoryBytes = 4.27e12 / 132;
+constexpr double kStart = 6.5e-6;
+
+// Rates are of one multiprocessor. A row of a strip takes its products, its traffic in shared memory, the way from a
+// group as it comes to patches (measured: see docs/perf-notes.md) or its bytes from memory, whichever takes longest.
+// `copied`: bytes of it.
+double row_seconds(const View& view, rows::ElementType type, const rows::Shape& shape, double tile_w, double copied) {
   const double bytes = rows::bytes_of(type);
   const auto octets = static_cast<double>(view.row_octets());
-  const double units = static_cast<double>(view.images * view.out_h * s.count);
-  const double steps = static_cast<double>(s.tile_w) / rows::step_pixels(type);
-  const double pixels = static_cast<double>(s.group_rows * s.tile_w);
-  const auto copied = static_cast<double>(s.stage_bytes + s.raw_bytes);
+  const double steps = tile_w / rows::step_pixels(type);
+  const double pixels = static_cast<double>(std::min(view.stride_h, view.taps_h)) * tile_w;
   const double products = steps * std::max(shape.taps / 2.0, 16 + shape.taps / 4.0);
   const double shared = (steps * (2048 + 32.0 * shape.taps) + copied + pixels * bytes * (20 * octets + 2)) / 128;
   const double rounds = std::ceil(pixels * (bytes == 4 ? 2 * octets : 1) / (32 * rows::kExpanders));
@@ -115,13 +117,17 @@ double seconds_of(const View& view, rows::ElementType type, const rows::Shape& s
   const auto same_banks = static_cast<double>(pixel_bytes % 4 == 0 ? std::gcd(pixel_bytes / 4, std::int64_t{32}) : 1);
   const double patches =
       bytes == 4 ? 500 + 330 * rounds : 330 + rounds * (150 + 165 * octets * (0.8 + 0.2 * same_banks));
-  const double row_seconds =
-      std::max({1.1 * products / kClock, 1.2 * shared / kClock, patches / kClock, 1.05 * copied / kMemoryBytes});
+  return std::max({1.1 * products / kClock, 1.2 * shared / kClock, patches / kClock, 1.05 * copied / kMemoryBytes});
+}
+
+// `rows`: seconds of those that a block has one after the other.
+double seconds_of(const View& view, rows::ElementType type, const rows::Shape& shape, double rows, double splits,
+                  double multiprocessors) {
   const double memory =
-      bytes * static_cast<double>(view.images) *
+      rows::bytes_of(type) * static_cast<double>(view.images) *
       static_cast<double>(view.image_h * view.image_w * view.channels + view.out_h * view.out_w * view.filters) /
       (kMemoryBytes * multiprocessors);
-  double seconds = kStart + std::max(std::ceil(units / splits) * row_seconds, memory);
+  double seconds = kStart + std::max(rows, memory);
   if (splits > 1) {
     const double sums = 32.0 * rows::quads_of(shape) * static_cast<double>(filter_blocks_of(view)) * splits;
     seconds += 3e-6 + sums / (3e12 / 132 * multiprocessors);
@@ -142,10 +148,22 @@ Strips best_strips(const View& view, rows::ElementType type, const rows::Shape& 
     Strips s = strips_of_width(view, type, width);
     width = s.tile_w;  // of all widths down to this one
     if (!fits(view, shape, &s)) continue;
-    s.seconds = seconds_of(view, type, shape, s, splits, multiprocessors);
+    const auto copied = static_cast<double>(s.stage_bytes + s.raw_bytes);
+    const double units = static_cast<double>(view.images * view.out_h * s.count);
+    const double row = row_seconds(view, type, shape, static_cast<double>(s.tile_w), copied);
+    s.seconds = seconds_of(view, type, shape, std::ceil(units / splits) * row, splits, multiprocessors);
     if (s.seconds < best.seconds) best = s;
   }
   return best;
+}
+
+// What no strips stay below: a block's share of the rows, whole ones and without what is copied.
+double least_seconds(const View& view, rows::ElementType type, const rows::Shape& shape, double splits,
+                     double multiprocessors) {
+  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
+  const double share = static_cast<double>(view.images * view.out_h) / splits;
+  const double row = row_seconds(view, type, shape, static_cast<double>(view.out_w), 0);
+  return kRoundedDown * seconds_of(view, type, shape, share * row, splits, multiprocessors);
 }
 
 bool has_strips(const View& view, rows::ElementType type, const rows::Shape& shape) {
@@ -215,7 +233,7 @@ const char* patch_rows_filter_obstacle(const Problem& problem) {
   const int shape = shape_of(view, type);
   if (shape < 0)
     return "more than 64 taps, rows of them rounded up to eights, but up to 7 rows of 24; in TF32 more than 168";
-  if (filter_blocks_of(view) > kMostFewChannelsCount / 1024) return "2^26 filters or more";
+  if (has_too_many_filters(view)) return "2^26 filters or more";
   if (!has_strips(view, type, rows::kShapes[shape])) {
     return "shared memory has no room for the image rows of two rows of y";
   }
@@ -250,21 +268,40 @@ std::size_t patch_rows_filter_workspace(const Problem& problem, const Config& co
          rows::kWorkspaceAlignment;
 }
 
-void patch_rows_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
-  const View view = few_channels_filter_view(problem);
+namespace {
+
+void offer_candidates(const Problem& problem, const View& view, int multiprocessors, Taker* taker) {
   const rows::ElementType type = element_type(problem.x.type);
   const int shape = shape_of(view, type);
   if (shape < 0) return;
   const std::int64_t units = std::max<std::int64_t>(view.images * view.out_h, 1);
   const std::int64_t most = std::clamp<std::int64_t>(multiprocessors / filter_blocks_of(view), 1, units);
-  const auto add = [&](std::int64_t splits) {
-    const Strips s = best_strips(view, type, rows::kShapes[shape], static_cast<double>(splits), multiprocessors);
+  const auto offer = [&](std::int64_t parts) {
+    const auto splits = static_cast<double>(parts);
+    if (!taker->has_use_for(least_seconds(view, type, rows::kShapes[shape], splits, multiprocessors))) return;
+    const Strips s = best_strips(view, type, rows::kShapes[shape], splits, multiprocessors);
     if (s.count == 0) return;
-    const Config config = {shape, static_cast<std::int32_t>(splits)};
-    candidates->push_back({config, s.seconds, patch_rows_filter_workspace(problem, config)});
+    const Config config = {shape, static_cast<std::int32_t>(parts)};
+    taker->take({config, s.seconds, patch_rows_filter_workspace(problem, config)});
   };
-  if (most > 1) add(most);
-  add(1);
+  if (most > 1) offer(most);
+  offer(1);
+}
+
+}  // namespace
+
+void patch_rows_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+  Taker taker{.all = candidates};
+  offer_candidates(problem, few_channels_filter_view(problem), multiprocessors, &taker);
+}
+
+// A problem without an obstacle has strips, and one without strips no candidates.
+bool patch_rows_filter_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
+  if (bound < kStart || few_channels_filter_view_obstacle(problem) != nullptr) return false;
+  const View view = few_channels_filter_view(problem);
+  Taker taker{.fastest = fastest, .bound = bound};
+  if (!has_too_many_filters(view)) offer_candidates(problem, view, multiprocessors, &taker);
+  return taker.found;
 }
 
 }  // namespace gpudnn::conv

@@ -32,5 +32,8 @@ struct PatchRowsFilterPlan {
 
 // The cost model's candidates.
 void patch_rows_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// The first of the fastest of them, if it takes `bound` seconds or less and there is no obstacle.
+[[nodiscard]] bool patch_rows_filter_fastest(const Problem& problem, int multiprocessors, double bound,
+                                             Candidate* fastest);
 
 }  // namespace gpudnn::conv

@@ -117,6 +117,17 @@ bool read_options(ProblemWords* words, Problem* problem, std::string* why) {
   return 2.0 * static_cast<double>(element_count(problem.y)) * static_cast<double>(problem.w.dims[1]) * taps;
 }
 
+[[gnu::hot]] double least_reached(const Problem& problem) noexcept {
+  auto reached = static_cast<double>(problem.x.dims[0]);
+  for (int i = 0; i < problem.spatial; ++i) {
+    const std::int64_t pixels = problem.direction == Direction::backward_data
+                                    ? problem.x.dims[2 + i] / problem.stride[i]
+                                    : problem.y.dims[2 + i];
+    reached *= static_cast<double>(pixels * problem.w.dims[2 + i]);
+  }
+  return reached;
+}
+
 TensorGeometry packed_by_output(const TensorGeometry& filter) noexcept {
   TensorGeometry packed = filter;
   std::swap(packed.dims[0], packed.dims[1]);

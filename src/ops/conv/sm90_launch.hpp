@@ -12,6 +12,10 @@
 
 namespace gpudnn::conv {
 
+[[nodiscard, gnu::hot]] inline bool sm90_runs_on(const Device& device) {
+  return device.compute_capability() == 90 && cuda::makes_tensor_maps();
+}
+
 // `obstacle` is null where the engine takes the problem.
 [[nodiscard, gnu::hot]] inline Support sm90_supports(const Problem& problem, const Device& device,
                                                      const char* (*obstacle)(const Problem&)) {

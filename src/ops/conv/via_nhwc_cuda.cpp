@@ -220,11 +220,18 @@ void via_nhwc_lean_candidates(const Problem&, const Device&, std::vector<Candida
 
 [[gnu::hot]] double via_nhwc_least_seconds(const Problem& problem, const Device& device) {
   if (tensor_math_obstacle(problem) != nullptr) return 0;  // supports() says so as quickly
-  // An inner kernel is launched once at least, and not faster than the fastest memory.
-  constexpr double kLaunch = 2e-6;
-  constexpr double kBytesPerMultiprocessor = 5e12 / 132;
-  return least_packing_seconds(problem) + kLaunch +
-         bytes_of_tensors(problem) / (kBytesPerMultiprocessor * std::max(device.multiprocessors, 1));
+  // An inner kernel is launched once at least, and not faster than memory or the matrix units, by any engine's model.
+  constexpr double kLaunch = 2.5e-6;
+  constexpr double kBytes = 4.27e12 / 132;  // of a multiprocessor, in a second
+  constexpr double kHalfFlops = 990e12 / 132;
+  constexpr double kTf32Flops = 495e12 / 132;
+  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
+  const LeastForm least = least_form(problem);
+  const double flops =
+      2 * least_reached(problem) * static_cast<double>(problem.y.dims[1] * problem.w.dims[1]) * least.wider;
+  const double products = flops / (problem.x.type != GPUDNN_DATA_FLOAT ? kHalfFlops : kTf32Flops);
+  const double busy = std::max(products, least.bytes / kBytes);
+  return least.seconds + kRoundedDown * (kLaunch + busy / std::max(device.multiprocessors, 1));
 }
 
 std::size_t via_nhwc_workspace(const Problem& problem, const Config& config) {

@@ -207,33 +207,42 @@ layout::Shape shape_by_output(const TensorGeometry& filter, int64_t padded_outpu
 
 }  // namespace
 
-double least_packing_seconds(const Problem& problem) {
-  double seconds = kLaunch;
+[[gnu::hot]] LeastForm least_form(const Problem& problem) {
+  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
+  LeastForm least = {kLaunch, 0, 1};
+  const double element = data_type_bits(problem.x.type) / 8.0;
   int lie_so = 0;  // are packed channels-last
   for (const TensorGeometry* t : {&problem.x, &problem.w, &problem.y}) {
+    const double bytes = static_cast<double>(element_count(*t)) * element;
+    least.bytes += bytes;
     if (is_packed_nhwc(*t)) {
       ++lie_so;
       continue;
     }
     // The filter may lie in the order that packs_by_output asks for already.
     if (t == &problem.w && problem.direction == Direction::backward_data && t->type == GPUDNN_DATA_FLOAT) continue;
-    seconds += 2 * static_cast<double>(element_count(*t)) * (data_type_bits(t->type) / 8.0) / kBytesPerSecond;
+    least.seconds += 2 * bytes / kBytesPerSecond;
   }
   // Nothing is copied but to pad channels to whole vectors: if these are, there is no such form.
   if (lie_so == 3 && problem.has_z == 0 && problem.mode == GPUDNN_CROSS_CORRELATION) {
     const std::int64_t vector = 128 / data_type_bits(problem.x.type);
     const std::int64_t filters = problem.w.dims[0] / problem.groups;
-    if (filters % vector == 0 && problem.w.dims[1] % vector == 0) return std::numeric_limits<double>::infinity();
+    if (filters % vector == 0 && problem.w.dims[1] % vector == 0) {
+      return {std::numeric_limits<double>::infinity(), least.bytes, 1};
+    }
     const auto pad = [&](const TensorGeometry& t, std::int64_t channels) {
       if (channels % vector == 0) return;
       const double wider = static_cast<double>(round_up(channels, vector)) / static_cast<double>(channels);
-      seconds += (1 + wider) * static_cast<double>(size_in_bytes(t)) / kBytesPerSecond;
+      const double bytes = static_cast<double>(element_count(t)) * element;
+      least.seconds += (1 + wider) * bytes / kBytesPerSecond;
+      least.bytes += (wider - 1) * bytes;
+      least.wider *= wider;
     };
     pad(problem.x, problem.w.dims[1]);
     pad(problem.y, filters);
   }
-  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
-  return kRoundedDown * seconds;
+  least.seconds *= kRoundedDown;
+  return least;
 }
 
 const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcOutline* form) {

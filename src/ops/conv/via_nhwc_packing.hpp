@@ -33,8 +33,13 @@ using NhwcOutline = NhwcFormOf<PlacedOperand>;
 // The same but for the operands' tasks, which a query has no time for.
 [[nodiscard]] const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcOutline* form);
 
-// What no form stays below: the copies of the tensors that are not packed channels-last, and their launches.
-[[nodiscard]] double least_packing_seconds(const Problem& problem);
+// What no form stays below.
+struct LeastForm {
+  double seconds = 0;  // of the copies of the tensors that are not packed channels-last, and of their launch
+  double bytes = 0;    // of the inner problem's tensors
+  double wider = 1;    // the inner problem's products over the problem's
+};
+[[nodiscard]] LeastForm least_form(const Problem& problem);
 
 template <class Operand>
 [[nodiscard]] const Operand& output(const NhwcFormOf<Operand>& form) noexcept {
