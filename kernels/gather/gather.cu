@@ -13,7 +13,7 @@ namespace {
 
 // The loops from the fastest on.
 struct LoopOrder {
-  int by_order[kGatherLoops];
+  int by_order[kGatherLoops] = {};
   explicit LoopOrder(const GatherMap& map) {
     for (int i = 0; i < map.loops; ++i) {
       int at = i;

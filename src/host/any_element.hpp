@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -45,6 +46,24 @@ decltype(auto) with_any_type(DataType type, F&& f) {
     default:
       return with_floating_type(type, std::forward<F>(f));
   }
+}
+
+// How elements of a type are read and written, by address: operations on two or three types of seven would be compiled
+// 49 or 343 times.
+using LoadAny = double (*)(const void* data, std::int64_t offset);
+using StoreAny = void (*)(void* data, std::int64_t offset, double value, double beta);
+
+[[nodiscard]] inline LoadAny load_of(DataType type) {
+  return with_any_type(type, []<class T>() -> LoadAny {
+    return [](const void* data, std::int64_t offset) { return to_double(static_cast<const T*>(data)[offset]); };
+  });
+}
+[[nodiscard]] inline StoreAny store_of(DataType type) {
+  return with_any_type(type, []<class T>() -> StoreAny {
+    return [](void* data, std::int64_t offset, double value, double beta) {
+      store_any(static_cast<T*>(data) + offset, value, beta);
+    };
+  });
 }
 
 }  // namespace gpudnn::host

@@ -51,18 +51,13 @@ Places locate(const GatherMap& map, std::int64_t index) {
 
 void gather(const GatherMap& map, DataType in_type, DataType out_type, double alpha, double beta, const void* in,
             void* out) {
-  with_any_type(in_type, [&]<class A>() {
-    with_any_type(out_type, [&]<class C>() {
-      const auto* const source = static_cast<const A*>(in);
-      auto* const target = static_cast<C*>(out);
-      parallel_for(map.count(), grain_for(40), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const Places places = locate(map, i);
-          const double value = places.from < 0 ? 0 : alpha * to_double(source[places.from]);
-          store_any(target + places.to, value, beta);
-        }
-      });
-    });
+  const LoadAny load = load_of(in_type);
+  const StoreAny store = store_of(out_type);
+  parallel_for(map.count(), grain_for(40), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const Places places = locate(map, i);
+      store(out, places.to, places.from < 0 ? 0 : alpha * load(in, places.from), beta);
+    }
   });
 }
 

@@ -40,32 +40,22 @@ double apply(const Problem& problem, double x, double y) {
   return x;
 }
 
-template <class A, class B, class C>
-void op_tensor_typed(const Problem& problem, const Args& args) {
-  const auto* const a = static_cast<const A*>(args.a);
-  const auto* const b = static_cast<const B*>(args.b);
-  auto* const c = static_cast<C*>(args.c);
+}  // namespace
+
+void op_tensor(const Problem& problem, const Args& args) {
   const TensorGeometry& out = problem.c;
   const bool binary = op_tensor::has_b(problem.op);
   std::int64_t b_strides[kMaxRank] = {};
   for (int i = 0; binary && i < out.rank; ++i) b_strides[i] = problem.b.dims[i] == 1 ? 0 : problem.b.strides[i];
+  const LoadAny load_a = load_of(problem.a.type);
+  const LoadAny load_b = load_of(binary ? problem.b.type : problem.a.type);
+  const StoreAny store_c = store_of(out.type);
   parallel_for(element_count(out), grain_for(20), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const double x = args.alpha1 * to_double(a[offset_of(i, out.rank, out.dims, problem.a.strides)]);
-      const double y = binary ? args.alpha2 * to_double(b[offset_of(i, out.rank, out.dims, b_strides)]) : 0;
-      store_any(c + offset_of(i, out.rank, out.dims, out.strides), apply(problem, x, y), args.beta);
+      const double x = args.alpha1 * load_a(args.a, offset_of(i, out.rank, out.dims, problem.a.strides));
+      const double y = binary ? args.alpha2 * load_b(args.b, offset_of(i, out.rank, out.dims, b_strides)) : 0;
+      store_c(args.c, offset_of(i, out.rank, out.dims, out.strides), apply(problem, x, y), args.beta);
     }
-  });
-}
-
-}  // namespace
-
-void op_tensor(const Problem& problem, const Args& args) {
-  const DataType b_type = op_tensor::has_b(problem.op) ? problem.b.type : problem.a.type;
-  with_any_type(problem.a.type, [&]<class A>() {
-    with_any_type(b_type, [&]<class B>() {
-      with_any_type(problem.c.type, [&]<class C>() { op_tensor_typed<A, B, C>(problem, args); });
-    });
   });
 }
 

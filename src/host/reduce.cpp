@@ -93,10 +93,10 @@ void store_place(gpudnnIndicesType_t type, void* indices, std::int64_t at, std::
   }
 }
 
-template <class A, class C>
+template <class A>
 void reduce_typed(const Problem& problem, const Args& args) {
   const auto* const a = static_cast<const A*>(args.a);
-  auto* const c = static_cast<C*>(args.c);
+  const StoreAny store_c = store_of(problem.c.type);
   const Parts parts = parts_of(problem);
   const bool indexed = reduce::has_indices(problem) && args.indices != nullptr;
   parallel_for(element_count(problem.c), grain_for(element_count(parts.reduced)),
@@ -105,7 +105,7 @@ void reduce_typed(const Problem& problem, const Args& args) {
                    const std::int64_t from = offset_of(i, problem.c.rank, problem.c.dims, parts.kept.strides);
                    const Total total = fold(problem, parts.reduced, a + from);
                    const std::int64_t to = offset_of(i, problem.c.rank, problem.c.dims, problem.c.strides);
-                   store_any(c + to, args.alpha * total.value, args.beta);
+                   store_c(args.c, to, args.alpha * total.value, args.beta);
                    if (indexed) store_place(problem.index_type, args.indices, i, total.place);
                  }
                });
@@ -114,9 +114,7 @@ void reduce_typed(const Problem& problem, const Args& args) {
 }  // namespace
 
 void reduce(const Problem& problem, const Args& args) {
-  with_any_type(problem.a.type, [&]<class A>() {
-    with_any_type(problem.c.type, [&]<class C>() { reduce_typed<A, C>(problem, args); });
-  });
+  with_any_type(problem.a.type, [&]<class A>() { reduce_typed<A>(problem, args); });
 }
 
 }  // namespace gpudnn::host
