@@ -20,7 +20,7 @@ struct BiasGradParams {
   std::int64_t db_channel_step = 0;
   tile::HostNest sum;  // one tensor: what is summed for a channel
   int multiprocessors = 1;
-  bool has_clusters = false;  // compute capability 9.0 or more
+  bool has_clusters = false;  // compute capability 9.0
 };
 void launch_bias_grad(const BiasGradParams& params, CUstream_st* stream);
 

@@ -188,7 +188,7 @@ __device__ __forceinline__ void load(Stage<I, kOuter>& stage, const Operand& ope
     const Entry eo = outer[o];
     const Entry ek = inner[k];
     T v = tile::narrow<T>(0.0f);
-    if (entry_in_bounds<I>(eo, ek, operand.bounds)) v = __ldg(address<T>(eo, ek));
+    if (entry_in_bounds<I>(eo, ek, operand.bounds)) v = tile::load_constant(address<T>(eo, ek));
     stage.set_scalar(i, v);
   };
   const auto vector = [&](int i, int o, int k) {

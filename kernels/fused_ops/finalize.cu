@@ -53,9 +53,9 @@ struct Fetched {
       case tile::AnyType::f32:
         return __uint_as_float(static_cast<unsigned>(bits));
       case tile::AnyType::f16:
-        return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
+        return tile::widen<double>(tile::Half{static_cast<std::uint16_t>(bits)});
       default:
-        return __bfloat162float(__ushort_as_bfloat16(static_cast<unsigned short>(bits)));
+        return tile::widen<double>(tile::BFloat16{static_cast<std::uint16_t>(bits)});
     }
   }
 };

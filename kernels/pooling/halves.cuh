@@ -2,29 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/tile/numeric.cuh"
+#include "kernels/tile/half_math.cuh"
 
 namespace gpudnn::kernels {
 
-// Two elements side by side.
-template <class T>
-using TwoOf = std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162>;
-template <class T>
-__device__ __forceinline__ TwoOf<T> as_two(std::uint32_t word) {
-  TwoOf<T> two;
-  memcpy(&two, &word, sizeof two);
-  return two;
-}
-template <class T>
-__device__ __forceinline__ std::uint32_t as_word(const TwoOf<T>& two) {
-  std::uint32_t word;
-  memcpy(&word, &two, sizeof word);
-  return word;
-}
 template <class T>
 __device__ __forceinline__ float2 wide_pair(std::uint32_t word) {
   if constexpr (std::is_same_v<T, tile::Half>) {
-    return __half22float2(as_two<T>(word));
+    return ptx::cvt_f32_f16x2(word);
   } else {
     return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
   }

@@ -36,9 +36,7 @@ __device__ __forceinline__ std::uint32_t max_word(std::uint32_t a, std::uint32_t
 template <class T, bool kNan>
 __device__ __forceinline__ std::uint32_t finish_word(std::uint32_t most) {
   if constexpr (kNan) return most;
-  std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162> two;
-  memcpy(&two, &most, sizeof two);
-  const std::uint32_t nothing = __hneu2_mask(two, two);
+  const std::uint32_t nothing = __hneu2_mask(tile::as_two<T>(most), tile::as_two<T>(most));
   return (most & ~nothing) | (tile::word_of(lowest_finite<T>(), lowest_finite<T>()) & nothing);
 }
 

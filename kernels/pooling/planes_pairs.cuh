@@ -48,7 +48,7 @@ struct PairsArgs {
 
 template <class T>
 __device__ __forceinline__ std::uint32_t larger_pair(std::uint32_t a, std::uint32_t b) {
-  return as_word<T>(__hmax2(as_two<T>(a), as_two<T>(b)));
+  return tile::as_word<T>(__hmax2(tile::as_two<T>(a), tile::as_two<T>(b)));
 }
 // (high half of a, low half of b); the low halves of both; the high ones.
 __device__ __forceinline__ std::uint32_t across_words(std::uint32_t a, std::uint32_t b) {
@@ -159,7 +159,9 @@ __global__ void __launch_bounds__(kPairsThreads, kPairsBlocks<kChannels>)
     seen.at[0][1] = across_words(seen.at[2][0], seen.at[2][1]);
     return seen;
   };
-  const auto join = [](std::uint32_t a, std::uint32_t b) { return as_word<T>(__hadd2(as_two<T>(a), as_two<T>(b))); };
+  const auto join = [](std::uint32_t a, std::uint32_t b) {
+    return tile::as_word<T>(__hadd2(tile::as_two<T>(a), tile::as_two<T>(b)));
+  };
   // The elements in even columns, in pairs, and those in odd ones.
   struct Halves {
     std::uint32_t words[4];  // pixels 0 and 2, 4 and 6, 1 and 3, 5 and 7
@@ -232,7 +234,7 @@ __global__ void __launch_bounds__(kPairsThreads, kPairsBlocks<kChannels>)
         const auto give = [&](const PairsRow& row, PairsRow* to) {
 #pragma unroll
           for (int k = 0; k < 3; ++k) {
-            const std::uint32_t equal = __heq2_mask(as_two<T>(row.at[k][pair]), as_two<T>(most));
+            const std::uint32_t equal = __heq2_mask(tile::as_two<T>(row.at[k][pair]), tile::as_two<T>(most));
             to->at[k][pair] = dy_words[pair] & equal & ~found;
             found |= equal;
           }

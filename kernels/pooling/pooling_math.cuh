@@ -11,16 +11,16 @@
 
 #include "kernels/pooling/pooling.hpp"
 #include "kernels/ptx/max_nan.cuh"
-#include "kernels/tile/numeric.cuh"
+#include "kernels/tile/half_math.cuh"
 
 namespace gpudnn::kernels {
 
 template <class T>
 __device__ __forceinline__ T lowest_finite() {
   if constexpr (std::is_same_v<T, tile::Half>) {
-    return __ushort_as_half(0xfbffu);
+    return {0xfbff};
   } else if constexpr (std::is_same_v<T, tile::BFloat16>) {
-    return __ushort_as_bfloat16(0xff7fu);
+    return {0xff7f};
   } else if constexpr (std::is_same_v<T, float>) {
     return -FLT_MAX;
   } else {
@@ -42,7 +42,8 @@ __device__ __forceinline__ T max_identity() {
 template <bool kNan, class T>
 __device__ __forceinline__ T max_of(T a, T b) {
   if constexpr (std::is_same_v<T, tile::Half> || std::is_same_v<T, tile::BFloat16>) {
-    return kNan ? __hmax_nan(a, b) : __hmax(a, b);
+    const auto one = tile::as_two<T>(a.bits), other = tile::as_two<T>(b.bits);
+    return {static_cast<std::uint16_t>(tile::as_word<T>(kNan ? __hmax2_nan(one, other) : __hmax2(one, other)))};
   } else if constexpr (std::is_same_v<T, float>) {
     return kNan ? ptx::max_nan(a, b) : fmaxf(a, b);
   } else {
@@ -54,14 +55,10 @@ __device__ __forceinline__ T max_of(T a, T b) {
 template <bool kNan, class T, int N>
 __device__ __forceinline__ void take_max(const tile::Pack<T, N>& values, tile::Pack<T, N>* most) {
   if constexpr (tile::kPackHasWords<T, N>) {
-    using Two = std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162>;
 #pragma unroll
     for (int i = 0; i < N / 2; ++i) {
-      Two a, b;  // a word as it is: halves taken apart and joined cost four instructions more
-      memcpy(&a, &most->words[i], sizeof a);
-      memcpy(&b, &values.words[i], sizeof b);
-      const Two larger = kNan ? __hmax2_nan(a, b) : __hmax2(a, b);
-      memcpy(&most->words[i], &larger, sizeof larger);
+      const auto a = tile::as_two<T>(most->words[i]), b = tile::as_two<T>(values.words[i]);
+      most->words[i] = tile::as_word<T>(kNan ? __hmax2_nan(a, b) : __hmax2(a, b));
     }
   } else {
 #pragma unroll

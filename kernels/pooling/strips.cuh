@@ -134,20 +134,16 @@ struct Choice {
   template <bool kNan>
   __device__ __forceinline__ void take(const tile::Pack<T, N>& values, const std::uint32_t (&later)[kWords]) {
     if constexpr (kPaired) {
-      using Two = std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162>;
       tile::Pack<T, N> larger = most;
       take_max<kNan>(values, &larger);
 #pragma unroll
       for (int i = 0; i < kWords; ++i) {
-        Two was, is, offered;
-        memcpy(&was, &most.words[i], 4);
-        memcpy(&is, &larger.words[i], 4);
-        memcpy(&offered, &values.words[i], 4);
+        const auto was = tile::as_two<T>(most.words[i]);
         std::uint32_t moves;
         if constexpr (kNan) {
-          moves = __hgtu2_mask(offered, was) & __heq2_mask(was, was);
+          moves = __hgtu2_mask(tile::as_two<T>(values.words[i]), was) & __heq2_mask(was, was);
         } else {
-          moves = __hneu2_mask(is, was);
+          moves = __hneu2_mask(tile::as_two<T>(larger.words[i]), was);
         }
         number[i] = (moves & later[i]) | (~moves & number[i]);
       }
@@ -195,9 +191,7 @@ struct Choice {
 
  private:
   static __device__ __forceinline__ std::uint32_t nan_mask(std::uint32_t word) {
-    std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162> two;
-    memcpy(&two, &word, sizeof two);
-    return __hneu2_mask(two, two);
+    return __hneu2_mask(tile::as_two<T>(word), tile::as_two<T>(word));
   }
 };
 
@@ -292,10 +286,7 @@ struct WindowGradient {
 // A word of gradients with those lanes cleared whose number is not `mine`. The numbers are compared as halves: as such
 // they are subnormal, and equal if their bits are.
 __device__ __forceinline__ std::uint32_t gradients_of(std::uint32_t dy, std::uint32_t numbers, std::uint32_t mine) {
-  __half2 chosen, wanted;
-  memcpy(&chosen, &numbers, sizeof chosen);
-  memcpy(&wanted, &mine, sizeof wanted);
-  return dy & __heq2_mask(chosen, wanted);
+  return dy & __heq2_mask(tile::as_two<tile::Half>(numbers), tile::as_two<tile::Half>(mine));
 }
 
 // The gradients of element (a, b) of a block, from windows[p][q] = window (i - p, j - q).

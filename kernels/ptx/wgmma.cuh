@@ -6,11 +6,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstdint>
 #include <type_traits>
+
+#include "kernels/tile/element_type.hpp"
 
 namespace gpudnn::ptx {
 
@@ -45,11 +44,11 @@ __device__ __forceinline__ void wgmma_wait_group() {
 // The instruction of one shape. A_, B_, TA_, TB_ are the operand numbers after the N / 2 registers of D; the first 1
 // says to add to D.
 #define GPUDNN_WGMMA(N, REGISTERS, LIST, A_, B_, TA_, TB_)                                                        \
-  if constexpr (std::is_same_v<T, __half>) {                                                                      \
+  if constexpr (std::is_same_v<T, tile::Half>) {                                                                      \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.f16.f16 " LIST ", " A_ ", " B_ ", 1, 1, 1, " TA_  \
                  ", " TB_ ";"                                                                                     \
                  : REGISTERS : "l"(a), "l"(b), "n"(kTransposeA), "n"(kTransposeB));                               \
-  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {                                                        \
+  } else if constexpr (std::is_same_v<T, tile::BFloat16>) {                                                        \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.bf16.bf16 " LIST ", " A_ ", " B_ ", 1, 1, 1, "    \
                  TA_ ", " TB_ ";"                                                                                 \
                  : REGISTERS : "l"(a), "l"(b), "n"(kTransposeA), "n"(kTransposeB));                               \

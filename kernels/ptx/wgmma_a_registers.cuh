@@ -24,10 +24,10 @@ namespace gpudnn::ptx {
 // A_, B_ and MN_ name the operands after the N / 2 registers of D.
 #define GPUDNN_OPERANDS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
 #define GPUDNN_WGMMA(N, REGISTERS, LIST, A_, B_, MN_)                                                                  \
-  if constexpr (std::is_same_v<T, __half>) {                                                                           \
+  if constexpr (std::is_same_v<T, tile::Half>) {                                                                           \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.f16.f16 " LIST ", " A_ ", " B_ ", 1, 1, 1, " MN_ ";"   \
                  : REGISTERS : GPUDNN_OPERANDS, "n"(kBIsMnMajor));                                                     \
-  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {                                                             \
+  } else if constexpr (std::is_same_v<T, tile::BFloat16>) {                                                             \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.bf16.bf16 " LIST ", " A_ ", " B_ ", 1, 1, 1, " MN_ ";" \
                  : REGISTERS : GPUDNN_OPERANDS, "n"(kBIsMnMajor));                                                     \
   } else {                                                                                                             \

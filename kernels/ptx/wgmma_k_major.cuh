@@ -39,10 +39,10 @@ namespace gpudnn::ptx {
 
 // A_, B_ are the operand numbers after the N / 2 registers of D.
 #define GPUDNN_WGMMA(N, REGISTERS, LIST, A_, B_)                                                                  \
-  if constexpr (std::is_same_v<T, __half>) {                                                                      \
+  if constexpr (std::is_same_v<T, tile::Half>) {                                                                      \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.f16.f16 " LIST ", " A_ ", " B_ ", 1, 1, 1, 0, 0;" \
                  : REGISTERS : "l"(a), "l"(b));                                                                   \
-  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {                                                        \
+  } else if constexpr (std::is_same_v<T, tile::BFloat16>) {                                                        \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32.bf16.bf16 " LIST ", " A_ ", " B_                  \
                  ", 1, 1, 1, 0, 0;"                                                                               \
                  : REGISTERS : "l"(a), "l"(b));                                                                   \

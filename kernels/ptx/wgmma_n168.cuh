@@ -18,11 +18,11 @@ namespace gpudnn::ptx {
 
 template <class T>
 __device__ __forceinline__ void wgmma_n168(float (&d)[84], std::uint64_t a, std::uint64_t b) {
-  if constexpr (std::is_same_v<T, __half>) {
+  if constexpr (std::is_same_v<T, tile::Half>) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n168k16.f32.f16.f16 " GPUDNN_LIST_84 ", %84, %85, 1, 1, 1, 1, 1;"
                  : GPUDNN_D84 : "l"(a), "l"(b));
   } else {
-    static_assert(std::is_same_v<T, __nv_bfloat16>, "16-bit elements");
+    static_assert(std::is_same_v<T, tile::BFloat16>, "16-bit elements");
     asm volatile("wgmma.mma_async.sync.aligned.m64n168k16.f32.bf16.bf16 " GPUDNN_LIST_84 ", %84, %85, 1, 1, 1, 1, 1;"
                  : GPUDNN_D84 : "l"(a), "l"(b));
   }

@@ -16,10 +16,10 @@ namespace gpudnn::ptx {
 // Transposed operands are MN-major in shared memory.
 template <class T, int kTransposeA, int kTransposeB>
 __device__ __forceinline__ void wgmma_n96(float (&d)[48], std::uint64_t a, std::uint64_t b) {
-  if constexpr (std::is_same_v<T, __half>) {
+  if constexpr (std::is_same_v<T, tile::Half>) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 " GPUDNN_LIST_48 ", %48, %49, 1, 1, 1, %50, %51;"
                  : GPUDNN_D48 : "l"(a), "l"(b), "n"(kTransposeA), "n"(kTransposeB));
-  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+  } else if constexpr (std::is_same_v<T, tile::BFloat16>) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 " GPUDNN_LIST_48 ", %48, %49, 1, 1, 1, %50, %51;"
                  : GPUDNN_D48 : "l"(a), "l"(b), "n"(kTransposeA), "n"(kTransposeB));
   } else {

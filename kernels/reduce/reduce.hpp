@@ -78,7 +78,7 @@ struct ReduceParams {
   void* indices = nullptr;  // null where none are to be stored
   void* workspace = nullptr;
   int multiprocessors = 1;
-  bool has_clusters = false;  // compute capability 9.0 or more
+  bool has_clusters = false;  // compute capability 9.0
   ReduceLoops loops;
   ReduceShape shape;
 };

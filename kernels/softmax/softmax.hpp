@@ -24,7 +24,7 @@ struct SoftmaxParams {
   tile::HostNest within;   // the elements that are normalised together
   tile::HostNest between;  // the groups of them
   int multiprocessors = 1;
-  bool has_clusters = false;       // compute capability 9.0 or more
+  bool has_clusters = false;       // compute capability 9.0
   std::int64_t shared_memory = 0;  // that a block may have
 };
 

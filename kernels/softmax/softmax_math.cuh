@@ -17,7 +17,7 @@
 
 #include "kernels/ptx/ex2.cuh"
 #include "kernels/softmax/softmax.hpp"
-#include "kernels/tile/numeric.cuh"
+#include "kernels/tile/half_math.cuh"
 #include "kernels/tile/reduce.cuh"
 
 namespace gpudnn::kernels {
@@ -60,8 +60,8 @@ struct SoftmaxArgs {
   int cluster;
 };
 
-// Long rows through shared memory (ring.cu), for float and the 16-bit types. False, with nothing launched, where a row
-// is too long or the device has no clusters for it.
+// Long rows through shared memory (ring_sm90.cu), for float and the 16-bit types. False, with nothing launched, where a
+// row is too long or the device has no clusters for it.
 template <class T>
 bool launch_softmax_ring(const SoftmaxArgs<T>& args, const tile::LoopNest<3>& rows, bool backward, CUstream_st* stream);
 
@@ -71,7 +71,7 @@ template <class T>
 bool launch_softmax_staged(const SoftmaxParams& params, const tile::HostNest& piece, const SoftmaxArgs<T>& args,
                            bool aligned, CUstream_st* stream);
 
-// Columns whose rows begin anywhere (skewed.cu), for float and the 16-bit types; as above.
+// Columns whose rows begin anywhere (skewed_sm90.cu), for float and the 16-bit types; as above.
 template <class T>
 bool launch_softmax_skewed(const SoftmaxParams& params, const tile::HostNest& piece, const SoftmaxArgs<T>& args,
                            CUstream_st* stream);
@@ -88,14 +88,9 @@ template <class T, int N>
 __device__ __forceinline__ tile::Pack<T, N> larger_of(const tile::Pack<T, N>& a, const tile::Pack<T, N>& b) {
   tile::Pack<T, N> larger;
   if constexpr (tile::kPackHasWords<T, N>) {
-    using Two = std::conditional_t<std::is_same_v<T, tile::Half>, __half2, __nv_bfloat162>;
 #pragma unroll
     for (int i = 0; i < N / 2; ++i) {
-      Two one, other;
-      memcpy(&one, &a.words[i], sizeof one);
-      memcpy(&other, &b.words[i], sizeof other);
-      const Two most = __hmax2(one, other);
-      memcpy(&larger.words[i], &most, sizeof most);
+      larger.words[i] = tile::as_word<T>(__hmax2(tile::as_two<T>(a.words[i]), tile::as_two<T>(b.words[i])));
     }
   } else {
     using C = tile::Compute<T>;

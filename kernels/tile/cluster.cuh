@@ -1,6 +1,6 @@
 // Thread-block clusters where the target has them, and single blocks elsewhere: one source for both.
 //
-// A launch asks for clusters of `size` blocks only on a device of compute capability 9.0 or more. Code for an older
+// A launch asks for clusters of `size` blocks only on a device of compute capability 9.0. Code for an older
 // target that nevertheless runs there (PTX of an older target, compiled by the driver) cannot see the other blocks of
 // its cluster: there the first block of each does all the work and the others leave.
 // SPDX-License-Identifier: Apache-2.0

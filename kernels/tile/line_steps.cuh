@@ -78,9 +78,7 @@ __device__ __forceinline__ void widen_words(const Pack<T, N>& pack, C (&values)[
   if constexpr (kPackHasWords<T, N> && std::is_same_v<C, float> && std::is_same_v<T, Half>) {
 #pragma unroll
     for (int i = 0; i < N / 2; ++i) {
-      __half2 both;
-      memcpy(&both, &pack.words[i], sizeof both);
-      const float2 wide = __half22float2(both);
+      const float2 wide = ptx::cvt_f32_f16x2(pack.words[i]);
       values[2 * i] = wide.x;
       values[2 * i + 1] = wide.y;
     }

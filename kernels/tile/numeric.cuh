@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/ptx/cvt_bf16.cuh"
+#include "kernels/ptx/cvt_f16.cuh"
 #include "kernels/ptx/st_global.cuh"
 #include "kernels/tile/element_type.hpp"
 
@@ -30,27 +29,34 @@ using Compute = typename ComputeOf<T>::type;
 template <class C, class T>
 __device__ __forceinline__ C widen(T value) {
   if constexpr (std::is_same_v<T, Half>) {
-    return static_cast<C>(__half2float(value));
+    return static_cast<C>(ptx::cvt_f32_f16(value.bits));
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return static_cast<C>(__bfloat162float(value));
+    return static_cast<C>(__uint_as_float(std::uint32_t{value.bits} << 16));
   } else {
     return static_cast<C>(value);
   }
 }
 
-// C -> storage, rounded to nearest even, once: double goes to the 16-bit types without a stop at float.
+// The float next to value towards zero, its last bit set unless it is value itself: rounded once more to fewer bits, it
+// gives what value would have given.
+__device__ __forceinline__ float round_to_odd(double value) {
+  const float toward_zero = __double2float_rz(value);
+  return toward_zero == value ? toward_zero : __uint_as_float(__float_as_uint(toward_zero) | 1u);
+}
+
+// C -> storage, rounded to nearest even, as if once.
 template <class T, class C>
 __device__ __forceinline__ T narrow(C value) {
   if constexpr (std::is_same_v<T, Half>) {
     if constexpr (std::is_same_v<C, double>)
-      return __double2half(value);
+      return {ptx::cvt_rn_f16_f64(value)};
     else
-      return __float2half_rn(static_cast<float>(value));
+      return {ptx::cvt_rn_f16_f32(static_cast<float>(value))};
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     if constexpr (std::is_same_v<C, double>)
-      return __double2bfloat16(value);
+      return {ptx::cvt_rn_bf16_f32(round_to_odd(value))};
     else
-      return __float2bfloat16_rn(static_cast<float>(value));
+      return {ptx::cvt_rn_bf16_f32(static_cast<float>(value))};
   } else {
     return static_cast<T>(value);
   }
@@ -59,23 +65,24 @@ __device__ __forceinline__ T narrow(C value) {
 // Two 16-bit elements of a word.
 template <class T>
 __device__ __forceinline__ T half_of(std::uint32_t word, int which) {
-  const auto bits = static_cast<unsigned short>(which == 0 ? word & 0xffffu : word >> 16);
-  if constexpr (std::is_same_v<T, Half>) {
-    return __ushort_as_half(bits);
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return __ushort_as_bfloat16(bits);
-  } else {
-    return static_cast<T>(bits);
-  }
+  return T{static_cast<std::uint16_t>(which == 0 ? word & 0xffffu : word >> 16)};
 }
 template <class T>
 __device__ __forceinline__ std::uint32_t word_of(T low, T high) {
-  if constexpr (std::is_same_v<T, Half>) {
-    return __byte_perm(__half_as_ushort(low), __half_as_ushort(high), 0x5410);
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return __byte_perm(__bfloat16_as_ushort(low), __bfloat16_as_ushort(high), 0x5410);
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    return __byte_perm(low.bits, high.bits, 0x5410);
   } else {
     return __byte_perm(low, high, 0x5410);
+  }
+}
+
+// Of memory that no thread writes meanwhile.
+template <class T>
+__device__ __forceinline__ T load_constant(const T* pointer) {
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    return {__ldg(&pointer->bits)};
+  } else {
+    return __ldg(pointer);
   }
 }
 
@@ -176,11 +183,9 @@ __device__ __forceinline__ Pack<T, N> narrow_pack(const C (&values)[N]) {
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
       if constexpr (std::is_same_v<C, float> && std::is_same_v<T, Half>) {
-        const __half2 pair = __floats2half2_rn(values[i], values[i + 1]);
-        memcpy(&pack.words[i / 2], &pair, sizeof pair);  // as it is: halves taken apart and joined cost four more
+        pack.words[i / 2] = ptx::cvt_rn_f16x2_f32(values[i + 1], values[i]);
       } else if constexpr (std::is_same_v<C, float> && std::is_same_v<T, BFloat16>) {
-        const __nv_bfloat162 pair = __floats2bfloat162_rn(values[i], values[i + 1]);
-        memcpy(&pack.words[i / 2], &pair, sizeof pair);
+        pack.words[i / 2] = ptx::cvt_rn_bf16x2_f32(values[i + 1], values[i]);
       } else {
         pack.words[i / 2] = word_of(narrow<T>(values[i]), narrow<T>(values[i + 1]));
       }

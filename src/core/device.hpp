@@ -25,6 +25,8 @@ struct Device {
   std::string name = "host";
 
   [[nodiscard]] int compute_capability() const noexcept { return major * 10 + minor; }
+  // Blocks that share their memory. Later devices have them too, but run the PTX of one that has not.
+  [[nodiscard]] bool has_clusters() const noexcept { return major == 9; }
 };
 
 [[nodiscard]] const Device& host_device() noexcept;

@@ -24,7 +24,7 @@ Status cluster_sum_cuda(const LaunchSite& site, const Problem& problem, const Ar
   params.db_channel_step = problem.db.strides[1];
   params.sum = make_loop_nest(std::array{one_channel});
   params.multiprocessors = site.device.multiprocessors;
-  params.has_clusters = site.device.major >= 9;
+  params.has_clusters = site.device.has_clusters();
   kernels::launch_bias_grad(params, site.stream);
   return cuda::launch_status("bias_grad");
 }

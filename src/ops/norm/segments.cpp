@@ -217,7 +217,7 @@ void try_grid(const Device& device, const Problem& problem, const NormWalk& walk
 }
 
 const char* reason_against(const Device& device, const Problem& problem, const NormWalk& walk) {
-  if (device.major != 9) return "it is built for compute capability 9.0";
+  if (!device.has_clusters()) return "it is built for compute capability 9.0";
   if (problem.alignment < 16) return "a pointer is no multiple of 16 bytes";
   if (problem.pass == Pass::infer) return "inference needs one pass";
   if (problem.x.type == GPUDNN_DATA_DOUBLE) return "double goes element by element";

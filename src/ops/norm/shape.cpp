@@ -58,7 +58,7 @@ Shape rows_cluster(const Device& device, const Problem& problem, const kernels::
   const std::int64_t sets = walk.cross.count;
   const std::int64_t keepable =
       room(device, kPerMultiprocessor, kRowsShared) / unit_bytes(problem, walk);  // of a block
-  const int most = device.major >= 9 ? kLargestCluster : 1;
+  const int most = device.has_clusters() ? kLargestCluster : 1;
   const std::int64_t wanted = static_cast<std::int64_t>(device.multiprocessors) * kPerMultiprocessor;
   Shape shape;
   // As many blocks as hold the set, and as it takes to busy the device if each still has a round of work.
@@ -90,7 +90,7 @@ Shape columns_cluster(const Device& device, const Problem& problem, const kernel
   constexpr int kPerMultiprocessor = 2;
   const std::int64_t units = walk.line_units();
   const std::int64_t count = walk.cross.count;
-  const int most = device.major >= 9 ? kLargestCluster : 1;
+  const int most = device.has_clusters() ? kLargestCluster : 1;
   const std::int64_t wanted = static_cast<std::int64_t>(device.multiprocessors) * kPerMultiprocessor;
   Shape shape;
   shape.threads = kNormColumnsThreads;

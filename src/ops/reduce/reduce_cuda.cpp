@@ -75,7 +75,7 @@ Status reduce_cuda(const LaunchSite& site, const Problem& problem, const Args& a
   if (params.shape.splits > room) params.shape.splits = room > 1 ? room : 1;
   params.workspace = site.workspace;
   params.multiprocessors = site.device.multiprocessors;
-  params.has_clusters = site.device.major >= 9;
+  params.has_clusters = site.device.has_clusters();
   kernels::launch_reduce(params, site.stream);
   return cuda::launch_status("reduce");
 }

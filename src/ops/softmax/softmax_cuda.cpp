@@ -36,7 +36,7 @@ kernels::SoftmaxParams softmax_params(const Problem& problem, const Device& devi
   params.within = nest_of(problem, true);
   params.between = nest_of(problem, false);
   params.multiprocessors = device.multiprocessors;
-  params.has_clusters = device.major >= 9;
+  params.has_clusters = device.has_clusters();
   params.shared_memory = static_cast<std::int64_t>(device.shared_memory_per_block);
   return params;
 }

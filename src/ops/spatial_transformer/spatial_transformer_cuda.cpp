@@ -27,7 +27,7 @@ Status affine_grid(const LaunchSite& site, const Problem& problem, const Args& a
   params.in = problem.operation == Operation::grid_forward ? args.theta : args.grid;
   params.out = args.out;
   params.multiprocessors = site.device.multiprocessors;
-  params.has_clusters = site.device.major >= 9;
+  params.has_clusters = site.device.has_clusters();
   if (problem.operation == Operation::grid_forward) {
     kernels::launch_affine_grid_forward(params, site.stream);
   } else {

@@ -1,7 +1,7 @@
 // Instances and launch of the normalization over segments.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/norm/launch_args.cuh"
-#include "kernels/norm/segments.cuh"
+#include "kernels/norm/segments_sm90.cuh"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/shared_memory.hpp"
 

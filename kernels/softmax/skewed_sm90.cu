@@ -1,6 +1,6 @@
 // Instances and launch of softmax over columns whose rows begin anywhere.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/softmax/skewed.cuh"
+#include "kernels/softmax/skewed_sm90.cuh"
 #include "kernels/tile/ask_once.hpp"
 #include "kernels/tile/shared_memory.hpp"
 

@@ -338,7 +338,6 @@ __device__ __forceinline__ void fill_ring(const SoftmaxArgs<T>& args, const tile
 template <class T, bool kBackward>
 __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
     softmax_ring(SoftmaxArgs<T> args, tile::LoopNest<3> rows, RingShape shape) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr int N = tile::kPackWidth<T>;
   unsigned char* const dynamic = tile::dynamic_shared();
   auto* const shared = reinterpret_cast<RingShared<T>*>(dynamic);
@@ -490,9 +489,6 @@ __global__ void __launch_bounds__(kRingMostThreads + 32, 1)
     ptx::mbarrier_arrive(&shared->empty[stage]);
     if (++stage == shape.stages) stage = 0;
   }
-#else
-  __trap();  // launched only where the code is for sm_90 or later
-#endif
 }
 
 }  // namespace gpudnn::kernels

@@ -1,6 +1,6 @@
 // Instances and launch of softmax over long rows in shared memory.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/softmax/ring.cuh"
+#include "kernels/softmax/ring_sm90.cuh"
 #include "kernels/tile/ask_once.hpp"
 #include "kernels/tile/cluster.cuh"
 #include "kernels/tile/least.hpp"

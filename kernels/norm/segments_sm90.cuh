@@ -62,7 +62,6 @@ __device__ __forceinline__ void wait_for_copies(int pending) {
 template <class T, bool kBackward>
 __global__ void __launch_bounds__(kSegmentThreads, 1)
     norm_segments(const __grid_constant__ NormArgs<T> args, const __grid_constant__ NormSegments segments) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   using P = NormPack<T>;
   using V = std::conditional_t<kBackward, tile::Totals<float>, tile::Moments<float>>;
   constexpr int kWidth = P::kWidth;
@@ -408,7 +407,6 @@ __global__ void __launch_bounds__(kSegmentThreads, 1)
     flipped = !flipped;
   }
   if (!grid && parts > 1) tile::cluster_sync(parts);  // no block may leave while others read its part
-#endif
 }
 
 }  // namespace gpudnn::kernels

@@ -167,9 +167,7 @@ __device__ __forceinline__ void meet(float* memory, int lanes, int pixel, int bl
         merge_totals<T, kBackward>(all_most, all_sum, other_most, other_sum);
       }
     }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     ptx::cluster_arrive();  // waited for before the block ends
-#endif
   }
   if (joins) {
     sums[pitch + place(j)] = finish(all_most, all_sum);
@@ -186,7 +184,6 @@ __device__ __forceinline__ void meet(float* memory, int lanes, int pixel, int bl
 template <class T, bool kBackward>
 __global__ void __launch_bounds__(kSkewedThreads, 3)
     softmax_skewed(const __grid_constant__ SoftmaxArgs<T> args, const __grid_constant__ SkewedTiles tiles) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr int N = tile::kPackWidth<T>;
   using Pack = tile::Pack<T, N>;
   const auto thread = static_cast<int>(threadIdx.x);
@@ -335,7 +332,6 @@ __global__ void __launch_bounds__(kSkewedThreads, 3)
     write([&](int i, float x, float) { return sum[i] * softmax_exp<T>(x - most[i]); });
   }
   if (blocks > 1) ptx::cluster_wait();  // the others have read what this block holds
-#endif
 }
 
 }  // namespace gpudnn::kernels
