@@ -42,8 +42,8 @@ __device__ __forceinline__ T max_identity() {
 template <bool kNan, class T>
 __device__ __forceinline__ T max_of(T a, T b) {
   if constexpr (std::is_same_v<T, tile::Half> || std::is_same_v<T, tile::BFloat16>) {
-    const auto one = tile::as_two<T>(a.bits), other = tile::as_two<T>(b.bits);
-    return {static_cast<std::uint16_t>(tile::as_word<T>(kNan ? __hmax2_nan(one, other) : __hmax2(one, other)))};
+    const auto one = tile::as_one(a), other = tile::as_one(b);
+    return tile::as_element<T>(kNan ? __hmax_nan(one, other) : __hmax(one, other));
   } else if constexpr (std::is_same_v<T, float>) {
     return kNan ? ptx::max_nan(a, b) : fmaxf(a, b);
   } else {

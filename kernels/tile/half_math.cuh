@@ -1,5 +1,5 @@
-// Arithmetic on two 16-bit elements at once, as they lie in a word: the toolkit's types and functions, for kernels that
-// compute in them.
+// Arithmetic on 16-bit elements, and on two of them as they lie in a word: the toolkit's types and functions, for
+// kernels that compute in them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,6 +9,21 @@
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::tile {
+
+template <class T>
+using OneOf = std::conditional_t<std::is_same_v<T, Half>, __half, __nv_bfloat16>;
+template <class T>
+__device__ __forceinline__ OneOf<T> as_one(T element) {
+  OneOf<T> one;
+  memcpy(&one, &element, sizeof one);
+  return one;
+}
+template <class T>
+__device__ __forceinline__ T as_element(const OneOf<T>& one) {
+  T element;
+  memcpy(&element, &one, sizeof element);
+  return element;
+}
 
 template <class T>
 using TwoOf = std::conditional_t<std::is_same_v<T, Half>, __half2, __nv_bfloat162>;
