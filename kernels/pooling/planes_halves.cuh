@@ -1,9 +1,9 @@
 // Forward pooling of packed NCHW planes of 16-bit elements with step 2, several outputs of a row to a thread: averages,
-// and the maximum over 2x2. (That over 3x3 is planes_direct.cuh's.) And what kernels of that kind share.
+// and the maximum over 2x2. (That over 3x3 is planes_direct_sm80.cuh's.) And what kernels of that kind share.
 //
-// Elements enter shared memory as in planes_fixed.cuh. There a thread has one column of windows of two planes, and each
-// element is a load of its own; that costs some 40 instructions an output. Here a thread has neighbouring columns of
-// one plane and loads packs.
+// Elements enter shared memory as in planes_fixed_sm80.cuh. There a thread has one column of windows of two planes, and
+// each element is a load of its own; that costs some 40 instructions an output. Here a thread has neighbouring columns
+// of one plane and loads packs.
 //
 // pooling_planes_quads: rows of whole 16-byte packs, padded so that window 4 i begins at or just before an element 8 i
 // (the usual padding). 8 columns of x, one load of 16 bytes and one of the element before them, make 4 outputs, which
@@ -14,7 +14,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/pooling/planes_fixed.cuh"
+#include "kernels/pooling/planes_fixed_sm80.cuh"
 
 namespace gpudnn::kernels {
 
@@ -66,7 +66,8 @@ __device__ __forceinline__ StagedPlanes<T> stage_rows(const PlanesFixedArgs<T>& 
 
 template <class T, int kWindow, bool kMax, bool kNan>
 __global__ void __launch_bounds__(kPlanesFixedThreads) pooling_planes_quads(PlanesFixedArgs<T> args) {
-  static_assert(kWindow == 2 || (kWindow == 3 && !kMax), "the windows of step 2; planes_direct.cuh has the other one");
+  static_assert(kWindow == 2 || (kWindow == 3 && !kMax),
+                "the windows of step 2; planes_direct_sm80.cuh has the other one");
   constexpr int N = 8, kOut = 4;
   constexpr bool kBefore = kWindow == 3;  // an element before the pack is needed
   const StagedPlanes<T> staged = stage_rows<T, kWindow, 2>(args, planes_fixed_shared);

@@ -65,8 +65,8 @@ struct SoftmaxArgs {
 template <class T>
 bool launch_softmax_ring(const SoftmaxArgs<T>& args, const tile::LoopNest<3>& rows, bool backward, CUstream_st* stream);
 
-// Columns through shared memory (staged.cu), for the 16-bit types; `piece` holds single groups. False, with nothing
-// launched, where it does not suit. `aligned`: packs of 16 bytes fit in every tensor.
+// Columns through shared memory (staged_sm80.cu), for the 16-bit types; `piece` holds single groups. False, with
+// nothing launched, where it does not suit. `aligned`: packs of 16 bytes fit in every tensor.
 template <class T>
 bool launch_softmax_staged(const SoftmaxParams& params, const tile::HostNest& piece, const SoftmaxArgs<T>& args,
                            bool aligned, CUstream_st* stream);

@@ -7,6 +7,9 @@
 namespace gpudnn::pooling {
 namespace {
 
+// What the kernels of fixed windows are compiled for; older devices have the general ones.
+constexpr const char* kNeedsAmpere = "it needs compute capability 8.0";
+
 kernels::PoolingMode kernel_mode(gpudnnPoolingMode_t mode) noexcept {
   switch (mode) {
     case GPUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING:
@@ -78,6 +81,7 @@ Status launch_windows(const LaunchSite& site, const kernels::PoolingParams& para
 }  // namespace
 
 Support supports_planes_fixed_cuda(const Problem& problem, const Device& device) {
+  if (device.compute_capability() < 80) return Support::no(kNeedsAmpere);
   if (!all_tensors(problem, nchw)) return Support::no("a tensor is not packed NCHW");
   if (!kernels::pooling_planes_fixed_fit(pooling_params(problem, device, {}))) {
     return Support::no("the window is none of 2x2/2, 3x3/2 and 3x3/1 in f32, f16 or bf16, or rows are too long");
@@ -91,6 +95,7 @@ Status planes_fixed_cuda(const LaunchSite& site, const Problem& problem, const A
 }
 
 Support supports_channels_fixed_cuda(const Problem& problem, const Device& device) {
+  if (device.compute_capability() < 80) return Support::no(kNeedsAmpere);
   return kernels::pooling_channels_fixed_fit(pooling_params(problem, device, {}))
              ? Support::yes()
              : Support::no("the window is none of 2x2/2, 3x3/2 and 3x3/1, or channels do not go in packs of 16 bytes");
@@ -104,6 +109,7 @@ Status channels_fixed_cuda(const LaunchSite& site, const Problem& problem, const
 }
 
 Support supports_rows_fixed_cuda(const Problem& problem, const Device& device) {
+  if (device.compute_capability() < 80) return Support::no(kNeedsAmpere);
   if (!all_tensors(problem, nhwc)) return Support::no("a tensor is not packed NHWC");
   if (!kernels::pooling_planes_fixed_fit(interleaved_params(problem, device, {}))) {
     return Support::no("the window is none of 2x2/2, 3x3/2 and 3x3/1 in f32, f16 or bf16, or rows are too long");

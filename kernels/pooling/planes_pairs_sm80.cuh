@@ -19,7 +19,7 @@
 // Instructions: about 195 a step of 16 elements, 505 of 48, where the copy rate leaves 28 an element.
 //
 // NaNs are passed over: they equal no maximum. So a NaN stands for an element outside the image, too. (Propagating them
-// is left to planes_fixed.cuh.)
+// is left to planes_fixed_sm80.cuh.)
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -38,7 +38,7 @@ struct PlanesFixedArgs {
   tile::Compute<T> beta;
   bool plain;  // alpha is 1 and beta 0
   bool count_padding;
-  bool gradient;  // of an average, as a sum over windows (planes_runs.cuh)
+  bool gradient;  // of an average, as a sum over windows (planes_runs_sm80.cuh)
   std::int32_t pad[2];
   std::int32_t interleaved;                 // elements from a pixel to the next
   std::int32_t height, width;               // of x, in pixels

@@ -11,7 +11,7 @@
 // Least bytes: x, dy and dx once. About 18 instructions an element, where the copy rate leaves 55.
 //
 // NaNs are passed over: they equal no maximum. So a NaN stands for an element outside the image, too. (Propagating them
-// is left to planes_fixed.cuh.)
+// is left to planes_fixed_sm80.cuh.)
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

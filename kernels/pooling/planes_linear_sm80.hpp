@@ -1,4 +1,4 @@
-// The launch of pooling_planes_linear (planes_linear.cuh).
+// The launch of pooling_planes_linear (planes_linear_sm80.cuh).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/pooling/planes_halves.cuh"
-#include "kernels/pooling/planes_linear.hpp"
-#include "kernels/pooling/planes_runs.hpp"
+#include "kernels/pooling/planes_linear_sm80.hpp"
+#include "kernels/pooling/planes_runs_sm80.hpp"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
 #include "kernels/tile/loop_nest.hpp"

@@ -1,8 +1,8 @@
-// What the launch of pooling_planes_runs (planes_runs.cuh) takes.
+// What the launch of pooling_planes_runs (planes_runs_sm80.cuh) takes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/pooling/planes_fixed.cuh"
+#include "kernels/pooling/planes_fixed_sm80.cuh"
 
 namespace gpudnn::kernels {
 

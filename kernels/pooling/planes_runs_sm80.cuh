@@ -1,8 +1,8 @@
 // Forward pooling of packed NCHW planes over windows 3x3, of any width, several outputs of a row to a thread: with step
 // 1, and maxima of 16-bit elements with step 2. And the gradient of an average of step 1.
 //
-// Elements enter shared memory as in planes_fixed.cuh. There a thread has a column of windows, and each element is a
-// load of its own; that costs some 65 instructions an output, where 3x3 step 1 at the copy rate leaves 28 for 16-bit
+// Elements enter shared memory as in planes_fixed_sm80.cuh. There a thread has a column of windows, and each element is
+// a load of its own; that costs some 65 instructions an output, where 3x3 step 1 at the copy rate leaves 28 for 16-bit
 // elements and 55 for f32. Here a thread has `run_outputs` windows of a row and walks down. It reads the columns under
 // them, 8 elements of 16 bits or 5 floats, once a row. 16-bit rows begin anywhere, so words are loaded from the last
 // boundary on and shifted by one element where a row needs it. Threads of a row stand three words apart, so each load
@@ -19,7 +19,7 @@
 
 #include "kernels/pooling/halves.cuh"
 #include "kernels/pooling/planes_halves.cuh"
-#include "kernels/pooling/planes_runs.hpp"
+#include "kernels/pooling/planes_runs_sm80.hpp"
 
 namespace gpudnn::kernels {
 

@@ -1,6 +1,6 @@
 // Instances and launch of softmax over columns through shared memory.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/softmax/staged.cuh"
+#include "kernels/softmax/staged_sm80.cuh"
 #include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {

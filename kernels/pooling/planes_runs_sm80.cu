@@ -1,6 +1,6 @@
 // Instances and launch of pooling of planes, several outputs of a row to a thread.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/pooling/planes_runs.cuh"
+#include "kernels/pooling/planes_runs_sm80.cuh"
 #include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {

@@ -1,6 +1,6 @@
 // Instances and launch of pooling with the usual windows over packs of channels.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/pooling/channels_fixed.cuh"
+#include "kernels/pooling/channels_fixed_sm80.cuh"
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/tile/dispatch.hpp"
 
@@ -65,7 +65,7 @@ void launch_pass(const PoolingParams& params, cudaStream_t stream) {
 
 template <class T, int kWindow, int kStride>
 void launch_mode(const PoolingParams& params, cudaStream_t stream) {
-  if constexpr (kStride != 1) {  // averages of step 1: channels_runs.cuh
+  if constexpr (kStride != 1) {  // averages of step 1: channels_runs_sm80.cuh
     if (params.mode != PoolingMode::max) return launch_pass<T, kWindow, kStride, false, false>(params, stream);
   }
   if (params.propagate_nan) return launch_pass<T, kWindow, kStride, true, true>(params, stream);

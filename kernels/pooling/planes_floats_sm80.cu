@@ -1,6 +1,6 @@
 // Instances and launch of the gradient of the usual maximum in planes of floats.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/pooling/planes_floats.cuh"
+#include "kernels/pooling/planes_floats_sm80.cuh"
 #include "kernels/tile/dispatch.hpp"
 
 namespace gpudnn::kernels {

@@ -1,6 +1,6 @@
 // Instances and launch of averages of step 1 over packs of channels, and of their gradient.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/pooling/channels_runs.cuh"
+#include "kernels/pooling/channels_runs_sm80.cuh"
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"

@@ -1,6 +1,6 @@
 // Instances and launch of the usual maximum of 16-bit elements straight from global memory.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/pooling/planes_direct.cuh"
+#include "kernels/pooling/planes_direct_sm80.cuh"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/loop_nest.hpp"
 

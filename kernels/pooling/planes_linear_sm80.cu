@@ -1,7 +1,7 @@
 // Instances and launch of averages of step 1 over planes as a line of elements.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/pooling/planes_linear.cuh"
-#include "kernels/pooling/planes_linear.hpp"
+#include "kernels/pooling/planes_linear_sm80.cuh"
+#include "kernels/pooling/planes_linear_sm80.hpp"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/loop_nest.hpp"
 
