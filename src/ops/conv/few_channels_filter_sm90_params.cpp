@@ -264,16 +264,20 @@ std::size_t few_channels_filter_workspace(const Problem& problem, const Config& 
   return parts * static_cast<std::size_t>(config.split_k) * few::quads_of(shape) * 16 + few::kWorkspaceAlignment;
 }
 
-// A row of a part is made of copies for as long as these take at the least, and has its products.
+// A part makes the copies of each row for as long as these take at the least, and has its share of the products.
 double few_channels_filter_least_seconds(const Problem& problem, int multiprocessors) {
+  constexpr int kMostOctets = few::kOctet * std::ranges::max(few::kShapes, {}, &few::Shape::blocks).blocks;
+  constexpr int kMostFilters = std::ranges::max(few::kShapes, {}, &few::Shape::filters).filters;
   const View view = few_channels_filter_view(problem);
   const double rows = static_cast<double>(view.images * view.out_h);
-  const double octets = static_cast<double>(view.taps_h * view.row_octets()) / few::kOctet;
+  const auto octets = static_cast<double>(view.taps_h * view.row_octets());
   const auto filters = static_cast<double>(view.filters);
   // With more parts than multiprocessors, as many rows as there are wait in line.
-  if (std::ceil(octets) * std::ceil(filters / 32) > multiprocessors) return kStart;
-  const double products = static_cast<double>(view.out_w) / few::kStepPixels * octets * filters / 2;
-  const double cycles = kRowCycles + kRoundCycles + kCopyCycles * copies_of(view) + kShareOfProducts * products;
+  if (std::ceil(octets / few::kOctet) * std::ceil(filters / 32) > multiprocessors) return kStart;
+  const double parts = std::ceil(octets / kMostOctets) * std::ceil(filters / kMostFilters);
+  const double products = static_cast<double>(view.out_w) / few::kStepPixels * octets / few::kOctet * filters / 2;
+  const double copies = kRowCycles + kRoundCycles + kCopyCycles * copies_of(view);
+  const double cycles = parts * copies + kShareOfProducts * products;
   constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
   return kRoundedDown * (kStart + rows * cycles / kClock / multiprocessors);
 }

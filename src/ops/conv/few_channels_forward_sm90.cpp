@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/few_channels_forward_sm90.hpp"
 
+#include <algorithm>
+
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/few_channels_forward_sm90_params.hpp"
 #include "ops/conv/sm90_launch.hpp"
@@ -32,6 +34,10 @@ Support few_channels_forward_sm90_supports(const Problem& problem, const Device&
 void few_channels_forward_sm90_candidates(const Problem& problem, const Device& device,
                                           std::vector<Candidate>* candidates) {
   few_channels_forward_candidates(problem, device.multiprocessors, candidates);
+}
+
+double few_channels_forward_sm90_least_seconds(const Problem& problem, const Device& device) {
+  return few_channels_forward_least_seconds(problem, std::max(device.multiprocessors, 1));
 }
 
 bool few_channels_forward_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {

@@ -204,12 +204,15 @@ bool set_tile(const View& v, std::int32_t w, std::int32_t units, TileChoice* til
   return tile->tiles <= kMostTiles;
 }
 
+constexpr std::int32_t kWidths[] = {8, 16, 32, 64};
+std::int32_t fewest_units(const View& v) { return v.by_parity ? 2 : 1; }
+
 // Calls visit(tile) for tiles of one unit to eight until visit says that it has seen enough.
 template <class Visit>
 void for_each_tile(const View& v, Visit visit) {
   for (const std::int32_t units : {4, 8, 2, 1}) {
-    if (v.by_parity && units == 1) continue;
-    for (const std::int32_t w : {8, 16, 32, 64}) {
+    if (units < fewest_units(v)) continue;
+    for (const std::int32_t w : kWidths) {
       TileChoice tile;
       if (set_tile(v, w, units, &tile) && !visit(tile)) return;
     }
@@ -224,6 +227,17 @@ static_assert(std::ranges::all_of(few::kShapes, [](const few::Shape& shape) {
 
 bool reduction_fits(const View& v) { return v.quads <= kMostReduction / (kNarrowest.filters * few::kQuadBytes); }
 
+// Whether there is room for a tile's patch: of those of a width, the one of the fewest units needs the least.
+bool has_room(const View& v) {
+  if (!reduction_fits(v)) return false;
+  const int64_t room = cost_of(v, kNarrowest, 1, 1).patch_room;
+  return std::ranges::any_of(kWidths, [&](std::int32_t w) {
+    TileChoice tile;
+    (void)set_tile(v, w, fewest_units(v), &tile);
+    return tile.stage_bytes > 0 && tile.stage_bytes <= room;
+  });
+}
+
 bool has_tile(const View& v) {
   if (!reduction_fits(v)) return false;
   const Cost cost = cost_of(v, kNarrowest, 1, 1);
@@ -232,13 +246,16 @@ bool has_tile(const View& v) {
   return found;
 }
 
+double pixels_of(const View& v) {
+  return static_cast<double>(v.images) * static_cast<double>(v.out_h) * static_cast<double>(v.out_w);
+}
+
 // The best tile of the shape; infinite seconds where there is none or, perhaps, where it takes more than `most`.
 TileChoice best_tile(const View& v, const few::Shape& shape, int conflicts, double multiprocessors,
                      double most = std::numeric_limits<double>::infinity()) {
   const Cost cost = cost_of(v, shape, conflicts, multiprocessors);
   TileChoice best;
-  const double pixels = static_cast<double>(v.images) * static_cast<double>(v.out_h) * static_cast<double>(v.out_w);
-  if (least_seconds(cost, 0, pixels / few::kUnit) > most) return best;
+  if (least_seconds(cost, 0, pixels_of(v) / few::kUnit) > most) return best;
   for_each_tile(v, [&](TileChoice& tile) {
     const double all_units = static_cast<double>(tile.tiles) * static_cast<double>(tile.units);
     if (tile.stage_bytes > cost.patch_room || least_seconds(cost, tile.stage_bytes, all_units) > most) return true;
@@ -419,6 +436,16 @@ std::optional<FewChannelsForwardPlan> few_channels_forward_plan(const Problem& p
 void few_channels_forward_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
   Taker taker{.all = candidates};
   offer_candidates(view_of(problem), multiprocessors, &taker);
+}
+
+double few_channels_forward_least_seconds(const Problem& problem, int multiprocessors) {
+  const View view = view_of(problem);
+  double least = std::numeric_limits<double>::infinity();
+  if (!has_room(view)) return least;
+  for (const few::Shape& shape : few::kShapes) {
+    least = std::min(least, least_seconds(cost_of(view, shape, 1, multiprocessors), 0, pixels_of(view) / few::kUnit));
+  }
+  return least;
 }
 
 bool few_channels_forward_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {

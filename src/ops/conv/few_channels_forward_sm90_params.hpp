@@ -33,5 +33,7 @@ void few_channels_forward_candidates(const Problem& problem, int multiprocessors
 // The first of the fastest of them, if it takes `bound` seconds or less and there is no obstacle.
 [[nodiscard]] bool few_channels_forward_fastest(const Problem& problem, int multiprocessors, double bound,
                                                 Candidate* fastest);
+// What none of them stays below, by a few operations on the problem; infinite where there are none.
+[[nodiscard]] double few_channels_forward_least_seconds(const Problem& problem, int multiprocessors);
 
 }  // namespace gpudnn::conv

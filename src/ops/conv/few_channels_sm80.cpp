@@ -47,6 +47,8 @@ void offer_candidates(const Problem& problem, const Device& device, Taker* taker
   const few::Params base = few_channels_params(problem);
   for (int row = 0; row < few::kTileCount; ++row) {
     if (!row_matches(row, problem)) continue;
+    const double processors = std::max(device.multiprocessors, 1);
+    if (!taker->has_use_for(few_channels_least_seconds(problem, processors, {&few::kTiles[row], 1}))) continue;
     few::Params params = base;
     if (!draft_few_channels_tile(row, device, &params)) continue;
     const Candidate best = candidate_of(problem, device, row, 0, &params);

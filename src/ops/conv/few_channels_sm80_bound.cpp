@@ -15,6 +15,7 @@ namespace {
 using namespace few_channels_cycles;    // NOLINT: this file speaks of nothing else
 using namespace kernels::few_channels;  // NOLINT
 using std::int64_t;
+using Rows = std::span<const TileRow>;
 
 // Positions of a patch for each of the `pixels` of a tile, whatever its shape: the square root of their least number is
 // that of the strides and that of what windows have beyond these.
@@ -67,9 +68,9 @@ struct LeastCycles {
   double parts = 1;
 };
 template <class Cycles>
-LeastCycles least_of_rows(Kernel kernel, const Sizes& s, double tiles, int64_t columns, Cycles cycles) {
+LeastCycles least_of_rows(Rows rows, Kernel kernel, const Sizes& s, double tiles, int64_t columns, Cycles cycles) {
   LeastCycles least;
-  for (const TileRow& tile : kTiles) {
+  for (const TileRow& tile : rows) {
     if (tile.kernel != kernel || tile.type != s.type) continue;
     const double parts = as_double(ceil_div(columns, tile.columns));
     least.all = std::min(least.all, tiles * parts * cycles(tile.columns));
@@ -84,28 +85,28 @@ double pixels_of(const TensorGeometry& image, int spatial) {
   return pixels;
 }
 
-LeastCycles least_forward_cycles(const Problem& problem, const Sizes& s) {
+LeastCycles least_forward_cycles(Rows rows, const Problem& problem, const Sizes& s) {
   const int64_t words = ceil_div(s.taps_w * s.channels, elements_of_word(s.type));
   const double k_steps = as_double(ceil_div(s.taps_h * words, 8));
   const double staging = least_elements(s, kForwardPixels) * (s.planar ? 1.5 : as_double(s.element) / 32);
-  return least_of_rows(Kernel::forward, s, pixels_of(problem.y, problem.spatial) / kForwardPixels, s.filters,
+  return least_of_rows(rows, Kernel::forward, s, pixels_of(problem.y, problem.spatial) / kForwardPixels, s.filters,
                        [&](int columns) { return forward_products(k_steps, columns) + staging + 3.0 * columns + 150; });
 }
 
-LeastCycles least_filter_cycles(const Problem& problem, const Sizes& s) {
+LeastCycles least_filter_cycles(Rows rows, const Problem& problem, const Sizes& s) {
   const double pixels = filter_pixels(s.type);
   const double steps = pixels / pixels_of_step(s.type);
   const double staging = least_elements(s, pixels) * (s.planar ? 0.25 : as_double(s.element) / 32);
   const double groups = as_double(ceil_div(s.filters, kFilterRows));
   LeastCycles least = least_of_rows(
-      Kernel::backward_filter, s, pixels_of(problem.y, problem.spatial) / pixels * groups,
+      rows, Kernel::backward_filter, s, pixels_of(problem.y, problem.spatial) / pixels * groups,
       s.taps_h * s.taps_w * s.channels,
       [&](int columns) { return steps * filter_step_cycles(columns) + staging + (s.dy_vectors ? 300 : 2000) + 150; });
   least.parts *= groups;
   return least;
 }
 
-LeastCycles least_data_cycles(const Problem& problem, const Sizes& s) {
+LeastCycles least_data_cycles(Rows rows, const Problem& problem, const Sizes& s) {
   constexpr double kPositions = 8 * kDataRowsOfWarp * kDataColumnsOfWarp;
   double positions = as_double(problem.x.dims[0]);
   for (int i = 0; i < problem.spatial; ++i) {
@@ -118,7 +119,7 @@ LeastCycles least_data_cycles(const Problem& problem, const Sizes& s) {
   const double taps_v = as_double(ceil_div(s.taps_w, s.stride_w));
   const double staging = least_patch(taps_u, taps_v, 1, 1, kPositions) * kPositions * (s.dy_vectors ? 0.25 : 2.0);
   return least_of_rows(
-      Kernel::backward_data, s, positions / kPositions, s.stride_h * s.stride_w * s.channels, [&](int columns) {
+      rows, Kernel::backward_data, s, positions / kPositions, s.stride_h * s.stride_w * s.channels, [&](int columns) {
         const double groups = taps_u * taps_v / kDataTapGroup;
         return k_steps * (groups * 1.15 * data_group_cycles(columns) + staging + 150) + 187.5 * columns;
       });
@@ -126,12 +127,13 @@ LeastCycles least_data_cycles(const Problem& problem, const Sizes& s) {
 
 }  // namespace
 
-double few_channels_least_seconds(const Problem& problem, double multiprocessors) {
+double few_channels_least_seconds(const Problem& problem, double multiprocessors, Rows rows) {
   constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
   const Sizes sizes = sizes_of(problem);
-  const LeastCycles cycles = problem.direction == Direction::forward         ? least_forward_cycles(problem, sizes)
-                             : problem.direction == Direction::backward_data ? least_data_cycles(problem, sizes)
-                                                                             : least_filter_cycles(problem, sizes);
+  const LeastCycles cycles = problem.direction == Direction::forward ? least_forward_cycles(rows, problem, sizes)
+                             : problem.direction == Direction::backward_data
+                                 ? least_data_cycles(rows, problem, sizes)
+                                 : least_filter_cycles(rows, problem, sizes);
   const double compute = cycles.all / (kClock * multiprocessors);
   const double memory = bytes_of_tensors(problem) / (kBytesPerMultiprocessor * multiprocessors);
   double least = seconds_of(compute, memory);

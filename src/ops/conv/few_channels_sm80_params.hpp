@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include "kernels/conv/few_channels_sm80.hpp"
 #include "ops/conv/engine.hpp"
 
@@ -40,7 +42,9 @@ void set_few_channels_patch(int row, bool vectors, kernels::few_channels::Params
 // Expected seconds of a row with the tile set.
 [[nodiscard]] double few_channels_seconds(int row, const kernels::few_channels::Params& params, double bytes,
                                           double multiprocessors);
-// What no row stays below, by a few operations on the problem.
-[[nodiscard]] double few_channels_least_seconds(const Problem& problem, double multiprocessors);
+// What none of the rows stays below, by a few operations on the problem.
+[[nodiscard]] double few_channels_least_seconds(
+    const Problem& problem, double multiprocessors,
+    std::span<const kernels::few_channels::TileRow> rows = kernels::few_channels::kTiles);
 
 }  // namespace gpudnn::conv

@@ -52,6 +52,7 @@ struct Tile {
   double memory;
   double least;  // what any split takes, but for the sums: every multiprocessor busy, with all its warps, to the end
   double alone;  // what one of the tiles takes at the least, the reduction not split
+  int most_parts;
 };
 
 Tile tile_of(const SimtShape& shape, const TileRow& row, double bytes, double multiprocessors) {
@@ -67,6 +68,7 @@ Tile tile_of(const SimtShape& shape, const TileRow& row, double bytes, double mu
   t.least = kRoundedDown * (kLaunch + kBlockOverhead + std::max(compute, t.memory));
   t.alone = kRoundedDown * t.k_tiles *
             std::max(kLoadLatency, 2.0 * row.bm * row.bn * kTileK / (kFlopsPerMultiprocessor * row.efficiency));
+  t.most_parts = most_parts(t.tiles, t.k_tiles, multiprocessors);
   return t;
 }
 
@@ -83,12 +85,6 @@ double seconds_of(const Tile& tile, double splits, double sums) {
                          rest * block / tile.utilization[static_cast<int>(rest)];
   const double latency = waves * k_tiles * kLoadLatency;
   return kLaunch + waves * kBlockOverhead + std::max({compute, latency, tile.memory}) + sums;
-}
-
-// Of so many splits: full many times over, splitting gains nothing.
-bool is_worth_a_try(const Tile& tile, int parts) {
-  constexpr double kFewestTilesOfK = 4;  // of a split
-  return parts <= 1024 && tile.k_tiles / parts >= kFewestTilesOfK && tile.tiles * parts <= 64 * tile.multiprocessors;
 }
 
 constexpr double best_efficiency() {
@@ -132,7 +128,7 @@ void simt_candidates(const Problem& problem, int multiprocessors, bool splits, s
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
-    for (int parts = 2; is_worth_a_try(tile, parts); parts = next_parts(parts)) {
+    for (int parts = 2; parts <= tile.most_parts; parts = next_parts(parts)) {
       const std::size_t workspace = kernels::simt::partial_bytes(row, static_cast<std::size_t>(tile.tiles * parts));
       const double sums = seconds_of_sums(row, tile.tiles * parts, processors);
       const double bound = tile.least + sums;
@@ -157,8 +153,7 @@ bool simt_fastest(const Problem& problem, int multiprocessors, double bound, Can
     if (row.type != shape.type || row.wide != shape.wide) continue;
     const Tile tile = tile_of(shape, row, bytes, processors);
     split.search(
-        i, tile.tiles, tile.least, tile.alone, [&](int parts) { return is_worth_a_try(tile, parts); },
-        [&](int parts) { return seconds_of_sums(row, tile.tiles * parts, processors); },
+        i, tile, [&](int parts) { return seconds_of_sums(row, tile.tiles * parts, processors); },
         [&](int parts, double sums) { return seconds_of(tile, parts, sums); });
   }
   if (split.found && fastest->config.split_k > 1) {

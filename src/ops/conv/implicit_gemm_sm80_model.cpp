@@ -76,6 +76,7 @@ struct Tile {
   double slowdown;
   double least;  // what any split takes, but for the sums: every multiprocessor busy, with all its warps, to the end
   double alone;  // what one of the tiles takes at the least, the reduction not split
+  int most_parts;
 };
 
 double shortest_of(const Work& work) { return work.halves ? kShortestTileOfHalves : kShortestTile; }
@@ -101,6 +102,7 @@ Tile tile_of(const Work& work, const TileRow& row) {
   const double busy = t.tiles * t.k_tiles * t.seconds / work.multiprocessors;
   t.least = kRoundedDown * (kLaunch + kBlockOverhead + std::max(busy * t.slowdown, t.memory));
   t.alone = kRoundedDown * t.k_tiles * std::max(t.seconds, shortest_of(work)) * t.slowdown;
+  t.most_parts = most_parts(t.tiles, t.k_tiles, work.multiprocessors);
   return t;
 }
 
@@ -122,26 +124,30 @@ double seconds_of(const Work& work, const Tile& tile, double splits, double sums
          sums;
 }
 
-// Seconds that a tile of k takes a multiprocessor at the least; with an image that comes element by element, too.
-constexpr double least_of_tile(const TileRow& row, bool half, bool scalars) {
+// Which operands come element by element: none, the image, or the filter too.
+enum class Scalars : std::uint8_t { none, of_image, of_both };
+constexpr int kScalars = 3;
+
+// Seconds that a tile of k takes a multiprocessor at the least.
+constexpr double least_of_tile(const TileRow& row, bool half, Scalars scalars) {
   const int element = half ? 2 : 4;
   const int tile_k = kernels::sm80::kTileKBytes / element;
   const double products = 2.0 * row.bm * row.bn * tile_k / ((half ? kHalfFlops : kTf32Flops) * row.efficiency);
   const double from_l2 = (row.bm + row.bn) * static_cast<double>(kernels::sm80::kTileKBytes) / kL2Bytes;
-  const int shorter = std::min(row.bm, row.bn);
-  const double issue = (instructions_of_loads({false, scalars ? element : 16}, shorter) +
-                        instructions_of_loads({false, 16}, row.bm + row.bn - shorter)) /
-                       kInstructions;
+  const int both = row.bm + row.bn;
+  const int slow = scalars == Scalars::none ? 0 : scalars == Scalars::of_both ? both : std::min(row.bm, row.bn);
+  const double issue =
+      (instructions_of_loads({false, element}, slow) + instructions_of_loads({false, 16}, both - slow)) / kInstructions;
   return std::max({products + 0.5 * issue, from_l2, issue});
 }
 
-constexpr bool takes(const TileRow& row, bool half, bool scalars) {
-  return !scalars || !half || row.halves_warps_n > 0;
+constexpr bool takes(const TileRow& row, bool half, Scalars scalars) {
+  return scalars == Scalars::none || !half || row.halves_warps_n > 0;
 }
 
-// By type, load and tile.
+// By type, loads and tile.
 using Leasts = std::array<double, kernels::sm80::kTileCount>;
-constexpr Leasts leasts_of_tiles(bool half, bool scalars) {
+constexpr Leasts leasts_of_tiles(bool half, Scalars scalars) {
   Leasts leasts = {};
   for (std::size_t i = 0; i < leasts.size(); ++i) {
     const TileRow& row = kernels::sm80::kTiles[i];
@@ -156,7 +162,7 @@ constexpr double least_of_operation(bool half) {
   const double tile_k = kernels::sm80::kTileKBytes / (half ? 2.0 : 4.0);
   double least = 1;
   for (const TileRow& row : kernels::sm80::kTiles) {
-    least = std::min(least, least_of_tile(row, half, false) * kSlowdown / (2.0 * row.bm * row.bn * tile_k));
+    least = std::min(least, least_of_tile(row, half, Scalars::none) * kSlowdown / (2.0 * row.bm * row.bn * tile_k));
   }
   return least;
 }
@@ -219,12 +225,12 @@ double least_of_tiles(const Problem& problem, const Leasts& leasts, double memor
   return least;
 }
 
-// What the bound may count on of an image. (Where it may not, nothing is said.)
-struct ImageLoads {
-  bool scalars = false;  // no two of its elements can be loaded at once
-  bool mixed = false;    // and they lie along pixels, the filter's along channels and taps
+// What the bound may count on. (Where it may not, nothing is said.)
+struct Loads {
+  Scalars scalars = Scalars::none;
+  bool mixed = false;  // the image's lie along pixels, the filter's along channels and taps
 };
-ImageLoads image_loads(const Problem& problem) {
+Loads loads_of(const Problem& problem) {
   const bool gradient = problem.direction == Direction::backward_data;
   const TensorGeometry& image = gradient ? problem.y : problem.x;
   const int last = problem.spatial + 1;
@@ -232,11 +238,15 @@ ImageLoads image_loads(const Problem& problem) {
   const std::int64_t stride = problem.stride[problem.spatial - 1];
   const std::int64_t width =
       gradient ? problem.x.dims[last] : problem.y.dims[last];  // of the pixels that are summed for
-  ImageLoads loads;
+  Loads loads;
   if (width <= 1 || image.dims[last] <= taps * problem.dilation[problem.spatial - 1]) return loads;
   if (!is_packed_nchw(image)) {
     // An odd number of channels, or a row of taps of them, lies in one piece; neighbouring pixels are as far apart.
-    loads.scalars = !gradient && is_packed_nhwc(image) && image.dims[1] % 2 != 0 && taps % 2 != 0;
+    if (gradient || !is_packed_nhwc(image) || image.dims[1] % 2 == 0 || taps % 2 == 0) return loads;
+    const std::int64_t filter = element_count(problem.w) / problem.w.dims[0];
+    const bool of_both = problem.direction == Direction::forward && problem.w.dims[0] > 1 && filter % 2 != 0 &&
+                         filter > 1 && is_packed_nhwc(problem.w);
+    loads.scalars = of_both ? Scalars::of_both : Scalars::of_image;
     return loads;
   }
   const std::int64_t plane = element_count(image) / (image.dims[0] * image.dims[1]);
@@ -244,10 +254,11 @@ ImageLoads image_loads(const Problem& problem) {
   if (stride == 1) {
     // Neighbours along the width are next to each other, but those along taps are, too, or channels an odd number
     // apart: so none of these begin at multiples of two.
-    loads.scalars = taps > 1 ? taps_are_next : plane % 2 != 0 && image.dims[1] > problem.groups;
+    const bool scalars = taps > 1 ? taps_are_next : plane % 2 != 0 && image.dims[1] > problem.groups;
+    loads.scalars = scalars ? Scalars::of_image : Scalars::none;
   } else if (!gradient) {
     // Only taps are next to each other, of which there is an odd number.
-    loads.scalars = taps % 2 != 0 && taps_are_next;
+    loads.scalars = taps % 2 != 0 && taps_are_next ? Scalars::of_image : Scalars::none;
   }
   // Loads run along pixels where neighbours are closer, or more of them in a row, than along what is summed over.
   double summed = taps > 1 ? static_cast<double>(taps) : 32.0 / static_cast<double>(plane);
@@ -273,12 +284,17 @@ double sm80_least_seconds(const Problem& problem, int multiprocessors) {
 }
 
 double sm80_closer_seconds(const Problem& problem, int multiprocessors) {
-  static constexpr Leasts kLeasts[2][2] = {{leasts_of_tiles(false, false), leasts_of_tiles(false, true)},
-                                           {leasts_of_tiles(true, false), leasts_of_tiles(true, true)}};
+  static constexpr auto kLeasts = [] {
+    std::array<std::array<Leasts, kScalars>, 2> leasts;
+    for (const bool half : {false, true}) {
+      for (int i = 0; i < kScalars; ++i) leasts[half ? 1 : 0][i] = leasts_of_tiles(half, static_cast<Scalars>(i));
+    }
+    return leasts;
+  }();
   const double processors = std::max(multiprocessors, 1);
   const double memory = bytes_of_tensors(problem) / (kMemoryBytes * processors);
-  const ImageLoads loads = image_loads(problem);
-  Leasts leasts = kLeasts[problem.x.type != GPUDNN_DATA_FLOAT ? 1 : 0][loads.scalars ? 1 : 0];
+  const Loads loads = loads_of(problem);
+  Leasts leasts = kLeasts[problem.x.type != GPUDNN_DATA_FLOAT ? 1 : 0][static_cast<int>(loads.scalars)];
   if (loads.mixed) {
     for (double& seconds : leasts) seconds *= kSlowdownOfMixedLoads / kSlowdown;
   }
@@ -298,12 +314,6 @@ Work work_of(const Problem& problem, int multiprocessors) {
           std::min(shape.a.vector, shape.b.vector) < 4};
 }
 
-// Of so many splits: full many times over, splitting gains nothing.
-bool is_worth_a_try(const Work& work, const Tile& tile, int parts) {
-  constexpr double kFewestTilesOfK = 4;  // of a split
-  return parts <= 1024 && tile.k_tiles / parts >= kFewestTilesOfK && tile.tiles * parts <= 64 * work.multiprocessors;
-}
-
 }  // namespace
 
 bool sm80_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
@@ -314,8 +324,7 @@ bool sm80_fastest(const Problem& problem, int multiprocessors, double bound, Can
     if (work.halves && row.halves_warps_n == 0) continue;
     const Tile tile = tile_of(work, row);
     split.search(
-        i, tile.tiles, tile.least, tile.alone, [&](int parts) { return is_worth_a_try(work, tile, parts); },
-        [&](int parts) { return seconds_of_sums(work, tile, parts); },
+        i, tile, [&](int parts) { return seconds_of_sums(work, tile, parts); },
         [&](int parts, double sums) { return seconds_of(work, tile, parts, sums); });
   }
   if (split.found && fastest->config.split_k > 1) {
@@ -337,7 +346,7 @@ void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, s
     // The best split, and the best one with a modest workspace.
     Candidate best = candidates->back();
     Candidate modest = best;
-    for (int parts = 2; is_worth_a_try(work, tile, parts); parts = next_parts(parts)) {
+    for (int parts = 2; parts <= tile.most_parts; parts = next_parts(parts)) {
       const std::size_t workspace = kernels::sm80::partial_bytes(row, static_cast<std::size_t>(tile.tiles * parts));
       const double sums = seconds_of_sums(work, tile, parts);
       const double bound = tile.least + sums;

@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/patch_rows_filter_sm90.hpp"
 
+#include <algorithm>
+
 #include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/patch_rows_filter_sm90_params.hpp"
 #include "ops/conv/sm90_launch.hpp"
@@ -31,6 +33,10 @@ Support patch_rows_filter_sm90_supports(const Problem& problem, const Device& de
 void patch_rows_filter_sm90_candidates(const Problem& problem, const Device& device,
                                        std::vector<Candidate>* candidates) {
   patch_rows_filter_candidates(problem, device.multiprocessors, candidates);
+}
+
+double patch_rows_filter_sm90_least_seconds(const Problem& problem, const Device& device) {
+  return patch_rows_filter_least_seconds(problem, std::max(device.multiprocessors, 1));
 }
 
 bool patch_rows_filter_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {

@@ -10,6 +10,7 @@ namespace gpudnn::conv {
 [[nodiscard]] Support patch_rows_filter_sm90_supports(const Problem& problem, const Device& device);
 void patch_rows_filter_sm90_candidates(const Problem& problem, const Device& device,
                                        std::vector<Candidate>* candidates);
+[[nodiscard]] double patch_rows_filter_sm90_least_seconds(const Problem& problem, const Device& device);
 [[nodiscard]] bool patch_rows_filter_sm90_fastest(const Problem& problem, const Device& device, double bound,
                                                   Candidate* fastest);
 [[nodiscard]] std::size_t patch_rows_filter_sm90_workspace(const Problem& problem, const Config& config);

@@ -270,12 +270,15 @@ std::size_t patch_rows_filter_workspace(const Problem& problem, const Config& co
 
 namespace {
 
+std::int64_t most_splits(const View& view, int multiprocessors) {
+  const std::int64_t units = std::max<std::int64_t>(view.images * view.out_h, 1);
+  return std::clamp<std::int64_t>(multiprocessors / filter_blocks_of(view), 1, units);
+}
+
 void offer_candidates(const Problem& problem, const View& view, int multiprocessors, Taker* taker) {
   const rows::ElementType type = element_type(problem.x.type);
   const int shape = shape_of(view, type);
   if (shape < 0) return;
-  const std::int64_t units = std::max<std::int64_t>(view.images * view.out_h, 1);
-  const std::int64_t most = std::clamp<std::int64_t>(multiprocessors / filter_blocks_of(view), 1, units);
   const auto offer = [&](std::int64_t parts) {
     const auto splits = static_cast<double>(parts);
     if (!taker->has_use_for(least_seconds(view, type, rows::kShapes[shape], splits, multiprocessors))) return;
@@ -284,11 +287,24 @@ void offer_candidates(const Problem& problem, const View& view, int multiprocess
     const Config config = {shape, static_cast<std::int32_t>(parts)};
     taker->take({config, s.seconds, patch_rows_filter_workspace(problem, config)});
   };
+  const std::int64_t most = most_splits(view, multiprocessors);
   if (most > 1) offer(most);
   offer(1);
 }
 
 }  // namespace
+
+double patch_rows_filter_least_seconds(const Problem& problem, int multiprocessors) {
+  const View view = few_channels_filter_view(problem);
+  const rows::ElementType type = element_type(problem.x.type);
+  const int shape = shape_of(view, type);
+  if (shape < 0) return std::numeric_limits<double>::infinity();
+  const auto least = [&](std::int64_t splits) {
+    return least_seconds(view, type, rows::kShapes[shape], static_cast<double>(splits), multiprocessors);
+  };
+  const std::int64_t most = most_splits(view, multiprocessors);
+  return most > 1 ? std::min(least(most), least(1)) : least(1);
+}
 
 void patch_rows_filter_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
   Taker taker{.all = candidates};

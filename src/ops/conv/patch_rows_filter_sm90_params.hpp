@@ -35,5 +35,7 @@ void patch_rows_filter_candidates(const Problem& problem, int multiprocessors, s
 // The first of the fastest of them, if it takes `bound` seconds or less and there is no obstacle.
 [[nodiscard]] bool patch_rows_filter_fastest(const Problem& problem, int multiprocessors, double bound,
                                              Candidate* fastest);
+// What none of them stays below, by a few operations on the problem; infinite where there are none.
+[[nodiscard]] double patch_rows_filter_least_seconds(const Problem& problem, int multiprocessors);
 
 }  // namespace gpudnn::conv
