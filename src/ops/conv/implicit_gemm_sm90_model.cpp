@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include "ops/conv/implicit_gemm_sm90_params.hpp"
 #include "ops/conv/taker.hpp"
@@ -223,7 +224,10 @@ double least_products(const Problem& problem, double element) {
 
 [[gnu::hot]] double sm90_least_seconds(const Problem& problem, int multiprocessors) {
   constexpr std::int64_t kFewChannels = 8;
-  return problem.x.dims[1] > kFewChannels ? 0 : sm90_closer_seconds(problem, multiprocessors);
+  if (problem.x.dims[1] > kFewChannels) return 0;
+  const std::int64_t vector = 128 / data_type_bits(problem.x.type);
+  if (problem.w.dims[1] % vector != 0) return std::numeric_limits<double>::infinity();  // none are offered
+  return sm90_closer_seconds(problem, multiprocessors);
 }
 
 double sm90_closer_seconds(const Problem& problem, int multiprocessors) {
