@@ -227,10 +227,12 @@ static_assert(std::ranges::all_of(few::kShapes, [](const few::Shape& shape) {
 
 bool reduction_fits(const View& v) { return v.quads <= kMostReduction / (kNarrowest.filters * few::kQuadBytes); }
 
-// Whether there is room for a tile's patch: of those of a width, the one of the fewest units needs the least.
-bool has_room(const View& v) {
-  if (!reduction_fits(v)) return false;
-  const int64_t room = cost_of(v, kNarrowest, 1, 1).patch_room;
+// Bytes for a patch where there are most of them.
+int64_t most_room(const View& v) { return reduction_fits(v) ? cost_of(v, kNarrowest, 1, 1).patch_room : 0; }
+
+// Not where there surely is no tile: of those of a width, the one of the fewest units has the smallest patch.
+bool may_have_tile(const View& v) {
+  const int64_t room = most_room(v);
   return std::ranges::any_of(kWidths, [&](std::int32_t w) {
     TileChoice tile;
     (void)set_tile(v, w, fewest_units(v), &tile);
@@ -239,10 +241,9 @@ bool has_room(const View& v) {
 }
 
 bool has_tile(const View& v) {
-  if (!reduction_fits(v)) return false;
-  const Cost cost = cost_of(v, kNarrowest, 1, 1);
+  const int64_t room = most_room(v);
   bool found = false;
-  for_each_tile(v, [&](const TileChoice& tile) { return !(found = found || tile.stage_bytes <= cost.patch_room); });
+  for_each_tile(v, [&](const TileChoice& tile) { return !(found = tile.stage_bytes <= room); });
   return found;
 }
 
@@ -441,7 +442,7 @@ void few_channels_forward_candidates(const Problem& problem, int multiprocessors
 double few_channels_forward_least_seconds(const Problem& problem, int multiprocessors) {
   const View view = view_of(problem);
   double least = std::numeric_limits<double>::infinity();
-  if (!has_room(view)) return least;
+  if (!may_have_tile(view)) return least;
   for (const few::Shape& shape : few::kShapes) {
     least = std::min(least, least_seconds(cost_of(view, shape, 1, multiprocessors), 0, pixels_of(view) / few::kUnit));
   }
