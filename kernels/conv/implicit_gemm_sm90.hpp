@@ -32,11 +32,12 @@ enum class Direction : std::int32_t { forward, data_gradient, filter_gradient };
 // A tile of C for a block. Cooperative: the consumer warpgroups share its rows, 64 (TF32 filter gradient: up to 128)
 // each. Ping-pong: the consumers take whole tiles in turn, one multiplying while the others store.
 struct TileShape {
-  int bm, bn;
+  std::int16_t bm, bn;
   bool ping_pong;
-  int consumers;
-  int stages;
-  int k_bytes;  // of a pixel's channels in a block of k (forward and data gradient): 128, or 64 where channels are few
+  std::int8_t consumers;
+  std::int8_t stages;
+  // Of a pixel's channels in a block of k (forward and data gradient): 128, or 64 where channels are few.
+  std::uint8_t k_bytes;
   double efficiency;        // rate in a long reduction over that of a large matrix product
   bool transposes = false;  // of the TF32 filter gradient, and of it alone: its consumers share the rows
   bool joins = false;       // the splits of a tile are the blocks of a cluster, which add up their sums

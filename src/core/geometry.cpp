@@ -21,9 +21,15 @@ int packed_order(int rank, gpudnnTensorFormat_t format, int* order) noexcept {
 }
 
 bool is_packed(const TensorGeometry& tensor, gpudnnTensorFormat_t format) noexcept {
-  TensorGeometry packed = tensor;
-  set_packed_strides(&packed, format);
-  return same_layout(tensor, packed);
+  int order[kMaxRank];
+  const int count = packed_order(tensor.rank, format, order);
+  std::int64_t stride = 1;
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t extent = tensor.dims[order[i]];
+    if (extent > 1 && tensor.strides[order[i]] != stride) return false;
+    stride *= std::max<std::int64_t>(extent, 1);
+  }
+  return true;
 }
 
 // Exact, for the rare interleaved layout that the quick test cannot clear: marks each address.

@@ -75,12 +75,26 @@ Support takes_1x1(const Problem& problem, const Device&) {
 }
 
 constexpr ConvEngine kEngines[] = {
-    {"even", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &takes_all, &pretended_candidates<0>, &pretended_workspace,
-     &pretended_prepare, &pretended_launch},
-    {"odd", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_TENSOR_OP_MATH, &takes_1x1, &pretended_candidates<1>,
-     &pretended_workspace, &pretended_prepare, &failing_launch},
-    {"other_backend", GPUDNN_BACKEND_CUDA, true, 1, GPUDNN_FMA_MATH, &takes_all, &pretended_candidates<0>,
-     &pretended_workspace, &pretended_prepare, &failing_launch},
+    {.name = "even",
+     .supports = &takes_all,
+     .candidates = &pretended_candidates<0>,
+     .workspace = &pretended_workspace,
+     .prepare = &pretended_prepare,
+     .launch = &pretended_launch},
+    {.name = "odd",
+     .math = GPUDNN_TENSOR_OP_MATH,
+     .supports = &takes_1x1,
+     .candidates = &pretended_candidates<1>,
+     .workspace = &pretended_workspace,
+     .prepare = &pretended_prepare,
+     .launch = &failing_launch},
+    {.name = "other_backend",
+     .backend = GPUDNN_BACKEND_CUDA,
+     .supports = &takes_all,
+     .candidates = &pretended_candidates<0>,
+     .workspace = &pretended_workspace,
+     .prepare = &pretended_prepare,
+     .launch = &failing_launch},
 };
 
 constexpr const char* kPointwise = "conv fwd f16 nhwc n2c8h5w5 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor";

@@ -51,12 +51,13 @@ void pretended_lean_candidates(const Problem&, const Device&, std::vector<Candid
 
 // The third can be no better than 15 us, so the first leaves nothing for it.
 constexpr ConvEngine kEngines[] = {
-    {"first", GPUDNN_BACKEND_HOST, true, 16, GPUDNN_FMA_MATH, &takes_all, &pretended_candidates<0>, nullptr, nullptr,
-     nullptr},
-    {"second", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &takes_all, &pretended_candidates<1>, nullptr, nullptr,
-     nullptr, &bound_of<9>},
-    {"third", GPUDNN_BACKEND_HOST, true, 1, GPUDNN_FMA_MATH, &takes_all, &pretended_candidates<2>, nullptr, nullptr,
-     nullptr, &bound_of<15>, &pretended_lean_candidates},
+    {.name = "first", .alignment = 16, .supports = &takes_all, .candidates = &pretended_candidates<0>},
+    {.name = "second", .supports = &takes_all, .least_seconds = &bound_of<9>, .candidates = &pretended_candidates<1>},
+    {.name = "third",
+     .supports = &takes_all,
+     .least_seconds = &bound_of<15>,
+     .candidates = &pretended_candidates<2>,
+     .lean_candidates = &pretended_lean_candidates},
 };
 
 constexpr Limits kNone = {kNoLimit, 16};

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <span>
@@ -28,38 +29,43 @@ struct Candidate {
 
 // What an engine takes at the most, told without asking it: most queries pass it over by these numbers alone.
 struct Reach {
-  std::uint8_t directions = 7;                                       // a bit for each, in the order of Direction
-  bool pointwise = false;                                            // filters of one tap only
-  std::int32_t channels = std::numeric_limits<std::int32_t>::max();  // of x
-  std::int32_t summed = std::numeric_limits<std::int32_t>::max();    // channels that a pixel of the output sums over
+  static constexpr std::int16_t kNoLimit = std::numeric_limits<std::int16_t>::max();
+  std::uint8_t directions = 7;       // a bit for each, in the order of Direction
+  bool pointwise = false;            // filters of one tap only
+  std::int16_t channels = kNoLimit;  // of x
+  std::int16_t summed = kNoLimit;    // channels that a pixel of the output sums over
 };
 
-struct ConvEngine {
-  const char* name;
-  gpudnnBackend_t backend;
-  bool deterministic;
-  std::size_t alignment;  // of the tensors' addresses that it needs, in bytes
-  gpudnnMathType_t math;  // what it computes with: GPUDNN_FMA_MATH, or GPUDNN_TENSOR_OP_MATH
-  Support (*supports)(const Problem&, const Device&);
-  // The engine's configs for the problem with their expected times, in any order; at least one has no workspace.
-  void (*candidates)(const Problem&, const Device&, std::vector<Candidate>*);
-  std::size_t (*workspace)(const Problem&, const Config&);
-  // Everything that does not depend on pointers; the launch gets it back.
-  std::shared_ptr<const void> (*prepare)(const Problem&, const Config&, const Device&);
-  Status (*launch)(const LaunchSite&, const void* prepared, const Args&);
+// The first query of a shape fetches all that it reads from memory, so what every query looks at comes first, in one
+// line of the cache.
+struct alignas(64) ConvEngine {
+  const char* name = nullptr;
+  gpudnnBackend_t backend = GPUDNN_BACKEND_HOST;
+  gpudnnMathType_t math = GPUDNN_FMA_MATH;  // what it computes with: this, or GPUDNN_TENSOR_OP_MATH
+  std::uint32_t alignment = 1;              // of the tensors' addresses that it needs, in bytes
+  bool deterministic = true;
+  bool copies = false;  // launches another engine of the list, on packed copies
+  Reach reach = {};
+  Support (*supports)(const Problem&, const Device&) = nullptr;
   // Seconds that none of its candidates stays below, in a fraction of the time that candidates() takes. Null: unknown.
   double (*least_seconds)(const Problem&, const Device&) = nullptr;
-  // Those of candidates() that need no workspace, in less time. Null: candidates() has to tell.
-  void (*lean_candidates)(const Problem&, const Device&, std::vector<Candidate>*) = nullptr;
-  Reach reach = {};
-  // The first of the fastest of candidates(), in less time, and what supports() says with it: false if it does not take
-  // the problem, or if none is faster than `bound` seconds or as fast. Null: supports() and candidates() have to tell.
-  bool (*fastest)(const Problem&, const Device&, double bound, Candidate*) = nullptr;
   // A bound closer than least_seconds, for as much more time: asked for where another engine has a time already that
   // does not rule this one out, or where least_seconds says anything.
   double (*closer_seconds)(const Problem&, const Device&) = nullptr;
-  bool copies = false;  // launches another engine of the list, on packed copies
+  // The first of the fastest of candidates(), in less time, and what supports() says with it: false if it does not take
+  // the problem, or if none is faster than `bound` seconds or as fast. Null: supports() and candidates() have to tell.
+  bool (*fastest)(const Problem&, const Device&, double bound, Candidate*) = nullptr;
+
+  // The engine's configs for the problem with their expected times, in any order; at least one has no workspace.
+  void (*candidates)(const Problem&, const Device&, std::vector<Candidate>*) = nullptr;
+  // Those of candidates() that need no workspace, in less time. Null: candidates() has to tell.
+  void (*lean_candidates)(const Problem&, const Device&, std::vector<Candidate>*) = nullptr;
+  std::size_t (*workspace)(const Problem&, const Config&) = nullptr;
+  // Everything that does not depend on pointers; the launch gets it back.
+  std::shared_ptr<const void> (*prepare)(const Problem&, const Config&, const Device&) = nullptr;
+  Status (*launch)(const LaunchSite&, const void* prepared, const Args&) = nullptr;
 };
+static_assert(sizeof(ConvEngine) == 128 && offsetof(ConvEngine, candidates) == 64);
 
 // False if the engine's reach rules the problem out. If true, supports() tells.
 [[nodiscard]] bool may_take(const Reach& reach, const Problem& problem) noexcept;

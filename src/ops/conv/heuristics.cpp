@@ -140,9 +140,17 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
       std::swap(*next, *(next - 1));
     }
   }
-  const CandidateList list_of_candidates;
-  std::vector<Candidate>& candidates = list_of_candidates.get();
   bool found = false;
+  const auto consider = [&](const ConvEngine& engine, std::span<const Candidate> candidates) {
+    for (const Candidate& candidate : candidates) {
+      Choice choice = choice_of(engine, candidate);
+      choice.seconds += more;
+      const bool ties = choice.seconds == best->seconds && (!found || choice.engine < best->engine);
+      if (choice.seconds >= best->seconds && !ties) continue;
+      *best = choice;
+      found = true;
+    }
+  };
   for (Waiting* next = waiting; next != last && next->least + more <= best->seconds;) {
     const ConvEngine& engine = *next->engine;
     if (!next->is_close && (next->least > 0 || best->seconds < std::numeric_limits<double>::infinity())) {
@@ -155,19 +163,14 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
     }
     ++next;
     if (engine.fastest != nullptr && limits.workspace == kNoLimit) {
-      candidates.resize(1);
+      Candidate fastest;
       const double bound = (best->seconds - more) * (1 + 1e-9);  // the difference is rounded
-      if (engine.alignment > limits.alignment || !engine.fastest(problem, device, bound, candidates.data())) continue;
+      if (engine.alignment > limits.alignment || !engine.fastest(problem, device, bound, &fastest)) continue;
+      consider(engine, {&fastest, 1});
     } else {
-      list(engine, problem, device, limits, &candidates);
-    }
-    for (const Candidate& candidate : candidates) {
-      Choice choice = choice_of(engine, candidate);
-      choice.seconds += more;
-      const bool ties = choice.seconds == best->seconds && (!found || choice.engine < best->engine);
-      if (choice.seconds >= best->seconds && !ties) continue;
-      *best = choice;
-      found = true;
+      const CandidateList candidates;
+      list(engine, problem, device, limits, &candidates.get());
+      consider(engine, candidates.get());
     }
   }
   return found;
