@@ -83,6 +83,22 @@ bool offers(const Choice& choice, const Problem& problem, const Device& device, 
   return false;
 }
 
+// The engine's first fastest candidate within the limits, which may be slower than `bound` seconds; false if it has
+// none or, perhaps, if none is as fast as that.
+[[gnu::hot]] bool find_fastest(const ConvEngine& engine, const Problem& problem, const Device& device,
+                               const Limits& limits, double bound, Candidate* fastest) {
+  if (engine.fastest != nullptr && limits.workspace == kNoLimit) {
+    return engine.alignment <= limits.alignment && engine.fastest(problem, device, bound, fastest);
+  }
+  const CandidateList candidates;
+  list(engine, problem, device, limits, &candidates.get());
+  fastest->seconds = std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : candidates.get()) {
+    if (candidate.seconds < fastest->seconds) *fastest = candidate;
+  }
+  return !candidates.get().empty();
+}
+
 }  // namespace
 
 [[gnu::hot]] CandidateList::CandidateList() {
@@ -141,16 +157,6 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
     }
   }
   bool found = false;
-  const auto consider = [&](const ConvEngine& engine, std::span<const Candidate> candidates) {
-    for (const Candidate& candidate : candidates) {
-      Choice choice = choice_of(engine, candidate);
-      choice.seconds += more;
-      const bool ties = choice.seconds == best->seconds && (!found || choice.engine < best->engine);
-      if (choice.seconds >= best->seconds && !ties) continue;
-      *best = choice;
-      found = true;
-    }
-  };
   for (Waiting* next = waiting; next != last && next->least + more <= best->seconds;) {
     const ConvEngine& engine = *next->engine;
     if (!next->is_close && (next->least > 0 || best->seconds < std::numeric_limits<double>::infinity())) {
@@ -162,16 +168,15 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
       continue;
     }
     ++next;
-    if (engine.fastest != nullptr && limits.workspace == kNoLimit) {
-      Candidate fastest;
-      const double bound = (best->seconds - more) * (1 + 1e-9);  // the difference is rounded
-      if (engine.alignment > limits.alignment || !engine.fastest(problem, device, bound, &fastest)) continue;
-      consider(engine, {&fastest, 1});
-    } else {
-      const CandidateList candidates;
-      list(engine, problem, device, limits, &candidates.get());
-      consider(engine, candidates.get());
-    }
+    Candidate candidate;
+    const double bound = (best->seconds - more) * (1 + 1e-9);  // the difference is rounded
+    if (!find_fastest(engine, problem, device, limits, bound, &candidate)) continue;
+    Choice choice = choice_of(engine, candidate);
+    choice.seconds += more;
+    const bool ties = choice.seconds == best->seconds && (!found || choice.engine < best->engine);
+    if (choice.seconds >= best->seconds && !ties) continue;
+    *best = choice;
+    found = true;
   }
   return found;
 }
