@@ -32,11 +32,11 @@ build "$preset" sample_mnist
 command_line=" $* "
 given() { [[ $command_line == *" $1 "* || $command_line == *" $1="* ]]; }
 arguments=("$@")
-# Of the sample's eight passes a CPU makes one over all 60000 digits, which take it minutes, and four over those that the
-# sample draws, which do as well.
+# Of the sample's eight passes a CPU makes one over all 60000 digits, which take it minutes, and three over those that
+# the sample draws, which do as well.
 passes=
 if ! given --data; then
-  passes=4
+  passes=3
   if [[ -n ${GPUDNN_DATA:-} ]]; then
     arguments=(--data "$GPUDNN_DATA" "$@")
     passes=
