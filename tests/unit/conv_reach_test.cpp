@@ -68,6 +68,17 @@ Choice best(const std::vector<Choice>& measured, const Limits& limits, const Pro
   return best_within(std::span(kEngines), measured, problem, host_device(), limits);
 }
 
+void endless_candidates(const Problem&, const Device&, std::vector<Candidate>* candidates) {
+  candidates->push_back({{3, 2}, std::numeric_limits<double>::infinity(), 0});
+}
+
+TEST(ConvReach, WithoutAlternativeEvenAnEndlessCandidateIsChosenAsItIsOffered) {
+  constexpr ConvEngine kEndless[] = {{.name = "endless", .supports = &takes_all, .candidates = &endless_candidates}};
+  const Choice choice = best_within(kEndless, {}, {}, host_device(), kNone);
+  ASSERT_EQ(choice.engine, kEndless);
+  EXPECT_EQ(choice.config, (Config{3, 2}));
+}
+
 TEST(ConvReach, AnEngineThatCannotWinIsNotAsked) {
   const Choice choice = best({}, kNone);
   EXPECT_STREQ(choice.engine->name, "first");

@@ -65,7 +65,7 @@ struct alignas(64) ConvEngine {
   std::shared_ptr<const void> (*prepare)(const Problem&, const Config&, const Device&) = nullptr;
   Status (*launch)(const LaunchSite&, const void* prepared, const Args&) = nullptr;
 };
-static_assert(sizeof(ConvEngine) == 128 && offsetof(ConvEngine, candidates) == 64);
+static_assert(offsetof(ConvEngine, candidates) <= 64);
 
 // False if the engine's reach rules the problem out. If true, supports() tells.
 [[nodiscard]] bool may_take(const Reach& reach, const Problem& problem) noexcept;

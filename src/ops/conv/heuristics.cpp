@@ -92,11 +92,10 @@ bool offers(const Choice& choice, const Problem& problem, const Device& device, 
   }
   const CandidateList candidates;
   list(engine, problem, device, limits, &candidates.get());
-  fastest->seconds = std::numeric_limits<double>::infinity();
-  for (const Candidate& candidate : candidates.get()) {
-    if (candidate.seconds < fastest->seconds) *fastest = candidate;
-  }
-  return !candidates.get().empty();
+  const auto first = std::ranges::min_element(candidates.get(), {}, &Candidate::seconds);
+  if (first == candidates.get().end()) return false;
+  *fastest = *first;
+  return true;
 }
 
 }  // namespace
