@@ -76,6 +76,9 @@ void launch_mode(const PoolingParams& params, cudaStream_t stream) {
 
 bool pooling_channels_fixed_fit(const PoolingParams& params) {
   if (params.type == tile::ElementType::f64 || !has_fixed_window(params.shape)) return false;
+  if (params.mode == PoolingMode::average_with_padding && !has_whole_windows(params.shape)) return false;
+  // pooling_channels_runs computes averages of step 1, and only with the extents of the floor formula.
+  if (params.mode != PoolingMode::max && params.shape.stride[1] == 1 && !has_floor_extents(params.shape)) return false;
   const int width = 16 / tile::element_bytes(params.type);
   const auto fits = [width](const PoolingStrides& strides, const void* pointer) {
     return strides.c == 1 && strides.n % width == 0 && strides.spatial[1] % width == 0 &&

@@ -2,7 +2,8 @@
 //
 // The maximum of a window is that of its elements inside the image. With GPUDNN_NOT_PROPAGATE_NAN a NaN is passed over,
 // with GPUDNN_PROPAGATE_NAN the first one is the maximum. A window without any element to choose has the lowest finite
-// value of the type, and no place for a gradient to go.
+// value of the type, and no place for a gradient to go. An average divides by the number of the window's elements inside
+// the image or, counting padding, inside the padded image; it is 0 where that number is 0.
 // SPDX-License-Identifier: Apache-2.0
 #include "host/pooling.hpp"
 
@@ -40,10 +41,11 @@ struct Plane {
   }
 };
 
-// The part of a window that lies inside the image.
+// The part of a window that lies inside the image, and the number of its positions inside the padded image.
 struct Window {
   std::int64_t begin[kSpatial];
   std::int64_t end[kSpatial];
+  double padded_count = 1;
 
   [[nodiscard]] std::int64_t count() const noexcept {
     std::int64_t elements = 1;
@@ -62,13 +64,15 @@ struct Window {
 };
 
 Window window_at(const Problem& problem, const Plane& image, const Plane& output, std::int64_t index) {
-  Window window = {{0, 0, 0}, {1, 1, 1}};
+  Window window = {{0, 0, 0}, {1, 1, 1}, 1};
   const int first = kSpatial - problem.spatial;
   for (int i = kSpatial - 1; i >= first; --i) {
     const std::int64_t start = index % output.dims[i] * problem.stride[i - first] - problem.pad[i - first];
     index /= output.dims[i];
     window.begin[i] = std::max<std::int64_t>(start, 0);
     window.end[i] = std::min(start + problem.window[i - first], image.dims[i]);
+    const std::int64_t padded_end = std::min(start + problem.window[i - first], image.dims[i] + problem.pad[i - first]);
+    window.padded_count *= static_cast<double>(std::max<std::int64_t>(padded_end - start, 0));
   }
   return window;
 }
@@ -81,9 +85,7 @@ bool is_average(const Problem& problem) {
 // What an average divides by.
 double divisor(const Problem& problem, const Window& window) {
   if (problem.mode == GPUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING) return static_cast<double>(window.count());
-  double volume = 1;
-  for (int i = 0; i < problem.spatial; ++i) volume *= static_cast<double>(problem.window[i]);
-  return volume;
+  return window.padded_count;
 }
 
 template <class T>
