@@ -97,6 +97,7 @@ std::size_t usable_workspace(const void* workspace, std::size_t bytes) noexcept 
 std::shared_ptr<const Plan> prepare_plan(const Choice& choice, const Problem& problem, const Device& device) {
   auto plan = std::make_shared<Plan>();
   plan->choice = choice;
+  const cuda::DeviceScope scope(device);
   plan->prepared = choice.engine->prepare(problem, choice.config, device);
   return plan;
 }
