@@ -25,7 +25,9 @@ Status set_filter(gpudnnFilterDescriptor_t filterDesc, DataType type, gpudnnTens
     GPUDNN_REQUIRE(dims[i] >= 1, GPUDNN_STATUS_BAD_PARAM,
                    "the extent of filter dimension %d is %d; it must be at least 1", i, dims[i]);
     GPUDNN_REQUIRE(count <= INT64_MAX / 64 / dims[i], GPUDNN_STATUS_NOT_SUPPORTED,
-                   "the filter has more elements than a 64-bit size can count");
+                   "dimension %d brings the filter to %lld times %d elements, whose bytes 64 bits cannot count; the "
+                   "extents must be smaller",
+                   i, static_cast<long long>(count), dims[i]);
     count *= dims[i];
     geometry.dims[i] = dims[i];
   }
