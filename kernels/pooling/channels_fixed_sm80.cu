@@ -1,5 +1,6 @@
 // Instances and launch of pooling with the usual windows over packs of channels.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/pooling/channels_fixed_sm80.cuh"
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/tile/dispatch.hpp"
@@ -56,10 +57,12 @@ void launch_pass(const PoolingParams& params, cudaStream_t stream) {
   const ChannelsFixedArgs<T> args = channels_args<T>(params, &count);
   if (params.backward) {
     const auto blocks = static_cast<unsigned>(parts(count, kChannelsThreads / args.group));
-    pooling_channels_fixed_backward<T, kWindow, kStride, kMax, kNan><<<blocks, kChannelsThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_channels_fixed_backward<T, kWindow, kStride, kMax, kNan>, {blocks, kChannelsThreads},
+                        stream, args);
   } else {
     const auto blocks = static_cast<unsigned>(parts(count, kChannelsThreads));
-    pooling_channels_fixed_forward<T, kWindow, kStride, kMax, kNan><<<blocks, kChannelsThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_channels_fixed_forward<T, kWindow, kStride, kMax, kNan>, {blocks, kChannelsThreads},
+                        stream, args);
   }
 }
 

@@ -1,5 +1,7 @@
 // Instances and launch of pooling of packed planes with the usual windows.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/pooling/planes_halves.cuh"
 #include "kernels/pooling/planes_linear_sm80.hpp"
@@ -7,7 +9,6 @@
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
 #include "kernels/tile/loop_nest.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -199,10 +200,11 @@ bool fits(const PoolingParams& params, const Cut& cut) {
 
 template <auto kKernel, class T>
 void launch_kernel(const PlanesFixedArgs<T>& args, const Cut& cut, cudaStream_t stream) {
-  tile::allow_shared_memory<kKernel>(static_cast<int>(kMaxShared), true);
+  cuda::allow_shared_memory<kKernel>(static_cast<int>(kMaxShared), true);
   const std::int64_t groups = (args.planes + args.group - 1) / args.group;
-  kKernel<<<static_cast<unsigned>(groups * cut.bands), kPlanesFixedThreads, static_cast<std::size_t>(cut.bytes),
-            stream>>>(args);
+  cuda::launch_kernel(
+      kKernel, {static_cast<unsigned>(groups * cut.bands), kPlanesFixedThreads, static_cast<std::size_t>(cut.bytes)},
+      stream, args);
 }
 
 template <class T>

@@ -23,8 +23,8 @@
 
 #include <cuda_runtime.h>
 
+#include "core/launch/launch.hpp"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/loop_nest.hpp"
 #include "kernels/tile/numeric.cuh"
 

@@ -67,11 +67,6 @@ std::string environment_tuning_cache() {
   return value != nullptr ? value : "";
 }
 
-bool environment_launch_graphs() {
-  const char* value = variable("GPUDNN_LAUNCH_GRAPHS");
-  return value == nullptr || std::atoi(value) != 0;
-}
-
 int environment_host_threads() {
   const char* value = variable("GPUDNN_HOST_THREADS");
   return value != nullptr ? std::clamp(std::atoi(value), 0, 1024) : 0;

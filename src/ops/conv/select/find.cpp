@@ -305,8 +305,7 @@ Status measure_algorithms_among(const std::vector<Choice>& ranked, gpudnnHandle_
     add_served(order, rows);
   } else {
     std::vector<Choice> measured;
-    LaunchSite site = launch_site(handle, workspace, limit);
-    site.graphs = nullptr;  // most of the choices are never launched again
+    const LaunchSite site = launch_site(handle, workspace, limit);
     GPUDNN_TRY(measure_choices(site, problem, args, order, &measured));
     // What odd addresses leave to choose from is no rule for other calls.
     if (alignment_of(args) == kMaxAlignment) keep_winners(handle, problem, ranked, measured, limit);
