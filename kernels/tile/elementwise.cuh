@@ -173,7 +173,7 @@ void launch_elementwise_nest(const ElementwiseArgs<Op>& args, const HostNest& ne
     part.out += offsets[Op::kInputs];
     const auto blocks = static_cast<unsigned>((piece.count() + kPerBlock - 1) / kPerBlock);
     cuda::launch_kernel(&elementwise_nest<Op, N>, {blocks, kElementwiseThreads}, stream, part,
-                  LoopNest<Op::kInputs + 1>(piece), broadcast);
+                        LoopNest<Op::kInputs + 1>(piece), broadcast);
   });
 }
 

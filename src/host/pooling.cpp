@@ -2,8 +2,8 @@
 //
 // The maximum of a window is that of its elements inside the image. With GPUDNN_NOT_PROPAGATE_NAN a NaN is passed over,
 // with GPUDNN_PROPAGATE_NAN the first one is the maximum. A window without any element to choose has the lowest finite
-// value of the type, and no place for a gradient to go. An average divides by the number of the window's elements inside
-// the image or, counting padding, inside the padded image; it is 0 where that number is 0.
+// value of the type, and no place for a gradient to go. An average divides by the number of the window's elements
+// inside the image or, counting padding, inside the padded image; it is 0 where that number is 0.
 // SPDX-License-Identifier: Apache-2.0
 #include "host/pooling.hpp"
 

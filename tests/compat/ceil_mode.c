@@ -1,5 +1,5 @@
-/* A program as one wrote it for cuDNN 4: it rounds the output extents of pooling up, so the last window reaches past the
- * image, as the networks of Caffe's age want it.
+/* A program as one wrote it for cuDNN 4: it rounds the output extents of pooling up, so the last window reaches past
+ * the image, as the networks of Caffe's age want it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 

@@ -35,7 +35,8 @@ static int strings_stay(void) {
   failures += gpudnnCreateTensorDescriptor(&desc) != GPUDNN_STATUS_SUCCESS;
   failures += strchr(cudnnGetErrorString(gpudnnCreate(NULL)), ':') == NULL;
   failures += gpudnnSetTensor4dDescriptor(desc, GPUDNN_TENSOR_NCHW, GPUDNN_DATA_FLOAT, 1, 1, 1, 1) != 0;
-  failures += strcmp(cudnnGetErrorString(GPUDNN_STATUS_BAD_PARAM), "CUDNN_STATUS_BAD_PARAM") != 0; /* a call went well */
+  failures +=
+      strcmp(cudnnGetErrorString(GPUDNN_STATUS_BAD_PARAM), "CUDNN_STATUS_BAD_PARAM") != 0; /* a call went well */
   failures += gpudnnDestroyTensorDescriptor(desc) != GPUDNN_STATUS_SUCCESS;
   return failures;
 }

@@ -1,5 +1,5 @@
-// Whether a kernel may be launched to begin while the one ahead of it ends (LaunchConfig::overlaps). No more than plain
-// data and a question to the runtime, for host code of kernels/ too.
+// Whether a kernel may be launched to begin while the one ahead of it ends (LaunchConfig::overlaps). A question to the
+// runtime and plain data, for host code of kernels/ too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -18,11 +18,11 @@ struct Conv {
 };
 
 std::string text_of(const Conv& c) {
-  return words(c.x, c.w, c.y, "compute", c.compute, c.x_layout, c.y_layout, "filter", static_cast<int>(c.w_format), "spatial",
-               c.spatial, "c", c.channels, "k", c.filters, "r", c.window, "p", c.pad, "t", c.stride, "d", c.dilation, "g",
-               c.groups, "mode", static_cast<int>(c.mode), "math", static_cast<int>(c.math), "algo", c.algorithm, "beta",
-               static_cast<int>(c.beta), c.activation >= 0 ? "act" : "", c.activation >= 0 ? text(c.activation).c_str() : "",
-               c.y_extra != 0 ? "other y" : "");
+  return words(c.x, c.w, c.y, "compute", c.compute, c.x_layout, c.y_layout, "filter", static_cast<int>(c.w_format),
+               "spatial", c.spatial, "c", c.channels, "k", c.filters, "r", c.window, "p", c.pad, "t", c.stride, "d",
+               c.dilation, "g", c.groups, "mode", static_cast<int>(c.mode), "math", static_cast<int>(c.math), "algo",
+               c.algorithm, "beta", static_cast<int>(c.beta), c.activation >= 0 ? "act" : "",
+               c.activation >= 0 ? text(c.activation).c_str() : "", c.y_extra != 0 ? "other y" : "");
 }
 
 Result call(const Conv& c, int which) {
@@ -44,11 +44,13 @@ Result call(const Conv& c, int which) {
   s.add(set(y, c.y, y_dims, c.y_layout));
   s.add(set(bias, c.y == CUDNN_DATA_INT8 ? CUDNN_DATA_FLOAT : c.y, bias_dims, Layout::nchw));
   s.add(cudnnSetFilterNdDescriptor(w, c.w, c.w_format, static_cast<int>(rank), w_dims.data()));
-  s.add(cudnnSetConvolutionNdDescriptor(conv, c.spatial, pad.data(), stride.data(), dilation.data(), c.mode, c.compute));
+  s.add(
+      cudnnSetConvolutionNdDescriptor(conv, c.spatial, pad.data(), stride.data(), dilation.data(), c.mode, c.compute));
   s.add(cudnnSetConvolutionGroupCount(conv, c.groups));
   s.add(cudnnSetConvolutionMathType(conv, c.math));
   if (c.activation >= 0) {
-    s.add(cudnnSetActivationDescriptor(act, static_cast<cudnnActivationMode_t>(c.activation), CUDNN_NOT_PROPAGATE_NAN, 1));
+    s.add(cudnnSetActivationDescriptor(act, static_cast<cudnnActivationMode_t>(c.activation), CUDNN_NOT_PROPAGATE_NAN,
+                                       1));
   }
   const Scalar b(c.beta);
   const void* const one = kOne.of(c.compute);
@@ -57,8 +59,8 @@ Result call(const Conv& c, int which) {
     switch (which) {
       case 0:
         return cudnnConvolutionForward(handle(), one, x, arena(0), w, arena(1), conv,
-                                       static_cast<cudnnConvolutionFwdAlgo_t>(c.algorithm), workspace(), kWorkspaceBytes,
-                                       beta, y, arena(2));
+                                       static_cast<cudnnConvolutionFwdAlgo_t>(c.algorithm), workspace(),
+                                       kWorkspaceBytes, beta, y, arena(2));
       case 1:
         return cudnnConvolutionBackwardData(handle(), one, w, arena(1), y, arena(2), conv,
                                             static_cast<cudnnConvolutionBwdDataAlgo_t>(c.algorithm), workspace(),
@@ -72,9 +74,9 @@ Result call(const Conv& c, int which) {
       case 4:
         return cudnnIm2Col(handle(), x, arena(0), w, conv, workspace());
       default:
-        return cudnnConvolutionBiasActivationForward(handle(), one, x, arena(0), w, arena(1), conv,
-                                                     static_cast<cudnnConvolutionFwdAlgo_t>(c.algorithm), workspace(),
-                                                     kWorkspaceBytes, beta, y, arena(4), bias, arena(3), act, y, arena(2));
+        return cudnnConvolutionBiasActivationForward(
+            handle(), one, x, arena(0), w, arena(1), conv, static_cast<cudnnConvolutionFwdAlgo_t>(c.algorithm),
+            workspace(), kWorkspaceBytes, beta, y, arena(4), bias, arena(3), act, y, arena(2));
     }
   });
 }

@@ -24,7 +24,8 @@ void sweep_activation() {
                 Setters s;
                 s.add(set(x, type, dims, x_layout));
                 s.add(set(y, type, dims, y_layout));
-                s.add(cudnnSetActivationDescriptor(desc, static_cast<cudnnActivationMode_t>(mode), CUDNN_PROPAGATE_NAN, 1));
+                s.add(cudnnSetActivationDescriptor(desc, static_cast<cudnnActivationMode_t>(mode), CUDNN_PROPAGATE_NAN,
+                                                   1));
                 void* const out = arena(in_place ? 0 : 1);
                 return s.then([&] {
                   return backward ? cudnnActivationBackward(handle(), desc, kOne.of(type), y, arena(2), y, arena(0), x,
@@ -64,11 +65,12 @@ void sweep_softmax() {
                   return s.then([&] {
                     return backward ? cudnnSoftmaxBackward(handle(), algo, m, kOne.of(type), y, arena(0), y, arena(1),
                                                            kZero.of(type), x, arena(2))
-                                    : cudnnSoftmaxForward(handle(), algo, m, kOne.of(type), x, arena(0),
-                                                          kZero.of(type), y, arena(1));
+                                    : cudnnSoftmaxForward(handle(), algo, m, kOne.of(type), x, arena(0), kZero.of(type),
+                                                          y, arena(1));
                   });
                 };
-                const std::string what = words("algo", algorithm, "mode", mode, type, "to", out, x_layout, y_layout, dims);
+                const std::string what =
+                    words("algo", algorithm, "mode", mode, type, "to", out, x_layout, y_layout, dims);
                 run("SoftmaxForward", what, [&] { return both(false); });
                 run("SoftmaxBackward", what, [&] { return both(true); });
               }
@@ -158,7 +160,8 @@ void sweep_local_response() {
                                                        arena(0), kZero.of(type), y, arena(1));
                   case 1:
                     return cudnnLRNCrossChannelBackward(handle(), desc, CUDNN_LRN_CROSS_CHANNEL_DIM1, kOne.of(type), y,
-                                                        arena(0), y, arena(1), x, arena(2), kZero.of(type), x, arena(3));
+                                                        arena(0), y, arena(1), x, arena(2), kZero.of(type), x,
+                                                        arena(3));
                   case 2:
                     return cudnnDivisiveNormalizationForward(handle(), desc, CUDNN_DIVNORM_PRECOMPUTED_MEANS,
                                                              kOne.of(type), x, arena(0), arena(1), arena(2), arena(3),
@@ -197,7 +200,8 @@ void sweep_dropout() {
               s.add(set(y, type, dims, y_layout));
               std::size_t bytes = 0;
               s.add(cudnnDropoutGetStatesSize(handle(), &bytes));
-              s.add(cudnnSetDropoutDescriptor(desc, handle(), static_cast<float>(percent) / 100, workspace(), bytes, 1));
+              s.add(
+                  cudnnSetDropoutDescriptor(desc, handle(), static_cast<float>(percent) / 100, workspace(), bytes, 1));
               return s.then([&] {
                 return backward ? cudnnDropoutBackward(handle(), desc, y, arena(0), x, arena(1), arena(2), kArenaBytes)
                                 : cudnnDropoutForward(handle(), desc, x, arena(0), y, arena(1), arena(2), kArenaBytes);
@@ -237,8 +241,8 @@ void sweep_spatial() {
                                                       kZero.of(image), y, arena(2));
                 default:
                   return cudnnSpatialTfSamplerBackward(handle(), desc, kOne.of(image), x, arena(0), kZero.of(image), x,
-                                                       arena(1), kOne.of(image), y, arena(2), arena(3),
-                                                       kZero.of(image), arena(4));
+                                                       arena(1), kOne.of(image), y, arena(2), arena(3), kZero.of(image),
+                                                       arena(4));
               }
             });
           };

@@ -83,8 +83,8 @@ void run(const std::string& operation, const std::string& parameters, const std:
 int main(int count, char** arguments) {
   using namespace sweep;
   if (count > 1) only = arguments[1];
-  progress =
-      static_cast<Progress*>(mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  progress = static_cast<Progress*>(
+      mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   for (int children = 0; children < 200; ++children) {
     const pid_t child = fork();
     if (child == 0) {

@@ -36,8 +36,9 @@ Result call(const Norm& n, int which) {
   return s.then([&] {
     switch (which) {
       case 0:
-        return cudnnBatchNormalizationForwardTraining(handle(), n.mode, one, zero, x, arena(0), y, arena(1), p, arena(3),
-                                                      arena(4), 1, mean, variance, n.epsilon, saved_mean, saved_inverse);
+        return cudnnBatchNormalizationForwardTraining(handle(), n.mode, one, zero, x, arena(0), y, arena(1), p,
+                                                      arena(3), arena(4), 1, mean, variance, n.epsilon, saved_mean,
+                                                      saved_inverse);
       case 1:
         return cudnnBatchNormalizationForwardInference(handle(), n.mode, one, zero, x, arena(0), y, arena(1), p,
                                                        arena(3), arena(4), arena(5), arena(6), n.epsilon);
@@ -71,8 +72,8 @@ void sweep_batch_norm() {
       const cudnnDataType_t params = type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
       for (const Layout x_layout : kLayouts) {
         for (const Layout y_layout : kLayouts) {
-          for (const Dims& dims : {whole, Dims{2, 4, 3, 5, 2}, Dims{2, 4, 6}, Dims{2, 6}, Dims{1, 4, 1, 1},
-                                   Dims{2, 3, 2, 2, 2, 2}}) {
+          for (const Dims& dims :
+               {whole, Dims{2, 4, 3, 5, 2}, Dims{2, 4, 6}, Dims{2, 6}, Dims{1, 4, 1, 1}, Dims{2, 3, 2, 2, 2, 2}}) {
             sweep_norm({mode, type, params, x_layout, y_layout, dims, 1e-5, false, false});
           }
         }
@@ -81,7 +82,8 @@ void sweep_batch_norm() {
     for (const double epsilon : {-1.0, 0.0, 1e-6, 1e-5}) {
       for (const bool running : {false, true}) {
         for (const bool saved : {false, true}) {
-          sweep_norm({mode, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, Layout::nchw, Layout::nchw, whole, epsilon, running, saved});
+          sweep_norm(
+              {mode, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, Layout::nchw, Layout::nchw, whole, epsilon, running, saved});
         }
       }
     }
@@ -108,7 +110,9 @@ void sweep_ctc() {
           for (const Layout layout : kLayouts) {
             for (const int length : {0, 1, 4}) {
               for (const int input : {1, 6, 7}) {
-                run("CTCLoss", words("algo", algorithm, "norm", norm, type, "compute", compute, layout, "labels", length, "input", input),
+                run("CTCLoss",
+                    words("algo", algorithm, "norm", norm, type, "compute", compute, layout, "labels", length, "input",
+                          input),
                     [&]() -> Result {
                       for (int i = 0; i < 2; ++i) label_lengths[i] = length, input_lengths[i] = input;
                       const TensorDesc p, g;

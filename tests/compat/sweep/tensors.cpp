@@ -49,7 +49,8 @@ cudnnStatus_t set(cudnnTensorDescriptor_t desc, cudnnDataType_t type, const Dims
 }
 
 void sweep_descriptors() {
-  const Dims shapes[] = {{2, 4, 3, 5}, {2, 32, 3, 3}, {1, 1, 1, 1}, {2, 0, 3, 3}, {0, 4, 3, 3}, {2, -1, 3, 3}, {2, 6, 3, 3}};
+  const Dims shapes[] = {{2, 4, 3, 5}, {2, 32, 3, 3}, {1, 1, 1, 1}, {2, 0, 3, 3},
+                         {0, 4, 3, 3}, {2, -1, 3, 3}, {2, 6, 3, 3}};
   for (int type = -1; type <= 15; ++type) {
     for (int format = -1; format <= 3; ++format) {
       for (const Dims& d : shapes) {
@@ -131,7 +132,8 @@ void sweep_descriptors() {
   for (const unsigned n : {0u, 1u, 2u, 5u, 16u, 17u, 100u}) {
     for (const double k : {1e-6, 1e-5, 0.0, 2.0}) {
       for (const double beta : {-1.0, 0.0, 0.001, 0.01, 0.75}) {
-        run("SetLRN", words("n", static_cast<int>(n), "k", std::to_string(k).c_str(), "beta", std::to_string(beta).c_str()),
+        run("SetLRN",
+            words("n", static_cast<int>(n), "k", std::to_string(k).c_str(), "beta", std::to_string(beta).c_str()),
             [&]() -> Result {
               const LrnDesc l;
               return {cudnnSetLRNDescriptor(l, n, 1e-4, beta, k)};
@@ -144,8 +146,9 @@ void sweep_descriptors() {
 namespace {
 
 // Shapes of a second operand against 2x4x3x5.
-const Dims kBroadcasts[] = {{2, 4, 3, 5}, {1, 4, 1, 1}, {1, 1, 1, 1}, {1, 4, 3, 5}, {1, 1, 3, 5}, {2, 1, 1, 1},
-                            {2, 4, 1, 1}, {1, 1, 1, 5}, {1, 1, 3, 1}, {2, 1, 3, 5}, {2, 4, 3, 1}, {1, 2, 1, 1}, {3, 4, 3, 5}};
+const Dims kBroadcasts[] = {{2, 4, 3, 5}, {1, 4, 1, 1}, {1, 1, 1, 1}, {1, 4, 3, 5}, {1, 1, 3, 5},
+                            {2, 1, 1, 1}, {2, 4, 1, 1}, {1, 1, 1, 5}, {1, 1, 3, 1}, {2, 1, 3, 5},
+                            {2, 4, 3, 1}, {1, 2, 1, 1}, {3, 4, 3, 5}};
 const Dims kWhole = {2, 4, 3, 5};
 
 void sweep_add() {
@@ -159,9 +162,8 @@ void sweep_add() {
             Setters s;
             s.add(set(a, other, shape, Layout::nchw));
             s.add(set(c, type, kWhole, layout));
-            return s.then([&] {
-              return cudnnAddTensor(handle(), kOne.of(type), a, arena(0), kOne.of(type), c, arena(1));
-            });
+            return s.then(
+                [&] { return cudnnAddTensor(handle(), kOne.of(type), a, arena(0), kOne.of(type), c, arena(1)); });
           });
         }
       }
@@ -191,8 +193,9 @@ void sweep_transform() {
             Setters s;
             s.add(set(x, from, dims, Layout::nchw));
             s.add(set(y, to, dims, layout));
-            return s.then(
-                [&] { return cudnnTransformTensor(handle(), kOne.of(from), x, arena(0), kZero.of(from), y, arena(1)); });
+            return s.then([&] {
+              return cudnnTransformTensor(handle(), kOne.of(from), x, arena(0), kZero.of(from), y, arena(1));
+            });
           });
         }
       }
@@ -204,7 +207,8 @@ void sweep_transform() {
       Setters s;
       s.add(set(x, CUDNN_DATA_FLOAT, kWhole, Layout::nchw));
       s.add(set(y, CUDNN_DATA_FLOAT, other, Layout::nchw));
-      return s.then([&] { return cudnnTransformTensor(handle(), &kOne.narrow, x, arena(0), &kZero.narrow, y, arena(1)); });
+      return s.then(
+          [&] { return cudnnTransformTensor(handle(), &kOne.narrow, x, arena(0), &kZero.narrow, y, arena(1)); });
     });
   }
   for (const cudnnDataType_t type : kTypes) {
@@ -282,21 +286,21 @@ void sweep_reduce() {
             for (const Dims& shape : kBroadcasts) {
               if (type != out && shape != kBroadcasts[1]) continue;
               if ((compute != CUDNN_DATA_FLOAT || type != CUDNN_DATA_FLOAT) && shape != kBroadcasts[1]) continue;
-              run("ReduceTensor", words("op", op, compute, type, "to", out, "indices", indices, shape), [&]() -> Result {
-                const TensorDesc a, c;
-                const ReduceDesc desc;
-                Setters s;
-                s.add(set(a, type, kWhole, Layout::nchw));
-                s.add(set(c, out, shape, Layout::nchw));
-                s.add(cudnnSetReduceTensorDescriptor(desc, static_cast<cudnnReduceTensorOp_t>(op), compute,
-                                                     CUDNN_PROPAGATE_NAN,
-                                                     static_cast<cudnnReduceTensorIndices_t>(indices),
-                                                     CUDNN_32BIT_INDICES));
-                return s.then([&] {
-                  return cudnnReduceTensor(handle(), desc, arena(2), kArenaBytes, workspace(), kWorkspaceBytes,
-                                           kOne.of(compute), a, arena(0), kZero.of(compute), c, arena(1));
-                });
-              });
+              run("ReduceTensor", words("op", op, compute, type, "to", out, "indices", indices, shape),
+                  [&]() -> Result {
+                    const TensorDesc a, c;
+                    const ReduceDesc desc;
+                    Setters s;
+                    s.add(set(a, type, kWhole, Layout::nchw));
+                    s.add(set(c, out, shape, Layout::nchw));
+                    s.add(cudnnSetReduceTensorDescriptor(
+                        desc, static_cast<cudnnReduceTensorOp_t>(op), compute, CUDNN_PROPAGATE_NAN,
+                        static_cast<cudnnReduceTensorIndices_t>(indices), CUDNN_32BIT_INDICES));
+                    return s.then([&] {
+                      return cudnnReduceTensor(handle(), desc, arena(2), kArenaBytes, workspace(), kWorkspaceBytes,
+                                               kOne.of(compute), a, arena(0), kZero.of(compute), c, arena(1));
+                    });
+                  });
             }
           }
         }

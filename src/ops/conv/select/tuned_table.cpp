@@ -44,7 +44,8 @@ std::vector<Table> read_tables() {
   for (const std::string& name : file.devices()) {
     Table table;
     int read = 0;
-    if (std::sscanf(name.c_str(), "sm_%d %d %n", &table.compute_capability, &table.multiprocessors, &read) != 2) continue;
+    if (std::sscanf(name.c_str(), "sm_%d %d %n", &table.compute_capability, &table.multiprocessors, &read) != 2)
+      continue;
     table.device = name.substr(static_cast<std::size_t>(read));
     file.for_each(name, [&](const Problem& problem, const std::vector<TunedRow>& rows) {
       table.choices.insert_or_assign(tuning_key(problem), choices_of(problem, rows));
