@@ -34,41 +34,6 @@ std::int64_t nearest_long(double value) noexcept {
   return static_cast<std::int64_t>(std::nearbyint(value));
 }
 
-double load(DataType type, const void* data, std::int64_t offset) {
-  switch (type) {
-    case GPUDNN_DATA_INT64:
-      return static_cast<double>(static_cast<const std::int64_t*>(data)[offset]);
-    case GPUDNN_DATA_BOOLEAN:
-      return static_cast<const std::uint8_t*>(data)[offset] != 0 ? 1 : 0;
-    case GPUDNN_DATA_FP8_E4M3:
-      return static_cast<double>(tile::float_of_e4m3(static_cast<const std::uint8_t*>(data)[offset]));
-    case GPUDNN_DATA_FP8_E5M2:
-      return static_cast<double>(tile::float_of_e5m2(static_cast<const std::uint8_t*>(data)[offset]));
-    default:
-      return load_of(type)(data, offset);
-  }
-}
-
-void store(DataType type, void* data, std::int64_t offset, double value) {
-  switch (type) {
-    case GPUDNN_DATA_INT64:
-      static_cast<std::int64_t*>(data)[offset] = nearest_long(value);
-      break;
-    case GPUDNN_DATA_BOOLEAN:
-      static_cast<std::uint8_t*>(data)[offset] = value != 0 ? 1 : 0;
-      break;
-    case GPUDNN_DATA_FP8_E4M3:
-      static_cast<std::uint8_t*>(data)[offset] = tile::e4m3_of_float(tile::odd_float(value));
-      break;
-    case GPUDNN_DATA_FP8_E5M2:
-      static_cast<std::uint8_t*>(data)[offset] = tile::e5m2_of_float(tile::odd_float(value));
-      break;
-    default:
-      store_of(type)(data, offset, value, 0);
-      break;
-  }
-}
-
 // The strides of a tensor along the dims of the whole: 0 where it is repeated.
 struct Strides {
   std::int64_t along[kMaxRank] = {};
@@ -120,7 +85,7 @@ class Element {
       return static_cast<double>(index % problem_.dims[program_.load_axis[load_index]]);
     }
     const std::int64_t offset = offset_of(index, problem_.rank, problem_.dims, strides_[load_index].along);
-    return load(problem_.loads[load_index].type, args_.loads[load_index], offset);
+    return load_element(problem_.loads[load_index].type, args_.loads[load_index], offset);
   }
 
   const Problem& problem_;
@@ -205,7 +170,8 @@ void store_elements(const Problem& problem, const Args& args) {
                      if (problem.reductions[o] != kNoReduction) continue;
                      const TensorGeometry& tensor = problem.stores[o];
                      const auto offset = offset_of(index, problem.rank, problem.dims, tensor.strides);
-                     store(tensor.type, args.stores[o], offset, static_cast<double>(element.value(program.stored[o])));
+                     store_element(tensor.type, args.stores[o], offset,
+                                   static_cast<double>(element.value(program.stored[o])));
                    }
                  }
                });
@@ -240,7 +206,7 @@ void store_reduction(const Problem& problem, const Args& args, int output) {
                      fold.add(static_cast<double>(element.value(problem.program.stored[output])));
                    }
                    const auto offset = offset_of(out, problem.rank, tensor.dims, tensor.strides);
-                   store(tensor.type, args.stores[output], offset, fold.total());
+                   store_element(tensor.type, args.stores[output], offset, fold.total());
                  }
                });
 }
@@ -278,6 +244,41 @@ double as_type(DataType type, double value) noexcept {
 void pointwise(const Problem& problem, const Args& args) {
   if (count_of(problem) == 0) return;
   problem.program.compute == GPUDNN_DATA_DOUBLE ? run<double>(problem, args) : run<float>(problem, args);
+}
+
+double load_element(DataType type, const void* data, std::int64_t offset) {
+  switch (type) {
+    case GPUDNN_DATA_INT64:
+      return static_cast<double>(static_cast<const std::int64_t*>(data)[offset]);
+    case GPUDNN_DATA_BOOLEAN:
+      return static_cast<const std::uint8_t*>(data)[offset] != 0 ? 1 : 0;
+    case GPUDNN_DATA_FP8_E4M3:
+      return static_cast<double>(tile::float_of_e4m3(static_cast<const std::uint8_t*>(data)[offset]));
+    case GPUDNN_DATA_FP8_E5M2:
+      return static_cast<double>(tile::float_of_e5m2(static_cast<const std::uint8_t*>(data)[offset]));
+    default:
+      return load_of(type)(data, offset);
+  }
+}
+
+void store_element(DataType type, void* data, std::int64_t offset, double value) {
+  switch (type) {
+    case GPUDNN_DATA_INT64:
+      static_cast<std::int64_t*>(data)[offset] = nearest_long(value);
+      break;
+    case GPUDNN_DATA_BOOLEAN:
+      static_cast<std::uint8_t*>(data)[offset] = value != 0 ? 1 : 0;
+      break;
+    case GPUDNN_DATA_FP8_E4M3:
+      static_cast<std::uint8_t*>(data)[offset] = tile::e4m3_of_float(tile::odd_float(value));
+      break;
+    case GPUDNN_DATA_FP8_E5M2:
+      static_cast<std::uint8_t*>(data)[offset] = tile::e5m2_of_float(tile::odd_float(value));
+      break;
+    default:
+      store_of(type)(data, offset, value, 0);
+      break;
+  }
 }
 
 }  // namespace gpudnn::host
