@@ -42,16 +42,19 @@ int immediate_form(Op op) noexcept {
 
 class Lowering {
  public:
-  explicit Lowering(const Program& program) : program_(program) {}
+  Lowering(const Program& program, const LowerOptions& options) : program_(program), options_(options) {}
 
   void run(const DataType* store_type) {
     find_used();
+    if (options_.accumulator >= 0) begin_with_accumulator();
     for (int i = 0; i < program_.instructions; ++i) {
       if (used_[i]) instruction(i, store_type);
     }
-    for (int o = 0; o < program_.stores; ++o) {
+    const int first = options_.accumulator >= 0 ? 1 : 0;
+    for (int o = first; o < program_.stores; ++o) {
       if (!stored_[o]) store(o);
     }
+    if (first == 1) end_in_accumulator();
   }
 
   Status finish(Lowered* lowered) {
@@ -59,9 +62,9 @@ class Lowering {
                    "the program takes %zu steps; a kernel runs up to %d: cut it in two", steps_.size(),
                    tile::kProgramSteps);
     const int temps = give_out_temps();
-    GPUDNN_REQUIRE(temps <= tile::kProgramTemps, GPUDNN_STATUS_NOT_SUPPORTED,
+    GPUDNN_REQUIRE(temps <= options_.most_temps, GPUDNN_STATUS_NOT_SUPPORTED,
                    "the program holds %d results at once; a kernel holds up to %d: cut it in two", temps,
-                   tile::kProgramTemps);
+                   options_.most_temps);
     lowered->code.steps = static_cast<int>(steps_.size());
     lowered->code.temps = temps;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
@@ -113,6 +116,19 @@ class Lowering {
     values_.resize(static_cast<std::size_t>(program_.instructions));
   }
 
+  // A step that does nothing makes the value that the accumulators hold: it is kept there if it is wanted again.
+  void begin_with_accumulator() {
+    accumulator_value_ = static_cast<int>(values_.size());
+    values_.push_back({0, -1});
+    Step step;
+    step.fields.op = static_cast<int>(Op::identity);
+    steps_.push_back(step);
+    held_ = Operand::load(options_.accumulator);
+  }
+
+  // The kernel itself stores what is left.
+  void end_in_accumulator() { bring(program_.stored[0]); }
+
   // Lets `step` fetch the operand as its second one.
   void fetch(const Operand& operand, Step* step) {
     if (in_accumulator(operand)) {
@@ -120,14 +136,20 @@ class Lowering {
     } else if (is_immediate(operand)) {
       step->fields.source = StepSource::immediate;
       set_immediate(operand, step);
+    } else if (operand.kind == OperandKind::load && operand.index == options_.accumulator) {
+      recall(accumulator_value_, step);
     } else if (operand.kind == OperandKind::load) {
       step->fields.source = StepSource::input;
       step->fields.slot = operand.index;
     } else {
-      step->fields.source = StepSource::temp;
-      step->recalls = operand.index;
-      values_[operand.index].last_recall = static_cast<int>(steps_.size());
+      recall(operand.index, step);
     }
+  }
+
+  void recall(int value, Step* step) {
+    step->fields.source = StepSource::temp;
+    step->recalls = value;
+    values_[value].last_recall = static_cast<int>(steps_.size());
   }
 
   void set_immediate(const Operand& operand, Step* step) const {
@@ -215,7 +237,7 @@ class Lowering {
 
   void finish_instruction(int index, Step* step, const DataType* store_type) {
     int store = -1;
-    for (int o = program_.stores - 1; o >= 0; --o) {
+    for (int o = program_.stores - 1; o >= (options_.accumulator >= 0 ? 1 : 0); --o) {
       const Operand& value = program_.stored[o];
       if (value.kind == OperandKind::result && value.index == index) store = o;
     }
@@ -263,7 +285,7 @@ class Lowering {
       busy_until[temp] = values_[v].last_recall;
       temp_of[v] = static_cast<int>(temp);
     }
-    if (busy_until.size() > tile::kProgramTemps) return static_cast<int>(busy_until.size());
+    if (static_cast<int>(busy_until.size()) > options_.most_temps) return static_cast<int>(busy_until.size());
     for (const int v : order) steps_[values_[v].made_by].fields.keep = temp_of[v] + 1;
     for (Step& step : steps_) {
       if (step.recalls >= 0) step.fields.slot = temp_of[step.recalls];
@@ -272,6 +294,8 @@ class Lowering {
   }
 
   const Program& program_;
+  const LowerOptions& options_;
+  int accumulator_value_ = -1;
   std::vector<Step> steps_;
   std::vector<Value> values_;
   Operand held_;  // by the accumulator
@@ -282,9 +306,9 @@ class Lowering {
 
 }  // namespace
 
-Status lower(const Program& program, const DataType* store_type, Lowered* lowered) {
+Status lower(const Program& program, const DataType* store_type, Lowered* lowered, const LowerOptions& options) {
   *lowered = {};
-  Lowering lowering(program);
+  Lowering lowering(program, options);
   lowering.run(store_type);
   return lowering.finish(lowered);
 }

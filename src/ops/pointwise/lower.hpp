@@ -15,9 +15,17 @@ struct Lowered {
   bool negates[tile::kProgramSteps] = {};
 };
 
+struct LowerOptions {
+  // Of epilogues: the load that the accumulators hold before the first step, or -1. The value of store 0 is then left
+  // in them; the other stores are made.
+  int accumulator = -1;
+  int most_temps = tile::kProgramTemps;
+};
+
 // NOT_SUPPORTED where the program needs more steps or more temporaries than the machine has. `store_type` of each store
 // saves a rounding that the store makes anyway.
-[[nodiscard]] Status lower(const Program& program, const DataType* store_type, Lowered* lowered);
+[[nodiscard]] Status lower(const Program& program, const DataType* store_type, Lowered* lowered,
+                           const LowerOptions& options = {});
 
 // The steps with the scalars in their places, in the compute type C.
 template <class C>
