@@ -34,10 +34,10 @@ struct ActivationParams {
 // What elements may be, told at run time.
 enum class Element : std::int32_t { f32, f64, f16, bf16, e4m3, e5m2, i8, i32 };
 constexpr int element_bytes(Element type) {
-  return type == Element::f64                                  ? 8
-         : type == Element::f32 || type == Element::i32        ? 4
-         : type == Element::f16 || type == Element::bf16       ? 2
-                                                               : 1;
+  return type == Element::f64                            ? 8
+         : type == Element::f32 || type == Element::i32  ? 4
+         : type == Element::f16 || type == Element::bf16 ? 2
+                                                         : 1;
 }
 
 }  // namespace gpudnn::kernels::matmul
