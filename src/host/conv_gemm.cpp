@@ -273,7 +273,7 @@ void convolve(const Problem& problem, const Args& args) {
   // Fewer channels than these would leave most of a vector empty, or of a copy's time to its setting up.
   const bool by_channels = lattice.source.channel_stride == 1 && lattice.source.channels >= 8 &&
                            2 * lattice.target.channels >= kernel.columns;
-  const void* const source = problem.direction == Direction::backward_data ? args.y : args.x;
+  const void* const source = problem.direction == Direction::dgrad ? args.y : args.x;
   Product<T> product{problem, args, lattice, kernel, by_channels, 0, 0, static_cast<const T*>(source), nullptr, {}, {}};
   const std::int64_t units = count_units(&product);
 
@@ -303,7 +303,7 @@ void convolve(const Problem& problem, const Args& args) {
 void conv_gemm(const Problem& problem, const Args& args) {
   if (element_count(conv::output(problem)) == 0) return;
   with_floating_type(conv::output(problem).type, [&]<class T>() {
-    if (problem.direction == Direction::backward_filter) {
+    if (problem.direction == Direction::wgrad) {
       conv_gemm_wgrad<T>(problem, args);
     } else {
       convolve<T>(problem, args);

@@ -123,7 +123,7 @@ ConvSide conv_side(const TensorGeometry& tensor, std::int64_t groups) noexcept {
 }
 
 ConvLattice conv_lattice(const Problem& problem) {
-  const bool backwards = problem.direction == Direction::backward_data;
+  const bool backwards = problem.direction == Direction::dgrad;
   ConvLattice lattice;
   lattice.images = problem.x.dims[0];
   lattice.groups = problem.groups;
@@ -153,7 +153,7 @@ ConvLattice conv_lattice(const Problem& problem) {
     if (backwards) {
       phases[i] = backward_axis(along[i]);
     } else {
-      phases[i].push_back(forward_axis(along[i], problem.direction == Direction::backward_filter));
+      phases[i].push_back(forward_axis(along[i], problem.direction == Direction::wgrad));
     }
   }
   for (const AxisTaps& a : phases[0]) {
