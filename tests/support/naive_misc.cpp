@@ -174,11 +174,14 @@ Expected naive_sample(const spatial_transformer::Problem& problem, const Transfo
       for (std::int64_t q = 0; q < s.height * s.width; ++q) {
         double sum = 0;
         double absolute = 0;
+        const double row = s.row(v, n, q);
+        const double column = s.column(v, n, q);
         for (std::int64_t r = 0; r < s.in_height; ++r) {
+          if (!Sampler::near(row, r)) continue;
           for (std::int64_t t = 0; t < s.in_width; ++t) {
-            if (!Sampler::near(s.row(v, n, q), r) || !Sampler::near(s.column(v, n, q), t)) continue;
+            if (!Sampler::near(column, t)) continue;
             const double x = v.x[s.image_index(n, c, r, t)];
-            sum += hat(s.row(v, n, q), r) * hat(s.column(v, n, q), t) * x;
+            sum += hat(row, r) * hat(column, t) * x;
             absolute += std::fabs(x);
           }
         }
@@ -197,17 +200,30 @@ Expected naive_image_gradient(const spatial_transformer::Problem& problem, const
   const Sampler s(problem);
   const double u = unit_roundoff(compute_type(problem.y.type));
   Expected e;
+  struct GridPoint {
+    std::int64_t q;
+    double row;
+    double column;
+  };
   for (std::int64_t n = 0; n < s.images; ++n) {
+    // The points that a row of the image may see, in their order.
+    std::vector<std::vector<GridPoint>> near_row(static_cast<std::size_t>(s.in_height));
+    for (std::int64_t q = 0; q < s.height * s.width; ++q) {
+      const GridPoint point{q, s.row(v, n, q), s.column(v, n, q)};
+      for (std::int64_t r = 0; r < s.in_height; ++r) {
+        if (Sampler::near(point.row, r)) near_row[static_cast<std::size_t>(r)].push_back(point);
+      }
+    }
     for (std::int64_t c = 0; c < s.channels; ++c) {
       for (std::int64_t r = 0; r < s.in_height; ++r) {
         for (std::int64_t t = 0; t < s.in_width; ++t) {
           double sum = 0;
           double absolute = 0;
           double terms = 0;
-          for (std::int64_t q = 0; q < s.height * s.width; ++q) {
-            if (!Sampler::near(s.row(v, n, q), r) || !Sampler::near(s.column(v, n, q), t)) continue;
-            const double dy = v.dy[s.sample_index(n, c, q)];
-            sum += hat(s.row(v, n, q), r) * hat(s.column(v, n, q), t) * dy;
+          for (const GridPoint& point : near_row[static_cast<std::size_t>(r)]) {
+            if (!Sampler::near(point.column, t)) continue;
+            const double dy = v.dy[s.sample_index(n, c, point.q)];
+            sum += hat(point.row, r) * hat(point.column, t) * dy;
             absolute += std::fabs(dy);
             terms += 1;
           }
@@ -233,12 +249,13 @@ Expected naive_grid_gradient(const spatial_transformer::Problem& problem, const 
       for (int i = 0; i < 2; ++i) {
         double sum = 0;
         double absolute = 0;
+        const double row = s.row(v, n, q);
+        const double column = s.column(v, n, q);
         for (std::int64_t c = 0; c < s.channels; ++c) {
           for (std::int64_t r = 0; r < s.in_height; ++r) {
+            if (!Sampler::near(row, r)) continue;
             for (std::int64_t t = 0; t < s.in_width; ++t) {
-              const double row = s.row(v, n, q);
-              const double column = s.column(v, n, q);
-              if (!Sampler::near(row, r) || !Sampler::near(column, t)) continue;
+              if (!Sampler::near(column, t)) continue;
               const double product = v.x[s.image_index(n, c, r, t)] * v.dy[s.sample_index(n, c, q)];
               sum += product * (i == 0 ? hat(row, r) * hat_slope(column, t) : hat_slope(row, r) * hat(column, t));
               absolute += std::fabs(product);

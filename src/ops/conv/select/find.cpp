@@ -82,8 +82,7 @@ Status time_choice(const Work& work, double best_so_far, double* seconds) {
   constexpr double kLongRun = 5e-3;  // one run of so long varies little, and five would take the whole search's time
   constexpr int kMaxBatches = 5;
   GPUDNN_TRY(time_runs(work, 1, seconds));
-  const bool one_run_tells = work.site.device.backend == GPUDNN_BACKEND_HOST || *seconds > kLongRun;
-  if (one_run_tells || *seconds > kHopeless * best_so_far) return GPUDNN_STATUS_SUCCESS;
+  if (*seconds > kLongRun || *seconds > kHopeless * best_so_far) return GPUDNN_STATUS_SUCCESS;
   const int repeats = static_cast<int>(std::clamp(kBatchSeconds / std::max(*seconds, 1e-7), 1.0, 20.0));
   const int batches = repeats > 1 ? kMaxBatches : 3;
   double times[kMaxBatches] = {};
