@@ -14,7 +14,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/matmul/activation.cuh"
+#include "kernels/matmul/activation.hpp"
 #include "kernels/matmul/element.cuh"
 #include "kernels/matmul/gemm_simt.hpp"
 #include "kernels/tile/launch.hpp"

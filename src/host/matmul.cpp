@@ -11,30 +11,15 @@
 #include "core/parallel.hpp"
 #include "host/any_element.hpp"
 #include "host/element.hpp"
+#include "kernels/matmul/activation.hpp"
 
 namespace gpudnn::host {
 namespace {
 
-using matmul::Activation;
-using matmul::ActivationParams;
 using matmul::Args;
 using matmul::batched;
 using matmul::Batched;
 using matmul::Problem;
-
-double logistic(double x) noexcept {
-  const double e = std::exp(-std::abs(x));
-  return (x < 0 ? e : 1) / (1 + e);
-}
-
-// x * s with the limit 0 where s is 0, which for x = -infinity the product would miss.
-double gated(double x, double s) noexcept { return s == 0 ? 0 : x * s; }
-
-double relu(const ActivationParams& p, double x) noexcept {
-  if (std::isnan(x)) return x;
-  if (x > p.lower) return p.upper < kernels::matmul::kNoUpperClip && x > p.upper ? p.upper : x;
-  return p.slope == 0 ? p.lower : p.lower + p.slope * (x - p.lower);
-}
 
 // One element of any type that a product has, by address: 8 types in 5 places would be 32768 functions.
 LoadAny load_element(DataType type) {
@@ -114,32 +99,6 @@ void sum_row(const Problem& problem, const Args& args, const MatmulBatch& batch,
 
 }  // namespace
 
-double activate(Activation activation, const ActivationParams& p, double x) noexcept {
-  switch (activation) {
-    case Activation::identity:
-      return x;
-    case Activation::relu:
-      return relu(p, x);
-    case Activation::gelu:
-      return gated(x, 0.5 * std::erfc(-x * 0.70710678118654752440));
-    case Activation::gelu_tanh:  // (1 + tanh u) / 2 is the logistic function of 2 u
-      return gated(x, logistic(1.59576912160573071176 * (x + 0.044715 * x * x * x)));
-    case Activation::swish:
-      return gated(x, logistic(p.beta * x));
-    case Activation::tanh:
-      return std::tanh(x);
-    case Activation::sigmoid:
-      return logistic(x);
-    case Activation::elu:
-      return x > 0 ? x : p.alpha * std::expm1(x);
-    case Activation::softplus: {
-      const double z = p.beta * x;
-      return (std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z)))) / p.beta;
-    }
-  }
-  return x;
-}
-
 double greater_magnitude(double a, double b) noexcept {
   const double magnitude = std::abs(b);
   return std::isnan(a) || a >= magnitude ? a : magnitude;
@@ -186,7 +145,7 @@ double finish_matmul_row(const Problem& problem, const Args& args, const MatmulB
     if (load_bias != nullptr) {
       value += load_bias(args.bias, batch.bias + row * problem.bias.strides[m] + column * problem.bias.strides[n]);
     }
-    value = activate(problem.activation, args.activation, value);
+    value = kernels::matmul::activate(problem.activation, args.activation, value);
     greatest = greater_magnitude(greatest, value);
     store(args.d, at + column * problem.d.strides[n], (problem.scales & matmul::kScaleD) != 0 ? scale * value : value);
   }

@@ -6,9 +6,6 @@
 
 namespace gpudnn::host {
 
-// f(x); a NaN stays one.
-[[nodiscard]] double activate(matmul::Activation activation, const matmul::ActivationParams& params, double x) noexcept;
-
 // What one batch of d is made of: where its operands start, in elements, and the extents that count.
 struct MatmulBatch {
   std::int64_t a = 0;
