@@ -1,4 +1,4 @@
-// The engines of the matrix product: a visible list, ranked for a problem by their footprints.
+// The engines of the matrix product: a visible list, ranked for a problem by the seconds that they expect.
 //
 //   std::shared_ptr<const Plan> plan;
 //   find_plan(handle, problem, workspace_limit, alignment, &plan);   from the handle's cache, or made now
@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "core/cost_model.hpp"
 #include "core/engine.hpp"
 #include "ops/matmul/problem.hpp"
 
@@ -24,7 +23,7 @@ using Config = std::string;
 
 struct Candidate {
   Config config;
-  Footprint footprint;
+  double seconds = 0;  // by estimate() of its footprint, or by the kernel's own model
 };
 
 struct MatmulEngine {
@@ -64,7 +63,7 @@ struct Plan {
 
 // No engine asks for addresses at multiples of more.
 constexpr std::size_t kMaxAlignment = 16;
-// Of the matrices' addresses, up to that. The bias counts as well, the scalars do not.
+// Of the addresses of a, b and d, up to that.
 [[nodiscard]] std::size_t alignment_of(const Args& args) noexcept;
 
 // The best plan that needs no more workspace and alignment, from the handle's cache or made now. The problem was

@@ -3,7 +3,9 @@
 #include "ops/matmul/engine.hpp"
 #include "ops/matmul/host_reference.hpp"
 #ifdef GPUDNN_WITH_CUDA
+#include "ops/matmul/cublaslt.hpp"
 #include "ops/matmul/gemm_simt.hpp"
+#include "ops/matmul/gemm_sm90.hpp"
 #endif
 
 namespace gpudnn::matmul {
@@ -11,6 +13,24 @@ namespace gpudnn::matmul {
 std::span<const MatmulEngine> engines() noexcept {
   static constexpr MatmulEngine kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
+      {.name = "gemm_sm90",
+       .backend = GPUDNN_BACKEND_CUDA,
+       .math = GPUDNN_TENSOR_OP_MATH,
+       .alignment = 16,
+       .supports = &gemm_sm90_supports,
+       .candidates = &gemm_sm90_candidates,
+       .workspace = &gemm_sm90_workspace,
+       .prepare = &gemm_sm90_prepare,
+       .launch = &gemm_sm90_launch},
+      {.name = "cublaslt",
+       .backend = GPUDNN_BACKEND_CUDA,
+       .math = GPUDNN_TENSOR_OP_MATH,
+       .alignment = 16,
+       .supports = &cublaslt_supports,
+       .candidates = &cublaslt_candidates,
+       .workspace = &cublaslt_workspace,
+       .prepare = &cublaslt_prepare,
+       .launch = &cublaslt_launch},
       {.name = "gemm_simt",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_FMA_MATH,

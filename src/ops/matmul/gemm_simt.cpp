@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "kernels/matmul/gemm_simt.hpp"
 #include "ops/matmul/element.hpp"
@@ -28,11 +29,6 @@ struct Prepared {
   bool b_vectors = false;
   bool d_vectors = false;
 };
-
-// Whether d's rows are farther apart in memory than its columns, as the kernel stores them.
-bool is_columnwise(const TensorGeometry& d) {
-  return d.strides[d.rank - 2] < d.strides[d.rank - 1] && d.dims[d.rank - 2] > 1;
-}
 
 std::size_t vector_bytes(k::Element type) {
   return std::min<std::size_t>(16, 4 * static_cast<std::size_t>(k::element_bytes(type)));
@@ -113,18 +109,18 @@ Footprint footprint_of(const Problem& problem, int tile, bool swapped) {
 
 Support gemm_simt_supports(const Problem&, const Device&) { return Support::yes(); }
 
-void gemm_simt_candidates(const Problem& problem, const Device&, std::vector<Candidate>* candidates) {
+void gemm_simt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const bool usual = is_columnwise(problem.d);
   for (int tile = 0; tile < k::kGemmSimtTileCount; ++tile) {
     if (!k::gemm_simt_has(element_of(problem.a.type), tile)) continue;
     const std::string name = k::kGemmSimtTiles[tile].name;
-    candidates->push_back({usual ? name + " swap" : name, footprint_of(problem, tile, usual)});
+    candidates->push_back({usual ? name + " swap" : name, estimate(footprint_of(problem, tile, usual), device)});
     // The other way round only where the tile is not square and fits better so.
     const std::int64_t down = usual ? columns(problem) : rows(problem);
     const std::int64_t across = usual ? rows(problem) : columns(problem);
     if (k::kGemmSimtTiles[tile].m != k::kGemmSimtTiles[tile].n && across <= k::kGemmSimtTiles[tile].m &&
         across < down) {
-      candidates->push_back({usual ? name : name + " swap", footprint_of(problem, tile, !usual)});
+      candidates->push_back({usual ? name : name + " swap", estimate(footprint_of(problem, tile, !usual), device)});
     }
   }
 }

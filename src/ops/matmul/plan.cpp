@@ -62,7 +62,7 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
     candidates.clear();
     engine.candidates(problem, device, &candidates);
     for (Candidate& candidate : candidates) {
-      choices.push_back({&engine, std::move(candidate.config), estimate(candidate.footprint, device)});
+      choices.push_back({&engine, std::move(candidate.config), candidate.seconds});
     }
   }
   std::ranges::stable_sort(choices, {}, &Choice::seconds);
@@ -71,7 +71,7 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
 
 std::size_t alignment_of(const Args& args) noexcept {
   std::uintptr_t bits = kMaxAlignment;
-  for (const void* pointer : {args.a, args.b, args.c, args.bias, static_cast<const void*>(args.d)}) {
+  for (const void* pointer : {args.a, args.b, static_cast<const void*>(args.d)}) {
     bits |= reinterpret_cast<std::uintptr_t>(pointer);
   }
   return static_cast<std::size_t>(bits & (~bits + 1));
@@ -79,6 +79,7 @@ std::size_t alignment_of(const Args& args) noexcept {
 
 Status make_plan(const Choice& choice, const Problem& problem, const Device& device,
                  std::shared_ptr<const Plan>* plan) {
+  const cuda::DeviceScope scope(device);
   auto made = std::make_shared<Plan>();
   made->choice = choice;
   made->workspace = choice.engine->workspace(problem, choice.config, device);

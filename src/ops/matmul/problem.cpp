@@ -24,6 +24,11 @@ Batched batched(const TensorGeometry& tensor) noexcept {
   return whole;
 }
 
+bool is_columnwise(const TensorGeometry& d) noexcept {
+  const int n = d.rank - 1;
+  return d.strides[n - 1] < d.strides[n] && d.dims[n - 1] > 1 && d.dims[n] > 1;
+}
+
 double flops(const Problem& problem) noexcept {
   return 2.0 * static_cast<double>(element_count(problem.d)) * static_cast<double>(depth(problem));
 }

@@ -79,6 +79,10 @@ struct Batched {
 };
 [[nodiscard]] Batched batched(const TensorGeometry& tensor) noexcept;
 
+// Whether neighbours along m lie closer in memory than those along n: kernels, which store rows, then make the
+// transpose of d from b and a.
+[[nodiscard]] bool is_columnwise(const TensorGeometry& d) noexcept;
+
 // Multiply-adds times two.
 [[nodiscard]] double flops(const Problem& problem) noexcept;
 // Bytes of a, b, d and of c where there is one, each once.
