@@ -10,15 +10,16 @@
 
 #include <cstdint>
 
-#include "kernels/gemm/sm90/tile_shape.hpp"
-#include "kernels/matmul/epilogue.hpp"
-#include "kernels/tile/fast_divmod.cuh"
-#include "kernels/tile/tensor_map.hpp"
+#include "kernels/gemm/sm90/params.hpp"
 
 struct CUstream_st;
 
 namespace gpudnn::kernels::matmul::sm90 {
 
+using gemm::Epilogue;
+using gemm::Matrix;
+using gemm::sm90::Multicast;
+using gemm::sm90::Params;
 using gemm::sm90::TileShape;
 
 constexpr TileShape kTiles[] = {
@@ -32,12 +33,10 @@ constexpr TileShape kTiles[] = {
     {"bm64_bn128_pp",    64, 128, true,  2,  8, 1, 0.85f},
     {"bm64_bn128_x2",    64, 128, true,  1,  4, 2, 0.85f},
     {"bm64_bn64_x2",     64,  64, true,  1,  6, 2, 0.60f},
+    {"bm128_bn128",     128, 128, false, 2,  6, 1, 0.90f},
     // clang-format on
 };
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
-
-// Clusters share what they load (multicast) or the reduction over k (splits), not both.
-enum class Multicast : std::int32_t { none, a, b };  // a: pairs of tiles along n share A; b: pairs along m share B
 
 struct GemmConfig {
   std::int32_t tile = 0;
@@ -56,35 +55,6 @@ struct Operand {
   std::int64_t repeat[2] = {1, 1};  // batches of d that one batch of it serves
 };
 
-// c, bias or d: an element for each (m, n), stride 0 where it is repeated. Strides in elements.
-struct Matrix {
-  void* data = nullptr;  // only read but of d; null: there is none
-  Element type = Element::bf16;
-  bool vectors =
-      false;  // filled in by the plan: 8 neighbours along n are aligned loads of 16 bytes (8 of 8-bit elements)
-  std::int64_t m_stride = 0;
-  std::int64_t n_stride = 0;
-  std::int64_t batch_stride[2] = {};
-};
-
-// What a call may change without a new plan. Addresses keep the alignment they were planned with.
-struct Epilogue {
-  float alpha = 1;
-  float beta = 0;  // 0: c is not read
-  const float* descale_a = nullptr;
-  const float* descale_b = nullptr;
-  const float* scale_d = nullptr;
-  float* amax = nullptr;  // 0 before the launch
-  Activation activation = Activation::identity;
-  float lower = 0;  // of relu: below it the slope
-  float upper = 3.4028235e38f;
-  float slope = 0;
-  float parameter = 1;  // alpha of elu, beta of swish and softplus
-  Matrix c;
-  Matrix bias;
-  Matrix d;
-};
-
 // One product, or a batch of them: batch index 0 is the outer one.
 struct Gemm {
   std::int64_t m = 0;
@@ -96,41 +66,6 @@ struct Gemm {
   Operand b;
   Epilogue epilogue;
 };
-
-// What the kernel gets.
-struct Params {
-  // --- work tiles: batch, then groups of `raster` units along m, then n, then m in the group. A unit is a tile, or the
-  // pair of tiles of a cluster.
-  std::uint32_t works = 0;
-  std::uint32_t splits = 1;
-  Multicast multicast = Multicast::none;
-  std::uint32_t k_tiles = 0;
-  std::uint32_t k_tiles_per_split = 0;
-  tile::FastDivmod units;        // of a batch
-  tile::FastDivmod group_units;  // of a full group: raster times the units along n
-  tile::FastDivmod group;        // units along m of a full group
-  tile::FastDivmod last_group;   // and of the last
-  std::uint32_t full_groups = 0;
-  tile::FastDivmod inner_batches;
-  tile::FastDivmod a_repeat[2];
-  tile::FastDivmod b_repeat[2];
-  bool a_mn_major = false;
-  bool b_mn_major = false;
-  Element a_type = Element::bf16;
-  Element b_type = Element::bf16;
-
-  // --- the epilogue
-  std::uint32_t m = 0;
-  std::uint32_t n = 0;
-  bool stores_boxes = false;  // D has a tensor map
-  bool is_plain = false;      // D = alpha * sum in f16, bf16 or f32, in boxes
-  Epilogue epilogue;
-
-  tile::TensorMap a;
-  tile::TensorMap b;
-  tile::TensorMap d;
-};
-static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 
 // A tensor map to encode: dimensions from the fastest on, elements of `type`. The swizzle is that of 128-byte rows; f32
 // operands (not D) are rounded to TF32 on their way in.
@@ -149,6 +84,7 @@ struct GemmPlan {
   MapBoxes d;  // only where params.stores_boxes
   std::uint32_t blocks = 0;
   std::uint32_t cluster = 1;
+  Element element_type = Element::bf16;  // of a
   std::int32_t tile = 0;
 };
 
@@ -159,6 +95,11 @@ struct GemmPlan {
 int gemm_sm90_candidates(const Gemm& gemm, int multiprocessors, GemmConfig* configs, int most) noexcept;
 // Seconds that the model expects.
 [[nodiscard]] double gemm_sm90_seconds(const Gemm& gemm, const GemmConfig& config, int multiprocessors) noexcept;
+
+using LaunchTile = void (*)(const Params& params, std::uint32_t blocks, std::uint32_t cluster, CUstream_st* stream);
+// The instances of a type, made in a file of their own. Float8E4M3 stands for all 8-bit floats.
+template <class T>
+LaunchTile launch_of(int tile);
 
 // The params of the plan, with tensor maps encoded and pointers current. A failure stays with the runtime.
 void launch_gemm_sm90(const GemmPlan& plan, CUstream_st* stream);
