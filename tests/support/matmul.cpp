@@ -76,6 +76,7 @@ void pick_types(Random& random, Problem* p) {
   p->compute = row.a == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE
                : row.a == GPUDNN_DATA_INT8 ? GPUDNN_DATA_INT32
                                            : GPUDNN_DATA_FLOAT;
+  if (is_float8_type(row.a) && random.chance(0.5)) p->compute = GPUDNN_DATA_FAST_FLOAT_FOR_FP8;
   p->math = random.pick({GPUDNN_DEFAULT_MATH, GPUDNN_TENSOR_OP_MATH, GPUDNN_FMA_MATH});
 }
 
@@ -249,6 +250,19 @@ std::int64_t serving(const TensorGeometry& t, const TensorGeometry& d, const std
   return index;
 }
 
+// Results of 8 or 16 bits may come from the approximate exponential.
+bool takes_approximate_exp(const Problem& p) {
+  const bool exponential =
+      p.activation == Activation::gelu_tanh || p.activation == Activation::swish || p.activation == Activation::sigmoid;
+  return exponential && p.d.type != GPUDNN_DATA_FLOAT && element_size(p.d.type) <= 2;
+}
+
+// Additions in the tensor core's accumulator of 14 bits: one for 32 products, over all of k or a k tile of 128.
+double float8_steps(const Problem& p, std::int64_t k) {
+  const auto steps = static_cast<double>((k + 31) / 32);
+  return p.compute == GPUDNN_DATA_FAST_FLOAT_FOR_FP8 ? steps : std::min(steps, 4.0);
+}
+
 struct Sum {
   double value = 0;
   double magnitude = 0;
@@ -363,6 +377,7 @@ MatmulExpected naive(const MatmulCase& c, const MatmulValues& values) {
           double value = alpha * sum.value;
           double slack = (4 + 4 * std::sqrt(static_cast<double>(k_end))) * u * sum.magnitude;
           if (tf32) slack += 0x1p-9 * sum.magnitude;
+          if (is_float8_type(p.a.type)) slack += float8_steps(p, k_end) * 0x1p-13 * sum.magnitude;
           slack = std::abs(alpha) * slack + 4 * u * std::abs(value);
           if (p.c.rank > 0 && c.beta != 0) {
             value += c.beta * values.c[index];
@@ -375,6 +390,7 @@ MatmulExpected naive(const MatmulCase& c, const MatmulValues& values) {
           if (exact) slack = 0;
           slack = function_slack(p.activation, c.activation, value, slack, u);
           value = function(p.activation, c.activation, value);
+          if (takes_approximate_exp(p)) slack += 0x1p-15 * std::abs(value);
           if (std::abs(value) > expected.amax) expected.amax = std::abs(value);
           expected.amax_slack = std::max(expected.amax_slack, slack + 0x1p-24 * std::abs(value));
           expected.d.value[index] = scale * value;

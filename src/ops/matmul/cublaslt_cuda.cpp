@@ -152,7 +152,7 @@ class Descriptors {
     const bool bias = problem.bias.rank > 0;
     set(lt::kEpilogue, std::int32_t{gelu ? (bias ? lt::kGeluBias : lt::kGelu) : bias ? lt::kBias : lt::kPlain});
     if (bias) set(lt::kBiasType, type_of(problem.bias.type));
-    if (is_float8(problem.a.type)) set(lt::kFastAccumulation, std::int8_t{1});
+    if (problem.compute == GPUDNN_DATA_FAST_FLOAT_FOR_FP8) set(lt::kFastAccumulation, std::int8_t{1});
     make(&a, x.a, x.batches), make(&b, x.b, x.batches), make(&c, x.c, x.batches), make(&d, x.d, x.batches);
   }
   ~Descriptors() {
@@ -263,7 +263,7 @@ void cublaslt_candidates(const Problem& problem, const Device& device, std::vect
 
 std::size_t cublaslt_workspace(const Problem& problem, const Config& config, const Device& device) {
   const lt::Library* const library = lt::library(nullptr);
-  lt::HeuristicResult result;
+  lt::HeuristicResult result = {};
   const cuda::DeviceScope scope(device);
   if (library == nullptr || !Descriptors(*library, problem).propose(device.ordinal, number_of(config), &result))
     return 0;

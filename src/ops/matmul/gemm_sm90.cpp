@@ -80,6 +80,7 @@ sm90::Gemm gemm_of(const Problem& problem, bool swapped) {
   gemm.k = depth(problem);
   gemm.batch[0] = d.dims[0];
   gemm.batch[1] = d.dims[1];
+  gemm.fast_accumulation = problem.compute == GPUDNN_DATA_FAST_FLOAT_FOR_FP8;
   gemm.a = operand_of(problem.a, problem.d, last - 1, last);
   gemm.b = operand_of(problem.b, problem.d, last, last - 1);
   if (swapped) {

@@ -29,8 +29,10 @@ enum Override : std::int32_t { kOverrideM = 1, kOverrideN = 2, kOverrideK = 4 };
 
 // Plain data without padding: compared, hashed and cached as bytes.
 struct Problem {
-  std::int32_t tag = 0x6d6d756c;         // "mmul": keys of different operations differ
-  DataType compute = GPUDNN_DATA_FLOAT;  // of the sums: f64 with f64 operands, i32 with i8, else f32
+  std::int32_t tag = 0x6d6d756c;  // "mmul": keys of different operations differ
+  // Of the sums: f64 with f64 operands, i32 with i8, else f32; f32fp8 lets sums of 8-bit floats stay in the tensor
+  // core's accumulator, which has fewer bits.
+  DataType compute = GPUDNN_DATA_FLOAT;
   gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
   Activation activation = Activation::identity;
   std::int32_t scales = 0;     // bits of Scale

@@ -45,7 +45,8 @@ Status check_types(const Problem& p) {
                                                 : GPUDNN_DATA_FLOAT;
   // A wider accumulator than was asked for is no harm: half products are always summed in float.
   const bool half = a == GPUDNN_DATA_HALF && p.compute == GPUDNN_DATA_HALF;
-  GPUDNN_REQUIRE(half || p.compute == sums, GPUDNN_STATUS_NOT_SUPPORTED,
+  const bool fast = is_float8(a) && p.compute == GPUDNN_DATA_FAST_FLOAT_FOR_FP8;
+  GPUDNN_REQUIRE(half || fast || p.compute == sums, GPUDNN_STATUS_NOT_SUPPORTED,
                  "the compute type is %s; with operands of %s it must be %s", data_type_name(p.compute),
                  data_type_name(a), data_type_name(sums));
   return GPUDNN_STATUS_SUCCESS;
