@@ -4,6 +4,6 @@
 
 namespace gpudnn::kernels::matmul {
 
-template void launch_gemm_simt_type<double, double>(const GemmSimtParams&, int, unsigned, cudaStream_t);
+template void launch_gemm_simt_type<double, double>(const GemmParams&, int, unsigned, cudaStream_t);
 
 }  // namespace gpudnn::kernels::matmul

@@ -4,6 +4,6 @@
 
 namespace gpudnn::kernels::matmul {
 
-template void launch_gemm_simt_type<Byte, float>(const GemmSimtParams&, int, unsigned, cudaStream_t);
+template void launch_gemm_simt_type<Byte, float>(const GemmParams&, int, unsigned, cudaStream_t);
 
 }  // namespace gpudnn::kernels::matmul

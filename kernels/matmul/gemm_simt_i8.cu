@@ -4,6 +4,6 @@
 
 namespace gpudnn::kernels::matmul {
 
-template void launch_gemm_simt_type<std::int8_t, std::int32_t>(const GemmSimtParams&, int, unsigned, cudaStream_t);
+template void launch_gemm_simt_type<std::int8_t, std::int32_t>(const GemmParams&, int, unsigned, cudaStream_t);
 
 }  // namespace gpudnn::kernels::matmul

@@ -10,9 +10,9 @@ namespace gpudnn::kernels::matmul {
 
 struct Byte;
 template <class T, class C>
-void launch_gemm_simt_type(const GemmSimtParams& params, int row, unsigned blocks, cudaStream_t stream);
+void launch_gemm_simt_type(const GemmParams& params, int row, unsigned blocks, cudaStream_t stream);
 
-void launch_gemm_simt(const GemmSimtParams& params, int tile, cudaStream_t stream) {
+void launch_gemm_simt(const GemmParams& params, int tile, cudaStream_t stream) {
   if (params.amax != nullptr) (void)cudaMemsetAsync(params.amax, 0, sizeof(float), stream);
   const GemmSimtTile& shape = kGemmSimtTiles[tile];
   const std::int64_t tiles =

@@ -5,6 +5,7 @@
 #ifdef GPUDNN_WITH_CUDA
 #include "ops/matmul/cublaslt.hpp"
 #include "ops/matmul/gemm_simt.hpp"
+#include "ops/matmul/gemm_sm80.hpp"
 #include "ops/matmul/gemm_sm90.hpp"
 #endif
 
@@ -22,6 +23,14 @@ std::span<const MatmulEngine> engines() noexcept {
        .workspace = &gemm_sm90_workspace,
        .prepare = &gemm_sm90_prepare,
        .launch = &gemm_sm90_launch},
+      {.name = "gemm_sm80",
+       .backend = GPUDNN_BACKEND_CUDA,
+       .math = GPUDNN_TENSOR_OP_MATH,
+       .supports = &gemm_sm80_supports,
+       .candidates = &gemm_sm80_candidates,
+       .workspace = &gemm_sm80_workspace,
+       .prepare = &gemm_sm80_prepare,
+       .launch = &gemm_sm80_launch},
       {.name = "cublaslt",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
