@@ -32,6 +32,21 @@ __device__ __forceinline__ float widen_f8(std::uint8_t bits, bool e5m2) {
   return ptx::cvt_f32_f16(static_cast<std::uint16_t>(word));
 }
 
+// Element number `at`.
+__device__ __forceinline__ float load1(const Matrix& x, std::int64_t at) {
+  switch (x.type) {
+    case Element::f16:
+      return tile::widen<float>(static_cast<const tile::Half*>(x.data)[at]);
+    case Element::bf16:
+      return tile::widen<float>(static_cast<const tile::BFloat16*>(x.data)[at]);
+    case Element::e4m3:
+    case Element::e5m2:
+      return widen_f8(static_cast<const std::uint8_t*>(x.data)[at], x.type == Element::e5m2);
+    default:
+      return static_cast<const float*>(x.data)[at];
+  }
+}
+
 // The first `count` of 8 neighbours, from the element number `at`. The others are left as they are.
 __device__ __forceinline__ void load8(const Matrix& x, std::int64_t at, int count, float (&v)[8]) {
   switch (x.type) {

@@ -14,7 +14,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/gemm/sm90/store.cuh"
+#include "kernels/gemm/sm90/store_chain.cuh"
+#include "kernels/gemm/sm90/store_fragments.cuh"
 #include "kernels/gemm/sm90/tma_tile.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/tile/launch.hpp"
@@ -36,9 +37,12 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
       continue;
     }
     Sums<I> sum;
+    if (p.store == Store::fragments) fetch_bias<I>(p, shared, work, consumer);
     if (is_mine) multiply<I>(p, shared, work, sequence, consumer, sum, &pipeline);
-    if (p.is_plain) {
+    if (p.store == Store::plain) {
       store_plain<I>(p, shared, work, consumer, sum, epilogue.alpha, &area);
+    } else if (p.store == Store::fragments) {
+      store_fragments<I>(p, shared, work, consumer, sum, &epilogue, &area);
     } else {
       store_chain<I>(p, shared, work, consumer, sum, &epilogue);
     }
@@ -54,9 +58,9 @@ __global__ void __launch_bounds__(I::kThreads, I::kTile.residency) gemm_sm90(con
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const bool multicast = p.multicast != Multicast::none;
-  if (threadIdx.x == 0) {
-    ptx::prefetch_tensormap(&p.a);
-    ptx::prefetch_tensormap(&p.b);
+  if (warp == 0) {
+    if (threadIdx.x == 0) ptx::prefetch_tensormap(&p.a);
+    if (threadIdx.x == 1) ptx::prefetch_tensormap(&p.b);
     make_barriers<I>(shared, multicast ? 2 : 1);
   }
   __syncthreads();

@@ -14,6 +14,10 @@ namespace gpudnn::kernels::gemm::sm90 {
 // Clusters share what they load (multicast) or the reduction over k (splits), not both.
 enum class Multicast : std::int32_t { none, a, b };  // a: pairs of tiles along n share A; b: pairs along m share B
 
+// How sums get to D. plain: D = alpha * sum, in boxes by TMA. fragments: with the chain, in boxes. rows: with the
+// chain, along the rows of D, any strides and types; and wherever a cluster shares a reduction.
+enum class Store : std::int32_t { plain, fragments, rows };
+
 struct Params {
   // --- work tiles: batch, then groups along m, then n, then m in the group. They count in units: a tile, or the pair
   // of tiles of a cluster.
@@ -40,7 +44,7 @@ struct Params {
   std::uint32_t m = 0;
   std::uint32_t n = 0;
   bool stores_boxes = false;  // D has a tensor map
-  bool is_plain = false;      // D = alpha * sum in f16, bf16 or f32, in boxes
+  Store store = Store::rows;  // filled in for each launch
   Epilogue epilogue;
 
   tile::TensorMap a;

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+
 #include "kernels/gemm/sm90/params.hpp"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/mbarrier.cuh"
@@ -52,19 +54,24 @@ struct alignas(1024) Shared {
   unsigned char a[I::kStages][I::kABytes];
   unsigned char b[I::kStages][I::kBBytes];
   unsigned char staging[I::kConsumers][kStagingBytes];
+  float bias[I::kConsumers][I::kBN];  // of the consumer's tile
   std::uint64_t full[I::kStages];
   std::uint64_t empty[I::kStages];
   std::uint64_t fetched[I::kConsumers];  // ping-pong: the consumer has seen all stages of its tile filled
 };
 
+// By a whole warp, a lane for each barrier: they lie one after the other.
 template <class I>
 __device__ __forceinline__ void make_barriers(Shared<I>& shared, std::uint32_t cluster) {
-  for (int i = 0; i < I::kStages; ++i) {
-    ptx::mbarrier_init(&shared.full[i], 1);
-    ptx::mbarrier_init(&shared.empty[i], I::kWarpsOfTile * cluster);
+  constexpr unsigned kAll = 2 * I::kStages + I::kConsumers;
+  static_assert(kAll <= 32 && offsetof(Shared<I>, fetched) == offsetof(Shared<I>, full) + 16 * I::kStages);
+  const unsigned lane = threadIdx.x % 32;
+  if (lane < kAll) {
+    const std::uint32_t readers = I::kWarpsOfTile * cluster;
+    ptx::mbarrier_init(&shared.full[0] + lane, lane < I::kStages ? 1 : lane < 2 * I::kStages ? readers : 4);
+    ptx::fence_mbarrier_init();
   }
-  for (int i = 0; i < I::kConsumers; ++i) ptx::mbarrier_init(&shared.fetched[i], 4);
-  ptx::fence_mbarrier_init();
+  __syncwarp();
 }
 
 // The stage is read: told to each block whose copies fill it, by a lane for each.

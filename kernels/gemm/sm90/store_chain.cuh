@@ -1,99 +1,15 @@
-// From the accumulators of a consumer warpgroup to D, in one of three ways:
-//   store_plain    D = alpha * sum: rounded fragments are staged as boxes of 64 rows x 128 bytes, which TMA takes to D.
-//   store_chain    any epilogue: 64 x 64 sums at a time are staged as floats, and each thread takes 8 neighbours of a
-//   row
-//                  through the chain (epilogue/chain.cuh), with vector loads and stores along the row.
-//   store_splits   the blocks of a cluster have a share of k each: all stage their tile in the shared memory of the
-//   stages,
-//                  and share the rows; sums of a row are added in the order of the splits.
+// From the accumulators of a consumer warpgroup to D along its rows, for any epilogue, strides and types: 64 x 64 sums
+// at a time are staged as floats, and each thread takes 8 neighbours of a row through the chain (epilogue/chain.cuh),
+// with vector loads and stores. Where the blocks of a cluster have a share of k each, all stage their whole tile in the
+// shared memory of the stages, and share the rows; sums of a row are added in the order of the splits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/gemm/epilogue/chain.cuh"
 #include "kernels/gemm/sm90/mainloop.cuh"
 #include "kernels/ptx/ld_shared_cluster.cuh"
-#include "kernels/ptx/stmatrix.cuh"
-#include "kernels/ptx/tma.cuh"
-#include "kernels/ptx/tma_tile_4d.cuh"
 
 namespace gpudnn::kernels::gemm::sm90 {
-
-// Where 16 bytes number `vector` of a row of a box lie: TMA's swizzle over rows of 128 bytes.
-__device__ __forceinline__ int box_place(int row, int vector) { return row * 128 + ((vector ^ (row & 7)) << 4); }
-
-// Rounds the fragments of 64 rows x 128 bytes into a box.
-template <class T>
-__device__ __forceinline__ void stage_box(unsigned char* box, const float* sum, float alpha) {
-  const int thread = static_cast<int>(threadIdx.x % 128);
-  const int lane = thread % 32;
-  if constexpr (sizeof(T) == 2) {
-    // Two groups of 8 columns at a time: lanes 0-7 and 8-15 give the rows of the first one, the others of the second.
-    const int row = thread / 32 * 16 + lane % 16;
-    const std::uint32_t base = ptx::shared_address(box);
-#pragma unroll
-    for (int j = 0; j < 8; j += 2) {
-      std::uint32_t words[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float pair[2] = {alpha * sum[4 * j + 2 * i], alpha * sum[4 * j + 2 * i + 1]};
-        words[i] = tile::narrow_pack<T>(pair).words[0];
-      }
-      ptx::stmatrix_x4(base + static_cast<std::uint32_t>(box_place(row, j + lane / 16)), words[0], words[1], words[2],
-                       words[3]);
-    }
-  } else {
-    const int row = thread / 32 * 16 + lane / 4;
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int byte = (8 * j + lane % 4 * 2) * 4;
-        *reinterpret_cast<float2*>(box + box_place(row + 8 * half, byte / 16) + byte % 16) =
-            make_float2(alpha * sum[4 * j + 2 * half], alpha * sum[4 * j + 2 * half + 1]);
-      }
-    }
-  }
-}
-
-template <class I, class T>
-__device__ __forceinline__ void store_boxes(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                            const Sums<I>& sum, float alpha, int* area) {
-  constexpr int kColumns = 128 / static_cast<int>(sizeof(T));
-  const int barrier = kStagingBarrier + consumer;
-  const bool leads = threadIdx.x % 128 == 0;
-  const std::uint32_t first_row = work.m + (I::kPingPong ? 0 : consumer * I::kRowBlocks * 64);
-#pragma unroll
-  for (int block = 0; block < I::kRowBlocks; ++block) {
-#pragma unroll
-    for (int chunk = 0; chunk < I::kBN / kColumns; ++chunk) {
-      unsigned char* const box = shared.staging[consumer] + *area * (64 * 128);
-      stage_box<T>(box, sum[block] + chunk * kColumns / 2, alpha);
-      ptx::fence_proxy_async();
-      // The box before lies in the other area: whoever passes the barrier may write there.
-      if (leads) ptx::bulk_wait_group_read<0>();
-      ptx::barrier_sync(barrier, 128);
-      if (leads) {
-        ptx::tma_store_tile_4d(&p.d, box, static_cast<std::int32_t>(work.n) + chunk * kColumns,
-                               static_cast<std::int32_t>(first_row) + block * 64,
-                               static_cast<std::int32_t>(work.batch[1]), static_cast<std::int32_t>(work.batch[0]));
-        ptx::bulk_commit_group();
-      }
-      *area ^= 1;
-    }
-  }
-}
-
-template <class I>
-__device__ __forceinline__ void store_plain(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                            const Sums<I>& sum, float alpha, int* area) {
-  if (p.epilogue.d.type == Element::f32) {
-    store_boxes<I, float>(p, shared, work, consumer, sum, alpha, area);
-  } else if (p.epilogue.d.type == Element::bf16) {
-    store_boxes<I, tile::BFloat16>(p, shared, work, consumer, sum, alpha, area);
-  } else {
-    store_boxes<I, tile::Half>(p, shared, work, consumer, sum, alpha, area);
-  }
-}
 
 // 64 x 64 floats: byte of the first (0) or second (1) four of the 8 columns number `group` of a row. Fragments are
 // written and groups read without bank conflicts.
