@@ -1,10 +1,10 @@
 // Instances and launches of the kernels that run pointwise programs.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/pointwise/program.cuh"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/least.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -71,11 +71,11 @@ template <int N, int P>
 void launch_vector(VectorArgs* args, const ProgramParams& params, cudaStream_t stream) {
   constexpr std::int64_t kTile = kProgramThreads * P;
   const int shared = args->temp_bytes + 2 * args->stage_bytes;
-  tile::allow_shared_memory<&program_vector<N, P>>(tile::kAllThatABlockMayHave);
+  cuda::allow_shared_memory<&program_vector<N, P>>(cuda::kAllThatABlockMayHave);
   const int resident = tile::clamp(kSharedOfMultiprocessor / (shared + 1024), 1, 3);
   const std::int64_t tiles = (args->packs + kTile - 1) / kTile;
   const auto blocks = static_cast<unsigned>(tile::least(tiles, std::int64_t{params.multiprocessors} * resident));
-  tile::launch_kernel(&program_vector<N, P>, {blocks, kProgramThreads, static_cast<std::size_t>(shared)}, stream,
+  cuda::launch_kernel(&program_vector<N, P>, {blocks, kProgramThreads, static_cast<std::size_t>(shared)}, stream,
                       *args);
 }
 
@@ -132,8 +132,8 @@ void launch_scalar(const ProgramParams& params, const tile::ProgramCode<C>& code
   const std::int64_t tile = std::int64_t{kProgramThreads} * E;
   const auto blocks = static_cast<unsigned>((args.count + tile - 1) / tile);
   const std::size_t shared = sizeof(C) * E * kProgramThreads * static_cast<std::size_t>(code.temps);
-  if (shared > 48 * 1024) tile::allow_shared_memory<&program_scalar<C, E>>(tile::kAllThatABlockMayHave);
-  tile::launch_kernel(&program_scalar<C, E>, {blocks, kProgramThreads, shared}, stream, args);
+  if (shared > 48 * 1024) cuda::allow_shared_memory<&program_scalar<C, E>>(cuda::kAllThatABlockMayHave);
+  cuda::launch_kernel(&program_scalar<C, E>, {blocks, kProgramThreads, shared}, stream, args);
 }
 
 // Any nest of at most kMostIterations elements.

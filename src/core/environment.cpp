@@ -67,6 +67,11 @@ std::string environment_tuning_cache() {
   return value != nullptr ? value : "";
 }
 
+bool environment_cublas() {
+  const char* value = variable("GPUDNN_CUBLAS");
+  return value == nullptr || std::atoi(value) != 0;
+}
+
 int environment_host_threads() {
   const char* value = variable("GPUDNN_HOST_THREADS");
   return value != nullptr ? std::clamp(std::atoi(value), 0, 1024) : 0;

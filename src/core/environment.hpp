@@ -28,4 +28,7 @@ struct LogSettings {
 // GPUDNN_HOST_THREADS: threads of the host backend, the caller's included. 0 (default): one for each available core.
 [[nodiscard]] int environment_host_threads();
 
+// GPUDNN_CUBLAS: whether matrix products may run by cuBLASLt, where it is installed. Default: yes. Read once.
+[[nodiscard]] bool environment_cublas();
+
 }  // namespace gpudnn

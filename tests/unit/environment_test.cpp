@@ -94,6 +94,13 @@ TEST(Environment, LogSettingsAndTheirForeignNames) {
   EXPECT_EQ(environment_log().level, 3);
 }
 
+TEST(Environment, CublasMayBeTurnedOff) {
+  const Variable unset("GPUDNN_CUBLAS", nullptr);
+  EXPECT_TRUE(environment_cublas());
+  const Variable off("GPUDNN_CUBLAS", "0");
+  EXPECT_FALSE(environment_cublas());
+}
+
 TEST(Environment, HostThreads) {
   const Variable some("GPUDNN_HOST_THREADS", "3");
   EXPECT_EQ(environment_host_threads(), 3);
