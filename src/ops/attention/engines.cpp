@@ -60,25 +60,30 @@ std::size_t workspace_bytes(const Device& device, const Problem& problem) {
   return most == 0 ? 0 : most + kAligned;
 }
 
+Status run_engine(const AttentionEngine& engine, gpudnnHandle_t handle, const Problem& problem, const Args& args,
+                  void* workspace, std::size_t workspace_size) {
+  const Device& device = *handle->device;
+  call_context().engine = engine.name;
+  const std::size_t needed = engine.workspace(problem, device);
+  const std::size_t skipped = needed == 0 ? 0 : (256 - reinterpret_cast<std::uintptr_t>(workspace) % 256) % 256;
+  GPUDNN_REQUIRE(needed == 0 || (workspace != nullptr && workspace_size >= needed + skipped), GPUDNN_STATUS_BAD_PARAM,
+                 "the workspace has %zu bytes; %s needs %zu, as workspace_bytes() says", workspace_size, engine.name,
+                 workspace_bytes(device, problem));
+  const LaunchSite site = launch_site(handle, static_cast<char*>(workspace) + skipped, needed);
+  if (device.backend == GPUDNN_BACKEND_HOST) return engine.launch(site, problem, args);
+  const cuda::DeviceScope scope(device);
+  return engine.launch(site, problem, args);
+}
+
 Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,
            std::size_t workspace_size) {
   note_problem_lazily([&] { return to_text(problem); });
   GPUDNN_TRY(validate(problem, args));
   if (problem.batch() == 0 || problem.heads_q() == 0) return GPUDNN_STATUS_SUCCESS;
-  const Device& device = *handle->device;
-  const AttentionEngine* const engine = choose(device, problem, alignment_of(args));
+  const AttentionEngine* const engine = choose(*handle->device, problem, alignment_of(args));
   GPUDNN_REQUIRE(engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no engine of this backend takes %s",
                  to_text(problem).c_str());
-  call_context().engine = engine->name;
-  const std::size_t needed = engine->workspace(problem, device);
-  const std::size_t skipped = needed == 0 ? 0 : (256 - reinterpret_cast<std::uintptr_t>(workspace) % 256) % 256;
-  GPUDNN_REQUIRE(needed == 0 || (workspace != nullptr && workspace_size >= needed + skipped), GPUDNN_STATUS_BAD_PARAM,
-                 "the workspace has %zu bytes; %s needs %zu, as workspace_bytes() says", workspace_size, engine->name,
-                 workspace_bytes(device, problem));
-  const LaunchSite site = launch_site(handle, static_cast<char*>(workspace) + skipped, needed);
-  if (device.backend == GPUDNN_BACKEND_HOST) return engine->launch(site, problem, args);
-  const cuda::DeviceScope scope(device);
-  return engine->launch(site, problem, args);
+  return run_engine(*engine, handle, problem, args, workspace, workspace_size);
 }
 
 }  // namespace gpudnn::attention

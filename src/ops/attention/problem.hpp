@@ -138,6 +138,9 @@ struct AttentionEngine {
 [[nodiscard]] const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment) noexcept;
 // Bytes that run() wants, whatever the pointers' alignment; the workspace itself may be aligned to 16 bytes only.
 [[nodiscard]] std::size_t workspace_bytes(const Device& device, const Problem& problem);
+// Runs one engine, which must support the problem.
+[[nodiscard]] Status run_engine(const AttentionEngine& engine, gpudnnHandle_t handle, const Problem& problem,
+                                const Args& args, void* workspace, std::size_t workspace_size);
 [[nodiscard]] Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,
                          std::size_t workspace_size);
 
