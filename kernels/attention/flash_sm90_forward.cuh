@@ -89,7 +89,7 @@ __device__ __forceinline__ int tile_number(int turn) {
 
 template <class C>
 __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShared<C>& shared) {
-  tile::Turn<C::kStages> k_turn, v_turn;
+  tile::PipelineState<C::kStages> k_turn, v_turn;
   std::uint32_t q_parity = 0;
   const auto load_k = [&](const ForwardTile& tile, int column_tile) {
     tile::wait(&shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
@@ -172,10 +172,10 @@ class Consumer {
   }
 
  private:
-  __device__ __forceinline__ void wait_for_turn() {
+  __device__ __forceinline__ void ping_pong_wait() {
     if constexpr (C::kTakesTurns) ptx::barrier_sync(kTurn + place.warpgroup, 2 * kWarpgroup);
   }
-  __device__ __forceinline__ void pass_turn() {
+  __device__ __forceinline__ void ping_pong_pass() {
     if constexpr (C::kTakesTurns) {
       ptx::barrier_arrive(kTurn + (place.warpgroup + 1) % C::kConsumers, 2 * kWarpgroup);
     }
@@ -289,11 +289,11 @@ class Consumer {
   __device__ __forceinline__ void step(int column_tile) {
     float s[C::kColumns / 2];
     tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
-    wait_for_turn();
+    ping_pong_wait();
     issue_scores(s);
     tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
     issue_output();
-    pass_turn();
+    ping_pong_pass();
     ptx::wgmma_wait_group<1>();
     ptx::pin(s);
     release(&shared.k_empty[k_turn.stage]);
@@ -322,9 +322,9 @@ class Consumer {
       float s[C::kColumns / 2];
       float corrections[2];
       tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
-      wait_for_turn();
+      ping_pong_wait();
       issue_scores(s);
-      pass_turn();
+      ping_pong_pass();
       ptx::wgmma_wait_group<0>();
       ptx::pin(s);
       release(&shared.k_empty[k_turn.stage]);
@@ -440,7 +440,7 @@ class Consumer {
   FragmentPlace place;
   const std::uint64_t q_base;
   ForwardTile tile;
-  tile::Turn<C::kStages> k_turn, v_turn;
+  tile::PipelineState<C::kStages> k_turn, v_turn;
   std::uint32_t q_parity = 0;
   float out[C::kDimV / 2];
   std::uint32_t weights[C::kColumns / 16][4];

@@ -7,8 +7,8 @@
 
 #include "core/parallel.hpp"
 #include "host/element.hpp"
-#include "kernels/tile/pointwise_math.cuh"
 #include "host/walk.hpp"
+#include "kernels/tile/pointwise_math.cuh"
 
 namespace gpudnn::host {
 namespace {

@@ -59,7 +59,7 @@ Support supports_common(const Problem& problem, const Device& device) {
 // Boxes of 64 elements x `rows`, swizzled over 128 bytes.
 bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map) {
   const TensorGeometry& g = tensor.geometry;
-  CopyBoxes boxes;
+  TmaBoxes boxes;
   const int order[4] = {3, 2, 1, 0};
   for (int i = 0; i < 4; ++i) {
     boxes.extent[i] = g.dims[order[i]];
