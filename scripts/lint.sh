@@ -79,7 +79,7 @@ forbid "kernels that are launched together go through tile::launch_kernel" \
 asks_for_hopper() {
   python3 - <<'PYTHON'
 import glob, re
-todo = [f for f in glob.glob("kernels/*/*.cu") if re.search(r"_(simt|sm80)[a-z0-9_]*\.cu$", f)]
+todo = [f for f in glob.glob("kernels/**/*.cu", recursive=True) if re.search(r"_(simt|sm80)[a-z0-9_]*\.cu$", f)]
 seen = set()
 while todo:
     path = todo.pop()
