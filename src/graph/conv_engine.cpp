@@ -41,11 +41,11 @@ bool match_convolution(const Graph& graph, const Node& node, Match* m, std::stri
       m->x = node.at(Port::x), m->w = node.at(Port::w), m->out = m->y = node.at(Port::y);
       break;
     case Op::conv_dgrad:
-      p.direction = conv::Direction::backward_data;
+      p.direction = conv::Direction::dgrad;
       m->out = m->x = node.at(Port::dx), m->w = node.at(Port::w), m->y = node.at(Port::dy);
       break;
     default:
-      p.direction = conv::Direction::backward_filter;
+      p.direction = conv::Direction::wgrad;
       m->x = node.at(Port::x), m->out = m->w = node.at(Port::dw), m->y = node.at(Port::dy);
   }
   for (const int place : {m->x, m->w, m->y}) {
@@ -223,14 +223,14 @@ class ConvolutionWork final : public Work {
     conv::Args args = match_.scalars;
     const auto at = [data](int place) { return place < 0 ? nullptr : data[place]; };
     const conv::Direction direction = match_.problem.direction;
-    if (direction != conv::Direction::backward_data) args.x = at(match_.x);
-    if (direction != conv::Direction::backward_filter) args.w = at(match_.w);
+    if (direction != conv::Direction::dgrad) args.x = at(match_.x);
+    if (direction != conv::Direction::wgrad) args.w = at(match_.w);
     if (direction != conv::Direction::forward) args.y = at(match_.y);
     args.out = at(match_.out);
     args.z = at(match_.z);
     args.bias = at(match_.bias);
-    const bool complete = (args.x != nullptr || direction == conv::Direction::backward_data) &&
-                          (args.w != nullptr || direction == conv::Direction::backward_filter) &&
+    const bool complete = (args.x != nullptr || direction == conv::Direction::dgrad) &&
+                          (args.w != nullptr || direction == conv::Direction::wgrad) &&
                           (args.y != nullptr || direction == conv::Direction::forward) && args.out != nullptr &&
                           (args.z != nullptr || match_.z < 0) && (args.bias != nullptr || match_.bias < 0);
     GPUDNN_REQUIRE(complete, GPUDNN_STATUS_BAD_PARAM_NULL_POINTER, "a data pointer of the convolution is null");
