@@ -12,8 +12,7 @@
 //   identity    x                                      dy
 //   swish       x * s(z), z = coef * x                 dy * (s(z) + z * s(z) * (1 - s(z)))
 //
-//   s(v) = 1 / (1 + exp(-v)), computed with e = exp(-|v|) as 1 / (1 + e), or e / (1 + e) for v < 0: exp never
-//   overflows, and a small result keeps its bits down to the subnormal numbers.
+//   s(v) = 1 / (1 + exp(-v)); the functions are those of kernels/tile/pointwise_math.cuh.
 //
 // NaN: relu and clipped relu give 0 for a NaN unless told to propagate it (f and g both then give NaN); the others are
 // what the arithmetic makes of it. Nothing finite gives a NaN: swish has 0 where s is 0, for -infinity too, and its
@@ -21,38 +20,21 @@
 //
 // Of x and y, backward reads only what its formula names.
 //
-// 16-bit types take exp and division from the approximate instructions. The relative error of exp(v) is below 2^-16 for
-// -104 < v <= 0 (under that it is 0), that of a quotient by 1 to 2 is 2^-23: both far below half a unit of f16 (2^-12)
-// and bf16 (2^-9). Neither instruction flushes subnormal numbers; there s is off by a few times their spacing of
-// 2^-149, swish by |x| times that, which is below the spacing of bf16's subnormals (2^-133).
+// 16-bit types take the approximate forms, whose errors pointwise_math.cuh bounds.
 #pragma once
 
 #include "kernels/activation/activation.hpp"
 #include "kernels/tile/elementwise.cuh"
+#include "kernels/tile/pointwise_math.cuh"
 
 namespace gpudnn::kernels {
 
 // `T` is the storage type: it decides how exact the arithmetic has to be.
 template <class T, class C>
-__device__ __forceinline__ C logistic(C v) {
-  const C below = v < C(0) ? v : -v;  // -|v|
-  if constexpr (sizeof(T) == 2) {
-    const float e = __expf(below);
-    return __fdividef(v < 0.0f ? e : 1.0f, 1.0f + e);
-  } else if constexpr (sizeof(T) == 4) {
-    const float e = expf(below);
-    return (v < 0.0f ? e : 1.0f) / (1.0f + e);
-  } else {
-    const double e = exp(below);
-    return (v < 0.0 ? e : 1.0) / (1.0 + e);
-  }
-}
-
-template <class T, class C>
 __device__ __forceinline__ C activate(ActivationMode mode, C x, C coef, bool propagate_nan) {
   switch (mode) {
     case ActivationMode::sigmoid:
-      return logistic<T>(x);
+      return tile::pointwise::logistic<sizeof(T) == 2>(x);
     case ActivationMode::relu:
       return x > C(0) || (propagate_nan && x != x) ? x : C(0);
     case ActivationMode::tanh:
@@ -61,13 +43,11 @@ __device__ __forceinline__ C activate(ActivationMode mode, C x, C coef, bool pro
       if (propagate_nan && x != x) return x;
       return x > C(0) ? (x < coef ? x : coef) : C(0) < coef ? C(0) : coef;
     case ActivationMode::elu:
-      return x < C(0) ? coef * expm1(x) : x;
+      return tile::pointwise::elu(x, coef);
     case ActivationMode::identity:
       return x;
-    case ActivationMode::swish: {
-      const C s = logistic<T>(coef * x);
-      return s == C(0) ? C(0) : x * s;
-    }
+    case ActivationMode::swish:
+      return tile::pointwise::swish<sizeof(T) == 2>(x, coef);
   }
   return x;
 }
@@ -98,23 +78,19 @@ template <class T, class C>
 __device__ __forceinline__ C activate_gradient(ActivationMode mode, C x, C y, C dy, C coef, bool propagate_nan) {
   switch (mode) {
     case ActivationMode::sigmoid:
-      return dy * y * (C(1) - y);
+      return tile::pointwise::sigmoid_gradient_of_y(y, dy);
     case ActivationMode::relu:
       return propagate_nan && x != x ? x : x > C(0) ? dy : C(0);
     case ActivationMode::tanh:
-      return dy * (C(1) - y * y);
+      return tile::pointwise::tanh_gradient_of_y(y, dy);
     case ActivationMode::clipped_relu:
       return propagate_nan && x != x ? x : x > C(0) && x < coef ? dy : C(0);
     case ActivationMode::elu:
-      return x < C(0) ? dy * (y + coef) : dy;
+      return x < C(0) ? dy * (y + coef) : dy;  // x decides: with a negative alpha y cannot
     case ActivationMode::identity:
       return dy;
-    case ActivationMode::swish: {
-      const C z = coef * x;
-      const C s = logistic<T>(z);
-      const C slope = z > C(100) || s == C(0) ? C(0) : z * s * (C(1) - s);
-      return dy * (s + slope);
-    }
+    case ActivationMode::swish:
+      return tile::pointwise::swish_gradient<sizeof(T) == 2>(x, dy, coef);
   }
   return dy;
 }

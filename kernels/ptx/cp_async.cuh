@@ -29,6 +29,16 @@ __device__ __forceinline__ void cp_async(std::uint32_t shared, const void* globa
 }
 
 // Closes the group of the copies that this thread started since the last one.
+// 16 bytes that may stay in the L1 cache: other threads read them too.
+__device__ __forceinline__ void cp_async_ca_16(std::uint32_t shared, const void* global) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(__cvta_generic_to_global(global))
+               : "memory");
+#else
+  __trap();
+#endif
+}
+
 __device__ __forceinline__ void cp_async_commit_group() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");

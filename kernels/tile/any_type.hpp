@@ -1,4 +1,5 @@
-// The element types that are told at run time: the floating ones and the integers. Plain data.
+// The element types that are told at run time: the floating ones and the integers; the last four are those of pointwise
+// programs alone. Plain data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,11 +7,12 @@
 
 namespace gpudnn::tile {
 
-enum class AnyType : std::int32_t { f32, f64, f16, bf16, i8, u8, i32 };
+enum class AnyType : std::int32_t { f32, f64, f16, bf16, i8, u8, i32, i64, boolean, e4m3, e5m2 };
 
 constexpr int any_type_bytes(AnyType type) {
   switch (type) {
     case AnyType::f64:
+    case AnyType::i64:
       return 8;
     case AnyType::f32:
     case AnyType::i32:

@@ -7,6 +7,7 @@
 
 #include "core/parallel.hpp"
 #include "host/element.hpp"
+#include "kernels/tile/pointwise_math.cuh"
 
 namespace gpudnn::host {
 namespace {
@@ -14,41 +15,22 @@ namespace {
 using activation::Args;
 using activation::Problem;
 
-// 1 / (1 + exp(-x)), with an exp that cannot overflow: small results keep their bits down to the subnormal numbers.
-double sigmoid(double x) noexcept {
-  const double e = std::exp(-std::abs(x));
-  return (x < 0 ? e : 1) / (1 + e);
-}
-
-double swish(double beta, double x) noexcept {
-  const double s = sigmoid(beta * x);
-  return s == 0 ? 0 : x * s;  // the limit of x * s for x = -infinity
-}
-
-// d/dx of x * s(beta x) is s + z s (1 - s) with z = beta x; the second term is 0 where z is infinite, and for z > 100
-// below the precision of the first.
-double swish_slope(double beta, double x) noexcept {
-  const double z = beta * x;
-  const double s = sigmoid(z);
-  return s + (z > 100 || s == 0 ? 0 : z * s * (1 - s));
-}
-
 // f'(x) * dy, from x or from y = f(x), whichever is cheaper; the other one may be anything.
 double gradient(const Problem& problem, double x, double y, double dy) noexcept {
   const bool pass_nan = problem.nan == GPUDNN_PROPAGATE_NAN && std::isnan(x);
   switch (problem.mode) {
     case GPUDNN_ACTIVATION_SIGMOID:
-      return dy * y * (1 - y);
+      return tile::pointwise::sigmoid_gradient_of_y(y, dy);
     case GPUDNN_ACTIVATION_RELU:
       return pass_nan ? x : x > 0 ? dy : 0;
     case GPUDNN_ACTIVATION_TANH:
-      return dy * (1 - y * y);
+      return tile::pointwise::tanh_gradient_of_y(y, dy);
     case GPUDNN_ACTIVATION_CLIPPED_RELU:
       return pass_nan ? x : x > 0 && x < problem.coef ? dy : 0;
     case GPUDNN_ACTIVATION_ELU:
       return x < 0 ? dy * (y + problem.coef) : dy;
     case GPUDNN_ACTIVATION_SWISH:
-      return dy * swish_slope(problem.coef, x);
+      return tile::pointwise::swish_gradient(x, dy, problem.coef);
     default:
       return dy;
   }
@@ -103,7 +85,7 @@ double activate(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan, double 
   const bool pass_nan = nan == GPUDNN_PROPAGATE_NAN && std::isnan(x);
   switch (mode) {
     case GPUDNN_ACTIVATION_SIGMOID:
-      return sigmoid(x);
+      return tile::pointwise::logistic(x);
     case GPUDNN_ACTIVATION_RELU:
       return pass_nan ? x : x > 0 ? x : 0;
     case GPUDNN_ACTIVATION_TANH:
@@ -111,9 +93,9 @@ double activate(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan, double 
     case GPUDNN_ACTIVATION_CLIPPED_RELU:
       return pass_nan ? x : std::min(x > 0 ? x : 0, coef);
     case GPUDNN_ACTIVATION_ELU:
-      return x < 0 ? coef * std::expm1(x) : x;
+      return tile::pointwise::elu(x, coef);
     case GPUDNN_ACTIVATION_SWISH:
-      return swish(coef, x);
+      return tile::pointwise::swish(x, coef);
     default:
       return x;
   }

@@ -7,7 +7,7 @@
 
 namespace gpudnn {
 
-// The floating types and the integers i8, u8, i32; of a vector type its lanes.
+// The floating types, the integers i8, u8, i32, i64, and bool, f8e4m3, f8e5m2; of a vector type its lanes.
 [[nodiscard]] constexpr tile::AnyType any_type(DataType type) noexcept {
   switch (type) {
     case GPUDNN_DATA_DOUBLE:
@@ -25,6 +25,14 @@ namespace gpudnn {
       return tile::AnyType::u8;
     case GPUDNN_DATA_INT32:
       return tile::AnyType::i32;
+    case GPUDNN_DATA_INT64:
+      return tile::AnyType::i64;
+    case GPUDNN_DATA_BOOLEAN:
+      return tile::AnyType::boolean;
+    case GPUDNN_DATA_FP8_E4M3:
+      return tile::AnyType::e4m3;
+    case GPUDNN_DATA_FP8_E5M2:
+      return tile::AnyType::e5m2;
     default:
       return tile::AnyType::f32;
   }

@@ -1,0 +1,188 @@
+// Instances and launches of the kernels that run pointwise programs.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/pointwise/program.cuh"
+#include "kernels/tile/dispatch.hpp"
+#include "kernels/tile/launch.hpp"
+#include "kernels/tile/least.hpp"
+#include "kernels/tile/shared_memory.hpp"
+
+namespace gpudnn::kernels {
+namespace {
+
+using tile::AnyType;
+
+constexpr int kSharedOfMultiprocessor =
+    220 * 1024;                                // that blocks of Hopper may have together, less what each one costs
+constexpr int kMostSharedOfBlock = 96 * 1024;  // of the vector kernel: two blocks a multiprocessor
+constexpr std::int64_t kMostStride = (std::int64_t{1} << 31) - 1;
+
+std::int64_t count_of(const ProgramParams& params) {
+  std::int64_t count = 1;
+  for (int i = 0; i < params.rank; ++i) count *= params.dims[i];
+  return count;
+}
+
+// Contiguous along the fastest loop, with packs of `width` that are aligned wherever they begin.
+bool is_packed(const ProgramParams& params, const ProgramTensor& tensor, int width) {
+  const int last = params.rank - 1;
+  if (tensor.is_index || tensor.strides[last] != 1) return false;
+  for (int i = 0; i < last; ++i) {
+    if (tensor.strides[i] % width != 0) return false;
+  }
+  return tile::is_aligned(tensor.data, static_cast<std::size_t>(width) * tile::any_type_bytes(tensor.type));
+}
+
+// Elements of a pack: as many as fill 16 bytes of the widest tensor that goes in packs.
+int pack_width(const ProgramParams& params) {
+  int widest = 1;
+  const auto look = [&](const ProgramTensor& tensor) {
+    if (tensor.present && !tensor.is_index && tensor.strides[params.rank - 1] == 1) {
+      widest = tile::greatest(widest, tile::any_type_bytes(tensor.type));
+    }
+  };
+  for (int t = 0; t < params.inputs; ++t) look(params.in[t]);
+  for (int t = 0; t < params.outputs; ++t) look(params.out[t]);
+  return widest <= 2 ? 8 : 4;
+}
+
+// False where 32 bits do not hold the strides.
+bool set_tensor(const ProgramParams& params, const ProgramTensor& from, int width, VectorTensor* to) {
+  const int bytes = from.is_index ? 1 : tile::any_type_bytes(from.type);
+  const int last = params.rank - 1;
+  to->data = static_cast<char*>(from.data);
+  to->type = static_cast<std::uint8_t>(from.type);
+  to->chunk = static_cast<std::uint8_t>(width * bytes);
+  for (int i = 0; i < params.rank; ++i) {
+    const std::int64_t stride = from.strides[last - i] * bytes * (i == 0 ? width : 1);
+    if (stride > kMostStride || stride < -kMostStride) return false;
+    to->strides[i] = static_cast<std::int32_t>(stride);
+    to->is_reused = to->is_reused || (stride == 0 && params.dims[last - i] > 1);
+  }
+  to->step = static_cast<std::int32_t>(from.strides[last] * bytes);
+  to->form = from.is_index                    ? InputForm::index
+             : is_packed(params, from, width) ? InputForm::staged
+             : from.strides[last] == 0        ? InputForm::repeated
+                                              : InputForm::gathered;
+  if (from.is_index) to->data = reinterpret_cast<char*>(from.start);
+  return true;
+}
+
+template <int N, int P>
+void launch_vector(VectorArgs* args, const ProgramParams& params, cudaStream_t stream) {
+  constexpr std::int64_t kTile = kProgramThreads * P;
+  const int shared = args->temp_bytes + 2 * args->stage_bytes;
+  tile::allow_shared_memory<&program_vector<N, P>>(tile::kAllThatABlockMayHave);
+  const int resident = tile::clamp(kSharedOfMultiprocessor / (shared + 1024), 1, 3);
+  const std::int64_t tiles = (args->packs + kTile - 1) / kTile;
+  const auto blocks = static_cast<unsigned>(tile::least(tiles, std::int64_t{params.multiprocessors} * resident));
+  tile::launch_kernel(&program_vector<N, P>, {blocks, kProgramThreads, static_cast<std::size_t>(shared)}, stream,
+                      *args);
+}
+
+// Returns false, with nothing launched, where the scalar kernel has to take the program.
+bool try_vector(const ProgramParams& params, cudaStream_t stream) {
+  const int width = pack_width(params);
+  const int last = params.rank - 1;
+  const std::int64_t packs = count_of(params) / width;
+  if (params.is_double || params.rank > kProgramVectorLoops || params.dims[last] % width != 0) return false;
+  if (packs > tile::kMostIterations) return false;
+  VectorArgs args;
+  args.packs = static_cast<std::uint32_t>(packs);
+  args.rank = params.rank;
+  args.inputs = params.inputs;
+  for (int i = 0; i < params.rank; ++i) {
+    args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 ? width : 1)));
+  }
+  const int packs_of_thread = kProgramElements / width;
+  for (int t = 0; t < params.inputs; ++t) {
+    args.in[t].form = InputForm::repeated;  // a scalar: no step fetches it
+    if (!params.in[t].present) continue;
+    if (!set_tensor(params, params.in[t], width, &args.in[t])) return false;
+    if (args.in[t].form != InputForm::staged) continue;
+    args.in[t].staging = args.stage_bytes;
+    args.stage_bytes += args.in[t].chunk * packs_of_thread * kProgramThreads;
+  }
+  for (int t = 0; t < params.outputs; ++t) {
+    if (!set_tensor(params, params.out[t], width, &args.out[t])) return false;
+  }
+  args.temp_bytes = params.code->temps * kProgramElements * 4 * kProgramThreads;
+  if (args.temp_bytes + 2 * args.stage_bytes > kMostSharedOfBlock) return false;
+  args.code = *params.code;
+  width == 8 ? launch_vector<8, 2>(&args, params, stream) : launch_vector<4, 4>(&args, params, stream);
+  return true;
+}
+
+template <class C, int E>
+void launch_scalar(const ProgramParams& params, const tile::ProgramCode<C>& code, cudaStream_t stream) {
+  ScalarArgs<C> args;
+  args.count = static_cast<std::uint32_t>(count_of(params));
+  args.rank = params.rank;
+  const int last = params.rank - 1;
+  const auto set = [&](const ProgramTensor& from, ScalarTensor* to) {
+    to->data = from.is_index ? reinterpret_cast<char*>(from.start) : static_cast<char*>(from.data);
+    to->type = static_cast<std::uint8_t>(from.type);
+    to->is_index = from.is_index;
+    for (int i = 0; i < params.rank; ++i) to->strides[i] = from.strides[last - i];
+  };
+  for (int i = 0; i < params.rank; ++i)
+    args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i]));
+  for (int t = 0; t < params.inputs; ++t) set(params.in[t], &args.in[t]);
+  for (int t = 0; t < params.outputs; ++t) set(params.out[t], &args.out[t]);
+  args.code = code;
+  const std::int64_t tile = std::int64_t{kProgramThreads} * E;
+  const auto blocks = static_cast<unsigned>((args.count + tile - 1) / tile);
+  const std::size_t shared = sizeof(C) * E * kProgramThreads * static_cast<std::size_t>(code.temps);
+  if (shared > 48 * 1024) tile::allow_shared_memory<&program_scalar<C, E>>(tile::kAllThatABlockMayHave);
+  tile::launch_kernel(&program_scalar<C, E>, {blocks, kProgramThreads, shared}, stream, args);
+}
+
+// Any nest of at most kMostIterations elements.
+void launch_part(const ProgramParams& params, cudaStream_t stream) {
+  if (try_vector(params, stream)) return;
+  if (params.is_double) {
+    launch_scalar<double, kProgramScalarElements / 2>(params, *params.code64, stream);
+  } else {
+    launch_scalar<float, kProgramScalarElements>(params, *params.code, stream);
+  }
+}
+
+// `params` from index `begin` of dimension `dimension` on, `length` of them.
+ProgramParams part_of(const ProgramParams& params, int dimension, std::int64_t begin, std::int64_t length) {
+  ProgramParams part = params;
+  part.dims[dimension] = length;
+  const auto move = [&](ProgramTensor* tensor) {
+    const std::int64_t steps = begin * tensor->strides[dimension];
+    if (tensor->is_index) {
+      tensor->start += steps;
+    } else if (tensor->data != nullptr) {
+      tensor->data = static_cast<char*>(tensor->data) + steps * tile::any_type_bytes(tensor->type);
+    }
+  };
+  for (int t = 0; t < params.inputs; ++t) move(&part.in[t]);
+  for (int t = 0; t < params.outputs; ++t) move(&part.out[t]);
+  return part;
+}
+
+}  // namespace
+
+void launch_program(const ProgramParams& params, CUstream_st* stream) {
+  const std::int64_t count = count_of(params);
+  if (count == 0) return;
+  if (count > tile::kMostIterations) {
+    int split = 0;
+    while (params.dims[split] == 1) ++split;
+    const std::int64_t inner = count / params.dims[split];
+    const std::int64_t length = inner >= tile::kMostIterations ? 1 : tile::kMostIterations / inner;
+    for (std::int64_t begin = 0; begin < params.dims[split]; begin += length) {
+      launch_program(part_of(params, split, begin, tile::least(length, params.dims[split] - begin)), stream);
+    }
+    return;
+  }
+  // One loop whose length is no multiple of a pack: the last elements go by themselves.
+  const std::int64_t rest = params.rank == 1 && !params.is_double ? count % pack_width(params) : 0;
+  if (rest == 0 || rest == count) return launch_part(params, stream);
+  launch_part(part_of(params, 0, 0, count - rest), stream);
+  launch_part(part_of(params, 0, count - rest, rest), stream);
+}
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,439 @@
+// A pointwise program over tensors in memory, in one pass: any broadcast, any strides, several inputs and outputs.
+//
+// vector  float; N neighbouring elements of every tensor make a pack: 8 where no element is wider than 2 bytes, else 4.
+//         A thread works on P packs at once (16 elements), 256 threads a block, blocks walk over tiles of 256 P packs.
+//         Inputs that are contiguous along the fastest loop are staged: each thread copies its own packs into shared
+//         memory by cp.async, a tile ahead, and reads them when a step asks for them. So inputs and temporaries are
+//         addressed by number at run time, without a switch over registers, and no thread waits for another. An input
+//         that stays put along the fastest loop, one with other strides and an index are read (made) when a step asks.
+// scalar  float or double; single elements with 64-bit offsets: whatever the vector kernel does not take.
+//
+// Issue slots: at 4.3 TB/s an SM of an H200 moves 19 bytes in a cycle and issues 4 instructions of a warp: two streams
+// of f16 leave 27 slots an element, three 40, two of f32 54. A step costs some 12 slots a warp of 16 elements a thread,
+// 0.7 an element, beside its arithmetic; the fetch of an f16 operand 1.3, its copy 0.6, a store 1.5, the loop 1.
+//
+// Each thread reads the whole of a step's inputs before it stores, but not those of later steps: an output must not be
+// an input of the same call unless the two have one place for each element (then each element is read and written by
+// one thread, and a staged input is read before). The next tile is staged ahead; its elements are other threads' or
+// this thread's later ones, never those that are being stored.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernels/pointwise/program.hpp"
+#include "kernels/ptx/cp_async.cuh"
+#include "kernels/tile/any_pack.cuh"
+#include "kernels/tile/dynamic_shared.cuh"
+#include "kernels/tile/program.cuh"
+
+namespace gpudnn::kernels {
+
+constexpr int kProgramThreads = 256;
+constexpr int kProgramElements = 16;       // of a thread at once, in the vector kernel
+constexpr int kProgramScalarElements = 8;  // in the scalar kernel
+constexpr int kProgramVectorLoops = 4;
+
+// How an input comes into the second operand.
+enum class InputForm : std::uint8_t { staged, repeated, gathered, index };
+
+struct VectorTensor {
+  char* data = nullptr;
+  std::int32_t strides[kProgramVectorLoops] = {};  // in bytes (of an index in steps), fastest first, of packs there
+  std::int32_t step = 0;                           // from one element of a pack to the next, likewise
+  std::int32_t staging = 0;                        // bytes from the beginning of a stage
+  std::uint8_t type = 0;                           // tile::AnyType
+  InputForm form = InputForm::staged;
+  std::uint8_t chunk = 0;  // bytes of a pack
+  bool is_reused = false;  // the copy may stay in the L1 cache
+};
+
+struct VectorArgs {
+  std::uint32_t packs = 0;
+  std::int32_t rank = 1;
+  std::int32_t inputs = 0;
+  std::int32_t stage_bytes = 0;
+  std::int32_t temp_bytes = 0;                 // of all temporaries of a block: the stages lie behind them
+  tile::FastDivmod dims[kProgramVectorLoops];  // fastest first, in packs
+  VectorTensor in[tile::kProgramInputs];
+  VectorTensor out[tile::kProgramOutputs];
+  tile::ProgramCode<float> code;
+};
+static_assert(sizeof(VectorArgs) <= 4000, "kernel parameters");
+
+template <int N, int P>
+__device__ __forceinline__ void byte_offsets(const VectorArgs& args, const VectorTensor& tensor, std::uint32_t first,
+                                             std::int64_t (&offset)[P]) {
+  const std::int32_t fastest = tensor.strides[0];
+  if (args.rank == 1) {
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+      const std::uint32_t pack = min(first + p * kProgramThreads, args.packs - 1);
+      offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(pack)) * fastest;
+    }
+    return;
+  }
+  std::uint32_t rest[P];
+#pragma unroll
+  for (int p = 0; p < P; ++p) {
+    std::uint32_t at;
+    rest[p] = args.dims[0].divmod(min(first + p * kProgramThreads, args.packs - 1), &at);
+    offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * fastest;
+  }
+#pragma unroll 1
+  for (int i = 1; i + 1 < args.rank; ++i) {
+    const tile::FastDivmod by = args.dims[i];
+    const std::int32_t stride = tensor.strides[i];
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+      std::uint32_t at;
+      rest[p] = by.divmod(rest[p], &at);
+      offset[p] += static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * stride;
+    }
+  }
+  const std::int32_t slowest = tensor.strides[args.rank - 1];
+#pragma unroll
+  for (int p = 0; p < P; ++p) offset[p] += static_cast<std::int64_t>(static_cast<std::int32_t>(rest[p])) * slowest;
+}
+
+// A thread's own bytes: no other thread reads or writes them.
+__device__ __forceinline__ void copy_chunk(void* shared, const void* global, int chunk, bool is_reused) {
+#if __CUDA_ARCH__ >= 800
+  const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  if (chunk == 16 && !is_reused) {
+    ptx::cp_async<16>(to, global, 16);
+  } else if (chunk == 16) {
+    ptx::cp_async_ca_16(to, global);
+  } else if (chunk == 8) {
+    ptx::cp_async<8>(to, global, 8);
+  } else {
+    ptx::cp_async<4>(to, global, 4);
+  }
+#else
+  if (chunk == 16) {
+    *static_cast<uint4*>(shared) = *static_cast<const uint4*>(global);
+  } else if (chunk == 8) {
+    *static_cast<uint2*>(shared) = *static_cast<const uint2*>(global);
+  } else {
+    *static_cast<std::uint32_t*>(shared) = *static_cast<const std::uint32_t*>(global);
+  }
+#endif
+}
+__device__ __forceinline__ void end_of_copies() {
+#if __CUDA_ARCH__ >= 800
+  ptx::cp_async_commit_group();
+#endif
+}
+// All copies but those since the last end_of_copies() have arrived.
+__device__ __forceinline__ void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  ptx::cp_async_wait_group<1>();
+#endif
+}
+
+// Stages the packs from `first` on; beyond the last one the last one stands in.
+template <int N, int P>
+__device__ __forceinline__ void stage_packs(const VectorArgs& args, std::uint32_t first, unsigned char* stage) {
+#pragma unroll 1
+  for (int t = 0; t < args.inputs; ++t) {
+    const VectorTensor& tensor = args.in[t];
+    if (tensor.form != InputForm::staged) continue;
+    std::int64_t offset[P];
+    byte_offsets<N, P>(args, tensor, first, offset);
+    const int chunk = tensor.chunk;
+    const bool is_reused = tensor.is_reused;
+    unsigned char* const own = stage + tensor.staging + threadIdx.x * chunk;
+#pragma unroll
+    for (int p = 0; p < P; ++p)
+      copy_chunk(own + p * kProgramThreads * chunk, tensor.data + offset[p], chunk, is_reused);
+  }
+}
+
+template <int N, int P>
+struct VectorContext {
+  static constexpr int E = N * P;
+  const VectorArgs& args;
+  const unsigned char* stage;
+  std::uint32_t first;
+
+  __device__ __forceinline__ void fetch(int input, float (&b)[E]) const {
+    const VectorTensor& tensor = args.in[input];
+    const auto type = static_cast<tile::AnyType>(tensor.type);
+    if (tensor.form == InputForm::staged) {
+      fetch_staged(tensor, type, b);
+    } else {
+      fetch_direct(tensor, type, b);
+    }
+  }
+
+  __device__ __forceinline__ void fetch_staged(const VectorTensor& tensor, tile::AnyType type, float (&b)[E]) const {
+    const int chunk = tensor.chunk;
+    const unsigned char* const own = stage + tensor.staging + threadIdx.x * chunk;
+    std::uint32_t words[P][N];
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+      const unsigned char* const from = own + p * kProgramThreads * chunk;
+      if (chunk == 16) {
+        const uint4 bits = *reinterpret_cast<const uint4*>(from);
+        words[p][0] = bits.x, words[p][1] = bits.y, words[p][2] = bits.z, words[p][3] = bits.w;
+      } else if (chunk == 8) {
+        const uint2 bits = *reinterpret_cast<const uint2*>(from);
+        words[p][0] = bits.x, words[p][1] = bits.y;
+      } else {
+        words[p][0] = *reinterpret_cast<const std::uint32_t*>(from);
+      }
+    }
+    widen_all(type, words, b);
+  }
+
+  __device__ __forceinline__ static void widen_all(tile::AnyType type, const std::uint32_t (&words)[P][N],
+                                                   float (&b)[E]) {
+    if (type == tile::AnyType::bf16) {
+#pragma unroll
+      for (int p = 0; p < P; ++p) tile::widen_words_of<N>(tile::AnyType::bf16, words[p], b + p * N);
+    } else if (type == tile::AnyType::f16) {
+#pragma unroll
+      for (int p = 0; p < P; ++p) tile::widen_words_of<N>(tile::AnyType::f16, words[p], b + p * N);
+    } else {
+      if (type == tile::AnyType::f32) {
+#pragma unroll
+        for (int p = 0; p < P; ++p) tile::widen_words_of<N>(tile::AnyType::f32, words[p], b + p * N);
+      } else {
+#pragma unroll
+        for (int p = 0; p < P; ++p) tile::widen_words_of<N>(type, words[p], b + p * N);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void fetch_direct(const VectorTensor& tensor, tile::AnyType type, float (&b)[E]) const {
+    std::int64_t offset[P];
+    byte_offsets<N, P>(args, tensor, first, offset);
+    if (tensor.form == InputForm::repeated) {
+#pragma unroll
+      for (int p = 0; p < P; ++p) b[p * N] = tile::read_any<float>(type, tensor.data + offset[p]);
+#pragma unroll
+      for (int i = 0; i < E; ++i) b[i] = b[i / N * N];
+    } else if (tensor.form == InputForm::index) {
+      const auto start = reinterpret_cast<std::int64_t>(tensor.data);
+#pragma unroll
+      for (int i = 0; i < E; ++i) b[i] = static_cast<float>(start + offset[i / N] + i % N * tensor.step);
+    } else {
+#pragma unroll
+      for (int i = 0; i < E; ++i) {
+        b[i] = tile::read_any<float>(type, tensor.data + offset[i / N] + std::int64_t{i % N} * tensor.step);
+      }
+    }
+  }
+
+  // A temporary lies in shared memory, four elements of each thread side by side.
+  __device__ __forceinline__ float4* place_of(int temp) const {
+    return reinterpret_cast<float4*>(tile::dynamic_shared()) + temp * (E / 4) * kProgramThreads + threadIdx.x;
+  }
+  __device__ __forceinline__ void keep(int temp, const float (&a)[E]) const {
+#pragma unroll
+    for (int i = 0; i < E / 4; ++i) {
+      place_of(temp)[i * kProgramThreads] = make_float4(a[4 * i], a[4 * i + 1], a[4 * i + 2], a[4 * i + 3]);
+    }
+  }
+  __device__ __forceinline__ void recall(int temp, float (&b)[E]) const {
+#pragma unroll
+    for (int i = 0; i < E / 4; ++i) {
+      const float4 four = place_of(temp)[i * kProgramThreads];
+      b[4 * i] = four.x, b[4 * i + 1] = four.y, b[4 * i + 2] = four.z, b[4 * i + 3] = four.w;
+    }
+  }
+
+  __device__ __forceinline__ void round(tile::AnyType type, float (&a)[E]) const {
+    if (type == tile::AnyType::f16) {
+#pragma unroll
+      for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(tile::AnyType::f16, a[i]);
+    } else if (type == tile::AnyType::bf16) {
+#pragma unroll
+      for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(tile::AnyType::bf16, a[i]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(type, a[i]);
+    }
+  }
+
+  __device__ __forceinline__ void store(int output, const float (&a)[E]) const {
+    const VectorTensor& tensor = args.out[output];
+    const auto type = static_cast<tile::AnyType>(tensor.type);
+    std::int64_t offset[P];
+    byte_offsets<N, P>(args, tensor, first, offset);
+    if (tensor.form == InputForm::staged) {
+      std::uint32_t words[P][N];
+      if (type == tile::AnyType::bf16) {
+#pragma unroll
+        for (int p = 0; p < P; ++p) tile::narrow_words_of<N>(tile::AnyType::bf16, a + p * N, words[p]);
+      } else if (type == tile::AnyType::f16) {
+#pragma unroll
+        for (int p = 0; p < P; ++p) tile::narrow_words_of<N>(tile::AnyType::f16, a + p * N, words[p]);
+      } else {
+#pragma unroll
+        for (int p = 0; p < P; ++p) tile::narrow_words_of<N>(type, a + p * N, words[p]);
+      }
+#pragma unroll
+      for (int p = 0; p < P; ++p) {
+        if (first + p * kProgramThreads < args.packs) store_chunk(tensor.data + offset[p], tensor.chunk, words[p]);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < E; ++i) {
+        if (first + i / N * kProgramThreads < args.packs) {
+          tile::write_any(type, tensor.data + offset[i / N] + std::int64_t{i % N} * tensor.step, a[i]);
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ static void store_chunk(char* to, int chunk, const std::uint32_t (&words)[N]) {
+    if (chunk == 16) {
+      ptx::st_global(reinterpret_cast<uint4*>(to), make_uint4(words[0], words[1], words[2], words[3]));
+    } else if (chunk == 8) {
+      ptx::st_global(reinterpret_cast<uint2*>(to), make_uint2(words[0], words[1]));
+    } else {
+      *reinterpret_cast<std::uint32_t*>(to) = words[0];
+    }
+  }
+};
+
+template <int N, int P>
+__global__ void __launch_bounds__(kProgramThreads, 3) program_vector(const __grid_constant__ VectorArgs args) {
+  unsigned char* const stages = tile::dynamic_shared() + args.temp_bytes;
+  constexpr std::uint32_t kTile = kProgramThreads * P;
+  std::uint32_t first = blockIdx.x * kTile + threadIdx.x;
+  const std::uint32_t step = gridDim.x * kTile;
+  if (first >= args.packs) return;
+  stage_packs<N, P>(args, first, stages);
+  end_of_copies();
+  int stage = 0;
+  while (first < args.packs) {
+    const std::uint32_t next = first + step;
+    if (next < args.packs) stage_packs<N, P>(args, next, stages + (stage ^ 1) * args.stage_bytes);
+    end_of_copies();
+    wait_for_copies();
+    VectorContext<N, P> context{args, stages + stage * args.stage_bytes, first};
+    float a[N * P] = {};
+    tile::run_program(args.code, a, context);
+    first = next;
+    stage ^= 1;
+  }
+}
+
+// The scalar kernel: dimensions from the fastest to the slowest, strides in elements.
+struct ScalarTensor {
+  char* data = nullptr;
+  std::int64_t strides[tile::kMaxLoops] = {};
+  std::uint8_t type = 0;
+  bool is_index = false;
+};
+
+template <class C>
+struct ScalarArgs {
+  std::uint32_t count = 0;
+  std::int32_t rank = 1;
+  tile::FastDivmod dims[tile::kMaxLoops];
+  ScalarTensor in[tile::kProgramInputs];
+  ScalarTensor out[tile::kProgramOutputs];
+  tile::ProgramCode<C> code;
+};
+
+constexpr int bytes_of_type(tile::AnyType type) { return tile::any_type_bytes(type); }
+
+template <class C, int E>
+struct ScalarContext {
+  const ScalarArgs<C>& args;
+  std::uint32_t first;
+
+  __device__ __forceinline__ void offsets(const ScalarTensor& tensor, std::int64_t (&offset)[E]) const {
+    std::uint32_t rest[E];
+#pragma unroll
+    for (int i = 0; i < E; ++i) {
+      rest[i] = min(first + i * kProgramThreads, args.count - 1);
+      offset[i] = 0;
+    }
+#pragma unroll 1
+    for (int d = 0; d + 1 < args.rank; ++d) {
+      const tile::FastDivmod by = args.dims[d];
+      const std::int64_t stride = tensor.strides[d];
+#pragma unroll
+      for (int i = 0; i < E; ++i) {
+        std::uint32_t at;
+        rest[i] = by.divmod(rest[i], &at);
+        offset[i] += at * stride;
+      }
+    }
+    const std::int64_t slowest = tensor.strides[args.rank - 1];
+#pragma unroll
+    for (int i = 0; i < E; ++i) offset[i] += rest[i] * slowest;
+  }
+
+  __device__ __forceinline__ void fetch(int input, C (&b)[E]) const {
+    const ScalarTensor& tensor = args.in[input];
+    std::int64_t offset[E];
+    offsets(tensor, offset);
+    if (tensor.is_index) {
+      const auto start = reinterpret_cast<std::int64_t>(tensor.data);
+#pragma unroll
+      for (int i = 0; i < E; ++i) b[i] = static_cast<C>(start + offset[i]);
+      return;
+    }
+    const auto type = static_cast<tile::AnyType>(tensor.type);
+    const int bytes = bytes_of_type(type);
+    // The type is told apart outside the loop, so that the loads go out together.
+    if (type == tile::AnyType::f16) {
+#pragma unroll
+      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::f16, tensor.data + offset[i] * 2);
+    } else if (type == tile::AnyType::bf16) {
+#pragma unroll
+      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::bf16, tensor.data + offset[i] * 2);
+    } else if (type == tile::AnyType::f32) {
+#pragma unroll
+      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::f32, tensor.data + offset[i] * 4);
+    } else {
+#pragma unroll
+      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(type, tensor.data + offset[i] * bytes);
+    }
+  }
+
+  __device__ __forceinline__ C* place_of(int temp) const {
+    return reinterpret_cast<C*>(tile::dynamic_shared()) + temp * E * kProgramThreads + threadIdx.x;
+  }
+  __device__ __forceinline__ void keep(int temp, const C (&a)[E]) const {
+#pragma unroll
+    for (int i = 0; i < E; ++i) place_of(temp)[i * kProgramThreads] = a[i];
+  }
+  __device__ __forceinline__ void recall(int temp, C (&b)[E]) const {
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = place_of(temp)[i * kProgramThreads];
+  }
+
+  __device__ __forceinline__ void round(tile::AnyType type, C (&a)[E]) const {
+#pragma unroll
+    for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(type, a[i]);
+  }
+
+  __device__ __forceinline__ void store(int output, const C (&a)[E]) const {
+    const ScalarTensor& tensor = args.out[output];
+    const auto type = static_cast<tile::AnyType>(tensor.type);
+    const int bytes = bytes_of_type(type);
+    std::int64_t offset[E];
+    offsets(tensor, offset);
+#pragma unroll
+    for (int i = 0; i < E; ++i) {
+      if (first + i * kProgramThreads < args.count) tile::write_any(type, tensor.data + offset[i] * bytes, a[i]);
+    }
+  }
+};
+
+template <class C, int E>
+__global__ void __launch_bounds__(kProgramThreads) program_scalar(const __grid_constant__ ScalarArgs<C> args) {
+  const std::uint32_t first = blockIdx.x * (kProgramThreads * E) + threadIdx.x;
+  if (first >= args.count) return;
+  ScalarContext<C, E> context{args, first};
+  C a[E] = {};
+  tile::run_program(args.code, a, context);
+}
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,74 @@
+// Launcher of the kernels that run pointwise programs.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/pointwise/program.hpp"
+#include "ops/any_type.hpp"
+#include "ops/pointwise/cuda_engines.hpp"
+#include "ops/pointwise/loops.hpp"
+#include "ops/pointwise/lower.hpp"
+
+namespace gpudnn::pointwise {
+namespace {
+
+static_assert(kMaxLoads == tile::kProgramInputs && kMaxStores == tile::kProgramOutputs, "one number for each");
+
+bool has_reduction(const Problem& problem) noexcept {
+  return std::any_of(problem.reductions, problem.reductions + problem.program.stores,
+                     [](int reduction) { return reduction != kNoReduction; });
+}
+
+kernels::ProgramParams params_of(const Problem& problem, const Args& args, const Device& device) {
+  const Program& program = problem.program;
+  const Loops loops = loops_of(problem);
+  kernels::ProgramParams params;
+  params.is_double = program.compute == GPUDNN_DATA_DOUBLE;
+  params.rank = loops.rank;
+  params.inputs = program.loads;
+  params.outputs = program.stores;
+  params.multiprocessors = device.multiprocessors;
+  std::copy_n(loops.dims, loops.rank, params.dims);
+  for (int i = 0; i < program.loads; ++i) {
+    kernels::ProgramTensor& in = params.in[i];
+    in.present = program.load_kind[i] != LoadKind::scalar;
+    in.is_index = program.load_kind[i] == LoadKind::index;
+    if (program.load_kind[i] == LoadKind::tensor) in.type = any_type(problem.loads[i].type);
+    in.data = const_cast<void*>(args.loads[i]);  // NOLINT: one struct for inputs and outputs
+    std::copy_n(loops.load_strides[i], loops.rank, in.strides);
+  }
+  for (int o = 0; o < program.stores; ++o) {
+    kernels::ProgramTensor& out = params.out[o];
+    out.present = true;
+    out.type = any_type(problem.stores[o].type);
+    out.data = args.stores[o];
+    std::copy_n(loops.store_strides[o], loops.rank, out.strides);
+  }
+  return params;
+}
+
+}  // namespace
+
+Support supports_program_cuda(const Problem& problem, const Device&) {
+  return has_reduction(problem) ? Support::no("a store has a reduction") : Support::yes();
+}
+
+Status program_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  DataType store_type[kMaxStores];
+  for (int o = 0; o < problem.program.stores; ++o) store_type[o] = problem.stores[o].type;
+  Lowered lowered;
+  GPUDNN_TRY(lower(problem.program, store_type, &lowered));
+  kernels::ProgramParams params = params_of(problem, args, site.device);
+  tile::ProgramCode<float> code;
+  tile::ProgramCode<double> code64;
+  if (params.is_double) {
+    bind(lowered, args.scalars, &code64);
+    params.code64 = &code64;
+  } else {
+    bind(lowered, args.scalars, &code);
+    params.code = &code;
+  }
+  kernels::launch_program(params, site.stream);
+  return cuda::launch_status("pointwise program");
+}
+
+}  // namespace gpudnn::pointwise

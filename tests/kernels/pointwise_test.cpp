@@ -1,0 +1,226 @@
+// Pointwise programs on the backend at hand: against the host's evaluation, and against themselves node by node.
+// SPDX-License-Identifier: Apache-2.0
+#include "host/pointwise.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/tile/pointwise_math.cuh"
+#include "support/pointwise.hpp"
+#include "support/sweep.hpp"
+
+namespace gpudnn::test {
+namespace {
+
+using pointwise::Builder;
+using pointwise::Instruction;
+using pointwise::LoadKind;
+using pointwise::Op;
+using pointwise::op_name;
+using pointwise::Operand;
+using pointwise::OperandKind;
+using pointwise::Problem;
+
+// Empty if the elements of every store are the same numbers, NaN equal to NaN.
+std::string difference(const Problem& problem, const PointwiseOutcome& expected, const PointwiseOutcome& outcome) {
+  if (outcome.status != GPUDNN_STATUS_SUCCESS || !outcome.damage.empty()) return outcome.damage;
+  for (int o = 0; o < problem.program.stores; ++o) {
+    const auto want = elements_of(problem, expected, o);
+    const auto have = elements_of(problem, outcome, o);
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      if (want[i] == have[i] || (std::isnan(want[i]) && std::isnan(have[i]))) continue;
+      char text[160];
+      std::snprintf(text, sizeof text, "output %d element %zu of %zu is %.9g, expected %.9g", o, i, want.size(),
+                    have[i], want[i]);
+      return text;
+    }
+  }
+  return "";
+}
+
+std::string check_exact(const PointwiseCase& c) {
+  const PointwiseData data = make_data(c);
+  return difference(c.problem, run_reference(c.problem, data), run_at_hand(c.problem, data, c.misaligned));
+}
+
+// Operations that both compute exactly: the same bits.
+TEST(PointwiseKernels, RandomProgramsEqualTheHost) {
+  sweep(
+      800, [](Random& random) { return random_pointwise(random, true); },
+      [](const PointwiseCase& c, int) { return check_exact(c); });
+}
+
+TEST(PointwiseKernels, CasesEqualTheHost) {
+  const auto lines = case_lines("pointwise/edges.txt");
+  ASSERT_FALSE(lines.empty());
+  for (const std::string& line : lines) {
+    PointwiseCase c;
+    std::string why;
+    const auto problem = pointwise::from_text(line, &why);
+    ASSERT_TRUE(problem) << line << ": " << why;
+    ASSERT_EQ(validate(*problem), GPUDNN_STATUS_SUCCESS) << line << ": " << take_error_text();
+    c.problem = *problem;
+    for (const bool misaligned : {false, true}) {
+      c.misaligned = misaligned;
+      EXPECT_EQ(check_exact(c), "") << describe(c);
+    }
+  }
+}
+
+// The program's instructions one by one, each a problem of its own, with every result in a tensor of its type.
+PointwiseOutcome run_node_by_node(const PointwiseCase& c, const PointwiseData& data) {
+  const Problem& whole = c.problem;
+  std::vector<std::vector<unsigned char>> results;
+  std::vector<TensorGeometry> geometries;
+  const auto run_one = [&](Instruction instruction, const TensorGeometry& output) {
+    Problem one;
+    PointwiseData its;
+    Builder builder(whole.program.compute);
+    one.rank = whole.rank;
+    std::copy_n(whole.dims, kMaxRank, one.dims);
+    const auto add = [&](const Operand& operand) {
+      if (operand.kind == OperandKind::constant || operand.kind == OperandKind::none) return operand;
+      const int at = builder.program().loads;
+      const bool is_load = operand.kind == OperandKind::load;
+      its.scalars.push_back(is_load ? data.scalars[operand.index] : 0);
+      its.loads.push_back(is_load ? data.loads[operand.index] : results[operand.index]);
+      if (is_load && whole.program.load_kind[operand.index] == LoadKind::scalar) return builder.scalar();
+      if (is_load && whole.program.load_kind[operand.index] == LoadKind::index) {
+        return builder.index(whole.program.load_axis[operand.index]);
+      }
+      one.loads[at] = is_load ? whole.loads[operand.index] : geometries[operand.index];
+      return builder.tensor();
+    };
+    instruction.x = add(instruction.x);
+    instruction.b = add(instruction.b);
+    instruction.t = add(instruction.t);
+    (void)builder.store(builder.apply(instruction));
+    one.program = builder.program();
+    one.stores[0] = output;
+    return run_at_hand(one, its, false);
+  };
+  PointwiseOutcome outcome;
+  for (int i = 0; i < whole.program.instructions; ++i) {
+    const TensorGeometry output = packed_tensor(whole.program.code[i].type, GPUDNN_TENSOR_NCHW, whole.rank, whole.dims);
+    PointwiseOutcome one = run_one(whole.program.code[i], output);
+    if (one.status != GPUDNN_STATUS_SUCCESS || !one.damage.empty()) return one;
+    results.push_back(one.stores[0]);
+    geometries.push_back(output);
+  }
+  for (int o = 0; o < whole.program.stores; ++o) {
+    Instruction copy;
+    copy.type = whole.program.compute;
+    copy.x = whole.program.stored[o];
+    PointwiseOutcome one = run_one(copy, whole.stores[o]);
+    if (one.status != GPUDNN_STATUS_SUCCESS || !one.damage.empty()) return one;
+    outcome.stores.push_back(one.stores[0]);
+  }
+  return outcome;
+}
+
+// Every operation: one kernel for the program gives the bits of one kernel for each instruction.
+TEST(PointwiseKernels, ProgramsEqualTheirNodes) {
+  sweep(
+      250, [](Random& random) { return random_pointwise(random, false); },
+      [](const PointwiseCase& c, int) -> std::string {
+        const PointwiseData data = make_data(c);
+        const PointwiseOutcome nodes = run_node_by_node(c, data);
+        if (nodes.status != GPUDNN_STATUS_SUCCESS || !nodes.damage.empty()) return "by nodes: " + nodes.damage;
+        return difference(c.problem, nodes, run_at_hand(c.problem, data, c.misaligned));
+      });
+}
+
+// Operations made of series, against the same function in double: 16 u of the value (pow 32 u), and 4 u for each term
+// that cancels: |x| of gelu, |dy| (1 + |x|) of the gradients. u = 2^-24; for double, whose oracle has errors of the
+// same size, 64 u with u = 2^-53.
+double slack_of(Op op, bool wide, double value, double x, double b) {
+  const double u = wide ? 0x1p-53 * 4 : 0x1p-24;
+  double slack = 16 * u * std::fabs(value) + 0x1p-140;
+  if (op == Op::pow) slack += 16 * u * std::fabs(value);
+  if (op == Op::gelu || op == Op::gelu_tanh) slack += 4 * u * std::fabs(x);
+  if (tile::pointwise_operands(op) == 2 && op >= Op::relu_bwd) slack += 8 * u * std::fabs(b) * (1 + std::fabs(x));
+  return slack;
+}
+
+void check_accuracy(Op op, DataType compute) {
+  const bool wide = compute == GPUDNN_DATA_DOUBLE;
+  PointwiseCase c;
+  c.problem.rank = 1;
+  c.problem.dims[0] = 20000;
+  Builder builder(compute);
+  const TensorGeometry tensor = packed_tensor(compute, GPUDNN_TENSOR_NCHW, 1, c.problem.dims);
+  c.problem.loads[0] = c.problem.loads[1] = c.problem.stores[0] = tensor;
+  const Operand x = builder.tensor();
+  const Operand b = builder.tensor();
+  (void)builder.store(builder.apply(op, x, tile::pointwise_operands(op) > 1 ? b : Operand{}));
+  c.problem.program = builder.program();
+  Random random(static_cast<std::uint64_t>(op) + 99);
+  PointwiseData data;
+  data.scalars = {0, 0};
+  const bool positive = op == Op::log || op == Op::rsqrt || op == Op::pow;
+  std::vector<double> values[2];
+  for (int t = 0; t < 2; ++t) {
+    data.loads.emplace_back(static_cast<std::size_t>(20000 * (wide ? 8 : 4)));
+    for (int i = 0; i < 20000; ++i) {
+      double value = random.normal() * random.pick({0.01, 1.0, 3.0, 10.0});
+      if (positive) value = std::fabs(value) + 1e-3;
+      if (op == Op::pow && t == 1) value = random.normal() * 2;
+      value = host::as_type(compute, value);
+      values[t].push_back(value);
+      host::store_element(compute, data.loads.back().data(), i, value);
+    }
+  }
+  const PointwiseOutcome outcome = run_at_hand(c.problem, data, false);
+  ASSERT_EQ(outcome.status, GPUDNN_STATUS_SUCCESS) << outcome.damage;
+  const auto have = elements_of(c.problem, outcome, 0);
+  tile::PointwiseParams<double> params;
+  if (tile::pointwise_parameters(op) == 1) params.p[0] = 1;
+  int wrong = 0;
+  for (std::size_t i = 0; i < have.size() && wrong < 3; ++i) {
+    const double want = tile::pointwise::evaluate(op, values[0][i], values[1][i], 0.0, params);
+    const bool near = std::fabs(have[i] - want) <= slack_of(op, wide, want, values[0][i], values[1][i]);
+    if (near || have[i] == want || (std::isnan(want) && std::isnan(have[i]))) continue;
+    ++wrong;
+    ADD_FAILURE() << op_name(op) << (wide ? " f64" : " f32") << " of " << values[0][i] << ", " << values[1][i] << " is "
+                  << have[i] << ", expected " << want;
+  }
+}
+
+TEST(PointwiseKernels, EveryOperationIsAccurate) {
+  for (int op = 0; op < tile::kPointwiseOps; ++op) {
+    if (static_cast<Op>(op) == Op::select) continue;
+    if (is_exact(static_cast<Op>(op)) && tile::pointwise_parameters(static_cast<Op>(op)) > 0) continue;
+    check_accuracy(static_cast<Op>(op), GPUDNN_DATA_FLOAT);
+    check_accuracy(static_cast<Op>(op), GPUDNN_DATA_DOUBLE);
+  }
+}
+
+// An output may be an input with the same places.
+TEST(PointwiseKernels, WorksInPlace) {
+  const Backend& backend = Backend::at_hand();
+  std::string why;
+  for (const char* line : {"pointwise 5000x64 i0=f16 i1=f16:1x64 r0=add(i0,i1) r1=mul(r0,i0) o0=r1:f16",
+                           "pointwise 777x33 i0=f16 i1=f16:1x33 r0=add(i0,i1) r1=mul(r0,i0) o0=r1:f16"}) {
+    PointwiseCase c;
+    c.problem = *pointwise::from_text(line, &why);
+    const PointwiseData data = make_data(c);
+    GuardedBuffer x(backend, data.loads[0].size());
+    GuardedBuffer b(backend, data.loads[1].size());
+    x.write(data.loads[0].data(), data.loads[0].size());
+    b.write(data.loads[1].data(), data.loads[1].size());
+    pointwise::Args args;
+    args.loads[0] = args.stores[0] = x.data();
+    args.loads[1] = b.data();
+    ASSERT_EQ(pointwise::run(backend.handle(), c.problem, args), GPUDNN_STATUS_SUCCESS) << take_error_text();
+    PointwiseOutcome outcome;
+    outcome.damage = x.damage();
+    outcome.stores.emplace_back(x.bytes());
+    x.read(outcome.stores[0].data(), x.bytes());
+    EXPECT_EQ(difference(c.problem, run_reference(c.problem, data), outcome), "") << line;
+  }
+}
+
+}  // namespace
+}  // namespace gpudnn::test
