@@ -1,4 +1,4 @@
-// bar.sync and barrier.cluster: threads of a block, or blocks of a cluster, meet.
+// bar.sync, bar.arrive and barrier.cluster: threads of a block, or blocks of a cluster, meet.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,6 +11,10 @@ namespace gpudnn::ptx {
 // Barrier `id` among `threads` threads of the block.
 __device__ __forceinline__ void barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+// An arrival that does not wait: counted among the `threads` of the barrier, for others that wait by barrier_sync.
+__device__ __forceinline__ void barrier_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
 __device__ __forceinline__ void cluster_arrive() {

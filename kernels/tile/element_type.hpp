@@ -14,6 +14,14 @@ struct Half {
 struct BFloat16 {
   std::uint16_t bits;
 };
+// 4 bits of exponent and 3 of mantissa, without infinity, up to 448; and 5 and 2, up to 57344. Operands and results of
+// matrix products alone (kernels/ptx/cvt_f8.cuh converts).
+struct Float8E4M3 {
+  std::uint8_t bits;
+};
+struct Float8E5M2 {
+  std::uint8_t bits;
+};
 
 enum class ElementType : std::int32_t { f32, f64, f16, bf16 };
 

@@ -1,0 +1,478 @@
+// Attention forward for Hopper: o = softmax(scale q k^T, masked) v in 16-bit types, with online softmax.
+//
+// A persistent block takes tiles of kRows rows of one head in an order in which the longest come first. One thread of
+// the producer warpgroup loads q once a tile, and k and v tiles of kColumns rows through two rings of two stages, by
+// TMA. Each of the consumer warpgroups has 64 rows: S = q k^T with both operands in shared memory; P from registers
+// times v. S of the next tile is issued before P v of this one, so that softmax runs beside the tensor cores; and the
+// warpgroups take turns to issue (ping-pong by named barriers), so that one computes softmax while another multiplies.
+// Column tiles go from the last to the first: those that a bound or a length cuts are masked, the others are not.
+//
+// Rows of q, k, v beyond the tensor and elements beyond its head dimension are zeros by TMA; v beyond a sequence's
+// length is cleared in shared memory, as 0 times a NaN is none. Scores are in units of log2: p = 2^(scale log2(e) (s -
+// max)). Bounds: head dimensions multiples of 8 up to the instance's, strides multiples of 16 bytes. No workspace; one
+// order of sums. The file is long because the kernel's steps share its registers.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/attention/flash_sm90_tile.cuh"
+#include "kernels/ptx/setmaxnreg.cuh"
+#include "kernels/ptx/stmatrix.cuh"
+#include "kernels/tile/dynamic_shared.cuh"
+
+namespace gpudnn::kernels::flash_sm90 {
+
+template <class T, int kDimQk_, int kDimV_, int kRows_, int kColumns_>
+struct ForwardConfig {
+  using Element = T;
+  static constexpr int kDimQk = kDimQk_;
+  static constexpr int kDimV = kDimV_;
+  static constexpr int kRows = kRows_;
+  static constexpr int kColumns = kColumns_;
+  static constexpr int kConsumers = kRows / 64;
+  static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
+  static constexpr int kStages = 2;
+  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
+  static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 240;
+  static constexpr bool kTakesTurns = kDimV <= 128;
+  static constexpr int kQBytes = kRows * kDimQk * 2;
+  static constexpr int kKBytes = kColumns * kDimQk * 2;
+  static constexpr int kVBytes = kColumns * kDimV * 2;
+  static constexpr int kOBytes = kRows * kDimV * 2;
+  // o is staged in memory of its own where there is room, else where q was.
+  static constexpr bool kOInQ = kQBytes + kStages * (kKBytes + kVBytes) + kOBytes > 220 * 1024;
+  static_assert(!kOInQ || kDimV <= kDimQk, "o fits where q was");
+};
+
+template <class C>
+struct ForwardShared {
+  alignas(1024) unsigned char q[C::kQBytes];
+  alignas(1024) unsigned char k[C::kStages][C::kKBytes];
+  alignas(1024) unsigned char v[C::kStages][C::kVBytes];
+  alignas(1024) unsigned char o[C::kOInQ ? 1024 : C::kOBytes];
+  std::uint64_t q_full, q_empty;
+  std::uint64_t k_full[C::kStages], k_empty[C::kStages];
+  std::uint64_t v_full[C::kStages], v_empty[C::kStages];
+};
+
+enum ForwardBarrier { kTurn = 1, kConsumersMeet = 5, kWarpgroupMeets = 6 };
+
+// The tile with this number: the block's rows, and the column tiles that they see.
+struct ForwardTile {
+  int batch, head, row, first, end;  // column tiles [first, end)
+  Sequence sequence;
+};
+template <class C>
+__device__ __forceinline__ ForwardTile forward_tile(const FlashForwardParams& p, int number) {
+  const int section_tiles = p.heads_of_section * p.row_tiles;
+  const int section = number / section_tiles;
+  const int rest = number - section * section_tiles;
+  const int heads = min(p.heads_of_section, p.batch_heads - section * p.heads_of_section);
+  const int batch_head = section * p.heads_of_section + rest % heads;
+  ForwardTile tile;
+  tile.row = (p.row_tiles - 1 - rest / heads) * C::kRows;
+  tile.batch = batch_head / p.heads;
+  tile.head = batch_head % p.heads;
+  tile.sequence = sequence_of(p.mask, tile.batch);
+  const int end_row = min(tile.row + C::kRows, tile.sequence.length_q);
+  const int first = first_column(p.mask, tile.sequence, tile.row);
+  const int end = end_column(p.mask, tile.sequence, end_row - 1);
+  tile.first = first / C::kColumns;
+  tile.end = end_row <= tile.row || end <= first ? tile.first : (end + C::kColumns - 1) / C::kColumns;
+  return tile;
+}
+// The blocks take tiles in turn, every other time in the opposite order, which evens out that lengths fall.
+__device__ __forceinline__ int tile_number(int turn) {
+  const int block = static_cast<int>(blockIdx.x);
+  const int blocks = static_cast<int>(gridDim.x);
+  return turn * blocks + (turn % 2 == 0 ? block : blocks - 1 - block);
+}
+
+template <class C>
+__device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShared<C>& shared) {
+  tile::Turn<C::kStages> k_turn, v_turn;
+  std::uint32_t q_parity = 0;
+  const auto load_k = [&](const ForwardTile& tile, int column_tile) {
+    tile::wait(&shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
+    ptx::mbarrier_arrive_expect_tx(&shared.k_full[k_turn.stage], C::kKBytes);
+#pragma unroll
+    for (int panel = 0; panel < C::kDimQk / kPanelColumns; ++panel) {
+      ptx::tma_tile_5d(shared.k[k_turn.stage] + panel * C::kColumns * kPanelBytes, &p.k, &shared.k_full[k_turn.stage],
+                       panel * kPanelColumns, column_tile * C::kColumns, tile.head / p.group_k, tile.batch, 0);
+    }
+    k_turn.next();
+  };
+  const auto load_v = [&](const ForwardTile& tile, int column_tile) {
+    tile::wait(&shared.v_empty[v_turn.stage], v_turn.parity ^ 1);
+    ptx::mbarrier_arrive_expect_tx(&shared.v_full[v_turn.stage], C::kVBytes);
+#pragma unroll
+    for (int panel = 0; panel < C::kDimV / kPanelColumns; ++panel) {
+      ptx::tma_tile_5d(shared.v[v_turn.stage] + panel * C::kColumns * kPanelBytes, &p.v, &shared.v_full[v_turn.stage],
+                       panel * kPanelColumns, column_tile * C::kColumns, tile.head / p.group_v, tile.batch, 0);
+    }
+    v_turn.next();
+  };
+  for (int turn = 0; turn * static_cast<int>(gridDim.x) < p.tiles; ++turn) {
+    const int number = tile_number(turn);
+    if (number >= p.tiles) continue;
+    const ForwardTile tile = forward_tile<C>(p, number);
+    if (tile.end <= tile.first) continue;
+    tile::wait(&shared.q_empty, q_parity ^ 1);
+    q_parity ^= 1;
+    ptx::mbarrier_arrive_expect_tx(&shared.q_full, C::kQBytes);
+#pragma unroll
+    for (int panel = 0; panel < C::kDimQk / kPanelColumns; ++panel) {
+      ptx::tma_tile_5d(shared.q + panel * C::kRows * kPanelBytes, &p.q, &shared.q_full, panel * kPanelColumns, tile.row,
+                       tile.head, tile.batch, 0);
+    }
+    load_k(tile, tile.end - 1);
+    for (int j = tile.end - 2; j >= tile.first; --j) {
+      load_k(tile, j);
+      load_v(tile, j + 1);
+    }
+    load_v(tile, tile.first);
+  }
+}
+
+// Where this thread's elements of an accumulator are: rows `row` and row + 8, columns 8 j + `column` and the next.
+struct FragmentPlace {
+  int warpgroup, warp, lane;
+  __device__ __forceinline__ FragmentPlace()
+      : warpgroup(static_cast<int>(threadIdx.x) / kWarpgroup - 1),
+        warp(static_cast<int>(threadIdx.x) % kWarpgroup / 32),
+        lane(static_cast<int>(threadIdx.x) % 32) {}
+  __device__ __forceinline__ int row() const { return warpgroup * 64 + warp * 16 + lane / 4; }
+  __device__ __forceinline__ int column() const { return lane % 4 * 2; }
+};
+
+template <class C>
+class Consumer {
+  using T = typename C::Element;
+
+ public:
+  __device__ __forceinline__ Consumer(const FlashForwardParams& params, ForwardShared<C>& memory)
+      : p(params),
+        shared(memory),
+        q_base(tile::operand_descriptor<128>(memory.q + place.warpgroup * 64 * kPanelBytes, 0)) {}
+
+  __device__ __forceinline__ void run() {
+    if (C::kTakesTurns && place.warpgroup == C::kConsumers - 1) ptx::barrier_arrive(kTurn, 2 * kWarpgroup);
+    for (int turn = 0; turn * static_cast<int>(gridDim.x) < p.tiles; ++turn) {
+      const int number = tile_number(turn);
+      if (number >= p.tiles) continue;
+      tile = forward_tile<C>(p, number);
+      if (tile.end <= tile.first) {
+        write_nothing();
+      } else {
+        multiply();
+        write();
+      }
+    }
+    // Copies out of shared memory end before the block does.
+    ptx::bulk_wait_group_read<0>();
+  }
+
+ private:
+  __device__ __forceinline__ void wait_for_turn() {
+    if constexpr (C::kTakesTurns) ptx::barrier_sync(kTurn + place.warpgroup, 2 * kWarpgroup);
+  }
+  __device__ __forceinline__ void pass_turn() {
+    if constexpr (C::kTakesTurns) {
+      ptx::barrier_arrive(kTurn + (place.warpgroup + 1) % C::kConsumers, 2 * kWarpgroup);
+    }
+  }
+  __device__ __forceinline__ void release(std::uint64_t* barrier) {
+    if (place.lane == 0) ptx::mbarrier_arrive(barrier);
+  }
+
+  // S = q k^T of the next stage of k.
+  __device__ __forceinline__ void issue_scores(float (&s)[C::kColumns / 2]) {
+    const std::uint64_t k_base = tile::operand_descriptor<128>(shared.k[k_turn.stage], 0);
+    ptx::pin(s);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < C::kDimQk / 16; ++k) {
+      ptx::wgmma_ss<T, T, C::kColumns>(s, k_major_step<C::kRows>(q_base, k), k_major_step<C::kColumns>(k_base, k),
+                                       k == 0 ? 0 : 1);
+    }
+    ptx::wgmma_commit_group();
+  }
+  // O += P v of the next stage of v.
+  __device__ __forceinline__ void issue_output() {
+    const std::uint64_t v_base = tile::operand_descriptor<128>(shared.v[v_turn.stage], C::kColumns * kPanelBytes);
+    ptx::pin(out);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < C::kColumns / 16; ++k) {
+      ptx::wgmma_rs<T, T, C::kDimV, ptx::Major::mn>(out, weights[k], mn_major_step(v_base, k), 1);
+    }
+    ptx::wgmma_commit_group();
+  }
+
+  __device__ __forceinline__ void hide(int first_of_tile, float (&s)[C::kColumns / 2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = tile.row + place.row() + 8 * half;
+      const int begin = first_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
+      const int end = end_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 8; ++i) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& score = s[4 * i + 2 * half + e];
+          score = 8 * i + e < end && 8 * i + e >= begin ? score : -INFINITY;
+        }
+      }
+    }
+  }
+
+  // Scores to probabilities under the new maximum; `corrections` is what was summed before is multiplied by.
+  template <bool kMasked>
+  __device__ __forceinline__ void softmax(int column_tile, float (&s)[C::kColumns / 2], float (&corrections)[2]) {
+    if (p.negates) {
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 2; ++i) s[i] = -s[i];
+    }
+    if constexpr (kMasked) hide(column_tile * C::kColumns, s);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float most = most_[half];
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
+      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+      const float base = most == -INFINITY ? 0.0F : most * p.scale_log2;
+      corrections[half] = ptx::ex2_approx_ftz(fmaf(most_[half], p.scale_log2, -base));
+      most_[half] = most;
+      float sum = 0.0F;
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 8; ++i) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& score = s[4 * i + 2 * half + e];
+          score = ptx::ex2_approx_ftz(fmaf(score, p.scale_log2, -base));
+          sum += score;
+        }
+      }
+      sum_[half] = fmaf(sum_[half], corrections[half], sum);
+    }
+  }
+
+  __device__ __forceinline__ void correct_output(const float (&corrections)[2]) {
+#pragma unroll
+    for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
+  }
+
+  // Whether a bound or a length cuts a column tile for any row of the block.
+  __device__ __forceinline__ bool is_cut(int column_tile) const {
+    const int first = column_tile * C::kColumns;
+    const int last_row = min(tile.row + C::kRows, tile.sequence.length_q) - 1;
+    return first + C::kColumns > end_column(p.mask, tile.sequence, tile.row) ||
+           first < first_column(p.mask, tile.sequence, last_row);
+  }
+
+  // Clears v beyond the sequence's length in the first stage of a tile, which is the only one that has such rows.
+  __device__ __forceinline__ void clear_beyond_length() {
+    const int rows = tile.sequence.length_kv - (tile.end - 1) * C::kColumns;
+    if (p.mask.lengths_kv == nullptr || rows >= C::kColumns || tile.sequence.length_kv == p.mask.length_kv) return;
+    tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
+    constexpr int kChunks = C::kDimV / 8;
+    for (int i = static_cast<int>(threadIdx.x) - kWarpgroup; i < (C::kColumns - rows) * kChunks;
+         i += C::kConsumers * kWarpgroup) {
+      const std::uint32_t offset = swizzled_chunk<C::kColumns>(rows + i / kChunks, i % kChunks);
+      *reinterpret_cast<uint4*>(shared.v[v_turn.stage] + offset) = uint4{};
+    }
+    ptx::fence_proxy_async();
+    ptx::barrier_sync(kConsumersMeet, C::kConsumers * kWarpgroup);
+  }
+
+  template <bool kMasked>
+  __device__ __forceinline__ void step(int column_tile) {
+    float s[C::kColumns / 2];
+    tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
+    wait_for_turn();
+    issue_scores(s);
+    tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
+    issue_output();
+    pass_turn();
+    ptx::wgmma_wait_group<1>();
+    ptx::pin(s);
+    release(&shared.k_empty[k_turn.stage]);
+    k_turn.next();
+    float corrections[2];
+    softmax<kMasked>(column_tile, s, corrections);
+    ptx::wgmma_wait_group<0>();
+    ptx::pin(out);
+    release(&shared.v_empty[v_turn.stage]);
+    v_turn.next();
+    to_operand<T, C::kColumns>(s, weights);
+    correct_output(corrections);
+  }
+
+  __device__ __forceinline__ void multiply() {
+#pragma unroll
+    for (int i = 0; i < C::kDimV / 2; ++i) out[i] = 0.0F;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      most_[half] = -INFINITY;
+      sum_[half] = 0.0F;
+    }
+    tile::wait(&shared.q_full, q_parity);
+    q_parity ^= 1;
+    {
+      float s[C::kColumns / 2];
+      float corrections[2];
+      tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
+      wait_for_turn();
+      issue_scores(s);
+      pass_turn();
+      ptx::wgmma_wait_group<0>();
+      ptx::pin(s);
+      release(&shared.k_empty[k_turn.stage]);
+      k_turn.next();
+      clear_beyond_length();
+      softmax<true>(tile.end - 1, s, corrections);
+      to_operand<T, C::kColumns>(s, weights);
+    }
+    int j = tile.end - 2;
+    while (j >= tile.first) {
+#pragma unroll 1
+      for (; j >= tile.first && is_cut(j); --j) step<true>(j);
+#pragma unroll 1
+      for (; j >= tile.first && !is_cut(j); --j) step<false>(j);
+    }
+    if constexpr (!C::kOInQ) release(&shared.q_empty);
+    tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
+    issue_output();
+    ptx::wgmma_wait_group<0>();
+    ptx::pin(out);
+    release(&shared.v_empty[v_turn.stage]);
+    v_turn.next();
+  }
+
+  __device__ __forceinline__ void write_row_values(int row, bool inside, float most, float sum) {
+    if (row >= p.mask.length_q) return;
+    const auto put = [&](const FlashRowValues& values, float value) {
+      if (values.data == nullptr) return;
+      values.data[tile.batch * values.strides[0] + tile.head * values.strides[1] + row * values.strides[2]] = value;
+    };
+    put(p.stats, inside && sum != 0.0F ? most + logf(sum) : -INFINITY);
+    put(p.max, inside ? most : -INFINITY);
+    put(p.sum_exp, inside ? sum : 0.0F);
+  }
+
+  // Each row's sum over its four lanes, with the sink; the row's values out; what the output is multiplied by.
+  __device__ __forceinline__ void finish_rows(float (&factors)[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = tile.row + place.row() + 8 * half;
+      const bool inside = row < tile.sequence.length_q;
+      float sum = sum_[half];
+      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      float most = most_[half] == -INFINITY ? -INFINITY : most_[half] * p.scale;
+      float factor = 1.0F;
+      if (p.sink != nullptr) {
+        const float sink = p.sink[tile.head];
+        const float greater = fmaxf(most, sink);
+        factor = expf(most - greater);
+        sum = sum * factor + expf(sink - greater);
+        most = greater;
+      }
+      factors[half] = sum == 0.0F ? 0.0F : factor / sum;
+      if (place.lane % 4 == 0) write_row_values(row, inside, most, sum);
+    }
+  }
+
+  __device__ __forceinline__ void write() {
+    float factors[2];
+    finish_rows(factors);
+    const bool inside[2] = {tile.row + place.row() < tile.sequence.length_q,
+                            tile.row + place.row() + 8 < tile.sequence.length_q};
+#pragma unroll
+    for (int i = 0; i < C::kDimV / 2; ++i) out[i] = inside[i / 2 % 2] ? out[i] * factors[i / 2 % 2] : 0.0F;
+    unsigned char* const staging = (C::kOInQ ? shared.q : shared.o) + place.warpgroup * 64 * kPanelBytes;
+    const int meets = kWarpgroupMeets + place.warpgroup;
+    const bool leads = static_cast<int>(threadIdx.x) % kWarpgroup == 0;
+    if constexpr (!C::kOInQ) {
+      if (leads) ptx::bulk_wait_group_read<0>();
+    }
+    ptx::barrier_sync(meets, kWarpgroup);
+    const std::uint32_t base = ptx::shared_address(staging);
+    const int row = place.warp * 16 + place.lane / 8 % 2 * 8 + place.lane % 8;
+#pragma unroll
+    for (int i = 0; i < C::kDimV / 16; ++i) {
+      ptx::stmatrix_x4(base + swizzled_chunk<C::kRows>(row, 2 * i + place.lane / 16),
+                       pack_halves<T>(out[8 * i], out[8 * i + 1]), pack_halves<T>(out[8 * i + 2], out[8 * i + 3]),
+                       pack_halves<T>(out[8 * i + 4], out[8 * i + 5]), pack_halves<T>(out[8 * i + 6], out[8 * i + 7]));
+    }
+    ptx::fence_proxy_async();
+    ptx::barrier_sync(meets, kWarpgroup);
+    if (leads) {
+#pragma unroll
+      for (int panel = 0; panel < C::kDimV / kPanelColumns; ++panel) {
+        ptx::tma_store_tile_5d(&p.o, staging + panel * C::kRows * kPanelBytes, panel * kPanelColumns,
+                               tile.row + place.warpgroup * 64, tile.head, tile.batch, 0);
+      }
+      ptx::bulk_commit_group();
+      if constexpr (C::kOInQ) {
+        ptx::bulk_wait_group_read<0>();
+        ptx::mbarrier_arrive(&shared.q_empty);
+      }
+    }
+  }
+
+  // A tile whose rows see nothing: zeros, but where the sink has a share.
+  __device__ __forceinline__ void write_nothing() {
+    const int rows = min(C::kRows, p.mask.length_q - tile.row);
+    const int chunks = p.dim_v / 8;
+    T* const o = static_cast<T*>(p.o_data) + tile.batch * p.o_strides[0] + tile.head * p.o_strides[1];
+    for (int i = static_cast<int>(threadIdx.x) - kWarpgroup; i < rows * chunks; i += C::kConsumers * kWarpgroup) {
+      *reinterpret_cast<uint4*>(o + (tile.row + i / chunks) * p.o_strides[2] + i % chunks * 8) = uint4{};
+    }
+    for (int i = static_cast<int>(threadIdx.x) - kWarpgroup; i < rows; i += C::kConsumers * kWarpgroup) {
+      const bool inside = tile.row + i < tile.sequence.length_q && p.sink != nullptr;
+      write_row_values(tile.row + i, inside, inside ? p.sink[tile.head] : -INFINITY, inside ? 1.0F : 0.0F);
+    }
+  }
+
+  const FlashForwardParams& p;
+  ForwardShared<C>& shared;
+  FragmentPlace place;
+  const std::uint64_t q_base;
+  ForwardTile tile;
+  tile::Turn<C::kStages> k_turn, v_turn;
+  std::uint32_t q_parity = 0;
+  float out[C::kDimV / 2];
+  std::uint32_t weights[C::kColumns / 16][4];
+  float most_[2];
+  float sum_[2];
+};
+
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, 1) flash_forward_sm90(const __grid_constant__ FlashForwardParams p) {
+  unsigned char* const memory = tile::dynamic_shared();
+  const std::uint32_t skipped = (1024 - ptx::shared_address(memory) % 1024) % 1024;
+  auto& shared = *reinterpret_cast<ForwardShared<C>*>(memory + skipped);
+  if (threadIdx.x == 0) {
+    constexpr std::uint32_t kWarps = 4 * C::kConsumers;
+    ptx::mbarrier_init(&shared.q_full, 1);
+    ptx::mbarrier_init(&shared.q_empty, C::kOInQ ? C::kConsumers : kWarps);
+    for (int i = 0; i < C::kStages; ++i) {
+      ptx::mbarrier_init(&shared.k_full[i], 1);
+      ptx::mbarrier_init(&shared.k_empty[i], kWarps);
+      ptx::mbarrier_init(&shared.v_full[i], 1);
+      ptx::mbarrier_init(&shared.v_empty[i], kWarps);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x < kWarpgroup) {
+    ptx::setmaxnreg_dec<C::kProducerRegisters>();
+    if (threadIdx.x == 0) produce<C>(p, shared);
+  } else {
+    ptx::setmaxnreg_inc<C::kConsumerRegisters>();
+    Consumer<C>(p, shared).run();
+  }
+}
+
+}  // namespace gpudnn::kernels::flash_sm90

@@ -1,0 +1,40 @@
+// The launch of one instance of flash_sm90's forward kernel.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/attention/flash_sm90_forward.cuh"
+#include "kernels/tile/launch.hpp"
+#include "kernels/tile/shared_memory.hpp"
+
+namespace gpudnn::kernels::flash_sm90 {
+
+template <class T, int kShape>
+void launch_forward_shape(const FlashForwardParams& params, int multiprocessors, CUstream_st* stream) {
+  constexpr FlashForwardShape kIts = kFlashForwardShapes[kShape];
+  using C = ForwardConfig<T, kIts.dim_qk, kIts.dim_v, kIts.rows, kIts.columns>;
+  constexpr int kBytes = static_cast<int>(sizeof(ForwardShared<C>)) + 1024;
+  static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
+  tile::allow_shared_memory<&flash_forward_sm90<C>>(kBytes);
+  const int blocks = params.tiles < multiprocessors ? params.tiles : multiprocessors;
+  tile::launch_kernel(flash_forward_sm90<C>, {static_cast<unsigned>(blocks), C::kThreads, kBytes}, stream, params);
+}
+
+template <class T>
+void launch_forward_type(const FlashForwardParams& params, int shape, int multiprocessors, CUstream_st* stream) {
+  switch (shape) {
+    case 0:
+      return launch_forward_shape<T, 0>(params, multiprocessors, stream);
+    case 1:
+      return launch_forward_shape<T, 1>(params, multiprocessors, stream);
+    case 2:
+      return launch_forward_shape<T, 2>(params, multiprocessors, stream);
+    default:
+      return launch_forward_shape<T, 3>(params, multiprocessors, stream);
+  }
+}
+
+// Of flash_sm90_forward_bf16.cu and _f16.cu.
+void launch_forward_bf16(const FlashForwardParams& params, int shape, int multiprocessors, CUstream_st* stream);
+void launch_forward_f16(const FlashForwardParams& params, int shape, int multiprocessors, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels::flash_sm90

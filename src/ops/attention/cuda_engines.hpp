@@ -1,0 +1,15 @@
+// The CUDA engines of attention; engines.cpp has their rows.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/attention/problem.hpp"
+
+namespace gpudnn::attention {
+
+[[nodiscard]] std::size_t attention_simt_workspace(const Problem& problem, const Device& device);
+[[nodiscard]] Status attention_simt(const LaunchSite& site, const Problem& problem, const Args& args);
+
+[[nodiscard]] Support supports_flash_forward_sm90(const Problem& problem, const Device& device);
+[[nodiscard]] Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const Args& args);
+
+}  // namespace gpudnn::attention

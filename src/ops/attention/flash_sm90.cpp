@@ -1,0 +1,165 @@
+// The launchers of flash_sm90: attention in 16-bit types on Hopper.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/flash_sm90.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/tensor_map_cuda.hpp"
+#include "ops/attention/cuda_engines.hpp"
+#include "ops/element_type.hpp"
+
+namespace gpudnn::attention {
+namespace {
+
+constexpr std::int64_t kMaxLength = std::int64_t{1} << 30;
+constexpr double kLog2E = 1.4426950408889634;
+
+// What TMA asks of a tensor: elements of the head dimension side by side, all else at multiples of 16 bytes.
+const char* unsupported_layout(const Tensor& tensor) {
+  const TensorGeometry& g = tensor.geometry;
+  if (tensor.is_ragged()) return "it takes no ragged offsets";
+  if (g.dims[3] % 8 != 0 || g.dims[3] > 256) return "it takes head dimensions that are multiples of 8 up to 256";
+  if (g.strides[3] != 1) return "it takes tensors whose last stride is 1";
+  for (int i = 0; i < 3; ++i) {
+    if (g.dims[i] == 1) continue;
+    if (g.strides[i] % 8 != 0 || g.strides[i] == 0 || g.strides[i] >= std::int64_t{1} << 38) {
+      return "it takes strides that are multiples of 8 elements, not 0";
+    }
+  }
+  return nullptr;
+}
+
+const char* unsupported_options(const Problem& problem) {
+  if (problem.bias.rank != 0 || problem.has_alibi != 0 || problem.has_soft_cap != 0) {
+    return "it takes no bias, ALiBi or soft cap";
+  }
+  if (problem.has_dropout != 0) return "it takes no dropout";
+  if (problem.block_mask.rank != 0) return "it takes no block mask";
+  if (problem.is_paged()) return "it takes no paged keys";
+  if (problem.length_q() >= kMaxLength || problem.length_kv >= kMaxLength) return "it takes lengths below 2^30";
+  for (const Tensor* rows : {&problem.stats, &problem.max, &problem.sum_exp}) {
+    if (rows->is_ragged()) return "it takes no ragged offsets";
+  }
+  return nullptr;
+}
+
+Support supports_common(const Problem& problem, const Device& device) {
+  if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
+  if (problem.type() != GPUDNN_DATA_HALF && problem.type() != GPUDNN_DATA_BFLOAT16) {
+    return Support::no("it takes f16 and bf16");
+  }
+  if (const char* const reason = unsupported_options(problem)) return Support::no(reason);
+  for (const Tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.o}) {
+    if (const char* const reason = unsupported_layout(*tensor)) return Support::no(reason);
+  }
+  return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
+}
+
+// Boxes of 64 elements x `rows`, swizzled over 128 bytes.
+bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map) {
+  const TensorGeometry& g = tensor.geometry;
+  CopyBoxes boxes;
+  const int order[4] = {3, 2, 1, 0};
+  for (int i = 0; i < 4; ++i) {
+    boxes.extent[i] = g.dims[order[i]];
+    if (i > 0) boxes.step[i - 1] = g.dims[order[i]] == 1 ? 16 : 2 * g.strides[order[i]];
+  }
+  boxes.box[0] = 64;
+  boxes.box[1] = static_cast<std::int32_t>(rows);
+  const cuda::MapFormat format{cuda::map_type(element_type(g.type)), CU_TENSOR_MAP_SWIZZLE_128B,
+                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B};
+  return cuda::encode_boxes(boxes, format, map) && cuda::replace_address(map, data);
+}
+
+kernels::FlashMask mask_of(const Problem& problem, const Args& args) {
+  const auto clamped = [](std::int64_t bound) {
+    return static_cast<std::int32_t>(std::clamp(bound, -kMaxLength, kMaxLength - 1));
+  };
+  kernels::FlashMask mask;
+  mask.lengths_q = problem.has_length_q != 0 ? args.length_q : nullptr;
+  mask.lengths_kv = problem.has_length_kv != 0 ? args.length_kv : nullptr;
+  mask.length_q = static_cast<std::int32_t>(problem.length_q());
+  mask.length_kv = static_cast<std::int32_t>(problem.length_kv);
+  mask.has_left = problem.has_left != 0;
+  mask.has_right = problem.has_right != 0;
+  mask.bottom_right = problem.bottom_right != 0;
+  mask.left = clamped(problem.left);
+  mask.right = clamped(problem.right);
+  return mask;
+}
+
+kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
+  kernels::FlashRowValues values;
+  if (!tensor.exists()) return values;
+  values.data = static_cast<float*>(data);
+  for (int i = 0; i < 3; ++i) values.strides[i] = tensor.geometry.strides[i];
+  return values;
+}
+
+// A scale of 0 becomes one that is next to it, as -inf times 0 is a NaN.
+float magnitude_of(double scale) { return std::max(static_cast<float>(std::fabs(scale)), 1e-30F); }
+
+// The first shape that holds the head dimensions.
+int forward_shape(const Problem& problem) {
+  int shape = 0;
+  for (const kernels::FlashForwardShape& its : kernels::kFlashForwardShapes) {
+    if (problem.dim_qk() <= its.dim_qk && problem.dim_v() <= its.dim_v) break;
+    ++shape;
+  }
+  return shape;
+}
+
+// Heads whose tiles are visited together: with the causal mask, tiles of different lengths, as many as leave their k
+// and v in the L2; else all tiles are alike and one head after the other reads k and v once.
+std::int32_t heads_of_section(const Problem& problem, const Device& device) {
+  if (problem.has_right == 0 && problem.has_left == 0) return 1;
+  const std::int64_t group = problem.heads_q() / std::max(problem.heads_k(), problem.heads_v());
+  const std::int64_t bytes = problem.length_kv * (problem.dim_qk() + problem.dim_v()) * 2;
+  const auto budget = static_cast<std::int64_t>(device.l2_bytes) * 5 / 8;
+  const std::int64_t heads = std::max(budget / bytes, std::int64_t{1}) * group;
+  return static_cast<std::int32_t>(std::min(heads, problem.batch() * problem.heads_q()));
+}
+
+}  // namespace
+
+Support supports_flash_forward_sm90(const Problem& problem, const Device& device) {
+  if (problem.backward != 0) return Support::no("it is a forward engine");
+  return supports_common(problem, device);
+}
+
+Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const int shape = forward_shape(problem);
+  const kernels::FlashForwardShape& its = kernels::kFlashForwardShapes[shape];
+  kernels::FlashForwardParams params;
+  const bool encoded = cuda::with_context(site.device.ordinal, [&] {
+    return encode(problem.q, args.q.data, its.rows, &params.q) &&
+           encode(problem.k, args.k.data, its.columns, &params.k) &&
+           encode(problem.v, args.v.data, its.columns, &params.v) && encode(problem.o, args.o.data, 64, &params.o);
+  });
+  GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
+                 "the driver refused a tensor map for this problem; please report it with the problem's line");
+  params.mask = mask_of(problem, args);
+  params.stats = row_values(problem.stats, args.stats.data);
+  params.max = row_values(problem.max, args.max.data);
+  params.sum_exp = row_values(problem.sum_exp, args.sum_exp.data);
+  params.sink = problem.has_sink != 0 ? args.sink : nullptr;
+  params.o_data = args.o.data;
+  for (int i = 0; i < 4; ++i) params.o_strides[i] = problem.o.geometry.strides[i];
+  params.heads = static_cast<std::int32_t>(problem.heads_q());
+  params.group_k = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
+  params.group_v = static_cast<std::int32_t>(problem.heads_q() / problem.heads_v());
+  params.dim_v = static_cast<std::int32_t>(problem.dim_v());
+  params.row_tiles = static_cast<std::int32_t>((problem.length_q() + its.rows - 1) / its.rows);
+  params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
+  params.tiles = params.row_tiles * params.batch_heads;
+  params.heads_of_section = heads_of_section(problem, site.device);
+  params.scale = magnitude_of(problem.scale);
+  params.scale_log2 = static_cast<float>(static_cast<double>(params.scale) * kLog2E);
+  params.negates = problem.scale < 0;
+  kernels::launch_flash_forward_sm90(params, element_type(problem.type()), shape, site.device.multiprocessors,
+                                     site.stream);
+  return cuda::launch_status("flash_forward_sm90");
+}
+
+}  // namespace gpudnn::attention

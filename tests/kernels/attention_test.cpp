@@ -1,0 +1,267 @@
+// Attention: the problem's text, the reference by hand, and every engine against the reference in double.
+// SPDX-License-Identifier: Apache-2.0
+#include "support/attention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/handle.hpp"
+#include "ops/attention/params.hpp"
+#include "support/number.hpp"
+#include "support/sweep.hpp"
+
+namespace gpudnn::test {
+namespace {
+
+using attention::AttentionEngine;
+using attention::Problem;
+
+Problem problem_of(const std::string& line) {
+  std::string why;
+  const auto problem = attention::from_text(line, &why);
+  if (!problem) throw std::runtime_error(line + ": " + why);
+  return *problem;
+}
+
+// Every engine of the backend at hand that takes the problem. The first thing that is wrong; `runs` counts.
+std::string check_engines(const AttentionCase& c, int* runs) {
+  const Backend& backend = Backend::at_hand();
+  for (const AttentionEngine& engine : attention::engines()) {
+    if (engine.backend != backend.kind() || !engine.supports(c.problem, *backend.handle()->device)) continue;
+    ++*runs;
+    std::string wrong = check(backend, engine, c);
+    if (wrong.empty() && engine.alignment == 1)
+      wrong = check(backend, engine, c, {.misalignment = element_size(c.problem.type())});
+    if (!wrong.empty()) return std::string(engine.name) + ": " + wrong;
+  }
+  return {};
+}
+
+void expect_correct(const std::string& line, std::uint64_t seed = 1, double magnitude = 1, int zero_lengths = 0) {
+  AttentionCase c;
+  c.problem = problem_of(line);
+  c.seed = seed;
+  c.magnitude = magnitude;
+  c.zero_lengths = zero_lengths;
+  int runs = 0;
+  EXPECT_EQ(check_engines(c, &runs), "") << describe(c);
+  EXPECT_GT(runs, 0) << describe(c);
+}
+
+TEST(Attention, TextRoundTrip) {
+  for (int i = 0; i < 300; ++i) {
+    Random random = case_random(session_seed(), static_cast<std::uint64_t>(i));
+    const Problem problem = random_attention(random).problem;
+    std::string why;
+    const auto again = attention::from_text(to_text(problem), &why);
+    ASSERT_TRUE(again.has_value()) << to_text(problem) << ": " << why;
+    EXPECT_EQ(to_text(problem), to_text(*again));
+    // Strides of extents of 1 say nothing and are not told.
+    if (problem.length_q() > 1 && problem.length_kv > 1 && problem.heads_k() > 1 && problem.heads_v() > 1) {
+      EXPECT_EQ(hash(problem), hash(*again)) << to_text(problem);
+    }
+  }
+}
+
+TEST(Attention, RefusesWithAReason) {
+  const auto refusal = [](const char* line) {
+    (void)validate(problem_of(line));
+    return take_error_text();
+  };
+  EXPECT_NE(refusal("attention fwd f16 b1h5/2/2s4d8").find("must divide"), std::string::npos);
+  EXPECT_NE(refusal("attention fwd f16 b1h2s4d8 q:offsets=i32").find("no sequence lengths"), std::string::npos);
+  EXPECT_NE(refusal("attention fwd f16 b1h2s4d8 softcap=0").find("must be positive"), std::string::npos);
+  EXPECT_NE(refusal("attention fwd f16 b1h2s4d8 pages=4/2").find("no lengths"), std::string::npos);
+  EXPECT_NE(refusal("attention fwd f16 b1h2s4d8 bias=f16:1x2x3x4").find("the scores"), std::string::npos);
+}
+
+// Two keys with scores 0 and log 3: weights 1/4 and 3/4.
+TEST(Attention, ReferenceByHand) {
+  const double q[] = {1}, k[] = {0, std::log(3.0)}, v[] = {4, 8};
+  double o[1], stats[1];
+  attention::Args args;
+  args.q = {q};
+  args.k = {k};
+  args.v = {v};
+  args.o = {o};
+  args.stats = {stats};
+  const Backend& host = Backend::host();
+  ASSERT_EQ(run(host.handle(), problem_of("attention fwd f64 b1h1s1/2d1 stats"), args, nullptr, 0),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_NEAR(o[0], 7, 1e-14);
+  EXPECT_NEAR(stats[0], std::log(4.0), 1e-14);
+  // A causal row 0 sees column 0 alone; from the bottom right it sees both.
+  ASSERT_EQ(run(host.handle(), problem_of("attention fwd f64 b1h1s1/2d1 stats causal"), args, nullptr, 0),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(o[0], 4);
+  ASSERT_EQ(run(host.handle(), problem_of("attention fwd f64 b1h1s1/2d1 stats causal bottom_right"), args, nullptr, 0),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_NEAR(o[0], 7, 1e-14);
+  // A window of one column is the row's own; nothing is left where it lies before the first.
+  ASSERT_EQ(run(host.handle(), problem_of("attention fwd f64 b1h1s1/2d1 stats right=-1"), args, nullptr, 0),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(o[0], 0);
+  EXPECT_EQ(stats[0], -INFINITY);
+}
+
+// dO = 1: dv = p; dp = v; delta = 7; ds = p (v - 7) = {-3/4, 3/4}; dq = sum ds k; dk = ds q.
+TEST(Attention, GradientsByHand) {
+  const double q[] = {1}, k[] = {0, std::log(3.0)}, v[] = {4, 8}, d_o[] = {1};
+  double o[] = {7}, stats[] = {std::log(4.0)}, dq[1], dk[2], dv[2];
+  attention::Args args;
+  args.q = {q};
+  args.k = {k};
+  args.v = {v};
+  args.o = {o};
+  args.stats = {stats};
+  args.d_o = {d_o};
+  args.dq = {dq};
+  args.dk = {dk};
+  args.dv = {dv};
+  ASSERT_EQ(run(Backend::host().handle(), problem_of("attention bwd f64 b1h1s1/2d1"), args, nullptr, 0),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_NEAR(dv[0], 0.25, 1e-14);
+  EXPECT_NEAR(dv[1], 0.75, 1e-14);
+  EXPECT_NEAR(dk[0], -0.75, 1e-14);
+  EXPECT_NEAR(dk[1], 0.75, 1e-14);
+  EXPECT_NEAR(dq[0], 0.75 * std::log(3.0), 1e-14);
+}
+
+// The gradients against differences of the forward pass, with every option that has a derivative.
+TEST(Attention, GradientsByDifferences) {
+  const std::string shape = " f64 b1h2/1s3/4d2 scale=0.7 softcap=1.5 alibi bias=f64:1x2x3x4 sink right=2";
+  const auto draw = [](std::size_t count, std::uint64_t seed) {
+    Random random(seed);
+    std::vector<double> values(count);
+    for (double& value : values) value = random.normal();
+    return values;
+  };
+  std::vector<double> q = draw(12, 1), k = draw(8, 2), v = draw(8, 3), bias = draw(24, 4), d_o = draw(12, 5);
+  std::vector<double> o(12), stats(6), dq(12), dk(8), dv(8), dbias(24);
+  std::vector<float> sink = {0.3F, -0.2F}, slopes = {0.5F, 0.25F}, dsink(2);
+  const auto loss = [&] {
+    attention::Args args;
+    args.q = {q.data()}, args.k = {k.data()}, args.v = {v.data()}, args.o = {o.data()}, args.stats = {stats.data()};
+    args.bias = bias.data(), args.sink = sink.data(), args.alibi_slopes = slopes.data();
+    EXPECT_EQ(run(Backend::host().handle(), problem_of("attention fwd" + shape + " stats"), args, nullptr, 0),
+              GPUDNN_STATUS_SUCCESS);
+    double sum = 0;
+    for (std::size_t i = 0; i < o.size(); ++i) sum += o[i] * d_o[i];
+    return sum;
+  };
+  (void)loss();
+  attention::Args args;
+  args.q = {q.data()}, args.k = {k.data()}, args.v = {v.data()}, args.o = {o.data()}, args.stats = {stats.data()};
+  args.bias = bias.data(), args.sink = sink.data(), args.alibi_slopes = slopes.data(), args.d_o = {d_o.data()};
+  args.dq = {dq.data()}, args.dk = {dk.data()}, args.dv = {dv.data()}, args.dbias = dbias.data(),
+  args.dsink = dsink.data();
+  ASSERT_EQ(
+      run(Backend::host().handle(), problem_of("attention bwd" + shape + " dbias=f64:1x2x3x4 dsink"), args, nullptr, 0),
+      GPUDNN_STATUS_SUCCESS);
+  const auto expect_slope = [&](double* value, double gradient) {
+    constexpr double kStep = 1e-5;
+    const double before = *value;
+    *value = before + kStep;
+    const double above = loss();
+    *value = before - kStep;
+    const double below = loss();
+    *value = before;
+    EXPECT_NEAR(gradient, (above - below) / (2 * kStep), 1e-8);
+  };
+  for (std::size_t i = 0; i < 12; ++i) expect_slope(&q[i], dq[i]);
+  for (std::size_t i = 0; i < 8; ++i) expect_slope(&k[i], dk[i]);
+  for (std::size_t i = 0; i < 8; ++i) expect_slope(&v[i], dv[i]);
+  for (std::size_t i = 0; i < 24; ++i) expect_slope(&bias[i], dbias[i]);
+  const float before = sink[0];
+  sink[0] = before + 0x1p-8F;
+  const double above = loss();
+  sink[0] = before - 0x1p-8F;
+  const double below = loss();
+  EXPECT_NEAR(static_cast<double>(dsink[0]), (above - below) / 0x1p-7, 1e-5);
+}
+
+// T7: bounds for all small pairs of lengths, against the definition written out.
+TEST(Attention, BoundsByDefinition) {
+  for (std::int64_t length_q = 1; length_q <= 9; ++length_q) {
+    for (std::int64_t length_kv = 1; length_kv <= 9; ++length_kv) {
+      for (int variant = 0; variant < 54; ++variant) {
+        kernels::AttentionParams p;
+        p.length_q = length_q, p.length_kv = length_kv;
+        p.has_left = variant % 3 != 0, p.left = variant % 3 * 2 - 1;
+        p.has_right = variant / 3 % 3 != 0, p.right = variant / 3 % 3 * 2 - 2;
+        p.bottom_right = variant / 9 % 2 != 0;
+        const kernels::SequenceLengths lengths{length_q - (variant / 18 == 1 && length_q > 1 ? 1 : 0),
+                                               length_kv - (variant / 18 == 2 && length_kv > 1 ? 1 : 0)};
+        const std::int64_t shift = p.bottom_right ? lengths.kv - lengths.q : 0;
+        const kernels::ColumnRange seers = rows_that_see(p, lengths, 2, 5);
+        const kernels::ColumnRange all = visible_columns_of_rows(p, lengths, 0, length_q);
+        for (std::int64_t r = 0; r < lengths.q; ++r) {
+          const kernels::ColumnRange range = visible_columns(p, lengths, r);
+          for (std::int64_t c = 0; c < length_kv; ++c) {
+            const bool visible =
+                c < lengths.kv && (!p.has_right || c <= r + shift + p.right) && (!p.has_left || c > r + shift - p.left);
+            EXPECT_EQ(visible, c >= range.first && c < range.end);
+            if (visible) EXPECT_TRUE(c >= all.first && c < all.end);
+            if (visible && c >= 2 && c < 5) EXPECT_TRUE(r >= seers.first && r < seers.end);
+          }
+        }
+      }
+    }
+  }
+}
+
+// T9: offsets of rows beyond 2^32 elements.
+TEST(Attention, OffsetsBeyond32Bits) {
+  kernels::AttentionTensor tensor;
+  tensor.strides[0] = std::int64_t{3} << 32;
+  tensor.strides[1] = (std::int64_t{1} << 31) + 8;
+  tensor.strides[2] = (std::int64_t{1} << 31) - 8;
+  EXPECT_EQ(kernels::row_offset(tensor, 2, 3, 5), (std::int64_t{6} << 32) + (std::int64_t{8} << 31) - 16);
+  const std::int32_t offsets[] = {0, 0x7fffffff};
+  tensor.offset_bits = 32, tensor.offset_scale = 8, tensor.offsets = offsets;
+  EXPECT_EQ(kernels::row_offset(tensor, 1, 0, 1), 8 * std::int64_t{0x7fffffff} + (std::int64_t{1} << 31) - 8);
+}
+
+TEST(Attention, DropoutRateAndDependence) {
+  kernels::AttentionDropout dropout;
+  dropout.seed_value = 7;
+  dropout.offset_value = 11;
+  const kernels::DropoutKey key = dropout_key(dropout);
+  int kept = 0, equal = 0;
+  constexpr int kCount = 64 * 1024;
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    const bool a = is_score_kept(key, 16384, 3, i / 256, i % 256);
+    kept += a ? 1 : 0;
+    equal += a == is_score_kept(key, 16384, 4, i / 256, i % 256) ? 1 : 0;
+  }
+  EXPECT_NEAR(kept / double{kCount}, 0.75, 0.01);
+  EXPECT_NEAR(equal / double{kCount}, 0.625, 0.012);
+}
+
+// T1: backward at each length, with scores so low that exp(-stats) overflows.
+TEST(Attention, BackwardAtEveryLength) {
+  for (int length = 1; length <= 257; length += length < 20 ? 1 : 7) {
+    const std::string text = std::to_string(length);
+    expect_correct("attention bwd bf16 b1h1s" + text + "d64 scale=8 bias=f32:1x1x1x1", 5, 1);
+    expect_correct("attention bwd f16 b1h2/1s" + text + "/" + std::to_string(258 - length) + "d32 causal", 6);
+  }
+}
+
+TEST(Attention, CaseFiles) {
+  for (const std::string& line : case_lines("attention/edges.txt")) {
+    expect_correct(line, 1);
+    expect_correct(line, 2, 3, 2);
+  }
+}
+
+TEST(Attention, RandomProblems) {
+  int runs = 0;
+  sweep(
+      300, [](Random& random) { return random_attention(random); },
+      [&](const AttentionCase& c, int) { return check_engines(c, &runs); });
+  EXPECT_GT(runs, 0);
+}
+
+}  // namespace
+}  // namespace gpudnn::test

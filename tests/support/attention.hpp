@@ -1,0 +1,36 @@
+// Attention cases: memory for a problem's tensors, filled from a seed, and the comparison of an engine with the host
+// reference in double.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/attention/problem.hpp"
+#include "support/backend.hpp"
+#include "support/random.hpp"
+
+namespace gpudnn::test {
+
+struct AttentionCase {
+  attention::Problem problem;
+  std::uint64_t seed = 1;
+  double magnitude = 1;      // of q and k
+  int zero_lengths = 0;      // every so many sequences has length 0; 0: none
+  bool hidden_rows = false;  // bias holds -inf in some places and all along some rows
+};
+[[nodiscard]] std::string describe(const AttentionCase& c);
+
+struct AttentionOptions {
+  std::size_t misalignment = 0;  // bytes that tensors are off their alignment
+};
+
+// Runs the engine on the backend and the reference in double on the host, from the same data. Empty, or what is wrong:
+// a value beyond its bound, a NaN, something written outside of the outputs' elements.
+[[nodiscard]] std::string check(const Backend& backend, const attention::AttentionEngine& engine,
+                                const AttentionCase& c, const AttentionOptions& options = {});
+
+[[nodiscard]] AttentionCase random_attention(Random& random);
+
+}  // namespace gpudnn::test
