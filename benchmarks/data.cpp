@@ -11,6 +11,7 @@
 #include <random>
 
 #include "core/data_type.hpp"
+#include "core/float8.hpp"
 
 namespace gpudnn::bench {
 namespace {
@@ -77,6 +78,10 @@ std::vector<std::byte> make_block(DataType type, Fill kind) {
         type, [kind]<class T>() { return bytes_of(kind == Fill::normal ? normal_block<T>() : distinct_block<T>()); });
   }
   switch (type) {
+    case GPUDNN_DATA_FP8_E4M3:
+      return bytes_of(normal_block<Float8E4M3>());
+    case GPUDNN_DATA_FP8_E5M2:
+      return bytes_of(normal_block<Float8E5M2>());
     case GPUDNN_DATA_INT32:
       return bytes_of(normal_block<std::int32_t>());
     case GPUDNN_DATA_INT64:
@@ -161,22 +166,28 @@ void poison(Machine& machine, const Buffer& buffer) {
 }
 
 bool is_comparable(DataType type) noexcept {
-  return is_floating(type) || type == GPUDNN_DATA_INT8 || type == GPUDNN_DATA_INT32;
+  return is_floating(type) || is_float8(type) || type == GPUDNN_DATA_INT8 || type == GPUDNN_DATA_INT32;
 }
 
 std::size_t count_nan(const TensorGeometry& tensor, const std::vector<std::byte>& values) {
-  if (!is_floating(tensor.type)) return 0;
-  return with_floating_type(tensor.type, [&]<class T>() {
-    std::size_t count = 0;
-    for_each_offset(tensor, [&](std::size_t offset) { count += std::isnan(load<T>(values, offset)) ? 1 : 0; });
-    return count;
-  });
+  const auto count = [&]<class T>() {
+    std::size_t found = 0;
+    for_each_offset(tensor, [&](std::size_t offset) { found += std::isnan(load<T>(values, offset)) ? 1 : 0; });
+    return found;
+  };
+  if (tensor.type == GPUDNN_DATA_FP8_E4M3) return count.template operator()<Float8E4M3>();
+  if (tensor.type == GPUDNN_DATA_FP8_E5M2) return count.template operator()<Float8E5M2>();
+  return is_floating(tensor.type) ? with_floating_type(tensor.type, count) : 0;
 }
 
 double relative_error(const TensorGeometry& tensor, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
   Sums sums;
   if (is_floating(tensor.type)) {
     sums = with_floating_type(tensor.type, [&]<class T>() { return compare_elements<T>(tensor, a, b); });
+  } else if (tensor.type == GPUDNN_DATA_FP8_E4M3) {
+    sums = compare_elements<Float8E4M3>(tensor, a, b);
+  } else if (tensor.type == GPUDNN_DATA_FP8_E5M2) {
+    sums = compare_elements<Float8E5M2>(tensor, a, b);
   } else if (tensor.type == GPUDNN_DATA_INT8) {
     sums = compare_elements<std::int8_t>(tensor, a, b);
   } else if (tensor.type == GPUDNN_DATA_INT32) {

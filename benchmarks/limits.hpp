@@ -19,6 +19,7 @@ struct Ceilings {
   double tflops_tf32 = 415;
   double tflops_f16 = 767;
   double tflops_bf16 = 797;
+  double tflops_f8 = 1500;
 };
 
 // Bounds on ||ours - theirs|| / ||theirs|| by the arithmetic of the problem. Both libraries round, in different orders,
@@ -29,8 +30,8 @@ struct Agreement {
   double bound;
 };
 constexpr Agreement kAgreement[] = {
-    {Arithmetic::f64, 1e-11}, {Arithmetic::f32, 1e-4},  {Arithmetic::tf32, 3e-3},
-    {Arithmetic::f16, 5e-3},  {Arithmetic::bf16, 3e-2}, {Arithmetic::integer, 0.0},
+    {Arithmetic::f64, 1e-11}, {Arithmetic::f32, 1e-4},    {Arithmetic::tf32, 3e-3}, {Arithmetic::f16, 5e-3},
+    {Arithmetic::bf16, 3e-2}, {Arithmetic::integer, 0.0}, {Arithmetic::f8, 3e-2},
 };
 [[nodiscard]] constexpr double agreement_bound(Arithmetic arithmetic) {
   for (const Agreement& row : kAgreement) {
@@ -68,6 +69,9 @@ constexpr Agreement kAgreement[] = {
       break;
     case Arithmetic::bf16:
       tflops = fma ? ceilings.tflops_f32 : ceilings.tflops_bf16;
+      break;
+    case Arithmetic::f8:
+      tflops = ceilings.tflops_f8;
       break;
     default:
       break;

@@ -28,6 +28,7 @@ struct Options {
   std::string filter;
   std::string library = "libgpudnn.so";
   std::string against;
+  bool against_cublaslt = false;
   std::string csv;
   double min_time = -1;  // below 0: 0.2 s, on the host 0.05 s
   double workspace_mb = 2048;
@@ -46,6 +47,8 @@ void declare(CLI::App* app, Options* o) {
   app->add_option("--filter", o->filter, "Only problems whose name or text contains this");
   app->add_option("--lib", o->library, "The library under test")->capture_default_str();
   app->add_option("--against", o->against, "A second library with the cudnn (or gpudnn) interface, by path");
+  app->add_flag("--against-cublaslt", o->against_cublaslt,
+                "Matrix products: the best of the 8 algorithms of cuBLASLt's heuristic, in this process");
   app->add_option("--csv", o->csv, "Write all columns to this file");
   app->add_option("--min-time", o->min_time, "Seconds to spend on a problem's repeats (default 0.2; host 0.05)");
   app->add_option("--alpha", o->scalars.alpha, "alpha of every call (default 1; tensor scale -1)");
@@ -66,6 +69,7 @@ void declare(CLI::App* app, Options* o) {
   app->add_option("--tflops-tf32", c.tflops_tf32, "Rate for the floor")->capture_default_str();
   app->add_option("--tflops-fp16", c.tflops_f16, "Rate for the floor")->capture_default_str();
   app->add_option("--tflops-bf16", c.tflops_bf16, "Rate for the floor")->capture_default_str();
+  app->add_option("--tflops-fp8", c.tflops_f8, "Rate for the floor")->capture_default_str();
 }
 
 std::string trimmed(const std::string& text) {
@@ -127,6 +131,13 @@ std::unique_ptr<Machine> first_machine() {
 std::unique_ptr<Library> load(const std::string& path) {
   std::string why;
   auto library = open_library(path, &why);
+  if (library == nullptr) std::fprintf(stderr, "gpudnn-bench: %s\n", why.c_str());
+  return library;
+}
+
+std::unique_ptr<Library> load_linked(const char* prefix) {
+  std::string why;
+  auto library = linked_library(prefix, &why);
   if (library == nullptr) std::fprintf(stderr, "gpudnn-bench: %s\n", why.c_str());
   return library;
 }
@@ -235,11 +246,24 @@ int run(Options options) {
   std::vector<Task> tasks;
   if (!read_tasks(options, &tasks)) return kBadUsage;
   auto machine = first_machine();
-  const auto ours = load(options.library);
+  const auto is_product = [](const Task& task) {
+    return std::holds_alternative<gpudnn::matmul::Problem>(task.problem);
+  };
+  const auto products = std::count_if(tasks.begin(), tasks.end(), is_product);
+  if (products != 0 && products != static_cast<std::ptrdiff_t>(tasks.size())) {
+    std::fprintf(stderr, "gpudnn-bench: matrix products cannot be mixed with other operations; use --filter\n");
+    return kBadUsage;
+  }
+  const auto ours = products > 0 ? load_linked("gpudnn") : load(options.library);
   if (ours == nullptr) return kBadUsage;
   if (!machine->is_host() && backend(*ours) == GPUDNN_BACKEND_HOST) machine = make_host_machine();
-  const auto theirs = options.against.empty() ? nullptr : load(options.against);
-  if (theirs == nullptr && !options.against.empty()) return kBadUsage;
+  const bool compares = options.against_cublaslt || !options.against.empty();
+  if (compares && options.against_cublaslt != (products > 0)) {
+    std::fprintf(stderr, "gpudnn-bench: matrix products are compared by --against-cublaslt, the others by --against\n");
+    return kBadUsage;
+  }
+  const auto theirs = !compares ? nullptr : products > 0 ? load_linked("cublaslt") : load(options.against);
+  if (theirs == nullptr && compares) return kBadUsage;
   if (!use_stream(*machine, *ours) || (theirs != nullptr && !use_stream(*machine, *theirs))) return kBadUsage;
 
   MeasureOptions& measure = options.measure;

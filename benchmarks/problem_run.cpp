@@ -367,6 +367,9 @@ std::unique_ptr<Run> make_run(const Library& library, gpudnnHandle_t handle, con
       std::holds_alternative<ReorderProblem>(task.problem)) {
     return make_rearrange_run(library, handle, task, pointers, status);
   }
+  if (std::holds_alternative<matmul::Problem>(task.problem)) {
+    return make_matmul_run(library, handle, task, pointers, status);
+  }
   if (std::holds_alternative<reduce::Problem>(task.problem)) {
     auto run = std::make_unique<ReduceRun>(library, handle, task, pointers);
     *status = run->status();

@@ -20,6 +20,7 @@
 #include "ops/dropout/problem.hpp"
 #include "ops/fused_ops/text.hpp"
 #include "ops/lrn/problem.hpp"
+#include "ops/matmul/problem.hpp"
 #include "ops/norm/problem.hpp"
 #include "ops/op_tensor/problem.hpp"
 #include "ops/pooling/problem.hpp"
@@ -41,10 +42,10 @@ struct ReorderProblem {
 using AnyProblem = std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
                                 bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem,
                                 ctc::Problem, lrn::Problem, reduce::Problem, op_tensor::Problem, fused_ops::Stages,
-                                transform::Problem, transform::ColumnProblem, ReorderProblem>;
+                                transform::Problem, transform::ColumnProblem, ReorderProblem, matmul::Problem>;
 
 // The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
-enum class Arithmetic { f64, f32, tf32, f16, bf16, integer };
+enum class Arithmetic { f64, f32, tf32, f16, bf16, integer, f8 };
 [[nodiscard]] const char* arithmetic_name(Arithmetic arithmetic) noexcept;
 
 struct Operand {
@@ -73,7 +74,7 @@ struct Task {
   std::string group;  // such as "conv fwd f16": what the geometric means are over
   AnyProblem problem;
   Arithmetic arithmetic = Arithmetic::f32;
-  double flops = 0;  // of a convolution; 0: only bytes count
+  double flops = 0;  // of a convolution or a matrix product; 0: only bytes count
   double bytes = 0;  // each input once and the output once, and once more if it is read
   double alpha = 1;
   double beta = 0;
@@ -147,6 +148,15 @@ struct CtcIntegers {
 // Of rearrange_run.cpp, for make_run: transforms with a descriptor, column buffers, reordered filters.
 [[nodiscard]] std::unique_ptr<Run> make_rearrange_run(const Library& library, gpudnnHandle_t handle, const Task& task,
                                                       const Pointers& pointers, gpudnnStatus_t* status);
+
+// Of matmul_run.cpp, for make_run. Matrix products have no call of their own in the interface: they run by the engines
+// that are linked into this program.
+[[nodiscard]] std::unique_ptr<Run> make_matmul_run(const Library& library, gpudnnHandle_t handle, const Task& task,
+                                                   const Pointers& pointers, gpudnnStatus_t* status);
+// The library that is linked into this program, with the few functions that matrix products need. With the prefix
+// "cublaslt" it runs them by that engine alone, by the fastest of the 8 algorithms that cuBLASLt's heuristic proposes.
+// Null, with *why, where that is not there.
+[[nodiscard]] std::unique_ptr<Library> linked_library(const std::string& prefix, std::string* why);
 
 // Of norm_run.cpp, for make_run.
 [[nodiscard]] std::unique_ptr<Run> make_norm_run(const Library& library, gpudnnHandle_t handle, const Task& task,

@@ -21,6 +21,9 @@ Arithmetic arithmetic_of(DataType type) {
       return Arithmetic::f16;
     case GPUDNN_DATA_BFLOAT16:
       return Arithmetic::bf16;
+    case GPUDNN_DATA_FP8_E4M3:
+    case GPUDNN_DATA_FP8_E5M2:
+      return Arithmetic::f8;
     default:
       return Arithmetic::integer;
   }
@@ -292,6 +295,32 @@ bool fill_in(const op_tensor::Problem& problem, Task* task, const ScalarOptions&
   return true;
 }
 
+// Inputs: a, b, then c, the bias, and the scales of a, b and d, as far as there are any.
+bool fill_in(const matmul::Problem& problem, Task* task, const ScalarOptions& scalars, std::string* why) {
+  if (problem.overrides != 0) return *why = "the bench runs matrix products without overrides", false;
+  task->inputs = {{problem.a}, {problem.b}};
+  if (problem.c.rank > 0) task->inputs.push_back({problem.c});
+  if (problem.bias.rank > 0) task->inputs.push_back({problem.bias});
+  const std::int64_t one[] = {1};
+  const TensorGeometry scalar = packed_tensor(GPUDNN_DATA_FLOAT, GPUDNN_TENSOR_NCHW, 1, one);
+  for (const int bit : {matmul::kDescaleA, matmul::kDescaleB, matmul::kScaleD}) {
+    if ((problem.scales & bit) != 0) task->inputs.push_back({scalar, Fill::positive});
+  }
+  task->output = problem.d;
+  if ((problem.scales & matmul::kAmax) != 0) task->more_outputs.push_back({scalar, false, Fill::normal});
+  task->flops = matmul::flops(problem);
+  task->arithmetic = arithmetic_of(problem.a.type);
+  if (problem.a.type == GPUDNN_DATA_FLOAT &&
+      (problem.math == GPUDNN_TENSOR_OP_MATH || problem.math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)) {
+    task->arithmetic = Arithmetic::tf32;
+  }
+  task->group = std::string("matmul ") + arithmetic_name(task->arithmetic);
+  ScalarOptions own = scalars;
+  own.beta.reset();  // c is an input; d is only written
+  finish(task, own, 1, 0);
+  return true;
+}
+
 template <class Problem>
 std::optional<Task> make_task(const std::optional<Problem>& problem, const ScalarOptions& scalars, std::string* why) {
   if (!problem) return std::nullopt;
@@ -324,7 +353,7 @@ CtcIntegers ctc_integers(const ctc::Problem& problem) {
 }
 
 const char* arithmetic_name(Arithmetic arithmetic) noexcept {
-  constexpr const char* kNames[] = {"f64", "f32", "tf32", "f16", "bf16", "integer"};
+  constexpr const char* kNames[] = {"f64", "f32", "tf32", "f16", "bf16", "integer", "f8"};
   return kNames[static_cast<int>(arithmetic)];
 }
 
@@ -350,11 +379,12 @@ std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scala
   if (word == "ctc") return make_task(ctc::from_text(line, why), scalars, why);
   if (word == "lrn") return make_task(lrn::from_text(line, why), scalars, why);
   if (word == "reduce") return make_task(reduce::from_text(line, why), scalars, why);
+  if (word == "matmul") return make_task(matmul::from_text(line, why), scalars, why);
   if (word == "optensor") return make_task(op_tensor::from_text(line, why), scalars, why);
   if (is_further_operation(word)) return parse_further_task(line, scalars, why);
   *why = "'" + std::string(word) +
          "' is none of conv, pool, act, softmax, tensor, biasgrad, bn, norm, dropout, stn, ctc, lrn, reduce, optensor, "
-         "fused, transform, im2col, reorder";
+         "matmul, fused, transform, im2col, reorder";
   return std::nullopt;
 }
 

@@ -72,6 +72,11 @@ bool environment_launch_graphs() {
   return value == nullptr || std::atoi(value) != 0;
 }
 
+bool environment_cublas() {
+  const char* value = variable("GPUDNN_CUBLAS");
+  return value == nullptr || std::atoi(value) != 0;
+}
+
 int environment_host_threads() {
   const char* value = variable("GPUDNN_HOST_THREADS");
   return value != nullptr ? std::clamp(std::atoi(value), 0, 1024) : 0;

@@ -32,4 +32,7 @@ struct LogSettings {
 // gpudnnCreate.
 [[nodiscard]] bool environment_launch_graphs();
 
+// GPUDNN_CUBLAS: whether matrix products may run by cuBLASLt, where it is installed. Default: yes. Read once.
+[[nodiscard]] bool environment_cublas();
+
 }  // namespace gpudnn

@@ -60,6 +60,61 @@ const SmallFormat& bfloat16() {
   return format;
 }
 
+// An 8-bit format as its non-negative finite values: index = bit pattern. It has `greatest` + 1 of them.
+struct TinyFormat {
+  std::vector<double> values;
+  bool has_infinity;
+
+  TinyFormat(int mantissa, int bias, int greatest) : has_infinity(mantissa == 2) {
+    for (int bits = 0; bits <= greatest; ++bits) {
+      const int exponent = bits >> mantissa;
+      const double fraction = static_cast<double>(bits & ((1 << mantissa) - 1)) / (1 << mantissa);
+      values.push_back(exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(1 + fraction, exponent - bias));
+    }
+  }
+
+  // The nearest, of two equally near ones the even one; never beyond the last.
+  [[nodiscard]] std::uint8_t nearest(double value) const {
+    const auto sign = static_cast<std::uint8_t>(std::signbit(value) ? 0x80 : 0);
+    if (std::isnan(value)) return static_cast<std::uint8_t>(sign | 0x7f);
+    const double magnitude = std::min(std::fabs(value), values.back());
+    const auto above = std::lower_bound(values.begin(), values.end(), magnitude);
+    auto index = static_cast<std::size_t>(above - values.begin());
+    if (index > 0) {
+      const double up = values[index] - magnitude;
+      const double down = magnitude - values[index - 1];
+      if (down < up || (down == up && index % 2 == 1)) --index;
+    }
+    return static_cast<std::uint8_t>(sign | index);
+  }
+
+  [[nodiscard]] double value(std::uint8_t bits) const {
+    const std::size_t magnitude = bits & 0x7fu;
+    const bool infinite = has_infinity && magnitude == values.size();
+    const double unsigned_value = magnitude < values.size() ? values[magnitude]
+                                  : infinite                ? std::numeric_limits<double>::infinity()
+                                                            : std::numeric_limits<double>::quiet_NaN();
+    return (bits & 0x80u) != 0 ? -unsigned_value : unsigned_value;
+  }
+};
+
+const TinyFormat& e4m3() {
+  static const TinyFormat format(3, 7, 0x7e);
+  return format;
+}
+const TinyFormat& e5m2() {
+  static const TinyFormat format(2, 15, 0x7b);
+  return format;
+}
+
+// To nearest even, held at the ends of the range.
+template <class T>
+T to_integer(double value) {
+  if (std::isnan(value)) return 0;
+  return static_cast<T>(std::nearbyint(std::clamp(value, static_cast<double>(std::numeric_limits<T>::min()),
+                                                  static_cast<double>(std::numeric_limits<T>::max()))));
+}
+
 template <class T>
 void store(T value, void* place) {
   std::memcpy(place, &value, sizeof value);
@@ -90,6 +145,8 @@ std::size_t element_size(gpudnnDataType_t type) {
       return 2;
     case GPUDNN_DATA_INT8:
     case GPUDNN_DATA_UINT8:
+    case GPUDNN_DATA_FP8_E4M3:
+    case GPUDNN_DATA_FP8_E5M2:
       return 1;
     default:
       unknown(type);
@@ -109,11 +166,15 @@ void encode(double value, gpudnnDataType_t type, void* place) {
     case GPUDNN_DATA_INT64:
       return store(static_cast<std::int64_t>(value), place);
     case GPUDNN_DATA_INT32:
-      return store(static_cast<std::int32_t>(value), place);
+      return store(to_integer<std::int32_t>(value), place);
     case GPUDNN_DATA_INT8:
-      return store(static_cast<std::int8_t>(value), place);
+      return store(to_integer<std::int8_t>(value), place);
     case GPUDNN_DATA_UINT8:
-      return store(static_cast<std::uint8_t>(value), place);
+      return store(to_integer<std::uint8_t>(value), place);
+    case GPUDNN_DATA_FP8_E4M3:
+      return store(e4m3().nearest(value), place);
+    case GPUDNN_DATA_FP8_E5M2:
+      return store(e5m2().nearest(value), place);
     default:
       unknown(type);
   }
@@ -137,6 +198,10 @@ double decode(const void* place, gpudnnDataType_t type) {
       return load<std::int8_t>(place);
     case GPUDNN_DATA_UINT8:
       return load<std::uint8_t>(place);
+    case GPUDNN_DATA_FP8_E4M3:
+      return e4m3().value(load<std::uint8_t>(place));
+    case GPUDNN_DATA_FP8_E5M2:
+      return e5m2().value(load<std::uint8_t>(place));
     default:
       unknown(type);
   }

@@ -9,7 +9,7 @@
 namespace gpudnn::test {
 
 [[nodiscard]] std::size_t element_size(gpudnnDataType_t type);
-// Stores `value` rounded to nearest even (floating types) or converted (integer types).
+// Stores `value` rounded to nearest even; integers and 8-bit floats are held at the ends of their range.
 void encode(double value, gpudnnDataType_t type, void* place);
 [[nodiscard]] double decode(const void* place, gpudnnDataType_t type);
 [[nodiscard]] double round_to_type(double value, gpudnnDataType_t type);

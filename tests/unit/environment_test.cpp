@@ -103,6 +103,13 @@ TEST(Environment, LaunchGraphs) {
   EXPECT_FALSE(environment_launch_graphs());
 }
 
+TEST(Environment, CublasMayBeTurnedOff) {
+  const Variable unset("GPUDNN_CUBLAS", nullptr);
+  EXPECT_TRUE(environment_cublas());
+  const Variable off("GPUDNN_CUBLAS", "0");
+  EXPECT_FALSE(environment_cublas());
+}
+
 TEST(Environment, HostThreads) {
   const Variable some("GPUDNN_HOST_THREADS", "3");
   EXPECT_EQ(environment_host_threads(), 3);

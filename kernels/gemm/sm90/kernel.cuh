@@ -1,0 +1,100 @@
+// The matrix product for Hopper: warp-specialised, persistent, on wgmma and TMA.
+//
+// D = epilogue(alpha * A B), A is m x k and B k x n, both with any major of 16-bit elements and K-major of others.
+//
+// Data flow of a block:
+//   producer    one thread. For each work tile and k tile it waits for an empty stage and starts the copies that fill
+//   it
+//               (tma_tile.cuh). Pairs of blocks load an operand that both multiply once (multicast).
+//   consumers   1 or 2 warpgroups. They wait for a full stage, multiply it into their registers, and release the stage
+//               before (mainloop.cuh). A tile done, they store it (store.cuh): ping-pong consumers while another
+//               multiplies.
+//
+// Limits: operands' rows (columns, if MN-major) are multiples of 16 bytes apart; extents below 2^31.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/gemm/sm90/store_chain.cuh"
+#include "kernels/gemm/sm90/store_fragments.cuh"
+#include "kernels/gemm/sm90/tma_tile.cuh"
+#include "kernels/ptx/setmaxnreg.cuh"
+#include "kernels/tile/launch.hpp"
+#include "kernels/tile/shared_memory.hpp"
+
+namespace gpudnn::kernels::gemm::sm90 {
+
+template <class I>
+__device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int consumer) {
+  PipelineState<I::kStages> pipeline;
+  EpilogueState epilogue(p.epilogue);
+  std::uint32_t sequence = 0;
+  int area = 0;
+  for (Scheduler<I> scheduler(p); scheduler.has_tile(); scheduler.next(), ++sequence) {
+    const WorkTile work = scheduler.tile();
+    const bool is_mine = !I::kPingPong || sequence % I::kConsumers == static_cast<std::uint32_t>(consumer);
+    if (!is_mine && p.splits == 1) {
+      pipeline.skip(work.k_end - work.k_begin);
+      continue;
+    }
+    Sums<I> sum;
+    if (p.store == Store::fragments) fetch_bias<I>(p, shared, work, consumer);
+    if (is_mine) multiply<I>(p, shared, work, sequence, consumer, sum, &pipeline);
+    if (p.store == Store::plain) {
+      store_plain<I>(p, shared, work, consumer, sum, epilogue.alpha, &area);
+    } else if (p.store == Store::fragments) {
+      store_fragments<I>(p, shared, work, consumer, sum, &epilogue, &area);
+    } else {
+      store_chain<I>(p, shared, work, consumer, sum, &epilogue);
+    }
+  }
+  finish_amax(p.epilogue, epilogue);
+  // TMA reads the staging area until then.
+  if (threadIdx.x % 128 == 0) ptx::bulk_wait_group_read<0>();
+}
+
+template <class I>
+__global__ void __launch_bounds__(I::kThreads, I::kTile.residency) gemm_sm90(const __grid_constant__ Params p) {
+  extern __shared__ __align__(1024) unsigned char raw[];
+  auto& shared = *reinterpret_cast<Shared<I>*>(raw);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const bool multicast = p.multicast != Multicast::none;
+  if (warp == 0) {
+    if (threadIdx.x == 0) ptx::prefetch_tensormap(&p.a);
+    if (threadIdx.x == 1) ptx::prefetch_tensormap(&p.b);
+    make_barriers<I>(shared, multicast ? 2 : 1);
+  }
+  __syncthreads();
+  if (multicast) {
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+  }
+  if (warp < 4) {
+    ptx::setmaxnreg_dec<kProducerRegisters>();
+    if (threadIdx.x == 0) produce<I>(p, shared);
+    __syncwarp();
+    if (p.splits > 1) {  // the consumers' sums are staged
+      ptx::cluster_arrive();
+      ptx::cluster_wait();
+    }
+  } else {
+    ptx::setmaxnreg_inc<I::kConsumerRegisters>();
+    consume<I>(p, shared, warp / 4 - 1);
+    __syncwarp();
+  }
+  // No block leaves while another may still write to its shared memory, or read it.
+  if (multicast || p.splits > 1) {
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+  }
+}
+
+template <class I>
+void launch_instance(const Params& params, std::uint32_t blocks, std::uint32_t cluster, CUstream_st* stream) {
+  constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
+  static_assert(kBytes <= 227 * 1024 / I::kTile.residency - (I::kTile.residency - 1) * 512, "shared memory of a block");
+  tile::allow_shared_memory<&gemm_sm90<I>>(kBytes);
+  const tile::LaunchConfig config = {blocks, I::kThreads, kBytes, cluster};
+  tile::launch_kernel(&gemm_sm90<I>, config, stream, params);
+}
+
+}  // namespace gpudnn::kernels::gemm::sm90

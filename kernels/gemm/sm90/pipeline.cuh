@@ -1,0 +1,101 @@
+// The ring of stages in shared memory between the producer warp and the consumer warpgroups of a matrix product, and
+// the order of ping-pong consumers.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/gemm/sm90/params.hpp"
+#include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/tile/element_type.hpp"
+#include "kernels/tile/stage_ring.cuh"
+
+namespace gpudnn::kernels::gemm::sm90 {
+
+template <int kStages>
+using PipelineState = tile::Turn<kStages>;
+
+constexpr int kProducerRegisters = 40;
+constexpr int kStagingBytes = 16384;  // of a consumer: 64 x 64 floats, or two boxes of 64 rows x 128 bytes of D
+
+enum NamedBarrier : int { kStagingBarrier = 1, kConsumersBarrier = 5 };  // a staging barrier for each consumer
+
+// One instance: elements of type T (Float8E4M3 stands for all 8-bit floats), and a tile.
+template <class Element_, class Tile>
+struct Instance {
+  using T = Element_;
+  static constexpr TileShape kTile = Tile::value;
+  static constexpr int kBM = kTile.bm;
+  static constexpr int kBN = kTile.bn;
+  static constexpr int kBK = kRowBytes / static_cast<int>(sizeof(T));
+  static constexpr int kStages = kTile.stages;
+  static constexpr bool kPingPong = kTile.ping_pong;
+  static constexpr int kConsumers = kTile.consumers;
+  static constexpr int kThreads = 128 * (1 + kConsumers);
+  static constexpr int kRowBlocks = kTile.row_blocks();
+  static constexpr int kRegistersOfSm = 65536 / 128 / kTile.residency;
+  static constexpr int kFreeRegisters = (kRegistersOfSm - kProducerRegisters) / kConsumers / 8 * 8;
+  static constexpr int kConsumerRegisters = kFreeRegisters > 232 ? 232 : kFreeRegisters;
+  static constexpr int kInstructionK = 32 / static_cast<int>(sizeof(T));
+  static constexpr int kABytes = kBM * kRowBytes;
+  static constexpr int kBBytes = kBN * kRowBytes;
+  static constexpr int kBoxElements = kRowBytes / static_cast<int>(sizeof(T));  // m or n of an MN-major box
+  static constexpr int kBoxBytes = kBK * kRowBytes;                             // of an MN-major box
+  static constexpr int kWarpsOfTile = kPingPong ? 4 : 4 * kConsumers;
+  static constexpr int kChunks = kBN / 64;  // of 64 columns
+  static constexpr bool kPromotes = sizeof(T) == 1 && kRowBlocks * kBN / 2 <= 64;
+  static_assert(kBM == 64 * kRowBlocks * (kPingPong ? 1 : kConsumers), "warpgroups take blocks of 64 rows");
+  static_assert(kBN % 64 == 0 && kRowBlocks * kBN / 2 <= 160, "accumulators fit the registers");
+};
+
+template <class I>
+struct alignas(1024) Shared {
+  unsigned char a[I::kStages][I::kABytes];
+  unsigned char b[I::kStages][I::kBBytes];
+  unsigned char staging[I::kConsumers][kStagingBytes];
+  float bias[I::kConsumers][I::kBN];  // of the consumer's tile
+  std::uint64_t full[I::kStages];
+  std::uint64_t empty[I::kStages];
+  std::uint64_t fetched[I::kConsumers];  // ping-pong: the consumer has seen all stages of its tile filled
+};
+
+// By a whole warp, a lane for each barrier: they lie one after the other.
+template <class I>
+__device__ __forceinline__ void make_barriers(Shared<I>& shared, std::uint32_t cluster) {
+  constexpr unsigned kAll = 2 * I::kStages + I::kConsumers;
+  static_assert(kAll <= 32 && offsetof(Shared<I>, fetched) == offsetof(Shared<I>, full) + 16 * I::kStages);
+  const unsigned lane = threadIdx.x % 32;
+  if (lane < kAll) {
+    const std::uint32_t readers = I::kWarpsOfTile * cluster;
+    ptx::mbarrier_init(&shared.full[0] + lane, lane < I::kStages ? 1 : lane < 2 * I::kStages ? readers : 4);
+    ptx::fence_mbarrier_init();
+  }
+  __syncwarp();
+}
+
+// The stage is read: told to each block whose copies fill it, by a lane for each.
+template <class I>
+__device__ __forceinline__ void release(Shared<I>& shared, int stage, bool multicast) {
+  const unsigned lane = threadIdx.x % 32;
+  if (multicast) {
+    if (lane < 2) ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(&shared.empty[stage]), lane));
+  } else {
+    if (lane == 0) ptx::mbarrier_arrive(&shared.empty[stage]);
+  }
+}
+
+// The ping-pong order barrier. Tile number `sequence` of the block begins when the one before has seen its last stage
+// filled: a wait for a phase of a barrier cannot tell it from the phase before the last.
+template <class I>
+__device__ __forceinline__ void wait_for_order(Shared<I>& shared, std::uint32_t sequence) {
+  if (!I::kPingPong || I::kConsumers == 1 || sequence == 0) return;
+  const std::uint32_t before = sequence - 1;
+  tile::wait(&shared.fetched[before % I::kConsumers], before / I::kConsumers & 1u);
+}
+template <class I>
+__device__ __forceinline__ void pass_order(Shared<I>& shared, int consumer) {
+  if (I::kPingPong && threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.fetched[consumer]);
+}
+
+}  // namespace gpudnn::kernels::gemm::sm90

@@ -1,0 +1,37 @@
+// The work tiles of a block: dense or batched, persistent.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/gemm/sm90/work_tile.hpp"
+#include "kernels/ptx/barrier.cuh"
+
+namespace gpudnn::kernels::gemm::sm90 {
+
+// Iterates over a block's work tiles. A cluster takes a unit: the pair of tiles that multicast, or one tile by splits.
+template <class I>
+struct Scheduler {
+  const Params& p;
+  std::uint32_t rank;  // of the block in its cluster
+  std::uint32_t index;
+  std::uint32_t step;
+
+  __device__ __forceinline__ explicit Scheduler(const Params& params) : p(params) {
+    const std::uint32_t cluster = p.multicast != Multicast::none ? 2 : p.splits;
+    if (cluster == 1) {
+      rank = 0;
+      index = blockIdx.x;
+      step = gridDim.x;
+    } else {
+      rank = ptx::cluster_ctarank();
+      index = blockIdx.x / cluster;
+      step = gridDim.x / cluster;
+    }
+  }
+
+  [[nodiscard]] __device__ __forceinline__ bool has_tile() const { return index < p.works; }
+  __device__ __forceinline__ void next() { index += step; }
+
+  [[nodiscard]] __device__ __forceinline__ WorkTile tile() const { return work_tile(p, index, rank, I::kBM, I::kBN); }
+};
+
+}  // namespace gpudnn::kernels::gemm::sm90

@@ -1,0 +1,28 @@
+// The tile of a matrix product on Hopper. Plain data.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace gpudnn::kernels::gemm::sm90 {
+
+// A tile of D for a block. Cooperative: the consumer warpgroups share its rows. Ping-pong: each consumer warpgroup
+// takes a whole tile in turn, one multiplying while another stores.
+struct TileShape {
+  const char* name;
+  std::int16_t bm;
+  std::int16_t bn;
+  bool ping_pong;
+  std::int8_t consumers;  // warpgroups that multiply
+  std::int8_t stages;     // of the ring of k tiles in shared memory
+  std::int8_t residency;  // blocks that fit a multiprocessor
+  float efficiency;       // rate in a long reduction over the device's matrix rate
+
+  // Blocks of 64 rows of a consumer warpgroup.
+  [[nodiscard]] constexpr int row_blocks() const { return bm / 64 / (ping_pong ? 1 : consumers); }
+};
+
+constexpr int kRowBytes = 128;  // of an operand's row in shared memory: a k tile of a K-major one, 64 m or n else
+constexpr int kMaxSplits = 8;   // blocks of a cluster on any device
+
+}  // namespace gpudnn::kernels::gemm::sm90

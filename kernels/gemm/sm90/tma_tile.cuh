@@ -1,0 +1,79 @@
+// The producer of a matrix product: one thread keeps the stages full through TMA. A K-major operand comes as one box of
+// rows of 128 bytes of k; an MN-major one as boxes of 128 bytes of m (or n) by a k tile. With multicast each block of
+// the pair loads half of the operand that both multiply, into both.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/gemm/sm90/pipeline.cuh"
+#include "kernels/gemm/sm90/scheduler.cuh"
+#include "kernels/ptx/tma_tile_4d.cuh"
+
+namespace gpudnn::kernels::gemm::sm90 {
+
+struct TileLoad {
+  const tile::TensorMap* map;
+  std::int32_t row;       // the first m or n
+  std::int32_t batch[2];  // outer, inner
+  bool mn_major;
+  bool shared;  // by the pair
+};
+
+// kRows rows (m or n) of one k tile.
+template <class I, int kRows>
+__device__ __forceinline__ void load_operand(const TileLoad& load, std::int32_t k, std::uint32_t rank,
+                                             unsigned char* to, std::uint64_t* full) {
+  constexpr std::uint16_t kBoth = 3;
+  const std::int32_t outer = load.batch[0];
+  const std::int32_t inner = load.batch[1];
+  if (!load.mn_major) {
+    if (!load.shared) {
+      ptx::tma_tile_4d(to, load.map, full, k, load.row, inner, outer);
+      return;
+    }
+    const int half = static_cast<int>(rank) * (kRows / 2);
+    ptx::tma_tile_4d_multicast(to + half * kRowBytes, load.map, full, k, load.row + half, inner, outer, kBoth);
+    return;
+  }
+  constexpr int kBoxes = kRows / I::kBoxElements;
+  const int first = load.shared ? static_cast<int>(rank) * (kBoxes / 2) : 0;
+  const int end = load.shared ? first + kBoxes / 2 : kBoxes;
+  for (int i = first; i < end; ++i) {
+    if (load.shared) {
+      ptx::tma_tile_4d_multicast(to + i * I::kBoxBytes, load.map, full, load.row + i * I::kBoxElements, k, inner, outer,
+                                 kBoth);
+    } else {
+      ptx::tma_tile_4d(to + i * I::kBoxBytes, load.map, full, load.row + i * I::kBoxElements, k, inner, outer);
+    }
+  }
+}
+
+template <class I>
+__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
+  PipelineState<I::kStages> state;
+  for (Scheduler<I> scheduler(p); scheduler.has_tile(); scheduler.next()) {
+    const WorkTile work = scheduler.tile();
+    const TileLoad a = {&p.a,
+                        static_cast<std::int32_t>(work.m),
+                        {static_cast<std::int32_t>(p.a_repeat[0].quotient(work.batch[0])),
+                         static_cast<std::int32_t>(p.a_repeat[1].quotient(work.batch[1]))},
+                        p.a_mn_major,
+                        p.multicast == Multicast::a};
+    const TileLoad b = {&p.b,
+                        static_cast<std::int32_t>(work.n),
+                        {static_cast<std::int32_t>(p.b_repeat[0].quotient(work.batch[0])),
+                         static_cast<std::int32_t>(p.b_repeat[1].quotient(work.batch[1]))},
+                        p.b_mn_major,
+                        p.multicast == Multicast::b};
+    for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
+      tile::wait(&shared.empty[state.stage], state.parity ^ 1);
+      std::uint64_t* const full = &shared.full[state.stage];
+      ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+      const auto first = static_cast<std::int32_t>(k * I::kBK);
+      load_operand<I, I::kBM>(a, first, scheduler.rank, shared.a[state.stage], full);
+      load_operand<I, I::kBN>(b, first, scheduler.rank, shared.b[state.stage], full);
+      state.next();
+    }
+  }
+}
+
+}  // namespace gpudnn::kernels::gemm::sm90

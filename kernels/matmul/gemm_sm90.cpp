@@ -1,0 +1,34 @@
+// The launch of the Hopper matrix product: from the type to the file that has its instances.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/matmul/gemm_sm90.hpp"
+
+#include "kernels/tile/element_type.hpp"
+
+namespace gpudnn::kernels::matmul::sm90 {
+
+void launch_gemm_sm90(const GemmPlan& plan, CUstream_st* stream) {
+  Params p = plan.params;
+  const Epilogue& e = p.epilogue;
+  const bool is_plain = e.beta == 0 && e.bias.data == nullptr && e.activation == Activation::identity &&
+                        e.scale_d == nullptr && e.amax == nullptr;
+  const bool boxes = p.stores_boxes && p.splits == 1;
+  p.store = !boxes ? gemm::sm90::Store::rows : is_plain ? gemm::sm90::Store::plain : gemm::sm90::Store::fragments;
+  LaunchTile launch = nullptr;
+  switch (plan.element_type) {
+    case Element::f16:
+      launch = launch_of<tile::Half>(plan.tile);
+      break;
+    case Element::bf16:
+      launch = launch_of<tile::BFloat16>(plan.tile);
+      break;
+    case Element::f32:
+      launch = launch_of<float>(plan.tile);
+      break;
+    default:
+      launch = launch_of<tile::Float8E4M3>(plan.tile);
+      break;
+  }
+  launch(p, plan.blocks, plan.cluster, stream);
+}
+
+}  // namespace gpudnn::kernels::matmul::sm90

@@ -1,0 +1,27 @@
+// The instances of the Hopper matrix product: kernels/gemm/sm90/kernel.cuh with the tiles of gemm_sm90.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "kernels/gemm/sm90/kernel.cuh"
+#include "kernels/matmul/gemm_sm90.hpp"
+
+namespace gpudnn::kernels::matmul::sm90 {
+
+template <int kIndex>
+struct TileAt {
+  static constexpr TileShape value = kTiles[kIndex];
+};
+
+template <class T>
+LaunchTile launch_of(int tile) {
+  return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    static constexpr LaunchTile kLaunches[] = {
+        &gemm::sm90::launch_instance<gemm::sm90::Instance<T, TileAt<static_cast<int>(kIndex)>>>...};
+    return kLaunches[tile];
+  }
+  (std::make_index_sequence<kTileCount>());
+}
+
+}  // namespace gpudnn::kernels::matmul::sm90

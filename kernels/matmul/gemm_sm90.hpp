@@ -1,0 +1,107 @@
+// The Hopper matrix product: its configs, and the parameters that the host gives its kernel. Plain data.
+//
+//   v = alpha * sum + beta * c + bias;  v = f(v);  amax = max(amax, |v|);  d = convert(scale_d * v)
+//
+// How a caller runs it: describe the product (Gemm), take a config of candidates that fits (unsupported_reason), let
+// plan_gemm_sm90 fill in the parameters, encode the tensor maps that the plan describes (MapBoxes, rank 4, 128-byte
+// swizzle), and launch. A second call with other pointers replaces the addresses of the maps and of `Epilogue`.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/sm90/params.hpp"
+
+struct CUstream_st;
+
+namespace gpudnn::kernels::matmul::sm90 {
+
+using gemm::Epilogue;
+using gemm::Matrix;
+using gemm::sm90::Multicast;
+using gemm::sm90::Params;
+using gemm::sm90::TileShape;
+
+constexpr TileShape kTiles[] = {
+    // clang-format off
+    // name             bm   bn  ping-pong consumers stages residency efficiency
+    {"bm128_bn256",     128, 256, false, 2,  4, 1, 1.00f},
+    {"bm256_bn128",     256, 128, false, 2,  4, 1, 1.00f},
+    {"bm128_bn128_pp",  128, 128, true,  2,  6, 1, 0.97f},
+    {"bm64_bn256_pp",    64, 256, true,  2,  4, 1, 0.92f},
+    {"bm128_bn192",     128, 192, false, 2,  4, 1, 0.95f},
+    {"bm64_bn128_pp",    64, 128, true,  2,  8, 1, 0.85f},
+    {"bm64_bn128_x2",    64, 128, true,  1,  4, 2, 0.85f},
+    {"bm64_bn64_x2",     64,  64, true,  1,  6, 2, 0.60f},
+    {"bm128_bn128",     128, 128, false, 2,  6, 1, 0.90f},
+    // clang-format on
+};
+constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
+
+struct GemmConfig {
+  std::int32_t tile = 0;
+  Multicast multicast = Multicast::none;
+  std::int32_t splits = 1;  // 1, 2, 4 or 8 blocks of a cluster share a tile's k
+  std::int32_t raster = 8;  // tiles along m that neighbouring blocks take before the next along n
+};
+
+// a or b. Strides in elements.
+struct Operand {
+  const void* data = nullptr;
+  Element type = Element::bf16;
+  bool mn_major = false;        // neighbours in m (or n), not in k, lie side by side; 16-bit elements only
+  std::int64_t row_stride = 0;  // K-major: from m (n) to the next; MN-major: from k to the next
+  std::int64_t batch_stride[2] = {};
+  std::int64_t repeat[2] = {1, 1};  // batches of d that one batch of it serves
+};
+
+// One product, or a batch of them: batch index 0 is the outer one.
+struct Gemm {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t batch[2] = {1, 1};
+  bool fast_accumulation = true;  // fp8: sums stay in the tensor core's accumulator, which has fewer bits than a float
+  Operand a;
+  Operand b;
+  Epilogue epilogue;
+};
+
+// A tensor map to encode: dimensions from the fastest on, elements of `type`. The swizzle is that of 128-byte rows; f32
+// operands (not D) are rounded to TF32 on their way in.
+struct MapBoxes {
+  const void* data = nullptr;
+  Element type = Element::bf16;
+  std::int64_t extent[4] = {1, 1, 1, 1};
+  std::int64_t step[3] = {16, 16, 16};  // bytes between neighbours along the dimensions from the second on
+  std::int32_t box[4] = {1, 1, 1, 1};
+};
+
+struct GemmPlan {
+  Params params;
+  MapBoxes a;
+  MapBoxes b;
+  MapBoxes d;  // only where params.stores_boxes
+  std::uint32_t blocks = 0;
+  std::uint32_t cluster = 1;
+  Element element_type = Element::bf16;  // of a
+  std::int32_t tile = 0;
+};
+
+// Null if the kernel takes the product with the config, else why not, in static text.
+[[nodiscard]] const char* unsupported_reason(const Gemm& gemm, const GemmConfig& config) noexcept;
+[[nodiscard]] GemmPlan plan_gemm_sm90(const Gemm& gemm, const GemmConfig& config, int multiprocessors) noexcept;
+// The configs worth a try, best first by the model; returns their number.
+int gemm_sm90_candidates(const Gemm& gemm, int multiprocessors, GemmConfig* configs, int most) noexcept;
+// Seconds that the model expects.
+[[nodiscard]] double gemm_sm90_seconds(const Gemm& gemm, const GemmConfig& config, int multiprocessors) noexcept;
+
+using LaunchTile = void (*)(const Params& params, std::uint32_t blocks, std::uint32_t cluster, CUstream_st* stream);
+// The instances of a type, made in a file of their own. Float8E4M3 stands for all 8-bit floats.
+template <class T>
+LaunchTile launch_of(int tile);
+
+// The params of the plan, with tensor maps encoded and pointers current. A failure stays with the runtime.
+void launch_gemm_sm90(const GemmPlan& plan, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels::matmul::sm90

@@ -1,0 +1,9 @@
+// Instances of the Hopper matrix product: f16.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/matmul/gemm_sm90.cuh"
+
+namespace gpudnn::kernels::matmul::sm90 {
+
+template LaunchTile launch_of<tile::Half>(int);
+
+}  // namespace gpudnn::kernels::matmul::sm90

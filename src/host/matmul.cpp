@@ -1,0 +1,185 @@
+// Matrix products on the host, as the definition has them.
+// SPDX-License-Identifier: Apache-2.0
+#include "host/matmul.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <vector>
+
+#include "core/float8.hpp"
+#include "core/parallel.hpp"
+#include "host/any_element.hpp"
+#include "host/element.hpp"
+#include "kernels/matmul/activation.hpp"
+
+namespace gpudnn::host {
+namespace {
+
+using matmul::Args;
+using matmul::batched;
+using matmul::Batched;
+using matmul::Problem;
+
+// One element of any type that a product has, by address: 8 types in 5 places would be 32768 functions.
+LoadAny load_element(DataType type) {
+  switch (type) {
+    case GPUDNN_DATA_FP8_E4M3:
+      return [](const void* data, std::int64_t at) { return to_double(static_cast<const Float8E4M3*>(data)[at]); };
+    case GPUDNN_DATA_FP8_E5M2:
+      return [](const void* data, std::int64_t at) { return to_double(static_cast<const Float8E5M2*>(data)[at]); };
+    default:
+      return load_of(type);
+  }
+}
+
+using Store = void (*)(void* data, std::int64_t at, double value);
+
+Store store_element(DataType type) {
+  switch (type) {
+    case GPUDNN_DATA_FP8_E4M3:
+      return [](void* data, std::int64_t at, double value) {
+        static_cast<Float8E4M3*>(data)[at] = round_to<Float8E4M3>(value);
+      };
+    case GPUDNN_DATA_FP8_E5M2:
+      return [](void* data, std::int64_t at, double value) {
+        static_cast<Float8E5M2*>(data)[at] = round_to<Float8E5M2>(value);
+      };
+    default:
+      return with_any_type(type, []<class T>() -> Store {
+        return [](void* data, std::int64_t at, double value) { static_cast<T*>(data)[at] = round_any<T>(value); };
+      });
+  }
+}
+
+// Calls f.template operator()<T>() with the storage type of an operand.
+template <class F>
+void with_operand_type(DataType type, F&& f) {
+  switch (type) {
+    case GPUDNN_DATA_FP8_E4M3:
+      return f.template operator()<Float8E4M3>();
+    case GPUDNN_DATA_FP8_E5M2:
+      return f.template operator()<Float8E5M2>();
+    case GPUDNN_DATA_INT8:
+      return f.template operator()<std::int8_t>();
+    default:
+      return with_floating_type(type, std::forward<F>(f));
+  }
+}
+
+std::int64_t overridden(const Problem& problem, int bit, const void* values, std::int64_t index,
+                        std::int64_t extent) noexcept {
+  if ((problem.overrides & bit) == 0) return extent;
+  const std::int64_t value = problem.override_type == GPUDNN_DATA_INT64
+                                 ? static_cast<const std::int64_t*>(values)[index]
+                                 : static_cast<const std::int32_t*>(values)[index];
+  return std::clamp<std::int64_t>(value, 0, extent);
+}
+
+// Where batch (i, j) of d starts in the tensor, which repeats each of its own batches for several of d's.
+std::int64_t batch_offset(const TensorGeometry& tensor, const Batched& d, std::int64_t i, std::int64_t j) noexcept {
+  if (tensor.rank == 0) return 0;
+  const Batched t = batched(tensor);
+  return i / (d.dims[0] / t.dims[0]) * t.strides[0] + j / (d.dims[1] / t.dims[1]) * t.strides[1];
+}
+
+// The sums of one row of d.
+template <class TA, class TB>
+void sum_row(const Problem& problem, const Args& args, const MatmulBatch& batch, std::int64_t row, double* sums) {
+  const int last = problem.a.rank - 1;
+  const TA* const a = static_cast<const TA*>(args.a) + batch.a + row * problem.a.strides[last - 1];
+  const TB* const b = static_cast<const TB*>(args.b) + batch.b;
+  std::fill_n(sums, batch.n, 0.0);
+  for (std::int64_t k = 0; k < batch.k; ++k) {
+    const double factor = to_double(a[k * problem.a.strides[last]]);
+    const TB* const row_of_b = b + k * problem.b.strides[last - 1];
+    for (std::int64_t n = 0; n < batch.n; ++n) sums[n] += factor * to_double(row_of_b[n * problem.b.strides[last]]);
+  }
+}
+
+}  // namespace
+
+double greater_magnitude(double a, double b) noexcept {
+  const double magnitude = std::abs(b);
+  return std::isnan(a) || a >= magnitude ? a : magnitude;
+}
+
+MatmulBatch matmul_batch(const Problem& problem, const Args& args, std::int64_t index) {
+  const Batched d = batched(problem.d);
+  const std::int64_t i = index / d.dims[1];
+  const std::int64_t j = index % d.dims[1];
+  // Rank 3 has its batches in the second place, and overrides go by the first dimension that there is.
+  const std::int64_t first = problem.d.rank == matmul::kMaxBatchDims + 2 ? i : index;
+  MatmulBatch batch;
+  batch.a = batch_offset(problem.a, d, i, j);
+  batch.b = batch_offset(problem.b, d, i, j);
+  batch.c = batch_offset(problem.c, d, i, j);
+  batch.d = batch_offset(problem.d, d, i, j);
+  batch.bias = batch_offset(problem.bias, d, i, j);
+  batch.m = overridden(problem, matmul::kOverrideM, args.m_override, first, rows(problem));
+  batch.n = overridden(problem, matmul::kOverrideN, args.n_override, first, columns(problem));
+  batch.k = overridden(problem, matmul::kOverrideK, args.k_override, first, depth(problem));
+  return batch;
+}
+
+double finish_matmul_row(const Problem& problem, const Args& args, const MatmulBatch& batch, std::int64_t row,
+                         const double* sums) {
+  const int m = problem.d.rank - 2;
+  const int n = problem.d.rank - 1;
+  const Store store = store_element(problem.d.type);
+  const bool reads_c = problem.c.rank > 0 && args.beta != 0;
+  const LoadAny load_c = reads_c ? load_element(problem.c.type) : nullptr;
+  const LoadAny load_bias = problem.bias.rank > 0 ? load_element(problem.bias.type) : nullptr;
+  double alpha = args.alpha;
+  if ((problem.scales & matmul::kDescaleA) != 0) alpha *= static_cast<double>(*args.descale_a);
+  if ((problem.scales & matmul::kDescaleB) != 0) alpha *= static_cast<double>(*args.descale_b);
+  const double scale = (problem.scales & matmul::kScaleD) != 0 ? static_cast<double>(*args.scale_d) : 1;
+  const std::int64_t columns_here = row < batch.m ? batch.n : 0;
+  const std::int64_t at = batch.d + row * problem.d.strides[m];
+  double greatest = 0;
+  for (std::int64_t column = 0; column < columns_here; ++column) {
+    double value = alpha * sums[column];
+    if (reads_c) {
+      value += args.beta * load_c(args.c, batch.c + row * problem.c.strides[m] + column * problem.c.strides[n]);
+    }
+    if (load_bias != nullptr) {
+      value += load_bias(args.bias, batch.bias + row * problem.bias.strides[m] + column * problem.bias.strides[n]);
+    }
+    value = kernels::matmul::activate(problem.activation, args.activation, value);
+    greatest = greater_magnitude(greatest, value);
+    store(args.d, at + column * problem.d.strides[n], (problem.scales & matmul::kScaleD) != 0 ? scale * value : value);
+  }
+  for (std::int64_t column = columns_here; problem.has_padding != 0 && column < columns(problem); ++column) {
+    store(args.d, at + column * problem.d.strides[n], args.padding);
+  }
+  return greatest;
+}
+
+void matmul(const Problem& problem, const Args& args) {
+  const std::int64_t m = rows(problem);
+  double greatest = 0;
+  std::mutex mutex;
+  with_operand_type(problem.a.type, [&]<class TA>() {
+    with_operand_type(problem.b.type, [&]<class TB>() {
+      // Types differ among the 8-bit formats alone.
+      if constexpr (std::is_same_v<TA, TB> || (sizeof(TA) == 1 && sizeof(TB) == 1)) {
+        parallel_for(batches(problem) * m, grain_for(columns(problem) * (depth(problem) + 8)),
+                     [&](std::int64_t begin, std::int64_t end) {
+                       std::vector<double> sums(static_cast<std::size_t>(columns(problem)));
+                       double here = 0;
+                       for (std::int64_t i = begin; i < end; ++i) {
+                         const MatmulBatch batch = matmul_batch(problem, args, i / m);
+                         if (i % m < batch.m) sum_row<TA, TB>(problem, args, batch, i % m, sums.data());
+                         const double row = finish_matmul_row(problem, args, batch, i % m, sums.data());
+                         here = greater_magnitude(here, row);
+                       }
+                       const std::lock_guard lock(mutex);
+                       greatest = greater_magnitude(greatest, here);
+                     });
+      }
+    });
+  });
+  if ((problem.scales & matmul::kAmax) != 0) *args.amax = static_cast<float>(greatest);
+}
+
+}  // namespace gpudnn::host

@@ -1,0 +1,31 @@
+// The plain host reference as an engine: it takes everything.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/matmul/host_reference.hpp"
+
+#include "core/cost_model.hpp"
+#include "host/matmul.hpp"
+
+namespace gpudnn::matmul {
+
+Support host_reference_supports(const Problem&, const Device&) { return Support::yes(); }
+
+void host_reference_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  Footprint footprint;
+  footprint.unit = Unit::fma_f64;
+  footprint.flops = flops(problem);
+  footprint.efficiency = 0.2;
+  candidates->push_back({"", estimate(footprint, device)});
+}
+
+std::size_t host_reference_workspace(const Problem&, const Config&, const Device&) { return 0; }
+
+std::shared_ptr<const void> host_reference_prepare(const Problem& problem, const Config&, const Device&) {
+  return std::make_shared<const Problem>(problem);
+}
+
+Status host_reference_launch(const LaunchSite&, const void* prepared, const Args& args) {
+  host::matmul(*static_cast<const Problem*>(prepared), args);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace gpudnn::matmul

@@ -1,0 +1,16 @@
+// The row of the plain host reference.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/matmul/engine.hpp"
+
+namespace gpudnn::matmul {
+
+[[nodiscard]] Support host_reference_supports(const Problem& problem, const Device& device);
+void host_reference_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
+[[nodiscard]] std::size_t host_reference_workspace(const Problem& problem, const Config& config, const Device& device);
+[[nodiscard]] std::shared_ptr<const void> host_reference_prepare(const Problem& problem, const Config& config,
+                                                                 const Device& device);
+[[nodiscard]] Status host_reference_launch(const LaunchSite& site, const void* prepared, const Args& args);
+
+}  // namespace gpudnn::matmul
