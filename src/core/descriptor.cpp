@@ -40,6 +40,8 @@ const char* kind_name(Kind kind) noexcept {
       return "variant pack of fused operations";
     case Kind::fused_plan:
       return "fused operation plan";
+    case Kind::backend:
+      return "backend descriptor";
   }
   return nullptr;
 }

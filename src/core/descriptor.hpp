@@ -32,6 +32,7 @@ enum class Kind : std::uint64_t {
   fused_const_pack = 0x6770646e66636e73,
   fused_variant_pack = 0x6770646e66766172,
   fused_plan = 0x6770646e66706c61,
+  backend = 0x6770646e6261636b,
 };
 [[nodiscard]] const char* kind_name(Kind kind) noexcept;
 

@@ -1,0 +1,330 @@
+// Convolution graphs as convolution problems:
+//
+//   conv_fwd, conv_dgrad or conv_wgrad alone
+//   conv_fwd, then any of: add of an image z, add of a bias, one activation
+//
+// What passes from one operation to the next stays in the accumulator's type: it is rounded once, on the epilogue.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "core/validation.hpp"
+#include "graph/engines.hpp"
+#include "ops/conv/engine.hpp"
+#include "ops/conv/plan.hpp"
+
+namespace gpudnn::graph {
+namespace {
+
+// The problem of a graph, and the tensors that play each part in it; -1 for a part that it does not have.
+struct Match {
+  conv::Problem problem;
+  conv::Args scalars;  // no pointers
+  int x = -1, w = -1, y = -1, z = -1, bias = -1, out = -1;
+  std::int64_t alignment = 16;
+};
+
+bool refuse_match(std::string* why, const char* reason) {
+  *why = reason;
+  return false;
+}
+
+bool match_convolution(const Graph& graph, const Node& node, Match* m, std::string* why) {
+  conv::Problem& p = m->problem;
+  p.spatial = node.pre.count;
+  p.mode = static_cast<gpudnnConvolutionMode_t>(node.mode);
+  p.compute = node.compute;
+  switch (node.op) {
+    case Op::conv_fwd:
+      p.direction = conv::Direction::forward;
+      m->x = node.at(Port::x), m->w = node.at(Port::w), m->out = m->y = node.at(Port::y);
+      break;
+    case Op::conv_dgrad:
+      p.direction = conv::Direction::dgrad;
+      m->out = m->x = node.at(Port::dx), m->w = node.at(Port::w), m->y = node.at(Port::dy);
+      break;
+    default:
+      p.direction = conv::Direction::wgrad;
+      m->x = node.at(Port::x), m->out = m->w = node.at(Port::dw), m->y = node.at(Port::dy);
+  }
+  for (const int place : {m->x, m->w, m->y}) {
+    const Tensor& t = graph.tensors[static_cast<std::size_t>(place)];
+    if (t.vector_count != 1 || t.reordering != 0) return refuse_match(why, "convolution of vectors is not built");
+    if (t.by_value || t.ragged != Tensor::kNone) return refuse_match(why, "its tensors must be plain ones");
+  }
+  p.x = graph.tensors[static_cast<std::size_t>(m->x)].geometry;
+  p.w = graph.tensors[static_cast<std::size_t>(m->w)].geometry;
+  p.y = graph.tensors[static_cast<std::size_t>(m->y)].geometry;
+  p.groups = static_cast<std::int32_t>(p.x.dims[1] / p.w.dims[1]);
+  for (int i = 0; i < p.spatial && i < conv::kMaxSpatial; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    p.pad[i] = node.pre.value[k];
+    p.stride[i] = node.stride.value[k];
+    p.dilation[i] = node.dilation.value[k];
+    // Another padding behind changes nothing but the output's extent.
+    if (p.pad[i] < 0 || conv::output_extent(p, i) != p.y.dims[i + 2])
+      return refuse_match(why, "its padding differs before and behind");
+  }
+  m->scalars.alpha = node.alpha;
+  m->scalars.beta = node.beta;
+  return true;
+}
+
+// The node that alone reads what `tensor` holds, or null.
+const Node* only_reader(const Graph& graph, int tensor) {
+  const Node* reader = nullptr;
+  for (const Node& node : graph.nodes) {
+    const auto reads = std::count_if(node.links.begin(), node.links.end(), [&](const Link& link) {
+      return link.tensor == tensor && !is_output(node, link.port);
+    });
+    if (reads > 1 || (reads == 1 && reader != nullptr)) return nullptr;
+    if (reads == 1) reader = &node;
+  }
+  return reader;
+}
+
+bool is_bias(const TensorGeometry& b, const TensorGeometry& y) {
+  if (b.rank != y.rank || b.dims[1] != y.dims[1]) return false;
+  for (int i = 0; i < b.rank; ++i)
+    if (i != 1 && b.dims[i] != 1) return false;
+  return true;
+}
+
+// alpha * conv + alpha2 * z + bias: scales stand before the sum.
+bool match_add(const Graph& graph, const Node& node, Match* m, std::string* why) {
+  const bool first = node.at(Port::x) == m->out;
+  const int other = node.at(first ? Port::b : Port::x);
+  const double scale = first ? node.alpha : node.alpha2;
+  const double other_scale = first ? node.alpha2 : node.alpha;
+  const Tensor& t = graph.tensors[static_cast<std::size_t>(other)];
+  if (t.is_virtual || t.by_value) return refuse_match(why, "it adds images and biases of the program alone");
+  if (scale != 1 && (m->bias >= 0 || m->z >= 0)) return refuse_match(why, "a sum is scaled");
+  m->scalars.alpha *= scale;
+  if (m->bias < 0 && other_scale == 1 && is_bias(t.geometry, m->problem.y)) {
+    m->bias = other;
+    return true;
+  }
+  if (m->z >= 0 || !same_dims(t.geometry, m->problem.y))
+    return refuse_match(why, "it adds one image and one bias at the most");
+  m->z = other;
+  m->scalars.alpha2 = other_scale;
+  return true;
+}
+
+bool match_activation(const Node& node, Match* m, std::string* why) {
+  const auto take = [m, &node](gpudnnActivationMode_t mode, double coef) {
+    m->problem.activation = mode;
+    m->scalars.activation_coef = coef;
+    m->scalars.propagate_nan = node.nan == GPUDNN_PROPAGATE_NAN;
+    return true;
+  };
+  if (node.alpha != 1) return refuse_match(why, "the activation's input is scaled");
+  switch (node.mode) {
+    case GPUDNN_POINTWISE_IDENTITY:
+      return take(GPUDNN_ACTIVATION_IDENTITY, 0);
+    case GPUDNN_POINTWISE_RELU_FWD:
+      if (node.lower_clip != 0 || node.slope != 0)
+        return refuse_match(why, "of ReLUs it has those that give 0 below 0");
+      if (node.upper_clip >= std::numeric_limits<float>::max()) return take(GPUDNN_ACTIVATION_RELU, 0);
+      return take(GPUDNN_ACTIVATION_CLIPPED_RELU, node.upper_clip);
+    case GPUDNN_POINTWISE_TANH_FWD:
+      return take(GPUDNN_ACTIVATION_TANH, 0);
+    case GPUDNN_POINTWISE_SIGMOID_FWD:
+      return take(GPUDNN_ACTIVATION_SIGMOID, 0);
+    case GPUDNN_POINTWISE_ELU_FWD:
+      return take(GPUDNN_ACTIVATION_ELU, node.elu_alpha);
+    case GPUDNN_POINTWISE_SWISH_FWD:
+      return take(GPUDNN_ACTIVATION_SWISH, node.swish_beta);
+    default:
+      return refuse_match(why, "it has no such operation behind the convolution");
+  }
+}
+
+bool match_epilogue(const Graph& graph, Match* m, std::string* why) {
+  std::size_t taken = 1;
+  while (graph.tensors[static_cast<std::size_t>(m->out)].is_virtual) {
+    const Node* next = only_reader(graph, m->out);
+    if (next == nullptr || next->op != Op::pointwise)
+      return refuse_match(why, "what follows is no chain of pointwise operations");
+    if (m->problem.activation >= 0) return refuse_match(why, "operations follow the activation");
+    const bool added = next->mode == GPUDNN_POINTWISE_ADD;
+    if (!(added ? match_add(graph, *next, m, why) : match_activation(*next, m, why))) return false;
+    m->out = next->at(Port::y);
+    if (!same_dims(graph.tensors[static_cast<std::size_t>(m->out)].geometry, m->problem.y))
+      return refuse_match(why, "the output has other dimensions than the convolution");
+    ++taken;
+  }
+  if (taken != graph.nodes.size()) return refuse_match(why, "the graph has further operations");
+  m->problem.y = graph.tensors[static_cast<std::size_t>(m->out)].geometry;
+  if (taken > 1 && m->problem.activation < 0) m->problem.activation = GPUDNN_ACTIVATION_IDENTITY;
+  if (m->z >= 0 && m->scalars.alpha2 != 0) {
+    m->problem.has_z = 1;
+    m->problem.z = graph.tensors[static_cast<std::size_t>(m->z)].geometry;
+  } else {
+    m->z = -1;
+  }
+  if (m->bias >= 0) {
+    const TensorGeometry& bias = graph.tensors[static_cast<std::size_t>(m->bias)].geometry;
+    if (bias.type != m->problem.y.type) return refuse_match(why, "the bias is of another type than the output");
+    m->problem.has_bias = 1;
+    m->problem.bias_stride = bias.strides[1];
+  }
+  return true;
+}
+
+bool match_graph(const Graph& graph, Match* m, std::string* why) {
+  if (graph.nodes.empty()) return refuse_match(why, "the graph has no operation");
+  const Node& node = graph.nodes.front();
+  if (node.op != Op::conv_fwd && node.op != Op::conv_dgrad && node.op != Op::conv_wgrad)
+    return refuse_match(why, "the first operation is no convolution");
+  if (!match_convolution(graph, node, m, why)) return false;
+  if (node.op == Op::conv_fwd) {
+    if (node.beta != 0 && graph.nodes.size() > 1)
+      return refuse_match(why, "the convolution adds to its output, and is read on");
+    if (!match_epilogue(graph, m, why)) return false;
+  } else if (graph.nodes.size() > 1 || graph.tensors[static_cast<std::size_t>(m->out)].is_virtual) {
+    return refuse_match(why, "a gradient of a convolution stands alone");
+  }
+  if (conv::validate(m->problem) != GPUDNN_STATUS_SUCCESS) {
+    *why = last_error_text();
+    clear_last_error();
+    return false;
+  }
+  for (const int place :
+       {m->x, m->w, m->y == m->out || m->problem.direction != conv::Direction::forward ? m->y : -1, m->z, m->out})
+    if (place >= 0) m->alignment = std::min(m->alignment, graph.tensors[static_cast<std::size_t>(place)].alignment);
+  return true;
+}
+
+const conv::ConvEngine* inner_engine(const Engine& engine) {
+  for (const conv::ConvEngine& one : conv::engines())
+    if (std::strcmp(one.name, engine.inner) == 0) return &one;
+  return nullptr;
+}
+
+gpudnnMathType_t math_of(bool tensor_cores) { return tensor_cores ? GPUDNN_TENSOR_OP_MATH : GPUDNN_FMA_MATH; }
+
+Config config_of(const conv::Config& inner, std::size_t workspace, double seconds) {
+  Config config;
+  config.knobs = {{GPUDNN_KNOB_TYPE_TILE_SIZE, inner.tile}, {GPUDNN_KNOB_TYPE_SPLIT_K_SLC, inner.split_k}};
+  config.workspace = workspace;
+  config.seconds = seconds;
+  return config;
+}
+
+class ConvolutionWork final : public Work {
+ public:
+  ConvolutionWork(const Match& match, std::shared_ptr<const conv::Plan> plan) : match_(match), plan_(std::move(plan)) {}
+
+  [[nodiscard]] std::size_t workspace() const noexcept override { return plan_->choice.workspace; }
+
+  [[nodiscard]] Status run(gpudnnHandle_t handle, void* const* data, void* workspace) const override {
+    conv::Args args = match_.scalars;
+    const auto at = [data](int place) { return place < 0 ? nullptr : data[place]; };
+    const conv::Direction direction = match_.problem.direction;
+    if (direction != conv::Direction::dgrad) args.x = at(match_.x);
+    if (direction != conv::Direction::wgrad) args.w = at(match_.w);
+    if (direction != conv::Direction::forward) args.y = at(match_.y);
+    args.out = at(match_.out);
+    args.z = at(match_.z);
+    args.bias = at(match_.bias);
+    const bool complete = (args.x != nullptr || direction == conv::Direction::dgrad) &&
+                          (args.w != nullptr || direction == conv::Direction::wgrad) &&
+                          (args.y != nullptr || direction == conv::Direction::forward) && args.out != nullptr &&
+                          (args.z != nullptr || match_.z < 0) && (args.bias != nullptr || match_.bias < 0);
+    GPUDNN_REQUIRE(complete, GPUDNN_STATUS_BAD_PARAM_NULL_POINTER, "a data pointer of the convolution is null");
+    const std::size_t needed = plan_->choice.engine->alignment;
+    GPUDNN_REQUIRE(conv::alignment_of(args) >= needed, GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
+                   "a data pointer is no multiple of %zu, which the tensors' BYTE_ALIGNMENT promised", needed);
+    return conv::launch_plan(launch_site(handle, workspace, plan_->choice.workspace), *plan_, args);
+  }
+
+ private:
+  Match match_;
+  std::shared_ptr<const conv::Plan> plan_;
+};
+
+const Engine* graph_engine_of(const conv::ConvEngine& inner) {
+  for (const Engine& engine : engines())
+    if (engine.inner != nullptr && std::strcmp(engine.inner, inner.name) == 0) return &engine;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<Config> conv_configs(const Engine& engine, const Graph& graph, const Device& device, std::string* why) {
+  Match match;
+  std::vector<Config> configs;
+  if (!match_graph(graph, &match, why)) return configs;
+  const conv::ConvEngine* inner = inner_engine(engine);
+  if (inner == nullptr) {
+    *why = "this build does not have it";
+    return configs;
+  }
+  match.problem.math = math_of(engine.tensor_cores);
+  if (match.alignment < inner->alignment || !conv::may_take(inner->reach, match.problem)) {
+    *why = match.alignment < inner->alignment ? "the tensors are not aligned to 16 bytes"
+                                              : "the shape is out of its reach";
+    return configs;
+  }
+  if (const Support support = inner->supports(match.problem, device); !support) {
+    *why = support.reason_against;
+    return configs;
+  }
+  const conv::CandidateList list;
+  std::vector<conv::Candidate>& candidates = list.get();
+  inner->candidates(match.problem, device, &candidates);
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const conv::Candidate& a, const conv::Candidate& b) { return a.seconds < b.seconds; });
+  for (const conv::Candidate& candidate : candidates)
+    configs.push_back(config_of(candidate.config, candidate.workspace, candidate.seconds));
+  return configs;
+}
+
+Status conv_prepare(const Engine& engine, const GraphRef& graph, const Device& device, const Knobs& knobs,
+                    WorkRef* work) {
+  Match match;
+  std::string why;
+  GPUDNN_REQUIRE(match_graph(*graph, &match, &why), GPUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "%s", why.c_str());
+  match.problem.math = math_of(engine.tensor_cores);
+  conv::Choice choice;
+  choice.engine = inner_engine(engine);
+  GPUDNN_REQUIRE(choice.engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "this build has no engine %s", engine.name);
+  for (const Knob& knob : knobs)
+    (knob.type == GPUDNN_KNOB_TYPE_TILE_SIZE ? choice.config.tile : choice.config.split_k) =
+        static_cast<std::int32_t>(knob.value);
+  choice.workspace = choice.engine->workspace(match.problem, choice.config);
+  *work = std::make_shared<ConvolutionWork>(match, conv::prepare_plan(choice, match.problem, device));
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+bool rank_convolution(const Graph& graph, const Device& device, std::vector<Choice>* choices, std::string* why) {
+  Match match;
+  if (!match_graph(graph, &match, why)) {
+    // Of a graph without a convolution there is nothing to say.
+    const bool has_one = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+      return node.op == Op::conv_fwd || node.op == Op::conv_dgrad || node.op == Op::conv_wgrad;
+    });
+    *why = has_one ? "convolution engines: " + *why : "";
+    return false;
+  }
+  std::vector<const Engine*> seen;
+  for (const bool tensor_cores : {true, false}) {
+    match.problem.math = math_of(tensor_cores);
+    for (const conv::Choice& ranked : conv::rank(match.problem, device)) {
+      const Engine* engine = graph_engine_of(*ranked.engine);
+      if (engine == nullptr || ranked.engine->alignment > match.alignment || engine->tensor_cores != tensor_cores)
+        continue;
+      if (std::find(seen.begin(), seen.end(), engine) != seen.end()) continue;
+      seen.push_back(engine);
+      choices->push_back({engine, config_of(ranked.config, ranked.workspace, ranked.seconds)});
+    }
+  }
+  // Where no tensor type profits from them, engines without tensor cores stand in both lists.
+  std::stable_sort(choices->begin(), choices->end(),
+                   [](const Choice& a, const Choice& b) { return a.config.seconds < b.config.seconds; });
+  return !choices->empty();
+}
+
+}  // namespace gpudnn::graph

@@ -1,0 +1,44 @@
+// The functions behind the rows of engines.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "graph/engine.hpp"
+
+namespace gpudnn::graph {
+
+// One convolution, or a forward one with the addition of an image, of a bias and an activation: conv_engine.cpp.
+[[nodiscard]] std::vector<Config> conv_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                               std::string* why);
+[[nodiscard]] Status conv_prepare(const Engine& engine, const GraphRef& graph, const Device& device, const Knobs& knobs,
+                                  WorkRef* work);
+// All engines of convolution at once, each with its best config; false if the graph is no convolution.
+[[nodiscard]] bool rank_convolution(const Graph& graph, const Device& device, std::vector<Choice>* choices,
+                                    std::string* why);
+
+// One operation of the classic interface: single_engine.cpp.
+[[nodiscard]] std::vector<Config> reduction_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                                    std::string* why);
+[[nodiscard]] Status reduction_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
+                                       const Knobs& knobs, WorkRef* work);
+[[nodiscard]] std::vector<Config> pooling_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                                  std::string* why);
+[[nodiscard]] Status pooling_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
+                                     const Knobs& knobs, WorkRef* work);
+[[nodiscard]] std::vector<Config> copy_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                               std::string* why);
+[[nodiscard]] Status copy_prepare(const Engine& engine, const GraphRef& graph, const Device& device, const Knobs& knobs,
+                                  WorkRef* work);
+
+// Segments that other engines take, one after the other, with what passes between them in the workspace: segments.cpp.
+[[nodiscard]] std::vector<Config> segment_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                                  std::string* why);
+[[nodiscard]] Status segment_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
+                                     const Knobs& knobs, WorkRef* work);
+
+// Operation by operation on the CPU, in double: interpret/interpreter.cpp.
+[[nodiscard]] std::vector<Config> interpreter_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                                      std::string* why);
+[[nodiscard]] Status interpreter_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
+                                         const Knobs& knobs, WorkRef* work);
+
+}  // namespace gpudnn::graph

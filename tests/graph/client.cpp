@@ -1,0 +1,369 @@
+// A client of the graph interface.
+// SPDX-License-Identifier: Apache-2.0
+#include "client.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include "graph/interpret/element.hpp"
+#include "graph/kinds.hpp"
+
+namespace gpudnn::test {
+namespace {
+
+gpudnnBackendAttributeName_t name_of(int name) { return static_cast<gpudnnBackendAttributeName_t>(name); }
+gpudnnBackendAttributeType_t type_of(int type) { return static_cast<gpudnnBackendAttributeType_t>(type); }
+
+}  // namespace
+
+Descriptor::Descriptor(int kind) {
+  EXPECT_EQ(gpudnnBackendCreateDescriptor(static_cast<gpudnnBackendDescriptorType_t>(kind), &object_),
+            GPUDNN_STATUS_SUCCESS);
+}
+Descriptor::~Descriptor() {
+  if (object_ != nullptr) {
+    EXPECT_EQ(gpudnnBackendDestroyDescriptor(object_), GPUDNN_STATUS_SUCCESS);
+  }
+}
+Status Descriptor::set(int name, int type, std::int64_t count, const void* elements) {
+  return gpudnnBackendSetAttribute(object_, name_of(name), type_of(type), count, elements);
+}
+Status Descriptor::set_integer(int name, std::int64_t value) { return set(name, GPUDNN_TYPE_INT64, 1, &value); }
+Status Descriptor::set_enum(int name, int type, int value) { return set(name, type, 1, &value); }
+Status Descriptor::set_descriptor(int name, const Descriptor& value) {
+  const gpudnnBackendDescriptor_t object = value.get();
+  return set(name, GPUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &object);
+}
+Status Descriptor::finalize() { return gpudnnBackendFinalize(object_); }
+std::int64_t Descriptor::count(int name, int type) const {
+  std::int64_t n = -1;
+  EXPECT_EQ(gpudnnBackendGetAttribute(object_, name_of(name), type_of(type), 0, &n, nullptr), GPUDNN_STATUS_SUCCESS)
+      << last_error();
+  return n;
+}
+std::int64_t Descriptor::integer(int name, int type) const {
+  std::int64_t value = 0;
+  std::int32_t word = 0;
+  const bool wide = type == GPUDNN_TYPE_INT64;
+  EXPECT_EQ(gpudnnBackendGetAttribute(object_, name_of(name), type_of(type), 1, nullptr,
+                                      wide ? static_cast<void*>(&value) : &word),
+            GPUDNN_STATUS_SUCCESS)
+      << last_error();
+  return wide ? value : word;
+}
+std::string Descriptor::text(int name) const {
+  std::string out(static_cast<std::size_t>(count(name, GPUDNN_TYPE_CHAR)), '\0');
+  EXPECT_EQ(gpudnnBackendGetAttribute(object_, name_of(name), GPUDNN_TYPE_CHAR, static_cast<std::int64_t>(out.size()),
+                                      nullptr, out.data()),
+            GPUDNN_STATUS_SUCCESS);
+  return out;
+}
+
+std::string last_error() {
+  char text[1024] = "";
+  gpudnnGetLastErrorString(text, sizeof text);
+  return text;
+}
+
+Descriptor make_tensor(const graph::Tensor& t, const Descriptor* offsets) {
+  Descriptor d(graph::kTensor);
+  const TensorGeometry& g = t.geometry;
+  EXPECT_EQ(d.set_enum(GPUDNN_ATTR_TENSOR_DATA_TYPE, GPUDNN_TYPE_DATA_TYPE, g.type), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(d.set(GPUDNN_ATTR_TENSOR_DIMENSIONS, GPUDNN_TYPE_INT64, g.rank, g.dims), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(d.set(GPUDNN_ATTR_TENSOR_STRIDES, GPUDNN_TYPE_INT64, g.rank, g.strides), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(d.set_integer(GPUDNN_ATTR_TENSOR_UNIQUE_ID, t.uid), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(d.set_integer(GPUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, t.alignment), GPUDNN_STATUS_SUCCESS);
+  const bool yes = true;
+  if (t.is_virtual) {
+    EXPECT_EQ(d.set(GPUDNN_ATTR_TENSOR_IS_VIRTUAL, GPUDNN_TYPE_BOOLEAN, 1, &yes), GPUDNN_STATUS_SUCCESS);
+  }
+  if (t.by_value) {
+    EXPECT_EQ(d.set(GPUDNN_ATTR_TENSOR_IS_BY_VALUE, GPUDNN_TYPE_BOOLEAN, 1, &yes), GPUDNN_STATUS_SUCCESS);
+  }
+  if (t.reordering != 0) {
+    EXPECT_EQ(d.set_enum(GPUDNN_ATTR_TENSOR_REORDERING_MODE, GPUDNN_TYPE_TENSOR_REORDERING_MODE, t.reordering),
+              GPUDNN_STATUS_SUCCESS);
+  }
+  if (t.vector_count != 1) {
+    EXPECT_EQ(d.set_integer(GPUDNN_ATTR_TENSOR_VECTOR_COUNT, t.vector_count), GPUDNN_STATUS_SUCCESS);
+    EXPECT_EQ(d.set_integer(GPUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, t.vector_dim), GPUDNN_STATUS_SUCCESS);
+  }
+  if (offsets != nullptr) {
+    EXPECT_EQ(d.set_descriptor(GPUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, *offsets), GPUDNN_STATUS_SUCCESS);
+  }
+  EXPECT_EQ(d.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  return d;
+}
+
+namespace {
+
+// Sets a field of a node in the descriptor that has the attribute.
+void set_field(const graph::FieldRow& row, const graph::Node& node, Descriptor* d, int kind) {
+  const int place = graph::place_of(kind, row.attribute);
+  if (place < 0) return;
+  const graph::Attribute& attribute = graph::attributes_of(kind)[static_cast<std::size_t>(place)];
+  std::int64_t word = 0;
+  if (const auto* field = std::get_if<graph::IntField>(&row.field)) {
+    word = node.*(*field);
+  } else if (const auto* wide = std::get_if<graph::LongField>(&row.field)) {
+    word = node.*(*wide);
+    if (row.attribute == GPUDNN_ATTR_OPERATION_RNG_SEED) return;  // a tensor in these tests
+  } else if (const auto* type = std::get_if<graph::TypeField>(&row.field)) {
+    word = node.*(*type);
+  } else if (const auto* real = std::get_if<graph::RealField>(&row.field)) {
+    EXPECT_EQ(d->set(row.attribute, GPUDNN_TYPE_DOUBLE, 1, &(node.*(*real))), GPUDNN_STATUS_SUCCESS) << last_error();
+    return;
+  } else {
+    const graph::Extents& extents = node.*std::get<graph::ExtentsField>(row.field);
+    if (extents.count == 0) return;
+    if (attribute.type == GPUDNN_TYPE_FRACTION) {
+      std::vector<gpudnnFraction_t> fractions;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(extents.count); ++i)
+        fractions.push_back({extents.value[i], extents.divisor[i]});
+      EXPECT_EQ(d->set(row.attribute, GPUDNN_TYPE_FRACTION, extents.count, fractions.data()), GPUDNN_STATUS_SUCCESS);
+    } else {
+      EXPECT_EQ(d->set(row.attribute, GPUDNN_TYPE_INT64, extents.count, extents.value.data()), GPUDNN_STATUS_SUCCESS);
+    }
+    return;
+  }
+  if (attribute.type == GPUDNN_TYPE_INT64) {
+    if (word != -1) {
+      EXPECT_EQ(d->set_integer(row.attribute, word), GPUDNN_STATUS_SUCCESS) << last_error();
+    }
+  } else if (attribute.type == GPUDNN_TYPE_BOOLEAN) {
+    const auto flag = static_cast<unsigned char>(word);
+    EXPECT_EQ(d->set(row.attribute, GPUDNN_TYPE_BOOLEAN, 1, &flag), GPUDNN_STATUS_SUCCESS) << last_error();
+  } else {
+    EXPECT_EQ(d->set_enum(row.attribute, attribute.type, static_cast<int>(word)), GPUDNN_STATUS_SUCCESS)
+        << attribute.text << " " << last_error();
+  }
+}
+
+Descriptor make_operation(const graph::Node& node, const std::vector<Descriptor>& tensors,
+                          std::vector<Descriptor>* companions) {
+  const graph::OpRow& row = graph::row_of(node.op);
+  Descriptor op(row.kind);
+  if (row.companion >= 0) {
+    Descriptor companion(row.companion);
+    for (const graph::FieldRow& field : row.fields) set_field(field, node, &companion, row.companion);
+    if (row.companion == graph::kConvolution) {
+      EXPECT_EQ(companion.set_integer(GPUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, node.pre.count), GPUDNN_STATUS_SUCCESS);
+    }
+    if (row.companion == graph::kResample) {
+      EXPECT_EQ(companion.set_integer(GPUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, node.window.count), GPUDNN_STATUS_SUCCESS);
+    }
+    EXPECT_EQ(companion.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+    EXPECT_EQ(op.set_descriptor(row.companion_attribute, companion), GPUDNN_STATUS_SUCCESS) << last_error();
+    companions->push_back(std::move(companion));
+  }
+  for (const graph::FieldRow& field : row.fields) set_field(field, node, &op, row.kind);
+  for (const graph::PortRow& port : row.ports) {
+    std::vector<gpudnnBackendDescriptor_t> objects;
+    for (const graph::Link& link : node.links)
+      if (link.port == port.port) objects.push_back(tensors[static_cast<std::size_t>(link.tensor)].get());
+    if (objects.empty()) continue;
+    EXPECT_EQ(op.set(port.attribute, GPUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(objects.size()),
+                     objects.data()),
+              GPUDNN_STATUS_SUCCESS)
+        << last_error();
+  }
+  EXPECT_EQ(op.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  return op;
+}
+
+}  // namespace
+
+void build(const graph::Graph& graph, gpudnnHandle_t handle, ClientGraph* out) {
+  out->graph = graph;
+  for (const graph::Tensor& tensor : graph.tensors) {
+    const int offsets = graph.find(tensor.ragged);
+    const Descriptor of = offsets < 0 ? Descriptor() : make_tensor(graph.tensors[static_cast<std::size_t>(offsets)]);
+    out->tensors.push_back(make_tensor(tensor, offsets < 0 ? nullptr : &of));
+  }
+  std::vector<gpudnnBackendDescriptor_t> objects;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    out->operations.push_back(make_operation(*node, out->tensors, &out->companions));
+    objects.push_back(out->operations.back().get());
+  }
+  out->graph_descriptor = Descriptor(graph::kGraph);
+  Descriptor& d = out->graph_descriptor;
+  EXPECT_EQ(d.set(GPUDNN_ATTR_OPERATIONGRAPH_OPS, GPUDNN_TYPE_BACKEND_DESCRIPTOR,
+                  static_cast<std::int64_t>(objects.size()), objects.data()),
+            GPUDNN_STATUS_SUCCESS)
+      << last_error();
+  if (handle != nullptr) {
+    EXPECT_EQ(d.set(GPUDNN_ATTR_OPERATIONGRAPH_HANDLE, GPUDNN_TYPE_HANDLE, 1, &handle), GPUDNN_STATUS_SUCCESS);
+  }
+  EXPECT_EQ(d.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+}
+
+std::vector<Descriptor> configs_of(const Descriptor& graph, int mode) {
+  Descriptor heuristics(graph::kHeuristics);
+  EXPECT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(heuristics.set_enum(GPUDNN_ATTR_ENGINEHEUR_MODE, GPUDNN_TYPE_HEUR_MODE, mode), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(heuristics.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  const std::int64_t count = heuristics.count(GPUDNN_ATTR_ENGINEHEUR_RESULTS, GPUDNN_TYPE_BACKEND_DESCRIPTOR);
+  std::vector<Descriptor> configs;
+  std::vector<gpudnnBackendDescriptor_t> objects;
+  for (std::int64_t i = 0; i < count; ++i) {
+    configs.emplace_back(graph::kEngineConfig);
+    objects.push_back(configs.back().get());
+  }
+  std::int64_t written = -1;
+  EXPECT_EQ(gpudnnBackendGetAttribute(heuristics.get(), GPUDNN_ATTR_ENGINEHEUR_RESULTS, GPUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                      count, &written, objects.data()),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(written, count);
+  return configs;
+}
+
+std::int64_t engine_index(const Descriptor& config) {
+  const Descriptor engine(graph::kEngine);
+  gpudnnBackendDescriptor_t object = engine.get();
+  std::int64_t count = 0;
+  EXPECT_EQ(gpudnnBackendGetAttribute(config.get(), GPUDNN_ATTR_ENGINECFG_ENGINE, GPUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                      &count, &object),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(count, 1);
+  return engine.integer(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+}
+
+Descriptor make_plan(const Descriptor& config) {
+  Descriptor plan(graph::kPlan);
+  EXPECT_EQ(plan.set_descriptor(GPUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(plan.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  EXPECT_EQ(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE),
+            config.integer(GPUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE));
+  return plan;
+}
+
+Descriptor make_plan(const Descriptor& graph, std::int64_t index) {
+  Descriptor engine(graph::kEngine);
+  EXPECT_EQ(engine.set_descriptor(GPUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(engine.set_integer(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX, index), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(engine.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  Descriptor config(graph::kEngineConfig);
+  EXPECT_EQ(config.set_descriptor(GPUDNN_ATTR_ENGINECFG_ENGINE, engine), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(config.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  return make_plan(config);
+}
+
+// --- memory ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+bool is_integer(DataType type) {
+  switch (type) {
+    case GPUDNN_DATA_INT8:
+    case GPUDNN_DATA_UINT8:
+    case GPUDNN_DATA_INT32:
+    case GPUDNN_DATA_INT64:
+    case GPUDNN_DATA_UINT32:
+    case GPUDNN_DATA_BOOLEAN:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::int64_t offset_of(const TensorGeometry& g, std::int64_t flat) {
+  std::int64_t offset = 0;
+  for (int i = g.rank - 1; i >= 0; --i) {
+    offset += flat % g.dims[i] * g.strides[i];
+    flat /= g.dims[i];
+  }
+  return offset;
+}
+
+std::size_t bytes_of(const graph::Tensor& t) {
+  // Tiled scales fill whole tiles of 128 by 4.
+  const std::int64_t padded = t.reordering != 0 ? element_count(t.geometry) * 128 + 512 : 0;
+  return size_in_bytes(t.geometry) * static_cast<std::size_t>(t.vector_count) + static_cast<std::size_t>(padded);
+}
+
+}  // namespace
+
+Memory::Memory(const graph::Graph& graph, Random* random) : graph_(graph) {
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+    const graph::Tensor& tensor = graph.tensors[t];
+    if (tensor.is_virtual) continue;
+    std::vector<unsigned char>& bytes = bytes_[tensor.uid];
+    bytes.assign(bytes_of(tensor) + kGuard, 0xff);
+    bool written = false;
+    for (const graph::Node& node : graph.nodes)
+      for (const graph::Link& link : node.links)
+        written = written || (link.tensor == static_cast<std::int32_t>(t) && is_output(node, link.port));
+    if (written) continue;
+    const graph::StoreElement store = graph::storer_of(tensor.geometry.type);
+    const std::int64_t count = static_cast<std::int64_t>(bytes_of(tensor)) * 8 / data_type_bits(tensor.geometry.type);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double value = is_integer(tensor.geometry.type)
+                               ? static_cast<double>(random->between(0, 1))
+                               : random->normal() * (tensor.geometry.type == GPUDNN_DATA_FP8_E8M0 ? 0.1 : 1);
+      store(bytes.data(), i, value);
+    }
+  }
+}
+
+std::vector<double> Memory::values(std::int64_t uid) const {
+  const graph::Tensor& tensor = graph_.tensors[static_cast<std::size_t>(graph_.find(uid))];
+  const graph::LoadElement load = graph::loader_of(tensor.geometry.type);
+  std::vector<double> result(static_cast<std::size_t>(element_count(tensor.geometry)));
+  for (std::size_t i = 0; i < result.size(); ++i)
+    result[i] = load(bytes_.at(uid).data(), offset_of(tensor.geometry, static_cast<std::int64_t>(i)));
+  return result;
+}
+
+void Memory::set(std::int64_t uid, const std::vector<double>& values) {
+  const graph::Tensor& tensor = graph_.tensors[static_cast<std::size_t>(graph_.find(uid))];
+  const graph::StoreElement store = graph::storer_of(tensor.geometry.type);
+  for (std::int64_t i = 0; i < element_count(tensor.geometry); ++i)
+    store(bytes_.at(uid).data(), offset_of(tensor.geometry, i), values[static_cast<std::size_t>(i) % values.size()]);
+}
+
+bool Memory::guards_intact() const {
+  for (const auto& [uid, bytes] : bytes_)
+    for (std::size_t i = bytes.size() - kGuard; i < bytes.size(); ++i)
+      if (bytes[i] != 0xff) return false;
+  return true;
+}
+
+Status execute(gpudnnHandle_t handle, const Descriptor& plan, Memory* memory) {
+  std::vector<std::int64_t> uids;
+  std::vector<void*> pointers;
+  for (const graph::Tensor& tensor : memory->graph().tensors) {
+    if (tensor.is_virtual) continue;
+    uids.push_back(tensor.uid);
+    pointers.push_back(memory->pointer(tensor.uid));
+  }
+  std::vector<unsigned char> workspace(
+      static_cast<std::size_t>(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) + 32);
+  void* start = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 15) / 16 * 16);
+  Descriptor pack(graph::kPack);
+  const auto count = static_cast<std::int64_t>(uids.size());
+  EXPECT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, GPUDNN_TYPE_INT64, count, uids.data()),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, GPUDNN_TYPE_VOID_PTR, count, pointers.data()),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_WORKSPACE, GPUDNN_TYPE_VOID_PTR, 1, &start), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(pack.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  return gpudnnBackendExecute(handle, plan.get(), pack.get());
+}
+
+std::vector<GraphCase> graph_cases(const std::string& file) {
+  std::ifstream in(std::string(GPUDNN_GRAPH_CASES_FOLDER) + "/" + file);
+  EXPECT_TRUE(in.good()) << file;
+  std::vector<GraphCase> cases;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("== ")) {
+      cases.push_back({line.substr(3), ""});
+    } else if (!cases.empty()) {
+      cases.back().text += line + "\n";
+    }
+  }
+  return cases;
+}
+
+}  // namespace gpudnn::test

@@ -1,0 +1,490 @@
+// Graphs that clients send, through the entry points: heuristics, plans, execution on the backend at hand, saved forms.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include "client.hpp"
+#include "graph/interpret/element.hpp"
+#include "graph/kinds.hpp"
+#include "support/session.hpp"
+
+namespace gpudnn::test {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kInterpreter = 100;
+
+class HostHandle {
+ public:
+  HostHandle() {
+    setenv("GPUDNN_BACKEND", "host", 1);
+    EXPECT_EQ(gpudnnCreate(&handle_), GPUDNN_STATUS_SUCCESS);
+  }
+  ~HostHandle() { EXPECT_EQ(gpudnnDestroy(handle_), GPUDNN_STATUS_SUCCESS); }
+  HostHandle(const HostHandle&) = delete;
+  HostHandle& operator=(const HostHandle&) = delete;
+  operator gpudnnHandle_t() const { return handle_; }
+
+ private:
+  gpudnnHandle_t handle_ = nullptr;
+};
+
+graph::Graph read(const std::string& text) {
+  std::string why;
+  const auto graph = graph::from_text(text, &why);
+  EXPECT_TRUE(graph.has_value()) << why;
+  return graph.value_or(graph::Graph{});
+}
+
+// Integers that an operation takes as places, lengths and offsets.
+void set_places(const graph::Graph& graph, Memory* memory) {
+  for (const graph::Node& node : graph.nodes) {
+    for (const graph::Link& link : node.links) {
+      const graph::Tensor& t = graph.tensors[static_cast<std::size_t>(link.tensor)];
+      if (t.is_virtual) continue;
+      const std::int64_t n = element_count(t.geometry);
+      std::vector<double> values;
+      switch (link.port) {
+        case graph::Port::seq_len_q:
+        case graph::Port::seq_len_kv:
+        case graph::Port::seq_len:
+          for (std::int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>(100 + 13 * i));
+          break;
+        case graph::Port::page_table:
+        case graph::Port::page_table_k:
+        case graph::Port::page_table_v:
+        case graph::Port::token_index:
+          for (std::int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>(i));
+          break;
+        case graph::Port::token_offset:
+          for (std::int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>(4 * i));
+          break;
+        case graph::Port::inverse:
+        case graph::Port::epsilon:
+        case graph::Port::running_var_in:
+          values.push_back(0.25);
+          break;
+        case graph::Port::count:
+          values.push_back(64);
+          break;
+        default:
+          continue;
+      }
+      if (!is_output(node, link.port)) memory->set(t.uid, values);
+    }
+  }
+  for (const graph::Tensor& t : graph.tensors) {
+    const int offsets = graph.find(t.ragged);
+    if (offsets < 0) continue;
+    const std::int64_t each = t.geometry.dims[2] * t.geometry.strides[2];
+    std::vector<double> values;
+    for (std::int64_t b = 0; b <= t.geometry.dims[0]; ++b) values.push_back(static_cast<double>(b * each));
+    memory->set(t.ragged, values);
+  }
+}
+
+// Every recorded graph finalizes, has an engine in both modes, and leaves no output as it was.
+TEST(GraphReplay, EveryRecordedGraphRuns) {
+  const HostHandle handle;
+  for (const char* file : {"operations.txt", "further_operations.txt", "attention.txt", "attention_windows.txt"}) {
+    for (const GraphCase& one : graph_cases(file)) {
+      SCOPED_TRACE(std::string(file) + ": " + one.name);
+      const graph::Graph graph = read(one.text);
+      ClientGraph client;
+      build(graph, handle, &client);
+      for (const int mode :
+           {GPUDNN_HEUR_MODE_A, GPUDNN_HEUR_MODE_FALLBACK, GPUDNN_HEUR_MODE_B, GPUDNN_HEUR_MODE_INSTANT})
+        ASSERT_FALSE(configs_of(client.graph_descriptor, mode).empty()) << last_error();
+      const Descriptor plan = make_plan(configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A).front());
+      Random random = case_random(session_seed(), one.text.size());
+      Memory memory(graph, &random);
+      set_places(graph, &memory);
+      ASSERT_EQ(execute(handle, plan, &memory), GPUDNN_STATUS_SUCCESS) << last_error();
+      EXPECT_TRUE(memory.guards_intact());
+    }
+  }
+}
+
+void expect_near(const std::vector<double>& a, const std::vector<double>& b, double bound) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;  // infinities
+    ASSERT_NEAR(a[i], b[i], bound * (1 + std::fabs(b[i]))) << "element " << i;
+  }
+}
+
+// The interpreter and the convolution engine of the host agree on a convolution with everything behind it.
+TEST(GraphReplay, ConvolutionChainsAgreeBetweenEngines) {
+  const HostHandle handle;
+  const std::string tensors =
+      "tensor 1 f32 2x6x9x8; tensor 2 f32 4x3x3x2; tensor 3 f32 2x4x5x8 virtual; tensor 4 f32 2x4x5x8; tensor 5 f32 "
+      "2x4x5x8 virtual\n"
+      "tensor 6 f32 1x4x1x1; tensor 7 f32 2x4x5x8 virtual; tensor 8 f32 2x4x5x8\n"
+      "conv_fwd cross x=1 w=2 y=3 compute=f32 pre=1x1 post=1x1 stride=2x1 dilation=1x2\n"
+      "pointwise add x=3 b=4 y=5 compute=f32 alpha2=0.5\n"
+      "pointwise add x=5 b=6 y=7 compute=f32\n";
+  for (const char* activation :
+       {"relu_fwd x=7 y=8", "relu_fwd x=7 y=8 upper_clip=0.75", "elu_fwd x=7 y=8 elu_alpha=0.5", "tanh_fwd x=7 y=8",
+        "sigmoid_fwd x=7 y=8", "swish_fwd x=7 y=8 swish_beta=1.5", "identity x=7 y=8"}) {
+    SCOPED_TRACE(activation);
+    const graph::Graph graph = read(tensors + "pointwise " + activation + " compute=f32");
+    ClientGraph client;
+    build(graph, handle, &client);
+    const std::vector<Descriptor> configs = configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A);
+    ASSERT_EQ(configs.size(), 1U);
+    EXPECT_EQ(engine_index(configs.front()), 213);
+    Random random(session_seed());
+    Memory a(graph, &random);
+    Memory b = a;
+    ASSERT_EQ(execute(handle, make_plan(configs.front()), &a), GPUDNN_STATUS_SUCCESS) << last_error();
+    ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, kInterpreter), &b), GPUDNN_STATUS_SUCCESS)
+        << last_error();
+    expect_near(a.values(8), b.values(8), 4e-6);
+  }
+}
+
+TEST(GraphReplay, GradientsOfConvolutionsAgreeBetweenEngines) {
+  const HostHandle handle;
+  for (const char* text : {"tensor 1 f32 2x4x7x6; tensor 2 f32 8x2x3x3; tensor 3 f32 2x8x4x3\nconv_dgrad cross dy=3 "
+                           "w=2 dx=1 compute=f32 pre=1x1 post=1x1 "
+                           "stride=2x2 dilation=1x1 alpha=0.5",
+                           "tensor 1 f32 2x4x7x6; tensor 2 f32 8x2x3x3; tensor 3 f32 2x8x4x3\nconv_wgrad convolution "
+                           "dy=3 x=1 dw=2 compute=f32 pre=1x1 "
+                           "post=1x1 stride=2x2 dilation=1x1",
+                           "tensor 1 f64 2x3x5x6x4; tensor 2 f64 4x3x2x3x1; tensor 3 f64 2x4x4x4x4\nconv_fwd cross x=1 "
+                           "w=2 y=3 compute=f64 pre=0x0x0 "
+                           "post=0x0x0 stride=1x1x1 dilation=1x1x1"}) {
+    const graph::Graph graph = read(text);
+    ClientGraph client;
+    build(graph, handle, &client);
+    Random random(session_seed());
+    Memory a(graph, &random);
+    Memory b = a;
+    ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, 213), &a), GPUDNN_STATUS_SUCCESS) << last_error();
+    ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, kInterpreter), &b), GPUDNN_STATUS_SUCCESS)
+        << last_error();
+    for (std::int64_t uid = 1; uid <= 3; ++uid) expect_near(a.values(uid), b.values(uid), 4e-6);
+  }
+}
+
+// z may hold NaN, and its pointer null, where it counts 0 times.
+TEST(GraphReplay, AnAddendThatCountsNothingIsNotRead) {
+  const HostHandle handle;
+  const graph::Graph graph = read(
+      "tensor 1 f32 1x2x4x4; tensor 2 f32 2x2x1x1; tensor 3 f32 1x2x4x4 virtual; tensor 4 f32 1x2x4x4; tensor 5 f32 "
+      "1x2x4x4\n"
+      "conv_fwd cross x=1 w=2 y=3 compute=f32 pre=0x0 post=0x0 stride=1x1 dilation=1x1\n"
+      "pointwise add x=3 b=4 y=5 compute=f32 alpha2=0");
+  ClientGraph client;
+  build(graph, handle, &client);
+  Random random(session_seed());
+  for (const std::int64_t index : {std::int64_t{213}, kInterpreter}) {
+    Memory memory(graph, &random);
+    memory.set_all(4, std::nan(""));
+    ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, index), &memory), GPUDNN_STATUS_SUCCESS)
+        << last_error();
+    for (const double value : memory.values(5)) EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
+// softmax(scale q k^T, masked) v by its definition, against the composite that clients send and the single operation.
+struct Expected {
+  std::vector<double> o, stats;
+};
+Expected attention(const Memory& m, std::int64_t q_uid, std::int64_t k_uid, std::int64_t v_uid, double scale,
+                   bool causal, bool k_transposed) {
+  const auto dims = [&m](std::int64_t uid) {
+    return m.graph().tensors[static_cast<std::size_t>(m.graph().find(uid))].geometry.dims;
+  };
+  const std::int64_t b = dims(q_uid)[0], h = dims(q_uid)[1], rows = dims(q_uid)[2], d = dims(q_uid)[3];
+  const std::int64_t hk = dims(k_uid)[1], keys = dims(v_uid)[2], hv = dims(v_uid)[1], w = dims(v_uid)[3];
+  const std::vector<double> q = m.values(q_uid), k = m.values(k_uid), v = m.values(v_uid);
+  Expected e;
+  for (std::int64_t n = 0; n < b * h * rows; ++n) {
+    const std::int64_t i = n % rows, head = n / rows % h, batch = n / rows / h;
+    const std::int64_t kh = batch * hk + head / (h / hk), vh = batch * hv + head / (h / hv);
+    std::vector<double> s(static_cast<std::size_t>(keys), -kInfinity);
+    double most = -kInfinity;
+    for (std::int64_t j = 0; j < (causal ? std::min(keys, i + 1) : keys); ++j) {
+      double sum = 0;
+      for (std::int64_t c = 0; c < d; ++c)
+        sum += q[static_cast<std::size_t>(n * d + c)] *
+               k[static_cast<std::size_t>(k_transposed ? (kh * d + c) * keys + j : (kh * keys + j) * d + c)];
+      s[static_cast<std::size_t>(j)] = scale * sum;
+      most = std::max(most, scale * sum);
+    }
+    double total = 0;
+    for (double& value : s) total += value = std::exp(value - most);
+    for (std::int64_t c = 0; c < w; ++c) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < keys; ++j)
+        sum += s[static_cast<std::size_t>(j)] / total * v[static_cast<std::size_t>((vh * keys + j) * w + c)];
+      e.o.push_back(sum);
+    }
+    e.stats.push_back(most + std::log(total));
+  }
+  return e;
+}
+
+TEST(GraphReplay, AttentionByItsDefinition) {
+  const HostHandle handle;
+  const graph::Graph single = read(
+      "tensor 1 f32 2x4x5x3; tensor 2 f32 2x2x7x3; tensor 3 f32 2x1x7x2; tensor 4 f32 2x4x5x2; tensor 5 f32 2x4x5x1; "
+      "tensor 6 f32 1 by_value\n"
+      "sdpa_fwd q=1 k=2 v=3 scale=6 o=4 stats=5");
+  ClientGraph client;
+  build(single, handle, &client);
+  Random random(session_seed());
+  Memory memory(single, &random);
+  memory.set_all(6, 0.5);
+  ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, kInterpreter), &memory), GPUDNN_STATUS_SUCCESS)
+      << last_error();
+  const Expected e = attention(memory, 1, 2, 3, 0.5, false, false);
+  expect_near(memory.values(4), e.o, 1e-6);
+  expect_near(memory.values(5), e.stats, 1e-6);
+}
+
+TEST(GraphReplay, CompositeCausalAttentionByItsDefinition) {
+  const HostHandle handle;
+  const graph::Graph composite = read(
+      "tensor 1 f32 2x4x5x3; tensor 2 f32 2x2x3x7; tensor 3 f32 2x2x7x2; tensor 4 f32 2x4x5x2; tensor 5 f32 2x4x5x1; "
+      "tensor 6 f32 1x1x1x1 by_value\n"
+      "tensor 7 f32 1x1x1x1 by_value; tensor 10 f32 2x4x5x7 virtual; tensor 11 f32 2x4x5x7 virtual; tensor 12 i32 "
+      "2x4x5x7 virtual\n"
+      "tensor 13 i32 2x4x5x7 virtual; tensor 14 bool 2x4x5x7 virtual; tensor 15 f32 2x4x5x7 virtual; tensor 16 f32 "
+      "2x4x5x1 virtual\n"
+      "tensor 17 f32 2x4x5x7 virtual; tensor 18 f32 2x4x5x7 virtual; tensor 19 f32 2x4x5x1 virtual; tensor 20 f32 "
+      "2x4x5x1 virtual\n"
+      "tensor 21 f32 2x4x5x7 virtual\n"
+      "matmul x=1 b=2 y=10 compute=f32; pointwise mul x=10 b=6 y=11 compute=f32; pointwise gen_index x=11 y=12 axis=2 "
+      "compute=f32\n"
+      "pointwise gen_index x=11 y=13 axis=3 compute=f32; pointwise cmp_ge x=12 b=13 y=14 compute=bool\n"
+      "pointwise binary_select x=11 b=7 t=14 y=15 compute=f32; reduction max x=15 y=16 compute=f32; pointwise sub x=15 "
+      "b=16 y=17 compute=f32\n"
+      "pointwise exp x=17 y=18 compute=f32; reduction add x=18 y=19 compute=f32; pointwise log x=19 y=20 compute=f32\n"
+      "pointwise add x=16 b=20 y=5 compute=f32; pointwise div x=18 b=19 y=21 compute=f32; matmul x=21 b=3 y=4 "
+      "compute=f32");
+  ClientGraph client;
+  build(composite, handle, &client);
+  Random random(session_seed());
+  Memory memory(composite, &random);
+  memory.set_all(6, 0.5);
+  memory.set_all(7, -kInfinity);
+  ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, kInterpreter), &memory), GPUDNN_STATUS_SUCCESS)
+      << last_error();
+  const Expected e = attention(memory, 1, 2, 3, 0.5, true, true);
+  expect_near(memory.values(4), e.o, 1e-5);
+  expect_near(memory.values(5), e.stats, 1e-5);
+}
+
+// --- saved forms, engines by number, threads of life ----------------------------------------------------------------
+
+constexpr const char* kSmall =
+    "tensor 1 f32 2x3x4x4; tensor 2 f32 4x3x3x3; tensor 3 f32 2x4x4x4\n"
+    "conv_fwd cross x=1 w=2 y=3 compute=f32 pre=1x1 post=1x1 stride=1x1 dilation=1x1";
+
+TEST(GraphPlans, ASavedPlanGivesTheSameBits) {
+  const HostHandle handle;
+  const graph::Graph graph = read(kSmall);
+  for (const std::int64_t index : {std::int64_t{213}, kInterpreter}) {
+    std::string json;
+    Random random(session_seed());
+    Memory a(graph, &random);
+    Memory b = a;
+    {
+      ClientGraph client;
+      build(graph, handle, &client);
+      const Descriptor plan = make_plan(client.graph_descriptor, index);
+      json = plan.text(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+      ASSERT_EQ(execute(handle, plan, &a), GPUDNN_STATUS_SUCCESS) << last_error();
+    }
+    Descriptor loaded(graph::kPlan);
+    const gpudnnHandle_t object = handle;
+    ASSERT_EQ(loaded.set(GPUDNN_ATTR_EXECUTION_PLAN_HANDLE, GPUDNN_TYPE_HANDLE, 1, &object), GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(loaded.set(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
+                         static_cast<std::int64_t>(json.size()), json.data()),
+              GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(loaded.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+    ASSERT_EQ(execute(handle, loaded, &b), GPUDNN_STATUS_SUCCESS) << last_error();
+    EXPECT_EQ(a.values(3), b.values(3));
+    EXPECT_EQ(loaded.text(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION), json);
+  }
+}
+
+TEST(GraphPlans, SpoiltJsonIsRefused) {
+  const HostHandle handle;
+  ClientGraph client;
+  build(read(kSmall), handle, &client);
+  const std::string json = make_plan(client.graph_descriptor, 213).text(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+  const auto load = [](const std::string& text) {
+    Descriptor plan(graph::kPlan);
+    EXPECT_EQ(plan.set(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
+                       static_cast<std::int64_t>(text.size()), text.data()),
+              GPUDNN_STATUS_SUCCESS);
+    return plan.finalize();
+  };
+  EXPECT_EQ(load(json), GPUDNN_STATUS_SUCCESS);
+  std::string other = json;
+  other.replace(other.find("\"format\":1"), 10, "\"format\":9");
+  EXPECT_EQ(load(other), GPUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH);
+  EXPECT_EQ(load("x"), GPUDNN_STATUS_BAD_PARAM);
+  EXPECT_EQ(load("{}"), GPUDNN_STATUS_BAD_PARAM);
+  Random random(session_seed());
+  for (int i = 0; i < session_cases(3000); ++i) {
+    std::string spoilt = json;
+    for (std::int64_t k = random.between(1, 4); k > 0; --k) {
+      const auto at = static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(spoilt.size()) - 1));
+      if (random.chance(0.3)) {
+        spoilt.resize(at + 1);
+      } else {
+        spoilt[at] = static_cast<char>(random.between(32, 126));
+      }
+    }
+    const Status status = load(spoilt);
+    if (status != GPUDNN_STATUS_SUCCESS) {
+      EXPECT_GT(last_error().size(), 10U);
+    }
+  }
+}
+
+TEST(GraphPlans, DescriptorsMayGoBeforeThePlan) {
+  const HostHandle handle;
+  const graph::Graph graph = read(kSmall);
+  Descriptor plan;
+  {
+    ClientGraph client;
+    build(graph, nullptr, &client);
+    plan = make_plan(configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A).front());
+  }
+  Random random(session_seed());
+  Memory memory(graph, &random);
+  EXPECT_EQ(execute(handle, plan, &memory), GPUDNN_STATUS_SUCCESS) << last_error();
+}
+
+TEST(GraphPlans, KnobsRebuildAnEngine) {
+  const HostHandle handle;
+  ClientGraph client;
+  build(read(kSmall), handle, &client);
+  Descriptor engine(graph::kEngine);
+  ASSERT_EQ(engine.set_descriptor(GPUDNN_ATTR_ENGINE_OPERATION_GRAPH, client.graph_descriptor), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(engine.set_integer(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX, 213), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(engine.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  const std::int64_t knobs = engine.count(GPUDNN_ATTR_ENGINE_KNOB_INFO, GPUDNN_TYPE_BACKEND_DESCRIPTOR);
+  EXPECT_EQ(knobs, 2);
+  for (const int value : {-1, 12345}) {
+    Descriptor choice(graph::kKnobChoice);
+    ASSERT_EQ(choice.set_enum(GPUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, GPUDNN_TYPE_KNOB_TYPE, GPUDNN_KNOB_TYPE_TILE_SIZE),
+              GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(choice.set_integer(GPUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value), GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(choice.finalize(), GPUDNN_STATUS_SUCCESS);
+    Descriptor config(graph::kEngineConfig);
+    ASSERT_EQ(config.set_descriptor(GPUDNN_ATTR_ENGINECFG_ENGINE, engine), GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(config.set_descriptor(GPUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choice), GPUDNN_STATUS_SUCCESS);
+    EXPECT_EQ(config.finalize(), value == -1 ? GPUDNN_STATUS_SUCCESS : GPUDNN_STATUS_NOT_SUPPORTED);
+  }
+}
+
+TEST(GraphPlans, IndicesWithoutAnEngine) {
+  const HostHandle handle;
+  ClientGraph client;
+  build(read(kSmall), handle, &client);
+  const std::int64_t count = client.graph_descriptor.integer(GPUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT);
+  EXPECT_GT(count, 213);
+  const auto finalized = [&](std::int64_t index) {
+    Descriptor engine(graph::kEngine);
+    EXPECT_EQ(engine.set_descriptor(GPUDNN_ATTR_ENGINE_OPERATION_GRAPH, client.graph_descriptor),
+              GPUDNN_STATUS_SUCCESS);
+    EXPECT_EQ(engine.set_integer(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX, index), GPUDNN_STATUS_SUCCESS);
+    return engine.finalize();
+  };
+  for (const std::int64_t index : {std::int64_t{-1}, count, INT64_MAX})
+    EXPECT_EQ(finalized(index), GPUDNN_STATUS_BAD_PARAM);
+  for (const std::int64_t index : {0, 5, 17, 99}) EXPECT_EQ(finalized(index), GPUDNN_STATUS_NOT_SUPPORTED);
+  EXPECT_EQ(finalized(200), GPUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH);
+}
+
+TEST(GraphPlans, NoEngineIsAnAnswerWithAReason) {
+  const HostHandle handle;
+  ClientGraph client;
+  build(read("tensor 1 i32 1; tensor 2 f32 4x4; tensor 3 f32 4x4\nsignal flag=1 x=2 y=3 value=1"), handle, &client);
+  static_cast<void>(last_error());
+  EXPECT_TRUE(configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A).empty());
+  EXPECT_NE(last_error().find("signal is not built"), std::string::npos);
+}
+
+TEST(GraphPlans, OverriddenShapes) {
+  const HostHandle handle;
+  const graph::Graph planned = read("tensor 1 f32 2x3; tensor 2 f32 2x3\npointwise exp x=1 y=2 compute=f32");
+  ClientGraph client;
+  build(planned, handle, &client);
+  const Descriptor plan = make_plan(client.graph_descriptor, kInterpreter);
+  float x[20], y[20];
+  for (int i = 0; i < 20; ++i) x[i] = static_cast<float>(i) / 10, y[i] = -1;
+  const std::int64_t uids[] = {1, 2};
+  void* pointers[] = {x, y};
+  std::vector<std::vector<std::int64_t>> shapes = {{4, 5}, {4, 5}};
+  std::vector<std::vector<std::int64_t>> strides = {{5, 1}, {5, 1}};
+  Descriptor pack(graph::kPack);
+  ASSERT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, GPUDNN_TYPE_INT64, 2, uids), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, GPUDNN_TYPE_VOID_PTR, 2, pointers), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, GPUDNN_TYPE_INT64, 2, uids), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, GPUDNN_TYPE_VOID_PTR, 1, &shapes),
+            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES, GPUDNN_TYPE_VOID_PTR, 1, &strides),
+            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(pack.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  ASSERT_EQ(gpudnnBackendExecute(handle, plan.get(), pack.get()), GPUDNN_STATUS_SUCCESS) << last_error();
+  for (int i = 0; i < 20; ++i) EXPECT_NEAR(y[i], std::exp(x[i]), 1e-6);
+}
+
+TEST(GraphPlans, DevicesAreSavedAndLoaded) {
+  Descriptor device(graph::kDeviceProp);
+  ASSERT_EQ(device.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  const std::string json = device.text(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+  Descriptor loaded(graph::kDeviceProp);
+  ASSERT_EQ(loaded.set(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
+                       static_cast<std::int64_t>(json.size()), json.data()),
+            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(loaded.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  EXPECT_EQ(loaded.text(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION), json);
+  // Plans for it need no handle.
+  ClientGraph client;
+  build(read(kSmall), nullptr, &client);
+  Descriptor heuristics(graph::kHeuristics);
+  ASSERT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, client.graph_descriptor),
+            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(heuristics.set_enum(GPUDNN_ATTR_ENGINEHEUR_MODE, GPUDNN_TYPE_HEUR_MODE, GPUDNN_HEUR_MODE_A),
+            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_DEVICEPROP, loaded), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(heuristics.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  EXPECT_GT(heuristics.count(GPUDNN_ATTR_ENGINEHEUR_RESULTS, GPUDNN_TYPE_BACKEND_DESCRIPTOR), 0);
+}
+
+TEST(GraphPlans, AKernelCacheKeepsPlans) {
+  const HostHandle handle;
+  ClientGraph client;
+  build(read(kSmall), handle, &client);
+  Descriptor empty(graph::kKernelCache);
+  EXPECT_EQ(empty.finalize(), GPUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+  Descriptor cache(graph::kKernelCache);
+  ASSERT_EQ(cache.set_descriptor(GPUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH, client.graph_descriptor),
+            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cache.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  const std::size_t before = cache.text(GPUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION).size();
+  const std::vector<Descriptor> configs = configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A);
+  Descriptor plan(graph::kPlan);
+  ASSERT_EQ(plan.set_descriptor(GPUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configs.front()), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(plan.set_descriptor(GPUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE, cache), GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(plan.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  const std::string json = cache.text(GPUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION);
+  EXPECT_GT(json.size(), before);
+  Descriptor loaded(graph::kKernelCache);
+  ASSERT_EQ(loaded.set(GPUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
+                       static_cast<std::int64_t>(json.size()), json.data()),
+            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(loaded.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  EXPECT_EQ(loaded.text(GPUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION), json);
+}
+
+}  // namespace
+}  // namespace gpudnn::test
