@@ -48,6 +48,16 @@ TEST(Refusals, ConvolutionDescriptors) {
                  {"mathType", "7"});
 }
 
+TEST(Refusals, ExtentsWhoseBytesOverflow) {
+  const int most = 2147483647;
+  const int dims[] = {most, most, 8, 1};
+  const TensorDescriptor tensor;
+  expect_refused(gpudnnSetTensorNdDescriptorEx(tensor, GPUDNN_TENSOR_NCHW, GPUDNN_DATA_FLOAT, 4, dims),
+                 GPUDNN_STATUS_NOT_SUPPORTED, {"dimension 1", "2147483647", "bytes"});
+  expect_refused(gpudnnSetTensor4dDescriptor(tensor, GPUDNN_TENSOR_NCHW, GPUDNN_DATA_HALF, most, 65536, 65536, 1),
+                 GPUDNN_STATUS_NOT_SUPPORTED, {"dimension 2", "65536", "bytes"});
+}
+
 TEST(Refusals, PoolingAndActivationDescriptors) {
   PoolingDescriptor pool;
   const auto set = [&](int window, int pad, int stride) {
