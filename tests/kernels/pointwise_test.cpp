@@ -1,6 +1,8 @@
 // Pointwise programs on the backend at hand: against the host's evaluation, and against themselves node by node.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/device.hpp"
 #include "host/pointwise.hpp"
+#include "kernels/epilogue_only.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +10,7 @@
 #include <limits>
 
 #include "kernels/tile/pointwise_math.cuh"
+#include "ops/pointwise/epilogue.hpp"
 #include "support/pointwise.hpp"
 #include "support/sweep.hpp"
 
@@ -298,6 +301,67 @@ TEST(PointwiseKernels, WorksInPlace) {
     EXPECT_EQ(difference(c.problem, run_reference(c.problem, data), outcome), "") << line;
   }
 }
+
+#ifdef GPUDNN_WITH_CUDA
+
+// Load 0 is what a matrix kernel has in its accumulators; store 0 is what it stores itself.
+std::string check_epilogue(const PointwiseCase& c) {
+  const Backend& backend = Backend::at_hand();
+  const Problem& problem = c.problem;
+  const PointwiseData data = make_data(c);
+  pointwise::Args args;
+  std::vector<GuardedBuffer> loads;
+  std::vector<GuardedBuffer> stores;
+  for (std::size_t i = 0; i < data.loads.size(); ++i) {
+    loads.emplace_back(backend, data.loads[i].size());
+    if (!data.loads[i].empty()) loads.back().write(data.loads[i].data(), data.loads[i].size());
+    args.loads[i] = loads.back().data();
+    args.scalars[i] = data.scalars[i];
+  }
+  const PointwiseOutcome expected = run_reference(problem, data);
+  for (const auto& bytes : expected.stores) {
+    stores.emplace_back(backend, bytes.size());
+    args.stores[stores.size() - 1] = stores.back().data();
+  }
+  EpilogueOnly kernel;
+  kernel.accumulators = static_cast<const float*>(loads[0].data());
+  kernel.out = static_cast<float*>(stores[0].data());
+  kernel.batches = problem.rank == 3 ? static_cast<unsigned>(problem.dims[0]) : 1;
+  kernel.rows = static_cast<unsigned>(problem.dims[problem.rank - 2]);
+  kernel.columns = static_cast<unsigned>(problem.dims[problem.rank - 1]);
+  if (make_epilogue(problem, 0, args, &kernel.program) != GPUDNN_STATUS_SUCCESS) return take_error_text();
+  launch_epilogue_only(kernel, backend.handle()->stream);
+  if (cuda::launch_status("the epilogue") != GPUDNN_STATUS_SUCCESS) return take_error_text();
+  PointwiseOutcome outcome;
+  for (const GuardedBuffer& store : stores) {
+    outcome.stores.emplace_back(store.bytes());
+    store.read(outcome.stores.back().data(), store.bytes());
+    outcome.damage += store.damage();
+  }
+  return difference(problem, expected, outcome);
+}
+
+TEST(ProgramEpilogue, GivesTheBitsOfTheProgram) {
+  GPUDNN_NEEDS_GPU();
+  for (const char* line :
+       {"pointwise 33x72 i0=f32 i1=f16:1x72 i2=bf16 r0=add(i0,i1) r1=relu(r0;0,inf,0) r2=add(r1,i2) o0=r2:f32",
+        "pointwise 5x33x71 i0=f32 i1=f32:1x33x1 i2=f16:5x1x71 r0=mul(i0,i1) r1=max(r0,i2) r2=mul(r1,i0) o0=r2:f32",
+        "pointwise 64x64 i0=f32 i1=index0 i2=index1 r0=ge(i1,i2) r1=mul(i0,0.125) r2=select(r1,-inf,r0) o0=r2:f32",
+        "pointwise 3x16x40 i0=f32 i1=scalar r0=mul(i0,i1) r1=mul(r0,r0):bf16 r2=sub(r0,r1) o0=r2:f32 o1=r0:f16 "
+        "o2=i0:f32",
+        "pointwise 16x40 i0=f32 i1=f32:strides=1,16 r0=sub(i1,i0) o0=r0:f32 o1=r0:bf16:strides=1,16",
+        "pointwise 16x40 i0=f32 i1=f32 r0=add(i0,1) r1=mul(i0,i1) r2=sub(r0,r1) r3=mul(r2,r0) r4=add(r3,i0) o0=i0:f32 "
+        "o1=r4:f32"}) {
+    PointwiseCase c;
+    std::string why;
+    const auto problem = pointwise::from_text(line, &why);
+    ASSERT_TRUE(problem) << line << ": " << why;
+    c.problem = *problem;
+    EXPECT_EQ(check_epilogue(c), "") << line;
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace gpudnn::test
