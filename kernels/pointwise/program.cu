@@ -61,7 +61,6 @@ bool set_tensor(const ProgramParams& params, const ProgramTensor& from, int widt
   to->step = static_cast<std::int32_t>(from.strides[last] * bytes);
   to->form = from.is_index                    ? InputForm::index
              : is_packed(params, from, width) ? InputForm::staged
-             : from.strides[last] == 0        ? InputForm::repeated
                                               : InputForm::gathered;
   if (from.is_index) to->data = reinterpret_cast<char*>(from.start);
   return true;
@@ -95,7 +94,7 @@ bool try_vector(const ProgramParams& params, cudaStream_t stream) {
   }
   const int packs_of_thread = kProgramElements / width;
   for (int t = 0; t < params.inputs; ++t) {
-    args.in[t].form = InputForm::repeated;  // a scalar: no step fetches it
+    args.in[t].form = InputForm::gathered;  // a scalar: no step fetches it
     if (!params.in[t].present) continue;
     if (!set_tensor(params, params.in[t], width, &args.in[t])) return false;
     if (args.in[t].form != InputForm::staged) continue;

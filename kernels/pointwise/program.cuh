@@ -35,7 +35,7 @@ constexpr int kProgramScalarElements = 8;  // in the scalar kernel
 constexpr int kProgramVectorLoops = 4;
 
 // How an input comes into the second operand.
-enum class InputForm : std::uint8_t { staged, repeated, gathered, index };
+enum class InputForm : std::uint8_t { staged, gathered, index };
 
 struct VectorTensor {
   char* data = nullptr;
@@ -158,18 +158,26 @@ struct VectorContext {
 
   __device__ __forceinline__ void fetch(int input, float (&b)[E]) const {
     const VectorTensor& tensor = args.in[input];
-    const auto type = static_cast<tile::AnyType>(tensor.type);
+    std::uint32_t words[P][N];
     if (tensor.form == InputForm::staged) {
-      fetch_staged(tensor, type, b);
+      read_staged(tensor, words);
     } else {
-      fetch_direct(tensor, type, b);
+      std::int64_t offset[P];
+      byte_offsets<N, P>(args, tensor, first, offset);
+      if (tensor.form == InputForm::index) {
+        const auto start = reinterpret_cast<std::int64_t>(tensor.data);
+#pragma unroll
+        for (int i = 0; i < E; ++i) b[i] = static_cast<float>(start + offset[i / N] + i % N * tensor.step);
+        return;
+      }
+      gather(tensor, offset, words);
     }
+    tile::widen_any<N, P>(static_cast<tile::AnyType>(tensor.type), words, b);
   }
 
-  __device__ __forceinline__ void fetch_staged(const VectorTensor& tensor, tile::AnyType type, float (&b)[E]) const {
+  __device__ __forceinline__ void read_staged(const VectorTensor& tensor, std::uint32_t (&words)[P][N]) const {
     const int chunk = tensor.chunk;
     const unsigned char* const own = stage + tensor.staging + threadIdx.x * chunk;
-    std::uint32_t words[P][N];
 #pragma unroll
     for (int p = 0; p < P; ++p) {
       const unsigned char* const from = own + p * kProgramThreads * chunk;
@@ -183,44 +191,40 @@ struct VectorContext {
         words[p][0] = *reinterpret_cast<const std::uint32_t*>(from);
       }
     }
-    widen_all(type, words, b);
   }
 
-  __device__ __forceinline__ static void widen_all(tile::AnyType type, const std::uint32_t (&words)[P][N],
-                                                   float (&b)[E]) {
-    if (type == tile::AnyType::bf16) {
+  // Elements one by one, packed as a staged input is: one that stays put is read once for a pack.
+  __device__ __forceinline__ static void gather(const VectorTensor& tensor, const std::int64_t (&offset)[P],
+                                                std::uint32_t (&words)[P][N]) {
+    const int step = tensor.step;
+    const int bytes = tensor.chunk / N;
 #pragma unroll
-      for (int p = 0; p < P; ++p) tile::widen_words_of<N>(tile::AnyType::bf16, words[p], b + p * N);
-    } else if (type == tile::AnyType::f16) {
+    for (int p = 0; p < P; ++p) {
+      const char* const from = tensor.data + offset[p];
+      if (step == 0) {
+        const std::uint32_t one = bytes == 2   ? *reinterpret_cast<const std::uint16_t*>(from) * 0x10001u
+                                  : bytes == 4 ? *reinterpret_cast<const std::uint32_t*>(from)
+                                               : *reinterpret_cast<const std::uint8_t*>(from) * 0x1010101u;
 #pragma unroll
-      for (int p = 0; p < P; ++p) tile::widen_words_of<N>(tile::AnyType::f16, words[p], b + p * N);
-    } else {
-      if (type == tile::AnyType::f32) {
+        for (int i = 0; i < N; ++i) words[p][i] = one;
+      } else if (bytes == 2) {
 #pragma unroll
-        for (int p = 0; p < P; ++p) tile::widen_words_of<N>(tile::AnyType::f32, words[p], b + p * N);
+        for (int i = 0; i < N / 2; ++i) {
+          words[p][i] = *reinterpret_cast<const std::uint16_t*>(from + std::int64_t{2 * i} * step) |
+                        *reinterpret_cast<const std::uint16_t*>(from + std::int64_t{2 * i + 1} * step) << 16;
+        }
+      } else if (bytes == 4) {
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+          words[p][i] = *reinterpret_cast<const std::uint32_t*>(from + std::int64_t{i} * step);
       } else {
 #pragma unroll
-        for (int p = 0; p < P; ++p) tile::widen_words_of<N>(type, words[p], b + p * N);
-      }
-    }
-  }
-
-  __device__ __forceinline__ void fetch_direct(const VectorTensor& tensor, tile::AnyType type, float (&b)[E]) const {
-    std::int64_t offset[P];
-    byte_offsets<N, P>(args, tensor, first, offset);
-    if (tensor.form == InputForm::repeated) {
+        for (int i = 0; i < N / 4; ++i) words[p][i] = 0;
 #pragma unroll
-      for (int p = 0; p < P; ++p) b[p * N] = tile::read_any<float>(type, tensor.data + offset[p]);
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = b[i / N * N];
-    } else if (tensor.form == InputForm::index) {
-      const auto start = reinterpret_cast<std::int64_t>(tensor.data);
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = static_cast<float>(start + offset[i / N] + i % N * tensor.step);
-    } else {
-#pragma unroll
-      for (int i = 0; i < E; ++i) {
-        b[i] = tile::read_any<float>(type, tensor.data + offset[i / N] + std::int64_t{i % N} * tensor.step);
+        for (int i = 0; i < N; ++i) {
+          words[p][i / 4] |= std::uint32_t{*reinterpret_cast<const std::uint8_t*>(from + std::int64_t{i} * step)}
+                             << i % 4 * 8;
+        }
       }
     }
   }
@@ -244,45 +248,44 @@ struct VectorContext {
   }
 
   __device__ __forceinline__ void round(tile::AnyType type, float (&a)[E]) const {
-    if (type == tile::AnyType::f16) {
-#pragma unroll
-      for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(tile::AnyType::f16, a[i]);
-    } else if (type == tile::AnyType::bf16) {
-#pragma unroll
-      for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(tile::AnyType::bf16, a[i]);
-    } else {
-#pragma unroll
-      for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(type, a[i]);
-    }
+    std::uint32_t words[P][N];
+    tile::narrow_any<N, P>(type, a, words);
+    tile::widen_any<N, P>(type, words, a);
   }
 
   __device__ __forceinline__ void store(int output, const float (&a)[E]) const {
     const VectorTensor& tensor = args.out[output];
-    const auto type = static_cast<tile::AnyType>(tensor.type);
     std::int64_t offset[P];
     byte_offsets<N, P>(args, tensor, first, offset);
-    if (tensor.form == InputForm::staged) {
-      std::uint32_t words[P][N];
-      if (type == tile::AnyType::bf16) {
+    std::uint32_t words[P][N];
+    tile::narrow_any<N, P>(static_cast<tile::AnyType>(tensor.type), a, words);
 #pragma unroll
-        for (int p = 0; p < P; ++p) tile::narrow_words_of<N>(tile::AnyType::bf16, a + p * N, words[p]);
-      } else if (type == tile::AnyType::f16) {
-#pragma unroll
-        for (int p = 0; p < P; ++p) tile::narrow_words_of<N>(tile::AnyType::f16, a + p * N, words[p]);
+    for (int p = 0; p < P; ++p) {
+      if (first + p * kProgramThreads >= args.packs) break;
+      char* const to = tensor.data + offset[p];
+      if (tensor.form == InputForm::staged) {
+        store_chunk(to, tensor.chunk, words[p]);
       } else {
-#pragma unroll
-        for (int p = 0; p < P; ++p) tile::narrow_words_of<N>(type, a + p * N, words[p]);
+        scatter(to, tensor.step, tensor.chunk / N, words[p]);
       }
+    }
+  }
+
+  __device__ __forceinline__ static void scatter(char* to, int step, int bytes, const std::uint32_t (&words)[N]) {
+    if (bytes == 2) {
 #pragma unroll
-      for (int p = 0; p < P; ++p) {
-        if (first + p * kProgramThreads < args.packs) store_chunk(tensor.data + offset[p], tensor.chunk, words[p]);
+      for (int i = 0; i < N; ++i) {
+        *reinterpret_cast<std::uint16_t*>(to + std::int64_t{i} * step) =
+            static_cast<std::uint16_t>(words[i / 2] >> i % 2 * 16);
       }
+    } else if (bytes == 4) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) *reinterpret_cast<std::uint32_t*>(to + std::int64_t{i} * step) = words[i];
     } else {
 #pragma unroll
-      for (int i = 0; i < E; ++i) {
-        if (first + i / N * kProgramThreads < args.packs) {
-          tile::write_any(type, tensor.data + offset[i / N] + std::int64_t{i % N} * tensor.step, a[i]);
-        }
+      for (int i = 0; i < N; ++i) {
+        *reinterpret_cast<std::uint8_t*>(to + std::int64_t{i} * step) =
+            static_cast<std::uint8_t>(words[i / 4] >> i % 4 * 8);
       }
     }
   }
@@ -341,6 +344,32 @@ struct ScalarArgs {
 
 constexpr int bytes_of_type(tile::AnyType type) { return tile::any_type_bytes(type); }
 
+// Elements of one tensor by their offsets. The type is told apart outside the loop, so that the loads go out together.
+template <class C, int E>
+__device__ __forceinline__ void fetch_elements(const ScalarTensor& tensor, const std::int64_t (&offset)[E], C (&b)[E]) {
+  if (tensor.is_index) {
+    const auto start = reinterpret_cast<std::int64_t>(tensor.data);
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = static_cast<C>(start + offset[i]);
+    return;
+  }
+  const auto type = static_cast<tile::AnyType>(tensor.type);
+  const int bytes = bytes_of_type(type);
+  if (type == tile::AnyType::f16) {
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::f16, tensor.data + offset[i] * 2);
+  } else if (type == tile::AnyType::bf16) {
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::bf16, tensor.data + offset[i] * 2);
+  } else if (type == tile::AnyType::f32) {
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::f32, tensor.data + offset[i] * 4);
+  } else {
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(type, tensor.data + offset[i] * bytes);
+  }
+}
+
 template <class C, int E>
 struct ScalarContext {
   const ScalarArgs<C>& args;
@@ -373,28 +402,7 @@ struct ScalarContext {
     const ScalarTensor& tensor = args.in[input];
     std::int64_t offset[E];
     offsets(tensor, offset);
-    if (tensor.is_index) {
-      const auto start = reinterpret_cast<std::int64_t>(tensor.data);
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = static_cast<C>(start + offset[i]);
-      return;
-    }
-    const auto type = static_cast<tile::AnyType>(tensor.type);
-    const int bytes = bytes_of_type(type);
-    // The type is told apart outside the loop, so that the loads go out together.
-    if (type == tile::AnyType::f16) {
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::f16, tensor.data + offset[i] * 2);
-    } else if (type == tile::AnyType::bf16) {
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::bf16, tensor.data + offset[i] * 2);
-    } else if (type == tile::AnyType::f32) {
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::f32, tensor.data + offset[i] * 4);
-    } else {
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(type, tensor.data + offset[i] * bytes);
-    }
+    fetch_elements(tensor, offset, b);
   }
 
   __device__ __forceinline__ C* place_of(int temp) const {
