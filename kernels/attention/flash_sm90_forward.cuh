@@ -9,8 +9,8 @@
 //
 // Rows of q, k, v beyond the tensor and elements beyond its head dimension are zeros by TMA; v beyond a sequence's
 // length is cleared in shared memory, as 0 times a NaN is none. Scores are in units of log2: p = 2^(scale log2(e) (s -
-// max)). Bounds: head dimensions multiples of 8 up to the instance's, strides multiples of 16 bytes. No workspace; one
-// order of sums. The file is long because the kernel's steps share its registers.
+// max)). Limits: head dimensions multiples of 8 up to the instance's, strides multiples of 16 bytes. Which block makes
+// a tile does not change a bit of it. The file is long because the kernel's steps share its registers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -52,6 +52,8 @@ struct ForwardShared {
   std::uint64_t q_full, q_empty;
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
+  std::uint64_t tile_full[2], tile_empty[2];
+  int tile_number[2];
 };
 
 enum ForwardBarrier { kTurn = 1, kConsumersMeet = 5, kWarpgroupMeets = 6 };
@@ -80,8 +82,8 @@ __device__ __forceinline__ ForwardTile forward_tile(const FlashForwardParams& p,
   tile.end = end_row <= tile.row || end <= first ? tile.first : (end + C::kColumns - 1) / C::kColumns;
   return tile;
 }
-// The blocks take tiles in turn, every other time in the opposite order, which evens out that lengths fall.
-__device__ __forceinline__ int tile_number(int turn) {
+// The tile of a block's turn where tiles go round: every other time in the opposite order, as lengths fall.
+__device__ __forceinline__ int tile_in_turn(int turn) {
   const int block = static_cast<int>(blockIdx.x);
   const int blocks = static_cast<int>(gridDim.x);
   return turn * blocks + (turn % 2 == 0 ? block : blocks - 1 - block);
@@ -111,9 +113,18 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
     }
     v_turn.next();
   };
-  for (int turn = 0; turn * static_cast<int>(gridDim.x) < p.tiles; ++turn) {
-    const int number = tile_number(turn);
-    if (number >= p.tiles) continue;
+  tile::PipelineState<2> tile_turn;
+  int number = static_cast<int>(blockIdx.x);
+  for (int turn = 0;; ++turn) {
+    // The first tile is the block's own; the following are handed out, or go round.
+    if (turn > 0) {
+      number = p.next_tile != nullptr ? static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1) : tile_in_turn(turn);
+    }
+    tile::wait(&shared.tile_empty[tile_turn.stage], tile_turn.parity ^ 1);
+    shared.tile_number[tile_turn.stage] = number;
+    ptx::mbarrier_arrive(&shared.tile_full[tile_turn.stage]);
+    tile_turn.next();
+    if (number >= p.tiles) break;
     const ForwardTile tile = forward_tile<C>(p, number);
     if (tile.end <= tile.first) continue;
     tile::wait(&shared.q_empty, q_parity ^ 1);
@@ -133,17 +144,6 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
   }
 }
 
-// Where this thread's elements of an accumulator are: rows `row` and row + 8, columns 8 j + `column` and the next.
-struct FragmentPlace {
-  int warpgroup, warp, lane;
-  __device__ __forceinline__ FragmentPlace()
-      : warpgroup(static_cast<int>(threadIdx.x) / kWarpgroup - 1),
-        warp(static_cast<int>(threadIdx.x) % kWarpgroup / 32),
-        lane(static_cast<int>(threadIdx.x) % 32) {}
-  __device__ __forceinline__ int row() const { return warpgroup * 64 + warp * 16 + lane / 4; }
-  __device__ __forceinline__ int column() const { return lane % 4 * 2; }
-};
-
 template <class C>
 class Consumer {
   using T = typename C::Element;
@@ -156,9 +156,14 @@ class Consumer {
 
   __device__ __forceinline__ void run() {
     if (C::kTakesTurns && place.warpgroup == C::kConsumers - 1) ptx::barrier_arrive(kTurn, 2 * kWarpgroup);
-    for (int turn = 0; turn * static_cast<int>(gridDim.x) < p.tiles; ++turn) {
-      const int number = tile_number(turn);
-      if (number >= p.tiles) continue;
+    tile::PipelineState<2> tile_turn;
+    while (true) {
+      tile::wait(&shared.tile_full[tile_turn.stage], tile_turn.parity);
+      const int number = shared.tile_number[tile_turn.stage];
+      __syncwarp();
+      release(&shared.tile_empty[tile_turn.stage]);
+      tile_turn.next();
+      if (number >= p.tiles) break;
       tile = forward_tile<C>(p, number);
       if (tile.end <= tile.first) {
         write_nothing();
@@ -302,6 +307,7 @@ class Consumer {
     softmax<kMasked>(column_tile, s, corrections);
     ptx::wgmma_wait_group<0>();
     ptx::pin(out);
+    pin_operand<C::kColumns>(weights);
     release(&shared.v_empty[v_turn.stage]);
     v_turn.next();
     to_operand<T, C::kColumns>(s, weights);
@@ -345,6 +351,7 @@ class Consumer {
     issue_output();
     ptx::wgmma_wait_group<0>();
     ptx::pin(out);
+    pin_operand<C::kColumns>(weights);
     release(&shared.v_empty[v_turn.stage]);
     v_turn.next();
   }
@@ -457,6 +464,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_forward_sm90(const __gri
     constexpr std::uint32_t kWarps = 4 * C::kConsumers;
     ptx::mbarrier_init(&shared.q_full, 1);
     ptx::mbarrier_init(&shared.q_empty, C::kOInQ ? C::kConsumers : kWarps);
+    for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_init(&shared.tile_full[i], 1);
+      ptx::mbarrier_init(&shared.tile_empty[i], kWarps);
+    }
     for (int i = 0; i < C::kStages; ++i) {
       ptx::mbarrier_init(&shared.k_full[i], 1);
       ptx::mbarrier_init(&shared.k_empty[i], kWarps);

@@ -8,13 +8,21 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
+// The counter of tiles that are handed out.
+static __global__ void __launch_bounds__(32) flash_reset_sm90(std::int32_t* next_tile) { *next_tile = 0; }
+
 template <class T, int kShape>
 void launch_forward_shape(const FlashForwardParams& params, int multiprocessors, CUstream_st* stream) {
   constexpr FlashForwardShape kIts = kFlashForwardShapes[kShape];
   using C = ForwardConfig<T, kIts.dim_qk, kIts.dim_v, kIts.rows, kIts.columns>;
   constexpr int kBytes = static_cast<int>(sizeof(ForwardShared<C>)) + 1024;
   static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
+<<<<<<< HEAD
   cuda::allow_shared_memory<&flash_forward_sm90<C>>(kBytes);
+=======
+  cuda::allow_shared_memory<&flash_forward_sm90<C>>(kBytes);
+  if (params.next_tile != nullptr) cuda::launch_kernel(flash_reset_sm90, {1, 1}, stream, params.next_tile);
+>>>>>>> attention
   const int blocks = params.tiles < multiprocessors ? params.tiles : multiprocessors;
   cuda::launch_kernel(flash_forward_sm90<C>, {static_cast<unsigned>(blocks), C::kThreads, kBytes}, stream, params);
 }

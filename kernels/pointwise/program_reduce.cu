@@ -1,8 +1,8 @@
 // Instances and launches of the kernels that run pointwise programs with reductions.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/pointwise/program_reduce.cuh"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -39,7 +39,7 @@ void join(const ProgramReduceParams& params, const ReduceArgs<C>& reduced, cudaS
     set_dims(params, args.dims);
     args.out = reduced.out[o];
     const unsigned blocks = (args.results + kProgramReduceThreads - 1) / kProgramReduceThreads;
-    tile::launch_kernel(&program_join<C>, {blocks, kProgramReduceThreads}, stream, args);
+    cuda::launch_kernel(&program_join<C>, {blocks, kProgramReduceThreads}, stream, args);
   }
 }
 
@@ -68,8 +68,8 @@ void launch(const ProgramReduceParams& params, const tile::ProgramCode<C>& code,
   args.code = code;
   const auto tiles = static_cast<unsigned>((results + tiling.lanes - 1) / tiling.lanes);
   const std::size_t shared = sizeof(C) * E * kProgramReduceThreads * static_cast<std::size_t>(code.temps);
-  if (shared > 40 * 1024) tile::allow_shared_memory<&program_reduce<C, E>>(tile::kAllThatABlockMayHave);
-  tile::launch_kernel(&program_reduce<C, E>,
+  if (shared > 40 * 1024) cuda::allow_shared_memory<&program_reduce<C, E>>(cuda::kAllThatABlockMayHave);
+  cuda::launch_kernel(&program_reduce<C, E>,
                       {dim3(tiles, static_cast<unsigned>(params.splits)), kProgramReduceThreads, shared}, stream, args);
   if (params.splits > 1) join(params, args, stream);
 }

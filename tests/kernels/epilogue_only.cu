@@ -1,8 +1,8 @@
 // A kernel that is nothing but an epilogue: each thread takes 8 neighbours of a row as its accumulators and writes what
 // the program leaves.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/epilogue_only.hpp"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/program_epilogue.cuh"
 
 namespace gpudnn::test {
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads) epilogue_only(const __grid_constant_
 
 void launch_epilogue_only(const EpilogueOnly& args, CUstream_st* stream) {
   const dim3 blocks((args.columns + 8 * kThreads - 1) / (8 * kThreads), args.rows, args.batches);
-  tile::launch_kernel(&epilogue_only, {blocks, kThreads}, stream, args);
+  cuda::launch_kernel(&epilogue_only, {blocks, kThreads}, stream, args);
 }
 
 }  // namespace gpudnn::test
