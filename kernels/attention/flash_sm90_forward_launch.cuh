@@ -17,12 +17,8 @@ void launch_forward_shape(const FlashForwardParams& params, int multiprocessors,
   using C = ForwardConfig<T, kIts.dim_qk, kIts.dim_v, kIts.rows, kIts.columns>;
   constexpr int kBytes = static_cast<int>(sizeof(ForwardShared<C>)) + 1024;
   static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
-<<<<<<< HEAD
-  cuda::allow_shared_memory<&flash_forward_sm90<C>>(kBytes);
-=======
   cuda::allow_shared_memory<&flash_forward_sm90<C>>(kBytes);
   if (params.next_tile != nullptr) cuda::launch_kernel(flash_reset_sm90, {1, 1}, stream, params.next_tile);
->>>>>>> attention
   const int blocks = params.tiles < multiprocessors ? params.tiles : multiprocessors;
   cuda::launch_kernel(flash_forward_sm90<C>, {static_cast<unsigned>(blocks), C::kThreads, kBytes}, stream, params);
 }
