@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "core/parallel.hpp"
 #include "host/element.hpp"
@@ -67,25 +68,12 @@ inline double activate_inline(gpudnnActivationMode_t mode, gpudnnNanPropagation_
   }
 }
 
-// Calls f.template operator()<mode>(), so that loops over elements do not ask for the mode.
+// Calls f(mode); of ReLU, whose loops are short, with a mode that the compiler knows.
 template <class F>
 void with_mode(gpudnnActivationMode_t mode, const F& f) {
-  switch (mode) {
-    case GPUDNN_ACTIVATION_SIGMOID:
-      return f.template operator()<GPUDNN_ACTIVATION_SIGMOID>();
-    case GPUDNN_ACTIVATION_RELU:
-      return f.template operator()<GPUDNN_ACTIVATION_RELU>();
-    case GPUDNN_ACTIVATION_TANH:
-      return f.template operator()<GPUDNN_ACTIVATION_TANH>();
-    case GPUDNN_ACTIVATION_CLIPPED_RELU:
-      return f.template operator()<GPUDNN_ACTIVATION_CLIPPED_RELU>();
-    case GPUDNN_ACTIVATION_ELU:
-      return f.template operator()<GPUDNN_ACTIVATION_ELU>();
-    case GPUDNN_ACTIVATION_SWISH:
-      return f.template operator()<GPUDNN_ACTIVATION_SWISH>();
-    default:
-      return f.template operator()<GPUDNN_ACTIVATION_IDENTITY>();
-  }
+  if (mode == GPUDNN_ACTIVATION_RELU)
+    return f(std::integral_constant<gpudnnActivationMode_t, GPUDNN_ACTIVATION_RELU>{});
+  f(mode);
 }
 
 template <class T>
@@ -93,10 +81,10 @@ void forward(const Problem& problem, const Args& args) {
   const Walk<2> walk({problem.y, problem.x});
   const auto* const x = static_cast<const T*>(args.x);
   auto* const y = static_cast<T*>(args.out);
-  with_mode(problem.mode, [&]<gpudnnActivationMode_t kMode>() {
+  with_mode(problem.mode, [&](auto mode) {
     parallel_for(walk.count(), grain_for(4), [&](std::int64_t begin, std::int64_t end) {
       walk.for_each(begin, end, [&](std::int64_t to, std::int64_t from) {
-        store(y + to, args.alpha * activate_inline(kMode, problem.nan, problem.coef, to_double(x[from])), args.beta);
+        store(y + to, args.alpha * activate_inline(mode, problem.nan, problem.coef, to_double(x[from])), args.beta);
       });
     });
   });
@@ -110,12 +98,12 @@ void backward(const Problem& problem, const Args& args) {
   const auto* const x = gradient_reads_x(problem.mode) ? static_cast<const T*>(args.x) : nullptr;
   const auto* const y = gradient_reads_y(problem.mode) ? static_cast<const T*>(args.y) : nullptr;
   auto* const dx = static_cast<T*>(args.out);
-  with_mode(problem.mode, [&]<gpudnnActivationMode_t kMode>() {
+  with_mode(problem.mode, [&](auto mode) {
     parallel_for(walk.count(), grain_for(4), [&](std::int64_t begin, std::int64_t end) {
       walk.for_each(begin, end, [&](std::int64_t to, std::int64_t from_dy, std::int64_t from_x, std::int64_t from_y) {
-        const double x_value = gradient_reads_x(kMode) ? to_double(x[from_x]) : 0;
-        const double y_value = gradient_reads_y(kMode) ? to_double(y[from_y]) : 0;
-        const double slope_dy = gradient(kMode, problem.nan, problem.coef, x_value, y_value, to_double(dy[from_dy]));
+        const double x_value = gradient_reads_x(mode) ? to_double(x[from_x]) : 0;
+        const double y_value = gradient_reads_y(mode) ? to_double(y[from_y]) : 0;
+        const double slope_dy = gradient(mode, problem.nan, problem.coef, x_value, y_value, to_double(dy[from_dy]));
         store(dx + to, args.alpha * slope_dy, args.beta);
       });
     });

@@ -100,10 +100,10 @@ void gather(const ConvLattice& lattice, const ConvPiece& piece, const std::vecto
       }
       for (std::int64_t c = 0; c < channels; ++c) {
         FactorOf<T>* const row = run_to + c * pair_stride;
-        zero_strided(row, 1, meeting.begin);
+        if (meeting.begin > 0) zero_strided(row, 1, meeting.begin);
         copy_strided(row + meeting.begin, 1, from + c * channel_stride + meeting.begin * step, step,
                      meeting.end - meeting.begin);
-        zero_strided(row + meeting.end, 1, run.count - meeting.end);
+        if (meeting.end < run.count) zero_strided(row + meeting.end, 1, run.count - meeting.end);
       }
     }
     pair += channels;
