@@ -235,10 +235,16 @@ template <class T, class C>
 void launch_gemm_simt_type(const GemmParams& params, int row, unsigned blocks, cudaStream_t stream) {
   const cuda::LaunchConfig config = {.blocks = dim3(blocks), .threads = dim3(kGemmThreads)};
   if constexpr (std::is_same_v<C, float> && !std::is_same_v<T, Byte>) {
-    if (row == 0) return cuda::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 128, 128, 8, 8>>, config, stream, params);
+    if (row == 0) {
+      cuda::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 128, 128, 8, 8>>, config, stream, params);
+      return;
+    }
   }
-  if (row == 2) return cuda::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 16, 64, 1, 4>>, config, stream, params);
-  cuda::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 64, 64, 4, 4>>, config, stream, params);
+  if (row == 2) {
+    cuda::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 16, 64, 1, 4>>, config, stream, params);
+  } else {
+    cuda::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 64, 64, 4, 4>>, config, stream, params);
+  }
 }
 
 }  // namespace gpudnn::kernels::matmul
