@@ -49,7 +49,8 @@ struct FlashForwardParams {
   std::int32_t* next_tile = nullptr;  // starts at 0: tiles go to whoever is free; null: in turn
   float scale_log2 = 0;               // |scale| log2(e)
   float scale = 0;                    // |scale|
-  bool negates = false;               // the scale is negative
+  float slack = 0;       // how far, in log2, a row may outgrow its maximum before what was summed is rescaled
+  bool negates = false;  // the scale is negative
 };
 
 // One tile shape of the kernel. `dim_qk` and `dim_v` are what it is built for; smaller ones are filled with zeros.
@@ -57,7 +58,7 @@ struct FlashForwardShape {
   std::int32_t dim_qk, dim_v, rows, columns;
 };
 constexpr FlashForwardShape kFlashForwardShapes[] = {
-    {64, 64, 192, 128}, {128, 128, 128, 128}, {192, 128, 128, 128}, {256, 256, 128, 80}};
+    {64, 64, 192, 128}, {128, 128, 128, 128}, {128, 128, 128, 176}, {192, 128, 128, 128}, {256, 256, 128, 80}};
 
 // Sets next_tile to 0 first.
 void launch_flash_forward_sm90(const FlashForwardParams& params, tile::ElementType type, int shape, int multiprocessors,

@@ -155,8 +155,6 @@ class BackwardConsumer {
       ptx::wgmma_wait_group<0>();
       ptx::pin(out1);
       if constexpr (C::kOfKeys) ptx::pin(out2);
-      pin_operand<C::kStream>(weights1);
-      if constexpr (C::kOfKeys) pin_operand<C::kStream>(weights2);
     }
     write();
   }
@@ -299,8 +297,6 @@ class BackwardConsumer {
     ptx::wgmma_wait_group<1>();
     ptx::pin(s);
     if constexpr (C::kOverlaps) {
-      pin_operand<C::kStream>(weights1);
-      if constexpr (C::kOfKeys) pin_operand<C::kStream>(weights2);
       if (has_previous && place.lane == 0) ptx::mbarrier_arrive(&shared.empty[stage ^ 1]);
     }
     probabilities(stage, s);
@@ -320,8 +316,6 @@ class BackwardConsumer {
       ptx::wgmma_wait_group<0>();
       ptx::pin(out1);
       ptx::pin(out2);
-      pin_operand<C::kStream>(weights1);
-      pin_operand<C::kStream>(weights2);
       if (place.lane == 0) ptx::mbarrier_arrive(&shared.empty[stage]);
     }
     turn.next();

@@ -245,8 +245,11 @@ class Consumer {
       for (int i = 0; i < C::kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+      // A maximum that has grown a little is left as it was: probabilities stay below 2^slack, and nothing is rescaled.
+      const bool stays = (most - most_[half]) * p.scale_log2 <= p.slack;
+      if (stays) most = most_[half];
       const float base = most == -INFINITY ? 0.0F : most * p.scale_log2;
-      corrections[half] = ptx::ex2_approx_ftz(fmaf(most_[half], p.scale_log2, -base));
+      corrections[half] = stays ? 1.0F : ptx::ex2_approx_ftz(fmaf(most_[half], p.scale_log2, -base));
       most_[half] = most;
       float sum = 0.0F;
 #pragma unroll
@@ -263,6 +266,7 @@ class Consumer {
   }
 
   __device__ __forceinline__ void correct_output(const float (&corrections)[2]) {
+    if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) return;
 #pragma unroll
     for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
   }
@@ -307,7 +311,6 @@ class Consumer {
     softmax<kMasked>(column_tile, s, corrections);
     ptx::wgmma_wait_group<0>();
     ptx::pin(out);
-    pin_operand<C::kColumns>(weights);
     release(&shared.v_empty[v_turn.stage]);
     v_turn.next();
     to_operand<T, C::kColumns>(s, weights);
@@ -351,7 +354,6 @@ class Consumer {
     issue_output();
     ptx::wgmma_wait_group<0>();
     ptx::pin(out);
-    pin_operand<C::kColumns>(weights);
     release(&shared.v_empty[v_turn.stage]);
     v_turn.next();
   }

@@ -75,13 +75,6 @@ __device__ __forceinline__ void to_operand(const float (&s)[kColumns / 2], std::
   }
 }
 
-// The operand's registers stay as they are until here.
-template <int kColumns>
-__device__ __forceinline__ void pin_operand(std::uint32_t (&a)[kColumns / 16][4]) {
-#pragma unroll
-  for (int i = 0; i < kColumns / 16; ++i) ptx::pin(a[i]);
-}
-
 // Byte offset of a 16-byte chunk in panels of kRows rows that TMA has swizzled.
 template <int kRows>
 __device__ __forceinline__ std::uint32_t swizzled_chunk(int row, int chunk) {

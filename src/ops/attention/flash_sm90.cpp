@@ -100,14 +100,16 @@ kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
 // A scale of 0 becomes one that is next to it, as -inf times 0 is a NaN.
 float magnitude_of(double scale) { return std::max(static_cast<float>(std::fabs(scale)), 1e-30F); }
 
-// The first shape that holds the head dimensions.
+// The first shape that holds the head dimensions; without bounds the one with more columns, of which fewer are cut.
 int forward_shape(const Problem& problem) {
+  constexpr int kWide = 2;
   int shape = 0;
   for (const kernels::FlashForwardShape& its : kernels::kFlashForwardShapes) {
     if (problem.dim_qk() <= its.dim_qk && problem.dim_v() <= its.dim_v) break;
     ++shape;
   }
-  return shape;
+  const bool is_wide = problem.has_right == 0 && problem.has_left == 0 && problem.length_kv >= 1024;
+  return shape + 1 == kWide && is_wide ? kWide : shape;
 }
 
 // Backward's lse and delta: a row of each head is padded.
@@ -188,6 +190,8 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
   }
   params.scale = magnitude_of(problem.scale);
   params.scale_log2 = static_cast<float>(static_cast<double>(params.scale) * kLog2E);
+  // The maximum itself is an output where it is asked for.
+  params.slack = problem.max.exists() || problem.sum_exp.exists() ? 0.0F : 8.0F;
   params.negates = problem.scale < 0;
   kernels::launch_flash_forward_sm90(params, element_type(problem.type()), shape, site.device.multiprocessors,
                                      site.stream);
