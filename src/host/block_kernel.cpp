@@ -106,7 +106,7 @@ template <class T>
 }
 
 template <class T>
-[[gnu::target("avx512f,avx2,fma,prefer-vector-width=512")]] void multiply_avx512(const Block<T>& block) {
+[[gnu::target("avx512f,avx2,fma")]] void multiply_avx512(const Block<T>& block) {
   multiply_block<T, 64, 12>(block);
 }
 #endif

@@ -17,14 +17,24 @@ namespace gpudnn::host {
 template <class T>
 using FactorOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
+// A stored element as a factor. 8-bit floats convert by a to_double of their own.
+template <class C, class T>
+[[nodiscard]] inline C factor_of(T value) noexcept {
+  if constexpr (requires { static_cast<C>(value); }) {
+    return static_cast<C>(value);
+  } else {
+    return static_cast<C>(to_double(value));
+  }
+}
+
 template <class C, class T>
 inline void copy_strided(C* to, std::int64_t to_step, const T* from, std::int64_t from_step, std::int64_t count) {
   if (to_step == 1 && from_step == 1) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<C>(from[i]);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = factor_of<C>(from[i]);
   } else if (to_step == 1) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<C>(from[i * from_step]);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = factor_of<C>(from[i * from_step]);
   } else {
-    for (std::int64_t i = 0; i < count; ++i) to[i * to_step] = static_cast<C>(from[i * from_step]);
+    for (std::int64_t i = 0; i < count; ++i) to[i * to_step] = factor_of<C>(from[i * from_step]);
   }
 }
 
