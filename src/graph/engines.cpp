@@ -93,6 +93,13 @@ constexpr Engine kEngines[] = {
      .general = true,
      .configs = &program_configs,
      .prepare = &program_prepare},
+    {.index = 100,
+     .name = "host_interpreter",
+     .backend = kHost,
+     .general = true,
+     .last_resort = true,
+     .configs = &interpreter_configs,
+     .prepare = &interpreter_prepare},
     {.index = 101,
      .name = "segments",
      .backend = kCuda,
@@ -101,13 +108,6 @@ constexpr Engine kEngines[] = {
      .last_resort = true,
      .configs = &segment_configs,
      .prepare = &segment_prepare},
-    {.index = 100,
-     .name = "host_interpreter",
-     .backend = kHost,
-     .general = true,
-     .last_resort = true,
-     .configs = &interpreter_configs,
-     .prepare = &interpreter_prepare},
 };
 
 constexpr std::size_t kMostResults = 8;
