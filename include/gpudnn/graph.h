@@ -320,7 +320,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetCallback(unsigned* mask, void** udata, gpu
  *   tensor descriptors -> operation descriptors -> OPERATIONGRAPH -> ENGINEHEUR or ENGINE -> ENGINECFG
  *     -> EXECUTION_PLAN, which runs with a VARIANT_PACK: pointers, matched to tensors by unique id, and a workspace
  *
- * All of it is declared here; none of it is built yet. */
+ * docs/graph.md says which graphs run where, and what each status means. */
 
 typedef void* gpudnnBackendDescriptor_t;
 
@@ -1001,42 +1001,43 @@ typedef enum {
 
 /* ---------------------------------------------------------------------------------- the graph interface: functions */
 
-/* Makes a descriptor of a kind. Not built yet: returns NOT_SUPPORTED. */
+/* Makes a descriptor of a kind. INTERMEDIATE_INFO cannot be made. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendCreateDescriptor(gpudnnBackendDescriptorType_t descriptorType,
                                                            gpudnnBackendDescriptor_t* descriptor);
 
-/* Ends a descriptor; others that refer to it keep what they need. Not built yet: returns NOT_SUPPORTED. */
+/* Ends a descriptor; others that refer to it keep what they need. BAD_PARAM_NULL_POINTER for null. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendDestroyDescriptor(gpudnnBackendDescriptor_t descriptor);
 
-/* Puts a descriptor back to its state after creation. Not built yet: returns NOT_SUPPORTED. */
+/* Puts a descriptor back to its state after creation. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendInitialize(gpudnnBackendDescriptor_t descriptor);
 
 /* Checks the attributes and freezes them. BAD_PARAM if they contradict each other or one is missing, NOT_SUPPORTED if
- * no engine can do what they say. Not built yet: returns NOT_SUPPORTED. */
+ * no engine can do what they say. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendFinalize(gpudnnBackendDescriptor_t descriptor);
 
 /* Sets an attribute to `elementCount` elements of `attributeType` at `arrayOfElements` (copied). BAD_PARAM_..._TYPE,
- * _OUT_OF_BOUND or _NULL_POINTER say what is wrong; BAD_PARAM after finalize. Not built yet: returns NOT_SUPPORTED. */
+ * _OUT_OF_BOUND or _NULL_POINTER say what is wrong; BAD_PARAM after finalize. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendSetAttribute(gpudnnBackendDescriptor_t descriptor,
                                                        gpudnnBackendAttributeName_t attributeName,
                                                        gpudnnBackendAttributeType_t attributeType, int64_t elementCount,
                                                        const void* arrayOfElements);
 
-/* Reads an attribute of a finalized descriptor: writes how many elements there are to `*elementCount`, and the first
- * `requestedElementCount` of them to `arrayOfElements`, which may be null if 0 are asked for. Elements that are
- * descriptors must be created by the caller and are filled. Not built yet: returns NOT_SUPPORTED. */
+/* Reads an attribute of a finalized descriptor: writes the first `requestedElementCount` elements to `arrayOfElements`,
+ * and how many that were to `*elementCount`, which may be null. If none are asked for, or `arrayOfElements` is null,
+ * `*elementCount` tells how many there are. Elements that are descriptors must be created by the caller and are filled.
+ * Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendGetAttribute(gpudnnBackendDescriptor_t const descriptor,
                                                        gpudnnBackendAttributeName_t attributeName,
                                                        gpudnnBackendAttributeType_t attributeType,
                                                        int64_t requestedElementCount, int64_t* elementCount,
                                                        void* arrayOfElements);
 
-/* Queues a plan on the handle's stream with the pointers of a variant pack. Not built yet: returns NOT_SUPPORTED. */
+/* Queues a plan on the handle's stream with the pointers of a variant pack. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendExecute(gpudnnHandle_t handle, gpudnnBackendDescriptor_t executionPlan,
                                                   gpudnnBackendDescriptor_t variantPack);
 
-/* Adds a plan's work to a CUDA graph without capturing a stream; Update replaces the pointers in a graph that Populate
- * has filled. Not built yet: both return NOT_SUPPORTED. */
+/* Adds a plan's work to a CUDA graph; Update replaces the pointers in a graph that Populate has filled, or in a clone of
+ * it. NOT_SUPPORTED on the host backend. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendPopulateCudaGraph(gpudnnHandle_t handle,
                                                             gpudnnBackendDescriptor_t executionPlan,
                                                             gpudnnBackendDescriptor_t variantPack, cudaGraph_t graph);

@@ -59,6 +59,7 @@ struct Engine {
   std::int64_t index = 0;
   const char* name = nullptr;
   gpudnnBackend_t backend = GPUDNN_BACKEND_HOST;
+  bool any_backend = false;     // its operation has engines of both backends
   bool tensor_cores = false;    // NUMERICAL_NOTE_TENSOR_CORE
   bool general = false;         // listed in mode FALLBACK: takes whatever its operation can be
   bool last_resort = false;     // listed in mode A only where no other engine takes the graph
@@ -69,6 +70,10 @@ struct Engine {
   // The work of one of them. Cannot fail but for memory.
   Status (*prepare)(const Engine&, const GraphRef&, const Device&, const Knobs&, WorkRef*) = nullptr;
 };
+
+[[nodiscard]] inline bool runs_on(const Engine& engine, const Device& device) noexcept {
+  return engine.any_backend || engine.backend == device.backend;
+}
 
 // In the order in which ties are ranked.
 [[nodiscard]] std::span<const Engine> engines();

@@ -42,31 +42,57 @@ constexpr Engine kEngines[] = {
     convolution(211, "implicit_gemm_simt", kCuda, false, true),
     convolution(212, "smem_im2col_wgrad_sm90", kCuda, true),
     convolution(213, "host_direct", kHost, false),
+    {.index = 140,
+     .name = "attention",
+     .backend = kCuda,
+     .any_backend = true,
+     .tensor_cores = true,
+     .general = true,
+     .configs = &attention_configs,
+     .prepare = &attention_prepare},
+    {.index = 120,
+     .name = "matmul_tensor_cores",
+     .backend = kCuda,
+     .any_backend = true,
+     .tensor_cores = true,
+     .general = true,
+     .configs = &matmul_configs,
+     .prepare = &matmul_prepare},
+    {.index = 121,
+     .name = "matmul",
+     .backend = kCuda,
+     .any_backend = true,
+     .general = true,
+     .configs = &matmul_configs,
+     .prepare = &matmul_prepare},
     {.index = 300,
      .name = "reduction",
      .backend = kCuda,
+     .any_backend = true,
      .general = true,
      .configs = &reduction_configs,
      .prepare = &reduction_prepare},
     {.index = 310,
      .name = "pooling",
      .backend = kCuda,
+     .any_backend = true,
      .general = true,
      .configs = &pooling_configs,
      .prepare = &pooling_prepare},
     {.index = 320,
      .name = "copy",
      .backend = kCuda,
+     .any_backend = true,
      .general = true,
      .configs = &copy_configs,
      .prepare = &copy_prepare},
-    {.index = 101,
-     .name = "segments",
+    {.index = 110,
+     .name = "pointwise_program",
      .backend = kCuda,
+     .any_backend = true,
      .general = true,
-     .last_resort = true,
-     .configs = &segment_configs,
-     .prepare = &segment_prepare},
+     .configs = &program_configs,
+     .prepare = &program_prepare},
     {.index = 100,
      .name = "host_interpreter",
      .backend = kHost,
@@ -74,6 +100,14 @@ constexpr Engine kEngines[] = {
      .last_resort = true,
      .configs = &interpreter_configs,
      .prepare = &interpreter_prepare},
+    {.index = 101,
+     .name = "segments",
+     .backend = kCuda,
+     .any_backend = true,
+     .general = true,
+     .last_resort = true,
+     .configs = &segment_configs,
+     .prepare = &segment_prepare},
 };
 
 constexpr std::size_t kMaxResults = 8;
@@ -107,7 +141,7 @@ std::vector<Choice> rank(const Graph& graph, const Device& device, int mode, std
   if (fallback)
     std::erase_if(choices, [](const Choice& c) { return !c.engine->general && c.engine->backend == kCuda; });
   for (const Engine& engine : kEngines) {
-    if (engine.backend != device.backend || (convolution_found && engine.inner != nullptr)) continue;
+    if (!runs_on(engine, device) || (convolution_found && engine.inner != nullptr)) continue;
     if (engine.last_resort && !fallback && !choices.empty()) continue;
     std::string reason;
     const std::vector<Config> configs =
@@ -179,7 +213,7 @@ BagRef engine_bag(const std::shared_ptr<const BoundEngine>& bound, const BagRef&
   notes.push_back(GPUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP);
   bag->put_integers(GPUDNN_ATTR_ENGINE_NUMERICAL_NOTE, std::move(notes));
   std::vector<std::int64_t> behaviour;
-  if (bound->engine->backend == kCuda) behaviour.push_back(GPUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API);
+  if (bound->device->backend == kCuda) behaviour.push_back(GPUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API);
   bag->put_integers(GPUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, std::move(behaviour));
   std::vector<BagRef> infos;
   for (const KnobRange& range : knob_ranges(bound->configs)) {

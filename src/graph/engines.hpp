@@ -29,6 +29,24 @@ namespace gpudnn::graph {
 [[nodiscard]] Status copy_prepare(const Engine& engine, const GraphRef& graph, const Device& device, const Knobs& knobs,
                                   WorkRef* work);
 
+// Pointwise operations and reductions of their results, as one program: pointwise_engine.cpp.
+[[nodiscard]] std::vector<Config> program_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                                  std::string* why);
+[[nodiscard]] Status program_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
+                                     const Knobs& knobs, WorkRef* work);
+
+// A matrix product with an addition and an activation: matmul_engine.cpp.
+[[nodiscard]] std::vector<Config> matmul_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                                 std::string* why);
+[[nodiscard]] Status matmul_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
+                                    const Knobs& knobs, WorkRef* work);
+
+// One attention operation: attention_engine.cpp.
+[[nodiscard]] std::vector<Config> attention_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                                    std::string* why);
+[[nodiscard]] Status attention_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
+                                       const Knobs& knobs, WorkRef* work);
+
 // Segments that other engines take, one after the other, with what passes between them in the workspace: segments.cpp.
 [[nodiscard]] std::vector<Config> segment_configs(const Engine& engine, const Graph& graph, const Device& device,
                                                   std::string* why);

@@ -343,7 +343,7 @@ Status finalize_engine(Bag* bag) {
   bound->engine = engine_of_index(index);
   GPUDNN_REQUIRE(bound->engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "there is no engine with index %lld",
                  static_cast<long long>(index));
-  GPUDNN_REQUIRE(bound->engine->backend == bound->device->backend, GPUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH,
+  GPUDNN_REQUIRE(runs_on(*bound->engine, *bound->device), GPUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH,
                  "engine %lld (%s) does not run on %s", static_cast<long long>(index), bound->engine->name,
                  bound->device->name.c_str());
   std::string why;

@@ -176,7 +176,7 @@ Status read_plan(const Json& json, const DeviceRef& given, PlanRef* plan) {
   }
   GPUDNN_TRY(require_field(json, "engine", &field));
   const Engine* engine = engine_of_index(field->number);
-  GPUDNN_REQUIRE(engine != nullptr && engine->backend == device->backend, GPUDNN_STATUS_NOT_SUPPORTED,
+  GPUDNN_REQUIRE(engine != nullptr && runs_on(*engine, *device), GPUDNN_STATUS_NOT_SUPPORTED,
                  "the plan's engine %lld does not exist on %s", static_cast<long long>(field->number),
                  device->name.c_str());
   GPUDNN_TRY(require_field(json, "graph", &field));

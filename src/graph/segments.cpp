@@ -58,7 +58,7 @@ bool choose(const Device& device, Segment* segment, std::string* why) {
     return true;
   }
   for (const Engine& engine : engines()) {
-    if (engine.backend != device.backend || engine.last_resort || engine.inner != nullptr) continue;
+    if (!runs_on(engine, device) || engine.last_resort || engine.inner != nullptr) continue;
     std::string reason;
     const std::vector<Config> configs = engine.configs(engine, *segment->graph, device, &reason);
     if (!configs.empty()) {

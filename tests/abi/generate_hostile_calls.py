@@ -16,6 +16,8 @@ from interface_parser import parse, read_names
 
 # Parameters whose null is legal, and why.
 NULL_IS_LEGAL = {
+    ("gpudnnBackendGetAttribute", "elementCount"): "the caller does not want the count",
+    ("gpudnnBackendGetAttribute", "arrayOfElements"): "asks for the count alone",
     ("gpudnnSetStream", "streamId"): "null is the default stream",
     ("gpudnnSetCallback", "udata"): "the library does not look at it",
     ("gpudnnSetCallback", "fptr"): "null takes the callback away",
@@ -53,6 +55,8 @@ INTEGERS = {
     "requestedAlgoCount": 8, "max_size": 64, "sizeInBytes": 64, "stateSizeInBytes": 4096,
 }  # fmt: skip
 INTEGERS_OF = {
+    ("gpudnnBackendSetAttribute", "elementCount"): 1,
+    ("gpudnnBackendGetAttribute", "requestedElementCount"): 1,
     ("gpudnnSetPoolingNdDescriptor", "nbDims"): 2,
     ("gpudnnGetPoolingNdDescriptor", "nbDimsRequested"): 2,
     ("gpudnnSetCallback", "mask"): 0,
@@ -66,12 +70,18 @@ ENUMS = {
     "gpudnnNormMode_t": 1,
 }
 ENUMS_OF = {
+    ("gpudnnBackendSetAttribute", "attributeName"): 906,  # a tensor's unique id
+    ("gpudnnBackendSetAttribute", "attributeType"): 3,
+    ("gpudnnBackendGetAttribute", "attributeName"): 906,
+    ("gpudnnBackendGetAttribute", "attributeType"): 3,
     ("gpudnnSetFusedOpsConstParamPackAttribute", "paramLabel"): 1,  # a placeholder
     ("gpudnnGetFusedOpsConstParamPackAttribute", "paramLabel"): 1,
 }
 
 # Host arrays that are read, and host memory that stands behind a void pointer.
 ARRAYS = {
+    ("gpudnnBackendSetAttribute", "arrayOfElements"): "ones",
+    ("gpudnnBackendGetAttribute", "arrayOfElements"): "host_output",
     ("gpudnnSetFusedOpsConstParamPackAttribute", "param"): "zeros",  # GPUDNN_PTR_NULL
     ("gpudnnGetFusedOpsConstParamPackAttribute", "param"): "host_output",
     ("gpudnnGetFusedOpsVariantParamPackAttribute", "ptr"): "host_output",
@@ -147,6 +157,9 @@ def role(interface, function, parameter):
         if bare == "gpudnnTensorDescriptor_t" and name in SEQUENCE_DESCRIPTORS:
             return "sequence_tensor", 0
         return OBJECTS[bare], 0
+    if bare == "gpudnnBackendDescriptor_t":
+        roles = {"executionPlan": "backend_plan", "variantPack": "backend_pack"}
+        return roles.get(name, "backend_finalized" if function == "gpudnnBackendGetAttribute" else "backend_tensor"), 0
     if bare in interface.opaque:
         return "unknown_object", 0
     if bare in interface.enums or bare == "libraryPropertyType":

@@ -293,7 +293,9 @@ TEST_P(HostileArguments, AreRefused) {
     SCOPED_TRACE("good arguments");
     Arguments arguments(row);
     const int status = arguments.call();
-    check(row, status, Expect::success, nullptr);
+    // There is no CUDA graph here to fill.
+    const bool wants_cuda_graph = std::strstr(row.name, "CudaGraph") != nullptr;
+    check(row, status, wants_cuda_graph ? Expect::refusal : Expect::success, nullptr);
   }
   {
     SCOPED_TRACE("every argument null or zero");

@@ -31,6 +31,10 @@ enum class Role {
   fused_const_pack,     // of the inference statistics' last step, as the two below
   fused_variant_pack,
   fused_plan,
+  backend_tensor,     // a backend descriptor: a tensor with everything set
+  backend_finalized,  // the same, finalized
+  backend_plan,
+  backend_pack,
   unknown_object,  // of a type that the library does not build
   data,            // a buffer from gpudnnMalloc
   allocation,      // memory from gpudnnMalloc that the call may free

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "hostile_backend.hpp"
+
 std::string take_error() {
   char text[1024] = "";
   gpudnnGetLastErrorString(text, sizeof text);
@@ -63,6 +65,7 @@ int set_plan(gpudnnFusedOpsPlan_t plan) {
 }  // namespace
 
 bool is_object(Role role) {
+  if (is_backend(role)) return true;
   switch (role) {
     case Role::handle:
     case Role::tensor:
@@ -90,6 +93,7 @@ bool is_object(Role role) {
 }
 
 void* create(Role role) {
+  if (is_backend(role)) return create_backend(role);
   void* object = nullptr;
   switch (role) {
     case Role::handle:
@@ -220,12 +224,17 @@ void set(Role role, void* object) {
       status = set_plan(static_cast<gpudnnFusedOpsPlan_t>(object));
       break;
     default:
+      if (is_backend(role)) status = set_backend(role, object);
       break;
   }
   EXPECT_EQ(status, 0) << take_error();
 }
 
 void destroy(Role role, void* object) {
+  if (is_backend(role)) {
+    (void)gpudnnBackendDestroyDescriptor(object);
+    return;
+  }
   switch (role) {
     case Role::handle:
       (void)gpudnnDestroy(static_cast<gpudnnHandle_t>(object));

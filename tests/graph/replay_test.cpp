@@ -113,6 +113,101 @@ void expect_near(const std::vector<double>& a, const std::vector<double>& b, dou
   }
 }
 
+// Cut into segments that existing operations take, a graph gives what it gives operation by operation.
+TEST(GraphReplay, SegmentsAgreeWithTheInterpreter) {
+  const HostHandle handle;
+  int compared = 0;
+  for (const char* text :
+       {"tensor 1 f32 2x5x7; tensor 2 f32 2x7x6; tensor 3 f32 2x5x6 virtual; tensor 4 f32 1x1x6; tensor 5 f32 2x5x6 "
+        "virtual; tensor 6 f32 2x5x6\n"
+        "matmul x=1 b=2 y=3 compute=f32; pointwise add x=3 b=4 y=5 compute=f32; pointwise gelu_fwd x=5 y=6 compute=f32",
+        "tensor 1 f32 2x5x7; tensor 2 f32 2x7x6; tensor 3 f32 2x5x6 virtual; tensor 4 f32 2x5x1; tensor 5 f32 2x5x6\n"
+        "matmul x=1 b=2 y=3 compute=f32; reduction max x=3 y=4 compute=f32; pointwise sub x=3 b=4 y=5 compute=f32",
+        "tensor 1 f32 4x6x8; tensor 2 f32 1x6x1; tensor 3 f32 4x6x8 virtual; tensor 4 i32 4x6x8 virtual; tensor 5 bool "
+        "4x6x8 virtual\n"
+        "tensor 6 f32 4x6x8; tensor 7 f32 1x1x1 by_value; tensor 8 f32 4x6x1\n"
+        "pointwise mul x=1 b=2 y=3 compute=f32; pointwise gen_index x=3 y=4 axis=2 compute=i32; pointwise cmp_gt x=3 "
+        "b=7 y=5 compute=f32\n"
+        "pointwise binary_select x=3 b=4 t=5 y=6 compute=f32; reduction add x=6 y=8 compute=f32",
+        "tensor 1 f32 2x3x6x6; tensor 2 f32 4x3x3x3; tensor 3 f32 2x4x6x6 virtual; tensor 4 f32 2x4x6x6; tensor 5 f32 "
+        "1x1x1x1\n"
+        "conv_fwd cross x=1 w=2 y=3 compute=f32 pre=1x1 post=1x1 stride=1x1 dilation=1x1; pointwise exp x=3 y=4 "
+        "compute=f32\n"
+        "reduction amax x=3 y=5 compute=f32",
+        "tensor 1 bf16 2x4x6x8 strides=192,8,32,1; tensor 2 bf16 2x4x8x6; tensor 3 f32 2x4x6x6 virtual; tensor 4 f32 "
+        "2x4x6x6 virtual\n"
+        "tensor 5 bf16 2x4x6x6\n"
+        "matmul x=1 b=2 y=3 compute=f32; reshape x=3 y=4; pointwise tanh_fwd x=4 y=5 compute=f32"}) {
+    SCOPED_TRACE(text);
+    const graph::Graph graph = read(text);
+    ClientGraph client;
+    build(graph, handle, &client);
+    Random random(session_seed());
+    Memory a(graph, &random);
+    Memory b = a;
+    ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, 101), &a), GPUDNN_STATUS_SUCCESS) << last_error();
+    ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, kInterpreter), &b), GPUDNN_STATUS_SUCCESS)
+        << last_error();
+    EXPECT_TRUE(a.guards_intact());
+    for (const graph::Tensor& t : graph.tensors) {
+      if (t.is_virtual) continue;
+      expect_near(a.values(t.uid), b.values(t.uid), t.geometry.type == GPUDNN_DATA_BFLOAT16 ? 0.01 : 4e-6);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 12);
+}
+
+// A random chain of pointwise operations is one program, with the interpreter's values.
+TEST(GraphReplay, RandomPointwiseGraphs) {
+  const HostHandle handle;
+  constexpr const char* kOne[] = {"abs",        "ceil",         "cos",         "floor",
+                                  "neg",        "sin",          "erf",         "identity",
+                                  "relu_fwd",   "tanh_fwd",     "sigmoid_fwd", "elu_fwd",
+                                  "gelu_fwd",   "softplus_fwd", "swish_fwd",   "gelu_approx_tanh_fwd",
+                                  "logical_not"};
+  constexpr const char* kTwo[] = {"add",        "mul",    "min",    "max",         "sub",
+                                  "add_square", "cmp_gt", "cmp_le", "logical_and", "logical_or"};
+  for (int i = 0; i < session_cases(200); ++i) {
+    Random random = case_random(session_seed(), static_cast<std::uint64_t>(i));
+    std::string text = "tensor 1 f32 3x4x5; tensor 2 f32 1x4x1; tensor 3 bf16 3x1x5\n";
+    std::string operations;
+    const std::int64_t count = random.between(1, 8);
+    for (std::int64_t n = 0; n < count; ++n) {
+      const std::int64_t uid = 4 + n;
+      text += "tensor " + std::to_string(uid) + (random.chance(0.2) ? " bf16" : " f32") + " 3x4x5" +
+              (n + 1 < count && random.chance(0.8) ? " virtual" : "") + "\n";
+      const std::int64_t x = n == 0 ? 1 : random.between(std::max<std::int64_t>(4, uid - 2), uid - 1);
+      const bool two = random.chance(0.5);
+      operations += std::string("pointwise ") +
+                    (two ? kTwo[random.bits() % std::size(kTwo)] : kOne[random.bits() % std::size(kOne)]) +
+                    " x=" + std::to_string(x) + (two ? " b=" + std::to_string(random.between(1, 3)) : "") +
+                    " y=" + std::to_string(uid) + " compute=f32\n";
+    }
+    SCOPED_TRACE(text + operations);
+    const graph::Graph graph = read(text + operations);
+    ClientGraph client;
+    build(graph, handle, &client);
+    const std::vector<Descriptor> configs = configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A);
+    ASSERT_FALSE(configs.empty()) << last_error();
+    Memory a(graph, &random);
+    Memory b = a;
+    ASSERT_EQ(execute(handle, make_plan(configs.front()), &a), GPUDNN_STATUS_SUCCESS) << last_error();
+    ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, kInterpreter), &b), GPUDNN_STATUS_SUCCESS)
+        << last_error();
+    for (const graph::Tensor& t : graph.tensors) {
+      // A rounding to bf16 on the way moves a value by a part of 2^-8, a step of floor or a comparison by one.
+      if (t.is_virtual) continue;
+      const std::vector<double> x = a.values(t.uid);
+      const std::vector<double> y = b.values(t.uid);
+      int apart = 0;
+      for (std::size_t k = 0; k < x.size(); ++k)
+        apart += !(std::fabs(x[k] - y[k]) <= 0.02 * (1 + std::fabs(y[k])) || x[k] == y[k]);
+      EXPECT_LE(apart, 1) << t.uid;
+    }
+  }
+}
+
 // The interpreter and the convolution engine of the host agree on a convolution with everything behind it.
 TEST(GraphReplay, ConvolutionChainsAgreeBetweenEngines) {
   const HostHandle handle;

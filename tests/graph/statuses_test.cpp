@@ -1,6 +1,7 @@
 // What the six functions answer to right and wrong calls.
 // SPDX-License-Identifier: Apache-2.0
 #include "client.hpp"
+#include "gpudnn/ops.h"
 #include "graph/kinds.hpp"
 
 namespace gpudnn::test {

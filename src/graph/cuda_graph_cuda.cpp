@@ -1,0 +1,136 @@
+// Plans as nodes of CUDA graphs: the plan is executed on a stream that is being captured, so the nodes are those that
+// the engines launch. An update captures again, and copies the new parameters to the old nodes, one after the other.
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime_api.h>
+
+#include "graph/cuda_graph.hpp"
+
+namespace gpudnn::graph {
+namespace {
+
+Status cuda_status(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return GPUDNN_STATUS_SUCCESS;
+  static_cast<void>(cudaGetLastError());
+  return GPUDNN_REFUSE(GPUDNN_STATUS_EXECUTION_FAILED_CUDART, "%s failed: %s (%s)", what, cudaGetErrorName(error),
+                       cudaGetErrorString(error));
+}
+
+// A stream of its own, so that nothing of the handle's is captured.
+class CaptureStream {
+ public:
+  CaptureStream() = default;
+  ~CaptureStream() {
+    if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+  }
+  CaptureStream(const CaptureStream&) = delete;
+  CaptureStream& operator=(const CaptureStream&) = delete;
+  [[nodiscard]] Status create() {
+    return cuda_status(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  }
+  [[nodiscard]] cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+Status capture_into(gpudnnHandle_t handle, const PlanRef& plan, const Pack& pack, cudaGraph_t graph) {
+  GPUDNN_REQUIRE(handle->device->backend == GPUDNN_BACKEND_CUDA, GPUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API,
+                 "the host backend has no CUDA graphs; use gpudnnBackendExecute");
+  const cuda::DeviceScope scope(*handle->device);
+  CaptureStream stream;
+  GPUDNN_TRY(stream.create());
+  // Operations take device and stream from a handle: one for this call, with the capture's stream.
+  gpudnnContext capturing;
+  capturing.device = handle->device;
+  capturing.stream = stream.get();
+  GPUDNN_TRY(cuda_status(
+      cudaStreamBeginCaptureToGraph(stream.get(), graph, nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal),
+      "cudaStreamBeginCaptureToGraph"));
+  const Status status = execute(&capturing, plan, pack);
+  cudaGraph_t same = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(stream.get(), &same);
+  GPUDNN_TRY(status);
+  return cuda_status(ended, "cudaStreamEndCapture");
+}
+
+// The nodes of a chain, from its root on.
+Status chain_of(cudaGraph_t graph, std::vector<cudaGraphNode_t>* nodes) {
+  std::size_t count = 0;
+  GPUDNN_TRY(cuda_status(cudaGraphGetRootNodes(graph, nullptr, &count), "cudaGraphGetRootNodes"));
+  if (count == 0) return GPUDNN_STATUS_SUCCESS;
+  GPUDNN_REQUIRE(count == 1, GPUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH,
+                 "the graph has %zu first nodes; a plan's has one", count);
+  cudaGraphNode_t node = nullptr;
+  GPUDNN_TRY(cuda_status(cudaGraphGetRootNodes(graph, &node, &count), "cudaGraphGetRootNodes"));
+  while (node != nullptr) {
+    nodes->push_back(node);
+#if CUDART_VERSION >= 13000
+    GPUDNN_TRY(
+        cuda_status(cudaGraphNodeGetDependentNodes(node, nullptr, nullptr, &count), "cudaGraphNodeGetDependentNodes"));
+#else
+    GPUDNN_TRY(cuda_status(cudaGraphNodeGetDependentNodes(node, nullptr, &count), "cudaGraphNodeGetDependentNodes"));
+#endif
+    if (count == 0) break;
+    GPUDNN_REQUIRE(count == 1, GPUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH,
+                   "a node of the graph has %zu followers; a plan's has one", count);
+#if CUDART_VERSION >= 13000
+    GPUDNN_TRY(
+        cuda_status(cudaGraphNodeGetDependentNodes(node, &node, nullptr, &count), "cudaGraphNodeGetDependentNodes"));
+#else
+    GPUDNN_TRY(cuda_status(cudaGraphNodeGetDependentNodes(node, &node, &count), "cudaGraphNodeGetDependentNodes"));
+#endif
+  }
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status copy_parameters(cudaGraphNode_t from, cudaGraphNode_t to) {
+  cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+  cudaGraphNodeType other = cudaGraphNodeTypeEmpty;
+  GPUDNN_TRY(cuda_status(cudaGraphNodeGetType(from, &type), "cudaGraphNodeGetType"));
+  GPUDNN_TRY(cuda_status(cudaGraphNodeGetType(to, &other), "cudaGraphNodeGetType"));
+  GPUDNN_REQUIRE(type == other, GPUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH,
+                 "a node of the graph is of another type than the plan's");
+  if (type == cudaGraphNodeTypeKernel) {
+    cudaKernelNodeParams params = {};
+    GPUDNN_TRY(cuda_status(cudaGraphKernelNodeGetParams(from, &params), "cudaGraphKernelNodeGetParams"));
+    return cuda_status(cudaGraphKernelNodeSetParams(to, &params), "cudaGraphKernelNodeSetParams");
+  }
+  if (type == cudaGraphNodeTypeMemset) {
+    cudaMemsetParams params = {};
+    GPUDNN_TRY(cuda_status(cudaGraphMemsetNodeGetParams(from, &params), "cudaGraphMemsetNodeGetParams"));
+    return cuda_status(cudaGraphMemsetNodeSetParams(to, &params), "cudaGraphMemsetNodeSetParams");
+  }
+  if (type == cudaGraphNodeTypeMemcpy) {
+    cudaMemcpy3DParms params = {};
+    GPUDNN_TRY(cuda_status(cudaGraphMemcpyNodeGetParams(from, &params), "cudaGraphMemcpyNodeGetParams"));
+    return cuda_status(cudaGraphMemcpyNodeSetParams(to, &params), "cudaGraphMemcpyNodeSetParams");
+  }
+  return type == cudaGraphNodeTypeEmpty ? GPUDNN_STATUS_SUCCESS
+                                        : GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH,
+                                                        "a node of the graph is none that a plan makes");
+}
+
+}  // namespace
+
+Status populate_cuda_graph(gpudnnHandle_t handle, const PlanRef& plan, const Pack& pack, cudaGraph_t graph) {
+  return capture_into(handle, plan, pack, graph);
+}
+
+Status update_cuda_graph(gpudnnHandle_t handle, const PlanRef& plan, const Pack& pack, cudaGraph_t graph) {
+  cudaGraph_t fresh = nullptr;
+  GPUDNN_TRY(cuda_status(cudaGraphCreate(&fresh, 0), "cudaGraphCreate"));
+  std::vector<cudaGraphNode_t> from;
+  std::vector<cudaGraphNode_t> to;
+  Status status = capture_into(handle, plan, pack, fresh);
+  if (status == GPUDNN_STATUS_SUCCESS) status = chain_of(fresh, &from);
+  if (status == GPUDNN_STATUS_SUCCESS) status = chain_of(graph, &to);
+  if (status == GPUDNN_STATUS_SUCCESS && from.size() != to.size())
+    status = GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, "the graph has %zu nodes, the plan %zu",
+                           to.size(), from.size());
+  for (std::size_t i = 0; i < from.size() && status == GPUDNN_STATUS_SUCCESS; ++i)
+    status = copy_parameters(from[i], to[i]);
+  static_cast<void>(cudaGraphDestroy(fresh));
+  return status;
+}
+
+}  // namespace gpudnn::graph

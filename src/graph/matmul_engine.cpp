@@ -1,0 +1,225 @@
+// Matrix products, with an addition and an activation behind them, as matmul problems.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "graph/engines.hpp"
+#include "ops/matmul/engine.hpp"
+
+namespace gpudnn::graph {
+namespace {
+
+using kernels::matmul::Activation;
+
+bool no_match(std::string* why, std::string reason) {
+  *why = std::move(reason);
+  return false;
+}
+
+struct Match {
+  matmul::Problem problem;
+  matmul::Args scalars;
+  int a = -1, b = -1, d = -1, bias = -1, m = -1, n = -1, k = -1;
+  std::int64_t alignment = 16;
+};
+
+const Node* only_reader(const Graph& graph, int tensor) {
+  const Node* reader = nullptr;
+  for (const Node& node : graph.nodes)
+    for (const Link& link : node.links) {
+      if (link.tensor != tensor || is_output(node, link.port)) continue;
+      if (reader != nullptr) return nullptr;
+      reader = &node;
+    }
+  return reader;
+}
+
+// `part` with the dims of the whole, and stride 0 where it is repeated.
+bool spread(const TensorGeometry& part, const TensorGeometry& whole, TensorGeometry* out) {
+  *out = part;
+  if (part.rank != whole.rank) return false;
+  for (int i = 0; i < whole.rank; ++i) {
+    if (part.dims[i] != 1 && part.dims[i] != whole.dims[i]) return false;
+    if (part.dims[i] == 1) out->strides[i] = 0;
+    out->dims[i] = whole.dims[i];
+  }
+  return true;
+}
+
+bool match_add(const Graph& graph, const Node& node, Match* m, std::string* why) {
+  const bool first = node.at(Port::x) == m->d;
+  const int other = node.at(first ? Port::b : Port::x);
+  const Tensor& t = graph.tensors[static_cast<std::size_t>(other)];
+  if (t.is_virtual || t.by_value || node.alpha != 1 || node.alpha2 != 1 || m->bias >= 0 ||
+      m->problem.activation != Activation::identity)
+    return no_match(why, "it adds one tensor of the program, before the activation");
+  if (!spread(t.geometry, m->problem.d, &m->problem.bias)) return no_match(why, "the addend does not broadcast");
+  m->bias = other;
+  return true;
+}
+
+bool match_activation(const Node& node, Match* m, std::string* why) {
+  if (node.alpha != 1 || m->problem.activation != Activation::identity)
+    return no_match(why, "it has one activation, not scaled");
+  kernels::matmul::ActivationParams& p = m->scalars.activation;
+  switch (node.mode) {
+    case GPUDNN_POINTWISE_IDENTITY:
+      return true;
+    case GPUDNN_POINTWISE_RELU_FWD:
+      m->problem.activation = Activation::relu;
+      p.lower = node.lower_clip, p.upper = node.upper_clip, p.slope = node.slope;
+      return node.nan == GPUDNN_PROPAGATE_NAN || no_match(why, "its ReLU passes a NaN on");
+    case GPUDNN_POINTWISE_GELU_FWD:
+      m->problem.activation = Activation::gelu;
+      return true;
+    case GPUDNN_POINTWISE_GELU_APPROX_TANH_FWD:
+      m->problem.activation = Activation::gelu_tanh;
+      return true;
+    case GPUDNN_POINTWISE_SWISH_FWD:
+      m->problem.activation = Activation::swish;
+      p.beta = node.swish_beta;
+      return true;
+    case GPUDNN_POINTWISE_TANH_FWD:
+      m->problem.activation = Activation::tanh;
+      return true;
+    case GPUDNN_POINTWISE_SIGMOID_FWD:
+      m->problem.activation = Activation::sigmoid;
+      return true;
+    case GPUDNN_POINTWISE_ELU_FWD:
+      m->problem.activation = Activation::elu;
+      p.alpha = node.elu_alpha;
+      return true;
+    case GPUDNN_POINTWISE_SOFTPLUS_FWD:
+      m->problem.activation = Activation::softplus;
+      p.beta = node.softplus_beta;
+      return true;
+    default:
+      return no_match(why, "it has no such operation behind the product");
+  }
+}
+
+void match_overrides(const Graph& graph, const Node& node, Match* m) {
+  m->m = node.at(Port::m_override), m->n = node.at(Port::n_override), m->k = node.at(Port::k_override);
+  const auto add = [&](int place, matmul::Override bit) {
+    if (place < 0) return;
+    m->problem.overrides |= bit;
+    m->problem.override_type = graph.tensors[static_cast<std::size_t>(place)].geometry.type;
+  };
+  add(m->m, matmul::kOverrideM);
+  add(m->n, matmul::kOverrideN);
+  add(m->k, matmul::kOverrideK);
+  m->problem.has_padding = m->problem.overrides != 0 ? 1 : 0;
+  m->scalars.padding = node.padding_value;
+}
+
+bool match_graph(const Graph& graph, bool tensor_cores, Match* m, std::string* why) {
+  if (graph.nodes.empty() || graph.nodes.front().op != Op::matmul)
+    return no_match(why, "the first operation is no matrix product");
+  const Node& node = graph.nodes.front();
+  m->a = node.at(Port::x), m->b = node.at(Port::b), m->d = node.at(Port::y);
+  matmul::Problem& p = m->problem;
+  p.math = tensor_cores ? GPUDNN_TENSOR_OP_MATH : GPUDNN_FMA_MATH;
+  p.compute = node.compute;
+  for (const Tensor& t : graph.tensors)
+    if (t.vector_count != 1 || t.reordering != 0 || t.ragged != Tensor::kNone)
+      return no_match(why, "a tensor is ragged, a vector or reordered");
+  p.a = graph.tensors[static_cast<std::size_t>(m->a)].geometry;
+  p.b = graph.tensors[static_cast<std::size_t>(m->b)].geometry;
+  p.d = graph.tensors[static_cast<std::size_t>(m->d)].geometry;
+  match_overrides(graph, node, m);
+  std::size_t taken = 1;
+  while (graph.tensors[static_cast<std::size_t>(m->d)].is_virtual) {
+    const Node* next = only_reader(graph, m->d);
+    if (next == nullptr || next->op != Op::pointwise)
+      return no_match(why, "what follows is no chain of pointwise operations");
+    if (!(next->mode == GPUDNN_POINTWISE_ADD ? match_add(graph, *next, m, why) : match_activation(*next, m, why)))
+      return false;
+    m->d = next->at(Port::y);
+    if (!same_dims(graph.tensors[static_cast<std::size_t>(m->d)].geometry, p.d))
+      return no_match(why, "the output has other dimensions");
+    ++taken;
+  }
+  if (taken != graph.nodes.size()) return no_match(why, "the graph has further operations");
+  p.d = graph.tensors[static_cast<std::size_t>(m->d)].geometry;
+  if (matmul::validate(p) != GPUDNN_STATUS_SUCCESS) {
+    *why = last_error_text();
+    clear_last_error();
+    return false;
+  }
+  for (const int place : {m->a, m->b, m->d})
+    m->alignment = std::min(m->alignment, graph.tensors[static_cast<std::size_t>(place)].alignment);
+  return true;
+}
+
+bool best_choice(const Match& m, const Device& device, matmul::Choice* choice, std::size_t* bytes) {
+  for (const matmul::Choice& one : matmul::rank(m.problem, device)) {
+    if (one.engine->alignment > m.alignment) continue;
+    *choice = one;
+    *bytes = one.engine->workspace(m.problem, one.config, device);
+    return true;
+  }
+  return false;
+}
+
+class MatmulWork final : public Work {
+ public:
+  MatmulWork(const Match& match, std::shared_ptr<const matmul::Plan> plan) : match_(match), plan_(std::move(plan)) {}
+  [[nodiscard]] std::size_t workspace() const noexcept override { return plan_->workspace; }
+  [[nodiscard]] Status run(gpudnnHandle_t handle, void* const* data, void* workspace) const override {
+    matmul::Args args = match_.scalars;
+    const auto at = [data](int place) { return place < 0 ? nullptr : data[place]; };
+    args.a = at(match_.a);
+    args.b = at(match_.b);
+    args.d = at(match_.d);
+    args.bias = at(match_.bias);
+    args.m_override = at(match_.m);
+    args.n_override = at(match_.n);
+    args.k_override = at(match_.k);
+    GPUDNN_REQUIRE(
+        args.a != nullptr && args.b != nullptr && args.d != nullptr && (args.bias != nullptr || match_.bias < 0),
+        GPUDNN_STATUS_BAD_PARAM_NULL_POINTER, "a data pointer of the matrix product is null");
+    GPUDNN_REQUIRE(matmul::alignment_of(args) >= plan_->choice.engine->alignment,
+                   GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
+                   "a data pointer is no multiple of %u, which the tensors' BYTE_ALIGNMENT promised",
+                   plan_->choice.engine->alignment);
+    return matmul::launch_plan(launch_site(handle, workspace, plan_->workspace), *plan_, args);
+  }
+
+ private:
+  Match match_;
+  std::shared_ptr<const matmul::Plan> plan_;
+};
+
+}  // namespace
+
+std::vector<Config> matmul_configs(const Engine& engine, const Graph& graph, const Device& device, std::string* why) {
+  Match match;
+  matmul::Choice choice;
+  Config config;
+  if (!match_graph(graph, engine.tensor_cores, &match, why)) return {};
+  if (!best_choice(match, device, &choice, &config.workspace)) {
+    *why = "no engine of the matrix product takes tensors of this alignment";
+    return {};
+  }
+  // Without tensor cores the row beside this one is the same.
+  if (engine.tensor_cores && choice.engine->math == GPUDNN_FMA_MATH) {
+    *why = "no tensor core takes it";
+    return {};
+  }
+  config.seconds = choice.seconds;
+  return {config};
+}
+
+Status matmul_prepare(const Engine& engine, const GraphRef& graph, const Device& device, const Knobs&, WorkRef* work) {
+  Match match;
+  std::string why;
+  matmul::Choice choice;
+  std::size_t bytes = 0;
+  GPUDNN_REQUIRE(match_graph(*graph, engine.tensor_cores, &match, &why) && best_choice(match, device, &choice, &bytes),
+                 GPUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "%s: %s", engine.name, why.c_str());
+  std::shared_ptr<const matmul::Plan> plan;
+  GPUDNN_TRY(matmul::make_plan(choice, match.problem, device, &plan));
+  *work = std::make_shared<MatmulWork>(match, std::move(plan));
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace gpudnn::graph
