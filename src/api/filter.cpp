@@ -14,7 +14,7 @@ Status set_filter(gpudnnFilterDescriptor_t filterDesc, DataType type, gpudnnTens
   GPUDNN_CHECK_OBJECT(filterDesc, Kind::filter);
   GPUDNN_TRY(check_data_type(type, "dataType"));
   GPUDNN_TRY(check_enum(format, GPUDNN_TENSOR_NCHW, GPUDNN_TENSOR_NCHW_VECT_C, "format"));
-  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, GPUDNN_STATUS_BAD_PARAM,
+  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, refused_rank(rank, kMaxRank),
                  "nbDims is %d; a filter has 1 to %d dimensions", rank, kMaxRank);
   GPUDNN_REQUIRE(dims != nullptr, GPUDNN_STATUS_BAD_PARAM, "filterDimA is null; it must point to memory");
   TensorGeometry geometry;

@@ -13,8 +13,8 @@ using namespace gpudnn;
 namespace {
 
 Status check_rank(int rank, const char* argument) {
-  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, GPUDNN_STATUS_BAD_PARAM, "%s is %d; a tensor has 1 to %d dimensions",
-                 argument, rank, kMaxRank);
+  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, refused_rank(rank, kMaxRank),
+                 "%s is %d; a tensor has 1 to %d dimensions", argument, rank, kMaxRank);
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -58,6 +58,22 @@ TEST(Refusals, ExtentsWhoseBytesOverflow) {
                  GPUDNN_STATUS_NOT_SUPPORTED, {"dimension 2", "65536", "bytes"});
 }
 
+TEST(Refusals, NumbersOfDimensions) {
+  const int ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+  const TensorDescriptor tensor;
+  PoolingDescriptor pool;
+  const auto set_tensor = [&](int rank) {
+    return gpudnnSetTensorNdDescriptor(tensor, GPUDNN_DATA_FLOAT, rank, ones, ones);
+  };
+  const auto set_pooling = [&](int rank) {
+    return gpudnnSetPoolingNdDescriptor(pool, GPUDNN_POOLING_MAX, GPUDNN_PROPAGATE_NAN, rank, ones, ones, ones);
+  };
+  expect_refused(set_tensor(0), GPUDNN_STATUS_BAD_PARAM, {"nbDims is 0"});
+  expect_refused(set_tensor(9), GPUDNN_STATUS_NOT_SUPPORTED, {"nbDims is 9", "8"});
+  expect_refused(set_pooling(0), GPUDNN_STATUS_BAD_PARAM, {"nbDims is 0"});
+  expect_refused(set_pooling(7), GPUDNN_STATUS_NOT_SUPPORTED, {"nbDims is 7", "6"});
+}
+
 TEST(Refusals, PoolingAndActivationDescriptors) {
   PoolingDescriptor pool;
   const auto set = [&](int window, int pad, int stride) {
