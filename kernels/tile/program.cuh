@@ -186,9 +186,14 @@ GPUDNN_HOST_DEVICE void apply_step(const ProgramStep<C>& step, C (&a)[E], C (&b)
 template <class C, int E, class Context>
 GPUDNN_HOST_DEVICE void run_program(const ProgramCode<C>& code, C (&a)[E], Context& context) {
   std::uint32_t predicate = 0;
-  C b[E] = {};
   GPUDNN_UNROLL_NOT
   for (int s = 0; s < code.steps; ++s) {
+    // Without a value where the step fetches none: a value of the step before would have to be copied along.
+#ifdef __CUDA_ARCH__
+    C b[E];
+#else
+    C b[E] = {};
+#endif
     const ProgramStep<C> step = code.step[s];
     const int slot = static_cast<int>(step.word >> 10 & 63u);
     switch (static_cast<StepSource>(step.word >> 7 & 7u)) {
