@@ -188,12 +188,7 @@ GPUDNN_HOST_DEVICE void run_program(const ProgramCode<C>& code, C (&a)[E], Conte
   std::uint32_t predicate = 0;
   GPUDNN_UNROLL_NOT
   for (int s = 0; s < code.steps; ++s) {
-    // Without a value where the step fetches none: a value of the step before would have to be copied along.
-#ifdef __CUDA_ARCH__
     C b[E];
-#else
-    C b[E] = {};
-#endif
     const ProgramStep<C> step = code.step[s];
     const int slot = static_cast<int>(step.word >> 10 & 63u);
     switch (static_cast<StepSource>(step.word >> 7 & 7u)) {
@@ -212,6 +207,9 @@ GPUDNN_HOST_DEVICE void run_program(const ProgramCode<C>& code, C (&a)[E], Conte
         for (int i = 0; i < E; ++i) b[i] = a[i];
         break;
       case StepSource::none:
+        // Half an instruction an element; a value of the step before would be copied along by every step.
+        GPUDNN_UNROLL
+        for (int i = 0; i < E; ++i) b[i] = C(0);
         break;
     }
     if ((step.word & kStepSwap) != 0) {
