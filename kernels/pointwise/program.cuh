@@ -37,15 +37,25 @@ constexpr int kProgramVectorLoops = 4;
 // How an input comes into the second operand.
 enum class InputForm : std::uint8_t { staged, gathered, index };
 
-struct VectorTensor {
+struct alignas(16) VectorTensor {
   char* data = nullptr;
-  std::int32_t strides[kProgramVectorLoops] = {};  // in bytes (of an index in steps), fastest first, of packs there
-  std::int32_t step = 0;                           // from one element of a pack to the next, likewise
-  std::int32_t staging = 0;                        // bytes from the beginning of a stage
-  std::uint8_t type = 0;                           // tile::AnyType
+  std::int32_t fastest = 0;  // stride in bytes (of an index in steps) from pack to pack
+  std::uint8_t type = 0;     // tile::AnyType
   InputForm form = InputForm::staged;
-  std::uint8_t chunk = 0;  // bytes of a pack
-  bool is_reused = false;  // the copy may stay in the L1 cache
+  std::uint8_t chunk = 0;                              // bytes of a pack
+  bool is_reused = false;                              // the copy may stay in the L1 cache
+  std::int32_t strides[kProgramVectorLoops - 1] = {};  // of the slower loops, likewise
+  // Staged: bytes from the beginning of a stage. Else: from one element of a pack to the next.
+  std::int32_t step = 0;
+};
+static_assert(sizeof(VectorTensor) == 32, "two loads of 16 bytes");
+
+// What is looked up by a number known at run time. Each block copies it to shared memory: a load from there takes a
+// quarter of the cycles of an indexed load of the parameters, and 16 bytes at once.
+struct VectorTable {
+  VectorTensor in[tile::kProgramInputs];
+  VectorTensor out[tile::kProgramOutputs];
+  tile::ProgramCode<float> code;
 };
 
 struct VectorArgs {
@@ -55,43 +65,57 @@ struct VectorArgs {
   std::int32_t stage_bytes = 0;
   std::int32_t temp_bytes = 0;                 // of all temporaries of a block: the stages lie behind them
   tile::FastDivmod dims[kProgramVectorLoops];  // fastest first, in packs
-  VectorTensor in[tile::kProgramInputs];
-  VectorTensor out[tile::kProgramOutputs];
-  tile::ProgramCode<float> code;
+  VectorTable table;
 };
 static_assert(sizeof(VectorArgs) <= 4000, "kernel parameters");
+
+// Parameters in shared memory, copied there by all threads of the block. Bytes: shared memory takes no constructors.
+template <class T>
+struct alignas(16) SharedCopy {
+  unsigned char bytes[sizeof(T)];
+  __device__ __forceinline__ const T& get() const { return *reinterpret_cast<const T*>(bytes); }
+};
+template <class T>
+__device__ __forceinline__ void copy_to_shared(const T& from, SharedCopy<T>* to) {
+  static_assert(sizeof(T) % 4 == 0 && alignof(T) % 4 == 0, "it goes in words");
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(&from);
+  auto* const copy = reinterpret_cast<std::uint32_t*>(to->bytes);
+  for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(sizeof(T) / 4); i += kProgramThreads)
+    copy[i] = words[i];
+  __syncthreads();
+}
 
 template <int N, int P>
 __device__ __forceinline__ void byte_offsets(const VectorArgs& args, const VectorTensor& tensor, std::uint32_t first,
                                              std::int64_t (&offset)[P]) {
-  const std::int32_t fastest = tensor.strides[0];
+  std::uint32_t rest[P];
+#pragma unroll
+  for (int p = 0; p < P; ++p) rest[p] = min(first + p * kProgramThreads, args.packs - 1);
   if (args.rank == 1) {
 #pragma unroll
-    for (int p = 0; p < P; ++p) {
-      const std::uint32_t pack = min(first + p * kProgramThreads, args.packs - 1);
-      offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(pack)) * fastest;
-    }
+    for (int p = 0; p < P; ++p)
+      offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(rest[p])) * tensor.fastest;
     return;
   }
-  std::uint32_t rest[P];
 #pragma unroll
   for (int p = 0; p < P; ++p) {
     std::uint32_t at;
-    rest[p] = args.dims[0].divmod(min(first + p * kProgramThreads, args.packs - 1), &at);
-    offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * fastest;
+    rest[p] = args.dims[0].divmod(rest[p], &at);
+    offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * tensor.fastest;
   }
-#pragma unroll 1
-  for (int i = 1; i + 1 < args.rank; ++i) {
-    const tile::FastDivmod by = args.dims[i];
-    const std::int32_t stride = tensor.strides[i];
+#pragma unroll
+  for (int i = 1; i + 1 < kProgramVectorLoops; ++i) {
+    if (i + 1 >= args.rank) break;
 #pragma unroll
     for (int p = 0; p < P; ++p) {
       std::uint32_t at;
-      rest[p] = by.divmod(rest[p], &at);
-      offset[p] += static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * stride;
+      rest[p] = args.dims[i].divmod(rest[p], &at);
+      offset[p] += static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * tensor.strides[i - 1];
     }
   }
-  const std::int32_t slowest = tensor.strides[args.rank - 1];
+  const std::int32_t slowest = args.rank == 2   ? tensor.strides[0]
+                               : args.rank == 3 ? tensor.strides[1]
+                                                : tensor.strides[2];
 #pragma unroll
   for (int p = 0; p < P; ++p) offset[p] += static_cast<std::int64_t>(static_cast<std::int32_t>(rest[p])) * slowest;
 }
@@ -133,16 +157,17 @@ __device__ __forceinline__ void wait_for_copies() {
 
 // Stages the packs from `first` on; beyond the last one the last one stands in.
 template <int N, int P>
-__device__ __forceinline__ void stage_packs(const VectorArgs& args, std::uint32_t first, unsigned char* stage) {
+__device__ __forceinline__ void stage_packs(const VectorArgs& args, const VectorTable& table, std::uint32_t first,
+                                            unsigned char* stage) {
 #pragma unroll 1
   for (int t = 0; t < args.inputs; ++t) {
-    const VectorTensor& tensor = args.in[t];
+    const VectorTensor tensor = table.in[t];
     if (tensor.form != InputForm::staged) continue;
     std::int64_t offset[P];
     byte_offsets<N, P>(args, tensor, first, offset);
     const int chunk = tensor.chunk;
     const bool is_reused = tensor.is_reused;
-    unsigned char* const own = stage + tensor.staging + threadIdx.x * chunk;
+    unsigned char* const own = stage + tensor.step + threadIdx.x * chunk;
 #pragma unroll
     for (int p = 0; p < P; ++p)
       copy_chunk(own + p * kProgramThreads * chunk, tensor.data + offset[p], chunk, is_reused);
@@ -153,11 +178,12 @@ template <int N, int P>
 struct VectorContext {
   static constexpr int E = N * P;
   const VectorArgs& args;
+  const VectorTable& table;
   const unsigned char* stage;
   std::uint32_t first;
 
   __device__ __forceinline__ void fetch(int input, float (&b)[E]) const {
-    const VectorTensor& tensor = args.in[input];
+    const VectorTensor tensor = table.in[input];
     std::uint32_t words[P][N];
     if (tensor.form == InputForm::staged) {
       read_staged(tensor, words);
@@ -177,7 +203,7 @@ struct VectorContext {
 
   __device__ __forceinline__ void read_staged(const VectorTensor& tensor, std::uint32_t (&words)[P][N]) const {
     const int chunk = tensor.chunk;
-    const unsigned char* const own = stage + tensor.staging + threadIdx.x * chunk;
+    const unsigned char* const own = stage + tensor.step + threadIdx.x * chunk;
 #pragma unroll
     for (int p = 0; p < P; ++p) {
       const unsigned char* const from = own + p * kProgramThreads * chunk;
@@ -254,7 +280,7 @@ struct VectorContext {
   }
 
   __device__ __forceinline__ void store(int output, const float (&a)[E]) const {
-    const VectorTensor& tensor = args.out[output];
+    const VectorTensor tensor = table.out[output];
     std::int64_t offset[P];
     byte_offsets<N, P>(args, tensor, first, offset);
     std::uint32_t words[P][N];
@@ -303,22 +329,25 @@ struct VectorContext {
 
 template <int N, int P>
 __global__ void __launch_bounds__(kProgramThreads, 3) program_vector(const __grid_constant__ VectorArgs args) {
+  __shared__ SharedCopy<VectorTable> copy;
+  copy_to_shared(args.table, &copy);
+  const VectorTable& table = copy.get();
   unsigned char* const stages = tile::dynamic_shared() + args.temp_bytes;
   constexpr std::uint32_t kTile = kProgramThreads * P;
   std::uint32_t first = blockIdx.x * kTile + threadIdx.x;
   const std::uint32_t step = gridDim.x * kTile;
   if (first >= args.packs) return;
-  stage_packs<N, P>(args, first, stages);
+  stage_packs<N, P>(args, table, first, stages);
   end_of_copies();
   int stage = 0;
   while (first < args.packs) {
     const std::uint32_t next = first + step;
-    if (next < args.packs) stage_packs<N, P>(args, next, stages + (stage ^ 1) * args.stage_bytes);
+    if (next < args.packs) stage_packs<N, P>(args, table, next, stages + (stage ^ 1) * args.stage_bytes);
     end_of_copies();
     wait_for_copies();
-    VectorContext<N, P> context{args, stages + stage * args.stage_bytes, first};
+    VectorContext<N, P> context{args, table, stages + stage * args.stage_bytes, first};
     float a[N * P] = {};
-    tile::run_program(args.code, a, context);
+    tile::run_program(table.code, a, context);
     first = next;
     stage ^= 1;
   }
@@ -436,7 +465,10 @@ struct ScalarContext {
 };
 
 template <class C, int E>
-__global__ void __launch_bounds__(kProgramThreads) program_scalar(const __grid_constant__ ScalarArgs<C> args) {
+__global__ void __launch_bounds__(kProgramThreads) program_scalar(const __grid_constant__ ScalarArgs<C> params) {
+  __shared__ SharedCopy<ScalarArgs<C>> copy;
+  copy_to_shared(params, &copy);
+  const ScalarArgs<C>& args = copy.get();
   const std::uint32_t first = blockIdx.x * (kProgramThreads * E) + threadIdx.x;
   if (first >= args.count) return;
   ScalarContext<C, E> context{args, first};

@@ -171,7 +171,10 @@ struct ReduceContext {
 };
 
 template <class C, int E>
-__global__ void __launch_bounds__(kProgramReduceThreads) program_reduce(const __grid_constant__ ReduceArgs<C> args) {
+__global__ void __launch_bounds__(kProgramReduceThreads) program_reduce(const __grid_constant__ ReduceArgs<C> params) {
+  __shared__ SharedCopy<ReduceArgs<C>> copy;
+  copy_to_shared(params, &copy);
+  const ReduceArgs<C>& args = copy.get();
   __shared__ C meeting[kProgramReduceThreads];
   const std::uint32_t rows = kProgramReduceThreads / args.lanes;
   const std::uint32_t lane = args.across ? threadIdx.x % args.lanes : threadIdx.x / rows;

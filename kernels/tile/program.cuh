@@ -186,9 +186,9 @@ GPUDNN_HOST_DEVICE void apply_step(const ProgramStep<C>& step, C (&a)[E], C (&b)
 template <class C, int E, class Context>
 GPUDNN_HOST_DEVICE void run_program(const ProgramCode<C>& code, C (&a)[E], Context& context) {
   std::uint32_t predicate = 0;
-  C b[E] = {};
   GPUDNN_UNROLL_NOT
   for (int s = 0; s < code.steps; ++s) {
+    C b[E];
     const ProgramStep<C> step = code.step[s];
     const int slot = static_cast<int>(step.word >> 10 & 63u);
     switch (static_cast<StepSource>(step.word >> 7 & 7u)) {
@@ -207,6 +207,9 @@ GPUDNN_HOST_DEVICE void run_program(const ProgramCode<C>& code, C (&a)[E], Conte
         for (int i = 0; i < E; ++i) b[i] = a[i];
         break;
       case StepSource::none:
+        // Half an instruction an element; a value of the step before would be copied along by every step.
+        GPUDNN_UNROLL
+        for (int i = 0; i < E; ++i) b[i] = C(0);
         break;
     }
     if ((step.word & kStepSwap) != 0) {
