@@ -54,13 +54,8 @@ bool set_tensor(const ProgramParams& params, const ProgramTensor& from, int widt
   to->chunk = static_cast<std::uint8_t>(width * bytes);
   for (int i = 0; i < params.rank; ++i) {
     const std::int64_t stride = from.strides[last - i] * bytes * (i == 0 ? width : 1);
-<<<<<<< HEAD
-    if (stride > kMaxStride || stride < -kMaxStride) return false;
-    to->strides[i] = static_cast<std::int32_t>(stride);
-=======
     if (stride > kMaxStride || stride < -kMaxStride) return false;
     (i == 0 ? to->fastest : to->strides[i - 1]) = static_cast<std::int32_t>(stride);
->>>>>>> programs
     to->is_reused = to->is_reused || (stride == 0 && params.dims[last - i] > 1);
   }
   to->step = static_cast<std::int32_t>(from.strides[last] * bytes);
@@ -110,13 +105,8 @@ bool try_vector(const ProgramParams& params, cudaStream_t stream) {
     if (!set_tensor(params, params.out[t], width, &args.table.out[t])) return false;
   }
   args.temp_bytes = params.code->temps * kProgramElements * 4 * kProgramThreads;
-<<<<<<< HEAD
-  if (args.temp_bytes + 2 * args.stage_bytes > kMaxSharedOfBlock) return false;
-  args.code = *params.code;
-=======
   if (args.temp_bytes + 2 * args.stage_bytes > kMaxSharedOfBlock) return false;
   args.table.code = *params.code;
->>>>>>> programs
   width == 8 ? launch_vector<8, 2>(&args, params, stream) : launch_vector<4, 4>(&args, params, stream);
   return true;
 }
