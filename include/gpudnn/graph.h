@@ -1036,8 +1036,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendGetAttribute(gpudnnBackendDescriptor_t
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendExecute(gpudnnHandle_t handle, gpudnnBackendDescriptor_t executionPlan,
                                                   gpudnnBackendDescriptor_t variantPack);
 
-/* Adds a plan's work to a CUDA graph; Update replaces the pointers in a graph that Populate has filled, or in a clone of
- * it. NOT_SUPPORTED on the host backend. Since 0.1. */
+/* Adds a plan's work to a CUDA graph; Update replaces the pointers in a graph that Populate has filled, or in a clone
+ * of it. NOT_SUPPORTED on the host backend. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendPopulateCudaGraph(gpudnnHandle_t handle,
                                                             gpudnnBackendDescriptor_t executionPlan,
                                                             gpudnnBackendDescriptor_t variantPack, cudaGraph_t graph);

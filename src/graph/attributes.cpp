@@ -36,7 +36,7 @@ constexpr Attribute told(int kind, AttributeName name, const char* text, Attribu
 constexpr Attribute list(int kind, AttributeName name, const char* text, AttributeType type, std::int64_t least) {
   Attribute row = may(kind, name, text, type);
   row.least = least;
-  row.most = type == GPUDNN_TYPE_CHAR ? std::int64_t{1} << 30 : kMostElements;
+  row.most = type == GPUDNN_TYPE_CHAR ? std::int64_t{1} << 30 : kMaxElements;
   return row;
 }
 // One number a dimension of a tensor.
@@ -85,7 +85,7 @@ constexpr Attribute children_told(int kind, AttributeName name, const char* text
   return row;
 }
 constexpr Attribute operations(int kind, AttributeName name, const char* text) {
-  return children(kind, name, text, -1, 1, kMostElements, true);
+  return children(kind, name, text, -1, 1, kMaxElements, true);
 }
 
 // Enumerator and spelling of an attribute.
@@ -298,7 +298,7 @@ constexpr Attribute kTable[] = {
     tensor(kOpResampleBackward, A(OPERATION_RESAMPLE_BWD_YDESC), false),
 
     need(kOpConcat, A(OPERATION_CONCAT_AXIS), GPUDNN_TYPE_INT64),
-    children(kOpConcat, A(OPERATION_CONCAT_INPUT_DESCS), kTensor, 1, kMostElements, true),
+    children(kOpConcat, A(OPERATION_CONCAT_INPUT_DESCS), kTensor, 1, kMaxElements, true),
     may(kOpConcat, A(OPERATION_CONCAT_INPLACE_INDEX), GPUDNN_TYPE_INT64),
     tensor(kOpConcat, A(OPERATION_CONCAT_OUTPUT_DESC), true),
 

@@ -16,7 +16,7 @@ using AttributeType = gpudnnBackendAttributeType_t;
 constexpr int kKinds = GPUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR + 1;
 
 // The most elements of a list that has no bound of its own.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 20;
 
 struct Attribute {
   int kind;

@@ -110,7 +110,7 @@ constexpr Engine kEngines[] = {
      .prepare = &segment_prepare},
 };
 
-constexpr std::size_t kMostResults = 8;
+constexpr std::size_t kMaxResults = 8;
 
 void add_reason(const Engine& engine, const std::string& why, std::string* all) {
   if (why.empty()) return;
@@ -151,14 +151,14 @@ std::vector<Choice> rank(const Graph& graph, const Device& device, int mode, std
   }
   const std::size_t limit = environment_workspace_limit();
   std::erase_if(choices, [limit](const Choice& c) { return c.config.workspace > limit; });
-  if (choices.size() > kMostResults) {
+  if (choices.size() > kMaxResults) {
     // An engine without tensor cores stays in the list: clients that want none look for it.
-    const auto plain = std::find_if(choices.begin() + kMostResults - 1, choices.end(),
+    const auto plain = std::find_if(choices.begin() + kMaxResults - 1, choices.end(),
                                     [](const Choice& c) { return !c.engine->tensor_cores; });
-    const bool has_plain = std::any_of(choices.begin(), choices.begin() + kMostResults - 1,
+    const bool has_plain = std::any_of(choices.begin(), choices.begin() + kMaxResults - 1,
                                        [](const Choice& c) { return !c.engine->tensor_cores; });
-    if (!has_plain && plain != choices.end()) std::swap(choices[kMostResults - 1], *plain);
-    choices.resize(kMostResults);
+    if (!has_plain && plain != choices.end()) std::swap(choices[kMaxResults - 1], *plain);
+    choices.resize(kMaxResults);
   }
   return choices;
 }

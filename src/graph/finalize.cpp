@@ -9,9 +9,9 @@
 namespace gpudnn::graph {
 namespace {
 
-constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
-constexpr std::int64_t kMostSpan = std::int64_t{1} << 58;
-constexpr std::int64_t kMostPadding = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxExtent = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxSpan = std::int64_t{1} << 58;
+constexpr std::int64_t kMaxPadding = std::int64_t{1} << 31;
 
 struct Default {
   AttributeName name;
@@ -84,14 +84,14 @@ Status check_tensor_numbers(const TensorGeometry& g) {
   for (int i = 0; i < g.rank; ++i) {
     const auto dim = static_cast<long long>(g.dims[i]);
     const auto stride = static_cast<long long>(g.strides[i]);
-    GPUDNN_REQUIRE(dim > 0 && dim <= kMostExtent, GPUDNN_STATUS_BAD_PARAM,
+    GPUDNN_REQUIRE(dim > 0 && dim <= kMaxExtent, GPUDNN_STATUS_BAD_PARAM,
                    "GPUDNN_ATTR_TENSOR_DIMENSIONS: dimension %d is %lld; it must be positive, and at most 2^40", i,
                    dim);
     GPUDNN_REQUIRE(stride >= 0, GPUDNN_STATUS_BAD_PARAM,
                    "GPUDNN_ATTR_TENSOR_STRIDES: stride %d is %lld; it must not be negative", i, stride);
     std::int64_t part = 0;
-    GPUDNN_REQUIRE(!__builtin_mul_overflow(count, dim, &count) && count <= kMostSpan &&
-                       (dim == 1 || (!__builtin_mul_overflow(dim - 1, stride, &part) && part <= kMostSpan - span)),
+    GPUDNN_REQUIRE(!__builtin_mul_overflow(count, dim, &count) && count <= kMaxSpan &&
+                       (dim == 1 || (!__builtin_mul_overflow(dim - 1, stride, &part) && part <= kMaxSpan - span)),
                    GPUDNN_STATUS_BAD_PARAM, "the tensor %s spans more than 2^58 elements", dims_text(g).c_str());
     span += part;
   }
@@ -165,9 +165,9 @@ Status check_extents(const Bag& bag, AttributeName name, std::int64_t spatial, s
   const std::size_t step = value->type == GPUDNN_TYPE_FRACTION ? 2 : 1;
   for (std::size_t i = 0; i < value->words.size(); i += step) {
     const auto number = static_cast<long long>(value->words[i]);
-    GPUDNN_REQUIRE(number >= least && number <= kMostPadding, GPUDNN_STATUS_BAD_PARAM,
+    GPUDNN_REQUIRE(number >= least && number <= kMaxPadding, GPUDNN_STATUS_BAD_PARAM,
                    "%s: %lld lies outside [%lld, 2^31]", text, number, static_cast<long long>(least));
-    GPUDNN_REQUIRE(step == 1 || (value->words[i + 1] > 0 && value->words[i + 1] <= kMostPadding),
+    GPUDNN_REQUIRE(step == 1 || (value->words[i + 1] > 0 && value->words[i + 1] <= kMaxPadding),
                    GPUDNN_STATUS_BAD_PARAM, "%s: the denominator of a fraction must be positive, and at most 2^31",
                    text);
   }
@@ -181,8 +181,8 @@ Status finalize_convolution(const Bag& bag) {
                  kMaxRank - 2);
   GPUDNN_TRY(check_extents(bag, GPUDNN_ATTR_CONVOLUTION_DILATIONS, spatial, 1));
   GPUDNN_TRY(check_extents(bag, GPUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, spatial, 1));
-  GPUDNN_TRY(check_extents(bag, GPUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, spatial, -kMostPadding));
-  return check_extents(bag, GPUDNN_ATTR_CONVOLUTION_POST_PADDINGS, spatial, -kMostPadding);
+  GPUDNN_TRY(check_extents(bag, GPUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, spatial, -kMaxPadding));
+  return check_extents(bag, GPUDNN_ATTR_CONVOLUTION_POST_PADDINGS, spatial, -kMaxPadding);
 }
 
 Status finalize_resample(const Bag& bag) {
