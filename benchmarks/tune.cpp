@@ -273,7 +273,7 @@ class Tuner {
       return std::fprintf(stderr, "cannot read %s\n", options_.table.c_str()), false;
     }
     conv::TunedFile table(text);
-    table.set(conv::device_class(device_), problem, rows);
+    table.set(conv::table_section(device_), problem, rows);
     if (!rows.empty()) ++written_;
     if (conv::replace_text_file(options_.table, table.text())) return true;
     return std::fprintf(stderr, "cannot write %s\n", options_.table.c_str()), false;

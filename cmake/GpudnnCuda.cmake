@@ -29,6 +29,21 @@ function(gpudnn_from_lowest_ptx out architectures)
   set(${out} "--generate-code=arch=compute_${lowest},code=[${codes}]" PARENT_SCOPE)
 endfunction()
 
+# Sets `out` to the greatest compute capability, times ten, that `architectures` (as CMAKE_CUDA_ARCHITECTURES) give machine
+# code for.
+function(gpudnn_max_device_version out architectures)
+  string(REPLACE "native" "${CMAKE_CUDA_ARCHITECTURES_NATIVE}" architectures "${architectures}")
+  string(REPLACE "all-major" "${CMAKE_CUDA_ARCHITECTURES_ALL_MAJOR}" architectures "${architectures}")
+  string(REPLACE "all" "${CMAKE_CUDA_ARCHITECTURES_ALL}" architectures "${architectures}")
+  set(greatest 0)
+  foreach(architecture IN LISTS architectures)
+    if(architecture MATCHES "^([0-9]+)[af]?(-real)?$" AND CMAKE_MATCH_1 GREATER greatest)
+      set(greatest ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+  set(${out} ${greatest} PARENT_SCOPE)
+endfunction()
+
 set(GPUDNN_WITH_CUDA OFF)
 if(GPUDNN_CUDA STREQUAL "OFF")
   message(STATUS "gpudnn: host backend only (GPUDNN_CUDA=OFF)")

@@ -1,6 +1,7 @@
 /* cudnnGetErrorString: the one function whose result names cuDNN, which programs and their users search for. The names
  * that gpudnnGetErrorString gives, with cuDNN's prefix; a test compares the two. Frameworks put this string, and
- * nothing else, into their exceptions: so the sentence about the thread's last refusal follows the name of its status.
+ * nothing else, into their exceptions: so where the thread's last call failed with that status, the reason follows the
+ * name. The string is never changed and never freed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "gpudnn/ext.h"
 #include "gpudnn/graph.h"

@@ -1,5 +1,5 @@
 # Writes the headers under cuDNN's names, each a public header of libgpudnn with the names changed. Run by cmake -P.
-#   cmake -DINPUT=include/gpudnn -DOUTPUT=folder -DTEMPLATES=compat -P generate_headers.cmake
+#   cmake -DINPUT=include/gpudnn -DOUTPUT=folder -DTEMPLATES=compat -DDEVICE_VERSION=90 -P generate_headers.cmake
 # SPDX-License-Identifier: Apache-2.0
 cmake_minimum_required(VERSION 3.25)
 
@@ -29,6 +29,8 @@ foreach(part MAJOR MINOR PATCHLEVEL)
   string(REGEX MATCH "#define GPUDNN_${part} ([0-9]+)" found "${version}")
   set(CUDNN_${part} ${CMAKE_MATCH_1})
 endforeach()
+math(EXPR CUDNN_MAX_SM_MAJOR "${DEVICE_VERSION} / 10")
+math(EXPR CUDNN_MAX_SM_MINOR "${DEVICE_VERSION} % 10")
 configure_file(${TEMPLATES}/cudnn_version.h.in ${OUTPUT}/cudnn_version.h @ONLY)
 write_alias(cudnn_version_v9.h cudnn_version.h)
 

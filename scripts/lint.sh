@@ -68,11 +68,9 @@ kernel_includes() {
 }
 forbid "kernels/ includes no header of src/ but plain data" "$(kernel_includes)"
 
-# Kernels that may be part of cuda::launch_together: one that went to the device by itself would overtake the others.
-together='^kernels/((conv|fused_ops|ctc)/|tensor/transpose|tile/elementwise|spatial_transformer/(sampler|image_))'
-forbid "kernels that are launched together go through tile::launch_kernel" \
-  "$(printf '%s\n' "${sources[@]}" | grep -E "$together" |
-    xargs grep -nE '<<<|cudaLaunch|cudaMem(cpy|set)' /dev/null || true)"
+forbid "kernels are launched by cuda::launch_kernel (src/core/launch)" \
+  "$(printf '%s\n' "${sources[@]}" | grep -E '^(src|kernels)/' | grep -v '^src/core/launch/' |
+    xargs grep -nE '<<<|cudaLaunchKernel|cuLaunch|cudaGraphLaunch|cudaGraphInstantiate' /dev/null || true)"
 
 # Engines that src/CMakeLists.txt compiles from one PTX (ONE_PTX): what asks for a later architecture there is left out in
 # silence. The lines of their kernels, and of all that these include, that ask for Hopper.

@@ -49,9 +49,9 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnMemcpy(gpudnnHandle_t handle, void* dst, cons
 GPUDNN_EXPORT gpudnnStatus_t gpudnnReportError(gpudnnStatus_t status, const char* message);
 
 /* For such a layer's own names of statuses: gives `name`, and after it the sentence about the calling thread's last
- * refusal ("NAME: sentence") if that refusal returned `status` and its text has not been taken yet. So whoever prints
- * names alone tells why. The string is `name` itself, or lives until the thread's next call of this function. Null
- * gives null. Since 0.1. */
+ * call ("NAME: sentence") if that call failed with `status` and its text has not been taken yet: not once the thread
+ * has made a call that succeeded. So whoever prints names alone tells why. The string is `name` itself, or stays as it
+ * is for as long as the process lives (after 1024 different ones, only names are given). Null gives null. Since 0.1. */
 GPUDNN_EXPORT const char* gpudnnDescribeError(gpudnnStatus_t status, const char* name);
 
 #ifdef __cplusplus

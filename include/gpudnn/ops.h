@@ -328,7 +328,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnSoftmaxBackward(gpudnnHandle_t handle, gpudnn
 typedef enum {
   GPUDNN_POOLING_MAX = 0, /* the largest element of the window; padding is never chosen */
   GPUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING =
-      1, /* sum over the window divided by the window's size; padding is zero */
+      1, /* sum over the window divided by the size of its part inside the padded image; padding is zero */
   GPUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING =
       2,                                /* divided by the number of elements inside the image; 0 if there are none */
   GPUDNN_POOLING_MAX_DETERMINISTIC = 3, /* the same as MAX, which is deterministic here as well */
@@ -376,9 +376,12 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetPoolingNdForwardOutputDim(const gpudnnPool
                                                                 const gpudnnTensorDescriptor_t inputTensorDesc,
                                                                 int nbDims, int outputTensorDimA[]);
 
-/* y = alpha * pool(x) + beta * y. y's dimensions are those of the query above. A window that has no element to take the
- * maximum of gives the lowest finite value of the type. Operations take 1 to 3 spatial dimensions and one type of
- * float, double, half and bfloat16; NOT_SUPPORTED for others, BAD_PARAM if y's dimensions are not those. Since 0.1. */
+/* y = alpha * pool(x) + beta * y. Batch and channels of y are those of x; its spatial extents are free: those of the
+ * query above, more (a program that rounds up, in "ceil mode", say) or fewer. Window i begins at i * stride - padding,
+ * and takes the part of it that lies inside the image. An average that includes padding divides by the size of the part
+ * inside the padded image, which reaches from -padding to input + padding. A window that has no element to take the
+ * maximum of gives the lowest finite value of the type; an average over nothing is 0. Operations take 1 to 3 spatial
+ * dimensions and one type of float, double, half and bfloat16; NOT_SUPPORTED for others. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnPoolingForward(gpudnnHandle_t handle, const gpudnnPoolingDescriptor_t poolingDesc,
                                                   const void* alpha, const gpudnnTensorDescriptor_t xDesc,
                                                   const void* x, const void* beta, const gpudnnTensorDescriptor_t yDesc,

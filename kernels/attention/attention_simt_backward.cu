@@ -1,9 +1,9 @@
 // The instances of the general backward kernels.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/attention/attention_simt.hpp"
 #include "kernels/attention/attention_simt_backward.cuh"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -15,7 +15,7 @@ void launch_gradient(const AttentionParams& p, std::int64_t length, int heads, i
   const std::int64_t tiles = (length + kTile - 1) / kTile;
   const int slices = (dim + kOutColumns - 1) / kOutColumns;
   const auto blocks = static_cast<unsigned>(tiles * slices * heads * p.batch);
-  tile::launch_kernel(attention_gradient_simt<T, kGradient>, {blocks, kThreads}, stream, p, tiles, slices);
+  cuda::launch_kernel(attention_gradient_simt<T, kGradient>, {blocks, kThreads}, stream, p, tiles, slices);
 }
 
 template <class T>
@@ -23,7 +23,7 @@ void launch_dbias(const AttentionParams& p, CUstream_st* stream) {
   const std::int64_t row_tiles = (p.dbias_dims[2] + kTile - 1) / kTile;
   const std::int64_t column_tiles = (p.dbias_dims[3] + kTile - 1) / kTile;
   const auto blocks = static_cast<unsigned>(row_tiles * column_tiles * p.dbias_dims[0] * p.dbias_dims[1]);
-  tile::launch_kernel(attention_dbias_simt<T>, {blocks, kThreads}, stream, p, row_tiles, column_tiles);
+  cuda::launch_kernel(attention_dbias_simt<T>, {blocks, kThreads}, stream, p, row_tiles, column_tiles);
 }
 
 }  // namespace
@@ -32,13 +32,13 @@ void launch_attention_delta_simt(const AttentionParams& params, CUstream_st* str
   const std::int64_t rows = params.length_q * params.heads_q * params.batch;
   const auto blocks = static_cast<unsigned>((rows + kThreads / 32 - 1) / (kThreads / 32));
   tile::with_element_type(params.type, [&]<class T>() {
-    tile::launch_kernel(attention_delta_simt<T>, {blocks, kThreads}, stream, params);
+    cuda::launch_kernel(attention_delta_simt<T>, {blocks, kThreads}, stream, params);
   });
 }
 
 void launch_attention_dsink_simt(const AttentionParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
-    tile::launch_kernel(attention_dsink_simt<T>, {static_cast<unsigned>(params.heads_q), kThreads}, stream, params);
+    cuda::launch_kernel(attention_dsink_simt<T>, {static_cast<unsigned>(params.heads_q), kThreads}, stream, params);
   });
 }
 

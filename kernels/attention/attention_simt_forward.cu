@@ -1,9 +1,9 @@
 // The instances of the general forward kernel, and the dropout mask.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/attention/attention_simt.hpp"
 #include "kernels/attention/attention_simt_forward.cuh"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -35,11 +35,11 @@ void launch_attention_forward_simt(const AttentionParams& params, CUstream_st* s
   if (params.dropout_mask.data != nullptr) {
     const std::int64_t count = params.batch * params.heads_q * params.length_q * params.length_kv;
     const std::int64_t wanted = (count + kThreads - 1) / kThreads;
-    tile::launch_kernel(attention_dropout_mask_simt, {static_cast<unsigned>(wanted < 8192 ? wanted : 8192), kThreads},
+    cuda::launch_kernel(attention_dropout_mask_simt, {static_cast<unsigned>(wanted < 8192 ? wanted : 8192), kThreads},
                         stream, params);
   }
   tile::with_element_type(params.type, [&]<class T>() {
-    tile::launch_kernel(attention_forward_simt<T>, {blocks, kThreads}, stream, params, row_tiles, slices);
+    cuda::launch_kernel(attention_forward_simt<T>, {blocks, kThreads}, stream, params, row_tiles, slices);
   });
 }
 

@@ -46,8 +46,10 @@ struct FlashForwardParams {
   std::int32_t tiles = 0;             // of all heads and batches
   std::int32_t heads_of_section = 1;  // whose k and v the L2 holds: their tiles go together, the longest first
   std::int32_t batch_heads = 0;
-  float scale_log2 = 0;  // |scale| log2(e)
-  float scale = 0;       // |scale|
+  std::int32_t* next_tile = nullptr;  // starts at 0: tiles go to whoever is free; null: in turn
+  float scale_log2 = 0;               // |scale| log2(e)
+  float scale = 0;                    // |scale|
+  float slack = 0;       // how far, in log2, a row may outgrow its maximum before what was summed is rescaled
   bool negates = false;  // the scale is negative
 };
 
@@ -56,9 +58,56 @@ struct FlashForwardShape {
   std::int32_t dim_qk, dim_v, rows, columns;
 };
 constexpr FlashForwardShape kFlashForwardShapes[] = {
-    {64, 64, 192, 128}, {128, 128, 128, 128}, {192, 128, 128, 128}, {256, 256, 128, 80}};
+    {64, 64, 192, 128}, {128, 128, 128, 128}, {128, 128, 128, 176}, {192, 128, 128, 128}, {256, 256, 128, 80}};
 
+// Sets next_tile to 0 first.
 void launch_flash_forward_sm90(const FlashForwardParams& params, tile::ElementType type, int shape, int multiprocessors,
                                CUstream_st* stream);
+
+// Backward. `a` are the tensors that a block holds a tile of, `b` those that stream by: for dq q and dO, then k and v;
+// for dk and dv k and v, then q and dO.
+struct FlashBackwardParams {
+  tile::TensorMap a1, a2, b1, b2;
+  tile::TensorMap out1, out2;  // dq; or dk and dv
+  FlashMask mask;
+  const float* lse = nullptr;    // {batch heads, pitch}: stats log2(e); infinity where the row sees nothing
+  const float* delta = nullptr;  // the same of the sums of dO o; 0 beyond the sequence
+  std::int64_t pitch = 0;
+  std::int32_t heads = 0;  // of the tensors a
+  std::int32_t group = 1;  // query heads for each head of k and v
+  std::int32_t tiles_of_head = 0;
+  std::int32_t heads_of_section = 1;
+  std::int32_t batch_heads = 0;
+  bool writes_out1 = false;
+  bool writes_out2 = false;
+  float scale_log2 = 0;
+  float scale = 0;
+};
+
+constexpr std::int32_t kFlashBackwardRows = 128;   // of the tiles that a block holds
+constexpr std::int32_t kFlashBackwardPitch = 128;  // lse and delta are padded to a multiple of it
+// Rows of a tile that streams by.
+constexpr std::int32_t flash_backward_stream(bool of_keys, int dim) { return of_keys ? 64 : dim == 64 ? 128 : 96; }
+
+// lse and delta of all rows, from o, dO and stats.
+struct FlashDeltaParams {
+  const void* o = nullptr;
+  const void* d_o = nullptr;
+  std::int64_t o_strides[3] = {};
+  std::int64_t d_o_strides[3] = {};
+  FlashRowValues stats;
+  FlashMask mask;
+  float* lse = nullptr;
+  float* delta = nullptr;
+  std::int64_t pitch = 0;
+  std::int32_t heads = 0;
+  std::int32_t batch_heads = 0;
+  std::int32_t dim_v = 0;
+};
+
+void launch_flash_delta_sm90(const FlashDeltaParams& params, tile::ElementType type, CUstream_st* stream);
+// dim is 64 or 128.
+void launch_flash_backward_sm90(const FlashBackwardParams& params, tile::ElementType type, int dim, bool of_keys,
+                                CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

@@ -9,8 +9,8 @@
 //
 // Rows of q, k, v beyond the tensor and elements beyond its head dimension are zeros by TMA; v beyond a sequence's
 // length is cleared in shared memory, as 0 times a NaN is none. Scores are in units of log2: p = 2^(scale log2(e) (s -
-// max)). Bounds: head dimensions multiples of 8 up to the instance's, strides multiples of 16 bytes. No workspace; one
-// order of sums. The file is long because the kernel's steps share its registers.
+// max)). Limits: head dimensions multiples of 8 up to the instance's, strides multiples of 16 bytes. Which block makes
+// a tile does not change a bit of it. The file is long because the kernel's steps share its registers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -52,6 +52,8 @@ struct ForwardShared {
   std::uint64_t q_full, q_empty;
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
+  std::uint64_t tile_full[2], tile_empty[2];
+  int tile_number[2];
 };
 
 enum ForwardBarrier { kTurn = 1, kConsumersMeet = 5, kWarpgroupMeets = 6 };
@@ -80,8 +82,8 @@ __device__ __forceinline__ ForwardTile forward_tile(const FlashForwardParams& p,
   tile.end = end_row <= tile.row || end <= first ? tile.first : (end + C::kColumns - 1) / C::kColumns;
   return tile;
 }
-// The blocks take tiles in turn, every other time in the opposite order, which evens out that lengths fall.
-__device__ __forceinline__ int tile_number(int turn) {
+// The tile of a block's turn where tiles go round: every other time in the opposite order, as lengths fall.
+__device__ __forceinline__ int tile_in_turn(int turn) {
   const int block = static_cast<int>(blockIdx.x);
   const int blocks = static_cast<int>(gridDim.x);
   return turn * blocks + (turn % 2 == 0 ? block : blocks - 1 - block);
@@ -89,7 +91,7 @@ __device__ __forceinline__ int tile_number(int turn) {
 
 template <class C>
 __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShared<C>& shared) {
-  tile::Turn<C::kStages> k_turn, v_turn;
+  tile::PipelineState<C::kStages> k_turn, v_turn;
   std::uint32_t q_parity = 0;
   const auto load_k = [&](const ForwardTile& tile, int column_tile) {
     tile::wait(&shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
@@ -111,9 +113,18 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
     }
     v_turn.next();
   };
-  for (int turn = 0; turn * static_cast<int>(gridDim.x) < p.tiles; ++turn) {
-    const int number = tile_number(turn);
-    if (number >= p.tiles) continue;
+  tile::PipelineState<2> tile_turn;
+  int number = static_cast<int>(blockIdx.x);
+  for (int turn = 0;; ++turn) {
+    // The first tile is the block's own; the following are handed out, or go round.
+    if (turn > 0) {
+      number = p.next_tile != nullptr ? static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1) : tile_in_turn(turn);
+    }
+    tile::wait(&shared.tile_empty[tile_turn.stage], tile_turn.parity ^ 1);
+    shared.tile_number[tile_turn.stage] = number;
+    ptx::mbarrier_arrive(&shared.tile_full[tile_turn.stage]);
+    tile_turn.next();
+    if (number >= p.tiles) break;
     const ForwardTile tile = forward_tile<C>(p, number);
     if (tile.end <= tile.first) continue;
     tile::wait(&shared.q_empty, q_parity ^ 1);
@@ -133,17 +144,6 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
   }
 }
 
-// Where this thread's elements of an accumulator are: rows `row` and row + 8, columns 8 j + `column` and the next.
-struct FragmentPlace {
-  int warpgroup, warp, lane;
-  __device__ __forceinline__ FragmentPlace()
-      : warpgroup(static_cast<int>(threadIdx.x) / kWarpgroup - 1),
-        warp(static_cast<int>(threadIdx.x) % kWarpgroup / 32),
-        lane(static_cast<int>(threadIdx.x) % 32) {}
-  __device__ __forceinline__ int row() const { return warpgroup * 64 + warp * 16 + lane / 4; }
-  __device__ __forceinline__ int column() const { return lane % 4 * 2; }
-};
-
 template <class C>
 class Consumer {
   using T = typename C::Element;
@@ -156,9 +156,14 @@ class Consumer {
 
   __device__ __forceinline__ void run() {
     if (C::kTakesTurns && place.warpgroup == C::kConsumers - 1) ptx::barrier_arrive(kTurn, 2 * kWarpgroup);
-    for (int turn = 0; turn * static_cast<int>(gridDim.x) < p.tiles; ++turn) {
-      const int number = tile_number(turn);
-      if (number >= p.tiles) continue;
+    tile::PipelineState<2> tile_turn;
+    while (true) {
+      tile::wait(&shared.tile_full[tile_turn.stage], tile_turn.parity);
+      const int number = shared.tile_number[tile_turn.stage];
+      __syncwarp();
+      release(&shared.tile_empty[tile_turn.stage]);
+      tile_turn.next();
+      if (number >= p.tiles) break;
       tile = forward_tile<C>(p, number);
       if (tile.end <= tile.first) {
         write_nothing();
@@ -172,10 +177,10 @@ class Consumer {
   }
 
  private:
-  __device__ __forceinline__ void wait_for_turn() {
+  __device__ __forceinline__ void ping_pong_wait() {
     if constexpr (C::kTakesTurns) ptx::barrier_sync(kTurn + place.warpgroup, 2 * kWarpgroup);
   }
-  __device__ __forceinline__ void pass_turn() {
+  __device__ __forceinline__ void ping_pong_pass() {
     if constexpr (C::kTakesTurns) {
       ptx::barrier_arrive(kTurn + (place.warpgroup + 1) % C::kConsumers, 2 * kWarpgroup);
     }
@@ -240,8 +245,11 @@ class Consumer {
       for (int i = 0; i < C::kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+      // A maximum that has grown a little is left as it was: probabilities stay below 2^slack, and nothing is rescaled.
+      const bool stays = (most - most_[half]) * p.scale_log2 <= p.slack;
+      if (stays) most = most_[half];
       const float base = most == -INFINITY ? 0.0F : most * p.scale_log2;
-      corrections[half] = ptx::ex2_approx_ftz(fmaf(most_[half], p.scale_log2, -base));
+      corrections[half] = stays ? 1.0F : ptx::ex2_approx_ftz(fmaf(most_[half], p.scale_log2, -base));
       most_[half] = most;
       float sum = 0.0F;
 #pragma unroll
@@ -258,6 +266,7 @@ class Consumer {
   }
 
   __device__ __forceinline__ void correct_output(const float (&corrections)[2]) {
+    if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) return;
 #pragma unroll
     for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
   }
@@ -289,11 +298,11 @@ class Consumer {
   __device__ __forceinline__ void step(int column_tile) {
     float s[C::kColumns / 2];
     tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
-    wait_for_turn();
+    ping_pong_wait();
     issue_scores(s);
     tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
     issue_output();
-    pass_turn();
+    ping_pong_pass();
     ptx::wgmma_wait_group<1>();
     ptx::pin(s);
     release(&shared.k_empty[k_turn.stage]);
@@ -322,9 +331,9 @@ class Consumer {
       float s[C::kColumns / 2];
       float corrections[2];
       tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
-      wait_for_turn();
+      ping_pong_wait();
       issue_scores(s);
-      pass_turn();
+      ping_pong_pass();
       ptx::wgmma_wait_group<0>();
       ptx::pin(s);
       release(&shared.k_empty[k_turn.stage]);
@@ -440,7 +449,7 @@ class Consumer {
   FragmentPlace place;
   const std::uint64_t q_base;
   ForwardTile tile;
-  tile::Turn<C::kStages> k_turn, v_turn;
+  tile::PipelineState<C::kStages> k_turn, v_turn;
   std::uint32_t q_parity = 0;
   float out[C::kDimV / 2];
   std::uint32_t weights[C::kColumns / 16][4];
@@ -457,6 +466,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_forward_sm90(const __gri
     constexpr std::uint32_t kWarps = 4 * C::kConsumers;
     ptx::mbarrier_init(&shared.q_full, 1);
     ptx::mbarrier_init(&shared.q_empty, C::kOInQ ? C::kConsumers : kWarps);
+    for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_init(&shared.tile_full[i], 1);
+      ptx::mbarrier_init(&shared.tile_empty[i], kWarps);
+    }
     for (int i = 0; i < C::kStages; ++i) {
       ptx::mbarrier_init(&shared.k_full[i], 1);
       ptx::mbarrier_init(&shared.k_empty[i], kWarps);

@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/attention/flash_sm90_forward.cuh"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::flash_sm90 {
+
+// The counter of tiles that are handed out.
+static __global__ void __launch_bounds__(32) flash_reset_sm90(std::int32_t* next_tile) { *next_tile = 0; }
 
 template <class T, int kShape>
 void launch_forward_shape(const FlashForwardParams& params, int multiprocessors, CUstream_st* stream) {
@@ -14,9 +17,10 @@ void launch_forward_shape(const FlashForwardParams& params, int multiprocessors,
   using C = ForwardConfig<T, kIts.dim_qk, kIts.dim_v, kIts.rows, kIts.columns>;
   constexpr int kBytes = static_cast<int>(sizeof(ForwardShared<C>)) + 1024;
   static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
-  tile::allow_shared_memory<&flash_forward_sm90<C>>(kBytes);
+  cuda::allow_shared_memory<&flash_forward_sm90<C>>(kBytes);
+  if (params.next_tile != nullptr) cuda::launch_kernel(flash_reset_sm90, {1, 1}, stream, params.next_tile);
   const int blocks = params.tiles < multiprocessors ? params.tiles : multiprocessors;
-  tile::launch_kernel(flash_forward_sm90<C>, {static_cast<unsigned>(blocks), C::kThreads, kBytes}, stream, params);
+  cuda::launch_kernel(flash_forward_sm90<C>, {static_cast<unsigned>(blocks), C::kThreads, kBytes}, stream, params);
 }
 
 template <class T>
@@ -28,8 +32,10 @@ void launch_forward_type(const FlashForwardParams& params, int shape, int multip
       return launch_forward_shape<T, 1>(params, multiprocessors, stream);
     case 2:
       return launch_forward_shape<T, 2>(params, multiprocessors, stream);
-    default:
+    case 3:
       return launch_forward_shape<T, 3>(params, multiprocessors, stream);
+    default:
+      return launch_forward_shape<T, 4>(params, multiprocessors, stream);
   }
 }
 

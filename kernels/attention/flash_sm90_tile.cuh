@@ -81,4 +81,15 @@ __device__ __forceinline__ std::uint32_t swizzled_chunk(int row, int chunk) {
   return static_cast<std::uint32_t>(chunk / 8 * kRows * kPanelBytes + row * kPanelBytes + ((chunk ^ row) & 7) * 16);
 }
 
+// Where this thread's elements of an accumulator are: rows `row` and row + 8, columns 8 j + `column` and the next.
+struct FragmentPlace {
+  int warpgroup, warp, lane;
+  __device__ __forceinline__ FragmentPlace()
+      : warpgroup(static_cast<int>(threadIdx.x) / kWarpgroup - 1),
+        warp(static_cast<int>(threadIdx.x) % kWarpgroup / 32),
+        lane(static_cast<int>(threadIdx.x) % 32) {}
+  __device__ __forceinline__ int row() const { return warpgroup * 64 + warp * 16 + lane / 4; }
+  __device__ __forceinline__ int column() const { return lane % 4 * 2; }
+};
+
 }  // namespace gpudnn::kernels::flash_sm90

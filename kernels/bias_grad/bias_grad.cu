@@ -1,5 +1,6 @@
 // Instances and launches of the bias-gradient kernels.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/bias_grad/bias_grad.cuh"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
@@ -52,7 +53,8 @@ void launch_rows_piece(const BiasGradParams& params, const tile::HostNest& piece
                        cudaStream_t stream) {
   args.sum = tile::make_line_nest(piece, N, N > 1 && !is_even(args.dy, params.dy_channel_step, piece, N));
   args.cluster = rows_cluster(params, args.sum.count / (kRowsThreads * kBiasLoads));
-  tile::launch_clusters(bias_grad_rows<T, N>, params.channels, args.cluster, kRowsThreads, stream, args);
+  cuda::launch_kernel(bias_grad_rows<T, N>, cuda::clusters_of(params.channels, args.cluster, kRowsThreads), stream,
+                      args);
 }
 
 template <class T>
@@ -84,10 +86,10 @@ void launch_columns_piece(const BiasGradParams& params, const tile::HostNest& pi
   const std::int64_t room = kBiasSlotBytes / (params.channels * static_cast<std::int64_t>(sizeof(args.alpha)));
   args.sharers = static_cast<int>(
       tile::greatest<std::int64_t>(1, tile::least(tile::least(params.multiprocessors / tiles, rounds / 2), room)));
-  args.key = args.sharers > 1 ? tile::mailbox_key(args.db) : 0;
+  args.key = args.sharers > 1 ? cuda::mailbox_key(args.db) : 0;
   args.sum = tile::make_line_nest(piece, 1, false);
   const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(args.sharers));
-  bias_grad_columns<T, N><<<blocks, kColumnsThreads, 0, stream>>>(args);
+  cuda::launch_kernel(bias_grad_columns<T, N>, {blocks, kColumnsThreads}, stream, args);
 }
 
 template <class T, int N>

@@ -42,7 +42,7 @@ struct BiasGradArgs {
   int cluster;         // rows: blocks of a channel
   int lanes;           // columns: packs of a tile
   int sharers;         // columns: blocks of a tile
-  tile::MailboxKey key;
+  cuda::MailboxKey key;
 
   __device__ __forceinline__ void store(std::int64_t channel, C total) const {
     T* const target = db + channel * db_channel_step;
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kColumnsThreads, 1) bias_grad_columns(const __
                              for (int i = 0; i < N; ++i) sums[i] += values[i];
                            });
   }
-  const tile::MailboxKey seen = args.sharers > 1 ? tile::mailbox_glance(args.key) : 0;
+  const cuda::MailboxKey seen = args.sharers > 1 ? tile::mailbox_glance(args.key) : 0;
   // Rows of one warp meet in shuffles, the warps in shared memory: 16 or 32 neighbouring threads for each channel.
 #pragma unroll 1
   for (int step = lanes; step < 32; step *= 2) {

@@ -28,10 +28,10 @@
 //
 // Bytes: x once, gradients once; tables 4 S numbers of two elements a step and sequence.
 
+#include "core/launch/launch.hpp"
 #include "kernels/ctc/ctc_loss.hpp"
 #include "kernels/ctc/scaled.cuh"
 #include "kernels/ctc/upload.cuh"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/least.hpp"
 #include "kernels/tile/reduce.cuh"
 
@@ -407,13 +407,13 @@ void launch_kernels(const CtcShape& shape, CtcArgs<C> args, Given* given, cudaSt
   const auto cells = static_cast<unsigned>(shape.steps * shape.sequences);
   const unsigned row_threads = shape.alphabet <= 64 ? 32 : shape.alphabet <= 512 ? 128 : kCellThreads;
   if (shape.softmax && !shape.has_gradients && cells > 0) {
-    tile::launch_kernel(&ctc_log_sum<C, Given>, {cells, row_threads}, stream, args, *given);
+    cuda::launch_kernel(&ctc_log_sum<C, Given>, {cells, row_threads}, stream, args, *given);
   }
   const auto walks = static_cast<unsigned>(shape.sequences * (shape.has_gradients ? 2 : 1));
-  tile::launch_kernel(&ctc_walk<C, Given>, {walks, threads, shared}, stream, args, *given);
+  cuda::launch_kernel(&ctc_walk<C, Given>, {walks, threads, shared}, stream, args, *given);
   const unsigned gradient_threads = tile::greatest(row_threads, states <= 64 ? 32u : 128u);
   if (shape.has_gradients && cells > 0) {
-    tile::launch_kernel(&ctc_gradients<C>, {cells, gradient_threads}, stream, args);
+    cuda::launch_kernel(&ctc_gradients<C>, {cells, gradient_threads}, stream, args);
   }
 }
 

@@ -9,8 +9,8 @@
 
 #include <cstring>
 
+#include "core/launch/launch.hpp"
 #include "kernels/ctc/ctc_loss.hpp"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
@@ -75,9 +75,7 @@ void fill(const CtcParams& params, Payload<kBytes>* payload) {
   pack(params.label_lengths, shape.sequences, payload->length_bytes, payload->data);
   pack(params.input_lengths, shape.sequences, payload->length_bytes,
        payload->data + shape.sequences * payload->length_bytes);
-  const std::int64_t used = payload->start_of_labels() + shape.stored_labels * payload->label_bytes;
   pack(params.labels, shape.stored_labels, payload->label_bytes, payload->data + payload->start_of_labels());
-  std::memset(payload->data + used, 0, static_cast<std::size_t>(kBytes - used));  // arguments are compared by bytes
 }
 
 __global__ void store_piece(const __grid_constant__ Payload<kLargePayload> from, int* to) {
@@ -93,7 +91,7 @@ void store_labels(const CtcParams& params, int* to, cudaStream_t stream) {
       piece.label_bytes = bytes;
       piece.labels = static_cast<int>(tile::least<std::int64_t>(count, kLargePayload / bytes));
       pack(from, piece.labels, bytes, piece.data);
-      tile::launch_kernel(&store_piece, {static_cast<unsigned>((piece.labels + 255) / 256), 256}, stream, piece, to);
+      cuda::launch_kernel(&store_piece, {static_cast<unsigned>((piece.labels + 255) / 256), 256}, stream, piece, to);
       from += piece.labels;
       to += piece.labels;
       count -= piece.labels;

@@ -1,5 +1,6 @@
 // Instances and launches of the dropout kernels.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/dropout/dropout.cuh"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
@@ -29,7 +30,7 @@ void launch(const DropoutArgs<T>& args, const DropoutLoops& loops, cudaStream_t 
   constexpr int kTiles = kFlat && kRounds < 4 ? 4 / kRounds : 1;
   constexpr std::uint64_t kPerBlock = std::uint64_t{kDropoutTile} * kTiles * (kDropoutThreads / 32);
   const auto blocks = static_cast<unsigned>((args.count + kPerBlock - 1) / kPerBlock);
-  dropout_kernel<T, N, kFlat, kBackward><<<blocks, kDropoutThreads, 0, stream>>>(args, loops);
+  cuda::launch_kernel(dropout_kernel<T, N, kFlat, kBackward>, {blocks, kDropoutThreads}, stream, args, loops);
 }
 
 template <class T, int N>
@@ -37,7 +38,7 @@ void launch_forward_flat(const DropoutArgs<T>& args, int multiprocessors, cudaSt
   constexpr std::uint64_t kPerBlock = std::uint64_t{kDropoutTile} * kForwardTiles<N> * (kDropoutThreads / 32);
   const std::uint64_t most = static_cast<std::uint64_t>(multiprocessors) * kForwardBlocks<N>;
   const std::uint64_t blocks = tile::least((args.count + kPerBlock - 1) / kPerBlock, most);
-  dropout_forward_flat<T, N><<<static_cast<unsigned>(blocks), kDropoutThreads, 0, stream>>>(args);
+  cuda::launch_kernel(dropout_forward_flat<T, N>, {static_cast<unsigned>(blocks), kDropoutThreads}, stream, args);
 }
 
 template <class T>
@@ -76,7 +77,7 @@ void launch_dropout(const DropoutParams& params, CUstream_st* stream) {
 }
 
 void launch_dropout_states(DropoutStates* states, std::uint64_t seed, CUstream_st* stream) {
-  dropout_states_kernel<<<1, 1, 0, stream>>>(states, seed);
+  cuda::launch_kernel(dropout_states_kernel, {1, 1}, stream, states, seed);
 }
 
 }  // namespace gpudnn::kernels

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <type_traits>
 
+#include "core/launch/launch.hpp"
 #include "kernels/fused_ops/channel_affine.cuh"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
@@ -74,7 +74,7 @@ void launch_elements(const ChannelAffineParams& params, cudaStream_t stream) {
     args.threads = static_cast<std::uint32_t>(groups) * places;
     args.fastest = tile::FastDivmod(args.groups_fastest ? static_cast<std::uint32_t>(groups) : places);
     std::memcpy(args.channel_strides, params.channel_strides, sizeof args.channel_strides);
-    tile::launch_kernel(&channel_affine<T>, {(args.threads + kAffineThreads - 1) / kAffineThreads, kAffineThreads},
+    cuda::launch_kernel(&channel_affine<T>, {(args.threads + kAffineThreads - 1) / kAffineThreads, kAffineThreads},
                         stream, args);
   });
 }
@@ -97,7 +97,7 @@ void launch_packs(const ChannelAffineParams& params, cudaStream_t stream) {
     const std::int64_t at_once =
         tile::greatest<std::int64_t>(1, kBlocksAtOnce * params.multiprocessors / column_blocks);
     const dim3 blocks(static_cast<unsigned>(tile::least(needed, at_once)), column_blocks);
-    tile::launch_kernel(&channel_affine_packs<T>, {blocks, (columns * rows + 31) / 32 * 32}, stream, args);
+    cuda::launch_kernel(&channel_affine_packs<T>, {blocks, (columns * rows + 31) / 32 * 32}, stream, args);
   });
 }
 

@@ -1,8 +1,8 @@
 // Instances and launch of the channel sums.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/fused_ops/channel_sums.cuh"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
@@ -59,7 +59,7 @@ void launch_channel_sums(const ChannelSumsParams& params, CUstream_st* stream) {
     args.sum = static_cast<C*>(params.sum);
     args.squares = static_cast<C*>(params.squares);
     args.sum_stride = params.sum_stride;
-    args.key = tile::mailbox_key(params.sum != nullptr ? params.sum : params.squares);
+    args.key = cuda::mailbox_key(params.sum != nullptr ? params.sum : params.squares);
     args.squares_stride = params.squares_stride;
     args.parts = static_cast<tile::Totals<C>*>(params.workspace);
     args.channels = static_cast<std::uint32_t>(params.channels);
@@ -68,7 +68,7 @@ void launch_channel_sums(const ChannelSumsParams& params, CUstream_st* stream) {
     args.lane_bits = shape.lane_bits;
     args.nest = tile::LoopNest<1>(params.places);
     const dim3 blocks(static_cast<unsigned>(shape.tiles), args.shares);
-    tile::launch_kernel(&channel_sums<T, N>, {blocks, kSumsThreads}, stream, args);
+    cuda::launch_kernel(&channel_sums<T, N>, {blocks, kSumsThreads}, stream, args);
   });
 }
 

@@ -47,7 +47,7 @@ struct ChannelSumsArgs {
   std::uint32_t shares;
   std::uint32_t places;
   int lane_bits;
-  tile::MailboxKey key;
+  cuda::MailboxKey key;
   tile::LoopNest<1> nest;
 
   __device__ __forceinline__ void store(std::int64_t channel, const tile::Totals<C>& total) const {

@@ -14,9 +14,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_runtime.h>
 
+#include "core/launch/launch.hpp"
 #include "kernels/fused_ops/fused_ops.hpp"
 #include "kernels/tile/any_type.cuh"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/loop_nest.hpp"
 
 namespace gpudnn::kernels {
@@ -205,9 +205,9 @@ bool finalized_floats(const FinalizeParams& params, cudaStream_t stream) {
   args.epsilon = params.epsilon;
   const unsigned blocks = (args.channels + kThreads - 1) / kThreads;
   if (params.training) {
-    tile::launch_kernel(&finalize_floats<true>, {blocks, kThreads}, stream, args);
+    cuda::launch_kernel(&finalize_floats<true>, {blocks, kThreads}, stream, args);
   } else {
-    tile::launch_kernel(&finalize_floats<false>, {blocks, kThreads}, stream, args);
+    cuda::launch_kernel(&finalize_floats<false>, {blocks, kThreads}, stream, args);
   }
   return true;
 }
@@ -217,7 +217,7 @@ bool finalized_floats(const FinalizeParams& params, cudaStream_t stream) {
 void launch_finalize_statistics(const FinalizeParams& params, CUstream_st* stream) {
   if (finalized_floats(params, stream)) return;
   const auto blocks = static_cast<unsigned>((params.channels + kThreads - 1) / kThreads);
-  tile::launch_kernel(&finalize_statistics, {blocks, kThreads}, stream, params);
+  cuda::launch_kernel(&finalize_statistics, {blocks, kThreads}, stream, params);
 }
 
 }  // namespace gpudnn::kernels

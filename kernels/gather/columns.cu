@@ -1,5 +1,6 @@
 // Instances and launch of the column-buffer kernel.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/gather/column_runs.cuh"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
@@ -63,7 +64,7 @@ bool launch_typed(const ColumnParams& params, cudaStream_t stream) {
   ColumnArgs<Word> args{};
   std::int64_t blocks = 0;
   if (!make_args(params, V, kColumnThreads * kColumnsOfThread, &args, &blocks)) return false;
-  columns<Word, V><<<static_cast<unsigned>(blocks), kColumnThreads, 0, stream>>>(args);
+  cuda::launch_kernel(columns<Word, V>, {static_cast<unsigned>(blocks), kColumnThreads}, stream, args);
   return true;
 }
 
@@ -90,8 +91,8 @@ bool launch_runs(const ColumnParams& params, cudaStream_t stream) {
   ColumnArgs<Word> args{};
   std::int64_t blocks = 0;
   if (!make_args(aligned, ColumnRun<Word, kStride>::kPack, kColumnThreads, &args, &blocks)) return false;
-  column_runs<Word, kStride>
-      <<<static_cast<unsigned>(blocks), kColumnThreads, 0, stream>>>(args, static_cast<std::uint32_t>(skipped));
+  cuda::launch_kernel(column_runs<Word, kStride>, {static_cast<unsigned>(blocks), kColumnThreads}, stream, args,
+                      static_cast<std::uint32_t>(skipped));
   return true;
 }
 

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_runtime.h>
 
+#include "core/launch/launch.hpp"
 #include "kernels/gather/copy.hpp"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/loop_nest.hpp"
@@ -58,7 +59,7 @@ void launch_copy(const CopyPart (&parts)[kCopyParts], CUstream_st* stream) {
     blocks += (parts[p].bytes + kBlockBytes - 1) / kBlockBytes;
     if (p == 0) args.first_blocks = static_cast<unsigned>(blocks);
   }
-  if (blocks > 0) copy_bytes<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(args);
+  if (blocks > 0) cuda::launch_kernel(copy_bytes, {static_cast<unsigned>(blocks), kThreads}, stream, args);
 }
 
 }  // namespace gpudnn::kernels

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 
+#include "core/launch/launch.hpp"
 #include "kernels/gather/gather.cuh"
 #include "kernels/gather/interleave.hpp"
 #include "kernels/gather/move.cuh"
@@ -99,7 +100,7 @@ template <class C>
 void launch_typed(const GatherParams& params, cudaStream_t stream) {
   const GatherArgs<C> args = make_args<C>(params);
   constexpr std::uint32_t kPerBlock = kGatherThreads * kGatherLoads;
-  gather<C><<<(args.count + kPerBlock - 1) / kPerBlock, kGatherThreads, 0, stream>>>(args);
+  cuda::launch_kernel(gather<C>, {(args.count + kPerBlock - 1) / kPerBlock, kGatherThreads}, stream, args);
 }
 
 // The loop that a thread runs along, or -1: the first with a warp's worth of iterations below it, words of `width`.
@@ -172,7 +173,8 @@ MoveArgs make_move_args(const GatherParams& params, const LoopOrder& order, int 
 template <class Word, int V>
 void launch_move(const GatherParams& params, const LoopOrder& order, int run, cudaStream_t stream) {
   const MoveArgs args = make_move_args(params, order, run, V);
-  gather_move<Word, V><<<(args.threads + kMoveThreads - 1) / kMoveThreads, kMoveThreads, 0, stream>>>(args);
+  cuda::launch_kernel(gather_move<Word, V>, {(args.threads + kMoveThreads - 1) / kMoveThreads, kMoveThreads}, stream,
+                      args);
 }
 
 // By words of V elements where it can be. False where the general kernel must do it.

@@ -1,5 +1,6 @@
 // Instances and launch of the interleaving kernel.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/gather/interleave.cuh"
 #include "kernels/gather/interleave.hpp"
 #include "kernels/tile/dispatch.hpp"
@@ -132,7 +133,7 @@ bool launch_words(const GatherParams& params, const Interleaving& found, cudaStr
   }
   args.rest = tile::LoopNest<2>(rest);
   const auto blocks = static_cast<unsigned>((threads + kInterleaveThreads - 1) / kInterleaveThreads);
-  interleave<kWords><<<blocks, kInterleaveThreads, 0, stream>>>(args);
+  cuda::launch_kernel(interleave<kWords>, {blocks, kInterleaveThreads}, stream, args);
   return true;
 }
 

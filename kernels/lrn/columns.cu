@@ -1,5 +1,6 @@
 // Instances and launch of local response normalization over columns.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/lrn/columns.cuh"
 #include "kernels/tile/dispatch.hpp"
 
@@ -59,11 +60,11 @@ void launch(const LrnParams& params, cudaStream_t stream) {
         columns.chunk = static_cast<std::int32_t>(chunk);
         const unsigned blocks = (columns.pixels.count + kLrnThreads - 1) / kLrnThreads * columns.chunks;
         if constexpr (kLanes > kLrnLanes) {
-          lrn_columns<T, kLanes, false><<<blocks, kLrnThreads, 0, stream>>>(args, columns);
+          cuda::launch_kernel(lrn_columns<T, kLanes, false>, {blocks, kLrnThreads}, stream, args, columns);
         } else if (params.backward) {
-          lrn_columns<T, kLanes, true><<<blocks, kLrnThreads, 0, stream>>>(args, columns);
+          cuda::launch_kernel(lrn_columns<T, kLanes, true>, {blocks, kLrnThreads}, stream, args, columns);
         } else {
-          lrn_columns<T, kLanes, false><<<blocks, kLrnThreads, 0, stream>>>(args, columns);
+          cuda::launch_kernel(lrn_columns<T, kLanes, false>, {blocks, kLrnThreads}, stream, args, columns);
         }
       });
 }

@@ -4,6 +4,7 @@
 //   t of channels c - after to c + before, and dy s^-e of channels c to c + before
 // A slot belongs to one thread alone, so no thread waits for another. Channels beyond either end count as zeros.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/lrn/lrn_math.cuh"
 #include "kernels/tile/dispatch.hpp"
 
@@ -95,9 +96,11 @@ void launch_lrn_ring(const LrnParams& params, CUstream_st* stream) {
           const std::size_t bytes =
               (params.backward ? 3 : 1) * static_cast<std::size_t>(params.n) * kThreads * sizeof(tile::Compute<T>);
           if (params.backward) {
-            lrn_ring<T, true><<<blocks, kThreads, bytes, stream>>>(args, pixels, static_cast<std::uint32_t>(chunks));
+            cuda::launch_kernel(lrn_ring<T, true>, {blocks, kThreads, bytes}, stream, args, pixels,
+                                static_cast<std::uint32_t>(chunks));
           } else {
-            lrn_ring<T, false><<<blocks, kThreads, bytes, stream>>>(args, pixels, static_cast<std::uint32_t>(chunks));
+            cuda::launch_kernel(lrn_ring<T, false>, {blocks, kThreads, bytes}, stream, args, pixels,
+                                static_cast<std::uint32_t>(chunks));
           }
         });
   });

@@ -1,5 +1,6 @@
 // Instances and launch of local response normalization over rows.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/lrn/rows.cuh"
 #include "kernels/tile/dispatch.hpp"
 
@@ -24,22 +25,23 @@ void launch_lrn_rows(const LrnParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
     if constexpr (!std::is_same_v<T, double>) {
       const std::int64_t packs = params.channels / tile::kPackWidth<T>;
-      tile::for_each_piece(params.pixels, tile::kMaxIterations / packs, {},
-                           [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
-                             LrnArgs<T> args = lrn_args<T>(params);
-                             args.x += offsets[0];
-                             args.dy += offsets[1];
-                             args.out += offsets[2];
-                             const tile::LoopNest<3> pixels(piece);
-                             const tile::FastDivmod by_packs(static_cast<std::uint32_t>(packs));
-                             const auto count = static_cast<std::uint32_t>(packs) * pixels.count;
-                             const unsigned blocks = (count + kLrnRowThreads - 1) / kLrnRowThreads;
-                             if (params.backward) {
-                               lrn_rows<T, true><<<blocks, kLrnRowThreads, 0, stream>>>(args, pixels, by_packs, count);
-                             } else {
-                               lrn_rows<T, false><<<blocks, kLrnRowThreads, 0, stream>>>(args, pixels, by_packs, count);
-                             }
-                           });
+      tile::for_each_piece(
+          params.pixels, tile::kMaxIterations / packs, {},
+          [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
+            LrnArgs<T> args = lrn_args<T>(params);
+            args.x += offsets[0];
+            args.dy += offsets[1];
+            args.out += offsets[2];
+            const tile::LoopNest<3> pixels(piece);
+            const tile::FastDivmod by_packs(static_cast<std::uint32_t>(packs));
+            const auto count = static_cast<std::uint32_t>(packs) * pixels.count;
+            const unsigned blocks = (count + kLrnRowThreads - 1) / kLrnRowThreads;
+            if (params.backward) {
+              cuda::launch_kernel(lrn_rows<T, true>, {blocks, kLrnRowThreads}, stream, args, pixels, by_packs, count);
+            } else {
+              cuda::launch_kernel(lrn_rows<T, false>, {blocks, kLrnRowThreads}, stream, args, pixels, by_packs, count);
+            }
+          });
     }
   });
 }

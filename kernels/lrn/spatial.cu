@@ -7,6 +7,7 @@
 // is kept in the compute type: a 16-bit type's two scratch tensors hold the upper and the lower half of a float each.
 // Bytes: forward x, means and y; backward twice x, means and dy, twice the scratch, and the outputs.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/lrn/lrn_math.cuh"
 #include "kernels/tile/dispatch.hpp"
 
@@ -198,11 +199,11 @@ void launch_lrn_spatial(const LrnParams& params, CUstream_st* stream) {
     const SpatialArgs<T> args = spatial_args<T>(params);
     const auto blocks = static_cast<unsigned>((args.count + kThreads - 1) / kThreads);
     if (!params.backward) {
-      lrn_spatial<T, Pass::forward><<<blocks, kThreads, 0, stream>>>(args);
+      cuda::launch_kernel(lrn_spatial<T, Pass::forward>, {blocks, kThreads}, stream, args);
       return;
     }
-    lrn_spatial<T, Pass::terms><<<blocks, kThreads, 0, stream>>>(args);
-    lrn_spatial<T, Pass::gradient><<<blocks, kThreads, 0, stream>>>(args);
+    cuda::launch_kernel(lrn_spatial<T, Pass::terms>, {blocks, kThreads}, stream, args);
+    cuda::launch_kernel(lrn_spatial<T, Pass::gradient>, {blocks, kThreads}, stream, args);
   });
 }
 

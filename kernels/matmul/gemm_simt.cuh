@@ -14,9 +14,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/launch/launch.hpp"
 #include "kernels/matmul/gemm_simt.hpp"
 #include "kernels/matmul/gemm_tile.cuh"
-#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::matmul {
 
@@ -233,12 +233,18 @@ __global__ __launch_bounds__(kGemmThreads) void gemm_simt(const __grid_constant_
 // Operands of the type in the tile of that index, which gemm_simt_has.
 template <class T, class C>
 void launch_gemm_simt_type(const GemmParams& params, int row, unsigned blocks, cudaStream_t stream) {
-  const tile::LaunchConfig config = {.blocks = dim3(blocks), .threads = dim3(kGemmThreads)};
+  const cuda::LaunchConfig config = {.blocks = dim3(blocks), .threads = dim3(kGemmThreads)};
   if constexpr (std::is_same_v<C, float> && !std::is_same_v<T, Byte>) {
-    if (row == 0) return tile::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 128, 128, 8, 8>>, config, stream, params);
+    if (row == 0) {
+      cuda::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 128, 128, 8, 8>>, config, stream, params);
+      return;
+    }
   }
-  if (row == 2) return tile::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 16, 64, 1, 4>>, config, stream, params);
-  tile::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 64, 64, 4, 4>>, config, stream, params);
+  if (row == 2) {
+    cuda::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 16, 64, 1, 4>>, config, stream, params);
+  } else {
+    cuda::launch_kernel(gemm_simt<GemmSimtConfig<T, C, 64, 64, 4, 4>>, config, stream, params);
+  }
 }
 
 }  // namespace gpudnn::kernels::matmul

@@ -18,13 +18,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/launch/shared_memory.hpp"
 #include "kernels/matmul/gemm_sm80.hpp"
 #include "kernels/matmul/gemm_tile.cuh"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mma_sync.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::matmul {
 
@@ -270,8 +270,8 @@ __global__ __launch_bounds__(kGemmThreads) void gemm_sm80(const __grid_constant_
 template <class T, class C>
 void launch_gemm_sm80_type(const GemmParams& params, int row, unsigned blocks, cudaStream_t stream) {
   const auto launch = [&]<class Config>() {
-    tile::allow_shared_memory<gemm_sm80<Config>>(Config::kSharedBytes);
-    tile::launch_kernel(gemm_sm80<Config>,
+    cuda::allow_shared_memory<gemm_sm80<Config>>(Config::kSharedBytes);
+    cuda::launch_kernel(gemm_sm80<Config>,
                         {.blocks = dim3(blocks), .threads = dim3(kGemmThreads), .shared_bytes = Config::kSharedBytes},
                         stream, params);
   };

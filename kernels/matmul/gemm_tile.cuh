@@ -5,10 +5,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/launch/launch.hpp"
 #include "kernels/matmul/activation.hpp"
 #include "kernels/matmul/element.cuh"
 #include "kernels/matmul/gemm_params.hpp"
-#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::matmul {
 

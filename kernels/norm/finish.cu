@@ -2,6 +2,7 @@
 // pass reads, and what the caller gets of them. A warp's lanes take neighbouring sets, so reads are whole sectors; the
 // 32 threads of a set take its parts in turn, and join what they have in a fixed order.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/norm/launch_args.cuh"
 #include "kernels/tile/dispatch.hpp"
 
@@ -60,9 +61,9 @@ void launch(const NormParams& params, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>((params.walk.sets() + kFinishSets - 1) / kFinishSets);
   const NormArgs<T> args = norm_args<T>(params);
   if (params.backward) {
-    norm_finish<T, true><<<blocks, kFinishThreads, 0, stream>>>(args, params.walk);
+    cuda::launch_kernel(norm_finish<T, true>, {blocks, kFinishThreads}, stream, args, params.walk);
   } else {
-    norm_finish<T, false><<<blocks, kFinishThreads, 0, stream>>>(args, params.walk);
+    cuda::launch_kernel(norm_finish<T, false>, {blocks, kFinishThreads}, stream, args, params.walk);
   }
 }
 

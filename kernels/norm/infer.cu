@@ -8,6 +8,7 @@
 //             into the next plane
 //   columns   (NHWC, per activation) a block takes up to 32 packs of neighbouring sets, and four lines for each thread
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/norm/infer.hpp"
 #include "kernels/norm/launch_args.cuh"
 #include "kernels/norm/pack.cuh"
@@ -182,11 +183,11 @@ void launch_norm_infer(const NormParams& params, const NormInfer& infer, CUstrea
         const std::uint32_t tiles = (infer.line_packs + lanes - 1) / lanes;
         const std::uint32_t of_block = kInferThreads / lanes * kInferPacks;
         const std::uint32_t blocks = tiles * ((infer.lines + of_block - 1) / of_block);
-        norm_infer_columns<T><<<blocks, kInferThreads, 0, stream>>>(args, infer);
+        cuda::launch_kernel(norm_infer_columns<T>, {blocks, kInferThreads}, stream, args, infer);
       } else {
         constexpr std::uint32_t kOfBlock = kInferThreads * kInferPacks;
         const std::uint32_t blocks = (infer.packs + kOfBlock - 1) / kOfBlock;
-        norm_infer_planes<T><<<blocks, kInferThreads, 0, stream>>>(args, infer);
+        cuda::launch_kernel(norm_infer_planes<T>, {blocks, kInferThreads}, stream, args, infer);
       }
     }
   });

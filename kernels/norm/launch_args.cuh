@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/norm/unit.cuh"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 
@@ -69,10 +70,12 @@ void with_norm_instance(const NormParams& params, Launch&& launch) {
 template <auto kKernel, class T>
 void launch_stage(const NormParams& params, std::int64_t groups, int shared_bytes, cudaStream_t stream) {
   const int kept = params.cached * params.threads * static_cast<int>(sizeof(Unit<T>)) * (params.backward ? 2 : 1);
-  tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
+  cuda::allow_shared_memory<kKernel>(cuda::kAllThatABlockMayHave);
   const bool clusters = params.stage == NormStage::whole;
-  tile::launch_clusters_shared(kKernel, clusters ? groups : groups * params.parts, clusters ? params.parts : 1,
-                               params.threads, shared_bytes + kept, stream, norm_args<T>(params), params.walk);
+  cuda::launch_kernel(kKernel,
+                      cuda::clusters_of(clusters ? groups : groups * params.parts, clusters ? params.parts : 1,
+                                        params.threads, shared_bytes + kept),
+                      stream, norm_args<T>(params), params.walk);
 }
 
 }  // namespace gpudnn::kernels

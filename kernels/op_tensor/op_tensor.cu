@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 
+#include "core/launch/launch.hpp"
 #include "kernels/op_tensor/op_tensor.cuh"
 
 namespace gpudnn::kernels {
@@ -65,7 +66,7 @@ void launch_mixed(const OpTensorParams& params, const tile::HostNest& nest, cuda
         args.nest = tile::LoopNest<3>(piece);
         constexpr int kPerBlock = kMixedThreads * kMixedLoads;
         const auto blocks = static_cast<unsigned>((piece.count() + kPerBlock - 1) / kPerBlock);
-        op_tensor_mixed<C><<<blocks, kMixedThreads, 0, stream>>>(args);
+        cuda::launch_kernel(op_tensor_mixed<C>, {blocks, kMixedThreads}, stream, args);
       });
 }
 

@@ -1,10 +1,10 @@
 // Instances and launches of the kernels that run pointwise programs.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/pointwise/program.cuh"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/least.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -12,9 +12,9 @@ namespace {
 using tile::AnyType;
 
 constexpr int kSharedOfMultiprocessor =
-    220 * 1024;                                // that blocks of Hopper may have together, less what each one costs
-constexpr int kMostSharedOfBlock = 96 * 1024;  // of the vector kernel: two blocks a multiprocessor
-constexpr std::int64_t kMostStride = (std::int64_t{1} << 31) - 1;
+    220 * 1024;                               // that blocks of Hopper may have together, less what each one costs
+constexpr int kMaxSharedOfBlock = 96 * 1024;  // of the vector kernel: two blocks a multiprocessor
+constexpr std::int64_t kMaxStride = (std::int64_t{1} << 31) - 1;
 
 std::int64_t count_of(const ProgramParams& params) {
   std::int64_t count = 1;
@@ -54,14 +54,13 @@ bool set_tensor(const ProgramParams& params, const ProgramTensor& from, int widt
   to->chunk = static_cast<std::uint8_t>(width * bytes);
   for (int i = 0; i < params.rank; ++i) {
     const std::int64_t stride = from.strides[last - i] * bytes * (i == 0 ? width : 1);
-    if (stride > kMostStride || stride < -kMostStride) return false;
-    to->strides[i] = static_cast<std::int32_t>(stride);
+    if (stride > kMaxStride || stride < -kMaxStride) return false;
+    (i == 0 ? to->fastest : to->strides[i - 1]) = static_cast<std::int32_t>(stride);
     to->is_reused = to->is_reused || (stride == 0 && params.dims[last - i] > 1);
   }
   to->step = static_cast<std::int32_t>(from.strides[last] * bytes);
   to->form = from.is_index                    ? InputForm::index
              : is_packed(params, from, width) ? InputForm::staged
-             : from.strides[last] == 0        ? InputForm::repeated
                                               : InputForm::gathered;
   if (from.is_index) to->data = reinterpret_cast<char*>(from.start);
   return true;
@@ -71,11 +70,11 @@ template <int N, int P>
 void launch_vector(VectorArgs* args, const ProgramParams& params, cudaStream_t stream) {
   constexpr std::int64_t kTile = kProgramThreads * P;
   const int shared = args->temp_bytes + 2 * args->stage_bytes;
-  tile::allow_shared_memory<&program_vector<N, P>>(tile::kAllThatABlockMayHave);
+  cuda::allow_shared_memory<&program_vector<N, P>>(cuda::kAllThatABlockMayHave);
   const int resident = tile::clamp(kSharedOfMultiprocessor / (shared + 1024), 1, 3);
   const std::int64_t tiles = (args->packs + kTile - 1) / kTile;
   const auto blocks = static_cast<unsigned>(tile::least(tiles, std::int64_t{params.multiprocessors} * resident));
-  tile::launch_kernel(&program_vector<N, P>, {blocks, kProgramThreads, static_cast<std::size_t>(shared)}, stream,
+  cuda::launch_kernel(&program_vector<N, P>, {blocks, kProgramThreads, static_cast<std::size_t>(shared)}, stream,
                       *args);
 }
 
@@ -85,7 +84,7 @@ bool try_vector(const ProgramParams& params, cudaStream_t stream) {
   const int last = params.rank - 1;
   const std::int64_t packs = count_of(params) / width;
   if (params.is_double || params.rank > kProgramVectorLoops || params.dims[last] % width != 0) return false;
-  if (packs > tile::kMostIterations) return false;
+  if (packs > tile::kMaxIterations) return false;
   VectorArgs args;
   args.packs = static_cast<std::uint32_t>(packs);
   args.rank = params.rank;
@@ -95,19 +94,19 @@ bool try_vector(const ProgramParams& params, cudaStream_t stream) {
   }
   const int packs_of_thread = kProgramElements / width;
   for (int t = 0; t < params.inputs; ++t) {
-    args.in[t].form = InputForm::repeated;  // a scalar: no step fetches it
+    args.table.in[t].form = InputForm::gathered;  // a scalar: no step fetches it
     if (!params.in[t].present) continue;
-    if (!set_tensor(params, params.in[t], width, &args.in[t])) return false;
-    if (args.in[t].form != InputForm::staged) continue;
-    args.in[t].staging = args.stage_bytes;
-    args.stage_bytes += args.in[t].chunk * packs_of_thread * kProgramThreads;
+    if (!set_tensor(params, params.in[t], width, &args.table.in[t])) return false;
+    if (args.table.in[t].form != InputForm::staged) continue;
+    args.table.in[t].step = args.stage_bytes;
+    args.stage_bytes += args.table.in[t].chunk * packs_of_thread * kProgramThreads;
   }
   for (int t = 0; t < params.outputs; ++t) {
-    if (!set_tensor(params, params.out[t], width, &args.out[t])) return false;
+    if (!set_tensor(params, params.out[t], width, &args.table.out[t])) return false;
   }
   args.temp_bytes = params.code->temps * kProgramElements * 4 * kProgramThreads;
-  if (args.temp_bytes + 2 * args.stage_bytes > kMostSharedOfBlock) return false;
-  args.code = *params.code;
+  if (args.temp_bytes + 2 * args.stage_bytes > kMaxSharedOfBlock) return false;
+  args.table.code = *params.code;
   width == 8 ? launch_vector<8, 2>(&args, params, stream) : launch_vector<4, 4>(&args, params, stream);
   return true;
 }
@@ -132,11 +131,11 @@ void launch_scalar(const ProgramParams& params, const tile::ProgramCode<C>& code
   const std::int64_t tile = std::int64_t{kProgramThreads} * E;
   const auto blocks = static_cast<unsigned>((args.count + tile - 1) / tile);
   const std::size_t shared = sizeof(C) * E * kProgramThreads * static_cast<std::size_t>(code.temps);
-  if (shared > 48 * 1024) tile::allow_shared_memory<&program_scalar<C, E>>(tile::kAllThatABlockMayHave);
-  tile::launch_kernel(&program_scalar<C, E>, {blocks, kProgramThreads, shared}, stream, args);
+  if (shared > 48 * 1024) cuda::allow_shared_memory<&program_scalar<C, E>>(cuda::kAllThatABlockMayHave);
+  cuda::launch_kernel(&program_scalar<C, E>, {blocks, kProgramThreads, shared}, stream, args);
 }
 
-// Any nest of at most kMostIterations elements.
+// Any nest of at most kMaxIterations elements.
 void launch_part(const ProgramParams& params, cudaStream_t stream) {
   if (try_vector(params, stream)) return;
   if (params.is_double) {
@@ -168,11 +167,11 @@ ProgramParams part_of(const ProgramParams& params, int dimension, std::int64_t b
 void launch_program(const ProgramParams& params, CUstream_st* stream) {
   const std::int64_t count = count_of(params);
   if (count == 0) return;
-  if (count > tile::kMostIterations) {
+  if (count > tile::kMaxIterations) {
     int split = 0;
     while (params.dims[split] == 1) ++split;
     const std::int64_t inner = count / params.dims[split];
-    const std::int64_t length = inner >= tile::kMostIterations ? 1 : tile::kMostIterations / inner;
+    const std::int64_t length = inner >= tile::kMaxIterations ? 1 : tile::kMaxIterations / inner;
     for (std::int64_t begin = 0; begin < params.dims[split]; begin += length) {
       launch_program(part_of(params, split, begin, tile::least(length, params.dims[split] - begin)), stream);
     }

@@ -35,17 +35,27 @@ constexpr int kProgramScalarElements = 8;  // in the scalar kernel
 constexpr int kProgramVectorLoops = 4;
 
 // How an input comes into the second operand.
-enum class InputForm : std::uint8_t { staged, repeated, gathered, index };
+enum class InputForm : std::uint8_t { staged, gathered, index };
 
-struct VectorTensor {
+struct alignas(16) VectorTensor {
   char* data = nullptr;
-  std::int32_t strides[kProgramVectorLoops] = {};  // in bytes (of an index in steps), fastest first, of packs there
-  std::int32_t step = 0;                           // from one element of a pack to the next, likewise
-  std::int32_t staging = 0;                        // bytes from the beginning of a stage
-  std::uint8_t type = 0;                           // tile::AnyType
+  std::int32_t fastest = 0;  // stride in bytes (of an index in steps) from pack to pack
+  std::uint8_t type = 0;     // tile::AnyType
   InputForm form = InputForm::staged;
-  std::uint8_t chunk = 0;  // bytes of a pack
-  bool is_reused = false;  // the copy may stay in the L1 cache
+  std::uint8_t chunk = 0;                              // bytes of a pack
+  bool is_reused = false;                              // the copy may stay in the L1 cache
+  std::int32_t strides[kProgramVectorLoops - 1] = {};  // of the slower loops, likewise
+  // Staged: bytes from the beginning of a stage. Else: from one element of a pack to the next.
+  std::int32_t step = 0;
+};
+static_assert(sizeof(VectorTensor) == 32, "two loads of 16 bytes");
+
+// What is looked up by a number known at run time. Each block copies it to shared memory: a load from there takes a
+// quarter of the cycles of an indexed load of the parameters, and 16 bytes at once.
+struct VectorTable {
+  VectorTensor in[tile::kProgramInputs];
+  VectorTensor out[tile::kProgramOutputs];
+  tile::ProgramCode<float> code;
 };
 
 struct VectorArgs {
@@ -55,43 +65,57 @@ struct VectorArgs {
   std::int32_t stage_bytes = 0;
   std::int32_t temp_bytes = 0;                 // of all temporaries of a block: the stages lie behind them
   tile::FastDivmod dims[kProgramVectorLoops];  // fastest first, in packs
-  VectorTensor in[tile::kProgramInputs];
-  VectorTensor out[tile::kProgramOutputs];
-  tile::ProgramCode<float> code;
+  VectorTable table;
 };
 static_assert(sizeof(VectorArgs) <= 4000, "kernel parameters");
+
+// Parameters in shared memory, copied there by all threads of the block. Bytes: shared memory takes no constructors.
+template <class T>
+struct alignas(16) SharedCopy {
+  unsigned char bytes[sizeof(T)];
+  __device__ __forceinline__ const T& get() const { return *reinterpret_cast<const T*>(bytes); }
+};
+template <class T>
+__device__ __forceinline__ void copy_to_shared(const T& from, SharedCopy<T>* to) {
+  static_assert(sizeof(T) % 4 == 0 && alignof(T) % 4 == 0, "it goes in words");
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(&from);
+  auto* const copy = reinterpret_cast<std::uint32_t*>(to->bytes);
+  for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(sizeof(T) / 4); i += kProgramThreads)
+    copy[i] = words[i];
+  __syncthreads();
+}
 
 template <int N, int P>
 __device__ __forceinline__ void byte_offsets(const VectorArgs& args, const VectorTensor& tensor, std::uint32_t first,
                                              std::int64_t (&offset)[P]) {
-  const std::int32_t fastest = tensor.strides[0];
+  std::uint32_t rest[P];
+#pragma unroll
+  for (int p = 0; p < P; ++p) rest[p] = min(first + p * kProgramThreads, args.packs - 1);
   if (args.rank == 1) {
 #pragma unroll
-    for (int p = 0; p < P; ++p) {
-      const std::uint32_t pack = min(first + p * kProgramThreads, args.packs - 1);
-      offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(pack)) * fastest;
-    }
+    for (int p = 0; p < P; ++p)
+      offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(rest[p])) * tensor.fastest;
     return;
   }
-  std::uint32_t rest[P];
 #pragma unroll
   for (int p = 0; p < P; ++p) {
     std::uint32_t at;
-    rest[p] = args.dims[0].divmod(min(first + p * kProgramThreads, args.packs - 1), &at);
-    offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * fastest;
+    rest[p] = args.dims[0].divmod(rest[p], &at);
+    offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * tensor.fastest;
   }
-#pragma unroll 1
-  for (int i = 1; i + 1 < args.rank; ++i) {
-    const tile::FastDivmod by = args.dims[i];
-    const std::int32_t stride = tensor.strides[i];
+#pragma unroll
+  for (int i = 1; i + 1 < kProgramVectorLoops; ++i) {
+    if (i + 1 >= args.rank) break;
 #pragma unroll
     for (int p = 0; p < P; ++p) {
       std::uint32_t at;
-      rest[p] = by.divmod(rest[p], &at);
-      offset[p] += static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * stride;
+      rest[p] = args.dims[i].divmod(rest[p], &at);
+      offset[p] += static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * tensor.strides[i - 1];
     }
   }
-  const std::int32_t slowest = tensor.strides[args.rank - 1];
+  const std::int32_t slowest = args.rank == 2   ? tensor.strides[0]
+                               : args.rank == 3 ? tensor.strides[1]
+                                                : tensor.strides[2];
 #pragma unroll
   for (int p = 0; p < P; ++p) offset[p] += static_cast<std::int64_t>(static_cast<std::int32_t>(rest[p])) * slowest;
 }
@@ -133,16 +157,17 @@ __device__ __forceinline__ void wait_for_copies() {
 
 // Stages the packs from `first` on; beyond the last one the last one stands in.
 template <int N, int P>
-__device__ __forceinline__ void stage_packs(const VectorArgs& args, std::uint32_t first, unsigned char* stage) {
+__device__ __forceinline__ void stage_packs(const VectorArgs& args, const VectorTable& table, std::uint32_t first,
+                                            unsigned char* stage) {
 #pragma unroll 1
   for (int t = 0; t < args.inputs; ++t) {
-    const VectorTensor& tensor = args.in[t];
+    const VectorTensor tensor = table.in[t];
     if (tensor.form != InputForm::staged) continue;
     std::int64_t offset[P];
     byte_offsets<N, P>(args, tensor, first, offset);
     const int chunk = tensor.chunk;
     const bool is_reused = tensor.is_reused;
-    unsigned char* const own = stage + tensor.staging + threadIdx.x * chunk;
+    unsigned char* const own = stage + tensor.step + threadIdx.x * chunk;
 #pragma unroll
     for (int p = 0; p < P; ++p)
       copy_chunk(own + p * kProgramThreads * chunk, tensor.data + offset[p], chunk, is_reused);
@@ -153,23 +178,32 @@ template <int N, int P>
 struct VectorContext {
   static constexpr int E = N * P;
   const VectorArgs& args;
+  const VectorTable& table;
   const unsigned char* stage;
   std::uint32_t first;
 
   __device__ __forceinline__ void fetch(int input, float (&b)[E]) const {
-    const VectorTensor& tensor = args.in[input];
-    const auto type = static_cast<tile::AnyType>(tensor.type);
+    const VectorTensor tensor = table.in[input];
+    std::uint32_t words[P][N];
     if (tensor.form == InputForm::staged) {
-      fetch_staged(tensor, type, b);
+      read_staged(tensor, words);
     } else {
-      fetch_direct(tensor, type, b);
+      std::int64_t offset[P];
+      byte_offsets<N, P>(args, tensor, first, offset);
+      if (tensor.form == InputForm::index) {
+        const auto start = reinterpret_cast<std::int64_t>(tensor.data);
+#pragma unroll
+        for (int i = 0; i < E; ++i) b[i] = static_cast<float>(start + offset[i / N] + i % N * tensor.step);
+        return;
+      }
+      gather(tensor, offset, words);
     }
+    tile::widen_any<N, P>(static_cast<tile::AnyType>(tensor.type), words, b);
   }
 
-  __device__ __forceinline__ void fetch_staged(const VectorTensor& tensor, tile::AnyType type, float (&b)[E]) const {
+  __device__ __forceinline__ void read_staged(const VectorTensor& tensor, std::uint32_t (&words)[P][N]) const {
     const int chunk = tensor.chunk;
-    const unsigned char* const own = stage + tensor.staging + threadIdx.x * chunk;
-    std::uint32_t words[P][N];
+    const unsigned char* const own = stage + tensor.step + threadIdx.x * chunk;
 #pragma unroll
     for (int p = 0; p < P; ++p) {
       const unsigned char* const from = own + p * kProgramThreads * chunk;
@@ -183,44 +217,40 @@ struct VectorContext {
         words[p][0] = *reinterpret_cast<const std::uint32_t*>(from);
       }
     }
-    widen_all(type, words, b);
   }
 
-  __device__ __forceinline__ static void widen_all(tile::AnyType type, const std::uint32_t (&words)[P][N],
-                                                   float (&b)[E]) {
-    if (type == tile::AnyType::bf16) {
+  // Elements one by one, packed as a staged input is: one that stays put is read once for a pack.
+  __device__ __forceinline__ static void gather(const VectorTensor& tensor, const std::int64_t (&offset)[P],
+                                                std::uint32_t (&words)[P][N]) {
+    const int step = tensor.step;
+    const int bytes = tensor.chunk / N;
 #pragma unroll
-      for (int p = 0; p < P; ++p) tile::widen_words_of<N>(tile::AnyType::bf16, words[p], b + p * N);
-    } else if (type == tile::AnyType::f16) {
+    for (int p = 0; p < P; ++p) {
+      const char* const from = tensor.data + offset[p];
+      if (step == 0) {
+        const std::uint32_t one = bytes == 2   ? *reinterpret_cast<const std::uint16_t*>(from) * 0x10001u
+                                  : bytes == 4 ? *reinterpret_cast<const std::uint32_t*>(from)
+                                               : *reinterpret_cast<const std::uint8_t*>(from) * 0x1010101u;
 #pragma unroll
-      for (int p = 0; p < P; ++p) tile::widen_words_of<N>(tile::AnyType::f16, words[p], b + p * N);
-    } else {
-      if (type == tile::AnyType::f32) {
+        for (int i = 0; i < N; ++i) words[p][i] = one;
+      } else if (bytes == 2) {
 #pragma unroll
-        for (int p = 0; p < P; ++p) tile::widen_words_of<N>(tile::AnyType::f32, words[p], b + p * N);
+        for (int i = 0; i < N / 2; ++i) {
+          words[p][i] = *reinterpret_cast<const std::uint16_t*>(from + std::int64_t{2 * i} * step) |
+                        *reinterpret_cast<const std::uint16_t*>(from + std::int64_t{2 * i + 1} * step) << 16;
+        }
+      } else if (bytes == 4) {
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+          words[p][i] = *reinterpret_cast<const std::uint32_t*>(from + std::int64_t{i} * step);
       } else {
 #pragma unroll
-        for (int p = 0; p < P; ++p) tile::widen_words_of<N>(type, words[p], b + p * N);
-      }
-    }
-  }
-
-  __device__ __forceinline__ void fetch_direct(const VectorTensor& tensor, tile::AnyType type, float (&b)[E]) const {
-    std::int64_t offset[P];
-    byte_offsets<N, P>(args, tensor, first, offset);
-    if (tensor.form == InputForm::repeated) {
+        for (int i = 0; i < N / 4; ++i) words[p][i] = 0;
 #pragma unroll
-      for (int p = 0; p < P; ++p) b[p * N] = tile::read_any<float>(type, tensor.data + offset[p]);
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = b[i / N * N];
-    } else if (tensor.form == InputForm::index) {
-      const auto start = reinterpret_cast<std::int64_t>(tensor.data);
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = static_cast<float>(start + offset[i / N] + i % N * tensor.step);
-    } else {
-#pragma unroll
-      for (int i = 0; i < E; ++i) {
-        b[i] = tile::read_any<float>(type, tensor.data + offset[i / N] + std::int64_t{i % N} * tensor.step);
+        for (int i = 0; i < N; ++i) {
+          words[p][i / 4] |= std::uint32_t{*reinterpret_cast<const std::uint8_t*>(from + std::int64_t{i} * step)}
+                             << i % 4 * 8;
+        }
       }
     }
   }
@@ -244,45 +274,44 @@ struct VectorContext {
   }
 
   __device__ __forceinline__ void round(tile::AnyType type, float (&a)[E]) const {
-    if (type == tile::AnyType::f16) {
-#pragma unroll
-      for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(tile::AnyType::f16, a[i]);
-    } else if (type == tile::AnyType::bf16) {
-#pragma unroll
-      for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(tile::AnyType::bf16, a[i]);
-    } else {
-#pragma unroll
-      for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(type, a[i]);
-    }
+    std::uint32_t words[P][N];
+    tile::narrow_any<N, P>(type, a, words);
+    tile::widen_any<N, P>(type, words, a);
   }
 
   __device__ __forceinline__ void store(int output, const float (&a)[E]) const {
-    const VectorTensor& tensor = args.out[output];
-    const auto type = static_cast<tile::AnyType>(tensor.type);
+    const VectorTensor tensor = table.out[output];
     std::int64_t offset[P];
     byte_offsets<N, P>(args, tensor, first, offset);
-    if (tensor.form == InputForm::staged) {
-      std::uint32_t words[P][N];
-      if (type == tile::AnyType::bf16) {
+    std::uint32_t words[P][N];
+    tile::narrow_any<N, P>(static_cast<tile::AnyType>(tensor.type), a, words);
 #pragma unroll
-        for (int p = 0; p < P; ++p) tile::narrow_words_of<N>(tile::AnyType::bf16, a + p * N, words[p]);
-      } else if (type == tile::AnyType::f16) {
-#pragma unroll
-        for (int p = 0; p < P; ++p) tile::narrow_words_of<N>(tile::AnyType::f16, a + p * N, words[p]);
+    for (int p = 0; p < P; ++p) {
+      if (first + p * kProgramThreads >= args.packs) break;
+      char* const to = tensor.data + offset[p];
+      if (tensor.form == InputForm::staged) {
+        store_chunk(to, tensor.chunk, words[p]);
       } else {
-#pragma unroll
-        for (int p = 0; p < P; ++p) tile::narrow_words_of<N>(type, a + p * N, words[p]);
+        scatter(to, tensor.step, tensor.chunk / N, words[p]);
       }
+    }
+  }
+
+  __device__ __forceinline__ static void scatter(char* to, int step, int bytes, const std::uint32_t (&words)[N]) {
+    if (bytes == 2) {
 #pragma unroll
-      for (int p = 0; p < P; ++p) {
-        if (first + p * kProgramThreads < args.packs) store_chunk(tensor.data + offset[p], tensor.chunk, words[p]);
+      for (int i = 0; i < N; ++i) {
+        *reinterpret_cast<std::uint16_t*>(to + std::int64_t{i} * step) =
+            static_cast<std::uint16_t>(words[i / 2] >> i % 2 * 16);
       }
+    } else if (bytes == 4) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) *reinterpret_cast<std::uint32_t*>(to + std::int64_t{i} * step) = words[i];
     } else {
 #pragma unroll
-      for (int i = 0; i < E; ++i) {
-        if (first + i / N * kProgramThreads < args.packs) {
-          tile::write_any(type, tensor.data + offset[i / N] + std::int64_t{i % N} * tensor.step, a[i]);
-        }
+      for (int i = 0; i < N; ++i) {
+        *reinterpret_cast<std::uint8_t*>(to + std::int64_t{i} * step) =
+            static_cast<std::uint8_t>(words[i / 4] >> i % 4 * 8);
       }
     }
   }
@@ -300,22 +329,25 @@ struct VectorContext {
 
 template <int N, int P>
 __global__ void __launch_bounds__(kProgramThreads, 3) program_vector(const __grid_constant__ VectorArgs args) {
+  __shared__ SharedCopy<VectorTable> copy;
+  copy_to_shared(args.table, &copy);
+  const VectorTable& table = copy.get();
   unsigned char* const stages = tile::dynamic_shared() + args.temp_bytes;
   constexpr std::uint32_t kTile = kProgramThreads * P;
   std::uint32_t first = blockIdx.x * kTile + threadIdx.x;
   const std::uint32_t step = gridDim.x * kTile;
   if (first >= args.packs) return;
-  stage_packs<N, P>(args, first, stages);
+  stage_packs<N, P>(args, table, first, stages);
   end_of_copies();
   int stage = 0;
   while (first < args.packs) {
     const std::uint32_t next = first + step;
-    if (next < args.packs) stage_packs<N, P>(args, next, stages + (stage ^ 1) * args.stage_bytes);
+    if (next < args.packs) stage_packs<N, P>(args, table, next, stages + (stage ^ 1) * args.stage_bytes);
     end_of_copies();
     wait_for_copies();
-    VectorContext<N, P> context{args, stages + stage * args.stage_bytes, first};
+    VectorContext<N, P> context{args, table, stages + stage * args.stage_bytes, first};
     float a[N * P] = {};
-    tile::run_program(args.code, a, context);
+    tile::run_program(table.code, a, context);
     first = next;
     stage ^= 1;
   }
@@ -340,6 +372,32 @@ struct ScalarArgs {
 };
 
 constexpr int bytes_of_type(tile::AnyType type) { return tile::any_type_bytes(type); }
+
+// Elements of one tensor by their offsets. The type is told apart outside the loop, so that the loads go out together.
+template <class C, int E>
+__device__ __forceinline__ void fetch_elements(const ScalarTensor& tensor, const std::int64_t (&offset)[E], C (&b)[E]) {
+  if (tensor.is_index) {
+    const auto start = reinterpret_cast<std::int64_t>(tensor.data);
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = static_cast<C>(start + offset[i]);
+    return;
+  }
+  const auto type = static_cast<tile::AnyType>(tensor.type);
+  const int bytes = bytes_of_type(type);
+  if (type == tile::AnyType::f16) {
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::f16, tensor.data + offset[i] * 2);
+  } else if (type == tile::AnyType::bf16) {
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::bf16, tensor.data + offset[i] * 2);
+  } else if (type == tile::AnyType::f32) {
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::f32, tensor.data + offset[i] * 4);
+  } else {
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(type, tensor.data + offset[i] * bytes);
+  }
+}
 
 template <class C, int E>
 struct ScalarContext {
@@ -373,28 +431,7 @@ struct ScalarContext {
     const ScalarTensor& tensor = args.in[input];
     std::int64_t offset[E];
     offsets(tensor, offset);
-    if (tensor.is_index) {
-      const auto start = reinterpret_cast<std::int64_t>(tensor.data);
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = static_cast<C>(start + offset[i]);
-      return;
-    }
-    const auto type = static_cast<tile::AnyType>(tensor.type);
-    const int bytes = bytes_of_type(type);
-    // The type is told apart outside the loop, so that the loads go out together.
-    if (type == tile::AnyType::f16) {
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::f16, tensor.data + offset[i] * 2);
-    } else if (type == tile::AnyType::bf16) {
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::bf16, tensor.data + offset[i] * 2);
-    } else if (type == tile::AnyType::f32) {
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(tile::AnyType::f32, tensor.data + offset[i] * 4);
-    } else {
-#pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = tile::read_any<C>(type, tensor.data + offset[i] * bytes);
-    }
+    fetch_elements(tensor, offset, b);
   }
 
   __device__ __forceinline__ C* place_of(int temp) const {
@@ -428,7 +465,10 @@ struct ScalarContext {
 };
 
 template <class C, int E>
-__global__ void __launch_bounds__(kProgramThreads) program_scalar(const __grid_constant__ ScalarArgs<C> args) {
+__global__ void __launch_bounds__(kProgramThreads) program_scalar(const __grid_constant__ ScalarArgs<C> params) {
+  __shared__ SharedCopy<ScalarArgs<C>> copy;
+  copy_to_shared(params, &copy);
+  const ScalarArgs<C>& args = copy.get();
   const std::uint32_t first = blockIdx.x * (kProgramThreads * E) + threadIdx.x;
   if (first >= args.count) return;
   ScalarContext<C, E> context{args, first};

@@ -1,5 +1,6 @@
 // Instances and launch of pooling with the usual windows over packs of channels.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/pooling/channels_fixed_sm80.cuh"
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/tile/dispatch.hpp"
@@ -56,10 +57,12 @@ void launch_pass(const PoolingParams& params, cudaStream_t stream) {
   const ChannelsFixedArgs<T> args = channels_args<T>(params, &count);
   if (params.backward) {
     const auto blocks = static_cast<unsigned>(parts(count, kChannelsThreads / args.group));
-    pooling_channels_fixed_backward<T, kWindow, kStride, kMax, kNan><<<blocks, kChannelsThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_channels_fixed_backward<T, kWindow, kStride, kMax, kNan>, {blocks, kChannelsThreads},
+                        stream, args);
   } else {
     const auto blocks = static_cast<unsigned>(parts(count, kChannelsThreads));
-    pooling_channels_fixed_forward<T, kWindow, kStride, kMax, kNan><<<blocks, kChannelsThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_channels_fixed_forward<T, kWindow, kStride, kMax, kNan>, {blocks, kChannelsThreads},
+                        stream, args);
   }
 }
 
@@ -76,6 +79,9 @@ void launch_mode(const PoolingParams& params, cudaStream_t stream) {
 
 bool pooling_channels_fixed_fit(const PoolingParams& params) {
   if (params.type == tile::ElementType::f64 || !has_fixed_window(params.shape)) return false;
+  if (params.mode == PoolingMode::average_with_padding && !has_whole_windows(params.shape)) return false;
+  // pooling_channels_runs computes averages of step 1, and only with the extents of the floor formula.
+  if (params.mode != PoolingMode::max && params.shape.stride[1] == 1 && !has_floor_extents(params.shape)) return false;
   const int width = 16 / tile::element_bytes(params.type);
   const auto fits = [width](const PoolingStrides& strides, const void* pointer) {
     return strides.c == 1 && strides.n % width == 0 && strides.spatial[1] % width == 0 &&

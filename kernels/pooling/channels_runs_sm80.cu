@@ -1,5 +1,6 @@
 // Instances and launch of averages of step 1 over packs of channels, and of their gradient.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/pooling/channels_runs_sm80.cuh"
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/tile/dispatch.hpp"
@@ -58,7 +59,7 @@ void launch(const PoolingParams& params, cudaStream_t stream) {
   args.by_strips = tile::FastDivmod(static_cast<std::uint32_t>(strips));
   args.count = static_cast<std::uint32_t>(threads_of_row * strips);
   const auto blocks = static_cast<unsigned>(parts(args.count, kChannelsRunsThreads));
-  pooling_channels_runs<T><<<blocks, kChannelsRunsThreads, 0, stream>>>(args);
+  cuda::launch_kernel(pooling_channels_runs<T>, {blocks, kChannelsRunsThreads}, stream, args);
 }
 
 }  // namespace

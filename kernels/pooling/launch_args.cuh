@@ -27,11 +27,12 @@ void take_tensors(const PoolingParams& params, Args<T>* args) {
   args->count_padding = params.mode == PoolingMode::average_with_padding;
 }
 
-// Of any window: the same, its shape and its volume.
+// Of any window: the same, its shape and its volume, and whether all windows lie inside the padded image.
 template <class T, template <class> class Args>
 void take_window(const PoolingParams& params, Args<T>* args) {
   take_tensors(params, args);
   args->shape = params.shape;
+  args->whole = has_whole_windows(params.shape);
   args->volume = 1;
   for (const std::int32_t extent : params.shape.window) args->volume *= extent;
 }

@@ -1,5 +1,6 @@
 // Instances and launch of the pooling kernels that work plane by plane.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/pooling/planes.cuh"
 #include "kernels/tile/dispatch.hpp"
@@ -39,7 +40,8 @@ void launch_kernel(void (*kernel)(PlaneArgs<T>), const PlaneArgs<T>& args, std::
     (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
   }
   const std::int64_t blocks = (args.planes + args.group - 1) / args.group;
-  kernel<<<static_cast<unsigned>(blocks), kPlaneThreads, static_cast<std::size_t>(bytes), stream>>>(args);
+  cuda::launch_kernel(kernel, {static_cast<unsigned>(blocks), kPlaneThreads, static_cast<std::size_t>(bytes)}, stream,
+                      args);
 }
 
 // The instance of an averaging kernel, or of a maximum with or without NaN.
@@ -75,7 +77,8 @@ PlaneArgs<T> plane_args(const PoolingParams& params) {
 
 bool pooling_planes_fit(const PoolingParams& params) {
   // Two blocks should fit on a multiprocessor, and a window's count of elements into 31 bits.
-  return params.shape.x_plane() < (1 << 20) && params.shape.y_plane() < (1 << 20) &&
+  return params.shape.x_plane() > 0 && params.shape.y_plane() > 0 && params.shape.x_plane() < (1 << 20) &&
+         params.shape.y_plane() < (1 << 20) &&
          shared_bytes(params, 1).total() <= static_cast<std::int64_t>(params.shared_memory) / 2 &&
          params.images * params.channels < tile::kMaxIterations;
 }

@@ -28,6 +28,7 @@ struct PlaneArgs {
   tile::Compute<T> alpha;
   tile::Compute<T> beta;
   bool count_padding;
+  bool whole;  // every window lies inside the padded image
   bool warp_for_window;
   double volume;
   WindowShape shape;
@@ -57,30 +58,39 @@ __device__ __forceinline__ void store_one(tile::Compute<T> value, const PlaneArg
   store_scaled<T, 1>(values, args.alpha, args.beta, out);
 }
 
+__device__ __forceinline__ std::int32_t length_of(Range range) { return max(range.end - range.begin, 0); }
+
+// The sum divided by the elements of the window at (d, h, w) inside the image or, counting padding, inside the padded
+// image.
 template <class T>
-__device__ __forceinline__ tile::Compute<T> average_of(tile::Compute<T> sum, std::int32_t inside,
-                                                       const PlaneArgs<T>& args) {
+__device__ __forceinline__ tile::Compute<T> average_of(tile::Compute<T> sum, std::int32_t d, std::int32_t h,
+                                                       std::int32_t w, const PlaneArgs<T>& args) {
   using C = tile::Compute<T>;
-  const C divisor = args.count_padding ? static_cast<C>(args.volume) : static_cast<C>(inside);
+  if (args.count_padding && args.whole) return sum / static_cast<C>(args.volume);
+  const auto length = [&](int dim, std::int32_t index) {
+    return static_cast<C>(args.count_padding ? args.shape.padded_extent(dim, index)
+                                             : length_of(args.shape.elements(dim, index)));
+  };
+  const C divisor = length(0, d) * length(1, h) * length(2, w);
   return divisor == C(0) ? C(0) : sum / divisor;
 }
 
 extern __shared__ __align__(16) unsigned char pooling_shared[];
 
-// The window of output `index` (depth, height, width fastest) within a plane.
+// The window of output `index` (depth, height, width fastest): its plane, its place there and its elements.
 template <class T>
-__device__ __forceinline__ void locate_window(const PlaneArgs<T>& args, std::uint32_t index, Range (&ranges)[3],
-                                              std::uint32_t* plane) {
+__device__ __forceinline__ void locate_window(const PlaneArgs<T>& args, std::uint32_t index, std::int32_t (&at)[3],
+                                              Range (&ranges)[3], std::uint32_t* plane) {
   std::uint32_t w, h, d;
   index = args.by_width.divmod(index, &w);
   index = args.by_height.divmod(index, &h);
   *plane = args.by_depth.divmod(index, &d);
-  ranges[0] = args.shape.elements(0, static_cast<std::int32_t>(d));
-  ranges[1] = args.shape.elements(1, static_cast<std::int32_t>(h));
-  ranges[2] = args.shape.elements(2, static_cast<std::int32_t>(w));
+  at[0] = static_cast<std::int32_t>(d);
+  at[1] = static_cast<std::int32_t>(h);
+  at[2] = static_cast<std::int32_t>(w);
+#pragma unroll
+  for (int dim = 0; dim < 3; ++dim) ranges[dim] = args.shape.elements(dim, at[dim]);
 }
-
-__device__ __forceinline__ std::int32_t length_of(Range range) { return max(range.end - range.begin, 0); }
 
 template <class T, bool kMax, bool kNan>
 __global__ void __launch_bounds__(kPlaneThreads) pooling_planes_forward(PlaneArgs<T> args) {
@@ -98,9 +108,10 @@ __global__ void __launch_bounds__(kPlaneThreads) pooling_planes_forward(PlaneArg
   const std::int32_t outputs = planes * out_plane;
   for (std::int32_t output = static_cast<std::int32_t>(threadIdx.x) / lanes; output < outputs;
        output += kPlaneThreads / lanes) {
+    std::int32_t at[3];
     Range ranges[3];
     std::uint32_t local_plane;
-    locate_window(args, static_cast<std::uint32_t>(output), ranges, &local_plane);
+    locate_window(args, static_cast<std::uint32_t>(output), at, ranges, &local_plane);
     const T* const image = x + local_plane * plane;
     T most = max_identity<T, kNan>();
     C sum = C(0);
@@ -136,7 +147,7 @@ __global__ void __launch_bounds__(kPlaneThreads) pooling_planes_forward(PlaneArg
       result = tile::widen<C>(finish_max<kNan>(most, inside == 0));
     } else {
       if (lanes == 32) sum = tile::warp_reduce(sum, tile::Sum{});
-      result = average_of(sum, inside, args);
+      result = average_of(sum, at[0], at[1], at[2], args);
     }
     if (lane == 0) store_one(result, args, out + output);
   }
@@ -183,9 +194,10 @@ __global__ void __launch_bounds__(kPlaneThreads) pooling_planes_backward(PlaneAr
   if constexpr (kMax) {
     // Here by_width and by_height count the windows; the loop below counts elements and divides by chunks.
     for (auto index = static_cast<std::int32_t>(threadIdx.x); index < planes * dy_plane; index += kPlaneThreads) {
+      std::int32_t at[3];
       Range ranges[3];
       std::uint32_t local_plane;
-      locate_window(args, static_cast<std::uint32_t>(index), ranges, &local_plane);
+      locate_window(args, static_cast<std::uint32_t>(index), at, ranges, &local_plane);
       choices[index] = choose<T, kNan>(x + local_plane * plane, ranges, height, width);
     }
     __syncthreads();
@@ -219,12 +231,7 @@ __global__ void __launch_bounds__(kPlaneThreads) pooling_planes_backward(PlaneAr
             if constexpr (kMax) {
               if (choices[row + window_w] == mine) sum += tile::widen<C>(dy[row + window_w]);
             } else {
-              std::int32_t inside = 1;
-              if (!args.count_padding) {
-                inside = length_of(args.shape.elements(0, window_d)) * length_of(args.shape.elements(1, window_h)) *
-                         length_of(args.shape.elements(2, window_w));
-              }
-              sum += average_of(tile::widen<C>(dy[row + window_w]), inside, args);
+              sum += average_of(tile::widen<C>(dy[row + window_w]), window_d, window_h, window_w, args);
             }
           }
         }

@@ -1,5 +1,6 @@
 // Instances and launch of the usual maximum of 16-bit elements straight from global memory.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/pooling/planes_direct_sm80.cuh"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/loop_nest.hpp"
@@ -27,9 +28,9 @@ void launch_kernel(const PoolingParams& params, cudaStream_t stream) {
   args.units = static_cast<std::uint32_t>(planes * shape.y[1] * fours);
   const auto blocks = static_cast<unsigned>((args.units + kDirectThreads - 1) / kDirectThreads);
   if constexpr (kChannels == 0) {
-    pooling_planes_skewed<T, kNan><<<blocks, kDirectThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_planes_skewed<T, kNan>, {blocks, kDirectThreads}, stream, args);
   } else {
-    pooling_planes_direct<T, kChannels, kNan><<<blocks, kDirectThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_planes_direct<T, kChannels, kNan>, {blocks, kDirectThreads}, stream, args);
   }
 }
 

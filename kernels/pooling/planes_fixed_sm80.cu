@@ -1,5 +1,7 @@
 // Instances and launch of pooling of packed planes with the usual windows.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/pooling/planes_halves.cuh"
 #include "kernels/pooling/planes_linear_sm80.hpp"
@@ -7,7 +9,6 @@
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
 #include "kernels/tile/loop_nest.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -25,7 +26,7 @@ enum class Way : std::uint8_t { columns, quads, runs };
 
 Way way_of(const PoolingParams& params) {
   const WindowShape& shape = params.shape;
-  if (params.backward || params.interleaved != 1) return Way::columns;
+  if (params.backward || params.interleaved != 1 || !has_floor_extents(shape)) return Way::columns;
   if (shape.stride[1] == 1) return Way::runs;
   if (tile::element_bytes(params.type) == 4) return Way::columns;
   const bool quads = shape.x[2] % 8 == 0 && shape.stride[2] == 2 && shape.pad[2] == shape.window[2] - 2 &&
@@ -199,10 +200,11 @@ bool fits(const PoolingParams& params, const Cut& cut) {
 
 template <auto kKernel, class T>
 void launch_kernel(const PlanesFixedArgs<T>& args, const Cut& cut, cudaStream_t stream) {
-  tile::allow_shared_memory<kKernel>(static_cast<int>(kMaxShared), true);
+  cuda::allow_shared_memory<kKernel>(static_cast<int>(kMaxShared), true);
   const std::int64_t groups = (args.planes + args.group - 1) / args.group;
-  kKernel<<<static_cast<unsigned>(groups * cut.bands), kPlanesFixedThreads, static_cast<std::size_t>(cut.bytes),
-            stream>>>(args);
+  cuda::launch_kernel(
+      kKernel, {static_cast<unsigned>(groups * cut.bands), kPlanesFixedThreads, static_cast<std::size_t>(cut.bytes)},
+      stream, args);
 }
 
 template <class T>
@@ -240,6 +242,7 @@ void launch_mode(const PoolingParams& params, const Cut& cut, cudaStream_t strea
 bool pooling_planes_fixed_fit(const PoolingParams& params) {
   const WindowShape& shape = params.shape;
   if (params.type == tile::ElementType::f64 || !has_fixed_window(shape)) return false;
+  if (params.mode == PoolingMode::average_with_padding && !has_whole_windows(shape)) return false;
   if (shape.x_plane() >= kMaxArea / params.interleaved || shape.y_plane() >= kMaxArea / params.interleaved) {
     return false;
   }
@@ -275,11 +278,13 @@ bool launch_gradient_as_sum(const PoolingParams& params, cudaStream_t stream) {
 }  // namespace
 
 void launch_pooling_planes_fixed(const PoolingParams& params, CUstream_st* stream) {
-  if (pooling_planes_pairs_fit(params)) return launch_pooling_planes_pairs(params, stream);
-  if (pooling_planes_floats_fit(params)) return launch_pooling_planes_floats(params, stream);
-  if (pooling_planes_direct_fit(params)) return launch_pooling_planes_direct(params, stream);
-  if (pooling_planes_linear_fit(params)) return launch_pooling_planes_linear(params, stream);
-  if (launch_gradient_as_sum(params, stream)) return;
+  if (has_floor_extents(params.shape)) {  // the special cases take no other extents of y
+    if (pooling_planes_pairs_fit(params)) return launch_pooling_planes_pairs(params, stream);
+    if (pooling_planes_floats_fit(params)) return launch_pooling_planes_floats(params, stream);
+    if (pooling_planes_direct_fit(params)) return launch_pooling_planes_direct(params, stream);
+    if (pooling_planes_linear_fit(params)) return launch_pooling_planes_linear(params, stream);
+    if (launch_gradient_as_sum(params, stream)) return;
+  }
   Cut cut = cut_up(params, way_of(params));
   if (!fits(params, cut)) cut = cut_up(params, Way::columns);
   tile::with_element_type(params.type, [&]<class T>() {

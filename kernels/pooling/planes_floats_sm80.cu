@@ -1,5 +1,6 @@
 // Instances and launch of the gradient of the usual maximum in planes of floats.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/pooling/planes_floats_sm80.cuh"
 #include "kernels/tile/dispatch.hpp"
 
@@ -33,7 +34,7 @@ void launch(const PoolingParams& params, cudaStream_t stream) {
   args.by_strips = tile::FastDivmod(static_cast<std::uint32_t>(strips));
   args.warps = static_cast<std::uint32_t>(rows * strips);
   const unsigned blocks = (args.warps + kFloatsThreads / 32 - 1) / (kFloatsThreads / 32);
-  pooling_planes_floats<kChannels><<<blocks, kFloatsThreads, 0, stream>>>(args);
+  cuda::launch_kernel(pooling_planes_floats<kChannels>, {blocks, kFloatsThreads}, stream, args);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Instances and launch of averages of step 1 over planes as a line of elements.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/pooling/planes_linear_sm80.cuh"
 #include "kernels/pooling/planes_linear_sm80.hpp"
 #include "kernels/tile/dispatch.hpp"
@@ -30,7 +31,7 @@ void launch(const PoolingParams& params, cudaStream_t stream) {
   args.by_width = tile::FastDivmod(static_cast<std::uint32_t>(args.width));
   constexpr std::int32_t kUnits = kLinearThreads / 32 * kLinearUseful;
   const auto blocks = static_cast<unsigned>((args.units + kUnits - 1) / kUnits);
-  pooling_planes_linear<T><<<blocks, kLinearThreads, 0, stream>>>(args);
+  cuda::launch_kernel(pooling_planes_linear<T>, {blocks, kLinearThreads}, stream, args);
 }
 
 }  // namespace

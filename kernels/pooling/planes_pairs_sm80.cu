@@ -1,5 +1,6 @@
 // Instances and launch of the gradient of the usual maximum in 16-bit planes.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/pooling/planes_pairs_sm80.cuh"
 #include "kernels/tile/dispatch.hpp"
 
@@ -31,7 +32,7 @@ void launch(const PoolingParams& params, cudaStream_t stream) {
   args.units = static_cast<std::uint32_t>(planes * strips);
   const std::int64_t units_of_block = args.units_of_warp * (kPairsThreads / 32);
   const auto blocks = static_cast<unsigned>((args.units + units_of_block - 1) / units_of_block);
-  pooling_planes_pairs<T, kChannels><<<blocks, kPairsThreads, 0, stream>>>(args);
+  cuda::launch_kernel(pooling_planes_pairs<T, kChannels>, {blocks, kPairsThreads}, stream, args);
 }
 
 }  // namespace

@@ -1,15 +1,16 @@
 // Instances and launch of pooling of planes, several outputs of a row to a thread.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/pooling/planes_runs_sm80.cuh"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {
 
 template <auto kKernel, class T>
 void launch_kernel(const PlanesFixedArgs<T>& args, const RunsGrid& grid, cudaStream_t stream) {
-  tile::allow_shared_memory<kKernel>(48 * 1024, true);
-  kKernel<<<grid.blocks, kPlanesFixedThreads, grid.shared_bytes, stream>>>(args);
+  cuda::allow_shared_memory<kKernel>(48 * 1024, true);
+  cuda::launch_kernel(kKernel, {grid.blocks, kPlanesFixedThreads, grid.shared_bytes}, stream, args);
 }
 
 template <class T, int kStride>

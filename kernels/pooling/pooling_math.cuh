@@ -3,7 +3,8 @@
 // Maximum: of the window's elements inside the image. A NaN is passed over, or makes the result NaN if told to
 // propagate. A window with nothing to choose gives the lowest finite value. Passing over starts from NaN: the maximum
 // of a NaN and a number is the number, so a NaN is left only where there was no number. Average: the sum over the
-// elements inside, in float (double for double), divided by the window's volume or by their count.
+// elements inside, in float (double for double), divided by their count or by that of the window's positions inside the
+// padded image; 0 where that count is 0.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -33,7 +33,21 @@ struct WindowShape {
     // 64 bits: the window and the padding may each come close to 2^31.
     const std::int64_t start = static_cast<std::int64_t>(index) * stride[dim] - pad[dim];
     const std::int64_t end = start + window[dim];
-    return {static_cast<std::int32_t>(start > 0 ? start : 0), static_cast<std::int32_t>(end < x[dim] ? end : x[dim])};
+    const std::int64_t begin = start < 0 ? 0 : start < x[dim] ? start : x[dim];
+    return {static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end < x[dim] ? end : x[dim])};
+  }
+
+  // The positions of window `index` that lie inside the padded image: what an average with padding divides by.
+  GPUDNN_HOST_DEVICE std::int32_t padded_extent(int dim, std::int32_t index) const {
+    const std::int64_t start = static_cast<std::int64_t>(index) * stride[dim] - pad[dim];
+    const std::int64_t left = static_cast<std::int64_t>(x[dim]) + pad[dim] - start;
+    return static_cast<std::int32_t>(left < 0 ? 0 : left < window[dim] ? left : window[dim]);
+  }
+
+  // The number of windows in dimension `dim` that lie inside the padded image.
+  [[nodiscard]] GPUDNN_HOST_DEVICE std::int64_t whole_windows(int dim) const {
+    const std::int64_t rest = static_cast<std::int64_t>(x[dim]) + 2 * static_cast<std::int64_t>(pad[dim]) - window[dim];
+    return rest < 0 ? 0 : rest / stride[dim] + 1;
   }
 
   // The windows that cover element `position`: their first elements are position - window + 1 to position.
@@ -63,8 +77,24 @@ struct WindowShape {
   }
 };
 
+// True if y has as many windows as lie inside the padded image, the extents that the floor formula gives.
+[[nodiscard]] inline bool has_floor_extents(const WindowShape& shape) {
+  return shape.y[0] == shape.whole_windows(0) && shape.y[1] == shape.whole_windows(1) &&
+         shape.y[2] == shape.whole_windows(2);
+}
+
+// True if no window extends past the padding, so that an average with padding divides by the window's volume.
+[[nodiscard]] inline bool has_whole_windows(const WindowShape& shape) {
+  return shape.y[0] <= shape.whole_windows(0) && shape.y[1] <= shape.whole_windows(1) &&
+         shape.y[2] <= shape.whole_windows(2);
+}
+
 // The windows that kernels know at compile time, 2x2/2, 3x3/2 and 3x3/1, in two dimensions. Each touches the image.
 [[nodiscard]] inline bool has_fixed_window(const WindowShape& shape) {
+  for (int i = 0; i < 3; ++i) {
+    if (shape.x[i] < 1 || shape.y[i] < 1) return false;
+    if (static_cast<std::int64_t>(shape.y[i] - 1) * shape.stride[i] - shape.pad[i] >= shape.x[i]) return false;
+  }
   if (shape.x[0] != 1 || shape.y[0] != 1 || shape.window[0] != 1 || shape.pad[0] != 0) return false;
   const std::int32_t window = shape.window[1], step = shape.stride[1];
   return shape.window[2] == window && shape.stride[2] == step && shape.pad[1] < window && shape.pad[2] < window &&

@@ -1,5 +1,6 @@
 // Instances and launch of the pooling kernels with a thread for each output.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/pooling/launch_args.cuh"
 #include "kernels/pooling/windows.cuh"
 #include "kernels/tile/dispatch.hpp"
@@ -27,11 +28,11 @@ WindowArgs<T> window_args(const PoolingParams& params, int pack) {
 template <class T, int N>
 void launch_forward(const PoolingParams& params, const WindowArgs<T>& args, unsigned blocks, cudaStream_t stream) {
   if (params.mode != PoolingMode::max) {
-    pooling_windows_forward<T, N, false, false><<<blocks, kWindowThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_windows_forward<T, N, false, false>, {blocks, kWindowThreads}, stream, args);
   } else if (params.propagate_nan) {
-    pooling_windows_forward<T, N, true, true><<<blocks, kWindowThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_windows_forward<T, N, true, true>, {blocks, kWindowThreads}, stream, args);
   } else {
-    pooling_windows_forward<T, N, true, false><<<blocks, kWindowThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_windows_forward<T, N, true, false>, {blocks, kWindowThreads}, stream, args);
   }
 }
 
@@ -39,11 +40,11 @@ template <class T, int N>
 void launch_split(const PoolingParams& params, const WindowArgs<T>& args, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>((args.order.count + kSplitLanes - 1) / kSplitLanes);
   if (params.mode != PoolingMode::max) {
-    pooling_windows_split<T, N, false, false><<<blocks, kWindowThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_windows_split<T, N, false, false>, {blocks, kWindowThreads}, stream, args);
   } else if (params.propagate_nan) {
-    pooling_windows_split<T, N, true, true><<<blocks, kWindowThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_windows_split<T, N, true, true>, {blocks, kWindowThreads}, stream, args);
   } else {
-    pooling_windows_split<T, N, true, false><<<blocks, kWindowThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_windows_split<T, N, true, false>, {blocks, kWindowThreads}, stream, args);
   }
 }
 
@@ -59,11 +60,11 @@ void launch(const PoolingParams& params, cudaStream_t stream) {
     return launch_forward<T, N>(params, args, blocks, stream);
   }
   if (params.mode != PoolingMode::max) {
-    pooling_windows_backward<T, N, false, false><<<blocks, kWindowThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_windows_backward<T, N, false, false>, {blocks, kWindowThreads}, stream, args);
   } else if (params.propagate_nan) {
-    pooling_windows_backward<T, N, true, true><<<blocks, kWindowThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_windows_backward<T, N, true, true>, {blocks, kWindowThreads}, stream, args);
   } else {
-    pooling_windows_backward<T, N, true, false><<<blocks, kWindowThreads, 0, stream>>>(args);
+    cuda::launch_kernel(pooling_windows_backward<T, N, true, false>, {blocks, kWindowThreads}, stream, args);
   }
 }
 

@@ -59,8 +59,9 @@ struct WindowArgs {
   T* out;
   tile::Compute<T> alpha;
   tile::Compute<T> beta;
-  bool count_padding;  // averages divide by the window's volume
-  double volume;
+  bool count_padding;  // averages divide by the part of the window's volume inside the padded image
+  bool whole;          // every window lies inside the padded image
+  double volume;       // of a window
   WindowShape shape;
   OutputOrder order;
   PoolingStrides x_strides;
@@ -77,6 +78,20 @@ __device__ __forceinline__ std::int64_t offset_of(const PoolingStrides& strides,
 
 __device__ __forceinline__ std::int32_t extent(Range range) {
   return range.end > range.begin ? range.end - range.begin : 0;
+}
+
+// What an average divides by: the elements of the window at `at` inside the image, whose extents the ranges are, or
+// inside the padded image.
+template <class T>
+__device__ __forceinline__ tile::Compute<T> divisor_of(const WindowArgs<T>& args, const std::int32_t (&at)[3],
+                                                       Range depth, Range height, Range width) {
+  using C = tile::Compute<T>;
+  if (args.count_padding && args.whole) return static_cast<C>(args.volume);
+  if (!args.count_padding) {
+    return static_cast<C>(extent(depth)) * static_cast<C>(extent(height)) * static_cast<C>(extent(width));
+  }
+  return static_cast<C>(args.shape.padded_extent(0, at[0])) * static_cast<C>(args.shape.padded_extent(1, at[1])) *
+         static_cast<C>(args.shape.padded_extent(2, at[2]));
 }
 
 template <class T, int N, bool kMax, bool kNan>
@@ -121,7 +136,7 @@ __global__ void __launch_bounds__(kWindowThreads) pooling_windows_forward(Window
 #pragma unroll
     for (int i = 0; i < N; ++i) sum[i] = tile::widen<C>(finish_max<kNan>(most.get(i), inside == C(0)));
   } else {
-    const C divisor = args.count_padding ? static_cast<C>(args.volume) : inside;
+    const C divisor = divisor_of(args, place.spatial, depth, height, width);
 #pragma unroll
     for (int i = 0; i < N; ++i) sum[i] = divisor == C(0) ? C(0) : sum[i] / divisor;
   }
@@ -206,7 +221,7 @@ __global__ void __launch_bounds__(kWindowThreads) pooling_windows_split(WindowAr
     if constexpr (kMax) {
       result[i] = tile::widen<C>(finish_max<kNan>(held.get(i), inside == C(0)));
     } else {
-      const C divisor = args.count_padding ? static_cast<C>(args.volume) : inside;
+      const C divisor = divisor_of(args, place.spatial, depth, height, width);
       result[i] = divisor == C(0) ? C(0) : held.data[i] / divisor;
     }
   }
@@ -283,9 +298,7 @@ __global__ void __launch_bounds__(kWindowThreads) pooling_windows_backward(Windo
           winners = chosen<kNan, T, N>(args, x, mine, place.spatial, depth, height, width);
           if (winners == 0) continue;
         } else {
-          divisor = args.count_padding ? static_cast<C>(args.volume)
-                                       : static_cast<C>(extent(depth)) * static_cast<C>(extent(height)) *
-                                             static_cast<C>(extent(width));
+          divisor = divisor_of(args, window_at, depth, height, width);
         }
         C gradient[N];
         tile::widen_pack<C>(tile::load_pack<T, N>(dy + offset_of(args.dy_strides, window_at)), gradient);

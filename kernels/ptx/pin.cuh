@@ -10,6 +10,7 @@
 namespace gpudnn::ptx {
 
 __device__ __forceinline__ void pin(std::int64_t* value) { asm volatile("" : "+l"(*value)); }
+__device__ __forceinline__ void pin(float* value) { asm volatile("" : "+f"(*value)); }
 
 // Registers that wgmma reads or writes while other instructions run: to the compiler it is done at once.
 __device__ __forceinline__ void pin(float& value) { asm volatile("" : "+f"(value)::"memory"); }

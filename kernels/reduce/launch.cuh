@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/launch/launch.hpp"
 #include "kernels/reduce/join.cuh"
 #include "kernels/reduce/reduce.cuh"
 #include "kernels/reduce/short.cuh"
@@ -31,11 +32,11 @@ void launch_reduce_join(const ReduceParams& params, cudaStream_t stream) {
   const std::uint32_t blocks = (args.outputs + args.lanes - 1) / args.lanes;
   if constexpr (!kIndexed) {
     if (params.rule.family == ReduceFamily::sum && !params.rule.root) {  // terms are behind us: sums of any kind
-      reduce_join<C, kIndexed, ReduceKind::plain_sum><<<blocks, kReduceJoinThreads, 0, stream>>>(args);
+      cuda::launch_kernel(reduce_join<C, kIndexed, ReduceKind::plain_sum>, {blocks, kReduceJoinThreads}, stream, args);
       return;
     }
   }
-  reduce_join<C, kIndexed, ReduceKind::any><<<blocks, kReduceJoinThreads, 0, stream>>>(args);
+  cuda::launch_kernel(reduce_join<C, kIndexed, ReduceKind::any>, {blocks, kReduceJoinThreads}, stream, args);
 }
 
 template <class T, int N>
@@ -75,7 +76,7 @@ void join_within_kernel(const ReduceParams& params, ReduceArgs<T>* args) {
   const ReduceShape& shape = params.shape;
   if (shape.splits <= 1) return;
   if (shape.way == ReduceWay::rows && args->outputs * shape.splits <= kReducePosts) {
-    args->key = tile::mailbox_key(params.c);
+    args->key = cuda::mailbox_key(params.c);
     args->partials = nullptr;
   }
   if (shape.way == ReduceWay::columns && params.has_clusters && shape.splits <= kReduceCluster) {
@@ -86,18 +87,8 @@ void join_within_kernel(const ReduceParams& params, ReduceArgs<T>* args) {
 
 template <class T, int N, ReduceKind kKind>
 void launch_reduce_clusters(const ReduceArgs<T>& args, dim3 blocks, cudaStream_t stream) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = blocks;
-  config.blockDim = dim3(kReduceThreads);
-  config.stream = stream;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = 1;
-  attribute.val.clusterDim.y = blocks.y;
-  attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  (void)cudaLaunchKernelEx(&config, reduce_columns<T, N, false, kKind>, args);
+  cuda::launch_kernel(reduce_columns<T, N, false, kKind>,
+                      {.blocks = blocks, .threads = kReduceThreads, .cluster = dim3(1, blocks.y)}, stream, args);
 }
 
 // Short rows one behind the other, and enough of them for a block on each multiprocessor's places.
@@ -118,11 +109,11 @@ void launch_reduce_short(ReduceArgs<T> args, cudaStream_t stream) {
   const unsigned blocks = (args.outputs + rows - 1) / rows;
   if constexpr (kKind == ReduceKind::plain_sum) {
     if (args.reduced.count > kReduceLoads * args.lanes) {
-      reduce_short<T, N, kKind, 2 * kReduceLoads><<<blocks, kReduceThreads, 0, stream>>>(args);
+      cuda::launch_kernel(reduce_short<T, N, kKind, 2 * kReduceLoads>, {blocks, kReduceThreads}, stream, args);
       return;
     }
   }
-  reduce_short<T, N, kKind, kReduceLoads><<<blocks, kReduceThreads, 0, stream>>>(args);
+  cuda::launch_kernel(reduce_short<T, N, kKind, kReduceLoads>, {blocks, kReduceThreads}, stream, args);
 }
 
 template <class T, int N, bool kIndexed, ReduceKind kKind>
@@ -139,20 +130,22 @@ void launch_reduce_kind(const ReduceParams& params, ReduceArgs<T> args, cudaStre
           args.lanes = static_cast<std::uint32_t>(args.reduced.count);
           args.depth = kReduceRunPacks / args.lanes;
           const unsigned blocks = (args.outputs + args.depth - 1) / args.depth;
-          reduce_runs<T, N, kKind><<<blocks, kReduceThreads, 0, stream>>>(args);
+          cuda::launch_kernel(reduce_runs<T, N, kKind>, {blocks, kReduceThreads}, stream, args);
           break;
         }
       }
       if constexpr (kKind == ReduceKind::any) {
-        reduce_groups<T, N, kIndexed>
-            <<<blocks_of(kReduceThreads / args.lanes * (static_cast<unsigned>(kReduceLoads) >> args.depth)),
-               kReduceThreads, 0, stream>>>(args);
+        cuda::launch_kernel(
+            reduce_groups<T, N, kIndexed>,
+            {blocks_of(kReduceThreads / args.lanes * (static_cast<unsigned>(kReduceLoads) >> args.depth)),
+             kReduceThreads},
+            stream, args);
       } else {
         launch_reduce_short<T, N, kKind>(args, stream);
       }
       break;
     case ReduceWay::rows:
-      reduce_rows<T, N, kIndexed, kKind><<<blocks_of(1), kReduceRowThreads, 0, stream>>>(args);
+      cuda::launch_kernel(reduce_rows<T, N, kIndexed, kKind>, {blocks_of(1), kReduceRowThreads}, stream, args);
       break;
     case ReduceWay::columns:
       if constexpr (!kIndexed && kKind != ReduceKind::any) {
@@ -160,7 +153,7 @@ void launch_reduce_kind(const ReduceParams& params, ReduceArgs<T> args, cudaStre
                             args.kept_steps[1] == N && args.kept_slow[1] % N == 0 && tile::is_aligned(params.c, 16);
         if (args.clustered) return launch_reduce_clusters<T, N, kKind>(args, blocks_of(args.lanes), stream);
       }
-      reduce_columns<T, N, kIndexed, kKind><<<blocks_of(args.lanes), kReduceThreads, 0, stream>>>(args);
+      cuda::launch_kernel(reduce_columns<T, N, kIndexed, kKind>, {blocks_of(args.lanes), kReduceThreads}, stream, args);
       break;
   }
   if (args.partials != nullptr) launch_reduce_join<ReduceCompute<T>, kIndexed>(params, stream);

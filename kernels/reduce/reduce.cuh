@@ -47,7 +47,7 @@ struct ReduceArgs {
   using C = ReduceCompute<T>;
   const T* a;
   void* partials;         // null: no splits, or posted or clustered ones
-  tile::MailboxKey key;   // rows: not zero where splits meet in a slot
+  cuda::MailboxKey key;   // rows: not zero where splits meet in a slot
   std::int64_t chunk;     // steps of a split
   std::uint32_t outputs;  // columns: packs of them
   std::uint32_t lanes;
@@ -195,7 +195,7 @@ inline constexpr bool kPostsRows = kKind != ReduceKind::any&& std::is_same_v<V, 
 // saw; `found` has room for all posts.
 template <class T, ReduceKind kKind>
 __device__ __forceinline__ void reduce_posted(const ReduceArgs<T>& args, const ReduceRule& rule, const float* of_warps,
-                                              tile::MailboxKey seen, float* found) {
+                                              cuda::MailboxKey seen, float* found) {
   constexpr std::uint32_t kWarps = kReduceRowThreads / 32;
   const bool collects = tile::grid_block_is_last();
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(kReduceRowThreads,
       }
     }
   }
-  tile::MailboxKey seen = 0;
+  cuda::MailboxKey seen = 0;
   if constexpr (posts) {
     if (args.key != 0) seen = tile::mailbox_glance(args.key);
   }

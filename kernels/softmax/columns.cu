@@ -1,5 +1,6 @@
 // Instances and launch of softmax over columns.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/softmax/columns.cuh"
 #include "kernels/softmax/launch_args.cuh"
 #include "kernels/tile/dispatch.hpp"
@@ -15,7 +16,7 @@ void launch_tiles(const SoftmaxArgs<T>& args, ColumnTiles tiles, int lanes, cuda
   tiles.lanes = lanes;
   tiles.rows = threads / lanes;
   const unsigned blocks = (tiles.packs.count + static_cast<unsigned>(lanes) - 1) / static_cast<unsigned>(lanes);
-  softmax_columns<T, N, kPacks, kBackward><<<blocks, threads, 0, stream>>>(args, tiles);
+  cuda::launch_kernel(softmax_columns<T, N, kPacks, kBackward>, {blocks, threads}, stream, args, tiles);
 }
 
 // The widest tile whose rows hold a group in `kPacks` registers each.

@@ -1,7 +1,8 @@
 // Instances and launch of softmax over long rows in shared memory.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/cached_query.hpp"
+#include "core/launch/launch.hpp"
 #include "kernels/softmax/ring_sm90.cuh"
-#include "kernels/tile/cached_query.hpp"
 #include "kernels/tile/cluster.cuh"
 #include "kernels/tile/least.hpp"
 
@@ -52,6 +53,10 @@ RingPlan plan_ring(std::int64_t packs, int inputs, bool keeps) {
   return {};
 }
 
+cuda::LaunchConfig ring_config(const RingPlan& plan, std::int64_t clusters) {
+  return cuda::clusters_of(clusters, plan.cluster, plan.shape.threads + 32, shared_of(plan.together));
+}
+
 // Lets the kernel have its shared memory and asks how many of its clusters the device runs side by side. False where it
 // takes none, or where the code is for an older target.
 bool clusters_that_run(const void* kernel, const RingPlan& plan, int* clusters) {
@@ -65,25 +70,14 @@ bool clusters_that_run(const void* kernel, const RingPlan& plan, int* clusters) 
       (plan.cluster > 8 && !set(cudaFuncAttributeNonPortableClusterSizeAllowed, 1))) {
     return false;
   }
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(plan.cluster));
-  config.blockDim = dim3(static_cast<unsigned>(plan.shape.threads + 32));
-  config.dynamicSmemBytes = static_cast<std::size_t>(shared_of(plan.together));
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = static_cast<unsigned>(plan.cluster);
-  attribute.val.clusterDim.y = 1;
-  attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  return cudaOccupancyMaxActiveClusters(clusters, kernel, &config) == cudaSuccess;
+  return cuda::max_resident_clusters(kernel, ring_config(plan, 1), clusters) == cudaSuccess;
 }
 
 // The same, asked once for each device and plan; 0 for none.
 template <auto kKernel>
 int resident(const RingPlan& plan) {
-  static int known[kMaxTogether + 1][kRingMostCluster + 1][tile::kDevicesKnown] = {};
-  return tile::cached_query(known[plan.together][plan.cluster], [&] {
+  static int known[kMaxTogether + 1][kRingMostCluster + 1][cuda::kDevicesKnown] = {};
+  return cuda::cached_query(known[plan.together][plan.cluster], [&] {
     int clusters = 0;
     if (clusters_that_run(reinterpret_cast<const void*>(kKernel), plan, &clusters)) return clusters;
     (void)cudaGetLastError();  // it is an answer, no failure of the call
@@ -109,8 +103,7 @@ bool launch(SoftmaxArgs<T> args, const tile::LoopNest<3>& rows, cudaStream_t str
     const std::uint32_t turns = (rows.count + used - 1) / used;
     used = (rows.count + turns - 1) / turns;
   }
-  tile::launch_clusters_shared(softmax_ring<T, kBackward>, used, plan.cluster, plan.shape.threads + 32,
-                               shared_of(plan.together), stream, args, rows, plan.shape);
+  cuda::launch_kernel(softmax_ring<T, kBackward>, ring_config(plan, used), stream, args, rows, plan.shape);
   return true;
 }
 

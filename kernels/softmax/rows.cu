@@ -1,5 +1,6 @@
 // Instances and launch of softmax over rows.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/softmax/launch_args.cuh"
 #include "kernels/softmax/rows.cuh"
 #include "kernels/tile/dispatch.hpp"
@@ -13,13 +14,14 @@ constexpr std::int64_t kRingPacks = 2048;  // a longer row is more than one bloc
 template <class T, int kPacks, int kLanes, bool kBackward>
 void launch_warps(const SoftmaxArgs<T>& args, const tile::LoopNest<3>& rows, cudaStream_t stream) {
   constexpr int kRows = kWarpRowsThreads / kLanes;
-  softmax_rows<T, kPacks, kLanes, kBackward>
-      <<<(rows.count + kRows - 1) / kRows, kWarpRowsThreads, 0, stream>>>(args, rows);
+  cuda::launch_kernel(softmax_rows<T, kPacks, kLanes, kBackward>, {(rows.count + kRows - 1) / kRows, kWarpRowsThreads},
+                      stream, args, rows);
 }
 
 template <class T, int kPacks, bool kBackward>
 void launch_blocks(const SoftmaxArgs<T>& args, const tile::LoopNest<3>& rows, int threads, cudaStream_t stream) {
-  tile::launch_clusters(softmax_rows<T, kPacks, 0, kBackward>, rows.count, args.cluster, threads, stream, args, rows);
+  cuda::launch_kernel(softmax_rows<T, kPacks, 0, kBackward>, cuda::clusters_of(rows.count, args.cluster, threads),
+                      stream, args, rows);
 }
 
 template <class T, bool kBackward>

@@ -1,8 +1,9 @@
 // Instances and launch of softmax over columns whose rows begin anywhere.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/cached_query.hpp"
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/softmax/skewed_sm90.cuh"
-#include "kernels/tile/cached_query.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -13,8 +14,8 @@ constexpr std::int64_t kMaximum = 75 * 1024;  // shared memory of a block: three
 // Whether the code that the device runs was made for clusters and asynchronous copies; asked once for each device.
 template <auto kKernel>
 bool is_for_clusters() {
-  static int known[tile::kDevicesKnown] = {};
-  return tile::cached_query(known, [] {
+  static int known[cuda::kDevicesKnown] = {};
+  return cuda::cached_query(known, [] {
            cudaFuncAttributes about = {};
            return cudaFuncGetAttributes(&about, kKernel) == cudaSuccess && about.ptxVersion >= 90 ? 1 : 0;
          }) == 1;
@@ -88,9 +89,10 @@ bool launch(const SoftmaxParams& params, const tile::HostNest& piece, SoftmaxArg
   tile::HostNest lines = piece;
   lines.dims[last] = 1;
   tiles.lines = tile::LoopNest<3>(lines);
-  tile::allow_shared_memory<softmax_skewed<T, kBackward>>(static_cast<int>(kMaximum), true);
-  tile::launch_clusters_shared(softmax_skewed<T, kBackward>, clusters, args.cluster, kSkewedThreads,
-                               static_cast<int>(shared), stream, args, tiles);
+  cuda::allow_shared_memory<softmax_skewed<T, kBackward>>(static_cast<int>(kMaximum), true);
+  cuda::launch_kernel(softmax_skewed<T, kBackward>,
+                      cuda::clusters_of(clusters, args.cluster, kSkewedThreads, static_cast<int>(shared)), stream, args,
+                      tiles);
   return true;
 }
 

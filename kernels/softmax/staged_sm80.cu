@@ -1,7 +1,8 @@
 // Instances and launch of softmax over columns through shared memory.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/softmax/staged_sm80.cuh"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -39,10 +40,11 @@ bool launch(const SoftmaxParams& params, const tile::HostNest& piece, const Soft
   tile::HostNest lines = piece;
   lines.dims[last] = 1;
   tiles.lines = tile::LoopNest<3>(lines);
-  tile::allow_shared_memory<softmax_staged<T, kAligned, kBackward>>(static_cast<int>(kMaximum), true);
-  softmax_staged<T, kAligned, kBackward>
-      <<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads),
-         static_cast<std::size_t>(staged_shared<kAligned, kBackward>(args.length, threads)), stream>>>(args, tiles);
+  cuda::allow_shared_memory<softmax_staged<T, kAligned, kBackward>>(static_cast<int>(kMaximum), true);
+  cuda::launch_kernel(softmax_staged<T, kAligned, kBackward>,
+                      {static_cast<unsigned>(blocks), static_cast<unsigned>(threads),
+                       static_cast<std::size_t>(staged_shared<kAligned, kBackward>(args.length, threads))},
+                      stream, args, tiles);
   return true;
 }
 

@@ -1,5 +1,6 @@
 // Softmax over groups with any strides: a block for each group, an element at a time, read twice.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/softmax/launch_args.cuh"
 #include "kernels/softmax/softmax_math.cuh"
 #include "kernels/tile/dispatch.hpp"
@@ -63,17 +64,18 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_softmax_strided(const SoftmaxParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
-    tile::for_each_piece(params.between, tile::kMaxIterations, {},
-                         [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
-                           const SoftmaxArgs<T> args = softmax_args<T>(params, offsets);
-                           const tile::LoopNest<3> within(params.within);
-                           const tile::LoopNest<3> between(piece);
-                           if (params.backward) {
-                             softmax_strided<T, true><<<between.count, kThreads, 0, stream>>>(args, within, between);
-                           } else {
-                             softmax_strided<T, false><<<between.count, kThreads, 0, stream>>>(args, within, between);
-                           }
-                         });
+    tile::for_each_piece(
+        params.between, tile::kMaxIterations, {},
+        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
+          const SoftmaxArgs<T> args = softmax_args<T>(params, offsets);
+          const tile::LoopNest<3> within(params.within);
+          const tile::LoopNest<3> between(piece);
+          if (params.backward) {
+            cuda::launch_kernel(softmax_strided<T, true>, {between.count, kThreads}, stream, args, within, between);
+          } else {
+            cuda::launch_kernel(softmax_strided<T, false>, {between.count, kThreads}, stream, args, within, between);
+          }
+        });
   });
 }
 

@@ -14,6 +14,7 @@
 // at the last column among them. Backward sums up multiples of 2 w - (W - 1), scaled by a power of two to stay below 1,
 // and divides at the end; y it takes once a run, which lies in one row: seven instructions a pair.
 
+#include "core/launch/launch.hpp"
 #include "kernels/spatial_transformer/spatial_transformer.hpp"
 #include "kernels/tile/cluster.cuh"
 #include "kernels/tile/dispatch.hpp"
@@ -232,9 +233,9 @@ void forward(const AffineGridParams& params, cudaStream_t stream) {
   blocks.parts = tile::FastDivmod(static_cast<std::uint32_t>(parts));
   blocks.rows_at_once = static_cast<std::uint32_t>(at_once);
   blocks.rows = static_cast<std::uint32_t>(passes_each * at_once);
-  affine_grid_forward<T, kRun><<<static_cast<unsigned>(params.images * columns * parts), kThreads, 0, stream>>>(
-      static_cast<const T*>(params.in), static_cast<T*>(params.out), shape_of<tile::Compute<T>>(params), blocks,
-      tile::is_aligned(params.out, 2 * sizeof(T)));
+  cuda::launch_kernel(affine_grid_forward<T, kRun>, {static_cast<unsigned>(params.images * columns * parts), kThreads},
+                      stream, static_cast<const T*>(params.in), static_cast<T*>(params.out),
+                      shape_of<tile::Compute<T>>(params), blocks, tile::is_aligned(params.out, 2 * sizeof(T)));
 }
 
 template <class T, int kRun>
@@ -249,9 +250,10 @@ void backward(const AffineGridParams& params, cudaStream_t stream) {
          shape.pixels > 4u * kThreads * static_cast<unsigned>(cluster)) {
     cluster *= 2;
   }
-  tile::launch_clusters(affine_grid_backward<T, kRun>, params.images, cluster, alone ? kMaxThreads : kThreads, stream,
-                        static_cast<const T*>(params.in), static_cast<T*>(params.out), shape, cluster,
-                        tile::is_aligned(params.in, 2 * sizeof(T)));
+  cuda::launch_kernel(affine_grid_backward<T, kRun>,
+                      cuda::clusters_of(params.images, cluster, alone ? kMaxThreads : kThreads), stream,
+                      static_cast<const T*>(params.in), static_cast<T*>(params.out), shape, cluster,
+                      tile::is_aligned(params.in, 2 * sizeof(T)));
 }
 
 }  // namespace

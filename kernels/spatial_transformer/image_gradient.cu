@@ -1,13 +1,13 @@
 // Instances and launch of the gradient of the sampled image.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
+#include "core/launch/waits_by_pdl.hpp"
 #include "kernels/spatial_transformer/image_gradient_few.cuh"
 #include "kernels/spatial_transformer/image_gradient_wide.cuh"
 #include "kernels/spatial_transformer/tile_ranges.cuh"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/least.hpp"
-#include "kernels/tile/shared_memory.hpp"
-#include "kernels/tile/waits_by_pdl.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -64,7 +64,7 @@ void find_ranges(const SamplerParams& params, ImageGradientArgs<T>* args, cudaSt
   }
   auto* const ranges = static_cast<TileRange*>(params.scratch);
   const std::int64_t blocks = shift == 0 ? params.images * ((args->boxes.count + kWarps - 1) / kWarps) : boxes;
-  tile::launch_kernel(&sampler_boxes<T>, {static_cast<unsigned>(blocks), kSamplerThreads}, stream, *args, ranges,
+  cuda::launch_kernel(&sampler_boxes<T>, {static_cast<unsigned>(blocks), kSamplerThreads}, stream, *args, ranges,
                       ranges + boxes);
   args->box_ranges = ranges;
   args->patch_ranges = shift == 0 ? nullptr : ranges + boxes;
@@ -176,20 +176,20 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   if (packs) {
     constexpr int kSums = sizeof(T) == 8 ? 4 : 8;
     constexpr auto kKernel = sampler_image_gradient_packs<T, N, kSums>;
-    tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
-    tile::launch_kernel(kKernel, {blocks, kSamplerThreads, sizeof(PacksShared)}, stream, args);
+    cuda::allow_shared_memory<kKernel>(cuda::kAllThatABlockMayHave);
+    cuda::launch_kernel(kKernel, {blocks, kSamplerThreads, sizeof(PacksShared)}, stream, args);
     return;
   }
   if constexpr (sizeof(T) < 8) {
     if (wide) {
       constexpr auto kKernel = sampler_image_gradient_wide<T>;
-      tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
-      tile::launch_kernel(kKernel, {blocks, kSamplerThreads, sizeof(WideShared)}, stream, args);
+      cuda::allow_shared_memory<kKernel>(cuda::kAllThatABlockMayHave);
+      cuda::launch_kernel(kKernel, {blocks, kSamplerThreads, sizeof(WideShared)}, stream, args);
       return;
     }
   }
   if (args.space.queues == nullptr) {
-    tile::launch_kernel(&sampler_image_gradient<T>, {blocks, kSamplerThreads}, stream, args);
+    cuda::launch_kernel(&sampler_image_gradient<T>, {blocks, kSamplerThreads}, stream, args);
     return;
   }
   TileQueueArgs queue{};
@@ -211,12 +211,12 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   queue.width = sampler.width;
   // Both begin while the kernel before ends, and wait for what it writes.
   const std::uint32_t queue_blocks = (queue.all_tiles + kWarps - 1) / kWarps;
-  tile::launch_kernel(&sampler_tile_queue,
-                      {queue_blocks, kSamplerThreads, 0, 1, tile::waits_by_pdl<&sampler_tile_queue>()}, stream, queue);
+  cuda::launch_kernel(&sampler_tile_queue,
+                      {queue_blocks, kSamplerThreads, 0, 1, cuda::waits_by_pdl<&sampler_tile_queue>()}, stream, queue);
   const auto workers = static_cast<unsigned>(kFewBlocks * params.multiprocessors);
-  tile::launch_kernel(
+  cuda::launch_kernel(
       &sampler_image_gradient<T>,
-      {tile::least(workers, queue.all_tiles), kSamplerThreads, 0, 1, tile::waits_by_pdl<&sampler_image_gradient<T>>()},
+      {tile::least(workers, queue.all_tiles), kSamplerThreads, 0, 1, cuda::waits_by_pdl<&sampler_image_gradient<T>>()},
       stream, args);
 }
 

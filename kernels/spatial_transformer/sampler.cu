@@ -14,11 +14,11 @@
 // corners of neighbouring points are shared by way of the caches.
 #include <cstdint>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/waits_by_pdl.hpp"
 #include "kernels/spatial_transformer/sampler_planes.cuh"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/least.hpp"
-#include "kernels/tile/waits_by_pdl.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -332,14 +332,14 @@ void launch_sampler_forward(const SamplerParams& params, CUstream_st* stream) {
     const auto blocks = static_cast<unsigned>(params.images * args.tiles * args.chunks);
     if constexpr (sizeof(T) < 8) {
       if (planes) {
-        tile::launch_kernel(&sampler_forward_planes<T>, {blocks, kSamplerThreads}, stream, args);
+        cuda::launch_kernel(&sampler_forward_planes<T>, {blocks, kSamplerThreads}, stream, args);
         return;
       }
     }
     if (packs) {
-      tile::launch_kernel(&sampler_forward<T, N>, {blocks, kSamplerThreads}, stream, args);
+      cuda::launch_kernel(&sampler_forward<T, N>, {blocks, kSamplerThreads}, stream, args);
     } else {
-      tile::launch_kernel(&sampler_forward<T, 1>, {blocks, kSamplerThreads}, stream, args);
+      cuda::launch_kernel(&sampler_forward<T, 1>, {blocks, kSamplerThreads}, stream, args);
     }
   });
 }
@@ -360,15 +360,15 @@ void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stre
     const auto blocks = static_cast<unsigned>(params.images * args.tiles);
     if constexpr (sizeof(T) < 8) {
       if (planes) {
-        const bool overlaps = params.follows_image_gradient && tile::waits_by_pdl<&sampler_grid_gradient_planes<T>>();
-        tile::launch_kernel(&sampler_grid_gradient_planes<T>, {blocks, kSamplerThreads, 0, 1, overlaps}, stream, args);
+        const bool overlaps = params.follows_image_gradient && cuda::waits_by_pdl<&sampler_grid_gradient_planes<T>>();
+        cuda::launch_kernel(&sampler_grid_gradient_planes<T>, {blocks, kSamplerThreads, 0, 1, overlaps}, stream, args);
         return;
       }
     }
     if (packs) {
-      tile::launch_kernel(&sampler_grid_gradient<T, N>, {blocks, kSamplerThreads}, stream, args);
+      cuda::launch_kernel(&sampler_grid_gradient<T, N>, {blocks, kSamplerThreads}, stream, args);
     } else {
-      tile::launch_kernel(&sampler_grid_gradient<T, 1>, {blocks, kSamplerThreads}, stream, args);
+      cuda::launch_kernel(&sampler_grid_gradient<T, 1>, {blocks, kSamplerThreads}, stream, args);
     }
   });
 }

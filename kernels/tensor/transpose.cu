@@ -1,8 +1,8 @@
 // Instances and launches of the transpose kernels.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/tensor/transpose.cuh"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -32,7 +32,7 @@ void launch_registers(const LinearParams& params, int in_loop, cudaStream_t stre
   args.plain = params.alpha == 1 && params.beta == 0;
   TransposeGrid grid;
   const std::int64_t blocks = make_transpose_grid(params.nest, in_loop, kSquares * tile::kPackWidth<T>, &grid);
-  tile::launch_kernel(&transpose_registers<T>, {static_cast<unsigned>(blocks), kTransposeThreads}, stream, args, grid);
+  cuda::launch_kernel(&transpose_registers<T>, {static_cast<unsigned>(blocks), kTransposeThreads}, stream, args, grid);
 }
 
 template <class A, class B>
@@ -40,7 +40,7 @@ void launch_shared(const LinearParams& params, int in_loop, cudaStream_t stream)
   using C = std::conditional_t<std::is_same_v<A, double> || std::is_same_v<B, double>, double, float>;
   TransposeGrid grid;
   const std::int64_t blocks = make_transpose_grid(params.nest, in_loop, kTile, &grid);
-  tile::launch_kernel(&transpose_shared<A, B, C>, {static_cast<unsigned>(blocks), kTransposeThreads}, stream,
+  cuda::launch_kernel(&transpose_shared<A, B, C>, {static_cast<unsigned>(blocks), kTransposeThreads}, stream,
                       static_cast<const A*>(params.in), static_cast<B*>(params.out), static_cast<C>(params.alpha),
                       static_cast<C>(params.beta), grid);
 }

@@ -121,56 +121,99 @@ __device__ __forceinline__ C rounded_to(AnyType type, C value) {
   }
 }
 
-// N elements of a type of at most 4 bytes, as they lie in N * bytes / 4 words.
-template <int N>
-__device__ __forceinline__ void widen_words_of(AnyType type, const std::uint32_t (&words)[N], float* values) {
+// P packs of N elements of a type of at most 4 bytes, each pack as it lies in N * bytes / 4 words. The type is told
+// apart once for all elements.
+template <int N, int P>
+__device__ __forceinline__ void widen_any(AnyType type, const std::uint32_t (&words)[P][N], float* values) {
   if (type == AnyType::bf16) {
 #pragma unroll
-    for (int i = 0; i < N / 2; ++i) {
-      values[2 * i] = __uint_as_float(words[i] << 16);
-      values[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
+    for (int i = 0; i < N * P; ++i) {
+      const std::uint32_t word = words[i / N][i % N / 2];
+      values[i] = __uint_as_float(i % 2 == 0 ? word << 16 : word & 0xffff0000u);
     }
   } else if (type == AnyType::f16) {
 #pragma unroll
-    for (int i = 0; i < N / 2; ++i) {
-      const float2 wide = ptx::cvt_f32_f16x2(words[i]);
-      values[2 * i] = wide.x;
-      values[2 * i + 1] = wide.y;
+    for (int i = 0; i < N * P; i += 2) {
+      const float2 wide = ptx::cvt_f32_f16x2(words[i / N][i % N / 2]);
+      values[i] = wide.x;
+      values[i + 1] = wide.y;
     }
   } else if (type == AnyType::f32) {
 #pragma unroll
-    for (int i = 0; i < N; ++i) values[i] = __uint_as_float(words[i]);
+    for (int i = 0; i < N * P; ++i) values[i] = __uint_as_float(words[i / N][i % N]);
   } else if (type == AnyType::i32) {
 #pragma unroll
-    for (int i = 0; i < N; ++i) values[i] = static_cast<float>(static_cast<std::int32_t>(words[i]));
+    for (int i = 0; i < N * P; ++i) values[i] = static_cast<float>(static_cast<std::int32_t>(words[i / N][i % N]));
   } else {
+    const auto each = [&](AnyType known) {
 #pragma unroll
-    for (int i = 0; i < N; ++i)
-      values[i] = widen_byte<float>(type, static_cast<std::uint8_t>(words[i / 4] >> i % 4 * 8));
+      for (int i = 0; i < N * P; ++i) {
+        values[i] = widen_byte<float>(known, static_cast<std::uint8_t>(words[i / N][i % N / 4] >> i % 4 * 8));
+      }
+    };
+    switch (type) {
+      case AnyType::i8:
+        each(AnyType::i8);
+        break;
+      case AnyType::boolean:
+        each(AnyType::boolean);
+        break;
+      case AnyType::e4m3:
+        each(AnyType::e4m3);
+        break;
+      case AnyType::e5m2:
+        each(AnyType::e5m2);
+        break;
+      default:
+        each(AnyType::u8);
+        break;
+    }
   }
 }
-template <int N>
-__device__ __forceinline__ void narrow_words_of(AnyType type, const float* values, std::uint32_t (&words)[N]) {
+
+template <int N, int P>
+__device__ __forceinline__ void narrow_any(AnyType type, const float* values, std::uint32_t (&words)[P][N]) {
   if (type == AnyType::bf16) {
 #pragma unroll
-    for (int i = 0; i < N / 2; ++i) words[i] = ptx::cvt_rn_bf16x2_f32(values[2 * i + 1], values[2 * i]);
+    for (int i = 0; i < N * P; i += 2) {
+      words[i / N][i % N / 2] = ptx::cvt_rn_bf16x2_f32(values[i + 1], values[i]);
+    }
   } else if (type == AnyType::f16) {
 #pragma unroll
-    for (int i = 0; i < N / 2; ++i) words[i] = ptx::cvt_rn_f16x2_f32(values[2 * i + 1], values[2 * i]);
+    for (int i = 0; i < N * P; i += 2) {
+      words[i / N][i % N / 2] = ptx::cvt_rn_f16x2_f32(values[i + 1], values[i]);
+    }
   } else if (type == AnyType::f32) {
 #pragma unroll
-    for (int i = 0; i < N; ++i) words[i] = __float_as_uint(values[i]);
+    for (int i = 0; i < N * P; ++i) words[i / N][i % N] = __float_as_uint(values[i]);
   } else if (type == AnyType::i32) {
 #pragma unroll
-    for (int i = 0; i < N; ++i) words[i] = static_cast<std::uint32_t>(nearest_integer(values[i]));
+    for (int i = 0; i < N * P; ++i) words[i / N][i % N] = static_cast<std::uint32_t>(nearest_integer(values[i]));
   } else {
+    const auto each = [&](AnyType known) {
 #pragma unroll
-    for (int i = 0; i < N / 4; ++i) {
-      words[i] = 0;
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        words[i] |= static_cast<std::uint32_t>(narrow_byte(type, values[4 * i + j])) << (8 * j);
+      for (int i = 0; i < N * P; ++i) {
+        std::uint32_t& word = words[i / N][i % N / 4];
+        const std::uint32_t bits = std::uint32_t{narrow_byte(known, values[i])} << i % 4 * 8;
+        word = i % 4 == 0 ? bits : word | bits;
       }
+    };
+    switch (type) {
+      case AnyType::i8:
+        each(AnyType::i8);
+        break;
+      case AnyType::boolean:
+        each(AnyType::boolean);
+        break;
+      case AnyType::e4m3:
+        each(AnyType::e4m3);
+        break;
+      case AnyType::e5m2:
+        each(AnyType::e5m2);
+        break;
+      default:
+        each(AnyType::u8);
+        break;
     }
   }
 }

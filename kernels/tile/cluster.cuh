@@ -8,8 +8,6 @@
 
 #include <cuda_runtime.h>
 
-#include <cstdint>
-
 namespace gpudnn::tile {
 
 struct ClusterPlace {
@@ -46,33 +44,6 @@ __device__ __forceinline__ T* cluster_shared(T* mine, int rank, int blocks) {
   if (blocks > 1) return static_cast<T*>(__cluster_map_shared_rank(mine, static_cast<unsigned>(rank)));
 #endif
   return mine;
-}
-
-// Launches `clusters` clusters of `size` blocks each, every block with `shared` bytes of dynamic shared memory.
-template <class... Parameters, class... Arguments>
-void launch_clusters_shared(void (*kernel)(Parameters...), std::int64_t clusters, int size, int threads, int shared,
-                            cudaStream_t stream, Arguments&&... arguments) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(clusters * size));
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = static_cast<std::size_t>(shared);
-  config.stream = stream;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = static_cast<unsigned>(size);
-  attribute.val.clusterDim.y = 1;
-  attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute;
-  config.numAttrs = size > 1 ? 1 : 0;
-  // A failure stays with the runtime until cudaGetLastError, as with any launch.
-  (void)cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
-}
-
-// The same without dynamic shared memory.
-template <class... Parameters, class... Arguments>
-void launch_clusters(void (*kernel)(Parameters...), std::int64_t clusters, int size, int threads, cudaStream_t stream,
-                     Arguments&&... arguments) {
-  launch_clusters_shared(kernel, clusters, size, threads, 0, stream, arguments...);
 }
 
 }  // namespace gpudnn::tile

@@ -23,8 +23,8 @@
 
 #include <cuda_runtime.h>
 
+#include "core/launch/launch.hpp"
 #include "kernels/tile/dispatch.hpp"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/loop_nest.hpp"
 #include "kernels/tile/numeric.cuh"
 
@@ -172,8 +172,8 @@ void launch_elementwise_nest(const ElementwiseArgs<Op>& args, const HostNest& ne
     for (int t = 0; t < Op::kInputs; ++t) part.in[t] += offsets[t];
     part.out += offsets[Op::kInputs];
     const auto blocks = static_cast<unsigned>((piece.count() + kPerBlock - 1) / kPerBlock);
-    launch_kernel(&elementwise_nest<Op, N>, {blocks, kElementwiseThreads}, stream, part,
-                  LoopNest<Op::kInputs + 1>(piece), broadcast);
+    cuda::launch_kernel(&elementwise_nest<Op, N>, {blocks, kElementwiseThreads}, stream, part,
+                        LoopNest<Op::kInputs + 1>(piece), broadcast);
   });
 }
 
@@ -196,7 +196,7 @@ bool launch_elementwise(const ElementwiseArgs<Op>& args, const HostNest& nest, c
       constexpr int kPerBlock = kElementwiseThreads * Op::kUnroll;
       const std::int64_t packs = count / N;
       const auto blocks = static_cast<unsigned>(packs == 0 ? 1 : (packs + kPerBlock - 1) / kPerBlock);
-      launch_kernel(&elementwise_flat<Op, N>, {blocks, kElementwiseThreads}, stream, args, count);
+      cuda::launch_kernel(&elementwise_flat<Op, N>, {blocks, kElementwiseThreads}, stream, args, count);
       return true;
     }
   }

@@ -19,13 +19,13 @@
 
 #include <cstdint>
 
-#include "kernels/tile/mailbox_key.hpp"
+#include "core/launch/mailbox_key.hpp"
 
 namespace gpudnn::tile {
 
 constexpr unsigned kMailboxes = 136;
 
-static __device__ MailboxKey mailbox_keys[kMailboxes];  // 0: free
+static __device__ cuda::MailboxKey mailbox_keys[kMailboxes];  // 0: free
 
 // Memory of a slot.
 template <int kBytes>
@@ -33,31 +33,33 @@ struct Mailboxes {
   uint4 words[kMailboxes][kBytes / sizeof(uint4)];
 };
 
-__device__ __forceinline__ unsigned mailbox_start(MailboxKey key) {
+__device__ __forceinline__ unsigned mailbox_start(cuda::MailboxKey key) {
   return static_cast<unsigned>(key * 0x9e3779b97f4a7c15ull >> 32) % kMailboxes;
 }
 __device__ __forceinline__ unsigned mailbox_next(unsigned slot) { return slot + 1 < kMailboxes ? slot + 1 : 0; }
-__device__ __forceinline__ MailboxKey mailbox_read(unsigned slot) {
-  return *static_cast<volatile MailboxKey*>(&mailbox_keys[slot]);
+__device__ __forceinline__ cuda::MailboxKey mailbox_read(unsigned slot) {
+  return *static_cast<volatile cuda::MailboxKey*>(&mailbox_keys[slot]);
 }
 
 // By one thread of block 0, at its start.
-__device__ __forceinline__ void mailbox_take(MailboxKey key) {
+__device__ __forceinline__ void mailbox_take(cuda::MailboxKey key) {
   unsigned slot = mailbox_start(key);
   while (atomicCAS(&mailbox_keys[slot], 0ull, key) != 0ull) slot = mailbox_next(slot);
 }
 
 // What the key's first place holds, for mailbox_find: read while there is something else to do.
-__device__ __forceinline__ MailboxKey mailbox_glance(MailboxKey key) { return mailbox_read(mailbox_start(key)); }
+__device__ __forceinline__ cuda::MailboxKey mailbox_glance(cuda::MailboxKey key) {
+  return mailbox_read(mailbox_start(key));
+}
 
 // By any thread that has something to leave or to collect. The first place is looked at again and again beside the
 // others, for block 0 may only be about to take it.
-__device__ __forceinline__ unsigned mailbox_find(MailboxKey key, MailboxKey seen) {
+__device__ __forceinline__ unsigned mailbox_find(cuda::MailboxKey key, cuda::MailboxKey seen) {
   const unsigned start = mailbox_start(key);
   unsigned other = start;
   while (seen != key) {
     other = mailbox_next(other);
-    const MailboxKey elsewhere = mailbox_read(other);
+    const cuda::MailboxKey elsewhere = mailbox_read(other);
     seen = mailbox_read(start);
     if (elsewhere == key) return other;
   }
@@ -67,7 +69,7 @@ __device__ __forceinline__ unsigned mailbox_find(MailboxKey key, MailboxKey seen
 // By one thread of the last block, after all of its threads have collected and met.
 __device__ __forceinline__ void mailbox_leave(unsigned slot) {
   __threadfence();
-  *static_cast<volatile MailboxKey*>(&mailbox_keys[slot]) = 0;
+  *static_cast<volatile cuda::MailboxKey*>(&mailbox_keys[slot]) = 0;
 }
 
 // The last block of the grid, which collects.

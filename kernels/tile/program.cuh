@@ -70,17 +70,10 @@ GPUDNN_HOST_DEVICE void apply_in_turn(PointwiseOp op, C (&a)[E], C (&b)[E], cons
   }
 }
 
-// a = op(a, b) for the step's operation; `predicate` has a bit for each element.
+// The machine's own operations.
 template <class C, int E>
-GPUDNN_HOST_DEVICE void apply_step(const ProgramStep<C>& step, C (&a)[E], C (&b)[E], std::uint32_t* predicate) {
-  static_assert(E <= 32, "the predicates of E elements are bits of a word");
-  const PointwiseParams<C> params{{step.p[0], step.p[1], step.p[2]}, (step.word & kStepDropsNan) != 0};
-  const C immediate = step.p[kStepImmediate];
-#define GPUDNN_STEP(op)                        \
-  case static_cast<int>(PointwiseOp::op):      \
-    apply_each<PointwiseOp::op>(a, b, params); \
-    break;
-  switch (static_cast<int>(step.word & 127u)) {
+GPUDNN_HOST_DEVICE void apply_machine_step(int op, C immediate, C (&a)[E], const C (&b)[E], std::uint32_t* predicate) {
+  switch (op) {
     case kStepLoad:
       GPUDNN_UNROLL
       for (int i = 0; i < E; ++i) a[i] = b[i];
@@ -101,13 +94,36 @@ GPUDNN_HOST_DEVICE void apply_step(const ProgramStep<C>& step, C (&a)[E], C (&b)
       GPUDNN_UNROLL
       for (int i = 0; i < E; ++i) a[i] = pointwise::smaller(a[i], immediate);
       break;
-    case kStepPredicate: {
+    case kStepAdd:
+      GPUDNN_UNROLL
+      for (int i = 0; i < E; ++i) a[i] += b[i];
+      break;
+    case kStepMul:
+      GPUDNN_UNROLL
+      for (int i = 0; i < E; ++i) a[i] *= b[i];
+      break;
+    default: {  // kStepPredicate
       std::uint32_t bits = 0;
       GPUDNN_UNROLL
       for (int i = 0; i < E; ++i) bits |= static_cast<std::uint32_t>(a[i] != C(0)) << i;
       *predicate = bits;
       break;
     }
+  }
+}
+
+// a = op(a, b) for the step's operation; `predicate` has a bit for each element.
+template <class C, int E>
+GPUDNN_HOST_DEVICE void apply_step(const ProgramStep<C>& step, C (&a)[E], C (&b)[E], std::uint32_t* predicate) {
+  static_assert(E <= 32, "the predicates of E elements are bits of a word");
+  const PointwiseParams<C> params{{step.p[0], step.p[1], step.p[2]}, (step.word & kStepDropsNan) != 0};
+  const int op = static_cast<int>(step.word & 127u);
+  if (op >= kStepLoad) return apply_machine_step(op, step.p[kStepImmediate], a, b, predicate);
+#define GPUDNN_STEP(op)                        \
+  case static_cast<int>(PointwiseOp::op):      \
+    apply_each<PointwiseOp::op>(a, b, params); \
+    break;
+  switch (op) {
     case static_cast<int>(PointwiseOp::select): {
       const std::uint32_t bits = *predicate;
       GPUDNN_UNROLL
@@ -132,12 +148,10 @@ GPUDNN_HOST_DEVICE void apply_step(const ProgramStep<C>& step, C (&a)[E], C (&b)
       GPUDNN_STEP(gelu)
       GPUDNN_STEP(swish)
       GPUDNN_STEP(gelu_tanh)
-      GPUDNN_STEP(add)
       GPUDNN_STEP(add_square)
       GPUDNN_STEP(div)
       GPUDNN_STEP(max)
       GPUDNN_STEP(min)
-      GPUDNN_STEP(mul)
       GPUDNN_STEP(sub)
       GPUDNN_STEP(cmp_eq)
       GPUDNN_STEP(cmp_ne)
@@ -162,7 +176,7 @@ GPUDNN_HOST_DEVICE void apply_step(const ProgramStep<C>& step, C (&a)[E], C (&b)
     case static_cast<int>(PointwiseOp::identity):
       break;
     default:
-      apply_in_turn(static_cast<PointwiseOp>(step.word & 127u), a, b, params);
+      apply_in_turn(static_cast<PointwiseOp>(op), a, b, params);
       break;
   }
 #undef GPUDNN_STEP
@@ -172,9 +186,9 @@ GPUDNN_HOST_DEVICE void apply_step(const ProgramStep<C>& step, C (&a)[E], C (&b)
 template <class C, int E, class Context>
 GPUDNN_HOST_DEVICE void run_program(const ProgramCode<C>& code, C (&a)[E], Context& context) {
   std::uint32_t predicate = 0;
-  C b[E] = {};
   GPUDNN_UNROLL_NOT
   for (int s = 0; s < code.steps; ++s) {
+    C b[E];
     const ProgramStep<C> step = code.step[s];
     const int slot = static_cast<int>(step.word >> 10 & 63u);
     switch (static_cast<StepSource>(step.word >> 7 & 7u)) {
@@ -193,6 +207,9 @@ GPUDNN_HOST_DEVICE void run_program(const ProgramCode<C>& code, C (&a)[E], Conte
         for (int i = 0; i < E; ++i) b[i] = a[i];
         break;
       case StepSource::none:
+        // Half an instruction an element; a value of the step before would be copied along by every step.
+        GPUDNN_UNROLL
+        for (int i = 0; i < E; ++i) b[i] = C(0);
         break;
     }
     if ((step.word & kStepSwap) != 0) {

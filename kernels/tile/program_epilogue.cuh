@@ -49,13 +49,13 @@ struct EpilogueContext {
       return;
     }
     if (tensor.column == 1 && valid == E && bytes == 2 && reinterpret_cast<std::uintptr_t>(from) % (2 * E) == 0) {
-      std::uint32_t words[E];
+      std::uint32_t words[1][E];
 #pragma unroll
       for (int i = 0; i < E / 2; i += 2) {
         const uint2 two = __ldg(reinterpret_cast<const uint2*>(from) + i / 2);
-        words[i] = two.x, words[i + 1] = two.y;
+        words[0][i] = two.x, words[0][i + 1] = two.y;
       }
-      widen_words_of<E>(tensor.type, words, b);
+      widen_any<E, 1>(tensor.type, words, b);
       return;
     }
 #pragma unroll

@@ -109,21 +109,22 @@ void place(Strokes& strokes, Random& random) {
   }
 }
 
-double distance_to_piece(Point p, Point a, Point b) {
+double squared_distance_to_piece(Point p, Point a, Point b) {
   const double dx = b.x - a.x, dy = b.y - a.y;
   const double length2 = dx * dx + dy * dy;
   const double t = length2 == 0 ? 0 : std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / length2, 0.0, 1.0);
-  return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
+  const double x = p.x - a.x - t * dx, y = p.y - a.y - t * dy;
+  return x * x + y * y;
 }
 
 double distance_to_strokes(Point p, const Strokes& strokes) {
   double nearest = 1e9;
   for (const Stroke& stroke : strokes) {
     for (size_t i = 1; i < stroke.size(); ++i) {
-      nearest = std::min(nearest, distance_to_piece(p, stroke[i - 1], stroke[i]));
+      nearest = std::min(nearest, squared_distance_to_piece(p, stroke[i - 1], stroke[i]));
     }
   }
-  return nearest;
+  return std::sqrt(nearest);
 }
 
 void draw_digit(int digit, Random& random, std::vector<uint8_t>& pixels) {

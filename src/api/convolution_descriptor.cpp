@@ -15,7 +15,7 @@ constexpr int kMaxFilterRank = kMaxRank - 2;
 Status set_convolution(gpudnnConvolutionDescriptor_t convDesc, int spatial, const int* pad, const int* stride,
                        const int* dilation, gpudnnConvolutionMode_t mode, gpudnnDataType_t compute) {
   GPUDNN_CHECK_OBJECT(convDesc, Kind::convolution);
-  GPUDNN_REQUIRE(spatial >= 1 && spatial <= kMaxFilterRank, GPUDNN_STATUS_BAD_PARAM,
+  GPUDNN_REQUIRE(spatial >= 1 && spatial <= kMaxFilterRank, refused_rank(spatial, kMaxFilterRank),
                  "arrayLength is %d; a convolution has 1 to %d spatial dimensions", spatial, kMaxFilterRank);
   GPUDNN_REQUIRE(pad != nullptr, GPUDNN_STATUS_BAD_PARAM, "padA is null; it must point to memory");
   GPUDNN_REQUIRE(stride != nullptr, GPUDNN_STATUS_BAD_PARAM, "filterStrideA is null; it must point to memory");

@@ -136,6 +136,11 @@ template <class T>
 // 32 channels as one element of a vector type.
 [[nodiscard]] Status pack_as(gpudnnTensorFormat_t format, TensorGeometry* geometry);
 
+// What a number of dimensions is refused with, as in cuDNN: more than the library has are no mistake of the caller.
+[[nodiscard]] constexpr Status refused_rank(int rank, int most) noexcept {
+  return rank > most ? GPUDNN_STATUS_NOT_SUPPORTED : GPUDNN_STATUS_BAD_PARAM;
+}
+
 // Checks an enum value given as a number.
 [[nodiscard]] Status check_enum(int value, int first, int last, const char* argument) noexcept;
 [[nodiscard]] Status check_data_type(DataType type, const char* argument) noexcept;

@@ -64,7 +64,7 @@ extern "C" gpudnnStatus_t gpudnnMemcpy(gpudnnHandle_t handle, void* dst, const v
 }
 
 extern "C" gpudnnStatus_t gpudnnReportError(gpudnnStatus_t status, const char* message) {
-  return guard(__func__, [&]() -> Status {
+  const gpudnnStatus_t reported = guard(__func__, [&]() -> Status {
     GPUDNN_CHECK_POINTER(message);
     GPUDNN_REQUIRE(status != GPUDNN_STATUS_SUCCESS && std::strcmp(status_name(status), "GPUDNN_STATUS_UNKNOWN") != 0,
                    GPUDNN_STATUS_BAD_PARAM, "status is %d; it must be a failure of gpudnnStatus_t",
@@ -73,6 +73,8 @@ extern "C" gpudnnStatus_t gpudnnReportError(gpudnnStatus_t status, const char* m
     log_line(GPUDNN_SEV_ERROR, nullptr, status, "%s -> %s", message, status_name(status));
     return GPUDNN_STATUS_SUCCESS;
   });
+  if (reported == GPUDNN_STATUS_SUCCESS) call_context().failed = true;  // the call that is told of has
+  return reported;
 }
 
 extern "C" const char* gpudnnDescribeError(gpudnnStatus_t status, const char* name) {

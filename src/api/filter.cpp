@@ -14,7 +14,7 @@ Status set_filter(gpudnnFilterDescriptor_t filterDesc, DataType type, gpudnnTens
   GPUDNN_CHECK_OBJECT(filterDesc, Kind::filter);
   GPUDNN_TRY(check_data_type(type, "dataType"));
   GPUDNN_TRY(check_enum(format, GPUDNN_TENSOR_NCHW, GPUDNN_TENSOR_NCHW_VECT_C, "format"));
-  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, GPUDNN_STATUS_BAD_PARAM,
+  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, refused_rank(rank, kMaxRank),
                  "nbDims is %d; a filter has 1 to %d dimensions", rank, kMaxRank);
   GPUDNN_REQUIRE(dims != nullptr, GPUDNN_STATUS_BAD_PARAM, "filterDimA is null; it must point to memory");
   TensorGeometry geometry;
@@ -25,7 +25,9 @@ Status set_filter(gpudnnFilterDescriptor_t filterDesc, DataType type, gpudnnTens
     GPUDNN_REQUIRE(dims[i] >= 1, GPUDNN_STATUS_BAD_PARAM,
                    "the extent of filter dimension %d is %d; it must be at least 1", i, dims[i]);
     GPUDNN_REQUIRE(count <= INT64_MAX / 64 / dims[i], GPUDNN_STATUS_NOT_SUPPORTED,
-                   "the filter has more elements than a 64-bit size can count");
+                   "dimension %d brings the filter to %lld times %d elements, whose bytes 64 bits cannot count; the "
+                   "extents must be smaller",
+                   i, static_cast<long long>(count), dims[i]);
     count *= dims[i];
     geometry.dims[i] = dims[i];
   }

@@ -18,7 +18,7 @@ Status set_pooling(gpudnnPoolingDescriptor_t poolingDesc, gpudnnPoolingMode_t mo
   GPUDNN_CHECK_OBJECT(poolingDesc, Kind::pooling);
   GPUDNN_TRY(check_enum(mode, GPUDNN_POOLING_MAX, GPUDNN_POOLING_MAX_DETERMINISTIC, "mode"));
   GPUDNN_TRY(check_enum(nan, GPUDNN_NOT_PROPAGATE_NAN, GPUDNN_PROPAGATE_NAN, "maxpoolingNanOpt"));
-  GPUDNN_REQUIRE(spatial >= 1 && spatial <= kMaxWindowRank, GPUDNN_STATUS_BAD_PARAM,
+  GPUDNN_REQUIRE(spatial >= 1 && spatial <= kMaxWindowRank, refused_rank(spatial, kMaxWindowRank),
                  "nbDims is %d; a window has 1 to %d spatial dimensions", spatial, kMaxWindowRank);
   GPUDNN_REQUIRE(window != nullptr, GPUDNN_STATUS_BAD_PARAM, "windowDimA is null; it must point to memory");
   GPUDNN_REQUIRE(pad != nullptr, GPUDNN_STATUS_BAD_PARAM, "paddingA is null; it must point to memory");

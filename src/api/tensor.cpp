@@ -13,8 +13,8 @@ using namespace gpudnn;
 namespace {
 
 Status check_rank(int rank, const char* argument) {
-  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, GPUDNN_STATUS_BAD_PARAM, "%s is %d; a tensor has 1 to %d dimensions",
-                 argument, rank, kMaxRank);
+  GPUDNN_REQUIRE(rank >= 1 && rank <= kMaxRank, refused_rank(rank, kMaxRank),
+                 "%s is %d; a tensor has 1 to %d dimensions", argument, rank, kMaxRank);
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -25,7 +25,9 @@ Status check_dims(int rank, const int* dims) {
     GPUDNN_REQUIRE(dims[i] >= 0, GPUDNN_STATUS_BAD_PARAM, "the extent of dimension %d is %d; it must not be negative",
                    i, dims[i]);
     GPUDNN_REQUIRE(dims[i] == 0 || count <= INT64_MAX / 64 / dims[i], GPUDNN_STATUS_NOT_SUPPORTED,
-                   "the tensor has more elements than a 64-bit size can count");
+                   "dimension %d brings the tensor to %lld times %d elements, whose bytes 64 bits cannot count; the "
+                   "extents must be smaller",
+                   i, static_cast<long long>(count), dims[i]);
     count *= std::max(dims[i], 1);
   }
   return GPUDNN_STATUS_SUCCESS;

@@ -55,10 +55,12 @@ namespace cuda {
 [[nodiscard]] Status time_on_stream(const Device& device, cudaStream_t stream, int repeats, Status (*work)(void*),
                                     void* context, float* milliseconds);
 
-// Makes a device current for a scope; two cheap calls when it is already.
+// Makes a device current for a scope, and the caller's again after it; one cheap call when it is already, none for the
+// host. Whatever touches the current device, or asks the runtime about it, does so in such a scope.
 class DeviceScope {
  public:
-  explicit DeviceScope(const Device& device) noexcept;
+  explicit DeviceScope(const Device& device) noexcept : DeviceScope(device.ordinal) {}
+  explicit DeviceScope(int ordinal) noexcept;  // CUDA's number; negative for the host
   ~DeviceScope();
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;

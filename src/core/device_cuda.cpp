@@ -152,11 +152,10 @@ Status time_on_stream(const Device& device, cudaStream_t stream, int repeats, St
   return GPUDNN_STATUS_SUCCESS;
 }
 
-DeviceScope::DeviceScope(const Device& device) noexcept {
+DeviceScope::DeviceScope(int ordinal) noexcept {
   int current = -1;
-  if (cudaGetDevice(&current) == cudaSuccess && current != device.ordinal && device.ordinal >= 0) {
-    if (cudaSetDevice(device.ordinal) == cudaSuccess) previous_ = current;
-  }
+  if (ordinal < 0 || cudaGetDevice(&current) != cudaSuccess || current == ordinal) return;
+  if (cudaSetDevice(ordinal) == cudaSuccess) previous_ = current;
 }
 DeviceScope::~DeviceScope() {
   if (previous_ >= 0) (void)cudaSetDevice(previous_);

@@ -1,7 +1,6 @@
 // The device calls of a build without CUDA: there is no device.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/device.hpp"
-#include "core/launch_graphs.hpp"
 
 namespace gpudnn {
 
@@ -29,17 +28,9 @@ Status query(const Device&, cudaStream_t) { return no_cuda(); }
 Status time_on_stream(const Device&, cudaStream_t, int, Status (*)(void*), void*, float*) { return no_cuda(); }
 int runtime_version() noexcept { return 0; }
 int max_device_version() noexcept { return 0; }
-DeviceScope::DeviceScope(const Device&) noexcept {}
+DeviceScope::DeviceScope(int) noexcept {}
 DeviceScope::~DeviceScope() = default;
 Status launch_status(const char*) noexcept { return no_cuda(); }
-
-struct LaunchGraphs::State {};
-LaunchGraphs::LaunchGraphs() noexcept = default;
-LaunchGraphs::~LaunchGraphs() = default;
-void LaunchGraphs::enable() {}
-Status detail::launch_together(const LaunchSite&, Status (*launches)(const void*), const void* context) {
-  return launches(context);
-}
 
 }  // namespace cuda
 }  // namespace gpudnn

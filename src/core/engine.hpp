@@ -48,6 +48,7 @@ template <class Problem, class Args>
 [[nodiscard]] Status run_first_engine(std::span<const Engine<Problem, Args>> engines, gpudnnHandle_t handle,
                                       const Problem& problem, const Args& args) {
   const LaunchSite site = launch_site(handle);
+  const cuda::DeviceScope scope(site.device);  // engines ask the runtime about it
   const char* reason = "no engine of this backend";
   for (const auto& engine : engines) {
     if (engine.backend != site.device.backend) continue;
@@ -57,8 +58,6 @@ template <class Problem, class Args>
       continue;
     }
     call_context().engine = engine.name;
-    if (engine.backend == GPUDNN_BACKEND_HOST) return engine.launch(site, problem, args);
-    const cuda::DeviceScope scope(site.device);
     return engine.launch(site, problem, args);
   }
   return GPUDNN_REFUSE(GPUDNN_STATUS_NOT_SUPPORTED, "no engine takes this problem; the last one said: %s", reason);

@@ -67,11 +67,6 @@ std::string environment_tuning_cache() {
   return value != nullptr ? value : "";
 }
 
-bool environment_launch_graphs() {
-  const char* value = variable("GPUDNN_LAUNCH_GRAPHS");
-  return value == nullptr || std::atoi(value) != 0;
-}
-
 bool environment_cublas() {
   const char* value = variable("GPUDNN_CUBLAS");
   return value == nullptr || std::atoi(value) != 0;

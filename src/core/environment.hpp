@@ -28,10 +28,6 @@ struct LogSettings {
 // GPUDNN_HOST_THREADS: threads of the host backend, the caller's included. 0 (default): one for each available core.
 [[nodiscard]] int environment_host_threads();
 
-// GPUDNN_LAUNCH_GRAPHS: whether calls of several kernels are launched as graphs. Default: yes. Read at each
-// gpudnnCreate.
-[[nodiscard]] bool environment_launch_graphs();
-
 // GPUDNN_CUBLAS: whether matrix products may run by cuBLASLt, where it is installed. Default: yes. Read once.
 [[nodiscard]] bool environment_cublas();
 

@@ -6,6 +6,10 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <utility>
 
 #include "core/guard.hpp"
 
@@ -15,6 +19,19 @@ namespace {
 // A plain array: setting it cannot fail, and a thread's end has nothing to destroy.
 thread_local char last_error[1024];
 thread_local Status last_status = GPUDNN_STATUS_SUCCESS;
+
+constexpr std::size_t kMaxDescriptions = 1024;
+
+// A text that stays where it is for ever, the same for the same words; null once there are too many of them.
+const char* kept_for_ever(std::string text) {
+  static std::mutex mutex;
+  static auto* const kept = new std::unordered_set<std::string>;
+  const std::lock_guard lock(mutex);
+  const auto found = kept->find(text);
+  if (found != kept->end()) return found->c_str();
+  if (kept->size() >= kMaxDescriptions) return nullptr;
+  return kept->insert(std::move(text)).first->c_str();
+}
 
 }  // namespace
 
@@ -40,10 +57,14 @@ void set_last_error(Status status, const char* text) noexcept {
 }
 
 const char* describe_error(Status status, const char* name) noexcept {
-  if (name == nullptr || status == GPUDNN_STATUS_SUCCESS || status != last_status || last_error[0] == '\0') return name;
-  static thread_local char described[sizeof last_error + 64];
-  std::snprintf(described, sizeof described, "%s: %s", name, last_error);
-  return described;
+  if (name == nullptr || status == GPUDNN_STATUS_SUCCESS) return name;
+  if (!call_context().failed || status != last_status || last_error[0] == '\0') return name;
+  try {
+    const char* const described = kept_for_ever(std::string(name) + ": " + last_error);
+    return described != nullptr ? described : name;
+  } catch (...) {
+    return name;  // no memory left for more than the name
+  }
 }
 
 void take_last_error(char* message, std::size_t size) noexcept {

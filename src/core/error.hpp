@@ -17,7 +17,8 @@ namespace gpudnn {
 void clear_last_error() noexcept;
 // Sets the text as it stands: a layer above the library tells of its own error.
 void set_last_error(Status status, const char* text) noexcept;
-// "name: text" if the thread's last error had that status, else the name.
+// "name: text" if the thread's last call failed with that status and its text has not been taken, else the name. The
+// text lives for ever; after too many different ones only the name is given.
 [[nodiscard]] const char* describe_error(Status status, const char* name) noexcept;
 // Copies the text, cut to fit and always terminated, and clears it.
 void take_last_error(char* message, std::size_t size) noexcept;

@@ -35,7 +35,8 @@ namespace detail {
 
 [[gnu::hot]] Status CallScope::finish(Status status) noexcept {
   CallContext& context = call_context();
-  if (status != GPUDNN_STATUS_SUCCESS) {
+  context.failed = status != GPUDNN_STATUS_SUCCESS;
+  if (context.failed) {
     if (!context.refused) (void)refuse(status, "failed with %s", status_name(status));
     log_line(GPUDNN_SEV_ERROR, context.handle, status, "%s -> %s", last_error_text(), status_name(status));
   } else if (timed_) {

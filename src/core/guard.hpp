@@ -17,6 +17,7 @@ struct CallContext {
   gpudnnHandle_t handle = nullptr;  // set once the handle was checked
   const char* engine = nullptr;     // set by the op once an engine was chosen
   bool refused = false;             // a refusal of this call has set the last-error text
+  bool failed = false;              // the last call that ended has
   char problem[768] = "";           // the problem string; written only when the log listens
 };
 

@@ -6,7 +6,6 @@
 
 #include "core/descriptor.hpp"
 #include "core/device.hpp"
-#include "core/launch_graphs.hpp"
 #include "core/plan_cache.hpp"
 #include "core/value_cache.hpp"
 
@@ -17,7 +16,6 @@ struct gpudnnContext : gpudnn::Object {
   std::atomic<cudaStream_t> stream{nullptr};
   gpudnn::PlanCache plans;
   gpudnn::ValueCache choices;  // of queries
-  gpudnn::cuda::LaunchGraphs graphs;
 };
 
 namespace gpudnn {
@@ -27,18 +25,16 @@ namespace gpudnn {
 // Refuses unless the handle is live; notes it for the call's log line.
 [[nodiscard]] Status check_handle(gpudnnHandle_t handle) noexcept;
 
-// Where an engine's launch happens: the device, its stream, the workspace; and the graphs for launches of several
-// kernels, if they may be used.
+// Where an engine's launch happens: the device, its stream, the workspace.
 struct LaunchSite {
   const Device& device;
   cudaStream_t stream;
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
-  cuda::LaunchGraphs* graphs = nullptr;
 };
 [[nodiscard]] inline LaunchSite launch_site(gpudnnHandle_t handle, void* workspace = nullptr,
                                             std::size_t workspace_bytes = 0) noexcept {
-  return {*handle->device, handle->stream.load(std::memory_order_relaxed), workspace, workspace_bytes, &handle->graphs};
+  return {*handle->device, handle->stream.load(std::memory_order_relaxed), workspace, workspace_bytes};
 }
 
 }  // namespace gpudnn

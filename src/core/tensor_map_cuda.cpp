@@ -81,9 +81,9 @@ bool replace_address(void* map, const void* address) noexcept {
          CUDA_SUCCESS;
 }
 
-bool make_context(int device) noexcept {
+bool make_context() noexcept {
   const RelaxedCapture relaxed;
-  if (cudaSetDevice(device) == cudaSuccess && cudaFree(nullptr) == cudaSuccess) return true;
+  if (cudaFree(nullptr) == cudaSuccess) return true;  // frees nothing
   (void)cudaGetLastError();
   return false;
 }

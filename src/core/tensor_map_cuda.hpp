@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "core/device.hpp"
 #include "core/tma_boxes.hpp"
 #include "kernels/tile/element_type.hpp"
 
@@ -38,13 +39,15 @@ struct TensorMapDriver {
 // False where the driver refuses the address, which is a multiple of 16 bytes.
 [[nodiscard]] bool replace_address(void* map, const void* address) noexcept;
 
-// Makes a context current on the device, as the functions above want; a thread that never called the runtime has none.
-[[nodiscard]] bool make_context(int device) noexcept;
+// Makes the current device's context, as the functions above want; a thread that never called the runtime has none.
+[[nodiscard]] bool make_context() noexcept;
 
-// Tries once more with a context where the first attempt fails.
+// Tries once more in a context of the device where the first attempt fails. The caller's device stays current.
 template <class Attempt>
 [[nodiscard]] bool with_context(int device, Attempt attempt) {
-  return attempt() || (make_context(device) && attempt());
+  if (attempt()) return true;
+  const DeviceScope scope(device);
+  return make_context() && attempt();
 }
 
 }  // namespace gpudnn::cuda

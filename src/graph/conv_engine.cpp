@@ -3,7 +3,7 @@
 //   conv_fwd, conv_dgrad or conv_wgrad alone
 //   conv_fwd, then any of: add of an image z, add of a bias, one activation
 //
-// What passes from one operation to the next stays in the accumulator's type: it is rounded once, when it is stored.
+// What passes from one operation to the next stays in the accumulator's type: it is rounded once, on the epilogue.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>

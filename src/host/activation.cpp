@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "core/parallel.hpp"
 #include "host/element.hpp"
+#include "host/walk.hpp"
 #include "kernels/tile/pointwise_math.cuh"
 
 namespace gpudnn::host {
@@ -16,9 +18,10 @@ using activation::Args;
 using activation::Problem;
 
 // f'(x) * dy, from x or from y = f(x), whichever is cheaper; the other one may be anything.
-double gradient(const Problem& problem, double x, double y, double dy) noexcept {
-  const bool pass_nan = problem.nan == GPUDNN_PROPAGATE_NAN && std::isnan(x);
-  switch (problem.mode) {
+inline double gradient(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan, double coef, double x, double y,
+                       double dy) noexcept {
+  const bool pass_nan = nan == GPUDNN_PROPAGATE_NAN && std::isnan(x);
+  switch (mode) {
     case GPUDNN_ACTIVATION_SIGMOID:
       return tile::pointwise::sigmoid_gradient_of_y(y, dy);
     case GPUDNN_ACTIVATION_RELU:
@@ -26,62 +29,26 @@ double gradient(const Problem& problem, double x, double y, double dy) noexcept 
     case GPUDNN_ACTIVATION_TANH:
       return tile::pointwise::tanh_gradient_of_y(y, dy);
     case GPUDNN_ACTIVATION_CLIPPED_RELU:
-      return pass_nan ? x : x > 0 && x < problem.coef ? dy : 0;
+      return pass_nan ? x : x > 0 && x < coef ? dy : 0;
     case GPUDNN_ACTIVATION_ELU:
-      return x < 0 ? dy * (y + problem.coef) : dy;
+      return x < 0 ? dy * (y + coef) : dy;
     case GPUDNN_ACTIVATION_SWISH:
-      return tile::pointwise::swish_gradient(x, dy, problem.coef);
+      return tile::pointwise::swish_gradient(x, dy, coef);
     default:
       return dy;
   }
 }
 
-bool gradient_reads_x(gpudnnActivationMode_t mode) noexcept {
+constexpr bool gradient_reads_x(gpudnnActivationMode_t mode) noexcept {
   return mode == GPUDNN_ACTIVATION_RELU || mode == GPUDNN_ACTIVATION_CLIPPED_RELU || mode == GPUDNN_ACTIVATION_ELU ||
          mode == GPUDNN_ACTIVATION_SWISH;
 }
-bool gradient_reads_y(gpudnnActivationMode_t mode) noexcept {
+constexpr bool gradient_reads_y(gpudnnActivationMode_t mode) noexcept {
   return mode == GPUDNN_ACTIVATION_SIGMOID || mode == GPUDNN_ACTIVATION_TANH || mode == GPUDNN_ACTIVATION_ELU;
 }
 
-template <class T>
-void forward(const Problem& problem, const Args& args) {
-  TensorGeometry both[2] = {problem.y, problem.x};
-  const int rank = merge_dimensions(both, 2);
-  const auto* const x = static_cast<const T*>(args.x);
-  auto* const y = static_cast<T*>(args.out);
-  parallel_for(element_count(both[0]), grain_for(20), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t index = begin; index < end; ++index) {
-      const double input = to_double(x[offset_of(index, rank, both[0].dims, both[1].strides)]);
-      store(y + offset_of(index, rank, both[0].dims, both[0].strides),
-            args.alpha * activate(problem.mode, problem.nan, problem.coef, input), args.beta);
-    }
-  });
-}
-
-template <class T>
-void backward(const Problem& problem, const Args& args) {
-  TensorGeometry all[4] = {problem.dx, problem.dy, problem.x, problem.y};
-  const int rank = merge_dimensions(all, 4);
-  const auto* const dy = static_cast<const T*>(args.dy);
-  // A tensor that the formula does not need is not touched.
-  const auto* const x = gradient_reads_x(problem.mode) ? static_cast<const T*>(args.x) : nullptr;
-  const auto* const y = gradient_reads_y(problem.mode) ? static_cast<const T*>(args.y) : nullptr;
-  auto* const dx = static_cast<T*>(args.out);
-  parallel_for(element_count(all[0]), grain_for(20), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t index = begin; index < end; ++index) {
-      const auto value = [&](const T* data, int tensor) {
-        return data == nullptr ? 0 : to_double(data[offset_of(index, rank, all[0].dims, all[tensor].strides)]);
-      };
-      store(dx + offset_of(index, rank, all[0].dims, all[0].strides),
-            args.alpha * gradient(problem, value(x, 2), value(y, 3), value(dy, 1)), args.beta);
-    }
-  });
-}
-
-}  // namespace
-
-double activate(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan, double coef, double x) noexcept {
+// activate() of host/activation.hpp, where the mode is known at compile time.
+inline double activate_inline(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan, double coef, double x) noexcept {
   const bool pass_nan = nan == GPUDNN_PROPAGATE_NAN && std::isnan(x);
   switch (mode) {
     case GPUDNN_ACTIVATION_SIGMOID:
@@ -99,6 +66,54 @@ double activate(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan, double 
     default:
       return x;
   }
+}
+
+// Calls f(mode); of ReLU, whose loops are short, with a mode that the compiler knows.
+template <class F>
+void with_mode(gpudnnActivationMode_t mode, const F& f) {
+  if (mode == GPUDNN_ACTIVATION_RELU)
+    return f(std::integral_constant<gpudnnActivationMode_t, GPUDNN_ACTIVATION_RELU>{});
+  f(mode);
+}
+
+template <class T>
+void forward(const Problem& problem, const Args& args) {
+  const Walk<2> walk({problem.y, problem.x});
+  const auto* const x = static_cast<const T*>(args.x);
+  auto* const y = static_cast<T*>(args.out);
+  with_mode(problem.mode, [&](auto mode) {
+    parallel_for(walk.count(), grain_for(4), [&](std::int64_t begin, std::int64_t end) {
+      walk.for_each(begin, end, [&](std::int64_t to, std::int64_t from) {
+        store(y + to, args.alpha * activate_inline(mode, problem.nan, problem.coef, to_double(x[from])), args.beta);
+      });
+    });
+  });
+}
+
+template <class T>
+void backward(const Problem& problem, const Args& args) {
+  const Walk<4> walk({problem.dx, problem.dy, problem.x, problem.y});
+  const auto* const dy = static_cast<const T*>(args.dy);
+  // A tensor that the formula does not need is not touched.
+  const auto* const x = gradient_reads_x(problem.mode) ? static_cast<const T*>(args.x) : nullptr;
+  const auto* const y = gradient_reads_y(problem.mode) ? static_cast<const T*>(args.y) : nullptr;
+  auto* const dx = static_cast<T*>(args.out);
+  with_mode(problem.mode, [&](auto mode) {
+    parallel_for(walk.count(), grain_for(4), [&](std::int64_t begin, std::int64_t end) {
+      walk.for_each(begin, end, [&](std::int64_t to, std::int64_t from_dy, std::int64_t from_x, std::int64_t from_y) {
+        const double x_value = gradient_reads_x(mode) ? to_double(x[from_x]) : 0;
+        const double y_value = gradient_reads_y(mode) ? to_double(y[from_y]) : 0;
+        const double slope_dy = gradient(mode, problem.nan, problem.coef, x_value, y_value, to_double(dy[from_dy]));
+        store(dx + to, args.alpha * slope_dy, args.beta);
+      });
+    });
+  });
+}
+
+}  // namespace
+
+double activate(gpudnnActivationMode_t mode, gpudnnNanPropagation_t nan, double coef, double x) noexcept {
+  return activate_inline(mode, nan, coef, x);
 }
 
 void activation(const Problem& problem, const Args& args) {

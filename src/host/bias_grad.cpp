@@ -4,6 +4,7 @@
 
 #include "core/parallel.hpp"
 #include "host/element.hpp"
+#include "host/walk.hpp"
 
 namespace gpudnn::host {
 namespace {
@@ -15,16 +16,14 @@ template <class T>
 void run(const Problem& problem, const Args& args) {
   TensorGeometry channel = problem.dy;  // dy of one channel
   channel.dims[1] = 1;
-  const int rank = merge_dimensions(&channel, 1);
-  const std::int64_t count = element_count(channel);
+  const Walk<1> walk({channel});
   const auto* const dy = static_cast<const T*>(args.dy);
   auto* const db = static_cast<T*>(args.db);
-  parallel_for(problem.db.dims[1], grain_for(4 * count), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(problem.db.dims[1], grain_for(walk.count()), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       const T* const first = dy + k * problem.dy.strides[1];
       double sum = 0;
-      for (std::int64_t i = 0; i < count; ++i)
-        sum += to_double(first[offset_of(i, rank, channel.dims, channel.strides)]);
+      walk.for_each(0, walk.count(), [&](std::int64_t at) { sum += to_double(first[at]); });
       store(db + k * problem.db.strides[1], args.alpha * sum, args.beta);
     }
   });

@@ -5,6 +5,7 @@
 
 #include "core/geometry.hpp"
 #include "host/element.hpp"
+#include "host/walk.hpp"
 
 namespace gpudnn::host {
 
@@ -28,6 +29,16 @@ struct Groups {
       group /= tensor.dims[i];
     }
     return offset;
+  }
+  // Over the elements of a group of that tensor.
+  [[nodiscard]] Walk<1> walk(const TensorGeometry& tensor) const noexcept {
+    TensorGeometry inner = tensor;
+    inner.rank = dims;
+    for (int i = 0; i < dims; ++i) {
+      inner.dims[i] = tensor.dims[first + i];
+      inner.strides[i] = tensor.strides[first + i];
+    }
+    return Walk<1>({inner});
   }
   [[nodiscard]] std::int64_t element_offset(const TensorGeometry& tensor, std::int64_t element) const noexcept {
     return offset_of(element, dims, tensor.dims + first, tensor.strides + first);

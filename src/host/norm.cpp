@@ -7,6 +7,7 @@
 #include "core/parallel.hpp"
 #include "host/activation.hpp"
 #include "host/element.hpp"
+#include "host/walk.hpp"
 
 namespace gpudnn::host {
 namespace {
@@ -29,7 +30,7 @@ class Sets {
   }
 
   void run() {
-    parallel_for(element_count(between_), grain_for(40 * length_), [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(element_count(between_), grain_for(10 * length_), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t set = begin; set < end; ++set) {
         if (problem_.pass == Pass::backward) {
           backward(set);
@@ -46,26 +47,34 @@ class Sets {
     double variance;
   };
 
-  // Offsets of the set's first element, of element i from there, and of the set's parameter.
+  // The offset of the set's first element, or of its parameter.
   [[nodiscard]] std::int64_t start(std::int64_t set, const TensorGeometry& tensor) const {
     return offset_of(set, between_.rank, between_.dims, tensor.strides);
   }
-  [[nodiscard]] std::int64_t step(std::int64_t i, const TensorGeometry& tensor) const {
-    return offset_of(i, within_.rank, within_.dims, tensor.strides);
+  // A set's elements in the tensor; of one that the problem has not, nothing is read.
+  [[nodiscard]] TensorGeometry inner(const TensorGeometry& tensor, bool exists = true) const {
+    TensorGeometry elements = within_;
+    for (int i = 0; exists && i < within_.rank; ++i) elements.strides[i] = tensor.strides[i];
+    return elements;
   }
-  [[nodiscard]] double x_at(std::int64_t set, std::int64_t i) const {
-    return to_double(static_cast<const T*>(args_.x)[start(set, problem_.x) + step(i, problem_.x)]);
+  [[nodiscard]] const T* x_of(std::int64_t set) const {
+    return static_cast<const T*>(args_.x) + start(set, problem_.x);
   }
   [[nodiscard]] static double parameter(const void* data, std::int64_t offset) {
     return static_cast<double>(static_cast<const P*>(data)[offset]);
   }
 
   [[nodiscard]] Moments batch_moments(std::int64_t set) const {
+    const Walk<1> walk({inner(problem_.x)});
+    const T* const x = x_of(set);
     double sum = 0;
-    for (std::int64_t i = 0; i < length_; ++i) sum += x_at(set, i);
+    walk.for_each(0, length_, [&](std::int64_t at) { sum += to_double(x[at]); });
     const double mean = sum / static_cast<double>(length_);
     double squares = 0;
-    for (std::int64_t i = 0; i < length_; ++i) squares += (x_at(set, i) - mean) * (x_at(set, i) - mean);
+    walk.for_each(0, length_, [&](std::int64_t at) {
+      const double deviation = to_double(x[at]) - mean;
+      squares += deviation * deviation;
+    });
     return {mean, squares / static_cast<double>(length_)};
   }
 
@@ -97,19 +106,24 @@ class Sets {
     const double inverse = 1 / std::sqrt(moments.variance + problem_.epsilon);
     const double scale = parameter(args_.scale, at_params);
     const double bias = parameter(args_.bias, at_params);
-    auto* const y = static_cast<T*>(args_.out);
+    const T* const x = x_of(set);
+    auto* const y = static_cast<T*>(args_.out) + start(set, problem_.y);
+    const auto* const z = adds_ ? static_cast<const T*>(args_.z) + start(set, problem_.z) : nullptr;
     auto* const mask = masked() ? static_cast<unsigned char*>(args_.mask) + set * mask_row_ : nullptr;
-    for (std::int64_t i = 0; i < length_; ++i) {
-      double value = scale * ((x_at(set, i) - moments.mean) * inverse) + bias;
-      if (adds_) value += to_double(static_cast<const T*>(args_.z)[start(set, problem_.z) + step(i, problem_.z)]);
+    const Walk<3> walk({inner(problem_.y), inner(problem_.x), inner(problem_.z, adds_)});
+    std::int64_t i = 0;
+    walk.for_each(0, length_, [&](std::int64_t to, std::int64_t from, std::int64_t from_z) {
+      double value = scale * ((to_double(x[from]) - moments.mean) * inverse) + bias;
+      if (z != nullptr) value += to_double(z[from_z]);
       if (mask != nullptr) {
         const auto bit = static_cast<unsigned char>(1u << (i % 8));
         if (i % 8 == 0) mask[i / 8] = 0;
         if (passes(value)) mask[i / 8] = static_cast<unsigned char>(mask[i / 8] | bit);
       }
       if (activates_) value = activate(problem_.mode, problem_.nan, problem_.coef, value);
-      store(y + start(set, problem_.y) + step(i, problem_.y), args_.alpha * value, args_.beta);
-    }
+      store(y + to, args_.alpha * value, args_.beta);
+      ++i;
+    });
     if (trains) keep(at_stats, moments, inverse);
   }
 
@@ -133,28 +147,33 @@ class Sets {
       inverse = 1 / std::sqrt(moments.variance + problem_.epsilon);
     }
     const auto* const mask = masked() ? static_cast<const unsigned char*>(args_.mask) + set * mask_row_ : nullptr;
-    const auto* const dy = static_cast<const T*>(args_.dy);
-    const auto gradient = [&](std::int64_t i) {
-      if (mask != nullptr && (mask[i / 8] >> (i % 8) & 1) == 0) return 0.0;
-      return to_double(dy[start(set, problem_.dy) + step(i, problem_.dy)]);
+    const T* const x = x_of(set);
+    const auto* const dy = static_cast<const T*>(args_.dy) + start(set, problem_.dy);
+    const auto gradient = [&](std::int64_t i, std::int64_t at) {
+      return mask != nullptr && (mask[i / 8] >> (i % 8) & 1) == 0 ? 0.0 : to_double(dy[at]);
     };
     double sum = 0;
     double product = 0;
-    for (std::int64_t i = 0; i < length_; ++i) {
-      sum += gradient(i);
-      product += gradient(i) * ((x_at(set, i) - mean) * inverse);
-    }
+    std::int64_t i = 0;
+    const Walk<2> sums({inner(problem_.x), inner(problem_.dy)});
+    sums.for_each(0, length_, [&](std::int64_t at_x, std::int64_t at_dy) {
+      const double g = gradient(i++, at_dy);
+      sum += g;
+      product += g * ((to_double(x[at_x]) - mean) * inverse);
+    });
     const auto m = static_cast<double>(length_);
     const double scale = parameter(args_.scale, at_params);
-    auto* const dx = static_cast<T*>(args_.out);
-    for (std::int64_t i = 0; i < length_; ++i) {
-      const double g = gradient(i);
-      const double xhat = (x_at(set, i) - mean) * inverse;
+    auto* const dx = static_cast<T*>(args_.out) + start(set, problem_.dx);
+    auto* const dz = adds_ ? static_cast<T*>(args_.dz) + start(set, problem_.dz) : nullptr;
+    const Walk<4> outputs({inner(problem_.dx), inner(problem_.x), inner(problem_.dy), inner(problem_.dz, adds_)});
+    i = 0;
+    outputs.for_each(0, length_, [&](std::int64_t to, std::int64_t at_x, std::int64_t at_dy, std::int64_t to_z) {
+      const double g = gradient(i++, at_dy);
+      const double xhat = (to_double(x[at_x]) - mean) * inverse;
       // x and dy are read before the outputs, which may be the same memory, are written.
-      if (adds_) store(static_cast<T*>(args_.dz) + start(set, problem_.dz) + step(i, problem_.dz), g, 0);
-      store(dx + start(set, problem_.dx) + step(i, problem_.dx),
-            args_.alpha * (scale * inverse * (g - sum / m - xhat * (product / m))), args_.beta);
-    }
+      if (dz != nullptr) store(dz + to_z, g, 0);
+      store(dx + to, args_.alpha * (scale * inverse * (g - sum / m - xhat * (product / m))), args_.beta);
+    });
     store(static_cast<P*>(args_.dscale) + at_params, args_.alpha_param * product, args_.beta_param);
     store(static_cast<P*>(args_.dbias) + at_params, args_.alpha_param * sum, args_.beta_param);
   }

@@ -2,7 +2,8 @@
 //
 // The maximum of a window is that of its elements inside the image. With GPUDNN_NOT_PROPAGATE_NAN a NaN is passed over,
 // with GPUDNN_PROPAGATE_NAN the first one is the maximum. A window without any element to choose has the lowest finite
-// value of the type, and no place for a gradient to go.
+// value of the type, and no place for a gradient to go. An average divides by the number of the window's elements
+// inside the image or, counting padding, inside the padded image; it is 0 where that number is 0.
 // SPDX-License-Identifier: Apache-2.0
 #include "host/pooling.hpp"
 
@@ -35,15 +36,25 @@ struct Plane {
     }
   }
   [[nodiscard]] std::int64_t positions() const noexcept { return dims[0] * dims[1] * dims[2]; }
-  [[nodiscard]] std::int64_t offset(std::int64_t index) const noexcept {
-    return offset_of(index, kSpatial, dims, strides);
+  // Calls body(row-major number, offset, coordinates) for each position, in row-major order.
+  template <class Body>
+  void for_each(const Body& body) const {
+    std::int64_t number = 0;
+    std::int64_t at[kSpatial];
+    for (at[0] = 0; at[0] < dims[0]; ++at[0]) {
+      for (at[1] = 0; at[1] < dims[1]; ++at[1]) {
+        const std::int64_t row = at[0] * strides[0] + at[1] * strides[1];
+        for (at[2] = 0; at[2] < dims[2]; ++at[2]) body(number++, row + at[2] * strides[2], at);
+      }
+    }
   }
 };
 
-// The part of a window that lies inside the image.
+// The part of a window that lies inside the image, and the number of its positions inside the padded image.
 struct Window {
   std::int64_t begin[kSpatial];
   std::int64_t end[kSpatial];
+  double padded_count = 1;
 
   [[nodiscard]] std::int64_t count() const noexcept {
     std::int64_t elements = 1;
@@ -61,14 +72,15 @@ struct Window {
   }
 };
 
-Window window_at(const Problem& problem, const Plane& image, const Plane& output, std::int64_t index) {
-  Window window = {{0, 0, 0}, {1, 1, 1}};
+Window window_at(const Problem& problem, const Plane& image, const std::int64_t (&at)[kSpatial]) {
+  Window window = {{0, 0, 0}, {1, 1, 1}, 1};
   const int first = kSpatial - problem.spatial;
   for (int i = kSpatial - 1; i >= first; --i) {
-    const std::int64_t start = index % output.dims[i] * problem.stride[i - first] - problem.pad[i - first];
-    index /= output.dims[i];
+    const std::int64_t start = at[i] * problem.stride[i - first] - problem.pad[i - first];
     window.begin[i] = std::max<std::int64_t>(start, 0);
     window.end[i] = std::min(start + problem.window[i - first], image.dims[i]);
+    const std::int64_t padded_end = std::min(start + problem.window[i - first], image.dims[i] + problem.pad[i - first]);
+    window.padded_count *= static_cast<double>(std::max<std::int64_t>(padded_end - start, 0));
   }
   return window;
 }
@@ -81,9 +93,7 @@ bool is_average(const Problem& problem) {
 // What an average divides by.
 double divisor(const Problem& problem, const Window& window) {
   if (problem.mode == GPUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING) return static_cast<double>(window.count());
-  double volume = 1;
-  for (int i = 0; i < problem.spatial; ++i) volume *= static_cast<double>(problem.window[i]);
-  return volume;
+  return window.padded_count;
 }
 
 template <class T>
@@ -121,8 +131,9 @@ double average(const Problem& problem, const Plane& image, const Window& window,
 
 template <class T>
 void read_plane(const T* data, const Plane& plane, std::vector<double>* values) {
-  for (std::int64_t i = 0; i < plane.positions(); ++i)
-    (*values)[static_cast<std::size_t>(i)] = to_double(data[plane.offset(i)]);
+  double* const to = values->data();
+  plane.for_each(
+      [&](std::int64_t i, std::int64_t at, const std::int64_t(&)[kSpatial]) { to[i] = to_double(data[at]); });
 }
 
 // The offset of plane `index`, counted over images and channels.
@@ -140,8 +151,8 @@ void forward(const Problem& problem, const Args& args) {
                  for (std::int64_t plane = begin; plane < end; ++plane) {
                    read_plane(static_cast<const T*>(args.x) + plane_offset(problem.x, plane), image, &values);
                    T* const y = static_cast<T*>(args.out) + plane_offset(problem.y, plane);
-                   for (std::int64_t i = 0; i < output.positions(); ++i) {
-                     const Window window = window_at(problem, image, output, i);
+                   output.for_each([&](std::int64_t, std::int64_t to, const std::int64_t(&at)[kSpatial]) {
+                     const Window window = window_at(problem, image, at);
                      double result = 0;
                      if (is_average(problem)) {
                        result = average(problem, image, window, values.data());
@@ -149,8 +160,8 @@ void forward(const Problem& problem, const Args& args) {
                        const std::int64_t best = find_maximum(problem, image, window, values.data());
                        result = best < 0 ? lowest<T>() : values[static_cast<std::size_t>(best)];
                      }
-                     store(y + output.offset(i), args.alpha * result, args.beta);
-                   }
+                     store(y + to, args.alpha * result, args.beta);
+                   });
                  }
                });
 }
@@ -170,20 +181,20 @@ void backward(const Problem& problem, const Args& args) {
                      read_plane(static_cast<const T*>(args.x) + plane_offset(problem.x, plane), image, &values);
                    }
                    const T* const dy = static_cast<const T*>(args.dy) + plane_offset(problem.dy, plane);
-                   for (std::int64_t i = 0; i < output.positions(); ++i) {
-                     const Window window = window_at(problem, image, output, i);
-                     const double gradient = to_double(dy[output.offset(i)]);
+                   output.for_each([&](std::int64_t, std::int64_t from, const std::int64_t(&place)[kSpatial]) {
+                     const Window window = window_at(problem, image, place);
+                     const double gradient = to_double(dy[from]);
                      if (is_average(problem)) {
                        const double share = gradient / divisor(problem, window);
                        window.for_each(image, [&](std::int64_t at) { sums[static_cast<std::size_t>(at)] += share; });
                      } else if (const auto best = find_maximum(problem, image, window, values.data()); best >= 0) {
                        sums[static_cast<std::size_t>(best)] += gradient;
                      }
-                   }
+                   });
                    T* const dx = static_cast<T*>(args.out) + plane_offset(problem.dx, plane);
-                   for (std::int64_t i = 0; i < image.positions(); ++i) {
-                     store(dx + image_gradient.offset(i), args.alpha * sums[static_cast<std::size_t>(i)], args.beta);
-                   }
+                   image_gradient.for_each([&](std::int64_t i, std::int64_t to, const std::int64_t(&)[kSpatial]) {
+                     store(dx + to, args.alpha * sums[static_cast<std::size_t>(i)], args.beta);
+                   });
                  }
                });
 }

@@ -7,6 +7,7 @@
 #include "core/parallel.hpp"
 #include "host/any_element.hpp"
 #include "host/element.hpp"
+#include "host/walk.hpp"
 
 namespace gpudnn::host {
 namespace {
@@ -38,14 +39,14 @@ Parts parts_of(const Problem& problem) {
 }
 
 template <class T>
-Total fold(const Problem& problem, const TensorGeometry& reduced, const T* a) {
+Total fold(const Problem& problem, const Walk<1>& reduced, const T* a) {
   const bool product = problem.op == GPUDNN_REDUCE_TENSOR_MUL || problem.op == GPUDNN_REDUCE_TENSOR_MUL_NO_ZEROS;
   const double sign = problem.op == GPUDNN_REDUCE_TENSOR_MIN ? -1 : 1;
   const bool nan_wins = problem.nan == GPUDNN_PROPAGATE_NAN;
-  const std::int64_t count = element_count(reduced);
   Total total{product ? 1.0 : 0.0, 0};
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double x = to_double(a[offset_of(i, reduced.rank, reduced.dims, reduced.strides)]);
+  std::int64_t i = 0;
+  reduced.for_each(0, reduced.count(), [&](std::int64_t at) {
+    const double x = to_double(a[at]);
     switch (problem.op) {
       case GPUDNN_REDUCE_TENSOR_MUL:
         total.value *= x;
@@ -70,8 +71,9 @@ Total fold(const Problem& problem, const TensorGeometry& reduced, const T* a) {
         total.value += x;
         break;
     }
-  }
-  if (problem.op == GPUDNN_REDUCE_TENSOR_AVG) total.value /= static_cast<double>(count);
+    ++i;
+  });
+  if (problem.op == GPUDNN_REDUCE_TENSOR_AVG) total.value /= static_cast<double>(reduced.count());
   if (problem.op == GPUDNN_REDUCE_TENSOR_NORM2) total.value = std::sqrt(total.value);
   return total;
 }
@@ -99,16 +101,16 @@ void reduce_typed(const Problem& problem, const Args& args) {
   const StoreAny store_c = store_of(problem.c.type);
   const Parts parts = parts_of(problem);
   const bool indexed = reduce::has_indices(problem) && args.indices != nullptr;
-  parallel_for(element_count(problem.c), grain_for(element_count(parts.reduced)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t from = offset_of(i, problem.c.rank, problem.c.dims, parts.kept.strides);
-                   const Total total = fold(problem, parts.reduced, a + from);
-                   const std::int64_t to = offset_of(i, problem.c.rank, problem.c.dims, problem.c.strides);
-                   store_c(args.c, to, args.alpha * total.value, args.beta);
-                   if (indexed) store_place(problem.index_type, args.indices, i, total.place);
-                 }
-               });
+  const Walk<1> reduced({parts.reduced});
+  parallel_for(element_count(problem.c), grain_for(4 * reduced.count()), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t from = offset_of(i, problem.c.rank, problem.c.dims, parts.kept.strides);
+      const Total total = fold(problem, reduced, a + from);
+      const std::int64_t to = offset_of(i, problem.c.rank, problem.c.dims, problem.c.strides);
+      store_c(args.c, to, args.alpha * total.value, args.beta);
+      if (indexed) store_place(problem.index_type, args.indices, i, total.place);
+    }
+  });
 }
 
 }  // namespace

@@ -22,9 +22,14 @@ void normalise(bool logarithm, std::vector<double>* values) {
   double most = -std::numeric_limits<double>::infinity();
   for (const double value : *values) most = std::max(most, value);
   double sum = 0;
-  for (const double value : *values) sum += std::exp(value - most);
-  const double log_sum = std::log(sum);
-  for (double& value : *values) value = logarithm ? value - most - log_sum : std::exp(value - most) / sum;
+  if (logarithm) {
+    for (const double value : *values) sum += std::exp(value - most);
+    const double log_sum = std::log(sum);
+    for (double& value : *values) value = value - most - log_sum;
+    return;
+  }
+  for (double& value : *values) sum += value = std::exp(value - most);
+  for (double& value : *values) value /= sum;
 }
 
 // gradient: dy -> dx, from y.
@@ -45,9 +50,8 @@ void run(const Problem& problem, const Args& args) {
   const auto read = [&](const TensorGeometry& tensor, const void* data, std::int64_t group,
                         std::vector<double>* values) {
     const T* const first = static_cast<const T*>(data) + groups.group_offset(tensor, group);
-    for (std::int64_t i = 0; i < groups.size; ++i) {
-      (*values)[static_cast<std::size_t>(i)] = to_double(first[groups.element_offset(tensor, i)]);
-    }
+    double* next = values->data();
+    groups.walk(tensor).for_each(0, groups.size, [&](std::int64_t at) { *next++ = to_double(first[at]); });
   };
   parallel_for(groups.count, grain_for(30 * groups.size), [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> values(static_cast<std::size_t>(groups.size));
@@ -62,9 +66,9 @@ void run(const Problem& problem, const Args& args) {
         normalise(logarithm, &values);
       }
       T* const first = static_cast<T*>(args.out) + groups.group_offset(out, group);
-      for (std::int64_t i = 0; i < groups.size; ++i) {
-        store(first + groups.element_offset(out, i), args.alpha * values[static_cast<std::size_t>(i)], args.beta);
-      }
+      const double* next = values.data();
+      groups.walk(out).for_each(0, groups.size,
+                                [&](std::int64_t at) { store(first + at, args.alpha * *next++, args.beta); });
     }
   });
 }

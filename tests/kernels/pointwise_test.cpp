@@ -7,7 +7,10 @@
 #include <cmath>
 #include <limits>
 
+#include "core/device.hpp"
+#include "kernels/epilogue_only.hpp"
 #include "kernels/tile/pointwise_math.cuh"
+#include "ops/pointwise/epilogue.hpp"
 #include "support/pointwise.hpp"
 #include "support/sweep.hpp"
 
@@ -197,6 +200,83 @@ TEST(PointwiseKernels, EveryOperationIsAccurate) {
   }
 }
 
+// Sums of n elements in another order than the oracle's, which are in double: min(n, 400) roundings of partial sums,
+// each below the sum of the magnitudes; a product n roundings of itself. Extrema are exact.
+std::string check_reduction(const PointwiseCase& c, bool with_workspace) {
+  const PointwiseData data = make_data(c);
+  const PointwiseOutcome outcome = run_at_hand(c.problem, data, c.misaligned, with_workspace);
+  if (outcome.status != GPUDNN_STATUS_SUCCESS || !outcome.damage.empty()) return outcome.damage;
+  const PointwiseOutcome expected = run_reference(c.problem, data);
+  Problem magnitudes = c.problem;
+  for (int o = 0; o < kMaxRank && o < pointwise::kMaxStores; ++o) {
+    if (magnitudes.reductions[o] != pointwise::kNoReduction) magnitudes.reductions[o] = GPUDNN_REDUCE_TENSOR_NORM1;
+  }
+  const PointwiseOutcome sizes = run_reference(magnitudes, data);
+  const double u = c.problem.program.compute == GPUDNN_DATA_DOUBLE ? 0x1p-53 : 0x1p-24;
+  for (int o = 0; o < c.problem.program.stores; ++o) {
+    const auto want = elements_of(c.problem, expected, o);
+    const auto have = elements_of(c.problem, outcome, o);
+    const auto size = elements_of(c.problem, sizes, o);
+    const auto folded = static_cast<double>(element_count(
+                            packed_tensor(GPUDNN_DATA_FLOAT, GPUDNN_TENSOR_NCHW, c.problem.rank, c.problem.dims))) /
+                        static_cast<double>(want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      double slack = 0;
+      switch (c.problem.reductions[o]) {
+        case GPUDNN_REDUCE_TENSOR_ADD:
+        case GPUDNN_REDUCE_TENSOR_NORM1:
+          slack = std::min(folded, 400.0) * u * size[i];
+          break;
+        case GPUDNN_REDUCE_TENSOR_AVG:
+          slack = (std::min(folded, 400.0) + 1) * u * size[i] / folded;
+          break;
+        case GPUDNN_REDUCE_TENSOR_MUL:
+          slack = (folded + 1) * 2 * u * std::fabs(want[i]) + 0x1p-126;
+          break;
+        case GPUDNN_REDUCE_TENSOR_NORM2:
+          slack = (std::min(folded, 400.0) + 3) * u * std::fabs(want[i]);
+          break;
+        default:
+          break;
+      }
+      if (want[i] == have[i] || std::fabs(want[i] - have[i]) <= slack) continue;
+      // Beyond the range of the type partial results may be infinite where the oracle's are not.
+      if (!std::isfinite(have[i]) && (!std::isfinite(want[i]) || std::fabs(size[i]) > 1e37)) continue;
+      if (c.problem.reductions[o] == GPUDNN_REDUCE_TENSOR_MUL && std::fabs(size[i]) > 1e3) continue;
+      char text[160];
+      std::snprintf(text, sizeof text, "output %d element %zu is %.9g, expected %.9g within %.3g", o, i, have[i],
+                    want[i], slack);
+      return text;
+    }
+  }
+  return "";
+}
+
+TEST(PointwiseKernels, RandomReductionsEqualTheHost) {
+  sweep(
+      400, [](Random& random) { return random_reduction(random); },
+      [](const PointwiseCase& c, int i) { return check_reduction(c, i % 4 != 0); });
+}
+
+// Long enough to be split, by rows, by columns and whole.
+TEST(PointwiseKernels, LongReductionsEqualTheHost) {
+  for (const char* line :
+       {"pointwise 2x300000 i0=f32 r0=mul(i0,i0) o0=add(r0):f32:2x1", "pointwise 300000x3 i0=bf16 o0=add(i0):f32:1x3",
+        "pointwise 40000x24 i0=f16 i1=f16 r0=relu_bwd(i0,i1;0,inf,0) o0=r0:f16 o1=add(r0):f32:1x24 o2=amax(r0):f32:1x1",
+        "pointwise 700001 i0=f32 o0=max(i0):f32:1 o1=norm2(i0):f32:1",
+        "pointwise 5000x129 i0=f32 o0=avg(i0):f32:5000x1",
+        "pointwise 9x50000 acc=f64 i0=f64 o0=norm1(i0):f64:1x1 o1=min(i0):f64:9x1"}) {
+    PointwiseCase c;
+    std::string why;
+    const auto problem = pointwise::from_text(line, &why);
+    ASSERT_TRUE(problem) << line << ": " << why;
+    ASSERT_EQ(validate(*problem), GPUDNN_STATUS_SUCCESS) << take_error_text();
+    c.problem = *problem;
+    EXPECT_EQ(check_reduction(c, true), "") << line;
+    EXPECT_EQ(check_reduction(c, false), "") << line;
+  }
+}
+
 // An output may be an input with the same places.
 TEST(PointwiseKernels, WorksInPlace) {
   const Backend& backend = Backend::at_hand();
@@ -221,6 +301,67 @@ TEST(PointwiseKernels, WorksInPlace) {
     EXPECT_EQ(difference(c.problem, run_reference(c.problem, data), outcome), "") << line;
   }
 }
+
+#ifdef GPUDNN_WITH_CUDA
+
+// Load 0 is what a matrix kernel has in its accumulators; store 0 is what it stores itself.
+std::string check_epilogue(const PointwiseCase& c) {
+  const Backend& backend = Backend::at_hand();
+  const Problem& problem = c.problem;
+  const PointwiseData data = make_data(c);
+  pointwise::Args args;
+  std::vector<GuardedBuffer> loads;
+  std::vector<GuardedBuffer> stores;
+  for (std::size_t i = 0; i < data.loads.size(); ++i) {
+    loads.emplace_back(backend, data.loads[i].size());
+    if (!data.loads[i].empty()) loads.back().write(data.loads[i].data(), data.loads[i].size());
+    args.loads[i] = loads.back().data();
+    args.scalars[i] = data.scalars[i];
+  }
+  const PointwiseOutcome expected = run_reference(problem, data);
+  for (const auto& bytes : expected.stores) {
+    stores.emplace_back(backend, bytes.size());
+    args.stores[stores.size() - 1] = stores.back().data();
+  }
+  EpilogueOnly kernel;
+  kernel.accumulators = static_cast<const float*>(loads[0].data());
+  kernel.out = static_cast<float*>(stores[0].data());
+  kernel.batches = problem.rank == 3 ? static_cast<unsigned>(problem.dims[0]) : 1;
+  kernel.rows = static_cast<unsigned>(problem.dims[problem.rank - 2]);
+  kernel.columns = static_cast<unsigned>(problem.dims[problem.rank - 1]);
+  if (make_epilogue(problem, 0, args, &kernel.program) != GPUDNN_STATUS_SUCCESS) return take_error_text();
+  launch_epilogue_only(kernel, backend.handle()->stream);
+  if (cuda::launch_status("the epilogue") != GPUDNN_STATUS_SUCCESS) return take_error_text();
+  PointwiseOutcome outcome;
+  for (const GuardedBuffer& store : stores) {
+    outcome.stores.emplace_back(store.bytes());
+    store.read(outcome.stores.back().data(), store.bytes());
+    outcome.damage += store.damage();
+  }
+  return difference(problem, expected, outcome);
+}
+
+TEST(ProgramEpilogue, GivesTheBitsOfTheProgram) {
+  GPUDNN_NEEDS_GPU();
+  for (const char* line :
+       {"pointwise 33x72 i0=f32 i1=f16:1x72 i2=bf16 r0=add(i0,i1) r1=relu(r0;0,inf,0) r2=add(r1,i2) o0=r2:f32",
+        "pointwise 5x33x71 i0=f32 i1=f32:1x33x1 i2=f16:5x1x71 r0=mul(i0,i1) r1=max(r0,i2) r2=mul(r1,i0) o0=r2:f32",
+        "pointwise 64x64 i0=f32 i1=index0 i2=index1 r0=ge(i1,i2) r1=mul(i0,0.125) r2=select(r1,-inf,r0) o0=r2:f32",
+        "pointwise 3x16x40 i0=f32 i1=scalar r0=mul(i0,i1) r1=mul(r0,r0):bf16 r2=sub(r0,r1) o0=r2:f32 o1=r0:f16 "
+        "o2=i0:f32",
+        "pointwise 16x40 i0=f32 i1=f32:strides=1,16 r0=sub(i1,i0) o0=r0:f32 o1=r0:bf16:strides=1,16",
+        "pointwise 16x40 i0=f32 i1=f32 r0=add(i0,1) r1=mul(i0,i1) r2=sub(r0,r1) r3=mul(r2,r0) r4=add(r3,i0) o0=i0:f32 "
+        "o1=r4:f32"}) {
+    PointwiseCase c;
+    std::string why;
+    const auto problem = pointwise::from_text(line, &why);
+    ASSERT_TRUE(problem) << line << ": " << why;
+    c.problem = *problem;
+    EXPECT_EQ(check_epilogue(c), "") << line;
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace gpudnn::test

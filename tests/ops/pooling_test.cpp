@@ -52,6 +52,40 @@ TEST(Pooling, AverageBackwardByHand) {
                  {1, 2, 2, 3, 4, 4, 3, 4, 4});
 }
 
+// Extents of y other than the floor formula's: windows reach past the padded image, lie behind it, or are left out.
+TEST(Pooling, OutputExtentsOfTheCallersChoice) {
+  const double none = -0x1.FFFFFEp127;
+  Values six, five, seven;
+  six.x = {-2, -1, 0, 1, 2, 3};
+  five.x = {-1.5, -0.5, 0.5, 1.5, 2.5};
+  seven.x = {-7.5, -4.5, -1.5, 1.5, 4.5, 7.5, 10.5};
+  const auto forward = [](const char* line, const Values& values, const std::vector<double>& expected) {
+    SCOPED_TRACE(line);
+    expect_literal(pooling_case(line), values, expected);
+  };
+  forward("pool fwd max f32 nchw n1c1w6 s3 p0 t2 out=3", six, {0, 2, 3});
+  forward("pool fwd max f32 nchw n1c1w6 s3 p0 t2 out=1", six, {0});
+  forward("pool fwd max f32 nchw n1c1w6 s3 p0 t2 out=4", six, {0, 2, 3, none});
+  forward("pool fwd max_det f32 nchw n1c1w5 s2 p1 t2 out=4", five, {-1.5, 0.5, 2.5, none});
+  forward("pool fwd avg_pad f32 nchw n1c1w6 s3 p0 t2 out=4", six, {-1, 1, 2.5, 0});
+  forward("pool fwd avg_pad f32 nchw n1c1w5 s2 p1 t2 out=4", five, {-0.75, 0, 2, 0});
+  forward("pool fwd avg_pad f32 nchw n1c1w7 s3 p1 t3 out=4", seven, {-4, 1.5, 6, 0});
+  forward("pool fwd avg f32 nchw n1c1w6 s3 p0 t2 out=3", six, {-1, 1, 2.5});
+  forward("pool fwd avg f32 nchw n1c1w7 s3 p1 t3 out=4", seven, {-6, 1.5, 9, 0});
+  const auto backward = [](const char* line, Values values, std::size_t windows, const std::vector<double>& expected) {
+    SCOPED_TRACE(line);
+    values.dy.assign(windows, 6);
+    values.y.assign(windows, 0);
+    expect_literal(pooling_case(line), values, expected);
+  };
+  backward("pool bwd max f32 nchw n1c1w6 s3 p0 t2 out=4", six, 4, {0, 0, 6, 0, 6, 6});
+  backward("pool bwd max f32 nchw n1c1w6 s3 p0 t2 out=1", six, 1, {0, 0, 6, 0, 0, 0});
+  backward("pool bwd avg_pad f32 nchw n1c1w6 s3 p0 t2 out=4", six, 4, {2, 2, 4, 2, 5, 3});
+  backward("pool bwd avg_pad f32 nchw n1c1w5 s2 p1 t2 out=4", five, 4, {3, 3, 3, 3, 3});
+  backward("pool bwd avg f32 nchw n1c1w5 s2 p1 t2 out=4", five, 4, {6, 3, 3, 3, 3});
+  backward("pool bwd avg f32 nchw n1c1w6 s3 p0 t2 out=1", six, 1, {2, 2, 2, 0, 0, 0});
+}
+
 TEST(Pooling, RandomProblems) {
   sweep(500, random_pooling,
         [](const PoolingCase& c, int i) { return check(Backend::at_hand(), c, {.misaligned = i % 5 == 4}); });

@@ -88,6 +88,7 @@ std::vector<std::vector<double>> groups_of(const reduce::Problem& p, const std::
   std::size_t outputs = 1;
   for (int i = 0; i < p.c.rank; ++i) outputs *= static_cast<std::size_t>(p.c.dims[i]);
   std::vector<std::vector<double>> groups(outputs);
+  for (std::vector<double>& group : groups) group.reserve(x.size() / outputs);
   for (std::size_t n = 0; n < x.size(); ++n) {
     std::size_t rest = n;
     std::size_t to = 0;

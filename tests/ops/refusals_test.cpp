@@ -48,6 +48,32 @@ TEST(Refusals, ConvolutionDescriptors) {
                  {"mathType", "7"});
 }
 
+TEST(Refusals, ExtentsWhoseBytesOverflow) {
+  const int most = 2147483647;
+  const int dims[] = {most, most, 8, 1};
+  const TensorDescriptor tensor;
+  expect_refused(gpudnnSetTensorNdDescriptorEx(tensor, GPUDNN_TENSOR_NCHW, GPUDNN_DATA_FLOAT, 4, dims),
+                 GPUDNN_STATUS_NOT_SUPPORTED, {"dimension 1", "2147483647", "bytes"});
+  expect_refused(gpudnnSetTensor4dDescriptor(tensor, GPUDNN_TENSOR_NCHW, GPUDNN_DATA_HALF, most, 65536, 65536, 1),
+                 GPUDNN_STATUS_NOT_SUPPORTED, {"dimension 2", "65536", "bytes"});
+}
+
+TEST(Refusals, NumbersOfDimensions) {
+  const int ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+  const TensorDescriptor tensor;
+  PoolingDescriptor pool;
+  const auto set_tensor = [&](int rank) {
+    return gpudnnSetTensorNdDescriptor(tensor, GPUDNN_DATA_FLOAT, rank, ones, ones);
+  };
+  const auto set_pooling = [&](int rank) {
+    return gpudnnSetPoolingNdDescriptor(pool, GPUDNN_POOLING_MAX, GPUDNN_PROPAGATE_NAN, rank, ones, ones, ones);
+  };
+  expect_refused(set_tensor(0), GPUDNN_STATUS_BAD_PARAM, {"nbDims is 0"});
+  expect_refused(set_tensor(9), GPUDNN_STATUS_NOT_SUPPORTED, {"nbDims is 9", "8"});
+  expect_refused(set_pooling(0), GPUDNN_STATUS_BAD_PARAM, {"nbDims is 0"});
+  expect_refused(set_pooling(7), GPUDNN_STATUS_NOT_SUPPORTED, {"nbDims is 7", "6"});
+}
+
 TEST(Refusals, PoolingAndActivationDescriptors) {
   PoolingDescriptor pool;
   const auto set = [&](int window, int pad, int stride) {

@@ -113,6 +113,8 @@ void pick_extents(Random& random, Problem* p) {
   p->b.dims[rank - 1] = p->d.dims[rank - 1] = n;
   p->a.dims[rank - 1] = p->b.dims[rank - 2] = k;
   for (TensorGeometry* t : {&p->a, &p->b, &p->d}) set_layout(random, t);
+  if (random.chance(0.05)) p->a.strides[random.between(0, rank - 1)] = 0;
+  if (random.chance(0.05)) p->b.strides[random.between(0, rank - 1)] = 0;
 }
 
 // Types of addends beside d's own.
@@ -323,7 +325,8 @@ MatmulValues make_values(const MatmulCase& c) {
   values.b = random_elements(random, p.b, c.integers, most);
   if (p.c.rank > 0) values.c = random_elements(random, p.c, c.integers, 8);
   if (p.bias.rank > 0) values.bias = random_elements(random, p.bias, c.integers, 8);
-  for (const auto& [t, v] : {std::pair{&p.c, &values.c}, std::pair{&p.bias, &values.bias}}) {
+  for (const auto& [t, v] : {std::pair{&p.a, &values.a}, std::pair{&p.b, &values.b}, std::pair{&p.c, &values.c},
+                             std::pair{&p.bias, &values.bias}}) {
     if (t->rank > 0) repeat_where_strides_are_zero(*t, v);
   }
   return values;

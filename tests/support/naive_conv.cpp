@@ -12,7 +12,7 @@ namespace {
 // Three spatial dimensions; missing ones come first, as 1. The row-major index does not notice.
 struct Extents {
   std::int64_t d[3];
-  std::int64_t index(std::int64_t outer, const std::int64_t (&i)[3]) const {
+  [[nodiscard]] std::int64_t index(std::int64_t outer, const std::int64_t (&i)[3]) const {
     return ((outer * d[0] + i[0]) * d[1] + i[1]) * d[2] + i[2];
   }
 };
@@ -36,21 +36,22 @@ struct Parameters {
   }
 };
 
-template <class Body>
-void for_each(const Extents& extents, Body body) {
-  std::int64_t i[3];
-  for (i[0] = 0; i[0] < extents.d[0]; ++i[0])
-    for (i[1] = 0; i[1] < extents.d[1]; ++i[1])
-      for (i[2] = 0; i[2] < extents.d[2]; ++i[2]) body(i);
-}
-
 struct Range {
   std::int64_t begin;
   std::int64_t end;
 };
 
-// Calls body(x index, w index, y index) for every product of the definition that some filters have with some of their
-// channels.
+// Products with one filter element along a row of outputs: output o + i meets x at x + i * x_step.
+struct Products {
+  std::int64_t x;
+  std::int64_t x_step;
+  std::int64_t w;
+  std::int64_t y;
+  std::int64_t count;
+};
+
+// Calls body(products) for every product of the definition that some filters have with some of their channels, a row of
+// outputs and a filter element at a time.
 template <class Body>
 void for_each_product(const conv::Problem& p, Range filters_of, Range channels_of, Body body) {
   const Extents image = spatial_extents(p.x);
@@ -61,23 +62,38 @@ void for_each_product(const conv::Problem& p, Range filters_of, Range channels_o
   const std::int64_t group_channels = p.w.dims[1];
   const std::int64_t filters = p.w.dims[0];
   const std::int64_t group_filters = filters / p.groups;
+  const auto stored = [&](int i, std::int64_t tap) {
+    return p.mode == GPUDNN_CONVOLUTION ? filter.d[i] - 1 - tap : tap;
+  };
+  // Where output o and tap r of dimension i meet the image.
+  const auto met = [&](int i, std::int64_t o, std::int64_t r) {
+    return o * at.stride[i] + r * at.dilation[i] - at.pad[i];
+  };
+  const auto row_of_products = [&](std::int64_t n, std::int64_t k, std::int64_t c, const std::int64_t(&o)[2],
+                                   const std::int64_t(&r)[3]) {
+    const std::int64_t d = met(0, o[0], r[0]);
+    const std::int64_t h = met(1, o[1], r[1]);
+    if (d < 0 || d >= image.d[0] || h < 0 || h >= image.d[1]) return;
+    std::int64_t first = 0;
+    std::int64_t last = output.d[2];
+    while (first < last && met(2, first, r[2]) < 0) ++first;
+    while (last > first && met(2, last - 1, r[2]) >= image.d[2]) --last;
+    if (first == last) return;
+    const std::int64_t channel = n * channels + k / group_filters * group_channels + c;
+    body(Products{image.index(channel, {d, h, met(2, first, r[2])}), at.stride[2],
+                  filter.index(k * group_channels + c, {stored(0, r[0]), stored(1, r[1]), stored(2, r[2])}),
+                  output.index(n * filters + k, {o[0], o[1], first}), last - first});
+  };
+  std::int64_t o[2];
+  std::int64_t r[3];
   for (std::int64_t n = 0; n < p.x.dims[0]; ++n)
     for (std::int64_t k = filters_of.begin; k < filters_of.end; ++k)
       for (std::int64_t c = channels_of.begin; c < channels_of.end; ++c)
-        for_each(output, [&](const std::int64_t(&o)[3]) {
-          for_each(filter, [&](const std::int64_t(&r)[3]) {
-            std::int64_t from[3];
-            std::int64_t tap[3];
-            for (int i = 0; i < 3; ++i) {
-              from[i] = o[i] * at.stride[i] + r[i] * at.dilation[i] - at.pad[i];
-              if (from[i] < 0 || from[i] >= image.d[i]) return;
-              tap[i] = p.mode == GPUDNN_CONVOLUTION ? filter.d[i] - 1 - r[i] : r[i];
-            }
-            const std::int64_t channel = k / group_filters * group_channels + c;
-            body(image.index(n * channels + channel, from), filter.index(k * group_channels + c, tap),
-                 output.index(n * filters + k, o));
-          });
-        });
+        for (o[0] = 0; o[0] < output.d[0]; ++o[0])
+          for (o[1] = 0; o[1] < output.d[1]; ++o[1])
+            for (r[0] = 0; r[0] < filter.d[0]; ++r[0])
+              for (r[1] = 0; r[1] < filter.d[1]; ++r[1])
+                for (r[2] = 0; r[2] < filter.d[2]; ++r[2]) row_of_products(n, k, c, o, r);
 }
 
 // The relative error that the math type allows in one product.
@@ -136,23 +152,28 @@ Expected naive(const ConvCase& c, const Values& values) {
   std::vector<double> sum(count);
   std::vector<double> magnitude(count);
   std::vector<std::int64_t> terms(count);
-  const auto add = [&](std::int64_t at, double product) {
-    const auto i = static_cast<std::size_t>(at);
-    sum[i] += product;
-    magnitude[i] += std::fabs(product);
-    ++terms[i];
+  // Of `products` the element `at`, at_step apart from one to the next, gets one factor times the other.
+  const auto add = [&](std::int64_t products, std::int64_t at, std::int64_t at_step, const double* left,
+                       std::int64_t left_step, const double* right, std::int64_t right_step) {
+    for (std::int64_t i = 0; i < products; ++i) {
+      const auto to = static_cast<std::size_t>(at + i * at_step);
+      const double product = left[i * left_step] * right[i * right_step];
+      sum[to] += product;
+      magnitude[to] += std::fabs(product);
+      ++terms[to];
+    }
   };
-  const auto add_product = [&](std::int64_t x, std::int64_t w, std::int64_t y) {
-    const auto xi = static_cast<std::size_t>(x);
-    const auto wi = static_cast<std::size_t>(w);
-    const auto yi = static_cast<std::size_t>(y);
+  const auto add_products = [&](const Products& q) {
+    const double* const x = values.x.data() + q.x;
+    const double* const w = values.w.data() + q.w;
+    const double* const y = values.y.data() + q.y;
     switch (p.direction) {
       case conv::Direction::forward:
-        return add(y, values.x[xi] * values.w[wi]);
+        return add(q.count, q.y, 1, x, q.x_step, w, 0);
       case conv::Direction::dgrad:
-        return add(x, values.y[yi] * values.w[wi]);
+        return add(q.count, q.x, q.x_step, y, 1, w, 0);
       case conv::Direction::wgrad:
-        return add(w, values.x[xi] * values.y[yi]);
+        return add(q.count, q.w, 0, x, q.x_step, y, 1);
     }
   };
   // Threads share no sum: those of a data gradient belong to channels, the others to filters.
@@ -161,7 +182,7 @@ Expected naive(const ConvCase& c, const Values& values) {
   const bool of_channels = p.direction == conv::Direction::dgrad;
   parallel_for(of_channels ? channels.end : filters.end, 1, [&](std::int64_t begin, std::int64_t end) {
     for_each_product(p, of_channels ? filters : Range{begin, end}, of_channels ? Range{begin, end} : channels,
-                     add_product);
+                     add_products);
   });
 
   Expected expected{std::vector<double>(count), std::vector<double>(count)};

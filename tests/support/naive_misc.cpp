@@ -116,6 +116,16 @@ struct Sampler {
   }
   // Whether a weight may differ from 0, in exact or in rounded arithmetic.
   [[nodiscard]] static bool near(double at, std::int64_t i) { return std::fabs(at - static_cast<double>(i)) < 1.001; }
+  // Those of [0, extent) that are near; none for a NaN.
+  [[nodiscard]] static std::vector<std::int64_t> all_near(double at, std::int64_t extent) {
+    std::vector<std::int64_t> found;
+    if (!(at > -2 && at < static_cast<double>(extent) + 1)) return found;
+    const auto first = static_cast<std::int64_t>(std::floor(at)) - 1;
+    for (std::int64_t i = std::max<std::int64_t>(first, 0); i < std::min(first + 4, extent); ++i) {
+      if (near(at, i)) found.push_back(i);
+    }
+    return found;
+  }
 };
 
 }  // namespace
@@ -174,11 +184,12 @@ Expected naive_sample(const spatial_transformer::Problem& problem, const Transfo
       for (std::int64_t q = 0; q < s.height * s.width; ++q) {
         double sum = 0;
         double absolute = 0;
-        for (std::int64_t r = 0; r < s.in_height; ++r) {
-          for (std::int64_t t = 0; t < s.in_width; ++t) {
-            if (!Sampler::near(s.row(v, n, q), r) || !Sampler::near(s.column(v, n, q), t)) continue;
+        const double row = s.row(v, n, q);
+        const double column = s.column(v, n, q);
+        for (const std::int64_t r : Sampler::all_near(row, s.in_height)) {
+          for (const std::int64_t t : Sampler::all_near(column, s.in_width)) {
             const double x = v.x[s.image_index(n, c, r, t)];
-            sum += hat(s.row(v, n, q), r) * hat(s.column(v, n, q), t) * x;
+            sum += hat(row, r) * hat(column, t) * x;
             absolute += std::fabs(x);
           }
         }
@@ -197,17 +208,31 @@ Expected naive_image_gradient(const spatial_transformer::Problem& problem, const
   const Sampler s(problem);
   const double u = unit_roundoff(compute_type(problem.y.type));
   Expected e;
+  struct GridPoint {
+    std::int64_t q;
+    double row;
+    double column;
+  };
   for (std::int64_t n = 0; n < s.images; ++n) {
+    // The points that a pixel of the image may see, in their order.
+    std::vector<std::vector<GridPoint>> seen(static_cast<std::size_t>(s.in_height * s.in_width));
+    for (std::int64_t q = 0; q < s.height * s.width; ++q) {
+      const GridPoint point{q, s.row(v, n, q), s.column(v, n, q)};
+      for (const std::int64_t r : Sampler::all_near(point.row, s.in_height)) {
+        for (const std::int64_t t : Sampler::all_near(point.column, s.in_width)) {
+          seen[static_cast<std::size_t>(r * s.in_width + t)].push_back(point);
+        }
+      }
+    }
     for (std::int64_t c = 0; c < s.channels; ++c) {
       for (std::int64_t r = 0; r < s.in_height; ++r) {
         for (std::int64_t t = 0; t < s.in_width; ++t) {
           double sum = 0;
           double absolute = 0;
           double terms = 0;
-          for (std::int64_t q = 0; q < s.height * s.width; ++q) {
-            if (!Sampler::near(s.row(v, n, q), r) || !Sampler::near(s.column(v, n, q), t)) continue;
-            const double dy = v.dy[s.sample_index(n, c, q)];
-            sum += hat(s.row(v, n, q), r) * hat(s.column(v, n, q), t) * dy;
+          for (const GridPoint& point : seen[static_cast<std::size_t>(r * s.in_width + t)]) {
+            const double dy = v.dy[s.sample_index(n, c, point.q)];
+            sum += hat(point.row, r) * hat(point.column, t) * dy;
             absolute += std::fabs(dy);
             terms += 1;
           }
@@ -233,12 +258,13 @@ Expected naive_grid_gradient(const spatial_transformer::Problem& problem, const 
       for (int i = 0; i < 2; ++i) {
         double sum = 0;
         double absolute = 0;
+        const double row = s.row(v, n, q);
+        const double column = s.column(v, n, q);
+        const std::vector<std::int64_t> rows = Sampler::all_near(row, s.in_height);
+        const std::vector<std::int64_t> columns = Sampler::all_near(column, s.in_width);
         for (std::int64_t c = 0; c < s.channels; ++c) {
-          for (std::int64_t r = 0; r < s.in_height; ++r) {
-            for (std::int64_t t = 0; t < s.in_width; ++t) {
-              const double row = s.row(v, n, q);
-              const double column = s.column(v, n, q);
-              if (!Sampler::near(row, r) || !Sampler::near(column, t)) continue;
+          for (const std::int64_t r : rows) {
+            for (const std::int64_t t : columns) {
               const double product = v.x[s.image_index(n, c, r, t)] * v.dy[s.sample_index(n, c, q)];
               sum += product * (i == 0 ? hat(row, r) * hat_slope(column, t) : hat_slope(row, r) * hat(column, t));
               absolute += std::fabs(product);

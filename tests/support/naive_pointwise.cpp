@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/parallel.hpp"
 #include "support/naive.hpp"
 #include "support/number.hpp"
 
@@ -98,28 +99,25 @@ Expected naive(const ActivationCase& c, const Values& values) {
 
 namespace {
 
-// Calls body(indices) with the row-major indices of each set that a softmax normalizes over.
+// Calls body(indices) with the row-major indices of each set that a softmax normalizes over, on several threads.
 template <class Body>
 void for_each_softmax_set(const TensorGeometry& tensor, gpudnnSoftmaxMode_t mode, Body body) {
   const auto batch = static_cast<std::size_t>(tensor.dims[0]);
   const auto channels = static_cast<std::size_t>(tensor.rank > 1 ? tensor.dims[1] : 1);
   std::size_t plane = 1;
   for (int i = 2; i < tensor.rank; ++i) plane *= static_cast<std::size_t>(tensor.dims[i]);
-  std::vector<std::size_t> set;
-  for (std::size_t n = 0; n < batch; ++n) {
-    const std::size_t start = n * channels * plane;
-    if (mode == GPUDNN_SOFTMAX_MODE_INSTANCE) {
-      set.clear();
-      for (std::size_t i = 0; i < channels * plane; ++i) set.push_back(start + i);
-      body(set);
-      continue;
-    }
-    for (std::size_t s = 0; s < plane; ++s) {
-      set.clear();
-      for (std::size_t c = 0; c < channels; ++c) set.push_back(start + c * plane + s);
+  const bool whole = mode == GPUDNN_SOFTMAX_MODE_INSTANCE;
+  const std::size_t sets = whole ? 1 : plane;
+  const std::size_t length = whole ? channels * plane : channels;
+  const std::size_t step = whole ? 1 : plane;
+  parallel_for(static_cast<std::int64_t>(batch * sets), 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::size_t> set(length);
+    for (auto index = static_cast<std::size_t>(begin); index < static_cast<std::size_t>(end); ++index) {
+      const std::size_t start = index / sets * channels * plane + index % sets;
+      for (std::size_t i = 0; i < length; ++i) set[i] = start + i * step;
       body(set);
     }
-  }
+  });
 }
 
 using Set = std::vector<std::size_t>;

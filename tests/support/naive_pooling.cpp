@@ -8,10 +8,11 @@
 namespace gpudnn::test {
 namespace {
 
-// One window: the row-major indices of its elements inside the image, in row order, and its full size.
+// One window: the row-major indices of its elements inside the image, in row order, and how many of its positions lie
+// inside the padded image.
 struct Window {
   std::vector<std::size_t> inside;
-  std::size_t size;
+  std::size_t padded = 0;
 };
 
 std::vector<Window> windows_of(const pooling::Problem& p) {
@@ -33,13 +34,14 @@ std::vector<Window> windows_of(const pooling::Problem& p) {
     for (std::int64_t a = 0; a < out[0]; ++a)
       for (std::int64_t b = 0; b < out[1]; ++b)
         for (std::int64_t c = 0; c < out[2]; ++c) {
-          Window made{{}, static_cast<std::size_t>(window[0] * window[1] * window[2])};
+          Window made;
           for (std::int64_t i = 0; i < window[0]; ++i)
             for (std::int64_t j = 0; j < window[1]; ++j)
               for (std::int64_t k = 0; k < window[2]; ++k) {
                 const std::int64_t d = a * stride[0] - pad[0] + i;
                 const std::int64_t h = b * stride[1] - pad[1] + j;
                 const std::int64_t w = c * stride[2] - pad[2] + k;
+                if (d < in[0] + pad[0] && h < in[1] + pad[1] && w < in[2] + pad[2]) ++made.padded;
                 if (d < 0 || d >= in[0] || h < 0 || h >= in[1] || w < 0 || w >= in[2]) continue;
                 made.inside.push_back(static_cast<std::size_t>(((plane * in[0] + d) * in[1] + h) * in[2] + w));
               }
@@ -61,7 +63,7 @@ std::size_t first_greatest(const Window& window, const std::vector<double>& x) {
 }
 
 double divisor(const pooling::Problem& p, const Window& window) {
-  return static_cast<double>(p.mode == GPUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ? window.size
+  return static_cast<double>(p.mode == GPUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ? window.padded
                                                                                     : window.inside.size());
 }
 

@@ -3,6 +3,7 @@
 #include "support/number.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -12,6 +13,9 @@
 
 namespace gpudnn::test {
 namespace {
+
+// Of an exponent that a normal double has.
+double power_of_two(int exponent) { return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52); }
 
 // A 16-bit format as the ascending list of its non-negative finite values: index = bit pattern.
 struct SmallFormat {
@@ -36,9 +40,11 @@ struct SmallFormat {
     if (std::isinf(magnitude)) return static_cast<std::uint16_t>(sign | infinity);
     // In units of the last place, which are those of the least normal number below it; both roundings are exact but the
     // one to an integer, which takes the even one of two.
-    const int exponent = std::max(magnitude > 0 ? std::ilogb(magnitude) : 1 - bias, 1 - bias);
-    const double units = std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent));
-    const double index = std::ldexp(exponent + bias - 1, mantissa_bits) + units;
+    // (Of a subnormal double the exponent field is 0, which the greater of the two makes good.)
+    const auto field = static_cast<int>(std::bit_cast<std::uint64_t>(magnitude) >> 52);
+    const int exponent = std::max(field - 1023, 1 - bias);
+    const double units = std::nearbyint(magnitude * power_of_two(mantissa_bits - exponent));
+    const double index = (exponent + bias - 1) * power_of_two(mantissa_bits) + units;
     return static_cast<std::uint16_t>(sign | (index < infinity ? static_cast<std::uint16_t>(index) : infinity));
   }
 

@@ -179,6 +179,24 @@ PointwiseCase random_pointwise(Random& random, bool exact_only) {
   return c;
 }
 
+PointwiseCase random_reduction(Random& random) {
+  PointwiseCase c = random_pointwise(random, true);
+  Problem& problem = c.problem;
+  const bool wide = problem.program.compute == GPUDNN_DATA_DOUBLE;
+  const int reductions = std::min(problem.program.stores, static_cast<int>(random.between(1, 2)));
+  for (int o = 0; o < reductions; ++o) {
+    TensorGeometry& tensor = problem.stores[o];
+    tensor.type = wide ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
+    for (int i = 0; i < problem.rank; ++i) {
+      if (random.chance(0.5)) tensor.dims[i] = 1;
+    }
+    set_packed_strides(&tensor, GPUDNN_TENSOR_NCHW);
+    problem.reductions[o] =
+        static_cast<std::int32_t>(random.between(GPUDNN_REDUCE_TENSOR_ADD, GPUDNN_REDUCE_TENSOR_NORM2));
+  }
+  return c;
+}
+
 PointwiseData make_data(const PointwiseCase& c) {
   const Problem& problem = c.problem;
   Random random(c.seed);
@@ -213,10 +231,14 @@ PointwiseOutcome run_reference(const Problem& problem, const PointwiseData& data
   return outcome;
 }
 
-PointwiseOutcome run_at_hand(const Problem& problem, const PointwiseData& data, bool misaligned) {
+PointwiseOutcome run_at_hand(const Problem& problem, const PointwiseData& data, bool misaligned, bool with_workspace) {
   const Backend& backend = Backend::at_hand();
+  const GuardedBuffer workspace(backend,
+                                with_workspace ? pointwise::workspace_size(problem, *backend.handle()->device) : 0);
   PointwiseOutcome outcome;
   pointwise::Args args;
+  args.workspace = workspace.data();
+  args.workspace_bytes = workspace.bytes();
   std::vector<GuardedBuffer> loads;
   std::vector<GuardedBuffer> stores;
   loads.reserve(data.loads.size());
@@ -240,6 +262,7 @@ PointwiseOutcome run_at_hand(const Problem& problem, const PointwiseData& data, 
     if (!now.empty()) loads[i].read(now.data(), now.size());
     if (now != data.loads[i]) outcome.damage += "input " + std::to_string(i) + " was written";
   }
+  outcome.damage += workspace.damage();
   for (const GuardedBuffer& store : stores) {
     outcome.damage += store.damage();
     outcome.stores.emplace_back(store.bytes());

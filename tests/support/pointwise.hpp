@@ -25,6 +25,9 @@ struct PointwiseCase {
 // `exact_only`: of such operations alone.
 [[nodiscard]] PointwiseCase random_pointwise(Random& random, bool exact_only);
 
+// One or two of the stores fold dimensions; the operations are exact.
+[[nodiscard]] PointwiseCase random_reduction(Random& random);
+
 // The bytes of each tensor, and the numbers of the scalars.
 struct PointwiseData {
   std::vector<std::vector<unsigned char>> loads;
@@ -40,7 +43,7 @@ struct PointwiseOutcome {
 };
 [[nodiscard]] PointwiseOutcome run_reference(const pointwise::Problem& problem, const PointwiseData& data);
 [[nodiscard]] PointwiseOutcome run_at_hand(const pointwise::Problem& problem, const PointwiseData& data,
-                                           bool misaligned);
+                                           bool misaligned, bool with_workspace = true);
 
 // The elements of store `index` in row-major order.
 [[nodiscard]] std::vector<double> elements_of(const pointwise::Problem& problem, const PointwiseOutcome& outcome,

@@ -259,8 +259,12 @@ PoolingCase random_pooling(Random& random) {
       p.pad[i] = random.chance(0.05) ? p.window[i] + random.between(0, 2) : random.between(0, p.window[i] - 1);
       p.stride[i] = random.between(1, 4);
       const std::int64_t room = p.x.dims[2 + i] + 2 * p.pad[i] - p.window[i];
-      fits = fits && room >= 0;
-      p.y.dims[2 + i] = room / p.stride[i] + 1;
+      // Mostly the floor formula; else rounded up, or any size.
+      const std::int64_t floor_extent = room < 0 ? 0 : room / p.stride[i] + 1;
+      p.y.dims[2 + i] = random.chance(0.8)   ? floor_extent
+                        : random.chance(0.6) ? (std::max<std::int64_t>(room, 0) + p.stride[i] - 1) / p.stride[i] + 1
+                                             : random.between(1, floor_extent + 3);
+      fits = fits && p.y.dims[2 + i] >= 1;
     }
     if (!fits) continue;
     set_random_layout(random, &p.x);

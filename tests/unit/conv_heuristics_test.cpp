@@ -220,6 +220,10 @@ TEST(ConvHeuristics, TheBuiltInTableIsOfItsDeviceOnly) {
   Device smaller = synthetic_sm90();
   smaller.multiprocessors = 114;
   EXPECT_TRUE(measured_choices(problem, smaller).empty());
+  Device other = synthetic_sm90();  // the same multiprocessors, another memory
+  other.name = "NVIDIA H100 80GB HBM3";
+  EXPECT_EQ(table_section(other), "sm_90 132 NVIDIA H100 80GB HBM3");
+  EXPECT_TRUE(measured_choices(problem, other).empty());
   Device older = synthetic_sm90();
   older.major = 8;
   EXPECT_TRUE(measured_choices(problem, older).empty());
@@ -282,7 +286,7 @@ TEST(ConvHeuristics, TheBuiltInTableKeepsTheBestOfEachProblem) {
 TEST(ConvHeuristics, AQueryTakesTheFirstRow) {
   if (!test::Backend::at_hand().is_cuda()) GTEST_SKIP() << "the rows are of a device";
   const gpudnnHandle_t handle = test::Backend::at_hand().handle();
-  if (device_class(*handle->device) != "sm_90 132") GTEST_SKIP() << "the rows are of another device";
+  if (table_section(*handle->device) != "sm_90 132 NVIDIA H200") GTEST_SKIP() << "the rows are of another device";
   std::string last;
   for (const auto& [text, row] : rows_of_the_table()) {
     if (text == last) continue;

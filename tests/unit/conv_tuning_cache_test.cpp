@@ -356,9 +356,9 @@ TEST_F(TuningCacheFile, FindWritesItAndTheNextProcessGoesByIt) {
   const std::string first = run_child(path_, log);
   const std::string written = content_of(path_);
   EXPECT_NE(written.find("n1c2h5w5 k3r3s3"), std::string::npos) << written;
-  EXPECT_NE(written.find(" -> host_direct tile=0 split_k=1 us="), std::string::npos) << written;
+  EXPECT_NE(written.find(" -> host_"), std::string::npos) << written;
   // Once a plan, not once a call.
-  EXPECT_EQ(count_of(first, "choice 1 of 1: engine=host_direct tile=0 split_k=1 workspace=0 expected="), 1u) << first;
+  EXPECT_EQ(count_of(first, "choice 1 of 2: engine=host_"), 1u) << first;
   EXPECT_EQ(count_of(first, "source=tuning_cache <- taken"), 1u) << first;
   const std::string second = run_child(path_, log);
   EXPECT_EQ(count_of(second, "source=tuning_cache"), 1u) << second;

@@ -94,15 +94,6 @@ TEST(Environment, LogSettingsAndTheirForeignNames) {
   EXPECT_EQ(environment_log().level, 3);
 }
 
-TEST(Environment, LaunchGraphs) {
-  const Variable unset("GPUDNN_LAUNCH_GRAPHS", nullptr);
-  EXPECT_TRUE(environment_launch_graphs());
-  const Variable on("GPUDNN_LAUNCH_GRAPHS", "1");
-  EXPECT_TRUE(environment_launch_graphs());
-  const Variable off("GPUDNN_LAUNCH_GRAPHS", "0");
-  EXPECT_FALSE(environment_launch_graphs());
-}
-
 TEST(Environment, CublasMayBeTurnedOff) {
   const Variable unset("GPUDNN_CUBLAS", nullptr);
   EXPECT_TRUE(environment_cublas());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 #include "host/pointwise.hpp"
@@ -376,6 +377,20 @@ TEST(Pointwise, StepsAreFew) {
   ASSERT_EQ(lower(problem->program, &type, &lowered), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(lowered.code.steps, 5) << "one load, and one step for each instruction";
   EXPECT_EQ(lowered.code.temps, 0);
+}
+
+TEST(Pointwise, BenchmarksAreLegal) {
+  std::ifstream file(case_folder() + "/../../benchmarks/cases/pointwise.txt");
+  int problems = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    ++problems;
+    std::string why;
+    const auto problem = pointwise::from_text(line, &why);
+    ASSERT_TRUE(problem) << line << ": " << why;
+    EXPECT_EQ(validate(*problem), GPUDNN_STATUS_SUCCESS) << line << ": " << take_error_text();
+  }
+  EXPECT_GE(problems, 40);
 }
 
 }  // namespace

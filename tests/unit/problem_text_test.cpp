@@ -74,6 +74,8 @@ TEST(ProblemText, OtherLines) {
   for (const char* line : {
            "pool fwd max f16 nhwc n64c256h56w56 r3s3 p1x1 t2x2",
            "pool fwd avg_pad f32 nchw n2c3w9 s3 p1 t2 y:strides=50,12,2 nan",
+           "pool fwd max f32 nchw n2c3h6w6 r3s3 p0x0 t2x2 out=3x2 y:nhwc",
+           "pool bwd avg f32 nhwc n2c3w2 s5 p0 t1 out=4 dy:nchw nan",
            "pool bwd avg f64 nchw n2c3d5h6w7 t3r2s1 p1x0x0 t1x2x3 y:nhwc dx:nhwc dy:nhwc",
            "pool bwd max_det bf16 nhwc n2c3h4w5 r2s2 p0x0 t1x1 dx:nchw dy:strides=900,1,31,5 nan",
        }) {
@@ -153,6 +155,8 @@ TEST(ProblemText, RefusalsNameTheWord) {
   expect_refused(pooling::from_text, "pool fwd max f16 nchw n1c1h2w2 r1s1 p0 t1x1", "found 'p0'");
   expect_refused(pooling::from_text, "pool fwd max f16 nchw n1c1h2w2 r1s1 p0x0 t0x1", "start at 1");
   expect_refused(pooling::from_text, "pool fwd max f16 nchw n1c1h2w2 r3s3 p0x0 t1x1", "does not fit");
+  expect_refused(pooling::from_text, "pool fwd max f16 nchw n1c1h2w2 r1s1 p0x0 t1x1 out=3", "'out=3'");
+  expect_refused(pooling::from_text, "pool fwd max f16 nchw n1c1h2w2 r1s1 p0x0 t1x1 out=1x2x3", "'out=1x2x3'");
   expect_refused(pooling::from_text, "pool fwd max f16 nchw n1c1h2w2 r1s1 p0x0 t1x1 y:nxyz",
                  "'y:nxyz' is no layout of y");
   expect_refused(pooling::from_text, "pool fwd max f16 nchw n1c1h2w2 r1s1 p0x0 t1x1 y:strides=1,2", "4 numbers");
@@ -246,7 +250,9 @@ TEST(ProblemText, RandomPoolings) {
       problem.window[i] = random.between(1, problem.x.dims[2 + i] + 2 * problem.pad[i]);
       problem.stride[i] = random.between(1, 3);
       problem.y.dims[2 + i] =
-          pooling::output_extent(problem.x.dims[2 + i], problem.window[i], problem.pad[i], problem.stride[i]);
+          random.between(0, 4) > 0
+              ? pooling::output_extent(problem.x.dims[2 + i], problem.window[i], problem.pad[i], problem.stride[i])
+              : random.between(1, 9);
     }
     random.lay_out(&problem.y);
     if (problem.backward) {

@@ -231,8 +231,16 @@ TEST(WindowShape, WindowsAndElementsAgree) {
           shape.window[1] = window;
           shape.pad[1] = pad;
           shape.stride[1] = stride;
-          shape.y[1] = (x + 2 * pad - window) / stride + 1;
+          const int whole = (x + 2 * pad - window) / stride + 1;
+          EXPECT_EQ(shape.whole_windows(1), whole);
+          shape.y[1] = whole + 3;  // the last ones reach past the padded image, or lie behind it
           shape.finish();
+          for (int index = 0; index < shape.y[1]; ++index) {
+            int padded = 0;
+            for (int i = 0; i < window; ++i) padded += index * stride - pad + i < x + pad ? 1 : 0;
+            EXPECT_EQ(shape.padded_extent(1, index), padded);
+            if (index < whole) EXPECT_EQ(padded, window);
+          }
           for (int position = 0; position < x; ++position) {
             const kernels::Range covering = shape.windows(1, position);
             for (int index = 0; index < shape.y[1]; ++index) {
@@ -263,6 +271,11 @@ TEST(WindowShape, HugePaddingDoesNotOverflow) {
   EXPECT_LE(shape.elements(2, 0).end, shape.elements(2, 0).begin);
   EXPECT_EQ(shape.windows(2, 3).begin, 1);
   EXPECT_EQ(shape.windows(2, 3).end, 2);
+  shape.y[2] = 2147483647;
+  EXPECT_EQ(shape.elements(2, 2147483646).begin, 5);
+  EXPECT_EQ(shape.elements(2, 2147483646).end, 5);
+  EXPECT_EQ(shape.padded_extent(2, 2147483646), 0);
+  EXPECT_EQ(shape.padded_extent(2, 0), 2147483647);
 }
 
 }  // namespace

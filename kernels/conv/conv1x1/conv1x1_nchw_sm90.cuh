@@ -32,13 +32,13 @@
 
 #include <cuda_runtime.h>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/conv1x1/conv1x1_nchw_sm90_epilogue.cuh"
 #include "kernels/conv/conv1x1/conv1x1_nchw_sm90_multiply.cuh"
 #include "kernels/conv/conv1x1/conv1x1_nchw_sm90_producer.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/tile/instances.hpp"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::sm90::planes {
 
@@ -125,8 +125,8 @@ template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
   static_assert(kBytes <= 227 * 1024, "shared memory of a block");
-  tile::allow_shared_memory<&conv1x1_nchw_sm90<I>>(kBytes);
-  tile::launch_kernel(&conv1x1_nchw_sm90<I>, {blocks, I::kThreads, kBytes, I::kCluster}, stream, params);
+  cuda::allow_shared_memory<&conv1x1_nchw_sm90<I>>(kBytes);
+  cuda::launch_kernel(&conv1x1_nchw_sm90<I>, {blocks, I::kThreads, kBytes, I::kCluster}, stream, params);
   if (I::kKind == Kind::along) launch_reduction<typename I::T>(I::kTile, params, stream);
 }
 

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/launch/launch.hpp"
 #include "kernels/conv/conv1x1/conv1x1_nchw_sm90_work.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_epilogue.cuh"
-#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::sm90 {
 
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(kReduceThreads)
 template <class T>
 void launch_reduction(const TileShape& shape, const Params& params, CUstream_st* stream) {
   const auto [lanes, config] = reduction_launch(params.works.divisor, shape.bm * shape.bn, params.splits);
-  tile::launch_kernel(&reduce_splits<T>, config, stream, params, static_cast<std::uint32_t>(shape.bm),
+  cuda::launch_kernel(&reduce_splits<T>, config, stream, params, static_cast<std::uint32_t>(shape.bm),
                       static_cast<std::uint32_t>(shape.bn), lanes);
 }
 

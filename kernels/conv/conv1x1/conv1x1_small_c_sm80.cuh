@@ -21,12 +21,12 @@
 
 #include <type_traits>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/conv1x1/conv1x1_small_c_sm80.hpp"
 #include "kernels/conv/relu_clamp.cuh"
 #include "kernels/ptx/mma_sync.cuh"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/numeric.cuh"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::conv1x1_small_c {
 
@@ -204,8 +204,8 @@ __global__ void __launch_bounds__(kThreads, blocks_per_multiprocessor(kSteps))
 
 template <class T, int kSteps>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  tile::allow_shared_memory<&conv1x1_small_c_sm80<T, kSteps>>(tile::kAllThatABlockMayHave);
-  tile::launch_kernel(&conv1x1_small_c_sm80<T, kSteps>, {blocks, kThreads, params.shared_bytes}, stream, params);
+  cuda::allow_shared_memory<&conv1x1_small_c_sm80<T, kSteps>>(cuda::kAllThatABlockMayHave);
+  cuda::launch_kernel(&conv1x1_small_c_sm80<T, kSteps>, {blocks, kThreads, params.shared_bytes}, stream, params);
 }
 
 }  // namespace gpudnn::kernels::conv1x1_small_c

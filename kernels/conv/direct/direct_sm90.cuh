@@ -33,6 +33,8 @@
 
 #include <utility>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/direct/direct_sm90_epilogue.cuh"
 #include "kernels/conv/direct/direct_sm90_epilogue_tf32.cuh"
 #include "kernels/conv/direct/direct_sm90_filter.cuh"
@@ -41,8 +43,6 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/tma_tile_5d.cuh"
 #include "kernels/ptx/wgmma_k_major.cuh"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 #include "kernels/tile/stage_ring.cuh"
 
 namespace gpudnn::kernels::direct {
@@ -342,8 +342,8 @@ __global__ void __launch_bounds__(kThreads, 1) direct_sm90(const __grid_constant
 
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  tile::allow_shared_memory<&direct_sm90<I>>(tile::kAllThatABlockMayHave);
-  tile::launch_kernel(&direct_sm90<I>, {blocks, kThreads, params.shared_bytes}, stream, params);
+  cuda::allow_shared_memory<&direct_sm90<I>>(cuda::kAllThatABlockMayHave);
+  cuda::launch_kernel(&direct_sm90<I>, {blocks, kThreads, params.shared_bytes}, stream, params);
 }
 
 template <class T, int kShape>

@@ -31,14 +31,14 @@
 
 #include <cuda_runtime.h>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/direct/direct_wgrad_sm90.hpp"
 #include "kernels/conv/direct/direct_wgrad_sm90_loads.cuh"
 #include "kernels/conv/direct/direct_wgrad_sm90_sum.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/ptx/wgmma_n96.cuh"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::direct_wgrad {
 
@@ -176,8 +176,8 @@ __global__ void __launch_bounds__(kThreads, 1) direct_wgrad_sm90(const __grid_co
 
 template <class I>
 void launch_instance(const Params& params, CUstream_st* stream) {
-  tile::allow_shared_memory<&direct_wgrad_sm90<I>>(tile::kAllThatABlockMayHave);
-  tile::launch_kernel(&direct_wgrad_sm90<I>, {params.parts.divisor * params.splits, kThreads, params.shared_bytes},
+  cuda::allow_shared_memory<&direct_wgrad_sm90<I>>(cuda::kAllThatABlockMayHave);
+  cuda::launch_kernel(&direct_wgrad_sm90<I>, {params.parts.divisor * params.splits, kThreads, params.shared_bytes},
                       stream, params);
 }
 

@@ -5,10 +5,10 @@
 
 #include <cuda_runtime.h>
 
+#include "core/launch/launch.hpp"
 #include "kernels/conv/direct/direct_wgrad_sm90.hpp"
 #include "kernels/conv/wgrad_sums.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
-#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::direct_wgrad {
 
@@ -92,7 +92,7 @@ void launch_sum(const Params& params, CUstream_st* stream) {
   const int lanes = sum_lanes(params.splits * params.shares / kLoads);
   const std::uint32_t blocks =
       sum_blocks(params.parts.divisor * params.part_rows, quads_of(params.part_channels), lanes);
-  tile::launch_kernel(&direct_wgrad_sum<T>, {.blocks = blocks, .threads = kSumThreads, .overlaps = true}, stream,
+  cuda::launch_kernel(&direct_wgrad_sum<T>, {.blocks = blocks, .threads = kSumThreads, .overlaps = true}, stream,
                       params, lanes);
 }
 

@@ -1,10 +1,10 @@
 // The launch of the SIMT implicit GEMM: the instance of a row, and the reduction of a split one.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/conv/implicit_gemm/implicit_gemm_simt.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_simt_split_k.cuh"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/instances.hpp"
-#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::simt {
 namespace {
@@ -28,7 +28,7 @@ void launch_reduction(int bm, int bn, const Params& params, std::uint32_t tiles,
   const auto columns = static_cast<std::size_t>(kReduceThreads / lanes);
   const auto blocks = static_cast<unsigned>((elements + columns - 1) / columns);
   const auto kernel = params.wide ? &reduce_splits<T, true> : &reduce_splits<T, false>;
-  tile::launch_kernel(kernel, {blocks, kReduceThreads}, stream, params, bm, bn, tiles, lanes);
+  cuda::launch_kernel(kernel, {blocks, kReduceThreads}, stream, params, bm, bn, tiles, lanes);
 }
 
 }  // namespace

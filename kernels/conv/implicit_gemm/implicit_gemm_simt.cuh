@@ -25,9 +25,9 @@
 
 #include <utility>
 
+#include "core/launch/launch.hpp"
 #include "kernels/conv/implicit_gemm/implicit_gemm_simt_loads.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_simt_store.cuh"
-#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::simt {
 
@@ -147,7 +147,7 @@ void launch_row(const Params& params, std::uint32_t blocks, CUstream_st* stream)
 
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  tile::launch_kernel(&implicit_gemm_simt<I>, {blocks, I::kThreads}, stream, params);
+  cuda::launch_kernel(&implicit_gemm_simt<I>, {blocks, I::kThreads}, stream, params);
 }
 
 // The load modes of A and B that the packed layouts lead to, each with an instance of its own in the rows of float that

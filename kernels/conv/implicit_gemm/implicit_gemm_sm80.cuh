@@ -29,11 +29,11 @@
 
 #include <utility>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm80_loads.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm80_multiply.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm80_store.cuh"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::sm80 {
 
@@ -134,8 +134,8 @@ __global__ void __launch_bounds__(I::kThreads, I::kMinBlocks) implicit_gemm_sm80
 
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  tile::allow_shared_memory<&implicit_gemm_sm80<I>>(static_cast<int>(sizeof(typename I::Shared)));
-  tile::launch_kernel(&implicit_gemm_sm80<I>, {blocks, I::kThreads, sizeof(typename I::Shared)}, stream, params);
+  cuda::allow_shared_memory<&implicit_gemm_sm80<I>>(static_cast<int>(sizeof(typename I::Shared)));
+  cuda::launch_kernel(&implicit_gemm_sm80<I>, {blocks, I::kThreads, sizeof(typename I::Shared)}, stream, params);
 }
 
 template <ElementType kType, int kRow, bool kHalves>

@@ -25,6 +25,8 @@
 
 #include <utility>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_cluster_split_k.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_epilogue.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_multiply.cuh"
@@ -32,8 +34,6 @@
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_stream_k.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_swap_ab.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::sm90 {
 
@@ -139,16 +139,16 @@ template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
   static_assert(kBytes <= 227 * 1024, "shared memory of a block");
-  tile::allow_shared_memory<&implicit_gemm_sm90<I>>(kBytes);
+  cuda::allow_shared_memory<&implicit_gemm_sm90<I>>(kBytes);
   const unsigned cluster = I::kClusterSplitK ? params.splits : 1;
-  const tile::LaunchConfig config = {blocks, I::kThreads, kBytes, cluster, params.filter_by_pdl};
+  const cuda::LaunchConfig config = {blocks, I::kThreads, kBytes, cluster, params.filter_by_pdl};
   if (I::kStreamK && params.fixup_ctas > 0) {
     Params with_key = params;
-    with_key.fixup_key = tile::mailbox_key(params.c);
-    tile::launch_kernel(&implicit_gemm_sm90<I>, config, stream, with_key);
+    with_key.fixup_key = cuda::mailbox_key(params.c);
+    cuda::launch_kernel(&implicit_gemm_sm90<I>, config, stream, with_key);
     return;
   }
-  tile::launch_kernel(&implicit_gemm_sm90<I>, config, stream, params);
+  cuda::launch_kernel(&implicit_gemm_sm90<I>, config, stream, params);
   if constexpr (!I::kClusterSplitK && !I::kSwapped) {
     if (params.splits > 1) launch_reduction<I>(params, stream);
   }

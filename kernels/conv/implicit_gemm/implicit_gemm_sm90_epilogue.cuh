@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/launch/launch.hpp"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_work.cuh"
 #include "kernels/conv/relu_clamp.cuh"
 #include "kernels/ptx/barrier.cuh"
@@ -10,7 +11,6 @@
 #include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/tma.cuh"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/numeric.cuh"
 #include "kernels/tile/quads.cuh"
 
@@ -442,7 +442,7 @@ inline int lanes_of_reduction(std::size_t quads, std::uint32_t splits) {
 
 struct ReductionLaunch {
   int lanes;
-  tile::LaunchConfig config;
+  cuda::LaunchConfig config;
 };
 inline ReductionLaunch reduction_launch(std::uint32_t tiles, int elements_of_tile, std::uint32_t splits) {
   const std::size_t quads = static_cast<std::size_t>(tiles) * static_cast<std::size_t>(elements_of_tile / 4);
@@ -458,11 +458,11 @@ void launch_reduction(const Params& params, CUstream_st* stream) {
   // Of the large tiles alone, which long reductions take.
   if constexpr (I::kIsFilterGradient && sizeof(typename I::T) == 2 && I::kBM == 128 && I::kBN >= 128) {
     if (params.splits >= 4 * static_cast<std::uint32_t>(lanes)) {
-      tile::launch_kernel(&reduce_many_splits<I>, config, stream, params, lanes, kReduceThreads / lanes);
+      cuda::launch_kernel(&reduce_many_splits<I>, config, stream, params, lanes, kReduceThreads / lanes);
       return;
     }
   }
-  tile::launch_kernel(&reduce_splits<I>, config, stream, params, lanes);
+  cuda::launch_kernel(&reduce_splits<I>, config, stream, params, lanes);
 }
 
 }  // namespace gpudnn::kernels::sm90

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_wgrad_tf32.cuh"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::sm90 {
 
@@ -14,8 +14,8 @@ template <class I>
 void launch_wgrad_tf32(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
   static_assert(kBytes <= 227 * 1024, "shared memory of a block");
-  tile::allow_shared_memory<&wgrad_tf32_sm90<I>>(kBytes);
-  tile::launch_kernel(&wgrad_tf32_sm90<I>, {blocks, I::kThreads, kBytes}, stream, params);
+  cuda::allow_shared_memory<&wgrad_tf32_sm90<I>>(kBytes);
+  cuda::launch_kernel(&wgrad_tf32_sm90<I>, {blocks, I::kThreads, kBytes}, stream, params);
   if (params.splits > 1) launch_reduction<I>(params, stream);
 }
 

@@ -34,6 +34,8 @@
 
 #include <cuda_runtime.h>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/small_c/small_c_dgrad_sm90_epilogue.cuh"
 #include "kernels/conv/small_c/small_c_dgrad_sm90_filter.cuh"
 #include "kernels/ptx/barrier.cuh"
@@ -42,8 +44,6 @@
 #include "kernels/ptx/tma_tile_5d.cuh"
 #include "kernels/ptx/wgmma_positions.cuh"
 #include "kernels/tile/instances.hpp"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 #include "kernels/tile/stage_ring.cuh"
 #include "kernels/tile/wgmma_operand.cuh"
 
@@ -284,8 +284,8 @@ __global__ void __launch_bounds__(I::kThreads, 1) small_c_dgrad_sm90(const __gri
 
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
-  tile::allow_shared_memory<&small_c_dgrad_sm90<I>>(tile::kAllThatABlockMayHave);
-  tile::launch_kernel(&small_c_dgrad_sm90<I>, {blocks, params.warpgroups * kWarpgroup, params.shared_bytes}, stream,
+  cuda::allow_shared_memory<&small_c_dgrad_sm90<I>>(cuda::kAllThatABlockMayHave);
+  cuda::launch_kernel(&small_c_dgrad_sm90<I>, {blocks, params.warpgroups * kWarpgroup, params.shared_bytes}, stream,
                       params);
 }
 

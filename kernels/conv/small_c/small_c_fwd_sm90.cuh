@@ -32,6 +32,8 @@
 
 #include <cuda_runtime.h>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/relu_clamp.cuh"
 #include "kernels/conv/small_c/small_c_fwd_sm90_filter.cuh"
 #include "kernels/ptx/barrier.cuh"
@@ -39,9 +41,7 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma_a_registers.cuh"
 #include "kernels/tile/instances.hpp"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/numeric.cuh"
-#include "kernels/tile/shared_memory.hpp"
 #include "kernels/tile/stage_ring.cuh"
 
 namespace gpudnn::kernels::small_c_fwd {
@@ -364,8 +364,8 @@ template <class T, int kShape>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   constexpr Shape shape = kShapes[kShape];
   constexpr auto kKernel = &small_c_fwd_sm90<T, shape.filters, shape.warpgroups>;
-  tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
-  tile::launch_kernel(kKernel, {blocks, 128 * shape.warpgroups, params.shared_bytes}, stream, params);
+  cuda::allow_shared_memory<kKernel>(cuda::kAllThatABlockMayHave);
+  cuda::launch_kernel(kKernel, {blocks, 128 * shape.warpgroups, params.shared_bytes}, stream, params);
 }
 
 template <class T>

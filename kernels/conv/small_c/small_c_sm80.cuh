@@ -19,12 +19,12 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/small_c/small_c_sm80.hpp"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mma_sync.cuh"
 #include "kernels/tile/numeric.cuh"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::small_c {
 

@@ -18,8 +18,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/launch/launch.hpp"
 #include "kernels/conv/small_c/small_c_sm80.cuh"
-#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::small_c {
 
@@ -366,8 +366,8 @@ template <int kRow>
 void launch_data_row(const Params& params, CUstream_st* stream) {
   constexpr TileRow row = kTiles[kRow];
   constexpr auto kKernel = &small_c_dgrad<StorageOf<row.type>, row.columns / 8, row.min_blocks>;
-  tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave, true);
-  tile::launch_kernel(kKernel, {params.blocks, kDataThreads, params.shared_bytes}, stream, params);
+  cuda::allow_shared_memory<kKernel>(cuda::kAllThatABlockMayHave, true);
+  cuda::launch_kernel(kKernel, {params.blocks, kDataThreads, params.shared_bytes}, stream, params);
 }
 
 }  // namespace gpudnn::kernels::small_c

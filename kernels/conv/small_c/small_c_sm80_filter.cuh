@@ -15,8 +15,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/launch/launch.hpp"
 #include "kernels/conv/small_c/small_c_sm80.cuh"
-#include "kernels/tile/launch.hpp"
 
 namespace gpudnn::kernels::small_c {
 
@@ -341,11 +341,11 @@ void launch_filter_row(const Params& params, CUstream_st* stream) {
   constexpr int kWarpsN = row.columns == 32 ? 1 : 4;
   constexpr int kNb = row.columns / (8 * kWarpsN);
   constexpr auto kKernel = &small_c_wgrad<T, kNb, kWarpsN, row.min_blocks>;
-  tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave, true);
-  tile::launch_kernel(kKernel, {params.blocks, kFilterThreads, params.shared_bytes}, stream, params);
+  cuda::allow_shared_memory<kKernel>(cuda::kAllThatABlockMayHave, true);
+  cuda::launch_kernel(kKernel, {params.blocks, kFilterThreads, params.shared_bytes}, stream, params);
   if (params.splits <= 1) return;
   constexpr unsigned kBlocksOfPart = kFilterRows * row.columns * kSumLanes / kSumThreads;
-  tile::launch_kernel(&small_c_sum_splits<T, kNb, kWarpsN>,
+  cuda::launch_kernel(&small_c_sum_splits<T, kNb, kWarpsN>,
                       {kBlocksOfPart * params.n_tiles * params.m_tiles, kSumThreads}, stream, params);
 }
 

@@ -28,6 +28,8 @@
 
 #include <cuda_runtime.h>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/small_c/small_c_wgrad_sm90_epilogue.cuh"
 #include "kernels/conv/small_c/small_c_wgrad_sm90_loads.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -35,8 +37,6 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma_a_registers.cuh"
 #include "kernels/tile/instances.hpp"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 #include "kernels/tile/wgmma_operand.cuh"
 
 namespace gpudnn::kernels::small_c_wgrad {
@@ -234,14 +234,14 @@ template <class T>
 void launch_sum(const Shape& shape, const Params& params, CUstream_st* stream) {
   const int lanes = sum_lanes(params.splits);
   const std::uint32_t blocks = sum_blocks(params.parts.divisor, quads_of(shape), lanes);
-  tile::launch_kernel(&small_c_wgrad_sum<T>, {blocks, kSumThreads}, stream, params, shape.blocks, shape.filters, lanes);
+  cuda::launch_kernel(&small_c_wgrad_sum<T>, {blocks, kSumThreads}, stream, params, shape.blocks, shape.filters, lanes);
 }
 
 template <class T, int kShape>
 void launch_instance(const Params& params, CUstream_st* stream) {
   using I = Instance<T, kShape>;
-  tile::allow_shared_memory<&small_c_wgrad_sm90<I>>(tile::kAllThatABlockMayHave);
-  tile::launch_kernel(&small_c_wgrad_sm90<I>, {params.parts.divisor * params.splits, I::kThreads, params.shared_bytes},
+  cuda::allow_shared_memory<&small_c_wgrad_sm90<I>>(cuda::kAllThatABlockMayHave);
+  cuda::launch_kernel(&small_c_wgrad_sm90<I>, {params.parts.divisor * params.splits, I::kThreads, params.shared_bytes},
                       stream, params);
   if (params.splits > 1) launch_sum<T>(kShapes[kShape], params, stream);
 }

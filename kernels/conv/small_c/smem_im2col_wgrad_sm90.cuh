@@ -26,14 +26,14 @@
 
 #include <cuda_runtime.h>
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/conv/small_c/smem_im2col_wgrad_sm90_loads.cuh"
 #include "kernels/conv/small_c/smem_im2col_wgrad_sm90_sums.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/wgmma_n168.cuh"
 #include "kernels/ptx/wgmma_tf32_n168.cuh"
 #include "kernels/tile/instances.hpp"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 #include "kernels/tile/wgmma_operand.cuh"
 
 namespace gpudnn::kernels::smem_im2col_wgrad {
@@ -262,15 +262,15 @@ template <class T>
 void launch_sum(const Shape& shape, const Params& params, CUstream_st* stream) {
   const int lanes = sum_lanes(params.splits);
   const std::uint32_t blocks = sum_blocks(params.parts.divisor, quads_of(shape), lanes);
-  tile::launch_kernel(&smem_im2col_wgrad_sum<T>, {.blocks = blocks, .threads = kSumThreads, .overlaps = true}, stream,
+  cuda::launch_kernel(&smem_im2col_wgrad_sum<T>, {.blocks = blocks, .threads = kSumThreads, .overlaps = true}, stream,
                       params, shape.taps, lanes);
 }
 
 template <class T, int kShape>
 void launch_instance(const Params& params, CUstream_st* stream) {
   using I = Instance<T, kShape>;
-  tile::allow_shared_memory<&smem_im2col_wgrad_sm90<I>>(tile::kAllThatABlockMayHave);
-  tile::launch_kernel(&smem_im2col_wgrad_sm90<I>,
+  cuda::allow_shared_memory<&smem_im2col_wgrad_sm90<I>>(cuda::kAllThatABlockMayHave);
+  cuda::launch_kernel(&smem_im2col_wgrad_sm90<I>,
                       {params.parts.divisor * params.splits, I::kThreads, params.shared_bytes}, stream, params);
   if (params.splits > 1) launch_sum<T>(kShapes[kShape], params, stream);
 }

@@ -1,23 +1,22 @@
 // Instances and launches of the copies between strided and packed channels-last tensors.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
+#include "core/launch/waits_by_pdl.hpp"
 #include "kernels/conv/transpose/channels_last.cuh"
-#include "kernels/tile/launch.hpp"
 #include "kernels/tile/least.hpp"
-#include "kernels/tile/waits_by_pdl.hpp"
 
 namespace gpudnn::kernels::channels_last {
 namespace {
 
 template <auto kKernel, class Tasks>
 void launch_kernel(const Tasks& tasks, std::uint32_t blocks, std::uint32_t shared, bool overlaps, CUstream_st* stream) {
-  const bool overlapping = overlaps && tile::waits_by_pdl<kKernel>();
-  tile::launch_kernel(kKernel, {blocks, kThreads, shared, 1, overlapping}, stream, tasks);
+  const bool overlapping = overlaps && cuda::waits_by_pdl<kKernel>();
+  cuda::launch_kernel(kKernel, {blocks, kThreads, shared, 1, overlapping}, stream, tasks);
 }
 
 template <bool kPack, int kMaximum>
 void launch(const Copy* copies, int count, bool overlaps, CUstream_st* stream) {
-  static constexpr Tasks<kMaximum> kNone;
-  Tasks<kMaximum> tasks = kNone;  // with the bytes between its members: arguments are compared by them
+  Tasks<kMaximum> tasks = {};
   std::uint32_t blocks = 0;
   std::uint32_t shared = 0;
   for (const Copy* copy = copies; copy != copies + count; ++copy) {

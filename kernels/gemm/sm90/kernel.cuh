@@ -14,12 +14,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
 #include "kernels/gemm/sm90/store_chain.cuh"
 #include "kernels/gemm/sm90/store_fragments.cuh"
 #include "kernels/gemm/sm90/tma_tile.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
-#include "kernels/tile/launch.hpp"
-#include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels::gemm::sm90 {
 
@@ -92,9 +92,9 @@ template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, std::uint32_t cluster, CUstream_st* stream) {
   constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
   static_assert(kBytes <= 227 * 1024 / I::kTile.residency - (I::kTile.residency - 1) * 512, "shared memory of a block");
-  tile::allow_shared_memory<&gemm_sm90<I>>(kBytes);
-  const tile::LaunchConfig config = {blocks, I::kThreads, kBytes, cluster};
-  tile::launch_kernel(&gemm_sm90<I>, config, stream, params);
+  cuda::allow_shared_memory<&gemm_sm90<I>>(kBytes);
+  const cuda::LaunchConfig config = {blocks, I::kThreads, kBytes, cluster};
+  cuda::launch_kernel(&gemm_sm90<I>, config, stream, params);
 }
 
 }  // namespace gpudnn::kernels::gemm::sm90

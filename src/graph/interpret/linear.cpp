@@ -63,7 +63,7 @@ void for_each_meeting(const Shape& s, const Body& body) {
 }
 
 // out = alpha * out + beta * what was there.
-void scale_and_add(const Node& node, const State& state, Port port, Array* out) {
+void combine(const Node& node, const State& state, Port port, Array* out) {
   if (node.alpha != 1)
     for (double& value : out->v) value *= node.alpha;
   if (node.beta == 0) return;
@@ -119,7 +119,7 @@ Status interpret_convolution(const Node& node, State* state) {
         });
     });
   }
-  scale_and_add(node, *state, out_port, out);
+  combine(node, *state, out_port, out);
   return GPUDNN_STATUS_SUCCESS;
 }
 

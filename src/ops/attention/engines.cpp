@@ -16,7 +16,10 @@ std::size_t no_workspace(const Problem&, const Device&) { return 0; }
 
 constexpr AttentionEngine kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
-    {"flash_forward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_forward_sm90, no_workspace, flash_forward_sm90},
+    {"flash_forward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_forward_sm90, flash_forward_sm90_workspace,
+     flash_forward_sm90},
+    {"flash_backward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_backward_sm90, flash_backward_sm90_workspace,
+     flash_backward_sm90},
     {"attention_simt", GPUDNN_BACKEND_CUDA, 1, supports_all<Problem>, attention_simt_workspace, attention_simt},
 #endif
     {"host_reference", GPUDNN_BACKEND_HOST, 1, supports_all<Problem>, no_workspace,

@@ -59,7 +59,7 @@ Support supports_common(const Problem& problem, const Device& device) {
 // Boxes of 64 elements x `rows`, swizzled over 128 bytes.
 bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map) {
   const TensorGeometry& g = tensor.geometry;
-  CopyBoxes boxes;
+  TmaBoxes boxes;
   const int order[4] = {3, 2, 1, 0};
   for (int i = 0; i < 4; ++i) {
     boxes.extent[i] = g.dims[order[i]];
@@ -100,25 +100,52 @@ kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
 // A scale of 0 becomes one that is next to it, as -inf times 0 is a NaN.
 float magnitude_of(double scale) { return std::max(static_cast<float>(std::fabs(scale)), 1e-30F); }
 
-// The first shape that holds the head dimensions.
+// The first shape that holds the head dimensions; without bounds the one with more columns, of which fewer are cut.
 int forward_shape(const Problem& problem) {
+  constexpr int kWide = 2;
   int shape = 0;
   for (const kernels::FlashForwardShape& its : kernels::kFlashForwardShapes) {
     if (problem.dim_qk() <= its.dim_qk && problem.dim_v() <= its.dim_v) break;
     ++shape;
   }
-  return shape;
+  const bool is_wide = problem.has_right == 0 && problem.has_left == 0 && problem.length_kv >= 1024;
+  return shape + 1 == kWide && is_wide ? kWide : shape;
+}
+
+// Backward's lse and delta: a row of each head is padded.
+std::int64_t backward_pitch(const Problem& problem) {
+  constexpr std::int64_t kTo = kernels::kFlashBackwardPitch;
+  return (problem.length_q() + kTo - 1) / kTo * kTo;
+}
+
+kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args, void* workspace) {
+  kernels::FlashDeltaParams params;
+  params.o = args.o.data;
+  params.d_o = args.d_o.data;
+  for (int i = 0; i < 3; ++i) {
+    params.o_strides[i] = problem.o.geometry.strides[i];
+    params.d_o_strides[i] = problem.d_o.geometry.strides[i];
+  }
+  params.stats = row_values(problem.stats, args.stats.data);
+  params.mask = mask_of(problem, args);
+  params.pitch = backward_pitch(problem);
+  params.heads = static_cast<std::int32_t>(problem.heads_q());
+  params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
+  params.dim_v = static_cast<std::int32_t>(problem.dim_v());
+  params.lse = static_cast<float*>(workspace);
+  params.delta = params.lse + params.pitch * params.batch_heads;
+  return params;
 }
 
 // Heads whose tiles are visited together: with the causal mask, tiles of different lengths, as many as leave their k
 // and v in the L2; else all tiles are alike and one head after the other reads k and v once.
-std::int32_t heads_of_section(const Problem& problem, const Device& device) {
+std::int32_t heads_of_section(const Problem& problem, const Device& device, std::int64_t heads, std::int64_t length) {
   if (problem.has_right == 0 && problem.has_left == 0) return 1;
-  const std::int64_t group = problem.heads_q() / std::max(problem.heads_k(), problem.heads_v());
-  const std::int64_t bytes = problem.length_kv * (problem.dim_qk() + problem.dim_v()) * 2;
+  const std::int64_t group = heads / std::max(problem.heads_k(), problem.heads_v());
+  const std::int64_t bytes = length * (problem.dim_qk() + problem.dim_v()) * 2;
   const auto budget = static_cast<std::int64_t>(device.l2_bytes) * 5 / 8;
-  const std::int64_t heads = std::max(budget / bytes, std::int64_t{1}) * group;
-  return static_cast<std::int32_t>(std::min(heads, problem.batch() * problem.heads_q()));
+  const std::int64_t most = std::max(budget / bytes, std::int64_t{1}) * std::max(group, std::int64_t{1});
+  return static_cast<std::int32_t>(std::min(most, problem.batch() * heads));
 }
 
 }  // namespace
@@ -127,6 +154,8 @@ Support supports_flash_forward_sm90(const Problem& problem, const Device& device
   if (problem.backward != 0) return Support::no("it is a forward engine");
   return supports_common(problem, device);
 }
+
+std::size_t flash_forward_sm90_workspace(const Problem&, const Device&) { return sizeof(std::int32_t); }
 
 Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
   const int shape = forward_shape(problem);
@@ -153,13 +182,80 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
   params.row_tiles = static_cast<std::int32_t>((problem.length_q() + its.rows - 1) / its.rows);
   params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
   params.tiles = params.row_tiles * params.batch_heads;
-  params.heads_of_section = heads_of_section(problem, site.device);
+  params.heads_of_section = heads_of_section(problem, site.device, problem.heads_q(), problem.length_kv);
+  // Tiles of different lengths go to whoever is free; others are the same for all.
+  const bool differs = problem.has_left != 0 || problem.has_right != 0 || problem.has_length_kv != 0;
+  if (differs && params.tiles > site.device.multiprocessors) {
+    params.next_tile = static_cast<std::int32_t*>(site.workspace);
+  }
   params.scale = magnitude_of(problem.scale);
   params.scale_log2 = static_cast<float>(static_cast<double>(params.scale) * kLog2E);
+  // The maximum itself is an output where it is asked for.
+  params.slack = problem.max.exists() || problem.sum_exp.exists() ? 0.0F : 8.0F;
   params.negates = problem.scale < 0;
   kernels::launch_flash_forward_sm90(params, element_type(problem.type()), shape, site.device.multiprocessors,
                                      site.stream);
   return cuda::launch_status("flash_forward_sm90");
+}
+
+Support supports_flash_backward_sm90(const Problem& problem, const Device& device) {
+  if (problem.backward == 0) return Support::no("it is a backward engine");
+  if (const Support common = supports_common(problem, device); !common) return common;
+  if (problem.dim_qk() > 128 || problem.dim_v() > 128) return Support::no("it takes head dimensions up to 128");
+  if (problem.heads_k() != problem.heads_v()) return Support::no("it takes as many heads of k as of v");
+  if (problem.dbias.rank != 0 || problem.has_dsink != 0) return Support::no("it makes no dBias and no dSink");
+  if (const char* const reason = unsupported_layout(problem.d_o)) return Support::no(reason);
+  for (const Tensor* gradient : {&problem.dq, &problem.dk, &problem.dv}) {
+    if (!gradient->exists()) continue;
+    if (const char* const reason = unsupported_layout(*gradient)) return Support::no(reason);
+  }
+  return Support::yes();
+}
+
+std::size_t flash_backward_sm90_workspace(const Problem& problem, const Device&) {
+  return static_cast<std::size_t>(2 * 4 * backward_pitch(problem) * problem.batch() * problem.heads_q());
+}
+
+Status flash_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const kernels::FlashDeltaParams delta = delta_params(problem, args, site.workspace);
+  kernels::launch_flash_delta_sm90(delta, element_type(problem.type()), site.stream);
+  const int dim = problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
+  for (const bool of_keys : {false, true}) {
+    const Tensor& out1 = of_keys ? problem.dk : problem.dq;
+    const bool writes_out2 = of_keys && problem.dv.exists();
+    if (!out1.exists() && !writes_out2) continue;
+    kernels::FlashBackwardParams params;
+    const std::int64_t held = kernels::kFlashBackwardRows;
+    const std::int64_t stream = kernels::flash_backward_stream(of_keys, dim);
+    const bool encoded = cuda::with_context(site.device.ordinal, [&] {
+      return encode(problem.q, args.q.data, of_keys ? stream : held, of_keys ? &params.b1 : &params.a1) &&
+             encode(problem.d_o, args.d_o.data, of_keys ? stream : held, of_keys ? &params.b2 : &params.a2) &&
+             encode(problem.k, args.k.data, of_keys ? held : stream, of_keys ? &params.a1 : &params.b1) &&
+             encode(problem.v, args.v.data, of_keys ? held : stream, of_keys ? &params.a2 : &params.b2) &&
+             (!out1.exists() || encode(out1, of_keys ? args.dk.data : args.dq.data, 64, &params.out1)) &&
+             (!writes_out2 || encode(problem.dv, args.dv.data, 64, &params.out2));
+    });
+    GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
+                   "the driver refused a tensor map for this problem; please report it with the problem's line");
+    const std::int64_t heads = of_keys ? problem.heads_k() : problem.heads_q();
+    const std::int64_t length = of_keys ? problem.length_kv : problem.length_q();
+    params.mask = delta.mask;
+    params.lse = delta.lse;
+    params.delta = delta.delta;
+    params.pitch = delta.pitch;
+    params.heads = static_cast<std::int32_t>(heads);
+    params.group = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
+    params.tiles_of_head = static_cast<std::int32_t>((length + held - 1) / held);
+    params.batch_heads = static_cast<std::int32_t>(problem.batch() * heads);
+    params.heads_of_section =
+        heads_of_section(problem, site.device, heads, of_keys ? problem.length_q() : problem.length_kv);
+    params.writes_out1 = out1.exists();
+    params.writes_out2 = writes_out2;
+    params.scale = static_cast<float>(problem.scale);
+    params.scale_log2 = static_cast<float>(problem.scale * kLog2E);
+    kernels::launch_flash_backward_sm90(params, element_type(problem.type()), dim, of_keys, site.stream);
+  }
+  return cuda::launch_status("flash_backward_sm90");
 }
 
 }  // namespace gpudnn::attention

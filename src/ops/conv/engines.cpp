@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/engine.hpp"
 #include "ops/conv/host_direct.hpp"
+#include "ops/conv/host_gemm.hpp"
 #ifdef GPUDNN_WITH_CUDA
 #include "ops/conv/conv1x1/conv1x1_nchw_sm90.hpp"
 #include "ops/conv/conv1x1/conv1x1_small_c_sm80.hpp"
@@ -205,6 +206,13 @@ constexpr Reach kFewFilter = {kFilter, false, kFew};
        .prepare = &implicit_gemm_simt_prepare,
        .launch = &implicit_gemm_simt_launch},
 #endif
+      {.name = "host_gemm",
+       .backend = GPUDNN_BACKEND_HOST,
+       .supports = &host_gemm_supports,
+       .candidates = &host_gemm_candidates,
+       .workspace = &host_gemm_workspace,
+       .prepare = &host_gemm_prepare,
+       .launch = &host_gemm_launch},
       {.name = "host_direct",
        .backend = GPUDNN_BACKEND_HOST,
        .supports = &host_direct_supports,

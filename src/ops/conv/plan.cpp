@@ -97,17 +97,15 @@ std::size_t usable_workspace(const void* workspace, std::size_t bytes) noexcept 
 std::shared_ptr<const Plan> prepare_plan(const Choice& choice, const Problem& problem, const Device& device) {
   auto plan = std::make_shared<Plan>();
   plan->choice = choice;
+  const cuda::DeviceScope scope(device);
   plan->prepared = choice.engine->prepare(problem, choice.config, device);
   return plan;
 }
 
 Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args) {
   call_context().engine = plan.choice.engine->name;
-  if (site.device.backend == GPUDNN_BACKEND_HOST) return plan.choice.engine->launch(site, plan.prepared.get(), args);
   const cuda::DeviceScope scope(site.device);
-  const auto launch = [&] { return plan.choice.engine->launch(site, plan.prepared.get(), args); };
-  // Partial sums take a second kernel.
-  return plan.choice.config.split_k > 1 ? cuda::launch_together(site, launch) : launch();
+  return plan.choice.engine->launch(site, plan.prepared.get(), args);
 }
 
 void forget_plans(gpudnnHandle_t handle, const Problem& problem) {

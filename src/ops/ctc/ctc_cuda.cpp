@@ -19,10 +19,8 @@ Status log_walk_cuda(const LaunchSite& site, const Problem& problem, const Args&
   params.labels = args.labels;
   params.label_lengths = args.label_lengths;
   params.input_lengths = args.input_lengths;
-  return cuda::launch_together(site, [&] {
-    kernels::launch_ctc_loss(params, site.stream);
-    return cuda::launch_status("ctc_loss");
-  });
+  kernels::launch_ctc_loss(params, site.stream);
+  return cuda::launch_status("ctc_loss");
 }
 
 }  // namespace gpudnn::ctc

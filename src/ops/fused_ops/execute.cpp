@@ -184,16 +184,13 @@ Status run_finalize(const Run& run) {
 }
 
 Status run_pattern(const Run& run) {
-  const LaunchSite site = launch_site(run.handle);
   switch (run.plan.ops) {
     case GPUDNN_FUSED_SCALE_BIAS_ACTIVATION_CONV_BNSTATS:
-      // The kernels of reductions go to the device by themselves.
-      if (!sums_together(run)) return run_conv_with_statistics(run);
-      return cuda::launch_together(site, [&] { return run_conv_with_statistics(run); });
+      return run_conv_with_statistics(run);
     case GPUDNN_FUSED_SCALE_BIAS_ACTIVATION_WGRAD:
-      return cuda::launch_together(site, [&] { return run_filter_gradient(run); });
+      return run_filter_gradient(run);
     case GPUDNN_FUSED_CONV_SCALE_BIAS_ADD_ACTIVATION:
-      return cuda::launch_together(site, [&] { return run_conv_with_epilogue(run); });
+      return run_conv_with_epilogue(run);
     case GPUDNN_FUSED_SCALE_BIAS_ADD_ACTIVATION_GEN_BITMASK:
       return run_affine(run, run.pointer(GPUDNN_PTR_XDATA), run.pointer(GPUDNN_PTR_YDATA));
     case GPUDNN_FUSED_DACTIVATION_FORK_DBATCHNORM:

@@ -50,10 +50,11 @@ sm90::Operand operand_of(const TensorGeometry& tensor, const TensorGeometry& d, 
   return o;
 }
 
-// Neighbours along one direction must lie side by side.
+// Neighbours along one direction must lie side by side, those along the other apart: TMA knows no stride of 0.
 bool is_contiguous(const TensorGeometry& tensor, int row, int depth) {
-  const bool along_k = tensor.strides[depth] == 1 || tensor.dims[depth] == 1;
-  return along_k || tensor.strides[row] == 1 || tensor.dims[row] == 1;
+  const auto side_by_side = [&tensor](int i) { return tensor.strides[i] == 1 || tensor.dims[i] == 1; };
+  const auto apart = [&tensor](int i) { return tensor.strides[i] > 0 || tensor.dims[i] == 1; };
+  return side_by_side(depth) ? apart(row) : side_by_side(row) && apart(depth);
 }
 
 kernels::gemm::Matrix matrix_of(const TensorGeometry& tensor, bool swapped) {
@@ -135,7 +136,7 @@ CUtensorMapDataType map_type(k::Element type, bool is_result) {
 }
 
 bool encode(const sm90::MapBoxes& boxes, bool is_result, tile::TensorMap* map) {
-  CopyBoxes copy;
+  TmaBoxes copy;
   copy.rank = 4;
   for (int i = 0; i < copy.rank; ++i) {
     copy.extent[i] = boxes.extent[i];
@@ -165,7 +166,7 @@ Support gemm_sm90_supports(const Problem& problem, const Device& device) {
   }
   const int last = problem.d.rank - 1;
   if (!is_contiguous(problem.a, last - 1, last) || !is_contiguous(problem.b, last, last - 1)) {
-    return Support::no("neither the rows nor the columns of an operand are contiguous");
+    return Support::no("an operand has neither contiguous rows nor columns, or repeats them");
   }
   if (const char* const why = sm90::unsupported_reason(gemm_of(problem, is_columnwise(problem.d)), {})) {
     return Support::no(why);
@@ -174,10 +175,10 @@ Support gemm_sm90_supports(const Problem& problem, const Device& device) {
 }
 
 void gemm_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr int kMostConfigs = 24;
+  constexpr int kMaxConfigs = 24;
   const sm90::Gemm gemm = gemm_of(problem, is_columnwise(problem.d));
-  sm90::GemmConfig configs[kMostConfigs];
-  const int count = sm90::gemm_sm90_candidates(gemm, device.multiprocessors, configs, kMostConfigs);
+  sm90::GemmConfig configs[kMaxConfigs];
+  const int count = sm90::gemm_sm90_candidates(gemm, device.multiprocessors, configs, kMaxConfigs);
   for (int i = 0; i < count; ++i) {
     candidates->push_back({text_of(configs[i]), sm90::gemm_sm90_seconds(gemm, configs[i], device.multiprocessors)});
   }

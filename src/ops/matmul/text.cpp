@@ -173,10 +173,11 @@ bool take_strides(ProblemWords* words, const char* prefix, TensorGeometry* tenso
 
 // "c:f16" and "c:strides=...", in any order.
 bool take_addend(ProblemWords* words, const std::string& name, TensorGeometry* tensor, std::string* why) {
-  while (const auto text = words->take(name + ':')) {
-    if (tensor->rank == 0) return refuse_word(why, "'" + name + ":' needs " + name + " in epi=");
+  const std::string prefix = name + ':';
+  while (const auto text = words->take(prefix)) {
+    if (tensor->rank == 0) return refuse_word(why, "'" + prefix + "' needs " + name + " in epi=");
     if (text->starts_with("strides=") ? parse_layout(*text, tensor) : take_type(*text, &tensor->type, why)) continue;
-    return refuse_word(why, "'" + name + ':' + std::string(*text) + "' is no type and no strides of " + name);
+    return refuse_word(why, "'" + prefix + std::string(*text) + "' is neither a type nor strides");
   }
   return true;
 }

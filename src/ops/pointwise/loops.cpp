@@ -29,11 +29,27 @@ TensorGeometry geometry_of_load(const Problem& problem, int load, const int* ord
   return stretched(problem, numbers, order);
 }
 
+bool has_all_dims(const Problem& problem, const TensorGeometry& tensor) {
+  return std::equal(problem.dims, problem.dims + problem.rank, tensor.dims);
+}
+
+// The tensor whose memory decides the order.
+const TensorGeometry& leader_of(const Problem& problem) {
+  const Program& program = problem.program;
+  for (int o = 0; o < program.stores; ++o) {
+    if (problem.reductions[o] == kNoReduction) return problem.stores[o];
+  }
+  for (int i = 0; i < program.loads; ++i) {
+    if (program.load_kind[i] == LoadKind::tensor && has_all_dims(problem, problem.loads[i])) return problem.loads[i];
+  }
+  return problem.stores[0];
+}
+
 }  // namespace
 
 Loops loops_of(const Problem& problem) {
   const Program& program = problem.program;
-  const TensorGeometry& leader = problem.stores[0];
+  const TensorGeometry& leader = leader_of(problem);
   int order[kMaxRank];
   std::iota(order, order + problem.rank, 0);
   std::stable_sort(order, order + problem.rank, [&](int a, int b) { return leader.strides[a] > leader.strides[b]; });
@@ -49,6 +65,30 @@ Loops loops_of(const Problem& problem) {
     std::copy_n(tensors[program.stores + i].strides, loops.rank, loops.load_strides[i]);
   }
   return loops;
+}
+
+FoldLoops fold_loops_of(const Problem& problem) {
+  const Loops merged = loops_of(problem);
+  int reduction = 0;
+  while (problem.reductions[reduction] == kNoReduction) ++reduction;
+  const auto is_folded = [&](int i) { return merged.store_strides[reduction][i] == 0 && merged.dims[i] > 1; };
+  FoldLoops result;
+  Loops& loops = result.loops;
+  loops.rank = merged.rank;
+  int next = 0;
+  for (const bool folded : {false, true}) {
+    for (int i = 0; i < merged.rank; ++i) {
+      if (is_folded(i) != folded) continue;
+      loops.dims[next] = merged.dims[i];
+      for (int t = 0; t < kMaxLoads; ++t) loops.load_strides[t][next] = merged.load_strides[t][i];
+      for (int t = 0; t < kMaxStores; ++t) loops.store_strides[t][next] = merged.store_strides[t][i];
+      (folded ? result.folded : result.results) *= merged.dims[i];
+      ++next;
+    }
+    if (!folded) result.kept = next;
+  }
+  result.across = !is_folded(merged.rank - 1);
+  return result;
 }
 
 }  // namespace gpudnn::pointwise

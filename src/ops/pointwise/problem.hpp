@@ -39,6 +39,8 @@ struct Args {
   const void* loads[kMaxLoads] = {};
   double scalars[kMaxLoads] = {};
   void* stores[kMaxStores] = {};
+  void* workspace = nullptr;  // of reductions: with less than workspace_size() they run slower, never otherwise
+  std::size_t workspace_bytes = 0;
 };
 
 [[nodiscard]] Status validate(const Problem& problem);
@@ -50,6 +52,9 @@ struct Args {
 [[nodiscard]] std::span<const Engine<Problem, Args>> engines() noexcept;
 // Runs a problem that validate() accepts.
 [[nodiscard]] Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args);
+
+// What the reductions of a problem run fastest with; 0 where there are none.
+[[nodiscard]] std::size_t workspace_size(const Problem& problem, const Device& device);
 
 // Bytes that the floor of the time counts: each tensor once.
 [[nodiscard]] double bytes_moved(const Problem& problem) noexcept;

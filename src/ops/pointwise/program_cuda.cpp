@@ -5,7 +5,6 @@
 #include "kernels/pointwise/program.hpp"
 #include "ops/any_type.hpp"
 #include "ops/pointwise/cuda_engines.hpp"
-#include "ops/pointwise/loops.hpp"
 #include "ops/pointwise/lower.hpp"
 
 namespace gpudnn::pointwise {
@@ -18,9 +17,11 @@ bool has_reduction(const Problem& problem) noexcept {
                      [](int reduction) { return reduction != kNoReduction; });
 }
 
-kernels::ProgramParams params_of(const Problem& problem, const Args& args, const Device& device) {
+}  // namespace
+
+kernels::ProgramParams program_params(const Problem& problem, const Args& args, const Loops& loops,
+                                      const Device& device) {
   const Program& program = problem.program;
-  const Loops loops = loops_of(problem);
   kernels::ProgramParams params;
   params.is_double = program.compute == GPUDNN_DATA_DOUBLE;
   params.rank = loops.rank;
@@ -46,8 +47,6 @@ kernels::ProgramParams params_of(const Problem& problem, const Args& args, const
   return params;
 }
 
-}  // namespace
-
 Support supports_program_cuda(const Problem& problem, const Device&) {
   return has_reduction(problem) ? Support::no("a store has a reduction") : Support::yes();
 }
@@ -57,7 +56,7 @@ Status program_cuda(const LaunchSite& site, const Problem& problem, const Args& 
   for (int o = 0; o < problem.program.stores; ++o) store_type[o] = problem.stores[o].type;
   Lowered lowered;
   GPUDNN_TRY(lower(problem.program, store_type, &lowered));
-  kernels::ProgramParams params = params_of(problem, args, site.device);
+  kernels::ProgramParams params = program_params(problem, args, loops_of(problem), site.device);
   tile::ProgramCode<float> code;
   tile::ProgramCode<double> code64;
   if (params.is_double) {

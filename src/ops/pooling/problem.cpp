@@ -1,6 +1,7 @@
 // The pooling problem: its checks and its text.
-//   pool fwd max f16 nhwc n64c256h56w56 r3s3 p1x1 t2x2 [y:LAYOUT] [nan]
-//   pool bwd avg f32 nchw n8c16h9w9 r2s2 p0x0 t2x2 [y:LAYOUT] [dx:LAYOUT] [dy:LAYOUT] [nan]
+//   pool fwd max f16 nhwc n64c256h56w56 r3s3 p1x1 t2x2 [out=29x29] [y:LAYOUT] [nan]
+//   pool bwd avg f32 nchw n8c16h9w9 r2s2 p0x0 t2x2 [out=5x5] [y:LAYOUT] [dx:LAYOUT] [dy:LAYOUT] [nan]
+// out= gives y's extents where they differ from those of the floor formula (output_extent).
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/pooling/problem.hpp"
 
@@ -40,20 +41,6 @@ Status validate_output(const Problem& problem) {
                    "yDesc dims %s and xDesc dims %s differ in the %s; pooling keeps it", shown_dims(problem.y).c_str(),
                    shown_dims(problem.x).c_str(), i == 0 ? "batch" : "channels");
   }
-  for (int i = 0; i < problem.spatial; ++i) {
-    const std::int64_t input = problem.x.dims[2 + i];
-    const std::int64_t expected = output_extent(input, problem.window[i], problem.pad[i], problem.stride[i]);
-    GPUDNN_REQUIRE(expected > 0, GPUDNN_STATUS_BAD_PARAM,
-                   "poolingDesc window %d is %lld and does not fit into xDesc's extent %lld with padding %lld", i,
-                   static_cast<long long>(problem.window[i]), static_cast<long long>(input),
-                   static_cast<long long>(problem.pad[i]));
-    GPUDNN_REQUIRE(
-        problem.y.dims[2 + i] == expected, GPUDNN_STATUS_BAD_PARAM,
-        "yDesc dim %d is %lld; a window of %lld with padding %lld and stride %lld over xDesc's %lld gives %lld", 2 + i,
-        static_cast<long long>(problem.y.dims[2 + i]), static_cast<long long>(problem.window[i]),
-        static_cast<long long>(problem.pad[i]), static_cast<long long>(problem.stride[i]),
-        static_cast<long long>(input), static_cast<long long>(expected));
-  }
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -85,11 +72,21 @@ bool read_window(ProblemWords* words, Problem* problem, std::string* why) {
 }
 
 bool derive_tensors(ProblemWords* words, Problem* problem, std::string* why) {
+  bool fits = true;
   problem->y = problem->x;
   for (int i = 0; i < problem->spatial; ++i) {
     problem->y.dims[2 + i] =
         output_extent(problem->x.dims[2 + i], problem->window[i], problem->pad[i], problem->stride[i]);
-    if (problem->y.dims[2 + i] <= 0) return *why = "the window does not fit into the padded image", false;
+    fits = fits && problem->y.dims[2 + i] > 0;
+  }
+  if (const auto out = words->take("out=")) {
+    int count = 0;
+    if (!parse_extents(*out, problem->y.dims + 2, &count, kMaxSpatial) || count != problem->spatial) {
+      *why = "'out=" + std::string(*out) + "' is not one number for each spatial dimension (such as out=7x7)";
+      return false;
+    }
+  } else if (!fits) {
+    return *why = "the window does not fit into the padded image; tell y's extents with out=", false;
   }
   const auto implied = implied_format(problem->x);
   if (!take_layout(words, "y", implied, &problem->y, why)) return false;
@@ -139,6 +136,12 @@ std::string to_text(const Problem& problem) {
     text += letters[static_cast<std::size_t>(i)] + std::to_string(problem.window[i]);
   }
   text += " p" + extents_text(problem.pad, problem.spatial) + " t" + extents_text(problem.stride, problem.spatial);
+  bool floor_extents = true;
+  for (int i = 0; i < problem.spatial; ++i) {
+    floor_extents = floor_extents && problem.y.dims[2 + i] == output_extent(problem.x.dims[2 + i], problem.window[i],
+                                                                            problem.pad[i], problem.stride[i]);
+  }
+  if (!floor_extents) text += " out=" + extents_text(problem.y.dims + 2, problem.spatial);
   const auto implied = implied_format(problem.x);
   text += layout_word("y", problem.y, implied);
   if (problem.backward) text += layout_word("dx", problem.dx, implied) + layout_word("dy", problem.dy, implied);

@@ -95,7 +95,7 @@ Status gather_cuda(const LaunchSite& site, const Problem& problem, const Args& a
     kernels::launch_sampler_forward(sampler_params(site, problem, args), site.stream);
     return cuda::launch_status("sampler_forward");
   }
-  return cuda::launch_together(site, [&] { return sampler_gradients(site, problem, args); });
+  return sampler_gradients(site, problem, args);
 }
 
 }  // namespace gpudnn::spatial_transformer

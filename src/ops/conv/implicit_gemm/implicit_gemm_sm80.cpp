@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/implicit_gemm/implicit_gemm_sm80.hpp"
 
+#include <atomic>
+
+#include "core/device.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_sm80_params.hpp"
 #include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/tensor_math.hpp"
@@ -26,14 +29,28 @@ std::size_t workspace_of(const Config& config, std::uint32_t blocks) {
   return config.split_k > 1 ? sm80::partial_bytes(sm80::kTiles[config.tile], blocks) : 0;
 }
 
+// Whether this build has code of sm_80 or later that the device runs; asked once for each device.
+bool has_code_for(const Device& device) {
+  enum class Answer : signed char { unknown, no, yes };
+  constexpr std::size_t kDevices = 64;  // those beyond are asked about every time
+  static std::atomic<Answer> known[kDevices];
+  const auto slot = static_cast<std::size_t>(device.ordinal + 1);
+  const Answer answer = slot < kDevices ? known[slot].load(std::memory_order_relaxed) : Answer::unknown;
+  if (answer != Answer::unknown) return answer == Answer::yes;
+  const cuda::DeviceScope scope(device);
+  const bool available = sm80::available();
+  if (slot < kDevices) known[slot].store(available ? Answer::yes : Answer::no, std::memory_order_relaxed);
+  return available;
+}
+
 }  // namespace
 
 [[gnu::hot]] Support implicit_gemm_sm80_supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() < 80) return Support::no("mma.sync of these types came with sm_80");
   if (const char* const reason = tensor_math_unsupported_reason(problem)) return Support::no(reason);
   if (const char* const reason = sm80_index_unsupported_reason(problem)) return Support::no(reason);
-  static const bool available = sm80::available();
-  return available ? Support::yes() : Support::no("this build has no code of sm_80 or later that the device runs");
+  return has_code_for(device) ? Support::yes()
+                              : Support::no("this build has no code of sm_80 or later that the device runs");
 }
 
 [[gnu::hot]] void implicit_gemm_sm80_candidates(const Problem& problem, const Device& device,

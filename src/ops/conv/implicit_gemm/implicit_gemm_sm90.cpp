@@ -162,8 +162,8 @@ std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, c
   return prepared;
 }
 
-namespace {
-Status launch_kernels(const LaunchSite& site, const Prepared& prepared, const Args& args) {
+Status implicit_gemm_sm90_launch(const LaunchSite& site, const void* opaque, const Args& args) {
+  const auto& prepared = *static_cast<const Prepared*>(opaque);
   const Sm90Plan& plan = prepared.plan;
   GPUDNN_TRY(require_maps(prepared.encoded));
   GPUDNN_TRY(require_workspace(site, plan.workspace));
@@ -187,13 +187,6 @@ Status launch_kernels(const LaunchSite& site, const Prepared& prepared, const Ar
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
   sm90::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.stream);
   return cuda::launch_status("implicit_gemm_sm90");
-}
-}  // namespace
-
-Status implicit_gemm_sm90_launch(const LaunchSite& site, const void* opaque, const Args& args) {
-  const auto& prepared = *static_cast<const Prepared*>(opaque);
-  const auto launch = [&] { return launch_kernels(site, prepared, args); };
-  return prepared.plan.transposes_filter ? cuda::launch_together(site, launch) : launch();
 }
 
 }  // namespace gpudnn::conv

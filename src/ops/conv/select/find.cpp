@@ -82,8 +82,7 @@ Status time_choice(const Work& work, double best_so_far, double* seconds) {
   constexpr double kLongRun = 5e-3;  // one run of so long varies little, and five would take the whole search's time
   constexpr int kMaxBatches = 5;
   GPUDNN_TRY(time_runs(work, 1, seconds));
-  const bool one_run_tells = work.site.device.backend == GPUDNN_BACKEND_HOST || *seconds > kLongRun;
-  if (one_run_tells || *seconds > kHopeless * best_so_far) return GPUDNN_STATUS_SUCCESS;
+  if (*seconds > kLongRun || *seconds > kHopeless * best_so_far) return GPUDNN_STATUS_SUCCESS;
   const int repeats = static_cast<int>(std::clamp(kBatchSeconds / std::max(*seconds, 1e-7), 1.0, 20.0));
   const int batches = repeats > 1 ? kMaxBatches : 3;
   double times[kMaxBatches] = {};
@@ -305,8 +304,7 @@ Status measure_algorithms_among(const std::vector<Choice>& ranked, gpudnnHandle_
     add_served(order, rows);
   } else {
     std::vector<Choice> measured;
-    LaunchSite site = launch_site(handle, workspace, limit);
-    site.graphs = nullptr;  // most of the choices are never launched again
+    const LaunchSite site = launch_site(handle, workspace, limit);
     GPUDNN_TRY(measure_choices(site, problem, args, order, &measured));
     // What odd addresses leave to choose from is no rule for other calls.
     if (alignment_of(args) == kMaxAlignment) keep_winners(handle, problem, ranked, measured, limit);

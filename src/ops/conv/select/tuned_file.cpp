@@ -178,6 +178,8 @@ std::string device_class(const Device& device) {
   return "sm_" + std::to_string(device.compute_capability()) + ' ' + std::to_string(device.multiprocessors);
 }
 
+std::string table_section(const Device& device) { return device_class(device) + ' ' + device.name; }
+
 bool read_text_file(const std::string& path, std::string* text) {
   text->clear();
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);

@@ -1,7 +1,7 @@
 // Measured choices of engine and config, and the text that holds them. The table that is built into the library and the
 // file of the tuning cache speak the same language:
 //
-//   device sm_90 132
+//   device sm_90 132 NVIDIA H200
 //   conv fwd f16 nhwc n64c256h56w56 k64r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor -> implicit_gemm_simt tile=10
 //   split_k=1 us=812.40
 //
@@ -81,11 +81,12 @@ class TunedFile {
   std::map<std::string, Section> sections_;
 };
 
-// "sm_90 132": what rows of the built-in table are measured for.
+// "sm_90 132": the capability and the multiprocessors.
 [[nodiscard]] std::string device_class(const Device& device);
+// "sm_90 132 NVIDIA H200": the section of the built-in table. Devices of one class differ in memory and clock.
+[[nodiscard]] std::string table_section(const Device& device);
 
-// What the built-in table says of the problem on the device's phase, the fastest first. Parsed at the first call of a
-// process.
+// What the built-in table says of the problem on the device, the fastest first. Parsed at the first call of a process.
 [[nodiscard]] std::span<const Choice> measured_choices(const Problem& problem, const Device& device);
 
 // The whole file, or false. A file that does not exist is empty.

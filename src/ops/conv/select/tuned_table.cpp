@@ -13,10 +13,11 @@ extern const char kTunedSm90[];  // src/ops/conv/select/tuned_sm90.txt; the buil
 
 namespace {
 
-// Of a phase of devices: the choices by tuning key, the fastest first.
+// Of one kind of device: the choices by tuning key, the fastest first.
 struct Table {
   int compute_capability = 0;
   int multiprocessors = 0;
+  std::string device;  // its name
   std::unordered_map<Problem, std::vector<Choice>, TuningKeyHash> choices;
 };
 
@@ -42,7 +43,10 @@ std::vector<Table> read_tables() {
   const TunedFile file{std::string_view(kTunedSm90)};
   for (const std::string& name : file.devices()) {
     Table table;
-    if (std::sscanf(name.c_str(), "sm_%d %d", &table.compute_capability, &table.multiprocessors) != 2) continue;
+    int read = 0;
+    if (std::sscanf(name.c_str(), "sm_%d %d %n", &table.compute_capability, &table.multiprocessors, &read) != 2)
+      continue;
+    table.device = name.substr(static_cast<std::size_t>(read));
     file.for_each(name, [&](const Problem& problem, const std::vector<TunedRow>& rows) {
       table.choices.insert_or_assign(tuning_key(problem), choices_of(problem, rows));
     });
@@ -57,8 +61,10 @@ std::vector<Table> read_tables() {
   if (device.backend == GPUDNN_BACKEND_HOST) return {};
   static const auto* const tables = new std::vector<Table>(read_tables());
   for (const Table& table : *tables) {
-    if (table.compute_capability != device.compute_capability() || table.multiprocessors != device.multiprocessors)
+    if (table.compute_capability != device.compute_capability() || table.multiprocessors != device.multiprocessors ||
+        table.device != device.name) {
       continue;
+    }
     const auto found = table.choices.find(tuning_key(problem));
     if (found != table.choices.end()) return found->second;
   }

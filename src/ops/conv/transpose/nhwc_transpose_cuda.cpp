@@ -124,39 +124,6 @@ const void* take(const PackedOperand& operand, const void* data, char* base, Bef
   return copy.packed;
 }
 
-// The copies before, the inner kernel, the copy of its output.
-Status launch_copies_and_kernel(const LaunchSite& site, const NhwcTransposePlan& plan, const Args& args) {
-  const NhwcForm& form = plan.form;
-  GPUDNN_REQUIRE(site.workspace != nullptr && site.workspace_bytes >= plan.workspace, GPUDNN_STATUS_BAD_PARAM,
-                 "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes, plan.workspace);
-  const auto address = reinterpret_cast<std::uintptr_t>(site.workspace);
-  char* const base =
-      static_cast<char*>(site.workspace) + (kPackingAlignment - address % kPackingAlignment) % kPackingAlignment;
-
-  const PackedOperand& out = output(form);
-  Before before;
-  Args inner = args;
-  if (&out != &form.x) inner.x = take(form.x, args.x, base, &before);
-  if (&out != &form.w) inner.w = take(form.w, args.w, base, &before);
-  if (&out != &form.y) inner.y = take(form.y, args.y, base, &before);
-  inner.z = take(form.z, args.z, base, &before);
-  inner.bias = take(form.bias, args.bias, base, &before);
-  if (out.packed) {
-    if (args.beta != 0) (void)take(out, args.out, base, &before);
-    inner.out = base + out.offset;
-  }
-  if (before.count > 0) {
-    layout::launch_pack(before.of, before.count, site.stream);
-    GPUDNN_TRY(cuda::launch_status("channels_last pack"));
-  }
-  const LaunchSite inner_site = {site.device, site.stream, plan.inner_workspace > 0 ? base + form.bytes : nullptr,
-                                 plan.inner_workspace};
-  GPUDNN_TRY(plan.engine->launch(inner_site, plan.prepared.get(), inner));
-  if (!out.packed) return GPUDNN_STATUS_SUCCESS;
-  layout::launch_unpack({&out.task, args.out, base + out.offset}, site.device.compute_capability() == 90, site.stream);
-  return cuda::launch_status("channels_last unpack");
-}
-
 }  // namespace
 
 Support nhwc_transpose_supports(const Problem& problem, const Device& device) {
@@ -253,9 +220,38 @@ std::shared_ptr<const void> nhwc_transpose_prepare(const Problem& problem, const
   return plan;
 }
 
+// The copies before, the inner kernel, the copy of its output.
 Status nhwc_transpose_launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& plan = *static_cast<const NhwcTransposePlan*>(prepared);
-  return cuda::launch_together(site, [&] { return launch_copies_and_kernel(site, plan, args); });
+  const NhwcForm& form = plan.form;
+  GPUDNN_REQUIRE(site.workspace != nullptr && site.workspace_bytes >= plan.workspace, GPUDNN_STATUS_BAD_PARAM,
+                 "the workspace has %zu bytes; this plan needs %zu", site.workspace_bytes, plan.workspace);
+  const auto address = reinterpret_cast<std::uintptr_t>(site.workspace);
+  char* const base =
+      static_cast<char*>(site.workspace) + (kPackingAlignment - address % kPackingAlignment) % kPackingAlignment;
+
+  const PackedOperand& out = output(form);
+  Before before;
+  Args inner = args;
+  if (&out != &form.x) inner.x = take(form.x, args.x, base, &before);
+  if (&out != &form.w) inner.w = take(form.w, args.w, base, &before);
+  if (&out != &form.y) inner.y = take(form.y, args.y, base, &before);
+  inner.z = take(form.z, args.z, base, &before);
+  inner.bias = take(form.bias, args.bias, base, &before);
+  if (out.packed) {
+    if (args.beta != 0) (void)take(out, args.out, base, &before);
+    inner.out = base + out.offset;
+  }
+  if (before.count > 0) {
+    layout::launch_pack(before.of, before.count, site.stream);
+    GPUDNN_TRY(cuda::launch_status("channels_last pack"));
+  }
+  const LaunchSite inner_site = {site.device, site.stream, plan.inner_workspace > 0 ? base + form.bytes : nullptr,
+                                 plan.inner_workspace};
+  GPUDNN_TRY(plan.engine->launch(inner_site, plan.prepared.get(), inner));
+  if (!out.packed) return GPUDNN_STATUS_SUCCESS;
+  layout::launch_unpack({&out.task, args.out, base + out.offset}, site.device.compute_capability() == 90, site.stream);
+  return cuda::launch_status("channels_last unpack");
 }
 
 }  // namespace gpudnn::conv

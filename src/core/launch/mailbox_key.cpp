@@ -1,10 +1,10 @@
 // The keys of launches whose blocks share device memory.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/tile/mailbox_key.hpp"
+#include "core/launch/mailbox_key.hpp"
 
 #include <atomic>
 
-namespace gpudnn::tile {
+namespace gpudnn::cuda {
 
 MailboxKey mailbox_key(const void* output) {
   static std::atomic<unsigned> launches = 0;
@@ -12,4 +12,4 @@ MailboxKey mailbox_key(const void* output) {
   return (reinterpret_cast<MailboxKey>(output) ^ number << 49) | 1u;
 }
 
-}  // namespace gpudnn::tile
+}  // namespace gpudnn::cuda

@@ -1,12 +1,12 @@
 // Leave to take shared memory, told to the runtime once for each kernel and device.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/tile/shared_memory.hpp"
-
 #include <cuda_runtime_api.h>
 
 #include <atomic>
 
-namespace gpudnn::tile {
+#include "core/launch/shared_memory.hpp"
+
+namespace gpudnn::cuda {
 
 void allow_shared_memory(const void* kernel, int bytes, bool all_of_l1, ConfiguredDevices* told) {
   const std::atomic_ref<ConfiguredDevices> devices(*told);
@@ -25,4 +25,4 @@ void allow_shared_memory(const void* kernel, int bytes, bool all_of_l1, Configur
   devices.fetch_or(bit, std::memory_order_relaxed);
 }
 
-}  // namespace gpudnn::tile
+}  // namespace gpudnn::cuda

@@ -1,10 +1,11 @@
-// Leave for a kernel to take more shared memory than the 48 KiB that every kernel may have.
+// Leave for a kernel to take more shared memory than the 48 KiB that every kernel may have. Plain data and
+// declarations, for host code of kernels/ too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 
-namespace gpudnn::tile {
+namespace gpudnn::cuda {
 
 constexpr int kAllThatABlockMayHave = 0;
 
@@ -23,4 +24,4 @@ void allow_shared_memory(int bytes, bool all_of_l1 = false) {
   allow_shared_memory(reinterpret_cast<const void*>(kKernel), bytes, all_of_l1, &told);
 }
 
-}  // namespace gpudnn::tile
+}  // namespace gpudnn::cuda

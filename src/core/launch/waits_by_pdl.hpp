@@ -1,10 +1,11 @@
-// Whether a kernel may be launched to begin while the one ahead of it ends (LaunchConfig::overlaps).
+// Whether a kernel may be launched to begin while the one ahead of it ends (LaunchConfig::overlaps). A question to the
+// runtime and plain data, for host code of kernels/ too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-namespace gpudnn::tile {
+namespace gpudnn::cuda {
 
 // Whether the kernel in use waits for the one before by itself, where it asks to. What is made from the code of an
 // older architecture does not. All devices of a capability have the same code, and Hopper's are the only ones to be
@@ -22,4 +23,4 @@ bool waits_by_pdl() {
   return waits;
 }
 
-}  // namespace gpudnn::tile
+}  // namespace gpudnn::cuda

@@ -1,10 +1,11 @@
-// What the runtime is asked about a kernel, once for each device: such calls cost more than a launch.
+// What the runtime is asked about a kernel, once for each device: such calls cost more than a launch. Plain data and a
+// function on it, for host code of kernels/ too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-namespace gpudnn::tile {
+namespace gpudnn::cuda {
 
 constexpr int kDevicesKnown = 16;  // those beyond are asked about every time
 
@@ -23,4 +24,4 @@ int cached_query(int (&known)[kDevicesKnown], Ask ask) {
   return answer - 1;
 }
 
-}  // namespace gpudnn::tile
+}  // namespace gpudnn::cuda

@@ -1,8 +1,8 @@
-// The keys of launches whose blocks share device memory: see mailboxes.cuh.
+// The keys of launches whose blocks share device memory: see kernels/tile/mailboxes.cuh. Plain data, for kernels/ too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace gpudnn::tile {
+namespace gpudnn::cuda {
 
 using MailboxKey = unsigned long long;
 
@@ -10,4 +10,4 @@ using MailboxKey = unsigned long long;
 // still have keys of their own unless a graph repeats them.
 MailboxKey mailbox_key(const void* output);
 
-}  // namespace gpudnn::tile
+}  // namespace gpudnn::cuda
