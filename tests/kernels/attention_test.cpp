@@ -202,8 +202,8 @@ TEST(Attention, BoundsByDefinition) {
             const bool visible =
                 c < lengths.kv && (!p.has_right || c <= r + shift + p.right) && (!p.has_left || c > r + shift - p.left);
             EXPECT_EQ(visible, c >= range.first && c < range.end);
-            if (visible) EXPECT_TRUE(c >= all.first && c < all.end);
-            if (visible && c >= 2 && c < 5) EXPECT_TRUE(r >= seers.first && r < seers.end);
+            EXPECT_TRUE(!visible || (c >= all.first && c < all.end));
+            EXPECT_TRUE(!visible || c < 2 || c >= 5 || (r >= seers.first && r < seers.end));
           }
         }
       }
@@ -258,7 +258,7 @@ TEST(Attention, CaseFiles) {
 TEST(Attention, RandomProblems) {
   int runs = 0;
   sweep(
-      300, [](Random& random) { return random_attention(random); },
+      150, [](Random& random) { return random_attention(random); },
       [&](const AttentionCase& c, int) { return check_engines(c, &runs); });
   EXPECT_GT(runs, 0);
 }

@@ -106,8 +106,8 @@ const AttentionTensor& view(const AttentionParams& params, int tensor) {
 
 template <class T>
 void put(Bytes* bytes, const std::vector<T>& values) {
-  bytes->resize(values.size() * sizeof(T));
-  std::memcpy(bytes->data(), values.data(), bytes->size());
+  const auto* const first = reinterpret_cast<const unsigned char*>(values.data());
+  bytes->assign(first, first + values.size() * sizeof(T));
 }
 
 class CaseMemory {
