@@ -12,9 +12,9 @@ namespace {
 using tile::AnyType;
 
 constexpr int kSharedOfMultiprocessor =
-    220 * 1024;                                // that blocks of Hopper may have together, less what each one costs
-constexpr int kMostSharedOfBlock = 96 * 1024;  // of the vector kernel: two blocks a multiprocessor
-constexpr std::int64_t kMostStride = (std::int64_t{1} << 31) - 1;
+    220 * 1024;                               // that blocks of Hopper may have together, less what each one costs
+constexpr int kMaxSharedOfBlock = 96 * 1024;  // of the vector kernel: two blocks a multiprocessor
+constexpr std::int64_t kMaxStride = (std::int64_t{1} << 31) - 1;
 
 std::int64_t count_of(const ProgramParams& params) {
   std::int64_t count = 1;
@@ -54,7 +54,7 @@ bool set_tensor(const ProgramParams& params, const ProgramTensor& from, int widt
   to->chunk = static_cast<std::uint8_t>(width * bytes);
   for (int i = 0; i < params.rank; ++i) {
     const std::int64_t stride = from.strides[last - i] * bytes * (i == 0 ? width : 1);
-    if (stride > kMostStride || stride < -kMostStride) return false;
+    if (stride > kMaxStride || stride < -kMaxStride) return false;
     (i == 0 ? to->fastest : to->strides[i - 1]) = static_cast<std::int32_t>(stride);
     to->is_reused = to->is_reused || (stride == 0 && params.dims[last - i] > 1);
   }
@@ -84,7 +84,7 @@ bool try_vector(const ProgramParams& params, cudaStream_t stream) {
   const int last = params.rank - 1;
   const std::int64_t packs = count_of(params) / width;
   if (params.is_double || params.rank > kProgramVectorLoops || params.dims[last] % width != 0) return false;
-  if (packs > tile::kMostIterations) return false;
+  if (packs > tile::kMaxIterations) return false;
   VectorArgs args;
   args.packs = static_cast<std::uint32_t>(packs);
   args.rank = params.rank;
@@ -105,7 +105,7 @@ bool try_vector(const ProgramParams& params, cudaStream_t stream) {
     if (!set_tensor(params, params.out[t], width, &args.table.out[t])) return false;
   }
   args.temp_bytes = params.code->temps * kProgramElements * 4 * kProgramThreads;
-  if (args.temp_bytes + 2 * args.stage_bytes > kMostSharedOfBlock) return false;
+  if (args.temp_bytes + 2 * args.stage_bytes > kMaxSharedOfBlock) return false;
   args.table.code = *params.code;
   width == 8 ? launch_vector<8, 2>(&args, params, stream) : launch_vector<4, 4>(&args, params, stream);
   return true;
@@ -135,7 +135,7 @@ void launch_scalar(const ProgramParams& params, const tile::ProgramCode<C>& code
   tile::launch_kernel(&program_scalar<C, E>, {blocks, kProgramThreads, shared}, stream, args);
 }
 
-// Any nest of at most kMostIterations elements.
+// Any nest of at most kMaxIterations elements.
 void launch_part(const ProgramParams& params, cudaStream_t stream) {
   if (try_vector(params, stream)) return;
   if (params.is_double) {
@@ -167,11 +167,11 @@ ProgramParams part_of(const ProgramParams& params, int dimension, std::int64_t b
 void launch_program(const ProgramParams& params, CUstream_st* stream) {
   const std::int64_t count = count_of(params);
   if (count == 0) return;
-  if (count > tile::kMostIterations) {
+  if (count > tile::kMaxIterations) {
     int split = 0;
     while (params.dims[split] == 1) ++split;
     const std::int64_t inner = count / params.dims[split];
-    const std::int64_t length = inner >= tile::kMostIterations ? 1 : tile::kMostIterations / inner;
+    const std::int64_t length = inner >= tile::kMaxIterations ? 1 : tile::kMaxIterations / inner;
     for (std::int64_t begin = 0; begin < params.dims[split]; begin += length) {
       launch_program(part_of(params, split, begin, tile::least(length, params.dims[split] - begin)), stream);
     }

@@ -1,14 +1,14 @@
 // Pointwise programs on the backend at hand: against the host's evaluation, and against themselves node by node.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/device.hpp"
 #include "host/pointwise.hpp"
-#include "kernels/epilogue_only.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "core/device.hpp"
+#include "kernels/epilogue_only.hpp"
 #include "kernels/tile/pointwise_math.cuh"
 #include "ops/pointwise/epilogue.hpp"
 #include "support/pointwise.hpp"

@@ -51,11 +51,11 @@ std::size_t workspace_of(const Problem& problem, const FoldLoops& fold, int spli
 
 Status launch_part(const LaunchSite& site, const Problem& problem, const Args& args) {
   const FoldLoops fold = fold_loops_of(problem);
-  GPUDNN_REQUIRE(fold.results <= tile::kMostIterations && fold.folded <= tile::kMostIterations,
+  GPUDNN_REQUIRE(fold.results <= tile::kMaxIterations && fold.folded <= tile::kMaxIterations,
                  GPUDNN_STATUS_NOT_SUPPORTED,
                  "a reduction folds %lld elements into each of %lld; up to %lld of each are built",
                  static_cast<long long>(fold.folded), static_cast<long long>(fold.results),
-                 static_cast<long long>(tile::kMostIterations));
+                 static_cast<long long>(tile::kMaxIterations));
   DataType store_type[kMaxStores];
   for (int o = 0; o < problem.program.stores; ++o) {
     // What is folded is rounded to its own type first.
