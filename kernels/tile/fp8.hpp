@@ -26,8 +26,8 @@ GPUDNN_HOST_DEVICE std::uint32_t bits_of_float(float value) {
   return bits;
 }
 
-// `kMantissa` stored bits, exponents biased by `kBias`, the greatest number `kMost`.
-template <int kMantissa, int kBias, int kMost>
+// `kMantissa` stored bits, exponents biased by `kBias`, the greatest number `kMax`.
+template <int kMantissa, int kBias, int kMax>
 GPUDNN_HOST_DEVICE std::uint8_t fp8_of_float(float value) {
   constexpr int kDropped = 23 - kMantissa;
   constexpr std::uint32_t kLeastNormal = static_cast<std::uint32_t>(127 - kBias + 1) << 23;
@@ -37,7 +37,7 @@ GPUDNN_HOST_DEVICE std::uint8_t fp8_of_float(float value) {
   std::uint32_t result;
   if (magnitude > 0x7f800000u) {
     result = 0x7f;
-  } else if (magnitude >= bits_of_float(static_cast<float>(kMost))) {
+  } else if (magnitude >= bits_of_float(static_cast<float>(kMax))) {
     result = kMantissa == 3 ? 0x7e : 0x7b;
   } else if (magnitude >= kLeastNormal) {
     const std::uint32_t rounded = magnitude + ((1u << (kDropped - 1)) - 1u) + (magnitude >> kDropped & 1u);
