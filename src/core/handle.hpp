@@ -8,7 +8,6 @@
 #include "core/device.hpp"
 #include "core/launch_graphs.hpp"
 #include "core/plan_cache.hpp"
-#include "core/value_cache.hpp"
 
 struct gpudnnContext : gpudnn::Object {
   gpudnnContext() : Object{gpudnn::Kind::handle} {}
@@ -16,7 +15,6 @@ struct gpudnnContext : gpudnn::Object {
   const gpudnn::Device* device = &gpudnn::host_device();
   std::atomic<cudaStream_t> stream{nullptr};
   gpudnn::PlanCache plans;
-  gpudnn::ValueCache choices;  // of queries
   gpudnn::cuda::LaunchGraphs graphs;
 };
 
