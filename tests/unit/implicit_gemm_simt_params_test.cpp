@@ -301,8 +301,8 @@ void check(const Case& c, bool wide, const Params& params) {
 TEST(ImplicitGemmSimtParams, EvaluatesToTheConvolution) {
   Generator generator(20260101);
   int vectors = 0;
-  int phases = 0;
-  int phases = 0;
+  int with_phases = 0;
+  int one_phase = 0;
   for (int i = 0; i < 1500; ++i) {
     const Case c = generator.make_case();
     SCOPED_TRACE(to_text(c.problem));
@@ -311,14 +311,14 @@ TEST(ImplicitGemmSimtParams, EvaluatesToTheConvolution) {
     check(c, params.wide, params);
     if (testing::Test::HasFailure()) return;
     vectors += has_vectors(params.operand_a.mode) || has_vectors(params.operand_b.mode) ? 1 : 0;
-    phases += params.phases > 1 ? 1 : 0;
+    with_phases += params.phases > 1 ? 1 : 0;
     const bool strided = c.problem.stride[0] > 1 || c.problem.stride[1] > 1 || c.problem.stride[2] > 1;
-    phases += c.problem.direction == Direction::dgrad && params.phases == 1 && strided ? 1 : 0;
+    one_phase += c.problem.direction == Direction::dgrad && params.phases == 1 && strided ? 1 : 0;
   }
   // The cases reached what they are for.
   EXPECT_GT(vectors, 100);
-  EXPECT_GT(phases, 50);
-  EXPECT_GT(phases, 20);
+  EXPECT_GT(with_phases, 50);
+  EXPECT_GT(one_phase, 20);
 }
 
 // 64-bit positions and indices take another way through the same maps.

@@ -131,7 +131,7 @@ struct Output {
 // One spatial dimension of the data gradient with stride phases. For the phase rho in [0, stride): pixels
 // h = first + stride * j with j below quotient or quotient + 1, and the taps r = first_tap + tap_step * u, which exist
 // if gcd(stride, dilation) divides rho. Then dy's position is p = first_p + j - u * (dilation / gcd).
-struct Residue {
+struct StridePhase {
   FastDivmod stride;
   FastDivmod gcd;
   FastDivmod tap_step;    // stride / gcd
@@ -190,7 +190,7 @@ struct Params {
   std::uint32_t phases = 1;
   std::int64_t m_images = 0;    // with phases: what multiplies the pixels of a phase to m_count ...
   std::int64_t k_channels = 0;  // ... and the taps to k_count
-  Residue phases_[3];
+  StridePhase stride_phases[3];
   Operand operand_a;
   Operand operand_b;
   Output output;
@@ -229,7 +229,7 @@ GPUDNN_HOST_DEVICE void set_phase(const Params& p, std::uint32_t stride_phase, G
 #pragma unroll kUnroll
 #endif
   for (int i = 2; i >= 0; --i) {
-    const Residue& r = p.phases_[i];
+    const StridePhase& r = p.stride_phases[i];
     std::uint32_t rho = 0;
     stride_phase = r.stride.divmod(stride_phase, &rho);
     auto first = static_cast<std::int32_t>(rho) - r.pad_remainder;

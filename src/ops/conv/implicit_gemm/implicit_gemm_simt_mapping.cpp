@@ -167,8 +167,8 @@ Gemm phase_gemm(const Conv& conv) {
   return g;
 }
 
-// One phase after the other; what differs between phases is in the phases_.
-Gemm class_gemm(const Conv& conv) {
+// One phase after the other; what differs between phases is in its StridePhase.
+Gemm per_phase_gemm(const Conv& conv) {
   Gemm g = {};
   set_data_gradient_common(conv, &g);
   g.has_phases = true;
@@ -236,7 +236,7 @@ Gemm make_gemm(const Conv& conv, Direction direction) {
     case Direction::dgrad:
       break;
   }
-  return phases_as_columns(conv) ? phase_gemm(conv) : class_gemm(conv);
+  return phases_as_columns(conv) ? phase_gemm(conv) : per_phase_gemm(conv);
 }
 
 int64_t count(const Digits& digits) {

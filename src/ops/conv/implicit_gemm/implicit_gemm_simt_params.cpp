@@ -45,11 +45,11 @@ std::uint32_t inverse_modulo(int64_t value, int64_t modulus) {
 
 FastDivmod divisor(int64_t value) { return FastDivmod(static_cast<std::uint32_t>(std::max<int64_t>(value, 1))); }
 
-Residue make_phase(const Conv& conv, int i, const Packing& packing, int64_t bytes) {
+StridePhase make_phase(const Conv& conv, int i, const Packing& packing, int64_t bytes) {
   const int64_t s = conv.stride[i];
   const int64_t gcd = std::gcd(s, conv.dilation[i]);
   const int64_t tap_step = s / gcd;
-  Residue r;
+  StridePhase r;
   r.stride = divisor(s);
   r.gcd = divisor(gcd);
   r.tap_step = divisor(tap_step);
@@ -141,7 +141,7 @@ Params simt_params(const Problem& problem, bool wide) {
   p.whole = {m_count, k_count, to_radices(g.m), to_radices(g.k), {0, 0}, 0, 0};
   if (g.has_phases) {
     for (int i = 0; i < 3; ++i) {
-      p.phases_[i] = make_phase(conv, i, packings.a, bytes);
+      p.stride_phases[i] = make_phase(conv, i, packings.a, bytes);
       p.phases *= static_cast<std::uint32_t>(conv.stride[i]);
     }
     p.m_images = conv.images;
