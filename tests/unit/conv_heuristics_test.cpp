@@ -236,27 +236,6 @@ TEST(ConvHeuristics, RowsAreFoundInSmallTables) {
   EXPECT_EQ(rows("# x\ndevice a\n" + other + head.substr(4) + line + "device z\n" + other), 1u);
 }
 
-// What tuning caches of earlier versions hold: engines by their former names, tiles by number.
-TEST(ConvHeuristics, RowsOfFormerCachesNameTheSameChoices) {
-  ConvEngine inner = kEngines[0];
-  inner.name = "direct_sm90";
-  ConvEngine outer = kEngines[0];
-  outer.name = "nhwc_transpose";
-  Choice choice = {&inner, {.tile = 3, .split_k = 2, .tile_name = "x"}, 0, 0, Source::model};
-  EXPECT_EQ(old_choice_text(choice), "halo_sm90 tile=3 split_k=2");
-  EXPECT_TRUE(names({"halo_sm90 tile=3 split_k=2", 1}, choice));
-  EXPECT_TRUE(names({"direct_sm90 x split=2", 1}, choice));
-  EXPECT_FALSE(names({"halo_sm90 tile=2 split_k=2", 1}, choice));
-  EXPECT_FALSE(names({"direct_sm90 x", 1}, choice));
-  choice.engine = &outer;
-  choice.config.inner = &inner;
-  choice.config.padded = true;
-  EXPECT_TRUE(names({"nhwc_transpose(direct_sm90 x split=2)", 1}, choice));
-  EXPECT_TRUE(names({"via_nhwc tile=" + std::to_string(1 << 20 | 4 << 12 | 3) + " split_k=2", 1}, choice));
-  choice.config.padded = false;
-  EXPECT_TRUE(names({"nhwc_transpose(direct_sm90 x split=2 unpadded)", 1}, choice));
-}
-
 // A row that names no candidate would never be taken.
 TEST(ConvHeuristics, EveryRowOfTheBuiltInTableNamesACandidate) {
   const TunedFile file{std::string_view(kTunedSm90)};

@@ -249,10 +249,11 @@ constexpr test::Planner<DirectWgradPlan> kPlanner = {&direct_wgrad_candidates, &
                                                      &direct_wgrad_workspace};
 
 void check(const ConvCase& c) {
-  test::check_plans(kPlanner, c, test::h200(kMultiprocessors), [&](const test::Values& values, const DirectWgradPlan& plan) {
-    expect_invariants(plan);
-    expect_convolution(c, values, plan);
-  });
+  test::check_plans(kPlanner, c, test::h200(kMultiprocessors),
+                    [&](const test::Values& values, const DirectWgradPlan& plan) {
+                      expect_invariants(plan);
+                      expect_convolution(c, values, plan);
+                    });
 }
 
 TEST(DirectWgradSm90Params, RowsStripsAndParts) {

@@ -221,12 +221,12 @@ constexpr test::Planner<SmallCWgradPlan> kPlanner = {&small_c_wgrad_candidates, 
 // How many plans were checked.
 int check(const ConvCase& c) {
   bool has_plain_one = false;  // that needs no workspace
-  const int plans =
-      test::check_plans(kPlanner, c, test::h200(kMultiprocessors), [&](const test::Values& values, const SmallCWgradPlan& plan) {
-        has_plain_one = has_plain_one || plan.workspace == 0;
-        expect_invariants(plan);
-        expect_convolution(c, values, plan);
-      });
+  const int plans = test::check_plans(kPlanner, c, test::h200(kMultiprocessors),
+                                      [&](const test::Values& values, const SmallCWgradPlan& plan) {
+                                        has_plain_one = has_plain_one || plan.workspace == 0;
+                                        expect_invariants(plan);
+                                        expect_convolution(c, values, plan);
+                                      });
   EXPECT_TRUE(has_plain_one);
   return plans;
 }

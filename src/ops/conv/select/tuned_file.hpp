@@ -35,7 +35,7 @@ struct TunedRow {
 [[nodiscard]] std::string row_text(const TunedRow& row);
 [[nodiscard]] bool parse_row(std::string_view text, TunedRow* row);
 
-// What tuning caches called a choice before configs had texts: "pointwise_planes tile=3 split_k=1".
+// What tuning caches called a choice before configs had texts: an engine, "tile=3 split_k=1".
 [[nodiscard]] std::string old_choice_text(const Choice& choice);
 
 // Of a tuning key.
