@@ -352,7 +352,7 @@ TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {
         return a.config.split_k < b.config.split_k;
       });
       for (const auto& candidate : {best, split}) {
-        EngineRun run(backend, engine, candidate->config, c, inputs, values, false);
+        EngineRun run(backend, engine, *candidate, c, inputs, values, false);
         std::vector<unsigned char> first;
         for (int i = 0; i < kRuns; ++i) {
           const Outcome outcome = run.launch(false);

@@ -12,10 +12,6 @@
 
 namespace gpudnn::conv {
 
-[[nodiscard]] inline bool sm90_runs_on(const Device& device) {
-  return device.compute_capability() == 90 && cuda::makes_tensor_maps();
-}
-
 // `reason` is null where the engine takes the problem.
 [[nodiscard]] inline Support sm90_supports(const Problem& problem, const Device& device,
                                            const char* (*reason)(const Problem&)) {
