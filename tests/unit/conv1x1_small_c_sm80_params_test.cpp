@@ -157,8 +157,8 @@ std::string check(const ConvCase& c) {
   EXPECT_TRUE(p.in_step % 16 == 0 && p.out_step % 16 == 0 && p.addend_step % 16 == 0);
   std::vector<Candidate> candidates;
   conv1x1_small_c_candidates(c.problem, test::h200(), &candidates);
-  ASSERT_EQ(candidates.size(), 1u);
-  EXPECT_GT(candidates[0].seconds, 0);
+  EXPECT_EQ(candidates.size(), 1u);
+  EXPECT_GT(candidates.at(0).seconds, 0);
   Emulation emulation(c, values);
   emulation.run();
   emulation.expect_convolution(values);
