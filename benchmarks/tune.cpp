@@ -99,18 +99,18 @@ bool same(const conv::Choice& a, const conv::Choice& b) { return a.engine == b.e
 std::vector<Trial> select(const std::vector<conv::Choice>& ranked, const conv::Choice& taken, int most) {
   std::vector<Trial> trials;
   std::map<const conv::ConvEngine*, int> of_engine;
-  int lean = 0;
+  int zero_workspace = 0;
   for (const conv::Choice& choice : ranked) {
     const bool early = trials.size() < static_cast<std::size_t>(most);
     const bool of_an_engine = ++of_engine[choice.engine] <= 2;
-    const bool among_lean = choice.workspace == 0 && ++lean <= 2;
-    if (early || of_an_engine || among_lean || same(choice, taken)) trials.push_back({choice});
+    const bool among_zero_workspace = choice.workspace == 0 && ++zero_workspace <= 2;
+    if (early || of_an_engine || among_zero_workspace || same(choice, taken)) trials.push_back({choice});
   }
   return trials;
 }
 
 // The splits that the model leaves out, for each tile that it has without a split.
-void add_grid(const conv::Problem& problem, std::size_t most_workspace, std::vector<Trial>* trials) {
+void add_grid(std::size_t workspace, std::vector<Trial>* trials) {
   const std::vector<Trial> known = *trials;
   for (const Trial& trial : known) {
     if (trial.choice.config.split_k != 1) continue;
@@ -118,10 +118,10 @@ void add_grid(const conv::Problem& problem, std::size_t most_workspace, std::vec
       conv::Choice choice = trial.choice;
       choice.config.split_k = split;
       choice.seconds = -1;
-      choice.workspace = choice.engine->workspace(problem, choice.config);
+      choice.workspace = workspace;  // all there is: a launch refuses where that is too little
       const bool is_known =
           std::any_of(known.begin(), known.end(), [&](const Trial& t) { return same(t.choice, choice); });
-      if (!is_known && choice.workspace <= most_workspace) trials->push_back({choice});
+      if (!is_known) trials->push_back({choice});
     }
   }
 }
@@ -148,14 +148,14 @@ void time_trials(bench::Machine& machine, const Device& device, const conv::Prob
   for (Trial& trial : *trials) all.push_back(&trial);
   time_some(all, {.min_seconds = 0, .least = 1, .most = 1});
   double best = kFailed;
-  double best_lean = kFailed;
+  double best_zero_workspace = kFailed;
   for (const Trial& trial : *trials) {
     best = std::min(best, trial.seconds);
-    if (trial.choice.workspace == 0) best_lean = std::min(best_lean, trial.seconds);
+    if (trial.choice.workspace == 0) best_zero_workspace = std::min(best_zero_workspace, trial.seconds);
   }
   std::vector<Trial*> promising;
   for (Trial* const trial : all) {
-    const double bar = trial->choice.workspace == 0 ? best_lean : best;
+    const double bar = trial->choice.workspace == 0 ? best_zero_workspace : best;
     if (trial == all.front() || trial->seconds < kHopeless * bar) promising.push_back(trial);
   }
   time_some(promising, {.min_seconds = min_time, .least = 5, .most = 100});
@@ -163,7 +163,7 @@ void time_trials(bench::Machine& machine, const Device& device, const conv::Prob
 
 struct Verdict {
   const Trial* best = nullptr;
-  const Trial* best_lean = nullptr;
+  const Trial* best_zero_workspace = nullptr;
   const Trial* first = nullptr;  // the model's
   const Trial* taken = nullptr;  // by the library, with its table
 };
@@ -172,32 +172,34 @@ Verdict judge(const std::vector<Trial>& trials, const conv::Choice& taken) {
   Verdict v;
   for (const Trial& trial : trials) {
     const bool ranked = trial.choice.seconds >= 0;  // not of the grid
-    const bool lean = trial.choice.workspace == 0;
+    const bool zero_workspace = trial.choice.workspace == 0;
     if (ranked && v.first == nullptr) v.first = &trial;
     if (same(trial.choice, taken)) v.taken = &trial;
     if (!ranked) continue;  // the library could not take it
     if (v.best == nullptr || trial.seconds < v.best->seconds) v.best = &trial;
-    if (lean && (v.best_lean == nullptr || trial.seconds < v.best_lean->seconds)) v.best_lean = &trial;
+    if (zero_workspace && (v.best_zero_workspace == nullptr || trial.seconds < v.best_zero_workspace->seconds))
+      v.best_zero_workspace = &trial;
   }
   return v;
 }
 
 conv::TunedRow row_of(const Trial& trial) {
-  return {trial.choice.engine->name, trial.choice.config, 1e6 * trial.seconds};
+  return {conv::choice_text(*trial.choice.engine, trial.choice.config), 1e6 * trial.seconds};
 }
 
 // The winner, and the one without a workspace.
 std::vector<conv::TunedRow> rows_of(const Verdict& v) {
   if (std::isinf(v.best->seconds)) return {};
   std::vector<conv::TunedRow> rows = {row_of(*v.best)};
-  if (v.best_lean != nullptr && v.best_lean != v.best && std::isfinite(v.best_lean->seconds))
-    rows.push_back(row_of(*v.best_lean));
+  if (v.best_zero_workspace != nullptr && v.best_zero_workspace != v.best &&
+      std::isfinite(v.best_zero_workspace->seconds))
+    rows.push_back(row_of(*v.best_zero_workspace));
   return rows;
 }
 
 void print(const char* label, const Trial& trial) {
-  std::printf("  %-8s %10.2f us  %s tile=%d split_k=%d workspace=%zu expected=%.2f us", label, 1e6 * trial.seconds,
-              trial.choice.engine->name, trial.choice.config.tile, trial.choice.config.split_k, trial.choice.workspace,
+  std::printf("  %-8s %10.2f us  %s workspace=%zu expected=%.2f us", label, 1e6 * trial.seconds,
+              conv::choice_text(*trial.choice.engine, trial.choice.config).c_str(), trial.choice.workspace,
               1e6 * trial.choice.seconds);
 }
 
@@ -233,7 +235,7 @@ class Tuner {
     if (ranked.empty() || with_table.empty()) return std::fprintf(stderr, "%s: no engine\n", task.name.c_str()), false;
     const conv::Choice& taken = with_table.front();
     std::vector<Trial> trials = select(ranked, taken, options_.grid ? std::numeric_limits<int>::max() : options_.most);
-    if (options_.grid) add_grid(task.problem, memory_.workspace_bytes() / 4, &trials);
+    if (options_.grid) add_grid(memory_.workspace_bytes(), &trials);
     time_trials(machine_, device_, task.problem, &memory_, options_.min_time, &trials);
     const Verdict verdict = judge(trials, taken);
     report(task, trials, verdict);
@@ -255,7 +257,8 @@ class Tuner {
     }
     print("best", *v.best);
     std::printf("\n");
-    if (v.best_lean != nullptr && v.best_lean != v.best) print("lean", *v.best_lean), std::printf("\n");
+    if (v.best_zero_workspace != nullptr && v.best_zero_workspace != v.best)
+      print("no_ws", *v.best_zero_workspace), std::printf("\n");
     const auto compare = [&](const char* label, const Trial& trial, Ratios* ratios) {
       print(label, trial);
       std::printf(" ratio=%.3f\n", trial.seconds / v.best->seconds);
@@ -322,7 +325,7 @@ int tune_all(const Options& options) {
   std::string why;
   const auto machine = on_host ? bench::make_host_machine() : bench::make_cuda_machine(&why);
   if (machine == nullptr) return std::fprintf(stderr, "%s\n", why.c_str()), 2;
-  std::printf("%s; %s\n", machine->description().c_str(), conv::device_class(*handle->device).c_str());
+  std::printf("%s; %s\n", machine->description().c_str(), conv::table_section(*handle->device).c_str());
   Tuner tuner(*machine, *handle->device, options);
   bool good = true;
   for (const Task& task : tasks) good = tuner.tune(task) && good;

@@ -15,9 +15,8 @@ using conv::Problem;
 namespace {
 
 // The problem of a direction from its three tensors and the convolution; checks the descriptors and validates.
-[[gnu::hot]] Status make_problem(Direction direction, gpudnnTensorDescriptor_t xDesc, gpudnnFilterDescriptor_t wDesc,
-                                 gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescriptor_t yDesc,
-                                 Problem* problem) {
+Status make_problem(Direction direction, gpudnnTensorDescriptor_t xDesc, gpudnnFilterDescriptor_t wDesc,
+                    gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescriptor_t yDesc, Problem* problem) {
   const conv::Names& names = conv::names_of(direction);
   GPUDNN_TRY(check_tensor(xDesc, names.x));
   GPUDNN_TRY(check_filter(wDesc, names.w));
@@ -63,7 +62,7 @@ Status max_count(gpudnnHandle_t handle, Direction direction, int* count) {
 
 // Hands the rows to the caller's array, as many as it asked for. The three result structs differ in one enum type.
 template <class Perf>
-[[gnu::hot]] Status report(std::span<const conv::Performance> rows, int requested, int* returned, Perf* results) {
+Status report(std::span<const conv::Performance> rows, int requested, int* returned, Perf* results) {
   const int count = std::min(requested, static_cast<int>(rows.size()));
   for (int i = 0; i < count; ++i) {
     const conv::Performance& row = rows[static_cast<std::size_t>(i)];
@@ -79,7 +78,7 @@ template <class Perf>
   return GPUDNN_STATUS_SUCCESS;
 }
 
-[[gnu::hot]] Status check_results(int requested, const int* returnedAlgoCount, const void* perfResults) {
+Status check_results(int requested, const int* returnedAlgoCount, const void* perfResults) {
   GPUDNN_REQUIRE(requested >= 1, GPUDNN_STATUS_BAD_PARAM, "requestedAlgoCount is %d; it must be at least 1", requested);
   GPUDNN_CHECK_POINTER(returnedAlgoCount);
   GPUDNN_CHECK_POINTER(perfResults);
@@ -87,9 +86,9 @@ template <class Perf>
 }
 
 template <class Perf>
-[[gnu::hot]] Status query(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor_t xDesc,
-                          gpudnnFilterDescriptor_t wDesc, gpudnnConvolutionDescriptor_t convDesc,
-                          gpudnnTensorDescriptor_t yDesc, int requested, int* returned, Perf* results) {
+Status query(gpudnnHandle_t handle, Direction direction, gpudnnTensorDescriptor_t xDesc, gpudnnFilterDescriptor_t wDesc,
+             gpudnnConvolutionDescriptor_t convDesc, gpudnnTensorDescriptor_t yDesc, int requested, int* returned,
+             Perf* results) {
   GPUDNN_TRY(check_handle(handle));
   Problem problem;
   GPUDNN_TRY(make_valid_problem(direction, xDesc, wDesc, convDesc, yDesc, &problem));
@@ -144,7 +143,7 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionForwardAlgorithmMaxCount(gpudnnHan
   return guard(__func__, [&]() -> Status { return max_count(handle, Direction::forward, count); });
 }
 
-extern "C" [[gnu::hot]] gpudnnStatus_t gpudnnGetConvolutionForwardAlgorithm_v7(
+extern "C" gpudnnStatus_t gpudnnGetConvolutionForwardAlgorithm_v7(
     gpudnnHandle_t handle, const gpudnnTensorDescriptor_t srcDesc, const gpudnnFilterDescriptor_t filterDesc,
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t destDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionFwdAlgoPerf_t* perfResults) {
@@ -276,7 +275,7 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithmMaxCount(gpud
   return guard(__func__, [&]() -> Status { return max_count(handle, Direction::dgrad, count); });
 }
 
-extern "C" [[gnu::hot]] gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithm_v7(
+extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithm_v7(
     gpudnnHandle_t handle, const gpudnnFilterDescriptor_t filterDesc, const gpudnnTensorDescriptor_t diffDesc,
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t gradDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
@@ -362,7 +361,7 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithmMaxCount(gp
   return guard(__func__, [&]() -> Status { return max_count(handle, Direction::wgrad, count); });
 }
 
-extern "C" [[gnu::hot]] gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithm_v7(
+extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithm_v7(
     gpudnnHandle_t handle, const gpudnnTensorDescriptor_t srcDesc, const gpudnnTensorDescriptor_t diffDesc,
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t gradDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {

@@ -8,14 +8,14 @@
 
 namespace gpudnn {
 
-[[gnu::hot]] Status check_tensor(gpudnnTensorDescriptor_t desc, const char* argument) noexcept {
+Status check_tensor(gpudnnTensorDescriptor_t desc, const char* argument) noexcept {
   GPUDNN_TRY(check_object(desc, Kind::tensor, argument));
   GPUDNN_REQUIRE(desc->geometry.rank > 0, GPUDNN_STATUS_BAD_PARAM,
                  "%s was created but never set; call gpudnnSetTensor4dDescriptor or one of its siblings", argument);
   return GPUDNN_STATUS_SUCCESS;
 }
 
-[[gnu::hot]] Status check_filter(gpudnnFilterDescriptor_t desc, const char* argument) noexcept {
+Status check_filter(gpudnnFilterDescriptor_t desc, const char* argument) noexcept {
   GPUDNN_TRY(check_object(desc, Kind::filter, argument));
   GPUDNN_REQUIRE(desc->geometry.rank > 0, GPUDNN_STATUS_BAD_PARAM,
                  "%s was created but never set; call gpudnnSetFilter4dDescriptor or gpudnnSetFilterNdDescriptor",

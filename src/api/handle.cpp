@@ -4,19 +4,11 @@
 
 #include "core/guard.hpp"
 #include "gpudnn/gpudnn.h"
-#include "ops/conv/select/find.hpp"
 
 using namespace gpudnn;
 
 extern "C" gpudnnStatus_t gpudnnCreate(gpudnnHandle_t* handle) {
-  return guard(__func__, [&]() -> Status {
-    GPUDNN_TRY(create_handle(handle));
-    // Once a process, with its first CUDA handle.
-    if ((*handle)->device->backend == GPUDNN_BACKEND_CUDA) {
-      [[maybe_unused]] static const bool warm = (conv::warm_up_queries(*handle), true);
-    }
-    return GPUDNN_STATUS_SUCCESS;
-  });
+  return guard(__func__, [&]() -> Status { return create_handle(handle); });
 }
 
 extern "C" gpudnnStatus_t gpudnnDestroy(gpudnnHandle_t handle) {

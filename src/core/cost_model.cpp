@@ -1,70 +1,45 @@
-// From a footprint to seconds.
+// The cost model.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cost_model.hpp"
 
 #include <algorithm>
-#include <string_view>
-
-#include "core/integer.hpp"
+#include <cmath>
 
 namespace gpudnn {
 namespace {
 
-// Measured with large matrix products and a 2 GiB copy.
-constexpr DeviceRates kH200 = {4.27e12, 7e12, 2.5e-6, {51e12, 60e12, 797e12, 415e12, 1500e12}};
-constexpr double kH100CopyBytes = 2.9e12;
+double utilization(const Footprint& f, double blocks) {
+  const double warps = f.warps * blocks;
+  return std::min(1.0, warps / (warps + f.latency_warps) * (16 + f.latency_warps) / 16);
+}
 
-// Operations a clock that a multiprocessor of the architecture does, by Unit.
-struct PerClock {
-  int from;  // compute capability
-  double flops[5];
-};
-constexpr PerClock kPerClock[] = {{90, {256, 128, 4096, 2048, 8192}},
-                                  {86, {256, 4, 1024, 512, 2048}},
-                                  {80, {128, 64, 2048, 1024, 4096}},
-                                  {75, {128, 4, 1024, 128, 2048}},
-                                  {0, {128, 64, 128, 128, 128}}};
-
-DeviceRates by_architecture(const Device& device) noexcept {
-  constexpr double kClock = 1.5e9;
-  DeviceRates rates{1e12, 3e12, 2.5e-6, {}};
-  for (const PerClock& row : kPerClock) {
-    if (device.compute_capability() < row.from) continue;
-    for (int i = 0; i < 5; ++i) rates.flops[i] = row.flops[i] * device.multiprocessors * kClock;
-    break;
-  }
-  return rates;
+double seconds_of_k_tile(const Footprint& f, const DeviceRates& rates) {
+  const double multiprocessors = rates.multiprocessors;
+  const double products = f.flops / (f.flops_rate / multiprocessors * f.efficiency);
+  const double l2 = f.l2_bytes / (rates.l2_bytes / multiprocessors * f.l2_efficiency);
+  const double cycles = f.cycles / rates.clock;
+  return std::max({products > 0 ? products + cycles / 2 : cycles, l2, cycles});
 }
 
 }  // namespace
 
-DeviceRates rates_of(const Device& device) noexcept {
-  const std::string_view name = device.name;
-  if (name.find("H200") != std::string_view::npos) return kH200;
-  if (name.find("H100") != std::string_view::npos) {
-    DeviceRates rates = kH200;
-    rates.copy_bytes = kH100CopyBytes;
-    return rates;
-  }
-  // The host's engines are few and of known order: any rates do.
-  if (device.backend == GPUDNN_BACKEND_HOST) return {1e10, 1e11, 1e-6, {1e10, 5e9, 1e10, 1e10, 1e10}};
-  return by_architecture(device);
-}
+double estimate(const Footprint& f, const DeviceRates& rates) {
+  const double multiprocessors = rates.multiprocessors;
+  // On the fullest multiprocessor: whole waves of `resident` blocks, then one of the rest, with fewer warps.
+  const double blocks = std::max(1.0, std::ceil(f.tiles / (f.slots > 0 ? f.slots : multiprocessors)));
+  const double waves = std::ceil(blocks / f.resident);
+  const double rest = blocks - (waves - 1) * f.resident;
+  const double k_tile = seconds_of_k_tile(f, rates);
+  const double busy = (waves - 1) * f.resident / utilization(f, f.resident) + rest / utilization(f, rest);
+  const double reduction = f.k_tiles * std::max(busy * k_tile, waves * f.k_tile_latency);
 
-double estimate(const Footprint& footprint, const Device& device) noexcept {
-  const DeviceRates rates = rates_of(device);
-  const std::int64_t multiprocessors = std::max(device.multiprocessors, 1);
-  const std::int64_t tiles = std::max<std::int64_t>(footprint.tiles, 1);
-  const std::int64_t together = std::max(footprint.tiles_per_multiprocessor, 1);
-  // The busiest multiprocessor decides; a tile that is alone there goes no faster than one of a full set.
-  const std::int64_t busiest = ceil_div(tiles, multiprocessors);
-  const std::int64_t rounds = ceil_div(busiest, together);
-  const double rate = rates.flops[static_cast<int>(footprint.unit)] / static_cast<double>(multiprocessors);
-  const double of_tile = footprint.flops / static_cast<double>(tiles) / (rate * footprint.efficiency);
-  const double compute = static_cast<double>(std::max(busiest, rounds)) * of_tile;
-  const double memory = std::max(footprint.dram_bytes / rates.copy_bytes, footprint.l2_bytes / rates.l2_bytes);
-  return std::max(compute, memory) + static_cast<double>(rounds) * footprint.tile_seconds +
-         footprint.launches * rates.launch_seconds;
+  const double store = f.store_bytes / (f.store_rate * rates.copy_bytes / multiprocessors);
+  double compute = reduction + blocks * (f.tile_seconds + (f.store_overlaps ? 0 : store));
+  if (f.store_overlaps) compute = std::max(compute, blocks * (f.tile_seconds + store));
+  const double memory = f.dram_bytes / rates.copy_bytes;
+  const double partials = f.partial_bytes / (f.partial_rate * rates.l2_bytes);
+  return rates.launch_seconds + f.start_seconds + store + waves * f.wave_seconds + std::max(compute, memory) +
+         f.shown * std::min(compute, memory) + f.reduce_seconds + partials;
 }
 
 }  // namespace gpudnn

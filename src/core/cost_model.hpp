@@ -1,39 +1,51 @@
-// What a configuration of a kernel costs, and what that means in seconds on a device.
+// The cost model: from the footprint of a config, which its engine states, and the rates of a device to seconds.
+//
+// A kernel runs work tiles (output tiles, times the splits of the reduction) in waves. In a wave each multiprocessor
+// works on up to `resident` tiles at once; a tile's reduction is a loop over k tiles, each of which takes the longest
+// of its products, its bytes from the L2 and its counted cycles. No kernel is faster than its bytes from memory. A
+// split reduction writes its partial sums and reads them again in a second kernel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-
-#include "core/device.hpp"
+#include "core/device_rates.hpp"
 
 namespace gpudnn {
 
-// What multiplies.
-enum class Unit : std::int32_t { fma_f32, fma_f64, tensor_f16, tensor_tf32, tensor_8bit };
-
-// What a device can do at most, measured where its name is known, else from its architecture's figures.
-struct DeviceRates {
-  double copy_bytes = 0;  // a second, read and written
-  double l2_bytes = 0;
-  double launch_seconds = 0;  // from the start of a kernel to the end of one that does nothing
-  double flops[5] = {};       // by Unit
-};
-[[nodiscard]] DeviceRates rates_of(const Device& device) noexcept;
-
-// The work of one configuration.
+// All counts are of one kernel. What an engine leaves at zero costs nothing.
 struct Footprint {
-  std::int64_t tiles = 1;
-  int tiles_per_multiprocessor = 1;  // at work at one time
-  Unit unit = Unit::fma_f32;
-  double flops = 0;  // of whole tiles: what lies beyond the edges counts
-  double dram_bytes = 0;
+  // --- work tiles
+  double tiles = 1;     // with those of all splits
+  double slots = 0;     // that run at once, one a multiprocessor; 0: as many as there are multiprocessors
+  double resident = 1;  // thread blocks that a multiprocessor holds
+  double k_tiles = 1;   // of a work tile, as many as the longest has
+  // With too few warps, latencies show: a multiprocessor runs at min(1, w / (w + latency_warps) * (16 + latency_warps)
+  // / 16) of its rate with w warps.
+  double warps = 16;  // of a thread block
+  double latency_warps = 0;
+
+  // --- a k tile
+  double flops = 0;
+  double flops_rate = 1e12;  // of the device, one of DeviceRates
+  double efficiency = 1;     // share of flops_rate in a long reduction
   double l2_bytes = 0;
-  int launches = 1;
-  double efficiency = 1;    // share of the unit's rate that a full device reaches
-  double tile_seconds = 0;  // of a tile beyond its operations: the start of its pipeline and its epilogue
+  double l2_efficiency = 1;   // share of the L2's rate
+  double cycles = 0;          // of shared memory or issue slots; half of them hide behind the products
+  double k_tile_latency = 0;  // seconds that a k tile takes at the least, alone on its multiprocessor
+
+  // --- a work tile, a wave and the whole
+  double tile_seconds = 0;      // outside of the reduction: barriers, pipeline fill
+  double store_bytes = 0;       // of the epilogue
+  double store_rate = 2.3;      // of it, times the copy rate: the L2 takes it
+  bool store_overlaps = false;  // with the next tile's products
+  double wave_seconds = 0;      // that do not hide behind the memory's
+  double dram_bytes = 0;
+  double shown = 0;           // share of the shorter of products and memory that adds to the longer
+  double start_seconds = 0;   // beyond a launch
+  double partial_bytes = 0;   // of sums, written and read once more
+  double partial_rate = 0.3;  // of them, times the L2's rate
+  double reduce_seconds = 0;  // launch of the second kernel
 };
 
-// Seconds: operations in whole waves of tiles, or the bytes, whichever takes longer, and the launches.
-[[nodiscard]] double estimate(const Footprint& footprint, const Device& device) noexcept;
+[[nodiscard]] double estimate(const Footprint& footprint, const DeviceRates& rates);
 
 }  // namespace gpudnn

@@ -40,7 +40,7 @@ double round_mantissa(double value, int mantissa, int min_exponent) noexcept {
 
 }  // namespace
 
-[[gnu::hot]] int data_type_bits(DataType type) noexcept { return row(type) ? row(type)->bits : 0; }
+int data_type_bits(DataType type) noexcept { return row(type) ? row(type)->bits : 0; }
 int data_type_lanes(DataType type) noexcept { return row(type) ? row(type)->lanes : 0; }
 const char* data_type_name(DataType type) noexcept { return row(type) ? row(type)->name : "unknown"; }
 

@@ -46,7 +46,7 @@ const char* kind_name(Kind kind) noexcept {
   return nullptr;
 }
 
-[[gnu::hot]] Status check_object(const void* object, Kind kind, const char* argument) noexcept {
+Status check_object(const void* object, Kind kind, const char* argument) noexcept {
   if (object == nullptr) {
     return GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM, "%s is null; it must be a live %s", argument, kind_name(kind));
   }

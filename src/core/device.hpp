@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/device_rates.hpp"
 #include "core/error.hpp"
 #include "gpudnn/ext.h"
 
@@ -23,6 +24,7 @@ struct Device {
   std::size_t shared_memory_per_multiprocessor = 0;
   std::size_t l2_bytes = 0;
   std::string name = "host";
+  DeviceRates rates;
 
   [[nodiscard]] int compute_capability() const noexcept { return major * 10 + minor; }
   // Blocks that share their memory. Later devices have them too, but run the PTX of one that has not.

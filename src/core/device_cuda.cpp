@@ -36,6 +36,14 @@ Status read_device(int ordinal, Device* device) {
   device->shared_memory_per_multiprocessor = properties.sharedMemPerMultiprocessor;
   device->l2_bytes = static_cast<std::size_t>(properties.l2CacheSize);
   device->name = properties.name;
+  int clock = 0;  // kHz
+  int memory_clock = 0;
+  int bus_bits = 0;
+  GPUDNN_CUDA(cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, ordinal));
+  GPUDNN_CUDA(cudaDeviceGetAttribute(&memory_clock, cudaDevAttrMemoryClockRate, ordinal));
+  GPUDNN_CUDA(cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, ordinal));
+  device->rates = device_rates({device->name, device->major, device->minor, device->multiprocessors, 1e3 * clock,
+                                1e3 * memory_clock, static_cast<double>(bus_bits)});
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -72,13 +72,13 @@ TensorGeometry packed_tensor(DataType type, gpudnnTensorFormat_t format, int ran
   return tensor;
 }
 
-[[gnu::hot]] std::int64_t element_count(const TensorGeometry& tensor) noexcept {
+std::int64_t element_count(const TensorGeometry& tensor) noexcept {
   std::int64_t count = tensor.rank > 0 ? 1 : 0;
   for (int i = 0; i < tensor.rank; ++i) count *= tensor.dims[i];
   return count;
 }
 
-[[gnu::hot]] std::int64_t element_span(const TensorGeometry& tensor) noexcept {
+std::int64_t element_span(const TensorGeometry& tensor) noexcept {
   if (element_count(tensor) == 0) return 0;
   std::int64_t last = 0;
   for (int i = 0; i < tensor.rank; ++i) last += (tensor.dims[i] - 1) * tensor.strides[i];
@@ -91,11 +91,11 @@ std::size_t size_in_bytes(const TensorGeometry& tensor) noexcept {
   return (bits + 7) / 8;
 }
 
-[[gnu::hot]] bool same_dims(const TensorGeometry& a, const TensorGeometry& b) noexcept {
+bool same_dims(const TensorGeometry& a, const TensorGeometry& b) noexcept {
   return a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims);
 }
 
-[[gnu::hot]] bool same_layout(const TensorGeometry& a, const TensorGeometry& b) noexcept {
+bool same_layout(const TensorGeometry& a, const TensorGeometry& b) noexcept {
   if (!same_dims(a, b)) return false;
   for (int i = 0; i < a.rank; ++i) {
     if (a.dims[i] > 1 && a.strides[i] != b.strides[i]) return false;
@@ -103,17 +103,13 @@ std::size_t size_in_bytes(const TensorGeometry& tensor) noexcept {
   return true;
 }
 
-[[gnu::hot]] bool is_packed_nchw(const TensorGeometry& tensor) noexcept {
-  return is_packed(tensor, GPUDNN_TENSOR_NCHW);
-}
-[[gnu::hot]] bool is_packed_nhwc(const TensorGeometry& tensor) noexcept {
-  return is_packed(tensor, GPUDNN_TENSOR_NHWC);
-}
+bool is_packed_nchw(const TensorGeometry& tensor) noexcept { return is_packed(tensor, GPUDNN_TENSOR_NCHW); }
+bool is_packed_nhwc(const TensorGeometry& tensor) noexcept { return is_packed(tensor, GPUDNN_TENSOR_NHWC); }
 bool is_dense(const TensorGeometry& tensor) {
   return element_span(tensor) == element_count(tensor) && !overlaps_itself(tensor);
 }
 
-[[gnu::hot]] bool overlaps_itself(const TensorGeometry& tensor) {
+bool overlaps_itself(const TensorGeometry& tensor) {
   if (element_count(tensor) <= 1) return false;
   // Insertion sort by stride: eight entries at most.
   int order[kMaxRank];

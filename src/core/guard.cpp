@@ -6,7 +6,7 @@
 
 namespace gpudnn {
 
-[[gnu::hot]] CallContext& call_context() noexcept {
+CallContext& call_context() noexcept {
   thread_local CallContext context;
   return context;
 }
@@ -18,7 +18,7 @@ void note_problem(const char* text) noexcept {
 
 namespace detail {
 
-[[gnu::hot]] CallScope::CallScope(const char* function) noexcept : timed_(log_enabled(GPUDNN_SEV_INFO)) {
+CallScope::CallScope(const char* function) noexcept : timed_(log_enabled(GPUDNN_SEV_INFO)) {
   CallContext& context = call_context();
   outer_function_ = context.function;
   context.function = function;
@@ -31,9 +31,9 @@ namespace detail {
   }
 }
 
-[[gnu::hot]] CallScope::~CallScope() { call_context().function = outer_function_; }
+CallScope::~CallScope() { call_context().function = outer_function_; }
 
-[[gnu::hot]] Status CallScope::finish(Status status) noexcept {
+Status CallScope::finish(Status status) noexcept {
   CallContext& context = call_context();
   context.failed = status != GPUDNN_STATUS_SUCCESS;
   if (context.failed) {

@@ -31,13 +31,12 @@ Status create_handle(gpudnnHandle_t* handle) {
   }
   gpudnnHandle_t made = Pool<gpudnnContext>::create();
   made->device = device;
-  if (device->backend == GPUDNN_BACKEND_CUDA) made->choices.reserve();
   *handle = made;
   call_context().handle = made;
   return GPUDNN_STATUS_SUCCESS;
 }
 
-[[gnu::hot]] Status check_handle(gpudnnHandle_t handle) noexcept {
+Status check_handle(gpudnnHandle_t handle) noexcept {
   GPUDNN_CHECK_OBJECT(handle, Kind::handle);
   call_context().handle = handle;
   return GPUDNN_STATUS_SUCCESS;

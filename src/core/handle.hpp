@@ -7,7 +7,6 @@
 #include "core/descriptor.hpp"
 #include "core/device.hpp"
 #include "core/plan_cache.hpp"
-#include "core/value_cache.hpp"
 
 struct gpudnnContext : gpudnn::Object {
   gpudnnContext() : Object{gpudnn::Kind::handle} {}
@@ -15,7 +14,6 @@ struct gpudnnContext : gpudnn::Object {
   const gpudnn::Device* device = &gpudnn::host_device();
   std::atomic<cudaStream_t> stream{nullptr};
   gpudnn::PlanCache plans;
-  gpudnn::ValueCache choices;  // of queries
 };
 
 namespace gpudnn {

@@ -82,7 +82,7 @@ gpudnnDebug_t describe(gpudnnHandle_t handle, Status status, const timeval& time
 
 }  // namespace
 
-[[gnu::hot]] bool log_enabled(gpudnnSeverity_t severity) noexcept {
+bool log_enabled(gpudnnSeverity_t severity) noexcept {
   unsigned mask = listening.load(std::memory_order_relaxed);
   if ((mask & kUnread) != 0) [[unlikely]]
     mask = read_environment();

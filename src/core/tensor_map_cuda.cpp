@@ -34,7 +34,7 @@ const TensorMapDriver& tensor_map_driver() noexcept {
   return known;
 }
 
-[[gnu::hot]] bool makes_tensor_maps() noexcept {
+bool makes_tensor_maps() noexcept {
   const TensorMapDriver& driver = tensor_map_driver();
   return driver.encode_tiled != nullptr && driver.encode_im2col != nullptr && driver.replace_address != nullptr;
 }

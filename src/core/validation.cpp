@@ -67,7 +67,7 @@ Status require_rank(const TensorGeometry& tensor, const char* name, int least, i
   return GPUDNN_STATUS_SUCCESS;
 }
 
-[[gnu::hot]] Status require_no_overlap(const TensorGeometry& tensor, const char* name) {
+Status require_no_overlap(const TensorGeometry& tensor, const char* name) {
   GPUDNN_REQUIRE(!overlaps_itself(tensor), GPUDNN_STATUS_BAD_PARAM,
                  "%s is an output whose elements share addresses (dims %s, %s); each element needs a place of its own",
                  name, shown_dims(tensor).c_str(), layout_text(tensor).c_str());

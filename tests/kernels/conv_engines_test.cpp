@@ -63,14 +63,14 @@ class Inputs {
 // One engine in one configuration: its own entry points, without the API and the plan cache.
 class EngineRun {
  public:
-  EngineRun(const Backend& backend, const conv::ConvEngine& engine, const conv::Config& config, const ConvCase& c,
+  EngineRun(const Backend& backend, const conv::ConvEngine& engine, const conv::Candidate& candidate, const ConvCase& c,
             const Inputs& inputs, const Values& values, bool misaligned)
       : backend_(backend),
         engine_(engine),
         inputs_(inputs),
-        workspace_(backend, engine.workspace(c.problem, config)),
+        workspace_(backend, candidate.workspace),
         out_(backend, output_of(c.problem), values.out.empty() ? nullptr : &values.out, misaligned),
-        prepared_(engine.prepare(c.problem, config, *backend.handle()->device)),
+        prepared_(engine.prepare(c.problem, candidate.config, *backend.handle()->device)),
         args_(inputs.args()) {
     args_.out = out_.data();
   }
@@ -121,33 +121,31 @@ std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
   const Expected expected = naive(c, values);
   const Inputs inputs(backend, c, values, misaligned);
   bool taken = false;
-  bool lean = false;
+  bool zero_workspace = false;
   for (const conv::ConvEngine& engine : conv::engines()) {
     if (engine.backend != backend.kind() || !engine.supports(c.problem, device)) continue;
     if (misaligned && engine.alignment > 1) continue;
     if (is_left_out(engine)) {
-      taken = lean = true;
+      taken = zero_workspace = true;
       continue;
     }
     std::vector<conv::Candidate> candidates;
     engine.candidates(c.problem, device, &candidates);
     for (const conv::Candidate& candidate : candidates) {
-      const conv::Config& config = candidate.config;
-      lean = lean || engine.workspace(c.problem, config) == 0;
+      zero_workspace = zero_workspace || candidate.workspace == 0;
       ++(*counts)[engine.name];
-      EngineRun run(backend, engine, config, c, inputs, values, misaligned);
+      EngineRun run(backend, engine, candidate, c, inputs, values, misaligned);
       Outcome outcome = run.launch();
       outcome.damage = run.damage();
       const std::string wrong = judge(output_of(c.problem), outcome, expected);
       if (!wrong.empty()) {
-        return std::string(engine.name) + " tile=" + std::to_string(config.tile) +
-               " split_k=" + std::to_string(config.split_k) + (misaligned ? " misaligned: " : ": ") + wrong;
+        return choice_text(engine, candidate.config) + (misaligned ? " misaligned: " : ": ") + wrong;
       }
     }
     taken = true;
   }
   if (!taken) return "no engine takes the problem";
-  return lean ? "" : "no engine has a configuration without a workspace";
+  return zero_workspace ? "" : "no engine has a configuration without a workspace";
 }
 
 void report(const Counts& counts) {
@@ -222,12 +220,11 @@ void check_configs(const ConvCase& c, const Values& values, Counts* counts, Take
     std::vector<conv::Candidate> candidates;
     engine.candidates(c.problem, device, &candidates);
     for (const conv::Candidate& candidate : candidates) {
-      EngineRun run(backend, engine, candidate.config, c, inputs, values, false);
+      EngineRun run(backend, engine, candidate, c, inputs, values, false);
       Outcome outcome = run.launch();
       outcome.damage = run.damage();
       ++(*counts)[engine.name];
-      EXPECT_EQ(verdict(&outcome, expected), "")
-          << engine.name << " tile=" << candidate.config.tile << ": " << to_text(c.problem);
+      EXPECT_EQ(verdict(&outcome, expected), "") << choice_text(engine, candidate.config) << ": " << to_text(c.problem);
     }
   }
 }
@@ -374,7 +371,7 @@ TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {
         return a.config.split_k < b.config.split_k;
       });
       for (const auto& candidate : {best, split}) {
-        EngineRun run(backend, engine, candidate->config, c, inputs, values, false);
+        EngineRun run(backend, engine, *candidate, c, inputs, values, false);
         std::vector<unsigned char> first;
         for (int i = 0; i < kRuns; ++i) {
           const Outcome outcome = run.launch(false);

@@ -30,7 +30,7 @@ gpudnnStatus_t launch(const Backend& backend, const conv::ConvEngine& engine, co
   const auto best = std::min_element(candidates.begin(), candidates.end(),
                                      [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
   void* workspace = nullptr;
-  const std::size_t bytes = engine.workspace(problem, best->config);
+  const std::size_t bytes = best->workspace;
   if (bytes > 0 && gpudnnMalloc(backend.handle(), &workspace, bytes) != GPUDNN_STATUS_SUCCESS) {
     return GPUDNN_STATUS_ALLOC_FAILED;
   }

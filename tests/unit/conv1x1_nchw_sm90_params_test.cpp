@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/conv_emulation.hpp"
+#include "support/devices.hpp"
 #include "support/naive.hpp"
 #include "support/sweep.hpp"
 
@@ -238,7 +239,7 @@ TEST(Conv1x1NchwSm90, ComputesConvolutions) {
     c.integers = true;
     const test::Values values = test::make_values(c);
     std::vector<Candidate> candidates;
-    planes_candidates(c.problem, 132, &candidates);
+    planes_candidates(c.problem, test::h200(), &candidates);
     ASSERT_FALSE(candidates.empty());
     for (const Candidate& candidate : candidates) {
       EXPECT_GT(candidate.seconds, 0);
@@ -262,7 +263,7 @@ TEST(Conv1x1NchwSm90, MapsAreLegal) {
   for (ConvCase& c : test::cases_from_file<Problem>("conv/conv1x1_nchw.txt", from_text)) {
     if (conv1x1_nchw_unsupported_reason(c.problem) != nullptr) continue;
     std::vector<Candidate> candidates;
-    planes_candidates(c.problem, 132, &candidates);
+    planes_candidates(c.problem, test::h200(), &candidates);
     for (const Candidate& candidate : candidates) {
       const PlanesPlan plan = planes_plan(c.problem, candidate.config);
       const auto check = [&](const PlaneMap& map) {

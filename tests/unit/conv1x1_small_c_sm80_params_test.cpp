@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/conv_emulation.hpp"
+#include "support/devices.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/sweep.hpp"
@@ -154,7 +155,10 @@ std::string check(const ConvCase& c) {
   EXPECT_LE(p.shared_bytes, 48u * 1024);
   EXPECT_TRUE(p.steps == 1 || p.steps == 2);
   EXPECT_TRUE(p.in_step % 16 == 0 && p.out_step % 16 == 0 && p.addend_step % 16 == 0);
-  EXPECT_GT(conv1x1_small_c_seconds(c.problem, 132), 0);
+  std::vector<Candidate> candidates;
+  conv1x1_small_c_candidates(c.problem, test::h200(), &candidates);
+  EXPECT_EQ(candidates.size(), 1u);
+  EXPECT_GT(candidates.at(0).seconds, 0);
   Emulation emulation(c, values);
   emulation.run();
   emulation.expect_convolution(values);

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <set>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "ops/conv/select/heuristics.hpp"
 #include "ops/conv/select/tuning_cache.hpp"
 #include "support/backend.hpp"
+#include "support/devices.hpp"
 
 namespace gpudnn::conv {
 
@@ -38,17 +40,16 @@ Problem problem_of(const char* line) {
 
 // --- pretended engines ----------------------------------------------------------------------------------------------
 
+constexpr const char* kTiles[] = {"a", "b", "c"};
+
 // Tile t of "even" takes (t + 1) * 2 us by its model, of "odd" (t + 1) * 2 + 1 us; a split asks for workspace.
 template <int Offset>
 void pretended_candidates(const Problem&, const Device&, std::vector<Candidate>* candidates) {
   for (int tile = 0; tile < 3; ++tile) {
     const double seconds = 1e-6 * ((tile + 1) * 2 + Offset);
-    candidates->push_back({{tile, 1}, seconds, 0});
-    candidates->push_back({{tile, 4}, seconds + 0.25e-6, 4096u << tile});
+    candidates->push_back({{.tile = tile, .tile_name = kTiles[tile]}, seconds, 0});
+    candidates->push_back({{.tile = tile, .split_k = 4, .tile_name = kTiles[tile]}, seconds + 0.25e-6, 4096u << tile});
   }
-}
-std::size_t pretended_workspace(const Problem&, const Config& config) {
-  return config.split_k > 1 ? 4096u << config.tile : 0;
 }
 std::shared_ptr<const void> pretended_prepare(const Problem&, const Config& config, const Device&) {
   return std::make_shared<const Config>(config);
@@ -60,7 +61,7 @@ std::map<std::pair<int, int>, int> launches;  // by tile and split
 Status pretended_launch(const LaunchSite& site, const void* prepared, const Args&) {
   const Config& config = *static_cast<const Config*>(prepared);
   ++launches[{config.tile, config.split_k}];
-  if (config.split_k > 1 && site.workspace_bytes < pretended_workspace({}, config)) return GPUDNN_STATUS_BAD_PARAM;
+  if (config.split_k > 1 && site.workspace_bytes < 4096u << config.tile) return GPUDNN_STATUS_BAD_PARAM;
   // So far apart that a loaded machine's delays do not change their order.
   const int milliseconds = config == Config{2, 4} ? 1 : config == Config{1, 1} ? 5 : 15;
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
@@ -78,21 +79,18 @@ constexpr ConvEngine kEngines[] = {
     {.name = "even",
      .supports = &takes_all,
      .candidates = &pretended_candidates<0>,
-     .workspace = &pretended_workspace,
      .prepare = &pretended_prepare,
      .launch = &pretended_launch},
     {.name = "odd",
      .math = GPUDNN_TENSOR_OP_MATH,
      .supports = &takes_1x1,
      .candidates = &pretended_candidates<1>,
-     .workspace = &pretended_workspace,
      .prepare = &pretended_prepare,
      .launch = &failing_launch},
     {.name = "other_backend",
      .backend = GPUDNN_BACKEND_CUDA,
      .supports = &takes_all,
      .candidates = &pretended_candidates<0>,
-     .workspace = &pretended_workspace,
      .prepare = &pretended_prepare,
      .launch = &failing_launch},
 };
@@ -100,10 +98,7 @@ constexpr ConvEngine kEngines[] = {
 constexpr const char* kPointwise = "conv fwd f16 nhwc n2c8h5w5 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor";
 constexpr const char* kThreeByThree = "conv fwd f16 nhwc n2c8h5w5 k8r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor";
 
-std::string text_of(const Choice& choice) {
-  return std::string(choice.engine->name) + '/' + std::to_string(choice.config.tile) + '/' +
-         std::to_string(choice.config.split_k);
-}
+std::string text_of(const Choice& choice) { return choice_text(*choice.engine, choice.config); }
 
 std::vector<Choice> ranked(const char* line, std::size_t limit = kNoLimit) {
   return rank_by_model(kEngines, problem_of(line), host_device(), limit);
@@ -114,7 +109,7 @@ std::vector<Choice> ranked(const char* line, std::size_t limit = kNoLimit) {
 TEST(ConvHeuristics, TheModelRanksWhatSupportsTheProblemOnThisBackend) {
   const std::vector<Choice> choices = ranked(kPointwise);
   ASSERT_EQ(choices.size(), 12u);
-  EXPECT_EQ(text_of(choices.front()), "even/0/1");
+  EXPECT_EQ(text_of(choices.front()), "even a");
   for (std::size_t i = 0; i < choices.size(); ++i) {
     EXPECT_EQ(choices[i].source, Source::model);
     EXPECT_STRNE(choices[i].engine->name, "other_backend");
@@ -135,15 +130,15 @@ TEST(ConvHeuristics, TheWorkspaceLimitHoldsForTheModel) {
 
 TEST(ConvHeuristics, MeasuredRowsComeFirstAndTheRestKeepsItsOrder) {
   std::vector<Choice> choices = ranked(kPointwise);
-  const std::vector<TunedRow> rows = {{"odd", {2, 4}, 1.5}, {"even", {1, 1}, 1.75}};
+  const std::vector<TunedRow> rows = {{"odd c split=4", 1.5}, {"even b", 1.75}};
   put_measured_first(rows, Source::table, &choices);
   ASSERT_EQ(choices.size(), 12u);
-  EXPECT_EQ(text_of(choices[0]), "odd/2/4");
+  EXPECT_EQ(text_of(choices[0]), "odd c split=4");
   EXPECT_DOUBLE_EQ(choices[0].seconds, 1.5e-6);
   EXPECT_EQ(choices[0].source, Source::table);
   EXPECT_EQ(choices[0].workspace, 16384u);
-  EXPECT_EQ(text_of(choices[1]), "even/1/1");
-  EXPECT_EQ(text_of(choices[2]), "even/0/1");
+  EXPECT_EQ(text_of(choices[1]), "even b");
+  EXPECT_EQ(text_of(choices[2]), "even a");
   for (std::size_t i = 3; i < choices.size(); ++i) {
     EXPECT_EQ(choices[i].source, Source::model);
     EXPECT_GE(choices[i].seconds, choices[i - 1].seconds);
@@ -152,53 +147,40 @@ TEST(ConvHeuristics, MeasuredRowsComeFirstAndTheRestKeepsItsOrder) {
 
 TEST(ConvHeuristics, ARowThatIsNotLegalIsPassedOver) {
   const std::vector<TunedRow> rows = {
-      {"odd", {0, 1}, 0.1},            // does not support 3x3
-      {"unheard_of", {0, 1}, 0.2},     // no such engine
-      {"even", {7, 1}, 0.3},           // no such tile
-      {"even", {0, 3}, 0.4},           // not a split that the engine offers
-      {"other_backend", {0, 1}, 0.5},  // not on this device
-      {"even", {2, 1}, 0.6},
+      {"odd a", 0.1},            // does not support 3x3
+      {"unheard_of a", 0.2},     // no such engine
+      {"even h", 0.3},           // no such tile
+      {"even a split=3", 0.4},   // not a split that the engine offers
+      {"other_backend a", 0.5},  // not on this device
+      {"even c", 0.6},
   };
   std::vector<Choice> choices = ranked(kThreeByThree);
   put_measured_first(rows, Source::table, &choices);
-  EXPECT_EQ(text_of(choices[0]), "even/2/1");
-  EXPECT_EQ(text_of(choices[1]), "even/0/1");
+  EXPECT_EQ(text_of(choices[0]), "even c");
+  EXPECT_EQ(text_of(choices[1]), "even a");
   EXPECT_EQ(choices.size(), 6u);
 }
 
 TEST(ConvHeuristics, ARowAboveTheWorkspaceLimitIsPassedOver) {
-  const std::vector<TunedRow> rows = {{"even", {2, 4}, 0.5}, {"even", {1, 4}, 0.75}};
+  const std::vector<TunedRow> rows = {{"even c split=4", 0.5}, {"even b split=4", 0.75}};
   std::vector<Choice> choices = ranked(kThreeByThree, 8192);
   put_measured_first(rows, Source::table, &choices);
-  EXPECT_EQ(text_of(choices[0]), "even/1/4") << "tile 2 needs 16384 bytes";
+  EXPECT_EQ(text_of(choices[0]), "even b split=4") << "tile 2 needs 16384 bytes";
   EXPECT_EQ(choices[0].source, Source::table);
   EXPECT_EQ(choices[1].source, Source::model);
 }
 
 TEST(ConvHeuristics, TheTuningCacheComesBeforeTheTable) {
   std::vector<Choice> choices = ranked(kPointwise);
-  put_measured_first(std::vector<TunedRow>{{"even", {2, 1}, 1}, {"odd", {1, 1}, 2}}, Source::table, &choices);
-  put_measured_first(std::vector<TunedRow>{{"odd", {1, 1}, 3}}, Source::tuning_cache, &choices);
-  EXPECT_EQ(text_of(choices[0]), "odd/1/1");
+  put_measured_first(std::vector<TunedRow>{{"even c", 1}, {"odd b", 2}}, Source::table, &choices);
+  put_measured_first(std::vector<TunedRow>{{"odd b", 3}}, Source::tuning_cache, &choices);
+  EXPECT_EQ(text_of(choices[0]), "odd b");
   EXPECT_EQ(choices[0].source, Source::tuning_cache);
   EXPECT_DOUBLE_EQ(choices[0].seconds, 3e-6);
-  EXPECT_EQ(text_of(choices[1]), "even/2/1");
+  EXPECT_EQ(text_of(choices[1]), "even c");
 }
 
 // --- the built-in table ---------------------------------------------------------------------------------------------
-
-Device synthetic_sm90() {
-  Device device;
-  device.backend = GPUDNN_BACKEND_CUDA;
-  device.ordinal = 0;
-  device.major = 9;
-  device.multiprocessors = 132;
-  device.shared_memory_per_block = 232448;
-  device.shared_memory_per_multiprocessor = 233472;
-  device.l2_bytes = std::size_t{50} << 20;
-  device.name = "synthetic";
-  return device;
-}
 
 // Every row of the built-in table: the problem as text, and the row.
 std::vector<std::pair<std::string, TunedRow>> rows_of_the_table() {
@@ -214,56 +196,84 @@ std::vector<std::pair<std::string, TunedRow>> rows_of_the_table() {
 }
 
 TEST(ConvHeuristics, TheBuiltInTableIsOfItsDeviceOnly) {
-  EXPECT_EQ(device_class(synthetic_sm90()), "sm_90 132");
-  const Problem problem = problem_of(rows_of_the_table().front().first.c_str());
-  EXPECT_TRUE(measured_choices(problem, host_device()).empty());
-  Device smaller = synthetic_sm90();
-  smaller.multiprocessors = 114;
-  EXPECT_TRUE(measured_choices(problem, smaller).empty());
-  Device other = synthetic_sm90();  // the same multiprocessors, another memory
+  EXPECT_EQ(table_section(test::h200()), "sm_90 132 NVIDIA H200");
+  const auto [text, row] = rows_of_the_table().front();
+  const Problem problem = problem_of(text.c_str());
+  ASSERT_FALSE(measured_rows(problem, test::h200()).empty());
+  EXPECT_EQ(measured_rows(problem, test::h200()).front(), row);
+  EXPECT_TRUE(measured_rows(problem, host_device()).empty());
+  EXPECT_TRUE(measured_rows(problem, test::h200(114)).empty());
+  Device other = test::h200();  // the same multiprocessors, another memory
   other.name = "NVIDIA H100 80GB HBM3";
-  EXPECT_EQ(table_section(other), "sm_90 132 NVIDIA H100 80GB HBM3");
-  EXPECT_TRUE(measured_choices(problem, other).empty());
-  Device older = synthetic_sm90();
+  EXPECT_TRUE(measured_rows(problem, other).empty());
+  Device older = test::h200();
   older.major = 8;
-  EXPECT_TRUE(measured_choices(problem, older).empty());
+  EXPECT_TRUE(measured_rows(problem, older).empty());
 }
 
-// A query trusts the table: a row must name an engine that takes the problem, and one of its configs.
-TEST(ConvHeuristics, EveryRowOfTheBuiltInTableCanBeTaken) {
+// The text is searched by bisection.
+TEST(ConvHeuristics, EveryRowOfTheBuiltInTableIsFound) {
+  std::map<std::string, std::vector<TunedRow>> rows;
+  for (const auto& [text, row] : rows_of_the_table()) rows[text].push_back(row);
+  for (const auto& [text, expected] : rows) {
+    EXPECT_EQ(measured_rows(problem_of(text.c_str()), test::h200()), expected) << text;
+  }
+  EXPECT_TRUE(measured_rows(problem_of(kPointwise), test::h200()).empty());
+}
+
+TEST(ConvHeuristics, RowsAreFoundInSmallTables) {
+  const Device device = test::h200();
+  const std::string head = "# x\ndevice sm_90 132 NVIDIA H200\n";
+  const std::string line = to_text(tuning_key(problem_of(kPointwise))) + " -> even a us=1.00\n";
+  const std::string other = to_text(tuning_key(problem_of(kThreeByThree))) + " -> odd a us=2.00\n";
+  const auto rows = [&](const std::string& table) { return rows_in(table, problem_of(kPointwise), device).size(); };
+  EXPECT_EQ(rows(""), 0u);
+  EXPECT_EQ(rows(head), 0u);
+  EXPECT_EQ(rows(head + line), 1u);
+  EXPECT_EQ(rows(head + line + line + other), 2u);
+  EXPECT_EQ(rows(head + other), 0u);
+  EXPECT_EQ(rows(head + "device sm_90 132 Another\n" + line), 0u);
+  EXPECT_EQ(rows("# x\ndevice a\n" + other + head.substr(4) + line + "device z\n" + other), 1u);
+}
+
+// A row that names no candidate would never be taken.
+TEST(ConvHeuristics, EveryRowOfTheBuiltInTableNamesACandidate) {
   const TunedFile file{std::string_view(kTunedSm90)};
   EXPECT_EQ(TunedFile(file.text()).text(), file.text());
+  EXPECT_EQ(file.text(), kTunedSm90) << "not in the order that the search needs";
   const auto rows = rows_of_the_table();
   for (const auto& [text, row] : rows) {
     const Problem problem = problem_of(text.c_str());
     EXPECT_EQ(to_text(tuning_key(problem)), text) << "not in the form that gpudnn-tune writes";
 #ifdef GPUDNN_WITH_CUDA
-    const auto engine =
-        std::find_if(engines().begin(), engines().end(), [&](const ConvEngine& e) { return e.name == row.engine; });
-    ASSERT_NE(engine, engines().end()) << "no such engine: " << text << " -> " << row.engine;
-    if (row.engine == "nhwc_transpose") {
-      const auto inner = static_cast<std::size_t>(row.config.tile >> 12 & 255);
-      ASSERT_LT(inner, engines().size()) << text << " -> " << row_text(row);
-      EXPECT_EQ(engines()[inner].math, GPUDNN_TENSOR_OP_MATH) << text << " -> " << row_text(row);
-    }
+    const std::vector<Choice> choices = rank_by_model(engines(), problem, test::h200(), kNoLimit);
     // What a machine cannot run (an engine may ask the driver) is looked at where it can be.
-    if (!engine->supports(problem, synthetic_sm90())) continue;
-    std::vector<Candidate> candidates;
-    engine->candidates(problem, synthetic_sm90(), &candidates);
-    // nhwc_transpose's inner engine, which the tile names above its low 12 bits, may ask the driver too.
-    const auto inner = [&](const Config& config) { return row.engine == "nhwc_transpose" ? config.tile >> 12 : 0; };
-    if (std::none_of(candidates.begin(), candidates.end(),
-                     [&](const Candidate& candidate) { return inner(candidate.config) == inner(row.config); })) {
+    if (row.choice.find("sm90") != std::string::npos &&
+        std::none_of(choices.begin(), choices.end(),
+                     [](const Choice& c) { return std::string_view(c.engine->name).ends_with("sm90"); })) {
       continue;
     }
-    const auto named = std::find_if(candidates.begin(), candidates.end(),
-                                    [&](const Candidate& candidate) { return candidate.config == row.config; });
-    ASSERT_NE(named, candidates.end()) << "no such config: " << text << " -> " << row_text(row);
-    EXPECT_EQ(named->workspace, engine->workspace(problem, row.config)) << text << " -> " << row_text(row);
+    EXPECT_TRUE(std::any_of(choices.begin(), choices.end(), [&](const Choice& c) { return names(row, c); }))
+        << text << " -> " << row_text(row);
 #endif
   }
   std::printf("  %zu rows\n", rows.size());
 }
+
+#ifdef GPUDNN_WITH_CUDA
+// No two configs of a problem may have one text: a table could not tell them apart.
+TEST(ConvHeuristics, ConfigsHaveTextsOfTheirOwn) {
+  std::string last;
+  for (const auto& [text, row] : rows_of_the_table()) {
+    if (text == last) continue;
+    last = text;
+    std::set<std::string> seen;
+    for (const Choice& choice : rank_by_model(engines(), problem_of(text.c_str()), test::h200(), kNoLimit)) {
+      EXPECT_TRUE(seen.insert(text_of(choice)).second) << text << ": " << text_of(choice);
+    }
+  }
+}
+#endif
 
 #ifdef GPUDNN_WITH_CUDA
 // A problem's measured choices end the search for others, so one that only serves calls without a workspace, at many
@@ -274,7 +284,7 @@ TEST(ConvHeuristics, TheBuiltInTableKeepsTheBestOfEachProblem) {
   for (const auto& [text, row] : rows_of_the_table()) {
     if (text == last) continue;  // the fastest of each problem stands first
     last = text;
-    const std::vector<Choice> choices = rank_by_model(engines(), problem_of(text.c_str()), synthetic_sm90(), kNoLimit);
+    const std::vector<Choice> choices = rank_by_model(engines(), problem_of(text.c_str()), test::h200(), kNoLimit);
     ASSERT_FALSE(choices.empty()) << text;
     ++count;
     EXPECT_LT(1e-6 * row.microseconds, 5 * choices.front().seconds) << text;
@@ -294,8 +304,7 @@ TEST(ConvHeuristics, AQueryTakesTheFirstRow) {
     const Problem problem = problem_of(text.c_str());
     const Choice choice = choose(handle, problem, {kNoLimit, kMaxAlignment});
     ASSERT_NE(choice.engine, nullptr) << text;
-    EXPECT_EQ(choice.engine->name, row.engine) << text;
-    EXPECT_EQ(choice.config, row.config) << text;
+    EXPECT_EQ(text_of(choice), row.choice) << text;
     EXPECT_EQ(choice.source, Source::table) << text;
     const std::vector<Choice> all = rank(problem, *handle->device);
     ASSERT_FALSE(all.empty()) << text;
@@ -316,7 +325,7 @@ constexpr const char* kSplitWorthy = "conv wgrad f32 nchw n64c64h28w28 k64r3s3 p
 TEST(ConvHeuristicsChild, StaysBelowTheLimit) {
   if (std::getenv(kChildMark) == nullptr) GTEST_SKIP() << "run by the test of the limit, in a process of its own";
   const Problem problem = problem_of(kSplitWorthy);
-  for (const Choice& choice : rank(problem, synthetic_sm90())) EXPECT_LE(choice.workspace, kChildLimit);
+  for (const Choice& choice : rank(problem, test::h200())) EXPECT_LE(choice.workspace, kChildLimit);
   if (!test::Backend::at_hand().is_cuda()) return;
   const gpudnnHandle_t handle = test::Backend::at_hand().handle();
   std::vector<Performance> rows;
@@ -329,7 +338,7 @@ TEST(ConvHeuristics, TheLibraryWideWorkspaceLimitHolds) {
   GTEST_SKIP() << "no engine of a build without CUDA asks for workspace";
 #endif
   std::size_t most = 0;
-  for (const Choice& choice : rank(problem_of(kSplitWorthy), synthetic_sm90())) most = std::max(most, choice.workspace);
+  for (const Choice& choice : rank(problem_of(kSplitWorthy), test::h200())) most = std::max(most, choice.workspace);
   ASSERT_GT(most, kChildLimit) << "the problem shows nothing";
   std::fflush(nullptr);  // else the child would write what is buffered once more
   const pid_t child = fork();
@@ -351,14 +360,14 @@ TEST(ConvFind, MeasuresEachEngineFirstAndOneWithoutWorkspace) {
   const std::vector<Choice> choices = ranked(kPointwise);
   const std::vector<Choice> order = search_order(choices, kNoLimit);
   ASSERT_EQ(order.size(), choices.size());
-  EXPECT_EQ(text_of(order[0]), "even/0/1");
-  EXPECT_EQ(text_of(order[1]), "odd/0/1");
-  EXPECT_EQ(text_of(order[2]), "even/0/4");
+  EXPECT_EQ(text_of(order[0]), "even a");
+  EXPECT_EQ(text_of(order[1]), "odd a");
+  EXPECT_EQ(text_of(order[2]), "even a split=4");
   for (const Choice& choice : search_order(choices, 5000)) EXPECT_LE(choice.workspace, 5000u);
 
   // A long list whose only choice without workspace comes last.
-  std::vector<Choice> many(100, Choice{&kEngines[0], {0, 4}, 4096, 1e-6, Source::model});
-  many.push_back({&kEngines[0], {0, 1}, 0, 1e-3, Source::model});
+  std::vector<Choice> many(100, Choice{&kEngines[0], {.split_k = 4}, 4096, 1e-6, Source::model});
+  many.push_back({&kEngines[0], {}, 0, 1e-3, Source::model});
   const std::vector<Choice> cut = search_order(many, kNoLimit);
   EXPECT_EQ(cut.size(), 30u);
   EXPECT_EQ(cut.back().workspace, 0u);
@@ -387,14 +396,6 @@ class ConvFindAmong : public testing::Test {
   alignas(16) unsigned char workspace_[16384];
 };
 
-TEST(ConvFind, TheWarmUpLeavesNoTrace) {
-  (void)test::take_error_text();
-  warm_up_queries(test::Backend::host().handle());
-  EXPECT_EQ(test::take_error_text(), "");
-  EXPECT_STREQ(call_context().problem, "");
-  EXPECT_FALSE(call_context().refused);
-}
-
 TEST_F(ConvFindAmong, ReportsTheBestOfBothNumbersAndKeepsThem) {
   const std::vector<Performance> rows = find(sizeof workspace_);
   ASSERT_EQ(rows.size(), static_cast<std::size_t>(algorithm_count(Direction::forward)));
@@ -406,13 +407,13 @@ TEST_F(ConvFindAmong, ReportsTheBestOfBothNumbersAndKeepsThem) {
   EXPECT_LT(rows[0].milliseconds, rows[1].milliseconds);
   const std::vector<TunedRow> winners = kept();
   ASSERT_EQ(winners.size(), 2u);
-  EXPECT_EQ(winners[0].config, (Config{2, 4}));
-  EXPECT_EQ(winners[1].config, (Config{1, 1}));
+  EXPECT_EQ(winners[0].choice, "even c split=4");
+  EXPECT_EQ(winners[1].choice, "even b");
   // Later rankings begin with them.
   std::vector<Choice> choices = all();
   put_measured_first(winners, Source::tuning_cache, &choices);
-  EXPECT_EQ(text_of(choices[0]), "even/2/4");
-  EXPECT_EQ(text_of(choices[1]), "even/1/1");
+  EXPECT_EQ(text_of(choices[0]), "even c split=4");
+  EXPECT_EQ(text_of(choices[1]), "even b");
 }
 
 TEST_F(ConvFindAmong, StaysWithinTheWorkspace) {
@@ -421,7 +422,7 @@ TEST_F(ConvFindAmong, StaysWithinTheWorkspace) {
   EXPECT_EQ((launches[{2, 4}]), 0);
   EXPECT_GT((launches[{1, 4}]), 0);
   ASSERT_FALSE(kept().empty());
-  EXPECT_EQ(kept()[0].config, (Config{1, 1}));
+  EXPECT_EQ(kept()[0].choice, "even b");
   // A misaligned workspace is none.
   std::vector<Performance> misaligned;
   launches.clear();
@@ -434,15 +435,15 @@ TEST_F(ConvFindAmong, ASearchWithoutWorkspaceKeepsTheWinnerThatNeedsSome) {
   (void)find(sizeof workspace_);
   (void)find(0);
   ASSERT_EQ(kept().size(), 2u);
-  EXPECT_EQ(kept()[0].config, (Config{2, 4}));
-  EXPECT_EQ(kept()[1].config, (Config{1, 1}));
+  EXPECT_EQ(kept()[0].choice, "even c split=4");
+  EXPECT_EQ(kept()[1].choice, "even b");
 }
 
 TEST_F(ConvFindAmong, AnEngineThatFailsIsLeftOut) {
   problem_ = problem_of(kPointwise);  // the failing engine takes it
   const std::vector<Performance> rows = find(0);
   EXPECT_EQ(rows[0].status, GPUDNN_STATUS_SUCCESS);
-  for (const TunedRow& row : kept()) EXPECT_EQ(row.engine, "even");
+  for (const TunedRow& row : kept()) EXPECT_TRUE(row.choice.starts_with("even ")) << row.choice;
 
   std::vector<Choice> failing;
   for (const Choice& choice : all()) {

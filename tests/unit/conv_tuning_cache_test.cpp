@@ -69,15 +69,14 @@ TEST(TuningKey, SurvivesItsText) {
 }
 
 TEST(TunedRow, TextAndBack) {
-  const TunedRow row = {"implicit_gemm_simt", {3, 12}, 812.4};
-  EXPECT_EQ(row_text(row), "implicit_gemm_simt tile=3 split_k=12 us=812.40");
+  const TunedRow row = {"implicit_gemm_simt bm64_bn64 split=12", 812.4};
+  EXPECT_EQ(row_text(row), "implicit_gemm_simt bm64_bn64 split=12 us=812.40");
   TunedRow read;
   ASSERT_TRUE(parse_row(row_text(row), &read));
   EXPECT_EQ(read, row);
   for (const char* broken :
-       {"", "engine", "engine tile=1", "engine tile=1 split_k=2", "engine tile=x split_k=2 us=3",
-        "engine tile=1 split_k=2 us=3 more", "engine split_k=2 tile=1 us=3", " tile=1 split_k=2 us=3",
-        "engine tile=1 split_k=2 us=-3", "engine tile=1 split_k=2 us=nan", "engine tile=99999999999 split_k=2 us=3"}) {
+       {"", "engine", "engine tile", " us=3", "engine tile us=", "engine tile us=x", "engine tile us=3 more",
+        "engine tile us=-3", "engine tile us=nan", "engine tile us=0", "engine tile us=1e999"}) {
     EXPECT_FALSE(parse_row(broken, &read)) << "'" << broken << "'";
   }
 }
@@ -95,8 +94,8 @@ TEST(TunedFile, ReadsSectionsAndSkipsWhatItCannotRead) {
   const auto* const found = rows.find(problem_of(std::string(kLine) + " act=relu bias"));
   ASSERT_NE(found, nullptr) << "a fused call finds the plain row";
   ASSERT_EQ(found->size(), 2u);
-  EXPECT_EQ((*found)[0].engine, "one");
-  EXPECT_EQ((*found)[1].engine, "two");
+  EXPECT_EQ((*found)[0].choice, "one tile=1 split_k=1");
+  EXPECT_EQ((*found)[1].choice, "two tile=0 split_k=2");
   EXPECT_EQ(rows.find(problem_of(kOther)), nullptr);
   EXPECT_NE(file.rows_of("sm_80 108").find(problem_of(kOther)), nullptr);
   EXPECT_EQ(file.rows_of("sm_70 80").size(), 0u);
@@ -105,11 +104,10 @@ TEST(TunedFile, ReadsSectionsAndSkipsWhatItCannotRead) {
 TEST(TunedFile, MergesAndWritesInAFixedOrder) {
   TunedFile file("# kept\ndevice b\n" + std::string(kOther) + " -> x tile=0 split_k=1 us=1.00\ndevice a\n" + kOther +
                  " -> a line of another version\n");
-  file.set("b", problem_of(kLine), {{"new", {1, 2}, 3}, {"lean", {0, 1}, 4}});
+  file.set("b", problem_of(kLine), {{"new a split=2", 3}, {"small b", 4}});
   const std::string expected = "# kept\ndevice a\n" + std::string(kOther) +
-                               " -> a line of another version\ndevice b\n" + kLine +
-                               " -> new tile=1 split_k=2 us=3.00\n" + kLine + " -> lean tile=0 split_k=1 us=4.00\n" +
-                               kOther + " -> x tile=0 split_k=1 us=1.00\n";
+                               " -> a line of another version\ndevice b\n" + kLine + " -> new a split=2 us=3.00\n" +
+                               kLine + " -> small b us=4.00\n" + kOther + " -> x tile=0 split_k=1 us=1.00\n";
   EXPECT_EQ(file.text(), expected);
   EXPECT_EQ(TunedFile(expected).text(), expected);
   EXPECT_TRUE(file.has("b", problem_of(kLine)));
@@ -149,7 +147,7 @@ class TuningCacheFile : public testing::Test {
   std::string folder_;
   std::string path_;
   Device device_;
-  const std::vector<TunedRow> rows_ = {{"fast", {2, 4}, 10.5}, {"lean", {1, 1}, 12}};
+  const std::vector<TunedRow> rows_ = {{"fast a split=4", 10.5}, {"small b", 12}};
 };
 
 TEST_F(TuningCacheFile, OutlivesTheProcess) {
@@ -187,7 +185,7 @@ TEST_F(TuningCacheFile, RowsOfOtherDevicesAndVersionsAreKeptAndIgnored) {
   cache.record(problem_of(kLine), device_, rows_);
   const std::string text = content_of(path_);
   for (const char* kept : {" -> foreign tile=1 split_k=1 us=1.00\n", " -> future tile=1 split_k=1 stages=4 us=1.00\n",
-                           " -> fast tile=2 split_k=4 us=10.50\n"}) {
+                           " -> fast a split=4 us=10.50\n"}) {
     EXPECT_NE(text.find(kept), std::string::npos) << kept << " is missing in\n" << text;
   }
 }
@@ -221,7 +219,7 @@ TEST_F(TuningCacheFile, IsWrittenOnlyForNews) {
   slower[0].microseconds += 1;
   cache.record(problem_of(kLine), device_, slower);
   EXPECT_FALSE(std::filesystem::exists(path_)) << "the same choice at another time is no news";
-  slower[0].config.tile = 0;
+  slower[0].choice = "fast b";
   cache.record(problem_of(kLine), device_, slower);
   EXPECT_TRUE(std::filesystem::exists(path_));
 }
@@ -250,9 +248,9 @@ TEST_F(TuningCacheFile, ABrokenFileCostsItsBrokenRowsAlone) {
     write_file(path_, whole.substr(0, length));
     TuningCache cache(path_);
     for (const TunedRow& row : cache.find(problem_of(kLine), device_)) {
-      EXPECT_TRUE(row.engine == "fast" || row.engine == "lean") << row.engine;
+      EXPECT_TRUE(row.choice == rows_[0].choice || row.choice == rows_[1].choice) << row.choice;
     }
-    const std::vector<TunedRow> fresh = {{"fresh", {0, 1}, 1}};
+    const std::vector<TunedRow> fresh = {{"fresh a", 1}};
     cache.record(problem_of(kOther), device_, fresh);
     EXPECT_EQ(cache.find(problem_of(kOther), device_), fresh);
     const bool header_is_whole = length == 0 || length > whole.find('\n');
@@ -358,7 +356,7 @@ TEST_F(TuningCacheFile, FindWritesItAndTheNextProcessGoesByIt) {
   EXPECT_NE(written.find("n1c2h5w5 k3r3s3"), std::string::npos) << written;
   EXPECT_NE(written.find(" -> host_"), std::string::npos) << written;
   // Once a plan, not once a call.
-  EXPECT_EQ(count_of(first, "choice 1 of 2: engine=host_"), 1u) << first;
+  EXPECT_EQ(count_of(first, "choice 1 of 2: host_"), 1u) << first;
   EXPECT_EQ(count_of(first, "source=tuning_cache <- taken"), 1u) << first;
   const std::string second = run_child(path_, log);
   EXPECT_EQ(count_of(second, "source=tuning_cache"), 1u) << second;

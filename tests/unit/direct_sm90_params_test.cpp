@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/conv_emulation.hpp"
+#include "support/devices.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/sweep.hpp"
@@ -289,7 +290,7 @@ std::string check(const ConvCase& c) {
   const test::Values values = test::make_values(c);
   for (int i = 0; i < direct::kShapeCount; ++i) {
     SCOPED_TRACE(to_text(c.problem) + ", shape " + std::to_string(i));
-    const auto plan = direct_plan(c.problem, {i, 1}, 132);
+    const auto plan = direct_plan(c.problem, {i, 1}, test::h200());
     if (!plan) continue;
     expect_invariants(*plan);
     Emulation emulation(c, values, *plan);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/conv_emulation.hpp"
+#include "support/devices.hpp"
 #include "support/wgrad_emulation.hpp"
 
 namespace gpudnn::conv {
@@ -248,10 +249,11 @@ constexpr test::Planner<DirectWgradPlan> kPlanner = {&direct_wgrad_candidates, &
                                                      &direct_wgrad_workspace};
 
 void check(const ConvCase& c) {
-  test::check_plans(kPlanner, c, kMultiprocessors, [&](const test::Values& values, const DirectWgradPlan& plan) {
-    expect_invariants(plan);
-    expect_convolution(c, values, plan);
-  });
+  test::check_plans(kPlanner, c, test::h200(kMultiprocessors),
+                    [&](const test::Values& values, const DirectWgradPlan& plan) {
+                      expect_invariants(plan);
+                      expect_convolution(c, values, plan);
+                    });
 }
 
 TEST(DirectWgradSm90Params, RowsStripsAndParts) {
@@ -309,10 +311,10 @@ TEST(DirectWgradSm90Params, Refusals) {
 TEST(DirectWgradSm90Params, WholeRows) {
   const ConvCase c = test::conv_case("wgrad f16 nhwc n256c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1");
   std::vector<Candidate> candidates;
-  direct_wgrad_candidates(c.problem, 132, &candidates);
+  direct_wgrad_candidates(c.problem, test::h200(), &candidates);
   ASSERT_FALSE(candidates.empty());
   EXPECT_EQ(candidates[0].config.split_k, 132);
-  const auto plan = direct_wgrad_plan(c.problem, candidates[0].config, 132);
+  const auto plan = direct_wgrad_plan(c.problem, candidates[0].config, test::h200());
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->params.tile_w, 56u);
   EXPECT_GE(plan->params.stages, 6u);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/conv_emulation.hpp"
+#include "support/devices.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/sweep.hpp"
@@ -26,7 +27,7 @@ using test::in_memory;
 using test::Memory;
 
 constexpr double kStale = std::numeric_limits<double>::quiet_NaN();
-constexpr int kMultiprocessors = 132;
+const Device kDevice = test::h200();
 
 struct Segment {
   int n, column, i_begin, i_end;
@@ -215,13 +216,13 @@ std::string check(const ConvCase& c) {
   if (const char* reason = small_c_dgrad_unsupported_reason(c.problem)) return reason;
   const test::Values values = test::make_values(c);
   std::vector<Candidate> candidates;
-  small_c_dgrad_candidates(c.problem, kMultiprocessors, &candidates);
+  small_c_dgrad_candidates(c.problem, kDevice, &candidates);
   if (candidates.empty()) return "no candidates";
   int shapes_seen = 0;
   for (const Candidate& candidate : candidates) {
     const int shape = 1 << (candidate.config.tile >> 2);
     SCOPED_TRACE(to_text(c.problem) + ", tile " + std::to_string(candidate.config.tile));
-    const auto plan = small_c_dgrad_plan(c.problem, candidate.config, kMultiprocessors);
+    const auto plan = small_c_dgrad_plan(c.problem, candidate.config, kDevice);
     if (!plan) return "a candidate without a plan";
     EXPECT_GT(candidate.seconds, 0);
     expect_invariants(*plan);

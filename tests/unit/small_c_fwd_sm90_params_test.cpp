@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/conv_emulation.hpp"
+#include "support/devices.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/sweep.hpp"
@@ -204,7 +205,7 @@ void expect_invariants(const SmallCFwdPlan& plan) {
 
 void check_shape(const ConvCase& c, const test::Values& values, int shape) {
   SCOPED_TRACE(to_text(c.problem) + ", shape " + std::to_string(shape));
-  const auto plan = small_c_fwd_plan(c.problem, {shape, 1}, 132);
+  const auto plan = small_c_fwd_plan(c.problem, {shape, 1}, test::h200());
   if (!plan) return;
   expect_invariants(*plan);
   Emulation emulation(c, values, *plan);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/conv_emulation.hpp"
+#include "support/devices.hpp"
 #include "support/wgrad_emulation.hpp"
 
 namespace gpudnn::conv {
@@ -220,12 +221,12 @@ constexpr test::Planner<SmallCWgradPlan> kPlanner = {&small_c_wgrad_candidates, 
 // How many plans were checked.
 int check(const ConvCase& c) {
   bool has_plain_one = false;  // that needs no workspace
-  const int plans =
-      test::check_plans(kPlanner, c, kMultiprocessors, [&](const test::Values& values, const SmallCWgradPlan& plan) {
-        has_plain_one = has_plain_one || plan.workspace == 0;
-        expect_invariants(plan);
-        expect_convolution(c, values, plan);
-      });
+  const int plans = test::check_plans(kPlanner, c, test::h200(kMultiprocessors),
+                                      [&](const test::Values& values, const SmallCWgradPlan& plan) {
+                                        has_plain_one = has_plain_one || plan.workspace == 0;
+                                        expect_invariants(plan);
+                                        expect_convolution(c, values, plan);
+                                      });
   EXPECT_TRUE(has_plain_one);
   return plans;
 }
@@ -284,13 +285,13 @@ TEST(SmallCWgradSm90Params, Refusals) {
 TEST(SmallCWgradSm90Params, FirstLayers) {
   const Problem problem = test::conv_case("wgrad f16 nhwc n64c3h224w224 k64r7s7 p3x3 t2x2 d1x1 g1").problem;
   std::vector<Candidate> candidates;
-  small_c_wgrad_candidates(problem, 132, &candidates);
+  small_c_wgrad_candidates(problem, test::h200(), &candidates);
   ASSERT_FALSE(candidates.empty());
   const auto best = std::min_element(candidates.begin(), candidates.end(),
                                      [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
   EXPECT_EQ(best->config.split_k, 132);
   EXPECT_EQ(best->workspace, std::size_t{132} * 192 * 64 * 4 + 256);
-  const auto plan = small_c_wgrad_plan(problem, best->config, 132);
+  const auto plan = small_c_wgrad_plan(problem, best->config, test::h200());
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->params.copies, 4u);
   EXPECT_EQ(plan->params.groups, 4u);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/conv_emulation.hpp"
+#include "support/devices.hpp"
 #include "support/wgrad_emulation.hpp"
 
 namespace gpudnn::conv {
@@ -272,7 +273,7 @@ constexpr test::Planner<SmemIm2colWgradPlan> kPlanner = {&smem_im2col_wgrad_cand
 // How many plans were checked.
 int check(const ConvCase& c) {
   bool has_plain_one = false;  // that needs no workspace
-  const int plans = test::check_plans(kPlanner, c, kMultiprocessors,
+  const int plans = test::check_plans(kPlanner, c, test::h200(kMultiprocessors),
                                       [&](const test::Values& values, const SmemIm2colWgradPlan& plan) {
                                         has_plain_one = has_plain_one || plan.workspace == 0;
                                         expect_invariants(plan);
@@ -336,11 +337,11 @@ TEST(SmemIm2colWgradSm90Params, Refusals) {
 TEST(SmemIm2colWgradSm90Params, FirstLayer) {
   const Problem problem = test::conv_case("wgrad f16 nhwc n64c3h224w224 k64r7s7 p3x3 t2x2 d1x1 g1").problem;
   std::vector<Candidate> candidates;
-  smem_im2col_wgrad_candidates(problem, 132, &candidates);
+  smem_im2col_wgrad_candidates(problem, test::h200(), &candidates);
   ASSERT_EQ(candidates.size(), 2u);
   EXPECT_EQ(candidates[0].config.split_k, 132);
   EXPECT_EQ(candidates[0].workspace, std::size_t{132} * 168 * 64 * 4 + 256);
-  const auto plan = smem_im2col_wgrad_plan(problem, candidates[0].config, 132);
+  const auto plan = smem_im2col_wgrad_plan(problem, candidates[0].config, test::h200());
   ASSERT_TRUE(plan);
   EXPECT_EQ(rows::kShapes[plan->shape].taps, 168);
   EXPECT_EQ(plan->params.groups, 4u);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -13,76 +12,40 @@
 
 namespace gpudnn::conv {
 
+struct ConvEngine;
+
 // An engine's tunable numbers.
 struct Config {
-  std::int32_t tile = 0;     // a row of the engine's tile list
-  std::int32_t split_k = 1;  // parts that the reduction is cut into, each by blocks of its own
-  bool operator==(const Config&) const = default;
+  std::int32_t tile = 0;              // a row of the engine's tile list
+  std::int32_t split_k = 1;           // splits of the reduction, each of which has thread blocks of its own
+  const ConvEngine* inner = nullptr;  // nhwc_transpose: the engine that tile and split are of
+  bool padded = false;                // nhwc_transpose: channels are padded to whole vectors of 16 bytes
+  const char* tile_name = "";         // the row's name, static
+  friend bool operator==(const Config& a, const Config& b) noexcept {
+    return a.tile == b.tile && a.split_k == b.split_k && a.inner == b.inner && a.padded == b.padded;
+  }
 };
 
-// One way to do the work, with the time that the engine's model expects.
+// One way to do the work, with the time that the model expects.
 struct Candidate {
   Config config;
   double seconds = 0;
-  std::size_t workspace = 0;  // what the engine's workspace() says of it
+  std::size_t workspace = 0;  // bytes
 };
 
-// What an engine takes at the most, told without asking it: most queries pass it over by these numbers alone.
-struct Reach {
-  static constexpr std::int16_t kNoLimit = std::numeric_limits<std::int16_t>::max();
-  std::uint8_t directions = 7;       // a bit for each, in the order of Direction
-  bool pointwise = false;            // filters of one tap only
-  std::int16_t channels = kNoLimit;  // of x
-  std::int16_t summed = kNoLimit;    // channels that a pixel of the output sums over
-};
-
-// The first query of a shape fetches all that it reads from memory, so what every query looks at comes first, in one
-// line of the cache.
-struct alignas(64) ConvEngine {
+// A stateless row of the list of engines.
+struct ConvEngine {
   const char* name = nullptr;
   gpudnnBackend_t backend = GPUDNN_BACKEND_HOST;
   gpudnnMathType_t math = GPUDNN_FMA_MATH;  // what it computes with: this, or GPUDNN_TENSOR_OP_MATH
   std::uint32_t alignment = 1;              // of the tensors' addresses that it needs, in bytes
   bool deterministic = true;
-  bool copies = false;  // launches another engine of the list, on packed copies
-  Reach reach = {};
   Support (*supports)(const Problem&, const Device&) = nullptr;
-  // Seconds that none of its candidates stays below, in a fraction of the time that candidates() takes. Null: unknown.
-  double (*least_seconds)(const Problem&, const Device&) = nullptr;
-  // A bound closer than least_seconds, for as much more time: asked for where another engine has a time already that
-  // does not rule this one out, or where least_seconds says anything.
-  double (*closer_seconds)(const Problem&, const Device&) = nullptr;
-  // The first of the fastest of candidates(), in less time, and what supports() says with it: false if it does not take
-  // the problem, or if none is faster than `bound` seconds or as fast. Null: supports() and candidates() have to tell.
-  bool (*fastest)(const Problem&, const Device&, double bound, Candidate*) = nullptr;
-
-  // The engine's configs for the problem with their expected times, in any order; at least one has no workspace.
+  // The configs for a problem that it supports, with their expected times and their workspaces, in any order.
   void (*candidates)(const Problem&, const Device&, std::vector<Candidate>*) = nullptr;
-  // Those of candidates() that need no workspace, in less time. Null: candidates() has to tell.
-  void (*lean_candidates)(const Problem&, const Device&, std::vector<Candidate>*) = nullptr;
-  std::size_t (*workspace)(const Problem&, const Config&) = nullptr;
   // Everything that does not depend on pointers; the launch gets it back.
   std::shared_ptr<const void> (*prepare)(const Problem&, const Config&, const Device&) = nullptr;
   Status (*launch)(const LaunchSite&, const void* prepared, const Args&) = nullptr;
-};
-static_assert(offsetof(ConvEngine, candidates) <= 64);
-
-// False if the engine's reach rules the problem out. If true, supports() tells.
-[[nodiscard]] bool may_take(const Reach& reach, const Problem& problem) noexcept;
-
-constexpr std::size_t kMaxEngines = 24;
-
-// An empty list with room for the usual number of candidates.
-class CandidateList {
- public:
-  CandidateList();
-  ~CandidateList();
-  CandidateList(const CandidateList&) = delete;
-  CandidateList& operator=(const CandidateList&) = delete;
-  [[nodiscard]] std::vector<Candidate>& get() const noexcept { return *list_; }
-
- private:
-  std::vector<Candidate>* list_ = nullptr;
 };
 
 // Best first; the last of each backend supports everything.
@@ -103,6 +66,10 @@ struct Choice {
 // All choices for the problem on the device, best first: those of the measured table, then the others by their models.
 // Pure.
 [[nodiscard]] std::vector<Choice> rank(const Problem& problem, const Device& device);
+
+// "implicit_gemm_sm90 bm128_bn256_s4 split=2", "nhwc_transpose(implicit_gemm_sm90 bm128_bn128_s6)": the one form in
+// which tables, tuning caches and logs hold a choice. It does not change when an engine's tile list grows.
+[[nodiscard]] std::string choice_text(const ConvEngine& engine, const Config& config);
 
 // engine + config + what the engine prepared. Immutable.
 struct Plan {

@@ -1,31 +1,38 @@
 // The convolution engine of the host backend that users wait for: blocked matrix products, no workspace, every problem.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/host_gemm.hpp"
-
 #include "core/parallel.hpp"
 #include "host/conv_gemm.hpp"
+#include "ops/conv/engine.hpp"
 
 namespace gpudnn::conv {
+namespace {
 
-Support host_gemm_supports(const Problem& problem, const Device&) {
+Support supports(const Problem& problem, const Device&) {
   return is_floating(problem.x.type) ? Support::yes()
                                      : Support::no("the host computes float, double, half and bfloat16");
 }
 
-void host_gemm_candidates(const Problem& problem, const Device&, std::vector<Candidate>* found) {
+void candidates(const Problem& problem, const Device&, std::vector<Candidate>* found) {
   // About 3 * 10^10 operations in a second on each core, where the reference does 10^9.
-  found->push_back({Config{}, flops(problem) / (3e10 * host_threads())});
+  found->push_back({{.tile_name = "blocked"}, flops(problem) / (3e10 * host_threads())});
 }
 
-std::size_t host_gemm_workspace(const Problem&, const Config&) { return 0; }
-
-std::shared_ptr<const void> host_gemm_prepare(const Problem& problem, const Config&, const Device&) {
+std::shared_ptr<const void> prepare(const Problem& problem, const Config&, const Device&) {
   return std::make_shared<const Problem>(problem);
 }
 
-Status host_gemm_launch(const LaunchSite&, const void* prepared, const Args& args) {
+Status launch(const LaunchSite&, const void* prepared, const Args& args) {
   host::conv_gemm(*static_cast<const Problem*>(prepared), args);
   return GPUDNN_STATUS_SUCCESS;
 }
+
+}  // namespace
+
+extern const ConvEngine kHostGemm = {.name = "host_gemm",
+                                     .backend = GPUDNN_BACKEND_HOST,
+                                     .supports = &supports,
+                                     .candidates = &candidates,
+                                     .prepare = &prepare,
+                                     .launch = &launch};
 
 }  // namespace gpudnn::conv

@@ -32,10 +32,9 @@ void log_choices(gpudnnHandle_t handle, const Problem& problem, const std::vecto
     if (i >= kMaxLines && !is_taken) continue;
     const char* const note = is_taken ? " <- taken" : c.workspace > workspace_limit ? " (no room)" : "";
     log_line(GPUDNN_SEV_INFO, handle, GPUDNN_STATUS_SUCCESS,
-             "%s | %s | choice %zu of %zu: engine=%s tile=%d split_k=%d workspace=%zu expected=%.1f us source=%s%s",
+             "%s | %s | choice %zu of %zu: %s workspace=%zu expected=%.1f us source=%s%s",
              call_context().function != nullptr ? call_context().function : "", text.c_str(), i + 1, choices.size(),
-             c.engine->name, c.config.tile, c.config.split_k, c.workspace, 1e6 * c.seconds, source_name(c.source),
-             note);
+             choice_text(*c.engine, c.config).c_str(), c.workspace, 1e6 * c.seconds, source_name(c.source), note);
   }
 }
 

@@ -111,20 +111,10 @@ bool read_options(ProblemWords* words, Problem* problem, std::string* why) {
 
 }  // namespace
 
-[[gnu::hot]] double flops(const Problem& problem) noexcept {
+double flops(const Problem& problem) noexcept {
   double taps = 1;
   for (int i = 0; i < problem.spatial; ++i) taps *= static_cast<double>(problem.w.dims[2 + i]);
   return 2.0 * static_cast<double>(element_count(problem.y)) * static_cast<double>(problem.w.dims[1]) * taps;
-}
-
-[[gnu::hot]] double least_reached(const Problem& problem) noexcept {
-  auto reached = static_cast<double>(problem.x.dims[0]);
-  for (int i = 0; i < problem.spatial; ++i) {
-    const std::int64_t pixels =
-        problem.direction == Direction::dgrad ? problem.x.dims[2 + i] / problem.stride[i] : problem.y.dims[2 + i];
-    reached *= static_cast<double>(pixels * problem.w.dims[2 + i]);
-  }
-  return reached;
 }
 
 TensorGeometry packed_by_output(const TensorGeometry& filter) noexcept {
@@ -136,12 +126,12 @@ TensorGeometry packed_by_output(const TensorGeometry& filter) noexcept {
   return packed;
 }
 
-[[gnu::hot]] double bytes_of_tensors(const Problem& problem) noexcept {
+double bytes_of_tensors(const Problem& problem) noexcept {
   return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
          static_cast<double>(size_in_bytes(problem.y));
 }
 
-[[gnu::hot]] std::int64_t output_extent(const Problem& problem, int i) noexcept {
+std::int64_t output_extent(const Problem& problem, int i) noexcept {
   const std::int64_t reach = problem.dilation[i] * (problem.w.dims[2 + i] - 1) + 1;
   const std::int64_t room = problem.x.dims[2 + i] + 2 * problem.pad[i] - reach;
   return room < 0 ? 0 : room / problem.stride[i] + 1;

@@ -78,10 +78,6 @@ struct Args {
 // Multiply-adds times two: the operations of the mathematics, not of any algorithm.
 [[nodiscard]] double flops(const Problem& problem) noexcept;
 
-// Pairs of a filter tap and an output pixel that it belongs to, at the least: what lies in the padding counts, and in
-// the data gradient each tap reaches the pixels of one stride phase of the stride.
-[[nodiscard]] double least_reached(const Problem& problem) noexcept;
-
 // The filter packed with its output channels innermost: c, taps, k. That is how the data gradient multiplies by it.
 [[nodiscard]] TensorGeometry packed_by_output(const TensorGeometry& filter) noexcept;
 

@@ -12,13 +12,9 @@
 
 namespace gpudnn::conv {
 
-[[nodiscard, gnu::hot]] inline bool sm90_runs_on(const Device& device) {
-  return device.compute_capability() == 90 && cuda::makes_tensor_maps();
-}
-
 // `reason` is null where the engine takes the problem.
-[[nodiscard, gnu::hot]] inline Support sm90_supports(const Problem& problem, const Device& device,
-                                                     const char* (*reason)(const Problem&)) {
+[[nodiscard]] inline Support sm90_supports(const Problem& problem, const Device& device,
+                                           const char* (*reason)(const Problem&)) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (const char* const against = reason(problem)) return Support::no(against);
   return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");

@@ -14,8 +14,7 @@ constexpr std::int64_t kCopyVector = 16;  // bytes that distances are multiples 
 }
 
 // A reason against, or null.
-[[nodiscard, gnu::hot]] inline const char* copy_unsupported_reason(const TensorGeometry& tensor,
-                                                                   std::int64_t element) noexcept {
+[[nodiscard]] inline const char* copy_unsupported_reason(const TensorGeometry& tensor, std::int64_t element) noexcept {
   if (tensor.dims[1] > 1 && tensor.strides[1] != 1) return "a tensor is not contiguous along channels";
   for (int dim = 0; dim < tensor.rank; ++dim) {
     if (dim == 1 || tensor.dims[dim] == 1) continue;

@@ -6,7 +6,7 @@
 namespace gpudnn::conv {
 namespace {
 
-[[gnu::hot]] Status check_types(const Problem& problem, const Names& names) {
+Status check_types(const Problem& problem, const Names& names) {
   const DataType type = problem.x.type;
   GPUDNN_REQUIRE(is_floating(type) && problem.w.type == type && problem.y.type == type, GPUDNN_STATUS_NOT_SUPPORTED,
                  "%s is %s, %s %s and %s %s; convolution is built for tensors of one type: f32, f64, f16 or bf16",
@@ -21,7 +21,7 @@ namespace {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-[[gnu::hot]] Status check_channels(const Problem& problem, const Names& names) {
+Status check_channels(const Problem& problem, const Names& names) {
   const auto c = static_cast<long long>(problem.x.dims[1]);
   const auto k = static_cast<long long>(problem.w.dims[0]);
   const auto filter_c = static_cast<long long>(problem.w.dims[1]);
@@ -33,7 +33,7 @@ namespace {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-[[gnu::hot]] Status check_output_dims(const Problem& problem, const Names& names) {
+Status check_output_dims(const Problem& problem, const Names& names) {
   TensorGeometry expected = problem.y;
   expected.dims[0] = problem.x.dims[0];
   expected.dims[1] = problem.w.dims[0];
@@ -50,7 +50,7 @@ namespace {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-[[gnu::hot]] Status check_epilogue(const Problem& problem) {
+Status check_epilogue(const Problem& problem) {
   if (problem.has_z != 0) {
     GPUDNN_REQUIRE(same_dims(problem.z, problem.y), GPUDNN_STATUS_BAD_PARAM,
                    "zDesc has dims %s; they must be those of yDesc, %s", dims_text(problem.z).c_str(),
@@ -64,7 +64,7 @@ namespace {
 
 }  // namespace
 
-[[gnu::hot]] const Names& names_of(Direction direction) noexcept {
+const Names& names_of(Direction direction) noexcept {
   static constexpr Names kNames[] = {
       {"xDesc", "wDesc", "yDesc"}, {"dxDesc", "wDesc", "dyDesc"}, {"xDesc", "dwDesc", "dyDesc"}};
   return kNames[static_cast<int>(direction)];
@@ -84,7 +84,7 @@ Status set_bias(Problem* problem, const TensorGeometry& bias) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-[[gnu::hot]] Status validate(const Problem& problem) {
+Status validate(const Problem& problem) {
   const Names& names = names_of(problem.direction);
   const int rank = problem.spatial + 2;
   GPUDNN_REQUIRE(problem.x.rank == rank && problem.w.rank == rank && problem.y.rank == rank, GPUDNN_STATUS_BAD_PARAM,

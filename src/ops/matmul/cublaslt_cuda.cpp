@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
-#include "core/cost_model.hpp"
 #include "core/float8.hpp"
 #include "ops/matmul/cublaslt.hpp"
+#include "ops/matmul/footprint.hpp"
 
 namespace gpudnn::matmul {
 namespace {
@@ -247,18 +247,16 @@ Support cublaslt_supports(const Problem& problem, const Device&) {
 }
 
 void cublaslt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  Footprint f;
-  f.tiles = std::max(device.multiprocessors, 1);
-  f.unit = problem.a.type == GPUDNN_DATA_DOUBLE                                           ? Unit::fma_f64
-           : problem.a.type == GPUDNN_DATA_FLOAT && !allows_tf32(problem)                 ? Unit::fma_f32
-           : problem.a.type == GPUDNN_DATA_FLOAT                                          ? Unit::tensor_tf32
-           : problem.a.type == GPUDNN_DATA_HALF || problem.a.type == GPUDNN_DATA_BFLOAT16 ? Unit::tensor_f16
-                                                                                          : Unit::tensor_8bit;
-  f.flops = flops(problem);
+  const Unit unit = problem.a.type == GPUDNN_DATA_DOUBLE                                           ? Unit::fma_f64
+                    : problem.a.type == GPUDNN_DATA_FLOAT && !allows_tf32(problem)                 ? Unit::fma_f32
+                    : problem.a.type == GPUDNN_DATA_FLOAT                                          ? Unit::tensor_tf32
+                    : problem.a.type == GPUDNN_DATA_HALF || problem.a.type == GPUDNN_DATA_BFLOAT16 ? Unit::tensor_f16
+                                                                                                   : Unit::tensor_8bit;
+  Footprint f = footprint_of_tiles(unit, device.rates, std::max(device.multiprocessors, 1), 1, flops(problem), 0, 0);
   f.dram_bytes = 2 * bytes_of_tensors(problem);
   f.efficiency = kEfficiency;
-  f.launches = 3;
-  candidates->push_back({"algo0", estimate(f, device)});
+  f.start_seconds = 2 * device.rates.launch_seconds;
+  candidates->push_back({"algo0", estimate(f, device.rates)});
 }
 
 std::size_t cublaslt_workspace(const Problem& problem, const Config& config, const Device& device) {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "kernels/matmul/gemm_simt.hpp"
 #include "ops/matmul/any_strides.hpp"
 #include "ops/matmul/element.hpp"
+#include "ops/matmul/footprint.hpp"
 
 namespace gpudnn::matmul {
 namespace {
@@ -32,24 +32,23 @@ Unit unit_of(DataType type) { return type == GPUDNN_DATA_DOUBLE ? Unit::fma_f64 
 // Of the rate, measured on large products of floats; smaller tiles read shared memory more often.
 constexpr double kEfficiency[] = {0.72, 0.5, 0.25};
 constexpr int kTogether[] = {1, 3, 4};
+constexpr double kTileSeconds = 2e-6;
 
-Footprint footprint_of(const Problem& problem, int tile, bool swapped) {
+Footprint footprint_of(const Problem& problem, int tile, bool swapped, const DeviceRates& rates) {
   const k::GemmSimtTile& shape = k::kGemmSimtTiles[tile];
   const std::int64_t m = swapped ? columns(problem) : rows(problem);
   const std::int64_t n = swapped ? rows(problem) : columns(problem);
   const std::int64_t down = ceil_div(m, shape.m);
   const std::int64_t across = ceil_div(n, shape.n);
   const auto bytes = static_cast<double>(data_type_bits(problem.a.type)) / 8;
-  Footprint f;
-  f.tiles = down * across * batches(problem);
-  f.tiles_per_multiprocessor = kTogether[tile];
-  f.unit = unit_of(problem.a.type);
-  f.flops = 2.0 * static_cast<double>(f.tiles) * shape.m * shape.n *
-            static_cast<double>(round_up(std::max<std::int64_t>(depth(problem), 1), k::kGemmSimtDepth));
+  const auto tiles = static_cast<double>(down * across * batches(problem));
+  const double flops = 2.0 * tiles * shape.m * shape.n *
+                       static_cast<double>(round_up(std::max<std::int64_t>(depth(problem), 1), k::kGemmSimtDepth));
+  const double l2_bytes = tiles * (shape.m + shape.n) * static_cast<double>(depth(problem)) * bytes;
+  Footprint f =
+      footprint_of_tiles(unit_of(problem.a.type), rates, tiles, kTogether[tile], flops, l2_bytes, kTileSeconds);
   f.dram_bytes = bytes_of_tensors(problem);
-  f.l2_bytes = static_cast<double>(f.tiles) * (shape.m + shape.n) * static_cast<double>(depth(problem)) * bytes;
   f.efficiency = kEfficiency[tile] * (problem.a.type == GPUDNN_DATA_INT8 ? 0.5 : 1);
-  f.tile_seconds = 2e-6;
   return f;
 }
 
@@ -62,13 +61,15 @@ void gemm_simt_candidates(const Problem& problem, const Device& device, std::vec
   for (int tile = 0; tile < k::kGemmSimtTileCount; ++tile) {
     if (!k::gemm_simt_has(element_of(problem.a.type), tile)) continue;
     const std::string name = k::kGemmSimtTiles[tile].name;
-    candidates->push_back({usual ? name + " swap" : name, estimate(footprint_of(problem, tile, usual), device)});
+    candidates->push_back(
+        {usual ? name + " swap" : name, estimate(footprint_of(problem, tile, usual, device.rates), device.rates)});
     // The other way round only where the tile is not square and fits better so.
     const std::int64_t down = usual ? columns(problem) : rows(problem);
     const std::int64_t across = usual ? rows(problem) : columns(problem);
     if (k::kGemmSimtTiles[tile].m != k::kGemmSimtTiles[tile].n && across <= k::kGemmSimtTiles[tile].m &&
         across < down) {
-      candidates->push_back({usual ? name : name + " swap", estimate(footprint_of(problem, tile, !usual), device)});
+      candidates->push_back(
+          {usual ? name : name + " swap", estimate(footprint_of(problem, tile, !usual, device.rates), device.rates)});
     }
   }
 }

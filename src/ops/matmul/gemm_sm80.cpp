@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "kernels/matmul/gemm_sm80.hpp"
 #include "ops/matmul/any_strides.hpp"
+#include "ops/matmul/footprint.hpp"
 
 namespace gpudnn::matmul {
 namespace {
@@ -38,21 +38,21 @@ int tile_index(const Config& config) {
 // Of what the architecture's tensor cores do; on Hopper mma.sync reaches 0.6 of wgmma's rate at the most.
 constexpr double kEfficiency[] = {0.7, 0.45};
 constexpr double kHopperShare = 0.6;
+constexpr double kTileSeconds = 3e-6;
 
 Footprint footprint_of(const Problem& problem, int tile, const Device& device) {
   const k::GemmSm80Tile& shape = k::kGemmSm80Tiles[tile];
   const double bytes = data_type_bits(problem.a.type) / 8.0;
   const auto k_tile = static_cast<std::int64_t>(k::kGemmSm80DepthBytes / bytes);
-  Footprint f;
-  f.tiles = ceil_div(rows(problem), shape.m) * ceil_div(columns(problem), shape.n) * batches(problem);
-  f.tiles_per_multiprocessor = tile == 0 ? 1 : 2;
-  f.unit = bytes == 4 ? Unit::tensor_tf32 : bytes == 2 ? Unit::tensor_f16 : Unit::tensor_8bit;
-  f.flops = 2.0 * static_cast<double>(f.tiles) * shape.m * shape.n *
-            static_cast<double>(round_up(std::max<std::int64_t>(depth(problem), 1), k_tile));
+  const auto tiles =
+      static_cast<double>(ceil_div(rows(problem), shape.m) * ceil_div(columns(problem), shape.n) * batches(problem));
+  const double flops = 2.0 * tiles * shape.m * shape.n *
+                       static_cast<double>(round_up(std::max<std::int64_t>(depth(problem), 1), k_tile));
+  const double l2_bytes = tiles * (shape.m + shape.n) * static_cast<double>(depth(problem)) * bytes;
+  const Unit unit = bytes == 4 ? Unit::tensor_tf32 : bytes == 2 ? Unit::tensor_f16 : Unit::tensor_8bit;
+  Footprint f = footprint_of_tiles(unit, device.rates, tiles, tile == 0 ? 1 : 2, flops, l2_bytes, kTileSeconds);
   f.dram_bytes = bytes_of_tensors(problem);
-  f.l2_bytes = static_cast<double>(f.tiles) * (shape.m + shape.n) * static_cast<double>(depth(problem)) * bytes;
   f.efficiency = kEfficiency[tile] * (device.major >= 9 ? kHopperShare : 1);
-  f.tile_seconds = 3e-6;
   return f;
 }
 
@@ -84,7 +84,7 @@ Support gemm_sm80_supports(const Problem& problem, const Device& device) {
 
 void gemm_sm80_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   for (int tile = 0; tile < k::kGemmSm80TileCount; ++tile) {
-    candidates->push_back({k::kGemmSm80Tiles[tile].name, estimate(footprint_of(problem, tile, device), device)});
+    candidates->push_back({k::kGemmSm80Tiles[tile].name, estimate(footprint_of(problem, tile, device), device.rates)});
   }
 }
 

@@ -19,9 +19,9 @@ using kernels::kSegmentThreads;
 using kernels::NormSegments;
 using kernels::NormWalk;
 
-constexpr int kLargestCluster = 8;      // that every device with clusters must take
-constexpr double kMemoryRate = 3.8e12;  // bytes in a second
-constexpr double kMultiprocessorRate = 4e10;
+constexpr int kLargestCluster = 8;             // that every device with clusters must take
+constexpr double kMemoryShare = 0.9;           // of a large copy's rate
+constexpr double kMultiprocessorBytes = 23.5;  // in a cycle
 constexpr double kLaunch = 4e-6;
 constexpr double kBlockTurn = 1e-6;  // what joining a group takes: in a block, a cluster, the grid
 constexpr double kClusterTurn = 2e-6;
@@ -151,7 +151,8 @@ void set_seconds(const Device& device, const Problem& problem, const NormWalk& w
   const double in_l2 = kShareOfL2 * static_cast<double>(device.l2_bytes) * turns;
   const double bytes = (backward ? 3 : 2) * tensor + std::max(0.0, again - in_l2);
   const double blocks = static_cast<double>(segments.groups_at_once) * plan->parts;
-  double rate = std::min(kMemoryRate, std::min<double>(blocks, device.multiprocessors) * kMultiprocessorRate);
+  double rate = std::min(kMemoryShare * device.rates.copy_bytes,
+                         std::min<double>(blocks, device.multiprocessors) * kMultiprocessorBytes * device.rates.clock);
   if (walk.columns != 0) {
     const std::int64_t piece = static_cast<std::int64_t>(segments.groups_at_once) * segments.units.divisor * 16;
     rate *= rate_of_pieces(piece, walk.run * element_bytes(problem));

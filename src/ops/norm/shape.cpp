@@ -17,10 +17,10 @@ using kernels::kNormColumnsThreads;
 using kernels::kNormRowsThreads;
 using kernels::kUnit;
 
-constexpr int kLargestCluster = 8;    // that every device with clusters must take
-constexpr double kThreadRate = 64e6;  // bytes in a second: 64 in flight for a microsecond
-constexpr double kMemoryRate = 3.6e12;
-constexpr double kOneLaunch = 4e-6;  // with the wait for the first bytes
+constexpr int kLargestCluster = 8;     // that every device with clusters must take
+constexpr double kThreadRate = 64e6;   // bytes in a second: 64 in flight for a microsecond
+constexpr double kMemoryShare = 0.86;  // of a large copy's rate
+constexpr double kOneLaunch = 4e-6;    // with the wait for the first bytes
 constexpr double kFurtherLaunch = 2.5e-6;
 constexpr int kStaticShared = 1024;        // that a block takes besides what it asks for
 constexpr int kRowsShared = 2048;          // of the reductions
@@ -49,7 +49,7 @@ double seconds_of(const Device& device, const Problem& problem, std::int64_t blo
   const double again = (problem.pass == Pass::backward ? 2 : 1) * (1 - kept);
   const double resident =
       std::min<double>(static_cast<double>(blocks), static_cast<double>(device.multiprocessors) * per_multiprocessor);
-  return (once + again) * tensor / std::min(kMemoryRate, resident * threads * kThreadRate);
+  return (once + again) * tensor / std::min(kMemoryShare * device.rates.copy_bytes, resident * threads * kThreadRate);
 }
 
 Shape rows_cluster(const Device& device, const Problem& problem, const kernels::NormWalk& walk) {

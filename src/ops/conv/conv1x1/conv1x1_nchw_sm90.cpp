@@ -1,7 +1,5 @@
 // Launcher of the Hopper pointwise convolution on planes: problem + config -> parameters and tensor maps -> launch.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/conv1x1/conv1x1_nchw_sm90.hpp"
-
 #include <algorithm>
 
 #include "kernels/tensor/tensor.hpp"
@@ -71,23 +69,11 @@ void launch_copy(kernels::LinearParams params, const void* from, void* to, CUstr
   }
 }
 
-}  // namespace
-
-[[gnu::hot]] Support conv1x1_nchw_sm90_supports(const Problem& problem, const Device& device) {
+Support supports(const Problem& problem, const Device& device) {
   return sm90_supports(problem, device, &conv1x1_nchw_unsupported_reason);
 }
 
-[[gnu::hot]] void conv1x1_nchw_sm90_candidates(const Problem& problem, const Device& device,
-                                               std::vector<Candidate>* candidates) {
-  planes_candidates(problem, device.multiprocessors, candidates);
-}
-
-std::size_t conv1x1_nchw_sm90_workspace(const Problem& problem, const Config& config) {
-  return planes_plan(problem, config).workspace;
-}
-
-std::shared_ptr<const void> conv1x1_nchw_sm90_prepare(const Problem& problem, const Config& config,
-                                                      const Device& device) {
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
   PlanesPlan& plan = prepared->plan;
   plan = planes_plan(problem, config);
@@ -99,7 +85,7 @@ std::shared_ptr<const void> conv1x1_nchw_sm90_prepare(const Problem& problem, co
   return prepared;
 }
 
-Status conv1x1_nchw_sm90_launch(const LaunchSite& site, const void* opaque, const Args& args) {
+Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   const auto& prepared = *static_cast<const Prepared*>(opaque);
   const PlanesPlan& plan = prepared.plan;
   GPUDNN_TRY(require_maps(prepared.encoded));
@@ -125,5 +111,16 @@ Status conv1x1_nchw_sm90_launch(const LaunchSite& site, const void* opaque, cons
   planes::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.stream);
   return cuda::launch_status("conv1x1_nchw_sm90");
 }
+
+}  // namespace
+
+extern const ConvEngine kConv1x1NchwSm90 = {.name = "conv1x1_nchw_sm90",
+                                            .backend = GPUDNN_BACKEND_CUDA,
+                                            .math = GPUDNN_TENSOR_OP_MATH,
+                                            .alignment = 16,
+                                            .supports = &supports,
+                                            .candidates = &planes_candidates,
+                                            .prepare = &prepare,
+                                            .launch = &launch};
 
 }  // namespace gpudnn::conv

@@ -1,88 +1,92 @@
-// The cost model of the Hopper pointwise convolution on planes: tiles and splits of the sum, and their times.
-//
-// A block works off its tiles one after the other; a block of the sum takes the longer of its multiplications and its
-// loads from the L2. Storing a tile overlaps with the next one's multiplications in ping-pong, and does not in a
-// cooperative tile. The kernel is not faster than its bytes. A split sum is written and read once more, and a filter
-// that is copied first costs a launch.
+// The configs of the Hopper 1x1 convolution on NCHW: tiles and splits of the sum, and their footprints. Fitted on an
+// H200.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 
+#include "core/cost_model.hpp"
 #include "ops/conv/conv1x1/conv1x1_nchw_sm90_params.hpp"
+#include "ops/conv/tile_names.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace planes = kernels::sm90::planes;
+using planes::Kind;
 
-// Of one multiprocessor of 132: those of the implicit GEMM's model. Bytes of planes come in shorter runs than pixels.
-constexpr double kHalfRate = 767e12 / 132;
-constexpr double kTf32Rate = 415e12 / 132;
-constexpr double kL2Rate = 9e12 / 132;
-constexpr double kMemoryRate = 4.0e12 / 132;
-constexpr double kStoreRate = 2.0 * kMemoryRate;
-constexpr double kSumsRate = 3.9e12 / 132;
-constexpr double kLaunch = 3.0e-6;
-constexpr double kPerTile = 0.35e-6;
-constexpr double kShareThatShows = 0.1;  // of whatever the memory or the multiprocessors wait for least
-constexpr double kNarrowTf32 = 0.7;      // measured at 14x14: the filter gradient in TF32 with 128 columns or fewer
+constexpr double kTileSeconds = 0.35e-6;
+constexpr double kPairSeconds = 0.56e-6;  // of the two blocks of a cluster, which wait for each other
+constexpr double kNarrowTf32 = 0.7;       // measured at 14x14: the filter gradient in TF32 with 128 columns or fewer
+constexpr double kPartialRate = 0.39;     // of the L2's
 constexpr double kReduceLaunch = 1.5e-6;
-constexpr double kCopyLaunch = 2.0e-6;
+constexpr double kCopyLaunch = 2.0e-6;  // of the filter's copy
 
-double seconds(const planes::TileShape& tile, const PlanesSizes& sizes, const PlanesWorks& works, double splits,
-               double bytes, double processors) {
+constexpr auto kNames = tile_names(planes::kTileShapes, [](const planes::TileShape& tile) {
+  TileName name;
+  name.add(tile.kind == Kind::across ? "sum_c" : tile.kind == Kind::along ? "sum_pixels" : "sum_c_tf32");
+  name.add("_bm", tile.bm).add("_bn", tile.bn).add("_s", tile.stages);
+  if (tile.by_threads) name.add("_no_tma");
+  if (tile.cluster > 1) name.add("_cluster", tile.cluster);
+  return name;
+});
+
+Footprint footprint_of(const planes::TileShape& tile, const PlanesSizes& sizes, const PlanesWorks& works, int splits,
+                       double bytes, const DeviceRates& rates) {
   const bool half = sizes.element == 2;
   const auto element = static_cast<double>(sizes.element);
-  const double bk = kernels::sm90::kRowBytes / element;
-  const auto tiles = static_cast<double>(works.written * works.others);
-  const bool along = tile.kind == planes::Kind::along;
-  const double efficiency = tile.efficiency * (along && !half && tile.bn < 256 ? kNarrowTf32 : 1.0);
-  const double step =
-      std::max(2.0 * tile.bm * tile.bn * bk / ((half ? kHalfRate : kTf32Rate) * efficiency),
-               (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * kernels::sm90::kRowBytes / kL2Rate);
-  const double per_tile = tile.cluster > 1 ? 1.6 * kPerTile : kPerTile;  // two blocks wait for each other
-  const double store = along ? tile.bm * tile.bn * 4 / kSumsRate : tile.bm * tile.bn * element / kStoreRate;
-  const double items = std::ceil(tiles * splits / std::floor(processors / tile.cluster));
-  double compute = items * (std::ceil(static_cast<double>(works.k_blocks) / splits) * step + per_tile +
-                            (tile.ping_pong ? 0.0 : store));
-  if (tile.ping_pong) compute = std::max(compute, items * (store + per_tile));
-  const double memory = bytes / (kMemoryRate * processors);
-  double total = kLaunch + store + std::max(compute, memory) + kShareThatShows * std::min(compute, memory);
-  if (along) {
-    const double sums = 2.0 * tiles * splits * tile.bm * tile.bn * sizeof(float);
-    total += kReduceLaunch + sums / (kSumsRate * processors);
+  const bool wgrad = tile.kind == Kind::along;
+  Footprint f;
+  f.tiles = static_cast<double>(works.written * works.others) * splits;
+  f.slots = std::max(1.0, std::floor(static_cast<double>(rates.multiprocessors) / tile.cluster));
+  f.k_tiles = std::ceil(static_cast<double>(works.k_blocks) / splits);
+  f.flops = 2.0 * tile.bm * tile.bn * kernels::sm90::kRowBytes / element;
+  f.flops_rate = half ? rates.half_flops : rates.tf32_flops;
+  f.efficiency = tile.efficiency * (wgrad && !half && tile.bn < 256 ? kNarrowTf32 : 1.0);
+  f.l2_bytes = (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * kernels::sm90::kRowBytes;
+  f.l2_efficiency = 0.9;  // planes come in shorter runs than pixels
+  f.tile_seconds = tile.cluster > 1 ? kPairSeconds : kTileSeconds;
+  f.store_bytes = tile.bm * tile.bn * (wgrad ? sizeof(float) : element);
+  f.store_rate = wgrad ? 0.93 : 1.9;
+  f.store_overlaps = tile.ping_pong;
+  f.dram_bytes = 1.05 * bytes;
+  f.shown = 0.1;
+  f.start_seconds = 0.5e-6;
+  f.partial_rate = kPartialRate;
+  if (wgrad) {
+    f.partial_bytes = 2.0 * f.tiles * tile.bm * tile.bn * sizeof(float);
+    f.reduce_seconds = kReduceLaunch;
   }
   if (sizes.filter_bytes > 0) {
-    total += kCopyLaunch + 2.0 * static_cast<double>(sizes.filter_bytes) / (kSumsRate * processors);
+    f.partial_bytes += 2.0 * static_cast<double>(sizes.filter_bytes);
+    f.reduce_seconds += kCopyLaunch;
   }
-  return total;
+  return f;
 }
 
 }  // namespace
 
-void planes_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+void planes_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   constexpr double kMinKTiles = 4;  // of a split
-  const double processors = std::max(multiprocessors, 1);
   const double bytes = bytes_of_tensors(problem);
-  const planes::Kind kind = planes_kind(problem);
+  const Kind kind = planes_kind(problem);
   const PlanesSizes sizes = planes_sizes(problem);
   for (int i = 0; i < planes::kTileShapeCount; ++i) {
     const planes::TileShape& tile = planes::kTileShapes[i];
     if (tile.kind != kind || tile.by_threads != sizes.by_threads) continue;
     const PlanesWorks works = planes_works(sizes, tile);
     const auto offer = [&](int splits) {
-      candidates->push_back({{i, splits},
-                             seconds(tile, sizes, works, splits, bytes, processors),
+      candidates->push_back({{.tile = i, .split_k = splits, .tile_name = kNames[static_cast<std::size_t>(i)].text},
+                             estimate(footprint_of(tile, sizes, works, splits, bytes, device.rates), device.rates),
                              planes_workspace(sizes, works, tile, splits)});
     };
     offer(1);
-    if (kind != planes::Kind::along) continue;
+    if (kind != Kind::along) continue;
     // Splits that fill the device once, twice and four times.
     int last = 1;
     for (const double rounds : {1.0, 2.0, 4.0}) {
-      const double most = std::min(std::floor(rounds * processors / static_cast<double>(works.written * works.others)),
-                                   static_cast<double>(works.k_blocks) / kMinKTiles);
-      const int splits = static_cast<int>(std::min(most, 1024.0));
+      const double fill =
+          std::floor(rounds * device.rates.multiprocessors / static_cast<double>(works.written * works.others));
+      const int splits = static_cast<int>(std::min({fill, static_cast<double>(works.k_blocks) / kMinKTiles, 1024.0}));
       if (splits <= last) continue;
       offer(splits);
       last = splits;

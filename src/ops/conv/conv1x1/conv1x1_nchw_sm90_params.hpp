@@ -42,7 +42,7 @@ struct PlanesPlan {
 // Null, or why the engine cannot take the problem on a device that it runs on.
 [[nodiscard]] const char* conv1x1_nchw_unsupported_reason(const Problem& problem);
 
-// The sizes that plans have in common: a query has no time for plans.
+// The sizes that all plans of a problem have in common.
 struct PlanesSizes {
   std::int64_t element = 2;  // bytes
   std::int64_t in_planes = 0, out_planes = 0;
@@ -68,7 +68,7 @@ struct PlanesWorks {
 // The kind of tile that the problem's type and direction take.
 [[nodiscard]] kernels::sm90::planes::Kind planes_kind(const Problem& problem);
 
-// The cost model's candidates.
-void planes_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// The configs with their expected times.
+void planes_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/fused_activation.hpp"
@@ -117,20 +118,20 @@ std::uint32_t conv1x1_small_c_blocks(const few::Params& params, int multiprocess
 
 // The longer of bytes and products, the latter with what fills k and m up; and the start, which loads the filter in
 // batches. Fitted to 9 layers on an H200: within 1.15 on 8 of them.
-double conv1x1_small_c_seconds(const Problem& problem, int multiprocessors) {
-  constexpr double kLaunch = 4.5e-6;
-  constexpr double kMemoryRate = 4.1e12 / 132;  // of a multiprocessor
-  constexpr double kProductRate = 1.7e9 / 2.5;  // 16 x 8 x 16, of a multiprocessor
+void conv1x1_small_c_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  constexpr double kStart = 2.0e-6;
+  constexpr double kCyclesOfProduct = 2.5;  // 16 x 8 x 16, of a multiprocessor
   constexpr double kBatch = 0.6e-6;
   constexpr double kEntriesOfBatch = few::kEntriesTogether * few::kThreads;
   const few::Params p = conv1x1_small_c_params(problem);
-  const double processors = std::max(multiprocessors, 1);
   const double pixels = p.pixels;
   const double addend = problem.has_z != 0 ? p.m : 0;
-  const double bytes = pixels * 2 * (p.k + p.m + addend);
-  const double products = pixels / 16 * p.groups * 4 * p.steps * 2;
   const double batches = std::ceil(static_cast<double>(p.groups) * p.steps * few::kEntriesPerStep / kEntriesOfBatch);
-  return kLaunch + kBatch * batches + std::max(bytes / kMemoryRate, products / kProductRate) / processors;
+  Footprint f;
+  f.cycles = pixels / 16 * p.groups * 4 * p.steps * 2 * kCyclesOfProduct / device.rates.multiprocessors;
+  f.dram_bytes = 1.02 * pixels * 2 * (p.k + p.m + addend);
+  f.start_seconds = kStart + kBatch * batches;
+  candidates->push_back({{.tile_name = "k64"}, estimate(f, device.rates), 0});
 }
 
 }  // namespace gpudnn::conv

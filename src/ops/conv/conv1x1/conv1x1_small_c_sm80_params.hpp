@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/conv/conv1x1/conv1x1_small_c_sm80.hpp"
-#include "ops/conv/problem.hpp"
+#include "ops/conv/engine.hpp"
 
 namespace gpudnn::conv {
 
@@ -17,7 +17,7 @@ namespace gpudnn::conv {
 // Blocks of a launch: as many as the device runs at once, or as there is work for.
 [[nodiscard]] std::uint32_t conv1x1_small_c_blocks(const kernels::conv1x1_small_c::Params& params, int multiprocessors);
 
-// That the model expects.
-[[nodiscard]] double conv1x1_small_c_seconds(const Problem& problem, int multiprocessors);
+// The one config with its expected time.
+void conv1x1_small_c_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

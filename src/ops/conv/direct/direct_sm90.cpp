@@ -2,8 +2,6 @@
 //
 // Tensor maps are made once for each plan, by the driver, with an address to be replaced at each launch.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/direct/direct_sm90.hpp"
-
 #include <algorithm>
 
 #include "ops/conv/direct/direct_sm90_params.hpp"
@@ -29,36 +27,23 @@ struct Prepared {
   bool encoded = false;
 };
 
-}  // namespace
-
-[[gnu::hot]] Support direct_sm90_supports(const Problem& problem, const Device& device) {
+Support supports(const Problem& problem, const Device& device) {
   return sm90_supports(problem, device, &direct_unsupported_reason);
 }
 
-[[gnu::hot]] void direct_sm90_candidates(const Problem& problem, const Device& device,
-                                         std::vector<Candidate>* candidates) {
-  direct_candidates(problem, device.multiprocessors, candidates);
-}
-
-bool direct_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
-  return direct_sm90_supports(problem, device) && direct_fastest(problem, device.multiprocessors, bound, fastest);
-}
-
-std::size_t direct_sm90_workspace(const Problem&, const Config&) { return 0; }
-
-std::shared_ptr<const void> direct_sm90_prepare(const Problem& problem, const Config& config, const Device& device) {
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
-  const std::optional<DirectPlan> plan = direct_plan(problem, config, device.multiprocessors);
+  const std::optional<DirectPlan> plan = direct_plan(problem, config, device);
   if (!plan) return prepared;
   prepared->plan = *plan;
   const std::uint32_t row_blocks = plan->params.row_blocks.divisor;
-  const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / row_blocks);
+  const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.rates.multiprocessors) / row_blocks);
   prepared->blocks = std::min(slots, plan->params.tiles) * row_blocks;
   prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode(&prepared->plan); });
   return prepared;
 }
 
-Status direct_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& known = *static_cast<const Prepared*>(prepared);
   GPUDNN_TRY(require_maps(known.encoded));
   direct::Params p = known.plan.params;
@@ -75,5 +60,16 @@ Status direct_sm90_launch(const LaunchSite& site, const void* prepared, const Ar
   direct::launch(known.plan.shape, known.plan.type, p, known.blocks, site.stream);
   return cuda::launch_status("direct_sm90");
 }
+
+}  // namespace
+
+extern const ConvEngine kDirectSm90 = {.name = "direct_sm90",
+                                       .backend = GPUDNN_BACKEND_CUDA,
+                                       .math = GPUDNN_TENSOR_OP_MATH,
+                                       .alignment = 16,
+                                       .supports = &supports,
+                                       .candidates = &direct_candidates,
+                                       .prepare = &prepare,
+                                       .launch = &launch};
 
 }  // namespace gpudnn::conv

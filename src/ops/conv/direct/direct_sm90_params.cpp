@@ -10,6 +10,7 @@
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
+#include "ops/conv/tile_names.hpp"
 #include "ops/conv/tma_layout.hpp"
 #include "ops/element_type.hpp"
 
@@ -22,6 +23,10 @@ using namespace direct_tiles;  // NOLINT: this file speaks of nothing else
 
 constexpr std::int64_t kMaxTaps = 227 * 1024 / 256;  // of the least filter
 constexpr std::int64_t kMaxCount = std::numeric_limits<std::int32_t>::max() / 2;
+
+constexpr auto kNames = tile_names(direct::kShapes, [](const direct::Shape& shape) {
+  return TileName().add("positions", shape.positions).add("_k", shape.channels);
+});
 
 // The filter of f32 for TMA: channel, tap, filter, in boxes of 32 channels of 32 filters.
 TmaBoxes filter_map(const Problem& problem, const View& view) {
@@ -155,10 +160,10 @@ const char* direct_unsupported_reason(const Problem& problem) {
                             : "the filter leaves shared memory no room for two patches of the image";
 }
 
-std::optional<DirectPlan> direct_plan(const Problem& problem, const Config& config, int multiprocessors) {
+std::optional<DirectPlan> direct_plan(const Problem& problem, const Config& config, const Device& device) {
   const View view = view_of(problem);
   const direct::Shape& shape = direct::kShapes[config.tile];
-  const TileChoice tile = best_tile(view, shape, multiprocessors);
+  const TileChoice tile = best_tile(view, shape, device.rates);
   if (tile.stages < 2) return std::nullopt;
   const Operands& o = tile.o;
   DirectPlan plan;
@@ -188,22 +193,13 @@ std::optional<DirectPlan> direct_plan(const Problem& problem, const Config& conf
   return plan;
 }
 
-void direct_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+void direct_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const View view = view_of(problem);
   for (int i = 0; i < direct::kShapeCount; ++i) {
-    const TileChoice tile = best_tile(view, direct::kShapes[i], multiprocessors);
-    if (tile.stages >= 2) candidates->push_back({{i, 1}, tile.seconds, 0});
+    const TileChoice tile = best_tile(view, direct::kShapes[i], device.rates);
+    if (tile.stages < 2) continue;
+    candidates->push_back({{.tile = i, .tile_name = kNames[static_cast<std::size_t>(i)].text}, tile.seconds, 0});
   }
-}
-
-bool direct_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
-  const View view = view_of(problem);
-  fastest->seconds = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < direct::kShapeCount; ++i) {
-    const TileChoice tile = best_tile(view, direct::kShapes[i], multiprocessors, std::min(bound, fastest->seconds));
-    if (tile.seconds < fastest->seconds) *fastest = {{i, 1}, tile.seconds, 0};
-  }
-  return fastest->seconds <= bound;
 }
 
 }  // namespace gpudnn::conv

@@ -24,11 +24,9 @@ struct DirectPlan {
 [[nodiscard]] const char* direct_unsupported_reason(const Problem& problem);
 
 // The best tiles for the shape in config.tile; nothing where shared memory has no room for the filter and two patches.
-[[nodiscard]] std::optional<DirectPlan> direct_plan(const Problem& problem, const Config& config, int multiprocessors);
+[[nodiscard]] std::optional<DirectPlan> direct_plan(const Problem& problem, const Config& config, const Device& device);
 
-// The cost model's candidates.
-void direct_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
-// The first of the fastest of them, within `bound` seconds; false if there is none.
-[[nodiscard]] bool direct_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
+// The configs with their expected times.
+void direct_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

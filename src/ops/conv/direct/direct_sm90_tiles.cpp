@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "ops/conv/tma_layout.hpp"
 
@@ -99,67 +100,58 @@ Operands operands_of(const View& view, const direct::Shape& shape) {
 
 // --- the cost model --------------------------------------------------------------------------------------------------
 
-// Rates are of one multiprocessor. A block's tiles follow one another; a tile takes the longest of its products, its
-// loads from the L2, and half of its products and its epilogue, as two consumers take turns. A patch's load may take as
-// long as the patches before it last. The kernel is not faster than its bytes.
-constexpr double kHalfRate = 767e12 / 132;
-constexpr double kL2Rate = 4e12 / 132;
-constexpr double kMemoryRate = 4.2e12 / 132;
-constexpr double kStoreRate = 40e9;  // bytes of a tile's sums, from registers to memory, of one consumer
-constexpr double kWayOut = 6e-9;     // of a position, filter first: 64 rows, whether there are as many channels or not
-constexpr double kLaunch = 4.5e-6;
+// A tile takes the longest of its products, its loads from the L2, and half of its products and its epilogue, as two
+// consumers take turns. A patch's load may take as long as the patches before it last. That is more than a Footprint
+// says, so the engine works out the seconds of a tile itself; estimate() has the rounds of tiles and the memory.
+constexpr double kL2Efficiency = 0.4;
+constexpr double kStoreBytes = 23.5;  // in a cycle: of a tile's sums, from registers to memory, of one consumer
+constexpr double kEpilogueCycles =
+    10;                            // of a position, filter first: 64 rows, whether there are as many channels or not
+constexpr double kStart = 2.0e-6;  // beyond a launch
 constexpr double kPerTile = 0.2e-6;
-constexpr double kFilterRate = 16e9;
-constexpr double kFilterRateF32 = 40e9;  // by TMA
-constexpr double kTranspositionRate = 120e9;
+constexpr double kFilterBytes = 9.4;      // in a cycle: of the filter on its way to its place
+constexpr double kFilterBytesF32 = 23.5;  // by TMA
+constexpr double kTranspositionBytes = 70;
 constexpr double kLoadLatency = 1.0e-6;
 
-double start_of(const View& view, const Operands& o) {
+double start_of(const View& view, const Operands& o, double clock) {
   const auto bytes = static_cast<double>(o.filter_bytes);
-  if (!view.f32) return bytes / kFilterRate;
-  return bytes / kFilterRateF32 + (view.transposed ? bytes / kTranspositionRate : 0);
+  if (!view.f32) return kStart + bytes / kFilterBytes / clock;
+  return kStart + (bytes / kFilterBytesF32 + (view.transposed ? bytes / kTranspositionBytes : 0)) / clock;
 }
 
-// What the tiles of a shape have in common.
-struct Cost {
-  double products, loads, way_out;  // of a tile: seconds, patches, seconds where the filter is first
-  double waves, sharers;            // of blocks; blocks that share the tiles
-  double before;                    // seconds outside of tiles
-  double memory;                    // seconds of all bytes
-};
+double bytes_of(const View& view) {
+  return static_cast<double>(view.images * view.groups * view.element) *
+         (static_cast<double>(view.axis[0].in * view.axis[1].in * view.axis[2].in) * static_cast<double>(view.k) +
+          static_cast<double>(view.axis[0].out * view.axis[1].out * view.axis[2].out) * static_cast<double>(view.m));
+}
 
-Cost cost_of(const View& view, const Operands& o, const direct::Shape& shape, double multiprocessors) {
-  Cost c = {};
+// f16 rates hold for f32, too: steps are of 32 bytes.
+double seconds_of_tile(const View& view, const Operands& o, const direct::Shape& shape, const TileChoice& tile,
+                       double stored, const DeviceRates& rates) {
   const double steps = static_cast<double>((o.channel_blocks - 1) * o.block_steps + o.last_steps);
-  const double product = 2.0 * shape.channels * 16 * shape.positions / (kHalfRate * shape.efficiency);
-  c.products = static_cast<double>(view.taps) * steps * product;
-  c.loads = static_cast<double>(view.axis[2].taps * o.channel_blocks);
-  c.way_out = shape.filter_first ? static_cast<double>(shape.positions) * kWayOut : 0;
+  const double products = static_cast<double>(view.taps) * steps * 2.0 * shape.channels * 16 * shape.positions /
+                          (rates.half_flops / rates.multiprocessors * shape.efficiency);
+  const double patches = static_cast<double>(view.axis[2].taps * o.channel_blocks);
+  const double load = static_cast<double>(tile.stage_bytes) / (rates.l2_bytes / rates.multiprocessors * kL2Efficiency);
+  const double loads = patches * std::max(load, (load + kLoadLatency) / static_cast<double>(tile.stages - 1));
+  const double epilogue = shape.filter_first ? shape.positions * kEpilogueCycles / rates.clock : stored;
+  return std::max({products + kPerTile, loads, (products + epilogue) / 2});
+}
+
+Footprint footprint_of(const View& view, const Operands& o, const direct::Shape& shape, const TileChoice& tile,
+                       const DeviceRates& rates) {
   const auto row_blocks = static_cast<double>(view.groups * o.row_blocks);
-  c.sharers = std::max(1.0, std::floor(multiprocessors / row_blocks));
-  c.waves = std::ceil(row_blocks * c.sharers / multiprocessors);
-  const double bytes =
-      static_cast<double>(view.images * view.groups * view.element) *
-      (static_cast<double>(view.axis[0].in * view.axis[1].in * view.axis[2].in) * static_cast<double>(view.k) +
-       static_cast<double>(view.axis[0].out * view.axis[1].out * view.axis[2].out) * static_cast<double>(view.m));
-  c.before = kLaunch + start_of(view, o);
-  c.memory = bytes / (kMemoryRate * multiprocessors);
-  return c;
-}
-
-// What tiles of that number take, but for the last one's epilogue, and for their loads and epilogues if they last
-// longer.
-double least_of(const Cost& c, double tiles) {
-  return c.before + std::max(c.waves * std::ceil(tiles / c.sharers) * (c.products + kPerTile), c.memory);
-}
-
-double seconds_of(const Cost& c, const TileChoice& tile, std::int64_t m_octets) {
-  const double load = static_cast<double>(tile.stage_bytes) / kL2Rate;
-  const double loads = c.loads * std::max(load, (load + kLoadLatency) / static_cast<double>(tile.stages - 1));
-  const double stored = static_cast<double>(tile.w * tile.h * m_octets * kOctetBytes) / kStoreRate;
-  const double way_out = c.way_out > 0 ? c.way_out : stored;
-  const double one = std::max({c.products + kPerTile, loads, (c.products + way_out) / 2});
-  return c.before + stored + std::max(c.waves * std::ceil(tile.tiles / c.sharers) * one, c.memory);
+  const double sharers = std::max(1.0, std::floor(rates.multiprocessors / row_blocks));  // blocks that share the tiles
+  const double waves = std::ceil(row_blocks * sharers / rates.multiprocessors);
+  const double stored = static_cast<double>(tile.w * tile.h * o.m_octets * kOctetBytes) / kStoreBytes / rates.clock;
+  Footprint f;
+  f.tiles = waves * std::ceil(tile.tiles / sharers);
+  f.slots = 1;  // tiles of one block, one after another
+  f.tile_seconds = seconds_of_tile(view, o, shape, tile, stored, rates);
+  f.dram_bytes = bytes_of(view);
+  f.start_seconds = start_of(view, o, rates.clock) + stored;
+  return f;
 }
 
 // --- tiles -----------------------------------------------------------------------------------------------------------
@@ -195,11 +187,10 @@ std::int64_t bytes_behind_patches(const View& view, const Operands& o, const dir
 namespace {
 
 // Calls visit(tile) for tiles of widths that divide the image into equal parts, a sixteenth apart at least, each as
-// high as positions and room for two patches allow, until visit says that it has seen enough. `wants` is asked before
-// all of a tile is known: but its extents and number. Sizes fit 32 bits (see direct_unsupported_reason), which divide
-// faster.
-template <class Wants, class Visit>
-bool for_each_tile(const View& view, const Operands& o, const direct::Shape& shape, Wants wants, Visit visit) {
+// high as positions and room for two patches allow, until visit says that it has seen enough. Sizes fit 32 bits (see
+// direct_unsupported_reason).
+template <class Visit>
+bool for_each_tile(const View& view, const Operands& o, const direct::Shape& shape, Visit visit) {
   using std::int32_t;
   constexpr int32_t kNarrowest = 8;
   const auto room = static_cast<int32_t>(
@@ -227,7 +218,6 @@ bool for_each_tile(const View& view, const Operands& o, const direct::Shape& sha
     tile.h = h;
     tile.pitch = pitch;
     tile.tiles = static_cast<double>(across) * down * depths;
-    if (!wants(tile)) continue;
     const int32_t bytes = pitch * (h + beyond_h) * channel_bytes;
     tile.stage_bytes = (bytes + direct::kAlignment - 1) / direct::kAlignment * direct::kAlignment;
     tile.stages = std::min(room / static_cast<int32_t>(tile.stage_bytes), direct::kMaxStages);
@@ -238,31 +228,19 @@ bool for_each_tile(const View& view, const Operands& o, const direct::Shape& sha
 
 }  // namespace
 
-TileChoice best_tile(const View& view, const direct::Shape& shape, double multiprocessors, double bound) {
+TileChoice best_tile(const View& view, const direct::Shape& shape, const DeviceRates& rates) {
   TileChoice best;
   Operands o = operands_of(view, shape);
   if (!takes(view, o, shape)) return best;
-  const auto positions = static_cast<double>(view.axis[0].out * view.axis[1].out);
-  const double fewest = std::ceil(positions / shape.positions) * static_cast<double>(view.axis[2].out * view.images);
   // Patches of as many channels as a position may have, and of f32, whose filter leaves little room, of fewer.
   while (true) {
-    const Cost cost = cost_of(view, o, shape, multiprocessors);
-    const auto may_win = [&](double tiles) {
-      const double least = least_of(cost, tiles);
-      return least <= bound && least < best.seconds;
-    };
-    if (may_win(fewest)) {
-      for_each_tile(
-          view, o, shape, [&](const TileChoice& tile) { return may_win(tile.tiles); },
-          [&](TileChoice& tile) {
-            tile.seconds = seconds_of(cost, tile, o.m_octets);
-            if (tile.seconds < best.seconds) {
-              best = tile;
-              best.o = o;
-            }
-            return true;
-          });
-    }
+    for_each_tile(view, o, shape, [&](TileChoice& tile) {
+      tile.seconds = estimate(footprint_of(view, o, shape, tile, rates), rates);
+      if (tile.seconds >= best.seconds) return true;
+      best = tile;
+      best.o = o;
+      return true;
+    });
     if (!view.f32 || o.channel_bytes <= 32) return best;
     cut_channels(view, o.channel_bytes / 2, &o);
   }
@@ -273,8 +251,7 @@ bool has_tile(const View& view, int number) {
   Operands o = operands_of(view, shape);
   if (!takes(view, o, shape)) return false;
   while (true) {
-    const auto any = [](const TileChoice&) { return true; };
-    if (!for_each_tile(view, o, shape, any, [](const TileChoice&) { return false; })) return true;
+    if (!for_each_tile(view, o, shape, [](const TileChoice&) { return false; })) return true;
     if (!view.f32 || o.channel_bytes <= 32) return false;
     cut_channels(view, o.channel_bytes / 2, &o);
   }

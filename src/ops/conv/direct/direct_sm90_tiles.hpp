@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/device_rates.hpp"
 #include "core/integer.hpp"
 #include "kernels/conv/direct/direct_sm90.hpp"
 #include "ops/conv/problem.hpp"
@@ -54,11 +55,9 @@ struct TileChoice {
 
 [[nodiscard]] View view_of(const Problem& problem);
 
-// Whether the shape of that number has a tile; and the best one with its time, one of no stages if there is none. Those
-// that take longer than `bound` seconds need not be looked at.
+// Whether the shape of that number has a tile; and the best one with its time, one of no stages if there is none.
 [[nodiscard]] bool has_tile(const View& view, int number);
-[[nodiscard]] TileChoice best_tile(const View& view, const kernels::direct::Shape& shape, double multiprocessors,
-                                   double bound = std::numeric_limits<double>::infinity());
+[[nodiscard]] TileChoice best_tile(const View& view, const kernels::direct::Shape& shape, const DeviceRates& rates);
 
 // Of a consumer's staging area, and of all that lies behind the patches.
 [[nodiscard]] std::int64_t staging_bytes(const View& view, const Operands& o, const kernels::direct::Shape& shape);

@@ -2,8 +2,6 @@
 //
 // The maps are made once for each plan, by the driver, with addresses to be replaced at each launch.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/direct/direct_wgrad_sm90.hpp"
-
 #include "ops/conv/direct/direct_wgrad_sm90_params.hpp"
 #include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/sm90_launch.hpp"
@@ -21,27 +19,15 @@ bool encode(DirectWgradPlan* plan) {
 
 using Prepared = Encoded<DirectWgradPlan>;
 
-}  // namespace
-
-[[gnu::hot]] Support direct_wgrad_sm90_supports(const Problem& problem, const Device& device) {
+Support supports(const Problem& problem, const Device& device) {
   return sm90_supports(problem, device, &direct_wgrad_unsupported_reason);
 }
 
-[[gnu::hot]] void direct_wgrad_sm90_candidates(const Problem& problem, const Device& device,
-                                               std::vector<Candidate>* candidates) {
-  direct_wgrad_candidates(problem, device.multiprocessors, candidates);
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
+  return encoded(direct_wgrad_plan(problem, config, device), device, &encode);
 }
 
-std::size_t direct_wgrad_sm90_workspace(const Problem& problem, const Config& config) {
-  return direct_wgrad_workspace(problem, config);
-}
-
-std::shared_ptr<const void> direct_wgrad_sm90_prepare(const Problem& problem, const Config& config,
-                                                      const Device& device) {
-  return encoded(direct_wgrad_plan(problem, config, device.multiprocessors), device, &encode);
-}
-
-Status direct_wgrad_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& known = *static_cast<const Prepared*>(prepared);
   GPUDNN_TRY(require_maps(known.encoded));
   GPUDNN_TRY(require_workspace(site, known.plan.workspace));
@@ -58,5 +44,16 @@ Status direct_wgrad_sm90_launch(const LaunchSite& site, const void* prepared, co
   direct::launch(known.plan.type, p, site.stream);
   return cuda::launch_status("direct_wgrad_sm90");
 }
+
+}  // namespace
+
+extern const ConvEngine kDirectWgradSm90 = {.name = "direct_wgrad_sm90",
+                                            .backend = GPUDNN_BACKEND_CUDA,
+                                            .math = GPUDNN_TENSOR_OP_MATH,
+                                            .alignment = 16,
+                                            .supports = &supports,
+                                            .candidates = &direct_wgrad_candidates,
+                                            .prepare = &prepare,
+                                            .launch = &launch};
 
 }  // namespace gpudnn::conv

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/conv/tma_layout.hpp"
@@ -126,33 +127,36 @@ Strips strips_of_width(const View& view, const Parts& parts, std::int64_t width)
 
 bool fits(const View& view, const Strips& s) { return s.stages >= s.halo_pairs + 2 && units_of(view, s) <= kMaxCount; }
 
-// Rates are of one multiprocessor. A unit takes its products or its bytes from the L2, whichever takes longer, and not
-// less than its share of a copy's latency; the kernel is not faster than its bytes. Sums go through the L2 twice.
-double seconds_of(const View& view, const Parts& parts, const Strips& s, double splits, double multiprocessors) {
-  constexpr double kProductsRate = 805e12 / 132;
-  constexpr double kL2Rate = 6e12 / 132;
-  constexpr double kMemoryRate = 4.2e12 / 132;
-  constexpr double kStart = 8.5e-6;  // of both kernels
-  constexpr double kSumRate = 6.3e12 / 132;
+// A unit takes its products or its bytes from the L2, whichever takes longer, and not less than its share of a copy's
+// latency.
+Footprint footprint_of(const View& view, const Parts& parts, const Strips& s, double splits, const DeviceRates& rates) {
+  constexpr double kProductsEfficiency = 1.05;
+  constexpr double kL2Efficiency = 0.6;
+  constexpr double kStart = 6.0e-6;  // of both kernels, beyond a launch
+  constexpr double kPartialRate = 0.63;
   constexpr double kLatency = 1.2e-6;  // of a copy
   constexpr double kPause = 0.2e-6;    // between the units of one octet; the longer ones hide it
   const Axis& w = view.axis[0];
   const Axis& h = view.axis[1];
   const double units = std::ceil(static_cast<double>(units_of(view, s)) / splits);
   const double octets = static_cast<double>(s.tile_w) / direct::kOctet;  // of the strips that take longest
-  const double product = 2.0 * 64 * 16 * direct::kTaps * static_cast<double>(parts.width) / kProductsRate;
+  const double product = 2.0 * 64 * 16 * direct::kTaps * static_cast<double>(parts.width) /
+                         (kProductsEfficiency * rates.half_flops / rates.multiprocessors);
   const double one = octets * static_cast<double>(parts.rows) * product + kPause / octets;
-  const double load = static_cast<double>(2 * (s.x_row_bytes + s.dy_row_bytes)) / kL2Rate;
+  const double load = static_cast<double>(2 * (s.x_row_bytes + s.dy_row_bytes)) /
+                      (kL2Efficiency * rates.l2_bytes / rates.multiprocessors);
   const double wait = (kLatency + load) / static_cast<double>(s.stages - s.halo_pairs - 1);
-  const double waves = std::ceil(splits * static_cast<double>(parts.all) / multiprocessors);
-  const double bytes = 2.0 * static_cast<double>(view.images * view.groups) *
-                       (static_cast<double>(w.in * h.in * view.axis[2].in * view.channels) +
-                        static_cast<double>(w.out * h.out * view.axis[2].out * view.filters));
-  const double sums =
-      16.0 * splits * static_cast<double>(parts.all * parts.rows * parts.shares) * direct::quads_of(u32(parts.width));
-  return kStart + 2.0 * sums / (kSumRate * multiprocessors) +
-         std::max(waves * (units + static_cast<double>(s.halo_pairs)) * std::max({one, load, wait}),
-                  bytes / (kMemoryRate * multiprocessors));
+  Footprint f;
+  f.tiles = splits * static_cast<double>(parts.all);
+  f.tile_seconds = (units + static_cast<double>(s.halo_pairs)) * std::max({one, load, wait});
+  f.dram_bytes = 2.0 * static_cast<double>(view.images * view.groups) *
+                 (static_cast<double>(w.in * h.in * view.axis[2].in * view.channels) +
+                  static_cast<double>(w.out * h.out * view.axis[2].out * view.filters));
+  f.start_seconds = kStart;
+  f.partial_bytes =
+      32.0 * splits * static_cast<double>(parts.all * parts.rows * parts.shares) * direct::quads_of(u32(parts.width));
+  f.partial_rate = kPartialRate;
+  return f;
 }
 
 // Calls visit(strips) for strips of equal widths, but for the last, from the widest on until visit says that it has
@@ -168,12 +172,12 @@ void for_each_width(const View& view, const Parts& parts, Visit visit) {
   }
 }
 
-Strips best_strips(const View& view, const Parts& parts, double splits, double multiprocessors) {
+Strips best_strips(const View& view, const Parts& parts, double splits, const DeviceRates& rates) {
   constexpr int kMaxTried = 12;  // narrower ones load more of the halo
   Strips best;
   int tried = 0;
   for_each_width(view, parts, [&](Strips s) {
-    s.seconds = seconds_of(view, parts, s, splits, multiprocessors);
+    s.seconds = estimate(footprint_of(view, parts, s, splits, rates), rates);
     if (s.seconds < best.seconds) best = s;
     return ++tried < kMaxTried;
   });
@@ -289,14 +293,13 @@ const char* direct_wgrad_unsupported_reason(const Problem& problem) {
   return found ? nullptr : "shared memory has no room for the rows of x that a window covers";
 }
 
-std::optional<DirectWgradPlan> direct_wgrad_plan(const Problem& problem, const Config& config, int multiprocessors) {
+std::optional<DirectWgradPlan> direct_wgrad_plan(const Problem& problem, const Config& config, const Device& device) {
   const View view = view_of(problem);
   const Parts parts = parts_of(view);
-  const Strips s = best_strips(view, parts, config.split_k, multiprocessors);
+  const Strips s = best_strips(view, parts, config.split_k, device.rates);
   if (s.count == 0) return std::nullopt;
   DirectWgradPlan plan;
   plan.type = element_type(problem.x.type);
-  plan.seconds = s.seconds;
   plan.workspace = direct_wgrad_workspace(problem, config);
   plan.params.splits = u32(config.split_k);
   set_rings(view, parts, s, &plan.params);
@@ -312,16 +315,16 @@ std::size_t direct_wgrad_workspace(const Problem& problem, const Config& config)
          direct::kWorkspaceAlignment;
 }
 
-void direct_wgrad_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
+void direct_wgrad_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const View view = view_of(problem);
   const Parts parts = parts_of(view);
-  // Two at least: one split would need no second kernel, but is not worth a epilogue of its own. Where a block has but
+  // Two at least: one split would need no second kernel, but is not worth an epilogue of its own. Where a block has but
   // a few units, fewer splits leave fewer sums to add up.
-  const std::int64_t most = std::max<std::int64_t>(2, multiprocessors / parts.all);
+  const std::int64_t most = std::max<std::int64_t>(2, device.rates.multiprocessors / parts.all);
   for (std::int64_t splits = most; splits >= std::max<std::int64_t>(2, most / 4); splits /= 2) {
-    const Strips s = best_strips(view, parts, static_cast<double>(splits), multiprocessors);
+    const Strips s = best_strips(view, parts, static_cast<double>(splits), device.rates);
     if (s.count == 0) return;
-    const Config config = {0, i32(splits)};
+    const Config config = {.split_k = i32(splits), .tile_name = "k64_taps9"};
     candidates->push_back({config, s.seconds, direct_wgrad_workspace(problem, config)});
     if (units_of(view, s) > kFewUnits * splits) return;
   }

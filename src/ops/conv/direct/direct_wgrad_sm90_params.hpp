@@ -20,7 +20,6 @@ struct DirectWgradPlan {
   TmaBoxes dy;
   bool has_rest = false;
   std::size_t workspace = 0;
-  double seconds = 0;  // that the model expects
 };
 
 // Null, or why the engine cannot take the problem on a device that it runs on.
@@ -28,11 +27,11 @@ struct DirectWgradPlan {
 
 // The best strips for the config's splits; nothing where shared memory has no room for the least rings.
 [[nodiscard]] std::optional<DirectWgradPlan> direct_wgrad_plan(const Problem& problem, const Config& config,
-                                                               int multiprocessors);
+                                                               const Device& device);
 
 [[nodiscard]] std::size_t direct_wgrad_workspace(const Problem& problem, const Config& config);
 
-// The cost model's candidates.
-void direct_wgrad_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// The configs with their expected times.
+void direct_wgrad_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

@@ -75,41 +75,9 @@ StridePhase make_phase(const Conv& conv, int i, const Packing& packing, int64_t 
 constexpr int64_t kLargestIndex = (int64_t{1} << 31) - 4096;  // room for the last tile
 bool has_wide_counts(const Gemm& g) { return count(g.m) > kLargestIndex || count(g.k) > kLargestIndex; }
 
-// Whether the problem is so small that, whatever the direction, counts and positions fit into 32 bits: most are, and
-// are spared the mapping. Bounds from above of what has_wide_counts and pack_all find.
-[[gnu::hot]] bool is_surely_narrow(const Problem& problem) {
-  double pixels = 1;
-  double outputs = 1;
-  double taps = 1;
-  int bits = 0;
-  for (int i = 0; i < problem.spatial; ++i) {
-    const int64_t x = problem.x.dims[2 + i];
-    const int64_t y = problem.y.dims[2 + i];
-    const int64_t r = problem.w.dims[2 + i];
-    const int64_t most = int64_t{1} << 24;
-    if (x > most || y > most || r > most || problem.pad[i] > most) return false;
-    if (problem.stride[i] > (1 << 15) || problem.dilation[i] > (1 << 15)) return false;
-    pixels *= static_cast<double>(x);
-    outputs *= static_cast<double>(y);
-    taps *= static_cast<double>(r);
-    if (x == 1 && r == 1 && problem.pad[i] == 0 && problem.stride[i] == 1) continue;  // never checked
-    const int64_t reach = 2 * x + y * (problem.stride[i] + 1) + 3 * r * problem.dilation[i] + 3 * problem.pad[i] +
-                          4 * problem.stride[i] + 8;
-    bits += static_cast<int>(std::bit_width(static_cast<std::uint64_t>(reach))) + 2;
-  }
-  const double images = static_cast<double>(std::max<int64_t>(problem.x.dims[0], 1));
-  const double channels = static_cast<double>(std::max(problem.w.dims[0], problem.w.dims[1]));
-  const double largest = std::max({images * pixels, images * outputs, channels * taps});
-  return bits <= 32 - 3 && largest <= static_cast<double>(kLargestIndex);
-}
-
 }  // namespace
 
-[[gnu::hot]] const char* simt_index_unsupported_reason(const Problem& problem, bool* wide) {
-  if (is_surely_narrow(problem)) {
-    if (wide != nullptr) *wide = false;
-    return nullptr;
-  }
+const char* simt_index_unsupported_reason(const Problem& problem, bool* wide) {
   const Conv conv = normalize(problem);
   for (int i = 0; i < 3; ++i) {
     if (conv.stride[i] > (1 << 15) || conv.dilation[i] > (1 << 15) || conv.pad[i] > kLargestIndex) {
@@ -190,7 +158,7 @@ SimtShape simt_shape(const Problem& problem, std::span<const int> vectors, SimtL
   const Conv conv = normalize(problem);
   Gemm g = make_gemm(conv, problem.direction);
   SimtShape shape = {tile_type(problem), false, 0, 0, 0, 0, 1, static_cast<std::uint32_t>(problem.groups)};
-  shape.wide = !is_surely_narrow(problem) && (has_wide_counts(g) || !all_fit(pack_all(g, conv, false)));
+  shape.wide = has_wide_counts(g) || !all_fit(pack_all(g, conv, false));
   shape.m = static_cast<double>(count(g.m));
   shape.n = static_cast<double>(count(g.n));
   shape.k = static_cast<double>(count(g.k));

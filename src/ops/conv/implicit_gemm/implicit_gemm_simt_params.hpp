@@ -26,7 +26,7 @@ struct SimtLoadModes {
   kernels::simt::LoadMode a, b;
 };
 
-// The sizes of simt_params(problem) alone: a query has no time for the rest. `modes` gets the modes for vectors of each
+// The sizes of simt_params(problem), for the cost models. `modes` gets the modes for vectors of each
 // of `vectors` bytes.
 [[nodiscard]] SimtShape simt_shape(const Problem& problem, std::span<const int> vectors = {},
                                    SimtLoadModes* modes = nullptr);
@@ -44,15 +44,8 @@ void set_simt_pointers(Direction direction, const Args& args, kernels::simt::Par
 // Null, or why the index arithmetic cannot hold the problem; then `wide` says whether it needs 64-bit indices.
 [[nodiscard]] const char* simt_index_unsupported_reason(const Problem& problem, bool* wide = nullptr);
 
-// Operations of the product on the SIMT and mma.sync engines, at least.
-[[nodiscard]] double least_flops(const Problem& problem);
-// What no candidate stays below, without building parameters.
-[[nodiscard]] double simt_least_seconds(const Problem& problem, int multiprocessors);
-// The cost model: each tile without a split and, where `splits` are wanted, with its best one, and with its best one
-// in a modest workspace.
-void simt_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates);
-// The first of the fastest of them within `bound` seconds; false if there is none.
-[[nodiscard]] bool simt_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
+// The configs with their expected times.
+void simt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 // Whether loads or stores by vectors need pointers aligned to a whole vector; they become scalar otherwise.
 void restrict_to_alignment(const void* a, const void* b, const void* c, const void* z, tile::ElementType type,

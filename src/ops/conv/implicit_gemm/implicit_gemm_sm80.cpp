@@ -1,7 +1,5 @@
 // Launcher of the mma.sync implicit GEMM: problem + config -> parameters -> launch.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/implicit_gemm/implicit_gemm_sm80.hpp"
-
 #include <atomic>
 
 #include "core/device.hpp"
@@ -43,9 +41,7 @@ bool has_code_for(const Device& device) {
   return available;
 }
 
-}  // namespace
-
-[[gnu::hot]] Support implicit_gemm_sm80_supports(const Problem& problem, const Device& device) {
+Support supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() < 80) return Support::no("mma.sync of these types came with sm_80");
   if (const char* const reason = tensor_math_unsupported_reason(problem)) return Support::no(reason);
   if (const char* const reason = sm80_index_unsupported_reason(problem)) return Support::no(reason);
@@ -53,35 +49,7 @@ bool has_code_for(const Device& device) {
                               : Support::no("this build has no code of sm_80 or later that the device runs");
 }
 
-[[gnu::hot]] void implicit_gemm_sm80_candidates(const Problem& problem, const Device& device,
-                                                std::vector<Candidate>* candidates) {
-  sm80_candidates(problem, device.multiprocessors, true, candidates);
-}
-
-void implicit_gemm_sm80_lean_candidates(const Problem& problem, const Device& device,
-                                        std::vector<Candidate>* candidates) {
-  sm80_candidates(problem, device.multiprocessors, false, candidates);
-}
-
-bool implicit_gemm_sm80_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
-  return implicit_gemm_sm80_supports(problem, device) && sm80_fastest(problem, device.multiprocessors, bound, fastest);
-}
-
-[[gnu::hot]] double implicit_gemm_sm80_least_seconds(const Problem& problem, const Device& device) {
-  return sm80_least_seconds(problem, device.multiprocessors);
-}
-
-double implicit_gemm_sm80_closer_seconds(const Problem& problem, const Device& device) {
-  return sm80_closer_seconds(problem, device.multiprocessors);
-}
-
-std::size_t implicit_gemm_sm80_workspace(const Problem& problem, const Config& config) {
-  if (config.split_k <= 1) return 0;
-  simt::Params params = simt_params(problem);
-  return workspace_of(config, set_sm80_config(config, tile_type(problem), &params));
-}
-
-std::shared_ptr<const void> implicit_gemm_sm80_prepare(const Problem& problem, const Config& config, const Device&) {
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device&) {
   auto plan = std::make_shared<Sm80Plan>();
   plan->params = sm80_params(problem);
   plan->type = tile_type(problem);
@@ -92,7 +60,7 @@ std::shared_ptr<const void> implicit_gemm_sm80_prepare(const Problem& problem, c
   return plan;
 }
 
-Status implicit_gemm_sm80_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& plan = *static_cast<const Sm80Plan*>(prepared);
   GPUDNN_TRY(require_workspace(site, plan.workspace));
   sm80::Params params = plan.params;
@@ -106,5 +74,15 @@ Status implicit_gemm_sm80_launch(const LaunchSite& site, const void* prepared, c
   sm80::launch(row, plan.type, params, blocks, site.stream);
   return cuda::launch_status("implicit_gemm_sm80");
 }
+
+}  // namespace
+
+extern const ConvEngine kImplicitGemmSm80 = {.name = "implicit_gemm_sm80",
+                                             .backend = GPUDNN_BACKEND_CUDA,
+                                             .math = GPUDNN_TENSOR_OP_MATH,
+                                             .supports = &supports,
+                                             .candidates = &sm80_candidates,
+                                             .prepare = &prepare,
+                                             .launch = &launch};
 
 }  // namespace gpudnn::conv

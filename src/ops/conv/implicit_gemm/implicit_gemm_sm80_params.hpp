@@ -8,7 +8,7 @@
 
 namespace gpudnn::conv {
 
-// The sizes of sm80_params(problem), and its loads, alone: a query has no time for the rest.
+// The sizes and loads of sm80_params(problem), for the cost model.
 struct Sm80Shape {
   SimtShape gemm;
   kernels::sm80::Load a, b;
@@ -30,13 +30,7 @@ std::uint32_t set_sm80_config(const Config& config, tile::ElementType type, kern
 // Null, or why the engine's index arithmetic cannot hold the problem.
 [[nodiscard]] const char* sm80_index_unsupported_reason(const Problem& problem);
 
-// What no candidate stays below, without building parameters: by operations and bytes, and by tiles and loads.
-[[nodiscard]] double sm80_least_seconds(const Problem& problem, int multiprocessors);
-[[nodiscard]] double sm80_closer_seconds(const Problem& problem, int multiprocessors);
-// The cost model: each tile without a split and, where `splits` are wanted, with its best one, and with its best one
-// in a modest workspace.
-void sm80_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates);
-// The first of the fastest of them within `bound` seconds; false if there is none.
-[[nodiscard]] bool sm80_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
+// The configs with their expected times.
+void sm80_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

@@ -3,8 +3,6 @@
 // Tensor maps are made once for each plan, by the driver, with an address to be replaced; a launch copies them and puts
 // the addresses in.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/implicit_gemm/implicit_gemm_sm90.hpp"
-
 #include <algorithm>
 
 #include "kernels/tensor/tensor.hpp"
@@ -118,36 +116,11 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
   return encoded;
 }
 
-}  // namespace
-
-[[gnu::hot]] Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device) {
+Support supports(const Problem& problem, const Device& device) {
   return sm90_supports(problem, device, &sm90_unsupported_reason);
 }
 
-[[gnu::hot]] void implicit_gemm_sm90_candidates(const Problem& problem, const Device& device,
-                                                std::vector<Candidate>* candidates) {
-  sm90_candidates(problem, device.multiprocessors, candidates);
-}
-
-[[gnu::hot]] double implicit_gemm_sm90_least_seconds(const Problem& problem, const Device& device) {
-  return sm90_least_seconds(problem, device.multiprocessors);
-}
-
-double implicit_gemm_sm90_closer_seconds(const Problem& problem, const Device& device) {
-  return sm90_closer_seconds(problem, device.multiprocessors);
-}
-
-[[gnu::hot]] bool implicit_gemm_sm90_fastest(const Problem& problem, const Device& device, double bound,
-                                             Candidate* fastest) {
-  return implicit_gemm_sm90_supports(problem, device) && sm90_fastest(problem, device.multiprocessors, bound, fastest);
-}
-
-std::size_t implicit_gemm_sm90_workspace(const Problem& problem, const Config& config) {
-  return sm90_plan(problem, config).workspace;
-}
-
-std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, const Config& config,
-                                                       const Device& device) {
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
   Sm90Plan& plan = prepared->plan;
   plan = sm90_plan(problem, config);
@@ -162,7 +135,7 @@ std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, c
   return prepared;
 }
 
-Status implicit_gemm_sm90_launch(const LaunchSite& site, const void* opaque, const Args& args) {
+Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   const auto& prepared = *static_cast<const Prepared*>(opaque);
   const Sm90Plan& plan = prepared.plan;
   GPUDNN_TRY(require_maps(prepared.encoded));
@@ -188,5 +161,16 @@ Status implicit_gemm_sm90_launch(const LaunchSite& site, const void* opaque, con
   sm90::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.stream);
   return cuda::launch_status("implicit_gemm_sm90");
 }
+
+}  // namespace
+
+extern const ConvEngine kImplicitGemmSm90 = {.name = "implicit_gemm_sm90",
+                                             .backend = GPUDNN_BACKEND_CUDA,
+                                             .math = GPUDNN_TENSOR_OP_MATH,
+                                             .alignment = 16,
+                                             .supports = &supports,
+                                             .candidates = &sm90_candidates,
+                                             .prepare = &prepare,
+                                             .launch = &launch};
 
 }  // namespace gpudnn::conv

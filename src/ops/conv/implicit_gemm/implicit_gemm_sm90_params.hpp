@@ -53,7 +53,7 @@ struct Sm90Plan {
 
 [[nodiscard]] Sm90Plan sm90_plan(const Problem& problem, const Config& config);
 
-// The sizes of the plans alone, from which the cost model has those of any tile: a query has no time for a plan.
+// The sizes that all plans of a problem have in common, from which the cost model has those of any tile.
 struct Sm90Sizes {
   int phases = 0;
   double rows[kernels::sm90::kMaxPhases];  // of C, of each phase
@@ -71,12 +71,7 @@ void sm90_take_turns(std::uint32_t tiles, kernels::sm90::Params* params);
 // blocks of 64 bytes make sense for few channels alone.
 [[nodiscard]] bool sm90_shape_fits(const Problem& problem, const kernels::sm90::TileShape& shape);
 
-// The cost model's candidates.
-void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
-// What none of them stays below. The first says nothing of most problems, for which the engine is the best or near it.
-[[nodiscard]] double sm90_least_seconds(const Problem& problem, int multiprocessors);
-[[nodiscard]] double sm90_closer_seconds(const Problem& problem, int multiprocessors);
-// The first of the fastest of them, if it takes `bound` seconds or less.
-[[nodiscard]] bool sm90_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
+// The configs with their expected times.
+void sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

@@ -13,7 +13,6 @@
 #include "ops/conv/plan.hpp"
 #include "ops/conv/select/heuristics.hpp"
 #include "ops/conv/select/tuning_cache.hpp"
-#include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -114,11 +113,11 @@ Status measure_choices(const LaunchSite& site, const Problem& problem, const Arg
                        const std::vector<Choice>& order, std::vector<Choice>* measured) {
   const auto start = Clock::now();
   double best = std::numeric_limits<double>::infinity();
-  bool lean = false;
+  bool zero_workspace = false;
   Status failure = GPUDNN_STATUS_NOT_SUPPORTED;
   for (const Choice& choice : order) {
     const bool late = std::chrono::duration<double>(Clock::now() - start).count() > kMaxSeconds;
-    if (late && lean) break;
+    if (late && zero_workspace) break;
     if (late && !measured->empty() && choice.workspace > 0) continue;
     const std::shared_ptr<const Plan> plan = prepare_plan(choice, problem, site.device);
     const Work work{site, *plan, args};
@@ -129,7 +128,7 @@ Status measure_choices(const LaunchSite& site, const Problem& problem, const Arg
       failure = status;
       continue;
     }
-    lean = lean || choice.workspace == 0;
+    zero_workspace = zero_workspace || choice.workspace == 0;
     best = std::min(best, timed.seconds);
     measured->push_back(timed);
   }
@@ -154,11 +153,11 @@ void keep_winners(gpudnnHandle_t handle, const Problem& problem, const std::vect
                   const std::vector<Choice>& measured, std::size_t workspace_limit) {
   const Device& device = *handle->device;
   std::vector<TunedRow> rows = {row_of(measured.front())};
-  const Choice* const lean = first_without_workspace(measured);
-  if (lean != nullptr && lean != &measured.front()) rows.push_back(row_of(*lean));
+  const Choice* const zero_workspace = first_without_workspace(measured);
+  if (zero_workspace != nullptr && zero_workspace != &measured.front()) rows.push_back(row_of(*zero_workspace));
   for (const TunedRow& earlier : tuning_cache().find(problem, device)) {
     const bool out_of_reach = std::any_of(ranked.begin(), ranked.end(), [&](const Choice& c) {
-      return c.engine->name == earlier.engine && c.config == earlier.config && c.workspace > workspace_limit;
+      return names(earlier, c) && c.workspace > workspace_limit;
     });
     if (out_of_reach) rows.push_back(earlier);
   }
@@ -212,12 +211,13 @@ class Scratch {
 
 // Both numbers with their choice of the list, in its order. (Not by `seconds`: those of a model and of a measurement do
 // not compare.) Where one choice serves both, the number that promises more comes first.
-void add_served(const std::vector<Choice>& choices, std::vector<Performance>* rows) {
-  const Choice* const lean = first_without_workspace(choices);
-  const bool lean_is_best = lean == &choices.front();
-  if (lean_is_best) rows->push_back(describe(kNoWorkspace, *lean));
+template <class Rows>
+void add_served(const std::vector<Choice>& choices, Rows* rows) {
+  const Choice* const zero_workspace = first_without_workspace(choices);
+  const bool one_serves_both = zero_workspace == &choices.front();
+  if (one_serves_both) rows->push_back(describe(kNoWorkspace, *zero_workspace));
   rows->push_back(describe(kBest, choices.front()));
-  if (lean != nullptr && !lean_is_best) rows->push_back(describe(kNoWorkspace, *lean));
+  if (zero_workspace != nullptr && !one_serves_both) rows->push_back(describe(kNoWorkspace, *zero_workspace));
 }
 
 Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Ranking* choices) {
@@ -226,14 +226,6 @@ Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Ranking* ch
   GPUDNN_REQUIRE(!(*choices)->empty(), GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
                  to_text(problem).c_str());
   return GPUDNN_STATUS_SUCCESS;
-}
-
-// Which engine that will be is worked out when it is called for. It may use the math that the problem allows.
-[[gnu::hot]] bool runs_without_workspace(const Problem& problem, const Device& device) {
-  const std::span<const ConvEngine> list = engines();
-  std::size_t last = list.size();  // of the backend: the one that takes everything
-  while (last > 0 && list[last - 1].backend != device.backend) --last;
-  return last > 0 && static_cast<bool>(list[last - 1].supports(problem, device));
 }
 
 }  // namespace
@@ -249,47 +241,23 @@ std::vector<Choice> search_order(const std::vector<Choice>& choices, std::size_t
   }
   order.insert(order.end(), others.begin(), others.end());
   // Number 0 wants one without a workspace.
-  const auto lean = std::find_if(order.begin(), order.end(), [](const Choice& c) { return c.workspace == 0; });
-  if (lean != order.end() && lean - order.begin() >= static_cast<std::ptrdiff_t>(kMaxMeasured)) {
-    std::rotate(order.begin() + kMaxMeasured - 1, lean, lean + 1);
+  const auto zero_workspace =
+      std::find_if(order.begin(), order.end(), [](const Choice& c) { return c.workspace == 0; });
+  if (zero_workspace != order.end() && zero_workspace - order.begin() >= static_cast<std::ptrdiff_t>(kMaxMeasured)) {
+    std::rotate(order.begin() + kMaxMeasured - 1, zero_workspace, zero_workspace + 1);
   }
   if (order.size() > kMaxMeasured) order.resize(kMaxMeasured);
   return order;
 }
 
-[[gnu::hot]] Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, Performances* performances) {
-  note_problem_lazily([&] { return to_text(problem); });
-  const Choice best = choose(handle, problem, {std::numeric_limits<std::size_t>::max(), kMaxAlignment});
-  GPUDNN_REQUIRE(best.engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine takes %s",
-                 to_text(problem).c_str());
+Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, Performances* performances) {
+  Ranking choices;
+  GPUDNN_TRY(ranked_choices(handle, problem, &choices));
   performances->count = 0;
-  if (best.workspace == 0) performances->push_back(describe(kNoWorkspace, best));
-  performances->push_back(describe(kBest, best));
-  if (best.workspace > 0 && runs_without_workspace(problem, *handle->device)) {
-    const gpudnnMathType_t math =
-        tensor_math_unsupported_reason(problem) == nullptr ? GPUDNN_TENSOR_OP_MATH : GPUDNN_FMA_MATH;
-    performances->push_back({kNoWorkspace, GPUDNN_STATUS_SUCCESS, -1, 0, true, math});
-  }
+  add_served(*choices, performances);
   for (Performance& row : performances->rows) row.milliseconds = -1;  // the model ranks; it is no measurement
   add_unserved(problem.direction, performances);
   return GPUDNN_STATUS_SUCCESS;
-}
-
-void warm_up_queries(gpudnnHandle_t handle) {
-  std::string why;
-  Performances rows;
-  // Each engine's code is run once, so that the first query of a program does not fetch it from a file.
-  for (const char* const line : {"conv fwd f16 nhwc n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
-                                 "conv fwd f16 nchw n2c3h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
-                                 "conv dgrad f32 nchw n2c16h8w8 k16r3s3 p1x1 t2x2 d1x1 g1 math=tensor",
-                                 "conv wgrad f16 nchw n2c3h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
-                                 "conv wgrad f32 nhwc n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1 math=tensor",
-                                 "conv wgrad f32 nchw n2c16h8w8 k16r3s3 p1x1 t1x1 d1x1 g1"}) {
-    const std::optional<Problem> problem = from_text(line, &why);
-    if (problem && validate(*problem) == GPUDNN_STATUS_SUCCESS) (void)query_algorithms(handle, *problem, &rows);
-  }
-  clear_error();
-  call_context().problem[0] = '\0';  // the call that pays for this is about none of them
 }
 
 Status measure_algorithms_among(const std::vector<Choice>& ranked, gpudnnHandle_t handle, const Problem& problem,

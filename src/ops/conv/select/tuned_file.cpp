@@ -19,24 +19,13 @@ namespace {
 
 constexpr std::string_view kDevice = "device ";
 constexpr std::string_view kArrow = " -> ";
+constexpr std::string_view kTime = " us=";
 constexpr std::size_t kMaxBytes = std::size_t{64} << 20;  // of a file that is worth reading
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r");
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-// Takes " name=" and the number behind it off the front of `text`.
-template <class Number>
-bool take_number(std::string_view* text, std::string_view name, Number* number) {
-  if (!text->starts_with(name)) return false;
-  text->remove_prefix(name.size());
-  // Locale-free, unlike strtod: the file is the same for everybody.
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
-  if (error != std::errc{}) return false;
-  text->remove_prefix(static_cast<std::size_t>(end - text->data()));
-  return true;
 }
 
 void forget_strides_of_ones(TensorGeometry* tensor) noexcept {
@@ -57,7 +46,7 @@ bool write_all(int file, std::string_view text) {
 
 }  // namespace
 
-[[gnu::hot]] Problem tuning_key(const Problem& problem) noexcept {
+Problem tuning_key(const Problem& problem) noexcept {
   Problem key = problem;
   key.activation = -1;
   key.has_bias = 0;
@@ -72,20 +61,20 @@ bool write_all(int file, std::string_view text) {
 std::string row_text(const TunedRow& row) {
   char number[64];
   const auto end = std::to_chars(number, number + sizeof number, row.microseconds, std::chars_format::fixed, 2);
-  return row.engine + " tile=" + std::to_string(row.config.tile) + " split_k=" + std::to_string(row.config.split_k) +
-         " us=" + std::string(number, end.ptr);
+  return row.choice + std::string(kTime) + std::string(number, end.ptr);
 }
 
 bool parse_row(std::string_view text, TunedRow* row) {
-  const std::size_t space = text.find(' ');
-  if (space == 0 || space == std::string_view::npos) return false;
-  row->engine = text.substr(0, space);
-  text.remove_prefix(space);
-  return take_number(&text, " tile=", &row->config.tile) && take_number(&text, " split_k=", &row->config.split_k) &&
-         take_number(&text, " us=", &row->microseconds) && text.empty() && row->microseconds > 0;
+  const std::size_t time = text.rfind(kTime);
+  if (time == 0 || time == std::string_view::npos) return false;
+  row->choice = text.substr(0, time);
+  const char* const end = text.data() + text.size();
+  // Locale-free, unlike strtod: the file is the same for everybody.
+  const auto [rest, error] = std::from_chars(text.data() + time + kTime.size(), end, row->microseconds);
+  return error == std::errc{} && rest == end && row->microseconds > 0;
 }
 
-[[gnu::hot]] std::size_t TuningKeyHash::operator()(const Problem& key) const {
+std::size_t TuningKeyHash::operator()(const Problem& key) const {
   return hash_bytes({reinterpret_cast<const char*>(&key), sizeof key});
 }
 

@@ -2,17 +2,16 @@
 // file of the tuning cache speak the same language:
 //
 //   device sm_90 132 NVIDIA H200
-//   conv fwd f16 nhwc n64c256h56w56 k64r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor -> implicit_gemm_simt tile=10
-//   split_k=1 us=812.40
+//   conv fwd f16 nhwc n64c256h56w56 k64r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor -> implicit_gemm_sm90 bm128_bn64_s6
+//   us=31.40
 //
-// A line that starts with "device" opens the section of a device; each row in it is a problem, an engine, its config
-// and the measured time. A problem may have several rows, the fastest first. '#' starts a comment.
+// A line that starts with "device" opens the section of a device; each row in it is a problem, a choice in the form of
+// choice_text() and the measured time. A problem may have several rows, the fastest first. '#' starts a comment.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -27,15 +26,17 @@ namespace gpudnn::conv {
 [[nodiscard]] Problem tuning_key(const Problem& problem) noexcept;
 
 struct TunedRow {
-  std::string engine;
-  Config config;
+  std::string choice;  // of choice_text()
   double microseconds = 0;
   bool operator==(const TunedRow&) const = default;
 };
 
-// "implicit_gemm_simt tile=10 split_k=1 us=812.40", and back; false if `text` is no such row.
+// "implicit_gemm_sm90 bm128_bn64_s6 split=2 us=31.40", and back; false if `text` is no such row.
 [[nodiscard]] std::string row_text(const TunedRow& row);
 [[nodiscard]] bool parse_row(std::string_view text, TunedRow* row);
+
+// What tuning caches called a choice before configs had texts: an engine, "tile=3 split_k=1".
+[[nodiscard]] std::string old_choice_text(const Choice& choice);
 
 // Of a tuning key.
 struct TuningKeyHash {
@@ -81,13 +82,16 @@ class TunedFile {
   std::map<std::string, Section> sections_;
 };
 
-// "sm_90 132": the capability and the multiprocessors.
+// "sm_90 132": compute capability and multiprocessors.
 [[nodiscard]] std::string device_class(const Device& device);
-// "sm_90 132 NVIDIA H200": the section of the built-in table. Devices of one class differ in memory and clock.
+// "sm_90 132 NVIDIA H200": what rows of the built-in table are measured for. Devices with the same capability and
+// number of multiprocessors may have other memory.
 [[nodiscard]] std::string table_section(const Device& device);
 
-// What the built-in table says of the problem on the device, the fastest first. Parsed at the first call of a process.
-[[nodiscard]] std::span<const Choice> measured_choices(const Problem& problem, const Device& device);
+// What the built-in table says of the problem on the device, the fastest first.
+[[nodiscard]] std::vector<TunedRow> measured_rows(const Problem& problem, const Device& device);
+// The same of any text in the form of TunedFile::text().
+[[nodiscard]] std::vector<TunedRow> rows_in(std::string_view table, const Problem& problem, const Device& device);
 
 // The whole file, or false. A file that does not exist is empty.
 [[nodiscard]] bool read_text_file(const std::string& path, std::string* text);

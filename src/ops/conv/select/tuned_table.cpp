@@ -1,11 +1,8 @@
 // The measured table that is built into the library.
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
+#include <algorithm>
 
 #include "ops/conv/select/tuned_file.hpp"
-#ifdef GPUDNN_WITH_CUDA
-#include "core/tensor_map_cuda.hpp"
-#endif
 
 namespace gpudnn::conv {
 
@@ -13,62 +10,49 @@ extern const char kTunedSm90[];  // src/ops/conv/select/tuned_sm90.txt; the buil
 
 namespace {
 
-// Of one kind of device: the choices by tuning key, the fastest first.
-struct Table {
-  int compute_capability = 0;
-  int multiprocessors = 0;
-  std::string device;  // its name
-  std::unordered_map<Problem, std::vector<Choice>, TuningKeyHash> choices;
-};
-
-// What a query would have to ask the engine for is worked out here, where time does not count: see warm_up_queries().
-std::vector<Choice> choices_of(const Problem& problem, const std::vector<TunedRow>& rows) {
-  std::vector<Choice> choices;
-  for (const TunedRow& row : rows) {
-    for (const ConvEngine& engine : engines()) {
-      if (row.engine != engine.name) continue;
-      choices.push_back(
-          {&engine, row.config, engine.workspace(problem, row.config), 1e-6 * row.microseconds, Source::table});
-    }
-  }
-  return choices;
+// The lines of the device's section.
+std::string_view section_of(std::string_view table, const Device& device) {
+  const std::string head = "\ndevice " + table_section(device) + '\n';
+  const std::size_t begin = table.find(head);
+  if (begin == std::string_view::npos) return {};
+  table.remove_prefix(begin + head.size() - 1);  // the next section may begin with the very next line
+  table = table.substr(0, table.find("\ndevice "));
+  return table.empty() ? table : table.substr(1);
 }
 
-std::vector<Table> read_tables() {
-  std::vector<Table> tables;
-#ifdef GPUDNN_WITH_CUDA
-  // All that is measured loads by tensor maps, or is measured against what does.
-  if (!cuda::makes_tensor_maps()) return tables;
-#endif
-  const TunedFile file{std::string_view(kTunedSm90)};
-  for (const std::string& name : file.devices()) {
-    Table table;
-    int read = 0;
-    if (std::sscanf(name.c_str(), "sm_%d %d %n", &table.compute_capability, &table.multiprocessors, &read) != 2)
-      continue;
-    table.device = name.substr(static_cast<std::size_t>(read));
-    file.for_each(name, [&](const Problem& problem, const std::vector<TunedRow>& rows) {
-      table.choices.insert_or_assign(tuning_key(problem), choices_of(problem, rows));
-    });
-    tables.push_back(std::move(table));
-  }
-  return tables;
+std::size_t line_before(std::string_view text, std::size_t at) {
+  const std::size_t end = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
+  return end == std::string_view::npos ? 0 : end + 1;
 }
 
 }  // namespace
 
-[[gnu::hot]] std::span<const Choice> measured_choices(const Problem& problem, const Device& device) {
-  if (device.backend == GPUDNN_BACKEND_HOST) return {};
-  static const auto* const tables = new std::vector<Table>(read_tables());
-  for (const Table& table : *tables) {
-    if (table.compute_capability != device.compute_capability() || table.multiprocessors != device.multiprocessors ||
-        table.device != device.name) {
-      continue;
+// Rows are in the order of their problems' text, so that the text itself is searched.
+std::vector<TunedRow> rows_in(std::string_view table, const Problem& problem, const Device& device) {
+  const std::string_view lines = section_of(table, device);
+  const std::string key = to_text(tuning_key(problem)) + " -> ";
+  std::size_t low = 0;
+  std::size_t high = lines.size();
+  while (low < high) {  // the first line that is not before the key
+    const std::size_t middle = line_before(lines, low + (high - low) / 2);
+    if (lines.substr(middle, key.size()) < key) {
+      low = std::min(lines.find('\n', middle), lines.size() - 1) + 1;
+    } else {
+      high = middle;
     }
-    const auto found = table.choices.find(tuning_key(problem));
-    if (found != table.choices.end()) return found->second;
   }
-  return {};
+  std::vector<TunedRow> rows;
+  for (std::string_view rest = lines.substr(low); rest.starts_with(key);) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    if (TunedRow row; parse_row(rest.substr(key.size(), end - key.size()), &row)) rows.push_back(std::move(row));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return rows;
+}
+
+std::vector<TunedRow> measured_rows(const Problem& problem, const Device& device) {
+  if (device.backend == GPUDNN_BACKEND_HOST) return {};
+  return rows_in(kTunedSm90, problem, device);
 }
 
 }  // namespace gpudnn::conv

@@ -52,9 +52,8 @@ class FileLock {
 };
 
 bool same_choices(const std::vector<TunedRow>& a, const std::vector<TunedRow>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const TunedRow& one, const TunedRow& other) {
-    return one.engine == other.engine && one.config == other.config;
-  });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const TunedRow& one, const TunedRow& other) { return one.choice == other.choice; });
 }
 
 }  // namespace
@@ -82,7 +81,7 @@ TuningCache::TuningCache(std::string file) : path_(std::move(file)) {
   }
 }
 
-[[gnu::hot]] std::vector<TunedRow> TuningCache::find(const Problem& problem, const Device& device) const {
+std::vector<TunedRow> TuningCache::find(const Problem& problem, const Device& device) const {
   if (empty_.load(std::memory_order_acquire)) return {};
   const std::string section = tuning_section(device);
   const std::shared_lock lock(mutex_);
@@ -140,7 +139,7 @@ void TuningCache::write(const Problem& problem, const std::string& section) {
   }
 }
 
-[[gnu::hot]] TuningCache& tuning_cache() {
+TuningCache& tuning_cache() {
   static auto* const cache = new TuningCache(environment_tuning_cache());  // a thread may use it until the very end
   return *cache;
 }

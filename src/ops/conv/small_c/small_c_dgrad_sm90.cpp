@@ -3,8 +3,6 @@
 //
 // The tensor map is made once for each plan, by the driver, with an address to be replaced at each launch.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/small_c/small_c_dgrad_sm90.hpp"
-
 #include "ops/conv/sm90_launch.hpp"
 #include "ops/conv/small_c/small_c_dgrad_sm90_params.hpp"
 
@@ -15,29 +13,16 @@ namespace data = kernels::small_c_dgrad;
 
 using Prepared = Encoded<SmallCDgradPlan>;
 
-}  // namespace
-
-Support small_c_dgrad_sm90_supports(const Problem& problem, const Device& device) {
+Support supports(const Problem& problem, const Device& device) {
   return sm90_supports(problem, device, &small_c_dgrad_unsupported_reason);
 }
 
-void small_c_dgrad_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  small_c_dgrad_candidates(problem, device.multiprocessors, candidates);
-}
-
-bool small_c_dgrad_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
-  return sm90_runs_on(device) && small_c_dgrad_fastest(problem, device.multiprocessors, bound, fastest);
-}
-
-std::size_t small_c_dgrad_sm90_workspace(const Problem&, const Config&) { return 0; }
-
-std::shared_ptr<const void> small_c_dgrad_sm90_prepare(const Problem& problem, const Config& config,
-                                                       const Device& device) {
-  return encoded(small_c_dgrad_plan(problem, config, device.multiprocessors), device,
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
+  return encoded(small_c_dgrad_plan(problem, config, device), device,
                  [](SmallCDgradPlan* plan) { return encode_rows(plan->dy, plan->type, &plan->params.dy_map); });
 }
 
-Status small_c_dgrad_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& known = *static_cast<const Prepared*>(prepared);
   GPUDNN_TRY(require_maps(known.encoded));
   data::Params p = known.plan.params;
@@ -54,5 +39,16 @@ Status small_c_dgrad_sm90_launch(const LaunchSite& site, const void* prepared, c
   data::launch(known.plan.shape, known.plan.type, p, known.plan.blocks, site.stream);
   return cuda::launch_status("small_c_dgrad_sm90");
 }
+
+}  // namespace
+
+extern const ConvEngine kSmallCDgradSm90 = {.name = "small_c_dgrad_sm90",
+                                            .backend = GPUDNN_BACKEND_CUDA,
+                                            .math = GPUDNN_TENSOR_OP_MATH,
+                                            .alignment = 16,
+                                            .supports = &supports,
+                                            .candidates = &small_c_dgrad_candidates,
+                                            .prepare = &prepare,
+                                            .launch = &launch};
 
 }  // namespace gpudnn::conv

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/cost_model.hpp"
 #include "core/integer.hpp"
-#include "ops/conv/select/taker.hpp"
 #include "ops/conv/small_c/small_c_sm80_params.hpp"
 #include "ops/conv/tensor_math.hpp"
+#include "ops/conv/tile_names.hpp"
 #include "ops/conv/tma_layout.hpp"
 
 namespace gpudnn::conv {
@@ -92,20 +93,18 @@ bool is_possible(const View& v, const data::Shape& shape, int64_t warpgroups, co
          l.tile_w + v.taps_v - 1 <= kLargestBox && l.stages >= 2 && l.stages >= v.filter_blocks && l.raw_filters > 0;
 }
 
-// --- the cost model --------------------------------------------------------------------------------------------------
+// --- the footprint ---------------------------------------------------------------------------------------------------
 
 // Fitted to an H200, see "small_c_dgrad_sm90" in docs/perf-notes.md. A row of dy costs a warpgroup its products,
 // what it does between them, and a part of what the other warpgroups of the block do: they share the matrix units,
-// shared memory and issue slots. The kernel is not faster than its bytes.
-constexpr double kClock = 1.7e9;
-constexpr double kMemoryRate = 4.1e12 / 132;  // of a multiprocessor
-constexpr double kLaunch = 4.5e-6;            // with the first rows' way
-constexpr double kTapSeconds = 50e-9;         // of a filter on its way to its place, 64 filters at most at a time
-constexpr double kProductShare = 0.9;         // of the products' time, of a warpgroup's own
-constexpr double kRowCycles = 350;            // for each block of rows of the product
-constexpr double kElementCycles = 100;        // for each element of dx that a thread stores
-constexpr double kCutCycles = 1250;           // of vectors that are cut by a tile's end
-constexpr double kNeighbourShare = 0.33;      // of the products' time, for each warpgroup
+// shared memory and issue slots.
+constexpr double kStart = 2.0e-6;         // beyond a launch: the first rows of dy
+constexpr double kTapSeconds = 50e-9;     // of a filter on its way to its place, 64 filters at most at a time
+constexpr double kProductShare = 0.9;     // of the products' time, of a warpgroup's own
+constexpr double kRowCycles = 350;        // for each block of rows of the product
+constexpr double kElementCycles = 100;    // for each element of dx that a thread stores
+constexpr double kCutCycles = 1250;       // of vectors that are cut by a tile's end
+constexpr double kNeighbourShare = 0.33;  // of the products' time, for each warpgroup
 constexpr double kNeighbourCycles = 330;
 
 int64_t all_rows_of(const View& v, const Layout& l) { return v.few.images * l.column_tiles * v.rows; }
@@ -114,20 +113,8 @@ int64_t blocks_of(const View& v, const Layout& l, int64_t warpgroups, int multip
   return std::min<int64_t>(multiprocessors, ceil_div(all_rows_of(v, l), warpgroups * kLeastRows));
 }
 
-// dy and dx are read and written once.
-double memory_seconds(const few::Params& p, int64_t bytes, int multiprocessors) {
-  const double dy = static_cast<double>(p.images) * p.out_h * p.out_w * p.filters * static_cast<double>(bytes);
-  const double dx = static_cast<double>(p.images) * p.image_h * p.image_w * p.channels * static_cast<double>(bytes);
-  return (dy + dx) / (kMemoryRate * multiprocessors);
-}
-
-double seconds_of(const View& v, const data::Shape& shape, const Layout& l, int64_t warpgroups, int multiprocessors) {
+double cycles_of_row(const View& v, const data::Shape& shape, const Layout& l, int64_t warpgroups) {
   const few::Params& p = v.few;
-  const int64_t blocks = blocks_of(v, l, warpgroups, multiprocessors);
-  const double share = static_cast<double>(ceil_div(all_rows_of(v, l), blocks * warpgroups));
-  // A share that reaches over several images has its first rows of dy in each.
-  const double parts = 1 + (share - 1) / static_cast<double>(v.rows);
-  const double rows = share + parts * static_cast<double>(v.taps_u - 1);
   const double steps = static_cast<double>((v.filter_blocks - 1) * 4 + v.last_steps) * static_cast<double>(v.taps_v);
   const double products = steps * shape.row_blocks * std::max(shape.positions / 2.0, 16 + shape.positions / 4.0);
   const double elements = static_cast<double>(l.tile_w * v.class_row * p.stride_h) / data::kWarpgroup;
@@ -137,10 +124,25 @@ double seconds_of(const View& v, const data::Shape& shape, const Layout& l, int6
   const double row = kProductShare * products + kRowCycles * shape.row_blocks + kElementCycles * elements +
                      (cuts ? kCutCycles : 0) +
                      static_cast<double>(warpgroups) * (kNeighbourShare * products + kNeighbourCycles);
-  const double compute = rows * std::max(row, static_cast<double>(warpgroups) * products) / kClock;
-  const double memory = memory_seconds(p, v.bytes, multiprocessors);
+  return std::max(row, static_cast<double>(warpgroups) * products);
+}
+
+Footprint footprint_of(const View& v, const data::Shape& shape, const Layout& l, int64_t warpgroups,
+                       int multiprocessors) {
+  const few::Params& p = v.few;
+  const int64_t blocks = blocks_of(v, l, warpgroups, multiprocessors);
+  const double share = static_cast<double>(ceil_div(all_rows_of(v, l), blocks * warpgroups));
+  // A share that reaches over several images has its first rows of dy in each.
+  const double parts = 1 + (share - 1) / static_cast<double>(v.rows);
   const double rounds = static_cast<double>(ceil_div(p.filters, std::min<int64_t>(l.raw_filters, 64)));
-  return kLaunch + kTapSeconds * rounds * p.taps_h * p.taps_w * p.channels + std::max(compute, memory);
+  Footprint f;
+  f.k_tiles = share + parts * static_cast<double>(v.taps_u - 1);  // rows of dy
+  f.cycles = cycles_of_row(v, shape, l, warpgroups);
+  f.dram_bytes =
+      static_cast<double>(p.images) * static_cast<double>(v.bytes) *
+      (static_cast<double>(p.out_h) * p.out_w * p.filters + static_cast<double>(p.image_h) * p.image_w * p.channels);
+  f.start_seconds = kStart + kTapSeconds * rounds * p.taps_h * p.taps_w * p.channels;
+  return f;
 }
 
 // --- legality --------------------------------------------------------------------------------------------------------
@@ -212,6 +214,14 @@ void set_shared_memory(const Layout& l, int64_t warpgroups, data::Params* p) {
 
 // config.tile: the shape, and in the lowest bits the warpgroups.
 constexpr int kGroupBits = 2;
+constexpr auto kNames = [] {
+  std::array<TileName, static_cast<std::size_t>(data::kShapeCount) << kGroupBits> names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const data::Shape& shape = data::kShapes[i >> kGroupBits];
+    names[i].add("m", 64 * shape.row_blocks).add("_n", shape.positions).add("_wg", static_cast<int>(i & 3));
+  }
+  return names;
+}();
 
 }  // namespace
 
@@ -234,7 +244,7 @@ const char* small_c_dgrad_unsupported_reason(const Problem& problem) {
   return "the filter leaves shared memory no room for rows of dy";
 }
 
-std::optional<SmallCDgradPlan> small_c_dgrad_plan(const Problem& problem, const Config& config, int multiprocessors) {
+std::optional<SmallCDgradPlan> small_c_dgrad_plan(const Problem& problem, const Config& config, const Device& device) {
   const View v = view_of(problem);
   const int64_t warpgroups = config.tile & ((1 << kGroupBits) - 1);
   SmallCDgradPlan plan;
@@ -250,18 +260,15 @@ std::optional<SmallCDgradPlan> small_c_dgrad_plan(const Problem& problem, const 
   set_shared_memory(l, warpgroups, &p);
   set_map(problem, v, l, &plan.dy);
   p.all_rows = u32(all_rows_of(v, l));
-  plan.blocks = u32(blocks_of(v, l, warpgroups, multiprocessors));
-  plan.seconds = seconds_of(v, shape, l, warpgroups, multiprocessors);
+  plan.blocks = u32(blocks_of(v, l, warpgroups, device.rates.multiprocessors));
   const int64_t vector = kVectorBytes / v.bytes;
   p.row_vectors = FastDivmod(u32(ceil_div(l.tile_w * v.class_row + vector - 1, vector)));
   plan.dx_allows_vectors = p.xs.c == 1 && p.xs.w == p.channels && p.xs.h % vector == 0 && p.xs.n % vector == 0;
   return plan;
 }
 
-namespace {
-
-void offer_candidates(const View& v, int multiprocessors, Taker* taker) {
-  if (!taker->has_use_for(kLaunch + memory_seconds(v.few, v.bytes, multiprocessors))) return;
+void small_c_dgrad_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  const View v = view_of(problem);
   for (int i = 0; i < data::kShapeCount; ++i) {
     const data::Shape& shape = data::kShapes[i];
     bool found = false;
@@ -269,24 +276,13 @@ void offer_candidates(const View& v, int multiprocessors, Taker* taker) {
       if (warpgroups == 1 && found) continue;
       const Layout l = layout_of(v, shape, warpgroups);
       if (!is_possible(v, shape, warpgroups, l)) continue;
-      taker->take({{i << kGroupBits | warpgroups, 1}, seconds_of(v, shape, l, warpgroups, multiprocessors), 0});
+      const Footprint f = footprint_of(v, shape, l, warpgroups, device.rates.multiprocessors);
+      const int tile = i << kGroupBits | warpgroups;
+      candidates->push_back(
+          {{.tile = tile, .tile_name = kNames[static_cast<std::size_t>(tile)].text}, estimate(f, device.rates), 0});
       found = true;
     }
   }
-}
-
-}  // namespace
-
-void small_c_dgrad_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
-  Taker taker{.all = candidates};
-  offer_candidates(view_of(problem), multiprocessors, &taker);
-}
-
-bool small_c_dgrad_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
-  if (bound < kLaunch || small_c_dgrad_unsupported_reason(problem) != nullptr) return false;
-  Taker taker{.fastest = fastest, .bound = bound};
-  offer_candidates(view_of(problem), multiprocessors, &taker);
-  return taker.found;
 }
 
 }  // namespace gpudnn::conv

@@ -17,8 +17,7 @@ struct SmallCDgradPlan {
   int shape = 0;
   std::uint32_t blocks = 0;
   bool dx_allows_vectors = false;
-  TmaBoxes dy;         // filter, column, row, 1, image
-  double seconds = 0;  // that the model expects
+  TmaBoxes dy;  // filter, column, row, 1, image
 };
 
 // Null, or why the engine cannot take the problem on a device that it runs on.
@@ -26,11 +25,9 @@ struct SmallCDgradPlan {
 
 // config.tile says the shape and the warpgroups of a block; nothing where shared memory has no room for them.
 [[nodiscard]] std::optional<SmallCDgradPlan> small_c_dgrad_plan(const Problem& problem, const Config& config,
-                                                                int multiprocessors);
+                                                                const Device& device);
 
-// The cost model's candidates.
-void small_c_dgrad_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
-// The first of the fastest of them, if it takes `bound` seconds or less and there is no reason.
-[[nodiscard]] bool small_c_dgrad_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
+// The configs with their expected times.
+void small_c_dgrad_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

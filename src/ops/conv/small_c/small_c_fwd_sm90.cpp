@@ -2,8 +2,6 @@
 //
 // The tensor map is made once for each plan, by the driver, with an address to be replaced at each launch.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/small_c/small_c_fwd_sm90.hpp"
-
 #include <algorithm>
 
 #include "ops/conv/epilogue_args.hpp"
@@ -25,32 +23,15 @@ bool encode(SmallCFwdPlan* plan) {
                             &plan->params.input);
 }
 
-}  // namespace
-
-Support small_c_fwd_sm90_supports(const Problem& problem, const Device& device) {
+Support supports(const Problem& problem, const Device& device) {
   return sm90_supports(problem, device, &small_c_fwd_unsupported_reason);
 }
 
-void small_c_fwd_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  small_c_fwd_candidates(problem, device.multiprocessors, candidates);
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
+  return encoded(small_c_fwd_plan(problem, config, device), device, &encode);
 }
 
-double small_c_fwd_sm90_least_seconds(const Problem& problem, const Device& device) {
-  return small_c_fwd_least_seconds(problem, std::max(device.multiprocessors, 1));
-}
-
-bool small_c_fwd_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
-  return sm90_runs_on(device) && small_c_fwd_fastest(problem, device.multiprocessors, bound, fastest);
-}
-
-std::size_t small_c_fwd_sm90_workspace(const Problem&, const Config&) { return 0; }
-
-std::shared_ptr<const void> small_c_fwd_sm90_prepare(const Problem& problem, const Config& config,
-                                                     const Device& device) {
-  return encoded(small_c_fwd_plan(problem, config, device.multiprocessors), device, &encode);
-}
-
-Status small_c_fwd_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& known = *static_cast<const Prepared*>(prepared);
   GPUDNN_TRY(require_maps(known.encoded));
   few::Params p = known.plan.params;
@@ -63,5 +44,16 @@ Status small_c_fwd_sm90_launch(const LaunchSite& site, const void* prepared, con
   few::launch(known.plan.shape, known.plan.type, p, known.plan.blocks, site.stream);
   return cuda::launch_status("small_c_fwd_sm90");
 }
+
+}  // namespace
+
+extern const ConvEngine kSmallCFwdSm90 = {.name = "small_c_fwd_sm90",
+                                          .backend = GPUDNN_BACKEND_CUDA,
+                                          .math = GPUDNN_TENSOR_OP_MATH,
+                                          .alignment = 16,
+                                          .supports = &supports,
+                                          .candidates = &small_c_fwd_candidates,
+                                          .prepare = &prepare,
+                                          .launch = &launch};
 
 }  // namespace gpudnn::conv

@@ -8,12 +8,13 @@
 #include <cmath>
 #include <limits>
 
+#include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/fused_activation.hpp"
-#include "ops/conv/select/taker.hpp"
 #include "ops/conv/small_c/small_c_sm80_params.hpp"
 #include "ops/conv/tensor_math.hpp"
+#include "ops/conv/tile_names.hpp"
 #include "ops/conv/tma_layout.hpp"
 
 namespace gpudnn::conv {
@@ -29,6 +30,10 @@ constexpr int64_t kSharedBytes = 227 * 1024;
 constexpr int64_t kLargestBox = 256;
 constexpr int64_t kMaxTiles = int64_t{1} << 30;
 constexpr int64_t kMaxReduction = kSharedBytes / 2;  // bytes of a filter, long before which shared memory is full
+
+constexpr auto kNames = tile_names(few::kShapes, [](const few::Shape& shape) {
+  return TileName().add("k", shape.filters).add("_wg", shape.warpgroups);
+});
 
 // What does not depend on the tile.
 struct View {
@@ -122,68 +127,50 @@ struct TileChoice {
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-constexpr double kClock = 1.7e9;
-constexpr double kMemoryRate = 4.2e12 / 132;
-constexpr double kLaunch = 4.5e-6;
+constexpr double kStart = 2.0e-6;  // beyond a launch
 
 int64_t filter_bytes(const View& v, int columns) { return v.versions * v.quads * columns * few::kQuadBytes; }
 
-// What a shape takes, but for the tile. Cycles are of a multiprocessor: for a unit the matrix units, shared memory or
-// the issue of instructions, whichever takes longest. A warpgroup alone waits in between.
-struct Cost {
-  double slots;       // blocks that take tiles
-  double warpgroups;  // of a block
-  double unit, unit_alone;
-  double fixed;        // seconds
-  double memory;       // seconds
-  double patch_byte;   // seconds for each byte of a patch: the first ones come before all else
-  int64_t patch_room;  // bytes for a patch
-};
+// Bytes of shared memory for a patch.
+int64_t patch_room(const View& v, const few::Shape& shape) {
+  return (kSharedBytes - few::kBarrierBytes - filter_bytes(v, shape.filters) - shape.filters * int64_t{4}) /
+         (shape.warpgroups * few::kStages);
+}
 
-Cost cost_of(const View& v, const few::Shape& shape, int conflicts, double multiprocessors) {
+// Cycles of a multiprocessor for a unit: the matrix units, shared memory or the issue of instructions, whichever takes
+// longest. A warpgroup alone waits in between.
+double cycles_of_unit(const View& v, const few::Shape& shape, int conflicts) {
   const int columns = shape.filters;
   const double steps = static_cast<double>(v.quads) / 2;
   const double products = steps * columns / 2;
   const double stores = static_cast<double>(columns * v.bytes) / 2;
   const double shared = steps * (16.0 * conflicts + columns / 4.0) + stores;
   const double issue = 150 + steps * (v.taps == Taps::any ? 45 : 14) + 1.5 * columns;
-  const double bytes = static_cast<double>(v.bytes * v.images) *
-                       (static_cast<double>(v.in_w * v.in_h * v.channels) +
-                        static_cast<double>(v.out_w * v.out_h) * static_cast<double>(v.filters));
-  const int64_t filter = filter_bytes(v, columns);
-  Cost cost;
-  cost.slots = std::max(1.0, std::floor(multiprocessors / static_cast<double>(ceil_div(v.filters, columns))));
-  cost.warpgroups = shape.warpgroups;
-  cost.unit = 1.15 * std::max({products, shared, issue});
-  cost.unit_alone = cost.unit + 400 + static_cast<double>(v.quads) * (v.taps == Taps::any ? 30 : 5);
-  const double start = static_cast<double>(filter) / 4 / (128.0 * shape.warpgroups) * 40 + 1500;
-  cost.fixed = kLaunch + start / kClock;
-  cost.memory = bytes / (kMemoryRate * multiprocessors);
-  cost.patch_byte = 0.2 * shape.warpgroups * few::kStages / kMemoryRate;
-  cost.patch_room =
-      (kSharedBytes - few::kBarrierBytes - filter - columns * int64_t{4}) / (shape.warpgroups * few::kStages);
-  return cost;
+  return 1.15 * std::max({products, shared, issue});
 }
 
-double seconds_of(const Cost& cost, int64_t stage_bytes, double cycles) {
-  const double compute = cycles / kClock;
-  return cost.fixed + static_cast<double>(stage_bytes) * cost.patch_byte + std::max(compute, cost.memory) +
-         0.15 * std::min(compute, cost.memory);
-}
-
-double seconds_of(const Cost& cost, const TileChoice& tile) {
+Footprint footprint_of(const View& v, const few::Shape& shape, int conflicts, const TileChoice& tile,
+                       const DeviceRates& rates) {
+  const double blocks =
+      std::max(1.0, std::floor(rates.multiprocessors / static_cast<double>(ceil_div(v.filters, shape.filters))));
   const auto tiles = static_cast<double>(tile.tiles);
   const auto units = static_cast<double>(tile.units);
-  const double together = std::min(cost.warpgroups, std::ceil(tiles / cost.slots));
-  const double rounds = std::ceil(tiles / (cost.slots * cost.warpgroups));
-  const double cycles = rounds * (std::max(together * units * cost.unit, units * cost.unit_alone) + 300);
-  return seconds_of(cost, tile.stage_bytes, cycles);
-}
-
-// What a tile does not stay below, nor one of fewer units in all or bytes: the slots share the units evenly.
-double least_seconds(const Cost& cost, int64_t stage_bytes, double all_units) {
-  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
-  return kRoundedDown * seconds_of(cost, stage_bytes, all_units * cost.unit / cost.slots);
+  const double unit = cycles_of_unit(v, shape, conflicts);
+  const double unit_alone = unit + 400 + static_cast<double>(v.quads) * (v.taps == Taps::any ? 30 : 5);
+  const double together = std::min<double>(shape.warpgroups, std::ceil(tiles / blocks));
+  Footprint f;
+  f.tiles = tiles;
+  f.slots = blocks * shape.warpgroups;
+  f.cycles = std::max(together * units * unit, units * unit_alone) + 300;
+  f.dram_bytes = static_cast<double>(v.bytes * v.images) *
+                 (static_cast<double>(v.in_w * v.in_h * v.channels) +
+                  static_cast<double>(v.out_w * v.out_h) * static_cast<double>(v.filters));
+  f.shown = 0.15;
+  const double filter = static_cast<double>(filter_bytes(v, shape.filters)) / 4 / (128.0 * shape.warpgroups) * 40;
+  // The first patches come before all else.
+  const double patches = 0.2 * shape.warpgroups * few::kStages * static_cast<double>(tile.stage_bytes);
+  f.start_seconds = kStart + (filter + 1500) / rates.clock + patches / (rates.copy_bytes / rates.multiprocessors);
+  return f;
 }
 
 // Fills in what a tile of `units` of width w needs; false where TMA does not take it. A tile is whole rows
@@ -219,50 +206,23 @@ void for_each_tile(const View& v, Visit visit) {
   }
 }
 
-// What shared memory has no room for in the shape of the fewest filters, it has no room for in any.
-constexpr const few::Shape& kNarrowest = few::kShapes[1];
-static_assert(std::ranges::all_of(few::kShapes, [](const few::Shape& shape) {
-  return shape.filters >= kNarrowest.filters && shape.warpgroups == kNarrowest.warpgroups;
-}));
-
-bool reduction_fits(const View& v) { return v.quads <= kMaxReduction / (kNarrowest.filters * few::kQuadBytes); }
-
-// Bytes for a patch where there are most of them.
-int64_t most_room(const View& v) { return reduction_fits(v) ? cost_of(v, kNarrowest, 1, 1).patch_room : 0; }
-
-// Not where there surely is no tile: of those of a width, the one of the fewest units has the smallest patch.
-bool may_have_tile(const View& v) {
-  const int64_t room = most_room(v);
-  return std::ranges::any_of(kWidths, [&](std::int32_t w) {
-    TileChoice tile;
-    (void)set_tile(v, w, min_units(v), &tile);
-    return tile.stage_bytes > 0 && tile.stage_bytes <= room;
-  });
-}
-
 bool has_tile(const View& v) {
-  const int64_t room = most_room(v);
+  if (v.quads > kMaxReduction / few::kQuadBytes) return false;
   bool found = false;
-  for_each_tile(v, [&](const TileChoice& tile) { return !(found = tile.stage_bytes <= room); });
+  for (const few::Shape& shape : few::kShapes) {
+    for_each_tile(v,
+                  [&](const TileChoice& tile) { return !(found = found || tile.stage_bytes <= patch_room(v, shape)); });
+  }
   return found;
 }
 
-double pixels_of(const View& v) {
-  return static_cast<double>(v.images) * static_cast<double>(v.out_h) * static_cast<double>(v.out_w);
-}
-
-// The best tile of the shape; infinite seconds where there is none or, perhaps, where it takes more than `most`.
-TileChoice best_tile(const View& v, const few::Shape& shape, int conflicts, double multiprocessors,
-                     double most = std::numeric_limits<double>::infinity()) {
-  const Cost cost = cost_of(v, shape, conflicts, multiprocessors);
+// The best tile of the shape; of no units where there is none.
+TileChoice best_tile(const View& v, const few::Shape& shape, int conflicts, const DeviceRates& rates) {
   TileChoice best;
-  if (least_seconds(cost, 0, pixels_of(v) / few::kUnit) > most) return best;
   for_each_tile(v, [&](TileChoice& tile) {
-    const double all_units = static_cast<double>(tile.tiles) * static_cast<double>(tile.units);
-    if (tile.stage_bytes > cost.patch_room || least_seconds(cost, tile.stage_bytes, all_units) > most) return true;
-    tile.seconds = seconds_of(cost, tile);
+    if (tile.stage_bytes > patch_room(v, shape)) return true;
+    tile.seconds = estimate(footprint_of(v, shape, conflicts, tile, rates), rates);
     if (tile.seconds < best.seconds) best = tile;
-    most = std::min(most, best.seconds);
     return true;
   });
   return best;
@@ -381,7 +341,7 @@ const char* input_unsupported_reason(const Problem& problem, int64_t bytes) {
   return nullptr;
 }
 
-const char* unsupported_reason_but_for_memory(const Problem& problem) {
+const char* shape_unsupported_reason(const Problem& problem) {
   if (problem.direction != Direction::forward) return "it does forward only";
   if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
   if (const char* reason = small_c_shape_unsupported_reason(problem)) return reason;
@@ -394,32 +354,23 @@ const char* unsupported_reason_but_for_memory(const Problem& problem) {
   return fused_activation_unsupported_reason(problem);
 }
 
-void offer_candidates(const View& view, int multiprocessors, Taker* taker) {
-  const int conflicts = order_of(view).conflicts;
-  for (int i = 0; i < few::kShapeCount; ++i) {
-    const TileChoice tile = best_tile(view, few::kShapes[i], conflicts, multiprocessors, taker->bound);
-    if (tile.units > 0) taker->take({{i, 1}, tile.seconds, 0});
-  }
-}
-
 }  // namespace
 
 const char* small_c_fwd_unsupported_reason(const Problem& problem) {
-  if (const char* reason = unsupported_reason_but_for_memory(problem)) return reason;
+  if (const char* reason = shape_unsupported_reason(problem)) return reason;
   return has_tile(view_of(problem)) ? nullptr
                                     : "shared memory does not hold the filter and the least part of the image";
 }
 
-std::optional<SmallCFwdPlan> small_c_fwd_plan(const Problem& problem, const Config& config, int multiprocessors) {
+std::optional<SmallCFwdPlan> small_c_fwd_plan(const Problem& problem, const Config& config, const Device& device) {
   const View view = view_of(problem);
   const few::Shape& shape = few::kShapes[config.tile];
   const Order order = order_of(view);
-  const TileChoice tile = best_tile(view, shape, order.conflicts, multiprocessors);
+  const TileChoice tile = best_tile(view, shape, order.conflicts, device.rates);
   if (tile.units == 0) return std::nullopt;
   SmallCFwdPlan plan;
   plan.shape = config.tile;
   plan.type = view.type;
-  plan.seconds = tile.seconds;
   few::Params& p = plan.params;
   set_tiles(view, tile, order, &p);
   set_patch(problem, view, tile, &plan);
@@ -428,32 +379,19 @@ std::optional<SmallCFwdPlan> small_c_fwd_plan(const Problem& problem, const Conf
   set_epilogue(problem, view, &p);
   const int64_t row_blocks = ceil_div(view.filters, shape.filters);
   p.row_blocks = FastDivmod(u32(row_blocks));
-  const int64_t slots = std::max<int64_t>(1, multiprocessors / row_blocks);
+  const int64_t slots = std::max<int64_t>(1, device.rates.multiprocessors / row_blocks);
   plan.blocks = u32(std::min(slots, tile.tiles) * row_blocks);
   return plan;
 }
 
-void small_c_fwd_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
-  Taker taker{.all = candidates};
-  offer_candidates(view_of(problem), multiprocessors, &taker);
-}
-
-double small_c_fwd_least_seconds(const Problem& problem, int multiprocessors) {
+void small_c_fwd_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const View view = view_of(problem);
-  double least = std::numeric_limits<double>::infinity();
-  if (!may_have_tile(view)) return least;
-  for (const few::Shape& shape : few::kShapes) {
-    least = std::min(least, least_seconds(cost_of(view, shape, 1, multiprocessors), 0, pixels_of(view) / few::kUnit));
+  const int conflicts = order_of(view).conflicts;
+  for (int i = 0; i < few::kShapeCount; ++i) {
+    const TileChoice tile = best_tile(view, few::kShapes[i], conflicts, device.rates);
+    if (tile.units == 0) continue;
+    candidates->push_back({{.tile = i, .tile_name = kNames[static_cast<std::size_t>(i)].text}, tile.seconds, 0});
   }
-  return least;
-}
-
-bool small_c_fwd_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
-  if (bound < kLaunch || unsupported_reason_but_for_memory(problem) != nullptr) return false;
-  const View view = view_of(problem);
-  Taker taker{.fastest = fastest, .bound = bound};
-  if (reduction_fits(view)) offer_candidates(view, multiprocessors, &taker);
-  return taker.found;
 }
 
 }  // namespace gpudnn::conv

@@ -16,8 +16,7 @@ struct SmallCFwdPlan {
   kernels::small_c_fwd::ElementType type = kernels::small_c_fwd::ElementType::f16;
   int shape = 0;
   std::uint32_t blocks = 1;
-  TmaBoxes input;      // words of a row of pixels, rows, images
-  double seconds = 0;  // that the model expects
+  TmaBoxes input;  // words of a row of pixels, rows, images
 };
 
 // Null, or why the engine cannot take the problem on a device that it runs on.
@@ -25,13 +24,9 @@ struct SmallCFwdPlan {
 
 // The best tiles for the shape in config.tile; nothing where shared memory has no room for the filter and the patches.
 [[nodiscard]] std::optional<SmallCFwdPlan> small_c_fwd_plan(const Problem& problem, const Config& config,
-                                                            int multiprocessors);
+                                                            const Device& device);
 
-// The cost model's candidates.
-void small_c_fwd_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
-// The first of the fastest of them, if it takes `bound` seconds or less and there is no reason.
-[[nodiscard]] bool small_c_fwd_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
-// What none of them stays below, by a few operations on the problem; infinite where there are none.
-[[nodiscard]] double small_c_fwd_least_seconds(const Problem& problem, int multiprocessors);
+// The configs with their expected times.
+void small_c_fwd_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

@@ -8,14 +8,15 @@
 #include <cmath>
 #include <limits>
 
+#include "core/cost_model.hpp"
 #include "core/integer.hpp"
-#include "ops/conv/small_c/small_c_sm80_cycles.hpp"
+#include "ops/conv/select/offer_splits.hpp"
+#include "ops/conv/tile_names.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 using namespace kernels::small_c;  // NOLINT: this file speaks of nothing else
-using namespace small_c_cycles;    // NOLINT
 using std::int64_t;
 
 constexpr int kMaxChannels = 8;
@@ -148,17 +149,11 @@ bool filters_allow_vectors(const Params& p, const Strides& strides, tile::Elemen
 
 namespace {
 
-// A query needs a tile's sizes alone: those of a draft, whose divisors cannot divide.
-enum class Use { draft, launch };
+FastDivmod divisor(std::int64_t value) { return FastDivmod(static_cast<std::uint32_t>(value)); }
 
-FastDivmod divisor(std::int64_t value, Use use) {
-  if (use == Use::launch) return FastDivmod(static_cast<std::uint32_t>(value));
-  FastDivmod draft;
-  draft.divisor = static_cast<std::uint32_t>(value);
-  return draft;
-}
+}  // namespace
 
-void set_patch(int row, bool vectors, Use use, Params* params) {
+void set_small_c_patch(int row, bool vectors, Params* params) {
   Params& p = *params;
   const TileRow& tile = kTiles[row];
   if (tile.kernel == Kernel::dgrad) return;
@@ -173,12 +168,12 @@ void set_patch(int row, bool vectors, Use use, Params* params) {
   if (vectors) {
     patch.lead = floor_mod(-p.pad_w * p.channels, 16 / bytes);
     patch.pitch = round_up((patch.lead + elements) * bytes, 16);
-    patch.items = divisor(patch.pitch / 16, use);
+    patch.items = divisor(patch.pitch / 16);
   } else {
     patch.pitch = 4 * (narrow_ceil_div(elements, per_word) + 1);
-    patch.items = divisor(elements, use);
+    patch.items = divisor(elements);
     patch.planar = p.xs.w == 1 && p.channels > 1;
-    patch.inner = divisor(patch.planar ? columns : p.channels, use);
+    patch.inner = divisor(patch.planar ? columns : p.channels);
   }
   patch.bytes = round_up(static_cast<int64_t>(patch.rows) * patch.pitch, 16);
   if (tile.kernel == Kernel::wgrad) {
@@ -192,26 +187,22 @@ void set_patch(int row, bool vectors, Use use, Params* params) {
   }
   p.run_shift = per_word == 2 ? patch.lead % 2 : 0;
   const int words = narrow_ceil_div(p.run_shift + p.taps_w * p.channels, per_word);
-  p.run_words = divisor(words, use);
+  p.run_words = divisor(words);
   p.k_steps = narrow_ceil_div(p.taps_h * words, 8);
   p.shared_bytes = static_cast<std::uint32_t>(p.k_steps * (tile.columns * 32 + 64) + 2 * patch.bytes);
 }
 
-}  // namespace
-
-void set_small_c_patch(int row, bool vectors, Params* params) { set_patch(row, vectors, Use::launch, params); }
-
 namespace {
 
 // Tiles of positions that cover rows x columns.
-void set_positions(int tile_h, int tile_w, int rows, int columns, Use use, Params* p) {
+void set_positions(int tile_h, int tile_w, int rows, int columns, Params* p) {
   p->tile_h = tile_h;
   p->tile_w = tile_w;
-  p->tile_w_div = divisor(tile_w, use);
+  p->tile_w_div = divisor(tile_w);
   const int64_t down = narrow_ceil_div(rows, tile_h);
   const int64_t across = narrow_ceil_div(columns, tile_w);
-  p->tiles_h = divisor(down, use);
-  p->tiles_w = divisor(across, use);
+  p->tiles_h = divisor(down);
+  p->tiles_w = divisor(across);
   p->tiles = static_cast<std::uint32_t>(down * across * p->images);
 }
 
@@ -220,6 +211,30 @@ bool patch_is_sane(const Params& p) {
   const double rows = static_cast<double>(p.tile_h - 1) * p.stride_h + p.taps_h;
   const double columns = static_cast<double>(p.tile_w - 1) * p.stride_w + p.taps_w;
   return rows * (columns * p.channels + 32) < 1e6 && static_cast<double>(p.taps_h) * p.taps_w * p.channels < 1e5;
+}
+
+// Cycles of a multiprocessor for a tile of positions: matrix instructions at the rate that mma.sync reaches, or the
+// words from shared memory at 128 bytes a cycle, whichever takes longer; the loads, the stores and the barriers.
+constexpr double kCyclesOfMma = 6.9 / 4;  // four quarters of the multiprocessor work at once
+
+double forward_products(double k_steps, int columns) {
+  const double mma = k_steps * columns * kCyclesOfMma;
+  const double shared = k_steps * 4.25 * (9 + columns / 4.0);
+  return 1.15 * std::max(mma, shared);
+}
+
+double filter_step_cycles(int columns) {
+  const double mma = columns / 2.0 * kCyclesOfMma;
+  // Each warp loads dy; with 32 columns, where warps take turns, one of them does.
+  const double shared = (columns == 32 ? 1 : 4) * 17.0 + columns / 1.9;
+  return 1.15 * std::max(mma, shared) + 20;
+}
+
+double data_group_cycles(int columns) {
+  const int blocks = columns / 8;
+  const double mma = 8.0 * 32 * blocks * kCyclesOfMma;
+  const double shared = 8.5 * (11 * 4 + 4 * 2 * blocks);
+  return std::max(mma, shared);
 }
 
 double forward_cycles(const Params& p, const TileRow& tile) {
@@ -264,81 +279,74 @@ double slowdown(double blocks_here, const TileRow& tile) {
 }
 
 // Sets the tile that takes the fewest cycles over all of those that `set` can make of the shapes first, second ...
-// `set` returns false where the shared memory does not hold it, and may do so where it takes as many cycles as the best
-// before or more.
+// `set` returns false where the shared memory does not hold it.
 template <class Set>
-bool choose(const TileRow& tile, int shapes, const Device& device, Use use, Params* p, Set&& set) {
+bool choose(const TileRow& tile, int shapes, const Device& device, Params* p, Set&& set) {
   double best = std::numeric_limits<double>::infinity();
   int chosen = -1;
   for (int i = 0; i < shapes; ++i) {
-    if (!set(i, Use::draft, best)) continue;
+    if (!set(i)) continue;
     const double cycles = p->tiles * tile_cycles(*p, tile) * slowdown(blocks_at_once(*p, tile, device), tile);
     if (cycles >= best) continue;
     best = cycles;
     chosen = i;
   }
-  return chosen >= 0 && set(chosen, use, std::numeric_limits<double>::infinity());
+  return chosen >= 0 && set(chosen);
 }
 
 // Forward and filter gradient: the patch as any pointers would have it, then, with `vectors`, as the layouts would.
-bool set_patches(int row, bool vectors, std::uint32_t limit, Use use, Params* p) {
+bool set_patches(int row, bool vectors, std::uint32_t limit, Params* p) {
   if (!patch_is_sane(*p)) return false;
-  set_patch(row, false, use, p);
+  set_small_c_patch(row, false, p);
   if (!vectors || p->shared_bytes > limit) return p->shared_bytes <= limit;
-  set_patch(row, true, use, p);
+  set_small_c_patch(row, true, p);
   return p->shared_bytes <= limit;
 }
 
-bool set_forward_tile(int row, const Device& device, Use use, Params* p) {
+bool set_forward_tile(int row, const Device& device, Params* p) {
   const TileRow& tile = kTiles[row];
-  const int64_t words = ceil_div(p->taps_w * p->channels, elements_of_word(tile.type));
-  const double products = forward_products(static_cast<double>(ceil_div(p->taps_h * words, 8)), tile.columns);
   const bool vectors = image_allows_vectors(*p, tile.type, tile.kernel);
-  const double least_staging = p->channels * tile::element_bytes(tile.type) / 32.0;  // of a pixel
-  return choose(tile, kForwardPixels / 8, device, use, p, [&](int i, Use each, double best) {
+  return choose(tile, kForwardPixels / 8, device, p, [&](int i) {
     const int tile_w = 8 * (i + 1);
-    const int tile_h = kForwardPixels / tile_w;
-    set_positions(tile_h, tile_w, p->out_h, p->out_w, each, p);
-    const double staging =
-        least_staging * ((tile_h - 1.0) * p->stride_h + p->taps_h) * ((tile_w - 1.0) * p->stride_w + p->taps_w);
-    return p->tiles * (products + staging) < best && set_patches(row, vectors, shared_limit(device), each, p);
+    set_positions(kForwardPixels / tile_w, tile_w, p->out_h, p->out_w, p);
+    return set_patches(row, vectors, shared_limit(device), p);
   });
 }
 
-bool set_filter_tile(int row, const Device& device, Use use, Params* p) {
+bool set_filter_tile(int row, const Device& device, Params* p) {
   const TileRow& tile = kTiles[row];
   const int pixels = filter_pixels(tile.type);
   p->dy_vectors = filters_allow_vectors(*p, p->ys, tile.type);
   const bool vectors = image_allows_vectors(*p, tile.type, tile.kernel);
-  return choose(tile, 4, device, use, p, [&](int i, Use each, double) {
+  return choose(tile, 4, device, p, [&](int i) {
     const int tile_w = pixels_of_step(tile.type) << i;
-    set_positions(pixels / tile_w, tile_w, p->out_h, p->out_w, each, p);
-    return set_patches(row, vectors, shared_limit(device), each, p);
+    set_positions(pixels / tile_w, tile_w, p->out_h, p->out_w, p);
+    return set_patches(row, vectors, shared_limit(device), p);
   });
 }
 
-bool set_data_tile(int row, const Device& device, Use use, Params* params) {
+bool set_data_tile(int row, const Device& device, Params* params) {
   Params& p = *params;
   const TileRow& tile = kTiles[row];
   p.dy_vectors = filters_allow_vectors(p, p.ys, tile.type);
   p.k_steps = static_cast<int>(ceil_div(static_cast<int64_t>(p.filters) * tile::element_bytes(tile.type), 32));
   p.taps_u = round_up(ceil_div(p.taps_h, p.stride_h), kDataTapGroup);
   p.taps_v = static_cast<int>(ceil_div(p.taps_w, p.stride_w));
-  p.taps_u_div = divisor(p.taps_u, use);
-  p.taps_v_div = divisor(p.taps_v, use);
-  p.class_w_div = divisor(p.stride_w, use);
+  p.taps_u_div = divisor(p.taps_u);
+  p.taps_v_div = divisor(p.taps_v);
+  p.class_w_div = divisor(p.stride_w);
   p.first_i = p.pad_h / p.stride_h;
   p.first_j = p.pad_w / p.stride_w;
   const int rows = (p.image_h - 1 + p.pad_h) / p.stride_h - p.first_i + 1;
   const int columns = (p.image_w - 1 + p.pad_w) / p.stride_w - p.first_j + 1;
   p.dx_rows = p.n_tiles == 1 && p.xs.c == 1 && p.xs.w == p.channels;
   const int64_t filter_step = static_cast<int64_t>(p.taps_v) * p.taps_u * tile.columns * 32;
-  return choose(tile, 4, device, use, params, [&](int i, Use each, double) {
+  return choose(tile, 4, device, params, [&](int i) {
     p.warps_j = 1 << i;
-    set_positions(kDataRowsOfWarp * (8 / p.warps_j), kDataColumnsOfWarp * p.warps_j, rows, columns, each, params);
+    set_positions(kDataRowsOfWarp * (8 / p.warps_j), kDataColumnsOfWarp * p.warps_j, rows, columns, params);
     p.dy_rows = p.tile_h + p.taps_u - 1;
     p.dy_columns = p.tile_w + p.taps_v - 1;
-    p.dy_columns_div = divisor(p.dy_columns, each);
+    p.dy_columns_div = divisor(p.dy_columns);
     const int64_t dy = 2LL * p.dy_rows * p.dy_columns * 32;
     p.filter_resident = dy + filter_step * p.k_steps <= shared_limit(device);
     const int64_t shared = dy + filter_step * (p.filter_resident ? p.k_steps : 1);
@@ -347,7 +355,7 @@ bool set_data_tile(int row, const Device& device, Use use, Params* params) {
   });
 }
 
-bool set_tile(int row, const Device& device, Use use, Params* params) {
+bool set_tile(int row, const Device& device, Params* params) {
   Params& p = *params;
   const TileRow& tile = kTiles[row];
   const int64_t columns = tile.kernel == Kernel::forward ? p.filters
@@ -355,21 +363,17 @@ bool set_tile(int row, const Device& device, Use use, Params* params) {
                                                          : static_cast<int64_t>(p.taps_h) * p.taps_w * p.channels;
   if (columns > (1 << 24)) return false;
   p.n_tiles = static_cast<std::uint32_t>(ceil_div(columns, tile.columns));
-  p.channel_div = divisor(p.channels, use);
-  p.taps_w_div = divisor(p.taps_w, use);
-  return tile.kernel == Kernel::forward ? set_forward_tile(row, device, use, params)
-         : tile.kernel == Kernel::dgrad ? set_data_tile(row, device, use, params)
-                                        : set_filter_tile(row, device, use, params);
+  p.channel_div = divisor(p.channels);
+  p.taps_w_div = divisor(p.taps_w);
+  return tile.kernel == Kernel::forward ? set_forward_tile(row, device, params)
+         : tile.kernel == Kernel::dgrad ? set_data_tile(row, device, params)
+                                        : set_filter_tile(row, device, params);
 }
 
 }  // namespace
 
-bool draft_small_c_tile(int row, const Device& device, Params* params) {
-  return set_tile(row, device, Use::draft, params);
-}
-
 bool set_small_c_tile(int row, int splits, const Device& device, Params* params) {
-  if (!set_tile(row, device, Use::launch, params)) return false;
+  if (!set_tile(row, device, params)) return false;
   set_small_c_splits(row, splits, device, params);
   return true;
 }
@@ -402,21 +406,60 @@ std::size_t small_c_workspace_bytes(int row, const Params& p, int splits) {
   return n_tiles * m_tiles * static_cast<std::size_t>(splits) * block + kWorkspaceAlignment;
 }
 
-double small_c_seconds(int row, const Params& p, double bytes, double multiprocessors) {
+bool small_c_row_matches(int row, const Problem& problem) {
+  return kTiles[row].kernel == small_c_kernel(problem.direction) && kTiles[row].type == small_c_type(problem);
+}
+
+namespace {
+
+Footprint footprint_of(int row, const Params& p, double bytes, int multiprocessors) {
   const TileRow& tile = kTiles[row];
   const double groups = p.n_tiles * (tile.kernel == Kernel::wgrad ? p.m_tiles : 1.0);
   const double streams = p.blocks / groups;
-  const double rounds = std::ceil(p.tiles / streams);  // tiles of a block
-  const double blocks_here = std::ceil(p.blocks / multiprocessors);
-  const double cycles = rounds * blocks_here * tile_cycles(p, tile) * slowdown(blocks_here, tile);
-  const double compute = cycles / kClock;
-  const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
-  double seconds = seconds_of(compute, memory);
+  const double blocks_here = std::ceil(static_cast<double>(p.blocks) / multiprocessors);
+  Footprint f;
+  f.k_tiles = std::ceil(p.tiles / streams) * blocks_here;  // tiles of positions of a multiprocessor
+  f.cycles = tile_cycles(p, tile) * slowdown(blocks_here, tile);
+  f.dram_bytes = bytes;
+  f.shown = 0.2;
+  f.start_seconds = 3e-6;  // packing the filter, the first tile's wait
   if (tile.kernel == Kernel::wgrad && p.splits > 1) {
-    const double sums = 2.0 * static_cast<double>(small_c_workspace_bytes(row, p, static_cast<int>(p.splits)));
-    seconds += 3e-6 + sums / (3e12 / 132 * multiprocessors);
+    f.partial_bytes = 2.0 * static_cast<double>(small_c_workspace_bytes(row, p, static_cast<int>(p.splits)));
+    f.reduce_seconds = 3e-6;
   }
-  return seconds;
+  return f;
+}
+
+constexpr auto kNames = tile_names(kTiles, [](const TileRow& row) { return TileName().add("n", row.columns); });
+
+}  // namespace
+
+// Of each row no split, the splits that fill the device once, and as many as fit into less workspace.
+void small_c_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  const double bytes =
+      bytes_of_tensors(problem) + (problem.has_z != 0 ? static_cast<double>(size_in_bytes(problem.z)) : 0.0);
+  for (int row = 0; row < kTileCount; ++row) {
+    if (!small_c_row_matches(row, problem)) continue;
+    Params params = small_c_params(problem);
+    if (!set_tile(row, device, &params)) continue;
+    const auto offer = [&](int splits) {  // 0 leave the number to the row
+      set_small_c_splits(row, splits, device, &params);
+      const auto taken = static_cast<std::int32_t>(params.splits);
+      const Footprint f = footprint_of(row, params, bytes, std::max(device.multiprocessors, 1));
+      candidates->push_back({{.tile = row, .split_k = taken, .tile_name = kNames[static_cast<std::size_t>(row)].text},
+                             estimate(f, device.rates),
+                             small_c_workspace_bytes(row, params, taken)});
+      return candidates->back();
+    };
+    const Candidate best = offer(0);
+    if (best.config.split_k <= 1) continue;
+    (void)offer(1);
+    for (const std::size_t limit : kSplitWorkspaces) {
+      if (best.workspace <= limit) continue;
+      const auto splits = static_cast<int>(limit * static_cast<std::size_t>(best.config.split_k) / best.workspace);
+      if (splits > 1) (void)offer(splits);
+    }
+  }
 }
 
 }  // namespace gpudnn::conv

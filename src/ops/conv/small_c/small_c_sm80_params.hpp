@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
-
 #include "kernels/conv/small_c/small_c_sm80.hpp"
 #include "ops/conv/engine.hpp"
 
@@ -24,8 +22,6 @@ namespace gpudnn::conv {
 
 // The blocks alone, once the tile is chosen.
 void set_small_c_splits(int row, int splits, const Device& device, kernels::small_c::Params* params);
-// The tile alone, and of that the sizes, which a query has to know: its divisors cannot divide.
-[[nodiscard]] bool draft_small_c_tile(int row, const Device& device, kernels::small_c::Params* params);
 
 // How x is staged and what depends on it: `vectors` where layout and pointer allow loads of 16 bytes.
 void set_small_c_patch(int row, bool vectors, kernels::small_c::Params* params);
@@ -37,11 +33,10 @@ void set_small_c_patch(int row, bool vectors, kernels::small_c::Params* params);
 
 [[nodiscard]] std::size_t small_c_workspace_bytes(int row, const kernels::small_c::Params& params, int splits);
 
-// Expected seconds of a row with the tile set.
-[[nodiscard]] double small_c_seconds(int row, const kernels::small_c::Params& params, double bytes,
-                                     double multiprocessors);
-// What none of the rows stays below, by a few operations on the problem.
-[[nodiscard]] double small_c_least_seconds(const Problem& problem, double multiprocessors,
-                                           std::span<const kernels::small_c::TileRow> rows = kernels::small_c::kTiles);
+// Whether the row is of the problem's direction and type.
+[[nodiscard]] bool small_c_row_matches(int row, const Problem& problem);
+
+// The configs with their expected times.
+void small_c_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

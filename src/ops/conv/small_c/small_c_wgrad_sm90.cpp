@@ -3,8 +3,6 @@
 //
 // The map is made once for each plan, by the driver, with an address to be replaced at each launch.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/small_c/small_c_wgrad_sm90.hpp"
-
 #include <algorithm>
 
 #include "ops/conv/launch_workspace.hpp"
@@ -18,35 +16,16 @@ namespace few = kernels::small_c_wgrad;
 
 using Prepared = Encoded<SmallCWgradPlan>;
 
-}  // namespace
-
-Support small_c_wgrad_sm90_supports(const Problem& problem, const Device& device) {
+Support supports(const Problem& problem, const Device& device) {
   return sm90_supports(problem, device, &small_c_wgrad_unsupported_reason);
 }
 
-void small_c_wgrad_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  small_c_wgrad_candidates(problem, device.multiprocessors, candidates);
-}
-
-double small_c_wgrad_sm90_least_seconds(const Problem& problem, const Device& device) {
-  return small_c_wgrad_least_seconds(problem, std::max(device.multiprocessors, 1));
-}
-
-bool small_c_wgrad_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
-  return sm90_runs_on(device) && small_c_wgrad_fastest(problem, device.multiprocessors, bound, fastest);
-}
-
-std::size_t small_c_wgrad_sm90_workspace(const Problem& problem, const Config& config) {
-  return small_c_wgrad_workspace(problem, config);
-}
-
-std::shared_ptr<const void> small_c_wgrad_sm90_prepare(const Problem& problem, const Config& config,
-                                                       const Device& device) {
-  return encoded(small_c_wgrad_plan(problem, config, device.multiprocessors), device,
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
+  return encoded(small_c_wgrad_plan(problem, config, device), device,
                  [](SmallCWgradPlan* plan) { return encode_rows(plan->dy, plan->type, &plan->params.dy); });
 }
 
-Status small_c_wgrad_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& known = *static_cast<const Prepared*>(prepared);
   GPUDNN_TRY(require_maps(known.encoded));
   GPUDNN_TRY(require_workspace(site, known.plan.workspace));
@@ -61,5 +40,16 @@ Status small_c_wgrad_sm90_launch(const LaunchSite& site, const void* prepared, c
   few::launch(known.plan.shape, known.plan.type, p, site.stream);
   return cuda::launch_status("small_c_wgrad_sm90");
 }
+
+}  // namespace
+
+extern const ConvEngine kSmallCWgradSm90 = {.name = "small_c_wgrad_sm90",
+                                            .backend = GPUDNN_BACKEND_CUDA,
+                                            .math = GPUDNN_TENSOR_OP_MATH,
+                                            .alignment = 16,
+                                            .supports = &supports,
+                                            .candidates = &small_c_wgrad_candidates,
+                                            .prepare = &prepare,
+                                            .launch = &launch};
 
 }  // namespace gpudnn::conv

@@ -7,9 +7,10 @@
 #include <limits>
 #include <numeric>
 
+#include "core/cost_model.hpp"
 #include "core/integer.hpp"
-#include "ops/conv/select/taker.hpp"
 #include "ops/conv/small_c/small_c_wgrad_view.hpp"
+#include "ops/conv/tile_names.hpp"
 #include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
@@ -22,6 +23,10 @@ using View = SmallCWgradView;
 constexpr std::int64_t kVectorBytes = 16;
 constexpr std::int64_t kSharedBytes = 227 * 1024;
 constexpr std::int64_t kMaxCount = kMaxSmallCCount;
+
+constexpr auto kNames = tile_names(few::kShapes, [](const few::Shape& shape) {
+  return TileName().add("taps", 64 * shape.blocks).add("_k", shape.filters);
+});
 
 // Blocks that share rows.
 struct Parts {
@@ -81,75 +86,55 @@ Strips strips_of_width(const View& view, const few::Shape& shape, std::int64_t w
   return s;
 }
 
-constexpr double kClock = 1.6e9;
-constexpr double kStart = 5e-6;
-constexpr double kRowCycles = 680;
-constexpr double kRoundCycles = 250;  // of the expanders, and for each of their copies
-constexpr double kCopyCycles = 85;
-constexpr double kShareOfProducts = 0.55;
-
-double copies_of(const View& view) {
-  return static_cast<double>(few::kOctet) /
-         static_cast<double>(std::gcd(std::int64_t{few::kOctet}, view.stride_w * view.channels));
-}
-
-// Rates are of one multiprocessor. The making of a row's copies in `rounds`, which the products slow down (measured:
-// see docs/perf-notes.md).
-double cycles_of_copies(const View& view, const few::Shape& shape, double tile_w, double rounds) {
-  const double products = tile_w / few::kStepPixels * shape.blocks * shape.filters / 2.0;
-  return kRowCycles + rounds * (kRoundCycles + kCopyCycles * copies_of(view)) + kShareOfProducts * products;
-}
-
-// A row of a strip takes that, its traffic in shared memory or its bytes from the L2, whichever takes longest.
-double row_seconds(const View& view, const few::Shape& shape, const Strips& s) {
-  constexpr double kL2BytesPerCycle = 26;
+// Cycles of a row of a strip: the making of its copies, which the products slow down (measured: see
+// docs/perf-notes.md), its traffic in shared memory or its bytes from the L2, whichever takes longest.
+double cycles_of_row(const View& view, const few::Shape& shape, const Strips& s, double clock) {
+  constexpr double kRowCycles = 720;
+  constexpr double kRoundCycles = 265;  // of the expanders, and for each of their copies
+  constexpr double kCopyCycles = 90;
+  constexpr double kShareOfProducts = 0.58;
+  constexpr double kL2BytesPerCycle = 24.5;
   constexpr double kLatency = 1.2e-6;  // of a copy
   const double steps = static_cast<double>(s.tile_w) / few::kStepPixels;
   const auto copied = static_cast<double>(s.stage_bytes + s.raw_bytes);
   const double shared =
-      (steps * shape.blocks * (2048.0 + 32.0 * shape.filters) + copied + 1.5 * static_cast<double>(s.slot_bytes)) / 128;
+      (steps * shape.blocks * (2048.0 + 32.0 * shape.filters) + copied + 1.5 * static_cast<double>(s.slot_bytes)) / 120;
   const double rounds = std::ceil(static_cast<double>(s.group_rows * s.vectors) / (32.0 * few::kExpanders));
-  const double row = cycles_of_copies(view, shape, static_cast<double>(s.tile_w), rounds);
-  const double row_cycles = std::max({row, 1.1 * shared, 1.1 * copied / kL2BytesPerCycle});
+  const double copies = static_cast<double>(few::kOctet) /
+                        static_cast<double>(std::gcd(std::int64_t{few::kOctet}, view.stride_w * view.channels));
+  const double row = kRowCycles + rounds * (kRoundCycles + kCopyCycles * copies) +
+                     kShareOfProducts * steps * shape.blocks * shape.filters / 2.0;
   const double in_flight = static_cast<double>(s.stages - 1) * copied;
-  return std::max(row_cycles / kClock, kLatency * copied / std::max(in_flight, 1.0));
+  return std::max(
+      {row, 1.1 * shared, 1.1 * copied / kL2BytesPerCycle, clock * kLatency * copied / std::max(in_flight, 1.0)});
 }
 
-// `rows`: seconds of those that a block has one after the other.
-double seconds_of(const View& view, const Parts& parts, const few::Shape& shape, double rows, double splits,
-                  double multiprocessors) {
-  constexpr double kMemoryBytes = 4.27e12 / 132;
-  const double memory =
+Footprint footprint_of(const View& view, const Parts& parts, const few::Shape& shape, const Strips& s, double splits,
+                       const DeviceRates& rates) {
+  Footprint f;
+  // Blocks beyond the multiprocessors wait for those before them.
+  f.tiles = splits * static_cast<double>(parts.all());
+  f.k_tiles = std::ceil(static_cast<double>(view.images * view.out_h * s.count) / splits);  // rows of strips
+  f.cycles = cycles_of_row(view, shape, s, rates.clock);
+  f.dram_bytes =
       2.0 * static_cast<double>(view.images) *
-      static_cast<double>(view.image_h * view.image_w * view.channels + view.out_h * view.out_w * view.filters) /
-      (kMemoryBytes * multiprocessors);
-  double seconds = kStart + std::max(rows, memory);
+      static_cast<double>(view.image_h * view.image_w * view.channels + view.out_h * view.out_w * view.filters);
+  f.start_seconds = 2.5e-6;
   if (splits > 1) {
-    const double sums = 32.0 * few::quads_of(shape) * static_cast<double>(parts.all()) * splits;
-    seconds += 3.5e-6 + sums / (3e12 / 132 * multiprocessors);
+    f.partial_bytes = 32.0 * few::quads_of(shape) * static_cast<double>(parts.all()) * splits;
+    f.reduce_seconds = 3.5e-6;
   }
-  return seconds;
-}
-
-// What no strips stay below: a block's share of the rows, whole ones, whose copies are made in a round.
-double least_of_splits(const View& view, const Parts& parts, const few::Shape& shape, double splits,
-                       double multiprocessors) {
-  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
-  const double share = static_cast<double>(view.images * view.out_h) / splits;
-  const double row = cycles_of_copies(view, shape, static_cast<double>(view.out_w), 1) / kClock;
-  return kRoundedDown * seconds_of(view, parts, shape, share * row, splits, multiprocessors);
+  return f;
 }
 
 Strips best_strips(const View& view, const Parts& parts, const few::Shape& shape, double splits,
-                   double multiprocessors) {
+                   const DeviceRates& rates) {
   Strips best;
   for (std::int64_t width = few::kMaxBox; width > 0; width -= few::kStepPixels) {
     Strips s = strips_of_width(view, shape, width);
     width = s.tile_w;  // of all widths down to this one
     if (s.stages < few::kRowsAhead || view.images * view.out_h * s.count > kMaxCount) continue;
-    const double units = static_cast<double>(view.images * view.out_h * s.count);
-    const double rows = std::ceil(units / splits) * row_seconds(view, shape, s);
-    s.seconds = seconds_of(view, parts, shape, rows, splits, multiprocessors);
+    s.seconds = estimate(footprint_of(view, parts, shape, s, splits, rates), rates);
     if (s.seconds < best.seconds) best = s;
   }
   return best;
@@ -234,17 +219,16 @@ bool is_offered(const View& view, const few::Shape& shape) {
 
 }  // namespace
 
-std::optional<SmallCWgradPlan> small_c_wgrad_plan(const Problem& problem, const Config& config, int multiprocessors) {
+std::optional<SmallCWgradPlan> small_c_wgrad_plan(const Problem& problem, const Config& config, const Device& device) {
   const View view = small_c_wgrad_view(problem);
   const few::Shape& shape = few::kShapes[config.tile];
   const Parts parts = parts_of(view, shape);
   if (!is_offered(view, shape)) return std::nullopt;
-  const Strips s = best_strips(view, parts, shape, config.split_k, multiprocessors);
+  const Strips s = best_strips(view, parts, shape, config.split_k, device.rates);
   if (s.count == 0) return std::nullopt;
   SmallCWgradPlan plan;
   plan.shape = config.tile;
   plan.type = element_type(problem.x.type);
-  plan.seconds = s.seconds;
   plan.workspace = small_c_wgrad_workspace(problem, config);
   few::Params& p = plan.params;
   p.parts = FastDivmod(u32(parts.all()));
@@ -263,58 +247,11 @@ std::size_t small_c_wgrad_workspace(const Problem& problem, const Config& config
   return parts * static_cast<std::size_t>(config.split_k) * few::quads_of(shape) * 16 + few::kWorkspaceAlignment;
 }
 
-// A part makes the copies of each row for as long as these take at the least, and has its share of the products.
-double small_c_wgrad_least_seconds(const Problem& problem, int multiprocessors) {
-  constexpr int kMaxOctets = few::kOctet * std::ranges::max(few::kShapes, {}, &few::Shape::blocks).blocks;
-  constexpr int kMaxFilters = std::ranges::max(few::kShapes, {}, &few::Shape::filters).filters;
-  const View view = small_c_wgrad_view(problem);
-  const double rows = static_cast<double>(view.images * view.out_h);
-  const auto octets = static_cast<double>(view.taps_h * view.row_octets());
-  const auto filters = static_cast<double>(view.filters);
-  // With more parts than multiprocessors, as many rows as there are wait in line.
-  if (std::ceil(octets / few::kOctet) * std::ceil(filters / 32) > multiprocessors) return kStart;
-  const double parts = std::ceil(octets / kMaxOctets) * std::ceil(filters / kMaxFilters);
-  const double products = static_cast<double>(view.out_w) / few::kStepPixels * octets / few::kOctet * filters / 2;
-  const double copies = kRowCycles + kRoundCycles + kCopyCycles * copies_of(view);
-  const double cycles = parts * copies + kShareOfProducts * products;
-  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
-  return kRoundedDown * (kStart + rows * cycles / kClock / multiprocessors);
-}
-
-namespace {
-
-void offer_candidates(const Problem& problem, const View& view, int multiprocessors, Taker* taker) {
-  for (int i = 0; i < few::kShapeCount; ++i) {
-    const few::Shape& shape = few::kShapes[i];
-    if (!is_offered(view, shape)) continue;
-    const Parts parts = parts_of(view, shape);
-    const std::int64_t rows = view.images * view.out_h;
-    const std::int64_t most =
-        std::clamp<std::int64_t>(multiprocessors / parts.all(), 1, std::max<std::int64_t>(rows, 1));
-    const auto offer = [&](std::int64_t count) {
-      const auto splits = static_cast<double>(count);
-      if (!taker->has_use_for(least_of_splits(view, parts, shape, splits, multiprocessors))) return;
-      const Strips s = best_strips(view, parts, shape, splits, multiprocessors);
-      if (s.count == 0) return;
-      const Config config = {i, static_cast<std::int32_t>(count)};
-      taker->take({config, s.seconds, small_c_wgrad_workspace(problem, config)});
-    };
-    if (most > 1) offer(most);
-    offer(1);
-  }
-}
-
-const char* unsupported_reason_but_for_memory(const Problem& problem) {
+const char* small_c_wgrad_unsupported_reason(const Problem& problem) {
   if (problem.direction == Direction::wgrad && problem.x.type == GPUDNN_DATA_FLOAT) {
     return "it takes f16 and bf16 only";
   }
-  return small_c_wgrad_view_unsupported_reason(problem);
-}
-
-}  // namespace
-
-const char* small_c_wgrad_unsupported_reason(const Problem& problem) {
-  if (const char* reason = unsupported_reason_but_for_memory(problem)) return reason;
+  if (const char* reason = small_c_wgrad_view_unsupported_reason(problem)) return reason;
   const View view = small_c_wgrad_view(problem);
   for (const few::Shape& shape : few::kShapes) {
     if (is_offered(view, shape) && has_strips(view, shape)) return nullptr;
@@ -322,17 +259,24 @@ const char* small_c_wgrad_unsupported_reason(const Problem& problem) {
   return "shared memory has no room for the image rows of three rows of y";
 }
 
-void small_c_wgrad_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
-  Taker taker{.all = candidates};
-  offer_candidates(problem, small_c_wgrad_view(problem), multiprocessors, &taker);
-}
-
-// A problem that shared memory has no room for has no strips, and so no candidates.
-bool small_c_wgrad_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
-  if (unsupported_reason_but_for_memory(problem) != nullptr) return false;
-  Taker taker{.fastest = fastest, .bound = bound};
-  offer_candidates(problem, small_c_wgrad_view(problem), multiprocessors, &taker);
-  return taker.found;
+void small_c_wgrad_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  const View view = small_c_wgrad_view(problem);
+  for (int i = 0; i < few::kShapeCount; ++i) {
+    const few::Shape& shape = few::kShapes[i];
+    if (!is_offered(view, shape)) continue;
+    const Parts parts = parts_of(view, shape);
+    const std::int64_t rows = std::max<std::int64_t>(view.images * view.out_h, 1);
+    const std::int64_t most = std::clamp<std::int64_t>(device.rates.multiprocessors / parts.all(), 1, rows);
+    for (const std::int64_t splits : {most, std::int64_t{1}}) {
+      const Strips s = best_strips(view, parts, shape, static_cast<double>(splits), device.rates);
+      if (s.count == 0) continue;
+      const Config config = {.tile = i,
+                             .split_k = static_cast<std::int32_t>(splits),
+                             .tile_name = kNames[static_cast<std::size_t>(i)].text};
+      candidates->push_back({config, s.seconds, small_c_wgrad_workspace(problem, config)});
+      if (most == 1) break;
+    }
+  }
 }
 
 }  // namespace gpudnn::conv

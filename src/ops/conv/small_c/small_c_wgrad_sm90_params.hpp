@@ -17,7 +17,6 @@ struct SmallCWgradPlan {
   int shape = 0;
   TmaBoxes dy;  // filters, columns, rows, images
   std::size_t workspace = 0;
-  double seconds = 0;  // that the model expects
 };
 
 // Null, or why the engine cannot take the problem on a device that it runs on.
@@ -25,15 +24,11 @@ struct SmallCWgradPlan {
 
 // The best strips for the shape in config.tile; nothing where shared memory has no room for the shortest rings.
 [[nodiscard]] std::optional<SmallCWgradPlan> small_c_wgrad_plan(const Problem& problem, const Config& config,
-                                                                int multiprocessors);
+                                                                const Device& device);
 
 [[nodiscard]] std::size_t small_c_wgrad_workspace(const Problem& problem, const Config& config);
 
-// The cost model's candidates.
-void small_c_wgrad_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
-// The first of the fastest of them, if it takes `bound` seconds or less and there is no reason.
-[[nodiscard]] bool small_c_wgrad_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
-// What none of them stays below, by a few operations on the problem.
-[[nodiscard]] double small_c_wgrad_least_seconds(const Problem& problem, int multiprocessors);
+// The configs with their expected times.
+void small_c_wgrad_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

@@ -2,8 +2,6 @@
 //
 // The maps are made once for each plan, by the driver, with addresses to be replaced at each launch.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/small_c/smem_im2col_wgrad_sm90.hpp"
-
 #include <algorithm>
 
 #include "ops/conv/launch_workspace.hpp"
@@ -24,35 +22,15 @@ bool encode(SmemIm2colWgradPlan* plan) {
          cuda::encode_boxes(plan->x, {.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT64}, &p.x);
 }
 
-}  // namespace
-
-Support smem_im2col_wgrad_sm90_supports(const Problem& problem, const Device& device) {
+Support supports(const Problem& problem, const Device& device) {
   return sm90_supports(problem, device, &smem_im2col_wgrad_unsupported_reason);
 }
 
-void smem_im2col_wgrad_sm90_candidates(const Problem& problem, const Device& device,
-                                       std::vector<Candidate>* candidates) {
-  smem_im2col_wgrad_candidates(problem, device.multiprocessors, candidates);
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
+  return encoded(smem_im2col_wgrad_plan(problem, config, device), device, &encode);
 }
 
-double smem_im2col_wgrad_sm90_least_seconds(const Problem& problem, const Device& device) {
-  return smem_im2col_wgrad_least_seconds(problem, std::max(device.multiprocessors, 1));
-}
-
-bool smem_im2col_wgrad_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
-  return sm90_runs_on(device) && smem_im2col_wgrad_fastest(problem, device.multiprocessors, bound, fastest);
-}
-
-std::size_t smem_im2col_wgrad_sm90_workspace(const Problem& problem, const Config& config) {
-  return smem_im2col_wgrad_workspace(problem, config);
-}
-
-std::shared_ptr<const void> smem_im2col_wgrad_sm90_prepare(const Problem& problem, const Config& config,
-                                                           const Device& device) {
-  return encoded(smem_im2col_wgrad_plan(problem, config, device.multiprocessors), device, &encode);
-}
-
-Status smem_im2col_wgrad_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& known = *static_cast<const Prepared*>(prepared);
   GPUDNN_TRY(require_maps(known.encoded));
   GPUDNN_TRY(require_workspace(site, known.plan.workspace));
@@ -67,5 +45,16 @@ Status smem_im2col_wgrad_sm90_launch(const LaunchSite& site, const void* prepare
   rows::launch(known.plan.shape, known.plan.type, p, site.stream);
   return cuda::launch_status("smem_im2col_wgrad_sm90");
 }
+
+}  // namespace
+
+extern const ConvEngine kSmemIm2colWgradSm90 = {.name = "smem_im2col_wgrad_sm90",
+                                                .backend = GPUDNN_BACKEND_CUDA,
+                                                .math = GPUDNN_TENSOR_OP_MATH,
+                                                .alignment = 16,
+                                                .supports = &supports,
+                                                .candidates = &smem_im2col_wgrad_candidates,
+                                                .prepare = &prepare,
+                                                .launch = &launch};
 
 }  // namespace gpudnn::conv

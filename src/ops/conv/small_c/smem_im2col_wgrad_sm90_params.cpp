@@ -7,9 +7,10 @@
 #include <limits>
 #include <numeric>
 
+#include "core/cost_model.hpp"
 #include "core/integer.hpp"
-#include "ops/conv/select/taker.hpp"
 #include "ops/conv/small_c/small_c_wgrad_view.hpp"
+#include "ops/conv/tile_names.hpp"
 #include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
@@ -25,6 +26,10 @@ constexpr std::int64_t kInFlight = 48 * 1024;  // of a multiprocessor, that memo
 constexpr std::int64_t kMaxRaws = 6;
 constexpr std::int64_t kSlotsAhead = 4;  // groups in patches before their row's turn
 constexpr std::int64_t kMinStages = 2;
+
+constexpr auto kNames = tile_names(rows::kShapes, [](const rows::Shape& shape) {
+  return TileName().add("taps", shape.taps).add("_k", rows::kFilters);
+});
 
 std::int64_t filter_blocks_of(const View& view) { return ceil_div(view.filters, rows::kFilters); }
 
@@ -97,15 +102,13 @@ Strips strips_of_width(const View& view, rows::ElementType type, std::int64_t wi
   return s;
 }
 
-constexpr double kClock = 1.7e9;
-constexpr double kMemoryBytes = 4.27e12 / 132;
-constexpr double kStart = 6.5e-6;
-
-// Rates are of one multiprocessor. A row of a strip takes its products, its traffic in shared memory, the way from a
-// group as it comes to patches (measured: see docs/perf-notes.md) or its bytes from memory, whichever takes longest.
-// `copied`: bytes of it.
-double row_seconds(const View& view, rows::ElementType type, const rows::Shape& shape, double tile_w, double copied) {
+// Cycles of a row of a strip: its products, its traffic in shared memory, the way from a group as it comes to patches
+// (measured: see docs/perf-notes.md) or its bytes from memory, whichever takes longest.
+double cycles_of_row(const View& view, rows::ElementType type, const rows::Shape& shape, const Strips& s,
+                     const DeviceRates& rates) {
   const double bytes = rows::bytes_of(type);
+  const auto tile_w = static_cast<double>(s.tile_w);
+  const auto copied = static_cast<double>(s.stage_bytes + s.raw_bytes);
   const auto octets = static_cast<double>(view.row_octets());
   const double steps = tile_w / rows::step_pixels(type);
   const double pixels = static_cast<double>(std::min(view.stride_h, view.taps_h)) * tile_w;
@@ -116,22 +119,26 @@ double row_seconds(const View& view, rows::ElementType type, const rows::Shape& 
   const auto same_banks = static_cast<double>(pixel_bytes % 4 == 0 ? std::gcd(pixel_bytes / 4, std::int64_t{32}) : 1);
   const double patches =
       bytes == 4 ? 500 + 330 * rounds : 330 + rounds * (150 + 165 * octets * (0.8 + 0.2 * same_banks));
-  return std::max({1.1 * products / kClock, 1.2 * shared / kClock, patches / kClock, 1.05 * copied / kMemoryBytes});
+  const double from_memory = copied / (rates.copy_bytes / rates.multiprocessors) * rates.clock;
+  return std::max({1.1 * products, 1.2 * shared, patches, 1.05 * from_memory});
 }
 
-// `rows`: seconds of those that a block has one after the other.
-double seconds_of(const View& view, rows::ElementType type, const rows::Shape& shape, double rows, double splits,
-                  double multiprocessors) {
-  const double memory =
+Footprint footprint_of(const View& view, rows::ElementType type, const rows::Shape& shape, const Strips& s,
+                       double splits, const DeviceRates& rates) {
+  Footprint f;
+  // Blocks beyond the multiprocessors wait for those before them.
+  f.tiles = splits * static_cast<double>(filter_blocks_of(view));
+  f.k_tiles = std::ceil(static_cast<double>(view.images * view.out_h * s.count) / splits);  // rows of strips
+  f.cycles = cycles_of_row(view, type, shape, s, rates);
+  f.dram_bytes =
       rows::bytes_of(type) * static_cast<double>(view.images) *
-      static_cast<double>(view.image_h * view.image_w * view.channels + view.out_h * view.out_w * view.filters) /
-      (kMemoryBytes * multiprocessors);
-  double seconds = kStart + std::max(rows, memory);
+      static_cast<double>(view.image_h * view.image_w * view.channels + view.out_h * view.out_w * view.filters);
+  f.start_seconds = 4.0e-6;
   if (splits > 1) {
-    const double sums = 32.0 * rows::quads_of(shape) * static_cast<double>(filter_blocks_of(view)) * splits;
-    seconds += 3e-6 + sums / (3e12 / 132 * multiprocessors);
+    f.partial_bytes = 32.0 * rows::quads_of(shape) * static_cast<double>(filter_blocks_of(view)) * splits;
+    f.reduce_seconds = 3e-6;
   }
-  return seconds;
+  return f;
 }
 
 bool fits(const View& view, const rows::Shape& shape, Strips* s) {
@@ -141,28 +148,16 @@ bool fits(const View& view, const rows::Shape& shape, Strips* s) {
 }
 
 Strips best_strips(const View& view, rows::ElementType type, const rows::Shape& shape, double splits,
-                   double multiprocessors) {
+                   const DeviceRates& rates) {
   Strips best;
   for (std::int64_t width = rows::kMaxBox; width > 0; width -= rows::step_pixels(type)) {
     Strips s = strips_of_width(view, type, width);
     width = s.tile_w;  // of all widths down to this one
     if (!fits(view, shape, &s)) continue;
-    const auto copied = static_cast<double>(s.stage_bytes + s.raw_bytes);
-    const double units = static_cast<double>(view.images * view.out_h * s.count);
-    const double row = row_seconds(view, type, shape, static_cast<double>(s.tile_w), copied);
-    s.seconds = seconds_of(view, type, shape, std::ceil(units / splits) * row, splits, multiprocessors);
+    s.seconds = estimate(footprint_of(view, type, shape, s, splits, rates), rates);
     if (s.seconds < best.seconds) best = s;
   }
   return best;
-}
-
-// What no strips stay below: a block's share of the rows, whole ones and without what is copied.
-double least_seconds(const View& view, rows::ElementType type, const rows::Shape& shape, double splits,
-                     double multiprocessors) {
-  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
-  const double share = static_cast<double>(view.images * view.out_h) / splits;
-  const double row = row_seconds(view, type, shape, static_cast<double>(view.out_w), 0);
-  return kRoundedDown * seconds_of(view, type, shape, share * row, splits, multiprocessors);
 }
 
 bool has_strips(const View& view, rows::ElementType type, const rows::Shape& shape) {
@@ -240,16 +235,15 @@ const char* smem_im2col_wgrad_unsupported_reason(const Problem& problem) {
 }
 
 std::optional<SmemIm2colWgradPlan> smem_im2col_wgrad_plan(const Problem& problem, const Config& config,
-                                                          int multiprocessors) {
+                                                          const Device& device) {
   const View view = small_c_wgrad_view(problem);
   const rows::ElementType type = element_type(problem.x.type);
   if (config.tile != shape_of(view, type)) return std::nullopt;
-  const Strips s = best_strips(view, type, rows::kShapes[config.tile], config.split_k, multiprocessors);
+  const Strips s = best_strips(view, type, rows::kShapes[config.tile], config.split_k, device.rates);
   if (s.count == 0) return std::nullopt;
   SmemIm2colWgradPlan plan;
   plan.shape = config.tile;
   plan.type = type;
-  plan.seconds = s.seconds;
   plan.workspace = smem_im2col_wgrad_workspace(problem, config);
   plan.params.parts = FastDivmod(u32(filter_blocks_of(view)));
   plan.params.splits = u32(config.split_k);
@@ -267,56 +261,22 @@ std::size_t smem_im2col_wgrad_workspace(const Problem& problem, const Config& co
          rows::kWorkspaceAlignment;
 }
 
-namespace {
-
-std::int64_t most_splits(const View& view, int multiprocessors) {
-  const std::int64_t units = std::max<std::int64_t>(view.images * view.out_h, 1);
-  return std::clamp<std::int64_t>(multiprocessors / filter_blocks_of(view), 1, units);
-}
-
-void offer_candidates(const Problem& problem, const View& view, int multiprocessors, Taker* taker) {
+void smem_im2col_wgrad_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  const View view = small_c_wgrad_view(problem);
   const rows::ElementType type = element_type(problem.x.type);
   const int shape = shape_of(view, type);
   if (shape < 0) return;
-  const auto offer = [&](std::int64_t parts) {
-    const auto splits = static_cast<double>(parts);
-    if (!taker->has_use_for(least_seconds(view, type, rows::kShapes[shape], splits, multiprocessors))) return;
-    const Strips s = best_strips(view, type, rows::kShapes[shape], splits, multiprocessors);
-    if (s.count == 0) return;
-    const Config config = {shape, static_cast<std::int32_t>(parts)};
-    taker->take({config, s.seconds, smem_im2col_wgrad_workspace(problem, config)});
-  };
-  const std::int64_t most = most_splits(view, multiprocessors);
-  if (most > 1) offer(most);
-  offer(1);
-}
-
-}  // namespace
-
-double smem_im2col_wgrad_least_seconds(const Problem& problem, int multiprocessors) {
-  const View view = small_c_wgrad_view(problem);
-  const rows::ElementType type = element_type(problem.x.type);
-  const int shape = shape_of(view, type);
-  if (shape < 0) return std::numeric_limits<double>::infinity();
-  const auto least = [&](std::int64_t splits) {
-    return least_seconds(view, type, rows::kShapes[shape], static_cast<double>(splits), multiprocessors);
-  };
-  const std::int64_t most = most_splits(view, multiprocessors);
-  return most > 1 ? std::min(least(most), least(1)) : least(1);
-}
-
-void smem_im2col_wgrad_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates) {
-  Taker taker{.all = candidates};
-  offer_candidates(problem, small_c_wgrad_view(problem), multiprocessors, &taker);
-}
-
-// A problem without an reason has strips, and one without strips no candidates.
-bool smem_im2col_wgrad_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest) {
-  if (bound < kStart || small_c_wgrad_view_unsupported_reason(problem) != nullptr) return false;
-  const View view = small_c_wgrad_view(problem);
-  Taker taker{.fastest = fastest, .bound = bound};
-  if (!has_too_many_filters(view)) offer_candidates(problem, view, multiprocessors, &taker);
-  return taker.found;
+  const std::int64_t units = std::max<std::int64_t>(view.images * view.out_h, 1);
+  const std::int64_t most = std::clamp<std::int64_t>(device.rates.multiprocessors / filter_blocks_of(view), 1, units);
+  for (const std::int64_t splits : {most, std::int64_t{1}}) {
+    const Strips s = best_strips(view, type, rows::kShapes[shape], static_cast<double>(splits), device.rates);
+    if (s.count == 0) continue;
+    const Config config = {.tile = shape,
+                           .split_k = static_cast<std::int32_t>(splits),
+                           .tile_name = kNames[static_cast<std::size_t>(shape)].text};
+    candidates->push_back({config, s.seconds, smem_im2col_wgrad_workspace(problem, config)});
+    if (most == 1) break;
+  }
 }
 
 }  // namespace gpudnn::conv

@@ -18,7 +18,6 @@ struct SmemIm2colWgradPlan {
   TmaBoxes dy;  // filters, columns, rows, images
   TmaBoxes x;   // 8 bytes of a row, rows, images
   std::size_t workspace = 0;
-  double seconds = 0;  // that the model expects
 };
 
 // Null, or why the engine cannot take the problem on a device that it runs on.
@@ -26,16 +25,11 @@ struct SmemIm2colWgradPlan {
 
 // The best strips for the shape in config.tile; nothing where shared memory has no room for the shortest rings.
 [[nodiscard]] std::optional<SmemIm2colWgradPlan> smem_im2col_wgrad_plan(const Problem& problem, const Config& config,
-                                                                        int multiprocessors);
+                                                                        const Device& device);
 
 [[nodiscard]] std::size_t smem_im2col_wgrad_workspace(const Problem& problem, const Config& config);
 
-// The cost model's candidates.
-void smem_im2col_wgrad_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
-// The first of the fastest of them, if it takes `bound` seconds or less and there is no reason.
-[[nodiscard]] bool smem_im2col_wgrad_fastest(const Problem& problem, int multiprocessors, double bound,
-                                             Candidate* fastest);
-// What none of them stays below, by a few operations on the problem; infinite where there are none.
-[[nodiscard]] double smem_im2col_wgrad_least_seconds(const Problem& problem, int multiprocessors);
+// The configs with their expected times.
+void smem_im2col_wgrad_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

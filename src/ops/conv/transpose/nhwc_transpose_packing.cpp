@@ -97,8 +97,6 @@ namespace layout = kernels::channels_last;
 using std::int64_t;
 using std::uint32_t;
 
-constexpr double kBytesPerSecond = 3.6e12;  // of the copies, read and written, on the device of the other models
-constexpr double kLaunch = 2.5e-6;
 constexpr int64_t kMaxRun = int64_t{1} << 31;
 constexpr int64_t kMaxElements = int64_t{1} << 33;  // indices of tiles and items stay below 2^31
 
@@ -153,15 +151,14 @@ layout::Shape shape_of(const TensorGeometry& t, const TensorGeometry& packed, in
 }
 
 // `inner` is the tensor's packed form.
-void add_operand(const TensorGeometry& t, const TensorGeometry& inner, bool mirrored, NhwcOutline* form,
-                 PlacedOperand* operand) {
+void add_operand(const TensorGeometry& t, const TensorGeometry& inner, bool mirrored, NhwcForm* form,
+                 PackedOperand* operand) {
   operand->packed = mirrored || !same_dims(t, inner) || !same_layout(t, inner);
   if (!operand->packed) return;
   operand->offset = form->bytes;
   form->bytes += static_cast<std::size_t>(round_up(static_cast<int64_t>(size_in_bytes(inner)), kPackingAlignment));
-  form->seconds += (static_cast<double>(element_count(t)) * (data_type_bits(t.type) / 8.0) +
-                    static_cast<double>(size_in_bytes(inner))) /
-                   kBytesPerSecond;
+  form->dram_bytes += static_cast<double>(element_count(t)) * (data_type_bits(t.type) / 8.0) +
+                      static_cast<double>(size_in_bytes(inner));
 }
 
 bool has_taps(const Problem& problem) {
@@ -207,47 +204,9 @@ layout::Shape shape_by_output(const TensorGeometry& filter, int64_t padded_outpu
 
 }  // namespace
 
-[[gnu::hot]] LeastForm least_form(const Problem& problem) {
-  constexpr double kRoundedDown = 1 - 1e-9;  // keeps a bound below what it bounds
-  LeastForm least = {kLaunch, 0, 1};
-  const double element = data_type_bits(problem.x.type) / 8.0;
-  int lie_so = 0;  // are packed channels-last
-  for (const TensorGeometry* t : {&problem.x, &problem.w, &problem.y}) {
-    const double bytes = static_cast<double>(element_count(*t)) * element;
-    least.bytes += bytes;
-    if (is_packed_nhwc(*t)) {
-      ++lie_so;
-      continue;
-    }
-    // The filter may lie in the order that packs_by_output asks for already.
-    if (t == &problem.w && problem.direction == Direction::dgrad && t->type == GPUDNN_DATA_FLOAT) continue;
-    least.seconds += 2 * bytes / kBytesPerSecond;
-  }
-  // Nothing is copied but to pad channels to whole vectors: if these are, there is no such form.
-  if (lie_so == 3 && problem.has_z == 0 && problem.mode == GPUDNN_CROSS_CORRELATION) {
-    const std::int64_t vector = 128 / data_type_bits(problem.x.type);
-    const std::int64_t filters = problem.w.dims[0] / problem.groups;
-    if (filters % vector == 0 && problem.w.dims[1] % vector == 0) {
-      return {std::numeric_limits<double>::infinity(), least.bytes, 1};
-    }
-    const auto pad = [&](const TensorGeometry& t, std::int64_t channels) {
-      if (channels % vector == 0) return;
-      const double wider = static_cast<double>(round_up(channels, vector)) / static_cast<double>(channels);
-      const double bytes = static_cast<double>(element_count(t)) * element;
-      least.seconds += (1 + wider) * bytes / kBytesPerSecond;
-      least.bytes += (wider - 1) * bytes;
-      least.wider *= wider;
-    };
-    pad(problem.x, problem.w.dims[1]);
-    pad(problem.y, filters);
-  }
-  least.seconds *= kRoundedDown;
-  return least;
-}
-
-const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcOutline* form) {
+const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) {
   if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
-  *form = NhwcOutline();
+  *form = NhwcForm();
   Problem& inner = form->inner = problem;
   const int64_t vector = padded ? 16 / static_cast<int64_t>(data_type_bits(problem.x.type) / 8) : 1;
   const int64_t groups = problem.groups;
@@ -281,25 +240,16 @@ const char* outline_nhwc_form(const Problem& problem, bool padded, NhwcOutline* 
   }
   if (form->bytes == 0) return "its tensors are packed channels-last already";
   // The output's pass comes after the inner kernel, the others in one launch before it.
-  const PlacedOperand& out = output(*form);
+  const PackedOperand& out = output(*form);
   const bool before = (form->x.packed && &out != &form->x) || (form->w.packed && &out != &form->w) ||
                       (form->y.packed && &out != &form->y) || form->z.packed || form->bias.packed;
-  form->seconds += kLaunch * ((before ? 1 : 0) + (out.packed ? 1 : 0));
-  return nullptr;
-}
-
-const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) {
-  NhwcOutline outline;
-  if (const char* reason = outline_nhwc_form(problem, padded, &outline)) return reason;
-  *form = {outline.inner,   {outline.x, {}},    {outline.w, {}}, {outline.y, {}},
-           {outline.z, {}}, {outline.bias, {}}, outline.bytes,   outline.seconds};
+  form->launches = (before ? 1 : 0) + (out.packed ? 1 : 0);
   const auto set_task = [&](const TensorGeometry& t, const TensorGeometry& packed, bool filter,
                             PackedOperand* operand) {
     if (!operand->packed) return;
     const bool mirrored = filter && is_mirrored(problem);
     operand->task = layout::make_task(shape_of(t, packed, problem.groups, filter, mirrored));
   };
-  const Problem& inner = form->inner;
   set_task(problem.x, inner.x, false, &form->x);
   if (packs_by_output(problem, inner)) {
     if (form->w.packed) form->w.task = layout::make_task(shape_by_output(problem.w, inner.w.dims[0]));
