@@ -58,7 +58,7 @@ struct FlashForwardShape {
   std::int32_t dim_qk, dim_v, rows, columns;
 };
 constexpr FlashForwardShape kFlashForwardShapes[] = {
-    {64, 64, 192, 128}, {128, 128, 128, 128}, {128, 128, 128, 176}, {192, 128, 128, 128}, {256, 256, 128, 80}};
+    {64, 64, 192, 128}, {128, 128, 128, 128}, {192, 128, 128, 128}, {256, 256, 128, 80}};
 
 // Sets next_tile to 0 first.
 void launch_flash_forward_sm90(const FlashForwardParams& params, tile::ElementType type, int shape, int multiprocessors,

@@ -34,6 +34,9 @@ struct ForwardConfig {
   static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
   static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 240;
   static constexpr bool kTakesTurns = kDimV <= 128;
+  // With as many products as o of 256 columns has, it pays to leave a maximum that has grown a little as it was:
+  // probabilities stay below 2^slack, and nothing is rescaled.
+  static constexpr bool kLeavesMaximum = kDimV > 128;
   static constexpr int kQBytes = kRows * kDimQk * 2;
   static constexpr int kKBytes = kColumns * kDimQk * 2;
   static constexpr int kVBytes = kColumns * kDimV * 2;
@@ -245,8 +248,7 @@ class Consumer {
       for (int i = 0; i < C::kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-      // A maximum that has grown a little is left as it was: probabilities stay below 2^slack, and nothing is rescaled.
-      const bool stays = (most - most_[half]) * p.scale_log2 <= p.slack;
+      const bool stays = C::kLeavesMaximum && (most - most_[half]) * p.scale_log2 <= p.slack;
       if (stays) most = most_[half];
       const float base = most == -INFINITY ? 0.0F : most * p.scale_log2;
       corrections[half] = stays ? 1.0F : ptx::ex2_approx_ftz(fmaf(most_[half], p.scale_log2, -base));
@@ -266,7 +268,9 @@ class Consumer {
   }
 
   __device__ __forceinline__ void correct_output(const float (&corrections)[2]) {
-    if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) return;
+    if constexpr (C::kLeavesMaximum) {
+      if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) return;
+    }
 #pragma unroll
     for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
   }

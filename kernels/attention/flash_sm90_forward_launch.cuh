@@ -32,10 +32,8 @@ void launch_forward_type(const FlashForwardParams& params, int shape, int multip
       return launch_forward_shape<T, 1>(params, multiprocessors, stream);
     case 2:
       return launch_forward_shape<T, 2>(params, multiprocessors, stream);
-    case 3:
-      return launch_forward_shape<T, 3>(params, multiprocessors, stream);
     default:
-      return launch_forward_shape<T, 4>(params, multiprocessors, stream);
+      return launch_forward_shape<T, 3>(params, multiprocessors, stream);
   }
 }
 

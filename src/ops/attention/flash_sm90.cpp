@@ -100,16 +100,14 @@ kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
 // A scale of 0 becomes one that is next to it, as -inf times 0 is a NaN.
 float magnitude_of(double scale) { return std::max(static_cast<float>(std::fabs(scale)), 1e-30F); }
 
-// The first shape that holds the head dimensions; without bounds the one with more columns, of which fewer are cut.
+// The first shape that holds the head dimensions.
 int forward_shape(const Problem& problem) {
-  constexpr int kWide = 2;
   int shape = 0;
   for (const kernels::FlashForwardShape& its : kernels::kFlashForwardShapes) {
     if (problem.dim_qk() <= its.dim_qk && problem.dim_v() <= its.dim_v) break;
     ++shape;
   }
-  const bool is_wide = problem.has_right == 0 && problem.has_left == 0 && problem.length_kv >= 1024;
-  return shape + 1 == kWide && is_wide ? kWide : shape;
+  return shape;
 }
 
 // Backward's lse and delta: a row of each head is padded.
