@@ -68,7 +68,9 @@ void launch(const ProgramReduceParams& params, const tile::ProgramCode<C>& code,
   args.code = code;
   const auto tiles = static_cast<unsigned>((results + tiling.lanes - 1) / tiling.lanes);
   const std::size_t shared = sizeof(C) * E * kProgramReduceThreads * static_cast<std::size_t>(code.temps);
-  if (shared > 40 * 1024) tile::allow_shared_memory<&program_reduce<C, E>>(tile::kAllThatABlockMayHave);
+  if (shared > 40 * 1024) {
+    tile::allow_shared_memory<&program_reduce<C, E>>(int{sizeof(C)} * E * kProgramReduceThreads * tile::kProgramTemps);
+  }
   tile::launch_kernel(&program_reduce<C, E>,
                       {dim3(tiles, static_cast<unsigned>(params.splits)), kProgramReduceThreads, shared}, stream, args);
   if (params.splits > 1) join(params, args, stream);
