@@ -70,11 +70,7 @@ template <int N, int P>
 void launch_vector(VectorArgs* args, const ProgramParams& params, cudaStream_t stream) {
   constexpr std::int64_t kTile = kProgramThreads * P;
   const int shared = args->temp_bytes + 2 * args->stage_bytes;
-<<<<<<< HEAD
-  cuda::allow_shared_memory<&program_vector<N, P>>(cuda::kAllThatABlockMayHave);
-=======
   cuda::allow_shared_memory<&program_vector<N, P>>(kMaxSharedOfBlock);
->>>>>>> programs
   const int resident = tile::clamp(kSharedOfMultiprocessor / (shared + 1024), 1, 3);
   const std::int64_t tiles = (args->packs + kTile - 1) / kTile;
   const auto blocks = static_cast<unsigned>(tile::least(tiles, std::int64_t{params.multiprocessors} * resident));
@@ -135,15 +131,10 @@ void launch_scalar(const ProgramParams& params, const tile::ProgramCode<C>& code
   const std::int64_t tile = std::int64_t{kProgramThreads} * E;
   const auto blocks = static_cast<unsigned>((args.count + tile - 1) / tile);
   const std::size_t shared = sizeof(C) * E * kProgramThreads * static_cast<std::size_t>(code.temps);
-<<<<<<< HEAD
-  if (shared > 48 * 1024) cuda::allow_shared_memory<&program_scalar<C, E>>(cuda::kAllThatABlockMayHave);
-  cuda::launch_kernel(&program_scalar<C, E>, {blocks, kProgramThreads, shared}, stream, args);
-=======
   if (shared > 40 * 1024) {
     cuda::allow_shared_memory<&program_scalar<C, E>>(int{sizeof(C)} * E * kProgramThreads * tile::kProgramTemps);
   }
   cuda::launch_kernel(&program_scalar<C, E>, {blocks, kProgramThreads, shared}, stream, args);
->>>>>>> programs
 }
 
 // Any nest of at most kMaxIterations elements.

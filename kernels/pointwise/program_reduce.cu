@@ -68,15 +68,10 @@ void launch(const ProgramReduceParams& params, const tile::ProgramCode<C>& code,
   args.code = code;
   const auto tiles = static_cast<unsigned>((results + tiling.lanes - 1) / tiling.lanes);
   const std::size_t shared = sizeof(C) * E * kProgramReduceThreads * static_cast<std::size_t>(code.temps);
-<<<<<<< HEAD
-  if (shared > 40 * 1024) cuda::allow_shared_memory<&program_reduce<C, E>>(cuda::kAllThatABlockMayHave);
-  cuda::launch_kernel(&program_reduce<C, E>,
-=======
   if (shared > 40 * 1024) {
     cuda::allow_shared_memory<&program_reduce<C, E>>(int{sizeof(C)} * E * kProgramReduceThreads * tile::kProgramTemps);
   }
   cuda::launch_kernel(&program_reduce<C, E>,
->>>>>>> programs
                       {dim3(tiles, static_cast<unsigned>(params.splits)), kProgramReduceThreads, shared}, stream, args);
   if (params.splits > 1) join(params, args, stream);
 }
