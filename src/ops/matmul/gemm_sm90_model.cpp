@@ -61,8 +61,7 @@ Footprint footprint(const Gemm& gemm, const GemmConfig& config, int multiprocess
   const bool crowded = config.splits == 8 || (tile.residency == 1 && config.splits == 4);
   const double usable = crowded ? multiprocessors * (config.splits == 4 ? 0.91 : 0.85) : multiprocessors;
   f.rounds = std::ceil(works / usable);
-  const double slots = usable * tile.residency;
-  f.unevenness = std::ceil(works / slots) * slots / works;
+  f.unevenness = f.rounds * usable / works;
   f.hides_epilogue = (tile.ping_pong && tile.consumers > 1 && f.rounds > 1) || tile.residency > 1;
   f.k_tiles = std::ceil(divide_up(gemm.k, kRowBytes / bytes) / config.splits);
   f.flops = 2.0 * tile.bm * tile.bn * (kRowBytes / bytes);
