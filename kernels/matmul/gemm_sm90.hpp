@@ -27,11 +27,11 @@ constexpr TileShape kTiles[] = {
     // name             bm   bn  ping-pong consumers stages residency efficiency
     {"bm128_bn256",     128, 256, false, 2,  4, 1, 1.00f},
     {"bm256_bn128",     256, 128, false, 2,  4, 1, 1.00f},
-    {"bm128_bn128_pp",  128, 128, true,  2,  6, 1, 0.97f},
-    {"bm64_bn128_pp",    64, 128, true,  2,  8, 1, 0.85f},
-    {"bm64_bn128_x2",    64, 128, true,  1,  4, 2, 0.85f},
-    {"bm64_bn64_x2",     64,  64, true,  1,  6, 2, 0.60f},
-    {"bm128_bn128",     128, 128, false, 2,  6, 1, 0.90f},
+    {"bm128_bn128_pp",  128, 128, true,  2,  6, 1, 0.99f},
+    {"bm64_bn128_pp",    64, 128, true,  2,  8, 1, 0.80f},
+    {"bm64_bn128_x2",    64, 128, true,  1,  4, 2, 0.80f},
+    {"bm64_bn64_x2",     64,  64, true,  1,  6, 2, 0.50f},
+    {"bm128_bn128",     128, 128, false, 2,  6, 1, 0.96f},
     // clang-format on
 };
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);

@@ -13,11 +13,14 @@ using gemm::sm90::kRowBytes;
 // Of an H200, measured (docs/perf-notes.md).
 struct Rates {
   double matrix_flops = 800e12;  // 16-bit, sustained, of all multiprocessors
-  double dram_bytes = 4.2e12;
-  double l2_bytes = 7.5e12;          // to the shared memory of all multiprocessors
-  double bytes_latency = 1.1e-6;     // from a copy's start to its end under load
-  double launch_seconds = 3.0e-6;    // of an empty kernel, with the start of its blocks
-  double epilogue_seconds = 1.2e-6;  // of 128 x 256 elements, without a chain
+  double dram_bytes = 4.6e12;
+  double l2_bytes = 14e12;           // to the shared memory of all multiprocessors
+  double bytes_latency = 1.0e-6;     // from a copy's start to its end under load
+  double launch_seconds = 5.0e-6;    // of a kernel whose code is in no cache
+  double epilogue_seconds = 1.5e-6;  // of 128 x 256 elements of 16 bits, without a chain
+  double pair_seconds = 0.4e-6;      // for blocks of a pair to meet
+  double join_seconds = 1.5e-6;      // for blocks that share a reduction, and for each of them
+  double split_seconds = 0.5e-6;
 };
 
 // What a multiprocessor does between the first load and the last store.
@@ -28,8 +31,11 @@ struct Footprint {
   double l2_bytes = 0;    // of a k tile
   double dram_bytes = 0;  // of the product
   double in_flight = 0;   // bytes of operands that all blocks have under way
+  double filled = 1;      // part of a stage that exists: the rest is zeros that TMA writes
+  double unevenness = 1;  // of the blocks' shares of the work
   double tile_elements = 0;
   int splits = 1;
+  bool pairs = false;
   bool hides_epilogue = false;
   float efficiency = 1;
 };
@@ -47,9 +53,15 @@ Footprint footprint(const Gemm& gemm, const GemmConfig& config, int multiprocess
   const double works = tiles_m * tiles_n * batches * config.splits;
   Footprint f;
   f.splits = config.splits;
+  f.pairs = pairs_m || pairs_n;
   f.efficiency = tile.efficiency;
   f.tile_elements = tile.bm * tile.bn;
-  f.rounds = std::ceil(works / multiprocessors);
+  // Large clusters do not fill every group of multiprocessors: measured, 32 of 4 blocks take two rounds where a block
+  // has a multiprocessor to itself.
+  const bool crowded = config.splits == 8 || (tile.residency == 1 && config.splits == 4);
+  const double usable = crowded ? multiprocessors * (config.splits == 4 ? 0.91 : 0.85) : multiprocessors;
+  f.rounds = std::ceil(works / usable);
+  f.unevenness = f.rounds * usable / works;
   f.hides_epilogue = (tile.ping_pong && tile.consumers > 1 && f.rounds > 1) || tile.residency > 1;
   f.k_tiles = std::ceil(divide_up(gemm.k, kRowBytes / bytes) / config.splits);
   f.flops = 2.0 * tile.bm * tile.bn * (kRowBytes / bytes);
@@ -63,6 +75,7 @@ Footprint footprint(const Gemm& gemm, const GemmConfig& config, int multiprocess
                  element_bytes(gemm.epilogue.d.type) * m * n * batches * (gemm.epilogue.beta != 0 ? 2 : 1);
   const double blocks = std::fmin(works, multiprocessors * tile.residency);
   const double rows = std::fmin(tile.bm, m) + std::fmin(tile.bn, n);
+  f.filled = rows / (tile.bm + tile.bn);
   f.in_flight = blocks * std::fmin(tile.stages, f.k_tiles) * rows * kRowBytes;
   return f;
 }
@@ -74,9 +87,16 @@ double estimate(const Footprint& f, int element_bytes, int multiprocessors, cons
   const double k_tile = std::fmax(f.flops / flops, f.l2_bytes / l2);
   const double epilogue = rates.epilogue_seconds * f.tile_elements / (128 * 256);
   const double tiles = f.rounds * f.k_tiles * k_tile + epilogue * (f.hides_epilogue ? 1 : f.rounds);
-  const double dram = f.dram_bytes / std::fmin(rates.dram_bytes, f.in_flight / rates.bytes_latency);
-  const double joining = f.splits > 1 ? 1.0e-6 + 0.3e-6 * f.splits : 0;
-  return rates.launch_seconds + rates.bytes_latency + std::fmax(tiles, dram) + 0.15 * std::fmin(tiles, dram) + joining;
+  // Few bytes under way leave the memory idle between them; an uneven last round leaves part of it idle, measured two
+  // fifths.
+  const double most = rates.dram_bytes * std::fmin(1.0, 1.2 * f.filled);
+  const double rate = std::fmin(most, f.in_flight / rates.bytes_latency);
+  const double dram = f.dram_bytes / rate * (1 + 0.4 * (f.unevenness - 1));
+  const double joining = f.splits > 1 ? rates.join_seconds + rates.split_seconds * f.splits : 0;
+  const double meeting = f.pairs ? rates.pair_seconds : 0;
+  const double code = 1.0e-6 * f.tile_elements / (128 * 256);  // the larger the tile, the more of it is cold
+  return rates.launch_seconds + rates.bytes_latency + std::fmax(tiles, dram) + 0.25 * std::fmin(tiles, dram) + joining +
+         meeting + code;
 }
 
 }  // namespace
@@ -109,9 +129,13 @@ int gemm_sm90_candidates(const Gemm& gemm, int multiprocessors, GemmConfig* conf
       config.multicast = multicast;
       offer(config);
     }
+    // Blocks that share a tile do not stay for another one.
+    const TileShape& shape = kTiles[tile];
+    const double tiles =
+        divide_up(gemm.m, shape.bm) * divide_up(gemm.n, shape.bn) * static_cast<double>(gemm.batch[0] * gemm.batch[1]);
     for (const int splits : {2, 4, 8}) {
       config.splits = splits;
-      offer(config);
+      if (tiles * splits <= multiprocessors * shape.residency) offer(config);
     }
   }
   return count;
