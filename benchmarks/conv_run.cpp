@@ -6,7 +6,7 @@
 namespace gpudnn::bench {
 namespace {
 
-constexpr int kMostRows = 16;
+constexpr int kMaxRows = 16;
 
 constexpr const char* kForward[] = {"implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling",
                                     "winograd",      "winograd_nonfused"};
@@ -45,11 +45,11 @@ bool transforms(conv::Direction direction, int number) {
     case conv::Direction::forward:
       return number == GPUDNN_CONVOLUTION_FWD_ALGO_FFT || number == GPUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING ||
              number == GPUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD || number == GPUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED;
-    case conv::Direction::backward_data:
+    case conv::Direction::dgrad:
       return number == GPUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT || number == GPUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING ||
              number == GPUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD ||
              number == GPUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED;
-    case conv::Direction::backward_filter:
+    case conv::Direction::wgrad:
       return number == GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT ||
              number == GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING ||
              number == GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD ||
@@ -140,17 +140,17 @@ gpudnnStatus_t ConvRun::query(std::size_t limit, Choice* choice) {
   int count = 0;
   gpudnnStatus_t status = GPUDNN_STATUS_SUCCESS;
   if (problem_.direction == conv::Direction::forward) {
-    gpudnnConvolutionFwdAlgoPerf_t rows[kMostRows];
-    status = api_.GetConvolutionForwardAlgorithm_v7(handle_, x_, w_, convolution_, y_, kMostRows, &count, rows);
+    gpudnnConvolutionFwdAlgoPerf_t rows[kMaxRows];
+    status = api_.GetConvolutionForwardAlgorithm_v7(handle_, x_, w_, convolution_, y_, kMaxRows, &count, rows);
     return status != GPUDNN_STATUS_SUCCESS ? status : first_usable(rows, count, limit, kForward, choice);
   }
-  if (problem_.direction == conv::Direction::backward_data) {
-    gpudnnConvolutionBwdDataAlgoPerf_t rows[kMostRows];
-    status = api_.GetConvolutionBackwardDataAlgorithm_v7(handle_, w_, y_, convolution_, x_, kMostRows, &count, rows);
+  if (problem_.direction == conv::Direction::dgrad) {
+    gpudnnConvolutionBwdDataAlgoPerf_t rows[kMaxRows];
+    status = api_.GetConvolutionBackwardDataAlgorithm_v7(handle_, w_, y_, convolution_, x_, kMaxRows, &count, rows);
     return status != GPUDNN_STATUS_SUCCESS ? status : first_usable(rows, count, limit, kBackwardData, choice);
   }
-  gpudnnConvolutionBwdFilterAlgoPerf_t rows[kMostRows];
-  status = api_.GetConvolutionBackwardFilterAlgorithm_v7(handle_, x_, y_, convolution_, w_, kMostRows, &count, rows);
+  gpudnnConvolutionBwdFilterAlgoPerf_t rows[kMaxRows];
+  status = api_.GetConvolutionBackwardFilterAlgorithm_v7(handle_, x_, y_, convolution_, w_, kMaxRows, &count, rows);
   return status != GPUDNN_STATUS_SUCCESS ? status : first_usable(rows, count, limit, kBackwardFilter, choice);
 }
 
@@ -160,20 +160,20 @@ gpudnnStatus_t ConvRun::find(void* workspace, std::size_t bytes, Choice* choice)
   int count = 0;
   gpudnnStatus_t status = GPUDNN_STATUS_SUCCESS;
   if (problem_.direction == conv::Direction::forward) {
-    gpudnnConvolutionFwdAlgoPerf_t rows[kMostRows];
-    status = api_.FindConvolutionForwardAlgorithmEx(handle_, x_, in_[0], w_, in_[1], convolution_, y_, out_, kMostRows,
+    gpudnnConvolutionFwdAlgoPerf_t rows[kMaxRows];
+    status = api_.FindConvolutionForwardAlgorithmEx(handle_, x_, in_[0], w_, in_[1], convolution_, y_, out_, kMaxRows,
                                                     &count, rows, workspace, bytes);
     return status != GPUDNN_STATUS_SUCCESS ? status : first_usable(rows, count, bytes, kForward, choice);
   }
-  if (problem_.direction == conv::Direction::backward_data) {
-    gpudnnConvolutionBwdDataAlgoPerf_t rows[kMostRows];
+  if (problem_.direction == conv::Direction::dgrad) {
+    gpudnnConvolutionBwdDataAlgoPerf_t rows[kMaxRows];
     status = api_.FindConvolutionBackwardDataAlgorithmEx(handle_, w_, in_[0], y_, in_[1], convolution_, x_, out_,
-                                                         kMostRows, &count, rows, workspace, bytes);
+                                                         kMaxRows, &count, rows, workspace, bytes);
     return status != GPUDNN_STATUS_SUCCESS ? status : first_usable(rows, count, bytes, kBackwardData, choice);
   }
-  gpudnnConvolutionBwdFilterAlgoPerf_t rows[kMostRows];
+  gpudnnConvolutionBwdFilterAlgoPerf_t rows[kMaxRows];
   status = api_.FindConvolutionBackwardFilterAlgorithmEx(handle_, x_, in_[0], y_, in_[1], convolution_, w_, out_,
-                                                         kMostRows, &count, rows, workspace, bytes);
+                                                         kMaxRows, &count, rows, workspace, bytes);
   return status != GPUDNN_STATUS_SUCCESS ? status : first_usable(rows, count, bytes, kBackwardFilter, choice);
 }
 
@@ -202,7 +202,7 @@ gpudnnStatus_t ConvRun::bind(const Choice& choice, void* workspace, Call* call) 
                                      static_cast<gpudnnConvolutionFwdAlgo_t>(number), workspace, bytes, beta_.get(), y_,
                                      out_);
     };
-  } else if (problem_.direction == conv::Direction::backward_data) {
+  } else if (problem_.direction == conv::Direction::dgrad) {
     *call = [=, this] {
       return api_.ConvolutionBackwardData(handle_, alpha_.get(), w_, in_[0], y_, in_[1], convolution,
                                           static_cast<gpudnnConvolutionBwdDataAlgo_t>(number), workspace, bytes,
@@ -224,10 +224,10 @@ gpudnnStatus_t ConvRun::workspace_size(int number, gpudnnConvolutionDescriptor_t
     case conv::Direction::forward:
       return api_.GetConvolutionForwardWorkspaceSize(handle_, x_, w_, convolution, y_,
                                                      static_cast<gpudnnConvolutionFwdAlgo_t>(number), bytes);
-    case conv::Direction::backward_data:
+    case conv::Direction::dgrad:
       return api_.GetConvolutionBackwardDataWorkspaceSize(handle_, w_, y_, convolution, x_,
                                                           static_cast<gpudnnConvolutionBwdDataAlgo_t>(number), bytes);
-    case conv::Direction::backward_filter:
+    case conv::Direction::wgrad:
       return api_.GetConvolutionBackwardFilterWorkspaceSize(
           handle_, x_, y_, convolution, w_, static_cast<gpudnnConvolutionBwdFilterAlgo_t>(number), bytes);
   }
@@ -245,9 +245,9 @@ std::vector<Choice> ConvRun::untransformed(const Choice& choice, std::size_t wor
     Choice other;
     other.number = number;
     other.math = choice.math;
-    other.algorithm = forward                                                ? name_of(kForward, number)
-                      : problem_.direction == conv::Direction::backward_data ? name_of(kBackwardData, number)
-                                                                             : name_of(kBackwardFilter, number);
+    other.algorithm = forward                                        ? name_of(kForward, number)
+                      : problem_.direction == conv::Direction::dgrad ? name_of(kBackwardData, number)
+                                                                     : name_of(kBackwardFilter, number);
     if (workspace_size(number, convolution, &other.workspace) != GPUDNN_STATUS_SUCCESS) continue;
     if (other.workspace <= workspace_limit) choices.push_back(other);
   }

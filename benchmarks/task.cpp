@@ -46,8 +46,8 @@ bool fill_in(const conv::Problem& problem, Task* task, const ScalarOptions& scal
   if (fused && problem.direction != conv::Direction::forward) return *why = "only fwd has a fused epilogue", false;
   if (fused && problem.has_bias == 0) return *why = "the fused call always adds a bias: write 'bias' too", false;
   task->output = conv::output(problem);
-  if (problem.direction != conv::Direction::backward_data) task->inputs.push_back({problem.x});
-  if (problem.direction != conv::Direction::backward_filter) task->inputs.push_back({problem.w});
+  if (problem.direction != conv::Direction::dgrad) task->inputs.push_back({problem.x});
+  if (problem.direction != conv::Direction::wgrad) task->inputs.push_back({problem.w});
   if (problem.direction != conv::Direction::forward) task->inputs.push_back({problem.y});
   if (fused) {
     TensorGeometry bias = problem.y;

@@ -1,7 +1,7 @@
 // gpudnn-tune: times the engines and configs of convolution problems, tells how good the model's first choice is, and
 // writes the table of measured choices that the library is built with.
 //   gpudnn-tune cases/resnet50_fp16.txt
-//   gpudnn-tune --write src/ops/conv/tuned_sm90.txt cases/*.txt
+//   gpudnn-tune --write src/ops/conv/select/tuned_sm90.txt cases/*.txt
 //   gpudnn-tune --grid cases/vgg.txt      every config, and splits that the model leaves out: what a model is fitted to
 //
 // Times are those of gpudnn-bench: a graph's replay with an empty L2, the configs in turn, the median.
@@ -19,8 +19,8 @@
 #include "core/handle.hpp"
 #include "gpudnn/gpudnn.h"
 #include "machine.hpp"
-#include "ops/conv/heuristics.hpp"
 #include "ops/conv/plan.hpp"
+#include "ops/conv/select/heuristics.hpp"
 
 namespace {
 

@@ -79,7 +79,7 @@ forbid "kernels that are launched together go through tile::launch_kernel" \
 asks_for_hopper() {
   python3 - <<'PYTHON'
 import glob, re
-todo = [f for f in glob.glob("kernels/*/*.cu") if re.search(r"_(simt|sm80)[a-z0-9_]*\.cu$", f)]
+todo = [f for f in glob.glob("kernels/**/*.cu", recursive=True) if re.search(r"_(simt|sm80)[a-z0-9_]*\.cu$", f)]
 seen = set()
 while todo:
     path = todo.pop()
@@ -94,6 +94,32 @@ while todo:
 PYTHON
 }
 forbid "engines of one PTX ask for no later architecture" "$(asks_for_hopper)"
+
+# Private words for what the field has a name for (in brackets: what to say).
+words=(
+  'ways? out'                        # epilogue
+  'copy engine|[cC]opy_?[bB]ox'      # TMA, TMA box
+  '[bB]locks? of k\b'                # k tiles
+  '\bTurn\b|wait_for_turn'           # PipelineState, ping-pong order
+  'few_?channels|FewChannels'        # small_c
+  'halo_(sm90|filter)'               # direct, direct_wgrad
+  'pointwise_planes|PointwisePlanes' # conv1x1_nchw
+  'via_nhwc|ViaNhwc'                 # nhwc_transpose
+  'patch_rows|PatchRows'             # smem_im2col
+  'residue class'                    # stride phase
+  'obstacle'                         # unsupported_reason
+  'ask_once|ToldDevices'             # cached query, configured devices
+  'waits_by_itself|filter_is_late'   # PDL
+  'grid_?[sS]lot'                    # inter-CTA mailbox
+  'take_help'                        # stream-K fix-up
+  '\brectify|\bblend'                # relu, clamp; linear combination
+  'kMost[A-Z]|kFewest'               # kMax, kMin
+  'backward_(data|filter)\b'         # dgrad, wgrad
+  '\brooms\b'                        # layers
+)
+forbid "the field's words, not private ones" \
+  "$(printf '%s\n' "${all[@]}" | grep -E '^(src|kernels|tests|docs|benchmarks/[a-z_]*\.)|^README.md' |
+    xargs grep -nE "$(IFS='|'; echo "${words[*]}")" /dev/null || true)"
 
 # includes FROM TO: lines under src/FROM that include a header of a directory that FROM must not know.
 includes() {

@@ -59,7 +59,7 @@ template <class T>
 void launch_rows(const BiasGradParams& params, cudaStream_t stream) {
   constexpr int N = tile::kPackWidth<T>;
   bool first = true;
-  tile::for_each_piece(params.sum, tile::kMostIterations, {},
+  tile::for_each_piece(params.sum, tile::kMaxIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                          const BiasGradArgs<T> args = piece_args<T>(params, offsets[0], &first);
                          const int last = piece.rank - 1;
@@ -84,7 +84,7 @@ void launch_columns_piece(const BiasGradParams& params, const tile::HostNest& pi
   const std::int64_t room = kBiasSlotBytes / (params.channels * static_cast<std::int64_t>(sizeof(args.alpha)));
   args.sharers = static_cast<int>(
       tile::greatest<std::int64_t>(1, tile::least(tile::least(params.multiprocessors / tiles, rounds / 2), room)));
-  args.key = args.sharers > 1 ? tile::grid_slot_key(args.db) : 0;
+  args.key = args.sharers > 1 ? tile::mailbox_key(args.db) : 0;
   args.sum = tile::make_line_nest(piece, 1, false);
   const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(args.sharers));
   bias_grad_columns<T, N><<<blocks, kColumnsThreads, 0, stream>>>(args);
@@ -93,7 +93,7 @@ void launch_columns_piece(const BiasGradParams& params, const tile::HostNest& pi
 template <class T, int N>
 void launch_columns(const BiasGradParams& params, cudaStream_t stream) {
   bool first = true;
-  tile::for_each_piece(params.sum, tile::kMostIterations, {},
+  tile::for_each_piece(params.sum, tile::kMaxIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                          launch_columns_piece<T, N>(params, piece, piece_args<T>(params, offsets[0], &first), stream);
                        });

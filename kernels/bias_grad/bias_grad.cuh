@@ -7,14 +7,14 @@
 //                       pack of channels over every `rows`-th pixel
 //
 // The blocks of a cluster add up through distributed shared memory. Blocks of a tile are too many for a cluster: their
-// sums, 33 KB at most, meet in a slot of tile/grid_slots.cuh, where the grid's last block adds them up.
+// sums, 33 KB at most, meet in a slot of tile/mailboxes.cuh, where the grid's last block adds them up.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/bias_grad/bias_grad.hpp"
 #include "kernels/tile/cluster.cuh"
-#include "kernels/tile/grid_slots.cuh"
 #include "kernels/tile/line_steps.cuh"
+#include "kernels/tile/mailboxes.cuh"
 #include "kernels/tile/reduce.cuh"
 
 namespace gpudnn::kernels {
@@ -26,7 +26,7 @@ constexpr int kColumnsWidth = 64;  // channels of a tile
 
 // Of a sum of 256 channels over 33 blocks.
 constexpr int kBiasSlotBytes = 33 * 1024;
-static __device__ tile::GridSlots<kBiasSlotBytes> bias_grad_slots;
+static __device__ tile::Mailboxes<kBiasSlotBytes> bias_grad_slots;
 
 template <class T>
 struct BiasGradArgs {
@@ -42,7 +42,7 @@ struct BiasGradArgs {
   int cluster;         // rows: blocks of a channel
   int lanes;           // columns: packs of a tile
   int sharers;         // columns: blocks of a tile
-  tile::GridSlotKey key;
+  tile::MailboxKey key;
 
   __device__ __forceinline__ void store(std::int64_t channel, C total) const {
     T* const target = db + channel * db_channel_step;
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kColumnsThreads, 1) bias_grad_columns(const __
   constexpr int kWarps = kColumnsThreads / 32;
   constexpr int kPitch = kColumnsWidth + 1;  // the warps' sums of a channel lie in different banks
   __shared__ C scratch[kWarps * kPitch];
-  if (args.sharers > 1 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::grid_slot_take(args.key);
+  if (args.sharers > 1 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::mailbox_take(args.key);
   const int lanes = args.lanes;
   const int lane = static_cast<int>(threadIdx.x) & (lanes - 1);
   const std::uint32_t rows = kColumnsThreads / static_cast<unsigned>(lanes);
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kColumnsThreads, 1) bias_grad_columns(const __
                              for (int i = 0; i < N; ++i) sums[i] += values[i];
                            });
   }
-  const tile::GridSlotKey seen = args.sharers > 1 ? tile::grid_slot_glance(args.key) : 0;
+  const tile::MailboxKey seen = args.sharers > 1 ? tile::mailbox_glance(args.key) : 0;
   // Rows of one warp meet in shuffles, the warps in shared memory: 16 or 32 neighbouring threads for each channel.
 #pragma unroll 1
   for (int step = lanes; step < 32; step *= 2) {
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(kColumnsThreads, 1) bias_grad_columns(const __
   }
   const bool collects = tile::grid_block_is_last();
   if (!speaks && !collects) return;
-  const unsigned slot = tile::grid_slot_find(args.key, seen);
+  const unsigned slot = tile::mailbox_find(args.key, seen);
   void* const posts = bias_grad_slots.words[slot];  // [sharer][channel]
   if (speaks) tile::grid_post(posts, share * args.channels + first_channel + in_tile, of_block);
   if (!collects) return;
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(kColumnsThreads, 1) bias_grad_columns(const __
     scratch[threadIdx.x] = total;
     __syncthreads();
     // Here all have collected the last channels' sums.
-    if (base + width >= args.channels && thread == kColumnsThreads - 1) tile::grid_slot_leave(slot);
+    if (base + width >= args.channels && thread == kColumnsThreads - 1) tile::mailbox_leave(slot);
     if (threadIdx.x < width && k < args.channels) {
       for (std::uint32_t run = 1; run < runs; ++run) total += scratch[run * width + threadIdx.x];
       args.store(k, total);

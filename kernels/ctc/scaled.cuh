@@ -11,12 +11,12 @@
 
 namespace gpudnn::kernels {
 
-// Zero is m = 0 with e = kZeroExponent, below every other. Other exponents are held within +-kMostExponent and those of
-// emissions within +-kMostEmission, so no difference or sum of two leaves the range of an int. (A path that is less
+// Zero is m = 0 with e = kZeroExponent, below every other. Other exponents are held within +-kMaxExponent and those of
+// emissions within +-kMaxEmission, so no difference or sum of two leaves the range of an int. (A path that is less
 // probable than e to the -372 millionth counts as that.)
 constexpr int kZeroExponent = -(1 << 30);
-constexpr int kMostExponent = 1 << 29;
-constexpr int kMostEmission = 1 << 28;
+constexpr int kMaxExponent = 1 << 29;
+constexpr int kMaxEmission = 1 << 28;
 
 template <class C>
 struct alignas(2 * sizeof(C)) Scaled {
@@ -64,8 +64,8 @@ __device__ __forceinline__ Scaled<C> normalized(C m, int e) {
   if (biased == 0) return {C(0), kZeroExponent};
   if (biased == 2 * Bits::kBias + 1) return {m, 0};
   const int exponent = e + biased - Bits::kBias;
-  const int held = exponent > -kMostExponent ? exponent : -kMostExponent;
-  return {Bits::with_exponent_0(m), held < kMostExponent ? held : kMostExponent};
+  const int held = exponent > -kMaxExponent ? exponent : -kMaxExponent;
+  return {Bits::with_exponent_0(m), held < kMaxExponent ? held : kMaxExponent};
 }
 
 // a + b + c, not normalized: |m| is at most the sum of theirs.
@@ -84,8 +84,8 @@ __device__ __forceinline__ Scaled<C> scaled_exp(C x) {
   if (x == -infinity) return {C(0), kZeroExponent};
   const C product = x * Bits::kInverseLog2;
   const C whole = floor(product);
-  if (!(whole < static_cast<C>(kMostEmission))) return {x < infinity ? C(1) : x - x, kMostEmission};  // x - x: a NaN
-  if (whole < static_cast<C>(-kMostEmission)) return {C(1), -kMostEmission};
+  if (!(whole < static_cast<C>(kMaxEmission))) return {x < infinity ? C(1) : x - x, kMaxEmission};  // x - x: a NaN
+  if (whole < static_cast<C>(-kMaxEmission)) return {C(1), -kMaxEmission};
   const C rest = fma(x, Bits::kInverseLog2, -product) + x * Bits::kInverseLog2Rest;
   return {exp2((product - whole) + rest), static_cast<int>(whole)};
 }

@@ -9,7 +9,7 @@ namespace {
 
 DropoutLoops loops_of(const tile::HostNest& nest) {
   DropoutLoops loops;
-  loops.wide = nest.count() > tile::kMostIterations;
+  loops.wide = nest.count() > tile::kMaxIterations;
   loops.rank = nest.rank;
   if (!loops.wide) {
     loops.nest = tile::LoopNest<2>(nest);

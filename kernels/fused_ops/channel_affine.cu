@@ -10,7 +10,7 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr std::int64_t kMostPackedGroups = std::int64_t{65535} * kAffineThreads;  // of a grid's second dimension
+constexpr std::int64_t kMaxPackedGroups = std::int64_t{65535} * kAffineThreads;  // of a grid's second dimension
 
 // Whether tensor t can be read and written by whole groups.
 bool has_whole_groups(const ChannelAffineParams& params, int t, const void* data) {
@@ -51,7 +51,7 @@ void set_piece(const ChannelAffineParams& params, std::uint8_t* bits, const std:
 template <class Launch>
 void for_each_part(const ChannelAffineParams& params, Launch&& launch) {
   std::uint8_t* bits = params.bits;
-  const std::int64_t most = tile::greatest<std::int64_t>(1, tile::kMostIterations / groups_of(params));
+  const std::int64_t most = tile::greatest<std::int64_t>(1, tile::kMaxIterations / groups_of(params));
   tile::for_each_piece(params.places, most, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                          launch(piece, offsets, bits);
@@ -104,7 +104,7 @@ void launch_packs(const ChannelAffineParams& params, cudaStream_t stream) {
 }  // namespace
 
 void launch_channel_affine(const ChannelAffineParams& params, CUstream_st* stream) {
-  const bool packs = params.channels % kAffineGroup == 0 && groups_of(params) <= kMostPackedGroups &&
+  const bool packs = params.channels % kAffineGroup == 0 && groups_of(params) <= kMaxPackedGroups &&
                      has_whole_groups(params, 0, params.x) &&
                      (params.z == nullptr || has_whole_groups(params, 1, params.z)) &&
                      has_whole_groups(params, 2, params.y);

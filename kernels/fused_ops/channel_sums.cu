@@ -35,11 +35,11 @@ int width_of(tile::ElementType type) {
 
 bool takes_channel_sums(const ChannelSumsParams& params) {
   const int width = width_of(params.type);
-  bool packs = params.channel_stride == 1 && params.channels % width == 0 && params.channels <= tile::kMostIterations;
+  bool packs = params.channel_stride == 1 && params.channels % width == 0 && params.channels <= tile::kMaxIterations;
   for (int i = 0; i < params.places.rank; ++i) {
     packs = packs && (params.places.dims[i] == 1 || params.places.strides[0][i] % width == 0);
   }
-  return packs && params.places.count() <= tile::kMostIterations;
+  return packs && params.places.count() <= tile::kMaxIterations;
 }
 
 std::size_t channel_sums_workspace(const ChannelSumsParams& params) {
@@ -59,7 +59,7 @@ void launch_channel_sums(const ChannelSumsParams& params, CUstream_st* stream) {
     args.sum = static_cast<C*>(params.sum);
     args.squares = static_cast<C*>(params.squares);
     args.sum_stride = params.sum_stride;
-    args.key = tile::grid_slot_key(params.sum != nullptr ? params.sum : params.squares);
+    args.key = tile::mailbox_key(params.sum != nullptr ? params.sum : params.squares);
     args.squares_stride = params.squares_stride;
     args.parts = static_cast<tile::Totals<C>*>(params.workspace);
     args.channels = static_cast<std::uint32_t>(params.channels);

@@ -3,7 +3,7 @@
 // A block sums a tile of kSumsWidth channels over its share of the places: `lanes` threads side by side take a pack of
 // channels each, the rows of threads above them further places, kSumsLoads of them in flight; tile/channel_reduce.cuh
 // joins a block's rows. The blocks' sums go to the workspace, and the last block to arrive adds them up in order. Who
-// that is does not matter to the result; a counter beside a slot of tile/grid_slots.cuh tells. Bytes: y once; the
+// that is does not matter to the result; a counter beside a slot of tile/mailboxes.cuh tells. Bytes: y once; the
 // partial sums are 64 channels times 16 bytes a block at most.
 //
 // Summed in the compute type: any order of n terms is within the bounds of docs/numerics.md.
@@ -14,7 +14,7 @@
 
 #include "kernels/fused_ops/fused_ops.hpp"
 #include "kernels/tile/channel_reduce.cuh"
-#include "kernels/tile/grid_slots.cuh"
+#include "kernels/tile/mailboxes.cuh"
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels {
@@ -23,7 +23,7 @@ constexpr int kSumsThreads = 1024;
 constexpr int kSumsLoads = 4;
 
 // Blocks of the grid that holds the slot which have left their sums.
-static __device__ unsigned channel_sums_arrived[tile::kGridSlots];
+static __device__ unsigned channel_sums_arrived[tile::kMailboxes];
 
 // Whether this block is the last of `blocks`. By one thread, after all of its block have written and met; if so, the
 // block meets again and may then read what the others left.
@@ -47,7 +47,7 @@ struct ChannelSumsArgs {
   std::uint32_t shares;
   std::uint32_t places;
   int lane_bits;
-  tile::GridSlotKey key;
+  tile::MailboxKey key;
   tile::LoopNest<1> nest;
 
   __device__ __forceinline__ void store(std::int64_t channel, const tile::Totals<C>& total) const {
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kSumsThreads, 1) channel_sums(const __grid_con
   __shared__ Totals of_block[kSumsWidth];
   __shared__ unsigned slot;
   __shared__ bool last;
-  if (args.shares > 1 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::grid_slot_take(args.key);
+  if (args.shares > 1 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::mailbox_take(args.key);
   const int lanes = 1 << args.lane_bits;
   const std::uint32_t lane = threadIdx.x & (static_cast<unsigned>(lanes) - 1u);
   const std::uint32_t rows = kSumsThreads >> args.lane_bits;
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kSumsThreads, 1) channel_sums(const __grid_con
     return;
   }
   if (mine) args.parts[std::int64_t{blockIdx.y} * args.channels + first_channel + channel] = of_block[channel];
-  if (threadIdx.x == 0) slot = tile::grid_slot_find(args.key, tile::grid_slot_glance(args.key));
+  if (threadIdx.x == 0) slot = tile::mailbox_find(args.key, tile::mailbox_glance(args.key));
   __syncthreads();
   if (threadIdx.x == 0) last = channel_sums_arrive(slot, gridDim.x * gridDim.y);
   __syncthreads();
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kSumsThreads, 1) channel_sums(const __grid_con
   }
   if (threadIdx.x == 0) {
     channel_sums_arrived[slot] = 0;
-    tile::grid_slot_leave(slot);
+    tile::mailbox_leave(slot);
   }
 }
 

@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kThreads) finalize_floats(const __grid_constan
 
 // False where the general kernel must do it.
 bool finalized_floats(const FinalizeParams& params, cudaStream_t stream) {
-  if (params.channels > tile::kMostIterations) return false;
+  if (params.channels > tile::kMaxIterations) return false;
   const auto& vectors = params.vectors;
   for (int v = 0; v < kFinalizeVectors; ++v) {
     const bool is_eq = v == eqscale || v == eqbias;

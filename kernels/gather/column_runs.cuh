@@ -12,7 +12,7 @@
 
 namespace gpudnn::kernels {
 
-constexpr int kMostRunTaps = 8;
+constexpr int kMaxRunTaps = 8;
 constexpr int kRunPiece = 4;  // elements of a load
 
 // Words of a run of 16-bit or 32-bit elements, from its first element on.
@@ -20,7 +20,7 @@ template <class Word, int kStride>
 struct ColumnRun {
   static constexpr int kOfWord = 4 / static_cast<int>(sizeof(Word));  // elements
   static constexpr int kPack = 4 * kOfWord;                           // outputs of a thread
-  static constexpr int kPieces = (kRunPiece - 1 + (kPack - 1) * kStride + kMostRunTaps + kRunPiece - 1) / kRunPiece;
+  static constexpr int kPieces = (kRunPiece - 1 + (kPack - 1) * kStride + kMaxRunTaps + kRunPiece - 1) / kRunPiece;
   static constexpr int kWordsOfPiece = kRunPiece / kOfWord;
   static constexpr int kWords = kPieces * kWordsOfPiece;
   std::uint32_t words[kWords];
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kColumnThreads)
     run.skip(skipped);
     Word* to = out;
 #pragma unroll
-    for (int k = 0; k < kMostRunTaps; ++k) {
+    for (int k = 0; k < kMaxRunTaps; ++k) {
       if (static_cast<std::uint32_t>(k) >= args.taps) break;
       tile::store_pack<std::uint32_t, 4>(reinterpret_cast<std::uint32_t*>(to), run.pack_of(k));
       to += row;

@@ -20,7 +20,7 @@ bool fits(const ColumnParams& params) {
         dim.step > INT32_MAX / 2 / tile::greatest<std::int64_t>(farthest, 1))
       return false;
   }
-  return row <= tile::kMostIterations && params.channels <= tile::kMostIterations;
+  return row <= tile::kMaxIterations && params.channels <= tile::kMaxIterations;
 }
 
 // With words of V elements; a block takes `words_of_block` of them. False where there are too many blocks.
@@ -55,7 +55,7 @@ bool make_args(const ColumnParams& params, int V, std::int64_t words_of_block, C
   args->shares = tile::FastDivmod((args->tap_rows + args->rows_of_block - 1) / args->rows_of_block);
   args->word_blocks = tile::FastDivmod(static_cast<std::uint32_t>(word_blocks));
   *blocks = word_blocks * args->shares.divisor * params.channels;
-  return *blocks <= tile::kMostIterations;
+  return *blocks <= tile::kMaxIterations;
 }
 
 template <class Word, int V>
@@ -75,7 +75,7 @@ bool has_runs(const ColumnParams& params) {
                 params.channel_step % kRunPiece == 0 && across.extent % kRunPiece == 0;
   for (int d = 0; d < 2; ++d) pieces = pieces && params.dims[d].step % kRunPiece == 0;
   return pieces && tile::is_aligned(params.columns, 16) && across.outputs % (16 / sizeof(Word)) == 0 &&
-         across.step == 1 && across.taps <= kMostRunTaps && across.stride <= 2 &&
+         across.step == 1 && across.taps <= kMaxRunTaps && across.stride <= 2 &&
          (across.taps == 1 || across.tap_step == 1 || across.tap_step == -1);
 }
 

@@ -212,7 +212,7 @@ bool moved(const GatherParams& params, cudaStream_t stream) {
 void launch_gather(const GatherParams& params, CUstream_st* stream) {
   const std::int64_t count = params.map.count();
   if (count == 0) return;
-  if (count > tile::kMostIterations) {
+  if (count > tile::kMaxIterations) {
     // In two halves of the longest loop that moves the output by whole elements.
     int longest = -1;
     for (int i = 0; i < params.map.loops; ++i) {

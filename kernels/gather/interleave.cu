@@ -116,7 +116,7 @@ bool launch_words(const GatherParams& params, const Interleaving& found, cudaStr
   }
   const std::int64_t packs = found.length / pack;
   const std::int64_t threads = packs * found.rest.count();
-  if (threads > tile::kMostIterations) return false;
+  if (threads > tile::kMaxIterations) return false;
   InterleaveArgs args{};
   args.in = static_cast<const std::uint32_t*>(params.in);
   args.out = static_cast<std::uint32_t*>(params.out);

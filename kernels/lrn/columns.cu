@@ -46,7 +46,7 @@ void launch(const LrnParams& params, cudaStream_t stream) {
   const std::int64_t chunks = (params.channels + chunk - 1) / chunk;
   const tile::HostNest packs = kLanes > 1 ? tile::packed_nest(params.pixels, kLanes) : params.pixels;
   // A grid has fewer than 2^31 blocks, one for each chunk of 256 packs.
-  const std::int64_t most = chunks > 128 ? tile::kMostIterations / chunks * 128 : tile::kMostIterations;
+  const std::int64_t most = chunks > 128 ? tile::kMaxIterations / chunks * 128 : tile::kMaxIterations;
   tile::for_each_piece(
       packs, most, {}, [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
         LrnArgs<T> args = lrn_args<T>(params);
@@ -72,7 +72,7 @@ void launch(const LrnParams& params, cudaStream_t stream) {
 
 bool lrn_columns_fit(const LrnParams& params) {
   // The channels, with a batch beyond them, count in 31 bits.
-  return params.type != tile::ElementType::f64 && params.n == kLrnWindow && params.channels < tile::kMostIterations;
+  return params.type != tile::ElementType::f64 && params.n == kLrnWindow && params.channels < tile::kMaxIterations;
 }
 
 void launch_lrn_columns(const LrnParams& params, CUstream_st* stream) {

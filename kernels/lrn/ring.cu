@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kChunk = 64;  // channels of a thread
-constexpr int kMostSlots = 16;
+constexpr int kMaxSlots = 16;
 
 extern __shared__ __align__(16) unsigned char lrn_shared[];
 
@@ -81,9 +81,9 @@ __global__ void __launch_bounds__(kThreads) lrn_ring(LrnArgs<T> args, tile::Loop
 
 void launch_lrn_ring(const LrnParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
-    static_assert(3 * kMostSlots * kThreads * sizeof(tile::Compute<T>) <= 48 * 1024, "what every block may have");
+    static_assert(3 * kMaxSlots * kThreads * sizeof(tile::Compute<T>) <= 48 * 1024, "what every block may have");
     const std::int64_t chunks = (params.channels + kChunk - 1) / kChunk;
-    const std::int64_t most = tile::kMostIterations / (chunks > kThreads ? chunks / kThreads + 1 : 1);
+    const std::int64_t most = tile::kMaxIterations / (chunks > kThreads ? chunks / kThreads + 1 : 1);
     tile::for_each_piece(
         params.pixels, most, {}, [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
           LrnArgs<T> args = lrn_args<T>(params);

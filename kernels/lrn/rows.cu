@@ -8,7 +8,7 @@ namespace gpudnn::kernels {
 bool lrn_rows_fit(const LrnParams& params) {
   const int width = 16 / tile::element_bytes(params.type);
   if (params.type == tile::ElementType::f64 || params.n != 2 * kLrnReach + 1 || params.channels % width != 0 ||
-      params.channels > tile::kMostIterations) {
+      params.channels > tile::kMaxIterations) {
     return false;
   }
   for (int t = 0; t < 3; ++t) {
@@ -24,7 +24,7 @@ void launch_lrn_rows(const LrnParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
     if constexpr (!std::is_same_v<T, double>) {
       const std::int64_t packs = params.channels / tile::kPackWidth<T>;
-      tile::for_each_piece(params.pixels, tile::kMostIterations / packs, {},
+      tile::for_each_piece(params.pixels, tile::kMaxIterations / packs, {},
                            [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                              LrnArgs<T> args = lrn_args<T>(params);
                              args.x += offsets[0];

@@ -187,7 +187,7 @@ SpatialArgs<T> spatial_args(const LrnParams& params) {
     args.x_strides[i] = params.x_strides[i];
     args.out_strides[i] = params.out_strides[i];
   }
-  args.wide = args.count > tile::kMostIterations;
+  args.wide = args.count > tile::kMaxIterations;
   return args;
 }
 

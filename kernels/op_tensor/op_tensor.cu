@@ -50,7 +50,7 @@ void launch_with_float(const OpTensorParams& params, bool out_is_float, cudaStre
 template <class C>
 void launch_mixed(const OpTensorParams& params, const tile::HostNest& nest, cudaStream_t stream) {
   tile::for_each_piece(
-      nest, tile::kMostIterations, {},
+      nest, tile::kMaxIterations, {},
       [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
         const auto shift = [&](int t, tile::AnyType type) { return offsets[t] * any_type_bytes(type); };
         OpTensorMixedArgs<C> args;

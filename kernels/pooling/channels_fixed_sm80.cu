@@ -7,7 +7,7 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr std::int32_t kMostTilePacks = 16;  // 256 contiguous bytes of a pixel, and windows abreast that share columns
+constexpr std::int32_t kMaxTilePacks = 16;  // 256 contiguous bytes of a pixel, and windows abreast that share columns
 
 std::int32_t power_above(std::int64_t value, std::int32_t most) {
   std::int32_t power = 1;
@@ -21,7 +21,7 @@ std::int64_t cut_up(const PoolingParams& params, ChannelsFixedArgs<T>* args) {
   std::int64_t packs = args->channel_packs, columns = args->windows_wide, rows = parts(args->windows_high, kStrip);
   if (params.backward) {
     const std::int32_t halo = (shape.window[1] + shape.stride[1] - 1) / shape.stride[1] - 1;
-    args->packs = power_above(args->channel_packs, kMostTilePacks);
+    args->packs = power_above(args->channel_packs, kMaxTilePacks);
     const std::int32_t wide = power_above(args->blocks_wide + halo, kChannelsThreads / args->packs);
     args->group = args->packs * wide;
     args->tile_columns = wide - halo;
@@ -87,7 +87,7 @@ bool pooling_channels_fixed_fit(const PoolingParams& params) {
   if (reads_x && !fits(params.x_strides, params.x)) return false;
   // A thread's number and coordinates take 31 bits.
   const WindowShape& shape = params.shape;
-  const std::int64_t most = tile::kMostIterations;
+  const std::int64_t most = tile::kMaxIterations;
   if (params.channels > most || shape.x[1] > most / 4 || shape.x[2] > most / 4) return false;
   const auto cells = static_cast<double>(shape.x[1] + 8) * (shape.x[2] + 8);
   return cells * static_cast<double>(params.images) * static_cast<double>(params.channels / width + 16) <

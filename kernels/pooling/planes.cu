@@ -77,7 +77,7 @@ bool pooling_planes_fit(const PoolingParams& params) {
   // Two blocks should fit on a multiprocessor, and a window's count of elements into 31 bits.
   return params.shape.x_plane() < (1 << 20) && params.shape.y_plane() < (1 << 20) &&
          shared_bytes(params, 1).total() <= static_cast<std::int64_t>(params.shared_memory) / 2 &&
-         params.images * params.channels < tile::kMostIterations;
+         params.images * params.channels < tile::kMaxIterations;
 }
 
 void launch_pooling_planes(const PoolingParams& params, CUstream_st* stream) {

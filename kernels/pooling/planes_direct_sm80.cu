@@ -55,7 +55,7 @@ bool pooling_planes_direct_fit(const PoolingParams& params) {
   if (shape.window[1] != 3 || shape.stride[1] != 2 || !tile::is_aligned(params.x, 16)) return false;
   if (!tile::is_aligned(params.out, 8)) return false;
   const std::int64_t elements = params.images * params.channels * shape.x_plane();
-  if (elements >= tile::kMostIterations) return false;
+  if (elements >= tile::kMaxIterations) return false;
   if (shape.pad[2] == 1) return shape.x[2] % 8 == 0 && shape.y[2] == shape.x[2] / 2;
   const bool all_inside = shape.pad[2] == 0 && 2 * (shape.y[2] - 1) + 3 <= shape.x[2];
   return all_inside && params.interleaved == 1 && shape.y[2] % 4 == 0 && elements % 8 == 0;

@@ -12,11 +12,11 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr std::int64_t kMostShared = 48 * 1024;   // what every kernel may have
+constexpr std::int64_t kMaxShared = 48 * 1024;    // what every kernel may have
 constexpr std::int64_t kUsualShared = 20 * 1024;  // ten blocks on a multiprocessor: their loads overlap
 // A block costs each thread some 700 instructions beside its elements; where those leave little to spare, fewer blocks.
 constexpr std::int64_t kLargeShared = 38 * 1024;
-constexpr std::int64_t kMostArea = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxArea = std::int64_t{1} << 30;
 
 std::int64_t rounded(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
@@ -194,12 +194,12 @@ PlanesFixedArgs<T> planes_args(const PoolingParams& params, const Cut& cut) {
 
 bool fits(const PoolingParams& params, const Cut& cut) {
   const std::int64_t blocks = (planes_of(params) + cut.group - 1) / cut.group * cut.bands;
-  return cut.bytes <= kMostShared && blocks < tile::kMostIterations;
+  return cut.bytes <= kMaxShared && blocks < tile::kMaxIterations;
 }
 
 template <auto kKernel, class T>
 void launch_kernel(const PlanesFixedArgs<T>& args, const Cut& cut, cudaStream_t stream) {
-  tile::allow_shared_memory<kKernel>(static_cast<int>(kMostShared), true);
+  tile::allow_shared_memory<kKernel>(static_cast<int>(kMaxShared), true);
   const std::int64_t groups = (args.planes + args.group - 1) / args.group;
   kKernel<<<static_cast<unsigned>(groups * cut.bands), kPlanesFixedThreads, static_cast<std::size_t>(cut.bytes),
             stream>>>(args);
@@ -240,7 +240,7 @@ void launch_mode(const PoolingParams& params, const Cut& cut, cudaStream_t strea
 bool pooling_planes_fixed_fit(const PoolingParams& params) {
   const WindowShape& shape = params.shape;
   if (params.type == tile::ElementType::f64 || !has_fixed_window(shape)) return false;
-  if (shape.x_plane() >= kMostArea / params.interleaved || shape.y_plane() >= kMostArea / params.interleaved) {
+  if (shape.x_plane() >= kMaxArea / params.interleaved || shape.y_plane() >= kMaxArea / params.interleaved) {
     return false;
   }
   const Cut cut = cut_up(params, Way::columns);  // the ways that need more are taken only where they fit

@@ -6,11 +6,11 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr std::int32_t kMostWarpPacks = 31;  // one lane more lends
+constexpr std::int32_t kMaxWarpPacks = 31;  // one lane more lends
 constexpr std::int64_t kShortestStrip = 6;
 constexpr std::int64_t kEnoughWarps = 24;  // on a multiprocessor
 
-std::int32_t warps_of_row(std::int32_t packs) { return (packs + kMostWarpPacks - 1) / kMostWarpPacks; }
+std::int32_t warps_of_row(std::int32_t packs) { return (packs + kMaxWarpPacks - 1) / kMaxWarpPacks; }
 
 template <int kChannels>
 void launch(const PoolingParams& params, cudaStream_t stream) {
@@ -50,10 +50,10 @@ bool pooling_planes_floats_fit(const PoolingParams& params) {
       tile::is_aligned(params.x, 16) && tile::is_aligned(params.dy, 8) && tile::is_aligned(params.out, 16);
   // Most lanes are to have work.
   const std::int64_t packs = shape.x[2] / 4;
-  if (!aligned || shape.x[2] % 4 != 0 || packs > tile::kMostIterations / 4) return false;
+  if (!aligned || shape.x[2] % 4 != 0 || packs > tile::kMaxIterations / 4) return false;
   const std::int64_t row_warps = warps_of_row(static_cast<std::int32_t>(packs));
-  return packs * 4 >= row_warps * 96 && 3 * shape.x_plane() < tile::kMostIterations &&
-         params.images * params.channels * row_warps * shape.y[1] < tile::kMostIterations;
+  return packs * 4 >= row_warps * 96 && 3 * shape.x_plane() < tile::kMaxIterations &&
+         params.images * params.channels * row_warps * shape.y[1] < tile::kMaxIterations;
 }
 
 void launch_pooling_planes_floats(const PoolingParams& params, CUstream_st* stream) {

@@ -48,8 +48,8 @@ bool pooling_planes_linear_fit(const PoolingParams& params) {
   // that are not there, fit into 31 bits.
   if (shape.x[2] < 9 || shape.x[1] < 8) return false;
   const std::int64_t elements = params.images * params.channels * shape.x_plane();
-  return elements % 8 == 0 && elements < tile::kMostIterations / 4 &&
-         std::int64_t{8} * kLinearPacks * shape.x[2] < tile::kMostIterations / 4;
+  return elements % 8 == 0 && elements < tile::kMaxIterations / 4 &&
+         std::int64_t{8} * kLinearPacks * shape.x[2] < tile::kMaxIterations / 4;
 }
 
 void launch_pooling_planes_linear(const PoolingParams& params, CUstream_st* stream) {

@@ -49,8 +49,8 @@ bool pooling_planes_pairs_fit(const PoolingParams& params) {
   const bool aligned =
       tile::is_aligned(params.x, 16) && tile::is_aligned(params.dy, 8) && tile::is_aligned(params.out, 16);
   // A row of threads is in one warp; units, and packs within a plane, count in 31 bits.
-  return aligned && shape.x[2] % 8 == 0 && shape.x[2] <= 256 && 3 * shape.x_plane() < tile::kMostIterations &&
-         params.images * params.channels * shape.y[1] < tile::kMostIterations;
+  return aligned && shape.x[2] % 8 == 0 && shape.x[2] <= 256 && 3 * shape.x_plane() < tile::kMaxIterations &&
+         params.images * params.channels * shape.y[1] < tile::kMaxIterations;
 }
 
 void launch_pooling_planes_pairs(const PoolingParams& params, CUstream_st* stream) {

@@ -8,7 +8,7 @@
 // The gradient of a maximum takes two steps, and nothing is scattered:
 //   choose   each window's choice, as the number of the chosen element within the window (its row times kWindow plus
 //            its column), one byte a lane; kNothingChosen where there is none
-//   gather   the elements of x fall into blocks of kStride x kStride. Counted from the padding's corner, block (i, j)
+//   gather   the elements of x fall into k tilesStride x kStride. Counted from the padding's corner, block (i, j)
 //            is covered by the windows (i - p, j - q), p and q < kOverlap, and element (a, b) of the block is number
 //            (a + p kStride) kWindow + b + q kStride of that window. So a block takes kOverlap^2 choices and gradients
 //            and compares them with numbers known at compile time.

@@ -18,7 +18,7 @@ WindowArgs<T> window_args(const PoolingParams& params, int pack) {
   const std::int64_t plane = params.backward ? params.shape.x_plane() : params.shape.y_plane();
   args.order.channels_fastest = params.out_strides.c < params.out_strides.spatial[2];
   args.order.count = params.images * (params.channels / pack) * plane;
-  args.order.wide = args.order.count > tile::kMostIterations;
+  args.order.wide = args.order.count > tile::kMaxIterations;
   args.order.channels = tile::FastDivmod(static_cast<std::uint32_t>(params.channels / pack));
   for (int i = 0; i < 3; ++i) args.order.spatial[i] = tile::FastDivmod(static_cast<std::uint32_t>(extents[i]));
   return args;

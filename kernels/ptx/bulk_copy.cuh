@@ -1,4 +1,4 @@
-// cp.async.bulk: a contiguous run of bytes from global to shared memory by the copy engine. sm_90 and later.
+// cp.async.bulk: a contiguous run of bytes from global to shared memory by TMA. sm_90 and later.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

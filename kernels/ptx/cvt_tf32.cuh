@@ -1,4 +1,4 @@
-// cvt.rna.tf32: a float to the nearest TF32, as the matrix instructions and the copy engine's TF32 maps have it.
+// cvt.rna.tf32: a float to the nearest TF32, as the matrix instructions and TMA's TF32 maps have it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

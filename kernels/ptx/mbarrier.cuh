@@ -16,7 +16,7 @@ __device__ __forceinline__ void mbarrier_init(std::uint64_t* barrier, std::uint3
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
 
-// Makes the initialisation visible to the copy engine and to the other blocks of the cluster.
+// Makes the initialisation visible to TMA and to the other blocks of the cluster.
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }

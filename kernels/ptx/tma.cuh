@@ -1,4 +1,4 @@
-// cp.async.bulk.tensor: tiles of a tensor from global to shared memory through a tensor map, by the copy engine.
+// cp.async.bulk.tensor: tiles of a tensor from global to shared memory through a tensor map, by TMA.
 //
 // `im2col` walks output pixels: `coordinates` name the first pixel's corner of the window (channel, w, h, d, image) and
 // `offset` the filter tap. `tile` is a plain box. With a mask the copy lands at the same address in each block of the
@@ -71,7 +71,7 @@ template <int kPending>
 __device__ __forceinline__ void bulk_wait_group_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
-// Makes ordinary writes to shared memory visible to the copy engine.
+// Makes ordinary writes to shared memory visible to TMA.
 __device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 }  // namespace gpudnn::ptx

@@ -75,7 +75,7 @@ void join_within_kernel(const ReduceParams& params, ReduceArgs<T>* args) {
   const ReduceShape& shape = params.shape;
   if (shape.splits <= 1) return;
   if (shape.way == ReduceWay::rows && args->outputs * shape.splits <= kReducePosts) {
-    args->key = tile::grid_slot_key(params.c);
+    args->key = tile::mailbox_key(params.c);
     args->partials = nullptr;
   }
   if (shape.way == ReduceWay::columns && params.has_clusters && shape.splits <= kReduceCluster) {
@@ -214,8 +214,8 @@ void launch_reduce_piece(const ReduceParams& params, cudaStream_t stream) {
 // More outputs than 31 bits can count go in pieces, each with its own corner of the tensors. So many are never split.
 template <class T, bool kIndexed>
 void launch_reduce_typed(const ReduceParams& params, cudaStream_t stream) {
-  if (params.loops.kept.count() <= tile::kMostIterations) return launch_reduce_piece<T, kIndexed>(params, stream);
-  tile::for_each_piece(params.loops.kept, tile::kMostIterations, {},
+  if (params.loops.kept.count() <= tile::kMaxIterations) return launch_reduce_piece<T, kIndexed>(params, stream);
+  tile::for_each_piece(params.loops.kept, tile::kMaxIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                          ReduceParams part = params;
                          part.loops.kept = piece;

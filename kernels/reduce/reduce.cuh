@@ -28,8 +28,8 @@
 
 #include "kernels/reduce/rule.cuh"
 #include "kernels/tile/cluster.cuh"
-#include "kernels/tile/grid_slots.cuh"
 #include "kernels/tile/line_steps.cuh"
+#include "kernels/tile/mailboxes.cuh"
 
 namespace gpudnn::kernels {
 
@@ -47,7 +47,7 @@ struct ReduceArgs {
   using C = ReduceCompute<T>;
   const T* a;
   void* partials;         // null: no splits, or posted or clustered ones
-  tile::GridSlotKey key;  // rows: not zero where splits meet in a slot
+  tile::MailboxKey key;   // rows: not zero where splits meet in a slot
   std::int64_t chunk;     // steps of a split
   std::uint32_t outputs;  // columns: packs of them
   std::uint32_t lanes;
@@ -185,22 +185,22 @@ __device__ __forceinline__ void for_each_window(const ReduceArgs<T>& args, std::
   }
 }
 
-// The runs of a few outputs meet in a slot of tile/grid_slots.cuh, in place of the workspace and a second kernel.
+// The runs of a few outputs meet in a slot of tile/mailboxes.cuh, in place of the workspace and a second kernel.
 constexpr std::int64_t kReducePosts = 1024;
-static __device__ tile::GridSlots<kReducePosts * sizeof(float)> reduce_slots;
+static __device__ tile::Mailboxes<kReducePosts * sizeof(float)> reduce_slots;
 template <ReduceKind kKind, class V>
 inline constexpr bool kPostsRows = kKind != ReduceKind::any&& std::is_same_v<V, float>;
 
-// The end of reduce_rows where that is so. `of_warps` is what the block's warps found, `seen` what grid_slot_glance
+// The end of reduce_rows where that is so. `of_warps` is what the block's warps found, `seen` what mailbox_glance
 // saw; `found` has room for all posts.
 template <class T, ReduceKind kKind>
 __device__ __forceinline__ void reduce_posted(const ReduceArgs<T>& args, const ReduceRule& rule, const float* of_warps,
-                                              tile::GridSlotKey seen, float* found) {
+                                              tile::MailboxKey seen, float* found) {
   constexpr std::uint32_t kWarps = kReduceRowThreads / 32;
   const bool collects = tile::grid_block_is_last();
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (warp > 0 && !collects) return;
-  const unsigned slot = tile::grid_slot_find(args.key, seen);
+  const unsigned slot = tile::mailbox_find(args.key, seen);
   void* const words = reduce_slots.words[slot];  // [output][split]
   const std::uint32_t splits = gridDim.y;
   if (warp == 0) {
@@ -215,7 +215,7 @@ __device__ __forceinline__ void reduce_posted(const ReduceArgs<T>& args, const R
     found[i] = value[0];
   }
   __syncthreads();
-  if (threadIdx.x == kReduceRowThreads - 1) tile::grid_slot_leave(slot);
+  if (threadIdx.x == kReduceRowThreads - 1) tile::mailbox_leave(slot);
 #pragma unroll 1
   for (std::uint32_t output = warp; output < args.outputs; output += kWarps) {
     float total = rule_identity<float>(rule);
@@ -241,7 +241,7 @@ __global__ void __launch_bounds__(kReduceRowThreads,
   __shared__ float found[posts ? kReducePosts : 1];
   const std::uint32_t output = blockIdx.x;
   if constexpr (posts) {
-    if (args.key != 0 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::grid_slot_take(args.key);
+    if (args.key != 0 && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) tile::mailbox_take(args.key);
   }
   const T* const a = element_at(args.in_type, args.a, args.template kept_offset<kKind>(0, output));
   V totals[1] = {nothing_seen<V, C>(rule)};
@@ -273,9 +273,9 @@ __global__ void __launch_bounds__(kReduceRowThreads,
       }
     }
   }
-  tile::GridSlotKey seen = 0;
+  tile::MailboxKey seen = 0;
   if constexpr (posts) {
-    if (args.key != 0) seen = tile::grid_slot_glance(args.key);
+    if (args.key != 0) seen = tile::mailbox_glance(args.key);
   }
   V total = lanes_join(rule, totals[0], 32);
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = total;

@@ -113,7 +113,7 @@ constexpr std::size_t reduce_partial_bytes(tile::AnyType in_type, bool indexed) 
   if (fast.strides[0][last] != 1) return 1;
   if (columns) return reduce_even(loops, true, width) ? width : 1;
   if (fast.dims[last] < 2 * width) return 1;
-  return fast.count() <= tile::kMostIterations || reduce_even(loops, false, width) ? width : 1;
+  return fast.count() <= tile::kMaxIterations || reduce_even(loops, false, width) ? width : 1;
 }
 
 // As many runs as the device has places for their blocks; none where the blocks of whole outputs fill two fifths of

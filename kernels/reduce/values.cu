@@ -6,7 +6,7 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr std::int64_t kMostChannels = 1024;
+constexpr std::int64_t kMaxChannels = 1024;
 
 // Sums of few channels that lie side by side over very many pixels are what the bias gradient computes: its blocks join
 // their sums within the kernel, and too many of them meet there for a cluster.
@@ -18,7 +18,7 @@ bool is_bias_gradient(const ReduceParams& params) {
                      (params.in_type == tile::AnyType::f32 || params.in_type == tile::AnyType::f16 ||
                       params.in_type == tile::AnyType::bf16);
   return plain && typed && params.shape.way == ReduceWay::columns && params.shape.splits > kReduceCluster &&
-         kept.rank == 1 && kept.strides[0][0] == 1 && kept.dims[0] > 1 && kept.dims[0] <= kMostChannels;
+         kept.rank == 1 && kept.strides[0][0] == 1 && kept.dims[0] > 1 && kept.dims[0] <= kMaxChannels;
 }
 
 void launch_as_bias_gradient(const ReduceParams& params, CUstream_st* stream) {

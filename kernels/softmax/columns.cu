@@ -22,7 +22,7 @@ void launch_tiles(const SoftmaxArgs<T>& args, ColumnTiles tiles, int lanes, cuda
 template <class T, int N, bool kBackward>
 void launch_piece(const SoftmaxArgs<T>& args, const ColumnTiles& tiles, cudaStream_t stream) {
   constexpr int kNarrowest = N > 1 ? 4 : 16;  // 64 bytes and more of neighbouring groups
-  constexpr int kMost = sizeof(T) == 8 ? 4 : 8;
+  constexpr int kMaximum = sizeof(T) == 8 ? 4 : 8;
   int lanes = 256;
   while (lanes > kNarrowest &&
          (kThreads / lanes * 4 < args.length || tiles.packs.count / lanes < 2u * tiles.multiprocessors)) {
@@ -39,20 +39,22 @@ void launch_piece(const SoftmaxArgs<T>& args, const ColumnTiles& tiles, cudaStre
     return launch_tiles<T, N, 4, kBackward>(args, tiles, kNarrowest, stream);
   }
   if (kThreads / lanes * 4 >= args.length) return launch_tiles<T, N, 4, kBackward>(args, tiles, lanes, stream);
-  if (kThreads / lanes * kMost >= args.length) return launch_tiles<T, N, kMost, kBackward>(args, tiles, lanes, stream);
+  if (kThreads / lanes * kMaximum >= args.length)
+    return launch_tiles<T, N, kMaximum, kBackward>(args, tiles, lanes, stream);
   if constexpr (N == 1 && sizeof(T) > 2) {  // of 16-bit types those that matter go through shared memory
     constexpr int kLarge = kColumnThreads<1>;
     if (kLarge / lanes * 16 >= args.length)
       return launch_tiles<T, 1, 16, kBackward>(args, tiles, lanes, stream, kLarge);
   }
   lanes = kNarrowest;
-  if (kThreads / lanes * kMost >= args.length) return launch_tiles<T, N, kMost, kBackward>(args, tiles, lanes, stream);
+  if (kThreads / lanes * kMaximum >= args.length)
+    return launch_tiles<T, N, kMaximum, kBackward>(args, tiles, lanes, stream);
   launch_tiles<T, N, 0, kBackward>(args, tiles, N > 1 ? 8 : 32, stream);
 }
 
 template <class T, int N>
 void launch(const SoftmaxParams& params, cudaStream_t stream) {
-  tile::for_each_piece(params.between, tile::kMostIterations, {},
+  tile::for_each_piece(params.between, tile::kMaxIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                          const SoftmaxArgs<T> args = softmax_args<T>(params, offsets);
                          if constexpr (sizeof(T) < 8 && N == 1) {
@@ -77,7 +79,7 @@ void launch(const SoftmaxParams& params, cudaStream_t stream) {
 
 bool softmax_columns_fit(const SoftmaxParams& params) {
   const int last = params.between.rank - 1;
-  if (params.within.rank != 1 || params.within.dims[0] > tile::kMostIterations) return false;
+  if (params.within.rank != 1 || params.within.dims[0] > tile::kMaxIterations) return false;
   for (int t = 0; t < 3; ++t) {
     if (params.between.strides[t][last] != 1) return false;
   }

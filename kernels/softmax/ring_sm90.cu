@@ -1,14 +1,14 @@
 // Instances and launch of softmax over long rows in shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/softmax/ring_sm90.cuh"
-#include "kernels/tile/ask_once.hpp"
+#include "kernels/tile/cached_query.hpp"
 #include "kernels/tile/cluster.cuh"
 #include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
 namespace {
 
-constexpr int kMostTogether = 3;
+constexpr int kMaxTogether = 3;
 
 // A block's dynamic shared memory where `together` share a multiprocessor of 228 KB; 1 KB of each is the system's.
 constexpr int shared_of(int together) { return (228 / together - 1) * 1024; }
@@ -82,8 +82,8 @@ bool clusters_that_run(const void* kernel, const RingPlan& plan, int* clusters) 
 // The same, asked once for each device and plan; 0 for none.
 template <auto kKernel>
 int resident(const RingPlan& plan) {
-  static int known[kMostTogether + 1][kRingMostCluster + 1][tile::kDevicesKnown] = {};
-  return tile::ask_once(known[plan.together][plan.cluster], [&] {
+  static int known[kMaxTogether + 1][kRingMostCluster + 1][tile::kDevicesKnown] = {};
+  return tile::cached_query(known[plan.together][plan.cluster], [&] {
     int clusters = 0;
     if (clusters_that_run(reinterpret_cast<const void*>(kKernel), plan, &clusters)) return clusters;
     (void)cudaGetLastError();  // it is an answer, no failure of the call

@@ -2,7 +2,7 @@
 // reduction.
 //
 // A cluster takes rows in turn, each of its blocks the same part of every row. A block's parts pass through a ring of
-// stages in shared memory that the copy engine fills, two rows ahead of the one that is reduced. A row takes two passes
+// stages in shared memory that TMA fills, two rows ahead of the one that is reduced. A row takes two passes
 // over its stage; between them its blocks must hear of each other's maxima and sums, and that time is filled with
 // the next row's first pass:
 //

@@ -26,7 +26,7 @@ template <class T, bool kBackward>
 void launch_piece(const SoftmaxParams& params, SoftmaxArgs<T> args, const tile::LoopNest<3>& rows,
                   cudaStream_t stream) {
   constexpr int N = tile::kPackWidth<T>;
-  constexpr int kMost =
+  constexpr int kMaximum =
       kBackward || sizeof(T) == 8 ? 4 : 8;  // packs of each input that a thread of a block of 1024 can hold
   const std::int64_t packs = (args.length + N - 1) / N;
   if (packs <= 32) return launch_warps<T, 2, 16, kBackward>(args, rows, stream);
@@ -44,8 +44,8 @@ void launch_piece(const SoftmaxParams& params, SoftmaxArgs<T> args, const tile::
     return launch_blocks<T, 4, kBackward>(args, rows, threads, stream);
   }
   const int most = params.has_clusters ? kLargestCluster : 1;
-  while (args.cluster < most && packs > 1024 * kMost * args.cluster) args.cluster *= 2;
-  if (packs <= 1024 * kMost * args.cluster) return launch_blocks<T, kMost, kBackward>(args, rows, 1024, stream);
+  while (args.cluster < most && packs > 1024 * kMaximum * args.cluster) args.cluster *= 2;
+  if (packs <= 1024 * kMaximum * args.cluster) return launch_blocks<T, kMaximum, kBackward>(args, rows, 1024, stream);
   launch_blocks<T, 0, kBackward>(args, rows, 1024, stream);
 }
 
@@ -68,7 +68,7 @@ bool softmax_rows_fit(const SoftmaxParams& params) {
 
 void launch_softmax_rows(const SoftmaxParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
-    tile::for_each_piece(params.between, tile::kMostIterations / kLargestCluster, {},
+    tile::for_each_piece(params.between, tile::kMaxIterations / kLargestCluster, {},
                          [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                            SoftmaxArgs<T> args = softmax_args<T>(params);
                            args.a += offsets[0];

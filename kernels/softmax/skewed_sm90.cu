@@ -1,20 +1,20 @@
 // Instances and launch of softmax over columns whose rows begin anywhere.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/softmax/skewed_sm90.cuh"
-#include "kernels/tile/ask_once.hpp"
+#include "kernels/tile/cached_query.hpp"
 #include "kernels/tile/shared_memory.hpp"
 
 namespace gpudnn::kernels {
 namespace {
 
-constexpr int kLeastLength = 32;           // elements
-constexpr std::int64_t kMost = 75 * 1024;  // shared memory of a block: three share a multiprocessor
+constexpr int kLeastLength = 32;              // elements
+constexpr std::int64_t kMaximum = 75 * 1024;  // shared memory of a block: three share a multiprocessor
 
 // Whether the code that the device runs was made for clusters and asynchronous copies; asked once for each device.
 template <auto kKernel>
 bool is_for_clusters() {
   static int known[tile::kDevicesKnown] = {};
-  return tile::ask_once(known, [] {
+  return tile::cached_query(known, [] {
            cudaFuncAttributes about = {};
            return cudaFuncGetAttributes(&about, kKernel) == cudaSuccess && about.ptxVersion >= 90 ? 1 : 0;
          }) == 1;
@@ -65,12 +65,12 @@ bool launch(const SoftmaxParams& params, const tile::HostNest& piece, SoftmaxArg
   if (!is_one && overlaps<T>(params)) return false;
   args.cluster = 1;
   const auto rows = [&] { return (args.length + args.cluster - 1) / args.cluster; };
-  while (args.cluster < kSkewedMostCluster && skewed_shared<N, kBackward>(tiles.lanes, rows()) > kMost) {
+  while (args.cluster < kSkewedMostCluster && skewed_shared<N, kBackward>(tiles.lanes, rows()) > kMaximum) {
     args.cluster *= 2;
   }
   const std::int64_t shared = skewed_shared<N, kBackward>(tiles.lanes, rows());
-  if (shared > kMost || clusters * args.cluster * 2 < params.multiprocessors ||
-      clusters * args.cluster > tile::kMostIterations || !is_for_clusters<softmax_skewed<T, kBackward>>()) {
+  if (shared > kMaximum || clusters * args.cluster * 2 < params.multiprocessors ||
+      clusters * args.cluster > tile::kMaxIterations || !is_for_clusters<softmax_skewed<T, kBackward>>()) {
     return false;
   }
   tiles.of_line = tile::FastDivmod(static_cast<std::uint32_t>(of_line));
@@ -88,7 +88,7 @@ bool launch(const SoftmaxParams& params, const tile::HostNest& piece, SoftmaxArg
   tile::HostNest lines = piece;
   lines.dims[last] = 1;
   tiles.lines = tile::LoopNest<3>(lines);
-  tile::allow_shared_memory<softmax_skewed<T, kBackward>>(static_cast<int>(kMost), true);
+  tile::allow_shared_memory<softmax_skewed<T, kBackward>>(static_cast<int>(kMaximum), true);
   tile::launch_clusters_shared(softmax_skewed<T, kBackward>, clusters, args.cluster, kSkewedThreads,
                                static_cast<int>(shared), stream, args, tiles);
   return true;

@@ -6,8 +6,8 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr int kLeastLength = 32;            // four elements for each of 8 warps
-constexpr std::int64_t kMost = 112 * 1024;  // shared memory of a block: two share a multiprocessor
+constexpr int kLeastLength = 32;               // four elements for each of 8 warps
+constexpr std::int64_t kMaximum = 112 * 1024;  // shared memory of a block: two share a multiprocessor
 
 // The multiples of 256 threads whose blocks share a multiprocessor: 0 where a group is too long. Backward three blocks
 // of 256 go before two of 512: 104 us in place of 116 for 64 x 256 x 57 x 57.
@@ -15,7 +15,7 @@ template <bool kAligned, bool kBackward>
 int staged_threads(std::int64_t length) {
   constexpr std::int64_t kSmall = (kBackward ? 75 : 56) * 1024;
   if (staged_shared<kAligned, kBackward>(length, 256) <= kSmall) return 256;
-  return staged_shared<kAligned, kBackward>(length, 512) <= kMost ? 512 : 0;
+  return staged_shared<kAligned, kBackward>(length, 512) <= kMaximum ? 512 : 0;
 }
 
 template <class T, bool kAligned, bool kBackward>
@@ -39,7 +39,7 @@ bool launch(const SoftmaxParams& params, const tile::HostNest& piece, const Soft
   tile::HostNest lines = piece;
   lines.dims[last] = 1;
   tiles.lines = tile::LoopNest<3>(lines);
-  tile::allow_shared_memory<softmax_staged<T, kAligned, kBackward>>(static_cast<int>(kMost), true);
+  tile::allow_shared_memory<softmax_staged<T, kAligned, kBackward>>(static_cast<int>(kMaximum), true);
   softmax_staged<T, kAligned, kBackward>
       <<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads),
          static_cast<std::size_t>(staged_shared<kAligned, kBackward>(args.length, threads)), stream>>>(args, tiles);
@@ -51,7 +51,7 @@ bool launch(const SoftmaxParams& params, const tile::HostNest& piece, const Soft
 template <class T>
 bool launch_softmax_staged(const SoftmaxParams& params, const tile::HostNest& piece, const SoftmaxArgs<T>& args,
                            bool aligned, CUstream_st* stream) {
-  if (params.shared_memory < kMost) return false;
+  if (params.shared_memory < kMaximum) return false;
   if (params.backward) return !aligned && launch<T, false, true>(params, piece, args, stream);
   if (!params.logarithm && !(args.alpha > 0.0f)) return false;
   return aligned ? launch<T, true, false>(params, piece, args, stream)

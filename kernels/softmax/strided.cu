@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ C scratch[2][32];
   std::int64_t start[3];
   between.offsets(blockIdx.x, start);
-  const bool wide = args.length > tile::kMostIterations;
+  const bool wide = args.length > tile::kMaxIterations;
   const auto locate = [&](std::int64_t element, std::int64_t(&offset)[3]) {
     if (wide) {
       within.offsets_wide(static_cast<std::uint64_t>(element), offset);
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_softmax_strided(const SoftmaxParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
-    tile::for_each_piece(params.between, tile::kMostIterations, {},
+    tile::for_each_piece(params.between, tile::kMaxIterations, {},
                          [&](const tile::HostNest& piece, const std::int64_t(&offsets)[tile::kMaxTensors]) {
                            const SoftmaxArgs<T> args = softmax_args<T>(params, offsets);
                            const tile::LoopNest<3> within(params.within);

@@ -26,8 +26,8 @@ namespace gpudnn::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kMostThreads = 512;  // backward, where a block has an image for itself
-constexpr int kRuns = 4;           // of a thread, in flight together
+constexpr int kMaxThreads = 512;  // backward, where a block has an image for itself
+constexpr int kRuns = 4;          // of a thread, in flight together
 constexpr int kLargestCluster = 8;
 
 // Positions along an axis between -1 and 1.
@@ -123,11 +123,11 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T, int kRun>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMaxThreads)
     affine_grid_backward(const T* dgrid, T* dtheta, const __grid_constant__ GridShape<tile::Compute<T>> shape,
                          int cluster, bool pairs) {
   using C = tile::Compute<T>;
-  __shared__ C scratch[6][kMostThreads / 32];
+  __shared__ C scratch[6][kMaxThreads / 32];
   __shared__ C partial[6];
   const tile::ClusterPlace place = tile::cluster_place(cluster);
   if (place.rank >= place.blocks) return;
@@ -249,7 +249,7 @@ void backward(const AffineGridParams& params, cudaStream_t stream) {
          shape.pixels > 4u * kThreads * static_cast<unsigned>(cluster)) {
     cluster *= 2;
   }
-  tile::launch_clusters(affine_grid_backward<T, kRun>, params.images, cluster, alone ? kMostThreads : kThreads, stream,
+  tile::launch_clusters(affine_grid_backward<T, kRun>, params.images, cluster, alone ? kMaxThreads : kThreads, stream,
                         static_cast<const T*>(params.in), static_cast<T*>(params.out), shape, cluster,
                         tile::is_aligned(params.in, 2 * sizeof(T)));
 }

@@ -7,16 +7,16 @@
 #include "kernels/tile/launch.hpp"
 #include "kernels/tile/least.hpp"
 #include "kernels/tile/shared_memory.hpp"
-#include "kernels/tile/waits_by_itself.hpp"
+#include "kernels/tile/waits_by_pdl.hpp"
 
 namespace gpudnn::kernels {
 namespace {
 
-constexpr std::int64_t kMostFewChannels = 8;       // that go four at a time
+constexpr std::int64_t kMaxSmallC = 8;             // that go four at a time
 constexpr std::int64_t kLeastChannels = 16;        // of a block
 constexpr std::int64_t kChannelsOfBlock = 64;      // where the device has work enough
 constexpr std::int64_t kPointsForBoxes = 1 << 15;  // of all images: boxes are then worth a launch
-constexpr std::int64_t kMostParts = 2048;          // of all tiles
+constexpr std::int64_t kMaxParts = 2048;           // of all tiles
 constexpr std::int64_t kFewPatches = 256;          // that are boxes themselves
 
 template <class T>
@@ -52,7 +52,7 @@ GridBoxes boxes_of(const SamplerImage& grid, std::int64_t most) {
 // Launches the search for ranges, where the caller's memory holds them and they are worth it.
 template <class T>
 void find_ranges(const SamplerParams& params, ImageGradientArgs<T>* args, cudaStream_t stream) {
-  args->boxes = boxes_of(params.sample, kMostBoxes);
+  args->boxes = boxes_of(params.sample, kMaxBoxes);
   const std::uint32_t shift = args->boxes.shift_x + args->boxes.shift_y;
   const std::int64_t boxes = params.images * args->boxes.count;
   const std::int64_t patches = shift == 0 ? 0 : boxes << shift;
@@ -75,13 +75,13 @@ void find_ranges(const SamplerParams& params, ImageGradientArgs<T>* args, cudaSt
 template <class T>
 void place_queues(const SamplerParams& params, ImageGradientArgs<T>* args) {
   constexpr std::size_t kLeastListed = 1 << 15;  // patches
-  const GridBoxes boxes = boxes_of(params.sample, kMostBoxes);
+  const GridBoxes boxes = boxes_of(params.sample, kMaxBoxes);
   const std::uint32_t shift = boxes.shift_x + boxes.shift_y;
   const std::int64_t patches = shift == 0 ? 0 : (params.images * boxes.count) << shift;
   const std::size_t ranges = static_cast<std::size_t>(params.images * boxes.count + patches) * sizeof(TileRange);
   const std::int64_t tiles = params.images * args->sampler.tiles;
   const auto round_up = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
-  const std::int64_t most_parts = params.channels <= kFewStaged ? tile::least(tiles, kMostParts) : 0;
+  const std::int64_t most_parts = params.channels <= kFewStaged ? tile::least(tiles, kMaxParts) : 0;
   std::size_t at = round_up(ranges);
   const auto take = [&]<class Item>(Item** items, std::size_t count) {
     *items = reinterpret_cast<Item*>(static_cast<char*>(params.scratch) + at);
@@ -164,8 +164,8 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   args.tiles = tile::FastDivmod(sampler.tiles);
   args.tiles_across = tile::FastDivmod(across);
   using WideShared = ImageGradientShared<float, kWideStride>;
-  const bool wide = !packs && sizeof(T) < 8 && params.channels > kMostFewChannels &&
-                    sizeof(WideShared) <= params.shared_memory_per_block;
+  const bool wide =
+      !packs && sizeof(T) < 8 && params.channels > kMaxSmallC && sizeof(WideShared) <= params.shared_memory_per_block;
   constexpr int N = tile::kPackWidth<T>;
   set_chunks(params, packs ? N : 1, wide ? kWideChannels : kLeastChannels, &sampler);
   if (!packs && !wide && kTakesQueues<T>) place_queues(params, &args);
@@ -212,13 +212,12 @@ void launch(const SamplerParams& params, cudaStream_t stream) {
   // Both begin while the kernel before ends, and wait for what it writes.
   const std::uint32_t queue_blocks = (queue.all_tiles + kWarps - 1) / kWarps;
   tile::launch_kernel(&sampler_tile_queue,
-                      {queue_blocks, kSamplerThreads, 0, 1, tile::waits_by_itself<&sampler_tile_queue>()}, stream,
-                      queue);
+                      {queue_blocks, kSamplerThreads, 0, 1, tile::waits_by_pdl<&sampler_tile_queue>()}, stream, queue);
   const auto workers = static_cast<unsigned>(kFewBlocks * params.multiprocessors);
-  tile::launch_kernel(&sampler_image_gradient<T>,
-                      {tile::least(workers, queue.all_tiles), kSamplerThreads, 0, 1,
-                       tile::waits_by_itself<&sampler_image_gradient<T>>()},
-                      stream, args);
+  tile::launch_kernel(
+      &sampler_image_gradient<T>,
+      {tile::least(workers, queue.all_tiles), kSamplerThreads, 0, 1, tile::waits_by_pdl<&sampler_image_gradient<T>>()},
+      stream, args);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 namespace gpudnn::kernels {
 
-constexpr int kMostBoxes = 4 * kSamplerThreads;  // a thread tests four
-constexpr int kPatch = 8;                        // points across and down of a patch, a warp's work in a round
-constexpr int kListed = kSamplerThreads;         // patches that are listed at a time: a thread tests one
+constexpr int kMaxBoxes = 4 * kSamplerThreads;  // a thread tests four
+constexpr int kPatch = 8;                       // points across and down of a patch, a warp's work in a round
+constexpr int kListed = kSamplerThreads;        // patches that are listed at a time: a thread tests one
 constexpr int kWarps = kSamplerThreads / 32;
 constexpr int kRound = kWarps * kPatch * kPatch;  // points of a round
 // Image tiles that some points touch, both ends included; first > last: none.
@@ -19,7 +19,7 @@ struct alignas(8) TileRange {
     return first_x <= x && x <= last_x && first_y <= y && y <= last_y;
   }
 };
-constexpr std::int32_t kMostTileNumber = 65535;  // tiles beyond count as this one: visited too often, never too rarely
+constexpr std::int32_t kMaxTileNumber = 65535;  // tiles beyond count as this one: visited too often, never too rarely
 
 // How the grid is cut: `across` x `down` boxes of 2^shift_x x 2^shift_y patches.
 struct GridBoxes {

@@ -18,12 +18,12 @@
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/launch.hpp"
 #include "kernels/tile/least.hpp"
-#include "kernels/tile/waits_by_itself.hpp"
+#include "kernels/tile/waits_by_pdl.hpp"
 
 namespace gpudnn::kernels {
 namespace {
 
-constexpr int kMostRun = 4;    // pixels of a thread
+constexpr int kMaxRun = 4;     // pixels of a thread
 constexpr int kFewPlanes = 8;  // channels up to which what is read counts for more than what is written
 
 // Channels of a thread whose loads are in flight together.
@@ -301,7 +301,7 @@ void set_tiles(const SamplerParams& params, int pack, SamplerArgs<T>* args) {
     return (args->pixels + pixels - 1) / pixels;
   };
   args->tiles = tiles();
-  while (pack == 1 && args->run < kMostRun && params.images * tiles() >= 16 * params.multiprocessors) {
+  while (pack == 1 && args->run < kMaxRun && params.images * tiles() >= 16 * params.multiprocessors) {
     args->run *= 2;
   }
   args->tiles = tiles();
@@ -360,8 +360,7 @@ void launch_sampler_grid_gradient(const SamplerParams& params, CUstream_st* stre
     const auto blocks = static_cast<unsigned>(params.images * args.tiles);
     if constexpr (sizeof(T) < 8) {
       if (planes) {
-        const bool overlaps =
-            params.follows_image_gradient && tile::waits_by_itself<&sampler_grid_gradient_planes<T>>();
+        const bool overlaps = params.follows_image_gradient && tile::waits_by_pdl<&sampler_grid_gradient_planes<T>>();
         tile::launch_kernel(&sampler_grid_gradient_planes<T>, {blocks, kSamplerThreads, 0, 1, overlaps}, stream, args);
         return;
       }

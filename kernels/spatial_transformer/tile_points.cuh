@@ -16,11 +16,11 @@ struct TileSearch {
 
   template <class Shared>
   __device__ __forceinline__ std::int32_t tile_x() const {
-    return min(left / Shared::kTileWidth, kMostTileNumber);
+    return min(left / Shared::kTileWidth, kMaxTileNumber);
   }
   template <class Shared>
   __device__ __forceinline__ std::int32_t tile_y() const {
-    return min(top / Shared::kTileHeight, kMostTileNumber);
+    return min(top / Shared::kTileHeight, kMaxTileNumber);
   }
 };
 
@@ -48,7 +48,7 @@ struct ImageGradientShared {
   static constexpr bool kKeepsPoints = kStaged == 0;
   static constexpr std::uint32_t kCellBits = 9;
   static_assert(kPoints >= kRound && kCells <= 1 << kCellBits);
-  std::uint16_t visits[kMostBoxes];
+  std::uint16_t visits[kMaxBoxes];
   std::uint32_t listed[kListed];
   // The points as they were found.
   std::uint32_t found[kPoints];

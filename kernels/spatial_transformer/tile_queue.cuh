@@ -19,7 +19,7 @@ namespace gpudnn::kernels {
 constexpr std::uint32_t kNotListed = 0xffffffffu;
 constexpr std::uint32_t kSharedOut = 32;  // patches beyond which a tile is
 constexpr std::uint32_t kPatchesOfPart = 16;
-constexpr std::uint32_t kMostListed = kListed;  // patches of a tile whose list is kept; those of others are found again
+constexpr std::uint32_t kMaxListed = kListed;  // patches of a tile whose list is kept; those of others are found again
 
 // Sets the pixels of a warp's tile to 0, elements of type T.
 template <class T>
@@ -41,8 +41,8 @@ __device__ __forceinline__ void clear_tile(const TileQueueArgs& args, std::uint3
 // A warp for each tile of every image.
 static __global__ void __launch_bounds__(kSamplerThreads)
     sampler_tile_queue(const __grid_constant__ TileQueueArgs args) {
-  __shared__ std::uint16_t boxes_of_warp[kWarps][kMostBoxes];
-  __shared__ std::uint32_t patches_of_warp[kWarps][kMostListed];
+  __shared__ std::uint16_t boxes_of_warp[kWarps][kMaxBoxes];
+  __shared__ std::uint32_t patches_of_warp[kWarps][kMaxListed];
   const int lane = lane_of_warp();
   const unsigned before = (1u << lane) - 1u;
   const std::uint32_t tile = blockIdx.x * kWarps + static_cast<std::uint32_t>(warp_of_block());
@@ -81,7 +81,7 @@ static __global__ void __launch_bounds__(kSamplerThreads)
     }
     const unsigned touching = __ballot_sync(0xffffffffu, touches);
     const std::uint32_t at = count + __popc(touching & before);
-    if (touches && at < kMostListed) list[at] = patch;
+    if (touches && at < kMaxListed) list[at] = patch;
     count += __popc(touching);
   }
   if (count == 0 && args.clears) {
@@ -91,7 +91,7 @@ static __global__ void __launch_bounds__(kSamplerThreads)
   }
   __syncwarp();
   TileQueues& queues = *args.space.queues;
-  std::uint32_t kept = count <= kMostListed ? count : 0;
+  std::uint32_t kept = count <= kMaxListed ? count : 0;
   std::uint32_t from = 0;
   if (lane == 0 && kept > 0) from = atomicAdd(&queues.listed, kept);
   from = __shfl_sync(0xffffffffu, from, 0);

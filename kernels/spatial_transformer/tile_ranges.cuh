@@ -25,7 +25,7 @@ struct CellRange {
                                              std::int32_t tile_width) const {
     const auto number = [](std::int32_t pixel, std::int32_t extent) {
       const std::int32_t tile = pixel / extent;
-      return static_cast<std::uint16_t>(tile < kMostTileNumber ? tile : kMostTileNumber);
+      return static_cast<std::uint16_t>(tile < kMaxTileNumber ? tile : kMaxTileNumber);
     };
     const std::int32_t left = least_of_warp(least_x);
     const std::int32_t right = most_of_warp(most_x);

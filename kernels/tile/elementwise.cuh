@@ -167,7 +167,7 @@ void launch_elementwise_nest(const ElementwiseArgs<Op>& args, const HostNest& ne
     if (nest.strides[t][nest.rank - 1] == 0) broadcast |= 1u << t;
   }
   constexpr int kPerBlock = kElementwiseThreads * Op::kUnroll;
-  for_each_piece(nest, kMostIterations, {}, [&](const HostNest& piece, const std::int64_t(&offsets)[kMaxTensors]) {
+  for_each_piece(nest, kMaxIterations, {}, [&](const HostNest& piece, const std::int64_t(&offsets)[kMaxTensors]) {
     ElementwiseArgs<Op> part = args;
     for (int t = 0; t < Op::kInputs; ++t) part.in[t] += offsets[t];
     part.out += offsets[Op::kInputs];

@@ -35,13 +35,13 @@ void launch_now(const void* kernel, const LaunchConfig& config, cudaStream_t str
 // False where it has no room.
 bool put(LaunchList* list, const void* kernel, const LaunchConfig& config, void** arguments, const std::uint32_t* bytes,
          std::size_t count) noexcept {
-  if (list->launches == LaunchList::kMostLaunches || list->arguments + count > LaunchList::kMostArguments) return false;
+  if (list->launches == LaunchList::kMaxLaunches || list->arguments + count > LaunchList::kMaxArguments) return false;
   std::size_t end = list->bytes;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t gap = end;
     const std::size_t from = (end + LaunchList::kAlignment - 1) / LaunchList::kAlignment * LaunchList::kAlignment;
     end = from + bytes[i];
-    if (end > LaunchList::kMostBytes) return false;
+    if (end > LaunchList::kMaxBytes) return false;
     // Lists are compared with what lies between the arguments.
     std::memset(list->data + gap, 0, from - gap);
     list->offset[list->arguments + i] = static_cast<std::uint32_t>(from);
@@ -74,7 +74,7 @@ void enqueue(const void* kernel, const LaunchConfig& config, cudaStream_t stream
 void launch_all(LaunchList& list) noexcept {
   for (std::size_t i = 0; i < list.launches; ++i) {
     const Launch& launch = list.of[i];
-    void* arguments[LaunchList::kMostArguments];
+    void* arguments[LaunchList::kMaxArguments];
     for (std::size_t a = 0; a < launch.count; ++a) arguments[a] = list.data + list.offset[launch.first + a];
     launch_now(launch.kernel, launch.config, list.stream, arguments);
   }

@@ -15,9 +15,9 @@ struct Launch {
 
 // Meant for the stack: nothing but the counts is initialised.
 struct LaunchList {
-  static constexpr std::size_t kMostLaunches = 12;
-  static constexpr std::size_t kMostArguments = 48;
-  static constexpr std::size_t kMostBytes = 24 << 10;
+  static constexpr std::size_t kMaxLaunches = 12;
+  static constexpr std::size_t kMaxArguments = 48;
+  static constexpr std::size_t kMaxBytes = 24 << 10;
   static constexpr std::size_t kAlignment = 64;  // of an argument: tensor maps ask for it
 
   explicit LaunchList(cudaStream_t to) noexcept : stream(to) {}
@@ -27,9 +27,9 @@ struct LaunchList {
   std::size_t launches = 0;
   std::size_t arguments = 0;
   std::size_t bytes = 0;
-  Launch of[kMostLaunches];
-  std::uint32_t offset[kMostArguments];  // of each argument in `data`
-  alignas(kAlignment) unsigned char data[kMostBytes];
+  Launch of[kMaxLaunches];
+  std::uint32_t offset[kMaxArguments];  // of each argument in `data`
+  alignas(kAlignment) unsigned char data[kMaxBytes];
 };
 
 // What the calling thread's launches go to; null: to the device.

@@ -47,7 +47,7 @@ struct LineNest {
   for (int i = 0; i < last; ++i) lines *= nest.dims[i];
   result.count = lines * steps;
   if (last > 0) {
-    const std::int64_t most = steps < kMostIterations ? kMostIterations / steps : 1;  // lines of a window
+    const std::int64_t most = steps < kMaxIterations ? kMaxIterations / steps : 1;  // lines of a window
     int split = 0;
     std::int64_t under = lines / nest.dims[0];
     while (under > most) under /= nest.dims[++split];

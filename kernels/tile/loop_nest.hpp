@@ -12,7 +12,7 @@ namespace gpudnn::tile {
 constexpr int kMaxLoops = 8;
 constexpr int kMaxTensors = 6;
 // A launch covers at most this many iterations: 32-bit indices with room for the overshoot of the last block.
-constexpr std::int64_t kMostIterations = (std::int64_t{1} << 31) - (std::int64_t{1} << 20);
+constexpr std::int64_t kMaxIterations = (std::int64_t{1} << 31) - (std::int64_t{1} << 20);
 
 // Dimensions from the slowest (0) to the fastest (rank - 1); strides in elements.
 struct HostNest {

@@ -8,11 +8,11 @@
 
 namespace gpudnn::tile {
 
-void allow_shared_memory(const void* kernel, int bytes, bool all_of_l1, ToldDevices* told) {
-  const std::atomic_ref<ToldDevices> devices(*told);
+void allow_shared_memory(const void* kernel, int bytes, bool all_of_l1, ConfiguredDevices* told) {
+  const std::atomic_ref<ConfiguredDevices> devices(*told);
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess) return;  // the launch will say why
-  const ToldDevices bit = device < 64 ? ToldDevices{1} << device : 0;
+  const ConfiguredDevices bit = device < 64 ? ConfiguredDevices{1} << device : 0;
   if ((devices.load(std::memory_order_relaxed) & bit) != 0) return;
   if (bytes == kAllThatABlockMayHave &&
       cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess) {

@@ -10,7 +10,7 @@ namespace gpudnn::tile {
 
 // The stages in turn; the parity flips at each round.
 template <int kStages>
-struct Turn {
+struct PipelineState {
   int stage = 0;
   std::uint32_t parity = 0;
   __device__ __forceinline__ void next() {
@@ -27,7 +27,7 @@ struct Turn {
 };
 
 // The same where their number is known at launch only.
-struct RingTurn {
+struct RingState {
   std::uint32_t stage = 0;
   std::uint32_t parity = 0;
   __device__ __forceinline__ void next(std::uint32_t stages) {

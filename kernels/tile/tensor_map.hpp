@@ -1,4 +1,4 @@
-// Room for a tensor map of the copy engine (TMA): the driver's CUtensorMap, without its header. Plain data.
+// Room for a tensor map of TMA (TMA): the driver's CUtensorMap, without its header. Plain data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -48,7 +48,7 @@ size_t choose_algorithms(gpudnnHandle_t handle, const Activation& input, Layer& 
   GPUDNN_CHECK(
       gpudnnGetConvolutionBackwardDataAlgorithm_v7(handle, layer.filter, y, layer.convolution, x, 1, &found, &data));
   if (found < 1) throw std::runtime_error("the library offers no algorithm for a convolution's data gradient");
-  layer.backward_data_algorithm = data.algo;
+  layer.dgrad_algorithm = data.algo;
   GPUDNN_CHECK(
       gpudnnGetConvolutionBackwardDataWorkspaceSize(handle, layer.filter, y, layer.convolution, x, data.algo, &bytes));
   largest = std::max(largest, bytes);
@@ -57,7 +57,7 @@ size_t choose_algorithms(gpudnnHandle_t handle, const Activation& input, Layer& 
   GPUDNN_CHECK(gpudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, x, y, layer.convolution, layer.filter, 1, &found,
                                                               &filter));
   if (found < 1) throw std::runtime_error("the library offers no algorithm for a convolution's filter gradient");
-  layer.backward_filter_algorithm = filter.algo;
+  layer.wgrad_algorithm = filter.algo;
   GPUDNN_CHECK(gpudnnGetConvolutionBackwardFilterWorkspaceSize(handle, x, y, layer.convolution, layer.filter,
                                                                filter.algo, &bytes));
   return std::max(largest, bytes);
@@ -211,7 +211,8 @@ std::span<const float> Network::forward(std::span<const uint8_t> pixels) {
 
 void Network::backward(std::span<const uint8_t> labels) {
   // The gradient of mean cross-entropy after softmax by the logits is (probability - [is it the label]) / batch. The
-  // one-hot labels are uploaded where the gradient is wanted, and one blend with the probabilities turns them into it.
+  // one-hot labels are uploaded where the gradient is wanted, and one combine with the probabilities turns them into
+  // it.
   const Activation& logits = layers_.back().output();
   std::vector<float> one_hot(host_probabilities_.size(), 0.0f);
   for (size_t i = 0; i < labels.size(); ++i) one_hot[i * kClasses + labels[i]] = 1.0f;
@@ -242,13 +243,13 @@ void Network::backward(std::span<const uint8_t> labels) {
     GPUDNN_CHECK(gpudnnConvolutionBackwardBias(handle_, &kOne, y.descriptor, y.gradient.get(), &kZero, layer.bias,
                                                weight_gradient(layer.bias_offset)));
     GPUDNN_CHECK(gpudnnConvolutionBackwardFilter(handle_, &kOne, x.descriptor, x.value.get(), y.descriptor,
-                                                 y.gradient.get(), layer.convolution, layer.backward_filter_algorithm,
+                                                 y.gradient.get(), layer.convolution, layer.wgrad_algorithm,
                                                  workspace_.get(), workspace_bytes_, &kZero, layer.filter,
                                                  weight_gradient(layer.filter_offset)));
     if (i == 0) continue;  // nobody needs the gradient by the images
     GPUDNN_CHECK(gpudnnConvolutionBackwardData(
         handle_, &kOne, layer.filter, weight(layer.filter_offset), y.descriptor, y.gradient.get(), layer.convolution,
-        layer.backward_data_algorithm, workspace_.get(), workspace_bytes_, &kZero, x.descriptor, x.gradient.get()));
+        layer.dgrad_algorithm, workspace_.get(), workspace_bytes_, &kZero, x.descriptor, x.gradient.get()));
   }
 }
 

@@ -64,8 +64,8 @@ struct Layer {
   TensorDescriptor bias;
   ConvolutionDescriptor convolution;
   gpudnnConvolutionFwdAlgo_t forward_algorithm;
-  gpudnnConvolutionBwdDataAlgo_t backward_data_algorithm;
-  gpudnnConvolutionBwdFilterAlgo_t backward_filter_algorithm;
+  gpudnnConvolutionBwdDataAlgo_t dgrad_algorithm;
+  gpudnnConvolutionBwdFilterAlgo_t wgrad_algorithm;
   size_t filter_offset, bias_offset;  // in elements, into the network's parameter buffers
   Activation convolved;               // after bias and ReLU, which work in place
   Activation pooled;                  // empty where the layer does not pool

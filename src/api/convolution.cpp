@@ -273,7 +273,7 @@ extern "C" gpudnnStatus_t gpudnnConvolutionBiasActivationForward(
 // --- data gradient --------------------------------------------------------------------------------------------------
 
 extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithmMaxCount(gpudnnHandle_t handle, int* count) {
-  return guard(__func__, [&]() -> Status { return max_count(handle, Direction::backward_data, count); });
+  return guard(__func__, [&]() -> Status { return max_count(handle, Direction::dgrad, count); });
 }
 
 extern "C" [[gnu::hot]] gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithm_v7(
@@ -281,7 +281,7 @@ extern "C" [[gnu::hot]] gpudnnStatus_t gpudnnGetConvolutionBackwardDataAlgorithm
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t gradDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
   return guard(__func__, [&]() -> Status {
-    return query(handle, Direction::backward_data, gradDesc, filterDesc, convDesc, diffDesc, requestedAlgoCount,
+    return query(handle, Direction::dgrad, gradDesc, filterDesc, convDesc, diffDesc, requestedAlgoCount,
                  returnedAlgoCount, perfResults);
   });
 }
@@ -291,8 +291,8 @@ extern "C" gpudnnStatus_t gpudnnFindConvolutionBackwardDataAlgorithm(
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t dxDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
   return guard(__func__, [&]() -> Status {
-    return search(handle, Direction::backward_data, dxDesc, wDesc, convDesc, dyDesc, nullptr, nullptr, 0,
-                  requestedAlgoCount, returnedAlgoCount, perfResults);
+    return search(handle, Direction::dgrad, dxDesc, wDesc, convDesc, dyDesc, nullptr, nullptr, 0, requestedAlgoCount,
+                  returnedAlgoCount, perfResults);
   });
 }
 
@@ -314,8 +314,8 @@ extern "C" gpudnnStatus_t gpudnnFindConvolutionBackwardDataAlgorithmEx(
     args.w = w;
     args.y = dy;
     args.out = dx;
-    return search(handle, Direction::backward_data, dxDesc, wDesc, convDesc, dyDesc, &args, workSpace,
-                  workSpaceSizeInBytes, requestedAlgoCount, returnedAlgoCount, perfResults);
+    return search(handle, Direction::dgrad, dxDesc, wDesc, convDesc, dyDesc, &args, workSpace, workSpaceSizeInBytes,
+                  requestedAlgoCount, returnedAlgoCount, perfResults);
   });
 }
 
@@ -324,7 +324,7 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardDataWorkspaceSize(
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnTensorDescriptor_t dxDesc,
     gpudnnConvolutionBwdDataAlgo_t algo, size_t* sizeInBytes) {
   return guard(__func__, [&]() -> Status {
-    return workspace_size(handle, Direction::backward_data, dxDesc, wDesc, convDesc, dyDesc, algo, sizeInBytes);
+    return workspace_size(handle, Direction::dgrad, dxDesc, wDesc, convDesc, dyDesc, algo, sizeInBytes);
   });
 }
 
@@ -340,8 +340,8 @@ extern "C" gpudnnStatus_t gpudnnConvolutionBackwardData(gpudnnHandle_t handle, c
     GPUDNN_CHECK_POINTER(alpha);
     GPUDNN_CHECK_POINTER(beta);
     Problem problem;
-    GPUDNN_TRY(make_valid_problem(Direction::backward_data, dxDesc, wDesc, convDesc, dyDesc, &problem));
-    GPUDNN_TRY(check_algorithm(Direction::backward_data, algo));
+    GPUDNN_TRY(make_valid_problem(Direction::dgrad, dxDesc, wDesc, convDesc, dyDesc, &problem));
+    GPUDNN_TRY(check_algorithm(Direction::dgrad, algo));
     GPUDNN_CHECK_DATA(w, wDesc);
     GPUDNN_CHECK_DATA(dy, dyDesc);
     GPUDNN_CHECK_DATA(dx, dxDesc);
@@ -359,7 +359,7 @@ extern "C" gpudnnStatus_t gpudnnConvolutionBackwardData(gpudnnHandle_t handle, c
 // --- filter gradient ------------------------------------------------------------------------------------------------
 
 extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithmMaxCount(gpudnnHandle_t handle, int* count) {
-  return guard(__func__, [&]() -> Status { return max_count(handle, Direction::backward_filter, count); });
+  return guard(__func__, [&]() -> Status { return max_count(handle, Direction::wgrad, count); });
 }
 
 extern "C" [[gnu::hot]] gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorithm_v7(
@@ -367,8 +367,8 @@ extern "C" [[gnu::hot]] gpudnnStatus_t gpudnnGetConvolutionBackwardFilterAlgorit
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t gradDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {
   return guard(__func__, [&]() -> Status {
-    return query(handle, Direction::backward_filter, srcDesc, gradDesc, convDesc, diffDesc, requestedAlgoCount,
-                 returnedAlgoCount, perfResults);
+    return query(handle, Direction::wgrad, srcDesc, gradDesc, convDesc, diffDesc, requestedAlgoCount, returnedAlgoCount,
+                 perfResults);
   });
 }
 
@@ -377,8 +377,8 @@ extern "C" gpudnnStatus_t gpudnnFindConvolutionBackwardFilterAlgorithm(
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t dwDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, gpudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {
   return guard(__func__, [&]() -> Status {
-    return search(handle, Direction::backward_filter, xDesc, dwDesc, convDesc, dyDesc, nullptr, nullptr, 0,
-                  requestedAlgoCount, returnedAlgoCount, perfResults);
+    return search(handle, Direction::wgrad, xDesc, dwDesc, convDesc, dyDesc, nullptr, nullptr, 0, requestedAlgoCount,
+                  returnedAlgoCount, perfResults);
   });
 }
 
@@ -400,8 +400,8 @@ extern "C" gpudnnStatus_t gpudnnFindConvolutionBackwardFilterAlgorithmEx(
     args.x = x;
     args.y = y;
     args.out = dw;
-    return search(handle, Direction::backward_filter, xDesc, dwDesc, convDesc, dyDesc, &args, workSpace,
-                  workSpaceSizeInBytes, requestedAlgoCount, returnedAlgoCount, perfResults);
+    return search(handle, Direction::wgrad, xDesc, dwDesc, convDesc, dyDesc, &args, workSpace, workSpaceSizeInBytes,
+                  requestedAlgoCount, returnedAlgoCount, perfResults);
   });
 }
 
@@ -410,7 +410,7 @@ extern "C" gpudnnStatus_t gpudnnGetConvolutionBackwardFilterWorkspaceSize(
     const gpudnnConvolutionDescriptor_t convDesc, const gpudnnFilterDescriptor_t gradDesc,
     gpudnnConvolutionBwdFilterAlgo_t algo, size_t* sizeInBytes) {
   return guard(__func__, [&]() -> Status {
-    return workspace_size(handle, Direction::backward_filter, xDesc, gradDesc, convDesc, dyDesc, algo, sizeInBytes);
+    return workspace_size(handle, Direction::wgrad, xDesc, gradDesc, convDesc, dyDesc, algo, sizeInBytes);
   });
 }
 
@@ -426,8 +426,8 @@ extern "C" gpudnnStatus_t gpudnnConvolutionBackwardFilter(gpudnnHandle_t handle,
     GPUDNN_CHECK_POINTER(alpha);
     GPUDNN_CHECK_POINTER(beta);
     Problem problem;
-    GPUDNN_TRY(make_valid_problem(Direction::backward_filter, xDesc, dwDesc, convDesc, dyDesc, &problem));
-    GPUDNN_TRY(check_algorithm(Direction::backward_filter, algo));
+    GPUDNN_TRY(make_valid_problem(Direction::wgrad, xDesc, dwDesc, convDesc, dyDesc, &problem));
+    GPUDNN_TRY(check_algorithm(Direction::wgrad, algo));
     GPUDNN_CHECK_DATA(x, xDesc);
     GPUDNN_CHECK_DATA(dy, dyDesc);
     GPUDNN_CHECK_DATA(dw, dwDesc);

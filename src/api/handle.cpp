@@ -4,7 +4,7 @@
 
 #include "core/guard.hpp"
 #include "gpudnn/gpudnn.h"
-#include "ops/conv/find.hpp"
+#include "ops/conv/select/find.hpp"
 
 using namespace gpudnn;
 

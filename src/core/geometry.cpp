@@ -34,11 +34,11 @@ bool is_packed(const TensorGeometry& tensor, gpudnnTensorFormat_t format) noexce
 
 // Exact, for the rare interleaved layout that the quick test cannot clear: marks each address.
 bool overlaps_by_enumeration(const TensorGeometry& tensor) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  constexpr std::int64_t kMaximum = std::int64_t{1} << 30;
   const std::int64_t span = element_span(tensor);
   const std::int64_t count = element_count(tensor);
   if (count > span) return true;
-  if (span > kMost) return true;  // undecided: refuse rather than risk a race
+  if (span > kMaximum) return true;  // undecided: refuse rather than risk a race
   std::vector<bool> used(static_cast<std::size_t>(span));
   std::int64_t index[kMaxRank] = {};
   for (std::int64_t n = 0; n < count; ++n) {

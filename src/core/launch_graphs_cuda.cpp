@@ -133,7 +133,7 @@ cudaError_t add_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to
 }
 
 cudaError_t add_node(const Launch& launch, LaunchList* list, Sequence* sequence) noexcept {
-  void* arguments[LaunchList::kMostArguments];
+  void* arguments[LaunchList::kMaxArguments];
   const cudaKernelNodeParams params = node_params(launch, list, arguments);
   cudaGraphNode_t node = nullptr;
   cudaError_t error = cudaGraphAddKernelNode(&node, sequence->graph, nullptr, 0, &params);
@@ -185,7 +185,7 @@ bool set_arguments(LaunchList* list, Sequence* sequence) noexcept {
     const std::size_t begin = list->offset[launch.first];
     const std::size_t bytes = end_of(*list, i) - begin;
     if (std::memcmp(list->data + begin, sequence->data.data() + begin, bytes) == 0) continue;
-    void* arguments[LaunchList::kMostArguments];
+    void* arguments[LaunchList::kMaxArguments];
     const cudaKernelNodeParams params = node_params(launch, list, arguments);
     if (cudaGraphExecKernelNodeSetParams(sequence->executable, sequence->nodes[i], &params) != cudaSuccess)
       return false;
@@ -198,7 +198,7 @@ bool set_arguments(LaunchList* list, Sequence* sequence) noexcept {
 
 struct LaunchGraphs::State {
   // A program with ever new shapes must not fill the device with graphs: what comes later is launched kernel by kernel.
-  static constexpr std::size_t kMostSequences = 256;
+  static constexpr std::size_t kMaxSequences = 256;
 
   const Device* device = nullptr;  // of the graphs, once there is one
   std::mutex mutex;
@@ -224,7 +224,7 @@ struct LaunchGraphs::State {
     const auto found = sequences.find(hash);
     *fresh = found == sequences.end();
     if (!*fresh) return is_of(found->second, context, list) ? &found->second : nullptr;
-    if (sequences.size() >= kMostSequences) return nullptr;
+    if (sequences.size() >= kMaxSequences) return nullptr;
     Sequence& made = sequences[hash];
     made.context = context;
     return &made;

@@ -90,7 +90,7 @@ class Pool {
     std::exception_ptr thrown = job->work();
     std::unique_lock lock(mutex_);
     jobs_.remove(job);
-    helper_left_.wait(lock, [job] { return job->helpers == 0; });
+    fixup_left_.wait(lock, [job] { return job->helpers == 0; });
     if (thrown == nullptr) thrown = job->exception;
     lock.unlock();
     if (thrown != nullptr) std::rethrow_exception(thrown);
@@ -112,13 +112,13 @@ class Pool {
       // All chunks are taken: nobody else need join.
       jobs_.remove(job);
       if (thrown != nullptr && job->exception == nullptr) job->exception = std::move(thrown);
-      if (--job->helpers == 0) helper_left_.notify_all();
+      if (--job->helpers == 0) fixup_left_.notify_all();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable work_added_;
-  std::condition_variable helper_left_;
+  std::condition_variable fixup_left_;
   std::list<Job*> jobs_;  // those that threads may join, oldest first
 };
 

@@ -46,9 +46,9 @@ std::shared_ptr<const void> PlanCache::find_bytes(std::string_view key) const {
 }
 
 std::shared_ptr<const void> PlanCache::keep_bytes(std::string_view key, const std::shared_ptr<const void>& plan) {
-  constexpr std::size_t kMostPlans = 16384;
+  constexpr std::size_t kMaxPlans = 16384;
   const std::unique_lock lock(mutex_);
-  if (plans_.size() >= kMostPlans) plans_.clear();  // a program with ever new shapes must not grow without bound
+  if (plans_.size() >= kMaxPlans) plans_.clear();  // a program with ever new shapes must not grow without bound
   return plans_.try_emplace(std::string(key), plan).first->second;
 }
 

@@ -14,7 +14,7 @@ namespace {
 static_assert(sizeof(CUtensorMap) == sizeof(tile::TensorMap) && alignof(CUtensorMap) <= alignof(tile::TensorMap),
               "the driver's tensor map");
 
-constexpr std::size_t kMostMapDimensions = 5;
+constexpr std::size_t kMaxMapDimensions = 5;
 
 template <class Function>
 void find(const char* name, Function* function) {
@@ -60,11 +60,11 @@ CUtensorMapSwizzle swizzle_of_rows(std::int64_t bytes) noexcept {
                        : CU_TENSOR_MAP_SWIZZLE_NONE;
 }
 
-bool encode_boxes(const CopyBoxes& boxes, const MapFormat& format, void* map) noexcept {
-  cuuint64_t dims[kMostMapDimensions] = {};
-  cuuint64_t steps[kMostMapDimensions - 1] = {};
-  cuuint32_t box[kMostMapDimensions] = {};
-  constexpr cuuint32_t kOnes[kMostMapDimensions] = {1, 1, 1, 1, 1};
+bool encode_boxes(const TmaBoxes& boxes, const MapFormat& format, void* map) noexcept {
+  cuuint64_t dims[kMaxMapDimensions] = {};
+  cuuint64_t steps[kMaxMapDimensions - 1] = {};
+  cuuint32_t box[kMaxMapDimensions] = {};
+  constexpr cuuint32_t kOnes[kMaxMapDimensions] = {1, 1, 1, 1, 1};
   for (int i = 0; i < boxes.rank; ++i) {
     dims[i] = static_cast<cuuint64_t>(boxes.extent[i]);
     box[i] = static_cast<cuuint32_t>(boxes.box[i]);

@@ -1,4 +1,4 @@
-// Tensor maps of the copy engine (TMA), made by the driver without linking it.
+// Tensor maps of TMA (TMA), made by the driver without linking it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,12 +6,12 @@
 
 #include <cstdint>
 
-#include "core/copy_boxes.hpp"
+#include "core/tma_boxes.hpp"
 #include "kernels/tile/element_type.hpp"
 
 namespace gpudnn::cuda {
 
-// How the copy engine reads a tensor's elements, and writes them to shared memory.
+// How TMA reads a tensor's elements, and writes them to shared memory.
 struct MapFormat {
   CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
   CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
@@ -34,7 +34,7 @@ struct TensorMapDriver {
 
 [[nodiscard]] bool makes_tensor_maps() noexcept;
 // `map` has the size and alignment of the driver's tensor map. Its address is to be replaced before use.
-[[nodiscard]] bool encode_boxes(const CopyBoxes& boxes, const MapFormat& format, void* map) noexcept;
+[[nodiscard]] bool encode_boxes(const TmaBoxes& boxes, const MapFormat& format, void* map) noexcept;
 // False where the driver refuses the address, which is a multiple of 16 bytes.
 [[nodiscard]] bool replace_address(void* map, const void* address) noexcept;
 

@@ -31,7 +31,7 @@ ValueCache::Entry* ValueCache::take_of_another() {
   const std::lock_guard lock(growing_);
   Chunk* chunk = chunk_.load(std::memory_order_relaxed);
   if (chunk == nullptr || chunk->used.load(std::memory_order_relaxed) >= kEntries) {
-    if (chunk != nullptr && chunk->number >= kMostChunks) {
+    if (chunk != nullptr && chunk->number >= kMaxChunks) {
       chunk->used.store(kEntries, std::memory_order_relaxed);  // which must not overflow
       return nullptr;
     }

@@ -11,7 +11,7 @@
 
 namespace gpudnn {
 
-// Safe from many threads. Nothing is ever dropped; past kMostChunks, nothing more is kept.
+// Safe from many threads. Nothing is ever dropped; past kMaxChunks, nothing more is kept.
 class ValueCache {
  public:
   ValueCache() = default;
@@ -53,7 +53,7 @@ class ValueCache {
   static constexpr std::size_t kValueBytes = 48;
   static constexpr std::size_t kHeads = 256;
   static constexpr std::size_t kEntries = 64;  // of a chunk
-  static constexpr std::size_t kMostChunks = 256;
+  static constexpr std::size_t kMaxChunks = 256;
 
   struct Entry {
     const Entry* next;

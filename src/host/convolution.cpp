@@ -271,7 +271,7 @@ void forward(const Problem& problem, const Args& args) {
 }
 
 template <class T>
-void backward_data(const Problem& problem, const Args& args) {
+void dgrad(const Problem& problem, const Args& args) {
   const Shape shape = shape_of(problem);
   auto* const dx = static_cast<T*>(args.out);
   convolve(shape, true, static_cast<const T*>(args.y), static_cast<const T*>(args.w),
@@ -317,7 +317,7 @@ void filter_gradient_rows(const Shape& shape, const T* x, const T* dy, std::int6
 }
 
 template <class T>
-void backward_filter(const Problem& problem, const Args& args) {
+void wgrad(const Problem& problem, const Args& args) {
   const Shape shape = shape_of(problem);
   auto* const dw = static_cast<T*>(args.out);
   const std::int64_t taps = shape.tap_count();
@@ -357,10 +357,10 @@ void convolution(const Problem& problem, const Args& args) {
     switch (problem.direction) {
       case Direction::forward:
         return forward<T>(problem, args);
-      case Direction::backward_data:
-        return backward_data<T>(problem, args);
-      case Direction::backward_filter:
-        return backward_filter<T>(problem, args);
+      case Direction::dgrad:
+        return dgrad<T>(problem, args);
+      case Direction::wgrad:
+        return wgrad<T>(problem, args);
     }
   });
 }

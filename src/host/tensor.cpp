@@ -57,7 +57,7 @@ void scale(const Problem& problem, const Args& args) {
 
 // c = alpha * a + beta * c
 template <class A, class C>
-void blend(const Problem& problem, const Args& args) {
+void combine(const Problem& problem, const Args& args) {
   const auto* const a = static_cast<const A*>(args.a);
   auto* const c = static_cast<C*>(args.c);
   for_each(broadcast(problem.a, problem.c), problem.c,
@@ -76,7 +76,7 @@ void tensor(const Problem& problem, const Args& args) {
     case Operation::add:
     case Operation::transform:
       return with_floating_type(problem.a.type, [&]<class A>() {
-        with_floating_type(problem.c.type, [&]<class C>() { blend<A, C>(problem, args); });
+        with_floating_type(problem.c.type, [&]<class C>() { combine<A, C>(problem, args); });
       });
   }
 }

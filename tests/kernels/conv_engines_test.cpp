@@ -180,18 +180,18 @@ void check_file(const char* file) {
 }
 
 TEST(ConvolutionEngines, HandPickedProblems) { check_file("conv/edges.txt"); }
-TEST(ConvolutionEngines, FewChannels) { check_file("conv/few_channels.txt"); }
-TEST(ConvolutionEngines, FewChannelsForward) { check_file("conv/few_channels_forward.txt"); }
-TEST(ConvolutionEngines, FewChannelsFilter) { check_file("conv/few_channels_filter.txt"); }
-TEST(ConvolutionEngines, PatchRowsFilter) { check_file("conv/patch_rows_filter.txt"); }
-TEST(ConvolutionEngines, PointwiseFewChannels) { check_file("conv/pointwise_few_channels.txt"); }
-TEST(ConvolutionEngines, PointwisePlanes) { check_file("conv/pointwise_planes.txt"); }
+TEST(ConvolutionEngines, SmallC) { check_file("conv/small_c.txt"); }
+TEST(ConvolutionEngines, SmallCFwd) { check_file("conv/small_c_fwd.txt"); }
+TEST(ConvolutionEngines, SmallCWgrad) { check_file("conv/small_c_wgrad.txt"); }
+TEST(ConvolutionEngines, SmemIm2colWgrad) { check_file("conv/smem_im2col_wgrad.txt"); }
+TEST(ConvolutionEngines, Conv1x1SmallC) { check_file("conv/conv1x1_small_c.txt"); }
+TEST(ConvolutionEngines, Conv1x1Nchw) { check_file("conv/conv1x1_nchw.txt"); }
 
-TEST(ConvolutionEngines, Halo) { check_file("conv/halo.txt"); }
-TEST(ConvolutionEngines, HaloFilter) { check_file("conv/halo_filter.txt"); }
-TEST(ConvolutionEngines, HelpedFilterGradients) { check_file("conv/helped_filter_gradient.txt"); }
-TEST(ConvolutionEngines, TurnedTiles) { check_file("conv/turned_tiles.txt"); }
-TEST(ConvolutionEngines, FewChannelsData) { check_file("conv/few_channels_data.txt"); }
+TEST(ConvolutionEngines, Direct) { check_file("conv/direct.txt"); }
+TEST(ConvolutionEngines, DirectWgrad) { check_file("conv/direct_wgrad.txt"); }
+TEST(ConvolutionEngines, HelpedFilterGradients) { check_file("conv/stream_k_wgrad.txt"); }
+TEST(ConvolutionEngines, TurnedTiles) { check_file("conv/swap_ab.txt"); }
+TEST(ConvolutionEngines, SmallCDgrad) { check_file("conv/small_c_dgrad.txt"); }
 
 // Runs every config of the engines that takes(name) wants. verdict(outcome, expected) is empty or what is wrong.
 template <class Takes, class Verdict>
@@ -234,7 +234,7 @@ TEST(ConvolutionEngines, NonFiniteGradientsStayWhereTheyAreSeen) {
     values.y[values.y.size() / 3] = -std::numeric_limits<double>::infinity();
     values.y[values.y.size() / 2] = std::numeric_limits<double>::quiet_NaN();
     check_configs(
-        c, values, &counts, [](const std::string& name) { return name.starts_with("few_channels"); },
+        c, values, &counts, [](const std::string& name) { return name.starts_with("small_c"); },
         [&](Outcome* outcome, const Expected& expected) { return judge(output_of(c.problem), *outcome, expected); });
   }
   report(counts);
@@ -264,7 +264,7 @@ TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
     pixel(2, 0, 0) = std::numeric_limits<double>::infinity();
     pixel(3, h - 1, 0) = std::numeric_limits<double>::quiet_NaN();
     check_configs(
-        c, values, &counts, [](const std::string& name) { return name == "halo_filter_sm90"; },
+        c, values, &counts, [](const std::string& name) { return name == "direct_wgrad_sm90"; },
         [&](Outcome* outcome, const Expected& expected) { return judge(output_of(c.problem), *outcome, expected); });
   }
   report(counts);

@@ -64,7 +64,7 @@ TEST(Convolution, BackwardFilterByHand) {
   expect_literal(conv_case("conv wgrad f32 nchw n1c1h3w3 k1r2s2 p0x0 t1x1 d1x1 g1"), values, {37, 47, 67, 77});
 }
 
-TEST(Convolution, BlendsWithAlphaAndBetaByHand) {
+TEST(Convolution, CombinesWithAlphaAndBetaByHand) {
   Values values;
   values.x = kOneToNine;
   values.w = kOneToFour;

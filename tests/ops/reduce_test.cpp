@@ -162,10 +162,10 @@ Wanted naive_reduce(const ReduceCase& c, const Values& values) {
     const Folded folded = fold_group(p, groups[i], c.integers);
     const double kept = c.beta != 0 ? c.beta * values.out[i] : 0;
     const double value = c.alpha * folded.value + kept;
-    const double blending =
+    const double combining =
         c.integers && is_exact(p.op) ? 0 : 2 * u * (std::fabs(c.alpha * folded.value) + std::fabs(kept));
     wanted.expected.value.push_back(value);
-    wanted.expected.slack.push_back(std::fabs(c.alpha) * folded.slack + blending);
+    wanted.expected.slack.push_back(std::fabs(c.alpha) * folded.slack + combining);
     wanted.places.push_back(folded.place);
   }
   return wanted;

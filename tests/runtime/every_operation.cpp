@@ -43,7 +43,7 @@ PreparedCall convolution(const Backend& backend, const char* line) {
   GPUDNN_TEST_REQUIRE(workspace_size(backend, c.problem, 1, &bytes));
   const auto workspace = std::make_shared<GuardedBuffer>(backend, bytes);
   const conv::Direction direction = c.problem.direction;
-  const Shared out = direction == conv::Direction::forward ? y : direction == conv::Direction::backward_data ? x : w;
+  const Shared out = direction == conv::Direction::forward ? y : direction == conv::Direction::dgrad ? x : w;
   const gpudnnDataType_t type = c.problem.x.type;
   return {line,
           [=](gpudnnHandle_t h) {
@@ -54,7 +54,7 @@ PreparedCall convolution(const Backend& backend, const char* line) {
                 return gpudnnConvolutionForward(h, one, *x_desc, x->data(), *w_desc, w->data(), *convolution,
                                                 GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, workspace->data(),
                                                 bytes, zero, *y_desc, y->data());
-              case conv::Direction::backward_data:
+              case conv::Direction::dgrad:
                 return gpudnnConvolutionBackwardData(h, one, *w_desc, w->data(), *y_desc, y->data(), *convolution,
                                                      GPUDNN_CONVOLUTION_BWD_DATA_ALGO_1, workspace->data(), bytes, zero,
                                                      *x_desc, x->data());

@@ -59,7 +59,7 @@ AlgorithmList forward(const Backend& backend, const ConvCase& c, Search search, 
   });
 }
 
-AlgorithmList backward_data(const Backend& backend, const ConvCase& c, Search search, int requested, Data* data) {
+AlgorithmList dgrad(const Backend& backend, const ConvCase& c, Search search, int requested, Data* data) {
   const Descriptors d(c.problem);
   const gpudnnHandle_t h = backend.handle();
   using Row = gpudnnConvolutionBwdDataAlgoPerf_t;
@@ -76,7 +76,7 @@ AlgorithmList backward_data(const Backend& backend, const ConvCase& c, Search se
   });
 }
 
-AlgorithmList backward_filter(const Backend& backend, const ConvCase& c, Search search, int requested, Data* data) {
+AlgorithmList wgrad(const Backend& backend, const ConvCase& c, Search search, int requested, Data* data) {
   const Descriptors d(c.problem);
   const gpudnnHandle_t h = backend.handle();
   using Row = gpudnnConvolutionBwdFilterAlgoPerf_t;
@@ -102,10 +102,10 @@ AlgorithmList list_algorithms(const Backend& backend, const ConvCase& c, Search 
   switch (c.problem.direction) {
     case conv::Direction::forward:
       return forward(backend, c, search, requested, data.get());
-    case conv::Direction::backward_data:
-      return backward_data(backend, c, search, requested, data.get());
+    case conv::Direction::dgrad:
+      return dgrad(backend, c, search, requested, data.get());
     default:
-      return backward_filter(backend, c, search, requested, data.get());
+      return wgrad(backend, c, search, requested, data.get());
   }
 }
 
@@ -115,7 +115,7 @@ int max_algorithm_count(const Backend& backend, conv::Direction direction) {
     case conv::Direction::forward:
       GPUDNN_TEST_REQUIRE(gpudnnGetConvolutionForwardAlgorithmMaxCount(backend.handle(), &count));
       break;
-    case conv::Direction::backward_data:
+    case conv::Direction::dgrad:
       GPUDNN_TEST_REQUIRE(gpudnnGetConvolutionBackwardDataAlgorithmMaxCount(backend.handle(), &count));
       break;
     default:

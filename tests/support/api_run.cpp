@@ -111,7 +111,7 @@ int algorithm_count_of(conv::Direction direction) {
   switch (direction) {
     case conv::Direction::forward:
       return GPUDNN_CONVOLUTION_FWD_ALGO_COUNT;
-    case conv::Direction::backward_data:
+    case conv::Direction::dgrad:
       return GPUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT;
     default:
       return GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
@@ -127,7 +127,7 @@ gpudnnStatus_t workspace_size(const Backend& backend, const conv::Problem& p, in
     case conv::Direction::forward:
       return gpudnnGetConvolutionForwardWorkspaceSize(backend.handle(), x, w, convolution, y,
                                                       static_cast<gpudnnConvolutionFwdAlgo_t>(algorithm), bytes);
-    case conv::Direction::backward_data:
+    case conv::Direction::dgrad:
       return gpudnnGetConvolutionBackwardDataWorkspaceSize(
           backend.handle(), w, y, convolution, x, static_cast<gpudnnConvolutionBwdDataAlgo_t>(algorithm), bytes);
     default:
@@ -200,7 +200,7 @@ Outcome run(const Backend& backend, const ConvCase& c, const Values& values, con
                                                       static_cast<gpudnnConvolutionFwdAlgo_t>(options.algorithm),
                                                       workspace, bytes, beta, y_desc, y));
     }
-    case conv::Direction::backward_data: {
+    case conv::Direction::dgrad: {
       const void* w = tensors.input(p.w, values.w);
       const void* dy = tensors.input(p.y, values.y);
       void* dx = tensors.output(p.x, values.out);

@@ -52,7 +52,7 @@ void fill_output(Random* random, const Case<Problem>& c, Values* values) {
 
 const TensorGeometry& output_of(const conv::Problem& problem) {
   if (problem.direction == conv::Direction::forward) return problem.y;
-  return problem.direction == conv::Direction::backward_data ? problem.x : problem.w;
+  return problem.direction == conv::Direction::dgrad ? problem.x : problem.w;
 }
 const TensorGeometry& output_of(const pooling::Problem& problem) { return problem.backward ? problem.dx : problem.y; }
 const TensorGeometry& output_of(const activation::Problem& problem) {
@@ -72,7 +72,7 @@ std::int64_t reduction_length(const conv::Problem& problem) {
   switch (problem.direction) {
     case conv::Direction::forward:
       return problem.w.dims[1] * taps;
-    case conv::Direction::backward_data:
+    case conv::Direction::dgrad:
       return problem.w.dims[0] / problem.groups * taps;
     default:
       return outputs;
@@ -93,8 +93,8 @@ Values make_values(const ConvCase& c) {
   const std::int64_t length = reduction_length(p);
   const std::int64_t magnitude = length < 3000 ? 3 : length < 7000 ? 2 : 1;
   const auto make = [&](const TensorGeometry& tensor) { return fill(&random, tensor, c.integers, magnitude); };
-  if (p.direction != conv::Direction::backward_data) values.x = make(p.x);
-  if (p.direction != conv::Direction::backward_filter) values.w = make(p.w);
+  if (p.direction != conv::Direction::dgrad) values.x = make(p.x);
+  if (p.direction != conv::Direction::wgrad) values.w = make(p.w);
   if (p.direction != conv::Direction::forward) values.y = make(p.y);
   if (p.has_z != 0) values.z = make(p.z);
   if (p.has_bias != 0) {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "core/copy_boxes.hpp"
 #include "core/geometry.hpp"
+#include "core/tma_boxes.hpp"
 #include "support/naive.hpp"
 #include "support/random.hpp"
 #include "support/random_problems.hpp"
@@ -37,15 +37,15 @@ inline ConvCase conv_case(const std::string& line) {
   return c;
 }
 
-// Calls check(case) for `count` random problems without an obstacle, until one fails. There have to be so many.
+// Calls check(case) for `count` random problems that are supported, until one fails. There have to be so many.
 template <class Check>
-void check_random_convs(int count, const char* (*obstacle)(const conv::Problem&), Check check) {
+void check_random_convs(int count, const char* (*reason)(const conv::Problem&), Check check) {
   Random random(session_seed());
   int taken = 0;
   for (int i = 0; i < 100000 && taken < count; ++i) {
     ConvCase c = random_conv(random);
     c.integers = true;
-    if (obstacle(c.problem) != nullptr) continue;
+    if (reason(c.problem) != nullptr) continue;
     ++taken;
     check(c);
     if (testing::Test::HasFailure()) break;
@@ -81,8 +81,8 @@ inline Memory in_memory(const TensorGeometry& t, const std::vector<double>& valu
   return memory;
 }
 
-// What the copy engine brings: a box, zeros outside. `wide` elements of so many bytes are one of the boxes' own.
-inline Memory box_of(const CopyBoxes& boxes, const Memory& memory, std::initializer_list<std::int64_t> at,
+// What TMA brings: a box, zeros outside. `wide` elements of so many bytes are one of the boxes' own.
+inline Memory box_of(const TmaBoxes& boxes, const Memory& memory, std::initializer_list<std::int64_t> at,
                      std::int64_t bytes, std::int64_t wide = 1) {
   const std::vector<std::int64_t> corner(at);
   EXPECT_EQ(corner.size(), static_cast<std::size_t>(boxes.rank));

@@ -185,9 +185,9 @@ LrnCase random_lrn(Random& random) {
   }
   p.has_means = p.spatial && random.chance(0.6);
   p.means_gradient = p.spatial && p.backward && random.chance(0.4);
-  const bool blends = random.chance(0.4);
-  c.alpha = blends ? -2 : 1;
-  c.beta = blends ? 0.25 : 0;
+  const bool combines = random.chance(0.4);
+  c.alpha = combines ? -2 : 1;
+  c.beta = combines ? 0.25 : 0;
   c.integers = random.chance(0.3);
   c.seed = random.bits() >> 16;
   return c;

@@ -149,16 +149,16 @@ Expected naive(const ConvCase& c, const Values& values) {
     switch (p.direction) {
       case conv::Direction::forward:
         return add(y, values.x[xi] * values.w[wi]);
-      case conv::Direction::backward_data:
+      case conv::Direction::dgrad:
         return add(x, values.y[yi] * values.w[wi]);
-      case conv::Direction::backward_filter:
+      case conv::Direction::wgrad:
         return add(w, values.x[xi] * values.y[yi]);
     }
   };
   // Threads share no sum: those of a data gradient belong to channels, the others to filters.
   const Range filters{0, p.w.dims[0]};
   const Range channels{0, p.w.dims[1]};
-  const bool of_channels = p.direction == conv::Direction::backward_data;
+  const bool of_channels = p.direction == conv::Direction::dgrad;
   parallel_for(of_channels ? channels.end : filters.end, 1, [&](std::int64_t begin, std::int64_t end) {
     for_each_product(p, of_channels ? filters : Range{begin, end}, of_channels ? Range{begin, end} : channels,
                      add_product);

@@ -32,7 +32,7 @@ Block philox_block(std::uint64_t low, std::uint64_t high, std::uint64_t key) {
   return b;
 }
 
-double blend_slack(double alpha, double slack, double beta, double result, double old, double u) {
+double combine_slack(double alpha, double slack, double beta, double result, double old, double u) {
   return std::fabs(alpha) * slack + 2 * u * (std::fabs(alpha * result) + std::fabs(beta * old));
 }
 
@@ -185,7 +185,7 @@ Expected naive_sample(const spatial_transformer::Problem& problem, const Transfo
         const double old = v.out.empty() ? 0 : v.out[s.sample_index(n, c, q)];
         e.value.push_back(scalars.alpha * sum + scalars.beta * old);
         e.slack.push_back(
-            blend_slack(scalars.alpha, s.weight_error() * absolute + 4 * u * absolute, scalars.beta, sum, old, u));
+            combine_slack(scalars.alpha, s.weight_error() * absolute + 4 * u * absolute, scalars.beta, sum, old, u));
       }
     }
   }
@@ -213,8 +213,9 @@ Expected naive_image_gradient(const spatial_transformer::Problem& problem, const
           }
           const double old = v.out.empty() ? 0 : v.out[s.image_index(n, c, r, t)];
           e.value.push_back(scalars.alpha * sum + scalars.beta * old);
-          e.slack.push_back(blend_slack(scalars.alpha, (s.weight_error() + sum_bound(problem.y.type, terms)) * absolute,
-                                        scalars.beta, sum, old, u));
+          e.slack.push_back(combine_slack(scalars.alpha,
+                                          (s.weight_error() + sum_bound(problem.y.type, terms)) * absolute,
+                                          scalars.beta, sum, old, u));
         }
       }
     }
@@ -250,7 +251,7 @@ Expected naive_grid_gradient(const spatial_transformer::Problem& problem, const 
         const double slack =
             scale * absolute * (s.weight_error() + sum_bound(problem.y.type, static_cast<double>(s.channels)));
         e.value.push_back(scalars.grid_alpha * scale * sum + scalars.grid_beta * old);
-        e.slack.push_back(blend_slack(scalars.grid_alpha, slack, scalars.grid_beta, scale * sum, old, u));
+        e.slack.push_back(combine_slack(scalars.grid_alpha, slack, scalars.grid_beta, scale * sum, old, u));
       }
     }
   }

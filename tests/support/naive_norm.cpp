@@ -29,8 +29,8 @@ std::vector<std::vector<std::size_t>> sets_of(const norm::Problem& p) {
 Expected sized(std::size_t count) { return {std::vector<double>(count), std::vector<double>(count)}; }
 
 // alpha * value + beta * old, where the value is off by at most `slack`.
-void blend(double alpha, double beta, double old, double value, double slack, double u, std::size_t i,
-           Expected* expected) {
+void combine(double alpha, double beta, double old, double value, double slack, double u, std::size_t i,
+             Expected* expected) {
   const double kept = beta != 0 ? beta * old : 0;
   expected->value[i] = alpha * value + kept;
   expected->slack[i] = std::fabs(alpha) * slack + 2 * u * (std::fabs(alpha * value) + std::fabs(kept));
@@ -113,13 +113,13 @@ ForwardExpected naive_forward(const NormCase& c, const NormValues& values, bool 
         value = std::max(value, 0.0);
         if (clipped) value = std::min(value, p.coef);
       }
-      blend(c.alpha, c.beta, at(values.y, i), value, slack, u, i, &e.y);
+      combine(c.alpha, c.beta, at(values.y, i), value, slack, u, i, &e.y);
     }
     const auto m = static_cast<double>(sets[k].size());
     const double unbias = m > 1 ? m / (m - 1) : 1;
-    blend(c.factor, 1 - c.factor, at(values.mean, k), s.mean, s.mean_slack, u, k, &e.running_mean);
-    blend(c.factor, 1 - c.factor, at(values.variance, k), s.variance * unbias,
-          unbias * (s.variance_slack + 4 * u * s.variance), u, k, &e.running_variance);
+    combine(c.factor, 1 - c.factor, at(values.mean, k), s.mean, s.mean_slack, u, k, &e.running_mean);
+    combine(c.factor, 1 - c.factor, at(values.variance, k), s.variance * unbias,
+            unbias * (s.variance_slack + 4 * u * s.variance), u, k, &e.running_variance);
     // factor and 1 - factor are rounded to the compute type too.
     e.running_mean.slack[k] += 2 * u * (std::fabs(s.mean) + std::fabs(at(values.mean, k)));
     e.running_variance.slack[k] += 2 * u * (s.variance * unbias + std::fabs(at(values.variance, k)));
@@ -179,13 +179,13 @@ BackwardExpected naive_backward(const NormCase& c, const NormValues& values, con
                                       s.mean_slack * (square + square_slack) * std::fabs(moment) / m + 10 * u * size;
       const double slack = std::fabs(scale) * (inverse_high * slack_of_centred + s.inverse_slack * std::fabs(centred)) +
                            4 * u * std::fabs(scale * s.inverse * centred);
-      blend(c.alpha, c.beta, at(values.dx, i), scale * s.inverse * centred, slack, u, i, &e.dx);
+      combine(c.alpha, c.beta, at(values.dx, i), scale * s.inverse * centred, slack, u, i, &e.dx);
       e.dz.value[i] = g;
     }
-    blend(c.alpha_param, c.beta_param, at(values.dscale, k), moment * s.inverse,
-          inverse_high * product_slack + std::fabs(moment) * s.inverse_slack + 4 * u * std::fabs(moment * s.inverse), u,
-          k, &e.dscale);
-    blend(c.alpha_param, c.beta_param, at(values.dbias, k), total, sum_slack, u, k, &e.dbias);
+    combine(c.alpha_param, c.beta_param, at(values.dscale, k), moment * s.inverse,
+            inverse_high * product_slack + std::fabs(moment) * s.inverse_slack + 4 * u * std::fabs(moment * s.inverse),
+            u, k, &e.dscale);
+    combine(c.alpha_param, c.beta_param, at(values.dbias, k), total, sum_slack, u, k, &e.dbias);
   }
   return e;
 }

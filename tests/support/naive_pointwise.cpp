@@ -11,8 +11,8 @@ namespace gpudnn::test {
 namespace {
 
 // alpha * value + beta * old, where the value has an error of `slack` already.
-void blend(double alpha, double beta, double old, double value, double slack, double u, std::size_t i,
-           Expected* expected) {
+void combine(double alpha, double beta, double old, double value, double slack, double u, std::size_t i,
+             Expected* expected) {
   const double kept = beta != 0 ? beta * old : 0;
   expected->value[i] = alpha * value + kept;
   expected->slack[i] = std::fabs(alpha) * slack + 2 * u * (std::fabs(alpha * value) + std::fabs(kept));
@@ -81,7 +81,7 @@ Expected naive(const ActivationCase& c, const Values& values) {
     const Derivative f = activation_at(p.mode, p.coef, x);
     if (!p.backward) {
       const double slack = exact ? 0 : 8 * u * (std::fabs(f.f) + std::fabs(x * f.slope)) + least_normal(out.type);
-      blend(c.alpha, c.beta, old_at(values, i), f.f, slack, u, i, &expected);
+      combine(c.alpha, c.beta, old_at(values, i), f.f, slack, u, i, &expected);
     } else {
       // Conditioning: f' of the curved functions changes by less than (1 + |x|) f' + (that of y) per unit of x.
       const double stored = unit_roundoff(p.y.type) * std::fabs(values.y[i]) * 1.01;
@@ -89,7 +89,7 @@ Expected naive(const ActivationCase& c, const Values& values) {
                                        : 8 * u * (1 + std::fabs(x)) * std::max(std::fabs(f.slope), std::fabs(x) * u) +
                                              8 * u + slope_change_with_y(p.mode, f.f) * stored;
       const double dy = values.dy[i];
-      blend(c.alpha, c.beta, old_at(values, i), f.slope * dy, slope_slack * std::fabs(dy), u, i, &expected);
+      combine(c.alpha, c.beta, old_at(values, i), f.slope * dy, slope_slack * std::fabs(dy), u, i, &expected);
     }
     if (exact && c.integers) expected.slack[i] = 0;
   }
@@ -137,11 +137,11 @@ void softmax_forward(const SoftmaxCase& c, const Values& values, const Set& set,
     if (log) {
       const long double log_sum = std::log(sum);
       const double slack = u * (2 * below + 2 * static_cast<double>(log_sum) + 16 + 4 * root);
-      blend(c.alpha, c.beta, old_at(values, i), static_cast<double>(distance - log_sum), slack, u, i, expected);
+      combine(c.alpha, c.beta, old_at(values, i), static_cast<double>(distance - log_sum), slack, u, i, expected);
     } else {
       const auto value = static_cast<double>(std::exp(distance) / sum);
       const double slack = u * (2 * below + 16 + 4 * root) * value + least_normal(c.problem.y.type);
-      blend(c.alpha, c.beta, old_at(values, i), value, slack, u, i, expected);
+      combine(c.alpha, c.beta, old_at(values, i), value, slack, u, i, expected);
     }
   }
 }
@@ -163,11 +163,11 @@ void softmax_backward(const SoftmaxCase& c, const Values& values, const Set& set
       const double weight = std::exp(y);
       const auto value = static_cast<double>(dy - static_cast<long double>(weight) * sum);
       const double slack = bound * (std::fabs(dy) + weight * magnitude * (1 + std::fabs(y)));
-      blend(c.alpha, c.beta, old_at(values, i), value, slack, u, i, expected);
+      combine(c.alpha, c.beta, old_at(values, i), value, slack, u, i, expected);
     } else {
       const auto value = static_cast<double>(y * (dy - sum));
       const double slack = bound * std::fabs(y) * (std::fabs(dy) + magnitude) + least_normal(c.problem.y.type);
-      blend(c.alpha, c.beta, old_at(values, i), value, slack, u, i, expected);
+      combine(c.alpha, c.beta, old_at(values, i), value, slack, u, i, expected);
     }
   }
 }
@@ -201,7 +201,7 @@ Expected naive(const TensorCase& c, const Values& values) {
         expected.value[i] = round_to_type(c.value, out.type);
         break;
       case tensor::Operation::scale:
-        blend(c.alpha, 0, 0, values.out[i], 0, u, i, &expected);
+        combine(c.alpha, 0, 0, values.out[i], 0, u, i, &expected);
         break;
       default: {
         // The element of a under element i of c: index 0 along each dimension where a is repeated.
@@ -214,7 +214,7 @@ Expected naive(const TensorCase& c, const Values& values) {
           if (c.problem.a.dims[d] != 1) from += at * step;
           step *= static_cast<std::size_t>(c.problem.a.dims[d]);
         }
-        blend(c.alpha, c.beta, old_at(values, i), values.x[from], 0, u, i, &expected);
+        combine(c.alpha, c.beta, old_at(values, i), values.x[from], 0, u, i, &expected);
       }
     }
     if (c.integers) expected.slack[i] = 0;

@@ -9,7 +9,7 @@
 namespace gpudnn::test {
 namespace {
 
-constexpr double kMostMultiplyAdds = 150e3;
+constexpr double kMaxMultiplyAdds = 150e3;
 
 gpudnnDataType_t random_type(Random& random) {
   return random.pick({GPUDNN_DATA_FLOAT, GPUDNN_DATA_FLOAT, GPUDNN_DATA_FLOAT, GPUDNN_DATA_HALF, GPUDNN_DATA_HALF,
@@ -97,8 +97,7 @@ bool is_pointwise(const conv::Problem& p) {
 void windows_of_step_one(Random& random, conv::Problem* p) {
   p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT});
   const bool filter = random.chance(0.35);
-  p->direction = filter ? conv::Direction::backward_filter
-                        : random.pick({conv::Direction::forward, conv::Direction::backward_data});
+  p->direction = filter ? conv::Direction::wgrad : random.pick({conv::Direction::forward, conv::Direction::dgrad});
   for (int i = 0; i < p->spatial; ++i) {
     p->stride[i] = 1;
     p->dilation[i] = filter && random.chance(0.3) ? random.between(2, 3) : 1;
@@ -146,7 +145,7 @@ bool derive_output(conv::Problem* p) {
     if (room < 0) return false;
     p->y.dims[2 + i] = room / p->stride[i] + 1;
   }
-  return multiply_adds(*p) <= kMostMultiplyAdds;
+  return multiply_adds(*p) <= kMaxMultiplyAdds;
 }
 
 void random_conv_layouts(Random& random, bool channels_last, conv::Problem* p) {
@@ -197,8 +196,7 @@ ConvCase random_conv(Random& random) {
   while (true) {
     ConvCase c{};
     conv::Problem& p = c.problem;
-    p.direction =
-        random.pick({conv::Direction::forward, conv::Direction::backward_data, conv::Direction::backward_filter});
+    p.direction = random.pick({conv::Direction::forward, conv::Direction::dgrad, conv::Direction::wgrad});
     p.x.type = random_type(random);
     random_conv_geometry(random, &p);
     const bool patch = random.chance(0.2);

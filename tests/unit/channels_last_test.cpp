@@ -1,13 +1,13 @@
 // The copies between strided and packed channels-last tensors: their index arithmetic, run thread by thread on the
 // host, against the definition, for each operand of convolutions of many layouts, extents and alignments.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/channels_last.cuh"
+#include "kernels/conv/transpose/channels_last.cuh"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "ops/conv/via_nhwc_packing.hpp"
+#include "ops/conv/transpose/nhwc_transpose_packing.hpp"
 #include "support/random.hpp"
 
 namespace gpudnn::test {

@@ -16,9 +16,9 @@
 #include <thread>
 #include <utility>
 
-#include "ops/conv/find.hpp"
-#include "ops/conv/heuristics.hpp"
-#include "ops/conv/tuning_cache.hpp"
+#include "ops/conv/select/find.hpp"
+#include "ops/conv/select/heuristics.hpp"
+#include "ops/conv/select/tuning_cache.hpp"
 #include "support/backend.hpp"
 
 namespace gpudnn::conv {
@@ -237,7 +237,7 @@ TEST(ConvHeuristics, EveryRowOfTheBuiltInTableCanBeTaken) {
     const auto engine =
         std::find_if(engines().begin(), engines().end(), [&](const ConvEngine& e) { return e.name == row.engine; });
     ASSERT_NE(engine, engines().end()) << "no such engine: " << text << " -> " << row.engine;
-    if (row.engine == "via_nhwc") {
+    if (row.engine == "nhwc_transpose") {
       const auto inner = static_cast<std::size_t>(row.config.tile >> 12 & 255);
       ASSERT_LT(inner, engines().size()) << text << " -> " << row_text(row);
       EXPECT_EQ(engines()[inner].math, GPUDNN_TENSOR_OP_MATH) << text << " -> " << row_text(row);
@@ -246,8 +246,8 @@ TEST(ConvHeuristics, EveryRowOfTheBuiltInTableCanBeTaken) {
     if (!engine->supports(problem, synthetic_sm90())) continue;
     std::vector<Candidate> candidates;
     engine->candidates(problem, synthetic_sm90(), &candidates);
-    // via_nhwc's inner engine, which the tile names above its low 12 bits, may ask the driver too.
-    const auto inner = [&](const Config& config) { return row.engine == "via_nhwc" ? config.tile >> 12 : 0; };
+    // nhwc_transpose's inner engine, which the tile names above its low 12 bits, may ask the driver too.
+    const auto inner = [&](const Config& config) { return row.engine == "nhwc_transpose" ? config.tile >> 12 : 0; };
     if (std::none_of(candidates.begin(), candidates.end(),
                      [&](const Candidate& candidate) { return inner(candidate.config) == inner(row.config); })) {
       continue;
@@ -288,7 +288,7 @@ TEST(ConvHeuristics, AQueryTakesTheFirstRow) {
     if (text == last) continue;
     last = text;
     const Problem problem = problem_of(text.c_str());
-    const Choice choice = choose(handle, problem, {kNoLimit, kMostAlignment});
+    const Choice choice = choose(handle, problem, {kNoLimit, kMaxAlignment});
     ASSERT_NE(choice.engine, nullptr) << text;
     EXPECT_EQ(choice.engine->name, row.engine) << text;
     EXPECT_EQ(choice.config, row.config) << text;

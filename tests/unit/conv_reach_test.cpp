@@ -7,17 +7,17 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/conv/few_channels_data_sm90_params.hpp"
-#include "ops/conv/few_channels_filter_sm90_params.hpp"
-#include "ops/conv/few_channels_forward_sm90_params.hpp"
-#include "ops/conv/few_channels_sm80_params.hpp"
-#include "ops/conv/halo_sm90_params.hpp"
-#include "ops/conv/heuristics.hpp"
-#include "ops/conv/implicit_gemm_sm80_params.hpp"
-#include "ops/conv/implicit_gemm_sm90_params.hpp"
-#include "ops/conv/patch_rows_filter_sm90_params.hpp"
+#include "ops/conv/direct/direct_sm90_params.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_sm80_params.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
+#include "ops/conv/select/heuristics.hpp"
+#include "ops/conv/small_c/small_c_dgrad_sm90_params.hpp"
+#include "ops/conv/small_c/small_c_fwd_sm90_params.hpp"
+#include "ops/conv/small_c/small_c_sm80_params.hpp"
+#include "ops/conv/small_c/small_c_wgrad_sm90_params.hpp"
+#include "ops/conv/small_c/smem_im2col_wgrad_sm90_params.hpp"
 #include "ops/conv/tensor_math.hpp"
-#include "ops/conv/via_nhwc_packing.hpp"
+#include "ops/conv/transpose/nhwc_transpose_packing.hpp"
 #include "support/sweep.hpp"
 
 namespace gpudnn::conv {
@@ -202,19 +202,20 @@ std::string compare_forms(const Problem& problem) {
 
 TEST(ConvReach, NoModelFallsBelowItsBound) {
   for_random_problems([](const Problem& problem) -> std::string {
-    if (simt_index_obstacle(problem) != nullptr) return {};
+    if (simt_index_unsupported_reason(problem) != nullptr) return {};
     std::vector<Candidate> candidates;
     simt_candidates(problem, kMultiprocessors, true, &candidates);
     std::string wrong = compare(simt_least_seconds(problem, kMultiprocessors), candidates);
     if (!wrong.empty()) return "simt: " + wrong;
-    if (tensor_math_obstacle(problem) != nullptr || sm80_index_obstacle(problem) != nullptr) return {};
+    if (tensor_math_unsupported_reason(problem) != nullptr || sm80_index_unsupported_reason(problem) != nullptr)
+      return {};
     candidates.clear();
     sm80_candidates(problem, kMultiprocessors, true, &candidates);
     wrong = compare(sm80_least_seconds(problem, kMultiprocessors), candidates);
     if (!wrong.empty()) return "sm80: " + wrong;
     wrong = compare(sm80_closer_seconds(problem, kMultiprocessors), candidates);
     if (!wrong.empty()) return "sm80, the closer bound: " + wrong;
-    if (sm90_obstacle(problem) == nullptr) {
+    if (sm90_unsupported_reason(problem) == nullptr) {
       candidates.clear();
       sm90_candidates(problem, kMultiprocessors, &candidates);
       wrong = compare(sm90_closer_seconds(problem, kMultiprocessors), candidates);
@@ -275,21 +276,21 @@ Device pretended_sm90() {
   return device;
 }
 
-TEST(ConvReach, NoRowOfFewChannelsFallsBelowItsBound) {
+TEST(ConvReach, NoRowOfSmallCFallsBelowItsBound) {
   const Device device = pretended_sm90();
   int taken = 0;
   for_random_image_layers([&](const Problem& problem) -> std::string {
-    const kernels::few_channels::Params base = few_channels_params(problem);
-    const double bound = few_channels_least_seconds(problem, kMultiprocessors);
-    for (int row = 0; row < kernels::few_channels::kTileCount; ++row) {
-      const kernels::few_channels::TileRow& tile = kernels::few_channels::kTiles[row];
-      if (tile.kernel != few_channels_kernel(problem.direction) || tile.type != few_channels_type(problem)) continue;
+    const kernels::small_c::Params base = small_c_params(problem);
+    const double bound = small_c_least_seconds(problem, kMultiprocessors);
+    for (int row = 0; row < kernels::small_c::kTileCount; ++row) {
+      const kernels::small_c::TileRow& tile = kernels::small_c::kTiles[row];
+      if (tile.kernel != small_c_kernel(problem.direction) || tile.type != small_c_type(problem)) continue;
       for (const int splits : {0, 1}) {
-        kernels::few_channels::Params params = base;
-        if (!set_few_channels_tile(row, splits, device, &params)) continue;
+        kernels::small_c::Params params = base;
+        if (!set_small_c_tile(row, splits, device, &params)) continue;
         ++taken;
-        const double seconds = few_channels_seconds(row, params, bytes_of_tensors(problem), kMultiprocessors);
-        const double of_row = few_channels_least_seconds(problem, kMultiprocessors, {&tile, 1});
+        const double seconds = small_c_seconds(row, params, bytes_of_tensors(problem), kMultiprocessors);
+        const double of_row = small_c_least_seconds(problem, kMultiprocessors, {&tile, 1});
         if (seconds < of_row) return "row " + std::to_string(row) + " is faster than its bound";
         if (of_row < bound) return "the bound of row " + std::to_string(row) + " is below that of all";
       }
@@ -320,52 +321,52 @@ std::string compare_fastest(const Problem& problem, const Where& where, const st
 TEST(ConvReach, TheFastestIsThatOfTheCandidates) {
   for_random_problems([](const Problem& problem) -> std::string {
     std::vector<Candidate> candidates;
-    if (simt_index_obstacle(problem) == nullptr) {
+    if (simt_index_unsupported_reason(problem) == nullptr) {
       simt_candidates(problem, kMultiprocessors, true, &candidates);
       const std::string wrong = compare_fastest(problem, kMultiprocessors, candidates, &simt_fastest);
       if (!wrong.empty()) return "simt: " + wrong;
     }
     candidates.clear();
-    if (tensor_math_obstacle(problem) == nullptr && sm80_index_obstacle(problem) == nullptr) {
+    if (tensor_math_unsupported_reason(problem) == nullptr && sm80_index_unsupported_reason(problem) == nullptr) {
       sm80_candidates(problem, kMultiprocessors, true, &candidates);
       const std::string wrong = compare_fastest(problem, kMultiprocessors, candidates, &sm80_fastest);
       if (!wrong.empty()) return "sm80: " + wrong;
     }
-    if (halo_obstacle(problem) == nullptr) {
+    if (direct_unsupported_reason(problem) == nullptr) {
       candidates.clear();
-      halo_candidates(problem, kMultiprocessors, &candidates);
-      const std::string wrong = compare_fastest(problem, kMultiprocessors, candidates, &halo_fastest);
-      if (!wrong.empty()) return "halo: " + wrong;
+      direct_candidates(problem, kMultiprocessors, &candidates);
+      const std::string wrong = compare_fastest(problem, kMultiprocessors, candidates, &direct_fastest);
+      if (!wrong.empty()) return "direct: " + wrong;
     }
     return {};
   });
 }
 
 // What an engine for few channels tells of a problem, which may be nothing.
-struct FewChannels {
+struct SmallC {
   const char* name;
-  const char* (*obstacle)(const Problem&);
+  const char* (*reason)(const Problem&);
   void (*candidates)(const Problem&, int, std::vector<Candidate>*);
   bool (*fastest)(const Problem&, int, double, Candidate*);
   double (*least_seconds)(const Problem&, int);
 };
-constexpr FewChannels kFewChannels[] = {
-    {"forward", &few_channels_forward_obstacle, &few_channels_forward_candidates, &few_channels_forward_fastest,
-     &few_channels_forward_least_seconds},
-    {"data", &few_channels_data_obstacle, &few_channels_data_candidates, &few_channels_data_fastest, nullptr},
-    {"filter", &few_channels_filter_obstacle, &few_channels_filter_candidates, &few_channels_filter_fastest,
-     &few_channels_filter_least_seconds},
-    {"patch_rows", &patch_rows_filter_obstacle, &patch_rows_filter_candidates, &patch_rows_filter_fastest,
-     &patch_rows_filter_least_seconds},
+constexpr SmallC kSmallC[] = {
+    {"forward", &small_c_fwd_unsupported_reason, &small_c_fwd_candidates, &small_c_fwd_fastest,
+     &small_c_fwd_least_seconds},
+    {"data", &small_c_dgrad_unsupported_reason, &small_c_dgrad_candidates, &small_c_dgrad_fastest, nullptr},
+    {"filter", &small_c_wgrad_unsupported_reason, &small_c_wgrad_candidates, &small_c_wgrad_fastest,
+     &small_c_wgrad_least_seconds},
+    {"smem_im2col", &smem_im2col_wgrad_unsupported_reason, &smem_im2col_wgrad_candidates, &smem_im2col_wgrad_fastest,
+     &smem_im2col_wgrad_least_seconds},
 };
 
-TEST(ConvReach, TheFastestOfFewChannelsIsThatOfTheCandidatesAndWithinTheBound) {
-  int taken[std::size(kFewChannels)] = {};
+TEST(ConvReach, TheFastestOfSmallCIsThatOfTheCandidatesAndWithinTheBound) {
+  int taken[std::size(kSmallC)] = {};
   for_random_image_layers([&](const Problem& problem) -> std::string {
-    for (std::size_t i = 0; i < std::size(kFewChannels); ++i) {
-      const FewChannels& few = kFewChannels[i];
+    for (std::size_t i = 0; i < std::size(kSmallC); ++i) {
+      const SmallC& few = kSmallC[i];
       std::vector<Candidate> candidates;
-      if (few.obstacle(problem) == nullptr) {
+      if (few.reason(problem) == nullptr) {
         ++taken[i];
         few.candidates(problem, kMultiprocessors, &candidates);
         std::string wrong = compare_fastest(problem, kMultiprocessors, candidates, few.fastest);
@@ -388,7 +389,7 @@ TEST(ConvReach, ASmallProblemIsNarrow) {
   int narrow = 0;
   for_random_problems([&](const Problem& problem) -> std::string {
     bool wide = false;
-    if (simt_index_obstacle(problem, &wide) != nullptr) return {};
+    if (simt_index_unsupported_reason(problem, &wide) != nullptr) return {};
     narrow += wide ? 0 : 1;
     return simt_params(problem).wide == wide ? "" : wide ? "said to be wide" : "said to be narrow";
   });
@@ -398,41 +399,41 @@ TEST(ConvReach, ASmallProblemIsNarrow) {
 // --- the sizes ------------------------------------------------------------------------------------------------------
 
 std::string compare_simt(const Problem& problem) {
-  if (simt_index_obstacle(problem) != nullptr) return {};
+  if (simt_index_unsupported_reason(problem) != nullptr) return {};
   const kernels::simt::Params params = simt_params(problem);
   const int vectors[] = {problem.x.type == GPUDNN_DATA_DOUBLE ? 16 : 4 * tile::element_bytes(tile_type(problem))};
   SimtLoadModes modes;
   const SimtShape shape = simt_shape(problem, vectors, &modes);
   if (modes.a != params.operand_a.mode || modes.b != params.operand_b.mode) return "other load modes";
   if (shape.wide != params.wide) return shape.wide ? "said to be wide" : "said to be narrow";
-  if (shape.classes != params.classes || shape.groups != params.groups) return "other classes or groups";
+  if (shape.phases != params.phases || shape.groups != params.groups) return "other phases or groups";
   if (shape.m != static_cast<double>(params.whole.m_count) || shape.n != static_cast<double>(params.n_count) ||
       shape.k != static_cast<double>(params.whole.k_count)) {
     return "other extents";
   }
   double k = 0;
-  for (std::uint32_t i = 0; i < params.classes; ++i) {
+  for (std::uint32_t i = 0; i < params.phases; ++i) {
     kernels::simt::Geometry geometry = params.whole;
     kernels::simt::set_geometry(params, i, &geometry);
-    k += static_cast<double>(geometry.k_count) / params.classes;
+    k += static_cast<double>(geometry.k_count) / params.phases;
   }
   return std::abs(k - shape.useful_k) <= 1e-9 * k ? "" : "another share of k";
 }
 
 std::string compare_sm90(const Problem& problem, int* taken) {
-  if (sm90_obstacle(problem) != nullptr) return {};
+  if (sm90_unsupported_reason(problem) != nullptr) return {};
   ++*taken;
-  const bool by_taps = problem.direction == Direction::backward_filter;
+  const bool by_taps = problem.direction == Direction::wgrad;
   const Sm90Sizes sizes = sm90_sizes(problem);
   const Sm90Plan plan = sm90_plan(problem, {0, 1});
   const kernels::sm90::Params& p = plan.params;
-  if (static_cast<std::uint32_t>(sizes.classes) != p.classes) return "other classes";
+  if (static_cast<std::uint32_t>(sizes.phases) != p.phases) return "other phases";
   if (sizes.columns != (by_taps ? p.n_chunks : p.n_count)) return "other columns";
   if (sizes.workspace != plan.workspace) return "another workspace";
   const double block = 128.0 / tile::element_bytes(tile_type(problem));  // of the first shape
-  for (std::uint32_t i = 0; i < p.classes; ++i) {
+  for (std::uint32_t i = 0; i < p.phases; ++i) {
     if (sizes.rows[i] != (by_taps ? p.m_count : p.problem[i].pixels)) return "other rows";
-    if (sizes.taps[i] * std::ceil(sizes.summed / block) != p.problem[i].k_blocks) return "other blocks of k";
+    if (sizes.taps[i] * std::ceil(sizes.summed / block) != p.problem[i].k_blocks) return "other k tiles";
   }
   return {};
 }
@@ -472,7 +473,7 @@ TEST(ConvReach, TheLastEngineOfTheBackendTakesEverything) {
   }
   ASSERT_NE(last, nullptr);
   for_random_problems([&](const Problem& problem) -> std::string {
-    if (simt_index_obstacle(problem) != nullptr || last->supports(problem, device)) return {};
+    if (simt_index_unsupported_reason(problem) != nullptr || last->supports(problem, device)) return {};
     return std::string(last->name) + " refuses it";
   });
 }

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "gpudnn/gpudnn.h"
-#include "ops/conv/tuning_cache.hpp"
+#include "ops/conv/select/tuning_cache.hpp"
 #include "support/backend.hpp"
 
 namespace gpudnn::conv {

@@ -67,8 +67,8 @@ Values conv(const std::string& line, const Values& first, const Values& second, 
   const auto problem = read(conv::from_text, line);
   Values out = old != nullptr ? *old : poisoned(conv::output(problem));
   const bool forward = problem.direction == conv::Direction::forward;
-  const bool filter = problem.direction == conv::Direction::backward_filter;
-  (problem.direction == conv::Direction::backward_data ? args.w : args.x) = first.data();
+  const bool filter = problem.direction == conv::Direction::wgrad;
+  (problem.direction == conv::Direction::dgrad ? args.w : args.x) = first.data();
   (forward ? args.w : args.y) = second.data();
   EXPECT_EQ(first.size(), static_cast<std::size_t>(element_span(forward || filter ? problem.x : problem.w)));
   EXPECT_EQ(second.size(), static_cast<std::size_t>(element_span(forward ? problem.w : problem.y)));

@@ -1,7 +1,7 @@
 // The mapping of convolutions to SIMT implicit GEMMs, evaluated on the host with the arithmetic that the kernel uses
 // and compared with the definition of convolution.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/implicit_gemm_simt_params.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_simt_params.hpp"
 
 #include <gtest/gtest.h>
 
@@ -80,10 +80,10 @@ Values expected(const Case& c) {
       case Direction::forward:
         sums[iy] += c.x[ix] * c.w[iw];
         break;
-      case Direction::backward_data:
+      case Direction::dgrad:
         sums[ix] += c.y[iy] * c.w[iw];
         break;
-      case Direction::backward_filter:
+      case Direction::wgrad:
         sums[iw] += c.x[ix] * c.y[iy];
         break;
     }
@@ -93,7 +93,7 @@ Values expected(const Case& c) {
 
 bool has_vectors(LoadMode mode) { return mode == LoadMode::outer_vector || mode == LoadMode::k_vector; }
 
-// Evaluates the GEMM of one class and group as the kernel does; counts how often each element of C is written.
+// Evaluates the GEMM of one phase and group as the kernel does; counts how often each element of C is written.
 template <class Index>
 class Emulation {
  public:
@@ -101,15 +101,15 @@ class Emulation {
 
   void run(Values* result, std::vector<int>* writes) {
     for (std::uint32_t group = 0; group < p_.groups; ++group) {
-      for (std::uint32_t residue_class = 0; residue_class < p_.classes; ++residue_class) {
-        run_class(group, residue_class, result, writes);
+      for (std::uint32_t stride_phase = 0; stride_phase < p_.phases; ++stride_phase) {
+        run_class(group, stride_phase, result, writes);
       }
     }
   }
 
  private:
-  const Values& a_values() const { return case_.problem.direction == Direction::backward_data ? case_.y : case_.x; }
-  const Values& b_values() const { return case_.problem.direction == Direction::backward_filter ? case_.y : case_.w; }
+  const Values& a_values() const { return case_.problem.direction == Direction::dgrad ? case_.y : case_.x; }
+  const Values& b_values() const { return case_.problem.direction == Direction::wgrad ? case_.y : case_.w; }
 
   bool inside(const Entry& a, const Entry& b, const Bounds& bounds) const {
     return in_bounds<Index>(static_cast<Index>(a.coord) + static_cast<Index>(b.coord), static_cast<Index>(bounds.limit),
@@ -152,9 +152,9 @@ class Emulation {
     for (std::size_t i = 0; i + 3 < other.size(); ++i) ASSERT_EQ((other[i].offset - other[0].offset) % (4 * bytes_), 0);
   }
 
-  void run_class(std::uint32_t group, std::uint32_t residue_class, Values* result, std::vector<int>* writes) {
+  void run_class(std::uint32_t group, std::uint32_t stride_phase, Values* result, std::vector<int>* writes) {
     Geometry g;
-    set_geometry(p_, residue_class, &g);
+    set_geometry(p_, stride_phase, &g);
     if (g.m_count == 0) return;
     ASSERT_LE(g.m_count, p_.whole.m_count);
     ASSERT_LE(g.k_count, p_.whole.k_count);
@@ -301,24 +301,24 @@ void check(const Case& c, bool wide, const Params& params) {
 TEST(ImplicitGemmSimtParams, EvaluatesToTheConvolution) {
   Generator generator(20260101);
   int vectors = 0;
-  int classes = 0;
-  int phases = 0;
+  int with_phases = 0;
+  int one_phase = 0;
   for (int i = 0; i < 1500; ++i) {
     const Case c = generator.make_case();
     SCOPED_TRACE(to_text(c.problem));
-    ASSERT_EQ(simt_index_obstacle(c.problem), nullptr);
+    ASSERT_EQ(simt_index_unsupported_reason(c.problem), nullptr);
     const Params params = simt_params(c.problem);
     check(c, params.wide, params);
     if (testing::Test::HasFailure()) return;
     vectors += has_vectors(params.operand_a.mode) || has_vectors(params.operand_b.mode) ? 1 : 0;
-    classes += params.classes > 1 ? 1 : 0;
+    with_phases += params.phases > 1 ? 1 : 0;
     const bool strided = c.problem.stride[0] > 1 || c.problem.stride[1] > 1 || c.problem.stride[2] > 1;
-    phases += c.problem.direction == Direction::backward_data && params.classes == 1 && strided ? 1 : 0;
+    one_phase += c.problem.direction == Direction::dgrad && params.phases == 1 && strided ? 1 : 0;
   }
   // The cases reached what they are for.
   EXPECT_GT(vectors, 100);
-  EXPECT_GT(classes, 50);
-  EXPECT_GT(phases, 20);
+  EXPECT_GT(with_phases, 50);
+  EXPECT_GT(one_phase, 20);
 }
 
 // 64-bit positions and indices take another way through the same maps.
@@ -349,23 +349,23 @@ TEST(ImplicitGemmSimtParams, LargeProblemsAreWide) {
   EXPECT_EQ(last.offset, (std::int64_t{63} * 1024 * 65536 + 65535) * 4);
 }
 
-// Blocks cover each tile of each class, group and split once.
+// Blocks cover each tile of each phase, group and split once.
 TEST(ImplicitGemmSimtParams, BlocksCoverTheTiles) {
   std::string why;
   const auto problem = from_text("conv dgrad f32 nchw n5c96h29w31 k64r3s3 p1x1 t2x2 d1x1 g2", &why);
   ASSERT_TRUE(problem) << why;
   Params params = simt_params(*problem);
   const std::uint32_t blocks = set_simt_config({3, 5}, &params);
-  EXPECT_EQ(params.classes, 4u);
+  EXPECT_EQ(params.phases, 4u);
   std::vector<int> seen(blocks, 0);
   for (std::uint32_t block = 0; block < blocks; ++block) {
     const TilePosition at = tile_position(params, block);
     ASSERT_LT(at.n, params.n_tiles.divisor);
     ASSERT_LT(at.m, params.m_tiles.divisor);
-    ASSERT_LT(at.residue_class, 4u);
+    ASSERT_LT(at.stride_phase, 4u);
     ASSERT_LT(at.group, 2u);
     ASSERT_LT(at.split, 5u);
-    ++seen[(((at.split * 2 + at.group) * 4 + at.residue_class) * params.m_tiles.divisor + at.m) *
+    ++seen[(((at.split * 2 + at.group) * 4 + at.stride_phase) * params.m_tiles.divisor + at.m) *
                params.n_tiles.divisor +
            at.n];
   }

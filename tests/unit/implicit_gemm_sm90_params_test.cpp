@@ -4,7 +4,7 @@
 // Longer than most files: the tensor maps' emulation, the kernel's and the problems that go through both are one
 // argument.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/implicit_gemm_sm90_params.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ Memory transposed(const Problem& p, const Memory& from) {
   return to;
 }
 
-// --- the copy engine -----------------------------------------------------------------------------------------------
+// --- TMA -----------------------------------------------------------------------------------------------
 
 struct Position {
   std::int64_t axis[3] = {};  // w, h, d
@@ -96,7 +96,7 @@ void load_filters(const FilterMap& map, const Memory& memory, std::int64_t colum
 // --- the kernel ------------------------------------------------------------------------------------------------------
 
 struct Work {
-  std::uint32_t residue_class = 0, group = 0, m = 0, n = 0, split = 0, tile = 0, k_begin = 0, k_end = 0;
+  std::uint32_t stride_phase = 0, group = 0, m = 0, n = 0, split = 0, tile = 0, k_begin = 0, k_end = 0;
 };
 
 // Columns of C that leave together.
@@ -137,7 +137,7 @@ class Emulation {
   }
 
   void run() {
-    if (p_.helpers > 0) return run_with_help();
+    if (p_.fixup_ctas > 0) return run_with_fixup();
     const std::uint32_t works = p_.works.divisor * p_.splits;
     std::vector<Memory> partials(p_.splits > 1 ? std::size_t{plan_.tiles} * p_.splits : 0);
     for (std::uint32_t index = 0; index < works; ++index) {
@@ -164,20 +164,21 @@ class Emulation {
   }
 
   // Each block's share, and what a tile's own block fetches.
-  void run_with_help() {
+  void run_with_fixup() {
     const std::uint32_t tiles = p_.works.divisor;
     ASSERT_EQ(p_.splits, 1u);
-    ASSERT_EQ(p_.classes, 1u);
+    ASSERT_EQ(p_.phases, 1u);
     std::vector<Memory> partials(std::size_t{2} * tiles);
-    for (std::uint32_t block = 0; block < p_.helpers; ++block) {
-      const std::uint32_t begin = block * p_.help_quantum;
-      const std::uint32_t end = std::min(begin + p_.help_quantum, tiles * p_.help.divisor);
-      for (std::uint32_t tile = begin / p_.help.divisor; tile < (end + p_.help.divisor - 1) / p_.help.divisor; ++tile) {
+    for (std::uint32_t block = 0; block < p_.fixup_ctas; ++block) {
+      const std::uint32_t begin = block * p_.fixup_quantum;
+      const std::uint32_t end = std::min(begin + p_.fixup_quantum, tiles * p_.fixup.divisor);
+      for (std::uint32_t tile = begin / p_.fixup.divisor; tile < (end + p_.fixup.divisor - 1) / p_.fixup.divisor;
+           ++tile) {
         Work work = work_item(tile);
-        const std::uint32_t base = tile * p_.help.divisor;
+        const std::uint32_t base = tile * p_.fixup.divisor;
         const std::uint32_t first = std::max(begin, base) - base;
-        work.k_begin = work.k_end - p_.help.divisor + first;
-        work.k_end += std::min((block + 1) * p_.help_quantum - base, p_.help.divisor) - p_.help.divisor;
+        work.k_begin = work.k_end - p_.fixup.divisor + first;
+        work.k_end += std::min((block + 1) * p_.fixup_quantum - base, p_.fixup.divisor) - p_.fixup.divisor;
         ASSERT_LT(work.k_begin, work.k_end);
         Memory& place = partials.at(std::size_t{first > 0 ? tiles : 0} + tile);
         ASSERT_TRUE(place.empty()) << "two pieces in one place";
@@ -186,10 +187,10 @@ class Emulation {
     }
     for (std::uint32_t tile = 0; tile < tiles; ++tile) {
       Work work = work_item(tile);
-      work.k_end -= p_.help.divisor;
+      work.k_end -= p_.fixup.divisor;
       Memory sum = multiply(work);
-      const std::uint32_t first = tile * p_.help.divisor;
-      const std::uint32_t pieces = (first + p_.help.divisor - 1) / p_.help_quantum - first / p_.help_quantum + 1;
+      const std::uint32_t first = tile * p_.fixup.divisor;
+      const std::uint32_t pieces = (first + p_.fixup.divisor - 1) / p_.fixup_quantum - first / p_.fixup_quantum + 1;
       for (std::uint32_t piece = 0; piece < 2; ++piece) {
         const Memory& part = partials[std::size_t{piece} * tiles + tile];
         ASSERT_EQ(part.empty(), piece >= pieces) << "the pieces that the tile's block waits for are those that come";
@@ -207,14 +208,14 @@ class Emulation {
     work.split = p_.works.divmod(index, &work.tile);
     std::uint32_t inside = work.tile;
     if (p_.turn > 0) {
-      inside = tile_by_turns(work.tile, &work.residue_class);
+      inside = tile_by_turns(work.tile, &work.stride_phase);
     } else {
-      for (std::uint32_t i = 1; i < p_.classes; ++i) {
-        if (work.tile >= p_.problem[i].first_work) work.residue_class = i;
+      for (std::uint32_t i = 1; i < p_.phases; ++i) {
+        if (work.tile >= p_.problem[i].first_work) work.stride_phase = i;
       }
-      inside -= p_.problem[work.residue_class].first_work;
+      inside -= p_.problem[work.stride_phase].first_work;
     }
-    const sm90::DenseProblem& dense = p_.problem[work.residue_class];
+    const sm90::DenseProblem& dense = p_.problem[work.stride_phase];
     if (p_.m_is_fastest) {
       EXPECT_TRUE(by_taps_);
       work.group = p_.n_tiles.divmod(dense.m_tiles.divmod(inside, &work.m), &work.n);
@@ -227,13 +228,13 @@ class Emulation {
     return work;
   }
 
-  // The classes' tiles as they come, up to the one that is asked for.
-  [[nodiscard]] std::uint32_t tile_by_turns(std::uint32_t number, std::uint32_t* residue_class) const {
-    EXPECT_EQ(p_.works_of_turn.divisor, p_.turn * p_.classes);
+  // The phases' tiles as they come, up to the one that is asked for.
+  [[nodiscard]] std::uint32_t tile_by_turns(std::uint32_t number, std::uint32_t* stride_phase) const {
+    EXPECT_EQ(p_.works_of_raster_group.divisor, p_.turn * p_.phases);
     for (std::uint32_t first = 0;; first += p_.turn) {
-      for (std::uint32_t i = 0; i < p_.classes; ++i) {
+      for (std::uint32_t i = 0; i < p_.phases; ++i) {
         for (std::uint32_t tile = first; tile < std::min(first + p_.turn, p_.tiles_of_class); ++tile) {
-          *residue_class = i;
+          *stride_phase = i;
           if (number-- == 0) return tile;
         }
       }
@@ -268,9 +269,9 @@ class Emulation {
     }
   }
 
-  // One block of k: a[m][k] and b[k][n].
+  // One k tile: a[m][k] and b[k][n].
   void load_pixels_and_filters(const Work& work, std::uint32_t k, Memory* a, Memory* b) const {
-    const sm90::DenseProblem& dense = p_.problem[work.residue_class];
+    const sm90::DenseProblem& dense = p_.problem[work.stride_phase];
     std::uint32_t rest = k;
     std::int64_t number = dense.first_tap;
     std::int64_t offset[3] = {};
@@ -281,7 +282,7 @@ class Emulation {
       number += tap * dense.tap_step[i];
     }
     const std::int64_t channel = std::int64_t{rest} * bk_;
-    load_pixels(plan_.a[work.residue_class], element_, a_, std::int64_t{work.group} * p_.a_channels + channel,
+    load_pixels(plan_.a[work.stride_phase], element_, a_, std::int64_t{work.group} * p_.a_channels + channel,
                 window_at(dense, work.m * static_cast<std::uint32_t>(shape_.rows_of_c())), offset, a->data());
     const FilterMap& map = plan_.filter;
     ASSERT_TRUE(number >= 0 && number < map.taps);
@@ -391,7 +392,7 @@ class Emulation {
   [[nodiscard]] std::int64_t row_offset(const Work& work, std::uint32_t m, const std::int64_t (&step)[4],
                                         bool even) const {
     if (by_taps_) return m < p_.m_count ? (std::int64_t{work.group} * p_.group_columns + m) * step[0] : -1;
-    const sm90::DenseProblem& dense = p_.problem[work.residue_class];
+    const sm90::DenseProblem& dense = p_.problem[work.stride_phase];
     if (m >= dense.pixels) return -1;
     if (even) return dense.c_base + m * step[0];
     const Position at = pixel_at(dense, m);
@@ -527,9 +528,9 @@ void expect_invariants(const Problem& problem, const Config& config, const Sm90P
   const sm90::Params& p = plan.params;
   const sm90::TileShape& shape = sm90::kShapes[config.tile];
   const bool by_taps = plan.direction == sm90::Direction::filter_gradient;
-  ASSERT_LE(p.classes, static_cast<std::uint32_t>(sm90::kMaxClasses));
+  ASSERT_LE(p.phases, static_cast<std::uint32_t>(sm90::kMaxPhases));
   std::int64_t pixels = 0;
-  for (std::uint32_t i = 0; i < p.classes; ++i) {
+  for (std::uint32_t i = 0; i < p.phases; ++i) {
     SCOPED_TRACE("class " + std::to_string(i));
     const sm90::DenseProblem& dense = p.problem[i];
     pixels += dense.pixels;
@@ -558,16 +559,16 @@ void expect_invariants(const Problem& problem, const Config& config, const Sm90P
   }
   expect_matrix(plan.a[0], p.problem[0], p.a_is_matrix);
   expect_matrix(plan.b, p.problem[0], p.b_is_matrix);
-  const TensorGeometry& grid = problem.direction == Direction::backward_data ? problem.x : problem.y;
+  const TensorGeometry& grid = problem.direction == Direction::dgrad ? problem.x : problem.y;
   EXPECT_EQ(pixels, element_count(grid) / grid.dims[1]) << "each pixel is of one class";
   EXPECT_TRUE(!p.stores_boxes || by_taps || p.c_is_even);
-  EXPECT_TRUE(!p.stores_boxes || (p.classes == 1 && p.problem[0].c_base == 0));
-  EXPECT_TRUE(!p.c_is_even || (p.classes == 1 && rows_are_even(p.problem[0], p.c_step)));
-  EXPECT_TRUE(!p.addend_is_even || (p.classes == 1 && rows_are_even(p.problem[0], p.addend_step)));
+  EXPECT_TRUE(!p.stores_boxes || (p.phases == 1 && p.problem[0].c_base == 0));
+  EXPECT_TRUE(!p.c_is_even || (p.phases == 1 && rows_are_even(p.problem[0], p.c_step)));
+  EXPECT_TRUE(!p.addend_is_even || (p.phases == 1 && rows_are_even(p.problem[0], p.addend_step)));
   EXPECT_EQ(plan.tiles, p.works.divisor);
-  const std::size_t sums = (p.helpers > 0                  ? std::size_t{plan.tiles} * 2
-                            : p.splits > 1 && !shape.joins ? std::size_t{plan.tiles} * p.splits
-                                                           : 0) *
+  const std::size_t sums = (p.fixup_ctas > 0                         ? std::size_t{plan.tiles} * 2
+                            : p.splits > 1 && !shape.cluster_split_k ? std::size_t{plan.tiles} * p.splits
+                                                                     : 0) *
                            std::size_t(shape.bm * shape.bn) * 4;
   EXPECT_GE(plan.workspace, sums + plan.filter_bytes);
 }
@@ -621,7 +622,7 @@ ConvCase random_case(Random& random) {
   while (true) {
     ConvCase c;
     Problem& p = c.problem;
-    p.direction = random.pick({Direction::forward, Direction::backward_data, Direction::backward_filter});
+    p.direction = random.pick({Direction::forward, Direction::dgrad, Direction::wgrad});
     const bool single = random.chance(0.3);
     const std::int64_t vector = single ? 4 : 8;
     p.x.type = single ? GPUDNN_DATA_FLOAT : random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16});
@@ -649,7 +650,7 @@ ConvCase random_case(Random& random) {
     c.beta = random.pick({0.0, 0.0, 1.0, 0.25});
     if (p.direction == Direction::forward && random.chance(0.5)) set_epilogue(random, vector, &c);
     c.seed = random.bits() >> 16;
-    if (sm90_obstacle(p) == nullptr) return c;
+    if (sm90_unsupported_reason(p) == nullptr) return c;
   }
 }
 
@@ -676,7 +677,7 @@ Sm90Plan check(const ConvCase& c, const test::Values& values, const Config& conf
 void check_all_shapes(const std::string& line) {
   ConvCase c;
   c.problem = parse(line);
-  ASSERT_STREQ(sm90_obstacle(c.problem), nullptr) << line;
+  ASSERT_STREQ(sm90_unsupported_reason(c.problem), nullptr) << line;
   const test::Values values = test::make_values(c);
   for (int tile = 0; tile < sm90::kShapeCount; ++tile) {
     if (!sm90_shape_fits(c.problem, sm90::kShapes[tile])) continue;
@@ -690,7 +691,7 @@ void check_all_shapes(const std::string& line) {
 // --- tests -----------------------------------------------------------------------------------------------------------
 
 TEST(ImplicitGemmSm90Params, TilesThatAreHelpedEvaluateToTheConvolution) {
-  int helped = 0;
+  int stream_k = 0;
   int shared = 0;
   for (const char* line : {"conv wgrad f16 nhwc n9c8h24w24 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
                            "conv wgrad bf16 nhwc n11c40h16w17 k40r1s1 p0x0 t1x1 d1x1 g5 acc=f32 math=tensor",
@@ -699,23 +700,23 @@ TEST(ImplicitGemmSm90Params, TilesThatAreHelpedEvaluateToTheConvolution) {
     c.problem = parse(line);
     const test::Values values = test::make_values(c);
     for (int tile = 0; tile < sm90::kShapeCount; ++tile) {
-      if (!sm90::kShapes[tile].helped) continue;
-      for (const int helpers : {1, 2, 3, 5, 100}) {
-        const Sm90Plan plan = check(c, values, {tile, helpers});
+      if (!sm90::kShapes[tile].stream_k) continue;
+      for (const int fixup_ctas : {1, 2, 3, 5, 100}) {
+        const Sm90Plan plan = check(c, values, {tile, fixup_ctas});
         if (testing::Test::HasFailure()) return;
-        helped += plan.params.helpers > 0 ? 1 : 0;
-        shared += plan.params.helpers > 0 && plan.params.help_quantum % plan.params.help.divisor != 0 ? 1 : 0;
+        stream_k += plan.params.fixup_ctas > 0 ? 1 : 0;
+        shared += plan.params.fixup_ctas > 0 && plan.params.fixup_quantum % plan.params.fixup.divisor != 0 ? 1 : 0;
       }
     }
   }
-  EXPECT_GT(helped, 10);
+  EXPECT_GT(stream_k, 10);
   EXPECT_GT(shared, 2);
 }
 
 TEST(ImplicitGemmSm90Params, EvaluatesToTheConvolution) {
   int boxes = 0;
   int rows = 0;
-  int classes = 0;
+  int phases = 0;
   int empty = 0;
   int splits = 0;
   int groups = 0;
@@ -733,8 +734,8 @@ TEST(ImplicitGemmSm90Params, EvaluatesToTheConvolution) {
       if (testing::Test::HasFailure()) return;
       const sm90::Params& p = plan.params;
       ++(p.stores_boxes ? boxes : rows);
-      classes += p.classes > 1 ? 1 : 0;
-      empty += std::any_of(p.problem, p.problem + p.classes, [](const auto& dense) { return dense.k_blocks == 0; });
+      phases += p.phases > 1 ? 1 : 0;
+      empty += std::any_of(p.problem, p.problem + p.phases, [](const auto& dense) { return dense.k_blocks == 0; });
       splits += p.splits > 1 ? 1 : 0;
       groups += c.problem.groups > 1 ? 1 : 0;
       transposes += plan.transposes_filter ? 1 : 0;
@@ -743,17 +744,17 @@ TEST(ImplicitGemmSm90Params, EvaluatesToTheConvolution) {
   // The problems reached what they are for.
   EXPECT_GT(boxes, 60);
   EXPECT_GT(rows, 60);
-  EXPECT_GT(classes, 30);
+  EXPECT_GT(phases, 30);
   EXPECT_GT(empty, 10);
   EXPECT_GT(splits, 80);
   EXPECT_GT(groups, 60);
   EXPECT_GT(transposes, 10);
 }
 
-TEST(ImplicitGemmSm90Params, StridedGradientsWithEmptyClasses) {
+TEST(ImplicitGemmSm90Params, StridedGradientsWithEmptyPhases) {
   const Problem pointwise = parse("conv dgrad f16 nhwc n2c24h9w7 k72r1s1 p0x0 t2x2 d1x1 g1");
   const Sm90Plan plan = sm90_plan(pointwise, {});
-  ASSERT_EQ(plan.params.classes, 4u);
+  ASSERT_EQ(plan.params.phases, 4u);
   int without_taps = 0;
   for (int i = 0; i < 4; ++i) without_taps += plan.params.problem[i].k_blocks == 0 ? 1 : 0;
   EXPECT_EQ(without_taps, 3);
@@ -763,8 +764,8 @@ TEST(ImplicitGemmSm90Params, StridedGradientsWithEmptyClasses) {
   check_all_shapes("conv dgrad f16 nhwc n2c8h1w8 k8r3s3 p1x1 t2x1 d1x1 g1");
 }
 
-// Images of even extents have classes of equally many tiles.
-TEST(ImplicitGemmSm90Params, ClassesTakeTurns) {
+// Images of even extents have phases of equally many tiles.
+TEST(ImplicitGemmSm90Params, PhasesTakeTurns) {
   for (const char* line : {"conv dgrad f16 nhwc n7c16h16w14 k24r3s3 p1x1 t2x2 d1x1 g1",
                            "conv dgrad f32 nhwc n5c132h12w18 k36r4s3 p1x1 t2x3 d1x1 g1 math=tensor"}) {
     ConvCase c;
@@ -776,7 +777,7 @@ TEST(ImplicitGemmSm90Params, ClassesTakeTurns) {
   }
   Sm90Plan plan = sm90_plan(parse("conv dgrad f16 nhwc n64c16h15w16 k24r3s3 p1x1 t2x2 d1x1 g1"), {1, 1});
   sm90_take_turns(4, &plan.params);
-  EXPECT_EQ(plan.params.turn, 0u) << "classes of more and of fewer tiles";
+  EXPECT_EQ(plan.params.turn, 0u) << "phases of more and of fewer tiles";
 }
 
 TEST(ImplicitGemmSm90Params, PaddingLargerThanTheImage) {
@@ -844,14 +845,14 @@ TEST(ImplicitGemmSm90Params, PointwiseOperandsAreMatrices) {
   EXPECT_FALSE(sm90_plan(gaps, {}).params.a_is_matrix) << "the second image lies further";
 }
 
-// Blocks of k end where a group does.
+// K tiles end where a group does.
 TEST(ImplicitGemmSm90Params, SomeShapeFitsWhateverTheEngineTakes) {
   for (int vectors = 1; vectors <= 80; ++vectors) {
     for (const int groups : {1, 2}) {
       const std::string channels = std::to_string(8 * vectors * groups);
       const Problem p =
           parse("conv fwd f16 nhwc n1c" + channels + "h5w5 k16r1s1 p0x0 t1x1 d1x1 g" + std::to_string(groups));
-      if (sm90_obstacle(p) != nullptr) continue;
+      if (sm90_unsupported_reason(p) != nullptr) continue;
       int fitting = 0;
       for (const sm90::TileShape& shape : sm90::kShapes) {
         if (!sm90_shape_fits(p, shape)) continue;
@@ -886,17 +887,17 @@ TEST(ImplicitGemmSm90Params, Obstacles) {
        "padding or the dilated filter reaches further than TMA's windows"},
       {"conv fwd f16 nhwc n1c8h5w50 k8r1s1 p0x0 t1x9 d1x1 g1", "strides over 8"},
       {"conv dgrad f16 nhwc n1c8h15w15 k8r3s3 p0x0 t4x3 d1x1 g1",
-       "too many residue classes (strides multiply to over 9)"},
+       "too many stride phases (strides multiply to over 9)"},
   };
-  for (const auto& [line, text] : rows) EXPECT_STREQ(sm90_obstacle(parse(line)), text) << line;
+  for (const auto& [line, text] : rows) EXPECT_STREQ(sm90_unsupported_reason(parse(line)), text) << line;
   // Of the groups' channels only those of the reduction have to fill rows.
-  EXPECT_STREQ(sm90_obstacle(parse("conv dgrad f16 nhwc n1c32h5w5 k128r3s3 p1x1 t1x1 d1x1 g2")), nullptr);
+  EXPECT_STREQ(sm90_unsupported_reason(parse("conv dgrad f16 nhwc n1c32h5w5 k128r3s3 p1x1 t1x1 d1x1 g2")), nullptr);
   // The limits themselves.
   for (const char* line : {"conv fwd f16 nhwc n1c8h5w5 k8r1s1 p0x127 t1x1 d1x1 g1",
                            "conv fwd f16 nhwc n1c8d5h5w5 k8t1r1s1 p0x0x15 t1x1x1 d1x1x1 g1",
                            "conv fwd f16 nhwc n1c8h5w50 k8r1s1 p0x0 t1x8 d1x1 g1",
                            "conv dgrad f16 nhwc n1c8h15w15 k8r3s3 p0x0 t3x3 d1x1 g1"}) {
-    EXPECT_STREQ(sm90_obstacle(parse(line)), nullptr) << line;
+    EXPECT_STREQ(sm90_unsupported_reason(parse(line)), nullptr) << line;
   }
 }
 

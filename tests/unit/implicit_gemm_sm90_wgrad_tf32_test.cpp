@@ -1,4 +1,4 @@
-// The TF32 filter gradient on wgmma, a block of k at a time: what the copy engine lays down, what the transposers make
+// The TF32 filter gradient on wgmma, a k tile at a time: what TMA lays down, what the transposers make
 // of it and what the matrix unit takes for its operands, evaluated on the host with the kernel's index maps.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "kernels/conv/implicit_gemm_sm90_wgrad_tf32_layout.hpp"
+#include "kernels/conv/implicit_gemm/implicit_gemm_sm90_wgrad_tf32_layout.hpp"
 #include "support/random.hpp"
 
 namespace gpudnn::conv {
@@ -73,7 +73,7 @@ void multiply_64_rows(const int (&a)[128][4], const Bytes& shared, int b, int co
   }
 }
 
-// C[filter][column] of a block of k, through the fragments of each consumer.
+// C[filter][column] of a k tile, through the fragments of each consumer.
 std::vector<std::vector<long>> product(const sm90::TileShape& shape, const Bytes& a, const Bytes& b) {
   const int row_blocks = shape.bm / 64 / shape.consumers;
   std::vector<std::vector<long>> c(static_cast<std::size_t>(shape.bm));

@@ -78,15 +78,15 @@ TEST(LaunchList, KeepsLaunchesInOrderWithCopiesOfTheirArguments) {
 TEST(LaunchList, GivesUpWhatHasNoRoomAndWhatGoesElsewhere) {
   {
     Listed listed;
-    for (std::size_t i = 0; i < LaunchList::kMostBytes / sizeof(Large); ++i) {
+    for (std::size_t i = 0; i < LaunchList::kMaxBytes / sizeof(Large); ++i) {
       launch_kernel(&large_kernel, {1, 32}, kStream, Large{});
     }
-    EXPECT_EQ(listed.list.launches, LaunchList::kMostBytes / sizeof(Large));
+    EXPECT_EQ(listed.list.launches, LaunchList::kMaxBytes / sizeof(Large));
     EXPECT_EQ(thread_launches(), &listed.list);
   }
   for (const bool other_stream : {false, true}) {
     Listed listed;
-    for (std::size_t i = 0; i < (other_stream ? 1 : LaunchList::kMostLaunches); ++i) {
+    for (std::size_t i = 0; i < (other_stream ? 1 : LaunchList::kMaxLaunches); ++i) {
       launch_kernel(&second_kernel, {1, 32}, kStream, 'a');
     }
     EXPECT_FALSE(listed.list.given_up);

@@ -116,7 +116,7 @@ TEST(LoopNest, VisitsEachElementOnce) {
     for (const int width : {1, 2, 4}) {
       if (width > 1 && !tile::can_pack(whole, width, output)) continue;
       const tile::HostNest nest = width > 1 ? tile::packed_nest(whole, width) : whole;
-      for (const std::int64_t most : {std::int64_t{1}, std::int64_t{7}, std::int64_t{60}, tile::kMostIterations}) {
+      for (const std::int64_t most : {std::int64_t{1}, std::int64_t{7}, std::int64_t{60}, tile::kMaxIterations}) {
         std::set<std::int64_t> seen;
         tile::for_each_piece(
             nest, most, {}, [&](const tile::HostNest& piece, const std::int64_t(&starts)[tile::kMaxTensors]) {
@@ -149,9 +149,9 @@ TEST(LoopNest, PiecesOfAHugeTensorStayBelowTheLimit) {
   const TensorGeometry x = strided({3, std::int64_t{1} << 33, 5}, {std::int64_t{1} << 40, 8, 1});
   const tile::HostNest nest = make_loop_nest(std::array{x});
   std::int64_t sum = 0;
-  tile::for_each_piece(nest, tile::kMostIterations, {},
+  tile::for_each_piece(nest, tile::kMaxIterations, {},
                        [&](const tile::HostNest& piece, const std::int64_t(&)[tile::kMaxTensors]) {
-                         EXPECT_LE(piece.count(), tile::kMostIterations);
+                         EXPECT_LE(piece.count(), tile::kMaxIterations);
                          sum += piece.count();
                        });
   EXPECT_EQ(sum, nest.count());

@@ -70,7 +70,7 @@ static_assert(offsetof(ConvEngine, candidates) <= 64);
 // False if the engine's reach rules the problem out. If true, supports() tells.
 [[nodiscard]] bool may_take(const Reach& reach, const Problem& problem) noexcept;
 
-constexpr std::size_t kMostEngines = 24;
+constexpr std::size_t kMaxEngines = 24;
 
 // An empty list with room for the usual number of candidates.
 class CandidateList {

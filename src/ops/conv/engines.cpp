@@ -3,19 +3,19 @@
 #include "ops/conv/engine.hpp"
 #include "ops/conv/host_direct.hpp"
 #ifdef GPUDNN_WITH_CUDA
-#include "ops/conv/few_channels_data_sm90.hpp"
-#include "ops/conv/few_channels_filter_sm90.hpp"
-#include "ops/conv/few_channels_forward_sm90.hpp"
-#include "ops/conv/few_channels_sm80.hpp"
-#include "ops/conv/halo_filter_sm90.hpp"
-#include "ops/conv/halo_sm90.hpp"
-#include "ops/conv/implicit_gemm_simt.hpp"
-#include "ops/conv/implicit_gemm_sm80.hpp"
-#include "ops/conv/implicit_gemm_sm90.hpp"
-#include "ops/conv/patch_rows_filter_sm90.hpp"
-#include "ops/conv/pointwise_few_channels_sm80.hpp"
-#include "ops/conv/pointwise_planes_sm90.hpp"
-#include "ops/conv/via_nhwc_cuda.hpp"
+#include "ops/conv/conv1x1/conv1x1_nchw_sm90.hpp"
+#include "ops/conv/conv1x1/conv1x1_small_c_sm80.hpp"
+#include "ops/conv/direct/direct_sm90.hpp"
+#include "ops/conv/direct/direct_wgrad_sm90.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_simt.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_sm80.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_sm90.hpp"
+#include "ops/conv/small_c/small_c_dgrad_sm90.hpp"
+#include "ops/conv/small_c/small_c_fwd_sm90.hpp"
+#include "ops/conv/small_c/small_c_sm80.hpp"
+#include "ops/conv/small_c/small_c_wgrad_sm90.hpp"
+#include "ops/conv/small_c/smem_im2col_wgrad_sm90.hpp"
+#include "ops/conv/transpose/nhwc_transpose_cuda.hpp"
 #endif
 
 namespace gpudnn::conv {
@@ -25,15 +25,15 @@ namespace {
 constexpr std::uint8_t bit(Direction direction) { return static_cast<std::uint8_t>(1 << static_cast<int>(direction)); }
 #ifdef GPUDNN_WITH_CUDA
 constexpr std::uint8_t kForward = bit(Direction::forward);
-constexpr std::uint8_t kData = bit(Direction::backward_data);
-constexpr std::uint8_t kFilter = bit(Direction::backward_filter);
+constexpr std::uint8_t kData = bit(Direction::dgrad);
+constexpr std::uint8_t kFilter = bit(Direction::wgrad);
 constexpr std::uint8_t kAll = kForward | kData | kFilter;
 constexpr std::int16_t kFew = 8;  // channels of x
 constexpr Reach kOfImages = {kForward | kData};
 constexpr Reach kOfFilters = {kFilter};
 constexpr Reach kPointwise = {kAll, true};
-constexpr Reach kPointwiseFew = {kForward | kData, true, Reach::kNoLimit, 64};
-constexpr Reach kFewChannels = {kAll, false, kFew};
+constexpr Reach kConv1x1SmallC = {kForward | kData, true, Reach::kNoLimit, 64};
+constexpr Reach kSmallC = {kAll, false, kFew};
 constexpr Reach kFewForward = {kForward, false, kFew};
 constexpr Reach kFewData = {kData, false, kFew};
 constexpr Reach kFewFilter = {kFilter, false, kFew};
@@ -44,7 +44,7 @@ constexpr Reach kFewFilter = {kFilter, false, kFew};
 [[gnu::hot]] bool may_take(const Reach& reach, const Problem& problem) noexcept {
   if ((reach.directions & bit(problem.direction)) == 0) return false;
   if (reach.channels < Reach::kNoLimit && problem.x.dims[1] > reach.channels) return false;
-  const TensorGeometry& summed = problem.direction == Direction::backward_data ? problem.y : problem.x;
+  const TensorGeometry& summed = problem.direction == Direction::dgrad ? problem.y : problem.x;
   if (reach.summed < Reach::kNoLimit && summed.dims[1] > reach.summed) return false;
   for (int i = 0; reach.pointwise && i < problem.spatial; ++i) {
     if (problem.w.dims[2 + i] != 1) return false;
@@ -67,17 +67,17 @@ constexpr Reach kFewFilter = {kFilter, false, kFew};
        .workspace = &implicit_gemm_sm90_workspace,
        .prepare = &implicit_gemm_sm90_prepare,
        .launch = &implicit_gemm_sm90_launch},
-      {.name = "few_channels_sm80",
+      {.name = "small_c_sm80",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
-       .reach = kFewChannels,
-       .supports = &few_channels_sm80_supports,
-       .least_seconds = &few_channels_sm80_least_seconds,
-       .fastest = &few_channels_sm80_fastest,
-       .candidates = &few_channels_sm80_candidates,
-       .workspace = &few_channels_sm80_workspace,
-       .prepare = &few_channels_sm80_prepare,
-       .launch = &few_channels_sm80_launch},
+       .reach = kSmallC,
+       .supports = &small_c_sm80_supports,
+       .least_seconds = &small_c_sm80_least_seconds,
+       .fastest = &small_c_sm80_fastest,
+       .candidates = &small_c_sm80_candidates,
+       .workspace = &small_c_sm80_workspace,
+       .prepare = &small_c_sm80_prepare,
+       .launch = &small_c_sm80_launch},
       {.name = "implicit_gemm_sm80",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
@@ -90,109 +90,109 @@ constexpr Reach kFewFilter = {kFilter, false, kFew};
        .workspace = &implicit_gemm_sm80_workspace,
        .prepare = &implicit_gemm_sm80_prepare,
        .launch = &implicit_gemm_sm80_launch},
-      {.name = "via_nhwc",
+      {.name = "nhwc_transpose",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
        .alignment = 16,
        .copies = true,
-       .supports = &via_nhwc_supports,
-       .least_seconds = &via_nhwc_least_seconds,
-       .fastest = &via_nhwc_fastest,
-       .candidates = &via_nhwc_candidates,
-       .lean_candidates = &via_nhwc_lean_candidates,
-       .workspace = &via_nhwc_workspace,
-       .prepare = &via_nhwc_prepare,
-       .launch = &via_nhwc_launch},
-      // Behind via_nhwc, whose measured configs name their inner engine by its place in this list; new ones come before
-      // the last, which is none of these.
-      {.name = "halo_sm90",
+       .supports = &nhwc_transpose_supports,
+       .least_seconds = &nhwc_transpose_least_seconds,
+       .fastest = &nhwc_transpose_fastest,
+       .candidates = &nhwc_transpose_candidates,
+       .lean_candidates = &nhwc_transpose_lean_candidates,
+       .workspace = &nhwc_transpose_workspace,
+       .prepare = &nhwc_transpose_prepare,
+       .launch = &nhwc_transpose_launch},
+      // Behind nhwc_transpose, whose measured configs name their inner engine by its place in this list; new ones come
+      // before the last, which is none of these.
+      {.name = "direct_sm90",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
        .alignment = 16,
        .reach = kOfImages,
-       .supports = &halo_sm90_supports,
-       .fastest = &halo_sm90_fastest,
-       .candidates = &halo_sm90_candidates,
-       .workspace = &halo_sm90_workspace,
-       .prepare = &halo_sm90_prepare,
-       .launch = &halo_sm90_launch},
-      {.name = "pointwise_planes_sm90",
+       .supports = &direct_sm90_supports,
+       .fastest = &direct_sm90_fastest,
+       .candidates = &direct_sm90_candidates,
+       .workspace = &direct_sm90_workspace,
+       .prepare = &direct_sm90_prepare,
+       .launch = &direct_sm90_launch},
+      {.name = "conv1x1_nchw_sm90",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
        .alignment = 16,
        .reach = kPointwise,
-       .supports = &pointwise_planes_sm90_supports,
-       .candidates = &pointwise_planes_sm90_candidates,
-       .workspace = &pointwise_planes_sm90_workspace,
-       .prepare = &pointwise_planes_sm90_prepare,
-       .launch = &pointwise_planes_sm90_launch},
-      {.name = "few_channels_forward_sm90",
+       .supports = &conv1x1_nchw_sm90_supports,
+       .candidates = &conv1x1_nchw_sm90_candidates,
+       .workspace = &conv1x1_nchw_sm90_workspace,
+       .prepare = &conv1x1_nchw_sm90_prepare,
+       .launch = &conv1x1_nchw_sm90_launch},
+      {.name = "small_c_fwd_sm90",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
        .alignment = 16,
        .reach = kFewForward,
-       .supports = &few_channels_forward_sm90_supports,
-       .least_seconds = &few_channels_forward_sm90_least_seconds,
-       .fastest = &few_channels_forward_sm90_fastest,
-       .candidates = &few_channels_forward_sm90_candidates,
-       .workspace = &few_channels_forward_sm90_workspace,
-       .prepare = &few_channels_forward_sm90_prepare,
-       .launch = &few_channels_forward_sm90_launch},
-      {.name = "few_channels_data_sm90",
+       .supports = &small_c_fwd_sm90_supports,
+       .least_seconds = &small_c_fwd_sm90_least_seconds,
+       .fastest = &small_c_fwd_sm90_fastest,
+       .candidates = &small_c_fwd_sm90_candidates,
+       .workspace = &small_c_fwd_sm90_workspace,
+       .prepare = &small_c_fwd_sm90_prepare,
+       .launch = &small_c_fwd_sm90_launch},
+      {.name = "small_c_dgrad_sm90",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
        .alignment = 16,
        .reach = kFewData,
-       .supports = &few_channels_data_sm90_supports,
-       .fastest = &few_channels_data_sm90_fastest,
-       .candidates = &few_channels_data_sm90_candidates,
-       .workspace = &few_channels_data_sm90_workspace,
-       .prepare = &few_channels_data_sm90_prepare,
-       .launch = &few_channels_data_sm90_launch},
-      {.name = "few_channels_filter_sm90",
+       .supports = &small_c_dgrad_sm90_supports,
+       .fastest = &small_c_dgrad_sm90_fastest,
+       .candidates = &small_c_dgrad_sm90_candidates,
+       .workspace = &small_c_dgrad_sm90_workspace,
+       .prepare = &small_c_dgrad_sm90_prepare,
+       .launch = &small_c_dgrad_sm90_launch},
+      {.name = "small_c_wgrad_sm90",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
        .alignment = 16,
        .reach = kFewFilter,
-       .supports = &few_channels_filter_sm90_supports,
-       .least_seconds = &few_channels_filter_sm90_least_seconds,
-       .fastest = &few_channels_filter_sm90_fastest,
-       .candidates = &few_channels_filter_sm90_candidates,
-       .workspace = &few_channels_filter_sm90_workspace,
-       .prepare = &few_channels_filter_sm90_prepare,
-       .launch = &few_channels_filter_sm90_launch},
-      {.name = "halo_filter_sm90",
+       .supports = &small_c_wgrad_sm90_supports,
+       .least_seconds = &small_c_wgrad_sm90_least_seconds,
+       .fastest = &small_c_wgrad_sm90_fastest,
+       .candidates = &small_c_wgrad_sm90_candidates,
+       .workspace = &small_c_wgrad_sm90_workspace,
+       .prepare = &small_c_wgrad_sm90_prepare,
+       .launch = &small_c_wgrad_sm90_launch},
+      {.name = "direct_wgrad_sm90",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
        .alignment = 16,
        .reach = kOfFilters,
-       .supports = &halo_filter_sm90_supports,
-       .candidates = &halo_filter_sm90_candidates,
-       .workspace = &halo_filter_sm90_workspace,
-       .prepare = &halo_filter_sm90_prepare,
-       .launch = &halo_filter_sm90_launch},
-      {.name = "pointwise_few_channels_sm80",
+       .supports = &direct_wgrad_sm90_supports,
+       .candidates = &direct_wgrad_sm90_candidates,
+       .workspace = &direct_wgrad_sm90_workspace,
+       .prepare = &direct_wgrad_sm90_prepare,
+       .launch = &direct_wgrad_sm90_launch},
+      {.name = "conv1x1_small_c_sm80",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
        .alignment = 16,
-       .reach = kPointwiseFew,
-       .supports = &pointwise_few_channels_sm80_supports,
-       .candidates = &pointwise_few_channels_sm80_candidates,
-       .workspace = &pointwise_few_channels_sm80_workspace,
-       .prepare = &pointwise_few_channels_sm80_prepare,
-       .launch = &pointwise_few_channels_sm80_launch},
-      {.name = "patch_rows_filter_sm90",
+       .reach = kConv1x1SmallC,
+       .supports = &conv1x1_small_c_sm80_supports,
+       .candidates = &conv1x1_small_c_sm80_candidates,
+       .workspace = &conv1x1_small_c_sm80_workspace,
+       .prepare = &conv1x1_small_c_sm80_prepare,
+       .launch = &conv1x1_small_c_sm80_launch},
+      {.name = "smem_im2col_wgrad_sm90",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
        .alignment = 16,
        .reach = kFewFilter,
-       .supports = &patch_rows_filter_sm90_supports,
-       .least_seconds = &patch_rows_filter_sm90_least_seconds,
-       .fastest = &patch_rows_filter_sm90_fastest,
-       .candidates = &patch_rows_filter_sm90_candidates,
-       .workspace = &patch_rows_filter_sm90_workspace,
-       .prepare = &patch_rows_filter_sm90_prepare,
-       .launch = &patch_rows_filter_sm90_launch},
+       .supports = &smem_im2col_wgrad_sm90_supports,
+       .least_seconds = &smem_im2col_wgrad_sm90_least_seconds,
+       .fastest = &smem_im2col_wgrad_sm90_fastest,
+       .candidates = &smem_im2col_wgrad_sm90_candidates,
+       .workspace = &smem_im2col_wgrad_sm90_workspace,
+       .prepare = &smem_im2col_wgrad_sm90_prepare,
+       .launch = &smem_im2col_wgrad_sm90_launch},
       {.name = "implicit_gemm_simt",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_FMA_MATH,
@@ -213,7 +213,7 @@ constexpr Reach kFewFilter = {kFilter, false, kFew};
        .prepare = &host_direct_prepare,
        .launch = &host_direct_launch},
   };
-  static_assert(std::size(kEngines) <= kMostEngines);
+  static_assert(std::size(kEngines) <= kMaxEngines);
   return kEngines;
 }
 

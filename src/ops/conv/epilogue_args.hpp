@@ -1,4 +1,4 @@
-// What an engine with a vectorised way out makes of a sum: from the problem, and from a call's arguments.
+// What an engine with a vectorised epilogue makes of a sum: from the problem, and from a call's arguments.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace gpudnn::conv {
 
-// Of the activations that fused_activation_obstacle lets pass.
+// Of the activations that fused_activation_unsupported_reason lets pass.
 template <class Params>
 void set_activation(const Problem& problem, Params* p) {
   p->has_bias = problem.has_bias != 0;

@@ -1,4 +1,4 @@
-// Which activations the engines with a vectorised way out fuse into a convolution.
+// Which activations the engines with a vectorised epilogue fuse into a convolution.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace gpudnn::conv {
 
 // A reason against, or null.
-[[nodiscard]] inline const char* fused_activation_obstacle(const Problem& problem) noexcept {
+[[nodiscard]] inline const char* fused_activation_unsupported_reason(const Problem& problem) noexcept {
   switch (problem.activation) {
     case -1:
     case GPUDNN_ACTIVATION_IDENTITY:

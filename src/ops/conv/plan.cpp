@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "ops/conv/heuristics.hpp"
+#include "ops/conv/select/heuristics.hpp"
 #include "ops/tensor/problem.hpp"
 
 namespace gpudnn::conv {
@@ -24,12 +24,12 @@ struct PlanKey {
 // The ranking as the log shows it, a line for each choice; `taken` is the one that the plan is made of.
 void log_choices(gpudnnHandle_t handle, const Problem& problem, const std::vector<Choice>& choices,
                  std::size_t workspace_limit, const Choice& taken) {
-  constexpr std::size_t kMostLines = 8;
+  constexpr std::size_t kMaxLines = 8;
   const std::string text = to_text(problem);
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const Choice& c = choices[i];
     const bool is_taken = c.engine == taken.engine && c.config == taken.config;
-    if (i >= kMostLines && !is_taken) continue;
+    if (i >= kMaxLines && !is_taken) continue;
     const char* const note = is_taken ? " <- taken" : c.workspace > workspace_limit ? " (no room)" : "";
     log_line(GPUDNN_SEV_INFO, handle, GPUDNN_STATUS_SUCCESS,
              "%s | %s | choice %zu of %zu: engine=%s tile=%d split_k=%d workspace=%zu expected=%.1f us source=%s%s",
@@ -82,7 +82,7 @@ Status scale_output(gpudnnHandle_t handle, const Problem& problem, const Args& a
 }  // namespace
 
 std::size_t alignment_of(const Args& args) noexcept {
-  std::uintptr_t bits = kMostAlignment;
+  std::uintptr_t bits = kMaxAlignment;
   for (const void* pointer : {args.x, args.w, args.y, args.z, static_cast<const void*>(args.out)}) {
     bits |= reinterpret_cast<std::uintptr_t>(pointer);
   }
@@ -134,7 +134,7 @@ Status workspace_size(gpudnnHandle_t handle, const Problem& problem, int algorit
   if (element_count(problem.x) == 0 || algorithm_needs_no_workspace(problem.direction, algorithm))
     return GPUDNN_STATUS_SUCCESS;
   Choice best;
-  GPUDNN_TRY(choose_one(handle, problem, {std::numeric_limits<std::size_t>::max(), kMostAlignment}, &best));
+  GPUDNN_TRY(choose_one(handle, problem, {std::numeric_limits<std::size_t>::max(), kMaxAlignment}, &best));
   *bytes = best.workspace;
   return GPUDNN_STATUS_SUCCESS;
 }

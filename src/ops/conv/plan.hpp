@@ -7,7 +7,7 @@
 namespace gpudnn::conv {
 
 // No engine asks for addresses at multiples of more.
-constexpr std::size_t kMostAlignment = 16;
+constexpr std::size_t kMaxAlignment = 16;
 // Of the tensors' addresses, up to that.
 [[nodiscard]] std::size_t alignment_of(const Args& args) noexcept;
 

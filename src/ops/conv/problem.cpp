@@ -120,9 +120,8 @@ bool read_options(ProblemWords* words, Problem* problem, std::string* why) {
 [[gnu::hot]] double least_reached(const Problem& problem) noexcept {
   auto reached = static_cast<double>(problem.x.dims[0]);
   for (int i = 0; i < problem.spatial; ++i) {
-    const std::int64_t pixels = problem.direction == Direction::backward_data
-                                    ? problem.x.dims[2 + i] / problem.stride[i]
-                                    : problem.y.dims[2 + i];
+    const std::int64_t pixels =
+        problem.direction == Direction::dgrad ? problem.x.dims[2 + i] / problem.stride[i] : problem.y.dims[2 + i];
     reached *= static_cast<double>(pixels * problem.w.dims[2 + i]);
   }
   return reached;

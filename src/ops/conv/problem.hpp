@@ -1,8 +1,8 @@
 // The convolution problem: everything about the work but the pointers.
 //
 //   forward           y = x * w
-//   backward_data    dx = the gradient of x, from dy and w
-//   backward_filter  dw = the gradient of w, from x and dy
+//   dgrad    dx = the gradient of x, from dy and w
+//   wgrad  dw = the gradient of w, from x and dy
 //
 // x, w and y stand for the tensor or its gradient; the direction says which one is written.
 // SPDX-License-Identifier: Apache-2.0
@@ -19,7 +19,7 @@ namespace gpudnn::conv {
 
 constexpr int kMaxSpatial = 3;
 
-enum class Direction : std::int32_t { forward = 0, backward_data = 1, backward_filter = 2 };
+enum class Direction : std::int32_t { forward = 0, dgrad = 1, wgrad = 2 };
 
 // The names of the three descriptors in the interface, for refusals.
 struct Names {
@@ -70,16 +70,16 @@ struct Args {
 };
 
 [[nodiscard]] inline const TensorGeometry& output(const Problem& problem) noexcept {
-  return problem.direction == Direction::forward         ? problem.y
-         : problem.direction == Direction::backward_data ? problem.x
-                                                         : problem.w;
+  return problem.direction == Direction::forward ? problem.y
+         : problem.direction == Direction::dgrad ? problem.x
+                                                 : problem.w;
 }
 
 // Multiply-adds times two: the operations of the mathematics, not of any algorithm.
 [[nodiscard]] double flops(const Problem& problem) noexcept;
 
 // Pairs of a filter tap and an output pixel that it belongs to, at the least: what lies in the padding counts, and in
-// the data gradient each tap reaches the pixels of one residue class of the stride.
+// the data gradient each tap reaches the pixels of one stride phase of the stride.
 [[nodiscard]] double least_reached(const Problem& problem) noexcept;
 
 // The filter packed with its output channels innermost: c, taps, k. That is how the data gradient multiplies by it.

@@ -16,16 +16,16 @@ namespace gpudnn::conv {
   return device.compute_capability() == 90 && cuda::makes_tensor_maps();
 }
 
-// `obstacle` is null where the engine takes the problem.
+// `reason` is null where the engine takes the problem.
 [[nodiscard, gnu::hot]] inline Support sm90_supports(const Problem& problem, const Device& device,
-                                                     const char* (*obstacle)(const Problem&)) {
+                                                     const char* (*reason)(const Problem&)) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
-  if (const char* const against = obstacle(problem)) return Support::no(against);
+  if (const char* const against = reason(problem)) return Support::no(against);
   return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
 // The map of boxes whose rows are swizzled over their width.
-[[nodiscard]] inline bool encode_rows(const CopyBoxes& boxes, tile::ElementType type, void* map,
+[[nodiscard]] inline bool encode_rows(const TmaBoxes& boxes, tile::ElementType type, void* map,
                                       CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B) {
   return cuda::encode_boxes(
       boxes, {cuda::map_type(type), cuda::swizzle_of_rows(boxes.box[0] * tile::element_bytes(type)), promotion}, map);

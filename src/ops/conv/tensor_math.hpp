@@ -8,7 +8,7 @@ namespace gpudnn::conv {
 
 // A reason against, or null. Products of halves are exact in float, so half and bfloat16 use the matrix units unless
 // GPUDNN_FMA_MATH forbids it; float is cut to TF32 there, so it needs a math type that says so.
-[[nodiscard]] inline const char* tensor_math_obstacle(const Problem& problem) noexcept {
+[[nodiscard]] inline const char* tensor_math_unsupported_reason(const Problem& problem) noexcept {
   switch (problem.x.type) {
     case DataType{GPUDNN_DATA_HALF}:
     case DataType{GPUDNN_DATA_BFLOAT16}:

@@ -94,9 +94,9 @@ Status set_bias(Problem* problem, const TensorGeometry& bias) {
   GPUDNN_TRY(check_channels(problem, names));
   GPUDNN_TRY(check_output_dims(problem, names));
   GPUDNN_TRY(check_epilogue(problem));
-  const char* const written = problem.direction == Direction::forward         ? names.y
-                              : problem.direction == Direction::backward_data ? names.x
-                                                                              : names.w;
+  const char* const written = problem.direction == Direction::forward ? names.y
+                              : problem.direction == Direction::dgrad ? names.x
+                                                                      : names.w;
   return require_no_overlap(output(problem), written);
 }
 

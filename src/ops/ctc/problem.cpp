@@ -81,8 +81,8 @@ Status validate(const Problem& problem) {
                  GPUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE,
                  "probsDesc has data type %s; CTC losses are built for f32 and f64", data_type_name(problem.x.type));
   GPUDNN_TRY(require_rank(problem.x, "probsDesc", 3, 3));
-  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
-  GPUDNN_REQUIRE(problem.x.dims[1] == 0 || problem.x.dims[0] <= kMost / (2 * problem.x.dims[1]),
+  constexpr std::int64_t kMaximum = (std::int64_t{1} << 31) - 1;
+  GPUDNN_REQUIRE(problem.x.dims[1] == 0 || problem.x.dims[0] <= kMaximum / (2 * problem.x.dims[1]),
                  GPUDNN_STATUS_NOT_SUPPORTED, "probsDesc dims %s: steps times sequences must stay below 2^30",
                  dims_text(problem.x).c_str());
   GPUDNN_REQUIRE(problem.max_labels < (1 << 29), GPUDNN_STATUS_NOT_SUPPORTED,

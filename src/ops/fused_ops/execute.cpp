@@ -69,16 +69,14 @@ Status run_affine_input(const Run& run, const void** x) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-bool is_at_sixteen(const void* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer) % conv::kMostAlignment == 0;
-}
+bool is_at_sixteen(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % conv::kMaxAlignment == 0; }
 
 // By the engine that the plan chose, without a look-up; pointers at odd addresses, and what has no elements, go the
 // convolution's usual way.
 Status run_conv(const Run& run, const conv::Args& args) {
   const Plan& plan = run.plan;
   void* const scratch = run.in(plan.scratch);
-  if (conv::alignment_of(args) == conv::kMostAlignment && element_count(plan.conv.x) > 0 &&
+  if (conv::alignment_of(args) == conv::kMaxAlignment && element_count(plan.conv.x) > 0 &&
       element_count(plan.conv.y) > 0 && element_count(plan.conv.w) > 0) {
     return conv::launch_plan(launch_site(run.handle, scratch, plan.conv_bytes), *plan.chosen, args);
   }

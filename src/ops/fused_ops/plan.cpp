@@ -47,7 +47,7 @@ Status reserve_for_conv(Maker* m, std::size_t after) {
   GPUDNN_TRY(conv::workspace_size(m->handle, plan.conv, plan.conv_algorithm, &bytes));
   plan.conv_bytes = bytes;
   reserve(&plan, std::max(bytes, after), &plan.scratch);
-  return conv::find_plan(m->handle, plan.conv, plan.conv_algorithm, bytes, conv::kMostAlignment, &plan.chosen);
+  return conv::find_plan(m->handle, plan.conv, plan.conv_algorithm, bytes, conv::kMaxAlignment, &plan.chosen);
 }
 
 // x of a convolution that may first go through scale, bias and activation.
@@ -113,7 +113,7 @@ Status plan_conv_with_statistics(Maker* m) {
 }
 
 Status plan_filter_gradient(Maker* m) {
-  GPUDNN_TRY(take_conv(m, conv::Direction::backward_filter));
+  GPUDNN_TRY(take_conv(m, conv::Direction::wgrad));
   GPUDNN_TRY(take_affine_input(m));
   return reserve_for_conv(m, 0);
 }

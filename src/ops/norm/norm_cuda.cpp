@@ -94,9 +94,9 @@ std::size_t cuda_workspace_bytes(gpudnnHandle_t handle, const Problem& problem) 
 }
 
 void note_pointers(const Args& args, Problem* problem) {
-  constexpr std::uintptr_t kMost = 16;
+  constexpr std::uintptr_t kMaximum = 16;
   const auto bits = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
-  const std::uintptr_t all = bits(args.x) | bits(args.out) | bits(args.dy) | bits(args.z) | bits(args.dz) | kMost;
+  const std::uintptr_t all = bits(args.x) | bits(args.out) | bits(args.dy) | bits(args.z) | bits(args.dz) | kMaximum;
   problem->alignment = static_cast<int>(all & (~all + 1));  // its lowest bit
   const bool usable = args.scratch != nullptr && bits(args.scratch) % 8 == 0;
   problem->scratch = usable ? args.scratch_bytes : 0;

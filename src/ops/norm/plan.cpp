@@ -63,7 +63,7 @@ LaunchPlan make_plan(const Device& device, const Problem& problem) {
   plan.split = split_shape(device, problem, plan.walk);
   plan.cluster = cluster_shape(device, problem, plan.walk);
   const std::int64_t sets = plan.walk.sets();
-  plan.split_is_faster = sets < tile::kMostIterations && plan.split.seconds < plan.cluster.seconds;
+  plan.split_is_faster = sets < tile::kMaxIterations && plan.split.seconds < plan.cluster.seconds;
   const std::size_t values = problem.pass == Pass::backward ? 4 : 2;
   const std::size_t scalar = problem.x.type == GPUDNN_DATA_DOUBLE ? 8 : 4;
   plan.split_results_bytes = values * static_cast<std::size_t>(sets) * scalar;

@@ -51,9 +51,9 @@ bool set_steps(const NormWalk& walk, std::int64_t line, std::int64_t group, Norm
   const int width = 8;
   const std::int64_t lines = walk.columns != 0 ? walk.cross.count : walk.lines.count;
   const std::int64_t others = walk.columns != 0 ? walk.run : walk.cross.count * std::max<std::int64_t>(group, 1);
-  if (line > tile::kMostIterations || group > tile::kMostIterations || walk.run / width > tile::kMostIterations ||
-      line * lines > tile::kMostIterations || others > tile::kMostIterations ||
-      line * lines + others + walk.run > tile::kMostIterations) {
+  if (line > tile::kMaxIterations || group > tile::kMaxIterations || walk.run / width > tile::kMaxIterations ||
+      line * lines > tile::kMaxIterations || others > tile::kMaxIterations ||
+      line * lines + others + walk.run > tile::kMaxIterations) {
     return false;
   }
   segments->line_packs = static_cast<std::uint32_t>(line);
@@ -233,7 +233,7 @@ SegmentPlan plan_segments(const Device& device, const Problem& problem, const No
   best.reason_against = reason_against(device, problem, walk);
   if (best.reason_against != nullptr) return best;
   const auto consider = [&](const NormSegments& segments) {
-    if (static_cast<std::int64_t>(segments.lines) * segments.units.divisor > tile::kMostIterations / 2) return;
+    if (static_cast<std::int64_t>(segments.lines) * segments.units.divisor > tile::kMaxIterations / 2) return;
     try_clusters(device, problem, walk, segments, &best);
     try_grid(device, problem, walk, segments, &best);
   };
@@ -271,7 +271,7 @@ bool describe_infer(const Problem& problem, const NormWalk& walk, kernels::NormI
     if (walk.lines.count != 1 || walk.run % width != 0 || (walk.cross.count > 1 && cross % width != 0)) return false;
     infer->lines = walk.cross.count;
     infer->line_stride = walk.cross.count > 1 ? cross : 0;
-    if (walk.run / width > tile::kMostIterations / width) return false;
+    if (walk.run / width > tile::kMaxIterations / width) return false;
     infer->line_packs = static_cast<std::uint32_t>(walk.run / width);
     infer->lanes = 1;
     while (infer->lanes < 32 && infer->lanes < static_cast<int>(infer->line_packs)) infer->lanes *= 2;
@@ -281,7 +281,7 @@ bool describe_infer(const Problem& problem, const NormWalk& walk, kernels::NormI
   const std::int64_t sets = walk.cross.count;
   const bool gapless = (sets == 1 || cross == walk.run) &&
                        (walk.lines.count == 1 || walk.lines.strides[kernels::kSlotX][0] == sets * walk.run);
-  if (!gapless || walk.run < width || elements % width != 0 || elements > tile::kMostIterations) return false;
+  if (!gapless || walk.run < width || elements % width != 0 || elements > tile::kMaxIterations) return false;
   infer->packs = static_cast<std::uint32_t>(elements / width);
   infer->run = tile::FastDivmod(static_cast<std::uint32_t>(walk.run));
   infer->sets = tile::FastDivmod(static_cast<std::uint32_t>(sets));

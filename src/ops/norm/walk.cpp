@@ -153,8 +153,8 @@ bool walk_fits(const Problem& problem) noexcept {
   const Extents extents = extents_of(problem, order_of(problem));
   const std::int64_t units = (extents.run + kUnit - 1) / kUnit;
   // In loops of its own a run is indexed by element.
-  return units * extents.lines < tile::kMostIterations && extents.cross < tile::kMostIterations &&
-         (extents.run < tile::kMostIterations || make_walk(problem).access != 0);
+  return units * extents.lines < tile::kMaxIterations && extents.cross < tile::kMaxIterations &&
+         (extents.run < tile::kMaxIterations || make_walk(problem).access != 0);
 }
 
 std::size_t mask_bytes(const Problem& problem) {

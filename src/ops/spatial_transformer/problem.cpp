@@ -13,7 +13,7 @@ namespace gpudnn::spatial_transformer {
 namespace {
 
 constexpr const char* kOperations[] = {"grid_fwd", "grid_bwd", "fwd", "bwd"};
-constexpr std::int64_t kMostPixels = (std::int64_t{1} << 31) - 1;
+constexpr std::int64_t kMaxPixels = (std::int64_t{1} << 31) - 1;
 
 Status validate_image(const Problem& problem, const TensorGeometry& image, const char* name, const char* sample) {
   GPUDNN_TRY(require_floating(image, name));
@@ -24,9 +24,9 @@ Status validate_image(const Problem& problem, const TensorGeometry& image, const
                    "%s dims %s and %s dims %s must agree in n and c", name, shown_dims(image).c_str(), sample,
                    shown_dims(problem.y).c_str());
   }
-  GPUDNN_REQUIRE(image.dims[2] <= kMostPixels && image.dims[3] <= kMostPixels, GPUDNN_STATUS_NOT_SUPPORTED,
+  GPUDNN_REQUIRE(image.dims[2] <= kMaxPixels && image.dims[3] <= kMaxPixels, GPUDNN_STATUS_NOT_SUPPORTED,
                  "%s dims %s: at most %lld rows and columns are built", name, shown_dims(image).c_str(),
-                 static_cast<long long>(kMostPixels));
+                 static_cast<long long>(kMaxPixels));
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -47,9 +47,9 @@ Status validate(const Problem& problem) {
   const char* const sample = is_grid(problem.operation) ? "stDesc" : backward ? "dyDesc" : "yDesc";
   GPUDNN_TRY(require_floating(problem.y, sample));
   GPUDNN_TRY(require_rank(problem.y, sample, 4, 4));
-  GPUDNN_REQUIRE(problem.y.dims[2] == 0 || problem.y.dims[3] <= kMostPixels / problem.y.dims[2],
+  GPUDNN_REQUIRE(problem.y.dims[2] == 0 || problem.y.dims[3] <= kMaxPixels / problem.y.dims[2],
                  GPUDNN_STATUS_NOT_SUPPORTED, "%s dims %s: at most %lld pixels an image are built", sample,
-                 shown_dims(problem.y).c_str(), static_cast<long long>(kMostPixels));
+                 shown_dims(problem.y).c_str(), static_cast<long long>(kMaxPixels));
   if (is_grid(problem.operation)) return GPUDNN_STATUS_SUCCESS;
   GPUDNN_TRY(validate_image(problem, problem.x, "xDesc", sample));
   if (!backward) return require_no_overlap(problem.y, sample);

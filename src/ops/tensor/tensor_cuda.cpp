@@ -41,7 +41,7 @@ int transposed_loop(const tile::HostNest& nest) {
   }
   if (found < 0 || found == last || nest.strides[1][last] != 1) return -1;
   if (nest.dims[found] < kLeast || nest.dims[last] < kLeast) return -1;
-  return nest.count() < tile::kMostIterations * kLeast ? found : -1;
+  return nest.count() < tile::kMaxIterations * kLeast ? found : -1;
 }
 
 }  // namespace

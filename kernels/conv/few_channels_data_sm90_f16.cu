@@ -1,9 +1,0 @@
-// The Hopper data gradient for images of few channels: its instances for f16.
-// SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/few_channels_data_sm90.cuh"
-
-namespace gpudnn::kernels::few_channels_data {
-
-template LaunchShape launch_of<tile::Half>(int);
-
-}  // namespace gpudnn::kernels::few_channels_data

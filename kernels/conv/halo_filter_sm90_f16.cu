@@ -1,9 +1,0 @@
-// The Hopper halo filter gradient's instance for f16.
-// SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/halo_filter_sm90.cuh"
-
-namespace gpudnn::kernels::halo_filter {
-
-template void launch_of<tile::Half>(const Params&, CUstream_st*);
-
-}  // namespace gpudnn::kernels::halo_filter

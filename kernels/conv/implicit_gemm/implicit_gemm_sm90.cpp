@@ -1,0 +1,30 @@
+// The launch of the Hopper implicit GEMM: from the type and direction to the file that has its instances.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/conv/implicit_gemm/implicit_gemm_sm90.hpp"
+
+#include "kernels/tile/instances.hpp"
+
+namespace gpudnn::kernels::sm90 {
+
+namespace {
+
+template <class T>
+LaunchShape launch_of_direction(Direction direction, int shape) {
+  if (direction == Direction::forward) return launch_of<T, Direction::forward>(shape);
+  if (direction == Direction::data_gradient) return launch_of<T, Direction::data_gradient>(shape);
+  if constexpr (!std::is_same_v<T, float>) {
+    return launch_of<T, Direction::filter_gradient>(shape);
+  } else {
+    return launch_of_wgrad_tf32(shape);
+  }
+}
+
+}  // namespace
+
+void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks,
+            CUstream_st* stream) {
+  tile::with_tensor_core_type(type,
+                              [&]<class T>() { launch_of_direction<T>(direction, shape)(params, blocks, stream); });
+}
+
+}  // namespace gpudnn::kernels::sm90

@@ -1,0 +1,9 @@
+// Instances of the Hopper implicit GEMM: f16, the filter gradient.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/conv/implicit_gemm/implicit_gemm_sm90.cuh"
+
+namespace gpudnn::kernels::sm90 {
+
+template LaunchShape launch_of<tile::Half, Direction::filter_gradient>(int);
+
+}  // namespace gpudnn::kernels::sm90

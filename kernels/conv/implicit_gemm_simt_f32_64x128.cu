@@ -1,9 +1,0 @@
-// Instances of the SIMT implicit GEMM: float, 64 x 128 (row 2 of kTiles).
-// SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/implicit_gemm_simt_rows.cuh"
-
-namespace gpudnn::kernels::simt {
-
-template void launch_row<2>(const Params&, std::uint32_t, CUstream_st*);
-
-}  // namespace gpudnn::kernels::simt

@@ -1,9 +1,0 @@
-// Instances of the Hopper implicit GEMM: f16, the data gradient.
-// SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/implicit_gemm_sm90.cuh"
-
-namespace gpudnn::kernels::sm90 {
-
-template LaunchShape launch_of<tile::Half, Direction::data_gradient>(int);
-
-}  // namespace gpudnn::kernels::sm90

@@ -1,0 +1,377 @@
+// Forward convolution of images with few channels for Hopper: y[pixel, filter] = sum over (r, s, c) of x[...] *
+// w[filter, r, s, c] by wgmma, pixels from registers.
+//
+// A row of taps sees a contiguous run of (pixel, channel) in a row of an NHWC image: with 3 channels and 7 taps, 21
+// elements in one piece. The reduction goes over the words (4 bytes: two halves or a float) of such runs, so no channel
+// is padded. A pixel's words are no rows that wgmma could read in shared memory, but a thread of a fragment needs words
+// alone: it loads them from the patch, wherever the pixel's window begins. The reduction's order is free, so a row of
+// taps takes whole quads of words, the last one in part; two quads are a step of the instruction.
+//
+// With 16-bit elements a window may begin in the middle of a word. Then the filter lies one element later in its words.
+// If stride * channels is odd, every second pixel's does: products are of even or of odd pixels alone, and there are
+// two versions of the filter. Bits of a word that are no element of the window are cleared: a zero in the filter would
+// not do, as the neighbour may be infinite.
+//
+// Data flow of a block, one per multiprocessor:
+//   filter       packed at the start, kept for all tiles: for each quad a core matrix of 16 bytes a column, without a
+//                swizzle. Columns are in an order such that a lane's sums of 32 filters (16 of floats) are 16 bytes of
+//                y.
+//   warpgroups   take tiles of up to some hundred pixels, each its own. One thread asks TMA for the patch
+//   of
+//                the tile after the next, when all have left the patch; zeros outside of the image come with it. For
+//                64 pixels at a time: fragments by 4-byte loads, while products of those before are under way; sums go
+//                to y from registers. With four warpgroups, others multiply meanwhile.
+//
+// Shared memory is as busy as the matrix units: for each 32 cycles of 64 x 64 x 16, 16 to read the filter, 16 for the
+// fragments' words.
+//
+// Limits: one or two spatial dimensions, dilation 1, no groups; rows of x without gaps, of whole words; pixels and
+// filters of y in whole 16-byte vectors.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernels/conv/relu_clamp.cuh"
+#include "kernels/conv/small_c/small_c_fwd_sm90_filter.cuh"
+#include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/wgmma_a_registers.cuh"
+#include "kernels/tile/instances.hpp"
+#include "kernels/tile/launch.hpp"
+#include "kernels/tile/numeric.cuh"
+#include "kernels/tile/shared_memory.hpp"
+#include "kernels/tile/stage_ring.cuh"
+
+namespace gpudnn::kernels::small_c_fwd {
+
+enum NamedBarrier : int { kFirstOfWarpgroups = 1 };
+
+struct Barriers {
+  std::uint64_t full[kMaxWarpgroups][kStages];
+};
+static_assert(sizeof(Barriers) <= kBarrierBytes, "the barriers' place");
+
+// A tile's first pixel.
+struct Tile {
+  std::int32_t tile_w, tile_h, w, h, n;
+};
+__device__ __forceinline__ Tile tile_at(const Params& p, std::uint32_t index) {
+  std::uint32_t w = 0;
+  std::uint32_t h = 0;
+  index = p.tiles_w.divmod(index, &w);
+  index = p.tiles_h.divmod(index, &h);
+  const auto tile_w = static_cast<std::int32_t>(w);
+  const auto tile_h = static_cast<std::int32_t>(h);
+  return {tile_w, tile_h, tile_w * p.tile_w, tile_h * p.tile_h, static_cast<std::int32_t>(index)};
+}
+
+// One thread: the patch of tile `index`, if there is one.
+__device__ __forceinline__ void fetch_patch(const Params& p, std::uint32_t index, std::uint64_t* full,
+                                            unsigned char* patch) {
+  if (index >= p.tiles) return;
+  const Tile tile = tile_at(p, index);
+  ptx::mbarrier_arrive_expect_tx(full, p.load_bytes);
+  ptx::tma_tile_3d(patch, &p.input, full, tile.tile_w * p.tile_words + p.corner_w,
+                   tile.tile_h * p.tile_rows + p.corner_h, tile.n);
+}
+
+// --- products --------------------------------------------------------------------------------------------------------
+
+// Where a thread finds the words of its two pixels of a unit, and what of a row's first and last quad belongs to it.
+struct Windows {
+  const unsigned char* pixel[2];
+  std::uint32_t first_mask, last_mask;
+};
+
+__device__ __forceinline__ std::uint32_t shared_word(const unsigned char* address) {
+  return *reinterpret_cast<const std::uint32_t*>(address);
+}
+
+// A reduction whose size is known: laid out as a whole, kChunk steps' words being loaded while as many are multiplied.
+template <class T, int kN, int kQuads, int kRows>
+__device__ __forceinline__ void multiply(const Params& p, const Windows& windows, std::uint64_t filter,
+                                         float (&sum)[kN / 2]) {
+  constexpr int kChunk = kN == 64 && sizeof(T) == 2 ? 6 : 3;  // where it gains, and leaves registers
+  constexpr int kSteps = (kQuads * kRows + 1) / 2;
+  constexpr bool kFirstIsPartial = kPerWord < T >> 1;
+  std::uint32_t a[2][kChunk][4];
+#pragma unroll
+  for (int first = 0; first < kSteps; first += kChunk) {
+    const int buffer = first / kChunk % 2;
+    if (first >= 2 * kChunk) ptx::wgmma_wait_group<1>();
+#pragma unroll
+    for (int i = 0; i < 2 * kChunk; ++i) {
+      const int quad = 2 * first + i;
+      const int row = quad / kQuads;
+      const int in_row = quad % kQuads;
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        std::uint32_t word = 0;
+        if (row < kRows) {
+          word = shared_word(windows.pixel[h] + static_cast<std::uint32_t>(row) * p.pitch + in_row * kQuadBytes);
+          if (kFirstIsPartial && in_row == 0) word &= windows.first_mask;
+          if (in_row == kQuads - 1) word &= windows.last_mask;
+        }
+        a[buffer][i / 2][i % 2 * 2 + h] = word;
+      }
+    }
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i) {
+      if (first + i < kSteps) {
+        ptx::wgmma_a_registers<T, kN>(sum, a[buffer][i], filter + static_cast<std::uint64_t>((first + i) * 2 * kN));
+      }
+    }
+    ptx::wgmma_commit_group();
+  }
+  ptx::wgmma_wait_group<0>();
+}
+
+// The walk over the quads of a reduction of any size. Behind the last row there are quads of zeros.
+struct Walk {
+  std::uint32_t row = 0;
+  std::uint32_t in_row = 0;
+  std::uint32_t offset = 0;
+
+  __device__ __forceinline__ void load(const Params& p, const Windows& windows, std::uint32_t (&a)[4]) {
+#pragma unroll
+    for (int quad = 0; quad < 2; ++quad) {
+      const bool is_last = in_row + 1 == p.row_quads.divisor;
+      std::uint32_t mask = in_row == 0 ? windows.first_mask : 0xffffffffu;
+      mask = is_last ? mask & windows.last_mask : mask;
+      mask = row < p.rows ? mask : 0;
+#pragma unroll
+      for (int h = 0; h < 2; ++h) a[quad * 2 + h] = shared_word(windows.pixel[h] + offset) & mask;
+      offset += is_last ? p.pitch - in_row * kQuadBytes : kQuadBytes;
+      in_row = is_last ? 0 : in_row + 1;
+      row += is_last ? 1 : 0;
+      offset = row < p.rows ? offset : 0;
+    }
+  }
+};
+
+template <class T, int kN>
+__device__ __forceinline__ void multiply_any(const Params& p, const Windows& windows, std::uint64_t filter,
+                                             float (&sum)[kN / 2]) {
+  Walk walk;
+  std::uint32_t left = p.quads.divisor / 4;
+#pragma unroll 1
+  do {
+    std::uint32_t a[4];
+    std::uint32_t b[4];
+    walk.load(p, windows, a);
+    ptx::wgmma_fence();
+    ptx::wgmma_a_registers<T, kN>(sum, a, filter);
+    ptx::wgmma_commit_group();
+    walk.load(p, windows, b);
+    ptx::wgmma_fence();
+    ptx::wgmma_a_registers<T, kN>(sum, b, filter + 2 * kN);
+    ptx::wgmma_commit_group();
+    filter += 4 * kN;
+    ptx::wgmma_wait_group<0>();
+  } while (--left > 0);
+}
+
+template <class T, int kN>
+__device__ __forceinline__ void multiply_unit(const Params& p, const Windows& windows, std::uint64_t filter,
+                                              float (&sum)[kN / 2]) {
+#pragma unroll
+  for (float& each : sum) each = 0;
+  if (p.taps == Taps::quads_3_rows_7) {
+    multiply<T, kN, 3, 7>(p, windows, filter, sum);
+  } else if (p.taps == Taps::quads_6_rows_7) {
+    multiply<T, kN, 6, 7>(p, windows, filter, sum);
+  } else if (p.taps == Taps::quads_2_rows_3) {
+    multiply<T, kN, 2, 3>(p, windows, filter, sum);
+  } else if (p.taps == Taps::quads_3_rows_3) {
+    multiply<T, kN, 3, 3>(p, windows, filter, sum);
+  } else if (p.taps == Taps::quads_1_rows_3) {
+    multiply<T, kN, 1, 3>(p, windows, filter, sum);
+  } else {
+    multiply_any<T, kN>(p, windows, filter, sum);
+  }
+}
+
+// --- sums to y -------------------------------------------------------------------------------------------------------
+
+// Vector `group` of the sums of a thread's pixel `half`.
+template <class T, int kN>
+__device__ __forceinline__ void take_vector(const float (&sum)[kN / 2], int group, int half, float (&v)[kVector<T>]) {
+#pragma unroll
+  for (int i = 0; i < kVector<T>; ++i) v[i] = sum[(group * (kVector<T> / 2) + i / 2) * 4 + half * 2 + i % 2];
+}
+
+// alpha * sum + addend_scale * addend + bias, and the activation. What does not count is not read.
+template <class T>
+__device__ __forceinline__ void combine(const Params& p, const char* addend, const float* bias,
+                                        float (&v)[kVector<T>]) {
+  constexpr int kVec = kVector<T>;
+#pragma unroll
+  for (float& each : v) each *= p.alpha;
+  if (p.addend_scale != 0.0f) {
+    const auto pack = tile::load_pack<T, kVec>(reinterpret_cast<const T*>(addend));
+#pragma unroll
+    for (int i = 0; i < kVec; ++i) v[i] += p.addend_scale * tile::widen<float>(pack.get(i));
+  }
+#pragma unroll
+  for (int i = 0; i < kVec; i += 4) {
+    const float4 four = *reinterpret_cast<const float4*>(bias + i);
+    v[i] += four.x;
+    v[i + 1] += four.y;
+    v[i + 2] += four.z;
+    v[i + 3] += four.w;
+  }
+  if (p.relu) {
+#pragma unroll
+    for (float& each : v) each = relu_clamp(p, each);
+  }
+}
+
+// What a thread knows of its pixels in unit 0 of any tile.
+struct Lane {
+  std::uint32_t window[2];  // bytes in the patch
+  std::int32_t row[2], column[2];
+  std::int64_t out[2];                        // bytes from the tile's first pixel to the thread's first filter
+  std::int32_t filters;                       // from its first one on
+  std::uint32_t first_mask[2], last_mask[2];  // by the shift
+};
+template <class T>
+__device__ __forceinline__ Lane lane_of_thread(const Params& p, std::uint32_t first_filter) {
+  const std::uint32_t t = threadIdx.x % 4;
+  const std::uint32_t filter = first_filter + t * kVector<T>;
+  Lane lane;
+#pragma unroll
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    std::uint32_t column = 0;
+    const std::uint32_t row =
+        p.tile_w_div.divmod(position_in_unit(p, threadIdx.x % 128 / 32, threadIdx.x % 32 / 4, half), &column);
+    lane.window[half] = window_offset(p, kPerWord<T>, row, column) + t * 4;
+    lane.row[half] = static_cast<std::int32_t>(row);
+    lane.column[half] = static_cast<std::int32_t>(column);
+    lane.out[half] = column * p.out_step[0] + row * p.out_step[1] + filter * static_cast<std::int64_t>(sizeof(T));
+  }
+  lane.filters = static_cast<std::int32_t>(p.filters) - static_cast<std::int32_t>(filter);
+#pragma unroll
+  for (std::uint32_t shift = 0; shift < 2; ++shift) {
+    lane.first_mask[shift] = word_mask(p, kPerWord<T>, t, shift);
+    lane.last_mask[shift] = word_mask(p, kPerWord<T>, (p.row_quads.divisor - 1) * 4 + t, shift);
+  }
+  return lane;
+}
+
+// `bias` is that of the block's filters. Plain sums are apart: a branch for each vector costs as much as the vector.
+template <class T, int kN, bool kPlain>
+__device__ __forceinline__ void store_unit(const Params& p, const Tile& tile, const Unit& unit, const Lane& lane,
+                                           const float* bias, const float (&sum)[kN / 2]) {
+  constexpr int kVec = kVector<T>;
+  constexpr int kGroups = kN / (4 * kVec);
+  const std::int32_t w = tile.w + unit.column;
+  const std::int32_t h = tile.h + unit.row;
+  char* const out = static_cast<char*>(p.out) + w * p.out_step[0] + h * p.out_step[1] + tile.n * p.out_step[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const bool exists = lane.column[half] < p.out_w - w && lane.row[half] < p.out_h - h;
+    const std::int32_t filters = exists ? lane.filters : 0;
+    const char* addend = nullptr;
+    if constexpr (!kPlain) {
+      addend = static_cast<const char*>(p.addend) + (w + lane.column[half]) * p.addend_step[0] +
+               (h + lane.row[half]) * p.addend_step[1] + tile.n * p.addend_step[2] +
+               (static_cast<std::int64_t>(p.filters) - lane.filters) * static_cast<std::int64_t>(sizeof(T));
+    }
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) {
+      if (group * 4 * kVec >= filters) continue;
+      float v[kVec];
+      take_vector<T, kN>(sum, group, half, v);
+      if constexpr (!kPlain) combine<T>(p, addend + group * 64, bias + threadIdx.x % 4 * kVec + group * 4 * kVec, v);
+      tile::store_pack<T, kVec>(reinterpret_cast<T*>(out + lane.out[half] + group * 64), tile::narrow_pack<T>(v));
+    }
+  }
+}
+
+// --- tiles -----------------------------------------------------------------------------------------------------------
+
+template <class T, int kN>
+__device__ __forceinline__ void do_tile(const Params& p, const Tile& tile, const unsigned char* patch,
+                                        std::uint64_t filter, const Lane& lane, const float* bias) {
+#pragma unroll 1
+  for (std::uint32_t number = 0; number < p.units; ++number) {
+    const Unit unit = unit_at(p, number);
+    if (tile.h + unit.row >= p.out_h) break;
+    const bool is_shifted = kPerWord<T> > 1 && unit.shift != 0;
+    Windows windows;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) windows.pixel[half] = patch + lane.window[half] + unit.bytes;
+    windows.first_mask = is_shifted ? lane.first_mask[1] : lane.first_mask[0];
+    windows.last_mask = is_shifted ? lane.last_mask[1] : lane.last_mask[0];
+    const std::uint32_t version = p.by_parity && is_shifted ? p.version_bytes >> 4 : 0;
+    float sum[kN / 2];
+    multiply_unit<T, kN>(p, windows, filter + version, sum);
+    if (p.is_plain) {
+      store_unit<T, kN, true>(p, tile, unit, lane, bias, sum);
+    } else {
+      store_unit<T, kN, false>(p, tile, unit, lane, bias, sum);
+    }
+  }
+}
+
+template <class T, int kN, int kWarpgroups>
+__global__ void __launch_bounds__(128 * kWarpgroups, 1) small_c_fwd_sm90(const __grid_constant__ Params p) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  auto& barriers = *reinterpret_cast<Barriers*>(shared);
+  // Told to the compiler to be the same in all lanes: else it takes the loops for divergent ones, and waits for each
+  // product.
+  const std::uint32_t group = static_cast<std::uint32_t>(__shfl_sync(0xffffffffu, threadIdx.x / 128, 0));
+  const bool fetches = threadIdx.x % 128 == 0;
+  std::uint32_t row_block = 0;
+  const std::uint32_t slot = p.row_blocks.divmod(blockIdx.x, &row_block);
+  const std::uint32_t slots = p.row_blocks.quotient(gridDim.x);
+  const std::uint32_t step = slots * kWarpgroups;
+  std::uint32_t index = slot + slots * group;
+  unsigned char* const patches = shared + kBarrierBytes + group * kStages * p.stage_bytes;
+  std::uint64_t* const full = barriers.full[group];
+  if (fetches) {
+    for (int stage = 0; stage < kStages; ++stage) ptx::mbarrier_init(&full[stage], 1);
+    ptx::fence_mbarrier_init();
+    for (std::uint32_t stage = 0; stage < kStages; ++stage) {
+      fetch_patch(p, index + stage * step, &full[stage], patches + stage * p.stage_bytes);
+    }
+  }
+  const std::uint32_t first_filter = row_block * kN;
+  pack_filter<T, kN, 128 * kWarpgroups>(p, first_filter, shared);
+  ptx::fence_proxy_async();  // wgmma reads through the asynchronous proxy
+  __syncthreads();
+  const std::uint64_t filter = filter_descriptor<kN>(shared + p.filter_offset);
+  const auto* const bias = reinterpret_cast<const float*>(shared + p.bias_offset);
+
+  const Lane lane = lane_of_thread<T>(p, first_filter);
+
+  tile::PipelineState<kStages> turn;
+#pragma unroll 1
+  for (; index < p.tiles; index += step) {
+    unsigned char* const patch = patches + static_cast<std::uint32_t>(turn.stage) * p.stage_bytes;
+    tile::wait(&full[turn.stage], turn.parity);
+    do_tile<T, kN>(p, tile_at(p, index), patch, filter, lane, bias);
+    ptx::barrier_sync(kFirstOfWarpgroups + static_cast<int>(group), 128);  // all have left the patch
+    if (fetches) fetch_patch(p, index + kStages * step, &full[turn.stage], patch);
+    turn.next();
+  }
+}
+
+template <class T, int kShape>
+void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
+  constexpr Shape shape = kShapes[kShape];
+  constexpr auto kKernel = &small_c_fwd_sm90<T, shape.filters, shape.warpgroups>;
+  tile::allow_shared_memory<kKernel>(tile::kAllThatABlockMayHave);
+  tile::launch_kernel(kKernel, {blocks, 128 * shape.warpgroups, params.shared_bytes}, stream, params);
+}
+
+template <class T>
+LaunchShape launch_of(int shape) {
+  return tile::entry_at<kShapeCount>(shape,
+                                     [](auto instance) -> LaunchShape { return &launch_instance<T, instance()>; });
+}
+
+}  // namespace gpudnn::kernels::small_c_fwd

@@ -1,0 +1,9 @@
+// Instances of the Hopper filter gradient by rows of patches for f16.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/conv/small_c/smem_im2col_wgrad_sm90.cuh"
+
+namespace gpudnn::kernels::smem_im2col_wgrad {
+
+template LaunchShape launch_of<tile::Half>(int);
+
+}  // namespace gpudnn::kernels::smem_im2col_wgrad

@@ -1,0 +1,55 @@
+// Launcher of the pointwise convolution of few channels: problem -> parameters -> launch.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/conv1x1/conv1x1_small_c_sm80.hpp"
+
+#include "ops/conv/conv1x1/conv1x1_small_c_sm80_params.hpp"
+#include "ops/conv/epilogue_args.hpp"
+#include "ops/element_type.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace few = kernels::conv1x1_small_c;
+
+struct Prepared {
+  few::Params params;
+  few::ElementType type = few::ElementType::f16;
+  std::uint32_t blocks = 0;
+  bool forward = true;
+};
+
+}  // namespace
+
+Support conv1x1_small_c_sm80_supports(const Problem& problem, const Device& device) {
+  if (device.compute_capability() < 80) return Support::no("it needs compute capability 8.0");
+  const char* const reason = conv1x1_small_c_unsupported_reason(problem);
+  return reason != nullptr ? Support::no(reason) : Support::yes();
+}
+
+void conv1x1_small_c_sm80_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  candidates->push_back({{0, 1}, conv1x1_small_c_seconds(problem, device.multiprocessors), 0});
+}
+
+std::size_t conv1x1_small_c_sm80_workspace(const Problem&, const Config&) { return 0; }
+
+std::shared_ptr<const void> conv1x1_small_c_sm80_prepare(const Problem& problem, const Config&, const Device& device) {
+  auto prepared = std::make_shared<Prepared>();
+  prepared->params = conv1x1_small_c_params(problem);
+  prepared->type = element_type(problem.x.type);
+  prepared->forward = problem.direction == Direction::forward;
+  prepared->blocks = conv1x1_small_c_blocks(prepared->params, device.multiprocessors);
+  return prepared;
+}
+
+Status conv1x1_small_c_sm80_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+  const auto& known = *static_cast<const Prepared*>(prepared);
+  few::Params p = known.params;
+  p.input = known.forward ? args.x : args.y;
+  p.filter = args.w;
+  p.out = args.out;
+  set_epilogue(args, &p);
+  few::launch(known.type, p, known.blocks, site.stream);
+  return cuda::launch_status("conv1x1_small_c_sm80");
+}
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,79 @@
+// Launcher of the Hopper direct convolution: problem + config -> parameters and tensor maps -> launch.
+//
+// Tensor maps are made once for each plan, by the driver, with an address to be replaced at each launch.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/direct/direct_sm90.hpp"
+
+#include <algorithm>
+
+#include "ops/conv/direct/direct_sm90_params.hpp"
+#include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/sm90_launch.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace direct = kernels::direct;
+
+bool encode(DirectPlan* plan) {
+  direct::Params& p = plan->params;
+  constexpr CUtensorMapL2promotion kPromotion = CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
+  if (!encode_rows(plan->input, plan->type, &p.input, kPromotion)) return false;
+  return plan->type == direct::ElementType::f32 ? encode_rows(plan->filter, plan->type, &p.filter_map, kPromotion)
+                                                : encode_rows(plan->output, plan->type, &p.output, kPromotion);
+}
+
+struct Prepared {
+  DirectPlan plan;
+  std::uint32_t blocks = 0;
+  bool encoded = false;
+};
+
+}  // namespace
+
+[[gnu::hot]] Support direct_sm90_supports(const Problem& problem, const Device& device) {
+  return sm90_supports(problem, device, &direct_unsupported_reason);
+}
+
+[[gnu::hot]] void direct_sm90_candidates(const Problem& problem, const Device& device,
+                                         std::vector<Candidate>* candidates) {
+  direct_candidates(problem, device.multiprocessors, candidates);
+}
+
+bool direct_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  return direct_sm90_supports(problem, device) && direct_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
+std::size_t direct_sm90_workspace(const Problem&, const Config&) { return 0; }
+
+std::shared_ptr<const void> direct_sm90_prepare(const Problem& problem, const Config& config, const Device& device) {
+  auto prepared = std::make_shared<Prepared>();
+  const std::optional<DirectPlan> plan = direct_plan(problem, config, device.multiprocessors);
+  if (!plan) return prepared;
+  prepared->plan = *plan;
+  const std::uint32_t row_blocks = plan->params.row_blocks.divisor;
+  const std::uint32_t slots = std::max(1u, static_cast<std::uint32_t>(device.multiprocessors) / row_blocks);
+  prepared->blocks = std::min(slots, plan->params.tiles) * row_blocks;
+  prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode(&prepared->plan); });
+  return prepared;
+}
+
+Status direct_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+  const auto& known = *static_cast<const Prepared*>(prepared);
+  GPUDNN_TRY(require_maps(known.encoded));
+  direct::Params p = known.plan.params;
+  const void* const input = p.transposed ? args.y : args.x;
+  p.filter = args.w;
+  p.out = args.out;
+  set_epilogue(args, &p);
+  const bool replaced = cuda::with_context(site.device.ordinal, [&] {
+    return cuda::replace_address(&p.input, input) &&
+           (known.plan.type == direct::ElementType::f32 ? cuda::replace_address(&p.filter_map, args.w)
+                                                        : cuda::replace_address(&p.output, args.out));
+  });
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
+  direct::launch(known.plan.shape, known.plan.type, p, known.blocks, site.stream);
+  return cuda::launch_status("direct_sm90");
+}
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,62 @@
+// Launcher of the Hopper direct filter gradient: problem + config -> parameters and tensor maps -> launch.
+//
+// The maps are made once for each plan, by the driver, with addresses to be replaced at each launch.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/direct/direct_wgrad_sm90.hpp"
+
+#include "ops/conv/direct/direct_wgrad_sm90_params.hpp"
+#include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/sm90_launch.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace direct = kernels::direct_wgrad;
+
+bool encode(DirectWgradPlan* plan) {
+  direct::Params& p = plan->params;
+  return encode_rows(plan->x, plan->type, &p.x) && encode_rows(plan->dy, plan->type, &p.dy) &&
+         (!plan->has_rest || encode_rows(plan->x_rest, plan->type, &p.x_rest));
+}
+
+using Prepared = Encoded<DirectWgradPlan>;
+
+}  // namespace
+
+[[gnu::hot]] Support direct_wgrad_sm90_supports(const Problem& problem, const Device& device) {
+  return sm90_supports(problem, device, &direct_wgrad_unsupported_reason);
+}
+
+[[gnu::hot]] void direct_wgrad_sm90_candidates(const Problem& problem, const Device& device,
+                                               std::vector<Candidate>* candidates) {
+  direct_wgrad_candidates(problem, device.multiprocessors, candidates);
+}
+
+std::size_t direct_wgrad_sm90_workspace(const Problem& problem, const Config& config) {
+  return direct_wgrad_workspace(problem, config);
+}
+
+std::shared_ptr<const void> direct_wgrad_sm90_prepare(const Problem& problem, const Config& config,
+                                                      const Device& device) {
+  return encoded(direct_wgrad_plan(problem, config, device.multiprocessors), device, &encode);
+}
+
+Status direct_wgrad_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+  const auto& known = *static_cast<const Prepared*>(prepared);
+  GPUDNN_TRY(require_maps(known.encoded));
+  GPUDNN_TRY(require_workspace(site, known.plan.workspace));
+  direct::Params p = known.plan.params;
+  p.alpha = static_cast<float>(args.alpha);
+  p.beta = static_cast<float>(args.beta);
+  p.dw = args.out;
+  p.partials = static_cast<float*>(align_up(site.workspace, direct::kWorkspaceAlignment));
+  const bool replaced = cuda::with_context(site.device.ordinal, [&] {
+    return cuda::replace_address(&p.x, args.x) && cuda::replace_address(&p.dy, args.y) &&
+           (!known.plan.has_rest || cuda::replace_address(&p.x_rest, args.x));
+  });
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "x or dy does not begin at a multiple of 16 bytes");
+  direct::launch(known.plan.type, p, site.stream);
+  return cuda::launch_status("direct_wgrad_sm90");
+}
+
+}  // namespace gpudnn::conv

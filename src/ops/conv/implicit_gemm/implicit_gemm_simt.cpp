@@ -1,0 +1,79 @@
+// Launcher of the SIMT implicit GEMM: problem + config -> parameters -> launch.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/implicit_gemm/implicit_gemm_simt.hpp"
+
+#include "ops/conv/implicit_gemm/implicit_gemm_simt_params.hpp"
+#include "ops/conv/launch_workspace.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace simt = kernels::simt;
+
+// What a launch needs beyond pointers and scalars.
+struct SimtPlan {
+  simt::Params params;
+  tile::ElementType type;
+  Direction direction;
+  int row;
+  std::uint32_t blocks;
+  std::size_t workspace;
+};
+
+std::size_t workspace_of(const Config& config, std::uint32_t blocks) {
+  return config.split_k > 1 ? simt::partial_bytes(simt::kTiles[config.tile], blocks) : 0;
+}
+
+}  // namespace
+
+[[gnu::hot]] Support implicit_gemm_simt_supports(const Problem& problem, const Device&) {
+  const char* const reason = simt_index_unsupported_reason(problem);
+  return reason == nullptr ? Support::yes() : Support::no(reason);
+}
+
+void implicit_gemm_simt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  simt_candidates(problem, device.multiprocessors, true, candidates);
+}
+
+void implicit_gemm_simt_lean_candidates(const Problem& problem, const Device& device,
+                                        std::vector<Candidate>* candidates) {
+  simt_candidates(problem, device.multiprocessors, false, candidates);
+}
+
+bool implicit_gemm_simt_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  return implicit_gemm_simt_supports(problem, device) && simt_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
+[[gnu::hot]] double implicit_gemm_simt_least_seconds(const Problem& problem, const Device& device) {
+  return simt_least_seconds(problem, device.multiprocessors);
+}
+
+std::size_t implicit_gemm_simt_workspace(const Problem& problem, const Config& config) {
+  if (config.split_k <= 1) return 0;
+  simt::Params params = simt_params(problem);
+  return workspace_of(config, set_simt_config(config, &params));
+}
+
+std::shared_ptr<const void> implicit_gemm_simt_prepare(const Problem& problem, const Config& config, const Device&) {
+  auto plan = std::make_shared<SimtPlan>();
+  plan->params = simt_params(problem);
+  plan->type = tile_type(problem);
+  plan->direction = problem.direction;
+  plan->row = config.tile;
+  plan->blocks = set_simt_config(config, &plan->params);
+  plan->workspace = workspace_of(config, plan->blocks);
+  return plan;
+}
+
+Status implicit_gemm_simt_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+  const auto& plan = *static_cast<const SimtPlan*>(prepared);
+  GPUDNN_TRY(require_workspace(site, plan.workspace));
+  simt::Params params = plan.params;
+  set_simt_pointers(plan.direction, args, &params);
+  restrict_to_alignment(params.a, params.b, params.c, params.z, plan.type, &params);
+  params.workspace = align_up(site.workspace, simt::kWorkspaceAlignment);
+  simt::launch(plan.row, params, plan.blocks, site.stream);
+  return cuda::launch_status("implicit_gemm_simt");
+}
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,61 @@
+// From a convolution problem to the parameters of the SIMT implicit GEMM: the mapping, and the choice of load modes.
+// No CUDA is needed for it, so that tests can check it anywhere.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "kernels/conv/implicit_gemm/implicit_gemm_simt.hpp"
+#include "ops/conv/engine.hpp"
+
+namespace gpudnn::conv {
+
+// The sizes that the cost models need.
+struct SimtShape {
+  tile::ElementType type;
+  bool wide;
+  double m, n, k;   // of one group and one phase, m and k at their largest
+  double useful_k;  // average over the phases
+  std::uint32_t phases;
+  std::uint32_t groups;
+};
+[[nodiscard]] tile::ElementType tile_type(const Problem& problem);
+
+// Which neighbours each operand's loads take.
+struct SimtLoadModes {
+  kernels::simt::LoadMode a, b;
+};
+
+// The sizes of simt_params(problem) alone: a query has no time for the rest. `modes` gets the modes for vectors of each
+// of `vectors` bytes.
+[[nodiscard]] SimtShape simt_shape(const Problem& problem, std::span<const int> vectors = {},
+                                   SimtLoadModes* modes = nullptr);
+
+// Everything but the pointers, the scalars and what depends on the config. `wide` asks for 64-bit indices, which are
+// taken in any case where the problem needs them. The modes speak of vectors of 4 elements, or 2 doubles.
+[[nodiscard]] kernels::simt::Params simt_params(const Problem& problem, bool wide = false);
+
+// Adds what depends on the tile and the split; returns the number of blocks.
+std::uint32_t set_simt_config(const Config& config, kernels::simt::Params* params);
+
+// The pointers and scalars of a call.
+void set_simt_pointers(Direction direction, const Args& args, kernels::simt::Params* params);
+
+// Null, or why the index arithmetic cannot hold the problem; then `wide` says whether it needs 64-bit indices.
+[[nodiscard]] const char* simt_index_unsupported_reason(const Problem& problem, bool* wide = nullptr);
+
+// Operations of the product on the SIMT and mma.sync engines, at least.
+[[nodiscard]] double least_flops(const Problem& problem);
+// What no candidate stays below, without building parameters.
+[[nodiscard]] double simt_least_seconds(const Problem& problem, int multiprocessors);
+// The cost model: each tile without a split and, where `splits` are wanted, with its best one, and with its best one
+// in a modest workspace.
+void simt_candidates(const Problem& problem, int multiprocessors, bool splits, std::vector<Candidate>* candidates);
+// The first of the fastest of them within `bound` seconds; false if there is none.
+[[nodiscard]] bool simt_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
+
+// Whether loads or stores by vectors need pointers aligned to a whole vector; they become scalar otherwise.
+void restrict_to_alignment(const void* a, const void* b, const void* c, const void* z, tile::ElementType type,
+                           kernels::simt::Params* params);
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,199 @@
+// Launcher of the Hopper implicit GEMM: problem + config -> parameters and tensor maps -> launch.
+//
+// Tensor maps are made once for each plan, by the driver, with an address to be replaced; a launch copies them and puts
+// the addresses in.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/implicit_gemm/implicit_gemm_sm90.hpp"
+
+#include <algorithm>
+
+#include "kernels/tensor/tensor.hpp"
+#include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
+#include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/sm90_launch.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace sm90 = kernels::sm90;
+
+bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* map) {
+  const std::int64_t tap_step = filter.columns * tile::element_bytes(type);
+  const std::int64_t row_step = filter.row_step != 0 ? filter.row_step : filter.taps * tap_step;
+  return encode_rows(
+      {3, {filter.columns, filter.taps, filter.rows}, {tap_step, row_step}, {filter.box_columns, 1, filter.box_rows}},
+      type, map, CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
+}
+
+bool encode(const PixelMap& pixels, bool deep, sm90::ElementType type, sm90::TensorMap* map) {
+  if (pixels.row_step != 0) {
+    std::int64_t rows = pixels.images;
+    for (const std::int64_t extent : pixels.extent) rows *= extent;
+    return encode(FilterMap{pixels.channels, 1, rows, pixels.row_step, pixels.box_channels, pixels.pixels_per_box},
+                  type, map);
+  }
+  cuuint64_t dims[5] = {static_cast<cuuint64_t>(pixels.channels)};
+  cuuint64_t steps[4] = {};
+  cuuint32_t traversal[5] = {1, 1, 1, 1, 1};
+  const int axes = deep ? 3 : 2;
+  for (int a = 0; a < axes; ++a) {
+    dims[1 + a] = static_cast<cuuint64_t>(pixels.extent[a]);
+    steps[a] = static_cast<cuuint64_t>(pixels.step[a]);
+    traversal[1 + a] = static_cast<cuuint32_t>(pixels.stride[a]);
+  }
+  dims[1 + axes] = static_cast<cuuint64_t>(pixels.images);
+  steps[axes] = static_cast<cuuint64_t>(pixels.step[3]);
+  return cuda::tensor_map_driver().encode_im2col(
+             reinterpret_cast<CUtensorMap*>(map), cuda::map_type(type), static_cast<cuuint32_t>(2 + axes),
+             cuda::placeholder_address(), dims, steps, pixels.lower, pixels.upper,
+             static_cast<cuuint32_t>(pixels.box_channels), static_cast<cuuint32_t>(pixels.pixels_per_box), traversal,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, cuda::swizzle_of_rows(pixels.box_channels * tile::element_bytes(type)),
+             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+struct Prepared {
+  Sm90Plan plan;
+  std::uint32_t blocks = 0;
+  kernels::LinearParams transposition;  // of the filter, where the plan has one; but for the pointers
+  bool encoded = false;
+};
+
+// [group][k][tap][c] to [group][c][tap][k]. Loops: group, c, tap, k.
+constexpr int kLoopOfChannels = 1;
+kernels::LinearParams transposition_of(const Problem& problem, std::int64_t taps) {
+  const std::int64_t k = problem.y.dims[1] / problem.groups;
+  const std::int64_t c = problem.x.dims[1] / problem.groups;
+  kernels::LinearParams params;
+  params.nest.rank = 4;
+  params.nest.tensors = 2;
+  const std::int64_t dims[] = {problem.groups, c, taps, k};
+  const std::int64_t in[] = {k * taps * c, 1, c, taps * c};
+  const std::int64_t out[] = {c * taps * k, taps * k, k, 1};
+  for (int i = 0; i < params.nest.rank; ++i) {
+    params.nest.dims[i] = dims[i];
+    params.nest.strides[0][i] = in[i];
+    params.nest.strides[1][i] = out[i];
+  }
+  return params;
+}
+
+void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, const void** a, const void** b) {
+  switch (prepared.plan.direction) {
+    case sm90::Direction::forward:
+      *a = args.x;
+      *b = args.w;
+      break;
+    case sm90::Direction::data_gradient:
+      *a = args.y;
+      *b = args.w;
+      break;
+    case sm90::Direction::filter_gradient:
+      *a = args.y;
+      *b = args.x;
+      break;
+  }
+  p->c = args.out;
+  set_epilogue(args, p);
+  p->is_plain = p->is_plain && p->stores_boxes;
+}
+
+bool replace_all(const Sm90Plan& plan, const void* a, const void* b, void* c, sm90::Params* params) {
+  bool replaced = cuda::replace_address(&params->b, b);
+  for (std::uint32_t i = 0; i < params->phases; ++i) {
+    if (params->problem[i].k_blocks > 0) replaced = cuda::replace_address(&params->a[i], a) && replaced;
+  }
+  if (plan.params.stores_boxes) replaced = cuda::replace_address(&params->c_map, c) && replaced;
+  return replaced;
+}
+
+bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
+  const bool deep = params->three_dimensional;
+  bool encoded =
+      plan.b_is_filter ? encode(plan.filter, plan.type, &params->b) : encode(plan.b, deep, plan.type, &params->b);
+  for (std::uint32_t i = 0; i < params->phases; ++i) {
+    if (params->problem[i].k_blocks > 0) encoded = encode(plan.a[i], deep, plan.type, &params->a[i]) && encoded;
+  }
+  if (params->stores_boxes) encoded = encode(plan.c, plan.type, &params->c_map) && encoded;
+  return encoded;
+}
+
+}  // namespace
+
+[[gnu::hot]] Support implicit_gemm_sm90_supports(const Problem& problem, const Device& device) {
+  return sm90_supports(problem, device, &sm90_unsupported_reason);
+}
+
+[[gnu::hot]] void implicit_gemm_sm90_candidates(const Problem& problem, const Device& device,
+                                                std::vector<Candidate>* candidates) {
+  sm90_candidates(problem, device.multiprocessors, candidates);
+}
+
+[[gnu::hot]] double implicit_gemm_sm90_least_seconds(const Problem& problem, const Device& device) {
+  return sm90_least_seconds(problem, device.multiprocessors);
+}
+
+double implicit_gemm_sm90_closer_seconds(const Problem& problem, const Device& device) {
+  return sm90_closer_seconds(problem, device.multiprocessors);
+}
+
+[[gnu::hot]] bool implicit_gemm_sm90_fastest(const Problem& problem, const Device& device, double bound,
+                                             Candidate* fastest) {
+  return implicit_gemm_sm90_supports(problem, device) && sm90_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
+std::size_t implicit_gemm_sm90_workspace(const Problem& problem, const Config& config) {
+  return sm90_plan(problem, config).workspace;
+}
+
+std::shared_ptr<const void> implicit_gemm_sm90_prepare(const Problem& problem, const Config& config,
+                                                       const Device& device) {
+  auto prepared = std::make_shared<Prepared>();
+  Sm90Plan& plan = prepared->plan;
+  plan = sm90_plan(problem, config);
+  sm90_take_turns(2 * static_cast<std::uint32_t>(device.multiprocessors), &plan.params);
+  const sm90::TileShape& shape = sm90::kShapes[plan.shape];
+  const std::uint32_t items = plan.params.works.divisor * plan.params.splits;
+  prepared->blocks = plan.params.fixup_ctas > 0 ? items + plan.params.fixup_ctas
+                     : shape.cluster_split_k    ? items
+                                                : std::min(static_cast<std::uint32_t>(device.multiprocessors), items);
+  if (plan.transposes_filter) prepared->transposition = transposition_of(problem, plan.filter.taps);
+  prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
+  return prepared;
+}
+
+namespace {
+Status launch_kernels(const LaunchSite& site, const Prepared& prepared, const Args& args) {
+  const Sm90Plan& plan = prepared.plan;
+  GPUDNN_TRY(require_maps(prepared.encoded));
+  GPUDNN_TRY(require_workspace(site, plan.workspace));
+  sm90::Params params = plan.params;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  set_pointers(prepared, args, &params, &a, &b);
+  auto* workspace = static_cast<char*>(site.workspace);
+  if (plan.transposes_filter) {
+    kernels::LinearParams transposition = prepared.transposition;
+    transposition.in = b;
+    transposition.out = workspace;
+    kernels::launch_transpose(transposition, kLoopOfChannels, site.stream);
+    b = workspace;
+    workspace += (plan.filter_bytes + 255) / 256 * 256;
+  }
+  params.filter_by_pdl = plan.transposes_filter;
+  params.partials = reinterpret_cast<float*>(workspace);
+  const bool replaced =
+      cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args.out, &params); });
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
+  sm90::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.stream);
+  return cuda::launch_status("implicit_gemm_sm90");
+}
+}  // namespace
+
+Status implicit_gemm_sm90_launch(const LaunchSite& site, const void* opaque, const Args& args) {
+  const auto& prepared = *static_cast<const Prepared*>(opaque);
+  const auto launch = [&] { return launch_kernels(site, prepared, args); };
+  return prepared.plan.transposes_filter ? cuda::launch_together(site, launch) : launch();
+}
+
+}  // namespace gpudnn::conv

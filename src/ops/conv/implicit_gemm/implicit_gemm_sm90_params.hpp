@@ -1,0 +1,82 @@
+// From a convolution problem to the parameters of the Hopper implicit GEMM and to what its tensor maps describe.
+// No CUDA is needed for it, so that tests can check it anywhere.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/conv/implicit_gemm/implicit_gemm_sm90.hpp"
+#include "ops/conv/engine.hpp"
+
+namespace gpudnn::conv {
+
+// A tensor of pixels as TMA's im2col mode sees it. Axis 0 is w, 1 is h, 2 is d.
+struct PixelMap {
+  std::int64_t channels = 0;
+  std::int64_t extent[3] = {1, 1, 1};
+  std::int64_t images = 0;
+  std::int64_t step[4] = {};   // bytes between neighbours along w, h, d, n
+  std::int32_t lower[3] = {};  // first and last corner of a window, from the image's first and last pixel
+  std::int32_t upper[3] = {};
+  std::int32_t stride[3] = {1, 1, 1};
+  std::int32_t pixels_per_box = 0;
+  std::int32_t box_channels = 0;
+  std::int64_t row_step = 0;  // bytes; where the pixels, each with one tap, are the even rows of a matrix
+};
+
+// A filter [rows][taps][columns], or an output [pixels][1][channels], as a tiled tensor map sees it.
+struct FilterMap {
+  std::int64_t columns = 0;
+  std::int64_t taps = 0;
+  std::int64_t rows = 0;
+  std::int64_t row_step = 0;  // bytes; 0: packed
+  std::int32_t box_columns = 0;
+  std::int32_t box_rows = 0;
+};
+
+struct Sm90Plan {
+  kernels::sm90::Params params;  // but for the maps, pointers and scalars
+  kernels::sm90::ElementType type = kernels::sm90::ElementType::f16;
+  kernels::sm90::Direction direction = kernels::sm90::Direction::forward;
+  int shape = 0;
+  std::uint32_t tiles = 0;  // of a split
+  PixelMap a[kernels::sm90::kMaxPhases];
+  bool b_is_filter = true;
+  FilterMap filter;
+  PixelMap b;
+  FilterMap c;                     // where params.stores_boxes
+  bool transposes_filter = false;  // into the workspace, before the partial sums
+  std::size_t filter_bytes = 0;    // of that copy
+  std::size_t workspace = 0;
+};
+
+// Null, or why the engine cannot take the problem on a device that it runs on.
+[[nodiscard]] const char* sm90_unsupported_reason(const Problem& problem);
+
+[[nodiscard]] Sm90Plan sm90_plan(const Problem& problem, const Config& config);
+
+// The sizes of the plans alone, from which the cost model has those of any tile: a query has no time for a plan.
+struct Sm90Sizes {
+  int phases = 0;
+  double rows[kernels::sm90::kMaxPhases];  // of C, of each phase
+  double taps[kernels::sm90::kMaxPhases];  // that are summed over; filter gradient: 1
+  double columns = 0;                      // of C, of a group; filter gradient: chunks of kRowBytes of all taps
+  double summed = 0;                       // channels of a group; filter gradient: pixels
+  std::size_t workspace = 0;               // without a split
+};
+[[nodiscard]] Sm90Sizes sm90_sizes(const Problem& problem);
+
+// Lets the phases of a data gradient take turns of so many tiles, where all have taps and equally many tiles.
+void sm90_take_turns(std::uint32_t tiles, kernels::sm90::Params* params);
+
+// Whether a shape can take the problem, one that the engine takes: k tiles must not reach into the next group, and
+// blocks of 64 bytes make sense for few channels alone.
+[[nodiscard]] bool sm90_shape_fits(const Problem& problem, const kernels::sm90::TileShape& shape);
+
+// The cost model's candidates.
+void sm90_candidates(const Problem& problem, int multiprocessors, std::vector<Candidate>* candidates);
+// What none of them stays below. The first says nothing of most problems, for which the engine is the best or near it.
+[[nodiscard]] double sm90_least_seconds(const Problem& problem, int multiprocessors);
+[[nodiscard]] double sm90_closer_seconds(const Problem& problem, int multiprocessors);
+// The first of the fastest of them, if it takes `bound` seconds or less.
+[[nodiscard]] bool sm90_fastest(const Problem& problem, int multiprocessors, double bound, Candidate* fastest);
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,422 @@
+// From a convolution problem to the parameters of the kernels for few channels, and the model of their time.
+//
+// Longer than most files: the tile is chosen by the model, which needs what the tile sets.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/small_c/small_c_sm80_params.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/integer.hpp"
+#include "ops/conv/small_c/small_c_sm80_cycles.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+using namespace kernels::small_c;  // NOLINT: this file speaks of nothing else
+using namespace small_c_cycles;    // NOLINT
+using std::int64_t;
+
+constexpr int kMaxChannels = 8;
+constexpr int64_t kMaxElements = int64_t{1} << 30;  // of one image, with the padding: 32-bit offsets
+constexpr std::uint32_t kReservedShared = 1024;     // by the system for each block
+
+int round_up(int64_t a, int64_t b) { return static_cast<int>(ceil_div(a, b) * b); }
+int floor_mod(int a, int b) { return (a % b + b) % b; }
+// A division of 64 bits takes many times as long as one of 32.
+int narrow_ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+// A tensor's strides with the spatial dimensions at the back: with one of them it is the width. Where an extent is 1
+// the stride says nothing, and is made to look packed with channels last.
+Strides steps_of(const TensorGeometry& t, int spatial) {
+  Strides steps;
+  const int64_t channels = t.dims[1];
+  const int64_t width = t.dims[1 + spatial];
+  steps.n = t.strides[0];
+  steps.c = static_cast<std::int32_t>(channels == 1 ? 1 : t.strides[1]);
+  steps.w = static_cast<std::int32_t>(width == 1 ? channels : t.strides[1 + spatial]);
+  const bool one_row = spatial == 1 || t.dims[2] == 1;
+  steps.h = static_cast<std::int32_t>(one_row ? width * channels : t.strides[2]);
+  if (t.dims[0] == 1) steps.n = 0;
+  return steps;
+}
+
+// The span of one image (or filter) in elements.
+int64_t inner_span(const TensorGeometry& t) {
+  int64_t span = 1;
+  for (int i = 1; i < t.rank; ++i) span += (t.dims[i] - 1) * t.strides[i];
+  return span;
+}
+
+}  // namespace
+
+tile::ElementType small_c_type(const Problem& problem) {
+  switch (problem.x.type) {
+    case DataType{GPUDNN_DATA_HALF}:
+      return tile::ElementType::f16;
+    case DataType{GPUDNN_DATA_BFLOAT16}:
+      return tile::ElementType::bf16;
+    default:
+      return tile::ElementType::f32;
+  }
+}
+
+Kernel small_c_kernel(Direction direction) {
+  return direction == Direction::forward ? Kernel::forward
+         : direction == Direction::dgrad ? Kernel::dgrad
+                                         : Kernel::wgrad;
+}
+
+const char* small_c_shape_unsupported_reason(const Problem& problem) {
+  if (problem.spatial > 2) return "it takes one or two spatial dimensions";
+  if (problem.groups != 1) return "it takes one group only";
+  if (problem.x.dims[1] > kMaxChannels) return "it takes up to 8 channels";
+  for (int i = 0; i < problem.spatial; ++i) {
+    if (problem.w.dims[2 + i] > 1 && problem.dilation[i] != 1) return "it takes dilation 1 only";
+    const int64_t sizes[] = {problem.x.dims[2 + i], problem.w.dims[2 + i], problem.y.dims[2 + i], problem.pad[i],
+                             problem.stride[i]};
+    for (const int64_t size : sizes) {
+      if (size > (1 << 24)) return "a spatial size is over 2^24";
+    }
+  }
+  if (inner_span(problem.x) > kMaxElements || inner_span(problem.y) > kMaxElements ||
+      inner_span(problem.w) > kMaxElements || (problem.has_z != 0 && inner_span(problem.z) > kMaxElements)) {
+    return "an image or a filter spans over 2^30 elements";
+  }
+  if (problem.w.dims[0] > (1 << 24)) return "there are over 2^24 filters";
+  // Tiles hold at least one pixel, and their numbers fit 31 bits.
+  int64_t positions = problem.x.dims[0];
+  for (int i = 0; i < problem.spatial; ++i) {
+    positions *= std::max(problem.y.dims[2 + i], problem.x.dims[2 + i] + problem.pad[i]);
+    if (positions > kMaxElements * 8) return "there are over 2^33 pixels";
+  }
+  if (problem.x.dims[0] > (1 << 26)) return "there are over 2^26 images";
+  return nullptr;
+}
+
+Params small_c_params(const Problem& problem) {
+  Params p;
+  const int spatial = problem.spatial;
+  const int last = spatial - 1;
+  const auto size = [](int64_t value) { return static_cast<std::int32_t>(value); };
+  p.images = size(problem.x.dims[0]);
+  p.channels = size(problem.x.dims[1]);
+  p.filters = size(problem.w.dims[0]);
+  p.image_w = size(problem.x.dims[2 + last]);
+  p.out_w = size(problem.y.dims[2 + last]);
+  p.taps_w = size(problem.w.dims[2 + last]);
+  p.pad_w = size(problem.pad[last]);
+  p.stride_w = size(problem.stride[last]);
+  p.image_h = p.out_h = p.taps_h = 1;
+  if (spatial == 2) {
+    p.image_h = size(problem.x.dims[2]);
+    p.out_h = size(problem.y.dims[2]);
+    p.taps_h = size(problem.w.dims[2]);
+    p.pad_h = size(problem.pad[0]);
+    p.stride_h = size(problem.stride[0]);
+  }
+  p.xs = steps_of(problem.x, spatial);
+  p.ws = steps_of(problem.w, spatial);
+  p.ys = steps_of(problem.y, spatial);
+  if (problem.has_z != 0) p.zs = steps_of(problem.z, spatial);
+  if (problem.mode == GPUDNN_CONVOLUTION) {
+    p.w_base = static_cast<int64_t>(p.taps_h - 1) * p.ws.h + static_cast<int64_t>(p.taps_w - 1) * p.ws.w;
+    p.ws.h = -p.ws.h;
+    p.ws.w = -p.ws.w;
+  }
+  p.activation = problem.activation;
+  p.has_bias = problem.has_bias != 0;
+  p.has_z = problem.has_z != 0;
+  p.bias_stride = problem.bias_stride;
+  return p;
+}
+
+bool image_allows_vectors(const Params& p, tile::ElementType type, Kernel kernel) {
+  const int vector = 16 / tile::element_bytes(type);
+  // Halves of odd steps need a second copy of the patch, which a plain copy does not make.
+  if (kernel == Kernel::forward && type != tile::ElementType::f32 && p.stride_w * p.channels % 2 != 0) return false;
+  // Tiles begin at whole vectors, as the columns of each are a multiple of 8.
+  return p.xs.c == 1 && p.xs.w == p.channels && p.xs.h % vector == 0 && p.xs.n % vector == 0;
+}
+
+bool filters_allow_vectors(const Params& p, const Strides& strides, tile::ElementType type) {
+  const int vector = 16 / tile::element_bytes(type);
+  return strides.c == 1 && p.filters % vector == 0 && strides.h % vector == 0 && strides.w % vector == 0 &&
+         strides.n % vector == 0;
+}
+
+namespace {
+
+// A query needs a tile's sizes alone: those of a draft, whose divisors cannot divide.
+enum class Use { draft, launch };
+
+FastDivmod divisor(std::int64_t value, Use use) {
+  if (use == Use::launch) return FastDivmod(static_cast<std::uint32_t>(value));
+  FastDivmod draft;
+  draft.divisor = static_cast<std::uint32_t>(value);
+  return draft;
+}
+
+void set_patch(int row, bool vectors, Use use, Params* params) {
+  Params& p = *params;
+  const TileRow& tile = kTiles[row];
+  if (tile.kernel == Kernel::dgrad) return;
+  const int bytes = tile::element_bytes(tile.type);
+  const int per_word = elements_of_word(tile.type);
+  const int columns = (p.tile_w - 1) * p.stride_w + p.taps_w;
+  const int elements = columns * p.channels;
+  Patch& patch = p.patch;
+  patch = {};
+  patch.vectors = vectors;
+  patch.rows = (p.tile_h - 1) * p.stride_h + p.taps_h;
+  if (vectors) {
+    patch.lead = floor_mod(-p.pad_w * p.channels, 16 / bytes);
+    patch.pitch = round_up((patch.lead + elements) * bytes, 16);
+    patch.items = divisor(patch.pitch / 16, use);
+  } else {
+    patch.pitch = 4 * (narrow_ceil_div(elements, per_word) + 1);
+    patch.items = divisor(elements, use);
+    patch.planar = p.xs.w == 1 && p.channels > 1;
+    patch.inner = divisor(patch.planar ? columns : p.channels, use);
+  }
+  patch.bytes = round_up(static_cast<int64_t>(patch.rows) * patch.pitch, 16);
+  if (tile.kernel == Kernel::wgrad) {
+    p.shared_bytes =
+        static_cast<std::uint32_t>(2 * patch.bytes + 2 * filter_pixels(tile.type) * gradient_pitch(tile.type));
+    return;
+  }
+  if (per_word == 2 && p.stride_w * p.channels % 2 != 0) {
+    patch.copy_bytes = patch.bytes;
+    patch.bytes *= 2;
+  }
+  p.run_shift = per_word == 2 ? patch.lead % 2 : 0;
+  const int words = narrow_ceil_div(p.run_shift + p.taps_w * p.channels, per_word);
+  p.run_words = divisor(words, use);
+  p.k_steps = narrow_ceil_div(p.taps_h * words, 8);
+  p.shared_bytes = static_cast<std::uint32_t>(p.k_steps * (tile.columns * 32 + 64) + 2 * patch.bytes);
+}
+
+}  // namespace
+
+void set_small_c_patch(int row, bool vectors, Params* params) { set_patch(row, vectors, Use::launch, params); }
+
+namespace {
+
+// Tiles of positions that cover rows x columns.
+void set_positions(int tile_h, int tile_w, int rows, int columns, Use use, Params* p) {
+  p->tile_h = tile_h;
+  p->tile_w = tile_w;
+  p->tile_w_div = divisor(tile_w, use);
+  const int64_t down = narrow_ceil_div(rows, tile_h);
+  const int64_t across = narrow_ceil_div(columns, tile_w);
+  p->tiles_h = divisor(down, use);
+  p->tiles_w = divisor(across, use);
+  p->tiles = static_cast<std::uint32_t>(down * across * p->images);
+}
+
+// The sizes in shared memory could overflow before they are compared with the limit: no patch of interest is larger.
+bool patch_is_sane(const Params& p) {
+  const double rows = static_cast<double>(p.tile_h - 1) * p.stride_h + p.taps_h;
+  const double columns = static_cast<double>(p.tile_w - 1) * p.stride_w + p.taps_w;
+  return rows * (columns * p.channels + 32) < 1e6 && static_cast<double>(p.taps_h) * p.taps_w * p.channels < 1e5;
+}
+
+double forward_cycles(const Params& p, const TileRow& tile) {
+  // Planes of channels come slowest: elements by which neighbours in memory are apart in shared memory.
+  const double element = p.patch.planar ? 1.5 : 0.25;
+  const double staging =
+      p.patch.vectors ? p.patch.bytes / 32.0 : p.patch.rows * static_cast<int>(p.patch.items.divisor) * element;
+  return forward_products(p.k_steps, tile.columns) + staging + 3.0 * tile.columns + 150;
+}
+
+double filter_cycles(const Params& p, const TileRow& tile) {
+  const double steps = static_cast<double>(filter_pixels(tile.type)) / pixels_of_step(tile.type);
+  const double staging =
+      p.patch.vectors ? p.patch.bytes / 32.0 : p.patch.rows * static_cast<int>(p.patch.items.divisor) / 4.0;
+  return steps * filter_step_cycles(tile.columns) + staging + (p.dy_vectors ? 300 : 2000) + 150;
+}
+
+double data_cycles(const Params& p, const TileRow& tile) {
+  const double groups = static_cast<double>(p.taps_v) * p.taps_u / kDataTapGroup;
+  const double staging = p.dy_rows * p.dy_columns * (p.dy_vectors ? 0.25 : 2.0);
+  return p.k_steps * (groups * 1.15 * data_group_cycles(tile.columns) + staging + 150) + 187.5 * tile.columns;
+}
+
+double tile_cycles(const Params& p, const TileRow& tile) {
+  return tile.kernel == Kernel::forward ? forward_cycles(p, tile)
+         : tile.kernel == Kernel::dgrad ? data_cycles(p, tile)
+                                        : filter_cycles(p, tile);
+}
+
+std::uint32_t shared_limit(const Device& device) { return static_cast<std::uint32_t>(device.shared_memory_per_block); }
+
+// Blocks that a multiprocessor holds at once.
+std::uint32_t blocks_at_once(const Params& p, const TileRow& tile, const Device& device) {
+  const auto by_memory =
+      static_cast<std::uint32_t>(device.shared_memory_per_multiprocessor) / (p.shared_bytes + kReservedShared);
+  return std::clamp<std::uint32_t>(by_memory, 1, static_cast<std::uint32_t>(tile.min_blocks));
+}
+
+// Few warps leave gaps where they wait.
+double slowdown(double blocks_here, const TileRow& tile) {
+  return 1 + 0.6 * (1 - std::min(1.0, blocks_here / tile.min_blocks));
+}
+
+// Sets the tile that takes the fewest cycles over all of those that `set` can make of the shapes first, second ...
+// `set` returns false where the shared memory does not hold it, and may do so where it takes as many cycles as the best
+// before or more.
+template <class Set>
+bool choose(const TileRow& tile, int shapes, const Device& device, Use use, Params* p, Set&& set) {
+  double best = std::numeric_limits<double>::infinity();
+  int chosen = -1;
+  for (int i = 0; i < shapes; ++i) {
+    if (!set(i, Use::draft, best)) continue;
+    const double cycles = p->tiles * tile_cycles(*p, tile) * slowdown(blocks_at_once(*p, tile, device), tile);
+    if (cycles >= best) continue;
+    best = cycles;
+    chosen = i;
+  }
+  return chosen >= 0 && set(chosen, use, std::numeric_limits<double>::infinity());
+}
+
+// Forward and filter gradient: the patch as any pointers would have it, then, with `vectors`, as the layouts would.
+bool set_patches(int row, bool vectors, std::uint32_t limit, Use use, Params* p) {
+  if (!patch_is_sane(*p)) return false;
+  set_patch(row, false, use, p);
+  if (!vectors || p->shared_bytes > limit) return p->shared_bytes <= limit;
+  set_patch(row, true, use, p);
+  return p->shared_bytes <= limit;
+}
+
+bool set_forward_tile(int row, const Device& device, Use use, Params* p) {
+  const TileRow& tile = kTiles[row];
+  const int64_t words = ceil_div(p->taps_w * p->channels, elements_of_word(tile.type));
+  const double products = forward_products(static_cast<double>(ceil_div(p->taps_h * words, 8)), tile.columns);
+  const bool vectors = image_allows_vectors(*p, tile.type, tile.kernel);
+  const double least_staging = p->channels * tile::element_bytes(tile.type) / 32.0;  // of a pixel
+  return choose(tile, kForwardPixels / 8, device, use, p, [&](int i, Use each, double best) {
+    const int tile_w = 8 * (i + 1);
+    const int tile_h = kForwardPixels / tile_w;
+    set_positions(tile_h, tile_w, p->out_h, p->out_w, each, p);
+    const double staging =
+        least_staging * ((tile_h - 1.0) * p->stride_h + p->taps_h) * ((tile_w - 1.0) * p->stride_w + p->taps_w);
+    return p->tiles * (products + staging) < best && set_patches(row, vectors, shared_limit(device), each, p);
+  });
+}
+
+bool set_filter_tile(int row, const Device& device, Use use, Params* p) {
+  const TileRow& tile = kTiles[row];
+  const int pixels = filter_pixels(tile.type);
+  p->dy_vectors = filters_allow_vectors(*p, p->ys, tile.type);
+  const bool vectors = image_allows_vectors(*p, tile.type, tile.kernel);
+  return choose(tile, 4, device, use, p, [&](int i, Use each, double) {
+    const int tile_w = pixels_of_step(tile.type) << i;
+    set_positions(pixels / tile_w, tile_w, p->out_h, p->out_w, each, p);
+    return set_patches(row, vectors, shared_limit(device), each, p);
+  });
+}
+
+bool set_data_tile(int row, const Device& device, Use use, Params* params) {
+  Params& p = *params;
+  const TileRow& tile = kTiles[row];
+  p.dy_vectors = filters_allow_vectors(p, p.ys, tile.type);
+  p.k_steps = static_cast<int>(ceil_div(static_cast<int64_t>(p.filters) * tile::element_bytes(tile.type), 32));
+  p.taps_u = round_up(ceil_div(p.taps_h, p.stride_h), kDataTapGroup);
+  p.taps_v = static_cast<int>(ceil_div(p.taps_w, p.stride_w));
+  p.taps_u_div = divisor(p.taps_u, use);
+  p.taps_v_div = divisor(p.taps_v, use);
+  p.class_w_div = divisor(p.stride_w, use);
+  p.first_i = p.pad_h / p.stride_h;
+  p.first_j = p.pad_w / p.stride_w;
+  const int rows = (p.image_h - 1 + p.pad_h) / p.stride_h - p.first_i + 1;
+  const int columns = (p.image_w - 1 + p.pad_w) / p.stride_w - p.first_j + 1;
+  p.dx_rows = p.n_tiles == 1 && p.xs.c == 1 && p.xs.w == p.channels;
+  const int64_t filter_step = static_cast<int64_t>(p.taps_v) * p.taps_u * tile.columns * 32;
+  return choose(tile, 4, device, use, params, [&](int i, Use each, double) {
+    p.warps_j = 1 << i;
+    set_positions(kDataRowsOfWarp * (8 / p.warps_j), kDataColumnsOfWarp * p.warps_j, rows, columns, each, params);
+    p.dy_rows = p.tile_h + p.taps_u - 1;
+    p.dy_columns = p.tile_w + p.taps_v - 1;
+    p.dy_columns_div = divisor(p.dy_columns, each);
+    const int64_t dy = 2LL * p.dy_rows * p.dy_columns * 32;
+    p.filter_resident = dy + filter_step * p.k_steps <= shared_limit(device);
+    const int64_t shared = dy + filter_step * (p.filter_resident ? p.k_steps : 1);
+    p.shared_bytes = static_cast<std::uint32_t>(std::min<int64_t>(shared, UINT32_MAX));
+    return shared <= shared_limit(device);
+  });
+}
+
+bool set_tile(int row, const Device& device, Use use, Params* params) {
+  Params& p = *params;
+  const TileRow& tile = kTiles[row];
+  const int64_t columns = tile.kernel == Kernel::forward ? p.filters
+                          : tile.kernel == Kernel::dgrad ? static_cast<int64_t>(p.stride_h) * p.stride_w * p.channels
+                                                         : static_cast<int64_t>(p.taps_h) * p.taps_w * p.channels;
+  if (columns > (1 << 24)) return false;
+  p.n_tiles = static_cast<std::uint32_t>(ceil_div(columns, tile.columns));
+  p.channel_div = divisor(p.channels, use);
+  p.taps_w_div = divisor(p.taps_w, use);
+  return tile.kernel == Kernel::forward ? set_forward_tile(row, device, use, params)
+         : tile.kernel == Kernel::dgrad ? set_data_tile(row, device, use, params)
+                                        : set_filter_tile(row, device, use, params);
+}
+
+}  // namespace
+
+bool draft_small_c_tile(int row, const Device& device, Params* params) {
+  return set_tile(row, device, Use::draft, params);
+}
+
+bool set_small_c_tile(int row, int splits, const Device& device, Params* params) {
+  if (!set_tile(row, device, Use::launch, params)) return false;
+  set_small_c_splits(row, splits, device, params);
+  return true;
+}
+
+void set_small_c_splits(int row, int splits, const Device& device, Params* params) {
+  Params& p = *params;
+  const TileRow& tile = kTiles[row];
+  const auto all = static_cast<std::uint32_t>(device.multiprocessors) * blocks_at_once(p, tile, device);
+  if (tile.kernel == Kernel::wgrad) {
+    p.m_tiles = static_cast<std::uint32_t>(ceil_div(p.filters, kFilterRows));
+    // As many splits as fill the device once, all of about the same size; or what the config says.
+    const std::uint32_t most = std::max(all / (p.n_tiles * p.m_tiles), 1u);
+    const auto even = static_cast<std::uint32_t>(ceil_div(p.tiles, ceil_div(p.tiles, most)));
+    p.splits = splits > 0 ? std::min(static_cast<std::uint32_t>(splits), p.tiles) : even;
+    p.blocks = p.splits * p.n_tiles * p.m_tiles;
+    return;
+  }
+  const std::uint32_t most = std::max(all / p.n_tiles, 1u);
+  const auto share = ceil_div(p.tiles, most);
+  p.blocks = static_cast<std::uint32_t>(ceil_div(p.tiles, share)) * p.n_tiles;
+}
+
+std::size_t small_c_workspace_bytes(int row, const Params& p, int splits) {
+  const TileRow& tile = kTiles[row];
+  if (tile.kernel != Kernel::wgrad || splits <= 1) return 0;
+  const auto n_tiles =
+      static_cast<std::size_t>(ceil_div(static_cast<int64_t>(p.taps_h) * p.taps_w * p.channels, tile.columns));
+  const auto m_tiles = static_cast<std::size_t>(ceil_div(p.filters, kFilterRows));
+  const auto block = static_cast<std::size_t>(kFilterRows) * static_cast<std::size_t>(tile.columns) * sizeof(float);
+  return n_tiles * m_tiles * static_cast<std::size_t>(splits) * block + kWorkspaceAlignment;
+}
+
+double small_c_seconds(int row, const Params& p, double bytes, double multiprocessors) {
+  const TileRow& tile = kTiles[row];
+  const double groups = p.n_tiles * (tile.kernel == Kernel::wgrad ? p.m_tiles : 1.0);
+  const double streams = p.blocks / groups;
+  const double rounds = std::ceil(p.tiles / streams);  // tiles of a block
+  const double blocks_here = std::ceil(p.blocks / multiprocessors);
+  const double cycles = rounds * blocks_here * tile_cycles(p, tile) * slowdown(blocks_here, tile);
+  const double compute = cycles / kClock;
+  const double memory = bytes / (kBytesPerMultiprocessor * multiprocessors);
+  double seconds = seconds_of(compute, memory);
+  if (tile.kernel == Kernel::wgrad && p.splits > 1) {
+    const double sums = 2.0 * static_cast<double>(small_c_workspace_bytes(row, p, static_cast<int>(p.splits)));
+    seconds += 3e-6 + sums / (3e12 / 132 * multiprocessors);
+  }
+  return seconds;
+}
+
+}  // namespace gpudnn::conv

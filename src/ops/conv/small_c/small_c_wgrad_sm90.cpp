@@ -1,0 +1,65 @@
+// Launcher of the Hopper filter gradient of images with few channels: problem + config -> parameters and a tensor map
+// -> launch.
+//
+// The map is made once for each plan, by the driver, with an address to be replaced at each launch.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/small_c/small_c_wgrad_sm90.hpp"
+
+#include <algorithm>
+
+#include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/sm90_launch.hpp"
+#include "ops/conv/small_c/small_c_wgrad_sm90_params.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace few = kernels::small_c_wgrad;
+
+using Prepared = Encoded<SmallCWgradPlan>;
+
+}  // namespace
+
+Support small_c_wgrad_sm90_supports(const Problem& problem, const Device& device) {
+  return sm90_supports(problem, device, &small_c_wgrad_unsupported_reason);
+}
+
+void small_c_wgrad_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  small_c_wgrad_candidates(problem, device.multiprocessors, candidates);
+}
+
+double small_c_wgrad_sm90_least_seconds(const Problem& problem, const Device& device) {
+  return small_c_wgrad_least_seconds(problem, std::max(device.multiprocessors, 1));
+}
+
+bool small_c_wgrad_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  return sm90_runs_on(device) && small_c_wgrad_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
+std::size_t small_c_wgrad_sm90_workspace(const Problem& problem, const Config& config) {
+  return small_c_wgrad_workspace(problem, config);
+}
+
+std::shared_ptr<const void> small_c_wgrad_sm90_prepare(const Problem& problem, const Config& config,
+                                                       const Device& device) {
+  return encoded(small_c_wgrad_plan(problem, config, device.multiprocessors), device,
+                 [](SmallCWgradPlan* plan) { return encode_rows(plan->dy, plan->type, &plan->params.dy); });
+}
+
+Status small_c_wgrad_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+  const auto& known = *static_cast<const Prepared*>(prepared);
+  GPUDNN_TRY(require_maps(known.encoded));
+  GPUDNN_TRY(require_workspace(site, known.plan.workspace));
+  few::Params p = known.plan.params;
+  p.alpha = static_cast<float>(args.alpha);
+  p.beta = static_cast<float>(args.beta);
+  p.dw = args.out;
+  p.partials = static_cast<float*>(align_up(site.workspace, few::kWorkspaceAlignment));
+  p.x = args.x;
+  const bool replaced = cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.dy, args.y); });
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "dy does not begin at a multiple of 16 bytes");
+  few::launch(known.plan.shape, known.plan.type, p, site.stream);
+  return cuda::launch_status("small_c_wgrad_sm90");
+}
+
+}  // namespace gpudnn::conv

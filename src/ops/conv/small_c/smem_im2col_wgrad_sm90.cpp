@@ -1,0 +1,71 @@
+// Launcher of the Hopper filter gradient by rows of patches: problem + config -> parameters and tensor maps -> launch.
+//
+// The maps are made once for each plan, by the driver, with addresses to be replaced at each launch.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/small_c/smem_im2col_wgrad_sm90.hpp"
+
+#include <algorithm>
+
+#include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/sm90_launch.hpp"
+#include "ops/conv/small_c/smem_im2col_wgrad_sm90_params.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace rows = kernels::smem_im2col_wgrad;
+
+using Prepared = Encoded<SmemIm2colWgradPlan>;
+
+bool encode(SmemIm2colWgradPlan* plan) {
+  rows::Params& p = plan->params;
+  // TMA has no element wider than 8 bytes, and boxes of 256 of them.
+  return encode_rows(plan->dy, plan->type, &p.dy) &&
+         cuda::encode_boxes(plan->x, {.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT64}, &p.x);
+}
+
+}  // namespace
+
+Support smem_im2col_wgrad_sm90_supports(const Problem& problem, const Device& device) {
+  return sm90_supports(problem, device, &smem_im2col_wgrad_unsupported_reason);
+}
+
+void smem_im2col_wgrad_sm90_candidates(const Problem& problem, const Device& device,
+                                       std::vector<Candidate>* candidates) {
+  smem_im2col_wgrad_candidates(problem, device.multiprocessors, candidates);
+}
+
+double smem_im2col_wgrad_sm90_least_seconds(const Problem& problem, const Device& device) {
+  return smem_im2col_wgrad_least_seconds(problem, std::max(device.multiprocessors, 1));
+}
+
+bool smem_im2col_wgrad_sm90_fastest(const Problem& problem, const Device& device, double bound, Candidate* fastest) {
+  return sm90_runs_on(device) && smem_im2col_wgrad_fastest(problem, device.multiprocessors, bound, fastest);
+}
+
+std::size_t smem_im2col_wgrad_sm90_workspace(const Problem& problem, const Config& config) {
+  return smem_im2col_wgrad_workspace(problem, config);
+}
+
+std::shared_ptr<const void> smem_im2col_wgrad_sm90_prepare(const Problem& problem, const Config& config,
+                                                           const Device& device) {
+  return encoded(smem_im2col_wgrad_plan(problem, config, device.multiprocessors), device, &encode);
+}
+
+Status smem_im2col_wgrad_sm90_launch(const LaunchSite& site, const void* prepared, const Args& args) {
+  const auto& known = *static_cast<const Prepared*>(prepared);
+  GPUDNN_TRY(require_maps(known.encoded));
+  GPUDNN_TRY(require_workspace(site, known.plan.workspace));
+  rows::Params p = known.plan.params;
+  p.alpha = static_cast<float>(args.alpha);
+  p.beta = static_cast<float>(args.beta);
+  p.dw = args.out;
+  p.partials = static_cast<float*>(align_up(site.workspace, rows::kWorkspaceAlignment));
+  const bool replaced = cuda::with_context(
+      site.device.ordinal, [&] { return cuda::replace_address(&p.dy, args.y) && cuda::replace_address(&p.x, args.x); });
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "x or dy does not begin at a multiple of 16 bytes");
+  rows::launch(known.plan.shape, known.plan.type, p, site.stream);
+  return cuda::launch_status("smem_im2col_wgrad_sm90");
+}
+
+}  // namespace gpudnn::conv
