@@ -9,5 +9,6 @@
 namespace gpudnn::ptx {
 
 __device__ __forceinline__ void pin(std::int64_t* value) { asm volatile("" : "+l"(*value)); }
+__device__ __forceinline__ void pin(float* value) { asm volatile("" : "+f"(*value)); }
 
 }  // namespace gpudnn::ptx

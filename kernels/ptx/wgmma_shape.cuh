@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/ptx/wgmma.cuh"
+#include "kernels/ptx/wgmma_group.cuh"
 #include "kernels/tile/element_type.hpp"
 
 namespace gpudnn::ptx {

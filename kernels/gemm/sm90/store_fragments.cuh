@@ -9,6 +9,7 @@
 
 #include "kernels/gemm/epilogue/chain.cuh"
 #include "kernels/gemm/sm90/mainloop.cuh"
+#include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/tma_tile_4d.cuh"
@@ -177,6 +178,27 @@ __device__ __forceinline__ void stage_fragment(Element type, unsigned char* box,
                    words[0], words[1], words[2], words[3]);
 }
 
+// Sums number 8 * piece to 8 * piece + 7 of the kCount pieces from kFirst on, by branches that halve them: registers
+// have no index. Without the pins the compiler selects each value among all pieces, 8 instructions for each piece.
+template <class I, int kFirst, int kCount>
+__device__ __forceinline__ void take_piece(const Sums<I>& sum, int piece, float (&v)[8]) {
+  if constexpr (kCount == 1) {
+    constexpr int kPiecesOfRow = I::kBN / 16;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      v[j] = sum[kFirst / kPiecesOfRow][kFirst % kPiecesOfRow * 8 + j];
+      ptx::pin(&v[j]);
+    }
+  } else {
+    constexpr int kHalf = kCount / 2;
+    if (piece < kFirst + kHalf) {
+      take_piece<I, kFirst, kHalf>(sum, piece, v);
+    } else {
+      take_piece<I, kFirst + kHalf, kCount - kHalf>(sum, piece, v);
+    }
+  }
+}
+
 template <class I>
 __device__ __forceinline__ void store_fragments(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
                                                 const Sums<I>& sum, EpilogueState* state, int* area) {
@@ -193,13 +215,7 @@ __device__ __forceinline__ void store_fragments(const Params& p, Shared<I>& shar
 #pragma unroll 1
   for (int piece = 0; piece < I::kRowBlocks * kPiecesOfRow; ++piece) {
     float v[8];
-#pragma unroll
-    for (int i = 0; i < I::kRowBlocks * kPiecesOfRow; ++i) {
-      if (piece == i) {
-#pragma unroll
-        for (int j = 0; j < 8; ++j) v[j] = sum[i / kPiecesOfRow][i % kPiecesOfRow * 8 + j];
-      }
-    }
+    take_piece<I, 0, I::kRowBlocks * kPiecesOfRow>(sum, piece, v);
     const int column = piece % kPiecesOfRow * 16;  // in the tile
     const std::uint32_t box_row = first_row + piece / kPiecesOfRow * 64;
     const std::uint32_t m = box_row + thread / 32 * 16 + lane / 4;
@@ -210,7 +226,11 @@ __device__ __forceinline__ void store_fragments(const Params& p, Shared<I>& shar
     if (row_bias) {
       const float* const bias = shared.bias[consumer] + column + lane % 4 * 2;
 #pragma unroll
-      for (int i = 0; i < 8; ++i) v[i] += bias[column_of(i)];
+      for (int i = 0; i < 8; i += 2) {
+        const float2 pair = *reinterpret_cast<const float2*>(bias + column_of(i));
+        v[i] += pair.x;
+        v[i + 1] += pair.y;
+      }
     } else if (e.bias.data != nullptr) {
       add_fragment(p, e.bias, 1.0f, work, m, n, v);
     }
