@@ -175,10 +175,10 @@ Support gemm_sm90_supports(const Problem& problem, const Device& device) {
 }
 
 void gemm_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr int kMostConfigs = 24;
+  constexpr int kMaxConfigs = 24;
   const sm90::Gemm gemm = gemm_of(problem, is_columnwise(problem.d));
-  sm90::GemmConfig configs[kMostConfigs];
-  const int count = sm90::gemm_sm90_candidates(gemm, device.multiprocessors, configs, kMostConfigs);
+  sm90::GemmConfig configs[kMaxConfigs];
+  const int count = sm90::gemm_sm90_candidates(gemm, device.multiprocessors, configs, kMaxConfigs);
   for (int i = 0; i < count; ++i) {
     candidates->push_back({text_of(configs[i]), sm90::gemm_sm90_seconds(gemm, configs[i], device.multiprocessors)});
   }

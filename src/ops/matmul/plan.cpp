@@ -24,11 +24,11 @@ std::size_t usable_workspace(const void* workspace, std::size_t bytes) noexcept 
 
 void log_choices(gpudnnHandle_t handle, const Problem& problem, const std::vector<Choice>& choices,
                  const Choice& taken) {
-  constexpr std::size_t kMostLines = 8;
+  constexpr std::size_t kMaxLines = 8;
   const std::string text = to_text(problem);
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const bool is_taken = choices[i].engine == taken.engine && choices[i].config == taken.config;
-    if (i >= kMostLines && !is_taken) continue;
+    if (i >= kMaxLines && !is_taken) continue;
     log_line(GPUDNN_SEV_INFO, handle, GPUDNN_STATUS_SUCCESS,
              "%s | %s | choice %zu of %zu: engine=%s config=%s expected=%.1f us%s",
              call_context().function != nullptr ? call_context().function : "", text.c_str(), i + 1, choices.size(),
