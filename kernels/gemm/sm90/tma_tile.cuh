@@ -34,7 +34,7 @@ __device__ __forceinline__ void load_operand(const TileLoad& load, std::int32_t 
     ptx::tma_tile_4d_multicast(to + half * kRowBytes, load.map, full, k, load.row + half, inner, outer, kBoth);
     return;
   }
-  constexpr int kBoxes = kRows / I::kBoxElements;
+  constexpr int kBoxes = kRows / I::kBoxElements;  // even where they are shared: the plan sees to it
   const int first = load.shared ? static_cast<int>(rank) * (kBoxes / 2) : 0;
   const int end = load.shared ? first + kBoxes / 2 : kBoxes;
   for (int i = first; i < end; ++i) {

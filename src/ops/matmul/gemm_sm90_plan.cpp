@@ -47,8 +47,11 @@ const char* config_obstacle(const Gemm& gemm, const GemmConfig& config) {
   if (s != 1 && s != 2 && s != 4 && s != kMaxSplits) return "splits are 1, 2, 4 or 8";
   if (s > 1 && config.multicast != Multicast::none) return "a cluster shares its loads or its reduction, not both";
   if (s > k_tiles_of(gemm)) return "more splits than k tiles";
-  if (config.multicast == Multicast::a && gemm.a.mn_major && tile.bm == 64) return "one box of A cannot be shared";
-  if (config.multicast == Multicast::b && gemm.b.mn_major && tile.bn == 64) return "one box of B cannot be shared";
+  // Each block of a pair loads half of the boxes of 64 m or n.
+  const bool shares_a = config.multicast == Multicast::a;
+  const bool shares_b = config.multicast == Multicast::b;
+  if (shares_a && gemm.a.mn_major && tile.bm % 128 != 0) return "an odd number of boxes of A cannot be shared";
+  if (shares_b && gemm.b.mn_major && tile.bn % 128 != 0) return "an odd number of boxes of B cannot be shared";
   if (is_f8(gemm.a.type) && !gemm.fast_accumulation && tile.row_blocks() * tile.bn / 2 > 64) {
     return "the tile leaves no registers for sums outside of the tensor core";
   }
