@@ -13,8 +13,7 @@
 
 namespace gpudnn::kernels::gemm::sm90 {
 
-template <int kStages>
-using PipelineState = tile::PipelineState<kStages>;
+using tile::PipelineState;
 
 constexpr int kProducerRegisters = 40;
 constexpr int kStagingBytes = 16384;  // of a consumer: 64 x 64 floats, or two boxes of 64 rows x 128 bytes of D

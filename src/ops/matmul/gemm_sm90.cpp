@@ -136,14 +136,14 @@ CUtensorMapDataType map_type(k::Element type, bool is_result) {
 }
 
 bool encode(const sm90::MapBoxes& boxes, bool is_result, tile::TensorMap* map) {
-  TmaBoxes copy;
-  copy.rank = 4;
-  for (int i = 0; i < copy.rank; ++i) {
-    copy.extent[i] = boxes.extent[i];
-    copy.box[i] = boxes.box[i];
-    if (i > 0) copy.step[i - 1] = boxes.step[i - 1];
+  TmaBoxes tma;
+  tma.rank = 4;
+  for (int i = 0; i < tma.rank; ++i) {
+    tma.extent[i] = boxes.extent[i];
+    tma.box[i] = boxes.box[i];
+    if (i > 0) tma.step[i - 1] = boxes.step[i - 1];
   }
-  return cuda::encode_boxes(copy,
+  return cuda::encode_boxes(tma,
                             {map_type(boxes.type, is_result), CU_TENSOR_MAP_SWIZZLE_128B,
                              is_result ? CU_TENSOR_MAP_L2_PROMOTION_NONE : CU_TENSOR_MAP_L2_PROMOTION_L2_256B},
                             map);

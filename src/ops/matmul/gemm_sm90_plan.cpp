@@ -22,7 +22,7 @@ bool aligned(const void* pointer, std::int64_t bytes) {
 std::int64_t batches(const Gemm& gemm) { return gemm.batch[0] * gemm.batch[1]; }
 std::int64_t k_tiles_of(const Gemm& gemm) { return divide_up(gemm.k, kRowBytes / element_bytes(gemm.a.type)); }
 
-const char* operand_unsupported_reason(const Gemm& gemm, const Operand& x) {
+const char* unsupported_operand(const Gemm& gemm, const Operand& x) {
   const std::int64_t bytes = element_bytes(x.type);
   if (x.mn_major && bytes != 2) return "an operand of 32- or 8-bit elements is MN-major; wgmma takes only K-major ones";
   if (!aligned(x.data, 16)) return "an operand does not begin at a multiple of 16 bytes, as TMA wants it";
@@ -36,12 +36,12 @@ const char* operand_unsupported_reason(const Gemm& gemm, const Operand& x) {
   return nullptr;
 }
 
-const char* result_unsupported_reason(const Matrix& x) {
+const char* unsupported_result(const Matrix& x) {
   const bool known = x.type == Element::f16 || x.type == Element::bf16 || x.type == Element::f32 || is_f8(x.type);
   return x.data != nullptr && !known ? "c, bias or d has a type that the kernel does not convert" : nullptr;
 }
 
-const char* config_unsupported_reason(const Gemm& gemm, const GemmConfig& config) {
+const char* unsupported_config(const Gemm& gemm, const GemmConfig& config) {
   const TileShape& tile = kTiles[config.tile];
   const int s = config.splits;
   if (s != 1 && s != 2 && s != 4 && s != kMaxSplits) return "splits are 1, 2, 4 or 8";
@@ -145,12 +145,12 @@ const char* unsupported_reason(const Gemm& gemm, const GemmConfig& config) noexc
   const Element a = gemm.a.type;
   if (a != Element::f16 && a != Element::bf16 && a != Element::f32 && !is_f8(a)) return "the operands' type";
   if (gemm.b.type != a && !(is_f8(a) && is_f8(gemm.b.type))) return "the operands have different types";
-  if (const char* const why = operand_unsupported_reason(gemm, gemm.a)) return why;
-  if (const char* const why = operand_unsupported_reason(gemm, gemm.b)) return why;
+  if (const char* const why = unsupported_operand(gemm, gemm.a)) return why;
+  if (const char* const why = unsupported_operand(gemm, gemm.b)) return why;
   for (const Matrix* x : {&gemm.epilogue.c, &gemm.epilogue.bias, &gemm.epilogue.d}) {
-    if (const char* const why = result_unsupported_reason(*x)) return why;
+    if (const char* const why = unsupported_result(*x)) return why;
   }
-  if (const char* const why = config_unsupported_reason(gemm, config)) return why;
+  if (const char* const why = unsupported_config(gemm, config)) return why;
   const TileShape& tile = kTiles[config.tile];
   const double works = static_cast<double>(divide_up(gemm.m, tile.bm)) *
                        static_cast<double>(divide_up(gemm.n, tile.bn)) * static_cast<double>(batches(gemm)) *
