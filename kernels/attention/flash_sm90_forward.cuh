@@ -162,9 +162,10 @@ class Consumer {
     tile::PipelineState<2> tile_turn;
     while (true) {
       tile::wait(&shared.tile_full[tile_turn.stage], tile_turn.parity);
-      const int number = shared.tile_number[tile_turn.stage];
-      __syncwarp();
+      // The lane that reads the number is the one that gives its place back.
+      const int read = place.lane == 0 ? shared.tile_number[tile_turn.stage] : 0;
       release(&shared.tile_empty[tile_turn.stage]);
+      const int number = __shfl_sync(0xffffffffu, read, 0);
       tile_turn.next();
       if (number >= p.tiles) break;
       tile = forward_tile<C>(p, number);

@@ -205,9 +205,22 @@ const conv::ConvEngine* inner_engine(const Engine& engine) {
 
 gpudnnMathType_t math_of(bool tensor_cores) { return tensor_cores ? GPUDNN_TENSOR_OP_MATH : GPUDNN_FMA_MATH; }
 
+const Engine* graph_engine_of(const conv::ConvEngine& inner) {
+  for (const Engine& engine : engines())
+    if (engine.inner != nullptr && std::strcmp(engine.inner, inner.name) == 0) return &engine;
+  return nullptr;
+}
+
+// The knobs that stand for a config: the row of the tile list, the splits and, for the engine that packs copies, its
+// inner engine and whether channels are padded.
 Config config_of(const conv::Config& inner, std::size_t workspace, double seconds) {
   Config config;
   config.knobs = {{GPUDNN_KNOB_TYPE_TILE_SIZE, inner.tile}, {GPUDNN_KNOB_TYPE_SPLIT_K_SLC, inner.split_k}};
+  if (inner.inner != nullptr) {
+    const Engine* engine = graph_engine_of(*inner.inner);
+    const std::int64_t index = engine != nullptr ? engine->index : 0;
+    config.knobs.push_back({GPUDNN_KNOB_TYPE_KERNEL_CFG, 2 * index + (inner.padded ? 1 : 0)});
+  }
   config.workspace = workspace;
   config.seconds = seconds;
   return config;
@@ -245,12 +258,6 @@ class ConvolutionWork final : public Work {
   std::shared_ptr<const conv::Plan> plan_;
 };
 
-const Engine* graph_engine_of(const conv::ConvEngine& inner) {
-  for (const Engine& engine : engines())
-    if (engine.inner != nullptr && std::strcmp(engine.inner, inner.name) == 0) return &engine;
-  return nullptr;
-}
-
 }  // namespace
 
 std::vector<Config> conv_configs(const Engine& engine, const Graph& graph, const Device& device, std::string* why) {
@@ -263,17 +270,15 @@ std::vector<Config> conv_configs(const Engine& engine, const Graph& graph, const
     return configs;
   }
   match.problem.math = math_of(engine.tensor_cores);
-  if (match.alignment < inner->alignment || !conv::may_take(inner->reach, match.problem)) {
-    *why = match.alignment < inner->alignment ? "the tensors are not aligned to 16 bytes"
-                                              : "the shape is out of its reach";
+  if (match.alignment < inner->alignment) {
+    *why = "the tensors are not aligned to 16 bytes";
     return configs;
   }
   if (const Support support = inner->supports(match.problem, device); !support) {
     *why = support.reason_against;
     return configs;
   }
-  const conv::CandidateList list;
-  std::vector<conv::Candidate>& candidates = list.get();
+  std::vector<conv::Candidate> candidates;
   inner->candidates(match.problem, device, &candidates);
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const conv::Candidate& a, const conv::Candidate& b) { return a.seconds < b.seconds; });
@@ -291,10 +296,17 @@ Status conv_prepare(const Engine& engine, const GraphRef& graph, const Device& d
   conv::Choice choice;
   choice.engine = inner_engine(engine);
   GPUDNN_REQUIRE(choice.engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "this build has no engine %s", engine.name);
-  for (const Knob& knob : knobs)
-    (knob.type == GPUDNN_KNOB_TYPE_TILE_SIZE ? choice.config.tile : choice.config.split_k) =
-        static_cast<std::int32_t>(knob.value);
-  choice.workspace = choice.engine->workspace(match.problem, choice.config);
+  const Support support = choice.engine->supports(match.problem, device);
+  GPUDNN_REQUIRE(support, GPUDNN_STATUS_NOT_SUPPORTED, "engine %s: %s", engine.name, support.reason_against);
+  std::vector<conv::Candidate> candidates;
+  choice.engine->candidates(match.problem, device, &candidates);
+  const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const conv::Candidate& candidate) {
+    return config_of(candidate.config, 0, 0).knobs == knobs;
+  });
+  GPUDNN_REQUIRE(found != candidates.end(), GPUDNN_STATUS_NOT_SUPPORTED,
+                 "engine %s has no config with these knob values for this convolution", engine.name);
+  choice.config = found->config;
+  choice.workspace = found->workspace;
   *work = std::make_shared<ConvolutionWork>(match, conv::prepare_plan(choice, match.problem, device));
   return GPUDNN_STATUS_SUCCESS;
 }
