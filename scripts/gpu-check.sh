@@ -14,6 +14,7 @@
 #     sanitizer     compute-sanitizer (memcheck, racecheck, synccheck) on benchmarks/cases/sanitizer.txt
 #     bench         a table for each other list of benchmarks/cases
 #     against       the same next to NVIDIA's libcudnn, where it is found or GPUDNN_PEER_LIB names it
+#     matmul        benchmarks/cases/matmul.txt next to cuBLASLt
 #   LIMIT=SECONDS     time limit of each program (default 600)
 # SPDX-License-Identifier: Apache-2.0
 set -uo pipefail
@@ -30,12 +31,12 @@ while [[ $# -gt 0 ]]; do
       if [[ $1 == --out ]]; then out=$2; else build_dir=$2; fi
       shift
       ;;
-    device | tests | dropin | samples | determinism | sanitizer | bench | against) parts+=("$1") ;;
+    device | tests | dropin | samples | determinism | sanitizer | bench | against | matmul) parts+=("$1") ;;
     *) die "unknown argument '$1'; see the top of scripts/gpu-check.sh" ;;
   esac
   shift
 done
-[[ ${#parts[@]} -gt 0 ]] || parts=(device tests dropin samples determinism sanitizer bench against)
+[[ ${#parts[@]} -gt 0 ]] || parts=(device tests dropin samples determinism sanitizer bench against matmul)
 [[ -d $build_dir ]] || die "there is no build directory '$build_dir'; build the preset 'cuda' first or name it by --build-dir"
 build_dir=$(cd "$build_dir" && pwd)
 mkdir -p "$out" && out=$(cd "$out" && pwd)
@@ -150,12 +151,12 @@ part_sanitizer() {
   done
 }
 
-# tables NAME [option of the bench...]: one table for each list of cases.
+# tables NAME [option of the bench...]: one table for each list of cases that the public interface runs.
 tables() {
   local what=$1 list name
   local -a lists
   shift
-  mapfile -t lists < <(find "$cases" -name '*.txt' ! -name sanitizer.txt | sort)
+  mapfile -t lists < <(find "$cases" -name '*.txt' ! -name sanitizer.txt ! -name matmul.txt ! -name pointwise.txt | sort)
   [[ ${#lists[@]} -gt 0 ]] || note FAILED "$what" "there are no lists in $cases"
   for list in "${lists[@]}"; do
     name=${what}_$(basename "$list" .txt)
@@ -164,6 +165,11 @@ tables() {
 }
 
 part_bench() { tables bench; }
+
+# Matrix products next to cuBLASLt's best in the same process.
+part_matmul() {
+  check matmul "$bench" --cases "$cases/matmul.txt" --against-cublaslt --csv "$out/matmul.csv" && tail -n 8 "$out/matmul.log"
+}
 
 # NVIDIA's library: the one named, the one that the dynamic linker knows, or the Python package's.
 find_peer() {
