@@ -9,9 +9,11 @@
 namespace gpudnn::tile {
 
 // C -> integer: rounded to nearest even, held at the ends of the range; a NaN becomes 0. The conversion instructions do
-// all of that for 32 bits.
+// all of that for 32 bits, but for a NaN of 64, which they turn into the lowest integer.
 __device__ __forceinline__ std::int32_t nearest_integer(float value) { return __float2int_rn(value); }
-__device__ __forceinline__ std::int32_t nearest_integer(double value) { return __double2int_rn(value); }
+__device__ __forceinline__ std::int32_t nearest_integer(double value) {
+  return value != value ? 0 : __double2int_rn(value);
+}
 
 template <class T>
 __device__ __forceinline__ T held(std::int32_t value) {

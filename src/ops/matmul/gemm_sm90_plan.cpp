@@ -179,7 +179,9 @@ GemmPlan plan_gemm_sm90(const Gemm& gemm, const GemmConfig& config, int multipro
   p.n = static_cast<std::uint32_t>(gemm.n);
   p.epilogue = gemm.epilogue;
   for (Matrix* x : {&p.epilogue.c, &p.epilogue.bias, &p.epilogue.d}) x->vectors = has_vectors(gemm, *x);
-  p.stores_boxes = p.epilogue.d.vectors && !is_f8(gemm.epilogue.d.type);
+  // TMA writes whole vectors of 16 bytes: where the last one of a row would reach beyond it, elements are stored.
+  p.stores_boxes =
+      p.epilogue.d.vectors && !is_f8(gemm.epilogue.d.type) && gemm.n * element_bytes(gemm.epilogue.d.type) % 16 == 0;
   plan.a = operand_boxes(gemm, gemm.a, gemm.m, config.multicast == Multicast::a ? tile.bm / 2 : tile.bm);
   plan.b = operand_boxes(gemm, gemm.b, gemm.n, config.multicast == Multicast::b ? tile.bn / 2 : tile.bn);
   if (p.stores_boxes) plan.d = result_boxes(gemm);
