@@ -41,7 +41,7 @@ enum DescAttribute : std::int32_t {
 };
 enum LayoutAttribute : std::int32_t { kBatchCount = 5, kBatchStride = 6 };
 enum PreferenceAttribute : std::int32_t { kMaxWorkspace = 1 };
-enum Epilogue : std::int32_t { kPlain = 1, kBias = 4, kGelu = 32, kGeluBias = 36 };
+enum Epilogue : std::int32_t { kPlain = 1, kBias = 4 };
 
 struct Library {
   int (*create)(Handle*) = nullptr;
