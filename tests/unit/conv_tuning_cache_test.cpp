@@ -360,7 +360,8 @@ TEST_F(TuningCacheFile, FindWritesItAndTheNextProcessGoesByIt) {
   EXPECT_EQ(count_of(first, "source=tuning_cache <- taken"), 1u) << first;
   const std::string second = run_child(path_, log);
   EXPECT_EQ(count_of(second, "source=tuning_cache"), 1u) << second;
-  EXPECT_EQ(content_of(path_), written) << "nothing new was found";
+  // Find measures again, and either engine of the host may win: one row all the same.
+  EXPECT_EQ(count_of(content_of(path_), "n1c2h5w5 k3r3s3"), 1u) << content_of(path_);
 }
 
 TEST_F(TuningCacheFile, ABrokenFileIsToldInTheLog) {

@@ -40,12 +40,16 @@ struct Footprint {
   float efficiency = 1;
 };
 
-double divide_up(std::int64_t a, std::int64_t b) { return static_cast<double>((a + b - 1) / b); }
+double divide_up(std::int64_t a, std::int64_t b) {
+  const std::int64_t quotient = (a + b - 1) / b;
+  return static_cast<double>(quotient);
+}
 
 Footprint footprint(const Gemm& gemm, const GemmConfig& config, int multiprocessors) {
   const TileShape& tile = kTiles[config.tile];
   const double batches = static_cast<double>(gemm.batch[0] * gemm.batch[1]);
   const int bytes = element_bytes(gemm.a.type);
+  const int k_of_tile = kRowBytes / bytes;
   const bool pairs_m = config.multicast == Multicast::b;
   const bool pairs_n = config.multicast == Multicast::a;
   const double tiles_m = pairs_m ? 2 * divide_up(gemm.m, 2 * tile.bm) : divide_up(gemm.m, tile.bm);
@@ -63,8 +67,8 @@ Footprint footprint(const Gemm& gemm, const GemmConfig& config, int multiprocess
   f.rounds = std::ceil(works / usable);
   f.unevenness = f.rounds * usable / works;
   f.hides_epilogue = (tile.ping_pong && tile.consumers > 1 && f.rounds > 1) || tile.residency > 1;
-  f.k_tiles = std::ceil(divide_up(gemm.k, kRowBytes / bytes) / config.splits);
-  f.flops = 2.0 * tile.bm * tile.bn * (kRowBytes / bytes);
+  f.k_tiles = std::ceil(divide_up(gemm.k, k_of_tile) / config.splits);
+  f.flops = 2.0 * tile.bm * tile.bn * k_of_tile;
   f.l2_bytes = kRowBytes * (tile.bm * (pairs_n ? 0.5 : 1.0) + tile.bn * (pairs_m ? 0.5 : 1.0));
   const double m = static_cast<double>(gemm.m);
   const double n = static_cast<double>(gemm.n);
