@@ -175,7 +175,9 @@ bool take_strides(ProblemWords* words, const char* prefix, TensorGeometry* tenso
 bool take_addend(ProblemWords* words, const std::string& name, TensorGeometry* tensor, std::string* why) {
   const std::string prefix = name + ':';
   while (const auto text = words->take(prefix)) {
-    if (tensor->rank == 0) return refuse_word(why, "'" + name + ":' needs it in epi=");
+    if (tensor->rank == 0) {
+      return refuse_word(why, std::string("'").append(prefix).append("' needs ").append(name).append(" in epi="));
+    }
     if (text->starts_with("strides=") ? parse_layout(*text, tensor) : take_type(*text, &tensor->type, why)) continue;
     return refuse_word(why, "'" + prefix + std::string(*text) + "' is neither a type nor strides");
   }
