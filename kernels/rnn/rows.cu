@@ -1,0 +1,275 @@
+// The kernels around the sweeps of recurrent layers: between the caller's layouts and packed rows, states that pass
+// through, transposes, and sums over rows.
+// SPDX-License-Identifier: Apache-2.0
+//
+// All are bound by memory and small beside the products; they go an element at a time, neighbours side by side. Sums
+// over rows are made of kRnnSumSplits parts, each in the order of its rows, and the parts are added in order.
+
+#include <cstring>
+
+#include "core/launch/launch.hpp"
+#include "kernels/rnn/step.cuh"
+#include "kernels/tile/dispatch.hpp"
+#include "kernels/tile/least.hpp"
+
+namespace gpudnn::kernels {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 8192;
+
+unsigned blocks_for(std::int64_t count) {
+  return static_cast<unsigned>(tile::clamp<std::int64_t>((count + kThreads - 1) / kThreads, 1, kMaxBlocks));
+}
+
+__device__ __forceinline__ std::int64_t first_index() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ std::int64_t index_step() { return std::int64_t{gridDim.x} * blockDim.x; }
+
+// Every place and step of the whole rectangle; rows of places whose sequence is over are skipped, or filled.
+template <class T, bool kScatter>
+__global__ void __launch_bounds__(kThreads)
+    rnn_copy_kernel(const __grid_constant__ RnnCopy copy, const T* __restrict__ from, T* __restrict__ to) {
+  const std::int64_t count = std::int64_t{copy.rows.steps} * copy.rows.batch * copy.width;
+  const T fill = tile::narrow<T>(static_cast<tile::Compute<T>>(copy.fill));
+  for (std::int64_t i = first_index(); i < count; i += index_step()) {
+    const std::int64_t cell = i / copy.width;
+    const auto j = static_cast<std::int32_t>(i - cell * copy.width);
+    const auto t = static_cast<std::int32_t>(cell / copy.rows.batch);
+    const auto place = static_cast<std::int32_t>(cell - std::int64_t{t} * copy.rows.batch);
+    const std::int32_t n = copy.rows.device_order != nullptr ? copy.rows.device_order[place] : place;
+    const bool there = copy.rows.device_lengths == nullptr || t < copy.rows.device_lengths[place];
+    const std::int64_t first = copy.rows.device_offsets != nullptr ? copy.rows.device_offsets[there ? t : 0]
+                                                                   : std::int64_t{t} * copy.rows.batch;
+    const std::int64_t row = (first + place) * copy.width + j;
+    const std::int64_t at = t * copy.step + n * copy.sequence + j;
+    if constexpr (kScatter) {
+      if (there) {
+        to[at] = from[row];
+      } else if (copy.fills) {
+        to[at] = fill;
+      }
+    } else if (there) {
+      to[row] = from[at];
+    }
+  }
+}
+
+constexpr int kUploaded = 900;
+struct Uploaded {
+  std::int32_t values[kUploaded];
+};
+__global__ void rnn_upload_kernel(const __grid_constant__ Uploaded from, std::int32_t* to, int count) {
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) to[i] = from.values[i];
+}
+
+// The step of a row: found by bisection where sequences are of unequal length.
+__device__ __forceinline__ std::int32_t step_of_row(const RnnRows& rows, std::int64_t row) {
+  if (rows.device_offsets == nullptr) return static_cast<std::int32_t>(row / rows.batch);
+  std::int32_t low = 0;
+  std::int32_t high = rows.steps;
+  while (high - low > 1) {
+    const std::int32_t middle = (low + high) / 2;
+    (rows.device_offsets[middle] <= row ? low : high) = middle;
+  }
+  return low;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    rnn_previous_kernel(const __grid_constant__ RnnLayer l, int direction, std::int64_t rows, T* to) {
+  const RnnDirection& d = l.direction[direction];
+  const T* const y = static_cast<const T*>(d.y);
+  const T* const hx = static_cast<const T*>(d.hx);
+  const auto offset = [&](std::int32_t t) {
+    return l.rows.device_offsets != nullptr ? std::int64_t{l.rows.device_offsets[t]} : std::int64_t{t} * l.rows.batch;
+  };
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const RnnStep s = rnn_step(l.rows, d.downwards, step_of_row(l.rows, row), offset);
+    const auto place = static_cast<std::int32_t>(row - s.first);
+    const T* from = nullptr;
+    if (place < s.previous_rows) {
+      from = y + (s.previous_first + place) * l.y_row;
+    } else if (hx != nullptr) {
+      from = hx + (l.rows.device_order != nullptr ? l.rows.device_order[place] : place) * std::int64_t{l.width};
+    }
+    for (int j = static_cast<int>(threadIdx.x); j < l.width; j += static_cast<int>(blockDim.x)) {
+      to[row * l.width + j] = from != nullptr ? from[j] : tile::narrow<T>(tile::Compute<T>(0));
+    }
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    rnn_transpose_kernel(const T* __restrict__ from, std::int64_t rows, std::int64_t columns, T* __restrict__ to) {
+  __shared__ T block[32][33];
+  const std::int64_t column0 = std::int64_t{blockIdx.x} * 32;
+  const int x = static_cast<int>(threadIdx.x) % 32;
+  for (std::int64_t row0 = std::int64_t{blockIdx.y} * 32; row0 < rows; row0 += std::int64_t{gridDim.y} * 32) {
+    for (int y = static_cast<int>(threadIdx.x) / 32; y < 32; y += kThreads / 32) {
+      if (row0 + y < rows && column0 + x < columns) block[y][x] = from[(row0 + y) * columns + column0 + x];
+    }
+    __syncthreads();
+    for (int y = static_cast<int>(threadIdx.x) / 32; y < 32; y += kThreads / 32) {
+      if (column0 + y < columns && row0 + x < rows) to[(column0 + y) * rows + row0 + x] = block[x][y];
+    }
+    __syncthreads();
+  }
+}
+
+// Places from `first` on have no step.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    rnn_pass_kernel(const __grid_constant__ RnnLayer l, bool backward, std::int32_t first) {
+  const RnnDirection& d = l.direction[blockIdx.y];
+  const auto pass = [&](const void* from, void* to, std::int32_t width) {
+    if (to == nullptr) return;
+    const std::int64_t count = std::int64_t{l.rows.batch - first} * width;
+    for (std::int64_t i = first_index(); i < count; i += index_step()) {
+      const std::int64_t at = l.rows.device_order[first + i / width] * std::int64_t{width} + i % width;
+      static_cast<T*>(to)[at] =
+          from != nullptr ? static_cast<const T*>(from)[at] : tile::narrow<T>(tile::Compute<T>(0));
+    }
+  };
+  pass(backward ? d.dhy : d.hx, backward ? d.dhx : d.hy, l.width);
+  if (l.cell == RnnCell::lstm) pass(backward ? d.dcy : d.cx, backward ? d.dcx : d.cy, l.units);
+}
+
+// A block for 32 columns and a part of the rows; 8 rows at a time meet in shared memory in a fixed order.
+template <class T>
+__global__ void __launch_bounds__(kThreads) rnn_sum_parts_kernel(const __grid_constant__ RnnColumnSums sums) {
+  using C = tile::Compute<T>;
+  __shared__ C meeting[8][33];
+  const int x = static_cast<int>(threadIdx.x) % 32;
+  const int y = static_cast<int>(threadIdx.x) / 32;
+  const std::int64_t per_part = (sums.rows + kRnnSumSplits - 1) / kRnnSumSplits;
+  const std::int64_t begin = blockIdx.y * per_part;
+  const std::int64_t end = begin + per_part < sums.rows ? begin + per_part : sums.rows;
+  const int column = static_cast<int>(blockIdx.x) * 32 + x;
+  C sum = C(0);
+  if (column < sums.columns) {
+    const T* const from = static_cast<const T*>(sums.matrix) + column;
+#pragma unroll 4
+    for (std::int64_t row = begin + y; row < end; row += 8) sum += tile::widen<C>(from[row * sums.stride]);
+  }
+  meeting[y][x] = sum;
+  __syncthreads();
+  if (y != 0 || column >= sums.columns) return;
+  for (int i = 1; i < 8; ++i) sum += meeting[i][x];
+  static_cast<C*>(sums.partials)[std::int64_t{blockIdx.y} * sums.columns + column] = sum;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) rnn_sum_finish_kernel(const __grid_constant__ RnnColumnSums sums) {
+  using C = tile::Compute<T>;
+  const int outputs = sums.columns - sums.skip;
+  const auto total = [&](int column) {
+    C sum = C(0);
+    for (int part = 0; part < kRnnSumSplits; ++part) {
+      sum += static_cast<const C*>(sums.partials)[std::int64_t{part} * sums.columns + column];
+    }
+    return sum;
+  };
+  const auto put = [&](void* out, int column, C sum) {
+    if (out == nullptr) return;
+    T* const to = static_cast<T*>(out) + column;
+    *to = tile::narrow<T>(sums.adds ? sum + tile::widen<C>(*to) : sum);
+  };
+  const auto column = static_cast<int>(first_index());
+  if (column >= outputs) return;
+  put(sums.out, column, total(column));
+  put(sums.out2, column, total(sums.skip > 0 && column >= sums.skip_from ? column + sums.skip : column));
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) rnn_gate_sum_kernel(const __grid_constant__ RnnGateSum sum) {
+  using C = tile::Compute<T>;
+  const std::int64_t count = sum.rows * sum.units;
+  T* const to = static_cast<T*>(sum.to);
+  for (std::int64_t i = first_index(); i < count; i += index_step()) {
+    const std::int64_t row = i / sum.units;
+    const T* const from = static_cast<const T*>(sum.gates) + row * sum.row_stride + (i - row * sum.units);
+    C total = sum.adds ? tile::widen<C>(to[i]) : C(0);
+    for (int g = 0; g < sum.gate_count; ++g) total += tile::widen<C>(from[std::int64_t{g} * sum.units]);
+    to[i] = tile::narrow<T>(total);
+  }
+}
+
+template <bool kScatter>
+void launch_copy(const RnnCopy& copy, const void* from, void* to, cudaStream_t stream) {
+  const std::int64_t count = std::int64_t{copy.rows.steps} * copy.rows.batch * copy.width;
+  tile::with_element_type(copy.type, [&]<class T>() {
+    cuda::launch_kernel(rnn_copy_kernel<T, kScatter>, {blocks_for(count), kThreads}, stream, copy,
+                        static_cast<const T*>(from), static_cast<T*>(to));
+  });
+}
+
+std::int64_t row_count(const RnnRows& rows) {
+  return rows.offsets != nullptr ? rows.offsets[rows.steps] : std::int64_t{rows.steps} * rows.batch;
+}
+
+}  // namespace
+
+void launch_rnn_gather(const RnnCopy& copy, const void* from, void* rows, CUstream_st* stream) {
+  launch_copy<false>(copy, from, rows, stream);
+}
+void launch_rnn_scatter(const RnnCopy& copy, const void* rows, void* to, CUstream_st* stream) {
+  launch_copy<true>(copy, rows, to, stream);
+}
+
+void launch_rnn_upload(const std::int32_t* from, std::int64_t count, std::int32_t* to, CUstream_st* stream) {
+  while (count > 0) {
+    Uploaded piece;
+    const auto size = static_cast<int>(tile::least<std::int64_t>(count, kUploaded));
+    std::memcpy(piece.values, from, static_cast<std::size_t>(size) * sizeof(std::int32_t));
+    cuda::launch_kernel(rnn_upload_kernel, {1, kThreads}, stream, piece, to, size);
+    from += size;
+    to += size;
+    count -= size;
+  }
+}
+
+void launch_rnn_previous(const RnnLayer& layer, int direction, void* to, CUstream_st* stream) {
+  const std::int64_t rows = row_count(layer.rows);
+  const auto blocks = static_cast<unsigned>(tile::clamp<std::int64_t>(rows, 1, kMaxBlocks));
+  tile::with_element_type(layer.type, [&]<class T>() {
+    cuda::launch_kernel(rnn_previous_kernel<T>, {blocks, kThreads}, stream, layer, direction, rows,
+                        static_cast<T*>(to));
+  });
+}
+
+void launch_rnn_transpose(tile::ElementType type, const void* from, std::int64_t rows, std::int64_t columns, void* to,
+                          CUstream_st* stream) {
+  const dim3 blocks(static_cast<unsigned>((columns + 31) / 32),
+                    static_cast<unsigned>(tile::least<std::int64_t>((rows + 31) / 32, 65535)));
+  tile::with_element_type(type, [&]<class T>() {
+    cuda::launch_kernel(rnn_transpose_kernel<T>, {blocks, kThreads}, stream, static_cast<const T*>(from), rows, columns,
+                        static_cast<T*>(to));
+  });
+}
+
+void launch_rnn_pass(const RnnLayer& layer, bool backward, CUstream_st* stream) {
+  if (layer.rows.offsets == nullptr) return;
+  const std::int32_t first = layer.rows.steps > 0 ? layer.rows.offsets[1] : 0;
+  if (first >= layer.rows.batch) return;
+  const std::int64_t count = std::int64_t{layer.rows.batch - first} * tile::greatest(layer.units, layer.width);
+  const dim3 blocks(blocks_for(count), static_cast<unsigned>(layer.directions));
+  tile::with_element_type(layer.type, [&]<class T>() {
+    cuda::launch_kernel(rnn_pass_kernel<T>, {blocks, kThreads}, stream, layer, backward, first);
+  });
+}
+
+void launch_rnn_column_sums(const RnnColumnSums& sums, CUstream_st* stream) {
+  const dim3 blocks(static_cast<unsigned>((sums.columns + 31) / 32), kRnnSumSplits);
+  tile::with_element_type(sums.type, [&]<class T>() {
+    cuda::launch_kernel(rnn_sum_parts_kernel<T>, {blocks, kThreads}, stream, sums);
+    cuda::launch_kernel(rnn_sum_finish_kernel<T>, {blocks_for(sums.columns), kThreads}, stream, sums);
+  });
+}
+
+void launch_rnn_gate_sum(const RnnGateSum& sum, CUstream_st* stream) {
+  tile::with_element_type(sum.type, [&]<class T>() {
+    cuda::launch_kernel(rnn_gate_sum_kernel<T>, {blocks_for(sum.rows * sum.units), kThreads}, stream, sum);
+  });
+}
+
+}  // namespace gpudnn::kernels

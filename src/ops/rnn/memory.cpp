@@ -1,0 +1,145 @@
+// What lies where in the reserve space and in the workspace of a recurrent network. Neither depends on the algorithm or
+// on the lengths of the sequences.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/rnn/memory.hpp"
+
+#include <algorithm>
+
+#include "ops/dropout/problem.hpp"
+#include "ops/rnn/stages.hpp"
+
+namespace gpudnn::rnn {
+namespace {
+
+std::int64_t element_bytes(const Network& net) noexcept { return data_type_bits(net.type) / 8; }
+std::int64_t sum_bytes(const Network& net) noexcept { return net.type == GPUDNN_DATA_DOUBLE ? 8 : 4; }
+
+bool has_own_layout(const Problem& problem) noexcept {
+  return problem.sequences.layout != GPUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
+}
+
+void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexcept {
+  const Network& n = problem.net;
+  const std::int64_t rows = problem.sequences.capacity();
+  for (int d = 0; d < n.directions(); ++d) {
+    w->pre[d] = regions->take(rows * n.gates() * n.hidden * element_bytes(n));
+    if (n.cell == GPUDNN_LSTM)
+      w->cells[d] = regions->take(std::int64_t{problem.sequences.batch} * n.hidden * sum_bytes(n));
+    if (n.projects()) w->hidden[d] = regions->take(rows * n.hidden * element_bytes(n));
+  }
+  if (n.layers > 1 || has_own_layout(problem)) {
+    w->y[0] = regions->take(rows * n.output_width() * element_bytes(n));
+    if (n.layers > 1) w->y[1] = regions->take(rows * n.output_width() * element_bytes(n));
+  }
+}
+
+void take_dgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept {
+  const Network& n = problem.net;
+  const std::int64_t rows = problem.sequences.capacity();
+  const std::int64_t state = std::int64_t{problem.sequences.batch} * n.hidden * sum_bytes(n);
+  for (int d = 0; d < n.directions(); ++d) {
+    w->recurrent_t[d] = regions->take(std::int64_t{n.gates()} * n.hidden * n.projected * element_bytes(n));
+    if (n.projects()) w->projection_t[d] = regions->take(std::int64_t{n.hidden} * n.projected * element_bytes(n));
+    if (n.cell == GPUDNN_LSTM) w->carry_c[d] = regions->take(state);
+    if (n.cell == GPUDNN_GRU) w->carry_h[d] = regions->take(state);
+  }
+  for (void*& buffer : w->d) buffer = regions->take(rows * n.output_width() * element_bytes(n));
+}
+
+void take_wgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept {
+  const Network& n = problem.net;
+  w->previous = regions->take(problem.sequences.capacity() * n.projected * element_bytes(n));
+  w->partials = regions->take(std::int64_t{kernels::kRnnSumSplits} * n.slots() * n.hidden * sum_bytes(n));
+}
+
+// The greatest products of a pass, over all rows.
+Status product_scratch(const Stages& stages, gpudnnHandle_t handle, const Problem& problem, Pass pass,
+                       std::size_t* bytes) {
+  const Network& n = problem.net;
+  const std::int64_t rows = problem.sequences.capacity();
+  const std::int64_t gates = std::int64_t{n.gates()} * n.hidden;
+  const std::int64_t gates_row = pass == Pass::infer ? gates : std::int64_t{n.slots()} * n.hidden;
+  for (int layer = 0; layer < std::min(n.layers, 2); ++layer) {
+    const std::int64_t width = n.input_width(layer);
+    Product p{.type = n.type, .math = n.math};
+    if (pass == Pass::dgrad) {
+      p.m = rows, p.n = width, p.k = gates;
+      p.a_strides[0] = gates_row, p.a_strides[1] = 1, p.b_strides[0] = width, p.b_strides[1] = 1, p.d_row = width;
+    } else if (pass == Pass::wgrad) {
+      p.m = gates, p.n = width, p.k = rows, p.adds = problem.adds;
+      p.a_strides[0] = 1, p.a_strides[1] = gates_row, p.b_strides[0] = width, p.b_strides[1] = 1, p.d_row = width;
+    } else {
+      p.m = rows, p.n = gates, p.k = width;
+      p.a_strides[0] = width, p.a_strides[1] = 1, p.b_strides[0] = 1, p.b_strides[1] = width, p.d_row = gates_row;
+    }
+    std::size_t needed = 0;
+    GPUDNN_TRY(stages.product_scratch(handle, p, &needed));
+    *bytes = std::max(*bytes, needed);
+  }
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+std::size_t mask_bytes(const Problem& problem) noexcept {
+  const std::int64_t dims[] = {1, 1, problem.sequences.capacity(), problem.net.output_width()};
+  return dropout::reserve_size(packed_tensor(problem.net.type, GPUDNN_TENSOR_NCHW, 4, dims));
+}
+
+LayerReserve take_layer(const Problem& problem, Regions* regions) noexcept {
+  const Network& n = problem.net;
+  const std::int64_t rows = problem.sequences.capacity();
+  LayerReserve r;
+  for (int d = 0; d < n.directions(); ++d) {
+    r.gates[d] = regions->take(rows * n.slots() * n.hidden * element_bytes(n));
+    if (n.cell == GPUDNN_LSTM) r.cells[d] = regions->take(rows * n.hidden * sum_bytes(n));
+    if (n.projects()) {
+      r.hidden[d] = regions->take(rows * n.hidden * element_bytes(n));
+      r.dh[d] = regions->take(rows * n.projected * element_bytes(n));
+    }
+  }
+  if (n.layers > 1 || has_own_layout(problem)) r.y = regions->take(rows * n.output_width() * element_bytes(n));
+  if (n.drops()) {
+    r.dropped = regions->take(rows * n.output_width() * element_bytes(n));
+    r.mask = regions->take(static_cast<std::int64_t>(mask_bytes(problem)));
+  }
+  return r;
+}
+
+std::size_t reserve_size(const Problem& problem) noexcept {
+  Regions regions(nullptr);
+  for (int layer = 0; layer < problem.net.layers; ++layer) (void)take_layer(problem, &regions);
+  return regions.used();
+}
+
+Workspace take_workspace(const Problem& problem, Pass pass, Regions* regions) noexcept {
+  const Sequences& s = problem.sequences;
+  Workspace w;
+  w.table = static_cast<std::int32_t*>(regions->take((std::int64_t{s.steps} + 1 + 2 * std::int64_t{s.batch}) * 4));
+  w.flags = regions->take(kernels::kRnnFlagBytes);
+  if (has_own_layout(problem)) w.x = regions->take(s.capacity() * problem.net.input * element_bytes(problem.net));
+  if (pass == Pass::infer) take_forward(problem, &w, regions);
+  if (pass == Pass::dgrad) take_dgrad(problem, &w, regions);
+  if (pass == Pass::wgrad) take_wgrad(problem, &w, regions);
+  return w;
+}
+
+Status workspace_size(gpudnnHandle_t handle, const Problem& problem, bool forward_only, std::size_t* bytes) {
+#ifdef GPUDNN_WITH_CUDA
+  const Stages& stages = handle->device->backend == GPUDNN_BACKEND_CUDA ? kStreamingStages : kHostStages;
+#else
+  const Stages& stages = kHostStages;
+#endif
+  *bytes = 0;
+  for (const Pass pass : {Pass::infer, Pass::train, Pass::dgrad, Pass::wgrad}) {
+    if (forward_only != (pass == Pass::infer)) continue;
+    Regions regions(nullptr);
+    (void)take_workspace(problem, pass, &regions);
+    std::size_t scratch = 0;
+    GPUDNN_TRY(product_scratch(stages, handle, problem, pass, &scratch));
+    *bytes = std::max(*bytes, regions.used() + scratch);
+  }
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace gpudnn::rnn

@@ -1,0 +1,73 @@
+// What lies where in the reserve space and in the workspace of a recurrent network.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/rnn/problem.hpp"
+
+namespace gpudnn::rnn {
+
+constexpr std::size_t kRegionAlignment = 256;
+
+// Takes regions from a block of memory, one after the other; with a null block it counts.
+class Regions {
+ public:
+  explicit Regions(void* base) noexcept
+      : base_(reinterpret_cast<std::uintptr_t>(base) + padding(base)), used_(padding(base)), counts_(base == nullptr) {}
+  void* take(std::int64_t bytes) noexcept {
+    const std::uintptr_t at = base_;
+    const std::size_t size =
+        (static_cast<std::size_t>(bytes) + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
+    base_ += size;
+    used_ += size;
+    return counts_ || bytes == 0 ? nullptr : reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr)
+  }
+  // Bytes so far; of a count, with room to align a block that begins anywhere.
+  [[nodiscard]] std::size_t used() const noexcept { return used_ + (counts_ ? kRegionAlignment : 0); }
+
+ private:
+  static std::size_t padding(const void* base) noexcept {
+    return (kRegionAlignment - reinterpret_cast<std::uintptr_t>(base) % kRegionAlignment) % kRegionAlignment;
+  }
+  std::uintptr_t base_;
+  std::size_t used_;
+  bool counts_;
+};
+
+constexpr int kMaxDirections = 2;
+
+// Of one layer, from forward to the gradients.
+struct LayerReserve {
+  void* gates[kMaxDirections] = {};   // T [rows, S H]
+  void* cells[kMaxDirections] = {};   // C [rows, H]: LSTM
+  void* hidden[kMaxDirections] = {};  // T [rows, H]: h before the projection
+  void* dh[kMaxDirections] = {};      // T [rows, P]: with a projection
+  void* y = nullptr;                  // T [rows, D P]
+  void* dropped = nullptr;            // T [rows, D P]: y behind dropout, all layers but the last
+  void* mask = nullptr;
+};
+[[nodiscard]] LayerReserve take_layer(const Problem& problem, Regions* regions) noexcept;
+[[nodiscard]] std::size_t mask_bytes(const Problem& problem) noexcept;
+
+struct Workspace {
+  std::int32_t* table = nullptr;  // offsets of the steps, lengths and order of the sequences
+  void* flags = nullptr;
+  void* x = nullptr;  // rows of x or dx
+  // forward without a reserve space
+  void* pre[kMaxDirections] = {};
+  void* cells[kMaxDirections] = {};
+  void* hidden[kMaxDirections] = {};
+  void* y[2] = {};
+  // gradients of data
+  void* recurrent_t[kMaxDirections] = {};
+  void* projection_t[kMaxDirections] = {};
+  void* carry_c[kMaxDirections] = {};
+  void* carry_h[kMaxDirections] = {};
+  void* d[2] = {};
+  // gradients of weights
+  void* previous = nullptr;
+  void* partials = nullptr;
+  void* scratch = nullptr;  // of products; the rest
+};
+[[nodiscard]] Workspace take_workspace(const Problem& problem, Pass pass, Regions* regions) noexcept;
+
+}  // namespace gpudnn::rnn

@@ -1,0 +1,60 @@
+// What a backend does of a recurrent network's calls: each stage queues its work. The order of the stages, and what
+// lies where, is the same for all backends (layers.cpp).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/rnn/problem.hpp"
+
+namespace gpudnn::rnn {
+
+// d[m, n] (+)= the sum over k of a[m, k] b[k, n]; strides in elements.
+struct Product {
+  DataType type = GPUDNN_DATA_FLOAT;
+  gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  const void* a = nullptr;
+  std::int64_t a_strides[2] = {};
+  const void* b = nullptr;
+  std::int64_t b_strides[2] = {};
+  void* d = nullptr;
+  std::int64_t d_row = 0;
+  bool adds = false;
+};
+
+struct Site {
+  LaunchSite launch;
+  gpudnnHandle_t handle;
+  void* scratch;  // of products
+  std::size_t scratch_bytes;
+  void* flags;  // kernels::kRnnFlagBytes
+};
+
+struct Stages {
+  Status (*product)(const Site&, const Product&);
+  // Bytes with which a product runs at its best.
+  Status (*product_scratch)(gpudnnHandle_t, const Product&, std::size_t* bytes);
+  void (*forward)(const Site&, const kernels::RnnLayer&);
+  void (*backward)(const Site&, const kernels::RnnLayer&);
+  void (*pass)(const Site&, const kernels::RnnLayer&, bool backward);
+  void (*gather)(const Site&, const kernels::RnnCopy&, const void* from, void* rows);
+  void (*scatter)(const Site&, const kernels::RnnCopy&, const void* rows, void* to);
+  void (*upload)(const Site&, const std::int32_t* from, std::int64_t count, std::int32_t* to);
+  void (*previous)(const Site&, const kernels::RnnLayer&, int direction, void* to);
+  void (*transpose)(const Site&, tile::ElementType, const void* from, std::int64_t rows, std::int64_t columns,
+                    void* to);
+  void (*column_sums)(const Site&, const kernels::RnnColumnSums&);
+  void (*gate_sum)(const Site&, const kernels::RnnGateSum&);
+  Status (*clear)(const Site&, void* to, std::size_t bytes);
+};
+
+extern const Stages kHostStages;
+#ifdef GPUDNN_WITH_CUDA
+extern const Stages kStreamingStages;
+#endif
+
+// The whole call with the stages of one engine.
+[[nodiscard]] Status run_stages(const Stages& stages, const LaunchSite& site, const Problem& problem, const Args& args);
+
+}  // namespace gpudnn::rnn
