@@ -1,0 +1,53 @@
+// What the launch functions of the layer-normalization kernels take. Plain data.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/tile/any_type.hpp"
+#include "kernels/tile/loop_nest.hpp"
+
+struct CUstream_st;
+
+namespace gpudnn::kernels {
+
+// The tensors of the nests `within` and `between`, in this order.
+enum LayerNormSlot : std::int32_t { kLnMean, kLnInverse, kLnScale, kLnOther, kLnOut, kLnX, kLnSlots };
+// The tensors of the nests `params` and `summed`.
+enum LayerNormSumSlot : std::int32_t { kLnSumMean, kLnSumInverse, kLnSumDscale, kLnSumDbias, kLnSumDy, kLnSumX };
+
+struct LayerNormTensor {
+  void* data = nullptr;  // null: there is none
+  tile::AnyType type = tile::AnyType::f32;
+};
+
+struct LayerNormParams {
+  bool backward = false;
+  bool rms = false;    // no mean
+  bool given = false;  // forward: mean and inverse are read, not made
+  double epsilon = 0;
+  LayerNormTensor x, out;             // out: y, or dx
+  LayerNormTensor mean, inverse;      // forward: written if there (read if `given`); backward: read
+  LayerNormTensor scale, bias;        // bias: forward
+  LayerNormTensor dy, dscale, dbias;  // backward
+  tile::HostNest within;   // the elements that are normalised together; "other" is bias of forward, dy of backward
+  tile::HostNest between;  // the sets of them
+  tile::HostNest params;   // backward: the elements of dscale and dbias,
+  tile::HostNest summed;   // and what is added up for one of them
+  int multiprocessors = 1;
+  bool has_clusters = false;  // compute capability 9.0
+  float* partials = nullptr;  // backward over rows: the workspace
+};
+
+// Sets whose elements lie one after the other, in whole packs of 16 bytes.
+[[nodiscard]] bool layer_norm_rows_fit(const LayerNormParams& params);
+void launch_layer_norm_rows(const LayerNormParams& params, CUstream_st* stream);
+
+// The same, backward, where scale, dscale and dbias have an element for each column.
+[[nodiscard]] bool layer_norm_rows_backward_fit(const LayerNormParams& params);
+// Bytes of `partials`: 0 where neither dscale nor dbias is asked for.
+[[nodiscard]] std::size_t layer_norm_partial_bytes(const LayerNormParams& params);
+void launch_layer_norm_rows_backward(const LayerNormParams& params, CUstream_st* stream);
+
+// Any strides and types.
+void launch_layer_norm_strided(const LayerNormParams& params, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,210 @@
+// Instances and launch of the backward pass of layer normalization over rows.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
+#include "core/launch/waits_by_pdl.hpp"
+#include "kernels/layer_norm/fit.hpp"
+#include "kernels/layer_norm/ring.hpp"
+#include "kernels/layer_norm/rows_backward.cuh"
+#include "kernels/tile/least.hpp"
+
+namespace gpudnn::kernels {
+namespace {
+
+using Rows = tile::LoopNest<kLnSlots>;
+
+struct LayerNormFinishArgs {
+  const float* partials;
+  std::int64_t length;
+  int parts;
+  LayerNormTensor dscale;
+  LayerNormTensor dbias;
+};
+
+constexpr int kLnFinishColumns = 32;
+constexpr int kLnFinishThreads = 1024;
+
+// Adds up the parts of 32 columns of dscale (blockIdx.y 0) or dbias (1): each of 32 warps every 32nd part, then the
+// warps' sums in order.
+__global__ void __launch_bounds__(kLnFinishThreads)
+    layer_norm_finish(const __grid_constant__ LayerNormFinishArgs args) {
+  __shared__ float sums[kLnFinishThreads / 32][kLnFinishColumns + 1];
+  const LayerNormTensor& out = blockIdx.y == 0 ? args.dscale : args.dbias;
+  ptx::griddepcontrol_wait();
+  if (out.data == nullptr) return;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kLnFinishColumns + lane;
+  float sum = 0;
+  if (column < args.length) {
+    const float* const from = args.partials + blockIdx.y * args.length + column;
+#pragma unroll 8
+    for (int part = warp; part < args.parts; part += 32) sum += from[static_cast<std::int64_t>(part) * 2 * args.length];
+  }
+  sums[warp][lane] = sum;
+  __syncthreads();
+  sum = tile::warp_reduce(sums[lane][warp], tile::Sum{});
+  const std::int64_t mine = static_cast<std::int64_t>(blockIdx.x) * kLnFinishColumns + warp;
+  if (lane == 0 && mine < args.length) tile::store_any(out.type, out.data, mine, sum);
+}
+
+// How a problem is cut: from its shape and the device alone, as the workspace is.
+struct Cut {
+  int packs = 0;    // of a thread
+  int lanes = 0;    // of a row; 0: a block or cluster
+  int threads = 0;  // of a block
+  int cluster = 1;
+  std::int64_t steps = 0;  // groups of rows that are worked on at once
+  std::int64_t parts = 0;  // clusters, each with its part of dscale and dbias
+  LayerNormRing ring;      // if it takes the problem, nothing but `parts` counts of the others
+};
+
+constexpr int kMaxPacks = 3;
+
+// Threads of a multiprocessor that the registers of a thread with that many packs leave room for.
+int resident_threads(int packs) { return packs == 1 ? 1024 : 512; }
+
+Cut cut_of(const LayerNormParams& params) {
+  const int width = 16 / tile::any_type_bytes(params.x.type);
+  const std::int64_t packs = params.within.count() / width;
+  const std::int64_t rows = params.between.count();
+  Cut cut;
+  if (params.has_clusters) {
+    cut.ring = layer_norm_ring(packs, width == 8 ? 2 : 4, 2, rows, params.multiprocessors);
+    if (cut.ring.cluster > 0) {
+      cut.parts = cut.ring.clusters;
+      return cut;
+    }
+  }
+  if (packs <= 64) {
+    cut.packs = packs <= 4 ? 1 : 2;
+    cut.lanes = packs <= 8 ? 4 : packs <= 16 ? 8 : packs <= 32 ? 16 : 32;
+    cut.threads = kLnWarpThreads;
+    const int at_once = cut.threads / cut.lanes;
+    cut.steps = (rows + at_once - 1) / at_once;
+  } else {
+    const int most = params.has_clusters ? kLnMaxCluster : 1;
+    // Two packs a thread: with three, and where there are no clusters, the scale does not fit the registers.
+    while (cut.cluster < most && packs > 2 * kLnBackwardThreads * cut.cluster) cut.cluster *= 2;
+    while (cut.cluster < most && packs > 256 * cut.cluster && rows * cut.cluster < params.multiprocessors)
+      cut.cluster *= 2;
+    const std::int64_t of_block = (packs + cut.cluster - 1) / cut.cluster;
+    cut.packs = of_block <= 2 * kLnBackwardThreads ? 2 : 3;
+    cut.threads = static_cast<int>(((of_block + cut.packs - 1) / cut.packs + 31) / 32 * 32);
+    cut.steps = rows;
+  }
+  const int blocks = tile::greatest(resident_threads(cut.packs) / cut.threads, 1);
+  const std::int64_t resident = tile::greatest<std::int64_t>(params.multiprocessors * blocks / cut.cluster, 1);
+  cut.parts = tile::least(resident, cut.steps);
+  return cut;
+}
+
+template <class T, int kPacks, int kLanes>
+void launch_rows(const Cut& cut, const LayerNormBackwardArgs& args, const Rows& rows, cudaStream_t stream) {
+  cuda::launch_kernel(layer_norm_rows_backward<T, kPacks, kLanes>,
+                      cuda::clusters_of(cut.parts, cut.cluster, cut.threads), stream, args, rows);
+}
+
+template <class T>
+void launch_typed(const Cut& cut, const LayerNormBackwardArgs& args, const Rows& rows, cudaStream_t stream) {
+  switch (cut.lanes) {
+    case 4:
+      return cut.packs == 1 ? launch_rows<T, 1, 4>(cut, args, rows, stream)
+                            : launch_rows<T, 2, 4>(cut, args, rows, stream);
+    case 8:
+      return launch_rows<T, 2, 8>(cut, args, rows, stream);
+    case 16:
+      return launch_rows<T, 2, 16>(cut, args, rows, stream);
+    case 32:
+      return launch_rows<T, 2, 32>(cut, args, rows, stream);
+    default:
+      return cut.packs == 2 ? launch_rows<T, 2, 0>(cut, args, rows, stream)
+                            : launch_rows<T, 3, 0>(cut, args, rows, stream);
+  }
+}
+
+void launch_finish(const LayerNormParams& params, const Cut& cut, cudaStream_t stream) {
+  LayerNormFinishArgs args;
+  args.partials = params.partials;
+  args.length = params.within.count();
+  args.parts = static_cast<int>(cut.parts);
+  args.dscale = params.dscale;
+  args.dbias = params.dbias;
+  const auto columns = static_cast<unsigned>((args.length + kLnFinishColumns - 1) / kLnFinishColumns);
+  cuda::launch_kernel(layer_norm_finish,
+                      {.blocks = dim3(columns, 2),
+                       .threads = dim3(kLnFinishThreads),
+                       .overlaps = cuda::waits_by_pdl<layer_norm_finish>()},
+                      stream, args);
+}
+
+bool asks_for_parameters(const LayerNormParams& params) {
+  return params.dscale.data != nullptr || params.dbias.data != nullptr;
+}
+
+}  // namespace
+
+bool layer_norm_rows_backward_fit(const LayerNormParams& params) {
+  if (!params.backward || !layer_norm_is_rows(params) || params.within.rank != 1) return false;
+  const int width = 16 / tile::any_type_bytes(params.x.type);
+  if (params.dy.type != params.x.type || params.out.type != params.x.type) return false;
+  if (!layer_norm_in_packs(params, width) || params.between.count() > tile::kMaxIterations / kLnMaxCluster)
+    return false;
+  if (params.scale.data != nullptr && params.within.strides[kLnScale][0] != 1) return false;
+  for (int i = 0; i < params.between.rank; ++i) {
+    if (params.between.dims[i] > 1 && params.between.strides[kLnScale][i] != 0) return false;
+  }
+  if (asks_for_parameters(params)) {
+    // The parameters are the columns, in their order.
+    if (params.params.count() != params.within.count() || params.params.rank != 1) return false;
+    for (const int slot : {kLnSumX, kLnSumDscale, kLnSumDbias}) {
+      const bool asked = slot == kLnSumX || (slot == kLnSumDscale ? params.dscale : params.dbias).data != nullptr;
+      if (asked && params.params.strides[slot][0] != 1) return false;
+    }
+    for (const LayerNormTensor* tensor : {&params.dscale, &params.dbias}) {
+      if (tensor->data != nullptr && !is_float_or_half(tensor->type)) return false;
+    }
+  }
+  const int most = params.has_clusters ? kLnMaxCluster : 1;
+  return params.within.count() / width <= std::int64_t{kMaxPacks} * kLnBackwardThreads * most;
+}
+
+std::size_t layer_norm_partial_bytes(const LayerNormParams& params) {
+  if (!asks_for_parameters(params)) return 0;
+  return static_cast<std::size_t>(cut_of(params).parts * 2 * params.within.count()) * sizeof(float);
+}
+
+void launch_layer_norm_rows_backward(const LayerNormParams& params, CUstream_st* stream) {
+  const Cut cut = cut_of(params);
+  LayerNormBackwardArgs args = {};
+  args.x = params.x.data;
+  args.dy = params.dy.data;
+  args.dx = params.out.data;
+  args.scale = {params.scale.data, params.scale.type};
+  args.mean = {params.rms ? nullptr : params.mean.data, params.mean.type};
+  args.inverse = {params.inverse.data, params.inverse.type};
+  args.partials = asks_for_parameters(params) ? params.partials : nullptr;
+  args.length = params.within.count();
+  args.one_over_length = static_cast<float>(1 / static_cast<double>(args.length));
+  args.steps = static_cast<std::uint32_t>(cut.steps);
+  args.cluster = cut.cluster;
+  const Rows rows(params.between);
+  if (cut.ring.cluster > 0) {
+    launch_layer_norm_ring_backward(cut.ring, params.x.type, args, rows, stream);
+    if (args.partials != nullptr) launch_finish(params, cut, stream);
+    return;
+  }
+  switch (params.x.type) {
+    case tile::AnyType::f16:
+      launch_typed<tile::Half>(cut, args, rows, stream);
+      break;
+    case tile::AnyType::bf16:
+      launch_typed<tile::BFloat16>(cut, args, rows, stream);
+      break;
+    default:
+      launch_typed<float>(cut, args, rows, stream);
+      break;
+  }
+  if (args.partials != nullptr) launch_finish(params, cut, stream);
+}
+
+}  // namespace gpudnn::kernels

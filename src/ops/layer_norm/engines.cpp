@@ -1,0 +1,38 @@
+// The engines of layer normalization, best first.
+// SPDX-License-Identifier: Apache-2.0
+#include "host/layer_norm.hpp"
+#include "ops/layer_norm/problem.hpp"
+#ifdef GPUDNN_WITH_CUDA
+#include "ops/layer_norm/cuda_engines.hpp"
+#endif
+
+namespace gpudnn::layer_norm {
+namespace {
+
+constexpr Engine<Problem, Args> kEngines[] = {
+#ifdef GPUDNN_WITH_CUDA
+    {"rows", GPUDNN_BACKEND_CUDA, supports_rows_cuda, rows_cuda},
+    {"strided", GPUDNN_BACKEND_CUDA, supports_strided_cuda, strided_cuda},
+#endif
+    host_reference<host::layer_norm, Problem, Args>(),
+};
+
+}  // namespace
+
+std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
+
+std::size_t workspace_bytes(const Device& device, const Problem& problem) {
+#ifdef GPUDNN_WITH_CUDA
+  if (device.backend == GPUDNN_BACKEND_CUDA) return rows_workspace_cuda(problem, device);
+#endif
+  (void)device, (void)problem;
+  return 0;
+}
+
+Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
+  note_problem_lazily([&] { return to_text(problem); });
+  if (element_count(problem.x) == 0) return GPUDNN_STATUS_SUCCESS;
+  return run_first_engine(engines(), handle, problem, args);
+}
+
+}  // namespace gpudnn::layer_norm

@@ -1,0 +1,219 @@
+// Layer normalization: the problem's text, the reference by hand, and every engine against loops in double.
+// SPDX-License-Identifier: Apache-2.0
+#include "support/layer_norm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/handle.hpp"
+#include "support/number.hpp"
+#include "support/sweep.hpp"
+
+namespace gpudnn::test {
+namespace {
+
+using layer_norm::Problem;
+
+Problem problem_of(const std::string& line) {
+  std::string why;
+  const auto problem = layer_norm::from_text(line, &why);
+  if (!problem) throw std::runtime_error(line + ": " + why);
+  return *problem;
+}
+
+// Every engine of the backend at hand that takes the problem, with and without workspace, aligned and not.
+std::string check_engines(const LayerNormCase& c, int* runs) {
+  if (validate(c.problem) != GPUDNN_STATUS_SUCCESS) return "refused: " + take_error_text();
+  const Backend& backend = Backend::at_hand();
+  const LayerNormValues values = make_values(c);
+  const LayerNormExpected expected = naive(c, values);
+  for (const LayerNormEngine& engine : layer_norm::engines()) {
+    if (engine.backend != backend.kind() || !engine.supports(c.problem, *backend.handle()->device)) continue;
+    ++*runs;
+    std::string wrong = check(backend, engine, c, values, expected);
+    if (wrong.empty() && backend.is_cuda()) wrong = check(backend, engine, c, values, expected, {.misaligned = true});
+    if (wrong.empty() && c.problem.backward() && backend.is_cuda())
+      wrong = check(backend, engine, c, values, expected, {.without_workspace = true});
+    if (!wrong.empty()) return std::string(engine.name) + ": " + wrong;
+  }
+  return {};
+}
+
+void expect_correct(const LayerNormCase& c) {
+  int runs = 0;
+  EXPECT_EQ(check_engines(c, &runs), "") << describe(c);
+  EXPECT_GT(runs, 0) << describe(c);
+}
+
+LayerNormCase case_of(const std::string& line, std::uint64_t seed = 1) {
+  LayerNormCase c;
+  c.problem = problem_of(line);
+  c.seed = seed;
+  return c;
+}
+
+TEST(LayerNorm, TextRoundTrip) {
+  for (int i = 0; i < 300; ++i) {
+    Random random = case_random(session_seed(), static_cast<std::uint64_t>(i));
+    const Problem problem = random_layer_norm(random).problem;
+    std::string why;
+    const auto again = layer_norm::from_text(to_text(problem), &why);
+    ASSERT_TRUE(again.has_value()) << to_text(problem) << ": " << why;
+    EXPECT_EQ(to_text(problem), to_text(*again));
+  }
+}
+
+TEST(LayerNorm, TextIsRefusedWithAReason) {
+  const auto reason = [](const char* line) {
+    std::string why;
+    EXPECT_FALSE(layer_norm::from_text(line, &why).has_value()) << line;
+    return why;
+  };
+  EXPECT_NE(reason("layer_norm batch infer f32 nchw 2x3").find("none of"), std::string::npos);
+  EXPECT_NE(reason("layer_norm group infer f32 nchw n2c6h2w2").find("groups="), std::string::npos);
+  EXPECT_NE(reason("layer_norm group infer f32 nchw n2c6h2w2 groups=4").find("divide"), std::string::npos);
+  EXPECT_NE(reason("layer_norm layer infer f32 nchw 2x3 axes=5").find("below the rank"), std::string::npos);
+  EXPECT_NE(reason("layer_norm layer infer f32 nchw 2x3 depth").find("depth"), std::string::npos);
+}
+
+TEST(LayerNorm, RefusesWithAReason) {
+  Problem p = problem_of("layer_norm layer bwd f32 nchw 2x3");
+  p.mean = {};
+  EXPECT_EQ(validate(p), GPUDNN_STATUS_BAD_PARAM);
+  EXPECT_NE(take_error_text().find("mean is missing"), std::string::npos);
+  p = problem_of("layer_norm layer infer f32 nchw 2x3");
+  p.scale.dims[1] = 2;
+  EXPECT_EQ(validate(p), GPUDNN_STATUS_BAD_PARAM);
+  EXPECT_NE(take_error_text().find("scale dims"), std::string::npos);
+  p = problem_of("layer_norm layer infer f32 nchw 2x3");
+  p.epsilon = -1;
+  EXPECT_EQ(validate(p), GPUDNN_STATUS_BAD_PARAM);
+  EXPECT_NE(take_error_text().find("epsilon"), std::string::npos);
+}
+
+// x = {1, 3}: mean 2, variance 1, so xhat = {-1, 1} with epsilon 0.
+TEST(LayerNorm, ReferenceByHand) {
+  const double x[] = {1, 3}, scale[] = {2, 5}, bias[] = {10, 20};
+  double y[2], mean[1], inverse[1];
+  layer_norm::Args args;
+  args.x = x;
+  args.scale = scale;
+  args.bias = bias;
+  args.out = y;
+  args.mean = mean;
+  args.inverse = inverse;
+  const Backend& host = Backend::host();
+  ASSERT_EQ(run(host.handle(), problem_of("layer_norm layer train f64 nchw 1x2 eps=0"), args), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(y[0], 8);
+  EXPECT_EQ(y[1], 25);
+  EXPECT_EQ(mean[0], 2);
+  EXPECT_EQ(inverse[0], 1);
+  // RMS: mean(x^2) = 5.
+  ASSERT_EQ(run(host.handle(), problem_of("layer_norm rms train f64 nchw 1x2 eps=0"), args), GPUDNN_STATUS_SUCCESS);
+  EXPECT_NEAR(inverse[0], 1 / std::sqrt(5.0), 1e-15);
+  EXPECT_NEAR(y[1], 5 * 3 / std::sqrt(5.0) + 20, 1e-14);
+}
+
+// g = dy scale = {2, 10}; mean(g) = 6; mean(g xhat) = 4: dx = {2 - 6 + 4, 10 - 6 - 4} = 0, as any row of two.
+TEST(LayerNorm, GradientsByHand) {
+  const double x[] = {1, 3}, dy[] = {1, 2}, scale[] = {2, 5}, mean[] = {2}, inverse[] = {1};
+  double dx[2], dscale[2], dbias[2];
+  layer_norm::Args args;
+  args.x = x;
+  args.dy = dy;
+  args.scale = scale;
+  args.saved_mean = mean;
+  args.saved_inverse = inverse;
+  args.out = dx;
+  args.dscale = dscale;
+  args.dbias = dbias;
+  ASSERT_EQ(run(Backend::host().handle(), problem_of("layer_norm layer bwd f64 nchw 1x2"), args),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(dx[0], 0);
+  EXPECT_EQ(dx[1], 0);
+  EXPECT_EQ(dscale[0], -1);
+  EXPECT_EQ(dscale[1], 2);
+  EXPECT_EQ(dbias[0], 1);
+  EXPECT_EQ(dbias[1], 2);
+}
+
+TEST(LayerNorm, RandomProblems) {
+  int runs = 0;
+  sweep(
+      300, [](Random& random) { return random_layer_norm(random); },
+      [&](const LayerNormCase& c, int) { return check_engines(c, &runs); });
+  EXPECT_GT(runs, 0);
+}
+
+TEST(LayerNorm, CasesFromFile) {
+  for (const std::string& line : case_lines("norm/layer_norm.txt")) {
+    LayerNormCase c = case_of(line);
+    expect_correct(c);
+    c.offset = 5;
+    expect_correct(c);
+  }
+}
+
+// Each row alone is affected by what is no number, or by squares beyond the range of float.
+TEST(LayerNorm, OddValuesKeepToTheirRow) {
+  for (const char* mode : {"layer", "rms"}) {
+    for (const std::string type : {"f32", "bf16"}) {
+      for (const std::int64_t length : {8, 40, 127, 128, 512, 1000, 4096, 40960}) {
+        for (const double value :
+             {1e30, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+          LayerNormCase c =
+              case_of("layer_norm " + std::string(mode) + " infer " + type + " nchw 7x" + std::to_string(length));
+          c.places = {2 * length + 3, 3 * length + length / 2};
+          if (length > 8) c.places.push_back(3 * length + 1);
+          c.placed = value;
+          expect_correct(c);
+        }
+      }
+    }
+  }
+}
+
+// A constant row: its deviations are 0, so y is the bias within the error of the mean.
+TEST(LayerNorm, ConstantRows) {
+  for (const std::int64_t length : {1, 2, 16, 768, 4096, 100000}) {
+    LayerNormCase c = case_of("layer_norm layer train f32 nchw 3x" + std::to_string(length));
+    c.offset = 0.1;
+    c.magnitude = 0;
+    expect_correct(c);
+  }
+}
+
+TEST(LayerNorm, LongRows) {
+  for (const char* line : {"layer_norm layer train bf16 nchw 1x1048576", "layer_norm rms infer f32 nchw 2x1048584",
+                           "layer_norm layer train f16 nchw 3x262144", "layer_norm layer bwd bf16 nchw 2x1048576",
+                           "layer_norm layer bwd f16 nchw 5x49152", "layer_norm rms bwd f32 nchw 9x20480"}) {
+    expect_correct(case_of(line));
+  }
+}
+
+TEST(LayerNorm, TwentyRunsHaveTheSameBits) {
+  const Backend& backend = Backend::at_hand();
+  for (const char* line :
+       {"layer_norm layer train bf16 nchw 60x4096", "layer_norm layer bwd bf16 nchw 700x1536",
+        "layer_norm layer bwd f16 nchw 2000x128", "layer_norm layer bwd f32 nchw 30x24576",
+        "layer_norm instance bwd f16 nhwc n4c16h9w9", "layer_norm group train f16 nhwc n2c32h16w16 groups=4"}) {
+    const LayerNormCase c = case_of(line);
+    const LayerNormValues values = make_values(c);
+    const LayerNormExpected expected = naive(c, values);
+    for (const LayerNormEngine& engine : layer_norm::engines()) {
+      if (engine.backend != backend.kind() || !engine.supports(c.problem, *backend.handle()->device)) continue;
+      LayerNormImages first;
+      for (int i = 0; i < (backend.is_cuda() ? 20 : 2); ++i) {
+        LayerNormImages images;
+        ASSERT_EQ(check(backend, engine, c, values, expected, {}, &images), "") << line << ' ' << engine.name;
+        if (i == 0) first = images;
+        ASSERT_TRUE(images == first) << line << ' ' << engine.name << ": run " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpudnn::test
