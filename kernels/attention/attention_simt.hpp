@@ -8,11 +8,17 @@ struct CUstream_st;
 
 namespace gpudnn::kernels {
 
-void launch_attention_forward_simt(const AttentionParams& params, CUstream_st* stream);
+// `row_windows`, if not null, holds the columns [first, end) that each row of every batch and head sees besides, as
+// pairs in device memory.
+void launch_attention_forward_simt(const AttentionParams& params, CUstream_st* stream,
+                                   const std::int32_t* row_windows = nullptr);
 // Every gradient that has memory; `params.delta` is workspace.
-void launch_attention_backward_simt(const AttentionParams& params, CUstream_st* stream);
+void launch_attention_backward_simt(const AttentionParams& params, CUstream_st* stream,
+                                    const std::int32_t* row_windows = nullptr);
 // delta = sum over the columns of dO o, for rows within the sequences' lengths.
 void launch_attention_delta_simt(const AttentionParams& params, CUstream_st* stream);
+// dBias, from delta.
+void launch_attention_dbias_simt(const AttentionParams& params, CUstream_st* stream);
 // dSink, from delta.
 void launch_attention_dsink_simt(const AttentionParams& params, CUstream_st* stream);
 

@@ -11,19 +11,20 @@ namespace {
 using namespace attention_simt;
 
 template <class T, Gradient kGradient>
-void launch_gradient(const AttentionParams& p, std::int64_t length, int heads, int dim, CUstream_st* stream) {
+void launch_gradient(const SimtParams& p, std::int64_t length, int heads, int dim, CUstream_st* stream) {
   const std::int64_t tiles = (length + kTile - 1) / kTile;
   const int slices = (dim + kOutColumns - 1) / kOutColumns;
   const auto blocks = static_cast<unsigned>(tiles * slices * heads * p.batch);
   cuda::launch_kernel(attention_gradient_simt<T, kGradient>, {blocks, kThreads}, stream, p, tiles, slices);
 }
 
-template <class T>
-void launch_dbias(const AttentionParams& p, CUstream_st* stream) {
+void launch_dbias(const SimtParams& p, CUstream_st* stream) {
   const std::int64_t row_tiles = (p.dbias_dims[2] + kTile - 1) / kTile;
   const std::int64_t column_tiles = (p.dbias_dims[3] + kTile - 1) / kTile;
   const auto blocks = static_cast<unsigned>(row_tiles * column_tiles * p.dbias_dims[0] * p.dbias_dims[1]);
-  cuda::launch_kernel(attention_dbias_simt<T>, {blocks, kThreads}, stream, p, row_tiles, column_tiles);
+  tile::with_element_type(p.type, [&]<class T>() {
+    cuda::launch_kernel(attention_dbias_simt<T>, {blocks, kThreads}, stream, p, row_tiles, column_tiles);
+  });
 }
 
 }  // namespace
@@ -36,21 +37,26 @@ void launch_attention_delta_simt(const AttentionParams& params, CUstream_st* str
   });
 }
 
+void launch_attention_dbias_simt(const AttentionParams& params, CUstream_st* stream) {
+  launch_dbias({params, {}}, stream);
+}
+
 void launch_attention_dsink_simt(const AttentionParams& params, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
     cuda::launch_kernel(attention_dsink_simt<T>, {static_cast<unsigned>(params.heads_q), kThreads}, stream, params);
   });
 }
 
-void launch_attention_backward_simt(const AttentionParams& params, CUstream_st* stream) {
-  const AttentionParams& p = params;
+void launch_attention_backward_simt(const AttentionParams& params, CUstream_st* stream,
+                                    const std::int32_t* row_windows) {
+  const SimtParams p{params, row_windows};
   launch_attention_delta_simt(p, stream);
   tile::with_element_type(p.type, [&]<class T>() {
     if (p.dq.data != nullptr) launch_gradient<T, Gradient::dq>(p, p.length_q, p.heads_q, p.dim_qk, stream);
     if (p.dk.data != nullptr) launch_gradient<T, Gradient::dk>(p, p.length_kv, p.heads_k, p.dim_qk, stream);
     if (p.dv.data != nullptr) launch_gradient<T, Gradient::dv>(p, p.length_kv, p.heads_v, p.dim_v, stream);
-    if (p.dbias.data != nullptr) launch_dbias<T>(p, stream);
   });
+  if (p.dbias.data != nullptr) launch_dbias(p, stream);
   if (p.dsink != nullptr) launch_attention_dsink_simt(p, stream);
 }
 

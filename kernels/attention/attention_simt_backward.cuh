@@ -26,7 +26,7 @@ struct TileGradient {
 };
 
 template <class T>
-__device__ __forceinline__ void tile_gradient(const AttentionParams& p, const ScoreTile& tile, std::int64_t first_row,
+__device__ __forceinline__ void tile_gradient(const SimtParams& p, const ScoreTile& tile, std::int64_t first_row,
                                               std::int64_t first_column, bool wants_gradient,
                                               TileShared<tile::Compute<T>>& shared, RowList& v_rows, RowList& d_o_rows,
                                               TileGradient<T>* result) {
@@ -39,7 +39,7 @@ __device__ __forceinline__ void tile_gradient(const AttentionParams& p, const Sc
   for (int i = 0; i < 4; ++i) {
     const std::int64_t row = first_row + 4 * y + i;
     const bool inside = row < tile.lengths.q;
-    const ColumnRange visible = visible_columns(p, tile.lengths, row);
+    const ColumnRange visible = columns_of_row(p, tile.lengths, row);
     C stats = minus_infinity<C>();
     C delta = C(0);
     if (inside) {
@@ -96,7 +96,7 @@ __device__ __forceinline__ void write_gradient(const AttentionTensor& tensor, st
 // Blocks: slices of the gradient's columns, tiles of its rows, heads, batch.
 template <class T, Gradient kGradient>
 __global__ void __launch_bounds__(kThreads)
-    attention_gradient_simt(const __grid_constant__ AttentionParams p, std::int64_t tiles, int slices) {
+    attention_gradient_simt(const __grid_constant__ SimtParams p, std::int64_t tiles, int slices) {
   using C = tile::Compute<T>;
   constexpr bool kOfRows = kGradient == Gradient::dq;
   __shared__ TileShared<C> shared;
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int member = 0; member < group && first < end; ++member) {
     tile.head = head * group + member;
     const ColumnRange others =
-        kOfRows ? visible_columns_of_rows(p, tile.lengths, first, end) : rows_that_see(p, tile.lengths, first, end);
+        kOfRows ? columns_of_rows(p, tile.lengths, first, end) : rows_of_columns(p, tile.lengths, first, end);
     for (std::int64_t other = others.first / kTile * kTile; other < others.end; other += kTile) {
       const std::int64_t first_row = kOfRows ? first : other;
       const std::int64_t first_key = kOfRows ? other : first;
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kThreads)
 // all of it.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    attention_dbias_simt(const __grid_constant__ AttentionParams p, std::int64_t row_tiles, std::int64_t column_tiles) {
+    attention_dbias_simt(const __grid_constant__ SimtParams p, std::int64_t row_tiles, std::int64_t column_tiles) {
   using C = tile::Compute<T>;
   __shared__ TileShared<C> shared;
   __shared__ RowList d_o_rows;

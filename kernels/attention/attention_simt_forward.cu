@@ -28,7 +28,8 @@ __global__ void __launch_bounds__(kThreads) attention_dropout_mask_simt(const __
 
 }  // namespace
 
-void launch_attention_forward_simt(const AttentionParams& params, CUstream_st* stream) {
+void launch_attention_forward_simt(const AttentionParams& params, CUstream_st* stream,
+                                   const std::int32_t* row_windows) {
   const std::int64_t row_tiles = (params.length_q + kTile - 1) / kTile;
   const int slices = (params.dim_v + kOutColumns - 1) / kOutColumns;
   const auto blocks = static_cast<unsigned>(row_tiles * slices * params.heads_q * params.batch);
@@ -39,7 +40,8 @@ void launch_attention_forward_simt(const AttentionParams& params, CUstream_st* s
                         stream, params);
   }
   tile::with_element_type(params.type, [&]<class T>() {
-    cuda::launch_kernel(attention_forward_simt<T>, {blocks, kThreads}, stream, params, row_tiles, slices);
+    cuda::launch_kernel(attention_forward_simt<T>, {blocks, kThreads}, stream, SimtParams{params, row_windows},
+                        row_tiles, slices);
   });
 }
 

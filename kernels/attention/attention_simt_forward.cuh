@@ -109,7 +109,7 @@ __device__ __forceinline__ void finish_row(const AttentionParams& p, const Forwa
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    attention_forward_simt(const __grid_constant__ AttentionParams p, std::int64_t row_tiles, int slices) {
+    attention_forward_simt(const __grid_constant__ SimtParams p, std::int64_t row_tiles, int slices) {
   using C = tile::Compute<T>;
   __shared__ TileShared<C> shared;
   const ForwardBlock block = forward_block(p, row_tiles, slices);
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t end_row = block.first_row + kTile < tile.lengths.q ? block.first_row + kTile : tile.lengths.q;
   if (block.first_row < end_row) {
     list_rows(p.q, block.batch, block.head, block.first_row, end_row, &shared.a);
-    const ColumnRange all = visible_columns_of_rows(p, tile.lengths, block.first_row, end_row);
+    const ColumnRange all = columns_of_rows(p, tile.lengths, block.first_row, end_row);
     for (std::int64_t first = all.first / kTile * kTile; first < all.end; first += kTile) {
       __syncthreads();
       list_rows(p.k, block.batch, block.head / (p.heads_q / p.heads_k), first, tile.lengths.kv, &shared.b);
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const std::int64_t row = block.first_row + 4 * y + i;
-        const ColumnRange visible = visible_columns(p, tile.lengths, row);
+        const ColumnRange visible = columns_of_row(p, tile.lengths, row);
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
           scores[i][j] = score_of(p, tile, scores[i][j], row, first + x + 16 * j, visible).value;

@@ -162,6 +162,44 @@ __device__ __forceinline__ void accumulate(const tile::Compute<T> (&weights)[kTi
   }
 }
 
+// What this engine's kernels are told: a window for each row, too.
+struct SimtParams : AttentionParams {
+  const std::int32_t* row_windows = nullptr;  // {first, end} of each row; null: no such bounds
+};
+
+// The columns that a row sees, its own window included.
+__device__ __forceinline__ ColumnRange columns_of_row(const SimtParams& p, const SequenceLengths& lengths,
+                                                      std::int64_t row) {
+  ColumnRange range = visible_columns(p, lengths, row);
+  if (p.row_windows == nullptr || row >= lengths.q) return range;
+  if (p.row_windows[2 * row] > range.first) range.first = p.row_windows[2 * row];
+  if (p.row_windows[2 * row + 1] < range.end) range.end = p.row_windows[2 * row + 1];
+  if (range.end < range.first) range.end = range.first;
+  return range;
+}
+
+// Columns beyond which no row of [row, end_row) sees any.
+__device__ __forceinline__ ColumnRange columns_of_rows(const SimtParams& p, const SequenceLengths& lengths,
+                                                       std::int64_t row, std::int64_t end_row) {
+  if (p.row_windows == nullptr) return visible_columns_of_rows(p, lengths, row, end_row);
+  ColumnRange range{lengths.kv, 0};
+  for (; row < end_row; ++row) {
+    const ColumnRange one = columns_of_row(p, lengths, row);
+    if (one.first == one.end) continue;
+    if (one.first < range.first) range.first = one.first;
+    if (one.end > range.end) range.end = one.end;
+  }
+  if (range.end < range.first) range.end = range.first;
+  return range;
+}
+
+// Rows beyond which none sees any column of [column, end_column).
+__device__ __forceinline__ ColumnRange rows_of_columns(const SimtParams& p, const SequenceLengths& lengths,
+                                                       std::int64_t column, std::int64_t end_column) {
+  if (p.row_windows == nullptr) return rows_that_see(p, lengths, column, end_column);
+  return {0, lengths.q};
+}
+
 // What a block needs to know to turn products into scores.
 struct ScoreTile {
   std::int64_t batch;

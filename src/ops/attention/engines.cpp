@@ -16,10 +16,15 @@ std::size_t no_workspace(const Problem&, const Device&) { return 0; }
 
 constexpr AttentionEngine kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
+    {"decode_sm90", GPUDNN_BACKEND_CUDA, 16, supports_decode_sm90, flash_gather_sm90_workspace, flash_gather_sm90},
     {"flash_forward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_forward_sm90, flash_forward_sm90_workspace,
      flash_forward_sm90},
     {"flash_backward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_backward_sm90, flash_backward_sm90_workspace,
      flash_backward_sm90},
+    {"flash_gather_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_gather_sm90, flash_gather_sm90_workspace,
+     flash_gather_sm90},
+    {"flash_gather_backward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_gather_backward_sm90,
+     flash_gather_backward_sm90_workspace, flash_gather_backward_sm90},
     {"attention_simt", GPUDNN_BACKEND_CUDA, 1, supports_all<Problem>, attention_simt_workspace, attention_simt},
 #endif
     {"host_reference", GPUDNN_BACKEND_HOST, 1, supports_all<Problem>, no_workspace,
@@ -39,7 +44,9 @@ int alignment_of(const Args& args) noexcept {
 }
 
 bool runs_on(const AttentionEngine& engine, const Device& device, const Problem& problem) {
-  return engine.backend == device.backend && engine.supports(problem, device);
+  const EngineFilter filter(kEngines, device.backend);
+  return engine.backend == device.backend && filter.reason_against(engine.name) == nullptr &&
+         engine.supports(problem, device);
 }
 
 }  // namespace

@@ -7,13 +7,53 @@
 
 #include "core/tensor_map_cuda.hpp"
 #include "ops/attention/cuda_engines.hpp"
+#include "ops/attention/flash_sm90.hpp"
 #include "ops/element_type.hpp"
 
 namespace gpudnn::attention {
-namespace {
 
-constexpr std::int64_t kMaxLength = std::int64_t{1} << 30;
-constexpr double kLog2E = 1.4426950408889634;
+kernels::FlashMask mask_of(const Problem& problem, const Args& args) {
+  const auto clamped = [](std::int64_t bound) {
+    return static_cast<std::int32_t>(std::clamp(bound, -kMaxLength, kMaxLength - 1));
+  };
+  kernels::FlashMask mask;
+  mask.lengths_q = problem.has_length_q != 0 ? args.length_q : nullptr;
+  mask.lengths_kv = problem.has_length_kv != 0 ? args.length_kv : nullptr;
+  mask.length_q = static_cast<std::int32_t>(problem.length_q());
+  mask.length_kv = static_cast<std::int32_t>(problem.length_kv);
+  mask.has_left = problem.has_left != 0;
+  mask.has_right = problem.has_right != 0;
+  mask.bottom_right = problem.bottom_right != 0;
+  mask.left = clamped(problem.left);
+  mask.right = clamped(problem.right);
+  return mask;
+}
+
+std::int32_t heads_of_section(const Problem& problem, const Device& device, std::int64_t heads, std::int64_t length) {
+  if (problem.has_right == 0 && problem.has_left == 0) return 1;
+  const std::int64_t group = heads / std::max(problem.heads_k(), problem.heads_v());
+  const std::int64_t bytes = std::max<std::int64_t>(length * (problem.dim_qk() + problem.dim_v()) * 2, 1);
+  const auto budget = static_cast<std::int64_t>(device.l2_bytes) * 5 / 8;
+  const std::int64_t most = std::max(budget / bytes, std::int64_t{1}) * std::max(group, std::int64_t{1});
+  return static_cast<std::int32_t>(std::min(most, problem.batch() * heads));
+}
+
+bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map) {
+  const TensorGeometry& g = tensor.geometry;
+  TmaBoxes boxes;
+  const int order[4] = {3, 2, 1, 0};
+  for (int i = 0; i < 4; ++i) {
+    boxes.extent[i] = g.dims[order[i]];
+    if (i > 0) boxes.step[i - 1] = g.dims[order[i]] == 1 ? 16 : 2 * g.strides[order[i]];
+  }
+  boxes.box[0] = 64;
+  boxes.box[1] = static_cast<std::int32_t>(rows);
+  const cuda::MapFormat format{cuda::map_type(element_type(g.type)), CU_TENSOR_MAP_SWIZZLE_128B,
+                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B};
+  return cuda::encode_boxes(boxes, format, map) && cuda::replace_address(map, data);
+}
+
+namespace {
 
 // What TMA asks of a tensor: elements of the head dimension side by side, all else at multiples of 16 bytes.
 const char* unsupported_layout(const Tensor& tensor) {
@@ -54,39 +94,6 @@ Support supports_common(const Problem& problem, const Device& device) {
     if (const char* const reason = unsupported_layout(*tensor)) return Support::no(reason);
   }
   return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
-}
-
-// Boxes of 64 elements x `rows`, swizzled over 128 bytes.
-bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map) {
-  const TensorGeometry& g = tensor.geometry;
-  TmaBoxes boxes;
-  const int order[4] = {3, 2, 1, 0};
-  for (int i = 0; i < 4; ++i) {
-    boxes.extent[i] = g.dims[order[i]];
-    if (i > 0) boxes.step[i - 1] = g.dims[order[i]] == 1 ? 16 : 2 * g.strides[order[i]];
-  }
-  boxes.box[0] = 64;
-  boxes.box[1] = static_cast<std::int32_t>(rows);
-  const cuda::MapFormat format{cuda::map_type(element_type(g.type)), CU_TENSOR_MAP_SWIZZLE_128B,
-                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B};
-  return cuda::encode_boxes(boxes, format, map) && cuda::replace_address(map, data);
-}
-
-kernels::FlashMask mask_of(const Problem& problem, const Args& args) {
-  const auto clamped = [](std::int64_t bound) {
-    return static_cast<std::int32_t>(std::clamp(bound, -kMaxLength, kMaxLength - 1));
-  };
-  kernels::FlashMask mask;
-  mask.lengths_q = problem.has_length_q != 0 ? args.length_q : nullptr;
-  mask.lengths_kv = problem.has_length_kv != 0 ? args.length_kv : nullptr;
-  mask.length_q = static_cast<std::int32_t>(problem.length_q());
-  mask.length_kv = static_cast<std::int32_t>(problem.length_kv);
-  mask.has_left = problem.has_left != 0;
-  mask.has_right = problem.has_right != 0;
-  mask.bottom_right = problem.bottom_right != 0;
-  mask.left = clamped(problem.left);
-  mask.right = clamped(problem.right);
-  return mask;
 }
 
 kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
@@ -133,17 +140,6 @@ kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args,
   params.lse = static_cast<float*>(workspace);
   params.delta = params.lse + params.pitch * params.batch_heads;
   return params;
-}
-
-// Heads whose tiles are visited together: with the causal mask, tiles of different lengths, as many as leave their k
-// and v in the L2; else all tiles are alike and one head after the other reads k and v once.
-std::int32_t heads_of_section(const Problem& problem, const Device& device, std::int64_t heads, std::int64_t length) {
-  if (problem.has_right == 0 && problem.has_left == 0) return 1;
-  const std::int64_t group = heads / std::max(problem.heads_k(), problem.heads_v());
-  const std::int64_t bytes = length * (problem.dim_qk() + problem.dim_v()) * 2;
-  const auto budget = static_cast<std::int64_t>(device.l2_bytes) * 5 / 8;
-  const std::int64_t most = std::max(budget / bytes, std::int64_t{1}) * std::max(group, std::int64_t{1});
-  return static_cast<std::int32_t>(std::min(most, problem.batch() * heads));
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+// What flash_gather_sm90's kernels are told, and their launch functions. Plain data.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/attention.hpp"
+#include "kernels/attention/flash_sm90.hpp"
+
+namespace gpudnn::kernels {
+
+// `packed` heads of q that share a head of k and v lie side by side in a tile: row r of a head of the grid is row
+// r / packed of q, head r % packed of the group. The grid's heads are those of q over `packed`.
+struct FlashGatherParams {
+  tile::TensorMap k_map, v_map;  // boxes of 64 elements x k_box or v_box rows, of {pages or batches, heads, rows}
+  AttentionParams problem;
+  FlashMask mask;
+  tile::FastDivmod packed;
+  tile::FastDivmod page_rows_k;
+  tile::FastDivmod page_rows_v;
+  std::int32_t heads = 0;    // of the grid
+  std::int32_t group_k = 1;  // heads of the grid that share a head of k
+  std::int32_t group_v = 1;
+  std::int32_t rows = 0;  // of a head of the grid
+  std::int32_t row_tiles = 0;
+  std::int32_t batch_heads = 0;
+  std::int32_t heads_of_section = 1;
+  std::int32_t splits = 1;  // blocks that share the columns of a tile
+  std::int32_t k_box = 0;   // 0: TMA cannot take the rows
+  std::int32_t v_box = 0;
+  bool modifies = false;         // scores change before softmax: soft cap, bias, ALiBi, or a scale that is not positive
+  float scale_log2 = 0;          // scale log2(e), what a score is multiplied by
+  float softmax_scale_log2 = 0;  // the same where nothing modifies the scores, else 1
+  float max_scale = 0;           // of the maximum, to natural units
+  float cap_log2 = 0;            // soft cap times log2(e); 0: none
+  float scale_by_cap = 0;        // scale / soft cap
+  bool bias_in_eights = false;   // 8 columns of bias are one aligned load of 16-bit elements
+  float* partial_o = nullptr;    // {splits, batch heads, rows, dim_v}
+  float* partial_sums = nullptr;  // {splits, batch heads, rows, 2}: maximum, sum
+};
+
+// Rows of a tile: 64 or 128; columns of a tile by the head dimension that the kernel is built for.
+constexpr std::int32_t kFlashGatherDims[] = {64, 128, 256};
+constexpr std::int32_t flash_gather_columns(int dim) { return dim == 256 ? 64 : 128; }
+constexpr std::int32_t kFlashGatherMaxSplits = 128;
+
+// dim is one of kFlashGatherDims, consumers 1 or 2: 64 rows each.
+void launch_flash_gather_sm90(const FlashGatherParams& params, tile::ElementType type, int dim, int consumers,
+                              CUstream_st* stream);
+// Of splits, behind the launch of flash_gather_sm90, which calls it.
+void launch_flash_combine_sm90(const FlashGatherParams& params, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,28 @@
+// What the launchers of the flash engines share.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/attention/flash_sm90.hpp"
+#include "ops/attention/problem.hpp"
+
+namespace gpudnn::attention {
+
+constexpr std::int64_t kMaxLength = std::int64_t{1} << 30;
+constexpr double kLog2E = 1.4426950408889634;
+
+// A tensor map of boxes of 64 elements x `rows`, swizzled over 128 bytes. False where the driver refuses.
+[[nodiscard]] bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map);
+
+[[nodiscard]] kernels::FlashMask mask_of(const Problem& problem, const Args& args);
+
+// Heads whose tiles are visited together: with the causal mask, tiles of different lengths, as many as leave their k
+// and v in the L2; else all tiles are alike and one head after the other reads k and v once.
+[[nodiscard]] std::int32_t heads_of_section(const Problem& problem, const Device& device, std::int64_t heads,
+                                            std::int64_t length);
+
+// What the engines that gather rows by copies of 16 bytes refuse: elements of the head dimension must lie side by side,
+// all else at multiples of 8 elements. Null: nothing.
+[[nodiscard]] const char* unsupported_gather_layout(const Tensor& tensor);
+[[nodiscard]] const char* unsupported_gather(const Problem& problem, const Device& device);
+
+}  // namespace gpudnn::attention
