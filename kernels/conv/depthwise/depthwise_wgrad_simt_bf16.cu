@@ -1,0 +1,9 @@
+// Instances of the depthwise convolution, bf16: filter gradient.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/conv/depthwise/depthwise_wgrad_simt_entries.cuh"
+
+namespace gpudnn::kernels::depthwise {
+
+template void launch_wgrad<tile::BFloat16>(int, const Params&, CUstream_st*);
+
+}  // namespace gpudnn::kernels::depthwise

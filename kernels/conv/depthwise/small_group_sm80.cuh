@@ -1,0 +1,358 @@
+// Convolution of groups of 1, 2, 4 or 8 channels, channels last, on tensor cores: forward, and the data gradient of
+// step 1.
+//
+//   y[n, i, j, k] = sum over r, s, c of x[n, i * stride + r - pad, j * stride + s - pad, c] * w[k, c, r, s]
+//
+// Eight neighbouring channels are whole groups, so eight channels of y depend on the same eight of x alone. For each
+// tap they are a product of 16 pixels x 8 channels by 8 x 8, in which the filter stands in blocks along the diagonal:
+// with groups of one channel 7 of 8 products are by zero, which the tensor core does in the time that the FMA units
+// need for the one, without the conversions and loads.
+//
+// The 16 pixels lie below one another, in a column of the image (or in a column of each of two images, where images are
+// low). So a fragment of column j, shifted by r rows, serves all taps (r, s), with the sums of output column j - s: a
+// warp keeps the sums of 8 columns of 16 rows and the filter of 8 channels in registers, and loads a fragment for each
+// image column and each r. A thread block stages the image's tile, with its borders as zeros, by cp.async, up to 8
+// blocks of channels beside each other; rows are 1 modulo 8 chunks of 16 bytes apart, so that the 8 rows of a fragment
+// lie in different banks. The results go through the same memory, to leave as whole vectors.
+//
+// Zero times an infinity is a NaN, so an infinite element would spoil the other groups of its block. A warp that finds
+// a sum that is not finite adds up its tile again, tap by tap without the zeros.
+//
+// Limits: whole blocks of 8 channels, filters of 3 x 3 to 7 x 7, steps 1 and 2, no dilation.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "kernels/conv/depthwise/small_group_sm80.hpp"
+#include "kernels/gemm/epilogue/activation.cuh"
+#include "kernels/gemm/epilogue/channel_value.cuh"
+#include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/mma_sync_m16n8k8.cuh"
+#include "kernels/tile/dynamic_shared.cuh"
+#include "kernels/tile/numeric.cuh"
+
+namespace gpudnn::kernels::small_group {
+
+template <int kRow>
+struct Instance {
+  static constexpr int kTaps = kTiles[kRow].taps;
+  static constexpr int kStride = kTiles[kRow].stride;
+  // Image columns that a warp's windows see, and those that it loads: in pairs.
+  static constexpr int kSeen = (kWarpColumns - 1) * kStride + kTaps;
+  static constexpr int kPairs = (kSeen + 1) / 2;
+};
+
+struct Tile {
+  int n, row, column;  // of the output: the first image, row and column
+};
+__device__ __forceinline__ Tile tile_at(const Params& p, std::uint32_t index) {
+  std::uint32_t column = 0;
+  std::uint32_t row = 0;
+  const std::uint32_t n = p.row_tiles.divmod(p.column_tiles.divmod(index, &column), &row);
+  return {static_cast<int>(n) * (kTileRows / p.part_rows), static_cast<int>(row) * p.part_rows,
+          static_cast<int>(column) * p.parts * kWarpColumns};
+}
+
+// Calls body(row, column, chunk) for the pixels of the thread's block of channels, where `chunk` is the place in shared
+// memory.
+template <class Body>
+__device__ __forceinline__ void for_chunks(const Params& p, const Walk& walk, int pitch, Body&& body) {
+  std::uint32_t block = 0;
+  std::uint32_t first_column = 0;
+  int row = static_cast<int>(walk.columns.divmod(p.blocks_c.divmod(threadIdx.x, &block), &first_column));
+  auto column = static_cast<int>(first_column);
+  const auto columns = static_cast<int>(walk.columns.divisor);
+  const auto blocks = static_cast<int>(p.blocks_c.divisor);
+  while (row < walk.rows) {
+    body(row, column, row * pitch + column * blocks + static_cast<int>(block));
+    row += walk.step_rows;
+    column += walk.step_columns;
+    if (column >= columns) {
+      column -= columns;
+      ++row;
+    }
+  }
+}
+
+// Starts the copies of what a tile sees of a tensor, from (row, column) of its first image on; zeros where there is
+// nothing. `rows`: of an image.
+template <class T>
+__device__ __forceinline__ void stage_tensor(const Params& p, const void* tensor, const Strides& steps,
+                                             const Walk& walk, int pitch, const Tile& first, int rows, int height,
+                                             int width, int first_channel, std::uint32_t shared) {
+  std::uint32_t block = 0;
+  (void)p.blocks_c.divmod(threadIdx.x, &block);
+  const int channel = first_channel + static_cast<int>(block) * kBlock;
+  const int images = channel < p.channels ? p.images - first.n : 0;
+  const T* const base = static_cast<const T*>(tensor);
+  const T* const from = base + (first.n * steps.n + static_cast<std::int64_t>(first.row) * steps.h +
+                                static_cast<std::int64_t>(first.column) * steps.w + channel);
+  for_chunks(p, walk, pitch, [&](int line, int column, int chunk) {
+    const int image = line >= rows ? 1 : 0;
+    const int row = image != 0 ? line - rows : line;
+    const bool inside = image < images && static_cast<unsigned>(first.row + row) < static_cast<unsigned>(height) &&
+                        static_cast<unsigned>(first.column + column) < static_cast<unsigned>(width);
+    const T* const at = from + (image != 0 ? steps.n : 0) + (row * steps.h + column * steps.w);
+    ptx::cp_async<16>(shared + 16 * static_cast<std::uint32_t>(chunk), inside ? at : base, inside ? 16u : 0u);
+  });
+}
+template <class T, class I>
+__device__ __forceinline__ void stage_image(const Params& p, const Tile& at, int first_channel, std::uint32_t shared) {
+  const Tile first = {at.n, at.row * I::kStride - p.pad_h, at.column * I::kStride - p.pad_w};
+  stage_tensor<T>(p, p.image, p.image_steps, p.in_walk, p.in_pitch, first, p.in_rows, p.image_h, p.image_w,
+                  first_channel, shared);
+  ptx::cp_async_commit_group();
+}
+
+// Of the product's operand b: element (k, n) of the taps, as channel `first` + n of the output sees channel first + k.
+template <class T>
+struct FilterElement {
+  const T* first_tap;  // null: the channels are of different groups
+  std::int64_t step_r, step_s;
+
+  __device__ __forceinline__ FilterElement(const Params& p, int first, int k, int n, int taps) {
+    const int outer = p.transposed ? k : n;
+    const int inner = (p.transposed ? n : k) % p.group;
+    const T* const at = static_cast<const T*>(p.filter) + (first + outer) * p.filter_k + inner * p.filter_c;
+    const std::int64_t last = (taps - 1) * (p.filter_r + p.filter_s);
+    first_tap = k / p.group != n / p.group || first >= p.channels ? nullptr : at + (p.mirrored ? last : 0);
+    step_r = p.mirrored ? -p.filter_r : p.filter_r;
+    step_s = p.mirrored ? -p.filter_s : p.filter_s;
+  }
+  __device__ __forceinline__ T tap(int r, int s) const {
+    return first_tap != nullptr ? first_tap[r * step_r + s * step_s] : tile::narrow<T>(0.0f);
+  }
+};
+template <class T, class I>
+__device__ __forceinline__ void load_filter(const Params& p, int first, std::uint32_t (&filter)[I::kTaps][I::kTaps]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const FilterElement<T> low(p, first, lane % 4 * 2, lane / 4, I::kTaps);
+  const FilterElement<T> high(p, first, lane % 4 * 2 + 1, lane / 4, I::kTaps);
+#pragma unroll
+  for (int r = 0; r < I::kTaps; ++r) {
+#pragma unroll
+    for (int s = 0; s < I::kTaps; ++s) filter[r][s] = tile::word_of(low.tap(r, s), high.tap(r, s));
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void mma(float (&sums)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t b) {
+  if constexpr (std::is_same_v<T, tile::Half>) {
+    ptx::mma_m16n8k8_f16(sums, a0, a1, b);
+  } else {
+    ptx::mma_m16n8k8_bf16(sums, a0, a1, b);
+  }
+}
+
+// The row in shared memory where the window of output row m of the tile begins.
+template <class I>
+__device__ __forceinline__ int staged_row(const Params& p, int m) {
+  const int part = m >= p.part_rows ? 1 : 0;
+  return part * p.in_rows + (m - part * p.part_rows) * I::kStride;
+}
+
+// sums[j]: column j of the warp's 8.
+template <class T, class I>
+__device__ __forceinline__ void multiply(const Params& p, std::uint32_t from,
+                                         const std::uint32_t (&filter)[I::kTaps][I::kTaps],
+                                         float (&sums)[kWarpColumns][4]) {
+  const std::uint32_t row_step = 16 * static_cast<std::uint32_t>(p.in_pitch);
+  const std::uint32_t pair_step = 32 * p.blocks_c.divisor;
+#pragma unroll
+  for (int pair = 0; pair < I::kPairs; ++pair) {
+#pragma unroll
+    for (int r = 0; r < I::kTaps; ++r) {
+      std::uint32_t a[4];  // of columns 2 pair and 2 pair + 1
+      ptx::ldmatrix_x4(from + static_cast<std::uint32_t>(pair) * pair_step + static_cast<std::uint32_t>(r) * row_step,
+                       a);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int s = 0; s < I::kTaps; ++s) {
+          const int steps = pair * 2 + half - s;
+          if (steps < 0 || steps % I::kStride != 0 || steps / I::kStride >= kWarpColumns) continue;
+          mma<T>(sums[steps >= 0 ? steps / I::kStride % kWarpColumns : 0], a[2 * half], a[2 * half + 1], filter[r][s]);
+        }
+      }
+    }
+  }
+}
+
+// The epilogue of a pair of channels.
+template <class T>
+__device__ __forceinline__ std::uint32_t finish_pair(const Params& p, float low, float high, const float (&bias)[2],
+                                                     const T* addend) {
+  float value[2] = {low, high};
+  if (!p.is_plain) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      value[i] *= p.alpha;
+      if (p.addend_scale != 0.0f && addend != nullptr) value[i] += p.addend_scale * tile::widen<float>(addend[i]);
+      value[i] += bias[i];
+    }
+    gemm::activate_by_call(p.activation, value);
+  }
+  return tile::narrow_pack<T>(value).words[0];
+}
+
+// A warp's place: which block of channels, which columns, and what its lane does.
+struct WarpPlace {
+  int block, part, first;  // `first`: channel of the tensor
+};
+
+// A lane's pair of channels of a pixel: row m and column `column` of the tile.
+struct Pair {
+  int m, column, n, h, w;
+  bool exists;
+};
+__device__ __forceinline__ Pair pair_at(const Params& p, const Tile& at, const WarpPlace& place, int half, int j) {
+  Pair pair;
+  pair.m = static_cast<int>(threadIdx.x) % 32 / 4 + 8 * half;
+  pair.column = place.part * kWarpColumns + j;
+  const int part = pair.m >= p.part_rows ? 1 : 0;
+  pair.n = at.n + part;
+  pair.h = at.row + pair.m - part * p.part_rows;
+  pair.w = at.column + pair.column;
+  pair.exists = pair.n < p.images && pair.h < p.out_h && pair.w < p.out_w && place.first < p.channels;
+  return pair;
+}
+__device__ __forceinline__ int lane_channel() { return static_cast<int>(threadIdx.x) % 4 * 2; }  // of its block
+__device__ __forceinline__ std::int64_t offset_of(const Strides& steps, const Pair& pair, const WarpPlace& place) {
+  return pair.n * steps.n + static_cast<std::int64_t>(pair.h) * steps.h + static_cast<std::int64_t>(pair.w) * steps.w +
+         place.first + lane_channel();
+}
+template <class T>
+__device__ __forceinline__ void load_bias(const Params& p, const WarpPlace& place, float (&bias)[2]) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const bool exists = p.has_bias && place.first < p.channels;
+    const std::int64_t at = (place.first + lane_channel() + i) * p.bias_step;
+    bias[i] = exists ? gemm::channel_value<T>(p.bias, at, p.float_vectors) : 0.0f;
+  }
+}
+
+// Straight to the output: 16 bytes of each pixel from a warp, and the rest of their sector from its neighbour.
+template <class T>
+__device__ __forceinline__ void store_sums(const Params& p, const Tile& at, const WarpPlace& place,
+                                           const float (&sums)[kWarpColumns][4]) {
+  float bias[2];
+  load_bias<T>(p, place, bias);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const Pair first = pair_at(p, at, place, half, 0);
+    const int columns = first.exists ? p.out_w - first.w : 0;
+    T* const out = static_cast<T*>(p.out) + offset_of(p.out_steps, first, place);
+    const T* const addend = static_cast<const T*>(p.addend) + offset_of(p.addend_steps, first, place);
+#pragma unroll
+    for (int j = 0; j < kWarpColumns; ++j) {
+      if (j >= columns) continue;
+      *reinterpret_cast<std::uint32_t*>(out + j * p.out_steps.w) =
+          finish_pair<T>(p, sums[j][2 * half], sums[j][2 * half + 1], bias,
+                         p.addend_scale != 0.0f ? addend + j * p.addend_steps.w : nullptr);
+    }
+  }
+}
+
+// --- tiles with elements that are not finite -------------------------------------------------------------------------
+
+// One sum, of channel n of the warp's block, without other groups' channels.
+template <class T, class I>
+__device__ __forceinline__ float exact_sum(const Params& p, const unsigned char* staged, const WarpPlace& place,
+                                           const Pair& pair, int n) {
+  float sum = 0;
+  const int first = n / p.group * p.group;
+#pragma unroll 1
+  for (int k = first; k < first + p.group; ++k) {
+    const FilterElement<T> filter(p, place.first, k, n, I::kTaps);
+#pragma unroll 1
+    for (int tap = 0; tap < I::kTaps * I::kTaps; ++tap) {
+      const int r = tap / I::kTaps;
+      const int s = tap % I::kTaps;
+      const int at = (staged_row<I>(p, pair.m) + r) * p.in_pitch +
+                     (pair.column * I::kStride + s) * static_cast<int>(p.blocks_c.divisor) + place.block;
+      sum += tile::widen<float>(reinterpret_cast<const T*>(staged + 16 * at)[k]) * tile::widen<float>(filter.tap(r, s));
+    }
+  }
+  return sum;
+}
+
+// The warp's part of the tile, straight to the output.
+template <class T, class I>
+__device__ __noinline__ void store_exact(const Params& p, const Tile& at, const WarpPlace& place,
+                                         const unsigned char* staged) {
+  float bias[2];
+  load_bias<T>(p, place, bias);
+#pragma unroll 1
+  for (int i = 0; i < 2 * kWarpColumns; ++i) {
+    const Pair pair = pair_at(p, at, place, i / kWarpColumns, i % kWarpColumns);
+    if (!pair.exists) continue;
+    const T* const addend =
+        p.addend_scale != 0.0f ? static_cast<const T*>(p.addend) + offset_of(p.addend_steps, pair, place) : nullptr;
+    *reinterpret_cast<std::uint32_t*>(static_cast<T*>(p.out) + offset_of(p.out_steps, pair, place)) =
+        finish_pair<T>(p, exact_sum<T, I>(p, staged, place, pair, lane_channel()),
+                       exact_sum<T, I>(p, staged, place, pair, lane_channel() + 1), bias, addend);
+  }
+}
+template <class T, int kRow>
+__global__ void __launch_bounds__(32 * kMaxWarps, kTiles[kRow].min_blocks)
+    small_group_kernel(const __grid_constant__ Params p) {
+  using I = Instance<kRow>;
+  unsigned char* const shared = tile::dynamic_shared();
+  std::uint32_t channel_tile = 0;
+  std::uint32_t index = p.channel_tiles.divmod(blockIdx.x, &channel_tile);
+  const int first_channel = static_cast<int>(channel_tile * p.blocks_c.divisor) * kBlock;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  WarpPlace place;
+  std::uint32_t block = 0;
+  place.part = static_cast<int>(p.blocks_c.divmod(threadIdx.x / 32, &block));
+  place.block = static_cast<int>(block);
+  place.first = first_channel + place.block * kBlock;
+
+  int stage = 0;
+  stage_image<T, I>(p, tile_at(p, index), first_channel, ptx::shared_address(shared));
+  std::uint32_t filter[I::kTaps][I::kTaps];
+  load_filter<T, I>(p, place.first, filter);
+  // Where the lane's row of a fragment begins: rows 0 to 15 of a column, then those of the next.
+  const int fragment = staged_row<I>(p, lane % 16) * p.in_pitch +
+                       (place.part * kWarpColumns * I::kStride + lane / 16) * static_cast<int>(p.blocks_c.divisor) +
+                       place.block;
+  while (true) {
+    const Tile at = tile_at(p, index);
+    const std::uint32_t next = index + p.walkers;
+    ptx::cp_async_wait_group<0>();
+    __syncthreads();
+    if (p.stages == 2 && next < p.tiles) {
+      stage_image<T, I>(p, tile_at(p, next), first_channel, ptx::shared_address(shared + (stage ^ 1) * p.stage_bytes));
+    }
+    unsigned char* const staged = shared + stage * p.stage_bytes;
+    float sums[kWarpColumns][4] = {};
+    multiply<T, I>(p, ptx::shared_address(staged) + 16 * static_cast<std::uint32_t>(fragment), filter, sums);
+    float zero = 0;  // a NaN if any sum is not finite
+#pragma unroll
+    for (int j = 0; j < kWarpColumns; ++j) {
+#pragma unroll
+      for (int q = 0; q < 4; ++q) zero += 0.0f * sums[j][q];
+    }
+    const bool spoiled = p.group < kBlock && __any_sync(0xffffffffu, zero != zero);
+    if (spoiled) {
+      store_exact<T, I>(p, at, place, staged);
+    } else {
+      store_sums<T>(p, at, place, sums);
+    }
+    if (next >= p.tiles) return;
+    if (p.stages == 1) {
+      __syncthreads();
+      stage_image<T, I>(p, tile_at(p, next), first_channel, ptx::shared_address(shared));
+    } else {
+      stage ^= 1;
+    }
+    index = next;
+  }
+}
+
+}  // namespace gpudnn::kernels::small_group

@@ -1,0 +1,112 @@
+// The parameters of the convolution of groups of 1, 2, 4 or 8 channels on tensor cores, shared by the launcher and the
+// kernel: plain data. See small_group_sm80.cuh.
+//
+// "Image" is x, or dy in the data gradient; "out" is y or dx. Strides are in elements.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/epilogue/activation.hpp"
+#include "kernels/tile/element_type.hpp"
+#include "kernels/tile/fast_divmod.cuh"
+
+struct CUstream_st;
+
+namespace gpudnn::kernels::small_group {
+
+using tile::ElementType;
+using tile::FastDivmod;
+
+constexpr int kBlock = 8;        // channels of a product: whole groups
+constexpr int kTileRows = 16;    // of the output, of a product
+constexpr int kWarpColumns = 8;  // of the output, of a warp
+constexpr int kMaxWarps = 8;
+constexpr int kMaxShared = 110 * 1024;
+
+// The instances.
+struct TileRow {
+  int taps;  // height and width of the filter
+  int stride;
+  int min_blocks;  // of a multiprocessor: bounds the registers
+};
+// clang-format off
+constexpr TileRow kTiles[] = {{3, 1, 3}, {5, 1, 2}, {7, 1, 2}, {3, 2, 3}, {5, 2, 2}};
+// clang-format on
+// The same of the filter gradient.
+constexpr int kWgradMinBlocks[] = {2, 2, 1, 2, 2};
+constexpr int kMaxWgradShared = 200 * 1024;
+constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
+
+struct Strides {
+  std::int64_t n = 0;
+  std::int32_t h = 0;
+  std::int32_t w = 0;
+};
+
+// How a thread block goes over the 16-byte chunks of a staged tensor: all blocks of channels of a pixel, the pixels of
+// a row, the rows (of both images, where a tile has two). The threads are a multiple of the blocks, so that a thread
+// stays with its block of channels and takes every (threads / blocks)-th pixel: `step_rows` rows and `step_columns`
+// further.
+struct Walk {
+  FastDivmod columns;
+  std::int32_t rows = 0;
+  std::int32_t step_rows = 0;
+  std::int32_t step_columns = 0;
+};
+
+struct Params {
+  // Filled in for each launch.
+  const void* image = nullptr;
+  const void* filter = nullptr;
+  const void* rows = nullptr;  // dy, in the filter gradient, where out_steps are its strides
+  float* partials = nullptr;   // of the filter gradient: a filter for each walker and part
+  const void* addend = nullptr;
+  const void* bias = nullptr;
+  void* out = nullptr;
+  float alpha = 1;
+  float addend_scale = 0;  // 0: the addend is not read
+  gemm::ActivationArgs<float> activation;
+  bool is_plain = false;
+
+  // Fixed by the problem.
+  bool has_bias = false;
+  bool float_vectors = false;  // the bias is of floats, else of the data's type
+  bool mirrored = false;       // the tap (r, s) of a window is the filter's last but (r, s)
+  bool transposed = false;     // data gradient: the filter's first index is the image's channel
+  std::int32_t images = 0, channels = 0;
+  std::int32_t group = 1;  // channels
+  std::int32_t image_h = 0, image_w = 0, out_h = 0, out_w = 0, pad_h = 0, pad_w = 0;
+  Strides image_steps, out_steps, addend_steps;
+  std::int64_t filter_k = 0, filter_c = 0, filter_r = 0, filter_s = 0;
+  std::int64_t bias_step = 0;  // bytes
+
+  // A thread block has `blocks_c` blocks of channels and `parts` times 8 columns, a warp for each pair of those, and
+  // goes over tiles of 16 rows: of one image, or 8 rows of each of two images.
+  FastDivmod blocks_c;
+  std::int32_t parts = 1;
+  std::int32_t part_rows = kTileRows;  // output rows of an image in a tile
+  std::int32_t in_rows = 0;            // that a tile sees of an image
+  Walk in_walk, out_walk;
+  std::int32_t in_pitch = 0;  // 16-byte chunks from one row in shared memory to the next: 1 modulo 8
+  std::int32_t out_pitch = 0;
+  std::int32_t rows_offset = 0;  // of dy behind the image, in a stage of the filter gradient
+  FastDivmod column_tiles, row_tiles;
+  std::uint32_t tiles = 0;
+  FastDivmod channel_tiles;
+  std::uint32_t walkers = 1;  // thread blocks that share the tiles of a channel tile
+  std::int32_t stages = 1;    // 2: the next tile is loaded while this one is multiplied
+  std::int32_t stage_bytes = 0;
+  std::uint32_t threads = 0;
+};
+
+void launch(int row, ElementType type, const Params& params, CUstream_st* stream);
+template <class T>
+void launch_of_type(int row, const Params& params, CUstream_st* stream);
+
+// The filter gradient: two kernels.
+void launch_wgrad(int row, ElementType type, const Params& params, CUstream_st* stream);
+template <class T>
+void launch_wgrad_of_type(int row, const Params& params, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels::small_group

@@ -1,0 +1,270 @@
+// Filter gradient of groups of 1, 2, 4 or 8 channels on tensor cores, channels last:
+//
+//   dw[k, c, r, s] = sum over n, i, j of x[n, i * stride + r - pad, j * stride + s - pad, c] * dy[n, i, j, k]
+//
+// As in small_group_sm80.cuh eight neighbouring channels are whole groups, and a tile is 16 rows by 8 columns for each
+// warp. The sum runs over the 16 pixels of a column: operand b is 16 pixels by 8 channels of x, a column shifted by r
+// rows, and operand a the 8 channels of two columns of dy by 16 pixels, those that see this column of x by two
+// different taps s, so that no row of a is empty. Both come from shared memory by transposing loads. A warp keeps the
+// sums of all taps in registers while it goes over its tiles, leaves them in the workspace, and a second kernel adds
+// them up in order. Of the 8 x 8 sums of a tap those within a group are dw; the others are left.
+//
+// Pixels that a tile has beyond dy, and the padding of x, are zeros, which would make a NaN of an infinity beside them.
+// So each thread looks at what it staged, and a tile with an element that is not finite is added up without tensor
+// cores.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/conv/depthwise/small_group_sm80.cuh"
+#include "kernels/ptx/mma_sync.cuh"
+
+namespace gpudnn::kernels::small_group {
+
+// Taps s whose windows have their columns in the same places: with step 2 even and odd ones apart. A pair shares a
+// product.
+template <class I>
+struct TapPairs {
+  static constexpr int kOfPhase = (I::kTaps + I::kStride - 1) / I::kStride;  // taps of the first phase, the most
+  static constexpr int kPerPhase = (kOfPhase + 1) / 2;
+  static constexpr int kCount = kPerPhase * I::kStride;
+  // Tap 0 or 1 of the pair; kTaps or more where there is none.
+  static constexpr int tap(int pair, int which) {
+    return pair / kPerPhase + (pair % kPerPhase * 2 + which) * I::kStride;
+  }
+};
+template <class I>
+using WgradSums = float[I::kTaps][TapPairs<I>::kCount][4];
+
+template <class T>
+__device__ __forceinline__ void mma16(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                      std::uint32_t b1) {
+  if constexpr (std::is_same_v<T, tile::Half>) {
+    ptx::mma_m16n8k16_f16(sums, a, b0, b1);
+  } else {
+    ptx::mma_m16n8k16_bf16(sums, a, b0, b1);
+  }
+}
+
+// A bit where an element's exponent is all ones: the addition carries into its sign, which was cut off.
+template <class T>
+__device__ __forceinline__ std::uint32_t not_finite(const uint4& chunk) {
+  constexpr std::uint32_t kStep = std::is_same_v<T, tile::Half> ? 0x04000400u : 0x00800080u;
+  std::uint32_t found = 0;
+  for (const std::uint32_t word : {chunk.x, chunk.y, chunk.z, chunk.w}) found |= (word & 0x7fff7fffu) + kStep;
+  return found & 0x80008000u;
+}
+// Of the chunks that this thread staged.
+template <class T>
+__device__ __forceinline__ bool staged_not_finite(const Params& p, const unsigned char* image,
+                                                  const unsigned char* rows) {
+  std::uint32_t found = 0;
+  for_chunks(p, p.in_walk, p.in_pitch,
+             [&](int, int, int chunk) { found |= not_finite<T>(*reinterpret_cast<const uint4*>(image + 16 * chunk)); });
+  for_chunks(p, p.out_walk, p.out_pitch,
+             [&](int, int, int chunk) { found |= not_finite<T>(*reinterpret_cast<const uint4*>(rows + 16 * chunk)); });
+  return found != 0;
+}
+
+// image, rows: where the lane's rows of the fragments of the warp's first two columns lie.
+template <class T, class I>
+__device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, std::uint32_t rows, WgradSums<I>& sums) {
+  using Pairs = TapPairs<I>;
+  const std::uint32_t row_step = 16 * static_cast<std::uint32_t>(p.in_pitch);
+  const std::uint32_t pair_step = 32 * p.blocks_c.divisor;
+  std::uint32_t dy[kWarpColumns][2];
+#pragma unroll
+  for (int j = 0; j < kWarpColumns; j += 2) {
+    std::uint32_t words[4];
+    ptx::ldmatrix_x4_trans(rows + static_cast<std::uint32_t>(j / 2) * pair_step, words);
+    dy[j][0] = words[0];
+    dy[j][1] = words[1];
+    dy[j + 1][0] = words[2];
+    dy[j + 1][1] = words[3];
+  }
+#pragma unroll
+  for (int columns = 0; columns < I::kPairs; ++columns) {
+#pragma unroll
+    for (int r = 0; r < I::kTaps; ++r) {
+      std::uint32_t b[4];
+      ptx::ldmatrix_x4_trans(
+          image + static_cast<std::uint32_t>(columns) * pair_step + static_cast<std::uint32_t>(r) * row_step, b);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int pair = 0; pair < Pairs::kCount; ++pair) {
+          std::uint32_t a[4] = {};
+          bool any = false;
+#pragma unroll
+          for (int which = 0; which < 2; ++which) {
+            const int s = Pairs::tap(pair, which);
+            const int steps = columns * 2 + half - s;
+            if (s >= I::kTaps || steps < 0 || steps % I::kStride != 0 || steps / I::kStride >= kWarpColumns) continue;
+            a[which] = dy[steps >= 0 ? steps / I::kStride % kWarpColumns : 0][0];
+            a[2 + which] = dy[steps >= 0 ? steps / I::kStride % kWarpColumns : 0][1];
+            any = true;
+          }
+          if (any) mma16<T>(sums[r][pair], a, b[2 * half], b[2 * half + 1]);
+        }
+      }
+    }
+  }
+}
+
+// The sum over a tile of tap (r, s), channel k of dy and n of x, of pixels that exist.
+template <class T, class I>
+__device__ __noinline__ float exact_tile_sum(const Params& p, const Tile& at, const WarpPlace& place,
+                                             const unsigned char* image, const unsigned char* rows, int r, int s, int k,
+                                             int n) {
+  float sum = 0;
+#pragma unroll 1
+  for (int i = 0; i < kTileRows * kWarpColumns; ++i) {
+    const int m = i / kWarpColumns;
+    const int column = place.part * kWarpColumns + i % kWarpColumns;
+    const int part = m >= p.part_rows ? 1 : 0;
+    const int h = at.row + m - part * p.part_rows;
+    const int w = at.column + column;
+    if (at.n + part >= p.images || h >= p.out_h || w >= p.out_w) continue;
+    const int x_row = h * I::kStride + r - p.pad_h;
+    const int x_column = w * I::kStride + s - p.pad_w;
+    if (static_cast<unsigned>(x_row) >= static_cast<unsigned>(p.image_h) ||
+        static_cast<unsigned>(x_column) >= static_cast<unsigned>(p.image_w)) {
+      continue;
+    }
+    const auto blocks = static_cast<int>(p.blocks_c.divisor);
+    const int x_chunk = (staged_row<I>(p, m) + r) * p.in_pitch + (column * I::kStride + s) * blocks + place.block;
+    const int dy_chunk = m * p.out_pitch + column * blocks + place.block;
+    sum += tile::widen<float>(reinterpret_cast<const T*>(image + 16 * x_chunk)[n]) *
+           tile::widen<float>(reinterpret_cast<const T*>(rows + 16 * dy_chunk)[k]);
+  }
+  return sum;
+}
+template <class T, class I>
+__device__ __forceinline__ void add_exact_tile(const Params& p, const Tile& at, const WarpPlace& place,
+                                               const unsigned char* image, const unsigned char* rows,
+                                               WgradSums<I>& sums) {
+  const int k = static_cast<int>(threadIdx.x) % 32 / 4;
+#pragma unroll
+  for (int r = 0; r < I::kTaps; ++r) {
+#pragma unroll
+    for (int pair = 0; pair < TapPairs<I>::kCount; ++pair) {
+#pragma unroll
+      for (int q = 0; q < 4; ++q) {
+        const int s = TapPairs<I>::tap(pair, q / 2);
+        const int n = lane_channel() + q % 2;
+        if (s >= I::kTaps || k / p.group != n / p.group) continue;
+        sums[r][pair][q] += exact_tile_sum<T, I>(p, at, place, image, rows, r, s, k, n);
+      }
+    }
+  }
+}
+
+template <class T, int kRow>
+__global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
+    small_group_wgrad_kernel(const __grid_constant__ Params p) {
+  using I = Instance<kRow>;
+  unsigned char* const shared = tile::dynamic_shared();
+  std::uint32_t channel_tile = 0;
+  const std::uint32_t walker = p.channel_tiles.divmod(blockIdx.x, &channel_tile);
+  const int first_channel = static_cast<int>(channel_tile * p.blocks_c.divisor) * kBlock;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  WarpPlace place;
+  std::uint32_t block = 0;
+  place.part = static_cast<int>(p.blocks_c.divmod(threadIdx.x / 32, &block));
+  place.block = static_cast<int>(block);
+  place.first = first_channel + place.block * kBlock;
+
+  const auto blocks = static_cast<int>(p.blocks_c.divisor);
+  const int image_chunk = staged_row<I>(p, lane % 16) * p.in_pitch +
+                          (place.part * kWarpColumns * I::kStride + lane / 16) * blocks + place.block;
+  const int rows_chunk = lane % 16 * p.out_pitch + (place.part * kWarpColumns + lane / 16) * blocks + place.block;
+  const auto stage_tile = [&](std::uint32_t index, int stage) {
+    const std::uint32_t to = ptx::shared_address(shared + stage * p.stage_bytes);
+    const Tile at = tile_at(p, index);
+    stage_tensor<T>(p, p.rows, p.out_steps, p.out_walk, p.out_pitch, at, p.part_rows, p.out_h, p.out_w, first_channel,
+                    to + static_cast<std::uint32_t>(p.rows_offset));
+    stage_image<T, I>(p, at, first_channel, to);
+  };
+
+  WgradSums<I> sums = {};
+  int stage = 0;
+  stage_tile(walker, 0);
+  for (std::uint32_t index = walker; index < p.tiles; index += p.walkers) {
+    const unsigned char* const image = shared + stage * p.stage_bytes;
+    const unsigned char* const rows = image + p.rows_offset;
+    ptx::cp_async_wait_group<0>();
+    const bool spoiled = __syncthreads_or(static_cast<int>(staged_not_finite<T>(p, image, rows))) != 0;
+    const std::uint32_t next = index + p.walkers;
+    if (p.stages == 2 && next < p.tiles) stage_tile(next, stage ^ 1);
+    if (spoiled) {
+      add_exact_tile<T, I>(p, tile_at(p, index), place, image, rows, sums);
+    } else {
+      add_tile<T, I>(p, ptx::shared_address(image) + 16 * static_cast<std::uint32_t>(image_chunk),
+                     ptx::shared_address(rows) + 16 * static_cast<std::uint32_t>(rows_chunk), sums);
+    }
+    if (p.stages == 2) {
+      stage ^= 1;
+    } else if (next < p.tiles) {
+      __syncthreads();
+      stage_tile(next, 0);
+    }
+  }
+
+  // Of the filter as if it were packed: k, c, r, s.
+  const int k = lane / 4;
+  const auto part =
+      static_cast<std::size_t>(walker) * static_cast<std::size_t>(p.parts) + static_cast<std::size_t>(place.part);
+  constexpr int kFilterTaps = I::kTaps * I::kTaps;
+  float* const to =
+      p.partials + part * static_cast<std::size_t>(p.channels) * static_cast<std::size_t>(p.group * kFilterTaps);
+  if (place.first >= p.channels) return;
+#pragma unroll
+  for (int q = 0; q < 4; ++q) {
+    const int n = lane_channel() + q % 2;
+    if (k / p.group != n / p.group) continue;
+    const int first = ((place.first + k) * p.group + n % p.group) * kFilterTaps;
+#pragma unroll
+    for (int r = 0; r < I::kTaps; ++r) {
+#pragma unroll
+      for (int pair = 0; pair < TapPairs<I>::kCount; ++pair) {
+        const int s = TapPairs<I>::tap(pair, q / 2);
+        if (s < I::kTaps) to[first + r * I::kTaps + s] = sums[r][pair][q];
+      }
+    }
+  }
+}
+
+// dw = alpha * the sum over the parts, in order, + addend_scale * addend.
+constexpr int kSumLanes = 32;   // threads that share a sum
+constexpr int kSumColumns = 8;  // sums of a block
+template <class T>
+__global__ void __launch_bounds__(kSumLanes* kSumColumns) small_group_sum_kernel(const Params p, int taps) {
+  __shared__ float lanes[kSumLanes][kSumColumns];
+  const auto count = static_cast<std::size_t>(p.channels) * static_cast<std::size_t>(p.group * taps * taps);
+  const std::size_t at = static_cast<std::size_t>(blockIdx.x) * kSumColumns + threadIdx.x % kSumColumns;
+  const std::uint32_t lane = threadIdx.x / kSumColumns;
+  const std::uint32_t parts = p.walkers * static_cast<std::uint32_t>(p.parts);
+  float sum = 0;
+  if (at < count) {
+#pragma unroll 4
+    for (std::uint32_t part = lane; part < parts; part += kSumLanes) sum += p.partials[part * count + at];
+  }
+  lanes[lane][threadIdx.x % kSumColumns] = sum;
+  __syncthreads();
+  if (lane != 0 || at >= count) return;
+  for (int i = 1; i < kSumLanes; ++i) sum += lanes[i][threadIdx.x];
+  auto rest = static_cast<std::int64_t>(at);
+  std::int64_t s = rest % taps;
+  rest /= taps;
+  std::int64_t r = rest % taps;
+  rest /= taps;
+  if (p.mirrored) {
+    s = taps - 1 - s;
+    r = taps - 1 - r;
+  }
+  const std::int64_t to = rest / p.group * p.filter_k + rest % p.group * p.filter_c + r * p.filter_r + s * p.filter_s;
+  float value = p.alpha * sum;
+  if (p.addend_scale != 0.0f) value += p.addend_scale * tile::widen<float>(static_cast<const T*>(p.addend)[to]);
+  static_cast<T*>(p.out)[to] = tile::narrow<T>(value);
+}
+
+}  // namespace gpudnn::kernels::small_group

@@ -1,0 +1,37 @@
+// Launches of the filter gradient of small groups for one type.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
+#include "kernels/conv/depthwise/small_group_wgrad_sm80.cuh"
+#include "kernels/tile/instances.hpp"
+
+namespace gpudnn::kernels::small_group {
+
+using LaunchWgradRow = void (*)(const Params&, CUstream_st*);
+
+template <class T, int kRow>
+void launch_wgrad_row(const Params& params, CUstream_st* stream) {
+  constexpr auto kKernel = &small_group_wgrad_kernel<T, kRow>;
+  cuda::allow_shared_memory<kKernel>(kMaxWgradShared);
+  cuda::launch_kernel(
+      kKernel,
+      {.blocks = params.channel_tiles.divisor * params.walkers,
+       .threads = params.threads,
+       .shared_bytes = static_cast<std::size_t>(params.stages) * static_cast<std::size_t>(params.stage_bytes)},
+      stream, params);
+}
+
+template <class T>
+void launch_wgrad_of_type(int row, const Params& params, CUstream_st* stream) {
+  tile::entry_at<kTileCount>(row, [](auto tile_row) -> LaunchWgradRow { return &launch_wgrad_row<T, tile_row()>; })(
+      params, stream);
+  const int taps = kTiles[row].taps;
+  const auto count = static_cast<std::uint32_t>(params.channels * params.group * taps * taps);
+  cuda::launch_kernel(&small_group_sum_kernel<T>,
+                      {.blocks = (count + kSumColumns - 1) / kSumColumns, .threads = kSumLanes * kSumColumns}, stream,
+                      params, taps);
+}
+
+}  // namespace gpudnn::kernels::small_group

@@ -1,0 +1,68 @@
+// Launcher of the depthwise convolution: problem + config -> parameters -> launch.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/depthwise/depthwise_simt_params.hpp"
+#include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/launch_workspace.hpp"
+#include "ops/element_type.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace depthwise = kernels::depthwise;
+
+struct Prepared {
+  DepthwiseLaunch pairs;  // two channels a thread, where layout and pointers allow it
+  DepthwiseLaunch single;
+  tile::ElementType type = tile::ElementType::f32;
+  Direction direction = Direction::forward;
+  std::size_t workspace = 0;
+};
+
+Support supports(const Problem& problem, const Device&) {
+  const char* const reason = depthwise_unsupported_reason(problem);
+  return reason == nullptr ? Support::yes() : Support::no(reason);
+}
+
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
+  auto prepared = std::make_shared<Prepared>();
+  if (config.tile == 2) prepared->pairs = depthwise_launch(problem, 2, config.split_k, device.multiprocessors);
+  prepared->single = depthwise_launch(problem, 1, config.split_k, device.multiprocessors);
+  prepared->type = element_type(problem.x.type);
+  prepared->direction = problem.direction;
+  prepared->workspace = depthwise_workspace(problem, config.split_k);
+  return prepared;
+}
+
+bool takes_pairs(const Prepared& prepared, const Args& args) {
+  if (prepared.pairs.row < 0) return false;
+  const auto bytes = static_cast<std::uintptr_t>(2 * tile::element_bytes(prepared.type));
+  const auto is_aligned = [&](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0; };
+  return is_aligned(args.x) && is_aligned(args.y) && is_aligned(args.z) &&
+         (prepared.direction == Direction::wgrad || is_aligned(args.out));
+}
+
+Status launch(const LaunchSite& site, const void* state, const Args& args) {
+  const auto& prepared = *static_cast<const Prepared*>(state);
+  GPUDNN_TRY(require_workspace(site, prepared.workspace));
+  const DepthwiseLaunch& chosen = takes_pairs(prepared, args) ? prepared.pairs : prepared.single;
+  depthwise::Params p = chosen.params;
+  p.image = prepared.direction == Direction::dgrad ? args.y : args.x;
+  p.rows = args.y;
+  p.filter = args.w;
+  p.out = args.out;
+  p.partials = static_cast<float*>(site.workspace);
+  set_epilogue(args, &p);
+  depthwise::launch(chosen.row, prepared.type, p, site.stream);
+  return cuda::launch_status("depthwise_simt");
+}
+
+}  // namespace
+
+extern const ConvEngine kDepthwiseSimt = {.name = "depthwise_simt",
+                                          .backend = GPUDNN_BACKEND_CUDA,
+                                          .supports = &supports,
+                                          .candidates = &depthwise_candidates,
+                                          .prepare = &prepare,
+                                          .launch = &launch};
+
+}  // namespace gpudnn::conv

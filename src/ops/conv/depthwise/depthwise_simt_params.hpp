@@ -1,0 +1,27 @@
+// From a convolution problem to the parameters of the depthwise kernels, and their footprint. No CUDA.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/conv/depthwise/depthwise_simt.hpp"
+#include "ops/conv/engine.hpp"
+
+namespace gpudnn::conv {
+
+// A reason against, or null.
+[[nodiscard]] const char* depthwise_unsupported_reason(const Problem& problem);
+
+// An instance and its parameters without pointers.
+struct DepthwiseLaunch {
+  kernels::depthwise::Params params;
+  int row = -1;  // of kTiles; -1: none
+};
+
+// `vector`: channels of a thread, 1 or 2. None where the layout does not allow 2. `splits`: of the filter gradient.
+[[nodiscard]] DepthwiseLaunch depthwise_launch(const Problem& problem, int vector, int splits, int multiprocessors);
+
+// Bytes of partial sums.
+[[nodiscard]] std::size_t depthwise_workspace(const Problem& problem, int splits);
+
+void depthwise_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,243 @@
+// The mapping of convolution problems to the kernel for small groups, and its cost model.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/depthwise/small_group_sm80_params.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/cost_model.hpp"
+#include "core/integer.hpp"
+#include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/tensor_math.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+using namespace kernels::small_group;  // NOLINT: this file speaks of nothing else
+
+constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() / 4;
+constexpr std::int64_t kVector = 8;  // elements of 16 bytes
+constexpr std::int64_t kSharedOfMultiprocessor = 224 * 1024;
+
+const TensorGeometry& image_of(const Problem& problem) {
+  return problem.direction == Direction::dgrad ? problem.y : problem.x;
+}
+const TensorGeometry& out_of(const Problem& problem) {
+  return problem.direction == Direction::dgrad ? problem.x : problem.y;
+}
+
+const char* layout_unsupported_reason(const TensorGeometry& t) {
+  if (t.strides[1] != 1) return "a tensor is not contiguous along channels";
+  std::int64_t span = 1;
+  for (int i = 0; i < t.rank; ++i) {
+    if (i == 1) continue;
+    if (t.dims[i] > 1 && t.strides[i] % kVector != 0) return "pixels do not begin at multiples of 16 bytes";
+    if (i > 0) span += (t.dims[i] - 1) * t.strides[i];
+  }
+  return span > kMaxIndex ? "an image spans 2^29 elements or more" : nullptr;
+}
+
+const char* window_unsupported_reason(const Problem& problem) {
+  if (problem.spatial != 2) return "it takes two spatial dimensions";
+  if (problem.stride[0] != problem.stride[1]) return "it takes the same stride along both dimensions";
+  if (problem.direction == Direction::dgrad && problem.stride[0] != 1) return "it takes the data gradient of step 1";
+  for (int i = 0; i < 2; ++i) {
+    if (problem.dilation[i] != 1) return "it takes dilation 1";
+    if (problem.pad[i] > 64) return "padding over 64";
+    if (problem.x.dims[2 + i] > kMaxIndex || problem.y.dims[2 + i] > kMaxIndex) return "2^29 pixels in a row or more";
+  }
+  if (small_group_row(problem) < 0) return "it takes filters of 3x3, 5x5 and 7x7, the last with step 1";
+  return nullptr;
+}
+
+Strides strides_of(const TensorGeometry& t) {
+  const auto of = [&](int dim) { return t.dims[dim] > 1 ? t.strides[dim] : 0; };
+  return {of(0), static_cast<std::int32_t>(of(2)), static_cast<std::int32_t>(of(3))};
+}
+
+FastDivmod divisor(std::int64_t value) { return FastDivmod(static_cast<std::uint32_t>(value)); }
+
+// Blocks of channels of a thread block: up to 8 that leave the fewest over.
+int blocks_of_thread_block(int blocks) {
+  int best = std::min(blocks, kMaxWarps);
+  const auto rounded = [&](int n) { return static_cast<int>(ceil_div(blocks, n)) * n; };
+  for (const int n : {8, 4, 6, 7, 5, 3}) {
+    if (n <= blocks && rounded(n) < rounded(best)) best = n;
+  }
+  return best;
+}
+
+// A thread block has 32 threads for each part and block of channels.
+Walk walk_of(int rows, int columns, int parts) {
+  Walk walk;
+  walk.columns = divisor(columns);
+  walk.rows = rows;
+  walk.step_rows = 32 * parts / columns;
+  walk.step_columns = 32 * parts % columns;
+  return walk;
+}
+
+// The image that a tile sees, in shared memory, and the tiles.
+void set_tile(const TileRow& tile, bool wgrad, Params* p) {
+  const int images = kTileRows / p->part_rows;
+  const auto blocks = static_cast<int>(p->blocks_c.divisor);
+  const int columns = p->parts * kWarpColumns;
+  // Fragments are loaded in pairs of columns.
+  const int seen = static_cast<int>(ceil_div((columns - 1) * tile.stride + tile.taps, 2) * 2);
+  const int rows = (p->part_rows - 1) * tile.stride + tile.taps;
+  const auto pitch = [](int chunks) { return (chunks + 6) / 8 * 8 + 1; };
+  p->in_rows = rows;
+  p->in_walk = walk_of(images * rows, seen, p->parts);
+  p->in_pitch = pitch(seen * blocks);
+  p->out_walk = walk_of(kTileRows, columns, p->parts);
+  p->out_pitch = pitch(columns * blocks);
+  const int image_chunks = images * rows * p->in_pitch;
+  const int out_chunks = kTileRows * p->out_pitch;
+  p->rows_offset = 16 * image_chunks;
+  p->stage_bytes = 16 * (image_chunks + (wgrad ? out_chunks : 0));
+  p->column_tiles = divisor(ceil_div(p->out_w, columns));
+  p->row_tiles = divisor(ceil_div(p->out_h, p->part_rows));
+  p->tiles = p->column_tiles.divisor * p->row_tiles.divisor * static_cast<std::uint32_t>(ceil_div(p->images, images));
+}
+
+// Rows that the tiles load, those beyond the image too.
+std::int64_t rows_loaded(const TileRow& tile, const Params& p) {
+  return static_cast<std::int64_t>(p.tiles) * (kTileRows / p.part_rows) * p.in_rows +
+         static_cast<std::int64_t>(p.tiles) * kTileRows * tile.stride / 2;
+}
+
+bool is_wgrad(const Problem& problem) { return problem.direction == Direction::wgrad; }
+
+int resident_blocks(const Problem& problem, const Params& p) {
+  const int row = small_group_row(problem);
+  const auto shared = kSharedOfMultiprocessor / (std::int64_t{p.stages} * p.stage_bytes + 1024);
+  return static_cast<int>(
+      std::clamp<std::int64_t>(shared, 1, is_wgrad(problem) ? kWgradMinBlocks[row] : kTiles[row].min_blocks));
+}
+
+// The shape of a thread block's tile.
+void set_shape(const TileRow& tile, bool wgrad, Params* p) {
+  const int most = wgrad ? kMaxWgradShared : kMaxShared;
+  const int blocks = blocks_of_thread_block(p->channels / kBlock);
+  p->blocks_c = divisor(blocks);
+  p->channel_tiles = divisor(ceil_div(p->channels / kBlock, blocks));
+  Params best;
+  for (const int part_rows : {kTileRows, kTileRows / 2}) {
+    Params tried = *p;
+    tried.part_rows = part_rows;
+    tried.parts = kMaxWarps / blocks;
+    // No wider than the image, and one stage where two do not fit.
+    while (tried.parts > 1 && (tried.parts - 1) * kWarpColumns >= p->out_w) --tried.parts;
+    set_tile(tile, wgrad, &tried);
+    while (tried.parts > 1 && tried.stage_bytes > most) {
+      --tried.parts;
+      set_tile(tile, wgrad, &tried);
+    }
+    tried.stages = (tile.stride == 1 || wgrad) && 2 * tried.stage_bytes <= kMaxShared ? 2 : 1;
+    if (wgrad && tile.taps == 7) tried.stages = 2;  // one thread block a multiprocessor
+    tried.threads = static_cast<std::uint32_t>(32 * blocks * tried.parts);
+    if (part_rows == kTileRows || rows_loaded(tile, tried) < rows_loaded(tile, best)) best = tried;
+  }
+  *p = best;
+}
+
+}  // namespace
+
+int small_group_row(const Problem& problem) {
+  for (int i = 0; i < kTileCount; ++i) {
+    if (problem.w.dims[2] == kTiles[i].taps && problem.w.dims[3] == kTiles[i].taps &&
+        problem.stride[0] == kTiles[i].stride) {
+      return i;
+    }
+  }
+  return -1;
+}
+
+const char* small_group_unsupported_reason(const Problem& problem) {
+  if (problem.x.type != GPUDNN_DATA_HALF && problem.x.type != GPUDNN_DATA_BFLOAT16) return "it takes f16 and bf16 only";
+  if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
+  const std::int64_t group = problem.w.dims[1];
+  if (problem.w.dims[0] != problem.x.dims[1]) return "it takes as many filters as channels";
+  if (group > kBlock || kBlock % group != 0) return "it takes groups of 1, 2, 4 and 8 channels";
+  if (problem.x.dims[1] % kBlock != 0) return "channels do not fill whole 16-byte vectors";
+  if (const char* reason = window_unsupported_reason(problem)) return reason;
+  for (const TensorGeometry* tensor : {&problem.x, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y}) {
+    if (const char* reason = layout_unsupported_reason(*tensor)) return reason;
+  }
+  if (problem.x.dims[0] * (problem.x.dims[2] + 16) * (problem.x.dims[3] + 16) > kMaxIndex) return "2^29 pixels or more";
+  return channel_scale_unsupported_reason(problem);
+}
+
+Params small_group_params(const Problem& problem, int multiprocessors) {
+  const TileRow& tile = kTiles[small_group_row(problem)];
+  const TensorGeometry& image = image_of(problem);
+  const TensorGeometry& out = out_of(problem);
+  Params p;
+  const auto size = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+  p.images = size(image.dims[0]);
+  p.channels = size(image.dims[1]);
+  p.group = size(problem.w.dims[1]);
+  p.image_h = size(image.dims[2]);
+  p.image_w = size(image.dims[3]);
+  p.out_h = size(out.dims[2]);
+  p.out_w = size(out.dims[3]);
+  p.pad_h = size(problem.pad[0]);
+  p.pad_w = size(problem.pad[1]);
+  p.mirrored = problem.mode == GPUDNN_CONVOLUTION;
+  if (problem.direction == Direction::dgrad) {
+    p.transposed = true;
+    p.mirrored = !p.mirrored;
+    p.pad_h = tile.taps - 1 - p.pad_h;
+    p.pad_w = tile.taps - 1 - p.pad_w;
+  }
+  p.image_steps = strides_of(image);
+  p.out_steps = strides_of(out);
+  p.addend_steps = problem.has_z != 0 ? strides_of(problem.z) : p.out_steps;
+  p.filter_k = problem.w.strides[0];
+  p.filter_c = problem.w.strides[1];
+  p.filter_r = problem.w.strides[2];
+  p.filter_s = problem.w.strides[3];
+  set_activation(problem, &p);
+  set_shape(tile, is_wgrad(problem), &p);
+  const std::int64_t slots = static_cast<std::int64_t>(multiprocessors) * resident_blocks(problem, p);
+  const std::int64_t most = std::max<std::int64_t>(1, slots / p.channel_tiles.divisor);
+  const std::int64_t turns = ceil_div(p.tiles, std::min<std::int64_t>(most, p.tiles));
+  p.walkers = static_cast<std::uint32_t>(ceil_div(p.tiles, turns));
+  return p;
+}
+
+std::size_t small_group_workspace(const Problem& problem, const Params& p) {
+  if (!is_wgrad(problem)) return 0;
+  return static_cast<std::size_t>(p.walkers) * static_cast<std::size_t>(p.parts) *
+         static_cast<std::size_t>(element_count(problem.w)) * sizeof(float);
+}
+
+void small_group_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  constexpr double kCyclesOfProduct = 1.1;  // of 16 x 8 x 8, of a multiprocessor
+  constexpr double kStartSeconds = 1.5e-6;  // the filter's loads
+  constexpr double kTurnSeconds = 1.2e-6;   // of a tile, alone on its multiprocessor
+  const TileRow& tile = kTiles[small_group_row(problem)];
+  const Params p = small_group_params(problem, std::max(device.multiprocessors, 1));
+  const double taps = tile.taps * tile.taps;
+  const double warps = p.threads / 32.0;
+  const double turns = std::ceil(static_cast<double>(p.tiles) / p.walkers);
+  const double chunks = static_cast<double>(p.in_walk.rows) * p.in_walk.columns.divisor * p.blocks_c.divisor;
+  Footprint f;
+  f.tiles = static_cast<double>(p.channel_tiles.divisor) * p.walkers;
+  f.resident = resident_blocks(problem, p);
+  f.warps = warps;
+  f.latency_warps = 2;
+  f.cycles = turns * (warps * kWarpColumns * taps * kCyclesOfProduct + chunks * 0.25 + 300);
+  f.k_tile_latency = turns * kTurnSeconds;
+  f.dram_bytes = 1.15 * bytes_of_tensors(problem);
+  f.start_seconds = kStartSeconds;
+  const std::size_t workspace = small_group_workspace(problem, p);
+  if (workspace > 0) {
+    f.partial_bytes = 2.0 * static_cast<double>(workspace);
+    f.reduce_seconds = 3e-6;
+  }
+  candidates->push_back({{.tile_name = "c8"}, estimate(f, device.rates), workspace});
+}
+
+}  // namespace gpudnn::conv
