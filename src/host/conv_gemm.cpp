@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/parallel.hpp"
-#include "host/activation.hpp"
 #include "host/block_kernel.hpp"
+#include "host/conv_epilogue.hpp"
 #include "host/conv_gather.hpp"
 #include "host/conv_gemm_wgrad.hpp"
 #include "host/conv_lattice.hpp"
@@ -98,29 +98,23 @@ struct Line {
   std::int64_t out_step;
   std::int64_t addend;
   std::int64_t addend_step;
-  std::int64_t bias;
-  std::int64_t bias_step;
+  std::int64_t channel;       // of the first element ...
+  std::int64_t channel_step;  // ... and from one to the next: 1 or 0
 };
 
 template <class T>
 void write_line(const Problem& problem, const Args& args, const Line& line) {
   T* const out = static_cast<T*>(args.out) + line.out;
-  const bool adds = problem.has_z != 0 && args.alpha2 != 0;
-  if (!adds && problem.has_bias == 0 && problem.activation < 0) {
+  const ConvEpilogue<T> epilogue(problem, args);
+  if (epilogue.is_plain()) {
     for (std::int64_t i = 0; i < line.count; ++i) store(out + i * line.out_step, args.alpha * line.sums[i], args.beta);
     return;
   }
-  const auto* const z = static_cast<const T*>(args.z) + (adds ? line.addend : 0);
-  const auto* const bias = static_cast<const T*>(args.bias) + (problem.has_bias != 0 ? line.bias : 0);
-  const auto nan = args.propagate_nan ? GPUDNN_PROPAGATE_NAN : GPUDNN_NOT_PROPAGATE_NAN;
+  const auto* const z = epilogue.adds() ? static_cast<const T*>(args.z) + line.addend : nullptr;
+  const std::int64_t z_step = epilogue.adds() ? line.addend_step : 0;
   for (std::int64_t i = 0; i < line.count; ++i) {
-    double value = args.alpha * line.sums[i];
-    if (adds) value += args.alpha2 * to_double(z[i * line.addend_step]);
-    if (problem.has_bias != 0) value += to_double(bias[i * line.bias_step]);
-    if (problem.activation >= 0) {
-      value = activate(static_cast<gpudnnActivationMode_t>(problem.activation), nan, args.activation_coef, value);
-    }
-    store(out + i * line.out_step, value, args.beta);
+    store(out + i * line.out_step, epilogue(line.sums[i], z + i * z_step, line.channel + i * line.channel_step),
+          args.beta);
   }
 }
 
@@ -167,7 +161,6 @@ void write_unit(const Product<T>& product, const Unit& unit, const std::vector<C
   const ConvSide& target = product.lattice.target;
   const ConvSide& addend = product.lattice.addend;
   const std::int64_t step = unit.piece->axes[kLast].target_step;
-  const std::int64_t bias_step = product.problem.bias_stride;
   const std::int64_t first = unit.group * target.channels + unit.first_channel;
   for (const ConvRun& run : runs) {
     const std::int64_t out = target_offset(target, *unit.piece, run) + first * target.channel_stride;
@@ -176,8 +169,7 @@ void write_unit(const Product<T>& product, const Unit& unit, const std::vector<C
       for (std::int64_t i = 0; i < run.count; ++i) {
         write_line<T>(product.problem, product.args,
                       {sums + (run.column + i) * sums_row, unit.channels, out + i * step * target.strides[kLast],
-                       target.channel_stride, z + i * step * addend.strides[kLast], addend.channel_stride,
-                       first * bias_step, bias_step});
+                       target.channel_stride, z + i * step * addend.strides[kLast], addend.channel_stride, first, 1});
       }
       continue;
     }
@@ -185,7 +177,7 @@ void write_unit(const Product<T>& product, const Unit& unit, const std::vector<C
       write_line<T>(
           product.problem, product.args,
           {sums + k * sums_row + run.column, run.count, out + k * target.channel_stride, step * target.strides[kLast],
-           z + k * addend.channel_stride, step * addend.strides[kLast], (first + k) * bias_step, 0});
+           z + k * addend.channel_stride, step * addend.strides[kLast], first + k, 0});
     }
   }
 }

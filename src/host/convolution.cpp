@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/parallel.hpp"
-#include "host/activation.hpp"
+#include "host/conv_epilogue.hpp"
 #include "host/element.hpp"
 
 namespace gpudnn::host {
@@ -249,22 +249,15 @@ void forward(const Problem& problem, const Args& args) {
   const Shape shape = shape_of(problem);
   const Side z = problem.has_z != 0 ? side_of(problem.z, problem.groups) : Side{};
   const auto* const z_data = static_cast<const T*>(args.z);
-  const auto* const bias = static_cast<const T*>(args.bias);
   auto* const y = static_cast<T*>(args.out);
+  const ConvEpilogue<T> epilogue(problem, args);
   convolve(
       shape, false, static_cast<const T*>(args.x), static_cast<const T*>(args.w),
       [&](std::int64_t n, std::int64_t k, std::int64_t position, double sum) {
-        double value = args.alpha * sum;
-        if (problem.has_z != 0 && args.alpha2 != 0) {
-          value +=
-              args.alpha2 * to_double(z_data[n * z.image_stride + k * z.channel_stride + spatial_offset(z, position)]);
-        }
-        if (problem.has_bias != 0) value += to_double(bias[k * problem.bias_stride]);
-        if (problem.activation >= 0) {
-          value = activate(static_cast<gpudnnActivationMode_t>(problem.activation),
-                           args.propagate_nan ? GPUDNN_PROPAGATE_NAN : GPUDNN_NOT_PROPAGATE_NAN, args.activation_coef,
-                           value);
-        }
+        const T* const addend = epilogue.adds()
+                                    ? z_data + n * z.image_stride + k * z.channel_stride + spatial_offset(z, position)
+                                    : nullptr;
+        const double value = epilogue(sum, addend, k);
         const Side& side = shape.y;
         store(y + n * side.image_stride + k * side.channel_stride + spatial_offset(side, position), value, args.beta);
       });

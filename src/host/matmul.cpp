@@ -11,7 +11,7 @@
 #include "core/parallel.hpp"
 #include "host/any_element.hpp"
 #include "host/element.hpp"
-#include "kernels/matmul/activation.hpp"
+#include "kernels/gemm/epilogue/activation.hpp"
 
 namespace gpudnn::host {
 namespace {
@@ -136,6 +136,7 @@ double finish_matmul_row(const Problem& problem, const Args& args, const MatmulB
   const double scale = (problem.scales & matmul::kScaleD) != 0 ? static_cast<double>(*args.scale_d) : 1;
   const std::int64_t columns_here = row < batch.m ? batch.n : 0;
   const std::int64_t at = batch.d + row * problem.d.strides[m];
+  const auto activation = kernels::gemm::activation_args<double>(problem.activation, args.activation);
   double greatest = 0;
   for (std::int64_t column = 0; column < columns_here; ++column) {
     double value = alpha * sums[column];
@@ -145,7 +146,7 @@ double finish_matmul_row(const Problem& problem, const Args& args, const MatmulB
     if (load_bias != nullptr) {
       value += load_bias(args.bias, batch.bias + row * problem.bias.strides[m] + column * problem.bias.strides[n]);
     }
-    value = kernels::matmul::activate(problem.activation, args.activation, value);
+    value = kernels::gemm::activate(activation, value);
     greatest = greater_magnitude(greatest, value);
     store(args.d, at + column * problem.d.strides[n], (problem.scales & matmul::kScaleD) != 0 ? scale * value : value);
   }

@@ -75,15 +75,13 @@ struct Params {
   // --- the epilogue
   std::uint32_t pixels = 0;  // of a plane
   bool has_bias = false;
-  bool relu = false;
-  bool clipped = false;
-  bool propagate_nan = false;   // filled in for each launch
+  bool float_vectors = false;   // the bias is of floats, else of the data's type
   bool addend_vectors = false;  // the addend comes in by vectors: of four pixels in TF32, else of two
   // Filled in for each launch.
-  bool is_plain = false;  // C = sum: nothing is scaled, combined, added or rectified
+  bool is_plain = false;  // C = sum: nothing is scaled, combined or added, and there is no activation
   float alpha = 1;
   float addend_scale = 0;  // 0: the addend is not read
-  float ceiling = 0;       // of the clipped ReLU
+  gemm::ActivationArgs<float> activation;
   void* c = nullptr;
   const void* addend = nullptr;  // what is combined in: C itself, or z
   const void* bias = nullptr;

@@ -116,10 +116,7 @@ __device__ __forceinline__ void store_chunk(const Params& p, std::uint32_t first
         }
       }
     }
-    if (p.relu) {
-#pragma unroll
-      for (int i = 0; i < kSums; ++i) v[i] = relu_clamp(p, v[i]);
-    }
+    if (p.activation.mode == gemm::Activation::relu) gemm::activate_relu(p.activation, v);
     stage_fragments<T>(staging, thread, v);
   }
   if constexpr (I::kByThreads) {
@@ -180,11 +177,12 @@ __device__ __forceinline__ void store_pixels(const Params& p, std::uint32_t plan
       v.w += p.addend_scale * addend.w;
     }
     const float bias = p.has_bias ? bias_of<float>(p, plane) : 0.0f;
+    float each[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (p.has_bias) *values[i] += bias;
-      if (p.relu) *values[i] = relu_clamp(p, *values[i]);
-    }
+    for (int i = 0; i < 4; ++i) each[i] = p.has_bias ? *values[i] + bias : *values[i];
+    if (p.activation.mode == gemm::Activation::relu) gemm::activate_relu(p.activation, each);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) *values[i] = each[i];
   }
   auto* const to =
       reinterpret_cast<float*>(static_cast<char*>(p.c) + chunk.image * p.c_step[1] + plane * p.c_step[0] + pixel);

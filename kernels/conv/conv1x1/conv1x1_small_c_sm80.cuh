@@ -24,7 +24,8 @@
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
 #include "kernels/conv/conv1x1/conv1x1_small_c_sm80.hpp"
-#include "kernels/conv/relu_clamp.cuh"
+#include "kernels/gemm/epilogue/activation.cuh"
+#include "kernels/gemm/epilogue/channel_value.cuh"
 #include "kernels/ptx/mma_sync.cuh"
 #include "kernels/tile/numeric.cuh"
 
@@ -69,7 +70,7 @@ __device__ __forceinline__ void load_filter(const Params& p, uint4* filter, floa
     }
   }
   for (std::uint32_t m = threadIdx.x; m < p.groups * kGroupChannels; m += kThreads) {
-    bias[m] = p.has_bias && m < p.m ? tile::widen<float>(static_cast<const T*>(p.bias)[m * p.bias_step]) : 0.0f;
+    bias[m] = p.has_bias && m < p.m ? gemm::channel_value<T>(p.bias, m * p.bias_step, p.float_vectors) : 0.0f;
   }
   __syncthreads();
 }
@@ -131,8 +132,8 @@ __device__ __forceinline__ void combine(const Params& p, const tile::Pack<T, 8>&
     v[i] *= p.alpha;
     if (p.addend_scale != 0.0f) v[i] += p.addend_scale * tile::widen<float>(addend.get(i));
     v[i] += bias[i];
-    if (p.relu) v[i] = relu_clamp(p, v[i]);
   }
+  gemm::activate<2>(p.activation, true, v);
 }
 
 template <class T, bool kPlain>

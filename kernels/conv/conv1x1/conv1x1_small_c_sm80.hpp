@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/epilogue/activation.hpp"
 #include "kernels/tile/element_type.hpp"
 
 struct CUstream_st;
@@ -40,18 +41,16 @@ struct Params {
   std::int64_t addend_step = 0;
   std::int64_t filter_m_step = 0;  // elements
   std::int64_t filter_k_step = 0;
-  std::int64_t bias_step = 0;   // elements
+  std::int64_t bias_step = 0;   // bytes
   bool filter_vectors = false;  // eight k are 16 bytes in memory
   bool has_bias = false;
-  bool relu = false;
-  bool clipped = false;
+  bool float_vectors = false;  // the bias is of floats, else of the data's type
   std::uint32_t shared_bytes = 0;
   // Filled in for each launch.
-  bool propagate_nan = false;
   bool is_plain = false;
   float alpha = 1;
   float addend_scale = 0;  // 0: the addend is not read
-  float ceiling = 0;
+  gemm::ActivationArgs<float> activation;
   const void* input = nullptr;
   const void* filter = nullptr;
   const void* addend = nullptr;

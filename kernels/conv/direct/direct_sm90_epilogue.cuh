@@ -8,7 +8,9 @@
 #include <type_traits>
 
 #include "kernels/conv/direct/direct_sm90.hpp"
-#include "kernels/conv/relu_clamp.cuh"
+#include "kernels/gemm/epilogue/activation.cuh"
+#include "kernels/gemm/epilogue/channel_value.cuh"
+#include "kernels/gemm/epilogue/with_number.cuh"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mbarrier.cuh"
@@ -73,10 +75,9 @@ __device__ __forceinline__ Channels<I> channels_of_thread(const Params& p, std::
     for (std::uint32_t j = 0; j < I::kPerOctet; ++j) {
       const std::uint32_t octet = I::kFilterFirst ? 2 * warp + i : i;
       const std::uint32_t inside = I::kFilterFirst ? lane / 4 : lane % 4 * 2 + j;
-      const auto* const bias =
-          static_cast<const char*>(p.bias) + (static_cast<std::int64_t>(first + octet) * 8 + inside) * p.bias_step;
+      const std::int64_t offset = (static_cast<std::int64_t>(first + octet) * 8 + inside) * p.bias_step;
       channels.bias[i][j] = p.has_bias && octet < channels.octets
-                                ? tile::widen<float>(*reinterpret_cast<const typename I::T*>(bias))
+                                ? gemm::channel_value<typename I::T>(p.bias, offset, p.float_vectors)
                                 : 0.0f;
     }
   }
@@ -148,10 +149,7 @@ __device__ __forceinline__ void stage_fragments(const Params& p, std::uint32_t a
     }
 #pragma unroll
     for (int i = 0; i < 8; ++i) v[i] += bias_of(i);
-    if (p.relu) {
-#pragma unroll
-      for (float& each : v) each = relu_clamp(p, each);
-    }
+    gemm::activate<kFour ? 8 : 1>(p.activation, true, v);
   }
   std::uint32_t words[4];
 #pragma unroll
@@ -179,13 +177,30 @@ __device__ __forceinline__ void stage_filter_first(const Params& p, const Channe
   const std::uint32_t position = lane / 16 * 8 + lane % 8;
   const auto bias_of = [&](int i) { return channels.bias[i / 2 % 2][0]; };
   constexpr int kGroups = I::kN / 8;
-#pragma unroll
-  for (int j = 0; j + 1 < kGroups; j += 2) {
-    float v[8];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) v[i] = sum[4 * j + i];
-    const std::uint32_t pixel = pixel_at(p, static_cast<std::uint32_t>(j) * 8 + position);
+  constexpr int kPairs = kGroups / 2;
+  const auto stage_pair = [&](int pair, float(&v)[8]) {
+    const std::uint32_t pixel = pixel_at(p, static_cast<std::uint32_t>(pair) * 16 + position);
     stage_fragments<I, true, kPlain>(p, staging + staged(p, pixel, octet), v, bias_of);
+  };
+  if constexpr (kPlain) {
+#pragma unroll
+    for (int pair = 0; pair < kPairs; ++pair) {
+      float v[8];
+#pragma unroll
+      for (int i = 0; i < 8; ++i) v[i] = sum[8 * pair + i];
+      stage_pair(pair, v);
+    }
+  } else {
+    // One piece of code serves all: the functions of the epilogue stand in it once.
+#pragma unroll 1
+    for (int pair = 0; pair < kPairs; ++pair) {
+      float v[8];
+      gemm::with_number<kPairs>(pair, [&](auto number) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) v[i] = sum[8 * number + i];
+      });
+      stage_pair(pair, v);
+    }
   }
   if constexpr (kGroups % 2 != 0) {
     float v[8] = {};
@@ -204,20 +219,44 @@ __device__ __forceinline__ void stage_positions_first(const Params& p, const Cha
                                                       std::uint32_t staging,
                                                       const float (&sum)[I::kBlocks][I::kN / 2]) {
   constexpr bool kFour = I::kOctets > 1;
+  constexpr int kPairs = (I::kOctets + 1) / 2;  // of octets
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t position = threadIdx.x % 128 / 32 * 16 + lane % 16;
+  // The sums and biases of octets 2 * (number % kPairs) and the next of block number / kPairs.
+  const auto take = [&](auto number, float(&v)[8], float(&bias)[4]) {
+    constexpr int kOctet = number % kPairs * 2;
 #pragma unroll
-  for (int block = 0; block < I::kBlocks; ++block) {
-    const std::uint32_t pixel = pixel_at(p, static_cast<std::uint32_t>(block) * 64 + position);
+    for (int i = 0; i < (kFour ? 8 : 4); ++i) v[i] = sum[number / kPairs][4 * kOctet + i];
 #pragma unroll
-    for (int octet = 0; octet < I::kOctets; octet += 2) {
-      if (octet >= static_cast<int>(p.m_octets)) break;
+    for (int i = 0; i < (kFour ? 4 : 2); ++i) bias[i] = channels.bias[kOctet + i / 2][i % 2];
+  };
+  const auto stage = [&](int number, float(&v)[8], const float(&bias)[4]) {
+    const std::uint32_t pixel = pixel_at(p, static_cast<std::uint32_t>(number / kPairs) * 64 + position);
+    const std::uint32_t my_octet = static_cast<std::uint32_t>(number % kPairs * 2) + (kFour ? lane / 16 : 0);
+    stage_fragments<I, kFour, kPlain>(p, staging + staged(p, pixel, my_octet), v,
+                                      [&](int i) { return bias[(kFour ? i / 4 * 2 : 0) + i % 2]; });
+  };
+  if constexpr (kPlain) {
+    [&]<int... kNumber>(std::integer_sequence<int, kNumber...>) {
+      const auto one = [&](auto number) {
+        if (number % kPairs * 2 >= static_cast<int>(p.m_octets)) return;
+        float v[8] = {};
+        float bias[4] = {};
+        take(number, v, bias);
+        stage(number, v, bias);
+      };
+      (one(std::integral_constant<int, kNumber>()), ...);
+    }
+    (std::make_integer_sequence<int, I::kBlocks * kPairs>());
+  } else {
+    // One piece of code serves all: the functions of the epilogue stand in it once.
+#pragma unroll 1
+    for (int number = 0; number < I::kBlocks * kPairs; ++number) {
+      if (number % kPairs * 2 >= static_cast<int>(p.m_octets)) continue;
       float v[8] = {};
-#pragma unroll
-      for (int i = 0; i < (kFour ? 8 : 4); ++i) v[i] = sum[block][4 * octet + i];
-      const std::uint32_t my_octet = static_cast<std::uint32_t>(octet) + (kFour ? lane / 16 : 0);
-      stage_fragments<I, kFour, kPlain>(p, staging + staged(p, pixel, my_octet), v,
-                                        [&](int i) { return channels.bias[octet + (kFour ? i / 4 : 0)][i % 2]; });
+      float bias[4] = {};
+      gemm::with_number<I::kBlocks * kPairs>(number, [&](auto known) { take(known, v, bias); });
+      stage(number, v, bias);
     }
   }
 }

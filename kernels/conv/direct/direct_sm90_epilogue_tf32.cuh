@@ -45,7 +45,7 @@ template <class I, bool kPlain>
 __device__ __forceinline__ void store_positions(const Params& p, const Tile& tile, const ChannelPair& pair,
                                                 const float (&sum)[I::kN / 2]) {
   constexpr int kGroups = I::kN / 8;
-  constexpr int kTogether = kPlain ? 1 : 4;  // groups
+  constexpr int kTogether = kPlain ? 1 : 2;  // groups
   char* const to = static_cast<char*>(p.out) + pair.first_byte + offset_of(tile, p.out_step);
   const char* const from = static_cast<const char*>(p.addend) + pair.first_byte + offset_of(tile, p.addend_step);
   const auto height = static_cast<std::uint32_t>(min(p.tile_h, p.extent[1] - tile.h));
@@ -71,20 +71,26 @@ __device__ __forceinline__ void store_positions(const Params& p, const Tile& til
         }
       }
     }
+    float v[4 * kTogether] = {};
+#pragma unroll
+    for (int i = 0; i < 4 * kTogether; ++i) {
+      const int c = i % 2;
+      if (first + i / 4 >= kGroups) continue;
+      v[i] = sum[4 * (first + i / 4) + 2 * c + i / 2 % 2];
+      if constexpr (!kPlain) {
+        v[i] *= p.alpha;
+        if (adds) v[i] += p.addend_scale * addend[i / 2][c];
+        v[i] += pair.bias[c];
+      }
+    }
+    if constexpr (!kPlain) gemm::activate<1>(p.activation, false, v);
 #pragma unroll
     for (int i = 0; i < 2 * kTogether; ++i) {
       if (first + i / 2 >= kGroups) continue;
       char* const at = to + row[i] * p.out_step[1] + column[i] * p.out_step[0];
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
-        float value = sum[4 * (first + i / 2) + 2 * c + i % 2];
-        if constexpr (!kPlain) {
-          value *= p.alpha;
-          if (adds) value += p.addend_scale * addend[i][c];
-          value += pair.bias[c];
-          if (p.relu) value = relu_clamp(p, value);
-        }
-        if (inside[i] && pair.exists[c]) *reinterpret_cast<float*>(at + 32 * c) = value;
+        if (inside[i] && pair.exists[c]) *reinterpret_cast<float*>(at + 32 * c) = v[2 * i + c];
       }
     }
   }

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/gemm/epilogue/activation.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 
@@ -57,17 +58,17 @@ constexpr TileRow kTiles[] = {
     {ElementType::f32,  false,  64,  64,  8, 8,  8, 8, 0.71},
     {ElementType::f32,  false, 128,  32,  8, 8,  8, 8, 0.62},
     {ElementType::f32,  false, 256,  16,  4, 8, 16, 4, 0.52},
-    {ElementType::f32,  false, 256,   4,  4, 4, 32, 8, 0.23},
+    {ElementType::f32,  false, 256,   4,  4, 4, 32, 8, 0.20},
     {ElementType::f32,  true,   64,  64,  8, 8,  8, 6, 0.50},
     {ElementType::f64,  false,  64,  64,  4, 8,  8, 3, 0.35},
     {ElementType::f64,  true,   64,  64,  4, 8,  8, 3, 0.30},
     {ElementType::f16,  false, 128,  64,  8, 8,  8, 4, 0.70},
-    {ElementType::f16,  false, 256,   4,  4, 4, 32, 8, 0.22},
+    {ElementType::f16,  false, 256,   4,  4, 4, 32, 8, 0.19},
     {ElementType::f16,  true,   64,  64,  8, 8,  8, 6, 0.45},
     {ElementType::bf16, false, 128,  64,  8, 8,  8, 4, 0.70},
-    {ElementType::bf16, false, 256,   4,  4, 4, 32, 8, 0.22},
+    {ElementType::bf16, false, 256,   4,  4, 4, 32, 8, 0.19},
     {ElementType::bf16, true,   64,  64,  8, 8,  8, 6, 0.45},
-    {ElementType::f32,  false, 512,  12,  4, 12, 32, 3, 0.62},  // 3 colours in 4 stride phases
+    {ElementType::f32,  false, 512,  12,  4, 12, 32, 3, 0.50},  // 3 colours in 4 stride phases
     // clang-format on
 };
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
@@ -170,20 +171,22 @@ struct Params {
   void* workspace = nullptr;
   const void* z = nullptr;
   const void* bias = nullptr;
+  const void* scale = nullptr;
   double alpha = 1;
   double beta = 0;
   double alpha2 = 0;
-  double activation_coef = 0;
-  bool propagate_nan = false;
+  gemm::ActivationArgs<double> activation;
   bool store_vectors = false;  // the pointers' alignment allows it, too
 
   // Fixed by the problem.
   bool wide = false;
   bool tap_digits_first = false;  // k = (taps, channel), else (channel, taps)
-  std::int32_t activation = -1;
   bool has_bias = false;
+  bool has_scale = false;
+  bool float_vectors = false;  // bias and scale are floats, else of the data's type
   bool has_z = false;
   std::int64_t bias_step = 0;  // bytes between the biases of neighbouring channels
+  std::int64_t scale_step = 0;
   std::int64_t n_count = 0;
   Radices n;
   Geometry whole;  // of the only phase, or upper bounds over the phases

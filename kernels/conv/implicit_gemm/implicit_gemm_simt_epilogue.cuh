@@ -3,29 +3,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/activation/activation.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_simt_entries.cuh"
+#include "kernels/gemm/epilogue/activation.cuh"
+#include "kernels/gemm/epilogue/channel_value.cuh"
 
 namespace gpudnn::kernels::simt {
 
 // The scalars in the accumulator's type, converted once.
 template <class Acc>
 struct Scalars {
-  Acc alpha, beta, alpha2, coef;
+  Acc alpha, beta, alpha2;
   __device__ __forceinline__ explicit Scalars(const Params& p)
-      : alpha(static_cast<Acc>(p.alpha)),
-        beta(static_cast<Acc>(p.beta)),
-        alpha2(static_cast<Acc>(p.alpha2)),
-        coef(static_cast<Acc>(p.activation_coef)) {}
+      : alpha(static_cast<Acc>(p.alpha)), beta(static_cast<Acc>(p.beta)), alpha2(static_cast<Acc>(p.alpha2)) {}
 };
 
 // kWidth neighbours but for the activation: alpha * sum + beta * c, or the fused form. Neither c nor z is read unless
-// it counts.
+// it counts. The first one's channel is `channel`, and each further one's `channel_step` beyond.
 template <class T, int kWidth, class Acc>
 __device__ __forceinline__ void combine(const Params& p, const Scalars<Acc>& scalars, Acc (&v)[kWidth], const T* c,
-                                        const char* z, const char* bias, std::int64_t bias_step) {
+                                        const char* z, std::int64_t channel, int channel_step) {
 #pragma unroll
   for (int j = 0; j < kWidth; ++j) v[j] = scalars.alpha * v[j];
+  if (p.has_scale) {
+#pragma unroll
+    for (int j = 0; j < kWidth; ++j) {
+      v[j] *= gemm::channel_value<T, Acc>(p.scale, (channel + j * channel_step) * p.scale_step, p.float_vectors);
+    }
+  }
   if (scalars.beta != Acc(0)) {
     const auto old = tile::load_pack<T, kWidth>(c);
 #pragma unroll
@@ -38,15 +42,17 @@ __device__ __forceinline__ void combine(const Params& p, const Scalars<Acc>& sca
   }
   if (p.has_bias) {
 #pragma unroll
-    for (int j = 0; j < kWidth; ++j) v[j] += tile::widen<Acc>(*reinterpret_cast<const T*>(bias + j * bias_step));
+    for (int j = 0; j < kWidth; ++j) {
+      v[j] += gemm::channel_value<T, Acc>(p.bias, (channel + j * channel_step) * p.bias_step, p.float_vectors);
+    }
   }
 }
 
 // From shared to global memory, lanes along memory. `part` says where a kernel staged its sums.
 template <class I, class Part>
 __device__ __forceinline__ void finish_part(const Params& p, const Scalars<typename I::Acc>& scalars,
-                                            const typename I::Shared& shared, const Part& part, std::int64_t first_bias,
-                                            int part_m, int part_n) {
+                                            const typename I::Shared& shared, const Part& part,
+                                            std::int64_t first_channel, int part_m, int part_n) {
   using T = typename I::T;
   using Acc = typename I::Acc;
   constexpr int kVec = I::kVec;
@@ -65,24 +71,18 @@ __device__ __forceinline__ void finish_part(const Params& p, const Scalars<typen
     if (!entry_in_bounds<I>(em, en, p.output.bounds)) continue;
     T* const c = reinterpret_cast<T*>(em.offset + en.offset);
     const char* const z = p.has_z ? reinterpret_cast<const char*>(shared.z.m[m] + shared.z.n[n]) : nullptr;
-    const char* const bias = static_cast<const char*>(p.bias) + (first_bias + n) * p.bias_step;
     // A single value stands in all places.
     Acc v[kVec];
     if (vectors) {
       tile::widen_pack<Acc>(tile::load_pack<Acc, kVec>(staged), v);
-      combine<T, kVec>(p, scalars, v, c, z, bias, part.m_fast ? 0 : p.bias_step);
+      combine<T, kVec>(p, scalars, v, c, z, first_channel + n, part.m_fast ? 0 : 1);
     } else {
       Acc single[1] = {*staged};
-      combine<T, 1>(p, scalars, single, c, z, bias, 0);
+      combine<T, 1>(p, scalars, single, c, z, first_channel + n, 0);
 #pragma unroll
       for (int j = 0; j < kVec; ++j) v[j] = single[0];
     }
-    if (p.activation == static_cast<std::int32_t>(ActivationMode::relu)) {
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) v[j] = activate<T>(ActivationMode::relu, v[j], scalars.coef, p.propagate_nan);
-    } else if (p.activation >= 0) {
-      activate_in_turn<T>(static_cast<ActivationMode>(p.activation), step, v, scalars.coef, p.propagate_nan);
-    }
+    gemm::activate<1>(p.activation, sizeof(T) == 2, v);
     if (vectors) {
       tile::store_pack<T, kVec>(c, tile::narrow_pack<T>(v));
     } else {

@@ -64,15 +64,11 @@ __global__ void __launch_bounds__(kReduceThreads)
     z = static_cast<const char*>(p.z) + at.group * p.addend.group_step +
         evaluate(p.addend.n, n_digits, evaluate(p.addend.m, m_digits, p.addend.base)).offset;
   }
-  const char* const bias =
-      static_cast<const char*>(p.bias) +
-      (static_cast<std::int64_t>(at.group) * p.n_count + static_cast<std::int64_t>(n)) * p.bias_step;
+  const std::int64_t channel = static_cast<std::int64_t>(at.group) * p.n_count + static_cast<std::int64_t>(n);
   const Scalars<Acc> scalars(p);
   Acc v[1] = {sum};
-  combine<T, 1>(p, scalars, v, to, z, bias, 0);
-  if (p.activation >= 0) {
-    v[0] = activate<T>(static_cast<ActivationMode>(p.activation), v[0], scalars.coef, p.propagate_nan);
-  }
+  combine<T, 1>(p, scalars, v, to, z, channel, 0);
+  gemm::activate(p.activation, sizeof(T) == 2, v);
   *to = tile::narrow<T>(v[0]);
 }
 

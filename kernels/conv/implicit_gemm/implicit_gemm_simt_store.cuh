@@ -78,7 +78,7 @@ __device__ __forceinline__ void store_result(const Params& p, const Geometry& ge
   set_output_entries<I>(p, geometry, at, shared);
   const StagedPart<I> part(p.output.m_is_fast);
   const Scalars<Acc> scalars(p);
-  const std::int64_t first_bias =
+  const std::int64_t first_channel =
       static_cast<std::int64_t>(at.group) * p.n_count + static_cast<std::int64_t>(at.n) * I::kBn;
   // Rolled, so that finish_part exists once; the sums need constant indices, hence the choice inside.
 #pragma unroll 1
@@ -101,7 +101,7 @@ __device__ __forceinline__ void store_result(const Params& p, const Geometry& ge
       }
     }
     __syncthreads();
-    finish_part<I>(p, scalars, shared, part, first_bias, q / I::kGroupsN * I::kPartM, q % I::kGroupsN * I::kPartN);
+    finish_part<I>(p, scalars, shared, part, first_channel, q / I::kGroupsN * I::kPartM, q % I::kGroupsN * I::kPartN);
     __syncthreads();
   }
 }

@@ -92,7 +92,7 @@ __device__ __forceinline__ void store_result(const simt::Params& p, const Place<
   if (!split) set_output_entries<I>(p, shared);
   const StagedPart<I> part(p.output.m_is_fast);
   const simt::Scalars<float> scalars(p);
-  const std::int64_t first_bias =
+  const std::int64_t first_channel =
       static_cast<std::int64_t>(shared.work.at.group) * p.n_count + static_cast<std::int64_t>(shared.work.n.first);
 #pragma unroll 1
   for (int part_m = 0;;) {
@@ -107,7 +107,7 @@ __device__ __forceinline__ void store_result(const simt::Params& p, const Place<
     if (split) {
       copy_part<I>(p, part, part_m, shared.staged);
     } else {
-      simt::finish_part<I>(p, scalars, shared, part, first_bias, part_m, 0);
+      simt::finish_part<I>(p, scalars, shared, part, first_channel, part_m, 0);
     }
     part_m += I::kPartM;
     if (part_m == I::kBm) break;

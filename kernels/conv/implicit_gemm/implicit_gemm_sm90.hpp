@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/gemm/epilogue/activation.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 
@@ -180,20 +181,20 @@ struct Params {
 
   // --- the epilogue
   bool has_bias = false;
-  bool relu = false;
-  bool clipped = false;
-  bool propagate_nan = false;  // filled in for each launch
+  bool has_scale = false;
+  bool float_vectors = false;  // bias and scale are floats, else of C's type
   bool c_is_even = false;      // every pixel lies c_step[0] after the one before
   bool addend_is_even = false;
   bool stores_boxes = false;  // C has a tensor map
   // Filled in for each launch.
-  bool is_plain = false;  // C = sum, in boxes: nothing is scaled, combined, added or rectified
+  bool is_plain = false;  // C = sum, in boxes: nothing is scaled, combined or added, and there is no activation
   float alpha = 1;
   float addend_scale = 0;  // 0: the addend is not read
-  float ceiling = 0;       // of the clipped ReLU
+  gemm::ActivationArgs<float> activation;
   void* c = nullptr;
   const void* addend = nullptr;  // what is combined in: C itself, or z
   const void* bias = nullptr;
+  const void* scale = nullptr;
   float* partials = nullptr;
   std::uint64_t fixup_key = 0;  // tile/mailboxes.cuh
   // Fixed by the problem.
@@ -201,7 +202,8 @@ struct Params {
   std::uint32_t n_count = 0;        // columns of a group; in the filter gradient channels of a tap
   std::uint32_t group_columns = 0;  // of C from group to group (filter gradient: rows)
   std::int64_t bias_step = 0;       // bytes
-  std::int64_t c_step[4] = {};      // bytes from pixel to pixel along w, h, d, n; filter gradient: [0] of filters
+  std::int64_t scale_step = 0;
+  std::int64_t c_step[4] = {};  // bytes from pixel to pixel along w, h, d, n; filter gradient: [0] of filters
   std::int64_t addend_step[4] = {};
 
   DenseProblem problem[kMaxPhases];

@@ -62,14 +62,14 @@ template <class I>
 __device__ __forceinline__ void finish_pair(const Params& p, Shared<I>& shared, const Work& work, int consumer,
                                             const float (&sum)[1][I::kBN / 2], int* area) {
   const std::uint32_t rank = work.split;
-  float half[kHalfOfSums<I>];
-  exchange_sums<I>(shared, consumer, rank, sum[0], half);
+  float half[1][kHalfOfSums<I>];
+  exchange_sums<I>(shared, consumer, rank, sum[0], half[0]);
   constexpr int kChunks = I::kBN / 2 / I::kRowElements;
   const int first_chunk = static_cast<int>(rank) * kChunks;
   if (p.is_plain) {
-    store_plain<I, kChunks>(p, shared, work, consumer, consumer, first_chunk, half, area);
+    store_plain<I, kChunks>(p, shared, work, consumer, consumer, first_chunk, half[0], area);
   } else {
-    store_combined<I, kChunks>(p, shared, work, consumer, consumer, first_chunk, half, area);
+    store_combined<I, 1, kChunks>(p, shared, work, consumer, consumer, first_chunk, half, area);
   }
 }
 

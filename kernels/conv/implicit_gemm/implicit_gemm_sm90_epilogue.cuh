@@ -5,7 +5,9 @@
 
 #include "core/launch/launch.hpp"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_work.cuh"
-#include "kernels/conv/relu_clamp.cuh"
+#include "kernels/gemm/epilogue/activation.cuh"
+#include "kernels/gemm/epilogue/channel_value.cuh"
+#include "kernels/gemm/epilogue/with_number.cuh"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/pin.cuh"
@@ -93,73 +95,92 @@ __device__ __forceinline__ void store_box(const Params& p, unsigned char* stagin
 template <class I>
 constexpr int kPasses = 64 * I::kChunkBytes / 16 / 128;
 
-// 64 rows x 128 bytes of C, from the fragments of a warpgroup through the staging area to rows in memory:
-// alpha * sum + addend_scale * addend + bias, and the activation. Steps that a call does not need cost one branch.
+// Only forward has more on its epilogue than a sum and what C holds.
 template <class I>
-__device__ __forceinline__ void store_chunk(const Params& p, const Work& work, unsigned char* staging, int barrier,
-                                            const float* sum, const ColumnChunk& columns, std::uint32_t m,
-                                            const std::int64_t (&row)[kPasses<I>],
-                                            const std::int64_t (&addend_row)[kPasses<I>]) {
+constexpr bool kHasActivation = I::kDirection == Direction::forward;
+
+// The addend by way of the staging area: in by rows, out by fragments.
+template <class I, int kSums>
+__device__ __forceinline__ void add_chunk(const Params& p, unsigned char* staging, int barrier, const Work& work,
+                                          std::uint32_t first_row, const ColumnChunk& columns, float (&v)[kSums]) {
   using T = typename I::T;
-  constexpr int kGroups = I::kChunkElements / 8;
   constexpr int kVectors = I::kChunkBytes / 16;  // of a row
   constexpr int kRowsAtOnce = 128 / kVectors;
-  constexpr int kPerVector = 16 / static_cast<int>(sizeof(T));
   const int thread = static_cast<int>(threadIdx.x % 128);
-  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int lane = thread % 32;
   const int my_vector = thread % kVectors;
-  const bool my_vector_exists = my_vector * kPerVector < columns.valid;
-  float v[4 * kGroups];
-#pragma unroll
-  for (int i = 0; i < 4 * kGroups; ++i) v[i] = p.alpha * sum[i];
-  if (p.addend_scale != 0.0f) {
-    // In by rows, out by fragments.
-#pragma unroll
-    for (int i = 0; i < kPasses<I>; ++i) {
-      if (!my_vector_exists || addend_row[i] < 0) continue;
-      const auto* const from = reinterpret_cast<const uint4*>(static_cast<const char*>(p.addend) + addend_row[i] +
-                                                              columns.offset + my_vector * 16);
-      *reinterpret_cast<uint4*>(staging + staged<I::kChunkBytes>(thread / kVectors + kRowsAtOnce * i, my_vector)) =
-          *from;
-    }
-    ptx::barrier_sync(barrier, 128);
-    const int my_row = thread / 32 * 16 + lane / 4;
-#pragma unroll
-    for (int j = 0; j < kGroups; ++j) {
-      add_pair<T>(p.addend_scale, *staged_pair<T, I::kChunkBytes>(staging, my_row, j, lane), &v[4 * j], &v[4 * j + 1]);
-      add_pair<T>(p.addend_scale, *staged_pair<T, I::kChunkBytes>(staging, my_row + 8, j, lane), &v[4 * j + 2],
-                  &v[4 * j + 3]);
-    }
-    ptx::barrier_sync(barrier, 128);
-  }
-  if (p.has_bias) {
-    const int first = lane % 4 * 2;
-    const char* bias = static_cast<const char*>(p.bias) +
-                       (static_cast<std::int64_t>(work.group) * p.group_columns + columns.first + first) * p.bias_step;
-#pragma unroll
-    for (int j = 0; j < kGroups; ++j) {
-      if (8 * j + first >= columns.valid) continue;
-      const float low = tile::widen<float>(*reinterpret_cast<const T*>(bias + 8 * j * p.bias_step));
-      const float high = tile::widen<float>(*reinterpret_cast<const T*>(bias + (8 * j + 1) * p.bias_step));
-      v[4 * j] += low;
-      v[4 * j + 1] += high;
-      v[4 * j + 2] += low;
-      v[4 * j + 3] += high;
-    }
-  }
-  if (p.relu) {
-#pragma unroll
-    for (int i = 0; i < 4 * kGroups; ++i) v[i] = relu_clamp(p, v[i]);
-  }
-  stage_fragments<T, I::kChunkBytes>(staging, thread, v);
-  if (p.stores_boxes) return store_box(p, staging, barrier, columns, m);
-  ptx::barrier_sync(barrier, 128);
+  const bool my_vector_exists = my_vector * 16 / static_cast<int>(sizeof(T)) < columns.valid;
 #pragma unroll
   for (int i = 0; i < kPasses<I>; ++i) {
-    if (!my_vector_exists || row[i] < 0) continue;
-    const uint4 bits = *reinterpret_cast<const uint4*>(
-        staging + staged<I::kChunkBytes>(thread / kVectors + kRowsAtOnce * i, my_vector));
-    ptx::st_global(reinterpret_cast<uint4*>(static_cast<char*>(p.c) + row[i] + columns.offset + my_vector * 16), bits);
+    const std::uint32_t m = first_row + static_cast<std::uint32_t>(thread / kVectors + kRowsAtOnce * i);
+    const std::int64_t row = row_offset<I>(p, work, m, p.addend_step, p.addend_is_even);
+    if (!my_vector_exists || row < 0) continue;
+    const auto* const from =
+        reinterpret_cast<const uint4*>(static_cast<const char*>(p.addend) + row + columns.offset + my_vector * 16);
+    *reinterpret_cast<uint4*>(staging + staged<I::kChunkBytes>(thread / kVectors + kRowsAtOnce * i, my_vector)) = *from;
+  }
+  ptx::barrier_sync(barrier, 128);
+  const int my_row = thread / 32 * 16 + lane / 4;
+#pragma unroll
+  for (int j = 0; j < kSums / 4; ++j) {
+    add_pair<T>(p.addend_scale, *staged_pair<T, I::kChunkBytes>(staging, my_row, j, lane), &v[4 * j], &v[4 * j + 1]);
+    add_pair<T>(p.addend_scale, *staged_pair<T, I::kChunkBytes>(staging, my_row + 8, j, lane), &v[4 * j + 2],
+                &v[4 * j + 3]);
+  }
+  ptx::barrier_sync(barrier, 128);
+}
+
+// 64 rows x 128 bytes of C, from alpha times the fragments of a warpgroup through the staging area to rows in memory:
+// f(alpha * scale * sum + addend_scale * addend + bias). Steps that a call does not need cost one branch.
+template <class I, int kSums>
+__device__ __forceinline__ void store_chunk(const Params& p, const Work& work, unsigned char* staging, int barrier,
+                                            float (&v)[kSums], const ColumnChunk& columns, std::uint32_t first_row) {
+  using T = typename I::T;
+  constexpr int kGroups = kSums / 4;
+  constexpr int kVectors = I::kChunkBytes / 16;  // of a row
+  constexpr int kRowsAtOnce = 128 / kVectors;
+  const int thread = static_cast<int>(threadIdx.x % 128);
+  const int inside = thread % 4 * 2;
+  const std::int64_t channel = static_cast<std::int64_t>(work.group) * p.group_columns + columns.first + inside;
+  if constexpr (kHasActivation<I>) {
+    if (p.has_scale) {
+      gemm::for_each_channel_pair<T, kGroups>(p.scale, channel, p.scale_step, p.float_vectors, columns.valid - inside,
+                                              [&v](int j, float low, float high) {
+                                                v[4 * j] *= low;
+                                                v[4 * j + 1] *= high;
+                                                v[4 * j + 2] *= low;
+                                                v[4 * j + 3] *= high;
+                                              });
+    }
+  }
+  if (p.addend_scale != 0.0f) add_chunk<I>(p, staging, barrier, work, first_row, columns, v);
+  if constexpr (kHasActivation<I>) {
+    if (p.has_bias) {
+      gemm::for_each_channel_pair<T, kGroups>(p.bias, channel, p.bias_step, p.float_vectors, columns.valid - inside,
+                                              [&v](int j, float low, float high) {
+                                                v[4 * j] += low;
+                                                v[4 * j + 1] += high;
+                                                v[4 * j + 2] += low;
+                                                v[4 * j + 3] += high;
+                                              });
+    }
+    gemm::activate(p.activation, sizeof(T) == 2, v);
+  }
+  stage_fragments<T, I::kChunkBytes>(staging, thread, v);
+  if (p.stores_boxes) {
+    return store_box(p, staging, barrier, columns,
+                     I::kIsFilterGradient ? work.group * p.group_columns + first_row : first_row);
+  }
+  ptx::barrier_sync(barrier, 128);
+  const int my_vector = thread % kVectors;
+  if (my_vector * 16 / static_cast<int>(sizeof(T)) >= columns.valid) return;
+#pragma unroll
+  for (int i = 0; i < kPasses<I>; ++i) {
+    const int at = thread / kVectors + kRowsAtOnce * i;
+    const std::int64_t row = row_offset<I>(p, work, first_row + static_cast<std::uint32_t>(at), p.c_step, p.c_is_even);
+    if (row < 0) continue;
+    const uint4 bits = *reinterpret_cast<const uint4*>(staging + staged<I::kChunkBytes>(at, my_vector));
+    ptx::st_global(reinterpret_cast<uint4*>(static_cast<char*>(p.c) + row + columns.offset + my_vector * 16), bits);
   }
 }
 
@@ -220,30 +241,32 @@ __device__ __forceinline__ void store_pairs(const Params& p, Shared<I>& shared, 
   }
 }
 
-template <class I, int kChunks>
+// v = alpha * the sums of chunk number `number` of all of a thread's.
+template <int kChunks, int kBlocks, int kSums, int kChunkSums>
+__device__ __forceinline__ void take_chunk(float alpha, const float (&sum)[kBlocks][kSums], int number,
+                                           float (&v)[kChunkSums]) {
+  static_assert(kChunks * kChunkSums == kSums, "chunks hold all sums");
+  gemm::with_number<kBlocks * kChunks>(number, [&](auto chunk) {
+#pragma unroll
+    for (int i = 0; i < kChunkSums; ++i) v[i] = alpha * sum[chunk / kChunks][chunk % kChunks * kChunkSums + i];
+  });
+}
+
+// kBlocks blocks of 64 rows, kChunks chunks of each. One piece of code serves all chunks: the functions of the epilogue
+// stand in it once.
+template <class I, int kBlocks, int kChunks, int kSums>
 __device__ __forceinline__ void store_combined(const Params& p, Shared<I>& shared, const Work& work, int consumer,
-                                               int row_block, int first_chunk, const float* sum, int* area) {
-  const int thread = static_cast<int>(threadIdx.x % 128);
-  const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64);
-  const std::uint32_t box_row = I::kIsFilterGradient ? work.group * p.group_columns + first : first;
-  constexpr int kRowsAtOnce = 64 / kPasses<I>;
-  std::int64_t row[kPasses<I>] = {};
-  std::int64_t addend_row[kPasses<I>] = {};
-  if (!p.stores_boxes || p.addend_scale != 0.0f) {
-#pragma unroll
-    for (int i = 0; i < kPasses<I>; ++i) {
-      const std::uint32_t m = first + static_cast<std::uint32_t>(thread / (128 / kRowsAtOnce) + kRowsAtOnce * i);
-      row[i] = row_offset<I>(p, work, m, p.c_step, p.c_is_even);
-      if (p.addend_scale != 0.0f) addend_row[i] = row_offset<I>(p, work, m, p.addend_step, p.addend_is_even);
-    }
-  }
-#pragma unroll
-  for (int chunk = 0; chunk < kChunks; ++chunk) {
-    const ColumnChunk columns = column_chunk<I>(p, work, first_chunk + chunk);
-    if (columns.valid <= 0) break;
+                                               int first_block, int first_chunk, const float (&sum)[kBlocks][kSums],
+                                               int* area) {
+#pragma unroll 1
+  for (int number = 0; number < kBlocks * kChunks; ++number) {
+    const ColumnChunk columns = column_chunk<I>(p, work, first_chunk + number % kChunks);
+    if (columns.valid <= 0) continue;
+    float v[I::kChunkElements / 2];
+    take_chunk<kChunks>(p.alpha, sum, number, v);
     // Two areas in turn: whoever writes to one has passed a barrier that its last readers reached before.
-    store_chunk<I>(p, work, shared.staging[consumer][*area], kStagingBarrier + consumer,
-                   sum + chunk * I::kChunkElements / 2, columns, box_row, row, addend_row);
+    store_chunk<I>(p, work, shared.staging[consumer][*area], kStagingBarrier + consumer, v, columns,
+                   work.m * I::kBM + static_cast<std::uint32_t>((first_block + number / kChunks) * 64));
     *area ^= 1;
   }
 }
@@ -264,10 +287,7 @@ __device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const 
     }
     return;
   }
-#pragma unroll
-  for (int block = 0; block < I::kRowBlocks; ++block) {
-    store_combined<I, kChunks>(p, shared, work, consumer, first_block + block, 0, sum[block], area);
-  }
+  store_combined<I, I::kRowBlocks, kChunks>(p, shared, work, consumer, first_block, 0, sum, area);
 }
 
 // Sums keep the order of the fragments: four of a thread together, then the threads of a warpgroup.
@@ -293,33 +313,31 @@ __device__ __forceinline__ void store_partials(const Params& p, const Work& work
   store_quads<I>(reinterpret_cast<float4*>(p.partials + tile * (I::kBM * I::kBN)), consumer, sum);
 }
 
-// Finishes two neighbouring columns of a row and stores them: what store_chunk does, without the staging.
+// alpha * scale * sum + addend_scale * addend + bias of two neighbouring columns of a row: what store_chunk does,
+// without the staging.
 template <class I>
-__device__ __forceinline__ void store_pair(const Params& p, const Work& work, const ColumnChunk& columns, int column,
-                                           std::int64_t row, std::int64_t addend_row, float low, float high) {
+__device__ __forceinline__ void combine_pair(const Params& p, const Work& work, const ColumnChunk& columns, int column,
+                                             std::int64_t addend_at, float* low, float* high) {
   using T = typename I::T;
-  const std::int64_t offset = columns.offset + column * static_cast<std::int64_t>(sizeof(T));
-  low *= p.alpha;
-  high *= p.alpha;
+  const std::int64_t channel = static_cast<std::int64_t>(work.group) * p.group_columns + columns.first + column;
+  *low *= p.alpha;
+  *high *= p.alpha;
+  if constexpr (kHasActivation<I>) {
+    if (p.has_scale) {
+      *low *= gemm::channel_value<T>(p.scale, channel * p.scale_step, p.float_vectors);
+      *high *= gemm::channel_value<T>(p.scale, (channel + 1) * p.scale_step, p.float_vectors);
+    }
+  }
   if (p.addend_scale != 0.0f) {
-    add_pair<T>(p.addend_scale,
-                *reinterpret_cast<const PairBits<T>*>(static_cast<const char*>(p.addend) + addend_row + offset), &low,
-                &high);
+    add_pair<T>(p.addend_scale, *reinterpret_cast<const PairBits<T>*>(static_cast<const char*>(p.addend) + addend_at),
+                low, high);
   }
-  if constexpr (!I::kIsFilterGradient) {
+  if constexpr (kHasActivation<I>) {
     if (p.has_bias) {
-      const char* const bias =
-          static_cast<const char*>(p.bias) +
-          (static_cast<std::int64_t>(work.group) * p.group_columns + columns.first + column) * p.bias_step;
-      low += tile::widen<float>(*reinterpret_cast<const T*>(bias));
-      high += tile::widen<float>(*reinterpret_cast<const T*>(bias + p.bias_step));
-    }
-    if (p.relu) {
-      low = relu_clamp(p, low);
-      high = relu_clamp(p, high);
+      *low += gemm::channel_value<T>(p.bias, channel * p.bias_step, p.float_vectors);
+      *high += gemm::channel_value<T>(p.bias, (channel + 1) * p.bias_step, p.float_vectors);
     }
   }
-  *reinterpret_cast<PairBits<T>*>(static_cast<char*>(p.c) + row + offset) = pack_pair<T>(low, high);
 }
 
 // Where four sums belong, number `inside` of a tile in the order of store_quads: two neighbours of two rows each.
@@ -351,11 +369,21 @@ __device__ __forceinline__ QuadPlace place_of_quad(const Params& p, const Work& 
 template <class I>
 __device__ __forceinline__ void finish_quad(const Params& p, const Work& work, const QuadPlace& place,
                                             const float4& sum) {
+  using T = typename I::T;
+  float v[4] = {sum.x, sum.y, sum.z, sum.w};
+  const std::int64_t offset = place.columns.offset + place.column * static_cast<std::int64_t>(sizeof(T));
 #pragma unroll
-  for (std::uint32_t half = 0; half < 2; ++half) {
+  for (int half = 0; half < 2; ++half) {
     if (place.row[half] < 0) continue;
-    store_pair<I>(p, work, place.columns, place.column, place.row[half], place.addend_row[half],
-                  half == 0 ? sum.x : sum.z, half == 0 ? sum.y : sum.w);
+    combine_pair<I>(p, work, place.columns, place.column, place.addend_row[half] + offset, &v[2 * half],
+                    &v[2 * half + 1]);
+  }
+  if constexpr (kHasActivation<I>) gemm::activate<1>(p.activation, sizeof(T) == 2, v);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    if (place.row[half] < 0) continue;
+    *reinterpret_cast<PairBits<T>*>(static_cast<char*>(p.c) + place.row[half] + offset) =
+        pack_pair<T>(v[2 * half], v[2 * half + 1]);
   }
 }
 

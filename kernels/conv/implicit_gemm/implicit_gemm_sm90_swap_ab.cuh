@@ -110,13 +110,37 @@ __device__ __forceinline__ void for_each_staged(unsigned char* staging, float (&
 // --- the epilogue
 // -----------------------------------------------------------------------------------------------------
 
-// alpha * sum + addend_scale * addend + bias, and the activation.
+// v[i] = op(v[i], the value of its column): columns `column` and `column` + 8 of a chunk are a thread's.
+template <class I, class Op>
+__device__ __forceinline__ void with_column_values(const Params& p, const Work& work, const ColumnChunk& columns,
+                                                   const void* vector, std::int64_t step, float (&v)[I::kBN / 2],
+                                                   Op op) {
+  using T = typename I::T;
+  const int column = static_cast<int>(threadIdx.x % I::kThreadsOfBox / 32 * 16 + threadIdx.x % 32 / 4);
+  const std::int64_t channel = static_cast<std::int64_t>(work.group) * p.group_columns + columns.first + column;
+  float value[2] = {};
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (column + 8 * i < columns.valid) {
+      value[i] = gemm::channel_value<T>(vector, (channel + 8 * i) * step, p.float_vectors);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < I::kBN / 2; ++i) v[i] = op(v[i], value[i % 4 / 2]);
+}
+
+// f(alpha * scale * sum + addend_scale * addend + bias).
 template <class I>
 __device__ __forceinline__ void combine_columns(const Params& p, const Work& work, unsigned char* staging, int barrier,
                                                 const ColumnChunk& columns, float (&v)[I::kBN / 2]) {
   using T = typename I::T;
 #pragma unroll
   for (int i = 0; i < I::kBN / 2; ++i) v[i] *= p.alpha;
+  if constexpr (kHasActivation<I>) {
+    if (p.has_scale) {
+      with_column_values<I>(p, work, columns, p.scale, p.scale_step, v, [](float x, float scale) { return x * scale; });
+    }
+  }
   if (p.addend_scale != 0.0f) {
     load_addend<I>(p, work, staging, columns);
     ptx::barrier_sync(barrier, I::kThreadsOfBox);
@@ -127,21 +151,11 @@ __device__ __forceinline__ void combine_columns(const Params& p, const Work& wor
     }
     ptx::barrier_sync(barrier, I::kThreadsOfBox);
   }
-  if (p.has_bias) {
-    const int column = static_cast<int>(threadIdx.x % I::kThreadsOfBox / 32 * 16 + threadIdx.x % 32 / 4);
-    const char* const bias =
-        static_cast<const char*>(p.bias) +
-        (static_cast<std::int64_t>(work.group) * p.group_columns + columns.first + column) * p.bias_step;
-    const bool has_low = column < columns.valid;
-    const bool has_high = column + 8 < columns.valid;
-    const float low = has_low ? tile::widen<float>(*reinterpret_cast<const T*>(bias)) : 0.0f;
-    const float high = has_high ? tile::widen<float>(*reinterpret_cast<const T*>(bias + 8 * p.bias_step)) : 0.0f;
-#pragma unroll
-    for (int i = 0; i < I::kBN / 2; ++i) v[i] += i % 4 < 2 ? low : high;
-  }
-  if (p.relu) {
-#pragma unroll
-    for (int i = 0; i < I::kBN / 2; ++i) v[i] = relu_clamp(p, v[i]);
+  if constexpr (kHasActivation<I>) {
+    if (p.has_bias) {
+      with_column_values<I>(p, work, columns, p.bias, p.bias_step, v, [](float x, float bias) { return x + bias; });
+    }
+    gemm::activate(p.activation, sizeof(T) == 2, v);
   }
 }
 

@@ -50,6 +50,7 @@ template <int kShape>
 struct WgradTf32 {
   using T = float;
   static constexpr TileShape kTile = kShapes[kShape];
+  static constexpr Direction kDirection = Direction::filter_gradient;
   static constexpr bool kIsFilterGradient = true;
   static constexpr bool kClusterSplitK = false;
   static constexpr bool kStreamK = false;
@@ -232,6 +233,7 @@ __device__ __forceinline__ void multiply_work(Shared<I>& shared, const Work& wor
 template <class I>
 __device__ __forceinline__ void store_sums(const Params& p, const Work& work, int consumer,
                                            const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
+  using T = typename I::T;
   constexpr int kGroups = I::kRowElements / 8;  // of 8 columns, in a chunk
   const std::uint32_t thread = threadIdx.x % 128;
   const int pair = static_cast<int>(thread % 4 * 2);
@@ -250,8 +252,11 @@ __device__ __forceinline__ void store_sums(const Params& p, const Work& work, in
 #pragma unroll
       for (int j = 0; j < kGroups; ++j) {
         if (8 * j + pair >= columns.valid) continue;
-        const float* const two = &sum[block][4 * (chunk * kGroups + j) + 2 * half];
-        store_pair<I>(p, work, columns, 8 * j + pair, row, row, two[0], two[1]);
+        float low = sum[block][4 * (chunk * kGroups + j) + 2 * half];
+        float high = sum[block][4 * (chunk * kGroups + j) + 2 * half + 1];
+        const std::int64_t at = row + columns.offset + (8 * j + pair) * static_cast<std::int64_t>(sizeof(T));
+        combine_pair<I>(p, work, columns, 8 * j + pair, at, &low, &high);
+        *reinterpret_cast<PairBits<T>*>(static_cast<char*>(p.c) + at) = pack_pair<T>(low, high);
       }
     }
   }

@@ -34,8 +34,9 @@
 
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
-#include "kernels/conv/relu_clamp.cuh"
 #include "kernels/conv/small_c/small_c_fwd_sm90_filter.cuh"
+#include "kernels/gemm/epilogue/activation.cuh"
+#include "kernels/gemm/epilogue/with_number.cuh"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -223,10 +224,7 @@ __device__ __forceinline__ void combine(const Params& p, const char* addend, con
     v[i + 2] += four.z;
     v[i + 3] += four.w;
   }
-  if (p.relu) {
-#pragma unroll
-    for (float& each : v) each = relu_clamp(p, each);
-  }
+  gemm::activate(p.activation, sizeof(T) == 2, v);
 }
 
 // What a thread knows of its pixels in unit 0 of any tile.
@@ -270,23 +268,39 @@ __device__ __forceinline__ void store_unit(const Params& p, const Tile& tile, co
   const std::int32_t w = tile.w + unit.column;
   const std::int32_t h = tile.h + unit.row;
   char* const out = static_cast<char*>(p.out) + w * p.out_step[0] + h * p.out_step[1] + tile.n * p.out_step[2];
+  if constexpr (kPlain) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const bool exists = lane.column[half] < p.out_w - w && lane.row[half] < p.out_h - h;
-    const std::int32_t filters = exists ? lane.filters : 0;
-    const char* addend = nullptr;
-    if constexpr (!kPlain) {
-      addend = static_cast<const char*>(p.addend) + (w + lane.column[half]) * p.addend_step[0] +
-               (h + lane.row[half]) * p.addend_step[1] + tile.n * p.addend_step[2] +
-               (static_cast<std::int64_t>(p.filters) - lane.filters) * static_cast<std::int64_t>(sizeof(T));
+    for (int half = 0; half < 2; ++half) {
+      const bool exists = lane.column[half] < p.out_w - w && lane.row[half] < p.out_h - h;
+      const std::int32_t filters = exists ? lane.filters : 0;
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+        if (group * 4 * kVec >= filters) continue;
+        float v[kVec];
+        take_vector<T, kN>(sum, group, half, v);
+        tile::store_pack<T, kVec>(reinterpret_cast<T*>(out + lane.out[half] + group * 64), tile::narrow_pack<T>(v));
+      }
     }
-#pragma unroll
-    for (int group = 0; group < kGroups; ++group) {
-      if (group * 4 * kVec >= filters) continue;
+  } else {
+    // One piece of code serves all: the functions of the epilogue stand in it once.
+#pragma unroll 1
+    for (int number = 0; number < 2 * kGroups; ++number) {
+      const int group = number % kGroups;
+      const bool first = number < kGroups;
+      const std::int32_t column = first ? lane.column[0] : lane.column[1];
+      const std::int32_t row = first ? lane.row[0] : lane.row[1];
       float v[kVec];
-      take_vector<T, kN>(sum, group, half, v);
-      if constexpr (!kPlain) combine<T>(p, addend + group * 64, bias + threadIdx.x % 4 * kVec + group * 4 * kVec, v);
-      tile::store_pack<T, kVec>(reinterpret_cast<T*>(out + lane.out[half] + group * 64), tile::narrow_pack<T>(v));
+      gemm::with_number<2 * kGroups>(number,
+                                     [&](auto known) { take_vector<T, kN>(sum, known % kGroups, known / kGroups, v); });
+      const bool exists = column < p.out_w - w && row < p.out_h - h;
+      if (!exists || group * 4 * kVec >= lane.filters) continue;
+      const char* const addend =
+          static_cast<const char*>(p.addend) + (w + column) * p.addend_step[0] + (h + row) * p.addend_step[1] +
+          tile.n * p.addend_step[2] +
+          (static_cast<std::int64_t>(p.filters) - lane.filters) * static_cast<std::int64_t>(sizeof(T));
+      combine<T>(p, addend + group * 64, bias + threadIdx.x % 4 * kVec + group * 4 * kVec, v);
+      tile::store_pack<T, kVec>(reinterpret_cast<T*>(out + (first ? lane.out[0] : lane.out[1]) + group * 64),
+                                tile::narrow_pack<T>(v));
     }
   }
 }

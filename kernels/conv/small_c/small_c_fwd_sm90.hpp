@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/gemm/epilogue/activation.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 #include "kernels/tile/tensor_map.hpp"
@@ -97,16 +98,14 @@ struct Params {
   // --- the epilogue
   std::int64_t out_step[3] = {};     // bytes along w, h, n
   std::int64_t addend_step[3] = {};  // bytes
-  std::int64_t bias_step = 0;        // elements
+  std::int64_t bias_step = 0;        // bytes
   bool has_bias = false;
-  bool relu = false;
-  bool clipped = false;
+  bool float_vectors = false;  // the bias is of floats, else of the data's type
   // Filled in for each launch.
-  bool propagate_nan = false;
   bool is_plain = false;
   float alpha = 1;
   float addend_scale = 0;  // 0: the addend is not read
-  float ceiling = 0;
+  gemm::ActivationArgs<float> activation;
   const void* addend = nullptr;
   const void* bias = nullptr;
   const void* filter = nullptr;

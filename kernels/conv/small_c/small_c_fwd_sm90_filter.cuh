@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/conv/small_c/small_c_fwd_sm90.hpp"
+#include "kernels/gemm/epilogue/channel_value.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/tile/numeric.cuh"
 
@@ -90,7 +91,7 @@ __device__ __forceinline__ void pack_filter(const Params& p, std::uint32_t first
   for (std::uint32_t i = threadIdx.x; i < kN; i += kThreads) {
     const std::uint32_t filter = first_filter + i;
     bias[i] = p.has_bias && filter < p.filters
-                  ? tile::widen<float>(static_cast<const T*>(p.bias)[static_cast<std::int64_t>(filter) * p.bias_step])
+                  ? gemm::channel_value<T>(p.bias, static_cast<std::int64_t>(filter) * p.bias_step, p.float_vectors)
                   : 0.0f;
   }
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/gemm/epilogue/activation.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 
@@ -100,18 +101,18 @@ struct Params {
   float* workspace = nullptr;
   const void* z = nullptr;
   const void* bias = nullptr;
-  float alpha = 1, beta = 0, alpha2 = 0, activation_coef = 0;
-  bool propagate_nan = false;
+  float alpha = 1, beta = 0, alpha2 = 0;
+  gemm::ActivationArgs<float> activation;
   bool out_vectors = false;  // y, and z, can be stored and read 16 bytes at a time
   bool dy_vectors = false;   // dy can be loaded 16 bytes at a time
   bool dx_rows = false;      // a block has all that lies between two positions of dx, and it lies in one piece
   Patch patch;
 
   // Fixed by the problem.
-  std::int32_t activation = -1;
   bool has_bias = false;
+  bool float_vectors = false;  // the bias is of floats, else of the data's type
   bool has_z = false;
-  std::int64_t bias_stride = 0;
+  std::int64_t bias_step = 0;  // bytes
   std::int32_t images = 0, channels = 0, filters = 0;
   std::int32_t image_h = 0, image_w = 0;
   std::int32_t out_h = 0, out_w = 0;

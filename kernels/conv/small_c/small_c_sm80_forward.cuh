@@ -17,8 +17,9 @@
 #pragma once
 
 #include "core/launch/launch.hpp"
-#include "kernels/activation/activation.cuh"
 #include "kernels/conv/small_c/small_c_sm80.cuh"
+#include "kernels/gemm/epilogue/activation.cuh"
+#include "kernels/gemm/epilogue/channel_value.cuh"
 
 namespace gpudnn::kernels::small_c {
 
@@ -29,27 +30,45 @@ __device__ __forceinline__ int filter_of_column(int block, int column) {
   return block / kBlocks * (8 * kBlocks) + column / 2 * kVector<T> + block % kBlocks * 2 + column % 2;
 }
 
-// filter[((step * kBn / 16 + pair of blocks) * 32 + lane) * 4 + i]: words t and t + 4 of the pair's first block, then
-// of its second.
+// Word i of the packed filters: words t and t + 4 of a pair's first block, then of its second, stand at
+// ((step * kBn / 16 + pair of blocks) * 32 + lane) * 4.
+template <class T, int kBn>
+__device__ __forceinline__ std::uint32_t packed_filter_word(const Params& p, const T* w, int first_filter, int i) {
+  const int lane = i / 4 % 32;
+  const int pair = i / 128 % (kBn / 16);
+  const int step = i / 128 / (kBn / 16);
+  const int f = first_filter + filter_of_column<T>(pair * 2 + i % 4 / 2, lane / 4);
+  const int word = step * 8 + lane % 4 + i % 2 * 4;
+  std::uint32_t j = 0;
+  const int r = static_cast<int>(p.run_words.divmod(static_cast<std::uint32_t>(word), &j));
+  return filter_word<T>([&](int half) {
+    const int e = static_cast<int>(j) * elements_of_word(kTypeOf<T>) + half - p.run_shift;
+    if (f >= p.filters || r >= p.taps_h || e < 0 || e >= p.taps_w * p.channels) return zero<T>();
+    std::uint32_t c = 0;
+    const int s = static_cast<int>(p.channel_div.divmod(static_cast<std::uint32_t>(e), &c));
+    return w[f * p.ws.n + static_cast<int>(c) * p.ws.c + r * p.ws.h + s * p.ws.w];
+  });
+}
+
+// The loads of several words are under way at once: one after the other they took up to 60 us of a large filter.
 template <class T, int kBn>
 __device__ __forceinline__ void pack_forward_filter(const Params& p, int first_filter, std::uint32_t* filter) {
+  constexpr int kAtOnce = 8;
   const T* const w = static_cast<const T*>(p.w) + p.w_base;
-  const int run = p.taps_w * p.channels;
-  for (int i = static_cast<int>(threadIdx.x); i < p.k_steps * 8 * kBn; i += kForwardThreads) {
-    const int lane = i / 4 % 32;
-    const int pair = i / 128 % (kBn / 16);
-    const int step = i / 128 / (kBn / 16);
-    const int f = first_filter + filter_of_column<T>(pair * 2 + i % 4 / 2, lane / 4);
-    const int word = step * 8 + lane % 4 + i % 2 * 4;
-    std::uint32_t j = 0;
-    const int r = static_cast<int>(p.run_words.divmod(static_cast<std::uint32_t>(word), &j));
-    filter[i] = filter_word<T>([&](int half) {
-      const int e = static_cast<int>(j) * elements_of_word(kTypeOf<T>) + half - p.run_shift;
-      if (f >= p.filters || r >= p.taps_h || e < 0 || e >= run) return zero<T>();
-      std::uint32_t c = 0;
-      const int s = static_cast<int>(p.channel_div.divmod(static_cast<std::uint32_t>(e), &c));
-      return w[f * p.ws.n + static_cast<int>(c) * p.ws.c + r * p.ws.h + s * p.ws.w];
-    });
+  const int count = p.k_steps * 8 * kBn;
+#pragma unroll 1
+  for (int first = static_cast<int>(threadIdx.x); first < count; first += kAtOnce * kForwardThreads) {
+    std::uint32_t words[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const int i = first + k * kForwardThreads;
+      words[k] = i < count ? packed_filter_word<T, kBn>(p, w, first_filter, i) : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const int i = first + k * kForwardThreads;
+      if (i < count) filter[i] = words[k];
+    }
   }
 }
 
@@ -107,7 +126,7 @@ struct VectorPlace {
   bool inside;
   T* out;
   const T* z;
-  const T* bias;
+  std::int64_t bias;  // bytes
 };
 
 // The pixel of row 16 i + 8 h + g of the warp, the lane's vector of a group of filters.
@@ -128,7 +147,7 @@ __device__ __forceinline__ VectorPlace<T> place_of_vector(const Params& p, const
   if (p.has_z) {
     place.z = static_cast<const T*>(p.z) + (at.n * p.zs.n + row * p.zs.h + column * p.zs.w + place.f * p.zs.c);
   }
-  if (p.has_bias) place.bias = static_cast<const T*>(p.bias) + place.f * p.bias_stride;
+  place.bias = place.f * p.bias_step;
   return place;
 }
 
@@ -150,7 +169,8 @@ __device__ __forceinline__ void combine_vector(const Params& p, const VectorPlac
   }
   if (p.has_bias) {
 #pragma unroll
-    for (int j = 0; j < kVec; ++j) v[j] += tile::widen<float>(place.bias[j * p.bias_stride]);
+    for (int j = 0; j < kVec; ++j)
+      v[j] += gemm::channel_value<T>(p.bias, place.bias + j * p.bias_step, p.float_vectors);
   }
 }
 
@@ -163,7 +183,7 @@ __device__ __forceinline__ void combine_elements(const Params& p, const VectorPl
     v[j] *= p.alpha;
     if (p.beta != 0.0f) v[j] += p.beta * tile::widen<float>(place.out[j * p.ys.c]);
     if (p.has_z && p.alpha2 != 0.0f) v[j] += p.alpha2 * tile::widen<float>(place.z[j * p.zs.c]);
-    if (p.has_bias) v[j] += tile::widen<float>(place.bias[j * p.bias_stride]);
+    if (p.has_bias) v[j] += gemm::channel_value<T>(p.bias, place.bias + j * p.bias_step, p.float_vectors);
   }
 }
 
@@ -181,7 +201,6 @@ template <class T, int kBn>
 __device__ __forceinline__ void store_vectors(const Params& p, const Place& at, int first_filter,
                                               const float (&sums)[2][kBn / 8][4]) {
   constexpr int kVec = kVector<T>;
-  const bool relu = p.activation == static_cast<int>(ActivationMode::relu);
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
 #pragma unroll
@@ -193,10 +212,7 @@ __device__ __forceinline__ void store_vectors(const Params& p, const Place& at, 
         float v[kVec];
         take_vector<T, kBn>(sums, i, h, group, v);
         combine_vector<T>(p, place, v);
-        if (relu) {
-#pragma unroll
-          for (int j = 0; j < kVec; ++j) v[j] = activate<T>(ActivationMode::relu, v[j], 0.0f, p.propagate_nan);
-        }
+        if (p.activation.mode == gemm::Activation::relu) gemm::activate_relu(p.activation, v);
         tile::store_pack<T, kVec>(place.out, tile::narrow_pack<T>(v));
       }
     }
@@ -231,9 +247,7 @@ __device__ __forceinline__ void store_anything(const Params& p, const Place& at,
     } else {
       combine_elements<T>(p, place, v);
     }
-    if (p.activation >= 0) {
-      activate_in_turn<T>(static_cast<ActivationMode>(p.activation), kVec, v, p.activation_coef, p.propagate_nan);
-    }
+    gemm::activate<1>(p.activation, sizeof(T) == 2, v);
     if (p.out_vectors) {
       tile::store_pack<T, kVec>(place.out, tile::narrow_pack<T>(v));
     } else {
@@ -270,7 +284,8 @@ __global__ void __launch_bounds__(kForwardThreads, kMinBlocks) small_c_fwd(const
     begin[i / 2][i % 2] = window_begin(p, elements_of_word(kTypeOf<T>), warp * 32 + i * 8 + lane / 4);
   }
 
-  const bool simple = p.out_vectors && (p.activation < 0 || p.activation == static_cast<int>(ActivationMode::relu));
+  const bool simple =
+      p.out_vectors && (p.activation.mode == gemm::Activation::identity || p.activation.mode == gemm::Activation::relu);
   int buffer = 0;
   while (true) {
     const std::uint32_t next = tile + step;

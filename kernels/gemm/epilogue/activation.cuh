@@ -1,44 +1,82 @@
-// The activation of an epilogue, on 8 elements at a time: one branch for the eight.
+// The activation of an epilogue on the values of a thread: one branch for all of them, not one for each.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/gemm/epilogue/params.hpp"
-#include "kernels/tile/pointwise_math.cuh"
+#include "kernels/gemm/epilogue/activation.hpp"
 
 namespace gpudnn::kernels::gemm {
 
-// `approximate` is for results that are rounded to 16 or 8 bits (pointwise_math.cuh has the bounds).
-__device__ __forceinline__ void activate8(const Epilogue& e, bool approximate, float (&v)[8]) {
-  namespace math = tile::pointwise;
-  const auto each = [&v](auto function) {
+// ReLU in the form that the compiler lays out without a branch for a value.
+template <class C, class P, int N>
+__device__ __forceinline__ void activate_relu(const ActivationArgs<P>& a, C (&v)[N]) {
+  const C lower = static_cast<C>(a.lower);
+  const C upper = static_cast<C>(a.upper);
+  if (a.slope != P(0)) {
+    const C slope = static_cast<C>(a.slope);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) v[i] = function(v[i]);
-  };
-  switch (e.activation) {
-    case Activation::identity:
-      return;
-    case Activation::relu: {
-      const tile::PointwiseParams<float> p = {{e.lower, e.upper, e.slope}, false};
-      return each([&p](float x) { return math::relu(x, p); });
+    for (C& x : v) {
+      if (x <= lower) x = lower + slope * (x - lower);
     }
-    case Activation::gelu:
-      return each([](float x) { return math::gelu(x); });
-    case Activation::gelu_tanh:
-      if (approximate) return each([](float x) { return math::gelu_tanh<true>(x); });
-      return each([](float x) { return math::gelu_tanh<false>(x); });
-    case Activation::swish:
-      if (approximate) return each([&e](float x) { return math::swish<true>(x, e.parameter); });
-      return each([&e](float x) { return math::swish<false>(x, e.parameter); });
-    case Activation::tanh:
-      return each([](float x) { return tanhf(x); });
-    case Activation::sigmoid:
-      if (approximate) return each([](float x) { return math::logistic<true>(x); });
-      return each([](float x) { return math::logistic<false>(x); });
-    case Activation::elu:
-      return each([&e](float x) { return math::elu(x, e.parameter); });
-    case Activation::softplus:
-      return each([&e](float x) { return math::softplus(x, e.parameter); });
+  } else {
+#pragma unroll
+    for (C& x : v) {
+      if (x < lower) x = lower;
+    }
   }
+  if (a.clips) {
+#pragma unroll
+    for (C& x : v) {
+      if (x > upper) x = upper;
+    }
+  }
+  if (a.drops_nan) {
+#pragma unroll
+    for (C& x : v) x = x != x ? lower : x;
+  }
+}
+
+// Functions but ReLU take kAtOnce of them at a time: the code of all functions is some 240 instructions for each value.
+template <int kAtOnce = 8, class C, class P, int N>
+__device__ __forceinline__ void activate(const ActivationArgs<P>& a, bool approximate, C (&v)[N]) {
+  if (a.mode == Activation::identity) return;
+  if (a.mode == Activation::relu) return activate_relu(a, v);
+  if constexpr (N <= kAtOnce) {
+    with_activation<C>(a, approximate, [&v](auto f) {
+#pragma unroll
+      for (C& x : v) x = f(x);
+    });
+  } else {
+    static_assert(N % kAtOnce == 0, "values come in whole steps");
+    // Each step has its turn in the first place.
+#pragma unroll 1
+    for (int step = 0; step < N / kAtOnce; ++step) {
+      C some[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) some[i] = v[i];
+      with_activation<C>(a, approximate, [&some](auto f) {
+#pragma unroll
+        for (C& x : some) x = f(x);
+      });
+#pragma unroll
+      for (int i = 0; i + kAtOnce < N; ++i) v[i] = v[i + kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) v[N - kAtOnce + i] = some[i];
+    }
+  }
+}
+
+// A function, called: for kernels that store at many places of their code and are bound by memory.
+template <class P>
+__device__ __noinline__ float activated(const ActivationArgs<P>& a, float x) {
+  with_activation<float>(a, false, [&x](auto f) { x = f(x); });
+  return x;
+}
+template <class P, int N>
+__device__ __forceinline__ void activate_by_call(const ActivationArgs<P>& a, float (&v)[N]) {
+  if (a.mode == Activation::identity) return;
+  if (a.mode == Activation::relu) return activate_relu(a, v);
+#pragma unroll
+  for (float& x : v) x = activated(a, x);
 }
 
 }  // namespace gpudnn::kernels::gemm

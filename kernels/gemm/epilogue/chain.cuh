@@ -44,7 +44,7 @@ __device__ __forceinline__ void finish8(const Epilogue& e, EpilogueState* state,
 #pragma unroll
     for (int i = 0; i < 8; ++i) v[i] += bias[i];
   }
-  if (e.activation != Activation::identity) activate8(e, e.d.type != Element::f32, v);
+  activate(e.activation, e.d.type != Element::f32, v);
   if (e.amax != nullptr) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {

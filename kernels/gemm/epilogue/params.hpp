@@ -6,11 +6,10 @@
 
 #include <cstdint>
 
-#include "kernels/matmul/epilogue.hpp"
+#include "kernels/gemm/epilogue/activation.hpp"
 
 namespace gpudnn::kernels::gemm {
 
-using matmul::Activation;
 using matmul::Element;
 
 // c, bias or d: an element for each (m, n), stride 0 where it is repeated. Strides in elements.
@@ -31,11 +30,7 @@ struct Epilogue {
   const float* descale_b = nullptr;
   const float* scale_d = nullptr;
   float* amax = nullptr;  // 0 before the launch
-  Activation activation = Activation::identity;
-  float lower = 0;  // of relu: below it the slope
-  float upper = 3.4028235e38f;
-  float slope = 0;
-  float parameter = 1;  // alpha of elu, beta of swish and softplus
+  ActivationArgs<float> activation;
   Matrix c;
   Matrix bias;
   Matrix d;

@@ -16,8 +16,10 @@
 
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
-#include "kernels/gemm/sm90/store_chain.cuh"
+#include "kernels/gemm/sm90/store_boxes.cuh"
 #include "kernels/gemm/sm90/store_fragments.cuh"
+#include "kernels/gemm/sm90/store_rows.cuh"
+#include "kernels/gemm/sm90/store_swapped.cuh"
 #include "kernels/gemm/sm90/tma_tile.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 
@@ -37,19 +39,26 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
       continue;
     }
     Sums<I> sum;
-    if (p.store == Store::fragments) fetch_bias<I>(p, shared, work, consumer);
+    if constexpr (!I::kPlain && !I::kSwapAb) {
+      if (p.store == Store::boxes) {
+        fetch_bias<I>(p, shared, work, consumer);
+        if (is_mine) prefetch_addend<I>(p, work, consumer);
+      }
+    }
     if (is_mine) multiply<I>(p, shared, work, sequence, consumer, sum, &pipeline);
-    if (p.store == Store::plain) {
+    if constexpr (I::kSwapAb) {
+      store_swapped<I>(p, shared, work, sum, &epilogue);
+    } else if (p.store == Store::rows) {
+      store_rows<I>(p, shared, work, consumer, sum, &epilogue);
+    } else if constexpr (I::kPlain) {
       store_plain<I>(p, shared, work, consumer, sum, epilogue.alpha, &area);
-    } else if (p.store == Store::fragments) {
-      store_fragments<I>(p, shared, work, consumer, sum, &epilogue, &area);
     } else {
-      store_chain<I>(p, shared, work, consumer, sum, &epilogue);
+      store_fragments<I>(p, shared, work, consumer, sum, &epilogue, &area);
     }
   }
   finish_amax(p.epilogue, epilogue);
   // TMA reads the staging area until then.
-  if (threadIdx.x % 128 == 0) ptx::bulk_wait_group_read<0>();
+  if (threadIdx.x % 32 == 0) ptx::bulk_wait_group_read<0>();
 }
 
 template <class I>

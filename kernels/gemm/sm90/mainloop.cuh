@@ -119,12 +119,12 @@ __device__ __forceinline__ void multiply(const Params& p, Shared<I>& shared, con
   const bool multicast = p.multicast != Multicast::none;
   if constexpr (sizeof(T) == 2) {
     if (p.a_mn_major) {
-      if (p.b_mn_major) {
+      if (!I::kSwapAb && p.b_mn_major) {
         multiply_stages<I, T, T, Major::mn, Major::mn>(shared, count, consumer, multicast, sum, state);
       } else {
         multiply_stages<I, T, T, Major::mn, Major::k>(shared, count, consumer, multicast, sum, state);
       }
-    } else if (p.b_mn_major) {
+    } else if (!I::kSwapAb && p.b_mn_major) {
       multiply_stages<I, T, T, Major::k, Major::mn>(shared, count, consumer, multicast, sum, state);
     } else {
       multiply_stages<I, T, T, Major::k, Major::k>(shared, count, consumer, multicast, sum, state);

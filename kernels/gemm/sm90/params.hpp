@@ -14,11 +14,12 @@ namespace gpudnn::kernels::gemm::sm90 {
 // Clusters share what they load (multicast) or the reduction over k (splits), not both.
 enum class Multicast : std::int32_t { none, a, b };  // a: pairs of tiles along n share A; b: pairs along m share B
 
-// How sums get to D. plain: D = alpha * sum, in boxes by TMA. fragments: with the chain, in boxes. rows: with the
-// chain, along the rows of D, any strides and types; and wherever a cluster shares a reduction.
-enum class Store : std::int32_t { plain, fragments, rows };
+// How sums get to D. boxes: by TMA, straight from the fragments. rows: along the rows of D, any strides and types; and
+// wherever a cluster shares a reduction.
+enum class Store : std::int32_t { boxes, rows };
 
 struct Params {
+  // With swap-AB `a` is what wgmma has as its A: the caller's b. The tiles, m, n and the epilogue are the caller's.
   // --- work tiles: batch, then groups along m, then n, then m in the group. They count in units: a tile, or the pair
   // of tiles of a cluster.
   std::uint32_t works = 0;

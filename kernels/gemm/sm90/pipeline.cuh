@@ -16,17 +16,21 @@ namespace gpudnn::kernels::gemm::sm90 {
 using tile::PipelineState;
 
 constexpr int kProducerRegisters = 40;
-constexpr int kStagingBytes = 16384;  // of a consumer: 64 x 64 floats, or two boxes of 64 rows x 128 bytes of D
+constexpr int kStagingBytes = 16384;  // of a consumer: 64 x 64 floats, or two boxes of 16 rows of D for each warp
 
 enum NamedBarrier : int { kStagingBarrier = 1, kConsumersBarrier = 5 };  // a staging barrier for each consumer
 
-// One instance: elements of type T (Float8E4M3 stands for all 8-bit floats), and a tile.
-template <class Element_, class Tile>
+// One instance: elements of type T (Float8E4M3 stands for all 8-bit floats), a tile, and whether D = alpha * sum is all
+// that it stores. Such an instance is a seventh of the code of one with the chain; the code of a small product comes
+// from memory, line by line.
+template <class Element_, class Tile, bool kPlain_>
 struct Instance {
   using T = Element_;
+  static constexpr bool kPlain = kPlain_;
   static constexpr TileShape kTile = Tile::value;
-  static constexpr int kBM = kTile.bm;
-  static constexpr int kBN = kTile.bn;
+  static constexpr bool kSwapAb = kTile.swap_ab;
+  static constexpr int kBM = kTile.wgmma_rows();  // with swap-AB columns of D
+  static constexpr int kBN = kTile.wgmma_columns();
   static constexpr int kBK = kRowBytes / static_cast<int>(sizeof(T));
   static constexpr int kStages = kTile.stages;
   static constexpr bool kPingPong = kTile.ping_pong;
@@ -45,14 +49,15 @@ struct Instance {
   static constexpr int kChunks = kBN / 64;  // of 64 columns
   static constexpr bool kPromotes = sizeof(T) == 1 && kRowBlocks * kBN / 2 <= 64;
   static_assert(kBM == 64 * kRowBlocks * (kPingPong ? 1 : kConsumers), "warpgroups take blocks of 64 rows");
-  static_assert(kBN % 64 == 0 && kRowBlocks * kBN / 2 <= 160, "accumulators fit the registers");
+  static constexpr int kStaging = kSwapAb ? 16 : kStagingBytes;  // swap-AB stages sums where the k tiles were
+  static_assert((kSwapAb || kBN % 64 == 0) && kRowBlocks * kBN / 2 <= 160, "accumulators fit the registers");
 };
 
 template <class I>
 struct alignas(1024) Shared {
   unsigned char a[I::kStages][I::kABytes];
   unsigned char b[I::kStages][I::kBBytes];
-  unsigned char staging[I::kConsumers][kStagingBytes];
+  unsigned char staging[I::kConsumers][I::kStaging];
   float bias[I::kConsumers][I::kBN];  // of the consumer's tile
   std::uint64_t full[I::kStages];
   std::uint64_t empty[I::kStages];

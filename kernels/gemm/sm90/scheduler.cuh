@@ -31,7 +31,9 @@ struct Scheduler {
   [[nodiscard]] __device__ __forceinline__ bool has_tile() const { return index < p.works; }
   __device__ __forceinline__ void next() { index += step; }
 
-  [[nodiscard]] __device__ __forceinline__ WorkTile tile() const { return work_tile(p, index, rank, I::kBM, I::kBN); }
+  [[nodiscard]] __device__ __forceinline__ WorkTile tile() const {
+    return work_tile(p, index, rank, I::kTile.bm, I::kTile.bn);
+  }
 };
 
 }  // namespace gpudnn::kernels::gemm::sm90

@@ -1,97 +1,16 @@
-// From the accumulators of a consumer warpgroup to D in boxes of 64 rows x 128 bytes, which TMA takes from shared
-// memory:
-//   store_plain      D = alpha * sum in f16, bf16 or f32: the fragments are rounded into the boxes, all in one piece.
-//   store_fragments  with the chain: 8 sums of a thread at a time (two pairs of columns of two rows), in a loop, so
-//   that
-//                    there is one copy of the chain's code.
+// From the accumulators of a consumer warpgroup to D with the chain, in the boxes of store_boxes.cuh: 8 sums of a
+// thread at a time (two pairs of columns of two rows), in a loop, so that there is one copy of the chain's code. Common
+// chains have a loop of their own: the other consumer multiplies at the same time, and its instructions leave the
+// caches where the loop of a chain strides over 45 KB.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/gemm/epilogue/chain.cuh"
-#include "kernels/gemm/sm90/mainloop.cuh"
+#include "kernels/gemm/sm90/store_boxes.cuh"
 #include "kernels/ptx/pin.cuh"
-#include "kernels/ptx/stmatrix.cuh"
-#include "kernels/ptx/tma.cuh"
-#include "kernels/ptx/tma_tile_4d.cuh"
+#include "kernels/ptx/prefetch_l2.cuh"
 
 namespace gpudnn::kernels::gemm::sm90 {
-
-// Where 16 bytes number `vector` of a row of a box lie: TMA's swizzle over rows of 128 bytes.
-__device__ __forceinline__ int box_place(int row, int vector) { return row * 128 + ((vector ^ (row & 7)) << 4); }
-
-// Rounds the fragments of 64 rows x 128 bytes into a box.
-template <class T>
-__device__ __forceinline__ void stage_box(unsigned char* box, const float* sum, float alpha) {
-  const int thread = static_cast<int>(threadIdx.x % 128);
-  const int lane = thread % 32;
-  if constexpr (sizeof(T) == 2) {
-    // Two groups of 8 columns at a time: lanes 0-7 and 8-15 give the rows of the first one, the others of the second.
-    const int row = thread / 32 * 16 + lane % 16;
-    const std::uint32_t base = ptx::shared_address(box);
-#pragma unroll
-    for (int j = 0; j < 8; j += 2) {
-      std::uint32_t words[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float pair[2] = {alpha * sum[4 * j + 2 * i], alpha * sum[4 * j + 2 * i + 1]};
-        words[i] = tile::narrow_pack<T>(pair).words[0];
-      }
-      ptx::stmatrix_x4(base + static_cast<std::uint32_t>(box_place(row, j + lane / 16)), words[0], words[1], words[2],
-                       words[3]);
-    }
-  } else {
-    const int row = thread / 32 * 16 + lane / 4;
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int byte = (8 * j + lane % 4 * 2) * 4;
-        *reinterpret_cast<float2*>(box + box_place(row + 8 * half, byte / 16) + byte % 16) =
-            make_float2(alpha * sum[4 * j + 2 * half], alpha * sum[4 * j + 2 * half + 1]);
-      }
-    }
-  }
-}
-
-template <class I, class T>
-__device__ __forceinline__ void store_boxes(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                            const Sums<I>& sum, float alpha, int* area) {
-  constexpr int kColumns = 128 / static_cast<int>(sizeof(T));
-  const int barrier = kStagingBarrier + consumer;
-  const bool leads = threadIdx.x % 128 == 0;
-  const std::uint32_t first_row = work.m + (I::kPingPong ? 0 : consumer * I::kRowBlocks * 64);
-#pragma unroll
-  for (int block = 0; block < I::kRowBlocks; ++block) {
-#pragma unroll
-    for (int chunk = 0; chunk < I::kBN / kColumns; ++chunk) {
-      unsigned char* const box = shared.staging[consumer] + *area * (64 * 128);
-      stage_box<T>(box, sum[block] + chunk * kColumns / 2, alpha);
-      ptx::fence_proxy_async();
-      // The box before lies in the other area: whoever passes the barrier may write there.
-      if (leads) ptx::bulk_wait_group_read<0>();
-      ptx::barrier_sync(barrier, 128);
-      if (leads) {
-        ptx::tma_store_tile_4d(&p.d, box, static_cast<std::int32_t>(work.n) + chunk * kColumns,
-                               static_cast<std::int32_t>(first_row) + block * 64,
-                               static_cast<std::int32_t>(work.batch[1]), static_cast<std::int32_t>(work.batch[0]));
-        ptx::bulk_commit_group();
-      }
-      *area ^= 1;
-    }
-  }
-}
-
-template <class I>
-__device__ __forceinline__ void store_plain(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                            const Sums<I>& sum, float alpha, int* area) {
-  if (p.epilogue.d.type == Element::f32) {
-    store_boxes<I, float>(p, shared, work, consumer, sum, alpha, area);
-  } else if (p.epilogue.d.type == Element::bf16) {
-    store_boxes<I, tile::BFloat16>(p, shared, work, consumer, sum, alpha, area);
-  } else {
-    store_boxes<I, tile::Half>(p, shared, work, consumer, sum, alpha, area);
-  }
-}
 
 // A bias that is a row vector, as floats; it arrives while the tile is multiplied.
 __device__ __forceinline__ bool is_row_vector(const Matrix& bias) { return bias.data != nullptr && bias.m_stride == 0; }
@@ -155,10 +74,9 @@ __device__ __forceinline__ void add_fragment(const Params& p, const Matrix& x, f
 
 // The 8 sums, rounded, into 16 columns of a box: columns `group` to `group` + 15.
 __device__ __forceinline__ void stage_fragment(Element type, unsigned char* box, int group, const float (&v)[8]) {
-  const int thread = static_cast<int>(threadIdx.x % 128);
-  const int lane = thread % 32;
+  const int lane = static_cast<int>(threadIdx.x % 32);
   if (type == Element::f32) {
-    const int row = thread / 32 * 16 + lane / 4;
+    const int row = lane / 4;
 #pragma unroll
     for (int i = 0; i < 8; i += 2) {
       const int byte = (group + lane % 4 * 2 + (i < 4 ? 0 : 8)) * 4;
@@ -173,7 +91,7 @@ __device__ __forceinline__ void stage_fragment(Element type, unsigned char* box,
     words[i] = type == Element::bf16 ? ptx::cvt_rn_bf16x2_f32(v[2 * i + 1], v[2 * i])
                                      : ptx::cvt_rn_f16x2_f32(v[2 * i + 1], v[2 * i]);
   }
-  const int row = thread / 32 * 16 + lane % 16;
+  const int row = lane % 16;
   ptx::stmatrix_x4(ptx::shared_address(box) + static_cast<std::uint32_t>(box_place(row, group / 8 + lane / 16)),
                    words[0], words[1], words[2], words[3]);
 }
@@ -199,67 +117,182 @@ __device__ __forceinline__ void take_piece(const Sums<I>& sum, int piece, float 
   }
 }
 
-template <class I>
-__device__ __forceinline__ void store_fragments(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                                const Sums<I>& sum, EpilogueState* state, int* area) {
+// Works through the 8 sums of a thread at a time; finish(v, m, n, column) makes elements of D of them.
+template <class I, class Finish>
+__device__ __forceinline__ void store_pieces(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
+                                             const Sums<I>& sum, float alpha, int* area, Finish finish) {
   constexpr int kPiecesOfRow = I::kBN / 16;  // of 64 rows
-  const Epilogue& e = p.epilogue;
-  const int thread = static_cast<int>(threadIdx.x % 128);
-  const int lane = thread % 32;
-  const int barrier = kStagingBarrier + consumer;
-  const bool leads = thread == 0;
-  const int box_columns = e.d.type == Element::f32 ? 32 : 64;
-  const std::uint32_t first_row = work.m + (I::kPingPong ? 0 : consumer * I::kRowBlocks * 64);
-  const bool row_bias = is_row_vector(e.bias);
-  if (row_bias) ptx::barrier_sync(barrier, 128);
+  const Element type = p.epilogue.d.type;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int box_columns = type == Element::f32 ? 32 : 64;
+  const std::uint32_t first_m = first_row<I>(work, consumer);
+  unsigned char* box = nullptr;
 #pragma unroll 1
   for (int piece = 0; piece < I::kRowBlocks * kPiecesOfRow; ++piece) {
     float v[8];
     take_piece<I, 0, I::kRowBlocks * kPiecesOfRow>(sum, piece, v);
     const int column = piece % kPiecesOfRow * 16;  // in the tile
-    const std::uint32_t box_row = first_row + piece / kPiecesOfRow * 64;
-    const std::uint32_t m = box_row + thread / 32 * 16 + lane / 4;
-    const std::uint32_t n = work.n + column + lane % 4 * 2;
+    const std::uint32_t m = first_m + piece / kPiecesOfRow * 64;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) v[i] *= state->alpha;
-    if (e.beta != 0.0f) add_fragment(p, e.c, e.beta, work, m, n, v);
-    if (row_bias) {
-      const float* const bias = shared.bias[consumer] + column + lane % 4 * 2;
-#pragma unroll
-      for (int i = 0; i < 8; i += 2) {
-        const float2 pair = *reinterpret_cast<const float2*>(bias + column_of(i));
-        v[i] += pair.x;
-        v[i + 1] += pair.y;
-      }
-    } else if (e.bias.data != nullptr) {
-      add_fragment(p, e.bias, 1.0f, work, m, n, v);
-    }
-    if (e.activation != Activation::identity) activate8(e, e.d.type != Element::f32, v);
-    if (e.amax != nullptr) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const bool exists = m + row_of(i) < p.m && n + column_of(i) < p.n;
-        if (exists) state->amax = max(state->amax, __float_as_uint(v[i]) & 0x7fffffffu);
-      }
-    }
-    if (e.scale_d != nullptr) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) v[i] *= state->scale_d;
-    }
-    unsigned char* const box = shared.staging[consumer] + *area * (64 * 128);
-    stage_fragment(e.d.type, box, column % box_columns, v);
+    for (int i = 0; i < 8; ++i) v[i] *= alpha;
+    finish(v, m + lane / 4, work.n + column + lane % 4 * 2, column + lane % 4 * 2);
+    if (column % box_columns == 0) box = free_box<I>(shared, consumer, *area);
+    stage_fragment(type, box, column % box_columns, v);
     if ((column + 16) % box_columns != 0) continue;
-    ptx::fence_proxy_async();
-    if (leads) ptx::bulk_wait_group_read<0>();
-    ptx::barrier_sync(barrier, 128);
-    if (leads) {
-      ptx::tma_store_tile_4d(&p.d, box, static_cast<std::int32_t>(work.n) + column + 16 - box_columns,
-                             static_cast<std::int32_t>(box_row), static_cast<std::int32_t>(work.batch[1]),
-                             static_cast<std::int32_t>(work.batch[0]));
-      ptx::bulk_commit_group();
-    }
+    store_box(p, box, work, m, work.n + column + 16 - box_columns);
     *area ^= 1;
   }
+}
+
+__device__ __forceinline__ void add_bias(const float* bias, float (&v)[8]) {
+#pragma unroll
+  for (int i = 0; i < 8; i += 2) {
+    const float2 pair = *reinterpret_cast<const float2*>(bias + column_of(i));
+    v[i] += pair.x;
+    v[i + 1] += pair.y;
+  }
+}
+
+// Bias along the row, if any, and f of each: what most layers have. False where the chain is another one.
+template <class I>
+__device__ __forceinline__ bool store_common(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
+                                             const Sums<I>& sum, float alpha, int* area) {
+  namespace math = tile::pointwise;
+  const Epilogue& e = p.epilogue;
+  const bool row_bias = is_row_vector(e.bias);
+  if (e.beta != 0.0f || (e.bias.data != nullptr && !row_bias) || e.amax != nullptr || e.scale_d != nullptr ||
+      e.d.type == Element::f32) {
+    return false;
+  }
+  const float* const bias = shared.bias[consumer];
+  const auto store = [&](auto function) {
+    store_pieces<I>(p, shared, work, consumer, sum, alpha, area,
+                    [&](float(&v)[8], std::uint32_t, std::uint32_t, int column) {
+                      if (row_bias) add_bias(bias + column, v);
+#pragma unroll
+                      for (int i = 0; i < 8; ++i) v[i] = function(v[i]);
+                    });
+    return true;
+  };
+  const ActivationArgs<float>& a = e.activation;
+  switch (a.mode) {
+    case Activation::identity:
+      return store([](float x) { return x; });
+    case Activation::relu: {
+      const tile::PointwiseParams<float> bounds = {{a.lower, a.upper, a.slope}, a.drops_nan};
+      return store([&bounds](float x) { return math::relu(x, bounds); });
+    }
+    case Activation::gelu:
+      return store([](float x) { return math::gelu(x); });
+    case Activation::gelu_tanh:
+      return store([](float x) { return math::gelu_tanh<true>(x); });
+    case Activation::swish:
+      return store([&a](float x) { return math::swish<true>(x, a.parameter); });
+    default:
+      return false;
+  }
+}
+
+// c at a thread's 8 places, of D's 16-bit type.
+__device__ __forceinline__ void load_addend(const Params& p, const Matrix& x, const WorkTile& work, std::uint32_t m,
+                                            std::uint32_t n, std::uint32_t (&words)[4]) {
+  const std::uint16_t* const from = static_cast<const std::uint16_t*>(x.data) + element_at(x, work.batch, m, n);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const std::uint32_t row = row_of(2 * i);
+    const std::uint32_t column = column_of(2 * i);
+    words[i] = m + row < p.m && n + column < p.n
+                   ? *reinterpret_cast<const std::uint32_t*>(from + row * x.m_stride + column)
+                   : 0;
+  }
+}
+
+// Whether c is added to rows of 16-bit elements of its own type, and nothing else is done but a bias along the row.
+__device__ __forceinline__ bool is_residual(const Params& p) {
+  const Epilogue& e = p.epilogue;
+  return e.beta != 0.0f && e.c.vectors && e.c.type == e.d.type && e.d.type != Element::f32 && e.amax == nullptr &&
+         e.scale_d == nullptr && e.activation.mode == Activation::identity &&
+         (e.bias.data == nullptr || is_row_vector(e.bias));
+}
+
+// The rows of c that the tile will add are asked into the L2 while it is multiplied.
+template <class I>
+__device__ __forceinline__ void prefetch_addend(const Params& p, const WorkTile& work, int consumer) {
+  if (!is_residual(p)) return;
+  constexpr int kRows = I::kRowBlocks * 64;
+  const std::uint32_t top = work.m + (I::kPingPong ? 0 : consumer * kRows);
+  for (int i = static_cast<int>(threadIdx.x % 128); i < kRows * I::kBN / 64; i += 128) {  // lines of 128 bytes
+    const std::uint32_t m = top + i / (I::kBN / 64);
+    const std::uint32_t n = work.n + i % (I::kBN / 64) * 64;
+    if (m >= p.m || n >= p.n) continue;
+    ptx::prefetch_l2(static_cast<const std::uint16_t*>(p.epilogue.c.data) + element_at(p.epilogue.c, work.batch, m, n));
+  }
+}
+
+template <class I>
+__device__ __forceinline__ void store_residual(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
+                                               const Sums<I>& sum, float alpha, int* area) {
+  constexpr int kPiecesOfRow = I::kBN / 16;
+  const Epilogue& e = p.epilogue;
+  const bool row_bias = is_row_vector(e.bias);
+  const bool is_bf16 = e.d.type == Element::bf16;
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t first_m = first_row<I>(work, consumer) + lane / 4;
+  const std::uint32_t first_n = work.n + lane % 4 * 2;
+  int piece = 0;
+  std::uint32_t next[4];
+  load_addend(p, e.c, work, first_m, first_n, next);
+  store_pieces<I>(
+      p, shared, work, consumer, sum, alpha, area, [&](float(&v)[8], std::uint32_t, std::uint32_t, int column) {
+        std::uint32_t words[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) words[i] = next[i];
+        ++piece;
+        if (piece < I::kRowBlocks * kPiecesOfRow) {
+          load_addend(p, e.c, work, first_m + piece / kPiecesOfRow * 64, first_n + piece % kPiecesOfRow * 16, next);
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const tile::Pack<tile::BFloat16, 2> b = {{words[i]}};
+          const tile::Pack<tile::Half, 2> h = {{words[i]}};
+#pragma unroll
+          for (int j = 0; j < 2; ++j) {
+            v[2 * i + j] += e.beta * (is_bf16 ? tile::widen<float>(b.get(j)) : tile::widen<float>(h.get(j)));
+          }
+        }
+        if (row_bias) add_bias(shared.bias[consumer] + column, v);
+      });
+}
+
+template <class I>
+__device__ __forceinline__ void store_fragments(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
+                                                const Sums<I>& sum, EpilogueState* state, int* area) {
+  const Epilogue& e = p.epilogue;
+  const bool row_bias = is_row_vector(e.bias);
+  if (row_bias) ptx::barrier_sync(kStagingBarrier + consumer, 128);
+  if (store_common<I>(p, shared, work, consumer, sum, state->alpha, area)) return;
+  if (is_residual(p)) return store_residual<I>(p, shared, work, consumer, sum, state->alpha, area);
+  store_pieces<I>(p, shared, work, consumer, sum, state->alpha, area,
+                  [&](float(&v)[8], std::uint32_t m, std::uint32_t n, int column) {
+                    if (e.beta != 0.0f) add_fragment(p, e.c, e.beta, work, m, n, v);
+                    if (row_bias) {
+                      add_bias(shared.bias[consumer] + column, v);
+                    } else if (e.bias.data != nullptr) {
+                      add_fragment(p, e.bias, 1.0f, work, m, n, v);
+                    }
+                    activate(e.activation, e.d.type != Element::f32, v);
+                    if (e.amax != nullptr) {
+#pragma unroll
+                      for (int i = 0; i < 8; ++i) {
+                        const bool exists = m + row_of(i) < p.m && n + column_of(i) < p.n;
+                        if (exists) state->amax = max(state->amax, __float_as_uint(v[i]) & 0x7fffffffu);
+                      }
+                    }
+                    if (e.scale_d != nullptr) {
+#pragma unroll
+                      for (int i = 0; i < 8; ++i) v[i] *= state->scale_d;
+                    }
+                  });
 }
 
 }  // namespace gpudnn::kernels::gemm::sm90

@@ -7,7 +7,8 @@
 namespace gpudnn::kernels::gemm::sm90 {
 
 // A tile of D for a block. Cooperative: the consumer warpgroups share its rows. Ping-pong: each consumer warpgroup
-// takes a whole tile in turn, one multiplying while another stores.
+// takes a whole tile in turn, one multiplying while another stores. Swap-AB: for few rows; the tile's transpose is
+// multiplied, so that B, which is most of the bytes, fills the 64 rows of wgmma, and A has the columns that it needs.
 struct TileShape {
   const char* name;
   std::int16_t bm;
@@ -17,9 +18,13 @@ struct TileShape {
   std::int8_t stages;     // of the ring of k tiles in shared memory
   std::int8_t residency;  // blocks that fit a multiprocessor
   float efficiency;       // rate in a long reduction over the device's matrix rate
+  bool swap_ab = false;
 
-  // Blocks of 64 rows of a consumer warpgroup.
-  [[nodiscard]] constexpr int row_blocks() const { return bm / 64 / (ping_pong ? 1 : consumers); }
+  // What wgmma multiplies: the rows of a block and its columns.
+  [[nodiscard]] constexpr int wgmma_rows() const { return swap_ab ? bn : bm; }
+  [[nodiscard]] constexpr int wgmma_columns() const { return swap_ab ? bm : bn; }
+  // Blocks of 64 such rows of a consumer warpgroup.
+  [[nodiscard]] constexpr int row_blocks() const { return wgmma_rows() / 64 / (ping_pong ? 1 : consumers); }
 };
 
 constexpr int kRowBytes = 128;  // of an operand's row in shared memory: a k tile of a K-major one, 64 m or n else

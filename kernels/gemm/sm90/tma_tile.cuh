@@ -53,13 +53,13 @@ __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
   for (Scheduler<I> scheduler(p); scheduler.has_tile(); scheduler.next()) {
     const WorkTile work = scheduler.tile();
     const TileLoad a = {&p.a,
-                        static_cast<std::int32_t>(work.m),
+                        static_cast<std::int32_t>(I::kSwapAb ? work.n : work.m),
                         {static_cast<std::int32_t>(p.a_repeat[0].quotient(work.batch[0])),
                          static_cast<std::int32_t>(p.a_repeat[1].quotient(work.batch[1]))},
                         p.a_mn_major,
                         p.multicast == Multicast::a};
     const TileLoad b = {&p.b,
-                        static_cast<std::int32_t>(work.n),
+                        static_cast<std::int32_t>(I::kSwapAb ? work.m : work.n),
                         {static_cast<std::int32_t>(p.b_repeat[0].quotient(work.batch[0])),
                          static_cast<std::int32_t>(p.b_repeat[1].quotient(work.batch[1]))},
                         p.b_mn_major,

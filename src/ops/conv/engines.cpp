@@ -8,7 +8,7 @@ extern const ConvEngine kHostGemm, kHostDirect;
 #ifdef GPUDNN_WITH_CUDA
 extern const ConvEngine kImplicitGemmSm90, kSmallCSm80, kImplicitGemmSm80, kNhwcTranspose, kDirectSm90,
     kConv1x1NchwSm90, kSmallCFwdSm90, kSmallCDgradSm90, kSmallCWgradSm90, kDirectWgradSm90, kConv1x1SmallCSm80,
-    kSmemIm2colWgradSm90, kImplicitGemmSimt;
+    kSmemIm2colWgradSm90, kDepthwiseSimt, kSmallGroupSm80, kImplicitGemmSimt;
 #endif
 
 std::span<const ConvEngine> engines() noexcept {
@@ -23,6 +23,8 @@ std::span<const ConvEngine> engines() noexcept {
       kSmallCDgradSm90,   kSmallCWgradSm90, kSmemIm2colWgradSm90, kSmallCSm80,
       kImplicitGemmSm80,  // mma.sync: any layout
       kNhwcTranspose,     // any of the above on packed NHWC copies
+      kSmallGroupSm80,    // groups of 1, 2, 4 and 8 channels: forward and data gradient, 16 bits
+      kDepthwiseSimt,     // one input channel a group
       kImplicitGemmSimt,  // everything
 #endif
       kHostGemm,    // blocked matrix products

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 
 #include "ops/conv/select/heuristics.hpp"
@@ -20,6 +21,20 @@ struct PlanKey {
   std::uint64_t workspace_limit;
   std::uint64_t alignment;
 };
+
+// A line for each engine of the backend that is not in the ranking.
+void log_passed_over(gpudnnHandle_t handle, const Problem& problem) {
+  const EngineFilter filter(engines(), handle->device->backend);
+  for (const ConvEngine& engine : engines()) {
+    if (engine.backend != handle->device->backend) continue;
+    const char* reason = filter.reason_against(engine.name);
+    if (reason == nullptr) reason = engine.supports(problem, *handle->device).reason_against;
+    if (reason == nullptr) continue;
+    log_line(GPUDNN_SEV_INFO, handle, GPUDNN_STATUS_SUCCESS, "%s | %s | passed over: %s: %s",
+             call_context().function != nullptr ? call_context().function : "", to_text(problem).c_str(), engine.name,
+             reason);
+  }
+}
 
 // The ranking as the log shows it, a line for each choice; `taken` is the one that the plan is made of.
 void log_choices(gpudnnHandle_t handle, const Problem& problem, const std::vector<Choice>& choices,
@@ -40,11 +55,12 @@ void log_choices(gpudnnHandle_t handle, const Problem& problem, const std::vecto
 
 Status choose_one(gpudnnHandle_t handle, const Problem& problem, const Limits& limits, Choice* choice) {
   *choice = choose(handle, problem, limits);
-  GPUDNN_REQUIRE(choice->engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine fits (%s): %s",
-                 rank_with_measurements(handle, problem)->empty()
-                     ? "no engine of this backend takes it"
-                     : "every engine that takes it needs more workspace or tensors at multiples of 16 bytes",
-                 to_text(problem).c_str());
+  GPUDNN_REQUIRE(
+      choice->engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no convolution engine fits (%s): %s",
+      rank_with_measurements(handle, problem)->empty()
+          ? engine_wishes().empty() ? "no engine of this backend takes it" : "none that GPUDNN_ENGINES leaves takes it"
+          : "every engine that takes it needs more workspace or tensors at multiples of 16 bytes",
+      to_text(problem).c_str());
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -53,6 +69,7 @@ Status make_plan(gpudnnHandle_t handle, const Problem& problem, const Limits& li
   Choice choice;
   GPUDNN_TRY(choose_one(handle, problem, limits, &choice));
   if (log_enabled(GPUDNN_SEV_INFO)) {
+    log_passed_over(handle, problem);
     log_choices(handle, problem, *rank_with_measurements(handle, problem), limits.workspace, choice);
   }
   *plan = prepare_plan(choice, problem, *handle->device);
@@ -139,6 +156,12 @@ Status workspace_size(gpudnnHandle_t handle, const Problem& problem, int algorit
 Status run(gpudnnHandle_t handle, const Problem& problem, int algorithm, void* workspace, std::size_t workspace_bytes,
            const Args& args) {
   note_problem_lazily([&] { return to_text(problem); });
+  if (log_enabled(GPUDNN_SEV_INFO)) {
+    char second[32] = "";
+    if (problem.has_z != 0) std::snprintf(second, sizeof second, " alpha2=%g", args.alpha2);
+    note_arguments("alpha=%g beta=%g%s algo=%d workspace=%zu", args.alpha, args.beta, second, algorithm,
+                   workspace_bytes);
+  }
   if (element_count(output(problem)) == 0) return GPUDNN_STATUS_SUCCESS;
   if (element_count(problem.x) == 0 || element_count(problem.y) == 0) return scale_output(handle, problem, args);
   const std::size_t usable = usable_workspace(workspace, workspace_bytes);

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/problem_text.hpp"
+#include "ops/conv/activation_number.hpp"
 
 namespace gpudnn::conv {
 
@@ -14,7 +15,17 @@ static_assert(std::has_unique_object_representations_v<Problem>, "problems are h
 namespace {
 
 constexpr const char* kDirections[] = {"fwd", "dgrad", "wgrad"};
-constexpr const char* kActivations[] = {"sigmoid", "relu", "tanh", "clipped_relu", "elu", "identity", "swish"};
+constexpr const char* kActivations[] = {"sigmoid",  "relu",  "tanh", "clipped_relu", "elu",
+                                        "identity", "swish", "gelu", "gelu_tanh",    "softplus"};
+// What each number stands for.
+using kernels::matmul::Activation;
+constexpr Activation kFunctions[] = {Activation::sigmoid,   Activation::relu,     Activation::tanh,  Activation::relu,
+                                     Activation::elu,       Activation::identity, Activation::swish, Activation::gelu,
+                                     Activation::gelu_tanh, Activation::softplus};
+static_assert(std::size(kFunctions) == std::size(kActivations));
+static_assert(kFunctions[kGelu] == Activation::gelu && kFunctions[kGeluTanh] == Activation::gelu_tanh &&
+              kFunctions[kSoftplus] == Activation::softplus);
+
 constexpr const char* kMath[] = {"default", "tensor", "tensor_convert", "fma"};
 
 // The letters of the filter's dims: k and the taps; the channels follow from x and the groups.
@@ -45,7 +56,7 @@ bool read_parameters(ProblemWords* words, Problem* problem, std::string* why) {
   }
   std::int64_t groups = 0;
   const std::string_view word = words->next();
-  if (!parse_lettered(word, "g", &groups) || groups < 1) {
+  if (!parse_lettered(word, "g", &groups) || groups < 1 || groups > INT32_MAX) {
     *why = "expected the groups (such as g1), found '" + std::string(word) + "'";
     return false;
   }
@@ -98,9 +109,18 @@ bool read_options(ProblemWords* words, Problem* problem, std::string* why) {
     problem->activation = index_of(kActivations, *activation);
     if (problem->activation < 0) return *why = "'act=" + std::string(*activation) + "' names no activation", false;
   }
+  if (words->take_word("scale")) {
+    problem->has_scale = 1;
+    problem->scale_stride = 1;
+  }
   if (words->take_word("bias")) {
     problem->has_bias = 1;
     problem->bias_stride = 1;
+  }
+  if (words->take_word("vectors=f32")) {
+    if (problem->has_scale + problem->has_bias == 0 || data_type_bits(problem->y.type) != 16)
+      return *why = "'vectors=f32' is for the bias and scale of 16-bit tensors", false;
+    problem->float_vectors = 1;
   }
   if (words->take_word("z")) {
     problem->has_z = 1;
@@ -110,6 +130,16 @@ bool read_options(ProblemWords* words, Problem* problem, std::string* why) {
 }
 
 }  // namespace
+
+Activation activation_of(const Problem& problem) noexcept {
+  return problem.activation < 0 ? Activation::identity : kFunctions[problem.activation];
+}
+
+std::int32_t activation_number(Activation function) noexcept {
+  std::int32_t number = 0;
+  while (kFunctions[number] != function) ++number;
+  return number;
+}
 
 double flops(const Problem& problem) noexcept {
   double taps = 1;
@@ -161,7 +191,9 @@ std::string to_text(const Problem& problem) {
   text += std::string(" math=") + kMath[problem.math];
   if (problem.mode == GPUDNN_CONVOLUTION) text += " flip";
   if (problem.activation >= 0) text += std::string(" act=") + kActivations[problem.activation];
+  if (problem.has_scale != 0) text += " scale";
   if (problem.has_bias != 0) text += " bias";
+  if (problem.float_vectors != 0) text += " vectors=f32";
   if (problem.has_z != 0) {
     text += " z";
     if (!same_layout(problem.z, problem.y)) text += " z:" + layout_text(problem.z);

@@ -14,12 +14,18 @@
 
 #include "core/geometry.hpp"
 #include "gpudnn/cnn.h"
+#include "kernels/matmul/epilogue.hpp"
 
 namespace gpudnn::conv {
 
 constexpr int kMaxSpatial = 3;
 
 enum class Direction : std::int32_t { forward = 0, dgrad = 1, wgrad = 2 };
+
+// Activations behind those of gpudnnActivationMode_t.
+constexpr std::int32_t kGelu = 7;
+constexpr std::int32_t kGeluTanh = 8;
+constexpr std::int32_t kSoftplus = 9;
 
 // The names of the three descriptors in the interface, for refusals.
 struct Names {
@@ -38,14 +44,18 @@ struct Problem {
   gpudnnConvolutionMode_t mode = GPUDNN_CROSS_CORRELATION;  // GPUDNN_CONVOLUTION mirrors the filter
   DataType compute = GPUDNN_DATA_FLOAT;                     // type of the accumulator that was asked for
   gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
-  std::int32_t activation = -1;  // a gpudnnActivationMode_t, or -1: the fused epilogue of forward
+  // The fused epilogue of forward. -1, a gpudnnActivationMode_t, or a function of this file that has no such number.
+  std::int32_t activation = -1;
   std::int32_t has_bias = 0;
-  std::int32_t has_z = 0;        // the fused epilogue adds alpha2 * z
-  TensorGeometry x;              // n, c, spatial...
-  TensorGeometry w;              // k, c / groups, taps...
-  TensorGeometry y;              // n, k, spatial...
-  TensorGeometry z;              // as y; rank 0 without has_z
-  std::int64_t bias_stride = 0;  // between the bias of one output channel and the next
+  std::int32_t has_z = 0;          // it adds alpha2 * z
+  std::int32_t has_scale = 0;      // it multiplies each output channel's sums
+  std::int32_t float_vectors = 0;  // bias and scale are f32, and y is of 16 bits; else they are of y's type
+  TensorGeometry x;                // n, c, spatial...
+  TensorGeometry w;                // k, c / groups, taps...
+  TensorGeometry y;                // n, k, spatial...
+  TensorGeometry z;                // as y; rank 0 without has_z
+  std::int64_t bias_stride = 0;    // between the bias of one output channel and the next
+  std::int64_t scale_stride = 0;
   std::int64_t pad[kMaxSpatial] = {};
   std::int64_t stride[kMaxSpatial] = {};
   std::int64_t dilation[kMaxSpatial] = {};
@@ -61,11 +71,14 @@ struct Args {
   const void* w = nullptr;
   const void* y = nullptr;
   void* out = nullptr;
-  // The fused epilogue of forward: out = act(alpha * conv + alpha2 * z + bias).
+  // The fused epilogue of forward: out = act(alpha * scale * conv + alpha2 * z + bias).
   double alpha2 = 0;
   const void* z = nullptr;
   const void* bias = nullptr;
-  double activation_coef = 0;
+  const void* scale = nullptr;
+  double activation_coef = 0;  // ceiling of clipped ReLU, alpha of ELU, beta of swish and softplus
+  double relu_lower = 0;       // of ReLU and clipped ReLU: what is below it becomes lower + slope * (x - lower)
+  double relu_slope = 0;
   bool propagate_nan = false;  // of ReLU and clipped ReLU
 };
 
@@ -74,6 +87,8 @@ struct Args {
          : problem.direction == Direction::dgrad ? problem.x
                                                  : problem.w;
 }
+
+[[nodiscard]] kernels::matmul::Activation activation_of(const Problem& problem) noexcept;
 
 // Multiply-adds times two: the operations of the mathematics, not of any algorithm.
 [[nodiscard]] double flops(const Problem& problem) noexcept;
@@ -87,7 +102,8 @@ struct Args {
 // Extent of the output along spatial dimension i; negative or zero when the dilated filter does not fit.
 [[nodiscard]] std::int64_t output_extent(const Problem& problem, int i) noexcept;
 
-// Adds a bias of one value for each output channel to the problem; refuses a tensor of any other shape.
+// Adds a bias of one value for each output channel to the problem, of y's type or, beside 16 bits, f32; refuses a
+// tensor of any other shape.
 [[nodiscard]] Status set_bias(Problem* problem, const TensorGeometry& bias);
 
 // Refuses what makes no sense (BAD_PARAM) or is not built (NOT_SUPPORTED), naming argument, value and remedy.

@@ -76,10 +76,12 @@ Status set_bias(Problem* problem, const TensorGeometry& bias) {
   GPUDNN_REQUIRE(one_per_channel, GPUDNN_STATUS_BAD_PARAM,
                  "biasDesc has dims %s; it must have one value for each of the %lld output channels: 1 x k x 1...",
                  dims_text(bias).c_str(), static_cast<long long>(problem->y.dims[1]));
-  GPUDNN_REQUIRE(bias.type == problem->y.type, GPUDNN_STATUS_NOT_SUPPORTED,
-                 "biasDesc is %s; it must be of yDesc's type, %s", data_type_name(bias.type),
-                 data_type_name(problem->y.type));
+  const bool is_wider = bias.type == GPUDNN_DATA_FLOAT && data_type_bits(problem->y.type) == 16;
+  GPUDNN_REQUIRE(bias.type == problem->y.type || is_wider, GPUDNN_STATUS_NOT_SUPPORTED,
+                 "biasDesc is %s; it must be of yDesc's type, %s, or f32 beside 16-bit tensors",
+                 data_type_name(bias.type), data_type_name(problem->y.type));
   problem->has_bias = 1;
+  problem->float_vectors = is_wider ? 1 : 0;
   problem->bias_stride = bias.strides[1];
   return GPUDNN_STATUS_SUCCESS;
 }

@@ -8,7 +8,6 @@
 
 #include "core/integer.hpp"
 #include "ops/conv/epilogue_args.hpp"
-#include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/element_type.hpp"
 
@@ -115,7 +114,6 @@ bool divides(std::int64_t divisor, const std::int64_t (&steps)[2]) {
 void set_epilogue(const Problem& problem, const Image& out, std::int64_t element, PlanesPlan* plan) {
   planes::Params& p = plan->params;
   set_activation(problem, &p);
-  p.bias_step = problem.bias_stride * element;
   if (problem.direction == Direction::wgrad) {
     p.c_step[0] = problem.w.strides[0] * element;
     p.c_step[1] = problem.w.strides[1] * element;
@@ -159,7 +157,6 @@ const char* window_unsupported_reason(const Problem& problem) {
 }
 
 const char* epilogue_unsupported_reason(const Problem& problem) {
-  if (const char* reason = fused_activation_unsupported_reason(problem)) return reason;
   return problem.has_z != 0 && !planes_are_contiguous(problem.z) ? "the pixels of a plane of z do not follow each other"
                                                                  : nullptr;
 }
@@ -179,6 +176,12 @@ const char* size_unsupported_reason(const Problem& problem, std::int64_t element
 }  // namespace
 
 const char* conv1x1_nchw_unsupported_reason(const Problem& problem) {
+  using kernels::matmul::Activation;
+  const Activation activation = activation_of(problem);
+  if (activation != Activation::identity && activation != Activation::relu)
+    return "of the activations, it fuses ReLU, clipped ReLU and identity only";
+  if (problem.float_vectors != 0) return "its bias is of the data's type";
+  if (const char* const reason = channel_scale_unsupported_reason(problem)) return reason;
   if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
   if (const char* reason = window_unsupported_reason(problem)) return reason;
   const std::int64_t element = element_size(problem);

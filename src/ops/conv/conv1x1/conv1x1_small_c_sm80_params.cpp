@@ -10,7 +10,6 @@
 #include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "ops/conv/epilogue_args.hpp"
-#include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
@@ -80,7 +79,7 @@ const char* conv1x1_small_c_unsupported_reason(const Problem& problem) {
   for (const TensorGeometry* tensor : {&problem.x, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y}) {
     if (const char* reason = layout_unsupported_reason(*tensor)) return reason;
   }
-  if (const char* reason = fused_activation_unsupported_reason(problem)) return reason;
+  if (const char* reason = channel_scale_unsupported_reason(problem)) return reason;
   const TensorGeometry& out = problem.direction == Direction::forward ? problem.y : problem.x;
   if (out.dims[1] > kMaxShared) return "more channels than shared memory has room for";
   return conv1x1_small_c_params(problem).shared_bytes > kMaxShared ? "the filter is larger than a block's shared memory"
@@ -105,7 +104,6 @@ few::Params conv1x1_small_c_params(const Problem& problem) {
   p.filter_k_step = problem.w.strides[forward ? 1 : 0];
   p.filter_vectors = p.filter_k_step == 1 && (p.m == 1 || p.filter_m_step % kVector == 0);
   set_activation(problem, &p);
-  p.bias_step = problem.bias_stride;
   p.shared_bytes = p.groups * (p.steps * few::kEntriesPerStep * 16 + few::kGroupChannels * 4);
   return p;
 }

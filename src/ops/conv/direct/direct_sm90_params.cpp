@@ -8,7 +8,6 @@
 #include "core/integer.hpp"
 #include "ops/conv/direct/direct_sm90_tiles.hpp"
 #include "ops/conv/epilogue_args.hpp"
-#include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/conv/tile_names.hpp"
 #include "ops/conv/tma_layout.hpp"
@@ -115,7 +114,6 @@ void set_output(const Problem& problem, const View& view, const TileChoice& tile
   map.box[2] = static_cast<std::int32_t>(tile.h);
   p.addend_step[3] = view.addend_image;
   set_activation(problem, &p);
-  p.bias_step = problem.bias_stride * view.element;
 }
 
 // --- legality --------------------------------------------------------------------------------------------------------
@@ -151,7 +149,7 @@ const char* direct_unsupported_reason(const Problem& problem) {
   if (problem.x.dims[1] / problem.groups % octet != 0 || problem.y.dims[1] / problem.groups % octet != 0) {
     return "channels or filters do not fill whole 16-byte vectors";
   }
-  if (const char* reason = fused_activation_unsupported_reason(problem)) return reason;
+  if (const char* reason = channel_scale_unsupported_reason(problem)) return reason;
   const View view = view_of(problem);
   for (int i = direct::kShapeCount - 1; i >= 0; --i) {
     if (has_tile(view, i)) return nullptr;

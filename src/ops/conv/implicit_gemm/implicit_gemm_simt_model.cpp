@@ -16,6 +16,7 @@ using kernels::simt::TileRow;
 
 constexpr double kLoadLatency = 0.45e-6;  // of a k tile, with its barrier
 constexpr double kWaveSeconds = 1.5e-6;   // prologue and epilogue of a wave of blocks
+constexpr double kStartSeconds = 4.0e-6;  // of cold code, measured where nothing else takes long
 constexpr double kReduceLaunch = 3e-6;
 
 // Rows of one name differ by type.
@@ -37,11 +38,18 @@ Footprint footprint_of(const Problem& problem, const SimtShape& shape, const Til
   f.efficiency = row.efficiency;
   f.k_tile_latency = kLoadLatency;
   f.wave_seconds = kWaveSeconds;
+  f.start_seconds = kStartSeconds;
   f.dram_bytes = bytes_of_tensors(problem);
   return f;
 }
 
 }  // namespace
+
+double scalar_store_seconds(double elements_of_thread, double warps, double blocks) {
+  constexpr double kElementLatency = 0.22e-6;  // measured on an H200, one block on a multiprocessor
+  constexpr double kElementIssue = 0.012e-6;   // of a warp
+  return elements_of_thread * std::fmax(kElementLatency / blocks, kElementIssue * warps);
+}
 
 void simt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const SimtShape shape = simt_shape(problem);
@@ -59,6 +67,9 @@ void simt_candidates(const Problem& problem, const Device& device, std::vector<C
       if (splits > 1) {
         f.partial_bytes = 2.0 * static_cast<double>(workspace(splits));
         f.reduce_seconds = kReduceLaunch;
+      } else if (!shape.stores_vectors) {
+        const double blocks = std::fmin(std::ceil(f.tiles / device.rates.multiprocessors), f.resident);
+        f.tile_seconds = scalar_store_seconds(row.tm * row.tn, f.warps, blocks);
       }
       return estimate(f, device.rates);
     };

@@ -9,7 +9,6 @@
 namespace gpudnn::conv::mapping {
 
 using kernels::simt::LoadMode;
-using kernels::simt::Output;
 using kernels::simt::Params;
 
 namespace {
@@ -120,13 +119,20 @@ void set_modes(Gemm* g, const Conv& conv, int64_t width, bool grouped, Params* p
   const SimtLoadModes modes = load_modes(*g, conv, width, grouped);
   p->operand_a.mode = modes.a;
   p->operand_b.mode = modes.b;
-  Output& out = p->output;
-  out.m_is_fast = score(g->m, &Digit::second) >= score(g->n, &Digit::second);
-  const Digits& fast = out.m_is_fast ? g->m : g->n;
-  const Digits& slow = out.m_is_fast ? g->n : g->m;
-  out.vectors = multiples({g->c_base.offset, grouped ? g->c_group : 0}, width) &&
-                class_bases_aligned(*g, conv, conv.xs, width, false) &&
-                vectors_along(fast, &Digit::second, slow, &Digit::second, width);
+  const StoreMode store = store_mode(*g, conv, width, grouped);
+  p->output.m_is_fast = store.m_is_fast;
+  p->output.vectors = store.vectors;
+}
+
+StoreMode store_mode(const Gemm& g, const Conv& conv, int64_t width, bool grouped) {
+  StoreMode store = {};
+  store.m_is_fast = score(g.m, &Digit::second) >= score(g.n, &Digit::second);
+  const Digits& fast = store.m_is_fast ? g.m : g.n;
+  const Digits& slow = store.m_is_fast ? g.n : g.m;
+  store.vectors = multiples({g.c_base.offset, grouped ? g.c_group : 0}, width) &&
+                  class_bases_aligned(g, conv, conv.xs, width, false) &&
+                  vectors_along(fast, &Digit::second, slow, &Digit::second, width);
+  return store;
 }
 
 // z is read like C is written, so it must run alike.

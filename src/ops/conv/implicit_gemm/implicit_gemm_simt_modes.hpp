@@ -14,6 +14,11 @@ void drop_all_unchecked(Gemm* g);
 [[nodiscard]] SimtLoadModes load_modes(const Gemm& g, const Conv& conv, int64_t width, bool grouped);
 // Sets the modes of the operands and the output, and drops what nobody checks.
 void set_modes(Gemm* g, const Conv& conv, int64_t width, bool grouped, kernels::simt::Params* p);
+// Whether C is written along m rather than n, and in whole aligned vectors.
+struct StoreMode {
+  bool m_is_fast, vectors;
+};
+[[nodiscard]] StoreMode store_mode(const Gemm& g, const Conv& conv, int64_t width, bool grouped);
 // Whether z can be read by vectors as C is written.
 [[nodiscard]] bool addend_vectors(const Gemm& g, bool m_is_fast, int64_t width, bool grouped);
 

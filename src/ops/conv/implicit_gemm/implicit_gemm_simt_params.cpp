@@ -6,6 +6,7 @@
 #include <bit>
 #include <numeric>
 
+#include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_simt_mapping.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_simt_modes.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_simt_packing.hpp"
@@ -132,10 +133,8 @@ Params simt_params(const Problem& problem, bool wide) {
   p.addend.vectors = problem.has_z != 0 && addend_vectors(g, p.output.m_is_fast, width, problem.groups > 1);
 
   p.tap_digits_first = g.tap_digits_first;
-  p.activation = problem.activation;
-  p.has_bias = problem.has_bias != 0;
+  set_activation(problem, &p);
   p.has_z = problem.has_z != 0;
-  p.bias_step = problem.bias_stride * bytes;
   p.n_count = count(g.n);
   p.n = to_radices(g.n);
   p.whole = {m_count, k_count, to_radices(g.m), to_radices(g.k), {0, 0}, 0, 0};
@@ -157,7 +156,7 @@ tile::ElementType tile_type(const Problem& problem) { return element_type(proble
 SimtShape simt_shape(const Problem& problem, std::span<const int> vectors, SimtLoadModes* modes) {
   const Conv conv = normalize(problem);
   Gemm g = make_gemm(conv, problem.direction);
-  SimtShape shape = {tile_type(problem), false, 0, 0, 0, 0, 1, static_cast<std::uint32_t>(problem.groups)};
+  SimtShape shape = {tile_type(problem), false, 0, 0, 0, 0, 1, static_cast<std::uint32_t>(problem.groups), true};
   shape.wide = has_wide_counts(g) || !all_fit(pack_all(g, conv, false));
   shape.m = static_cast<double>(count(g.m));
   shape.n = static_cast<double>(count(g.n));
@@ -172,8 +171,8 @@ SimtShape simt_shape(const Problem& problem, std::span<const int> vectors, SimtL
     }
     if (shape.phases > 1) shape.useful_k = useful;
   }
-  if (vectors.empty()) return shape;
   drop_all_unchecked(&g);
+  shape.stores_vectors = store_mode(g, conv, tile::element_bytes(shape.type) == 8 ? 2 : 4, problem.groups > 1).vectors;
   const int bytes = tile::element_bytes(shape.type);
   for (const int vector : vectors) *modes++ = load_modes(g, conv, vector / bytes, problem.groups > 1);
   return shape;
@@ -216,8 +215,8 @@ void set_simt_pointers(Direction direction, const Args& args, Params* p) {
   p->alpha = args.alpha;
   p->beta = args.beta;
   p->alpha2 = args.alpha2;
-  p->activation_coef = args.activation_coef;
-  p->propagate_nan = args.propagate_nan;
+  p->scale = args.scale;
+  set_activation_numbers(args, &p->activation);
 }
 
 }  // namespace gpudnn::conv

@@ -18,6 +18,7 @@ struct SimtShape {
   double useful_k;  // average over the phases
   std::uint32_t phases;
   std::uint32_t groups;
+  bool stores_vectors;  // where the pointers allow it
 };
 [[nodiscard]] tile::ElementType tile_type(const Problem& problem);
 
@@ -43,6 +44,10 @@ void set_simt_pointers(Direction direction, const Args& args, kernels::simt::Par
 
 // Null, or why the index arithmetic cannot hold the problem; then `wide` says whether it needs 64-bit indices.
 [[nodiscard]] const char* simt_index_unsupported_reason(const Problem& problem, bool* wide = nullptr);
+
+// Of the epilogue of a thread block that stores single elements, one after the other: seconds beyond one that stores
+// vectors. `blocks` share a multiprocessor.
+[[nodiscard]] double scalar_store_seconds(double elements_of_thread, double warps, double blocks);
 
 // The configs with their expected times.
 void simt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);

@@ -24,6 +24,7 @@ constexpr double kLatency = 0.16e-6;               // barrier, fragments and pro
 constexpr double kLatencyOfHalves = 0.5e-6;        // ... that waits for its loads, too
 constexpr double kWaveSeconds = 2.5e-6;            // prologue and epilogue of a wave of blocks
 constexpr double kReduceLaunch = 3e-6;
+constexpr double kStartSeconds = 3e-6;  // of cold code, measured where nothing else takes long
 constexpr double kL2Efficiency = 0.55;
 // Measured on an H200 over the above: 1.3 on the layers of ResNet-50 with both operands along channels or both along
 // pixels; 2.4 in NCHW, where pixels of one operand meet channels of the other.
@@ -59,6 +60,7 @@ Footprint footprint_of(const Problem& problem, const Sm80Shape& shape, const Til
              kInstructionsOfCycle;
   f.k_tile_latency = slowdown * (halves ? kLatencyOfHalves : kLatency);
   f.wave_seconds = kWaveSeconds;
+  f.start_seconds = kStartSeconds;
   f.dram_bytes = bytes_of_tensors(problem);
   return f;
 }
@@ -82,6 +84,9 @@ void sm80_candidates(const Problem& problem, const Device& device, std::vector<C
       if (splits > 1) {
         f.partial_bytes = 2.0 * static_cast<double>(workspace(splits));
         f.reduce_seconds = kReduceLaunch;
+      } else if (!shape.gemm.stores_vectors) {
+        const double blocks = std::min(std::ceil(f.tiles / device.rates.multiprocessors), f.resident);
+        f.tile_seconds = scalar_store_seconds(row.bm * row.bn / (32 * f.warps), f.warps, blocks);
       }
       return estimate(f, device.rates);
     };

@@ -1,6 +1,6 @@
 // The configs of the Hopper implicit GEMM: which tiles and splits of the reduction are worth a try, and their
-// footprints. Fitted to 39 layers of ResNet-50 in f16 on an H200, all shapes and splits: the choice is within 1.15 of
-// the best on 38.
+// footprints. Fitted on an H200 to layers of ResNet-50 and to problems drawn from published networks
+// (docs/perf-notes.md).
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,12 @@ namespace {
 namespace sm90 = kernels::sm90;
 
 constexpr double kTileSeconds = 0.32e-6;
-constexpr double kPartialRate = 0.39;  // of the L2's
+constexpr double kStartSeconds = 2.0e-6;   // of cold code, measured where nothing else takes long
+constexpr double kUnalignedRowCycles = 8;  // of TMA, for a pixel of few bytes that begins inside a line of memory
+constexpr std::int64_t kFewBytes = 160;
+constexpr double kPartialBoxEfficiency = 0.7;
+constexpr double kNarrowL2Efficiency = 0.8;  // of boxes of 64 bytes a row
+constexpr double kPartialRate = 0.39;        // of the L2's
 constexpr double kReduceLaunch = 1.0e-6;
 constexpr double kClusterSeconds = 6.0e-6;  // the sums of the splits in a cluster, and the start of one
 constexpr double kPairSeconds = 3.0e-6;     // of two splits
@@ -69,6 +74,18 @@ double cycles_of_narrow_row(const Problem& problem) {
   return bytes == 64 ? 7.8 : forward ? 19.4 : 11.7;
 }
 
+// Cycles of TMA for a k tile in larger filters, where pixels begin inside lines of memory.
+double cycles_of_unaligned_rows(const Problem& problem, const sm90::TileShape& tile) {
+  if (problem.direction == Direction::wgrad || problem.w.dims[2] * problem.w.dims[3] == 1) return 0;
+  const bool forward = problem.direction == Direction::forward;
+  const TensorGeometry& in = forward ? problem.x : problem.y;
+  const std::int64_t bytes = in.dims[1] / problem.groups * data_type_bits(in.type) / 8;
+  if (bytes % 64 == 0 || bytes > kFewBytes) return 0;
+  const double rows =
+      tile.bm + (forward ? tile.bn : 0);  // the data gradient's filter has rows of its own, which are whole
+  return rows * kUnalignedRowCycles;
+}
+
 // Clusters of 0 to 8 blocks that run at once, as an H200 of 132 multiprocessors told: a cluster stays within a group of
 // at most 18, and some of a group's are missing.
 double cluster_slots(int blocks, double multiprocessors) {
@@ -86,8 +103,15 @@ Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, cons
   f.flops = 2.0 * tile.bm * tile.bn * bk;
   f.flops_rate = element < 4 ? rates.half_flops : rates.tf32_flops;
   f.efficiency = tile.efficiency;
+  // Transposing boxes of which the channels fill a part takes as long as whole ones.
+  const std::int64_t channels = problem.x.dims[1] / problem.groups;
+  const bool partial_boxes = static_cast<double>(channels) * element < sm90::kRowBytes;
+  if (tile.transposes && partial_boxes) f.efficiency *= kPartialBoxEfficiency;
   f.l2_bytes = (tile.bm + tile.bn) * bk * element;
+  f.l2_efficiency = tile.k_bytes == sm90::kRowBytes ? 1 : kNarrowL2Efficiency;
+  f.cycles = cycles_of_unaligned_rows(problem, tile);
   f.tile_seconds = kTileSeconds;
+  f.start_seconds = kStartSeconds;
   f.store_bytes = tile.bm * tile.bn * element;
   f.store_overlaps = tile.ping_pong;
   f.dram_bytes = bytes_of_tensors(problem);
@@ -102,7 +126,7 @@ Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, cons
   } else if (splits > 1) {
     f.partial_bytes = 2.0 * f.tiles * tile.bm * tile.bn * sizeof(float);
     f.partial_rate = kPartialRate;
-    f.reduce_seconds = kReduceLaunch;
+    f.reduce_seconds = problem.direction == Direction::wgrad ? kReduceLaunch : 2 * kReduceLaunch;
   }
   return f;
 }

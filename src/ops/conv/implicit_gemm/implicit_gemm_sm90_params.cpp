@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "ops/conv/epilogue_args.hpp"
-#include "ops/conv/fused_activation.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/conv/tma_layout.hpp"
 #include "ops/element_type.hpp"
@@ -407,7 +406,6 @@ const char* size_unsupported_reason(const View& view) {
 }
 
 const char* epilogue_unsupported_reason(const Problem& problem, std::int64_t element) {
-  if (const char* reason = fused_activation_unsupported_reason(problem)) return reason;
   return problem.has_z != 0 ? copy_unsupported_reason(problem.z, element) : nullptr;
 }
 
@@ -518,7 +516,6 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   sm90::Params& p = plan.params;
   p.three_dimensional = problem.spatial == 3;
   set_activation(problem, &p);
-  p.bias_step = problem.bias_stride * view.element;
   plan.direction = direction_of(problem);
   switch (problem.direction) {
     case Direction::forward:

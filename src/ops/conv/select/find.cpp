@@ -17,8 +17,6 @@
 namespace gpudnn::conv {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Two classic numbers stand for all that the engines can do: 0 promises no workspace, 1 takes what pays.
 constexpr int kNoWorkspace = 0;
 constexpr int kBest = 1;
@@ -47,19 +45,20 @@ Performance describe(int algorithm, const Choice& choice) {
   return row;
 }
 
-// What a launch of one choice takes.
+// What a launch of one choice takes, and the clock that times it on the host.
 struct Work {
   const LaunchSite& site;
   const Plan& plan;
   const Args& args;
+  Clock seconds_now;
 };
 
 // Seconds of one of `repeats` runs. On a device a run before them warms up; the host has no need of that.
 Status time_runs(const Work& work, int repeats, double* seconds) {
   if (work.site.device.backend == GPUDNN_BACKEND_HOST) {
-    const auto start = Clock::now();
+    const double start = work.seconds_now();
     for (int i = 0; i < repeats; ++i) GPUDNN_TRY(launch_plan(work.site, work.plan, work.args));
-    *seconds = std::chrono::duration<double>(Clock::now() - start).count() / repeats;
+    *seconds = (work.seconds_now() - start) / repeats;
     return GPUDNN_STATUS_SUCCESS;
   }
   float milliseconds = 0;
@@ -110,17 +109,17 @@ void clear_error() noexcept {
 // Times the choices in turn; their `seconds` become the measured ones. One that fails is left out; the status is a
 // failure only if all do.
 Status measure_choices(const LaunchSite& site, const Problem& problem, const Args& args,
-                       const std::vector<Choice>& order, std::vector<Choice>* measured) {
-  const auto start = Clock::now();
+                       const std::vector<Choice>& order, Clock seconds_now, std::vector<Choice>* measured) {
+  const double start = seconds_now();
   double best = std::numeric_limits<double>::infinity();
   bool zero_workspace = false;
   Status failure = GPUDNN_STATUS_NOT_SUPPORTED;
   for (const Choice& choice : order) {
-    const bool late = std::chrono::duration<double>(Clock::now() - start).count() > kMaxSeconds;
+    const bool late = seconds_now() - start > kMaxSeconds;
     if (late && zero_workspace) break;
     if (late && !measured->empty() && choice.workspace > 0) continue;
     const std::shared_ptr<const Plan> plan = prepare_plan(choice, problem, site.device);
-    const Work work{site, *plan, args};
+    const Work work{site, *plan, args, seconds_now};
     Choice timed = choice;
     Status status = measured->empty() ? wake_device(work) : GPUDNN_STATUS_SUCCESS;
     if (status == GPUDNN_STATUS_SUCCESS) status = time_choice(work, best, &timed.seconds);
@@ -230,6 +229,10 @@ Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Ranking* ch
 
 }  // namespace
 
+double seconds_of_steady_clock() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 std::vector<Choice> search_order(const std::vector<Choice>& choices, std::size_t workspace_limit) {
   std::vector<Choice> order;
   std::vector<Choice> others;
@@ -262,7 +265,7 @@ Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, Performan
 
 Status measure_algorithms_among(const std::vector<Choice>& ranked, gpudnnHandle_t handle, const Problem& problem,
                                 const Args& args, void* workspace, std::size_t workspace_bytes,
-                                std::vector<Performance>* rows) {
+                                std::vector<Performance>* rows, Clock seconds_now) {
   const std::size_t limit = usable_workspace(workspace, workspace_bytes);
   std::vector<Choice> order = search_order(ranked, limit);
   GPUDNN_REQUIRE(!order.empty(), GPUDNN_STATUS_NOT_SUPPORTED,
@@ -273,7 +276,7 @@ Status measure_algorithms_among(const std::vector<Choice>& ranked, gpudnnHandle_
   } else {
     std::vector<Choice> measured;
     const LaunchSite site = launch_site(handle, workspace, limit);
-    GPUDNN_TRY(measure_choices(site, problem, args, order, &measured));
+    GPUDNN_TRY(measure_choices(site, problem, args, order, seconds_now, &measured));
     // What odd addresses leave to choose from is no rule for other calls.
     if (alignment_of(args) == kMaxAlignment) keep_winners(handle, problem, ranked, measured, limit);
     add_served(measured, rows);

@@ -34,8 +34,10 @@ std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Pro
                                   std::size_t workspace_limit) {
   std::vector<Choice> choices;
   std::vector<Candidate> candidates;
+  const EngineFilter filter(engines, device.backend);
   for (const ConvEngine& engine : engines) {
-    if (engine.backend != device.backend || !engine.supports(problem, device)) continue;
+    if (engine.backend != device.backend || filter.reason_against(engine.name) != nullptr) continue;
+    if (!engine.supports(problem, device)) continue;
     candidates.clear();
     engine.candidates(problem, device, &candidates);
     for (const Candidate& c : candidates) {

@@ -51,6 +51,9 @@ Problem tuning_key(const Problem& problem) noexcept {
   key.activation = -1;
   key.has_bias = 0;
   key.bias_stride = 0;
+  key.has_scale = 0;
+  key.scale_stride = 0;
+  key.float_vectors = 0;
   key.has_z = 0;
   key.z = {};
   key.math = tensor_math_unsupported_reason(problem) == nullptr ? GPUDNN_TENSOR_OP_MATH : GPUDNN_FMA_MATH;

@@ -11,7 +11,6 @@
 #include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "ops/conv/epilogue_args.hpp"
-#include "ops/conv/fused_activation.hpp"
 #include "ops/conv/small_c/small_c_sm80_params.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/conv/tile_names.hpp"
@@ -291,7 +290,6 @@ void set_epilogue(const Problem& problem, const View& v, few::Params* p) {
   set_steps(problem, problem.y, v.bytes, p->out_step);
   set_steps(problem, problem.has_z != 0 ? problem.z : problem.y, v.bytes, p->addend_step);
   set_activation(problem, p);
-  p->bias_step = problem.bias_stride;
 }
 
 void set_tiles(const View& v, const TileChoice& tile, const Order& order, few::Params* p) {
@@ -351,7 +349,7 @@ const char* shape_unsupported_reason(const Problem& problem) {
       (problem.has_z != 0 && !are_octets(problem.z, bytes))) {
     return "pixels of y or z are no whole 16-byte vectors of filters";
   }
-  return fused_activation_unsupported_reason(problem);
+  return channel_scale_unsupported_reason(problem);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Launcher of the convolution of images with few channels: problem + config -> parameters -> launch.
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/small_c/small_c_sm80_params.hpp"
 #include "ops/conv/tensor_math.hpp"
@@ -23,6 +24,7 @@ bool aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(poin
 const char* unsupported_reason_of(const Problem& problem, const Device& device) {
   if (device.compute_capability() < 80) return "it needs compute capability 8.0";
   if (const char* const reason = tensor_math_unsupported_reason(problem)) return reason;
+  if (const char* const reason = channel_scale_unsupported_reason(problem)) return reason;
   return small_c_shape_unsupported_reason(problem);
 }
 
@@ -36,8 +38,7 @@ void set_pointers(const SmallCPlan& plan, const Args& args, few::Params* p) {
   p->alpha = static_cast<float>(args.alpha);
   p->beta = static_cast<float>(args.beta);
   p->alpha2 = static_cast<float>(args.alpha2);
-  p->activation_coef = static_cast<float>(args.activation_coef);
-  p->propagate_nan = args.propagate_nan;
+  set_activation_numbers(args, &p->activation);
   p->out_vectors = plan.out_vectors && aligned(args.out) && (!p->has_z || aligned(args.z));
   p->dy_vectors = plan.dy_vectors && aligned(args.y);
   set_small_c_patch(plan.row, plan.image_vectors && aligned(args.x), p);

@@ -18,7 +18,7 @@ namespace layout = kernels::channels_last;
 Status launch(const LaunchSite& site, const void* prepared, const Args& args);
 
 constexpr double kCopyShare = 0.86;  // of a copy's rate, that transpositions reach
-constexpr double kCopyLaunch = 2.5e-6;
+constexpr double kCopyLaunch = 4.6e-6;
 
 bool may_be_inner(const ConvEngine& engine) {
   return engine.backend == GPUDNN_BACKEND_CUDA && engine.math == GPUDNN_TENSOR_OP_MATH && engine.launch != &launch;
@@ -58,11 +58,16 @@ const void* take(const PackedOperand& operand, const void* data, char* base, Bef
   return copy.packed;
 }
 
+// By name; what GPUDNN_ENGINES pins is the engine around it.
+bool is_left_out(const ConvEngine& engine) {
+  return std::ranges::find(engine_wishes().excluded, engine.name) != engine_wishes().excluded.end();
+}
+
 Support supports(const Problem& problem, const Device& device) {
   bool taken = false;
   const char* const reason = for_each_form(problem, [&](const NhwcForm& form, bool) {
     for (const ConvEngine& engine : engines()) {
-      taken = taken || (may_be_inner(engine) && engine.supports(form.inner, device));
+      taken = taken || (may_be_inner(engine) && !is_left_out(engine) && engine.supports(form.inner, device));
     }
   });
   if (taken) return Support::yes();
@@ -75,7 +80,7 @@ void candidates(const Problem& problem, const Device& device, std::vector<Candid
   std::vector<Candidate> all;
   (void)for_each_form(problem, [&](const NhwcForm& form, bool padded) {
     for (const ConvEngine& engine : engines()) {
-      if (!may_be_inner(engine) || !engine.supports(form.inner, device)) continue;
+      if (!may_be_inner(engine) || is_left_out(engine) || !engine.supports(form.inner, device)) continue;
       const std::size_t first = all.size();
       engine.candidates(form.inner, device, &all);
       for (std::size_t i = first; i < all.size(); ++i) {

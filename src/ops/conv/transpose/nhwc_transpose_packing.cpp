@@ -233,6 +233,8 @@ const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) 
     inner.z = inner.y;
     add_operand(problem.z, inner.z, false, form, &form->z);
   }
+  if (inner.w.dims[0] != problem.w.dims[0] && (problem.has_scale != 0 || problem.float_vectors != 0))
+    return "it pads no scale of channels, and no bias of floats";
   if (problem.has_bias != 0 && inner.w.dims[0] != problem.w.dims[0]) {
     const TensorGeometry longer = bias_tensor(problem.y.type, inner.w.dims[0], 1);
     add_operand(bias_tensor(problem.y.type, problem.w.dims[0], problem.bias_stride), longer, false, form, &form->bias);

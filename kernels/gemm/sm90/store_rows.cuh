@@ -42,6 +42,19 @@ __device__ __forceinline__ void add8(const float4& low, const float4& high, floa
   v[7] += high.w;
 }
 
+// `count` of 8 sums of row m, from column n on.
+template <class I>
+__device__ __forceinline__ void finish_row(const Params& p, EpilogueState* state, const WorkTile& work, std::uint32_t m,
+                                           std::uint32_t n, int count, float (&v)[8]) {
+  if constexpr (I::kPlain) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i] *= state->alpha;
+    store8(p.epilogue.d, element_at(p.epilogue.d, work.batch, m, n), count, v);
+  } else {
+    finish8(p.epilogue, state, work.batch, m, n, count, v);
+  }
+}
+
 // All of a tile's sums, in the stages, which all consumers have read by then; and then those of the cluster's other
 // blocks.
 template <class I>
@@ -66,8 +79,8 @@ __device__ __forceinline__ void stage_splits(Shared<I>& shared, std::uint32_t ro
 // Works through pieces of 16 rows x 64 columns: without splits those of this warpgroup, 64 x 64 at a time; with splits
 // the tile's, which all warpgroups of the cluster share. One copy of the chain's code serves both.
 template <class I>
-__device__ __forceinline__ void store_chain(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                            const Sums<I>& sum, EpilogueState* state) {
+__device__ __forceinline__ void store_rows(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
+                                           const Sums<I>& sum, EpilogueState* state) {
   const std::uint32_t thread = threadIdx.x % 128;
   const bool splits = p.splits > 1;
   const std::uint32_t rank = ptx::cluster_ctarank();
@@ -105,7 +118,7 @@ __device__ __forceinline__ void store_chain(const Params& p, Shared<I>& shared, 
       const std::uint32_t from = splits ? split : rank;
       add8(ptx::ld_shared_cluster(ptx::mapa(low, from)), ptx::ld_shared_cluster(ptx::mapa(high, from)), v);
     }
-    finish8(p.epilogue, state, work.batch, work.m + m, n, count, v);
+    finish_row<I>(p, state, work, work.m + m, n, count, v);
   }
   if (!splits) ptx::barrier_sync(kStagingBarrier + consumer, 128);
 }
