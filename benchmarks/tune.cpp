@@ -1,19 +1,21 @@
-// gpudnn-tune: times the engines and configs of convolution problems, tells how good the model's first choice is, and
-// writes the table of measured choices that the library is built with.
+// gpudnn-tune: times the engines and configs of convolution problems and matrix products, tells how good the model's
+// first choice is, and writes the table of measured choices that the library is built with (of convolutions alone).
 //   gpudnn-tune cases/resnet50_fp16.txt
+//   gpudnn-tune 'conv fwd f16 nhwc n64c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor'
 //   gpudnn-tune --write src/ops/conv/select/tuned_sm90.txt cases/*.txt
 //   gpudnn-tune --grid cases/vgg.txt      every config, and splits that the model leaves out: what a model is fitted to
+//   gpudnn-tune --grid --configs cases/matmul.txt
 //
 // Times are those of gpudnn-bench: a graph's replay with an empty L2, the configs in turn, the median.
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <limits>
-#include <random>
+#include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/handle.hpp"
@@ -21,16 +23,19 @@
 #include "machine.hpp"
 #include "ops/conv/plan.hpp"
 #include "ops/conv/select/heuristics.hpp"
+#include "tune_matmul.hpp"
+#include "tune_parts.hpp"
 
 namespace {
 
 using namespace gpudnn;
 
-constexpr double kFailed = std::numeric_limits<double>::infinity();
-constexpr double kGoodEnough = 1.15;
+constexpr int kBadUsage = 2;  // unreadable problem, file or option, as gpudnn-bench
+using bench::kFailed;
+using bench::Ratios;
 
 struct Options {
-  std::vector<std::string> files;
+  std::vector<std::string> inputs;  // files, or problems themselves
   std::string filter;
   std::string table;  // --write
   double min_time = 0.1;
@@ -42,7 +47,7 @@ struct Options {
 
 struct Task {
   std::string name;
-  conv::Problem problem;
+  std::variant<conv::Problem, matmul::Problem> problem;
 };
 
 // The inputs, the output and the workspace of all problems in turn. They grow where a problem needs more.
@@ -52,36 +57,17 @@ class Memory {
 
   conv::Args args(const conv::Problem& problem) {
     conv::Args args;
-    args.x = grown(&x_, size_in_bytes(problem.x));
-    args.w = grown(&w_, size_in_bytes(problem.w));
-    args.y = grown(&y_, size_in_bytes(problem.y));
+    args.x = bench::grown(*machine_, &x_, size_in_bytes(problem.x));
+    args.w = bench::grown(*machine_, &w_, size_in_bytes(problem.w));
+    args.y = bench::grown(*machine_, &y_, size_in_bytes(problem.y));
     // Never an input of the next problem: outputs fed back grow to infinities, and those to NaN.
-    args.out = grown(&out_, size_in_bytes(conv::output(problem)));
+    args.out = bench::grown(*machine_, &out_, size_in_bytes(conv::output(problem)));
     return args;
   }
   [[nodiscard]] void* workspace() const { return workspace_.get(); }
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_.bytes(); }
 
  private:
-  // Random signs and mantissas under a small exponent, whatever the type: a device draws less power on equal numbers,
-  // and is then faster than it will be.
-  void* grown(bench::Buffer* buffer, std::size_t bytes) {
-    if (buffer->bytes() >= bytes) return buffer->get();
-    *buffer = {};
-    *buffer = bench::Buffer(*machine_, bytes);
-    static const std::vector<std::uint16_t> pattern = [] {
-      std::vector<std::uint16_t> words(std::size_t{8} << 20);
-      std::mt19937 random(1);
-      for (std::uint16_t& word : words) word = static_cast<std::uint16_t>(0x3c00u | (random() & 0x83ffu));
-      return words;
-    }();
-    const std::size_t chunk = pattern.size() * sizeof pattern[0];
-    for (std::size_t at = 0; at < bytes; at += chunk) {
-      machine_->upload(static_cast<char*>(buffer->get()) + at, pattern.data(), std::min(chunk, bytes - at));
-    }
-    return buffer->get();
-  }
-
   bench::Machine* machine_;
   bench::Buffer x_, w_, y_, out_, workspace_;
 };
@@ -198,26 +184,10 @@ std::vector<conv::TunedRow> rows_of(const Verdict& v) {
 }
 
 void print(const char* label, const Trial& trial) {
-  std::printf("  %-8s %10.2f us  %s workspace=%zu expected=%.2f us", label, 1e6 * trial.seconds,
-              conv::choice_text(*trial.choice.engine, trial.choice.config).c_str(), trial.choice.workspace,
-              1e6 * trial.choice.seconds);
+  std::printf("  %-8s %10.2f us  %s workspace=%zu", label, 1e6 * trial.seconds,
+              conv::choice_text(*trial.choice.engine, trial.choice.config).c_str(), trial.choice.workspace);
+  if (trial.choice.seconds >= 0) std::printf(" expected=%.2f us", 1e6 * trial.choice.seconds);
 }
-
-// The ratios of one kind of first choice to the best, over all problems.
-struct Ratios {
-  std::vector<double> values;
-
-  void summarize(const char* label) const {
-    if (values.empty()) return;
-    double logs = 0;
-    for (const double value : values) logs += std::log(value);
-    const auto good = std::count_if(values.begin(), values.end(), [](double value) { return value <= kGoodEnough; });
-    std::printf("%s: %td of %zu problems within %.2fx of the best (%.1f %%), geometric mean %.3f, worst %.2f\n", label,
-                good, values.size(), kGoodEnough,
-                100.0 * static_cast<double>(good) / static_cast<double>(values.size()),
-                std::exp(logs / static_cast<double>(values.size())), *std::max_element(values.begin(), values.end()));
-  }
-};
 
 class Tuner {
  public:
@@ -228,19 +198,19 @@ class Tuner {
         memory_(machine, static_cast<std::size_t>(options.workspace_mb * (1 << 20))) {}
 
   // False if nothing ran, or the table could not be written.
-  bool tune(const Task& task) {
+  bool tune(const std::string& name, const conv::Problem& problem) {
     const std::vector<conv::Choice> ranked =
-        conv::rank_by_model(conv::engines(), task.problem, device_, memory_.workspace_bytes());
-    const std::vector<conv::Choice> with_table = conv::rank(task.problem, device_);
-    if (ranked.empty() || with_table.empty()) return std::fprintf(stderr, "%s: no engine\n", task.name.c_str()), false;
+        conv::rank_by_model(conv::engines(), problem, device_, memory_.workspace_bytes());
+    const std::vector<conv::Choice> with_table = conv::rank(problem, device_);
+    if (ranked.empty() || with_table.empty()) return std::fprintf(stderr, "%s: no engine\n", name.c_str()), false;
     const conv::Choice& taken = with_table.front();
     std::vector<Trial> trials = select(ranked, taken, options_.grid ? std::numeric_limits<int>::max() : options_.most);
-    if (options_.grid) add_grid(memory_.workspace_bytes(), &trials);
-    time_trials(machine_, device_, task.problem, &memory_, options_.min_time, &trials);
+    if (options_.grid && !machine_.is_host()) add_grid(memory_.workspace_bytes(), &trials);
+    time_trials(machine_, device_, problem, &memory_, options_.min_time, &trials);
     const Verdict verdict = judge(trials, taken);
-    report(task, trials, verdict);
+    report(name, problem, trials, verdict);
     if (std::isinf(verdict.best->seconds)) return false;
-    return options_.table.empty() || write(task.problem, rows_of(verdict));
+    return options_.table.empty() || write(problem, rows_of(verdict));
   }
 
   void summarize() const {
@@ -250,8 +220,9 @@ class Tuner {
   }
 
  private:
-  void report(const Task& task, const std::vector<Trial>& trials, const Verdict& v) {
-    std::printf("%s = %s\n", task.name.c_str(), to_text(task.problem).c_str());
+  void report(const std::string& name, const conv::Problem& problem, const std::vector<Trial>& trials,
+              const Verdict& v) {
+    std::printf("%s = %s\n", name.c_str(), to_text(problem).c_str());
     if (options_.grid || options_.configs) {
       for (const Trial& trial : trials) print("config", trial), std::printf("\n");
     }
@@ -291,45 +262,62 @@ class Tuner {
   int written_ = 0;
 };
 
-// Lines "name = problem" or "problem"; '#' starts a comment. Lines of other operations are passed over.
+// A line "name = problem" or "problem"; '#' starts a comment. Lines of other operations are passed over.
+bool read_line(const Options& options, std::string line, std::vector<Task>* tasks) {
+  line = line.substr(0, line.find('#'));
+  const bool is_conv = line.find("conv ") != std::string::npos;
+  const auto start = line.find(is_conv ? "conv " : "matmul ");
+  if (start == std::string::npos || line.find(options.filter) == std::string::npos) return true;
+  const auto equals = line.find(" = ");
+  const std::string name = equals < start ? line.substr(0, line.find_last_not_of(' ', equals) + 1) : "problem";
+  std::string why;
+  const auto take = [&](const auto& problem) {
+    if (problem) return tasks->push_back({name, *problem}), true;
+    return std::fprintf(stderr, "%s: %s\n", line.c_str(), why.c_str()), false;
+  };
+  const std::string text = line.substr(start);
+  return is_conv ? take(conv::from_text(text, &why)) : take(matmul::from_text(text, &why));
+}
+
 bool read_tasks(const Options& options, std::vector<Task>* tasks) {
   bool good = true;
-  for (const std::string& path : options.files) {
-    std::ifstream file(path);
-    if (!file) return std::fprintf(stderr, "cannot read %s\n", path.c_str()), false;
-    for (std::string line; std::getline(file, line);) {
-      line = line.substr(0, line.find('#'));
-      const auto start = line.find("conv ");
-      if (start == std::string::npos) continue;
-      const auto equals = line.find(" = ");
-      const std::string name = equals < start ? line.substr(0, line.find_last_not_of(' ', equals) + 1) : "problem";
-      std::string why;
-      const auto problem = conv::from_text(line.substr(start), &why);
-      if (!problem) {
-        std::fprintf(stderr, "%s: %s\n", line.c_str(), why.c_str());
-        good = false;
-      } else if (line.find(options.filter) != std::string::npos) {
-        tasks->push_back({name, *problem});
-      }
+  for (const std::string& input : options.inputs) {
+    if (input.starts_with("conv ") || input.starts_with("matmul ")) {
+      good = read_line(options, input, tasks) && good;
+      continue;
     }
+    std::ifstream file(input);
+    if (!file) {
+      return std::fprintf(stderr, "cannot read '%s', which is neither a file nor a problem\n", input.c_str()), false;
+    }
+    for (std::string line; std::getline(file, line);) good = read_line(options, line, tasks) && good;
   }
+  if (good && tasks->empty()) std::fprintf(stderr, "no problem given, or none passes the filter; see --help\n");
   return good && !tasks->empty();
 }
 
 int tune_all(const Options& options) {
   std::vector<Task> tasks;
-  if (!read_tasks(options, &tasks)) return 2;
+  if (!read_tasks(options, &tasks)) return kBadUsage;
   gpudnnHandle_t handle = nullptr;
-  if (gpudnnCreate(&handle) != GPUDNN_STATUS_SUCCESS) return std::fprintf(stderr, "no handle\n"), 2;
+  if (gpudnnCreate(&handle) != GPUDNN_STATUS_SUCCESS) return std::fprintf(stderr, "no handle\n"), kBadUsage;
   const bool on_host = handle->device->backend == GPUDNN_BACKEND_HOST;
   std::string why;
   const auto machine = on_host ? bench::make_host_machine() : bench::make_cuda_machine(&why);
-  if (machine == nullptr) return std::fprintf(stderr, "%s\n", why.c_str()), 2;
+  if (machine == nullptr) return std::fprintf(stderr, "%s\n", why.c_str()), kBadUsage;
   std::printf("%s; %s\n", machine->description().c_str(), conv::table_section(*handle->device).c_str());
   Tuner tuner(*machine, *handle->device, options);
+  bench::MatmulTuner matmul_tuner(*machine, *handle->device, {options.min_time, options.configs, options.grid});
   bool good = true;
-  for (const Task& task : tasks) good = tuner.tune(task) && good;
+  for (const auto& [name, problem] : tasks) {
+    if (const auto* const product = std::get_if<matmul::Problem>(&problem)) {
+      good = matmul_tuner.tune(name, *product) && good;
+    } else {
+      good = tuner.tune(name, std::get<conv::Problem>(problem)) && good;
+    }
+  }
   tuner.summarize();
+  matmul_tuner.summarize();
   return gpudnnDestroy(handle) == GPUDNN_STATUS_SUCCESS && good ? 0 : 1;
 }
 
@@ -337,8 +325,9 @@ int tune_all(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Times the engines and configs of convolution problems");
-  app.add_option("cases", options.files, "Files of problems: 'problem' or 'name = problem' a line")->required();
+  CLI::App app("Times the engines and configs of convolution problems and matrix products");
+  app.add_option("cases", options.inputs, "Problems in quotes, or files of them: 'problem' or 'name = problem' a line")
+      ->required();
   app.add_option("--filter", options.filter, "Only lines that contain this");
   app.add_option("--write", options.table, "Merge the best choices into this table");
   app.add_option("--min-time", options.min_time, "Seconds for the repeats of a problem")->capture_default_str();
@@ -346,7 +335,11 @@ int main(int argc, char** argv) {
   app.add_option("--most", options.most, "So many of the model's best, and two of each engine")->capture_default_str();
   app.add_flag("--configs", options.configs, "Print each config that was timed");
   app.add_flag("--grid", options.grid, "Time and print every config, and splits that the model leaves out");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadUsage;
+  }
   try {
     return tune_all(options);
   } catch (const std::exception& error) {

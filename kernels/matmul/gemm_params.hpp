@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/matmul/epilogue.hpp"
+#include "kernels/gemm/epilogue/activation.hpp"
 
 namespace gpudnn::kernels::matmul {
 
@@ -52,8 +52,7 @@ struct GemmParams {
   std::int64_t inner_batches = 1;
   double alpha = 1;
   double beta = 0;
-  Activation activation = Activation::identity;
-  ActivationParams activation_params;
+  gemm::ActivationArgs<double> activation;
   const float* descale_a = nullptr;
   const float* descale_b = nullptr;
   const float* scale_d = nullptr;

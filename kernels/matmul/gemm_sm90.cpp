@@ -9,23 +9,23 @@ namespace gpudnn::kernels::matmul::sm90 {
 void launch_gemm_sm90(const GemmPlan& plan, CUstream_st* stream) {
   Params p = plan.params;
   const Epilogue& e = p.epilogue;
-  const bool is_plain = e.beta == 0 && e.bias.data == nullptr && e.activation == Activation::identity &&
+  const bool is_plain = e.beta == 0 && e.bias.data == nullptr && e.activation.mode == Activation::identity &&
                         e.scale_d == nullptr && e.amax == nullptr;
   const bool boxes = p.stores_boxes && p.splits == 1;
-  p.store = !boxes ? gemm::sm90::Store::rows : is_plain ? gemm::sm90::Store::plain : gemm::sm90::Store::fragments;
+  p.store = boxes ? gemm::sm90::Store::boxes : gemm::sm90::Store::rows;
   LaunchTile launch = nullptr;
   switch (plan.element_type) {
     case Element::f16:
-      launch = launch_of<tile::Half>(plan.tile);
+      launch = launch_of<tile::Half>(plan.tile, is_plain);
       break;
     case Element::bf16:
-      launch = launch_of<tile::BFloat16>(plan.tile);
+      launch = launch_of<tile::BFloat16>(plan.tile, is_plain);
       break;
     case Element::f32:
-      launch = launch_of<float>(plan.tile);
+      launch = launch_of<float>(plan.tile, is_plain);
       break;
     default:
-      launch = launch_of<tile::Float8E4M3>(plan.tile);
+      launch = launch_of<tile::Float8E4M3>(plan.tile, is_plain);
       break;
   }
   launch(p, plan.blocks, plan.cluster, stream);

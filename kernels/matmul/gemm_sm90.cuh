@@ -15,11 +15,13 @@ struct TileAt {
 };
 
 template <class T>
-LaunchTile launch_of(int tile) {
+LaunchTile launch_of(int tile, bool plain) {
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    static constexpr LaunchTile kLaunches[] = {
-        &gemm::sm90::launch_instance<gemm::sm90::Instance<T, TileAt<static_cast<int>(kIndex)>>>...};
-    return kLaunches[tile];
+    static constexpr LaunchTile kPlain[] = {
+        &gemm::sm90::launch_instance<gemm::sm90::Instance<T, TileAt<static_cast<int>(kIndex)>, true>>...};
+    static constexpr LaunchTile kChain[] = {
+        &gemm::sm90::launch_instance<gemm::sm90::Instance<T, TileAt<static_cast<int>(kIndex)>, false>>...};
+    return (plain ? kPlain : kChain)[tile];
   }
   (std::make_index_sequence<kTileCount>());
 }

@@ -2,7 +2,7 @@
 //
 //   v = alpha * sum + beta * c + bias;  v = f(v);  amax = max(amax, |v|);  d = convert(scale_d * v)
 //
-// How a caller runs it: describe the product (Gemm), take a config of candidates that fits (unsupported_reason), let
+// How a caller runs it: describe the product (Gemm), take a config that fits (unsupported_reason), let
 // plan_gemm_sm90 fill in the parameters, encode the tensor maps that the plan describes (MapBoxes, rank 4, 128-byte
 // swizzle), and launch. A second call with other pointers replaces the addresses of the maps and of `Epilogue`.
 // SPDX-License-Identifier: Apache-2.0
@@ -24,14 +24,15 @@ using gemm::sm90::TileShape;
 
 constexpr TileShape kTiles[] = {
     // clang-format off
-    // name             bm   bn  ping-pong consumers stages residency efficiency
-    {"bm128_bn256",     128, 256, false, 2,  4, 1, 1.00f},
-    {"bm256_bn128",     256, 128, false, 2,  4, 1, 1.00f},
-    {"bm128_bn128_pp",  128, 128, true,  2,  6, 1, 0.99f},
+    // name             bm   bn  ping-pong consumers stages residency efficiency swap-AB
+    {"bm128_bn256",     128, 256, false, 2,  4, 1, 1.02f},
+    {"bm128_bn192",     128, 192, false, 2,  4, 1, 0.98f},
+    {"bm128_bn128_pp",  128, 128, true,  2,  6, 1, 0.96f},
+    {"bm128_bn128",     128, 128, false, 2,  6, 1, 0.97f},
     {"bm64_bn128_pp",    64, 128, true,  2,  8, 1, 0.80f},
-    {"bm64_bn128_x2",    64, 128, true,  1,  4, 2, 0.80f},
-    {"bm64_bn64_x2",     64,  64, true,  1,  6, 2, 0.50f},
-    {"bm128_bn128",     128, 128, false, 2,  6, 1, 0.96f},
+    {"bm64_bn64_x2",     64,  64, true,  1,  6, 2, 0.85f},
+    {"bm64_bn64_swap",   64,  64, false, 1,  3, 4, 0.60f, true},
+    {"bm16_bn64_swap",   16,  64, false, 1,  5, 4, 0.20f, true},
     // clang-format on
 };
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
@@ -77,27 +78,24 @@ struct MapBoxes {
 
 struct GemmPlan {
   Params params;
-  MapBoxes a;
+  MapBoxes a;  // with swap_ab of the caller's b
   MapBoxes b;
   MapBoxes d;  // only where params.stores_boxes
   std::uint32_t blocks = 0;
   std::uint32_t cluster = 1;
   Element element_type = Element::bf16;  // of a
   std::int32_t tile = 0;
+  bool swap_ab = false;
 };
 
 // Null if the kernel takes the product with the config, else why not, in static text.
 [[nodiscard]] const char* unsupported_reason(const Gemm& gemm, const GemmConfig& config) noexcept;
 [[nodiscard]] GemmPlan plan_gemm_sm90(const Gemm& gemm, const GemmConfig& config, int multiprocessors) noexcept;
-// The configs worth a try, best first by the model; returns their number.
-int gemm_sm90_candidates(const Gemm& gemm, int multiprocessors, GemmConfig* configs, int most) noexcept;
-// Seconds that the model expects.
-[[nodiscard]] double gemm_sm90_seconds(const Gemm& gemm, const GemmConfig& config, int multiprocessors) noexcept;
 
 using LaunchTile = void (*)(const Params& params, std::uint32_t blocks, std::uint32_t cluster, CUstream_st* stream);
-// The instances of a type, made in a file of their own. Float8E4M3 stands for all 8-bit floats.
+// The instances of a type, made in a file of their own; plain: D = alpha * sum. Float8E4M3 stands for all 8-bit floats.
 template <class T>
-LaunchTile launch_of(int tile);
+LaunchTile launch_of(int tile, bool plain);
 
 // The params of the plan, with tensor maps encoded and pointers current. A failure stays with the runtime.
 void launch_gemm_sm90(const GemmPlan& plan, CUstream_st* stream);

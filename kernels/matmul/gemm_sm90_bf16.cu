@@ -4,6 +4,6 @@
 
 namespace gpudnn::kernels::matmul::sm90 {
 
-template LaunchTile launch_of<tile::BFloat16>(int);
+template LaunchTile launch_of<tile::BFloat16>(int, bool);
 
 }  // namespace gpudnn::kernels::matmul::sm90

@@ -4,6 +4,6 @@
 
 namespace gpudnn::kernels::matmul::sm90 {
 
-template LaunchTile launch_of<tile::Float8E4M3>(int);
+template LaunchTile launch_of<tile::Float8E4M3>(int, bool);
 
 }  // namespace gpudnn::kernels::matmul::sm90

@@ -4,6 +4,6 @@
 
 namespace gpudnn::kernels::matmul::sm90 {
 
-template LaunchTile launch_of<float>(int);
+template LaunchTile launch_of<float>(int, bool);
 
 }  // namespace gpudnn::kernels::matmul::sm90

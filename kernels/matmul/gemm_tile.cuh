@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/launch/launch.hpp"
-#include "kernels/matmul/activation.hpp"
+#include "kernels/gemm/epilogue/activation.hpp"
 #include "kernels/matmul/element.cuh"
 #include "kernels/matmul/gemm_params.hpp"
 
@@ -95,8 +95,9 @@ __device__ __forceinline__ std::uint32_t finish_four(const GemmParams& p, const 
     }
   }
 #pragma unroll 1
-  for (int turn = 0; p.activation != Activation::identity && turn < 4; ++turn) {  // one copy of the functions' code
-    const E value = turn < counted ? activate(p.activation, p.activation_params, v[0]) : v[0];
+  for (int turn = 0; p.activation.mode != Activation::identity && turn < 4;
+       ++turn) {  // one copy of the functions' code
+    const E value = turn < counted ? gemm::activate(p.activation, v[0]) : v[0];
     v[0] = v[1], v[1] = v[2], v[2] = v[3], v[3] = value;
   }
   const E scale = p.scale_d != nullptr ? static_cast<E>(*p.scale_d) : E(1);

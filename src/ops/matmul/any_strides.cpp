@@ -89,7 +89,7 @@ AnyStrides any_strides(const Problem& problem, bool swapped, std::size_t vector_
   const Batched d = batched(problem.d);
   p.batches = d.dims[0] * d.dims[1];
   p.inner_batches = d.dims[1];
-  p.activation = problem.activation;
+  p.activation.mode = problem.activation;
   p.overrides.wide = problem.override_type == GPUDNN_DATA_INT64;
   p.overrides.by_outer = problem.d.rank == kMaxBatchDims + 2;
   p.has_padding = problem.has_padding != 0;
@@ -112,7 +112,7 @@ k::GemmParams with_pointers(const AnyStrides& prepared, const Args& args) {
   p.d.vectors = prepared.d_vectors && is_aligned(args.d, bytes_of_vector(p.d.type, 0));
   p.alpha = args.alpha;
   p.beta = args.beta;
-  p.activation_params = args.activation;
+  p.activation = kernels::gemm::activation_args<double>(p.activation.mode, args.activation);
   p.padding = args.padding;
   p.descale_a = if_scaled(kDescaleA, args.descale_a);
   p.descale_b = if_scaled(kDescaleB, args.descale_b);

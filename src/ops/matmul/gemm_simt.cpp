@@ -29,8 +29,11 @@ int tile_index(const Config& config) {
 
 Unit unit_of(DataType type) { return type == GPUDNN_DATA_DOUBLE ? Unit::fma_f64 : Unit::fma_f32; }
 
-// Of the rate, measured on large products of floats; smaller tiles read shared memory more often.
+// Of the rate, measured on large products of floats; smaller tiles read shared memory more often. A tile that is alone
+// on its multiprocessor waits for its loads, and elements that are no floats are converted.
 constexpr double kEfficiency[] = {0.72, 0.5, 0.25};
+constexpr double kAlone[] = {0.65, 0.38, 0.2};
+constexpr double kConverted = 0.6;
 constexpr int kTogether[] = {1, 3, 4};
 constexpr double kTileSeconds = 2e-6;
 
@@ -48,7 +51,10 @@ Footprint footprint_of(const Problem& problem, int tile, bool swapped, const Dev
   Footprint f =
       footprint_of_tiles(unit_of(problem.a.type), rates, tiles, kTogether[tile], flops, l2_bytes, kTileSeconds);
   f.dram_bytes = bytes_of_tensors(problem);
-  f.efficiency = kEfficiency[tile] * (problem.a.type == GPUDNN_DATA_INT8 ? 0.5 : 1);
+  const bool converts = problem.a.type != GPUDNN_DATA_FLOAT && problem.a.type != GPUDNN_DATA_DOUBLE;
+  const double share = problem.a.type == GPUDNN_DATA_INT8 ? 0.5 : converts ? kConverted : 1;
+  f.efficiency = kEfficiency[tile] * share;
+  f.k_tile_latency = f.flops / (f.flops_rate / rates.multiprocessors * kAlone[tile] * share);
   return f;
 }
 

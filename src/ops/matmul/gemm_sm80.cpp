@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "kernels/matmul/gemm_sm80.hpp"
 #include "ops/matmul/any_strides.hpp"
-#include "ops/matmul/footprint.hpp"
 
 namespace gpudnn::matmul {
 namespace {
@@ -35,10 +35,22 @@ int tile_index(const Config& config) {
   return -1;
 }
 
-// Of what the architecture's tensor cores do; on Hopper mma.sync reaches 0.6 of wgmma's rate at the most.
-constexpr double kEfficiency[] = {0.7, 0.45};
-constexpr double kHopperShare = 0.6;
+// Of the rate of mma.sync, and cycles of a k tile that is alone on its multiprocessor; measured on an H200.
+constexpr double kEfficiency[] = {0.21, 0.17};
+constexpr double kLatencyCycles[] = {3000, 1100};
 constexpr double kTileSeconds = 3e-6;
+constexpr double kStartSeconds = 3e-6;
+
+double mma_rate(const Problem& problem, const DeviceRates& rates) {
+  switch (data_type_bits(problem.a.type)) {
+    case 32:
+      return rates.mma_tf32_flops;
+    case 16:
+      return rates.mma_half_flops;
+    default:
+      return 2 * rates.mma_half_flops;
+  }
+}
 
 Footprint footprint_of(const Problem& problem, int tile, const Device& device) {
   const k::GemmSm80Tile& shape = k::kGemmSm80Tiles[tile];
@@ -49,10 +61,18 @@ Footprint footprint_of(const Problem& problem, int tile, const Device& device) {
   const double flops = 2.0 * tiles * shape.m * shape.n *
                        static_cast<double>(round_up(std::max<std::int64_t>(depth(problem), 1), k_tile));
   const double l2_bytes = tiles * (shape.m + shape.n) * static_cast<double>(depth(problem)) * bytes;
-  const Unit unit = bytes == 4 ? Unit::tensor_tf32 : bytes == 2 ? Unit::tensor_f16 : Unit::tensor_8bit;
-  Footprint f = footprint_of_tiles(unit, device.rates, tiles, tile == 0 ? 1 : 2, flops, l2_bytes, kTileSeconds);
+  Footprint f;
+  f.tiles = tiles;
+  f.resident = tile == 0 ? 1 : 2;
+  f.k_tiles = static_cast<double>(ceil_div(std::max<std::int64_t>(depth(problem), 1), k_tile));
+  f.flops = flops / tiles / f.k_tiles;
+  f.flops_rate = mma_rate(problem, device.rates);
+  f.efficiency = kEfficiency[tile];
+  f.l2_bytes = l2_bytes / tiles / f.k_tiles;
+  f.k_tile_latency = kLatencyCycles[tile] / device.rates.clock;
+  f.tile_seconds = kTileSeconds;
   f.dram_bytes = bytes_of_tensors(problem);
-  f.efficiency = kEfficiency[tile] * (device.major >= 9 ? kHopperShare : 1);
+  f.start_seconds = kStartSeconds;
   return f;
 }
 

@@ -6,13 +6,13 @@
 #include <cuda_runtime_api.h>
 
 #include <charconv>
-#include <limits>
 #include <utility>
 
 #include "core/problem_text.hpp"
 #include "core/tensor_map_cuda.hpp"
 #include "kernels/matmul/gemm_sm90.hpp"
 #include "ops/matmul/element.hpp"
+#include "ops/matmul/gemm_sm90_model.hpp"
 
 namespace gpudnn::matmul {
 namespace {
@@ -88,7 +88,7 @@ sm90::Gemm gemm_of(const Problem& problem, bool swapped) {
     std::swap(gemm.m, gemm.n);
     std::swap(gemm.a, gemm.b);
   }
-  gemm.epilogue.activation = problem.activation;
+  gemm.epilogue.activation.mode = problem.activation;
   gemm.epilogue.c = matrix_of(problem.c, swapped);
   gemm.epilogue.bias = matrix_of(problem.bias, swapped);
   gemm.epilogue.d = matrix_of(problem.d, swapped);
@@ -178,9 +178,9 @@ void gemm_sm90_candidates(const Problem& problem, const Device& device, std::vec
   constexpr int kMaxConfigs = 24;
   const sm90::Gemm gemm = gemm_of(problem, is_columnwise(problem.d));
   sm90::GemmConfig configs[kMaxConfigs];
-  const int count = sm90::gemm_sm90_candidates(gemm, device.multiprocessors, configs, kMaxConfigs);
+  const int count = sm90::gemm_sm90_candidates(gemm, device.rates, configs, kMaxConfigs);
   for (int i = 0; i < count; ++i) {
-    candidates->push_back({text_of(configs[i]), sm90::gemm_sm90_seconds(gemm, configs[i], device.multiprocessors)});
+    candidates->push_back({text_of(configs[i]), sm90::gemm_sm90_seconds(gemm, configs[i], device.rates)});
   }
 }
 
@@ -206,8 +206,9 @@ std::shared_ptr<const void> gemm_sm90_prepare(const Problem& problem, const Conf
 Status gemm_sm90_launch(const LaunchSite& site, const void* prepared_plan, const Args& args) {
   const auto& prepared = *static_cast<const Prepared*>(prepared_plan);
   sm90::GemmPlan plan = prepared.plan;
-  const void* const a = prepared.swapped ? args.b : args.a;
-  const void* const b = prepared.swapped ? args.a : args.b;
+  const bool exchanged = prepared.swapped != plan.swap_ab;
+  const void* const a = exchanged ? args.b : args.a;
+  const void* const b = exchanged ? args.a : args.b;
   const bool addressed = cuda::with_context(site.device.ordinal, [&] {
     return cuda::replace_address(&plan.params.a, a) && cuda::replace_address(&plan.params.b, b) &&
            (!plan.params.stores_boxes || cuda::replace_address(&plan.params.d, args.d));
@@ -225,12 +226,7 @@ Status gemm_sm90_launch(const LaunchSite& site, const void* prepared_plan, const
   e.descale_b = (prepared.scales & kDescaleB) != 0 ? args.descale_b : nullptr;
   e.scale_d = (prepared.scales & kScaleD) != 0 ? args.scale_d : nullptr;
   e.amax = (prepared.scales & kAmax) != 0 ? args.amax : nullptr;
-  const ActivationParams& f = args.activation;
-  constexpr double kGreatestFloat = std::numeric_limits<float>::max();
-  e.lower = static_cast<float>(f.lower);
-  e.upper = f.upper < kGreatestFloat ? static_cast<float>(f.upper) : std::numeric_limits<float>::infinity();
-  e.slope = static_cast<float>(f.slope);
-  e.parameter = static_cast<float>(e.activation == Activation::elu ? f.alpha : f.beta);
+  e.activation = kernels::gemm::activation_args<float>(e.activation.mode, args.activation);
   if (e.amax != nullptr) (void)cudaMemsetAsync(e.amax, 0, sizeof(float), site.stream);
   sm90::launch_gemm_sm90(plan, site.stream);
   return cuda::launch_status("gemm_sm90");

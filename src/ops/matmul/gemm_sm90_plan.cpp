@@ -1,6 +1,7 @@
 // From a product and a config to the parameters of the Hopper kernel.
 // SPDX-License-Identifier: Apache-2.0
 #include <initializer_list>
+#include <utility>
 
 #include "kernels/matmul/gemm_sm90.hpp"
 
@@ -47,6 +48,11 @@ const char* unsupported_config(const Gemm& gemm, const GemmConfig& config) {
   if (s != 1 && s != 2 && s != 4 && s != kMaxSplits) return "splits are 1, 2, 4 or 8";
   if (s > 1 && config.multicast != Multicast::none) return "a cluster shares its loads or its reduction, not both";
   if (s > k_tiles_of(gemm)) return "more splits than k tiles";
+  if (tile.swap_ab) {
+    if (config.multicast != Multicast::none) return "swap-AB tiles load no operand in pairs";
+    if (gemm.m > tile.bm) return "a swap-AB tile holds all rows";
+    if (gemm.a.mn_major) return "a swap-AB tile takes rows that are contiguous along k";
+  }
   // Each block of a pair loads half of the boxes of 64 m or n.
   const bool shares_a = config.multicast == Multicast::a;
   const bool shares_b = config.multicast == Multicast::b;
@@ -104,7 +110,7 @@ MapBoxes result_boxes(const Gemm& gemm) {
   boxes.extent[1] = gemm.m;
   boxes.step[0] = gemm.m > 1 ? d.m_stride * bytes : 16;
   boxes.box[0] = static_cast<std::int32_t>(kRowBytes / bytes);
-  boxes.box[1] = 64;
+  boxes.box[1] = 16;  // of a warp
   for (int i = 0; i < 2; ++i) {
     boxes.extent[2 + i] = gemm.batch[1 - i];
     boxes.step[1 + i] = gemm.batch[1 - i] > 1 ? d.batch_stride[1 - i] * bytes : 16;
@@ -168,13 +174,15 @@ GemmPlan plan_gemm_sm90(const Gemm& gemm, const GemmConfig& config, int multipro
   p.multicast = config.multicast;
   p.k_tiles = static_cast<std::uint32_t>(k_tiles_of(gemm));
   p.k_tiles_per_split = (p.k_tiles + p.splits - 1) / p.splits;
-  p.a_mn_major = gemm.a.mn_major;
-  p.b_mn_major = gemm.b.mn_major;
-  p.a_is_e5m2 = gemm.a.type == Element::e5m2;
-  p.b_is_e5m2 = gemm.b.type == Element::e5m2;
+  const Operand& a = tile.swap_ab ? gemm.b : gemm.a;
+  const Operand& b = tile.swap_ab ? gemm.a : gemm.b;
+  p.a_mn_major = a.mn_major;
+  p.b_mn_major = b.mn_major;
+  p.a_is_e5m2 = a.type == Element::e5m2;
+  p.b_is_e5m2 = b.type == Element::e5m2;
   p.promotes = is_f8(gemm.a.type) && !gemm.fast_accumulation;
-  set_repeats(gemm, gemm.a, p.a_repeat);
-  set_repeats(gemm, gemm.b, p.b_repeat);
+  set_repeats(gemm, a, p.a_repeat);
+  set_repeats(gemm, b, p.b_repeat);
   p.m = static_cast<std::uint32_t>(gemm.m);
   p.n = static_cast<std::uint32_t>(gemm.n);
   p.epilogue = gemm.epilogue;
@@ -184,13 +192,16 @@ GemmPlan plan_gemm_sm90(const Gemm& gemm, const GemmConfig& config, int multipro
       p.epilogue.d.vectors && !is_f8(gemm.epilogue.d.type) && gemm.n * element_bytes(gemm.epilogue.d.type) % 16 == 0;
   plan.a = operand_boxes(gemm, gemm.a, gemm.m, config.multicast == Multicast::a ? tile.bm / 2 : tile.bm);
   plan.b = operand_boxes(gemm, gemm.b, gemm.n, config.multicast == Multicast::b ? tile.bn / 2 : tile.bn);
+  plan.swap_ab = tile.swap_ab;
+  if (plan.swap_ab) std::swap(plan.a, plan.b);
   if (p.stores_boxes) plan.d = result_boxes(gemm);
   plan.tile = config.tile;
   plan.element_type = gemm.a.type;
   plan.cluster = config.multicast != Multicast::none ? 2 : p.splits;
-  // Blocks that split a tile stay for that tile alone.
+  // Blocks that split a tile stay for that tile alone, and those of swap-AB.
   const auto slots = static_cast<std::uint32_t>(multiprocessors * tile.residency) / plan.cluster;
-  plan.blocks = (p.splits > 1 || p.works < slots ? p.works : slots) * plan.cluster;
+  const bool one_tile = p.splits > 1 || tile.swap_ab || p.works < slots;
+  plan.blocks = (one_tile ? p.works : slots) * plan.cluster;
   return plan;
 }
 

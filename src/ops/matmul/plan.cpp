@@ -57,7 +57,9 @@ Status choose(gpudnnHandle_t handle, const Problem& problem, std::size_t workspa
 std::vector<Choice> rank(const Problem& problem, const Device& device) {
   std::vector<Choice> choices;
   std::vector<Candidate> candidates;
+  const EngineFilter filter(engines(), device.backend);
   for (const MatmulEngine& engine : engines()) {
+    if (filter.reason_against(engine.name) != nullptr) continue;
     if (engine.backend != device.backend || !engine.deterministic || !engine.supports(problem, device)) continue;
     candidates.clear();
     engine.candidates(problem, device, &candidates);
@@ -121,6 +123,7 @@ Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args) {
 Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,
            std::size_t workspace_bytes) {
   note_problem_lazily([&] { return to_text(problem); });
+  note_scalars(args);
   if (element_count(problem.d) == 0) return GPUDNN_STATUS_SUCCESS;
   const std::size_t usable = usable_workspace(workspace, workspace_bytes);
   std::shared_ptr<const Plan> plan;
