@@ -52,20 +52,6 @@ __device__ __forceinline__ C activate(ActivationMode mode, C x, C coef, bool pro
   return x;
 }
 
-// Of the first `count` elements, which stand last after it, in their order: each has its turn in the first place, so
-// that the code of all functions, 2 KB, exists once.
-template <class T, class C, int kWidth>
-__device__ __forceinline__ void activate_in_turn(ActivationMode mode, int count, C (&v)[kWidth], C coef,
-                                                 bool propagate_nan) {
-#pragma unroll 1
-  for (int turn = 0; turn < count; ++turn) {
-    const C result = activate<T>(mode, v[0], coef, propagate_nan);
-#pragma unroll
-    for (int j = 0; j + 1 < kWidth; ++j) v[j] = v[j + 1];
-    v[kWidth - 1] = result;
-  }
-}
-
 constexpr bool gradient_reads_x(ActivationMode mode) {
   return mode == ActivationMode::relu || mode == ActivationMode::clipped_relu || mode == ActivationMode::elu ||
          mode == ActivationMode::swish;

@@ -49,6 +49,10 @@ extern "C" gpudnnStatus_t gpudnnSetActivationDescriptor(gpudnnActivationDescript
     activationDesc->mode = mode;
     activationDesc->nan = reluNanOpt;
     activationDesc->coef = coef;
+    note_problem_lazily([&] {
+      return "mode=" + std::to_string(mode) + " coef=" + std::to_string(coef) +
+             (reluNanOpt == GPUDNN_PROPAGATE_NAN ? " nan=propagate" : "");
+    });
     return GPUDNN_STATUS_SUCCESS;
   });
 }

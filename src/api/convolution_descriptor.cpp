@@ -36,6 +36,10 @@ Status set_convolution(gpudnnConvolutionDescriptor_t convDesc, int spatial, cons
   std::copy_n(dilation, spatial, convDesc->dilation);
   convDesc->mode = mode;
   convDesc->compute = compute;
+  note_problem_lazily([&] {
+    return "p" + list_text(pad, spatial) + " t" + list_text(stride, spatial) + " d" + list_text(dilation, spatial) +
+           (mode == GPUDNN_CONVOLUTION ? " mode=convolution" : " mode=cross") + " acc=" + data_type_name(compute);
+  });
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -76,6 +76,12 @@ Status check_data_type(DataType type, const char* argument) noexcept {
   return GPUDNN_STATUS_SUCCESS;
 }
 
+std::string list_text(const int* values, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += (i > 0 ? "x" : "") + std::to_string(values[i]);
+  return text;
+}
+
 double scalar(const void* value, DataType tensor_type) noexcept {
   // By memcpy: the caller's variable need not be aligned.
   if (tensor_type == GPUDNN_DATA_DOUBLE) {

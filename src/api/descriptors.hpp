@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "core/descriptor.hpp"
 #include "core/geometry.hpp"
 #include "gpudnn/adv.h"
 #include "gpudnn/cnn.h"
+#include "ops/multi_head_attn/problem.hpp"
 
 struct gpudnnTensorStruct : gpudnn::Object {
   gpudnnTensorStruct() : Object{gpudnn::Kind::tensor} {}
@@ -83,6 +86,25 @@ struct gpudnnCTCLossStruct : gpudnn::Object {
   int max_label_length = -1;                                      // -1: the setter had no such parameter
 };
 
+struct gpudnnSeqDataStruct : gpudnn::Object {
+  gpudnnSeqDataStruct() : Object{gpudnn::Kind::seq_data} {}
+  bool set = false;
+  gpudnnDataType_t type = GPUDNN_DATA_FLOAT;
+  int dims[GPUDNN_SEQDATA_DIM_COUNT] = {};  // by gpudnnSeqDataAxis_t
+  gpudnnSeqDataAxis_t axes[GPUDNN_SEQDATA_DIM_COUNT] = {};
+  std::vector<int> lengths;  // of (batch, beam)
+  bool has_fill = false;     // what padding of an output becomes; else 0
+  double fill = 0;
+};
+
+struct gpudnnAttnStruct : gpudnn::Object {
+  gpudnnAttnStruct() : Object{gpudnn::Kind::attn} {}
+  bool set = false;
+  gpudnn::mha::Layer layer;  // its dropout probabilities are read from the descriptors at each call
+  gpudnnDropoutDescriptor_t attn_dropout = nullptr;
+  gpudnnDropoutDescriptor_t post_dropout = nullptr;
+};
+
 struct gpudnnLRNStruct : gpudnn::Object {
   gpudnnLRNStruct() : Object{gpudnn::Kind::lrn} {}
   unsigned n = 5;
@@ -144,6 +166,9 @@ template <class T>
 // Checks an enum value given as a number.
 [[nodiscard]] Status check_enum(int value, int first, int last, const char* argument) noexcept;
 [[nodiscard]] Status check_data_type(DataType type, const char* argument) noexcept;
+
+// "3x3", for the log line of a setter.
+[[nodiscard]] std::string list_text(const int* values, int count);
 
 // alpha and beta are host pointers to float, or to double for double tensors.
 [[nodiscard]] double scalar(const void* value, DataType tensor_type) noexcept;

@@ -34,6 +34,7 @@ Status set_filter(gpudnnFilterDescriptor_t filterDesc, DataType type, gpudnnTens
   GPUDNN_TRY(pack_as(format, &geometry));
   filterDesc->geometry = geometry;
   filterDesc->format = format;
+  note_problem_lazily([&] { return "filter " + tensor_text(geometry); });
   return GPUDNN_STATUS_SUCCESS;
 }
 

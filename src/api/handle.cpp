@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/handle.hpp"
 
+#include "core/engine_names.hpp"
 #include "core/guard.hpp"
 #include "gpudnn/gpudnn.h"
 
@@ -15,6 +16,12 @@ extern "C" gpudnnStatus_t gpudnnDestroy(gpudnnHandle_t handle) {
   return guard(__func__, [&]() -> Status {
     if (handle == nullptr) return GPUDNN_STATUS_SUCCESS;
     GPUDNN_TRY(check_handle(handle));
+    if (log_enabled(GPUDNN_SEV_WARNING)) {
+      for (const std::string& name : engine_names_not_met()) {
+        log_line(GPUDNN_SEV_WARNING, handle, GPUDNN_STATUS_SUCCESS,
+                 "gpudnnDestroy: GPUDNN_ENGINES names '%s', which no engine that was asked for work has", name.c_str());
+      }
+    }
     call_context().handle = nullptr;  // the log line comes after the handle's end
     Pool<gpudnnContext>::destroy(handle);
     return GPUDNN_STATUS_SUCCESS;

@@ -37,6 +37,10 @@ Status set_pooling(gpudnnPoolingDescriptor_t poolingDesc, gpudnnPoolingMode_t mo
   std::copy_n(window, spatial, poolingDesc->window);
   std::copy_n(pad, spatial, poolingDesc->pad);
   std::copy_n(stride, spatial, poolingDesc->stride);
+  note_problem_lazily([&] {
+    return "mode=" + std::to_string(mode) + " w" + list_text(window, spatial) + " p" + list_text(pad, spatial) + " t" +
+           list_text(stride, spatial) + (nan == GPUDNN_PROPAGATE_NAN ? " nan=propagate" : "");
+  });
   return GPUDNN_STATUS_SUCCESS;
 }
 

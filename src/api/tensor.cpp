@@ -54,6 +54,7 @@ Status set_strided(gpudnnTensorDescriptor_t tensorDesc, DataType type, int rank,
     last += reach;
   }
   tensorDesc->geometry = geometry;
+  note_problem_lazily([&] { return "tensor " + tensor_text(geometry); });
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -70,6 +71,7 @@ Status set_packed(gpudnnTensorDescriptor_t tensorDesc, gpudnnTensorFormat_t form
   std::copy_n(dims, rank, geometry.dims);
   GPUDNN_TRY(pack_as(format, &geometry));
   tensorDesc->geometry = geometry;
+  note_problem_lazily([&] { return "tensor " + tensor_text(geometry); });
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -135,7 +137,7 @@ extern "C" gpudnnStatus_t gpudnnGetTensorNdDescriptor(const gpudnnTensorDescript
                                                       gpudnnDataType_t* dataType, int* nbDims, int dimA[],
                                                       int strideA[]) {
   return guard(__func__, [&]() -> Status {
-    GPUDNN_CHECK_TENSOR(tensorDesc);
+    GPUDNN_CHECK_OBJECT(tensorDesc, Kind::tensor);  // of no dimension: unset, or of a weight that there is not
     GPUDNN_REQUIRE(nbDimsRequested >= 0, GPUDNN_STATUS_BAD_PARAM, "nbDimsRequested is %d; it must not be negative",
                    nbDimsRequested);
     const TensorGeometry& geometry = tensorDesc->geometry;

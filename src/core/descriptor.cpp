@@ -32,6 +32,10 @@ const char* kind_name(Kind kind) noexcept {
       return "LRN descriptor";
     case Kind::reduce_tensor:
       return "reduction descriptor";
+    case Kind::seq_data:
+      return "sequence data descriptor";
+    case Kind::attn:
+      return "attention descriptor";
     case Kind::tensor_transform:
       return "tensor transform descriptor";
     case Kind::fused_const_pack:

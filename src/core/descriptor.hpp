@@ -29,6 +29,8 @@ enum class Kind : std::uint64_t {
   lrn = 0x6770646e6c726e20,
   reduce_tensor = 0x6770646e72656475,
   tensor_transform = 0x6770646e7472616e,
+  seq_data = 0x6770646e73657164,
+  attn = 0x6770646e6174746e,
   fused_const_pack = 0x6770646e66636e73,
   fused_variant_pack = 0x6770646e66766172,
   fused_plan = 0x6770646e66706c61,

@@ -50,6 +50,8 @@ namespace cuda {
 [[nodiscard]] Status query(const Device& device, cudaStream_t stream);
 // The version of the CUDA runtime inside this library, such as 13000; 0 without CUDA.
 [[nodiscard]] int runtime_version() noexcept;
+// The greatest version of CUDA that the driver serves; 0 without a driver.
+[[nodiscard]] int driver_version() noexcept;
 // The greatest compute capability, times ten, that this build has machine code for; 0 without CUDA.
 [[nodiscard]] int max_device_version() noexcept;
 

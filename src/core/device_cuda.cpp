@@ -135,6 +135,10 @@ Status query(const Device& device, cudaStream_t stream) {
 }
 
 int runtime_version() noexcept { return CUDART_VERSION; }
+int driver_version() noexcept {
+  int version = 0;
+  return cudaDriverGetVersion(&version) == cudaSuccess ? version : 0;
+}
 int max_device_version() noexcept { return GPUDNN_MAX_DEVICE_VERSION; }
 
 Status time_on_stream(const Device& device, cudaStream_t stream, int repeats, Status (*work)(void*), void* context,

@@ -27,6 +27,7 @@ Status synchronize(const Device&, cudaStream_t) { return no_cuda(); }
 Status query(const Device&, cudaStream_t) { return no_cuda(); }
 Status time_on_stream(const Device&, cudaStream_t, int, Status (*)(void*), void*, float*) { return no_cuda(); }
 int runtime_version() noexcept { return 0; }
+int driver_version() noexcept { return 0; }
 int max_device_version() noexcept { return 0; }
 DeviceScope::DeviceScope(int) noexcept {}
 DeviceScope::~DeviceScope() = default;

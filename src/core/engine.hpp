@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "core/engine_filter.hpp"
 #include "core/guard.hpp"
 #include "core/handle.hpp"
 
@@ -42,6 +43,20 @@ constexpr Engine<Problem, Args> host_reference() {
           }};
 }
 
+// Notes the scalars of a call for its log line, of those that its Args have.
+template <class Args>
+void note_scalars(const Args& args) {
+  if (!log_enabled(GPUDNN_SEV_INFO)) return;
+  if constexpr (requires { args.alpha1; }) {
+    note_arguments("alpha1=%g alpha2=%g beta=%g", args.alpha1, args.alpha2, args.beta);
+  } else if constexpr (requires {
+                         args.alpha;
+                         args.beta;
+                       }) {
+    note_arguments("alpha=%g beta=%g", args.alpha, args.beta);
+  }
+}
+
 // Runs the first engine of the handle's backend that supports the problem. The last row of each backend supports
 // everything, so a refusal here is a bug.
 template <class Problem, class Args>
@@ -49,12 +64,16 @@ template <class Problem, class Args>
                                       const Problem& problem, const Args& args) {
   const LaunchSite site = launch_site(handle);
   const cuda::DeviceScope scope(site.device);  // engines ask the runtime about it
+  note_scalars(args);
+  const EngineFilter filter(engines, site.device.backend);
   const char* reason = "no engine of this backend";
   for (const auto& engine : engines) {
     if (engine.backend != site.device.backend) continue;
-    const Support support = engine.supports(problem, site.device);
-    if (!support) {
-      reason = support.reason_against;
+    const char* against = filter.reason_against(engine.name);
+    if (against == nullptr) against = engine.supports(problem, site.device).reason_against;
+    if (against != nullptr) {
+      reason = against;
+      if (log_enabled(GPUDNN_SEV_INFO)) note_passed_over(engine.name, against);
       continue;
     }
     call_context().engine = engine.name;

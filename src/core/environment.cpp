@@ -20,6 +20,35 @@ const char* first_of(const char* ours, const char* theirs) {
   return value != nullptr ? value : variable(theirs);
 }
 
+// A whole number from 0 to `most` and nothing else.
+bool parse_count(const char* text, int most, int* value) {
+  char* end = nullptr;
+  const long number = std::strtol(text, &end, 10);
+  if (end == text || *end != '\0' || number < 0) return false;
+  *value = static_cast<int>(std::min<long>(number, most));
+  return true;
+}
+
+// "256M": digits and at most one suffix.
+bool parse_bytes(const char* text, std::size_t* bytes) {
+  constexpr auto kMost = std::numeric_limits<std::size_t>::max();
+  constexpr std::string_view kSuffixes = "KMGT";
+  if (*text < '0' || *text > '9') return false;
+  char* end = nullptr;
+  const unsigned long long number = std::strtoull(text, &end, 10);
+  int shift = 0;
+  if (*end != '\0') {
+    const auto suffix = kSuffixes.find(static_cast<char>(*end & ~0x20));  // small letters too
+    if (suffix == std::string_view::npos || end[1] != '\0') return false;
+    shift = 10 * (static_cast<int>(suffix) + 1);
+  }
+  *bytes = number > (kMost >> shift) ? kMost : static_cast<std::size_t>(number) << shift;
+  return true;
+}
+
+constexpr int kMaxLogLevel = 3;
+constexpr int kMaxHostThreads = 1024;
+
 }  // namespace
 
 bool environment_backend(BackendChoice* choice, std::string* unknown) {
@@ -41,7 +70,7 @@ bool environment_backend(BackendChoice* choice, std::string* unknown) {
 LogSettings environment_log() {
   LogSettings settings;
   if (const char* level = first_of("GPUDNN_LOGLEVEL", "CUDNN_LOGLEVEL_DBG")) {
-    settings.level = std::clamp(std::atoi(level), 0, 3);
+    if (!parse_count(level, kMaxLogLevel, &settings.level)) settings.level = 2;
   }
   const char* destination = first_of("GPUDNN_LOGDEST", "CUDNN_LOGDEST_DBG");
   settings.destination = destination != nullptr ? destination : "stderr";
@@ -51,15 +80,8 @@ LogSettings environment_log() {
 std::size_t environment_workspace_limit() {
   constexpr auto kNoLimit = std::numeric_limits<std::size_t>::max();
   const char* value = variable("GPUDNN_WORKSPACE_LIMIT");
-  if (value == nullptr) return kNoLimit;
-  char* end = nullptr;
-  const unsigned long long number = std::strtoull(value, &end, 10);
-  if (end == value) return kNoLimit;
-  const int shift = *end == 'K' || *end == 'k'   ? 10
-                    : *end == 'M' || *end == 'm' ? 20
-                    : *end == 'G' || *end == 'g' ? 30
-                                                 : 0;
-  return number > (kNoLimit >> shift) ? kNoLimit : static_cast<std::size_t>(number) << shift;
+  std::size_t bytes = kNoLimit;
+  return value != nullptr && parse_bytes(value, &bytes) ? bytes : kNoLimit;
 }
 
 std::string environment_tuning_cache() {
@@ -69,12 +91,42 @@ std::string environment_tuning_cache() {
 
 bool environment_cublas() {
   const char* value = variable("GPUDNN_CUBLAS");
-  return value == nullptr || std::atoi(value) != 0;
+  int on = 1;
+  return value == nullptr || !parse_count(value, 1, &on) || on != 0;
 }
 
 int environment_host_threads() {
   const char* value = variable("GPUDNN_HOST_THREADS");
-  return value != nullptr ? std::clamp(std::atoi(value), 0, 1024) : 0;
+  int threads = 0;
+  return value != nullptr && parse_count(value, kMaxHostThreads, &threads) ? threads : 0;
+}
+
+std::string environment_engines() {
+  const char* value = variable("GPUDNN_ENGINES");
+  return value != nullptr ? value : "";
+}
+
+std::vector<std::string> environment_mistakes() {
+  std::vector<std::string> mistakes;
+  const auto check = [&](const char* name, bool understood, const char* legal) {
+    if (!understood) mistakes.push_back(std::string(name) + " is '" + variable(name) + "', which " + legal);
+  };
+  int number = 0;
+  std::size_t bytes = 0;
+  for (const char* name : {"GPUDNN_LOGLEVEL", "CUDNN_LOGLEVEL_DBG"}) {
+    const char* value = variable(name);
+    check(name, value == nullptr || parse_count(value, kMaxLogLevel, &number),
+          "counts as 2; it must be a number from 0 to 3");
+  }
+  const char* value = variable("GPUDNN_WORKSPACE_LIMIT");
+  check("GPUDNN_WORKSPACE_LIMIT", value == nullptr || parse_bytes(value, &bytes),
+        "sets no limit; it must be a number of bytes, with K, M, G or T behind it or nothing");
+  value = variable("GPUDNN_HOST_THREADS");
+  check("GPUDNN_HOST_THREADS", value == nullptr || parse_count(value, kMaxHostThreads, &number),
+        "counts as 0; it must be a number of threads, or 0 for one on each core");
+  value = variable("GPUDNN_CUBLAS");
+  check("GPUDNN_CUBLAS", value == nullptr || parse_count(value, 1, &number), "counts as 1; it must be 0 or 1");
+  return mistakes;
 }
 
 }  // namespace gpudnn

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace gpudnn {
 
@@ -14,12 +15,14 @@ enum class BackendChoice { automatic, host, cuda };
 [[nodiscard]] bool environment_backend(BackendChoice* choice, std::string* unknown);
 
 struct LogSettings {
-  int level = 0;            // GPUDNN_LOGLEVEL, else CUDNN_LOGLEVEL_DBG: 0 off, 1 errors, 2 warnings, 3 everything
+  // GPUDNN_LOGLEVEL, else CUDNN_LOGLEVEL_DBG: 0 off, 1 errors, 2 warnings, 3 everything. What is no number counts as 2,
+  // so that the warning about it is seen.
+  int level = 0;
   std::string destination;  // GPUDNN_LOGDEST, else CUDNN_LOGDEST_DBG: stdout, stderr or a file name; %i is the process
 };
 [[nodiscard]] LogSettings environment_log();
 
-// GPUDNN_WORKSPACE_LIMIT in bytes, with an optional suffix K, M or G: no engine asks for more. Default: no limit.
+// GPUDNN_WORKSPACE_LIMIT in bytes, with an optional suffix K, M, G or T: no engine asks for more. Default: no limit.
 [[nodiscard]] std::size_t environment_workspace_limit();
 
 // GPUDNN_TUNING_CACHE: the file in which measured choices outlive the process. Empty (default): none.
@@ -30,5 +33,11 @@ struct LogSettings {
 
 // GPUDNN_CUBLAS: whether matrix products may run by cuBLASLt, where it is installed. Default: yes. Read once.
 [[nodiscard]] bool environment_cublas();
+
+// GPUDNN_ENGINES: engines that are left out ("-name") or kept to ("name"), by commas. Read once.
+[[nodiscard]] std::string environment_engines();
+
+// A sentence for each variable whose value is not understood: which, its value, what counts instead, what is legal.
+[[nodiscard]] std::vector<std::string> environment_mistakes();
 
 }  // namespace gpudnn

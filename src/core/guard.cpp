@@ -2,7 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/guard.hpp"
 
+#include <algorithm>
+#include <cstdarg>
 #include <cstdio>
+#include <cstring>
+
+#include "core/handle.hpp"
 
 namespace gpudnn {
 
@@ -16,7 +21,44 @@ void note_problem(const char* text) noexcept {
   std::snprintf(context.problem, sizeof context.problem, "%s", text);
 }
 
+void note_arguments(const char* format, ...) noexcept {
+  CallContext& context = call_context();
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(context.arguments, sizeof context.arguments, format, arguments);
+  va_end(arguments);
+}
+
+void note_passed_over(const char* engine, const char* reason) noexcept {
+  char* const text = call_context().passed_over;
+  const std::size_t used = std::strlen(text);
+  std::snprintf(text + used, sizeof call_context().passed_over - used, "%s%s: %s", used != 0 ? "; " : "", engine,
+                reason);
+}
+
 namespace detail {
+namespace {
+
+// Everything between the entry point and the status: problem, arguments with the handle's stream, engine.
+void describe_call(const CallContext& context, char* text, std::size_t size) noexcept {
+  std::size_t used = 0;
+  const auto add = [&](const char* format, auto... values) {
+    const int written = std::snprintf(text + used, size - used, format, values...);
+    if (written > 0) used = std::min(used + static_cast<std::size_t>(written), size - 1);
+  };
+  text[0] = '\0';
+  if (context.problem[0] != '\0') add(" | %s", context.problem);
+  if (context.arguments[0] != '\0') {
+    add(" | %s", context.arguments);
+    if (context.handle != nullptr) {
+      add(" stream=%p", static_cast<const void*>(context.handle->stream.load(std::memory_order_relaxed)));
+    }
+  }
+  if (context.engine != nullptr) add(" | engine=%s", context.engine);
+  if (context.passed_over[0] != '\0') add(" (passed over: %s)", context.passed_over);
+}
+
+}  // namespace
 
 CallScope::CallScope(const char* function) noexcept : timed_(log_enabled(GPUDNN_SEV_INFO)) {
   CallContext& context = call_context();
@@ -27,6 +69,8 @@ CallScope::CallScope(const char* function) noexcept : timed_(log_enabled(GPUDNN_
   context.refused = false;
   if (timed_) {
     context.problem[0] = '\0';
+    context.arguments[0] = '\0';
+    context.passed_over[0] = '\0';
     start_ = std::chrono::steady_clock::now();
   }
 }
@@ -42,9 +86,10 @@ Status CallScope::finish(Status status) noexcept {
   } else if (timed_) {
     const auto elapsed = std::chrono::steady_clock::now() - start_;
     const double microseconds = std::chrono::duration<double, std::micro>(elapsed).count();
-    log_line(GPUDNN_SEV_INFO, context.handle, status, "%s%s%s%s%s -> SUCCESS in %.1f us", context.function,
-             context.problem[0] != '\0' ? " | " : "", context.problem, context.engine != nullptr ? " | engine=" : "",
-             context.engine != nullptr ? context.engine : "", microseconds);
+    char call[1536];
+    describe_call(context, call, sizeof call);
+    log_line(GPUDNN_SEV_INFO, context.handle, status, "%s%s -> SUCCESS in %.1f us", context.function, call,
+             microseconds);
   }
   return status;
 }

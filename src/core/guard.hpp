@@ -18,7 +18,10 @@ struct CallContext {
   const char* engine = nullptr;     // set by the op once an engine was chosen
   bool refused = false;             // a refusal of this call has set the last-error text
   bool failed = false;              // the last call that ended has
-  char problem[768] = "";           // the problem string; written only when the log listens
+  // Written only when the log listens:
+  char problem[768] = "";      // the problem string
+  char arguments[160] = "";    // what of the call is not in the problem: alpha, beta, algorithm, workspace
+  char passed_over[512] = "";  // engines that did not take it, each with its reason
 };
 
 [[nodiscard]] CallContext& call_context() noexcept;
@@ -27,6 +30,10 @@ struct CallContext {
 // Notes the problem and engine of the running call for its log line. `describe` returns the problem string and runs
 // only when the log listens.
 [[gnu::cold]] void note_problem(const char* text) noexcept;
+// The same of what is not in the problem, and of an engine that stands before the chosen one. Called when the log
+// listens.
+[[gnu::cold, gnu::format(printf, 1, 2)]] void note_arguments(const char* format, ...) noexcept;
+[[gnu::cold]] void note_passed_over(const char* engine, const char* reason) noexcept;
 template <class Describe>
 void note_problem_lazily(Describe&& describe) {
   if (log_enabled(GPUDNN_SEV_INFO)) note_problem(describe().c_str());

@@ -1,12 +1,35 @@
 // What makes an operation legal by itself: ranks, extents and types that fit together. A graph that passes never fails
 // for its shapes later.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include "graph/check.hpp"
 
-#include "graph/graph.hpp"
+#include <algorithm>
 
 namespace gpudnn::graph {
 namespace {
+
+constexpr std::int64_t kMaxExtent = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxSpan = std::int64_t{1} << 58;
+
+Status check_tensor_numbers(const TensorGeometry& g) {
+  std::int64_t count = 1;
+  std::int64_t span = 0;
+  for (int i = 0; i < g.rank; ++i) {
+    const auto dim = static_cast<long long>(g.dims[i]);
+    const auto stride = static_cast<long long>(g.strides[i]);
+    GPUDNN_REQUIRE(dim > 0 && dim <= kMaxExtent, GPUDNN_STATUS_BAD_PARAM,
+                   "GPUDNN_ATTR_TENSOR_DIMENSIONS: dimension %d is %lld; it must be positive, and at most 2^40", i,
+                   dim);
+    GPUDNN_REQUIRE(stride >= 0, GPUDNN_STATUS_BAD_PARAM,
+                   "GPUDNN_ATTR_TENSOR_STRIDES: stride %d is %lld; it must not be negative", i, stride);
+    std::int64_t part = 0;
+    GPUDNN_REQUIRE(!__builtin_mul_overflow(count, dim, &count) && count <= kMaxSpan &&
+                       (dim == 1 || (!__builtin_mul_overflow(dim - 1, stride, &part) && part <= kMaxSpan - span)),
+                   GPUDNN_STATUS_BAD_PARAM, "the tensor %s spans more than 2^58 elements", dims_text(g).c_str());
+    span += part;
+  }
+  return GPUDNN_STATUS_SUCCESS;
+}
 
 struct Checked {
   const Node& node;
@@ -389,6 +412,20 @@ Status check_by_kind(const Checked& c) {
 }
 
 }  // namespace
+
+Status check_tensor(const Tensor& tensor) {
+  GPUDNN_TRY(check_tensor_numbers(tensor.geometry));
+  GPUDNN_REQUIRE(!tensor.by_value || (!tensor.is_virtual && element_count(tensor.geometry) == 1),
+                 GPUDNN_STATUS_BAD_PARAM,
+                 "a tensor passed by value is one number of the program's: its extents are 1, and it is not virtual");
+  const bool vectors = tensor.vector_count == 1 || ((tensor.vector_count == 4 || tensor.vector_count == 32) &&
+                                                    tensor.vector_dim >= 0 && tensor.vector_dim < tensor.geometry.rank);
+  GPUDNN_REQUIRE(vectors, GPUDNN_STATUS_BAD_PARAM,
+                 "vectors of %lld along dimension %lld: a vector has 1, 4 or 32 elements, along one of %d dimensions",
+                 static_cast<long long>(tensor.vector_count), static_cast<long long>(tensor.vector_dim),
+                 tensor.geometry.rank);
+  return GPUDNN_STATUS_SUCCESS;
+}
 
 Status check_operation(const Node& node, std::span<const Tensor> tensors) {
   const Checked checked{node, tensors};

@@ -1,7 +1,7 @@
 // Convolution graphs as convolution problems:
 //
 //   conv_fwd, conv_dgrad or conv_wgrad alone
-//   conv_fwd, then any of: add of an image z, add of a bias, one activation
+//   conv_fwd, then any of: product with a scale of channels (first), add of an image z, add of a bias, one activation
 //
 // What passes from one operation to the next stays in the accumulator's type: it is rounded once, on the epilogue.
 // SPDX-License-Identifier: Apache-2.0
@@ -11,6 +11,8 @@
 
 #include "core/validation.hpp"
 #include "graph/engines.hpp"
+#include "graph/epilogue_activation.hpp"
+#include "ops/conv/activation_number.hpp"
 #include "ops/conv/engine.hpp"
 #include "ops/conv/plan.hpp"
 
@@ -21,7 +23,7 @@ namespace {
 struct Match {
   conv::Problem problem;
   conv::Args scalars;  // no pointers
-  int x = -1, w = -1, y = -1, z = -1, bias = -1, out = -1;
+  int x = -1, w = -1, y = -1, z = -1, bias = -1, scale = -1, out = -1;
   std::int64_t alignment = 16;
 };
 
@@ -112,33 +114,55 @@ bool match_add(const Graph& graph, const Node& node, Match* m, std::string* why)
   return true;
 }
 
+// scale * alpha * conv: before any sum.
+bool match_scale(const Graph& graph, const Node& node, Match* m, std::string* why) {
+  const bool first = node.at(Port::x) == m->out;
+  const int other = node.at(first ? Port::b : Port::x);
+  const Tensor& t = graph.tensors[static_cast<std::size_t>(other)];
+  if (t.is_virtual || t.by_value || !is_bias(t.geometry, m->problem.y))
+    return refuse_match(why, "it multiplies by a vector of channels alone");
+  if (m->scale >= 0 || m->bias >= 0 || m->z >= 0) return refuse_match(why, "a sum is scaled");
+  m->scalars.alpha *= node.alpha * node.alpha2;
+  m->scale = other;
+  return true;
+}
+
 bool match_activation(const Node& node, Match* m, std::string* why) {
-  const auto take = [m, &node](gpudnnActivationMode_t mode, double coef) {
-    m->problem.activation = mode;
-    m->scalars.activation_coef = coef;
-    m->scalars.propagate_nan = node.nan == GPUDNN_PROPAGATE_NAN;
-    return true;
-  };
-  if (node.alpha != 1) return refuse_match(why, "the activation's input is scaled");
-  switch (node.mode) {
-    case GPUDNN_POINTWISE_IDENTITY:
-      return take(GPUDNN_ACTIVATION_IDENTITY, 0);
-    case GPUDNN_POINTWISE_RELU_FWD:
-      if (node.lower_clip != 0 || node.slope != 0)
-        return refuse_match(why, "of ReLUs it has those that give 0 below 0");
-      if (node.upper_clip >= std::numeric_limits<float>::max()) return take(GPUDNN_ACTIVATION_RELU, 0);
-      return take(GPUDNN_ACTIVATION_CLIPPED_RELU, node.upper_clip);
-    case GPUDNN_POINTWISE_TANH_FWD:
-      return take(GPUDNN_ACTIVATION_TANH, 0);
-    case GPUDNN_POINTWISE_SIGMOID_FWD:
-      return take(GPUDNN_ACTIVATION_SIGMOID, 0);
-    case GPUDNN_POINTWISE_ELU_FWD:
-      return take(GPUDNN_ACTIVATION_ELU, node.elu_alpha);
-    case GPUDNN_POINTWISE_SWISH_FWD:
-      return take(GPUDNN_ACTIVATION_SWISH, node.swish_beta);
-    default:
-      return refuse_match(why, "it has no such operation behind the convolution");
+  EpilogueActivation activation;
+  if (!read_activation(node, &activation, why)) return false;
+  const kernels::matmul::ActivationParams& p = activation.params;
+  const bool clips = p.upper < std::numeric_limits<float>::max();
+  const bool is_relu = activation.function == kernels::matmul::Activation::relu;
+  m->problem.activation =
+      is_relu && clips ? GPUDNN_ACTIVATION_CLIPPED_RELU : conv::activation_number(activation.function);
+  m->scalars.activation_coef = is_relu                                                   ? p.upper
+                               : activation.function == kernels::matmul::Activation::elu ? p.alpha
+                                                                                         : p.beta;
+  m->scalars.relu_lower = p.lower;
+  m->scalars.relu_slope = p.slope;
+  m->scalars.propagate_nan = activation.propagates_nan;
+  return true;
+}
+
+bool match_vectors(const Graph& graph, Match* m, std::string* why) {
+  conv::Problem& p = m->problem;
+  p.has_bias = m->bias >= 0 ? 1 : 0;
+  p.has_scale = m->scale >= 0 ? 1 : 0;
+  for (const int place : {m->bias, m->scale}) {
+    if (place < 0) continue;
+    const TensorGeometry& vector = graph.tensors[static_cast<std::size_t>(place)].geometry;
+    (place == m->bias ? p.bias_stride : p.scale_stride) = vector.strides[1];
+    if (vector.type == p.y.type) continue;
+    if (vector.type != GPUDNN_DATA_FLOAT || data_type_bits(p.y.type) != 16)
+      return refuse_match(why, "bias and scale are of the output's type, or floats beside 16 bits");
+    p.float_vectors = 1;
   }
+  const auto is_float = [&graph](int place) {
+    return place < 0 || graph.tensors[static_cast<std::size_t>(place)].geometry.type == GPUDNN_DATA_FLOAT;
+  };
+  if (p.float_vectors != 0 && !(is_float(m->bias) && is_float(m->scale)))
+    return refuse_match(why, "bias and scale are of different types");
+  return true;
 }
 
 bool match_epilogue(const Graph& graph, Match* m, std::string* why) {
@@ -148,8 +172,10 @@ bool match_epilogue(const Graph& graph, Match* m, std::string* why) {
     if (next == nullptr || next->op != Op::pointwise)
       return refuse_match(why, "what follows is no chain of pointwise operations");
     if (m->problem.activation >= 0) return refuse_match(why, "operations follow the activation");
-    const bool added = next->mode == GPUDNN_POINTWISE_ADD;
-    if (!(added ? match_add(graph, *next, m, why) : match_activation(*next, m, why))) return false;
+    const bool fits = next->mode == GPUDNN_POINTWISE_ADD   ? match_add(graph, *next, m, why)
+                      : next->mode == GPUDNN_POINTWISE_MUL ? match_scale(graph, *next, m, why)
+                                                           : match_activation(*next, m, why);
+    if (!fits) return false;
     m->out = next->at(Port::y);
     if (!same_dims(graph.tensors[static_cast<std::size_t>(m->out)].geometry, m->problem.y))
       return refuse_match(why, "the output has other dimensions than the convolution");
@@ -164,13 +190,7 @@ bool match_epilogue(const Graph& graph, Match* m, std::string* why) {
   } else {
     m->z = -1;
   }
-  if (m->bias >= 0) {
-    const TensorGeometry& bias = graph.tensors[static_cast<std::size_t>(m->bias)].geometry;
-    if (bias.type != m->problem.y.type) return refuse_match(why, "the bias is of another type than the output");
-    m->problem.has_bias = 1;
-    m->problem.bias_stride = bias.strides[1];
-  }
-  return true;
+  return match_vectors(graph, m, why);
 }
 
 bool match_graph(const Graph& graph, Match* m, std::string* why) {
@@ -242,10 +262,12 @@ class ConvolutionWork final : public Work {
     args.out = at(match_.out);
     args.z = at(match_.z);
     args.bias = at(match_.bias);
+    args.scale = at(match_.scale);
     const bool complete = (args.x != nullptr || direction == conv::Direction::dgrad) &&
                           (args.w != nullptr || direction == conv::Direction::wgrad) &&
                           (args.y != nullptr || direction == conv::Direction::forward) && args.out != nullptr &&
-                          (args.z != nullptr || match_.z < 0) && (args.bias != nullptr || match_.bias < 0);
+                          (args.z != nullptr || match_.z < 0) && (args.bias != nullptr || match_.bias < 0) &&
+                          (args.scale != nullptr || match_.scale < 0);
     GPUDNN_REQUIRE(complete, GPUDNN_STATUS_BAD_PARAM_NULL_POINTER, "a data pointer of the convolution is null");
     const std::size_t needed = plan_->choice.engine->alignment;
     GPUDNN_REQUIRE(conv::alignment_of(args) >= needed, GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,

@@ -41,6 +41,12 @@ namespace gpudnn::graph {
 [[nodiscard]] Status matmul_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
                                     const Knobs& knobs, WorkRef* work);
 
+// One layer, RMS, instance or adaptive layer normalization: norm_engine.cpp.
+[[nodiscard]] std::vector<Config> norm_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                               std::string* why);
+[[nodiscard]] Status norm_prepare(const Engine& engine, const GraphRef& graph, const Device& device, const Knobs& knobs,
+                                  WorkRef* work);
+
 // One attention operation: attention_engine.cpp.
 [[nodiscard]] std::vector<Config> attention_configs(const Engine& engine, const Graph& graph, const Device& device,
                                                     std::string* why);

@@ -4,14 +4,11 @@
 #include <limits>
 
 #include "core/guard.hpp"
+#include "graph/check.hpp"
 #include "graph/plan.hpp"
 
 namespace gpudnn::graph {
 namespace {
-
-constexpr std::int64_t kMaxExtent = std::int64_t{1} << 40;
-constexpr std::int64_t kMaxSpan = std::int64_t{1} << 58;
-constexpr std::int64_t kMaxPadding = std::int64_t{1} << 31;
 
 struct Default {
   AttributeName name;
@@ -78,26 +75,6 @@ void fill_defaults(Bag* bag) {
 
 // --- tensors --------------------------------------------------------------------------------------------------------
 
-Status check_tensor_numbers(const TensorGeometry& g) {
-  std::int64_t count = 1;
-  std::int64_t span = 0;
-  for (int i = 0; i < g.rank; ++i) {
-    const auto dim = static_cast<long long>(g.dims[i]);
-    const auto stride = static_cast<long long>(g.strides[i]);
-    GPUDNN_REQUIRE(dim > 0 && dim <= kMaxExtent, GPUDNN_STATUS_BAD_PARAM,
-                   "GPUDNN_ATTR_TENSOR_DIMENSIONS: dimension %d is %lld; it must be positive, and at most 2^40", i,
-                   dim);
-    GPUDNN_REQUIRE(stride >= 0, GPUDNN_STATUS_BAD_PARAM,
-                   "GPUDNN_ATTR_TENSOR_STRIDES: stride %d is %lld; it must not be negative", i, stride);
-    std::int64_t part = 0;
-    GPUDNN_REQUIRE(!__builtin_mul_overflow(count, dim, &count) && count <= kMaxSpan &&
-                       (dim == 1 || (!__builtin_mul_overflow(dim - 1, stride, &part) && part <= kMaxSpan - span)),
-                   GPUDNN_STATUS_BAD_PARAM, "the tensor %s spans more than 2^58 elements", dims_text(g).c_str());
-    span += part;
-  }
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 Status finalize_tensor(Bag* bag) {
   const Value& dims = *bag->find(GPUDNN_ATTR_TENSOR_DIMENSIONS);
   const Value& strides = *bag->find(GPUDNN_ATTR_TENSOR_STRIDES);
@@ -113,7 +90,6 @@ Status finalize_tensor(Bag* bag) {
   tensor->geometry.rank = rank;
   std::copy_n(dims.words.begin(), rank, tensor->geometry.dims);
   std::copy_n(strides.words.begin(), rank, tensor->geometry.strides);
-  GPUDNN_TRY(check_tensor_numbers(tensor->geometry));
   tensor->uid = bag->integer(GPUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
   tensor->alignment = bag->integer(GPUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 0);
   const std::int64_t element = std::max(1, data_type_bits(tensor->geometry.type) / 8);
@@ -122,16 +98,9 @@ Status finalize_tensor(Bag* bag) {
                  static_cast<long long>(tensor->alignment), static_cast<long long>(element));
   tensor->is_virtual = bag->integer(GPUDNN_ATTR_TENSOR_IS_VIRTUAL, 0) != 0;
   tensor->by_value = bag->integer(GPUDNN_ATTR_TENSOR_IS_BY_VALUE, 0) != 0;
-  GPUDNN_REQUIRE(!tensor->by_value || (!tensor->is_virtual && element_count(tensor->geometry) == 1),
-                 GPUDNN_STATUS_BAD_PARAM,
-                 "a tensor passed by value is one number of the program's: its extents are 1, and it is not virtual");
   tensor->vector_count = bag->integer(GPUDNN_ATTR_TENSOR_VECTOR_COUNT, 1);
   tensor->vector_dim = bag->integer(GPUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1);
-  const bool vectors = tensor->vector_count == 1 || ((tensor->vector_count == 4 || tensor->vector_count == 32) &&
-                                                     tensor->vector_dim >= 0 && tensor->vector_dim < rank);
-  GPUDNN_REQUIRE(vectors, GPUDNN_STATUS_BAD_PARAM,
-                 "vectors of %lld along dimension %lld: a vector has 1, 4 or 32 elements, along one of %d dimensions",
-                 static_cast<long long>(tensor->vector_count), static_cast<long long>(tensor->vector_dim), rank);
+  GPUDNN_TRY(check_tensor(*tensor));
   if (tensor->vector_count == 1) tensor->vector_dim = -1;
   tensor->reordering = static_cast<int>(bag->integer(GPUDNN_ATTR_TENSOR_REORDERING_MODE, 0));
   GPUDNN_REQUIRE(is_enumerator(GPUDNN_TYPE_TENSOR_REORDERING_MODE, tensor->reordering), GPUDNN_STATUS_BAD_PARAM,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/engines.hpp"
+#include "graph/epilogue_activation.hpp"
 #include "ops/matmul/engine.hpp"
 
 namespace gpudnn::graph {
@@ -58,43 +59,12 @@ bool match_add(const Graph& graph, const Node& node, Match* m, std::string* why)
 }
 
 bool match_activation(const Node& node, Match* m, std::string* why) {
-  if (node.alpha != 1 || m->problem.activation != Activation::identity)
-    return no_match(why, "it has one activation, not scaled");
-  kernels::matmul::ActivationParams& p = m->scalars.activation;
-  switch (node.mode) {
-    case GPUDNN_POINTWISE_IDENTITY:
-      return true;
-    case GPUDNN_POINTWISE_RELU_FWD:
-      m->problem.activation = Activation::relu;
-      p.lower = node.lower_clip, p.upper = node.upper_clip, p.slope = node.slope;
-      return node.nan == GPUDNN_PROPAGATE_NAN || no_match(why, "its ReLU passes a NaN on");
-    case GPUDNN_POINTWISE_GELU_FWD:
-      m->problem.activation = Activation::gelu;
-      return true;
-    case GPUDNN_POINTWISE_GELU_APPROX_TANH_FWD:
-      m->problem.activation = Activation::gelu_tanh;
-      return true;
-    case GPUDNN_POINTWISE_SWISH_FWD:
-      m->problem.activation = Activation::swish;
-      p.beta = node.swish_beta;
-      return true;
-    case GPUDNN_POINTWISE_TANH_FWD:
-      m->problem.activation = Activation::tanh;
-      return true;
-    case GPUDNN_POINTWISE_SIGMOID_FWD:
-      m->problem.activation = Activation::sigmoid;
-      return true;
-    case GPUDNN_POINTWISE_ELU_FWD:
-      m->problem.activation = Activation::elu;
-      p.alpha = node.elu_alpha;
-      return true;
-    case GPUDNN_POINTWISE_SOFTPLUS_FWD:
-      m->problem.activation = Activation::softplus;
-      p.beta = node.softplus_beta;
-      return true;
-    default:
-      return no_match(why, "it has no such operation behind the product");
-  }
+  if (m->problem.activation != Activation::identity) return no_match(why, "it has one activation");
+  EpilogueActivation activation;
+  if (!read_activation(node, &activation, why)) return false;
+  m->problem.activation = activation.function;
+  m->scalars.activation = activation.params;
+  return activation.propagates_nan || no_match(why, "its ReLU passes a NaN on");
 }
 
 void match_overrides(const Graph& graph, const Node& node, Match* m) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/problem_text.hpp"
+#include "graph/check.hpp"
 #include "graph/graph.hpp"
 
 namespace gpudnn::graph {
@@ -99,6 +100,10 @@ bool parse_extents_of(std::string_view text, Extents* extents) {
     const auto k = static_cast<std::size_t>(extents->count++);
     if (!parse_number(one.substr(0, slash), &extents->value[k])) return false;
     if (slash != std::string_view::npos && !parse_number(one.substr(slash + 1), &extents->divisor[k])) return false;
+    if (extents->value[k] < -kMaxPadding || extents->value[k] > kMaxPadding || extents->divisor[k] <= 0 ||
+        extents->divisor[k] > kMaxPadding) {
+      return false;
+    }
     if (end == std::string_view::npos) return true;
     text.remove_prefix(end + 1);
   }
@@ -146,6 +151,10 @@ bool parse_tensor_line(ProblemWords* words, Tensor* tensor, std::string* why) {
   if (!good || strides != rank || !words->rest().empty()) {
     *why = "the properties of tensor " + std::string(uid) + " cannot be read" +
            (words->rest().empty() ? "" : ": '" + words->rest() + "' is left over");
+    return false;
+  }
+  if (check_tensor(*tensor) != GPUDNN_STATUS_SUCCESS) {
+    *why = last_error_text();
     return false;
   }
   return true;

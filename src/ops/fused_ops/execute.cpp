@@ -131,6 +131,7 @@ Status run_conv_with_epilogue(const Run& run) {
   if (plan.has_epilogue) {
     args.z = run.pointer(GPUDNN_PTR_ZDATA);
     args.alpha2 = plan.conv.has_z != 0 ? 1 : 0;
+    args.scale = run.pointer(GPUDNN_PTR_BN_EQSCALE);
     args.bias = run.pointer(GPUDNN_PTR_BN_EQBIAS);
     args.activation_coef = plan.coef;
     args.propagate_nan = plan.propagate_nan;

@@ -118,11 +118,15 @@ Status plan_filter_gradient(Maker* m) {
   return reserve_for_conv(m, 0);
 }
 
-// A convolution's epilogue has a bias of y's type and an addend as it is, no scales.
+// A convolution's epilogue has a scale and a bias, both of y's type or floats beside 16 bits, and an addend as it is.
 bool fits_epilogue(const AffineProblem& affine, DataType type) {
+  const ChannelVector& scale = affine.vectors[kScale];
   const ChannelVector& bias = affine.vectors[kBias];
-  return bias.present && bias.type == type && !affine.vectors[kScale].present && !affine.vectors[kZScale].present &&
-         !affine.vectors[kZBias].present;
+  const auto fits = [type](const ChannelVector& vector) {
+    return !vector.present || vector.type == type || (vector.type == GPUDNN_DATA_FLOAT && data_type_bits(type) == 16);
+  };
+  return fits(scale) && fits(bias) && (!scale.present || !bias.present || scale.type == bias.type) &&
+         !affine.vectors[kZScale].present && !affine.vectors[kZBias].present;
 }
 
 // What follows the product becomes the convolution's own epilogue.
@@ -131,10 +135,15 @@ Status give_epilogue(Plan* plan) {
   plan->conv.activation = plan->affine.mode;
   plan->conv.has_z = plan->affine.z.rank != 0 ? 1 : 0;
   plan->conv.z = plan->affine.z;
-  TensorGeometry bias = norm::parameter_geometry(plan->conv.y, false);
-  bias.type = plan->conv.y.type;
-  bias.strides[1] = plan->affine.vectors[kBias].stride;
-  GPUDNN_TRY(conv::set_bias(&plan->conv, bias));
+  const ChannelVector& scale = plan->affine.vectors[kScale];
+  const ChannelVector& bias = plan->affine.vectors[kBias];
+  for (const ChannelVector* vector : {&scale, &bias}) {
+    if (vector->present && vector->type != plan->conv.y.type) plan->conv.float_vectors = 1;
+  }
+  plan->conv.has_scale = scale.present ? 1 : 0;
+  plan->conv.scale_stride = scale.present ? scale.stride : 0;
+  plan->conv.has_bias = bias.present ? 1 : 0;
+  plan->conv.bias_stride = bias.present ? bias.stride : 0;
   return conv::validate(plan->conv);
 }
 
@@ -149,7 +158,7 @@ Status plan_conv_with_epilogue(Maker* m) {
   GPUDNN_TRY(validate(plan.affine));
   plan.coef = m->pack.coef;
   plan.propagate_nan = m->pack.nan == GPUDNN_PROPAGATE_NAN;
-  if (fits_epilogue(plan.affine, y.type)) {
+  if (changes_anything(plan.affine) && fits_epilogue(plan.affine, y.type)) {
     GPUDNN_TRY(give_epilogue(&plan));
   } else if (changes_anything(plan.affine)) {
     plan.has_affine = true;
