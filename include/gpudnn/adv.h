@@ -1,8 +1,7 @@
 /* libgpudnn: recurrent networks, attention and CTC loss.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Errors common to all functions, pointers, units and "Since" are explained at the top of graph.h. Of this header
- * the version check and the CTC loss are built. */
+ * Errors common to all functions, pointers, units and "Since" are explained at the top of graph.h. */
 #ifndef GPUDNN_ADV_H_
 #define GPUDNN_ADV_H_
 
@@ -34,10 +33,11 @@ typedef enum {
  *   GRU                  r, z = s(W_. x_t + R_. h_(t-1) + b_W. + b_R.)                             (Cho et al. 2014)
  *                        g = tanh(W_g x_t + r * (R_g h_(t-1) + b_Rg) + b_Wg);  h_t = (1 - z) * g + z * h_(t-1)
  *
- * Layer l > 0 takes the output of layer l - 1 (of both directions, one after the other), through dropout if there is.
- * Not built yet: every function of this section returns NOT_SUPPORTED. */
+ * Layer l > 0 takes the output of layer l - 1 (of both directions, one after the other), through dropout if there is,
+ * in training. half, bfloat16, float and double; sums and the cell state are in float, of double data in double. All
+ * results are deterministic. docs/rnn.md tells the layout of the weights and what lies in the reserve space. */
 
-/* How the work is arranged; the result is the same. */
+/* How the work is arranged; the result is the same, and the library chooses by itself whatever is asked for. */
 typedef enum {
   GPUDNN_RNN_ALGO_STANDARD = 0,               /* one step after the other */
   GPUDNN_RNN_ALGO_PERSIST_STATIC = 1,         /* weights stay on chip over the steps (Diamos et al. 2016) */
@@ -100,8 +100,12 @@ struct gpudnnRNNDataStruct;
 typedef struct gpudnnRNNDataStruct* gpudnnRNNDataDescriptor_t;
 
 /* Make, end, set and read the description of a network. hiddenSize is the width of h (and c), projSize that of the
- * projected h (equal to hiddenSize: none). BAD_PARAM if a size is not positive. Not built yet: all four return
- * NOT_SUPPORTED. */
+ * projected h (equal to hiddenSize: none). mathPrec is float (of double data double; 16-bit data may ask for their own
+ * type and get float). mathType matters for float data: TENSOR_OP and its sibling let products with the input use TF32.
+ * dropoutDesc may be null, and has to live as long as calls use it. auxFlags is not needed: sequences of any lengths
+ * are taken. Getters skip outputs that are null. BAD_PARAM if a size is not positive, if projSize is above hiddenSize,
+ * or if SKIP_INPUT meets inputSize other than hiddenSize; NOT_SUPPORTED for other types, and projections of other cells
+ * than LSTM. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateRNNDescriptor(gpudnnRNNDescriptor_t* rnnDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyRNNDescriptor(gpudnnRNNDescriptor_t rnnDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetRNNDescriptor_v8(gpudnnRNNDescriptor_t rnnDesc, gpudnnRNNAlgo_t algo,
@@ -119,8 +123,9 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNDescriptor_v8(gpudnnRNNDescriptor_t rnn
                                                        int32_t* hiddenSize, int32_t* projSize, int32_t* numLayers,
                                                        gpudnnDropoutDescriptor_t* dropoutDesc, uint32_t* auxFlags);
 
-/* Set and read the clipping of the LSTM cell state; v9 has no NaN option and always passes a NaN on. BAD_PARAM if
- * lclip > rclip. Not built yet: all four return NOT_SUPPORTED. */
+/* Set and read the clipping of the LSTM cell state; v9 has no NaN option and always passes a NaN on; v8's
+ * NOT_PROPAGATE_NAN makes it lclip. A gradient does not pass a state that lies on or beyond a bound. Getters skip
+ * outputs that are null. BAD_PARAM if lclip > rclip. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNSetClip_v8(gpudnnRNNDescriptor_t rnnDesc, gpudnnRNNClipMode_t clipMode,
                                                  gpudnnNanPropagation_t clipNanOpt, double lclip, double rclip);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNSetClip_v9(gpudnnRNNDescriptor_t rnnDesc, gpudnnRNNClipMode_t clipMode,
@@ -130,16 +135,18 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNGetClip_v8(gpudnnRNNDescriptor_t rnnDesc, 
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNGetClip_v9(gpudnnRNNDescriptor_t rnnDesc, gpudnnRNNClipMode_t* clipMode,
                                                  double* lclip, double* rclip);
 
-/* Prepares PERSIST_DYNAMIC for a batch size. Not built yet: returns NOT_SUPPORTED. */
+/* Would prepare PERSIST_DYNAMIC for a batch size; there is nothing to prepare here, as no compiler runs. BAD_PARAM if
+ * miniBatch is not positive. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBuildRNNDynamic(gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc, int miniBatch);
 
-/* Bytes of workspace, and of the reserve space that a training step carries from forward to both backward calls. Not
- * built yet: returns NOT_SUPPORTED. */
+/* Bytes of workspace, and of the reserve space that a training step carries from forward to both backward calls: for
+ * xDesc's batch at its maxSeqLength, whatever the lengths are. Inference has no reserve space. One output may be null.
+ * Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNTempSpaceSizes(gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc,
                                                         gpudnnForwardMode_t fwdMode, gpudnnRNNDataDescriptor_t xDesc,
                                                         size_t* workSpaceSize, size_t* reserveSpaceSize);
 
-/* Bytes of all weights and biases. Not built yet: returns NOT_SUPPORTED. */
+/* Bytes of all weights and biases. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNWeightSpaceSize(gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc,
                                                          size_t* weightSpaceSize);
 
@@ -147,7 +154,9 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNWeightSpaceSize(gpudnnHandle_t handle, 
  * `pseudoLayer` counts layers, times two in a bidirectional network (forward, then backward). `linLayerID`:
  *   RNN   0 W, 1 R      GRU   0 to 2 W of r, z, g; 3 to 5 R
  *   LSTM  0 to 3 W of i, f, g, o; 4 to 7 R; 8 P
- * Not built yet: returns NOT_SUPPORTED. */
+ * mDesc becomes a packed (1, rows, columns), bDesc (1, rows, 1); of no dimension where there is no such weight. A null
+ * weightSpace gives offsets in bytes. BAD_PARAM if weightSpaceSize is too small or a number is out of range. Since 0.1.
+ */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNWeightParams(gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc,
                                                       int32_t pseudoLayer, size_t weightSpaceSize,
                                                       const void* weightSpace, int32_t linLayerID,
@@ -156,7 +165,9 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNWeightParams(gpudnnHandle_t handle, gpu
 
 /* Make, end, set and read the description of a batch of sequences. `seqLengthArray` has one length for each of
  * `batchSize` sequences, at most `maxSeqLength`; `paddingFill`, if not null, is a host pointer to the value that an
- * output's padding is filled with. Not built yet: all four return NOT_SUPPORTED. */
+ * output's padding is filled with; else padding is not written. What an input has as padding is not looked at. Both
+ * arrays are copied. BAD_PARAM if a length is out of range, or the packed layout's are not from longest to shortest.
+ * Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateRNNDataDescriptor(gpudnnRNNDataDescriptor_t* rnnDataDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyRNNDataDescriptor(gpudnnRNNDataDescriptor_t rnnDataDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetRNNDataDescriptor(gpudnnRNNDataDescriptor_t rnnDataDesc,
@@ -170,8 +181,10 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNDataDescriptor(gpudnnRNNDataDescriptor_
                                                         void* paddingFill);
 
 /* Runs the network over x to y. hx, cx are the first states (null: zero), hy, cy take the last ones (null: not wanted);
- * all are packed (layers * directions, B, width). `devSeqLengths` is null, or a data pointer to the lengths. Not built
- * yet: returns NOT_SUPPORTED. */
+ * all are packed (layers * directions, B, width), in the order of the caller's sequences; a sequence's last state is
+ * that of its own last step, and of one without steps its first. hDesc (cDesc, of LSTM) may be null where no state is
+ * given. `devSeqLengths` is not looked at: xDesc and yDesc tell the lengths, and must agree. BAD_PARAM if descriptors
+ * do not fit the network, or a space is smaller than gpudnnGetRNNTempSpaceSizes says. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNForward(gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc,
                                               gpudnnForwardMode_t fwdMode, const int32_t devSeqLengths[],
                                               gpudnnRNNDataDescriptor_t xDesc, const void* x,
@@ -181,8 +194,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNForward(gpudnnHandle_t handle, gpudnnRNNDe
                                               size_t workSpaceSize, void* workSpace, size_t reserveSpaceSize,
                                               void* reserveSpace);
 
-/* Gradients of x and the first states, by backpropagation through time (Werbos 1990). dhy and dcy may be null (zero).
- * Not built yet: returns NOT_SUPPORTED. */
+/* Gradients of x and the first states, by backpropagation through time (Werbos 1990). dhy and dcy may be null (zero),
+ * dhx and dcx too (not wanted). y is forward's; the reserve space is changed. Once for each forward call. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNBackwardData_v8(
     gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc, const int32_t devSeqLengths[],
     gpudnnRNNDataDescriptor_t yDesc, const void* y, const void* dy, gpudnnRNNDataDescriptor_t xDesc, void* dx,
@@ -190,7 +203,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNBackwardData_v8(
     const void* cx, const void* dcy, void* dcx, size_t weightSpaceSize, const void* weightSpace, size_t workSpaceSize,
     void* workSpace, size_t reserveSpaceSize, void* reserveSpace);
 
-/* Gradients of the weights; after BackwardData, with the same reserve space. Not built yet: returns NOT_SUPPORTED. */
+/* Gradients of the weights; after BackwardData, with the same reserve space, x, hx and y as forward's. ADD
+ * adds to dweightSpace, SET (which cuDNN lacks) overwrites it. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNBackwardWeights_v8(
     gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc, gpudnnWgradMode_t addGrad, const int32_t devSeqLengths[],
     gpudnnRNNDataDescriptor_t xDesc, const void* x, gpudnnTensorDescriptor_t hDesc, const void* hx,
@@ -200,10 +214,14 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNBackwardWeights_v8(
 /* ----------------------------------------------------------------------------------------------------- attention
  *
  * Multi-head attention (Vaswani et al. 2017, section 3.2): for each head i, with projections of queries q, keys K and
- * values V by its weights (a size of 0: none),
- *   h_i = (W_V,i V) softmax(smScaler * (W_K,i K)^T (W_Q,i q)),   out = sum over i of W_O,i h_i  (+ residual)
- * with dropout on the softmax and on the result. Not built yet: every function of this section returns NOT_SUPPORTED.
- * */
+ * values V by its weights and, if enabled, biases,
+ *   h_i = dropout(softmax(smScaler * (W_K,i K)^T (W_Q,i q))) (W_V,i V),   out = dropout(sum of W_O,i h_i) + residual
+ * A projection of size 0 is none: each head sees the whole vector, and without W_O `out` has the heads side by side.
+ * Dropout works in training alone, which is where a reserve space is given. float, double, half and bfloat16 (which
+ * cuDNN lacks here), summed in float, double data in double. All results are deterministic.
+ *
+ * A query sees no key beyond its sequence's length or outside its window; one that sees none has h_i = 0 and no
+ * gradients. Vectors beyond a length are never read, whatever they hold. docs/attention.md says more. */
 
 /* The four dimensions of sequence data; `axes` of the setter lists them outermost first, VECT_DIM last. */
 typedef enum {
@@ -217,8 +235,10 @@ typedef enum {
 struct gpudnnSeqDataStruct;
 typedef struct gpudnnSeqDataStruct* gpudnnSeqDataDescriptor_t;
 
-/* Make, end, set and read the description of a batch of beams of sequences. dimA is indexed by gpudnnSeqDataAxis_t;
- * `seqLengthArray` has batch * beam lengths. Not built yet: all four return NOT_SUPPORTED. */
+/* Make, end, set and read the description of a batch of beams of sequences. dimA is indexed by gpudnnSeqDataAxis_t and
+ * positive; the three outer axes may lie in any order, packed. `seqLengthArray` (host) has batch * beam lengths, 0 to
+ * dimA[TIME], beam the faster index. `paddingFill`, if not null, points to an element (host) that `out` gets in the
+ * vectors beyond its lengths, which otherwise become 0; cuDNN takes null alone. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateSeqDataDescriptor(gpudnnSeqDataDescriptor_t* seqDataDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroySeqDataDescriptor(gpudnnSeqDataDescriptor_t seqDataDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetSeqDataDescriptor(gpudnnSeqDataDescriptor_t seqDataDesc,
@@ -241,7 +261,11 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetSeqDataDescriptor(const gpudnnSeqDataDescr
 struct gpudnnAttnStruct;
 typedef struct gpudnnAttnStruct* gpudnnAttnDescriptor_t;
 
-/* Make, end, set and read the description of an attention layer. Not built yet: all four return NOT_SUPPORTED. */
+/* Make, end, set and read the description of an attention layer. `computePrec` is FLOAT, or DOUBLE with double data
+ * (HALF with half data is taken and summed in float); float products use TF32 only as `mathType` allows it. The dropout
+ * descriptors may be null and must live as long as calls use this one. A head's query and key must have the same
+ * length: qProjSize and kProjSize, or the vectors' own where those are 0. The last four are what buffers are sized for.
+ * Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateAttnDescriptor(gpudnnAttnDescriptor_t* attnDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyAttnDescriptor(gpudnnAttnDescriptor_t attnDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetAttnDescriptor(
@@ -255,8 +279,9 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetAttnDescriptor(
     gpudnnDropoutDescriptor_t* postDropoutDesc, int* qSize, int* kSize, int* vSize, int* qProjSize, int* kProjSize,
     int* vProjSize, int* oProjSize, int* qoMaxSeqLength, int* kvMaxSeqLength, int* maxBatchSize, int* maxBeamSize);
 
-/* Bytes of weights, workspace and reserve space; a null reserve pointer asks for inference. Not built yet: returns
- * NOT_SUPPORTED. */
+/* Bytes of weights (0 where nothing is projected), workspace and reserve space for calls of any extents up to the
+ * layer's greatest, all passes; a null reserve pointer asks for inference. Both spaces must be aligned to 16 bytes.
+ * Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetMultiHeadAttnBuffers(gpudnnHandle_t handle, const gpudnnAttnDescriptor_t attnDesc,
                                                            size_t* weightSizeInBytes, size_t* workSpaceSizeInBytes,
                                                            size_t* reserveSpaceSizeInBytes);
@@ -273,14 +298,20 @@ typedef enum {
 } gpudnnMultiHeadAttnWeightKind_t;
 #define GPUDNN_ATTN_WKIND_COUNT 8
 
-/* Where the weights or biases of one kind lie, as a descriptor and an address. Not built yet: returns NOT_SUPPORTED. */
+/* Where the weights or biases of one kind lie, as a descriptor and an address: (nHeads, projection, vector) for
+ * weights, (nHeads, projection, 1) for biases, (1, oProjSize, 1) for those of O; read the strides from the descriptor.
+ * A kind that the layer has not gives a null address. `weights` may be null: the address is then the offset. Since 0.1.
+ */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetMultiHeadAttnWeights(gpudnnHandle_t handle, const gpudnnAttnDescriptor_t attnDesc,
                                                            gpudnnMultiHeadAttnWeightKind_t wKind,
                                                            size_t weightSizeInBytes, const void* weights,
                                                            gpudnnTensorDescriptor_t wDesc, void** wAddr);
 
-/* Attends from every query step (currIdx < 0) or from one. Query step t sees key steps loWinIdx[t] to hiWinIdx[t] - 1
- * (host arrays). `residuals` may be null. Not built yet: returns NOT_SUPPORTED. */
+/* Attends from every query step (currIdx < 0) or, in inference, from one, whose step of `out` alone is written. Query
+ * step t sees key steps loWinIdx[t] to hiWinIdx[t] - 1: host arrays of one entry a query step, cut to what there is.
+ * The lengths are read from `devSeqLengths...`, data pointers, or, where those are null, from the descriptors; host
+ * arrays are copied in the call, also into a captured graph. `residuals` may be null; qDesc describes them. A null
+ * reserve space, or one of 0 bytes, means inference; otherwise it holds what backward needs. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnMultiHeadAttnForward(
     gpudnnHandle_t handle, const gpudnnAttnDescriptor_t attnDesc, int currIdx, const int loWinIdx[],
     const int hiWinIdx[], const int devSeqLengthsQO[], const int devSeqLengthsKV[],
@@ -289,7 +320,9 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnMultiHeadAttnForward(
     const gpudnnSeqDataDescriptor_t oDesc, void* out, size_t weightSizeInBytes, const void* weights,
     size_t workSpaceSizeInBytes, void* workSpace, size_t reserveSpaceSizeInBytes, void* reserveSpace);
 
-/* Gradients of queries, keys and values; and, after it, of the weights. Not built yet: both return NOT_SUPPORTED. */
+/* Gradients of queries, keys and values, which are overwritten, with 0 beyond the lengths; and, after that call and
+ * with the same reserve space, of the weights and biases, which are overwritten or added to. A residual's gradient is
+ * dout and is not added to dqueries. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnMultiHeadAttnBackwardData(
     gpudnnHandle_t handle, const gpudnnAttnDescriptor_t attnDesc, const int loWinIdx[], const int hiWinIdx[],
     const int devSeqLengthsDQDO[], const int devSeqLengthsDKDV[], const gpudnnSeqDataDescriptor_t doDesc,

@@ -300,8 +300,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetFoldedConvBackwardDataDescriptors(
  *   CONV_SCALE_BIAS_ADD_ACTIVATION         y = f(eqscale * conv(x, w) + eqbias + z_eqscale * z + z_eqbias)
  *     XDESC XDATA CONV_DESC WDESC WDATA [BN_EQSCALEBIAS_DESC BN_EQSCALE BN_EQBIAS] [ZDESC ZDATA]
  *     [BN_Z_EQSCALEBIAS_DESC BN_Z_EQSCALE BN_Z_EQBIAS] [ACTIVATION_DESC] YDESC YDATA; y may be z. With a
- *     scale, with a z_eqbias, and where eqbias is absent or of another type than y, the convolution's result is rounded
- *     to y's type once before what follows it
+ *     z_eqscale or z_eqbias, and where eqscale and eqbias are of a type that is neither y's nor, beside 16-bit data,
+ *     float, or of two types, the convolution's result is rounded to y's type once before what follows it
  *   SCALE_BIAS_ADD_ACTIVATION_GEN_BITMASK  y = f(eqscale * x + eqbias + z_eqscale * z + z_eqbias), and a bit for each
  *                                          element: whether f has slope 1 there
  *     XDESC XDATA [BN_EQSCALEBIAS_DESC BN_EQSCALE BN_EQBIAS] [ZDESC ZDATA] [BN_Z_EQSCALEBIAS_DESC BN_Z_EQSCALE

@@ -10,11 +10,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <gpudnn/gpudnn.hpp>
 #include <numeric>
 #include <optional>
 #include <string>
 
-#include "gpudnn_cpp.hpp"
 #include "image_io.hpp"
 #include "mnist_data.hpp"
 #include "network.hpp"
@@ -79,7 +79,7 @@ void declare_options(CLI::App& app, Options& options) {
 
 gpudnnBackend_t backend_of(gpudnnHandle_t handle) {
   gpudnnBackend_t backend;
-  GPUDNN_CHECK(gpudnnGetBackend(handle, &backend));
+  gpudnn::check(gpudnnGetBackend(handle, &backend));
   return backend;
 }
 
@@ -230,7 +230,7 @@ void check_writable(const std::string& file) {
 
 int run(const Options& options) {
   if (options.device == "host") setenv("GPUDNN_BACKEND", "host", 1);
-  const Handle handle;
+  const gpudnn::Handle handle;
   const bool on_host = backend_of(handle) == GPUDNN_BACKEND_HOST;
   if (on_host && options.device == "gpu") {
     throw std::runtime_error(

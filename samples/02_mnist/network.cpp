@@ -16,50 +16,50 @@ constexpr float kZero = 0.0f;
 constexpr size_t aligned(size_t floats) { return (floats + 63) / 64 * 64; }
 
 void describe(gpudnnTensorDescriptor_t descriptor, gpudnnDataType_t type, int n, int c, int h, int w) {
-  GPUDNN_CHECK(gpudnnSetTensor4dDescriptor(descriptor, GPUDNN_TENSOR_NCHW, type, n, c, h, w));
+  gpudnn::check(gpudnnSetTensor4dDescriptor(descriptor, GPUDNN_TENSOR_NCHW, type, n, c, h, w));
 }
 
 void prepare(gpudnnHandle_t handle, Activation& activation, gpudnnDataType_t type, int n, int c, int h, int w) {
   describe(activation.descriptor, type, n, c, h, w);
   size_t bytes = 0;
-  GPUDNN_CHECK(gpudnnGetTensorSizeInBytes(activation.descriptor, &bytes));
-  activation.value = allocate(handle, bytes);
-  activation.gradient = allocate(handle, bytes);
+  gpudnn::check(gpudnnGetTensorSizeInBytes(activation.descriptor, &bytes));
+  activation.value = gpudnn::Buffer(handle, bytes);
+  activation.gradient = gpudnn::Buffer(handle, bytes);
 }
 
 // Takes what the library ranks first for each of the three directions, and returns the largest workspace of the three.
 size_t choose_algorithms(gpudnnHandle_t handle, const Activation& input, Layer& layer) {
-  const TensorDescriptor& x = input.descriptor;
-  const TensorDescriptor& y = layer.convolved.descriptor;
+  const gpudnn::TensorDescriptor& x = input.descriptor;
+  const gpudnn::TensorDescriptor& y = layer.convolved.descriptor;
   int found = 0;
   size_t bytes = 0;
   size_t largest = 0;
 
   gpudnnConvolutionFwdAlgoPerf_t forward;
-  GPUDNN_CHECK(
+  gpudnn::check(
       gpudnnGetConvolutionForwardAlgorithm_v7(handle, x, layer.filter, layer.convolution, y, 1, &found, &forward));
   if (found < 1) throw std::runtime_error("the library offers no algorithm for a forward convolution");
   layer.forward_algorithm = forward.algo;
-  GPUDNN_CHECK(
+  gpudnn::check(
       gpudnnGetConvolutionForwardWorkspaceSize(handle, x, layer.filter, layer.convolution, y, forward.algo, &bytes));
   largest = std::max(largest, bytes);
 
   gpudnnConvolutionBwdDataAlgoPerf_t data;
-  GPUDNN_CHECK(
+  gpudnn::check(
       gpudnnGetConvolutionBackwardDataAlgorithm_v7(handle, layer.filter, y, layer.convolution, x, 1, &found, &data));
   if (found < 1) throw std::runtime_error("the library offers no algorithm for a convolution's data gradient");
   layer.dgrad_algorithm = data.algo;
-  GPUDNN_CHECK(
+  gpudnn::check(
       gpudnnGetConvolutionBackwardDataWorkspaceSize(handle, layer.filter, y, layer.convolution, x, data.algo, &bytes));
   largest = std::max(largest, bytes);
 
   gpudnnConvolutionBwdFilterAlgoPerf_t filter;
-  GPUDNN_CHECK(gpudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, x, y, layer.convolution, layer.filter, 1, &found,
-                                                              &filter));
+  gpudnn::check(gpudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, x, y, layer.convolution, layer.filter, 1, &found,
+                                                               &filter));
   if (found < 1) throw std::runtime_error("the library offers no algorithm for a convolution's filter gradient");
   layer.wgrad_algorithm = filter.algo;
-  GPUDNN_CHECK(gpudnnGetConvolutionBackwardFilterWorkspaceSize(handle, x, y, layer.convolution, layer.filter,
-                                                               filter.algo, &bytes));
+  gpudnn::check(gpudnnGetConvolutionBackwardFilterWorkspaceSize(handle, x, y, layer.convolution, layer.filter,
+                                                                filter.algo, &bytes));
   return std::max(largest, bytes);
 }
 
@@ -70,8 +70,8 @@ Network::Network(gpudnnHandle_t handle, int batch, Precision precision)
       batch_(batch),
       element_size_(precision.type == GPUDNN_DATA_HALF ? 2 : 4),
       loss_scale_(precision.type == GPUDNN_DATA_HALF ? 1024.0f : 1.0f) {
-  GPUDNN_CHECK(gpudnnSetPooling2dDescriptor(pooling_, GPUDNN_POOLING_MAX, GPUDNN_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
-  GPUDNN_CHECK(gpudnnSetActivationDescriptor(relu_, GPUDNN_ACTIVATION_RELU, GPUDNN_PROPAGATE_NAN, 0.0));
+  gpudnn::check(gpudnnSetPooling2dDescriptor(pooling_, GPUDNN_POOLING_MAX, GPUDNN_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
+  gpudnn::check(gpudnnSetActivationDescriptor(relu_, GPUDNN_ACTIVATION_RELU, GPUDNN_PROPAGATE_NAN, 0.0));
   prepare(handle, input_, precision.type, batch, 1, kImageSize, kImageSize);
 
   size_t offset = 0;
@@ -80,19 +80,19 @@ Network::Network(gpudnnHandle_t handle, int batch, Precision precision)
     Layer& layer = layers_.emplace_back();
     layer.spec = spec;
     const Activation& input = input_of(layers_.size() - 1);
-    GPUDNN_CHECK(gpudnnSetFilter4dDescriptor(layer.filter, precision.type, GPUDNN_TENSOR_NCHW, spec.filters,
-                                             spec.channels, spec.kernel, spec.kernel));
+    gpudnn::check(gpudnnSetFilter4dDescriptor(layer.filter, precision.type, GPUDNN_TENSOR_NCHW, spec.filters,
+                                              spec.channels, spec.kernel, spec.kernel));
     describe(layer.bias, precision.type, 1, spec.filters, 1, 1);
-    GPUDNN_CHECK(gpudnnSetConvolution2dDescriptor(layer.convolution, 0, 0, 1, 1, 1, 1, GPUDNN_CROSS_CORRELATION,
-                                                  GPUDNN_DATA_FLOAT));
-    GPUDNN_CHECK(gpudnnSetConvolutionMathType(layer.convolution, precision.math));
+    gpudnn::check(gpudnnSetConvolution2dDescriptor(layer.convolution, 0, 0, 1, 1, 1, 1, GPUDNN_CROSS_CORRELATION,
+                                                   GPUDNN_DATA_FLOAT));
+    gpudnn::check(gpudnnSetConvolutionMathType(layer.convolution, precision.math));
 
     int n, c, h, w;
-    GPUDNN_CHECK(
+    gpudnn::check(
         gpudnnGetConvolution2dForwardOutputDim(layer.convolution, input.descriptor, layer.filter, &n, &c, &h, &w));
     prepare(handle, layer.convolved, precision.type, n, c, h, w);
     if (spec.pool) {
-      GPUDNN_CHECK(gpudnnGetPooling2dForwardOutputDim(pooling_, layer.convolved.descriptor, &n, &c, &h, &w));
+      gpudnn::check(gpudnnGetPooling2dForwardOutputDim(pooling_, layer.convolved.descriptor, &n, &c, &h, &w));
       prepare(handle, layer.pooled, precision.type, n, c, h, w);
     }
     workspace_bytes_ = std::max(workspace_bytes_, choose_algorithms(handle, input, layer));
@@ -104,27 +104,27 @@ Network::Network(gpudnnHandle_t handle, int batch, Precision precision)
 
   describe(flat_floats_, GPUDNN_DATA_FLOAT, 1, 1, 1, static_cast<int>(offset));
   describe(flat_, precision.type, 1, 1, 1, static_cast<int>(offset));
-  for (DeviceMemory* buffer : {&parameters_, &velocity_}) {
-    *buffer = allocate(handle, offset * sizeof(float));
-    GPUDNN_CHECK(gpudnnSetTensor(handle, flat_floats_, buffer->get(), &kZero));
+  for (gpudnn::Buffer* buffer : {&parameters_, &velocity_}) {
+    *buffer = gpudnn::Buffer(handle, offset * sizeof(float));
+    gpudnn::check(gpudnnSetTensor(handle, flat_floats_, buffer->get(), &kZero));
   }
-  for (DeviceMemory* buffer : {&weights_, &gradients_}) {
-    *buffer = allocate(handle, offset * element_size_);
-    GPUDNN_CHECK(gpudnnSetTensor(handle, flat_, buffer->get(), &kZero));
+  for (gpudnn::Buffer* buffer : {&weights_, &gradients_}) {
+    *buffer = gpudnn::Buffer(handle, offset * element_size_);
+    gpudnn::check(gpudnnSetTensor(handle, flat_, buffer->get(), &kZero));
   }
-  workspace_ = allocate(handle, workspace_bytes_);
+  workspace_ = gpudnn::Buffer(handle, workspace_bytes_);
   describe(image_floats_, GPUDNN_DATA_FLOAT, batch, 1, kImageSize, kImageSize);
   describe(logit_floats_, GPUDNN_DATA_FLOAT, batch, kClasses, 1, 1);
   staging_.resize(static_cast<size_t>(batch) * kImagePixels);
-  images_ = allocate(handle, staging_.size() * sizeof(float));
+  images_ = gpudnn::Buffer(handle, staging_.size() * sizeof(float));
   host_probabilities_.resize(static_cast<size_t>(batch) * kClasses);
-  probabilities_ = allocate(handle, host_probabilities_.size() * sizeof(float));
-  logit_gradient_ = allocate(handle, host_probabilities_.size() * sizeof(float));
+  probabilities_ = gpudnn::Buffer(handle, host_probabilities_.size() * sizeof(float));
+  logit_gradient_ = gpudnn::Buffer(handle, host_probabilities_.size() * sizeof(float));
 }
 
 // The layers' weights from the parameters, rounded to the layers' type.
 void Network::refresh_weights() {
-  GPUDNN_CHECK(gpudnnTransformTensor(handle_, &kOne, flat_floats_, parameters_.get(), &kZero, flat_, weights_.get()));
+  gpudnn::check(gpudnnTransformTensor(handle_, &kOne, flat_floats_, parameters_.get(), &kZero, flat_, weights_.get()));
 }
 
 void Network::randomize(uint64_t seed) {
@@ -147,10 +147,10 @@ std::vector<float> Network::parameters() const {
   float* next = values.data();
   for (const Layer& layer : layers_) {
     const size_t filters = filter_count(layer.spec), biases = static_cast<size_t>(layer.spec.filters);
-    GPUDNN_CHECK(gpudnnMemcpy(handle_, next, parameter(layer.filter_offset), filters * sizeof(float),
-                              GPUDNN_MEMCPY_DEVICE_TO_HOST));
-    GPUDNN_CHECK(gpudnnMemcpy(handle_, next + filters, parameter(layer.bias_offset), biases * sizeof(float),
-                              GPUDNN_MEMCPY_DEVICE_TO_HOST));
+    gpudnn::check(gpudnnMemcpy(handle_, next, parameter(layer.filter_offset), filters * sizeof(float),
+                               GPUDNN_MEMCPY_DEVICE_TO_HOST));
+    gpudnn::check(gpudnnMemcpy(handle_, next + filters, parameter(layer.bias_offset), biases * sizeof(float),
+                               GPUDNN_MEMCPY_DEVICE_TO_HOST));
     next += filters + biases;
   }
   return values;
@@ -161,10 +161,10 @@ void Network::set_parameters(std::span<const float> values) {
   const float* next = values.data();
   for (const Layer& layer : layers_) {
     const size_t filters = filter_count(layer.spec), biases = static_cast<size_t>(layer.spec.filters);
-    GPUDNN_CHECK(gpudnnMemcpy(handle_, parameter(layer.filter_offset), next, filters * sizeof(float),
-                              GPUDNN_MEMCPY_HOST_TO_DEVICE));
-    GPUDNN_CHECK(gpudnnMemcpy(handle_, parameter(layer.bias_offset), next + filters, biases * sizeof(float),
-                              GPUDNN_MEMCPY_HOST_TO_DEVICE));
+    gpudnn::check(gpudnnMemcpy(handle_, parameter(layer.filter_offset), next, filters * sizeof(float),
+                               GPUDNN_MEMCPY_HOST_TO_DEVICE));
+    gpudnn::check(gpudnnMemcpy(handle_, parameter(layer.bias_offset), next + filters, biases * sizeof(float),
+                               GPUDNN_MEMCPY_HOST_TO_DEVICE));
     next += filters + biases;
   }
   refresh_weights();
@@ -175,37 +175,37 @@ std::span<const float> Network::forward(std::span<const uint8_t> pixels) {
   // Handwritten digits are about 0.13 bright on average with a deviation of 0.31; this centres and scales them.
   std::transform(pixels.begin(), pixels.end(), staging_.begin(),
                  [](uint8_t pixel) { return (static_cast<float>(pixel) / 255.0f - 0.13f) / 0.31f; });
-  GPUDNN_CHECK(gpudnnMemcpy(handle_, images_.get(), staging_.data(), staging_.size() * sizeof(float),
-                            GPUDNN_MEMCPY_HOST_TO_DEVICE));
-  GPUDNN_CHECK(gpudnnTransformTensor(handle_, &kOne, image_floats_, images_.get(), &kZero, input_.descriptor,
-                                     input_.value.get()));
+  gpudnn::check(gpudnnMemcpy(handle_, images_.get(), staging_.data(), staging_.size() * sizeof(float),
+                             GPUDNN_MEMCPY_HOST_TO_DEVICE));
+  gpudnn::check(gpudnnTransformTensor(handle_, &kOne, image_floats_, images_.get(), &kZero, input_.descriptor,
+                                      input_.value.get()));
 
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     const Activation& x = input_of(i);
     const Activation& y = layer.convolved;
-    GPUDNN_CHECK(gpudnnConvolutionForward(handle_, &kOne, x.descriptor, x.value.get(), layer.filter,
-                                          weight(layer.filter_offset), layer.convolution, layer.forward_algorithm,
-                                          workspace_.get(), workspace_bytes_, &kZero, y.descriptor, y.value.get()));
-    GPUDNN_CHECK(
+    gpudnn::check(gpudnnConvolutionForward(handle_, &kOne, x.descriptor, x.value.get(), layer.filter,
+                                           weight(layer.filter_offset), layer.convolution, layer.forward_algorithm,
+                                           workspace_.get(), workspace_bytes_, &kZero, y.descriptor, y.value.get()));
+    gpudnn::check(
         gpudnnAddTensor(handle_, &kOne, layer.bias, weight(layer.bias_offset), &kOne, y.descriptor, y.value.get()));
     if (layer.spec.relu) {
-      GPUDNN_CHECK(gpudnnActivationForward(handle_, relu_, &kOne, y.descriptor, y.value.get(), &kZero, y.descriptor,
-                                           y.value.get()));
+      gpudnn::check(gpudnnActivationForward(handle_, relu_, &kOne, y.descriptor, y.value.get(), &kZero, y.descriptor,
+                                            y.value.get()));
     }
     if (layer.spec.pool) {
-      GPUDNN_CHECK(gpudnnPoolingForward(handle_, pooling_, &kOne, y.descriptor, y.value.get(), &kZero,
-                                        layer.pooled.descriptor, layer.pooled.value.get()));
+      gpudnn::check(gpudnnPoolingForward(handle_, pooling_, &kOne, y.descriptor, y.value.get(), &kZero,
+                                         layer.pooled.descriptor, layer.pooled.value.get()));
     }
   }
 
   const Activation& logits = layers_.back().output();
-  GPUDNN_CHECK(gpudnnTransformTensor(handle_, &kOne, logits.descriptor, logits.value.get(), &kZero, logit_floats_,
-                                     probabilities_.get()));
-  GPUDNN_CHECK(gpudnnSoftmaxForward(handle_, GPUDNN_SOFTMAX_ACCURATE, GPUDNN_SOFTMAX_MODE_INSTANCE, &kOne,
-                                    logit_floats_, probabilities_.get(), &kZero, logit_floats_, probabilities_.get()));
-  GPUDNN_CHECK(gpudnnMemcpy(handle_, host_probabilities_.data(), probabilities_.get(),
-                            host_probabilities_.size() * sizeof(float), GPUDNN_MEMCPY_DEVICE_TO_HOST));
+  gpudnn::check(gpudnnTransformTensor(handle_, &kOne, logits.descriptor, logits.value.get(), &kZero, logit_floats_,
+                                      probabilities_.get()));
+  gpudnn::check(gpudnnSoftmaxForward(handle_, GPUDNN_SOFTMAX_ACCURATE, GPUDNN_SOFTMAX_MODE_INSTANCE, &kOne,
+                                     logit_floats_, probabilities_.get(), &kZero, logit_floats_, probabilities_.get()));
+  gpudnn::check(gpudnnMemcpy(handle_, host_probabilities_.data(), probabilities_.get(),
+                             host_probabilities_.size() * sizeof(float), GPUDNN_MEMCPY_DEVICE_TO_HOST));
   return host_probabilities_;
 }
 
@@ -216,13 +216,13 @@ void Network::backward(std::span<const uint8_t> labels) {
   const Activation& logits = layers_.back().output();
   std::vector<float> one_hot(host_probabilities_.size(), 0.0f);
   for (size_t i = 0; i < labels.size(); ++i) one_hot[i * kClasses + labels[i]] = 1.0f;
-  GPUDNN_CHECK(gpudnnMemcpy(handle_, logit_gradient_.get(), one_hot.data(), one_hot.size() * sizeof(float),
-                            GPUDNN_MEMCPY_HOST_TO_DEVICE));
+  gpudnn::check(gpudnnMemcpy(handle_, logit_gradient_.get(), one_hot.data(), one_hot.size() * sizeof(float),
+                             GPUDNN_MEMCPY_HOST_TO_DEVICE));
   const float plus = loss_scale_ / static_cast<float>(batch_), minus = -plus;
-  GPUDNN_CHECK(gpudnnAddTensor(handle_, &plus, logit_floats_, probabilities_.get(), &minus, logit_floats_,
-                               logit_gradient_.get()));
-  GPUDNN_CHECK(gpudnnTransformTensor(handle_, &kOne, logit_floats_, logit_gradient_.get(), &kZero, logits.descriptor,
-                                     logits.gradient.get()));
+  gpudnn::check(gpudnnAddTensor(handle_, &plus, logit_floats_, probabilities_.get(), &minus, logit_floats_,
+                                logit_gradient_.get()));
+  gpudnn::check(gpudnnTransformTensor(handle_, &kOne, logit_floats_, logit_gradient_.get(), &kZero, logits.descriptor,
+                                      logits.gradient.get()));
 
   for (size_t i = layers_.size(); i-- > 0;) {
     const Layer& layer = layers_[i];
@@ -230,24 +230,24 @@ void Network::backward(std::span<const uint8_t> labels) {
     const Activation& y = layer.convolved;
     if (layer.spec.pool) {
       const Activation& pooled = layer.pooled;
-      GPUDNN_CHECK(gpudnnPoolingBackward(handle_, pooling_, &kOne, pooled.descriptor, pooled.value.get(),
-                                         pooled.descriptor, pooled.gradient.get(), y.descriptor, y.value.get(), &kZero,
-                                         y.descriptor, y.gradient.get()));
+      gpudnn::check(gpudnnPoolingBackward(handle_, pooling_, &kOne, pooled.descriptor, pooled.value.get(),
+                                          pooled.descriptor, pooled.gradient.get(), y.descriptor, y.value.get(), &kZero,
+                                          y.descriptor, y.gradient.get()));
     }
     if (layer.spec.relu) {
       // In place, and with the output standing in for the input: they are positive at the same places.
-      GPUDNN_CHECK(gpudnnActivationBackward(handle_, relu_, &kOne, y.descriptor, y.value.get(), y.descriptor,
-                                            y.gradient.get(), y.descriptor, y.value.get(), &kZero, y.descriptor,
-                                            y.gradient.get()));
+      gpudnn::check(gpudnnActivationBackward(handle_, relu_, &kOne, y.descriptor, y.value.get(), y.descriptor,
+                                             y.gradient.get(), y.descriptor, y.value.get(), &kZero, y.descriptor,
+                                             y.gradient.get()));
     }
-    GPUDNN_CHECK(gpudnnConvolutionBackwardBias(handle_, &kOne, y.descriptor, y.gradient.get(), &kZero, layer.bias,
-                                               weight_gradient(layer.bias_offset)));
-    GPUDNN_CHECK(gpudnnConvolutionBackwardFilter(handle_, &kOne, x.descriptor, x.value.get(), y.descriptor,
-                                                 y.gradient.get(), layer.convolution, layer.wgrad_algorithm,
-                                                 workspace_.get(), workspace_bytes_, &kZero, layer.filter,
-                                                 weight_gradient(layer.filter_offset)));
+    gpudnn::check(gpudnnConvolutionBackwardBias(handle_, &kOne, y.descriptor, y.gradient.get(), &kZero, layer.bias,
+                                                weight_gradient(layer.bias_offset)));
+    gpudnn::check(gpudnnConvolutionBackwardFilter(handle_, &kOne, x.descriptor, x.value.get(), y.descriptor,
+                                                  y.gradient.get(), layer.convolution, layer.wgrad_algorithm,
+                                                  workspace_.get(), workspace_bytes_, &kZero, layer.filter,
+                                                  weight_gradient(layer.filter_offset)));
     if (i == 0) continue;  // nobody needs the gradient by the images
-    GPUDNN_CHECK(gpudnnConvolutionBackwardData(
+    gpudnn::check(gpudnnConvolutionBackwardData(
         handle_, &kOne, layer.filter, weight(layer.filter_offset), y.descriptor, y.gradient.get(), layer.convolution,
         layer.dgrad_algorithm, workspace_.get(), workspace_bytes_, &kZero, x.descriptor, x.gradient.get()));
   }
@@ -258,8 +258,8 @@ void Network::learn(std::span<const uint8_t> labels, float learning_rate, float 
   backward(labels);
   // velocity = momentum * velocity - learning_rate * gradient; parameters = parameters + velocity
   const float step = -learning_rate / loss_scale_;
-  GPUDNN_CHECK(
+  gpudnn::check(
       gpudnnTransformTensor(handle_, &step, flat_, gradients_.get(), &momentum, flat_floats_, velocity_.get()));
-  GPUDNN_CHECK(gpudnnAddTensor(handle_, &kOne, flat_floats_, velocity_.get(), &kOne, flat_floats_, parameters_.get()));
+  gpudnn::check(gpudnnAddTensor(handle_, &kOne, flat_floats_, velocity_.get(), &kOne, flat_floats_, parameters_.get()));
   refresh_weights();
 }

@@ -9,10 +9,9 @@
 
 #include <array>
 #include <cstdint>
+#include <gpudnn/gpudnn.hpp>
 #include <span>
 #include <vector>
-
-#include "gpudnn_cpp.hpp"
 
 constexpr int kImageSize = 28;
 constexpr int kImagePixels = kImageSize * kImageSize;
@@ -53,16 +52,16 @@ struct Precision {
 
 // A tensor between two layers, with the gradient of the loss by it.
 struct Activation {
-  TensorDescriptor descriptor;
-  DeviceMemory value;
-  DeviceMemory gradient;
+  gpudnn::TensorDescriptor descriptor;
+  gpudnn::Buffer value;
+  gpudnn::Buffer gradient;
 };
 
 struct Layer {
   LayerSpec spec;
-  FilterDescriptor filter;
-  TensorDescriptor bias;
-  ConvolutionDescriptor convolution;
+  gpudnn::FilterDescriptor filter;
+  gpudnn::TensorDescriptor bias;
+  gpudnn::ConvolutionDescriptor convolution;
   gpudnnConvolutionFwdAlgo_t forward_algorithm;
   gpudnnConvolutionBwdDataAlgo_t dgrad_algorithm;
   gpudnnConvolutionBwdFilterAlgo_t wgrad_algorithm;
@@ -106,18 +105,18 @@ class Network {
   int batch_;
   size_t element_size_;
   float loss_scale_;  // gradients are kept times this: small ones would vanish in half
-  PoolingDescriptor pooling_;
-  ActivationDescriptor relu_;
+  gpudnn::PoolingDescriptor pooling_;
+  gpudnn::ActivationDescriptor relu_;
   Activation input_;
   std::vector<Layer> layers_;
   // All layers' parameters lie in one buffer each, so that the update is three calls for the whole network.
-  TensorDescriptor flat_floats_, flat_;
-  DeviceMemory parameters_, velocity_;  // floats
-  DeviceMemory weights_, gradients_;    // the parameters rounded to the layers' type, and the gradients by them
+  gpudnn::TensorDescriptor flat_floats_, flat_;
+  gpudnn::Buffer parameters_, velocity_;  // floats
+  gpudnn::Buffer weights_, gradients_;    // the parameters rounded to the layers' type, and the gradients by them
   // The ends of the network, in float: images, logits, and the gradient by the logits.
-  TensorDescriptor image_floats_, logit_floats_;
-  DeviceMemory images_, probabilities_, logit_gradient_;
-  DeviceMemory workspace_;
+  gpudnn::TensorDescriptor image_floats_, logit_floats_;
+  gpudnn::Buffer images_, probabilities_, logit_gradient_;
+  gpudnn::Buffer workspace_;
   size_t workspace_bytes_ = 0;
   std::vector<float> staging_, host_probabilities_;
 };
