@@ -35,7 +35,10 @@ have_gpu() {
   fi
 }
 
-# configure PRESET [cmake option...]: into build/PRESET. Says nothing but warnings and what failed.
+# The build folder of a preset; BUILD_FOLDER, where it is set, stands for it.
+folder_of() { echo "$ROOT/build/${BUILD_FOLDER:-$1}"; }
+
+# configure PRESET [cmake option...]: into its folder. Says nothing but warnings and what failed.
 configure() {
   local preset=$1
   shift
@@ -52,9 +55,9 @@ configure() {
     export CUDACXX=$nvcc  # read by the first configuration of a build directory
   fi
   local log
-  if ! log=$(cd "$ROOT" && cmake --preset "$preset" "${options[@]}"); then
+  if ! log=$(cd "$ROOT" && cmake --preset "$preset" -B "$(folder_of "$preset")" "${options[@]}"); then
     printf '%s\n' "$log" >&2
-    die "the configuration of build/$preset failed (cmake --preset $preset)"
+    die "the configuration of $(folder_of "$preset") failed (cmake --preset $preset)"
   fi
   grep -E 'gpudnn:|not built' <<<"$log" || true
 }
@@ -65,6 +68,6 @@ build() {
   shift
   local targets=()
   [[ $# -eq 0 ]] || targets=(--target "$@")
-  (cd "$ROOT" && NINJA_STATUS='[%f/%t, %es] ' cmake --build --preset "$preset" -j "$JOBS" "${targets[@]}") ||
-    die "the build of build/$preset failed"
+  (cd "$ROOT" && NINJA_STATUS='[%f/%t, %es] ' cmake --build "$(folder_of "$preset")" -j "$JOBS" "${targets[@]}") ||
+    die "the build of $(folder_of "$preset") failed"
 }

@@ -21,11 +21,9 @@ else
   preset=host
   say "building for the CPU"
 fi
-options=()
-if [[ ! -e $ROOT/build/$preset/CMakeCache.txt ]]; then
-  options=(-DGPUDNN_BUILD_TESTS=OFF -DGPUDNN_BUILD_BENCHMARKS=OFF)
-fi
-configure "$preset" "${options[@]}"
+# A folder of its own: the presets' folders keep their options, and build the tests.
+BUILD_FOLDER=demo-$preset
+configure "$preset" -DGPUDNN_BUILD_TESTS=OFF -DGPUDNN_BUILD_BENCHMARKS=OFF
 build "$preset" sample_mnist
 
 # given OPTION: whether the command line has it.
@@ -48,4 +46,4 @@ if [[ $preset == host && -n $passes ]] && ! given --epochs && ! given --load && 
   arguments+=(--epochs "$passes")
 fi
 say "training a network that reads handwritten digits"
-exec "$ROOT/build/$preset/samples/02_mnist" "${arguments[@]}"
+exec "$(folder_of "$preset")/samples/02_mnist" "${arguments[@]}"

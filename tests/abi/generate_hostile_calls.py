@@ -31,10 +31,25 @@ NULL_IS_LEGAL = {
     ("gpudnnDivisiveNormalizationForward", "means"): "null is zero",
     ("gpudnnDivisiveNormalizationBackward", "means"): "null is zero",
     ("gpudnnDivisiveNormalizationBackward", "dMeans"): "null asks for dx alone",
+    ("gpudnnSetSeqDataDescriptor", "paddingFill"): "null leaves the padding as it is",
+    ("gpudnnGetSeqDataDescriptor", "paddingFill"): "the caller does not want the value",
+    ("gpudnnSetAttnDescriptor", "attnDropoutDesc"): "null is no dropout",
+    ("gpudnnSetAttnDescriptor", "postDropoutDesc"): "null is no dropout",
+    ("gpudnnGetMultiHeadAttnBuffers", "reserveSpaceSizeInBytes"): "null asks for inference",
+    ("gpudnnGetMultiHeadAttnWeights", "weights"): "null asks for offsets",
+    ("gpudnnMultiHeadAttnForward", "residuals"): "null is no residual",
+    ("gpudnnMultiHeadAttnForward", "reserveSpace"): "inference has none",
     ("gpudnnReduceTensor", "indices"): "none were asked for",
     ("gpudnnSetTensorTransformDescriptor", "padBeforeA"): "null stands for zeros",
     ("gpudnnSetTensorTransformDescriptor", "padAfterA"): "null stands for zeros",
     ("gpudnnSetTensorTransformDescriptor", "foldA"): "null stands for ones",
+    ("gpudnnSetRNNDescriptor_v8", "dropoutDesc"): "null is no dropout",
+    ("gpudnnSetRNNDataDescriptor", "paddingFill"): "null leaves the padding as it is",
+    ("gpudnnGetRNNDataDescriptor", "paddingFill"): "the caller does not want the value",
+    ("gpudnnGetRNNTempSpaceSizes", "workSpaceSize"): "the caller wants the other size",
+    ("gpudnnGetRNNTempSpaceSizes", "reserveSpaceSize"): "the caller wants the other size",
+    ("gpudnnGetRNNWeightParams", "weightSpace"): "null asks for offsets",
+    ("gpudnnRNNForward", "reserveSpace"): "inference has none",
     ("gpudnnSetFusedOpsConstParamPackAttribute", "param"): "null takes the entry back",
     ("gpudnnSetFusedOpsVariantParamPackAttribute", "ptr"): "a data pointer may be null until the execution",
 }
@@ -44,6 +59,14 @@ NORMALIZATION = re.compile(r"gpudnn(Get)?(Batch)?Normalization\w+")
 UNUSED_BY_PLAIN_NORMALIZATION = {"zDesc", "zData", "z", "dzDesc", "dzData", "activationDesc", "reserveSpace", "yData",
                                  "bnBiasData", "normBiasData"}  # fmt: skip
 
+# Recurrent networks: getters skip outputs that are null, and states and their gradients may be missing.
+RNN_CLIP_GETTER = re.compile(r"gpudnnRNNGetClip_v\d")
+RNN_CALL = re.compile(r"gpudnnRNN(Forward|Backward\w+)")
+RNN_OPTIONAL = {"devSeqLengths", "hx", "hy", "cx", "cy", "dhx", "dhy", "dcx", "dcy"}
+# Multi-head attention: lengths may come from the descriptors, and the host needs no workspace in training.
+ATTENTION_CALL = re.compile(r"gpudnnMultiHeadAttn\w+")
+ATTENTION_OPTIONAL = {"devSeqLengthsQO", "devSeqLengthsKV", "devSeqLengthsDQDO", "devSeqLengthsDKDV", "workSpace"}
+
 # Good values of integers by name; arrays and sizes follow from the shapes in hostile_arguments_test.cpp.
 INTEGERS = {
     "n": 2, "c": 4, "h": 8, "w": 8, "k": 4,
@@ -52,7 +75,9 @@ INTEGERS = {
     "windowHeight": 3, "windowWidth": 3, "verticalPadding": 1, "horizontalPadding": 1,
     "verticalStride": 1, "horizontalStride": 1,
     "pad_h": 1, "pad_w": 1, "u": 1, "v": 1, "dilation_h": 1, "dilation_w": 1,
+    "seqLengthArraySize": 2, "seqLengthSizeRequested": 2, "currIdx": -1,
     "requestedAlgoCount": 8, "max_size": 64, "sizeInBytes": 64, "stateSizeInBytes": 4096,
+    "weightSpaceSize": 4096,
 }  # fmt: skip
 INTEGERS_OF = {
     ("gpudnnBackendSetAttribute", "elementCount"): 1,
@@ -60,6 +85,7 @@ INTEGERS_OF = {
     ("gpudnnSetPoolingNdDescriptor", "nbDims"): 2,
     ("gpudnnGetPoolingNdDescriptor", "nbDimsRequested"): 2,
     ("gpudnnSetCallback", "mask"): 0,
+    ("gpudnnGetRNNWeightParams", "pseudoLayer"): 0,
 }
 # Enums whose good value is not 0.
 ENUMS = {
@@ -85,6 +111,15 @@ ARRAYS = {
     ("gpudnnSetFusedOpsConstParamPackAttribute", "param"): "zeros",  # GPUDNN_PTR_NULL
     ("gpudnnGetFusedOpsConstParamPackAttribute", "param"): "host_output",
     ("gpudnnGetFusedOpsVariantParamPackAttribute", "ptr"): "host_output",
+    ("gpudnnSetSeqDataDescriptor", "dimA"): "seq_dims",
+    ("gpudnnSetSeqDataDescriptor", "axes"): "seq_axes",
+    ("gpudnnSetSeqDataDescriptor", "seqLengthArray"): "ones",
+    ("gpudnnSetSeqDataDescriptor", "paddingFill"): "host_output",
+    ("gpudnnGetSeqDataDescriptor", "paddingFill"): "host_output",
+    ("gpudnnMultiHeadAttnForward", "loWinIdx"): "zeros",
+    ("gpudnnMultiHeadAttnForward", "hiWinIdx"): "ones",
+    ("gpudnnMultiHeadAttnBackwardData", "loWinIdx"): "zeros",
+    ("gpudnnMultiHeadAttnBackwardData", "hiWinIdx"): "ones",
     ("gpudnnSetTensorNdDescriptor", "dimA"): "dims",
     ("gpudnnSetTensorNdDescriptor", "strideA"): "strides",
     ("gpudnnSetTensorNdDescriptorEx", "dimA"): "dims",
@@ -96,6 +131,9 @@ ARRAYS = {
     ("gpudnnSetConvolutionNdDescriptor", "filterStrideA"): "ones",
     ("gpudnnSetConvolutionNdDescriptor", "dilationA"): "ones",
     ("gpudnnSetSpatialTransformerNdDescriptor", "dimA"): "dims",
+    ("gpudnnSetRNNDataDescriptor", "seqLengthArray"): "ones",
+    ("gpudnnSetRNNDataDescriptor", "paddingFill"): "host_output",
+    ("gpudnnGetRNNDataDescriptor", "paddingFill"): "host_output",
 }
 
 # Objects that the test can make; those of other types are stood in for by memory that is no object.
@@ -110,18 +148,23 @@ OBJECTS = {
     "gpudnnDropoutDescriptor_t": "dropout",
     "gpudnnSpatialTransformerDescriptor_t": "spatial_transformer",
     "gpudnnCTCLossDescriptor_t": "ctc_loss",
+    "gpudnnSeqDataDescriptor_t": "seq_data",
+    "gpudnnAttnDescriptor_t": "attn",
     "gpudnnLRNDescriptor_t": "lrn",
     "gpudnnReduceTensorDescriptor_t": "reduce_tensor",
     "gpudnnTensorTransformDescriptor_t": "tensor_transform",
     "gpudnnFusedOpsConstParamPack_t": "fused_const_pack",
     "gpudnnFusedOpsVariantParamPack_t": "fused_variant_pack",
     "gpudnnFusedOpsPlan_t": "fused_plan",
+    "gpudnnRNNDescriptor_t": "rnn",
+    "gpudnnRNNDataDescriptor_t": "rnn_data",
 }
 BIAS_DESCRIPTORS = ("biasDesc", "dbDesc", "bnScaleBiasMeanVarDesc", "dBnScaleBiasDesc", "normScaleBiasDesc",
                     "dNormScaleBiasDesc", "normMeanVarDesc")
 SCALARS = ("alpha", "beta", "alpha1", "alpha2", "valuePtr", "alphaDataDiff", "betaDataDiff", "alphaParamDiff",
            "betaParamDiff", "alphaDgrid", "betaDgrid")
 SEQUENCE_DESCRIPTORS = ("probsDesc", "gradientsDesc")
+STATE_DESCRIPTORS = ("hDesc", "cDesc")
 INTEGER_TYPES = ("int", "unsigned", "int32_t", "uint32_t", "int64_t", "size_t", "unsigned long long", "float", "double")
 
 
@@ -138,12 +181,18 @@ def null_is_legal(function, parameter, kind):
         return True
     if (function, parameter) in NULL_IS_LEGAL:
         return True
+    if ATTENTION_CALL.fullmatch(function) and parameter in ATTENTION_OPTIONAL:
+        return True
     if NORMALIZATION.fullmatch(function):
         backward = "Backward" in function
         if parameter in UNUSED_BY_PLAIN_NORMALIZATION and (backward or parameter != "yData"):
             return True
         if backward and parameter == "yDesc":
             return True
+    if RNN_CALL.fullmatch(function) and parameter in RNN_OPTIONAL:
+        return True
+    if kind == "host_output" and RNN_CLIP_GETTER.fullmatch(function):
+        return True
     return kind == "host_output" and GETTERS.fullmatch(function) is not None
 
 
@@ -156,6 +205,8 @@ def role(interface, function, parameter):
             return "bias_tensor", 0
         if bare == "gpudnnTensorDescriptor_t" and name in SEQUENCE_DESCRIPTORS:
             return "sequence_tensor", 0
+        if bare == "gpudnnTensorDescriptor_t" and name in STATE_DESCRIPTORS and RNN_CALL.fullmatch(function):
+            return "state_tensor", 0
         return OBJECTS[bare], 0
     if bare == "gpudnnBackendDescriptor_t":
         roles = {"executionPlan": "backend_plan", "variantPack": "backend_pack"}
@@ -166,7 +217,7 @@ def role(interface, function, parameter):
         return "enumeration", ENUMS_OF.get((function, name), ENUMS.get(bare, 0))
     if bare in INTEGER_TYPES:
         value = INTEGERS_OF.get((function, name), INTEGERS.get(name, 1))
-        if name.startswith(("workSpaceSize", "workspaceSize", "reserveSpaceSize")):
+        if name.startswith(("weightSize", "workSpaceSize", "workspaceSize", "reserveSpaceSize")):
             return "buffer_size", 0
         return ("size" if bare == "size_t" else "real" if bare in ("float", "double") else "integer"), value
     if bare == "gpudnnCallback_t":
@@ -177,6 +228,8 @@ def role(interface, function, parameter):
         return "data", 0
     if bare == "int *" and function in ("gpudnnCTCLoss", "gpudnnGetCTCLossWorkspaceSize"):
         return "zeros", 0
+    if bare == "int *" and name.startswith("devSeqLengths") and ATTENTION_CALL.fullmatch(function):
+        return "data", 0
     if (function, name) in ARRAYS:
         return ARRAYS[(function, name)], 0
     if function == "gpudnnFree":

@@ -38,8 +38,8 @@ const int kZeros[8] = {};
 void ignore_message(gpudnnSeverity_t, void*, const gpudnnDebug_t*, const char*) {}
 
 bool is_array(Role role) {
-  return role == Role::dims || role == Role::strides || role == Role::filter_dims || role == Role::ones ||
-         role == Role::zeros;
+  return role == Role::dims || role == Role::strides || role == Role::filter_dims || role == Role::seq_dims ||
+         role == Role::seq_axes || role == Role::ones || role == Role::zeros;
 }
 
 bool is_number(Role role) {
@@ -164,6 +164,12 @@ class Arguments {
         break;
       case Role::filter_dims:
         value.pointer = const_cast<int*>(kFilterDims);
+        break;
+      case Role::seq_dims:
+        value.pointer = const_cast<int*>(kSeqDims);
+        break;
+      case Role::seq_axes:
+        value.pointer = const_cast<int*>(kSeqAxes);
         break;
       case Role::ones:
         value.pointer = const_cast<int*>(kOnes);

@@ -25,6 +25,11 @@ enum class Role {
   spatial_transformer,  // of output (2, 4, 8, 8)
   ctc_loss,             // softmax, label sequences of up to 4
   sequence_tensor,      // (2, 4, 8)
+  state_tensor,         // (1, 2, 4): of the recurrent network
+  rnn,                  // an LSTM of one layer, 4 inputs and 4 units
+  rnn_data,             // 3 steps of 2 sequences of 4
+  seq_data,             // two steps of two batches of vectors of 4
+  attn,                 // two heads, every projection and bias, of such vectors
   lrn,                  // as created
   reduce_tensor,        // addition
   tensor_transform,     // four dimensions, nothing padded or folded
@@ -44,6 +49,8 @@ enum class Role {
   dims,
   strides,
   filter_dims,
+  seq_dims,
+  seq_axes,
   ones,
   zeros,
   callback,

@@ -78,7 +78,12 @@ bool is_object(Role role) {
     case Role::dropout:
     case Role::spatial_transformer:
     case Role::ctc_loss:
+    case Role::state_tensor:
+    case Role::rnn:
+    case Role::rnn_data:
     case Role::sequence_tensor:
+    case Role::seq_data:
+    case Role::attn:
     case Role::lrn:
     case Role::reduce_tensor:
     case Role::tensor_transform:
@@ -124,6 +129,18 @@ void* create(Role role) {
       break;
     case Role::ctc_loss:
       EXPECT_EQ(gpudnnCreateCTCLossDescriptor(reinterpret_cast<gpudnnCTCLossDescriptor_t*>(&object)), 0);
+      break;
+    case Role::rnn:
+      EXPECT_EQ(gpudnnCreateRNNDescriptor(reinterpret_cast<gpudnnRNNDescriptor_t*>(&object)), 0);
+      break;
+    case Role::rnn_data:
+      EXPECT_EQ(gpudnnCreateRNNDataDescriptor(reinterpret_cast<gpudnnRNNDataDescriptor_t*>(&object)), 0);
+      break;
+    case Role::seq_data:
+      EXPECT_EQ(gpudnnCreateSeqDataDescriptor(reinterpret_cast<gpudnnSeqDataDescriptor_t*>(&object)), 0);
+      break;
+    case Role::attn:
+      EXPECT_EQ(gpudnnCreateAttnDescriptor(reinterpret_cast<gpudnnAttnDescriptor_t*>(&object)), 0);
       break;
     case Role::lrn:
       EXPECT_EQ(gpudnnCreateLRNDescriptor(reinterpret_cast<gpudnnLRNDescriptor_t*>(&object)), 0);
@@ -205,6 +222,34 @@ void set(Role role, void* object) {
       status = gpudnnSetTensorNdDescriptor(static_cast<gpudnnTensorDescriptor_t>(object), type, 3, kSequenceDims,
                                            kSequenceStrides);
       break;
+    case Role::state_tensor:
+      status = gpudnnSetTensorNdDescriptor(static_cast<gpudnnTensorDescriptor_t>(object), type, 3, kStateDims,
+                                           kStateStrides);
+      break;
+    case Role::rnn:
+      status = gpudnnSetRNNDescriptor_v8(static_cast<gpudnnRNNDescriptor_t>(object), GPUDNN_RNN_ALGO_STANDARD,
+                                         GPUDNN_LSTM, GPUDNN_RNN_DOUBLE_BIAS, GPUDNN_UNIDIRECTIONAL,
+                                         GPUDNN_LINEAR_INPUT, type, type, GPUDNN_DEFAULT_MATH, 4, 4, 4, 1, nullptr, 0);
+      break;
+    case Role::rnn_data: {
+      const int lengths[] = {3, 2};
+      status = gpudnnSetRNNDataDescriptor(static_cast<gpudnnRNNDataDescriptor_t>(object), type,
+                                          GPUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED, 3, 2, 4, lengths, nullptr);
+      break;
+    }
+    case Role::seq_data: {
+      constexpr gpudnnSeqDataAxis_t kAxes[] = {GPUDNN_SEQDATA_TIME_DIM, GPUDNN_SEQDATA_BATCH_DIM,
+                                               GPUDNN_SEQDATA_BEAM_DIM, GPUDNN_SEQDATA_VECT_DIM};
+      constexpr int kLengths[] = {2, 1};
+      status = gpudnnSetSeqDataDescriptor(static_cast<gpudnnSeqDataDescriptor_t>(object), type, 4, kSeqDims, kAxes, 2,
+                                          kLengths, nullptr);
+      break;
+    }
+    case Role::attn:
+      status =
+          gpudnnSetAttnDescriptor(static_cast<gpudnnAttnDescriptor_t>(object), GPUDNN_ATTN_ENABLE_PROJ_BIASES, 2, 1,
+                                  type, type, GPUDNN_DEFAULT_MATH, nullptr, nullptr, 4, 4, 4, 2, 2, 2, 4, 2, 2, 2, 1);
+      break;
     case Role::reduce_tensor:
       status = gpudnnSetReduceTensorDescriptor(static_cast<gpudnnReduceTensorDescriptor_t>(object),
                                                GPUDNN_REDUCE_TENSOR_ADD, type, GPUDNN_NOT_PROPAGATE_NAN,
@@ -262,6 +307,18 @@ void destroy(Role role, void* object) {
       break;
     case Role::ctc_loss:
       (void)gpudnnDestroyCTCLossDescriptor(static_cast<gpudnnCTCLossDescriptor_t>(object));
+      break;
+    case Role::rnn:
+      (void)gpudnnDestroyRNNDescriptor(static_cast<gpudnnRNNDescriptor_t>(object));
+      break;
+    case Role::rnn_data:
+      (void)gpudnnDestroyRNNDataDescriptor(static_cast<gpudnnRNNDataDescriptor_t>(object));
+      break;
+    case Role::seq_data:
+      (void)gpudnnDestroySeqDataDescriptor(static_cast<gpudnnSeqDataDescriptor_t>(object));
+      break;
+    case Role::attn:
+      (void)gpudnnDestroyAttnDescriptor(static_cast<gpudnnAttnDescriptor_t>(object));
       break;
     case Role::lrn:
       (void)gpudnnDestroyLRNDescriptor(static_cast<gpudnnLRNDescriptor_t>(object));

@@ -10,7 +10,11 @@
 inline constexpr int kDims[8] = {2, 4, 8, 8};
 inline constexpr int kStrides[8] = {256, 64, 8, 1};
 inline constexpr int kFilterDims[8] = {4, 4, 3, 3};
+inline constexpr int kSeqDims[8] = {2, 2, 1, 4};
+inline constexpr int kSeqAxes[8] = {0, 1, 2, 3};
 inline constexpr int kSequenceDims[3] = {2, 4, 8};
+inline constexpr int kStateDims[3] = {1, 2, 4};
+inline constexpr int kStateStrides[3] = {8, 4, 1};
 inline constexpr int kSequenceStrides[3] = {32, 8, 1};
 
 // The thread's last-error text, which is cleared.

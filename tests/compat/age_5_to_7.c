@@ -63,15 +63,72 @@ static void bridges(void) {
   CHECK(cudnnDestroyConvolutionDescriptor(desc));
 }
 
-/* Recurrent networks refuse, and say so. */
+/* One unit of a ReLU network with weights and biases of 1, over three steps of input 1, 0, 1: h is 3, 5, 8. With dy of
+ * 1 at the last step alone, dx is 1 at each. */
 static void recurrent(void) {
-  char text[1024] = "";
-  size_t size = 0;
-  REQUIRE(cudnnGetRNNWorkspaceSize(handle, NULL, 1, &image_desc, &size) == CUDNN_STATUS_NOT_SUPPORTED);
-  cudnnGetLastErrorString(text, sizeof text);
-  REQUIRE(strstr(text, "cudnnGetRNNWorkspaceSize") != NULL && strstr(text, "not built") != NULL);
-  REQUIRE(cudnnSetRNNDescriptor(NULL, 16, 1, NULL, CUDNN_LINEAR_INPUT, CUDNN_UNIDIRECTIONAL, CUDNN_LSTM,
-                                CUDNN_DATA_FLOAT) == CUDNN_STATUS_NOT_SUPPORTED);
+  cudnnRNNDescriptor_t rnn;
+  cudnnDropoutDescriptor_t dropout;
+  cudnnTensorDescriptor_t steps[3], state;
+  cudnnFilterDescriptor_t weight_desc, part;
+  const int dims[3] = {1, 1, 1}, strides[3] = {1, 1, 1};
+  cudnnDataType_t type;
+  cudnnTensorFormat_t format;
+  int t, rank, got[3];
+  size_t work, reserve, weights;
+  float *x = both_memory(12), *y = both_memory(12), *w = both_memory(16), *dx = both_memory(12), *dw = both_memory(16);
+  float *dy = both_memory(12), *last = both_memory(4);
+  void *space, *kept, *at;
+  CHECK(cudnnCreateDropoutDescriptor(&dropout));
+  CHECK(cudnnSetDropoutDescriptor(dropout, handle, 0, NULL, 0, 1));
+  CHECK(cudnnCreateRNNDescriptor(&rnn));
+#if CUDNN_MAJOR >= 6
+  CHECK(cudnnSetRNNDescriptor(handle, rnn, 1, 1, dropout, CUDNN_LINEAR_INPUT, CUDNN_UNIDIRECTIONAL, CUDNN_RNN_RELU,
+                              CUDNN_RNN_ALGO_STANDARD, CUDNN_DATA_FLOAT));
+#else
+  CHECK(cudnnSetRNNDescriptor(rnn, 1, 1, dropout, CUDNN_LINEAR_INPUT, CUDNN_UNIDIRECTIONAL, CUDNN_RNN_RELU,
+                              CUDNN_DATA_FLOAT));
+#endif
+  CHECK(cudnnCreateTensorDescriptor(&state));
+  CHECK(cudnnSetTensorNdDescriptor(state, CUDNN_DATA_FLOAT, 3, dims, strides));
+  for (t = 0; t < 3; ++t) steps[t] = state;
+  CHECK(cudnnCreateFilterDescriptor(&weight_desc));
+  CHECK(cudnnCreateFilterDescriptor(&part));
+  CHECK(cudnnGetRNNParamsSize(handle, rnn, state, &weights, CUDNN_DATA_FLOAT));
+  REQUIRE(weights == 16);
+  CHECK(cudnnGetRNNLinLayerBiasParams(handle, rnn, 0, state, weight_desc, w, 1, part, &at));
+  REQUIRE(at == (void*)(w + 3));
+  CHECK(cudnnGetFilterNdDescriptor(part, 3, &type, &format, &rank, got));
+  REQUIRE(rank == 3 && got[0] * got[1] * got[2] == 1);
+  for (t = 0; t < 4; ++t) w[t] = 1;
+  x[0] = x[2] = 1;
+  dy[2] = 1;
+  CHECK(cudnnGetRNNWorkspaceSize(handle, rnn, 3, steps, &work));
+  CHECK(cudnnGetRNNTrainingReserveSize(handle, rnn, 3, steps, &reserve));
+  space = both_memory(work);
+  kept = both_memory(reserve);
+  CHECK(cudnnRNNForwardTraining(handle, rnn, 3, steps, x, state, NULL, state, NULL, weight_desc, w, steps, y, state,
+                                last, state, NULL, space, work, kept, reserve));
+  wait_for_device();
+  REQUIRE(y[0] == 3 && y[1] == 5 && y[2] == 8 && last[0] == 8);
+  CHECK(cudnnRNNBackwardData(handle, rnn, 3, steps, y, steps, dy, state, NULL, state, NULL, weight_desc, w, state, NULL,
+                             state, NULL, steps, dx, state, NULL, state, NULL, space, work, kept, reserve));
+  CHECK(cudnnRNNBackwardWeights(handle, rnn, 3, steps, x, state, NULL, steps, y, space, work, weight_desc, dw, kept,
+                                reserve));
+  wait_for_device();
+  REQUIRE(dx[0] == 1 && dx[1] == 1 && dx[2] == 1);
+  REQUIRE(dw[0] == 2 && dw[1] == 8 && dw[2] == 3 && dw[3] == 3);
+  y[0] = 0;
+  CHECK(cudnnRNNForwardInference(handle, rnn, 3, steps, x, state, NULL, state, NULL, weight_desc, w, steps, y, state,
+                                 last, state, NULL, space, work));
+  wait_for_device();
+  REQUIRE(y[0] == 3);
+  both_free(x), both_free(y), both_free(w), both_free(dx), both_free(dw), both_free(dy), both_free(last);
+  both_free(space), both_free(kept);
+  CHECK(cudnnDestroyFilterDescriptor(part));
+  CHECK(cudnnDestroyFilterDescriptor(weight_desc));
+  CHECK(cudnnDestroyTensorDescriptor(state));
+  CHECK(cudnnDestroyRNNDescriptor(rnn));
+  CHECK(cudnnDestroyDropoutDescriptor(dropout));
 }
 
 static void need(size_t bytes) {

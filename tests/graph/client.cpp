@@ -7,7 +7,10 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <map>
+#include <memory>
 
+#include "gpudnn/ext.h"
 #include "graph/interpret/element.hpp"
 #include "graph/kinds.hpp"
 
@@ -331,16 +334,48 @@ bool Memory::guards_intact() const {
   return true;
 }
 
+namespace {
+
+// Memory where a handle's backend works.
+class Place {
+ public:
+  Place(gpudnnHandle_t handle, std::size_t bytes) : handle_(handle) {
+    EXPECT_EQ(gpudnnMalloc(handle, &data_, bytes), GPUDNN_STATUS_SUCCESS) << last_error();
+  }
+  ~Place() { (void)gpudnnFree(handle_, data_); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  [[nodiscard]] void* data() const { return data_; }
+
+ private:
+  gpudnnHandle_t handle_;
+  void* data_ = nullptr;
+};
+
+bool is_cuda(gpudnnHandle_t handle) {
+  gpudnnBackend_t backend = GPUDNN_BACKEND_HOST;
+  EXPECT_EQ(gpudnnGetBackend(handle, &backend), GPUDNN_STATUS_SUCCESS);
+  return backend == GPUDNN_BACKEND_CUDA;
+}
+
+}  // namespace
+
 Status execute(gpudnnHandle_t handle, const Descriptor& plan, Memory* memory) {
   std::vector<std::int64_t> uids;
   std::vector<void*> pointers;
+  std::map<std::int64_t, std::unique_ptr<Place>> copies;
   for (const graph::Tensor& tensor : memory->graph().tensors) {
     if (tensor.is_virtual) continue;
     uids.push_back(tensor.uid);
     pointers.push_back(memory->pointer(tensor.uid));
+    if (tensor.by_value || !is_cuda(handle)) continue;
+    const std::size_t bytes = memory->bytes(tensor.uid);
+    const auto& copy = copies[tensor.uid] = std::make_unique<Place>(handle, bytes);
+    EXPECT_EQ(gpudnnMemcpy(handle, copy->data(), pointers.back(), bytes, GPUDNN_MEMCPY_HOST_TO_DEVICE),
+              GPUDNN_STATUS_SUCCESS);
+    pointers.back() = copy->data();
   }
-  std::vector<unsigned char> workspace(
-      static_cast<std::size_t>(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) + 32);
+  const Place workspace(handle, static_cast<std::size_t>(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) + 32);
   void* start = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 15) / 16 * 16);
   Descriptor pack(graph::kPack);
   const auto count = static_cast<std::int64_t>(uids.size());
@@ -350,7 +385,13 @@ Status execute(gpudnnHandle_t handle, const Descriptor& plan, Memory* memory) {
             GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_WORKSPACE, GPUDNN_TYPE_VOID_PTR, 1, &start), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(pack.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
-  return gpudnnBackendExecute(handle, plan.get(), pack.get());
+  const Status status = gpudnnBackendExecute(handle, plan.get(), pack.get());
+  for (const auto& [uid, copy] : copies) {
+    EXPECT_EQ(
+        gpudnnMemcpy(handle, memory->pointer(uid), copy->data(), memory->bytes(uid), GPUDNN_MEMCPY_DEVICE_TO_HOST),
+        GPUDNN_STATUS_SUCCESS);
+  }
+  return status;
 }
 
 std::vector<GraphCase> graph_cases(const std::string& file) {

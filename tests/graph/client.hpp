@@ -76,6 +76,7 @@ class Memory {
   void set(std::int64_t uid, const std::vector<double>& values);     // row-major, repeated to the tensor's size
   void set_all(std::int64_t uid, double value) { set(uid, {value}); }
   [[nodiscard]] void* pointer(std::int64_t uid) { return bytes_.at(uid).data(); }
+  [[nodiscard]] std::size_t bytes(std::int64_t uid) const { return bytes_.at(uid).size(); }  // guards included
   [[nodiscard]] bool guards_intact() const;
   [[nodiscard]] const graph::Graph& graph() const { return graph_; }
 
@@ -85,6 +86,7 @@ class Memory {
   std::map<std::int64_t, std::vector<unsigned char>> bytes_;
 };
 
+// On a handle of the CUDA backend the tensors are copied to the device, and back.
 [[nodiscard]] Status execute(gpudnnHandle_t handle, const Descriptor& plan, Memory* memory);
 
 // Cases of a file under tests/cases/graph: "== name", then the graph's text.

@@ -2,6 +2,9 @@
 #   tree          installs into a fresh prefix, moves it, and looks for the files that belong there
 #   find_package  builds and runs the consumer by find_package(gpudnn)
 #   pkg_config    builds and runs it by pkg-config
+#   samples       builds the installed samples against the installed library, and runs them
+#   tools         runs the installed programs
+#   packages      makes the packages and the tarball, and builds and runs the consumer in each
 #   cudnn         builds and runs a program for cuDNN by find_package(CUDNN) and by pkg-config
 # SPDX-License-Identifier: Apache-2.0
 set(PREFIX ${WORK_DIR}/prefix)
@@ -29,7 +32,9 @@ if(STEP STREQUAL "tree")
   file(RENAME ${WORK_DIR}/staging ${PREFIX})
   foreach(file ${LIBDIR}/libgpudnn.so ${LIBDIR}/libgpudnn.so.${VERSION} ${LIBDIR}/pkgconfig/gpudnn.pc
       ${LIBDIR}/cmake/gpudnn/gpudnn-config.cmake ${LIBDIR}/cmake/gpudnn/gpudnn-config-version.cmake
-      include/gpudnn/gpudnn.h include/gpudnn/version.h include/gpudnn/cuda_types.h)
+      include/gpudnn/gpudnn.h include/gpudnn/version.h include/gpudnn/cuda_types.h include/gpudnn/gpudnn.hpp
+      include/gpudnn/cpp/graph.hpp bin/gpudnn-cudnn-imports share/gpudnn/samples/00_relu.c
+      share/gpudnn/cases/resnet50.txt share/doc/gpudnn/docs/cpp.md)
     if(NOT EXISTS ${PREFIX}/${file})
       message(FATAL_ERROR "${file} was not installed")
     endif()
@@ -64,9 +69,30 @@ elseif(STEP STREQUAL "pkg_config")
   run(${PKG_CONFIG} --cflags --libs gpudnn)
   separate_arguments(flags UNIX_COMMAND "${run_output}")
   run(${C_COMPILER} -std=c99 -o ${WORK_DIR}/by_pkg_config ${CONSUMER_DIR}/consumer.c ${flags})
-  set(ENV{LD_LIBRARY_PATH} ${PREFIX}/${LIBDIR})
+  # As README prints it: no path set for the loader.
+  set(ENV{LD_LIBRARY_PATH})
   run(${WORK_DIR}/by_pkg_config)
   expect_result("${run_output}")
+  # The least program, by README's line.
+  run(${C_COMPILER} ${PREFIX}/share/gpudnn/samples/00_relu.c ${flags} -o ${WORK_DIR}/relu)
+  run(${WORK_DIR}/relu)
+  if(NOT run_output MATCHES "0 0 0 0 1 2 3 4")
+    message(FATAL_ERROR "00_relu printed something else")
+  endif()
+
+elseif(STEP STREQUAL "samples")
+  run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${PREFIX}/share/gpudnn/samples -B ${WORK_DIR}/samples
+    -DCMAKE_C_COMPILER=${C_COMPILER} -DCMAKE_PREFIX_PATH=${PREFIX})
+  run(${CMAKE_COMMAND} --build ${WORK_DIR}/samples --target sample_relu sample_graph_c sample_graph_cpp)
+  foreach(program 00_relu 03_graph 04_graph)
+    run(${WORK_DIR}/samples/${program})
+  endforeach()
+
+elseif(STEP STREQUAL "tools")
+  if(EXISTS ${PREFIX}/bin/gpudnn-bench)
+    run(${PREFIX}/bin/gpudnn-bench --once "act fwd relu f32 nchw n2c3h4w5")
+    run(${PREFIX}/bin/gpudnn-tune --min-time 0 "conv fwd f32 nchw n1c2h5w5 k3r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=default")
+  endif()
 
 elseif(STEP STREQUAL "cudnn")
   set(source ${CONSUMER_DIR}/../cudnn_consumer)
@@ -86,10 +112,62 @@ elseif(STEP STREQUAL "cudnn")
     run(${PKG_CONFIG} --cflags --libs gpudnn-cudnn)
     separate_arguments(flags UNIX_COMMAND "${run_output}")
     run(${C_COMPILER} -std=c99 -o ${WORK_DIR}/cudnn_by_pkg_config ${source}/consumer.c ${flags})
-    set(ENV{LD_LIBRARY_PATH} ${PREFIX}/${LIBDIR}/gpudnn-compat)
+    set(ENV{LD_LIBRARY_PATH})
+    run(${WORK_DIR}/cudnn_by_pkg_config)
+    expect_result("${run_output}")
+    # Another libcudnn.so.9 in the loader's path, one without any function, is not taken.
+    file(WRITE ${WORK_DIR}/other/empty.c "int nothing;\n")
+    run(${C_COMPILER} -shared -fPIC -Wl,-soname,libcudnn.so.9 -o ${WORK_DIR}/other/libcudnn.so.9 ${WORK_DIR}/other/empty.c)
+    set(ENV{LD_LIBRARY_PATH} ${WORK_DIR}/other)
     run(${WORK_DIR}/cudnn_by_pkg_config)
     expect_result("${run_output}")
   endif()
+
+elseif(STEP STREQUAL "packages")
+  find_program(DPKG_DEB dpkg-deb)
+  find_program(PKG_CONFIG NAMES pkg-config pkgconf)
+  if(NOT DPKG_DEB OR NOT PKG_CONFIG)
+    message("skipped: there is no dpkg-deb or no pkg-config")
+    return()
+  endif()
+  set(folder ${WORK_DIR}/packages)
+  file(REMOVE_RECURSE ${folder})
+  run(${CMAKE_CPACK_COMMAND} --config ${BUILD_DIR}/CPackConfig.cmake -B ${folder})
+  file(GLOB packages ${folder}/*.deb)
+  list(LENGTH packages count)
+  if(NOT count EQUAL 4)
+    message(FATAL_ERROR "there are ${count} packages, not 4: ${packages}")
+  endif()
+  # The tarball has what the packages have together.
+  set(listed "")
+  foreach(package IN LISTS packages)
+    run(${DPKG_DEB} --extract ${package} ${folder}/root)
+  endforeach()
+  file(GLOB tarball ${folder}/*.tar.gz)
+  file(ARCHIVE_EXTRACT INPUT ${tarball} DESTINATION ${folder}/tar)
+  file(GLOB top ${folder}/tar/*)
+  foreach(root ${folder}/root/usr ${top}/usr)
+    if(NOT EXISTS ${root})
+      set(root ${top})
+    endif()
+    file(GLOB_RECURSE files RELATIVE ${root} ${root}/*)
+    list(SORT files)
+    if(listed STREQUAL "")
+      set(listed "${files}")
+    elseif(NOT listed STREQUAL files)
+      message(FATAL_ERROR "the tarball and the packages hold different files")
+    endif()
+    # A program by pkg-config, and a tool.
+    set(ENV{PKG_CONFIG_PATH} ${root}/${LIBDIR}/pkgconfig)
+    run(${PKG_CONFIG} --cflags --libs gpudnn)
+    separate_arguments(flags UNIX_COMMAND "${run_output}")
+    run(${C_COMPILER} -std=c99 -o ${folder}/program ${CONSUMER_DIR}/consumer.c ${flags})
+    run(${folder}/program)
+    expect_result("${run_output}")
+    if(EXISTS ${root}/bin/gpudnn-bench)
+      run(${root}/bin/gpudnn-bench --once "act fwd relu f32 nchw n2c3h4w5")
+    endif()
+  endforeach()
 
 else()
   message(FATAL_ERROR "unknown step '${STEP}'")

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
@@ -24,7 +25,7 @@ class Inputs {
   Inputs(const Backend& backend, const ConvCase& c, const Values& values, bool misaligned) {
     const conv::Problem& p = c.problem;
     TensorGeometry bias;
-    bias.type = p.y.type;
+    bias.type = p.float_vectors != 0 ? GPUDNN_DATA_FLOAT : p.y.type;
     bias.rank = 1;
     bias.dims[0] = p.w.dims[0];
     bias.strides[0] = p.bias_stride;
@@ -37,11 +38,14 @@ class Inputs {
     args_.beta = c.beta;
     args_.alpha2 = c.alpha2;
     args_.activation_coef = c.coef;
+    args_.relu_slope = c.slope;
     args_.x = place(p.x, values.x);
     args_.w = place(p.w, values.w);
     args_.y = place(p.y, values.y);
     args_.z = place(p.z, values.z);
     args_.bias = place(bias, values.bias);
+    bias.strides[0] = p.scale_stride;
+    args_.scale = place(bias, values.scale);
   }
 
   // All but the output.
@@ -148,6 +152,17 @@ std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
   return zero_workspace ? "" : "no engine has a configuration without a workspace";
 }
 
+// A name that no engine has would leave out all of them, and pass.
+TEST(ConvolutionEngines, TheEngineThatIsAskedForExists) {
+  const char* const only = std::getenv("GPUDNN_TEST_ENGINE");
+  if (only == nullptr) GTEST_SKIP() << "GPUDNN_TEST_ENGINE is not set";
+  const auto has_name = [only](const conv::ConvEngine& engine) {
+    return engine.backend == Backend::at_hand().kind() && std::string(engine.name) == only;
+  };
+  EXPECT_TRUE(std::ranges::any_of(conv::engines(), has_name))
+      << "GPUDNN_TEST_ENGINE is '" << only << "', which is no convolution engine of this backend";
+}
+
 void report(const Counts& counts) {
   for (const auto& [name, count] : counts) std::printf("  %s: %d launches\n", name.c_str(), count);
 }
@@ -166,10 +181,18 @@ TEST(ConvolutionEngines, RandomProblems) {
   }
 }
 
+// Every activation, with and without a residual, a scale and a bias of either type, in every config of every engine.
+TEST(ConvolutionEngines, RandomEpilogues) {
+  Counts counts;
+  sweep(Backend::at_hand().is_cuda() ? 500 : 250, random_conv_with_epilogue,
+        [&](const ConvCase& c, int) { return check_engines(c, false, &counts); });
+  report(counts);
+}
+
 void check_file(const char* file) {
   Counts counts;
   for (ConvCase& c : cases_from_file<conv::Problem>(file, conv::from_text)) {
-    if (c.problem.has_bias != 0) c.beta = 0;
+    if (c.problem.has_bias != 0 || c.problem.has_z != 0 || c.problem.activation >= 0) c.beta = 0;
     if (c.problem.has_z != 0) c.alpha2 = 0.5;
     c.coef = c.problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU ? 6 : c.problem.activation >= 0 ? 1 : 0;
     EXPECT_EQ(check_engines(c, false, &counts), "") << describe(c);
@@ -177,19 +200,19 @@ void check_file(const char* file) {
   report(counts);
 }
 
-TEST(ConvolutionEngines, HandPickedProblems) { check_file("conv/edges.txt"); }
-TEST(ConvolutionEngines, SmallC) { check_file("conv/small_c.txt"); }
-TEST(ConvolutionEngines, SmallCFwd) { check_file("conv/small_c_fwd.txt"); }
-TEST(ConvolutionEngines, SmallCWgrad) { check_file("conv/small_c_wgrad.txt"); }
-TEST(ConvolutionEngines, SmemIm2colWgrad) { check_file("conv/smem_im2col_wgrad.txt"); }
-TEST(ConvolutionEngines, Conv1x1SmallC) { check_file("conv/conv1x1_small_c.txt"); }
-TEST(ConvolutionEngines, Conv1x1Nchw) { check_file("conv/conv1x1_nchw.txt"); }
-
-TEST(ConvolutionEngines, Direct) { check_file("conv/direct.txt"); }
-TEST(ConvolutionEngines, DirectWgrad) { check_file("conv/direct_wgrad.txt"); }
-TEST(ConvolutionEngines, HelpedFilterGradients) { check_file("conv/stream_k_wgrad.txt"); }
-TEST(ConvolutionEngines, TurnedTiles) { check_file("conv/swap_ab.txt"); }
-TEST(ConvolutionEngines, SmallCDgrad) { check_file("conv/small_c_dgrad.txt"); }
+// Every file of the folder, so that a new one needs no line here; large.txt is of the public interface's test.
+std::vector<std::string> conv_case_files() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(case_folder() + "/conv")) {
+    if (entry.path().extension() == ".txt" && entry.path().stem() != "large") files.push_back(entry.path().stem());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+class ConvolutionCaseFile : public testing::TestWithParam<std::string> {};
+TEST_P(ConvolutionCaseFile, RunsOnEveryEngine) { check_file(("conv/" + GetParam() + ".txt").c_str()); }
+INSTANTIATE_TEST_SUITE_P(Folder, ConvolutionCaseFile, testing::ValuesIn(conv_case_files()),
+                         [](const auto& info) { return info.param; });
 
 // On CUDA, an engine that a test is about must have run where the device has it, or the test says nothing.
 void expect_launches(Counts& counts, const char* name, int capability) {
@@ -255,6 +278,32 @@ TEST(ConvolutionEngines, NonFiniteGradientsStayWhereTheyAreSeen) {
   expect_launches(counts, "small_c_dgrad_sm90", 90);
 }
 
+// Several groups share a product, with zeros between them. An infinity or a NaN must show in its own group alone.
+TEST(ConvolutionEngines, NonFiniteImagesStayInTheirGroup) {
+  Counts counts;
+  for (const char* line : {
+           "fwd f16 nhwc n2c16h9w13 k16r3s3 p1x1 t1x1 d1x1 g16 acc=f32 math=tensor",
+           "fwd bf16 nhwc n2c32h9w9 k32r5s5 p2x2 t2x2 d1x1 g8 acc=f32 math=tensor",
+           "dgrad f16 nhwc n2c16h18w9 k16r3s3 p1x1 t1x1 d1x1 g8 acc=f32 math=tensor",
+           "dgrad bf16 nhwc n1c8h9w9 k8r7s7 p3x3 t1x1 d1x1 g8 acc=f32 math=tensor",
+       }) {
+    ConvCase c = conv_case(line);
+    c.seed = session_seed();
+    Values values = make_values(c);
+    for (double& w : values.w) w = std::abs(w) + 1;
+    std::vector<double>& image = c.problem.direction == conv::Direction::forward ? values.x : values.y;
+    for (double& x : image) x = std::abs(x);
+    image[image.size() / 7] = std::numeric_limits<double>::infinity();
+    image[image.size() / 2] = std::numeric_limits<double>::quiet_NaN();
+    check_configs(
+        c, values, &counts,
+        [](const std::string& name) { return name == "small_group_sm80" || name == "depthwise_simt"; },
+        [&](Outcome* outcome, const Expected& expected) { return judge(output_of(c.problem), *outcome, expected); });
+  }
+  report(counts);
+  expect_launches(counts, "small_group_sm80", 80);
+}
+
 // Filter gradients that fill up rows of dy with zeros: an infinity or a NaN at the image's edge must show in the taps
 // that see it, and in no other.
 TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
@@ -264,6 +313,11 @@ TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
            "wgrad bf16 nhwc n2c16h9w13 k8r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
            "wgrad f16 nhwc n1c8h7w44 k8r5s5 p2x2 t1x1 d1x1 g1 acc=f32 math=tensor",
            "wgrad f16 nhwc n1c8h11w12 k8r3s3 p2x2 t1x1 d2x2 g1 acc=f32 math=tensor",
+           "wgrad f16 nhwc n2c8h9w13 k8r3s3 p1x1 t1x1 d1x1 g8 acc=f32 math=tensor",
+           "wgrad bf16 nhwc n2c8h9w10 k8r5s5 p2x2 t2x2 d1x1 g8 acc=f32 math=tensor",
+           "wgrad f16 nhwc n3c16h19w10 k16r3s3 p1x1 t1x1 d1x1 g4 acc=f32 math=tensor",
+           "wgrad f32 nchw n2c6h9w7 k6r3s3 p1x1 t1x1 d1x1 g6 acc=f32 math=tensor",
+           "wgrad f16 nhwc n1c8h9w13 k8r9s9 p4x4 t1x1 d1x1 g8 acc=f32 math=tensor",
        }) {
     ConvCase c = conv_case(line);
     c.seed = session_seed();
@@ -279,11 +333,15 @@ TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
     pixel(2, 0, 0) = std::numeric_limits<double>::infinity();
     pixel(3, h - 1, 0) = std::numeric_limits<double>::quiet_NaN();
     check_configs(
-        c, values, &counts, [](const std::string& name) { return name == "direct_wgrad_sm90"; },
+        c, values, &counts,
+        [](const std::string& name) {
+          return name == "direct_wgrad_sm90" || name == "depthwise_simt" || name == "small_group_sm80";
+        },
         [&](Outcome* outcome, const Expected& expected) { return judge(output_of(c.problem), *outcome, expected); });
   }
   report(counts);
   expect_launches(counts, "direct_wgrad_sm90", 90);
+  expect_launches(counts, "depthwise_simt", 75);
 }
 
 // Kernels that load more of a row of x than a window has must keep it out of the sums, where zeros would not do.

@@ -97,9 +97,18 @@ Values make_values(const ConvCase& c) {
   if (p.direction != conv::Direction::wgrad) values.w = make(p.w);
   if (p.direction != conv::Direction::forward) values.y = make(p.y);
   if (p.has_z != 0) values.z = make(p.z);
+  const gpudnnDataType_t vectors = p.float_vectors != 0 ? GPUDNN_DATA_FLOAT : p.y.type;
   if (p.has_bias != 0) {
     const auto channels = static_cast<std::size_t>(p.w.dims[0]);
-    values.bias = c.integers ? integers(&random, channels, 4) : normals(&random, channels, p.y.type);
+    values.bias = c.integers ? integers(&random, channels, 4) : normals(&random, channels, vectors);
+  }
+  if (p.has_scale != 0) {
+    const auto channels = static_cast<std::size_t>(p.w.dims[0]);
+    if (c.integers) {
+      for (std::size_t k = 0; k < channels; ++k) values.scale.push_back(random.pick({1.0, -1.0, 0.5, 0.0}));
+    } else {
+      values.scale = normals(&random, channels, vectors);
+    }
   }
   fill_output(&random, c, &values);
   return values;

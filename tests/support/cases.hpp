@@ -24,6 +24,7 @@ struct Case {
   double beta = 0;
   double alpha2 = 0;     // conv with z
   double coef = 0;       // conv with an activation; the others keep theirs in the problem
+  double slope = 0;      // conv with ReLU: below 0
   double value = 0;      // tensor set
   bool integers = true;  // small integers, so that every sum is exact; else normally distributed
   std::uint64_t seed = 1;
@@ -40,7 +41,7 @@ using LrnCase = Case<lrn::Problem>;
 // Tensors as elements by row-major index, already rounded to their types. `out` is the output before the call; empty
 // where the call must not read it.
 struct Values {
-  std::vector<double> x, w, y, dy, z, bias, out;
+  std::vector<double> x, w, y, dy, z, bias, scale, out;
 };
 
 // The exact result and how far the value before its last rounding may be off. docs/numerics.md derives the bounds.

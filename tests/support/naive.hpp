@@ -19,9 +19,10 @@ struct Derivative {
   double f;
   double slope;
 };
-[[nodiscard]] Derivative activation_at(gpudnnActivationMode_t mode, double coef, double x);
+// `mode`: a gpudnnActivationMode_t, or one of those that convolutions have beside them.
+[[nodiscard]] Derivative activation_at(std::int32_t mode, double coef, double x);
 // Whether f is exact on exact numbers (ReLU and its like).
-[[nodiscard]] bool activation_is_exact(gpudnnActivationMode_t mode);
+[[nodiscard]] bool activation_is_exact(std::int32_t mode);
 
 // Error bound of a sum of `terms` products in the compute type of `type`, for a sum of absolute values of 1.
 [[nodiscard]] double sum_bound(gpudnnDataType_t type, double terms);

@@ -104,8 +104,10 @@ double product_error(const conv::Problem& p) {
 }
 
 // What the activation multiplies its exponential or quotient by.
-double factor_of_curve(gpudnnActivationMode_t mode, double coef, double x) {
-  return mode == GPUDNN_ACTIVATION_SWISH ? std::fabs(x) : mode == GPUDNN_ACTIVATION_ELU ? std::fabs(coef) : 1;
+double factor_of_curve(std::int32_t mode, double coef, double x) {
+  return mode == GPUDNN_ACTIVATION_SWISH || mode == conv::kGelu || mode == conv::kGeluTanh ? std::fabs(x)
+         : mode == GPUDNN_ACTIVATION_ELU                                                   ? std::fabs(coef)
+                                                                                           : 1;
 }
 
 void apply_epilogue(const ConvCase& c, const Values& values, std::size_t plane, Expected* expected) {
@@ -115,6 +117,10 @@ void apply_epilogue(const ConvCase& c, const Values& values, std::size_t plane, 
   for (std::size_t i = 0; i < expected->value.size(); ++i) {
     double& value = expected->value[i];
     double& slack = expected->slack[i];
+    if (p.has_scale != 0) {
+      value *= values.scale[i / plane % channels];
+      slack *= std::fabs(values.scale[i / plane % channels]);
+    }
     double magnitude = std::fabs(value);
     if (p.has_z != 0 && c.alpha2 != 0) {
       value += c.alpha2 * values.z[i];
@@ -126,10 +132,13 @@ void apply_epilogue(const ConvCase& c, const Values& values, std::size_t plane, 
     }
     if (!c.integers) slack += 3 * u * magnitude;
     if (p.activation < 0) continue;
-    const auto mode = static_cast<gpudnnActivationMode_t>(p.activation);
-    const Derivative f = activation_at(mode, c.coef, value);
-    // Slopes: at most 1 for the bounded functions, coef for ELU, 1.1 for swish.
-    slack *= std::fmax(1.1, std::fabs(c.coef));
+    const std::int32_t mode = p.activation;
+    Derivative f = activation_at(mode, c.coef, value);
+    if (activation_is_exact(mode) && mode != GPUDNN_ACTIVATION_IDENTITY && value < 0) f.f = c.slope * value;
+    // Slopes: at most 1 for the bounded functions, coef for ELU, 1.13 for swish and GELU.
+    slack *= std::fmax(1.13, std::fabs(c.coef));
+    // The error of 1 + erf, of which a negative x leaves little.
+    if (mode == conv::kGelu) slack += 8 * u * std::fabs(value);
     if (!activation_is_exact(mode)) {
       slack += 8 * u * (std::fabs(f.f) + std::fabs(value * f.slope));
       slack += 3 * least_subnormal(compute_type(p.y.type)) * (1 + factor_of_curve(mode, c.coef, value));

@@ -42,11 +42,11 @@ double least_normal(gpudnnDataType_t type) {
 
 }  // namespace
 
-bool activation_is_exact(gpudnnActivationMode_t mode) {
+bool activation_is_exact(std::int32_t mode) {
   return mode == GPUDNN_ACTIVATION_RELU || mode == GPUDNN_ACTIVATION_CLIPPED_RELU || mode == GPUDNN_ACTIVATION_IDENTITY;
 }
 
-Derivative activation_at(gpudnnActivationMode_t mode, double coef, double x) {
+Derivative activation_at(std::int32_t mode, double coef, double x) {
   // A long double's exp does not overflow where the result is still a number of the type under test.
   const auto gate_at = [](double z) { return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(z)))); };
   const double sigmoid = gate_at(x);
@@ -64,6 +64,20 @@ Derivative activation_at(gpudnnActivationMode_t mode, double coef, double x) {
     case GPUDNN_ACTIVATION_SWISH: {
       const double gate = gate_at(coef * x);
       return {x * gate, gate + x * coef * gate / (1 + std::exp(coef * x))};
+    }
+    case conv::kGelu: {
+      const double cdf = 0.5 * std::erfc(-x / std::sqrt(2.0));
+      return {x * cdf, cdf + x * std::exp(-0.5 * x * x) / std::sqrt(2 * std::acos(-1.0))};
+    }
+    case conv::kGeluTanh: {
+      const double c = std::sqrt(2 / std::acos(-1.0));
+      const double u = c * (x + 0.044715 * x * x * x);
+      const double cdf = gate_at(2 * u);
+      return {x * cdf, cdf + x * c * (1 + 3 * 0.044715 * x * x) / (2 * std::cosh(u) * std::cosh(u))};
+    }
+    case conv::kSoftplus: {
+      const double z = coef * x;
+      return {(std::fmax(z, 0) + std::log1p(std::exp(-std::fabs(z)))) / coef, gate_at(z)};
     }
     default:
       return {x, 1};

@@ -120,6 +120,24 @@ void first_layer(Random& random, conv::Problem* p) {
   p->x.dims[1 + p->spatial] = 8 * random.between(1, p->spatial == 1 ? 12 : 3);
 }
 
+// Groups of up to 8 channels that fill blocks of 8, square filters: what kernels for depthwise and small groups ask
+// for.
+void small_groups(Random& random, conv::Problem* p, std::int64_t* channels) {
+  p->spatial = 2;
+  p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_HALF, GPUDNN_DATA_FLOAT});
+  const auto taps = random.pick<std::int64_t>({3, 3, 3, 5, 7});
+  const auto stride = random.pick<std::int64_t>({1, 1, 2});
+  for (int i = 0; i < 2; ++i) {
+    p->x.dims[2 + i] = random.between(1, taps == 3 ? 19 : 13);
+    p->w.dims[2 + i] = taps;
+    p->stride[i] = stride;
+    p->dilation[i] = 1;
+    p->pad[i] = random.between(0, taps - 1);
+  }
+  *channels = random.pick<std::int64_t>({1, 1, 2, 4, 8});
+  p->groups = static_cast<std::int32_t>(8 / *channels * random.between(1, 3));
+}
+
 // Whole vectors of channels: what kernels for tensor cores ask for, channels last or pointwise.
 void vector_friendly_channels(Random& random, std::int64_t* channels, std::int64_t* filters) {
   *channels = 8 * random.between(1, 8);
@@ -203,10 +221,14 @@ ConvCase random_conv(Random& random) {
     if (patch) windows_of_step_one(random, &p);
     const bool first = !patch && random.chance(0.2);
     if (first) first_layer(random, &p);
-    const bool channels_last = patch || first || random.chance(0.5);
     std::int64_t channels = 0;
     std::int64_t filters = 0;
-    if (patch) {
+    const bool grouped = !patch && !first && random.chance(0.2);
+    if (grouped) small_groups(random, &p, &channels);
+    const bool channels_last = patch || first || random.chance(grouped ? 0.8 : 0.5);
+    if (grouped) {
+      filters = channels;
+    } else if (patch) {
       channels = random.pick<std::int64_t>({16, 32, 48, 64});
       filters = random.pick<std::int64_t>({16, 32, 48, 64});
       if (random.chance(0.3)) {
@@ -240,6 +262,22 @@ ConvCase random_conv(Random& random) {
     if (p.direction == conv::Direction::forward && random.chance(0.35)) random_epilogue(random, &c);
     return c;
   }
+}
+
+ConvCase random_conv_with_epilogue(Random& random) {
+  ConvCase c = random_conv(random);
+  while (c.problem.direction != conv::Direction::forward) c = random_conv(random);
+  conv::Problem& p = c.problem;
+  if (p.activation < 0) random_epilogue(random, &c);
+  p.activation = static_cast<std::int32_t>(random.between(GPUDNN_ACTIVATION_SIGMOID, conv::kSoftplus));
+  c.coef = p.activation == GPUDNN_ACTIVATION_CLIPPED_RELU ? 5.5 : random.pick({0.75, 1.0, 1.5});
+  const bool is_relu = p.activation == GPUDNN_ACTIVATION_CLIPPED_RELU || p.activation == GPUDNN_ACTIVATION_RELU;
+  if (is_relu && random.chance(0.3)) c.slope = 0.25;
+  if (random.chance(0.2)) p.has_bias = 0, p.bias_stride = 0;
+  if (random.chance(0.4)) p.has_scale = 1, p.scale_stride = 1;
+  const bool has_vectors = p.has_bias + p.has_scale > 0;
+  if (has_vectors && data_type_bits(p.y.type) == 16 && random.chance(0.5)) p.float_vectors = 1;
+  return c;
 }
 
 PoolingCase random_pooling(Random& random) {

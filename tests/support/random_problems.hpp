@@ -8,6 +8,8 @@
 namespace gpudnn::test {
 
 [[nodiscard]] ConvCase random_conv(Random& random);
+// A forward convolution with an epilogue that the classic interface may not be able to ask for.
+[[nodiscard]] ConvCase random_conv_with_epilogue(Random& random);
 [[nodiscard]] PoolingCase random_pooling(Random& random);
 [[nodiscard]] ActivationCase random_activation(Random& random);
 [[nodiscard]] SoftmaxCase random_softmax(Random& random);

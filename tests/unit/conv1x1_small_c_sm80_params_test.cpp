@@ -132,8 +132,9 @@ class Emulation {
     if (addend_scale_ != 0)
       value += addend_scale_ * addend_.at(static_cast<std::size_t>(number * p_.addend_step / 2 + m));
     if (p_.has_bias) value += bias_.at(m);
-    if (p_.relu) value = std::max(value, 0.0);
-    if (p_.clipped) value = std::min(value, case_.coef);
+    if (p_.activation.mode != kernels::gemm::Activation::identity) {
+      value = test::activation_at(case_.problem.activation, case_.coef, value).f;
+    }
     const auto to = static_cast<std::size_t>(number * p_.out_step / 2 + m);
     result_.at(to) = value;
     ++writes_.at(to);
@@ -199,7 +200,7 @@ TEST(Conv1x1SmallCParams, Refusals) {
            "fwd f16 nhwc n2c20h9w11 k64r1s1 p0x0 t1x1 d1x1 g1",
            "fwd f16 nhwc n2c24h9w11 k60r1s1 p0x0 t1x1 d1x1 g1",
            "fwd f16 nhwc n2c24h9w11 k8192r1s1 p0x0 t1x1 d1x1 g1",
-           "fwd f16 nhwc n2c24h9w11 k64r1s1 p0x0 t1x1 d1x1 g1 act=tanh bias",
+           "fwd f16 nhwc n2c24h9w11 k64r1s1 p0x0 t1x1 d1x1 g1 act=tanh bias scale",
            "fwd f16 nhwc n2c24h9w11 k64r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=fma",
        }) {
     EXPECT_NE(conv1x1_small_c_unsupported_reason(test::conv_case(line).problem), nullptr) << line;

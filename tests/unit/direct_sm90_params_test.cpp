@@ -231,8 +231,9 @@ class Emulation {
               case_.alpha * staging.at(static_cast<std::size_t>(pixel) * rows + static_cast<std::size_t>(m - first));
           if (addend_scale_ != 0) value += addend_scale_ * addend_.at(offset(p_.addend_step));
           if (p_.has_bias) value += bias_.at(static_cast<std::size_t>(m));
-          if (p_.relu) value = std::max(value, 0.0);
-          if (p_.clipped) value = std::min(value, case_.coef);
+          if (p_.activation.mode != kernels::gemm::Activation::identity) {
+            value = test::activation_at(case_.problem.activation, case_.coef, value).f;
+          }
           result_.at(offset(is_f32_ ? p_.out_step : map.step)) = value;
           ++writes_.at(offset(is_f32_ ? p_.out_step : map.step));
         }
@@ -378,7 +379,7 @@ TEST(DirectSm90Params, Refusals) {
            "fwd f16 nhwc n2c60h9w11 k64r3s3 p1x1 t1x1 d1x1 g1",
            "fwd f16 nhwc n2c64h9w11 k60r3s3 p1x1 t1x1 d1x1 g1",
            "fwd f16 nhwc n2c256h9w11 k256r3s3 p1x1 t1x1 d1x1 g1",
-           "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g1 act=tanh bias",
+           "fwd f16 nhwc n2c64h9w11 k64r3s3 p1x1 t1x1 d1x1 g1 act=tanh bias scale",
        }) {
     EXPECT_NE(direct_unsupported_reason(test::conv_case(line).problem), nullptr) << line;
   }

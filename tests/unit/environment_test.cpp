@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <map>
 
+#include "core/engine_filter.hpp"
 #include "gpudnn/gpudnn.h"
 #include "support/backend.hpp"
 
@@ -40,9 +42,19 @@ class Variable {
 
 TEST(Environment, WorkspaceLimit) {
   constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-  const std::map<const char*, std::size_t> cases = {{"0", 0},     {"100", 100},     {"2K", 2048},
-                                                    {"3k", 3072}, {"5M", 5u << 20}, {"1G", 1u << 30},
-                                                    {"", kNone},  {"much", kNone},  {"99999999999G", kNone}};
+  const std::map<const char*, std::size_t> cases = {{"0", 0},
+                                                    {"100", 100},
+                                                    {"2K", 2048},
+                                                    {"3k", 3072},
+                                                    {"5M", 5u << 20},
+                                                    {"1G", 1u << 30},
+                                                    {"1T", std::size_t{1} << 40},
+                                                    {"", kNone},
+                                                    {"much", kNone},
+                                                    {"99999999999G", kNone},
+                                                    {"1X", kNone},
+                                                    {"1GB", kNone},
+                                                    {"-1", kNone}};
   for (const auto& [text, bytes] : cases) {
     const Variable limit("GPUDNN_WORKSPACE_LIMIT", text);
     EXPECT_EQ(environment_workspace_limit(), bytes) << "'" << text << "'";
@@ -90,6 +102,8 @@ TEST(Environment, LogSettingsAndTheirForeignNames) {
   }
   const Variable none("CUDNN_LOGLEVEL_DBG", nullptr);
   EXPECT_EQ(environment_log().level, 0);
+  const Variable unreadable("GPUDNN_LOGLEVEL", "x");
+  EXPECT_EQ(environment_log().level, 2) << "so that the warning about it is seen";
   const Variable high("GPUDNN_LOGLEVEL", "9");
   EXPECT_EQ(environment_log().level, 3);
 }
@@ -99,6 +113,40 @@ TEST(Environment, CublasMayBeTurnedOff) {
   EXPECT_TRUE(environment_cublas());
   const Variable off("GPUDNN_CUBLAS", "0");
   EXPECT_FALSE(environment_cublas());
+}
+
+TEST(Environment, ValuesThatAreNotUnderstoodAreTold) {
+  EXPECT_TRUE(environment_mistakes().empty());
+  const Variable level("GPUDNN_LOGLEVEL", "x");
+  const Variable threads("GPUDNN_HOST_THREADS", "foo");
+  const Variable limit("GPUDNN_WORKSPACE_LIMIT", "1TB");
+  const Variable cublas("GPUDNN_CUBLAS", "off");
+  const std::vector<std::string> mistakes = environment_mistakes();
+  ASSERT_EQ(mistakes.size(), 4u);
+  for (const char* said : {"GPUDNN_LOGLEVEL is 'x'", "GPUDNN_HOST_THREADS is 'foo'", "GPUDNN_WORKSPACE_LIMIT is '1TB'",
+                           "GPUDNN_CUBLAS is 'off'"}) {
+    EXPECT_TRUE(std::ranges::any_of(mistakes, [&](const std::string& m) { return m.starts_with(said); })) << said;
+  }
+}
+
+TEST(Environment, EnginesAreLeftOutOrPinnedByName) {
+  const EngineWishes wishes = parse_engine_wishes("-direct_sm90, host_gemm,,-x ");
+  EXPECT_EQ(wishes.excluded, (std::vector<std::string>{"direct_sm90", "x"}));
+  EXPECT_EQ(wishes.pinned, (std::vector<std::string>{"host_gemm"}));
+  struct Row {
+    const char* name;
+    int backend;
+  };
+  const Row rows[] = {{"direct_sm90", 0}, {"host_gemm", 0}, {"host_direct", 0}};
+  const EngineFilter with_pin(rows, 0, wishes);
+  EXPECT_EQ(with_pin.reason_against("host_gemm"), nullptr);
+  EXPECT_STREQ(with_pin.reason_against("host_direct"), "GPUDNN_ENGINES pins another one");
+  EXPECT_STREQ(with_pin.reason_against("direct_sm90"), "GPUDNN_ENGINES leaves it out");
+  // An operation, or a backend, without the pinned engine keeps its others.
+  const EngineFilter elsewhere(rows, 1, wishes);
+  EXPECT_EQ(elsewhere.reason_against("host_direct"), nullptr);
+  const EngineWishes none;
+  EXPECT_EQ(EngineFilter(rows, 0, none).reason_against("direct_sm90"), nullptr);
 }
 
 TEST(Environment, HostThreads) {

@@ -11,6 +11,7 @@
 
 #include "kernels/gemm/sm90/work_tile.hpp"
 #include "kernels/matmul/gemm_sm90.hpp"
+#include "ops/matmul/gemm_sm90_model.hpp"
 
 namespace gpudnn::kernels::matmul::sm90 {
 namespace {
@@ -173,17 +174,18 @@ TEST(GemmSm90Plan, RefusesWhatTheKernelCannotDo) {
 }
 
 TEST(GemmSm90Plan, CandidatesAreRankedAndAllowed) {
+  const DeviceRates rates = device_rates({.name = "NVIDIA H200", .major = 9, .multiprocessors = kMultiprocessors});
   std::mt19937 random(std::random_device{}());
   for (int i = 0; i < 100; ++i) {
     const Gemm gemm = random_gemm(&random);
     GemmConfig configs[16];
-    const int count = gemm_sm90_candidates(gemm, kMultiprocessors, configs, 16);
+    const int count = gemm_sm90_candidates(gemm, rates, configs, 16);
     ASSERT_GT(count, 0);
     double before = 0;
     for (int c = 0; c < count; ++c) {
       SCOPED_TRACE(text(gemm, configs[c]));
       EXPECT_EQ(unsupported_reason(gemm, configs[c]), nullptr);
-      const double seconds = gemm_sm90_seconds(gemm, configs[c], kMultiprocessors);
+      const double seconds = gemm_sm90_seconds(gemm, configs[c], rates);
       EXPECT_GE(seconds, before);
       EXPECT_LT(seconds, 1.0);
       before = seconds;
@@ -192,8 +194,7 @@ TEST(GemmSm90Plan, CandidatesAreRankedAndAllowed) {
     for (int tile = 0; tile < kTileCount; ++tile) {
       const GemmConfig config = {tile, Multicast::none, 1, 8};
       if (unsupported_reason(gemm, config) != nullptr) continue;
-      EXPECT_LE(gemm_sm90_seconds(gemm, configs[0], kMultiprocessors),
-                gemm_sm90_seconds(gemm, config, kMultiprocessors));
+      EXPECT_LE(gemm_sm90_seconds(gemm, configs[0], rates), gemm_sm90_seconds(gemm, config, rates));
     }
   }
 }

@@ -188,6 +188,13 @@ TEST(HostConvolution, FusedEpilogue) {
   args.alpha2 = 0;
   args.z = nullptr;
   EXPECT_TRUE(same(conv(line + "identity", {1, 2}, {1, 10}, args), {-24, -23, 110, 120})) << "alpha2 0 does not read z";
+  // The scale stands before the bias; below 0 ReLU has a slope where the call has one.
+  const Values scale = {-2, 0.5};
+  args.scale = scale.data();
+  args.relu_slope = 0.25;
+  const std::string scaled = "conv fwd f32 nchw n1c1w2 k2s1 p0 t1 d1 g1 scale bias act=";
+  EXPECT_TRUE(same(conv(scaled + "identity", {1, 2}, {1, 10}, args), {-27, -29, 105, 110}));
+  EXPECT_TRUE(same(conv(scaled + "relu", {1, 2}, {1, 10}, args), {-6.75, -7.25, 105, 110}));
 }
 
 TEST(HostConvolution, FusedEpilogueWithStrides) {

@@ -411,8 +411,9 @@ class Emulation {
       const std::int64_t bytes = (std::int64_t{work.group} * p_.group_columns + chunk.first + column) * p_.bias_step;
       value += bias_.at(static_cast<std::size_t>(bytes / element_));
     }
-    if (p_.relu) value = std::max(value, 0.0);
-    if (p_.clipped) value = std::min(value, case_.coef);
+    if (p_.activation.mode != kernels::gemm::Activation::identity) {
+      value = test::activation_at(case_.problem.activation, case_.coef, value).f;
+    }
     return value;
   }
 
@@ -593,8 +594,8 @@ void set_layout(Random& random, std::int64_t vector, TensorGeometry* t) {
 void set_epilogue(Random& random, std::int64_t vector, ConvCase* c) {
   Problem& p = c->problem;
   c->beta = 0;
-  p.activation =
-      random.pick<std::int32_t>({GPUDNN_ACTIVATION_IDENTITY, GPUDNN_ACTIVATION_RELU, GPUDNN_ACTIVATION_CLIPPED_RELU});
+  p.activation = random.pick<std::int32_t>({GPUDNN_ACTIVATION_IDENTITY, GPUDNN_ACTIVATION_RELU,
+                                            GPUDNN_ACTIVATION_CLIPPED_RELU, GPUDNN_ACTIVATION_SWISH, kGelu});
   if (p.activation == GPUDNN_ACTIVATION_CLIPPED_RELU) c->coef = 5.5;
   p.has_bias = 1;
   p.bias_stride = random.between(1, 2);
@@ -877,8 +878,6 @@ TEST(ImplicitGemmSm90Params, Obstacles) {
        "channels or filters of a group do not fill whole 16-byte vectors"},
       {"conv fwd f16 nhwc n1c32h5w5 k128r3s3 p1x1 t1x1 d1x1 g2",
        "a group's share of the reduction does not fill whole rows of 64 bytes"},
-      {"conv fwd f16 nhwc n1c8h5w5 k8r1s1 p0x0 t1x1 d1x1 g1 act=sigmoid",
-       "of the activations, it fuses ReLU, clipped ReLU and identity only"},
       {"conv fwd f16 nhwc n1c8h65536w65536 k8r1s1 p0x0 t1x1 d1x1 g1", "about 2^31 pixels or more"},
       {"conv fwd f16 nhwc n1c8h5w500 k8r1s257 p0x0 t1x1 d1x1 g1", "the dilated filter is larger than TMA's offsets"},
       {"conv fwd f16 nhwc n1c8h5w5 k8r1s1 p0x129 t1x1 d1x1 g1",

@@ -51,6 +51,8 @@ TEST(ProblemText, ConvolutionLines) {
            "conv fwd bf16 nhwc n1c4d3h4w5 k2t1r2s3 p0x0x0 t1x1x1 d1x1x1 g2 acc=f32 math=default act=relu bias z",
            "conv fwd f32 nchw n1c4h5w5 k2r3s3 p1x1 t1x1 d1x1 g1 w:nhwc y:strides=99,40,7,1 acc=f32 math=tensor_convert",
            "conv fwd f32 strides=200,1,40,8 n1c4h5w5 k2r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=default bias z z:nhwc",
+           "conv fwd f16 nhwc n1c8h5w5 k8r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor act=gelu_tanh scale bias "
+           "vectors=f32 z",
        }) {
     expect_canonical(conv::from_text, conv::to_text, line);
   }

@@ -166,8 +166,9 @@ class Emulation {
     double value = case_.alpha * sum;
     if (addend_scale_ != 0) value += addend_scale_ * addend_.at(offset(p_.addend_step));
     if (p_.has_bias) value += bias_.at(filter);
-    if (p_.relu) value = std::max(value, 0.0);
-    if (p_.clipped) value = std::min(value, case_.coef);
+    if (p_.activation.mode != kernels::gemm::Activation::identity) {
+      value = test::activation_at(case_.problem.activation, case_.coef, value).f;
+    }
     result_.at(offset(p_.out_step)) = value;
     ++writes_.at(offset(p_.out_step));
   }
@@ -244,7 +245,7 @@ TEST(SmallCFwdSm90Params, Refusals) {
            "fwd f16 nhwc n2c3h40w40 k60r7s7 p3x3 t2x2 d1x1 g1",
            "fwd f16 nhwc n2c9h40w40 k64r7s7 p3x3 t2x2 d1x1 g1",
            "fwd f16 nhwc n2c3h40w40 k64r7s7 p3x3 t2x2 d2x1 g1",
-           "fwd f16 nhwc n2c3h40w40 k64r7s7 p3x3 t2x2 d1x1 g1 act=tanh bias",
+           "fwd f16 nhwc n2c3h40w40 k64r7s7 p3x3 t2x2 d1x1 g1 act=tanh bias scale",
            "fwd f16 nhwc n2c8h400w400 k64r99s7 p3x3 t2x2 d1x1 g1",
        }) {
     EXPECT_NE(small_c_fwd_unsupported_reason(test::conv_case(line).problem), nullptr) << line;
