@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <set>
 
 #include "report.hpp"
 
@@ -43,7 +44,9 @@ struct Options {
 
 void declare(CLI::App* app, Options* o) {
   app->add_option("problem", o->problems, "Problems, each one line of the problem language in quotes");
-  app->add_option("--cases", o->files, "Files of problems: 'problem' or 'name = problem' a line, '#' for comments");
+  app->add_option("--cases", o->files,
+                  "Files of problems: 'problem' or 'name = problem' a line, '#' for comments, or the lines of a log "
+                  "(GPUDNN_LOGLEVEL=3), each problem of it once");
   app->add_option("--filter", o->filter, "Only problems whose name or text contains this");
   app->add_option("--lib", o->library, "The library under test")->capture_default_str();
   app->add_option("--against", o->against, "A second library with the cudnn (or gpudnn) interface, by path");
@@ -78,6 +81,15 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
+// Of a line of the log, the problem between its first two bars; nothing for lines of calls without one. Other lines are
+// problems themselves.
+bool is_log_line(const std::string& line) { return line.starts_with("gpudnn ") && line.find(" pid=") != line.npos; }
+std::string problem_of_log_line(const std::string& line) {
+  const auto first = line.find(" | ");
+  if (first == std::string::npos || line.find(" | engine=") == std::string::npos) return {};
+  return trimmed(line.substr(first + 3, line.find(" | ", first + 3) - first - 3));
+}
+
 // A line "name = problem" or "problem"; false if it cannot be read, and then stderr says why.
 bool add_task(const std::string& line, const std::string& where, const Options& options, std::vector<Task>* tasks) {
   const auto equals = line.find(" = ");
@@ -95,6 +107,27 @@ bool add_task(const std::string& line, const std::string& where, const Options& 
   return true;
 }
 
+// Five bad lines and it is some other file.
+bool read_file(std::ifstream& stream, const std::string& file, const Options& options, std::vector<Task>* tasks) {
+  constexpr int kMaxBadLines = 5;
+  int bad = 0;
+  std::set<std::string> logged;
+  std::string line;
+  for (int number = 1; std::getline(stream, line) && bad < kMaxBadLines; ++number) {
+    if (is_log_line(line)) {
+      line = problem_of_log_line(line);
+      if (line.empty() || !logged.insert(line).second) continue;
+      // A program's log holds calls that are not timed here: told, and passed over.
+      (void)add_task(line, file + ':' + std::to_string(number) + ": passed over", options, tasks);
+      continue;
+    }
+    line = trimmed(line.substr(0, line.find('#')));
+    if (!line.empty() && !add_task(line, file + ':' + std::to_string(number), options, tasks)) ++bad;
+  }
+  if (bad == kMaxBadLines) std::fprintf(stderr, "%s: the rest is not read\n", file.c_str());
+  return bad == 0;
+}
+
 bool read_tasks(const Options& options, std::vector<Task>* tasks) {
   bool good = true;
   for (const std::string& problem : options.problems) good &= add_task(problem, "gpudnn-bench", options, tasks);
@@ -104,11 +137,7 @@ bool read_tasks(const Options& options, std::vector<Task>* tasks) {
       std::fprintf(stderr, "gpudnn-bench: cannot read %s\n", file.c_str());
       return false;
     }
-    std::string line;
-    for (int number = 1; std::getline(stream, line); ++number) {
-      line = trimmed(line.substr(0, line.find('#')));
-      if (!line.empty()) good &= add_task(line, file + ':' + std::to_string(number), options, tasks);
-    }
+    if (!read_file(stream, file, options, tasks)) return false;
   }
   if (good && tasks->empty()) {
     std::fprintf(stderr, "gpudnn-bench: no problem given (or none passes the filter); see --help\n");
@@ -246,12 +275,17 @@ int run(Options options) {
   std::vector<Task> tasks;
   if (!read_tasks(options, &tasks)) return kBadUsage;
   auto machine = first_machine();
-  const auto is_product = [](const Task& task) {
-    return std::holds_alternative<gpudnn::matmul::Problem>(task.problem);
+  // What no call of the classic interface does runs by the engines that are linked in.
+  const auto is_linked = [](const Task& task) {
+    return std::holds_alternative<gpudnn::matmul::Problem>(task.problem) ||
+           std::holds_alternative<gpudnn::layer_norm::Problem>(task.problem) ||
+           std::holds_alternative<gpudnn::attention::Problem>(task.problem);
   };
-  const auto products = std::count_if(tasks.begin(), tasks.end(), is_product);
+  const auto products = std::count_if(tasks.begin(), tasks.end(), is_linked);
   if (products != 0 && products != static_cast<std::ptrdiff_t>(tasks.size())) {
-    std::fprintf(stderr, "gpudnn-bench: matrix products cannot be mixed with other operations; use --filter\n");
+    std::fprintf(stderr,
+                 "gpudnn-bench: matrix products, layer norms and attention cannot be mixed with other operations; use "
+                 "--filter\n");
     return kBadUsage;
   }
   const auto ours = products > 0 ? load_linked("gpudnn") : load(options.library);

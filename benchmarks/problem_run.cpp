@@ -370,6 +370,12 @@ std::unique_ptr<Run> make_run(const Library& library, gpudnnHandle_t handle, con
   if (std::holds_alternative<matmul::Problem>(task.problem)) {
     return make_matmul_run(library, handle, task, pointers, status);
   }
+  if (std::holds_alternative<layer_norm::Problem>(task.problem)) {
+    return make_layer_norm_run(handle, task, pointers, status);
+  }
+  if (std::holds_alternative<attention::Problem>(task.problem)) {
+    return make_attention_run(handle, task, pointers, status);
+  }
   if (std::holds_alternative<reduce::Problem>(task.problem)) {
     auto run = std::make_unique<ReduceRun>(library, handle, task, pointers);
     *status = run->status();

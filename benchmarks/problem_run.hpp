@@ -14,11 +14,13 @@
 #include "data.hpp"
 #include "machine.hpp"
 #include "ops/activation/problem.hpp"
+#include "ops/attention/problem.hpp"
 #include "ops/bias_grad/problem.hpp"
 #include "ops/conv/problem.hpp"
 #include "ops/ctc/problem.hpp"
 #include "ops/dropout/problem.hpp"
 #include "ops/fused_ops/text.hpp"
+#include "ops/layer_norm/problem.hpp"
 #include "ops/lrn/problem.hpp"
 #include "ops/matmul/problem.hpp"
 #include "ops/norm/problem.hpp"
@@ -39,10 +41,11 @@ struct ReorderProblem {
 };
 [[nodiscard]] std::string to_text(const ReorderProblem& problem);
 
-using AnyProblem = std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
-                                bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem,
-                                ctc::Problem, lrn::Problem, reduce::Problem, op_tensor::Problem, fused_ops::Stages,
-                                transform::Problem, transform::ColumnProblem, ReorderProblem, matmul::Problem>;
+using AnyProblem =
+    std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
+                 bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem, ctc::Problem,
+                 lrn::Problem, reduce::Problem, op_tensor::Problem, fused_ops::Stages, transform::Problem,
+                 transform::ColumnProblem, ReorderProblem, matmul::Problem, layer_norm::Problem, attention::Problem>;
 
 // The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
 enum class Arithmetic { f64, f32, tf32, f16, bf16, integer, f8 };
@@ -157,6 +160,13 @@ struct CtcIntegers {
 // "cublaslt" it runs them by that engine alone, by the fastest of the 8 algorithms that cuBLASLt's heuristic proposes.
 // Null, with *why, where that is not there.
 [[nodiscard]] std::unique_ptr<Library> linked_library(const std::string& prefix, std::string* why);
+
+// Of layer_norm_run.cpp, for make_run: by the engines that are linked into this program.
+[[nodiscard]] std::unique_ptr<Run> make_layer_norm_run(gpudnnHandle_t handle, const Task& task,
+                                                       const Pointers& pointers, gpudnnStatus_t* status);
+// Of attention_run.cpp, for make_run: by the engines that are linked into this program.
+[[nodiscard]] std::unique_ptr<Run> make_attention_run(gpudnnHandle_t handle, const Task& task, const Pointers& pointers,
+                                                      gpudnnStatus_t* status);
 
 // Of norm_run.cpp, for make_run.
 [[nodiscard]] std::unique_ptr<Run> make_norm_run(const Library& library, gpudnnHandle_t handle, const Task& task,

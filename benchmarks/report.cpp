@@ -172,9 +172,40 @@ void print_firsts(const char* what, const std::vector<Row>& rows, double Side::*
               unit, most->task->name.c_str());
 }
 
+// A convolution's text is that of the plain one up to its math type, then the epilogue.
+std::pair<std::string, std::string> split_epilogue(const std::string& text) {
+  const auto math = text.find(" math=");
+  if (!text.starts_with("conv fwd") || math == std::string::npos) return {};
+  const auto end = text.find(' ', math + 1);
+  return {text.substr(0, end), end == std::string::npos ? "" : text.substr(end + 1)};
+}
+
+// What an epilogue costs, by the cases that were measured without one as well.
+void print_epilogues(const std::vector<Row>& rows) {
+  std::map<std::string, double> plain;
+  for (const Row& row : rows) {
+    const auto [text, epilogue] = split_epilogue(row.task->text);
+    if (row.ours.ok() && !text.empty() && epilogue.empty()) plain[text] = row.ours.timing.seconds;
+  }
+  std::map<std::string, Mean> means;
+  for (const Row& row : rows) {
+    const auto [text, epilogue] = split_epilogue(row.task->text);
+    const auto found = plain.find(text);
+    if (row.ours.ok() && !epilogue.empty() && found != plain.end()) {
+      means[epilogue].add(row.ours.timing.seconds / found->second);
+    }
+  }
+  if (means.empty()) return;
+  std::printf("\ngeometric means: convolution with this epilogue / plain convolution in time\n");
+  for (const auto& [epilogue, mean] : means) {
+    std::printf("  %-24s %8s  (%d)\n", epilogue.c_str(), format("%.3f", mean.value()).c_str(), mean.count);
+  }
+}
+
 }  // namespace
 
 void print_means(const std::vector<Row>& rows, const ReportOptions& options) {
+  print_epilogues(rows);
   if (options.first_call) {
     std::printf("\n");
     print_firsts("first query", rows, &Side::first_query_seconds, 1e6, "us");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "attention_operands.hpp"
 #include "core/data_type.hpp"
 #include "problem_run.hpp"
 #include "task_parts.hpp"
@@ -321,6 +322,26 @@ bool fill_in(const matmul::Problem& problem, Task* task, const ScalarOptions& sc
   return true;
 }
 
+bool fill_in(const layer_norm::Problem&, Task* task, const ScalarOptions& scalars, std::string*) {
+  return fill_in_layer_norm(task, scalars);
+}
+
+bool fill_in(const attention::Problem& problem, Task* task, const ScalarOptions&, std::string* why) {
+  for (const AttentionOperand& operand : attention_inputs(problem)) task->inputs.push_back(operand.operand);
+  const std::vector<AttentionOperand> outputs = attention_outputs(problem);
+  if (outputs.empty()) return *why = "the problem has no output", false;
+  task->output = outputs[0].operand.geometry;
+  for (std::size_t i = 1; i < outputs.size(); ++i) {
+    task->more_outputs.push_back({outputs[i].operand.geometry, false, Fill::normal});
+  }
+  task->flops = attention_flops(problem);
+  task->arithmetic = arithmetic_of(problem.type());
+  task->group = std::string("attention ") + (problem.backward != 0 ? "bwd " : "fwd ") + data_type_name(problem.type());
+  finish(task, {}, 1, 0);
+  for (std::size_t i = 1; i < outputs.size(); ++i) task->bytes += bytes_of(outputs[i].operand.geometry);
+  return true;
+}
+
 template <class Problem>
 std::optional<Task> make_task(const std::optional<Problem>& problem, const ScalarOptions& scalars, std::string* why) {
   if (!problem) return std::nullopt;
@@ -380,11 +401,13 @@ std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scala
   if (word == "lrn") return make_task(lrn::from_text(line, why), scalars, why);
   if (word == "reduce") return make_task(reduce::from_text(line, why), scalars, why);
   if (word == "matmul") return make_task(matmul::from_text(line, why), scalars, why);
+  if (word == "layer_norm") return make_task(layer_norm::from_text(line, why), scalars, why);
+  if (word == "attention") return make_task(attention::from_text(line, why), scalars, why);
   if (word == "optensor") return make_task(op_tensor::from_text(line, why), scalars, why);
   if (is_further_operation(word)) return parse_further_task(line, scalars, why);
   *why = "'" + std::string(word) +
          "' is none of conv, pool, act, softmax, tensor, biasgrad, bn, norm, dropout, stn, ctc, lrn, reduce, optensor, "
-         "matmul, fused, transform, im2col, reorder";
+         "matmul, layer_norm, attention, fused, transform, im2col, reorder";
   return std::nullopt;
 }
 

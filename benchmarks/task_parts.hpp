@@ -11,6 +11,9 @@ namespace gpudnn::bench {
 // Sets what follows from inputs, outputs and scalars.
 void finish(Task* task, const ScalarOptions& scalars, double alpha, double beta);
 
+// Of layer_norm_run.cpp.
+[[nodiscard]] bool fill_in_layer_norm(Task* task, const ScalarOptions& scalars);
+
 // Of further_tasks.cpp: fused plans, transforms, column buffers and reordered filters.
 [[nodiscard]] bool is_further_operation(std::string_view word) noexcept;
 [[nodiscard]] std::optional<Task> parse_further_task(std::string_view line, const ScalarOptions& scalars,

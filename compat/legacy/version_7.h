@@ -235,17 +235,19 @@ static inline cudnnStatus_t cudnnGetConvolutionNdDescriptor_v2(const cudnnConvol
 /* ------------------------------------------------------------------------------------------------ recurrent networks
  */
 
-GPUDNN_LEGACY_NO_RNN(cudnnSetRNNDescriptor_v5,
-                     (cudnnRNNDescriptor_t rnnDesc, int hiddenSize, int numLayers, cudnnDropoutDescriptor_t dropoutDesc,
-                      cudnnRNNInputMode_t inputMode, cudnnDirectionMode_t direction, cudnnRNNMode_t mode,
-                      cudnnDataType_t dataType))
-/* Its arguments differed from release to release, and none of them is looked at. */
-static inline cudnnStatus_t gpudnnLegacySetRNNDescriptor(void) {
-  return gpudnnLegacyRefuse(CUDNN_STATUS_NOT_SUPPORTED,
-                            "cudnnSetRNNDescriptor: recurrent networks as cuDNN had them up to version 7 are not built "
-                            "in libgpudnn; cudnnSetRNNDescriptor_v8 and its companions replace them");
+static inline cudnnStatus_t cudnnSetRNNDescriptor_v5(cudnnRNNDescriptor_t rnnDesc, int hiddenSize, int numLayers,
+                                                     cudnnDropoutDescriptor_t dropoutDesc,
+                                                     cudnnRNNInputMode_t inputMode, cudnnDirectionMode_t direction,
+                                                     cudnnRNNMode_t mode, cudnnDataType_t dataType) {
+  return cudnnSetRNNDescriptor_v6(NULL, rnnDesc, hiddenSize, numLayers, dropoutDesc, inputMode, direction, mode,
+                                  CUDNN_RNN_ALGO_STANDARD, dataType);
 }
-#define cudnnSetRNNDescriptor(...) gpudnnLegacySetRNNDescriptor()
+/* Its arguments differed from release to release: eight as in version 5, or ten as in 6 and 7, with handle and algo. */
+#define GPUDNN_LEGACY_RNN_FORM(a, b, c, d, e, f, g, h, i, j, form, ...) form
+#define cudnnSetRNNDescriptor(...)                                                                                    \
+  GPUDNN_LEGACY_RNN_FORM(__VA_ARGS__, cudnnSetRNNDescriptor_v6, gpudnnLegacyRNNForm9, cudnnSetRNNDescriptor_v5, 0, 0, \
+                         0, 0, 0, 0, 0, 0)                                                                            \
+  (__VA_ARGS__)
 
 /* ---------------------------------------------------------------------------------------------------- version numbers
  */
