@@ -22,32 +22,32 @@ gpudnnBackendAttributeType_t type_of(int type) { return static_cast<gpudnnBacken
 
 }  // namespace
 
-Descriptor::Descriptor(int kind) {
+BackendDescriptor::BackendDescriptor(int kind) {
   EXPECT_EQ(gpudnnBackendCreateDescriptor(static_cast<gpudnnBackendDescriptorType_t>(kind), &object_),
             GPUDNN_STATUS_SUCCESS);
 }
-Descriptor::~Descriptor() {
+BackendDescriptor::~BackendDescriptor() {
   if (object_ != nullptr) {
     EXPECT_EQ(gpudnnBackendDestroyDescriptor(object_), GPUDNN_STATUS_SUCCESS);
   }
 }
-Status Descriptor::set(int name, int type, std::int64_t count, const void* elements) {
+Status BackendDescriptor::set(int name, int type, std::int64_t count, const void* elements) {
   return gpudnnBackendSetAttribute(object_, name_of(name), type_of(type), count, elements);
 }
-Status Descriptor::set_integer(int name, std::int64_t value) { return set(name, GPUDNN_TYPE_INT64, 1, &value); }
-Status Descriptor::set_enum(int name, int type, int value) { return set(name, type, 1, &value); }
-Status Descriptor::set_descriptor(int name, const Descriptor& value) {
+Status BackendDescriptor::set_integer(int name, std::int64_t value) { return set(name, GPUDNN_TYPE_INT64, 1, &value); }
+Status BackendDescriptor::set_enum(int name, int type, int value) { return set(name, type, 1, &value); }
+Status BackendDescriptor::set_descriptor(int name, const BackendDescriptor& value) {
   const gpudnnBackendDescriptor_t object = value.get();
   return set(name, GPUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &object);
 }
-Status Descriptor::finalize() { return gpudnnBackendFinalize(object_); }
-std::int64_t Descriptor::count(int name, int type) const {
+Status BackendDescriptor::finalize() { return gpudnnBackendFinalize(object_); }
+std::int64_t BackendDescriptor::count(int name, int type) const {
   std::int64_t n = -1;
   EXPECT_EQ(gpudnnBackendGetAttribute(object_, name_of(name), type_of(type), 0, &n, nullptr), GPUDNN_STATUS_SUCCESS)
       << last_error();
   return n;
 }
-std::int64_t Descriptor::integer(int name, int type) const {
+std::int64_t BackendDescriptor::integer(int name, int type) const {
   std::int64_t value = 0;
   std::int32_t word = 0;
   const bool wide = type == GPUDNN_TYPE_INT64;
@@ -57,7 +57,7 @@ std::int64_t Descriptor::integer(int name, int type) const {
       << last_error();
   return wide ? value : word;
 }
-std::string Descriptor::text(int name) const {
+std::string BackendDescriptor::text(int name) const {
   std::string out(static_cast<std::size_t>(count(name, GPUDNN_TYPE_CHAR)), '\0');
   EXPECT_EQ(gpudnnBackendGetAttribute(object_, name_of(name), GPUDNN_TYPE_CHAR, static_cast<std::int64_t>(out.size()),
                                       nullptr, out.data()),
@@ -71,8 +71,8 @@ std::string last_error() {
   return text;
 }
 
-Descriptor make_tensor(const graph::Tensor& t, const Descriptor* offsets) {
-  Descriptor d(graph::kTensor);
+BackendDescriptor make_tensor(const graph::Tensor& t, const BackendDescriptor* offsets) {
+  BackendDescriptor d(graph::kTensor);
   const TensorGeometry& g = t.geometry;
   EXPECT_EQ(d.set_enum(GPUDNN_ATTR_TENSOR_DATA_TYPE, GPUDNN_TYPE_DATA_TYPE, g.type), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(d.set(GPUDNN_ATTR_TENSOR_DIMENSIONS, GPUDNN_TYPE_INT64, g.rank, g.dims), GPUDNN_STATUS_SUCCESS);
@@ -104,7 +104,7 @@ Descriptor make_tensor(const graph::Tensor& t, const Descriptor* offsets) {
 namespace {
 
 // Sets a field of a node in the descriptor that has the attribute.
-void set_field(const graph::FieldRow& row, const graph::Node& node, Descriptor* d, int kind) {
+void set_field(const graph::FieldRow& row, const graph::Node& node, BackendDescriptor* d, int kind) {
   const int place = graph::place_of(kind, row.attribute);
   if (place < 0) return;
   const graph::Attribute& attribute = graph::attributes_of(kind)[static_cast<std::size_t>(place)];
@@ -145,12 +145,12 @@ void set_field(const graph::FieldRow& row, const graph::Node& node, Descriptor* 
   }
 }
 
-Descriptor make_operation(const graph::Node& node, const std::vector<Descriptor>& tensors,
-                          std::vector<Descriptor>* companions) {
+BackendDescriptor make_operation(const graph::Node& node, const std::vector<BackendDescriptor>& tensors,
+                                 std::vector<BackendDescriptor>* companions) {
   const graph::OpRow& row = graph::row_of(node.op);
-  Descriptor op(row.kind);
+  BackendDescriptor op(row.kind);
   if (row.companion >= 0) {
-    Descriptor companion(row.companion);
+    BackendDescriptor companion(row.companion);
     for (const graph::FieldRow& field : row.fields) set_field(field, node, &companion, row.companion);
     if (row.companion == graph::kConvolution) {
       EXPECT_EQ(companion.set_integer(GPUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, node.pre.count), GPUDNN_STATUS_SUCCESS);
@@ -183,7 +183,8 @@ void build(const graph::Graph& graph, gpudnnHandle_t handle, ClientGraph* out) {
   out->graph = graph;
   for (const graph::Tensor& tensor : graph.tensors) {
     const int offsets = graph.find(tensor.ragged);
-    const Descriptor of = offsets < 0 ? Descriptor() : make_tensor(graph.tensors[static_cast<std::size_t>(offsets)]);
+    const BackendDescriptor of =
+        offsets < 0 ? BackendDescriptor() : make_tensor(graph.tensors[static_cast<std::size_t>(offsets)]);
     out->tensors.push_back(make_tensor(tensor, offsets < 0 ? nullptr : &of));
   }
   std::vector<gpudnnBackendDescriptor_t> objects;
@@ -191,8 +192,8 @@ void build(const graph::Graph& graph, gpudnnHandle_t handle, ClientGraph* out) {
     out->operations.push_back(make_operation(*node, out->tensors, &out->companions));
     objects.push_back(out->operations.back().get());
   }
-  out->graph_descriptor = Descriptor(graph::kGraph);
-  Descriptor& d = out->graph_descriptor;
+  out->graph_descriptor = BackendDescriptor(graph::kGraph);
+  BackendDescriptor& d = out->graph_descriptor;
   EXPECT_EQ(d.set(GPUDNN_ATTR_OPERATIONGRAPH_OPS, GPUDNN_TYPE_BACKEND_DESCRIPTOR,
                   static_cast<std::int64_t>(objects.size()), objects.data()),
             GPUDNN_STATUS_SUCCESS)
@@ -203,13 +204,13 @@ void build(const graph::Graph& graph, gpudnnHandle_t handle, ClientGraph* out) {
   EXPECT_EQ(d.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
 }
 
-std::vector<Descriptor> configs_of(const Descriptor& graph, int mode) {
-  Descriptor heuristics(graph::kHeuristics);
+std::vector<BackendDescriptor> configs_of(const BackendDescriptor& graph, int mode) {
+  BackendDescriptor heuristics(graph::kHeuristics);
   EXPECT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(heuristics.set_enum(GPUDNN_ATTR_ENGINEHEUR_MODE, GPUDNN_TYPE_HEUR_MODE, mode), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(heuristics.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   const std::int64_t count = heuristics.count(GPUDNN_ATTR_ENGINEHEUR_RESULTS, GPUDNN_TYPE_BACKEND_DESCRIPTOR);
-  std::vector<Descriptor> configs;
+  std::vector<BackendDescriptor> configs;
   std::vector<gpudnnBackendDescriptor_t> objects;
   for (std::int64_t i = 0; i < count; ++i) {
     configs.emplace_back(graph::kEngineConfig);
@@ -223,8 +224,8 @@ std::vector<Descriptor> configs_of(const Descriptor& graph, int mode) {
   return configs;
 }
 
-std::int64_t engine_index(const Descriptor& config) {
-  const Descriptor engine(graph::kEngine);
+std::int64_t engine_index(const BackendDescriptor& config) {
+  const BackendDescriptor engine(graph::kEngine);
   gpudnnBackendDescriptor_t object = engine.get();
   std::int64_t count = 0;
   EXPECT_EQ(gpudnnBackendGetAttribute(config.get(), GPUDNN_ATTR_ENGINECFG_ENGINE, GPUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
@@ -234,8 +235,8 @@ std::int64_t engine_index(const Descriptor& config) {
   return engine.integer(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX);
 }
 
-Descriptor make_plan(const Descriptor& config) {
-  Descriptor plan(graph::kPlan);
+BackendDescriptor make_plan(const BackendDescriptor& config) {
+  BackendDescriptor plan(graph::kPlan);
   EXPECT_EQ(plan.set_descriptor(GPUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(plan.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   EXPECT_EQ(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE),
@@ -243,12 +244,12 @@ Descriptor make_plan(const Descriptor& config) {
   return plan;
 }
 
-Descriptor make_plan(const Descriptor& graph, std::int64_t index) {
-  Descriptor engine(graph::kEngine);
+BackendDescriptor make_plan(const BackendDescriptor& graph, std::int64_t index) {
+  BackendDescriptor engine(graph::kEngine);
   EXPECT_EQ(engine.set_descriptor(GPUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(engine.set_integer(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX, index), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(engine.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
-  Descriptor config(graph::kEngineConfig);
+  BackendDescriptor config(graph::kEngineConfig);
   EXPECT_EQ(config.set_descriptor(GPUDNN_ATTR_ENGINECFG_ENGINE, engine), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(config.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   return make_plan(config);
@@ -360,7 +361,7 @@ bool is_cuda(gpudnnHandle_t handle) {
 
 }  // namespace
 
-Status execute(gpudnnHandle_t handle, const Descriptor& plan, Memory* memory) {
+Status execute(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* memory) {
   std::vector<std::int64_t> uids;
   std::vector<void*> pointers;
   std::map<std::int64_t, std::unique_ptr<Place>> copies;
@@ -377,7 +378,7 @@ Status execute(gpudnnHandle_t handle, const Descriptor& plan, Memory* memory) {
   }
   const Place workspace(handle, static_cast<std::size_t>(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) + 32);
   void* start = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 15) / 16 * 16);
-  Descriptor pack(graph::kPack);
+  BackendDescriptor pack(graph::kPack);
   const auto count = static_cast<std::int64_t>(uids.size());
   EXPECT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, GPUDNN_TYPE_INT64, count, uids.data()),
             GPUDNN_STATUS_SUCCESS);

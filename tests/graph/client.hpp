@@ -16,24 +16,24 @@
 namespace gpudnn::test {
 
 // A backend descriptor; destroyed with it.
-class Descriptor {
+class BackendDescriptor {
  public:
-  Descriptor() = default;
-  explicit Descriptor(int kind);
-  ~Descriptor();
-  Descriptor(Descriptor&& other) noexcept : object_(other.object_) { other.object_ = nullptr; }
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  BackendDescriptor() = default;
+  explicit BackendDescriptor(int kind);
+  ~BackendDescriptor();
+  BackendDescriptor(BackendDescriptor&& other) noexcept : object_(other.object_) { other.object_ = nullptr; }
+  BackendDescriptor& operator=(BackendDescriptor&& other) noexcept {
     std::swap(object_, other.object_);
     return *this;
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  BackendDescriptor(const BackendDescriptor&) = delete;
+  BackendDescriptor& operator=(const BackendDescriptor&) = delete;
 
   [[nodiscard]] gpudnnBackendDescriptor_t get() const { return object_; }
   Status set(int name, int type, std::int64_t count, const void* elements);
   Status set_integer(int name, std::int64_t value);  // INT64
   Status set_enum(int name, int type, int value);
-  Status set_descriptor(int name, const Descriptor& value);
+  Status set_descriptor(int name, const BackendDescriptor& value);
   Status finalize();
   [[nodiscard]] std::int64_t count(int name, int type) const;
   [[nodiscard]] std::int64_t integer(int name, int type = GPUDNN_TYPE_INT64) const;
@@ -46,26 +46,26 @@ class Descriptor {
 [[nodiscard]] std::string last_error();
 
 // A finalized TENSOR.
-[[nodiscard]] Descriptor make_tensor(const graph::Tensor& tensor, const Descriptor* offsets = nullptr);
+[[nodiscard]] BackendDescriptor make_tensor(const graph::Tensor& tensor, const BackendDescriptor* offsets = nullptr);
 
 // The descriptors of a graph, up to the finalized OPERATIONGRAPH. Operations are given in reverse order: the library
 // sorts them.
 struct ClientGraph {
   graph::Graph graph;
-  std::vector<Descriptor> tensors;
-  std::vector<Descriptor> companions;
-  std::vector<Descriptor> operations;
-  Descriptor graph_descriptor;
+  std::vector<BackendDescriptor> tensors;
+  std::vector<BackendDescriptor> companions;
+  std::vector<BackendDescriptor> operations;
+  BackendDescriptor graph_descriptor;
 };
 void build(const graph::Graph& graph, gpudnnHandle_t handle, ClientGraph* out);
 
 // Configs of a heuristic mode, by the protocol that clients use.
-[[nodiscard]] std::vector<Descriptor> configs_of(const Descriptor& graph, int mode);
-[[nodiscard]] std::int64_t engine_index(const Descriptor& config);
+[[nodiscard]] std::vector<BackendDescriptor> configs_of(const BackendDescriptor& graph, int mode);
+[[nodiscard]] std::int64_t engine_index(const BackendDescriptor& config);
 // A finalized EXECUTION_PLAN of a config.
-[[nodiscard]] Descriptor make_plan(const Descriptor& config);
+[[nodiscard]] BackendDescriptor make_plan(const BackendDescriptor& config);
 // Of the engine with this index, with its own choice of knobs.
-[[nodiscard]] Descriptor make_plan(const Descriptor& graph, std::int64_t index);
+[[nodiscard]] BackendDescriptor make_plan(const BackendDescriptor& graph, std::int64_t index);
 
 // Memory of every tensor that is not virtual: host memory, poisoned behind the data.
 class Memory {
@@ -87,7 +87,7 @@ class Memory {
 };
 
 // On a handle of the CUDA backend the tensors are copied to the device, and back.
-[[nodiscard]] Status execute(gpudnnHandle_t handle, const Descriptor& plan, Memory* memory);
+[[nodiscard]] Status execute(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* memory);
 
 // Cases of a file under tests/cases/graph: "== name", then the graph's text.
 struct GraphCase {

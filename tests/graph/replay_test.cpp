@@ -95,7 +95,7 @@ TEST(GraphReplay, EveryRecordedGraphRuns) {
       for (const int mode :
            {GPUDNN_HEUR_MODE_A, GPUDNN_HEUR_MODE_FALLBACK, GPUDNN_HEUR_MODE_B, GPUDNN_HEUR_MODE_INSTANT})
         ASSERT_FALSE(configs_of(client.graph_descriptor, mode).empty()) << last_error();
-      const Descriptor plan = make_plan(configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A).front());
+      const BackendDescriptor plan = make_plan(configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A).front());
       Random random = case_random(session_seed(), one.text.size());
       Memory memory(graph, &random);
       set_places(graph, &memory);
@@ -188,7 +188,7 @@ TEST(GraphReplay, RandomPointwiseGraphs) {
     const graph::Graph graph = read(text + operations);
     ClientGraph client;
     build(graph, handle, &client);
-    const std::vector<Descriptor> configs = configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A);
+    const std::vector<BackendDescriptor> configs = configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A);
     ASSERT_FALSE(configs.empty()) << last_error();
     Memory a(graph, &random);
     Memory b = a;
@@ -225,7 +225,7 @@ TEST(GraphReplay, ConvolutionChainsAgreeBetweenEngines) {
     const graph::Graph graph = read(tensors + "pointwise " + activation + " compute=f32");
     ClientGraph client;
     build(graph, handle, &client);
-    const std::vector<Descriptor> configs = configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A);
+    const std::vector<BackendDescriptor> configs = configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A);
     ASSERT_EQ(configs.size(), 1U);
     EXPECT_EQ(engine_index(configs.front()), 213);
     Random random(session_seed());
@@ -389,11 +389,11 @@ TEST(GraphPlans, ASavedPlanGivesTheSameBits) {
     {
       ClientGraph client;
       build(graph, handle, &client);
-      const Descriptor plan = make_plan(client.graph_descriptor, index);
+      const BackendDescriptor plan = make_plan(client.graph_descriptor, index);
       json = plan.text(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
       ASSERT_EQ(execute(handle, plan, &a), GPUDNN_STATUS_SUCCESS) << last_error();
     }
-    Descriptor loaded(graph::kPlan);
+    BackendDescriptor loaded(graph::kPlan);
     const gpudnnHandle_t object = handle;
     ASSERT_EQ(loaded.set(GPUDNN_ATTR_EXECUTION_PLAN_HANDLE, GPUDNN_TYPE_HANDLE, 1, &object), GPUDNN_STATUS_SUCCESS);
     ASSERT_EQ(loaded.set(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
@@ -412,7 +412,7 @@ TEST(GraphPlans, SpoiltJsonIsRefused) {
   build(read(kSmall), handle, &client);
   const std::string json = make_plan(client.graph_descriptor, 213).text(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
   const auto load = [](const std::string& text) {
-    Descriptor plan(graph::kPlan);
+    BackendDescriptor plan(graph::kPlan);
     EXPECT_EQ(plan.set(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
                        static_cast<std::int64_t>(text.size()), text.data()),
               GPUDNN_STATUS_SUCCESS);
@@ -445,7 +445,7 @@ TEST(GraphPlans, SpoiltJsonIsRefused) {
 TEST(GraphPlans, DescriptorsMayGoBeforeThePlan) {
   const HostHandle handle;
   const graph::Graph graph = read(kSmall);
-  Descriptor plan;
+  BackendDescriptor plan;
   {
     ClientGraph client;
     build(graph, nullptr, &client);
@@ -460,19 +460,19 @@ TEST(GraphPlans, KnobsRebuildAnEngine) {
   const HostHandle handle;
   ClientGraph client;
   build(read(kSmall), handle, &client);
-  Descriptor engine(graph::kEngine);
+  BackendDescriptor engine(graph::kEngine);
   ASSERT_EQ(engine.set_descriptor(GPUDNN_ATTR_ENGINE_OPERATION_GRAPH, client.graph_descriptor), GPUDNN_STATUS_SUCCESS);
   ASSERT_EQ(engine.set_integer(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX, 213), GPUDNN_STATUS_SUCCESS);
   ASSERT_EQ(engine.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   const std::int64_t knobs = engine.count(GPUDNN_ATTR_ENGINE_KNOB_INFO, GPUDNN_TYPE_BACKEND_DESCRIPTOR);
   EXPECT_EQ(knobs, 2);
   for (const int value : {-1, 12345}) {
-    Descriptor choice(graph::kKnobChoice);
+    BackendDescriptor choice(graph::kKnobChoice);
     ASSERT_EQ(choice.set_enum(GPUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, GPUDNN_TYPE_KNOB_TYPE, GPUDNN_KNOB_TYPE_TILE_SIZE),
               GPUDNN_STATUS_SUCCESS);
     ASSERT_EQ(choice.set_integer(GPUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value), GPUDNN_STATUS_SUCCESS);
     ASSERT_EQ(choice.finalize(), GPUDNN_STATUS_SUCCESS);
-    Descriptor config(graph::kEngineConfig);
+    BackendDescriptor config(graph::kEngineConfig);
     ASSERT_EQ(config.set_descriptor(GPUDNN_ATTR_ENGINECFG_ENGINE, engine), GPUDNN_STATUS_SUCCESS);
     ASSERT_EQ(config.set_descriptor(GPUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choice), GPUDNN_STATUS_SUCCESS);
     EXPECT_EQ(config.finalize(), value == -1 ? GPUDNN_STATUS_SUCCESS : GPUDNN_STATUS_NOT_SUPPORTED);
@@ -486,7 +486,7 @@ TEST(GraphPlans, IndicesWithoutAnEngine) {
   const std::int64_t count = client.graph_descriptor.integer(GPUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT);
   EXPECT_GT(count, 213);
   const auto finalized = [&](std::int64_t index) {
-    Descriptor engine(graph::kEngine);
+    BackendDescriptor engine(graph::kEngine);
     EXPECT_EQ(engine.set_descriptor(GPUDNN_ATTR_ENGINE_OPERATION_GRAPH, client.graph_descriptor),
               GPUDNN_STATUS_SUCCESS);
     EXPECT_EQ(engine.set_integer(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX, index), GPUDNN_STATUS_SUCCESS);
@@ -512,14 +512,14 @@ TEST(GraphPlans, OverriddenShapes) {
   const graph::Graph planned = read("tensor 1 f32 2x3; tensor 2 f32 2x3\npointwise exp x=1 y=2 compute=f32");
   ClientGraph client;
   build(planned, handle, &client);
-  const Descriptor plan = make_plan(client.graph_descriptor, kInterpreter);
+  const BackendDescriptor plan = make_plan(client.graph_descriptor, kInterpreter);
   float x[20], y[20];
   for (int i = 0; i < 20; ++i) x[i] = static_cast<float>(i) / 10, y[i] = -1;
   const std::int64_t uids[] = {1, 2};
   void* pointers[] = {x, y};
   std::vector<std::vector<std::int64_t>> shapes = {{4, 5}, {4, 5}};
   std::vector<std::vector<std::int64_t>> strides = {{5, 1}, {5, 1}};
-  Descriptor pack(graph::kPack);
+  BackendDescriptor pack(graph::kPack);
   ASSERT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, GPUDNN_TYPE_INT64, 2, uids), GPUDNN_STATUS_SUCCESS);
   ASSERT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, GPUDNN_TYPE_VOID_PTR, 2, pointers), GPUDNN_STATUS_SUCCESS);
   ASSERT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, GPUDNN_TYPE_INT64, 2, uids), GPUDNN_STATUS_SUCCESS);
@@ -533,10 +533,10 @@ TEST(GraphPlans, OverriddenShapes) {
 }
 
 TEST(GraphPlans, DevicesAreSavedAndLoaded) {
-  Descriptor device(graph::kDeviceProp);
+  BackendDescriptor device(graph::kDeviceProp);
   ASSERT_EQ(device.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   const std::string json = device.text(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
-  Descriptor loaded(graph::kDeviceProp);
+  BackendDescriptor loaded(graph::kDeviceProp);
   ASSERT_EQ(loaded.set(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
                        static_cast<std::int64_t>(json.size()), json.data()),
             GPUDNN_STATUS_SUCCESS);
@@ -545,7 +545,7 @@ TEST(GraphPlans, DevicesAreSavedAndLoaded) {
   // Plans for it need no handle.
   ClientGraph client;
   build(read(kSmall), nullptr, &client);
-  Descriptor heuristics(graph::kHeuristics);
+  BackendDescriptor heuristics(graph::kHeuristics);
   ASSERT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, client.graph_descriptor),
             GPUDNN_STATUS_SUCCESS);
   ASSERT_EQ(heuristics.set_enum(GPUDNN_ATTR_ENGINEHEUR_MODE, GPUDNN_TYPE_HEUR_MODE, GPUDNN_HEUR_MODE_A),
@@ -559,21 +559,21 @@ TEST(GraphPlans, AKernelCacheKeepsPlans) {
   const HostHandle handle;
   ClientGraph client;
   build(read(kSmall), handle, &client);
-  Descriptor empty(graph::kKernelCache);
+  BackendDescriptor empty(graph::kKernelCache);
   EXPECT_EQ(empty.finalize(), GPUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
-  Descriptor cache(graph::kKernelCache);
+  BackendDescriptor cache(graph::kKernelCache);
   ASSERT_EQ(cache.set_descriptor(GPUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH, client.graph_descriptor),
             GPUDNN_STATUS_SUCCESS);
   ASSERT_EQ(cache.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   const std::size_t before = cache.text(GPUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION).size();
-  const std::vector<Descriptor> configs = configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A);
-  Descriptor plan(graph::kPlan);
+  const std::vector<BackendDescriptor> configs = configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A);
+  BackendDescriptor plan(graph::kPlan);
   ASSERT_EQ(plan.set_descriptor(GPUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configs.front()), GPUDNN_STATUS_SUCCESS);
   ASSERT_EQ(plan.set_descriptor(GPUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE, cache), GPUDNN_STATUS_SUCCESS);
   ASSERT_EQ(plan.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   const std::string json = cache.text(GPUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION);
   EXPECT_GT(json.size(), before);
-  Descriptor loaded(graph::kKernelCache);
+  BackendDescriptor loaded(graph::kKernelCache);
   ASSERT_EQ(loaded.set(GPUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
                        static_cast<std::int64_t>(json.size()), json.data()),
             GPUDNN_STATUS_SUCCESS);

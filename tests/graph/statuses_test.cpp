@@ -11,8 +11,8 @@ constexpr std::int64_t kDims[] = {2, 3, 4, 5};
 constexpr std::int64_t kStrides[] = {60, 20, 5, 1};
 
 // A TENSOR with everything set but what is told to be left out.
-Descriptor tensor_without(int left_out) {
-  Descriptor t(graph::kTensor);
+BackendDescriptor tensor_without(int left_out) {
+  BackendDescriptor t(graph::kTensor);
   const auto skip = [left_out](int name) { return name == left_out; };
   if (!skip(GPUDNN_ATTR_TENSOR_DATA_TYPE)) {
     EXPECT_EQ(t.set_enum(GPUDNN_ATTR_TENSOR_DATA_TYPE, GPUDNN_TYPE_DATA_TYPE, GPUDNN_DATA_FLOAT),
@@ -62,7 +62,7 @@ TEST(GraphStatuses, DescriptorsThatAreNone) {
 }
 
 TEST(GraphStatuses, SetRefusesByItsRules) {
-  Descriptor t(graph::kTensor);
+  BackendDescriptor t(graph::kTensor);
   const int type = GPUDNN_DATA_FLOAT;
   EXPECT_EQ(t.set(GPUDNN_ATTR_POINTWISE_MODE, GPUDNN_TYPE_POINTWISE_MODE, 1, &type), GPUDNN_STATUS_BAD_PARAM);
   EXPECT_EQ(t.set(GPUDNN_ATTR_TENSOR_DATA_TYPE, GPUDNN_TYPE_INT64, 1, &type), GPUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE);
@@ -74,14 +74,14 @@ TEST(GraphStatuses, SetRefusesByItsRules) {
   EXPECT_EQ(t.set(GPUDNN_ATTR_TENSOR_DATA_TYPE, GPUDNN_TYPE_DATA_TYPE, 1, &no_type), GPUDNN_STATUS_BAD_PARAM);
   EXPECT_EQ(t.set(GPUDNN_ATTR_TENSOR_DIMENSIONS, GPUDNN_TYPE_INT64, -1, kDims), GPUDNN_STATUS_BAD_PARAM);
   EXPECT_EQ(t.set(GPUDNN_ATTR_TENSOR_DIMENSIONS, GPUDNN_TYPE_INT64, 65, kDims), GPUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
-  const Descriptor bare(graph::kTensor);
-  const Descriptor other(graph::kMatmul);
+  const BackendDescriptor bare(graph::kTensor);
+  const BackendDescriptor other(graph::kMatmul);
   EXPECT_EQ(t.set_descriptor(GPUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, bare), GPUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
   EXPECT_EQ(t.set_descriptor(GPUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, other), GPUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE);
   const gpudnnBackendDescriptor_t null = nullptr;
   EXPECT_EQ(t.set(GPUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, GPUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &null),
             GPUDNN_STATUS_BAD_PARAM_NULL_POINTER);
-  Descriptor config(graph::kEngineConfig);
+  BackendDescriptor config(graph::kEngineConfig);
   const std::int64_t size = 1;
   EXPECT_EQ(config.set(GPUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, GPUDNN_TYPE_INT64, 1, &size), GPUDNN_STATUS_BAD_PARAM);
 }
@@ -89,14 +89,14 @@ TEST(GraphStatuses, SetRefusesByItsRules) {
 TEST(GraphStatuses, FinalizeNeedsEveryRequiredAttribute) {
   for (const int name : {GPUDNN_ATTR_TENSOR_DATA_TYPE, GPUDNN_ATTR_TENSOR_DIMENSIONS, GPUDNN_ATTR_TENSOR_STRIDES,
                          GPUDNN_ATTR_TENSOR_UNIQUE_ID, GPUDNN_ATTR_TENSOR_BYTE_ALIGNMENT}) {
-    Descriptor t = tensor_without(name);
+    BackendDescriptor t = tensor_without(name);
     EXPECT_EQ(t.finalize(), GPUDNN_STATUS_BAD_PARAM) << name;
     EXPECT_NE(last_error().find("was not set"), std::string::npos);
   }
 }
 
 TEST(GraphStatuses, AFailedFinalizeCanBeMended) {
-  Descriptor t = tensor_without(GPUDNN_ATTR_TENSOR_STRIDES);
+  BackendDescriptor t = tensor_without(GPUDNN_ATTR_TENSOR_STRIDES);
   ASSERT_EQ(t.set(GPUDNN_ATTR_TENSOR_STRIDES, GPUDNN_TYPE_INT64, 3, kStrides), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(t.finalize(), GPUDNN_STATUS_BAD_PARAM);
   ASSERT_EQ(t.set(GPUDNN_ATTR_TENSOR_STRIDES, GPUDNN_TYPE_INT64, 4, kStrides), GPUDNN_STATUS_SUCCESS);
@@ -109,7 +109,7 @@ TEST(GraphStatuses, AFailedFinalizeCanBeMended) {
 
 TEST(GraphStatuses, TensorsThatCannotBe) {
   const auto refused = [](std::vector<std::int64_t> dims, std::vector<std::int64_t> strides, std::int64_t alignment) {
-    Descriptor t = tensor_without(GPUDNN_ATTR_TENSOR_DIMENSIONS);
+    BackendDescriptor t = tensor_without(GPUDNN_ATTR_TENSOR_DIMENSIONS);
     EXPECT_EQ(
         t.set(GPUDNN_ATTR_TENSOR_DIMENSIONS, GPUDNN_TYPE_INT64, static_cast<std::int64_t>(dims.size()), dims.data()),
         GPUDNN_STATUS_SUCCESS);
@@ -132,7 +132,7 @@ TEST(GraphStatuses, TensorsThatCannotBe) {
 }
 
 TEST(GraphStatuses, GetCountsAndWrites) {
-  Descriptor t = tensor_without(-1);
+  BackendDescriptor t = tensor_without(-1);
   std::int64_t out[8] = {-9, -9, -9, -9, -9, -9, -9, -9};
   std::int64_t n = -1;
   const auto get = [&](int type, std::int64_t requested, std::int64_t* count, void* to) {
@@ -159,7 +159,7 @@ TEST(GraphStatuses, GetCountsAndWrites) {
 }
 
 TEST(GraphStatuses, PointwiseAnswersItsDefaults) {
-  Descriptor p(graph::kPointwise);
+  BackendDescriptor p(graph::kPointwise);
   ASSERT_EQ(p.set_enum(GPUDNN_ATTR_POINTWISE_MODE, GPUDNN_TYPE_POINTWISE_MODE, GPUDNN_POINTWISE_RELU_FWD),
             GPUDNN_STATUS_SUCCESS);
   const float clip = 0.5F;
@@ -176,7 +176,7 @@ TEST(GraphStatuses, PointwiseAnswersItsDefaults) {
 }
 
 TEST(GraphStatuses, PacksNeedAsManyPointersAsIds) {
-  Descriptor pack(graph::kPack);
+  BackendDescriptor pack(graph::kPack);
   const std::int64_t uids[] = {1, 2};
   void* pointers[] = {nullptr, nullptr};
   ASSERT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, GPUDNN_TYPE_INT64, 2, uids), GPUDNN_STATUS_SUCCESS);
@@ -190,7 +190,7 @@ TEST(GraphStatuses, PacksNeedAsManyPointersAsIds) {
 // Every attribute of every kind, with every type and with counts and pointers that may be wrong: an answer, no crash.
 TEST(GraphStatuses, HostileAttributes) {
   Random random(20240611);
-  std::vector<Descriptor> good;
+  std::vector<BackendDescriptor> good;
   good.push_back(tensor_without(-1));
   ASSERT_EQ(good.back().finalize(), GPUDNN_STATUS_SUCCESS);
   for (int kind = 0; kind < graph::kKinds; ++kind)
@@ -198,7 +198,7 @@ TEST(GraphStatuses, HostileAttributes) {
   for (int kind = 0; kind < graph::kKinds; ++kind) {
     if (kind == graph::kIntermediateInfo) continue;
     for (int attempt = 0; attempt < 6; ++attempt) {
-      Descriptor d(kind);
+      BackendDescriptor d(kind);
       for (const graph::Attribute& row : graph::attributes_of(kind)) {
         const bool vectors = row.name == GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES ||
                              row.name == GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES;
