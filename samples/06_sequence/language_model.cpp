@@ -6,19 +6,13 @@
 #include <cmath>
 #include <cstdio>
 
+#include "common/cross_entropy.hpp"
 #include "common/progress.hpp"
 #include "common/random.hpp"
 #include "common/text.hpp"
 #include "sequence_network.hpp"
 
 namespace {
-
-// One place for each class, 1 at the given one.
-std::vector<float> one_hot(const std::vector<int>& symbols, int classes) {
-  std::vector<float> values(symbols.size() * static_cast<size_t>(classes));
-  for (size_t i = 0; i < symbols.size(); ++i) values[i * classes + static_cast<size_t>(symbols[i])] = 1;
-  return values;
-}
 
 // Readers that start at even distances in the text and go on from batch to batch, each round and round.
 class Readers {
@@ -42,40 +36,6 @@ class Readers {
   const Text& text_;
   size_t length_;
   std::vector<size_t> places_;
-};
-
-// Mean cross-entropy of softmax against the characters that came, and its gradient by the scores:
-// (probability - [did it come]) / number of places.
-class Loss {
- public:
-  Loss(const gpudnn::Handle& handle, int places, int classes)
-      : handle_(handle),
-        classes_(classes),
-        layout_(GPUDNN_DATA_FLOAT, {places, classes, 1, 1}),
-        probabilities_(handle, layout_.bytes()) {}
-
-  double operator()(const gpudnn::Buffer& logits, const std::vector<int>& next, const gpudnn::Buffer& gradient) const {
-    const float one = 1, zero = 0;
-    gpudnn::check(gpudnnSoftmaxForward(handle_, GPUDNN_SOFTMAX_ACCURATE, GPUDNN_SOFTMAX_MODE_CHANNEL, &one, layout_,
-                                       logits.get(), &zero, layout_, probabilities_.get()));
-    const std::vector<float> came = one_hot(next, classes_);
-    const float plus = 1 / static_cast<float>(next.size()), minus = -plus;
-    gpudnn::check(
-        gpudnnMemcpy(handle_, gradient.get(), came.data(), came.size() * sizeof(float), GPUDNN_MEMCPY_HOST_TO_DEVICE));
-    gpudnn::check(gpudnnAddTensor(handle_, &plus, layout_, probabilities_.get(), &minus, layout_, gradient.get()));
-    const std::vector<float> probabilities = probabilities_.download<float>();
-    double sum = 0;
-    for (size_t i = 0; i < next.size(); ++i) {
-      sum -= std::log(std::max(probabilities[i * classes_ + static_cast<size_t>(next[i])], 1e-30f));
-    }
-    return sum / static_cast<double>(next.size());
-  }
-
- private:
-  const gpudnn::Handle& handle_;
-  int classes_;
-  gpudnn::TensorDescriptor layout_;
-  gpudnn::Buffer probabilities_;
 };
 
 // Lets the network go on after `symbol`, a character at a time: each is drawn by the scores, and read for the next.
@@ -104,7 +64,7 @@ double model_text(const gpudnn::Handle& handle, const TextOptions& options) {
   SequenceNetwork network(handle, spec, options.length, options.batch);
   network.randomize(options.seed);
   Readers readers(text, options.batch, options.length);
-  const Loss loss(handle, options.length * options.batch, classes);
+  const CrossEntropy loss(handle, options.length * options.batch, classes);
   const std::vector<int> lengths(static_cast<size_t>(options.batch), options.length);
   const size_t places = lengths.size() * static_cast<size_t>(options.length);
 
