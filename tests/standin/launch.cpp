@@ -173,8 +173,9 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
   });
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
-                                                          std::size_t shared_bytes) {
+// What the runtime's header calls under the name without flags.
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function, int threads,
+                                                                   std::size_t shared_bytes, unsigned) {
   return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&] {
     if (find_kernel("cudaOccupancyMaxActiveBlocksPerMultiprocessor", function) == nullptr)
       return cudaErrorInvalidDeviceFunction;
