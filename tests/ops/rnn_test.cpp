@@ -118,17 +118,6 @@ std::vector<double> laid_out(const Sequences& s, const std::vector<double>& valu
   return out;
 }
 
-// Sums of up to `terms` products and a state that is rounded at each of `steps` steps and layers: each rounding moves
-// the state by u at most, and the weights here are so small that a step hands on less than it was given.
-double tolerance(const Problem& problem) {
-  const double u = unit_roundoff(problem.net.type);
-  const double sums = unit_roundoff(compute_type(problem.net.type));
-  const double steps = static_cast<double>(problem.sequences.steps) * problem.net.layers;
-  const double terms = problem.net.hidden * 4.0 + problem.net.input + static_cast<double>(problem.sequences.capacity());
-  return 8 * u * (4 + steps) + 4 * sums * terms +
-         (problem.net.math == GPUDNN_TENSOR_OP_MATH ? 0x1p-9 * (4 + steps) : 0);
-}
-
 std::string compare(const char* name, const std::vector<double>& found, const std::vector<double>& expected,
                     double bound) {
   double scale = 0.05;
@@ -218,7 +207,7 @@ class Round {
     std::string wrong = forward(GPUDNN_FWD_MODE_TRAINING);
     if (!wrong.empty()) return "training: " + wrong;
     // Where rounding may decide on the branch of a kink, the oracle cannot tell the gradients.
-    if (expected_.least_margin > 4 * tolerance(p_)) wrong = gradients();
+    if (expected_.least_margin > 4 * rnn_tolerance(p_)) wrong = gradients();
     if (!wrong.empty()) return "gradients: " + wrong;
     if (p_.net.drops()) return "";
     wrong = forward(GPUDNN_FWD_MODE_INFERENCE);
@@ -267,7 +256,7 @@ class Round {
         backend_.handle(), rnn_, mode, nullptr, x_desc_, address(x), y_desc_, address(*y_), h_desc_, hx.data(),
         hy.data(), has_cells() ? static_cast<gpudnnTensorDescriptor_t>(c_desc_) : nullptr, cx.data(), cy.data(),
         v_.weights.size() * element_size(net.type), weights.data(), work, workspace.data(), reserve, reserve_->data()));
-    const double bound = tolerance(p_);
+    const double bound = rnn_tolerance(p_);
     std::string wrong = compare_laid_out("y", p_, y_->values(), expected_.y, width, bound);
     if (c_.hy) wrong += compare("hy", hy.values(), expected_.hy, bound);
     if (c_.cy && has_cells()) wrong += compare("cy", cy.values(), expected_.cy, bound);
@@ -301,7 +290,7 @@ class Round {
         backend_.handle(), rnn_, nullptr, y_desc_, address(*y_), address(dy), x_desc_, address(dx), h_desc_, hx.data(),
         dhy.data(), dhx.data(), c_desc_, cx.data(), has_cells() ? dcy.data() : nullptr, dcx.data(), weight_bytes,
         weights.data(), work, workspace.data(), reserve, reserve_->data()));
-    const double bound = tolerance(p_);
+    const double bound = rnn_tolerance(p_);
     std::string wrong =
         compare_laid_out("dx", p_, dx.values(), expected_.dx, static_cast<std::size_t>(net.input), bound);
     if (c_.dhx) wrong += compare("dhx", dhx.values(), expected_.dhx, bound);

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "runtime/more_operations.hpp"
+#include "runtime/sequence_operations.hpp"
 #include "support/lrn.hpp"
 #include "support/norm.hpp"
 
@@ -382,6 +383,7 @@ std::vector<PreparedCall> every_operation(const Backend& backend) {
     calls.push_back(normalize(backend, line, true));
   }
   add_more_operations(backend, &calls);
+  add_sequence_operations(backend, &calls);
   calls.push_back(reduce_to_maximum(backend));
   calls.push_back(add_two(backend));
   return calls;

@@ -319,6 +319,17 @@ RnnExpected naive_rnn(const rnn::Problem& problem, const RnnValues& values) {
   return out;
 }
 
+// Sums of up to `terms` products and a state that is rounded at each of `steps` steps and layers: each rounding moves
+// the state by u at most, and the weights here are so small that a step hands on less than it was given.
+double rnn_tolerance(const rnn::Problem& problem) {
+  const double u = unit_roundoff(problem.net.type);
+  const double sums = unit_roundoff(compute_type(problem.net.type));
+  const double steps = static_cast<double>(problem.sequences.steps) * problem.net.layers;
+  const double terms = problem.net.hidden * 4.0 + problem.net.input + static_cast<double>(problem.sequences.capacity());
+  return 8 * u * (4 + steps) + 4 * sums * terms +
+         (problem.net.math == GPUDNN_TENSOR_OP_MATH ? 0x1p-9 * (4 + steps) : 0);
+}
+
 std::vector<double> naive_rnn_kept(const rnn::Problem& problem, std::uint64_t seed, std::uint64_t call) {
   const rnn::Sequences& s = problem.sequences;
   const auto width = static_cast<std::size_t>(problem.net.output_width());

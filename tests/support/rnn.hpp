@@ -29,6 +29,9 @@ struct RnnExpected {
 // Rounds h to the data's type at each step, as it is stored.
 [[nodiscard]] RnnExpected naive_rnn(const rnn::Problem& problem, const RnnValues& values);
 
+// How far a result may be off, in parts of the greatest one.
+[[nodiscard]] double rnn_tolerance(const rnn::Problem& problem);
+
 // What dropout multiplies with behind layer `layer` of a network whose states began with `seed`, in its call `call`.
 [[nodiscard]] std::vector<double> naive_rnn_kept(const rnn::Problem& problem, std::uint64_t seed, std::uint64_t call);
 
