@@ -113,7 +113,7 @@ TEST(Verify, FindsAPlantedFaultByProblemEngineAndPlace) {
   const std::string& line = watched.lines().front();
   EXPECT_EQ(line.find(std::string("gpudnnConvolutionForward | ") + kLine + " | engine=wrong_gemm | yDesc differs"), 0u)
       << line;
-  EXPECT_NE(line.find("in 1 of 512 elements; the largest error is 0.001, at [0,0,0,5]: "), std::string::npos) << line;
+  EXPECT_NE(line.find("in 1 of 512 elements; the largest error is 0.000998, at [0,0,0,5]: 16.11"), std::string::npos) << line;
 }
 
 TEST(Verify, IsSilentWhereNothingIsWrong) {
@@ -132,14 +132,14 @@ TEST(Verify, IsSilentWhereNothingIsWrong) {
   EXPECT_EQ(verify::counts().verified, 3u);
 }
 
-// An error of the size of the bound, and one a tenth of it.
+// The bound of this sum is some 3e-5.
 TEST(Verify, JudgesByTheBoundOfTheSum) {
-  for (const float error : {1e-4F, 1e-8F}) {
+  for (const float error : {1e-4F, 5e-6F}) {
     const Watched watched(kEveryCall);
     planted = {.error = error};
     Convolution convolution(kLine);
     EXPECT_EQ(convolution.run(), GPUDNN_STATUS_SUCCESS);
-    EXPECT_EQ(watched.lines().empty(), error < 1e-6F) << watched.text();
+    EXPECT_EQ(watched.lines().empty(), error < 1e-5F) << watched.text();
   }
 }
 
