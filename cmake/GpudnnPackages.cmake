@@ -9,10 +9,12 @@ find_program(GPUDNN_DPKG_DEB dpkg-deb)
 if(GPUDNN_DPKG_DEB)
   list(APPEND CPACK_GENERATOR "DEB")
 endif()
+set(GPUDNN_PACKAGE_CONTACT "libgpudnn maintainers <maintainers@libgpudnn.example>" CACHE STRING
+  "Who maintains the packages: a name and an address")
 set(CPACK_PACKAGE_NAME libgpudnn)
 set(CPACK_PACKAGE_VENDOR "the libgpudnn project")
-set(CPACK_PACKAGE_CONTACT "the libgpudnn project")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_PACKAGE_CONTACT ${GPUDNN_PACKAGE_CONTACT})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "deep-learning primitives with the interface of cuDNN")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_STRIP_FILES ON)
@@ -23,29 +25,36 @@ set(CPACK_COMPONENTS_ALL gpudnn_runtime gpudnn_development gpudnn_compat gpudnn_
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS OFF)
+# Of the libraries that the programs link, libgpudnn itself is of no installed package; each package names it.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/src)
 find_program(GPUDNN_SHLIBDEPS dpkg-shlibdeps)
 set(exact "libgpudnn1 (= ${PROJECT_VERSION})")
-function(gpudnn_package component name section depends description)
+# gpudnn_package(component name section depends summary text)
+function(gpudnn_package component name section depends summary text)
   string(TOUPPER ${component} upper)
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name} PARENT_SCOPE)
   set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${section} PARENT_SCOPE)
   set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "${depends}" PARENT_SCOPE)
-  set(CPACK_COMPONENT_${upper}_DESCRIPTION "${description}" PARENT_SCOPE)
-  # Its own libraries are not of any package yet, so that only the one that needs none of them is looked through.
-  if(GPUDNN_SHLIBDEPS AND component STREQUAL "gpudnn_runtime")
+  set(CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_STRICT_PERMISSION ON PARENT_SCOPE)
+  set(CPACK_DEBIAN_${upper}_DESCRIPTION "${CPACK_PACKAGE_DESCRIPTION_SUMMARY} (${summary})\n${text}" PARENT_SCOPE)
+  if(GPUDNN_SHLIBDEPS)
     set(CPACK_DEBIAN_${upper}_PACKAGE_SHLIBDEPS ON PARENT_SCOPE)
   endif()
 endfunction()
-gpudnn_package(gpudnn_runtime libgpudnn1 libs "" "The library.")
-gpudnn_package(gpudnn_development libgpudnn-dev libdevel "${exact}, libgpudnn-compat (= ${PROJECT_VERSION})"
-  "Headers, CMake package, pkg-config files, samples and documents.")
-gpudnn_package(gpudnn_compat libgpudnn-compat libs "${exact}" "The library under cuDNN's names, in lib/gpudnn-compat.")
-gpudnn_package(gpudnn_tools gpudnn-tools devel "${exact}, python3"
-  "gpudnn-bench, gpudnn-tune, and what tells which calls of a program are served.")
-# Also where dpkg-shlibdeps is missing.
-set(CPACK_DEBIAN_GPUDNN_RUNTIME_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(what "libgpudnn has the functions of cuDNN 9 under gpudnn names, and computes on CUDA devices with its own kernels, on
+the CPU where there is none.\n\n")
+gpudnn_package(gpudnn_runtime libgpudnn1 libs "" "library" "${what}This package has the library.")
+gpudnn_package(gpudnn_development libgpudnn-dev libdevel "${exact}, libgpudnn-compat (= ${PROJECT_VERSION})" "development"
+  "${what}This package has the headers, what CMake and pkg-config need, samples and documents.")
+gpudnn_package(gpudnn_compat libgpudnn-compat libs "${exact}" "cuDNN's names"
+  "${what}This package has the library under cuDNN's file and function names, in a folder of its own, to preload or to put
+into a library path.")
+gpudnn_package(gpudnn_tools gpudnn-tools science "${exact}, python3:any" "tools"
+  "${what}This package has gpudnn-bench and gpudnn-tune, which measure, gpudnn-cudnn-imports, which tells which calls of a
+program are served, and lists of cases.")
+set(CPACK_DEBIAN_GPUDNN_RUNTIME_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_GPUDNN_RUNTIME_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/triggers")
 file(WRITE ${PROJECT_BINARY_DIR}/triggers "activate-noawait ldconfig\n")
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/GpudnnDebianFiles.cmake)
 include(CPack)

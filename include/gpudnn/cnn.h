@@ -99,13 +99,13 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionNdForwardOutputDim(const gpudnn
 
 /* One row of the forward lists. */
 typedef struct gpudnnConvolutionFwdAlgoPerfStruct {
-  gpudnnConvolutionFwdAlgo_t algo;
-  gpudnnStatus_t status; /* SUCCESS, or why it cannot */
-  float time;            /* milliseconds, -1 if not measured */
-  size_t memory;         /* workspace in bytes */
-  gpudnnDeterminism_t determinism;
-  gpudnnMathType_t mathType; /* what it computes with, or (Get..., a second row) may */
-  int reserved[3];           /* zero */
+  gpudnnConvolutionFwdAlgo_t algo; /* the request that the row is of */
+  gpudnnStatus_t status;           /* SUCCESS, or why it cannot */
+  float time;                      /* milliseconds, -1 if not measured */
+  size_t memory;                   /* workspace in bytes */
+  gpudnnDeterminism_t determinism; /* whether runs give the same bits */
+  gpudnnMathType_t mathType;       /* what it computes with, or (Get..., a second row) may */
+  int reserved[3];                 /* zero */
 } gpudnnConvolutionFwdAlgoPerf_t;
 
 /* Since 0.1. */
@@ -126,13 +126,13 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionForwardAlgorithmEx(
 
 /* One row of the lists for the gradient of the input. */
 typedef struct gpudnnConvolutionBwdDataAlgoPerfStruct {
-  gpudnnConvolutionBwdDataAlgo_t algo;
-  gpudnnStatus_t status; /* SUCCESS, or why it cannot */
-  float time;            /* milliseconds, -1 if not measured */
-  size_t memory;         /* workspace in bytes */
-  gpudnnDeterminism_t determinism;
-  gpudnnMathType_t mathType;
-  int reserved[3]; /* zero */
+  gpudnnConvolutionBwdDataAlgo_t algo; /* the request that the row is of */
+  gpudnnStatus_t status;               /* SUCCESS, or why it cannot */
+  float time;                          /* milliseconds, -1 if not measured */
+  size_t memory;                       /* workspace in bytes */
+  gpudnnDeterminism_t determinism;     /* whether runs give the same bits */
+  gpudnnMathType_t mathType;           /* as in the forward lists */
+  int reserved[3];                     /* zero */
 } gpudnnConvolutionBwdDataAlgoPerf_t;
 
 /* Since 0.1. */
@@ -153,13 +153,13 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnFindConvolutionBackwardDataAlgorithmEx(
 
 /* One row of the lists for the gradient of the filter. */
 typedef struct gpudnnConvolutionBwdFilterAlgoPerfStruct {
-  gpudnnConvolutionBwdFilterAlgo_t algo;
-  gpudnnStatus_t status; /* SUCCESS, or why it cannot */
-  float time;            /* milliseconds, -1 if not measured */
-  size_t memory;         /* workspace in bytes */
-  gpudnnDeterminism_t determinism;
-  gpudnnMathType_t mathType;
-  int reserved[3]; /* zero */
+  gpudnnConvolutionBwdFilterAlgo_t algo; /* the request that the row is of */
+  gpudnnStatus_t status;                 /* SUCCESS, or why it cannot */
+  float time;                            /* milliseconds, -1 if not measured */
+  size_t memory;                         /* workspace in bytes */
+  gpudnnDeterminism_t determinism;       /* whether runs give the same bits */
+  gpudnnMathType_t mathType;             /* as in the forward lists */
+  int reserved[3];                       /* zero */
 } gpudnnConvolutionBwdFilterAlgoPerf_t;
 
 /* Since 0.1. In FindEx, `y` is the gradient that `dyDesc` describes. */

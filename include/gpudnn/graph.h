@@ -326,8 +326,8 @@ typedef void* gpudnnBackendDescriptor_t;
 
 /* A resampling stride as a fraction. */
 typedef struct gpudnnFractionStruct {
-  int64_t numerator;
-  int64_t denominator;
+  int64_t numerator;   /* at most 2^31 */
+  int64_t denominator; /* positive, at most 2^31 */
 } gpudnnFraction_t;
 
 /* Pointwise operations on x (and b, t); alpha1 and alpha2 scale x and b first. Broadcasting follows from dimensions
@@ -1041,7 +1041,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendExecute(gpudnnHandle_t handle, gpudnnB
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendPopulateCudaGraph(gpudnnHandle_t handle,
                                                             gpudnnBackendDescriptor_t executionPlan,
                                                             gpudnnBackendDescriptor_t variantPack, cudaGraph_t graph);
-
+/* See gpudnnBackendPopulateCudaGraph. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendUpdateCudaGraph(gpudnnHandle_t handle,
                                                           gpudnnBackendDescriptor_t executionPlan,
                                                           gpudnnBackendDescriptor_t variantPack, cudaGraph_t graph);

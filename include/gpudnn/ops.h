@@ -540,12 +540,12 @@ typedef enum {
   GPUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION = 2, /* f(BN(x) + z) */
 } gpudnnBatchNormOps_t;
 
-/* Sets `derivedBnDesc` to the dimensions and type of the parameters for x, packed row-major. */
+/* Sets `derivedBnDesc` to the dimensions and type of the parameters for x, packed row-major. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDeriveBNTensorDescriptor(gpudnnTensorDescriptor_t derivedBnDesc,
                                                             const gpudnnTensorDescriptor_t xDesc,
                                                             gpudnnBatchNormMode_t mode);
 
-/* Normalizes with estimated statistics; none of the four vectors may be null. */
+/* Normalizes with estimated statistics; none of the four vectors may be null. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationForwardInference(
     gpudnnHandle_t handle, gpudnnBatchNormMode_t mode, const void* alpha, const void* beta,
     const gpudnnTensorDescriptor_t xDesc, const void* x, const gpudnnTensorDescriptor_t yDesc, void* y,
@@ -553,7 +553,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationForwardInference(
     const void* estimatedMean, const void* estimatedVariance, double epsilon);
 
 /* Normalizes with the batch's statistics. The running pair may be null together, and so may the saved pair. It has no
- * workspace; the Ex form with one may be several times faster, above all in NHWC. */
+ * workspace; the Ex form with one may be several times faster, above all in NHWC. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationForwardTraining(
     gpudnnHandle_t handle, gpudnnBatchNormMode_t mode, const void* alpha, const void* beta,
     const gpudnnTensorDescriptor_t xDesc, const void* x, const gpudnnTensorDescriptor_t yDesc, void* y,
@@ -561,7 +561,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationForwardTraining(
     double exponentialAverageFactor, void* resultRunningMean, void* resultRunningVariance, double epsilon,
     void* resultSaveMean, void* resultSaveInvVariance);
 
-/* The gradient. The saved pair may be null together; it is then computed again. As above on the workspace. */
+/* The gradient. The saved pair may be null together, and is then computed again. Workspace as above. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationBackward(
     gpudnnHandle_t handle, gpudnnBatchNormMode_t mode, const void* alphaDataDiff, const void* betaDataDiff,
     const void* alphaParamDiff, const void* betaParamDiff, const gpudnnTensorDescriptor_t xDesc, const void* x,
@@ -571,7 +571,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationBackward(
 
 /* Bytes of workspace, and of the reserve space that carries the forward call's knowledge to the backward call and must
  * not change in between: a bit for each element where f has slope 1, rows rounded up to bytes; none without such an
- * f. The calls run with a smaller workspace too, or none, but slower. */
+ * f. The calls run with a smaller workspace too, or none, but slower. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
     gpudnnHandle_t handle, gpudnnBatchNormMode_t mode, gpudnnBatchNormOps_t bnOps, const gpudnnTensorDescriptor_t xDesc,
     const gpudnnTensorDescriptor_t zDesc, const gpudnnTensorDescriptor_t yDesc,
@@ -587,7 +587,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetBatchNormalizationTrainingExReserveSpaceSi
     const gpudnnActivationDescriptor_t activationDesc, const gpudnnTensorDescriptor_t xDesc, size_t* sizeInBytes);
 
 /* As above with addend and activation; what `bnOps` does not use may be null. Backward reads neither yData nor
- * bnBiasData: the reserve space has what it needs of them. */
+ * bnBiasData: the reserve space has what it needs of them. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBatchNormalizationForwardTrainingEx(
     gpudnnHandle_t handle, gpudnnBatchNormMode_t mode, gpudnnBatchNormOps_t bnOps, const void* alpha, const void* beta,
     const gpudnnTensorDescriptor_t xDesc, const void* xData, const gpudnnTensorDescriptor_t zDesc, const void* zData,
@@ -628,13 +628,13 @@ typedef enum {
   GPUDNN_NORM_OPS_NORM_ADD_ACTIVATION = 2, /* f(norm(x) + z) */
 } gpudnnNormOps_t;
 
-/* Sets the two derived descriptors for x, packed row-major. */
+/* Sets the two derived descriptors for x, packed row-major. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDeriveNormTensorDescriptor(gpudnnTensorDescriptor_t derivedNormScaleBiasDesc,
                                                               gpudnnTensorDescriptor_t derivedNormMeanVarDesc,
                                                               const gpudnnTensorDescriptor_t xDesc,
                                                               gpudnnNormMode_t mode, int groupCnt);
 
-/* Normalizes with estimated statistics, with addend and activation as `normOps` says. */
+/* Normalizes with estimated statistics, with addend and activation as `normOps` says. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnNormalizationForwardInference(
     gpudnnHandle_t handle, gpudnnNormMode_t mode, gpudnnNormOps_t normOps, gpudnnNormAlgo_t algo, const void* alpha,
     const void* beta, const gpudnnTensorDescriptor_t xDesc, const void* x,
@@ -643,7 +643,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnNormalizationForwardInference(
     const gpudnnTensorDescriptor_t zDesc, const void* z, gpudnnActivationDescriptor_t activationDesc,
     const gpudnnTensorDescriptor_t yDesc, void* y, double epsilon, int groupCnt);
 
-/* Bytes of workspace and of the reserve space between forward and backward, as for batch normalization. */
+/* Bytes of workspace and of the reserve space between forward and backward, as for batch normalization. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetNormalizationForwardTrainingWorkspaceSize(
     gpudnnHandle_t handle, gpudnnNormMode_t mode, gpudnnNormOps_t normOps, gpudnnNormAlgo_t algo,
     const gpudnnTensorDescriptor_t xDesc, const gpudnnTensorDescriptor_t zDesc, const gpudnnTensorDescriptor_t yDesc,
@@ -660,7 +660,7 @@ gpudnnGetNormalizationTrainingReserveSpaceSize(gpudnnHandle_t handle, gpudnnNorm
                                                gpudnnNormAlgo_t algo, const gpudnnActivationDescriptor_t activationDesc,
                                                const gpudnnTensorDescriptor_t xDesc, size_t* sizeInBytes, int groupCnt);
 
-/* Normalizes with the batch's statistics, and the gradient. */
+/* Normalizes with the batch's statistics, and the gradient. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnNormalizationForwardTraining(
     gpudnnHandle_t handle, gpudnnNormMode_t mode, gpudnnNormOps_t normOps, gpudnnNormAlgo_t algo, const void* alpha,
     const void* beta, const gpudnnTensorDescriptor_t xDesc, const void* xData,

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "network.hpp"
+#include "common/digits.hpp"
 
 namespace fs = std::filesystem;
 

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -15,10 +14,11 @@
 #include <optional>
 #include <string>
 
+#include "common/progress.hpp"
+#include "common/random.hpp"
 #include "image_io.hpp"
 #include "mnist_data.hpp"
 #include "network.hpp"
-#include "random.hpp"
 #include "weights_file.hpp"
 
 namespace {
@@ -102,33 +102,6 @@ Batch gather(const DigitSet& digits, const std::vector<int>& order, size_t first
   return batch;
 }
 
-// One line that is redrawn on a terminal; elsewhere one plain line an epoch.
-struct Progress {
-  int epoch, epochs;
-  bool terminal = isatty(STDOUT_FILENO) != 0;
-  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point drawn = begin;
-
-  void show(size_t done, size_t total, double loss) {
-    const auto now = std::chrono::steady_clock::now();
-    const bool finished = done == total;
-    if (!finished && (!terminal || now - drawn < std::chrono::milliseconds(50))) return;
-    drawn = now;
-    const double rate = static_cast<double>(done) / std::chrono::duration<double>(now - begin).count();
-    if (terminal) {
-      constexpr size_t kWidth = 30;
-      std::string bar(kWidth * done / total, '#');
-      bar.resize(kWidth, '.');
-      std::printf("\repoch %d/%d [%s] %3zu%%  loss %.4f  %.0f images/s  ", epoch, epochs, bar.c_str(),
-                  100 * done / total, loss, rate);
-    } else {
-      std::printf("epoch %d/%d  loss %.4f  %.0f images/s", epoch, epochs, loss, rate);
-    }
-    if (finished) std::printf("\n");
-    std::fflush(stdout);
-  }
-};
-
 void train(Network& network, const DigitSet& digits, int epochs, const Options& options) {
   const size_t batch_size = static_cast<size_t>(network.batch());
   if (epochs > 0 && digits.size() < batch_size) {
@@ -143,7 +116,7 @@ void train(Network& network, const DigitSet& digits, int epochs, const Options& 
   float learning_rate = options.learning_rate;
   for (int epoch = 1; epoch <= epochs; ++epoch, learning_rate *= kLearningRateDecay) {
     shuffle(order, random);
-    Progress progress{epoch, epochs};
+    Progress progress("epoch " + std::to_string(epoch) + "/" + std::to_string(epochs), "images");
     double loss_sum = 0;
     for (size_t done = 0; done < used;) {
       const Batch batch = gather(digits, order, done, batch_size);

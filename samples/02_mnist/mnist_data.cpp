@@ -13,13 +13,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "network.hpp"
-
 namespace fs = std::filesystem;
-
-std::span<const uint8_t> DigitSet::image(size_t index) const {
-  return std::span(pixels).subspan(index * kImagePixels, kImagePixels);
-}
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "random.hpp"
+#include "common/random.hpp"
 
 namespace {
 

@@ -13,9 +13,7 @@
 #include <span>
 #include <vector>
 
-constexpr int kImageSize = 28;
-constexpr int kImagePixels = kImageSize * kImageSize;
-constexpr int kClasses = 10;
+#include "common/digits.hpp"
 
 struct LayerSpec {
   int channels;  // of the input

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -36,64 +37,92 @@ struct Plane {
     }
   }
   [[nodiscard]] std::int64_t positions() const noexcept { return dims[0] * dims[1] * dims[2]; }
-  // Calls body(row-major number, offset, coordinates) for each position, in row-major order.
+  // Calls body(d, h, offset) for each row, in row-major order.
   template <class Body>
-  void for_each(const Body& body) const {
-    std::int64_t number = 0;
-    std::int64_t at[kSpatial];
-    for (at[0] = 0; at[0] < dims[0]; ++at[0]) {
-      for (at[1] = 0; at[1] < dims[1]; ++at[1]) {
-        const std::int64_t row = at[0] * strides[0] + at[1] * strides[1];
-        for (at[2] = 0; at[2] < dims[2]; ++at[2]) body(number++, row + at[2] * strides[2], at);
-      }
+  void for_each_row(const Body& body) const {
+    for (std::int64_t d = 0; d < dims[0]; ++d) {
+      for (std::int64_t h = 0; h < dims[1]; ++h) body(d, h, d * strides[0] + h * strides[1]);
     }
   }
 };
 
-// The part of a window that lies inside the image, and the number of its positions inside the padded image.
-struct Window {
-  std::int64_t begin[kSpatial];
-  std::int64_t end[kSpatial];
-  double padded_count = 1;
-
-  [[nodiscard]] std::int64_t count() const noexcept {
-    std::int64_t elements = 1;
-    for (int i = 0; i < kSpatial; ++i) elements *= std::max<std::int64_t>(end[i] - begin[i], 0);
-    return elements;
+// The windows of a row of the output, element by element: for each of a window's elements in turn, all windows of the
+// row. Inner loops are long and without branches so.
+class Windows {
+ public:
+  Windows(const Problem& problem, const Plane& image, const Plane& output) : image_(image) {
+    for (int i = 0; i < kSpatial; ++i) {
+      const int axis = i - (kSpatial - problem.spatial);
+      for (std::int64_t at = 0; at < output.dims[i]; ++at) {
+        axes_[i].push_back(axis < 0 ? Extent{0, 1, 1} : extent(problem, axis, image.dims[i], at));
+      }
+    }
+    const int last = problem.spatial - 1;
+    step_ = problem.stride[last];
+    for (std::int64_t tap = 0; tap < problem.window[last]; ++tap) {
+      const std::int64_t start = tap - problem.pad[last];  // the first window's element
+      const std::int64_t end = (image.dims[kSpatial - 1] - start + step_ - 1) / step_;
+      taps_.push_back({start, start < 0 ? (-start + step_ - 1) / step_ : 0, std::min(end, output.dims[kSpatial - 1])});
+    }
   }
-  // Calls body(row-major number in the image) for each element, in row-major order.
+  // Calls body(column of the output, row-major number in the image) for each element of the windows of row (d, h); of
+  // one window in row-major order.
   template <class Body>
-  void for_each(const Plane& image, const Body& body) const {
-    for (std::int64_t d = begin[0]; d < end[0]; ++d) {
-      for (std::int64_t h = begin[1]; h < end[1]; ++h) {
-        for (std::int64_t w = begin[2]; w < end[2]; ++w) body((d * image.dims[1] + h) * image.dims[2] + w);
+  void for_each(std::int64_t d, std::int64_t h, const Body& body) const {
+    const std::int64_t step = step_;  // what a body writes may be thought to change a member
+    const Extent& depth = axes_[0][static_cast<std::size_t>(d)];
+    const Extent& height = axes_[1][static_cast<std::size_t>(h)];
+    for (std::int64_t i = depth.begin; i < depth.end; ++i) {
+      for (std::int64_t j = height.begin; j < height.end; ++j) {
+        const std::int64_t row = (i * image_.dims[1] + j) * image_.dims[2];
+        for (const Tap tap : taps_) {
+          for (std::int64_t w = tap.begin; w < tap.end; ++w) body(w, row + tap.start + w * step);
+        }
       }
     }
   }
-};
-
-Window window_at(const Problem& problem, const Plane& image, const std::int64_t (&at)[kSpatial]) {
-  Window window = {{0, 0, 0}, {1, 1, 1}, 1};
-  const int first = kSpatial - problem.spatial;
-  for (int i = kSpatial - 1; i >= first; --i) {
-    const std::int64_t start = at[i] * problem.stride[i - first] - problem.pad[i - first];
-    window.begin[i] = std::max<std::int64_t>(start, 0);
-    window.end[i] = std::min(start + problem.window[i - first], image.dims[i]);
-    const std::int64_t padded_end = std::min(start + problem.window[i - first], image.dims[i] + problem.pad[i - first]);
-    window.padded_count *= static_cast<double>(std::max<std::int64_t>(padded_end - start, 0));
+  // What an average divides by: the window's elements inside the image, or its positions inside the padded image.
+  [[nodiscard]] double divisor(gpudnnPoolingMode_t mode, std::int64_t d, std::int64_t h, std::int64_t w) const {
+    const Extent* const extents[] = {&axes_[0][static_cast<std::size_t>(d)], &axes_[1][static_cast<std::size_t>(h)],
+                                     &axes_[2][static_cast<std::size_t>(w)]};
+    double divisor = 1;
+    for (const Extent* along : extents) {
+      divisor *= mode == GPUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING
+                     ? along->padded
+                     : static_cast<double>(std::max<std::int64_t>(along->end - along->begin, 0));
+    }
+    return divisor;
   }
-  return window;
-}
+
+ private:
+  struct Extent {
+    std::int64_t begin;  // inside the image
+    std::int64_t end;
+    double padded;  // positions inside the padded image
+  };
+  // One column of the windows, and the columns of the output whose windows have it inside the image.
+  struct Tap {
+    std::int64_t start;
+    std::int64_t begin;
+    std::int64_t end;
+  };
+  static Extent extent(const Problem& problem, int axis, std::int64_t image, std::int64_t at) {
+    const std::int64_t start = at * problem.stride[axis] - problem.pad[axis];
+    const std::int64_t end = start + problem.window[axis];
+    const std::int64_t padded = std::min(end, image + problem.pad[axis]) - start;
+    return {std::max<std::int64_t>(start, 0), std::min(end, image),
+            static_cast<double>(std::max<std::int64_t>(padded, 0))};
+  }
+
+  const Plane& image_;
+  std::vector<Extent> axes_[kSpatial];
+  std::int64_t step_ = 1;
+  std::vector<Tap> taps_;
+};
 
 bool is_average(const Problem& problem) {
   return problem.mode == GPUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ||
          problem.mode == GPUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
-}
-
-// What an average divides by.
-double divisor(const Problem& problem, const Window& window) {
-  if (problem.mode == GPUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING) return static_cast<double>(window.count());
-  return window.padded_count;
 }
 
 template <class T>
@@ -107,33 +136,45 @@ double lowest() {
   }
 }
 
-// The number of the window's first maximum in the image's values, or -1.
-std::int64_t find_maximum(const Problem& problem, const Plane& image, const Window& window, const double* values) {
-  std::int64_t best = -1;
-  window.for_each(image, [&](std::int64_t at) {
-    const double value = values[at];
-    if (best >= 0 && std::isnan(values[best])) return;
-    if (std::isnan(value)) {
-      if (problem.nan == GPUDNN_PROPAGATE_NAN) best = at;
-    } else if (best < 0 || value > values[best]) {
-      best = at;
-    }
-  });
-  return best;
-}
+// The first maxima of a row of windows.
+struct Maxima {
+  std::vector<double> values;
+  std::vector<std::int64_t> numbers;  // in the image; -1: there was nothing to choose
 
-double average(const Problem& problem, const Plane& image, const Window& window, const double* values) {
-  double sum = 0;
-  window.for_each(image, [&](std::int64_t at) { sum += values[at]; });
-  const double parts = divisor(problem, window);
-  return parts == 0 ? 0 : sum / parts;
-}
+  explicit Maxima(std::int64_t columns)
+      : values(static_cast<std::size_t>(columns)), numbers(static_cast<std::size_t>(columns)) {}
+  void find(const Problem& problem, const Windows& windows, std::int64_t d, std::int64_t h, const double* image) {
+    const auto none = [](std::int64_t number) { return number < 0; };
+    const bool propagates = problem.nan == GPUDNN_PROPAGATE_NAN;
+    std::fill(values.begin(), values.end(), -std::numeric_limits<double>::infinity());
+    std::fill(numbers.begin(), numbers.end(), -1);
+    double* const greatest = values.data();
+    std::int64_t* const best = numbers.data();
+    const auto take = [=](bool takes, std::int64_t w, std::int64_t at) {
+      best[w] = takes ? at : best[w];
+      greatest[w] = takes ? image[at] : greatest[w];
+    };
+    if (propagates) {
+      windows.for_each(d, h, [=](std::int64_t w, std::int64_t at) {
+        take(!(image[at] <= greatest[w]) & (greatest[w] == greatest[w]), w, at);
+      });
+    } else {
+      windows.for_each(d, h, [=](std::int64_t w, std::int64_t at) { take(image[at] > greatest[w], w, at); });
+    }
+    if (std::none_of(numbers.begin(), numbers.end(), none)) return;
+    // Nothing above -infinity: the first that is one, if any.
+    windows.for_each(d, h, [=](std::int64_t w, std::int64_t at) {
+      take(best[w] < 0 && image[at] == -std::numeric_limits<double>::infinity(), w, at);
+    });
+  }
+};
 
 template <class T>
 void read_plane(const T* data, const Plane& plane, std::vector<double>* values) {
-  double* const to = values->data();
-  plane.for_each(
-      [&](std::int64_t i, std::int64_t at, const std::int64_t(&)[kSpatial]) { to[i] = to_double(data[at]); });
+  double* to = values->data();
+  plane.for_each_row([&](std::int64_t, std::int64_t, std::int64_t row) {
+    for (std::int64_t w = 0; w < plane.dims[2]; ++w) *to++ = to_double(data[row + w * plane.strides[2]]);
+  });
 }
 
 // The offset of plane `index`, counted over images and channels.
@@ -145,22 +186,34 @@ template <class T>
 void forward(const Problem& problem, const Args& args) {
   const Plane image(problem.x);
   const Plane output(problem.y);
+  const Windows windows(problem, image, output);
   parallel_for(problem.y.dims[0] * problem.y.dims[1], grain_for(10 * image.positions()),
                [&](std::int64_t begin, std::int64_t end) {
                  std::vector<double> values(static_cast<std::size_t>(image.positions()));
+                 std::vector<double> sums(static_cast<std::size_t>(output.dims[2]));
+                 Maxima maxima(output.dims[2]);
                  for (std::int64_t plane = begin; plane < end; ++plane) {
                    read_plane(static_cast<const T*>(args.x) + plane_offset(problem.x, plane), image, &values);
                    T* const y = static_cast<T*>(args.out) + plane_offset(problem.y, plane);
-                   output.for_each([&](std::int64_t, std::int64_t to, const std::int64_t(&at)[kSpatial]) {
-                     const Window window = window_at(problem, image, at);
-                     double result = 0;
+                   output.for_each_row([&](std::int64_t d, std::int64_t h, std::int64_t row) {
                      if (is_average(problem)) {
-                       result = average(problem, image, window, values.data());
+                       std::fill(sums.begin(), sums.end(), 0.0);
+                       windows.for_each(d, h,
+                                        [sum = sums.data(), from = values.data()](std::int64_t w, std::int64_t at) {
+                                          sum[w] += from[at];
+                                        });
                      } else {
-                       const std::int64_t best = find_maximum(problem, image, window, values.data());
-                       result = best < 0 ? lowest<T>() : values[static_cast<std::size_t>(best)];
+                       maxima.find(problem, windows, d, h, values.data());
                      }
-                     store(y + to, args.alpha * result, args.beta);
+                     for (std::int64_t w = 0; w < output.dims[2]; ++w) {
+                       const auto i = static_cast<std::size_t>(w);
+                       double result = maxima.numbers[i] < 0 ? lowest<T>() : maxima.values[i];
+                       if (is_average(problem)) {
+                         const double divisor = windows.divisor(problem.mode, d, h, w);
+                         result = divisor == 0 ? 0 : sums[i] / divisor;
+                       }
+                       store(y + row + w * output.strides[2], args.alpha * result, args.beta);
+                     }
                    });
                  }
                });
@@ -171,29 +224,45 @@ void backward(const Problem& problem, const Args& args) {
   const Plane image(problem.x);
   const Plane output(problem.dy);
   const Plane image_gradient(problem.dx);
+  const Windows windows(problem, image, output);
   parallel_for(problem.dx.dims[0] * problem.dx.dims[1], grain_for(10 * image.positions()),
                [&](std::int64_t begin, std::int64_t end) {
                  std::vector<double> values(static_cast<std::size_t>(image.positions()));
                  std::vector<double> sums(values.size());
+                 std::vector<double> shares(static_cast<std::size_t>(output.dims[2]));
+                 Maxima maxima(output.dims[2]);
                  for (std::int64_t plane = begin; plane < end; ++plane) {
                    std::fill(sums.begin(), sums.end(), 0.0);
                    if (!is_average(problem)) {
                      read_plane(static_cast<const T*>(args.x) + plane_offset(problem.x, plane), image, &values);
                    }
                    const T* const dy = static_cast<const T*>(args.dy) + plane_offset(problem.dy, plane);
-                   output.for_each([&](std::int64_t, std::int64_t from, const std::int64_t(&place)[kSpatial]) {
-                     const Window window = window_at(problem, image, place);
-                     const double gradient = to_double(dy[from]);
+                   output.for_each_row([&](std::int64_t d, std::int64_t h, std::int64_t row) {
+                     const T* const gradients = dy + row;
                      if (is_average(problem)) {
-                       const double share = gradient / divisor(problem, window);
-                       window.for_each(image, [&](std::int64_t at) { sums[static_cast<std::size_t>(at)] += share; });
-                     } else if (const auto best = find_maximum(problem, image, window, values.data()); best >= 0) {
-                       sums[static_cast<std::size_t>(best)] += gradient;
+                       for (std::int64_t w = 0; w < output.dims[2]; ++w) {
+                         shares[static_cast<std::size_t>(w)] =
+                             to_double(gradients[w * output.strides[2]]) / windows.divisor(problem.mode, d, h, w);
+                       }
+                       windows.for_each(d, h,
+                                        [to = sums.data(), share = shares.data()](std::int64_t w, std::int64_t at) {
+                                          to[at] += share[w];
+                                        });
+                       return;
+                     }
+                     maxima.find(problem, windows, d, h, values.data());
+                     for (std::int64_t w = 0; w < output.dims[2]; ++w) {
+                       const std::int64_t best = maxima.numbers[static_cast<std::size_t>(w)];
+                       if (best >= 0)
+                         sums[static_cast<std::size_t>(best)] += to_double(gradients[w * output.strides[2]]);
                      }
                    });
                    T* const dx = static_cast<T*>(args.out) + plane_offset(problem.dx, plane);
-                   image_gradient.for_each([&](std::int64_t i, std::int64_t to, const std::int64_t(&)[kSpatial]) {
-                     store(dx + to, args.alpha * sums[static_cast<std::size_t>(i)], args.beta);
+                   const double* sum = sums.data();
+                   image_gradient.for_each_row([&](std::int64_t, std::int64_t, std::int64_t row) {
+                     for (std::int64_t w = 0; w < image_gradient.dims[2]; ++w) {
+                       store(dx + row + w * image_gradient.strides[2], args.alpha * *sum++, args.beta);
+                     }
                    });
                  }
                });

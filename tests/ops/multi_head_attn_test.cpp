@@ -488,18 +488,18 @@ std::vector<double> naive_out(const Problem& p, const Given& given) {
 
 // --- judgement -------------------------------------------------------------------------------------------------------
 
-// By the norm: as docs/numerics.md allows large problems, and what intermediate results rounded to 16 bits add.
-// Gradients that cancel are held against a tenth of the data's own size.
+// By the norm: as docs/numerics.md allows large problems, and what intermediate results rounded to 16 bits add: a
+// gradient of weights comes through ten of them (projections, heads, their gradients), whose errors a softmax may
+// double; the same multiple of the unit roundoff for both formats. Gradients that cancel are held against a tenth of
+// the data's own size.
 double bound_of(gpudnnDataType_t type) {
   switch (type) {
     case GPUDNN_DATA_DOUBLE:
       return 1e-11;
     case GPUDNN_DATA_FLOAT:
       return 2e-5;
-    case GPUDNN_DATA_HALF:
-      return 1e-2;
     default:
-      return 6e-2;
+      return 20 * unit_roundoff(type);
   }
 }
 

@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <string>
+#include <vector>
+
 #include "support/by_hand.hpp"
 #include "support/sweep.hpp"
 
@@ -16,6 +20,26 @@ TEST(Pooling, MaximumByHand) {
   Values values;
   values.x = kImage;
   expect_literal(pooling_case("pool fwd max f32 nchw n1c1h3w3 r2s2 p0x0 t1x1"), values, {5, 6, 8, 9});
+}
+
+// Gradients show which element was chosen: the first -infinity where there is nothing else, a NaN only if NaN count.
+TEST(Pooling, MaximumOfInfinitiesAndNaN) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const auto expect_chosen = [](const char* nan, const std::vector<double>& x, const std::vector<double>& dx) {
+    Values values;
+    values.x = x;
+    values.y = {0};
+    values.dy = {1};
+    expect_literal(pooling_case((std::string("pool bwd max f32 nchw n1c1h1w4 r1s4 p0x0 t1x1") + nan).c_str()), values,
+                   dx);
+  };
+  expect_chosen("", {-kInf, -kInf, kNaN, -kInf}, {1, 0, 0, 0});
+  expect_chosen("", {kNaN, -kInf, kNaN, -kInf}, {0, 1, 0, 0});
+  expect_chosen("", {kNaN, kNaN, kNaN, kNaN}, {0, 0, 0, 0});
+  expect_chosen("", {kNaN, -kInf, 3, kInf}, {0, 0, 0, 1});
+  expect_chosen(" nan", {-kInf, 5, kNaN, kNaN}, {0, 0, 1, 0});
+  expect_chosen(" nan", {-kInf, -kInf, -kInf, -kInf}, {1, 0, 0, 0});
 }
 
 TEST(Pooling, AveragesByHand) {

@@ -1,6 +1,7 @@
 // The oracle of pooling.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <optional>
 
 #include "support/naive.hpp"
 #include "support/number.hpp"
@@ -54,10 +55,15 @@ bool is_max(const pooling::Problem& p) {
   return p.mode == GPUDNN_POOLING_MAX || p.mode == GPUDNN_POOLING_MAX_DETERMINISTIC;
 }
 
-std::size_t first_greatest(const Window& window, const std::vector<double>& x) {
-  std::size_t best = window.inside.front();
+// The element that is the maximum: the first NaN where NaN count, else the first greatest number; nothing if none is.
+std::optional<std::size_t> chosen(const pooling::Problem& p, const Window& window, const std::vector<double>& x) {
+  std::optional<std::size_t> best;
   for (const std::size_t i : window.inside) {
-    if (x[i] > x[best]) best = i;
+    if (std::isnan(x[i])) {
+      if (p.nan == GPUDNN_PROPAGATE_NAN) return i;
+    } else if (!best || x[i] > x[*best]) {
+      best = i;
+    }
   }
   return best;
 }
@@ -86,10 +92,11 @@ Sums pool(const pooling::Problem& p, const Values& values) {
   for (std::size_t i = 0; i < windows.size(); ++i) {
     const Window& window = windows[i];
     if (is_max(p)) {
-      if (p.backward) {
-        if (!window.inside.empty()) sums.add(first_greatest(window, values.x), values.dy[i]);
-      } else {
-        sums.add(i, window.inside.empty() ? -greatest_finite(p.y.type) : values.x[first_greatest(window, values.x)]);
+      const std::optional<std::size_t> best = chosen(p, window, values.x);
+      if (!p.backward) {
+        sums.add(i, best ? values.x[*best] : -greatest_finite(p.y.type));
+      } else if (best) {
+        sums.add(*best, values.dy[i]);
       }
       continue;
     }

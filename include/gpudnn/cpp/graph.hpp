@@ -12,7 +12,7 @@
 // Extents, strides and types of results follow from the operations; a result is packed in the order of its first
 // operand. A result that no operation reads is an output, as are those marked by set_output(); the others are
 // intermediates and have no memory. What is wrong in an operation is kept and told by build(). The operations are in
-// graph_operations.hpp.
+// graph_operations.hpp and graph_attention.hpp.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef GPUDNN_CPP_GRAPH_HPP_
 #define GPUDNN_CPP_GRAPH_HPP_
@@ -131,6 +131,9 @@ struct AttentionOptions {
   bool statistics = false;  // the row's log of summed exponentials too: what attention_backward reads
   Tensor seq_len_q = {};    // int32, batch x 1 x 1 x 1: how much of each sequence counts
   Tensor seq_len_kv = {};
+  // Row r of q sees keys 0 to r alone. A chain of products, masking and softmax by parts, as the operation itself has
+  // no mask: memory of length x length. k and v are inputs with as many heads as q, without seq_len; backward, all are.
+  bool causal = false;
 };
 struct AttentionResult {
   Tensor o;
@@ -160,6 +163,8 @@ class Graph {
   // --- inputs
   Tensor tensor(const TensorOptions& options);
   Tensor tensor(const TensorOptions& options, gpudnnDataType_t type) { return tensor(options).set_type(type); }
+  // An input with its last two dimensions swapped: the same memory, which is bound with x alone.
+  Tensor transpose(Tensor x);
   // A number that the graph holds itself.
   Tensor scalar(double value, int rank = 4);
 
@@ -333,6 +338,12 @@ class Graph {
   detail::Node resampling(gpudnnBackendDescriptorType_t kind, gpudnnBackendAttributeName_t companion_name,
                           const ResampleOptions& options, std::size_t spatial) const;
   detail::Node pointwise_node(gpudnnPointwiseMode_t mode, const PointwiseOptions& options) const;
+  // Of causal attention: scale * q k^T, or its transpose, with a great negative number where the key is behind the
+  // query.
+  Tensor causal_scores(Tensor rows, Tensor columns, double scale, bool transposed);
+  AttentionResult causal_attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options);
+  AttentionGradients causal_attention_backward(Tensor q, Tensor k, Tensor v, Tensor o, Tensor d_o, Tensor statistics,
+                                               const AttentionOptions& options);
   // The statistics of a norm: x's extents where the scale has 1, and 1 where it does not.
   [[nodiscard]] static Extents statistics_dims(gpudnnBackendNormMode_t mode, const Extents& x, const Extents& scale);
 
@@ -354,6 +365,7 @@ class Graph {
 
 }  // namespace gpudnn
 
+#include "gpudnn/cpp/graph_attention.hpp"
 #include "gpudnn/cpp/graph_build.hpp"
 #include "gpudnn/cpp/graph_operations.hpp"
 

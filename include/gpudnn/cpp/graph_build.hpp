@@ -11,6 +11,8 @@ namespace gpudnn {
 inline void Graph::resolve_types() {
   for (Row& row : state_->tensors) {
     if (!row.has_type) row.type = row.is_virtual() ? options_.intermediate : options_.type;
+    // A view comes after what it is a view of.
+    if (row.view_of >= 0) row.type = state_->tensors[static_cast<std::size_t>(row.view_of)].type;
   }
 }
 
@@ -157,6 +159,11 @@ inline Status Graph::try_execute(gpudnnHandle_t handle, const std::vector<Bindin
     }
     uids.push_back(binding.tensor.uid());
     pointers.push_back(binding.pointer);
+    for (std::size_t i = 0; i < state_->tensors.size(); ++i) {
+      if (state_->tensors[i].view_of != binding.tensor.index_) continue;
+      uids.push_back(static_cast<std::int64_t>(i) + 1);
+      pointers.push_back(binding.pointer);
+    }
   }
   for (std::size_t i = 0; i < state_->tensors.size(); ++i) {
     Row& row = state_->tensors[i];

@@ -24,6 +24,23 @@ inline Tensor Graph::tensor(const TensorOptions& options) {
   return {state_.get(), static_cast<int>(state_->tensors.size()) - 1};
 }
 
+inline Tensor Graph::transpose(Tensor x) {
+  if (!own("transpose", {x})) return {};
+  const Row from = x.row();
+  const std::size_t rank = from.dims.size();
+  if (from.produced || from.by_value || rank < 2) {
+    return fail("transpose: x must be an input of at least 2 dimensions; a result has no memory to see in another way"),
+           Tensor();
+  }
+  Row row = from;
+  std::swap(row.dims[rank - 2], row.dims[rank - 1]);
+  std::swap(row.strides[rank - 2], row.strides[rank - 1]);
+  row.view_of = from.view_of >= 0 ? from.view_of : x.index_;
+  row.read = false;
+  state_->tensors.push_back(std::move(row));
+  return {state_.get(), static_cast<int>(state_->tensors.size()) - 1};
+}
+
 inline Tensor Graph::scalar(double value, int rank) {
   Tensor made = tensor({Extents(static_cast<std::size_t>(std::max(rank, 1)), 1)}, GPUDNN_DATA_FLOAT);
   const auto narrowed = static_cast<float>(value);
@@ -388,58 +405,6 @@ inline NormGradients Graph::norm_backward(gpudnnBackendNormMode_t mode, Tensor d
                 out(GPUDNN_ATTR_OPERATION_NORM_BWD_DXDESC, made.dx),
                 out(GPUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC, made.dscale),
                 out(GPUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC, made.dbias)};
-  add_node(std::move(node));
-  return made;
-}
-
-// --- attention
-// --------------------------------------------------------------------------------------------------------
-
-inline AttentionResult Graph::attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
-  if (!own("attention", {q, k, v})) return {};
-  if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4) {
-    return fail("attention: q, k and v must have 4 extents: batch, heads, length, size of a head"), AttentionResult();
-  }
-  AttentionResult made;
-  made.o = result({q.dims()[0], q.dims()[1], q.dims()[2], v.dims()[3]}, q);
-  if (options.statistics) {
-    Tensor statistics = result({q.dims()[0], q.dims()[1], q.dims()[2], 1}, Tensor());
-    made.statistics = statistics.set_type(GPUDNN_DATA_FLOAT).set_output();
-  }
-  const double size = static_cast<double>(q.dims()[3]);
-  const Tensor scale = scalar(options.scale > 0 ? options.scale : 1 / std::sqrt(size));
-  detail::Node node(GPUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR);
-  node.links = {in(GPUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, q),
-                in(GPUDNN_ATTR_OPERATION_SDPA_FWD_KDESC, k),
-                in(GPUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, v),
-                in(GPUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, scale),
-                in(GPUDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_QDESC, options.seq_len_q),
-                in(GPUDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_KVDESC, options.seq_len_kv),
-                out(GPUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, made.o),
-                out(GPUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, made.statistics)};
-  add_node(std::move(node));
-  return made;
-}
-
-inline AttentionGradients Graph::attention_backward(Tensor q, Tensor k, Tensor v, Tensor o, Tensor d_o,
-                                                    Tensor statistics, const AttentionOptions& options) {
-  if (!own("attention_backward", {q, k, v, o, d_o, statistics})) return {};
-  AttentionGradients made{result(q.dims(), q), result(k.dims(), k), result(v.dims(), v)};
-  const double size = static_cast<double>(q.dims()[3]);
-  const Tensor scale = scalar(options.scale > 0 ? options.scale : 1 / std::sqrt(size));
-  detail::Node node(GPUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR);
-  node.links = {in(GPUDNN_ATTR_OPERATION_SDPA_BWD_QDESC, q),
-                in(GPUDNN_ATTR_OPERATION_SDPA_BWD_KDESC, k),
-                in(GPUDNN_ATTR_OPERATION_SDPA_BWD_VDESC, v),
-                in(GPUDNN_ATTR_OPERATION_SDPA_BWD_ODESC, o),
-                in(GPUDNN_ATTR_OPERATION_SDPA_BWD_DODDESC, d_o),
-                in(GPUDNN_ATTR_OPERATION_SDPA_BWD_STATSDESC, statistics),
-                in(GPUDNN_ATTR_OPERATION_SDPA_BWD_SCALEDESC, scale),
-                in(GPUDNN_ATTR_OPERATION_SDPA_BWD_SEQ_LEN_QDESC, options.seq_len_q),
-                in(GPUDNN_ATTR_OPERATION_SDPA_BWD_SEQ_LEN_KVDESC, options.seq_len_kv),
-                out(GPUDNN_ATTR_OPERATION_SDPA_BWD_DQDESC, made.dq),
-                out(GPUDNN_ATTR_OPERATION_SDPA_BWD_DKDESC, made.dk),
-                out(GPUDNN_ATTR_OPERATION_SDPA_BWD_DVDESC, made.dv)};
   add_node(std::move(node));
   return made;
 }

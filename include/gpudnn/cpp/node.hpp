@@ -35,7 +35,8 @@ struct TensorRow {
   bool by_value = false;
   unsigned char value[8] = {};  // of a by-value tensor
   std::int64_t alignment = 16;
-  int ragged = -1;  // the tensor of its offsets
+  int ragged = -1;   // the tensor of its offsets
+  int view_of = -1;  // the input whose memory this is
 
   [[nodiscard]] bool is_virtual() const noexcept { return produced && read && !output; }
 };

@@ -182,6 +182,8 @@ using SpatialTransformerDescriptor =
 using TensorTransformDescriptor = Owned<gpudnnTensorTransformDescriptor_t, gpudnnCreateTensorTransformDescriptor,
                                         gpudnnDestroyTensorTransformDescriptor>;
 using RnnDescriptor = Owned<gpudnnRNNDescriptor_t, gpudnnCreateRNNDescriptor, gpudnnDestroyRNNDescriptor>;
+using RnnDataDescriptor =
+    Owned<gpudnnRNNDataDescriptor_t, gpudnnCreateRNNDataDescriptor, gpudnnDestroyRNNDataDescriptor>;
 
 // Memory where a handle computes: on the GPU or, on the host backend, ordinary memory. The handle must outlive it.
 class Buffer {

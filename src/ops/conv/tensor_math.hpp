@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/math_type.hpp"
 #include "ops/conv/problem.hpp"
 
 namespace gpudnn::conv {
@@ -14,9 +15,7 @@ namespace gpudnn::conv {
     case DataType{GPUDNN_DATA_BFLOAT16}:
       return problem.math == GPUDNN_FMA_MATH ? "math=fma forbids the matrix units" : nullptr;
     case DataType{GPUDNN_DATA_FLOAT}:
-      return problem.math == GPUDNN_TENSOR_OP_MATH || problem.math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
-                 ? nullptr
-                 : "the math type does not allow TF32 (math=tensor does)";
+      return allows_tf32(problem.math) ? nullptr : "the math type does not allow TF32 (math=tensor does)";
     default:
       return "the matrix units take f16, bf16 and f32 (as TF32) only";
   }

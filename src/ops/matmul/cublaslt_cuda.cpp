@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/float8.hpp"
+#include "core/math_type.hpp"
 #include "ops/matmul/cublaslt.hpp"
 #include "ops/matmul/footprint.hpp"
 
@@ -24,10 +25,6 @@ namespace lt = cuda::cublaslt;
 constexpr std::size_t kMaxWorkspace = std::size_t{32} << 20;
 // Its model promises this share of the tensor cores' rate, below what it reaches: see cublaslt.hpp.
 constexpr double kEfficiency = 0.45;
-
-bool allows_tf32(const Problem& p) {
-  return p.math == GPUDNN_TENSOR_OP_MATH || p.math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
-}
 
 std::int32_t type_of(DataType type) {
   switch (type) {
@@ -142,9 +139,9 @@ class Descriptors {
   Descriptors(const lt::Library& library, const Problem& problem) : library_(library) {
     Product x;
     if (!product_of(problem, &x)) return;
-    const std::int32_t compute = problem.a.type == GPUDNN_DATA_DOUBLE                          ? lt::kF64
-                                 : problem.a.type == GPUDNN_DATA_FLOAT && allows_tf32(problem) ? lt::kF32AsTf32
-                                                                                               : lt::kF32;
+    const std::int32_t compute = problem.a.type == GPUDNN_DATA_DOUBLE                               ? lt::kF64
+                                 : problem.a.type == GPUDNN_DATA_FLOAT && allows_tf32(problem.math) ? lt::kF32AsTf32
+                                                                                                    : lt::kF32;
     const std::int32_t scale_type = compute == lt::kF64 ? CUDA_R_64F : CUDA_R_32F;
     ok_ = library_.desc_create(&desc, compute, scale_type) == 0;
     set(lt::kTransposeA, std::int32_t{x.a.transposed ? 1 : 0});
@@ -248,7 +245,7 @@ Support cublaslt_supports(const Problem& problem, const Device&) {
 
 void cublaslt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const Unit unit = problem.a.type == GPUDNN_DATA_DOUBLE                                           ? Unit::fma_f64
-                    : problem.a.type == GPUDNN_DATA_FLOAT && !allows_tf32(problem)                 ? Unit::fma_f32
+                    : problem.a.type == GPUDNN_DATA_FLOAT && !allows_tf32(problem.math)            ? Unit::fma_f32
                     : problem.a.type == GPUDNN_DATA_FLOAT                                          ? Unit::tensor_tf32
                     : problem.a.type == GPUDNN_DATA_HALF || problem.a.type == GPUDNN_DATA_BFLOAT16 ? Unit::tensor_f16
                                                                                                    : Unit::tensor_8bit;

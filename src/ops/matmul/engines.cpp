@@ -1,7 +1,7 @@
 // The list of the engines of the matrix product.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/matmul/engine.hpp"
-#include "ops/matmul/host_reference.hpp"
+#include "ops/matmul/host.hpp"
 #ifdef GPUDNN_WITH_CUDA
 #include "ops/matmul/cublaslt.hpp"
 #include "ops/matmul/gemm_simt.hpp"
@@ -49,12 +49,19 @@ std::span<const MatmulEngine> engines() noexcept {
        .prepare = &gemm_simt_prepare,
        .launch = &gemm_simt_launch},
 #endif
+      {.name = "host_gemm",
+       .backend = GPUDNN_BACKEND_HOST,
+       .supports = &host_supports,
+       .candidates = &host_gemm_candidates,
+       .workspace = &host_workspace,
+       .prepare = &host_prepare,
+       .launch = &host_gemm_launch},
       {.name = "host_reference",
        .backend = GPUDNN_BACKEND_HOST,
-       .supports = &host_reference_supports,
+       .supports = &host_supports,
        .candidates = &host_reference_candidates,
-       .workspace = &host_reference_workspace,
-       .prepare = &host_reference_prepare,
+       .workspace = &host_workspace,
+       .prepare = &host_prepare,
        .launch = &host_reference_launch},
   };
   return kEngines;

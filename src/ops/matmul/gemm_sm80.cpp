@@ -6,6 +6,7 @@
 
 #include "core/cost_model.hpp"
 #include "core/integer.hpp"
+#include "core/math_type.hpp"
 #include "kernels/matmul/gemm_sm80.hpp"
 #include "ops/matmul/any_strides.hpp"
 
@@ -18,10 +19,6 @@ struct Prepared {
   AnyStrides any;
   int tile = 0;
 };
-
-bool allows_tf32(const Problem& p) {
-  return p.math == GPUDNN_TENSOR_OP_MATH || p.math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
-}
 
 // Whether neighbours in k are the closest ones in memory: what the kernel then calls along_k.
 bool is_along_k(const TensorGeometry& tensor, int row, int depth) {
@@ -86,7 +83,7 @@ Support gemm_sm80_supports(const Problem& problem, const Device& device) {
     case GPUDNN_DATA_BFLOAT16:
       break;
     case GPUDNN_DATA_FLOAT:
-      if (!allows_tf32(problem)) return Support::no("floats need a math type that allows TF32");
+      if (!allows_tf32(problem.math)) return Support::no("floats need a math type that allows TF32");
       break;
     case GPUDNN_DATA_INT8: {
       const int last = problem.d.rank - 1;

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <utility>
 
+#include "core/math_type.hpp"
 #include "core/problem_text.hpp"
 #include "core/tensor_map_cuda.hpp"
 #include "kernels/matmul/gemm_sm90.hpp"
@@ -28,10 +29,6 @@ struct Prepared {
   std::int32_t scales = 0;
   bool swapped = false;  // the kernel makes the transpose of d: its a is our b
 };
-
-bool allows_tf32(const Problem& p) {
-  return p.math == GPUDNN_TENSOR_OP_MATH || p.math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
-}
 
 // `row` and `depth` are the tensor's dimensions with the operand's rows (m or n) and with k.
 sm90::Operand operand_of(const TensorGeometry& tensor, const TensorGeometry& d, int row, int depth) {
@@ -161,7 +158,7 @@ Support gemm_sm90_supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (problem.overrides != 0) return Support::no("it takes no extents from device memory");
   if (problem.math == GPUDNN_FMA_MATH) return Support::no("the math type rules out tensor cores");
-  if (problem.a.type == GPUDNN_DATA_FLOAT && !allows_tf32(problem)) {
+  if (problem.a.type == GPUDNN_DATA_FLOAT && !allows_tf32(problem.math)) {
     return Support::no("floats need a math type that allows TF32");
   }
   const int last = problem.d.rank - 1;

@@ -6,8 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "mnist_data.hpp"
-#include "network.hpp"
+#include "digits.hpp"
 #include "random.hpp"
 
 namespace {
