@@ -4,6 +4,7 @@
 
 #include "core/engine_names.hpp"
 #include "core/guard.hpp"
+#include "core/verify.hpp"
 #include "gpudnn/gpudnn.h"
 
 using namespace gpudnn;
@@ -21,6 +22,13 @@ extern "C" gpudnnStatus_t gpudnnDestroy(gpudnnHandle_t handle) {
         log_line(GPUDNN_SEV_WARNING, handle, GPUDNN_STATUS_SUCCESS,
                  "gpudnnDestroy: GPUDNN_ENGINES names '%s', which no engine that was asked for work has", name.c_str());
       }
+    }
+    if (verify::watching()) {
+      const verify::Counts counts = verify::counts();
+      log_line(GPUDNN_SEV_INFO, handle, GPUDNN_STATUS_SUCCESS,
+               "gpudnnDestroy: GPUDNN_VERIFY: %llu operations, %llu verified, %llu differ",
+               static_cast<unsigned long long>(counts.operations), static_cast<unsigned long long>(counts.verified),
+               static_cast<unsigned long long>(counts.differing));
     }
     call_context().handle = nullptr;  // the log line comes after the handle's end
     Pool<gpudnnContext>::destroy(handle);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/device.hpp"
+#include "core/stream_capture.hpp"
 
 namespace gpudnn {
 namespace {
@@ -132,6 +133,12 @@ Status query(const Device& device, cudaStream_t stream) {
   }
   GPUDNN_CUDA(error);
   return GPUDNN_STATUS_SUCCESS;
+}
+
+bool is_capturing(const Device& device, cudaStream_t stream) noexcept {
+  const DeviceScope scope(device);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  return cudaStreamIsCapturing(stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone;
 }
 
 int runtime_version() noexcept { return CUDART_VERSION; }

@@ -1,6 +1,7 @@
 // The device calls of a build without CUDA: there is no device.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/device.hpp"
+#include "core/stream_capture.hpp"
 
 namespace gpudnn {
 
@@ -26,6 +27,7 @@ Status fill(const Device&, cudaStream_t, void*, int, std::size_t) { return no_cu
 Status synchronize(const Device&, cudaStream_t) { return no_cuda(); }
 Status query(const Device&, cudaStream_t) { return no_cuda(); }
 Status time_on_stream(const Device&, cudaStream_t, int, Status (*)(void*), void*, float*) { return no_cuda(); }
+bool is_capturing(const Device&, cudaStream_t) noexcept { return false; }
 int runtime_version() noexcept { return 0; }
 int driver_version() noexcept { return 0; }
 int max_device_version() noexcept { return 0; }

@@ -3,6 +3,7 @@
 #include "core/environment.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
@@ -46,6 +47,21 @@ bool parse_bytes(const char* text, std::size_t* bytes) {
   return true;
 }
 
+// "0.01", "abort" or "0.01,abort": a share from 0 to 1, which is 1 where it is left out, and what a difference does.
+bool parse_verify(std::string_view text, VerifySettings* settings) {
+  settings->share = 1;
+  const std::string_view first = text.substr(0, text.find(','));
+  if (first != "abort") {
+    const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), settings->share);
+    if (error != std::errc{} || end != first.data() + first.size()) return false;
+    if (!(settings->share >= 0 && settings->share <= 1)) return false;
+    if (first.size() == text.size()) return true;
+    text.remove_prefix(first.size() + 1);
+  }
+  settings->abort = text == "abort";
+  return settings->abort;
+}
+
 constexpr int kMaxLogLevel = 3;
 constexpr int kMaxHostThreads = 1024;
 
@@ -71,6 +87,8 @@ LogSettings environment_log() {
   LogSettings settings;
   if (const char* level = first_of("GPUDNN_LOGLEVEL", "CUDNN_LOGLEVEL_DBG")) {
     if (!parse_count(level, kMaxLogLevel, &settings.level)) settings.level = 2;
+  } else if (environment_verify().any()) {
+    settings.level = 2;  // what is found is meant to be seen
   }
   const char* destination = first_of("GPUDNN_LOGDEST", "CUDNN_LOGDEST_DBG");
   settings.destination = destination != nullptr ? destination : "stderr";
@@ -106,6 +124,15 @@ std::string environment_engines() {
   return value != nullptr ? value : "";
 }
 
+VerifySettings environment_verify() {
+  VerifySettings settings;
+  int watch = 0;
+  if (const char* value = variable("GPUDNN_VERIFY"); value != nullptr && !parse_verify(value, &settings)) settings = {};
+  const char* value = variable("GPUDNN_CHECK_NAN");
+  settings.check_nan = value != nullptr && parse_count(value, 1, &watch) && watch != 0;
+  return settings;
+}
+
 std::vector<std::string> environment_mistakes() {
   std::vector<std::string> mistakes;
   const auto check = [&](const char* name, bool understood, const char* legal) {
@@ -126,6 +153,12 @@ std::vector<std::string> environment_mistakes() {
         "counts as 0; it must be a number of threads, or 0 for one on each core");
   value = variable("GPUDNN_CUBLAS");
   check("GPUDNN_CUBLAS", value == nullptr || parse_count(value, 1, &number), "counts as 1; it must be 0 or 1");
+  VerifySettings verify;
+  value = variable("GPUDNN_VERIFY");
+  check("GPUDNN_VERIFY", value == nullptr || parse_verify(value, &verify),
+        "verifies nothing; it must be a share from 0 to 1, abort, or both as in 0.01,abort");
+  value = variable("GPUDNN_CHECK_NAN");
+  check("GPUDNN_CHECK_NAN", value == nullptr || parse_count(value, 1, &number), "counts as 0; it must be 0 or 1");
   return mistakes;
 }
 

@@ -37,6 +37,15 @@ struct LogSettings {
 // GPUDNN_ENGINES: engines that are left out ("-name") or kept to ("name"), by commas. Read once.
 [[nodiscard]] std::string environment_engines();
 
+struct VerifySettings {
+  double share = 0;        // of the operations that are verified; 0: none
+  bool abort = false;      // a difference fails the call
+  bool check_nan = false;  // GPUDNN_CHECK_NAN: the NaN watch
+  [[nodiscard]] bool any() const noexcept { return share > 0 || check_nan; }
+};
+// GPUDNN_VERIFY ("1", "0.01", "abort", "0.01,abort") and GPUDNN_CHECK_NAN. Default: off.
+[[nodiscard]] VerifySettings environment_verify();
+
 // A sentence for each variable whose value is not understood: which, its value, what counts instead, what is legal.
 [[nodiscard]] std::vector<std::string> environment_mistakes();
 

@@ -272,7 +272,7 @@ class ConvolutionWork final : public Work {
     const std::size_t needed = plan_->choice.engine->alignment;
     GPUDNN_REQUIRE(conv::alignment_of(args) >= needed, GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
                    "a data pointer is no multiple of %zu, which the tensors' BYTE_ALIGNMENT promised", needed);
-    return conv::launch_plan(launch_site(handle, workspace, plan_->choice.workspace), *plan_, args);
+    return conv::launch_verified(handle, match_.problem, *plan_, args, workspace, plan_->choice.workspace);
   }
 
  private:

@@ -151,7 +151,7 @@ class MatmulWork final : public Work {
                    GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
                    "a data pointer is no multiple of %u, which the tensors' BYTE_ALIGNMENT promised",
                    plan_->choice.engine->alignment);
-    return matmul::launch_plan(launch_site(handle, workspace, plan_->workspace), *plan_, args);
+    return matmul::launch_verified(handle, match_.problem, *plan_, args, workspace, plan_->workspace);
   }
 
  private:

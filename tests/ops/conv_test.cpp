@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "core/numerics.hpp"
 #include "support/by_hand.hpp"
 #include "support/sweep.hpp"
 
@@ -156,12 +157,7 @@ TEST(Convolution, LargeProblems) {
       c.integers = integers;
       const bool tf32 = c.problem.x.type == GPUDNN_DATA_FLOAT && c.problem.math != GPUDNN_DEFAULT_MATH &&
                         c.problem.math != GPUDNN_FMA_MATH;
-      const double bound = integers                                   ? 0
-                           : c.problem.x.type == GPUDNN_DATA_DOUBLE   ? 1e-11
-                           : c.problem.x.type == GPUDNN_DATA_HALF     ? 5e-3
-                           : c.problem.x.type == GPUDNN_DATA_BFLOAT16 ? 3e-2
-                           : tf32                                     ? 3e-3
-                                                                      : 1e-4;
+      const double bound = integers ? 0 : numerics::normwise_bound(c.problem.x.type, tf32);
       EXPECT_EQ(check_against(Backend::at_hand(), Backend::host(), c, bound, {.algorithm = 1}), "") << describe(c);
     }
   }

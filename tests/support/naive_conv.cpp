@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "core/numerics.hpp"
 #include "core/parallel.hpp"
 #include "support/naive.hpp"
 #include "support/number.hpp"
@@ -98,9 +99,7 @@ void for_each_product(const conv::Problem& p, Range filters_of, Range channels_o
 
 // The relative error that the math type allows in one product.
 double product_error(const conv::Problem& p) {
-  const bool tf32 = p.x.type == GPUDNN_DATA_FLOAT &&
-                    (p.math == GPUDNN_TENSOR_OP_MATH || p.math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION);
-  return tf32 ? 0x1p-9 : 0;  // two factors cut to 11 bits, at worst without rounding
+  return numerics::allows_tf32(p.x.type, p.math) ? numerics::kTf32Bound : 0;
 }
 
 // What the activation multiplies its exponential or quotient by.
@@ -140,7 +139,7 @@ void apply_epilogue(const ConvCase& c, const Values& values, std::size_t plane, 
     // The error of 1 + erf, of which a negative x leaves little.
     if (mode == conv::kGelu) slack += 8 * u * std::fabs(value);
     if (!activation_is_exact(mode)) {
-      slack += 8 * u * (std::fabs(f.f) + std::fabs(value * f.slope));
+      slack += numerics::curve_slack(u, f.f, value * f.slope);
       slack += 3 * least_subnormal(compute_type(p.y.type)) * (1 + factor_of_curve(mode, c.coef, value));
     }
     value = f.f;
@@ -149,9 +148,7 @@ void apply_epilogue(const ConvCase& c, const Values& values, std::size_t plane, 
 
 }  // namespace
 
-double sum_bound(gpudnnDataType_t type, double terms) {
-  return unit_roundoff(compute_type(type)) * (4 + 4 * std::sqrt(terms));
-}
+double sum_bound(gpudnnDataType_t type, double terms) { return numerics::sum_bound(type, terms); }
 
 Expected naive(const ConvCase& c, const Values& values) {
   const conv::Problem& p = c.problem;

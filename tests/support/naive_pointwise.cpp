@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/numerics.hpp"
 #include "core/parallel.hpp"
 #include "support/naive.hpp"
 #include "support/number.hpp"
@@ -35,10 +36,7 @@ double slope_change_with_y(gpudnnActivationMode_t mode, double y) {
   }
 }
 
-double least_normal(gpudnnDataType_t type) {
-  return type == GPUDNN_DATA_DOUBLE ? std::numeric_limits<double>::min()
-                                    : static_cast<double>(std::numeric_limits<float>::min());
-}
+using numerics::least_normal;
 
 }  // namespace
 
@@ -95,7 +93,7 @@ Expected naive(const ActivationCase& c, const Values& values) {
     const double x = values.x[i];
     const Derivative f = activation_at(p.mode, p.coef, x);
     if (!p.backward) {
-      const double slack = exact ? 0 : 8 * u * (std::fabs(f.f) + std::fabs(x * f.slope)) + least_normal(out.type);
+      const double slack = exact ? 0 : numerics::curve_slack(u, f.f, x * f.slope) + least_normal(out.type);
       combine(c.alpha, c.beta, old_at(values, i), f.f, slack, u, i, &expected);
     } else {
       // Conditioning: f' of the curved functions changes by less than (1 + |x|) f' + (that of y) per unit of x.
@@ -142,17 +140,17 @@ void softmax_forward(const SoftmaxCase& c, const Values& values, const Set& set,
   for (const std::size_t i : set) greatest = std::max(greatest, values.x[i]);
   long double sum = 0;
   for (const std::size_t i : set) sum += std::exp(static_cast<long double>(values.x[i]) - greatest);
-  const double root = std::sqrt(static_cast<double>(set.size()));
+  const auto n = static_cast<double>(set.size());
   for (const std::size_t i : set) {
     const long double distance = static_cast<long double>(values.x[i]) - greatest;
     const auto below = static_cast<double>(-distance);
     if (log) {
       const long double log_sum = std::log(sum);
-      const double slack = u * (2 * below + 2 * static_cast<double>(log_sum) + 16 + 4 * root);
+      const double slack = numerics::log_softmax_slack(u, n, below, static_cast<double>(log_sum));
       combine(c.alpha, c.beta, old_at(values, i), static_cast<double>(distance - log_sum), slack, u, i, expected);
     } else {
       const auto value = static_cast<double>(std::exp(distance) / sum);
-      const double slack = u * (2 * below + 16 + 4 * root) * value + least_normal(c.problem.y.type);
+      const double slack = numerics::softmax_slack(u, n, below, value) + least_normal(c.problem.y.type);
       combine(c.alpha, c.beta, old_at(values, i), value, slack, u, i, expected);
     }
   }

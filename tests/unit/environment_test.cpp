@@ -63,6 +63,56 @@ TEST(Environment, WorkspaceLimit) {
   EXPECT_EQ(environment_workspace_limit(), kNone);
 }
 
+TEST(Environment, Verify) {
+  struct Case {
+    const char* text;
+    double share;
+    bool abort;
+  };
+  for (const Case& c : {Case{"1", 1, false},
+                        {"0.01", 0.01, false},
+                        {"1e-3", 1e-3, false},
+                        {"abort", 1, true},
+                        {"0.25,abort", 0.25, true},
+                        {"0", 0, false},
+                        {"", 0, false},
+                        {nullptr, 0, false}}) {
+    const Variable verify("GPUDNN_VERIFY", c.text);
+    const VerifySettings settings = environment_verify();
+    EXPECT_EQ(settings.share, c.share) << c.text;
+    EXPECT_EQ(settings.abort, c.abort) << c.text;
+    EXPECT_FALSE(settings.check_nan);
+    EXPECT_TRUE(environment_mistakes().empty()) << environment_mistakes().front();
+  }
+  for (const char* const text : {"yes", "2", "-0.5", "nan", "1,", "abort,1", "1,stop", "0.5,abort,", "50%", "abort "}) {
+    const Variable verify("GPUDNN_VERIFY", text);
+    EXPECT_EQ(environment_verify().any(), false) << text;
+    ASSERT_EQ(environment_mistakes().size(), 1u) << text;
+    EXPECT_EQ(environment_mistakes().front(),
+              std::string("GPUDNN_VERIFY is '") + text +
+                  "', which verifies nothing; it must be a share from 0 to 1, abort, or both as in 0.01,abort");
+  }
+  const Variable on("GPUDNN_CHECK_NAN", "1");
+  EXPECT_TRUE(environment_verify().check_nan);
+  const Variable off("GPUDNN_CHECK_NAN", "0");
+  EXPECT_FALSE(environment_verify().any());
+}
+
+// What they find is a warning, which shows unless the level says otherwise.
+TEST(Environment, VerifyingShowsWarnings) {
+  const Variable level("GPUDNN_LOGLEVEL", nullptr);
+  const Variable other("CUDNN_LOGLEVEL_DBG", nullptr);
+  EXPECT_EQ(environment_log().level, 0);
+  {
+    const Variable verify("GPUDNN_VERIFY", "0.01");
+    EXPECT_EQ(environment_log().level, 2);
+  }
+  const Variable watch("GPUDNN_CHECK_NAN", "1");
+  EXPECT_EQ(environment_log().level, 2);
+  const Variable silent("GPUDNN_LOGLEVEL", "0");
+  EXPECT_EQ(environment_log().level, 0);
+}
+
 TEST(Environment, Backend) {
   BackendChoice choice{};
   std::string unknown;

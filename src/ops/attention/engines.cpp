@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/verify.hpp"
 #include "host/attention.hpp"
 #include "ops/attention/problem.hpp"
 #ifdef GPUDNN_WITH_CUDA
@@ -43,6 +44,53 @@ int alignment_of(const Args& args) noexcept {
   return static_cast<int>(bits & (~bits + 1));
 }
 
+void describe(Problem& problem, Args& args, verify::Check* check) {
+  for (const Tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.o, &problem.d_o}) {
+    if (tensor->is_ragged()) return check->give_up("a ragged tensor does not tell how much memory it has");
+  }
+  const bool backward = problem.backward != 0;
+  // What every output is summed from are the tensors of this type.
+  const verify::Bound bound = verify::whole(problem.type());
+  const auto input = [&](const char* name, auto& data, Tensor* tensor) {
+    if (tensor->exists()) check->read(name, data.data, &tensor->geometry);
+  };
+  const auto output = [&](const char* name, Data<void*>& data, Tensor* tensor) {
+    if (tensor->exists()) check->write(name, data.data, &tensor->geometry, false, bound);
+  };
+  const auto vector = [](DataType type, std::int64_t count) { return verify::vector_of(type, count); };
+  const std::int64_t batch = problem.batch();
+  const DataType integer = problem.seed_bits == 64 ? GPUDNN_DATA_INT64 : GPUDNN_DATA_INT32;
+  check->read_as_is("the block mask", args.block_mask, problem.block_mask);
+  check->read_as_is("the page table of k", args.page_table_k, problem.page_table_k);
+  check->read_as_is("the page table of v", args.page_table_v, problem.page_table_v);
+  check->read_as_is("the lengths of q", args.length_q, vector(GPUDNN_DATA_INT32, batch));
+  check->read_as_is("the lengths of k and v", args.length_kv, vector(GPUDNN_DATA_INT32, batch));
+  check->read_as_is("the slopes", args.alibi_slopes, vector(GPUDNN_DATA_FLOAT, problem.heads_q()));
+  check->read_as_is("the sinks", args.sink, vector(GPUDNN_DATA_FLOAT, problem.heads_q()));
+  check->read_as_is("the seed", args.seed, vector(integer, 1));
+  check->read_as_is("the offset", args.offset, vector(integer, 1));
+  input("q", args.q, &problem.q);
+  input("k", args.k, &problem.k);
+  input("v", args.v, &problem.v);
+  check->read("the bias", args.bias, &problem.bias);
+  if (backward) {
+    input("o", args.o, &problem.o);
+    input("stats", args.stats, &problem.stats);
+    input("dO", args.d_o, &problem.d_o);
+    output("dq", args.dq, &problem.dq);
+    output("dk", args.dk, &problem.dk);
+    output("dv", args.dv, &problem.dv);
+    check->write("dbias", args.dbias, &problem.dbias, false, bound);
+    check->write_as_is("dsink", args.dsink, vector(GPUDNN_DATA_FLOAT, problem.heads_q()), false, bound);
+    return;
+  }
+  output("o", args.o, &problem.o);
+  output("stats", args.stats, &problem.stats);
+  output("max", args.max, &problem.max);
+  output("sum_exp", args.sum_exp, &problem.sum_exp);
+  check->write("the dropout mask", args.dropout_mask, &problem.dropout_mask, false, verify::exact());
+}
+
 bool runs_on(const AttentionEngine& engine, const Device& device, const Problem& problem) {
   const EngineFilter filter(kEngines, device.backend);
   return engine.backend == device.backend && filter.reason_against(engine.name) == nullptr &&
@@ -81,9 +129,24 @@ Status run_engine(const AttentionEngine& engine, gpudnnHandle_t handle, const Pr
                  "the workspace has %zu bytes; %s needs %zu, as workspace_bytes() says", workspace_size, engine.name,
                  workspace_bytes(device, problem));
   const LaunchSite site = launch_site(handle, static_cast<char*>(workspace) + skipped, needed);
-  if (device.backend == GPUDNN_BACKEND_HOST) return engine.launch(site, problem, args);
-  const cuda::DeviceScope scope(device);
-  return engine.launch(site, problem, args);
+  const auto launch = [&] {
+    if (device.backend == GPUDNN_BACKEND_HOST) return engine.launch(site, problem, args);
+    const cuda::DeviceScope scope(device);
+    return engine.launch(site, problem, args);
+  };
+  if (!verify::watching()) [[likely]]
+    return launch();
+  Problem problem_copy = problem;
+  Args args_copy = args;
+  return verify::run({.handle = handle,
+                      .problem = to_text(problem),
+                      .engine = engine.name,
+                      .describe = [&](verify::Check* check) { describe(problem_copy, args_copy, check); },
+                      .launch = launch,
+                      .reference = [&]() -> Status {
+                        host::attention(problem_copy, args_copy);
+                        return GPUDNN_STATUS_SUCCESS;
+                      }});
 }
 
 Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,

@@ -167,7 +167,7 @@ Status run(gpudnnHandle_t handle, const Problem& problem, int algorithm, void* w
   const std::size_t usable = usable_workspace(workspace, workspace_bytes);
   std::shared_ptr<const Plan> plan;
   GPUDNN_TRY(find_plan(handle, problem, algorithm, usable, alignment_of(args), &plan));
-  return launch_plan(launch_site(handle, workspace, usable), *plan, args);
+  return launch_verified(handle, problem, *plan, args, workspace, usable);
 }
 
 }  // namespace gpudnn::conv

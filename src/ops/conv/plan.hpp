@@ -21,6 +21,11 @@ constexpr std::size_t kMaxAlignment = 16;
 // Launches it, with the device current and the engine noted for the log.
 [[nodiscard]] Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args);
 
+// The same on the handle's stream, by GPUDNN_VERIFY compared with the reference: what calls go through, and searches,
+// which take times, do not.
+[[nodiscard]] Status launch_verified(gpudnnHandle_t handle, const Problem& problem, const Plan& plan, const Args& args,
+                                     void* workspace, std::size_t workspace_bytes);
+
 // Makes later calls on the handle rank anew for this problem, with any workspace and any fused epilogue.
 void forget_plans(gpudnnHandle_t handle, const Problem& problem);
 

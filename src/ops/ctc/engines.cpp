@@ -1,5 +1,6 @@
 // The CTC-loss engines, best first.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/verify.hpp"
 #include "host/ctc_loss.hpp"
 #include "ops/ctc/problem.hpp"
 #ifdef GPUDNN_WITH_CUDA
@@ -31,6 +32,7 @@ Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
   GPUDNN_REQUIRE(reinterpret_cast<std::uintptr_t>(args.workspace) % 16 == 0, GPUDNN_STATUS_BAD_PARAM,
                  "workspace (%p) must be aligned to 16 bytes", args.workspace);
   if (problem.x.dims[1] == 0) return GPUDNN_STATUS_SUCCESS;
+  verify::note_not_covered(handle, "the CTC loss is not covered");
   return run_first_engine(engines(), handle, problem, args);
 }
 

@@ -3,10 +3,13 @@
 #include "ops/fused_ops/channel_affine.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/layout_words.hpp"
+#include "core/numerics.hpp"
 #include "core/problem_text.hpp"
 #include "core/validation.hpp"
+#include "core/verify.hpp"
 #include "host/fused_ops.hpp"
 #ifdef GPUDNN_WITH_CUDA
 #include "ops/fused_ops/cuda_engines.hpp"
@@ -23,6 +26,27 @@ constexpr Engine<AffineProblem, AffineArgs> kEngines[] = {
 #endif
     host_reference<host::channel_affine, AffineProblem, AffineArgs>(),
 };
+
+void describe(AffineProblem& problem, AffineArgs& args, verify::Check* check) {
+  const double u = numerics::unit_roundoff(numerics::compute_type(problem.y.type));
+  check->read("x", args.x, &problem.x);
+  if (problem.z.rank != 0) check->read("z", args.z, &problem.z);
+  for (int v = 0; v < kVectors; ++v) {
+    ChannelVector& vector = problem.vectors[v];
+    if (!vector.present) continue;
+    check->read("a vector", args.vectors[v], verify::vector_of(vector.type, problem.y.dims[1], vector.stride));
+    vector.type = GPUDNN_DATA_DOUBLE;
+  }
+  const std::int64_t bytes = 4 * bit_words(problem.y);
+  if (problem.bits == Bits::read) {
+    check->read_as_is("the bits", args.bits, verify::vector_of(GPUDNN_DATA_UINT8, bytes));
+  } else if (problem.bits == Bits::write) {
+    // Where the sum is 0 but for its rounding, either bit is right.
+    check->scratch(args.bits, static_cast<std::size_t>(bytes));
+  }
+  check->write("y", args.y, &problem.y, false, problem.bits == Bits::read ? verify::exact() : verify::relative(8 * u));
+  check->on_magnitudes([&problem] { problem.mode = GPUDNN_ACTIVATION_IDENTITY; });
+}
 
 Status validate_input(const AffineProblem& problem, const TensorGeometry& input, const char* name) {
   GPUDNN_TRY(require_floating(input, name));
@@ -84,7 +108,7 @@ std::span<const Engine<AffineProblem, AffineArgs>> affine_engines() noexcept { r
 
 Status run(gpudnnHandle_t handle, const AffineProblem& problem, const AffineArgs& args) {
   if (element_count(problem.y) == 0) return GPUDNN_STATUS_SUCCESS;
-  return run_first_engine(affine_engines(), handle, problem, args);
+  return verify::run_first_engine(affine_engines(), handle, problem, args, describe);
 }
 
 }  // namespace gpudnn::fused_ops

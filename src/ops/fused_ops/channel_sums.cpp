@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/fused_ops/channel_sums.hpp"
 
+#include "core/verify.hpp"
 #ifdef GPUDNN_WITH_CUDA
 #include "ops/fused_ops/cuda_engines.hpp"
 #endif
@@ -23,6 +24,7 @@ Status run(gpudnnHandle_t handle, const SumsProblem& problem, const SumsArgs& ar
 #ifdef GPUDNN_WITH_CUDA
   const LaunchSite site = launch_site(handle);
   const cuda::DeviceScope scope(site.device);
+  verify::note_not_covered(handle, "the sums of channels have no reference of their own");
   call_context().engine = "channel_sums";
   return sums_cuda(site, problem, args);
 #else

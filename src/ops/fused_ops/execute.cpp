@@ -78,7 +78,7 @@ Status run_conv(const Run& run, const conv::Args& args) {
   void* const scratch = run.in(plan.scratch);
   if (conv::alignment_of(args) == conv::kMaxAlignment && element_count(plan.conv.x) > 0 &&
       element_count(plan.conv.y) > 0 && element_count(plan.conv.w) > 0) {
-    return conv::launch_plan(launch_site(run.handle, scratch, plan.conv_bytes), *plan.chosen, args);
+    return conv::launch_verified(run.handle, plan.conv, *plan.chosen, args, scratch, plan.conv_bytes);
   }
   return conv::run(run.handle, plan.conv, plan.conv_algorithm, scratch, plan.conv_bytes, args);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/fused_ops/finalize.hpp"
 
+#include "core/verify.hpp"
 #include "host/fused_ops.hpp"
 #ifdef GPUDNN_WITH_CUDA
 #include "ops/fused_ops/cuda_engines.hpp"
@@ -17,6 +18,21 @@ constexpr Engine<FinalizeProblem, FinalizeArgs> kEngines[] = {
     host_reference<host::finalize_statistics, FinalizeProblem, FinalizeArgs>(),
 };
 
+void describe(FinalizeProblem& problem, FinalizeArgs& args, verify::Check* check) {
+  for (int v = 0; v < kFinalizeVectors; ++v) {
+    ChannelVector& vector = problem.vectors[v];
+    if (!vector.present) continue;
+    const TensorGeometry geometry = verify::vector_of(vector.type, problem.channels, vector.stride);
+    const bool is_running = v == kRunningMean || v == kRunningVariance;
+    if (v < kSavedMean || (is_running && !problem.training)) {
+      check->read("an input vector", args.vectors[v], geometry);
+    } else {
+      check->write("an output vector", args.vectors[v], geometry, is_running, verify::whole(vector.type));
+    }
+    vector.type = GPUDNN_DATA_DOUBLE;
+  }
+}
+
 }  // namespace
 
 std::string to_text(const FinalizeProblem& problem) {
@@ -27,7 +43,8 @@ std::string to_text(const FinalizeProblem& problem) {
 
 Status run(gpudnnHandle_t handle, const FinalizeProblem& problem, const FinalizeArgs& args) {
   if (problem.channels == 0) return GPUDNN_STATUS_SUCCESS;
-  return run_first_engine(std::span<const Engine<FinalizeProblem, FinalizeArgs>>(kEngines), handle, problem, args);
+  const std::span<const Engine<FinalizeProblem, FinalizeArgs>> engines = kEngines;
+  return verify::run_first_engine(engines, handle, problem, args, describe);
 }
 
 }  // namespace gpudnn::fused_ops

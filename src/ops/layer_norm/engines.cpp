@@ -1,5 +1,6 @@
 // The engines of layer normalization, best first.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/verify.hpp"
 #include "host/layer_norm.hpp"
 #include "ops/layer_norm/problem.hpp"
 #ifdef GPUDNN_WITH_CUDA
@@ -17,6 +18,23 @@ constexpr Engine<Problem, Args> kEngines[] = {
     host_reference<host::layer_norm, Problem, Args>(),
 };
 
+void describe(Problem& problem, Args& args, verify::Check* check) {
+  check->read("x", args.x, &problem.x);
+  check->read("dy", args.dy, &problem.dy);
+  check->read("scale", args.scale, &problem.scale);
+  check->read("bias", args.bias, &problem.bias);
+  check->read("mean", args.saved_mean, &problem.mean);
+  check->read("inverse", args.saved_inverse, &problem.inverse);
+  const auto write = [&](const char* name, void*& pointer, TensorGeometry* geometry) {
+    check->write(name, pointer, geometry, false, verify::whole(geometry->type));
+  };
+  write(problem.backward() ? "dx" : "y", args.out, &problem.out);
+  write("mean", args.mean, &problem.mean);
+  write("inverse", args.inverse, &problem.inverse);
+  write("dscale", args.dscale, &problem.dscale);
+  write("dbias", args.dbias, &problem.dbias);
+}
+
 }  // namespace
 
 std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
@@ -32,7 +50,7 @@ std::size_t workspace_bytes(const Device& device, const Problem& problem) {
 Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
   note_problem_lazily([&] { return to_text(problem); });
   if (element_count(problem.x) == 0) return GPUDNN_STATUS_SUCCESS;
-  return run_first_engine(engines(), handle, problem, args);
+  return verify::run_first_engine(engines(), handle, problem, args, describe);
 }
 
 }  // namespace gpudnn::layer_norm

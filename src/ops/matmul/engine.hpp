@@ -79,6 +79,11 @@ constexpr std::size_t kMaxAlignment = 16;
 // Launches it, with the device current and the engine noted for the log.
 [[nodiscard]] Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args);
 
+// The same on the handle's stream, by GPUDNN_VERIFY compared with the reference: what calls go through, and searches,
+// which take times, do not.
+[[nodiscard]] Status launch_verified(gpudnnHandle_t handle, const Problem& problem, const Plan& plan, const Args& args,
+                                     void* workspace, std::size_t workspace_bytes);
+
 // Validates nothing: the problem was validated. Finds the plan and launches it.
 [[nodiscard]] Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,
                          std::size_t workspace_bytes);

@@ -1,5 +1,6 @@
 // From a call to its backend.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/verify.hpp"
 #include "host/multi_head_attn.hpp"
 #include "ops/multi_head_attn/buffers.hpp"
 #ifdef GPUDNN_WITH_CUDA
@@ -32,6 +33,7 @@ Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
   const BufferBytes needed = place(problem, device, args.workspace, args.reserve, &buffers);
   GPUDNN_TRY(require_space(args.workspace, args.workspace_bytes, needed.workspace, "workSpace"));
   GPUDNN_TRY(require_space(args.reserve, args.reserve_bytes, needed.reserve, "reserveSpace"));
+  verify::note_not_covered(handle, "multi-head attention is not covered but for the operations inside");
 #ifdef GPUDNN_WITH_CUDA
   if (device.backend == GPUDNN_BACKEND_CUDA) {
     const cuda::DeviceScope scope(device);

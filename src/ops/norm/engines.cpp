@@ -1,5 +1,6 @@
 // The normalization engines, best first.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/verify.hpp"
 #include "host/norm.hpp"
 #include "ops/norm/problem.hpp"
 #ifdef GPUDNN_WITH_CUDA
@@ -26,6 +27,42 @@ constexpr Engine<Problem, Args> kEngines[] = {
 #endif
     {"host_reference", GPUDNN_BACKEND_HOST, supports_all, launch_host},
 };
+
+void describe(Problem& problem, Args& args, verify::Check* check) {
+  const DataType type = problem.x.type;
+  check->read("x", args.x, &problem.x);
+  check->read("z", args.z, &problem.z);
+  check->read("dy", args.dy, &problem.dy);
+  check->read("scale", args.scale, &problem.params);
+  check->read("bias", args.bias, &problem.params);
+  check->read("the mean", args.given_mean, &problem.stats);
+  check->read("the deviation", args.given_deviation, &problem.stats);
+  const bool is_backward = problem.pass == Pass::backward;
+  check->write(is_backward ? "dx" : "y", args.out, is_backward ? &problem.dx : &problem.y, args.beta != 0,
+               verify::whole(type));
+  check->write("dz", args.dz, &problem.dz, false, verify::whole(type));
+  const auto write = [&](const char* name, void*& pointer, TensorGeometry* geometry, bool is_read) {
+    check->write(name, pointer, geometry, is_read, verify::whole(geometry->type));
+  };
+  write("dscale", args.dscale, &problem.params, args.beta_param != 0);
+  write("dbias", args.dbias, &problem.params, args.beta_param != 0);
+  write("the running mean", args.running_mean, &problem.stats, true);
+  write("the running variance", args.running_variance, &problem.stats, true);
+  write("the saved mean", args.saved_mean, &problem.stats, false);
+  write("the saved inverse", args.saved_inverse, &problem.stats, false);
+  if (!has_mask(problem)) return;
+  const std::size_t bytes = host::norm_reserve_bytes(problem);
+  const TensorGeometry mask = verify::vector_of(GPUDNN_DATA_UINT8, static_cast<std::int64_t>(bytes));
+  if (!check->is_on_host()) {
+    // The bits lie in another order there.
+    if (is_backward) return check->give_up("the reserve space of a CUDA device is not the reference's");
+    check->scratch(args.mask, bytes);
+  } else if (is_backward) {
+    check->read_as_is("the reserve space", args.mask, mask);
+  } else {
+    check->write_as_is("the reserve space", args.mask, mask, false, verify::exact());
+  }
+}
 
 }  // namespace
 
@@ -58,7 +95,7 @@ Status run(gpudnnHandle_t handle, Problem problem, const Args& args) {
     problem.plan = plan.get();
   }
 #endif
-  return run_first_engine(engines(), handle, problem, args);
+  return verify::run_first_engine(engines(), handle, problem, args, describe);
 }
 
 }  // namespace gpudnn::norm

@@ -1,5 +1,7 @@
 // The engines of pointwise programs, best first.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/numerics.hpp"
+#include "core/verify.hpp"
 #include "host/pointwise.hpp"
 #include "ops/pointwise/problem.hpp"
 #ifdef GPUDNN_WITH_CUDA
@@ -24,6 +26,22 @@ bool is_empty(const Problem& problem) noexcept {
   return false;
 }
 
+void describe(Problem& problem, Args& args, verify::Check* check) {
+  // Results are rounded on the way; where two engines differ in the last bit before, they differ by as much behind.
+  DataType coarsest = problem.program.compute;
+  const auto consider = [&coarsest](DataType type) {
+    if (numerics::normwise_bound(type) > numerics::normwise_bound(coarsest)) coarsest = type;
+  };
+  for (int i = 0; i < problem.program.instructions; ++i) consider(problem.program.code[i].type);
+  for (int i = 0; i < problem.program.stores; ++i) consider(problem.stores[i].type);
+  for (int i = 0; i < problem.program.loads; ++i) {
+    if (problem.program.load_kind[i] == LoadKind::tensor) check->read("an input", args.loads[i], &problem.loads[i]);
+  }
+  for (int i = 0; i < problem.program.stores; ++i) {
+    check->write("an output", args.stores[i], &problem.stores[i], false, verify::whole(coarsest));
+  }
+}
+
 }  // namespace
 
 std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
@@ -39,7 +57,7 @@ std::size_t workspace_size(const Problem& problem, const Device& device) {
 Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
   note_problem_lazily([&] { return to_text(problem); });
   if (is_empty(problem)) return GPUDNN_STATUS_SUCCESS;
-  return run_first_engine(engines(), handle, problem, args);
+  return verify::run_first_engine(engines(), handle, problem, args, describe);
 }
 
 }  // namespace gpudnn::pointwise

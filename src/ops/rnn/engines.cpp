@@ -1,5 +1,6 @@
 // The engines of recurrent networks, best first.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/verify.hpp"
 #include "ops/rnn/stages.hpp"
 #ifdef GPUDNN_WITH_CUDA
 #include "ops/rnn/cuda_engines.hpp"
@@ -25,6 +26,7 @@ constexpr Engine<Problem, Args> kEngines[] = {
 std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
 
 Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
+  verify::note_not_covered(handle, "recurrent networks are not covered but for matrix products inside");
   GPUDNN_TRY(run_first_engine(engines(), handle, problem, args));
   // The products inside have left their own.
   note_problem_lazily([&] { return to_text(problem); });

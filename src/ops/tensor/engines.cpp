@@ -1,5 +1,9 @@
 // The tensor engines, best first.
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "core/numerics.hpp"
+#include "core/verify.hpp"
 #include "host/tensor.hpp"
 #include "ops/tensor/problem.hpp"
 #ifdef GPUDNN_WITH_CUDA
@@ -18,6 +22,24 @@ constexpr Engine<Problem, Args> kEngines[] = {
     host_reference<host::tensor, Problem, Args>(),
 };
 
+void describe(Problem& problem, Args& args, verify::Check* check) {
+  const bool keeps_type = !is_floating(problem.c.type) || problem.operation == Operation::set;
+  const bool is_update =
+      problem.operation == Operation::scale || (problem.operation != Operation::set && args.beta != 0);
+  if (keeps_type) {
+    if (problem.operation != Operation::set) check->read_as_is("a", args.a, problem.a);
+    return check->write_as_is("c", args.c, problem.c, is_update, verify::exact());
+  }
+  check->on_magnitudes([&args] {
+    args.alpha = std::fabs(args.alpha);
+    args.beta = std::fabs(args.beta);
+  });
+  const bool plain = args.alpha == 1 && args.beta == 0;
+  const double u = numerics::unit_roundoff(numerics::compute_type(problem.c.type));
+  if (problem.operation != Operation::scale) check->read("a", args.a, &problem.a);
+  check->write("c", args.c, &problem.c, is_update, plain ? verify::exact() : verify::relative(2 * u));
+}
+
 }  // namespace
 
 std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
@@ -25,7 +47,7 @@ std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
 Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
   note_problem_lazily([&] { return to_text(problem); });
   if (element_count(problem.c) == 0) return GPUDNN_STATUS_SUCCESS;
-  return run_first_engine(engines(), handle, problem, args);
+  return verify::run_first_engine(engines(), handle, problem, args, describe);
 }
 
 }  // namespace gpudnn::tensor

@@ -1,8 +1,11 @@
 // Running transforms and column buffers: by the tensor operations where a plain change of layout is all, else by the
 // gather.
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <cstring>
 
+#include "core/numerics.hpp"
+#include "core/verify.hpp"
 #include "host/gather.hpp"
 #include "kernels/gather/columns.hpp"
 #include "ops/any_type.hpp"
@@ -19,9 +22,8 @@ bool is_identity(const Transform& t) noexcept {
   return true;
 }
 
-Status run_gather(gpudnnHandle_t handle, const kernels::GatherMap& map, DataType in_type, DataType out_type,
-                  const Args& args) {
-  const LaunchSite site = launch_site(handle);
+Status launch_gather(const LaunchSite& site, const kernels::GatherMap& map, DataType in_type, DataType out_type,
+                     const Args& args) {
 #ifdef GPUDNN_WITH_CUDA
   if (site.device.backend == GPUDNN_BACKEND_CUDA) {
     call_context().engine = "gather";
@@ -42,6 +44,42 @@ Status run_gather(gpudnnHandle_t handle, const kernels::GatherMap& map, DataType
   call_context().engine = "host_gather";
   host::gather(map, in_type, out_type, args.alpha, args.beta, args.in, args.out);
   return GPUDNN_STATUS_SUCCESS;
+}
+
+void describe(TensorGeometry& in, TensorGeometry& out, Args& args, verify::Check* check) {
+  const bool is_wide = out.type == GPUDNN_DATA_DOUBLE || out.type == GPUDNN_DATA_INT32;
+  const double u = numerics::unit_roundoff(is_wide ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT);
+  const bool plain = args.alpha == 1 && args.beta == 0;
+  check->read("the input", args.in, &in);
+  check->write("the output", args.out, &out, args.beta != 0, plain ? verify::exact() : verify::relative(2 * u));
+  check->on_magnitudes([&args] {
+    args.alpha = std::fabs(args.alpha);
+    args.beta = std::fabs(args.beta);
+  });
+}
+
+template <class Problem, class Launch>
+Status run_gather(gpudnnHandle_t handle, const Problem& problem, const TensorGeometry& in, const TensorGeometry& out,
+                  const kernels::GatherMap& map, const Args& args, const Launch& launch) {
+  if (!verify::watching()) [[likely]]
+    return launch();
+  if (data_type_lanes(in.type) > 1 || data_type_lanes(out.type) > 1) {
+    verify::note_not_covered(handle, "transforms of vector types are not covered");
+    return launch();
+  }
+  TensorGeometry in_copy = in;
+  TensorGeometry out_copy = out;
+  Args args_copy = args;
+  return verify::run({.handle = handle,
+                      .problem = to_text(problem),
+                      .engine = nullptr,
+                      .describe = [&](verify::Check* check) { describe(in_copy, out_copy, args_copy, check); },
+                      .launch = launch,
+                      .reference = [&]() -> Status {
+                        host::gather(map, in_copy.type, out_copy.type, args_copy.alpha, args_copy.beta, args_copy.in,
+                                     args_copy.out);
+                        return GPUDNN_STATUS_SUCCESS;
+                      }});
 }
 
 #ifdef GPUDNN_WITH_CUDA
@@ -86,17 +124,18 @@ Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
   }
   note_problem_lazily([&] { return to_text(problem); });
   if (element_count(problem.out) == 0) return GPUDNN_STATUS_SUCCESS;
-  return run_gather(handle, make_map(problem), problem.in.type, problem.out.type, args);
+  const kernels::GatherMap map = make_map(problem);
+  return run_gather(handle, problem, problem.in, problem.out, map, args,
+                    [&] { return launch_gather(launch_site(handle), map, problem.in.type, problem.out.type, args); });
 }
 
-Status run_columns(gpudnnHandle_t handle, const ColumnProblem& problem, const void* x, void* columns) {
-  const kernels::GatherMap map = make_map(problem);
-  note_problem_lazily([&] { return to_text(problem); });
-  if (map.count() == 0) return GPUDNN_STATUS_SUCCESS;
+namespace {
+
+Status launch_columns(const LaunchSite& site, const ColumnProblem& problem, const kernels::GatherMap& map,
+                      const Args& args) {
 #ifdef GPUDNN_WITH_CUDA
-  const LaunchSite site = launch_site(handle);
   if (site.device.backend == GPUDNN_BACKEND_CUDA) {
-    kernels::ColumnParams params = column_params(problem, x, columns);
+    kernels::ColumnParams params = column_params(problem, args.in, args.out);
     params.multiprocessors = site.device.multiprocessors;
     const cuda::DeviceScope scope(site.device);
     if (kernels::launch_columns(params, site.stream)) {
@@ -105,10 +144,20 @@ Status run_columns(gpudnnHandle_t handle, const ColumnProblem& problem, const vo
     }
   }
 #endif
+  return launch_gather(site, map, problem.x.type, problem.x.type, args);
+}
+
+}  // namespace
+
+Status run_columns(gpudnnHandle_t handle, const ColumnProblem& problem, const void* x, void* columns) {
+  const kernels::GatherMap map = make_map(problem);
+  note_problem_lazily([&] { return to_text(problem); });
+  if (map.count() == 0) return GPUDNN_STATUS_SUCCESS;
   Args args;
   args.in = x;
   args.out = columns;
-  return run_gather(handle, map, problem.x.type, problem.x.type, args);
+  return run_gather(handle, problem, problem.x, verify::vector_of(problem.x.type, map.count()), map, args,
+                    [&] { return launch_columns(launch_site(handle), problem, map, args); });
 }
 
 Status run_copies(gpudnnHandle_t handle, const kernels::CopyPart (&parts)[kernels::kCopyParts]) {

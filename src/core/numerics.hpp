@@ -1,0 +1,86 @@
+// The error bounds of docs/numerics.md, for the verify mode and the tests alike. `u` is the unit roundoff of the type
+// that an operation computes in.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/data_type.hpp"
+
+namespace gpudnn::numerics {
+
+// The type that operations on `type` compute in: double for double, else float.
+[[nodiscard]] constexpr DataType compute_type(DataType type) noexcept {
+  return type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
+}
+
+// Half the distance from 1 to the next number: the relative error of one rounding; 0 of an integer.
+[[nodiscard]] constexpr double unit_roundoff(DataType type) noexcept {
+  switch (type) {
+    case GPUDNN_DATA_DOUBLE:
+      return 0x1p-53;
+    case GPUDNN_DATA_FLOAT:
+      return 0x1p-24;
+    case GPUDNN_DATA_HALF:
+      return 0x1p-11;
+    case GPUDNN_DATA_BFLOAT16:
+      return 0x1p-8;
+    case GPUDNN_DATA_FP8_E4M3:
+      return 0x1p-4;
+    case GPUDNN_DATA_FP8_E5M2:
+      return 0x1p-3;
+    default:
+      return 0;
+  }
+}
+
+// A result of a smaller size may be flushed to 0.
+[[nodiscard]] constexpr double least_normal(DataType type) noexcept {
+  return type == GPUDNN_DATA_DOUBLE ? std::numeric_limits<double>::min()
+                                    : static_cast<double>(std::numeric_limits<float>::min());
+}
+
+// Of a sum of `terms` products or terms, for a sum of absolute values of 1. `type`: of the data.
+[[nodiscard]] inline double sum_bound(DataType type, double terms) noexcept {
+  return unit_roundoff(compute_type(type)) * (4 + 4 * std::sqrt(terms));
+}
+
+// What TF32 adds to it: two factors cut to 11 bits, at worst without rounding.
+constexpr double kTf32Bound = 0x1p-9;
+[[nodiscard]] constexpr bool allows_tf32(DataType type, gpudnnMathType_t math) noexcept {
+  return type == GPUDNN_DATA_FLOAT && (math == GPUDNN_TENSOR_OP_MATH || math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION);
+}
+
+// Of a curved activation f(x), `change` being x f'(x).
+[[nodiscard]] inline double curve_slack(double u, double f, double change) noexcept {
+  return 8 * u * (std::fabs(f) + std::fabs(change));
+}
+
+// Of one of n values of a softmax, `below` being the distance from the greatest input.
+[[nodiscard]] inline double softmax_slack(double u, double n, double below, double value) noexcept {
+  return u * (2 * below + 16 + 4 * std::sqrt(n)) * value;
+}
+// Of its logarithm, `below` and `log_sum` making the result.
+[[nodiscard]] inline double log_softmax_slack(double u, double n, double below, double log_sum) noexcept {
+  return u * (2 * below + 2 * log_sum + 16 + 4 * std::sqrt(n));
+}
+
+// Of a whole tensor, |a - b| / |b| in the Euclidean norm; `type` is the one of the fewest bits on the way.
+[[nodiscard]] constexpr double normwise_bound(DataType type, bool tf32 = false) noexcept {
+  switch (type) {
+    case GPUDNN_DATA_DOUBLE:
+      return 1e-11;
+    case GPUDNN_DATA_HALF:
+      return 5e-3;
+    case GPUDNN_DATA_BFLOAT16:
+    case GPUDNN_DATA_FP8_E4M3:
+    case GPUDNN_DATA_FP8_E5M2:
+      return 3e-2;
+    default:
+      return tf32 ? 3e-3 : 1e-4;
+  }
+}
+
+}  // namespace gpudnn::numerics
