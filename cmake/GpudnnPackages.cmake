@@ -30,31 +30,33 @@ set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS OFF)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/src)
 find_program(GPUDNN_SHLIBDEPS dpkg-shlibdeps)
 set(exact "libgpudnn1 (= ${PROJECT_VERSION})")
-# gpudnn_package(component name section depends summary text)
-function(gpudnn_package component name section depends summary text)
+# gpudnn_package(component name section depends text): the text follows CPACK_PACKAGE_DESCRIPTION_SUMMARY.
+function(gpudnn_package component name section depends text)
   string(TOUPPER ${component} upper)
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name} PARENT_SCOPE)
   set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${section} PARENT_SCOPE)
   set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "${depends}" PARENT_SCOPE)
   set(CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_STRICT_PERMISSION ON PARENT_SCOPE)
-  set(CPACK_DEBIAN_${upper}_DESCRIPTION "${CPACK_PACKAGE_DESCRIPTION_SUMMARY} (${summary})\n${text}" PARENT_SCOPE)
+  set(CPACK_DEBIAN_${upper}_DESCRIPTION "libgpudnn has the functions of cuDNN 9 under gpudnn names, and computes on
+CUDA devices with its own kernels, on the CPU where there is none.\n\n${text}" PARENT_SCOPE)
   if(GPUDNN_SHLIBDEPS)
     set(CPACK_DEBIAN_${upper}_PACKAGE_SHLIBDEPS ON PARENT_SCOPE)
   endif()
 endfunction()
-set(what "libgpudnn has the functions of cuDNN 9 under gpudnn names, and computes on CUDA devices with its own kernels, on
-the CPU where there is none.\n\n")
-gpudnn_package(gpudnn_runtime libgpudnn1 libs "" "library" "${what}This package has the library.")
-gpudnn_package(gpudnn_development libgpudnn-dev libdevel "${exact}, libgpudnn-compat (= ${PROJECT_VERSION})" "development"
-  "${what}This package has the headers, what CMake and pkg-config need, samples and documents.")
-gpudnn_package(gpudnn_compat libgpudnn-compat libs "${exact}" "cuDNN's names"
-  "${what}This package has the library under cuDNN's file and function names, in a folder of its own, to preload or to put
-into a library path.")
-gpudnn_package(gpudnn_tools gpudnn-tools science "${exact}, python3:any" "tools"
-  "${what}This package has gpudnn-bench and gpudnn-tune, which measure, gpudnn-cudnn-imports, which tells which calls of a
-program are served, and lists of cases.")
-set(CPACK_DEBIAN_GPUDNN_RUNTIME_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_GPUDNN_RUNTIME_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/triggers")
+gpudnn_package(gpudnn_runtime libgpudnn1 libs "" "This package has the library.")
+gpudnn_package(gpudnn_development libgpudnn-dev libdevel "${exact}, libgpudnn-compat (= ${PROJECT_VERSION})"
+  "This package has the headers, what CMake and pkg-config need, samples and
+documents.")
+gpudnn_package(gpudnn_compat libgpudnn-compat libs "${exact}"
+  "This package has the library under cuDNN's file and function names, in a
+folder of its own, to preload or to put into a library path.")
+gpudnn_package(gpudnn_tools gpudnn-tools science "${exact}, python3:any"
+  "This package has gpudnn-bench and gpudnn-tune, which measure,
+gpudnn-cudnn-imports, which tells which calls of a program are served, and
+lists of cases.")
+# Programs that are packaged against the library depend on this version or a later one.
+file(WRITE ${PROJECT_BINARY_DIR}/shlibs "libgpudnn 1 libgpudnn1 (>= ${PROJECT_VERSION})\n")
 file(WRITE ${PROJECT_BINARY_DIR}/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_GPUDNN_RUNTIME_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/triggers" "${PROJECT_BINARY_DIR}/shlibs")
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/GpudnnDebianFiles.cmake)
 include(CPack)
