@@ -606,7 +606,10 @@ bool bind_values(const Graph& graph, const AttentionMatch& match, void* const* d
     *sum = 0;
     for (const SignedTerm& term : terms) {
       if (data[term.place] == nullptr) return no_match(why, "a number by value has a null pointer");
-      *sum += term.sign * number(term.place);
+      const double value = number(term.place);
+      if (term.integral && value != std::floor(value))
+        return no_match(why, "tensor " + uid(term.place) + " adds a fraction to a bound that is an integer");
+      *sum += term.sign * value;
     }
     return std::fabs(*sum) < 0x1p40 || no_match(why, "a bound of the scores lies beyond 2^40");
   };

@@ -27,6 +27,7 @@ struct AttentionPlaces {
 struct SignedTerm {
   int place = -1;
   int sign = 1;
+  bool integral = false;  // the sum passes through an integer tensor
 };
 
 struct AttentionMatch {

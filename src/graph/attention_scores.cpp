@@ -86,6 +86,11 @@ bool Scores::add_index(int place, int sign, Form* form) {
   if (node->op != Op::pointwise || node->alpha != 1 || node->alpha2 != 1)
     return walk_.fail("'" + to_text(*node, walk_.graph()) + "' stands in a mask");
   walk_.take(node);
+  const DataType type = walk_.tensor(place).geometry.type;
+  const bool integral = type == GPUDNN_DATA_INT32 || type == GPUDNN_DATA_INT64;
+  if (!integral && type != GPUDNN_DATA_FLOAT && type != GPUDNN_DATA_DOUBLE)
+    return walk_.fail("tensor " + uid_of(walk_, place) + " cannot hold every row and column of the scores");
+  if (node->mode != GPUDNN_POINTWISE_GEN_INDEX) form->integral = form->integral || integral;
   switch (node->mode) {
     case GPUDNN_POINTWISE_GEN_INDEX:
       if ((node->axis != 2 && node->axis != 3) || walk_.tensor(place).geometry.rank != 4 ||
@@ -287,6 +292,7 @@ bool Scores::settle_bound(const Form& form, bool right) {
     return walk_.fail("one bound counts from the first row and column, the other from the last");
   p.bottom_right = bottom_right ? 1 : 0;
   sum = form.numbers;
+  for (SignedTerm& term : sum) term.integral = form.integral;
   (right ? match_.right_strict : match_.left_inclusive) = right ? form.strict : !form.strict;
   return true;
 }

@@ -58,6 +58,7 @@ class Scores {
     int column = 0;
     std::vector<SignedTerm> lengths, numbers;
     bool strict = false;
+    bool integral = false;
   };
   [[nodiscard]] bool add_index(int place, int sign, Form* form);
   [[nodiscard]] bool take_condition(int place, bool negated);

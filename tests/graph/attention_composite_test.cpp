@@ -31,6 +31,18 @@ std::string refusal(const graph::Graph& graph) {
   return why.empty() ? "no reason" : why;
 }
 
+// Why these numbers are not run as attention; empty if they are.
+std::string mismatch(const graph::Graph& graph, Memory memory) {
+  const graph::Graph alive = graph::without_dead_operations(graph);
+  graph::AttentionMatch match;
+  std::string why;
+  if (!graph::match_attention(alive, &match, &why)) return why;
+  std::vector<void*> data;
+  for (const graph::Tensor& t : alive.tensors) data.push_back(t.is_virtual ? nullptr : memory.pointer(t.uid));
+  attention::Problem problem = match.problem;
+  return graph::bind_values(alive, match, data.data(), &problem, &why) ? "" : why;
+}
+
 // What a client keeps in its workspace, and attention does not write: sums of rows, gradients before their last step.
 bool is_scratch(const graph::Graph& graph, std::int64_t uid) {
   const int place = graph.find(uid);
@@ -53,7 +65,7 @@ std::string difference(const graph::Graph& graph, const Memory& a, const Memory&
     if (t.is_virtual || is_scratch(graph, t.uid)) continue;
     const std::vector<double> x = a.values(t.uid);
     const std::vector<double> y = b.values(t.uid);
-    double largest = 0.05;  // of sums that cancel, too
+    double largest = type == GPUDNN_DATA_FLOAT ? 0.05 : 0.5;  // what is summed may cancel
     for (const double value : y)
       if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
     // Rows of a ragged tensor beyond a sequence's length are not written.
@@ -99,6 +111,7 @@ TEST(CompositeAttention, EveryRecordedGraphIsTakenOrRefusedWithAReason) {
         Random random = case_random(session_seed(), one.text.size());
         Memory memory(graph, &random);
         set_recorded_values(graph, &memory, random);
+        EXPECT_EQ(mismatch(graph, memory), "");
         EXPECT_EQ(run_both(graph, memory, GPUDNN_DATA_BFLOAT16), "");
       } else if (one.name.find("fp8") != std::string::npos && one.name.find("sdpa") != std::string::npos) {
         EXPECT_NE(why.find("f16, bf16, f32 and f64"), std::string::npos) << why;
@@ -119,6 +132,7 @@ TEST(CompositeAttention, RandomCompositesAgreeWithTheInterpreter) {
     ASSERT_EQ(refusal(graph), "");
     Memory memory(graph, &random);
     for (const auto& [uid, values] : composite.values) memory.set(uid, values);
+    ASSERT_EQ(mismatch(graph, memory), "");
     ASSERT_EQ(run_both(graph, memory, composite.type), "");
   }
 }
@@ -192,7 +206,76 @@ TEST(CompositeAttention, DefectsAreRefusedOrComputedAsTheyStand) {
       if (graph->find(uid) >= 0) memory.set(uid, values);
     ASSERT_EQ(run_both(*graph, memory, composite.type), "");
   }
-  EXPECT_GT(refused, taken);
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(taken, 0);
+}
+
+// Each line changed once is no attention any more, and the refusal says where.
+TEST(CompositeAttention, NearMisses) {
+  const std::string tensors =
+      "tensor 1 f32 2x4x6x8; tensor 2 f32 2x4x8x6; tensor 3 f32 2x4x6x8; tensor 4 f32 2x4x6x8; tensor 5 f32 2x4x6x1\n"
+      "tensor 6 f32 1x1x1x1 by_value; tensor 7 f32 1x1x1x1 by_value; tensor 8 f32 1x4x6x6; tensor 9 f32 2x4x6x6\n"
+      "tensor 10 f32 2x4x6x6 virtual; tensor 11 f32 2x4x6x6 virtual; tensor 12 f32 2x4x6x6 virtual; tensor 13 i32 "
+      "2x4x6x6 virtual\n"
+      "tensor 14 i32 2x4x6x6 virtual; tensor 15 bool 2x4x6x6 virtual; tensor 16 f32 2x4x6x6 virtual; tensor 17 f32 "
+      "2x4x6x1 virtual\n"
+      "tensor 18 f32 2x4x6x6 virtual; tensor 19 f32 2x4x6x6 virtual; tensor 20 f32 2x4x6x1 virtual; tensor 21 f32 "
+      "2x4x6x1 virtual\n"
+      "tensor 22 f32 2x4x6x6 virtual\n";
+  const std::vector<std::string> lines = {"matmul x=1 b=2 y=10 compute=f32",
+                                          "pointwise mul x=10 b=6 y=11 compute=f32",
+                                          "pointwise add x=11 b=8 y=12 compute=f32",
+                                          "pointwise gen_index x=12 y=13 axis=2 compute=i32",
+                                          "pointwise gen_index x=12 y=14 axis=3 compute=i32",
+                                          "pointwise cmp_ge x=13 b=14 y=15 compute=f32",
+                                          "pointwise binary_select x=12 b=7 t=15 y=16 compute=f32",
+                                          "reduction max x=16 y=17 compute=f32",
+                                          "pointwise sub x=16 b=17 y=18 compute=f32",
+                                          "pointwise exp x=18 y=19 compute=f32",
+                                          "reduction add x=19 y=20 compute=f32",
+                                          "pointwise log x=20 y=21 compute=f32",
+                                          "pointwise add x=17 b=21 y=5 compute=f32",
+                                          "pointwise div x=19 b=20 y=22 compute=f32",
+                                          "matmul x=22 b=3 y=4 compute=f32"};
+  const auto with = [&](std::size_t line, const std::string& text) {
+    std::string all = tensors;
+    for (std::size_t i = 0; i < lines.size(); ++i) all += (i == line ? text : lines[i]) + '\n';
+    return refusal(read(all));
+  };
+  EXPECT_EQ(with(lines.size(), ""), "");
+  const struct {
+    std::size_t line;
+    const char* text;
+    const char* reason;
+  } misses[] = {
+      {1, "pointwise mul x=10 b=6 y=11 compute=f32 alpha1=2", "not made by a matrix product"},
+      {1, "pointwise div x=10 b=6 y=11 compute=f32", "no part of attention's scores"},
+      {1, "pointwise mul x=10 b=9 y=11 compute=f32", "no part of attention's scores"},
+      {2, "pointwise add x=11 b=7 y=12 compute=f32", "neither a bias nor ALiBi"},
+      {3, "pointwise gen_index x=12 y=13 axis=1 compute=i32", "counts neither rows nor columns"},
+      {3, "pointwise gen_index x=12 y=13 axis=3 compute=i32", "compares neither row and column"},
+      {5, "pointwise cmp_eq x=13 b=14 y=15 compute=f32", "no comparison of row and column"},
+      {6, "pointwise binary_select x=12 b=8 t=15 y=16 compute=f32", "by a number passed by value"},
+      {7, "reduction min x=16 y=17 compute=f32", "rows' maximum"},
+      {7, "reduction max x=12 y=17 compute=f32", "rows' maximum"},
+      {8, "pointwise sub x=12 b=17 y=18 compute=f32", "rows' maximum"},
+      {9, "pointwise exp x=16 y=19 compute=f32", "is not exp(scores - maximum) / sum"},
+      {10, "reduction avg x=19 y=20 compute=f32", "rows' maximum"},
+      {10, "reduction add x=18 y=20 compute=f32", "rows' maximum"},
+      {11, "pointwise exp x=20 y=21 compute=f32", "no part of attention"},
+      {12, "pointwise sub x=17 b=21 y=5 compute=f32", "no part of attention"},
+      {13, "pointwise mul x=19 b=20 y=22 compute=f32", "is not exp(scores - maximum) / sum"},
+      {14, "matmul x=22 b=3 y=4 compute=f32; pointwise exp x=16 y=9 compute=f32", "no part of attention"},
+      {14, "pointwise mul x=22 b=6 y=9 compute=f32; matmul x=9 b=3 y=4 compute=f32", "without dropout"},
+  };
+  for (const auto& miss : misses) {
+    SCOPED_TRACE(miss.text);
+    EXPECT_NE(with(miss.line, miss.text).find(miss.reason), std::string::npos) << with(miss.line, miss.text);
+  }
+  std::string kept = tensors;
+  kept.replace(kept.find("tensor 19 f32 2x4x6x6 virtual"), 29, "tensor 19 f32 2x4x6x6");
+  for (const std::string& line : lines) kept += line + '\n';
+  EXPECT_NE(refusal(read(kept)).find("tensor 19 is not virtual"), std::string::npos);
 }
 
 // Numbers that only an execution knows decide between attention and the operations one by one.

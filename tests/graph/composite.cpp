@@ -303,7 +303,6 @@ void set_recorded_values(const graph::Graph& graph, Memory* memory, Random& rand
   double keep = 1;
   for (const graph::Node& node : graph.nodes)
     if (node.op == graph::Op::rng) keep = node.probability;
-  const auto uid = [&](int place) { return graph.tensors[static_cast<std::size_t>(place)].uid; };
   for (const graph::Node& node : graph.nodes) {
     if (node.op != graph::Op::pointwise || node.at(graph::Port::b) < 0) continue;
     const graph::Tensor& x = *graph.tensor(node, graph::Port::x);
@@ -315,6 +314,8 @@ void set_recorded_values(const graph::Graph& graph, Memory* memory, Random& rand
         lengths.push_back(static_cast<double>(random.between(0, 128)));
       memory->set(b.uid, lengths);
     }
+    if (x.geometry.type == GPUDNN_DATA_INT32 && node.mode == GPUDNN_POINTWISE_MUL)
+      memory->set_all(b.uid, 0.05);  // ALiBi
     if (!b.by_value) continue;
     const std::int64_t columns = x.geometry.dims[x.geometry.rank - 1];
     if (node.mode == GPUDNN_POINTWISE_BINARY_SELECT) memory->set_all(b.uid, -kInfinity);
@@ -322,22 +323,16 @@ void set_recorded_values(const graph::Graph& graph, Memory* memory, Random& rand
       memory->set_all(b.uid, static_cast<double>(random.between(1, 40)));
     if (node.mode != GPUDNN_POINTWISE_MUL) continue;
     memory->set_all(b.uid, columns == 1 ? keep : 0.125);  // the row sums' factor, or the scale
-    for (const graph::Node& maker : graph.nodes) {
-      if (maker.at(graph::Port::y) != node.at(graph::Port::x) || maker.op != graph::Op::pointwise ||
-          maker.mode != GPUDNN_POINTWISE_MUL || columns == 1)
-        continue;
-      for (const graph::Node& rng : graph.nodes)
-        if (rng.op == graph::Op::rng && rng.at(graph::Port::y) == maker.at(graph::Port::b))
-          memory->set_all(uid(node.at(graph::Port::b)), 1 / keep);
-    }
   }
-  // The scale of backward's last product is the same tensor as forward's: it is set last.
+  // What products with the random mask are multiplied with, here or further on.
   for (const graph::Node& node : graph.nodes) {
-    if (node.op != graph::Op::matmul) continue;
-    for (const graph::Node& scale : graph.nodes)
-      if (scale.op == graph::Op::pointwise && scale.mode == GPUDNN_POINTWISE_MUL &&
-          scale.at(graph::Port::x) == node.at(graph::Port::y) && graph.tensor(scale, graph::Port::b)->by_value)
-        memory->set_all(uid(scale.at(graph::Port::b)), 0.125);
+    const graph::Tensor* b = graph.tensor(node, graph::Port::b);
+    if (node.op != graph::Op::pointwise || node.mode != GPUDNN_POINTWISE_MUL || !b->by_value) continue;
+    for (const graph::Node& product : graph.nodes)
+      for (const graph::Node& rng : graph.nodes)
+        if (rng.op == graph::Op::rng && product.at(graph::Port::y) == node.at(graph::Port::x) &&
+            product.at(graph::Port::b) == rng.at(graph::Port::y))
+          memory->set_all(b->uid, 1 / keep);
   }
 }
 
