@@ -109,6 +109,15 @@ Status find_pointer(const Plan& plan, std::size_t number, const Pack& pack, void
     plan.guesses[number].store(static_cast<std::int32_t>(at), std::memory_order_relaxed);
   }
   *pointer = reinterpret_cast<void*>(pack.pointers[at]);
+  GPUDNN_REQUIRE(*pointer != nullptr || !tensor.by_value, GPUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+                 "the pointer of the tensor with unique id %lld is null; it must point to a number on the host",
+                 static_cast<long long>(tensor.uid));
+  // Engines that load more than an element at once check for themselves.
+  const int bytes = data_type_bits(tensor.geometry.type) / 8;
+  GPUDNN_REQUIRE(bytes <= 1 || tensor.by_value || pack.pointers[at] % bytes == 0,
+                 GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
+                 "the pointer %p of the tensor with unique id %lld must be a multiple of its element's %d bytes",
+                 *pointer, static_cast<long long>(tensor.uid), bytes);
   return GPUDNN_STATUS_SUCCESS;
 }
 

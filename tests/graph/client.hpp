@@ -86,6 +86,9 @@ class Memory {
   std::map<std::int64_t, std::vector<unsigned char>> bytes_;
 };
 
+// Sets the integers that operations take as places, lengths and offsets, and what must be positive.
+void set_places(const graph::Graph& graph, Memory* memory);
+
 // On a handle of the CUDA backend the tensors are copied to the device, and back.
 [[nodiscard]] Status execute(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* memory);
 

@@ -36,53 +36,6 @@ graph::Graph read(const std::string& text) {
   return graph.value_or(graph::Graph{});
 }
 
-// Integers that an operation takes as places, lengths and offsets.
-void set_places(const graph::Graph& graph, Memory* memory) {
-  for (const graph::Node& node : graph.nodes) {
-    for (const graph::Link& link : node.links) {
-      const graph::Tensor& t = graph.tensors[static_cast<std::size_t>(link.tensor)];
-      if (t.is_virtual) continue;
-      const std::int64_t n = element_count(t.geometry);
-      std::vector<double> values;
-      switch (link.port) {
-        case graph::Port::seq_len_q:
-        case graph::Port::seq_len_kv:
-        case graph::Port::seq_len:
-          for (std::int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>(100 + 13 * i));
-          break;
-        case graph::Port::page_table:
-        case graph::Port::page_table_k:
-        case graph::Port::page_table_v:
-        case graph::Port::token_index:
-          for (std::int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>(i));
-          break;
-        case graph::Port::token_offset:
-          for (std::int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>(4 * i));
-          break;
-        case graph::Port::inverse:
-        case graph::Port::epsilon:
-        case graph::Port::running_var_in:
-          values.push_back(0.25);
-          break;
-        case graph::Port::count:
-          values.push_back(64);
-          break;
-        default:
-          continue;
-      }
-      if (!is_output(node, link.port)) memory->set(t.uid, values);
-    }
-  }
-  for (const graph::Tensor& t : graph.tensors) {
-    const int offsets = graph.find(t.ragged);
-    if (offsets < 0) continue;
-    const std::int64_t each = t.geometry.dims[2] * t.geometry.strides[2];
-    std::vector<double> values;
-    for (std::int64_t b = 0; b <= t.geometry.dims[0]; ++b) values.push_back(static_cast<double>(b * each));
-    memory->set(t.ragged, values);
-  }
-}
-
 // Every recorded graph finalizes, has an engine in both modes, and leaves no output as it was.
 TEST(GraphReplay, EveryRecordedGraphRuns) {
   const HostHandle handle;

@@ -7,7 +7,7 @@
 
 #include "graph/interpret/element.hpp"
 #include "graph/interpret/state.hpp"
-#include "kernels/dropout/mask.hpp"
+#include "kernels/attention/attention.hpp"
 
 namespace gpudnn::graph {
 namespace {
@@ -95,11 +95,25 @@ Status interpret_move(const Node& node, State* state) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-// Philox4x32-10 with the seed as key; the counter is the element's row-major position and the offset.
+// Philox4x32-10 with the seed as key; the counter is the element's row-major position and the offset. A mask of
+// attention's scores, which has four dimensions, is the one that the attention engines draw.
 Status interpret_rng(const Node& node, State* state) {
   Array* y = state->out(node, Port::y);
   const std::uint64_t seed = state->bits64(node, Port::seed, static_cast<std::uint64_t>(node.value));
   const std::uint64_t offset = state->bits64(node, Port::offset, 0);
+  if (node.mode == GPUDNN_RNG_DISTRIBUTION_BERNOULLI && y->rank == 4) {
+    kernels::AttentionDropout dropout;
+    dropout.seed_value = seed;
+    dropout.offset_value = offset;
+    const kernels::DropoutKey key = kernels::dropout_key(dropout);
+    const auto threshold = static_cast<std::uint32_t>(std::lround((1 - node.probability) * 65536));
+    for_each_index(4, y->dims, 60, [&](std::int64_t flat, const Dims& i) {
+      const bool kept = kernels::is_score_kept(key, threshold, static_cast<std::uint32_t>(i[0] * y->dims[1] + i[1]),
+                                               static_cast<std::uint32_t>(i[2]), static_cast<std::uint32_t>(i[3]));
+      y->at(flat) = kept ? 1 : 0;
+    });
+    return GPUDNN_STATUS_SUCCESS;
+  }
   for_each_index(y->rank, y->dims, 60, [&](std::int64_t flat, const Dims&) {
     const auto position = static_cast<std::uint64_t>(flat);
     kernels::PhiloxBlock block[1] = {{{static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32),

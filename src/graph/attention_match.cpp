@@ -1,0 +1,634 @@
+// Attention in a graph as an attention problem: one operation, or the composite forward and backward.
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/attention_match.hpp"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "graph/attention_scores.hpp"
+#include "graph/interpret/element.hpp"
+
+namespace gpudnn::graph {
+namespace {
+
+bool no_match(std::string* why, std::string reason) {
+  *why = std::move(reason);
+  return false;
+}
+
+bool take_tensor(const Graph& graph, int place, attention::Tensor* out, std::string* why) {
+  if (place < 0) return true;
+  const Tensor& t = graph.tensors[static_cast<std::size_t>(place)];
+  if (t.is_virtual || t.by_value || t.vector_count != 1 || t.reordering != 0)
+    return no_match(why, "tensor " + std::to_string(t.uid) +
+                             " must lie in memory, without vectors and reordering, to be a tensor of attention");
+  out->geometry = t.geometry;
+  if (const int offsets = graph.find(t.ragged); offsets >= 0)
+    out->offset_bits = graph.tensors[static_cast<std::size_t>(offsets)].geometry.type == GPUDNN_DATA_INT64 ? 64 : 32;
+  return true;
+}
+
+// The tensors at their places, and the problem's own checks.
+bool finish(const Graph& graph, AttentionMatch* m, std::string* why) {
+  attention::Problem& p = m->problem;
+  const AttentionPlaces& at = m->at;
+  const bool taken = take_tensor(graph, at.q, &p.q, why) && take_tensor(graph, at.k, &p.k, why) &&
+                     take_tensor(graph, at.v, &p.v, why) && take_tensor(graph, at.o, &p.o, why) &&
+                     take_tensor(graph, at.stats, &p.stats, why) && take_tensor(graph, at.max, &p.max, why) &&
+                     take_tensor(graph, at.sum_exp, &p.sum_exp, why) && take_tensor(graph, at.d_o, &p.d_o, why) &&
+                     take_tensor(graph, at.dq, &p.dq, why) && take_tensor(graph, at.dk, &p.dk, why) &&
+                     take_tensor(graph, at.dv, &p.dv, why);
+  if (!taken) return false;
+  const auto geometry = [&](int place) { return graph.tensors[static_cast<std::size_t>(place)].geometry; };
+  if (at.page_table_k >= 0) p.page_table_k = geometry(at.page_table_k);
+  if (at.page_table_v >= 0) p.page_table_v = geometry(at.page_table_v);
+  if (at.block_mask >= 0) p.block_mask = geometry(at.block_mask);
+  if (at.dbias >= 0) p.dbias = geometry(at.dbias);
+  if (at.dropout_mask >= 0) p.dropout_mask = geometry(at.dropout_mask);
+  if (m->composite && !p.is_paged()) {
+    p.k.geometry = transposed(p.k.geometry);
+    if (p.backward != 0) p.v.geometry = transposed(p.v.geometry);
+  }
+  if (p.length_kv == 0) {
+    p.length_kv = p.k.geometry.dims[2];
+    if (p.is_paged()) p.length_kv *= p.page_table_k.dims[2];
+  }
+  p.soft_cap = p.has_soft_cap;  // any positive number does, before the values are known
+  if (attention::validate(p) == GPUDNN_STATUS_SUCCESS) return true;
+  *why = last_error_text();
+  clear_last_error();
+  return false;
+}
+
+bool match_operation(const Graph& graph, const Node& node, AttentionMatch* m, std::string* why) {
+  AttentionPlaces& at = m->at;
+  m->problem.backward = node.op == Op::sdpa_bwd ? 1 : 0;
+  at.q = node.at(Port::q), at.k = node.at(Port::k), at.v = node.at(Port::v), at.o = node.at(Port::o);
+  at.stats = node.at(Port::stats), at.d_o = node.at(Port::d_o);
+  at.dq = node.at(Port::dq), at.dk = node.at(Port::dk), at.dv = node.at(Port::dv);
+  at.block_mask = node.at(Port::block_mask);
+  at.page_table_k = node.at(Port::page_table_k), at.page_table_v = node.at(Port::page_table_v);
+  at.length_q = node.at(Port::seq_len_q), at.length_kv = node.at(Port::seq_len_kv);
+  m->problem.has_length_q = at.length_q >= 0 ? 1 : 0;
+  m->problem.has_length_kv = at.length_kv >= 0 ? 1 : 0;
+  if (const int scale = node.at(Port::scale); scale >= 0) {
+    if (!graph.tensors[static_cast<std::size_t>(scale)].by_value)
+      return no_match(why, "the attention scale must be passed by value");
+    m->scales = {scale};
+  }
+  return finish(graph, m, why);
+}
+
+// --- composites -----------------------------------------------------------------------------------------------------
+
+class Composite {
+ public:
+  Composite(const Graph& graph, AttentionMatch* m, std::string* why) : walk_(graph, why), m_(*m) {}
+
+  [[nodiscard]] bool forward(const Node& last);
+  [[nodiscard]] bool backward();
+
+ private:
+  [[nodiscard]] std::string text(const Node& node) const { return to_text(node, walk_.graph()); }
+  [[nodiscard]] const Node* made_by(int place, int mode) const { return walk_.maker(place, Op::pointwise, mode); }
+  [[nodiscard]] int row_sum(int place);  // what an ADD over the columns sums; -1 if it is none
+  bool find_scores(int scores);
+  bool take_dropout(int* place, std::vector<int>* factors);
+  bool take_random(int place);
+  bool take_softmax(int place);
+  bool take_sink(const Node& most, int row_max, int total);
+  bool take_pages(int* place, int* table, bool turned);
+  void take_statistics(int row_max, int total);
+  bool take_factors(int* place, std::vector<int>* factors);
+  bool take_delta(int place);
+  bool take_dsink(int delta);
+  bool take_dscores(int place);
+  bool take_dbias();
+  bool take_products();
+  bool check_factors();
+  [[nodiscard]] int result_of(const Node& product);
+  [[nodiscard]] int untransposed(int place);
+
+  Walk walk_;
+  AttentionMatch& m_;
+  std::int64_t dims_[4] = {};
+  int random_ = -1;
+  int masks_ = 0;           // products with it
+  int probabilities_ = -1;  // backward
+  int stats_ = -1;
+  int delta_ = -1;  // before its factor
+  int dscores_ = -1;
+  std::vector<int> dscore_tensors_;  // from dscores_ to the product without factors
+  std::vector<int> dscore_factors_;  // factor i makes tensor i of tensor i + 1
+};
+
+bool Composite::find_scores(int scores) {
+  if (walk_.tensor(scores).geometry.rank != 4) return walk_.fail("the scores must have 4 dimensions");
+  std::copy_n(walk_.tensor(scores).geometry.dims, 4, dims_);
+  return true;
+}
+
+int Composite::row_sum(int place) {
+  const Node* sum = walk_.maker(place, Op::reduction, GPUDNN_REDUCE_TENSOR_ADD);
+  const std::int64_t rows[4] = {dims_[0], dims_[1], dims_[2], 1};
+  if (sum == nullptr || !has_dims(walk_.tensor(place), rows)) return -1;
+  walk_.take(sum);
+  return sum->at(Port::x);
+}
+
+bool Composite::take_random(int place) {
+  const Node* node = walk_.maker(place, Op::rng);
+  ++masks_;
+  if (random_ >= 0) return random_ == place || walk_.fail("two random masks are multiplied with the probabilities");
+  if (node->mode != GPUDNN_RNG_DISTRIBUTION_BERNOULLI || !has_dims(walk_.tensor(place), dims_))
+    return walk_.fail("'" + text(*node) + "' does not draw 0 or 1 for each score");
+  walk_.take(node);
+  random_ = place;
+  m_.problem.has_dropout = 1;
+  m_.problem.dropout = 1 - node->probability;
+  m_.at.seed = node->at(Port::seed);
+  m_.at.offset = node->at(Port::offset);
+  m_.seed_value = node->value;
+  int bits = 0;
+  for (const int number : {m_.at.seed, m_.at.offset}) {
+    if (number < 0 || walk_.tensor(number).by_value) continue;
+    const DataType type = walk_.tensor(number).geometry.type;
+    const int of_this = type == GPUDNN_DATA_INT64 ? 64 : type == GPUDNN_DATA_INT32 ? 32 : 0;
+    if (of_this == 0 || (bits != 0 && bits != of_this))
+      return walk_.fail("seed and offset of dropout must both be INT32 or both INT64");
+    bits = of_this;
+  }
+  if (bits != 0) m_.problem.seed_bits = bits;
+  if (!walk_.tensor(place).is_virtual) {
+    if (m_.problem.backward != 0) return walk_.fail("backward does not write the dropout mask");
+    m_.at.dropout_mask = place;
+    walk_.allow(place);
+  }
+  return true;
+}
+
+// Numbers that a tensor is multiplied with.
+bool Composite::take_factors(int* place, std::vector<int>* factors) {
+  while (const Node* node = made_by(*place, GPUDNN_POINTWISE_MUL)) {
+    const int x = node->at(Port::x);
+    const int b = node->at(Port::b);
+    if (!walk_.is_number(x) && !walk_.is_number(b)) return true;
+    walk_.take(node);
+    factors->push_back(walk_.is_number(b) ? b : x);
+    *place = walk_.is_number(b) ? x : b;
+  }
+  return true;
+}
+
+// The random mask and numbers that a tensor is multiplied with, in any order.
+bool Composite::take_dropout(int* place, std::vector<int>* factors) {
+  for (bool found = true; found;) {
+    found = false;
+    if (!take_factors(place, factors)) return false;
+    const Node* node = made_by(*place, GPUDNN_POINTWISE_MUL);
+    if (node == nullptr) return true;
+    for (const Port port : {Port::x, Port::b}) {
+      const int other = node->at(port == Port::x ? Port::b : Port::x);
+      if (found || walk_.maker(other, Op::rng) == nullptr) continue;
+      walk_.take(node);
+      if (!take_random(other)) return false;
+      *place = node->at(port);
+      found = true;
+    }
+  }
+  return true;
+}
+
+// --- forward --------------------------------------------------------------------------------------------------------
+
+bool Composite::take_pages(int* place, int* table, bool turned) {
+  const Node* load = walk_.maker(*place, Op::paged_load);
+  if (load == nullptr) return true;
+  walk_.take(load);
+  const int lengths = load->at(Port::seq_len);
+  if (lengths != m_.at.length_kv)
+    return walk_.fail("'" + text(*load) + "' has lengths that the padding mask does not have");
+  const TensorGeometry& y = walk_.tensor(*place).geometry;
+  if (y.dims[2] != 1 && y.dims[3] != 1 && (y.strides[2] < y.strides[3]) != turned)
+    return walk_.fail("'" + text(*load) + "' does not give k transposed, or v as it is");
+  *place = load->at(Port::x);
+  *table = load->at(Port::page_table);
+  return true;
+}
+
+// max(row maximum, sink) in place of the row maximum, and exp(sink - maximum) more in the sum.
+bool Composite::take_sink(const Node& most, int row_max, int total) {
+  const bool sink_first = walk_.maker(most.at(Port::x)) == nullptr;
+  const int sink = most.at(sink_first ? Port::x : Port::b);
+  const Tensor& t = walk_.tensor(sink);
+  const std::int64_t dims[4] = {1, dims_[1], 1, 1};
+  const Node* sum = made_by(total, GPUDNN_POINTWISE_ADD);
+  if (!has_dims(t, dims) || t.geometry.type != GPUDNN_DATA_FLOAT || t.by_value || walk_.maker(sink) != nullptr ||
+      (dims_[1] > 1 && t.geometry.strides[1] != 1) || sum == nullptr)
+    return walk_.fail("'" + text(most) + "' is not the larger of a row's maximum and its head's sink");
+  const bool sum_first = walk_.maker(sum->at(Port::x), Op::reduction) != nullptr;
+  const Node* exp = made_by(sum->at(sum_first ? Port::b : Port::x), GPUDNN_POINTWISE_EXP);
+  const Node* difference = exp == nullptr ? nullptr : made_by(exp->at(Port::x), GPUDNN_POINTWISE_SUB);
+  if (difference == nullptr || difference->at(Port::x) != sink || difference->at(Port::b) != row_max)
+    return walk_.fail("'" + text(*sum) + "' does not add exp(sink - maximum)");
+  for (const Node* node : {&most, sum, exp, difference}) walk_.take(node);
+  m_.at.sink = sink;
+  m_.problem.has_sink = 1;
+  return true;
+}
+
+// stats = maximum + log(sum), where they are wanted.
+void Composite::take_statistics(int row_max, int total) {
+  for (const Node& node : walk_.graph().nodes) {
+    const int x = node.at(Port::x);
+    const int b = node.at(Port::b);
+    if (x < 0 || b < 0 || (x != row_max && b != row_max)) continue;
+    const Node* log = made_by(x == row_max ? b : x, GPUDNN_POINTWISE_LOG);
+    const int y = node.at(Port::y);
+    if (made_by(y, GPUDNN_POINTWISE_ADD) == nullptr || log == nullptr || log->at(Port::x) != total) continue;
+    walk_.take(&node);
+    walk_.take(log);
+    walk_.allow(y);
+    m_.at.stats = y;
+  }
+}
+
+bool Composite::take_softmax(int place) {
+  const Node* quotient = made_by(place, GPUDNN_POINTWISE_DIV);
+  const int e = quotient == nullptr ? -1 : quotient->at(Port::x);
+  const Node* exp = made_by(e, GPUDNN_POINTWISE_EXP);
+  const Node* difference = exp == nullptr ? nullptr : made_by(exp->at(Port::x), GPUDNN_POINTWISE_SUB);
+  if (difference == nullptr)
+    return walk_.fail("what the second matrix product reads is not exp(scores - maximum) / sum");
+  for (const Node* node : {quotient, exp, difference}) walk_.take(node);
+  const int scores = difference->at(Port::x);
+  const int row_max = difference->at(Port::b);
+  const int total = quotient->at(Port::b);
+  const std::int64_t rows[4] = {dims_[0], dims_[1], dims_[2], 1};
+  if (!has_dims(walk_.tensor(row_max), rows) || !has_dims(walk_.tensor(total), rows) ||
+      !has_dims(walk_.tensor(e), dims_))
+    return walk_.fail("maximum and sum of the softmax must be those of the rows");
+  int max = row_max;
+  int sum = total;
+  if (const Node* most = made_by(row_max, GPUDNN_POINTWISE_MAX)) {
+    if (!take_sink(*most, row_max, total)) return false;
+    max = most->at(most->at(Port::x) == m_.at.sink ? Port::b : Port::x);
+    const Node* add = walk_.maker(total);
+    sum = add->at(walk_.maker(add->at(Port::x), Op::reduction) != nullptr ? Port::x : Port::b);
+  }
+  const Node* reduction = walk_.maker(max, Op::reduction, GPUDNN_REDUCE_TENSOR_MAX);
+  // With a sink, the frontend declares the row's maximum with the scores' dimensions.
+  const bool whole = m_.at.sink >= 0 && has_dims(walk_.tensor(max), dims_);
+  if (reduction == nullptr || reduction->at(Port::x) != scores || (!whole && !has_dims(walk_.tensor(max), rows)) ||
+      row_sum(sum) != e)
+    return walk_.fail(
+        "the softmax subtracts something else than its rows' maximum, or divides by something else than "
+        "their sum");
+  walk_.take(reduction);
+  take_statistics(row_max, total);
+  if (!walk_.tensor(row_max).is_virtual) m_.at.max = row_max;
+  if (!walk_.tensor(total).is_virtual) m_.at.sum_exp = total;
+  walk_.allow(row_max);
+  walk_.allow(total);
+  Scores masked(&walk_, &m_, dims_);
+  const Node* product = nullptr;
+  if (!masked.take_all(scores, &product) || !masked.settle()) return false;
+  m_.at.q = product->at(Port::x);
+  m_.at.k = product->at(Port::b);
+  return masked.check_cut(*product, Port::m_override, Port::n_override);
+}
+
+bool Composite::forward(const Node& last) {
+  walk_.take(&last);
+  m_.at.o = last.at(Port::y);
+  m_.at.v = last.at(Port::b);
+  walk_.allow(m_.at.o);
+  int place = last.at(Port::x);
+  if (!find_scores(place)) return false;
+  std::vector<int> factors;
+  if (!take_dropout(&place, &factors)) return false;
+  if (random_ < 0 && !factors.empty())
+    return walk_.fail("the probabilities are multiplied with a number, without dropout");
+  if (random_ >= 0) m_.factors.push_back({factors, 1, 0, "the factor of dropout"});
+  if (!take_softmax(place)) return false;
+  Scores cut(&walk_, &m_, dims_);
+  if (!cut.check_cut(last, Port::m_override, Port::k_override) || !take_pages(&m_.at.k, &m_.at.page_table_k, true) ||
+      !take_pages(&m_.at.v, &m_.at.page_table_v, false))
+    return false;
+  if ((m_.at.page_table_k >= 0) != (m_.at.page_table_v >= 0)) return walk_.fail("only one of k and v is paged");
+  m_.problem.length_kv = dims_[3];
+  return check_factors() && walk_.complete();
+}
+
+// A factor of dropout or of the scale that the graph does not have at all is not left to the values.
+bool Composite::check_factors() {
+  for (const AttentionMatch::Factors& factors : m_.factors)
+    if (factors.places.empty() &&
+        ((factors.keep_power != 0 && random_ >= 0) || (factors.scale_power != 0 && !m_.scales.empty())))
+      return walk_.fail(std::string("the graph does not multiply with ") + factors.what);
+  return true;
+}
+
+// --- backward -------------------------------------------------------------------------------------------------------
+
+// The transposed tensor behind a RESHAPE that exchanges the last two dimensions; -1 if it is none.
+int Composite::untransposed(int place) {
+  const Node* node = walk_.maker(place, Op::reshape);
+  if (node == nullptr) return -1;
+  const TensorGeometry& to = walk_.tensor(place).geometry;
+  const TensorGeometry from = transposed(walk_.tensor(node->at(Port::x)).geometry);
+  for (int i = 0; i < to.rank; ++i)
+    if (from.rank != 4 || to.rank != 4 || to.dims[i] != from.dims[i] ||
+        (to.dims[i] != 1 && to.strides[i] != from.strides[i]))
+      return -1;
+  walk_.take(node);
+  return node->at(Port::x);
+}
+
+// The gradient that a matrix product gives: itself, or summed over the heads of a group, or converted.
+int Composite::result_of(const Node& product) {
+  walk_.take(&product);
+  const int y = product.at(Port::y);
+  for (const Node& node : walk_.graph().nodes) {
+    if (node.at(Port::x) != y) continue;
+    const bool sum = node.op == Op::reduction && node.mode == GPUDNN_REDUCE_TENSOR_ADD;
+    if (!sum && walk_.maker(node.at(Port::y), Op::pointwise, GPUDNN_POINTWISE_IDENTITY) == nullptr) continue;
+    walk_.take(&node);
+    walk_.allow(y);  // scratch of the client
+    walk_.allow(node.at(Port::y));
+    return node.at(Port::y);
+  }
+  walk_.allow(y);
+  return y;
+}
+
+// exp(sink - stats) * delta, summed over batch and rows.
+bool Composite::take_dsink(int delta) {
+  for (const Node& node : walk_.graph().nodes) {
+    if (node.op != Op::reduction || node.mode != GPUDNN_REDUCE_TENSOR_ADD) continue;
+    const Node* product = made_by(node.at(Port::x), GPUDNN_POINTWISE_MUL);
+    if (product == nullptr) continue;
+    const bool delta_first = product->at(Port::x) == delta;
+    if (!delta_first && product->at(Port::b) != delta) continue;
+    const Node* exp = made_by(product->at(delta_first ? Port::b : Port::x), GPUDNN_POINTWISE_EXP);
+    const Node* difference = exp == nullptr ? nullptr : made_by(exp->at(Port::x), GPUDNN_POINTWISE_SUB);
+    if (difference == nullptr || difference->at(Port::b) != stats_) continue;
+    const int sink = difference->at(Port::x);
+    const int y = node.at(Port::y);
+    const std::int64_t dims[4] = {1, dims_[1], 1, 1};
+    for (const int place : {sink, y}) {
+      const Tensor& t = walk_.tensor(place);
+      if (!has_dims(t, dims) || t.geometry.type != GPUDNN_DATA_FLOAT || t.by_value ||
+          (dims_[1] > 1 && t.geometry.strides[1] != 1))
+        return walk_.fail("sink and dSink must be floats of each head");
+    }
+    for (const Node* one : {&node, product, exp, difference}) walk_.take(one);
+    walk_.allow(y);
+    m_.at.sink = sink;
+    m_.at.dsink = y;
+    m_.problem.has_sink = m_.problem.has_dsink = 1;
+    m_.negate_dsink = true;
+    return true;
+  }
+  return true;
+}
+
+// The rows' sums of dO * O, times 1 - p.
+bool Composite::take_delta(int place) {
+  std::vector<int> factors;
+  walk_.allow(place);
+  if (!take_factors(&place, &factors)) return false;
+  m_.factors.push_back({factors, -1, 0, "the factor of the row sums of dO * O"});
+  delta_ = place;
+  const Node* product = made_by(row_sum(place), GPUDNN_POINTWISE_MUL);
+  if (product == nullptr) return walk_.fail("what is subtracted from dO V' is not the row sums of dO * O");
+  walk_.take(product);
+  const bool first = product->at(Port::x) == m_.at.d_o;
+  if (!first && product->at(Port::b) != m_.at.d_o) return walk_.fail("'" + text(*product) + "' is not dO * O");
+  m_.at.o = product->at(first ? Port::b : Port::x);
+  return take_dsink(delta_);
+}
+
+// dS = P * (dropout(dO V') - delta) * factors.
+bool Composite::take_dscores(int place) {
+  dscores_ = place;
+  std::vector<int> factors;
+  std::vector<int> chain = {place};
+  while (const Node* node = made_by(place, GPUDNN_POINTWISE_MUL)) {
+    const int x = node->at(Port::x);
+    const int b = node->at(Port::b);
+    walk_.take(node);
+    if (walk_.is_number(x) || walk_.is_number(b)) {
+      factors.push_back(walk_.is_number(b) ? b : x);
+      place = walk_.is_number(b) ? x : b;
+      chain.push_back(place);
+      continue;
+    }
+    const bool first = x == probabilities_;
+    const Node* difference = made_by(first ? b : x, GPUDNN_POINTWISE_SUB);
+    if ((!first && b != probabilities_) || difference == nullptr)
+      return walk_.fail("'" + text(*node) + "' is not P * (dO V' - delta)");
+    walk_.take(difference);
+    m_.factors.push_back({factors, 1, 1, "the product of the factors of dS"});
+    dscore_tensors_ = chain;
+    dscore_factors_ = factors;
+    int product = difference->at(Port::x);
+    std::vector<int> inner;
+    if (!take_dropout(&product, &inner)) return false;
+    const Node* matmul = walk_.maker(product, Op::matmul);
+    if (!inner.empty() || matmul == nullptr)
+      return walk_.fail("'" + text(*difference) + "' does not subtract from dO V'");
+    walk_.take(matmul);
+    if (matmul->at(Port::x) != m_.at.d_o) return walk_.fail("'" + text(*matmul) + "' is not dO V'");
+    m_.at.v = matmul->at(Port::b);
+    return Scores(&walk_, &m_, dims_).check_cut(*matmul, Port::m_override, Port::n_override) &&
+           take_delta(difference->at(Port::b));
+  }
+  return walk_.fail("the gradient of the scores is not P * (dO V' - delta)");
+}
+
+// The sum of dS before the scale; with dropout, behind its factor.
+bool Composite::take_dbias() {
+  for (const Node& node : walk_.graph().nodes) {
+    const auto at = std::find(dscore_tensors_.begin(), dscore_tensors_.end(), node.at(Port::x));
+    if (node.op != Op::reduction || node.mode != GPUDNN_REDUCE_TENSOR_ADD || at == dscore_tensors_.end()) continue;
+    if (m_.at.dbias >= 0) return walk_.fail("two gradients of the bias are asked for");
+    const auto outer = at - dscore_tensors_.begin();
+    m_.factors.push_back(
+        {{dscore_factors_.begin() + outer, dscore_factors_.end()}, 1, 0, "the product of the factors of dBias"});
+    walk_.take(&node);
+    m_.at.dbias = node.at(Port::y);
+    walk_.allow(m_.at.dbias);
+  }
+  return true;
+}
+
+// dV = dropout(P)' dO, dK = dS' Q, dQ = dS K.
+bool Composite::take_products() {
+  Scores cut(&walk_, &m_, dims_);
+  for (const Node& node : walk_.graph().nodes) {
+    if (node.op != Op::matmul) continue;
+    const int x = node.at(Port::x);
+    const int b = node.at(Port::b);
+    if (x == dscores_) {
+      if (untransposed(b) != m_.at.k) return walk_.fail("'" + text(node) + "' is not dS K");
+      m_.at.dq = result_of(node);
+      if (!cut.check_cut(node, Port::m_override, Port::k_override)) return false;
+    } else if (b == m_.at.q && walk_.maker(x, Op::reshape) != nullptr) {
+      if (untransposed(x) != dscores_) return walk_.fail("'" + text(node) + "' is not dS' Q");
+      m_.at.dk = result_of(node);
+      if (!cut.check_cut(node, Port::k_override, Port::m_override)) return false;
+    } else if (b == m_.at.d_o && walk_.maker(x, Op::reshape) != nullptr) {
+      int place = untransposed(x);
+      std::vector<int> factors;
+      const bool dropped = masks_ > 0;
+      const int before = masks_;
+      if (place < 0 || !take_dropout(&place, &factors) || place != probabilities_ || (masks_ > before) != dropped)
+        return walk_.fail("'" + text(node) + "' is not dropout(P)' dO with the dropout of dO V'");
+      m_.factors.push_back({factors, 1, 0, "the factor of dropout"});
+      m_.at.dv = result_of(node);
+      if (!cut.check_cut(node, Port::k_override, Port::m_override)) return false;
+    }
+  }
+  return true;
+}
+
+bool Composite::backward() {
+  m_.problem.backward = 1;
+  // P = exp(masked(scores - stats)); the sink's exponential subtracts from a tensor of the program.
+  const Node* difference = nullptr;
+  for (const Node& node : walk_.graph().nodes) {
+    if (made_by(node.at(Port::y), GPUDNN_POINTWISE_EXP) == nullptr) continue;
+    int place = node.at(Port::x);
+    while (const Node* select = made_by(place, GPUDNN_POINTWISE_BINARY_SELECT))
+      place = select->at(walk_.is_number(select->at(Port::x)) ? Port::b : Port::x);
+    difference = made_by(place, GPUDNN_POINTWISE_SUB);
+    if (difference == nullptr || walk_.maker(difference->at(Port::x)) == nullptr ||
+        walk_.maker(difference->at(Port::b)) != nullptr)
+      continue;
+    probabilities_ = node.at(Port::y);
+    break;
+  }
+  if (probabilities_ < 0) return walk_.fail("no operation makes exp(scores - stats)");
+  if (!find_scores(probabilities_)) return false;
+  stats_ = m_.at.stats = difference->at(Port::b);
+  const std::int64_t rows[4] = {dims_[0], dims_[1], dims_[2], 1};
+  if (!has_dims(walk_.tensor(stats_), rows)) return walk_.fail("the statistics must be those of the rows");
+  Scores scores(&walk_, &m_, dims_);
+  int place = walk_.maker(probabilities_)->at(Port::x);
+  walk_.take(walk_.maker(probabilities_));
+  walk_.take(difference);
+  const Node* product = nullptr;
+  if (!scores.take_masks(&place) || !scores.take_all(difference->at(Port::x), &product) || !scores.settle() ||
+      !scores.check_cut(*product, Port::m_override, Port::n_override))
+    return false;
+  m_.at.q = product->at(Port::x);
+  m_.at.k = product->at(Port::b);
+  // dS is what is multiplied with K, or, transposed, with Q; dO V' is the other product of two of the program's
+  // tensors.
+  int dscores = -1;
+  for (const Node& node : walk_.graph().nodes) {
+    if (node.op != Op::matmul || &node == product) continue;
+    const int x = node.at(Port::x);
+    const Node* reshape = walk_.maker(x, Op::reshape);
+    if (walk_.maker(x) == nullptr && walk_.maker(node.at(Port::b)) == nullptr) m_.at.d_o = x;
+    if (reshape == nullptr && walk_.maker(x) != nullptr) dscores = x;
+    if (reshape != nullptr && node.at(Port::b) == m_.at.q) dscores = reshape->at(Port::x);
+  }
+  if (m_.at.d_o < 0 || dscores < 0) return walk_.fail("no product dO V', or none of the scores' gradient");
+  return take_dscores(dscores) && take_dbias() && take_products() && check_factors() && walk_.complete();
+}
+
+// Whether the numbers between operations are those that attention's engines keep: none narrower than half.
+bool check_types(const Graph& graph, std::string* why) {
+  for (const Tensor& t : graph.tensors) {
+    const DataType type = t.geometry.type;
+    const bool wide = type == GPUDNN_DATA_FLOAT || type == GPUDNN_DATA_DOUBLE || type == GPUDNN_DATA_HALF ||
+                      type == GPUDNN_DATA_BFLOAT16 || type == GPUDNN_DATA_INT32 || type == GPUDNN_DATA_INT64 ||
+                      type == GPUDNN_DATA_BOOLEAN;
+    if (!wide)
+      return no_match(why, "tensor " + std::to_string(t.uid) + " is " + data_type_name(type) +
+                               "; composite attention is built for f16, bf16, f32 and f64");
+  }
+  for (const Node& node : graph.nodes)
+    if (node.compute == GPUDNN_DATA_HALF || node.compute == GPUDNN_DATA_BFLOAT16)
+      return no_match(why, "'" + to_text(node, graph) + "' computes in half precision; attention does in float");
+  return true;
+}
+
+}  // namespace
+
+bool match_attention(const Graph& graph, AttentionMatch* match, std::string* why) {
+  if (graph.nodes.size() == 1 && (graph.nodes[0].op == Op::sdpa_fwd || graph.nodes[0].op == Op::sdpa_bwd))
+    return match_operation(graph, graph.nodes[0], match, why);
+  const Node* last = nullptr;
+  std::ptrdiff_t products = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.op != Op::matmul) continue;
+    ++products;
+    last = &node;
+  }
+  if (products < 2) return no_match(why, "the graph is neither one sdpa operation nor their composite");
+  match->composite = true;
+  if (!check_types(graph, why)) return false;
+  Composite composite(graph, match, why);
+  return (products == 2 ? composite.forward(*last) : composite.backward()) && finish(graph, match, why);
+}
+
+// --- values of one execution ----------------------------------------------------------------------------------------
+
+bool bind_values(const Graph& graph, const AttentionMatch& match, void* const* data, attention::Problem* problem,
+                 std::string* why) {
+  const auto uid = [&](int place) { return std::to_string(graph.tensors[static_cast<std::size_t>(place)].uid); };
+  const auto number = [&](int place) {
+    return loader_of(graph.tensors[static_cast<std::size_t>(place)].geometry.type)(data[place], 0);
+  };
+  const auto present = [&](const std::vector<int>& places) {
+    return std::all_of(places.begin(), places.end(), [&](int place) { return data[place] != nullptr; });
+  };
+  problem->scale = 1;
+  if (!present(match.scales) || !present(match.hidden)) return no_match(why, "a number by value has a null pointer");
+  for (const int place : match.scales) problem->scale *= number(place);
+  if (!std::isfinite(problem->scale)) return no_match(why, "the scale of the scores is not finite");
+  for (const int place : match.hidden)
+    if (!(number(place) <= -static_cast<double>(FLT_MAX)))
+      return no_match(why, "tensor " + uid(place) + " holds " + std::to_string(number(place)) +
+                               "; scores are hidden by minus infinity, or by the lowest float");
+  if (match.soft_cap >= 0) {
+    if (!present({match.soft_cap, match.soft_cap_factor})) return no_match(why, "a number by value has a null pointer");
+    problem->soft_cap = number(match.soft_cap);
+    if (!(problem->soft_cap > 0) || number(match.soft_cap_factor) != problem->soft_cap)
+      return no_match(why, "tensors " + uid(match.soft_cap) + " and " + uid(match.soft_cap_factor) +
+                               " of the soft cap must hold one positive number");
+  }
+  const auto bound = [&](const std::vector<SignedTerm>& terms, double* sum) {
+    *sum = 0;
+    for (const SignedTerm& term : terms) {
+      if (data[term.place] == nullptr) return no_match(why, "a number by value has a null pointer");
+      const double value = number(term.place);
+      if (term.integral && value != std::floor(value))
+        return no_match(why, "tensor " + uid(term.place) + " adds a fraction to a bound that is an integer");
+      *sum += term.sign * value;
+    }
+    return std::fabs(*sum) < 0x1p40 || no_match(why, "a bound of the scores lies beyond 2^40");
+  };
+  double right = 0;
+  double left = 0;
+  if (!bound(match.right, &right) || !bound(match.left, &left)) return false;
+  problem->right = static_cast<std::int64_t>(match.right_strict ? std::ceil(right) - 1 : std::floor(right));
+  problem->left = static_cast<std::int64_t>(match.left_inclusive ? std::floor(left) + 1 : std::ceil(left));
+  for (const AttentionMatch::Factors& factors : match.factors) {
+    if (!present(factors.places)) return no_match(why, "a number by value has a null pointer");
+    double product = 1;
+    for (const int place : factors.places) product *= number(place);
+    const double expected =
+        std::pow(1 - problem->dropout, -factors.keep_power) * (factors.scale_power != 0 ? problem->scale : 1);
+    if (!(std::fabs(product - expected) <= 1e-4 * std::fabs(expected)))
+      return no_match(why, std::string(factors.what) + " is " + std::to_string(product) + "; it must be " +
+                               std::to_string(expected));
+  }
+  return true;
+}
+
+}  // namespace gpudnn::graph

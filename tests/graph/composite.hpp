@@ -1,0 +1,26 @@
+// Random composite attention graphs as clients write them, and the numbers that they are executed with.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client.hpp"
+
+namespace gpudnn::test {
+
+struct Composite {
+  std::string text;
+  DataType type = GPUDNN_DATA_FLOAT;  // of q, k and v
+  std::vector<std::pair<std::int64_t, std::vector<double>>> values;
+};
+
+// Forward or backward, with any of scale, soft cap, bias, ALiBi, lengths, bounds, sink, dropout, pages, statistics;
+// `narrow` ones may have tensors of 16 bits.
+[[nodiscard]] Composite random_composite(Random& random, bool narrow);
+
+// Numbers of a recorded graph: masks of minus infinity, factors of dropout, windows, lengths, pages, ragged offsets.
+void set_recorded_values(const graph::Graph& graph, Memory* memory, Random& random);
+
+}  // namespace gpudnn::test

@@ -1,0 +1,409 @@
+// Random legal graphs of up to 12 operations of all kinds: every engine that takes one, against the interpreter, which
+// evaluates operation by operation in double.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <map>
+
+#include "client.hpp"
+#include "graph/engine.hpp"
+#include "support/backend.hpp"
+#include "support/session.hpp"
+
+namespace gpudnn::test {
+namespace {
+
+constexpr std::int64_t kInterpreter = 100;
+constexpr std::int64_t kSegments = 101;
+using Dims = std::vector<std::int64_t>;
+
+std::string joined(const Dims& dims, char with) {
+  std::string text;
+  for (const std::int64_t dim : dims) text += (text.empty() ? "" : std::string(1, with)) + std::to_string(dim);
+  return text;
+}
+
+// Writes a graph as text, operation by operation. Functions are smooth or at least continuous, and grow slowly: a
+// rounding on the way stays a rounding.
+class RandomGraph {
+ public:
+  explicit RandomGraph(Random& random) : random_(random) {
+    narrow_ = random.chance(0.2);
+    const Dims dims = {random.between(1, 3), 2 * random.between(1, 3), random.between(3, 6), random.between(3, 6)};
+    results_.push_back({input(dims), dims});
+    const std::int64_t count = random.between(1, 12);
+    for (std::int64_t i = 0; i < count; ++i) add(i + 1 == count);
+  }
+  [[nodiscard]] std::string text() const { return tensors_ + operations_; }
+  [[nodiscard]] bool narrow() const { return narrow_; }
+  std::map<std::int64_t, std::vector<double>> values;  // of inputs that must not be arbitrary
+
+ private:
+  struct Result {
+    std::string uid;
+    Dims dims;
+  };
+
+  std::string type() { return narrow_ && random_.chance(0.5) ? random_.pick({"f16", "bf16"}) : "f32"; }
+  // Row-major, channels last, or with a gap between rows.
+  std::string strides(const Dims& dims) {
+    if (dims.size() != 4 || random_.chance(0.6)) return "";
+    if (random_.chance(0.5))
+      return " strides=" + joined({dims[1] * dims[2] * dims[3], 1, dims[3] * dims[1], dims[1]}, ',');
+    const std::int64_t row = dims[3] + 2;
+    return " strides=" + joined({dims[1] * dims[2] * row, dims[2] * row, row, 1}, ',');
+  }
+  std::string tensor(const std::string& type_name, const Dims& dims, const std::string& rest) {
+    tensors_ += "tensor " + std::to_string(next_) + ' ' + type_name + ' ' + joined(dims, 'x') + rest + '\n';
+    return std::to_string(next_++);
+  }
+  std::string input(const Dims& dims) { return tensor(type(), dims, strides(dims)); }
+  std::string input(const Dims& dims, std::vector<double> numbers, const std::string& type_name = "f32",
+                    const std::string& rest = "") {
+    const std::string uid = tensor(type_name, dims, rest);
+    values[std::stoll(uid)] = std::move(numbers);
+    return uid;
+  }
+  std::string number(double value, std::size_t rank = 4) { return input(Dims(rank, 1), {value}, "f32", " by_value"); }
+  std::string output(const Dims& dims, bool keep) {
+    const bool is_virtual = !last_ && random_.chance(0.6);
+    const std::string uid = is_virtual ? tensor(type(), dims, " virtual") : tensor(type(), dims, strides(dims));
+    if (keep) results_.push_back({uid, dims});
+    return uid;
+  }
+  // A result that later operations do not read, so it must leave the graph.
+  std::string side(const Dims& dims) { return tensor("f32", dims, ""); }
+  void operation(const std::string& words) { operations_ += words + '\n'; }
+  Result any() {
+    const auto count = static_cast<std::int64_t>(results_.size());
+    return results_[static_cast<std::size_t>(random_.chance(0.7) ? count - 1 : random_.between(0, count - 1))];
+  }
+  Dims broadcast(Dims dims) {
+    for (std::int64_t& dim : dims)
+      if (random_.chance(0.4)) dim = 1;
+    return dims;
+  }
+
+  void add(bool last);
+  void pointwise(const Result& x);
+  void select(const Result& x);
+  void reduction(const Result& x);
+  void matmul(const Result& x);
+  void convolution(const Result& x);
+  void gradients(const Result& x);
+  void norm(const Result& x);
+  void norm_backward(const Result& x);
+  void statistics(const Result& x);
+  void resample(const Result& x);
+  void move(const Result& x);
+  void random_mask(const Result& x);
+  void block_scale(const Result& x);
+  void attention(const Result& x);
+  void experts();
+  void pages();
+
+  Random& random_;
+  bool narrow_ = false;
+  bool last_ = false;
+  std::int64_t next_ = 1;
+  std::vector<Result> results_;
+  std::string tensors_, operations_;
+};
+
+void RandomGraph::add(bool last) {
+  last_ = last;
+  const Result x = any();
+  const bool image = x.dims.size() == 4;
+  switch (random_.between(0, 19)) {
+    case 0:
+      return select(x);
+    case 1:
+    case 2:
+      return reduction(x);
+    case 3:
+      return matmul(x);
+    case 4:
+      return image ? convolution(x) : pointwise(x);
+    case 5:
+      return image ? gradients(x) : pointwise(x);
+    case 6:
+      return image ? norm(x) : pointwise(x);
+    case 7:
+      return image ? norm_backward(x) : pointwise(x);
+    case 8:
+      return image ? statistics(x) : pointwise(x);
+    case 9:
+      return image ? resample(x) : pointwise(x);
+    case 10:
+      return move(x);
+    case 11:
+      return random_mask(x);
+    case 12:
+      return block_scale(x);
+    case 13:
+      return image ? attention(x) : pointwise(x);
+    case 14:
+      return random_.chance(0.5) ? experts() : pages();
+    default:
+      return pointwise(x);
+  }
+}
+
+void RandomGraph::pointwise(const Result& x) {
+  const std::string one =
+      random_.pick({"abs", "sin", "cos", "erf", "identity", "neg", "relu_fwd", "tanh_fwd", "sigmoid_fwd", "elu_fwd",
+                    "gelu_fwd", "gelu_approx_tanh_fwd", "softplus_fwd", "swish_fwd"});
+  const std::string two = random_.pick({"add", "sub", "min", "max", "mul"});
+  const std::string back =
+      random_.pick({"tanh_bwd", "sigmoid_bwd", "gelu_bwd", "softplus_bwd", "swish_bwd", "gelu_approx_tanh_bwd"});
+  const double form = random_.uniform();
+  if (form < 0.5) return operation("pointwise " + one + " x=" + x.uid + " y=" + output(x.dims, true) + " compute=f32");
+  if (form < 0.6) {
+    const std::string dy = input(x.dims);
+    return operation("pointwise " + back + " x=" + x.uid + " dy=" + dy + " dx=" + output(x.dims, true) +
+                     " compute=f32");
+  }
+  const std::string b = form < 0.7 ? number(0.5, x.dims.size()) : input(broadcast(x.dims));
+  const bool alpha = random_.chance(0.2);
+  operation("pointwise " + two + (random_.chance(0.5) ? " x=" + x.uid + " b=" + b : " b=" + x.uid + " x=" + b) +
+            (alpha ? " alpha1=0.5 alpha2=-1.5" : "") + " y=" + output(x.dims, true) + " compute=f32");
+}
+
+// Rows and columns compared, which no rounding moves.
+void RandomGraph::select(const Result& x) {
+  const auto axis = [&] { return std::to_string(random_.between(0, static_cast<std::int64_t>(x.dims.size()) - 1)); };
+  const std::string a = tensor("i32", x.dims, " virtual"), b = tensor("i32", x.dims, " virtual");
+  const std::string t = tensor("bool", x.dims, " virtual");
+  operation("pointwise gen_index x=" + x.uid + " y=" + a + " compute=i32 axis=" + axis());
+  operation("pointwise gen_index x=" + x.uid + " y=" + b + " compute=i32 axis=" + axis());
+  operation(std::string("pointwise ") + random_.pick({"cmp_ge", "cmp_lt", "cmp_eq"}) + " x=" + a + " b=" + b +
+            " y=" + t + " compute=f32");
+  operation("pointwise binary_select x=" + x.uid + " b=" + number(-0.25, x.dims.size()) + " t=" + t +
+            " y=" + output(x.dims, true) + " compute=f32");
+}
+
+void RandomGraph::reduction(const Result& x) {
+  Dims dims = broadcast(x.dims);
+  operation(std::string("reduction ") + random_.pick({"add", "min", "max", "amax", "avg", "norm1", "norm2"}) +
+            " x=" + x.uid + " y=" + output(dims, true) + " compute=f32");
+}
+
+void RandomGraph::matmul(const Result& x) {
+  if (x.dims.size() < 3) return pointwise(x);
+  Dims b = x.dims;
+  Dims y = x.dims;
+  b[b.size() - 2] = x.dims.back();
+  y.back() = b.back() = random_.between(1, 6);
+  if (random_.chance(0.3)) b[0] = 1;
+  operation("matmul x=" + x.uid + " b=" + input(b) + " y=" + output(y, true) + " compute=f32");
+}
+
+void RandomGraph::convolution(const Result& x) {
+  const Dims w = {2 * random_.between(1, 3), x.dims[1] % 2 == 0 && random_.chance(0.3) ? x.dims[1] / 2 : x.dims[1],
+                  random_.between(1, 3), random_.between(1, 3)};
+  const std::int64_t before = random_.between(0, 1), after = random_.between(1, 2), step = random_.between(1, 2);
+  const auto extent = [&](std::size_t i) { return (x.dims[i] + before + after - w[i]) / step + 1; };
+  if (x.dims[2] + before + after < w[2] || x.dims[3] + before + after < w[3]) return pointwise(x);
+  const Dims y = {x.dims[0], w[0], extent(2), extent(3)};
+  const auto both = [](std::int64_t n) { return joined({n, n}, 'x'); };
+  operation(std::string("conv_fwd ") + random_.pick({"cross", "convolution"}) + " x=" + x.uid + " w=" + input(w) +
+            " y=" + output(y, true) + " compute=f32 pre=" + both(before) + " post=" + both(after) +
+            " stride=" + both(step) + " dilation=1x1");
+}
+
+// x is the gradient of the output of a 3x3 convolution with padding 1.
+void RandomGraph::gradients(const Result& x) {
+  const std::int64_t channels = random_.between(1, 4);
+  const Dims image = {x.dims[0], channels, x.dims[2], x.dims[3]};
+  const Dims w = {x.dims[1], channels, 3, 3};
+  const std::string rest = " compute=f32 pre=1x1 post=1x1 stride=1x1 dilation=1x1";
+  if (random_.chance(0.5)) {
+    operation("conv_dgrad cross dy=" + x.uid + " w=" + input(w) + " dx=" + output(image, true) + rest);
+  } else {
+    operation("conv_wgrad cross dy=" + x.uid + " x=" + input(image) + " dw=" + output(w, true) + rest);
+  }
+}
+
+void RandomGraph::norm(const Result& x) {
+  const std::string mode = random_.pick({"layer", "rms", "instance", "batch"});
+  const bool along_rows = mode == "instance" || mode == "batch";
+  const Dims parameters = along_rows ? Dims{1, x.dims[1], 1, 1} : Dims{1, x.dims[1], x.dims[2], x.dims[3]};
+  const Dims statistics = mode == "instance" ? Dims{x.dims[0], x.dims[1], 1, 1}
+                          : mode == "batch"  ? Dims{1, x.dims[1], 1, 1}
+                                             : Dims{x.dims[0], 1, 1, 1};
+  const std::string scale = tensor("f32", parameters, ""), bias = tensor("f32", parameters, "");
+  const bool train = mode == "batch" || random_.chance(0.5);
+  if (mode == "batch" && random_.chance(0.3))
+    return operation("norm_fwd batch x=" + x.uid + " mean=" + tensor("f32", statistics, "") + " inverse=" +
+                     input(statistics, {0.5}) + " scale=" + scale + " bias=" + bias + " y=" + output(x.dims, true));
+  operation("norm_fwd " + mode + " x=" + x.uid + " scale=" + scale + " bias=" + bias + " epsilon=" + number(0.5) +
+            (train && mode != "rms" ? " mean=" + side(statistics) : "") +
+            (train ? " inverse=" + side(statistics) : "") + " y=" + output(x.dims, true) + (train ? " phase=1" : ""));
+}
+
+void RandomGraph::norm_backward(const Result& x) {
+  const std::string mode = random_.pick({"layer", "rms", "instance", "batch"});
+  const bool along_rows = mode == "instance" || mode == "batch";
+  const Dims parameters = along_rows ? Dims{1, x.dims[1], 1, 1} : Dims{1, x.dims[1], x.dims[2], x.dims[3]};
+  const Dims statistics = mode == "instance" ? Dims{x.dims[0], x.dims[1], 1, 1}
+                          : mode == "batch"  ? Dims{1, x.dims[1], 1, 1}
+                                             : Dims{x.dims[0], 1, 1, 1};
+  operation("norm_bwd " + mode + " x=" + tensor(type(), x.dims, "") + " dy=" + x.uid + " scale=" +
+            tensor("f32", parameters, "") + (mode == "rms" ? "" : " mean=" + input(statistics, {0.25, -0.5})) +
+            " inverse=" + input(statistics, {0.5, 1}) + " dscale=" + side(parameters) + " dbias=" + side(parameters) +
+            " dx=" + output(x.dims, true));
+}
+
+void RandomGraph::statistics(const Result& x) {
+  const Dims channels = {1, x.dims[1], 1, 1};
+  if (random_.chance(0.6))
+    return operation("gen_stats x=" + x.uid + " sum=" + side(channels) + " sqsum=" + side(channels));
+  const auto given = [&] { return tensor("f32", channels, ""); };
+  if (random_.chance(0.5))
+    return operation("bn_weights mean=" + given() + " inverse=" + input(channels, {0.5, 0.75}) + " scale=" + given() +
+                     " x=" + tensor("f32", x.dims, "") + " dy=" + x.uid + " dscale=" + side(channels) +
+                     " dbias=" + side(channels) + " eq_dy_scale=" + side(channels) + " eq_x_scale=" + side(channels) +
+                     " eq_bias=" + side(channels) + " compute=f32");
+  operation("bn_finalize sum=" + input(channels, {3, -5}) + " sqsum=" + input(channels, {90, 70}) + " scale=" +
+            given() + " bias=" + given() + " running_mean_in=" + given() + " running_var_in=" + input(channels, {0.5}) +
+            " running_mean_out=" + side(channels) + " running_var_out=" + side(channels) + " mean=" + side(channels) +
+            " inverse=" + side(channels) + " eq_scale=" + side(channels) + " eq_bias=" + side(channels) + " count=" +
+            input({1, 1, 1, 1}, {64}, "i64", " by_value") + " epsilon=" + number(0.01) + " factor=" + number(0.25));
+}
+
+void RandomGraph::resample(const Result& x) {
+  if (x.dims[2] < 2 || x.dims[3] < 2) return pointwise(x);
+  const Dims y = {x.dims[0], x.dims[1], x.dims[2] / 2, x.dims[3] / 2};
+  const std::string rest = " compute=f32 pre=0x0 post=0x0 stride=2x2 window=2x2";
+  const std::string mode = random_.pick({"avg_include", "avg_exclude", "max"});
+  if (random_.chance(0.7) || mode == "max")
+    return operation("resample_fwd " + mode + " x=" + x.uid + " y=" + output(y, true) + rest +
+                     (mode == "max" ? " padding_mode=1" : ""));
+  const Dims image = {x.dims[0], x.dims[1], 2 * x.dims[2], 2 * x.dims[3]};
+  operation("resample_bwd " + mode + " dy=" + x.uid + " dx=" + output(image, true) + rest);
+}
+
+void RandomGraph::move(const Result& x) {
+  if (random_.chance(0.5)) {
+    Dims other = x.dims;
+    const auto axis = static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(x.dims.size()) - 1));
+    other[axis] = random_.between(1, 3);
+    Dims y = x.dims;
+    y[axis] += other[axis];
+    return operation("concat item=" + x.uid + " item=" + input(other) + " y=" + output(y, true) +
+                     " axis=" + std::to_string(axis));
+  }
+  // The same order of elements, whatever the strides: both are row-major.
+  const std::string packed = tensor("f32", x.dims, " virtual");
+  operation("pointwise identity x=" + x.uid + " y=" + packed + " compute=f32");
+  Dims y = x.dims;
+  y[0] *= y[1];
+  y.erase(y.begin() + 1);
+  if (y.size() < 3) y.push_back(1);
+  const std::string uid = tensor(type(), y, last_ ? "" : " virtual");
+  results_.push_back({uid, y});
+  operation("reshape x=" + packed + " y=" + uid);
+}
+
+void RandomGraph::random_mask(const Result& x) {
+  const std::string mask = tensor("f32", x.dims, random_.chance(0.5) ? " virtual" : "");
+  const std::string mode = random_.pick({"bernoulli", "uniform", "normal"});
+  const std::string seed = input(Dims(x.dims.size(), 1), {static_cast<double>(random_.between(0, 1000))}, "i64");
+  operation("rng " + mode + " y=" + mask + " seed=" + seed + " offset=" + input(Dims(x.dims.size(), 1), {3}, "i64") +
+            (mode == "bernoulli" ? " probability=0.75" : ""));
+  operation("pointwise mul x=" + x.uid + " b=" + mask + " y=" + output(x.dims, true) + " compute=f32");
+}
+
+void RandomGraph::block_scale(const Result& x) {
+  const std::int64_t block = 16;
+  Dims dims = x.dims;
+  dims.back() = 2 * block;
+  Dims scales = dims;
+  scales.back() = 2;
+  const std::string scale = input(scales, {0.5, 2, 0.25}, "f8e8m0");
+  operation("dequantize x=" + tensor("f8e4m3", dims, "") + " scale=" + scale + " y=" + output(dims, true) +
+            " compute=f32 block=" + std::to_string(block));
+}
+
+void RandomGraph::attention(const Result& x) {
+  const Dims kv = {x.dims[0], x.dims[1] % 2 == 0 ? x.dims[1] / 2 : x.dims[1], random_.between(1, 7), x.dims[3]};
+  // q, k, v and o have one type.
+  const std::string q = tensor("f32", x.dims, " virtual");
+  operation("pointwise sigmoid_fwd x=" + x.uid + " y=" + q + " compute=f32");
+  operation("sdpa_fwd q=" + q + " k=" + tensor("f32", kv, "") + " v=" + tensor("f32", kv, "") +
+            " scale=" + number(0.5) + " o=" + tensor("f32", x.dims, "") +
+            (random_.chance(0.5) ? " stats=" + side({x.dims[0], x.dims[1], x.dims[2], 1}) : ""));
+}
+
+void RandomGraph::experts() {
+  const std::int64_t tokens = random_.between(4, 12), inner = random_.between(1, 6), width = random_.between(1, 5);
+  const Dims y = {1, tokens, width};
+  operation("moe in_order x=" + tensor("f32", {1, tokens, inner}, "") + " w=" + tensor("f32", {2, inner, width}, "") +
+            " token_offset=" + input({2, 1, 1}, {0, 3}, "i32") + " y=" + output(y, true) + " compute=f32");
+}
+
+void RandomGraph::pages() {
+  const Dims y = {2, 2, 6, 3};
+  operation("paged_load x=" + tensor("f32", {4, 2, 4, 3}, "") +
+            " page_table=" + input({2, 1, 2, 1}, {3, 0, 2, 1}, "i32") +
+            " seq_len=" + input({2, 1, 1, 1}, {6, 3}, "i32") + " y=" + output(y, true));
+}
+
+// Where values differ by more than roundings; empty if nowhere.
+std::string difference(const graph::Graph& graph, const Memory& a, const Memory& b, bool narrow) {
+  for (const graph::Tensor& t : graph.tensors) {
+    if (t.is_virtual) continue;
+    const std::vector<double> x = a.values(t.uid);
+    const std::vector<double> y = b.values(t.uid);
+    double largest = 1;
+    for (const double value : y)
+      if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+      if (!(std::fabs(x[i] - y[i]) <= (narrow ? 0.06 : 5e-5) * largest))
+        return "tensor " + std::to_string(t.uid) + ", element " + std::to_string(i) + ": " + std::to_string(x[i]) +
+               " instead of " + std::to_string(y[i]);
+    }
+  }
+  return {};
+}
+
+TEST(RandomGraphs, EnginesAgreeWithTheInterpreter) {
+  const gpudnnHandle_t handle = Backend::host().handle();
+  std::map<std::int64_t, int> runs;
+  std::map<std::string, int> operations;
+  for (int i = 0; i < session_cases(2000); ++i) {
+    Random random = case_random(session_seed(), static_cast<std::uint64_t>(i));
+    const RandomGraph made(random);
+    SCOPED_TRACE(made.text());
+    std::string why;
+    const auto graph = graph::from_text(made.text(), &why);
+    ASSERT_TRUE(graph.has_value()) << why;
+    for (const graph::Node& node : graph->nodes) ++operations[op_name(node.op)];
+    ClientGraph client;
+    build(*graph, handle, &client);
+    Memory start(*graph, &random);
+    for (const auto& [uid, numbers] : made.values) start.set(uid, numbers);
+    Memory expected = start;
+    ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, kInterpreter), &expected), GPUDNN_STATUS_SUCCESS)
+        << last_error();
+    for (const int mode : {GPUDNN_HEUR_MODE_A, GPUDNN_HEUR_MODE_FALLBACK}) {
+      const std::vector<BackendDescriptor> configs = configs_of(client.graph_descriptor, mode);
+      ASSERT_FALSE(configs.empty()) << last_error();
+      for (const BackendDescriptor& config : configs) {
+        const std::int64_t index = engine_index(config);
+        if (index == kInterpreter) continue;
+        Memory memory = start;
+        ASSERT_EQ(execute(handle, make_plan(config), &memory), GPUDNN_STATUS_SUCCESS) << index << ": " << last_error();
+        ASSERT_TRUE(memory.guards_intact()) << index;
+        ASSERT_EQ(difference(*graph, memory, expected, made.narrow()), "") << "engine " << index;
+        ++runs[index];
+      }
+    }
+  }
+  EXPECT_GT(runs[kSegments], 0);
+  for (const auto& [index, count] : runs) RecordProperty("engine_" + std::to_string(index), count);
+  EXPECT_GE(operations.size(), 18U);
+}
+
+}  // namespace
+}  // namespace gpudnn::test
