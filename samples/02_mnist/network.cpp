@@ -65,11 +65,8 @@ size_t choose_algorithms(gpudnnHandle_t handle, const Activation& input, Layer& 
 
 }  // namespace
 
-Network::Network(gpudnnHandle_t handle, int batch, Precision precision)
-    : handle_(handle),
-      batch_(batch),
-      element_size_(precision.type == GPUDNN_DATA_HALF ? 2 : 4),
-      loss_scale_(precision.type == GPUDNN_DATA_HALF ? 1024.0f : 1.0f) {
+Network::Network(const gpudnn::Handle& handle, int batch, Precision precision)
+    : handle_(handle), batch_(batch), element_size_(precision.type == GPUDNN_DATA_HALF ? 2 : 4) {
   gpudnn::check(gpudnnSetPooling2dDescriptor(pooling_, GPUDNN_POOLING_MAX, GPUDNN_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
   gpudnn::check(gpudnnSetActivationDescriptor(relu_, GPUDNN_ACTIVATION_RELU, GPUDNN_PROPAGATE_NAN, 0.0));
   prepare(handle, input_, precision.type, batch, 1, kImageSize, kImageSize);
@@ -112,6 +109,8 @@ Network::Network(gpudnnHandle_t handle, int batch, Precision precision)
     *buffer = gpudnn::Buffer(handle, offset * element_size_);
     gpudnn::check(gpudnnSetTensor(handle, flat_, buffer->get(), &kZero));
   }
+  loss_scale_ =
+      std::make_unique<LossScale>(handle, precision.type, static_cast<int>(offset), precision.first_loss_scale);
   workspace_ = gpudnn::Buffer(handle, workspace_bytes_);
   describe(image_floats_, GPUDNN_DATA_FLOAT, batch, 1, kImageSize, kImageSize);
   describe(logit_floats_, GPUDNN_DATA_FLOAT, batch, kClasses, 1, 1);
@@ -218,7 +217,7 @@ void Network::backward(std::span<const uint8_t> labels) {
   for (size_t i = 0; i < labels.size(); ++i) one_hot[i * kClasses + labels[i]] = 1.0f;
   gpudnn::check(gpudnnMemcpy(handle_, logit_gradient_.get(), one_hot.data(), one_hot.size() * sizeof(float),
                              GPUDNN_MEMCPY_HOST_TO_DEVICE));
-  const float plus = loss_scale_ / static_cast<float>(batch_), minus = -plus;
+  const float plus = loss_scale_->value() / static_cast<float>(batch_), minus = -plus;
   gpudnn::check(gpudnnAddTensor(handle_, &plus, logit_floats_, probabilities_.get(), &minus, logit_floats_,
                                 logit_gradient_.get()));
   gpudnn::check(gpudnnTransformTensor(handle_, &kOne, logit_floats_, logit_gradient_.get(), &kZero, logits.descriptor,
@@ -255,9 +254,11 @@ void Network::backward(std::span<const uint8_t> labels) {
 
 void Network::learn(std::span<const uint8_t> labels, float learning_rate, float momentum) {
   if (labels.size() != static_cast<size_t>(batch_)) throw std::runtime_error("learn: wrong number of labels");
+  const float scale = loss_scale_->value();
   backward(labels);
+  if (!loss_scale_->accepts(gradients_)) return;
   // velocity = momentum * velocity - learning_rate * gradient; parameters = parameters + velocity
-  const float step = -learning_rate / loss_scale_;
+  const float step = -learning_rate / scale;
   gpudnn::check(
       gpudnnTransformTensor(handle_, &step, flat_, gradients_.get(), &momentum, flat_floats_, velocity_.get()));
   gpudnn::check(gpudnnAddTensor(handle_, &kOne, flat_floats_, velocity_.get(), &kOne, flat_floats_, parameters_.get()));
