@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "common/convolution_algorithms.hpp"
 #include "common/digits.hpp"
 #include "common/loss_scale.hpp"
 
@@ -63,9 +64,7 @@ struct Layer {
   gpudnn::FilterDescriptor filter;
   gpudnn::TensorDescriptor bias;
   gpudnn::ConvolutionDescriptor convolution;
-  gpudnnConvolutionFwdAlgo_t forward_algorithm;
-  gpudnnConvolutionBwdDataAlgo_t dgrad_algorithm;
-  gpudnnConvolutionBwdFilterAlgo_t wgrad_algorithm;
+  ConvolutionAlgorithms algorithms;
   size_t filter_offset, bias_offset;  // in elements, into the network's parameter buffers
   Activation convolved;               // after bias and ReLU, which work in place
   Activation pooled;                  // empty where the layer does not pool

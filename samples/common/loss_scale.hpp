@@ -28,6 +28,15 @@ class LossScale {
   }
 
   float value() const { return value_; }
+  // With the steps since its last change, to go on from an earlier training.
+  struct State {
+    float value;
+    int steps;
+  };
+  State state() const { return {value_, steps_since_change_}; }
+  void set_state(const State& state) {
+    if (dynamic_) value_ = state.value, steps_since_change_ = state.steps;
+  }
   int skipped() const { return skipped_; }
 
   // Whether a step may be made by these gradients, which are those of the loss times value(). Sets the next value.
@@ -37,17 +46,16 @@ class LossScale {
     gpudnn::check(gpudnnReduceTensor(handle_, largest_of_, nullptr, 0, workspace_.get(), workspace_.bytes(), &one,
                                      layout_, gradients.get(), &zero, one_float_, largest_.get()));
     if (std::isfinite(largest_.download<float>()[0])) {
-      if (++steps_since_change_ == kStepsToDouble) set(std::min(2 * value_, 0x1p30f));
+      if (++steps_since_change_ == kStepsToDouble) set_state({std::min(2 * value_, 0x1p30f), 0});
       return true;
     }
     ++skipped_;
-    set(std::max(value_ / 2, 1.0f));
+    set_state({std::max(value_ / 2, 1.0f), 0});
     return false;
   }
 
  private:
   static constexpr int kStepsToDouble = 200;
-  void set(float value) { value_ = value, steps_since_change_ = 0; }
 
   const gpudnn::Handle& handle_;
   bool dynamic_;
