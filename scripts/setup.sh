@@ -35,6 +35,7 @@ missing_packages() {
   has_header CLI/CLI.hpp || echo libcli11-dev
   if ((tests)); then
     has_header gtest/gtest.h || echo libgtest-dev
+    has_header jpeglib.h || echo libjpeg-dev
   fi
   if ((lint)); then
     has_command clang-format || echo clang-format

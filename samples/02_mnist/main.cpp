@@ -35,6 +35,7 @@ struct Options {
   int batch = 32;
   float learning_rate = 0.02f;
   float momentum = 0.9f;
+  float loss_scale = 65536;
   uint64_t seed = 1;
   std::optional<int> train_count, test_count;
   std::optional<double> min_accuracy;
@@ -65,6 +66,9 @@ void declare_options(CLI::App& app, Options& options) {
                  "float parameters")
       ->check(CLI::IsMember({"default", "tensor", "half"}))
       ->capture_default_str();
+  app.add_option("--loss-scale", options.loss_scale, "first factor of the gradients of --math half; it adapts")
+      ->check(CLI::Range(1.0, 1e30))
+      ->capture_default_str();
   app.add_option("--save", options.save, "write the trained weights to this file")->type_name("FILE");
   app.add_option("--load", options.load, "begin with the weights of this file")->type_name("FILE");
   app.add_option("--classify", options.classify,
@@ -75,12 +79,6 @@ void declare_options(CLI::App& app, Options& options) {
       ->type_name("FILE");
   app.add_option("--min-accuracy", options.min_accuracy, "exit with 1 where the test gives less, in percent (1 to 100)")
       ->check(CLI::Range(1.0, 100.0));
-}
-
-gpudnnBackend_t backend_of(gpudnnHandle_t handle) {
-  gpudnnBackend_t backend;
-  gpudnn::check(gpudnnGetBackend(handle, &backend));
-  return backend;
 }
 
 int argmax(std::span<const float> values) {
@@ -152,7 +150,7 @@ std::vector<WrongDigit> test(Network& network, const DigitSet& digits) {
   return wrong;
 }
 
-void classify(gpudnnHandle_t handle, Precision precision, const Options& options) {
+void classify(const gpudnn::Handle& handle, Precision precision, const Options& options) {
   const std::string weights = options.load.empty() ? kDefaultWeights : options.load;
   if (options.load.empty() && !std::filesystem::exists(weights)) {
     throw std::runtime_error(std::string("there are no weights to classify with: train first with --save ") +
@@ -204,7 +202,7 @@ void check_writable(const std::string& file) {
 int run(const Options& options) {
   if (options.device == "host") setenv("GPUDNN_BACKEND", "host", 1);
   const gpudnn::Handle handle;
-  const bool on_host = backend_of(handle) == GPUDNN_BACKEND_HOST;
+  const bool on_host = handle.is_host();
   if (on_host && options.device == "gpu") {
     throw std::runtime_error(
         "--device gpu: the library found no GPU to work on (or GPUDNN_BACKEND=host is set); "
@@ -213,6 +211,7 @@ int run(const Options& options) {
   Precision precision;
   if (options.math != "default") precision.math = GPUDNN_TENSOR_OP_MATH;
   if (options.math == "half") precision.type = GPUDNN_DATA_HALF;
+  precision.first_loss_scale = options.loss_scale;
   std::printf("computing on the %s\n", on_host ? "CPU (host backend)" : "GPU (CUDA backend)");
   if (!options.classify.empty()) {
     classify(handle, precision, options);
@@ -232,6 +231,10 @@ int run(const Options& options) {
   std::printf("%zu digits to train, %zu to test, %zu parameters\n", data.train.size(), data.test.size(),
               parameter_count());
   train(network, data.train, epochs, options);
+  if (options.math == "half" && epochs > 0) {
+    std::printf("loss scale %.0f at the end, %d steps skipped on the way\n", network.loss_scale().value(),
+                network.loss_scale().skipped());
+  }
 
   std::vector<WrongDigit> wrong = test(network, data.test);
   const size_t total = data.test.size();

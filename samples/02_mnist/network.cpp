@@ -27,49 +27,10 @@ void prepare(gpudnnHandle_t handle, Activation& activation, gpudnnDataType_t typ
   activation.gradient = gpudnn::Buffer(handle, bytes);
 }
 
-// Takes what the library ranks first for each of the three directions, and returns the largest workspace of the three.
-size_t choose_algorithms(gpudnnHandle_t handle, const Activation& input, Layer& layer) {
-  const gpudnn::TensorDescriptor& x = input.descriptor;
-  const gpudnn::TensorDescriptor& y = layer.convolved.descriptor;
-  int found = 0;
-  size_t bytes = 0;
-  size_t largest = 0;
-
-  gpudnnConvolutionFwdAlgoPerf_t forward;
-  gpudnn::check(
-      gpudnnGetConvolutionForwardAlgorithm_v7(handle, x, layer.filter, layer.convolution, y, 1, &found, &forward));
-  if (found < 1) throw std::runtime_error("the library offers no algorithm for a forward convolution");
-  layer.forward_algorithm = forward.algo;
-  gpudnn::check(
-      gpudnnGetConvolutionForwardWorkspaceSize(handle, x, layer.filter, layer.convolution, y, forward.algo, &bytes));
-  largest = std::max(largest, bytes);
-
-  gpudnnConvolutionBwdDataAlgoPerf_t data;
-  gpudnn::check(
-      gpudnnGetConvolutionBackwardDataAlgorithm_v7(handle, layer.filter, y, layer.convolution, x, 1, &found, &data));
-  if (found < 1) throw std::runtime_error("the library offers no algorithm for a convolution's data gradient");
-  layer.dgrad_algorithm = data.algo;
-  gpudnn::check(
-      gpudnnGetConvolutionBackwardDataWorkspaceSize(handle, layer.filter, y, layer.convolution, x, data.algo, &bytes));
-  largest = std::max(largest, bytes);
-
-  gpudnnConvolutionBwdFilterAlgoPerf_t filter;
-  gpudnn::check(gpudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, x, y, layer.convolution, layer.filter, 1, &found,
-                                                               &filter));
-  if (found < 1) throw std::runtime_error("the library offers no algorithm for a convolution's filter gradient");
-  layer.wgrad_algorithm = filter.algo;
-  gpudnn::check(gpudnnGetConvolutionBackwardFilterWorkspaceSize(handle, x, y, layer.convolution, layer.filter,
-                                                                filter.algo, &bytes));
-  return std::max(largest, bytes);
-}
-
 }  // namespace
 
-Network::Network(gpudnnHandle_t handle, int batch, Precision precision)
-    : handle_(handle),
-      batch_(batch),
-      element_size_(precision.type == GPUDNN_DATA_HALF ? 2 : 4),
-      loss_scale_(precision.type == GPUDNN_DATA_HALF ? 1024.0f : 1.0f) {
+Network::Network(const gpudnn::Handle& handle, int batch, Precision precision)
+    : handle_(handle), batch_(batch), element_size_(precision.type == GPUDNN_DATA_HALF ? 2 : 4) {
   gpudnn::check(gpudnnSetPooling2dDescriptor(pooling_, GPUDNN_POOLING_MAX, GPUDNN_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
   gpudnn::check(gpudnnSetActivationDescriptor(relu_, GPUDNN_ACTIVATION_RELU, GPUDNN_PROPAGATE_NAN, 0.0));
   prepare(handle, input_, precision.type, batch, 1, kImageSize, kImageSize);
@@ -95,7 +56,9 @@ Network::Network(gpudnnHandle_t handle, int batch, Precision precision)
       gpudnn::check(gpudnnGetPooling2dForwardOutputDim(pooling_, layer.convolved.descriptor, &n, &c, &h, &w));
       prepare(handle, layer.pooled, precision.type, n, c, h, w);
     }
-    workspace_bytes_ = std::max(workspace_bytes_, choose_algorithms(handle, input, layer));
+    layer.algorithms =
+        first_algorithms(handle, input.descriptor, layer.filter, layer.convolution, layer.convolved.descriptor);
+    workspace_bytes_ = std::max(workspace_bytes_, layer.algorithms.workspace_bytes);
 
     layer.filter_offset = offset;
     layer.bias_offset = layer.filter_offset + aligned(filter_count(spec));
@@ -112,6 +75,8 @@ Network::Network(gpudnnHandle_t handle, int batch, Precision precision)
     *buffer = gpudnn::Buffer(handle, offset * element_size_);
     gpudnn::check(gpudnnSetTensor(handle, flat_, buffer->get(), &kZero));
   }
+  loss_scale_ =
+      std::make_unique<LossScale>(handle, precision.type, static_cast<int>(offset), precision.first_loss_scale);
   workspace_ = gpudnn::Buffer(handle, workspace_bytes_);
   describe(image_floats_, GPUDNN_DATA_FLOAT, batch, 1, kImageSize, kImageSize);
   describe(logit_floats_, GPUDNN_DATA_FLOAT, batch, kClasses, 1, 1);
@@ -185,7 +150,7 @@ std::span<const float> Network::forward(std::span<const uint8_t> pixels) {
     const Activation& x = input_of(i);
     const Activation& y = layer.convolved;
     gpudnn::check(gpudnnConvolutionForward(handle_, &kOne, x.descriptor, x.value.get(), layer.filter,
-                                           weight(layer.filter_offset), layer.convolution, layer.forward_algorithm,
+                                           weight(layer.filter_offset), layer.convolution, layer.algorithms.forward,
                                            workspace_.get(), workspace_bytes_, &kZero, y.descriptor, y.value.get()));
     gpudnn::check(
         gpudnnAddTensor(handle_, &kOne, layer.bias, weight(layer.bias_offset), &kOne, y.descriptor, y.value.get()));
@@ -218,7 +183,7 @@ void Network::backward(std::span<const uint8_t> labels) {
   for (size_t i = 0; i < labels.size(); ++i) one_hot[i * kClasses + labels[i]] = 1.0f;
   gpudnn::check(gpudnnMemcpy(handle_, logit_gradient_.get(), one_hot.data(), one_hot.size() * sizeof(float),
                              GPUDNN_MEMCPY_HOST_TO_DEVICE));
-  const float plus = loss_scale_ / static_cast<float>(batch_), minus = -plus;
+  const float plus = loss_scale_->value() / static_cast<float>(batch_), minus = -plus;
   gpudnn::check(gpudnnAddTensor(handle_, &plus, logit_floats_, probabilities_.get(), &minus, logit_floats_,
                                 logit_gradient_.get()));
   gpudnn::check(gpudnnTransformTensor(handle_, &kOne, logit_floats_, logit_gradient_.get(), &kZero, logits.descriptor,
@@ -243,21 +208,23 @@ void Network::backward(std::span<const uint8_t> labels) {
     gpudnn::check(gpudnnConvolutionBackwardBias(handle_, &kOne, y.descriptor, y.gradient.get(), &kZero, layer.bias,
                                                 weight_gradient(layer.bias_offset)));
     gpudnn::check(gpudnnConvolutionBackwardFilter(handle_, &kOne, x.descriptor, x.value.get(), y.descriptor,
-                                                  y.gradient.get(), layer.convolution, layer.wgrad_algorithm,
+                                                  y.gradient.get(), layer.convolution, layer.algorithms.backward_filter,
                                                   workspace_.get(), workspace_bytes_, &kZero, layer.filter,
                                                   weight_gradient(layer.filter_offset)));
     if (i == 0) continue;  // nobody needs the gradient by the images
     gpudnn::check(gpudnnConvolutionBackwardData(
         handle_, &kOne, layer.filter, weight(layer.filter_offset), y.descriptor, y.gradient.get(), layer.convolution,
-        layer.dgrad_algorithm, workspace_.get(), workspace_bytes_, &kZero, x.descriptor, x.gradient.get()));
+        layer.algorithms.backward_data, workspace_.get(), workspace_bytes_, &kZero, x.descriptor, x.gradient.get()));
   }
 }
 
 void Network::learn(std::span<const uint8_t> labels, float learning_rate, float momentum) {
   if (labels.size() != static_cast<size_t>(batch_)) throw std::runtime_error("learn: wrong number of labels");
+  const float scale = loss_scale_->value();
   backward(labels);
+  if (!loss_scale_->accepts(gradients_)) return;
   // velocity = momentum * velocity - learning_rate * gradient; parameters = parameters + velocity
-  const float step = -learning_rate / loss_scale_;
+  const float step = -learning_rate / scale;
   gpudnn::check(
       gpudnnTransformTensor(handle_, &step, flat_, gradients_.get(), &momentum, flat_floats_, velocity_.get()));
   gpudnn::check(gpudnnAddTensor(handle_, &kOne, flat_floats_, velocity_.get(), &kOne, flat_floats_, parameters_.get()));

@@ -10,10 +10,13 @@
 #include <array>
 #include <cstdint>
 #include <gpudnn/gpudnn.hpp>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "common/convolution_algorithms.hpp"
 #include "common/digits.hpp"
+#include "common/loss_scale.hpp"
 
 struct LayerSpec {
   int channels;  // of the input
@@ -46,6 +49,7 @@ constexpr size_t parameter_count() {
 struct Precision {
   gpudnnDataType_t type = GPUDNN_DATA_FLOAT;  // of images, activations, filters and all gradients: float or half
   gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
+  float first_loss_scale = 65536;  // of half gradients
 };
 
 // A tensor between two layers, with the gradient of the loss by it.
@@ -60,9 +64,7 @@ struct Layer {
   gpudnn::FilterDescriptor filter;
   gpudnn::TensorDescriptor bias;
   gpudnn::ConvolutionDescriptor convolution;
-  gpudnnConvolutionFwdAlgo_t forward_algorithm;
-  gpudnnConvolutionBwdDataAlgo_t dgrad_algorithm;
-  gpudnnConvolutionBwdFilterAlgo_t wgrad_algorithm;
+  ConvolutionAlgorithms algorithms;
   size_t filter_offset, bias_offset;  // in elements, into the network's parameter buffers
   Activation convolved;               // after bias and ReLU, which work in place
   Activation pooled;                  // empty where the layer does not pool
@@ -73,9 +75,10 @@ struct Layer {
 class Network {
  public:
   // Works on `batch` images at a time.
-  Network(gpudnnHandle_t handle, int batch, Precision precision);
+  Network(const gpudnn::Handle& handle, int batch, Precision precision);
 
   int batch() const { return batch_; }
+  const LossScale& loss_scale() const { return *loss_scale_; }
 
   void randomize(uint64_t seed);
 
@@ -87,7 +90,8 @@ class Network {
   // until the next call.
   std::span<const float> forward(std::span<const uint8_t> pixels);
 
-  // After forward(): one step of gradient descent with momentum on the mean cross-entropy against `labels`.
+  // After forward(): one step of gradient descent with momentum on the mean cross-entropy against `labels`. Where half
+  // gradients overflow the step is skipped, and the next one tries a smaller loss scale.
   void learn(std::span<const uint8_t> labels, float learning_rate, float momentum);
 
  private:
@@ -99,18 +103,18 @@ class Network {
   void refresh_weights();
   void backward(std::span<const uint8_t> labels);
 
-  gpudnnHandle_t handle_;
+  const gpudnn::Handle& handle_;
   int batch_;
   size_t element_size_;
-  float loss_scale_;  // gradients are kept times this: small ones would vanish in half
   gpudnn::PoolingDescriptor pooling_;
   gpudnn::ActivationDescriptor relu_;
   Activation input_;
   std::vector<Layer> layers_;
   // All layers' parameters lie in one buffer each, so that the update is three calls for the whole network.
   gpudnn::TensorDescriptor flat_floats_, flat_;
-  gpudnn::Buffer parameters_, velocity_;  // floats
-  gpudnn::Buffer weights_, gradients_;    // the parameters rounded to the layers' type, and the gradients by them
+  gpudnn::Buffer parameters_, velocity_;   // floats
+  gpudnn::Buffer weights_, gradients_;     // the parameters rounded to the layers' type, and the gradients by them
+  std::unique_ptr<LossScale> loss_scale_;  // all gradients are kept times this
   // The ends of the network, in float: images, logits, and the gradient by the logits.
   gpudnn::TensorDescriptor image_floats_, logit_floats_;
   gpudnn::Buffer images_, probabilities_, logit_gradient_;
