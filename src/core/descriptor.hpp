@@ -56,7 +56,13 @@ class Pool {
       if (pool.free_count_ <= kKeepFree) pool.grow();
       slot = pool.pop();
     }
-    return ::new (slot) T();
+    try {
+      return ::new (slot) T();
+    } catch (...) {  // out of memory: the slot is free again
+      const std::lock_guard lock(pool.mutex_);
+      pool.push(slot);
+      throw;
+    }
   }
 
   static void destroy(T* object) noexcept {

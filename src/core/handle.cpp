@@ -62,11 +62,11 @@ Status create_handle(gpudnnHandle_t* handle) {
       warn(("no CUDA device can be used (" + text + "), so the handle computes on the CPU").c_str());
     }
   }
+  note_problem_lazily([&] { return describe(*device); });  // may be out of memory: before there is a handle to lose
   gpudnnHandle_t made = Pool<gpudnnContext>::create();
   made->device = device;
   *handle = made;
   call_context().handle = made;
-  note_problem_lazily([&] { return describe(*device); });
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -19,7 +19,6 @@
 #include <exception>
 #include <list>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "core/environment.hpp"
@@ -73,8 +72,9 @@ class Pool {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
       for (int i = 0; i < helpers; ++i) std::thread([this] { serve(); }).detach();
-    } catch (const std::system_error&) {
-      // Fewer threads than wished: the callers do the work, only slower.
+    } catch (...) {
+      // No thread or no memory for one. Fewer threads than wished: the callers do the work, only slower. What was
+      // thrown must not leave here, as the threads that did start serve this pool.
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
