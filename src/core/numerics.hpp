@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/data_type.hpp"
+#include "core/math_type.hpp"
 
 namespace gpudnn::numerics {
 
@@ -47,10 +48,9 @@ namespace gpudnn::numerics {
   return unit_roundoff(compute_type(type)) * (4 + 4 * std::sqrt(terms));
 }
 
-// What TF32 adds to it: two factors cut to 11 bits, at worst without rounding.
-constexpr double kTf32Bound = 0x1p-9;
-[[nodiscard]] constexpr bool allows_tf32(DataType type, gpudnnMathType_t math) noexcept {
-  return type == GPUDNN_DATA_FLOAT && (math == GPUDNN_TENSOR_OP_MATH || math == GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION);
+// What TF32, where it is allowed, adds to it: two factors cut to 11 bits, at worst without rounding.
+[[nodiscard]] constexpr double tf32_bound(DataType type, gpudnnMathType_t math) noexcept {
+  return type == GPUDNN_DATA_FLOAT && allows_tf32(math) ? 0x1p-9 : 0;
 }
 
 // Of a curved activation f(x), `change` being x f'(x).

@@ -99,31 +99,33 @@ bool is_number(DataType type) noexcept {
   }
 }
 
+// Calls f.template operator()<T>() with the storage type of such elements.
+template <class F>
+decltype(auto) with_number(DataType type, F&& f) {
+  switch (type) {
+    case GPUDNN_DATA_INT8:
+      return f.template operator()<std::int8_t>();
+    case GPUDNN_DATA_UINT8:
+    case GPUDNN_DATA_BOOLEAN:
+      return f.template operator()<std::uint8_t>();
+    case GPUDNN_DATA_INT32:
+      return f.template operator()<std::int32_t>();
+    case GPUDNN_DATA_INT64:
+      return f.template operator()<std::int64_t>();
+    case GPUDNN_DATA_FP8_E4M3:
+      return f.template operator()<Float8E4M3>();
+    case GPUDNN_DATA_FP8_E5M2:
+      return f.template operator()<Float8E5M2>();
+    default:
+      return with_floating_type(type, std::forward<F>(f));
+  }
+}
+
 template <class T>
 double element(const std::byte* data, std::int64_t at) noexcept {
   T value;
   std::memcpy(&value, data + at * static_cast<std::int64_t>(sizeof value), sizeof value);
   return to_double(value);
-}
-
-double load(DataType type, const std::byte* data, std::int64_t at) noexcept {
-  switch (type) {
-    case GPUDNN_DATA_INT8:
-      return element<std::int8_t>(data, at);
-    case GPUDNN_DATA_UINT8:
-    case GPUDNN_DATA_BOOLEAN:
-      return element<std::uint8_t>(data, at);
-    case GPUDNN_DATA_INT32:
-      return element<std::int32_t>(data, at);
-    case GPUDNN_DATA_INT64:
-      return element<std::int64_t>(data, at);
-    case GPUDNN_DATA_FP8_E4M3:
-      return element<Float8E4M3>(data, at);
-    case GPUDNN_DATA_FP8_E5M2:
-      return element<Float8E5M2>(data, at);
-    default:
-      return with_floating_type(type, [&]<class T>() { return element<T>(data, at); });
-  }
 }
 
 template <class T>
@@ -135,23 +137,13 @@ double as_integer(double value) noexcept {
 
 // `value` as the type would store it.
 double rounded(DataType type, double value) noexcept {
-  switch (type) {
-    case GPUDNN_DATA_FP8_E4M3:
-      return to_double(round_to<Float8E4M3>(value));
-    case GPUDNN_DATA_FP8_E5M2:
-      return to_double(round_to<Float8E5M2>(value));
-    case GPUDNN_DATA_INT8:
-      return as_integer<std::int8_t>(value);
-    case GPUDNN_DATA_UINT8:
-    case GPUDNN_DATA_BOOLEAN:
-      return as_integer<std::uint8_t>(value);
-    case GPUDNN_DATA_INT32:
-      return as_integer<std::int32_t>(value);
-    case GPUDNN_DATA_INT64:
-      return as_integer<std::int64_t>(value);
-    default:
-      return with_floating_type(type, [&]<class T>() { return to_double(round_to<T>(value)); });
-  }
+  return with_number(type, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>) {
+      return as_integer<T>(value);
+    } else {
+      return to_double(round_to<T>(value));
+    }
+  });
 }
 
 // Calls body(number in row-major order, offset) for each element of the tensor.
@@ -169,6 +161,16 @@ void for_each_element(const TensorGeometry& tensor, const Body& body) {
       at[d] = 0;
     }
   }
+}
+
+// Its elements as they lie in `data`, in row-major order.
+std::vector<double> numbers_of(const TensorGeometry& tensor, const std::byte* data) {
+  std::vector<double> numbers(static_cast<std::size_t>(element_count(tensor)));
+  double* const to = numbers.data();
+  with_number(tensor.type, [&]<class T>() {
+    for_each_element(tensor, [=](std::int64_t i, std::int64_t offset) { to[i] = element<T>(data, offset); });
+  });
+  return numbers;
 }
 
 // "[0,3,1]" of the element with that number.
@@ -191,6 +193,7 @@ std::string text_of(const char* format, auto... values) {
 
 // Whether `actual` lies between the roundings of value - slack and value + slack.
 bool is_within(DataType type, double actual, double value, double slack) noexcept {
+  if (actual == value) return true;
   const double whole = rounded(type, value);
   if (std::isnan(whole)) return std::isnan(actual);
   if (!std::isfinite(value)) return actual == whole;
@@ -259,21 +262,21 @@ std::string difference_of(const Compared& c) {
                                                      : static_cast<double>(std::numeric_limits<float>::max());
   Worst worst;
   double euclidean = 0;
-  for_each_element(operand.geometry, [&](std::int64_t i, std::int64_t offset) {
-    const auto at = static_cast<std::size_t>(i);
-    const double actual = load(type, operand.after.data(), offset);
+  const std::vector<double> actuals = numbers_of(operand.geometry, operand.after.data());
+  for (std::size_t at = 0; at < actuals.size(); ++at) {
+    const double actual = actuals[at];
     const double value = c.value[at];
     const double magnitude = c.magnitude.empty() ? 0 : c.magnitude[at];
     double slack = bound.normwise > 0 ? whole.greatest : bound.slack(std::fabs(value), magnitude);
     if (std::isnan(slack) || std::fabs(value) > overflow || magnitude > overflow) {
-      if (std::isfinite(value)) return;
+      if (std::isfinite(value)) continue;
       slack = 0;
     }
     if (slack > 0) slack += own_rounding * std::fabs(value) + (is_floating(type) ? smallest : operand.wide ? 0 : 1);
-    if (!is_within(type, actual, value, slack)) worst.note(i, actual, value, slack);
+    if (!is_within(type, actual, value, slack)) worst.note(static_cast<std::int64_t>(at), actual, value, slack);
     const double off = actual - value;
     if (std::isfinite(off)) euclidean += off * off;
-  });
+  }
   // Integers and 8-bit floats are rounded too coarsely for a bound on the norm.
   const bool is_off =
       bound.normwise > 0 && is_floating(type) &&
@@ -386,11 +389,8 @@ Status Check::keep_after(const LaunchSite& site) {
 bool Check::inputs_are_finite() const {
   for (const Operand& operand : operands_) {
     if (!operand.is_input() || !is_number(operand.geometry.type)) continue;
-    bool finite = true;
-    for_each_element(operand.geometry, [&](std::int64_t, std::int64_t offset) {
-      finite = finite && std::isfinite(load(operand.geometry.type, operand.before.data(), offset));
-    });
-    if (!finite) return false;
+    const std::vector<double> numbers = numbers_of(operand.geometry, operand.before.data());
+    if (!std::ranges::all_of(numbers, [](double number) { return std::isfinite(number); })) return false;
   }
   return true;
 }
@@ -398,12 +398,11 @@ bool Check::inputs_are_finite() const {
 std::string Check::find_nan() const {
   for (const Operand& operand : operands_) {
     if (!operand.is_output() || !is_number(operand.geometry.type)) continue;
-    std::int64_t found = -1;
-    for_each_element(operand.geometry, [&](std::int64_t i, std::int64_t offset) {
-      if (found < 0 && std::isnan(load(operand.geometry.type, operand.after.data(), offset))) found = i;
-    });
-    if (found >= 0) {
-      return std::string("finite inputs gave a NaN: ") + operand.name + place_text(operand.geometry, found);
+    const std::vector<double> numbers = numbers_of(operand.geometry, operand.after.data());
+    const auto found = std::ranges::find_if(numbers, [](double number) { return std::isnan(number); });
+    if (found != numbers.end()) {
+      return std::string("finite inputs gave a NaN: ") + operand.name +
+             place_text(operand.geometry, found - numbers.begin());
     }
   }
   return {};
@@ -416,14 +415,17 @@ Status Check::run_reference(const std::function<Status()>& reference, double (*c
     if (!operand.wide) {
       operand.reference = operand.before;
     } else {
+      // What lies between the elements comes along.
       operand.reference.resize(elements * sizeof(double));
       const bool changes = operand.is_input() && !(keeps_some && operand.magnitude == Magnitude::kept);
-      for (std::size_t i = 0; i < elements; ++i) {
-        const auto at = static_cast<std::int64_t>(i);
-        double value = load(operand.geometry.type, operand.before.data(), at);
-        if (changes) value = change(value, at);
-        std::memcpy(operand.reference.data() + i * sizeof value, &value, sizeof value);
-      }
+      with_number(operand.geometry.type, [&]<class T>() {
+        for (std::size_t i = 0; i < elements; ++i) {
+          const auto at = static_cast<std::int64_t>(i);
+          double value = element<T>(operand.before.data(), at);
+          if (changes) value = change(value, at);
+          std::memcpy(operand.reference.data() + i * sizeof value, &value, sizeof value);
+        }
+      });
       if (operand.typed != nullptr) operand.typed->type = GPUDNN_DATA_DOUBLE;
     }
     operand.set(operand.place, operand.reference.data());
@@ -437,11 +439,9 @@ std::vector<std::vector<double>> Check::outputs() const {
   for (const Operand& operand : operands_) {
     std::vector<double>& values = all.emplace_back();
     if (!operand.is_output() || !is_number(operand.geometry.type)) continue;
-    const DataType type = operand.wide ? GPUDNN_DATA_DOUBLE : operand.geometry.type;
-    values.resize(static_cast<std::size_t>(element_count(operand.geometry)));
-    for_each_element(operand.geometry, [&](std::int64_t i, std::int64_t offset) {
-      values[static_cast<std::size_t>(i)] = load(type, operand.reference.data(), offset);
-    });
+    TensorGeometry geometry = operand.geometry;
+    if (operand.wide) geometry.type = GPUDNN_DATA_DOUBLE;
+    values = numbers_of(geometry, operand.reference.data());
   }
   return all;
 }

@@ -97,11 +97,6 @@ void for_each_product(const conv::Problem& p, Range filters_of, Range channels_o
                 for (r[2] = 0; r[2] < filter.d[2]; ++r[2]) row_of_products(n, k, c, o, r);
 }
 
-// The relative error that the math type allows in one product.
-double product_error(const conv::Problem& p) {
-  return numerics::allows_tf32(p.x.type, p.math) ? numerics::kTf32Bound : 0;
-}
-
 // What the activation multiplies its exponential or quotient by.
 double factor_of_curve(std::int32_t mode, double coef, double x) {
   return mode == GPUDNN_ACTIVATION_SWISH || mode == conv::kGelu || mode == conv::kGeluTanh ? std::fabs(x)
@@ -197,7 +192,7 @@ Expected naive(const ConvCase& c, const Values& values) {
     const double old = c.beta != 0 ? c.beta * values.out[i] : 0;
     expected.value[i] = c.alpha * sum[i] + old;
     if (c.integers) continue;
-    const double bound = sum_bound(out.type, static_cast<double>(terms[i])) + product_error(p);
+    const double bound = sum_bound(out.type, static_cast<double>(terms[i])) + numerics::tf32_bound(p.x.type, p.math);
     expected.slack[i] =
         std::fabs(c.alpha) * bound * magnitude[i] + 2 * u * (std::fabs(c.alpha * sum[i]) + std::fabs(old));
   }

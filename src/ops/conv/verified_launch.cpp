@@ -32,7 +32,7 @@ double reduction_length(const Problem& problem) noexcept {
 verify::Bound bound_of(const Problem& problem, const Args& args) {
   const DataType type = problem.y.type;
   const double u = numerics::unit_roundoff(numerics::compute_type(type));
-  const double tf32 = numerics::allows_tf32(problem.x.type, problem.math) ? numerics::kTf32Bound : 0;
+  const double tf32 = numerics::tf32_bound(problem.x.type, problem.math);
   const double sum = numerics::sum_bound(type, reduction_length(problem)) + tf32 + 5 * u;
   const bool is_curved = problem.activation >= 0 && problem.activation != GPUDNN_ACTIVATION_RELU &&
                          problem.activation != GPUDNN_ACTIVATION_CLIPPED_RELU &&

@@ -19,8 +19,7 @@ verify::Bound bound_of(const Problem& problem, const Args& args) {
   const bool is_wide = problem.a.type == GPUDNN_DATA_DOUBLE || problem.a.type == GPUDNN_DATA_INT8;
   const DataType compute = is_wide ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
   const double u = numerics::unit_roundoff(compute);
-  double sum = numerics::sum_bound(compute, k) + 5 * u;
-  if (numerics::allows_tf32(problem.a.type, problem.math)) sum += numerics::kTf32Bound;
+  double sum = numerics::sum_bound(compute, k) + numerics::tf32_bound(problem.a.type, problem.math) + 5 * u;
   if (is_float8(problem.a.type)) {
     const double runs = std::ceil(k / 32);
     sum += 0x1p-13 * (problem.compute == GPUDNN_DATA_FAST_FLOAT_FOR_FP8 ? runs : std::min(runs, 4.0));
