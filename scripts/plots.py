@@ -227,6 +227,21 @@ def draw_host_cost():
     return figure
 
 
+def draw_demo():
+    """What the demo printed, as a terminal shows it."""
+    for folder in sorted(RESULTS.iterdir(), reverse=True):
+        path = folder / "demo.txt"
+        if path.exists():
+            break
+    lines = path.read_text("utf-8").rstrip().split("\n")
+    width, height = 0.078 * max(map(len, lines)) + 0.3, 0.165 * len(lines) + 0.3
+    figure = pyplot.figure(figsize=(width, height), facecolor="#1e1e1e", layout="none")
+    for place, line in enumerate(lines):
+        figure.text(0.15 / width, 1 - (0.15 + 0.165 * place) / height, line.replace(" ", "\N{NO-BREAK SPACE}"), va="top",
+                    family="monospace", color="#7fd1b9" if line.startswith("$") else "#d4d4d4", parse_math=False)
+    return figure
+
+
 def draw(folder):
     title = "time / cuDNN's time on an H200; left of 1 is faster"
     pictures = {
@@ -240,6 +255,7 @@ def draw(folder):
         "layers_matmul": lambda: draw_layers(MATMUL, 1, 9, "time / the best of cuBLASLt's eight proposals on an H200"),
         "roofline": draw_roofline,
         "host_cost": draw_host_cost,
+        "demo": draw_demo,
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, function in pictures.items():
