@@ -4,6 +4,7 @@
 #define GPUDNN_CPP_GRAPH_ATTENTION_HPP_
 
 #include <cmath>
+#include <limits>
 
 #include "gpudnn/cpp/graph.hpp"
 
@@ -67,7 +68,7 @@ inline Tensor Graph::causal_scores(Tensor rows, Tensor columns, double scale, bo
   const Tensor scores = mul(matmul(rows, columns), scale);
   const std::int64_t query_axis = transposed ? 3 : 2;
   const Tensor visible = greater_equal(gen_index(scores, query_axis), gen_index(scores, 5 - query_axis));
-  return select(visible, scores, scalar(-1e30));
+  return select(visible, scores, scalar(-std::numeric_limits<double>::infinity()));
 }
 
 inline AttentionResult Graph::causal_attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
