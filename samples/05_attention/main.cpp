@@ -44,7 +44,7 @@ void declare_options(CLI::App& app, Options& o) {
   number("--iterations", o.iterations, 1, 1e9, "updates of the weights");
   number("--batch", o.batch, 1, 65536, "pieces of text an update");
   number("--length", o.length, 2, 65536, "characters of a piece: what the model sees at once");
-  number("--width", o.width, 1, 65536, "numbers that stand for a character; a multiple of --heads");
+  number("--width", o.width, 1, 65536, "numbers that stand for a character; a multiple of 4 and of --heads");
   number("--heads", o.heads, 1, 1024, "heads of the attention");
   number("--blocks", o.blocks, 1, 256, "blocks of attention and two linear layers");
   number("--rate", o.rate, 0, 1, "learning rate after the first steps; it falls to a tenth");
@@ -116,8 +116,9 @@ std::string write(Transformer& model, const Text& text, const Options& options) 
 }
 
 int run(const Options& options) {
-  if (options.width % options.heads != 0) {
-    throw std::runtime_error("--width " + std::to_string(options.width) + " is no multiple of --heads " +
+  // Parts of a row begin at multiples of 16 bytes, which is what the graphs say of their tensors.
+  if (options.width % options.heads != 0 || options.width % 4 != 0) {
+    throw std::runtime_error("--width " + std::to_string(options.width) + " must be a multiple of 4 and of --heads " +
                              std::to_string(options.heads));
   }
   if (options.device == "host") setenv("GPUDNN_BACKEND", "host", 1);

@@ -16,8 +16,10 @@ SequenceNetwork::SequenceNetwork(const gpudnn::Handle& handle, const SequenceSpe
                                           GPUDNN_DEFAULT_MATH, spec.inputs, spec.hidden, spec.hidden, spec.layers,
                                           nullptr, GPUDNN_RNN_PADDED_IO_ENABLED));
   gpudnn::check(gpudnnGetRNNWeightSpaceSize(handle, lstm_, &weight_bytes_));
-  weight_bytes_ = (weight_bytes_ + 255) / 256 * 256;  // what follows begins at a multiple of 256 bytes
-  const size_t count = weight_bytes_ / sizeof(float) + static_cast<size_t>((width_ + 1) * spec.classes);
+  weight_bytes_ = (weight_bytes_ + 255) / 256 * 256;
+  const size_t classes = static_cast<size_t>(spec.classes);
+  matrix_bytes_ = (static_cast<size_t>(width_) * classes * sizeof(float) + 255) / 256 * 256;
+  const size_t count = (weight_bytes_ + matrix_bytes_) / sizeof(float) + classes;
   parameters_ = gpudnn::Buffer(handle, std::vector<float>(count));
   gradients_ = gpudnn::Buffer(handle, std::vector<float>(count));
   adam_ = std::make_unique<Adam>(handle, count);

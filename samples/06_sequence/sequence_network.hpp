@@ -43,9 +43,7 @@ class SequenceNetwork {
  private:
   void build_readout();
   void* readout(const gpudnn::Buffer& buffer) const { return static_cast<char*>(buffer.get()) + weight_bytes_; }
-  void* readout_bias(const gpudnn::Buffer& buffer) const {
-    return static_cast<float*>(readout(buffer)) + width_ * spec_.classes;
-  }
+  void* readout_bias(const gpudnn::Buffer& buffer) const { return static_cast<char*>(readout(buffer)) + matrix_bytes_; }
 
   const gpudnn::Handle& handle_;
   SequenceSpec spec_;
@@ -54,8 +52,9 @@ class SequenceNetwork {
   gpudnn::RnnDescriptor lstm_;
   gpudnn::RnnDataDescriptor input_layout_, output_layout_;
   gpudnn::TensorDescriptor state_layout_;
-  // The LSTM's weights as the library lays them out, then the linear layer's matrix and bias.
-  size_t weight_bytes_ = 0;
+  // The LSTM's weights as the library lays them out, then the linear layer's matrix and bias, each at a multiple of 256
+  // bytes.
+  size_t weight_bytes_ = 0, matrix_bytes_ = 0;
   gpudnn::Buffer parameters_, gradients_;
   gpudnn::Buffer inputs_, outputs_, output_gradient_, input_gradient_, logits_, logit_gradient_;
   // Of the states at the beginning and the end of the last call.

@@ -62,7 +62,8 @@ struct Head {
   }
 };
 
-class Causal : public ::testing::Test {
+// By the engine that the heuristic ranks first, and by `segments`, of whose parts each has an engine on a GPU too.
+class Causal : public ::testing::TestWithParam<std::int64_t> {
  protected:
   gpudnn::Handle handle;
   Values qkv = random_values(kBatch * kLength * 3 * kWidth);
@@ -70,6 +71,11 @@ class Causal : public ::testing::Test {
   gpudnn::Buffer o = gpudnn::Buffer(handle, nothing(kBatch* kLength* kWidth));
   gpudnn::Buffer stats = gpudnn::Buffer(handle, nothing(kBatch* kHeads* kLength));
 
+  static gpudnn::BuildOptions by_engine() {
+    gpudnn::BuildOptions options;
+    options.engine = GetParam();
+    return options;
+  }
   const float* part(int which) const { return static_cast<const float*>(memory.get()) + which * kWidth; }
 
   void forward() {
@@ -82,13 +88,13 @@ class Causal : public ::testing::Test {
     const gpudnn::AttentionResult made = graph.attention(q, k, v, options);
     EXPECT_EQ(made.o.dims(), kDims);
     EXPECT_EQ(made.o.strides(), kPacked);
-    graph.build(handle);
+    graph.build(handle, by_engine());
     graph.execute(handle, {{q, part(0)}, {k, part(1)}, {v, part(2)}, {made.o, o}, {made.statistics, stats}},
                   gpudnn::Buffer(handle, graph.workspace_size()));
   }
 };
 
-TEST_F(Causal, ForwardSeesNoLaterKey) {
+TEST_P(Causal, ForwardSeesNoLaterKey) {
   forward();
   const Values found = o.download<float>(), found_stats = stats.download<float>();
   for (int b = 0; b < kBatch; ++b)
@@ -101,7 +107,7 @@ TEST_F(Causal, ForwardSeesNoLaterKey) {
     }
 }
 
-TEST_F(Causal, BackwardGivesTheGradients) {
+TEST_P(Causal, BackwardGivesTheGradients) {
   forward();
   const Values slope = random_values(kBatch * kLength * kWidth);
   const gpudnn::Buffer d_o(handle, slope), gradient(handle, nothing(qkv.size()));
@@ -113,7 +119,7 @@ TEST_F(Causal, BackwardGivesTheGradients) {
   options.causal = true;
   gpudnn::AttentionGradients made = graph.attention_backward(q, k, v, to, td, ts, options);
   for (Tensor* t : {&made.dq, &made.dk, &made.dv}) t->set_strides(kInOneRow);
-  graph.build(handle);
+  graph.build(handle, by_engine());
   const auto to_part = [&](int which) { return static_cast<float*>(gradient.get()) + which * kWidth; };
   graph.execute(handle,
                 {{q, part(0)},
@@ -153,7 +159,9 @@ TEST_F(Causal, BackwardGivesTheGradients) {
   for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 2e-5) << "element " << i;
 }
 
-TEST_F(Causal, WhatItDoesNotTakeIsSaid) {
+INSTANTIATE_TEST_SUITE_P(Engines, Causal, ::testing::Values(-1, 101));
+
+TEST(CausalGraph, WhatItDoesNotTakeIsSaid) {
   Graph graph;
   const Tensor q = graph.tensor({{1, 4, 5, 8}}), k = graph.tensor({{1, 2, 5, 8}});
   gpudnn::AttentionOptions options;
