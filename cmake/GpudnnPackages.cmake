@@ -2,7 +2,7 @@
 #   libgpudnn1          the library
 #   libgpudnn-dev       headers, CMake package, pkg-config files, samples, documents
 #   libgpudnn-compat    libcudnn.so.9 and its parts, in a folder of their own
-#   gpudnn-tools        gpudnn-bench, gpudnn-tune, gpudnn-cudnn-imports, case files
+#   gpudnn-tools        gpudnn-bench, gpudnn-explain, gpudnn-tune, gpudnn-cudnn-imports, case files
 # SPDX-License-Identifier: Apache-2.0
 set(CPACK_GENERATOR "TGZ")
 find_program(GPUDNN_DPKG_DEB dpkg-deb)
@@ -43,7 +43,7 @@ gpudnn_package(gpudnn_development libgpudnn-dev libdevel "${exact}, libgpudnn-co
   "Headers, CMake package, pkg-config files, samples and documents.")
 gpudnn_package(gpudnn_compat libgpudnn-compat libs "${exact}" "The library under cuDNN's names, in lib/gpudnn-compat.")
 gpudnn_package(gpudnn_tools gpudnn-tools devel "${exact}, python3"
-  "gpudnn-bench, gpudnn-tune, and what tells which calls of a program are served.")
+  "gpudnn-bench, gpudnn-explain, gpudnn-tune, and what tells which calls of a program are served.")
 # Also where dpkg-shlibdeps is missing.
 set(CPACK_DEBIAN_GPUDNN_RUNTIME_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_GPUDNN_RUNTIME_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/triggers")
