@@ -12,6 +12,8 @@
 #include <fstream>
 #include <set>
 
+#include "problem_help.hpp"
+#include "replay.hpp"
 #include "report.hpp"
 
 namespace {
@@ -26,6 +28,8 @@ constexpr int kBadUsage = 2;  // unreadable problem, file or option, or a librar
 struct Options {
   std::vector<std::string> problems;
   std::vector<std::string> files;
+  std::string replay;
+  std::string help;  // the operation that --help is asked of
   std::string filter;
   std::string library = "libgpudnn.so";
   std::string against;
@@ -47,6 +51,8 @@ void declare(CLI::App* app, Options* o) {
   app->add_option("--cases", o->files,
                   "Files of problems: 'problem' or 'name = problem' a line, '#' for comments, or the lines of a log "
                   "(GPUDNN_LOGLEVEL=3), each problem of it once");
+  app->add_option("--replay", o->replay,
+                  "Run the calls of this log (GPUDNN_LOGLEVEL=3) again, in its order, each with its time then and now");
   app->add_option("--filter", o->filter, "Only problems whose name or text contains this");
   app->add_option("--lib", o->library, "The library under test")->capture_default_str();
   app->add_option("--against", o->against, "A second library with the cudnn (or gpudnn) interface, by path");
@@ -62,7 +68,10 @@ void declare(CLI::App* app, Options* o) {
   app->add_flag("--query", o->measure.query, "Measure the heuristic query");
   app->add_flag("--startup", o->startup, "Print the time of loading each library and making its first handle");
   app->add_flag("--once", o->once, "Run each problem exactly once, untimed: for sanitizers");
-  app->add_flag("--no-check", o->no_check, "Do not look at the outputs");
+  app->add_flag(
+      "--no-check", o->no_check,
+      "Do not look at the outputs. Otherwise NaN is looked for in all of them, and those of problems of up to 1 "
+      "GFLOP and 30 MB are compared with the host's reference");
   app->add_flag("--measure-copy", o->measure_copy, "Measure the device's copy rate and use it for the floor");
   Ceilings& c = o->ceilings;
   app->add_option("--copy-gbps", c.copy_gbps, "Copy rate for the floor, bytes read + written")->capture_default_str();
@@ -79,15 +88,6 @@ std::string trimmed(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\r");
   if (first == std::string::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-// Of a line of the log, the problem between its first two bars; nothing for lines of calls without one. Other lines are
-// problems themselves.
-bool is_log_line(const std::string& line) { return line.starts_with("gpudnn ") && line.find(" pid=") != line.npos; }
-std::string problem_of_log_line(const std::string& line) {
-  const auto first = line.find(" | ");
-  if (first == std::string::npos || line.find(" | engine=") == std::string::npos) return {};
-  return trimmed(line.substr(first + 3, line.find(" | ", first + 3) - first - 3));
 }
 
 // A line "name = problem" or "problem"; false if it cannot be read, and then stderr says why.
@@ -115,10 +115,10 @@ bool read_file(std::ifstream& stream, const std::string& file, const Options& op
   std::string line;
   for (int number = 1; std::getline(stream, line) && bad < kMaxBadLines; ++number) {
     if (is_log_line(line)) {
-      line = problem_of_log_line(line);
-      if (line.empty() || !logged.insert(line).second) continue;
+      const std::optional<LoggedCall> call = logged_call(line);
+      if (!call || !logged.insert(call->problem).second) continue;
       // A program's log holds calls that are not timed here: told, and passed over.
-      (void)add_task(line, file + ':' + std::to_string(number) + ": passed over", options, tasks);
+      (void)add_task(call->problem, file + ':' + std::to_string(number) + ": passed over", options, tasks);
       continue;
     }
     line = trimmed(line.substr(0, line.find('#')));
@@ -271,16 +271,19 @@ int measure_all(Machine& machine, const Library& ours, const Library* theirs, co
   return result;
 }
 
+std::size_t workspace_limit(const Options& options) {
+  return static_cast<std::size_t>(options.workspace_mb * (1 << 20));
+}
+
 int run(Options options) {
+  std::string why;
+  const auto reference = options.no_check || options.once ? nullptr : make_reference(&why);
+  if (!options.replay.empty()) {
+    return replay(*first_machine(), options.library, options.replay, workspace_limit(options));
+  }
   std::vector<Task> tasks;
   if (!read_tasks(options, &tasks)) return kBadUsage;
   auto machine = first_machine();
-  // What no call of the classic interface does runs by the engines that are linked in.
-  const auto is_linked = [](const Task& task) {
-    return std::holds_alternative<gpudnn::matmul::Problem>(task.problem) ||
-           std::holds_alternative<gpudnn::layer_norm::Problem>(task.problem) ||
-           std::holds_alternative<gpudnn::attention::Problem>(task.problem);
-  };
   const auto products = std::count_if(tasks.begin(), tasks.end(), is_linked);
   if (products != 0 && products != static_cast<std::ptrdiff_t>(tasks.size())) {
     std::fprintf(stderr,
@@ -302,7 +305,8 @@ int run(Options options) {
 
   MeasureOptions& measure = options.measure;
   measure.check = !options.no_check;
-  measure.workspace_limit = static_cast<std::size_t>(options.workspace_mb * (1 << 20));
+  measure.reference = reference.get();
+  measure.workspace_limit = workspace_limit(options);
   if (machine->is_host()) measure.repeats = {.min_seconds = 0.05, .least = 3, .most = 20};
   if (options.min_time >= 0) measure.repeats.min_seconds = options.min_time;
   if (options.once) return run_all_once(*machine, *ours, theirs.get(), tasks, options);
@@ -318,8 +322,16 @@ int main(int argc, char** argv) {
   CLI::App app("Times problems of the problem language on libgpudnn, alone or side by side with another library.");
   Options options;
   declare(&app, &options);
+  app.set_help_flag();
+  const CLI::Option* const help =
+      app.add_option("-h,--help", options.help, "Print this, or the words of one operation, such as conv")
+          ->expected(0, 1);
   try {
     app.parse(argc, argv);
+    if (help->count() > 0) {
+      std::fputs(options.help.empty() ? app.help().c_str() : problem_help(options.help).c_str(), stdout);
+      return kSuccess;
+    }
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kSuccess : kBadUsage;
   }

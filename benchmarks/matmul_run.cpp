@@ -154,12 +154,10 @@ std::unique_ptr<Library> linked_library(const std::string& prefix, std::string* 
   library->prefix = prefix;
   library->path = prefix == "cublaslt" ? "cuBLASLt" : "linked into gpudnn-bench";
   Api& api = library->api;
-  api.GetVersion = &::gpudnnGetVersion;
-  api.GetCudartVersion = &::gpudnnGetCudartVersion;
-  api.GetErrorString = &::gpudnnGetErrorString;
-  api.Create = &::gpudnnCreate;
-  api.Destroy = &::gpudnnDestroy;
-  api.SetStream = &::gpudnnSetStream;
+#define GPUDNN_BENCH_TAKE(name) api.name = &::gpudnn##name;
+  GPUDNN_BENCH_FUNCTIONS(GPUDNN_BENCH_TAKE)
+#undef GPUDNN_BENCH_TAKE
+  api.SetCallback = &::gpudnnSetCallback;
   api.GetLastErrorString = &::gpudnnGetLastErrorString;
   api.GetBackend = &::gpudnnGetBackend;
   api.GetLibraryVersion = &::gpudnnGetLibraryVersion;

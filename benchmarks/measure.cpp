@@ -274,31 +274,71 @@ void measure_host(Machine& machine, const MeasureOptions& options, Subject* subj
   subject->side.query_seconds = host_seconds_per_call(machine, query, 50);
 }
 
-void check_results(Machine& machine, const Task& task, std::size_t workspace_limit, Subject* ours, Subject* theirs,
-                   Row* row) {
+// Keeps the greatest error of all outputs. `number` 0 is the first one.
+void note_error(double error, int number, Row* row) {
+  if (number > 0 && error <= row->relative_error) return;
+  row->relative_error = error;
+  row->worst_output = number;
+  row->mismatch = row->mismatch || !(error <= row->bound);
+}
+
+// Compares with one call of the reference on copies of the inputs. `a` is the first output as ours left it.
+void check_by_reference(Machine& machine, const Task& task, const Inputs& inputs, const Reference& reference,
+                        const std::vector<std::byte>& a, const Subject& ours, Row* row) {
+  if (!is_comparable(task.output.type) || task.output_is_random)
+    return (void)(row->check = "NaN only: nothing to compare");
+  if (!is_cheap_to_check(task)) return (void)(row->check = "NaN only: large");
+  Machine& host = *reference.machine;
+  Inputs copies;
+  for (const Buffer& buffer : inputs.buffers) {
+    copies.buffers.emplace_back(host, buffer.bytes());
+    machine.download(copies.buffers.back().get(), buffer.get(), buffer.bytes());
+  }
+  const Buffer output(host, size_in_bytes(task.output));
+  const std::vector<Buffer> more = make_more_outputs(host, task);
+  reset_outputs(host, task, output, more);
+  constexpr std::size_t kAnyWorkspace = std::size_t{1} << 30;
+  const gpudnnStatus_t status =
+      run_plainly(host, *reference.library, task, copies.pointers(output, more), kAnyWorkspace);
+  if (status != GPUDNN_STATUS_SUCCESS) {
+    row->check = "NaN only: the reference says " + failure_text(*reference.library, status);
+    return;
+  }
+  row->check = "reference";
+  row->bound = agreement_bound(task);
+  note_error(relative_error(task.output, a, contents(host, output)), 0, row);
+  for (std::size_t i = 0; i < task.more_outputs.size(); ++i) {
+    note_error(
+        relative_error(task.more_outputs[i].geometry, contents(machine, ours.more_outputs[i]), contents(host, more[i])),
+        static_cast<int>(i) + 1, row);
+  }
+}
+
+void check_results(Machine& machine, const Task& task, const Inputs& inputs, const MeasureOptions& options,
+                   Subject* ours, Subject* theirs, Row* row) {
+  row->check = "none";
   if (!ours->side.ok()) return;
   const std::vector<std::byte> a = result_of(machine, task, ours);
   if (!ours->side.ok()) return;
+  row->check = "NaN only";
   row->nan_count = count_nan(task.output, a);
   for (std::size_t i = 0; i < task.more_outputs.size(); ++i) {
     row->nan_count += count_nan(task.more_outputs[i].geometry, contents(machine, ours->more_outputs[i]));
   }
   row->mismatch = row->nan_count > 0;
+  if (theirs == nullptr && options.reference != nullptr) {
+    check_by_reference(machine, task, inputs, *options.reference, a, *ours, row);
+  }
   if (theirs == nullptr || !theirs->side.ok() || !is_comparable(task.output.type) || task.output_is_random) return;
   std::vector<std::byte> b = result_of(machine, task, theirs);
   if (!theirs->side.ok()) return;
-  b = reference_of(machine, task, workspace_limit, std::move(b), theirs);
+  b = reference_of(machine, task, options.workspace_limit, std::move(b), theirs);
   row->bound = agreement_bound(task);
-  row->relative_error = relative_error(task.output, a, b);
-  row->mismatch = !(row->relative_error <= row->bound);
+  note_error(relative_error(task.output, a, b), 0, row);
   for (std::size_t i = 0; i < task.more_outputs.size(); ++i) {
-    const TensorGeometry& geometry = task.more_outputs[i].geometry;
-    const double error =
-        relative_error(geometry, contents(machine, ours->more_outputs[i]), contents(machine, theirs->more_outputs[i]));
-    if (error <= row->relative_error) continue;
-    row->relative_error = error;
-    row->worst_output = static_cast<int>(i) + 1;
-    row->mismatch = !(error <= row->bound);
+    note_error(relative_error(task.more_outputs[i].geometry, contents(machine, ours->more_outputs[i]),
+                              contents(machine, theirs->more_outputs[i])),
+               static_cast<int>(i) + 1, row);
   }
 }
 
@@ -324,11 +364,45 @@ Row measure(Machine& machine, const Library& ours, const Library* theirs, const 
   for (Subject* subject : ready) {
     if (subject->side.ok()) measure_host(machine, options, subject);
   }
-  if (options.check)
-    check_results(machine, task, options.workspace_limit, &first, theirs != nullptr ? &second : nullptr, &row);
+  if (options.check) check_results(machine, task, inputs, options, &first, theirs != nullptr ? &second : nullptr, &row);
   row.ours = std::move(first.side);
   row.theirs = std::move(second.side);
   return row;
+}
+
+namespace {
+
+struct Prepared : ReadyCall {
+  Task task;
+  Inputs inputs;
+  Buffer output, workspace;
+  std::vector<Buffer> more;
+  std::unique_ptr<Run> run;
+  Call bound;
+  [[nodiscard]] const Call& call() const override { return bound; }
+};
+
+}  // namespace
+
+std::unique_ptr<ReadyCall> ReadyCall::make(Machine& machine, const Library& library, const Task& task,
+                                           std::size_t workspace_limit, std::string* why) {
+  auto made = std::make_unique<Prepared>();
+  made->task = task;
+  made->inputs = make_inputs(machine, library, nullptr, task);
+  made->output = Buffer(machine, size_in_bytes(task.output));
+  made->more = make_more_outputs(machine, task);
+  reset_outputs(machine, task, made->output, made->more);
+  gpudnnStatus_t status = GPUDNN_STATUS_SUCCESS;
+  made->run = make_run(library, library.handle, made->task, made->inputs.pointers(made->output, made->more), &status);
+  Choice choice;
+  if (status == GPUDNN_STATUS_SUCCESS) status = made->run->query(workspace_limit, &choice);
+  if (status == GPUDNN_STATUS_SUCCESS) {
+    made->workspace = Buffer(machine, choice.workspace);
+    status = made->run->bind(choice, made->workspace.get(), &made->bound);
+  }
+  if (status == GPUDNN_STATUS_SUCCESS) return made;
+  *why = failure_text(library, status);
+  return nullptr;
 }
 
 std::string run_once(Machine& machine, const Library& library, const Task& task, const MeasureOptions& options) {

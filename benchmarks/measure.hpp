@@ -8,6 +8,7 @@
 #include "api_table.hpp"
 #include "machine.hpp"
 #include "problem_run.hpp"
+#include "reference.hpp"
 
 namespace gpudnn::bench {
 
@@ -17,10 +18,11 @@ struct MeasureOptions {
   Repeats repeats;
   int host_calls = 200;
   std::size_t workspace_limit = std::size_t{2} << 30;
-  bool find = false;        // our library: time what Find chooses as well
-  bool first_call = false;  // a handle of its own for each problem, and the time of the first call on it
-  bool query = false;       // time the heuristic query
-  bool check = true;        // look at the outputs
+  bool find = false;                     // our library: time what Find chooses as well
+  bool first_call = false;               // a handle of its own for each problem, and the time of the first call on it
+  bool query = false;                    // time the heuristic query
+  bool check = true;                     // look at the outputs
+  const Reference* reference = nullptr;  // checks what is cheap to check, where there is no second library
 };
 
 // One library on one problem. Where the heuristic and Find chose differently both were timed, and the faster is told.
@@ -52,6 +54,7 @@ struct Row {
   int worst_output = 0;              // 0: the first; from 1 on: of Task::more_outputs
   double bound = 0;
   bool mismatch = false;  // the error is above the bound, or there is a NaN
+  std::string check;      // how far the outputs were looked at without a second library: "reference", "NaN only", ...
 
   [[nodiscard]] bool compared() const noexcept { return against && ours.ok() && theirs.ok(); }
   [[nodiscard]] bool has_ratio() const noexcept { return compared() && theirs.timing.seconds > 0; }
@@ -61,6 +64,16 @@ struct Row {
 // `theirs` may be null.
 [[nodiscard]] Row measure(Machine& machine, const Library& ours, const Library* theirs, const Task& task,
                           const MeasureOptions& options);
+
+// A problem on memory of its own, to be called any number of times by the heuristic's choice.
+class ReadyCall {
+ public:
+  // Null, with *why, if the library does not take it.
+  [[nodiscard]] static std::unique_ptr<ReadyCall> make(Machine& machine, const Library& library, const Task& task,
+                                                       std::size_t workspace_limit, std::string* why);
+  virtual ~ReadyCall() = default;
+  [[nodiscard]] virtual const Call& call() const = 0;
+};
 
 // Runs the problem exactly once, on poisoned output, and waits. An empty text, or why it failed.
 [[nodiscard]] std::string run_once(Machine& machine, const Library& library, const Task& task,

@@ -96,6 +96,8 @@ struct Task {
 
 // Nothing if the line is no problem; *why says what was wrong.
 [[nodiscard]] std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scalars, std::string* why);
+// What no call of the classic interface does runs by the engines that are linked in.
+[[nodiscard]] bool is_linked(const Task& task) noexcept;
 
 // An algorithm of a convolution; the other operations have one nameless choice.
 struct Choice {
@@ -156,7 +158,7 @@ struct CtcIntegers {
 // that are linked into this program.
 [[nodiscard]] std::unique_ptr<Run> make_matmul_run(const Library& library, gpudnnHandle_t handle, const Task& task,
                                                    const Pointers& pointers, gpudnnStatus_t* status);
-// The library that is linked into this program, with the few functions that matrix products need. With the prefix
+// The library that is linked into this program. With the prefix
 // "cublaslt" it runs them by that engine alone, by the fastest of the 8 algorithms that cuBLASLt's heuristic proposes.
 // Null, with *why, where that is not there.
 [[nodiscard]] std::unique_ptr<Library> linked_library(const std::string& prefix, std::string* why);

@@ -107,8 +107,9 @@ Fields fields_of(const Row& row, const ReportOptions& options) {
   add_side("theirs_", row.theirs, options, &fields);
   fields.emplace_back("ratio", row.has_ratio() ? number(row.ratio()) : "");
   fields.emplace_back("relative_error", number(row.relative_error));
-  fields.emplace_back("error_bound", row.compared() ? number(row.bound) : "");
-  fields.emplace_back("verdict", row.mismatch ? "MISMATCH" : row.compared() ? "ok" : "");
+  fields.emplace_back("error_bound", row.bound > 0 ? number(row.bound) : "");
+  fields.emplace_back("check", row.against ? "second library" : row.check);
+  fields.emplace_back("verdict", row.mismatch ? "MISMATCH" : row.compared() || row.check == "reference" ? "ok" : "");
   return fields;
 }
 
@@ -119,6 +120,7 @@ void print_table_head(const ReportOptions& options) {
   if (options.has_floor) std::printf(" %7s %9s %9s", "% floor", "host us", "-launch");
   if (options.first_call) std::printf(" %10s %10s", "1st query", "1st call");
   if (options.query) std::printf(" %9s", "query us");
+  if (!options.against) std::printf("  %s", "rel error by");
   if (options.against)
     std::printf("  | %-26s %10s %9s %7s %9s", "their algo", "their ms", "their us", "ratio", "rel error");
   std::printf("\n");
@@ -139,6 +141,10 @@ void print_table_row(const Row& row, const ReportOptions& options) {
                 format("%.3f ms", 1e3 * ours.first_call_seconds).c_str());
   }
   if (options.query) std::printf(" %9s", format("%.2f", microseconds(ours.query_seconds)).c_str());
+  if (!options.against) {
+    const std::string error = std::isnan(row.relative_error) ? "" : format("%.1e ", row.relative_error);
+    std::printf("  %s%s", error.c_str(), row.check.c_str());
+  }
   if (options.against) {
     std::printf("  | %-26s %10s %9s %7s %9s", method(theirs).c_str(), milliseconds(theirs).c_str(),
                 format("%.2f", microseconds(theirs.host_seconds)).c_str(),

@@ -378,6 +378,12 @@ const char* arithmetic_name(Arithmetic arithmetic) noexcept {
   return kNames[static_cast<int>(arithmetic)];
 }
 
+bool is_linked(const Task& task) noexcept {
+  return std::holds_alternative<matmul::Problem>(task.problem) ||
+         std::holds_alternative<layer_norm::Problem>(task.problem) ||
+         std::holds_alternative<attention::Problem>(task.problem);
+}
+
 std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scalars, std::string* why) {
   const std::string_view word = line.substr(0, line.find_first_of(" \t"));
   if (word == "conv") return make_task(conv::from_text(line, why), scalars, why);

@@ -1,8 +1,10 @@
 // gpudnn-tune: times the engines and configs of convolution problems and matrix products, tells how good the model's
-// first choice is, and writes the table of measured choices that the library is built with (of convolutions alone).
+// first choice is, and writes the table of measured choices that the library is built with, or a tuning cache (both of
+// convolutions alone).
 //   gpudnn-tune cases/resnet50_fp16.txt
 //   gpudnn-tune 'conv fwd f16 nhwc n64c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor'
 //   gpudnn-tune --write src/ops/conv/select/tuned_sm90.txt cases/*.txt
+//   gpudnn-tune --write-cache ~/.cache/gpudnn-tuning.txt cases/my_network.txt
 //   gpudnn-tune --grid cases/vgg.txt      every config, and splits that the model leaves out: what a model is fitted to
 //   gpudnn-tune --grid --configs cases/matmul.txt
 //
@@ -14,6 +16,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,6 +26,7 @@
 #include "machine.hpp"
 #include "ops/conv/plan.hpp"
 #include "ops/conv/select/heuristics.hpp"
+#include "ops/conv/select/tuning_cache.hpp"
 #include "tune_matmul.hpp"
 #include "tune_parts.hpp"
 
@@ -38,6 +42,7 @@ struct Options {
   std::vector<std::string> inputs;  // files, or problems themselves
   std::string filter;
   std::string table;  // --write
+  std::string cache;  // --write-cache
   double min_time = 0.1;
   double workspace_mb = 1024;
   int most = 12;
@@ -195,7 +200,9 @@ class Tuner {
       : machine_(machine),
         device_(device),
         options_(options),
-        memory_(machine, static_cast<std::size_t>(options.workspace_mb * (1 << 20))) {}
+        memory_(machine, static_cast<std::size_t>(options.workspace_mb * (1 << 20))) {
+    if (!options.cache.empty()) cache_.emplace(options.cache);
+  }
 
   // False if nothing ran, or the table could not be written.
   bool tune(const std::string& name, const conv::Problem& problem) {
@@ -210,6 +217,7 @@ class Tuner {
     const Verdict verdict = judge(trials, taken);
     report(name, problem, trials, verdict);
     if (std::isinf(verdict.best->seconds)) return false;
+    if (cache_) cache_->record(problem, device_, rows_of(verdict));
     return options_.table.empty() || write(problem, rows_of(verdict));
   }
 
@@ -257,6 +265,7 @@ class Tuner {
   const Device& device_;
   const Options& options_;
   Memory memory_;
+  std::optional<conv::TuningCache> cache_;
   Ratios model_;
   Ratios library_;
   int written_ = 0;
@@ -330,6 +339,9 @@ int main(int argc, char** argv) {
       ->required();
   app.add_option("--filter", options.filter, "Only lines that contain this");
   app.add_option("--write", options.table, "Merge the best choices into this table");
+  app.add_option("--write-cache", options.cache,
+                 "Keep the best choices of convolutions in this tuning cache; programs that name it go by them")
+      ->envname("GPUDNN_TUNING_CACHE");
   app.add_option("--min-time", options.min_time, "Seconds for the repeats of a problem")->capture_default_str();
   app.add_option("--workspace-mb", options.workspace_mb, "Most workspace of a config, in MiB")->capture_default_str();
   app.add_option("--most", options.most, "So many of the model's best, and two of each engine")->capture_default_str();

@@ -9,7 +9,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gpudnn DESTINATION ${CMAKE_INSTA
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT gpudnn_runtime)
 
 # Tools, programs to read, and what the documents refer to.
-foreach(tool gpudnn-bench gpudnn-tune)
+foreach(tool gpudnn-bench gpudnn-explain gpudnn-tune)
   if(TARGET ${tool})
     install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gpudnn_tools)
   endif()

@@ -2,7 +2,7 @@
 #   libgpudnn1          the library
 #   libgpudnn-dev       headers, CMake package, pkg-config files, samples, documents
 #   libgpudnn-compat    libcudnn.so.9 and its parts, in a folder of their own
-#   gpudnn-tools        gpudnn-bench, gpudnn-tune, gpudnn-cudnn-imports, case files
+#   gpudnn-tools        gpudnn-bench, gpudnn-explain, gpudnn-tune, gpudnn-cudnn-imports, case files
 # SPDX-License-Identifier: Apache-2.0
 set(CPACK_GENERATOR "TGZ")
 find_program(GPUDNN_DPKG_DEB dpkg-deb)
@@ -52,7 +52,7 @@ gpudnn_package(gpudnn_compat libgpudnn-compat libs "${exact}"
 folder of its own, to preload or to put into a library path.")
 gpudnn_package(gpudnn_tools gpudnn-tools science "${exact}, python3:any"
   "This package has gpudnn-bench and gpudnn-tune, which measure,
-gpudnn-cudnn-imports, which tells which calls of a program are served, and
+gpudnn-explain, which tells how a choice is made, gpudnn-cudnn-imports, which tells which calls of a program are served, and
 lists of cases.")
 # Programs that are packaged against the library depend on this version or a later one.
 file(WRITE ${PROJECT_BINARY_DIR}/shlibs "libgpudnn 1 libgpudnn1 (>= ${PROJECT_VERSION})\n")

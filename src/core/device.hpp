@@ -16,7 +16,7 @@ namespace gpudnn {
 // What heuristics and launchers ask of a device. Immutable.
 struct Device {
   gpudnnBackend_t backend = GPUDNN_BACKEND_HOST;
-  int ordinal = -1;  // CUDA's number of it; -1 for the host
+  int ordinal = -1;  // CUDA's number of it; -1 for the host, and for one that is only described
   int major = 0;     // compute capability
   int minor = 0;
   int multiprocessors = 0;
@@ -27,6 +27,8 @@ struct Device {
   DeviceRates rates;
 
   [[nodiscard]] int compute_capability() const noexcept { return major * 10 + minor; }
+  // False for a CUDA device of which no more is known than this description: nobody can be asked about it.
+  [[nodiscard]] bool is_present() const noexcept { return backend == GPUDNN_BACKEND_HOST || ordinal >= 0; }
   // Blocks that share their memory. Later devices have them too, but run the PTX of one that has not.
   [[nodiscard]] bool has_clusters() const noexcept { return major == 9; }
 };

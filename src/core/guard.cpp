@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/handle.hpp"
+#include "core/trace.hpp"
 
 namespace gpudnn {
 
@@ -18,7 +19,12 @@ CallContext& call_context() noexcept {
 
 void note_problem(const char* text) noexcept {
   CallContext& context = call_context();
-  std::snprintf(context.problem, sizeof context.problem, "%s", text);
+  if (log_enabled(GPUDNN_SEV_INFO)) std::snprintf(context.problem, sizeof context.problem, "%s", text);
+  if (!is_traced() || context.handle == nullptr) return;
+  char range[3200];
+  std::snprintf(range, sizeof range, "%s | %s", context.function != nullptr ? context.function : "", text);
+  trace::begin(range);
+  ++context.ranges;
 }
 
 void note_arguments(const char* format, ...) noexcept {
@@ -75,7 +81,12 @@ CallScope::CallScope(const char* function) noexcept : timed_(log_enabled(GPUDNN_
   }
 }
 
-CallScope::~CallScope() { call_context().function = outer_function_; }
+CallScope::~CallScope() {
+  CallContext& context = call_context();
+  context.function = outer_function_;
+  if (outer_function_ != nullptr) return;
+  for (; context.ranges > 0; --context.ranges) trace::end();
+}
 
 Status CallScope::finish(Status status) noexcept {
   CallContext& context = call_context();
@@ -86,7 +97,7 @@ Status CallScope::finish(Status status) noexcept {
   } else if (timed_) {
     const auto elapsed = std::chrono::steady_clock::now() - start_;
     const double microseconds = std::chrono::duration<double, std::micro>(elapsed).count();
-    char call[1536];
+    char call[4096];
     describe_call(context, call, sizeof call);
     log_line(GPUDNN_SEV_INFO, context.handle, status, "%s%s -> SUCCESS in %.1f us", context.function, call,
              microseconds);

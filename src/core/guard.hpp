@@ -18,8 +18,9 @@ struct CallContext {
   const char* engine = nullptr;     // set by the op once an engine was chosen
   bool refused = false;             // a refusal of this call has set the last-error text
   bool failed = false;              // the last call that ended has
+  int ranges = 0;                   // of a profiler that were begun and not ended
   // Written only when the log listens:
-  char problem[768] = "";      // the problem string
+  char problem[3072] = "";     // the problem string; of a graph, all of its lines
   char arguments[160] = "";    // what of the call is not in the problem: alpha, beta, algorithm, workspace
   char passed_over[512] = "";  // engines that did not take it, each with its reason
 };
@@ -27,8 +28,8 @@ struct CallContext {
 [[nodiscard]] CallContext& call_context() noexcept;
 [[nodiscard]] inline const char* current_function() noexcept { return call_context().function; }
 
-// Notes the problem and engine of the running call for its log line. `describe` returns the problem string and runs
-// only when the log listens.
+// Notes the problem of the running call for its log line and, once the call has a handle, for a profiler. `describe`
+// returns the problem string and runs only when one of them listens.
 [[gnu::cold]] void note_problem(const char* text) noexcept;
 // The same of what is not in the problem, and of an engine that stands before the chosen one. Called when the log
 // listens.
@@ -36,7 +37,7 @@ struct CallContext {
 [[gnu::cold]] void note_passed_over(const char* engine, const char* reason) noexcept;
 template <class Describe>
 void note_problem_lazily(Describe&& describe) {
-  if (log_enabled(GPUDNN_SEV_INFO)) note_problem(describe().c_str());
+  if (problems_wanted()) note_problem(describe().c_str());
 }
 
 namespace detail {

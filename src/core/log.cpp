@@ -14,12 +14,14 @@
 
 #include "core/environment.hpp"
 #include "core/handle.hpp"
+#include "core/trace.hpp"
 
 namespace gpudnn {
 namespace {
 
-// Bit s is set when severity s goes somewhere; kUnread until the environment was read.
+// Bit s is set when severity s goes somewhere; kUnread until the environment was read and a profiler looked for.
 constexpr unsigned kUnread = 1u << 31;
+constexpr unsigned kTraced = 1u << 30;  // a profiler listens
 std::atomic<unsigned> listening{kUnread};
 
 struct Sinks {
@@ -30,6 +32,7 @@ struct Sinks {
   void* user_data = nullptr;
   gpudnnCallback_t callback = nullptr;
   double start = 0;
+  unsigned traced = 0;  // kTraced or nothing
 };
 
 Sinks& sinks() {
@@ -60,9 +63,15 @@ unsigned read_environment() {
   if (s.file_mask != 0) s.file = open_destination(settings.destination);
   timeval time;
   s.start = now(&time);
-  const unsigned mask = s.file_mask | s.callback_mask;
+  s.traced = trace::attached() ? kTraced : 0;
+  const unsigned mask = s.file_mask | s.callback_mask | s.traced;
   listening.store(mask, std::memory_order_relaxed);
   return mask;
+}
+
+unsigned listeners() noexcept {
+  const unsigned mask = listening.load(std::memory_order_relaxed);
+  return (mask & kUnread) == 0 ? mask : read_environment();
 }
 
 gpudnnDebug_t describe(gpudnnHandle_t handle, Status status, const timeval& time, double since_start) {
@@ -82,16 +91,14 @@ gpudnnDebug_t describe(gpudnnHandle_t handle, Status status, const timeval& time
 
 }  // namespace
 
-bool log_enabled(gpudnnSeverity_t severity) noexcept {
-  unsigned mask = listening.load(std::memory_order_relaxed);
-  if ((mask & kUnread) != 0) [[unlikely]]
-    mask = read_environment();
-  return ((mask >> severity) & 1u) != 0;
-}
+bool log_enabled(gpudnnSeverity_t severity) noexcept { return ((listeners() >> severity) & 1u) != 0; }
+
+bool problems_wanted() noexcept { return (listeners() & (kTraced | 1u << GPUDNN_SEV_INFO)) != 0; }
+bool is_traced() noexcept { return (listeners() & kTraced) != 0; }
 
 void log_line(gpudnnSeverity_t severity, gpudnnHandle_t handle, Status status, const char* format, ...) noexcept {
   if (!log_enabled(severity)) return;
-  char text[2048];
+  char text[4352];
   std::va_list arguments;
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);
@@ -132,7 +139,7 @@ void set_log_callback(unsigned mask, void* user_data, gpudnnCallback_t callback)
   s.callback = callback;
   // A fatal event reaches every callback, whatever its mask.
   if (callback != nullptr) s.callback_mask |= 1u << GPUDNN_SEV_FATAL;
-  listening.store(s.file_mask | s.callback_mask, std::memory_order_relaxed);
+  listening.store(s.file_mask | s.callback_mask | s.traced, std::memory_order_relaxed);
 }
 
 void get_log_callback(unsigned* mask, void** user_data, gpudnnCallback_t* callback) noexcept {

@@ -34,6 +34,10 @@ struct TensorMapDriver {
 [[nodiscard]] inline void* placeholder_address() noexcept { return reinterpret_cast<void*>(std::uintptr_t{1} << 20); }
 
 [[nodiscard]] bool makes_tensor_maps() noexcept;
+// The same for engines that ask before a plan is made: a device that is only described counts as one with a driver.
+[[nodiscard]] inline bool makes_tensor_maps(const Device& device) noexcept {
+  return !device.is_present() || makes_tensor_maps();
+}
 // `map` has the size and alignment of the driver's tensor map. Its address is to be replaced before use.
 [[nodiscard]] bool encode_boxes(const TmaBoxes& boxes, const MapFormat& format, void* map) noexcept;
 // False where the driver refuses the address, which is a multiple of 16 bytes.

@@ -93,7 +93,7 @@ Support supports_common(const Problem& problem, const Device& device) {
   for (const Tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.o}) {
     if (const char* const reason = unsupported_layout(*tensor)) return Support::no(reason);
   }
-  return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
+  return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
 kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {

@@ -17,7 +17,7 @@ namespace gpudnn::conv {
                                            const char* (*reason)(const Problem&)) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (const char* const against = reason(problem)) return Support::no(against);
-  return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
+  return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
 // The map of boxes whose rows are swizzled over their width.

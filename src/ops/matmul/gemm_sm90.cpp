@@ -168,7 +168,7 @@ Support gemm_sm90_supports(const Problem& problem, const Device& device) {
   if (const char* const why = sm90::unsupported_reason(gemm_of(problem, is_columnwise(problem.d)), {})) {
     return Support::no(why);
   }
-  return cuda::makes_tensor_maps() ? Support::yes() : Support::no("the driver does not make tensor maps");
+  return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
 void gemm_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {

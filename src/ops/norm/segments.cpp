@@ -169,7 +169,8 @@ void keep_better(const SegmentPlan& candidate, SegmentPlan* best) {
   if (best->seconds == 0 || candidate.seconds < best->seconds) *best = candidate;
 }
 
-int resident_clusters([[maybe_unused]] const Problem& problem, [[maybe_unused]] const SegmentPlan& plan) {
+int resident_clusters(const Device& device, [[maybe_unused]] const Problem& problem, const SegmentPlan& plan) {
+  if (!device.is_present()) return device.multiprocessors / plan.parts;  // as if each took one block
 #ifdef GPUDNN_WITH_CUDA
   const bool backward = problem.pass == Pass::backward;
   const int shared = kernels::segment_shared_bytes(plan.segments, plan.parts, plan.threads, backward);
@@ -187,7 +188,7 @@ void try_clusters(const Device& device, const Problem& problem, const NormWalk& 
     plan.segments = segments;
     plan.parts = parts;
     set_threads(problem, &plan);
-    const int resident = resident_clusters(problem, plan);
+    const int resident = resident_clusters(device, problem, plan);
     if (resident == 0) continue;
     const std::uint32_t turns =
         (segments.groups + static_cast<unsigned>(resident) - 1) / static_cast<unsigned>(resident);
