@@ -52,8 +52,8 @@ gpudnn_package(gpudnn_compat libgpudnn-compat libs "${exact}"
 folder of its own, to preload or to put into a library path.")
 gpudnn_package(gpudnn_tools gpudnn-tools science "${exact}, python3:any"
   "This package has gpudnn-bench and gpudnn-tune, which measure,
-gpudnn-explain, which tells how a choice is made, gpudnn-cudnn-imports, which tells which calls of a program are served, and
-lists of cases.")
+gpudnn-explain, which tells what engines would cost, gpudnn-cudnn-imports,
+which tells which calls of a program are served, and lists of cases.")
 # Programs that are packaged against the library depend on this version or a later one.
 file(WRITE ${PROJECT_BINARY_DIR}/shlibs "libgpudnn 1 libgpudnn1 (>= ${PROJECT_VERSION})\n")
 file(WRITE ${PROJECT_BINARY_DIR}/triggers "activate-noawait ldconfig\n")
