@@ -33,25 +33,29 @@ double change_at(const Problem& problem, double f) {
   }
 }
 
-void describe(Problem& problem, Args& args, verify::Check* check) {
-  const bool is_curved = problem.mode != GPUDNN_ACTIVATION_RELU && problem.mode != GPUDNN_ACTIVATION_CLIPPED_RELU &&
-                         problem.mode != GPUDNN_ACTIVATION_IDENTITY;
+verify::Bound bound_of(const Problem& problem, const Args& args) {
   const DataType type = problem.backward ? problem.dx.type : problem.y.type;
   const double u = numerics::unit_roundoff(numerics::compute_type(type));
+  if (problem.mode == GPUDNN_ACTIVATION_RELU || problem.mode == GPUDNN_ACTIVATION_CLIPPED_RELU ||
+      problem.mode == GPUDNN_ACTIVATION_IDENTITY) {
+    return args.alpha == 1 && args.beta == 0 ? verify::exact() : verify::relative(2 * u);
+  }
+  // The gradient may be formed from x or from y, which was rounded.
+  if (problem.backward || args.beta != 0) return verify::whole(type);
   const double smallest = numerics::least_normal(type);
   const double alpha = std::fabs(args.alpha);
-  const bool plain = args.alpha == 1 && args.beta == 0;
-  const auto slack = [=](double value) {
+  return verify::by_value([=](double value) {
     const double f = alpha == 0 ? 0 : std::max(value / alpha, smallest);
     return alpha * (numerics::curve_slack(u, f, change_at(problem, f)) + smallest) + 2 * u * value;
-  };
+  });
+}
+
+void describe(Problem& problem, Args& args, verify::Check* check) {
+  const verify::Bound bound = bound_of(problem, args);
   check->on_magnitudes([&args] {
     args.alpha = std::fabs(args.alpha);
     args.beta = std::fabs(args.beta);
   });
-  const verify::Bound bound = !is_curved                           ? plain ? verify::exact() : verify::relative(2 * u)
-                                                        : problem.backward || args.beta != 0 ? verify::whole(type)
-                                                                   : verify::by_value(slack);
   // Of a kink the gradient asks on which side x lies.
   check->read("x", args.x, &problem.x, problem.backward ? verify::Magnitude::kept : verify::Magnitude::absolute);
   if (problem.backward) {
