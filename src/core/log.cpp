@@ -59,8 +59,9 @@ unsigned read_environment() {
   if (const unsigned mask = listening.load(std::memory_order_relaxed); (mask & kUnread) == 0) return mask;
   const LogSettings settings = environment_log();
   // Level 1 brings errors (and what is fatal), 2 warnings too, 3 everything.
-  s.file_mask = settings.level == 0 ? 0u : (1u << (settings.level + 1)) - 1u;
-  if (s.file_mask != 0) s.file = open_destination(settings.destination);
+  const unsigned file_mask = settings.level == 0 ? 0u : (1u << (settings.level + 1)) - 1u;
+  if (file_mask != 0) s.file = open_destination(settings.destination);
+  s.file_mask = file_mask;
   timeval time;
   s.start = now(&time);
   s.traced = trace::attached() ? kTraced : 0;
@@ -71,7 +72,12 @@ unsigned read_environment() {
 
 unsigned listeners() noexcept {
   const unsigned mask = listening.load(std::memory_order_relaxed);
-  return (mask & kUnread) == 0 ? mask : read_environment();
+  if ((mask & kUnread) == 0) return mask;
+  try {
+    return read_environment();
+  } catch (...) {
+    return 0;  // out of memory: nobody listens yet, and the next call asks again
+  }
 }
 
 gpudnnDebug_t describe(gpudnnHandle_t handle, Status status, const timeval& time, double since_start) {

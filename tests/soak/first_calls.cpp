@@ -21,8 +21,9 @@ constexpr int kNothingFailed = 2;  // the calls make fewer allocations
 // A handle, descriptors and a convolution that the host's threads share: each output is the sum of 64 ones.
 gpudnnStatus_t convolve(bool* right) {
   constexpr int kChannels = 64, kSize = 32;
-  static const std::vector<float> x(kChannels * kSize * kSize, 1), w(kChannels * kChannels, 1);
-  static std::vector<float> y(kChannels * kSize * kSize);
+  static float x[kChannels * kSize * kSize], w[kChannels * kChannels], y[kChannels * kSize * kSize];
+  for (float& value : x) value = 1;
+  for (float& value : w) value = 1;
   gpudnnHandle_t handle = nullptr;
   gpudnnTensorDescriptor_t image = nullptr;
   gpudnnFilterDescriptor_t filter = nullptr;
@@ -46,8 +47,8 @@ gpudnnStatus_t convolve(bool* right) {
     return gpudnnSetConvolution2dDescriptor(convolution, 0, 0, 1, 1, 1, 1, GPUDNN_CROSS_CORRELATION, GPUDNN_DATA_FLOAT);
   });
   then([&] {
-    return gpudnnConvolutionForward(handle, &one, image, x.data(), filter, w.data(), convolution,
-                                    GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &zero, image, y.data());
+    return gpudnnConvolutionForward(handle, &one, image, x, filter, w, convolution,
+                                    GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &zero, image, y);
   });
   *right = status == GPUDNN_STATUS_SUCCESS;
   for (const float value : y) *right = *right && value == kChannels;

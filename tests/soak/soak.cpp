@@ -3,7 +3,6 @@
 // failure must be one of memory, and what lives after a round must not grow.
 //   soak --minutes 30 --seed 7 --threads 16
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <mutex>
