@@ -21,7 +21,13 @@ set(CPACK_STRIP_FILES ON)
 # The tarball can be unpacked anywhere, the packages go where the loader looks.
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_ARCHIVE_COMPONENT_INSTALL OFF)
-set(CPACK_COMPONENTS_ALL gpudnn_runtime gpudnn_development gpudnn_compat gpudnn_tools)
+set(CPACK_COMPONENTS_ALL gpudnn_runtime gpudnn_development gpudnn_tools)
+set(exact "libgpudnn1 (= ${PROJECT_VERSION})")
+set(development_depends "${exact}")
+if(TARGET gpudnn_cudnn)
+  list(APPEND CPACK_COMPONENTS_ALL gpudnn_compat)
+  string(APPEND development_depends ", libgpudnn-compat (= ${PROJECT_VERSION})")
+endif()
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -29,7 +35,6 @@ set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS OFF)
 # Of the libraries that the programs link, libgpudnn itself is of no installed package; each package names it.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/src)
 find_program(GPUDNN_SHLIBDEPS dpkg-shlibdeps)
-set(exact "libgpudnn1 (= ${PROJECT_VERSION})")
 # gpudnn_package(component name section depends text): the text follows CPACK_PACKAGE_DESCRIPTION_SUMMARY.
 function(gpudnn_package component name section depends text)
   string(TOUPPER ${component} upper)
@@ -44,7 +49,7 @@ CUDA devices with its own kernels, on the CPU where there is none.\n\n${text}" P
   endif()
 endfunction()
 gpudnn_package(gpudnn_runtime libgpudnn1 libs "" "This package has the library.")
-gpudnn_package(gpudnn_development libgpudnn-dev libdevel "${exact}, libgpudnn-compat (= ${PROJECT_VERSION})"
+gpudnn_package(gpudnn_development libgpudnn-dev libdevel "${development_depends}"
   "This package has the headers, what CMake and pkg-config need, samples and
 documents.")
 gpudnn_package(gpudnn_compat libgpudnn-compat libs "${exact}"
