@@ -84,6 +84,7 @@ Status current_device(const Device** device) {
 
 Status allocate(const Device& device, void** pointer, std::size_t bytes) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(scope.status());
   const cudaError_t error = cudaMalloc(pointer, bytes);
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
@@ -100,12 +101,14 @@ Status allocate(const Device& device, void** pointer, std::size_t bytes) {
 
 Status release(const Device& device, void* pointer) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(scope.status());
   GPUDNN_CUDA(cudaFree(pointer));
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status copy(const Device& device, cudaStream_t stream, void* destination, const void* source, std::size_t bytes) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(scope.status());
   GPUDNN_CUDA(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, stream));
   GPUDNN_CUDA(cudaStreamSynchronize(stream));
   return GPUDNN_STATUS_SUCCESS;
@@ -113,18 +116,21 @@ Status copy(const Device& device, cudaStream_t stream, void* destination, const 
 
 Status fill(const Device& device, cudaStream_t stream, void* pointer, int byte, std::size_t bytes) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(scope.status());
   GPUDNN_CUDA(cudaMemsetAsync(pointer, byte, bytes, stream));
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status synchronize(const Device& device, cudaStream_t stream) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(scope.status());
   GPUDNN_CUDA(cudaStreamSynchronize(stream));
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status query(const Device& device, cudaStream_t stream) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(scope.status());
   const cudaError_t error = cudaStreamQuery(stream);
   if (error == cudaErrorNotReady) {
     (void)cudaGetLastError();
@@ -144,12 +150,14 @@ int max_device_version() noexcept { return GPUDNN_MAX_DEVICE_VERSION; }
 Status time_on_stream(const Device& device, cudaStream_t stream, int repeats, Status (*work)(void*), void* context,
                       float* milliseconds) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(scope.status());
   struct Events {
     cudaEvent_t start = nullptr;
     cudaEvent_t stop = nullptr;
     ~Events() {
-      if (start != nullptr) (void)cudaEventDestroy(start);
-      if (stop != nullptr) (void)cudaEventDestroy(stop);
+      for (const cudaEvent_t event : {start, stop}) {
+        if (event != nullptr && cudaEventDestroy(event) != cudaSuccess) (void)cudaGetLastError();
+      }
     }
   } events;
   GPUDNN_CUDA(cudaEventCreate(&events.start));
@@ -165,12 +173,20 @@ Status time_on_stream(const Device& device, cudaStream_t stream, int repeats, St
 }
 
 DeviceScope::DeviceScope(int ordinal) noexcept {
+  if (ordinal < 0) return;
   int current = -1;
-  if (ordinal < 0 || cudaGetDevice(&current) != cudaSuccess || current == ordinal) return;
-  if (cudaSetDevice(ordinal) == cudaSuccess) previous_ = current;
+  error_ = cudaGetDevice(&current);
+  if (error_ == cudaSuccess && current != ordinal) {
+    error_ = cudaSetDevice(ordinal);
+    if (error_ == cudaSuccess) previous_ = current;
+  }
+  if (error_ != cudaSuccess) (void)cudaGetLastError();  // status() tells it
 }
 DeviceScope::~DeviceScope() {
-  if (previous_ >= 0) (void)cudaSetDevice(previous_);
+  if (previous_ >= 0 && cudaSetDevice(previous_) != cudaSuccess) (void)cudaGetLastError();
+}
+Status DeviceScope::refusal() const noexcept {
+  return failed(static_cast<cudaError_t>(error_), "making the handle's device current");
 }
 
 Status launch_status(const char* kernel) noexcept {

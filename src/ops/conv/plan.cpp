@@ -121,6 +121,7 @@ std::shared_ptr<const Plan> prepare_plan(const Choice& choice, const Problem& pr
 Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args) {
   call_context().engine = plan.choice.engine->name;
   const cuda::DeviceScope scope(site.device);
+  GPUDNN_TRY(scope.status());
   return plan.choice.engine->launch(site, plan.prepared.get(), args);
 }
 
@@ -167,7 +168,10 @@ Status run(gpudnnHandle_t handle, const Problem& problem, int algorithm, void* w
   const std::size_t usable = usable_workspace(workspace, workspace_bytes);
   std::shared_ptr<const Plan> plan;
   GPUDNN_TRY(find_plan(handle, problem, algorithm, usable, alignment_of(args), &plan));
-  return launch_plan(launch_site(handle, workspace, usable), *plan, args);
+  const Status status = launch_plan(launch_site(handle, workspace, usable), *plan, args);
+  // What the driver refused when the plan was made, it may grant the next time.
+  if (status != GPUDNN_STATUS_SUCCESS) forget_plans(handle, problem);
+  return status;
 }
 
 }  // namespace gpudnn::conv
