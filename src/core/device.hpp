@@ -68,14 +68,9 @@ class DeviceScope {
   ~DeviceScope();
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
-  // A refusal where the device could not be made current: what follows would meet another one.
-  [[nodiscard]] Status status() const noexcept { return error_ == 0 ? GPUDNN_STATUS_SUCCESS : refusal(); }
 
  private:
-  [[nodiscard, gnu::cold]] Status refusal() const noexcept;
-
   int previous_ = -1;
-  int error_ = 0;  // CUDA's
 };
 
 // The status of the kernel launch just made: SUCCESS, or a refusal with CUDA's own text.

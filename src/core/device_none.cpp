@@ -31,7 +31,6 @@ int driver_version() noexcept { return 0; }
 int max_device_version() noexcept { return 0; }
 DeviceScope::DeviceScope(int) noexcept {}
 DeviceScope::~DeviceScope() = default;
-Status DeviceScope::refusal() const noexcept { return no_cuda(); }
 Status launch_status(const char*) noexcept { return no_cuda(); }
 
 }  // namespace cuda

@@ -64,7 +64,6 @@ template <class Problem, class Args>
                                       const Problem& problem, const Args& args) {
   const LaunchSite site = launch_site(handle);
   const cuda::DeviceScope scope(site.device);  // engines ask the runtime about it
-  GPUDNN_TRY(scope.status());
   note_scalars(args);
   const EngineFilter filter(engines, site.device.backend);
   const char* reason = "no engine of this backend";

@@ -19,9 +19,9 @@ class RelaxedCapture {
 
  private:
   bool exchange() noexcept {
-    const bool done = cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess;
-    if (!done) (void)cudaGetLastError();
-    return done;
+    if (cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess) return true;
+    (void)cudaGetLastError();
+    return false;
   }
 
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;

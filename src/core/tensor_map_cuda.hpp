@@ -47,7 +47,7 @@ template <class Attempt>
 [[nodiscard]] bool with_context(int device, Attempt attempt) {
   if (attempt()) return true;
   const DeviceScope scope(device);
-  return scope.status() == GPUDNN_STATUS_SUCCESS && make_context() && attempt();
+  return make_context() && attempt();
 }
 
 }  // namespace gpudnn::cuda

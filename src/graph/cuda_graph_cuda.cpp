@@ -37,7 +37,6 @@ Status capture_into(gpudnnHandle_t handle, const PlanRef& plan, const Pack& pack
   GPUDNN_REQUIRE(handle->device->backend == GPUDNN_BACKEND_CUDA, GPUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API,
                  "the host backend has no CUDA graphs; use gpudnnBackendExecute");
   const cuda::DeviceScope scope(*handle->device);
-  GPUDNN_TRY(scope.status());
   CaptureStream stream;
   GPUDNN_TRY(stream.create());
   // Operations take device and stream from a handle: one for this call, with the capture's stream.

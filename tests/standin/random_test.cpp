@@ -47,7 +47,8 @@ std::string wrong_with_run(const Case<Problem>& c, int i) {
 
 // --- convolution and matrix products: each engine and config ---------------------------------------------------------
 
-// Memory of exactly so many bytes that nothing touches, so that its size costs nothing and a tensor map must keep to it.
+// Memory of exactly so many bytes that nothing touches, so that its size costs nothing and a tensor map must keep to
+// it.
 class Untouched {
  public:
   explicit Untouched(std::size_t bytes) : bytes_(bytes) {
@@ -71,7 +72,7 @@ struct ConvMemory {
   ConvMemory(const ConvCase& c, bool misaligned) {
     const conv::Problem& p = c.problem;
     const auto place = [&](const TensorGeometry& geometry) {
-      const std::size_t skipped = misaligned ? element_size(geometry.type) : 0;
+      const std::size_t skipped = misaligned ? static_cast<std::size_t>(data_type_bits(geometry.type) / 8) : 0;
       tensors.push_back(std::make_unique<Untouched>(size_in_bytes(geometry) + skipped));
       return tensors.back()->data() + skipped;
     };
@@ -154,8 +155,8 @@ std::string wrong_with_product(const MatmulCase& c, int i) {
       Status status = matmul::make_plan(choice, c.problem, *backend.handle()->device, &plan);
       if (status != GPUDNN_STATUS_SUCCESS) return take_error_text();
       const GuardedBuffer workspace(backend, plan->workspace);
-      status = matmul::launch_plan(launch_site(backend.handle(), workspace.data(), workspace.bytes()), *plan,
-                                   memory.args());
+      status =
+          matmul::launch_plan(launch_site(backend.handle(), workspace.data(), workspace.bytes()), *plan, memory.args());
       return status == GPUDNN_STATUS_SUCCESS ? "" : take_error_text();
     });
     if (!found.empty()) wrong += std::string(choice.engine->name) + " " + choice.config + ": " + found + "\n";
@@ -176,9 +177,8 @@ TEST(StandInRandom, LocalResponses) { sweep(200, random_lrn, wrong_with_run<lrn:
 
 // These run and compare at once. The comparison fails, since nothing was computed, and is not asked about.
 TEST(StandInRandom, BatchNormalizations) {
-  sweep(200, random_norm, [](const NormCase& c, int) {
-    return wrong_with([&] { return (void)check(Backend::at_hand(), c), ""; });
-  });
+  sweep(200, random_norm,
+        [](const NormCase& c, int) { return wrong_with([&] { return (void)check(Backend::at_hand(), c), ""; }); });
 }
 
 TEST(StandInRandom, Attentions) {
@@ -202,9 +202,8 @@ TEST(StandInRandom, LayerNormalizations) {
     const LayerNormExpected expected = naive(c, values);
     for (const LayerNormEngine& engine : layer_norm::engines()) {
       if (engine.backend != GPUDNN_BACKEND_CUDA || !engine.supports(c.problem, device)) continue;
-      const std::string found = wrong_with([&] {
-        return (void)check(Backend::at_hand(), engine, c, values, expected, {.misaligned = i % 4 == 3}), "";
-      });
+      const std::string found = wrong_with(
+          [&] { return (void)check(Backend::at_hand(), engine, c, values, expected, {.misaligned = i % 4 == 3}), ""; });
       if (!found.empty()) wrong += std::string(engine.name) + ": " + found + "\n";
     }
     return wrong;
@@ -219,7 +218,8 @@ std::string wrong_with_program(const PointwiseCase& c, int i) {
 }
 
 TEST(StandInRandom, PointwisePrograms) {
-  sweep(200, [](Random& random) { return random_pointwise(random, false); }, wrong_with_program);
+  sweep(
+      200, [](Random& random) { return random_pointwise(random, false); }, wrong_with_program);
 }
 TEST(StandInRandom, PointwiseReductions) { sweep(200, random_reduction, wrong_with_program); }
 

@@ -137,15 +137,19 @@ TEST_F(StandIn, CapturesForbidAllocationAndWaiting) {
   const auto global = cudaStreamCaptureModeGlobal;
   const cudaError_t error = cudaErrorStreamCaptureUnsupported;
   void* memory = nullptr;
-  expect_harm(global, cudaStreamNonBlocking, [&](cudaStream_t) { return cudaMalloc(&memory, 16); }, error, "cudaMalloc");
-  expect_harm(cudaStreamCaptureModeThreadLocal, cudaStreamNonBlocking,
-              [&](cudaStream_t) { return cudaFree(nullptr); }, error, "cudaFree");
-  expect_harm(global, cudaStreamNonBlocking, [](cudaStream_t) { return cudaDeviceSynchronize(); }, error,
-              "cudaDeviceSynchronize");
+  expect_harm(
+      global, cudaStreamNonBlocking, [&](cudaStream_t) { return cudaMalloc(&memory, 16); }, error, "cudaMalloc");
+  expect_harm(
+      cudaStreamCaptureModeThreadLocal, cudaStreamNonBlocking, [&](cudaStream_t) { return cudaFree(nullptr); }, error,
+      "cudaFree");
+  expect_harm(
+      global, cudaStreamNonBlocking, [](cudaStream_t) { return cudaDeviceSynchronize(); }, error,
+      "cudaDeviceSynchronize");
   expect_harm(global, cudaStreamNonBlocking, cudaStreamSynchronize, error, "cudaStreamSynchronize");
   expect_harm(global, cudaStreamNonBlocking, cudaStreamQuery, error, "cudaStreamQuery");
-  expect_harm(global, cudaStreamDefault, [](cudaStream_t) { return launch(1, 32); }, cudaErrorStreamCaptureImplicit,
-              "the default stream");
+  expect_harm(
+      global, cudaStreamDefault, [](cudaStream_t) { return launch(1, 32); }, cudaErrorStreamCaptureImplicit,
+      "the default stream");
 }
 
 TEST_F(StandIn, ARelaxedThreadMayAllocateInACapture) {

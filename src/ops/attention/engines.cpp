@@ -83,7 +83,6 @@ Status run_engine(const AttentionEngine& engine, gpudnnHandle_t handle, const Pr
   const LaunchSite site = launch_site(handle, static_cast<char*>(workspace) + skipped, needed);
   if (device.backend == GPUDNN_BACKEND_HOST) return engine.launch(site, problem, args);
   const cuda::DeviceScope scope(device);
-  GPUDNN_TRY(scope.status());
   return engine.launch(site, problem, args);
 }
 

@@ -121,7 +121,6 @@ std::shared_ptr<const Plan> prepare_plan(const Choice& choice, const Problem& pr
 Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args) {
   call_context().engine = plan.choice.engine->name;
   const cuda::DeviceScope scope(site.device);
-  GPUDNN_TRY(scope.status());
   return plan.choice.engine->launch(site, plan.prepared.get(), args);
 }
 

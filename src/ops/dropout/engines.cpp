@@ -32,7 +32,6 @@ Status start_states(gpudnnHandle_t handle, void* states, std::uint64_t seed) {
   const LaunchSite site = launch_site(handle);
   if (site.device.backend == GPUDNN_BACKEND_CUDA) {
     const cuda::DeviceScope scope(site.device);
-    GPUDNN_TRY(scope.status());
     return start_states_cuda(site, typed, seed);
   }
 #else

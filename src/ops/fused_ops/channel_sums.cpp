@@ -23,7 +23,6 @@ Status run(gpudnnHandle_t handle, const SumsProblem& problem, const SumsArgs& ar
 #ifdef GPUDNN_WITH_CUDA
   const LaunchSite site = launch_site(handle);
   const cuda::DeviceScope scope(site.device);
-  GPUDNN_TRY(scope.status());
   call_context().engine = "channel_sums";
   return sums_cuda(site, problem, args);
 #else

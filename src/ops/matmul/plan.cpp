@@ -82,7 +82,6 @@ std::size_t alignment_of(const Args& args) noexcept {
 Status make_plan(const Choice& choice, const Problem& problem, const Device& device,
                  std::shared_ptr<const Plan>* plan) {
   const cuda::DeviceScope scope(device);
-  GPUDNN_TRY(scope.status());
   auto made = std::make_shared<Plan>();
   made->choice = choice;
   made->workspace = choice.engine->workspace(problem, choice.config, device);
@@ -118,7 +117,6 @@ Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args) {
   call_context().engine = plan.choice.engine->name;
   if (site.device.backend == GPUDNN_BACKEND_HOST) return plan.choice.engine->launch(site, plan.prepared.get(), args);
   const cuda::DeviceScope scope(site.device);
-  GPUDNN_TRY(scope.status());
   return plan.choice.engine->launch(site, plan.prepared.get(), args);
 }
 

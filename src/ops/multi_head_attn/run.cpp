@@ -35,7 +35,6 @@ Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
 #ifdef GPUDNN_WITH_CUDA
   if (device.backend == GPUDNN_BACKEND_CUDA) {
     const cuda::DeviceScope scope(device);
-    GPUDNN_TRY(scope.status());
     GPUDNN_TRY(run_cuda(handle, problem, args, buffers));
     note_problem_lazily([&] { return to_text(problem); });
     return GPUDNN_STATUS_SUCCESS;

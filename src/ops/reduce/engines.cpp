@@ -25,7 +25,6 @@ Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void
   if (site.device.backend == GPUDNN_BACKEND_CUDA) {
     call_context().engine = "rows_and_columns";
     const cuda::DeviceScope scope(site.device);
-    GPUDNN_TRY(scope.status());
     return reduce_cuda(site, problem, args);
   }
 #endif

@@ -34,7 +34,6 @@ Status run_gather(gpudnnHandle_t handle, const kernels::GatherMap& map, DataType
     params.out = args.out;
     params.map = map;
     const cuda::DeviceScope scope(site.device);
-    GPUDNN_TRY(scope.status());
     kernels::launch_gather(params, site.stream);
     return cuda::launch_status("gather");
   }
@@ -100,7 +99,6 @@ Status run_columns(gpudnnHandle_t handle, const ColumnProblem& problem, const vo
     kernels::ColumnParams params = column_params(problem, x, columns);
     params.multiprocessors = site.device.multiprocessors;
     const cuda::DeviceScope scope(site.device);
-    GPUDNN_TRY(scope.status());
     if (kernels::launch_columns(params, site.stream)) {
       call_context().engine = "columns";
       return cuda::launch_status("columns");
@@ -119,7 +117,6 @@ Status run_copies(gpudnnHandle_t handle, const kernels::CopyPart (&parts)[kernel
   if (site.device.backend == GPUDNN_BACKEND_CUDA) {
     call_context().engine = "copy";
     const cuda::DeviceScope scope(site.device);
-    GPUDNN_TRY(scope.status());
     kernels::launch_copy(parts, site.stream);
     return cuda::launch_status("copy_bytes");
   }
