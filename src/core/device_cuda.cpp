@@ -83,8 +83,17 @@ Status current_device(const Device** device) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
+// Within a scope that was to make the device current: a call would meet another one where that failed.
+static Status require_current(const Device& device) noexcept {
+  int current = -1;
+  GPUDNN_CUDA(cudaGetDevice(&current));
+  if (current == device.ordinal) return GPUDNN_STATUS_SUCCESS;
+  return failed(cudaGetLastError(), "making the handle's device current");
+}
+
 Status allocate(const Device& device, void** pointer, std::size_t bytes) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(require_current(device));
   const cudaError_t error = cudaMalloc(pointer, bytes);
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
@@ -101,12 +110,14 @@ Status allocate(const Device& device, void** pointer, std::size_t bytes) {
 
 Status release(const Device& device, void* pointer) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(require_current(device));
   GPUDNN_CUDA(cudaFree(pointer));
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status copy(const Device& device, cudaStream_t stream, void* destination, const void* source, std::size_t bytes) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(require_current(device));
   GPUDNN_CUDA(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, stream));
   GPUDNN_CUDA(cudaStreamSynchronize(stream));
   return GPUDNN_STATUS_SUCCESS;
@@ -114,18 +125,21 @@ Status copy(const Device& device, cudaStream_t stream, void* destination, const 
 
 Status fill(const Device& device, cudaStream_t stream, void* pointer, int byte, std::size_t bytes) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(require_current(device));
   GPUDNN_CUDA(cudaMemsetAsync(pointer, byte, bytes, stream));
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status synchronize(const Device& device, cudaStream_t stream) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(require_current(device));
   GPUDNN_CUDA(cudaStreamSynchronize(stream));
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status query(const Device& device, cudaStream_t stream) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(require_current(device));
   const cudaError_t error = cudaStreamQuery(stream);
   if (error == cudaErrorNotReady) {
     (void)cudaGetLastError();
@@ -151,12 +165,14 @@ int max_device_version() noexcept { return GPUDNN_MAX_DEVICE_VERSION; }
 Status time_on_stream(const Device& device, cudaStream_t stream, int repeats, Status (*work)(void*), void* context,
                       float* milliseconds) {
   const DeviceScope scope(device);
+  GPUDNN_TRY(require_current(device));
   struct Events {
     cudaEvent_t start = nullptr;
     cudaEvent_t stop = nullptr;
     ~Events() {
-      if (start != nullptr) (void)cudaEventDestroy(start);
-      if (stop != nullptr) (void)cudaEventDestroy(stop);
+      for (const cudaEvent_t event : {start, stop}) {
+        if (event != nullptr && cudaEventDestroy(event) != cudaSuccess) (void)cudaGetLastError();
+      }
     }
   } events;
   GPUDNN_CUDA(cudaEventCreate(&events.start));
@@ -177,7 +193,7 @@ DeviceScope::DeviceScope(int ordinal) noexcept {
   if (cudaSetDevice(ordinal) == cudaSuccess) previous_ = current;
 }
 DeviceScope::~DeviceScope() {
-  if (previous_ >= 0) (void)cudaSetDevice(previous_);
+  if (previous_ >= 0 && cudaSetDevice(previous_) != cudaSuccess) (void)cudaGetLastError();
 }
 
 Status launch_status(const char* kernel) noexcept {

@@ -10,13 +10,22 @@ namespace gpudnn::cuda {
 // allowed to the calling thread, and the capture goes on.
 class RelaxedCapture {
  public:
-  RelaxedCapture() noexcept { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~RelaxedCapture() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCapture() noexcept : exchanged_(exchange()) {}
+  ~RelaxedCapture() {
+    if (exchanged_) (void)exchange();
+  }
   RelaxedCapture(const RelaxedCapture&) = delete;
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
  private:
+  bool exchange() noexcept {
+    if (cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess) return true;
+    (void)cudaGetLastError();
+    return false;
+  }
+
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  bool exchanged_;
 };
 
 }  // namespace gpudnn::cuda

@@ -69,11 +69,11 @@ Recurrent::Recurrent(const char* line) {
   values.weights = numbers(weights, 0.6 / std::sqrt(std::max(net.hidden, net.input)));
   weight_bytes = weights * element_size(net.type);
   expected = naive_rnn(problem, values);
-  GPUDNN_TEST_REQUIRE(gpudnnSetRNNDescriptor_v8(
-      rnn, GPUDNN_RNN_ALGO_STANDARD, net.cell, net.bias,
-      net.bidirectional ? GPUDNN_BIDIRECTIONAL : GPUDNN_UNIDIRECTIONAL, GPUDNN_LINEAR_INPUT, net.type,
-      compute_type(net.type), net.math, net.input, net.hidden, net.projected, net.layers, nullptr,
-      GPUDNN_RNN_PADDED_IO_ENABLED));
+  GPUDNN_TEST_REQUIRE(gpudnnSetRNNDescriptor_v8(rnn, GPUDNN_RNN_ALGO_STANDARD, net.cell, net.bias,
+                                                net.bidirectional ? GPUDNN_BIDIRECTIONAL : GPUDNN_UNIDIRECTIONAL,
+                                                GPUDNN_LINEAR_INPUT, net.type, compute_type(net.type), net.math,
+                                                net.input, net.hidden, net.projected, net.layers, nullptr,
+                                                GPUDNN_RNN_PADDED_IO_ENABLED));
   const auto describe = [&](gpudnnRNNDataDescriptor_t desc, std::int64_t width) {
     GPUDNN_TEST_REQUIRE(gpudnnSetRNNDataDescriptor(desc, net.type, s.layout, s.steps, s.batch, static_cast<int>(width),
                                                    s.lengths.data(), nullptr));
@@ -168,8 +168,8 @@ Attention::Attention(const Backend& backend, bool training)
     const int dims[] = {steps, kBatch, 1, size};
     const gpudnnSeqDataAxis_t axes[] = {GPUDNN_SEQDATA_TIME_DIM, GPUDNN_SEQDATA_BATCH_DIM, GPUDNN_SEQDATA_BEAM_DIM,
                                         GPUDNN_SEQDATA_VECT_DIM};
-    GPUDNN_TEST_REQUIRE(gpudnnSetSeqDataDescriptor(desc, GPUDNN_DATA_FLOAT, 4, dims, axes, lengths.size(),
-                                                   lengths.data(), nullptr));
+    GPUDNN_TEST_REQUIRE(
+        gpudnnSetSeqDataDescriptor(desc, GPUDNN_DATA_FLOAT, 4, dims, axes, lengths.size(), lengths.data(), nullptr));
   };
   describe(q_desc, kQueries, kSize, query_lengths);
   describe(kv_desc, kKeys, kSize, kv_lengths);

