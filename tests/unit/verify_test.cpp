@@ -113,7 +113,8 @@ TEST(Verify, FindsAPlantedFaultByProblemEngineAndPlace) {
   const std::string& line = watched.lines().front();
   EXPECT_EQ(line.find(std::string("gpudnnConvolutionForward | ") + kLine + " | engine=wrong_gemm | yDesc differs"), 0u)
       << line;
-  EXPECT_NE(line.find("in 1 of 512 elements; the largest error is 0.000998, at [0,0,0,5]: 16.11"), std::string::npos) << line;
+  EXPECT_NE(line.find("in 1 of 512 elements; the largest error is 0.000998, at [0,0,0,5]: 16.11"), std::string::npos)
+      << line;
 }
 
 TEST(Verify, IsSilentWhereNothingIsWrong) {
