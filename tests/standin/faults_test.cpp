@@ -87,7 +87,7 @@ std::string with_fault(const Operation& operation, std::size_t index, bool lasti
 }
 
 // Searches repeat what they measure hundreds of times.
-constexpr int kMostOfFunction = 40;
+constexpr int kMaxPerFunction = 40;
 
 struct Counts {
   int refused = 0;
@@ -108,7 +108,7 @@ void expect_faults_are_told(const std::vector<Operation>& operations) {
     std::map<std::string, int> failures;  // few are shown
     std::map<std::string, int> seen;
     for (std::string function; std::getline(lines, function); ++index) {
-      if (++seen[function] > kMostOfFunction) continue;
+      if (++seen[function] > kMaxPerFunction) continue;
       for (const bool lasting : {false, true}) {
         const std::string outcome = in_own_process([&] { return with_fault(operation, index, lasting); });
         Counts& count = counts[function];

@@ -12,7 +12,7 @@
 namespace gpudnn::standin {
 namespace {
 
-constexpr unsigned kMostThreads = 1024;
+constexpr unsigned kMaxThreads = 1024;
 constexpr unsigned kPortableCluster = 8;
 constexpr unsigned kGreatestCluster = 16;
 constexpr std::size_t kReservedShared = 1024;  // of each block
@@ -26,7 +26,7 @@ std::string text_of(const dim3& d) {
 
 // By threads and shared memory; registers are not known here, and launch bounds keep them from deciding.
 int blocks_per_multiprocessor(unsigned long long threads, std::size_t shared_bytes) {
-  if (threads == 0 || threads > kMostThreads || shared_bytes > kSharedPerBlock) return 0;
+  if (threads == 0 || threads > kMaxThreads || shared_bytes > kSharedPerBlock) return 0;
   const unsigned long long by_threads = 2048 / ((threads + 31) / 32 * 32);
   const unsigned long long by_shared = kSharedPerMultiprocessor / (shared_bytes + kReservedShared);
   return static_cast<int>(std::min({by_threads, by_shared, 32ULL}));
@@ -97,7 +97,7 @@ std::string wrong_shape(const Kernel& kernel, const Launch& launch) {
   const dim3& b = launch.blocks;
   const dim3& t = launch.threads;
   if (volume(b) == 0 || b.x > 0x7fffffffU || b.y > 65535 || b.z > 65535) return "a grid of " + text_of(b);
-  if (volume(t) == 0 || volume(t) > kMostThreads || t.z > 64) return "blocks of " + text_of(t) + " threads";
+  if (volume(t) == 0 || volume(t) > kMaxThreads || t.z > 64) return "blocks of " + text_of(t) + " threads";
   const auto allowed = static_cast<std::size_t>(kernel.dynamic_shared[launch.device]);
   if (launch.shared_bytes > allowed)
     return std::to_string(launch.shared_bytes) + " bytes of shared memory; the kernel may have " +
@@ -139,7 +139,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
     if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
     thread_state().has_context = true;
     *attributes = {};
-    attributes->maxThreadsPerBlock = kMostThreads;
+    attributes->maxThreadsPerBlock = kMaxThreads;
     attributes->numRegs = 64;
     attributes->ptxVersion = 90;
     attributes->binaryVersion = 90;

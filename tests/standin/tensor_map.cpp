@@ -9,7 +9,7 @@
 namespace gpudnn::standin {
 namespace {
 
-constexpr cuuint32_t kMostDimensions = 5;
+constexpr cuuint32_t kMaxDimensions = 5;
 
 // What the stand-in keeps of a map in the map itself.
 struct Map {
@@ -78,7 +78,7 @@ std::string wrong(const Shape& s, cuuint32_t least_rank) {
   if (reinterpret_cast<std::uintptr_t>(s.map) % 64 != 0) return "the map is not aligned to 64 bytes";
   const std::uint64_t element = bytes_of(s.type);
   if (element == 0) return "the stand-in has no data type " + std::to_string(s.type);
-  if (s.rank < least_rank || s.rank > kMostDimensions) return "the rank is " + std::to_string(s.rank);
+  if (s.rank < least_rank || s.rank > kMaxDimensions) return "the rank is " + std::to_string(s.rank);
   if (s.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return "the stand-in has no interleaved maps";
   if (reinterpret_cast<std::uintptr_t>(s.address) % 16 != 0) return "the address is not aligned to 16 bytes";
   for (cuuint32_t i = 0; i < s.rank; ++i) {
