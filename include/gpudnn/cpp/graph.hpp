@@ -338,7 +338,7 @@ class Graph {
   detail::Node resampling(gpudnnBackendDescriptorType_t kind, gpudnnBackendAttributeName_t companion_name,
                           const ResampleOptions& options, std::size_t spatial) const;
   detail::Node pointwise_node(gpudnnPointwiseMode_t mode, const PointwiseOptions& options) const;
-  // Of causal attention: scale * q k^T, or its transpose, with a great negative number where the key is behind the
+  // Of causal attention: scale * q k^T, or its transpose, with minus infinity where the key is behind the
   // query.
   Tensor causal_scores(Tensor rows, Tensor columns, double scale, bool transposed);
   AttentionResult causal_attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options);
