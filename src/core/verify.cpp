@@ -313,7 +313,7 @@ Status fetch(const LaunchSite& site, const Operand& operand, std::vector<std::by
 
 }  // namespace
 
-bool watching() noexcept {
+bool watching() {
   unsigned now = mode.load(std::memory_order_relaxed);
   if (now == kUnread) [[unlikely]]
     now = read_environment();

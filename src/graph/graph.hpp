@@ -234,14 +234,15 @@ struct OpRow {
   std::vector<PortRow> ports;
   std::vector<FieldRow> fields;
 };
-[[nodiscard]] const OpRow& row_of(Op op) noexcept;
-[[nodiscard]] const OpRow* row_of_kind(int kind) noexcept;
-[[nodiscard]] inline const char* op_name(Op op) noexcept { return row_of(op).name; }
+// The first call makes the table, which takes memory.
+[[nodiscard]] const OpRow& row_of(Op op);
+[[nodiscard]] const OpRow* row_of_kind(int kind);
+[[nodiscard]] inline const char* op_name(Op op) { return row_of(op).name; }
 // What a port is depends on the operation's form: batch statistics are read in inference, y in a backward pass.
-[[nodiscard]] bool is_output(const Node& node, Port port) noexcept;
+[[nodiscard]] bool is_output(const Node& node, Port port);
 // "relu_fwd", "add" ... of pointwise, reduction, resample and norm modes; null where the number speaks for itself.
-[[nodiscard]] const char* mode_name(Op op, int mode) noexcept;
-[[nodiscard]] int parse_mode(Op op, std::string_view name) noexcept;  // -1 if there is none
+[[nodiscard]] const char* mode_name(Op op, int mode);
+[[nodiscard]] int parse_mode(Op op, std::string_view name);  // -1 if there is none
 
 // --- making graphs --------------------------------------------------------------------------------------------------
 

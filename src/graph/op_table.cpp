@@ -662,14 +662,14 @@ std::span<const ModeName> modes_of(Op op) noexcept {
 
 const char* port_name(Port port) noexcept { return kPortNames[static_cast<std::size_t>(port)]; }
 
-const OpRow& row_of(Op op) noexcept { return rows()[static_cast<std::size_t>(op)]; }
+const OpRow& row_of(Op op) { return rows()[static_cast<std::size_t>(op)]; }
 
-const OpRow* row_of_kind(int kind) noexcept {
+const OpRow* row_of_kind(int kind) {
   const auto found = std::find_if(rows().begin(), rows().end(), [kind](const OpRow& row) { return row.kind == kind; });
   return found == rows().end() ? nullptr : &*found;
 }
 
-bool is_output(const Node& node, Port port) noexcept {
+bool is_output(const Node& node, Port port) {
   if (node.op == Op::norm_fwd && node.phase == GPUDNN_NORM_FWD_INFERENCE &&
       (port == Port::mean || port == Port::inverse))
     return false;
@@ -679,13 +679,13 @@ bool is_output(const Node& node, Port port) noexcept {
   return false;
 }
 
-const char* mode_name(Op op, int mode) noexcept {
+const char* mode_name(Op op, int mode) {
   for (const ModeName& row : modes_of(op))
     if (row.mode == mode) return row.name;
   return nullptr;
 }
 
-int parse_mode(Op op, std::string_view name) noexcept {
+int parse_mode(Op op, std::string_view name) {
   for (const ModeName& row : modes_of(op))
     if (name == row.name) return row.mode;
   return -1;
