@@ -132,7 +132,8 @@ struct AttentionOptions {
   Tensor seq_len_q = {};    // int32, batch x 1 x 1 x 1: how much of each sequence counts
   Tensor seq_len_kv = {};
   // Row r of q sees keys 0 to r alone. A chain of products, masking and softmax by parts, as the operation itself has
-  // no mask: memory of length x length. k and v are inputs with as many heads as q, without seq_len; backward, all are.
+  // no mask; forward it is recognized and runs as attention, backward it takes memory of length x length. k and v are
+  // inputs with as many heads as q, without seq_len; backward, all are.
   bool causal = false;
 };
 struct AttentionResult {
