@@ -32,6 +32,7 @@ RULES = [
     ("README.md", "gpudnnHandle_t handle", "c"),
     ("README.md", "cc samples/00_relu.c", RUN),
     ("README.md", "cmake --preset host", RUN),
+    ("README.md", "find_package", "install.find_package"),
     ("CONTRIBUTING.md", "scripts/setup.sh", "CI: its steps; gpu-check.sh on a machine with a GPU"),
     ("CONTRIBUTING.md", "gpudnn I ", LOG),
     ("samples/README.md", "cmake -S samples", "install.samples, on the installed ones"),
@@ -48,6 +49,8 @@ RULES = [
     ("docs/attention.md", "", SHOWN),
     ("docs/cpp.md", "gpudnn::Handle", "cpp"),
     ("docs/environment.md", "gpudnn ", LOG),
+    ("docs/environment.md", "GPUDNN_VERIFY", RUN),
+    ("docs/measurements.md", "python3 -m venv", "docs.pictures, where the packages are installed"),
     ("docs/graph.md", "tensor 1", GRAPH),
     ("docs/graph.md", "descriptors ", SHOWN),
     ("docs/porting.md", "find_package", "install.find_package and install.cudnn"),
@@ -72,13 +75,19 @@ PLACES = [
     (r"^gpudnn-bench (?!--once|--replay)", "gpudnn-bench --min-time 0 "),
     (r"^0(\d_\w+)", r"0\1"),
     (r"^01_convolution\b", "{build}/samples/01_convolution --batch 2"),
-    (r"^02_mnist\b", "{build}/samples/02_mnist --train 200 --test 100 --epochs 1 --out ."),
+    (r"^02_mnist\b", "{build}/samples/02_mnist --train 200 --test 100 --epochs 1"),
+    (r"^05_attention\b", "{build}/samples/05_attention --iterations 2 --sample 5"),
+    (r"^06_sequence (text|digits)\b", r"{build}/samples/06_sequence \1 --iterations 2"),
+    (r"^08_resnet\b", "{build}/samples/08_resnet --epochs 1 --train 32 --validate 12"),
+    (r"^cc program\.c (.*gpudnn-cudnn.*) -o program", r"cc old.c \1 -o old_program"),
     (r"^\./program", "./program"),
 ]
 # Commands of blocks that run, of which something else runs.
 ELSEWHERE = [
     (r"^cmake (--preset|--build --preset) host", "CI: scripts/test.sh configures and builds that preset"),
     (r"^(find_package|target_link_libraries)\(", "install.find_package"),
+    (r"python -m gpudnn|\.whl", "install.wheel"),
+    (r"^0[568]_.*--(text|iterations|resume|stop|data) ", "tests/samples, in a smaller form"),
     (r"--against|--against-cublaslt", "needs a second library and a GPU"),
     (r"\bMNIST|--data DIR|--classify|--load", "tests of the samples; it wants files that are not here"),
 ]
@@ -143,8 +152,10 @@ class Sandbox:
         (table / "tuned_sm90.txt").write_text("", encoding="utf-8")
         source = (ROOT / "samples/00_relu.c").read_text(encoding="utf-8")
         (folder / "program.c").write_text(source, encoding="utf-8")
-        old = re.sub(r"\bGPUDNN_", "CUDNN_", re.sub(r"\bgpudnn([A-Z])", r"cudnn\1", source)).replace("<gpudnn/gpudnn.h>", "<cudnn.h>")
-        (folder / "src/old.c").write_text(old, encoding="utf-8")
+        old = ("#include <cudnn.h>\nint main(void) {\ncudnnHandle_t handle;\nif (cudnnCreate(&handle) != CUDNN_STATUS_SUCCESS) return 1;\n"
+               "return cudnnDestroy(handle) == CUDNN_STATUS_SUCCESS ? 0 : 1;\n}\n")
+        for name in ("src/old.c", "old.c"):
+            (folder / name).write_text(old, encoding="utf-8")
         self.expect_shell("cc program.c $(pkg-config --cflags --libs gpudnn) -o program", "the program of the documents")
 
     def shell(self, command):

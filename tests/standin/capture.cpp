@@ -122,6 +122,15 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph
     return error != cudaSuccess ? error : begin(stream, mode, graph);
   });
 }
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return call("cudaStreamIsCapturing", [&] {
+    const auto found = state().captures.find(stream);
+    *status = found == state().captures.end() ? cudaStreamCaptureStatusNone
+              : found->second.valid           ? cudaStreamCaptureStatusActive
+                                              : cudaStreamCaptureStatusInvalidated;
+    return cudaSuccess;
+  });
+}
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return call("cudaStreamEndCapture", [&] {
     *graph = nullptr;
