@@ -109,8 +109,7 @@ Status allocate(const Device& device, void** pointer, std::size_t bytes) {
 }
 
 Status release(const Device& device, void* pointer) {
-  const DeviceScope scope(device);
-  GPUDNN_TRY(require_current(device));
+  const DeviceScope scope(device);  // freed even where the device cannot be made current: CUDA knows whose memory it is
   GPUDNN_CUDA(cudaFree(pointer));
   return GPUDNN_STATUS_SUCCESS;
 }

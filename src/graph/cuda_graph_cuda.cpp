@@ -20,7 +20,7 @@ class CaptureStream {
  public:
   CaptureStream() = default;
   ~CaptureStream() {
-    if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+    if (stream_ != nullptr && cudaStreamDestroy(stream_) != cudaSuccess) static_cast<void>(cudaGetLastError());
   }
   CaptureStream(const CaptureStream&) = delete;
   CaptureStream& operator=(const CaptureStream&) = delete;
@@ -129,7 +129,7 @@ Status update_cuda_graph(gpudnnHandle_t handle, const PlanRef& plan, const Pack&
                            to.size(), from.size());
   for (std::size_t i = 0; i < from.size() && status == GPUDNN_STATUS_SUCCESS; ++i)
     status = copy_parameters(from[i], to[i]);
-  static_cast<void>(cudaGraphDestroy(fresh));
+  if (cudaGraphDestroy(fresh) != cudaSuccess) static_cast<void>(cudaGetLastError());
   return status;
 }
 

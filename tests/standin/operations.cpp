@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <exception>
 #include <stdexcept>
+#include <string_view>
 
 #include "graph/client.hpp"
+#include "graph/composite.hpp"
 #include "graph/kinds.hpp"
 #include "standin/state.hpp"
 
@@ -67,12 +69,13 @@ Status make_and_destroy_handle(gpudnnHandle_t) {
 // A recorded graph with memory of the device for its tensors.
 class RecordedGraph {
  public:
-  explicit RecordedGraph(const std::string& text) {
+  RecordedGraph(const std::string& text, bool is_attention) {
     std::string why;
     const auto read = graph::from_text(text, &why);
     if (!read) throw std::runtime_error(why);
     test::Random random(1);
     test::Memory values(*read, &random);
+    if (is_attention) test::set_recorded_values(*read, &values, random);
     build(*read, memory_backend().handle(), &client_);
     for (const graph::Tensor& tensor : read->tensors) {
       if (tensor.is_virtual) continue;
@@ -161,8 +164,12 @@ Operation graph_operation(const test::GraphCase& recorded, const std::shared_ptr
           [=](gpudnnHandle_t handle) {
             BackendDescriptor plan, pack;
             GPUDNN_TRY(plan_and_pack(&plan, &pack));
-            if (!updates || target->nodes.empty())
-              GPUDNN_TRY(gpudnnBackendPopulateCudaGraph(handle, plan.get(), pack.get(), target));
+            if (!updates || target->nodes.empty()) {
+              const gpudnnStatus_t status = gpudnnBackendPopulateCudaGraph(handle, plan.get(), pack.get(), target);
+              if (status != GPUDNN_STATUS_SUCCESS)
+                target->nodes.clear();  // what a failure leaves is the caller's to drop
+              GPUDNN_TRY(status);
+            }
             return updates ? gpudnnBackendUpdateCudaGraph(handle, plan.get(), pack.get(), target)
                            : GPUDNN_STATUS_SUCCESS;
           },
@@ -202,7 +209,8 @@ std::vector<Operation> graph_operations() {
   for (const char* file : {"operations.txt", "further_operations.txt", "attention.txt", "attention_windows.txt"}) {
     for (const test::GraphCase& recorded : test::graph_cases(file)) {
       ++recorded_graphs;
-      const auto prepared = std::make_shared<RecordedGraph>(recorded.text);
+      const auto prepared =
+          std::make_shared<RecordedGraph>(recorded.text, std::string_view(file).starts_with("attention"));
       if (!prepared->is_taken()) continue;
       operations.push_back(graph_operation(recorded, prepared, Use::execute));
       if (recorded.name != "matmul_bias_gelu" && recorded.name != "layernorm_bwd") continue;

@@ -160,8 +160,10 @@ CUresult CUDAAPI replace_address(CUtensorMap* map, void* address) {
     if (reinterpret_cast<std::uintptr_t>(map) % 64 != 0) what = "the map is not aligned to 64 bytes";
     if (kept.mark != kMark) what = "the map was never encoded";
     if (at % 16 != 0) what = "the address is not aligned to 16 bytes";
+    // Ragged sequences, whose rows the device alone knows, get a map of as many as there can be.
+    constexpr std::uint64_t kOfAnyLength = std::uint64_t{1} << 32;
     if (what.empty()) {
-      what = outside_memory(at, kept.bytes);
+      what = outside_memory(at, kept.bytes < kOfAnyLength ? kept.bytes : 1);
       if (!what.empty()) what = "a map of " + std::to_string(kept.bytes) + " bytes, " + what;
     }
     if (what.empty()) return CUDA_SUCCESS;

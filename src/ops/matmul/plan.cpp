@@ -86,8 +86,9 @@ Status make_plan(const Choice& choice, const Problem& problem, const Device& dev
   made->choice = choice;
   made->workspace = choice.engine->workspace(problem, choice.config, device);
   made->prepared = choice.engine->prepare(problem, choice.config, device);
-  GPUDNN_REQUIRE(made->prepared != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "the engine %s has no config '%s' for %s",
-                 choice.engine->name, choice.config.c_str(), to_text(problem).c_str());
+  GPUDNN_REQUIRE(made->prepared != nullptr, GPUDNN_STATUS_NOT_SUPPORTED,
+                 "the engine %s has no config '%s', or the driver refused its tensor maps: %s", choice.engine->name,
+                 choice.config.c_str(), to_text(problem).c_str());
   *plan = std::move(made);
   return GPUDNN_STATUS_SUCCESS;
 }

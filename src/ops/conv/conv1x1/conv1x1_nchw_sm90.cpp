@@ -107,7 +107,8 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   params.out_data = out;
   const bool replaced =
       cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, in, out, filter, &params); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
   planes::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.stream);
   return cuda::launch_status("conv1x1_nchw_sm90");
 }

@@ -56,7 +56,8 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
            (known.plan.type == direct::ElementType::f32 ? cuda::replace_address(&p.filter_map, args.w)
                                                         : cuda::replace_address(&p.output, args.out));
   });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
   direct::launch(known.plan.shape, known.plan.type, p, known.blocks, site.stream);
   return cuda::launch_status("direct_sm90");
 }

@@ -40,7 +40,8 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
     return cuda::replace_address(&p.x, args.x) && cuda::replace_address(&p.dy, args.y) &&
            (!known.plan.has_rest || cuda::replace_address(&p.x_rest, args.x));
   });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "x or dy does not begin at a multiple of 16 bytes");
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of x or dy, which must be a multiple of 16 bytes");
   direct::launch(known.plan.type, p, site.stream);
   return cuda::launch_status("direct_wgrad_sm90");
 }

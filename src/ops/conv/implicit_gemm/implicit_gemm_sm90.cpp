@@ -157,7 +157,8 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   params.partials = reinterpret_cast<float*>(workspace);
   const bool replaced =
       cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args.out, &params); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "a tensor does not begin at a multiple of 16 bytes");
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
   sm90::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.stream);
   return cuda::launch_status("implicit_gemm_sm90");
 }

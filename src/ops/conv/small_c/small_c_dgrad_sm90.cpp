@@ -35,7 +35,8 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.rounded = p.vectors && p.alpha == 1.0f && known.plan.type != tile::ElementType::f32;
   const bool replaced =
       cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.dy_map, args.y); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "dy does not begin at a multiple of 16 bytes");
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of dy, which must be a multiple of 16 bytes");
   data::launch(known.plan.shape, known.plan.type, p, known.plan.blocks, site.stream);
   return cuda::launch_status("small_c_dgrad_sm90");
 }

@@ -40,7 +40,8 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   set_epilogue(args, &p);
   const bool replaced =
       cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.input, args.x); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "x does not begin at a multiple of 16 bytes");
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of x, which must be a multiple of 16 bytes");
   few::launch(known.plan.shape, known.plan.type, p, known.plan.blocks, site.stream);
   return cuda::launch_status("small_c_fwd_sm90");
 }

@@ -36,7 +36,8 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.partials = static_cast<float*>(align_up(site.workspace, few::kWorkspaceAlignment));
   p.x = args.x;
   const bool replaced = cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.dy, args.y); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "dy does not begin at a multiple of 16 bytes");
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of dy, which must be a multiple of 16 bytes");
   few::launch(known.plan.shape, known.plan.type, p, site.stream);
   return cuda::launch_status("small_c_wgrad_sm90");
 }

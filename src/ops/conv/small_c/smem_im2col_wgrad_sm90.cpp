@@ -41,7 +41,8 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.partials = static_cast<float*>(align_up(site.workspace, rows::kWorkspaceAlignment));
   const bool replaced = cuda::with_context(
       site.device.ordinal, [&] { return cuda::replace_address(&p.dy, args.y) && cuda::replace_address(&p.x, args.x); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM, "x or dy does not begin at a multiple of 16 bytes");
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of x or dy, which must be a multiple of 16 bytes");
   rows::launch(known.plan.shape, known.plan.type, p, site.stream);
   return cuda::launch_status("smem_im2col_wgrad_sm90");
 }
