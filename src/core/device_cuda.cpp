@@ -109,7 +109,10 @@ Status allocate(const Device& device, void** pointer, std::size_t bytes) {
 }
 
 Status release(const Device& device, void* pointer) {
-  const DeviceScope scope(device);  // freed even where the device cannot be made current: CUDA knows whose memory it is
+  const DeviceScope scope(device);
+  // Freed even where the device could not be made current: CUDA knows whose memory it is.
+  int current = -1;
+  if (cudaGetDevice(&current) != cudaSuccess || current != device.ordinal) (void)cudaGetLastError();
   GPUDNN_CUDA(cudaFree(pointer));
   return GPUDNN_STATUS_SUCCESS;
 }

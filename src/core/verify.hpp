@@ -18,7 +18,7 @@
 
 namespace gpudnn::verify {
 
-// Whether either is on. One relaxed load: cheap enough for every call. The first call reads the environment, which takes
+// Whether either is on. One relaxed load: cheap enough for every call. The first one reads the environment, which takes
 // memory.
 [[nodiscard]] bool watching();
 // In place of what the environment says, and all counts begin anew: for tests.

@@ -75,9 +75,7 @@ std::string with_fault(const Operation& operation, std::size_t index, bool lasti
   } else if (!names_cause(text)) {
     wrong += "the text does not name the error: " + text + "\n";
   }
-  // Where the device can never be made current, memory that is released leaves the error.
-  if (cudaPeekAtLastError() != cudaSuccess && !(lasting && is_about_device(fault.function)))
-    wrong += "an error was left with the runtime\n";
+  if (cudaPeekAtLastError() != cudaSuccess) wrong += "an error was left with the runtime\n";
   if (capture_mode_of_thread() != cudaStreamCaptureModeGlobal) wrong += "the thread's capture mode was changed\n";
   if (holdings() != before && !is_release(fault.function)) wrong += "something leaks\n";
   int device = -1;
