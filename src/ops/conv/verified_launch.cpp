@@ -21,8 +21,10 @@ double reduction_length(const Problem& problem) noexcept {
   switch (problem.direction) {
     case Direction::forward:
       return taps * static_cast<double>(problem.w.dims[1]);
-    case Direction::dgrad:
-      return taps * static_cast<double>(problem.w.dims[0] / problem.groups);
+    case Direction::dgrad: {
+      const std::int64_t channels_of_group = problem.w.dims[0] / problem.groups;
+      return taps * static_cast<double>(channels_of_group);
+    }
     default:
       return outputs;
   }
