@@ -1,4 +1,6 @@
 // The graph builder against plain loops, on fresh random data.
+//
+// Longer than most files: each kind of operation has its plain loop beside its test.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 

@@ -1,5 +1,7 @@
 // The classic multi-head attention through the public interface: the host backend against the definition and against
 // differences of its own results, the backend at hand against the host, and what the interface promises.
+//
+// Longer than most files: the definition, the caller and the judgement serve all of its tests and nothing else.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
