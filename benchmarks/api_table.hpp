@@ -44,7 +44,9 @@
   X(CreateFusedOpsPlan) X(DestroyFusedOpsPlan) X(MakeFusedOpsPlan) X(FusedOpsExecute) \
   X(NormalizationForwardInference) X(GetNormalizationForwardTrainingWorkspaceSize) \
   X(GetNormalizationBackwardWorkspaceSize) X(GetNormalizationTrainingReserveSpaceSize) \
-  X(NormalizationForwardTraining) X(NormalizationBackward)
+  X(NormalizationForwardTraining) X(NormalizationBackward) X(CreateRNNDescriptor) X(DestroyRNNDescriptor) \
+  X(SetRNNDescriptor_v8) X(CreateRNNDataDescriptor) X(DestroyRNNDataDescriptor) X(SetRNNDataDescriptor) \
+  X(GetRNNWeightSpaceSize) X(GetRNNTempSpaceSizes) X(RNNForward) X(RNNBackwardData_v8) X(RNNBackwardWeights_v8)
 // clang-format on
 
 namespace gpudnn::bench {

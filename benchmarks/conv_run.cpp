@@ -61,6 +61,7 @@ bool transforms(conv::Direction direction, int number) {
 // The interface describes a filter by a format, not by strides. Where extents of 1 leave both open, the strides as they
 // were written decide.
 gpudnnTensorFormat_t filter_format(const TensorGeometry& filter, Descriptors* descriptors) {
+  if (data_type_lanes(filter.type) > 1) return GPUDNN_TENSOR_NCHW_VECT_C;
   const bool channels_last = is_packed_nhwc(filter);
   if (!channels_last && !is_packed_nchw(filter)) descriptors->note(GPUDNN_STATUS_NOT_SUPPORTED_LAYOUT);
   const TensorGeometry exact = packed_tensor(filter.type, GPUDNN_TENSOR_NCHW, filter.rank, filter.dims);

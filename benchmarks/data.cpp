@@ -69,7 +69,17 @@ std::vector<T> positive_block() {
   return block;
 }
 
+template <class T>
+std::vector<T> small_block() {
+  std::vector<T> block = normal_block<T>();
+  for (T& value : block) value = round_to<T>(0.05 * to_double(value));
+  return block;
+}
+
 std::vector<std::byte> make_block(DataType type, Fill kind) {
+  if (is_floating(type) && kind == Fill::small) {
+    return with_floating_type(type, []<class T>() { return bytes_of(small_block<T>()); });
+  }
   if (is_floating(type) && kind == Fill::positive) {
     return with_floating_type(type, []<class T>() { return bytes_of(positive_block<T>()); });
   }

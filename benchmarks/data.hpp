@@ -12,6 +12,7 @@ namespace gpudnn::bench {
 
 enum class Fill {
   normal,    // standard normal; never all zeros
+  small,     // a twentieth of that: weights of recurrent networks, whose gates are to stay open
   positive,  // half and more: variances and their like
   distinct,  // neighbours differ: a maximum over a window is unique, so its gradient has one right place
 };

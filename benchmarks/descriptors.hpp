@@ -40,6 +40,10 @@ class Descriptors {
   [[nodiscard]] gpudnnSpatialTransformerDescriptor_t spatial_transformer() {
     return make(api_.CreateSpatialTransformerDescriptor, api_.DestroySpatialTransformerDescriptor);
   }
+  [[nodiscard]] gpudnnRNNDescriptor_t rnn() { return make(api_.CreateRNNDescriptor, api_.DestroyRNNDescriptor); }
+  [[nodiscard]] gpudnnRNNDataDescriptor_t rnn_data() {
+    return make(api_.CreateRNNDataDescriptor, api_.DestroyRNNDataDescriptor);
+  }
   [[nodiscard]] gpudnnCTCLossDescriptor_t ctc_loss() {
     return make(api_.CreateCTCLossDescriptor, api_.DestroyCTCLossDescriptor);
   }

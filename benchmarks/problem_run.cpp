@@ -376,6 +376,9 @@ std::unique_ptr<Run> make_run(const Library& library, gpudnnHandle_t handle, con
   if (std::holds_alternative<attention::Problem>(task.problem)) {
     return make_attention_run(handle, task, pointers, status);
   }
+  if (std::holds_alternative<rnn::Problem>(task.problem)) {
+    return make_rnn_run(library, handle, task, pointers, status);
+  }
   if (std::holds_alternative<reduce::Problem>(task.problem)) {
     auto run = std::make_unique<ReduceRun>(library, handle, task, pointers);
     *status = run->status();

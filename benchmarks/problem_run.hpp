@@ -27,6 +27,7 @@
 #include "ops/op_tensor/problem.hpp"
 #include "ops/pooling/problem.hpp"
 #include "ops/reduce/problem.hpp"
+#include "ops/rnn/problem.hpp"
 #include "ops/softmax/problem.hpp"
 #include "ops/spatial_transformer/problem.hpp"
 #include "ops/tensor/problem.hpp"
@@ -45,7 +46,8 @@ using AnyProblem =
     std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
                  bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem, ctc::Problem,
                  lrn::Problem, reduce::Problem, op_tensor::Problem, fused_ops::Stages, transform::Problem,
-                 transform::ColumnProblem, ReorderProblem, matmul::Problem, layer_norm::Problem, attention::Problem>;
+                 transform::ColumnProblem, ReorderProblem, matmul::Problem, layer_norm::Problem, attention::Problem,
+                 rnn::Problem>;
 
 // The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
 enum class Arithmetic { f64, f32, tf32, f16, bf16, integer, f8 };
@@ -169,6 +171,10 @@ struct CtcIntegers {
 // Of attention_run.cpp, for make_run: by the engines that are linked into this program.
 [[nodiscard]] std::unique_ptr<Run> make_attention_run(gpudnnHandle_t handle, const Task& task, const Pointers& pointers,
                                                       gpudnnStatus_t* status);
+
+// Of rnn_run.cpp, for make_run.
+[[nodiscard]] std::unique_ptr<Run> make_rnn_run(const Library& library, gpudnnHandle_t handle, const Task& task,
+                                                const Pointers& pointers, gpudnnStatus_t* status);
 
 // Of norm_run.cpp, for make_run.
 [[nodiscard]] std::unique_ptr<Run> make_norm_run(const Library& library, gpudnnHandle_t handle, const Task& task,

@@ -52,6 +52,7 @@ bool fill_in(const conv::Problem& problem, Task* task, const ScalarOptions& scal
   if (problem.direction != conv::Direction::forward) task->inputs.push_back({problem.y});
   if (fused) {
     TensorGeometry bias = problem.y;
+    if (conv::is_integer(problem) || problem.float_vectors != 0) bias.type = GPUDNN_DATA_FLOAT;
     for (int i = 0; i < bias.rank; ++i) bias.dims[i] = i == 1 ? problem.y.dims[1] : 1;
     set_packed_strides(&bias, GPUDNN_TENSOR_NCHW);
     task->inputs.push_back({bias});
@@ -326,6 +327,10 @@ bool fill_in(const layer_norm::Problem&, Task* task, const ScalarOptions& scalar
   return fill_in_layer_norm(task, scalars);
 }
 
+bool fill_in(const rnn::Problem&, Task* task, const ScalarOptions& scalars, std::string* why) {
+  return fill_in_rnn(task, scalars, why);
+}
+
 bool fill_in(const attention::Problem& problem, Task* task, const ScalarOptions&, std::string* why) {
   for (const AttentionOperand& operand : attention_inputs(problem)) task->inputs.push_back(operand.operand);
   const std::vector<AttentionOperand> outputs = attention_outputs(problem);
@@ -409,11 +414,12 @@ std::optional<Task> parse_task(std::string_view line, const ScalarOptions& scala
   if (word == "matmul") return make_task(matmul::from_text(line, why), scalars, why);
   if (word == "layer_norm") return make_task(layer_norm::from_text(line, why), scalars, why);
   if (word == "attention") return make_task(attention::from_text(line, why), scalars, why);
+  if (word == "rnn") return make_task(rnn::from_text(line, why), scalars, why);
   if (word == "optensor") return make_task(op_tensor::from_text(line, why), scalars, why);
   if (is_further_operation(word)) return parse_further_task(line, scalars, why);
   *why = "'" + std::string(word) +
          "' is none of conv, pool, act, softmax, tensor, biasgrad, bn, norm, dropout, stn, ctc, lrn, reduce, optensor, "
-         "matmul, layer_norm, attention, fused, transform, im2col, reorder";
+         "matmul, layer_norm, attention, rnn, fused, transform, im2col, reorder";
   return std::nullopt;
 }
 

@@ -14,6 +14,9 @@ void finish(Task* task, const ScalarOptions& scalars, double alpha, double beta)
 // Of layer_norm_run.cpp.
 [[nodiscard]] bool fill_in_layer_norm(Task* task, const ScalarOptions& scalars);
 
+// Of rnn_run.cpp.
+[[nodiscard]] bool fill_in_rnn(Task* task, const ScalarOptions& scalars, std::string* why);
+
 // Of further_tasks.cpp: fused plans, transforms, column buffers and reordered filters.
 [[nodiscard]] bool is_further_operation(std::string_view word) noexcept;
 [[nodiscard]] std::optional<Task> parse_further_task(std::string_view line, const ScalarOptions& scalars,

@@ -16,6 +16,7 @@
 #     against       the same next to NVIDIA's libcudnn, where it is found or GPUDNN_PEER_LIB names it
 #     matmul        benchmarks/cases/matmul.txt next to cuBLASLt
 #   LIMIT=SECONDS     time limit of each program (default 600)
+#   JOBS=N            the longest test programs run as N/2 processes each (default: the processors)
 # SPDX-License-Identifier: Apache-2.0
 set -uo pipefail
 # shellcheck source=scripts/common.sh
@@ -83,29 +84,55 @@ part_device() {
   check device "$build_dir/samples/01_convolution" --batch 2
 }
 
+# One program as several processes at a time, each with its share of the tests and of the host's threads. Logs are
+# OUT/NAME.SHARD.log; the statuses that are not 0 are in OUT/NAME.failed.
+run_shards() {
+  local program=$1 name=$2 shards=1 shard
+  case $name in  # those that take minutes; some of the others count what all of their tests did
+    graph_test | kernels_test | ops_test) shards=$(((JOBS + 1) / 2)) ;;
+  esac
+  rm -f "$out/$name.failed"
+  for ((shard = 0; shard < shards; ++shard)); do
+    (
+      [[ $shards -eq 1 ]] || export GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard GPUDNN_HOST_THREADS=2
+      timeout "$limit" "$program" >"$out/$name.$shard.log" 2>&1 || echo "$? in $name.$shard.log" >>"$out/$name.failed"
+    ) &
+  done
+  wait
+}
+
+# total PATTERN FILE...: the sum of the numbers that the pattern's group finds.
+total() {
+  local pattern=$1
+  shift
+  sed -n "$pattern" "$@" | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
 part_tests() {
-  local program name status
-  local -a programs
-  # The tests of the C++ header work on memory of the host.
-  mapfile -t programs < <(find "$build_dir/tests" -type f -name '*_test' ! -path '*/cpp/*' -perm -u+x | sort)
+  local program name begin passed skipped
+  local -a programs logs
+  # Not those of the C++ header and of the samples' files, which work on the host, and of the stand-in for the runtime.
+  mapfile -t programs < <(find "$build_dir/tests" -type f -name '*_test' ! -path '*/cpp/*' ! -path '*/samples/*' \
+    ! -name standin_test ! -name samples_files_test -perm -u+x | sort)
   [[ ${#programs[@]} -gt 0 ]] || note FAILED tests "there are no test programs in $build_dir/tests"
   for program in "${programs[@]}"; do
     name=$(basename "$program")
-    status=0
-    logged "$name" "$program" || status=$?
-    local passed skipped
-    passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$out/$name.log" | tail -n 1)
-    skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "$out/$name.log" | tail -n 1)
-    if [[ $status -ne 0 ]]; then
-      note FAILED "$name" "exit status $status, see $name.log"
-    elif [[ -z $passed ]]; then
+    begin=$SECONDS
+    run_shards "$program" "$name"
+    logs=("$out/$name".*.log)
+    passed=$(total 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "${logs[@]}")
+    skipped=$(total 's/^\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "${logs[@]}")
+    if [[ -s $out/$name.failed ]]; then
+      note FAILED "$name" "exit status $(paste -sd, "$out/$name.failed")"
+      grep -h -A 30 -m 1 'Failure$' "${logs[@]}" | head -n 60
+    elif [[ $passed -eq 0 ]]; then
       note FAILED "$name" "no closing line of GoogleTest"
-    elif grep -q '^backend: host' "$out/$name.log"; then
+    elif grep -q '^backend: host' "${logs[@]}"; then
       note FAILED "$name" "it ran on the host backend"
-    elif grep -qE '^[1-9][0-9]* cases skipped for want of a GPU' "$out/$name.log"; then
+    elif grep -qE '^[1-9][0-9]* cases skipped for want of a GPU' "${logs[@]}"; then
       note FAILED "$name" "cases were skipped for want of a GPU, though there is one"
     else
-      note ok "$name" "$passed passed, ${skipped:-0} skipped, ${seconds} s"
+      note ok "$name" "$passed passed, $skipped skipped, $((SECONDS - begin)) s"
     fi
   done
 }

@@ -19,7 +19,7 @@ void launch_gemm_sm90(const GemmPlan& plan, CUstream_st* stream) {
       launch = launch_of<tile::Half>(plan.tile, is_plain);
       break;
     case Element::bf16:
-      launch = launch_of<tile::BFloat16>(plan.tile, is_plain);
+      launch = p.promotes ? launch_of_promoted(plan.tile, is_plain) : launch_of<tile::BFloat16>(plan.tile, is_plain);
       break;
     case Element::f32:
       launch = launch_of<float>(plan.tile, is_plain);

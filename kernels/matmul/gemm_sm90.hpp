@@ -61,6 +61,7 @@ struct Gemm {
   std::int64_t k = 0;
   std::int64_t batch[2] = {1, 1};
   bool fast_accumulation = true;  // fp8: sums stay in the tensor core's accumulator, which has fewer bits than a float
+  bool promotes = false;  // bf16, both K-major: a k tile's sums are added to others in float, rounded to nearest
   Operand a;
   Operand b;
   Epilogue epilogue;
@@ -96,6 +97,10 @@ using LaunchTile = void (*)(const Params& params, std::uint32_t blocks, std::uin
 // The instances of a type, made in a file of their own; plain: D = alpha * sum. Float8E4M3 stands for all 8-bit floats.
 template <class T>
 LaunchTile launch_of(int tile, bool plain);
+
+// Whether a tile leaves registers for a second set of sums; and the instances of those that do, of bf16.
+constexpr bool promotes_sums(const TileShape& tile) { return !tile.swap_ab && tile.row_blocks() * tile.bn / 2 <= 96; }
+LaunchTile launch_of_promoted(int tile, bool plain);
 
 // The params of the plan, with tensor maps encoded and pointers current. A failure stays with the runtime.
 void launch_gemm_sm90(const GemmPlan& plan, CUstream_st* stream);

@@ -34,7 +34,8 @@ GPUDNN_HOST_DEVICE C rnn_sigmoid(C x) {
 #endif
 }
 
-// Convert: types T (data), C (arithmetic) and State (of c between steps), static C widen(T), static T narrow(C).
+// Convert: types T (data), C (arithmetic) and State (of c between steps), static C widen(T), static T narrow(C), and the
+// two functions, static C sigmoid(C) and static C tanh(C).
 template <class Convert>
 struct RnnUnit {
   using T = typename Convert::T;
@@ -104,55 +105,63 @@ struct RnnUnit {
     return in;
   }
 
-  // `sums`: the products with h. h comes back, and is stored as y and hy unless it is to be projected.
-  GPUDNN_HOST_DEVICE static C forward(const RnnLayer& l, const RnnDirection& d, const RnnStep& s, std::int32_t place,
-                                      std::int32_t j, const Inputs& in, const C* sums, C* cell_after) {
-    const std::int64_t row = s.first + place;
-    const bool ends = place >= s.ends_from;
-    const std::int64_t slot = row * rnn_slots(l.cell) * l.units + j;
-    C h;
+  // What a unit becomes.
+  struct Outputs {
+    C slot[4];  // what training keeps
+    C cell;     // c
+    C hidden;
+  };
+  // `sums`: the products with h.
+  GPUDNN_HOST_DEVICE static Outputs activate(const RnnLayer& l, const Inputs& in, const C* sums) {
+    Outputs out{};
     if (l.cell == RnnCell::lstm) {
-      const C i = rnn_sigmoid(in.pre[0] + sums[0]);
-      const C f = rnn_sigmoid(in.pre[1] + sums[1]);
-      const C g = rnn_tanh(in.pre[2] + sums[2]);
-      const C o = rnn_sigmoid(in.pre[3] + sums[3]);
-      const C c = clip(l, f * in.before + i * g);
-      h = o * rnn_tanh(c);
-      *cell_after = c;
-      if (d.gates != nullptr) {
-        store(d.gates, slot, i);
-        store(d.gates, slot + l.units, f);
-        store(d.gates, slot + 2 * std::int64_t{l.units}, g);
-        store(d.gates, slot + 3 * std::int64_t{l.units}, o);
-      }
-      store_state(d.cells, (l.keeps_cells ? row : place) * l.units + j, c);
-      if (ends && d.cy != nullptr) store(d.cy, sequence_at(l.rows, place) * l.units + j, c);
+      const C i = Convert::sigmoid(in.pre[0] + sums[0]);
+      const C f = Convert::sigmoid(in.pre[1] + sums[1]);
+      const C g = Convert::tanh(in.pre[2] + sums[2]);
+      const C o = Convert::sigmoid(in.pre[3] + sums[3]);
+      out.slot[0] = i, out.slot[1] = f, out.slot[2] = g, out.slot[3] = o;
+      out.cell = clip(l, f * in.before + i * g);
+      out.hidden = o * Convert::tanh(out.cell);
     } else if (l.cell == RnnCell::gru) {
-      const C r = rnn_sigmoid(in.pre[0] + sums[0]);
-      const C z = rnn_sigmoid(in.pre[1] + sums[1]);
+      const C r = Convert::sigmoid(in.pre[0] + sums[0]);
+      const C z = Convert::sigmoid(in.pre[1] + sums[1]);
       const C q = sums[2] + in.hidden_bias;
-      const C n = rnn_tanh(in.pre[2] + r * q);
-      h = (C(1) - z) * n + z * in.before;
-      if (d.gates != nullptr) {
-        store(d.gates, slot, r);
-        store(d.gates, slot + l.units, z);
-        store(d.gates, slot + 2 * std::int64_t{l.units}, n);
-        store(d.gates, slot + 3 * std::int64_t{l.units}, q);
-      }
+      const C n = Convert::tanh(in.pre[2] + r * q);
+      out.slot[0] = r, out.slot[1] = z, out.slot[2] = n, out.slot[3] = q;
+      out.hidden = (C(1) - z) * n + z * in.before;
     } else {
       const C a = in.pre[0] + sums[0];
-      h = l.cell == RnnCell::tanh ? rnn_tanh(a) : a > C(0) || a != a ? a : C(0);
+      out.hidden = l.cell == RnnCell::tanh ? Convert::tanh(a) : a > C(0) || a != a ? a : C(0);
+    }
+    return out;
+  }
+  // All but what a projection takes goes to y and hy too.
+  GPUDNN_HOST_DEVICE static void store_unit(const RnnLayer& l, const RnnDirection& d, const RnnStep& s,
+                                            std::int32_t place, std::int32_t j, const Outputs& out) {
+    const std::int64_t row = s.first + place;
+    if (d.gates != nullptr && (l.cell == RnnCell::lstm || l.cell == RnnCell::gru)) {
+      const std::int64_t slot = row * 4 * l.units + j;
+      for (int g = 0; g < 4; ++g) store(d.gates, slot + g * std::int64_t{l.units}, out.slot[g]);
+    }
+    if (l.cell == RnnCell::lstm) {
+      store_state(d.cells, (l.keeps_cells ? row : place) * l.units + j, out.cell);
+      if (place >= s.ends_from && d.cy != nullptr) store(d.cy, sequence_at(l.rows, place) * l.units + j, out.cell);
     }
     if (d.projection != nullptr) {
-      store(d.hidden, row * l.units + j, h);
+      store(d.hidden, row * l.units + j, out.hidden);
     } else {
-      store_hidden(l, d, s, place, j, h);
+      store_hidden(l, d, s, place, j, out.hidden);
     }
-    return h;
+  }
+  GPUDNN_HOST_DEVICE static C forward(const RnnLayer& l, const RnnDirection& d, const RnnStep& s, std::int32_t place,
+                                      std::int32_t j, const Inputs& in, const C* sums) {
+    const Outputs out = activate(l, in, sums);
+    store_unit(l, d, s, place, j, out);
+    return out.hidden;
   }
   GPUDNN_HOST_DEVICE static void store_hidden(const RnnLayer& l, const RnnDirection& d, const RnnStep& s,
                                               std::int32_t place, std::int32_t j, C h) {
-    store(d.y, (s.first + place) * l.y_row + j, h);
+    if (d.y != nullptr) store(d.y, (s.first + place) * l.y_row + j, h);
     if (place >= s.ends_from && d.hy != nullptr) store(d.hy, sequence_at(l.rows, place) * l.width + j, h);
   }
 
@@ -198,43 +207,63 @@ struct RnnUnit {
     }
   }
 
+  // The gradients of a unit.
+  struct Gradients {
+    C slot[4];  // of the gates
+    C carry;    // to the step before: of c, or what bypasses the product
+  };
   // From the whole gradient of h.
-  GPUDNN_HOST_DEVICE static void backward(const RnnLayer& l, const RnnDirection& d, const RnnStep& s,
-                                          std::int32_t place, std::int32_t j, const GradientInputs& in, C dh) {
-    const std::int64_t slot = (s.first + place) * rnn_slots(l.cell) * l.units + j;
-    const std::int64_t state = std::int64_t{place} * l.units + j;
+  GPUDNN_HOST_DEVICE static Gradients differentiate(const RnnLayer& l, const GradientInputs& in, C dh) {
+    Gradients out{};
     if (l.cell == RnnCell::lstm) {
       const C i = in.slot[0];
       const C f = in.slot[1];
       const C g = in.slot[2];
       const C o = in.slot[3];
       const C c = in.cell;
-      const C t = rnn_tanh(c);
+      const C t = Convert::tanh(c);
       C dc = in.dc + dh * o * (C(1) - t * t);
       if (l.clips && !(c > static_cast<C>(l.clip_low) && c < static_cast<C>(l.clip_high)) && c == c) dc = C(0);
-      store(d.gates, slot, dc * g * i * (C(1) - i));
-      store(d.gates, slot + l.units, dc * in.before * f * (C(1) - f));
-      store(d.gates, slot + 2 * std::int64_t{l.units}, dc * i * (C(1) - g * g));
-      store(d.gates, slot + 3 * std::int64_t{l.units}, dh * t * o * (C(1) - o));
-      store_state(d.carry_c, state, dc * f);
-      if (place >= s.ends_from && d.dcx != nullptr) {
-        store(d.dcx, sequence_at(l.rows, place) * l.units + j, dc * f);
-      }
+      out.slot[0] = dc * g * i * (C(1) - i);
+      out.slot[1] = dc * in.before * f * (C(1) - f);
+      out.slot[2] = dc * i * (C(1) - g * g);
+      out.slot[3] = dh * t * o * (C(1) - o);
+      out.carry = dc * f;
     } else if (l.cell == RnnCell::gru) {
       const C r = in.slot[0];
       const C z = in.slot[1];
       const C n = in.slot[2];
       const C q = in.slot[3];
       const C dn = dh * (C(1) - z) * (C(1) - n * n);
-      store(d.gates, slot, dn * q * r * (C(1) - r));
-      store(d.gates, slot + l.units, dh * (in.before - n) * z * (C(1) - z));
-      store(d.gates, slot + 2 * std::int64_t{l.units}, dn);
-      store(d.gates, slot + 3 * std::int64_t{l.units}, dn * r);
-      store_state(d.carry_h, state, dh * z);
+      out.slot[0] = dn * q * r * (C(1) - r);
+      out.slot[1] = dh * (in.before - n) * z * (C(1) - z);
+      out.slot[2] = dn;
+      out.slot[3] = dn * r;
+      out.carry = dh * z;
     } else {
       const C h = in.cell;
-      store(d.gates, slot, l.cell == RnnCell::tanh ? dh * (C(1) - h * h) : h > C(0) ? dh : C(0));
+      out.slot[0] = l.cell == RnnCell::tanh ? dh * (C(1) - h * h) : h > C(0) ? dh : C(0);
     }
+    return out;
+  }
+  GPUDNN_HOST_DEVICE static void store_gradients(const RnnLayer& l, const RnnDirection& d, const RnnStep& s,
+                                                 std::int32_t place, std::int32_t j, const Gradients& out) {
+    const int slots = rnn_slots(l.cell);
+    const std::int64_t slot = (s.first + place) * slots * l.units + j;
+    const std::int64_t state = std::int64_t{place} * l.units + j;
+    for (int g = 0; g < 4; ++g) {
+      if (g < slots) store(d.gates, slot + g * std::int64_t{l.units}, out.slot[g]);
+    }
+    if (l.cell == RnnCell::gru) store_state(d.carry_h, state, out.carry);
+    if (l.cell != RnnCell::lstm) return;
+    store_state(d.carry_c, state, out.carry);
+    if (place >= s.ends_from && d.dcx != nullptr) {
+      store(d.dcx, sequence_at(l.rows, place) * l.units + j, out.carry);
+    }
+  }
+  GPUDNN_HOST_DEVICE static void backward(const RnnLayer& l, const RnnDirection& d, const RnnStep& s,
+                                          std::int32_t place, std::int32_t j, const GradientInputs& in, C dh) {
+    store_gradients(l, d, s, place, j, differentiate(l, in, dh));
   }
   GPUDNN_HOST_DEVICE static void backward_first(const RnnLayer& l, const RnnDirection& d, std::int32_t place,
                                                 std::int32_t j, C sum) {

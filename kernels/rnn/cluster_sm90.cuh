@@ -97,8 +97,7 @@ __global__ void __launch_bounds__(kRnnPersistentThreads, 1)
       if (place0 + r >= s.rows) continue;
       float total[G];
       Block::take_sums(meeting, r, j, total);
-      float cell_after = 0;
-      const float h = Unit::forward(l, d, s, place0 + r, unit0 + j, in[e], total, &cell_after);
+      const float h = Unit::forward(l, d, s, place0 + r, unit0 + j, in[e], total);
       next[r * row + unit0 + j] = tile::narrow<T>(h);
     }
     __syncthreads();

@@ -241,8 +241,7 @@ __global__ void __launch_bounds__(kRnnPersistentThreads, 1)
         const float dh = gradient[e].begins ? gradient[e].dh : gradient[e].dh + total[0];
         Unit::backward(l, d, s, place0 + r, unit0 + j, gradient[e], dh);
       } else {
-        float cell_after = 0;
-        Unit::forward(l, d, s, place0 + r, unit0 + j, in[e], total, &cell_after);
+        Unit::forward(l, d, s, place0 + r, unit0 + j, in[e], total);
       }
     }
     __syncthreads();

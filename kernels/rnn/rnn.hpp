@@ -94,10 +94,13 @@ struct RnnDirection {
   void* gates = nullptr;      // T [rows, S H]: the slots; backward: the gradients in their place; null in inference
   void* cells = nullptr;      // C: c of an LSTM, [rows, H], or in inference the state [batch, H]
   void* hidden = nullptr;     // T: h before the projection, [rows, H]
-  void* y = nullptr;          // T: h, element (row, j) at row * y_row + j
+  void* y = nullptr;          // T: h, element (row, j) at row * y_row + j; null: nobody asks for it
   // Of the gradients.
   const void* recurrent_t = nullptr;   // T [P, G H]: the transpose
   const void* projection_t = nullptr;  // T [H, P]
+  // Where several layers run in one launch: T, the layer's W, [G H, width of the layer below]; backward the transpose of
+  // the W of the layer above. Null: `pre` or `dy` has what it makes.
+  const void* across = nullptr;
   const void* dy = nullptr;            // T, as y; null: zero
   const void* dhy = nullptr;           // T [batch, P] or null
   const void* dcy = nullptr;
@@ -121,6 +124,7 @@ struct RnnLayer {
   bool clip_passes_nan = true;
   double clip_low = 0;
   double clip_high = 0;
+  bool cuts_to_tf32 = false;  // the math type lets float be cut to TF32
   bool tensor_cores = false;  // of a 16-bit type, on a device that has mma.sync
   RnnRows rows;
   std::int32_t directions = 1;
@@ -158,8 +162,14 @@ void launch_rnn_gather(const RnnCopy& copy, const void* from, void* rows, CUstre
 void launch_rnn_scatter(const RnnCopy& copy, const void* rows, void* to, CUstream_st* stream);
 // Stores host integers in device memory, through kernel arguments.
 void launch_rnn_upload(const std::int32_t* from, std::int64_t count, std::int32_t* to, CUstream_st* stream);
-// h one step back of each row, [rows, P] in T.
-void launch_rnn_previous(const RnnLayer& layer, int direction, void* to, CUstream_st* stream);
+// h one step back of each row, [lanes, rows, P] in T, of directions of like layers.
+constexpr int kRnnLanes = 16;
+struct RnnPrevious {
+  RnnLayer layer;  // its directions say nothing
+  std::int32_t lanes = 0;
+  RnnDirection lane[kRnnLanes];
+};
+void launch_rnn_previous(const RnnPrevious& previous, void* to, CUstream_st* stream);
 // to[columns, rows] = from[rows, columns]^T, both packed.
 void launch_rnn_transpose(tile::ElementType type, const void* from, std::int64_t rows, std::int64_t columns, void* to,
                           CUstream_st* stream);
@@ -167,17 +177,21 @@ void launch_rnn_transpose(tile::ElementType type, const void* from, std::int64_t
 void launch_rnn_pass(const RnnLayer& layer, bool backward, CUstream_st* stream);
 
 // out[j] (+)= the sum over the rows of m[row * stride + j], for `columns` columns; out2 too unless null. `partials`:
-// kRnnSumSplits * columns numbers of the type of the sums.
+// lanes * kRnnSumSplits * columns numbers of the type of the sums.
 struct RnnColumnSums {
+  struct Lane {
+    const void* matrix = nullptr;
+    void* out = nullptr;   // T or null
+    void* out2 = nullptr;  // T or null
+  };
   tile::ElementType type = tile::ElementType::f32;
-  const void* matrix = nullptr;
+  std::int32_t lanes = 0;
+  Lane lane[kRnnLanes];
   std::int64_t stride = 0;
   std::int64_t rows = 0;
   std::int32_t columns = 0;
   std::int32_t skip_from = 0;  // from this column on, the column `skip` further right is summed for out2
   std::int32_t skip = 0;
-  void* out = nullptr;   // T or null
-  void* out2 = nullptr;  // T or null
   bool adds = false;
   void* partials = nullptr;
 };

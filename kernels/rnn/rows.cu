@@ -76,8 +76,10 @@ __device__ __forceinline__ std::int32_t step_of_row(const RnnRows& rows, std::in
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    rnn_previous_kernel(const __grid_constant__ RnnLayer l, int direction, std::int64_t rows, T* to) {
-  const RnnDirection& d = l.direction[direction];
+    rnn_previous_kernel(const __grid_constant__ RnnPrevious previous, std::int64_t rows, T* all) {
+  const RnnLayer& l = previous.layer;
+  const RnnDirection& d = previous.lane[blockIdx.y];
+  T* const to = all + blockIdx.y * rows * l.width;
   const T* const y = static_cast<const T*>(d.y);
   const T* const hx = static_cast<const T*>(d.hx);
   const auto offset = [&](std::int32_t t) {
@@ -147,7 +149,7 @@ __global__ void __launch_bounds__(kThreads) rnn_sum_parts_kernel(const __grid_co
   const int column = static_cast<int>(blockIdx.x) * 32 + x;
   C sum = C(0);
   if (column < sums.columns) {
-    const T* const from = static_cast<const T*>(sums.matrix) + column;
+    const T* const from = static_cast<const T*>(sums.lane[blockIdx.z].matrix) + column;
 #pragma unroll 4
     for (std::int64_t row = begin + y; row < end; row += 8) sum += tile::widen<C>(from[row * sums.stride]);
   }
@@ -155,17 +157,19 @@ __global__ void __launch_bounds__(kThreads) rnn_sum_parts_kernel(const __grid_co
   __syncthreads();
   if (y != 0 || column >= sums.columns) return;
   for (int i = 1; i < 8; ++i) sum += meeting[i][x];
-  static_cast<C*>(sums.partials)[std::int64_t{blockIdx.y} * sums.columns + column] = sum;
+  static_cast<C*>(sums.partials)[(std::int64_t{blockIdx.z} * kRnnSumSplits + blockIdx.y) * sums.columns + column] = sum;
 }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) rnn_sum_finish_kernel(const __grid_constant__ RnnColumnSums sums) {
   using C = tile::Compute<T>;
   const int outputs = sums.columns - sums.skip;
+  const RnnColumnSums::Lane& lane = sums.lane[blockIdx.y];
   const auto total = [&](int column) {
     C sum = C(0);
     for (int part = 0; part < kRnnSumSplits; ++part) {
-      sum += static_cast<const C*>(sums.partials)[std::int64_t{part} * sums.columns + column];
+      sum += static_cast<const C*>(sums.partials)[(std::int64_t{blockIdx.y} * kRnnSumSplits + part) * sums.columns +
+                                                  column];
     }
     return sum;
   };
@@ -176,8 +180,8 @@ __global__ void __launch_bounds__(kThreads) rnn_sum_finish_kernel(const __grid_c
   };
   const auto column = static_cast<int>(first_index());
   if (column >= outputs) return;
-  put(sums.out, column, total(column));
-  put(sums.out2, column, total(sums.skip > 0 && column >= sums.skip_from ? column + sums.skip : column));
+  put(lane.out, column, total(column));
+  put(lane.out2, column, total(sums.skip > 0 && column >= sums.skip_from ? column + sums.skip : column));
 }
 
 template <class T>
@@ -228,12 +232,12 @@ void launch_rnn_upload(const std::int32_t* from, std::int64_t count, std::int32_
   }
 }
 
-void launch_rnn_previous(const RnnLayer& layer, int direction, void* to, CUstream_st* stream) {
-  const std::int64_t rows = row_count(layer.rows);
-  const auto blocks = static_cast<unsigned>(tile::clamp<std::int64_t>(rows, 1, kMaxBlocks));
-  tile::with_element_type(layer.type, [&]<class T>() {
-    cuda::launch_kernel(rnn_previous_kernel<T>, {blocks, kThreads}, stream, layer, direction, rows,
-                        static_cast<T*>(to));
+void launch_rnn_previous(const RnnPrevious& previous, void* to, CUstream_st* stream) {
+  const std::int64_t rows = row_count(previous.layer.rows);
+  const dim3 blocks(static_cast<unsigned>(tile::clamp<std::int64_t>(rows, 1, kMaxBlocks)),
+                    static_cast<unsigned>(previous.lanes));
+  tile::with_element_type(previous.layer.type, [&]<class T>() {
+    cuda::launch_kernel(rnn_previous_kernel<T>, {blocks, kThreads}, stream, previous, rows, static_cast<T*>(to));
   });
 }
 
@@ -259,10 +263,11 @@ void launch_rnn_pass(const RnnLayer& layer, bool backward, CUstream_st* stream) 
 }
 
 void launch_rnn_column_sums(const RnnColumnSums& sums, CUstream_st* stream) {
-  const dim3 blocks(static_cast<unsigned>((sums.columns + 31) / 32), kRnnSumSplits);
+  const auto lanes = static_cast<unsigned>(sums.lanes);
+  const dim3 blocks(static_cast<unsigned>((sums.columns + 31) / 32), kRnnSumSplits, lanes);
   tile::with_element_type(sums.type, [&]<class T>() {
     cuda::launch_kernel(rnn_sum_parts_kernel<T>, {blocks, kThreads}, stream, sums);
-    cuda::launch_kernel(rnn_sum_finish_kernel<T>, {blocks_for(sums.columns), kThreads}, stream, sums);
+    cuda::launch_kernel(rnn_sum_finish_kernel<T>, {dim3(blocks_for(sums.columns), lanes), kThreads}, stream, sums);
   });
 }
 

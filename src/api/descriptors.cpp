@@ -57,10 +57,7 @@ Status pack_as(gpudnnTensorFormat_t format, TensorGeometry* geometry) {
   GPUDNN_REQUIRE(geometry->dims[1] % lanes == 0, GPUDNN_STATUS_BAD_PARAM,
                  "c is %lld; with %s it must be a multiple of %d", static_cast<long long>(geometry->dims[1]),
                  data_type_name(geometry->type), lanes);
-  TensorGeometry packed = *geometry;
-  packed.dims[1] /= lanes;
-  set_packed_strides(&packed, GPUDNN_TENSOR_NCHW);
-  std::copy_n(packed.strides, geometry->rank, geometry->strides);
+  set_packed_strides(geometry, GPUDNN_TENSOR_NCHW);
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -32,12 +32,11 @@ extern "C" gpudnnStatus_t gpudnnReorderFilterAndBias(gpudnnHandle_t handle, cons
       GPUDNN_CHECK_POINTER(biasData);
       GPUDNN_CHECK_POINTER(reorderedBiasData);
     }
-    TensorGeometry vectors = filterDesc->geometry;
-    if (vectors.rank >= 2) vectors.dims[1] /= data_type_lanes(vectors.type);
+    const TensorGeometry& filter = filterDesc->geometry;
     kernels::CopyPart parts[kernels::kCopyParts];
-    parts[0] = part_of(filterData, reorderedFilterData, size_in_bytes(vectors));
+    parts[0] = part_of(filterData, reorderedFilterData, size_in_bytes(filter));
     if (reorderBias != 0) {
-      parts[1] = part_of(biasData, reorderedBiasData, static_cast<std::size_t>(vectors.dims[0]) * sizeof(float));
+      parts[1] = part_of(biasData, reorderedBiasData, static_cast<std::size_t>(filter.dims[0]) * sizeof(float));
     }
     return transform::run_copies(handle, parts);
   });

@@ -16,7 +16,8 @@ Status make_problem(gpudnnTensorDescriptor_t xDesc, gpudnnFilterDescriptor_t wDe
                     gpudnnConvolutionDescriptor_t convDesc, transform::ColumnProblem* problem) {
   const TensorGeometry& x = xDesc->geometry;
   const TensorGeometry& w = wDesc->geometry;
-  GPUDNN_TRY(require_floating(x, "xDesc"));
+  const bool integer = x.type == GPUDNN_DATA_INT8 || x.type == GPUDNN_DATA_UINT8 || x.type == GPUDNN_DATA_INT32;
+  if (!integer) GPUDNN_TRY(require_floating(x, "xDesc"));
   GPUDNN_REQUIRE(convDesc->spatial > 0, GPUDNN_STATUS_BAD_PARAM,
                  "convDesc was created but never set; call gpudnnSetConvolution2dDescriptor or its sibling");
   GPUDNN_REQUIRE(x.rank == convDesc->spatial + 2 && w.rank == x.rank, GPUDNN_STATUS_BAD_PARAM,

@@ -49,10 +49,11 @@ Status check_state(const rnn::Problem& problem, gpudnnTensorDescriptor_t desc, c
                    bool given) {
   if (!given && desc == nullptr) return GPUDNN_STATUS_SUCCESS;
   GPUDNN_TRY(check_tensor(desc, name));
-  const std::int64_t dims[] = {problem.net.pseudo_layers(), problem.sequences.batch, width};
-  const TensorGeometry wanted = packed_tensor(problem.net.type, GPUDNN_TENSOR_NCHW, 3, dims);
+  // PyTorch gives five dimensions, the last two of extent 1.
+  const std::int64_t dims[kMaxRank] = {problem.net.pseudo_layers(), problem.sequences.batch, width, 1, 1, 1, 1, 1};
   const TensorGeometry& g = desc->geometry;
-  GPUDNN_REQUIRE(g.rank == 3 && same_dims(g, wanted) && is_packed_nchw(g) && g.type == wanted.type,
+  const TensorGeometry wanted = packed_tensor(problem.net.type, GPUDNN_TENSOR_NCHW, g.rank, dims);
+  GPUDNN_REQUIRE(g.rank >= 3 && same_dims(g, wanted) && is_packed_nchw(g) && g.type == wanted.type,
                  GPUDNN_STATUS_BAD_PARAM,
                  "%s describes %s; it must be packed %lldx%lldx%lld of %s: layers and directions, sequences, width",
                  name, tensor_text(g).c_str(), static_cast<long long>(dims[0]), static_cast<long long>(dims[1]),
@@ -99,14 +100,15 @@ Status take_dropout(gpudnnRNNDescriptor_t rnnDesc, const rnn::Problem& problem, 
   return GPUDNN_STATUS_SUCCESS;
 }
 
-// Where a matrix of rows x columns elements lies, or that there is none.
+// Where a matrix of rows x columns elements lies, or that there is none; callers that want none of it give null.
 void place(const rnn::Network& net, const void* space, std::int64_t offset, std::int64_t rows, std::int64_t columns,
            gpudnnTensorDescriptor_t desc, void** address) {
-  desc->geometry = {};
-  *address = nullptr;
+  if (desc != nullptr) desc->geometry = {};
+  if (address != nullptr) *address = nullptr;
   if (offset < 0) return;
   const std::int64_t dims[] = {1, rows, columns};
-  desc->geometry = packed_tensor(net.type, GPUDNN_TENSOR_NCHW, 3, dims);
+  if (desc != nullptr) desc->geometry = packed_tensor(net.type, GPUDNN_TENSOR_NCHW, 3, dims);
+  if (address == nullptr) return;
   const auto at =
       reinterpret_cast<std::uintptr_t>(space) + static_cast<std::uintptr_t>(offset) * (data_type_bits(net.type) / 8);
   *address = reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr): `space` may be null, for offsets
@@ -172,10 +174,8 @@ gpudnnStatus_t gpudnnGetRNNWeightParams(gpudnnHandle_t handle, gpudnnRNNDescript
     GPUDNN_REQUIRE(weightSpaceSize >= needed, GPUDNN_STATUS_BAD_PARAM,
                    "weightSpaceSize is %zu; this network has %zu bytes of weights (gpudnnGetRNNWeightSpaceSize)",
                    weightSpaceSize, needed);
-    GPUDNN_CHECK_OBJECT(mDesc, Kind::tensor);
-    GPUDNN_CHECK_POINTER(mAddr);
-    GPUDNN_CHECK_OBJECT(bDesc, Kind::tensor);
-    GPUDNN_CHECK_POINTER(bAddr);
+    if (mDesc != nullptr) GPUDNN_CHECK_OBJECT(mDesc, Kind::tensor);
+    if (bDesc != nullptr) GPUDNN_CHECK_OBJECT(bDesc, Kind::tensor);
     const rnn::WeightBlock block = rnn::weight_block(net, pseudoLayer);
     if (linLayerID == 2 * gates) {
       place(net, weightSpace, block.projection, net.projected, net.hidden, mDesc, mAddr);

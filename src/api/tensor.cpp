@@ -154,11 +154,7 @@ extern "C" gpudnnStatus_t gpudnnGetTensorSizeInBytes(const gpudnnTensorDescripto
   return guard(__func__, [&]() -> Status {
     GPUDNN_CHECK_TENSOR(tensorDesc);
     GPUDNN_CHECK_POINTER(size);
-    TensorGeometry geometry = tensorDesc->geometry;
-    // The extents of a vector tensor count scalars, its strides count vectors.
-    const int lanes = data_type_lanes(geometry.type);
-    if (lanes > 1 && geometry.rank >= 2) geometry.dims[1] /= lanes;
-    *size = size_in_bytes(geometry);
+    *size = size_in_bytes(tensorDesc->geometry);
     return GPUDNN_STATUS_SUCCESS;
   });
 }

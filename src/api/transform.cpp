@@ -44,10 +44,7 @@ Status set_packed_descriptor(TensorGeometry geometry, gpudnnTensorFormat_t forma
     GPUDNN_REQUIRE(geometry.dims[1] % lanes == 0, GPUDNN_STATUS_BAD_PARAM,
                    "the transform makes %lld channels; with %s they must be a multiple of %d, so pad them to one",
                    static_cast<long long>(geometry.dims[1]), data_type_name(geometry.type), lanes);
-    TensorGeometry packed = geometry;
-    packed.dims[1] /= lanes;
-    set_packed_strides(&packed, GPUDNN_TENSOR_NCHW);
-    std::copy_n(packed.strides, kMaxRank, geometry.strides);
+    set_packed_strides(&geometry, GPUDNN_TENSOR_NCHW);
   } else {
     set_packed_strides(&geometry, format);
   }

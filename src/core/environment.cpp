@@ -113,6 +113,12 @@ bool environment_cublas() {
   return value == nullptr || !parse_count(value, 1, &on) || on != 0;
 }
 
+bool environment_fp32_split() {
+  const char* value = variable("GPUDNN_FP32_SPLIT");
+  int on = 1;
+  return value == nullptr || !parse_count(value, 1, &on) || on != 0;
+}
+
 int environment_host_threads() {
   const char* value = variable("GPUDNN_HOST_THREADS");
   int threads = 0;
@@ -153,6 +159,8 @@ std::vector<std::string> environment_mistakes() {
         "counts as 0; it must be a number of threads, or 0 for one on each core");
   value = variable("GPUDNN_CUBLAS");
   check("GPUDNN_CUBLAS", value == nullptr || parse_count(value, 1, &number), "counts as 1; it must be 0 or 1");
+  value = variable("GPUDNN_FP32_SPLIT");
+  check("GPUDNN_FP32_SPLIT", value == nullptr || parse_count(value, 1, &number), "counts as 1; it must be 0 or 1");
   VerifySettings verify;
   value = variable("GPUDNN_VERIFY");
   check("GPUDNN_VERIFY", value == nullptr || parse_verify(value, &verify),

@@ -34,6 +34,10 @@ struct LogSettings {
 // GPUDNN_CUBLAS: whether matrix products may run by cuBLASLt, where it is installed. Default: yes. Read once.
 [[nodiscard]] bool environment_cublas();
 
+// GPUDNN_FP32_SPLIT: whether float problems that forbid TF32 may run on tensor cores, each factor split into bfloat16
+// terms, with the accuracy of float. Default: yes. Read once.
+[[nodiscard]] bool environment_fp32_split();
+
 // GPUDNN_ENGINES: engines that are left out ("-name") or kept to ("name"), by commas. Read once.
 [[nodiscard]] std::string environment_engines();
 

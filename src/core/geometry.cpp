@@ -9,6 +9,18 @@
 namespace gpudnn {
 namespace {
 
+// What lies along a dimension: of a vector type, the extent of the channels counts scalars and their stride vectors.
+std::int64_t stored_extent(const TensorGeometry& tensor, int dim) noexcept {
+  const int lanes = dim == 1 ? data_type_lanes(tensor.type) : 1;
+  return lanes > 1 ? tensor.dims[dim] / lanes : tensor.dims[dim];
+}
+
+// As many whole elements, vectors where the type is one.
+TensorGeometry in_elements(TensorGeometry tensor) noexcept {
+  if (tensor.rank > 1) tensor.dims[1] = stored_extent(tensor, 1);
+  return tensor;
+}
+
 // The dimensions of `tensor` from the fastest in memory to the slowest, in packed order of the format.
 int packed_order(int rank, gpudnnTensorFormat_t format, int* order) noexcept {
   int count = 0;
@@ -25,7 +37,7 @@ bool is_packed(const TensorGeometry& tensor, gpudnnTensorFormat_t format) noexce
   const int count = packed_order(tensor.rank, format, order);
   std::int64_t stride = 1;
   for (int i = 0; i < count; ++i) {
-    const std::int64_t extent = tensor.dims[order[i]];
+    const std::int64_t extent = stored_extent(tensor, order[i]);
     if (extent > 1 && tensor.strides[order[i]] != stride) return false;
     stride *= std::max<std::int64_t>(extent, 1);
   }
@@ -59,7 +71,7 @@ void set_packed_strides(TensorGeometry* tensor, gpudnnTensorFormat_t format) noe
   std::int64_t stride = 1;
   for (int i = 0; i < count; ++i) {
     tensor->strides[order[i]] = stride;
-    stride *= std::max<std::int64_t>(tensor->dims[order[i]], 1);
+    stride *= std::max<std::int64_t>(stored_extent(*tensor, order[i]), 1);
   }
 }
 
@@ -81,7 +93,7 @@ std::int64_t element_count(const TensorGeometry& tensor) noexcept {
 std::int64_t element_span(const TensorGeometry& tensor) noexcept {
   if (element_count(tensor) == 0) return 0;
   std::int64_t last = 0;
-  for (int i = 0; i < tensor.rank; ++i) last += (tensor.dims[i] - 1) * tensor.strides[i];
+  for (int i = 0; i < tensor.rank; ++i) last += (stored_extent(tensor, i) - 1) * tensor.strides[i];
   return last + 1;
 }
 
@@ -98,7 +110,7 @@ bool same_dims(const TensorGeometry& a, const TensorGeometry& b) noexcept {
 bool same_layout(const TensorGeometry& a, const TensorGeometry& b) noexcept {
   if (!same_dims(a, b)) return false;
   for (int i = 0; i < a.rank; ++i) {
-    if (a.dims[i] > 1 && a.strides[i] != b.strides[i]) return false;
+    if (stored_extent(a, i) > 1 && a.strides[i] != b.strides[i]) return false;
   }
   return true;
 }
@@ -106,10 +118,12 @@ bool same_layout(const TensorGeometry& a, const TensorGeometry& b) noexcept {
 bool is_packed_nchw(const TensorGeometry& tensor) noexcept { return is_packed(tensor, GPUDNN_TENSOR_NCHW); }
 bool is_packed_nhwc(const TensorGeometry& tensor) noexcept { return is_packed(tensor, GPUDNN_TENSOR_NHWC); }
 bool is_dense(const TensorGeometry& tensor) {
-  return element_span(tensor) == element_count(tensor) && !overlaps_itself(tensor);
+  return element_span(tensor) == element_count(in_elements(tensor)) && !overlaps_itself(tensor);
 }
 
-bool overlaps_itself(const TensorGeometry& tensor) {
+bool overlaps_itself(const TensorGeometry& of_scalars) {
+  TensorGeometry tensor = in_elements(of_scalars);
+  if (data_type_lanes(tensor.type) > 1) tensor.type = GPUDNN_DATA_INT32;  // of any type that has no lanes
   if (element_count(tensor) <= 1) return false;
   // Insertion sort by stride: eight entries at most.
   int order[kMaxRank];

@@ -48,6 +48,14 @@ namespace gpudnn::numerics {
   return unit_roundoff(compute_type(type)) * (4 + 4 * std::sqrt(terms));
 }
 
+// How much more than the sum of the products as defined a transform's result may be off, for a sum whose terms all are
+// the greatest data times the greatest filter value. F(4x4, 3x3): the root mean square of what the matrices make of the
+// roundings of the products, F(2x2, 3x3) being 1.7.
+constexpr double kWinogradGrowth = 4.8;
+// By transforms of up to 64 x 64, 12 stages of a relative error of u each, whose errors spread over the whole tile: of
+// `taps` terms a row of the product has the norm sqrt(64 * 64 / taps) times theirs at the most.
+[[nodiscard]] inline double fourier_growth(double taps) noexcept { return 12 * std::sqrt(4096 / taps) / 4; }
+
 // What TF32, where it is allowed, adds to it: two factors cut to 11 bits, at worst without rounding.
 [[nodiscard]] constexpr double tf32_bound(DataType type, gpudnnMathType_t math) noexcept {
   return type == GPUDNN_DATA_FLOAT && allows_tf32(math) ? 0x1p-9 : 0;

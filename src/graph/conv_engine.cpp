@@ -152,9 +152,9 @@ bool match_vectors(const Graph& graph, Match* m, std::string* why) {
     if (place < 0) continue;
     const TensorGeometry& vector = graph.tensors[static_cast<std::size_t>(place)].geometry;
     (place == m->bias ? p.bias_stride : p.scale_stride) = vector.strides[1];
-    if (vector.type == p.y.type) continue;
-    if (vector.type != GPUDNN_DATA_FLOAT || data_type_bits(p.y.type) != 16)
-      return refuse_match(why, "bias and scale are of the output's type, or floats beside 16 bits");
+    if (vector.type == p.y.type && is_floating(p.y.type)) continue;
+    if (vector.type != GPUDNN_DATA_FLOAT || (data_type_bits(p.y.type) != 16 && is_floating(p.y.type)))
+      return refuse_match(why, "bias and scale are of the output's type, or floats beside 16 bits and integers");
     p.float_vectors = 1;
   }
   const auto is_float = [&graph](int place) {
@@ -225,10 +225,14 @@ const conv::ConvEngine* inner_engine(const Engine& engine) {
 
 gpudnnMathType_t math_of(bool tensor_cores) { return tensor_cores ? GPUDNN_TENSOR_OP_MATH : GPUDNN_FMA_MATH; }
 
-const Engine* graph_engine_of(const conv::ConvEngine& inner) {
-  for (const Engine& engine : engines())
-    if (engine.inner != nullptr && std::strcmp(engine.inner, inner.name) == 0) return &engine;
-  return nullptr;
+// The row of an engine of convolution: of two, the one with tensor cores or without.
+const Engine* graph_engine_of(const conv::ConvEngine& inner, bool tensor_cores) {
+  const Engine* found = nullptr;
+  for (const Engine& engine : engines()) {
+    if (engine.inner == nullptr || std::strcmp(engine.inner, inner.name) != 0) continue;
+    if (found == nullptr || engine.tensor_cores == tensor_cores) found = &engine;
+  }
+  return found;
 }
 
 // The knobs that stand for a config: the row of the tile list, the splits and, for the engine that packs copies, its
@@ -237,7 +241,7 @@ Config config_of(const conv::Config& inner, std::size_t workspace, double second
   Config config;
   config.knobs = {{GPUDNN_KNOB_TYPE_TILE_SIZE, inner.tile}, {GPUDNN_KNOB_TYPE_SPLIT_K_SLC, inner.split_k}};
   if (inner.inner != nullptr) {
-    const Engine* engine = graph_engine_of(*inner.inner);
+    const Engine* engine = graph_engine_of(*inner.inner, true);
     const std::int64_t index = engine != nullptr ? engine->index : 0;
     config.knobs.push_back({GPUDNN_KNOB_TYPE_KERNEL_CFG, 2 * index + (inner.padded ? 1 : 0)});
   }
@@ -347,7 +351,7 @@ bool rank_convolution(const Graph& graph, const Device& device, std::vector<Choi
   for (const bool tensor_cores : {true, false}) {
     match.problem.math = math_of(tensor_cores);
     for (const conv::Choice& ranked : conv::rank(match.problem, device)) {
-      const Engine* engine = graph_engine_of(*ranked.engine);
+      const Engine* engine = graph_engine_of(*ranked.engine, tensor_cores);
       if (engine == nullptr || ranked.engine->alignment > match.alignment || engine->tensor_cores != tensor_cores)
         continue;
       if (std::find(seen.begin(), seen.end(), engine) != seen.end()) continue;

@@ -11,14 +11,15 @@
 namespace gpudnn::graph {
 namespace {
 
+// `inner`: the engine of convolution, where its name is another.
 constexpr Engine convolution(std::int64_t index, const char* name, gpudnnBackend_t backend, bool tensor_cores,
-                             bool general = false) {
+                             bool general = false, const char* inner = nullptr) {
   return {.index = index,
           .name = name,
           .backend = backend,
           .tensor_cores = tensor_cores,
           .general = general,
-          .inner = name,
+          .inner = inner != nullptr ? inner : name,
           .configs = &conv_configs,
           .prepare = &conv_prepare};
 }
@@ -42,6 +43,14 @@ constexpr Engine kEngines[] = {
     convolution(211, "implicit_gemm_simt", kCuda, false, true),
     convolution(212, "smem_im2col_wgrad_sm90", kCuda, true),
     convolution(213, "host_direct", kHost, false),
+    convolution(214, "depthwise_simt", kCuda, false),
+    convolution(215, "small_group_sm80", kCuda, true),
+    convolution(216, "fp32_split_sm90", kCuda, false),  // float's accuracy, whatever computes it
+    convolution(217, "nhwc_transpose_float", kCuda, false, false, "nhwc_transpose"),
+    convolution(218, "host_gemm", kHost, false),
+    convolution(220, "integer_sm90", kCuda, true),
+    convolution(221, "integer_sm80", kCuda, true),
+    convolution(222, "integer_simt", kCuda, false, true),
     {.index = 140,
      .name = "attention",
      .backend = kCuda,
@@ -93,6 +102,12 @@ constexpr Engine kEngines[] = {
      .general = true,
      .configs = &copy_configs,
      .prepare = &copy_prepare},
+    {.index = 330,
+     .name = "node",
+     .backend = kCuda,
+     .general = true,
+     .configs = &node_configs,
+     .prepare = &node_prepare},
     {.index = 110,
      .name = "pointwise_program",
      .backend = kCuda,
@@ -107,6 +122,13 @@ constexpr Engine kEngines[] = {
      .last_resort = true,
      .configs = &interpreter_configs,
      .prepare = &interpreter_prepare},
+    {.index = 102,
+     .name = "segments_tensor_cores",
+     .backend = kCuda,
+     .tensor_cores = true,
+     .last_resort = true,
+     .configs = &segment_configs,
+     .prepare = &segment_prepare},
     {.index = 101,
      .name = "segments",
      .backend = kCuda,
@@ -252,7 +274,8 @@ BagRef config_bag(const std::shared_ptr<const BoundConfig>& bound, const BagRef&
   }
   bag->put_bags(GPUDNN_ATTR_ENGINECFG_KNOB_CHOICES, std::move(choices));
   bag->put_bags(GPUDNN_ATTR_ENGINECFG_INTERMEDIATE_INFO, {});
-  bag->put_integers(GPUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, {static_cast<std::int64_t>(bound->config.workspace)});
+  bag->put_integers(GPUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE,
+                    {static_cast<std::int64_t>(told_workspace(bound->config.workspace))});
   bag->put_integers(GPUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED, {0});
   return bag;
 }

@@ -53,6 +53,12 @@ namespace gpudnn::graph {
 [[nodiscard]] Status attention_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
                                        const Knobs& knobs, WorkRef* work);
 
+// One operation that has no faster engine on the device: node_engine_cuda.cpp.
+[[nodiscard]] std::vector<Config> node_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                               std::string* why);
+[[nodiscard]] Status node_prepare(const Engine& engine, const GraphRef& graph, const Device& device, const Knobs& knobs,
+                                  WorkRef* work);
+
 // Segments that other engines take, one after the other, with what passes between them in the workspace: segments.cpp.
 [[nodiscard]] std::vector<Config> segment_configs(const Engine& engine, const Graph& graph, const Device& device,
                                                   std::string* why);

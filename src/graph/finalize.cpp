@@ -404,7 +404,8 @@ Status finalize_plan(Bag* bag) {
   } else {
     GPUDNN_TRY(load_plan(bag, *json, &plan));
   }
-  bag->put_integers(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, {static_cast<std::int64_t>(plan->work->workspace())});
+  bag->put_integers(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                    {static_cast<std::int64_t>(told_workspace(plan->work->workspace()))});
   bag->made = plan;
   return GPUDNN_STATUS_SUCCESS;
 }

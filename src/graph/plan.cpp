@@ -135,13 +135,12 @@ Status run_plan(gpudnnHandle_t handle, const Plan& plan, const Pack& pack) {
     GPUDNN_TRY(find_pointer(plan, i, pack, &data[plan.pointers[i]]));
   const std::size_t bytes = plan.work->workspace();
   GPUDNN_REQUIRE(pack.workspace != nullptr || bytes == 0, GPUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-                 "the variant pack's workspace is null; the plan needs %zu bytes", bytes);
-  GPUDNN_REQUIRE(bytes == 0 || reinterpret_cast<std::uintptr_t>(pack.workspace) % 16 == 0,
-                 GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "the workspace %p must lie at a multiple of 16 bytes",
-                 pack.workspace);
+                 "the variant pack's workspace is null; the plan needs %zu bytes", told_workspace(bytes));
+  const std::uintptr_t past = reinterpret_cast<std::uintptr_t>(pack.workspace) % kWorkspaceAlignment;
+  void* const workspace = past == 0 ? pack.workspace : static_cast<char*>(pack.workspace) + kWorkspaceAlignment - past;
   call_context().engine = plan.engine->name;
   note_problem_lazily([&] { return to_text(*plan.graph, ';'); });
-  return plan.work->run(handle, data, pack.workspace);
+  return plan.work->run(handle, data, workspace);
 }
 
 // The graph with the shapes of an override.

@@ -50,6 +50,13 @@ using PlanRef = std::shared_ptr<const Plan>;
 [[nodiscard]] Status make_plan(const GraphRef& graph, const Engine& engine, const DeviceRef& device, const Knobs& knobs,
                                PlanRef* plan);
 
+// Of a workspace that a program gives, the part from a multiple of kWorkspaceAlignment on is used: clients put tensors
+// of their own before it. What programs are told has room for that.
+constexpr std::size_t kWorkspaceAlignment = 16;
+[[nodiscard]] constexpr std::size_t told_workspace(std::size_t bytes) noexcept {
+  return bytes == 0 ? 0 : bytes + kWorkspaceAlignment - 1;
+}
+
 // Of a VARIANT_PACK.
 struct Pack {
   std::span<const std::int64_t> uids;

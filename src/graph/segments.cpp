@@ -1,8 +1,11 @@
 // The engine for graphs that no single operation covers: runs of operations, each as long as some engine takes, one
-// after the other. What passes between them lies in the workspace, where memory is given back after the last reader.
+// after the other. What passes between them lies in the workspace, where memory is given back after the last reader. An
+// operation that no engine takes is replaced by pointwise operations and reductions where it has such a form. Products
+// of float tensors are computed in TF32 by the row with tensor cores alone.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "graph/decompose.hpp"
 #include "graph/engines.hpp"
 
 namespace gpudnn::graph {
@@ -17,6 +20,7 @@ struct Segment {
 };
 
 struct Split {
+  Graph graph;  // the whole, some operations replaced; its first tensors are the whole's
   std::vector<Segment> segments;
   std::string why;  // why a segment is missing
 };
@@ -50,15 +54,34 @@ Segment cut(const Graph& graph, std::size_t first, std::size_t last) {
   return segment;
 }
 
-bool choose(const Device& device, Segment* segment, std::string* why) {
+// Whether the graph has a product of float tensors, which tensor cores compute in TF32.
+bool has_float_product(const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    const bool is_product =
+        node.op == Op::matmul || node.op == Op::conv_fwd || node.op == Op::conv_dgrad || node.op == Op::conv_wgrad;
+    if (!is_product) continue;
+    for (const Link& link : node.links) {
+      const Tensor& t = graph.tensors[static_cast<std::size_t>(link.tensor)];
+      if (!is_output(node, link.port) && t.geometry.type == GPUDNN_DATA_FLOAT) return true;
+    }
+  }
+  return false;
+}
+
+bool choose(const Device& device, bool tensor_cores, Segment* segment, std::string* why) {
+  const bool keeps_float = !tensor_cores && has_float_product(*segment->graph);
   std::vector<Choice> choices;
   std::string reasons;
   if (rank_convolution(*segment->graph, device, &choices, &reasons)) {
-    segment->choice = choices.front();
-    return true;
+    for (const Choice& choice : choices) {
+      if (keeps_float && choice.engine->tensor_cores) continue;
+      segment->choice = choice;
+      return true;
+    }
   }
   for (const Engine& engine : engines()) {
     if (!runs_on(engine, device) || engine.last_resort || engine.inner != nullptr) continue;
+    if (keeps_float && engine.tensor_cores) continue;
     std::string reason;
     const std::vector<Config> configs = engine.configs(engine, *segment->graph, device, &reason);
     if (!configs.empty()) {
@@ -71,21 +94,26 @@ bool choose(const Device& device, Segment* segment, std::string* why) {
   return false;
 }
 
-Split split(const Graph& graph, const Device& device) {
+Split split(const Graph& whole, const Device& device, bool tensor_cores) {
   constexpr std::size_t kLongest = 16;
   Split result;
+  Graph& graph = result.graph = whole;
   for (std::size_t first = 0; first < graph.nodes.size();) {
     std::string why;
     bool found = false;
     for (std::size_t last = std::min(graph.nodes.size(), first + kLongest); last > first && !found; --last) {
       Segment segment = cut(graph, first, last);
-      found = choose(device, &segment, &why);
+      found = choose(device, tensor_cores, &segment, &why);
       if (!found) continue;
       result.segments.push_back(std::move(segment));
       first = last;
       break;
     }
     if (!found) {
+      if (std::optional<Graph> other = decomposed(graph, first); other.has_value()) {
+        graph = std::move(*other);
+        continue;
+      }
       result.segments.clear();
       result.why = "no engine takes '" + to_text(graph.nodes[first], graph) + "' by itself: " + why;
       return result;
@@ -153,7 +181,8 @@ class SegmentsWork final : public Work {
     std::vector<int> places;
     WorkRef work;
   };
-  SegmentsWork(std::vector<Step> steps, Layout layout) : steps_(std::move(steps)), layout_(std::move(layout)) {}
+  SegmentsWork(std::vector<Step> steps, Layout layout, std::size_t tensors)
+      : steps_(std::move(steps)), layout_(std::move(layout)), tensors_(tensors) {}
 
   [[nodiscard]] std::size_t workspace() const noexcept override { return whole_workspace(layout_); }
 
@@ -165,7 +194,8 @@ class SegmentsWork final : public Work {
       pointers.clear();
       for (const int place : step.places) {
         const std::size_t offset = layout_.offset[static_cast<std::size_t>(place)];
-        pointers.push_back(offset == SIZE_MAX ? data[place] : reinterpret_cast<void*>(start + offset));
+        void* const given = static_cast<std::size_t>(place) < tensors_ ? data[place] : nullptr;
+        pointers.push_back(offset == SIZE_MAX ? given : reinterpret_cast<void*>(start + offset));
       }
       GPUDNN_TRY(step.work->run(handle, pointers.data(), reinterpret_cast<void*>(start + layout_.bytes)));
     }
@@ -175,23 +205,28 @@ class SegmentsWork final : public Work {
  private:
   std::vector<Step> steps_;
   Layout layout_;
+  std::size_t tensors_;  // of the graph that the program gave
 };
 
 }  // namespace
 
-std::vector<Config> segment_configs(const Engine&, const Graph& graph, const Device& device, std::string* why) {
-  Split parts = split(graph, device);
+std::vector<Config> segment_configs(const Engine& engine, const Graph& graph, const Device& device, std::string* why) {
+  if (engine.tensor_cores && (device.backend == GPUDNN_BACKEND_HOST || !has_float_product(graph))) {
+    *why = "there is no product of float tensors that TF32 could take";
+    return {};
+  }
+  const Split parts = split(graph, device, engine.tensor_cores);
   if (parts.segments.empty()) {
     *why = graph.nodes.empty() ? "the graph has no operation" : parts.why;
     return {};
   }
   Config config;
-  config.workspace = whole_workspace(plan_workspace(graph, parts.segments));
+  config.workspace = whole_workspace(plan_workspace(parts.graph, parts.segments));
   return {config};
 }
 
 Status segment_prepare(const Engine& engine, const GraphRef& graph, const Device& device, const Knobs&, WorkRef* work) {
-  const Split parts = split(*graph, device);
+  const Split parts = split(*graph, device, engine.tensor_cores);
   GPUDNN_REQUIRE(!parts.segments.empty(), GPUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "%s: %s", engine.name,
                  parts.why.c_str());
   std::vector<SegmentsWork::Step> steps;
@@ -201,7 +236,8 @@ Status segment_prepare(const Engine& engine, const GraphRef& graph, const Device
     GPUDNN_TRY(choice.engine->prepare(*choice.engine, segment.graph, device, choice.config.knobs, &step.work));
     steps.push_back(std::move(step));
   }
-  *work = std::make_shared<SegmentsWork>(std::move(steps), plan_workspace(*graph, parts.segments));
+  *work = std::make_shared<SegmentsWork>(std::move(steps), plan_workspace(parts.graph, parts.segments),
+                                         graph->tensors.size());
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -17,6 +17,7 @@
 
 #include "core/parallel.hpp"
 #include "host/conv_epilogue.hpp"
+#include "host/conv_integer.hpp"
 #include "host/element.hpp"
 
 namespace gpudnn::host {
@@ -346,6 +347,7 @@ void wgrad(const Problem& problem, const Args& args) {
 
 void convolution(const Problem& problem, const Args& args) {
   if (element_count(conv::output(problem)) == 0) return;
+  if (conv::is_integer(problem)) return convolution_of_integers(problem, args);
   with_floating_type(conv::output(problem).type, [&]<class T>() {
     switch (problem.direction) {
       case Direction::forward:

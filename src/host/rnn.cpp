@@ -26,6 +26,8 @@ struct HostConvert {
   using State = std::conditional_t<std::is_same_v<Element, double>, double, float>;
   static double widen(T value) noexcept { return to_double(value); }
   static T narrow(double value) noexcept { return round_to<T>(value); }
+  static double sigmoid(double x) noexcept { return kernels::rnn_sigmoid(x); }
+  static double tanh(double x) noexcept { return kernels::rnn_tanh(x); }
 };
 
 DataType data_type(tile::ElementType type) noexcept {
@@ -118,8 +120,7 @@ class Sweep {
       take_rows(&rows, s.rows, l_.width,
                 [&](std::int32_t place, std::int32_t k) { return Unit::hidden_before(l_, d_, s, place, k); });
       const auto finish = [&](std::int32_t place, std::int32_t j, const double* sums) {
-        double cell_after = 0;
-        Unit::forward(l_, d_, s, place, j, Unit::fetch(l_, d_, s, place, j), sums, &cell_after);
+        Unit::forward(l_, d_, s, place, j, Unit::fetch(l_, d_, s, place, j), sums);
       };
       with_gates([&]<int kGates>() { multiply_rows<kGates>(rows, r, l_.width, s.rows, l_.units, finish); });
       if (projection.empty()) continue;
@@ -221,13 +222,19 @@ void backward(const Site&, const RnnLayer& layer) {
 
 Status product(const Site&, const Product& p) {
   with_floating_type(p.type, [&]<class T>() {
-    const auto a = host::gemm_matrix(static_cast<const T*>(p.a), p.a_strides[0], p.a_strides[1]);
-    const auto b = host::gemm_matrix(static_cast<const T*>(p.b), p.b_strides[0], p.b_strides[1]);
-    auto* const d = static_cast<T*>(p.d);
-    host::gemm(p.m, p.n, p.k, a, b, [&](std::int64_t row, std::int64_t column, std::int64_t count, const double* sums) {
-      T* const to = d + row * p.d_row + column;
-      for (std::int64_t i = 0; i < count; ++i) host::store(to + i, sums[i], p.adds ? 1 : 0);
-    });
+    for (std::int64_t lane = 0; lane < p.counts[0] * p.counts[1]; ++lane) {
+      const auto at = [&](const std::int64_t (&steps)[2]) {
+        return lane / p.counts[1] * steps[0] + lane % p.counts[1] * steps[1];
+      };
+      const auto a = host::gemm_matrix(static_cast<const T*>(p.a) + at(p.a_steps), p.a_strides[0], p.a_strides[1]);
+      const auto b = host::gemm_matrix(static_cast<const T*>(p.b) + at(p.b_steps), p.b_strides[0], p.b_strides[1]);
+      auto* const d = static_cast<T*>(p.d) + at(p.d_steps);
+      host::gemm(p.m, p.n, p.k, a, b,
+                 [&](std::int64_t row, std::int64_t column, std::int64_t count, const double* sums) {
+                   T* const to = d + row * p.d_row + column;
+                   for (std::int64_t i = 0; i < count; ++i) host::store(to + i, sums[i], p.adds ? 1 : 0);
+                 });
+    }
   });
   return GPUDNN_STATUS_SUCCESS;
 }
@@ -294,15 +301,20 @@ void upload(const Site&, const std::int32_t* from, std::int64_t count, std::int3
   std::copy_n(from, count, to);
 }
 
-void previous(const Site&, const RnnLayer& l, int direction, void* to) {
-  const RnnDirection& d = l.direction[direction];
+void previous(const Site&, const kernels::RnnPrevious& previous, void* to) {
+  const RnnLayer& l = previous.layer;
+  const std::int64_t rows =
+      l.rows.offsets != nullptr ? l.rows.offsets[l.rows.steps] : std::int64_t{l.rows.steps} * l.rows.batch;
   with_floating_type(data_type(l.type), [&]<class T>() {
     using Unit = kernels::RnnUnit<HostConvert<T>>;
-    for (std::int32_t t = 0; t < l.rows.steps; ++t) {
-      const RnnStep s = kernels::rnn_step(l.rows, d.downwards, t);
-      for (std::int32_t place = 0; place < s.rows; ++place) {
-        for (std::int32_t j = 0; j < l.width; ++j) {
-          Unit::store(to, (s.first + place) * l.width + j, Unit::hidden_before(l, d, s, place, j));
+    for (std::int32_t lane = 0; lane < previous.lanes; ++lane) {
+      const RnnDirection& d = previous.lane[lane];
+      for (std::int32_t t = 0; t < l.rows.steps; ++t) {
+        const RnnStep s = kernels::rnn_step(l.rows, d.downwards, t);
+        for (std::int32_t place = 0; place < s.rows; ++place) {
+          for (std::int32_t j = 0; j < l.width; ++j) {
+            Unit::store(to, (lane * rows + s.first + place) * l.width + j, Unit::hidden_before(l, d, s, place, j));
+          }
         }
       }
     }
@@ -320,21 +332,25 @@ void transpose(const Site&, tile::ElementType type, const void* from, std::int64
   });
 }
 
-void column_sums(const Site&, const kernels::RnnColumnSums& sums) {
+void lane_sums(const kernels::RnnColumnSums& sums, const kernels::RnnColumnSums::Lane& lane) {
   with_floating_type(data_type(sums.type), [&]<class T>() {
     std::vector<double> totals(static_cast<std::size_t>(sums.columns));
     for (std::int64_t row = 0; row < sums.rows; ++row) {
-      const T* const from = static_cast<const T*>(sums.matrix) + row * sums.stride;
+      const T* const from = static_cast<const T*>(lane.matrix) + row * sums.stride;
       for (std::int32_t j = 0; j < sums.columns; ++j) totals[static_cast<std::size_t>(j)] += to_double(from[j]);
     }
     for (std::int32_t j = 0; j < sums.columns - sums.skip; ++j) {
       const std::int32_t other = sums.skip > 0 && j >= sums.skip_from ? j + sums.skip : j;
-      if (sums.out != nullptr)
-        host::store(static_cast<T*>(sums.out) + j, totals[static_cast<std::size_t>(j)], sums.adds ? 1 : 0);
-      if (sums.out2 != nullptr)
-        host::store(static_cast<T*>(sums.out2) + j, totals[static_cast<std::size_t>(other)], sums.adds ? 1 : 0);
+      if (lane.out != nullptr)
+        host::store(static_cast<T*>(lane.out) + j, totals[static_cast<std::size_t>(j)], sums.adds ? 1 : 0);
+      if (lane.out2 != nullptr)
+        host::store(static_cast<T*>(lane.out2) + j, totals[static_cast<std::size_t>(other)], sums.adds ? 1 : 0);
     }
   });
+}
+
+void column_sums(const Site&, const kernels::RnnColumnSums& sums) {
+  for (std::int32_t lane = 0; lane < sums.lanes; ++lane) lane_sums(sums, sums.lane[lane]);
 }
 
 void gate_sum(const Site&, const kernels::RnnGateSum& sum) {
@@ -362,6 +378,8 @@ const Stages kHostStages = {.product = &product,
                             .product_scratch = &product_scratch,
                             .forward = &forward,
                             .backward = &backward,
+                            .pipelines = nullptr,
+                            .pipeline = nullptr,
                             .pass = &pass,
                             .gather = &gather,
                             .scatter = &scatter,

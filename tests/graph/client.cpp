@@ -376,8 +376,9 @@ Status execute(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* mem
               GPUDNN_STATUS_SUCCESS);
     pointers.back() = copy->data();
   }
-  const Place workspace(handle, static_cast<std::size_t>(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) + 32);
-  void* start = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 15) / 16 * 16);
+  // Behind 4 bytes of the client's own, as NVIDIA's frontend gives it.
+  const Place workspace(handle, static_cast<std::size_t>(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) + 4);
+  void* start = static_cast<char*>(workspace.data()) + 4;
   BackendDescriptor pack(graph::kPack);
   const auto count = static_cast<std::int64_t>(uids.size());
   EXPECT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, GPUDNN_TYPE_INT64, count, uids.data()),

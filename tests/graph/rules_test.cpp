@@ -1,11 +1,15 @@
 // Rules that clients of the graph interface rely on: counts, lifetimes, pointers, notes, caches, threads.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "client.hpp"
 #include "gpudnn/ops.h"
+#include "graph/engine.hpp"
 #include "graph/kinds.hpp"
+#include "ops/conv/engine.hpp"
 #include "support/backend.hpp"
 #include "support/session.hpp"
 
@@ -342,6 +346,17 @@ TEST(GraphRules, CudaGraphsAreForCuda) {
   EXPECT_GT(last_error().size(), 20U);
   EXPECT_NE(gpudnnBackendUpdateCudaGraph(handle, plan.get(), pack.get(), cuda_graph), GPUDNN_STATUS_SUCCESS);
   EXPECT_GT(last_error().size(), 20U);
+}
+
+// Those of families that a caller must ask for by an algorithm number have no row.
+TEST(GraphRules, EveryEngineOfConvolutionHasARow) {
+  for (const conv::ConvEngine& engine : conv::engines()) {
+    if (engine.family != conv::Family::direct) continue;
+    const auto rows = graph::engines();
+    EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [&](const graph::Engine& row) {
+      return row.inner != nullptr && std::strcmp(row.inner, engine.name) == 0 && row.backend == engine.backend;
+    })) << engine.name;
+  }
 }
 
 }  // namespace

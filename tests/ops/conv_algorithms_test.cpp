@@ -147,5 +147,64 @@ TEST_P(Algorithms, ANumberThatDoesNotExistIsRefused) {
   }
 }
 
+// Which numbers of transforms a problem has engines for; of the other ones the list says so.
+struct Served {
+  const char* line;
+  std::set<int> numbers;
+};
+const Served kServed[] = {
+    {"conv fwd f32 nchw n2c6h19w17 k8r3s3 p1x1 t1x1 d1x1 g1", {4, 5, 6, 7}},
+    {"conv fwd f32 nhwc n2c6h19w17 k8r3s3 p1x1 t1x1 d1x1 g2", {4, 5, 6, 7}},
+    {"conv dgrad f32 nchw n2c6h19w17 k8r3s3 p1x1 t1x1 d1x1 g1", {2, 3, 4, 5}},
+    {"conv wgrad f32 nchw n2c6h19w17 k8r3s3 p1x1 t1x1 d1x1 g1", {2, 5, 6}},
+    {"conv fwd f32 nchw n1c2h19w17 k3r5s5 p2x2 t1x1 d1x1 g1", {4, 5}},
+    {"conv fwd f32 nchw n1c1h60w60 k1r33s33 p0x0 t1x1 d1x1 g1", {4}},
+    {"conv fwd f32 nchw n1c1h12w300 k1r3s5 p0x0 t1x1 d1x1 g1", {5}},
+    {"conv fwd f32 nchw n2c6h19w17 k8r3s3 p1x1 t2x2 d1x1 g1", {}},
+    {"conv fwd f32 nchw n2c6h19w17 k8r3s3 p1x1 t1x1 d2x2 g1", {}},
+    {"conv fwd f16 nchw n2c6h19w17 k8r3s3 p1x1 t1x1 d1x1 g1", {}},
+    {"conv wgrad f64 nchw n2c6h19w17 k8r3s3 p1x1 t1x1 d1x1 g1", {}},
+};
+
+TEST(AlgorithmFamilies, TheListServesTheNumbersThatHaveAnEngine) {
+  const Backend& backend = Backend::at_hand();
+  for (const Served& served : kServed) {
+    std::string why;
+    ConvCase c{};
+    c.problem = conv::from_text(served.line, &why).value();
+    std::set<int> numbers;
+    for (const AlgorithmRow& row :
+         list_algorithms(backend, c, Search::heuristic, algorithm_count_of(c.problem.direction)).rows) {
+      const bool names_a_family = conv::family_of(c.problem.direction, row.algorithm) != conv::Family::direct;
+      if (names_a_family && row.status == GPUDNN_STATUS_SUCCESS) numbers.insert(row.algorithm);
+    }
+    EXPECT_EQ(numbers, backend.is_cuda() ? served.numbers : std::set<int>{}) << served.line;
+  }
+}
+
+// A transform rounds otherwise than a sum of products, so equal bits would show that another engine ran.
+TEST(AlgorithmFamilies, ANumberRunsAnEngineOfItsFamilyAndNoOther) {
+  const Backend& backend = Backend::at_hand();
+  if (!backend.is_cuda()) GTEST_SKIP() << "the host has direct engines alone";
+  for (const Served& served : kServed) {
+    std::string why;
+    ConvCase c{};
+    c.problem = conv::from_text(served.line, &why).value();
+    c.integers = false;
+    c.seed = session_seed();
+    const Values values = make_values(c);
+    const std::vector<double> direct = run(backend, c, values, {.algorithm = 0}).values;
+    for (int algorithm = 1; algorithm < algorithm_count_of(c.problem.direction); ++algorithm) {
+      const bool served_number = served.numbers.contains(algorithm);
+      const Outcome with = run(backend, c, values, {.algorithm = algorithm});
+      ASSERT_EQ(with.status, GPUDNN_STATUS_SUCCESS) << with.text;
+      if (served_number) EXPECT_NE(with.values, direct) << served.line << " algorithm " << algorithm;
+      EXPECT_EQ(check(backend, c, {.algorithm = algorithm}), "") << served.line << " algorithm " << algorithm;
+      // Without room for its transform it is a sum of products.
+      EXPECT_EQ(check(backend, c, {.algorithm = algorithm, .without_workspace = true}), "") << served.line;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gpudnn::test

@@ -221,9 +221,10 @@ class Round {
     return values;
   }
   void set_state(gpudnnTensorDescriptor_t desc, int width) const {
-    const int dims[] = {p_.net.pseudo_layers(), p_.sequences.batch, width};
-    const int strides[] = {dims[1] * dims[2], dims[2], 1};
-    GPUDNN_TEST_REQUIRE(gpudnnSetTensorNdDescriptor(desc, p_.net.type, 3, dims, strides));
+    const int dims[] = {p_.net.pseudo_layers(), p_.sequences.batch, width, 1, 1};
+    const int strides[] = {dims[1] * dims[2], dims[2], 1, 1, 1};
+    // Five dimensions are what PyTorch gives.
+    GPUDNN_TEST_REQUIRE(gpudnnSetTensorNdDescriptor(desc, p_.net.type, width % 2 == 0 ? 5 : 3, dims, strides));
   }
   [[nodiscard]] Data input(const std::vector<double>& values) const {
     return {backend_, p_.net.type, values, c_.misalignment};
@@ -509,6 +510,14 @@ TEST(Rnn, WeightsLieAsDocumented) {
         }
         ASSERT_EQ(matrix, at(wanted)) << "pseudo-layer " << pseudo << " id " << id;
         ASSERT_EQ(bias, at(wanted_bias)) << "pseudo-layer " << pseudo << " id " << id;
+        // PyTorch asks for a matrix or a bias alone.
+        void* again = nullptr;
+        GPUDNN_TEST_REQUIRE(
+            gpudnnGetRNNWeightParams(backend.handle(), rnn, pseudo, bytes, base, id, m, &again, nullptr, nullptr));
+        ASSERT_EQ(again, matrix);
+        GPUDNN_TEST_REQUIRE(
+            gpudnnGetRNNWeightParams(backend.handle(), rnn, pseudo, bytes, base, id, nullptr, nullptr, b, &again));
+        ASSERT_EQ(again, bias);
       }
     }
   }

@@ -9,6 +9,7 @@
 #include "support/backend.hpp"
 #include "support/cases.hpp"
 #include "support/naive.hpp"
+#include "support/transform_slack.hpp"
 
 namespace gpudnn::test {
 
@@ -110,7 +111,11 @@ template <class Problem>
 template <class Problem>
 std::string check(const Backend& backend, const Case<Problem>& c, const RunOptions& options) {
   const Values values = make_values(c);
-  return judge(output_of(c.problem), run(backend, c, values, options), naive(c, values));
+  Expected expected = naive(c, values);
+  if constexpr (std::is_same_v<Problem, conv::Problem>) {
+    widen_for_family(c, values, conv::family_of(c.problem.direction, options.algorithm), &expected);
+  }
+  return judge(output_of(c.problem), run(backend, c, values, options), expected);
 }
 
 }  // namespace gpudnn::test

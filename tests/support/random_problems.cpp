@@ -106,6 +106,19 @@ void windows_of_step_one(Random& random, conv::Problem* p) {
   }
 }
 
+// What minimal filtering and Fourier transforms ask for: floats, two dimensions, steps of 1.
+void transformable_windows(Random& random, conv::Problem* p) {
+  p->spatial = 2;
+  p->x.type = GPUDNN_DATA_FLOAT;
+  const bool is_small = random.chance(0.6);
+  for (int i = 0; i < 2; ++i) {
+    p->w.dims[2 + i] = is_small ? 3 : random.between(1, 11);
+    p->x.dims[2 + i] = random.between(1, is_small ? 19 : 40);
+    p->stride[i] = p->dilation[i] = 1;
+    p->pad[i] = random.between(0, p->w.dims[2 + i] + 1);
+  }
+}
+
 // The first layer of a network, as kernels that fetch rows of pixels ask for it: rows of whole vectors, dilation 1.
 void first_layer(Random& random, conv::Problem* p) {
   p->spatial = random.chance(0.15) ? 1 : 2;
@@ -219,11 +232,13 @@ ConvCase random_conv(Random& random) {
     random_conv_geometry(random, &p);
     const bool patch = random.chance(0.2);
     if (patch) windows_of_step_one(random, &p);
-    const bool first = !patch && random.chance(0.2);
+    const bool transformable = !patch && random.chance(0.1);
+    if (transformable) transformable_windows(random, &p);
+    const bool first = !patch && !transformable && random.chance(0.2);
     if (first) first_layer(random, &p);
     std::int64_t channels = 0;
     std::int64_t filters = 0;
-    const bool grouped = !patch && !first && random.chance(0.2);
+    const bool grouped = !patch && !first && !transformable && random.chance(0.2);
     if (grouped) small_groups(random, &p, &channels);
     const bool channels_last = patch || first || random.chance(grouped ? 0.8 : 0.5);
     if (grouped) {

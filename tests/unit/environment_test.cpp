@@ -165,16 +165,24 @@ TEST(Environment, CublasMayBeTurnedOff) {
   EXPECT_FALSE(environment_cublas());
 }
 
+TEST(Environment, SplitFloatsMayBeTurnedOff) {
+  const Variable unset("GPUDNN_FP32_SPLIT", nullptr);
+  EXPECT_TRUE(environment_fp32_split());
+  const Variable off("GPUDNN_FP32_SPLIT", "0");
+  EXPECT_FALSE(environment_fp32_split());
+}
+
 TEST(Environment, ValuesThatAreNotUnderstoodAreTold) {
   EXPECT_TRUE(environment_mistakes().empty());
   const Variable level("GPUDNN_LOGLEVEL", "x");
   const Variable threads("GPUDNN_HOST_THREADS", "foo");
   const Variable limit("GPUDNN_WORKSPACE_LIMIT", "1TB");
   const Variable cublas("GPUDNN_CUBLAS", "off");
+  const Variable split("GPUDNN_FP32_SPLIT", "no");
   const std::vector<std::string> mistakes = environment_mistakes();
-  ASSERT_EQ(mistakes.size(), 4u);
+  ASSERT_EQ(mistakes.size(), 5u);
   for (const char* said : {"GPUDNN_LOGLEVEL is 'x'", "GPUDNN_HOST_THREADS is 'foo'", "GPUDNN_WORKSPACE_LIMIT is '1TB'",
-                           "GPUDNN_CUBLAS is 'off'"}) {
+                           "GPUDNN_CUBLAS is 'off'", "GPUDNN_FP32_SPLIT is 'no'"}) {
     EXPECT_TRUE(std::ranges::any_of(mistakes, [&](const std::string& m) { return m.starts_with(said); })) << said;
   }
 }

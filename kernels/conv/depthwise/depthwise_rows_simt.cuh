@@ -1,4 +1,4 @@
-// Depthwise convolution with any filter, step and dilation: forward and data gradient.
+// Depthwise convolution with any filter, step and dilation: forward and data gradient, of images and of volumes.
 //
 // The block goes over the rows of the filter together, each of which lies in shared memory for all of its channels.
 // With step 1 a thread has kColumns windows of a row and slides along the image: an element that was loaded once meets
@@ -13,21 +13,23 @@
 
 namespace gpudnn::kernels::depthwise {
 
-// Row r of the filter of the block's channels: channel by channel, as stage_filter has them.
+// Row r of slice t of the filter of the block's channels: channel by channel, as stage_filter has them.
 template <class T, class I>
-__device__ __forceinline__ void stage_filter_row(const Params& p, std::uint32_t channel_block, int r, float* shared) {
+__device__ __forceinline__ void stage_filter_row(const Params& p, std::uint32_t channel_block, int t, int r,
+                                                 float* shared) {
   const auto width = static_cast<std::uint32_t>(p.w.taps);
   const std::uint32_t channels = p.lanes_c.divisor * I::kVector;
   const std::uint32_t first = channel_block * channels;
   const int from_r = p.mirrored ? p.h.taps - 1 - r : r;
+  const T* const slice = static_cast<const T*>(p.filter) + (p.mirrored ? p.d.taps - 1 - t : t) * p.filter_t;
   for (std::uint32_t i = threadIdx.x; i < channels * width; i += blockDim.x) {
     const std::uint32_t channel = i / width;
     const std::uint32_t s = i % width;
     float value = 0;
     if (first + channel < p.channels) {
       const std::uint32_t from_s = p.mirrored ? width - 1 - s : s;
-      value = tile::widen<float>(static_cast<const T*>(
-          p.filter)[(first + channel) * p.filter_k + from_r * p.filter_r + static_cast<int>(from_s) * p.filter_s]);
+      value = tile::widen<float>(
+          slice[(first + channel) * p.filter_k + from_r * p.filter_r + static_cast<int>(from_s) * p.filter_s]);
     }
     shared[shared_channel<I::kVector>(p, channel / I::kVector, static_cast<int>(channel % I::kVector)) * width + s] =
         value;
@@ -111,7 +113,7 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) rows_ker
   const std::uint32_t channel = (channel_block * p.lanes_c.divisor + lane.vector) * kV;
   const std::uint32_t index = unit_block * p.lanes_s.divisor + lane.unit;
   const bool works = lane.exists && channel < p.channels && index < p.units;
-  const Unit unit = unit_at(p, works ? index : 0);
+  const Unit unit = unit_in_volume(p, works ? index : 0);
   const float* taps[kV];
 #pragma unroll
   for (int v = 0; v < kV; ++v) {
@@ -120,13 +122,21 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) rows_ker
   const T* const image = static_cast<const T*>(p.image) +
                          Target<T>::offset(p.image_steps, unit.n, p.multiplier.quotient(works ? channel : 0), 0, 0);
   float sums[I::kColumns][kV] = {};
-  for (int r = 0; r < p.h.taps; ++r) {
+  int t = 0;
+  int r = 0;
+  for (int i = 0; i < p.d.taps * p.h.taps; ++i) {
     __syncthreads();
-    stage_filter_row<T, I>(p, channel_block, r, shared);
+    stage_filter_row<T, I>(p, channel_block, t, r, shared);
     __syncthreads();
+    const int slice = image_position(p, p.d, unit.slice, t);
     const int row = image_position(p, p.h, unit.row, r);
-    if (!works || row < 0) continue;
-    const T* const from = image + static_cast<std::int64_t>(row) * p.image_steps.h;
+    if (++r == p.h.taps) {
+      r = 0;
+      ++t;
+    }
+    if (!works || row < 0 || slice < 0) continue;
+    const T* const from =
+        image + static_cast<std::int64_t>(row) * p.image_steps.h + static_cast<std::int64_t>(slice) * p.image_steps.d;
     if constexpr (kSlides) {
       slide<T, I>(p, from, unit.column - p.w.pad, taps, sums);
     } else {
@@ -136,7 +146,7 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) rows_ker
   if (!works || unit.row >= p.h.rows) return;
   float bias[kV];
   load_bias<T>(p, channel, bias);
-  const Target<T> target(p, unit.n, channel, unit.row, unit.column);
+  const Target<T> target(p, unit.n, channel, unit.row, unit.column, unit.slice);
 #pragma unroll
   for (int j = 0; j < I::kColumns; ++j) {
     if (unit.column + j * p.w.step >= p.w.rows) continue;

@@ -59,6 +59,7 @@ __device__ __forceinline__ Lane lane_of(const Params& p) {
 struct Unit {
   std::uint32_t n;
   int row, column;
+  int slice = 0;  // of a volume
 };
 __device__ __forceinline__ int first_window(const Axis& axis, std::uint32_t unit) {
   std::uint32_t chunk = 0;
@@ -72,6 +73,14 @@ __device__ __forceinline__ Unit unit_at(const Params& p, std::uint32_t index) {
   unit.n = p.row_units.divmod(p.col_units.divmod(index, &column), &row);
   unit.row = first_window(p.h, row);
   unit.column = first_window(p.w, column);
+  return unit;
+}
+// The same where images may be volumes.
+__device__ __forceinline__ Unit unit_in_volume(const Params& p, std::uint32_t index) {
+  Unit unit = unit_at(p, index);
+  std::uint32_t slice = 0;
+  unit.n = p.depth.divmod(unit.n, &slice);
+  unit.slice = static_cast<int>(slice);
   return unit;
 }
 // Windows of the unit along an axis: those of its chunk that the tensor has.
@@ -204,13 +213,14 @@ template <class T>
 struct Target {
   T* out;
   const T* addend;
-  __device__ __forceinline__ Target(const Params& p, std::uint32_t n, std::uint32_t channel, int row, int column)
-      : out(static_cast<T*>(p.out) + offset(p.rows_steps, n, channel, row, column)),
-        addend(static_cast<const T*>(p.addend) + offset(p.addend_steps, n, channel, row, column)) {}
+  __device__ __forceinline__ Target(const Params& p, std::uint32_t n, std::uint32_t channel, int row, int column,
+                                    int slice = 0)
+      : out(static_cast<T*>(p.out) + offset(p.rows_steps, n, channel, row, column, slice)),
+        addend(static_cast<const T*>(p.addend) + offset(p.addend_steps, n, channel, row, column, slice)) {}
   __device__ static __forceinline__ std::int64_t offset(const Strides& steps, std::uint32_t n, std::uint32_t channel,
-                                                        int row, int column) {
+                                                        int row, int column, int slice = 0) {
     return n * steps.n + channel * steps.c + static_cast<std::int64_t>(row) * steps.h +
-           static_cast<std::int64_t>(column) * steps.w;
+           static_cast<std::int64_t>(column) * steps.w + static_cast<std::int64_t>(slice) * steps.d;
   }
 };
 

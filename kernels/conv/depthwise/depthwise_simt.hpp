@@ -69,6 +69,7 @@ struct Strides {
   std::int64_t c = 0;
   std::int32_t h = 0;
   std::int32_t w = 0;
+  std::int32_t d = 0;
 };
 
 // One spatial direction of the windows, and how threads share the rows or columns.
@@ -107,8 +108,9 @@ struct Params {
   bool transposed = false;     // Kernel::rows: data gradient, windows of the image by output pixels
   bool channels_last = false;  // which index of a block's threads is the faster one
   Axis h, w;
+  Axis d;  // of volumes, which Kernel::rows and Kernel::wgrad take: one slice of the other tensor a unit
   Strides image_steps, rows_steps, addend_steps;
-  std::int64_t filter_k = 0, filter_r = 0, filter_s = 0;
+  std::int64_t filter_k = 0, filter_r = 0, filter_s = 0, filter_t = 0;
   std::int64_t bias_step = 0;     // bytes
   std::uint32_t channels = 0;     // of y
   FastDivmod multiplier;          // channels of y for each of x
@@ -119,12 +121,14 @@ struct Params {
   FastDivmod lanes_c, lanes_s;
   FastDivmod channel_blocks;
   FastDivmod col_units, row_units;  // of an image: phases times chunks
+  FastDivmod depth;                 // slices of the other tensor
   std::uint32_t units = 0;
   std::uint32_t threads = 0;
   std::uint32_t blocks = 0;
   std::uint32_t shared_bytes = 0;
   std::uint32_t splits = 1;  // filter gradient: blocks that share a channel block
-  FastDivmod tap_tiles_w;    // filter gradient: tiles of taps in a row of the filter
+  FastDivmod tap_tiles_w;    // filter gradient: tiles of taps in a row of the filter ...
+  FastDivmod tap_tiles_h;    // ... and of rows in a slice
   std::uint32_t tap_tiles = 1;
 };
 

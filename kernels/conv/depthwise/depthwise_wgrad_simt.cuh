@@ -10,7 +10,8 @@
 // dw; with more, each leaves its sums in the workspace, and sum_splits_kernel adds those up in order. All orders are
 // fixed.
 //
-// Larger filters are cut into tiles of 1 x 8 taps (blockIdx.y), each of which is a filter gradient of its own.
+// Larger filters are cut into tiles of 1 x 8 taps (blockIdx.y), each of which is a filter gradient of its own; and so
+// is each slice of a volume's filter, whose units are slices of dy.
 //
 // An element of x that does not exist counts as zero. One of dy that does not exist meets nothing, as zero times an
 // infinity of x would be a NaN.
@@ -48,24 +49,24 @@ __device__ __forceinline__ void add_products(int a, const float (&x)[kSeen][I::k
   }
 }
 
-// The sums over a unit. tap_row, tap_column: the first of the thread's taps.
+// The sums over a unit. tap_row, tap_column: the first of the thread's taps; slice: of the image, under the filter's.
 template <class T, class I>
-__device__ __forceinline__ void add_unit(const Params& p, const Unit& unit, std::uint32_t channel, int tap_row,
-                                         int tap_column, TapSums<I>& sums) {
+__device__ __forceinline__ void add_unit(const Params& p, const Unit& unit, std::uint32_t channel, int slice,
+                                         int tap_row, int tap_column, TapSums<I>& sums) {
   constexpr int kV = I::kVector;
   constexpr int kSeen = (I::kColumns - 1) * I::kStride + I::kWidth;
   const int windows = windows_from(p.h, unit.row);
   const std::uint32_t read = columns_inside<I::kColumns>(unit.column, p.w.step, p.w.rows);
   const int columns = __popc(read);
   const int dy_step = in_register(p.w.step * p.rows_steps.w);
-  const T* dy_from =
-      static_cast<const T*>(p.rows) + Target<T>::offset(p.rows_steps, unit.n, channel, unit.row, unit.column);
+  const T* dy_from = static_cast<const T*>(p.rows) +
+                     Target<T>::offset(p.rows_steps, unit.n, channel, unit.row, unit.column, unit.slice);
   int row = unit.row * p.h.stride - p.h.pad + tap_row * p.h.dilation;
   const int column = unit.column * p.w.stride - p.w.pad + tap_column * p.w.dilation;
   const std::uint32_t inside = columns_inside<kSeen>(column, p.w.dilation, p.w.image);
   const int seen_step = in_register(p.w.dilation * p.image_steps.w);
   const T* from = static_cast<const T*>(p.image) +
-                  Target<T>::offset(p.image_steps, unit.n, p.multiplier.quotient(channel), row, column);
+                  Target<T>::offset(p.image_steps, unit.n, p.multiplier.quotient(channel), row, column, slice);
   struct Rows {
     tile::Pack<T, kV> dy[I::kColumns];
     tile::Pack<T, kV> image[I::kStride][kSeen];
@@ -126,14 +127,15 @@ __device__ __forceinline__ void add_unit(const Params& p, const Unit& unit, std:
   }
 }
 
-// The epilogue of tap (r, s) of a channel.
+// The epilogue of tap (t, r, s) of a channel.
 template <class T>
-__device__ __forceinline__ void finish_tap(const Params& p, std::uint32_t channel, int r, int s, float sum) {
+__device__ __forceinline__ void finish_tap(const Params& p, std::uint32_t channel, int t, int r, int s, float sum) {
   if (p.mirrored) {
+    t = p.d.taps - 1 - t;
     r = p.h.taps - 1 - r;
     s = p.w.taps - 1 - s;
   }
-  const std::int64_t at = channel * p.filter_k + r * p.filter_r + s * p.filter_s;
+  const std::int64_t at = channel * p.filter_k + t * p.filter_t + r * p.filter_r + s * p.filter_s;
   float value = p.alpha * sum;
   if (p.addend_scale != 0.0f) value += p.addend_scale * tile::widen<float>(static_cast<const T*>(p.addend)[at]);
   static_cast<T*>(p.out)[at] = tile::narrow<T>(value);
@@ -146,7 +148,10 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_ke
   std::uint32_t channel_block = 0;
   const std::uint32_t split = p.channel_blocks.divmod(blockIdx.x, &channel_block);
   std::uint32_t tile_column = 0;
-  const int tap_row = static_cast<int>(p.tap_tiles_w.divmod(blockIdx.y, &tile_column)) * I::kHeight;
+  std::uint32_t tile_row = 0;
+  const int tap_slice =
+      static_cast<int>(p.tap_tiles_h.divmod(p.tap_tiles_w.divmod(blockIdx.y, &tile_column), &tile_row));
+  const int tap_row = static_cast<int>(tile_row) * I::kHeight;
   const int tap_column = static_cast<int>(tile_column) * I::kWidth;
   const Lane lane = lane_of(p);
   const std::uint32_t channel = (channel_block * p.lanes_c.divisor + lane.vector) * kV;
@@ -155,7 +160,10 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_ke
   if (works) {
     for (std::uint32_t index = split * p.lanes_s.divisor + lane.unit; index < p.units;
          index += p.splits * p.lanes_s.divisor) {
-      add_unit<T, I>(p, unit_at(p, index), channel, tap_row, tap_column, sums);
+      const Unit unit = unit_in_volume(p, index);
+      const int slice = unit.slice * p.d.stride - p.d.pad + tap_slice * p.d.dilation;
+      if (static_cast<unsigned>(slice) >= static_cast<unsigned>(p.d.image)) continue;
+      add_unit<T, I>(p, unit, channel, slice, tap_row, tap_column, sums);
     }
   }
 
@@ -191,11 +199,11 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_ke
         const float sum = shared[static_cast<std::uint32_t>(s * kV + v) * pitch + threadIdx.x];
         const std::uint32_t of = channel + static_cast<std::uint32_t>(v);
         if (p.splits == 1) {
-          finish_tap<T>(p, of, tap_row + r, tap_column + s, sum);
+          finish_tap<T>(p, of, tap_slice, tap_row + r, tap_column + s, sum);
         } else {
-          const std::size_t tap = static_cast<std::size_t>((tap_row + r) * p.w.taps + tap_column + s);
+          const auto tap = static_cast<std::size_t>((tap_slice * p.h.taps + tap_row + r) * p.w.taps + tap_column + s);
           p.partials[(static_cast<std::size_t>(split) * p.channels + of) *
-                         static_cast<std::size_t>(p.h.taps * p.w.taps) +
+                         static_cast<std::size_t>(p.d.taps * p.h.taps * p.w.taps) +
                      tap] = sum;
         }
       }
@@ -208,7 +216,7 @@ constexpr int kSumColumns = 32;  // taps of a block
 template <class T>
 __global__ void __launch_bounds__(kSumLanes* kSumColumns) sum_splits_kernel(const Params p) {
   __shared__ float sums[kSumLanes][kSumColumns];
-  const auto taps = static_cast<std::size_t>(p.h.taps * p.w.taps);
+  const auto taps = static_cast<std::size_t>(p.d.taps * p.h.taps * p.w.taps);
   const std::size_t count = p.channels * taps;
   const std::size_t at = static_cast<std::size_t>(blockIdx.x) * kSumColumns + threadIdx.x % kSumColumns;
   const std::uint32_t lane = threadIdx.x / kSumColumns;
@@ -221,7 +229,8 @@ __global__ void __launch_bounds__(kSumLanes* kSumColumns) sum_splits_kernel(cons
   if (lane != 0 || at >= count) return;
   for (int i = 1; i < kSumLanes; ++i) sum += sums[i][threadIdx.x];
   const auto tap = static_cast<int>(at % taps);
-  finish_tap<T>(p, static_cast<std::uint32_t>(at / taps), tap / p.w.taps, tap % p.w.taps, sum);
+  const int row = tap / p.w.taps;
+  finish_tap<T>(p, static_cast<std::uint32_t>(at / taps), row / p.h.taps, row % p.h.taps, tap % p.w.taps, sum);
 }
 
 }  // namespace gpudnn::kernels::depthwise

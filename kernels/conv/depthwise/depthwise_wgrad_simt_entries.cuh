@@ -29,7 +29,8 @@ void launch_wgrad(int row, const Params& params, CUstream_st* stream) {
       {.blocks = dim3(params.blocks, params.tap_tiles), .threads = params.threads, .shared_bytes = params.shared_bytes},
       stream, params);
   if (params.splits == 1) return;
-  const std::size_t count = static_cast<std::size_t>(params.channels) * static_cast<std::size_t>(params.h.taps) *
+  const std::size_t count = static_cast<std::size_t>(params.channels) *
+                            static_cast<std::size_t>(params.d.taps * params.h.taps) *
                             static_cast<std::size_t>(params.w.taps);
   cuda::launch_kernel(
       &sum_splits_kernel<T>,

@@ -69,8 +69,8 @@ __device__ __forceinline__ void multiply_stages(Shared<I>& shared, std::uint32_t
   release<I>(shared, previous, multicast);
 }
 
-// The same for 8-bit floats, whose products the tensor core sums with fewer bits than a float has: the sums of a k tile
-// (128 products) are added to the others outside of it.
+// The same for 8-bit floats, whose products the tensor core sums with fewer bits than a float has, and for the terms of
+// floats, whose sums it would cut: the sums of a k tile are added to the others outside of it.
 template <class I, class A, class B>
 __device__ __forceinline__ void multiply_promoted(Shared<I>& shared, std::uint32_t count, int consumer, bool multicast,
                                                   Sums<I>& sum, PipelineState<I::kStages>* state) {
@@ -117,7 +117,9 @@ __device__ __forceinline__ void multiply(const Params& p, Shared<I>& shared, con
   }
   const std::uint32_t count = work.k_end - work.k_begin;
   const bool multicast = p.multicast != Multicast::none;
-  if constexpr (sizeof(T) == 2) {
+  if constexpr (sizeof(T) == 2 && I::kPromotes) {
+    multiply_promoted<I, T, T>(shared, count, consumer, multicast, sum, state);
+  } else if constexpr (sizeof(T) == 2) {
     if (p.a_mn_major) {
       if (!I::kSwapAb && p.b_mn_major) {
         multiply_stages<I, T, T, Major::mn, Major::mn>(shared, count, consumer, multicast, sum, state);

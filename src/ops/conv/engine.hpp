@@ -14,6 +14,12 @@ namespace gpudnn::conv {
 
 struct ConvEngine;
 
+// How a result comes about. Each family but the first has an algorithm number of its own, and only a caller who names
+// that number, or takes it from a list that Find or Get gave, gets it: transforms lose digits that a sum of the
+// products as defined keeps (docs/numerics.md).
+enum class Family : std::int32_t { direct = 0, winograd, winograd_nonfused, fft, fft_tiling };
+constexpr int kFamilies = 5;
+
 // An engine's tunable numbers.
 struct Config {
   std::int32_t tile = 0;              // a row of the engine's tile list
@@ -40,6 +46,7 @@ struct ConvEngine {
   gpudnnMathType_t math = GPUDNN_FMA_MATH;  // what it computes with: this, or GPUDNN_TENSOR_OP_MATH
   std::uint32_t alignment = 1;              // of the tensors' addresses that it needs, in bytes
   bool deterministic = true;
+  Family family = Family::direct;
   Support (*supports)(const Problem&, const Device&) = nullptr;
   // The configs for a problem that it supports, with their expected times and their workspaces, in any order.
   void (*candidates)(const Problem&, const Device&, std::vector<Candidate>*) = nullptr;
@@ -78,9 +85,11 @@ struct Plan {
 };
 
 // The classic algorithm numbers. `algorithm` restricts the choice: the ones that promise no workspace get an engine
-// without one, the others the best that fits `workspace_limit` bytes.
+// without one, those of a family one of that family where one takes the problem and fits the workspace, and the others
+// the best of the direct ones that fits.
 [[nodiscard]] int algorithm_count(Direction direction) noexcept;
 [[nodiscard]] bool algorithm_needs_no_workspace(Direction direction, int algorithm) noexcept;
+[[nodiscard]] Family family_of(Direction direction, int algorithm) noexcept;
 
 // The plan for the problem under the caller's algorithm, workspace and alignment of addresses, from the handle's cache
 // or made now.

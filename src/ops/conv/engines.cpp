@@ -8,7 +8,8 @@ extern const ConvEngine kHostGemm, kHostDirect;
 #ifdef GPUDNN_WITH_CUDA
 extern const ConvEngine kImplicitGemmSm90, kSmallCSm80, kImplicitGemmSm80, kNhwcTranspose, kDirectSm90,
     kConv1x1NchwSm90, kSmallCFwdSm90, kSmallCDgradSm90, kSmallCWgradSm90, kDirectWgradSm90, kConv1x1SmallCSm80,
-    kSmemIm2colWgradSm90, kDepthwiseSimt, kSmallGroupSm80, kImplicitGemmSimt;
+    kSmemIm2colWgradSm90, kDepthwiseSimt, kSmallGroupSm80, kFp32SplitSm90, kWinogradSimt, kWinogradFusedSimt, kFftSimt,
+    kFftTilingSimt, kImplicitGemmSimt, kIntegerSm90, kIntegerSm80, kIntegerSimt;
 #endif
 
 std::span<const ConvEngine> engines() noexcept {
@@ -21,11 +22,19 @@ std::span<const ConvEngine> engines() noexcept {
       kConv1x1SmallCSm80,  // 1x1 over at most 64 channels
       kSmallCFwdSm90,      // up to 8 channels
       kSmallCDgradSm90,   kSmallCWgradSm90, kSmemIm2colWgradSm90, kSmallCSm80,
-      kImplicitGemmSm80,  // mma.sync: any layout
-      kNhwcTranspose,     // any of the above on packed NHWC copies
-      kSmallGroupSm80,    // groups of 1, 2, 4 and 8 channels: forward and data gradient, 16 bits
-      kDepthwiseSimt,     // one input channel a group
-      kImplicitGemmSimt,  // everything
+      kImplicitGemmSm80,   // mma.sync: any layout
+      kFp32SplitSm90,      // f32 without TF32: terms of bf16, in NHWC
+      kNhwcTranspose,      // any of the above on packed NHWC copies
+      kSmallGroupSm80,     // groups of 1, 2, 4 and 8 channels: forward and data gradient, 16 bits
+      kDepthwiseSimt,      // one input channel a group
+      kWinogradSimt,       // 3x3 in float by minimal filtering, through stored transforms
+      kWinogradFusedSimt,  // the same in one kernel: forward and data gradient
+      kFftSimt,            // float by Fourier transforms of whole images or large tiles
+      kFftTilingSimt,      // the same in tiles that suit the filter
+      kImplicitGemmSimt,   // everything of floating-point numbers
+      kIntegerSm90,        // 8-bit integers in NHWC
+      kIntegerSm80,        // 8-bit integers, channels in vectors of 4 or 16
+      kIntegerSimt,        // everything of 8-bit integers
 #endif
       kHostGemm,    // blocked matrix products
       kHostDirect,  // the plain reference: everything

@@ -8,8 +8,8 @@ namespace gpudnn::conv {
 namespace {
 
 Support supports(const Problem& problem, const Device&) {
-  return is_floating(problem.x.type) ? Support::yes()
-                                     : Support::no("the host computes float, double, half and bfloat16");
+  const char* const reason = integer_unsupported_reason(problem);
+  return reason == nullptr ? Support::yes() : Support::no(reason);
 }
 
 void candidates(const Problem& problem, const Device&, std::vector<Candidate>* found) {

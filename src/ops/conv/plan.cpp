@@ -20,6 +20,7 @@ struct PlanKey {
   Problem problem;
   std::uint64_t workspace_limit;
   std::uint64_t alignment;
+  std::int64_t family;
 };
 
 // A line for each engine of the backend that is not in the ranking.
@@ -133,11 +134,12 @@ void forget_plans(gpudnnHandle_t handle, const Problem& problem) {
 Status find_plan(gpudnnHandle_t handle, const Problem& problem, int algorithm, std::size_t workspace_bytes,
                  std::size_t alignment, std::shared_ptr<const Plan>* plan) {
   const std::size_t limit = algorithm_needs_no_workspace(problem.direction, algorithm) ? 0 : workspace_bytes;
-  const PlanKey key{problem, limit, alignment};
+  const Family family = family_of(problem.direction, algorithm);
+  const PlanKey key{problem, limit, alignment, static_cast<std::int64_t>(family)};
   *plan = handle->plans.find<Plan>(key);
   if (*plan != nullptr) return GPUDNN_STATUS_SUCCESS;
   std::shared_ptr<const Plan> made;
-  GPUDNN_TRY(make_plan(handle, problem, {limit, alignment}, &made));
+  GPUDNN_TRY(make_plan(handle, problem, {limit, alignment, family}, &made));
   *plan = handle->plans.keep(key, made);
   return GPUDNN_STATUS_SUCCESS;
 }
@@ -148,7 +150,9 @@ Status workspace_size(gpudnnHandle_t handle, const Problem& problem, int algorit
   if (element_count(problem.x) == 0 || algorithm_needs_no_workspace(problem.direction, algorithm))
     return GPUDNN_STATUS_SUCCESS;
   Choice best;
-  GPUDNN_TRY(choose_one(handle, problem, {std::numeric_limits<std::size_t>::max(), kMaxAlignment}, &best));
+  const Limits limits = {std::numeric_limits<std::size_t>::max(), kMaxAlignment,
+                         family_of(problem.direction, algorithm)};
+  GPUDNN_TRY(choose_one(handle, problem, limits, &best));
   *bytes = best.workspace;
   return GPUDNN_STATUS_SUCCESS;
 }

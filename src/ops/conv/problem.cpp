@@ -64,9 +64,16 @@ bool read_parameters(ProblemWords* words, Problem* problem, std::string* why) {
   return true;
 }
 
+// The filter's type beside x: integers are signed there.
+DataType filter_type(DataType x) {
+  return x == GPUDNN_DATA_UINT8 ? GPUDNN_DATA_INT8 : x == GPUDNN_DATA_UINT8x4 ? GPUDNN_DATA_INT8x4 : x;
+}
+
+bool is_whole(const TensorGeometry& tensor) { return tensor.dims[1] % data_type_lanes(tensor.type) == 0; }
+
 // Dims of w and y from x, the filter word and the parameters; all in the layout named first.
 bool derive_tensors(Problem* problem, std::string_view layout, const std::int64_t* filter, std::string* why) {
-  problem->w.type = problem->y.type = problem->x.type;
+  problem->w.type = filter_type(problem->x.type);
   problem->w.rank = problem->y.rank = problem->x.rank;
   problem->w.dims[0] = problem->y.dims[1] = filter[0];
   problem->w.dims[1] = problem->x.dims[1] / problem->groups;
@@ -78,6 +85,10 @@ bool derive_tensors(Problem* problem, std::string_view layout, const std::int64_
       *why = "the filter does not fit into the padded image";
       return false;
     }
+  }
+  if (!is_whole(problem->x) || !is_whole(problem->w) || !is_whole(problem->y)) {
+    *why = "the channels of a vector type are no multiple of its lanes";
+    return false;
   }
   const std::string_view packed = layout == "nhwc" ? "nhwc" : "nchw";
   return parse_layout(packed, &problem->w) && parse_layout(packed, &problem->y);
@@ -96,7 +107,9 @@ bool read_options(ProblemWords* words, Problem* problem, std::string* why) {
     if (!parsed) return *why = "'acc=" + std::string(*type) + "' names no data type", false;
     problem->compute = *parsed;
   } else {
-    problem->compute = problem->x.type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
+    problem->compute = problem->x.type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE
+                       : is_integer(*problem)                ? GPUDNN_DATA_INT32
+                                                             : GPUDNN_DATA_FLOAT;
   }
   if (const auto math = words->take("math=")) {
     const int index = index_of(kMath, *math);
@@ -122,6 +135,8 @@ bool read_options(ProblemWords* words, Problem* problem, std::string* why) {
       return *why = "'vectors=f32' is for the bias and scale of 16-bit tensors", false;
     problem->float_vectors = 1;
   }
+  // Integers have no others.
+  if (problem->has_scale + problem->has_bias != 0 && !is_floating(problem->y.type)) problem->float_vectors = 1;
   if (words->take_word("z")) {
     problem->has_z = 1;
     problem->z = problem->y;
@@ -185,6 +200,7 @@ std::string to_text(const Problem& problem) {
     if (!same_layout(tensor, packed_tensor(tensor.type, implied, tensor.rank, tensor.dims)))
       text += prefix + layout_text(tensor);
   };
+  if (problem.y.type != problem.x.type) text += std::string(" out=") + data_type_name(problem.y.type);
   differing(" w:", problem.w);
   differing(" y:", problem.y);
   text += std::string(" acc=") + data_type_name(problem.compute);
@@ -193,7 +209,7 @@ std::string to_text(const Problem& problem) {
   if (problem.activation >= 0) text += std::string(" act=") + kActivations[problem.activation];
   if (problem.has_scale != 0) text += " scale";
   if (problem.has_bias != 0) text += " bias";
-  if (problem.float_vectors != 0) text += " vectors=f32";
+  if (problem.float_vectors != 0 && !is_integer(problem)) text += " vectors=f32";
   if (problem.has_z != 0) {
     text += " z";
     if (!same_layout(problem.z, problem.y)) text += " z:" + layout_text(problem.z);
@@ -230,6 +246,12 @@ std::optional<Problem> from_text(std::string_view line, std::string* why) {
       return *why = "strides and dilations start at 1", std::nullopt;
   }
   for (int i = 0; i < problem.spatial; ++i) problem.w.dims[2 + i] = filter[1 + i];
+  problem.y.type = problem.x.type;
+  if (const auto out = words.take("out=")) {
+    const auto parsed = parse_data_type(*out);
+    if (!parsed) return *why = "'out=" + std::string(*out) + "' names no data type", std::nullopt;
+    problem.y.type = *parsed;
+  }
   if (!derive_tensors(&problem, layout, filter, why) || !read_options(&words, &problem, why)) return std::nullopt;
   if (const std::string rest = words.rest(); !rest.empty()) return *why = "cannot read '" + rest + "'", std::nullopt;
   return problem;

@@ -49,8 +49,8 @@ struct Problem {
   std::int32_t has_bias = 0;
   std::int32_t has_z = 0;          // it adds alpha2 * z
   std::int32_t has_scale = 0;      // it multiplies each output channel's sums
-  std::int32_t float_vectors = 0;  // bias and scale are f32, and y is of 16 bits; else they are of y's type
-  TensorGeometry x;                // n, c, spatial...
+  std::int32_t float_vectors = 0;  // bias and scale are f32, and y is of 16 bits or integers; else they are of y's type
+  TensorGeometry x;                // n, c, spatial... (of a vector type: extents count scalars, strides vectors)
   TensorGeometry w;                // k, c / groups, taps...
   TensorGeometry y;                // n, k, spatial...
   TensorGeometry z;                // as y; rank 0 without has_z
@@ -86,6 +86,13 @@ struct Args {
   return problem.direction == Direction::forward ? problem.y
          : problem.direction == Direction::dgrad ? problem.x
                                                  : problem.w;
+}
+
+// A convolution of 8-bit integers: forward, summed in 32-bit integers, its epilogue in float.
+[[nodiscard]] inline bool is_integer(const Problem& problem) noexcept { return !is_floating(problem.x.type); }
+// Of an engine that multiplies floating-point numbers: a reason against, or null.
+[[nodiscard]] inline const char* integer_unsupported_reason(const Problem& problem) noexcept {
+  return is_integer(problem) ? "it multiplies floating-point numbers, not integers" : nullptr;
 }
 
 [[nodiscard]] kernels::matmul::Activation activation_of(const Problem& problem) noexcept;

@@ -16,6 +16,7 @@ namespace gpudnn::conv {
 [[nodiscard]] inline Support sm90_supports(const Problem& problem, const Device& device,
                                            const char* (*reason)(const Problem&)) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
+  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
   if (const char* const against = reason(problem)) return Support::no(against);
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }

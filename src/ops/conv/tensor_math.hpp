@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/environment.hpp"
 #include "core/math_type.hpp"
 #include "ops/conv/problem.hpp"
 
@@ -19,6 +20,15 @@ namespace gpudnn::conv {
     default:
       return "the matrix units take f16, bf16 and f32 (as TF32) only";
   }
+}
+
+// Whether a float problem without TF32 may run on the matrix units in terms of bfloat16, which keep all bits of a
+// float.
+[[nodiscard]] inline const char* fp32_split_unsupported_reason(const Problem& problem) noexcept {
+  static const bool is_on = environment_fp32_split();
+  if (problem.x.type != GPUDNN_DATA_FLOAT) return "it splits floats only";
+  if (allows_tf32(problem.math)) return "the math type allows TF32, which is faster";
+  return is_on ? nullptr : "GPUDNN_FP32_SPLIT is 0";
 }
 
 }  // namespace gpudnn::conv

@@ -7,6 +7,7 @@
 #include "ops/matmul/gemm_simt.hpp"
 #include "ops/matmul/gemm_sm80.hpp"
 #include "ops/matmul/gemm_sm90.hpp"
+#include "ops/matmul/gemm_split_sm90.hpp"
 #endif
 
 namespace gpudnn::matmul {
@@ -31,6 +32,15 @@ std::span<const MatmulEngine> engines() noexcept {
        .workspace = &gemm_sm80_workspace,
        .prepare = &gemm_sm80_prepare,
        .launch = &gemm_sm80_launch},
+      {.name = "gemm_split_sm90",
+       .backend = GPUDNN_BACKEND_CUDA,
+       .math = GPUDNN_FMA_MATH,  // as accurate as products of floats
+       .alignment = 16,
+       .supports = &gemm_split_sm90_supports,
+       .candidates = &gemm_split_sm90_candidates,
+       .workspace = &gemm_split_sm90_workspace,
+       .prepare = &gemm_split_sm90_prepare,
+       .launch = &gemm_split_sm90_launch},
       {.name = "cublaslt",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,

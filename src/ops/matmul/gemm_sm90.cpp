@@ -79,6 +79,7 @@ sm90::Gemm gemm_of(const Problem& problem, bool swapped) {
   gemm.batch[0] = d.dims[0];
   gemm.batch[1] = d.dims[1];
   gemm.fast_accumulation = problem.compute == GPUDNN_DATA_FAST_FLOAT_FOR_FP8;
+  gemm.promotes = problem.a.type == GPUDNN_DATA_BFLOAT16 && problem.math == GPUDNN_FMA_MATH;
   gemm.a = operand_of(problem.a, problem.d, last - 1, last);
   gemm.b = operand_of(problem.b, problem.d, last, last - 1);
   if (swapped) {
@@ -155,19 +156,25 @@ void set_address(kernels::gemm::Matrix* matrix, const void* address) {
 }  // namespace
 
 Support gemm_sm90_supports(const Problem& problem, const Device& device) {
-  if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
-  if (problem.overrides != 0) return Support::no("it takes no extents from device memory");
   if (problem.math == GPUDNN_FMA_MATH) return Support::no("the math type rules out tensor cores");
   if (problem.a.type == GPUDNN_DATA_FLOAT && !allows_tf32(problem.math)) {
     return Support::no("floats need a math type that allows TF32");
   }
+  return gemm_sm90_takes(problem, device);
+}
+
+Support gemm_sm90_takes(const Problem& problem, const Device& device) {
+  constexpr int kPromotingTile = 3;
+  if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
+  if (problem.overrides != 0) return Support::no("it takes no extents from device memory");
   const int last = problem.d.rank - 1;
   if (!is_contiguous(problem.a, last - 1, last) || !is_contiguous(problem.b, last, last - 1)) {
     return Support::no("an operand has neither contiguous rows nor columns, or repeats them");
   }
-  if (const char* const why = sm90::unsupported_reason(gemm_of(problem, is_columnwise(problem.d)), {})) {
-    return Support::no(why);
-  }
+  const sm90::Gemm gemm = gemm_of(problem, is_columnwise(problem.d));
+  const sm90::GemmConfig config = {.tile = gemm.promotes ? kPromotingTile : 0};
+  static_assert(sm90::promotes_sums(sm90::kTiles[kPromotingTile]), "a tile that promotes");
+  if (const char* const why = sm90::unsupported_reason(gemm, config)) return Support::no(why);
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 

@@ -7,6 +7,9 @@
 namespace gpudnn::matmul {
 
 [[nodiscard]] Support gemm_sm90_supports(const Problem& problem, const Device& device);
+// The same whatever the math type. Of bf16, FMA_MATH adds up the sums of k tiles in float, rounded to nearest: for the
+// terms of floats (gemm_split_sm90).
+[[nodiscard]] Support gemm_sm90_takes(const Problem& problem, const Device& device);
 void gemm_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 [[nodiscard]] std::size_t gemm_sm90_workspace(const Problem& problem, const Config& config, const Device& device);
 [[nodiscard]] std::shared_ptr<const void> gemm_sm90_prepare(const Problem& problem, const Config& config,

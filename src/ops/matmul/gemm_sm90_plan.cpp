@@ -58,6 +58,9 @@ const char* unsupported_config(const Gemm& gemm, const GemmConfig& config) {
   const bool shares_b = config.multicast == Multicast::b;
   if (shares_a && gemm.a.mn_major && tile.bm % 128 != 0) return "an odd number of boxes of A cannot be shared";
   if (shares_b && gemm.b.mn_major && tile.bn % 128 != 0) return "an odd number of boxes of B cannot be shared";
+  if (gemm.promotes && (!promotes_sums(tile) || gemm.a.mn_major || gemm.b.mn_major)) {
+    return "the tile leaves no registers for sums outside of the tensor core, or an operand is MN-major";
+  }
   if (is_f8(gemm.a.type) && !gemm.fast_accumulation && tile.row_blocks() * tile.bn / 2 > 64) {
     return "the tile leaves no registers for sums outside of the tensor core";
   }
@@ -180,7 +183,7 @@ GemmPlan plan_gemm_sm90(const Gemm& gemm, const GemmConfig& config, int multipro
   p.b_mn_major = b.mn_major;
   p.a_is_e5m2 = a.type == Element::e5m2;
   p.b_is_e5m2 = b.type == Element::e5m2;
-  p.promotes = is_f8(gemm.a.type) && !gemm.fast_accumulation;
+  p.promotes = is_f8(gemm.a.type) ? !gemm.fast_accumulation : gemm.promotes;
   set_repeats(gemm, a, p.a_repeat);
   set_repeats(gemm, b, p.b_repeat);
   p.m = static_cast<std::uint32_t>(gemm.m);

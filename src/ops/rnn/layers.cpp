@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/math_type.hpp"
 #include "ops/dropout/problem.hpp"
 #include "ops/element_type.hpp"
 #include "ops/rnn/memory.hpp"
@@ -30,12 +31,13 @@ class Call {
         problem_(problem),
         net_(problem.net),
         args_(args),
-        site_{site, args.handle, nullptr, 0, nullptr},
+        site_{site, args.handle, nullptr, 0, nullptr, nullptr, 0},
         bytes_(data_type_bits(problem.net.type) / 8),
         direct_(problem.sequences.direct()) {
     Regions regions(args.workspace);
     work_ = take_workspace(problem, problem.pass, &regions);
     site_.flags = work_.flags;
+    site_.exchange = work_.exchange, site_.exchange_bytes = work_.exchange_bytes;
     if (args.workspace != nullptr && args.workspace_bytes > regions.used()) {
       site_.scratch_bytes = (args.workspace_bytes - regions.used()) / kRegionAlignment * kRegionAlignment;
       if (site_.scratch_bytes > 0) site_.scratch = regions.take(static_cast<std::int64_t>(site_.scratch_bytes));
@@ -134,6 +136,7 @@ class Call {
     l.clip_passes_nan = net_.clip_passes_nan;
     l.clip_low = net_.clip_low;
     l.clip_high = net_.clip_high;
+    l.cuts_to_tf32 = allows_tf32(net_.math);
     l.tensor_cores = bytes_ == 2 && net_.math != GPUDNN_FMA_MATH && site_.launch.device.compute_capability() >= 80;
     l.rows = rows_;
     l.directions = net_.directions();
@@ -179,8 +182,44 @@ class Call {
     return dropout::run(site_.handle, problem, args);
   }
 
+  [[nodiscard]] bool pipelines(bool backward) const {
+    return stages_.pipelines != nullptr && may_pipeline(problem_, problem_.pass) && count_ > 0 &&
+           stages_.pipelines(site_, layer_of(0), net_.layers, backward);
+  }
+  // All layers at once; false: one by one.
+  bool forward_pipeline(const void* input, Status* status) {
+    std::vector<kernels::RnnLayer> layers;
+    for (int layer = 0; layer < net_.layers; ++layer) {
+      kernels::RnnLayer l = layer_of(layer);
+      kernels::RnnDirection& d = l.direction[0];
+      if (!training()) {
+        d.cells = element_at(work_.cells[0], std::int64_t{layer} * rows_.batch * net_.hidden, 4);
+        if (layer + 1 < net_.layers) d.y = nullptr;
+      }
+      if (layer > 0) {
+        d.across = weight(weight_block(net_, layer).input);
+      } else if (net_.has_input_matrix(0)) {
+        void* const pre = training() ? d.gates : work_.pre[0];
+        d.pre = pre;
+        *status = input_product(0, 0, input, pre);
+        if (*status != GPUDNN_STATUS_SUCCESS) return true;
+      } else {
+        d.pre = input;
+        l.pre_row = net_.hidden, l.pre_gate = 0;
+      }
+      layers.push_back(l);
+    }
+    if (!stages_.pipeline(site_, layers, false)) return false;
+    for (const kernels::RnnLayer& l : layers) stages_.pass(site_, l, false);
+    if (!direct_) stages_.scatter(site_, copy_of(net_.output_width()), output_of(net_.layers - 1), args_.y);
+    return true;
+  }
   Status forward() {
     const void* input = count_ > 0 ? gathered(args_.x, net_.input, work_.x) : nullptr;
+    if (pipelines(false)) {
+      Status status = GPUDNN_STATUS_SUCCESS;
+      if (forward_pipeline(input, &status)) return status;
+    }
     for (int layer = 0; layer < net_.layers; ++layer) {
       if (layer > 0) input = input_of(layer);
       kernels::RnnLayer l = layer_of(layer);
@@ -227,6 +266,11 @@ class Call {
       dy = gathered(args_.dy, net_.output_width(), work_.d[0]);
       free = 1;
     }
+    if (pipelines(true) && backward_pipeline(dy)) {
+      GPUDNN_TRY(input_gradient(0, direct_ ? args_.dx : work_.x));
+      if (!direct_) stages_.scatter(site_, copy_of(net_.input), work_.x, args_.dx);
+      return GPUDNN_STATUS_SUCCESS;
+    }
     for (int layer = net_.layers - 1; layer >= 0; --layer) {
       const kernels::RnnLayer l = gradient_layer(layer, dy);
       if (count_ > 0) stages_.backward(site_, l);
@@ -243,6 +287,31 @@ class Call {
     }
     if (!direct_) stages_.scatter(site_, copy_of(net_.input), work_.x, args_.dx);
     return GPUDNN_STATUS_SUCCESS;
+  }
+  // All layers at once; false: one by one.
+  bool backward_pipeline(const void* dy) {
+    const std::int64_t gates = std::int64_t{net_.gates()} * net_.hidden;
+    const std::int64_t size = gates * net_.hidden;
+    std::vector<kernels::RnnLayer> layers;
+    for (int layer = 0; layer < net_.layers; ++layer) {
+      kernels::RnnLayer l = layer_of(layer);
+      kernels::RnnDirection& d = l.direction[0];
+      d.carry_c = element_at(work_.carry_c[0], std::int64_t{layer} * rows_.batch * net_.hidden, 4);
+      void* const recurrent_t = element_at(work_.pipeline_t, 2 * layer * size, bytes_);
+      stages_.transpose(site_, l.type, d.recurrent, gates, net_.hidden, recurrent_t);
+      d.recurrent_t = recurrent_t;
+      if (layer + 1 < net_.layers) {
+        void* const across = element_at(work_.pipeline_t, (2 * layer + 1) * size, bytes_);
+        stages_.transpose(site_, l.type, weight(weight_block(net_, layer + 1).input), gates, net_.hidden, across);
+        d.across = across;
+      } else {
+        d.dy = dy;
+      }
+      layers.push_back(l);
+    }
+    if (!stages_.pipeline(site_, layers, true)) return false;
+    for (const kernels::RnnLayer& l : layers) stages_.pass(site_, l, true);
+    return true;
   }
   kernels::RnnLayer gradient_layer(int layer, const void* dy) {
     kernels::RnnLayer l = layer_of(layer);
@@ -294,64 +363,116 @@ class Call {
       if (problem_.adds) return GPUDNN_STATUS_SUCCESS;
       return stages_.clear(site_, args_.dweights, static_cast<std::size_t>(weight_count(net_) * bytes_));
     }
-    const void* input = gathered(args_.x, net_.input, work_.x);
-    for (int layer = 0; layer < net_.layers; ++layer) {
-      if (layer > 0) input = input_of(layer);
-      const kernels::RnnLayer l = layer_of(layer);
-      for (int k = 0; k < l.directions; ++k) {
-        const WeightBlock block = weight_block(net_, layer * l.directions + k);
-        GPUDNN_TRY(matrix_gradients(l, k, block, input, net_.input_width(layer)));
-        if (net_.bias == GPUDNN_RNN_NO_BIAS) continue;
-        const bool gru = net_.cell == GPUDNN_GRU;
-        stages_.column_sums(site_, {.type = l.type,
-                                    .matrix = l.direction[k].gates,
-                                    .stride = gates_row(),
-                                    .rows = count_,
-                                    .columns = net_.slots() * net_.hidden,
-                                    .skip_from = 2 * net_.hidden,
-                                    .skip = gru ? net_.hidden : 0,
-                                    .out = gradient(block.input_bias),
-                                    .out2 = gradient(block.hidden_bias),
-                                    .adds = problem_.adds,
-                                    .partials = work_.partials});
-      }
+    const void* const input = gathered(args_.x, net_.input, work_.x);
+    const int lanes = net_.pseudo_layers();
+    for (int first = 0; first < lanes; first += kernels::kRnnLanes) {
+      over_lanes(first, std::min(lanes - first, kernels::kRnnLanes));
     }
-    return GPUDNN_STATUS_SUCCESS;
+    GPUDNN_TRY(matrix_gradients(0, 1, input));
+    return net_.layers > 1 ? matrix_gradients(1, net_.layers - 1, input_of(1)) : GPUDNN_STATUS_SUCCESS;
+  }
+  // What is done for each pseudo-layer alike: h one step back, and the gradients of the biases.
+  void over_lanes(int first, int count) {
+    kernels::RnnPrevious previous;
+    previous.layer = layer_of(0);
+    previous.lanes = count;
+    const bool gru = net_.cell == GPUDNN_GRU;
+    kernels::RnnColumnSums sums;
+    sums.type = element_type(net_.type);
+    sums.lanes = count;
+    sums.stride = gates_row();
+    sums.rows = count_;
+    sums.columns = net_.slots() * net_.hidden;
+    sums.skip_from = 2 * net_.hidden;
+    sums.skip = gru ? net_.hidden : 0;
+    sums.adds = problem_.adds;
+    sums.partials = work_.partials;
+    for (int i = 0; i < count; ++i) {
+      const int pseudo = first + i;
+      const WeightBlock block = weight_block(net_, pseudo);
+      const kernels::RnnLayer l = layer_of(pseudo / net_.directions());
+      previous.lane[i] = l.direction[pseudo % net_.directions()];
+      sums.lane[i] = {previous.lane[i].gates, gradient(block.input_bias), gradient(block.hidden_bias)};
+    }
+    stages_.previous(site_, previous, element_at(work_.previous, first * count_ * net_.projected, bytes_));
+    if (net_.bias != GPUDNN_RNN_NO_BIAS) stages_.column_sums(site_, sums);
   }
   [[nodiscard]] void* gradient(std::int64_t at) const {
     return at < 0 ? nullptr : element_at(args_.dweights, at, bytes_);
   }
+  // A matrix of each direction of `count` layers from `layer` on, one behind the other in like steps.
+  struct Matrices {
+    const void* at = nullptr;
+    std::int64_t row = 0;
+    std::int64_t steps[2] = {};  // from layer to layer, and from direction to direction
+  };
+  [[nodiscard]] std::int64_t distance(const void* from, const void* to) const {
+    return (static_cast<const char*>(to) - static_cast<const char*>(from)) / bytes_;
+  }
+  // of(layer, direction) is where the matrix lies.
+  template <class Of>
+  Matrices matrices(int layer, int count, std::int64_t row, const Of& of) const {
+    Matrices m = {of(layer, 0), row};
+    if (count > 1) m.steps[0] = distance(m.at, of(layer + 1, 0));
+    if (net_.bidirectional) m.steps[1] = distance(m.at, of(layer, 1));
+    return m;
+  }
   // [m, n] (+)= the sum over the rows of a[row, m] b[row, n].
-  Status over_rows(void* d, const void* a, std::int64_t a_row, std::int64_t m, const void* b, std::int64_t n) {
+  Status over_rows(int count, const Matrices& d, std::int64_t m, const Matrices& a, const Matrices& b, std::int64_t n) {
     return product({.m = m,
                     .n = n,
                     .k = count_,
-                    .a = a,
-                    .a_strides = {1, a_row},
-                    .b = b,
-                    .b_strides = {n, 1},
-                    .d = d,
-                    .d_row = n,
+                    .a = a.at,
+                    .a_strides = {1, a.row},
+                    .b = b.at,
+                    .b_strides = {b.row, 1},
+                    .d = const_cast<void*>(d.at),  // NOLINT: of dweights
+                    .d_row = d.row,
+                    .counts = {count, net_.directions()},
+                    .a_steps = {a.steps[0], a.steps[1]},
+                    .b_steps = {b.steps[0], b.steps[1]},
+                    .d_steps = {d.steps[0], d.steps[1]},
                     .adds = problem_.adds});
   }
-  Status matrix_gradients(const kernels::RnnLayer& l, int k, const WeightBlock& block, const void* input,
-                          std::int64_t width) {
-    const kernels::RnnDirection& d = l.direction[k];
+  Status matrix_gradients(int layer, int count, const void* input) {
     const std::int64_t hidden = net_.hidden;
     const std::int64_t gates = net_.gates() * hidden;
-    if (block.input >= 0) {
-      GPUDNN_TRY(over_rows(gradient(block.input), d.gates, gates_row(), gates, input, width));
+    const auto reserve = [&](int l) -> const LayerReserve& { return layers_[static_cast<std::size_t>(l)]; };
+    // Of dweights, by the member of its block.
+    const auto gradients = [&](std::int64_t WeightBlock::* member, std::int64_t row, std::int64_t skip) {
+      return matrices(layer, count, row, [&](int l, int k) {
+        return static_cast<const void*>(gradient(weight_block(net_, l * net_.directions() + k).*member + skip));
+      });
+    };
+    const auto slots = [&](std::int64_t slot) {
+      return matrices(layer, count, gates_row(), [&](int l, int k) {
+        return element_at(static_cast<const void*>(reserve(l).gates[k]), slot * hidden, bytes_);
+      });
+    };
+    if (net_.has_input_matrix(layer)) {
+      Matrices x = matrices(layer, count, net_.input_width(layer),
+                            [&](int l, int) { return l == layer ? input : input_of(l); });
+      x.steps[1] = 0;
+      GPUDNN_TRY(over_rows(count, gradients(&WeightBlock::input, x.row, 0), gates, slots(0), x, x.row));
     }
-    stages_.previous(site_, l, k, work_.previous);
+    const Matrices h = matrices(layer, count, net_.projected, [&](int l, int k) {
+      return element_at(static_cast<const void*>(work_.previous),
+                        (std::int64_t{l} * net_.directions() + k) * count_ * net_.projected, bytes_);
+    });
     // Of a GRU the third recurrent matrix has gradients of its own, in the fourth slot.
     const std::int64_t first = net_.cell == GPUDNN_GRU ? 2 * hidden : gates;
-    GPUDNN_TRY(over_rows(gradient(block.recurrent), d.gates, gates_row(), first, work_.previous, net_.projected));
+    GPUDNN_TRY(over_rows(count, gradients(&WeightBlock::recurrent, net_.projected, 0), first, slots(0), h,
+                         net_.projected));
     if (first < gates) {
-      GPUDNN_TRY(over_rows(gradient(block.recurrent + first * net_.projected), element_at(d.gates, 3 * hidden, bytes_),
-                           gates_row(), hidden, work_.previous, net_.projected));
+      GPUDNN_TRY(over_rows(count, gradients(&WeightBlock::recurrent, net_.projected, first * net_.projected), hidden,
+                           slots(3), h, net_.projected));
     }
-    if (block.projection < 0) return GPUDNN_STATUS_SUCCESS;
-    return over_rows(gradient(block.projection), d.dh, net_.projected, net_.projected, d.hidden, hidden);
+    if (!net_.projects()) return GPUDNN_STATUS_SUCCESS;
+    const Matrices dh =
+        matrices(layer, count, net_.projected, [&](int l, int k) { return static_cast<const void*>(reserve(l).dh[k]); });
+    const Matrices kept =
+        matrices(layer, count, hidden, [&](int l, int k) { return static_cast<const void*>(reserve(l).hidden[k]); });
+    return over_rows(count, gradients(&WeightBlock::projection, hidden, 0), net_.projected, dh, kept, hidden);
   }
 
   const Stages& stages_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/rnn/resident.hpp"
 #include "ops/dropout/problem.hpp"
 #include "ops/rnn/stages.hpp"
 
@@ -18,13 +19,23 @@ bool has_own_layout(const Problem& problem) noexcept {
   return problem.sequences.layout != GPUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
 }
 
+// Of sweeps whose weights stay on the chip: no more than that holds.
+bool may_be_resident(const Network& n) noexcept {
+  return !n.projects() && n.hidden <= 2112 &&
+         (element_bytes(n) == 4 || (element_bytes(n) == 2 && n.math != GPUDNN_FMA_MATH));
+}
+// Layers, or directions of one, whose states are there at once.
+std::int64_t lanes_of(const Problem& problem, Pass pass) noexcept {
+  return may_pipeline(problem, pass) ? problem.net.layers : problem.net.directions();
+}
+
 void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexcept {
   const Network& n = problem.net;
   const std::int64_t rows = problem.sequences.capacity();
   for (int d = 0; d < n.directions(); ++d) {
     w->pre[d] = regions->take(rows * n.gates() * n.hidden * element_bytes(n));
     if (n.cell == GPUDNN_LSTM)
-      w->cells[d] = regions->take(std::int64_t{problem.sequences.batch} * n.hidden * sum_bytes(n));
+      w->cells[d] = regions->take((may_pipeline(problem, Pass::infer) ? n.layers : std::int64_t{1}) * problem.sequences.batch * n.hidden * sum_bytes(n));
     if (n.projects()) w->hidden[d] = regions->take(rows * n.hidden * element_bytes(n));
   }
   if (n.layers > 1 || has_own_layout(problem)) {
@@ -36,20 +47,26 @@ void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexce
 void take_dgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept {
   const Network& n = problem.net;
   const std::int64_t rows = problem.sequences.capacity();
-  const std::int64_t state = std::int64_t{problem.sequences.batch} * n.hidden * sum_bytes(n);
+  const std::int64_t lanes = may_pipeline(problem, Pass::dgrad) ? n.layers : 1;
+  const std::int64_t state = lanes * problem.sequences.batch * n.hidden * sum_bytes(n);
   for (int d = 0; d < n.directions(); ++d) {
     w->recurrent_t[d] = regions->take(std::int64_t{n.gates()} * n.hidden * n.projected * element_bytes(n));
     if (n.projects()) w->projection_t[d] = regions->take(std::int64_t{n.hidden} * n.projected * element_bytes(n));
     if (n.cell == GPUDNN_LSTM) w->carry_c[d] = regions->take(state);
     if (n.cell == GPUDNN_GRU) w->carry_h[d] = regions->take(state);
   }
+  if (may_pipeline(problem, Pass::dgrad)) {
+    w->pipeline_t = regions->take(2 * lanes * n.gates() * n.hidden * n.hidden * element_bytes(n));
+  }
   for (void*& buffer : w->d) buffer = regions->take(rows * n.output_width() * element_bytes(n));
 }
 
 void take_wgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept {
   const Network& n = problem.net;
-  w->previous = regions->take(problem.sequences.capacity() * n.projected * element_bytes(n));
-  w->partials = regions->take(std::int64_t{kernels::kRnnSumSplits} * n.slots() * n.hidden * sum_bytes(n));
+  const std::int64_t lanes = n.pseudo_layers();
+  w->previous = regions->take(lanes * problem.sequences.capacity() * n.projected * element_bytes(n));
+  w->partials = regions->take(std::min<std::int64_t>(lanes, kernels::kRnnLanes) * kernels::kRnnSumSplits * n.slots() *
+                              n.hidden * sum_bytes(n));
 }
 
 // The greatest products of a pass, over all rows.
@@ -67,6 +84,9 @@ Status product_scratch(const Stages& stages, gpudnnHandle_t handle, const Proble
       p.a_strides[0] = gates_row, p.a_strides[1] = 1, p.b_strides[0] = width, p.b_strides[1] = 1, p.d_row = width;
     } else if (pass == Pass::wgrad) {
       p.m = gates, p.n = width, p.k = rows, p.adds = problem.adds;
+      p.counts[0] = layer == 0 ? 1 : n.layers - 1, p.counts[1] = n.directions();
+      p.a_steps[0] = p.a_steps[1] = rows * gates_row, p.b_steps[0] = rows * width;
+      p.d_steps[0] = p.d_steps[1] = gates * (width + n.projected);
       p.a_strides[0] = 1, p.a_strides[1] = gates_row, p.b_strides[0] = width, p.b_strides[1] = 1, p.d_row = width;
     } else {
       p.m = rows, p.n = gates, p.k = width;
@@ -80,6 +100,13 @@ Status product_scratch(const Stages& stages, gpudnnHandle_t handle, const Proble
 }
 
 }  // namespace
+
+bool may_pipeline(const Problem& problem, Pass pass) noexcept {
+  const Network& n = problem.net;
+  constexpr int kMostLayers = 8;
+  return may_be_resident(n) && n.layers > 1 && n.layers <= kMostLayers && !n.bidirectional &&
+         n.cell != GPUDNN_GRU && n.hidden <= 1024 && !(n.drops() && pass != Pass::infer);
+}
 
 std::size_t mask_bytes(const Problem& problem) noexcept {
   const std::int64_t dims[] = {1, 1, problem.sequences.capacity(), problem.net.output_width()};
@@ -117,6 +144,12 @@ Workspace take_workspace(const Problem& problem, Pass pass, Regions* regions) no
   Workspace w;
   w.table = static_cast<std::int32_t*>(regions->take((std::int64_t{s.steps} + 1 + 2 * std::int64_t{s.batch}) * 4));
   w.flags = regions->take(kernels::kRnnFlagBytes);
+  if (pass != Pass::wgrad && may_be_resident(problem.net)) {
+    w.exchange_bytes =
+        s.capacity() * kernels::rnn_exchange_row(problem.net.kind(), problem.net.hidden, pass == Pass::dgrad) *
+        element_bytes(problem.net);
+    w.exchange = regions->take(lanes_of(problem, pass) * w.exchange_bytes);
+  }
   if (has_own_layout(problem)) w.x = regions->take(s.capacity() * problem.net.input * element_bytes(problem.net));
   if (pass == Pass::infer) take_forward(problem, &w, regions);
   if (pass == Pass::dgrad) take_dgrad(problem, &w, regions);

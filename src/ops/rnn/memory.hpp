@@ -35,6 +35,9 @@ class Regions {
 
 constexpr int kMaxDirections = 2;
 
+// Layers of both gradients and values that may run in one launch.
+[[nodiscard]] bool may_pipeline(const Problem& problem, Pass pass) noexcept;
+
 // Of one layer, from forward to the gradients.
 struct LayerReserve {
   void* gates[kMaxDirections] = {};   // T [rows, S H]
@@ -51,6 +54,8 @@ struct LayerReserve {
 struct Workspace {
   std::int32_t* table = nullptr;  // offsets of the steps, lengths and order of the sequences
   void* flags = nullptr;
+  void* exchange = nullptr;  // of resident sweeps
+  std::int64_t exchange_bytes = 0;
   void* x = nullptr;  // rows of x or dx
   // forward without a reserve space
   void* pre[kMaxDirections] = {};
@@ -59,6 +64,7 @@ struct Workspace {
   void* y[2] = {};
   // gradients of data
   void* recurrent_t[kMaxDirections] = {};
+  void* pipeline_t = nullptr;  // transposes of both matrices of all layers, where they run in one launch
   void* projection_t[kMaxDirections] = {};
   void* carry_c[kMaxDirections] = {};
   void* carry_h[kMaxDirections] = {};

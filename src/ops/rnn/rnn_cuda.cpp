@@ -1,8 +1,10 @@
 // The stages of recurrent networks on CUDA.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdlib>
 
 #include "kernels/rnn/persistent.hpp"
+#include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/step.hpp"
 #include "ops/matmul/engine.hpp"
 #include "ops/rnn/cuda_engines.hpp"
@@ -20,13 +22,26 @@ TensorGeometry matrix(DataType type, std::int64_t rows, std::int64_t columns, st
   return m;
 }
 
+// In front of a matrix the layers and directions; of one that is the same for both directions one.
+TensorGeometry several(const Product& p, const TensorGeometry& matrix, const std::int64_t (&steps)[2]) {
+  if (p.counts[0] * p.counts[1] == 1) return matrix;
+  TensorGeometry m = matrix;
+  m.rank = 4;
+  for (int i = 0; i < 2; ++i) {
+    m.dims[i] = steps[i] == 0 ? 1 : p.counts[i];
+    m.strides[i] = m.dims[i] == 1 ? 0 : steps[i];
+    m.dims[i + 2] = matrix.dims[i], m.strides[i + 2] = matrix.strides[i];
+  }
+  return m;
+}
+
 matmul::Problem matmul_of(const Product& p) {
   matmul::Problem problem;
   problem.compute = p.type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
   problem.math = p.math;
-  problem.a = matrix(p.type, p.m, p.k, p.a_strides[0], p.a_strides[1]);
-  problem.b = matrix(p.type, p.k, p.n, p.b_strides[0], p.b_strides[1]);
-  problem.d = matrix(p.type, p.m, p.n, p.d_row, 1);
+  problem.a = several(p, matrix(p.type, p.m, p.k, p.a_strides[0], p.a_strides[1]), p.a_steps);
+  problem.b = several(p, matrix(p.type, p.k, p.n, p.b_strides[0], p.b_strides[1]), p.b_steps);
+  problem.d = several(p, matrix(p.type, p.m, p.n, p.d_row, 1), p.d_steps);
   if (p.adds) problem.c = problem.d;
   return problem;
 }
@@ -62,8 +77,8 @@ void scatter(const Site& site, const kernels::RnnCopy& copy, const void* rows, v
 void upload(const Site& site, const std::int32_t* from, std::int64_t count, std::int32_t* to) {
   kernels::launch_rnn_upload(from, count, to, site.launch.stream);
 }
-void previous(const Site& site, const kernels::RnnLayer& layer, int direction, void* to) {
-  kernels::launch_rnn_previous(layer, direction, to, site.launch.stream);
+void previous(const Site& site, const kernels::RnnPrevious& previous, void* to) {
+  kernels::launch_rnn_previous(previous, to, site.launch.stream);
 }
 void transpose(const Site& site, tile::ElementType type, const void* from, std::int64_t rows, std::int64_t columns,
                void* to) {
@@ -108,6 +123,78 @@ bool sweep_clusters(const Site& site, const kernels::RnnLayer& layer) {
                                               : kernels::launch_rnn_cluster_bf16(layer, shape, site.launch.stream);
 }
 
+// Layers of one direction, or the directions of one layer, with their weights in registers.
+kernels::RnnResident resident_of(const Site& site, std::span<const kernels::RnnLayer> layers, bool backward) {
+  const kernels::RnnLayer& l = layers[0];
+  const bool across = layers.size() > 1;
+  kernels::RnnResident r;
+  r.cell = l.cell;
+  r.backward = backward;
+  r.layer = l;
+  r.whole = !l.cuts_to_tf32;
+  r.vectors = l.units % 8 == 0;
+  r.lanes = across ? static_cast<std::int32_t>(layers.size()) : l.directions;
+  r.lane_bytes = site.exchange_bytes;
+  r.exchange = site.exchange;
+  r.shape = kernels::rnn_resident_shape(l.cell, l.units, l.rows.batch, r.lanes, across, backward,
+                                        tile::element_bytes(l.type), site.launch.device.multiprocessors);
+  for (int i = 0; i < r.lanes; ++i) {
+    kernels::RnnDirection& d = r.lane[i].d;
+    d = across ? layers[static_cast<std::size_t>(i)].direction[0] : l.direction[i];
+    if (across) {
+      r.lane[i].neighbour = backward ? (i + 1 < r.lanes ? i + 1 : -1) : i - 1;
+      r.lane[i].feeds = backward ? i > 0 : i + 1 < r.lanes;
+    }
+    for (const void* pointer : {backward ? d.recurrent_t : d.recurrent, d.across, backward ? nullptr : d.hx}) {
+      r.vectors = r.vectors && reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
+    }
+  }
+  return r;
+}
+bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, bool backward) {
+  if (site.exchange == nullptr) return false;
+  kernels::RnnResident r = resident_of(site, layers, backward);
+  if (r.shape.units == 0) return false;
+  const auto bytes = static_cast<std::size_t>(r.lanes * r.lane_bytes);
+  const auto launch = layers[0].type == tile::ElementType::f16    ? kernels::launch_rnn_resident_f16
+                      : layers[0].type == tile::ElementType::bf16 ? kernels::launch_rnn_resident_bf16
+                                                                  : kernels::launch_rnn_resident_f32;
+  const auto empty_exchange = [&] {
+    return cuda::fill(site.launch.device, site.launch.stream, site.exchange, 0xff, bytes) == GPUDNN_STATUS_SUCCESS;
+  };
+  const bool empties = layers.size() > 1;
+  if (empties && !empty_exchange()) return false;
+  r.in_clusters = getenv("RNN_NO_CLUSTER") == nullptr;
+  bool runs = r.in_clusters && launch(r, site.launch.stream);
+  if (!runs) {
+    if (!empties && !empty_exchange()) return false;
+    r.in_clusters = false;
+    runs = launch(r, site.launch.stream);
+  }
+  if (runs && backward) {
+    for (const kernels::RnnLayer& l : layers) kernels::launch_rnn_backward_first(l, site.launch.stream);
+  }
+  return runs;
+}
+bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, bool backward) {
+  const int multiprocessors = site.launch.device.multiprocessors;
+  const int bytes = tile::element_bytes(layer.type);
+  const auto shape = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, layers, true, backward,
+                                                 bytes, multiprocessors);
+  if (shape.units == 0) return false;
+  // A round of places costs some 0.6 of what a step costs beside them.
+  const auto alone = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, 1, false, backward,
+                                                 bytes, multiprocessors);
+  const double together_cost = (layer.rows.steps + layers - 1) * (1 + 0.6 * (shape.rounds - 1));
+  return alone.units == 0 || together_cost < 0.9 * layers * layer.rows.steps * (1 + 0.6 * (alone.rounds - 1));
+}
+void forward_resident(const Site& site, const kernels::RnnLayer& layer) {
+  if (!run_resident(site, {&layer, 1}, false)) forward(site, layer);
+}
+void backward_resident(const Site& site, const kernels::RnnLayer& layer) {
+  if (!run_resident(site, {&layer, 1}, true)) backward(site, layer);
+}
+
 void forward_persistent(const Site& site, const kernels::RnnLayer& layer) {
   if (sweep_clusters(site, layer)) return;
   if (!sweep_persistent(site, layer, false)) forward(site, layer);
@@ -123,6 +210,8 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
           .product_scratch = &product_scratch,
           .forward = forward_sweep,
           .backward = backward_sweep,
+          .pipelines = forward_sweep == &forward_resident ? &pipelines : nullptr,
+          .pipeline = &run_resident,
           .pass = &pass,
           .gather = &gather,
           .scatter = &scatter,
@@ -137,6 +226,7 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
 }  // namespace
 
 const Stages kStreamingStages = with_sweeps(&forward, &backward);
+static const Stages kResidentStages = with_sweeps(&forward_resident, &backward_resident);
 static const Stages kPersistentStages = with_sweeps(&forward_persistent, &backward_persistent);
 
 Status streaming_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
@@ -144,9 +234,30 @@ Status streaming_cuda(const LaunchSite& site, const Problem& problem, const Args
   return cuda::launch_status("rnn_streaming");
 }
 
+Status resident_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  GPUDNN_TRY(run_stages(kResidentStages, site, problem, args));
+  return cuda::launch_status("rnn_resident");
+}
+
 Status persistent_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
   GPUDNN_TRY(run_stages(kPersistentStages, site, problem, args));
   return cuda::launch_status("rnn_persistent");
+}
+
+Support supports_resident(const Problem& problem, const Device& device) {
+  const Network& n = problem.net;
+  if (problem.pass == Pass::wgrad) return Support::no("gradients of weights have no sweep");
+  if (device.major != 9) return Support::no("it needs compute capability 9.0");
+  if (n.type == GPUDNN_DATA_DOUBLE) return Support::no("it takes f16, bf16 and f32");
+  if (n.type != GPUDNN_DATA_FLOAT && n.math == GPUDNN_FMA_MATH) {
+    return Support::no("the math type rules out tensor cores");
+  }
+  if (n.projects()) return Support::no("it has no projection");
+  const kernels::RnnResidentShape shape =
+      kernels::rnn_resident_shape(n.kind(), n.hidden, problem.sequences.batch, n.directions(), false,
+                                  problem.pass == Pass::dgrad, data_type_bits(n.type) / 8, device.multiprocessors);
+  if (shape.units == 0) return Support::no("the recurrent weights do not fit into the registers of the device");
+  return Support::yes();
 }
 
 Support supports_persistent(const Problem& problem, const Device& device) {

@@ -3,11 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include "ops/rnn/problem.hpp"
 
 namespace gpudnn::rnn {
 
-// d[m, n] (+)= the sum over k of a[m, k] b[k, n]; strides in elements.
+// d[m, n] (+)= the sum over k of a[m, k] b[k, n]; strides in elements. Of layers and directions, where there are several.
 struct Product {
   DataType type = GPUDNN_DATA_FLOAT;
   gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
@@ -20,6 +22,10 @@ struct Product {
   std::int64_t b_strides[2] = {};
   void* d = nullptr;
   std::int64_t d_row = 0;
+  std::int64_t counts[2] = {1, 1};
+  std::int64_t a_steps[2] = {};
+  std::int64_t b_steps[2] = {};  // of directions 0: the same for both
+  std::int64_t d_steps[2] = {};
   bool adds = false;
 };
 
@@ -29,6 +35,8 @@ struct Site {
   void* scratch;  // of products
   std::size_t scratch_bytes;
   void* flags;  // kernels::kRnnFlagBytes
+  void* exchange;
+  std::int64_t exchange_bytes;
 };
 
 struct Stages {
@@ -37,11 +45,14 @@ struct Stages {
   Status (*product_scratch)(gpudnnHandle_t, const Product&, std::size_t* bytes);
   void (*forward)(const Site&, const kernels::RnnLayer&);
   void (*backward)(const Site&, const kernels::RnnLayer&);
+  // Several layers in one launch, each a step behind its neighbour. False: they are to run one by one.
+  bool (*pipelines)(const Site&, const kernels::RnnLayer& layer, int layers, bool backward);
+  bool (*pipeline)(const Site&, std::span<const kernels::RnnLayer> layers, bool backward);
   void (*pass)(const Site&, const kernels::RnnLayer&, bool backward);
   void (*gather)(const Site&, const kernels::RnnCopy&, const void* from, void* rows);
   void (*scatter)(const Site&, const kernels::RnnCopy&, const void* rows, void* to);
   void (*upload)(const Site&, const std::int32_t* from, std::int64_t count, std::int32_t* to);
-  void (*previous)(const Site&, const kernels::RnnLayer&, int direction, void* to);
+  void (*previous)(const Site&, const kernels::RnnPrevious&, void* to);
   void (*transpose)(const Site&, tile::ElementType, const void* from, std::int64_t rows, std::int64_t columns,
                     void* to);
   void (*column_sums)(const Site&, const kernels::RnnColumnSums&);

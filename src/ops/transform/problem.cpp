@@ -24,12 +24,6 @@ Status validate_type(const TensorGeometry& tensor, const char* name) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-// Extents count channels, strides count vectors: what overlaps is a vector.
-TensorGeometry in_vectors(TensorGeometry tensor) {
-  if (tensor.rank >= 2) tensor.dims[1] /= data_type_lanes(tensor.type);
-  return tensor;
-}
-
 }  // namespace
 
 Transform identity(int rank) noexcept {
@@ -88,7 +82,7 @@ Status validate(const Problem& problem, const char* in_name, const char* out_nam
                    GPUDNN_STATUS_NOT_SUPPORTED, "dimension %d of %s or %s is longer than 31 bits can count", i, in_name,
                    out_name);
   }
-  return require_no_overlap(in_vectors(problem.out), out_name);
+  return require_no_overlap(problem.out, out_name);
 }
 
 }  // namespace gpudnn::transform

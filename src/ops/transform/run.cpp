@@ -134,7 +134,7 @@ namespace {
 Status launch_columns(const LaunchSite& site, const ColumnProblem& problem, const kernels::GatherMap& map,
                       const Args& args) {
 #ifdef GPUDNN_WITH_CUDA
-  if (site.device.backend == GPUDNN_BACKEND_CUDA) {
+  if (site.device.backend == GPUDNN_BACKEND_CUDA && data_type_bits(problem.x.type) > 8) {
     kernels::ColumnParams params = column_params(problem, args.in, args.out);
     params.multiprocessors = site.device.multiprocessors;
     const cuda::DeviceScope scope(site.device);

@@ -17,6 +17,7 @@ struct Prepared {
 };
 
 Support supports(const Problem& problem, const Device& device) {
+  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
   if (device.compute_capability() < 80) return Support::no("it needs compute capability 8.0");
   const char* const reason = conv1x1_small_c_unsupported_reason(problem);
   return reason != nullptr ? Support::no(reason) : Support::yes();

@@ -19,6 +19,7 @@ struct Prepared {
 };
 
 Support supports(const Problem& problem, const Device&) {
+  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
   const char* const reason = depthwise_unsupported_reason(problem);
   return reason == nullptr ? Support::yes() : Support::no(reason);
 }

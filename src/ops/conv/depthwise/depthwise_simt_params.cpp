@@ -1,7 +1,7 @@
 // The mapping of convolution problems to the depthwise kernels, and their cost model.
 //
-// Two spatial axes always: a sequence lies along h where memory runs along channels, so that threads go down it, and
-// along w where it is contiguous itself.
+// Two spatial axes always, and a third for volumes: a sequence lies along h where memory runs along channels, so that
+// threads go down it, and along w where it is contiguous itself.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/depthwise/depthwise_simt_params.hpp"
 
@@ -36,11 +36,13 @@ bool runs_along_channels(const Problem& problem) {
   return image.strides[1] == 1 && image.strides[image.rank - 1] >= image.dims[1];
 }
 
-// The spatial dimension that is axis h or w, or -1.
+// The spatial dimension that is axis h, w or d, or -1.
 struct SpatialDims {
   int h, w;
+  int d = -1;
 };
 SpatialDims spatial_dims(const Problem& problem) {
+  if (problem.spatial == 3) return {1, 2, 0};
   if (problem.spatial == 2) return {0, 1};
   return runs_along_channels(problem) ? SpatialDims{0, -1} : SpatialDims{-1, 0};
 }
@@ -52,6 +54,7 @@ Strides strides_of(const TensorGeometry& t, SpatialDims dims) {
   s.c = t.dims[1] > 1 ? t.strides[1] : 1;
   s.h = dims.h < 0 ? 0 : static_cast<std::int32_t>(of(2 + dims.h));
   s.w = dims.w < 0 ? 0 : static_cast<std::int32_t>(of(2 + dims.w));
+  s.d = dims.d < 0 ? 0 : static_cast<std::int32_t>(of(2 + dims.d));
   return s;
 }
 
@@ -82,7 +85,7 @@ int find_row(Kernel kernel, int height, int width, int stride, int vector) {
 // Makes the data gradient of step 1 a forward convolution with the mirrored filter.
 void mirror(Params* p) {
   p->mirrored = !p->mirrored;
-  for (Axis* axis : {&p->h, &p->w}) axis->pad = (axis->taps - 1) * axis->dilation - axis->pad;
+  for (Axis* axis : {&p->h, &p->w, &p->d}) axis->pad = (axis->taps - 1) * axis->dilation - axis->pad;
 }
 
 int wgrad_row(const Params& p, int vector) {
@@ -99,20 +102,22 @@ int wgrad_row(const Params& p, int vector) {
 // Chooses the instance, and turns the parameters to what it computes.
 int choose_row(const Problem& problem, int vector, Params* p) {
   if (problem.direction == Direction::wgrad) return wgrad_row(*p, vector);
-  const bool step_one = p->h.stride == 1 && p->w.stride == 1;
+  const bool step_one = p->h.stride == 1 && p->w.stride == 1 && p->d.stride == 1;
+  const bool volume = problem.spatial == 3;
   const bool same_stride = p->h.stride == p->w.stride;
   const bool dilated = p->h.dilation != 1 || p->w.dilation != 1;
   if (problem.direction == Direction::dgrad) {
     if (!step_one) {
-      const int row =
-          same_stride && !dilated ? find_row(Kernel::sweep_dgrad, p->h.taps, p->w.taps, p->h.stride, vector) : -1;
+      const int row = same_stride && !dilated && !volume
+                          ? find_row(Kernel::sweep_dgrad, p->h.taps, p->w.taps, p->h.stride, vector)
+                          : -1;
       if (row >= 0) return row;
       p->transposed = true;
       return find_row(Kernel::rows, 0, 0, 0, vector);
     }
     mirror(p);
   }
-  if (same_stride && (!dilated || step_one)) {
+  if (same_stride && !volume && (!dilated || step_one)) {
     const int row = find_row(Kernel::sweep, p->h.taps, p->w.taps, p->h.stride, vector);
     if (row >= 0) return row;
   }
@@ -225,7 +230,7 @@ void set_chunks(const TileRow& tile, std::int64_t images, int multiprocessors, P
   *p = best;
 }
 
-bool allows_pairs(const Strides& s) { return s.c == 1 && s.n % 2 == 0 && s.h % 2 == 0 && s.w % 2 == 0; }
+bool allows_pairs(const Strides& s) { return s.c == 1 && s.n % 2 == 0 && s.h % 2 == 0 && s.w % 2 == 0 && s.d % 2 == 0; }
 
 const char* sizes_unsupported_reason(const Problem& problem) {
   for (const TensorGeometry* t : {&problem.x, &problem.y, &problem.w, &problem.z}) {
@@ -251,11 +256,13 @@ const char* sizes_unsupported_reason(const Problem& problem) {
 const char* depthwise_unsupported_reason(const Problem& problem) {
   if (problem.x.type == GPUDNN_DATA_DOUBLE) return "it takes f16, bf16 and f32";
   if (problem.w.dims[1] != 1) return "it takes one input channel a group only";
-  if (problem.spatial > 2) return "it takes one or two spatial dimensions";
   if (multiplier_of(problem) != 1) {
     if (problem.groups == 1) return "one group of one channel is a dense convolution";
     if (problem.direction == Direction::dgrad) return "it takes the data gradient of one filter a channel only";
   }
+  std::int64_t taps = 1;
+  for (int i = 0; i < problem.spatial; ++i) taps *= std::min<std::int64_t>(problem.w.dims[2 + i], 4097);
+  if (problem.direction == Direction::wgrad && taps > 65535) return "it takes the filter gradient of up to 65535 taps";
   for (int i = 0; i < problem.spatial; ++i) {
     if (problem.w.dims[2 + i] > 4096) return "a row or column of the filter has over 4096 taps";
   }
@@ -269,6 +276,8 @@ DepthwiseLaunch depthwise_launch(const Problem& problem, int vector, int splits,
   Params& p = launch.params;
   p.h = axis_of(problem, dims.h);
   p.w = axis_of(problem, dims.w);
+  p.d = axis_of(problem, dims.d);
+  p.depth = FastDivmod(static_cast<std::uint32_t>(p.d.rows));
   p.image_steps = strides_of(image_of(problem), dims);
   p.rows_steps = strides_of(rows_of(problem), dims);
   p.addend_steps = problem.has_z != 0 ? strides_of(problem.z, dims) : p.rows_steps;
@@ -282,6 +291,7 @@ DepthwiseLaunch depthwise_launch(const Problem& problem, int vector, int splits,
   p.filter_k = problem.w.strides[0];
   p.filter_r = dims.h < 0 ? 0 : problem.w.strides[2 + dims.h];
   p.filter_s = dims.w < 0 ? 0 : problem.w.strides[2 + dims.w];
+  p.filter_t = dims.d < 0 ? 0 : problem.w.strides[2 + dims.d];
   p.mirrored = problem.mode == GPUDNN_CONVOLUTION;
   set_activation(problem, &p);
 
@@ -295,10 +305,11 @@ DepthwiseLaunch depthwise_launch(const Problem& problem, int vector, int splits,
   if (tile.kernel == Kernel::wgrad) {
     p.splits = static_cast<std::uint32_t>(splits);
     p.tap_tiles_w = FastDivmod(static_cast<std::uint32_t>(ceil_div(p.w.taps, tile.width)));
-    p.tap_tiles = p.tap_tiles_w.divisor * static_cast<std::uint32_t>(ceil_div(p.h.taps, tile.height));
+    p.tap_tiles_h = FastDivmod(static_cast<std::uint32_t>(ceil_div(p.h.taps, tile.height)));
+    p.tap_tiles = p.tap_tiles_w.divisor * p.tap_tiles_h.divisor * static_cast<std::uint32_t>(p.d.taps);
   }
   set_axes(tile, &p);
-  set_chunks(tile, problem.x.dims[0], multiprocessors, &p);
+  set_chunks(tile, problem.x.dims[0] * p.d.rows, multiprocessors, &p);
   return launch;
 }
 
@@ -313,9 +324,9 @@ namespace {
 double instructions_of_row(const TileRow& tile, const Params& p) {
   const double v = tile.vector;
   if (tile.kernel == Kernel::rows) {
-    const double taps = static_cast<double>(p.h.taps) * p.w.taps;
+    const double rows = static_cast<double>(p.d.taps) * p.h.taps;
     const bool slides = tile.stride == 1;
-    return taps * (tile.columns * v + 8 + 2 * v + (slides ? 0 : 10)) + 60.0 * p.h.taps;
+    return rows * p.w.taps * (tile.columns * v + 8 + 2 * v + (slides ? 0 : 10)) + 60.0 * rows;
   }
   const double fma = tile.height * tile.width * tile.columns * v;
   const int stride = tile.kernel == Kernel::sweep_dgrad ? 1 : std::max(tile.stride, 1);

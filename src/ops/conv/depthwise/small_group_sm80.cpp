@@ -19,6 +19,7 @@ struct Prepared {
 };
 
 Support supports(const Problem& problem, const Device& device) {
+  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
   if (device.compute_capability() < 80) return Support::no("it needs compute capability 8.0");
   const char* const reason = small_group_unsupported_reason(problem);
   if (reason != nullptr) return Support::no(reason);

@@ -23,6 +23,7 @@ std::size_t workspace_of(const Config& config, std::uint32_t blocks) {
 }
 
 Support supports(const Problem& problem, const Device&) {
+  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
   const char* const reason = simt_index_unsupported_reason(problem);
   return reason == nullptr ? Support::yes() : Support::no(reason);
 }

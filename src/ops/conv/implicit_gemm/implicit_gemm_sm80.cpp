@@ -42,6 +42,7 @@ bool has_code_for(const Device& device) {
 }
 
 Support supports(const Problem& problem, const Device& device) {
+  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
   if (device.compute_capability() < 80) return Support::no("mma.sync of these types came with sm_80");
   if (const char* const reason = tensor_math_unsupported_reason(problem)) return Support::no(reason);
   if (const char* const reason = sm80_index_unsupported_reason(problem)) return Support::no(reason);

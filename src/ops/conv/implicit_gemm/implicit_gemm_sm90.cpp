@@ -7,7 +7,7 @@
 
 #include "kernels/tensor/tensor.hpp"
 #include "ops/conv/epilogue_args.hpp"
-#include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_maps.hpp"
 #include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/sm90_launch.hpp"
 
@@ -15,40 +15,6 @@ namespace gpudnn::conv {
 namespace {
 
 namespace sm90 = kernels::sm90;
-
-bool encode(const FilterMap& filter, sm90::ElementType type, sm90::TensorMap* map) {
-  const std::int64_t tap_step = filter.columns * tile::element_bytes(type);
-  const std::int64_t row_step = filter.row_step != 0 ? filter.row_step : filter.taps * tap_step;
-  return encode_rows(
-      {3, {filter.columns, filter.taps, filter.rows}, {tap_step, row_step}, {filter.box_columns, 1, filter.box_rows}},
-      type, map, CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
-}
-
-bool encode(const PixelMap& pixels, bool deep, sm90::ElementType type, sm90::TensorMap* map) {
-  if (pixels.row_step != 0) {
-    std::int64_t rows = pixels.images;
-    for (const std::int64_t extent : pixels.extent) rows *= extent;
-    return encode(FilterMap{pixels.channels, 1, rows, pixels.row_step, pixels.box_channels, pixels.pixels_per_box},
-                  type, map);
-  }
-  cuuint64_t dims[5] = {static_cast<cuuint64_t>(pixels.channels)};
-  cuuint64_t steps[4] = {};
-  cuuint32_t traversal[5] = {1, 1, 1, 1, 1};
-  const int axes = deep ? 3 : 2;
-  for (int a = 0; a < axes; ++a) {
-    dims[1 + a] = static_cast<cuuint64_t>(pixels.extent[a]);
-    steps[a] = static_cast<cuuint64_t>(pixels.step[a]);
-    traversal[1 + a] = static_cast<cuuint32_t>(pixels.stride[a]);
-  }
-  dims[1 + axes] = static_cast<cuuint64_t>(pixels.images);
-  steps[axes] = static_cast<cuuint64_t>(pixels.step[3]);
-  return cuda::tensor_map_driver().encode_im2col(
-             reinterpret_cast<CUtensorMap*>(map), cuda::map_type(type), static_cast<cuuint32_t>(2 + axes),
-             cuda::placeholder_address(), dims, steps, pixels.lower, pixels.upper,
-             static_cast<cuuint32_t>(pixels.box_channels), static_cast<cuuint32_t>(pixels.pixels_per_box), traversal,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, cuda::swizzle_of_rows(pixels.box_channels * tile::element_bytes(type)),
-             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
 
 struct Prepared {
   Sm90Plan plan;
@@ -107,12 +73,13 @@ bool replace_all(const Sm90Plan& plan, const void* a, const void* b, void* c, sm
 
 bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
   const bool deep = params->three_dimensional;
-  bool encoded =
-      plan.b_is_filter ? encode(plan.filter, plan.type, &params->b) : encode(plan.b, deep, plan.type, &params->b);
+  bool encoded = plan.b_is_filter ? encode_filter(plan.filter, {plan.type}, &params->b)
+                                  : encode_pixels(plan.b, deep, {plan.type}, &params->b);
   for (std::uint32_t i = 0; i < params->phases; ++i) {
-    if (params->problem[i].k_blocks > 0) encoded = encode(plan.a[i], deep, plan.type, &params->a[i]) && encoded;
+    if (params->problem[i].k_blocks > 0)
+      encoded = encode_pixels(plan.a[i], deep, {plan.type}, &params->a[i]) && encoded;
   }
-  if (params->stores_boxes) encoded = encode(plan.c, plan.type, &params->c_map) && encoded;
+  if (params->stores_boxes) encoded = encode_filter(plan.c, {plan.type}, &params->c_map) && encoded;
   return encoded;
 }
 

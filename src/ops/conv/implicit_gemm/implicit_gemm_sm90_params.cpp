@@ -218,9 +218,8 @@ void find_matrix(const AxisClass (&phases)[kAxes], const DenseProblem& dense, Pi
 
 // C goes out in boxes of 64 rows of 128 bytes where it is a matrix of even rows, and no box reaches into the columns or
 // rows of the next group.
-void set_c_map(const View& view, bool by_taps, Sm90Plan* plan) {
+void set_c_map(const View& view, const sm90::TileShape& shape, bool by_taps, Sm90Plan* plan) {
   sm90::Params& p = plan->params;
-  const sm90::TileShape& shape = sm90::kShapes[plan->shape];
   if (by_taps) {
     p.stores_boxes = !shape.transposes && (view.groups == 1 || view.filters % shape.bm == 0);
     plan->c = {view.channels, view.taps, view.groups * view.filters, 0, row_elements(view), 64};
@@ -413,22 +412,30 @@ const char* epilogue_unsupported_reason(const Problem& problem, std::int64_t ele
 
 const char* sm90_unsupported_reason(const Problem& problem) {
   if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
-  const std::int64_t element = element_size(problem);
-  for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
-    if (const char* reason = copy_unsupported_reason(*tensor, element)) return reason;
-  }
   if (!is_packed_nhwc(problem.w) && !is_by_output(problem))
     return "the filter is not packed in the order k, taps, channels";
+  return sm90_layout_unsupported_reason(problem, false);
+}
+
+const char* sm90_layout_unsupported_reason(const Problem& problem, bool any_output) {
+  const std::int64_t element = element_size(problem);
+  for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
+    if (any_output && tensor == &output(problem)) continue;
+    if (const char* reason = copy_unsupported_reason(*tensor, element)) return reason;
+  }
   const View view = view_of(problem);
   const std::int64_t vector = 16 / element;
-  if (view.channels % vector != 0 || view.filters % vector != 0) {
+  const std::int64_t reduced = problem.direction == Direction::dgrad ? view.filters : view.channels;
+  const std::int64_t columns = problem.direction == Direction::dgrad ? view.channels : view.filters;
+  if (reduced % vector != 0 || (!any_output && columns % vector != 0)) {
     return "channels or filters of a group do not fill whole 16-byte vectors";
   }
-  const std::int64_t reduced = problem.direction == Direction::dgrad ? view.filters : view.channels;
   if (view.groups > 1 && problem.direction != Direction::wgrad && reduced * element % 64 != 0) {
     return "a group's share of the reduction does not fill whole rows of 64 bytes";
   }
-  if (const char* reason = epilogue_unsupported_reason(problem, element)) return reason;
+  if (!any_output) {
+    if (const char* reason = epilogue_unsupported_reason(problem, element)) return reason;
+  }
   if (const char* reason = size_unsupported_reason(view)) return reason;
   return windows_unsupported_reason(problem, view);
 }
@@ -508,10 +515,14 @@ void sm90_take_turns(std::uint32_t tiles, sm90::Params* params) {
 }
 
 Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
-  const View view = view_of(problem);
-  const sm90::TileShape& shape = sm90::kShapes[config.tile];
-  Sm90Plan plan;
+  Sm90Plan plan = sm90_plan(problem, sm90::kShapes[config.tile], config.split_k);
   plan.shape = config.tile;
+  return plan;
+}
+
+Sm90Plan sm90_plan(const Problem& problem, const sm90::TileShape& shape, int split_k) {
+  const View view = view_of(problem);
+  Sm90Plan plan;
   plan.type = element_type(problem.x.type);
   sm90::Params& p = plan.params;
   p.three_dimensional = problem.spatial == 3;
@@ -531,8 +542,8 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   const bool by_taps = problem.direction == Direction::wgrad;
   p.a_is_matrix = plan.a[0].row_step != 0;
   p.b_is_matrix = plan.b.row_step != 0;
-  p.splits = shape.stream_k ? 1 : static_cast<std::uint32_t>(config.split_k);
-  set_c_map(view, by_taps, &plan);
+  p.splits = shape.stream_k ? 1 : static_cast<std::uint32_t>(split_k);
+  set_c_map(view, shape, by_taps, &plan);
   const std::uint32_t n_tiles =
       by_taps ? ceil_div(p.n_chunks, shape.bn / row_elements(view)) : ceil_div(p.n_count, shape.columns_of_c());
   p.n_tiles = FastDivmod(n_tiles);
@@ -552,7 +563,7 @@ Sm90Plan sm90_plan(const Problem& problem, const Config& config) {
   const std::uint32_t m_tiles = p.problem[0].m_tiles.divisor;
   p.m_is_fastest = by_taps && view.element == 2 && (shape.cluster_split_k ? m_tiles > n_tiles : m_tiles <= n_tiles);
   if (shape.stream_k) {
-    set_fixup(shape, static_cast<std::uint32_t>(config.split_k), &p);
+    set_fixup(shape, static_cast<std::uint32_t>(split_k), &p);
     if (p.fixup_ctas > 0) plan.workspace += 2 * sm90::partial_bytes(shape, plan.tiles);
   }
   if (p.splits > 1 && !shape.cluster_split_k)

@@ -51,7 +51,13 @@ struct Sm90Plan {
 // Null, or why the engine cannot take the problem on a device that it runs on.
 [[nodiscard]] const char* sm90_unsupported_reason(const Problem& problem);
 
+// The same for x and y alone: their layout, and the windows that TMA takes. It says nothing of the math type.
+// `any_output`: the output and z may have any strides.
+[[nodiscard]] const char* sm90_layout_unsupported_reason(const Problem& problem, bool any_output);
+
 [[nodiscard]] Sm90Plan sm90_plan(const Problem& problem, const Config& config);
+// For a tile that is not of the engine's list.
+[[nodiscard]] Sm90Plan sm90_plan(const Problem& problem, const kernels::sm90::TileShape& shape, int split_k);
 
 // The sizes that all plans of a problem have in common, from which the cost model has those of any tile.
 struct Sm90Sizes {

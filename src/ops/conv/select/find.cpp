@@ -17,7 +17,8 @@
 namespace gpudnn::conv {
 namespace {
 
-// Two classic numbers stand for all that the engines can do: 0 promises no workspace, 1 takes what pays.
+// Two classic numbers stand for all that the direct engines can do: 0 promises no workspace, 1 takes what pays. The
+// other families have a number each.
 constexpr int kNoWorkspace = 0;
 constexpr int kBest = 1;
 
@@ -27,10 +28,23 @@ constexpr double kMaxSeconds = 0.1;
 // A search on memory of its own allocates no more workspace than this.
 constexpr std::size_t kMaxOwnWorkspace = std::size_t{1} << 30;
 
+const Choice* first_of(Family family, const std::vector<Choice>& choices) {
+  const auto found = std::ranges::find_if(choices, [&](const Choice& c) { return c.engine->family == family; });
+  return found == choices.end() ? nullptr : &*found;
+}
+
+const Choice* first_without_workspace(const std::vector<Choice>& choices) {
+  const auto found = std::ranges::find_if(
+      choices, [](const Choice& c) { return c.engine->family == Family::direct && c.workspace == 0; });
+  return found == choices.end() ? nullptr : &*found;
+}
+
 // Numbers without an engine of their own; they still run, as an equivalent, when a program asks for them by number.
 template <class Rows>
-void add_unserved(Direction direction, Rows* rows) {
+void add_unserved(Direction direction, const std::vector<Choice>& choices, Rows* rows) {
   for (int algorithm = kBest + 1; algorithm < algorithm_count(direction); ++algorithm) {
+    const Family family = family_of(direction, algorithm);
+    if (family != Family::direct && first_of(family, choices) != nullptr) continue;
     rows->push_back({algorithm, GPUDNN_STATUS_NOT_SUPPORTED, -1, 0, true, GPUDNN_DEFAULT_MATH});
   }
 }
@@ -41,7 +55,7 @@ Performance describe(int algorithm, const Choice& choice) {
   row.milliseconds = static_cast<float>(choice.seconds * 1e3);
   row.memory = choice.workspace;
   row.deterministic = choice.engine->deterministic;
-  row.math = choice.engine->math;
+  row.math = choice.config.inner != nullptr ? choice.config.inner->math : choice.engine->math;
   return row;
 }
 
@@ -127,7 +141,7 @@ Status measure_choices(const LaunchSite& site, const Problem& problem, const Arg
       failure = status;
       continue;
     }
-    zero_workspace = zero_workspace || choice.workspace == 0;
+    zero_workspace = zero_workspace || (choice.workspace == 0 && choice.engine->family == Family::direct);
     best = std::min(best, timed.seconds);
     measured->push_back(timed);
   }
@@ -138,22 +152,19 @@ Status measure_choices(const LaunchSite& site, const Problem& problem, const Arg
   return GPUDNN_STATUS_SUCCESS;
 }
 
-const Choice* first_without_workspace(const std::vector<Choice>& choices) {
-  for (const Choice& choice : choices) {
-    if (choice.workspace == 0) return &choice;
-  }
-  return nullptr;
-}
-
-// Puts the winners, with a workspace and without, into the tuning cache, and has the handle choose anew. Earlier
+// Puts the winners of each family, and the one without a workspace, into the tuning cache, and has the handle choose
+// anew. Earlier
 // winners stay only if they need more workspace than this search had. (Another thread that is just ranking this problem
 // may still keep what it ranked before: it then runs as if it had called first.)
 void keep_winners(gpudnnHandle_t handle, const Problem& problem, const std::vector<Choice>& ranked,
                   const std::vector<Choice>& measured, std::size_t workspace_limit) {
   const Device& device = *handle->device;
-  std::vector<TunedRow> rows = {row_of(measured.front())};
+  std::vector<TunedRow> rows;
   const Choice* const zero_workspace = first_without_workspace(measured);
-  if (zero_workspace != nullptr && zero_workspace != &measured.front()) rows.push_back(row_of(*zero_workspace));
+  for (const Choice& choice : measured) {
+    const bool wins = &choice == first_of(choice.engine->family, measured) || &choice == zero_workspace;
+    if (wins) rows.push_back(row_of(choice));
+  }
   for (const TunedRow& earlier : tuning_cache().find(problem, device)) {
     const bool out_of_reach = std::any_of(ranked.begin(), ranked.end(), [&](const Choice& c) {
       return names(earlier, c) && c.workspace > workspace_limit;
@@ -208,15 +219,21 @@ class Scratch {
   std::vector<void*> pointers_;
 };
 
-// Both numbers with their choice of the list, in its order. (Not by `seconds`: those of a model and of a measurement do
-// not compare.) Where one choice serves both, the number that promises more comes first.
+// The numbers with their choices of the list, in its order. (Not by `seconds`: those of a model and of a measurement do
+// not compare.) Where one choice serves both direct numbers, the one that promises more comes first.
 template <class Rows>
-void add_served(const std::vector<Choice>& choices, Rows* rows) {
+void add_served(Direction direction, const std::vector<Choice>& choices, Rows* rows) {
+  const Choice* const best = first_of(Family::direct, choices);
   const Choice* const zero_workspace = first_without_workspace(choices);
-  const bool one_serves_both = zero_workspace == &choices.front();
-  if (one_serves_both) rows->push_back(describe(kNoWorkspace, *zero_workspace));
-  rows->push_back(describe(kBest, choices.front()));
-  if (zero_workspace != nullptr && !one_serves_both) rows->push_back(describe(kNoWorkspace, *zero_workspace));
+  for (const Choice& choice : choices) {
+    if (&choice == zero_workspace) rows->push_back(describe(kNoWorkspace, choice));
+    if (&choice == best) rows->push_back(describe(kBest, choice));
+    const Family family = choice.engine->family;
+    if (family == Family::direct || &choice != first_of(family, choices)) continue;
+    for (int algorithm = kBest + 1; algorithm < algorithm_count(direction); ++algorithm) {
+      if (family_of(direction, algorithm) == family) rows->push_back(describe(algorithm, choice));
+    }
+  }
 }
 
 Status ranked_choices(gpudnnHandle_t handle, const Problem& problem, Ranking* choices) {
@@ -244,8 +261,9 @@ std::vector<Choice> search_order(const std::vector<Choice>& choices, std::size_t
   }
   order.insert(order.end(), others.begin(), others.end());
   // Number 0 wants one without a workspace.
-  const auto zero_workspace =
-      std::find_if(order.begin(), order.end(), [](const Choice& c) { return c.workspace == 0; });
+  const auto zero_workspace = std::find_if(order.begin(), order.end(), [](const Choice& c) {
+    return c.workspace == 0 && c.engine->family == Family::direct;
+  });
   if (zero_workspace != order.end() && zero_workspace - order.begin() >= static_cast<std::ptrdiff_t>(kMaxMeasured)) {
     std::rotate(order.begin() + kMaxMeasured - 1, zero_workspace, zero_workspace + 1);
   }
@@ -257,9 +275,9 @@ Status query_algorithms(gpudnnHandle_t handle, const Problem& problem, Performan
   Ranking choices;
   GPUDNN_TRY(ranked_choices(handle, problem, &choices));
   performances->count = 0;
-  add_served(*choices, performances);
+  add_served(problem.direction, *choices, performances);
   for (Performance& row : performances->rows) row.milliseconds = -1;  // the model ranks; it is no measurement
-  add_unserved(problem.direction, performances);
+  add_unserved(problem.direction, *choices, performances);
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -272,16 +290,17 @@ Status measure_algorithms_among(const std::vector<Choice>& ranked, gpudnnHandle_
                  "no convolution engine runs in %zu bytes of workspace: %s", limit, to_text(problem).c_str());
   if (element_count(problem.x) == 0 || element_count(problem.y) == 0) {
     for (Choice& choice : order) choice.seconds = 0;  // nothing to measure
-    add_served(order, rows);
+    add_served(problem.direction, order, rows);
+    add_unserved(problem.direction, order, rows);
   } else {
     std::vector<Choice> measured;
     const LaunchSite site = launch_site(handle, workspace, limit);
     GPUDNN_TRY(measure_choices(site, problem, args, order, seconds_now, &measured));
     // What odd addresses leave to choose from is no rule for other calls.
     if (alignment_of(args) == kMaxAlignment) keep_winners(handle, problem, ranked, measured, limit);
-    add_served(measured, rows);
+    add_served(problem.direction, measured, rows);
+    add_unserved(problem.direction, measured, rows);
   }
-  add_unserved(problem.direction, rows);
   return GPUDNN_STATUS_SUCCESS;
 }
 

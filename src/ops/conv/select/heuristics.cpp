@@ -89,8 +89,11 @@ Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem) {
 
 Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limits) {
   const Ranking ranking = rank_with_measurements(handle, problem);
-  for (const Choice& choice : *ranking) {
-    if (choice.workspace <= limits.workspace && choice.engine->alignment <= limits.alignment) return choice;
+  for (const Family family : {limits.family, Family::direct}) {
+    for (const Choice& choice : *ranking) {
+      const bool fits = choice.workspace <= limits.workspace && choice.engine->alignment <= limits.alignment;
+      if (fits && choice.engine->family == family) return choice;
+    }
   }
   return {};
 }
@@ -125,6 +128,24 @@ bool algorithm_needs_no_workspace(Direction direction, int algorithm) noexcept {
     return algorithm == GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM || algorithm == GPUDNN_CONVOLUTION_FWD_ALGO_DIRECT;
   }
   return algorithm == 0;
+}
+
+Family family_of(Direction direction, int algorithm) noexcept {
+  // clang-format off
+  constexpr Family kForward[] = {Family::direct, Family::direct, Family::direct, Family::direct,
+                                 Family::fft, Family::fft_tiling, Family::winograd, Family::winograd_nonfused};
+  constexpr Family kData[] = {Family::direct, Family::direct, Family::fft, Family::fft_tiling,
+                              Family::winograd, Family::winograd_nonfused};
+  constexpr Family kFilter[] = {Family::direct, Family::direct, Family::fft, Family::direct,
+                                Family::winograd, Family::winograd_nonfused, Family::fft_tiling};
+  // clang-format on
+  static_assert(std::size(kForward) == GPUDNN_CONVOLUTION_FWD_ALGO_COUNT, "a family for each number");
+  static_assert(std::size(kData) == GPUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT, "a family for each number");
+  static_assert(std::size(kFilter) == GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, "a family for each number");
+  if (algorithm < 0 || algorithm >= algorithm_count(direction)) return Family::direct;
+  return direction == Direction::forward ? kForward[algorithm]
+         : direction == Direction::dgrad ? kData[algorithm]
+                                         : kFilter[algorithm];
 }
 
 }  // namespace gpudnn::conv

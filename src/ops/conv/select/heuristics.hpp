@@ -11,10 +11,11 @@ namespace gpudnn::conv {
 [[nodiscard]] std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Problem& problem,
                                                 const Device& device, std::size_t workspace_limit);
 
-// What a call has: bytes of workspace, and the alignment of its tensors' addresses.
+// What a call has: bytes of workspace, and the alignment of its tensors' addresses; and the family that it asks for.
 struct Limits {
   std::size_t workspace;
   std::size_t alignment;
+  Family family = Family::direct;
 };
 
 [[nodiscard]] TunedRow row_of(const Choice& choice);
@@ -31,7 +32,7 @@ void put_measured_first(std::span<const TunedRow> rows, Source source, std::vect
 using Ranking = std::shared_ptr<const std::vector<Choice>>;
 [[nodiscard]] Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem);
 
-// The first of it within the limits; without an engine if there is none.
+// The first of it within the limits: of the family, else a direct one; without an engine if there is none.
 [[nodiscard]] Choice choose(gpudnnHandle_t handle, const Problem& problem, const Limits& limits);
 
 [[nodiscard]] const char* source_name(Source source) noexcept;

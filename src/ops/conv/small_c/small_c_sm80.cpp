@@ -45,6 +45,7 @@ void set_pointers(const SmallCPlan& plan, const Args& args, few::Params* p) {
 }
 
 Support supports(const Problem& problem, const Device& device) {
+  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
   if (const char* const reason = unsupported_reason_of(problem, device)) return Support::no(reason);
   few::Params params = small_c_params(problem);
   for (int row = 0; row < few::kTileCount; ++row) {

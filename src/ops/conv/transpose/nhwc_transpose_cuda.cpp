@@ -11,6 +11,9 @@
 #include "ops/conv/transpose/nhwc_transpose_packing.hpp"
 
 namespace gpudnn::conv {
+
+extern const ConvEngine kFp32SplitSm90;
+
 namespace {
 
 namespace layout = kernels::channels_last;
@@ -21,7 +24,8 @@ constexpr double kCopyShare = 0.86;  // of a copy's rate, that transpositions re
 constexpr double kCopyLaunch = 4.6e-6;
 
 bool may_be_inner(const ConvEngine& engine) {
-  return engine.backend == GPUDNN_BACKEND_CUDA && engine.math == GPUDNN_TENSOR_OP_MATH && engine.launch != &launch;
+  const bool has_tensor_cores = engine.math == GPUDNN_TENSOR_OP_MATH || engine.launch == kFp32SplitSm90.launch;
+  return engine.backend == GPUDNN_BACKEND_CUDA && has_tensor_cores && engine.launch != &launch;
 }
 
 struct NhwcTransposePlan {
@@ -64,6 +68,7 @@ bool is_left_out(const ConvEngine& engine) {
 }
 
 Support supports(const Problem& problem, const Device& device) {
+  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
   bool taken = false;
   const char* const reason = for_each_form(problem, [&](const NhwcForm& form, bool) {
     for (const ConvEngine& engine : engines()) {

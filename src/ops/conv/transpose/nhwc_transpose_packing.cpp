@@ -205,14 +205,21 @@ layout::Shape shape_by_output(const TensorGeometry& filter, int64_t padded_outpu
 }  // namespace
 
 const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) {
-  if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
+  const char* const no_tf32 = tensor_math_unsupported_reason(problem);
+  if (no_tf32 != nullptr && fp32_split_unsupported_reason(problem) != nullptr) return no_tf32;
   *form = NhwcForm();
   Problem& inner = form->inner = problem;
+  // The engine that splits floats takes filters of any strides, and stores to any.
+  const bool keeps_output = no_tf32 != nullptr && problem.direction != Direction::wgrad;
   const int64_t vector = padded ? 16 / static_cast<int64_t>(data_type_bits(problem.x.type) / 8) : 1;
   const int64_t groups = problem.groups;
   const int64_t filters = problem.w.dims[0] / groups;
-  inner.w.dims[1] = round_up(problem.w.dims[1], vector);
-  inner.w.dims[0] = round_up(filters, vector) * groups;
+  if (!keeps_output || problem.direction == Direction::forward) {
+    inner.w.dims[1] = round_up(problem.w.dims[1], vector);
+  }
+  if (!keeps_output || problem.direction == Direction::dgrad) {
+    inner.w.dims[0] = round_up(filters, vector) * groups;
+  }
   inner.x.dims[1] = inner.w.dims[1] * groups;
   inner.y.dims[1] = inner.w.dims[0];
   for (const TensorGeometry* t : {&inner.x, &inner.w, &inner.y}) {
@@ -223,13 +230,20 @@ const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) 
   const double more = static_cast<double>(element_count(inner.x) + element_count(inner.w) + element_count(inner.y));
   if (more > 4 * real + 8e6) return "padding its channels to whole vectors would multiply its size";
 
-  inner.mode = GPUDNN_CROSS_CORRELATION;
   for (TensorGeometry* t : {&inner.x, &inner.w, &inner.y}) set_packed_strides(t, GPUDNN_TENSOR_NHWC);
-  if (packs_by_output(problem, inner)) inner.w = packed_by_output(inner.w);
+  const bool by_output = !keeps_output && packs_by_output(problem, inner);
+  if (by_output) inner.w = packed_by_output(inner.w);
+  if (keeps_output) {
+    (problem.direction == Direction::forward ? inner.y : inner.x) = output(problem);
+    if (same_dims(inner.w, problem.w)) inner.w = problem.w;
+  }
+  const bool keeps_filter = keeps_output && same_dims(inner.w, problem.w);
+  const bool mirrors = is_mirrored(problem) && !keeps_filter;
+  if (!keeps_filter) inner.mode = GPUDNN_CROSS_CORRELATION;
   add_operand(problem.x, inner.x, false, form, &form->x);
-  add_operand(problem.w, inner.w, is_mirrored(problem), form, &form->w);
+  add_operand(problem.w, inner.w, mirrors, form, &form->w);
   add_operand(problem.y, inner.y, false, form, &form->y);
-  if (problem.has_z != 0) {
+  if (problem.has_z != 0 && !keeps_output) {
     inner.z = inner.y;
     add_operand(problem.z, inner.z, false, form, &form->z);
   }
@@ -249,11 +263,11 @@ const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) 
   const auto set_task = [&](const TensorGeometry& t, const TensorGeometry& packed, bool filter,
                             PackedOperand* operand) {
     if (!operand->packed) return;
-    const bool mirrored = filter && is_mirrored(problem);
+    const bool mirrored = filter && mirrors;
     operand->task = layout::make_task(shape_of(t, packed, problem.groups, filter, mirrored));
   };
   set_task(problem.x, inner.x, false, &form->x);
-  if (packs_by_output(problem, inner)) {
+  if (by_output) {
     if (form->w.packed) form->w.task = layout::make_task(shape_by_output(problem.w, inner.w.dims[0]));
   } else {
     set_task(problem.w, inner.w, true, &form->w);

@@ -1,0 +1,25 @@
+// Loads and stores that other blocks of the device see, without an order among them: each word is whole, and comes from
+// L2. sm_70 and later.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace gpudnn::ptx {
+
+__device__ __forceinline__ uint4 ld_relaxed_gpu_v4(const void* pointer) {
+  uint4 words;
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "l"(__cvta_generic_to_global(pointer))
+               : "memory");
+  return words;
+}
+
+__device__ __forceinline__ void st_relaxed_gpu(void* pointer, std::uint32_t word) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(pointer)), "r"(word) : "memory");
+}
+
+}  // namespace gpudnn::ptx

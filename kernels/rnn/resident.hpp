@@ -1,0 +1,62 @@
+// What the launch functions of the resident sweeps take, and how a shape becomes blocks. Plain data.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/rnn/rnn.hpp"
+
+namespace gpudnn::kernels {
+
+constexpr int kRnnResidentThreads = 256;
+constexpr int kRnnResidentLanes = 8;
+constexpr int kRnnResidentRounds = 64;          // at most, of places in a step
+constexpr int kRnnResidentShared = 160 * 1024;  // at most, of a block
+
+// Units of a direction as the exchange holds them: whole blocks of 32.
+GPUDNN_HOST_DEVICE constexpr std::int64_t rnn_exchange_units(std::int64_t units) { return (units + 31) / 32 * 32; }
+// Elements of an exchanged row: h, or backward the recurrent gradients of all gates.
+GPUDNN_HOST_DEVICE constexpr std::int64_t rnn_exchange_row(RnnCell cell, std::int64_t units, bool backward) {
+  return rnn_exchange_units(units) * (backward ? rnn_gates(cell) : 1);
+}
+
+// A block owns `units` units and, of each 256 / units places that it takes at a time, `places`.
+struct RnnResidentShape {
+  std::int32_t units = 0;  // 0: none fits
+  std::int32_t groups = 0;
+  std::int32_t tiles = 0;   // blocks that share the places
+  std::int32_t rounds = 0;  // of places that a block goes through in a step
+};
+
+// One direction of one layer. With a neighbour its inputs, backward the gradients of its outputs, come from that lane
+// within the launch: the layer below, backward that above.
+struct RnnResidentLane {
+  RnnDirection d;
+  std::int32_t neighbour = -1;
+  bool feeds = false;  // it is the neighbour of another
+};
+
+struct RnnResident {
+  RnnCell cell = RnnCell::tanh;
+  bool backward = false;
+  bool in_clusters = false;
+  bool whole = false;    // float is not cut to TF32
+  bool vectors = false;  // weights and first states in vectors of 16 bytes
+  RnnLayer layer;        // its directions say nothing
+  std::int32_t lanes = 1;
+  std::int64_t lane_bytes = 0;  // of the exchange
+  void* exchange = nullptr;     // all bits set
+  RnnResidentShape shape;
+  RnnResidentLane lane[kRnnResidentLanes];
+};
+
+// The blocks with the shortest step of those that fit `multiprocessors`.
+[[nodiscard]] RnnResidentShape rnn_resident_shape(RnnCell cell, std::int32_t units, std::int32_t batch,
+                                                  std::int32_t lanes, bool across, bool backward, int element_bytes,
+                                                  int multiprocessors);
+
+// False where the grid would not be resident as a whole, or its blocks are no clusters: nothing was launched. Clusters
+// need the exchange only where lanes have neighbours.
+[[nodiscard]] bool launch_rnn_resident_f16(const RnnResident& resident, CUstream_st* stream);
+[[nodiscard]] bool launch_rnn_resident_bf16(const RnnResident& resident, CUstream_st* stream);
+[[nodiscard]] bool launch_rnn_resident_f32(const RnnResident& resident, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,705 @@
+// A whole sweep of recurrent layers in one launch, the weights in registers: half, bfloat16 and float, no projection.
+// Hopper.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A block owns kUnits units of one lane (a direction of a layer) and, over all steps, some of its places, kPlaces =
+// 256 / kUnits of them at a time. Its sums are weights times states: the weights are the 16-row operand of mma.sync and
+// stay in registers, the warps' WK groups dividing the summed index k; the states of kPlaces places are the other
+// operand. Within 32 neighbours of k (of float 16) a lane of the warp takes the eight (four) from 8 (lane % 4) on, of
+// both operands, so that 16 bytes of memory are the words of two products: the states go from L2 to the operand without
+// shared memory.
+//
+// Float is multiplied as TF32 where the math type allows it. Elsewhere each factor is cut into the TF32 number that its
+// upper bits are and the rest, and three products are added, lower ones first: all but the product of the rests. What
+// is lost of w h is below 3 * 2^-20 |w h|.
+//
+// The exchange. h of a step, backward the gradients of the gates, lies in rows of its own, one for each row of the
+// sweep, that begin with all bits set. A stored word never has all bits set (one float or two units of 16 bits; a NaN
+// with that pattern is stored as another), so each word is its own message: whoever needs it reads it until it is there. No
+// counter, no fence and no barrier stands between the block that stores and those that multiply, and a block waits for
+// what it reads alone. Every row is written once in a launch; the memory is set again before the next.
+//
+// The WK parts of a sum meet in shared memory, in the order of k, and a thread finishes one unit at one place:
+// always the same, so that c and what else only its own unit reads need no barrier. What it needs beside the sums is
+// fetched before the wait.
+//
+// In clusters. Where the blocks of a lane and their places are one cluster, the states go to the shared memory of each of
+// them instead, 16 bytes at a time, and bring their bytes to a barrier there: two buffers, each of which is written again
+// only by blocks that have had the states of the step between from everybody, and so after everybody has read it. That
+// takes 0.35 us a step for one place and 0.6 for 8 KiB, where L2 takes 0.8 and 0.85. Such a grid waits for nobody unless
+// its layers follow each other, and then for blocks that were dispatched before.
+//
+// Lanes above the first may take their inputs within the launch: the words of the neighbour's rows of the same step are
+// further columns of the product, and the layers go a step apart.
+//
+// Without clusters all blocks must be resident at once: the launch is cooperative, and is offered only where the
+// kernel's own occupancy says that the grid fits.
+#pragma once
+
+#include "core/launch/cached_query.hpp"
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
+#include "kernels/ptx/gpu_relaxed.cuh"
+#include "kernels/ptx/mma_sync.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/pin_half.cuh"
+#include "kernels/ptx/st_async.cuh"
+#include "kernels/rnn/resident.hpp"
+#include "kernels/rnn/step.cuh"
+#include "kernels/tile/cluster.cuh"
+#include "kernels/tile/dynamic_shared.cuh"
+
+namespace gpudnn::kernels {
+
+constexpr std::uint32_t kRnnNothing = 0xffffffffu;  // a word of the exchange that has not come
+
+// The upper bits of a float, which are a TF32 number, and the others.
+__device__ __forceinline__ std::uint32_t rnn_upper(std::uint32_t bits) { return bits & 0xffffe000u; }
+__device__ __forceinline__ std::uint32_t rnn_rest(std::uint32_t bits) {
+  return __float_as_uint(__uint_as_float(bits) - __uint_as_float(rnn_upper(bits)));
+}
+
+template <class T>
+__device__ __forceinline__ void rnn_resident_multiply(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                                      std::uint32_t b1, bool whole) {
+  if constexpr (std::is_same_v<T, tile::Half>) {
+    ptx::mma_m16n8k16_f16(sums, a, b0, b1);
+  } else if constexpr (std::is_same_v<T, tile::BFloat16>) {
+    ptx::mma_m16n8k16_bf16(sums, a, b0, b1);
+  } else {
+    const std::uint32_t upper[4] = {rnn_upper(a[0]), rnn_upper(a[1]), rnn_upper(a[2]), rnn_upper(a[3])};
+    if (whole) {
+      const std::uint32_t rest[4] = {rnn_rest(a[0]), rnn_rest(a[1]), rnn_rest(a[2]), rnn_rest(a[3])};
+      ptx::mma_m16n8k8_tf32(sums, rest, rnn_upper(b0), rnn_upper(b1));
+      ptx::mma_m16n8k8_tf32(sums, upper, rnn_rest(b0), rnn_rest(b1));
+    }
+    ptx::mma_m16n8k8_tf32(sums, upper, rnn_upper(b0), rnn_upper(b1));
+  }
+}
+
+// 16 bytes of elements, of which the first `valid` are there; the others are zeros.
+template <class T>
+__device__ __forceinline__ uint4 rnn_vector(const T* from, int valid, bool vectors) {
+  constexpr int kCount = 16 / sizeof(T);
+  if (valid <= 0) return make_uint4(0, 0, 0, 0);
+  if (vectors && valid >= kCount) return *reinterpret_cast<const uint4*>(from);
+  std::uint32_t words[4] = {};
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if (i >= valid) break;
+    if constexpr (sizeof(T) == 4) {
+      words[i] = __float_as_uint(from[i]);
+    } else {
+      words[i / 2] |= std::uint32_t{from[i].bits} << (16 * (i % 2));
+    }
+  }
+  return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+template <class T, int G, int U, int WM, int KS, bool kBackward, bool kCluster>
+struct RnnResidentBlock {
+  using Unit = RnnUnit<RnnDeviceConvert<T>>;
+  static constexpr int kUnits = U;
+  static constexpr int kPlaces = kRnnResidentThreads / U;
+  static constexpr int kWarps = kRnnResidentThreads / 32;
+  static constexpr int WK = kWarps / WM;
+  static constexpr int MT = G * U / 16 / WM;  // tiles of 16 rows of a warp
+  static constexpr int NT = kPlaces / 8;
+  static constexpr int kVector = 16 / static_cast<int>(sizeof(T));
+  // Vectors of states under way, of each eight places: as many as there are registers for. 32 KiB of a block keep L2 busy.
+  static constexpr int kAtOnce = KS > 8 ? 2 : KS < 8 / NT ? KS : 8 / NT;
+  static constexpr int kSumRow = G * U + 4;                  // so that stores and loads meet no bank twice
+  static constexpr int kSums = WK * kPlaces * kSumRow;       // of two buffers
+  static constexpr int kSharedBytes = 2 * kSums * 4;
+  static_assert(MT * WM * 16 == G * U && NT * 8 == kPlaces, "a warp multiplies whole tiles");
+
+  static constexpr int kStatePadding = 64 / static_cast<int>(sizeof(T));  // so that 16-byte loads meet no bank twice
+
+  const RnnResident& p;
+  const RnnLayer& l;
+  const RnnResidentLane& lane;
+  const RnnDirection& d;
+  int unit0;
+  int own;     // columns of the lane's own exchange
+  int across;  // and of the neighbour's
+  const T* own_rows;
+  const T* across_rows;
+  T* states = nullptr;  // of a cluster: two buffers of kPlaces rows
+  std::uint64_t* barriers = nullptr;
+  unsigned published = 0;
+  static constexpr int kBatches = (KS + kAtOnce - 1) / kAtOnce;
+  static_assert(kBatches == 1 || kBatches % 2 == 0, "the next states' first batch has a place of its own");
+  std::uint32_t weights[KS][MT][8];
+  uint4 words[kBatches > 1 ? 2 : 1][kAtOnce][NT];
+
+  __device__ __forceinline__ RnnResidentBlock(const RnnResident& args, int which)
+      : p(args), l(args.layer), lane(args.lane[which]), d(lane.d) {
+    unit0 = static_cast<int>(blockIdx.x) * U;
+    own = static_cast<int>(rnn_exchange_row(p.cell, l.units, kBackward));
+    across = lane.neighbour < 0 ? 0 : own;
+    own_rows = rows_of(which);
+    across_rows = rows_of(lane.neighbour < 0 ? which : lane.neighbour);
+  }
+  __device__ __forceinline__ T* rows_of(int which) const {
+    return reinterpret_cast<T*>(static_cast<unsigned char*>(p.exchange) + which * p.lane_bytes);
+  }
+  // First of the lane's columns of the warp's k-th vectors.
+  __device__ __forceinline__ static int column(int ks) {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    return ((ks * WK + warp / WM) * 4 + static_cast<int>(threadIdx.x) % 4) * kVector;
+  }
+
+  // Row `row` of the block's rows of weights, from column k on.
+  __device__ __forceinline__ uint4 weight(int row, int k) const {
+    const int padded = static_cast<int>(rnn_exchange_units(l.units));
+    const T* from = static_cast<const T*>(k < own ? d.recurrent : d.across);
+    if (kBackward && k < own) from = static_cast<const T*>(d.recurrent_t);
+    const int at = k < own ? k : k - own;
+    const int unit = unit0 + row % U;
+    if (k >= own + across || unit >= l.units) return make_uint4(0, 0, 0, 0);
+    const std::int64_t units = l.units;
+    if constexpr (kBackward) {
+      const int gate = at / padded;
+      const int j = at % padded;
+      return rnn_vector(from + (unit * std::int64_t{rnn_gates(p.cell)} + gate) * units + j, l.units - j, p.vectors);
+    }
+    return rnn_vector(from + (row / U * units + unit) * units + at, l.units - at, p.vectors);
+  }
+  __device__ __forceinline__ void load_weights() {
+    const int wm = static_cast<int>(threadIdx.x) / 32 % WM;
+    const int g = static_cast<int>(threadIdx.x) % 32 / 4;
+#pragma unroll
+    for (int ks = 0; ks < KS; ++ks) {
+#pragma unroll
+      for (int m = 0; m < MT; ++m) {
+        const int row = (wm * MT + m) * 16 + g;
+        const uint4 upper = weight(row, column(ks));
+        const uint4 lower = weight(row + 8, column(ks));
+        std::uint32_t(&w)[8] = weights[ks][m];
+        w[0] = upper.x, w[1] = lower.x, w[2] = upper.y, w[3] = lower.y;
+        w[4] = upper.z, w[5] = lower.z, w[6] = upper.w, w[7] = lower.w;
+      }
+    }
+  }
+
+  // Where eight columns of a place's states lie in the exchange; null: they come from hx, or are zeros.
+  __device__ __forceinline__ const T* state(const RnnStep& s, int place, int k) const {
+    if (place >= s.rows || k >= own + across) return nullptr;
+    if (k >= own) return across_rows + (s.first + place) * across + (k - own);
+    return place < s.previous_rows ? own_rows + (s.previous_first + place) * own + k : nullptr;
+  }
+  __device__ __forceinline__ uint4 first_state(const RnnStep& s, int place, int k) const {
+    if (kBackward || d.hx == nullptr || place >= s.rows || k >= own) return make_uint4(0, 0, 0, 0);
+    return rnn_vector(static_cast<const T*>(d.hx) + Unit::sequence_at(l.rows, place) * l.units + k, l.units - k,
+                     p.vectors);
+  }
+  __device__ __forceinline__ static bool is_there(const uint4& words) {
+    return words.x != kRnnNothing && words.y != kRnnNothing && words.z != kRnnNothing && words.w != kRnnNothing;
+  }
+
+  // What the cluster has published before this step, if it has, and the neighbour's words, which are there earlier.
+  __device__ __forceinline__ void multiply_in_cluster(const RnnStep& s, int place0, float (&sums)[MT][NT][4]) {
+    const int mine = place0 + static_cast<int>(threadIdx.x) % 32 / 4;
+    uint4 words[KS][NT];
+#pragma unroll
+    for (int ks = 0; ks < KS; ++ks) {
+      if (across == 0 || column(ks) < own || column(ks) >= own + across) continue;
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        const T* const from = state(s, mine + 8 * n, column(ks));
+        words[ks][n] = from != nullptr ? ptx::ld_relaxed_gpu_v4(from) : make_uint4(0, 0, 0, 0);
+      }
+    }
+#pragma unroll
+    for (int ks = 0; ks < KS; ++ks) {
+      if (across == 0 || column(ks) < own || column(ks) >= own + across) continue;
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        if (const T* const from = state(s, mine + 8 * n, column(ks)); from != nullptr) {
+          while (!is_there(words[ks][n])) words[ks][n] = ptx::ld_relaxed_gpu_v4(from);
+        }
+        __syncwarp();
+        multiply_words(ks, n, words[ks][n], sums);
+      }
+    }
+    if (published > 0) {
+      std::uint64_t* const barrier = barriers + (published - 1) % 2;
+      while (!ptx::mbarrier_try_wait_acquire_cluster(barrier, (published - 1) / 2 % 2)) {
+      }
+      if (threadIdx.x == 0) ptx::mbarrier_arrive_expect_tx(barrier, state_bytes());
+    }
+    const T* const now = states + (published - 1) % 2 * (kPlaces * (own + kStatePadding));
+#pragma unroll
+    for (int ks = 0; ks < KS; ++ks) {
+      if (column(ks) >= own) continue;
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        const int place = mine + 8 * n;
+        words[ks][n] = place < s.previous_rows && published > 0
+                           ? *reinterpret_cast<const uint4*>(now + (place - place0) * (own + kStatePadding) + column(ks))
+                           : first_state(s, place, column(ks));
+      }
+    }
+#pragma unroll
+    for (int ks = 0; ks < KS; ++ks) {
+      if (column(ks) >= own) continue;
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        __syncwarp();
+        multiply_words(ks, n, words[ks][n], sums);
+      }
+    }
+  }
+  __device__ __forceinline__ void multiply_words(int ks, int n, const uint4& w, float (&sums)[MT][NT][4]) {
+#pragma unroll
+    for (int m = 0; m < MT; ++m) {
+      std::uint32_t(&a)[8] = weights[ks][m];
+      if constexpr (sizeof(T) == 4) ptx::pin(a);  // else their parts are kept beside them
+      const std::uint32_t lower[4] = {a[0], a[1], a[2], a[3]};
+      const std::uint32_t upper[4] = {a[4], a[5], a[6], a[7]};
+      rnn_resident_multiply<T>(sums[m][n], lower, w.x, w.y, p.whole);
+      rnn_resident_multiply<T>(sums[m][n], upper, w.z, w.w, p.whole);
+    }
+  }
+  __device__ __forceinline__ std::uint32_t state_bytes() const {
+    return static_cast<std::uint32_t>(kPlaces * own * static_cast<int>(sizeof(T)));
+  }
+  __device__ __forceinline__ void start_cluster(float* after) {
+    __shared__ std::uint64_t arrivals[2];
+    barriers = arrivals;
+    states = reinterpret_cast<T*>(after);
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < 2; ++i) {
+        ptx::mbarrier_init(barriers + i, 1);
+        ptx::mbarrier_arrive_expect_tx(barriers + i, state_bytes());
+      }
+      ptx::fence_mbarrier_init();
+    }
+    tile::cluster_sync(2);  // of all its blocks: the number says that there may be several
+  }
+  // The warp's values, a vector a lane, to all blocks of the cluster; all of its lanes come here. `at`: of the thread's
+  // unit in a row.
+  __device__ __forceinline__ void publish_in_cluster(int at, float value) {
+    constexpr int kVectors = 32 / kVector;  // of a warp
+    const int lane_id = static_cast<int>(threadIdx.x) % 32;
+    const int first = lane_id % kVectors * kVector;  // lane with the first element of this lane's vector
+    std::uint32_t words[4];
+    if constexpr (sizeof(T) == 4) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) words[i] = __shfl_sync(0xffffffffu, __float_as_uint(value), first + i);
+    } else {
+      const std::uint32_t bits = tile::narrow<T>(value).bits;
+      const std::uint32_t pair = bits | __shfl_down_sync(0xffffffffu, bits, 1) << 16;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) words[i] = __shfl_sync(0xffffffffu, pair, first + 2 * i);
+    }
+    const int row = (static_cast<int>(threadIdx.x) - lane_id + first) / U;
+    const int column_at = __shfl_sync(0xffffffffu, at, first);
+    T* const to = states + published % 2 * (kPlaces * (own + kStatePadding)) + row * (own + kStatePadding) + column_at;
+    const float4 vector = make_float4(__uint_as_float(words[0]), __uint_as_float(words[1]), __uint_as_float(words[2]),
+                                      __uint_as_float(words[3]));
+    const std::uint32_t address = ptx::shared_address(to);
+    const std::uint32_t barrier = ptx::shared_address(barriers + published % 2);
+    for (int rank = lane_id / kVectors; rank < static_cast<int>(gridDim.x); rank += 32 / kVectors) {
+      const auto target = static_cast<std::uint32_t>(rank);
+      ptx::st_async(ptx::mapa(address, target), vector, ptx::mapa(barrier, target));
+    }
+  }
+
+  // Begins to read the `batch`-th vectors of the states of a step.
+  __device__ __forceinline__ void look(const RnnStep& s, int place0, int batch) {
+    const int mine = place0 + static_cast<int>(threadIdx.x) % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int ks = batch * kAtOnce + i;
+      if (ks >= KS) continue;
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        const T* const from = state(s, mine + 8 * n, column(ks));
+        if (from != nullptr) words[batch % 2][i][n] = ptx::ld_relaxed_gpu_v4(from);
+      }
+    }
+  }
+  // Sums of the warp, over its share of k, for the places from place0 on, of whose states the first batch is looked for.
+  __device__ __forceinline__ void multiply(const RnnStep& s, int place0, float (&sums)[MT][NT][4]) {
+    const int mine = place0 + static_cast<int>(threadIdx.x) % 32 / 4;
+#pragma unroll
+    for (int batch = 0; batch < kBatches; ++batch) {
+      if (batch + 1 < kBatches) look(s, place0, batch + 1);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int ks = batch * kAtOnce + i;
+        if (ks >= KS || ks * WK * 4 * kVector >= own + across) continue;
+#pragma unroll
+        for (int n = 0; n < NT; ++n) {
+          uint4& w = words[batch % 2][i][n];
+          if (const T* const from = state(s, mine + 8 * n, column(ks)); from != nullptr) {
+            while (!is_there(w)) w = ptx::ld_relaxed_gpu_v4(from);
+          } else {
+            w = first_state(s, mine + 8 * n, column(ks));
+          }
+          __syncwarp();
+          multiply_words(ks, n, w, sums);
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ static void leave_sums(const float (&sums)[MT][NT][4], float* meeting) {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int g = static_cast<int>(threadIdx.x) % 32 / 4;
+    const int t = static_cast<int>(threadIdx.x) % 4;
+    float* const to = meeting + (warp / WM * kPlaces + 2 * t) * kSumRow + warp % WM * MT * 16 + g;
+#pragma unroll
+    for (int m = 0; m < MT; ++m) {
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) to[(8 * n + i % 2) * kSumRow + 16 * m + i / 2 * 8] = sums[m][n][i];
+      }
+    }
+  }
+  __device__ __forceinline__ static void take_sums(const float* meeting, int r, int j, float (&total)[G]) {
+#pragma unroll
+    for (int g = 0; g < G; ++g) total[g] = 0;
+#pragma unroll
+    for (int part = 0; part < WK; ++part) {
+#pragma unroll
+      for (int g = 0; g < G; ++g) total[g] += meeting[(part * kPlaces + r) * kSumRow + g * U + j];
+    }
+  }
+  // 16 bits: the even one of two lanes stores both values. All lanes of the warp come here.
+  __device__ __forceinline__ void publish(const RnnStep& s, int place, int at, float value) const {
+    T* const to = const_cast<T*>(own_rows) + (s.first + place) * own + at;  // NOLINT: the launch's own memory
+    if constexpr (sizeof(T) == 4) {
+      const std::uint32_t bits = __float_as_uint(value);
+      if (place < s.rows) ptx::st_relaxed_gpu(to, bits == kRnnNothing ? 0x7fffffffu : bits);
+    } else {
+      std::uint32_t bits = tile::narrow<T>(value).bits;
+      if (bits == 0xffffu) bits = 0x7fffu;
+      const std::uint32_t next = __shfl_down_sync(0xffffffffu, bits, 1);
+      if (threadIdx.x % 2 == 0 && place < s.rows) ptx::st_relaxed_gpu(to, bits | next << 16);
+    }
+  }
+};
+
+template <class T>
+__device__ __forceinline__ void rnn_pin(T& value) {
+  if constexpr (sizeof(T) == 4) {
+    ptx::pin(value);
+  } else {
+    ptx::pin(value.bits);
+  }
+}
+
+// What one thread finishes: a unit at a place of each round. Loads are begun before the wait and used behind it; a value
+// that is converted where it is loaded would make the thread wait for each of them in turn.
+template <class T, int G>
+struct RnnResidentForward {
+  using Unit = RnnUnit<RnnDeviceConvert<T>>;
+  const RnnLayer& l;
+  const RnnDirection& d;
+  int j;
+  float bias[G] = {};
+  float hidden_bias = 0;
+  T pre[G];
+
+  __device__ __forceinline__ RnnResidentForward(const RnnLayer& layer, const RnnDirection& direction, int unit)
+      : l(layer), d(direction), j(unit) {
+    if (j >= l.units) return;
+#pragma unroll
+    for (int g = 0; g < G; ++g) {
+      const float hidden = Unit::load(d.hidden_bias, g * l.units + j);
+      bias[g] = Unit::load(d.input_bias, g * l.units + j);
+      if (G == 3 && g == 2) {
+        hidden_bias = hidden;
+      } else {
+        bias[g] += hidden;
+      }
+    }
+  }
+  __device__ __forceinline__ void fetch(const RnnStep& s, const RnnStep&, int place) {
+    if (d.pre == nullptr) return;
+    const T* const from = static_cast<const T*>(d.pre) + (s.first + place) * l.pre_row + j;
+#pragma unroll
+    for (int g = 0; g < G; ++g) pre[g] = from[g * l.pre_gate];
+  }
+  __device__ __forceinline__ auto finish(const RnnStep& s, const RnnStep&, int place, const float (&total)[G],
+                                         float* kept) {
+    typename Unit::Inputs in{};
+#pragma unroll
+    for (int g = 0; g < G; ++g) {
+      if (d.pre != nullptr) rnn_pin(pre[g]);
+      in.pre[g] = bias[g] + (d.pre != nullptr ? tile::widen<float>(pre[g]) : 0.0f);
+    }
+    in.hidden_bias = hidden_bias;
+    const std::int64_t width = l.units;
+    if (G > 1) {
+      in.before = place < s.previous_rows
+                      ? *kept
+                      : Unit::load(G == 4 ? d.cx : d.hx, Unit::sequence_at(l.rows, place) * width + j);
+    }
+    const auto out = Unit::activate(l, in, total);
+    *kept = G == 4 ? out.cell : tile::widen<float>(tile::narrow<T>(out.hidden));
+    return out;
+  }
+};
+
+template <class T>
+struct RnnResidentBackward {
+  using Unit = RnnUnit<RnnDeviceConvert<T>>;
+  const RnnLayer& l;
+  const RnnDirection& d;
+  int j;
+  T dy, h;  // h: of a GRU one step back
+  T slot[4];
+  float cell, before;
+
+  __device__ __forceinline__ RnnResidentBackward(const RnnLayer& layer, const RnnDirection& direction, int unit)
+      : l(layer), d(direction), j(unit) {}
+  __device__ __forceinline__ void fetch(const RnnStep& s, const RnnStep& made, int place) {
+    const std::int64_t row = s.first + place;
+    const std::int64_t units = l.units;
+    if (d.dy != nullptr) dy = static_cast<const T*>(d.dy)[row * l.y_row + j];
+    if (l.cell == RnnCell::lstm || l.cell == RnnCell::gru) {
+      const T* const from = static_cast<const T*>(d.gates) + row * 4 * units + j;
+#pragma unroll
+      for (int g = 0; g < 4; ++g) slot[g] = from[g * units];
+    }
+    const std::int64_t older = made.previous_first + place;
+    if (l.cell == RnnCell::lstm) {
+      const float* const cells = static_cast<const float*>(d.cells) + j;
+      cell = cells[row * units];
+      if (place < made.previous_rows) before = cells[older * units];
+    } else if (l.cell != RnnCell::gru) {
+      h = static_cast<const T*>(d.y)[row * l.y_row + j];
+    } else if (place < made.previous_rows) {
+      h = static_cast<const T*>(d.y)[older * l.y_row + j];
+    }
+  }
+  __device__ __forceinline__ auto finish(const RnnStep& s, const RnnStep& made, int place, const float (&total)[1],
+                                         float* kept, bool across) {
+    typename Unit::GradientInputs in{};
+    const std::int64_t at = Unit::sequence_at(l.rows, place) * l.units + j;
+    in.begins = place >= s.previous_rows;
+    if (d.dy != nullptr) {
+      rnn_pin(dy);
+      in.dh = tile::widen<float>(dy);
+    }
+    if (in.begins) {
+      in.dh += Unit::load(d.dhy, at);
+    } else if (l.cell == RnnCell::gru) {
+      in.dh += *kept;
+    }
+    if (l.cell == RnnCell::lstm || l.cell == RnnCell::gru) {
+#pragma unroll
+      for (int g = 0; g < 4; ++g) {
+        rnn_pin(slot[g]);
+        in.slot[g] = tile::widen<float>(slot[g]);
+      }
+    }
+    if (l.cell == RnnCell::lstm) {
+      ptx::pin(cell);
+      in.cell = cell;
+      in.before = place < made.previous_rows ? before : Unit::load(d.cx, at);
+      in.dc = in.begins ? Unit::load(d.dcy, at) : *kept;
+    } else if (l.cell != RnnCell::gru) {
+      rnn_pin(h);
+      in.cell = tile::widen<float>(h);
+    } else if (place < made.previous_rows) {
+      rnn_pin(h);
+      in.before = tile::widen<float>(h);
+    } else {
+      in.before = Unit::load(d.hx, at);
+    }
+    const auto out = Unit::differentiate(l, in, !in.begins || across ? in.dh + total[0] : in.dh);
+    *kept = out.carry;
+    return out;
+  }
+};
+
+template <class T, int G, int U, int WM, int KS, bool kBackward, bool kCluster>
+__global__ void __launch_bounds__(kRnnResidentThreads, 1)
+    rnn_resident_sm90(const __grid_constant__ RnnResident p) {
+  using Block = RnnResidentBlock<T, G, U, WM, KS, kBackward, kCluster>;
+  using Unit = typename Block::Unit;
+  using Finisher = std::conditional_t<kBackward, RnnResidentBackward<T>, RnnResidentForward<T, G>>;
+  // A lane's neighbour is dispatched before it.
+  const int which = static_cast<int>(kBackward ? gridDim.z - 1 - blockIdx.z : blockIdx.z);
+  Block block(p, which);
+  const RnnLayer& l = p.layer;
+  const RnnDirection& d = block.d;
+  float* const meeting = reinterpret_cast<float*>(tile::dynamic_shared());
+  float* const kept = meeting + 2 * Block::kSums + threadIdx.x;  // of a round: kRnnResidentThreads values
+  if constexpr (kCluster) block.start_cluster(meeting + 2 * Block::kSums + kRnnResidentThreads);
+  block.load_weights();
+
+  const auto offset = [&](std::int32_t t) {
+    return l.rows.device_offsets != nullptr ? std::int64_t{l.rows.device_offsets[t]} : std::int64_t{t} * l.rows.batch;
+  };
+  const bool downwards = d.downwards != kBackward;
+  const auto step_of = [&](std::int32_t i) {
+    return rnn_step(l.rows, downwards, downwards ? l.rows.steps - 1 - i : i, offset);
+  };
+  const int r = static_cast<int>(threadIdx.x) / U;
+  const int j = block.unit0 + static_cast<int>(threadIdx.x) % U;
+  const int padded = static_cast<int>(rnn_exchange_units(l.units));
+  const int first_place = static_cast<int>(blockIdx.y) * Block::kPlaces;
+  const int places = static_cast<int>(gridDim.y) * Block::kPlaces;
+  Finisher finisher(l, d, j);
+  unsigned turn = 0;
+  RnnStep s = step_of(0);
+  if (!kCluster) block.look(s, first_place, 0);
+#pragma unroll 1
+  for (std::int32_t i = 0; i < l.rows.steps; ++i) {
+    RnnStep made;
+    if constexpr (kBackward) made = rnn_step(l.rows, !downwards, downwards ? l.rows.steps - 1 - i : i, offset);
+    RnnStep after;
+    if (i + 1 < l.rows.steps) after = step_of(i + 1);
+    int round = 0;
+#pragma unroll 1
+    for (int place0 = first_place; place0 < s.rows; place0 += places, ++round) {
+      const int place = place0 + r;
+      const bool finishes = place < s.rows && j < l.units;
+      if (finishes) finisher.fetch(s, made, place);
+      float sums[Block::MT][Block::NT][4] = {};
+      if constexpr (kCluster) {
+        block.multiply_in_cluster(s, place0, sums);
+      } else {
+        block.multiply(s, place0, sums);
+        const bool same = place0 + places < s.rows;
+        RnnStep next;
+        next.first = same ? s.first : after.first;
+        next.previous_first = same ? s.previous_first : after.previous_first;
+        next.rows = same ? s.rows : after.rows;
+        next.previous_rows = same ? s.previous_rows : after.previous_rows;
+        block.look(next, same ? place0 + places : first_place, 0);
+      }
+      float* const here = meeting + turn++ % 2 * Block::kSums;
+      Block::leave_sums(sums, here);
+      __syncthreads();
+      float total[G];
+      Block::take_sums(here, r, j - block.unit0, total);
+      // Of a cluster, whose places are one round: whether its next step is to come.
+      const bool goes_on = place0 < after.rows;
+      const auto publish = [&](int at, float value) {
+        if constexpr (kCluster) {
+          if (goes_on) block.publish_in_cluster(at, value);
+        }
+        if (!kCluster || block.lane.feeds) block.publish(s, place, at, value);
+      };
+      float* const mine = kept + round * kRnnResidentThreads;
+      if constexpr (kBackward) {
+        typename Unit::Gradients out{};
+        if (finishes) out = finisher.finish(s, made, place, total, mine, block.across > 0);
+        const bool gru = p.cell == RnnCell::gru;
+        for (int g = 0; g < 4; ++g) {
+          if (g >= rnn_gates(p.cell)) break;
+          publish(g * padded + j, gru && g == 2 ? out.slot[3] : out.slot[g]);
+        }
+        if (finishes) Unit::store_gradients(l, d, s, place, j, out);
+      } else {
+        typename Unit::Outputs out{};
+        if (finishes) out = finisher.finish(s, made, place, total, mine);
+        publish(j, out.hidden);
+        if (finishes) Unit::store_unit(l, d, s, place, j, out);
+      }
+      if (kCluster && goes_on) ++block.published;
+    }
+    s = after;
+  }
+}
+
+template <class T, int G, int U, int WM, int KS, bool kBackward>
+bool launch_rnn_resident_cluster(const RnnResident& p, cudaStream_t stream) {
+  using Block = RnnResidentBlock<T, G, U, WM, KS, kBackward, true>;
+  constexpr auto kKernel = &rnn_resident_sm90<T, G, U, WM, KS, kBackward, true>;
+  constexpr unsigned kMostBlocks = 16;
+  const auto row = rnn_exchange_row(p.cell, p.layer.units, kBackward) + Block::kStatePadding;
+  const auto bytes = static_cast<std::size_t>(Block::kSharedBytes + kRnnResidentThreads * 4 + 2 * Block::kPlaces * row * std::int64_t{sizeof(T)});
+  const auto size = static_cast<unsigned>(p.shape.groups);
+  const auto tiles = static_cast<unsigned>((p.layer.rows.batch + Block::kPlaces - 1) / Block::kPlaces);
+  const cuda::LaunchConfig config = {.blocks = dim3(size, tiles, static_cast<unsigned>(p.lanes)),
+                                     .threads = dim3(kRnnResidentThreads),
+                                     .shared_bytes = bytes,
+                                     .cluster = dim3(size)};
+  if (size > kMostBlocks || bytes > kRnnResidentShared) return false;
+  cuda::allow_shared_memory<kKernel>(kRnnResidentShared);
+  static int known[kMostBlocks + 1][cuda::kDevicesKnown] = {};
+  const int resident = cuda::cached_query(known[size], [&] {
+    int clusters = 0;
+    const void* const kernel = reinterpret_cast<const void*>(kKernel);
+    cuda::LaunchConfig one = config;
+    one.blocks = dim3(size);
+    one.shared_bytes = kRnnResidentShared;
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess ||
+        cuda::max_resident_clusters(kernel, one, &clusters) != cudaSuccess) {
+      (void)cudaGetLastError();
+      return 0;
+    }
+    return clusters;
+  });
+  if (static_cast<std::int64_t>(tiles) * p.lanes > resident) return false;
+  cuda::launch_kernel(kKernel, config, stream, p);
+  return true;
+}
+
+template <class T, int G, int U, int WM, int KS, bool kBackward>
+bool launch_rnn_resident_block(const RnnResident& p, cudaStream_t stream) {
+  using Block = RnnResidentBlock<T, G, U, WM, KS, kBackward, false>;
+  constexpr auto kKernel = &rnn_resident_sm90<T, G, U, WM, KS, kBackward, false>;
+  constexpr int kMostShared = Block::kSharedBytes + kRnnResidentRounds * kRnnResidentThreads * 4;
+  cuda::allow_shared_memory<kKernel>(kMostShared);
+  static int known[cuda::kDevicesKnown] = {};
+  const int resident = cuda::cached_query(known, [] {
+    int blocks = 0;
+    int device = 0;
+    int multiprocessors = 0;
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kKernel, kRnnResidentThreads, kMostShared) !=
+            cudaSuccess ||
+        cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) {
+      (void)cudaGetLastError();
+      return 0;
+    }
+    return blocks * multiprocessors;
+  });
+  const dim3 blocks(static_cast<unsigned>(p.shape.groups), static_cast<unsigned>(p.shape.tiles),
+                    static_cast<unsigned>(p.lanes));
+  if (static_cast<std::int64_t>(blocks.x) * blocks.y * blocks.z > resident) return false;
+  cuda::launch_kernel(kKernel,
+                      {.blocks = blocks,
+                       .threads = dim3(kRnnResidentThreads),
+                       .shared_bytes = static_cast<std::size_t>(Block::kSharedBytes + p.shape.rounds * kRnnResidentThreads * 4),
+                       .cooperative = true},
+                      stream, p);
+  return true;
+}
+
+// The rows of `rnn_resident_shape` as instances.
+template <class T>
+bool launch_rnn_resident_type(const RnnResident& p, cudaStream_t stream) {
+  const bool wide = p.shape.units == 32;
+  if (p.in_clusters) {
+    if (p.backward) return wide && launch_rnn_resident_cluster<T, 1, 32, 1, 8, true>(p, stream);
+    if (p.cell == RnnCell::lstm) return wide && launch_rnn_resident_cluster<T, 4, 32, 2, 4, false>(p, stream);
+    if (p.cell == RnnCell::gru) return wide && launch_rnn_resident_cluster<T, 3, 32, 2, 5, false>(p, stream);
+    return false;
+  }
+  if (p.backward) {
+    return wide ? launch_rnn_resident_block<T, 1, 32, 1, 8, true>(p, stream)
+                : launch_rnn_resident_block<T, 1, 16, 1, 16, true>(p, stream);
+  }
+  switch (rnn_gates(p.cell)) {
+    case 4:
+      return wide ? launch_rnn_resident_block<T, 4, 32, 2, 4, false>(p, stream)
+                  : launch_rnn_resident_block<T, 4, 16, 1, 4, false>(p, stream);
+    case 3:
+      return wide ? launch_rnn_resident_block<T, 3, 32, 2, 5, false>(p, stream)
+                  : launch_rnn_resident_block<T, 3, 16, 1, 5, false>(p, stream);
+    default:
+      return wide && launch_rnn_resident_block<T, 1, 32, 1, 8, false>(p, stream);
+  }
+}
+
+}  // namespace gpudnn::kernels

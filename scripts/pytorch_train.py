@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Trains published networks by PyTorch, with NVIDIA's cuDNN and with libgpudnn preloaded in its place, and compares.
+
+usage: pytorch_train.py LIBCUDNN [--models NAME,...] [--types TYPE,...] [--steps N] [--batch N] [--out FILE]
+
+  LIBCUDNN   libgpudnn's libcudnn.so.9; its libgpudnn.so.1 must be beside it or in the folder above
+  --models   of MODELS below; all by default
+  --types    float32, float16, bfloat16; the 16-bit ones by autocast, float16 with loss scaling
+  --steps    steps of each training; the second half is timed (default 30)
+  --batch    images of a step (default 16)
+  --out      also writes the table there
+
+Needs a GPU, PyTorch 2.11 and torchvision. Each library trains in processes of its own, NVIDIA's twice: how far its two
+runs are apart says how far a third may be. The data are random images of ten classes, the same in each run.
+A training passes where the losses of libgpudnn's run are as close to NVIDIA's as NVIDIA's second run is, by a factor of
+three and 2 % of the first loss. The ratio is libgpudnn's time of a step over NVIDIA's.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+# name: (function of torchvision.models, shape of an image)
+MODELS = {
+    "resnet50": ("resnet50", (3, 224, 224)),
+    "vgg16_bn": ("vgg16_bn", (3, 224, 224)),
+    "efficientnet_v2_s": ("efficientnet_v2_s", (3, 224, 224)),
+    "mobilenet_v3_large": ("mobilenet_v3_large", (3, 224, 224)),
+    "convnext_tiny": ("convnext_tiny", (3, 224, 224)),
+    "resnext50_32x4d": ("resnext50_32x4d", (3, 224, 224)),
+    "densenet121": ("densenet121", (3, 224, 224)),
+    "deeplabv3_resnet50": ("segmentation.deeplabv3_resnet50", (3, 160, 160)),
+    "r3d_18": ("video.r3d_18", (3, 8, 112, 112)),
+}
+TYPES = ("float32", "float16", "bfloat16")
+
+
+def built(name, torch):
+    import torchvision
+
+    path, _ = MODELS[name]
+    make = torchvision.models
+    for part in path.split("."):
+        make = getattr(make, part)
+    options = {"weights_backbone": None} if "segmentation" in path else {}
+    model = make(weights=None, num_classes=10, **options)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout) or type(module).__name__ == "StochasticDepth":
+            module.p = 0.0
+    return model
+
+
+def train(name, dtype, steps, batch, torch):
+    """The losses of all steps, and the median seconds of one in the second half."""
+    torch.manual_seed(1)
+    layout = torch.channels_last_3d if len(MODELS[name][1]) == 4 else torch.channels_last
+    # Half precision runs channels-last, float as old code does it: NCHW.
+    layout = torch.contiguous_format if dtype == "float32" else layout
+    model = built(name, torch).cuda().to(memory_format=layout)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    scaler = torch.amp.GradScaler("cuda", enabled=dtype == "float16")
+    labels = torch.arange(batch, device="cuda") % 10
+    if "segmentation" in MODELS[name][0]:
+        labels = labels.view(-1, 1, 1).expand(-1, *MODELS[name][1][1:]).contiguous()
+    images = torch.randn(batch, *MODELS[name][1], device="cuda")
+    images += labels.view(batch, -1)[:, 0].view(-1, *[1] * (images.dim() - 1)) * 0.1
+    images = images.contiguous(memory_format=layout)
+    losses, times = [], []
+    for step in range(steps):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", dtype=getattr(torch, dtype), enabled=dtype != "float32"):
+            y = model(images)
+            y = y["out"] if isinstance(y, dict) else y
+            loss = torch.nn.functional.cross_entropy(y.float(), labels)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+        torch.cuda.synchronize()
+        if step >= steps // 2:
+            times.append(time.perf_counter() - begin)
+    return {"losses": losses, "seconds": statistics.median(times)}
+
+
+def worker(arguments):
+    import torch
+
+    torch.backends.cudnn.benchmark = True
+    results = {}
+    for name in arguments.models.split(","):
+        for dtype in arguments.types.split(","):
+            key = f"{name} {dtype}"
+            print(f"  {key}", file=sys.stderr, flush=True)
+            try:
+                results[key] = train(name, dtype, arguments.steps, arguments.batch, torch)
+            except RuntimeError as error:
+                results[key] = {"error": str(error).splitlines()[0][:300]}
+            torch.cuda.empty_cache()
+            with open(arguments.worker, "w", encoding="utf-8") as file:
+                json.dump(results, file)
+    return 0
+
+
+def run(label, environment):
+    path = f"pytorch_train.{os.getpid()}.{label}.json"
+    command = [sys.executable, __file__, "--worker", path, *sys.argv[1:]]
+    print(f"{label}:", file=sys.stderr, flush=True)
+    status = subprocess.run(command, env={**os.environ, **environment}, check=False).returncode
+    results = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            results = json.load(file)
+        os.unlink(path)
+    return results, status
+
+
+def apart(a, b):
+    """The greatest difference of two series of losses, relative to the first loss."""
+    if not all(map(math.isfinite, a + b)):
+        return math.inf
+    return max(abs(x - y) for x, y in zip(a, b)) / abs(a[0])
+
+
+def row(key, first, second, ours):
+    if "error" in first:
+        return None, f"{key:30} not compared: NVIDIA's run: {first['error']}", None
+    if "error" in ours:
+        return False, f"{key:30} FAILED: {ours['error']}", None
+    noise, distance = apart(first["losses"], second["losses"]), apart(first["losses"], ours["losses"])
+    passed = distance <= 3 * noise + 0.02
+    nvidia = min(first["seconds"], second["seconds"])
+    ratio = ours["seconds"] / nvidia
+    text = (
+        f"{key:30} {first['losses'][0]:7.4f} {first['losses'][-1]:9.4f} {ours['losses'][-1]:9.4f} {noise:9.2e} {distance:9.2e}"
+        f" {'ok' if passed else 'FAILED':6} {1e3 * nvidia:8.2f} {1e3 * ours['seconds']:8.2f} {ratio:6.3f}"
+    )
+    return passed, text, ratio
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("library", nargs="?")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--types", default=",".join(TYPES))
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--out")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        return worker(arguments)
+    if not arguments.library or not os.path.exists(arguments.library):
+        parser.error("name libgpudnn's libcudnn.so.9")
+    preload = {"LD_PRELOAD": os.path.abspath(arguments.library), "LD_BIND_NOW": "1", "GPUDNN_BACKEND": "cuda"}
+    first, _ = run("nvidia-1", {})
+    second, _ = run("nvidia-2", {})
+    ours, status = run("libgpudnn", preload)
+    lines = [
+        f"{'training':30} {'loss 1':>7} {'NVIDIA':>9} {'libgpudnn':>9} {'noise':>9} {'distance':>9} {'':6}"
+        f" {'ms':>8} {'ms':>8} {'ratio':>6}"
+    ]
+    failures, ratios = int(status != 0), []
+    for key in first:
+        passed, text, ratio = row(key, first[key], second.get(key, first[key]), ours.get(key, {"error": "did not run"}))
+        failures += passed is False
+        lines.append(text)
+        if ratio is not None:
+            ratios.append(ratio)
+    if ratios:
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
+        lines.append(f"{len(ratios)} trainings, {failures} failures; ratio: geometric mean {mean:.3f}, greatest {max(ratios):.3f}")
+    print("\n".join(lines))
+    if arguments.out:
+        with open(arguments.out, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

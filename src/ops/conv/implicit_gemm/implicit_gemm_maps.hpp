@@ -1,0 +1,21 @@
+// The tensor maps of the Hopper implicit GEMM: from what a plan says of them to the driver's, with an address to be
+// replaced. False where the driver refuses.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
+
+namespace gpudnn::conv {
+
+// Floats may be rounded to TF32 on their way in.
+struct MapElement {
+  kernels::sm90::ElementType type;
+  bool rounds_to_tf32 = true;
+};
+
+[[nodiscard]] bool encode_filter(const FilterMap& filter, const MapElement& element, kernels::sm90::TensorMap* map);
+// `deep`: of three spatial dimensions.
+[[nodiscard]] bool encode_pixels(const PixelMap& pixels, bool deep, const MapElement& element,
+                                 kernels::sm90::TensorMap* map);
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,46 @@
+// The tensor maps of the Hopper implicit GEMM, made by the driver.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/implicit_gemm/implicit_gemm_maps.hpp"
+#include "ops/conv/sm90_launch.hpp"
+
+namespace gpudnn::conv {
+
+bool encode_filter(const FilterMap& filter, const MapElement& element, kernels::sm90::TensorMap* map) {
+  const std::int64_t tap_step = filter.columns * tile::element_bytes(element.type);
+  const std::int64_t row_step = filter.row_step != 0 ? filter.row_step : filter.taps * tap_step;
+  const std::int64_t row_bytes = filter.box_columns * tile::element_bytes(element.type);
+  return cuda::encode_boxes(
+      {3, {filter.columns, filter.taps, filter.rows}, {tap_step, row_step}, {filter.box_columns, 1, filter.box_rows}},
+      {cuda::map_type(element.type, element.rounds_to_tf32), cuda::swizzle_of_rows(row_bytes),
+       CU_TENSOR_MAP_L2_PROMOTION_L2_128B},
+      map);
+}
+
+bool encode_pixels(const PixelMap& pixels, bool deep, const MapElement& element, kernels::sm90::TensorMap* map) {
+  if (pixels.row_step != 0) {
+    std::int64_t rows = pixels.images;
+    for (const std::int64_t extent : pixels.extent) rows *= extent;
+    return encode_filter(
+        FilterMap{pixels.channels, 1, rows, pixels.row_step, pixels.box_channels, pixels.pixels_per_box}, element, map);
+  }
+  cuuint64_t dims[5] = {static_cast<cuuint64_t>(pixels.channels)};
+  cuuint64_t steps[4] = {};
+  cuuint32_t traversal[5] = {1, 1, 1, 1, 1};
+  const int axes = deep ? 3 : 2;
+  for (int a = 0; a < axes; ++a) {
+    dims[1 + a] = static_cast<cuuint64_t>(pixels.extent[a]);
+    steps[a] = static_cast<cuuint64_t>(pixels.step[a]);
+    traversal[1 + a] = static_cast<cuuint32_t>(pixels.stride[a]);
+  }
+  dims[1 + axes] = static_cast<cuuint64_t>(pixels.images);
+  steps[axes] = static_cast<cuuint64_t>(pixels.step[3]);
+  return cuda::tensor_map_driver().encode_im2col(
+             reinterpret_cast<CUtensorMap*>(map), cuda::map_type(element.type, element.rounds_to_tf32),
+             static_cast<cuuint32_t>(2 + axes), cuda::placeholder_address(), dims, steps, pixels.lower, pixels.upper,
+             static_cast<cuuint32_t>(pixels.box_channels), static_cast<cuuint32_t>(pixels.pixels_per_box), traversal,
+             CU_TENSOR_MAP_INTERLEAVE_NONE,
+             cuda::swizzle_of_rows(pixels.box_channels * tile::element_bytes(element.type)),
+             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+}  // namespace gpudnn::conv

@@ -1,0 +1,84 @@
+// The footprints of convolutions through stored transforms: of each launch one of its own.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/transform_params.hpp"
+
+#include <cmath>
+
+#include "core/cost_model.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace winograd = kernels::winograd;
+
+constexpr double kProductLatency = 0.35e-6;  // of a k tile, with its barrier
+constexpr double kWaveSeconds = 1.5e-6;      // prologue and epilogue of a wave of blocks
+constexpr double kStartSeconds = 1.0e-6;     // of each launch
+constexpr double kResidentBytes = 25e6;      // of a transform that the next launch finds in the L2 ...
+constexpr double kResidentShare = 0.4;       // ... at this share of the time from memory
+
+double resident(double bytes) { return bytes < kResidentBytes ? kResidentShare * bytes : bytes; }
+
+// Of a launch that moves so many bytes of tensors, and of transforms.
+double pass_seconds(double tensor_bytes, double transform_bytes, double rate, const DeviceRates& rates) {
+  Footprint f;
+  f.tiles = 0;
+  f.start_seconds = kStartSeconds;
+  f.dram_bytes = (tensor_bytes + resident(transform_bytes)) / rate;
+  return estimate(f, rates);
+}
+
+double product_seconds(const winograd::BatchedProduct& product, int product_row, double bytes,
+                       const DeviceRates& rates) {
+  const winograd::ProductRow& row = winograd::kProductTiles[product_row];
+  Footprint f;
+  f.tiles = std::ceil(static_cast<double>(product.m) / row.bm) * std::ceil(static_cast<double>(product.n) / row.bn) *
+            product.batches * product.splits;
+  f.resident = row.min_blocks;
+  f.k_tiles = std::ceil(static_cast<double>(product.k_per_split) / winograd::kProductTileK);
+  f.warps = row.threads() / 32.0;
+  f.latency_warps = 3;
+  f.flops = 2.0 * row.bm * row.bn * winograd::kProductTileK;
+  f.flops_rate = rates.fma_flops;
+  f.efficiency = row.efficiency;
+  f.k_tile_latency = kProductLatency;
+  f.wave_seconds = kWaveSeconds;
+  f.start_seconds = kStartSeconds;
+  f.shown = 0.3;
+  f.dram_bytes = resident(bytes);
+  return estimate(f, rates);
+}
+
+}  // namespace
+
+const char* transform_unsupported_reason(const Problem& p) {
+  const bool is_float = p.x.type == GPUDNN_DATA_FLOAT && p.w.type == GPUDNN_DATA_FLOAT && p.y.type == GPUDNN_DATA_FLOAT;
+  if (!is_float) return "it takes f32 only";
+  if (p.spatial != 2) return "it takes two spatial dimensions only";
+  for (int i = 0; i < 2; ++i) {
+    if (p.stride[i] != 1 || p.dilation[i] != 1) return "the stride or the dilation is not 1";
+    if (p.pad[i] > 1 << 20) return "a padding of more than 2^20";
+  }
+  if (p.groups > 65535) return "more than 65535 groups";
+  for (const TensorGeometry* t : {&p.x, &p.y}) {
+    if (t->dims[1] > 65535) return "more than 65535 channels";
+    if (t->dims[2] >= 1 << 24 || t->dims[3] >= 1 << 24) return "an image of 2^24 pixels or more along a side";
+  }
+  return nullptr;
+}
+
+double transform_seconds(const Problem& p, const winograd::BatchedProduct& product, int product_row, double chunks,
+                         const TransformBytes& bytes, double rate, const DeviceRates& rates) {
+  const double products = product_seconds(product, product_row, bytes.filter + bytes.data + bytes.products, rates);
+  if (p.direction == Direction::wgrad) {
+    return pass_seconds(bytes_of(p.y), bytes.filter, rate, rates) +
+           pass_seconds(bytes_of(p.x), bytes.data, rate, rates) + products +
+           pass_seconds(bytes_of(p.w), bytes.products, rate, rates);
+  }
+  const double addends = p.has_z != 0 ? bytes_of(p.z) : 0;
+  return pass_seconds(bytes_of(p.w), bytes.filter, rate, rates) +
+         chunks * (pass_seconds(bytes_of(windows_of(p)) / chunks, bytes.data, rate, rates) + products +
+                   pass_seconds((bytes_of(pixels_of(p)) + addends) / chunks, bytes.products, rate, rates));
+}
+
+}  // namespace gpudnn::conv

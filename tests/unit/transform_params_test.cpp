@@ -1,0 +1,100 @@
+// The parameters of the convolutions through stored transforms: what they refuse, and where their workspace's parts
+// lie.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "ops/conv/fft/fft_simt_params.hpp"
+#include "ops/conv/winograd/winograd_simt_params.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+Problem problem_of(const char* line) {
+  std::string why;
+  return from_text(line, &why).value();
+}
+
+TEST(TransformParams, RefusalsSayWhy) {
+  const auto winograd = [](const char* line) { return winograd_unsupported_reason(problem_of(line)); };
+  EXPECT_EQ(winograd("conv fwd f32 nchw n1c4h8w8 k4r3s3 p1x1 t1x1 d1x1 g1"), nullptr);
+  EXPECT_STREQ(winograd("conv fwd f32 nchw n1c4h8w8 k4r3s5 p1x1 t1x1 d1x1 g1"), "the filter is not 3x3");
+  EXPECT_STREQ(winograd("conv fwd f32 nchw n1c4h8w8 k4r3s3 p1x1 t1x2 d1x1 g1"), "the stride or the dilation is not 1");
+  EXPECT_STREQ(winograd("conv fwd f16 nchw n1c4h8w8 k4r3s3 p1x1 t1x1 d1x1 g1"), "it takes f32 only");
+  const auto fourier = [](const char* line, Family family) {
+    return fourier_unsupported_reason(problem_of(line), family);
+  };
+  EXPECT_EQ(fourier("conv fwd f32 nchw n1c4h8w8 k4r5s5 p2x2 t1x1 d1x1 g1", Family::fft), nullptr);
+  EXPECT_STREQ(fourier("conv fwd f32 nchw n1c1h250w9 k1r5s5 p4x0 t1x1 d1x1 g1", Family::fft),
+               "a padded image of more than 256 pixels along a side");
+  EXPECT_STREQ(fourier("conv fwd f32 nchw n1c1h60w60 k1r33s3 p0x0 t1x1 d1x1 g1", Family::fft_tiling),
+               "the filter is larger than 32x32");
+  EXPECT_STREQ(fourier("conv fwd f32 nchw n1c1h80w80 k1r65s3 p0x0 t1x1 d1x1 g1", Family::fft),
+               "a filter of more than 64 taps along a side");
+}
+
+// Every config's parts follow one another and hold what the product reads and writes.
+template <class Launch>
+void expect_parts_in_order(const Launch& l, std::size_t workspace, const char* line) {
+  const auto& p = l.product;
+  const auto last = [](std::int64_t batches, std::int64_t batch, std::int64_t rows, std::int64_t pitch) {
+    return (batches - 1) * batch + rows * pitch;
+  };
+  const std::int64_t a = last(p.batches, p.a_batch, p.k, p.a_pitch);
+  const std::int64_t b = last(p.batches, p.b_batch, p.k, p.b_pitch);
+  const std::int64_t c = (p.splits - 1) * p.c_split + last(p.batches, p.c_batch, p.m, p.c_pitch);
+  EXPECT_LE(p.m, p.a_pitch) << line;
+  EXPECT_LE(p.n, p.b_pitch) << line;
+  EXPECT_EQ(p.a_pitch % 4 + p.b_pitch % 4 + p.c_pitch % 4, 0) << line;
+  const bool filter_first = l.direction == Direction::wgrad || !l.swapped;
+  EXPECT_LE(l.filter_at + (filter_first ? a : b), l.data_at) << line;
+  EXPECT_LE(l.data_at + (filter_first ? b : a), l.product_at) << line;
+  EXPECT_LE(l.product_at + c, l.workspace_floats) << line;
+  EXPECT_LE(static_cast<std::size_t>(l.workspace_floats) * sizeof(float), workspace) << line;
+  EXPECT_GE(static_cast<std::int64_t>(p.k_per_split) * p.splits, p.k) << line;
+}
+
+TEST(TransformParams, PartsOfTheWorkspaceDoNotOverlap) {
+  for (const char* line : {
+           "conv fwd f32 nchw n5c7h19w23 k9r3s3 p1x1 t1x1 d1x1 g1",
+           "conv fwd f32 nhwc n5c6h19w23 k9r3s3 p1x1 t1x1 d1x1 g3",
+           "conv dgrad f32 nchw n5c6h19w23 k9r3s3 p0x4 t1x1 d1x1 g3",
+           "conv dgrad f32 nhwc n5c7h19w23 k9r3s3 p1x1 t1x1 d1x1 g1",
+           "conv wgrad f32 nchw n5c6h19w23 k9r3s3 p1x1 t1x1 d1x1 g3",
+       }) {
+    const Problem problem = problem_of(line);
+    for (const int parts : {1, 2, 5}) {
+      for (int tile = 0; tile < 8; ++tile) {
+        Config config;
+        config.tile = tile;
+        config.split_k = parts;
+        const WinogradLaunch winograd = winograd_launch(problem, config);
+        expect_parts_in_order(winograd, winograd_workspace(winograd), line);
+        const FourierLaunch fourier = fourier_launch(problem, config);
+        expect_parts_in_order(fourier, fourier_workspace(fourier), line);
+      }
+    }
+  }
+}
+
+TEST(TransformParams, ChunksNeedLessWorkspace) {
+  const Problem problem = problem_of("conv fwd f32 nchw n32c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1");
+  Config config;
+  const std::size_t whole = winograd_workspace(winograd_launch(problem, config));
+  config.split_k = 8;
+  EXPECT_LT(winograd_workspace(winograd_launch(problem, config)), whole / 7);
+}
+
+TEST(AlgorithmFamilies, EachNumberHasItsFamily) {
+  EXPECT_EQ(family_of(Direction::forward, GPUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM), Family::direct);
+  EXPECT_EQ(family_of(Direction::forward, GPUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING), Family::fft_tiling);
+  EXPECT_EQ(family_of(Direction::forward, GPUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD), Family::winograd);
+  EXPECT_EQ(family_of(Direction::dgrad, GPUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT), Family::fft);
+  EXPECT_EQ(family_of(Direction::dgrad, GPUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED), Family::winograd_nonfused);
+  EXPECT_EQ(family_of(Direction::wgrad, GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_3), Family::direct);
+  EXPECT_EQ(family_of(Direction::wgrad, GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING), Family::fft_tiling);
+  EXPECT_EQ(family_of(Direction::wgrad, GPUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED),
+            Family::winograd_nonfused);
+}
+
+}  // namespace
+}  // namespace gpudnn::conv
