@@ -1,7 +1,6 @@
 // The stages of recurrent networks on CUDA.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
 
 #include "kernels/rnn/persistent.hpp"
 #include "kernels/rnn/resident.hpp"
@@ -164,8 +163,8 @@ bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, b
   };
   const bool empties = layers.size() > 1;
   if (empties && !empty_exchange()) return false;
-  r.in_clusters = getenv("RNN_NO_CLUSTER") == nullptr;
-  bool runs = r.in_clusters && launch(r, site.launch.stream);
+  r.in_clusters = true;
+  bool runs = launch(r, site.launch.stream);
   if (!runs) {
     if (!empties && !empty_exchange()) return false;
     r.in_clusters = false;
@@ -183,8 +182,8 @@ bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, boo
                                                  bytes, multiprocessors);
   if (shape.units == 0) return false;
   // A round of places costs some 0.6 of what a step costs beside them.
-  const auto alone = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, 1, false, backward,
-                                                 bytes, multiprocessors);
+  const auto alone = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, 1, false, backward, bytes,
+                                                 multiprocessors);
   const double together_cost = (layer.rows.steps + layers - 1) * (1 + 0.6 * (shape.rounds - 1));
   return alone.units == 0 || together_cost < 0.9 * layers * layer.rows.steps * (1 + 0.6 * (alone.rounds - 1));
 }
