@@ -1,5 +1,5 @@
-// How samples of a channels-last tensor are cut for the kernel of channels_last_sm90.cuh. Plain data, from the shape and
-// the device alone, as the workspace is.
+// How samples of a channels-last tensor are cut for the kernel of channels_last_sm90.cuh. Plain data, from the shape
+// and the device alone, as the workspace is.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,11 +12,11 @@ namespace gpudnn::kernels {
 
 struct LayerNormParams;
 
-constexpr int kLnLastThreads = 320;        // of a block that compute, at most; 32 more fill
-constexpr int kLnLastFlight = 2;           // pixels of a chunk for each thread
-constexpr int kLnLastMaxStages = 16;       // chunks in a block's shared memory
-constexpr int kLnLastBytes = 113 * 1024;   // of shared memory: two blocks of a multiprocessor
-constexpr int kLnLastHeader = 512;         // of it, at most, for the barriers
+constexpr int kLnLastThreads = 320;       // of a block that compute, at most; 32 more fill, 32 join
+constexpr int kLnLastFlight = 2;          // pixels of a chunk for each thread
+constexpr int kLnLastMaxStages = 16;      // chunks in a block's shared memory
+constexpr int kLnLastBytes = 113 * 1024;  // of shared memory: two blocks of a multiprocessor
+constexpr int kLnLastHeader = 512;        // of it, at most, for the barriers
 
 // A tensor as samples x pixels x groups x channels of a group, the channels of a pixel one after the other.
 struct LayerNormChannelsLast {
@@ -28,10 +28,10 @@ struct LayerNormChannelsLast {
 };
 
 struct LayerNormLastCut {
-  std::int32_t packs = 0;         // of 16 bytes a pixel
-  std::int32_t rows = 0;          // pixels that a block's threads work on at once
-  std::int32_t threads = 0;       // that compute
-  std::int32_t entry_bytes = 0;   // of shared memory for what threads pass on
+  std::int32_t packs = 0;        // of 16 bytes a pixel
+  std::int32_t rows = 0;         // pixels that a block's threads work on at once
+  std::int32_t threads = 0;      // that compute
+  std::int32_t entry_bytes = 0;  // of shared memory for what threads pass on
   std::int32_t stages = 0;
   std::int32_t chunk_pixels = 0;  // rows * kLnLastFlight
   std::int32_t teams = 0;         // each has one sample at a time

@@ -156,10 +156,11 @@ template <class T, bool kBackward>
 void launch(const LayerNormLastArgs& args, cudaStream_t stream) {
   const LayerNormLastCut& cut = args.cut;
   cuda::allow_shared_memory<layer_norm_channels_last<T, kBackward>>(kLnLastBytes, true);
-  const int bytes = kLnLastHeader + cut.entry_bytes + cut.stages * cut.chunk_pixels * cut.packs * 16 * (kBackward ? 2 : 1);
+  const int bytes =
+      kLnLastHeader + cut.entry_bytes + cut.stages * cut.chunk_pixels * cut.packs * 16 * (kBackward ? 2 : 1);
   cuda::launch_kernel(layer_norm_channels_last<T, kBackward>,
                       {.blocks = dim3(static_cast<unsigned>(cut.teams * cut.members)),
-                       .threads = dim3(static_cast<unsigned>(cut.threads + 32)),
+                       .threads = dim3(static_cast<unsigned>(cut.threads + 64)),
                        .shared_bytes = static_cast<std::size_t>(bytes),
                        .cooperative = cut.members > 1},
                       stream, args);
@@ -182,8 +183,8 @@ LayerNormLastCut layer_norm_last_cut(const LayerNormChannelsLast& shape, int ele
   const int width = 16 / element_bytes;
   cut.packs = shape.channels / width;
   if (cut.packs < 1 || cut.packs > kLnLastThreads) return {};
-  cut.rows = static_cast<std::int32_t>(
-      tile::least<std::int64_t>(tile::greatest(kLnLastThreads / cut.packs, 1), shape.pixels));
+  cut.rows =
+      static_cast<std::int32_t>(tile::least<std::int64_t>(tile::greatest(kLnLastThreads / cut.packs, 1), shape.pixels));
   cut.threads = static_cast<std::int32_t>(rounded_up(cut.packs * cut.rows, 32));
   cut.chunk_pixels = cut.rows * kLnLastFlight;
   // dscale and dbias pass through the entries too, a pair for each channel of each row.
@@ -245,8 +246,8 @@ bool layer_norm_channels_last_fit(const LayerNormParams& params) {
   const LayerNormChannelsLast shape = shape_of(params, &loops);
   const int width = width_of(params);
   if (shape.channels == 0 || shape.channels % width != 0) return false;
-  for (const LayerNormTensor* tensor : {&params.scale, &params.bias, &params.mean, &params.inverse, &params.dscale,
-                                        &params.dbias}) {
+  for (const LayerNormTensor* tensor :
+       {&params.scale, &params.bias, &params.mean, &params.inverse, &params.dscale, &params.dbias}) {
     if (tensor->data != nullptr && !is_float_or_half(tensor->type)) return false;
   }
   const bool eight_bit = params.out.type == tile::AnyType::e4m3 || params.out.type == tile::AnyType::e5m2;

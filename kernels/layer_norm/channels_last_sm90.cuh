@@ -1,18 +1,22 @@
-// Group and instance normalization of channels-last tensors, forward and backward, where x (and dy) are read from memory
-// once.
+// Group and instance normalization of channels-last tensors, forward and backward, where x (and dy) are read from
+// memory once.
 //
-//   forward   y = (x - mean) * inverse * scale + bias, with mean and variance of the channels of a group over the pixels
-//   backward  g = dy * scale;  dx = inverse * (g - mean(g) - xhat * mean(g * xhat));  dscale = sum(dy * xhat);
+//   forward   y = (x - mean) * inverse * scale + bias, with mean and variance of the channels of a group over the
+//   pixels backward  g = dy * scale;  dx = inverse * (g - mean(g) - xhat * mean(g * xhat));  dscale = sum(dy * xhat);
 //             dbias = sum(dy)
 //
-// A sample is one run of memory: pixels, each with its channels. A team of blocks has one sample at a time, each block a
-// slice of its pixels, which its last warp brings to shared memory by TMA in chunks, as soon as there is room. The other
-// threads have 16 bytes of channels each, and every `rows`-th pixel. Of each sample there are two passes:
+// A sample is one run of memory: pixels, each with its channels. A team of blocks has one sample at a time, each block
+// a slice of its pixels. The warps of a block:
 //
-//   first    the chunks as they arrive: a thread gathers the moments (backward: sums) of its channels; those of a group
-//            are joined over the block, and left in the workspace. The team's block that is last to do so joins them
-//            over the slices, in order, and tells the others.
-//   second   what was joined is read, and y (dx) written from the chunks, whose room is free from then on
+//   the first ones   have 16 bytes of channels a thread, and every `rows`-th pixel. Of each sample there are two
+//   passes.
+//                    first: the chunks of the slice as they arrive; a thread gathers the moments (backward: sums) of
+//                    its channels, those of a group are joined over the block, and left in the workspace.
+//                    second: what all slices have together is read, and y (dx) written from the chunks, whose room is
+//                    free from then on
+//   the filling one  brings chunks to shared memory by TMA, as soon as there is room
+//   the joining one  has the groups of its block's number in the team, and those `members` further on: it waits until
+//                    all blocks have left their part of a sample, joins those in order, and tells all blocks
 //
 // Where two slices fit (`ahead`) the first pass of the next sample stands before the second pass of this one, so nobody
 // waits for the joining. Where not even one does (not `held`) the chunks are read again for the second pass, last one
@@ -47,12 +51,13 @@ struct LayerNormLastStatistic {
   std::int64_t sample, group;  // strides
 };
 
-// Words of a team.
-struct LayerNormLastWords {
-  // By attempt and odd or even sample: how many blocks left their part, in all; 2 * (samples joined, in all) + whether a
-  // second attempt is needed. Second attempts are counted by the even words alone.
+// Words of a team, of which no other is near.
+struct alignas(128) LayerNormLastWords {
+  // By attempt and odd or even sample: the blocks that left their part, and those that joined their groups, over all
+  // samples. Second attempts are counted by the even words alone.
   std::uint32_t arrived[2][2];
   std::uint32_t told[2][2];
+  std::uint32_t again[4];  // 1 + the last of every fourth sample that had a group whose squares were out of range
 };
 
 struct LayerNormLastArgs {
@@ -84,8 +89,6 @@ struct LayerNormLastArgs {
 struct LayerNormLastShared {
   std::uint64_t full[kLnLastMaxStages];
   std::uint64_t empty[kLnLastMaxStages];
-  std::uint32_t ticket;
-  std::uint32_t again;  // a group's squares are out of range
 };
 static_assert(sizeof(LayerNormLastShared) <= kLnLastHeader, "the cut leaves room for the barriers");
 
@@ -109,7 +112,7 @@ struct LayerNormLastSum<true> {
 
 // The block's slice of each sample, in the order in which chunks come to shared memory.
 struct LayerNormLastSlice {
-  std::int64_t begin;   // pixel of the sample
+  std::int64_t begin;  // pixel of the sample
   std::int32_t pixels;
   std::int32_t chunks;
 };
@@ -123,7 +126,7 @@ struct LayerNormLastFiller {
   unsigned char* stages;
   std::int32_t sample;
   std::int32_t chunk = 0;
-  bool back = false;  // the second pass of a slice that is not held
+  bool back = false;               // the second pass of a slice that is not held
   tile::RingState state = {0, 1};  // an empty stage is free at first
 
   __device__ __forceinline__ bool next() {
@@ -191,7 +194,7 @@ struct LayerNormLastMoments {
 };
 
 template <class T, bool kBackward>
-__global__ void __launch_bounds__(kLnLastThreads + 32, 2)
+__global__ void __launch_bounds__(kLnLastThreads + 64, 2)
     layer_norm_channels_last(const __grid_constant__ LayerNormLastArgs args) {
   constexpr int N = tile::kPackWidth<T>;
   constexpr int kTensors = kBackward ? 2 : 1;
@@ -208,8 +211,8 @@ __global__ void __launch_bounds__(kLnLastThreads + 32, 2)
   const auto thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
   const int threads = cut.threads;
-  const bool fills = thread / 32 == threads / 32;
   const int members = cut.members;
+  const int joiners = min(members, args.groups);  // blocks that have groups to join
   const auto team = static_cast<int>(blockIdx.x) / members;
   const int member = static_cast<int>(blockIdx.x) % members;
   const auto slice_of = [&](int of) {
@@ -235,11 +238,7 @@ __global__ void __launch_bounds__(kLnLastThreads + 32, 2)
     for (int stage = 0; stage < cut.stages && filler.next(); ++stage) {
     }
     if (member == 0) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        words->arrived[i][0] = words->arrived[i][1] = 0;
-        words->told[i][0] = words->told[i][1] = 0;
-      }
+      *words = {};
       __threadfence();
     }
   }
@@ -248,12 +247,9 @@ __global__ void __launch_bounds__(kLnLastThreads + 32, 2)
   } else {
     __syncthreads();
   }
-  if (fills) {
-    if (thread == threads) {
-      while (filler.next()) {
-      }
+  if (thread == threads) {
+    while (filler.next()) {
     }
-    return;
   }
 
   // The thread's channels and pixels.
@@ -270,7 +266,6 @@ __global__ void __launch_bounds__(kLnLastThreads + 32, 2)
   const int entry_row = cut.packs * wide;
   int lanes = 32;  // that join a group
   while (lanes > 1 && lanes * args.groups > threads) lanes /= 2;
-  const float set_count = static_cast<float>(args.of_group);
 
   const auto meet = [&] { ptx::barrier_sync(kLnLastBarrier, threads); };
   const auto stage_pack = [&](std::uint32_t stage, int tensor, int u) {
@@ -307,20 +302,41 @@ __global__ void __launch_bounds__(kLnLastThreads + 32, 2)
   };
 
   std::uint32_t redone = 0;  // second attempts
-  // The words of a sample's attempt, and how often they were used before. No block leaves its part of sample i + 2
-  // before it has read what was joined of sample i, so odd and even ones are enough.
+  // The words of a sample's attempt, and how often they will have been used with it. No block leaves its part of sample
+  // i + 2 before it has read what was joined of sample i, so odd and even ones are enough. A joining warp may look for
+  // a second attempt of sample i as late as those of others join sample i + 2, but not i + 4.
   const auto word_of = [&](int attempt, int turn) { return attempt == 0 ? turn & 1 : 0; };
   const auto uses_of = [&](int attempt, int turn) {
-    return attempt == 0 ? static_cast<std::uint32_t>(turn) / 2 : redone;
+    return (attempt == 0 ? static_cast<std::uint32_t>(turn) / 2 : redone) + 1;
   };
-  // What all slices have of a group together, for the second pass.
-  const auto join = [&](int attempt, int turn, int group, const Gathered& sum, std::int32_t sample) {
+  const auto wait_for = [&](const std::uint32_t* word, std::uint32_t value) {
+    while (static_cast<std::int32_t>(ptx::ld_acquire_gpu(word) - value) < 0) {
+    }
+  };
+  // By one thread, for others that meet it.
+  const auto wait_arrived = [&](int attempt, int turn) {
+    wait_for(&words->arrived[attempt][word_of(attempt, turn)],
+             uses_of(attempt, turn) * static_cast<std::uint32_t>(members));
+  };
+  const auto wait_joined = [&](int attempt, int turn) {
+    wait_for(&words->told[attempt][word_of(attempt, turn)],
+             uses_of(attempt, turn) * static_cast<std::uint32_t>(joiners));
+  };
+  const auto needs_second = [&](int turn) {
+    return __ldcg(&words->again[turn & 3]) == static_cast<std::uint32_t>(turn) + 1;
+  };
+  const auto tell_joined = [&](int attempt, int turn) {
+    __threadfence();
+    ptx::red_release_gpu_add(&words->told[attempt][word_of(attempt, turn)], 1);
+  };
+
+  // What all slices have of a group together, for the second pass. By one thread.
+  const auto keep = [&](int attempt, int turn, int group, const Gathered& sum, std::int32_t sample) {
     float2* const total = totals_of(attempt, turn) + group;
+    const auto over = static_cast<float>(args.one_over_count);
     if constexpr (kBackward) {
-      const auto over = static_cast<float>(args.one_over_count);
       __stcg(total, make_float2(sum.first * over, sum.second * over));
     } else {
-      const auto over = static_cast<float>(args.one_over_count);
       float mean = sum.mean;
       float variance = sum.squares * over;
       if (args.rms) {
@@ -330,8 +346,11 @@ __global__ void __launch_bounds__(kLnLastThreads + 32, 2)
       const bool fits = variance <= kLnGreatest;
       const float factor = attempt == 0 ? 1.0f : kLnDown;
       float inverse = rsqrtf(variance + args.epsilon * (factor * factor));
-      if (kMayExceed && attempt == 0 && !fits) shared->again = 1;
       float2 result = make_float2(mean, attempt == 0 ? inverse : -inverse);
+      if (kMayExceed && attempt == 0 && !fits) {
+        result.y = 0;  // to be had from the second attempt
+        __stcg(&words->again[turn & 3], static_cast<std::uint32_t>(turn) + 1);
+      }
       if (kMayExceed && attempt == 1) {
         // The other groups keep what the first attempt gave: small values vanish when they are scaled.
         const float2 before = __ldcg(totals_of(0, turn) + group);
@@ -343,22 +362,53 @@ __global__ void __launch_bounds__(kLnLastThreads + 32, 2)
           mean *= kLnUp;
           inverse *= kLnDown;
         }
-      } else if (kMayExceed && !fits) {
-        result.y = 0;  // to be had from the second attempt
       }
       __stcg(total, result);
       if (args.mean.data != nullptr)
         tile::store_any(args.mean.type, args.mean.data, sample * args.mean.sample + group * args.mean.group, mean);
       if (args.inverse.data != nullptr) {
-        tile::store_any(args.inverse.type, args.inverse.data,
-                        sample * args.inverse.sample + group * args.inverse.group, inverse);
+        tile::store_any(args.inverse.type, args.inverse.data, sample * args.inverse.sample + group * args.inverse.group,
+                        inverse);
       }
     }
   };
 
-  // Joins what the block's threads left in `entries`, passes it on, and joins the slices' parts if they are all there.
+  // The joining warp.
+  if (thread >= threads) {
+    if (thread / 32 == threads / 32 || members == 1 || member >= joiners) return;
+    const auto join = [&](int attempt, int turn, std::int32_t sample) {
+      if (lane == 0) wait_arrived(attempt, turn);
+      __syncwarp();
+      for (int group = member; group < args.groups; group += members) {
+        Gathered sum{};
+#pragma unroll 4
+        for (int of = lane; of < members; of += 32) {
+          const float elements = static_cast<float>(slice_of(of).pixels) * static_cast<float>(args.of_group);
+          sum.merge(Sum::of(__ldcg(partials_of(attempt, turn, of) + group), elements));
+        }
+#pragma unroll 1
+        for (int step = 16; step > 0; step /= 2) sum.merge(sum.shuffled(step));
+        if (lane == 0) keep(attempt, turn, group, sum, sample);
+      }
+      if (lane == 0) tell_joined(attempt, turn);
+      __syncwarp();
+    };
+    int turn = 0;
+    for (std::int32_t sample = team; sample < args.samples; sample += cut.teams, ++turn) {
+      join(0, turn, sample);
+      if constexpr (kMayExceed) {
+        if (lane == 0) wait_joined(0, turn);
+        __syncwarp();
+        if (!needs_second(turn)) continue;
+        join(1, turn, sample);
+        ++redone;
+      }
+    }
+    return;
+  }
+
+  // Joins what the block's threads left in `entries`, and passes it on.
   const auto pass_on = [&](int attempt, int turn, std::int32_t sample) {
-    if (thread == 0) shared->again = 0;
     meet();
     for_groups([&](int group, bool there) {
       Gathered sum{};
@@ -377,52 +427,18 @@ __global__ void __launch_bounds__(kLnLastThreads + 32, 2)
         if (members > 1) {
           __stcg(partials_of(attempt, turn, member) + group, Sum::kept(sum));
         } else {
-          join(attempt, turn, group, sum, sample);
+          keep(attempt, turn, group, sum, sample);
         }
       }
     });
-    const int word = word_of(attempt, turn);
-    const std::uint32_t uses = uses_of(attempt, turn) + 1;
-    if (members > 1) {
-      meet();
-      if (thread == 0) {
-        __threadfence();
-        shared->ticket = atomicAdd(&words->arrived[attempt][word], 1u);
-        __threadfence();
-      }
-      meet();
-      if (shared->ticket != uses * static_cast<std::uint32_t>(members) - 1) return;
-      for_groups([&](int group, bool there) {
-        Gathered sum{};
-        if (there) {
-#pragma unroll 4
-          for (int of = thread % lanes; of < members; of += lanes) {
-            const float elements = static_cast<float>(slice_of(of).pixels) * set_count;
-            sum.merge(Sum::of(__ldcg(partials_of(attempt, turn, of) + group), elements));
-          }
-        }
-        over_lanes(&sum);
-        if (there && thread % lanes == 0) join(attempt, turn, group, sum, sample);
-      });
-    }
     meet();
-    if (thread == 0) {
+    if (thread != 0) return;
+    if (members > 1) {
       __threadfence();
-      ptx::st_release_gpu(&words->told[attempt][word], 2 * uses + shared->again);
+      ptx::red_release_gpu_add(&words->arrived[attempt][word_of(attempt, turn)], 1);
+    } else {
+      tell_joined(attempt, turn);
     }
-  };
-  // Waits until a sample's slices are joined; whether a second attempt is needed.
-  const auto wait_joined = [&](int attempt, int turn) {
-    const std::uint32_t uses = uses_of(attempt, turn) + 1;
-    std::uint32_t told = 0;
-    if (lane == 0) {
-      do {
-        told = ptx::ld_acquire_gpu(&words->told[attempt][word_of(attempt, turn)]);
-      } while (told / 2 != uses);
-    }
-    told = __shfl_sync(0xffffffffu, told, 0);
-    __syncwarp();
-    return (told & 1) != 0;
   };
   const auto leave_moments = [&](const LayerNormLastMoments<N>& gathered) {
     if (!active) return;
@@ -498,8 +514,7 @@ __global__ void __launch_bounds__(kLnLastThreads + 32, 2)
         const int held = held_of(chunk);
         Pack packs[kLnLastFlight];
 #pragma unroll
-        for (int u = 0; u < kLnLastFlight; ++u)
-          packs[u] = stage_pack(arriving.stage, 0, u < held ? u : 0);
+        for (int u = 0; u < kLnLastFlight; ++u) packs[u] = stage_pack(arriving.stage, 0, u < held ? u : 0);
         if (!cut.held) free_stage(arriving.stage);
         gathered.add(packs, held, 1.0f);
         arriving.next(static_cast<std::uint32_t>(cut.stages));
@@ -523,10 +538,10 @@ __global__ void __launch_bounds__(kLnLastThreads + 32, 2)
       }
       gathered.add(packs, held, kLnDown);
     }
-    meet();  // the entries of the first attempt were read
     leave_moments(gathered);
     pass_on(1, turn, sample);
-    (void)wait_joined(1, turn);
+    if (thread == 0) wait_joined(1, turn);
+    meet();
     ++redone;
   };
 
@@ -552,9 +567,10 @@ __global__ void __launch_bounds__(kLnLastThreads + 32, 2)
 
   const auto second_pass = [&](int turn, std::int32_t sample) {
     int attempt = 0;
-    const bool again = wait_joined(0, turn);
+    if (thread == 0) wait_joined(0, turn);
+    meet();
     if constexpr (kMayExceed) {
-      if (again) {
+      if (needs_second(turn)) {
         second_attempt(turn, sample);
         attempt = 1;
       }

@@ -118,7 +118,8 @@ std::size_t channels_last_workspace_sm90(const Problem& problem, const Device& d
 Support supports_channels_last_sm90(const Problem& problem, const Device& device) {
   return kernels::layer_norm_channels_last_fit(params_of(problem, device, some_args(problem)))
              ? Support::yes()
-             : Support::no("the device has no clusters, or x is not samples of pixels, each with its channels in whole packs");
+             : Support::no(
+                   "the device has no clusters, or x is not samples of pixels, each with its channels in whole packs");
 }
 
 Status channels_last_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
