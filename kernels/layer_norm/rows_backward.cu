@@ -1,7 +1,7 @@
 // Instances and launch of the backward pass of layer normalization over rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/launch/launch.hpp"
-#include "core/launch/waits_by_pdl.hpp"
+#include "kernels/layer_norm/finish.hpp"
 #include "kernels/layer_norm/fit.hpp"
 #include "kernels/layer_norm/ring.hpp"
 #include "kernels/layer_norm/rows_backward.cuh"
@@ -11,41 +11,6 @@ namespace gpudnn::kernels {
 namespace {
 
 using Rows = tile::LoopNest<kLnSlots>;
-
-struct LayerNormFinishArgs {
-  const float* partials;
-  std::int64_t length;
-  int parts;
-  LayerNormTensor dscale;
-  LayerNormTensor dbias;
-};
-
-constexpr int kLnFinishColumns = 32;
-constexpr int kLnFinishThreads = 1024;
-
-// Adds up the parts of 32 columns of dscale (blockIdx.y 0) or dbias (1): each of 32 warps every 32nd part, then the
-// warps' sums in order.
-__global__ void __launch_bounds__(kLnFinishThreads)
-    layer_norm_finish(const __grid_constant__ LayerNormFinishArgs args) {
-  __shared__ float sums[kLnFinishThreads / 32][kLnFinishColumns + 1];
-  const LayerNormTensor& out = blockIdx.y == 0 ? args.dscale : args.dbias;
-  ptx::griddepcontrol_wait();
-  if (out.data == nullptr) return;
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int warp = static_cast<int>(threadIdx.x / 32);
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kLnFinishColumns + lane;
-  float sum = 0;
-  if (column < args.length) {
-    const float* const from = args.partials + blockIdx.y * args.length + column;
-#pragma unroll 8
-    for (int part = warp; part < args.parts; part += 32) sum += from[static_cast<std::int64_t>(part) * 2 * args.length];
-  }
-  sums[warp][lane] = sum;
-  __syncthreads();
-  sum = tile::warp_reduce(sums[lane][warp], tile::Sum{});
-  const std::int64_t mine = static_cast<std::int64_t>(blockIdx.x) * kLnFinishColumns + warp;
-  if (lane == 0 && mine < args.length) tile::store_any(out.type, out.data, mine, sum);
-}
 
 // How a problem is cut: from its shape and the device alone, as the workspace is.
 struct Cut {
@@ -123,18 +88,12 @@ void launch_typed(const Cut& cut, const LayerNormBackwardArgs& args, const Rows&
 }
 
 void launch_finish(const LayerNormParams& params, const Cut& cut, cudaStream_t stream) {
-  LayerNormFinishArgs args;
-  args.partials = params.partials;
-  args.length = params.within.count();
-  args.parts = static_cast<int>(cut.parts);
-  args.dscale = params.dscale;
-  args.dbias = params.dbias;
-  const auto columns = static_cast<unsigned>((args.length + kLnFinishColumns - 1) / kLnFinishColumns);
-  cuda::launch_kernel(layer_norm_finish,
-                      {.blocks = dim3(columns, 2),
-                       .threads = dim3(kLnFinishThreads),
-                       .overlaps = cuda::waits_by_pdl<layer_norm_finish>()},
-                      stream, args);
+  launch_layer_norm_finish({.partials = params.partials,
+                            .length = params.within.count(),
+                            .parts = static_cast<int>(cut.parts),
+                            .dscale = params.dscale,
+                            .dbias = params.dbias},
+                           stream);
 }
 
 bool asks_for_parameters(const LayerNormParams& params) {
