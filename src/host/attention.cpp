@@ -79,7 +79,9 @@ class Greatest {
   void meet(double value) {
     if (out_ == nullptr) return;
     const double magnitude = std::fabs(value);
-    for (double now = value_.load(); magnitude > now && !value_.compare_exchange_weak(now, magnitude);) {
+    // A NaN counts as greater than any number.
+    const auto exceeds = [&](double now) { return magnitude > now || (std::isnan(magnitude) && !std::isnan(now)); };
+    for (double now = value_.load(); exceeds(now) && !value_.compare_exchange_weak(now, magnitude);) {
     }
   }
 

@@ -186,6 +186,8 @@ Status validate_bias(const Problem& problem, const TensorGeometry& bias, const c
 Status validate_score_options(const Problem& problem) {
   GPUDNN_TRY(validate_bias(problem, problem.bias, "bias"));
   GPUDNN_TRY(validate_bias(problem, problem.dbias, "dBias"));
+  GPUDNN_REQUIRE(!problem.is_8_bit() || problem.dbias.rank == 0, GPUDNN_STATUS_NOT_SUPPORTED,
+                 "dBias beside q in 8 bits is not built");
   if (problem.dbias.rank != 0) GPUDNN_TRY(require_no_overlap(problem.dbias, "dBias"));
   const std::int64_t batch = problem.batch();
   if (problem.block_mask.rank != 0) {
