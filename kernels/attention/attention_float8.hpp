@@ -9,7 +9,7 @@ namespace gpudnn::kernels {
 //   delta = sum(dO o) * delta;  dp = dO v^T * dp;  dS = round(p (dp - delta) * scale * scale_ds)
 //   dv = round(P^T dO * dv * scale_dv);  dq = round(dS k * dq * scale_dq);  dk = round(dS^T q * dk * scale_dk)
 // where a name of two factors stands for their product: what undoes the scales of the two operands. The greatest
-// magnitudes are those before the scale of the same name.
+// magnitudes are those before the scale of the same name; of what a pass does not make they are 0.
 struct AttentionFloat8 {
   const float* scores[2] = {};
   const float* output[2] = {};

@@ -4,6 +4,7 @@
 #include "host/attention.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -36,14 +37,27 @@ struct Elements {
   [[nodiscard]] double operator[](std::int64_t i) const { return to_double(first[i]); }
   void put(std::int64_t i, double value) const { first[i] = round_to<T>(value); }
 };
+// The numbers of an 8-bit type by their bits; null for other types.
+const double* numbers_of(DataType type) {
+  static const auto tables = [] {
+    std::array<std::array<double, 256>, 2> all{};
+    for (int bits = 0; bits < 256; ++bits) {
+      all[0][static_cast<std::size_t>(bits)] = to_double(Float8E4M3{static_cast<std::uint8_t>(bits)});
+      all[1][static_cast<std::size_t>(bits)] = to_double(Float8E5M2{static_cast<std::uint8_t>(bits)});
+    }
+    return all;
+  }();
+  return type == GPUDNN_DATA_FP8_E4M3 ? tables[0].data() : type == GPUDNN_DATA_FP8_E5M2 ? tables[1].data() : nullptr;
+}
+
 template <>
 struct Elements<Stored> {
   void* data;
   std::int64_t offset;
   DataType type;
+  const double* numbers;
   [[nodiscard]] double operator[](std::int64_t i) const {
-    if (type == GPUDNN_DATA_FP8_E4M3) return to_double(static_cast<const Float8E4M3*>(data)[offset + i]);
-    if (type == GPUDNN_DATA_FP8_E5M2) return to_double(static_cast<const Float8E5M2*>(data)[offset + i]);
+    if (numbers != nullptr) return numbers[static_cast<const std::uint8_t*>(data)[offset + i]];
     return load_of(type)(data, offset + i);
   }
   void put(std::int64_t i, double value) const {
@@ -171,7 +185,8 @@ class Attention {
   Elements<T> row_of(const AttentionTensor& tensor, std::int64_t b, std::int64_t h, std::int64_t r) const {
     const std::int64_t offset = kernels::row_offset(tensor, b, h, r);
     if constexpr (std::is_same_v<T, Stored>) {
-      return {tensor.data, offset, type_of(tensor)};
+      const DataType type = type_of(tensor);
+      return {tensor.data, offset, type, numbers_of(type)};
     } else {
       return {static_cast<T*>(tensor.data) + offset};
     }
@@ -448,6 +463,11 @@ class Attention {
 }  // namespace
 
 void attention(const Problem& problem, const Args& args) {
+  const kernels::AttentionFloat8& numbers = args.float8;
+  for (float* const amax :
+       {numbers.amax_s, numbers.amax_o, numbers.amax_ds, numbers.amax_dq, numbers.amax_dk, numbers.amax_dv}) {
+    if (amax != nullptr) *amax = 0;
+  }
   const auto run = [&]<class T>() {
     const Attention<T> operation(problem, args);
     if (problem.backward != 0) {
