@@ -12,6 +12,8 @@ namespace gpudnn::kernels {
 // pairs in device memory.
 void launch_attention_forward_simt(const AttentionParams& params, CUstream_st* stream,
                                    const std::int32_t* row_windows = nullptr);
+// Writes the dropout mask alone, which forward does itself where it has memory.
+void launch_attention_dropout_mask_simt(const AttentionParams& params, CUstream_st* stream);
 // Every gradient that has memory; `params.delta` is workspace.
 void launch_attention_backward_simt(const AttentionParams& params, CUstream_st* stream,
                                     const std::int32_t* row_windows = nullptr);

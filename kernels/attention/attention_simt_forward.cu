@@ -28,17 +28,19 @@ __global__ void __launch_bounds__(kThreads) attention_dropout_mask_simt(const __
 
 }  // namespace
 
+void launch_attention_dropout_mask_simt(const AttentionParams& params, CUstream_st* stream) {
+  const std::int64_t count = params.batch * params.heads_q * params.length_q * params.length_kv;
+  const std::int64_t wanted = (count + kThreads - 1) / kThreads;
+  cuda::launch_kernel(attention_dropout_mask_simt, {static_cast<unsigned>(wanted < 8192 ? wanted : 8192), kThreads},
+                      stream, params);
+}
+
 void launch_attention_forward_simt(const AttentionParams& params, CUstream_st* stream,
                                    const std::int32_t* row_windows) {
   const std::int64_t row_tiles = (params.length_q + kTile - 1) / kTile;
   const int slices = (params.dim_v + kOutColumns - 1) / kOutColumns;
   const auto blocks = static_cast<unsigned>(row_tiles * slices * params.heads_q * params.batch);
-  if (params.dropout_mask.data != nullptr) {
-    const std::int64_t count = params.batch * params.heads_q * params.length_q * params.length_kv;
-    const std::int64_t wanted = (count + kThreads - 1) / kThreads;
-    cuda::launch_kernel(attention_dropout_mask_simt, {static_cast<unsigned>(wanted < 8192 ? wanted : 8192), kThreads},
-                        stream, params);
-  }
+  if (params.dropout_mask.data != nullptr) launch_attention_dropout_mask_simt(params, stream);
   tile::with_element_type(params.type, [&]<class T>() {
     cuda::launch_kernel(attention_forward_simt<T>, {blocks, kThreads}, stream, SimtParams{params, row_windows},
                         row_tiles, slices);

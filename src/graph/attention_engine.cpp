@@ -76,7 +76,24 @@ class AttentionWork final : public Work {
     args.sink = static_cast<const float*>(pointer(at.sink));
     args.dsink = static_cast<float*>(pointer(at.dsink));
     args.dropout_mask = pointer(at.dropout_mask);
+    if (match_.is_8_bit) bind_float8(data, &args.float8);
     return args;
+  }
+
+  void bind_float8(void* const* data, kernels::AttentionFloat8* numbers) const {
+    const Float8Places& at = match_.float8;
+    const auto number = [&](int place) { return place < 0 ? nullptr : static_cast<float*>(data[place]); };
+    const auto pair = [&](const std::vector<int>& places, const float*(&both)[2]) {
+      for (std::size_t i = 0; i < places.size(); ++i) both[i] = number(places[i]);
+    };
+    pair(at.scores, numbers->scores), pair(at.output, numbers->output), pair(at.delta, numbers->delta);
+    pair(at.dp, numbers->dp), pair(at.dq, numbers->dq), pair(at.dk, numbers->dk), pair(at.dv, numbers->dv);
+    numbers->scale_s = number(at.scale_s), numbers->scale_o = number(at.scale_o);
+    numbers->scale_ds = number(at.scale_ds), numbers->scale_dq = number(at.scale_dq);
+    numbers->scale_dk = number(at.scale_dk), numbers->scale_dv = number(at.scale_dv);
+    numbers->amax_s = number(at.amax_s), numbers->amax_o = number(at.amax_o), numbers->amax_ds = number(at.amax_ds);
+    numbers->amax_dq = number(at.amax_dq), numbers->amax_dk = number(at.amax_dk);
+    numbers->amax_dv = number(at.amax_dv);
   }
 
   // Seed and offset: by value, or in the backend's memory.

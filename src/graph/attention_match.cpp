@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/float8.hpp"
 #include "graph/attention_scores.hpp"
 
 namespace gpudnn::graph {
@@ -105,7 +106,15 @@ class Composite {
   bool take_products();
   bool check_factors();
   [[nodiscard]] int result_of(const Node& product);
+  [[nodiscard]] const Node* reader(int place, Op op, int mode) const;
+  void take_amax(int place, int* amax);
+  bool take_rounding(int* place, int* scale, int* amax);
+  bool take_scaled_result(const Node& product, std::vector<int>* factors, int* scale, int* amax, int* result);
+  bool take_gradient(const Node& product, std::vector<int>* factors, int* scale, int* amax, int* result);
+  bool check_8_bits();
   [[nodiscard]] int untransposed(int place);
+  void take_scalars(int* place, std::vector<int>* scalars);
+  bool same_rounding(int transposed, DataType type);
 
   Walk walk_;
   AttentionMatch& m_;
@@ -118,6 +127,7 @@ class Composite {
   int dscores_ = -1;
   std::vector<int> dscore_tensors_;  // from dscores_ to the product without factors
   std::vector<int> dscore_factors_;  // factor i makes tensor i of tensor i + 1
+  std::vector<int> rounded_;         // 8-bit tensors between operations
 };
 
 bool Composite::find_scores(int scores) {
@@ -194,6 +204,112 @@ bool Composite::take_dropout(int* place, std::vector<int>* factors) {
       found = true;
     }
   }
+  return true;
+}
+
+// --- 8-bit floats ---------------------------------------------------------------------------------------------------
+
+const Node* Composite::reader(int place, Op op, int mode) const {
+  for (const Node& node : walk_.graph().nodes)
+    if ((node.at(Port::x) == place || node.at(Port::b) == place) && walk_.maker(node.at(Port::y), op, mode) == &node)
+      return &node;
+  return nullptr;
+}
+
+// The greatest magnitude of a tensor, where it is wanted.
+void Composite::take_amax(int place, int* amax) {
+  const Node* node = reader(place, Op::reduction, GPUDNN_REDUCE_TENSOR_AMAX);
+  const Tensor* y = node == nullptr ? nullptr : &walk_.tensor(node->at(Port::y));
+  if (y == nullptr || *amax >= 0 || element_count(y->geometry) != 1 || y->geometry.type != GPUDNN_DATA_FLOAT ||
+      y->is_virtual)
+    return;
+  walk_.take(node);
+  *amax = node->at(Port::y);
+  walk_.allow(*amax);
+}
+
+// Numbers in memory that a tensor is multiplied with.
+void Composite::take_scalars(int* place, std::vector<int>* scalars) {
+  for (int rest; (rest = walk_.take_scalar(made_by(*place, GPUDNN_POINTWISE_MUL), scalars)) >= 0;) *place = rest;
+}
+
+// The transposed copy of what was rounded to `type` holds the same numbers.
+bool Composite::same_rounding(int transposed, DataType type) {
+  if (!m_.is_8_bit) return true;
+  if (walk_.tensor(transposed).geometry.type != type)
+    return walk_.fail("a transposed tensor has another type than what it is made of");
+  rounded_.push_back(transposed);
+  return true;
+}
+
+// From what a product multiplies to what was rounded: the scale is taken, and the greatest magnitude before it.
+bool Composite::take_rounding(int* place, int* scale, int* amax) {
+  if (is_float8(walk_.tensor(*place).geometry.type)) rounded_.push_back(*place);
+  std::vector<int> scales;
+  if (const int scaled = walk_.take_scalar(made_by(*place, GPUDNN_POINTWISE_MUL), &scales); scaled >= 0) {
+    *scale = scales[0];
+    *place = scaled;
+  }
+  if (amax != nullptr) take_amax(*place, amax);
+  return true;
+}
+
+// What becomes of a matrix product: summed over the heads of a group, multiplied with up to two numbers, and, behind
+// its greatest magnitude, with one more.
+bool Composite::take_scaled_result(const Node& product, std::vector<int>* factors, int* scale, int* amax, int* result) {
+  walk_.take(&product);
+  int place = product.at(Port::y);
+  if (const Node* sum = reader(place, Op::reduction, GPUDNN_REDUCE_TENSOR_ADD)) {
+    walk_.take(sum);
+    place = sum->at(Port::y);
+  }
+  std::vector<int> numbers;
+  std::size_t before_amax = 0;
+  for (;;) {
+    if (*amax < 0) {
+      take_amax(place, amax);
+      before_amax = numbers.size();
+    }
+    const Node* node = reader(place, Op::pointwise, GPUDNN_POINTWISE_MUL);
+    if (node == nullptr || walk_.take_scalar(node, &numbers) != place) break;
+    place = node->at(Port::y);
+  }
+  // Without a greatest magnitude, it does not matter which number is which.
+  if (*amax < 0) before_amax = std::min<std::size_t>(numbers.size(), 2);
+  if (before_amax > 2 || numbers.size() > before_amax + 1)
+    return walk_.fail("'" + text(product) + "' is multiplied with more numbers than attention has for it");
+  factors->assign(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(before_amax));
+  if (numbers.size() > before_amax) *scale = numbers.back();
+  *result = place;
+  walk_.allow(place);
+  return true;
+}
+
+bool Composite::take_gradient(const Node& product, std::vector<int>* factors, int* scale, int* amax, int* result) {
+  if (m_.is_8_bit) return take_scaled_result(product, factors, scale, amax, result);
+  *result = result_of(product);
+  return true;
+}
+
+// Between operations nothing but p and dS may be rounded, and each number must have its place.
+bool Composite::check_8_bits() {
+  if (!m_.is_8_bit) return true;
+  const AttentionPlaces& at = m_.at;
+  const int known[] = {at.q, at.k, at.v, at.o, at.d_o, at.dq, at.dk, at.dv};
+  for (std::size_t t = 0; t < walk_.graph().tensors.size(); ++t) {
+    const Tensor& tensor = walk_.graph().tensors[t];
+    const int place = static_cast<int>(t);
+    const DataType type = tensor.geometry.type;
+    if (!is_float8(type) && type != GPUDNN_DATA_HALF && type != GPUDNN_DATA_BFLOAT16) continue;
+    const bool is_operand = std::find(std::begin(known), std::end(known), place) != std::end(known);
+    const bool is_input = walk_.maker(place) == nullptr;
+    if (!is_operand && !is_input && std::find(rounded_.begin(), rounded_.end(), place) == rounded_.end())
+      return walk_.fail("tensor " + std::to_string(tensor.uid) + " is " + data_type_name(type) +
+                        ", but 8-bit attention rounds p, dS and its results alone");
+  }
+  const Float8Places& f = m_.float8;
+  for (const std::vector<int>* list : {&f.scores, &f.output, &f.delta, &f.dp, &f.dq, &f.dk, &f.dv})
+    if (list->size() > 2) return walk_.fail("a product is multiplied with more than two numbers in memory");
   return true;
 }
 
@@ -300,9 +416,15 @@ bool Composite::forward(const Node& last) {
   walk_.take(&last);
   m_.at.o = last.at(Port::y);
   m_.at.v = last.at(Port::b);
+  Float8Places& f = m_.float8;
+  if (m_.is_8_bit && !take_scaled_result(last, &f.output, &f.scale_o, &f.amax_o, &m_.at.o)) return false;
   walk_.allow(m_.at.o);
   int place = last.at(Port::x);
   if (!find_scores(place)) return false;
+  if (m_.is_8_bit) {
+    m_.problem.p_type = walk_.tensor(place).geometry.type;
+    if (!take_rounding(&place, &f.scale_s, &f.amax_s)) return false;
+  }
   std::vector<int> factors;
   if (!take_dropout(&place, &factors)) return false;
   if (random_ < 0 && !factors.empty())
@@ -315,7 +437,7 @@ bool Composite::forward(const Node& last) {
     return false;
   if ((m_.at.page_table_k >= 0) != (m_.at.page_table_v >= 0)) return walk_.fail("only one of k and v is paged");
   m_.problem.length_kv = dims_[3];
-  return check_factors() && walk_.complete();
+  return check_factors() && check_8_bits() && walk_.complete();
 }
 
 // A factor of dropout or of the scale that the graph does not have at all is not left to the values.
@@ -395,9 +517,11 @@ bool Composite::take_dsink(int delta) {
 bool Composite::take_delta(int place) {
   std::vector<int> factors;
   walk_.allow(place);
+  const int whole = place;
   if (!take_factors(&place, &factors)) return false;
   m_.factors.push_back({factors, -1, 0, "the factor of the row sums of dO * O"});
-  delta_ = place;
+  if (m_.is_8_bit) take_scalars(&place, &m_.float8.delta);
+  delta_ = m_.is_8_bit ? whole : place;
   const Node* product = made_by(row_sum(place), GPUDNN_POINTWISE_MUL);
   if (product == nullptr) return walk_.fail("what is subtracted from dO V' is not the row sums of dO * O");
   walk_.take(product);
@@ -410,6 +534,10 @@ bool Composite::take_delta(int place) {
 // dS = P * (dropout(dO V') - delta) * factors.
 bool Composite::take_dscores(int place) {
   dscores_ = place;
+  if (m_.is_8_bit) {
+    m_.problem.ds_type = walk_.tensor(place).geometry.type;
+    if (!take_rounding(&place, &m_.float8.scale_ds, &m_.float8.amax_ds)) return false;
+  }
   std::vector<int> factors;
   std::vector<int> chain = {place};
   while (const Node* node = made_by(place, GPUDNN_POINTWISE_MUL)) {
@@ -432,7 +560,9 @@ bool Composite::take_dscores(int place) {
     dscore_factors_ = factors;
     int product = difference->at(Port::x);
     std::vector<int> inner;
+    if (m_.is_8_bit) take_scalars(&product, &m_.float8.dp);
     if (!take_dropout(&product, &inner)) return false;
+    if (m_.is_8_bit) take_scalars(&product, &m_.float8.dp);
     const Node* matmul = walk_.maker(product, Op::matmul);
     if (!inner.empty() || matmul == nullptr)
       return walk_.fail("'" + text(*difference) + "' does not subtract from dO V'");
@@ -464,27 +594,34 @@ bool Composite::take_dbias() {
 // dV = dropout(P)' dO, dK = dS' Q, dQ = dS K.
 bool Composite::take_products() {
   Scores cut(&walk_, &m_, dims_);
+  Float8Places& f = m_.float8;
   for (const Node& node : walk_.graph().nodes) {
     if (node.op != Op::matmul) continue;
     const int x = node.at(Port::x);
     const int b = node.at(Port::b);
     if (x == dscores_) {
       if (untransposed(b) != m_.at.k) return walk_.fail("'" + text(node) + "' is not dS K");
-      m_.at.dq = result_of(node);
+      if (!take_gradient(node, &f.dq, &f.scale_dq, &f.amax_dq, &m_.at.dq)) return false;
+      if (m_.is_8_bit) rounded_.push_back(b);  // k, which it holds exactly
       if (!cut.check_cut(node, Port::m_override, Port::k_override)) return false;
     } else if (b == m_.at.q && walk_.maker(x, Op::reshape) != nullptr) {
       if (untransposed(x) != dscores_) return walk_.fail("'" + text(node) + "' is not dS' Q");
-      m_.at.dk = result_of(node);
+      if (!take_gradient(node, &f.dk, &f.scale_dk, &f.amax_dk, &m_.at.dk) || !same_rounding(x, m_.problem.ds_type))
+        return false;
       if (!cut.check_cut(node, Port::k_override, Port::m_override)) return false;
     } else if (b == m_.at.d_o && walk_.maker(x, Op::reshape) != nullptr) {
       int place = untransposed(x);
+      if (m_.is_8_bit && place >= 0) {
+        m_.problem.p_type = walk_.tensor(place).geometry.type;
+        if (!same_rounding(x, m_.problem.p_type) || !take_rounding(&place, &f.scale_s, nullptr)) return false;
+      }
       std::vector<int> factors;
       const bool dropped = masks_ > 0;
       const int before = masks_;
       if (place < 0 || !take_dropout(&place, &factors) || place != probabilities_ || (masks_ > before) != dropped)
         return walk_.fail("'" + text(node) + "' is not dropout(P)' dO with the dropout of dO V'");
       m_.factors.push_back({factors, 1, 0, "the factor of dropout"});
-      m_.at.dv = result_of(node);
+      if (!take_gradient(node, &f.dv, &f.scale_dv, &f.amax_dv, &m_.at.dv)) return false;
       if (!cut.check_cut(node, Port::k_override, Port::m_override)) return false;
     }
   }
@@ -534,19 +671,25 @@ bool Composite::backward() {
     if (reshape != nullptr && node.at(Port::b) == m_.at.q) dscores = reshape->at(Port::x);
   }
   if (m_.at.d_o < 0 || dscores < 0) return walk_.fail("no product dO V', or none of the scores' gradient");
-  return take_dscores(dscores) && take_dbias() && take_products() && check_factors() && walk_.complete();
+  return take_dscores(dscores) && take_dbias() && take_products() && check_factors() && check_8_bits() &&
+         walk_.complete();
 }
 
-// Whether the numbers between operations are those that attention's engines keep: none narrower than half.
-bool check_types(const Graph& graph, std::string* why) {
+// Whether the numbers between operations are those that attention's engines keep: none narrower than half, but 8-bit
+// floats where a walk finds their role.
+bool check_types(const Graph& graph, bool* is_8_bit, std::string* why) {
   for (const Tensor& t : graph.tensors) {
     const DataType type = t.geometry.type;
+    if (is_float8(type)) {
+      *is_8_bit = true;
+      continue;
+    }
     const bool wide = type == GPUDNN_DATA_FLOAT || type == GPUDNN_DATA_DOUBLE || type == GPUDNN_DATA_HALF ||
                       type == GPUDNN_DATA_BFLOAT16 || type == GPUDNN_DATA_INT32 || type == GPUDNN_DATA_INT64 ||
                       type == GPUDNN_DATA_BOOLEAN;
     if (!wide)
       return no_match(why, "tensor " + std::to_string(t.uid) + " is " + data_type_name(type) +
-                               "; composite attention is built for f16, bf16, f32 and f64");
+                               "; composite attention is built for f16, bf16, f32, f64 and 8-bit floats");
   }
   for (const Node& node : graph.nodes)
     if (node.compute == GPUDNN_DATA_HALF || node.compute == GPUDNN_DATA_BFLOAT16)
@@ -568,7 +711,7 @@ bool match_attention(const Graph& graph, AttentionMatch* match, std::string* why
   }
   if (products < 2) return no_match(why, "the graph is neither one sdpa operation nor their composite");
   match->composite = true;
-  if (!check_types(graph, why)) return false;
+  if (!check_types(graph, &match->is_8_bit, why)) return false;
   Composite composite(graph, match, why);
   return (products == 2 ? composite.forward(*last) : composite.backward()) && finish(graph, match, why);
 }

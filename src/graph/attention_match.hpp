@@ -23,6 +23,13 @@ struct AttentionPlaces {
   int seed = -1, offset = -1, dropout_mask = -1;
 };
 
+// Places of the numbers that come with 8-bit floats, named as in kernels::AttentionFloat8.
+struct Float8Places {
+  std::vector<int> scores, output, delta, dp, dq, dk, dv;  // at most two each
+  int scale_s = -1, scale_o = -1, scale_ds = -1, scale_dq = -1, scale_dk = -1, scale_dv = -1;
+  int amax_s = -1, amax_o = -1, amax_ds = -1, amax_dq = -1, amax_dk = -1, amax_dv = -1;
+};
+
 // A tensor that is added, or subtracted.
 struct SignedTerm {
   int place = -1;
@@ -33,7 +40,9 @@ struct SignedTerm {
 struct AttentionMatch {
   attention::Problem problem;  // without the values of one execution
   AttentionPlaces at;
+  Float8Places float8;
   bool composite = false;
+  bool is_8_bit = false;
   bool negate_dsink = false;  // the graph's dSink has the opposite sign of the problem's
   std::int64_t seed_value = 0;
 

@@ -32,6 +32,21 @@ bool Walk::is_number(int place) const {
   return place >= 0 && tensor(place).by_value && element_count(tensor(place).geometry) == 1;
 }
 
+bool Walk::is_scalar(int place) const {
+  return place >= 0 && !tensor(place).by_value && !tensor(place).is_virtual && maker(place) == nullptr &&
+         element_count(tensor(place).geometry) == 1 && tensor(place).geometry.type == GPUDNN_DATA_FLOAT;
+}
+
+int Walk::take_scalar(const Node* product, std::vector<int>* scalars) {
+  if (product == nullptr) return -1;
+  const int x = product->at(Port::x);
+  const int b = product->at(Port::b);
+  if (is_scalar(x) == is_scalar(b)) return -1;
+  take(product);
+  scalars->push_back(is_scalar(b) ? b : x);
+  return is_scalar(b) ? x : b;
+}
+
 bool Walk::fail(std::string reason) {
   *why_ = std::move(reason);
   return false;
@@ -239,6 +254,9 @@ bool Scores::take_all(int place, const Node** product) {
       const bool first = made_from_scores(x);
       if (!take_addend(first ? b : x)) return false;
       place = first ? x : b;
+    } else if (node->mode == GPUDNN_POINTWISE_MUL && match_.is_8_bit && walk_.is_scalar(x) != walk_.is_scalar(b)) {
+      place = walk_.take_scalar(node, &match_.float8.scores);
+      below_addends = true;
     } else if (node->mode == GPUDNN_POINTWISE_MUL && (walk_.is_number(b) || walk_.is_number(x))) {
       const int number = walk_.is_number(b) ? b : x;
       const int rest = walk_.is_number(b) ? x : b;
@@ -251,8 +269,8 @@ bool Scores::take_all(int place, const Node** product) {
         continue;
       }
       const Node* quotient = walk_.maker(tanh->at(Port::x), Op::pointwise, GPUDNN_POINTWISE_DIV);
-      if (!match_.scales.empty() || quotient == nullptr || !walk_.is_number(quotient->at(Port::b)) ||
-          match_.problem.backward != 0)
+      if (!match_.scales.empty() || !match_.float8.scores.empty() || quotient == nullptr ||
+          !walk_.is_number(quotient->at(Port::b)) || match_.problem.backward != 0)
         return walk_.fail("the hyperbolic tangent is no soft cap: cap * tanh(s / cap), of the scaled scores, forward");
       walk_.take(tanh);
       walk_.take(quotient);

@@ -19,6 +19,10 @@ class Walk {
   // The maker, if it is this operation: pointwise ones with factors of 1 alone. Null otherwise.
   [[nodiscard]] const Node* maker(int place, Op op, int mode = -1) const;
   [[nodiscard]] bool is_number(int place) const;  // one element, by value
+  // One float of the program's, in the backend's memory: what scales 8-bit floats.
+  [[nodiscard]] bool is_scalar(int place) const;
+  // The other operand of a product with such a number, which is appended to `scalars`; -1 if it is none.
+  [[nodiscard]] int take_scalar(const Node* product, std::vector<int>* scalars);
   void take(const Node* node) { taken_[static_cast<std::size_t>(node - graph_.nodes.data())] = true; }
   // A tensor that the operations write, and that may lie in the program's memory.
   void allow(int place) { allowed_[static_cast<std::size_t>(place)] = true; }

@@ -4,10 +4,13 @@
 #include "host/attention.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "core/float8.hpp"
 #include "core/parallel.hpp"
 #include "host/any_element.hpp"
 #include "host/element.hpp"
@@ -25,6 +28,82 @@ using kernels::SequenceLengths;
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
+// In place of the element type where each tensor has its own: with q in 8 bits.
+struct Stored {};
+
+template <class T>
+struct Elements {
+  T* first;
+  [[nodiscard]] double operator[](std::int64_t i) const { return to_double(first[i]); }
+  void put(std::int64_t i, double value) const { first[i] = round_to<T>(value); }
+};
+// The numbers of an 8-bit type by their bits; null for other types.
+const double* numbers_of(DataType type) {
+  static const auto tables = [] {
+    std::array<std::array<double, 256>, 2> all{};
+    for (int bits = 0; bits < 256; ++bits) {
+      all[0][static_cast<std::size_t>(bits)] = to_double(Float8E4M3{static_cast<std::uint8_t>(bits)});
+      all[1][static_cast<std::size_t>(bits)] = to_double(Float8E5M2{static_cast<std::uint8_t>(bits)});
+    }
+    return all;
+  }();
+  return type == GPUDNN_DATA_FP8_E4M3 ? tables[0].data() : type == GPUDNN_DATA_FP8_E5M2 ? tables[1].data() : nullptr;
+}
+
+template <>
+struct Elements<Stored> {
+  void* data;
+  std::int64_t offset;
+  DataType type;
+  const double* numbers;
+  [[nodiscard]] double operator[](std::int64_t i) const {
+    if (numbers != nullptr) return numbers[static_cast<const std::uint8_t*>(data)[offset + i]];
+    return load_of(type)(data, offset + i);
+  }
+  void put(std::int64_t i, double value) const {
+    if (type == GPUDNN_DATA_FP8_E4M3) {
+      static_cast<Float8E4M3*>(data)[offset + i] = round_to<Float8E4M3>(value);
+    } else if (type == GPUDNN_DATA_FP8_E5M2) {
+      static_cast<Float8E5M2*>(data)[offset + i] = round_to<Float8E5M2>(value);
+    } else {
+      store_of(type)(data, offset + i, value, 0);
+    }
+  }
+};
+
+// What p and dS are rounded to in 8-bit problems; FLOAT leaves them.
+double rounded_to(DataType type, double value) {
+  if (type == GPUDNN_DATA_FP8_E4M3) return to_double(round_to<Float8E4M3>(value));
+  if (type == GPUDNN_DATA_FP8_E5M2) return to_double(round_to<Float8E5M2>(value));
+  return value;
+}
+
+double number_or_one(const float* number) { return number == nullptr ? 1 : static_cast<double>(*number); }
+double product_of(const float* const (&numbers)[2]) { return number_or_one(numbers[0]) * number_or_one(numbers[1]); }
+
+// The greatest magnitude that any thread met; written out at the end.
+class Greatest {
+ public:
+  explicit Greatest(float* out) : out_(out) {}
+  ~Greatest() {
+    if (out_ != nullptr) *out_ = static_cast<float>(value_.load());
+  }
+  Greatest(const Greatest&) = delete;
+  Greatest& operator=(const Greatest&) = delete;
+  void meet(double value) {
+    if (out_ == nullptr) return;
+    const double magnitude = std::fabs(value);
+    // A NaN counts as greater than any number.
+    const auto exceeds = [&](double now) { return magnitude > now || (std::isnan(magnitude) && !std::isnan(now)); };
+    for (double now = value_.load(); exceeds(now) && !value_.compare_exchange_weak(now, magnitude);) {
+    }
+  }
+
+ private:
+  float* out_;
+  std::atomic<double> value_ = 0;
+};
+
 // One row of scores of one head, and what backward makes of it; indexed by column.
 struct Row {
   std::vector<double> probability;  // p; the scores before
@@ -40,13 +119,17 @@ struct Row {
 template <class T>
 class Attention {
  public:
-  Attention(const Problem& problem, const Args& args) : problem_(problem), params_(attention_params(problem, args)) {
+  Attention(const Problem& problem, const Args& args)
+      : problem_(problem), params_(attention_params(problem, args)), float8_(args.float8) {
     if (problem.bias.rank != 0) load_bias_ = load_of(problem.bias.type);
     if (params_.has_dropout) key_ = kernels::dropout_key(params_.dropout);
   }
 
   void forward() const {
     const AttentionParams& p = params_;
+    Greatest amax_s(float8_.amax_s);
+    Greatest amax_o(float8_.amax_o);
+    const double scale_s = number_or_one(float8_.scale_s);
     over_rows(p.batch, p.heads_q, p.length_q, [&](std::int64_t b, std::int64_t h, std::int64_t r) {
       const SequenceLengths lengths = kernels::sequence_lengths(p, b);
       const bool inside = r < lengths.q;
@@ -62,20 +145,24 @@ class Attention {
       if (inside) {
         softmax(&row);
         for (std::int64_t c = row.columns.first; c < row.columns.end; ++c) {
-          const double weight = at(row.probability, c) * at(row.kept, c);
+          const double probability = at(row.probability, c) * at(row.kept, c);
+          amax_s.meet(probability);
+          const double weight = rounded_to(problem_.p_type, probability * scale_s);
           if (weight == 0) continue;
-          const T* const v = row_of(p.v, b, v_head(h), c);
-          for (std::int64_t d = 0; d < p.dim_v; ++d) at(out, d) += weight * to_double(v[d * p.v.strides[3]]);
+          const Elements<T> v = row_of(p.v, b, v_head(h), c);
+          for (std::int64_t d = 0; d < p.dim_v; ++d) at(out, d) += weight * v[d * p.v.strides[3]];
         }
+        scale_result(&out, product_of(float8_.output), number_or_one(float8_.scale_o), &amax_o);
       }
       write_vector(p.o, b, h, r, out);
     });
   }
 
   void backward() const {
-    if (params_.dq.data != nullptr) query_gradient();
-    if (params_.dk.data != nullptr) key_gradient(params_.dk, params_.heads_k, params_.dim_qk, false);
-    if (params_.dv.data != nullptr) key_gradient(params_.dv, params_.heads_v, params_.dim_v, true);
+    Greatest amax_ds(float8_.amax_ds);
+    if (params_.dq.data != nullptr) query_gradient(&amax_ds);
+    if (params_.dk.data != nullptr) key_gradient(params_.dk, params_.heads_k, params_.dim_qk, false, &amax_ds);
+    if (params_.dv.data != nullptr) key_gradient(params_.dv, params_.heads_v, params_.dim_v, true, nullptr);
     if (params_.dbias.data != nullptr) bias_gradient();
     if (params_.dsink != nullptr) sink_gradient();
   }
@@ -95,16 +182,52 @@ class Attention {
     });
   }
 
-  T* row_of(const AttentionTensor& tensor, std::int64_t b, std::int64_t h, std::int64_t r) const {
-    return static_cast<T*>(tensor.data) + kernels::row_offset(tensor, b, h, r);
+  Elements<T> row_of(const AttentionTensor& tensor, std::int64_t b, std::int64_t h, std::int64_t r) const {
+    const std::int64_t offset = kernels::row_offset(tensor, b, h, r);
+    if constexpr (std::is_same_v<T, Stored>) {
+      const DataType type = type_of(tensor);
+      return {tensor.data, offset, type, numbers_of(type)};
+    } else {
+      return {static_cast<T*>(tensor.data) + offset};
+    }
+  }
+
+  // Of one of the tensors in params_.
+  DataType type_of(const AttentionTensor& tensor) const {
+    const struct {
+      const AttentionTensor& tensor;
+      const attention::Tensor& described;
+    } all[] = {{params_.q, problem_.q},  {params_.k, problem_.k},     {params_.v, problem_.v},
+               {params_.o, problem_.o},  {params_.d_o, problem_.d_o}, {params_.dq, problem_.dq},
+               {params_.dk, problem_.dk}};
+    for (const auto& one : all) {
+      if (&one.tensor == &tensor) return one.described.geometry.type;
+    }
+    return problem_.dv.geometry.type;
+  }
+
+  // Sums of products -> what is stored: the operands' scales undone, the greatest magnitude noted, the result's own
+  // scale.
+  static void scale_result(std::vector<double>* values, double factor, double scale, Greatest* amax) {
+    for (double& value : *values) {
+      value *= factor;
+      amax->meet(value);
+      value *= scale;
+    }
+  }
+
+  // dS as dq and dk multiply it.
+  double gradient_weight(const Row& row, std::int64_t c, Greatest* amax) const {
+    const double gradient = params_.scale * at(row.gradient, c) * at(row.slope, c);
+    amax->meet(gradient);
+    return rounded_to(problem_.ds_type, gradient * number_or_one(float8_.scale_ds));
   }
 
   void write_vector(const AttentionTensor& tensor, std::int64_t b, std::int64_t h, std::int64_t r,
                     const std::vector<double>& values) const {
-    T* const out = row_of(tensor, b, h, r);
-    for (std::size_t d = 0; d < values.size(); ++d) {
-      out[static_cast<std::int64_t>(d) * tensor.strides[3]] = round_to<T>(values[d]);
-    }
+    const Elements<T> out = row_of(tensor, b, h, r);
+    for (std::size_t d = 0; d < values.size(); ++d)
+      out.put(static_cast<std::int64_t>(d) * tensor.strides[3], values[d]);
   }
 
   // stats, max and sum_exp are double with double tensors, else float.
@@ -127,9 +250,10 @@ class Attention {
     }
   }
 
-  double dot(const T* a, std::int64_t a_stride, const T* b, std::int64_t b_stride, std::int64_t count) const {
+  double dot(const Elements<T>& a, std::int64_t a_stride, const Elements<T>& b, std::int64_t b_stride,
+             std::int64_t count) const {
     double sum = 0;
-    for (std::int64_t d = 0; d < count; ++d) sum += to_double(a[d * a_stride]) * to_double(b[d * b_stride]);
+    for (std::int64_t d = 0; d < count; ++d) sum += a[d * a_stride] * b[d * b_stride];
     return sum;
   }
 
@@ -145,10 +269,11 @@ class Attention {
     row->probability.assign(count, kMinusInfinity);
     row->slope.assign(count, 1);
     row->kept.assign(count, 1);
-    const T* const q = row_of(p.q, b, h, r);
+    const Elements<T> q = row_of(p.q, b, h, r);
+    const double scale = p.scale * product_of(float8_.scores);
     for (std::int64_t c = row->columns.first; c < row->columns.end; ++c) {
       if (!is_visible(b, h, r, c)) continue;
-      double score = p.scale * dot(q, p.q.strides[3], row_of(p.k, b, k_head(h), c), p.k.strides[3], p.dim_qk);
+      double score = scale * dot(q, p.q.strides[3], row_of(p.k, b, k_head(h), c), p.k.strides[3], p.dim_qk);
       if (p.soft_cap > 0) {
         const double t = std::tanh(score / p.soft_cap);
         score = p.soft_cap * t;
@@ -206,20 +331,28 @@ class Attention {
     const AttentionParams& p = params_;
     scores(b, h, r, lengths, row);
     const double stats = read_stats(b, h, r);
-    const T* const d_o = row_of(p.d_o, b, h, r);
-    row->delta = dot(d_o, p.d_o.strides[3], row_of(p.o, b, h, r), p.o.strides[3], p.dim_v);
+    const Elements<T> d_o = row_of(p.d_o, b, h, r);
+    row->delta = delta_of(b, h, r);
+    const double dp_factor = product_of(float8_.dp);
     row->gradient.assign(row->probability.size(), 0);
     for (std::int64_t c = row->columns.first; c < row->columns.end; ++c) {
       double& value = at(row->probability, c);
       value = stats == kMinusInfinity || value == kMinusInfinity ? 0 : std::exp(value - stats);
       if (!is_visible(b, h, r, c)) continue;
-      const double dp = dot(d_o, p.d_o.strides[3], row_of(p.v, b, v_head(h), c), p.v.strides[3], p.dim_v);
+      const double dp = dp_factor * dot(d_o, p.d_o.strides[3], row_of(p.v, b, v_head(h), c), p.v.strides[3], p.dim_v);
       at(row->gradient, c) = value == 0 ? 0 : value * (dp * at(row->kept, c) - row->delta);
     }
   }
 
-  void query_gradient() const {
+  double delta_of(std::int64_t b, std::int64_t h, std::int64_t r) const {
     const AttentionParams& p = params_;
+    return product_of(float8_.delta) *
+           dot(row_of(p.d_o, b, h, r), p.d_o.strides[3], row_of(p.o, b, h, r), p.o.strides[3], p.dim_v);
+  }
+
+  void query_gradient(Greatest* amax_ds) const {
+    const AttentionParams& p = params_;
+    Greatest amax_dq(float8_.amax_dq);
     over_rows(p.batch, p.heads_q, p.length_q, [&](std::int64_t b, std::int64_t h, std::int64_t r) {
       const SequenceLengths lengths = kernels::sequence_lengths(p, b);
       std::vector<double> out(static_cast<std::size_t>(p.dim_qk));
@@ -228,44 +361,53 @@ class Attention {
         Row row;
         differentiate(b, h, r, lengths, &row);
         for (std::int64_t c = row.columns.first; c < row.columns.end; ++c) {
-          const double weight = p.scale * at(row.gradient, c) * at(row.slope, c);
+          const double weight = gradient_weight(row, c, amax_ds);
           if (weight == 0) continue;
-          const T* const k = row_of(p.k, b, k_head(h), c);
-          for (std::int64_t d = 0; d < p.dim_qk; ++d) at(out, d) += weight * to_double(k[d * p.k.strides[3]]);
+          const Elements<T> k = row_of(p.k, b, k_head(h), c);
+          for (std::int64_t d = 0; d < p.dim_qk; ++d) at(out, d) += weight * k[d * p.k.strides[3]];
         }
+        scale_result(&out, product_of(float8_.dq), number_or_one(float8_.scale_dq), &amax_dq);
       }
       write_vector(p.dq, b, h, r, out);
     });
   }
 
   // dV (of_values) or dK: a thread has a whole head, as each row adds to all of its columns.
-  void key_gradient(const AttentionTensor& out, std::int64_t heads, std::int64_t dim, bool of_values) const {
+  void key_gradient(const AttentionTensor& out, std::int64_t heads, std::int64_t dim, bool of_values,
+                    Greatest* amax_ds) const {
     const AttentionParams& p = params_;
+    Greatest amax(of_values ? float8_.amax_dv : float8_.amax_dk);
     parallel_for(p.batch * heads, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) key_gradient_of_head(out, i / heads, i % heads, heads, dim, of_values);
+      for (std::int64_t i = begin; i < end; ++i) {
+        key_gradient_of_head(out, i / heads, i % heads, heads, dim, of_values, amax_ds, &amax);
+      }
     });
   }
 
   void key_gradient_of_head(const AttentionTensor& out, std::int64_t b, std::int64_t head, std::int64_t heads,
-                            std::int64_t dim, bool of_values) const {
+                            std::int64_t dim, bool of_values, Greatest* amax_ds, Greatest* amax) const {
     const AttentionParams& p = params_;
     const SequenceLengths lengths = kernels::sequence_lengths(p, b);
     const std::int64_t group = p.heads_q / heads;
     std::vector<double> sums(static_cast<std::size_t>(p.length_kv * dim));
+    const double scale_s = number_or_one(float8_.scale_s);
     const AttentionTensor& factor = of_values ? p.d_o : p.q;
     for (std::int64_t h = head * group; h < (head + 1) * group; ++h) {
       for (std::int64_t r = 0; r < lengths.q; ++r) {
         Row row;
         differentiate(b, h, r, lengths, &row);
-        const T* const x = row_of(factor, b, h, r);
+        const Elements<T> x = row_of(factor, b, h, r);
         for (std::int64_t c = row.columns.first; c < row.columns.end; ++c) {
-          const double weight =
-              of_values ? at(row.probability, c) * at(row.kept, c) : p.scale * at(row.gradient, c) * at(row.slope, c);
+          const double weight = of_values
+                                    ? rounded_to(problem_.p_type, at(row.probability, c) * at(row.kept, c) * scale_s)
+                                    : gradient_weight(row, c, amax_ds);
           if (weight == 0) continue;
-          for (std::int64_t d = 0; d < dim; ++d) at(sums, c * dim + d) += weight * to_double(x[d * factor.strides[3]]);
+          for (std::int64_t d = 0; d < dim; ++d) at(sums, c * dim + d) += weight * x[d * factor.strides[3]];
         }
       }
     }
+    scale_result(&sums, product_of(of_values ? float8_.dv : float8_.dk),
+                 number_or_one(of_values ? float8_.scale_dv : float8_.scale_dk), amax);
     for (std::int64_t c = 0; c < (out.offset_bits != 0 ? lengths.kv : p.length_kv); ++c) {
       const auto first = sums.begin() + static_cast<std::ptrdiff_t>(c * dim);
       write_vector(out, b, head, c, std::vector<double>(first, first + static_cast<std::ptrdiff_t>(dim)));
@@ -303,9 +445,7 @@ class Attention {
           for (std::int64_t r = 0; r < lengths.q; ++r) {
             const double stats = read_stats(b, h, r);
             if (stats == kMinusInfinity) continue;
-            const double delta =
-                dot(row_of(p.d_o, b, h, r), p.d_o.strides[3], row_of(p.o, b, h, r), p.o.strides[3], p.dim_v);
-            sum -= std::exp(static_cast<double>(p.sink[h]) - stats) * delta;
+            sum -= std::exp(static_cast<double>(p.sink[h]) - stats) * delta_of(b, h, r);
           }
         }
         p.dsink[h] = static_cast<float>(sum);
@@ -315,6 +455,7 @@ class Attention {
 
   const Problem& problem_;
   AttentionParams params_;
+  kernels::AttentionFloat8 float8_;
   kernels::DropoutKey key_;
   LoadAny load_bias_ = nullptr;
 };
@@ -322,14 +463,21 @@ class Attention {
 }  // namespace
 
 void attention(const Problem& problem, const Args& args) {
-  with_floating_type(problem.type(), [&]<class T>() {
+  const kernels::AttentionFloat8& numbers = args.float8;
+  for (float* const amax :
+       {numbers.amax_s, numbers.amax_o, numbers.amax_ds, numbers.amax_dq, numbers.amax_dk, numbers.amax_dv}) {
+    if (amax != nullptr) *amax = 0;
+  }
+  const auto run = [&]<class T>() {
     const Attention<T> operation(problem, args);
     if (problem.backward != 0) {
       operation.backward();
     } else {
       operation.forward();
     }
-  });
+  };
+  if (problem.is_8_bit()) return run.template operator()<Stored>();
+  with_floating_type(problem.type(), run);
 }
 
 }  // namespace gpudnn::host

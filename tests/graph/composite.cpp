@@ -298,8 +298,33 @@ Composite Writer::write() {
 
 Composite random_composite(Random& random, bool narrow) { return Writer(random, narrow).write(); }
 
+namespace {
+
+// Numbers that scale 8-bit floats: products of about 1 before they are rounded to a result, larger ones for
+// probabilities and their gradients.
+void set_8_bit_scales(const graph::Graph& graph, Memory* memory, Random& random) {
+  const auto is_8_bit = [](const graph::Tensor& t) {
+    return t.geometry.type == GPUDNN_DATA_FP8_E4M3 || t.geometry.type == GPUDNN_DATA_FP8_E5M2;
+  };
+  bool any = false;
+  for (const graph::Tensor& t : graph.tensors) any = any || is_8_bit(t);
+  if (!any) return;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.op != graph::Op::pointwise || node.at(graph::Port::b) < 0) continue;
+    const graph::Tensor& b = *graph.tensor(node, graph::Port::b);
+    const graph::Tensor& y = *graph.tensor(node, graph::Port::y);
+    if (b.is_virtual || b.by_value || b.geometry.type != GPUDNN_DATA_FLOAT) continue;
+    if (node.mode == GPUDNN_POINTWISE_SUB) memory->set_all(b.uid, 5);  // the statistics
+    if (node.mode != GPUDNN_POINTWISE_MUL || element_count(b.geometry) != 1) continue;
+    memory->set_all(b.uid, is_8_bit(y) && y.is_virtual ? 128 : 0.5 + 0.01 * static_cast<double>(random.between(0, 99)));
+  }
+}
+
+}  // namespace
+
 void set_recorded_values(const graph::Graph& graph, Memory* memory, Random& random) {
   set_places(graph, memory);
+  set_8_bit_scales(graph, memory, random);
   double keep = 1;
   for (const graph::Node& node : graph.nodes)
     if (node.op == graph::Op::rng) keep = node.probability;

@@ -74,6 +74,9 @@ TEST(Attention, RefusesWithAReason) {
   EXPECT_NE(refusal("attention fwd f16 b1h2s4d8 softcap=0").find("must be positive"), std::string::npos);
   EXPECT_NE(refusal("attention fwd f16 b1h2s4d8 pages=4/2").find("no lengths"), std::string::npos);
   EXPECT_NE(refusal("attention fwd f16 b1h2s4d8 bias=f16:1x2x3x4").find("the scores"), std::string::npos);
+  EXPECT_NE(refusal("attention fwd f8e4m3 b1h2s4d8 k:type=f16").find("must be of 8 bits too"), std::string::npos);
+  EXPECT_NE(refusal("attention fwd f8e4m3 b1h2s4d8 o:type=f64").find("f16, bf16 or f32"), std::string::npos);
+  EXPECT_NE(refusal("attention fwd f16 b1h2s4d8 p=f8e4m3").find("beside q in 8 bits"), std::string::npos);
 }
 
 // Two keys with scores 0 and log 3: weights 1/4 and 3/4.
@@ -250,8 +253,8 @@ TEST(Attention, BackwardAtEveryLength) {
 
 // On the host the engine is the reference itself, so one set of data will do.
 TEST(Attention, CaseFiles) {
-  for (const char* file :
-       {"attention/edges.txt", "attention/options.txt", "attention/options_backward.txt", "attention/decode.txt"}) {
+  for (const char* file : {"attention/edges.txt", "attention/options.txt", "attention/options_backward.txt",
+                           "attention/decode.txt", "attention/float8.txt", "attention/float8_backward.txt"}) {
     for (const std::string& line : case_lines(file)) {
       expect_correct(line, 1);
       if (Backend::at_hand().is_cuda()) expect_correct(line, 2, 3, 2);

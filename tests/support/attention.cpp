@@ -48,18 +48,33 @@ enum Plain {
   kSeed,
   kOffset,
   kMask,
+  kNumbers,  // that scale 8-bit floats
+  kAmax,
   kPlainCount
 };
-constexpr const char* kPlainNames[] = {"bias",     "dbias",     "block_mask",  "page_table_k", "page_table_v",
-                                       "length_q", "length_kv", "alibi",       "sink",         "dsink",
-                                       "seed",     "offset",    "dropout_mask"};
+constexpr const char* kPlainNames[] = {"bias",     "dbias",     "block_mask",   "page_table_k", "page_table_v",
+                                       "length_q", "length_kv", "alibi",        "sink",         "dsink",
+                                       "seed",     "offset",    "dropout_mask", "numbers",      "amax"};
 
-// All memory of a case: on the host, or copied to a backend.
-struct Memory {
-  Bytes tensors[kTensorCount];
-  Bytes offsets[kTensorCount];
-  Bytes plain[kPlainCount];
-};
+// Of 8-bit problems: products stay near 1 before they are rounded, probabilities and their gradients near 64.
+constexpr float kNumberValues[] = {0.8F,      1.25F, 0x1.1p-7F, 0.9F, 0.95F, 1.05F, 0.9F, 1.1F, 0x1.2p-6F, 0.9F,
+                                   0x1.1p-6F, 0.95F, 0x1.3p-7F, 0.9F, 128,   1.2F,  64,   1.1F, 0.9F,      1.3F};
+constexpr std::size_t kAmaxCount = 6;
+constexpr const char* kAmaxNames[] = {"amax_s", "amax_o", "amax_ds", "amax_dq", "amax_dk", "amax_dv"};
+
+void bind_numbers(const float* numbers, float* amax, kernels::AttentionFloat8* out) {
+  if (numbers == nullptr) return;
+  for (auto* const pair : {&out->scores, &out->output, &out->delta, &out->dp, &out->dq, &out->dk, &out->dv}) {
+    for (const float*& number : *pair) number = numbers++;
+  }
+  for (auto* const scale :
+       {&out->scale_s, &out->scale_o, &out->scale_ds, &out->scale_dq, &out->scale_dk, &out->scale_dv}) {
+    *scale = numbers++;
+  }
+  for (auto* const most : {&out->amax_s, &out->amax_o, &out->amax_ds, &out->amax_dq, &out->amax_dk, &out->amax_dv}) {
+    *most = amax++;
+  }
+}
 
 Args bind(const std::function<void*(int)>& tensor, const std::function<void*(int)>& offsets,
           const std::function<void*(int)>& plain) {
@@ -88,6 +103,7 @@ Args bind(const std::function<void*(int)>& tensor, const std::function<void*(int
   args.seed = plain(kSeed);
   args.offset = plain(kOffset);
   args.dropout_mask = plain(kMask);
+  bind_numbers(static_cast<const float*>(plain(kNumbers)), static_cast<float*>(plain(kAmax)), &args.float8);
   return args;
 }
 
@@ -149,6 +165,10 @@ class CaseMemory {
       std::vector<std::uint8_t> bits(static_cast<std::size_t>(element_span(problem_.block_mask)));
       for (auto& b : bits) b = static_cast<std::uint8_t>(random_.bits() | random_.bits());
       put(&memory.plain[kBlockMask], bits);
+    }
+    if (problem_.is_8_bit()) {
+      put(&memory.plain[kNumbers], std::vector<float>(std::begin(kNumberValues), std::end(kNumberValues)));
+      memory.plain[kAmax].assign(4 * kAmaxCount, 0xff);
     }
     make_page_table(problem_.page_table_k, problem_.k, &memory.plain[kTableK]);
     make_page_table(problem_.page_table_v, problem_.v, &memory.plain[kTableV]);
@@ -338,9 +358,35 @@ double bound_of(DataType type) {
       return 3 * 0x1p-12 + 4e-5;
     case GPUDNN_DATA_DOUBLE:
       return 1e-13;
+    case GPUDNN_DATA_FP8_E4M3:
+      return 0x1p-5;
+    case GPUDNN_DATA_FP8_E5M2:
+      return 0x1p-4;
     default:
       return 1e-5;
   }
+}
+
+// Of 8-bit problems: what is rounded in between, by the same rule (a number in the middle may become either) or, in
+// engines that do not know a row's sum before they round, by another one; and the result.
+double bound_of_8_bits(const Problem& problem, DataType type, bool same_rule) {
+  const double between = std::max(problem.p_type == GPUDNN_DATA_FLOAT ? 0 : bound_of(problem.p_type),
+                                  problem.ds_type == GPUDNN_DATA_FLOAT ? 0 : bound_of(problem.ds_type));
+  return bound_of(type) + (same_rule ? between / 8 : 2 * between);
+}
+
+std::string judge_amax(const Problem& problem, const Bytes& actual, const Bytes& expected, bool same_rule) {
+  for (std::size_t i = 0; i < actual.size() / 4; ++i) {
+    float value, wanted;
+    std::memcpy(&value, actual.data() + 4 * i, 4);
+    std::memcpy(&wanted, expected.data() + 4 * i, 4);
+    const bool unrounded = i == 0 || i == 2;  // of p and dS themselves
+    const double bound = unrounded ? 1e-3 : 4 * bound_of_8_bits(problem, GPUDNN_DATA_FLOAT, same_rule);
+    if (!(std::fabs(value - wanted) <= bound * static_cast<double>(wanted))) {
+      return std::string(kAmaxNames[i]) + ": " + std::to_string(value) + " in place of " + std::to_string(wanted);
+    }
+  }
+  return {};
 }
 
 // Judges one output: places that the reference left poisoned must be untouched; the others are compared by the norm and
@@ -386,8 +432,8 @@ std::string judge(const char* name, const Bytes& actual, const Bytes& expected, 
   return {};
 }
 
-std::string judge_all(const Problem& problem, double magnitude, const Memory& actual, const Memory& expected,
-                      const Memory& before) {
+std::string judge_all(const Problem& problem, double magnitude, bool same_rule, const Memory& actual,
+                      const Memory& expected, const Memory& before) {
   const bool backward = problem.backward != 0;
   const double bound = bound_of(problem.type());
   // Differences of sums that cancel, such as dO v^T - delta where a row sees one column, leave their terms' rounding.
@@ -400,7 +446,11 @@ std::string judge_all(const Problem& problem, double magnitude, const Memory& ac
       continue;
     }
     const bool row_value = i >= kStats && i <= kSumExp;
-    const double its = row_value ? (problem.type() == GPUDNN_DATA_DOUBLE ? 1e-13 : 1e-5) : bound;
+    double its = row_value ? (problem.type() == GPUDNN_DATA_DOUBLE ? 1e-13 : 1e-5) : bound;
+    if (problem.is_8_bit()) {
+      // Tensor cores add products of 8 bits with some 13 bits of fraction.
+      its = row_value ? (same_rule ? 1e-5 : 0x1p-11) : bound_of_8_bits(problem, tensor.geometry.type, same_rule);
+    }
     std::string wrong = judge(kNames[i], actual.tensors[i], expected.tensors[i], tensor.geometry.type, its, noise);
     if (!wrong.empty()) return wrong;
   }
@@ -417,7 +467,7 @@ std::string judge_all(const Problem& problem, double magnitude, const Memory& ac
     if (!wrong.empty()) return wrong;
   }
   if (actual.plain[kMask] != expected.plain[kMask]) return "the dropout mask differs";
-  return {};
+  return judge_amax(problem, actual.plain[kAmax], expected.plain[kAmax], same_rule);
 }
 
 }  // namespace
@@ -463,7 +513,7 @@ std::string check(const Backend& backend, const attention::AttentionEngine& engi
   for (int i = 0; i < kPlainCount; ++i) {
     if (!actual.plain[i].empty()) plain[i]->read(actual.plain[i].data(), actual.plain[i].size());
   }
-  std::string wrong = judge_all(c.problem, c.magnitude, actual, expected, memory);
+  std::string wrong = judge_all(c.problem, c.magnitude, engine.alignment == 1, actual, expected, memory);
   for (const auto& buffer : buffers) {
     if (wrong.empty()) wrong = buffer->damage();
   }

@@ -48,6 +48,9 @@ void describe(Problem& problem, Args& args, verify::Check* check) {
   for (const Tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.o, &problem.d_o}) {
     if (tensor->is_ragged()) return check->give_up("a ragged tensor does not tell how much memory it has");
   }
+  if (problem.is_8_bit()) {
+    return check->give_up("what 8-bit attention rounds in between depends on the order of its sums");
+  }
   const bool backward = problem.backward != 0;
   // What every output is summed from are the tensors of this type.
   const verify::Bound bound = verify::whole(problem.type());

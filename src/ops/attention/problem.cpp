@@ -7,6 +7,7 @@
 //   scale=0.125 softcap=50 alibi sink dsink stats max sum_exp
 //   bias=f16:1x8x64x64[:strides=A,B,C,D]  dbias=...   dropout=0.1[:i32] dropout_mask=f32
 //   causal = right=0; right=R left=L bottom_right; length_q length_kv; pages=COUNT/LENGTH; block_mask
+//   of 8-bit problems: o:type=bf16 of one tensor; p=f8e5m2 ds=f32 (that of q if not told)
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention/problem.hpp"
 
@@ -171,6 +172,10 @@ bool take_tensor_words(ProblemWords* words, const char* name, Tensor* tensor) {
     } else if (word->starts_with("strides=")) {
       word->remove_prefix(8);
       if (!parse_strides(*word, &tensor->geometry)) return false;
+    } else if (word->starts_with("type=")) {
+      const auto type = parse_data_type(word->substr(5));
+      if (!type) return false;
+      tensor->geometry.type = *type;
     } else if (word->starts_with("offsets=i32") || word->starts_with("offsets=i64")) {
       tensor->offset_bits = word->substr(9, 2) == "32" ? 32 : 64;
       word->remove_prefix(11);
@@ -188,6 +193,9 @@ std::string tensor_words(const char* name, const Tensor& tensor, const Tensor& u
   std::string text;
   if (tensor.geometry.rank == 4 && !same_layout(tensor.geometry, usual.geometry)) {
     text += std::string(" ") + name + ':' + strides_text(tensor.geometry);
+  }
+  if (tensor.geometry.rank == 4 && tensor.geometry.type != usual.geometry.type) {
+    text += std::string(" ") + name + ":type=" + data_type_name(tensor.geometry.type);
   }
   if (tensor.is_ragged()) {
     text += std::string(" ") + name + ":offsets=i" + std::to_string(tensor.offset_bits);
@@ -256,6 +264,38 @@ std::string number_words(const Problem& problem) {
   return text;
 }
 
+// What p and the scores' gradient of an 8-bit problem are rounded to where no word tells.
+struct RoundedType {
+  const char* name;
+  DataType Problem::*type;
+};
+constexpr RoundedType kRounded[] = {{"p", &Problem::p_type}, {"ds", &Problem::ds_type}};
+DataType usual_type(const Problem& problem, const RoundedType& rounded) {
+  const bool made = problem.backward != 0 || rounded.type == &Problem::p_type;
+  return problem.is_8_bit() && made ? problem.type() : GPUDNN_DATA_FLOAT;
+}
+
+bool take_rounded_types(ProblemWords* words, Problem* problem) {
+  for (const RoundedType& rounded : kRounded) {
+    problem->*rounded.type = usual_type(*problem, rounded);
+    const auto word = words->take(std::string(rounded.name) + '=');
+    if (!word) continue;
+    const auto type = parse_data_type(*word);
+    if (!type) return false;
+    problem->*rounded.type = *type;
+  }
+  return true;
+}
+
+std::string rounded_types_text(const Problem& problem) {
+  std::string text;
+  for (const RoundedType& rounded : kRounded) {
+    if (problem.*rounded.type == usual_type(problem, rounded)) continue;
+    text += std::string(" ") + rounded.name + '=' + data_type_name(problem.*rounded.type);
+  }
+  return text;
+}
+
 // The optional outputs of rows are there where a word asks for them; backward has stats always.
 void keep_row_outputs(ProblemWords* words, Problem* problem) {
   if (problem->backward == 0 && !words->take_word("stats")) problem->stats = {};
@@ -291,7 +331,7 @@ std::string to_text(const Problem& problem) {
       text += std::string(" ") + named.name + ":none";
     }
   }
-  text += number_words(problem);
+  text += rounded_types_text(problem) + number_words(problem);
   for (const Flag& flag : kFlags) {
     if (problem.*flag.flag != 0) text += std::string(" ") + flag.word;
   }
@@ -329,10 +369,12 @@ std::optional<Problem> from_text(std::string_view line, std::string* why) {
   keep_row_outputs(&words, &problem);
   for (const Named& named : kTensors) {
     if (!take_tensor_words(&words, named.name, &(problem.*named.tensor))) {
-      *why = std::string("a word of ") + named.name + " is none of strides=A,B,C,D, offsets=i32, offsets=i64, none";
+      *why = std::string("a word of ") + named.name +
+             " is none of strides=A,B,C,D, type=f16, offsets=i32, offsets=i64, none";
       return std::nullopt;
     }
   }
+  if (!take_rounded_types(&words, &problem)) return *why = "expected a type such as 'p=f8e4m3'", std::nullopt;
   if (!take_numbers(&words, &problem)) {
     return *why = "a value of scale=, softcap=, right=, left= or dropout= is no number", std::nullopt;
   }

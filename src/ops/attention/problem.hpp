@@ -4,7 +4,8 @@
 //   p = exp(s - stats),  stats = log(sum of exp(s) [+ exp(sink[head])]);  o = dropout(p) v
 // for each batch and each of the heads_q heads; head h meets head h / (heads_q / heads_k) of k, likewise of v. A row
 // without a visible column has o = 0, stats = -inf and gradients of 0; so have, in tensors without ragged offsets, the
-// rows beyond a sequence's length. docs/attention.md defines each option.
+// rows beyond a sequence's length. With q, k and v in 8-bit floats, p and the scores' gradient are rounded before they
+// are multiplied, and numbers in device memory scale what is rounded. docs/attention.md defines each option.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +16,9 @@
 #include <string_view>
 
 #include "core/engine.hpp"
+#include "core/float8.hpp"
 #include "core/geometry.hpp"
+#include "kernels/attention/attention_float8.hpp"
 
 namespace gpudnn::attention {
 
@@ -42,7 +45,9 @@ struct Problem {
   std::int64_t left = 0;
   std::int64_t length_kv = 0;  // the greatest; that of k and v, or of what a row of the page table holds
 
-  Tensor q;        // {batch, heads_q, length_q, dim_qk}: f16, bf16, f32 or f64, as k, v, o and the gradients
+  // Of f16, bf16, f32 or f64, all tensors are; of q in an 8-bit type, k, v are 8-bit ones, and o, dO and the gradients
+  // are of those, f16, bf16 or f32, each its own.
+  Tensor q;        // {batch, heads_q, length_q, dim_qk}
   Tensor k;        // {batch, heads_k, length_kv, dim_qk}; paged: {pages, heads_k, page length, dim_qk}
   Tensor v;        // {batch, heads_v, length_kv, dim_v}; paged: {pages, heads_v, page length, dim_v}
   Tensor o;        // {batch, heads_q, length_q, dim_v}
@@ -72,6 +77,9 @@ struct Problem {
   double scale = 1;
   double soft_cap = 0;
   double dropout = 0;  // probability of being dropped
+  // With q in 8 bits: what p and, backward, the scores' gradient are rounded to, E4M3 or E5M2; FLOAT: they are not.
+  DataType p_type = GPUDNN_DATA_FLOAT;
+  DataType ds_type = GPUDNN_DATA_FLOAT;
 
   [[nodiscard]] std::int64_t batch() const noexcept { return q.geometry.dims[0]; }
   [[nodiscard]] std::int64_t heads_q() const noexcept { return q.geometry.dims[1]; }
@@ -82,10 +90,11 @@ struct Problem {
   [[nodiscard]] std::int64_t dim_v() const noexcept { return v.geometry.dims[3]; }
   [[nodiscard]] DataType type() const noexcept { return q.geometry.type; }
   [[nodiscard]] bool is_paged() const noexcept { return page_table_k.rank != 0; }
+  [[nodiscard]] bool is_8_bit() const noexcept { return is_float8(type()); }
   bool operator==(const Problem&) const = default;
 };
 static_assert(sizeof(Tensor) == sizeof(TensorGeometry) + 16, "no padding: problems are hashed as bytes");
-static_assert(sizeof(Problem) == 16 + 24 + 11 * sizeof(Tensor) + 6 * sizeof(TensorGeometry) + 32 + 24,
+static_assert(sizeof(Problem) == 16 + 24 + 11 * sizeof(Tensor) + 6 * sizeof(TensorGeometry) + 32 + 24 + 8,
               "no padding: problems are hashed as bytes");
 
 // A tensor's memory and its ragged offsets, batch + 1 of them; null where the problem has no such tensor.
@@ -114,6 +123,7 @@ struct Args {
   std::uint64_t seed_value = 0;
   std::uint64_t offset_value = 0;
   void* dropout_mask = nullptr;
+  kernels::AttentionFloat8 float8;  // of 8-bit problems alone; which of them are there is no part of the problem
 };
 
 [[nodiscard]] Status validate(const Problem& problem);

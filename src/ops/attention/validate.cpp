@@ -27,9 +27,8 @@ Status require_type(const TensorGeometry& tensor, const char* name, DataType typ
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status require_tensor(const Problem& problem, const Tensor& tensor, const char* name, const Dims& dims, DataType type) {
+Status require_tensor(const Problem& problem, const Tensor& tensor, const char* name, const Dims& dims) {
   GPUDNN_TRY(require_dims(tensor.geometry, name, dims));
-  GPUDNN_TRY(require_type(tensor.geometry, name, type));
   GPUDNN_REQUIRE(tensor.offset_bits == 0 || tensor.offset_bits == 32 || tensor.offset_bits == 64,
                  GPUDNN_STATUS_BAD_PARAM, "ragged offsets of %s have %lld bits; they must be INT32 or INT64", name,
                  static_cast<long long>(tensor.offset_bits));
@@ -39,6 +38,43 @@ Status require_tensor(const Problem& problem, const Tensor& tensor, const char* 
           : problem.has_length_q != 0;
   GPUDNN_REQUIRE(!tensor.is_ragged() || has_lengths, GPUDNN_STATUS_BAD_PARAM,
                  "%s has ragged offsets, but the problem has no sequence lengths for them; set them", name);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status require_tensor(const Problem& problem, const Tensor& tensor, const char* name, const Dims& dims, DataType type) {
+  GPUDNN_TRY(require_type(tensor.geometry, name, type));
+  return require_tensor(problem, tensor, name, dims);
+}
+
+// k and v as q: the same type, or any of 8 bits.
+Status require_operand(const Problem& problem, const Tensor& tensor, const char* name, const Dims& dims) {
+  if (!problem.is_8_bit()) return require_tensor(problem, tensor, name, dims, problem.type());
+  GPUDNN_REQUIRE(is_float8(tensor.geometry.type), GPUDNN_STATUS_BAD_PARAM,
+                 "%s has type %s; beside q in %s it must be "
+                 "of 8 bits too",
+                 name, data_type_name(tensor.geometry.type), data_type_name(problem.type()));
+  return require_tensor(problem, tensor, name, dims);
+}
+
+// o, dO and the gradients: the same type as q, or, beside q in 8 bits, any but double.
+Status require_result(const Problem& problem, const Tensor& tensor, const char* name, const Dims& dims) {
+  if (!problem.is_8_bit()) return require_tensor(problem, tensor, name, dims, problem.type());
+  const DataType type = tensor.geometry.type;
+  GPUDNN_REQUIRE(is_float8(type) || (is_floating(type) && type != GPUDNN_DATA_DOUBLE), GPUDNN_STATUS_BAD_PARAM,
+                 "%s has type %s; beside q in %s it must be of 8 bits, f16, bf16 or f32", name, data_type_name(type),
+                 data_type_name(problem.type()));
+  return require_tensor(problem, tensor, name, dims);
+}
+
+Status validate_rounded_types(const Problem& problem) {
+  for (const DataType type : {problem.p_type, problem.ds_type}) {
+    if (type == GPUDNN_DATA_FLOAT) continue;
+    GPUDNN_REQUIRE(problem.is_8_bit() && is_float8(type), GPUDNN_STATUS_BAD_PARAM,
+                   "p or dS is rounded to %s; it is to a type of 8 bits, beside q in 8 bits, or not at all",
+                   data_type_name(type));
+  }
+  GPUDNN_REQUIRE(problem.backward != 0 || problem.ds_type == GPUDNN_DATA_FLOAT, GPUDNN_STATUS_BAD_PARAM,
+                 "forward has no dS to round");
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -76,11 +112,10 @@ Status require_page_table(const Problem& problem, const TensorGeometry& table, c
 }
 
 Status validate_inputs(const Problem& problem) {
-  const DataType type = problem.type();
   const std::int64_t batch = problem.batch();
   GPUDNN_TRY(
-      require_tensor(problem, problem.q, "q", {batch, problem.heads_q(), problem.length_q(), problem.dim_qk()}, type));
-  GPUDNN_TRY(require_floating(problem.q.geometry, "q"));
+      require_operand(problem, problem.q, "q", {batch, problem.heads_q(), problem.length_q(), problem.dim_qk()}));
+  if (!problem.is_8_bit()) GPUDNN_TRY(require_floating(problem.q.geometry, "q"));
   GPUDNN_TRY(require_groups(problem.heads_q(), problem.heads_k(), "k"));
   GPUDNN_TRY(require_groups(problem.heads_q(), problem.heads_v(), "v"));
   GPUDNN_REQUIRE(problem.is_paged() == (problem.page_table_v.rank != 0), GPUDNN_STATUS_NOT_SUPPORTED,
@@ -90,12 +125,11 @@ Status validate_inputs(const Problem& problem) {
     GPUDNN_TRY(require_page_table(problem, problem.page_table_v, problem.v, "the page table of v"));
     const TensorGeometry& k = problem.k.geometry;
     const TensorGeometry& v = problem.v.geometry;
-    GPUDNN_TRY(require_tensor(problem, problem.k, "k", {k.dims[0], k.dims[1], k.dims[2], problem.dim_qk()}, type));
-    return require_tensor(problem, problem.v, "v", {v.dims[0], v.dims[1], v.dims[2], v.dims[3]}, type);
+    GPUDNN_TRY(require_operand(problem, problem.k, "k", {k.dims[0], k.dims[1], k.dims[2], problem.dim_qk()}));
+    return require_operand(problem, problem.v, "v", {v.dims[0], v.dims[1], v.dims[2], v.dims[3]});
   }
-  GPUDNN_TRY(
-      require_tensor(problem, problem.k, "k", {batch, problem.heads_k(), problem.length_kv, problem.dim_qk()}, type));
-  return require_tensor(problem, problem.v, "v", {batch, problem.heads_v(), problem.length_kv, problem.dim_v()}, type);
+  GPUDNN_TRY(require_operand(problem, problem.k, "k", {batch, problem.heads_k(), problem.length_kv, problem.dim_qk()}));
+  return require_operand(problem, problem.v, "v", {batch, problem.heads_v(), problem.length_kv, problem.dim_v()});
 }
 
 Status validate_row_outputs(const Problem& problem) {
@@ -114,11 +148,10 @@ Status validate_row_outputs(const Problem& problem) {
 }
 
 Status validate_gradients(const Problem& problem) {
-  const DataType type = problem.type();
   GPUDNN_REQUIRE(problem.stats.exists(), GPUDNN_STATUS_BAD_PARAM,
                  "backward reads stats; forward must have written them");
   const TensorGeometry& o = problem.o.geometry;
-  GPUDNN_TRY(require_tensor(problem, problem.d_o, "dO", {o.dims[0], o.dims[1], o.dims[2], o.dims[3]}, type));
+  GPUDNN_TRY(require_result(problem, problem.d_o, "dO", {o.dims[0], o.dims[1], o.dims[2], o.dims[3]}));
   const struct {
     const Tensor& tensor;
     const Tensor& of;
@@ -127,8 +160,8 @@ Status validate_gradients(const Problem& problem) {
   for (const auto& gradient : gradients) {
     if (!gradient.tensor.exists()) continue;
     const TensorGeometry& of = gradient.of.geometry;
-    GPUDNN_TRY(require_tensor(problem, gradient.tensor, gradient.name, {of.dims[0], of.dims[1], of.dims[2], of.dims[3]},
-                              type));
+    GPUDNN_TRY(
+        require_result(problem, gradient.tensor, gradient.name, {of.dims[0], of.dims[1], of.dims[2], of.dims[3]}));
     GPUDNN_TRY(require_writable(gradient.tensor, gradient.name));
   }
   GPUDNN_REQUIRE(problem.has_dsink == 0 || problem.has_sink != 0, GPUDNN_STATUS_BAD_PARAM,
@@ -153,6 +186,8 @@ Status validate_bias(const Problem& problem, const TensorGeometry& bias, const c
 Status validate_score_options(const Problem& problem) {
   GPUDNN_TRY(validate_bias(problem, problem.bias, "bias"));
   GPUDNN_TRY(validate_bias(problem, problem.dbias, "dBias"));
+  GPUDNN_REQUIRE(!problem.is_8_bit() || problem.dbias.rank == 0, GPUDNN_STATUS_NOT_SUPPORTED,
+                 "dBias beside q in 8 bits is not built");
   if (problem.dbias.rank != 0) GPUDNN_TRY(require_no_overlap(problem.dbias, "dBias"));
   const std::int64_t batch = problem.batch();
   if (problem.block_mask.rank != 0) {
@@ -191,8 +226,9 @@ Status validate(const Problem& problem) {
   GPUDNN_REQUIRE(problem.length_kv > 0, GPUDNN_STATUS_BAD_PARAM, "the length of the key sequences is %lld",
                  static_cast<long long>(problem.length_kv));
   GPUDNN_TRY(validate_inputs(problem));
-  GPUDNN_TRY(require_tensor(problem, problem.o, "o",
-                            {problem.batch(), problem.heads_q(), problem.length_q(), problem.dim_v()}, problem.type()));
+  GPUDNN_TRY(validate_rounded_types(problem));
+  GPUDNN_TRY(require_result(problem, problem.o, "o",
+                            {problem.batch(), problem.heads_q(), problem.length_q(), problem.dim_v()}));
   GPUDNN_TRY(validate_row_outputs(problem));
   GPUDNN_TRY(validate_score_options(problem));
   return problem.backward != 0 ? validate_gradients(problem) : require_writable(problem.o, "o");
