@@ -76,6 +76,13 @@ void bind_numbers(const float* numbers, float* amax, kernels::AttentionFloat8* o
   }
 }
 
+// All memory of a case: on the host, or copied to a backend.
+struct Memory {
+  Bytes tensors[kTensorCount];
+  Bytes offsets[kTensorCount];
+  Bytes plain[kPlainCount];
+};
+
 Args bind(const std::function<void*(int)>& tensor, const std::function<void*(int)>& offsets,
           const std::function<void*(int)>& plain) {
   Args args;

@@ -1,0 +1,50 @@
+// What flash_float8_sm90's kernels are told, and their launch functions. Plain data.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/attention/attention_float8.hpp"
+#include "kernels/attention/flash_sm90.hpp"
+#include "kernels/tile/any_type.hpp"
+
+namespace gpudnn::kernels {
+
+// Of the forward parameters: maps of bytes, v that of its turned copy, no map of o; the scale is that of the call, with
+// its sign, and scale_log2, slack and negates are not used.
+struct FlashFloat8Params : FlashForwardParams {
+  AttentionFloat8 numbers;
+  tile::AnyType o_type = tile::AnyType::e4m3;
+};
+
+struct FlashFloat8Shape {
+  std::int32_t dim_qk, dim_v, rows, columns;
+};
+constexpr FlashFloat8Shape kFlashFloat8Shapes[] = {{64, 64, 128, 192}, {128, 128, 128, 192}, {256, 256, 128, 128}};
+
+// Bytes of a row of q and k that lie side by side in shared memory, and of keys of the turned v: TMA's swizzle.
+constexpr std::int32_t flash_float8_panel(std::int32_t extent) { return extent % 128 == 0 ? 128 : 64; }
+
+// v {batch, heads, keys, dim} -> {batch, heads, dim, padded}: rows of one element each, of `padded` keys, those beyond
+// a sequence's length 0. Within 16 keys, place 4 t + 2 g + e is of key 8 g + 2 t + e, and within 16 elements, row 8 g +
+// 2 t + e is of element 4 t + 2 g + e; t below 4, g and e below 2.
+struct FlashFloat8TurnParams {
+  const void* v = nullptr;
+  void* turned = nullptr;
+  std::int64_t strides[3] = {};  // of batch, heads, keys
+  const std::int32_t* lengths_kv = nullptr;
+  std::int32_t length_kv = 0;
+  std::int32_t padded = 0;  // a multiple of kFlashFloat8Keys
+  std::int32_t heads = 0;
+  std::int32_t batch_heads = 0;
+  std::int32_t dim = 0;  // a multiple of 16 up to 256
+  // What the next kernel adds to starts at 0.
+  std::int32_t* next_tile = nullptr;
+  float* amax_s = nullptr;
+  float* amax_o = nullptr;
+};
+constexpr std::int32_t kFlashFloat8Keys = 128;
+
+void launch_flash_float8_turn_sm90(const FlashFloat8TurnParams& params, CUstream_st* stream);
+void launch_flash_float8_forward_sm90(const FlashFloat8Params& params, int shape, int multiprocessors,
+                                      CUstream_st* stream);
+
+}  // namespace gpudnn::kernels

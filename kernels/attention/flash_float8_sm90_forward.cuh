@@ -1,0 +1,517 @@
+// Attention forward for Hopper in 8-bit floats: o = softmax(scale q k^T, masked) v, P in e4m3.
+//
+// The roles and the order of work are those of flash_sm90_forward.cuh; what differs:
+//   - Products of 8 bits take both operands with the summed dimension side by side. q and k lie so; v comes turned, by
+//     a kernel before this one, which also changes the order of the keys in each 16: so a thread's elements of S, the
+//     accumulator of the first product, are its elements of P, the left operand of the second one, without any
+//     exchange; and the order of v's elements, so that a thread's sums are four neighbours of a row of o.
+//   - P is rounded before its row's sum is known. It is 2^(score - base), with the base such that the row's maximum is
+//     at 2^4 and may grow by a factor of 2^4.75 before anything is rescaled: P stays below e4m3's 448, numbers down to
+//     2^-10 of the maximum keep all bits, and warps seldom rescale their sums of o. The graph rounds p * scale_s, which
+//     differs by rounding alone where that does not leave e4m3's range.
+//   - The greatest p of a row is 1 over its sum, so amax_s costs nothing for each score.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/attention/flash_float8_sm90.hpp"
+#include "kernels/attention/flash_sm90_forward.cuh"
+#include "kernels/ptx/cvt_f8.cuh"
+#include "kernels/tile/numeric.cuh"
+
+namespace gpudnn::kernels::flash_sm90 {
+
+template <int kDimQk_, int kDimV_, int kRows_, int kColumns_>
+struct Float8Config {
+  static constexpr int kDimQk = kDimQk_;
+  static constexpr int kDimV = kDimV_;
+  static constexpr int kRows = kRows_;
+  static constexpr int kColumns = kColumns_;
+  static constexpr int kConsumers = kRows / 64;
+  static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
+  static constexpr int kStages = kDimV <= 128 ? 3 : 2;
+  static constexpr int kProducerRegisters = 24;
+  static constexpr int kConsumerRegisters = 240;
+  static constexpr bool kTakesTurns = kDimV <= 128;
+  static constexpr int kPanelQk = flash_float8_panel(kDimQk);
+  static constexpr int kPanelV = flash_float8_panel(kColumns);
+  static constexpr int kQBytes = kRows * kDimQk;
+  static constexpr int kKBytes = kColumns * kDimQk;
+  static constexpr int kVBytes = kColumns * kDimV;
+  static constexpr float kOffset = 4.0F;
+  static constexpr float kSlack = 4.75F;
+  static_assert(kConsumers == 2 && kColumns % 64 == 0 && kDimQk % 64 == 0 && kDimV % 64 == 0, "whole panels and steps");
+};
+
+template <class C>
+struct Float8Shared {
+  alignas(1024) unsigned char q[C::kQBytes];
+  alignas(1024) unsigned char k[C::kStages][C::kKBytes];
+  alignas(1024) unsigned char v[C::kStages][C::kVBytes];
+  std::uint64_t q_full, q_empty;
+  std::uint64_t k_full[C::kStages], k_empty[C::kStages];
+  std::uint64_t v_full[C::kStages], v_empty[C::kStages];
+  std::uint64_t tile_full[2], tile_empty[2];
+  int tile_number[2];
+};
+
+// Step `k`, of 32 bytes, of a K-major operand in panels of kRows rows and kPanel bytes.
+template <int kRows, int kPanel>
+__device__ __forceinline__ std::uint64_t byte_step(std::uint64_t base, int k) {
+  constexpr int kSteps = kPanel / 32;
+  return base + static_cast<std::uint64_t>(k / kSteps * (kRows * kPanel / 16) + k % kSteps * 2);
+}
+
+__device__ __forceinline__ float number_or_one(const float* number) { return number == nullptr ? 1.0F : *number; }
+
+template <class C>
+__device__ __forceinline__ void produce_float8(const FlashFloat8Params& p, Float8Shared<C>& shared) {
+  tile::PipelineState<C::kStages> k_turn, v_turn;
+  std::uint32_t q_parity = 0;
+  const auto load_k = [&](const ForwardTile& tile, int column_tile) {
+    tile::wait(&shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
+    ptx::mbarrier_arrive_expect_tx(&shared.k_full[k_turn.stage], C::kKBytes);
+#pragma unroll
+    for (int panel = 0; panel < C::kDimQk / C::kPanelQk; ++panel) {
+      ptx::tma_tile_5d(shared.k[k_turn.stage] + panel * C::kColumns * C::kPanelQk, &p.k, &shared.k_full[k_turn.stage],
+                       panel * C::kPanelQk, column_tile * C::kColumns, tile.head / p.group_k, tile.batch, 0);
+    }
+    k_turn.next();
+  };
+  const auto load_v = [&](const ForwardTile& tile, int column_tile) {
+    tile::wait(&shared.v_empty[v_turn.stage], v_turn.parity ^ 1);
+    ptx::mbarrier_arrive_expect_tx(&shared.v_full[v_turn.stage], C::kVBytes);
+#pragma unroll
+    for (int panel = 0; panel < C::kColumns / C::kPanelV; ++panel) {
+      ptx::tma_tile_5d(shared.v[v_turn.stage] + panel * C::kDimV * C::kPanelV, &p.v, &shared.v_full[v_turn.stage],
+                       column_tile * C::kColumns + panel * C::kPanelV, 0, tile.head / p.group_v, tile.batch, 0);
+    }
+    v_turn.next();
+  };
+  tile::PipelineState<2> tile_turn;
+  int number = static_cast<int>(blockIdx.x);
+  for (int turn = 0;; ++turn) {
+    // The first tile is the block's own; the following are handed out, or go round.
+    if (turn > 0) {
+      number = p.next_tile != nullptr ? static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1) : tile_in_turn(turn);
+    }
+    tile::wait(&shared.tile_empty[tile_turn.stage], tile_turn.parity ^ 1);
+    shared.tile_number[tile_turn.stage] = number;
+    ptx::mbarrier_arrive(&shared.tile_full[tile_turn.stage]);
+    tile_turn.next();
+    if (number >= p.tiles) break;
+    const ForwardTile tile = forward_tile<C>(p, number);
+    if (tile.end <= tile.first) continue;
+    tile::wait(&shared.q_empty, q_parity ^ 1);
+    q_parity ^= 1;
+    ptx::mbarrier_arrive_expect_tx(&shared.q_full, C::kQBytes);
+#pragma unroll
+    for (int panel = 0; panel < C::kDimQk / C::kPanelQk; ++panel) {
+      ptx::tma_tile_5d(shared.q + panel * C::kRows * C::kPanelQk, &p.q, &shared.q_full, panel * C::kPanelQk, tile.row,
+                       tile.head, tile.batch, 0);
+    }
+    load_k(tile, tile.end - 1);
+    for (int j = tile.end - 2; j >= tile.first; --j) {
+      load_k(tile, j);
+      load_v(tile, j + 1);
+    }
+    load_v(tile, tile.first);
+  }
+}
+
+// Four neighbours of a row, the first one low.
+__device__ __forceinline__ std::uint32_t pack_bytes(float a, float b, float c, float d) {
+  const std::uint32_t low = ptx::cvt_rn_satfinite_e4m3x2_f32(b, a);
+  const std::uint32_t high = ptx::cvt_rn_satfinite_e4m3x2_f32(d, c);
+  return low | high << 16;
+}
+
+__device__ __forceinline__ void store_four(tile::AnyType type, unsigned char* row, int column, const float (&x)[4]) {
+  switch (type) {
+    case tile::AnyType::e4m3:
+      *reinterpret_cast<std::uint32_t*>(row + column) = pack_bytes(x[0], x[1], x[2], x[3]);
+      break;
+    case tile::AnyType::e5m2:
+      *reinterpret_cast<std::uint32_t*>(row + column) = std::uint32_t{ptx::cvt_rn_satfinite_e5m2x2_f32(x[1], x[0])} |
+                                                        std::uint32_t{ptx::cvt_rn_satfinite_e5m2x2_f32(x[3], x[2])}
+                                                            << 16;
+      break;
+    case tile::AnyType::f16:
+      *reinterpret_cast<uint2*>(row + 2 * column) =
+          make_uint2(pack_halves<tile::Half>(x[0], x[1]), pack_halves<tile::Half>(x[2], x[3]));
+      break;
+    case tile::AnyType::bf16:
+      *reinterpret_cast<uint2*>(row + 2 * column) =
+          make_uint2(pack_halves<tile::BFloat16>(x[0], x[1]), pack_halves<tile::BFloat16>(x[2], x[3]));
+      break;
+    default:
+      *reinterpret_cast<float4*>(row + 4 * column) = make_float4(x[0], x[1], x[2], x[3]);
+      break;
+  }
+}
+__device__ __forceinline__ int bytes_of(tile::AnyType type) {
+  return type == tile::AnyType::f32 ? 4 : type == tile::AnyType::f16 || type == tile::AnyType::bf16 ? 2 : 1;
+}
+
+template <class C>
+class Float8Consumer {
+  using T = tile::Float8E4M3;
+
+ public:
+  __device__ __forceinline__ Float8Consumer(const FlashFloat8Params& params, Float8Shared<C>& memory)
+      : p(params),
+        shared(memory),
+        q_base(tile::operand_descriptor<C::kPanelQk>(memory.q + place.warpgroup * 64 * C::kPanelQk, 0)) {
+    const float whole = p.scale * number_or_one(p.numbers.scores[0]) * number_or_one(p.numbers.scores[1]);
+    // A scale of 0 becomes one that is next to it, as -inf times 0 is a NaN.
+    scale = fmaxf(fabsf(whole), 1e-30F);
+    scale_log2 = scale * 1.44269504F;
+    negates = whole < 0.0F;
+  }
+
+  __device__ __forceinline__ void run() {
+    if (C::kTakesTurns && place.warpgroup == C::kConsumers - 1) ptx::barrier_arrive(kTurn, 2 * kWarpgroup);
+    tile::PipelineState<2> tile_turn;
+    while (true) {
+      tile::wait(&shared.tile_full[tile_turn.stage], tile_turn.parity);
+      // The lane that reads the number is the one that gives its place back.
+      const int read = place.lane == 0 ? shared.tile_number[tile_turn.stage] : 0;
+      release(&shared.tile_empty[tile_turn.stage]);
+      const int number = __shfl_sync(0xffffffffu, read, 0);
+      tile_turn.next();
+      if (number >= p.tiles) break;
+      tile = forward_tile<C>(p, number);
+      if (tile.end <= tile.first) {
+        write_nothing();
+      } else {
+        multiply();
+        write();
+      }
+    }
+    write_greatest(p.numbers.amax_s, amax_s);
+    write_greatest(p.numbers.amax_o, amax_o);
+  }
+
+ private:
+  __device__ __forceinline__ void ping_pong_wait() {
+    if constexpr (C::kTakesTurns) ptx::barrier_sync(kTurn + place.warpgroup, 2 * kWarpgroup);
+  }
+  __device__ __forceinline__ void ping_pong_pass() {
+    if constexpr (C::kTakesTurns) {
+      ptx::barrier_arrive(kTurn + (place.warpgroup + 1) % C::kConsumers, 2 * kWarpgroup);
+    }
+  }
+  __device__ __forceinline__ void release(std::uint64_t* barrier) {
+    if (place.lane == 0) ptx::mbarrier_arrive(barrier);
+  }
+
+  // S = q k^T of the next stage of k.
+  __device__ __forceinline__ void issue_scores(float (&s)[C::kColumns / 2]) {
+    const std::uint64_t k_base = tile::operand_descriptor<C::kPanelQk>(shared.k[k_turn.stage], 0);
+    ptx::pin(s);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < C::kDimQk / 32; ++k) {
+      ptx::wgmma_ss<T, T, C::kColumns>(s, byte_step<C::kRows, C::kPanelQk>(q_base, k),
+                                       byte_step<C::kColumns, C::kPanelQk>(k_base, k), k == 0 ? 0 : 1);
+    }
+    ptx::wgmma_commit_group();
+  }
+  // O += P v of the next stage of v.
+  __device__ __forceinline__ void issue_output() {
+    const std::uint64_t v_base = tile::operand_descriptor<C::kPanelV>(shared.v[v_turn.stage], 0);
+    ptx::pin(out);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < C::kColumns / 32; ++k) {
+      ptx::wgmma_rs<T, T, C::kDimV>(out, weights[k], byte_step<C::kDimV, C::kPanelV>(v_base, k), 1);
+    }
+    ptx::wgmma_commit_group();
+  }
+
+  __device__ __forceinline__ void hide(int first_of_tile, float (&s)[C::kColumns / 2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = tile.row + place.row() + 8 * half;
+      const int begin = first_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
+      const int end = end_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 8; ++i) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& score = s[4 * i + 2 * half + e];
+          score = 8 * i + e < end && 8 * i + e >= begin ? score : -INFINITY;
+        }
+      }
+    }
+  }
+
+  // Scores to probabilities by the base, which the new maximum may move; `corrections` is what was summed before is
+  // multiplied by.
+  template <bool kMasked>
+  __device__ __forceinline__ void softmax(int column_tile, float (&s)[C::kColumns / 2], float (&corrections)[2]) {
+    if (negates) {
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 2; ++i) s[i] = -s[i];
+    }
+    if constexpr (kMasked) hide(column_tile * C::kColumns, s);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float top = top_[half];
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 8; ++i) top = fmaxf(top, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
+      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+      top_[half] = top;
+      const bool stays = (top - most_[half]) * scale_log2 <= C::kSlack;  // not where both are -inf
+      const float most = stays ? most_[half] : top;
+      const float anchor = most == -INFINITY ? 0.0F : most * scale_log2;
+      corrections[half] = stays ? 1.0F : ptx::ex2_approx_ftz(fmaf(most_[half], scale_log2, -anchor));
+      most_[half] = most;
+      const float base = anchor - C::kOffset;
+      float sum = 0.0F;
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 8; ++i) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& score = s[4 * i + 2 * half + e];
+          score = ptx::ex2_approx_ftz(fmaf(score, scale_log2, -base));
+          sum += score;
+        }
+      }
+      sum_[half] = fmaf(sum_[half], corrections[half], sum);
+    }
+  }
+
+  // The accumulator as the left operand: of 32 columns, the 8 of this thread in each row, in the order of v's keys.
+  __device__ __forceinline__ void to_operand_bytes(const float (&s)[C::kColumns / 2]) {
+#pragma unroll
+    for (int k = 0; k < C::kColumns / 32; ++k) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float* const four = s + 16 * k + 8 * (e / 2) + 2 * (e % 2);
+        weights[k][e] = pack_bytes(four[0], four[1], four[4], four[5]);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void correct_output(const float (&corrections)[2]) {
+    if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) return;
+#pragma unroll
+    for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
+  }
+
+  // Whether a bound or a length cuts a column tile for any row of the block.
+  __device__ __forceinline__ bool is_cut(int column_tile) const {
+    const int first = column_tile * C::kColumns;
+    const int last_row = min(tile.row + C::kRows, tile.sequence.length_q) - 1;
+    return first + C::kColumns > end_column(p.mask, tile.sequence, tile.row) ||
+           first < first_column(p.mask, tile.sequence, last_row);
+  }
+
+  template <bool kMasked>
+  __device__ __forceinline__ void step(int column_tile) {
+    float s[C::kColumns / 2];
+    tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
+    ping_pong_wait();
+    issue_scores(s);
+    tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
+    issue_output();
+    ping_pong_pass();
+    ptx::wgmma_wait_group<1>();
+    ptx::pin(s);
+    release(&shared.k_empty[k_turn.stage]);
+    k_turn.next();
+    float corrections[2];
+    softmax<kMasked>(column_tile, s, corrections);
+    ptx::wgmma_wait_group<0>();
+    ptx::pin(out);
+    release(&shared.v_empty[v_turn.stage]);
+    v_turn.next();
+    to_operand_bytes(s);
+    correct_output(corrections);
+  }
+
+  __device__ __forceinline__ void multiply() {
+#pragma unroll
+    for (int i = 0; i < C::kDimV / 2; ++i) out[i] = 0.0F;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      most_[half] = top_[half] = -INFINITY;
+      sum_[half] = 0.0F;
+    }
+    tile::wait(&shared.q_full, q_parity);
+    q_parity ^= 1;
+    {
+      float s[C::kColumns / 2];
+      float corrections[2];
+      tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
+      ping_pong_wait();
+      issue_scores(s);
+      ping_pong_pass();
+      ptx::wgmma_wait_group<0>();
+      ptx::pin(s);
+      release(&shared.k_empty[k_turn.stage]);
+      k_turn.next();
+      softmax<true>(tile.end - 1, s, corrections);
+      to_operand_bytes(s);
+    }
+    int j = tile.end - 2;
+    while (j >= tile.first) {
+#pragma unroll 1
+      for (; j >= tile.first && is_cut(j); --j) step<true>(j);
+#pragma unroll 1
+      for (; j >= tile.first && !is_cut(j); --j) step<false>(j);
+    }
+    release(&shared.q_empty);
+    tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
+    issue_output();
+    ptx::wgmma_wait_group<0>();
+    ptx::pin(out);
+    release(&shared.v_empty[v_turn.stage]);
+    v_turn.next();
+  }
+
+  __device__ __forceinline__ void write_row_values(int row, bool inside, float most, float sum) {
+    if (row >= p.mask.length_q) return;
+    const auto put = [&](const FlashRowValues& values, float value) {
+      if (values.data == nullptr) return;
+      values.data[tile.batch * values.strides[0] + tile.head * values.strides[1] + row * values.strides[2]] = value;
+    };
+    put(p.stats, inside && sum != 0.0F ? most + logf(sum) : -INFINITY);
+    put(p.max, inside ? most : -INFINITY);
+    put(p.sum_exp, inside ? sum : 0.0F);
+  }
+
+  // Each row's sum over its four lanes, with the sink; the row's values out; what the output is multiplied by.
+  __device__ __forceinline__ void finish_rows(float (&factors)[2]) {
+    const float undone =
+        number_or_one(p.numbers.output[0]) * number_or_one(p.numbers.output[1]) * number_or_one(p.numbers.scale_s);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = tile.row + place.row() + 8 * half;
+      const bool inside = row < tile.sequence.length_q;
+      // From the base to the greatest score itself.
+      const float to_top =
+          top_[half] == -INFINITY ? 0.0F : ptx::ex2_approx_ftz(fmaf(most_[half] - top_[half], scale_log2, -C::kOffset));
+      float sum = sum_[half] * to_top;
+      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      float most = top_[half] == -INFINITY ? -INFINITY : top_[half] * scale;
+      float factor = 1.0F;
+      if (p.sink != nullptr) {
+        const float sink = p.sink[tile.head];
+        const float greater = fmaxf(most, sink);
+        factor = expf(most - greater);
+        sum = sum * factor + expf(sink - greater);
+        most = greater;
+      }
+      const float greatest = sum == 0.0F ? 0.0F : factor / sum;  // the row's greatest probability
+      if (inside) amax_s = max(amax_s, __float_as_uint(greatest));
+      factors[half] = greatest * to_top * undone;
+      if (place.lane % 4 == 0) write_row_values(row, inside, most, sum);
+    }
+  }
+
+  __device__ __forceinline__ void write() {
+    float factors[2];
+    finish_rows(factors);
+    const float scale_o = number_or_one(p.numbers.scale_o);
+    const int bytes = bytes_of(p.o_type);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = tile.row + place.row() + 8 * half;
+      if (row >= p.mask.length_q) continue;
+      const bool inside = row < tile.sequence.length_q;
+      unsigned char* const to =
+          static_cast<unsigned char*>(p.o_data) +
+          (tile.batch * p.o_strides[0] + tile.head * p.o_strides[1] + row * p.o_strides[2]) * bytes;
+#pragma unroll
+      for (int i = 0; i < C::kDimV / 16; ++i) {
+        const int column = 16 * i + place.lane % 4 * 4;
+        float four[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const float value = inside ? out[8 * i + 4 * (e / 2) + 2 * half + e % 2] * factors[half] : 0.0F;
+          amax_o = max(amax_o, __float_as_uint(value) & 0x7fffffffu);
+          four[e] = value * scale_o;
+        }
+        if (column < p.dim_v) store_four(p.o_type, to, column, four);
+      }
+    }
+  }
+
+  // A tile whose rows see nothing: zeros, but where the sink has a share.
+  __device__ __forceinline__ void write_nothing() {
+    const int rows = min(C::kRows, p.mask.length_q - tile.row);
+    const int bytes = bytes_of(p.o_type);
+    const int chunks = p.dim_v * bytes / 16;
+    unsigned char* const o =
+        static_cast<unsigned char*>(p.o_data) + (tile.batch * p.o_strides[0] + tile.head * p.o_strides[1]) * bytes;
+    for (int i = static_cast<int>(threadIdx.x) - kWarpgroup; i < rows * chunks; i += C::kConsumers * kWarpgroup) {
+      *reinterpret_cast<uint4*>(o + (tile.row + i / chunks) * p.o_strides[2] * bytes + i % chunks * 16) = uint4{};
+    }
+    for (int i = static_cast<int>(threadIdx.x) - kWarpgroup; i < rows; i += C::kConsumers * kWarpgroup) {
+      const bool inside = tile.row + i < tile.sequence.length_q && p.sink != nullptr;
+      write_row_values(tile.row + i, inside, inside ? p.sink[tile.head] : -INFINITY, inside ? 1.0F : 0.0F);
+    }
+  }
+
+  // Bits of numbers that are not negative are in the numbers' order, with NaN above all.
+  __device__ __forceinline__ void write_greatest(float* to, std::uint32_t bits) {
+    if (to == nullptr) return;
+#pragma unroll
+    for (int lane = 16; lane > 0; lane /= 2) bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, lane));
+    if (place.lane == 0) atomicMax(reinterpret_cast<unsigned int*>(to), bits);
+  }
+
+  const FlashFloat8Params& p;
+  Float8Shared<C>& shared;
+  FragmentPlace place;
+  const std::uint64_t q_base;
+  ForwardTile tile;
+  tile::PipelineState<C::kStages> k_turn, v_turn;
+  std::uint32_t q_parity = 0;
+  std::uint32_t amax_s = 0;
+  std::uint32_t amax_o = 0;
+  float scale, scale_log2;
+  bool negates;
+  float out[C::kDimV / 2];
+  std::uint32_t weights[C::kColumns / 32][4];
+  float top_[2];   // the rows' maxima
+  float most_[2];  // what the base is by: the maximum, or one that it has outgrown by less than the slack
+  float sum_[2];
+};
+
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, 1)
+    flash_float8_forward_sm90(const __grid_constant__ FlashFloat8Params p) {
+  unsigned char* const memory = tile::dynamic_shared();
+  const std::uint32_t skipped = (1024 - ptx::shared_address(memory) % 1024) % 1024;
+  auto& shared = *reinterpret_cast<Float8Shared<C>*>(memory + skipped);
+  if (threadIdx.x == 0) {
+    constexpr std::uint32_t kWarps = 4 * C::kConsumers;
+    ptx::mbarrier_init(&shared.q_full, 1);
+    ptx::mbarrier_init(&shared.q_empty, kWarps);
+    for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_init(&shared.tile_full[i], 1);
+      ptx::mbarrier_init(&shared.tile_empty[i], kWarps);
+    }
+    for (int i = 0; i < C::kStages; ++i) {
+      ptx::mbarrier_init(&shared.k_full[i], 1);
+      ptx::mbarrier_init(&shared.k_empty[i], kWarps);
+      ptx::mbarrier_init(&shared.v_full[i], 1);
+      ptx::mbarrier_init(&shared.v_empty[i], kWarps);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x < kWarpgroup) {
+    ptx::setmaxnreg_dec<C::kProducerRegisters>();
+    if (threadIdx.x == 0) produce_float8<C>(p, shared);
+  } else {
+    ptx::setmaxnreg_inc<C::kConsumerRegisters>();
+    Float8Consumer<C>(p, shared).run();
+  }
+}
+
+}  // namespace gpudnn::kernels::flash_sm90

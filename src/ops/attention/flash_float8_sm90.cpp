@@ -1,0 +1,182 @@
+// The launcher of flash_float8_sm90: attention forward in e4m3 on Hopper.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/flash_float8_sm90.hpp"
+
+#include "core/tensor_map_cuda.hpp"
+#include "ops/any_type.hpp"
+#include "ops/attention/cuda_engines.hpp"
+#include "ops/attention/flash_sm90.hpp"
+
+namespace gpudnn::attention {
+namespace {
+
+constexpr std::size_t kCounterBytes = 256;  // of the workspace, before the turned v
+
+std::int64_t padded_keys(const Problem& problem) {
+  constexpr std::int64_t kTo = kernels::kFlashFloat8Keys;
+  return (problem.length_kv + kTo - 1) / kTo * kTo;
+}
+
+// Of bytes; `extent` is that of the elements which lie side by side, steps are in bytes.
+bool encode_bytes(const TmaBoxes& boxes, std::int64_t panel, const void* data, tile::TensorMap* map) {
+  const cuda::MapFormat format{CU_TENSOR_MAP_DATA_TYPE_UINT8, cuda::swizzle_of_rows(panel),
+                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B};
+  return cuda::encode_boxes(boxes, format, map) && cuda::replace_address(map, data);
+}
+
+bool encode_rows(const Tensor& tensor, const void* data, std::int64_t panel, std::int64_t rows, tile::TensorMap* map) {
+  const TensorGeometry& g = tensor.geometry;
+  TmaBoxes boxes;
+  const int order[4] = {3, 2, 1, 0};
+  for (int i = 0; i < 4; ++i) {
+    boxes.extent[i] = g.dims[order[i]];
+    if (i > 0) boxes.step[i - 1] = g.dims[order[i]] == 1 ? 16 : g.strides[order[i]];
+  }
+  boxes.box[0] = static_cast<std::int32_t>(panel);
+  boxes.box[1] = static_cast<std::int32_t>(rows);
+  return encode_bytes(boxes, panel, data, map);
+}
+
+bool encode_turned(const Problem& problem, const void* turned, std::int64_t panel, std::int64_t rows,
+                   tile::TensorMap* map) {
+  const std::int64_t padded = padded_keys(problem);
+  TmaBoxes boxes;
+  boxes.extent[0] = padded;
+  boxes.extent[1] = problem.dim_v();
+  boxes.extent[2] = problem.heads_v();
+  boxes.extent[3] = problem.batch();
+  boxes.step[0] = padded;
+  boxes.step[1] = padded * problem.dim_v();
+  boxes.step[2] = padded * problem.dim_v() * problem.heads_v();
+  boxes.box[0] = static_cast<std::int32_t>(panel);
+  boxes.box[1] = static_cast<std::int32_t>(rows);
+  return encode_bytes(boxes, panel, turned, map);
+}
+
+const char* unsupported_layout(const Tensor& tensor) {
+  const TensorGeometry& g = tensor.geometry;
+  if (tensor.is_ragged()) return "it takes no ragged offsets";
+  if (g.dims[3] % 16 != 0 || g.dims[3] > 256) return "it takes head dimensions that are multiples of 16 up to 256";
+  if (g.strides[3] != 1) return "it takes tensors whose last stride is 1";
+  for (int i = 0; i < 3; ++i) {
+    if (g.dims[i] == 1) continue;
+    if (g.strides[i] % 16 != 0 || g.strides[i] <= 0 || g.strides[i] >= std::int64_t{1} << 38) {
+      return "it takes strides that are multiples of 16 elements, not 0";
+    }
+  }
+  return nullptr;
+}
+
+const char* unsupported_options(const Problem& problem) {
+  for (const DataType type : {problem.type(), problem.k.geometry.type, problem.v.geometry.type, problem.p_type}) {
+    if (type != GPUDNN_DATA_FP8_E4M3) return "it takes q, k, v and p in e4m3";
+  }
+  if (problem.bias.rank != 0 || problem.has_alibi != 0 || problem.has_soft_cap != 0) {
+    return "it takes no bias, ALiBi or soft cap";
+  }
+  if (problem.has_dropout != 0) return "it takes no dropout";
+  if (problem.block_mask.rank != 0) return "it takes no block mask";
+  if (problem.is_paged()) return "it takes no paged keys";
+  if (problem.length_q() >= kMaxLength || problem.length_kv >= kMaxLength) return "it takes lengths below 2^30";
+  for (const Tensor* rows : {&problem.stats, &problem.max, &problem.sum_exp}) {
+    if (rows->is_ragged()) return "it takes no ragged offsets";
+  }
+  return nullptr;
+}
+
+kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
+  kernels::FlashRowValues values;
+  if (!tensor.exists()) return values;
+  values.data = static_cast<float*>(data);
+  for (int i = 0; i < 3; ++i) values.strides[i] = tensor.geometry.strides[i];
+  return values;
+}
+
+// The first shape that holds the head dimensions.
+int shape_of(const Problem& problem) {
+  int shape = 0;
+  for (const kernels::FlashFloat8Shape& its : kernels::kFlashFloat8Shapes) {
+    if (problem.dim_qk() <= its.dim_qk && problem.dim_v() <= its.dim_v) break;
+    ++shape;
+  }
+  return shape;
+}
+
+void turn_values(const LaunchSite& site, const Problem& problem, const Args& args, void* turned,
+                 std::int32_t* next_tile) {
+  kernels::FlashFloat8TurnParams params;
+  params.v = args.v.data;
+  params.turned = turned;
+  for (int i = 0; i < 3; ++i) params.strides[i] = problem.v.geometry.strides[i];
+  params.lengths_kv = problem.has_length_kv != 0 ? args.length_kv : nullptr;
+  params.length_kv = static_cast<std::int32_t>(problem.length_kv);
+  params.padded = static_cast<std::int32_t>(padded_keys(problem));
+  params.heads = static_cast<std::int32_t>(problem.heads_v());
+  params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_v());
+  params.dim = static_cast<std::int32_t>(problem.dim_v());
+  params.next_tile = next_tile;
+  params.amax_s = args.float8.amax_s;
+  params.amax_o = args.float8.amax_o;
+  kernels::launch_flash_float8_turn_sm90(params, site.stream);
+}
+
+}  // namespace
+
+Support supports_flash_float8_sm90(const Problem& problem, const Device& device) {
+  if (problem.backward != 0) return Support::no("it is a forward engine");
+  if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
+  if (!problem.is_8_bit()) return Support::no("it takes 8-bit floats");
+  if (const char* const reason = unsupported_options(problem)) return Support::no(reason);
+  for (const Tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.o}) {
+    if (const char* const reason = unsupported_layout(*tensor)) return Support::no(reason);
+  }
+  return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
+}
+
+std::size_t flash_float8_sm90_workspace(const Problem& problem, const Device&) {
+  return kCounterBytes +
+         static_cast<std::size_t>(problem.batch() * problem.heads_v() * problem.dim_v() * padded_keys(problem));
+}
+
+Status flash_float8_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const int shape = shape_of(problem);
+  const kernels::FlashFloat8Shape& its = kernels::kFlashFloat8Shapes[shape];
+  void* const turned = static_cast<char*>(site.workspace) + kCounterBytes;
+  const std::int64_t panel = kernels::flash_float8_panel(its.dim_qk);
+  kernels::FlashFloat8Params params;
+  const bool encoded = cuda::with_context(site.device.ordinal, [&] {
+    return encode_rows(problem.q, args.q.data, panel, its.rows, &params.q) &&
+           encode_rows(problem.k, args.k.data, panel, its.columns, &params.k) &&
+           encode_turned(problem, turned, kernels::flash_float8_panel(its.columns), its.dim_v, &params.v);
+  });
+  GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
+                 "the driver refused a tensor map for this problem; please report it with the problem's line");
+  params.mask = mask_of(problem, args);
+  params.stats = row_values(problem.stats, args.stats.data);
+  params.max = row_values(problem.max, args.max.data);
+  params.sum_exp = row_values(problem.sum_exp, args.sum_exp.data);
+  params.sink = problem.has_sink != 0 ? args.sink : nullptr;
+  params.o_data = args.o.data;
+  for (int i = 0; i < 4; ++i) params.o_strides[i] = problem.o.geometry.strides[i];
+  params.heads = static_cast<std::int32_t>(problem.heads_q());
+  params.group_k = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
+  params.group_v = static_cast<std::int32_t>(problem.heads_q() / problem.heads_v());
+  params.dim_v = static_cast<std::int32_t>(problem.dim_v());
+  params.row_tiles = static_cast<std::int32_t>((problem.length_q() + its.rows - 1) / its.rows);
+  params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
+  params.tiles = params.row_tiles * params.batch_heads;
+  params.heads_of_section = heads_of_section(problem, site.device, problem.heads_q(), problem.length_kv);
+  // Tiles of different lengths go to whoever is free; others are the same for all.
+  const bool differs = problem.has_left != 0 || problem.has_right != 0 || problem.has_length_kv != 0;
+  if (differs && params.tiles > site.device.multiprocessors) {
+    params.next_tile = static_cast<std::int32_t*>(site.workspace);
+  }
+  params.scale = static_cast<float>(problem.scale);
+  params.numbers = args.float8;
+  params.o_type = any_type(problem.o.geometry.type);
+  turn_values(site, problem, args, turned, params.next_tile);
+  kernels::launch_flash_float8_forward_sm90(params, shape, site.device.multiprocessors, site.stream);
+  return cuda::launch_status("flash_float8_sm90");
+}
+
+}  // namespace gpudnn::attention
