@@ -51,21 +51,30 @@ __device__ __forceinline__ void layer_norm_fill_ring(const LayerNormBackwardArgs
   tile::RingState state;
   state.parity = 1;  // an empty stage is free at first
   const int stage_bytes = ring.block_packs * 32;
-  for (std::uint32_t row = first; row < rows.count; row += step) {
-    std::int64_t offset[kLnSlots];
+  // The statistics of a row are asked for a row ahead: nothing waits for them.
+  std::int64_t offset[kLnSlots];
+  float mean = 0, inverse = 0;
+  const auto look_up = [&](std::uint32_t row) {
     row_offsets(rows, row, offset);
+    if (args.mean.data != nullptr) mean = load_one(args.mean.type, args.mean.data, offset[kLnMean]);
+    inverse = load_one(args.inverse.type, args.inverse.data, offset[kLnInverse]);
+  };
+  if (first < rows.count) look_up(first);
+  for (std::uint32_t row = first; row < rows.count; row += step) {
+    const std::int64_t x_at = offset[kLnX], dy_at = offset[kLnOther], out_at = offset[kLnOut];
+    const float this_mean = mean, this_inverse = inverse;
+    if (row + step < rows.count) look_up(row + step);
     tile::wait(&shared->empty[state.stage], state.parity);
     std::uint64_t* const full = &shared->full[state.stage];
     unsigned char* const stage = stages + state.stage * stage_bytes;
     if (bytes > 0) {
-      ptx::bulk_copy(stage, static_cast<const T*>(args.x) + offset[kLnX] + begin, bytes, full);
-      ptx::bulk_copy(stage + ring.block_packs * 16, static_cast<const T*>(args.dy) + offset[kLnOther] + begin, bytes,
-                     full);
+      ptx::bulk_copy(stage, static_cast<const T*>(args.x) + x_at + begin, bytes, full);
+      ptx::bulk_copy(stage + ring.block_packs * 16, static_cast<const T*>(args.dy) + dy_at + begin, bytes, full);
     }
     LayerNormRingRow* const told = &shared->rows[state.stage];
-    told->mean = args.mean.data == nullptr ? 0 : load_one(args.mean.type, args.mean.data, offset[kLnMean]);
-    told->inverse = load_one(args.inverse.type, args.inverse.data, offset[kLnInverse]);
-    told->out = offset[kLnOut];
+    told->mean = this_mean;
+    told->inverse = this_inverse;
+    told->out = out_at;
     ptx::mbarrier_arrive_expect_tx(full, 2 * bytes);
     state.next(static_cast<std::uint32_t>(ring.stages));
   }
