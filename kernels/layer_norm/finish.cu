@@ -28,7 +28,8 @@ __global__ void __launch_bounds__(kLnFinishThreads) layer_norm_finish(const __gr
   const std::int64_t column = first + lane * kWidth;
   float sum[kWidth] = {};
   if (column < args.length) {
-    const float* const from = args.partials + blockIdx.y * args.length + column;
+    const float* const from =
+        args.partials + (static_cast<std::int64_t>(blockIdx.z) * args.parts * 2 + blockIdx.y) * args.length + column;
 #pragma unroll 8
     for (int part = warp; part < args.parts; part += kWarps) {
       const auto pack = tile::load_pack<float, kWidth>(from + static_cast<std::int64_t>(part) * 2 * args.length);
@@ -39,12 +40,13 @@ __global__ void __launch_bounds__(kLnFinishThreads) layer_norm_finish(const __gr
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) sums[i][warp][lane] = sum[i];
   __syncthreads();
+  const std::int64_t to = blockIdx.z * (blockIdx.y == 0 ? args.dscale_sample : args.dbias_sample);
   // Lane `lane` has what that warp left of the column of lane `warp`.
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
     const float whole = tile::warp_reduce(sums[i][lane][warp], tile::Sum{});
     const std::int64_t mine = first + warp * kWidth + i;
-    if (lane == 0 && mine < args.length) tile::store_any(out.type, out.data, mine, whole);
+    if (lane == 0 && mine < args.length) tile::store_any(out.type, out.data, to + mine, whole);
   }
 }
 
@@ -52,7 +54,7 @@ template <int kWidth>
 void launch(const LayerNormFinish& args, cudaStream_t stream) {
   const auto columns = static_cast<unsigned>((args.length + 32 * kWidth - 1) / (32 * kWidth));
   cuda::launch_kernel(layer_norm_finish<kWidth>,
-                      {.blocks = dim3(columns, 2),
+                      {.blocks = dim3(columns, 2, static_cast<unsigned>(args.samples)),
                        .threads = dim3(kLnFinishThreads),
                        .overlaps = cuda::waits_by_pdl<layer_norm_finish<kWidth>>()},
                       stream, args);
