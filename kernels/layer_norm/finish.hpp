@@ -7,11 +7,14 @@
 namespace gpudnn::kernels {
 
 struct LayerNormFinish {
-  const float* partials = nullptr;  // [part][dscale, dbias][column]
+  const float* partials = nullptr;  // [sample][part][dscale, dbias][column]
   std::int64_t length = 0;          // columns
   int parts = 0;
-  LayerNormTensor dscale;  // contiguous
+  LayerNormTensor dscale;  // contiguous columns
   LayerNormTensor dbias;
+  int samples = 1;
+  std::int64_t dscale_sample = 0;  // strides
+  std::int64_t dbias_sample = 0;
 };
 
 void launch_layer_norm_finish(const LayerNormFinish& args, CUstream_st* stream);

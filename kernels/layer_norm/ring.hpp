@@ -26,11 +26,11 @@ struct LayerNormRing {
   std::int32_t threads = 0;  // that compute
   std::int32_t stages = 0;
   std::int32_t block_packs = 0;  // of a row, for each block but the last
-  std::int32_t clusters = 0;     // that the launch has: parts of dscale and dbias
+  std::int32_t clusters = 0;     // of a sample: parts of its dscale and dbias
 };
 
-// `packs` of 16 bytes a row, `each` of them a thread, of so many tensors.
-inline LayerNormRing layer_norm_ring(std::int64_t packs, int each, int tensors, std::int64_t rows,
+// `packs` of 16 bytes a row, `each` of them a thread, of so many tensors; `rows` of each sample.
+inline LayerNormRing layer_norm_ring(std::int64_t packs, int each, int tensors, std::int64_t rows, std::int64_t samples,
                                      int multiprocessors) {
   LayerNormRing ring;
   int cluster = 1;
@@ -46,6 +46,7 @@ inline LayerNormRing layer_norm_ring(std::int64_t packs, int each, int tensors, 
   std::int64_t clusters = multiprocessors * std::int64_t{together} / cluster;
   if (cluster > 2 && clusters > multiprocessors / 16 * (16 / cluster)) clusters = multiprocessors / 16 * (16 / cluster);
   if (clusters < 1) return ring;
+  clusters = clusters > samples ? clusters / samples : 1;
   // As few as take no more turns, so that the last turn is as full as the others.
   const std::int64_t turns = (rows + clusters - 1) / clusters;
   ring.cluster = cluster;

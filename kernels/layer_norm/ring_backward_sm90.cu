@@ -12,9 +12,10 @@ void launch(const LayerNormRing& ring, const LayerNormBackwardArgs& args, const 
             cudaStream_t stream) {
   cuda::allow_shared_memory<layer_norm_ring_backward<T, kPacks>>(kLnRingBytes, true);
   const int bytes = kLnRingStagesAt + ring.stages * ring.block_packs * 32;
-  cuda::launch_kernel(layer_norm_ring_backward<T, kPacks>,
-                      cuda::clusters_of(ring.clusters, ring.cluster, ring.threads + 32, bytes), stream, args, rows,
-                      ring);
+  cuda::launch_kernel(
+      layer_norm_ring_backward<T, kPacks>,
+      cuda::clusters_of(rows.count / args.of_sample * ring.clusters, ring.cluster, ring.threads + 32, bytes), stream,
+      args, rows, ring);
 }
 
 }  // namespace

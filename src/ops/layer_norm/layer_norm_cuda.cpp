@@ -132,6 +132,26 @@ Status channels_last_sm90(const LaunchSite& site, const Problem& problem, const 
   return cuda::launch_status("layer_norm_channels_last");
 }
 
+std::size_t planes_workspace_cuda(const Problem& problem, const Device& device) {
+  return kernels::layer_norm_planes_backward_bytes(params_of(problem, device, some_args(problem)));
+}
+
+Support supports_planes_cuda(const Problem& problem, const Device& device) {
+  return kernels::layer_norm_planes_backward_fit(params_of(problem, device, some_args(problem)))
+             ? Support::yes()
+             : Support::no("the pass is not backward, or the elements of a set are not contiguous planes of channels");
+}
+
+Status planes_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const kernels::LayerNormParams params = params_of(problem, site.device, args);
+  if (!kernels::layer_norm_planes_backward_fit(params) || args.workspace == nullptr ||
+      args.workspace_bytes < kernels::layer_norm_planes_backward_bytes(params)) {
+    return strided_cuda(site, problem, args);
+  }
+  kernels::launch_layer_norm_planes_backward(params, site.stream);
+  return cuda::launch_status("layer_norm_planes_backward");
+}
+
 Support supports_strided_cuda(const Problem&, const Device&) { return Support::yes(); }
 
 Status strided_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
