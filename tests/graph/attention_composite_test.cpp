@@ -121,7 +121,9 @@ TEST(CompositeAttention, EveryRecordedGraphIsTakenOrRefusedWithAReason) {
         EXPECT_EQ(mismatch(graph, memory), "");
         const DataType rounding = in_8_bits ? GPUDNN_DATA_FP8_E4M3 : GPUDNN_DATA_BFLOAT16;
         EXPECT_EQ(run_both(graph, memory, rounding), "");
-        if (Backend::at_hand().is_cuda()) EXPECT_EQ(run_both(graph, memory, rounding, Backend::at_hand()), "");
+        if (Backend::at_hand().is_cuda()) {
+          EXPECT_EQ(run_both(graph, memory, rounding, Backend::at_hand()), "");
+        }
       } else {
         EXPECT_FALSE(why.empty());
       }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/flash_float8_sm90.hpp"
 
+#include <cstdlib>
+
 #include "core/tensor_map_cuda.hpp"
 #include "ops/any_type.hpp"
 #include "ops/attention/cuda_engines.hpp"
@@ -99,6 +101,11 @@ int shape_of(const Problem& problem) {
     if (problem.dim_qk() <= its.dim_qk && problem.dim_v() <= its.dim_v) break;
     ++shape;
   }
+  // For a comparison of variants alone.
+  const char* const variant = std::getenv("GPUDNN_FLASH_FLOAT8_VARIANT");
+  const int wanted = variant == nullptr ? 0 : std::atoi(variant);
+  if (shape == 1 && wanted >= 3 && wanted <= 6) return wanted;
+  if (shape == 0 && wanted >= 7 && wanted <= 8) return wanted;
   return shape;
 }
 
