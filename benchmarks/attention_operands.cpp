@@ -143,6 +143,11 @@ std::vector<AttentionOperand> attention_outputs(const Problem& p) {
   add(&list, p.dq, Fill::normal, [](Args* a, void* data) { a->dq.data = data; });
   add(&list, p.dk, Fill::normal, [](Args* a, void* data) { a->dk.data = data; });
   add(&list, p.dv, Fill::normal, [](Args* a, void* data) { a->dv.data = data; });
+  if (p.is_8_bit()) {
+    const TensorGeometry number = vector_of(GPUDNN_DATA_FLOAT, 1);
+    add(&list, number, [](Args* a, void* data) { a->float8.amax_ds = static_cast<float*>(data); });
+    add(&list, number, [](Args* a, void* data) { a->float8.amax_dq = static_cast<float*>(data); });
+  }
   add(&list, p.dbias, [](Args* a, void* data) { a->dbias = data; });
   if (p.has_dsink != 0) {
     add(&list, vector_of(GPUDNN_DATA_FLOAT, static_cast<std::size_t>(p.heads_q())),
