@@ -99,6 +99,13 @@ void add_options(std::vector<AttentionOperand>* list, const Problem& p) {
   const TensorGeometry of_heads = vector_of(GPUDNN_DATA_FLOAT, heads);
   if (p.has_alibi != 0) add(list, of_heads, [](Args* a, void* data) { a->alibi_slopes = static_cast<float*>(data); });
   if (p.has_sink != 0) add(list, of_heads, [](Args* a, void* data) { a->sink = static_cast<float*>(data); });
+  // Of the numbers that scale 8-bit floats one of each kind, and the greatest magnitudes.
+  if (!p.is_8_bit()) return;
+  const Operand number{vector_of(GPUDNN_DATA_FLOAT, 1), Fill::positive, {}};
+  list->push_back({number, [](Args* a, void* data) { a->float8.scores[0] = static_cast<float*>(data); }});
+  list->push_back({number, [](Args* a, void* data) { a->float8.output[0] = static_cast<float*>(data); }});
+  list->push_back({number, [](Args* a, void* data) { a->float8.scale_s = static_cast<float*>(data); }});
+  list->push_back({number, [](Args* a, void* data) { a->float8.scale_o = static_cast<float*>(data); }});
 }
 
 }  // namespace
@@ -126,11 +133,21 @@ std::vector<AttentionOperand> attention_outputs(const Problem& p) {
     add(&list, p.max, Fill::normal, [](Args* a, void* data) { a->max.data = data; });
     add(&list, p.sum_exp, Fill::normal, [](Args* a, void* data) { a->sum_exp.data = data; });
     add(&list, p.dropout_mask, [](Args* a, void* data) { a->dropout_mask = data; });
+    if (p.is_8_bit()) {
+      const TensorGeometry number = vector_of(GPUDNN_DATA_FLOAT, 1);
+      add(&list, number, [](Args* a, void* data) { a->float8.amax_s = static_cast<float*>(data); });
+      add(&list, number, [](Args* a, void* data) { a->float8.amax_o = static_cast<float*>(data); });
+    }
     return list;
   }
   add(&list, p.dq, Fill::normal, [](Args* a, void* data) { a->dq.data = data; });
   add(&list, p.dk, Fill::normal, [](Args* a, void* data) { a->dk.data = data; });
   add(&list, p.dv, Fill::normal, [](Args* a, void* data) { a->dv.data = data; });
+  if (p.is_8_bit()) {
+    const TensorGeometry number = vector_of(GPUDNN_DATA_FLOAT, 1);
+    add(&list, number, [](Args* a, void* data) { a->float8.amax_ds = static_cast<float*>(data); });
+    add(&list, number, [](Args* a, void* data) { a->float8.amax_dq = static_cast<float*>(data); });
+  }
   add(&list, p.dbias, [](Args* a, void* data) { a->dbias = data; });
   if (p.has_dsink != 0) {
     add(&list, vector_of(GPUDNN_DATA_FLOAT, static_cast<std::size_t>(p.heads_q())),

@@ -18,7 +18,9 @@ struct FlashFloat8Params : FlashForwardParams {
 struct FlashFloat8Shape {
   std::int32_t dim_qk, dim_v, rows, columns;
 };
-constexpr FlashFloat8Shape kFlashFloat8Shapes[] = {{64, 64, 128, 192}, {128, 128, 128, 192}, {256, 256, 128, 128}};
+constexpr FlashFloat8Shape kFlashFloat8Shapes[] = {{64, 64, 128, 192},   {128, 128, 128, 192}, {256, 256, 128, 128},
+                                                   {128, 128, 128, 128}, {128, 128, 128, 192}, {128, 128, 128, 192},
+                                                   {128, 128, 128, 192}, {64, 64, 128, 192},   {64, 64, 128, 192}};
 
 // Bytes of a row of q and k that lie side by side in shared memory, and of keys of the turned v: TMA's swizzle.
 constexpr std::int32_t flash_float8_panel(std::int32_t extent) { return extent % 128 == 0 ? 128 : 64; }
@@ -42,6 +44,70 @@ struct FlashFloat8TurnParams {
   float* amax_o = nullptr;
 };
 constexpr std::int32_t kFlashFloat8Keys = 128;
+
+// Backward runs on copies in bf16, which hold every 8-bit float.
+struct FlashFloat8BackwardParams : FlashBackwardParams {
+  const float* scores[2] = {};  // of AttentionFloat8
+  const float* dp[2] = {};
+  float* amax_ds = nullptr;
+
+#ifdef __CUDACC__
+  __device__ __forceinline__ static float product_of(const float* const (&numbers)[2]) {
+    return (numbers[0] == nullptr ? 1.0F : *numbers[0]) * (numbers[1] == nullptr ? 1.0F : *numbers[1]);
+  }
+  __device__ __forceinline__ float score_factor() const { return product_of(scores); }
+  // The greatest magnitude of p (dO v^T - delta) without its factors, by whole warps.
+  __device__ __forceinline__ void meet_amax(float most) const {
+    if (amax_ds == nullptr) return;
+    auto bits = __float_as_uint(fabsf(most * scale * product_of(dp)));
+#pragma unroll
+    for (int lane = 16; lane > 0; lane /= 2) bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, lane));
+    if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<unsigned int*>(amax_ds), bits);
+  }
+#endif
+};
+
+// A tensor {batch, heads, rows, dim} of 8-bit or wider floats, and its packed copy in bf16.
+struct FlashFloat8Copy {
+  void* data = nullptr;
+  void* copy = nullptr;  // null: there is none
+  std::int64_t strides[3] = {};
+  std::int32_t heads = 0;
+  std::int32_t rows = 0;
+  std::int32_t dim = 0;  // a multiple of 16
+  tile::AnyType type = tile::AnyType::e4m3;
+};
+// q, k, v and dO to their copies; and what the kernels after this one add to starts at 0.
+struct FlashFloat8WidenParams {
+  FlashFloat8Copy tensors[4];
+  std::int64_t chunks[4] = {};  // of 16 elements
+  AttentionFloat8 numbers;
+};
+// lse and delta as FlashDeltaParams has them; delta in units of dp's factors.
+struct FlashFloat8DeltaParams {
+  FlashFloat8Copy o, d_o;
+  FlashRowValues stats;
+  FlashMask mask;
+  AttentionFloat8 numbers;
+  float* lse = nullptr;
+  float* delta = nullptr;
+  std::int64_t pitch = 0;
+  std::int32_t heads = 0;
+  std::int32_t batch_heads = 0;
+};
+// dq, dk and dv from their copies, scaled.
+struct FlashFloat8NarrowParams {
+  FlashFloat8Copy tensors[3];
+  std::int64_t chunks[3] = {};
+  AttentionFloat8 numbers;
+};
+
+void launch_flash_float8_widen_sm90(const FlashFloat8WidenParams& params, CUstream_st* stream);
+void launch_flash_float8_delta_sm90(const FlashFloat8DeltaParams& params, CUstream_st* stream);
+void launch_flash_float8_narrow_sm90(const FlashFloat8NarrowParams& params, CUstream_st* stream);
+// dim is 64 or 128.
+void launch_flash_float8_backward_sm90(const FlashFloat8BackwardParams& params, int dim, bool of_keys,
+                                       CUstream_st* stream);
 
 void launch_flash_float8_turn_sm90(const FlashFloat8TurnParams& params, CUstream_st* stream);
 void launch_flash_float8_forward_sm90(const FlashFloat8Params& params, int shape, int multiprocessors,

@@ -7,10 +7,10 @@
 namespace gpudnn::kernels {
 namespace {
 
-template <int kShape>
+template <int kShape, int kEveryComputed = 0, bool kTurns = true>
 void launch_shape(const FlashFloat8Params& params, int multiprocessors, CUstream_st* stream) {
   constexpr FlashFloat8Shape kIts = kFlashFloat8Shapes[kShape];
-  using C = flash_sm90::Float8Config<kIts.dim_qk, kIts.dim_v, kIts.rows, kIts.columns>;
+  using C = flash_sm90::Float8Config<kIts.dim_qk, kIts.dim_v, kIts.rows, kIts.columns, kEveryComputed, kTurns>;
   constexpr int kBytes = static_cast<int>(sizeof(flash_sm90::Float8Shared<C>)) + 1024;
   static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
   cuda::allow_shared_memory<&flash_sm90::flash_float8_forward_sm90<C>>(kBytes);
@@ -28,6 +28,18 @@ void launch_flash_float8_forward_sm90(const FlashFloat8Params& params, int shape
       return launch_shape<0>(params, multiprocessors, stream);
     case 1:
       return launch_shape<1>(params, multiprocessors, stream);
+    case 3:
+      return launch_shape<3>(params, multiprocessors, stream);
+    case 4:
+      return launch_shape<4, 8>(params, multiprocessors, stream);
+    case 5:
+      return launch_shape<5, 4>(params, multiprocessors, stream);
+    case 6:
+      return launch_shape<6, 0, false>(params, multiprocessors, stream);
+    case 7:
+      return launch_shape<7, 8>(params, multiprocessors, stream);
+    case 8:
+      return launch_shape<8, 4>(params, multiprocessors, stream);
     default:
       return launch_shape<2>(params, multiprocessors, stream);
   }

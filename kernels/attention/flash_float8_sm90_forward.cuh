@@ -20,7 +20,7 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-template <int kDimQk_, int kDimV_, int kRows_, int kColumns_>
+template <int kDimQk_, int kDimV_, int kRows_, int kColumns_, int kEveryComputed_ = 0, bool kTurns_ = true>
 struct Float8Config {
   static constexpr int kDimQk = kDimQk_;
   static constexpr int kDimV = kDimV_;
@@ -31,7 +31,9 @@ struct Float8Config {
   static constexpr int kStages = kDimV <= 128 ? 3 : 2;
   static constexpr int kProducerRegisters = 24;
   static constexpr int kConsumerRegisters = 240;
-  static constexpr bool kTakesTurns = kDimV <= 128;
+  static constexpr bool kTakesTurns = kTurns_ && kDimV <= 128;
+  // Of so many exponentials one is computed by products and sums, as the unit for them is the busiest; 0: none.
+  static constexpr int kEveryComputed = kEveryComputed_;
   static constexpr int kPanelQk = flash_float8_panel(kDimQk);
   static constexpr int kPanelV = flash_float8_panel(kColumns);
   static constexpr int kQBytes = kRows * kDimQk;
@@ -150,6 +152,17 @@ __device__ __forceinline__ void store_four(tile::AnyType type, unsigned char* ro
 }
 __device__ __forceinline__ int bytes_of(tile::AnyType type) {
   return type == tile::AnyType::f32 ? 4 : type == tile::AnyType::f16 || type == tile::AnyType::bf16 ? 2 : 1;
+}
+
+// 2 to a power of at most 100 by its nearest integer n and a polynomial of the rest, relative error 8e-5; what is
+// below 2^-120 becomes that.
+__device__ __forceinline__ float computed_ex2(float power) {
+  constexpr float kInteger = 12582912.0F;  // 1.5 * 2^23: the last bit of a sum with it is 1
+  const float x = fmaxf(power, -120.0F);
+  const float shifted = x + kInteger;
+  const float f = x - (shifted - kInteger);
+  const float y = fmaf(fmaf(fmaf(0.05517167F, f, 0.24261112F), f, 0.69326099F), f, 0.99992807F);
+  return __int_as_float(__float_as_int(y) + (__float_as_int(shifted) << 23));
 }
 
 template <class C>
@@ -274,7 +287,9 @@ class Float8Consumer {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           float& score = s[4 * i + 2 * half + e];
-          score = ptx::ex2_approx_ftz(fmaf(score, scale_log2, -base));
+          const float power = fmaf(score, scale_log2, -base);
+          const bool is_computed = C::kEveryComputed > 0 && (2 * i + e) % max(C::kEveryComputed, 1) == 1;
+          score = is_computed ? computed_ex2(power) : ptx::ex2_approx_ftz(power);
           sum += score;
         }
       }

@@ -253,8 +253,17 @@ TEST(Attention, BackwardAtEveryLength) {
 
 // On the host the engine is the reference itself, so one set of data will do.
 TEST(Attention, CaseFiles) {
-  for (const char* file : {"attention/edges.txt", "attention/options.txt", "attention/options_backward.txt",
-                           "attention/decode.txt", "attention/float8.txt", "attention/float8_backward.txt"}) {
+  for (const char* file :
+       {"attention/edges.txt", "attention/options.txt", "attention/options_backward.txt", "attention/decode.txt"}) {
+    for (const std::string& line : case_lines(file)) {
+      expect_correct(line, 1);
+      if (Backend::at_hand().is_cuda()) expect_correct(line, 2, 3, 2);
+    }
+  }
+}
+
+TEST(Attention, Float8CaseFiles) {
+  for (const char* file : {"attention/float8.txt", "attention/float8_backward.txt"}) {
     for (const std::string& line : case_lines(file)) {
       expect_correct(line, 1);
       if (Backend::at_hand().is_cuda()) expect_correct(line, 2, 3, 2);

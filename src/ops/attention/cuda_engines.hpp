@@ -17,6 +17,10 @@ namespace gpudnn::attention {
 [[nodiscard]] std::size_t flash_float8_sm90_workspace(const Problem& problem, const Device& device);
 [[nodiscard]] Status flash_float8_sm90(const LaunchSite& site, const Problem& problem, const Args& args);
 
+[[nodiscard]] Support supports_flash_float8_backward_sm90(const Problem& problem, const Device& device);
+[[nodiscard]] std::size_t flash_float8_backward_sm90_workspace(const Problem& problem, const Device& device);
+[[nodiscard]] Status flash_float8_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args);
+
 [[nodiscard]] Support supports_decode_sm90(const Problem& problem, const Device& device);
 [[nodiscard]] Support supports_flash_gather_sm90(const Problem& problem, const Device& device);
 [[nodiscard]] std::size_t flash_gather_sm90_workspace(const Problem& problem, const Device& device);

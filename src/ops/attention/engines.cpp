@@ -24,6 +24,8 @@ constexpr AttentionEngine kEngines[] = {
      flash_backward_sm90},
     {"flash_float8_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_float8_sm90, flash_float8_sm90_workspace,
      flash_float8_sm90},
+    {"flash_float8_backward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_float8_backward_sm90,
+     flash_float8_backward_sm90_workspace, flash_float8_backward_sm90},
     {"flash_gather_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_gather_sm90, flash_gather_sm90_workspace,
      flash_gather_sm90},
     {"flash_gather_backward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_gather_backward_sm90,

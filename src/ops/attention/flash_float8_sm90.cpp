@@ -1,7 +1,10 @@
-// The launcher of flash_float8_sm90: attention forward in e4m3 on Hopper.
+// The launchers of flash_float8_sm90: attention in 8-bit floats on Hopper.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/flash_float8_sm90.hpp"
 
+#include <cstdlib>
+
+#include "core/float8.hpp"
 #include "core/tensor_map_cuda.hpp"
 #include "ops/any_type.hpp"
 #include "ops/attention/cuda_engines.hpp"
@@ -68,9 +71,6 @@ const char* unsupported_layout(const Tensor& tensor) {
 }
 
 const char* unsupported_options(const Problem& problem) {
-  for (const DataType type : {problem.type(), problem.k.geometry.type, problem.v.geometry.type, problem.p_type}) {
-    if (type != GPUDNN_DATA_FP8_E4M3) return "it takes q, k, v and p in e4m3";
-  }
   if (problem.bias.rank != 0 || problem.has_alibi != 0 || problem.has_soft_cap != 0) {
     return "it takes no bias, ALiBi or soft cap";
   }
@@ -99,6 +99,11 @@ int shape_of(const Problem& problem) {
     if (problem.dim_qk() <= its.dim_qk && problem.dim_v() <= its.dim_v) break;
     ++shape;
   }
+  // For a comparison of variants alone.
+  const char* const variant = std::getenv("GPUDNN_FLASH_FLOAT8_VARIANT");
+  const int wanted = variant == nullptr ? 0 : std::atoi(variant);
+  if (shape == 1 && wanted >= 3 && wanted <= 6) return wanted;
+  if (shape == 0 && wanted >= 7 && wanted <= 8) return wanted;
   return shape;
 }
 
@@ -120,10 +125,7 @@ void turn_values(const LaunchSite& site, const Problem& problem, const Args& arg
   kernels::launch_flash_float8_turn_sm90(params, site.stream);
 }
 
-}  // namespace
-
-Support supports_flash_float8_sm90(const Problem& problem, const Device& device) {
-  if (problem.backward != 0) return Support::no("it is a forward engine");
+Support supports_common(const Problem& problem, const Device& device) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (!problem.is_8_bit()) return Support::no("it takes 8-bit floats");
   if (const char* const reason = unsupported_options(problem)) return Support::no(reason);
@@ -131,6 +133,137 @@ Support supports_flash_float8_sm90(const Problem& problem, const Device& device)
     if (const char* const reason = unsupported_layout(*tensor)) return Support::no(reason);
   }
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
+}
+
+// --- backward -------------------------------------------------------------------------------------------------------
+
+// The copies in bf16, and what the rows have, in the order of the workspace.
+struct BackwardCopies {
+  Tensor q, k, v, d_o, dq, dk, dv;  // packed; rank 0 where there is none
+};
+BackwardCopies copies_of(const Problem& problem) {
+  const auto packed = [](const Tensor& tensor) {
+    Tensor copy;
+    if (tensor.exists())
+      copy.geometry = packed_tensor(GPUDNN_DATA_BFLOAT16, GPUDNN_TENSOR_NCHW, 4, tensor.geometry.dims);
+    return copy;
+  };
+  return {packed(problem.q),  packed(problem.k),  packed(problem.v), packed(problem.d_o),
+          packed(problem.dq), packed(problem.dk), packed(problem.dv)};
+}
+
+std::int64_t backward_pitch(const Problem& problem) {
+  constexpr std::int64_t kTo = kernels::kFlashBackwardPitch;
+  return (problem.length_q() + kTo - 1) / kTo * kTo;
+}
+
+// Hands out the workspace in multiples of 256 bytes.
+class Pieces {
+ public:
+  explicit Pieces(void* memory) : memory_(static_cast<char*>(memory)) {}
+  void* take(std::size_t bytes) {
+    char* const piece = memory_ == nullptr ? nullptr : memory_ + taken_;
+    taken_ += (bytes + 255) / 256 * 256;
+    return piece;
+  }
+  void* take(const Tensor& copy) { return copy.exists() ? take(size_in_bytes(copy.geometry)) : nullptr; }
+  [[nodiscard]] std::size_t taken() const { return taken_; }
+
+ private:
+  char* memory_;
+  std::size_t taken_ = 0;
+};
+
+kernels::FlashFloat8Copy copy_between(const Tensor& tensor, const void* data, void* copy) {
+  kernels::FlashFloat8Copy result;
+  if (!tensor.exists()) return result;
+  result.data = const_cast<void*>(data);  // NOLINT: one struct for inputs and outputs
+  result.copy = copy;
+  for (int i = 0; i < 3; ++i) result.strides[i] = tensor.geometry.strides[i];
+  result.heads = static_cast<std::int32_t>(tensor.geometry.dims[1]);
+  result.rows = static_cast<std::int32_t>(tensor.geometry.dims[2]);
+  result.dim = static_cast<std::int32_t>(tensor.geometry.dims[3]);
+  result.type = any_type(tensor.geometry.type);
+  return result;
+}
+std::int64_t chunks_of(const Tensor& tensor) { return tensor.exists() ? element_count(tensor.geometry) / 16 : 0; }
+
+kernels::FlashFloat8DeltaParams delta_params(const Problem& problem, const Args& args, Pieces* pieces) {
+  kernels::FlashFloat8DeltaParams params;
+  params.o = copy_between(problem.o, args.o.data, nullptr);
+  params.d_o = copy_between(problem.d_o, args.d_o.data, nullptr);
+  params.stats = row_values(problem.stats, args.stats.data);
+  params.mask = mask_of(problem, args);
+  params.numbers = args.float8;
+  params.pitch = backward_pitch(problem);
+  params.heads = static_cast<std::int32_t>(problem.heads_q());
+  params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
+  const auto bytes = static_cast<std::size_t>(params.pitch * params.batch_heads) * 4;
+  params.lse = static_cast<float*>(pieces->take(bytes));
+  params.delta = static_cast<float*>(pieces->take(bytes));
+  return params;
+}
+
+// The seven copies' memory, in their order.
+struct CopyData {
+  void *q, *k, *v, *d_o, *dq, *dk, *dv;
+};
+
+Status multiply_backward(const LaunchSite& site, const Problem& problem, const Args& args, const BackwardCopies& copies,
+                         const CopyData& data, const kernels::FlashFloat8DeltaParams& delta) {
+  const int dim = problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
+  for (const bool of_keys : {false, true}) {
+    const Tensor& out1 = of_keys ? copies.dk : copies.dq;
+    const bool writes_out2 = of_keys && copies.dv.exists();
+    if (!out1.exists() && !writes_out2) continue;
+    kernels::FlashFloat8BackwardParams params;
+    const std::int64_t held = kernels::kFlashBackwardRows;
+    const std::int64_t stream = kernels::flash_backward_stream(of_keys, dim);
+    const bool encoded = cuda::with_context(site.device.ordinal, [&] {
+      return encode(copies.q, data.q, of_keys ? stream : held, of_keys ? &params.b1 : &params.a1) &&
+             encode(copies.d_o, data.d_o, of_keys ? stream : held, of_keys ? &params.b2 : &params.a2) &&
+             encode(copies.k, data.k, of_keys ? held : stream, of_keys ? &params.a1 : &params.b1) &&
+             encode(copies.v, data.v, of_keys ? held : stream, of_keys ? &params.a2 : &params.b2) &&
+             (!out1.exists() || encode(out1, of_keys ? data.dk : data.dq, 64, &params.out1)) &&
+             (!writes_out2 || encode(copies.dv, data.dv, 64, &params.out2));
+    });
+    GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
+                   "the driver refused a tensor map for this problem; please report it with the problem's line");
+    const std::int64_t heads = of_keys ? problem.heads_k() : problem.heads_q();
+    const std::int64_t length = of_keys ? problem.length_kv : problem.length_q();
+    params.mask = delta.mask;
+    params.lse = delta.lse;
+    params.delta = delta.delta;
+    params.pitch = delta.pitch;
+    params.heads = static_cast<std::int32_t>(heads);
+    params.group = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
+    params.tiles_of_head = static_cast<std::int32_t>((length + held - 1) / held);
+    params.batch_heads = static_cast<std::int32_t>(problem.batch() * heads);
+    params.heads_of_section =
+        heads_of_section(problem, site.device, heads, of_keys ? problem.length_q() : problem.length_kv);
+    params.writes_out1 = out1.exists();
+    params.writes_out2 = writes_out2;
+    params.scale = static_cast<float>(problem.scale);
+    params.scale_log2 = static_cast<float>(problem.scale * kLog2E);
+    for (int i = 0; i < 2; ++i) {
+      params.scores[i] = args.float8.scores[i];
+      params.dp[i] = args.float8.dp[i];
+    }
+    params.amax_ds = args.float8.amax_ds;
+    kernels::launch_flash_float8_backward_sm90(params, dim, of_keys, site.stream);
+  }
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+Support supports_flash_float8_sm90(const Problem& problem, const Device& device) {
+  if (problem.backward != 0) return Support::no("it is a forward engine");
+  if (const Support common = supports_common(problem, device); !common) return common;
+  for (const DataType type : {problem.type(), problem.k.geometry.type, problem.v.geometry.type, problem.p_type}) {
+    if (type != GPUDNN_DATA_FP8_E4M3) return Support::no("it takes q, k, v and p in e4m3");
+  }
+  return Support::yes();
 }
 
 std::size_t flash_float8_sm90_workspace(const Problem& problem, const Device&) {
@@ -177,6 +310,55 @@ Status flash_float8_sm90(const LaunchSite& site, const Problem& problem, const A
   turn_values(site, problem, args, turned, params.next_tile);
   kernels::launch_flash_float8_forward_sm90(params, shape, site.device.multiprocessors, site.stream);
   return cuda::launch_status("flash_float8_sm90");
+}
+
+Support supports_flash_float8_backward_sm90(const Problem& problem, const Device& device) {
+  if (problem.backward == 0) return Support::no("it is a backward engine");
+  if (const Support common = supports_common(problem, device); !common) return common;
+  if (problem.dim_qk() > 128 || problem.dim_v() > 128) return Support::no("it takes head dimensions up to 128");
+  if (problem.heads_k() != problem.heads_v()) return Support::no("it takes as many heads of k as of v");
+  if (problem.has_dsink != 0) return Support::no("it makes no dSink");
+  const DataType d_o = problem.d_o.geometry.type;
+  if (!is_float8(d_o) && d_o != GPUDNN_DATA_BFLOAT16) return Support::no("it takes dO in 8 bits or bf16");
+  // Its kernel notes the greatest magnitude of dS.
+  if (!problem.dq.exists() && problem.dk.exists()) return Support::no("it takes dK together with dQ");
+  for (const Tensor* tensor : {&problem.d_o, &problem.dq, &problem.dk, &problem.dv}) {
+    if (!tensor->exists()) continue;
+    if (const char* const reason = unsupported_layout(*tensor)) return Support::no(reason);
+  }
+  return Support::yes();
+}
+
+std::size_t flash_float8_backward_sm90_workspace(const Problem& problem, const Device&) {
+  Pieces pieces(nullptr);
+  const BackwardCopies c = copies_of(problem);
+  for (const Tensor* copy : {&c.q, &c.k, &c.v, &c.d_o, &c.dq, &c.dk, &c.dv}) (void)pieces.take(*copy);
+  (void)delta_params(problem, {}, &pieces);
+  return pieces.taken();
+}
+
+Status flash_float8_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
+  Pieces pieces(site.workspace);
+  const BackwardCopies c = copies_of(problem);
+  CopyData data{};
+  data.q = pieces.take(c.q), data.k = pieces.take(c.k), data.v = pieces.take(c.v), data.d_o = pieces.take(c.d_o);
+  data.dq = pieces.take(c.dq), data.dk = pieces.take(c.dk), data.dv = pieces.take(c.dv);
+  const kernels::FlashFloat8DeltaParams delta = delta_params(problem, args, &pieces);
+  kernels::FlashFloat8WidenParams widen{
+      {copy_between(problem.q, args.q.data, data.q), copy_between(problem.k, args.k.data, data.k),
+       copy_between(problem.v, args.v.data, data.v), copy_between(problem.d_o, args.d_o.data, data.d_o)},
+      {chunks_of(c.q), chunks_of(c.k), chunks_of(c.v), chunks_of(c.d_o)},
+      args.float8};
+  kernels::launch_flash_float8_widen_sm90(widen, site.stream);
+  kernels::launch_flash_float8_delta_sm90(delta, site.stream);
+  GPUDNN_TRY(multiply_backward(site, problem, args, c, data, delta));
+  kernels::FlashFloat8NarrowParams narrow{
+      {copy_between(problem.dq, args.dq.data, data.dq), copy_between(problem.dk, args.dk.data, data.dk),
+       copy_between(problem.dv, args.dv.data, data.dv)},
+      {chunks_of(c.dq), chunks_of(c.dk), chunks_of(c.dv)},
+      args.float8};
+  kernels::launch_flash_float8_narrow_sm90(narrow, site.stream);
+  return cuda::launch_status("flash_float8_backward_sm90");
 }
 
 }  // namespace gpudnn::attention
