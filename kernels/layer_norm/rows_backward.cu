@@ -112,10 +112,10 @@ void launch_typed(const Cut& cut, const LayerNormBackwardArgs& args, const Rows&
   }
 }
 
-void launch_finish(const LayerNormParams& params, const Cut& cut, cudaStream_t stream) {
+void launch_finish(const LayerNormParams& params, std::int64_t parts, cudaStream_t stream) {
   launch_layer_norm_finish({.partials = params.partials,
                             .length = params.within.count(),
-                            .parts = static_cast<int>(cut.parts),
+                            .parts = static_cast<int>(parts),
                             .dscale = params.dscale,
                             .dbias = params.dbias,
                             .samples = static_cast<int>(samples_of(params)),
@@ -180,8 +180,8 @@ void launch_layer_norm_rows_backward(const LayerNormParams& params, CUstream_st*
   args.cluster = cut.cluster;
   const Rows rows(params.between);
   if (cut.ring.cluster > 0) {
-    launch_layer_norm_ring_backward(cut.ring, params.x.type, args, rows, stream);
-    if (args.partials != nullptr) launch_finish(params, cut, stream);
+    const int parts = launch_layer_norm_ring_backward(cut.ring, params.x.type, args, rows, stream);
+    if (args.partials != nullptr) launch_finish(params, parts, stream);
     return;
   }
   switch (params.x.type) {
@@ -195,7 +195,7 @@ void launch_layer_norm_rows_backward(const LayerNormParams& params, CUstream_st*
       launch_typed<float>(cut, args, rows, stream);
       break;
   }
-  if (args.partials != nullptr) launch_finish(params, cut, stream);
+  if (args.partials != nullptr) launch_finish(params, cut.parts, stream);
 }
 
 }  // namespace gpudnn::kernels
