@@ -608,6 +608,8 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(cons
       }
       if (kCluster && goes_on) ++block.published;
     }
+    // None of the block's sequences has begun: what the next step reads is not yet looked for.
+    if (!kCluster && first_place >= s.rows) block.look(after, first_place, 0);
     s = after;
   }
 }

@@ -291,18 +291,20 @@ std::string compare_finiteness(Expected* expected, Outcome* outcome) {
   return {};
 }
 
+// Engines that transform their data spread it over the tiles that hold it (docs/numerics.md).
 TEST(ConvolutionEngines, InfinityStaysInItsWindows) {
+  const auto sums_directly = [](const std::string& engine) {
+    return !engine.starts_with("fft") && !engine.starts_with("winograd");
+  };
   Counts counts;
   for (const char* line : kFirstLayers) {
     const ConvCase c = conv_case(line);
     Values values = make_values(c);
     for (std::size_t i = 7; i < values.x.size(); i += 151) values.x[i] = std::numeric_limits<double>::infinity();
-    check_configs(
-        c, values, &counts, [](const std::string&) { return true; },
-        [&](Outcome* outcome, Expected expected) {
-          const std::string wrong = compare_finiteness(&expected, outcome);
-          return wrong.empty() ? judge(output_of(c.problem), *outcome, expected) : wrong;
-        });
+    check_configs(c, values, &counts, sums_directly, [&](Outcome* outcome, Expected expected) {
+      const std::string wrong = compare_finiteness(&expected, outcome);
+      return wrong.empty() ? judge(output_of(c.problem), *outcome, expected) : wrong;
+    });
   }
   report(counts);
 }
