@@ -169,24 +169,23 @@ struct LayerNormLastMoments {
   float mean[N] = {};
   float squares[N] = {};
 
+  // Packs of `held` pixels: where it is one, both are the same.
   template <class Pack>
   __device__ __forceinline__ void add(const Pack (&packs)[kLnLastFlight], int held, float factor) {
+    static_assert(kLnLastFlight == 2, "a batch has one pixel or two");
     if (held == 0) return;
     const auto batch = static_cast<float>(held);
     const float all = count + batch;
     const float share = count > 0 ? tile::share_of(batch, all) : 1.0f;
     const float cross = count * share;
-    const float one_of_batch = held == 1 ? 1.0f : 1.0f / kLnLastFlight;
-    static_assert(kLnLastFlight == 2, "a batch has one pixel or two");
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const float first = tile::widen<float>(packs[0].get(i)) * factor;
-      const float second = held == 1 ? 0.0f : tile::widen<float>(packs[1].get(i)) * factor;
-      const float batch_mean = (first + second) * one_of_batch;
-      const float d0 = first - batch_mean;
-      const float d1 = held == 1 ? 0.0f : second - batch_mean;
-      const float distance = batch_mean - mean[i];
-      squares[i] += d0 * d0 + d1 * d1 + (cross > 0 ? distance * distance * cross : 0.0f);
+      const float second = tile::widen<float>(packs[1].get(i)) * factor;
+      const float apart = first - second;
+      const float distance = (first + second) * 0.5f - mean[i];
+      squares[i] += apart * 0.5f * apart;
+      squares[i] += distance * cross * distance;
       mean[i] += distance * share;
     }
     count = all;
