@@ -101,7 +101,6 @@ bool gradients_by_channel(const LayerNormParams& params, const LayerNormChannels
 }
 
 int width_of(const LayerNormParams& params) { return 16 / tile::any_type_bytes(params.x.type); }
-bool may_exceed(const LayerNormParams& params) { return !params.backward && params.x.type != tile::AnyType::f16; }
 
 LayerNormLastCut cut_of(const LayerNormParams& params, const LayerNormChannelsLast& shape) {
   return layer_norm_last_cut(shape, tile::any_type_bytes(params.x.type), params.backward ? 2 : 1,
@@ -140,13 +139,11 @@ LayerNormLastArgs args_of(const LayerNormParams& params, const LayerNormChannels
   args.by_entry =
       tile::FastDivmod(static_cast<std::uint32_t>(args.packs_in_groups ? shape.of_group / width : shape.of_group));
   args.epsilon = static_cast<float>(params.epsilon);
-  args.one_over_count = 1 / (static_cast<double>(shape.pixels) * shape.of_group);
-  const LayerNormLastLayout layout =
-      layer_norm_last_layout(cut, shape, may_exceed(params), asks_for_parameters(params));
+  args.one_over_count = static_cast<float>(1 / (static_cast<double>(shape.pixels) * shape.of_group));
+  const LayerNormLastLayout layout = layer_norm_last_layout(cut, shape, asks_for_parameters(params));
   auto* const workspace = reinterpret_cast<char*>(params.partials);
-  args.words = reinterpret_cast<LayerNormLastWords*>(workspace);
-  args.partials = reinterpret_cast<float2*>(workspace + layout.partials);
-  args.totals = reinterpret_cast<float2*>(workspace + layout.totals);
+  args.partials = reinterpret_cast<LayerNormLastPost*>(workspace);
+  args.totals = reinterpret_cast<LayerNormLastPost*>(workspace + layout.totals);
   args.parameters = asks_for_parameters(params) ? reinterpret_cast<float*>(workspace + layout.parameters) : nullptr;
   args.cut = cut;
   return args;
@@ -156,8 +153,8 @@ template <class T, bool kBackward>
 void launch(const LayerNormLastArgs& args, cudaStream_t stream) {
   const LayerNormLastCut& cut = args.cut;
   cuda::allow_shared_memory<layer_norm_channels_last<T, kBackward>>(kLnLastBytes, true);
-  const int bytes =
-      kLnLastHeader + cut.entry_bytes + cut.stages * cut.chunk_pixels * cut.packs * 16 * (kBackward ? 2 : 1);
+  const int bytes = kLnLastHeader + cut.entry_bytes + cut.group_bytes +
+                    cut.stages * cut.chunk_pixels * cut.packs * 16 * (kBackward ? 2 : 1);
   cuda::launch_kernel(layer_norm_channels_last<T, kBackward>,
                       {.blocks = dim3(static_cast<unsigned>(cut.teams * cut.members)),
                        .threads = dim3(static_cast<unsigned>(cut.threads + 64)),
@@ -190,27 +187,32 @@ LayerNormLastCut layer_norm_last_cut(const LayerNormChannelsLast& shape, int ele
   // dscale and dbias pass through the entries too, a pair for each channel of each row.
   const bool by_pack = tensors == 1 && shape.of_group % width == 0;
   cut.entry_bytes = static_cast<std::int32_t>(rounded_up(cut.rows * cut.packs * (by_pack ? 1 : width) * 8, 128));
+  cut.copies_statistics = tensors == 2 && shape.groups <= cut.threads;
+  cut.group_bytes = static_cast<std::int32_t>(rounded_up(shape.groups * (cut.copies_statistics ? 4 : 1) * 8, 128));
   const int chunk_bytes = cut.chunk_pixels * cut.packs * 16 * tensors;
   cut.stages = static_cast<std::int32_t>(
-      tile::least((kLnLastBytes - kLnLastHeader - cut.entry_bytes) / chunk_bytes, kLnLastMaxStages));
+      tile::least((kLnLastBytes - kLnLastHeader - cut.entry_bytes - cut.group_bytes) / chunk_bytes, kLnLastMaxStages));
   if (cut.stages < 2) return {};
 
   // The number of rounds in which the teams go through the samples: seconds * 1e9 of each, and the least of them. A
-  // block moves 16 bytes a nanosecond where all are at work, and 32 where few are; a sample's joining takes some 4000.
+  // block moves 16 bytes a nanosecond where all are at work, and 32 where few are; a sample's joining takes some 4000,
+  // and what a block posts and reads for it is bytes too.
   const std::int64_t most = 2 * multiprocessors;
   double best = 0;
   for (std::int64_t rounds = (shape.samples + most - 1) / most, tried = 0; rounds <= shape.samples && tried < 64;
        ++rounds, ++tried) {
     LayerNormLastCut trial = cut;
     trial.teams = static_cast<std::int32_t>((shape.samples + rounds - 1) / rounds);
-    const std::int64_t members = tile::least(most / trial.teams, (shape.pixels + cut.rows - 1) / cut.rows);
+    const std::int64_t members = tile::least(tile::least(most / trial.teams, std::int64_t{kLnLastMaxMembers}),
+                                             (shape.pixels + cut.rows - 1) / cut.rows);
     trial.slice = rounded_up((shape.pixels + members - 1) / members, cut.rows);
     trial.members = static_cast<std::int32_t>((shape.pixels + trial.slice - 1) / trial.slice);
     const std::int64_t chunks = (trial.slice + cut.chunk_pixels - 1) / cut.chunk_pixels;
     trial.held = chunks <= cut.stages;
     trial.ahead = rounds > 1 && 2 * chunks <= cut.stages;
     const double tensor = static_cast<double>(trial.slice) * cut.packs * 16;
-    const double bytes = tensor * (tensors * (trial.held ? 1 : 2) + 1);
+    const double posted = trial.members > 1 ? 48.0 * shape.groups : 0.0;
+    const double bytes = tensor * (tensors * (trial.held ? 1 : 2) + 1) + posted;
     const double rate = tile::least(16.0 * static_cast<double>(most) / (trial.teams * trial.members), 32.0);
     const double joining = trial.ahead ? 1000 : trial.members > 1 ? 4000 : 1500;
     const double cost = static_cast<double>(rounds) * (bytes / rate + joining);
@@ -222,17 +224,16 @@ LayerNormLastCut layer_norm_last_cut(const LayerNormChannelsLast& shape, int ele
   return cut;
 }
 
-LayerNormLastLayout layer_norm_last_layout(const LayerNormLastCut& cut, const LayerNormChannelsLast& shape, bool redo,
+LayerNormLastLayout layer_norm_last_layout(const LayerNormLastCut& cut, const LayerNormChannelsLast& shape,
                                            bool parameters) {
   const auto padded = [](std::size_t bytes) { return (bytes + 255) / 256 * 256; };
   const auto teams = static_cast<std::size_t>(cut.teams);
   const auto members = static_cast<std::size_t>(cut.members);
   const auto groups = static_cast<std::size_t>(shape.groups);
-  const std::size_t slots = teams * (redo ? 2 : 1) * 2;
+  constexpr std::size_t kPost = 16;
   LayerNormLastLayout layout;
-  layout.partials = padded(teams * sizeof(LayerNormLastWords));
-  layout.totals = layout.partials + (members > 1 ? padded(slots * members * groups * sizeof(float2)) : 0);
-  layout.parameters = layout.totals + padded(slots * groups * sizeof(float2));
+  layout.totals = members > 1 ? padded(teams * kLnLastPartials * members * groups * kPost) : 0;
+  layout.parameters = layout.totals + padded(teams * kLnLastTotals * groups * kPost);
   layout.bytes = layout.parameters;
   if (parameters) {
     layout.bytes += teams * members * 2 * static_cast<std::size_t>(shape.channels) * sizeof(float);
@@ -270,7 +271,7 @@ bool layer_norm_channels_last_fit(const LayerNormParams& params) {
 std::size_t layer_norm_channels_last_bytes(const LayerNormParams& params) {
   LastLoops loops;
   const LayerNormChannelsLast shape = shape_of(params, &loops);
-  return layer_norm_last_layout(cut_of(params, shape), shape, may_exceed(params), asks_for_parameters(params)).bytes;
+  return layer_norm_last_layout(cut_of(params, shape), shape, asks_for_parameters(params)).bytes;
 }
 
 void launch_layer_norm_channels_last(const LayerNormParams& params, CUstream_st* stream) {

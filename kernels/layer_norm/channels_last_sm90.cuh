@@ -1,33 +1,36 @@
 // Group and instance normalization of channels-last tensors, forward and backward, where x (and dy) are read from
 // memory once.
 //
-//   forward   y = (x - mean) * inverse * scale + bias, with mean and variance of the channels of a group over the
-//   pixels backward  g = dy * scale;  dx = inverse * (g - mean(g) - xhat * mean(g * xhat));  dscale = sum(dy * xhat);
-//             dbias = sum(dy)
+//   forward   y = (x - mean) * inverse * scale + bias, with mean and variance over the pixels and a group's channels
+//   backward  g = dy * scale;  dx = inverse * (g - mean(g) - xhat * mean(g * xhat));
+//             dscale = sum(dy * xhat);  dbias = sum(dy)
 //
 // A sample is one run of memory: pixels, each with its channels. A team of blocks has one sample at a time, each block
 // a slice of its pixels. The warps of a block:
 //
-//   the first ones   have 16 bytes of channels a thread, and every `rows`-th pixel. Of each sample there are two
-//   passes.
+//   the first ones   have 16 bytes of channels a thread, and every `rows`-th pixel, in two passes.
 //                    first: the chunks of the slice as they arrive; a thread gathers the moments (backward: sums) of
-//                    its channels, those of a group are joined over the block, and left in the workspace.
+//                    its channels, those of a group are joined over the block, and posted in the workspace.
 //                    second: what all slices have together is read, and y (dx) written from the chunks, whose room is
 //                    free from then on
 //   the filling one  brings chunks to shared memory by TMA, as soon as there is room
-//   the joining one  has the groups of its block's number in the team, and those `members` further on: it waits until
-//                    all blocks have left their part of a sample, joins those in order, and tells all blocks
+//   the joining one  has the groups of its block's number in the team, and those `members` further on: it waits for
+//                    what the blocks post of a group, joins it in order, and posts what the second pass needs
+//
+// What is posted carries the number of its sample in each of its two words of 8 bytes, so no counter and no fence stand
+// between those who post and those who read: a fence takes microseconds where stores are under way. A slot is used
+// again only when all blocks have passed on from what was read there (see the numbers of slots below).
 //
 // Where two slices fit (`ahead`) the first pass of the next sample stands before the second pass of this one, so nobody
 // waits for the joining. Where not even one does (not `held`) the chunks are read again for the second pass, last one
 // first, as the L2 may still have them. All blocks must be resident at once when teams have several: the launch is
 // cooperative then.
 //
-// Moments are gathered by batches of two pixels and joined by Chan's formula, so the mean's size costs no digits of the
-// variance. Where the squares exceed the range of float (deviations above some 1e19), the sample is measured again with
-// x scaled by 2^-80, and the groups that need it take what that gives, marked by the sign of `inverse`; so a
-// finite sample never gives a NaN. dscale and dbias: each thread adds up its channels over all samples of its team;
-// blocks leave a part each, and a second kernel adds those up in order.
+// Moments are gathered by batches of two pixels and joined by Chan's formula, those of threads and of blocks in two
+// passes, so the mean's size costs no digits of the variance. Where the squares exceed the range of float (deviations
+// above some 1e19), the sample is measured again with x scaled by 2^-80, and the groups that need it take what that
+// gives, marked by the sign of `inverse`; so a finite sample never gives a NaN. dscale and dbias: each thread adds up
+// its channels over all samples of its team; blocks leave a part each, and a second kernel adds those up in order.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -38,7 +41,7 @@
 #include "kernels/layer_norm/rows.cuh"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/bulk_copy.cuh"
-#include "kernels/ptx/gpu_scope.cuh"
+#include "kernels/ptx/gpu_relaxed.cuh"
 #include "kernels/tile/channel_reduce.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
 #include "kernels/tile/stage_ring.cuh"
@@ -51,13 +54,9 @@ struct LayerNormLastStatistic {
   std::int64_t sample, group;  // strides
 };
 
-// Words of a team, of which no other is near.
-struct alignas(128) LayerNormLastWords {
-  // By attempt and odd or even sample: the blocks that left their part, and those that joined their groups, over all
-  // samples. Second attempts are counted by the even words alone.
-  std::uint32_t arrived[2][2];
-  std::uint32_t told[2][2];
-  std::uint32_t again[4];  // 1 + the last of every fourth sample that had a group whose squares were out of range
+// Two numbers, each with the number of the sample that they belong to.
+struct alignas(16) LayerNormLastPost {
+  std::uint64_t words[2];
 };
 
 struct LayerNormLastArgs {
@@ -78,37 +77,22 @@ struct LayerNormLastArgs {
   tile::FastDivmod by_entry;  // entries of a group in a row of entries
   bool packs_in_groups;       // no pack of 16 bytes has channels of two groups
   float epsilon;
-  double one_over_count;  // 1 / elements of a set
-  LayerNormLastWords* words;
-  float2* partials;   // [attempt][team][odd or even sample][member][group]
-  float2* totals;     // [attempt][team][odd or even sample][group]
-  float* parameters;  // [block][dscale, dbias][channel], or null
+  float one_over_count;         // 1 / elements of a set
+  LayerNormLastPost* partials;  // [team][slot][member][group]
+  LayerNormLastPost* totals;    // [team][slot][group]
+  float* parameters;            // [block][dscale, dbias][channel], or null
   LayerNormLastCut cut;
 };
 
 struct LayerNormLastShared {
   std::uint64_t full[kLnLastMaxStages];
   std::uint64_t empty[kLnLastMaxStages];
+  std::uint32_t again[2];  // odd or even sample: a group's squares are out of range
 };
 static_assert(sizeof(LayerNormLastShared) <= kLnLastHeader, "the cut leaves room for the barriers");
 
-constexpr int kLnLastBarrier = 1;  // of the threads that compute
-
-// What a group's elements give: the two numbers that are kept of it, and their joining.
-template <bool kBackward>
-struct LayerNormLastSum;
-template <>
-struct LayerNormLastSum<false> {
-  using type = tile::Moments<float>;
-  static __device__ __forceinline__ type of(float2 kept, float count) { return {count, kept.x, kept.y}; }
-  static __device__ __forceinline__ float2 kept(const type& sum) { return {sum.mean, sum.squares}; }
-};
-template <>
-struct LayerNormLastSum<true> {
-  using type = tile::Totals<float>;
-  static __device__ __forceinline__ type of(float2 kept, float) { return {kept.x, kept.y}; }
-  static __device__ __forceinline__ float2 kept(const type& sum) { return {sum.first, sum.second}; }
-};
+constexpr int kLnLastBarrier = 1;                             // of the threads that compute
+constexpr int kLnLastAtOnce = (kLnLastMaxMembers + 31) / 32;  // members of a lane that joins
 
 // The block's slice of each sample, in the order in which chunks come to shared memory.
 struct LayerNormLastSlice {
@@ -169,24 +153,23 @@ struct LayerNormLastMoments {
   float mean[N] = {};
   float squares[N] = {};
 
+  // Packs of `held` pixels: where it is one, both are the same.
   template <class Pack>
   __device__ __forceinline__ void add(const Pack (&packs)[kLnLastFlight], int held, float factor) {
+    static_assert(kLnLastFlight == 2, "a batch has one pixel or two");
     if (held == 0) return;
     const auto batch = static_cast<float>(held);
     const float all = count + batch;
     const float share = count > 0 ? tile::share_of(batch, all) : 1.0f;
     const float cross = count * share;
-    const float one_of_batch = held == 1 ? 1.0f : 1.0f / kLnLastFlight;
-    static_assert(kLnLastFlight == 2, "a batch has one pixel or two");
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const float first = tile::widen<float>(packs[0].get(i)) * factor;
-      const float second = held == 1 ? 0.0f : tile::widen<float>(packs[1].get(i)) * factor;
-      const float batch_mean = (first + second) * one_of_batch;
-      const float d0 = first - batch_mean;
-      const float d1 = held == 1 ? 0.0f : second - batch_mean;
-      const float distance = batch_mean - mean[i];
-      squares[i] += d0 * d0 + d1 * d1 + (cross > 0 ? distance * distance * cross : 0.0f);
+      const float second = tile::widen<float>(packs[1].get(i)) * factor;
+      const float apart = first - second;
+      const float distance = (first + second) * 0.5f - mean[i];
+      squares[i] += apart * 0.5f * apart;
+      squares[i] += distance * cross * distance;
       mean[i] += distance * share;
     }
     count = all;
@@ -199,31 +182,61 @@ __global__ void __launch_bounds__(kLnLastThreads + 64, 2)
   constexpr int N = tile::kPackWidth<T>;
   constexpr int kTensors = kBackward ? 2 : 1;
   constexpr bool kMayExceed = !kBackward && !std::is_same_v<T, tile::Half>;  // squares of halves always fit
+  // No block posts its part of sample i + 2 before it has read the totals of sample i, so two slots of partials are
+  // enough. A joining warp may look for a second attempt of sample i as late as others post totals of i + 2, but not of
+  // i + 4. Second attempts have a slot of their own.
+  constexpr int kPartials = kMayExceed ? 3 : 2;
+  constexpr int kTotals = kMayExceed ? 5 : 4;
+  static_assert(kTotals <= kLnLastTotals && kPartials <= kLnLastPartials, "the workspace has room for the slots");
   using Pack = tile::Pack<T, N>;
-  using Sum = LayerNormLastSum<kBackward>;
-  using Gathered = typename Sum::type;
   const LayerNormLastCut& cut = args.cut;
   unsigned char* const dynamic = tile::dynamic_shared();
   auto* const shared = reinterpret_cast<LayerNormLastShared*>(dynamic);
   auto* const entries = reinterpret_cast<float2*>(dynamic + kLnLastHeader);
-  unsigned char* const stages = dynamic + kLnLastHeader + cut.entry_bytes;
+  auto* const group_totals = reinterpret_cast<float2*>(dynamic + kLnLastHeader + cut.entry_bytes);
+  auto* const statistics = group_totals + args.groups;  // of three samples: mean and inverse of each group
+  unsigned char* const stages = dynamic + kLnLastHeader + cut.entry_bytes + cut.group_bytes;
 
   const auto thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
   const int threads = cut.threads;
   const int members = cut.members;
-  const int joiners = min(members, args.groups);  // blocks that have groups to join
   const auto team = static_cast<int>(blockIdx.x) / members;
   const int member = static_cast<int>(blockIdx.x) % members;
-  const auto slice_of = [&](int of) {
-    LayerNormLastSlice slice;
-    slice.begin = of * cut.slice;
-    slice.pixels = static_cast<std::int32_t>(min(cut.slice, args.pixels - slice.begin));
-    slice.chunks = (slice.pixels + cut.chunk_pixels - 1) / cut.chunk_pixels;
-    return slice;
+  const auto pixels_of = [&](int of) {
+    return static_cast<std::int32_t>(min(cut.slice, args.pixels - of * cut.slice));
   };
-  const LayerNormLastSlice slice = slice_of(member);
-  LayerNormLastWords* const words = args.words + team;
+  LayerNormLastSlice slice;
+  slice.begin = member * cut.slice;
+  slice.pixels = pixels_of(member);
+  slice.chunks = (slice.pixels + cut.chunk_pixels - 1) / cut.chunk_pixels;
+
+  // Slots of the workspace. `turn` numbers the samples of the team, `redone` their second attempts.
+  std::uint32_t redone = 0;
+  const auto partial_at = [&](int slot, int of) {
+    return args.partials + ((static_cast<std::int64_t>(team) * kLnLastPartials + slot) * members + of) * args.groups;
+  };
+  const auto total_at = [&](int slot) {
+    return args.totals + (static_cast<std::int64_t>(team) * kLnLastTotals + slot) * args.groups;
+  };
+  const auto partial_slot = [](bool second, int turn) { return second ? 2 : turn & 1; };
+  const auto total_slot = [](bool second, int turn) { return second ? 4 : turn & 3; };
+  // The lowest bit of a total's tag says that a second attempt is needed.
+  const auto tag_of = [&](bool second, int turn) {
+    return 2 * ((second ? redone : static_cast<std::uint32_t>(turn)) + 1);
+  };
+  const auto post = [](LayerNormLastPost* to, float2 values, std::uint32_t tag) {
+    const std::uint64_t high = static_cast<std::uint64_t>(tag) << 32;
+    ptx::st_relaxed_gpu_v2(to, make_ulonglong2(high | __float_as_uint(values.x), high | __float_as_uint(values.y)));
+  };
+  const auto is_tagged = [](const ulonglong2& words, std::uint32_t tag) {
+    return (static_cast<std::uint32_t>(words.x >> 32) & ~1u) == tag &&
+           (static_cast<std::uint32_t>(words.y >> 32) & ~1u) == tag;
+  };
+  const auto values_of = [](const ulonglong2& words) {
+    return make_float2(__uint_as_float(static_cast<std::uint32_t>(words.x)),
+                       __uint_as_float(static_cast<std::uint32_t>(words.y)));
+  };
 
   if (thread == threads) {
     for (int stage = 0; stage < cut.stages; ++stage) {
@@ -231,15 +244,19 @@ __global__ void __launch_bounds__(kLnLastThreads + 64, 2)
       ptx::mbarrier_init(&shared->empty[stage], static_cast<std::uint32_t>(threads / 32));
     }
     ptx::fence_mbarrier_init();
+    shared->again[0] = shared->again[1] = 0;
   }
   LayerNormLastFiller<T, kBackward> filler{args, slice, shared, stages, team};
   if (thread == threads) {
     // The barriers are ready for this thread, and the first chunks need no one else.
     for (int stage = 0; stage < cut.stages && filler.next(); ++stage) {
     }
-    if (member == 0) {
-      *words = {};
-      __threadfence();
+  } else if (thread < threads) {
+    for (int group = thread; group < args.groups; group += threads) {
+      if (members > 1) {
+        for (int slot = 0; slot < kPartials; ++slot) post(partial_at(slot, member) + group, make_float2(0, 0), 0);
+      }
+      for (int slot = member; slot < kTotals; slot += members) post(total_at(slot) + group, make_float2(0, 0), 0);
     }
   }
   if (members > 1) {
@@ -250,6 +267,138 @@ __global__ void __launch_bounds__(kLnLastThreads + 64, 2)
   if (thread == threads) {
     while (filler.next()) {
     }
+  }
+
+  // What all slices have of a group together, posted for the second pass. By one thread.
+  const auto keep = [&](bool second, int turn, int group, float2 sum, std::int32_t sample) {
+    LayerNormLastPost* const total = total_at(total_slot(second, turn)) + group;
+    const std::uint32_t tag = tag_of(second, turn);
+    if constexpr (kBackward) {
+      post(total, make_float2(sum.x * args.one_over_count, sum.y * args.one_over_count), tag);
+    } else {
+      float mean = sum.x;
+      float variance = sum.y * args.one_over_count;
+      if (args.rms) {
+        variance += mean * mean;
+        mean = 0;
+      }
+      const float factor = second ? kLnDown : 1.0f;
+      float inverse = rsqrtf(variance + args.epsilon * (factor * factor));
+      float2 result = make_float2(mean, second ? -inverse : inverse);
+      bool again = false;
+      if constexpr (kMayExceed) {
+        if (second) {
+          // The other groups keep what the first attempt gave: small values vanish when they are scaled.
+          const float2 before = values_of(ptx::ld_relaxed_gpu_v2(total_at(total_slot(false, turn)) + group));
+          if (before.y > 0) {
+            result = before;
+            mean = before.x;
+            inverse = before.y;
+          } else {
+            mean *= kLnUp;
+            inverse *= kLnDown;
+          }
+        } else if (!(variance <= kLnGreatest)) {
+          result.y = 0;  // to be had from the second attempt
+          again = true;
+        }
+      }
+      post(total, result, again ? tag + 1 : tag);
+      if (again) return;
+      if (args.mean.data != nullptr)
+        tile::store_any(args.mean.type, args.mean.data, sample * args.mean.sample + group * args.mean.group, mean);
+      if (args.inverse.data != nullptr) {
+        tile::store_any(args.inverse.type, args.inverse.data, sample * args.inverse.sample + group * args.inverse.group,
+                        inverse);
+      }
+    }
+  };
+  // Parts of a group, by lanes of which each has some: for_parts(body) calls body(values, elements) for the lane's own.
+  // Backward their sums; forward the mean of all, and the sum of squared deviations from it, each by its own pass.
+  const auto joined = [&](int lanes, float one_over, const auto& for_parts) {
+    const auto over_lanes = [lanes](float value) {
+#pragma unroll 1
+      for (int step = lanes / 2; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
+      return value;
+    };
+    float first = 0, second = 0;
+    if constexpr (kBackward) {
+      for_parts([&](float2 values, float) {
+        first += values.x;
+        second += values.y;
+      });
+      first = over_lanes(first);
+    } else {
+      for_parts([&](float2 values, float elements) { first += values.x * elements; });
+      first = over_lanes(first) * one_over;
+      for_parts([&](float2 values, float elements) {
+        const float distance = values.x - first;
+        second += values.y + distance * distance * elements;
+      });
+    }
+    return make_float2(first, over_lanes(second));
+  };
+
+  // The joining warp.
+  if (thread >= threads) {
+    if (thread / 32 == threads / 32 || members == 1 || member >= args.groups) return;
+    constexpr int kFlight = 3;  // reads under way
+    static_assert(kLnLastAtOnce % kFlight == 0, "members of a lane are read by as many at a time");
+    const auto join = [&](bool second, int turn, std::int32_t sample) {
+      const std::uint32_t tag = tag_of(second, turn);
+      for (int group = member; group < args.groups; group += members) {
+        float2 values[kLnLastAtOnce];
+        const LayerNormLastPost* const from = partial_at(partial_slot(second, turn), lane) + group;
+        const std::int64_t step = std::int64_t{32} * args.groups;
+#pragma unroll
+        for (int first = 0; first < kLnLastAtOnce; first += kFlight) {
+          ulonglong2 words[kFlight];
+#pragma unroll
+          for (int k = 0; k < kFlight; ++k)
+            if (lane + 32 * (first + k) < members) words[k] = ptx::ld_relaxed_gpu_v2(from + (first + k) * step);
+#pragma unroll
+          for (int k = 0; k < kFlight; ++k) {
+            if (lane + 32 * (first + k) < members) {
+              while (!is_tagged(words[k], tag)) words[k] = ptx::ld_relaxed_gpu_v2(from + (first + k) * step);
+              values[first + k] = values_of(words[k]);
+            }
+          }
+        }
+        __syncwarp();
+        const float2 sum = joined(32, args.one_over_count, [&](const auto& body) {
+#pragma unroll
+          for (int k = 0; k < kLnLastAtOnce; ++k) {
+            const int of = lane + 32 * k;
+            if (of < members) body(values[k], static_cast<float>(pixels_of(of)) * static_cast<float>(args.of_group));
+          }
+        });
+        if (lane == 0) keep(second, turn, group, sum, sample);
+        __syncwarp();
+      }
+    };
+    // Whether a group of the sample needs a second attempt.
+    const auto needs_second = [&](int turn) {
+      bool needs = false;
+      for (int group = lane; group < args.groups; group += 32) {
+        ulonglong2 words;
+        do {
+          words = ptx::ld_relaxed_gpu_v2(total_at(total_slot(false, turn)) + group);
+        } while (!is_tagged(words, tag_of(false, turn)));
+        needs = needs || (words.x >> 32 & 1) != 0;
+      }
+      return __any_sync(0xffffffffu, needs);
+    };
+    int turn = 0;
+    for (std::int32_t sample = team; sample < args.samples; sample += cut.teams, ++turn) {
+      join(false, turn, sample);
+      if constexpr (kMayExceed) {
+        if (needs_second(turn)) {
+          join(true, turn, sample);
+          ++redone;
+        }
+      }
+    }
+    return;
   }
 
   // The thread's channels and pixels.
@@ -276,177 +425,71 @@ __global__ void __launch_bounds__(kLnLastThreads + 64, 2)
     const int left = slice.pixels - chunk * cut.chunk_pixels - row;
     return !active || left <= 0 ? 0 : left <= cut.rows ? 1 : 2;
   };
+  // After what was read there has been used: the copy that comes next must not overtake the reads.
   const auto free_stage = [&](std::uint32_t stage) {
     __syncwarp();
     if (lane == 0) ptx::mbarrier_arrive(&shared->empty[stage]);
   };
-  // Slots of the workspace.
-  const auto totals_of = [&](int attempt, int turn) {
-    return args.totals + ((attempt * cut.teams + team) * 2 + (turn & 1)) * static_cast<std::int64_t>(args.groups);
-  };
-  const auto partials_of = [&](int attempt, int turn, int of) {
-    return args.partials +
-           (((attempt * cut.teams + team) * 2 + (turn & 1)) * static_cast<std::int64_t>(members) + of) * args.groups;
-  };
-  // body(group, whether there is one) for the groups of the thread's lanes, all lanes of a warp alike.
-  const auto for_groups = [&](const auto& body) {
-    const int at_once = threads / lanes;
-    for (int first = 0; first < args.groups; first += at_once) {
-      const int group = first + thread / lanes;
-      body(group, group < args.groups);
-    }
-  };
-  const auto over_lanes = [&](Gathered* sum) {
-#pragma unroll 1
-    for (int step = lanes / 2; step > 0; step /= 2) sum->merge(sum->shuffled(step));
-  };
 
-  std::uint32_t redone = 0;  // second attempts
-  // The words of a sample's attempt, and how often they will have been used with it. No block leaves its part of sample
-  // i + 2 before it has read what was joined of sample i, so odd and even ones are enough. A joining warp may look for
-  // a second attempt of sample i as late as those of others join sample i + 2, but not i + 4.
-  const auto word_of = [&](int attempt, int turn) { return attempt == 0 ? turn & 1 : 0; };
-  const auto uses_of = [&](int attempt, int turn) {
-    return (attempt == 0 ? static_cast<std::uint32_t>(turn) / 2 : redone) + 1;
-  };
-  const auto wait_for = [&](const std::uint32_t* word, std::uint32_t value) {
-    while (static_cast<std::int32_t>(ptx::ld_acquire_gpu(word) - value) < 0) {
-    }
-  };
-  // By one thread, for others that meet it.
-  const auto wait_arrived = [&](int attempt, int turn) {
-    wait_for(&words->arrived[attempt][word_of(attempt, turn)],
-             uses_of(attempt, turn) * static_cast<std::uint32_t>(members));
-  };
-  const auto wait_joined = [&](int attempt, int turn) {
-    wait_for(&words->told[attempt][word_of(attempt, turn)],
-             uses_of(attempt, turn) * static_cast<std::uint32_t>(joiners));
-  };
-  const auto needs_second = [&](int turn) {
-    return __ldcg(&words->again[turn & 3]) == static_cast<std::uint32_t>(turn) + 1;
-  };
-  const auto tell_joined = [&](int attempt, int turn) {
-    __threadfence();
-    ptx::red_release_gpu_add(&words->told[attempt][word_of(attempt, turn)], 1);
-  };
-
-  // What all slices have of a group together, for the second pass. By one thread.
-  const auto keep = [&](int attempt, int turn, int group, const Gathered& sum, std::int32_t sample) {
-    float2* const total = totals_of(attempt, turn) + group;
-    const auto over = static_cast<float>(args.one_over_count);
-    if constexpr (kBackward) {
-      __stcg(total, make_float2(sum.first * over, sum.second * over));
-    } else {
-      float mean = sum.mean;
-      float variance = sum.squares * over;
-      if (args.rms) {
-        variance += mean * mean;
-        mean = 0;
-      }
-      const bool fits = variance <= kLnGreatest;
-      const float factor = attempt == 0 ? 1.0f : kLnDown;
-      float inverse = rsqrtf(variance + args.epsilon * (factor * factor));
-      float2 result = make_float2(mean, attempt == 0 ? inverse : -inverse);
-      if (kMayExceed && attempt == 0 && !fits) {
-        result.y = 0;  // to be had from the second attempt
-        __stcg(&words->again[turn & 3], static_cast<std::uint32_t>(turn) + 1);
-      }
-      if (kMayExceed && attempt == 1) {
-        // The other groups keep what the first attempt gave: small values vanish when they are scaled.
-        const float2 before = __ldcg(totals_of(0, turn) + group);
-        if (before.y > 0) {
-          result = before;
-          mean = before.x;
-          inverse = before.y;
-        } else {
-          mean *= kLnUp;
-          inverse *= kLnDown;
-        }
-      }
-      __stcg(total, result);
-      if (args.mean.data != nullptr)
-        tile::store_any(args.mean.type, args.mean.data, sample * args.mean.sample + group * args.mean.group, mean);
-      if (args.inverse.data != nullptr) {
-        tile::store_any(args.inverse.type, args.inverse.data, sample * args.inverse.sample + group * args.inverse.group,
-                        inverse);
-      }
-    }
-  };
-
-  // The joining warp.
-  if (thread >= threads) {
-    if (thread / 32 == threads / 32 || members == 1 || member >= joiners) return;
-    const auto join = [&](int attempt, int turn, std::int32_t sample) {
-      if (lane == 0) wait_arrived(attempt, turn);
-      __syncwarp();
-      for (int group = member; group < args.groups; group += members) {
-        Gathered sum{};
-#pragma unroll 4
-        for (int of = lane; of < members; of += 32) {
-          const float elements = static_cast<float>(slice_of(of).pixels) * static_cast<float>(args.of_group);
-          sum.merge(Sum::of(__ldcg(partials_of(attempt, turn, of) + group), elements));
-        }
-#pragma unroll 1
-        for (int step = 16; step > 0; step /= 2) sum.merge(sum.shuffled(step));
-        if (lane == 0) keep(attempt, turn, group, sum, sample);
-      }
-      if (lane == 0) tell_joined(attempt, turn);
-      __syncwarp();
-    };
-    int turn = 0;
-    for (std::int32_t sample = team; sample < args.samples; sample += cut.teams, ++turn) {
-      join(0, turn, sample);
-      if constexpr (kMayExceed) {
-        if (lane == 0) wait_joined(0, turn);
-        __syncwarp();
-        if (!needs_second(turn)) continue;
-        join(1, turn, sample);
-        ++redone;
-      }
-    }
-    return;
-  }
-
-  // Joins what the block's threads left in `entries`, and passes it on.
-  const auto pass_on = [&](int attempt, int turn, std::int32_t sample) {
+  // Joins what the block's threads left in `entries`, and posts it.
+  const float one_over_slice = 1.0f / (static_cast<float>(slice.pixels) * static_cast<float>(args.of_group));
+  const auto pass_on = [&](bool second, int turn, std::int32_t sample) {
     meet();
-    for_groups([&](int group, bool there) {
-      Gathered sum{};
-      if (there) {
-        const int count = cut.rows * of_entry;
-        for (int e = thread % lanes; e < count; e += lanes) {
+    const int count = cut.rows * of_entry;
+    for (int first = 0; first < args.groups; first += threads / lanes) {  // all lanes of a warp alike
+      const int group = first + thread / lanes;
+      const bool there = group < args.groups;
+      const float2 sum = joined(lanes, one_over_slice, [&](const auto& body) {
+        for (int e = there ? thread % lanes : count; e < count; e += lanes) {
           std::uint32_t within;
           const auto of_row = static_cast<int>(args.by_entry.divmod(static_cast<std::uint32_t>(e), &within));
           const int pixels = (slice.pixels - of_row + cut.rows - 1) / cut.rows;
-          const float elements = static_cast<float>(pixels > 0 ? pixels : 0) * static_cast<float>(N / wide);
-          sum.merge(Sum::of(entries[of_row * entry_row + group * of_entry + static_cast<int>(within)], elements));
+          body(entries[of_row * entry_row + group * of_entry + static_cast<int>(within)],
+               static_cast<float>(pixels * (N / wide)));
         }
-      }
-      over_lanes(&sum);
+      });
       if (there && thread % lanes == 0) {
         if (members > 1) {
-          __stcg(partials_of(attempt, turn, member) + group, Sum::kept(sum));
+          post(partial_at(partial_slot(second, turn), member) + group, sum, tag_of(second, turn));
         } else {
-          keep(attempt, turn, group, sum, sample);
+          keep(second, turn, group, sum, sample);
         }
       }
-    });
+    }
+  };
+  // Reads the totals of a sample to shared memory, for all threads; whether a second attempt is needed.
+  const auto read_totals = [&](bool second, int turn) {
+    const std::uint32_t tag = tag_of(second, turn);
+    for (int group = thread; group < args.groups; group += threads) {
+      ulonglong2 words;
+      do {
+        words = ptx::ld_relaxed_gpu_v2(total_at(total_slot(second, turn)) + group);
+      } while (!is_tagged(words, tag));
+      group_totals[group] = values_of(words);
+      if (kMayExceed && (words.x >> 32 & 1) != 0) shared->again[turn & 1] = 1;
+    }
     meet();
-    if (thread != 0) return;
-    if (members > 1) {
-      __threadfence();
-      ptx::red_release_gpu_add(&words->arrived[attempt][word_of(attempt, turn)], 1);
+    if constexpr (kMayExceed) {
+      // The other one was read before this meeting, and is not written before the next one.
+      if (thread == 0) shared->again[(turn + 1) & 1] = 0;
+      return !second && shared->again[turn & 1] != 0;
     } else {
-      tell_joined(attempt, turn);
+      return false;
     }
   };
   const auto leave_moments = [&](const LayerNormLastMoments<N>& gathered) {
     if (!active) return;
     if (args.packs_in_groups) {
-      tile::Moments<float> sum = {gathered.count, gathered.mean[0], gathered.squares[0]};
+      // All channels have the same count.
+      float mean = 0, squares = 0;
 #pragma unroll
-      for (int i = 1; i < N; ++i) sum.merge({gathered.count, gathered.mean[i], gathered.squares[i]});
-      entries[row * cut.packs + pack] = make_float2(sum.mean, sum.squares);
+      for (int i = 0; i < N; ++i) mean += gathered.mean[i] * (1.0f / N);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const float distance = gathered.mean[i] - mean;
+        squares += gathered.squares[i] + distance * distance * gathered.count;
+      }
+      entries[row * cut.packs + pack] = make_float2(mean, squares);
     } else {
 #pragma unroll
       for (int i = 0; i < N; ++i)
@@ -461,21 +504,42 @@ __global__ void __launch_bounds__(kLnLastThreads + 64, 2)
     fill(scale, 1.0f);
     if (active && args.scale.data != nullptr) load_parameters(args.scale, channel, scale);
   };
+  // Backward: mean and inverse of a group.
+  const auto statistics_of = [&](std::int32_t sample, int group) {
+    float2 both = make_float2(0, 0);
+    if (args.mean.data != nullptr)
+      both.x = load_one(args.mean.type, args.mean.data, sample * args.mean.sample + group * args.mean.group);
+    both.y = load_one(args.inverse.type, args.inverse.data, sample * args.inverse.sample + group * args.inverse.group);
+    return both;
+  };
+  // They are asked for a sample ahead, where a thread has one of them at most.
+  float2 coming = make_float2(0, 0);
+  if (kBackward && cut.copies_statistics && thread < args.groups) coming = statistics_of(team, thread);
+  // The three slots in turn: a slow thread may still read that of two samples before.
+  int newest = 0, oldest = 0;
+  const auto next_slot = [](int slot) { return slot == 2 ? 0 : slot + 1; };
 
   tile::RingState arriving;
   tile::RingState leaving;  // the second pass over slices that are held
   const auto first_pass = [&](int turn, std::int32_t sample) {
     if constexpr (kBackward) {
       float mean[N], inverse[N], sum[N] = {}, product[N] = {};
+      float2* const mine = statistics + newest * args.groups;
+      newest = next_slot(newest);
+      if (cut.copies_statistics) {
+        if (thread < args.groups) {
+          mine[thread] = coming;
+          if (sample + cut.teams < args.samples) coming = statistics_of(sample + cut.teams, thread);
+        }
+        meet();
+      }
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         mean[i] = inverse[i] = 0;
         if (!active) continue;
-        const int group = group_of(i);
-        if (args.mean.data != nullptr)
-          mean[i] = load_one(args.mean.type, args.mean.data, sample * args.mean.sample + group * args.mean.group);
-        inverse[i] =
-            load_one(args.inverse.type, args.inverse.data, sample * args.inverse.sample + group * args.inverse.group);
+        const float2 both = cut.copies_statistics ? mine[group_of(i)] : statistics_of(sample, group_of(i));
+        mean[i] = both.x;
+        inverse[i] = both.y;
       }
       for (int chunk = 0; chunk < slice.chunks; ++chunk) {
         tile::wait(&shared->full[arriving.stage], arriving.parity);
@@ -515,13 +579,13 @@ __global__ void __launch_bounds__(kLnLastThreads + 64, 2)
         Pack packs[kLnLastFlight];
 #pragma unroll
         for (int u = 0; u < kLnLastFlight; ++u) packs[u] = stage_pack(arriving.stage, 0, u < held ? u : 0);
-        if (!cut.held) free_stage(arriving.stage);
         gathered.add(packs, held, 1.0f);
+        if (!cut.held) free_stage(arriving.stage);
         arriving.next(static_cast<std::uint32_t>(cut.stages));
       }
       leave_moments(gathered);
     }
-    pass_on(0, turn, sample);
+    pass_on(false, turn, sample);
   };
 
   // The first pass again, with x from memory, and scaled.
@@ -539,9 +603,8 @@ __global__ void __launch_bounds__(kLnLastThreads + 64, 2)
       gathered.add(packs, held, kLnDown);
     }
     leave_moments(gathered);
-    pass_on(1, turn, sample);
-    if (thread == 0) wait_joined(1, turn);
-    meet();
+    pass_on(true, turn, sample);
+    (void)read_totals(true, turn);
     ++redone;
   };
 
@@ -566,29 +629,24 @@ __global__ void __launch_bounds__(kLnLastThreads + 64, 2)
   };
 
   const auto second_pass = [&](int turn, std::int32_t sample) {
-    int attempt = 0;
-    if (thread == 0) wait_joined(0, turn);
-    meet();
+    const bool again = read_totals(false, turn);
     if constexpr (kMayExceed) {
-      if (needs_second(turn)) {
-        second_attempt(turn, sample);
-        attempt = 1;
-      }
+      if (again) second_attempt(turn, sample);
     }
-    const float2* const totals = totals_of(attempt, turn);
     if constexpr (kBackward) {
       load_scale();
       float mean[N], weight[N], slope[N], shift[N];
+      const float2* const mine = statistics + oldest * args.groups;
+      oldest = next_slot(oldest);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         mean[i] = weight[i] = slope[i] = shift[i] = 0;
         if (!active) continue;
         const int group = group_of(i);
-        if (args.mean.data != nullptr)
-          mean[i] = load_one(args.mean.type, args.mean.data, sample * args.mean.sample + group * args.mean.group);
-        const float inverse =
-            load_one(args.inverse.type, args.inverse.data, sample * args.inverse.sample + group * args.inverse.group);
-        const float2 means = __ldcg(totals + group);  // of g and of g * xhat
+        const float2 both = cut.copies_statistics ? mine[group] : statistics_of(sample, group);
+        const float2 means = group_totals[group];  // of g and of g * xhat
+        const float inverse = both.y;
+        mean[i] = both.x;
         weight[i] = scale[i] * inverse;
         slope[i] = -inverse * (inverse * means.y);
         shift[i] = args.rms ? 0 : -inverse * means.x;
@@ -616,7 +674,7 @@ __global__ void __launch_bounds__(kLnLastThreads + 64, 2)
         mean[i] = weight[i] = 0;
         factor[i] = 1;
         if (!active) continue;
-        const float2 total = __ldcg(totals + group_of(i));
+        const float2 total = group_totals[group_of(i)];
         mean[i] = total.x;
         weight[i] = fabsf(total.y) * scale[i];
         if (kMayExceed && total.y < 0) factor[i] = kLnDown;
@@ -635,7 +693,7 @@ __global__ void __launch_bounds__(kLnLastThreads + 64, 2)
           }
         });
       };
-      if (kMayExceed && attempt == 1) {
+      if (kMayExceed && again) {
         write([&](float x, int i) { return (x * factor[i] - mean[i]) * weight[i] + bias[i]; });
       } else {
         write([&](float x, int i) { return (x - mean[i]) * weight[i] + bias[i]; });
@@ -644,12 +702,17 @@ __global__ void __launch_bounds__(kLnLastThreads + 64, 2)
   };
 
   int turn = 0;
-  if (cut.ahead && team < args.samples) first_pass(0, team);
+  if (cut.ahead && team < args.samples) {
+    first_pass(0, team);
+    meet();  // the entries are read; later the second pass of another sample stands between
+  }
   for (std::int32_t sample = team; sample < args.samples; sample += cut.teams, ++turn) {
     if (!cut.ahead) {
       first_pass(turn, sample);
     } else if (sample + cut.teams < args.samples) {
       first_pass(turn + 1, sample + cut.teams);
+    } else {
+      meet();  // the totals of the sample before are read
     }
     second_pass(turn, sample);
   }
