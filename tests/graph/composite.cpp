@@ -329,7 +329,7 @@ void set_recorded_values(const graph::Graph& graph, Memory* memory, Random& rand
   for (const graph::Node& node : graph.nodes)
     if (node.op == graph::Op::rng) keep = node.probability;
   for (const graph::Node& node : graph.nodes) {
-    if (node.op != graph::Op::pointwise || node.at(graph::Port::b) < 0) continue;
+    if (node.op != graph::Op::pointwise || node.at(graph::Port::x) < 0 || node.at(graph::Port::b) < 0) continue;
     const graph::Tensor& x = *graph.tensor(node, graph::Port::x);
     const graph::Tensor& b = *graph.tensor(node, graph::Port::b);
     if (b.geometry.type == GPUDNN_DATA_INT32 && !b.is_virtual && !b.by_value && b.geometry.rank == 4 &&
