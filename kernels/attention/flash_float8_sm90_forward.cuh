@@ -241,19 +241,26 @@ class Float8Consumer {
     ptx::wgmma_commit_group();
   }
 
+  // The bound on the left apart: few calls have one, and the other is one comparison for each score.
   __device__ __forceinline__ void hide(int first_of_tile, float (&s)[C::kColumns / 2]) {
+    const int offset = first_of_tile + place.column();
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = tile.row + place.row() + 8 * half;
-      const int begin = first_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
-      const int end = end_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
+      const int end = end_column(p.mask, tile.sequence, tile.row + place.row() + 8 * half) - offset;
 #pragma unroll
       for (int i = 0; i < C::kColumns / 8; ++i) {
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& score = s[4 * i + 2 * half + e];
-          score = 8 * i + e < end && 8 * i + e >= begin ? score : -INFINITY;
-        }
+        for (int e = 0; e < 2; ++e) s[4 * i + 2 * half + e] = 8 * i + e < end ? s[4 * i + 2 * half + e] : -INFINITY;
+      }
+    }
+    if (!p.mask.has_left) return;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int begin = first_column(p.mask, tile.sequence, tile.row + place.row() + 8 * half) - offset;
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 8; ++i) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) s[4 * i + 2 * half + e] = 8 * i + e >= begin ? s[4 * i + 2 * half + e] : -INFINITY;
       }
     }
   }
