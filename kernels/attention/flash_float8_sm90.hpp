@@ -18,9 +18,8 @@ struct FlashFloat8Params : FlashForwardParams {
 struct FlashFloat8Shape {
   std::int32_t dim_qk, dim_v, rows, columns;
 };
-constexpr FlashFloat8Shape kFlashFloat8Shapes[] = {{64, 64, 128, 192},   {128, 128, 128, 192}, {256, 256, 128, 128},
-                                                   {128, 128, 128, 128}, {128, 128, 128, 192}, {128, 128, 128, 192},
-                                                   {128, 128, 128, 192}, {64, 64, 128, 192},   {64, 64, 128, 192}};
+constexpr FlashFloat8Shape kFlashFloat8Shapes[] = {
+    {64, 64, 128, 192}, {128, 128, 128, 192}, {192, 128, 128, 192}, {256, 256, 128, 128}};
 
 // Bytes of a row of q and k that lie side by side in shared memory, and of keys of the turned v: TMA's swizzle.
 constexpr std::int32_t flash_float8_panel(std::int32_t extent) { return extent % 128 == 0 ? 128 : 64; }
@@ -40,8 +39,7 @@ struct FlashFloat8TurnParams {
   std::int32_t dim = 0;  // a multiple of 16 up to 256
   // What the next kernel adds to starts at 0.
   std::int32_t* next_tile = nullptr;
-  float* amax_s = nullptr;
-  float* amax_o = nullptr;
+  AttentionFloat8 numbers;
 };
 constexpr std::int32_t kFlashFloat8Keys = 128;
 
@@ -110,7 +108,8 @@ void launch_flash_float8_backward_sm90(const FlashFloat8BackwardParams& params, 
                                        CUstream_st* stream);
 
 void launch_flash_float8_turn_sm90(const FlashFloat8TurnParams& params, CUstream_st* stream);
-void launch_flash_float8_forward_sm90(const FlashFloat8Params& params, int shape, int multiprocessors,
-                                      CUstream_st* stream);
+// `type` is that of q, k, v and P.
+void launch_flash_float8_forward_sm90(const FlashFloat8Params& params, tile::AnyType type, int shape,
+                                      int multiprocessors, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

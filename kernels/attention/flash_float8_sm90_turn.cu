@@ -11,14 +11,18 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kKeys = kFlashFloat8Keys;
-constexpr int kMostWords = 256 / 4 + 1;  // of a key's row; odd, so that keys 16 apart are 16 banks apart
+constexpr int kMaxWords = 256 / 4 + 1;  // of a key's row; odd, so that keys 16 apart are 16 banks apart
 
 __global__ void __launch_bounds__(kThreads) flash_float8_turn_sm90(const __grid_constant__ FlashFloat8TurnParams p) {
-  __shared__ std::uint32_t words[kKeys * kMostWords];
+  __shared__ std::uint32_t words[kKeys * kMaxWords];
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     if (p.next_tile != nullptr) *p.next_tile = 0;
-    if (p.amax_s != nullptr) *p.amax_s = 0.0F;
-    if (p.amax_o != nullptr) *p.amax_o = 0.0F;
+    const AttentionFloat8& n = p.numbers;
+    float* const all[] = {n.amax_s, n.amax_o, n.amax_ds, n.amax_dq, n.amax_dk, n.amax_dv};
+#pragma unroll
+    for (int i = 0; i < 6; ++i) {
+      if (all[i] != nullptr) *all[i] = 0.0F;
+    }
   }
   const int tiles = p.padded / kKeys;
   const int first = static_cast<int>(blockIdx.x) % tiles * kKeys;

@@ -314,9 +314,9 @@ void set_8_bit_scales(const graph::Graph& graph, Memory* memory, Random& random)
     const graph::Tensor& b = *graph.tensor(node, graph::Port::b);
     const graph::Tensor& y = *graph.tensor(node, graph::Port::y);
     if (b.is_virtual || b.by_value || b.geometry.type != GPUDNN_DATA_FLOAT) continue;
-    if (node.mode == GPUDNN_POINTWISE_SUB) memory->set_all(b.uid, 5);  // the statistics
+    if (node.mode == GPUDNN_POINTWISE_SUB) memory->set_all(b.uid, 6);  // the statistics
     if (node.mode != GPUDNN_POINTWISE_MUL || element_count(b.geometry) != 1) continue;
-    memory->set_all(b.uid, is_8_bit(y) && y.is_virtual ? 128 : 0.5 + 0.01 * static_cast<double>(random.between(0, 99)));
+    memory->set_all(b.uid, is_8_bit(y) && y.is_virtual ? 128 : 0.5 + 0.01 * static_cast<double>(random.between(0, 49)));
   }
 }
 
@@ -329,7 +329,7 @@ void set_recorded_values(const graph::Graph& graph, Memory* memory, Random& rand
   for (const graph::Node& node : graph.nodes)
     if (node.op == graph::Op::rng) keep = node.probability;
   for (const graph::Node& node : graph.nodes) {
-    if (node.op != graph::Op::pointwise || node.at(graph::Port::b) < 0) continue;
+    if (node.op != graph::Op::pointwise || node.at(graph::Port::x) < 0 || node.at(graph::Port::b) < 0) continue;
     const graph::Tensor& x = *graph.tensor(node, graph::Port::x);
     const graph::Tensor& b = *graph.tensor(node, graph::Port::b);
     if (b.geometry.type == GPUDNN_DATA_INT32 && !b.is_virtual && !b.by_value && b.geometry.rank == 4 &&

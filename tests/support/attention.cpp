@@ -456,8 +456,9 @@ std::string judge_all(const Problem& problem, double magnitude, bool same_rule, 
     const bool row_value = i >= kStats && i <= kSumExp;
     double its = row_value ? (problem.type() == GPUDNN_DATA_DOUBLE ? 1e-13 : 1e-5) : bound;
     if (problem.is_8_bit()) {
-      // Tensor cores add products of 8 bits with some 13 bits of fraction.
-      its = row_value ? (same_rule ? 1e-5 : 0x1p-11) : bound_of_8_bits(problem, tensor.geometry.type, same_rule);
+      // Tensor cores add products of 8 bits with some 13 bits of fraction, and scores are exponents of a sum.
+      const double of_scores = i == kSumExp ? 0x1p-8 : 0x1p-11;
+      its = row_value ? (same_rule ? 1e-5 : of_scores) : bound_of_8_bits(problem, tensor.geometry.type, same_rule);
     }
     std::string wrong = judge(kNames[i], actual.tensors[i], expected.tensors[i], tensor.geometry.type, its, noise);
     if (!wrong.empty()) return wrong;

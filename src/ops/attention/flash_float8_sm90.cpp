@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/flash_float8_sm90.hpp"
 
-#include <cstdlib>
-
 #include "core/float8.hpp"
 #include "core/tensor_map_cuda.hpp"
 #include "ops/any_type.hpp"
@@ -99,11 +97,6 @@ int shape_of(const Problem& problem) {
     if (problem.dim_qk() <= its.dim_qk && problem.dim_v() <= its.dim_v) break;
     ++shape;
   }
-  // For a comparison of variants alone.
-  const char* const variant = std::getenv("GPUDNN_FLASH_FLOAT8_VARIANT");
-  const int wanted = variant == nullptr ? 0 : std::atoi(variant);
-  if (shape == 1 && wanted >= 3 && wanted <= 6) return wanted;
-  if (shape == 0 && wanted >= 7 && wanted <= 8) return wanted;
   return shape;
 }
 
@@ -120,8 +113,7 @@ void turn_values(const LaunchSite& site, const Problem& problem, const Args& arg
   params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_v());
   params.dim = static_cast<std::int32_t>(problem.dim_v());
   params.next_tile = next_tile;
-  params.amax_s = args.float8.amax_s;
-  params.amax_o = args.float8.amax_o;
+  params.numbers = args.float8;
   kernels::launch_flash_float8_turn_sm90(params, site.stream);
 }
 
@@ -260,8 +252,8 @@ Status multiply_backward(const LaunchSite& site, const Problem& problem, const A
 Support supports_flash_float8_sm90(const Problem& problem, const Device& device) {
   if (problem.backward != 0) return Support::no("it is a forward engine");
   if (const Support common = supports_common(problem, device); !common) return common;
-  for (const DataType type : {problem.type(), problem.k.geometry.type, problem.v.geometry.type, problem.p_type}) {
-    if (type != GPUDNN_DATA_FP8_E4M3) return Support::no("it takes q, k, v and p in e4m3");
+  for (const DataType type : {problem.k.geometry.type, problem.v.geometry.type, problem.p_type}) {
+    if (type != problem.type()) return Support::no("it takes q, k, v and p in one type");
   }
   return Support::yes();
 }
@@ -308,7 +300,8 @@ Status flash_float8_sm90(const LaunchSite& site, const Problem& problem, const A
   params.numbers = args.float8;
   params.o_type = any_type(problem.o.geometry.type);
   turn_values(site, problem, args, turned, params.next_tile);
-  kernels::launch_flash_float8_forward_sm90(params, shape, site.device.multiprocessors, site.stream);
+  kernels::launch_flash_float8_forward_sm90(params, any_type(problem.type()), shape, site.device.multiprocessors,
+                                            site.stream);
   return cuda::launch_status("flash_float8_sm90");
 }
 
