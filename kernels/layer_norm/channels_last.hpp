@@ -63,6 +63,8 @@ struct LayerNormLastLayout {
 // bias and their gradients with an element for each channel, or absent.
 [[nodiscard]] bool layer_norm_channels_last_fit(const LayerNormParams& params);
 [[nodiscard]] std::size_t layer_norm_channels_last_bytes(const LayerNormParams& params);
-void launch_layer_norm_channels_last(const LayerNormParams& params, CUstream_st* stream);
+// False where it does not take them, or `workspace_bytes` are too few.
+[[nodiscard]] bool launch_layer_norm_channels_last(const LayerNormParams& params, std::size_t workspace_bytes,
+                                                   CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

@@ -111,8 +111,18 @@ LayerNormLastStatistic statistic_of(const LayerNormTensor& tensor, const LastStr
   return {tensor.data, tensor.type, strides.sample, strides.group};
 }
 
-LayerNormLastArgs args_of(const LayerNormParams& params, const LayerNormChannelsLast& shape, const LastLoops& loops,
-                          const LayerNormLastCut& cut) {
+struct LastPlan {
+  LayerNormChannelsLast shape;
+  LastLoops loops;
+  LayerNormLastCut cut;
+};
+
+std::size_t bytes_of(const LayerNormParams& params, const LastPlan& plan) {
+  return layer_norm_last_layout(plan.cut, plan.shape, asks_for_parameters(params)).bytes;
+}
+
+LayerNormLastArgs args_of(const LayerNormParams& params, const LastPlan& plan) {
+  const auto& [shape, loops, cut] = plan;
   const int width = width_of(params);
   LayerNormLastArgs args = {};
   args.x = params.x.data;
@@ -172,6 +182,33 @@ void launch_typed(const LayerNormParams& params, const LayerNormLastArgs& args, 
   }
 }
 
+bool plan_of(const LayerNormParams& params, LastPlan* plan) {
+  if (!params.has_clusters || params.given || !is_float_or_half(params.x.type)) return false;
+  LastLoops& loops = plan->loops;
+  const LayerNormChannelsLast shape = plan->shape = shape_of(params, &loops);
+  const int width = width_of(params);
+  if (shape.channels == 0 || shape.channels % width != 0) return false;
+  for (const LayerNormTensor* tensor :
+       {&params.scale, &params.bias, &params.mean, &params.inverse, &params.dscale, &params.dbias}) {
+    if (tensor->data != nullptr && !is_float_or_half(tensor->type)) return false;
+  }
+  const bool eight_bit = params.out.type == tile::AnyType::e4m3 || params.out.type == tile::AnyType::e5m2;
+  if (params.backward ? params.dy.type != params.x.type || params.out.type != params.x.type
+                      : !is_float_or_half(params.out.type) && !eight_bit) {
+    return false;
+  }
+  for (const LayerNormTensor* tensor : {&params.x, &params.out, &params.scale, &params.bias, &params.dy}) {
+    if (!tile::is_aligned(tensor->data, 16)) return false;
+  }
+  for (int slot = 0; slot < kLnSlots; ++slot) {
+    if (is_data_slot(params, slot) && !lies_as_x(params, loops, shape, slot, width)) return false;
+    if (is_parameter_slot(params, slot) && !is_by_channel(params, loops, shape, slot)) return false;
+  }
+  if (asks_for_parameters(params) && !gradients_by_channel(params, shape)) return false;
+  const LayerNormLastCut cut = plan->cut = cut_of(params, shape);
+  return cut.stages > 0 && cut.slice < (std::int64_t{1} << 30);
+}
+
 }  // namespace
 
 LayerNormLastCut layer_norm_last_cut(const LayerNormChannelsLast& shape, int element_bytes, int tensors,
@@ -199,7 +236,7 @@ LayerNormLastCut layer_norm_last_cut(const LayerNormChannelsLast& shape, int ele
   // and what a block posts and reads for it is bytes too.
   const std::int64_t most = 2 * multiprocessors;
   double best = 0;
-  for (std::int64_t rounds = (shape.samples + most - 1) / most, tried = 0; rounds <= shape.samples && tried < 64;
+  for (std::int64_t rounds = (shape.samples + most - 1) / most, tried = 0; rounds <= shape.samples && tried < 24;
        ++rounds, ++tried) {
     LayerNormLastCut trial = cut;
     trial.teams = static_cast<std::int32_t>((shape.samples + rounds - 1) / rounds);
@@ -242,42 +279,19 @@ LayerNormLastLayout layer_norm_last_layout(const LayerNormLastCut& cut, const La
 }
 
 bool layer_norm_channels_last_fit(const LayerNormParams& params) {
-  if (!params.has_clusters || params.given || !is_float_or_half(params.x.type)) return false;
-  LastLoops loops;
-  const LayerNormChannelsLast shape = shape_of(params, &loops);
-  const int width = width_of(params);
-  if (shape.channels == 0 || shape.channels % width != 0) return false;
-  for (const LayerNormTensor* tensor :
-       {&params.scale, &params.bias, &params.mean, &params.inverse, &params.dscale, &params.dbias}) {
-    if (tensor->data != nullptr && !is_float_or_half(tensor->type)) return false;
-  }
-  const bool eight_bit = params.out.type == tile::AnyType::e4m3 || params.out.type == tile::AnyType::e5m2;
-  if (params.backward ? params.dy.type != params.x.type || params.out.type != params.x.type
-                      : !is_float_or_half(params.out.type) && !eight_bit) {
-    return false;
-  }
-  for (const LayerNormTensor* tensor : {&params.x, &params.out, &params.scale, &params.bias, &params.dy}) {
-    if (!tile::is_aligned(tensor->data, 16)) return false;
-  }
-  for (int slot = 0; slot < kLnSlots; ++slot) {
-    if (is_data_slot(params, slot) && !lies_as_x(params, loops, shape, slot, width)) return false;
-    if (is_parameter_slot(params, slot) && !is_by_channel(params, loops, shape, slot)) return false;
-  }
-  if (asks_for_parameters(params) && !gradients_by_channel(params, shape)) return false;
-  const LayerNormLastCut cut = cut_of(params, shape);
-  return cut.stages > 0 && cut.slice < (std::int64_t{1} << 30);
+  LastPlan plan;
+  return plan_of(params, &plan);
 }
 
 std::size_t layer_norm_channels_last_bytes(const LayerNormParams& params) {
-  LastLoops loops;
-  const LayerNormChannelsLast shape = shape_of(params, &loops);
-  return layer_norm_last_layout(cut_of(params, shape), shape, asks_for_parameters(params)).bytes;
+  LastPlan plan;
+  return plan_of(params, &plan) ? bytes_of(params, plan) : 0;
 }
 
-void launch_layer_norm_channels_last(const LayerNormParams& params, CUstream_st* stream) {
-  LastLoops loops;
-  const LayerNormChannelsLast shape = shape_of(params, &loops);
-  const LayerNormLastArgs args = args_of(params, shape, loops, cut_of(params, shape));
+bool launch_layer_norm_channels_last(const LayerNormParams& params, std::size_t workspace_bytes, CUstream_st* stream) {
+  LastPlan plan;
+  if (!plan_of(params, &plan) || params.partials == nullptr || workspace_bytes < bytes_of(params, plan)) return false;
+  const LayerNormLastArgs args = args_of(params, plan);
   switch (params.x.type) {
     case tile::AnyType::f16:
       launch_typed<tile::Half>(params, args, stream);
@@ -297,6 +311,7 @@ void launch_layer_norm_channels_last(const LayerNormParams& params, CUstream_st*
                               .dbias = params.dbias},
                              stream);
   }
+  return true;
 }
 
 }  // namespace gpudnn::kernels

@@ -16,7 +16,7 @@ struct LayerNormBackwardArgs;
 
 constexpr int kLnRingMaxThreads = 512;  // that compute; 32 more fill
 constexpr int kLnRingResident = 768;    // threads of a multiprocessor, with 80 registers each
-constexpr int kLnRingMinThreads = 96;
+constexpr int kLnRingMinThreads = 64;
 constexpr int kLnRingMaxStages = 4;
 constexpr int kLnRingBytes = 227 * 1024;  // of shared memory that the blocks of a multiprocessor have
 constexpr int kLnRingHeader = 4096;       // of a block's, at most, before its stages

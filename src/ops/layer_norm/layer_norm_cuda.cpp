@@ -124,11 +124,8 @@ Support supports_channels_last_sm90(const Problem& problem, const Device& device
 
 Status channels_last_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
   const kernels::LayerNormParams params = params_of(problem, site.device, args);
-  if (!kernels::layer_norm_channels_last_fit(params) || args.workspace == nullptr ||
-      args.workspace_bytes < kernels::layer_norm_channels_last_bytes(params)) {
+  if (!kernels::launch_layer_norm_channels_last(params, args.workspace_bytes, site.stream))
     return strided_cuda(site, problem, args);
-  }
-  kernels::launch_layer_norm_channels_last(params, site.stream);
   return cuda::launch_status("layer_norm_channels_last");
 }
 
