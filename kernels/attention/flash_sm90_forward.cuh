@@ -268,14 +268,6 @@ class Consumer {
     }
   }
 
-  __device__ __forceinline__ void correct_output(const float (&corrections)[2]) {
-    if constexpr (C::kLeavesMaximum) {
-      if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) return;
-    }
-#pragma unroll
-    for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
-  }
-
   // Whether a bound or a length cuts a column tile for any row of the block.
   __device__ __forceinline__ bool is_cut(int column_tile) const {
     const int first = column_tile * C::kColumns;
@@ -314,12 +306,20 @@ class Consumer {
     k_turn.next();
     float corrections[2];
     softmax<kMasked>(column_tile, s, corrections);
-    ptx::wgmma_wait_group<0>();
-    ptx::pin(out);
+    // ptxas moves a wait before what it does not depend on, which would leave the tensor cores alone with P v: not
+    // before a branch. The waits differ, as they would be joined before it else.
+    if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) {
+      asm volatile("wgmma.wait_group.sync.aligned 0;  // nothing to correct" ::: "memory");
+      ptx::pin(out);
+    } else {
+      ptx::wgmma_wait_group<0>();
+      ptx::pin(out);
+#pragma unroll
+      for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
+    }
     release(&shared.v_empty[v_turn.stage]);
     v_turn.next();
     to_operand<T, C::kColumns>(s, weights);
-    correct_output(corrections);
   }
 
   __device__ __forceinline__ void multiply() {
