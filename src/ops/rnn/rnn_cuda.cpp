@@ -175,7 +175,16 @@ bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, b
   }
   return runs;
 }
+// Backward, a block reads the gradients of all gates of its places at every step, where forward it reads h. From this
+// row on, weights in shared memory and places that blocks share take half the time: LSTM of 512 units 7.5 us a step for
+// 15, GRU of 1024 units 13.4 for 24.5 (H200, 64 sequences).
+constexpr std::int64_t kWideGradients = 2048;
+bool has_wide_gradients(const kernels::RnnLayer& layer) {
+  return kernels::rnn_exchange_row(layer.cell, layer.units, true) >= kWideGradients;
+}
+
 bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, bool backward) {
+  if (backward && has_wide_gradients(layer)) return false;
   const int multiprocessors = site.launch.device.multiprocessors;
   const int bytes = tile::element_bytes(layer.type);
   const auto shape = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, layers, true, backward,
@@ -199,13 +208,8 @@ void backward_persistent(const Site& site, const kernels::RnnLayer& layer) {
 void forward_resident(const Site& site, const kernels::RnnLayer& layer) {
   if (!run_resident(site, {&layer, 1}, false)) forward_persistent(site, layer);
 }
-// Backward, a block reads the gradients of all gates of its places at every step, where forward it reads h. From this
-// row on, weights in shared memory and places that blocks share take half the time: LSTM of 512 units 7.5 us a step for
-// 15, GRU of 1024 units 13.4 for 24.5 (H200, 64 sequences).
-constexpr std::int64_t kWideGradients = 2048;
 void backward_resident(const Site& site, const kernels::RnnLayer& layer) {
-  const bool is_wide = kernels::rnn_exchange_row(layer.cell, layer.units, true) >= kWideGradients;
-  if (is_wide && sweep_persistent(site, layer, true)) {
+  if (has_wide_gradients(layer) && sweep_persistent(site, layer, true)) {
     return kernels::launch_rnn_backward_first(layer, site.launch.stream);
   }
   if (!run_resident(site, {&layer, 1}, true)) backward_persistent(site, layer);
