@@ -32,7 +32,7 @@ std::string check_engines(const AttentionCase& c, int* runs) {
     ++*runs;
     std::string wrong = check(backend, engine, c);
     if (wrong.empty() && engine.alignment == 1 && backend.is_cuda())
-      wrong = check(backend, engine, c, {.misalignment = element_size(c.problem.type())});
+      wrong = check(backend, engine, c, {.misaligned = true});
     if (!wrong.empty()) return std::string(engine.name) + ": " + wrong;
   }
   return {};

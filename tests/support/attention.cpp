@@ -504,7 +504,8 @@ std::string check(const Backend& backend, const attention::AttentionEngine& engi
   GuardedBuffer* offsets[kTensorCount];
   GuardedBuffer* plain[kPlainCount];
   for (int i = 0; i < kTensorCount; ++i) {
-    tensors[i] = copied(memory.tensors[i], i <= kO || i >= kDO ? options.misalignment : 0);
+    const bool is_moved = options.misaligned && (i <= kO || i >= kDO) && !memory.tensors[i].empty();
+    tensors[i] = copied(memory.tensors[i], is_moved ? element_size((c.problem.*kTensors[i]).geometry.type) : 0);
     offsets[i] = copied(memory.offsets[i], 0);
   }
   for (int i = 0; i < kPlainCount; ++i) plain[i] = copied(memory.plain[i], 0);

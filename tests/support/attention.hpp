@@ -23,7 +23,7 @@ struct AttentionCase {
 [[nodiscard]] std::string describe(const AttentionCase& c);
 
 struct AttentionOptions {
-  std::size_t misalignment = 0;  // bytes that tensors are off their alignment
+  bool misaligned = false;  // each tensor one of its elements off its alignment
 };
 
 // Runs the engine on the backend and the reference in double on the host, from the same data. Empty, or what is wrong:
