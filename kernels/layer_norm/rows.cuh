@@ -4,8 +4,7 @@
 //
 // A row is read once into registers, kPacks packs of 16 bytes a thread, by kLanes lanes of a warp, or (kLanes 0) by a
 // block or a cluster of up to 8 blocks; the sum of squares is taken of the deviations held there. Only a row beyond
-// what a cluster holds (kPacks 0) is read twice: each thread takes the moments of some packs at a time about their own
-// mean, and joins them by Chan's formula.
+// what a cluster holds (kPacks 0) is read three times, and summed in double by each thread.
 //
 // Where the squares exceed the range of float (deviations above some 1e19), the row is scaled by 2^-80 and summed
 // again; so a finite row never gives a NaN. A row with an infinity or NaN gives NaN, and no other row does.
@@ -84,68 +83,40 @@ __global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : layer_norm_threa
       if (pack < packs) held[k] = tile::load_pack<T, N>(x + pack * N);
     }
   };
-  // The sum of term(value) over the row, which is held.
-  const auto sum_of = [&](int slot, const auto& term) {
-    float sum = 0;
-#pragma unroll
-    for (int k = 0; k < kHeld; ++k) {
-      if (thread + k * threads < packs) {
-        float values[N];
-        tile::widen_pack<float>(held[k], values);
-        float part = 0;
-#pragma unroll
-        for (int i = 0; i < N; ++i) part += term(values[i]);
-        sum += part;
-      }
-    }
-    return row_sum<kLanes>(sum, &scratch, slot, blocks);
-  };
-  // Mean and variance of a row that is not, of its values times `factor`.
-  const auto measure = [&](int slot, float factor, float* mean, float* variance) {
-    float count = 0;  // of the thread; below 2^24
-    double own_mean = 0;
-    double own_squares = 0;
-    for (Index first = thread; first < packs; first += kHeld * threads) {
-      load(first);
+  // The sum of term(value) over the row.
+  const auto sum_of = [&](int slot, float factor, const auto& term) {
+    if constexpr (kHeldAll) {
       float sum = 0;
-      float batch = 0;
 #pragma unroll
       for (int k = 0; k < kHeld; ++k) {
-        if (first + k * threads < packs) {
+        if (thread + k * threads < packs) {
           float values[N];
           tile::widen_pack<float>(held[k], values);
+          float part = 0;
 #pragma unroll
-          for (int i = 0; i < N; ++i) sum += values[i] * factor;
-          batch += N;
+          for (int i = 0; i < N; ++i) part += term(values[i]);
+          sum += part;
         }
       }
-      const float batch_mean = sum / batch;
-      float squares = 0;
+      return row_sum<kLanes>(sum, &scratch, slot, blocks);
+    } else {
+      double sum = 0;
+      for (Index first = thread; first < packs; first += kHeld * threads) {
+        load(first);
 #pragma unroll
-      for (int k = 0; k < kHeld; ++k) {
-        if (first + k * threads < packs) {
-          float values[N];
-          tile::widen_pack<float>(held[k], values);
+        for (int k = 0; k < kHeld; ++k) {
+          if (first + k * threads < packs) {
+            float values[N];
+            tile::widen_pack<float>(held[k], values);
+            float part = 0;
 #pragma unroll
-          for (int i = 0; i < N; ++i) {
-            const float distance = values[i] * factor - batch_mean;
-            squares += distance * distance;
+            for (int i = 0; i < N; ++i) part += term(values[i] * factor);
+            sum += part;
           }
         }
       }
-      const float share = batch / (count + batch);
-      const double distance = batch_mean - own_mean;
-      own_squares += squares + distance * distance * static_cast<double>(count * share);
-      own_mean += distance * static_cast<double>(share);
-      count += batch;
+      return row_sum<kLanes>(static_cast<float>(sum), &scratch, slot, blocks);
     }
-    if (!args.rms) {
-      const auto part = static_cast<float>(own_mean * static_cast<double>(count));
-      *mean = row_sum<kLanes>(part, &scratch, slot, blocks) * args.one_over_length;
-    }
-    const double distance = own_mean - static_cast<double>(*mean);
-    const auto part = static_cast<float>(own_squares + distance * distance * static_cast<double>(count));
-    *variance = row_sum<kLanes>(part, &scratch, slot + 1, blocks) * args.one_over_length;
   };
 
   if constexpr (kHeldAll) load(thread);
@@ -154,16 +125,13 @@ __global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : layer_norm_threa
   float factor = 1;  // by which the values that are summed are scaled
 #pragma unroll 1
   for (int attempt = 0; attempt < 2; ++attempt) {
-    if constexpr (kHeldAll) {
-      if (!args.rms) mean = sum_of(2 * attempt, [](float value) { return value; }) * args.one_over_length;
-      const auto square = [mean](float value) {
-        const float distance = value - mean;
-        return distance * distance;
-      };
-      variance = sum_of(2 * attempt + 1, square) * args.one_over_length;
-    } else {
-      measure(2 * attempt, factor, &mean, &variance);
-    }
+    if (!args.rms) mean = sum_of(2 * attempt, factor, [](float value) { return value; }) * args.one_over_length;
+    variance = sum_of(2 * attempt + 1, factor,
+                      [mean](float value) {
+                        const float distance = value - mean;
+                        return distance * distance;
+                      }) *
+               args.one_over_length;
     const bool fits = variance <= kLnGreatest;
     // The squares of halves always fit.
     if (std::is_same_v<T, tile::Half> || attempt == 1 || row_all<kLanes>(fits)) break;
@@ -227,9 +195,7 @@ __global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : layer_norm_threa
   if constexpr (kHeldAll) {
     write(thread);
   } else {
-    // Backwards, as the L2 may still have the end.
-    const Index step = kHeld * threads;
-    for (Index first = (packs - 1 - thread) / step * step + thread; first >= thread && first < packs; first -= step) {
+    for (Index first = thread; first < packs; first += kHeld * threads) {
       load(first);
       write(first);
     }
