@@ -233,16 +233,18 @@ const Engine* graph_engine_of(const conv::ConvEngine& inner, bool tensor_cores) 
   return found;
 }
 
-// The knobs that stand for a config: the row of the tile list, the splits and, for the engine that packs copies, its
-// inner engine and whether channels are padded.
+// The knobs that stand for a config: the row of the tile list, the splits and the kernel, which is 0 but for the engine
+// that packs copies: there its inner engine and whether channels are padded. Every engine has the last one because
+// clients go over its range to find an engine's kernels.
 Config config_of(const conv::Config& inner, std::size_t workspace, double seconds) {
   Config config;
   config.knobs = {{GPUDNN_KNOB_TYPE_TILE_SIZE, inner.tile}, {GPUDNN_KNOB_TYPE_SPLIT_K_SLC, inner.split_k}};
+  std::int64_t kernel = 0;
   if (inner.inner != nullptr) {
     const Engine* engine = graph_engine_of(*inner.inner, true);
-    const std::int64_t index = engine != nullptr ? engine->index : 0;
-    config.knobs.push_back({GPUDNN_KNOB_TYPE_KERNEL_CFG, 2 * index + (inner.padded ? 1 : 0)});
+    kernel = 2 * (engine != nullptr ? engine->index : 0) + (inner.padded ? 1 : 0);
   }
+  config.knobs.push_back({GPUDNN_KNOB_TYPE_KERNEL_CFG, kernel});
   config.workspace = workspace;
   config.seconds = seconds;
   return config;
