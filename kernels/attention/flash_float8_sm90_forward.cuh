@@ -32,9 +32,10 @@ struct Float8Config {
   static constexpr int kConsumers = kRows / 64;
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
   static constexpr int kStages = kDimV <= 128 ? 3 : 2;
-  static constexpr int kProducerRegisters = 24;
-  static constexpr int kConsumerRegisters = 240;
-  static constexpr bool kTakesTurns = kDimV <= 128;
+  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
+  static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 240;
+  // Turns pay where products and softmax take about as long as each other.
+  static constexpr bool kTakesTurns = kDimV == 128;
   // Of so many exponentials one is made of products and sums; 0: none.
   static constexpr int kEveryComputed = kDimQk + kDimV <= 256 ? 8 : 0;
   static constexpr int kPanelQk = flash_float8_panel(kDimQk);
@@ -45,7 +46,7 @@ struct Float8Config {
   // Of P, in powers of 2: of the row's maximum, and how far it may grow. The greatest numbers are 448 and 57344.
   static constexpr float kOffset = std::is_same_v<T, tile::Float8E4M3> ? 4.0F : 7.0F;
   static constexpr float kSlack = std::is_same_v<T, tile::Float8E4M3> ? 4.75F : 8.75F;
-  static_assert(kConsumers == 2 && kColumns % 64 == 0 && kDimQk % 64 == 0 && kDimV % 64 == 0, "whole panels and steps");
+  static_assert(kRows % 64 == 0 && kColumns % 64 == 0 && kDimQk % 64 == 0 && kDimV % 64 == 0, "whole panels and steps");
 };
 
 template <class C>
