@@ -220,6 +220,8 @@ const Node* Composite::reader(int place, Op op, int mode) const {
 void Composite::take_amax(int place, int* amax) {
   const Node* node = reader(place, Op::reduction, GPUDNN_REDUCE_TENSOR_AMAX);
   const Tensor* y = node == nullptr ? nullptr : &walk_.tensor(node->at(Port::y));
+  // What has been rounded already has another one.
+  if (walk_.tensor(place).geometry.type != GPUDNN_DATA_FLOAT) return;
   if (y == nullptr || *amax >= 0 || element_count(y->geometry) != 1 || y->geometry.type != GPUDNN_DATA_FLOAT ||
       y->is_virtual)
     return;
@@ -325,6 +327,7 @@ bool Composite::take_pages(int* place, int* table, bool turned) {
   const TensorGeometry& y = walk_.tensor(*place).geometry;
   if (y.dims[2] != 1 && y.dims[3] != 1 && (y.strides[2] < y.strides[3]) != turned)
     return walk_.fail("'" + text(*load) + "' does not give k transposed, or v as it is");
+  rounded_.push_back(*place);  // a copy
   *place = load->at(Port::x);
   *table = load->at(Port::page_table);
   return true;
@@ -517,11 +520,10 @@ bool Composite::take_dsink(int delta) {
 bool Composite::take_delta(int place) {
   std::vector<int> factors;
   walk_.allow(place);
-  const int whole = place;
   if (!take_factors(&place, &factors)) return false;
   m_.factors.push_back({factors, -1, 0, "the factor of the row sums of dO * O"});
+  delta_ = place;
   if (m_.is_8_bit) take_scalars(&place, &m_.float8.delta);
-  delta_ = m_.is_8_bit ? whole : place;
   const Node* product = made_by(row_sum(place), GPUDNN_POINTWISE_MUL);
   if (product == nullptr) return walk_.fail("what is subtracted from dO V' is not the row sums of dO * O");
   walk_.take(product);

@@ -148,6 +148,20 @@ TEST(CompositeAttention, RandomCompositesAgreeWithTheInterpreter) {
   }
 }
 
+TEST(CompositeAttention, RandomCompositesIn8BitsAgreeWithTheInterpreter) {
+  for (int i = 0; i < session_cases(150); ++i) {
+    Random random = case_random(session_seed() + 4, static_cast<std::uint64_t>(i));
+    const Composite composite = random_8_bit_composite(random);
+    SCOPED_TRACE(composite.text);
+    const graph::Graph graph = read(composite.text);
+    ASSERT_EQ(refusal(graph), "");
+    Memory memory(graph, &random);
+    for (const auto& [uid, values] : composite.values) memory.set(uid, values);
+    ASSERT_EQ(mismatch(graph, memory), "");
+    ASSERT_EQ(run_both(graph, memory, composite.type), "");
+  }
+}
+
 // One defect: another mode, exchanged or other operands, another axis, a factor, a tensor that is kept.
 void spoil(graph::Graph* graph, Random& random) {
   const auto any = [&](std::size_t count) {

@@ -12,7 +12,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Writer {
  public:
-  Writer(Random& random, bool narrow) : random_(random), narrow_(narrow) {}
+  Writer(Random& random, bool narrow, bool bytes = false) : random_(random), narrow_(narrow), bytes_(bytes) {}
   Composite write();
 
  private:
@@ -63,6 +63,41 @@ class Writer {
     return padded_ && cut_ ? std::string(" ") + q_port + '=' + length_q_ + ' ' + kv_port + '=' + length_kv_ : "";
   }
 
+  // Of 8-bit floats: a product with a number in memory, up to two of them, the greatest magnitude.
+  std::string times(const std::string& x, double value, const std::string& y) {
+    const std::string uid = tensor("f32", {1, 1, 1, 1});
+    values_.emplace_back(std::stoll(uid), std::vector<double>{value});
+    return either("mul", x, uid, y);
+  }
+  std::string descaled(std::string x, const Dims& dims) {
+    for (int i = 0; bytes_ && i < 2; ++i)
+      if (random_.chance(0.7)) x = times(x, 0.9, tensor("f32", dims, "virtual"));
+    return x;
+  }
+  void amax(const std::string& x) {
+    if (bytes_ && random_.chance(0.6)) operation("reduction amax x=" + x + " compute=f32", tensor("f32", {1, 1, 1, 1}));
+  }
+  std::string rounded(const std::string& x, double scale) {
+    if (!bytes_) return x;
+    amax(x);
+    return times(x, scale, scores(type_));
+  }
+  // A product that is one of the graph's results: of all heads, then of the groups of them.
+  std::string result(const std::string& words, const Dims& full, const Dims& dims, const Dims& strides = {}) {
+    if (!bytes_)
+      return reduced(operation(words, full == dims ? tensor(type_, dims, "", strides) : tensor(type_, full, "virtual")),
+                     full, dims);
+    std::string x = operation(words, tensor("f32", full, "virtual"));
+    if (full != dims) x = operation("reduction add x=" + x + " compute=f32", tensor("f32", dims, "virtual"));
+    x = descaled(x, dims);
+    amax(x);
+    return times(x, 1.1, tensor(random_.chance(0.6) ? type_ : random_.pick({"bf16", "f32"}), dims, "", strides));
+  }
+  // The sum over the heads of a group, where there are groups.
+  std::string reduced(const std::string& x, const Dims& full, const Dims& dims) {
+    return full == dims ? x : operation("reduction add x=" + x + " compute=f32", tensor(type_, dims));
+  }
+
   void choose();
   std::string masked_by_lengths(const std::string& s);
   std::string bounded(std::string s);
@@ -70,10 +105,9 @@ class Writer {
   std::string scaled(const std::string& s);
   void forward();
   void backward();
-  std::string reduced(const std::string& full, const std::string& result);
 
   Random& random_;
-  const bool narrow_;
+  const bool narrow_, bytes_;
   std::string tensors_, operations_;
   std::vector<std::pair<std::int64_t, std::vector<double>>> values_;
   std::int64_t next_ = 1;
@@ -93,6 +127,7 @@ void Writer::choose() {
   d_ = random_.between(1, 9);
   w_ = random_.between(1, 9);
   type_ = narrow_ ? random_.pick({"f32", "f16", "bf16"}) : "f32";
+  if (bytes_) type_ = random_.pick({"f8e4m3", "f8e5m2"});
   padded_ = random_.chance(0.3);
   cut_ = random_.chance(0.7);
   has_scale_ = random_.chance(0.8);
@@ -108,9 +143,9 @@ void Writer::choose() {
 }
 
 std::string Writer::scaled(const std::string& s) {
-  if (!has_scale_) return s;
+  if (!has_scale_) return descaled(s, {b_, h_, q_, k_});
   scale_ = number(0.5);
-  return either("mul", s, scale_, scores());
+  return descaled(either("mul", s, scale_, scores()), {b_, h_, q_, k_});
 }
 
 std::string Writer::masked_by_lengths(const std::string& s) {
@@ -128,7 +163,8 @@ std::string Writer::added(std::string s) {
     s = either("mul", node("tanh_fwd", quotient, "", scores()), number(2), scores());
   }
   if (random_.chance(0.3)) {
-    const std::string bias = tensor(type_, {random_.chance(0.5) ? b_ : 1, random_.chance(0.5) ? h_ : 1, q_, k_});
+    const std::string bias =
+        tensor(bytes_ ? "f16" : type_, {random_.chance(0.5) ? b_ : 1, random_.chance(0.5) ? h_ : 1, q_, k_});
     s = either("add", s, bias, scores());
   }
   if (random_.chance(0.2)) {
@@ -206,22 +242,20 @@ void Writer::forward() {
   if (!parts && random_.chance(0.7))
     either("add", most, node("log", sum, "", row()), random_.chance(0.7) ? tensor("f32", {b_, h_, q_, 1}) : row());
   const bool dropout = random_.chance(0.3);
-  std::string p = node("div", e, sum, scores(dropout ? "f32" : type_));
+  const std::string unrounded = bytes_ ? "f32" : type_;
+  std::string p = node("div", e, sum, scores(dropout ? "f32" : unrounded));
   if (dropout) {
     const std::string integer = random_.pick({"i32", "i64"});
     const std::string mask =
         operation("rng bernoulli seed=" + tensor(integer, {1, 1, 1, 1}, random_.chance(0.3) ? "by_value" : "") +
                       " offset=" + tensor(integer, {1, 1, 1, 1}) + " probability=0.75",
                   random_.chance(0.3) ? tensor("f32", {b_, h_, q_, k_}) : scores());
-    p = either("mul", either("mul", p, mask, scores()), number(1 / 0.75), scores(type_));
+    p = either("mul", either("mul", p, mask, scores()), number(1 / 0.75), scores(unrounded));
   }
-  operation("matmul x=" + p + " b=" + v + cut("m_override", "k_override") + " compute=f32",
-            tensor(type_, {b_, h_, q_, w_}, "", {q_ * h_ * w_, w_, h_ * w_, 1}));
-}
-
-// The sum over the heads of a group, where there are groups.
-std::string Writer::reduced(const std::string& full, const std::string& result) {
-  return full == result ? result : operation("reduction add x=" + full + " compute=f32", result);
+  p = rounded(p, 64);
+  const Dims of_rows = {b_, h_, q_, w_};
+  result("matmul x=" + p + " b=" + v + cut("m_override", "k_override") + " compute=f32", of_rows, of_rows,
+         {q_ * h_ * w_, w_, h_ * w_, 1});
 }
 
 void Writer::backward() {
@@ -243,8 +277,10 @@ void Writer::backward() {
                      scores());
     factor = number(1 / 0.75);
   }
-  const std::string delta = operation(
-      "reduction add x=" + either("mul", d_o, o, tensor("f32", {b_, h_, q_, w_}, "virtual")) + " compute=f32", row());
+  const std::string delta = descaled(
+      operation("reduction add x=" + either("mul", d_o, o, tensor("f32", {b_, h_, q_, w_}, "virtual")) + " compute=f32",
+                row()),
+      {b_, h_, q_, 1});
   if (!padded_ && random_.chance(0.2)) {
     const std::string sink = node("exp", node("sub", tensor("f32", {1, h_, 1, 1}), stats, row()), "", row());
     operation("reduction add x=" + either("mul", sink, delta, row()) + " compute=f32", tensor("f32", {1, h_, 1, 1}));
@@ -258,29 +294,34 @@ void Writer::backward() {
   std::string kept = p;
   if (dropout) kept = either("mul", either("mul", p, mask, scores()), factor, scores());
   const Dims turned = {h_ * q_ * k_, q_ * k_, 1, k_};
+  if (bytes_) kept = times(kept, 4096, scores(type_));
   const std::string pt = operation("reshape x=" + kept, tensor(type_, {b_, h_, k_, q_}, "virtual", turned));
-  const std::string dv = tensor(type_, {b_, hv_, k_, w_});
-  const std::string dv_full = hv_ == h_ ? dv : tensor(type_, {b_, h_, k_, w_}, "virtual");
-  operation("matmul x=" + pt + " b=" + d_o + cut("k_override", "m_override") + " compute=f32", dv_full);
-  reduced(dv_full, dv);
+  result("matmul x=" + pt + " b=" + d_o + cut("k_override", "m_override") + " compute=f32", {b_, h_, k_, w_},
+         {b_, hv_, k_, w_});
   std::string dp =
-      operation("matmul x=" + d_o + " b=" + v + cut("m_override", "n_override") + " compute=f32", scores());
+      descaled(operation("matmul x=" + d_o + " b=" + v + cut("m_override", "n_override") + " compute=f32", scores()),
+               {b_, h_, q_, k_});
   if (dropout) dp = either("mul", dp, mask, scores());
   std::string ds = either("mul", node("sub", dp, row_sum, scores()), p, scores());
   if (dropout) ds = either("mul", ds, factor, scores());
-  if (random_.chance(0.3))
+  if (!bytes_ && random_.chance(0.3))
     operation("reduction add x=" + ds + " compute=f32", tensor(type_, {1, random_.chance(0.5) ? h_ : 1, q_, k_}));
   if (has_scale_) ds = either("mul", ds, scale_, scores());
+  ds = rounded(ds, 1024);
   const std::string dst = operation("reshape x=" + ds, tensor(type_, {b_, h_, k_, q_}, "virtual", turned));
-  const std::string dk = tensor(type_, {b_, hk_, k_, d_});
-  const std::string dk_full = hk_ == h_ ? dk : tensor(type_, {b_, h_, k_, d_}, "virtual");
-  operation("matmul x=" + dst + " b=" + q + cut("k_override", "m_override") + " compute=f32", dk_full);
-  reduced(dk_full, dk);
+  result("matmul x=" + dst + " b=" + q + cut("k_override", "m_override") + " compute=f32", {b_, h_, k_, d_},
+         {b_, hk_, k_, d_});
   const std::string straight = operation("reshape x=" + k, tensor("f32", {b_, hk_, k_, d_}, "virtual"));
-  const std::string dq = tensor(type_, {b_, h_, q_, d_});
+  const std::string dq_words = "matmul x=" + ds + " b=" + straight + cut("m_override", "k_override") + " compute=f32";
+  const Dims dq_dims = {b_, h_, q_, d_};
+  if (bytes_) {
+    result(dq_words, dq_dims, dq_dims);
+    return;
+  }
+  const std::string dq = tensor(type_, dq_dims);
   const bool accumulated = random_.chance(0.5);
   const std::string first = accumulated ? tensor("f32", {b_, h_, q_, d_}) : dq;
-  operation("matmul x=" + ds + " b=" + straight + cut("m_override", "k_override") + " compute=f32", first);
+  operation(dq_words, first);
   if (accumulated) node("identity", first, "", dq);
 }
 
@@ -290,6 +331,7 @@ Composite Writer::write() {
   Composite composite;
   composite.text = tensors_ + operations_;
   composite.type = type_ == "f32" ? GPUDNN_DATA_FLOAT : type_ == "f16" ? GPUDNN_DATA_HALF : GPUDNN_DATA_BFLOAT16;
+  if (bytes_) composite.type = type_ == "f8e4m3" ? GPUDNN_DATA_FP8_E4M3 : GPUDNN_DATA_FP8_E5M2;
   composite.values = std::move(values_);
   return composite;
 }
@@ -297,6 +339,7 @@ Composite Writer::write() {
 }  // namespace
 
 Composite random_composite(Random& random, bool narrow) { return Writer(random, narrow).write(); }
+Composite random_8_bit_composite(Random& random) { return Writer(random, false, true).write(); }
 
 namespace {
 

@@ -19,6 +19,8 @@ struct Composite {
 // Forward or backward, with any of scale, soft cap, bias, ALiBi, lengths, bounds, sink, dropout, pages, statistics;
 // `narrow` ones may have tensors of 16 bits.
 [[nodiscard]] Composite random_composite(Random& random, bool narrow);
+// The same with q, k and v in 8-bit floats, numbers in memory that scale them, and greatest magnitudes.
+[[nodiscard]] Composite random_8_bit_composite(Random& random);
 
 // Numbers of a recorded graph: masks of minus infinity, factors of dropout, windows, lengths, pages, ragged offsets.
 void set_recorded_values(const graph::Graph& graph, Memory* memory, Random& random);
