@@ -42,12 +42,11 @@ struct ReorderProblem {
 };
 [[nodiscard]] std::string to_text(const ReorderProblem& problem);
 
-using AnyProblem =
-    std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
-                 bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem, ctc::Problem,
-                 lrn::Problem, reduce::Problem, op_tensor::Problem, fused_ops::Stages, transform::Problem,
-                 transform::ColumnProblem, ReorderProblem, matmul::Problem, layer_norm::Problem, attention::Problem,
-                 rnn::Problem>;
+using AnyProblem = std::variant<conv::Problem, pooling::Problem, activation::Problem, softmax::Problem, tensor::Problem,
+                                bias_grad::Problem, norm::Problem, dropout::Problem, spatial_transformer::Problem,
+                                ctc::Problem, lrn::Problem, reduce::Problem, op_tensor::Problem, fused_ops::Stages,
+                                transform::Problem, transform::ColumnProblem, ReorderProblem, matmul::Problem,
+                                layer_norm::Problem, attention::Problem, rnn::Problem>;
 
 // The arithmetic that decides which rate bounds a problem, and how closely two results must agree.
 enum class Arithmetic { f64, f32, tf32, f16, bf16, integer, f8 };

@@ -2,8 +2,8 @@
 //
 // Inputs, in order: x, weights, hx, cx (LSTM); of gradients also dy, and room for y and dx. Gradients need what forward
 // left in y and in the reserve space, and that of the weights what the gradient of the data left there: both run once,
-// untimed, before. The reserve space lies behind the workspace. The gradient of the data overwrites what it takes, so that only its first run means
-// anything; all runs do the same work, and outputs of gradients are not compared.
+// untimed, before. The reserve space lies behind the workspace. The gradient of the data overwrites what it takes, so
+// that only its first run means anything; all runs do the same work, and outputs of gradients are not compared.
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
@@ -26,8 +26,7 @@ TensorGeometry packed(DataType type, std::initializer_list<std::int64_t> dims) {
 TensorGeometry rows_of(const rnn::Problem& p, std::int64_t width) {
   const rnn::Sequences& s = p.sequences;
   const bool packs = s.layout == GPUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
-  const std::int64_t rows =
-      packs ? std::accumulate(s.lengths.begin(), s.lengths.end(), std::int64_t{0}) : s.capacity();
+  const std::int64_t rows = packs ? std::accumulate(s.lengths.begin(), s.lengths.end(), std::int64_t{0}) : s.capacity();
   return packed(p.net.type, {rows, width});
 }
 TensorGeometry states_of(const rnn::Problem& p, std::int64_t width) {
@@ -183,7 +182,8 @@ bool fill_in_rnn(Task* task, const ScalarOptions& scalars, std::string* why) {
   constexpr const char* kPasses[] = {"infer", "train", "dgrad", "wgrad"};
   constexpr const char* kCells[] = {"relu", "tanh", "lstm", "gru"};
   const auto& p = std::get<rnn::Problem>(task->problem);
-  if (p.net.drops() || p.net.clips) return *why = "the bench runs recurrent networks without dropout and clipping", false;
+  if (p.net.drops() || p.net.clips)
+    return *why = "the bench runs recurrent networks without dropout and clipping", false;
   const TensorGeometry x = rows_of(p, p.net.input);
   const TensorGeometry y = rows_of(p, p.net.output_width());
   const TensorGeometry weights = packed(p.net.type, {rnn::weight_count(p.net)});

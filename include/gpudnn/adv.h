@@ -155,7 +155,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNWeightSpaceSize(gpudnnHandle_t handle, 
  *   RNN   0 W, 1 R      GRU   0 to 2 W of r, z, g; 3 to 5 R
  *   LSTM  0 to 3 W of i, f, g, o; 4 to 7 R; 8 P
  * mDesc becomes a packed (1, rows, columns), bDesc (1, rows, 1); of no dimension where there is no such weight. Each of
- * the four outputs may be null, where it is not wanted. A null weightSpace gives offsets in bytes. BAD_PARAM if weightSpaceSize is too small or a number is out of range. Since 0.1.
+ * the four outputs may be null, where it is not wanted. A null weightSpace gives offsets in bytes. BAD_PARAM if
+ * weightSpaceSize is too small or a number is out of range. Since 0.1.
  */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNWeightParams(gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc,
                                                       int32_t pseudoLayer, size_t weightSpaceSize,

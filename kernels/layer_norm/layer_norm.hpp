@@ -41,11 +41,17 @@ struct LayerNormParams {
 [[nodiscard]] bool layer_norm_rows_fit(const LayerNormParams& params);
 void launch_layer_norm_rows(const LayerNormParams& params, CUstream_st* stream);
 
-// The same, backward, where scale, dscale and dbias have an element for each column.
+// The same, backward, where scale, dscale and dbias have an element for each column, or for each column of a sample.
 [[nodiscard]] bool layer_norm_rows_backward_fit(const LayerNormParams& params);
 // Bytes of `partials`: 0 where neither dscale nor dbias is asked for.
 [[nodiscard]] std::size_t layer_norm_partial_bytes(const LayerNormParams& params);
 void launch_layer_norm_rows_backward(const LayerNormParams& params, CUstream_st* stream);
+
+// Backward, where a set is a run of planes of whole packs, and scale, dscale and dbias have an element for each plane
+// of a sample. `partials` is always there.
+[[nodiscard]] bool layer_norm_planes_backward_fit(const LayerNormParams& params);
+[[nodiscard]] std::size_t layer_norm_planes_backward_bytes(const LayerNormParams& params);
+void launch_layer_norm_planes_backward(const LayerNormParams& params, CUstream_st* stream);
 
 // Any strides and types.
 void launch_layer_norm_strided(const LayerNormParams& params, CUstream_st* stream);

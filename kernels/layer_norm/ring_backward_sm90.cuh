@@ -1,9 +1,9 @@
 // Layer normalization, backward, of long rows (the mathematics: rows_backward.cuh), where memory never waits for a
 // reduction: the rows pass through a ring of stages in shared memory.
 //
-// A cluster takes rows in turn, each of its blocks the same part of every row. The block's last warp fills the stages
-// by TMA, each with a part of x and of dy, up to four rows ahead. The other threads keep the scale, dscale and dbias of
-// their columns in registers, and a row takes two passes over its stage:
+// A cluster takes rows of its sample in turn, each of its blocks the same part of every row. The block's last warp
+// fills the stages by TMA, each with a part of x and of dy, up to four rows ahead. The other threads keep the scale,
+// dscale and dbias of their columns in registers, and a row takes two passes over its stage:
 //
 //   first pass of row i + 1     each warp: sum(g), sum(g * xhat), and what the row adds to dscale and dbias
 //   wait for row i              the sums of all warps of all blocks have arrived
@@ -46,26 +46,36 @@ template <class T>
 __device__ __forceinline__ void layer_norm_fill_ring(const LayerNormBackwardArgs& args,
                                                      const tile::LoopNest<kLnSlots>& rows, const LayerNormRing& ring,
                                                      LayerNormRingShared* shared, unsigned char* stages,
-                                                     std::uint32_t first, std::uint32_t step, std::int64_t begin,
+                                                     std::uint32_t first, std::uint32_t end, std::int64_t begin,
                                                      std::uint32_t bytes) {
   tile::RingState state;
   state.parity = 1;  // an empty stage is free at first
   const int stage_bytes = ring.block_packs * 32;
-  for (std::uint32_t row = first; row < rows.count; row += step) {
-    std::int64_t offset[kLnSlots];
+  // The statistics of a row are asked for a row ahead: nothing waits for them.
+  std::int64_t offset[kLnSlots];
+  float mean = 0, inverse = 0;
+  const auto look_up = [&](std::uint32_t row) {
     row_offsets(rows, row, offset);
+    if (args.mean.data != nullptr) mean = load_one(args.mean.type, args.mean.data, offset[kLnMean]);
+    inverse = load_one(args.inverse.type, args.inverse.data, offset[kLnInverse]);
+  };
+  const std::uint32_t step = args.parts;
+  if (first < end) look_up(first);
+  for (std::uint32_t row = first; row < end; row += step) {
+    const std::int64_t x_at = offset[kLnX], dy_at = offset[kLnOther], out_at = offset[kLnOut];
+    const float this_mean = mean, this_inverse = inverse;
+    if (row + step < end) look_up(row + step);
     tile::wait(&shared->empty[state.stage], state.parity);
     std::uint64_t* const full = &shared->full[state.stage];
     unsigned char* const stage = stages + state.stage * stage_bytes;
     if (bytes > 0) {
-      ptx::bulk_copy(stage, static_cast<const T*>(args.x) + offset[kLnX] + begin, bytes, full);
-      ptx::bulk_copy(stage + ring.block_packs * 16, static_cast<const T*>(args.dy) + offset[kLnOther] + begin, bytes,
-                     full);
+      ptx::bulk_copy(stage, static_cast<const T*>(args.x) + x_at + begin, bytes, full);
+      ptx::bulk_copy(stage + ring.block_packs * 16, static_cast<const T*>(args.dy) + dy_at + begin, bytes, full);
     }
     LayerNormRingRow* const told = &shared->rows[state.stage];
-    told->mean = args.mean.data == nullptr ? 0 : load_one(args.mean.type, args.mean.data, offset[kLnMean]);
-    told->inverse = load_one(args.inverse.type, args.inverse.data, offset[kLnInverse]);
-    told->out = offset[kLnOut];
+    told->mean = this_mean;
+    told->inverse = this_inverse;
+    told->out = out_at;
     ptx::mbarrier_arrive_expect_tx(full, 2 * bytes);
     state.next(static_cast<std::uint32_t>(ring.stages));
   }
@@ -82,9 +92,10 @@ __global__ void __launch_bounds__(kLnRingResident, 1)
   auto* const shared = reinterpret_cast<LayerNormRingShared*>(dynamic);
   unsigned char* const stages = dynamic + kLnRingStagesAt;
   const auto rank = static_cast<int>(blockIdx.x % static_cast<unsigned>(ring.cluster));
-  const std::uint32_t first = blockIdx.x / static_cast<unsigned>(ring.cluster);
-  const std::uint32_t step = gridDim.x / static_cast<unsigned>(ring.cluster);
-  const std::uint32_t count = (rows.count - first + step - 1) / step;
+  const std::uint32_t part_number = blockIdx.x / static_cast<unsigned>(ring.cluster);
+  const std::uint32_t sample = part_number / args.parts;
+  const std::uint32_t first = part_number % args.parts;
+  const std::uint32_t count = (args.of_sample - first + args.parts - 1) / args.parts;
   const int threads = ring.threads;
   const int warps = threads / 32;
   const bool alone = ring.cluster == 1;
@@ -114,8 +125,8 @@ __global__ void __launch_bounds__(kLnRingResident, 1)
   tile::cluster_sync(ring.cluster);
   if (warp == warps) {
     if (lane == 0) {
-      layer_norm_fill_ring<T>(args, rows, ring, shared, stages, first, step, before * N,
-                              static_cast<std::uint32_t>(packs) * 16);
+      layer_norm_fill_ring<T>(args, rows, ring, shared, stages, sample * args.of_sample + first,
+                              (sample + 1) * args.of_sample, before * N, static_cast<std::uint32_t>(packs) * 16);
     }
     return;
   }
@@ -127,7 +138,7 @@ __global__ void __launch_bounds__(kLnRingResident, 1)
   for (int k = 0; k < kPacks; ++k) {
     fill(scale[k], 1.0f);
     if (args.scale.data != nullptr && thread + k * threads < packs)
-      load_parameters(args.scale, (before + thread + k * threads) * N, scale[k]);
+      load_parameters(args.scale, sample * args.scale_sample + (before + thread + k * threads) * N, scale[k]);
   }
   const int stage_bytes = ring.block_packs * 32;
   const auto x_of = [&](std::uint32_t stage) { return reinterpret_cast<const T*>(stages + stage * stage_bytes); };
@@ -217,7 +228,7 @@ __global__ void __launch_bounds__(kLnRingResident, 1)
   }
   ptx::griddepcontrol_launch_dependents();
   if (args.partials == nullptr) return;
-  float* const part = args.partials + static_cast<std::int64_t>(first) * 2 * args.length + before * N;
+  float* const part = args.partials + static_cast<std::int64_t>(part_number) * 2 * args.length + before * N;
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int pack = thread + k * threads;

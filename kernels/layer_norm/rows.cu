@@ -23,9 +23,9 @@ void launch_blocks(const LayerNormParams& params, LayerNormRowArgs args, const R
   const std::int64_t packs = args.length / N;
   const int most = params.has_clusters ? kLnMaxCluster : 1;
   constexpr int kMost = layer_norm_threads(kEach, N);
-  // Blocks of at most 512 threads as far as clusters go: a larger one has a multiprocessor to itself, which then loads
+  // Blocks of at most 256 threads as far as clusters go: a larger one has a multiprocessor to itself, which then loads
   // or computes, but not both. And as many blocks as there are multiprocessors, where the rows are few.
-  while (args.cluster < most && packs > 512 * kEach * args.cluster) args.cluster *= 2;
+  while (args.cluster < most && packs > 256 * kEach * args.cluster) args.cluster *= 2;
   while (args.cluster < most && packs > 64 * kEach * args.cluster &&
          static_cast<std::int64_t>(rows.count) * args.cluster < params.multiprocessors) {
     args.cluster *= 2;
@@ -52,6 +52,8 @@ void launch_packs(const LayerNormParams& params, const LayerNormRowArgs& args, c
   if (packs <= 64) return launch_warps<T, N, 4, 16>(args, rows, stream);
   if (packs <= 96) return launch_warps<T, N, 3, 32>(args, rows, stream);
   if (packs <= 128) return launch_warps<T, N, 4, 32>(args, rows, stream);
+  if (packs <= 160) return launch_warps<T, N, 5, 32>(args, rows, stream);
+  if (packs <= 192) return launch_warps<T, N, 6, 32>(args, rows, stream);
   if (packs <= 1024) return launch_blocks<T, N, 4>(params, args, rows, stream);
   launch_blocks<T, N, 8>(params, args, rows, stream);
 }

@@ -1,7 +1,7 @@
 // Instances and launch of the backward pass of layer normalization over rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/launch/launch.hpp"
-#include "core/launch/waits_by_pdl.hpp"
+#include "kernels/layer_norm/finish.hpp"
 #include "kernels/layer_norm/fit.hpp"
 #include "kernels/layer_norm/ring.hpp"
 #include "kernels/layer_norm/rows_backward.cuh"
@@ -12,41 +12,6 @@ namespace {
 
 using Rows = tile::LoopNest<kLnSlots>;
 
-struct LayerNormFinishArgs {
-  const float* partials;
-  std::int64_t length;
-  int parts;
-  LayerNormTensor dscale;
-  LayerNormTensor dbias;
-};
-
-constexpr int kLnFinishColumns = 32;
-constexpr int kLnFinishThreads = 1024;
-
-// Adds up the parts of 32 columns of dscale (blockIdx.y 0) or dbias (1): each of 32 warps every 32nd part, then the
-// warps' sums in order.
-__global__ void __launch_bounds__(kLnFinishThreads)
-    layer_norm_finish(const __grid_constant__ LayerNormFinishArgs args) {
-  __shared__ float sums[kLnFinishThreads / 32][kLnFinishColumns + 1];
-  const LayerNormTensor& out = blockIdx.y == 0 ? args.dscale : args.dbias;
-  ptx::griddepcontrol_wait();
-  if (out.data == nullptr) return;
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int warp = static_cast<int>(threadIdx.x / 32);
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kLnFinishColumns + lane;
-  float sum = 0;
-  if (column < args.length) {
-    const float* const from = args.partials + blockIdx.y * args.length + column;
-#pragma unroll 8
-    for (int part = warp; part < args.parts; part += 32) sum += from[static_cast<std::int64_t>(part) * 2 * args.length];
-  }
-  sums[warp][lane] = sum;
-  __syncthreads();
-  sum = tile::warp_reduce(sums[lane][warp], tile::Sum{});
-  const std::int64_t mine = static_cast<std::int64_t>(blockIdx.x) * kLnFinishColumns + warp;
-  if (lane == 0 && mine < args.length) tile::store_any(out.type, out.data, mine, sum);
-}
-
 // How a problem is cut: from its shape and the device alone, as the workspace is.
 struct Cut {
   int packs = 0;    // of a thread
@@ -54,11 +19,33 @@ struct Cut {
   int threads = 0;  // of a block
   int cluster = 1;
   std::int64_t steps = 0;  // groups of rows that are worked on at once
-  std::int64_t parts = 0;  // clusters, each with its part of dscale and dbias
+  std::int64_t parts = 0;  // clusters of a sample, each with its part of dscale and dbias
   LayerNormRing ring;      // if it takes the problem, nothing but `parts` counts of the others
 };
 
 constexpr int kMaxPacks = 3;
+constexpr std::int64_t kMaxSamples = 65535;
+
+bool asks_for_parameters(const LayerNormParams& params) {
+  return params.dscale.data != nullptr || params.dbias.data != nullptr;
+}
+
+// Samples, each with a scale, dscale and dbias of its own: 1 unless the rows come as samples of rows. 0: neither.
+std::int64_t samples_of(const LayerNormParams& params) {
+  const tile::HostNest& between = params.between;
+  const std::int64_t length = params.within.count();
+  const bool asks = asks_for_parameters(params);
+  const std::int64_t samples = asks ? params.params.count() / length
+                               : params.scale.data != nullptr && between.rank == 2 && between.strides[kLnScale][0] != 0
+                                   ? between.dims[0]
+                                   : 1;
+  if (samples == 1) return 1;
+  const tile::HostNest& nest = params.params;
+  if (between.rank != 2 || between.dims[0] != samples || samples > kMaxSamples) return 0;
+  if (asks && (nest.rank != 2 || nest.dims[0] != samples || nest.strides[kLnSumX][0] != between.strides[kLnX][0]))
+    return 0;
+  return samples;
+}
 
 // Threads of a multiprocessor that the registers of a thread with that many packs leave room for.
 int resident_threads(int packs) { return packs == 1 ? 1024 : 512; }
@@ -66,10 +53,11 @@ int resident_threads(int packs) { return packs == 1 ? 1024 : 512; }
 Cut cut_of(const LayerNormParams& params) {
   const int width = 16 / tile::any_type_bytes(params.x.type);
   const std::int64_t packs = params.within.count() / width;
-  const std::int64_t rows = params.between.count();
+  const std::int64_t samples = samples_of(params);
+  const std::int64_t rows = params.between.count() / samples;
   Cut cut;
   if (params.has_clusters) {
-    cut.ring = layer_norm_ring(packs, width == 8 ? 2 : 4, 2, rows, params.multiprocessors);
+    cut.ring = layer_norm_ring(packs, width == 8 ? 2 : 4, 2, rows, samples, params.multiprocessors);
     if (cut.ring.cluster > 0) {
       cut.parts = cut.ring.clusters;
       return cut;
@@ -85,7 +73,7 @@ Cut cut_of(const LayerNormParams& params) {
     const int most = params.has_clusters ? kLnMaxCluster : 1;
     // Two packs a thread: with three, and where there are no clusters, the scale does not fit the registers.
     while (cut.cluster < most && packs > 2 * kLnBackwardThreads * cut.cluster) cut.cluster *= 2;
-    while (cut.cluster < most && packs > 256 * cut.cluster && rows * cut.cluster < params.multiprocessors)
+    while (cut.cluster < most && packs > 256 * cut.cluster && rows * samples * cut.cluster < params.multiprocessors)
       cut.cluster *= 2;
     const std::int64_t of_block = (packs + cut.cluster - 1) / cut.cluster;
     cut.packs = of_block <= 2 * kLnBackwardThreads ? 2 : 3;
@@ -93,7 +81,8 @@ Cut cut_of(const LayerNormParams& params) {
     cut.steps = rows;
   }
   const int blocks = tile::greatest(resident_threads(cut.packs) / cut.threads, 1);
-  const std::int64_t resident = tile::greatest<std::int64_t>(params.multiprocessors * blocks / cut.cluster, 1);
+  const std::int64_t resident =
+      tile::greatest<std::int64_t>(params.multiprocessors * blocks / cut.cluster / samples, 1);
   cut.parts = tile::least(resident, cut.steps);
   return cut;
 }
@@ -101,7 +90,8 @@ Cut cut_of(const LayerNormParams& params) {
 template <class T, int kPacks, int kLanes>
 void launch_rows(const Cut& cut, const LayerNormBackwardArgs& args, const Rows& rows, cudaStream_t stream) {
   cuda::launch_kernel(layer_norm_rows_backward<T, kPacks, kLanes>,
-                      cuda::clusters_of(cut.parts, cut.cluster, cut.threads), stream, args, rows);
+                      cuda::clusters_of(rows.count / args.of_sample * cut.parts, cut.cluster, cut.threads), stream,
+                      args, rows);
 }
 
 template <class T>
@@ -122,23 +112,16 @@ void launch_typed(const Cut& cut, const LayerNormBackwardArgs& args, const Rows&
   }
 }
 
-void launch_finish(const LayerNormParams& params, const Cut& cut, cudaStream_t stream) {
-  LayerNormFinishArgs args;
-  args.partials = params.partials;
-  args.length = params.within.count();
-  args.parts = static_cast<int>(cut.parts);
-  args.dscale = params.dscale;
-  args.dbias = params.dbias;
-  const auto columns = static_cast<unsigned>((args.length + kLnFinishColumns - 1) / kLnFinishColumns);
-  cuda::launch_kernel(layer_norm_finish,
-                      {.blocks = dim3(columns, 2),
-                       .threads = dim3(kLnFinishThreads),
-                       .overlaps = cuda::waits_by_pdl<layer_norm_finish>()},
-                      stream, args);
-}
-
-bool asks_for_parameters(const LayerNormParams& params) {
-  return params.dscale.data != nullptr || params.dbias.data != nullptr;
+void launch_finish(const LayerNormParams& params, std::int64_t parts, cudaStream_t stream) {
+  launch_layer_norm_finish({.partials = params.partials,
+                            .length = params.within.count(),
+                            .parts = static_cast<int>(parts),
+                            .dscale = params.dscale,
+                            .dbias = params.dbias,
+                            .samples = static_cast<int>(samples_of(params)),
+                            .dscale_sample = params.params.strides[kLnSumDscale][0],
+                            .dbias_sample = params.params.strides[kLnSumDbias][0]},
+                           stream);
 }
 
 }  // namespace
@@ -150,15 +133,18 @@ bool layer_norm_rows_backward_fit(const LayerNormParams& params) {
   if (!layer_norm_in_packs(params, width) || params.between.count() > tile::kMaxIterations / kLnMaxCluster)
     return false;
   if (params.scale.data != nullptr && params.within.strides[kLnScale][0] != 1) return false;
-  for (int i = 0; i < params.between.rank; ++i) {
+  const std::int64_t samples = samples_of(params);
+  if (samples == 0) return false;
+  for (int i = samples == 1 ? 0 : 1; i < params.between.rank; ++i) {
     if (params.between.dims[i] > 1 && params.between.strides[kLnScale][i] != 0) return false;
   }
   if (asks_for_parameters(params)) {
-    // The parameters are the columns, in their order.
-    if (params.params.count() != params.within.count() || params.params.rank != 1) return false;
+    // The parameters are the columns, in their order, of each sample.
+    const int last = samples == 1 ? 0 : 1;
+    if (params.params.count() != samples * params.within.count() || params.params.rank != last + 1) return false;
     for (const int slot : {kLnSumX, kLnSumDscale, kLnSumDbias}) {
       const bool asked = slot == kLnSumX || (slot == kLnSumDscale ? params.dscale : params.dbias).data != nullptr;
-      if (asked && params.params.strides[slot][0] != 1) return false;
+      if (asked && params.params.strides[slot][last] != 1) return false;
     }
     for (const LayerNormTensor* tensor : {&params.dscale, &params.dbias}) {
       if (tensor->data != nullptr && !is_float_or_half(tensor->type)) return false;
@@ -170,7 +156,8 @@ bool layer_norm_rows_backward_fit(const LayerNormParams& params) {
 
 std::size_t layer_norm_partial_bytes(const LayerNormParams& params) {
   if (!asks_for_parameters(params)) return 0;
-  return static_cast<std::size_t>(cut_of(params).parts * 2 * params.within.count()) * sizeof(float);
+  return static_cast<std::size_t>(cut_of(params).parts * samples_of(params) * 2 * params.within.count()) *
+         sizeof(float);
 }
 
 void launch_layer_norm_rows_backward(const LayerNormParams& params, CUstream_st* stream) {
@@ -185,12 +172,16 @@ void launch_layer_norm_rows_backward(const LayerNormParams& params, CUstream_st*
   args.partials = asks_for_parameters(params) ? params.partials : nullptr;
   args.length = params.within.count();
   args.one_over_length = static_cast<float>(1 / static_cast<double>(args.length));
+  const std::int64_t samples = samples_of(params);
+  args.of_sample = static_cast<std::uint32_t>(params.between.count() / samples);
+  args.parts = static_cast<std::uint32_t>(cut.parts);
+  args.scale_sample = samples == 1 ? 0 : params.between.strides[kLnScale][0];
   args.steps = static_cast<std::uint32_t>(cut.steps);
   args.cluster = cut.cluster;
   const Rows rows(params.between);
   if (cut.ring.cluster > 0) {
-    launch_layer_norm_ring_backward(cut.ring, params.x.type, args, rows, stream);
-    if (args.partials != nullptr) launch_finish(params, cut, stream);
+    const int parts = launch_layer_norm_ring_backward(cut.ring, params.x.type, args, rows, stream);
+    if (args.partials != nullptr) launch_finish(params, parts, stream);
     return;
   }
   switch (params.x.type) {
@@ -204,7 +195,7 @@ void launch_layer_norm_rows_backward(const LayerNormParams& params, CUstream_st*
       launch_typed<float>(cut, args, rows, stream);
       break;
   }
-  if (args.partials != nullptr) launch_finish(params, cut, stream);
+  if (args.partials != nullptr) launch_finish(params, cut.parts, stream);
 }
 
 }  // namespace gpudnn::kernels

@@ -22,10 +22,14 @@ struct LayerNormBackwardArgs {
   LayerNormParameter scale;
   LayerNormParameter mean;  // null: RMS
   LayerNormParameter inverse;
-  float* partials;  // [part][dscale, dbias][L], or null
+  float* partials;  // [sample][part][dscale, dbias][L], or null
   std::int64_t length;
   float one_over_length;
-  std::uint32_t steps;  // groups of rows that the launch goes through: rows over those worked on at once
+  // Rows come in samples, each with a scale, dscale and dbias of its own; nearly always there is one.
+  std::uint32_t of_sample;    // rows
+  std::uint32_t parts;        // clusters of a sample
+  std::int64_t scale_sample;  // stride
+  std::uint32_t steps;        // groups of rows that a sample has: rows over those worked on at once
   int cluster;
 };
 
@@ -42,23 +46,24 @@ __global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : kLnBackwardThrea
 
   int blocks = 1;
   int thread, threads;
-  std::uint32_t first, step;
+  std::uint32_t part_number;
   int row_of_block = 0;
   if constexpr (kLanes > 0) {
     thread = static_cast<int>(threadIdx.x % kLanes);
     threads = kLanes;
     row_of_block = static_cast<int>(threadIdx.x / kLanes);
-    first = blockIdx.x;
-    step = gridDim.x;
+    part_number = blockIdx.x;
   } else {
     const tile::ClusterPlace place = tile::cluster_place(args.cluster);
     if (place.rank >= place.blocks) return;
     blocks = place.blocks;
     thread = place.rank * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
     threads = blocks * static_cast<int>(blockDim.x);
-    first = blockIdx.x / static_cast<unsigned>(args.cluster);
-    step = gridDim.x / static_cast<unsigned>(args.cluster);
+    part_number = blockIdx.x / static_cast<unsigned>(args.cluster);
   }
+  const std::uint32_t sample = part_number / args.parts;
+  const std::uint32_t first = part_number % args.parts;
+  const std::uint32_t step = args.parts;
   const int packs = static_cast<int>(args.length / N);
 
   // The scale of the thread's columns; where registers are short it is fetched from the first-level cache again.
@@ -69,7 +74,7 @@ __global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : kLnBackwardThrea
   const auto load_scale = [&](int k, float(&scale)[N]) {
     fill(scale, 1.0f);
     if (args.scale.data != nullptr && thread + k * threads < packs)
-      load_parameters(args.scale, (thread + k * threads) * N, scale);
+      load_parameters(args.scale, sample * args.scale_sample + (thread + k * threads) * N, scale);
   };
   if constexpr (kKeepsScale) {
 #pragma unroll
@@ -95,9 +100,9 @@ __global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : kLnBackwardThrea
   };
   const auto load = [&](std::uint32_t group, Row* row) {
     const std::uint32_t number = group * kRowsAtOnce + static_cast<std::uint32_t>(row_of_block);
-    row->there = group < args.steps && number < rows.count;
+    row->there = group < args.steps && number < args.of_sample;
     std::int64_t offset[kLnSlots];
-    row_offsets(rows, row->there ? number : 0, offset);
+    row_offsets(rows, row->there ? sample * args.of_sample + number : 0, offset);
     row->out = offset[kLnOut];
     row->mean = args.mean.data == nullptr ? 0 : load_one(args.mean.type, args.mean.data, offset[kLnMean]);
     row->inverse = load_one(args.inverse.type, args.inverse.data, offset[kLnInverse]);
@@ -167,7 +172,7 @@ __global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : kLnBackwardThrea
   }
 
   // The parts of the block's rows, added in order.
-  float* const part = args.partials + static_cast<std::int64_t>(first) * 2 * args.length;
+  float* const part = args.partials + static_cast<std::int64_t>(part_number) * 2 * args.length;
   if constexpr (kLanes > 0) {
     constexpr int kWarps = kLnWarpThreads / 32;
     constexpr int kColumns = kLanes * kPacks * N;

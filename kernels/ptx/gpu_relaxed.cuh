@@ -18,6 +18,22 @@ __device__ __forceinline__ uint4 ld_relaxed_gpu_v4(const void* pointer) {
   return words;
 }
 
+// Two words of 8 bytes, each whole, at a multiple of 16.
+__device__ __forceinline__ ulonglong2 ld_relaxed_gpu_v2(const void* pointer) {
+  ulonglong2 words;
+  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(words.x), "=l"(words.y)
+               : "l"(__cvta_generic_to_global(pointer))
+               : "memory");
+  return words;
+}
+
+__device__ __forceinline__ void st_relaxed_gpu_v2(void* pointer, ulonglong2 words) {
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(pointer)), "l"(words.x),
+               "l"(words.y)
+               : "memory");
+}
+
 __device__ __forceinline__ void st_relaxed_gpu(void* pointer, std::uint32_t word) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(pointer)), "r"(word) : "memory");
 }

@@ -34,8 +34,8 @@ GPUDNN_HOST_DEVICE C rnn_sigmoid(C x) {
 #endif
 }
 
-// Convert: types T (data), C (arithmetic) and State (of c between steps), static C widen(T), static T narrow(C), and the
-// two functions, static C sigmoid(C) and static C tanh(C).
+// Convert: types T (data), C (arithmetic) and State (of c between steps), static C widen(T), static T narrow(C), and
+// the two functions, static C sigmoid(C) and static C tanh(C).
 template <class Convert>
 struct RnnUnit {
   using T = typename Convert::T;

@@ -19,8 +19,7 @@ std::int64_t resident_depth(int gates, int units, bool backward) {
 }  // namespace
 
 RnnResidentShape rnn_resident_shape(RnnCell cell, std::int32_t units, std::int32_t batch, std::int32_t lanes,
-                                    bool across, bool backward, int element_bytes,
-                                    int multiprocessors) {
+                                    bool across, bool backward, int element_bytes, int multiprocessors) {
   RnnResidentShape best;
   std::int64_t best_rounds = 0;
   const std::int64_t depth = rnn_exchange_row(cell, units, backward) * (across ? 2 : 1);

@@ -15,19 +15,19 @@
 //
 // The exchange. h of a step, backward the gradients of the gates, lies in rows of its own, one for each row of the
 // sweep, that begin with all bits set. A stored word never has all bits set (one float or two units of 16 bits; a NaN
-// with that pattern is stored as another), so each word is its own message: whoever needs it reads it until it is there. No
-// counter, no fence and no barrier stands between the block that stores and those that multiply, and a block waits for
-// what it reads alone. Every row is written once in a launch; the memory is set again before the next.
+// with that pattern is stored as another), so each word is its own message: whoever needs it reads it until it is
+// there. No counter, no fence and no barrier stands between the block that stores and those that multiply, and a block
+// waits for what it reads alone. Every row is written once in a launch; the memory is set again before the next.
 //
 // The WK parts of a sum meet in shared memory, in the order of k, and a thread finishes one unit at one place:
 // always the same, so that c and what else only its own unit reads need no barrier. What it needs beside the sums is
 // fetched before the wait.
 //
-// In clusters. Where the blocks of a lane and their places are one cluster, the states go to the shared memory of each of
-// them instead, 16 bytes at a time, and bring their bytes to a barrier there: two buffers, each of which is written again
-// only by blocks that have had the states of the step between from everybody, and so after everybody has read it. That
-// takes 0.35 us a step for one place and 0.6 for 8 KiB, where L2 takes 0.8 and 0.85. Such a grid waits for nobody unless
-// its layers follow each other, and then for blocks that were dispatched before.
+// In clusters. Where the blocks of a lane and their places are one cluster, the states go to the shared memory of each
+// of them instead, 16 bytes at a time, and bring their bytes to a barrier there: two buffers, each of which is written
+// again only by blocks that have had the states of the step between from everybody, and so after everybody has read it.
+// That takes 0.35 us a step for one place and 0.6 for 8 KiB, where L2 takes 0.8 and 0.85. Such a grid waits for nobody
+// unless its layers follow each other, and then for blocks that were dispatched before.
 //
 // Lanes above the first may take their inputs within the launch: the words of the neighbour's rows of the same step are
 // further columns of the product, and the layers go a step apart.
@@ -40,8 +40,8 @@
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
 #include "kernels/ptx/gpu_relaxed.cuh"
-#include "kernels/ptx/mma_sync.cuh"
 #include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/mma_sync.cuh"
 #include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/pin_half.cuh"
 #include "kernels/ptx/st_async.cuh"
@@ -107,10 +107,11 @@ struct RnnResidentBlock {
   static constexpr int MT = G * U / 16 / WM;  // tiles of 16 rows of a warp
   static constexpr int NT = kPlaces / 8;
   static constexpr int kVector = 16 / static_cast<int>(sizeof(T));
-  // Vectors of states under way, of each eight places: as many as there are registers for. 32 KiB of a block keep L2 busy.
+  // Vectors of states under way, of each eight places: as many as there are registers for. 32 KiB of a block keep L2
+  // busy.
   static constexpr int kAtOnce = KS > 8 ? 2 : KS < 8 / NT ? KS : 8 / NT;
-  static constexpr int kSumRow = G * U + 4;                  // so that stores and loads meet no bank twice
-  static constexpr int kSums = WK * kPlaces * kSumRow;       // of two buffers
+  static constexpr int kSumRow = G * U + 4;             // so that stores and loads meet no bank twice
+  static constexpr int kSums = WK * kPlaces * kSumRow;  // of two buffers
   static constexpr int kSharedBytes = 2 * kSums * 4;
   static_assert(MT * WM * 16 == G * U && NT * 8 == kPlaces, "a warp multiplies whole tiles");
 
@@ -192,7 +193,7 @@ struct RnnResidentBlock {
   __device__ __forceinline__ uint4 first_state(const RnnStep& s, int place, int k) const {
     if (kBackward || d.hx == nullptr || place >= s.rows || k >= own) return make_uint4(0, 0, 0, 0);
     return rnn_vector(static_cast<const T*>(d.hx) + Unit::sequence_at(l.rows, place) * l.units + k, l.units - k,
-                     p.vectors);
+                      p.vectors);
   }
   __device__ __forceinline__ static bool is_there(const uint4& words) {
     return words.x != kRnnNothing && words.y != kRnnNothing && words.z != kRnnNothing && words.w != kRnnNothing;
@@ -236,9 +237,10 @@ struct RnnResidentBlock {
 #pragma unroll
       for (int n = 0; n < NT; ++n) {
         const int place = mine + 8 * n;
-        words[ks][n] = place < s.previous_rows && published > 0
-                           ? *reinterpret_cast<const uint4*>(now + (place - place0) * (own + kStatePadding) + column(ks))
-                           : first_state(s, place, column(ks));
+        words[ks][n] =
+            place < s.previous_rows && published > 0
+                ? *reinterpret_cast<const uint4*>(now + (place - place0) * (own + kStatePadding) + column(ks))
+                : first_state(s, place, column(ks));
       }
     }
 #pragma unroll
@@ -321,7 +323,8 @@ struct RnnResidentBlock {
       }
     }
   }
-  // Sums of the warp, over its share of k, for the places from place0 on, of whose states the first batch is looked for.
+  // Sums of the warp, over its share of k, for the places from place0 on, of whose states the first batch is looked
+  // for.
   __device__ __forceinline__ void multiply(const RnnStep& s, int place0, float (&sums)[MT][NT][4]) {
     const int mine = place0 + static_cast<int>(threadIdx.x) % 32 / 4;
 #pragma unroll
@@ -392,8 +395,8 @@ __device__ __forceinline__ void rnn_pin(T& value) {
   }
 }
 
-// What one thread finishes: a unit at a place of each round. Loads are begun before the wait and used behind it; a value
-// that is converted where it is loaded would make the thread wait for each of them in turn.
+// What one thread finishes: a unit at a place of each round. Loads are begun before the wait and used behind it; a
+// value that is converted where it is loaded would make the thread wait for each of them in turn.
 template <class T, int G>
 struct RnnResidentForward {
   using Unit = RnnUnit<RnnDeviceConvert<T>>;
@@ -519,8 +522,7 @@ struct RnnResidentBackward {
 };
 
 template <class T, int G, int U, int WM, int KS, bool kBackward, bool kCluster>
-__global__ void __launch_bounds__(kRnnResidentThreads, 1)
-    rnn_resident_sm90(const __grid_constant__ RnnResident p) {
+__global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(const __grid_constant__ RnnResident p) {
   using Block = RnnResidentBlock<T, G, U, WM, KS, kBackward, kCluster>;
   using Unit = typename Block::Unit;
   using Finisher = std::conditional_t<kBackward, RnnResidentBackward<T>, RnnResidentForward<T, G>>;
@@ -606,6 +608,8 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1)
       }
       if (kCluster && goes_on) ++block.published;
     }
+    // None of the block's sequences has begun: what the next step reads is not yet looked for.
+    if (!kCluster && first_place >= s.rows) block.look(after, first_place, 0);
     s = after;
   }
 }
@@ -614,18 +618,19 @@ template <class T, int G, int U, int WM, int KS, bool kBackward>
 bool launch_rnn_resident_cluster(const RnnResident& p, cudaStream_t stream) {
   using Block = RnnResidentBlock<T, G, U, WM, KS, kBackward, true>;
   constexpr auto kKernel = &rnn_resident_sm90<T, G, U, WM, KS, kBackward, true>;
-  constexpr unsigned kMostBlocks = 16;
+  constexpr unsigned kMaxBlocks = 16;
   const auto row = rnn_exchange_row(p.cell, p.layer.units, kBackward) + Block::kStatePadding;
-  const auto bytes = static_cast<std::size_t>(Block::kSharedBytes + kRnnResidentThreads * 4 + 2 * Block::kPlaces * row * std::int64_t{sizeof(T)});
+  const auto bytes = static_cast<std::size_t>(Block::kSharedBytes + kRnnResidentThreads * 4 +
+                                              2 * Block::kPlaces * row * std::int64_t{sizeof(T)});
   const auto size = static_cast<unsigned>(p.shape.groups);
   const auto tiles = static_cast<unsigned>((p.layer.rows.batch + Block::kPlaces - 1) / Block::kPlaces);
   const cuda::LaunchConfig config = {.blocks = dim3(size, tiles, static_cast<unsigned>(p.lanes)),
                                      .threads = dim3(kRnnResidentThreads),
                                      .shared_bytes = bytes,
                                      .cluster = dim3(size)};
-  if (size > kMostBlocks || bytes > kRnnResidentShared) return false;
+  if (size > kMaxBlocks || bytes > kRnnResidentShared) return false;
   cuda::allow_shared_memory<kKernel>(kRnnResidentShared);
-  static int known[kMostBlocks + 1][cuda::kDevicesKnown] = {};
+  static int known[kMaxBlocks + 1][cuda::kDevicesKnown] = {};
   const int resident = cuda::cached_query(known[size], [&] {
     int clusters = 0;
     const void* const kernel = reinterpret_cast<const void*>(kKernel);
@@ -648,14 +653,14 @@ template <class T, int G, int U, int WM, int KS, bool kBackward>
 bool launch_rnn_resident_block(const RnnResident& p, cudaStream_t stream) {
   using Block = RnnResidentBlock<T, G, U, WM, KS, kBackward, false>;
   constexpr auto kKernel = &rnn_resident_sm90<T, G, U, WM, KS, kBackward, false>;
-  constexpr int kMostShared = Block::kSharedBytes + kRnnResidentRounds * kRnnResidentThreads * 4;
-  cuda::allow_shared_memory<kKernel>(kMostShared);
+  constexpr int kMaxShared = Block::kSharedBytes + kRnnResidentRounds * kRnnResidentThreads * 4;
+  cuda::allow_shared_memory<kKernel>(kMaxShared);
   static int known[cuda::kDevicesKnown] = {};
   const int resident = cuda::cached_query(known, [] {
     int blocks = 0;
     int device = 0;
     int multiprocessors = 0;
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kKernel, kRnnResidentThreads, kMostShared) !=
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kKernel, kRnnResidentThreads, kMaxShared) !=
             cudaSuccess ||
         cudaGetDevice(&device) != cudaSuccess ||
         cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) {
@@ -667,12 +672,13 @@ bool launch_rnn_resident_block(const RnnResident& p, cudaStream_t stream) {
   const dim3 blocks(static_cast<unsigned>(p.shape.groups), static_cast<unsigned>(p.shape.tiles),
                     static_cast<unsigned>(p.lanes));
   if (static_cast<std::int64_t>(blocks.x) * blocks.y * blocks.z > resident) return false;
-  cuda::launch_kernel(kKernel,
-                      {.blocks = blocks,
-                       .threads = dim3(kRnnResidentThreads),
-                       .shared_bytes = static_cast<std::size_t>(Block::kSharedBytes + p.shape.rounds * kRnnResidentThreads * 4),
-                       .cooperative = true},
-                      stream, p);
+  cuda::launch_kernel(
+      kKernel,
+      {.blocks = blocks,
+       .threads = dim3(kRnnResidentThreads),
+       .shared_bytes = static_cast<std::size_t>(Block::kSharedBytes + p.shape.rounds * kRnnResidentThreads * 4),
+       .cooperative = true},
+      stream, p);
   return true;
 }
 

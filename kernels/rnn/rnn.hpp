@@ -98,11 +98,11 @@ struct RnnDirection {
   // Of the gradients.
   const void* recurrent_t = nullptr;   // T [P, G H]: the transpose
   const void* projection_t = nullptr;  // T [H, P]
-  // Where several layers run in one launch: T, the layer's W, [G H, width of the layer below]; backward the transpose of
-  // the W of the layer above. Null: `pre` or `dy` has what it makes.
+  // Where several layers run in one launch: T, the layer's W, [G H, width of the layer below]; backward the transpose
+  // of the W of the layer above. Null: `pre` or `dy` has what it makes.
   const void* across = nullptr;
-  const void* dy = nullptr;            // T, as y; null: zero
-  const void* dhy = nullptr;           // T [batch, P] or null
+  const void* dy = nullptr;   // T, as y; null: zero
+  const void* dhy = nullptr;  // T [batch, P] or null
   const void* dcy = nullptr;
   void* dhx = nullptr;  // T or null
   void* dcx = nullptr;

@@ -168,8 +168,8 @@ __global__ void __launch_bounds__(kThreads) rnn_sum_finish_kernel(const __grid_c
   const auto total = [&](int column) {
     C sum = C(0);
     for (int part = 0; part < kRnnSumSplits; ++part) {
-      sum += static_cast<const C*>(sums.partials)[(std::int64_t{blockIdx.y} * kRnnSumSplits + part) * sums.columns +
-                                                  column];
+      sum += static_cast<const C*>(
+          sums.partials)[(std::int64_t{blockIdx.y} * kRnnSumSplits + part) * sums.columns + column];
     }
     return sum;
   };

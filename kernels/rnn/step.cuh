@@ -21,12 +21,11 @@
 
 namespace gpudnn::kernels {
 
-// tanh for results of 16 bits: below 0.3 the series to x^7, whose remainder is under 2e-6 x, above it 1 - 2 / (1 + e^2x),
-// whose error is some 2e-7; both lie far below the half unit of rounding, 2.4e-4.
+// tanh for results of 16 bits: below 0.3 the series to x^7, whose remainder is under 2e-6 x, above it 1 - 2 / (1 +
+// e^2x), whose error is some 2e-7; both lie far below the half unit of rounding, 2.4e-4.
 __device__ __forceinline__ float rnn_tanh_of_16_bits(float x) {
   const float x2 = x * x;
-  const float series =
-      x + x * x2 * (-1.0f / 3.0f + x2 * (2.0f / 15.0f + x2 * (-17.0f / 315.0f)));
+  const float series = x + x * x2 * (-1.0f / 3.0f + x2 * (2.0f / 15.0f + x2 * (-17.0f / 315.0f)));
   const float whole = 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * x));
   return fabsf(x) < 0.3f ? series : whole;
 }

@@ -121,23 +121,23 @@ bool is_dense(const TensorGeometry& tensor) {
   return element_span(tensor) == element_count(in_elements(tensor)) && !overlaps_itself(tensor);
 }
 
-bool overlaps_itself(const TensorGeometry& of_scalars) {
-  TensorGeometry tensor = in_elements(of_scalars);
-  if (data_type_lanes(tensor.type) > 1) tensor.type = GPUDNN_DATA_INT32;  // of any type that has no lanes
-  if (element_count(tensor) <= 1) return false;
+bool overlaps_itself(const TensorGeometry& tensor) {
+  TensorGeometry elements = in_elements(tensor);
+  if (data_type_lanes(elements.type) > 1) elements.type = GPUDNN_DATA_INT32;  // of any type that has no lanes
+  if (element_count(elements) <= 1) return false;
   // Insertion sort by stride: eight entries at most.
   int order[kMaxRank];
   int count = 0;
-  for (int i = 0; i < tensor.rank; ++i) {
-    if (tensor.dims[i] <= 1) continue;
+  for (int i = 0; i < elements.rank; ++i) {
+    if (elements.dims[i] <= 1) continue;
     int place = count++;
-    for (; place > 0 && tensor.strides[order[place - 1]] > tensor.strides[i]; --place) order[place] = order[place - 1];
+    for (; place > 0 && elements.strides[order[place - 1]] > elements.strides[i]; --place) order[place] = order[place - 1];
     order[place] = i;
   }
   std::int64_t reach = 0;  // the last address of the dimensions before
   for (int i = 0; i < count; ++i) {
-    if (tensor.strides[order[i]] <= reach) return overlaps_by_enumeration(tensor);
-    reach += (tensor.dims[order[i]] - 1) * tensor.strides[order[i]];
+    if (elements.strides[order[i]] <= reach) return overlaps_by_enumeration(elements);
+    reach += (elements.dims[order[i]] - 1) * elements.strides[order[i]];
   }
   return false;
 }

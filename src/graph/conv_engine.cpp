@@ -64,9 +64,7 @@ bool match_convolution(const Graph& graph, const Node& node, Match* m, std::stri
     p.pad[i] = node.pre.value[k];
     p.stride[i] = node.stride.value[k];
     p.dilation[i] = node.dilation.value[k];
-    // Another padding behind changes nothing but the output's extent.
-    if (p.pad[i] < 0 || conv::output_extent(p, i) != p.y.dims[i + 2])
-      return refuse_match(why, "its padding differs before and behind");
+    if (p.pad[i] < 0) return refuse_match(why, "its padding before the image is negative");
   }
   m->scalars.alpha = node.alpha;
   m->scalars.beta = node.beta;
@@ -206,7 +204,7 @@ bool match_graph(const Graph& graph, Match* m, std::string* why) {
   } else if (graph.nodes.size() > 1 || graph.tensors[static_cast<std::size_t>(m->out)].is_virtual) {
     return refuse_match(why, "a gradient of a convolution stands alone");
   }
-  if (conv::validate(m->problem) != GPUDNN_STATUS_SUCCESS) {
+  if (conv::validate(m->problem, conv::PaddingBehind::any) != GPUDNN_STATUS_SUCCESS) {
     *why = last_error_text();
     clear_last_error();
     return false;

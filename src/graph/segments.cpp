@@ -25,7 +25,8 @@ struct Split {
   std::string why;  // why a segment is missing
 };
 
-// Operations [first, last) as a graph of their own. A virtual tensor that others read or write has memory there.
+// Operations [first, last) as a graph of their own. A virtual tensor has memory there if others read or write it, or if
+// nobody reads it: its operation has further results, which are wanted.
 Segment cut(const Graph& graph, std::size_t first, std::size_t last) {
   Segment segment;
   auto part = std::make_shared<Graph>();
@@ -44,12 +45,17 @@ Segment cut(const Graph& graph, std::size_t first, std::size_t last) {
   }
   for (std::size_t t = 0; t < segment.places.size(); ++t)
     if (const int offsets = graph.find(part->tensors[t].ragged); offsets >= 0) add(offsets);
+  std::vector<bool> is_read(graph.tensors.size(), false);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (n >= first && n < last) continue;
-    for (const Link& link : graph.nodes[n].links)
-      if (const std::int32_t at = place[static_cast<std::size_t>(link.tensor)]; at >= 0)
-        part->tensors[static_cast<std::size_t>(at)].is_virtual = false;
+    const bool is_inside = n >= first && n < last;
+    for (const Link& link : graph.nodes[n].links) {
+      const std::int32_t at = place[static_cast<std::size_t>(link.tensor)];
+      if (at >= 0 && !is_inside) part->tensors[static_cast<std::size_t>(at)].is_virtual = false;
+      if (!is_output(graph.nodes[n], link.port)) is_read[static_cast<std::size_t>(link.tensor)] = true;
+    }
   }
+  for (std::size_t t = 0; t < segment.places.size(); ++t)
+    if (!is_read[static_cast<std::size_t>(segment.places[t])]) part->tensors[t].is_virtual = false;
   segment.graph = std::move(part);
   return segment;
 }

@@ -223,7 +223,7 @@ void backward(const Site&, const RnnLayer& layer) {
 Status product(const Site&, const Product& p) {
   with_floating_type(p.type, [&]<class T>() {
     for (std::int64_t lane = 0; lane < p.counts[0] * p.counts[1]; ++lane) {
-      const auto at = [&](const std::int64_t (&steps)[2]) {
+      const auto at = [&](const std::int64_t(&steps)[2]) {
         return lane / p.counts[1] * steps[0] + lane % p.counts[1] * steps[1];
       };
       const auto a = host::gemm_matrix(static_cast<const T*>(p.a) + at(p.a_steps), p.a_strides[0], p.a_strides[1]);

@@ -211,12 +211,14 @@ void RandomGraph::convolution(const Result& x) {
             " stride=" + both(step) + " dilation=1x1");
 }
 
-// x is the gradient of the output of a 3x3 convolution with padding 1.
+// x is the gradient of the output of a 3x3 convolution whose padding, before and behind, keeps the image's extents.
 void RandomGraph::gradients(const Result& x) {
   const std::int64_t channels = random_.between(1, 4);
   const Dims image = {x.dims[0], channels, x.dims[2], x.dims[3]};
   const Dims w = {x.dims[1], channels, 3, 3};
-  const std::string rest = " compute=f32 pre=1x1 post=1x1 stride=1x1 dilation=1x1";
+  const std::int64_t before = random_.pick<std::int64_t>({0, 1, 1, 2});
+  const std::string rest = " compute=f32 pre=1x" + std::to_string(before) + " post=1x" + std::to_string(2 - before) +
+                           " stride=1x1 dilation=1x1";
   if (random_.chance(0.5)) {
     operation("conv_dgrad cross dy=" + x.uid + " w=" + input(w) + " dx=" + output(image, true) + rest);
   } else {

@@ -175,6 +175,46 @@ TEST(LayerNorm, OddValuesKeepToTheirRow) {
   }
 }
 
+// The same of groups of channels-last tensors, whose sets lie across each other in memory.
+TEST(LayerNorm, OddValuesKeepToTheirGroup) {
+  for (const char* line :
+       {"layer_norm group infer f32 nhwc n3c24h17w20 groups=3", "layer_norm instance infer bf16 nhwc n3c8h9w9",
+        "layer_norm group infer bf16 nhwc n2c80h40w40 groups=8",
+        "layer_norm group infer f16 nhwc n2c40h10w10 groups=8"}) {
+    for (const double value :
+         {1e30, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+      LayerNormCase c = case_of(line);
+      c.places = {5, element_count(c.problem.x) / 2 + 7};
+      c.placed = value;
+      expect_correct(c);
+    }
+  }
+}
+
+// Devices of few multiprocessors: samples that blocks share, that shared memory does not hold, and many for each block.
+TEST(LayerNorm, ChannelsLastOnFewMultiprocessors) {
+  const Backend& backend = Backend::at_hand();
+  if (!backend.is_cuda()) GTEST_SKIP() << "a matter of the device";
+  for (const char* line :
+       {"layer_norm group train f16 nhwc n5c40h50w50 groups=4", "layer_norm group bwd bf16 nhwc n5c40h50w50 groups=4",
+        "layer_norm instance train f32 nhwc n3c16h90w90", "layer_norm instance bwd f32 nhwc n3c16h90w90",
+        "layer_norm group train bf16 nhwc n21c64h16w16 groups=8", "layer_norm group bwd f16 nhwc n21c64h16w16 groups=8",
+        "layer_norm group bwd f16 nhwc n2c320h32w32 groups=32",
+        "layer_norm group train bf16 nhwc n2c320h40w40 groups=32"}) {
+    LayerNormCase c = case_of(line);
+    c.offset = 3;
+    const LayerNormValues values = make_values(c);
+    const LayerNormExpected expected = naive(c, values);
+    for (const LayerNormEngine& engine : layer_norm::engines()) {
+      if (std::string(engine.name) != "channels_last_sm90" || !engine.supports(c.problem, *backend.handle()->device))
+        continue;
+      for (const int multiprocessors : {1, 2, 5})
+        EXPECT_EQ(check(backend, engine, c, values, expected, {.multiprocessors = multiprocessors}), "")
+            << line << " on " << multiprocessors;
+    }
+  }
+}
+
 // A constant row: its deviations are 0, so y is the bias within the error of the mean.
 TEST(LayerNorm, ConstantRows) {
   for (const std::int64_t length : {1, 2, 16, 768, 4096, 100000}) {
@@ -198,7 +238,8 @@ TEST(LayerNorm, TwentyRunsHaveTheSameBits) {
   for (const char* line :
        {"layer_norm layer train bf16 nchw 60x4096", "layer_norm layer bwd bf16 nchw 700x1536",
         "layer_norm layer bwd f16 nchw 2000x128", "layer_norm layer bwd f32 nchw 30x24576",
-        "layer_norm instance bwd f16 nhwc n4c16h9w9", "layer_norm group train f16 nhwc n2c32h16w16 groups=4"}) {
+        "layer_norm instance bwd f16 nhwc n4c16h9w9", "layer_norm group train f16 nhwc n2c32h16w16 groups=4",
+        "layer_norm group bwd bf16 nhwc n6c80h40w40 groups=8"}) {
     const LayerNormCase c = case_of(line);
     const LayerNormValues values = make_values(c);
     const LayerNormExpected expected = naive(c, values);

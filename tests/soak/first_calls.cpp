@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -59,6 +60,16 @@ gpudnnStatus_t convolve(bool* right) {
   return status;
 }
 
+// The first run may have done without the engine that the second one has, and the two sum in another order: no sum here
+// has more than 73 terms, each below 1.
+bool agree(const std::vector<float>& first, const std::vector<float>& second) {
+  constexpr float kRounding = 73 * 73 * 6e-8f;
+  for (std::size_t i = 0; i < first.size() && i < second.size(); ++i) {
+    if (!(std::fabs(first[i] - second[i]) <= kRounding)) return false;
+  }
+  return first.size() == second.size();
+}
+
 // The same of a graph; its values are compared with those of a second run.
 gpudnnStatus_t run_a_graph(bool* right) {
   gpudnnHandle_t handle = nullptr;
@@ -68,7 +79,7 @@ gpudnnStatus_t run_a_graph(bool* right) {
   status = run_graph(handle, 0, &first);
   if (status == GPUDNN_STATUS_SUCCESS) {
     fail_allocation(0);
-    *right = run_graph(handle, 0, &second) == GPUDNN_STATUS_SUCCESS && first == second;
+    *right = run_graph(handle, 0, &second) == GPUDNN_STATUS_SUCCESS && agree(first, second);
   }
   (void)gpudnnDestroy(handle);
   return status;

@@ -286,7 +286,10 @@ std::string check(const Backend& backend, const LayerNormEngine& engine, const L
   args.out = output(p.backward() ? "dx" : "y", p.out, expected.out);
   args.dscale = output("dscale", p.dscale, expected.dscale);
   args.dbias = output("dbias", p.dbias, expected.dbias);
-  const LaunchSite site = launch_site(backend.handle());
+  const LaunchSite actual = launch_site(backend.handle());
+  Device device = actual.device;
+  if (options.multiprocessors > 0) device.multiprocessors = options.multiprocessors;
+  const LaunchSite site = {device, actual.stream};
   const std::size_t bytes = options.without_workspace ? 0 : layer_norm::workspace_bytes(site.device, p);
   const GuardedBuffer workspace(backend, bytes);
   args.workspace = workspace.data();

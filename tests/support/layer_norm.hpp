@@ -39,6 +39,7 @@ struct LayerNormExpected {
 struct LayerNormOptions {
   bool misaligned = false;
   bool without_workspace = false;
+  int multiprocessors = 0;  // as if the device had so many; 0: as it is
 };
 
 // What an engine wrote, as bytes, for comparisons of runs.

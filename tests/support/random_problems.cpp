@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "ops/conv/padding.hpp"
+
 namespace gpudnn::test {
 namespace {
 
@@ -276,6 +278,22 @@ ConvCase random_conv(Random& random) {
     random_scalars(random, &c);
     if (p.direction == conv::Direction::forward && random.chance(0.35)) random_epilogue(random, &c);
     return c;
+  }
+}
+
+ConvCase random_conv_of_uneven_padding(Random& random) {
+  while (true) {
+    ConvCase c = random_conv(random);
+    conv::Problem& p = c.problem;
+    for (int i = 0; i < p.spatial; ++i) {
+      const std::int64_t reach = p.dilation[i] * (p.w.dims[2 + i] - 1) + 1;
+      const std::int64_t room = p.x.dims[2 + i] + p.pad[i] + random.between(0, p.w.dims[2 + i] + 1) - reach;
+      p.y.dims[2 + i] = room < 0 ? 0 : room / p.stride[i] + 1;
+    }
+    if (*std::min_element(&p.y.dims[2], &p.y.dims[2 + p.spatial]) < 1) continue;
+    packed(&p.y, is_packed_nhwc(p.x));
+    if (p.has_z != 0) p.z = p.y;
+    if (!conv::has_even_padding(p)) return c;
   }
 }
 

@@ -9,6 +9,8 @@ namespace gpudnn::test {
 
 [[nodiscard]] ConvCase random_conv(Random& random);
 // A forward convolution with an epilogue that the classic interface may not be able to ask for.
+// As random_conv, with other padding behind than before.
+[[nodiscard]] ConvCase random_conv_of_uneven_padding(Random& random);
 [[nodiscard]] ConvCase random_conv_with_epilogue(Random& random);
 [[nodiscard]] PoolingCase random_pooling(Random& random);
 [[nodiscard]] ActivationCase random_activation(Random& random);

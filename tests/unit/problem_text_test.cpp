@@ -48,6 +48,7 @@ TEST(ProblemText, ConvolutionLines) {
            "conv fwd f16 nhwc n64c256h56w56 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
            "conv dgrad f32 nchw n2c8h9w7 k4r3s1 p0x1 t2x1 d1x2 g4 acc=f32 math=default flip",
            "conv wgrad f64 nchw n1c1w9 k2s3 p1 t1 d1 g1 acc=f64 math=fma",
+           "conv dgrad f16 nhwc n2c8h9w8 k8r3s3 p0x1 t2x2 d1x1 g1 y=5x4 acc=f32 math=default",
            "conv fwd bf16 nhwc n1c4d3h4w5 k2t1r2s3 p0x0x0 t1x1x1 d1x1x1 g2 acc=f32 math=default act=relu bias z",
            "conv fwd f32 nchw n1c4h5w5 k2r3s3 p1x1 t1x1 d1x1 g1 w:nhwc y:strides=99,40,7,1 acc=f32 math=tensor_convert",
            "conv fwd f32 strides=200,1,40,8 n1c4h5w5 k2r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=default bias z z:nhwc",

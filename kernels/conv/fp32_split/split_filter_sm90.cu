@@ -4,8 +4,6 @@
 // reads for the first tap it finds in the L1 for the others. Four threads fill a row of 64 bytes of each plane, and
 // neighbours the next row.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "core/launch/launch.hpp"
 #include "kernels/conv/fp32_split/bf16_terms.cuh"
 #include "kernels/conv/fp32_split/split_filter_sm90.hpp"
@@ -89,7 +87,8 @@ __global__ void __launch_bounds__(kThreads) split_filter(const __grid_constant__
 
 void launch_split_filter(const SplitFilterParams& params, CUstream_st* stream) {
   const std::uint32_t items = params.chunks * params.rows.divisor * kVectors;
-  const std::uint32_t blocks = std::min<std::uint32_t>((items + kThreads - 1) / kThreads, kMaxSplitBlocks);
+  const std::uint32_t wanted = (items + kThreads - 1) / kThreads;
+  const std::uint32_t blocks = wanted < kMaxSplitBlocks ? wanted : kMaxSplitBlocks;
   cuda::launch_kernel(&split_filter, {blocks, kThreads}, stream, params);
 }
 

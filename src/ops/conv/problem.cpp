@@ -7,6 +7,7 @@
 
 #include "core/problem_text.hpp"
 #include "ops/conv/activation_number.hpp"
+#include "ops/conv/padding.hpp"
 
 namespace gpudnn::conv {
 
@@ -71,7 +72,7 @@ DataType filter_type(DataType x) {
 
 bool is_whole(const TensorGeometry& tensor) { return tensor.dims[1] % data_type_lanes(tensor.type) == 0; }
 
-// Dims of w and y from x, the filter word and the parameters; all in the layout named first.
+// The other dims of w and y from x, the filter word and the parameters; all in the layout named first.
 bool derive_tensors(Problem* problem, std::string_view layout, const std::int64_t* filter, std::string* why) {
   problem->w.type = filter_type(problem->x.type);
   problem->w.rank = problem->y.rank = problem->x.rank;
@@ -80,7 +81,6 @@ bool derive_tensors(Problem* problem, std::string_view layout, const std::int64_
   problem->y.dims[0] = problem->x.dims[0];
   for (int i = 0; i < problem->spatial; ++i) {
     problem->w.dims[2 + i] = filter[1 + i];
-    problem->y.dims[2 + i] = output_extent(*problem, i);
     if (problem->y.dims[2 + i] <= 0) {
       *why = "the filter does not fit into the padded image";
       return false;
@@ -182,6 +182,13 @@ std::int64_t output_extent(const Problem& problem, int i) noexcept {
   return room < 0 ? 0 : room / problem.stride[i] + 1;
 }
 
+bool has_even_padding(const Problem& problem) noexcept {
+  for (int i = 0; i < problem.spatial; ++i) {
+    if (output_extent(problem, i) != problem.y.dims[2 + i]) return false;
+  }
+  return true;
+}
+
 std::string to_text(const Problem& problem) {
   std::string text = "conv ";
   text += kDirections[static_cast<int>(problem.direction)];
@@ -200,6 +207,7 @@ std::string to_text(const Problem& problem) {
     if (!same_layout(tensor, packed_tensor(tensor.type, implied, tensor.rank, tensor.dims)))
       text += prefix + layout_text(tensor);
   };
+  if (!has_even_padding(problem)) text += " y=" + extents_text(&problem.y.dims[2], problem.spatial);
   if (problem.y.type != problem.x.type) text += std::string(" out=") + data_type_name(problem.y.type);
   differing(" w:", problem.w);
   differing(" y:", problem.y);
@@ -251,6 +259,12 @@ std::optional<Problem> from_text(std::string_view line, std::string* why) {
     const auto parsed = parse_data_type(*out);
     if (!parsed) return *why = "'out=" + std::string(*out) + "' names no data type", std::nullopt;
     problem.y.type = *parsed;
+  }
+  for (int i = 0; i < problem.spatial; ++i) problem.y.dims[2 + i] = output_extent(problem, i);
+  if (const auto extents = words.take("y=")) {
+    int count = 0;
+    if (!parse_extents(*extents, &problem.y.dims[2], &count, problem.spatial) || count != problem.spatial)
+      return *why = "'y=" + std::string(*extents) + "' is not an extent for each spatial dimension", std::nullopt;
   }
   if (!derive_tensors(&problem, layout, filter, why) || !read_options(&words, &problem, why)) return std::nullopt;
   if (const std::string rest = words.rest(); !rest.empty()) return *why = "cannot read '" + rest + "'", std::nullopt;

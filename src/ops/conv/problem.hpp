@@ -113,8 +113,11 @@ struct Args {
 // tensor of any other shape.
 [[nodiscard]] Status set_bias(Problem* problem, const TensorGeometry& bias);
 
+// What lies behind the image: as much as before it, or what y's extents tell (padding.hpp).
+enum class PaddingBehind : std::int8_t { same, any };
+
 // Refuses what makes no sense (BAD_PARAM) or is not built (NOT_SUPPORTED), naming argument, value and remedy.
-[[nodiscard]] Status validate(const Problem& problem);
+[[nodiscard]] Status validate(const Problem& problem, PaddingBehind behind = PaddingBehind::same);
 
 [[nodiscard]] std::string to_text(const Problem& problem);
 // Nothing if `line` is no convolution problem; *why says what was wrong.

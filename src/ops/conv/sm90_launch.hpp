@@ -9,14 +9,18 @@
 #include "core/error.hpp"
 #include "core/tensor_map_cuda.hpp"
 #include "ops/conv/engine.hpp"
+#include "ops/conv/padding.hpp"
 
 namespace gpudnn::conv {
 
 // `reason` is null where the engine takes the problem.
 [[nodiscard]] inline Support sm90_supports(const Problem& problem, const Device& device,
-                                           const char* (*reason)(const Problem&)) {
+                                           const char* (*reason)(const Problem&), bool takes_uneven_padding = false) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
+  if (const char* const against = uneven_padding_unsupported_reason(problem);
+      against != nullptr && !takes_uneven_padding)
+    return Support::no(against);
   if (const char* const against = reason(problem)) return Support::no(against);
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/cost_model.hpp"
+#include "ops/conv/padding.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -59,6 +60,7 @@ const char* transform_unsupported_reason(const Problem& p) {
     if (p.stride[i] != 1 || p.dilation[i] != 1) return "the stride or the dilation is not 1";
     if (p.pad[i] > 1 << 20) return "a padding of more than 2^20";
   }
+  if (const char* const against = uneven_padding_unsupported_reason(p)) return against;
   if (p.groups > 65535) return "more than 65535 groups";
   for (const TensorGeometry* t : {&p.x, &p.y}) {
     if (t->dims[1] > 65535) return "more than 65535 channels";

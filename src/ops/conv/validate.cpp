@@ -76,12 +76,12 @@ Status check_channels(const Problem& problem, const Names& names) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status check_output_dims(const Problem& problem, const Names& names) {
+Status check_output_dims(const Problem& problem, const Names& names, PaddingBehind behind) {
   TensorGeometry expected = problem.y;
   expected.dims[0] = problem.x.dims[0];
   expected.dims[1] = problem.w.dims[0];
   for (int i = 0; i < problem.spatial; ++i) {
-    expected.dims[2 + i] = output_extent(problem, i);
+    expected.dims[2 + i] = behind == PaddingBehind::any ? problem.y.dims[2 + i] : output_extent(problem, i);
     GPUDNN_REQUIRE(expected.dims[2 + i] >= 1, GPUDNN_STATUS_BAD_PARAM,
                    "the filter of %s, %lld wide with its dilation, does not fit into spatial dimension %d of %s: "
                    "extent %lld, padding %lld on each side",
@@ -130,7 +130,7 @@ Status set_bias(Problem* problem, const TensorGeometry& bias) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status validate(const Problem& problem) {
+Status validate(const Problem& problem, PaddingBehind behind) {
   const Names& names = names_of(problem.direction);
   const int rank = problem.spatial + 2;
   GPUDNN_REQUIRE(problem.x.rank == rank && problem.w.rank == rank && problem.y.rank == rank, GPUDNN_STATUS_BAD_PARAM,
@@ -138,7 +138,7 @@ Status validate(const Problem& problem) {
                  problem.x.rank, names.w, problem.w.rank, names.y, problem.y.rank, problem.spatial, rank);
   GPUDNN_TRY(check_types(problem, names));
   GPUDNN_TRY(check_channels(problem, names));
-  GPUDNN_TRY(check_output_dims(problem, names));
+  GPUDNN_TRY(check_output_dims(problem, names, behind));
   GPUDNN_TRY(check_epilogue(problem));
   const char* const written = problem.direction == Direction::forward ? names.y
                               : problem.direction == Direction::dgrad ? names.x

@@ -13,6 +13,8 @@ namespace {
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"rows", GPUDNN_BACKEND_CUDA, supports_rows_cuda, rows_cuda},
+    {"channels_last_sm90", GPUDNN_BACKEND_CUDA, supports_channels_last_sm90, channels_last_sm90},
+    {"planes", GPUDNN_BACKEND_CUDA, supports_planes_cuda, planes_cuda},
     {"strided", GPUDNN_BACKEND_CUDA, supports_strided_cuda, strided_cuda},
 #endif
     host_reference<host::layer_norm, Problem, Args>(),
@@ -41,7 +43,12 @@ std::span<const Engine<Problem, Args>> engines() noexcept { return kEngines; }
 
 std::size_t workspace_bytes(const Device& device, const Problem& problem) {
 #ifdef GPUDNN_WITH_CUDA
-  if (device.backend == GPUDNN_BACKEND_CUDA) return rows_workspace_cuda(problem, device);
+  if (device.backend == GPUDNN_BACKEND_CUDA) {
+    if (supports_rows_cuda(problem, device)) return rows_workspace_cuda(problem, device);
+    if (supports_channels_last_sm90(problem, device)) return channels_last_workspace_sm90(problem, device);
+    if (supports_planes_cuda(problem, device)) return planes_workspace_cuda(problem, device);
+    return 0;
+  }
 #endif
   (void)device, (void)problem;
   return 0;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "kernels/layer_norm/channels_last.hpp"
 #include "kernels/layer_norm/layer_norm.hpp"
 #include "ops/any_type.hpp"
 #include "ops/layer_norm/cuda_engines.hpp"
@@ -108,6 +109,44 @@ Status rows_cuda(const LaunchSite& site, const Problem& problem, const Args& arg
     return strided_cuda(site, problem, args);
   kernels::launch_layer_norm_rows_backward(params, site.stream);
   return cuda::launch_status("layer_norm_rows_backward");
+}
+
+std::size_t channels_last_workspace_sm90(const Problem& problem, const Device& device) {
+  return kernels::layer_norm_channels_last_bytes(params_of(problem, device, some_args(problem)));
+}
+
+Support supports_channels_last_sm90(const Problem& problem, const Device& device) {
+  return kernels::layer_norm_channels_last_fit(params_of(problem, device, some_args(problem)))
+             ? Support::yes()
+             : Support::no(
+                   "the device has no clusters, or x is not samples of pixels, each with its channels in whole packs");
+}
+
+Status channels_last_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const kernels::LayerNormParams params = params_of(problem, site.device, args);
+  if (!kernels::launch_layer_norm_channels_last(params, args.workspace_bytes, site.stream))
+    return strided_cuda(site, problem, args);
+  return cuda::launch_status("layer_norm_channels_last");
+}
+
+std::size_t planes_workspace_cuda(const Problem& problem, const Device& device) {
+  return kernels::layer_norm_planes_backward_bytes(params_of(problem, device, some_args(problem)));
+}
+
+Support supports_planes_cuda(const Problem& problem, const Device& device) {
+  return kernels::layer_norm_planes_backward_fit(params_of(problem, device, some_args(problem)))
+             ? Support::yes()
+             : Support::no("the pass is not backward, or the elements of a set are not contiguous planes of channels");
+}
+
+Status planes_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const kernels::LayerNormParams params = params_of(problem, site.device, args);
+  if (!kernels::layer_norm_planes_backward_fit(params) || args.workspace == nullptr ||
+      args.workspace_bytes < kernels::layer_norm_planes_backward_bytes(params)) {
+    return strided_cuda(site, problem, args);
+  }
+  kernels::launch_layer_norm_planes_backward(params, site.stream);
+  return cuda::launch_status("layer_norm_planes_backward");
 }
 
 Support supports_strided_cuda(const Problem&, const Device&) { return Support::yes(); }

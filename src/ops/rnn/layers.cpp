@@ -439,7 +439,7 @@ class Call {
     const std::int64_t gates = net_.gates() * hidden;
     const auto reserve = [&](int l) -> const LayerReserve& { return layers_[static_cast<std::size_t>(l)]; };
     // Of dweights, by the member of its block.
-    const auto gradients = [&](std::int64_t WeightBlock::* member, std::int64_t row, std::int64_t skip) {
+    const auto gradients = [&](std::int64_t WeightBlock::*member, std::int64_t row, std::int64_t skip) {
       return matrices(layer, count, row, [&](int l, int k) {
         return static_cast<const void*>(gradient(weight_block(net_, l * net_.directions() + k).*member + skip));
       });
@@ -450,8 +450,8 @@ class Call {
       });
     };
     if (net_.has_input_matrix(layer)) {
-      Matrices x = matrices(layer, count, net_.input_width(layer),
-                            [&](int l, int) { return l == layer ? input : input_of(l); });
+      Matrices x =
+          matrices(layer, count, net_.input_width(layer), [&](int l, int) { return l == layer ? input : input_of(l); });
       x.steps[1] = 0;
       GPUDNN_TRY(over_rows(count, gradients(&WeightBlock::input, x.row, 0), gates, slots(0), x, x.row));
     }
@@ -461,15 +461,15 @@ class Call {
     });
     // Of a GRU the third recurrent matrix has gradients of its own, in the fourth slot.
     const std::int64_t first = net_.cell == GPUDNN_GRU ? 2 * hidden : gates;
-    GPUDNN_TRY(over_rows(count, gradients(&WeightBlock::recurrent, net_.projected, 0), first, slots(0), h,
-                         net_.projected));
+    GPUDNN_TRY(
+        over_rows(count, gradients(&WeightBlock::recurrent, net_.projected, 0), first, slots(0), h, net_.projected));
     if (first < gates) {
       GPUDNN_TRY(over_rows(count, gradients(&WeightBlock::recurrent, net_.projected, first * net_.projected), hidden,
                            slots(3), h, net_.projected));
     }
     if (!net_.projects()) return GPUDNN_STATUS_SUCCESS;
-    const Matrices dh =
-        matrices(layer, count, net_.projected, [&](int l, int k) { return static_cast<const void*>(reserve(l).dh[k]); });
+    const Matrices dh = matrices(layer, count, net_.projected,
+                                 [&](int l, int k) { return static_cast<const void*>(reserve(l).dh[k]); });
     const Matrices kept =
         matrices(layer, count, hidden, [&](int l, int k) { return static_cast<const void*>(reserve(l).hidden[k]); });
     return over_rows(count, gradients(&WeightBlock::projection, hidden, 0), net_.projected, dh, kept, hidden);

@@ -35,7 +35,8 @@ void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexce
   for (int d = 0; d < n.directions(); ++d) {
     w->pre[d] = regions->take(rows * n.gates() * n.hidden * element_bytes(n));
     if (n.cell == GPUDNN_LSTM)
-      w->cells[d] = regions->take((may_pipeline(problem, Pass::infer) ? n.layers : std::int64_t{1}) * problem.sequences.batch * n.hidden * sum_bytes(n));
+      w->cells[d] = regions->take((may_pipeline(problem, Pass::infer) ? n.layers : std::int64_t{1}) *
+                                  problem.sequences.batch * n.hidden * sum_bytes(n));
     if (n.projects()) w->hidden[d] = regions->take(rows * n.hidden * element_bytes(n));
   }
   if (n.layers > 1 || has_own_layout(problem)) {
@@ -103,9 +104,9 @@ Status product_scratch(const Stages& stages, gpudnnHandle_t handle, const Proble
 
 bool may_pipeline(const Problem& problem, Pass pass) noexcept {
   const Network& n = problem.net;
-  constexpr int kMostLayers = 8;
-  return may_be_resident(n) && n.layers > 1 && n.layers <= kMostLayers && !n.bidirectional &&
-         n.cell != GPUDNN_GRU && n.hidden <= 1024 && !(n.drops() && pass != Pass::infer);
+  constexpr int kMaxLayers = 8;
+  return may_be_resident(n) && n.layers > 1 && n.layers <= kMaxLayers && !n.bidirectional && n.cell != GPUDNN_GRU &&
+         n.hidden <= 1024 && !(n.drops() && pass != Pass::infer);
 }
 
 std::size_t mask_bytes(const Problem& problem) noexcept {
@@ -145,9 +146,9 @@ Workspace take_workspace(const Problem& problem, Pass pass, Regions* regions) no
   w.table = static_cast<std::int32_t*>(regions->take((std::int64_t{s.steps} + 1 + 2 * std::int64_t{s.batch}) * 4));
   w.flags = regions->take(kernels::kRnnFlagBytes);
   if (pass != Pass::wgrad && may_be_resident(problem.net)) {
-    w.exchange_bytes =
-        s.capacity() * kernels::rnn_exchange_row(problem.net.kind(), problem.net.hidden, pass == Pass::dgrad) *
-        element_bytes(problem.net);
+    w.exchange_bytes = s.capacity() *
+                       kernels::rnn_exchange_row(problem.net.kind(), problem.net.hidden, pass == Pass::dgrad) *
+                       element_bytes(problem.net);
     w.exchange = regions->take(lanes_of(problem, pass) * w.exchange_bytes);
   }
   if (has_own_layout(problem)) w.x = regions->take(s.capacity() * problem.net.input * element_bytes(problem.net));

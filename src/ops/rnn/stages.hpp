@@ -9,7 +9,8 @@
 
 namespace gpudnn::rnn {
 
-// d[m, n] (+)= the sum over k of a[m, k] b[k, n]; strides in elements. Of layers and directions, where there are several.
+// d[m, n] (+)= the sum over k of a[m, k] b[k, n]; strides in elements. Of layers and directions, where there are
+// several.
 struct Product {
   DataType type = GPUDNN_DATA_FLOAT;
   gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;

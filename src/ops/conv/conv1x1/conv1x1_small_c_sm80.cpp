@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/conv1x1/conv1x1_small_c_sm80_params.hpp"
 #include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/padding.hpp"
 #include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
@@ -18,6 +19,7 @@ struct Prepared {
 
 Support supports(const Problem& problem, const Device& device) {
   if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
+  if (const char* const against = uneven_padding_unsupported_reason(problem)) return Support::no(against);
   if (device.compute_capability() < 80) return Support::no("it needs compute capability 8.0");
   const char* const reason = conv1x1_small_c_unsupported_reason(problem);
   return reason != nullptr ? Support::no(reason) : Support::yes();

@@ -3,6 +3,7 @@
 #include "ops/conv/depthwise/small_group_sm80_params.hpp"
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/padding.hpp"
 #include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
@@ -20,6 +21,7 @@ struct Prepared {
 
 Support supports(const Problem& problem, const Device& device) {
   if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
+  if (const char* const against = uneven_padding_unsupported_reason(problem)) return Support::no(against);
   if (device.compute_capability() < 80) return Support::no("it needs compute capability 8.0");
   const char* const reason = small_group_unsupported_reason(problem);
   if (reason != nullptr) return Support::no(reason);

@@ -26,7 +26,7 @@ constexpr auto kNames = [] {
 }();
 
 // No config asks for more but the one that asks for the least.
-constexpr double kMostBytes = 8e9;
+constexpr double kMaxBytes = 8e9;
 // Chunks of the images that are offered: all at once, and what fits in 256 MB and 64 MB.
 constexpr double kChunkBytes[] = {1e18, 256e6, 64e6};
 constexpr int kMaxChunks = 64;
@@ -89,7 +89,7 @@ void offer_sizes(const Problem& p, const Device& device, int first, std::vector<
   }
   const auto least = std::ranges::min_element(all, {}, &Candidate::workspace);
   for (const Candidate& c : all) {
-    if (&c == &*least || static_cast<double>(c.workspace) <= kMostBytes) candidates->push_back(c);
+    if (&c == &*least || static_cast<double>(c.workspace) <= kMaxBytes) candidates->push_back(c);
   }
 }
 

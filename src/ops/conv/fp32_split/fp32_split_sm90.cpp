@@ -46,7 +46,7 @@ bool encode_all(Fp32SplitPlan* plan) {
 }
 
 Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &fp32_split_sm90_unsupported_reason);
+  return sm90_supports(problem, device, &fp32_split_sm90_unsupported_reason, true);
 }
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {

@@ -18,7 +18,9 @@ Tensor tensor_steps(const TensorGeometry& geometry, int spatial) {
 
 // A 1x1 filter without stride and padding sees the pixels as one row, where they lie like one.
 void merge_pixels(Conv* conv) {
-  const auto plain = [&](int i) { return conv->r[i] == 1 && conv->stride[i] == 1 && conv->pad[i] == 0; };
+  const auto plain = [&](int i) {
+    return conv->r[i] == 1 && conv->stride[i] == 1 && conv->pad[i] == 0 && conv->x[i] == conv->y[i];
+  };
   for (const auto& [i, j] : {std::array{1, 2}, std::array{0, 2}}) {
     if (!plain(i) || !plain(j) || conv->x[i] == 1) continue;
     const auto joined = [&, i = i, j = j](const Tensor& t) { return t.spatial[i] == conv->x[j] * t.spatial[j]; };
@@ -44,6 +46,12 @@ Digits with_channel(const Digit& channel, const std::array<Digit, 3>& spatial, b
   return {channel, spatial[0], spatial[1], spatial[2]};
 }
 
+// Whether some window has taps in the padding.
+bool leaves_image(const Conv& conv, int i) {
+  const int64_t last = (conv.y[i] - 1) * conv.stride[i] - conv.pad[i] + (conv.r[i] - 1) * conv.dilation[i];
+  return conv.pad[i] > 0 || last > conv.x[i] - 1;
+}
+
 Gemm forward_gemm(const Conv& conv) {
   Gemm g = {};
   g.m[0] = {conv.images, {conv.xs.outer}, {conv.ys.outer}, conv.zs.outer};
@@ -57,7 +65,7 @@ Gemm forward_gemm(const Conv& conv) {
         conv.r[i], {conv.dilation[i] * conv.xs.spatial[i], unit(i, conv.dilation[i])}, {conv.ws.spatial[i]}};
     g.a_base.offset -= conv.pad[i] * conv.xs.spatial[i];
     g.a_base.position[i] = -conv.pad[i];
-    g.a_checked[i] = conv.pad[i] > 0;  // the padding behind is as wide as the one in front
+    g.a_checked[i] = leaves_image(conv, i);
   }
   g.tap_digits_first = channels_innermost(conv.xs, conv.x, conv.channels);
   g.k = with_channel({conv.channels, {conv.xs.channel}, {conv.ws.channel}}, taps, g.tap_digits_first);
@@ -82,7 +90,7 @@ Gemm filter_gradient_gemm(const Conv& conv) {
         conv.y[i], {conv.stride[i] * conv.xs.spatial[i], unit(i, conv.stride[i])}, {conv.ys.spatial[i]}};
     g.a_base.offset -= conv.pad[i] * conv.xs.spatial[i];
     g.a_base.position[i] = -conv.pad[i];
-    g.a_checked[i] = conv.pad[i] > 0;
+    g.a_checked[i] = leaves_image(conv, i);
   }
   g.m = with_channel({conv.channels, {conv.xs.channel}, {conv.ws.channel}}, taps,
                      channels_innermost(conv.xs, conv.x, conv.channels));

@@ -84,7 +84,7 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
 }
 
 Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &sm90_unsupported_reason);
+  return sm90_supports(problem, device, &sm90_unsupported_reason, true);
 }
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {

@@ -93,7 +93,7 @@ AxisClass forward_axis(const Axis& axis) {
   c.pixels = axis.out;
   c.taps = axis.taps;
   c.corner = -axis.pad;
-  c.upper = axis.pad - (axis.taps - 1) * axis.dilation;
+  c.upper = (axis.out - 1) * axis.stride + c.corner - (axis.in - 1);
   return c;
 }
 

@@ -6,6 +6,7 @@
 #include "core/launch/launch.hpp"
 #include "ops/conv/integer/integer_params.hpp"
 #include "ops/conv/integer/integer_sm90_params.hpp"
+#include "ops/conv/padding.hpp"
 #include "ops/conv/sm90_launch.hpp"
 
 namespace gpudnn::conv {
@@ -50,6 +51,7 @@ bool encode(IntegerSm90Plan* plan) {
 
 Support supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
+  if (const char* const against = uneven_padding_unsupported_reason(problem)) return Support::no(against);
   if (const char* const against = integer_sm90_unsupported_reason(problem)) return Support::no(against);
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }

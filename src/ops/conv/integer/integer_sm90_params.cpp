@@ -182,7 +182,7 @@ IntegerSm90Plan integer_sm90_plan(const Problem& problem, const Config& config) 
 }
 
 void integer_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  const double filters = static_cast<double>(problem.w.dims[0] / problem.groups);
+  const double filters = static_cast<double>(problem.w.dims[0]) / problem.groups;
   const double channels = static_cast<double>(problem.w.dims[1]);
   double pixels = static_cast<double>(problem.y.dims[0]);
   for (int i = 0; i < problem.spatial; ++i) pixels *= static_cast<double>(problem.y.dims[2 + i]);
@@ -201,7 +201,7 @@ void integer_sm90_candidates(const Problem& problem, const Device& device, std::
       f.flops_rate = 2 * device.rates.half_flops;
       f.efficiency = shape.efficiency;
       f.l2_bytes = static_cast<double>(shape.bm + shape.bn) * shape.k_bytes;
-      f.store_bytes = static_cast<double>(shape.bm * shape.bn * data_type_bits(problem.y.type) / 8);
+      f.store_bytes = static_cast<double>(shape.bm * shape.bn) * data_type_bits(problem.y.type) / 8;
       f.tile_seconds = (0.3e-6 + 1.0e-6 * shape.bm * shape.bn / 16384) / (shape.ping_pong ? shape.consumers : 1);
       f.store_overlaps = shape.ping_pong;
       f.dram_bytes = bytes_of_tensors(problem);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/padding.hpp"
 #include "ops/conv/small_c/small_c_sm80_params.hpp"
 #include "ops/conv/tensor_math.hpp"
 
@@ -46,6 +47,7 @@ void set_pointers(const SmallCPlan& plan, const Args& args, few::Params* p) {
 
 Support supports(const Problem& problem, const Device& device) {
   if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
+  if (const char* const against = uneven_padding_unsupported_reason(problem)) return Support::no(against);
   if (const char* const reason = unsupported_reason_of(problem, device)) return Support::no(reason);
   few::Params params = small_c_params(problem);
   for (int row = 0; row < few::kTileCount; ++row) {
