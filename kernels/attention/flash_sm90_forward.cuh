@@ -307,7 +307,17 @@ class Consumer {
     k_turn.next();
     float corrections[2];
     softmax<kMasked>(column_tile, s, corrections);
-    // On both sides of a branch, the wait stays behind the softmax.
+    if constexpr (C::kTakesTurns) {
+      ptx::wgmma_wait_group<0>();
+      ptx::pin(out);
+      release(&shared.v_empty[v_turn.stage]);
+      v_turn.next();
+      to_operand<T, C::kColumns>(s, weights);
+#pragma unroll
+      for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
+      return;
+    }
+    // On both sides of a branch, the wait stays behind the softmax. Where warpgroups take turns that gains nothing.
     if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) {
       ptx::wgmma_wait_group_apart<0>();
       ptx::pin(out);

@@ -504,7 +504,11 @@ std::string check(const Backend& backend, const attention::AttentionEngine& engi
   GuardedBuffer* offsets[kTensorCount];
   GuardedBuffer* plain[kPlainCount];
   for (int i = 0; i < kTensorCount; ++i) {
-    tensors[i] = copied(memory.tensors[i], i <= kO || i >= kDO ? options.misalignment : 0);
+    // By one element: of 8-bit problems, tensors have types of their own.
+    const Tensor& tensor = c.problem.*kTensors[i];
+    const bool moves = options.misalignment != 0 && (i <= kO || i >= kDO) && tensor.exists();
+    const std::size_t moved = c.problem.is_8_bit() ? element_size(tensor.geometry.type) : options.misalignment;
+    tensors[i] = copied(memory.tensors[i], moves ? moved : 0);
     offsets[i] = copied(memory.offsets[i], 0);
   }
   for (int i = 0; i < kPlainCount; ++i) plain[i] = copied(memory.plain[i], 0);
