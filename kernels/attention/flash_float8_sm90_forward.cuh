@@ -1,4 +1,4 @@
-// Attention forward for Hopper in 8-bit floats: o = softmax(scale q k^T, masked) v, P in the type of q, k and v.
+// Attention forward for Hopper in 8-bit floats: o = softmax(scale q k^T, masked) v, P in e4m3.
 //
 // The roles and the order of work are those of flash_sm90_forward.cuh; what differs:
 //   - Products of 8 bits take both operands with the summed dimension side by side. q and k lie so; v comes turned, by
@@ -6,10 +6,9 @@
 //     accumulator of the first product, are its elements of P, the left operand of the second one, without any
 //     exchange; and the order of v's elements, so that a thread's sums are four neighbours of a row of o.
 //   - P is rounded before its row's sum is known. It is 2^(score - base), with the base such that the row's maximum is
-//     at 2^4 in e4m3 and may grow by a factor of 2^4.75 before anything is rescaled: P stays below 448, numbers down to
+//     at 2^4 and may grow by a factor of 2^4.75 before anything is rescaled: P stays below e4m3's 448, numbers down to
 //     2^-10 of the maximum keep all bits, and warps seldom rescale their sums of o. The graph rounds p * scale_s, which
-//     differs by rounding alone where that does not leave the type's range.
-//   - The unit for exponentials is as busy as the tensor cores, so every eighth one is made of products and sums.
+//     differs by rounding alone where that does not leave e4m3's range.
 //   - The greatest p of a row is 1 over its sum, so amax_s costs nothing for each score.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -21,9 +20,8 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-template <class T, int kDimQk_, int kDimV_, int kRows_, int kColumns_>
+template <int kDimQk_, int kDimV_, int kRows_, int kColumns_>
 struct Float8Config {
-  using Element = T;
   static constexpr int kDimQk = kDimQk_;
   static constexpr int kDimV = kDimV_;
   static constexpr int kRows = kRows_;
@@ -34,16 +32,13 @@ struct Float8Config {
   static constexpr int kProducerRegisters = 24;
   static constexpr int kConsumerRegisters = 240;
   static constexpr bool kTakesTurns = kDimV <= 128;
-  // Of so many exponentials one is made of products and sums; 0: none.
-  static constexpr int kEveryComputed = kDimQk + kDimV <= 256 ? 8 : 0;
   static constexpr int kPanelQk = flash_float8_panel(kDimQk);
   static constexpr int kPanelV = flash_float8_panel(kColumns);
   static constexpr int kQBytes = kRows * kDimQk;
   static constexpr int kKBytes = kColumns * kDimQk;
   static constexpr int kVBytes = kColumns * kDimV;
-  // Of P, in powers of 2: of the row's maximum, and how far it may grow. The greatest numbers are 448 and 57344.
-  static constexpr float kOffset = std::is_same_v<T, tile::Float8E4M3> ? 4.0F : 7.0F;
-  static constexpr float kSlack = std::is_same_v<T, tile::Float8E4M3> ? 4.75F : 8.75F;
+  static constexpr float kOffset = 4.0F;
+  static constexpr float kSlack = 4.75F;
   static_assert(kConsumers == 2 && kColumns % 64 == 0 && kDimQk % 64 == 0 && kDimV % 64 == 0, "whole panels and steps");
 };
 
@@ -124,26 +119,21 @@ __device__ __forceinline__ void produce_float8(const FlashFloat8Params& p, Float
 }
 
 // Four neighbours of a row, the first one low.
-template <class T>
 __device__ __forceinline__ std::uint32_t pack_bytes(float a, float b, float c, float d) {
-  std::uint32_t low, high;
-  if constexpr (std::is_same_v<T, tile::Float8E4M3>) {
-    low = ptx::cvt_rn_satfinite_e4m3x2_f32(b, a);
-    high = ptx::cvt_rn_satfinite_e4m3x2_f32(d, c);
-  } else {
-    low = ptx::cvt_rn_satfinite_e5m2x2_f32(b, a);
-    high = ptx::cvt_rn_satfinite_e5m2x2_f32(d, c);
-  }
+  const std::uint32_t low = ptx::cvt_rn_satfinite_e4m3x2_f32(b, a);
+  const std::uint32_t high = ptx::cvt_rn_satfinite_e4m3x2_f32(d, c);
   return low | high << 16;
 }
 
 __device__ __forceinline__ void store_four(tile::AnyType type, unsigned char* row, int column, const float (&x)[4]) {
   switch (type) {
     case tile::AnyType::e4m3:
-      *reinterpret_cast<std::uint32_t*>(row + column) = pack_bytes<tile::Float8E4M3>(x[0], x[1], x[2], x[3]);
+      *reinterpret_cast<std::uint32_t*>(row + column) = pack_bytes(x[0], x[1], x[2], x[3]);
       break;
     case tile::AnyType::e5m2:
-      *reinterpret_cast<std::uint32_t*>(row + column) = pack_bytes<tile::Float8E5M2>(x[0], x[1], x[2], x[3]);
+      *reinterpret_cast<std::uint32_t*>(row + column) = std::uint32_t{ptx::cvt_rn_satfinite_e5m2x2_f32(x[1], x[0])} |
+                                                        std::uint32_t{ptx::cvt_rn_satfinite_e5m2x2_f32(x[3], x[2])}
+                                                            << 16;
       break;
     case tile::AnyType::f16:
       *reinterpret_cast<uint2*>(row + 2 * column) =
@@ -162,20 +152,9 @@ __device__ __forceinline__ int bytes_of(tile::AnyType type) {
   return type == tile::AnyType::f32 ? 4 : type == tile::AnyType::f16 || type == tile::AnyType::bf16 ? 2 : 1;
 }
 
-// 2 to a power of at most 100 by its nearest integer n and a polynomial of the rest, relative error 8e-5; what is
-// below 2^-120 becomes that.
-__device__ __forceinline__ float computed_ex2(float power) {
-  constexpr float kInteger = 12582912.0F;  // 1.5 * 2^23: the last bit of a sum with it is 1
-  const float x = fmaxf(power, -120.0F);
-  const float shifted = x + kInteger;
-  const float f = x - (shifted - kInteger);
-  const float y = fmaf(fmaf(fmaf(0.05517167F, f, 0.24261112F), f, 0.69326099F), f, 0.99992807F);
-  return __int_as_float(__float_as_int(y) + (__float_as_int(shifted) << 23));
-}
-
 template <class C>
 class Float8Consumer {
-  using T = typename C::Element;
+  using T = tile::Float8E4M3;
 
  public:
   __device__ __forceinline__ Float8Consumer(const FlashFloat8Params& params, Float8Shared<C>& memory)
@@ -249,26 +228,19 @@ class Float8Consumer {
     ptx::wgmma_commit_group();
   }
 
-  // The bound on the left apart: few calls have one, and the other is one comparison for each score.
   __device__ __forceinline__ void hide(int first_of_tile, float (&s)[C::kColumns / 2]) {
-    const int offset = first_of_tile + place.column();
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int end = end_column(p.mask, tile.sequence, tile.row + place.row() + 8 * half) - offset;
+      const int row = tile.row + place.row() + 8 * half;
+      const int begin = first_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
+      const int end = end_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
 #pragma unroll
       for (int i = 0; i < C::kColumns / 8; ++i) {
 #pragma unroll
-        for (int e = 0; e < 2; ++e) s[4 * i + 2 * half + e] = 8 * i + e < end ? s[4 * i + 2 * half + e] : -INFINITY;
-      }
-    }
-    if (!p.mask.has_left) return;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int begin = first_column(p.mask, tile.sequence, tile.row + place.row() + 8 * half) - offset;
-#pragma unroll
-      for (int i = 0; i < C::kColumns / 8; ++i) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) s[4 * i + 2 * half + e] = 8 * i + e >= begin ? s[4 * i + 2 * half + e] : -INFINITY;
+        for (int e = 0; e < 2; ++e) {
+          float& score = s[4 * i + 2 * half + e];
+          score = 8 * i + e < end && 8 * i + e >= begin ? score : -INFINITY;
+        }
       }
     }
   }
@@ -296,19 +268,17 @@ class Float8Consumer {
       corrections[half] = stays ? 1.0F : ptx::ex2_approx_ftz(fmaf(most_[half], scale_log2, -anchor));
       most_[half] = most;
       const float base = anchor - C::kOffset;
-      float sums[4] = {};  // short chains, as they come last
+      float sum = 0.0F;
 #pragma unroll
       for (int i = 0; i < C::kColumns / 8; ++i) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           float& score = s[4 * i + 2 * half + e];
-          const float power = fmaf(score, scale_log2, -base);
-          const bool is_computed = C::kEveryComputed > 0 && (2 * i + e) % max(C::kEveryComputed, 1) == 1;
-          score = is_computed ? computed_ex2(power) : ptx::ex2_approx_ftz(power);
-          sums[i % 2 * 2 + e] += score;
+          score = ptx::ex2_approx_ftz(fmaf(score, scale_log2, -base));
+          sum += score;
         }
       }
-      sum_[half] = fmaf(sum_[half], corrections[half], (sums[0] + sums[1]) + (sums[2] + sums[3]));
+      sum_[half] = fmaf(sum_[half], corrections[half], sum);
     }
   }
 
@@ -319,9 +289,15 @@ class Float8Consumer {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float* const four = s + 16 * k + 8 * (e / 2) + 2 * (e % 2);
-        weights[k][e] = pack_bytes<T>(four[0], four[1], four[4], four[5]);
+        weights[k][e] = pack_bytes(four[0], four[1], four[4], four[5]);
       }
     }
+  }
+
+  __device__ __forceinline__ void correct_output(const float (&corrections)[2]) {
+    if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) return;
+#pragma unroll
+    for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
   }
 
   // Whether a bound or a length cuts a column tile for any row of the block.
@@ -347,20 +323,12 @@ class Float8Consumer {
     k_turn.next();
     float corrections[2];
     softmax<kMasked>(column_tile, s, corrections);
-    // ptxas moves a wait before what it does not depend on, which would leave the tensor cores alone with P v: not
-    // before a branch. The waits differ, as they would be joined before it else.
-    if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) {
-      asm volatile("wgmma.wait_group.sync.aligned 0;  // nothing to correct" ::: "memory");
-      ptx::pin(out);
-    } else {
-      ptx::wgmma_wait_group<0>();
-      ptx::pin(out);
-#pragma unroll
-      for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
-    }
+    ptx::wgmma_wait_group<0>();
+    ptx::pin(out);
     release(&shared.v_empty[v_turn.stage]);
     v_turn.next();
     to_operand_bytes(s);
+    correct_output(corrections);
   }
 
   __device__ __forceinline__ void multiply() {

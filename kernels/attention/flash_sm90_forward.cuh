@@ -17,6 +17,7 @@
 #include "kernels/attention/flash_sm90_tile.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/stmatrix.cuh"
+#include "kernels/ptx/wgmma_group_apart.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
 
 namespace gpudnn::kernels::flash_sm90 {
@@ -306,10 +307,19 @@ class Consumer {
     k_turn.next();
     float corrections[2];
     softmax<kMasked>(column_tile, s, corrections);
-    // ptxas moves a wait before what it does not depend on, which would leave the tensor cores alone with P v: not
-    // before a branch. The waits differ, as they would be joined before it else.
+    if constexpr (C::kTakesTurns) {
+      ptx::wgmma_wait_group<0>();
+      ptx::pin(out);
+      release(&shared.v_empty[v_turn.stage]);
+      v_turn.next();
+      to_operand<T, C::kColumns>(s, weights);
+#pragma unroll
+      for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
+      return;
+    }
+    // On both sides of a branch, the wait stays behind the softmax. Where warpgroups take turns that gains nothing.
     if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) {
-      asm volatile("wgmma.wait_group.sync.aligned 0;  // nothing to correct" ::: "memory");
+      ptx::wgmma_wait_group_apart<0>();
       ptx::pin(out);
     } else {
       ptx::wgmma_wait_group<0>();

@@ -127,6 +127,10 @@ class AttentionWork final : public Work {
 std::vector<Config> attention_configs(const Engine&, const Graph& graph, const Device& device, std::string* why) {
   AttentionMatch match;
   if (!match_attention(graph, &match, why)) return {};
+  if (attention::choose(device, match.problem, 256) == nullptr) {
+    *why = "no attention engine of this device takes " + to_text(match.problem);
+    return {};
+  }
   Config config;
   config.workspace = attention::workspace_bytes(device, match.problem);
   return {config};

@@ -28,7 +28,10 @@ Problem problem_of(const std::string& line) {
 std::string check_engines(const AttentionCase& c, int* runs) {
   const Backend& backend = Backend::at_hand();
   for (const AttentionEngine& engine : attention::engines()) {
-    if (engine.backend != backend.kind() || !engine.supports(c.problem, *backend.handle()->device)) continue;
+    // The general engine is judged in 8-bit backward, which it does not take of itself yet.
+    const bool unreleased = engine.alignment == 1 && c.problem.is_8_bit() && c.problem.backward != 0;
+    if (engine.backend != backend.kind()) continue;
+    if (!unreleased && !engine.supports(c.problem, *backend.handle()->device)) continue;
     ++*runs;
     std::string wrong = check(backend, engine, c);
     if (wrong.empty() && engine.alignment == 1 && backend.is_cuda())

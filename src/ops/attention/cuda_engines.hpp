@@ -6,6 +6,7 @@
 
 namespace gpudnn::attention {
 
+[[nodiscard]] Support supports_attention_simt(const Problem& problem, const Device& device);
 [[nodiscard]] std::size_t attention_simt_workspace(const Problem& problem, const Device& device);
 [[nodiscard]] Status attention_simt(const LaunchSite& site, const Problem& problem, const Args& args);
 

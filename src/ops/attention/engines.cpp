@@ -30,7 +30,7 @@ constexpr AttentionEngine kEngines[] = {
      flash_gather_sm90},
     {"flash_gather_backward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_gather_backward_sm90,
      flash_gather_backward_sm90_workspace, flash_gather_backward_sm90},
-    {"attention_simt", GPUDNN_BACKEND_CUDA, 1, supports_all<Problem>, attention_simt_workspace, attention_simt},
+    {"attention_simt", GPUDNN_BACKEND_CUDA, 1, supports_attention_simt, attention_simt_workspace, attention_simt},
 #endif
     {"host_reference", GPUDNN_BACKEND_HOST, 1, supports_all<Problem>, no_workspace,
      [](const LaunchSite&, const Problem& problem, const Args& args) -> Status {
