@@ -425,7 +425,7 @@ TEST(GraphPlans, KnobsRebuildAnEngine) {
   ASSERT_EQ(engine.set_integer(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX, 213), GPUDNN_STATUS_SUCCESS);
   ASSERT_EQ(engine.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   const std::int64_t knobs = engine.count(GPUDNN_ATTR_ENGINE_KNOB_INFO, GPUDNN_TYPE_BACKEND_DESCRIPTOR);
-  EXPECT_EQ(knobs, 2);
+  EXPECT_EQ(knobs, 3);
   for (const int value : {-1, 12345}) {
     BackendDescriptor choice(graph::kKnobChoice);
     ASSERT_EQ(choice.set_enum(GPUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, GPUDNN_TYPE_KNOB_TYPE, GPUDNN_KNOB_TYPE_TILE_SIZE),

@@ -186,7 +186,7 @@ TEST(GraphRules, CountsOfResultsNotesAndKnobs) {
   EXPECT_EQ(get(1, &wrong), GPUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE);
 
   const BackendDescriptor& config = configs.front();
-  EXPECT_EQ(config.count(GPUDNN_ATTR_ENGINECFG_KNOB_CHOICES, GPUDNN_TYPE_BACKEND_DESCRIPTOR), 2);
+  EXPECT_EQ(config.count(GPUDNN_ATTR_ENGINECFG_KNOB_CHOICES, GPUDNN_TYPE_BACKEND_DESCRIPTOR), 3);
   EXPECT_GE(config.integer(GPUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE), 0);
   EXPECT_EQ(config.integer(GPUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED, GPUDNN_TYPE_INT32), 0);
   BackendDescriptor engine(graph::kEngine);
