@@ -131,7 +131,8 @@ bool overlaps_itself(const TensorGeometry& tensor) {
   for (int i = 0; i < elements.rank; ++i) {
     if (elements.dims[i] <= 1) continue;
     int place = count++;
-    for (; place > 0 && elements.strides[order[place - 1]] > elements.strides[i]; --place) order[place] = order[place - 1];
+    for (; place > 0 && elements.strides[order[place - 1]] > elements.strides[i]; --place)
+      order[place] = order[place - 1];
     order[place] = i;
   }
   std::int64_t reach = 0;  // the last address of the dimensions before

@@ -210,7 +210,8 @@ std::vector<Operation> graph_operations() {
     for (const test::GraphCase& recorded : test::graph_cases(file)) {
       ++recorded_graphs;
       const auto prepared =
-          std::make_shared<RecordedGraph>(recorded.text, std::string_view(file).starts_with("attention"));
+          std::make_shared<RecordedGraph>(recorded.text, recorded.name.find("sdpa") != std::string::npos ||
+                                                             std::string_view(file).starts_with("attention"));
       if (!prepared->is_taken()) continue;
       operations.push_back(graph_operation(recorded, prepared, Use::execute));
       if (recorded.name != "matmul_bias_gelu" && recorded.name != "layernorm_bwd") continue;
