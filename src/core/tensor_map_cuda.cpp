@@ -70,15 +70,17 @@ bool encode_boxes(const TmaBoxes& boxes, const MapFormat& format, void* map) noe
     box[i] = static_cast<cuuint32_t>(boxes.box[i]);
     if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(boxes.step[i - 1]);
   }
-  return tensor_map_driver().encode_tiled(static_cast<CUtensorMap*>(map), format.type,
-                                          static_cast<cuuint32_t>(boxes.rank), placeholder_address(), dims, steps, box,
-                                          kOnes, CU_TENSOR_MAP_INTERLEAVE_NONE, format.swizzle, format.promotion,
-                                          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  const TensorMapDriver& driver = tensor_map_driver();
+  if (driver.encode_tiled == nullptr) return false;  // a plan for a device that is only described
+  return driver.encode_tiled(static_cast<CUtensorMap*>(map), format.type, static_cast<cuuint32_t>(boxes.rank),
+                             placeholder_address(), dims, steps, box, kOnes, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                             format.swizzle, format.promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 bool replace_address(void* map, const void* address) noexcept {
-  return tensor_map_driver().replace_address(static_cast<CUtensorMap*>(map), const_cast<void*>(address)) ==
-         CUDA_SUCCESS;
+  const TensorMapDriver& driver = tensor_map_driver();
+  return driver.replace_address != nullptr &&
+         driver.replace_address(static_cast<CUtensorMap*>(map), const_cast<void*>(address)) == CUDA_SUCCESS;
 }
 
 bool make_context() noexcept {

@@ -515,6 +515,62 @@ TEST(GraphPlans, DevicesAreSavedAndLoaded) {
   EXPECT_GT(heuristics.count(GPUDNN_ATTR_ENGINEHEUR_RESULTS, GPUDNN_TYPE_BACKEND_DESCRIPTOR), 0);
 }
 
+// Plans for a GPU are made where there is none, nor its driver; they say so when they are to run.
+TEST(GraphPlans, AreMadeForADeviceThatIsNotThere) {
+  BackendDescriptor here(graph::kDeviceProp);
+  ASSERT_EQ(here.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  std::string json = here.text(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+  const std::pair<const char*, const char*> described[] = {
+      {R"("backend":"[a-z]*")", R"("backend":"cuda")"},
+      {R"("name":"[^"]*")", R"("name":"described")"},
+      {R"("major":[0-9]*)", R"("major":9)"},
+      {R"("minor":[0-9]*)", R"("minor":0)"},
+      {R"("multiprocessors":[0-9]*)", R"("multiprocessors":132)"},
+      {R"("shared_memory_per_block":[0-9]*)", R"("shared_memory_per_block":232448)"},
+      {R"("shared_memory_per_multiprocessor":[0-9]*)", R"("shared_memory_per_multiprocessor":233472)"},
+      {R"("l2_bytes":[0-9]*)", R"("l2_bytes":62914560)"}};
+  for (const auto& [field, value] : described) json = std::regex_replace(json, std::regex(field), value);
+  BackendDescriptor device(graph::kDeviceProp);
+  ASSERT_EQ(device.set(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
+                       static_cast<std::int64_t>(json.size()), json.data()),
+            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(device.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  const char* const graphs[] = {
+      "tensor 1 f32 2x64x16x16 strides=16384,1,1024,64; tensor 2 f32 64x64x3x3 strides=576,1,192,64; "
+      "tensor 3 f32 2x64x16x16 strides=16384,1,1024,64\nconv_fwd cross x=1 w=2 y=3 pre=1,1 post=1,1 stride=1,1 "
+      "dilation=1,1 compute=f32",
+      "tensor 1 f16 1x32x64; tensor 2 i4 2x64x16 strides=1024,1,64; tensor 3 f16 2x2x16; tensor 4 i32 2x1x1; "
+      "tensor 5 f16 2x64x16 virtual; tensor 6 f16 1x32x16\ndequantize x=2 scale=3 y=5 compute=f32 block=32x1\n"
+      "moe in_order x=1 w=5 token_offset=4 y=6 compute=f32"};
+  for (const char* const text : graphs) {
+    ClientGraph client;
+    build(read(text), nullptr, &client);
+    BackendDescriptor heuristics(graph::kHeuristics);
+    ASSERT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, client.graph_descriptor),
+              GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(heuristics.set_enum(GPUDNN_ATTR_ENGINEHEUR_MODE, GPUDNN_TYPE_HEUR_MODE, GPUDNN_HEUR_MODE_A),
+              GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device), GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(heuristics.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+    const std::int64_t count = heuristics.count(GPUDNN_ATTR_ENGINEHEUR_RESULTS, GPUDNN_TYPE_BACKEND_DESCRIPTOR);
+#ifdef GPUDNN_WITH_CUDA
+    EXPECT_GT(count, 0) << text << "\n" << last_error();
+#endif
+    std::vector<BackendDescriptor> configs;
+    std::vector<gpudnnBackendDescriptor_t> objects;
+    for (std::int64_t i = 0; i < count; ++i) objects.push_back(configs.emplace_back(graph::kEngineConfig).get());
+    std::int64_t written = 0;
+    ASSERT_EQ(gpudnnBackendGetAttribute(heuristics.get(), GPUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                        GPUDNN_TYPE_BACKEND_DESCRIPTOR, count, &written, objects.data()),
+              GPUDNN_STATUS_SUCCESS);
+    for (const BackendDescriptor& config : configs) {
+      BackendDescriptor plan(graph::kPlan);
+      ASSERT_EQ(plan.set_descriptor(GPUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config), GPUDNN_STATUS_SUCCESS);
+      EXPECT_EQ(plan.finalize(), GPUDNN_STATUS_SUCCESS) << text << "\n" << last_error();
+    }
+  }
+}
+
 TEST(GraphPlans, AKernelCacheKeepsPlans) {
   const HostHandle handle;
   ClientGraph client;

@@ -34,13 +34,14 @@ bool encode_pixels(const PixelMap& pixels, bool deep, const MapElement& element,
   }
   dims[1 + axes] = static_cast<cuuint64_t>(pixels.images);
   steps[axes] = static_cast<cuuint64_t>(pixels.step[3]);
-  return cuda::tensor_map_driver().encode_im2col(
-             reinterpret_cast<CUtensorMap*>(map), cuda::map_type(element.type, element.rounds_to_tf32),
-             static_cast<cuuint32_t>(2 + axes), cuda::placeholder_address(), dims, steps, pixels.lower, pixels.upper,
-             static_cast<cuuint32_t>(pixels.box_channels), static_cast<cuuint32_t>(pixels.pixels_per_box), traversal,
-             CU_TENSOR_MAP_INTERLEAVE_NONE,
-             cuda::swizzle_of_rows(pixels.box_channels * tile::element_bytes(element.type)),
-             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  const auto encode_im2col = cuda::tensor_map_driver().encode_im2col;
+  if (encode_im2col == nullptr) return false;  // a plan for a device that is only described
+  return encode_im2col(reinterpret_cast<CUtensorMap*>(map), cuda::map_type(element.type, element.rounds_to_tf32),
+                       static_cast<cuuint32_t>(2 + axes), cuda::placeholder_address(), dims, steps, pixels.lower,
+                       pixels.upper, static_cast<cuuint32_t>(pixels.box_channels),
+                       static_cast<cuuint32_t>(pixels.pixels_per_box), traversal, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                       cuda::swizzle_of_rows(pixels.box_channels * tile::element_bytes(element.type)),
+                       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 }  // namespace gpudnn::conv

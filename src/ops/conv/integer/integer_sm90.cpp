@@ -35,12 +35,13 @@ bool encode_pixels(const IntegerSm90Plan& plan, tile::TensorMap* map) {
     if (i > 0) steps[i - 1] = static_cast<cuuint64_t>(plan.pixels.step[i - 1]);
     if (i > 0 && i + 1 < plan.pixels.rank) traversal[i] = static_cast<cuuint32_t>(plan.traversal[i - 1]);
   }
-  return cuda::tensor_map_driver().encode_im2col(
-             reinterpret_cast<CUtensorMap*>(map), CU_TENSOR_MAP_DATA_TYPE_UINT8,
-             static_cast<cuuint32_t>(plan.pixels.rank), cuda::placeholder_address(), dims, steps, plan.lower,
-             plan.upper, static_cast<cuuint32_t>(plan.pixels.box[0]), static_cast<cuuint32_t>(plan.pixels.box[4]),
-             traversal, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  const auto encode_im2col = cuda::tensor_map_driver().encode_im2col;
+  if (encode_im2col == nullptr) return false;  // a plan for a device that is only described
+  return encode_im2col(reinterpret_cast<CUtensorMap*>(map), CU_TENSOR_MAP_DATA_TYPE_UINT8,
+                       static_cast<cuuint32_t>(plan.pixels.rank), cuda::placeholder_address(), dims, steps, plan.lower,
+                       plan.upper, static_cast<cuuint32_t>(plan.pixels.box[0]),
+                       static_cast<cuuint32_t>(plan.pixels.box[4]), traversal, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 bool encode(IntegerSm90Plan* plan) {
