@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
+#include <regex>
 
 #include "client.hpp"
 #include "graph/interpret/element.hpp"
