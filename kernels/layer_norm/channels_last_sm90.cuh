@@ -31,6 +31,8 @@
 // above some 1e19), the sample is measured again with x scaled by 2^-80, and the groups that need it take what that
 // gives, marked by the sign of `inverse`; so a finite sample never gives a NaN. dscale and dbias: each thread adds up
 // its channels over all samples of its team; blocks leave a part each, and a second kernel adds those up in order.
+//
+// Longer than most files: the roles of a block's warps share its barriers and its workspace.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -34,6 +34,8 @@
 //
 // Without clusters all blocks must be resident at once: the launch is cooperative, and is offered only where the
 // kernel's own occupancy says that the grid fits.
+//
+// Longer than most files: products, exchange and what a thread finishes share the registers of one loop.
 #pragma once
 
 #include "core/launch/cached_query.hpp"

@@ -1,4 +1,6 @@
 // Attention in a graph as an attention problem: one operation, or the composite forward and backward.
+//
+// Longer than most files: the walk forward and the walk backward read the same parts.
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/attention_match.hpp"
 

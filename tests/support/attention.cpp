@@ -1,6 +1,8 @@
 // Attention cases. Every tensor is an image of its memory, poisoned with NaN; elements are found by the same arithmetic
 // that the kernels use. The reference runs on images of the same places in double, so one walk over the places judges
 // values, gaps and padding alike: what the reference leaves poisoned must be untouched.
+//
+// Longer than most files: memory, reference and judgement of a case are one argument.
 // SPDX-License-Identifier: Apache-2.0
 #include "support/attention.hpp"
 
