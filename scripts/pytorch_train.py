@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains published networks by PyTorch, with NVIDIA's cuDNN and with libgpudnn preloaded in its place, and compares.
 
-usage: pytorch_train.py LIBCUDNN [--models NAME,...] [--types TYPE,...] [--steps N] [--batch N] [--out FILE]
+usage: pytorch_train.py LIBCUDNN [--models NAME,...] [--types TYPE,...] [--steps N] [--batch N] [--benchmark] [--out FILE]
 
   LIBCUDNN   libgpudnn's libcudnn.so.9; its libgpudnn.so.1 must be beside it or in the folder above
   --models   of MODELS below; all by default
@@ -94,7 +94,7 @@ def train(name, dtype, steps, batch, torch):
 def worker(arguments):
     import torch
 
-    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark = arguments.benchmark
     results = {}
     for name in arguments.models.split(","):
         for dtype in arguments.types.split(","):
@@ -153,6 +153,7 @@ def main():
     parser.add_argument("--types", default=",".join(TYPES))
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--benchmark", action="store_true")
     parser.add_argument("--out")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

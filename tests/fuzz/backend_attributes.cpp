@@ -4,31 +4,19 @@
 #include <cstring>
 #include <vector>
 
+#include "bytes.hpp"
 #include "check.hpp"
 #include "gpudnn/gpudnn.h"
 
 namespace {
 
-// The input, a number at a time; zeros behind its end.
-class Bytes {
- public:
-  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-  std::uint32_t next(std::uint32_t below) {
-    std::uint32_t value = 0;
-    for (int i = 0; i < 2; ++i) value = value * 256 + (at_ < size_ ? data_[at_++] : 0u);
-    return below == 0 ? value : value % below;
-  }
-  [[nodiscard]] bool empty() const { return at_ >= size_; }
-  // Elements for an attribute: 64 of the largest type, from the input.
-  void fill(std::vector<std::int64_t>* words) {
-    for (std::int64_t& word : *words) word = static_cast<std::int64_t>(next(0)) - (next(4) == 0 ? 32768 : 0);
-  }
+using gpudnn::fuzz::Bytes;
 
- private:
-  const std::uint8_t* data_;
-  std::size_t size_;
-  std::size_t at_ = 0;
-};
+// Elements for an attribute: 64 of the largest type, from the input.
+void fill(Bytes* bytes, std::vector<std::int64_t>* words) {
+  for (std::int64_t& word : *words)
+    word = static_cast<std::int64_t>(bytes->next(0)) - (bytes->next(4) == 0 ? 32768 : 0);
+}
 
 }  // namespace
 
@@ -59,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto type = static_cast<gpudnnBackendAttributeType_t>(bytes.next(kTypes));
         // At most what the words hold of the largest element; sometimes fewer than none.
         const auto count = static_cast<std::int64_t>(bytes.next(32)) - 2;
-        bytes.fill(&words);
+        fill(&bytes, &words);
         // Words that the library follows as pointers must be descriptors, or null; other pointers are kept, not
         // followed.
         if (type == GPUDNN_TYPE_BACKEND_DESCRIPTOR) {

@@ -1,5 +1,5 @@
 // Runs a fuzz target without libFuzzer: each seed of the files as it is, then mutations of them, from a seed that is
-// printed.
+// printed. With --bytes, random bytes in place of mutations.
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cstdint>
@@ -67,11 +67,18 @@ std::string mutated(std::string text, const std::vector<std::string>& seeds, std
   return text;
 }
 
+std::string random_bytes(std::mt19937& random) {
+  std::string bytes(1 + random() % 256, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   long runs = 1000;
   bool lines = false;
+  bool bytes = false;
   auto seed = static_cast<unsigned>(std::chrono::steady_clock::now().time_since_epoch().count());
   std::vector<std::string> seeds;
   for (int i = 1; i < argc; ++i) {
@@ -81,15 +88,19 @@ int main(int argc, char** argv) {
       seed = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
     } else if (std::strcmp(argv[i], "--lines") == 0) {
       lines = true;
+    } else if (std::strcmp(argv[i], "--bytes") == 0) {
+      bytes = true;
     } else {
       add_seeds(argv[i], lines, &seeds);
     }
   }
-  if (seeds.empty()) return std::fprintf(stderr, "no seed was read\n"), 2;
-  std::printf("%zu seeds, %ld mutations, --seed %u\n", seeds.size(), runs, seed);
+  if (seeds.empty() && !bytes) return std::fprintf(stderr, "no seed was read\n"), 2;
+  std::printf("%zu seeds, %ld further inputs, --seed %u\n", seeds.size(), runs, seed);
   std::fflush(stdout);
   std::mt19937 random(seed);
   for (const std::string& input : seeds) run(input);
-  for (long i = 0; i < runs; ++i) run(mutated(seeds[random() % seeds.size()], seeds, random));
+  for (long i = 0; i < runs; ++i) {
+    run(bytes ? random_bytes(random) : mutated(seeds[random() % seeds.size()], seeds, random));
+  }
   return 0;
 }

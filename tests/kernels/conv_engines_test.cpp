@@ -132,9 +132,19 @@ TEST(ConvolutionEngines, RandomEpilogues) {
   report(counts);
 }
 
-void check_file(const char* file) {
+// The cases of a file whose number modulo `parts` is `part`: a long file is several tests, which can run side by side.
+struct FilePart {
+  std::string file;
+  std::size_t part;
+  std::size_t parts;
+};
+void PrintTo(const FilePart& of, std::ostream* out) { *out << of.file << ", part " << of.part << " of " << of.parts; }
+
+void check_file(const FilePart& of) {
   Counts counts;
-  for (ConvCase& c : cases_from_file<conv::Problem>(file, conv::from_text)) {
+  std::vector<ConvCase> cases = cases_from_file<conv::Problem>("conv/" + of.file + ".txt", conv::from_text);
+  for (std::size_t i = of.part; i < cases.size(); i += of.parts) {
+    ConvCase& c = cases[i];
     if (c.problem.has_bias != 0 || c.problem.has_z != 0 || c.problem.activation >= 0) c.beta = 0;
     if (c.problem.has_z != 0) c.alpha2 = 0.5;
     c.coef = c.problem.activation == GPUDNN_ACTIVATION_CLIPPED_RELU ? 6 : c.problem.activation >= 0 ? 1 : 0;
@@ -144,18 +154,26 @@ void check_file(const char* file) {
 }
 
 // Every file of the folder, so that a new one needs no line here; large.txt is of the public interface's test.
-std::vector<std::string> conv_case_files() {
+std::vector<FilePart> conv_case_files() {
+  constexpr std::size_t kCasesOfATest = 25;
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(case_folder() + "/conv")) {
     if (entry.path().extension() == ".txt" && entry.path().stem() != "large") files.push_back(entry.path().stem());
   }
   std::ranges::sort(files);
-  return files;
+  std::vector<FilePart> tests;
+  for (const std::string& file : files) {
+    const std::size_t parts = (case_lines("conv/" + file + ".txt").size() + kCasesOfATest - 1) / kCasesOfATest;
+    for (std::size_t part = 0; part < parts; ++part) tests.push_back({file, part, parts});
+  }
+  return tests;
 }
-class ConvolutionCaseFile : public testing::TestWithParam<std::string> {};
-TEST_P(ConvolutionCaseFile, RunsOnEveryEngine) { check_file(("conv/" + GetParam() + ".txt").c_str()); }
-INSTANTIATE_TEST_SUITE_P(Folder, ConvolutionCaseFile, testing::ValuesIn(conv_case_files()),
-                         [](const auto& info) { return info.param; });
+class ConvolutionCaseFile : public testing::TestWithParam<FilePart> {};
+TEST_P(ConvolutionCaseFile, RunsOnEveryEngine) { check_file(GetParam()); }
+INSTANTIATE_TEST_SUITE_P(Folder, ConvolutionCaseFile, testing::ValuesIn(conv_case_files()), [](const auto& info) {
+  const FilePart& of = info.param;
+  return of.parts == 1 ? of.file : of.file + "_" + std::to_string(of.part);
+});
 
 // Runs every config of the engines that takes(name) wants. verdict(outcome, expected) is empty or what is wrong.
 template <class Takes, class Verdict>

@@ -9,11 +9,7 @@
 
 namespace gpudnn::attention {
 
-// Its kernels for 8-bit backward are built, but no test has judged them on a device.
-Support supports_attention_simt(const Problem& problem, const Device&) {
-  return problem.is_8_bit() && problem.backward != 0 ? Support::no("its backward in 8-bit floats is not released")
-                                                     : Support::yes();
-}
+Support supports_attention_simt(const Problem&, const Device&) { return Support::yes(); }
 
 std::size_t attention_simt_workspace(const Problem& problem, const Device&) {
   if (problem.backward == 0) return 0;

@@ -310,14 +310,6 @@ Support supports_flash_float8_backward_sm90(const Problem& problem, const Device
   if (problem.dim_qk() > 128 || problem.dim_v() > 128) return Support::no("it takes head dimensions up to 128");
   if (problem.heads_k() != problem.heads_v()) return Support::no("it takes as many heads of k as of v");
   if (problem.has_dsink != 0) return Support::no("it makes no dSink");
-  // The kernels' other instance, of head dimension 64, and their conversions of other types are built, but no test has
-  // judged them on a device.
-  if (problem.dim_qk() <= 64 || problem.dim_v() <= 64) return Support::no("it takes head dimensions above 64");
-  for (const Tensor* tensor : {&problem.o, &problem.d_o, &problem.dq, &problem.dk, &problem.dv}) {
-    if (tensor->exists() && tensor->geometry.type != GPUDNN_DATA_FP8_E4M3) {
-      return Support::no("it takes all tensors in e4m3");
-    }
-  }
   // Its kernel notes the greatest magnitude of dS.
   if (!problem.dq.exists() && problem.dk.exists()) return Support::no("it takes dK together with dQ");
   for (const Tensor* tensor : {&problem.d_o, &problem.dq, &problem.dk, &problem.dv}) {
