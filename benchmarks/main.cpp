@@ -12,6 +12,7 @@
 #include <fstream>
 #include <set>
 
+#include "graphs.hpp"
 #include "problem_help.hpp"
 #include "replay.hpp"
 #include "report.hpp"
@@ -29,6 +30,7 @@ struct Options {
   std::vector<std::string> problems;
   std::vector<std::string> files;
   std::string replay;
+  std::string graphs;
   std::string help;  // the operation that --help is asked of
   std::string filter;
   std::string library = "libgpudnn.so";
@@ -53,6 +55,10 @@ void declare(CLI::App* app, Options* o) {
                   "(GPUDNN_LOGLEVEL=3), each problem of it once");
   app->add_option("--replay", o->replay,
                   "Run the calls of this log (GPUDNN_LOGLEVEL=3) again, in its order, each with its time then and now");
+  app->add_option(
+      "--graphs", o->graphs,
+      "File of graphs, each a line '== name' and the graph's text: the time on the device, of making the plan, "
+      "and of an execution's calls");
   app->add_option("--filter", o->filter, "Only problems whose name or text contains this");
   app->add_option("--lib", o->library, "The library under test")->capture_default_str();
   app->add_option("--against", o->against, "A second library with the cudnn (or gpudnn) interface, by path");
@@ -275,8 +281,27 @@ std::size_t workspace_limit(const Options& options) {
   return static_cast<std::size_t>(options.workspace_mb * (1 << 20));
 }
 
+int run_graphs(const Options& options) {
+  std::vector<NamedGraph> graphs;
+  if (!read_graphs(options.graphs, options.filter, &graphs)) return kBadUsage;
+  auto machine = first_machine();
+  const auto ours = load(options.library);
+  const auto theirs = options.against.empty() ? nullptr : load(options.against);
+  if (ours == nullptr || (theirs == nullptr && !options.against.empty())) return kBadUsage;
+  if (!machine->is_host() && backend(*ours) == GPUDNN_BACKEND_HOST) machine = make_host_machine();
+  if (!use_stream(*machine, *ours) || (theirs != nullptr && !use_stream(*machine, *theirs))) return kBadUsage;
+  MeasureOptions measure = options.measure;
+  if (machine->is_host()) measure.repeats = {.min_seconds = 0.05, .least = 3, .most = 20};
+  if (options.min_time >= 0) measure.repeats.min_seconds = options.min_time;
+  const double launch = machine->empty_launch_seconds();
+  std::fputs(preamble(*machine, *ours, theirs.get(), options, launch).c_str(), stdout);
+  return measure_graphs(*machine, *ours, theirs.get(), graphs, measure, options.ceilings, options.csv) ? kSuccess
+                                                                                                       : kFailed;
+}
+
 int run(Options options) {
   std::string why;
+  if (!options.graphs.empty()) return run_graphs(options);
   const auto reference = options.no_check || options.once ? nullptr : make_reference(&why);
   if (!options.replay.empty()) {
     return replay(*first_machine(), options.library, options.replay, workspace_limit(options));

@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""Writes lists of cases as graphs for gpudnn-bench --graphs.
+
+usage: graph_cases.py LIST
+
+  pointwise   benchmarks/cases/pointwise.txt, each program as a graph of pointwise operations
+  norms       layer, RMS and adaptive norms of benchmarks/cases/layer_norm.txt
+  epilogues   the 3x3 and 1x1 convolutions of ResNet-50 in half precision, plain, with bias, residual and ReLU, and with statistics
+  attention   forward and backward without a mask, as one operation each
+  matmul      products of transformers, plain and with bias and GELU
+
+A program's numbers become scalars of the host, whose values do not matter for its time.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import os
+import re
+import sys
+
+CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
+MODES = {
+    "gelu": "gelu_fwd",
+    "gelu_tanh": "gelu_approx_tanh_fwd",
+    "gelu_tanh_bwd": "gelu_approx_tanh_bwd",
+    "relu": "relu_fwd",
+    "swish": "swish_fwd",
+    "tanh": "tanh_fwd",
+    "sigmoid": "sigmoid_fwd",
+    "softplus": "softplus_fwd",
+    "ge": "cmp_ge",
+    "select": "binary_select",
+    "neg": "neg",
+}
+
+
+class Graph:
+    """Lines of a graph's text, with numbers given to tensors as they come."""
+
+    def __init__(self):
+        self.lines = []
+        self.tensors = 0
+
+    def tensor(self, dtype, dims, strides=None, kind=""):
+        self.tensors += 1
+        text = f"tensor {self.tensors} {dtype} {'x'.join(map(str, dims))}"
+        if strides:
+            text += " strides=" + ",".join(map(str, strides))
+        self.lines.append(text + (" " + kind if kind else ""))
+        return self.tensors
+
+    def virtual(self, dims, strides=None, dtype="f32"):
+        return self.tensor(dtype, dims, strides, "virtual")
+
+    def operation(self, text):
+        self.lines.append(text)
+
+    def text(self):
+        tensors = [line for line in self.lines if line.startswith("tensor")]
+        return "\n".join(tensors + [line for line in self.lines if not line.startswith("tensor")])
+
+
+def nhwc(dims):
+    n, c, h, w = dims
+    return [h * w * c, 1, w * c, c]
+
+
+def dims_of(text):
+    if text[0] == "n" and text[1].isdigit():
+        return list(map(int, re.findall(r"\d+", text)))
+    return list(map(int, text.split("x")))
+
+
+def padded(dims, rank):
+    return [1] * (rank - len(dims)) + list(dims)
+
+
+def pointwise_graph(line):
+    """A pointwise program. Tensors have three dimensions or more, as graphs want them."""
+    words = line.split()
+    dims = dims_of(words[1])
+    rank = max(3, len(dims))
+    space = padded(dims, rank)
+    graph, values, outputs, steps = Graph(), {}, [], []
+
+    def operand_tensor(text):
+        parts = text.split(":")
+        shape, strides = space, None
+        for part in parts[1:]:
+            if part == "nhwc":
+                strides = nhwc(space)
+            elif part.startswith("strides="):
+                strides = list(map(int, part[8:].split(",")))
+                strides = [strides[0] * dims[0]] * (rank - len(strides)) + strides
+            else:
+                shape = padded(dims_of(part), rank)
+        if strides and shape != space:
+            strides = None
+        return parts[0], shape, strides
+
+    layout = nhwc(space) if ":nhwc" in line else None
+    for word in words[2:]:
+        name, text = word.split("=", 1)
+        if name[0] == "i":
+            if text.startswith("index"):
+                axis = int(text[5:]) + rank - len(dims)
+                values[name] = graph.virtual(space, dtype="i32")
+                graph.operation(f"pointwise gen_index y={values[name]} compute=i32 axis={axis}")
+            else:
+                values[name] = graph.tensor(*operand_tensor(text))
+        elif name[0] == "r":
+            steps.append((name, text))
+        else:
+            outputs.append(text)
+    kept = {}
+    for text in outputs:
+        name, _, form = text.partition(":")
+        kept[name] = operand_tensor(form)
+    booleans = set()
+    for name, text in steps:
+        function, operands = text[:-1].split("(")
+        operands, _, parameters = operands.partition(";")
+        inputs = []
+        for operand in operands.split(","):
+            if operand not in values:
+                values[operand] = graph.tensor("f32", [1] * rank, None, "by_value")
+            inputs.append(values[operand])
+        mode = MODES.get(function, function)
+        if mode == "cmp_ge":
+            values[name] = graph.virtual(space, layout, "bool")
+        elif name in kept:
+            values[name] = graph.tensor(*kept[name])
+        else:
+            values[name] = graph.virtual(space, layout)
+        fields = ""
+        if mode.startswith("relu"):
+            low, high, _ = parameters.split(",")
+            fields = "" if low == "0" and high == "inf" else f" lower_clip={low} upper_clip={high}"
+        if mode.endswith("_bwd"):
+            # x is the input of the forward pass, dy its output's gradient; for ReLU both libraries take x or y.
+            dy, x = (inputs[1], inputs[0]) if function in ("swish_bwd", "gelu_bwd", "gelu_tanh_bwd") else inputs[::-1]
+            graph.operation(f"pointwise {mode} x={x} dy={dy} dx={values[name]} compute=f32{fields}")
+        else:
+            ports = zip("xbt", inputs)
+            links = " ".join(f"{port}={tensor}" for port, tensor in ports)
+            graph.operation(f"pointwise {mode} {links} y={values[name]} compute=f32{fields}")
+    if not steps:  # a copy
+        form = operand_tensor(outputs[0].partition(":")[2])
+        graph.operation(f"pointwise identity x={values['i0']} y={graph.tensor(*form)} compute=f32")
+    return graph.text()
+
+
+def lines_of(name):
+    with open(os.path.join(CASES, name), encoding="utf-8") as file:
+        for line in file:
+            line = line.split("#")[0].strip()
+            if line:
+                yield line
+
+
+def pointwise():
+    for line in lines_of("pointwise.txt"):
+        if " index" not in line:
+            yield line.replace("pointwise ", "")[:150], pointwise_graph(line)
+
+
+def norms():
+    for line in lines_of("layer_norm.txt"):
+        words = line.split()
+        if words[1] not in ("layer", "rms") or "x" not in words[5] or words[5][0] == "n":
+            continue
+        mode, phase, dtype = words[1:4]
+        rows, columns = map(int, words[5].split("x"))
+        options = dict(word.split("=") for word in words[6:] if "=" in word)
+        of_parameters = options.get("params", "f32")
+        graph = Graph()
+        full, row, parameter = [rows, columns, 1, 1], [rows, 1, 1, 1], [1, columns, 1, 1]
+        x, scale = graph.tensor(dtype, full), graph.tensor(of_parameters, parameter)
+        if phase == "bwd":
+            dy = graph.tensor(dtype, full)
+            mean = f"mean={graph.tensor('f32', row)} " if mode == "layer" else ""
+            inverse, dx = graph.tensor("f32", row), graph.tensor(dtype, full)
+            dscale = graph.tensor(of_parameters, parameter)
+            dbias = "" if "nodbias" in words else f"dbias={graph.tensor(of_parameters, parameter)} "
+            graph.operation(f"norm_bwd {mode} x={x} {mean}inverse={inverse} dy={dy} scale={scale} dscale={dscale} {dbias}dx={dx}")
+        else:
+            epsilon = graph.tensor("f32", [1, 1, 1, 1], None, "by_value")
+            bias = "" if "nobias" in words else f"bias={graph.tensor(of_parameters, parameter)} "
+            statistics = ""
+            if phase == "train":
+                mean = f"mean={graph.tensor('f32', row)} " if mode == "layer" else ""
+                statistics = f"{mean}inverse={graph.tensor('f32', row)} "
+            y = graph.tensor(options.get("out", dtype), full)
+            if "out" in options:
+                continue
+            ending = " phase=1" if phase == "train" else ""
+            graph.operation(f"norm_fwd {mode} x={x} {statistics}scale={scale} {bias}epsilon={epsilon} y={y}{ending}")
+        yield line.replace("layer_norm ", ""), graph.text()
+
+
+def epilogues():
+    for line in lines_of("resnet50_fp16_n64.txt"):
+        match = re.search(r"conv fwd (\w+) nhwc n(\d+)c(\d+)h(\d+)w(\d+) k(\d+)r(\d+)s(\d+) p(\d+)x(\d+) t(\d+)x(\d+)", line)
+        if not match:
+            continue
+        dtype = match.group(1)
+        n, c, h, w, k, r, s, p, q, t, u = map(int, match.groups()[1:])
+        out = [n, k, (h + 2 * p - r) // t + 1, (w + 2 * q - s) // u + 1]
+        for kind in ("plain", "bias+relu", "bias+residual+relu", "statistics"):
+            graph = Graph()
+            x = graph.tensor(dtype, [n, c, h, w], nhwc([n, c, h, w]))
+            filters = graph.tensor(dtype, [k, c, r, s], nhwc([k, c, r, s]))
+            y = graph.tensor(dtype, out, nhwc(out))
+            at = y if kind in ("plain", "statistics") else graph.virtual(out, nhwc(out))
+            graph.operation(
+                f"conv_fwd x={x} w={filters} y={at} compute=f32 pre={p}x{q} post={p}x{q} stride={t}x{u} dilation=1x1"
+            )
+            if kind == "statistics":
+                sums = [graph.tensor("f32", [1, k, 1, 1]) for _ in range(2)]
+                graph.operation(f"gen_stats x={y} sum={sums[0]} sqsum={sums[1]}")
+            elif kind != "plain":
+                bias, biased = graph.tensor(dtype, [1, k, 1, 1]), graph.virtual(out, nhwc(out))
+                graph.operation(f"pointwise add x={at} b={bias} y={biased} compute=f32")
+                if "residual" in kind:
+                    residual, added = graph.tensor(dtype, out, nhwc(out)), graph.virtual(out, nhwc(out))
+                    graph.operation(f"pointwise add x={biased} b={residual} y={added} compute=f32")
+                    biased = added
+                graph.operation(f"pointwise relu_fwd x={biased} y={y} compute=f32")
+            yield f"c{c}h{h}k{k}r{r}t{t} {kind}", graph.text()
+
+
+def attention():
+    for batch, heads, groups, length, dim in (
+        (2, 16, 16, 8192, 128), (2, 16, 16, 8192, 64), (8, 16, 16, 2048, 128), (4, 32, 8, 4096, 128),
+        (32, 16, 16, 512, 64), (64, 12, 12, 197, 64), (1, 16, 16, 8192, 256),
+    ):  # fmt: skip
+        for backward in (0, 1):
+            graph = Graph()
+            q = graph.tensor("bf16", [batch, heads, length, dim])
+            k, v = (graph.tensor("bf16", [batch, groups, length, dim]) for _ in range(2))
+            o = graph.tensor("bf16", [batch, heads, length, dim])
+            stats = graph.tensor("f32", [batch, heads, length, 1])
+            scale = graph.tensor("f32", [1, 1, 1, 1], None, "by_value")
+            if backward:
+                d_o, dq = (graph.tensor("bf16", [batch, heads, length, dim]) for _ in range(2))
+                dk, dv = (graph.tensor("bf16", [batch, groups, length, dim]) for _ in range(2))
+                graph.operation(
+                    f"sdpa_bwd q={q} k={k} v={v} o={o} d_o={d_o} stats={stats} dq={dq} dk={dk} dv={dv} scale={scale}"
+                )
+            else:
+                graph.operation(f"sdpa_fwd q={q} k={k} v={v} o={o} stats={stats} scale={scale}")
+            yield f"{'bwd' if backward else 'fwd'} b{batch}h{heads}/{groups}s{length}d{dim}", graph.text()
+
+
+def matmul():
+    for m in (16, 512, 8192):
+        for n, k in ((4096, 4096), (12288, 4096), (14336, 4096), (4096, 14336)):
+            for kind in ("plain", "bias+gelu", "bias+silu"):
+                graph = Graph()
+                x, w = graph.tensor("bf16", [1, m, k]), graph.tensor("bf16", [1, k, n], [n * k, 1, k])
+                y = graph.tensor("bf16", [1, m, n])
+                at = y if kind == "plain" else graph.virtual([1, m, n])
+                graph.operation(f"matmul x={x} b={w} y={at} compute=f32")
+                if kind != "plain":
+                    bias, biased = graph.tensor("bf16", [1, 1, n]), graph.virtual([1, m, n])
+                    graph.operation(f"pointwise add x={at} b={bias} y={biased} compute=f32")
+                    graph.operation(
+                        f"pointwise {'gelu_fwd' if 'gelu' in kind else 'swish_fwd'} x={biased} y={y} compute=f32"
+                    )
+                yield f"m{m} n{n} k{k} {kind}", graph.text()
+
+
+def main():
+    lists = {f.__name__: f for f in (pointwise, norms, epilogues, attention, matmul)}
+    if len(sys.argv) != 2 or sys.argv[1] not in lists:
+        sys.exit(__doc__)
+    for name, text in lists[sys.argv[1]]():
+        print(f"== {name}\n{text}")
+
+
+if __name__ == "__main__":
+    main()
