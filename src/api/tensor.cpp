@@ -168,7 +168,7 @@ extern "C" gpudnnStatus_t gpudnnSetTensor(gpudnnHandle_t handle, const gpudnnTen
     GPUDNN_CHECK_POINTER(valuePtr);
     tensor::Problem problem;
     problem.operation = tensor::Operation::set;
-    problem.c = yDesc->geometry;
+    problem.c = in_elements(yDesc->geometry);
     GPUDNN_TRY(tensor::validate(problem));
     tensor::Args args;
     args.c = y;

@@ -11,14 +11,8 @@ namespace {
 
 // What lies along a dimension: of a vector type, the extent of the channels counts scalars and their stride vectors.
 std::int64_t stored_extent(const TensorGeometry& tensor, int dim) noexcept {
-  const int lanes = dim == 1 ? data_type_lanes(tensor.type) : 1;
-  return lanes > 1 ? tensor.dims[dim] / lanes : tensor.dims[dim];
-}
-
-// As many whole elements, vectors where the type is one.
-TensorGeometry in_elements(TensorGeometry tensor) noexcept {
-  if (tensor.rank > 1) tensor.dims[1] = stored_extent(tensor, 1);
-  return tensor;
+  const int lanes = dim == 1 ? std::max(1, data_type_lanes(tensor.type)) : 1;
+  return (tensor.dims[dim] + lanes - 1) / lanes;
 }
 
 // The dimensions of `tensor` from the fastest in memory to the slowest, in packed order of the format.
@@ -81,6 +75,11 @@ TensorGeometry packed_tensor(DataType type, gpudnnTensorFormat_t format, int ran
   tensor.rank = rank;
   std::copy_n(dims, rank, tensor.dims);
   set_packed_strides(&tensor, format);
+  return tensor;
+}
+
+TensorGeometry in_elements(TensorGeometry tensor) noexcept {
+  if (tensor.rank > 1) tensor.dims[1] = stored_extent(tensor, 1);
   return tensor;
 }
 

@@ -29,6 +29,8 @@ void set_packed_strides(TensorGeometry* tensor, gpudnnTensorFormat_t format) noe
 [[nodiscard]] TensorGeometry packed_tensor(DataType type, gpudnnTensorFormat_t format, int rank,
                                            const std::int64_t* dims) noexcept;
 
+// The same tensor with the channels counted in whole elements: in vectors where the type is one.
+[[nodiscard]] TensorGeometry in_elements(TensorGeometry tensor) noexcept;
 [[nodiscard]] std::int64_t element_count(const TensorGeometry& tensor) noexcept;
 // Elements from the first to the last one in memory, both included; 0 for an empty tensor.
 [[nodiscard]] std::int64_t element_span(const TensorGeometry& tensor) noexcept;

@@ -59,6 +59,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         } else if (type == GPUDNN_TYPE_HANDLE) {
           std::fill(words.begin(), words.end(), 0);
         }
+        if (name == GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES || name == GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES) {
+          // Read as the address of such vectors, whatever the type and count say.
+          const std::vector<std::vector<std::int64_t>> shapes(bytes.next(5), {words.begin(), words.begin() + 8});
+          (void)gpudnnBackendSetAttribute(of, name, type, count, &shapes);
+          break;
+        }
         if (bytes.next(2) == 0) {
           (void)gpudnnBackendSetAttribute(of, name, type, count, words.data());
         } else {

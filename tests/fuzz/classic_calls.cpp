@@ -69,6 +69,12 @@ gpudnnDataType_t any_type(Bytes* bytes) {
   return kind < 4 ? GPUDNN_DATA_FLOAT : kind == 4 ? GPUDNN_DATA_HALF : any<gpudnnDataType_t>(bytes, 10, 20);
 }
 
+std::size_t product(const std::vector<int>& dims) {
+  double all = 1;
+  for (const int dim : dims) all *= dim;
+  return all < 0 || all > 1e9 ? std::size_t{1000000000} : static_cast<std::size_t>(all);
+}
+
 // A tensor and its memory. `like`: the same extents, so that operations meet tensors that fit.
 struct Tensor {
   Owned<gpudnnTensorDescriptor_t, gpudnnCreateTensorDescriptor, gpudnnDestroyTensorDescriptor> descriptor;
@@ -98,7 +104,7 @@ struct Tensor {
     }
     std::size_t size = 0;
     if (status == GPUDNN_STATUS_SUCCESS && gpudnnGetTensorSizeInBytes(descriptor, &size) == GPUDNN_STATUS_SUCCESS &&
-        size <= kLargest) {
+        size <= kLargest && product(dims) <= kLargest) {  // small strides reach many elements in few bytes
       buffer = std::make_unique<Buffer>(size);
     }
   }
@@ -167,12 +173,6 @@ struct Context {
     gpudnn::fuzz::expect(status != GPUDNN_STATUS_INTERNAL_ERROR, "a call failed inside", input);
   }
 };
-
-std::size_t product(const std::vector<int>& dims) {
-  double all = 1;
-  for (const int dim : dims) all *= dim;
-  return all < 0 || all > 1e9 ? std::size_t{1000000000} : static_cast<std::size_t>(all);
-}
 
 void convolve(const Context& c) {
   Bytes& bytes = *c.bytes;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "gpudnn/ext.h"
 #include "support/number.hpp"
 #include "support/sweep.hpp"
 
@@ -47,6 +48,36 @@ std::vector<double> activated(const std::string& line, const std::vector<double>
   Values values;
   values.x = x;
   return result_of(case_of<activation::Problem>(line, activation::from_text), values);
+}
+
+// Memory of the backend at hand behind a tensor of vectors, and 64 bytes more that nothing may write.
+TEST(Semantics, SettingATensorOfVectorsWritesEachVectorOnce) {
+  const gpudnnHandle_t handle = Backend::at_hand().handle();
+  for (const int channels : {1, 4, 5, 8}) {
+    gpudnnTensorDescriptor_t tensor = nullptr;
+    ASSERT_EQ(gpudnnCreateTensorDescriptor(&tensor), GPUDNN_STATUS_SUCCESS);
+    const int dims[] = {2, channels, 3};
+    const int vectors = (channels + 3) / 4;
+    const int strides[] = {vectors * 3, 3, 1};
+    ASSERT_EQ(gpudnnSetTensorNdDescriptor(tensor, GPUDNN_DATA_INT8x4, 3, dims, strides), GPUDNN_STATUS_SUCCESS);
+    std::size_t size = 0;
+    ASSERT_EQ(gpudnnGetTensorSizeInBytes(tensor, &size), GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(size, static_cast<std::size_t>(2 * vectors * 3 * 4)) << channels;
+    std::vector<signed char> values(size + 64, -1);
+    void* data = nullptr;
+    ASSERT_EQ(gpudnnMalloc(handle, &data, values.size()), GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(gpudnnMemcpy(handle, data, values.data(), values.size(), GPUDNN_MEMCPY_HOST_TO_DEVICE),
+              GPUDNN_STATUS_SUCCESS);
+    const signed char vector[] = {1, 2, 3, 4};
+    EXPECT_EQ(gpudnnSetTensor(handle, tensor, data, vector), GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(gpudnnMemcpy(handle, values.data(), data, values.size(), GPUDNN_MEMCPY_DEVICE_TO_HOST),
+              GPUDNN_STATUS_SUCCESS);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(values[i], i < size ? static_cast<int>(i % 4) + 1 : -1) << channels << " channels, byte " << i;
+    }
+    EXPECT_EQ(gpudnnFree(handle, data), GPUDNN_STATUS_SUCCESS);
+    EXPECT_EQ(gpudnnDestroyTensorDescriptor(tensor), GPUDNN_STATUS_SUCCESS);
+  }
 }
 
 TEST(Semantics, ReluPassesANanOnOnlyWhenAsked) {
