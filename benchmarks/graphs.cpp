@@ -120,8 +120,7 @@ class Operands {
 // A plan with memory and workspace of its own, to be executed any number of times.
 class ReadyGraph {
  public:
-  ReadyGraph(Machine& machine, const Library& library, const graph::Graph& graph)
-      : library_(library), operands_(machine, graph) {
+  ReadyGraph(Machine& machine, const Library& library, const graph::Graph& graph) : library_(library) {
     const auto begin = std::chrono::steady_clock::now();
     descriptors_ = std::make_unique<GraphDescriptors>(library, graph);
     std::string refusals;
@@ -135,11 +134,12 @@ class ReadyGraph {
     }
     plan_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (plan_ == nullptr) throw std::runtime_error(refusals.empty() ? "no engine takes it" : refusals);
+    operands_ = std::make_unique<Operands>(machine, graph);
     workspace_ = Buffer(machine, static_cast<std::size_t>(plan_->integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)));
     pack_ = std::make_unique<BackendObject>(make_pack());
   }
 
-  [[nodiscard]] const Operands& operands() const noexcept { return operands_; }
+  [[nodiscard]] const Operands& operands() const noexcept { return *operands_; }
   [[nodiscard]] double plan_seconds() const noexcept { return plan_seconds_; }
   [[nodiscard]] gpudnnStatus_t execute() const {
     return library_.api.BackendExecute(library_.handle, plan_->get(), pack_->get());
@@ -153,17 +153,17 @@ class ReadyGraph {
  private:
   [[nodiscard]] BackendObject make_pack() const {
     BackendObject pack(library_, graph::kPack);
-    const auto count = static_cast<std::int64_t>(operands_.uids().size());
+    const auto count = static_cast<std::int64_t>(operands_->uids().size());
     void* const workspace = workspace_.get();
-    pack.set(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, GPUDNN_TYPE_INT64, count, operands_.uids().data());
-    pack.set(GPUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, GPUDNN_TYPE_VOID_PTR, count, operands_.pointers().data());
+    pack.set(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, GPUDNN_TYPE_INT64, count, operands_->uids().data());
+    pack.set(GPUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, GPUDNN_TYPE_VOID_PTR, count, operands_->pointers().data());
     pack.set(GPUDNN_ATTR_VARIANT_PACK_WORKSPACE, GPUDNN_TYPE_VOID_PTR, 1, &workspace);
     pack.finalize();
     return pack;
   }
 
   const Library& library_;
-  Operands operands_;
+  std::unique_ptr<Operands> operands_;
   std::unique_ptr<GraphDescriptors> descriptors_;
   std::unique_ptr<BackendObject> plan_;
   Buffer workspace_;
@@ -192,7 +192,11 @@ double floor_seconds_of(const graph::Graph& graph, double bytes, const Ceilings&
     const auto of_filter = [&](graph::Port filter, graph::Port image) {
       return 2 * count(image) * count(filter) / static_cast<double>(graph.tensor(node, filter)->geometry.dims[0]);
     };
-    if (node.op == graph::Op::matmul) {
+    if (node.op == graph::Op::sdpa_fwd || node.op == graph::Op::sdpa_bwd) {  // two products forward, five backward
+      const double each = 2 * count(graph::Port::q) * extent(graph::Port::k, 1);
+      flops += (node.op == graph::Op::sdpa_fwd ? 2 : 5) * each;
+      type = graph.tensor(node, graph::Port::q)->geometry.type;
+    } else if (node.op == graph::Op::matmul) {
       flops += 2 * count(graph::Port::y) * extent(graph::Port::x, 0);
       type = graph.tensor(node, graph::Port::x)->geometry.type;
     } else if (node.op == graph::Op::conv_fwd) {

@@ -107,7 +107,7 @@ bool try_vector(const ProgramParams& params, cudaStream_t stream) {
   args.temp_bytes = params.code->temps * kProgramElements * 4 * kProgramThreads;
   if (args.temp_bytes + 2 * args.stage_bytes > kMaxSharedOfBlock) return false;
   args.table.code = *params.code;
-  width == 8 ? launch_vector<8, 2>(&args, params, stream) : launch_vector<4, 4>(&args, params, stream);
+  width == 8 ? launch_vector<8, 4>(&args, params, stream) : launch_vector<4, 8>(&args, params, stream);
   return true;
 }
 

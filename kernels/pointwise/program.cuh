@@ -23,14 +23,15 @@
 
 #include "kernels/pointwise/program.hpp"
 #include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/mul_wide.cuh"
 #include "kernels/tile/any_pack.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
 #include "kernels/tile/program.cuh"
 
 namespace gpudnn::kernels {
 
-constexpr int kProgramThreads = 256;
-constexpr int kProgramElements = 16;       // of a thread at once, in the vector kernel
+constexpr int kProgramThreads = 128;
+constexpr int kProgramElements = 32;       // of a thread at once, in the vector kernel
 constexpr int kProgramScalarElements = 8;  // in the scalar kernel
 constexpr int kProgramVectorLoops = 4;
 
@@ -85,40 +86,47 @@ __device__ __forceinline__ void copy_to_shared(const T& from, SharedCopy<T>* to)
   __syncthreads();
 }
 
-template <int N, int P>
-__device__ __forceinline__ void byte_offsets(const VectorArgs& args, const VectorTensor& tensor, std::uint32_t first,
-                                             std::int64_t (&offset)[P]) {
-  std::uint32_t rest[P];
+// Where P packs of a thread lie: their index in each loop, the fastest first. Made once for all tensors.
+template <int P>
+struct PackPositions {
+  std::int32_t at[kProgramVectorLoops][P];
+
+  __device__ __forceinline__ PackPositions(const VectorArgs& args, std::uint32_t first) {
+    std::uint32_t rest[P];
 #pragma unroll
-  for (int p = 0; p < P; ++p) rest[p] = min(first + p * kProgramThreads, args.packs - 1);
-  if (args.rank == 1) {
+    for (int p = 0; p < P; ++p) rest[p] = min(first + p * kProgramThreads, args.packs - 1);
 #pragma unroll
-    for (int p = 0; p < P; ++p)
-      offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(rest[p])) * tensor.fastest;
-    return;
+    for (int i = 0; i + 1 < kProgramVectorLoops; ++i) {
+#pragma unroll
+      for (int p = 0; p < P; ++p) at[i][p] = 0;
+      if (i + 1 < args.rank) {
+#pragma unroll
+        for (int p = 0; p < P; ++p) {
+          std::uint32_t index;
+          rest[p] = args.dims[i].divmod(rest[p], &index);
+          at[i][p] = static_cast<std::int32_t>(index);
+        }
+      } else {  // the slowest one
+#pragma unroll
+        for (int p = 0; p < P; ++p) at[i][p] = static_cast<std::int32_t>(rest[p]), rest[p] = 0;
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < P; ++p) at[kProgramVectorLoops - 1][p] = static_cast<std::int32_t>(rest[p]);
   }
+
+  __device__ __forceinline__ void byte_offsets(const VectorArgs& args, const VectorTensor& tensor,
+                                               std::int64_t (&offset)[P]) const {
 #pragma unroll
-  for (int p = 0; p < P; ++p) {
-    std::uint32_t at;
-    rest[p] = args.dims[0].divmod(rest[p], &at);
-    offset[p] = static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * tensor.fastest;
-  }
+    for (int p = 0; p < P; ++p) offset[p] = ptx::mul_wide(at[0][p], tensor.fastest);
 #pragma unroll
-  for (int i = 1; i + 1 < kProgramVectorLoops; ++i) {
-    if (i + 1 >= args.rank) break;
+    for (int i = 1; i < kProgramVectorLoops; ++i) {
+      if (i >= args.rank) break;
 #pragma unroll
-    for (int p = 0; p < P; ++p) {
-      std::uint32_t at;
-      rest[p] = args.dims[i].divmod(rest[p], &at);
-      offset[p] += static_cast<std::int64_t>(static_cast<std::int32_t>(at)) * tensor.strides[i - 1];
+      for (int p = 0; p < P; ++p) offset[p] += ptx::mul_wide(at[i][p], tensor.strides[i - 1]);
     }
   }
-  const std::int32_t slowest = args.rank == 2   ? tensor.strides[0]
-                               : args.rank == 3 ? tensor.strides[1]
-                                                : tensor.strides[2];
-#pragma unroll
-  for (int p = 0; p < P; ++p) offset[p] += static_cast<std::int64_t>(static_cast<std::int32_t>(rest[p])) * slowest;
-}
+};
 
 // A thread's own bytes: no other thread reads or writes them.
 __device__ __forceinline__ void copy_chunk(void* shared, const void* global, int chunk, bool is_reused) {
@@ -155,16 +163,16 @@ __device__ __forceinline__ void wait_for_copies() {
 #endif
 }
 
-// Stages the packs from `first` on; beyond the last one the last one stands in.
+// Stages the packs at `positions`; beyond the last one the last one stands in.
 template <int N, int P>
-__device__ __forceinline__ void stage_packs(const VectorArgs& args, const VectorTable& table, std::uint32_t first,
-                                            unsigned char* stage) {
+__device__ __forceinline__ void stage_packs(const VectorArgs& args, const VectorTable& table,
+                                            const PackPositions<P>& positions, unsigned char* stage) {
 #pragma unroll 1
   for (int t = 0; t < args.inputs; ++t) {
     const VectorTensor tensor = table.in[t];
     if (tensor.form != InputForm::staged) continue;
     std::int64_t offset[P];
-    byte_offsets<N, P>(args, tensor, first, offset);
+    positions.byte_offsets(args, tensor, offset);
     const int chunk = tensor.chunk;
     const bool is_reused = tensor.is_reused;
     unsigned char* const own = stage + tensor.step + threadIdx.x * chunk;
@@ -180,6 +188,7 @@ struct VectorContext {
   const VectorArgs& args;
   const VectorTable& table;
   const unsigned char* stage;
+  const PackPositions<P>& positions;
   std::uint32_t first;
 
   __device__ __forceinline__ void fetch(int input, float (&b)[E]) const {
@@ -189,7 +198,7 @@ struct VectorContext {
       read_staged(tensor, words);
     } else {
       std::int64_t offset[P];
-      byte_offsets<N, P>(args, tensor, first, offset);
+      positions.byte_offsets(args, tensor, offset);
       if (tensor.form == InputForm::index) {
         const auto start = reinterpret_cast<std::int64_t>(tensor.data);
 #pragma unroll
@@ -282,7 +291,7 @@ struct VectorContext {
   __device__ __forceinline__ void store(int output, const float (&a)[E]) const {
     const VectorTensor tensor = table.out[output];
     std::int64_t offset[P];
-    byte_offsets<N, P>(args, tensor, first, offset);
+    positions.byte_offsets(args, tensor, offset);
     std::uint32_t words[P][N];
     tile::narrow_any<N, P>(static_cast<tile::AnyType>(tensor.type), a, words);
 #pragma unroll
@@ -337,15 +346,18 @@ __global__ void __launch_bounds__(kProgramThreads, 3) program_vector(const __gri
   std::uint32_t first = blockIdx.x * kTile + threadIdx.x;
   const std::uint32_t step = gridDim.x * kTile;
   if (first >= args.packs) return;
-  stage_packs<N, P>(args, table, first, stages);
+  stage_packs<N, P>(args, table, PackPositions<P>(args, first), stages);
   end_of_copies();
   int stage = 0;
   while (first < args.packs) {
     const std::uint32_t next = first + step;
-    if (next < args.packs) stage_packs<N, P>(args, table, next, stages + (stage ^ 1) * args.stage_bytes);
+    if (next < args.packs) {
+      stage_packs<N, P>(args, table, PackPositions<P>(args, next), stages + (stage ^ 1) * args.stage_bytes);
+    }
     end_of_copies();
     wait_for_copies();
-    VectorContext<N, P> context{args, table, stages + stage * args.stage_bytes, first};
+    const PackPositions<P> positions(args, first);
+    VectorContext<N, P> context{args, table, stages + stage * args.stage_bytes, positions, first};
     float a[N * P] = {};
     tile::run_program(table.code, a, context);
     first = next;

@@ -9,7 +9,8 @@
 // swish by |x| times that, which is below the spacing of bf16's subnormals (2^-133).
 //
 // Errors without kApprox: add, sub, mul, div, reciprocal, sqrt, add_square (one rounding: fma), min, max, comparisons,
-// relu and what else needs no series are correctly rounded, so the host and the device give the same bits. The others
+// relu and what else needs no series are correctly rounded, so the host and the device give the same bits (of two zeros
+// of different sign, min and max may give either). The others
 // come from libm and its counterpart of the toolkit: at most 4 units in the last place for float (pow 8), 2 for double;
 // gelu = x * Phi(x) at most 4 u |x| absolute (u = 2^-24), because 1 + erf cancels for negative x; gradients likewise,
 // relative to the sum of the magnitudes of their terms.
@@ -25,8 +26,21 @@
 
 #include "kernels/tile/fast_divmod.cuh"
 #include "kernels/tile/pointwise_op.hpp"
+#ifdef __CUDACC__
+#include "kernels/ptx/max_nan.cuh"
+#include "kernels/ptx/min_nan.cuh"
+#endif
 
 namespace gpudnn::tile::pointwise {
+
+// n / d for d from 1 to 4: within 2 units in the last place, without the branch that a division has for other d.
+template <class C>
+GPUDNN_HOST_DEVICE C over_one_to_four(C n, C d) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(C) == 4) return __fdividef(n, d);
+#endif
+  return n / d;
+}
 
 // s(v) = 1 / (1 + exp(-v)), computed with e = exp(-|v|) as 1 / (1 + e), or e / (1 + e) for v < 0: exp never overflows,
 // and a small result keeps its bits down to the subnormal numbers.
@@ -40,7 +54,7 @@ GPUDNN_HOST_DEVICE C logistic(C v) {
   }
 #endif
   const C e = std::exp(below);
-  return (v < C(0) ? e : C(1)) / (C(1) + e);
+  return over_one_to_four(v < C(0) ? e : C(1), C(1) + e);
 }
 
 // s(v) * (1 - s(v)) = e / (1 + e)^2 with e = exp(-|v|): no cancellation, and 0 at both infinities.
@@ -48,7 +62,7 @@ template <class C>
 GPUDNN_HOST_DEVICE C logistic_slope(C v) {
   const C e = std::exp(v < C(0) ? v : -v);
   const C d = C(1) + e;
-  return e / (d * d);
+  return over_one_to_four(e, d * d);
 }
 
 // x * h, where a factor h of 0 wins over an infinite x: the limit.
@@ -63,18 +77,23 @@ GPUDNN_HOST_DEVICE C normal_cdf(C x) {
   return C(0.5) + C(0.5) * std::erf(x * C(0.70710678118654752440));
 }
 
+// Selections, not branches: neighbours in a warp differ in what they take.
 template <class C>
 GPUDNN_HOST_DEVICE C relu(C x, const PointwiseParams<C>& p) {
-  if (x > p.p[0]) return x < p.p[1] ? x : p.p[1];
-  if (x != x) return p.drops_nan ? p.p[0] : x;
-  return p.p[2] == C(0) ? p.p[0] : p.p[0] + p.p[2] * (x - p.p[0]);
+  const C low = p.p[2] == C(0) ? p.p[0] : p.p[0] + p.p[2] * (x - p.p[0]);
+  const C high = x < p.p[1] ? x : p.p[1];
+  const C y = x > p.p[0] ? high : low;
+  const C of_nan = p.drops_nan ? p.p[0] : x;
+  return x != x ? of_nan : y;
 }
 // From x, or from y = relu(x) where the slope is not negative.
 template <class C>
 GPUDNN_HOST_DEVICE C relu_gradient(C x, C dy, const PointwiseParams<C>& p) {
-  if (x > p.p[0]) return x < p.p[1] ? dy : C(0);
-  if (x != x) return p.drops_nan ? C(0) : x;
-  return p.p[2] == C(0) ? C(0) : p.p[2] * dy;
+  const C low = p.p[2] == C(0) ? C(0) : p.p[2] * dy;
+  const C high = x < p.p[1] ? dy : C(0);
+  const C y = x > p.p[0] ? high : low;
+  const C of_nan = p.drops_nan ? C(0) : x;
+  return x != x ? of_nan : y;
 }
 
 template <class C>
@@ -160,10 +179,16 @@ GPUDNN_HOST_DEVICE C sigmoid_gradient_of_y(C y, C dy) {
 // The smaller, the larger; a NaN wins.
 template <class C>
 GPUDNN_HOST_DEVICE C smaller(C x, C b) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(C) == 4) return ptx::min_nan(x, b);
+#endif
   return x != x || x < b ? x : b;
 }
 template <class C>
 GPUDNN_HOST_DEVICE C larger(C x, C b) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(C) == 4) return ptx::max_nan(x, b);
+#endif
   return x != x || x > b ? x : b;
 }
 

@@ -70,14 +70,10 @@ GPUDNN_HOST_DEVICE void apply_in_turn(PointwiseOp op, C (&a)[E], C (&b)[E], cons
   }
 }
 
-// The machine's own operations.
+// The machine's own operations, but for the load.
 template <class C, int E>
 GPUDNN_HOST_DEVICE void apply_machine_step(int op, C immediate, C (&a)[E], const C (&b)[E], std::uint32_t* predicate) {
   switch (op) {
-    case kStepLoad:
-      GPUDNN_UNROLL
-      for (int i = 0; i < E; ++i) a[i] = b[i];
-      break;
     case kStepAddImmediate:
       GPUDNN_UNROLL
       for (int i = 0; i < E; ++i) a[i] += immediate;
@@ -102,6 +98,14 @@ GPUDNN_HOST_DEVICE void apply_machine_step(int op, C immediate, C (&a)[E], const
       GPUDNN_UNROLL
       for (int i = 0; i < E; ++i) a[i] *= b[i];
       break;
+    case kStepSubFrom:
+      GPUDNN_UNROLL
+      for (int i = 0; i < E; ++i) a[i] = b[i] - a[i];
+      break;
+    case kStepDivFrom:
+      GPUDNN_UNROLL
+      for (int i = 0; i < E; ++i) a[i] = b[i] / a[i];
+      break;
     default: {  // kStepPredicate
       std::uint32_t bits = 0;
       GPUDNN_UNROLL
@@ -118,7 +122,7 @@ GPUDNN_HOST_DEVICE void apply_step(const ProgramStep<C>& step, C (&a)[E], C (&b)
   static_assert(E <= 32, "the predicates of E elements are bits of a word");
   const PointwiseParams<C> params{{step.p[0], step.p[1], step.p[2]}, (step.word & kStepDropsNan) != 0};
   const int op = static_cast<int>(step.word & 127u);
-  if (op >= kStepLoad) return apply_machine_step(op, step.p[kStepImmediate], a, b, predicate);
+  if (op > kStepLoad) return apply_machine_step(op, step.p[kStepImmediate], a, b, predicate);
 #define GPUDNN_STEP(op)                        \
   case static_cast<int>(PointwiseOp::op):      \
     apply_each<PointwiseOp::op>(a, b, params); \
@@ -182,45 +186,48 @@ GPUDNN_HOST_DEVICE void apply_step(const ProgramStep<C>& step, C (&a)[E], C (&b)
 #undef GPUDNN_STEP
 }
 
+// The step's second operand.
+template <class C, int E, class Context>
+GPUDNN_HOST_DEVICE void fetch_operand(const ProgramStep<C>& step, Context& context, const C (&a)[E], C (&b)[E]) {
+  const int slot = static_cast<int>(step.word >> 10 & 63u);
+  switch (static_cast<StepSource>(step.word >> 7 & 7u)) {
+    case StepSource::input:
+      context.fetch(slot, b);
+      break;
+    case StepSource::immediate:
+      GPUDNN_UNROLL
+      for (int i = 0; i < E; ++i) b[i] = step.p[kStepImmediate];
+      break;
+    case StepSource::temp:
+      context.recall(slot, b);
+      break;
+    case StepSource::self:
+      GPUDNN_UNROLL
+      for (int i = 0; i < E; ++i) b[i] = a[i];
+      break;
+    default:
+      // Half an instruction an element. Were b left as it is, by this case or for want of a default one, the compiler
+      // would carry it from step to step, with a copy of each element at the top of each.
+      GPUDNN_UNROLL
+      for (int i = 0; i < E; ++i) b[i] = C(0);
+      break;
+  }
+}
+
 // Runs a program; a may hold a value that the first step works on.
 template <class C, int E, class Context>
 GPUDNN_HOST_DEVICE void run_program(const ProgramCode<C>& code, C (&a)[E], Context& context) {
   std::uint32_t predicate = 0;
   GPUDNN_UNROLL_NOT
   for (int s = 0; s < code.steps; ++s) {
-    C b[E];
     const ProgramStep<C> step = code.step[s];
-    const int slot = static_cast<int>(step.word >> 10 & 63u);
-    switch (static_cast<StepSource>(step.word >> 7 & 7u)) {
-      case StepSource::input:
-        context.fetch(slot, b);
-        break;
-      case StepSource::immediate:
-        GPUDNN_UNROLL
-        for (int i = 0; i < E; ++i) b[i] = step.p[kStepImmediate];
-        break;
-      case StepSource::temp:
-        context.recall(slot, b);
-        break;
-      case StepSource::self:
-        GPUDNN_UNROLL
-        for (int i = 0; i < E; ++i) b[i] = a[i];
-        break;
-      case StepSource::none:
-        // Half an instruction an element; a value of the step before would be copied along by every step.
-        GPUDNN_UNROLL
-        for (int i = 0; i < E; ++i) b[i] = C(0);
-        break;
+    if ((step.word & 127u) == static_cast<std::uint32_t>(kStepLoad)) {
+      fetch_operand(step, context, a, a);  // by far the commonest step: nothing is copied
+    } else {
+      C b[E];
+      fetch_operand(step, context, a, b);
+      apply_step(step, a, b, &predicate);
     }
-    if ((step.word & kStepSwap) != 0) {
-      GPUDNN_UNROLL
-      for (int i = 0; i < E; ++i) {
-        const C first = a[i];
-        a[i] = b[i];
-        b[i] = first;
-      }
-    }
-    apply_step(step, a, b, &predicate);
     if (step.word >> 18 != 0) {
       const int round = static_cast<int>(step.word >> 18 & 15u);
       const int keep = static_cast<int>(step.word >> 22 & 31u);

@@ -33,14 +33,17 @@ constexpr int kStepMinImmediate = kPointwiseOps + 5;
 // switch a tree of branches, of 3 levels for these and of 6 for all.
 constexpr int kStepAdd = kPointwiseOps + 6;
 constexpr int kStepMul = kPointwiseOps + 7;
-constexpr int kStepOps = kPointwiseOps + 8;
+// With the operands the other way round, where the accumulator holds the second one.
+constexpr int kStepSubFrom = kPointwiseOps + 8;  // a = b - a
+constexpr int kStepDivFrom = kPointwiseOps + 9;  // a = b / a
+constexpr int kStepOps = kPointwiseOps + 10;
 
 // The immediate is p[2]: operations with three parameters take b from elsewhere.
 constexpr int kStepImmediate = 2;
 
 template <class C>
 struct alignas(16) ProgramStep {
-  // In bits: op 0 to 6, source 7 to 9, slot 10 to 15, swap 16, drops_nan 17; what follows the operation: rounding type
+  // In bits: op 0 to 6, source 7 to 9, slot 10 to 15, drops_nan 17; what follows the operation: rounding type
   // + 1 at 18 to 21, temporary + 1 at 22 to 26, output + 1 at 27 to 29.
   std::uint32_t word = 0;
   C p[3] = {};
@@ -52,7 +55,6 @@ struct StepFields {
   int op = kStepLoad;
   StepSource source = StepSource::none;
   int slot = 0;
-  bool swap = false;
   bool drops_nan = false;
   int round = 0;
   int keep = 0;
@@ -66,12 +68,11 @@ struct StepFields {
   }
   [[nodiscard]] constexpr std::uint32_t word() const {
     return static_cast<std::uint32_t>(machine_op()) | static_cast<std::uint32_t>(source) << 7 |
-           static_cast<std::uint32_t>(slot) << 10 | static_cast<std::uint32_t>(swap) << 16 |
-           static_cast<std::uint32_t>(drops_nan) << 17 | static_cast<std::uint32_t>(round) << 18 |
-           static_cast<std::uint32_t>(keep) << 22 | static_cast<std::uint32_t>(store) << 27;
+           static_cast<std::uint32_t>(slot) << 10 | static_cast<std::uint32_t>(drops_nan) << 17 |
+           static_cast<std::uint32_t>(round) << 18 | static_cast<std::uint32_t>(keep) << 22 |
+           static_cast<std::uint32_t>(store) << 27;
   }
 };
-constexpr std::uint32_t kStepSwap = 1u << 16;
 constexpr std::uint32_t kStepDropsNan = 1u << 17;
 
 template <class C>

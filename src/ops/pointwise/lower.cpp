@@ -8,6 +8,8 @@
 #include "ops/pointwise/lower.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "ops/any_type.hpp"
@@ -37,6 +39,26 @@ int immediate_form(Op op) noexcept {
       return tile::kStepMinImmediate;
     default:
       return -1;
+  }
+}
+
+// The operation with its operands the other way round, or -1.
+int turned_form(Op op) noexcept {
+  switch (op) {
+    case Op::sub:
+      return tile::kStepSubFrom;
+    case Op::div:
+      return tile::kStepDivFrom;
+    case Op::cmp_gt:
+      return static_cast<int>(Op::cmp_lt);
+    case Op::cmp_ge:
+      return static_cast<int>(Op::cmp_le);
+    case Op::cmp_lt:
+      return static_cast<int>(Op::cmp_gt);
+    case Op::cmp_le:
+      return static_cast<int>(Op::cmp_ge);
+    default:
+      return commutes(op) ? static_cast<int>(op) : -1;
   }
 }
 
@@ -188,8 +210,24 @@ class Lowering {
       binary(from, &step);
     } else {
       bring(from.x);
+      if (from.op == Op::relu && from.params.p[2] == 0 && !from.params.drops_nan) clip(&step);
     }
     finish_instruction(index, &step, store_type);
+  }
+
+  // ReLU without a slope is a maximum, and a minimum where it has an upper clip: one instruction each in place of six.
+  void clip(Step* step) {
+    const double upper = step->p[1];
+    Step lower;
+    lower.fields.op = tile::kStepMaxImmediate;
+    lower.p[tile::kStepImmediate] = step->p[0];
+    if (std::isinf(upper) || upper >= std::numeric_limits<double>::max()) {
+      *step = lower;
+      return;
+    }
+    steps_.push_back(lower);
+    step->fields.op = tile::kStepMinImmediate;
+    step->p[tile::kStepImmediate] = upper;
   }
 
   void select(const Instruction& from, Step* step) {
@@ -208,17 +246,16 @@ class Lowering {
       if (is_immediate(b)) b = as_value(b);
       if (is_immediate(x)) x = as_value(x);
     }
-    const bool turns = commutes(from.op);
-    if (turns && is_immediate(x)) std::swap(x, b);
+    if (commutes(from.op) && is_immediate(x)) std::swap(x, b);
     if (from.op == Op::sub && is_immediate(x) && !is_immediate(b)) return subtract_from(x, b, step);
     if (is_immediate(b) && immediate_form(from.op) >= 0 && !is_immediate(x)) {
       bring(x);
       step->fields.op = immediate_form(from.op);
       set_immediate(b, step);
       if (from.op == Op::sub) step->negates = true, step->p[tile::kStepImmediate] *= -1;
-    } else if (!in_accumulator(x) && in_accumulator(b)) {
+    } else if (const int turned = !in_accumulator(x) && in_accumulator(b) ? turned_form(from.op) : -1; turned >= 0) {
+      step->fields.op = turned;
       fetch(x, step);
-      step->fields.swap = !turns;
     } else {
       bring(x);
       fetch(b, step);
