@@ -148,9 +148,9 @@ struct Filter {
   }
 };
 
-// The two scalars, of the type that a call reads: both have room for a double.
+// The two scalars, of the type that a call reads: both have room for a vector of 32 bytes, which gpudnnSetTensor takes.
 struct Scalars {
-  alignas(double) std::array<std::uint8_t, 8> alpha = {}, beta = {};
+  alignas(double) std::array<std::uint8_t, 32> alpha = {}, beta = {};
   Scalars(Bytes* bytes, gpudnnDataType_t type) {
     const double values[2] = {bytes->next(4) == 0 ? 0.5 : 1, bytes->next(2) == 0 ? 0.0 : 0.25};
     for (int i = 0; i < 2; ++i) {

@@ -136,10 +136,11 @@ std::string to_text(const Problem& problem) {
     text += letters[static_cast<std::size_t>(i)] + std::to_string(problem.window[i]);
   }
   text += " p" + extents_text(problem.pad, problem.spatial) + " t" + extents_text(problem.stride, problem.spatial);
-  bool floor_extents = true;
+  bool floor_extents = true;  // and at least one output, or the line without the word is refused
   for (int i = 0; i < problem.spatial; ++i) {
-    floor_extents = floor_extents && problem.y.dims[2 + i] == output_extent(problem.x.dims[2 + i], problem.window[i],
-                                                                            problem.pad[i], problem.stride[i]);
+    const std::int64_t extent =
+        output_extent(problem.x.dims[2 + i], problem.window[i], problem.pad[i], problem.stride[i]);
+    floor_extents = floor_extents && extent > 0 && problem.y.dims[2 + i] == extent;
   }
   if (!floor_extents) text += " out=" + extents_text(problem.y.dims + 2, problem.spatial);
   const auto implied = implied_format(problem.x);
