@@ -266,7 +266,8 @@ std::optional<Graph> from_text(std::string_view text, std::string* why) {
     } else if (const OpRow* row = row_of_name(first)) {
       const auto operation = std::make_shared<Operation>();
       if (!parse_operation_line(*row, &words, names, operation.get(), why)) return std::nullopt;
-      for (std::size_t t = 0; t < operation->tensors.size(); ++t) {
+      const std::size_t linked = operation->tensors.size();  // offsets have no offsets of their own
+      for (std::size_t t = 0; t < linked; ++t) {
         if (const int offsets = names.find(operation->tensors[t].ragged); offsets >= 0)
           operation->tensors.push_back(names.tensors[static_cast<std::size_t>(offsets)]);
       }
