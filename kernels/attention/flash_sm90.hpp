@@ -103,6 +103,9 @@ struct FlashDeltaParams {
   std::int32_t heads = 0;
   std::int32_t batch_heads = 0;
   std::int32_t dim_v = 0;
+  // What the next kernel counts in starts at 0: no more words than 16 for each row of lse.
+  std::uint32_t* zeroed = nullptr;
+  std::int64_t zeroed_words = 0;
 };
 
 void launch_flash_delta_sm90(const FlashDeltaParams& params, tile::ElementType type, CUstream_st* stream);

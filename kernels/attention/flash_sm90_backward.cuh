@@ -421,7 +421,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_backward_sm90(const __gr
 // lse and delta: 16 lanes for each row.
 template <class T>
 __global__ void __launch_bounds__(256) flash_delta_sm90(const __grid_constant__ FlashDeltaParams p) {
-  const std::int64_t index = (static_cast<std::int64_t>(blockIdx.x) * 256 + threadIdx.x) / 16;
+  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (thread < p.zeroed_words) p.zeroed[thread] = 0;
+  const std::int64_t index = thread / 16;
   const int lane = static_cast<int>(threadIdx.x) % 16;
   const int batch_head = static_cast<int>(index / p.pitch);
   const int row = static_cast<int>(index % p.pitch);

@@ -24,6 +24,7 @@ struct AttentionCase {
 
 struct AttentionOptions {
   bool misaligned = false;  // each tensor one of its elements off its alignment
+  int more_runs = 0;        // on the same memory, each of which must write the same bits
 };
 
 // Runs the engine on the backend and the reference in double on the host, from the same data. Empty, or what is wrong:

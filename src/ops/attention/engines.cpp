@@ -20,6 +20,8 @@ constexpr AttentionEngine kEngines[] = {
     {"decode_sm90", GPUDNN_BACKEND_CUDA, 16, supports_decode_sm90, flash_gather_sm90_workspace, flash_gather_sm90},
     {"flash_forward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_forward_sm90, flash_forward_sm90_workspace,
      flash_forward_sm90},
+    {"flash_fused_backward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_fused_backward_sm90,
+     flash_fused_backward_sm90_workspace, flash_fused_backward_sm90},
     {"flash_backward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_backward_sm90, flash_backward_sm90_workspace,
      flash_backward_sm90},
     {"flash_float8_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_float8_sm90, flash_float8_sm90_workspace,

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/tensor_map_cuda.hpp"
+#include "kernels/attention/flash_fused_backward_sm90.hpp"
 #include "ops/attention/cuda_engines.hpp"
 #include "ops/attention/flash_sm90.hpp"
 #include "ops/element_type.hpp"
@@ -123,7 +124,7 @@ std::int64_t backward_pitch(const Problem& problem) {
   return (problem.length_q() + kTo - 1) / kTo * kTo;
 }
 
-kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args, void* workspace) {
+kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args, std::int64_t pitch, void* workspace) {
   kernels::FlashDeltaParams params;
   params.o = args.o.data;
   params.d_o = args.d_o.data;
@@ -133,7 +134,7 @@ kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args,
   }
   params.stats = row_values(problem.stats, args.stats.data);
   params.mask = mask_of(problem, args);
-  params.pitch = backward_pitch(problem);
+  params.pitch = pitch;
   params.heads = static_cast<std::int32_t>(problem.heads_q());
   params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
   params.dim_v = static_cast<std::int32_t>(problem.dim_v());
@@ -211,7 +212,7 @@ std::size_t flash_backward_sm90_workspace(const Problem& problem, const Device&)
 }
 
 Status flash_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
-  const kernels::FlashDeltaParams delta = delta_params(problem, args, site.workspace);
+  const kernels::FlashDeltaParams delta = delta_params(problem, args, backward_pitch(problem), site.workspace);
   kernels::launch_flash_delta_sm90(delta, element_type(problem.type()), site.stream);
   const int dim = problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
   for (const bool of_keys : {false, true}) {
@@ -250,6 +251,111 @@ Status flash_backward_sm90(const LaunchSite& site, const Problem& problem, const
     kernels::launch_flash_backward_sm90(params, element_type(problem.type()), dim, of_keys, site.stream);
   }
   return cuda::launch_status("flash_backward_sm90");
+}
+
+namespace {
+
+// What flash_fused_backward_sm90 keeps in the workspace: dq in float, lse and delta, a word for each query tile,
+// tickets.
+struct FusedSpace {
+  int dim = 0;
+  std::int64_t query_tiles = 0;  // of a head
+  std::int64_t all_tiles = 0;    // of queries
+  std::int64_t pitch = 0;
+  std::int64_t dq_floats = 0, row_floats = 0;
+  std::int64_t words = 0;
+};
+FusedSpace fused_space(const Problem& problem) {
+  FusedSpace space;
+  space.dim = problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
+  const std::int64_t rows = kernels::flash_fused_stream(space.dim);
+  const std::int64_t heads = problem.batch() * problem.heads_q();
+  space.query_tiles = (problem.length_q() + rows - 1) / rows;
+  space.all_tiles = space.query_tiles * heads;
+  space.pitch = space.query_tiles * rows;
+  space.dq_floats = space.pitch * heads * space.dim;
+  space.row_floats = 2 * space.pitch * heads;
+  space.words = space.all_tiles + 1;
+  return space;
+}
+
+// Heads whose key tiles go together: some 8 blocks on each. The last of them starts so many tiles late, and the first
+// alone reads q and dO from device memory.
+std::int32_t fused_heads_of_section(std::int64_t heads, int multiprocessors) {
+  const std::int64_t most = std::max((multiprocessors + 7) / 8, 1);
+  const std::int64_t sections = (heads + most - 1) / most;
+  return static_cast<std::int32_t>((heads + sections - 1) / sections);
+}
+
+}  // namespace
+
+Support supports_flash_fused_backward_sm90(const Problem& problem, const Device& device) {
+  if (const Support common = supports_flash_backward_sm90(problem, device); !common) return common;
+  if (!problem.dq.exists() || (!problem.dk.exists() && !problem.dv.exists())) {
+    return Support::no("it makes dq together with dk or dv");
+  }
+  if (fused_space(problem).all_tiles >= std::int64_t{1} << 30)
+    return Support::no("it takes up to 2^30 tiles of queries");
+  return Support::yes();
+}
+
+std::size_t flash_fused_backward_sm90_workspace(const Problem& problem, const Device&) {
+  const FusedSpace space = fused_space(problem);
+  return static_cast<std::size_t>(4 * (space.dq_floats + space.row_floats + space.words));
+}
+
+Status flash_fused_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const FusedSpace space = fused_space(problem);
+  auto* const dq_tiles = static_cast<float*>(site.workspace);
+  auto* const words = reinterpret_cast<std::uint32_t*>(dq_tiles + space.dq_floats + space.row_floats);
+  kernels::FlashDeltaParams delta = delta_params(problem, args, space.pitch, dq_tiles + space.dq_floats);
+  delta.zeroed = words;
+  delta.zeroed_words = space.words;
+  kernels::FlashFusedBackwardParams params;
+  const std::int64_t rows = kernels::flash_fused_stream(space.dim);
+  const bool encoded = cuda::with_context(site.device.ordinal, [&] {
+    return encode(problem.q, args.q.data, rows, &params.q) && encode(problem.d_o, args.d_o.data, rows, &params.d_o) &&
+           encode(problem.k, args.k.data, kernels::kFlashFusedRows, &params.k) &&
+           encode(problem.v, args.v.data, kernels::kFlashFusedRows, &params.v) &&
+           (!problem.dk.exists() || encode(problem.dk, args.dk.data, 64, &params.dk)) &&
+           (!problem.dv.exists() || encode(problem.dv, args.dv.data, 64, &params.dv));
+  });
+  GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
+                 "the driver refused a tensor map for this problem; please report it with the problem's line");
+  params.mask = delta.mask;
+  params.lse = delta.lse;
+  params.delta = delta.delta;
+  params.pitch = delta.pitch;
+  params.dq = dq_tiles;
+  params.added = words;
+  params.tickets = words + space.all_tiles;
+  params.heads = static_cast<std::int32_t>(problem.heads_k());
+  params.group = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
+  params.key_tiles =
+      static_cast<std::int32_t>((problem.length_kv + kernels::kFlashFusedRows - 1) / kernels::kFlashFusedRows);
+  params.query_tiles = static_cast<std::int32_t>(space.query_tiles);
+  params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_k());
+  params.blocks = std::min(params.key_tiles * params.batch_heads, site.device.multiprocessors);
+  params.heads_of_section = fused_heads_of_section(params.batch_heads, site.device.multiprocessors);
+  params.writes_dk = problem.dk.exists();
+  params.writes_dv = problem.dv.exists();
+  params.scale = static_cast<float>(problem.scale);
+  params.scale_log2 = static_cast<float>(problem.scale * kLog2E);
+  kernels::FlashFusedDqParams dq;
+  dq.tiles = dq_tiles;
+  dq.added = words;
+  dq.dq = args.dq.data;
+  for (int i = 0; i < 3; ++i) dq.strides[i] = problem.dq.geometry.strides[i];
+  dq.heads = static_cast<std::int32_t>(problem.heads_q());
+  dq.length = static_cast<std::int32_t>(problem.length_q());
+  dq.dim = static_cast<std::int32_t>(problem.dim_qk());
+  dq.query_tiles = params.query_tiles;
+  dq.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
+  dq.scale = params.scale;
+  const tile::ElementType type = element_type(problem.type());
+  kernels::launch_flash_delta_sm90(delta, type, site.stream);
+  kernels::launch_flash_fused_backward_sm90(params, dq, type, space.dim, site.stream);
+  return cuda::launch_status("flash_fused_backward_sm90");
 }
 
 }  // namespace gpudnn::attention

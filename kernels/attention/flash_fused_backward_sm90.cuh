@@ -1,0 +1,468 @@
+// Attention backward for Hopper in 16-bit types, reproducible, with five products: one kernel makes dk, dv and dq.
+//
+//   P = 2^(scale log2(e) q k^T - lse), dS = P (dO v^T - delta);  dv = P^T dO, dk = scale dS^T q;  dq = scale dS k
+//
+// A block stays and takes tiles of 128 keys, k and v, one after the other. For each it walks down over the tiles of
+// queries that see it: q and lse come through a ring of three stages by TMA, dO and delta through one of two. Each of
+// two consumer warpgroups has 64 keys: S^T = k q^T and dP^T = v dO^T come from shared memory; P^T and dS^T stay in
+// registers as the A operand of dv += P^T dO and dk += dS^T q. dS goes to shared memory too, K-major, and dq^T = k^T dS
+// of all 128 keys is divided among the warpgroups by its rows (D = 128) or its columns (D = 64). Its fragments go to
+// shared memory as they are, and a thread adds them to a tile of floats in device memory, in the order of fragments, by
+// cp.reduce.async.bulk. A last kernel scales dq and puts it into rows.
+//
+// The second warpgroup starts half a tile late, so that one multiplies while the other is at its exponentials. So that
+// neither waits for the other, the first one makes dq two tiles late and the second one a tile late.
+//
+// The order of dq's sums is fixed: key tile c adds to a query tile when key tile c - 1 has (a word of each query tile
+// tells); the first one that meets a query tile stores, so the floats need no zeroing. Nobody waits for ever: a block
+// takes its tile by a ticket, tickets run over ascending key tiles within each head, and a block ends its tiles in the
+// order of their tickets. So what is waited for belongs to a block that runs, and waits itself for lower tickets alone;
+// the lowest that is not done waits for none. Few wait at all: neighbours on the same head go through the query tiles
+// in the same direction and stay about one tile apart, and only the threads that add wait, tiles behind the products.
+// With the causal mask the longest tiles come first.
+//
+// Budget, D = 128, tile 128 x 64, cycles of a multiprocessor: products 5 x 512 = 2560; shared memory 2944 (operands
+// 2048, dq written and read 512, q and dO 256, dS 128); exponentials 512. Registers of a consumer: dk and dv 128, S
+// with dP or dq 64, operands of 16 bits 32; of 240, so addresses are worked out anew rather than kept.
+//
+// Grouped heads: the block of a key tile visits all query heads of the group. Rows beyond a sequence's length are
+// cleared in shared memory, as 0 times a NaN is none. Head dimensions up to 128, multiples of 8.
+//
+// Longer than most files: the order of one tile's products, waits and fences is one argument.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/attention/flash_fused_backward_sm90_load.cuh"
+#include "kernels/ptx/setmaxnreg.cuh"
+#include "kernels/ptx/stmatrix.cuh"
+#include "kernels/ptx/stmatrix_trans.cuh"
+#include "kernels/tile/dynamic_shared.cuh"
+#include "kernels/tile/numeric.cuh"
+
+namespace gpudnn::kernels::flash_sm90 {
+
+template <class C>
+class FusedConsumer {
+  using T = typename C::Element;
+
+ public:
+  __device__ __forceinline__ FusedConsumer(const FlashFusedBackwardParams& params, FusedShared<C>& memory)
+      : p(params), shared(memory) {
+    place.warpgroup = __shfl_sync(0xffffffffu, place.warpgroup, 0);
+    place.warp = __shfl_sync(0xffffffffu, place.warp, 0);
+  }
+
+  __device__ __forceinline__ void run() {
+    tile::PipelineState<2> slot;
+    for (;;) {
+      tile::wait(&shared.tile_full[slot.stage], slot.parity);
+      tile = &shared.tile[slot.stage];
+      if (tile->index < 0) break;
+      run_tile();
+      if (place.lane == 0) ptx::mbarrier_arrive(&shared.tile_empty[slot.stage]);
+      slot.next();
+    }
+    if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
+  }
+
+ private:
+  __device__ __forceinline__ int consumer() const { return static_cast<int>(threadIdx.x) - kWarpgroup; }
+
+  __device__ __forceinline__ void run_tile() {
+#pragma unroll
+    for (int i = 0; i < C::kDim / 2; ++i) dk[i] = dv[i] = 0.0F;
+    int left = p.group * (tile->queries.end - tile->queries.first);
+    if (left > 0) {
+      tile::wait(&shared.held_full, held_parity);
+      held_parity ^= 1;
+      clear_keys();
+    }
+    // What was staged has been read.
+    if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
+    ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
+    if (left > 0) {
+      int j = tile->queries.end - 1;
+      // Half a tile late.
+      if (place.warpgroup == 1) ptx::barrier_sync(kFusedStarts, C::kConsumers * kWarpgroup);
+#pragma unroll 1
+      for (int i = 0; i < left; ++i) {
+        step(j, i);
+        j = j > tile->queries.first ? j - 1 : tile->queries.end - 1;
+      }
+      ptx::wgmma_wait_group<0>();
+      ptx::pin(dk);
+      ptx::pin(dv);
+      ptx::pin(ds_weights);
+      if (place.lane == 0) {
+        ptx::mbarrier_arrive(&shared.q_empty[q_turn.stage == 0 ? C::kQStages - 1 : q_turn.stage - 1]);
+      }
+#pragma unroll 1
+      for (int back = min(2 - place.warpgroup, left); back > 0; --back) {
+        float dq[C::kDqColumns / 2];
+        const int stage = meet(back);
+        issue_dq(dq, shared.ds[stage]);
+        ptx::wgmma_wait_group<0>();
+        ptx::pin(dq);
+        store_dq(dq, stage);
+      }
+      if (place.lane == 0) ptx::mbarrier_arrive(&shared.held_empty);
+      // Both warpgroups have read dS.
+      ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
+    }
+    write();
+  }
+
+  // A value that is made anew in each tile: kept over the loop, as the compiler prefers, it would cost a register.
+  static __device__ __forceinline__ int opaque(int value) {
+    auto word = static_cast<std::uint32_t>(value);
+    ptx::pin(word);
+    return static_cast<int>(word);
+  }
+
+  // Rows from `rows` on of both tiles become 0: each warpgroup does it for itself.
+  template <int kTileRows>
+  __device__ __forceinline__ void clear(unsigned char* a, unsigned char* b, int rows) {
+    constexpr int kChunks = C::kDim / 8;
+#pragma unroll 1
+    for (int i = opaque(consumer() % kWarpgroup); i < (kTileRows - rows) * kChunks; i += kWarpgroup) {
+      const std::uint32_t offset = swizzled_chunk<kTileRows>(rows + i / kChunks, i % kChunks);
+      *reinterpret_cast<uint4*>(a + offset) = uint4{};
+      *reinterpret_cast<uint4*>(b + offset) = uint4{};
+    }
+    ptx::fence_proxy_async();
+    ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
+  }
+  __device__ __forceinline__ void clear_keys() {
+    const int rows = tile->sequence.length_kv - tile->row;
+    if (rows < C::kRows && tile->sequence.length_kv != p.mask.length_kv) clear<C::kRows>(shared.k, shared.v, rows);
+  }
+  // Waits for the query tile's q.
+  __device__ __forceinline__ void enter(int j) {
+    tile::wait(&shared.q_full[q_turn.stage], q_turn.parity);
+    const int rows = tile->sequence.length_q - j * C::kStream;
+    if (rows >= C::kStream || tile->sequence.length_q == p.mask.length_q) return;
+    tile::wait(&shared.d_o_full[turn.stage], turn.parity);
+    clear<C::kStream>(shared.q[q_turn.stage], shared.d_o[turn.stage], rows);
+  }
+
+  // d = a b^T, a of this warpgroup's keys.
+  __device__ __forceinline__ void issue_product(float (&d)[C::kStream / 2], const unsigned char* a,
+                                                const unsigned char* b) {
+    const std::uint64_t a_base = tile::operand_descriptor<128>(a + opaque(place.warpgroup) * 64 * kPanelBytes, 0);
+    const std::uint64_t b_base = tile::operand_descriptor<128>(b, 0);
+    ptx::pin(d);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < C::kDim / 16; ++k) {
+      ptx::wgmma_ss<T, T, C::kStream>(d, k_major_step<C::kRows>(a_base, k), k_major_step<C::kStream>(b_base, k),
+                                      k == 0 ? 0 : 1);
+    }
+    ptx::wgmma_commit_group();
+  }
+  // out += weights b.
+  __device__ __forceinline__ void issue_sum(float (&out)[C::kDim / 2],
+                                            const std::uint32_t (&weights)[C::kStream / 16][4],
+                                            const unsigned char* b) {
+    const std::uint64_t b_base = tile::operand_descriptor<128>(b, C::kStream * kPanelBytes);
+    ptx::pin(out);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < C::kStream / 16; ++k) {
+      ptx::wgmma_rs<T, T, C::kDim, ptx::Major::mn>(out, weights[k], mn_major_step(b_base, k), 1);
+    }
+    ptx::wgmma_commit_group();
+  }
+  // This warpgroup's part of dq^T = k^T dS.
+  __device__ __forceinline__ void issue_dq(float (&d)[C::kDqColumns / 2], const unsigned char* ds) {
+    const int warpgroup = opaque(place.warpgroup);
+    const unsigned char* const a = shared.k + (C::kDividesRows ? warpgroup * C::kRows * kPanelBytes : 0);
+    const unsigned char* const b = ds + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns * kPanelBytes);
+    const std::uint64_t a_base = tile::operand_descriptor<128>(a, 0);
+    const std::uint64_t b_base = tile::operand_descriptor<128>(b, 0);
+    ptx::pin(d);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < C::kRows / 16; ++k) {
+      ptx::wgmma_ss<T, T, C::kDqColumns, ptx::Major::mn>(d, mn_major_step(a_base, k),
+                                                         k_major_step<C::kStream>(b_base, k), k == 0 ? 0 : 1);
+    }
+    ptx::wgmma_commit_group();
+  }
+
+  // Whether a bound or a length cuts the tile of scores. Keys beyond the length are hidden too: their P would be
+  // exp(-stats), which may be infinite.
+  __device__ __forceinline__ bool is_cut(int j) const {
+    const Sequence& q = tile->sequence;
+    const int first = j * C::kStream;
+    const int last = tile->row + C::kRows - 1;
+    return last >= q.length_kv || first < first_row(p.mask, q, last) ||
+           first + C::kStream > end_row(p.mask, q, tile->row);
+  }
+
+  // s -> P.
+  __device__ __forceinline__ void probabilities(int stage, float (&s)[C::kStream / 2]) {
+#pragma unroll
+    for (int i = 0; i < C::kStream / 8; ++i) {
+      const float2 lse = *reinterpret_cast<const float2*>(&shared.lse[stage][8 * i + place.column()]);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], p.scale_log2, e % 2 == 0 ? -lse.x : -lse.y));
+      }
+    }
+  }
+
+  // Where a bound or a length hides the score, P is 0.
+  __device__ __forceinline__ void hide(int j, float (&s)[C::kStream / 2]) {
+    const Sequence& q = tile->sequence;
+    const int offset = j * C::kStream + place.column();
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = tile->row + place.row() + 8 * half;
+      const int begin = first_row(p.mask, q, row) - offset;
+      const int end = row < q.length_kv ? end_row(p.mask, q, row) - offset : begin;
+#pragma unroll
+      for (int i = 0; i < C::kStream / 8; ++i) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& value = s[4 * i + 2 * half + e];
+          value = 8 * i + e < end && 8 * i + e >= begin ? value : 0.0F;
+        }
+      }
+    }
+  }
+
+  // dS in 16 bits, 16 queries at a time, so that registers of P and dP are free for the next ones.
+  __device__ __forceinline__ void score_gradients(int stage, const float (&s)[C::kStream / 2],
+                                                  const float (&dp)[C::kStream / 2]) {
+#pragma unroll
+    for (int i = 0; i < C::kStream / 16; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float2 delta = *reinterpret_cast<const float2*>(&shared.delta[stage][16 * i + 8 * half + place.column()]);
+        const int at = 8 * i + 4 * half;
+        ds_weights[i][2 * half] = pack_halves<T>(s[at] * (dp[at] - delta.x), s[at + 1] * (dp[at + 1] - delta.y));
+        ds_weights[i][2 * half + 1] =
+            pack_halves<T>(s[at + 2] * (dp[at + 2] - delta.x), s[at + 3] * (dp[at + 3] - delta.y));
+      }
+      ptx::pin(ds_weights[i]);
+    }
+  }
+
+  // dS^T of this warpgroup's keys into rows of queries.
+  __device__ __forceinline__ void store_ds(unsigned char* ds) {
+    const std::uint32_t base = ptx::shared_address(ds);
+    const int row = place.lane / 16 * 8 + place.lane % 8;
+    const int chunk = 8 * place.warpgroup + 2 * place.warp + place.lane / 8 % 2;
+#pragma unroll
+    for (int i = 0; i < C::kStream / 16; ++i) {
+      ptx::stmatrix_x4_trans(base + swizzled_chunk<C::kStream>(16 * i + row, chunk), ds_weights[i][0], ds_weights[i][1],
+                             ds_weights[i][2], ds_weights[i][3]);
+    }
+  }
+
+  __device__ __forceinline__ void store_dq(const float (&dq)[C::kDqColumns / 2], int which) {
+    if (place.lane == 0) ptx::mbarrier_arrive(&shared.ds_read[place.warpgroup][which]);
+    tile::wait(&shared.dq_empty, dq_parity ^ 1);
+    dq_parity ^= 1;
+    float4* const to = reinterpret_cast<float4*>(shared.dq) + place.warpgroup * (C::kDqColumns / 8) * kWarpgroup +
+                       consumer() % kWarpgroup;
+#pragma unroll
+    for (int i = 0; i < C::kDqColumns / 8; ++i) {
+      to[i * kWarpgroup] = make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
+    }
+    ptx::fence_proxy_async();
+    __syncwarp();
+    if (place.lane == 0) ptx::mbarrier_arrive(&shared.dq_full[which]);
+  }
+
+  // Waits for dS of both warpgroups, `back` tiles back, and says where it is.
+  __device__ __forceinline__ int meet(int back) {
+    const int stage = turn.stage ^ (back & 1);
+    tile::wait(&shared.ds_full[stage], turn.parity ^ (back == 2 ? 1U : static_cast<std::uint32_t>(stage)));
+    return stage;
+  }
+
+  // Tile number i of those that the block's keys meet. dk of the tile before is under way; dq is made of a tile before.
+  __device__ __forceinline__ void step(int j, int i) {
+    float s[C::kStream / 2];
+    float dp[C::kStream / 2];
+    float dq[C::kDqColumns / 2];
+    const int stage = turn.stage;
+    enter(j);
+    issue_product(s, shared.k, shared.q[q_turn.stage]);
+    const bool has_dq = i >= 2 - place.warpgroup;
+    if (has_dq) meet(2 - place.warpgroup);
+    issue_dq(dq, shared.ds[stage ^ place.warpgroup]);
+    ptx::wgmma_wait_group<1>();
+    ptx::pin(s);
+    ptx::pin(ds_weights);
+    if (i > 0 && place.lane == 0) {
+      ptx::mbarrier_arrive(&shared.q_empty[q_turn.stage == 0 ? C::kQStages - 1 : q_turn.stage - 1]);
+    }
+    probabilities(q_turn.stage, s);
+    if (is_cut(j)) hide(j, s);
+    to_operand<T, C::kStream>(s, weights);
+    if (i == 0 && place.warpgroup == 0) ptx::barrier_arrive(kFusedStarts, C::kConsumers * kWarpgroup);
+    tile::wait(&shared.d_o_full[stage], turn.parity);
+    issue_sum(dv, weights, shared.d_o[stage]);
+    ptx::wgmma_wait_group<1>();
+    ptx::pin(dq);
+    if (has_dq) store_dq(dq, stage ^ place.warpgroup);
+    issue_product(dp, shared.v, shared.d_o[stage]);
+    ptx::wgmma_wait_group<0>();
+    ptx::pin(dp);
+    ptx::pin(weights);
+    score_gradients(stage, s, dp);
+    issue_sum(dk, ds_weights, shared.q[q_turn.stage]);
+    tile::wait(&shared.ds_read[place.warpgroup ^ 1][stage], turn.parity ^ 1);
+    store_ds(shared.ds[stage]);
+    ptx::fence_proxy_async();
+    __syncwarp();
+    if (place.lane == 0) {
+      ptx::mbarrier_arrive(&shared.ds_full[stage]);
+      ptx::mbarrier_arrive(&shared.d_o_empty[stage]);
+    }
+    turn.next();
+    q_turn.next();
+  }
+
+  // Through the warpgroup's part of a tile in shared memory.
+  __device__ __forceinline__ void write_rows(const tile::TensorMap& map, unsigned char* staged, float factor,
+                                             const float (&out)[C::kDim / 2]) {
+    const int length = tile->sequence.length_kv;
+    const bool inside[2] = {tile->row + place.row() < length, tile->row + place.row() + 8 < length};
+    unsigned char* const staging = staged + opaque(place.warpgroup) * 64 * kPanelBytes;
+    const std::uint32_t base = ptx::shared_address(staging);
+    const int lane = opaque(place.lane);
+    const int row = place.warp * 16 + lane / 8 % 2 * 8 + lane % 8;
+#pragma unroll
+    for (int i = 0; i < C::kDim / 16; ++i) {
+      std::uint32_t words[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float low = inside[e % 2] ? out[8 * i + 2 * e] * factor : 0.0F;
+        const float high = inside[e % 2] ? out[8 * i + 2 * e + 1] * factor : 0.0F;
+        words[e] = pack_halves<T>(low, high);
+      }
+      ptx::stmatrix_x4(base + swizzled_chunk<C::kRows>(row, 2 * i + lane / 16), words[0], words[1], words[2], words[3]);
+    }
+    ptx::fence_proxy_async();
+    ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
+    if (consumer() % kWarpgroup == 0) {
+#pragma unroll
+      for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+        ptx::tma_store_tile_5d(&map, staging + panel * C::kRows * kPanelBytes, panel * kPanelColumns,
+                               tile->row + place.warpgroup * 64, tile->head, tile->batch, 0);
+      }
+      ptx::bulk_commit_group();
+    }
+  }
+
+  __device__ __forceinline__ void write() {
+    if (p.writes_dv) write_rows(p.dv, shared.ds[0], 1.0F, dv);
+    // The last tile of dq has left.
+    tile::wait(&shared.dq_empty, dq_parity ^ 1);
+    if (p.writes_dk) write_rows(p.dk, reinterpret_cast<unsigned char*>(shared.dq), p.scale, dk);
+  }
+
+  const FlashFusedBackwardParams& p;
+  const FusedTile* tile = nullptr;
+  FusedShared<C>& shared;
+  FragmentPlace place;
+  tile::PipelineState<C::kStages> turn;
+  tile::PipelineState<C::kQStages> q_turn;
+  std::uint32_t dq_parity = 0;
+  std::uint32_t held_parity = 0;
+  std::uint32_t ds_parity = 0;
+  float dk[C::kDim / 2];
+  float dv[C::kDim / 2];
+  std::uint32_t weights[C::kStream / 16][4] = {};
+  std::uint32_t ds_weights[C::kStream / 16][4] = {};
+};
+
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, 1)
+    flash_fused_backward_sm90(const __grid_constant__ FlashFusedBackwardParams p) {
+  unsigned char* const memory = tile::dynamic_shared();
+  const std::uint32_t skipped = (1024 - ptx::shared_address(memory) % 1024) % 1024;
+  auto& shared = *reinterpret_cast<FusedShared<C>*>(memory + skipped);
+  if (threadIdx.x == 0) {
+    constexpr int kConsumerWarps = 4 * C::kConsumers;
+    ptx::mbarrier_init(&shared.held_full, 1);
+    ptx::mbarrier_init(&shared.held_empty, kConsumerWarps);
+    for (int i = 0; i < C::kQStages; ++i) {
+      ptx::mbarrier_init(&shared.q_full[i], 1);
+      ptx::mbarrier_init(&shared.q_empty[i], kConsumerWarps);
+    }
+    for (int i = 0; i < C::kStages; ++i) {
+      ptx::mbarrier_init(&shared.d_o_full[i], 1);
+      ptx::mbarrier_init(&shared.d_o_empty[i], kConsumerWarps);
+      ptx::mbarrier_init(&shared.ds_full[i], kConsumerWarps);
+      for (int w = 0; w < C::kConsumers; ++w) ptx::mbarrier_init(&shared.ds_read[w][i], 4);
+    }
+    for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_init(&shared.dq_full[i], kConsumerWarps);
+      ptx::mbarrier_init(&shared.tile_full[i], 1);
+      ptx::mbarrier_init(&shared.tile_empty[i], kConsumerWarps + 3);
+    }
+    ptx::mbarrier_init(&shared.dq_empty, 1);
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x < kWarpgroup) {
+    ptx::setmaxnreg_dec<24>();
+    if (threadIdx.x == 0) produce_fused<C>(p, shared);
+    if (threadIdx.x == 96) produce_d_o<C>(p, shared);
+    if (threadIdx.x == 32 || threadIdx.x == 64) add_dq<C>(p, shared, static_cast<int>(threadIdx.x) / 32 - 1);
+  } else {
+    ptx::setmaxnreg_inc<240>();
+    FusedConsumer<C>(p, shared).run();
+  }
+}
+
+// A block for each tile of dq. A thread has 2 queries and 2 runs of 8 of the head dimension, from 8 lanes' fragments.
+template <class C>
+__global__ void __launch_bounds__(C::kDqFloats / 32) flash_fused_dq_sm90(const __grid_constant__ FlashFusedDqParams p) {
+  using T = typename C::Element;
+  constexpr int kGroups = C::kDqColumns / 8;
+  const std::int64_t slot = blockIdx.x;
+  const int j = static_cast<int>(slot % p.query_tiles);
+  const int batch_head = static_cast<int>(slot / p.query_tiles);
+  const int pair = static_cast<int>(threadIdx.x) % 4;
+  const int warp = static_cast<int>(threadIdx.x) / 4 % 4;
+  const int rest = static_cast<int>(threadIdx.x) / 16;
+  const int warpgroup = C::kDividesRows ? rest % 2 : rest / kGroups;
+  const int group = C::kDividesRows ? rest / 2 : rest % kGroups;
+  const int column = 16 * warp + (C::kDividesRows ? 64 * warpgroup : 0);
+  const int query = j * C::kStream + 8 * group + 2 * pair + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns);
+  if (query >= p.length || column >= p.dim) return;
+  float values[2][16] = {};  // query, column
+  if (p.added[slot] != 0) {
+    const float4* const from = reinterpret_cast<const float4*>(p.tiles + slot * C::kDqFloats) +
+                               (warpgroup * kGroups + group) * kWarpgroup + warp * 32 + pair;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float4 its = from[4 * i];
+      values[0][i] = its.x * p.scale;
+      values[1][i] = its.y * p.scale;
+      values[0][8 + i] = its.z * p.scale;
+      values[1][8 + i] = its.w * p.scale;
+    }
+  }
+  T* const to = static_cast<T*>(p.dq) + batch_head / p.heads * p.strides[0] + batch_head % p.heads * p.strides[1] +
+                query * p.strides[2] + column;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (query + i >= p.length) break;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (column + 8 * half >= p.dim) break;
+      float run[8];
+#pragma unroll
+      for (int e = 0; e < 8; ++e) run[e] = values[i][8 * half + e];
+      tile::store_pack(to + i * p.strides[2] + 8 * half, tile::narrow_pack<T>(run));
+    }
+  }
+}
+
+}  // namespace gpudnn::kernels::flash_sm90

@@ -1,0 +1,54 @@
+// What flash_fused_backward_sm90's kernels are told, and their launch functions. Plain data.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/attention/flash_sm90.hpp"
+
+namespace gpudnn::kernels {
+
+constexpr std::int32_t kFlashFusedRows = 128;  // of a tile of keys
+// Rows of a tile of queries; lse and delta are padded to a multiple of it.
+constexpr std::int32_t flash_fused_stream(int dim) { return dim == 64 ? 112 : 64; }
+
+struct FlashFusedBackwardParams {
+  tile::TensorMap q, k, v, d_o;
+  tile::TensorMap dk, dv;
+  FlashMask mask;
+  const float* lse = nullptr;  // as FlashBackwardParams has them
+  const float* delta = nullptr;
+  std::int64_t pitch = 0;
+  float* dq = nullptr;               // {batch, query heads, query tiles} of tiles, each in the order of fragments
+  std::uint32_t* added = nullptr;    // {batch, query heads, query tiles}: the key tile that added last, plus 1; from 0
+  std::uint32_t* tickets = nullptr;  // key tiles that blocks have taken; from 0
+  std::int32_t heads = 0;            // of k and v
+  std::int32_t group = 1;            // query heads for each of them
+  std::int32_t key_tiles = 0;
+  std::int32_t query_tiles = 0;
+  std::int32_t heads_of_section = 1;
+  std::int32_t batch_heads = 0;  // of k and v
+  std::int32_t blocks = 0;       // no more than run at once
+  bool writes_dk = false;
+  bool writes_dv = false;
+  float scale_log2 = 0;
+  float scale = 0;
+};
+
+// dq in 16 bits from its tiles.
+struct FlashFusedDqParams {
+  const float* tiles = nullptr;
+  const std::uint32_t* added = nullptr;
+  void* dq = nullptr;
+  std::int64_t strides[3] = {};
+  std::int32_t heads = 0;
+  std::int32_t length = 0;
+  std::int32_t dim = 0;
+  std::int32_t query_tiles = 0;
+  std::int32_t batch_heads = 0;
+  float scale = 0;
+};
+
+// dim is 64 or 128.
+void launch_flash_fused_backward_sm90(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq,
+                                      tile::ElementType type, int dim, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels

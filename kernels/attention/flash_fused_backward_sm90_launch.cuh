@@ -1,0 +1,33 @@
+// The launches of flash_fused_backward_sm90 for one type.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
+#include "kernels/attention/flash_fused_backward_sm90.cuh"
+
+namespace gpudnn::kernels::flash_sm90 {
+
+template <class C>
+void launch_fused_config(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq, CUstream_st* stream) {
+  constexpr int kBytes = static_cast<int>(sizeof(FusedShared<C>)) + 1024;
+  static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
+  cuda::allow_shared_memory<&flash_fused_backward_sm90<C>>(kBytes);
+  const auto blocks = static_cast<unsigned>(params.blocks);
+  cuda::launch_kernel(flash_fused_backward_sm90<C>, {blocks, C::kThreads, kBytes}, stream, params);
+  const auto tiles = static_cast<unsigned>(dq.query_tiles * dq.batch_heads);
+  cuda::launch_kernel(flash_fused_dq_sm90<C>, {tiles, C::kDqFloats / 32}, stream, dq);
+}
+
+template <class T>
+void launch_fused_type(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq, int dim,
+                       CUstream_st* stream) {
+  if (dim == 64) return launch_fused_config<FusedConfig<T, 64>>(params, dq, stream);
+  launch_fused_config<FusedConfig<T, 128>>(params, dq, stream);
+}
+
+// Of flash_fused_backward_sm90_f16.cu.
+void launch_fused_f16(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq, int dim,
+                      CUstream_st* stream);
+
+}  // namespace gpudnn::kernels::flash_sm90

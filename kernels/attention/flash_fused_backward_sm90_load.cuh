@@ -1,0 +1,232 @@
+// What the blocks of flash_fused_backward_sm90 hold in shared memory, and the threads that do not multiply: they take
+// tiles of keys, load tiles by TMA, and add dq's tiles to device memory in their order.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/attention/flash_fused_backward_sm90.hpp"
+#include "kernels/attention/flash_sm90_tile.cuh"
+#include "kernels/ptx/bulk_copy.cuh"
+#include "kernels/ptx/bulk_reduce.cuh"
+#include "kernels/ptx/gpu_scope.cuh"
+
+namespace gpudnn::kernels::flash_sm90 {
+
+template <class T, int kDim_>
+struct FusedConfig {
+  using Element = T;
+  static constexpr int kDim = kDim_;
+  static constexpr int kRows = kFlashFusedRows;
+  static constexpr int kStream = flash_fused_stream(kDim);
+  static constexpr int kConsumers = 2;
+  static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
+  static constexpr int kStages = 2;   // of dO and dS
+  static constexpr int kQStages = 3;  // a warpgroup may be half a tile behind the other
+  static constexpr int kHeldBytes = kRows * kDim * 2;
+  static constexpr int kStreamBytes = kStream * kDim * 2;
+  // A warpgroup's part of dq^T is 64 x kDqColumns.
+  static constexpr bool kDividesRows = kDim == 128;
+  static constexpr int kDqColumns = kDividesRows ? kStream : kStream / 2;
+  static constexpr int kDqFloats = kStream * kDim;
+  static_assert(kRows == 64 * kConsumers && kDim == (kDividesRows ? 128 : 64), "two warpgroups share a tile");
+};
+
+// Query tiles [first, end) that see any key of the tile at `row`.
+struct QueryTiles {
+  int first, end;
+};
+struct FusedTile {
+  int batch, head, index, row;  // index -1: there are no more
+  QueryTiles queries;
+  Sequence sequence;
+};
+
+template <class C>
+struct FusedShared {
+  alignas(1024) unsigned char k[C::kHeldBytes];
+  alignas(1024) unsigned char v[C::kHeldBytes];
+  alignas(1024) unsigned char q[C::kQStages][C::kStreamBytes];
+  alignas(1024) unsigned char d_o[C::kStages][C::kStreamBytes];
+  // {64 keys, queries, keys}: a warpgroup writes a tile while the other one still multiplies the tile before.
+  alignas(1024) unsigned char ds[2][C::kRows * C::kStream * 2];
+  alignas(1024) float dq[C::kDqFloats];  // {warpgroup, 8 columns, thread, 4}
+  alignas(16) float lse[C::kQStages][C::kStream];
+  alignas(16) float delta[C::kStages][C::kStream];
+  std::uint64_t held_full, held_empty;
+  std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
+  std::uint64_t d_o_full[C::kStages], d_o_empty[C::kStages];
+  std::uint64_t dq_full[2], dq_empty;
+  std::uint64_t ds_full[C::kStages], ds_read[C::kConsumers][C::kStages];
+  std::uint64_t tile_full[2], tile_empty[2];
+  // Here, not in registers, of which consumers have none to spare.
+  FusedTile tile[2];
+};
+
+enum FusedBarrier { kFusedBothMeet = 1, kFusedOneMeets = 2, kFusedStarts = 4 };
+
+template <class C>
+__device__ __forceinline__ QueryTiles query_tiles(const FlashMask& mask, const Sequence& s, int row) {
+  const int last = min(row + C::kRows, s.length_kv) - 1;
+  const int first = first_row(mask, s, row);
+  const int end = end_row(mask, s, last);
+  if (last < row || end <= first) return {0, 0};
+  return {first / C::kStream, (end + C::kStream - 1) / C::kStream};
+}
+
+template <class C>
+__device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& p, int number) {
+  const int section_tiles = p.heads_of_section * p.key_tiles;
+  const int section = number / section_tiles;
+  const int rest = number - section * section_tiles;
+  const int heads = min(p.heads_of_section, p.batch_heads - section * p.heads_of_section);
+  const int batch_head = section * p.heads_of_section + rest % heads;
+  FusedTile tile;
+  tile.index = rest / heads;
+  tile.row = tile.index * C::kRows;
+  tile.batch = batch_head / p.heads;
+  tile.head = batch_head % p.heads;
+  tile.sequence = sequence_of(p.mask, tile.batch);
+  tile.queries = query_tiles<C>(p.mask, tile.sequence, tile.row);
+  return tile;
+}
+
+// k, v, q and lse.
+template <class C>
+__device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, const FusedTile& tile,
+                                             tile::PipelineState<C::kQStages>& turn, FusedShared<C>& shared) {
+  ptx::mbarrier_arrive_expect_tx(&shared.held_full, 2 * C::kHeldBytes);
+#pragma unroll
+  for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+    const int offset = panel * C::kRows * kPanelBytes;
+    const int column = panel * kPanelColumns;
+    ptx::tma_tile_5d(shared.k + offset, &p.k, &shared.held_full, column, tile.row, tile.head, tile.batch, 0);
+    ptx::tma_tile_5d(shared.v + offset, &p.v, &shared.held_full, column, tile.row, tile.head, tile.batch, 0);
+  }
+  for (int member = 0; member < p.group; ++member) {
+    const int head = tile.head * p.group + member;
+    for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
+      const int stage = turn.stage;
+      const int row = j * C::kStream;
+      tile::wait(&shared.q_empty[stage], turn.parity ^ 1);
+      ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStreamBytes + C::kStream * 4);
+#pragma unroll
+      for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+        ptx::tma_tile_5d(shared.q[stage] + panel * C::kStream * kPanelBytes, &p.q, &shared.q_full[stage],
+                         panel * kPanelColumns, row, head, tile.batch, 0);
+      }
+      const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
+      ptx::bulk_copy(shared.lse[stage], p.lse + rows, C::kStream * 4, &shared.q_full[stage]);
+      turn.next();
+    }
+  }
+}
+
+// dO and delta.
+template <class C>
+__device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, FusedShared<C>& shared) {
+  tile::PipelineState<C::kStages> turn;
+  tile::PipelineState<2> slot;
+  for (;;) {
+    tile::wait(&shared.tile_full[slot.stage], slot.parity);
+    const FusedTile& tile = shared.tile[slot.stage];
+    if (tile.index < 0) return;
+    for (int member = 0; member < p.group; ++member) {
+      const int head = tile.head * p.group + member;
+      for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
+        const int stage = turn.stage;
+        const int row = j * C::kStream;
+        tile::wait(&shared.d_o_empty[stage], turn.parity ^ 1);
+        ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStreamBytes + C::kStream * 4);
+#pragma unroll
+        for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+          ptx::tma_tile_5d(shared.d_o[stage] + panel * C::kStream * kPanelBytes, &p.d_o, &shared.d_o_full[stage],
+                           panel * kPanelColumns, row, head, tile.batch, 0);
+        }
+        const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
+        ptx::bulk_copy(shared.delta[stage], p.delta + rows, C::kStream * 4, &shared.d_o_full[stage]);
+        turn.next();
+      }
+    }
+    ptx::mbarrier_arrive(&shared.tile_empty[slot.stage]);
+    slot.next();
+  }
+}
+
+// Takes a ticket when the loads of the tile before are issued, so that tiles start in the order of their tickets.
+template <class C>
+__device__ __forceinline__ void produce_fused(const FlashFusedBackwardParams& p, FusedShared<C>& shared) {
+  tile::PipelineState<C::kQStages> turn;
+  tile::PipelineState<2> slot;
+  std::uint32_t held_parity = 0;
+  const int tiles = p.key_tiles * p.batch_heads;
+  for (;;) {
+    const int ticket = static_cast<int>(atomicAdd(p.tickets, 1U));
+    tile::wait(&shared.tile_empty[slot.stage], slot.parity ^ 1);
+    FusedTile& tile = shared.tile[slot.stage];
+    if (ticket < tiles) {
+      tile = fused_tile<C>(p, ticket);
+    } else {
+      tile.index = -1;
+    }
+    ptx::mbarrier_arrive(&shared.tile_full[slot.stage]);
+    if (ticket >= tiles) return;
+    if (tile.queries.end > tile.queries.first) {
+      tile::wait(&shared.held_empty, held_parity ^ 1);
+      held_parity ^= 1;
+      produce_tile<C>(p, tile, turn, shared);
+    }
+    slot.next();
+  }
+}
+
+// Two threads add dq's tiles to those in device memory, every other one each: what a tile waits for, its turn and the
+// end of its additions, takes about as long as its products.
+template <class C>
+__device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p, const FusedTile& tile,
+                                               FusedShared<C>& shared, int which, std::uint32_t& turn) {
+  // Query tiles from here on have not been met by an earlier key tile: both ends of the range ascend.
+  int met = 0;
+  if (tile.index > 0) met = query_tiles<C>(p.mask, tile.sequence, tile.row - C::kRows).end;
+  int base = (tile.batch * p.heads + tile.head) * p.group * p.query_tiles;
+  for (int member = 0; member < p.group; ++member) {
+    for (int j = tile.queries.end - 1; j >= tile.queries.first; --j, ++turn) {
+      if (static_cast<int>(turn & 1) != which) continue;
+      std::uint32_t* const added = p.added + base + j;
+      if (j < met) {
+        while (ptx::ld_acquire_gpu(added) != static_cast<std::uint32_t>(tile.index)) {
+        }
+        // What the other block's TMA wrote is before what this one's adds.
+        ptx::fence_proxy_async_all();
+      }
+      tile::wait(&shared.dq_full[which], turn >> 1 & 1);
+      float* const to = p.dq + static_cast<std::int64_t>(base + j) * C::kDqFloats;
+      if (j < met) {
+        ptx::bulk_reduce_add_f32(to, shared.dq, C::kDqFloats * 4);
+      } else {
+        ptx::bulk_store(to, shared.dq, C::kDqFloats * 4);
+      }
+      ptx::bulk_commit_group();
+      ptx::bulk_wait_group_read<0>();
+      ptx::mbarrier_arrive(&shared.dq_empty);
+      ptx::bulk_wait_group<0>();
+      ptx::fence_proxy_async_all();
+      ptx::st_release_gpu(added, static_cast<std::uint32_t>(tile.index) + 1);
+    }
+    base += p.query_tiles;
+  }
+}
+
+template <class C>
+__device__ __forceinline__ void add_dq(const FlashFusedBackwardParams& p, FusedShared<C>& shared, int which) {
+  std::uint32_t turn = 0;
+  tile::PipelineState<2> slot;
+  for (;;) {
+    tile::wait(&shared.tile_full[slot.stage], slot.parity);
+    const FusedTile& tile = shared.tile[slot.stage];
+    if (tile.index < 0) return;
+    add_dq_of_tile<C>(p, tile, shared, which, turn);
+    ptx::mbarrier_arrive(&shared.tile_empty[slot.stage]);
+    slot.next();
+  }
+}
+
+}  // namespace gpudnn::kernels::flash_sm90
