@@ -1,8 +1,12 @@
 // Instances and launches of the kernels that run pointwise programs.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
+#include "kernels/pointwise/match_compiled.hpp"
 #include "kernels/pointwise/program.cuh"
+#include "kernels/pointwise/program_compiled_sm90.hpp"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
 
@@ -63,6 +67,36 @@ bool set_tensor(const ProgramParams& params, const ProgramTensor& from, int widt
              : is_packed(params, from, width) ? InputForm::staged
                                               : InputForm::gathered;
   if (from.is_index) to->data = reinterpret_cast<char*>(from.start);
+  return true;
+}
+
+// Returns false, with nothing launched, where the program has to be interpreted.
+bool try_compiled(const ProgramParams& params, cudaStream_t stream) {
+  if (!params.runs_compiled || params.is_double || params.rank > kProgramVectorLoops) return false;
+  const int last = params.rank - 1;
+  if (params.dims[last] % kCompiledPack != 0) return false;
+  const compiled::Match match = compiled::match(*params.code);
+  if (match.row < 0) return false;
+  CompiledArgs args;
+  args.packs = static_cast<std::uint32_t>(count_of(params) / kCompiledPack);
+  args.rank = params.rank;
+  for (int i = 0; i < params.rank; ++i) {
+    args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 ? kCompiledPack : 1)));
+  }
+  for (int t = 0; t < match.inputs; ++t) {
+    const ProgramTensor& from = params.in[match.in[t]];
+    VectorTensor& to = args.in[t];
+    if (tile::any_type_bytes(from.type) > 4 || !set_tensor(params, from, kCompiledPack, &to)) return false;
+    if (to.form == InputForm::gathered && to.step != 0) return false;
+    if (to.form == InputForm::index) to.type = static_cast<std::uint8_t>(AnyType::f32);
+  }
+  for (int t = 0; t < match.outputs; ++t) {
+    const ProgramTensor& from = params.out[match.out[t]];
+    if (tile::any_type_bytes(from.type) > 4 || !set_tensor(params, from, kCompiledPack, &args.out[t])) return false;
+    if (args.out[t].form != InputForm::staged) return false;
+  }
+  for (int s = 0; s < params.code->steps; ++s) std::copy_n(params.code->step[s].p, 3, args.numbers[s]);
+  launch_compiled(match.row, args, stream);
   return true;
 }
 
@@ -139,7 +173,7 @@ void launch_scalar(const ProgramParams& params, const tile::ProgramCode<C>& code
 
 // Any nest of at most kMaxIterations elements.
 void launch_part(const ProgramParams& params, cudaStream_t stream) {
-  if (try_vector(params, stream)) return;
+  if (try_compiled(params, stream) || try_vector(params, stream)) return;
   if (params.is_double) {
     launch_scalar<double, kProgramScalarElements / 2>(params, *params.code64, stream);
   } else {

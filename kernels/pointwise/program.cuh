@@ -21,35 +21,18 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/pointwise/pack_positions.cuh"
 #include "kernels/pointwise/program.hpp"
+#include "kernels/pointwise/vector_tensor.hpp"
 #include "kernels/ptx/cp_async.cuh"
-#include "kernels/ptx/mul_wide.cuh"
 #include "kernels/tile/any_pack.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
 #include "kernels/tile/program.cuh"
 
 namespace gpudnn::kernels {
 
-constexpr int kProgramThreads = 128;
 constexpr int kProgramElements = 32;       // of a thread at once, in the vector kernel
 constexpr int kProgramScalarElements = 8;  // in the scalar kernel
-constexpr int kProgramVectorLoops = 4;
-
-// How an input comes into the second operand.
-enum class InputForm : std::uint8_t { staged, gathered, index };
-
-struct alignas(16) VectorTensor {
-  char* data = nullptr;
-  std::int32_t fastest = 0;  // stride in bytes (of an index in steps) from pack to pack
-  std::uint8_t type = 0;     // tile::AnyType
-  InputForm form = InputForm::staged;
-  std::uint8_t chunk = 0;                              // bytes of a pack
-  bool is_reused = false;                              // the copy may stay in the L1 cache
-  std::int32_t strides[kProgramVectorLoops - 1] = {};  // of the slower loops, likewise
-  // Staged: bytes from the beginning of a stage. Else: from one element of a pack to the next.
-  std::int32_t step = 0;
-};
-static_assert(sizeof(VectorTensor) == 32, "two loads of 16 bytes");
 
 // What is looked up by a number known at run time. Each block copies it to shared memory: a load from there takes a
 // quarter of the cycles of an indexed load of the parameters, and 16 bytes at once.
@@ -85,48 +68,6 @@ __device__ __forceinline__ void copy_to_shared(const T& from, SharedCopy<T>* to)
     copy[i] = words[i];
   __syncthreads();
 }
-
-// Where P packs of a thread lie: their index in each loop, the fastest first. Made once for all tensors.
-template <int P>
-struct PackPositions {
-  std::int32_t at[kProgramVectorLoops][P];
-
-  __device__ __forceinline__ PackPositions(const VectorArgs& args, std::uint32_t first) {
-    std::uint32_t rest[P];
-#pragma unroll
-    for (int p = 0; p < P; ++p) rest[p] = min(first + p * kProgramThreads, args.packs - 1);
-#pragma unroll
-    for (int i = 0; i + 1 < kProgramVectorLoops; ++i) {
-#pragma unroll
-      for (int p = 0; p < P; ++p) at[i][p] = 0;
-      if (i + 1 < args.rank) {
-#pragma unroll
-        for (int p = 0; p < P; ++p) {
-          std::uint32_t index;
-          rest[p] = args.dims[i].divmod(rest[p], &index);
-          at[i][p] = static_cast<std::int32_t>(index);
-        }
-      } else {  // the slowest one
-#pragma unroll
-        for (int p = 0; p < P; ++p) at[i][p] = static_cast<std::int32_t>(rest[p]), rest[p] = 0;
-      }
-    }
-#pragma unroll
-    for (int p = 0; p < P; ++p) at[kProgramVectorLoops - 1][p] = static_cast<std::int32_t>(rest[p]);
-  }
-
-  __device__ __forceinline__ void byte_offsets(const VectorArgs& args, const VectorTensor& tensor,
-                                               std::int64_t (&offset)[P]) const {
-#pragma unroll
-    for (int p = 0; p < P; ++p) offset[p] = ptx::mul_wide(at[0][p], tensor.fastest);
-#pragma unroll
-    for (int i = 1; i < kProgramVectorLoops; ++i) {
-      if (i >= args.rank) break;
-#pragma unroll
-      for (int p = 0; p < P; ++p) offset[p] += ptx::mul_wide(at[i][p], tensor.strides[i - 1]);
-    }
-  }
-};
 
 // A thread's own bytes: no other thread reads or writes them.
 __device__ __forceinline__ void copy_chunk(void* shared, const void* global, int chunk, bool is_reused) {
@@ -322,16 +263,6 @@ struct VectorContext {
         *reinterpret_cast<std::uint8_t*>(to + std::int64_t{i} * step) =
             static_cast<std::uint8_t>(words[i / 4] >> i % 4 * 8);
       }
-    }
-  }
-
-  __device__ __forceinline__ static void store_chunk(char* to, int chunk, const std::uint32_t (&words)[N]) {
-    if (chunk == 16) {
-      ptx::st_global(reinterpret_cast<uint4*>(to), make_uint4(words[0], words[1], words[2], words[3]));
-    } else if (chunk == 8) {
-      ptx::st_global(reinterpret_cast<uint2*>(to), make_uint2(words[0], words[1]));
-    } else {
-      *reinterpret_cast<std::uint32_t*>(to) = words[0];
     }
   }
 };

@@ -31,6 +31,7 @@ struct ProgramParams {
   ProgramTensor in[tile::kProgramInputs];
   ProgramTensor out[tile::kProgramOutputs];
   int multiprocessors = 1;
+  bool runs_compiled = false;  // the device runs the code of sm_90a: a compiled program may be taken
 };
 
 void launch_program(const ProgramParams& params, CUstream_st* stream);

@@ -42,6 +42,33 @@ GPUDNN_HOST_DEVICE C over_one_to_four(C n, C d) {
   return n / d;
 }
 
+// x + b, x - b, x * b with a rounding of their own: where an operation follows another in one kernel, the compiler must
+// not make a multiply-add of the two, or the bits would differ from those of one kernel for each operation.
+template <class C>
+GPUDNN_HOST_DEVICE C rounded_sum(C x, C b) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(C) == 4) {
+    return __fadd_rn(x, b);
+  } else {
+    return __dadd_rn(x, b);
+  }
+#else
+  return x + b;
+#endif
+}
+template <class C>
+GPUDNN_HOST_DEVICE C rounded_product(C x, C b) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(C) == 4) {
+    return __fmul_rn(x, b);
+  } else {
+    return __dmul_rn(x, b);
+  }
+#else
+  return x * b;
+#endif
+}
+
 // s(v) = 1 / (1 + exp(-v)), computed with e = exp(-|v|) as 1 / (1 + e), or e / (1 + e) for v < 0: exp never overflows,
 // and a small result keeps its bits down to the subnormal numbers.
 template <bool kApprox = false, class C>
@@ -258,7 +285,7 @@ GPUDNN_HOST_DEVICE C evaluate(PointwiseOp op, C x, C b, C t, const PointwisePara
     case Op::gelu_tanh:
       return gelu_tanh(x);
     case Op::add:
-      return x + b;
+      return rounded_sum(x, b);
     case Op::add_square:
       return std::fma(b, b, x);
     case Op::div:
@@ -270,11 +297,11 @@ GPUDNN_HOST_DEVICE C evaluate(PointwiseOp op, C x, C b, C t, const PointwisePara
     case Op::mod:
       return std::fmod(x, b);
     case Op::mul:
-      return x * b;
+      return rounded_product(x, b);
     case Op::pow:
       return std::pow(x, b);
     case Op::sub:
-      return x - b;
+      return rounded_sum(x, -b);
     case Op::atan2:
       return std::atan2(x, b);
     case Op::cmp_eq:

@@ -76,11 +76,11 @@ GPUDNN_HOST_DEVICE void apply_machine_step(int op, C immediate, C (&a)[E], const
   switch (op) {
     case kStepAddImmediate:
       GPUDNN_UNROLL
-      for (int i = 0; i < E; ++i) a[i] += immediate;
+      for (int i = 0; i < E; ++i) a[i] = pointwise::rounded_sum(a[i], immediate);
       break;
     case kStepMulImmediate:
       GPUDNN_UNROLL
-      for (int i = 0; i < E; ++i) a[i] *= immediate;
+      for (int i = 0; i < E; ++i) a[i] = pointwise::rounded_product(a[i], immediate);
       break;
     case kStepMaxImmediate:
       GPUDNN_UNROLL
@@ -92,15 +92,15 @@ GPUDNN_HOST_DEVICE void apply_machine_step(int op, C immediate, C (&a)[E], const
       break;
     case kStepAdd:
       GPUDNN_UNROLL
-      for (int i = 0; i < E; ++i) a[i] += b[i];
+      for (int i = 0; i < E; ++i) a[i] = pointwise::rounded_sum(a[i], b[i]);
       break;
     case kStepMul:
       GPUDNN_UNROLL
-      for (int i = 0; i < E; ++i) a[i] *= b[i];
+      for (int i = 0; i < E; ++i) a[i] = pointwise::rounded_product(a[i], b[i]);
       break;
     case kStepSubFrom:
       GPUDNN_UNROLL
-      for (int i = 0; i < E; ++i) a[i] = b[i] - a[i];
+      for (int i = 0; i < E; ++i) a[i] = pointwise::rounded_sum(b[i], -a[i]);
       break;
     case kStepDivFrom:
       GPUDNN_UNROLL

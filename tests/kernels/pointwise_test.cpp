@@ -11,8 +11,13 @@
 #include "kernels/epilogue_only.hpp"
 #include "kernels/tile/pointwise_math.cuh"
 #include "ops/pointwise/epilogue.hpp"
+#include "ops/pointwise/lower.hpp"
 #include "support/pointwise.hpp"
 #include "support/sweep.hpp"
+
+#ifdef GPUDNN_WITH_CUDA
+#include "kernels/pointwise/match_compiled.hpp"
+#endif
 
 namespace gpudnn::test {
 namespace {
@@ -134,6 +139,50 @@ TEST(PointwiseKernels, ProgramsEqualTheirNodes) {
         return difference(c.problem, nodes, run_at_hand(c.problem, data, c.misaligned));
       });
 }
+
+std::vector<PointwiseCase> compiled_cases() {
+  std::vector<PointwiseCase> cases;
+  for (const std::string& line : case_lines("pointwise/compiled.txt")) {
+    std::string why;
+    const auto problem = pointwise::from_text(line, &why);
+    EXPECT_TRUE(problem) << line << ": " << why;
+    if (!problem) continue;
+    cases.push_back({});
+    cases.back().problem = *problem;
+  }
+  return cases;
+}
+
+// A program that is compiled gives the bits of one kernel for each of its instructions.
+TEST(PointwiseKernels, CompiledProgramsEqualTheirNodes) {
+  for (PointwiseCase& c : compiled_cases()) {
+    for (const bool misaligned : {false, true}) {
+      c.misaligned = misaligned;
+      const PointwiseData data = make_data(c);
+      const PointwiseOutcome nodes = run_node_by_node(c, data);
+      ASSERT_EQ(nodes.status, GPUDNN_STATUS_SUCCESS) << describe(c);
+      EXPECT_EQ(difference(c.problem, nodes, run_at_hand(c.problem, data, misaligned)), "") << describe(c);
+    }
+  }
+}
+
+#ifdef GPUDNN_WITH_CUDA
+// Each row of the compiled programs is what some case is lowered to: a row that the lowering never makes would be dead.
+TEST(PointwiseKernels, EachCompiledProgramIsReached) {
+  std::vector<int> cases_of(kernels::compiled::kProgramCount);
+  for (const PointwiseCase& c : compiled_cases()) {
+    DataType types[pointwise::kMaxStores];
+    for (int o = 0; o < c.problem.program.stores; ++o) types[o] = c.problem.stores[o].type;
+    pointwise::Lowered lowered;
+    ASSERT_EQ(lower(c.problem.program, types, &lowered), GPUDNN_STATUS_SUCCESS) << take_error_text();
+    const double scalars[pointwise::kMaxLoads] = {};
+    tile::ProgramCode<float> code;
+    bind(lowered, scalars, &code);
+    if (const int row = kernels::compiled::match(code).row; row >= 0) ++cases_of[static_cast<std::size_t>(row)];
+  }
+  for (std::size_t row = 0; row < cases_of.size(); ++row) EXPECT_GT(cases_of[row], 0) << "row " << row;
+}
+#endif
 
 // Operations made of series, against the same function in double: 16 u of the value (pow 32 u), and 4 u for each term
 // that cancels: |x| of gelu, |dy| (1 + |x|) of the gradients. u = 2^-24; for double, whose oracle has errors of the

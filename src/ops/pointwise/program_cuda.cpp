@@ -28,6 +28,7 @@ kernels::ProgramParams program_params(const Problem& problem, const Args& args, 
   params.inputs = program.loads;
   params.outputs = program.stores;
   params.multiprocessors = device.multiprocessors;
+  params.runs_compiled = device.has_clusters();
   std::copy_n(loops.dims, loops.rank, params.dims);
   for (int i = 0; i < program.loads; ++i) {
     kernels::ProgramTensor& in = params.in[i];

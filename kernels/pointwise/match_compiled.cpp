@@ -1,0 +1,47 @@
+// The search for the compiled program of a code.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/pointwise/match_compiled.hpp"
+
+#include <algorithm>
+
+namespace gpudnn::kernels::compiled {
+namespace {
+
+// The place of `number` among the first `count` numbers, where it is put if it is new; -1 where there is no place left.
+int place_of(int number, int most, std::uint8_t* numbers, int* count) {
+  for (int i = 0; i < *count; ++i) {
+    if (numbers[i] == number) return i;
+  }
+  if (*count == most) return -1;
+  numbers[*count] = static_cast<std::uint8_t>(number);
+  return (*count)++;
+}
+
+}  // namespace
+
+Match match(const tile::ProgramCode<float>& code) {
+  Match found;
+  if (code.steps > kMostSteps) return found;
+  std::uint32_t words[kMostSteps];
+  for (int s = 0; s < code.steps; ++s) {
+    std::uint32_t word = code.step[s].word;
+    if (static_cast<tile::StepSource>(word >> 7 & 7u) == tile::StepSource::input) {
+      const int slot = place_of(static_cast<int>(word >> 10 & 63u), kMostInputs, found.in, &found.inputs);
+      if (slot < 0) return found;
+      word = (word & ~(63u << 10)) | static_cast<std::uint32_t>(slot) << 10;
+    }
+    if (const int store = static_cast<int>(word >> 27 & 7u); store != 0) {
+      const int output = place_of(store - 1, kMostOutputs, found.out, &found.outputs);
+      if (output < 0) return found;
+      word = (word & ~(7u << 27)) | static_cast<std::uint32_t>(output + 1) << 27;
+    }
+    words[s] = word;
+  }
+  for (int row = 0; row < kProgramCount && found.row < 0; ++row) {
+    const Program& program = kPrograms[row];
+    if (program.steps == code.steps && std::equal(words, words + code.steps, program.words)) found.row = row;
+  }
+  return found;
+}
+
+}  // namespace gpudnn::kernels::compiled

@@ -1,0 +1,21 @@
+// Which compiled program runs a program's code.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/pointwise/compiled_programs.hpp"
+
+namespace gpudnn::kernels::compiled {
+
+// The code with inputs and outputs numbered in the order of their first use, and the compiled program that is the same.
+struct Match {
+  int row = -1;
+  int inputs = 0;
+  int outputs = 0;
+  std::uint8_t in[kMostInputs] = {};  // the number in the code of an input of the row
+  std::uint8_t out[kMostOutputs] = {};
+};
+
+// The row is -1 where the code has to be interpreted.
+[[nodiscard]] Match match(const tile::ProgramCode<float>& code);
+
+}  // namespace gpudnn::kernels::compiled
