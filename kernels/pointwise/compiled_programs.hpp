@@ -13,13 +13,13 @@
 
 namespace gpudnn::kernels::compiled {
 
-constexpr int kMostSteps = 24;
-constexpr int kMostInputs = 6;
-constexpr int kMostOutputs = 3;
+constexpr int kMaxSteps = 24;
+constexpr int kMaxInputs = 6;
+constexpr int kMaxOutputs = 3;
 
 struct Program {
   int steps = 0;
-  std::uint32_t words[kMostSteps] = {};
+  std::uint32_t words[kMaxSteps] = {};
 };
 
 struct Step {
@@ -65,7 +65,7 @@ constexpr Step kPredicate = machine(tile::kStepPredicate);
 
 template <class... Steps>
 constexpr Program program(const Steps&... steps) {
-  static_assert(sizeof...(Steps) <= kMostSteps, "a row has place for so many steps");
+  static_assert(sizeof...(Steps) <= kMaxSteps, "a row has place for so many steps");
   return {sizeof...(Steps), {steps.fields.word()...}};
 }
 

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/pointwise/match_compiled.hpp"
 
-#include <algorithm>
-
 namespace gpudnn::kernels::compiled {
 namespace {
 
@@ -17,29 +15,36 @@ int place_of(int number, int most, std::uint8_t* numbers, int* count) {
   return (*count)++;
 }
 
+// Whether the row is the program of these words.
+bool is_same(const Program& row, const std::uint32_t* words, int steps) {
+  for (int s = 0; s < steps; ++s) {
+    if (row.words[s] != words[s]) return false;
+  }
+  return row.steps == steps;
+}
+
 }  // namespace
 
 Match match(const tile::ProgramCode<float>& code) {
   Match found;
-  if (code.steps > kMostSteps) return found;
-  std::uint32_t words[kMostSteps];
+  if (code.steps > kMaxSteps) return found;
+  std::uint32_t words[kMaxSteps];
   for (int s = 0; s < code.steps; ++s) {
     std::uint32_t word = code.step[s].word;
     if (static_cast<tile::StepSource>(word >> 7 & 7u) == tile::StepSource::input) {
-      const int slot = place_of(static_cast<int>(word >> 10 & 63u), kMostInputs, found.in, &found.inputs);
+      const int slot = place_of(static_cast<int>(word >> 10 & 63u), kMaxInputs, found.in, &found.inputs);
       if (slot < 0) return found;
       word = (word & ~(63u << 10)) | static_cast<std::uint32_t>(slot) << 10;
     }
     if (const int store = static_cast<int>(word >> 27 & 7u); store != 0) {
-      const int output = place_of(store - 1, kMostOutputs, found.out, &found.outputs);
+      const int output = place_of(store - 1, kMaxOutputs, found.out, &found.outputs);
       if (output < 0) return found;
       word = (word & ~(7u << 27)) | static_cast<std::uint32_t>(output + 1) << 27;
     }
     words[s] = word;
   }
   for (int row = 0; row < kProgramCount && found.row < 0; ++row) {
-    const Program& program = kPrograms[row];
-    if (program.steps == code.steps && std::equal(words, words + code.steps, program.words)) found.row = row;
+    if (is_same(kPrograms[row], words, code.steps)) found.row = row;
   }
   return found;
 }

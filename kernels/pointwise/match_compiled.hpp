@@ -11,8 +11,8 @@ struct Match {
   int row = -1;
   int inputs = 0;
   int outputs = 0;
-  std::uint8_t in[kMostInputs] = {};  // the number in the code of an input of the row
-  std::uint8_t out[kMostOutputs] = {};
+  std::uint8_t in[kMaxInputs] = {};  // the number in the code of an input of the row
+  std::uint8_t out[kMaxOutputs] = {};
 };
 
 // The row is -1 where the code has to be interpreted.

@@ -1,7 +1,5 @@
 // Instances and launches of the kernels that run pointwise programs.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
 #include "kernels/pointwise/match_compiled.hpp"
@@ -95,7 +93,9 @@ bool try_compiled(const ProgramParams& params, cudaStream_t stream) {
     if (tile::any_type_bytes(from.type) > 4 || !set_tensor(params, from, kCompiledPack, &args.out[t])) return false;
     if (args.out[t].form != InputForm::staged) return false;
   }
-  for (int s = 0; s < params.code->steps; ++s) std::copy_n(params.code->step[s].p, 3, args.numbers[s]);
+  for (int s = 0; s < params.code->steps; ++s) {
+    for (int i = 0; i < 3; ++i) args.numbers[s][i] = params.code->step[s].p[i];
+  }
   launch_compiled(match.row, args, stream);
   return true;
 }

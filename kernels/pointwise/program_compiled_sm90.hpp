@@ -16,10 +16,10 @@ constexpr int kCompiledPacks = 4;  // of a thread
 struct CompiledArgs {
   std::uint32_t packs = 0;
   std::int32_t rank = 1;
-  tile::FastDivmod dims[kProgramVectorLoops];   // fastest first, in packs
-  VectorTensor in[compiled::kMostInputs];       // a gathered one stays put along the fastest loop
-  VectorTensor out[compiled::kMostOutputs];     // staged
-  float numbers[compiled::kMostSteps][3] = {};  // the steps' parameters
+  tile::FastDivmod dims[kProgramVectorLoops];  // fastest first, in packs
+  VectorTensor in[compiled::kMaxInputs];       // a gathered one stays put along the fastest loop
+  VectorTensor out[compiled::kMaxOutputs];     // staged
+  float numbers[compiled::kMaxSteps][3] = {};  // the steps' parameters
 };
 
 void launch_compiled(int row, const CompiledArgs& args, CUstream_st* stream);
