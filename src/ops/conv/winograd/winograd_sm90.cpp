@@ -113,13 +113,19 @@ Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, 
   winograd::DataParams grad = l.grad;
   grad.in = static_cast<const float*>(args.y);
   grad.out = workspace.floats(l.filter_at);
-  winograd::launch_data_rows(l.m, true, l.grad_exchanges, grad, site.stream);
   winograd::DataParams data = l.data;
   data.in = static_cast<const float*>(args.x);
   data.out = workspace.floats(l.data_at);
-  winograd::launch_data_rows(l.m, false, l.data_exchanges, data, site.stream);
-
-  split::launch_wgrad(l.tile, product, prepared.blocks, site.stream);
+  for (std::int64_t first = 0; first < l.tiles; first += l.chunk_tiles) {
+    for (winograd::DataParams* image : {&grad, &data}) {
+      image->tiles.first = first;
+      image->tiles.count = static_cast<std::int32_t>(std::min(l.chunk_tiles, l.tiles - first));
+    }
+    winograd::launch_data_rows(l.m, true, l.grad_exchanges, grad, site.stream);
+    winograd::launch_data_rows(l.m, false, l.data_exchanges, data, site.stream);
+    product.gemm.addend_scale = first == 0 ? 0.0f : 1.0f;
+    split::launch_wgrad(l.tile, product, prepared.blocks, site.stream);
+  }
   winograd::FilterOutputParams output = l.filter_output;
   output.in = workspace.floats(l.product_at);
   output.out = static_cast<float*>(args.out) + l.first_tap;

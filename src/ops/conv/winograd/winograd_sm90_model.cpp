@@ -22,19 +22,26 @@ constexpr double kPartialRate = 0.39;  // of the L2's
 constexpr double kReduceSeconds = 2.0e-6;
 constexpr int kProductsOfTf32 = 3;  // that six of bfloat16 last
 
-// Tiles with 4 outputs a side first, of all rows of the product; then those with 2.
+// Tiles with 4 outputs a side first, of all rows of the product; then those with 2. In the filter gradient once more
+// for each size of chunks.
 constexpr int kSides = static_cast<int>(std::size(winograd::kOutputTiles));
-template <std::size_t kRows>
-constexpr auto names_of(const sm90::TileShape (&shapes)[kRows], std::string_view end) {
-  std::array<TileName, kSides * kRows> names;
+template <std::size_t kSizes, std::size_t kRows>
+constexpr auto names_of(const sm90::TileShape (&shapes)[kRows], const std::string_view (&ends)[kSizes]) {
+  std::array<TileName, kSizes * kSides * kRows> names;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const sm90::TileShape& shape = shapes[i % kRows];
-    names[i].add("f", winograd::kOutputTiles[i / kRows]).add("x3_bm", shape.bm).add("_bn", shape.bn).add(end);
+    names[i]
+        .add("f", winograd::kOutputTiles[i / kRows % kSides])
+        .add("x3_bm", shape.bm)
+        .add("_bn", shape.bn)
+        .add(ends[i / kRows / kSides]);
   }
   return names;
 }
-constexpr auto kNames = names_of(split::kShapes, "");
-constexpr auto kWgradNames = names_of(split::kWgradShapes, "_wgrad");
+constexpr auto kNames = names_of(split::kShapes, {std::string_view("")});
+constexpr auto kWgradNames =
+    names_of(split::kWgradShapes, {std::string_view("_wgrad"), std::string_view("_wgrad_256mb")});
+static_assert(kWgradNames.size() == std::size(kWgradChunkBytes) * kSides * split::kWgradShapeCount);
 
 struct Bytes {
   double filter, data, products;
@@ -74,11 +81,11 @@ double seconds_of(const Problem& p, const WinogradSm90Launch& l, const DeviceRat
   const auto pass = [&](double tensor, double transform) {
     return transform_pass_seconds(tensor, transform, kTransformRate, rates);
   };
+  const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
   if (p.direction == Direction::wgrad) {
-    return pass(bytes_of(p.y), bytes.filter) + pass(bytes_of(p.x), bytes.data) + product +
+    return chunks * (pass(bytes_of(p.y) / chunks, bytes.filter) + pass(bytes_of(p.x) / chunks, bytes.data) + product) +
            pass(bytes_of(p.w), bytes.products);
   }
-  const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
   const double addends = p.has_z != 0 ? bytes_of(p.z) : 0;
   return pass(bytes_of(p.w), bytes.filter) +
          chunks * (pass(bytes_of(windows_of(p)) / chunks, bytes.data) + product +
@@ -103,9 +110,19 @@ void offer_chunks(const Problem& problem, Config config, const Device& device, s
   }
 }
 
+// Whether the chunks are as large with the row's limit as with the one before.
+bool repeats_chunks(const Problem& problem, Config config) {
+  constexpr int kRowsOfSize = kSides * split::kWgradShapeCount;
+  if (config.tile < kRowsOfSize) return false;
+  const std::int64_t tiles = winograd_sm90_launch(problem, config).chunk_tiles;
+  config.tile -= kRowsOfSize;
+  return winograd_sm90_launch(problem, config).chunk_tiles == tiles;
+}
+
 // One split, and those that fill the device once and twice.
 void offer_splits(const Problem& problem, Config config, const Device& device, std::vector<Candidate>* candidates) {
   constexpr int kMinKTiles = 4;  // of a split
+  if (repeats_chunks(problem, config)) return;
   const auto offer = [&](std::int32_t splits) {
     config.split_k = splits;
     const WinogradSm90Launch l = winograd_sm90_launch(problem, config);

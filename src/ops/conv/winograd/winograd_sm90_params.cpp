@@ -3,6 +3,7 @@
 #include "ops/conv/winograd/winograd_sm90_params.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/integer.hpp"
@@ -157,10 +158,14 @@ void make_batches(std::int64_t batches, std::int64_t k_tiles, std::int64_t rows_
   l->k_tiles_of_batch = static_cast<std::uint32_t>(k_tiles);
 }
 
-void set_filter_launch(const Problem& p, int splits, WinogradSm90Launch* l) {
+// Filter gradient: each chunk's product is added to that of those before.
+void set_filter_launch(const Problem& p, double chunk_bytes, int splits, WinogradSm90Launch* l) {
   const sm90::TileShape& shape = split::kWgradShapes[l->tile];
-  l->chunk_tiles = l->tiles;
-  l->padded_tiles = round_up(l->tiles, kPixelsOfKTile);
+  const std::int64_t channels = pitch_of(channels_of(p, p.x)) + pitch_of(channels_of(p, p.y));
+  const double bytes = static_cast<double>(l->batches * l->tiles * channels) * sizeof(float);
+  const auto chunks = static_cast<std::int64_t>(std::ceil(bytes / chunk_bytes));
+  l->chunk_tiles = round_up(ceil_div(l->tiles, chunks), kPixelsOfKTile);
+  l->padded_tiles = l->chunk_tiles;
   const Rows x = rows_of(channels_of(p, p.x), l->batches, l->padded_tiles);
   const Rows y = rows_of(channels_of(p, p.y), l->batches, l->padded_tiles);
 
@@ -170,7 +175,6 @@ void set_filter_launch(const Problem& p, int splits, WinogradSm90Launch* l) {
   l->data_exchanges = !l->data.along_channels;
   l->grad = data_of(p, p.y, y, l->padded_tiles, *l);
   l->grad_exchanges = !l->grad.along_channels;
-  for (winograd::DataParams* d : {&l->data, &l->grad}) d->tiles.count = static_cast<std::int32_t>(l->tiles);
 
   l->product = sm90_plan(product_problem(Direction::wgrad, x, y), shape, splits);
   make_batches(l->batches, l->padded_tiles / kPixelsOfKTile, y.channels, x.pitch, l);
@@ -215,14 +219,16 @@ const char* winograd_sm90_unsupported_reason(const Problem& p) {
 
 WinogradSm90Launch winograd_sm90_launch(const Problem& p, const Config& config) {
   WinogradSm90Launch l;
-  const int tiles = p.direction == Direction::wgrad ? split::kWgradShapeCount : split::kShapeCount;
+  constexpr int kSides = static_cast<int>(std::size(winograd::kOutputTiles));
+  const bool is_wgrad = p.direction == Direction::wgrad;
+  const int tiles = is_wgrad ? split::kWgradShapeCount : split::kShapeCount;
   l.direction = p.direction;
-  l.m = winograd::kOutputTiles[config.tile / tiles];
+  l.m = winograd::kOutputTiles[config.tile / tiles % kSides];
   l.tile = config.tile % tiles;
   l.batches = winograd::points_of(l.m) * std::int64_t{p.groups};
   l.tiles = winograd_tiles(p, l.m);
-  if (p.direction == Direction::wgrad) {
-    set_filter_launch(p, config.split_k, &l);
+  if (is_wgrad) {
+    set_filter_launch(p, kWgradChunkBytes[config.tile / tiles / kSides], config.split_k, &l);
   } else {
     set_image_launch(p, config.split_k, &l);
   }

@@ -11,6 +11,8 @@
 namespace gpudnn::conv {
 
 constexpr std::size_t kWinogradSm90Alignment = 256;
+// The most bytes of transformed images of a filter gradient: its rows of configs come once for each.
+constexpr double kWgradChunkBytes[] = {1e9, 256e6};
 
 // All launches of a call. Offsets are bytes from the workspace's first aligned address.
 struct WinogradSm90Launch {
@@ -45,7 +47,8 @@ struct WinogradSm90Launch {
 // A reason against, or null.
 [[nodiscard]] const char* winograd_sm90_unsupported_reason(const Problem& problem);
 
-// `config.split_k`: chunks of tiles that take turns in the workspace; in the filter gradient splits of the product.
+// `config.split_k`: chunks of tiles that take turns in the workspace; in the filter gradient splits of the product of
+// each chunk.
 [[nodiscard]] WinogradSm90Launch winograd_sm90_launch(const Problem& problem, const Config& config);
 
 void winograd_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
