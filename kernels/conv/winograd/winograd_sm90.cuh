@@ -46,6 +46,39 @@ __device__ __forceinline__ RowsOrder first_of_block(const Tiles& tiles) {
   return {static_cast<int>(block) * kTilesOfBlock, static_cast<int>(channels) * kChannelsOfBlock};
 }
 
+// The tile's input where each of its rows is a vector of 4 pixels and, of an image that windows read, one pixel on
+// either side.
+template <int kIn>
+__device__ __forceinline__ void load_tile_vectors(const DataParams& p, const Place& at, float (&tile)[kIn][kIn]) {
+  static_assert(kIn == 4 || kIn == 6, "a vector, with or without neighbours");
+  constexpr int kSide = (kIn - 4) / 2;
+  const int h0 = p.origin_h + static_cast<int>(at.row) * p.step;
+  const int w = static_cast<int>(at.column) * 4;
+  const float* const from = p.in + at.image * p.image.n + at.all_channels * p.image.c + w;
+#pragma unroll
+  for (int i = 0; i < kIn; ++i) {
+    const bool inside = static_cast<unsigned>(h0 + i) < static_cast<unsigned>(p.image.height);
+    const float* const row = from + (h0 + i) * p.image.h;
+    const float4 v = inside ? __ldg(reinterpret_cast<const float4*>(row)) : make_float4(0, 0, 0, 0);
+    tile[i][kSide] = v.x;
+    tile[i][kSide + 1] = v.y;
+    tile[i][kSide + 2] = v.z;
+    tile[i][kSide + 3] = v.w;
+    if constexpr (kSide == 1) {
+      tile[i][0] = inside && w > 0 ? __ldg(row - 1) : 0.0f;
+      tile[i][5] = inside && w + 4 < p.image.width ? __ldg(row + 4) : 0.0f;
+    }
+  }
+}
+
+template <int kIn>
+__device__ __forceinline__ void load_any_tile(const DataParams& p, const Place& at, float (&tile)[kIn][kIn]) {
+  if constexpr (kIn == 4 || kIn == 6) {
+    if (p.vectors) return load_tile_vectors<kIn>(p, at, tile);
+  }
+  load_tile<kIn>(p, at, tile);
+}
+
 template <class M, bool kExchanges>
 __global__ void __launch_bounds__(kRowThreads) winograd_data_sm90(const __grid_constant__ DataParams p) {
   constexpr int kIn = M::kColumns;
@@ -58,7 +91,7 @@ __global__ void __launch_bounds__(kRowThreads) winograd_data_sm90(const __grid_c
   ptx::griddepcontrol_wait();
   if (at.inside) {
     float tile[kIn][kIn];
-    load_tile<kIn>(p, at, tile);
+    load_any_tile<kIn>(p, at, tile);
     apply_on_both_sides<M>(tile, transformed);
   }
   if constexpr (kExchanges) {

@@ -68,8 +68,14 @@ Status set_addresses(const LaunchSite& site, const WinogradSm90Launch& l, const 
   return GPUDNN_STATUS_SUCCESS;
 }
 
-bool allows_vectors(const Args& args, int m) {
-  return reinterpret_cast<std::uintptr_t>(args.out) % (static_cast<std::uintptr_t>(m) * sizeof(float)) == 0;
+bool is_vector(const void* address, int floats) {
+  return reinterpret_cast<std::uintptr_t>(address) % (static_cast<std::uintptr_t>(floats) * sizeof(float)) == 0;
+}
+
+void set_input(const void* in, float* out, winograd::DataParams* p) {
+  p->in = static_cast<const float*>(in);
+  p->out = out;
+  p->vectors = p->vectors && is_vector(in, 4);
 }
 
 // Forward and data gradient: chunks of tiles take turns in the workspace.
@@ -86,12 +92,11 @@ Status launch_images(const Prepared& prepared, const LaunchSite& site, const Arg
   winograd::launch_filter_terms(l.m, filter, site.stream);
 
   winograd::DataParams data = l.data;
-  data.in = static_cast<const float*>(l.direction == Direction::forward ? args.x : args.y);
-  data.out = workspace.floats(l.data_at);
+  set_input(l.direction == Direction::forward ? args.x : args.y, workspace.floats(l.data_at), &data);
   winograd::OutputParams output = l.output;
   output.in = workspace.floats(l.product_at);
   output.out = args.out;
-  output.vectors = output.vectors && allows_vectors(args, l.m);
+  output.vectors = output.vectors && is_vector(args.out, l.m);
   set_epilogue(args, &output);
   for (std::int64_t first = 0; first < l.tiles; first += l.chunk_tiles) {
     const auto count = static_cast<std::int32_t>(std::min(l.chunk_tiles, l.tiles - first));
@@ -111,11 +116,9 @@ Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, 
   GPUDNN_TRY(set_addresses(site, l, workspace, &product.gemm));
 
   winograd::DataParams grad = l.grad;
-  grad.in = static_cast<const float*>(args.y);
-  grad.out = workspace.floats(l.filter_at);
+  set_input(args.y, workspace.floats(l.filter_at), &grad);
   winograd::DataParams data = l.data;
-  data.in = static_cast<const float*>(args.x);
-  data.out = workspace.floats(l.data_at);
+  set_input(args.x, workspace.floats(l.data_at), &data);
   for (std::int64_t first = 0; first < l.tiles; first += l.chunk_tiles) {
     for (winograd::DataParams* image : {&grad, &data}) {
       image->tiles.first = first;

@@ -82,6 +82,13 @@ winograd::DataParams data_of(const Problem& p, const TensorGeometry& image, cons
   return d;
 }
 
+// Of tiles with 4 outputs a side: an image that windows read has the output's width and one pixel of padding; dy of the
+// filter gradient has no windows.
+bool loads_vectors(const Problem& p, const TensorGeometry& image, bool has_windows, int m) {
+  if (m != 4 || !winograd_stores_vectors(image, m)) return false;
+  return !has_windows || (origin_of(p, 1) == -1 && image.dims[3] == pixels_of(p).dims[3]);
+}
+
 void set_filter(const Problem& p, WinogradSm90Launch* l) {
   winograd::FilterTermsParams& f = l->filter;
   const bool dgrad = p.direction == Direction::dgrad;
@@ -130,6 +137,7 @@ void set_image_launch(const Problem& p, std::int64_t chunks, WinogradSm90Launch*
   l->data = data_of(p, in, data, l->padded_tiles, *l);
   l->data.origin_h = origin_of(p, 0);
   l->data.origin_w = origin_of(p, 1);
+  l->data.vectors = loads_vectors(p, windows_of(p), true, l->m);
   l->data_exchanges = !l->data.along_channels;
   set_output(p, out, products, l);
 
@@ -172,8 +180,10 @@ void set_filter_launch(const Problem& p, double chunk_bytes, int splits, Winogra
   l->data = data_of(p, p.x, x, l->padded_tiles, *l);
   l->data.origin_h = origin_of(p, 0);
   l->data.origin_w = origin_of(p, 1);
+  l->data.vectors = loads_vectors(p, windows_of(p), true, l->m);
   l->data_exchanges = !l->data.along_channels;
   l->grad = data_of(p, p.y, y, l->padded_tiles, *l);
+  l->grad.vectors = loads_vectors(p, p.y, false, l->m);
   l->grad_exchanges = !l->grad.along_channels;
 
   l->product = sm90_plan(product_problem(Direction::wgrad, x, y), shape, splits);
