@@ -65,7 +65,8 @@ struct DataParams {
   Transformed transformed;
   bool along_channels = false;  // lanes read neighbouring channels, else neighbouring tiles
   bool staged = false;          // the transform is contiguous along the other
-  // winograd_sm90 alone: the 4 pixels of a row that no neighbouring tile owns are an aligned vector, inside of the image.
+  // winograd_sm90 alone: the 4 pixels of a row that no neighbouring tile owns are an aligned vector, inside of the
+  // image.
   bool vectors = false;
 };
 

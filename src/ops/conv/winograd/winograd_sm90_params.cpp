@@ -214,16 +214,10 @@ void set_filter_launch(const Problem& p, double chunk_bytes, int splits, Winogra
 const char* winograd_sm90_unsupported_reason(const Problem& p) {
   if (const char* const reason = fp32_split_off_reason()) return reason;
   if (const char* const reason = winograd_unsupported_reason(p)) return reason;
-  for (const int m : winograd::kOutputTiles) {
-    const std::int64_t batches = winograd::points_of(m) * std::int64_t{p.groups};
-    const std::int64_t rows = batches * round_up(winograd_tiles(p, m), split::kShapes[0].bm);
-    const std::int64_t columns = std::max(channels_of(p, p.x), channels_of(p, p.y));
-    if (rows > sm90::kMaxRows) return "a transform of about 2^31 rows or more";
-    // Words of the filter's terms, each a thread's.
-    if (p.groups * columns * round_up(columns, split::kChunkChannels) >= sm90::kMaxRows)
-      return "a filter of about 2^31 elements or more";
-    if (batches * columns >= sm90::kMaxRows) return "a filter's transform of about 2^31 rows or more";
-  }
+  // Each word of the filter's terms is a thread's. What bounds the tiles bounds the rows of their transforms.
+  const std::int64_t words = round_up(channels_of(p, p.x), split::kChunkChannels) *
+                             round_up(channels_of(p, p.y), split::kChunkChannels) * p.groups;
+  if (words >= sm90::kMaxRows) return "a filter of about 2^31 elements or more";
   return nullptr;
 }
 
