@@ -89,6 +89,7 @@ __global__ void __launch_bounds__(kRowThreads) winograd_data_sm90(const __grid_c
   const Place at(p.tiles, first.tile + from.tile, first.channel + from.channel);
   float transformed[kOut][kOut] = {};
   ptx::griddepcontrol_wait();
+  ptx::griddepcontrol_launch_dependents();  // behind the wait: the filter's kernel relies on it
   if (at.inside) {
     float tile[kIn][kIn];
     load_any_tile<kIn>(p, at, tile);
@@ -161,6 +162,8 @@ __device__ __forceinline__ void load_filters(const FilterTermsParams& p, const f
   }
 }
 
+// It begins when all blocks of the image's transform have: those wait for what came before, which the filter may come
+// from. It ends behind them, so that the product, which waits for this kernel, finds both transforms.
 template <int kPoints>
 __global__ void __launch_bounds__(kFilterThreads)
     winograd_filter_terms_sm90(const __grid_constant__ FilterTermsParams p) {
@@ -170,11 +173,13 @@ __global__ void __launch_bounds__(kFilterThreads)
   std::uint32_t row = 0;
   std::uint32_t chunk = 0;
   const std::uint32_t group = p.chunks.divmod(p.outer_count.divmod(item / kWords, &row), &chunk);
-  if (group >= p.groups) return;
+  if (group >= p.groups) {
+    ptx::griddepcontrol_wait();
+    return;
+  }
   const auto vector = static_cast<int>(word / 4);
   const auto channel = chunk * fp32_split::kChunkChannels +
                        static_cast<std::uint32_t>(fp32_split::channel_at(vector, static_cast<int>(word % 4) * 2));
-  ptx::griddepcontrol_wait();
   float transformed[2][kPoints][kPoints];
   load_filters<kPoints>(p, p.in + group * p.group + row * p.outer + channel * p.inner, channel, transformed);
 
@@ -191,6 +196,7 @@ __global__ void __launch_bounds__(kFilterThreads)
     to[plane] = terms.middle;
     to[2 * plane] = terms.low;
   }
+  ptx::griddepcontrol_wait();
 }
 
 }  // namespace gpudnn::kernels::winograd

@@ -89,7 +89,6 @@ Status launch_images(const Prepared& prepared, const LaunchSite& site, const Arg
   winograd::FilterTermsParams filter = l.filter;
   filter.in = static_cast<const float*>(args.w) + l.first_tap;
   filter.terms = workspace.floats(l.filter_at);
-  winograd::launch_filter_terms(l.m, filter, site.stream);
 
   winograd::DataParams data = l.data;
   set_input(l.direction == Direction::forward ? args.x : args.y, workspace.floats(l.data_at), &data);
@@ -103,6 +102,8 @@ Status launch_images(const Prepared& prepared, const LaunchSite& site, const Arg
     data.tiles.first = output.tiles.first = first;
     data.tiles.count = output.tiles.count = count;
     winograd::launch_data_rows(l.m, false, l.data_exchanges, data, site.stream);
+    // The filter's kernel waits for the image's alone, which must stand before it.
+    if (first == 0) winograd::launch_filter_terms(l.m, filter, site.stream);
     split::launch(l.tile, sm90::Direction::forward, product, prepared.blocks, site.stream);
     winograd::launch_output_rows(l.m, l.output_exchanges, output, site.stream);
   }
