@@ -362,6 +362,13 @@ bool rank_convolution(const Graph& graph, const Device& device, std::vector<Choi
   // Where no tensor type profits from them, engines without tensor cores stand in both lists.
   std::stable_sort(choices->begin(), choices->end(),
                    [](const Choice& a, const Choice& b) { return a.config.seconds < b.config.seconds; });
+  // Transforms lose digits: a client that takes the first of its kind without looking at notes gets none.
+  const auto plain = std::find_if(choices->begin(), choices->end(), [](const Choice& choice) {
+    return !choice.engine->tensor_cores && !choice.engine->is_winograd;
+  });
+  if (plain != choices->end())
+    std::stable_partition(choices->begin(), plain + 1,
+                          [](const Choice& choice) { return !choice.engine->is_winograd; });
   return !choices->empty();
 }
 

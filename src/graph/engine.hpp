@@ -61,6 +61,7 @@ struct Engine {
   gpudnnBackend_t backend = GPUDNN_BACKEND_HOST;
   bool any_backend = false;     // its operation has engines of both backends
   bool tensor_cores = false;    // NUMERICAL_NOTE_TENSOR_CORE
+  bool is_winograd = false;     // NUMERICAL_NOTE_WINOGRAD; never the first of its kind in a list
   bool general = false;         // listed in mode FALLBACK: takes whatever its operation can be
   bool last_resort = false;     // listed in mode A only where no other engine takes the graph
   const char* inner = nullptr;  // the engine of an operation that it stands for

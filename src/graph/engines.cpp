@@ -24,6 +24,12 @@ constexpr Engine convolution(std::int64_t index, const char* name, gpudnnBackend
           .prepare = &conv_prepare};
 }
 
+constexpr Engine winograd(std::int64_t index, const char* name) {
+  Engine engine = convolution(index, name, GPUDNN_BACKEND_CUDA, false);
+  engine.is_winograd = true;
+  return engine;
+}
+
 constexpr gpudnnBackend_t kHost = GPUDNN_BACKEND_HOST;
 constexpr gpudnnBackend_t kCuda = GPUDNN_BACKEND_CUDA;
 
@@ -51,6 +57,7 @@ constexpr Engine kEngines[] = {
     convolution(220, "integer_sm90", kCuda, true),
     convolution(221, "integer_sm80", kCuda, true),
     convolution(222, "integer_simt", kCuda, false, true),
+    winograd(223, "winograd_sm90"),
     {.index = 140,
      .name = "attention",
      .backend = kCuda,
@@ -239,7 +246,13 @@ BagRef engine_bag(const std::shared_ptr<const BoundEngine>& bound, const BagRef&
   bag->put_integers(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX, {bound->engine->index});
   std::vector<std::int64_t> notes;
   if (bound->engine->tensor_cores) notes.push_back(GPUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-  notes.push_back(GPUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP);
+  if (bound->engine->is_winograd) {
+    // Its tiles have 6 x 6 points where 4 x 4 outputs a tile pay, else 4 x 4.
+    notes.insert(notes.end(), {GPUDNN_NUMERICAL_NOTE_WINOGRAD, GPUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,
+                               GPUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6});
+  } else {
+    notes.push_back(GPUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP);
+  }
   bag->put_integers(GPUDNN_ATTR_ENGINE_NUMERICAL_NOTE, std::move(notes));
   std::vector<std::int64_t> behaviour;
   if (bound->device->backend == kCuda) behaviour.push_back(GPUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API);

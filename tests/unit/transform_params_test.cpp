@@ -5,6 +5,7 @@
 
 #include "ops/conv/fft/fft_simt_params.hpp"
 #include "ops/conv/winograd/winograd_simt_params.hpp"
+#include "ops/conv/winograd/winograd_sm90_params.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -74,6 +75,65 @@ TEST(TransformParams, PartsOfTheWorkspaceDoNotOverlap) {
       }
     }
   }
+}
+
+// What the products read and write, on tensor cores: batches of rows, whose parts follow one another.
+void expect_batches_fit(const WinogradSm90Launch& l, const char* line) {
+  const auto rows = static_cast<std::size_t>(l.batches * l.padded_tiles);
+  const auto bytes = [&](const kernels::winograd::Transformed& t) {
+    return rows * static_cast<std::size_t>(t.tile) * sizeof(float);
+  };
+  const bool is_wgrad = l.direction == Direction::wgrad;
+  EXPECT_GE(l.padded_tiles, l.chunk_tiles) << line;
+  EXPECT_LE(l.filter_at +
+                (is_wgrad ? bytes(l.grad.transformed) : static_cast<std::size_t>(l.terms.step[1] * l.terms.extent[2])),
+            l.data_at)
+      << line;
+  EXPECT_LE(l.data_at + bytes(l.data.transformed), l.product_at) << line;
+  if (is_wgrad) {
+    const auto& o = l.filter_output;
+    const auto products = static_cast<std::size_t>(l.batches * o.group) * sizeof(float);
+    EXPECT_LE(l.product_at + products, l.partials_at > 0 ? l.partials_at : l.workspace) << line;
+    EXPECT_EQ(l.padded_tiles, l.k_tiles_of_batch * 32) << line;
+  } else {
+    EXPECT_LE(l.product_at + bytes(l.output.transformed), l.workspace) << line;
+    EXPECT_EQ(l.padded_tiles, l.m_tiles_of_batch * 128) << line;
+    EXPECT_EQ(l.product.a[0].images, l.batches * l.padded_tiles) << line;
+  }
+  EXPECT_NE(l.product.a[0].row_step, 0) << line << ": TMA fetches rows of a matrix";
+  EXPECT_EQ(l.product.a[0].row_step % 16, 0) << line;
+}
+
+TEST(TransformParams, BatchesOnTensorCoresFitTheWorkspace) {
+  for (const char* line : {
+           "conv fwd f32 nchw n5c7h19w23 k9r3s3 p1x1 t1x1 d1x1 g1",
+           "conv fwd f32 nhwc n5c6h19w23 k9r3s3 p1x1 t1x1 d1x1 g3",
+           "conv dgrad f32 nchw n5c6h19w23 k9r3s3 p0x4 t1x1 d1x1 g3",
+           "conv wgrad f32 nchw n5c6h19w23 k9r3s3 p1x1 t1x1 d1x1 g3",
+           "conv wgrad f32 nhwc n32c64h224w224 k64r3s3 p1x1 t1x1 d1x1 g1",
+       }) {
+    const Problem problem = problem_of(line);
+    const int rows = problem.direction == Direction::wgrad ? 8 : 4;
+    for (const int parts : {1, 2, 5}) {
+      for (int tile = 0; tile < rows; ++tile) {
+        Config config;
+        config.tile = tile;
+        config.split_k = parts;
+        expect_batches_fit(winograd_sm90_launch(problem, config), line);
+      }
+    }
+  }
+}
+
+TEST(TransformParams, TensorCoresRefuseWhatMultiplyAddsDo) {
+  const auto reason = [](const char* line) { return winograd_sm90_unsupported_reason(problem_of(line)); };
+  for (const char* math : {"fma", "tensor", "default"}) {
+    const std::string line = std::string("conv fwd f32 nchw n1c4h8w8 k4r3s3 p1x1 t1x1 d1x1 g1 math=") + math;
+    EXPECT_EQ(reason(line.c_str()), nullptr) << math;
+  }
+  EXPECT_STREQ(reason("conv fwd f32 nchw n1c4h8w8 k4r3s5 p1x1 t1x1 d1x1 g1"), "the filter is not 3x3");
+  EXPECT_STREQ(reason("conv fwd f32 nchw n1c50000h8w8 k50000r3s3 p1x1 t1x1 d1x1 g1"),
+               "a filter of about 2^31 elements or more");
 }
 
 TEST(TransformParams, ChunksNeedLessWorkspace) {

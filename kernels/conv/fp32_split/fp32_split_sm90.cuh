@@ -108,13 +108,15 @@ __device__ __forceinline__ void next_k_tile(const sm90::DenseProblem& problem, K
 
 // `first_plane`: of the terms that are loaded.
 template <class I, bool kAIsMatrix>
-__device__ __forceinline__ void produce_tile(const sm90::Params& p, Shared<I>& shared, const Work& work,
-                                             int first_plane, tile::PipelineState<I::kStages>* turn) {
+__device__ __forceinline__ void produce_tile(const Params& params, Shared<I>& shared, const Work& work, int first_plane,
+                                             tile::PipelineState<I::kStages>* turn) {
+  const sm90::Params& p = params.gemm;
   const sm90::DenseProblem& problem = p.problem[work.stride_phase];
   const std::uint32_t first_pixel = work.m * I::kBM;
   const sm90::Window window = kAIsMatrix ? sm90::Window{} : sm90::window_at(p, problem, first_pixel);
   const auto first_channel = static_cast<std::int32_t>(work.group * p.a_channels);
-  const auto row = static_cast<std::int32_t>(work.group * p.b_channels + work.n * I::kBN);
+  const auto row = static_cast<std::int32_t>(work.group * p.b_channels + work.n * I::kBN +
+                                             params.m_tiles_of_batch.quotient(work.m) * params.b_rows_of_batch);
   KTile at = k_tile_at(problem, work.k_begin);
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
@@ -140,7 +142,8 @@ __device__ __forceinline__ void produce_tile(const sm90::Params& p, Shared<I>& s
 }
 
 template <class I>
-__device__ __forceinline__ void produce(const sm90::Params& p, Shared<I>& shared, int passes) {
+__device__ __forceinline__ void produce(const Params& params, Shared<I>& shared, int passes) {
+  const sm90::Params& p = params.gemm;
   tile::PipelineState<I::kStages> turn;
   const std::uint32_t end = sm90::end_index<I>(p);
   for (std::uint32_t index = sm90::first_index<I>(p); index < end; index = sm90::next_index<I>(p, index)) {
@@ -148,9 +151,9 @@ __device__ __forceinline__ void produce(const sm90::Params& p, Shared<I>& shared
     for (int pass = 0; pass < passes; ++pass) {
       const int first_plane = pass * kTerms;
       if (p.a_is_matrix) {
-        produce_tile<I, true>(p, shared, work, first_plane, &turn);
+        produce_tile<I, true>(params, shared, work, first_plane, &turn);
       } else {
-        produce_tile<I, false>(p, shared, work, first_plane, &turn);
+        produce_tile<I, false>(params, shared, work, first_plane, &turn);
       }
     }
   }
@@ -279,11 +282,13 @@ __device__ __forceinline__ void consume(const Params& params, Shared<I>& shared,
   if (threadIdx.x % I::kThreadsOfBox == 0) ptx::bulk_wait_group_read<0>();
 }
 
-// 2 where the filter holds a value that is not finite, else 1. A barrier of the block.
+// 2 where the filter holds a value that is not finite, else 1. A barrier of the block. Without flags it is finite.
 template <int kThreads>
 __device__ __forceinline__ int passes_of(const std::uint32_t* flags) {
   std::uint32_t any = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < kMaxSplitBlocks; i += kThreads) any |= flags[i];
+  if (flags != nullptr) {
+    for (int i = static_cast<int>(threadIdx.x); i < kMaxSplitBlocks; i += kThreads) any |= flags[i];
+  }
   return __syncthreads_or(static_cast<int>(any)) != 0 ? 2 : 1;
 }
 
@@ -299,7 +304,7 @@ __global__ void __launch_bounds__(I::kThreads, 1) fp32_split_sm90(const __grid_c
   const int passes = passes_of<I::kThreads>(params.flags);
   if (warp < 4) {
     ptx::setmaxnreg_dec<sm90::kProducerRegisters>();
-    if (warp == 0) produce<I>(p, shared, passes);
+    if (warp == 0) produce<I>(params, shared, passes);
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();

@@ -24,9 +24,13 @@ constexpr sm90::TileShape kWgradShapes[] = {
 };
 constexpr int kWgradShapeCount = sizeof(kWgradShapes) / sizeof(kWgradShapes[0]);
 
+// A batch of products is one matrix A, whose batches follow one another along its rows, each of so many whole tiles,
+// with the batches' filters one after the other as rows of terms.
 struct Params {
   sm90::Params gemm;
-  const std::uint32_t* flags = nullptr;  // of the split filter
+  const std::uint32_t* flags = nullptr;  // of the split filter; null: all of it is finite
+  tile::FastDivmod m_tiles_of_batch = tile::FastDivmod(std::uint32_t{1} << 30);
+  std::uint32_t b_rows_of_batch = 0;
   // Bytes from channel to channel of C and of the addend, where channels are not neighbours; else 0.
   std::int64_t c_column_step = 0;
   std::int64_t addend_column_step = 0;
@@ -35,7 +39,13 @@ struct Params {
 // On `blocks` blocks; `shape` is a row of kShapes.
 void launch(int shape, Direction direction, const Params& params, std::uint32_t blocks, CUstream_st* stream);
 
-void launch_wgrad(int shape, const sm90::Params& params, std::uint32_t blocks, CUstream_st* stream);
+// A group is a batch of its own in the filter gradient of a batch of products: its pixels lie k_tiles_of_group k tiles
+// behind those of the group before, its channels at the same place.
+struct WgradParams {
+  sm90::Params gemm;
+  std::uint32_t k_tiles_of_group = 0;
+};
+void launch_wgrad(int shape, const WgradParams& params, std::uint32_t blocks, CUstream_st* stream);
 
 using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
 template <Direction kDirection>

@@ -95,6 +95,25 @@ namespace gpudnn::kernels::fp32_split {
 using sm90::Shared;
 using sm90::Work;
 
+// --- producer ------------------------------------------------------------------------------------------------------
+
+// A batch's pixels are rows of matrices that hold those of all batches.
+template <class I>
+__device__ __forceinline__ void produce_batch(const WgradParams& params, Shared<I>& shared) {
+  tile::PipelineState<I::kStages> turn;
+  sm90::for_each_work<I>(params.gemm, [&](Work work) {
+    const bool skips = (work.n + 1) * (I::kBN / I::kRowElements) > params.gemm.n_chunks;
+    const std::uint32_t first = work.group * params.k_tiles_of_group;
+    work.k_begin += first;
+    work.k_end += first;
+    if (skips) {
+      sm90::produce_filters_by_taps<I, true, true>(params.gemm, shared, work, &turn);
+    } else {
+      sm90::produce_filters_by_taps<I, true, false>(params.gemm, shared, work, &turn);
+    }
+  });
+}
+
 // --- splitters -----------------------------------------------------------------------------------------------------
 
 // 8 channels of a pixel: words of each plane.
@@ -298,15 +317,22 @@ __device__ __forceinline__ void make_wgrad_barriers(const sm90::Params& p, Share
 }
 
 template <class I>
-__global__ void __launch_bounds__(I::kThreads, 1) fp32_split_wgrad_sm90(const __grid_constant__ sm90::Params p) {
+__global__ void __launch_bounds__(I::kThreads, 1) fp32_split_wgrad_sm90(const __grid_constant__ WgradParams params) {
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
+  const sm90::Params& p = params.gemm;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   make_wgrad_barriers<I>(p, shared);
   __syncthreads();
   if (warp < 4) {
     ptx::setmaxnreg_dec<sm90::kProducerRegisters>();
-    if (warp == 0) sm90::produce<I>(p, shared);
+    if (warp == 0) {
+      if (params.k_tiles_of_group > 0) {
+        produce_batch<I>(params, shared);
+      } else {
+        sm90::produce<I>(p, shared);
+      }
+    }
   } else if (warp < 4 + kSplitterWarps) {
     ptx::setmaxnreg_dec<kSplitterRegisters>();
     split<I>(p, shared);

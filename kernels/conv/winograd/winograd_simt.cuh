@@ -49,6 +49,24 @@ __device__ __forceinline__ Place place_of(const Tiles& tiles, bool along_channel
                         : Place(tiles, x * kLanes + fast, y * kRowsOfBlock + slow);
 }
 
+// The tile's input; what lies outside of the image is zero.
+template <int kIn>
+__device__ __forceinline__ void load_tile(const DataParams& p, const Place& at, float (&tile)[kIn][kIn]) {
+  const int h0 = p.origin_h + static_cast<int>(at.row) * p.step;
+  const int w0 = p.origin_w + static_cast<int>(at.column) * p.step;
+  const float* const from = p.in + at.image * p.image.n + at.all_channels * p.image.c;
+#pragma unroll
+  for (int i = 0; i < kIn; ++i) {
+    const bool row_inside = static_cast<unsigned>(h0 + i) < static_cast<unsigned>(p.image.height);
+    const float* const row = from + (h0 + i) * p.image.h + w0 * p.image.w;
+#pragma unroll
+    for (int j = 0; j < kIn; ++j) {
+      const bool inside = row_inside && static_cast<unsigned>(w0 + j) < static_cast<unsigned>(p.image.width);
+      tile[i][j] = inside ? __ldg(row + j * p.image.w) : 0.0f;
+    }
+  }
+}
+
 template <class M, bool kStaged>
 __global__ void __launch_bounds__(256) winograd_data_simt(const DataParams p) {
   constexpr int kIn = M::kColumns;
@@ -58,20 +76,8 @@ __global__ void __launch_bounds__(256) winograd_data_simt(const DataParams p) {
   const Place at = place_of(p.tiles, p.along_channels, slow, fast);
   float transformed[kOut][kOut] = {};
   if (at.inside) {
-    const int h0 = p.origin_h + static_cast<int>(at.row) * p.step;
-    const int w0 = p.origin_w + static_cast<int>(at.column) * p.step;
-    const float* const from = p.in + at.image * p.image.n + at.all_channels * p.image.c;
     float tile[kIn][kIn];
-#pragma unroll
-    for (int i = 0; i < kIn; ++i) {
-      const bool row_inside = static_cast<unsigned>(h0 + i) < static_cast<unsigned>(p.image.height);
-      const float* const row = from + (h0 + i) * p.image.h + w0 * p.image.w;
-#pragma unroll
-      for (int j = 0; j < kIn; ++j) {
-        const bool inside = row_inside && static_cast<unsigned>(w0 + j) < static_cast<unsigned>(p.image.width);
-        tile[i][j] = inside ? __ldg(row + j * p.image.w) : 0.0f;
-      }
-    }
+    load_tile<kIn>(p, at, tile);
     apply_on_both_sides<M>(tile, transformed);
   }
   if constexpr (kStaged) {
@@ -132,12 +138,9 @@ __device__ __forceinline__ void finish_row(const OutputParams& p, std::int32_t c
   gemm::activate_by_call(p.activation, v);
 }
 
-// The result of a tile's products, stored through the epilogue.
-template <int kPoints, int kM>
-__device__ __forceinline__ void store_tile(const OutputParams& p, const Place& at,
-                                           const float (&products)[kPoints][kPoints]) {
-  float result[kM][kM];
-  apply_on_both_sides<OutputMatrix<kPoints, kM>>(products, result);
+// A tile of the result, stored through the epilogue.
+template <int kM>
+__device__ __forceinline__ void store_result(const OutputParams& p, const Place& at, float (&result)[kM][kM]) {
   const int h0 = static_cast<int>(at.row) * kM;
   const int w0 = static_cast<int>(at.column) * kM;
   float* const out = static_cast<float*>(p.out) + at.image * p.image.n + at.all_channels * p.image.c;
@@ -164,6 +167,15 @@ __device__ __forceinline__ void store_tile(const OutputParams& p, const Place& a
       }
     }
   }
+}
+
+// The result of a tile's products, stored the same way.
+template <int kPoints, int kM>
+__device__ __forceinline__ void store_tile(const OutputParams& p, const Place& at,
+                                           const float (&products)[kPoints][kPoints]) {
+  float result[kM][kM];
+  apply_on_both_sides<OutputMatrix<kPoints, kM>>(products, result);
+  store_result<kM>(p, at, result);
 }
 
 template <int kPoints, int kM>

@@ -49,6 +49,9 @@ struct Tiles {
   std::int32_t count = 0;          // ... and how many
   std::int32_t channels = 0;       // of all groups
   FastDivmod group_channels;
+  // winograd_sm90 alone:
+  std::int32_t padded = 0;    // tiles that the transform has room for
+  FastDivmod channel_blocks;  // of all channels
 };
 
 // From an image tensor to its transform.
@@ -62,6 +65,9 @@ struct DataParams {
   Transformed transformed;
   bool along_channels = false;  // lanes read neighbouring channels, else neighbouring tiles
   bool staged = false;          // the transform is contiguous along the other
+  // winograd_sm90 alone: the 4 pixels of a row that no neighbouring tile owns are an aligned vector, inside of the
+  // image.
+  bool vectors = false;
 };
 
 struct FilterParams {

@@ -8,8 +8,8 @@ extern const ConvEngine kHostGemm, kHostDirect;
 #ifdef GPUDNN_WITH_CUDA
 extern const ConvEngine kImplicitGemmSm90, kSmallCSm80, kImplicitGemmSm80, kNhwcTranspose, kDirectSm90,
     kConv1x1NchwSm90, kSmallCFwdSm90, kSmallCDgradSm90, kSmallCWgradSm90, kDirectWgradSm90, kConv1x1SmallCSm80,
-    kSmemIm2colWgradSm90, kDepthwiseSimt, kSmallGroupSm80, kFp32SplitSm90, kWinogradSimt, kWinogradFusedSimt, kFftSimt,
-    kFftTilingSimt, kImplicitGemmSimt, kIntegerSm90, kIntegerSm80, kIntegerSimt;
+    kSmemIm2colWgradSm90, kDepthwiseSimt, kSmallGroupSm80, kFp32SplitSm90, kWinogradSm90, kWinogradSimt,
+    kWinogradFusedSimt, kFftSimt, kFftTilingSimt, kImplicitGemmSimt, kIntegerSm90, kIntegerSm80, kIntegerSimt;
 #endif
 
 std::span<const ConvEngine> engines() noexcept {
@@ -27,7 +27,8 @@ std::span<const ConvEngine> engines() noexcept {
       kNhwcTranspose,      // any of the above on packed NHWC copies
       kSmallGroupSm80,     // groups of 1, 2, 4 and 8 channels: forward and data gradient, 16 bits
       kDepthwiseSimt,      // one input channel a group
-      kWinogradSimt,       // 3x3 in float by minimal filtering, through stored transforms
+      kWinogradSm90,       // 3x3 in float by minimal filtering, its products in terms of bf16
+      kWinogradSimt,       // the same by multiply-adds, through stored transforms
       kWinogradFusedSimt,  // the same in one kernel: forward and data gradient
       kFftSimt,            // float by Fourier transforms of whole images or large tiles
       kFftTilingSimt,      // the same in tiles that suit the filter

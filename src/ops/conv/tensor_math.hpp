@@ -22,13 +22,18 @@ namespace gpudnn::conv {
   }
 }
 
-// Whether a float problem without TF32 may run on the matrix units in terms of bfloat16, which keep all bits of a
-// float.
-[[nodiscard]] inline const char* fp32_split_unsupported_reason(const Problem& problem) noexcept {
+// Whether floats may be multiplied on the matrix units in terms of bfloat16, which keep all bits of a float: a reason
+// against, or null.
+[[nodiscard]] inline const char* fp32_split_off_reason() noexcept {
   static const bool is_on = environment_fp32_split();
+  return is_on ? nullptr : "GPUDNN_FP32_SPLIT is 0";
+}
+
+// The same of a float problem without TF32.
+[[nodiscard]] inline const char* fp32_split_unsupported_reason(const Problem& problem) noexcept {
   if (problem.x.type != GPUDNN_DATA_FLOAT) return "it splits floats only";
   if (allows_tf32(problem.math)) return "the math type allows TF32, which is faster";
-  return is_on ? nullptr : "GPUDNN_FP32_SPLIT is 0";
+  return fp32_split_off_reason();
 }
 
 }  // namespace gpudnn::conv

@@ -18,17 +18,6 @@ constexpr double kStartSeconds = 1.0e-6;     // of each launch
 constexpr double kResidentBytes = 25e6;      // of a transform that the next launch finds in the L2 ...
 constexpr double kResidentShare = 0.4;       // ... at this share of the time from memory
 
-double resident(double bytes) { return bytes < kResidentBytes ? kResidentShare * bytes : bytes; }
-
-// Of a launch that moves so many bytes of tensors, and of transforms.
-double pass_seconds(double tensor_bytes, double transform_bytes, double rate, const DeviceRates& rates) {
-  Footprint f;
-  f.tiles = 0;
-  f.start_seconds = kStartSeconds;
-  f.dram_bytes = (tensor_bytes + resident(transform_bytes)) / rate;
-  return estimate(f, rates);
-}
-
 double product_seconds(const winograd::BatchedProduct& product, int product_row, double bytes,
                        const DeviceRates& rates) {
   const winograd::ProductRow& row = winograd::kProductTiles[product_row];
@@ -46,7 +35,7 @@ double product_seconds(const winograd::BatchedProduct& product, int product_row,
   f.wave_seconds = kWaveSeconds;
   f.start_seconds = kStartSeconds;
   f.shown = 0.3;
-  f.dram_bytes = resident(bytes);
+  f.dram_bytes = resident_bytes(bytes);
   return estimate(f, rates);
 }
 
@@ -69,18 +58,28 @@ const char* transform_unsupported_reason(const Problem& p) {
   return nullptr;
 }
 
+double resident_bytes(double bytes) { return bytes < kResidentBytes ? kResidentShare * bytes : bytes; }
+
+double transform_pass_seconds(double tensor_bytes, double transform_bytes, double rate, const DeviceRates& rates) {
+  Footprint f;
+  f.tiles = 0;
+  f.start_seconds = kStartSeconds;
+  f.dram_bytes = (tensor_bytes + resident_bytes(transform_bytes)) / rate;
+  return estimate(f, rates);
+}
+
 double transform_seconds(const Problem& p, const winograd::BatchedProduct& product, int product_row, double chunks,
                          const TransformBytes& bytes, double rate, const DeviceRates& rates) {
   const double products = product_seconds(product, product_row, bytes.filter + bytes.data + bytes.products, rates);
   if (p.direction == Direction::wgrad) {
-    return pass_seconds(bytes_of(p.y), bytes.filter, rate, rates) +
-           pass_seconds(bytes_of(p.x), bytes.data, rate, rates) + products +
-           pass_seconds(bytes_of(p.w), bytes.products, rate, rates);
+    return transform_pass_seconds(bytes_of(p.y), bytes.filter, rate, rates) +
+           transform_pass_seconds(bytes_of(p.x), bytes.data, rate, rates) + products +
+           transform_pass_seconds(bytes_of(p.w), bytes.products, rate, rates);
   }
   const double addends = p.has_z != 0 ? bytes_of(p.z) : 0;
-  return pass_seconds(bytes_of(p.w), bytes.filter, rate, rates) +
-         chunks * (pass_seconds(bytes_of(windows_of(p)) / chunks, bytes.data, rate, rates) + products +
-                   pass_seconds((bytes_of(pixels_of(p)) + addends) / chunks, bytes.products, rate, rates));
+  return transform_pass_seconds(bytes_of(p.w), bytes.filter, rate, rates) +
+         chunks * (transform_pass_seconds(bytes_of(windows_of(p)) / chunks, bytes.data, rate, rates) + products +
+                   transform_pass_seconds((bytes_of(pixels_of(p)) + addends) / chunks, bytes.products, rate, rates));
 }
 
 }  // namespace gpudnn::conv

@@ -56,6 +56,12 @@ constexpr std::size_t kTransformAlignment = 16;
   return 4.0 * static_cast<double>(element_count(tensor));
 }
 
+// Bytes between two launches as if they came from memory: what fits the L2 takes less time.
+[[nodiscard]] double resident_bytes(double bytes);
+// Of a launch that moves so many bytes of tensors and of transforms, at that share of the copy rate.
+[[nodiscard]] double transform_pass_seconds(double tensor_bytes, double transform_bytes, double rate,
+                                            const DeviceRates& rates);
+
 // What a call stores between its launches, in bytes.
 struct TransformBytes {
   double filter = 0, data = 0, products = 0;  // the filter gradient's dy counts as filter

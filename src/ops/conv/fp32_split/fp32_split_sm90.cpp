@@ -91,7 +91,10 @@ Status launch_by_filter(const LaunchSite& site, const Prepared& prepared, const 
   filter.terms = workspace + split::kFlagBytes;
   split::launch_split_filter(filter, site.stream);
   GPUDNN_TRY(cuda::launch_status("split_filter"));
-  split::Params params = {plan.gemm.params, filter.flags, plan.c_column_step, plan.addend_column_step};
+  split::Params params = {.gemm = plan.gemm.params,
+                          .flags = filter.flags,
+                          .c_column_step = plan.c_column_step,
+                          .addend_column_step = plan.addend_column_step};
   const void* const a = plan.gemm.direction == sm90::Direction::forward ? args.x : args.y;
   GPUDNN_TRY(set_call(site, plan, args, a, filter.terms, &params.gemm));
   split::launch(plan.tile, plan.gemm.direction, params, prepared.blocks, site.stream);
@@ -103,8 +106,8 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   GPUDNN_TRY(require_maps(prepared.encoded));
   GPUDNN_TRY(require_workspace(site, prepared.plan.workspace));
   if (prepared.plan.gemm.b_is_filter) return launch_by_filter(site, prepared, args);
-  sm90::Params params = prepared.plan.gemm.params;
-  GPUDNN_TRY(set_call(site, prepared.plan, args, args.y, args.x, &params));
+  split::WgradParams params = {.gemm = prepared.plan.gemm.params};
+  GPUDNN_TRY(set_call(site, prepared.plan, args, args.y, args.x, &params.gemm));
   split::launch_wgrad(prepared.plan.tile, params, prepared.blocks, site.stream);
   return cuda::launch_status("fp32_split_wgrad_sm90");
 }

@@ -8,12 +8,16 @@ namespace gpudnn::conv {
 bool encode_filter(const FilterMap& filter, const MapElement& element, kernels::sm90::TensorMap* map) {
   const std::int64_t tap_step = filter.columns * tile::element_bytes(element.type);
   const std::int64_t row_step = filter.row_step != 0 ? filter.row_step : filter.taps * tap_step;
+  // The distance to the next tap of a single one says nothing, but has to be a multiple of 16 bytes.
+  const std::int64_t second_step = filter.taps > 1 ? tap_step : row_step;
   const std::int64_t row_bytes = filter.box_columns * tile::element_bytes(element.type);
-  return cuda::encode_boxes(
-      {3, {filter.columns, filter.taps, filter.rows}, {tap_step, row_step}, {filter.box_columns, 1, filter.box_rows}},
-      {cuda::map_type(element.type, element.rounds_to_tf32), cuda::swizzle_of_rows(row_bytes),
-       CU_TENSOR_MAP_L2_PROMOTION_L2_128B},
-      map);
+  return cuda::encode_boxes({3,
+                             {filter.columns, filter.taps, filter.rows},
+                             {second_step, row_step},
+                             {filter.box_columns, 1, filter.box_rows}},
+                            {cuda::map_type(element.type, element.rounds_to_tf32), cuda::swizzle_of_rows(row_bytes),
+                             CU_TENSOR_MAP_L2_PROMOTION_L2_128B},
+                            map);
 }
 
 bool encode_pixels(const PixelMap& pixels, bool deep, const MapElement& element, kernels::sm90::TensorMap* map) {

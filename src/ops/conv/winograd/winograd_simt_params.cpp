@@ -15,14 +15,6 @@ namespace winograd = kernels::winograd;
 using tile::FastDivmod;
 
 constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
-winograd::Image image_of(const TensorGeometry& t) {
-  return {t.strides[0],
-          t.strides[1],
-          t.strides[2],
-          t.strides[3],
-          static_cast<std::int32_t>(t.dims[2]),
-          static_cast<std::int32_t>(t.dims[3])};
-}
 
 winograd::Tiles tiles_of(const Problem& p, const TensorGeometry& image, int m) {
   const TensorGeometry& pixels = pixels_of(p);
@@ -32,20 +24,6 @@ winograd::Tiles tiles_of(const Problem& p, const TensorGeometry& image, int m) {
   tiles.channels = static_cast<std::int32_t>(image.dims[1]);
   tiles.group_channels = FastDivmod(static_cast<std::uint32_t>(image.dims[1] / p.groups));
   return tiles;
-}
-
-std::int64_t tile_count(const Problem& p, int m) {
-  const TensorGeometry& pixels = pixels_of(p);
-  return pixels.dims[0] * ceil_div(pixels.dims[2], m) * ceil_div(pixels.dims[3], m);
-}
-
-winograd::DataParams data_of(const Problem& p, const TensorGeometry& image, int m) {
-  winograd::DataParams d;
-  d.image = image_of(image);
-  d.step = m;
-  d.tiles = tiles_of(p, image, m);
-  d.along_channels = runs_along_channels(image);
-  return d;
 }
 
 // Forward and data gradient: filter (inner, outer), image (inner, tile), result (outer, tile) or (tile, outer).
@@ -81,12 +59,11 @@ void set_image_launch(const Problem& p, std::int64_t chunks, WinogradLaunch* l) 
   d.staged = d.along_channels;
 
   winograd::OutputParams& o = l->output;
-  o.image = image_of(out);
-  o.addend_image = p.has_z != 0 ? image_of(p.z) : o.image;
+  o.image = winograd_image(out);
+  o.addend_image = p.has_z != 0 ? winograd_image(p.z) : o.image;
   o.tiles = tiles_of(p, out, l->m);
   o.along_channels = l->swapped;
-  o.vectors = out.strides[3] == 1 && out.dims[3] % l->m == 0 && out.strides[0] % l->m == 0 &&
-              out.strides[1] % l->m == 0 && out.strides[2] % l->m == 0;
+  o.vectors = winograd_stores_vectors(out, l->m);
   if (l->swapped) {
     o.transformed = {p.groups * tile_pitch * outer_pitch, tile_pitch * outer_pitch, 1, outer_pitch};
   } else {
@@ -130,7 +107,7 @@ void set_filter_launch(const Problem& p, std::int64_t splits, WinogradLaunch* l)
   x.transformed = {p.groups * l->tiles * x_pitch, l->tiles * x_pitch, 1, x_pitch};
   x.staged = !x.along_channels;
   winograd::DataParams& y = l->grad;
-  y = data_of(p, p.y, l->m);
+  y = winograd_data(p, p.y, l->m);
   y.transformed = {p.groups * l->tiles * y_pitch, l->tiles * y_pitch, 1, y_pitch};
   y.staged = !y.along_channels;
 
@@ -171,13 +148,41 @@ void set_filter_launch(const Problem& p, std::int64_t splits, WinogradLaunch* l)
 
 }  // namespace
 
+winograd::Image winograd_image(const TensorGeometry& t) {
+  return {t.strides[0],
+          t.strides[1],
+          t.strides[2],
+          t.strides[3],
+          static_cast<std::int32_t>(t.dims[2]),
+          static_cast<std::int32_t>(t.dims[3])};
+}
+
+winograd::DataParams winograd_data(const Problem& p, const TensorGeometry& image, int m) {
+  winograd::DataParams d;
+  d.image = winograd_image(image);
+  d.step = m;
+  d.tiles = tiles_of(p, image, m);
+  d.along_channels = runs_along_channels(image);
+  return d;
+}
+
+bool winograd_stores_vectors(const TensorGeometry& image, int m) {
+  return image.strides[3] == 1 && image.dims[3] % m == 0 && image.strides[0] % m == 0 && image.strides[1] % m == 0 &&
+         image.strides[2] % m == 0;
+}
+
+std::int64_t winograd_tiles(const Problem& p, int m) {
+  const TensorGeometry& pixels = pixels_of(p);
+  return pixels.dims[0] * ceil_div(pixels.dims[2], m) * ceil_div(pixels.dims[3], m);
+}
+
 const char* winograd_unsupported_reason(const Problem& p) {
   const char* const reason = transform_unsupported_reason(p);
   if (reason != nullptr) return reason;
   if (p.w.dims[2] != winograd::kFilter || p.w.dims[3] != winograd::kFilter) return "the filter is not 3x3";
   // The smallest tiles are the most.
   constexpr int kSmallest = 2;
-  const std::int64_t tiles = tile_count(p, kSmallest);
+  const std::int64_t tiles = winograd_tiles(p, kSmallest);
   if (tiles > kMaxIndex / 2) return "too many tiles for 32-bit indices";
   const std::int64_t blocks =
       ceil_div(tiles, 32) * ceil_div(std::max(p.x.dims[1], p.y.dims[1]) / p.groups, 32) * p.groups * 36;
@@ -189,8 +194,8 @@ WinogradLaunch winograd_launch(const Problem& p, const Config& config) {
   l.direction = p.direction;
   l.m = winograd::kOutputTiles[config.tile / winograd::kProductTileCount];
   l.product_row = config.tile % winograd::kProductTileCount;
-  l.tiles = tile_count(p, l.m);
-  l.data = data_of(p, windows_of(p), l.m);
+  l.tiles = winograd_tiles(p, l.m);
+  l.data = winograd_data(p, windows_of(p), l.m);
   if (p.direction == Direction::wgrad) {
     set_filter_launch(p, config.split_k, &l);
   } else {

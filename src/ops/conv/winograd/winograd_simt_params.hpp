@@ -29,6 +29,14 @@ struct WinogradLaunch {
   std::int64_t workspace_floats = 0;
 };
 
+// Of an image, and of the transform of one with tiles of m outputs a side, but for the origin and the strides of the
+// result.
+[[nodiscard]] kernels::winograd::Image winograd_image(const TensorGeometry& image);
+[[nodiscard]] kernels::winograd::DataParams winograd_data(const Problem& problem, const TensorGeometry& image, int m);
+// Whether the rows of its tiles are whole vectors.
+[[nodiscard]] bool winograd_stores_vectors(const TensorGeometry& image, int m);
+[[nodiscard]] std::int64_t winograd_tiles(const Problem& problem, int m);  // of all images
+
 // A reason against, or null.
 [[nodiscard]] const char* winograd_unsupported_reason(const Problem& problem);
 

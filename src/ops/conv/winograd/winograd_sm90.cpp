@@ -1,0 +1,164 @@
+// Launcher of the Winograd convolution on bfloat16 tensor cores: problem + config -> parameters -> launches.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_maps.hpp"
+#include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/sm90_launch.hpp"
+#include "ops/conv/winograd/winograd_sm90_params.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace split = kernels::fp32_split;
+namespace sm90 = kernels::sm90;
+namespace winograd = kernels::winograd;
+
+struct Prepared {
+  WinogradSm90Launch launch;
+  std::uint32_t blocks = 0;  // of the product
+  bool encoded = false;
+};
+
+// A part of the workspace.
+struct Workspace {
+  char* first;
+  [[nodiscard]] float* floats(std::size_t at) const { return reinterpret_cast<float*>(first + at); }
+};
+
+bool encode_all(WinogradSm90Launch* l) {
+  constexpr MapElement kFloats = {.type = tile::ElementType::f32, .rounds_to_tf32 = false};
+  Sm90Plan& plan = l->product;
+  sm90::Params& p = plan.params;
+  bool encoded = encode_pixels(plan.a[0], false, kFloats, &p.a[0]);
+  if (l->direction == Direction::wgrad) return encode_pixels(plan.b, false, kFloats, &p.b) && encoded;
+  encoded = encode_rows(l->terms, tile::ElementType::bf16, &p.b) && encoded;
+  return encode_filter(plan.c, kFloats, &p.c_map) && encoded;
+}
+
+Support supports(const Problem& problem, const Device& device) {
+  return sm90_supports(problem, device, &winograd_sm90_unsupported_reason);
+}
+
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
+  auto prepared = std::make_shared<Prepared>();
+  WinogradSm90Launch& l = prepared->launch;
+  l = winograd_sm90_launch(problem, config);
+  const sm90::Params& p = l.product.params;
+  prepared->blocks = std::min(static_cast<std::uint32_t>(device.multiprocessors), p.works.divisor * p.splits);
+  prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(&l); });
+  return prepared;
+}
+
+// The product's parameters with the addresses of a call.
+Status set_addresses(const LaunchSite& site, const WinogradSm90Launch& l, const Workspace& workspace, sm90::Params* p) {
+  const bool is_wgrad = l.direction == Direction::wgrad;
+  p->c = workspace.floats(l.product_at);
+  p->addend = p->c;
+  p->partials = workspace.floats(l.partials_at);
+  const void* const a = workspace.floats(is_wgrad ? l.filter_at : l.data_at);
+  const void* const b = workspace.floats(is_wgrad ? l.data_at : l.filter_at);
+  const bool replaced = cuda::with_context(site.device.ordinal, [&] {
+    return cuda::replace_address(&p->a[0], a) && cuda::replace_address(&p->b, b) &&
+           (is_wgrad || cuda::replace_address(&p->c_map, p->c));
+  });
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of the workspace, which must be a multiple of 16 bytes");
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+bool is_vector(const void* address, int floats) {
+  return reinterpret_cast<std::uintptr_t>(address) % (static_cast<std::uintptr_t>(floats) * sizeof(float)) == 0;
+}
+
+void set_input(const void* in, float* out, winograd::DataParams* p) {
+  p->in = static_cast<const float*>(in);
+  p->out = out;
+  p->vectors = p->vectors && is_vector(in, 4);
+}
+
+// Forward and data gradient: chunks of tiles take turns in the workspace.
+Status launch_images(const Prepared& prepared, const LaunchSite& site, const Args& args, const Workspace& workspace) {
+  const WinogradSm90Launch& l = prepared.launch;
+  split::Params product = {.gemm = l.product.params,
+                           .m_tiles_of_batch = tile::FastDivmod(l.m_tiles_of_batch),
+                           .b_rows_of_batch = l.rows_of_batch};
+  GPUDNN_TRY(set_addresses(site, l, workspace, &product.gemm));
+
+  winograd::FilterTermsParams filter = l.filter;
+  filter.in = static_cast<const float*>(args.w) + l.first_tap;
+  filter.terms = workspace.floats(l.filter_at);
+
+  winograd::DataParams data = l.data;
+  set_input(l.direction == Direction::forward ? args.x : args.y, workspace.floats(l.data_at), &data);
+  winograd::OutputParams output = l.output;
+  output.in = workspace.floats(l.product_at);
+  output.out = args.out;
+  output.vectors = output.vectors && is_vector(args.out, l.m);
+  set_epilogue(args, &output);
+  for (std::int64_t first = 0; first < l.tiles; first += l.chunk_tiles) {
+    const auto count = static_cast<std::int32_t>(std::min(l.chunk_tiles, l.tiles - first));
+    data.tiles.first = output.tiles.first = first;
+    data.tiles.count = output.tiles.count = count;
+    winograd::launch_data_rows(l.m, false, l.data_exchanges, data, site.stream);
+    // The filter's kernel waits for the image's alone, which must stand before it.
+    if (first == 0) winograd::launch_filter_terms(l.m, filter, site.stream);
+    split::launch(l.tile, sm90::Direction::forward, product, prepared.blocks, site.stream);
+    winograd::launch_output_rows(l.m, l.output_exchanges, output, site.stream);
+  }
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, const Args& args,
+                              const Workspace& workspace) {
+  const WinogradSm90Launch& l = prepared.launch;
+  split::WgradParams product = {.gemm = l.product.params, .k_tiles_of_group = l.k_tiles_of_batch};
+  GPUDNN_TRY(set_addresses(site, l, workspace, &product.gemm));
+
+  winograd::DataParams grad = l.grad;
+  set_input(args.y, workspace.floats(l.filter_at), &grad);
+  winograd::DataParams data = l.data;
+  set_input(args.x, workspace.floats(l.data_at), &data);
+  for (std::int64_t first = 0; first < l.tiles; first += l.chunk_tiles) {
+    for (winograd::DataParams* image : {&grad, &data}) {
+      image->tiles.first = first;
+      image->tiles.count = static_cast<std::int32_t>(std::min(l.chunk_tiles, l.tiles - first));
+    }
+    winograd::launch_data_rows(l.m, true, l.grad_exchanges, grad, site.stream);
+    winograd::launch_data_rows(l.m, false, l.data_exchanges, data, site.stream);
+    product.gemm.addend_scale = first == 0 ? 0.0f : 1.0f;
+    split::launch_wgrad(l.tile, product, prepared.blocks, site.stream);
+  }
+  winograd::FilterOutputParams output = l.filter_output;
+  output.in = workspace.floats(l.product_at);
+  output.out = static_cast<float*>(args.out) + l.first_tap;
+  output.alpha = static_cast<float>(args.alpha);
+  output.beta = static_cast<float>(args.beta);
+  winograd::launch_filter_output(l.m, output, site.stream);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status launch(const LaunchSite& site, const void* state, const Args& args) {
+  const auto& prepared = *static_cast<const Prepared*>(state);
+  GPUDNN_TRY(require_maps(prepared.encoded));
+  GPUDNN_TRY(require_workspace(site, prepared.launch.workspace));
+  const Workspace workspace = {static_cast<char*>(align_up(site.workspace, kWinogradSm90Alignment))};
+  GPUDNN_TRY(prepared.launch.direction == Direction::wgrad ? launch_filter_gradient(prepared, site, args, workspace)
+                                                           : launch_images(prepared, site, args, workspace));
+  return cuda::launch_status("winograd_sm90");
+}
+
+}  // namespace
+
+// Its math is float's: a program that is told of it must not take TF32 for allowed.
+extern const ConvEngine kWinogradSm90 = {.name = "winograd_sm90",
+                                         .backend = GPUDNN_BACKEND_CUDA,
+                                         .math = GPUDNN_FMA_MATH,
+                                         .family = Family::winograd_nonfused,
+                                         .supports = &supports,
+                                         .candidates = &winograd_sm90_candidates,
+                                         .prepare = &prepare,
+                                         .launch = &launch};
+
+}  // namespace gpudnn::conv

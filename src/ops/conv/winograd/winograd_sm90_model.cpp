@@ -1,0 +1,162 @@
+// The configs of the Winograd convolution on bfloat16 tensor cores and what they cost.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "core/cost_model.hpp"
+#include "ops/conv/tile_names.hpp"
+#include "ops/conv/transform_params.hpp"
+#include "ops/conv/winograd/winograd_sm90_params.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace split = kernels::fp32_split;
+namespace sm90 = kernels::sm90;
+namespace winograd = kernels::winograd;
+
+constexpr double kTransformRate = 0.8;  // of the copy rate
+constexpr double kTileSeconds = 0.32e-6;
+constexpr double kStartSeconds = 2.0e-6;
+constexpr double kPartialRate = 0.39;  // of the L2's
+constexpr double kReduceSeconds = 2.0e-6;
+constexpr int kProductsOfTf32 = 3;  // that six of bfloat16 last
+
+// Tiles with 4 outputs a side first, of all rows of the product; then those with 2. In the filter gradient once more
+// for each size of chunks.
+constexpr int kSides = static_cast<int>(std::size(winograd::kOutputTiles));
+template <std::size_t kSizes, std::size_t kRows>
+constexpr auto names_of(const sm90::TileShape (&shapes)[kRows], const std::string_view (&ends)[kSizes]) {
+  std::array<TileName, kSizes * kSides * kRows> names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const sm90::TileShape& shape = shapes[i % kRows];
+    names[i]
+        .add("f", winograd::kOutputTiles[i / kRows % kSides])
+        .add("x3_bm", shape.bm)
+        .add("_bn", shape.bn)
+        .add(ends[i / kRows / kSides]);
+  }
+  return names;
+}
+constexpr auto kNames = names_of(split::kShapes, {std::string_view("")});
+constexpr auto kWgradNames =
+    names_of(split::kWgradShapes, {std::string_view("_wgrad"), std::string_view("_wgrad_256mb")});
+static_assert(kWgradNames.size() == std::size(kWgradChunkBytes) * kSides * split::kWgradShapeCount);
+
+struct Bytes {
+  double filter, data, products;
+};
+Bytes bytes_of_parts(const WinogradSm90Launch& l) {
+  const std::size_t end = l.partials_at > 0 ? l.partials_at : l.workspace;
+  return {static_cast<double>(l.data_at - l.filter_at), static_cast<double>(l.product_at - l.data_at),
+          static_cast<double>(end - l.product_at)};
+}
+
+double product_seconds(const WinogradSm90Launch& l, const Bytes& bytes, const DeviceRates& rates) {
+  const bool is_wgrad = l.direction == Direction::wgrad;
+  const sm90::TileShape& tile = (is_wgrad ? split::kWgradShapes : split::kShapes)[l.tile];
+  const sm90::Params& p = l.product.params;
+  Footprint f;
+  f.tiles = static_cast<double>(l.product.tiles) * p.splits;
+  f.k_tiles = p.problem[0].k_blocks_per_split;
+  f.flops = 2.0 * tile.bm * tile.bn * split::kChunkChannels;
+  f.flops_rate = rates.tf32_flops / kProductsOfTf32;
+  f.efficiency = tile.efficiency;
+  f.l2_bytes = tile.bm * sm90::kRowBytes + tile.bn * (is_wgrad ? sm90::kRowBytes : split::kTerms * split::kChunkBytes);
+  f.tile_seconds = kTileSeconds;
+  f.store_bytes = tile.bm * tile.bn * static_cast<double>(sizeof(float));
+  f.dram_bytes = resident_bytes(bytes.filter + bytes.data + bytes.products);
+  f.start_seconds = kStartSeconds;
+  if (p.splits > 1) {
+    f.partial_bytes = 2.0 * f.tiles * f.store_bytes;
+    f.partial_rate = kPartialRate;
+    f.reduce_seconds = kReduceSeconds;
+  }
+  return estimate(f, rates);
+}
+
+double seconds_of(const Problem& p, const WinogradSm90Launch& l, const DeviceRates& rates) {
+  const Bytes bytes = bytes_of_parts(l);
+  const double product = product_seconds(l, bytes, rates);
+  const auto pass = [&](double tensor, double transform) {
+    return transform_pass_seconds(tensor, transform, kTransformRate, rates);
+  };
+  const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
+  if (p.direction == Direction::wgrad) {
+    return chunks * (pass(bytes_of(p.y) / chunks, bytes.filter) + pass(bytes_of(p.x) / chunks, bytes.data) + product) +
+           pass(bytes_of(p.w), bytes.products);
+  }
+  const double addends = p.has_z != 0 ? bytes_of(p.z) : 0;
+  return pass(bytes_of(p.w), bytes.filter) +
+         chunks * (pass(bytes_of(windows_of(p)) / chunks, bytes.data) + product +
+                   pass((bytes_of(pixels_of(p)) + addends) / chunks, bytes.products));
+}
+
+// Chunks of the images that are offered: all at once, and what fits in 256 MB, 64 MB and the L2.
+constexpr double kChunkBytes[] = {1e18, 256e6, 64e6, 32e6};
+constexpr int kMaxChunks = 64;
+
+void offer_chunks(const Problem& problem, Config config, const Device& device, std::vector<Candidate>* candidates) {
+  config.split_k = 1;
+  const WinogradSm90Launch whole = winograd_sm90_launch(problem, config);
+  const auto bytes = static_cast<double>(whole.workspace - whole.data_at);
+  std::int64_t former = 0;
+  for (const double limit : kChunkBytes) {
+    config.split_k = static_cast<std::int32_t>(std::min<double>(kMaxChunks, std::ceil(bytes / limit)));
+    const WinogradSm90Launch l = winograd_sm90_launch(problem, config);
+    if (l.chunk_tiles == former) continue;
+    former = l.chunk_tiles;
+    candidates->push_back({config, seconds_of(problem, l, device.rates), l.workspace});
+  }
+}
+
+// Whether the chunks are as large with the row's limit as with the one before.
+bool repeats_chunks(const Problem& problem, Config config) {
+  constexpr int kRowsOfSize = kSides * split::kWgradShapeCount;
+  if (config.tile < kRowsOfSize) return false;
+  const std::int64_t tiles = winograd_sm90_launch(problem, config).chunk_tiles;
+  config.tile -= kRowsOfSize;
+  return winograd_sm90_launch(problem, config).chunk_tiles == tiles;
+}
+
+// One split, and those that fill the device once and twice.
+void offer_splits(const Problem& problem, Config config, const Device& device, std::vector<Candidate>* candidates) {
+  constexpr int kMinKTiles = 4;  // of a split
+  if (repeats_chunks(problem, config)) return;
+  const auto offer = [&](std::int32_t splits) {
+    config.split_k = splits;
+    const WinogradSm90Launch l = winograd_sm90_launch(problem, config);
+    candidates->push_back({config, seconds_of(problem, l, device.rates), l.workspace});
+    return l;
+  };
+  const WinogradSm90Launch whole = offer(1);
+  std::int32_t last = 1;
+  for (const double rounds : {1.0, 2.0, 4.0}) {
+    const double fills = rounds * std::max(device.rates.multiprocessors, 2) / static_cast<double>(whole.product.tiles);
+    const double most = std::min(fills, static_cast<double>(whole.k_tiles_of_batch) / kMinKTiles);
+    const auto splits = static_cast<std::int32_t>(std::min(most, 1024.0));
+    if (splits <= last) continue;
+    offer(splits);
+    last = splits;
+  }
+}
+
+}  // namespace
+
+void winograd_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  const auto offer = [&](const auto& names, auto offer_tile) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      Config config;
+      config.tile = static_cast<std::int32_t>(i);
+      config.tile_name = names[i].text;
+      offer_tile(problem, config, device, candidates);
+    }
+  };
+  if (problem.direction == Direction::wgrad) {
+    offer(kWgradNames, offer_splits);
+  } else {
+    offer(kNames, offer_chunks);
+  }
+}
+
+}  // namespace gpudnn::conv
