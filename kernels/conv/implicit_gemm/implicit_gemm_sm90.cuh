@@ -53,7 +53,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     }
     float sum[I::kRowBlocks][I::kBN / 2];
     if constexpr (kHasFusedEpilogue<I>) {
-      if (p.is_fused) fetch_addends<I>(p, shared, work, consumer, area, &addends);
+      if (p.is_fused) fetch_addends<I>(p, shared, work, index, consumer, area, &addends);
     }
     multiply<I>(shared, work, sequence, consumer, sum, &turn);
     if constexpr (kHasFusedEpilogue<I>) {

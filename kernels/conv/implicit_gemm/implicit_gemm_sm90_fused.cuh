@@ -101,21 +101,24 @@ __device__ __forceinline__ void wait_for_addend(Shared<I>& shared, int consumer,
   addends->parity ^= 1u << area;
 }
 
-// By one thread of the producer: the tile's addend into the L2.
+// One thread: the addend of the consumer's next tile into the L2. Not by the producer: its loop is slower with any
+// more code.
 template <class I>
-__device__ __forceinline__ void prefetch_addend(const Params& p, const Work& work) {
-  constexpr int kParts = I::kPingPong ? 1 : I::kConsumers;
+__device__ __forceinline__ void prefetch_next_addend(const Params& p, std::uint32_t index, int consumer) {
+  const std::uint32_t next = index + gridDim.x * (I::kPingPong ? I::kConsumers : 1);
+  if (next >= end_index<I>(p)) return;
+  const Work work = work_item<I>(p, next);
 #pragma unroll 1
-  for (int i = 0; i < kParts * kChunksOfConsumer<I>; ++i) {
-    const Box box = box_at<I>(p, work, i / kChunksOfConsumer<I>, i % kChunksOfConsumer<I>);
+  for (int i = 0; i < kChunksOfConsumer<I>; ++i) {
+    const Box box = box_at<I>(p, work, consumer, i);
     if (box.columns.valid > 0) ptx::prefetch_tile_3d(&p.addend_map, box.columns.x, box.columns.y, box.row);
   }
 }
 
 // Before the tile is multiplied.
 template <class I>
-__device__ __forceinline__ void fetch_addends(const Params& p, Shared<I>& shared, const Work& work, int consumer,
-                                              int area, Addends<I>* addends) {
+__device__ __forceinline__ void fetch_addends(const Params& p, Shared<I>& shared, const Work& work, std::uint32_t index,
+                                              int consumer, int area, Addends<I>* addends) {
   fetch_bias<I>(p, work, consumer, addends);
   if (p.addend_scale == 0.0f || threadIdx.x % 128 != 0) return;
   if constexpr (I::kSwapped) {
@@ -124,6 +127,7 @@ __device__ __forceinline__ void fetch_addends(const Params& p, Shared<I>& shared
   } else {
     fetch_addend_pair<I>(p, shared, work, consumer, 0);
   }
+  prefetch_next_addend<I>(p, index, consumer);
 }
 
 // --- values ----------------------------------------------------------------------------------------------------------

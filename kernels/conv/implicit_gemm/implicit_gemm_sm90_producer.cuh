@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/conv/implicit_gemm/implicit_gemm_sm90_fused.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_work.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -189,10 +188,6 @@ __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
   const std::uint32_t end = end_index<I>(p);
   for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index)) {
     const Work work = work_item<I>(p, index);
-    if constexpr (kHasFusedEpilogue<I>) {
-      if (p.is_fused && p.addend_scale != 0.0f && threadIdx.x == 0) prefetch_addend<I>(p, work);
-      __syncwarp();
-    }
     // One thread starts all copies: its loop has no branch for what the problem decides.
     if constexpr (I::kIsFilterGradient) {
       // TF32's are bound by shared memory and TMA, where a tile half of which is void is slow.
