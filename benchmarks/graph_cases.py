@@ -5,7 +5,8 @@ usage: graph_cases.py LIST
 
   pointwise   benchmarks/cases/pointwise.txt, each program as a graph of pointwise operations
   norms       layer, RMS and adaptive norms of benchmarks/cases/layer_norm.txt
-  epilogues   the 3x3 and 1x1 convolutions of ResNet-50 in half precision, plain, with bias, residual and ReLU, and with statistics
+  epilogues   the 3x3 and 1x1 convolutions of ResNet-50 in half precision, plain, with bias, residual and activations, and with
+              statistics
   attention   forward and backward without a mask, as one operation each
   matmul      products of transformers, plain and with bias and GELU
 
@@ -206,7 +207,7 @@ def epilogues():
         dtype = match.group(1)
         n, c, h, w, k, r, s, p, q, t, u = map(int, match.groups()[1:])
         out = [n, k, (h + 2 * p - r) // t + 1, (w + 2 * q - s) // u + 1]
-        for kind in ("plain", "bias+relu", "bias+residual+relu", "statistics"):
+        for kind in ("plain", "bias+relu", "bias+residual+relu", "bias+gelu", "bias+swish", "bias+tanh", "statistics"):
             graph = Graph()
             x = graph.tensor(dtype, [n, c, h, w], nhwc([n, c, h, w]))
             filters = graph.tensor(dtype, [k, c, r, s], nhwc([k, c, r, s]))
@@ -225,7 +226,7 @@ def epilogues():
                     residual, added = graph.tensor(dtype, out, nhwc(out)), graph.virtual(out, nhwc(out))
                     graph.operation(f"pointwise add x={biased} b={residual} y={added} compute=f32")
                     biased = added
-                graph.operation(f"pointwise relu_fwd x={biased} y={y} compute=f32")
+                graph.operation(f"pointwise {kind.split('+')[-1]}_fwd x={biased} y={y} compute=f32")
             yield f"c{c}h{h}k{k}r{r}t{t} {kind}", graph.text()
 
 

@@ -66,6 +66,12 @@ constexpr double kWinogradGrowth = 4.8;
   return 8 * u * (std::fabs(f) + std::fabs(change));
 }
 
+// What GELU, swish, sigmoid and tanh of a convolution or matrix product may be off besides where their results are
+// rounded to 16 or 8 bits (kernels/tile/rounded_math.cuh).
+[[nodiscard]] inline double rounded_curve_slack(double f, double x) noexcept {
+  return 0x1p-13 * std::fabs(f) + 0x1p-24 * std::fabs(x);
+}
+
 // Of one of n values of a softmax, `below` being the distance from the greatest input.
 [[nodiscard]] inline double softmax_slack(double u, double n, double below, double value) noexcept {
   return u * (2 * below + 16 + 4 * std::sqrt(n)) * value;

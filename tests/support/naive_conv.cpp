@@ -135,6 +135,8 @@ void apply_epilogue(const ConvCase& c, const Values& values, std::size_t plane, 
     if (mode == conv::kGelu) slack += 8 * u * std::fabs(value);
     if (!activation_is_exact(mode)) {
       slack += numerics::curve_slack(u, f.f, value * f.slope);
+      const bool is_rounded_curve = mode != GPUDNN_ACTIVATION_ELU && mode != conv::kSoftplus;
+      if (is_rounded_curve && data_type_bits(p.y.type) <= 16) slack += numerics::rounded_curve_slack(f.f, value);
       slack += 3 * least_subnormal(compute_type(p.y.type)) * (1 + factor_of_curve(mode, c.coef, value));
     }
     value = f.f;

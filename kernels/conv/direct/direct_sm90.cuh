@@ -56,6 +56,7 @@ struct Barriers {
   std::uint64_t empty[kMaxStages];
   std::uint64_t turn[kConsumers];          // the consumer has started its tile's last product
   std::uint64_t filter[kMaxFilterBlocks];  // of f32: these k have arrived, of all taps
+  std::uint64_t addend[kConsumers];        // of 16 bits: it has come into the consumer's staging area
 };
 static_assert(sizeof(Barriers) <= kBarrierBytes, "the barriers' place");
 
@@ -287,11 +288,20 @@ __device__ __forceinline__ void consume(const Params& p, Barriers& barriers, uns
       continue;
     }
     float sum[I::kBlocks][I::kN / 2];
+    [[maybe_unused]] unsigned char* const staging =
+        shared + p.staging_offset + static_cast<std::uint32_t>(consumer) * p.staging_bytes;
+    if constexpr (!I::kIsTf32) {
+      if (p.is_common && p.addend_scale != 0.0f && threadIdx.x % 128 == 0) {
+        fetch_addend_box<I>(p, tile_at(p, index), channels, staging, &barriers.addend[consumer]);
+      }
+    }
     multiply_tile<I>(p, barriers, patches, filter, sequence, &turn, sum);
     if constexpr (I::kIsTf32) {
       store_tile_tf32<I>(p, tile_at(p, index), channels, sum[0]);
     } else {
-      unsigned char* const staging = shared + p.staging_offset + static_cast<std::uint32_t>(consumer) * p.staging_bytes;
+      if (p.is_common && p.addend_scale != 0.0f) {
+        tile::wait(&barriers.addend[consumer], sequence / kConsumers & 1u);
+      }
       store_tile<I>(p, tile_at(p, index), channels, staging, kStagingBarrier + consumer, sum);
     }
   }
@@ -310,7 +320,10 @@ __device__ __forceinline__ void make_barriers(const Params& p, Barriers& barrier
   if (lane < kMaxStages) {
     ptx::mbarrier_init(&barriers.full[lane], 1);
     ptx::mbarrier_init(&barriers.empty[lane], 4);
-    if (lane < kConsumers) ptx::mbarrier_init(&barriers.turn[lane], 4);
+    if (lane < kConsumers) {
+      ptx::mbarrier_init(&barriers.turn[lane], 4);
+      ptx::mbarrier_init(&barriers.addend[lane], 1);
+    }
   }
   if (I::kIsTf32 && lane < kMaxFilterBlocks) ptx::mbarrier_init(&barriers.filter[lane], 1);
   ptx::fence_mbarrier_init();

@@ -113,6 +113,7 @@ struct Params {
   bool float_vectors = false;  // the bias is of floats, else of the data's type
   // Filled in for each launch.
   bool is_plain = false;
+  bool is_common = false;  // 16-bit types: combine_sums has the epilogue, the addend comes in boxes
   float alpha = 1;
   float addend_scale = 0;  // 0: the addend is not read
   gemm::ActivationArgs<float> activation;
@@ -120,6 +121,7 @@ struct Params {
   const void* bias = nullptr;
   const void* filter = nullptr;  // 16-bit types alone
   void* out = nullptr;           // f32 alone
+  TensorMap addend_map;          // where is_common: boxes as the output's
 };
 
 using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);

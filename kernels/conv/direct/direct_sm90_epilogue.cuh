@@ -271,19 +271,102 @@ __device__ __forceinline__ void stage_sums(const Params& p, const Channels<I>& c
   }
 }
 
+// One thread, before the tile's products: its addend, once TMA has read the staging area.
+template <class I>
+__device__ __forceinline__ void fetch_addend_box(const Params& p, const Tile& tile, const Channels<I>& channels,
+                                                 unsigned char* staging, std::uint64_t* arrived) {
+  ptx::bulk_wait_group_read<0>();
+  const auto pixels = static_cast<std::uint32_t>(p.tile_w * p.tile_h);
+  ptx::mbarrier_arrive_expect_tx(arrived, pixels * p.m_octets * 16);
+  ptx::tma_tile_5d(staging, &p.addend_map, arrived, static_cast<std::int32_t>(channels.first_byte / 2), tile.w, tile.h,
+                   tile.d, tile.n);
+}
+
+// The addend of 16 positions and 16 channels, where stage_fragments will put their results. kFour: of all 16 positions
+// or channels.
+template <class I, bool kFour>
+__device__ __forceinline__ void add_staged(const Params& p, std::uint32_t address, float* v) {
+  std::uint32_t words[4];
+  if constexpr (I::kFilterFirst) {
+    ptx::ldmatrix_x4_trans(address, words);
+  } else {
+    ptx::ldmatrix_x4(address, words);
+  }
+#pragma unroll
+  for (int i = 0; i < (kFour ? 8 : 4); ++i) {
+    v[i] = fmaf(p.addend_scale, tile::widen<float>(tile::half_of<typename I::T>(words[i / 2], i % 2)), v[i]);
+  }
+}
+
+template <class I>
+__device__ __forceinline__ void add_all_staged(const Params& p, std::uint32_t staging,
+                                               float (&sum)[I::kBlocks][I::kN / 2]) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t warp = threadIdx.x % 128 / 32;
+  if constexpr (I::kFilterFirst) {
+    constexpr int kGroups = I::kN / 8;
+    const std::uint32_t octet = warp * 2 + lane / 8 % 2;
+    if (warp * 2 >= p.m_octets) return;
+#pragma unroll
+    for (int group = 0; group < kGroups; group += 2) {
+      const bool four = group + 1 < kGroups;
+      const std::uint32_t position = static_cast<std::uint32_t>(group) * 8 + (four ? lane / 16 * 8 : 0) + lane % 8;
+      const std::uint32_t address = staging + staged(p, pixel_at(p, position), octet);
+      if (group + 1 < kGroups) {
+        add_staged<I, true>(p, address, sum[0] + 4 * group);
+      } else {
+        add_staged<I, false>(p, address, sum[0] + 4 * group);
+      }
+    }
+  } else {
+    constexpr bool kFour = I::kOctets > 1;
+    const std::uint32_t position = warp * 16 + lane % 16;
+#pragma unroll
+    for (int block = 0; block < I::kBlocks; ++block) {
+      const std::uint32_t pixel = pixel_at(p, static_cast<std::uint32_t>(block) * 64 + position);
+#pragma unroll
+      for (int octet = 0; octet < I::kOctets; octet += 2) {
+        if (octet >= static_cast<int>(p.m_octets)) continue;
+        const std::uint32_t my_octet = static_cast<std::uint32_t>(octet) + (kFour ? lane / 16 : 0);
+        add_staged<I, kFour>(p, staging + staged(p, pixel, my_octet), sum[block] + 4 * octet);
+      }
+    }
+  }
+}
+
+// The sums become f(alpha * sum + addend_scale * addend + bias), in place.
+template <class I>
+__device__ __forceinline__ void combine_sums(const Params& p, const Channels<I>& channels, std::uint32_t staging,
+                                             float (&sum)[I::kBlocks][I::kN / 2]) {
+#pragma unroll
+  for (int block = 0; block < I::kBlocks; ++block) {
+#pragma unroll
+    for (int i = 0; i < I::kN / 2; ++i) {
+      const float bias =
+          I::kFilterFirst ? channels.bias[i / 2 % 2][0] : channels.bias[i / 4 % I::kOctets][i % 2 % I::kPerOctet];
+      sum[block][i] = fmaf(p.alpha, sum[block][i], bias);
+    }
+  }
+  if (p.addend_scale != 0.0f) add_all_staged<I>(p, staging, sum);
+#pragma unroll
+  for (int block = 0; block < I::kBlocks; ++block) gemm::activate_common(p.activation, sum[block]);
+}
+
 template <class I>
 __device__ __forceinline__ void store_tile(const Params& p, const Tile& tile, const Channels<I>& channels,
-                                           unsigned char* staging, int barrier,
-                                           const float (&sum)[I::kBlocks][I::kN / 2]) {
-  // The tile before has left the staging area.
-  if (threadIdx.x % 128 == 0) ptx::bulk_wait_group_read<0>();
+                                           unsigned char* staging, int barrier, float (&sum)[I::kBlocks][I::kN / 2]) {
+  // The tile before has left the staging area. An addend in boxes, which has arrived by now, says so too.
+  const bool adds_box = p.is_common && p.addend_scale != 0.0f;
+  if (threadIdx.x % 128 == 0 && !adds_box) ptx::bulk_wait_group_read<0>();
   ptx::barrier_sync(barrier, 128);
-  if (p.addend_scale != 0.0f) {
+  if (p.is_common) {
+    combine_sums<I>(p, channels, ptx::shared_address(staging), sum);
+  } else if (p.addend_scale != 0.0f) {
     fetch_addend<I>(p, tile, channels, staging);
     ptx::barrier_sync(barrier, 128);
   }
   // Plain ones are apart: a branch for each fragment keeps the compiler from doing several at a time.
-  if (p.is_plain) {
+  if (p.is_plain || p.is_common) {
     stage_sums<I, true>(p, channels, ptx::shared_address(staging), sum);
   } else {
     stage_sums<I, false>(p, channels, ptx::shared_address(staging), sum);

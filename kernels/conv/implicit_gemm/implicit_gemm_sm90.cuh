@@ -29,6 +29,7 @@
 #include "core/launch/shared_memory.hpp"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_cluster_split_k.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_epilogue.cuh"
+#include "kernels/conv/implicit_gemm/implicit_gemm_sm90_fused.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_multiply.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_producer.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_stream_k.cuh"
@@ -42,6 +43,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
   tile::PipelineState<I::kStages> turn;
   std::uint32_t sequence = 0;
   int area = 0;
+  Addends<I> addends;
   const std::uint32_t end = end_index<I>(p);
   for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index), ++sequence) {
     const Work work = work_item<I>(p, index);
@@ -50,7 +52,16 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
       continue;
     }
     float sum[I::kRowBlocks][I::kBN / 2];
+    if constexpr (kHasFusedEpilogue<I>) {
+      if (p.is_fused) fetch_addends<I>(p, shared, work, index, consumer, area, &addends);
+    }
     multiply<I>(shared, work, sequence, consumer, sum, &turn);
+    if constexpr (kHasFusedEpilogue<I>) {
+      if (p.is_fused) {
+        store_fused<I>(p, shared, work, consumer, sum, &addends, &area);
+        continue;
+      }
+    }
     if constexpr (I::kClusterSplitK) {
       meet_cluster<I>();
       if (p.splits == 2) {
@@ -101,6 +112,13 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
     ptx::fence_mbarrier_init();
     if constexpr (I::kClusterSplitK) {
       if (i >= kPaired) expect_pair<I>(shared, i - kPaired);
+    }
+  }
+  if constexpr (kHasFusedEpilogue<I>) {
+    if (p.is_fused && p.addend_scale != 0.0f && warp < 2 * I::kConsumers) {
+      ptx::mbarrier_init(&shared.addend[0][0] + warp, 1);
+      ptx::fence_mbarrier_init();
+      if (warp == 0) ptx::prefetch_tensormap(&p.addend_map);
     }
   }
   if (warp == 1 && I::kDirection == Direction::data_gradient) {

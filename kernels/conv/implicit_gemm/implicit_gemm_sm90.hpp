@@ -117,6 +117,12 @@ constexpr bool is_stream_k_elsewhere(int shape) {
   }
   return false;
 }
+
+// Whether the kernel of a shape has the epilogue of implicit_gemm_sm90_fused.cuh.
+constexpr bool has_fused_epilogue(const TileShape& shape, Direction direction, int element_bytes) {
+  return direction == Direction::forward && element_bytes == 2 && !shape.cluster_split_k;
+}
+
 constexpr int kMaxFixupTiles = 256;       // tiles ...
 constexpr int kMaxFixupKTiles = 1 << 20;  // ... and k tiles: their product counts in 31 bits
 
@@ -188,6 +194,7 @@ struct Params {
   bool stores_boxes = false;  // C has a tensor map
   // Filled in for each launch.
   bool is_plain = false;  // C = sum, in boxes: nothing is scaled, combined or added, and there is no activation
+  bool is_fused = false;  // implicit_gemm_sm90_fused.cuh stores the tiles
   float alpha = 1;
   float addend_scale = 0;  // 0: the addend is not read
   gemm::ActivationArgs<float> activation;
@@ -210,6 +217,7 @@ struct Params {
   TensorMap a[kMaxPhases];
   TensorMap b;
   TensorMap c_map;
+  TensorMap addend_map;  // of the fused epilogue: boxes as C's
 };
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 

@@ -33,6 +33,7 @@ struct Instance {
   static constexpr bool kIsFilterGradient = kDir == Direction::filter_gradient;
   static constexpr bool kSwapped = kTile.swap_ab;
   static constexpr bool kStreamK = kIsFilterGradient && sizeof(T) == 2 && is_stream_k_elsewhere(kShape);
+  static constexpr bool kFusedEpilogue = has_fused_epilogue(kTile, kDir, sizeof(T));
   static constexpr int kRowsOfC = kTile.rows_of_c();
   static constexpr int kColumnsOfC = kTile.columns_of_c();
   // TF32's data gradient gets its filter transposed beforehand.
@@ -67,15 +68,27 @@ struct Instance {
   static_assert(kRowBlocks * kBN / 2 <= 160, "accumulators fit the registers");
 };
 
+// Whether implicit_gemm_sm90_fused.cuh stands in the instance.
+template <class I>
+constexpr bool kHasFusedEpilogue = [] {
+  if constexpr (requires { I::kFusedEpilogue; }) {
+    return I::kFusedEpilogue;
+  } else {
+    return false;
+  }
+}();
+
 template <class I>
 struct alignas(1024) Shared {
   unsigned char a[I::kStages][I::kABytes];
   unsigned char b[I::kStages][I::kBBytes];
   unsigned char staging[I::kConsumers][2][I::kAreaBytes];
+  float bias[I::kConsumers][kHasFusedEpilogue<I> ? I::kBN : 2];  // of the consumer's tile
   std::uint64_t full[I::kStages];
   std::uint64_t empty[I::kStages];
-  std::uint64_t fetched[I::kConsumers];  // ping-pong: the consumer has seen all of its tile's stages filled
-  std::uint64_t paired[I::kConsumers];   // the sums of the other block of a pair have come
+  std::uint64_t fetched[I::kConsumers];    // ping-pong: the consumer has seen all of its tile's stages filled
+  std::uint64_t paired[I::kConsumers];     // the sums of the other block of a pair have come
+  std::uint64_t addend[I::kConsumers][2];  // fused epilogue: it has come into the staging area
 };
 
 // The start: the barriers in shared memory are made, in a cluster those of all its blocks, because one block signals

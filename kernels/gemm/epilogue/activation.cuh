@@ -3,13 +3,29 @@
 #pragma once
 
 #include "kernels/gemm/epilogue/activation.hpp"
+#include "kernels/ptx/max_nan.cuh"
 
 namespace gpudnn::kernels::gemm {
+
+// ReLU with nothing but a lower bound, as most are: one instruction for each value.
+template <int N>
+__device__ __forceinline__ void clamp_below(float lower, bool drops_nan, float (&v)[N]) {
+  if (drops_nan) {
+#pragma unroll
+    for (float& x : v) x = fmaxf(x, lower);
+  } else {
+#pragma unroll
+    for (float& x : v) x = ptx::max_nan(x, lower);
+  }
+}
 
 // ReLU in the form that the compiler lays out without a branch for a value.
 template <class C, class P, int N>
 __device__ __forceinline__ void activate_relu(const ActivationArgs<P>& a, C (&v)[N]) {
   const C lower = static_cast<C>(a.lower);
+  if constexpr (std::is_same_v<C, float>) {
+    if (a.slope == P(0) && !a.clips) return clamp_below(lower, a.drops_nan, v);
+  }
   const C upper = static_cast<C>(a.upper);
   if (a.slope != P(0)) {
     const C slope = static_cast<C>(a.slope);
@@ -33,6 +49,17 @@ __device__ __forceinline__ void activate_relu(const ActivationArgs<P>& a, C (&v)
 #pragma unroll
     for (C& x : v) x = x != x ? lower : x;
   }
+}
+
+// What is_common says, of all values at once: some 10 instructions for each, laid out side by side.
+template <int N>
+__device__ __forceinline__ void activate_common(const ActivationArgs<float>& a, float (&v)[N]) {
+  if (a.mode == Activation::identity) return;
+  if (a.mode == Activation::relu) return activate_relu(a, v);
+  with_rounded_curve(a, [&v](auto f) {
+#pragma unroll
+    for (float& x : v) x = f(x);
+  });
 }
 
 // Functions but ReLU take kAtOnce of them at a time: the code of all functions is some 240 instructions for each value.

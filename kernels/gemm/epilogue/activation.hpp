@@ -3,8 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/matmul/epilogue.hpp"
 #include "kernels/tile/pointwise_math.cuh"
+#include "kernels/tile/rounded_math.cuh"
 
 namespace gpudnn::kernels::gemm {
 
@@ -37,11 +40,41 @@ ActivationArgs<P> activation_args(Activation mode, const matmul::ActivationParam
   return a;
 }
 
+// Whether rounded_math.cuh has the activation.
+GPUDNN_HOST_DEVICE bool is_rounded_curve(const ActivationArgs<float>& a) {
+  constexpr float kLargestBeta = 1e30f;
+  return a.mode == Activation::gelu || a.mode == Activation::gelu_tanh || a.mode == Activation::tanh ||
+         (a.mode == Activation::swish && a.parameter > 0.0f && a.parameter < kLargestBeta);
+}
+
+// Calls use(f) for such an activation.
+template <class Use>
+GPUDNN_HOST_DEVICE void with_rounded_curve(const ActivationArgs<float>& a, Use use) {
+  if (a.mode == Activation::gelu) {
+    use([](float x) { return tile::rounded::gelu(x); });
+  } else if (a.mode == Activation::gelu_tanh) {
+    use([](float x) { return tile::rounded::gelu_tanh(x); });
+  } else if (a.mode == Activation::swish) {
+    use([beta = a.parameter](float x) { return tile::rounded::swish(x, beta); });
+  } else {
+    use([](float x) { return tile::rounded::tanh(x); });
+  }
+}
+
+// Whether activate_common (activation.cuh) computes it. `rounds`: the results are rounded to 16 or 8 bits.
+GPUDNN_HOST_DEVICE bool is_common(const ActivationArgs<float>& a, bool rounds) {
+  return a.mode == Activation::identity || a.mode == Activation::relu || (rounds && is_rounded_curve(a));
+}
+
 // Calls use(f), f being the activation as a function of one C: one branch for all that `use` does with it.
-// `approximate` is for results that are rounded to 16 or 8 bits (pointwise_math.cuh has the bounds).
+// `approximate` is for results that are rounded to 16 or 8 bits (rounded_math.cuh and pointwise_math.cuh have the
+// bounds).
 template <class C, class P, class Use>
 GPUDNN_HOST_DEVICE void with_activation(const ActivationArgs<P>& a, bool approximate, Use use) {
   namespace math = tile::pointwise;
+  if constexpr (std::is_same_v<C, float> && std::is_same_v<P, float>) {
+    if (approximate && is_rounded_curve(a)) return with_rounded_curve(a, use);
+  }
   const C parameter = static_cast<C>(a.parameter);
   switch (a.mode) {
     case Activation::identity:
@@ -54,10 +87,8 @@ GPUDNN_HOST_DEVICE void with_activation(const ActivationArgs<P>& a, bool approxi
     case Activation::gelu:
       return use([](C x) { return math::gelu(x); });
     case Activation::gelu_tanh:
-      if (approximate) return use([](C x) { return math::gelu_tanh<true>(x); });
       return use([](C x) { return math::gelu_tanh<false>(x); });
     case Activation::swish:
-      if (approximate) return use([parameter](C x) { return math::swish<true>(x, parameter); });
       return use([parameter](C x) { return math::swish<false>(x, parameter); });
     case Activation::tanh:
       return use([](C x) { return std::tanh(x); });

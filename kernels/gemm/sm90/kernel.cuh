@@ -7,8 +7,8 @@
 //   it
 //               (tma_tile.cuh). Pairs of blocks load an operand that both multiply once (multicast).
 //   consumers   1 or 2 warpgroups. They wait for a full stage, multiply it into their registers, and release the stage
-//               before (mainloop.cuh). A tile done, they store it (store.cuh): ping-pong consumers while another
-//               multiplies.
+//               before (mainloop.cuh). A tile done, they store it (store_common.cuh and its like): ping-pong consumers
+//               while another multiplies.
 //
 // Limits: operands' rows (columns, if MN-major) are multiples of 16 bytes apart; extents below 2^31.
 // SPDX-License-Identifier: Apache-2.0
@@ -39,9 +39,10 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
       continue;
     }
     Sums<I> sum;
+    [[maybe_unused]] RowBias<I> bias;
     if constexpr (!I::kPlain && !I::kSwapAb) {
       if (p.store == Store::boxes) {
-        fetch_bias<I>(p, shared, work, consumer);
+        fetch_bias<I>(p, work, &bias);
         if (is_mine) prefetch_addend<I>(p, work, consumer);
       }
     }
@@ -53,6 +54,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     } else if constexpr (I::kPlain) {
       store_plain<I>(p, shared, work, consumer, sum, epilogue.alpha, &area);
     } else {
+      share_bias<I>(p, shared, consumer, bias);
       store_fragments<I>(p, shared, work, consumer, sum, &epilogue, &area);
     }
   }

@@ -1,30 +1,15 @@
 // From the accumulators of a consumer warpgroup to D with the chain, in the boxes of store_boxes.cuh: 8 sums of a
 // thread at a time (two pairs of columns of two rows), in a loop, so that there is one copy of the chain's code. Common
-// chains have a loop of their own: the other consumer multiplies at the same time, and its instructions leave the
-// caches where the loop of a chain strides over 45 KB.
+// chains are those of store_common.cuh.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/gemm/epilogue/chain.cuh"
-#include "kernels/gemm/sm90/store_boxes.cuh"
+#include "kernels/gemm/sm90/store_common.cuh"
 #include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/prefetch_l2.cuh"
 
 namespace gpudnn::kernels::gemm::sm90 {
-
-// A bias that is a row vector, as floats; it arrives while the tile is multiplied.
-__device__ __forceinline__ bool is_row_vector(const Matrix& bias) { return bias.data != nullptr && bias.m_stride == 0; }
-
-template <class I>
-__device__ __forceinline__ void fetch_bias(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer) {
-  const Matrix& bias = p.epilogue.bias;
-  if (!is_row_vector(bias)) return;
-  // Its readers of the tile before are done.
-  ptx::barrier_sync(kStagingBarrier + consumer, 128);
-  for (std::uint32_t i = threadIdx.x % 128; i < I::kBN && work.n + i < p.n; i += 128) {
-    shared.bias[consumer][i] = load1(bias, element_at(bias, work.batch, 0, work.n + i));
-  }
-}
 
 // 8 sums of a thread: rows m (0, 1 and 4, 5) and m + 8 (2, 3 and 6, 7), columns n, n + 1 and (from 4) n + 8, n + 9.
 __device__ __forceinline__ std::uint32_t row_of(int i) { return i % 4 < 2 ? 0 : 8; }
@@ -153,46 +138,6 @@ __device__ __forceinline__ void add_bias(const float* bias, float (&v)[8]) {
   }
 }
 
-// Bias along the row, if any, and f of each: what most layers have. False where the chain is another one.
-template <class I>
-__device__ __forceinline__ bool store_common(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                             const Sums<I>& sum, float alpha, int* area) {
-  namespace math = tile::pointwise;
-  const Epilogue& e = p.epilogue;
-  const bool row_bias = is_row_vector(e.bias);
-  if (e.beta != 0.0f || (e.bias.data != nullptr && !row_bias) || e.amax != nullptr || e.scale_d != nullptr ||
-      e.d.type == Element::f32) {
-    return false;
-  }
-  const float* const bias = shared.bias[consumer];
-  const auto store = [&](auto function) {
-    store_pieces<I>(p, shared, work, consumer, sum, alpha, area,
-                    [&](float(&v)[8], std::uint32_t, std::uint32_t, int column) {
-                      if (row_bias) add_bias(bias + column, v);
-#pragma unroll
-                      for (int i = 0; i < 8; ++i) v[i] = function(v[i]);
-                    });
-    return true;
-  };
-  const ActivationArgs<float>& a = e.activation;
-  switch (a.mode) {
-    case Activation::identity:
-      return store([](float x) { return x; });
-    case Activation::relu: {
-      const tile::PointwiseParams<float> bounds = {{a.lower, a.upper, a.slope}, a.drops_nan};
-      return store([&bounds](float x) { return math::relu(x, bounds); });
-    }
-    case Activation::gelu:
-      return store([](float x) { return math::gelu(x); });
-    case Activation::gelu_tanh:
-      return store([](float x) { return math::gelu_tanh<true>(x); });
-    case Activation::swish:
-      return store([&a](float x) { return math::swish<true>(x, a.parameter); });
-    default:
-      return false;
-  }
-}
-
 // c at a thread's 8 places, of D's 16-bit type.
 __device__ __forceinline__ void load_addend(const Params& p, const Matrix& x, const WorkTile& work, std::uint32_t m,
                                             std::uint32_t n, std::uint32_t (&words)[4]) {
@@ -269,8 +214,7 @@ __device__ __forceinline__ void store_fragments(const Params& p, Shared<I>& shar
                                                 const Sums<I>& sum, EpilogueState* state, int* area) {
   const Epilogue& e = p.epilogue;
   const bool row_bias = is_row_vector(e.bias);
-  if (row_bias) ptx::barrier_sync(kStagingBarrier + consumer, 128);
-  if (store_common<I>(p, shared, work, consumer, sum, state->alpha, area)) return;
+  if (is_common(p)) return store_common<I>(p, shared, work, consumer, sum, state->alpha, area);
   if (is_residual(p)) return store_residual<I>(p, shared, work, consumer, sum, state->alpha, area);
   store_pieces<I>(p, shared, work, consumer, sum, state->alpha, area,
                   [&](float(&v)[8], std::uint32_t m, std::uint32_t n, int column) {

@@ -42,10 +42,12 @@ verify::Bound bound_of(const Problem& problem, const Args& args, Family family) 
                          problem.activation != GPUDNN_ACTIVATION_CLIPPED_RELU &&
                          problem.activation != GPUDNN_ACTIVATION_IDENTITY;
   if (!is_curved) return verify::relative(sum * std::fmax(1, std::fabs(args.relu_slope)));
+  const bool is_rounded = data_type_bits(type) <= 16;
   const double slope = std::fmax(1.13, std::fabs(args.activation_coef));
   return verify::by_magnitude([=](double value, double magnitude) {
     const double x = slope * magnitude;
-    return sum * x + numerics::curve_slack(u, value, x) + 8 * u * x;
+    const double rounded = is_rounded ? numerics::rounded_curve_slack(value, x) : 0;
+    return sum * x + numerics::curve_slack(u, value, x) + 8 * u * x + rounded;
   });
 }
 

@@ -26,10 +26,11 @@ verify::Bound bound_of(const Problem& problem, const Args& args) {
   }
   if (problem.activation == Activation::identity) return verify::relative(sum);
   const double slope = std::max({1.13, std::fabs(args.activation.alpha), std::fabs(args.activation.slope)});
-  const double curve = data_type_bits(problem.d.type) <= 16 ? 0x1p-15 : 0;
+  const bool is_rounded = data_type_bits(problem.d.type) <= 16;
   return verify::by_magnitude([=](double value, double magnitude) {
     const double x = slope * magnitude;
-    return sum * x + numerics::curve_slack(u, value, x) + 4 * u * x + curve * value;
+    return sum * x + numerics::curve_slack(u, value, x) + 4 * u * x +
+           (is_rounded ? numerics::rounded_curve_slack(value, x) : 0);
   });
 }
 

@@ -17,6 +17,7 @@ bool encode(DirectPlan* plan) {
   direct::Params& p = plan->params;
   constexpr CUtensorMapL2promotion kPromotion = CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
   if (!encode_rows(plan->input, plan->type, &p.input, kPromotion)) return false;
+  if (plan->adds_z && !encode_rows(plan->addend, plan->type, &p.addend_map, kPromotion)) return false;
   return plan->type == direct::ElementType::f32 ? encode_rows(plan->filter, plan->type, &p.filter_map, kPromotion)
                                                 : encode_rows(plan->output, plan->type, &p.output, kPromotion);
 }
@@ -43,6 +44,14 @@ std::shared_ptr<const void> prepare(const Problem& problem, const Config& config
   return prepared;
 }
 
+// The addend's map: z's, or the output's.
+bool set_addend_map(const DirectPlan& plan, const Args& args, direct::Params* p) {
+  if (!p->is_common || p->addend_scale == 0.0f) return true;
+  if (args.z != nullptr) return plan.adds_z && cuda::replace_address(&p->addend_map, args.z);
+  p->addend_map = p->output;
+  return true;
+}
+
 Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   const auto& known = *static_cast<const Prepared*>(prepared);
   GPUDNN_TRY(require_maps(known.encoded));
@@ -51,10 +60,13 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.filter = args.w;
   p.out = args.out;
   set_epilogue(args, &p);
+  p.is_common =
+      !p.is_plain && known.plan.type != direct::ElementType::f32 && kernels::gemm::is_common(p.activation, true);
   const bool replaced = cuda::with_context(site.device.ordinal, [&] {
     return cuda::replace_address(&p.input, input) &&
            (known.plan.type == direct::ElementType::f32 ? cuda::replace_address(&p.filter_map, args.w)
-                                                        : cuda::replace_address(&p.output, args.out));
+                                                        : cuda::replace_address(&p.output, args.out)) &&
+           set_addend_map(known.plan, args, &p);
   });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
                  "the driver refused the address of a tensor, which must be a multiple of 16 bytes");

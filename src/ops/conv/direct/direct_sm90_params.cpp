@@ -113,6 +113,9 @@ void set_output(const Problem& problem, const View& view, const TileChoice& tile
   map.box[1] = static_cast<std::int32_t>(tile.w);
   map.box[2] = static_cast<std::int32_t>(tile.h);
   p.addend_step[3] = view.addend_image;
+  plan->adds_z = problem.has_z != 0 && !view.f32;
+  plan->addend = map;
+  for (int a = 0; a < 4; ++a) plan->addend.step[a] = p.addend_step[a];
   set_activation(problem, &p);
 }
 

@@ -18,6 +18,8 @@ struct DirectPlan {
   TmaBoxes input;   // channel, w, h, d, image
   TmaBoxes output;  // the same; 16-bit types alone
   TmaBoxes filter;  // channel, tap, filter; f32 alone
+  TmaBoxes addend;  // as the output, where adds_z
+  bool adds_z = false;
 };
 
 // Null, or why the engine cannot take the problem on a device that it runs on.

@@ -60,15 +60,22 @@ void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, c
   p->c = args.out;
   set_epilogue(args, p);
   p->is_plain = p->is_plain && p->stores_boxes;
+  const bool adds_boxes = p->addend_scale == 0.0f || args.z == nullptr || prepared.plan.adds_boxes;
+  p->is_fused = prepared.plan.fuses && !p->is_plain && adds_boxes && kernels::gemm::is_common(p->activation, true);
 }
 
-bool replace_all(const Sm90Plan& plan, const void* a, const void* b, void* c, sm90::Params* params) {
+bool replace_all(const Sm90Plan& plan, const void* a, const void* b, const Args& args, sm90::Params* params) {
   bool replaced = cuda::replace_address(&params->b, b);
   for (std::uint32_t i = 0; i < params->phases; ++i) {
     if (params->problem[i].k_blocks > 0) replaced = cuda::replace_address(&params->a[i], a) && replaced;
   }
-  if (plan.params.stores_boxes) replaced = cuda::replace_address(&params->c_map, c) && replaced;
-  return replaced;
+  if (plan.params.stores_boxes) replaced = cuda::replace_address(&params->c_map, args.out) && replaced;
+  if (!params->is_fused || params->addend_scale == 0.0f) return replaced;
+  if (args.z == nullptr) {
+    params->addend_map = params->c_map;
+    return replaced;
+  }
+  return cuda::replace_address(&params->addend_map, args.z) && replaced;
 }
 
 bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
@@ -80,6 +87,7 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
       encoded = encode_pixels(plan.a[i], deep, {plan.type}, &params->a[i]) && encoded;
   }
   if (params->stores_boxes) encoded = encode_filter(plan.c, {plan.type}, &params->c_map) && encoded;
+  if (plan.adds_boxes) encoded = encode_filter(plan.z, {plan.type}, &params->addend_map) && encoded;
   return encoded;
 }
 
@@ -122,8 +130,7 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   }
   params.filter_by_pdl = plan.transposes_filter;
   params.partials = reinterpret_cast<float*>(workspace);
-  const bool replaced =
-      cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args.out, &params); });
+  const bool replaced = cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args, &params); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
                  "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
   sm90::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.stream);

@@ -235,6 +235,17 @@ void set_c_map(const View& view, const sm90::TileShape& shape, bool by_taps, Sm9
   }
 }
 
+// The fused epilogue and its addend z, which comes in the boxes in which C leaves.
+void set_fused(const Problem& problem, const View& view, const sm90::TileShape& shape, Sm90Plan* plan) {
+  const sm90::Params& p = plan->params;
+  plan->fuses = sm90::has_fused_epilogue(shape, plan->direction, static_cast<int>(view.element)) && p.stores_boxes &&
+                p.splits == 1 && !p.has_scale;
+  plan->adds_boxes = plan->fuses && problem.has_z != 0 && p.addend_is_even;
+  if (!plan->adds_boxes) return;
+  plan->z = plan->c;
+  plan->z.row_step = p.problem[0].pixels > 1 ? p.addend_step[0] : 0;
+}
+
 // The order in which float's data gradient reads the filter: one that comes so needs no transposition.
 bool is_by_output(const Problem& problem) {
   return problem.direction == Direction::dgrad && problem.x.type == GPUDNN_DATA_FLOAT && problem.groups == 1 &&
@@ -544,6 +555,7 @@ Sm90Plan sm90_plan(const Problem& problem, const sm90::TileShape& shape, int spl
   p.b_is_matrix = plan.b.row_step != 0;
   p.splits = shape.stream_k ? 1 : static_cast<std::uint32_t>(split_k);
   set_c_map(view, shape, by_taps, &plan);
+  set_fused(problem, view, shape, &plan);
   const std::uint32_t n_tiles =
       by_taps ? ceil_div(p.n_chunks, shape.bn / row_elements(view)) : ceil_div(p.n_count, shape.columns_of_c());
   p.n_tiles = FastDivmod(n_tiles);

@@ -43,6 +43,9 @@ struct Sm90Plan {
   FilterMap filter;
   PixelMap b;
   FilterMap c;                     // where params.stores_boxes
+  FilterMap z;                     // where adds_boxes
+  bool fuses = false;              // where the call's scalars and activation allow it
+  bool adds_boxes = false;         // z lies in boxes as C
   bool transposes_filter = false;  // into the workspace, before the partial sums
   std::size_t filter_bytes = 0;    // of that copy
   std::size_t workspace = 0;

@@ -38,6 +38,7 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.filter = args.w;
   p.out = args.out;
   set_epilogue(args, &p);
+  p.is_common = !p.is_plain && kernels::gemm::is_common(p.activation, known.plan.type != few::ElementType::f32);
   const bool replaced =
       cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.input, args.x); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
