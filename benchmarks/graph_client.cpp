@@ -38,9 +38,13 @@ void set_field(const graph::FieldRow& row, const graph::Node& node, BackendObjec
   } else if (const auto* real = std::get_if<graph::RealField>(&row.field)) {
     const double value = node.*(*real);
     const auto narrow = static_cast<float>(value);
-    // Some attributes are read in one of the two types alone.
-    if (!object->try_set(row.attribute, GPUDNN_TYPE_DOUBLE, 1, &value)) {
-      object->set(row.attribute, GPUDNN_TYPE_FLOAT, 1, &narrow);
+    // In the type of the computation, as another library may read a double's first half as a float. Some attributes
+    // are taken in one of the two types alone.
+    const bool is_double = node.compute == GPUDNN_DATA_DOUBLE;
+    const void* const values[] = {&narrow, &value};
+    const gpudnnBackendAttributeType_t types[] = {GPUDNN_TYPE_FLOAT, GPUDNN_TYPE_DOUBLE};
+    if (!object->try_set(row.attribute, types[is_double], 1, values[is_double])) {
+      object->set(row.attribute, types[!is_double], 1, values[!is_double]);
     }
     return;
   } else {

@@ -29,6 +29,12 @@ namespace gpudnn::graph {
 [[nodiscard]] Status copy_prepare(const Engine& engine, const GraphRef& graph, const Device& device, const Knobs& knobs,
                                   WorkRef* work);
 
+// The sums of channels and of their squares: statistics_engine.cpp.
+[[nodiscard]] std::vector<Config> statistics_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                                     std::string* why);
+[[nodiscard]] Status statistics_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
+                                        const Knobs& knobs, WorkRef* work);
+
 // Pointwise operations and reductions of their results, as one program: pointwise_engine.cpp.
 [[nodiscard]] std::vector<Config> program_configs(const Engine& engine, const Graph& graph, const Device& device,
                                                   std::string* why);

@@ -224,10 +224,13 @@ class Matcher {
 
 class ProgramWork final : public Work {
  public:
-  ProgramWork(const GraphRef& graph, const Match& match) : graph_(graph), match_(match) {}
-  [[nodiscard]] std::size_t workspace() const noexcept override { return 0; }
-  [[nodiscard]] Status run(gpudnnHandle_t handle, void* const* data, void*) const override {
+  ProgramWork(const GraphRef& graph, const Match& match, std::size_t bytes)
+      : graph_(graph), match_(match), bytes_(bytes) {}
+  [[nodiscard]] std::size_t workspace() const noexcept override { return bytes_; }
+  [[nodiscard]] Status run(gpudnnHandle_t handle, void* const* data, void* workspace) const override {
     pointwise::Args args;
+    args.workspace = workspace;
+    args.workspace_bytes = bytes_;
     const pointwise::Program& program = match_.problem.program;
     for (int i = 0; i < program.loads; ++i) {
       if (match_.loads[i] < 0) continue;
@@ -256,22 +259,23 @@ class ProgramWork final : public Work {
 
   GraphRef graph_;
   Match match_;
+  std::size_t bytes_;
 };
 
 }  // namespace
 
-std::vector<Config> program_configs(const Engine&, const Graph& graph, const Device&, std::string* why) {
+std::vector<Config> program_configs(const Engine&, const Graph& graph, const Device& device, std::string* why) {
   Match match;
   if (!Matcher(graph, &match, why).run()) return {};
-  return {Config{}};
+  return {Config{.knobs = {}, .workspace = pointwise::workspace_size(match.problem, device)}};
 }
 
-Status program_prepare(const Engine& engine, const GraphRef& graph, const Device&, const Knobs&, WorkRef* work) {
+Status program_prepare(const Engine& engine, const GraphRef& graph, const Device& device, const Knobs&, WorkRef* work) {
   Match match;
   std::string why;
   GPUDNN_REQUIRE(Matcher(*graph, &match, &why).run(), GPUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "%s: %s", engine.name,
                  why.c_str());
-  *work = std::make_shared<ProgramWork>(graph, match);
+  *work = std::make_shared<ProgramWork>(graph, match, pointwise::workspace_size(match.problem, device));
   return GPUDNN_STATUS_SUCCESS;
 }
 

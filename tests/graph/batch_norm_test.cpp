@@ -28,15 +28,16 @@ struct Maker {
   Case made;
   int uid = 0;
 
-  explicit Maker(Random* of) : random(*of) {
-    const std::int64_t n = random.between(1, 5), c = random.between(1, 9), h = random.between(1, 7),
-                       w = random.between(2, 7);
+  // `packs`: contiguous channels in packs of 8, which have a kernel of their own.
+  explicit Maker(Random* of, bool packs = false) : random(*of) {
+    const std::int64_t n = random.between(1, 5), c = packs ? 8 * random.between(1, 30) : random.between(1, 9),
+                       h = random.between(1, packs ? 30 : 7), w = random.between(2, packs ? 30 : 7);
     const auto text = [](std::int64_t a, std::int64_t b, std::int64_t d, std::int64_t e, char by) {
       return std::to_string(a) + by + std::to_string(b) + by + std::to_string(d) + by + std::to_string(e);
     };
     x = text(n, c, h, w, 'x');
     channels = text(1, c, 1, 1, 'x');
-    if (random.chance(0.5)) strides = " strides=" + text(c * h * w, 1, w * c, c, ',');
+    if (packs || random.chance(0.5)) strides = " strides=" + text(c * h * w, 1, w * c, c, ',');
   }
 
   std::string tensor(const std::string& words) {
@@ -90,8 +91,15 @@ Case backward(Random* random) {
 }
 
 Case statistics(Random* random) {
-  Maker m(random);
-  m.operation("gen_stats x=" + m.image() + " sum=" + m.vector() + " sqsum=" + m.vector());
+  Maker m(random, random->chance(0.5));
+  const std::string x = m.image(), sum = m.vector(), squares = m.vector();
+  if (random->chance(0.5)) {  // of a result that stays in the workspace
+    const std::string twice = m.image(true);
+    m.operation("pointwise add x=" + x + " b=" + x + " y=" + twice + " compute=f32");
+    m.operation("gen_stats x=" + twice + " sum=" + sum + " sqsum=" + squares);
+  } else {
+    m.operation("gen_stats x=" + x + " sum=" + sum + " sqsum=" + squares);
+  }
   return m.made;
 }
 
@@ -149,7 +157,7 @@ void compare(gpudnnHandle_t handle) {
       if (t.is_virtual) continue;
       const std::vector<double> actual = a.values(t.uid);
       const std::vector<double> expected = b.values(t.uid);
-      // Sums of at most 250 terms in float; images are rounded to their type once more.
+      // Sums of at most 4500 terms in float; images are rounded to their type once more.
       const double bound = t.geometry.type == GPUDNN_DATA_FLOAT ? 3e-5 : 0.008;
       for (std::size_t k = 0; k < actual.size(); ++k, ++compared)
         ASSERT_NEAR(actual[k], expected[k], bound * (1 + std::fabs(expected[k]))) << "tensor " << t.uid << ", " << k;
