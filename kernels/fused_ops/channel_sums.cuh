@@ -3,9 +3,9 @@
 // A block sums a tile of kSumsWidth channels over its share of the places: `lanes` threads side by side take a pack of
 // channels each, the rows of threads above them further places. A thread asks for kSumsLoads packs before it adds the
 // kSumsLoads that it asked for last, so that 64 KB of each multiprocessor are always on their way;
-// tile/channel_reduce.cuh joins a block's rows. The blocks' sums go to the workspace, and the last block to arrive adds them up in order. Who
-// that is does not matter to the result; a counter beside a slot of tile/mailboxes.cuh tells. Bytes: y once; the
-// partial sums are 64 channels times 16 bytes a block at most.
+// tile/channel_reduce.cuh joins a block's rows. The blocks' sums go to the workspace, and the last block to arrive adds
+// them up in order. Who that is does not matter to the result; a counter beside a slot of tile/mailboxes.cuh tells.
+// Bytes: y once; the partial sums are 64 channels times 16 bytes a block at most.
 //
 // Summed in the compute type: any order of n terms is within the bounds of docs/numerics.md.
 // SPDX-License-Identifier: Apache-2.0

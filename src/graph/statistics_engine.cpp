@@ -1,4 +1,5 @@
-// The sum and the sum of squares of each channel, by the kernel that the fused operations of the classic interface have.
+// The sum and the sum of squares of each channel, by the kernel that the fused operations of the classic interface
+// have.
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/engines.hpp"
 #include "ops/fused_ops/channel_sums.hpp"
@@ -69,9 +70,9 @@ class SumsWork final : public Work {
   [[nodiscard]] Status run(gpudnnHandle_t handle, void* const* data, void* workspace) const override {
     const auto pointer = [data](int place) { return place < 0 ? nullptr : data[place]; };
     const fused_ops::SumsArgs args = {pointer(sums_.x), pointer(sums_.sum), pointer(sums_.squares), workspace};
-    GPUDNN_REQUIRE(args.y != nullptr && (sums_.sum < 0 || args.sum != nullptr) &&
-                       (sums_.squares < 0 || args.squares != nullptr),
-                   GPUDNN_STATUS_BAD_PARAM_NULL_POINTER, "a data pointer of gen_stats is null");
+    GPUDNN_REQUIRE(
+        args.y != nullptr && (sums_.sum < 0 || args.sum != nullptr) && (sums_.squares < 0 || args.squares != nullptr),
+        GPUDNN_STATUS_BAD_PARAM_NULL_POINTER, "a data pointer of gen_stats is null");
     return fused_ops::run(handle, sums_.problem, args);
   }
 
