@@ -22,19 +22,24 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-template <class T, int kDimQk_, int kDimV_, int kRows_, int kColumns_>
+template <class T, int kDimQk_, int kDimV_, int kRows_, int kColumns_, int kBlocks_>
 struct ForwardConfig {
   using Element = T;
   static constexpr int kDimQk = kDimQk_;
   static constexpr int kDimV = kDimV_;
   static constexpr int kRows = kRows_;
   static constexpr int kColumns = kColumns_;
+  static constexpr int kBlocks = kBlocks_;  // of a multiprocessor
   static constexpr int kConsumers = kRows / 64;
-  static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
+  // Alone, a block gives its producer's registers to the consumers, for which the producer is a warpgroup, the first.
+  // Of several blocks the producer is a warp, the last.
+  static constexpr bool kIsAlone = kBlocks == 1;
+  static constexpr int kFirstConsumer = kIsAlone ? kWarpgroup : 0;
+  static constexpr int kThreads = kConsumers * kWarpgroup + (kIsAlone ? kWarpgroup : 32);
   static constexpr int kStages = 2;
   static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
   static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 240;
-  static constexpr bool kTakesTurns = kDimV <= 128;
+  static constexpr bool kTakesTurns = kDimV <= 128 && kIsAlone;
   // With as many products as o of 256 columns has, it pays to leave a maximum that has grown a little as it was:
   // probabilities stay below 2^slack, and nothing is rescaled.
   static constexpr bool kLeavesMaximum = kDimV > 128;
@@ -283,7 +288,7 @@ class Consumer {
     if (p.mask.lengths_kv == nullptr || rows >= C::kColumns || tile.sequence.length_kv == p.mask.length_kv) return;
     tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
     constexpr int kChunks = C::kDimV / 8;
-    for (int i = static_cast<int>(threadIdx.x) - kWarpgroup; i < (C::kColumns - rows) * kChunks;
+    for (int i = static_cast<int>(threadIdx.x) - C::kFirstConsumer; i < (C::kColumns - rows) * kChunks;
          i += C::kConsumers * kWarpgroup) {
       const std::uint32_t offset = swizzled_chunk<C::kColumns>(rows + i / kChunks, i % kChunks);
       *reinterpret_cast<uint4*>(shared.v[v_turn.stage] + offset) = uint4{};
@@ -450,10 +455,11 @@ class Consumer {
     const int rows = min(C::kRows, p.mask.length_q - tile.row);
     const int chunks = p.dim_v / 8;
     T* const o = static_cast<T*>(p.o_data) + tile.batch * p.o_strides[0] + tile.head * p.o_strides[1];
-    for (int i = static_cast<int>(threadIdx.x) - kWarpgroup; i < rows * chunks; i += C::kConsumers * kWarpgroup) {
+    for (int i = static_cast<int>(threadIdx.x) - C::kFirstConsumer; i < rows * chunks;
+         i += C::kConsumers * kWarpgroup) {
       *reinterpret_cast<uint4*>(o + (tile.row + i / chunks) * p.o_strides[2] + i % chunks * 8) = uint4{};
     }
-    for (int i = static_cast<int>(threadIdx.x) - kWarpgroup; i < rows; i += C::kConsumers * kWarpgroup) {
+    for (int i = static_cast<int>(threadIdx.x) - C::kFirstConsumer; i < rows; i += C::kConsumers * kWarpgroup) {
       const bool inside = tile.row + i < tile.sequence.length_q && p.sink != nullptr;
       write_row_values(tile.row + i, inside, inside ? p.sink[tile.head] : -INFINITY, inside ? 1.0F : 0.0F);
     }
@@ -461,7 +467,7 @@ class Consumer {
 
   const FlashForwardParams& p;
   ForwardShared<C>& shared;
-  FragmentPlace place;
+  FragmentPlace place{C::kFirstConsumer};
   const std::uint64_t q_base;
   ForwardTile tile;
   tile::PipelineState<C::kStages> k_turn, v_turn;
@@ -473,7 +479,8 @@ class Consumer {
 };
 
 template <class C>
-__global__ void __launch_bounds__(C::kThreads, 1) flash_forward_sm90(const __grid_constant__ FlashForwardParams p) {
+__global__ void __launch_bounds__(C::kThreads, C::kBlocks)
+    flash_forward_sm90(const __grid_constant__ FlashForwardParams p) {
   unsigned char* const memory = tile::dynamic_shared();
   const std::uint32_t skipped = (1024 - ptx::shared_address(memory) % 1024) % 1024;
   auto& shared = *reinterpret_cast<ForwardShared<C>*>(memory + skipped);
@@ -494,7 +501,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_forward_sm90(const __gri
     ptx::fence_mbarrier_init();
   }
   __syncthreads();
-  if (threadIdx.x < kWarpgroup) {
+  if constexpr (!C::kIsAlone) {
+    if (threadIdx.x < C::kConsumers * kWarpgroup) {
+      Consumer<C>(p, shared).run();
+    } else if (threadIdx.x == C::kConsumers * kWarpgroup) {
+      produce<C>(p, shared);
+    }
+  } else if (threadIdx.x < kWarpgroup) {
     ptx::setmaxnreg_dec<C::kProducerRegisters>();
     if (threadIdx.x == 0) produce<C>(p, shared);
   } else {

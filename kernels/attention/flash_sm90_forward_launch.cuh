@@ -14,12 +14,13 @@ static __global__ void __launch_bounds__(32) flash_reset_sm90(std::int32_t* next
 template <class T, int kShape>
 void launch_forward_shape(const FlashForwardParams& params, int multiprocessors, CUstream_st* stream) {
   constexpr FlashForwardShape kIts = kFlashForwardShapes[kShape];
-  using C = ForwardConfig<T, kIts.dim_qk, kIts.dim_v, kIts.rows, kIts.columns>;
+  using C = ForwardConfig<T, kIts.dim_qk, kIts.dim_v, kIts.rows, kIts.columns, kIts.blocks>;
   constexpr int kBytes = static_cast<int>(sizeof(ForwardShared<C>)) + 1024;
-  static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
+  static_assert(kBytes <= 227 * 1024 / kIts.blocks, "what blocks of Hopper may have");
   cuda::allow_shared_memory<&flash_forward_sm90<C>>(kBytes);
   if (params.next_tile != nullptr) cuda::launch_kernel(flash_reset_sm90, {1, 1}, stream, params.next_tile);
-  const int blocks = params.tiles < multiprocessors ? params.tiles : multiprocessors;
+  const int places = kIts.blocks * multiprocessors;
+  const int blocks = params.tiles < places ? params.tiles : places;
   cuda::launch_kernel(flash_forward_sm90<C>, {static_cast<unsigned>(blocks), C::kThreads, kBytes}, stream, params);
 }
 
@@ -32,8 +33,10 @@ void launch_forward_type(const FlashForwardParams& params, int shape, int multip
       return launch_forward_shape<T, 1>(params, multiprocessors, stream);
     case 2:
       return launch_forward_shape<T, 2>(params, multiprocessors, stream);
-    default:
+    case 3:
       return launch_forward_shape<T, 3>(params, multiprocessors, stream);
+    default:
+      return launch_forward_shape<T, 4>(params, multiprocessors, stream);
   }
 }
 

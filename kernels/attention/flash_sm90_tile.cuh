@@ -84,8 +84,9 @@ __device__ __forceinline__ std::uint32_t swizzled_chunk(int row, int chunk) {
 // Where this thread's elements of an accumulator are: rows `row` and row + 8, columns 8 j + `column` and the next.
 struct FragmentPlace {
   int warpgroup, warp, lane;
-  __device__ __forceinline__ FragmentPlace()
-      : warpgroup(static_cast<int>(threadIdx.x) / kWarpgroup - 1),
+  // `first`: the first thread of the consumers.
+  __device__ __forceinline__ explicit FragmentPlace(int first = kWarpgroup)
+      : warpgroup((static_cast<int>(threadIdx.x) - first) / kWarpgroup),
         warp(static_cast<int>(threadIdx.x) % kWarpgroup / 32),
         lane(static_cast<int>(threadIdx.x) % 32) {}
   __device__ __forceinline__ int row() const { return warpgroup * 64 + warp * 16 + lane / 4; }

@@ -108,12 +108,14 @@ kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
 // A scale of 0 becomes one that is next to it, as -inf times 0 is a NaN.
 float magnitude_of(double scale) { return std::max(static_cast<float>(std::fabs(scale)), 1e-30F); }
 
-// The first shape that holds the head dimensions.
+// The first shape that holds the head dimensions, the one for short sequences only where they are.
 int forward_shape(const Problem& problem) {
-  int shape = 0;
-  for (const kernels::FlashForwardShape& its : kernels::kFlashForwardShapes) {
+  constexpr std::int64_t kLongestShort = 4096;
+  const bool is_short = std::max(problem.length_q(), problem.length_kv) <= kLongestShort;
+  int shape = is_short ? kernels::kFlashShortShape : kernels::kFlashShortShape + 1;
+  for (; shape < static_cast<int>(std::size(kernels::kFlashForwardShapes)) - 1; ++shape) {
+    const kernels::FlashForwardShape& its = kernels::kFlashForwardShapes[shape];
     if (problem.dim_qk() <= its.dim_qk && problem.dim_v() <= its.dim_v) break;
-    ++shape;
   }
   return shape;
 }
@@ -180,7 +182,7 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
   params.heads_of_section = heads_of_section(problem, site.device, problem.heads_q(), problem.length_kv);
   // Tiles of different lengths go to whoever is free; others are the same for all.
   const bool differs = problem.has_left != 0 || problem.has_right != 0 || problem.has_length_kv != 0;
-  if (differs && params.tiles > site.device.multiprocessors) {
+  if (differs && params.tiles > its.blocks * site.device.multiprocessors) {
     params.next_tile = static_cast<std::int32_t*>(site.workspace);
   }
   params.scale = magnitude_of(problem.scale);
