@@ -53,17 +53,16 @@ struct FlashForwardParams {
   bool negates = false;  // the scale is negative
 };
 
-// One tile shape of the kernel. `dim_qk` and `dim_v` are what it is built for; smaller ones are filled with zeros. The
-// first is for short sequences: three blocks of a multiprocessor, so that one multiplies while others start or store.
+// One tile shape of the kernel. `dim_qk` and `dim_v` are what it is built for; smaller ones are filled with zeros.
+// Those with several blocks of a multiprocessor are for short sequences: one block multiplies while others start or
+// store.
 struct FlashForwardShape {
   std::int32_t dim_qk, dim_v, rows, columns, blocks;
 };
-constexpr FlashForwardShape kFlashForwardShapes[] = {{64, 64, 64, 64, 3},
-                                                     {64, 64, 192, 128, 1},
-                                                     {128, 128, 128, 128, 1},
-                                                     {192, 128, 128, 128, 1},
-                                                     {256, 256, 128, 80, 1}};
-constexpr int kFlashShortShape = 0;
+constexpr FlashForwardShape kFlashForwardShapes[] = {{64, 64, 64, 64, 3},     {128, 128, 64, 64, 2},
+                                                     {64, 64, 192, 128, 1},   {128, 128, 128, 128, 1},
+                                                     {192, 128, 128, 128, 1}, {256, 256, 128, 80, 1}};
+constexpr int kFlashForwardShapeCount = static_cast<int>(sizeof kFlashForwardShapes / sizeof *kFlashForwardShapes);
 
 // Sets next_tile to 0 first.
 void launch_flash_forward_sm90(const FlashForwardParams& params, tile::ElementType type, int shape, int multiprocessors,

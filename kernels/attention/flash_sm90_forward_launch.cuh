@@ -35,8 +35,10 @@ void launch_forward_type(const FlashForwardParams& params, int shape, int multip
       return launch_forward_shape<T, 2>(params, multiprocessors, stream);
     case 3:
       return launch_forward_shape<T, 3>(params, multiprocessors, stream);
-    default:
+    case 4:
       return launch_forward_shape<T, 4>(params, multiprocessors, stream);
+    default:
+      return launch_forward_shape<T, kFlashForwardShapeCount - 1>(params, multiprocessors, stream);
   }
 }
 

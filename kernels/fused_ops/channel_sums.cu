@@ -14,7 +14,7 @@ struct Shape {
   std::int64_t shares;
 };
 
-// Blocks for each tile so that every multiprocessor has one; none with less than two rounds of loads.
+// Blocks for each tile so that every multiprocessor has one; none with less than half a round of loads.
 Shape shape_of(const ChannelSumsParams& params, int width) {
   Shape shape{};
   const std::int64_t packs = params.channels / width;
@@ -22,8 +22,8 @@ Shape shape_of(const ChannelSumsParams& params, int width) {
     ++shape.lane_bits;
   }
   shape.tiles = (packs + (std::int64_t{1} << shape.lane_bits) - 1) >> shape.lane_bits;
-  const std::int64_t rounds = params.places.count() / ((kSumsThreads >> shape.lane_bits) * kSumsLoads);
-  shape.shares = tile::greatest<std::int64_t>(1, tile::least(params.multiprocessors / shape.tiles, rounds / 2));
+  const std::int64_t halves = params.places.count() / ((kSumsThreads >> shape.lane_bits) * kSumsLoads / 2);
+  shape.shares = tile::greatest<std::int64_t>(1, tile::least(params.multiprocessors / shape.tiles, halves));
   return shape;
 }
 

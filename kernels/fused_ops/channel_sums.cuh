@@ -1,11 +1,10 @@
 // The sum and the sum of squares of each channel, where channels are contiguous (NHWC): y is read once, in one launch.
 //
 // A block sums a tile of kSumsWidth channels over its share of the places: `lanes` threads side by side take a pack of
-// channels each, the rows of threads above them further places. A thread asks for kSumsLoads packs before it adds the
-// kSumsLoads that it asked for last, so that 64 KB of each multiprocessor are always on their way;
-// tile/channel_reduce.cuh joins a block's rows. The blocks' sums go to the workspace, and the last block to arrive adds
-// them up in order. Who that is does not matter to the result; a counter beside a slot of tile/mailboxes.cuh tells.
-// Bytes: y once; the partial sums are 64 channels times 16 bytes a block at most.
+// channels each, the rows of threads above them further places, kSumsLoads of them in flight; tile/channel_reduce.cuh
+// joins a block's rows. The blocks' sums go to the workspace, and the last block to arrive adds them up in order. Who
+// that is does not matter to the result; a counter beside a slot of tile/mailboxes.cuh tells. Bytes: y once; the
+// partial sums are 64 channels times 16 bytes a block at most.
 //
 // Summed in the compute type: any order of n terms is within the bounds of docs/numerics.md.
 // SPDX-License-Identifier: Apache-2.0
@@ -57,18 +56,6 @@ struct ChannelSumsArgs {
   }
 };
 
-// Packs of places first, first + step ...; zeros behind the last place.
-template <class T, int N>
-__device__ __forceinline__ void fetch_places(const ChannelSumsArgs<T>& args, const T* y, std::uint32_t first,
-                                             std::uint32_t step, tile::Pack<T, N> (&packs)[kSumsLoads]) {
-#pragma unroll
-  for (int u = 0; u < kSumsLoads; ++u) {
-    const std::uint32_t at = first + u * step;
-    packs[u] = {};
-    if (at < args.places) packs[u] = tile::load_pack<T, N>(y + args.nest.offset_in(0, at));
-  }
-}
-
 template <class T, int N>
 __global__ void __launch_bounds__(kSumsThreads, 1) channel_sums(const __grid_constant__ ChannelSumsArgs<T> args) {
   using C = tile::Compute<T>;
@@ -86,16 +73,15 @@ __global__ void __launch_bounds__(kSumsThreads, 1) channel_sums(const __grid_con
   if (first_channel + lane * N < args.channels) {
     const T* const y = args.y + first_channel + lane * N;
     const std::uint32_t step = args.shares * rows;
-    std::uint32_t place = blockIdx.y * rows + (threadIdx.x >> args.lane_bits);
-    tile::Pack<T, N> next[kSumsLoads];
-    fetch_places(args, y, place, step, next);
 #pragma unroll 1
-    while (place < args.places) {
-      tile::Pack<T, N> packs[kSumsLoads];
+    for (std::uint32_t place = blockIdx.y * rows + (threadIdx.x >> args.lane_bits); place < args.places;
+         place += step * kSumsLoads) {
+      tile::Pack<T, N> packs[kSumsLoads] = {};  // one that is not loaded adds zeros
 #pragma unroll
-      for (int u = 0; u < kSumsLoads; ++u) packs[u] = next[u];
-      place += step * kSumsLoads;
-      fetch_places(args, y, place, step, next);
+      for (int u = 0; u < kSumsLoads; ++u) {
+        const std::uint32_t at = place + u * step;
+        if (at < args.places) packs[u] = tile::load_pack<T, N>(y + args.nest.offset_in(0, at));
+      }
 #pragma unroll
       for (int u = 0; u < kSumsLoads; ++u) {
         C values[N];

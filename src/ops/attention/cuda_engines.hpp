@@ -10,6 +10,8 @@ namespace gpudnn::attention {
 [[nodiscard]] std::size_t attention_simt_workspace(const Problem& problem, const Device& device);
 [[nodiscard]] Status attention_simt(const LaunchSite& site, const Problem& problem, const Args& args);
 
+// Whether it takes tiles of 64 rows: head dimensions up to 128, few rows and columns.
+[[nodiscard]] bool is_short_forward_sm90(const Problem& problem);
 [[nodiscard]] Support supports_flash_forward_sm90(const Problem& problem, const Device& device);
 [[nodiscard]] std::size_t flash_forward_sm90_workspace(const Problem& problem, const Device& device);
 [[nodiscard]] Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const Args& args);

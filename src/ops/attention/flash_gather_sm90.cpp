@@ -163,6 +163,11 @@ Support supports_flash_gather_sm90(const Problem& problem, const Device& device)
 Support supports_decode_sm90(const Problem& problem, const Device& device) {
   if (const Support common = supports_flash_gather_sm90(problem, device); !common) return common;
   const GatherShape shape = gather_shape(problem, device);
+  constexpr std::int64_t kFewRows = 16;
+  if (shape.splits == 1 && shape.packed == 1 && shape.rows > kFewRows && is_short_forward_sm90(problem) &&
+      supports_flash_forward_sm90(problem, device)) {
+    return Support::no("flash_forward_sm90 has a tile for short sequences");
+  }
   if (shape.splits > 1 || shape.consumers == 1 || shape.packed > 1) return Support::yes();
   return Support::no("it takes few rows for each head of k, or tiles that gain by splits");
 }

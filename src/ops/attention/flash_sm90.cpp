@@ -108,14 +108,18 @@ kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
 // A scale of 0 becomes one that is next to it, as -inf times 0 is a NaN.
 float magnitude_of(double scale) { return std::max(static_cast<float>(std::fabs(scale)), 1e-30F); }
 
-// The first shape that holds the head dimensions, the one for short sequences only where they are.
+bool holds(const kernels::FlashForwardShape& shape, const Problem& problem) {
+  return problem.dim_qk() <= shape.dim_qk && problem.dim_v() <= shape.dim_v;
+}
+
+// The first shape that holds the head dimensions, those for short sequences only where they are.
 int forward_shape(const Problem& problem) {
-  constexpr std::int64_t kLongestShort = 4096;
-  const bool is_short = std::max(problem.length_q(), problem.length_kv) <= kLongestShort;
-  int shape = is_short ? kernels::kFlashShortShape : kernels::kFlashShortShape + 1;
-  for (; shape < static_cast<int>(std::size(kernels::kFlashForwardShapes)) - 1; ++shape) {
+  const bool is_short = is_short_forward_sm90(problem);
+  int shape = 0;
+  while (shape < kernels::kFlashForwardShapeCount - 1) {
     const kernels::FlashForwardShape& its = kernels::kFlashForwardShapes[shape];
-    if (problem.dim_qk() <= its.dim_qk && problem.dim_v() <= its.dim_v) break;
+    if (holds(its, problem) && (its.blocks == 1 || is_short)) break;
+    ++shape;
   }
   return shape;
 }
@@ -146,6 +150,14 @@ kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args,
 }
 
 }  // namespace
+
+bool is_short_forward_sm90(const Problem& problem) {
+  // Where the wide tiles' time and these ones' cross on an H200: later under a causal mask or a window, as the wide
+  // tiles compute more that is hidden.
+  const std::int64_t longest = problem.has_left != 0 || problem.has_right != 0 ? 1024 : 256;
+  return problem.dim_qk() <= 128 && problem.dim_v() <= 128 && problem.length_q() <= longest &&
+         problem.length_kv <= longest;
+}
 
 Support supports_flash_forward_sm90(const Problem& problem, const Device& device) {
   if (problem.backward != 0) return Support::no("it is a forward engine");
