@@ -68,65 +68,37 @@ bool set_tensor(const ProgramParams& params, const ProgramTensor& from, int widt
   return true;
 }
 
-// Whether the elements lie in memory as they are counted, with whole packs from the first one on.
-bool is_flat(const ProgramParams& params, const ProgramTensor& tensor, int width) {
-  if (tensor.is_index) return false;
-  std::int64_t expected = 1;
-  for (int i = params.rank - 1; i >= 0; --i) {
-    if (params.dims[i] != 1 && tensor.strides[i] != expected) return false;
-    expected *= params.dims[i];
-  }
-  return tile::is_aligned(tensor.data, static_cast<std::size_t>(width) * tile::any_type_bytes(tensor.type));
-}
-
-// A tensor of a compiled program. Returns false where the program has to be interpreted.
-bool set_compiled(const ProgramParams& params, const ProgramTensor& from, bool whole_rows, VectorTensor* to) {
-  if (tile::any_type_bytes(from.type) > 4 || !set_tensor(params, from, kCompiledPack, to)) return false;
-  if (to->form == InputForm::index) {
-    std::int64_t greatest = from.start;
-    for (int i = 0; i < params.rank; ++i) greatest += (params.dims[i] - 1) * from.strides[i];
-    to->type = static_cast<std::uint8_t>(AnyType::f32);
-    return whole_rows && greatest <= std::int64_t{1} << 24;
-  }
-  if (whole_rows) return to->form == InputForm::staged || to->step == 0;
-  if (is_flat(params, from, kCompiledPack)) {
-    to->form = InputForm::staged;
-    to->fastest = to->chunk;
-  } else {
-    to->form = InputForm::scattered;
-    to->fastest = to->step;
-  }
-  return true;
+// Whether floats count an index exactly.
+bool is_exact_index(const ProgramParams& params, const ProgramTensor& index) {
+  std::int64_t greatest = index.start;
+  for (int i = 0; i < params.rank; ++i) greatest += (params.dims[i] - 1) * index.strides[i];
+  return greatest <= std::int64_t{1} << 24;
 }
 
 // Returns false, with nothing launched, where the program has to be interpreted.
 bool try_compiled(const ProgramParams& params, cudaStream_t stream) {
   if (!params.runs_compiled || params.is_double || params.rank > kProgramVectorLoops) return false;
   const int last = params.rank - 1;
-  const std::int64_t count = count_of(params);
-  const bool whole_rows = params.dims[last] % kCompiledPack == 0;
-  if (count % kCompiledPack != 0) return false;
+  if (params.dims[last] % kCompiledPack != 0) return false;
   const compiled::Match match = compiled::match(*params.code);
   if (match.row < 0) return false;
   CompiledArgs args;
-  args.packs = static_cast<std::uint32_t>(count / kCompiledPack);
-  if (whole_rows) {
-    args.rank = params.rank;
-    for (int i = 0; i < params.rank; ++i) {
-      args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 ? kCompiledPack : 1)));
-    }
-  } else {
-    args.dims[0] = tile::FastDivmod(args.packs);
-    args.loops = params.rank;
-    for (int i = 0; i < params.rank; ++i) {
-      args.loop_dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i]));
-    }
+  args.packs = static_cast<std::uint32_t>(count_of(params) / kCompiledPack);
+  args.rank = params.rank;
+  for (int i = 0; i < params.rank; ++i) {
+    args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 ? kCompiledPack : 1)));
   }
   for (int t = 0; t < match.inputs; ++t) {
-    if (!set_compiled(params, params.in[match.in[t]], whole_rows, &args.in[t])) return false;
+    const ProgramTensor& from = params.in[match.in[t]];
+    VectorTensor& to = args.in[t];
+    if (tile::any_type_bytes(from.type) > 4 || !set_tensor(params, from, kCompiledPack, &to)) return false;
+    if (to.form == InputForm::gathered && to.step != 0) return false;
+    if (to.form == InputForm::index && !is_exact_index(params, from)) return false;
+    if (to.form == InputForm::index) to.type = static_cast<std::uint8_t>(AnyType::f32);
   }
   for (int t = 0; t < match.outputs; ++t) {
-    if (!set_compiled(params, params.out[match.out[t]], whole_rows, &args.out[t])) return false;
+    const ProgramTensor& from = params.out[match.out[t]];
+    if (tile::any_type_bytes(from.type) > 4 || !set_tensor(params, from, kCompiledPack, &args.out[t])) return false;
     if (args.out[t].form != InputForm::staged) return false;
   }
   for (int s = 0; s < params.code->steps; ++s) {

@@ -61,45 +61,9 @@ constexpr int outputs_of(const Program& program) {
   return count_of(program, [](const KnownStep& s) { return s.store; });
 }
 
-// Elements from `element` on of a scattered input, as a pack of them would lie in memory. One function for all
-// programs, as few have such inputs.
-static __device__ __noinline__ uint4 scattered_pack(const CompiledArgs& args, const VectorTensor& tensor,
-                                                    std::uint32_t element) {
-  const int bytes = tensor.chunk / N;
-  std::uint32_t words[N] = {};
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    std::uint32_t rest = element + i;
-    std::uint32_t at;
-    std::int64_t offset = 0;
-    for (int loop = 0; loop < args.loops; ++loop) {
-      at = rest;
-      if (loop + 1 < args.loops) rest = args.loop_dims[loop].divmod(rest, &at);
-      offset += ptx::mul_wide(static_cast<std::int32_t>(at), loop == 0 ? tensor.fastest : tensor.strides[loop - 1]);
-    }
-    const char* const from = tensor.data + offset;
-    if (bytes == 4) {
-      words[i] = *reinterpret_cast<const std::uint32_t*>(from);
-    } else if (bytes == 2) {
-      words[i / 2] |= std::uint32_t{*reinterpret_cast<const std::uint16_t*>(from)} << i % 2 * 16;
-    } else {
-      words[0] |= std::uint32_t{*reinterpret_cast<const std::uint8_t*>(from)} << i * 8;
-    }
-  }
-  return {words[0], words[1], words[2], words[3]};
-}
-
 // The packs of an input as they lie in memory; of one that stays put in a pack, as if it did not.
 __device__ __forceinline__ void load_packs(const CompiledArgs& args, const VectorTensor& tensor,
                                            const PackPositions<P>& positions, std::uint32_t (&words)[P][N]) {
-  if (tensor.form == InputForm::scattered) {
-#pragma unroll
-    for (int p = 0; p < P; ++p) {
-      const uint4 bits = scattered_pack(args, tensor, static_cast<std::uint32_t>(positions.at[0][p]) * N);
-      words[p][0] = bits.x, words[p][1] = bits.y, words[p][2] = bits.z, words[p][3] = bits.w;
-    }
-    return;
-  }
   std::int64_t offset[P];
   positions.byte_offsets(args, tensor, offset);
   const int chunk = tensor.chunk;
@@ -224,15 +188,8 @@ struct Machine {
   }
 };
 
-// The call for scattered inputs, which few programs make, must not cost the others their registers.
 template <int kRow>
-inline constexpr int kBlocksOfMultiprocessor = Machine<kRow>::kInputs <= 2   ? 7
-                                               : Machine<kRow>::kInputs == 3 ? 5
-                                                                             : 1;
-
-template <int kRow>
-__global__ void __launch_bounds__(kProgramThreads, kBlocksOfMultiprocessor<kRow>)
-    program_compiled_sm90(const __grid_constant__ CompiledArgs args) {
+__global__ void __launch_bounds__(kProgramThreads) program_compiled_sm90(const __grid_constant__ CompiledArgs args) {
   const std::uint32_t first = blockIdx.x * (kProgramThreads * P) + threadIdx.x;
   if (first >= args.packs) return;
   const PackPositions<P> positions(args, first);

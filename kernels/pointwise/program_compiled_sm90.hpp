@@ -19,9 +19,6 @@ struct CompiledArgs {
   tile::FastDivmod dims[kProgramVectorLoops];  // fastest first, in packs
   VectorTensor in[compiled::kMaxInputs];       // a gathered one stays put along the fastest loop
   VectorTensor out[compiled::kMaxOutputs];     // staged
-  // Where rows are no whole packs: `rank` is 1, and scattered inputs have strides along these loops, in elements.
-  std::int32_t loops = 0;
-  tile::FastDivmod loop_dims[kProgramVectorLoops];
   float numbers[compiled::kMaxSteps][3] = {};  // the steps' parameters
 };
 

@@ -9,9 +9,8 @@ namespace gpudnn::kernels {
 constexpr int kProgramThreads = 128;
 constexpr int kProgramVectorLoops = 4;
 
-// How an input comes into the second operand. Scattered: in compiled programs whose rows are no whole packs, what does
-// not lie in memory as the elements are counted; its elements are found one by one.
-enum class InputForm : std::uint8_t { staged, gathered, index, scattered };
+// How an input comes into the second operand.
+enum class InputForm : std::uint8_t { staged, gathered, index };
 
 struct alignas(16) VectorTensor {
   char* data = nullptr;

@@ -152,11 +152,12 @@ kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args,
 }  // namespace
 
 bool is_short_forward_sm90(const Problem& problem) {
-  // Where the wide tiles' time and these ones' cross on an H200: later under a causal mask or a window, as the wide
-  // tiles compute more that is hidden.
-  const std::int64_t longest = problem.has_left != 0 || problem.has_right != 0 ? 1024 : 256;
-  return problem.dim_qk() <= 128 && problem.dim_v() <= 128 && problem.length_q() <= longest &&
-         problem.length_kv <= longest;
+  // Where the wide tiles' time and these ones' cross on an H200: up to 64 columns of o later under a causal mask or a
+  // window, as the wide tiles compute more that is hidden; with up to 128 columns at one tile of rows.
+  const std::int64_t dim = std::max(problem.dim_qk(), problem.dim_v());
+  const bool is_bounded = problem.has_left != 0 || problem.has_right != 0;
+  const std::int64_t longest = dim > 64 ? 64 : is_bounded ? 1024 : 256;
+  return dim <= 128 && problem.length_q() <= longest && problem.length_kv <= longest;
 }
 
 Support supports_flash_forward_sm90(const Problem& problem, const Device& device) {

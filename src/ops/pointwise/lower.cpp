@@ -42,6 +42,8 @@ int immediate_form(Op op) noexcept {
   }
 }
 
+bool is_zero_or_one(Op op) { return op == Op::logical_not || (op >= Op::cmp_eq && op <= Op::logical_or); }
+
 // The operation with its operands the other way round, or -1.
 int turned_form(Op op) noexcept {
   switch (op) {
@@ -281,7 +283,8 @@ class Lowering {
     const DataType type = program_.code[index].type;
     const bool widest = type == program_.compute || type == GPUDNN_DATA_DOUBLE;
     const bool rounded_by_store = store >= 0 && !feeds_[index] && type == store_type[store] && stores_of(index) == 1;
-    if (!widest && !rounded_by_store) step->fields.round = static_cast<int>(any_type(type)) + 1;
+    const bool is_exact = is_zero_or_one(program_.code[index].op);  // in every type
+    if (!widest && !rounded_by_store && !is_exact) step->fields.round = static_cast<int>(any_type(type)) + 1;
     if (store >= 0) {
       step->fields.store = store + 1;
       stored_[store] = true;
