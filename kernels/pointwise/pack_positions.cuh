@@ -15,13 +15,11 @@ template <int P>
 struct PackPositions {
   std::int32_t at[kProgramVectorLoops][P];
 
-  // Packs first, first + step ...
   template <class Args>
-  __device__ __forceinline__ PackPositions(const Args& args, std::uint32_t first,
-                                           std::uint32_t step = kProgramThreads) {
+  __device__ __forceinline__ PackPositions(const Args& args, std::uint32_t first) {
     std::uint32_t rest[P];
 #pragma unroll
-    for (int p = 0; p < P; ++p) rest[p] = min(first + p * step, args.packs - 1);
+    for (int p = 0; p < P; ++p) rest[p] = min(first + p * kProgramThreads, args.packs - 1);
 #pragma unroll
     for (int i = 0; i + 1 < kProgramVectorLoops; ++i) {
 #pragma unroll
@@ -40,17 +38,6 @@ struct PackPositions {
     }
 #pragma unroll
     for (int p = 0; p < P; ++p) at[kProgramVectorLoops - 1][p] = static_cast<std::int32_t>(rest[p]);
-  }
-
-  template <class Args>
-  __device__ __forceinline__ std::int64_t byte_offset(const Args& args, const VectorTensor& tensor, int p) const {
-    std::int64_t offset = ptx::mul_wide(at[0][p], tensor.fastest);
-#pragma unroll
-    for (int i = 1; i < kProgramVectorLoops; ++i) {
-      if (i >= args.rank) break;
-      offset += ptx::mul_wide(at[i][p], tensor.strides[i - 1]);
-    }
-    return offset;
   }
 
   template <class Args>

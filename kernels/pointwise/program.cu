@@ -75,15 +75,6 @@ bool is_exact_index(const ProgramParams& params, const ProgramTensor& index) {
   return greatest <= std::int64_t{1} << 24;
 }
 
-// Whether the packs of an input at one place of 4 neighbouring rows are one, and rows are long enough to be walked so.
-bool is_same_in_rows(const ProgramParams& params, const VectorTensor& tensor) {
-  constexpr int kLeastPacks = 8;
-  const int rows = params.rank - 2;
-  return params.rank >= 2 && params.dims[params.rank - 1] >= kLeastPacks * kCompiledPack &&
-         tensor.form == InputForm::staged && tensor.strides[0] == 0 &&
-         (params.rank == 2 || params.dims[rows] % kCompiledPacks == 0);
-}
-
 // Returns false, with nothing launched, where the program has to be interpreted.
 bool try_compiled(const ProgramParams& params, cudaStream_t stream) {
   if (!params.runs_compiled || params.is_double || params.rank > kProgramVectorLoops) return false;
@@ -92,7 +83,6 @@ bool try_compiled(const ProgramParams& params, cudaStream_t stream) {
   const compiled::Match match = compiled::match(*params.code);
   if (match.row < 0) return false;
   CompiledArgs args;
-  args.columns = tile::FastDivmod(kProgramThreads);
   args.packs = static_cast<std::uint32_t>(count_of(params) / kCompiledPack);
   args.rank = params.rank;
   for (int i = 0; i < params.rank; ++i) {
@@ -103,8 +93,6 @@ bool try_compiled(const ProgramParams& params, cudaStream_t stream) {
     VectorTensor& to = args.in[t];
     if (tile::any_type_bytes(from.type) > 4 || !set_tensor(params, from, kCompiledPack, &to)) return false;
     if (to.form == InputForm::gathered && to.step != 0) return false;
-    to.is_reused = is_same_in_rows(params, to);
-    if (to.is_reused) args.columns = args.dims[0];
     if (to.form == InputForm::index && !is_exact_index(params, from)) return false;
     if (to.form == InputForm::index) to.type = static_cast<std::uint8_t>(AnyType::f32);
   }

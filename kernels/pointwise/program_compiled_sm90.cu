@@ -17,9 +17,8 @@ Kernel kernel_of(int row, std::integer_sequence<int, kRows...>) {
 }  // namespace
 
 void launch_compiled(int row, const CompiledArgs& args, CUstream_st* stream) {
-  const std::uint64_t tile = std::uint64_t{args.columns.divisor} * kCompiledPacks;
-  const std::uint64_t threads = (args.packs + tile - 1) / tile * args.columns.divisor;
-  const dim3 blocks(static_cast<unsigned>((threads + kProgramThreads - 1) / kProgramThreads));
+  constexpr std::uint32_t kTile = kProgramThreads * kCompiledPacks;
+  const dim3 blocks((args.packs + kTile - 1) / kTile);
   cuda::launch_kernel(kernel_of(row, std::make_integer_sequence<int, compiled::kProgramCount>()),
                       {.blocks = blocks, .threads = dim3(kProgramThreads)}, stream, args);
 }

@@ -1,11 +1,10 @@
 // A pointwise program whose steps the compiler knows, in one pass over memory. The same functions as the interpreter's
 // (kernels/tile/program.cuh), so the same bits; types, strides and numbers are told at run time.
 //
-// A thread works on 4 packs of 4 neighbouring elements: 512 elements of a block apart, or, where an input is the same
-// in all rows, in neighbouring rows, so that its packs are one. All packs of all inputs are loaded first, so that their
-// latencies overlap; accumulator and temporaries are registers; an output's packs are stored as soon as the step that
-// makes them is done. So an output must not be an input of the same call unless the two have one place for each
-// element.
+// A thread works on 4 packs of 4 neighbouring elements, 512 elements of a block apart. All packs of all inputs are
+// loaded first, so that their latencies overlap; accumulator and temporaries are registers; an output's packs are
+// stored as soon as the step that makes them is done. So an output must not be an input of the same call unless the two
+// have one place for each element.
 //
 // Floor: the bytes. Issue slots at 4.3 TB/s of an H200: 27 an element for two streams of f16, 40 for three. A pack's
 // index costs 1 to 4 an element, a load with its conversion 1.5, a store 1; no step costs anything beside its
@@ -62,39 +61,12 @@ constexpr int outputs_of(const Program& program) {
   return count_of(program, [](const KnownStep& s) { return s.store; });
 }
 
-__device__ __forceinline__ void load_chunk(const char* from, int chunk, std::uint32_t (&words)[N]) {
-  if (chunk == 16) {
-    const uint4 bits = *reinterpret_cast<const uint4*>(from);
-    words[0] = bits.x, words[1] = bits.y, words[2] = bits.z, words[3] = bits.w;
-  } else if (chunk == 8) {
-    const uint2 bits = *reinterpret_cast<const uint2*>(from);
-    words[0] = bits.x, words[1] = bits.y;
-  } else {
-    words[0] = *reinterpret_cast<const std::uint32_t*>(from);
-  }
-}
-
-// An input of which the thread's packs are one.
-__device__ __forceinline__ void load_one_pack(const CompiledArgs& args, const VectorTensor& tensor,
-                                              const PackPositions<P>& positions, std::uint32_t (&words)[P][N]) {
-  load_chunk(tensor.data + positions.byte_offset(args, tensor, 0), tensor.chunk, words[0]);
-#pragma unroll
-  for (int p = 1; p < P; ++p) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) words[p][i] = words[0][i];
-  }
-}
-
 // The packs of an input as they lie in memory; of one that stays put in a pack, as if it did not.
 __device__ __forceinline__ void load_packs(const CompiledArgs& args, const VectorTensor& tensor,
                                            const PackPositions<P>& positions, std::uint32_t (&words)[P][N]) {
-  const int chunk = tensor.chunk;
-  if (tensor.is_reused) {
-    load_one_pack(args, tensor, positions, words);
-    return;
-  }
   std::int64_t offset[P];
   positions.byte_offsets(args, tensor, offset);
+  const int chunk = tensor.chunk;
   if (tensor.form == InputForm::index) {
     // Floats count exactly up to 2^24, beyond which the program is interpreted.
     const auto start = static_cast<std::int32_t>(reinterpret_cast<std::intptr_t>(tensor.data));
@@ -117,13 +89,19 @@ __device__ __forceinline__ void load_packs(const CompiledArgs& args, const Vecto
     }
   } else if (chunk == 16) {
 #pragma unroll
-    for (int p = 0; p < P; ++p) load_chunk(tensor.data + offset[p], 16, words[p]);
+    for (int p = 0; p < P; ++p) {
+      const uint4 bits = *reinterpret_cast<const uint4*>(tensor.data + offset[p]);
+      words[p][0] = bits.x, words[p][1] = bits.y, words[p][2] = bits.z, words[p][3] = bits.w;
+    }
   } else if (chunk == 8) {
 #pragma unroll
-    for (int p = 0; p < P; ++p) load_chunk(tensor.data + offset[p], 8, words[p]);
+    for (int p = 0; p < P; ++p) {
+      const uint2 bits = *reinterpret_cast<const uint2*>(tensor.data + offset[p]);
+      words[p][0] = bits.x, words[p][1] = bits.y;
+    }
   } else {
 #pragma unroll
-    for (int p = 0; p < P; ++p) load_chunk(tensor.data + offset[p], 4, words[p]);
+    for (int p = 0; p < P; ++p) words[p][0] = *reinterpret_cast<const std::uint32_t*>(tensor.data + offset[p]);
   }
 }
 
@@ -200,7 +178,7 @@ struct Machine {
     tile::narrow_any<N, P>(static_cast<tile::AnyType>(tensor.type), a, narrow);
 #pragma unroll
     for (int p = 0; p < P; ++p) {
-      if (first + p * args.columns.divisor < args.packs) store_chunk(tensor.data + offset[p], tensor.chunk, narrow[p]);
+      if (first + p * kProgramThreads < args.packs) store_chunk(tensor.data + offset[p], tensor.chunk, narrow[p]);
     }
   }
 
@@ -212,11 +190,9 @@ struct Machine {
 
 template <int kRow>
 __global__ void __launch_bounds__(kProgramThreads) program_compiled_sm90(const __grid_constant__ CompiledArgs args) {
-  std::uint32_t column;
-  const std::uint32_t group = args.columns.divmod(blockIdx.x * kProgramThreads + threadIdx.x, &column);
-  const std::uint32_t first = group * P * args.columns.divisor + column;
+  const std::uint32_t first = blockIdx.x * (kProgramThreads * P) + threadIdx.x;
   if (first >= args.packs) return;
-  const PackPositions<P> positions(args, first, args.columns.divisor);
+  const PackPositions<P> positions(args, first);
   Machine<kRow> machine{args, positions, first, {}, {}, {}, 0};
 #pragma unroll
   for (int t = 0; t < Machine<kRow>::kInputs; ++t) load_packs(args, args.in[t], positions, machine.words[t]);

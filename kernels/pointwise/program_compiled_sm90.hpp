@@ -16,9 +16,6 @@ constexpr int kCompiledPacks = 4;  // of a thread
 struct CompiledArgs {
   std::uint32_t packs = 0;
   std::int32_t rank = 1;
-  // A thread's packs are `columns` apart: the threads of a block, or a row, so that what is the same in all rows is
-  // loaded once.
-  tile::FastDivmod columns;
   tile::FastDivmod dims[kProgramVectorLoops];  // fastest first, in packs
   VectorTensor in[compiled::kMaxInputs];       // a gathered one stays put along the fastest loop
   VectorTensor out[compiled::kMaxOutputs];     // staged

@@ -18,8 +18,7 @@ struct alignas(16) VectorTensor {
   std::uint8_t type = 0;     // tile::AnyType
   InputForm form = InputForm::staged;
   std::uint8_t chunk = 0;                              // bytes of a pack
-  bool is_reused = false;                              // the copy may stay in the L1 cache; compiled programs: a
-                                                       // thread's packs are one
+  bool is_reused = false;                              // the copy may stay in the L1 cache
   std::int32_t strides[kProgramVectorLoops - 1] = {};  // of the slower loops, likewise
   // Staged: bytes from the beginning of a stage. Else: from one element of a pack to the next.
   std::int32_t step = 0;
