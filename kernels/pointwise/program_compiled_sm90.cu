@@ -8,19 +8,24 @@ namespace {
 
 using Kernel = void (*)(CompiledArgs);
 
+struct Row {
+  Kernel kernel;
+  int packs;
+};
+
 template <int... kRows>
-Kernel kernel_of(int row, std::integer_sequence<int, kRows...>) {
-  constexpr Kernel kKernels[] = {&compiled::program_compiled_sm90<kRows>...};
-  return kKernels[row];
+Row row_of(int row, std::integer_sequence<int, kRows...>) {
+  constexpr Row kAll[] = {{&compiled::program_compiled_sm90<kRows>, compiled::packs_of(compiled::kPrograms[kRows])}...};
+  return kAll[row];
 }
 
 }  // namespace
 
 void launch_compiled(int row, const CompiledArgs& args, CUstream_st* stream) {
-  constexpr std::uint32_t kTile = kProgramThreads * kCompiledPacks;
-  const dim3 blocks((args.packs + kTile - 1) / kTile);
-  cuda::launch_kernel(kernel_of(row, std::make_integer_sequence<int, compiled::kProgramCount>()),
-                      {.blocks = blocks, .threads = dim3(kProgramThreads)}, stream, args);
+  const Row its = row_of(row, std::make_integer_sequence<int, compiled::kProgramCount>());
+  const auto tile = static_cast<unsigned>(kProgramThreads * its.packs);
+  const dim3 blocks((args.packs + tile - 1) / tile);
+  cuda::launch_kernel(its.kernel, {.blocks = blocks, .threads = dim3(kProgramThreads)}, stream, args);
 }
 
 }  // namespace gpudnn::kernels

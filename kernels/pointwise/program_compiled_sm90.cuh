@@ -1,7 +1,7 @@
 // A pointwise program whose steps the compiler knows, in one pass over memory. The same functions as the interpreter's
 // (kernels/tile/program.cuh), so the same bits; types, strides and numbers are told at run time.
 //
-// A thread works on 4 packs of 4 neighbouring elements, 512 elements of a block apart. All packs of all inputs are
+// A thread works on 2 or 4 packs of 4 neighbouring elements, 512 elements of a block apart. All packs of all inputs are
 // loaded first, so that their latencies overlap; accumulator and temporaries are registers; an output's packs are
 // stored as soon as the step that makes them is done. So an output must not be an input of the same call unless the two
 // have one place for each element.
@@ -25,8 +25,6 @@
 namespace gpudnn::kernels::compiled {
 
 constexpr int N = kCompiledPack;
-constexpr int P = kCompiledPacks;
-constexpr int E = N * P;
 
 // A step's word, taken apart.
 struct KnownStep {
@@ -61,7 +59,12 @@ constexpr int outputs_of(const Program& program) {
   return count_of(program, [](const KnownStep& s) { return s.store; });
 }
 
+// Packs of a thread. Few cheap steps need their loads in flight together; a long program's code is too long for the
+// cache of instructions when it is there four times.
+constexpr int packs_of(const Program& program) { return inputs_of(program) > 3 || program.steps > 4 ? 2 : 4; }
+
 // The packs of an input as they lie in memory; of one that stays put in a pack, as if it did not.
+template <int P>
 __device__ __forceinline__ void load_packs(const CompiledArgs& args, const VectorTensor& tensor,
                                            const PackPositions<P>& positions, std::uint32_t (&words)[P][N]) {
   std::int64_t offset[P];
@@ -110,6 +113,8 @@ struct Machine {
   static constexpr Program kProgram = kPrograms[kRow];
   static constexpr int kInputs = inputs_of(kProgram);
   static constexpr int kTemps = temps_of(kProgram);
+  static constexpr int P = packs_of(kProgram);
+  static constexpr int E = N * P;
 
   const CompiledArgs& args;
   const PackPositions<P>& positions;
@@ -190,6 +195,7 @@ struct Machine {
 
 template <int kRow>
 __global__ void __launch_bounds__(kProgramThreads) program_compiled_sm90(const __grid_constant__ CompiledArgs args) {
+  constexpr int P = Machine<kRow>::P;
   const std::uint32_t first = blockIdx.x * (kProgramThreads * P) + threadIdx.x;
   if (first >= args.packs) return;
   const PackPositions<P> positions(args, first);

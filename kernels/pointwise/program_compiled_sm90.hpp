@@ -10,8 +10,7 @@ struct CUstream_st;
 
 namespace gpudnn::kernels {
 
-constexpr int kCompiledPack = 4;   // elements: 16 bytes of the widest type
-constexpr int kCompiledPacks = 4;  // of a thread
+constexpr int kCompiledPack = 4;  // elements: 16 bytes of the widest type
 
 struct CompiledArgs {
   std::uint32_t packs = 0;
