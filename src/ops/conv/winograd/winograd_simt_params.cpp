@@ -148,13 +148,13 @@ void set_filter_launch(const Problem& p, std::int64_t splits, WinogradLaunch* l)
 
 }  // namespace
 
-winograd::Image winograd_image(const TensorGeometry& t) {
-  return {t.strides[0],
-          t.strides[1],
-          t.strides[2],
-          t.strides[3],
-          static_cast<std::int32_t>(t.dims[2]),
-          static_cast<std::int32_t>(t.dims[3])};
+winograd::Image winograd_image(const TensorGeometry& image) {
+  return {image.strides[0],
+          image.strides[1],
+          image.strides[2],
+          image.strides[3],
+          static_cast<std::int32_t>(image.dims[2]),
+          static_cast<std::int32_t>(image.dims[3])};
 }
 
 winograd::DataParams winograd_data(const Problem& p, const TensorGeometry& image, int m) {
