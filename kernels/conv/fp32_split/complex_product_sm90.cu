@@ -1,0 +1,179 @@
+// The complex product on bfloat16 tensor cores (complex_product_sm90.hpp).
+//
+// Data flow of a block: that of fp32_split_sm90.cuh. A k tile is 16 numbers: 128 rows of 32 floats of A, and 64 rows of
+// B in three terms. A consumer's fragments of the real parts, and of the imaginary ones, each meet both halves of B's
+// rows, so B is read once for the four real products:
+//
+//   re += a.re b.re - a.im b.im      im += a.re b.im + a.im b.re
+//
+// A product of terms is 64 columns wide and there are 24 in a k tile. Sums are those of fp32_split_sm90.cuh; C's
+// columns are put in blocks of 16 real and 16 imaginary parts on their way out, which is a matter of names of
+// registers.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/conv/fp32_split/complex_product_sm90.hpp"
+#include "kernels/conv/fp32_split/fp32_split_sm90.cuh"
+#include "kernels/ptx/wgmma_rs_minus.cuh"
+
+namespace gpudnn::kernels::fp32_split {
+namespace {
+
+struct Complex {
+  using T = float;
+  static constexpr Direction kDirection = Direction::forward;
+  static constexpr sm90::TileShape kTile = kComplexShape;
+  static constexpr int kBM = kTile.bm;
+  static constexpr int kBN = kTile.bn;
+  static constexpr int kStages = kTile.stages;
+  static constexpr int kCluster = 1;
+  static constexpr bool kPingPong = false;
+  static constexpr bool kClusterSplitK = false;
+  static constexpr bool kIsFilterGradient = false;
+  static constexpr bool kSwapped = false;
+  static constexpr bool kStreamK = false;
+  static constexpr int kConsumers = kTile.consumers;
+  static constexpr int kThreads = 128 * (1 + kConsumers);
+  static constexpr int kConsumerRegisters = 232;
+  static constexpr int kRowsOfC = kBM;
+  static constexpr int kColumnsOfC = kBN;
+  static constexpr int kRowElements = sm90::kRowBytes / 4;
+  static constexpr int kChunkBytes = sm90::kRowBytes;  // of C on its epilogue
+  static constexpr int kChunkElements = kRowElements;
+  static constexpr int kBK = kRowElements;
+  static constexpr int kRowBlocks = 1;
+  static constexpr int kRowsOfB = kComplexRowsOfB;
+  static constexpr int kABytes = kBM * sm90::kRowBytes;
+  static constexpr int kTermBytes = kRowsOfB * fp32_split::kChunkBytes;
+  static constexpr int kBBytes = kTerms * kTermBytes;
+  static constexpr int kAreaBytes = 64 * kChunkBytes;
+  static constexpr unsigned kThreadsOfBox = 128;
+  static constexpr int kTileWarps = 4 * kConsumers;
+  static __device__ __forceinline__ std::uint32_t row_of_fragment(std::uint32_t row_block, std::uint32_t thread,
+                                                                  std::uint32_t half) {
+    return row_block * 64 + thread / 32 * 16 + thread % 32 / 4 + half * 8;
+  }
+  static_assert(kTermBytes % 1024 == 0, "terms are whole swizzles");
+};
+
+constexpr int kHalf = Complex::kBN / 4;  // sums of a thread: of the real parts, and of the imaginary ones
+using Half = float[kHalf];
+
+template <bool kIsMinus>
+__device__ __forceinline__ void multiply_term(Half& sum, const std::uint32_t (&a)[4], std::uint64_t b, int scale_d) {
+  if constexpr (kIsMinus) {
+    ptx::wgmma_rs_minus_bf16_n64(sum, a, b);
+  } else {
+    ptx::wgmma_rs<tile::BFloat16, tile::BFloat16, Complex::kRowsOfB>(sum, a, b, scale_d);
+  }
+}
+
+// The products with lower terms, which are small.
+template <bool kIsMinus>
+__device__ __forceinline__ void multiply_lower(const Fragments& a, std::uint64_t b, int scale_d, Half& sum) {
+  constexpr std::uint64_t kTerm = Complex::kTermBytes >> 4;
+  multiply_term<kIsMinus>(sum, a.finite, b + 2 * kTerm, scale_d);
+  multiply_term<kIsMinus>(sum, a.middle, b + kTerm, 1);
+  multiply_term<kIsMinus>(sum, a.low, b, 1);
+  multiply_term<kIsMinus>(sum, a.finite, b + kTerm, 1);
+  multiply_term<kIsMinus>(sum, a.middle, b, 1);
+}
+
+// The sums of a work item.
+__device__ __forceinline__ void add_products(Shared<Complex>& shared, const Work& work, int consumer, Half& re,
+                                             Half& im, tile::PipelineState<Complex::kStages>* turn) {
+#pragma unroll
+  for (int i = 0; i < kHalf; ++i) re[i] = im[i] = 0;
+  if (work.k_begin >= work.k_end) return;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int first_row = consumer * 64 + static_cast<int>(threadIdx.x % 128) / 32 * 16 + lane / 4;
+  const int real = (lane % 4 ^ (lane / 4)) << 4;
+  const int imaginary = ((lane % 4 + 4) ^ (lane / 4)) << 4;
+  constexpr std::uint64_t kImaginary = fp32_split::kChunkBytes / 2 >> 4;  // in a row of B
+  Half re_part;
+  Half im_part;
+  Fragments fragments[2];
+  float first[8];
+  float second[8];
+  tile::wait(&shared.full[turn->stage], turn->parity);
+  load_floats(shared.a[turn->stage] + first_row * sm90::kRowBytes, real, first);
+  for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
+    const int stage = turn->stage;
+    const std::uint64_t b = tile::operand_descriptor<fp32_split::kChunkBytes>(shared.b[stage], 16);
+    split_floats(first, &fragments[0]);
+    load_floats(shared.a[stage] + first_row * sm90::kRowBytes, imaginary, second);
+    ptx::wgmma_fence();
+    multiply_lower<false>(fragments[0], b, 0, re_part);
+    multiply_lower<false>(fragments[0], b + kImaginary, 0, im_part);
+    ptx::wgmma_commit_group();
+    split_floats(second, &fragments[1]);
+    ptx::wgmma_fence();
+    multiply_lower<true>(fragments[1], b + kImaginary, 1, re_part);
+    multiply_lower<false>(fragments[1], b, 1, im_part);
+    multiply_term<false>(re_part, fragments[0].top, b, 1);
+    multiply_term<false>(im_part, fragments[0].top, b + kImaginary, 1);
+    multiply_term<true>(re_part, fragments[1].top, b + kImaginary, 1);
+    multiply_term<false>(im_part, fragments[1].top, b, 1);
+    ptx::wgmma_commit_group();
+    turn->next();
+    if (k + 1 < work.k_end) tile::wait(&shared.full[turn->stage], turn->parity);
+    // Behind the last k tile they are whatever the stage holds, and nobody uses them.
+    load_floats(shared.a[turn->stage] + first_row * sm90::kRowBytes, real, first);
+    ptx::wgmma_wait_group<0>();
+    sm90::release<Complex>(shared, stage);
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) {
+      re[i] += re_part[i];
+      im[i] += im_part[i];
+    }
+  }
+}
+
+__device__ __forceinline__ void consume_complex(const sm90::Params& p, Shared<Complex>& shared, int consumer) {
+  tile::PipelineState<Complex::kStages> turn;
+  int area = 0;
+  const std::uint32_t end = sm90::end_index<Complex>(p);
+  for (std::uint32_t index = sm90::first_index<Complex>(p); index < end; index = sm90::next_index<Complex>(p, index)) {
+    const Work work = sm90::work_item<Complex>(p, index);
+    Half re;
+    Half im;
+    add_products(shared, work, consumer, re, im, &turn);
+    constexpr int kSums = kComplexBlock / 2;  // of a thread, in a block of columns
+    float sum[1][2 * kHalf];
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) {
+      sum[0][i / kSums * 2 * kSums + i % kSums] = re[i];
+      sum[0][i / kSums * 2 * kSums + kSums + i % kSums] = im[i];
+    }
+    sm90::store<Complex>(p, shared, work, consumer, sum, &area);
+  }
+  // TMA reads the staging area until then.
+  if (threadIdx.x % Complex::kThreadsOfBox == 0) ptx::bulk_wait_group_read<0>();
+}
+
+__global__ void __launch_bounds__(Complex::kThreads, 1) complex_product_sm90(const __grid_constant__ Params params) {
+  extern __shared__ __align__(1024) unsigned char raw[];
+  auto& shared = *reinterpret_cast<Shared<Complex>*>(raw);
+  const sm90::Params& p = params.gemm;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  sm90::make_barriers<Complex>(p, shared, threadIdx.x / 32);
+  __syncthreads();
+  ptx::griddepcontrol_wait();  // A and B are being made
+  if (warp < 4) {
+    ptx::setmaxnreg_dec<sm90::kProducerRegisters>();
+    if (warp == 0) produce<Complex>(params, shared, 1);
+  } else {
+    if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
+    ptx::setmaxnreg_inc<Complex::kConsumerRegisters>();
+    consume_complex(p, shared, warp / 4 - 1);
+  }
+}
+
+}  // namespace
+
+void launch_complex(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
+  constexpr int kBytes = static_cast<int>(sizeof(Shared<Complex>));
+  static_assert(kBytes <= 227 * 1024, "shared memory of a block");
+  cuda::allow_shared_memory<&complex_product_sm90>(kBytes);
+  cuda::launch_kernel(&complex_product_sm90, {blocks, Complex::kThreads, kBytes, 1, true}, stream, params);
+}
+
+}  // namespace gpudnn::kernels::fp32_split
