@@ -271,8 +271,8 @@ __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBloc
     fft_data_sm90(const __grid_constant__ DataRowsParams p) {
   extern __shared__ float shared[];
   const BlockPlace at(p.data.tiles, p.blocks);
-  ptx::griddepcontrol_wait();
-  ptx::griddepcontrol_launch_dependents();  // behind the wait: the filter's kernel relies on it
+  if (!p.runs_beside) ptx::griddepcontrol_wait();
+  ptx::griddepcontrol_launch_dependents();  // behind the wait: what runs beside it relies on it
   load_rows<kT>(p.data, at, shared);
   const int rows = min(p.data.tiles.window_h, p.data.image.height - at.first_row(p.data.tiles));
   float* const out = p.data.out + at.group * p.rows.group + at.tile * p.rows.tile + 2 * at.first_channel +
@@ -282,6 +282,7 @@ __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBloc
     to[0] = re;
     to[kChannelsOfBlock] = im;
   });
+  if (p.runs_beside) ptx::griddepcontrol_wait();
 }
 
 // It begins when all blocks of the image's transform have: those wait for what came before, which the filter may come
@@ -300,6 +301,7 @@ __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBloc
   const bool is_odd = item % 2 != 0;
   const std::size_t rows = std::size_t{p.blocks.groups.divisor} * static_cast<std::size_t>(tiles.count);
   const std::size_t plane = rows * row_frequencies_of(kT) * kWords;
+  const auto of_frequency = static_cast<std::int64_t>(rows * kWords);
   const int chunk = at.first_channel / kChannelsOfBlock;
   const int word = (is_odd ? 8 : 0) + fp32_split::complex_word_of(item / 2 * 2);
   auto* const out =
@@ -311,7 +313,7 @@ __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBloc
     // The conjugate.
     const fp32_split::Terms terms =
         is_odd ? fp32_split::terms_of_pair(-other, -im) : fp32_split::terms_of_pair(re, other);
-    std::uint32_t* const to = out + static_cast<std::size_t>(frequency) * rows * kWords;
+    std::uint32_t* const to = out + frequency * of_frequency;
     to[0] = terms.top;
     to[plane] = terms.middle;
     to[2 * plane] = terms.low;
@@ -319,9 +321,9 @@ __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBloc
   ptx::griddepcontrol_wait();
 }
 
-// kIsFilter: the result is dw.
+// kIsFilter: the result is dw, each number of it four of the product, which are many registers.
 template <int kT, bool kIsFilter>
-__global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBlocks)
+__global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBlocks / (kIsFilter ? 2 : 1))
     fft_result_sm90(const __grid_constant__ ResultRowsParams params) {
   using S = RowShape<kT>;
   extern __shared__ float shared[];

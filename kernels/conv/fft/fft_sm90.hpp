@@ -41,6 +41,8 @@ struct DataRowsParams {
   RowBlocks blocks;
   SpectrumRows rows;
   std::int32_t padded = 0;  // tiles that are written; behind the last one zeros
+  // It reads nothing that the launch before it writes, and is done behind that one.
+  bool runs_beside = false;
 };
 
 // `filter.tiles` are the filters of a group, `filter.out` is not used.

@@ -115,6 +115,7 @@ Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, 
   fft::DataRowsParams data = l.data;
   data.data.in = static_cast<const float*>(args.x);
   data.data.out = workspace.floats(l.data_at);
+  data.runs_beside = true;
   for (std::int64_t first = 0; first < l.tiles; first += l.chunk_tiles) {
     const std::int64_t count = std::min(l.chunk_tiles, l.tiles - first);
     set_tiles(first, count, &grad.data.tiles);
