@@ -40,9 +40,9 @@ struct RowShape {
 
 // The channel of the block, and the pair of rows or the column, that a thread transforms.
 template <int kT>
-struct Turn {
+struct Role {
   int item, index;
-  __device__ __forceinline__ Turn()
+  __device__ __forceinline__ Role()
       : item(static_cast<int>(threadIdx.x) % 16),
         index(static_cast<int>(threadIdx.x) / 32 + RowShape<kT>::kWarps * (static_cast<int>(threadIdx.x) % 32 / 16)) {}
 };
@@ -197,20 +197,20 @@ __device__ __forceinline__ constexpr int first_frequency_of(bool is_last_column,
 template <int kT, class Emit>
 __device__ __forceinline__ void transform_tiles(float* shared, int rows, Emit emit) {
   using S = RowShape<kT>;
-  const Turn<kT> turn;
-  float* const tile = shared + turn.item * S::kTile;
+  const Role<kT> role;
+  float* const tile = shared + role.item * S::kTile;
   __syncthreads();
-  if (2 * turn.index < rows) transform_two_rows<kT>(tile + 2 * turn.index * S::kPitch);
+  if (2 * role.index < rows) transform_two_rows<kT>(tile + 2 * role.index * S::kPitch);
   __syncthreads();
   float re[kT];
   float im[kT];
 #pragma unroll
   for (int i = 0; i < kT; ++i) {
-    re[i] = tile[i * S::kPitch + 2 * turn.index];
-    im[i] = tile[i * S::kPitch + 2 * turn.index + 1];
+    re[i] = tile[i * S::kPitch + 2 * role.index];
+    im[i] = tile[i * S::kPitch + 2 * role.index + 1];
   }
   transform(re, im);
-  if (turn.index == 0) {
+  if (role.index == 0) {
 #pragma unroll
     for (int k = 0; k <= kT / 2; ++k) {
       const int at = bit_reversed<kT>(k);
@@ -221,7 +221,7 @@ __device__ __forceinline__ void transform_tiles(float* shared, int rows, Emit em
   } else {
 #pragma unroll
     for (int k = 0; k < kT; ++k) {
-      emit(frequency_of<kT>(turn.index, k), re[bit_reversed<kT>(k)], im[bit_reversed<kT>(k)]);
+      emit(frequency_of<kT>(role.index, k), re[bit_reversed<kT>(k)], im[bit_reversed<kT>(k)]);
     }
   }
 }
@@ -230,10 +230,10 @@ __device__ __forceinline__ void transform_tiles(float* shared, int rows, Emit em
 template <int kT, class Fetch>
 __device__ __forceinline__ void transform_tiles_back(float* shared, int rows, Fetch fetch) {
   using S = RowShape<kT>;
-  const Turn<kT> turn;
+  const Role<kT> role;
   float re[kT];
   float im[kT];
-  if (turn.index == 0) {
+  if (role.index == 0) {
 #pragma unroll
     for (int k = 0; k <= kT / 2; ++k) {
       float2 a = fetch(first_frequency_of<kT>(false, k));
@@ -249,20 +249,20 @@ __device__ __forceinline__ void transform_tiles_back(float* shared, int rows, Fe
   } else {
 #pragma unroll
     for (int k = 0; k < kT; ++k) {
-      const float2 v = fetch(frequency_of<kT>(turn.index, k));
+      const float2 v = fetch(frequency_of<kT>(role.index, k));
       re[k] = v.x;
       im[k] = v.y;
     }
   }
   transform(im, re);  // parts exchanged: the inverse
-  float* const tile = shared + turn.item * S::kTile;
+  float* const tile = shared + role.item * S::kTile;
 #pragma unroll
   for (int i = 0; i < kT; ++i) {
-    tile[i * S::kPitch + 2 * turn.index] = re[bit_reversed<kT>(i)];
-    tile[i * S::kPitch + 2 * turn.index + 1] = im[bit_reversed<kT>(i)];
+    tile[i * S::kPitch + 2 * role.index] = re[bit_reversed<kT>(i)];
+    tile[i * S::kPitch + 2 * role.index + 1] = im[bit_reversed<kT>(i)];
   }
   __syncthreads();
-  if (2 * turn.index < rows) transform_two_rows_back<kT>(tile + 2 * turn.index * S::kPitch);
+  if (2 * role.index < rows) transform_two_rows_back<kT>(tile + 2 * role.index * S::kPitch);
   __syncthreads();
 }
 

@@ -6,9 +6,8 @@
 //
 //   re += a.re b.re - a.im b.im      im += a.re b.im + a.im b.re
 //
-// A product of terms is 64 columns wide and there are 24 in a k tile. Sums are those of fp32_split_sm90.cuh; C's
-// columns are put in blocks of 16 real and 16 imaginary parts on their way out, which is a matter of names of
-// registers.
+// A product of terms is 64 columns wide and there are 24 in a k tile. Sums are those of fp32_split_sm90.cuh. C's
+// columns are put in blocks of 16 real and 16 imaginary parts by giving registers another order, without a move.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv/fp32_split/complex_product_sm90.hpp"
 #include "kernels/conv/fp32_split/fp32_split_sm90.cuh"
