@@ -74,16 +74,19 @@ TEST(Fourier, RandomProblems) {
   expect_sm90_launches(kSplit, counts);
 }
 
-// What an image's elements are multiplied by: element i of n.
+// What an image's elements are multiplied by: element i. `lost`: of the result's norm, what the terms do not hold of
+// numbers below 2^-110. Those are the image's frequencies, each off by up to 2^-134, and larger than its elements by
+// the root of a tile's pixels, 16 at the least.
 struct Input {
   const char* name;
   double (*factor)(std::size_t i);
+  double lost = 0;
 };
 constexpr Input kInputs[] = {
     {"uniform", [](std::size_t) { return 1.0; }},
     {"large", [](std::size_t) { return 0x1p90; }},
     {"small", [](std::size_t) { return 0x1p-100; }},
-    {"denormal", [](std::size_t) { return 0x1p-130; }},
+    {"denormal", [](std::size_t) { return 0x1p-130; }, 0x1p-134 / (0.25 * 0x1p-130) / 16},
     {"of many sizes", [](std::size_t i) { return std::ldexp(1.0, -static_cast<int>(i * 7 % 23)); }},
     // Neighbours cancel: what is left is small next to what was summed.
     {"cancelling", [](std::size_t i) { return i % 2 == 0 ? 1.0 : -1.0 + 0x1p-12; }},
@@ -117,7 +120,7 @@ TEST(Fourier, ProductsInTermsAreAsAccurateAsMultiplyAdds) {
       for_each_outcome("implicit_gemm_simt", c, values, false, &counts, note(&direct));
       std::printf("  %.10s %s: %.2e, multiply-adds %.2e, the definition %.2e\n", line, input.name, split, multiplied,
                   direct);
-      EXPECT_LE(split, 1.25 * multiplied + 0x1p-24) << line << ' ' << input.name;
+      EXPECT_LE(split, 1.25 * multiplied + 0x1p-24 + input.lost) << line << ' ' << input.name;
     }
   }
   expect_sm90_launches(kSplit, counts);

@@ -35,13 +35,8 @@ void launch_filter_terms(int size, const FilterTermsParams& p, CUstream_st* stre
 }
 
 void launch_result_rows(int size, const ResultRowsParams& p, CUstream_st* stream) {
-  return size == 16 ? launch<16, &fft_result_sm90<16, false>>(p, p.result.tiles.count, p.blocks, stream)
-                    : launch<32, &fft_result_sm90<32, false>>(p, p.result.tiles.count, p.blocks, stream);
-}
-
-void launch_filter_result(int size, const ResultRowsParams& p, CUstream_st* stream) {
-  return size == 16 ? launch<16, &fft_result_sm90<16, true>>(p, p.result.tiles.count, p.blocks, stream)
-                    : launch<32, &fft_result_sm90<32, true>>(p, p.result.tiles.count, p.blocks, stream);
+  return size == 16 ? launch<16, &fft_result_sm90<16>>(p, p.result.tiles.count, p.blocks, stream)
+                    : launch<32, &fft_result_sm90<32>>(p, p.result.tiles.count, p.blocks, stream);
 }
 
 }  // namespace gpudnn::kernels::fft

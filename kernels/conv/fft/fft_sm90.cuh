@@ -1,17 +1,18 @@
 // The transforms around complex products on bfloat16 tensor cores. The mathematics and the layout are in fft_sm90.hpp.
 //
-// Data flow of a block, which has a tile of 16 channels; T/2 threads for each channel:
-//   forward:  rows global -> registers, 16 loads of a thread at a time -> shared (lanes along the row)
-//             two rows -> a thread, as real and imaginary part of one transform -> shared, in their place: a real row
-//             of T numbers has T/2 - 1 complex frequencies and the two real ones 0 and T/2, which share a place a
-//             column of frequencies -> a thread -> transform -> global; the column of the two real ones, as one complex
+// Data flow of a block, which has a tile of 16 channels in shared memory; T/2 threads for each channel:
+//   forward:  rows global -> shared, lanes along the row, all of a thread's at once
+//             two rows -> a thread, as real and imaginary part of one transform -> in their place: a real row of T
+//             numbers has T/2 - 1 complex frequencies and the two real ones 0 and T/2, which are neighbours there
+//             a column of frequencies -> a thread -> in its place; the column of the two real ones, as one complex
 //             column, is both of theirs
-//   inverse:  the same backwards: a thread loads its column from memory, all frequencies at once
-// A lane pair's channels lie side by side in the transform: 64 bytes of real parts, 64 of imaginary ones. Threads of a
-// warp have 16 channels of two rows (or columns) that are T/4 of them apart, which spreads them over all banks.
+//             frequencies shared -> global, 128 bytes of the block's channels at a time
+//   inverse:  the same backwards
+// Threads of a warp have 16 channels of two rows (or columns) that are T/4 pairs of them apart, which spreads them over
+// all banks. Rows and columns take turns in one piece of code, and loops over memory are not unrolled: where a launch
+// is short, fetching the code is what it waits for.
 //
-// A filter's block does the same with the taps as a tile. Two lanes exchange a part each, so that one has the real
-// parts of two neighbouring channels and the other their imaginary ones: a word of each plane of terms.
+// A filter's block does the same with the taps as a tile; its frequencies leave as terms of bfloat16.
 //
 // Limits: T = 16, 32. An infinity or a NaN reaches the whole tile of the result.
 // SPDX-License-Identifier: Apache-2.0
@@ -21,7 +22,10 @@
 #include "kernels/conv/fft/fft_finish.cuh"
 #include "kernels/conv/fft/fft_sm90.hpp"
 #include "kernels/conv/fp32_split/bf16_terms.cuh"
+#include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace gpudnn::kernels::fft {
 
@@ -32,9 +36,10 @@ struct RowShape {
   static constexpr int kTile = kT * kPitch + 1;
   static constexpr int kThreads = kItems * kT / 2;
   static constexpr int kWarps = kThreads / 32;
-  static constexpr int kMinBlocks = 512 / kThreads;  // per multiprocessor: 128 registers of a thread
+  static constexpr int kMinBlocks = 768 / kThreads;  // per multiprocessor: 80 registers of a thread
   static constexpr int kRowsOfPass = kThreads / kT;  // that the block's threads load (store) side by side
   static constexpr int kPasses = kT / kRowsOfPass;   // over the rows of a channel
+  static constexpr int kVectors = kItems / 2;        // of 16 bytes, of a frequency: two channels each
   static_assert(kPitch * kT / 2 % 32 == 16 && kPitch * kT % 32 == 0, "rows T/2 apart meet other banks");
 };
 
@@ -108,180 +113,162 @@ struct Elements {
 template <int kT>
 __device__ __forceinline__ void load_rows(const ForwardParams& p, const BlockPlace& at, float* shared) {
   using S = RowShape<kT>;
-  constexpr int kBatch = 16 / S::kPasses;  // channels
   const Elements<kT> elements(p.tiles, p.image, at);
-#pragma unroll 1
-  for (int first = 0; first < S::kItems; first += kBatch) {
-    float v[kBatch][S::kPasses];
+#pragma unroll 4
+  for (int item = 0; item < S::kItems; ++item) {
 #pragma unroll
-    for (int item = 0; item < kBatch; ++item) {
-#pragma unroll
-      for (int i = 0; i < S::kPasses; ++i) {
-        const bool inside = elements.inside[i] && first + item < at.channels;
-        v[item][i] = inside ? __ldg(p.in + elements.offset[i] + (first + item) * p.image.channel) : 0.0f;
-      }
-    }
-#pragma unroll
-    for (int item = 0; item < kBatch; ++item) {
-#pragma unroll
-      for (int i = 0; i < S::kPasses; ++i) shared[(first + item) * S::kTile + elements.place(i)] = v[item][i];
+    for (int i = 0; i < S::kPasses; ++i) {
+      const bool inside = elements.inside[i] && item < at.channels;
+      ptx::cp_async<4>(ptx::shared_address(shared + item * S::kTile + elements.place(i)),
+                       inside ? p.in + elements.offset[i] + item * p.image.channel : p.in, inside ? 4 : 0);
     }
   }
+  ptx::cp_async_commit_group();
+  ptx::cp_async_wait_group<0>();
 }
 
-// Two real rows as z = first + i second: Z(k) = first(k) + i second(k), and conj(Z(-k)) = first(k) - i second(k).
+// Of T complex numbers, in place. Where they are two real sequences z = a + i b, Z(k) = a(k) + i b(k) and conj(Z(-k)) =
+// a(k) - i b(k): each sequence keeps its frequencies 0 and T/2, which are real, then the others to T/2.
 template <int kT>
-__device__ __forceinline__ void transform_two_rows(float* first) {
-  float* const second = first + RowShape<kT>::kPitch;
+__device__ __forceinline__ void transform_in_place(float* real, float* imaginary, std::uint32_t step,
+                                                   bool is_two_real) {
   float re[kT];
   float im[kT];
 #pragma unroll
   for (int i = 0; i < kT; ++i) {
-    re[i] = first[i];
-    im[i] = second[i];
+    re[i] = real[i * step];
+    im[i] = imaginary[i * step];
   }
   transform(re, im);
-  constexpr int kLast = bit_reversed<kT>(kT / 2);
-  first[0] = re[0];
-  second[0] = im[0];
-  first[1] = re[kLast];
-  second[1] = im[kLast];
+  ptx::pin(step);  // or the compiler keeps all addresses
+  if (!is_two_real) {
+#pragma unroll
+    for (int k = 0; k < kT; ++k) {
+      real[k * step] = re[bit_reversed<kT>(k)];
+      imaginary[k * step] = im[bit_reversed<kT>(k)];
+    }
+    return;
+  }
+  real[0] = re[0];
+  imaginary[0] = im[0];
+  real[step] = re[bit_reversed<kT>(kT / 2)];
+  imaginary[step] = im[bit_reversed<kT>(kT / 2)];
 #pragma unroll
   for (int k = 1; k < kT / 2; ++k) {
     const int at = bit_reversed<kT>(k);
     const int mirrored = bit_reversed<kT>(kT - k);
-    first[2 * k] = 0.5f * (re[at] + re[mirrored]);
-    first[2 * k + 1] = 0.5f * (im[at] - im[mirrored]);
-    second[2 * k] = 0.5f * (im[at] + im[mirrored]);
-    second[2 * k + 1] = 0.5f * (re[mirrored] - re[at]);
+    real[2 * k * step] = 0.5f * (re[at] + re[mirrored]);
+    real[(2 * k + 1) * step] = 0.5f * (im[at] - im[mirrored]);
+    imaginary[2 * k * step] = 0.5f * (im[at] + im[mirrored]);
+    imaginary[(2 * k + 1) * step] = 0.5f * (re[mirrored] - re[at]);
   }
 }
 
+// The inverse, times T.
 template <int kT>
-__device__ __forceinline__ void transform_two_rows_back(float* first) {
-  float* const second = first + RowShape<kT>::kPitch;
+__device__ __forceinline__ void transform_back_in_place(float* real, float* imaginary, std::uint32_t step,
+                                                        bool is_two_real) {
   float re[kT];
   float im[kT];
-  re[0] = first[0];
-  im[0] = second[0];
-  re[kT / 2] = first[1];
-  im[kT / 2] = second[1];
+  if (is_two_real) {
+    re[0] = real[0];
+    im[0] = imaginary[0];
+    re[kT / 2] = real[step];
+    im[kT / 2] = imaginary[step];
 #pragma unroll
-  for (int k = 1; k < kT / 2; ++k) {
-    const float a[2] = {first[2 * k], first[2 * k + 1]};
-    const float b[2] = {second[2 * k], second[2 * k + 1]};
-    re[k] = a[0] - b[1];
-    im[k] = a[1] + b[0];
-    re[kT - k] = a[0] + b[1];
-    im[kT - k] = b[0] - a[1];
-  }
-  transform(im, re);  // parts exchanged: the inverse
-#pragma unroll
-  for (int i = 0; i < kT; ++i) {
-    first[i] = re[bit_reversed<kT>(i)];
-    second[i] = im[bit_reversed<kT>(i)];
-  }
-}
-
-// Numbers of the frequencies of a column, by its row.
-template <int kT>
-__device__ __forceinline__ constexpr int frequency_of(int column, int row) {
-  return kT + 2 + (column - 1) * kT + row;
-}
-template <int kT>
-__device__ __forceinline__ constexpr int first_frequency_of(bool is_last_column, int row) {
-  return (is_last_column ? kT / 2 + 1 : 0) + row;
-}
-
-// emit(frequency, real part, imaginary part) for the frequencies of the thread's column. Rows from `rows` on are zero.
-template <int kT, class Emit>
-__device__ __forceinline__ void transform_tiles(float* shared, int rows, Emit emit) {
-  using S = RowShape<kT>;
-  const Role<kT> role;
-  float* const tile = shared + role.item * S::kTile;
-  __syncthreads();
-  if (2 * role.index < rows) transform_two_rows<kT>(tile + 2 * role.index * S::kPitch);
-  __syncthreads();
-  float re[kT];
-  float im[kT];
-#pragma unroll
-  for (int i = 0; i < kT; ++i) {
-    re[i] = tile[i * S::kPitch + 2 * role.index];
-    im[i] = tile[i * S::kPitch + 2 * role.index + 1];
-  }
-  transform(re, im);
-  if (role.index == 0) {
-#pragma unroll
-    for (int k = 0; k <= kT / 2; ++k) {
-      const int at = bit_reversed<kT>(k);
-      const int mirrored = bit_reversed<kT>((kT - k) % kT);
-      emit(first_frequency_of<kT>(false, k), 0.5f * (re[at] + re[mirrored]), 0.5f * (im[at] - im[mirrored]));
-      emit(first_frequency_of<kT>(true, k), 0.5f * (im[at] + im[mirrored]), 0.5f * (re[mirrored] - re[at]));
+    for (int k = 1; k < kT / 2; ++k) {
+      const float a[2] = {real[2 * k * step], real[(2 * k + 1) * step]};
+      const float b[2] = {imaginary[2 * k * step], imaginary[(2 * k + 1) * step]};
+      re[k] = a[0] - b[1];
+      im[k] = a[1] + b[0];
+      re[kT - k] = a[0] + b[1];
+      im[kT - k] = b[0] - a[1];
     }
   } else {
 #pragma unroll
     for (int k = 0; k < kT; ++k) {
-      emit(frequency_of<kT>(role.index, k), re[bit_reversed<kT>(k)], im[bit_reversed<kT>(k)]);
+      re[k] = real[k * step];
+      im[k] = imaginary[k * step];
     }
+  }
+  transform(im, re);  // parts exchanged
+#pragma unroll
+  for (int i = 0; i < kT; ++i) {
+    real[i * step] = re[bit_reversed<kT>(i)];
+    imaginary[i * step] = im[bit_reversed<kT>(i)];
   }
 }
 
-// fetch(frequency) -> its number. Rows from `rows` on are not needed.
-template <int kT, class Fetch>
-__device__ __forceinline__ void transform_tiles_back(float* shared, int rows, Fetch fetch) {
+// The block's tiles, in place: rows, then columns, or back. Rows from `rows` on are zero, or are not needed. A barrier
+// of the block stands before and behind.
+template <int kT, bool kBack>
+__device__ __forceinline__ void transform_tiles(float* shared, int rows) {
   using S = RowShape<kT>;
   const Role<kT> role;
-  float re[kT];
-  float im[kT];
-  if (role.index == 0) {
-#pragma unroll
-    for (int k = 0; k <= kT / 2; ++k) {
-      float2 a = fetch(first_frequency_of<kT>(false, k));
-      float2 b = fetch(first_frequency_of<kT>(true, k));
-      // These are real; what rounding left of the other part is dropped.
-      if (k == 0 || k == kT / 2) a.y = b.y = 0.0f;
-      re[k] = a.x - b.y;
-      im[k] = a.y + b.x;
-      if (k == 0 || k == kT / 2) continue;
-      re[kT - k] = a.x + b.y;
-      im[kT - k] = b.x - a.y;
-    }
-  } else {
-#pragma unroll
-    for (int k = 0; k < kT; ++k) {
-      const float2 v = fetch(frequency_of<kT>(role.index, k));
-      re[k] = v.x;
-      im[k] = v.y;
-    }
-  }
-  transform(im, re);  // parts exchanged: the inverse
   float* const tile = shared + role.item * S::kTile;
-#pragma unroll
-  for (int i = 0; i < kT; ++i) {
-    tile[i * S::kPitch + 2 * role.index] = re[bit_reversed<kT>(i)];
-    tile[i * S::kPitch + 2 * role.index + 1] = im[bit_reversed<kT>(i)];
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    __syncthreads();
+    const bool along_rows = (pass == 0) != kBack;
+    if (along_rows && 2 * role.index >= rows) continue;
+    float* const real = tile + 2 * role.index * (along_rows ? S::kPitch : 1);
+    float* const imaginary = real + (along_rows ? S::kPitch : 1);
+    const std::uint32_t step = along_rows ? 1 : S::kPitch;
+    const bool is_two_real = along_rows || role.index == 0;
+    if constexpr (kBack) {
+      transform_back_in_place<kT>(real, imaginary, step, is_two_real);
+    } else {
+      transform_in_place<kT>(real, imaginary, step, is_two_real);
+    }
   }
-  __syncthreads();
-  if (2 * role.index < rows) transform_two_rows_back<kT>(tile + 2 * role.index * S::kPitch);
   __syncthreads();
 }
+
+// Where a frequency's parts lie in a transformed tile; one that is real has no imaginary part.
+template <int kT>
+struct Frequency {
+  int real, imaginary;
+  bool is_real = false;
+  __device__ __forceinline__ explicit Frequency(int number) {
+    constexpr int kPitch = RowShape<kT>::kPitch;
+    const int row = number % kT;
+    real = row * kPitch + number / kT * 2;
+    imaginary = real + 1;
+    if (number < kT) {
+      // Of the two real columns in turn.
+      is_real = number < 2;
+      real = number / 2 * 2 * kPitch + number % 2;
+      imaginary = real + kPitch;
+    } else if (number >= kT * kT / 2) {
+      is_real = true;
+      real = kPitch + number % 2;
+    }
+  }
+};
 
 template <int kT>
 __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBlocks)
     fft_data_sm90(const __grid_constant__ DataRowsParams p) {
+  using S = RowShape<kT>;
   extern __shared__ float shared[];
   const BlockPlace at(p.data.tiles, p.blocks);
   if (!p.runs_beside) ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();  // behind the wait: what runs beside it relies on it
   load_rows<kT>(p.data, at, shared);
   const int rows = min(p.data.tiles.window_h, p.data.image.height - at.first_row(p.data.tiles));
-  float* const out = p.data.out + at.group * p.rows.group + at.tile * p.rows.tile + 2 * at.first_channel +
-                     static_cast<int>(threadIdx.x) % 16;
-  transform_tiles<kT>(shared, at.inside ? rows : 0, [&](int frequency, float re, float im) {
-    float* const to = out + frequency * p.rows.frequency;
-    to[0] = re;
-    to[kChannelsOfBlock] = im;
-  });
+  transform_tiles<kT, false>(shared, at.inside ? rows : 0);
+  // Vectors of two channels' numbers.
+  const auto thread = static_cast<int>(threadIdx.x);
+  const float* const pair = shared + thread % S::kVectors * 2 * S::kTile;
+  float* const out =
+      p.data.out + at.group * p.rows.group + at.tile * p.rows.tile + 2 * at.first_channel + thread % S::kVectors * 4;
+#pragma unroll 4
+  for (int f = thread / S::kVectors; f < row_frequencies_of(kT); f += S::kThreads / S::kVectors) {
+    const Frequency<kT> place(f);
+    const float4 v = {pair[place.real], place.is_real ? 0.0f : pair[place.imaginary], pair[S::kTile + place.real],
+                      place.is_real ? 0.0f : pair[S::kTile + place.imaginary]};
+    *reinterpret_cast<float4*>(out + f * p.rows.frequency) = v;
+  }
   if (p.runs_beside) ptx::griddepcontrol_wait();
 }
 
@@ -290,63 +277,88 @@ __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBloc
 template <int kT>
 __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBlocks)
     fft_filter_sm90(const __grid_constant__ FilterTermsParams p) {
+  using S = RowShape<kT>;
   extern __shared__ float shared[];
-  constexpr std::uint32_t kWords = fp32_split::kChunkBytes / 4;
   const Tiles& tiles = p.filter.tiles;
   const BlockPlace at(tiles, p.blocks);
   load_rows<kT>(p.filter, at, shared);
-  const auto lane = static_cast<int>(threadIdx.x) % 32;
-  const int item = lane % 16;
-  const unsigned partners = lane < 16 ? 0xffffu : 0xffff0000u;  // lanes that have the same column
-  const bool is_odd = item % 2 != 0;
-  const std::size_t rows = std::size_t{p.blocks.groups.divisor} * static_cast<std::size_t>(tiles.count);
-  const std::size_t plane = rows * row_frequencies_of(kT) * kWords;
-  const auto of_frequency = static_cast<std::int64_t>(rows * kWords);
-  const int chunk = at.first_channel / kChannelsOfBlock;
-  const int word = (is_odd ? 8 : 0) + fp32_split::complex_word_of(item / 2 * 2);
-  auto* const out =
-      static_cast<std::uint32_t*>(p.terms) + static_cast<std::size_t>(chunk) * fp32_split::kPlanes * plane +
-      (std::size_t{at.group} * static_cast<std::size_t>(tiles.count) + static_cast<std::size_t>(at.tile)) * kWords +
-      word;
-  transform_tiles<kT>(shared, tiles.window_h, [&](int frequency, float re, float im) {
-    const float other = __shfl_xor_sync(partners, is_odd ? re : im, 1);
-    // The conjugate.
-    const fp32_split::Terms terms =
-        is_odd ? fp32_split::terms_of_pair(-other, -im) : fp32_split::terms_of_pair(re, other);
-    std::uint32_t* const to = out + frequency * of_frequency;
-    to[0] = terms.top;
-    to[plane] = terms.middle;
-    to[2 * plane] = terms.low;
-  });
+  transform_tiles<kT, false>(shared, tiles.window_h);
+  // Vectors of four words, each of two channels' real or imaginary parts.
+  constexpr int kVectors = fp32_split::kChunkBytes / 16;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int vector = thread % kVectors;
+  const bool is_imaginary = vector >= kVectors / 2;
+  const float* const first = shared + fp32_split::complex_number_at(vector % 2 * 4) * S::kTile;
+  const std::size_t plane = std::size_t{p.rows_of_batch} * p.blocks.groups.divisor * row_frequencies_of(kT) * kVectors;
+  const std::int64_t of_frequency = std::int64_t{p.rows_of_batch} * p.blocks.groups.divisor * kVectors;
+  uint4* const out =
+      static_cast<uint4*>(p.terms) +
+      static_cast<std::size_t>(at.first_channel / kChannelsOfBlock) * fp32_split::kPlanes * plane +
+      (std::size_t{at.group} * p.rows_of_batch + static_cast<std::size_t>(fp32_split::complex_row_of(at.tile))) *
+          kVectors +
+      vector;
+#pragma unroll 1
+  for (int f = thread / kVectors; f < row_frequencies_of(kT); f += S::kThreads / kVectors) {
+    const Frequency<kT> place(f);
+    const bool is_zero = is_imaginary && place.is_real;
+    const float* const from = first + (is_imaginary ? place.imaginary : place.real);
+    fp32_split::Terms words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      // The conjugate.
+      const float x[2] = {from[4 * i * S::kTile], from[(4 * i + 1) * S::kTile]};
+      words[i] = fp32_split::terms_of_pair(is_zero        ? 0.0f
+                                           : is_imaginary ? -x[0]
+                                                          : x[0],
+                                           is_zero        ? 0.0f
+                                           : is_imaginary ? -x[1]
+                                                          : x[1]);
+    }
+    uint4* const to = out + f * of_frequency;
+    to[0] = make_uint4(words[0].top, words[1].top, words[2].top, words[3].top);
+    to[plane] = make_uint4(words[0].middle, words[1].middle, words[2].middle, words[3].middle);
+    to[2 * plane] = make_uint4(words[0].low, words[1].low, words[2].low, words[3].low);
+  }
   ptx::griddepcontrol_wait();
 }
 
-// kIsFilter: the result is dw, each number of it four of the product, which are many registers.
-template <int kT, bool kIsFilter>
-__global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBlocks / (kIsFilter ? 2 : 1))
+// From the product to an image; of a filter gradient to dw, each k of which is a tile.
+template <int kT>
+__global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBlocks)
     fft_result_sm90(const __grid_constant__ ResultRowsParams params) {
   using S = RowShape<kT>;
   extern __shared__ float shared[];
   const InverseParams& p = params.result;
-  const SpectrumRows& rows = params.rows;
   const BlockPlace at(p.tiles, params.blocks);
-  const float* in = p.in + at.group * rows.group + 2 * at.first_channel + static_cast<int>(threadIdx.x) % 16;
-  if constexpr (kIsFilter) {
-    // The row of the real part of k, and the imaginary one behind it.
-    const std::int64_t row = at.tile / kChannelsOfBlock * 2 * kChannelsOfBlock + at.tile % kChannelsOfBlock;
-    in += row * rows.tile;
-  } else {
-    in += at.tile * rows.tile;
-  }
+  const auto thread = static_cast<int>(threadIdx.x);
+  float* const pair = shared + thread % S::kVectors * 2 * S::kTile;
+  const float* const in = p.in + at.group * params.rows.group + at.tile * params.rows.tile + 2 * at.first_channel +
+                          thread % S::kVectors * 4;
+  constexpr int kStep = S::kThreads / S::kVectors;
+  constexpr int kBatch = 9;  // vectors of a thread under way: a bit more than half, or all, of them
   ptx::griddepcontrol_wait();
-  transform_tiles_back<kT>(shared, p.tiles.window_h, [&](int frequency) {
-    const float* const from = in + frequency * rows.frequency;
-    if constexpr (!kIsFilter) return make_float2(__ldg(from), __ldg(from + kChannelsOfBlock));
-    // x times the conjugate of dy.
-    const float* const imaginary = from + kChannelsOfBlock * rows.tile;
-    return make_float2(__ldg(from) + __ldg(imaginary + kChannelsOfBlock),
-                       __ldg(from + kChannelsOfBlock) - __ldg(imaginary));
-  });
+#pragma unroll 1
+  for (int first = thread / S::kVectors; first < row_frequencies_of(kT); first += kBatch * kStep) {
+    float4 v[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const int f = first + i * kStep;
+      if (f < row_frequencies_of(kT)) v[i] = __ldg(reinterpret_cast<const float4*>(in + f * params.rows.frequency));
+    }
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const int f = first + i * kStep;
+      if (f >= row_frequencies_of(kT)) continue;
+      const Frequency<kT> place(f);
+      pair[place.real] = v[i].x;
+      pair[S::kTile + place.real] = v[i].z;
+      // Of a real frequency it is what rounding left.
+      if (place.is_real) continue;
+      pair[place.imaginary] = v[i].y;
+      pair[S::kTile + place.imaginary] = v[i].w;
+    }
+  }
+  transform_tiles<kT, true>(shared, p.tiles.window_h);
   constexpr float kScale = 1.0f / (kT * kT);
   const Elements<kT> elements(p.tiles, p.image, at);
   const Elements<kT> addends(p.tiles, p.addend_image, at);

@@ -9,11 +9,10 @@
 //   data gradient    dy [batch][tile][k]         rotated filter's, conjugate      dx [batch][tile][c]
 //   filter gradient  dy [batch][tile][k]         x [batch][tile][c]               dw [batch][k][c]
 //
-// Batch number frequency * groups + group. Rows have, of each 16 channels, the real parts and then the imaginary ones;
-// channels behind the last are zero. The products of forward and data gradient are complex (complex_product_sm90.hpp).
-// Those of the filter gradient are real ones of such rows (fp32_split_sm90.hpp): dw has real and imaginary rows and
-// columns, four products of each pair of channels, which its transform adds up. A batch's tiles fill whole tiles of the
-// product; the filter gradient has zeros behind the last.
+// Batch number frequency * groups + group. Rows are complex numbers; channels up to a multiple of 16 are zero. The
+// products of forward and data gradient are those of complex_product_sm90.hpp. The filter gradient's are real ones of
+// the rows' floats, whose epilogue makes a complex number of each four (WgradParams::is_complex). A batch's tiles fill
+// whole tiles of the product; the filter gradient has zeros behind the last.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,7 +25,7 @@ constexpr int kRowTileSizes[] = {16, 32};
 constexpr int row_frequencies_of(int size) { return size * size / 2 + 2; }
 constexpr int kChannelsOfBlock = fp32_split::kComplexBlock;  // of a thread block of the transforms, all of one tile
 
-// Strides, in floats, of a tensor of [frequency][group][tile][channels]; the filter gradient's dw has k for the tile.
+// Strides, in floats, of a tensor of [frequency][group][tile][channels]; dw of the filter gradient has k for the tile.
 struct SpectrumRows {
   std::int64_t frequency = 0, group = 0, tile = 0;
 };
@@ -50,6 +49,7 @@ struct FilterTermsParams {
   ForwardParams filter;
   RowBlocks blocks;
   void* terms = nullptr;
+  std::uint32_t rows_of_batch = 0;  // of terms: the filters of a group, up to a multiple of 8
 };
 
 struct ResultRowsParams {
@@ -61,7 +61,4 @@ struct ResultRowsParams {
 void launch_data_rows(int size, const DataRowsParams& params, CUstream_st* stream);
 void launch_filter_terms(int size, const FilterTermsParams& params, CUstream_st* stream);
 void launch_result_rows(int size, const ResultRowsParams& params, CUstream_st* stream);
-// From the products of the filter gradient, whose rows are `rows.tile` floats apart.
-void launch_filter_result(int size, const ResultRowsParams& params, CUstream_st* stream);
-
 }  // namespace gpudnn::kernels::fft

@@ -6,8 +6,7 @@
 //
 //   re += a.re b.re - a.im b.im      im += a.re b.im + a.im b.re
 //
-// A product of terms is 64 columns wide and there are 24 in a k tile. Sums are those of fp32_split_sm90.cuh. C's
-// columns are put in blocks of 16 real and 16 imaginary parts by giving registers another order, without a move.
+// A product of terms is 64 columns wide and there are 24 in a k tile. Sums are those of fp32_split_sm90.cuh.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv/fp32_split/complex_product_sm90.hpp"
 #include "kernels/conv/fp32_split/fp32_split_sm90.cuh"
@@ -76,6 +75,19 @@ __device__ __forceinline__ void multiply_lower(const Fragments& a, std::uint64_t
   multiply_term<kIsMinus>(sum, a.middle, b, 1);
 }
 
+// `from`: the thread's first row in the stage. Its 4 numbers lie in two vectors, of two each, and so in the row 8
+// below; their parts come in the order of the registers (load_floats).
+__device__ __forceinline__ void load_numbers(const unsigned char* from, const int (&vector)[2], float (&re)[8],
+                                             float (&im)[8]) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float4 upper = *reinterpret_cast<const float4*>(from + vector[i]);
+    const float4 lower = *reinterpret_cast<const float4*>(from + vector[i] + 8 * sm90::kRowBytes);
+    re[4 * i] = upper.x, re[4 * i + 1] = upper.z, re[4 * i + 2] = lower.x, re[4 * i + 3] = lower.z;
+    im[4 * i] = upper.y, im[4 * i + 1] = upper.w, im[4 * i + 2] = lower.y, im[4 * i + 3] = lower.w;
+  }
+}
+
 // The sums of a work item.
 __device__ __forceinline__ void add_products(Shared<Complex>& shared, const Work& work, int consumer, Half& re,
                                              Half& im, tile::PipelineState<Complex::kStages>* turn) {
@@ -84,21 +96,22 @@ __device__ __forceinline__ void add_products(Shared<Complex>& shared, const Work
   if (work.k_begin >= work.k_end) return;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int first_row = consumer * 64 + static_cast<int>(threadIdx.x % 128) / 32 * 16 + lane / 4;
-  const int real = (lane % 4 ^ (lane / 4)) << 4;
-  const int imaginary = ((lane % 4 + 4) ^ (lane / 4)) << 4;
+  const int vector[2] = {(lane % 4 * 2 ^ (lane / 4)) << 4, ((lane % 4 * 2 + 1) ^ (lane / 4)) << 4};
   constexpr std::uint64_t kImaginary = fp32_split::kChunkBytes / 2 >> 4;  // in a row of B
   Half re_part;
   Half im_part;
   Fragments fragments[2];
   float first[8];
   float second[8];
+  const auto load = [&](int stage) {
+    load_numbers(shared.a[stage] + first_row * sm90::kRowBytes, vector, first, second);
+  };
   tile::wait(&shared.full[turn->stage], turn->parity);
-  load_floats(shared.a[turn->stage] + first_row * sm90::kRowBytes, real, first);
+  load(turn->stage);
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     const int stage = turn->stage;
     const std::uint64_t b = tile::operand_descriptor<fp32_split::kChunkBytes>(shared.b[stage], 16);
     split_floats(first, &fragments[0]);
-    load_floats(shared.a[stage] + first_row * sm90::kRowBytes, imaginary, second);
     ptx::wgmma_fence();
     multiply_lower<false>(fragments[0], b, 0, re_part);
     multiply_lower<false>(fragments[0], b + kImaginary, 0, im_part);
@@ -115,7 +128,7 @@ __device__ __forceinline__ void add_products(Shared<Complex>& shared, const Work
     turn->next();
     if (k + 1 < work.k_end) tile::wait(&shared.full[turn->stage], turn->parity);
     // Behind the last k tile they are whatever the stage holds, and nobody uses them.
-    load_floats(shared.a[turn->stage] + first_row * sm90::kRowBytes, real, first);
+    load(turn->stage);
     ptx::wgmma_wait_group<0>();
     sm90::release<Complex>(shared, stage);
 #pragma unroll
@@ -135,12 +148,14 @@ __device__ __forceinline__ void consume_complex(const sm90::Params& p, Shared<Co
     Half re;
     Half im;
     add_products(shared, work, consumer, re, im, &turn);
-    constexpr int kSums = kComplexBlock / 2;  // of a thread, in a block of columns
+    // Sums 4j and 4j + 1 of a part are of two numbers, of a row, and the next two of those 8 rows below
+    // (complex_row_of).
     float sum[1][2 * kHalf];
 #pragma unroll
     for (int i = 0; i < kHalf; ++i) {
-      sum[0][i / kSums * 2 * kSums + i % kSums] = re[i];
-      sum[0][i / kSums * 2 * kSums + kSums + i % kSums] = im[i];
+      const int at = i / 4 * 8 + i % 2 * 4 + i % 4 / 2 * 2;
+      sum[0][at] = re[i];
+      sum[0][at + 1] = im[i];
     }
     sm90::store<Complex>(p, shared, work, consumer, sum, &area);
   }

@@ -42,7 +42,7 @@ std::shared_ptr<const void> prepare(const Problem& problem, const Config& config
   FourierSm90Launch& l = prepared->launch;
   l = fourier_sm90_launch(problem, config);
   const sm90::Params& p = l.plan.params;
-  prepared->blocks = std::min(static_cast<std::uint32_t>(device.multiprocessors), p.works.divisor * p.splits);
+  prepared->blocks = std::min(static_cast<std::uint32_t>(device.multiprocessors), p.works.divisor);
   prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(&l); });
   return prepared;
 }
@@ -53,7 +53,6 @@ Status set_addresses(const LaunchSite& site, const FourierSm90Launch& l, const P
   const bool is_wgrad = l.direction == Direction::wgrad;
   p->c = workspace.floats(l.product_at);
   p->addend = p->c;
-  p->partials = workspace.floats(l.partials_at);
   const void* const a = workspace.floats(is_wgrad ? l.filter_at : l.data_at);
   const void* const b = workspace.floats(is_wgrad ? l.data_at : l.filter_at);
   const bool replaced = cuda::with_context(site.device.ordinal, [&] {
@@ -106,7 +105,7 @@ Status launch_images(const Prepared& prepared, const LaunchSite& site, const Arg
 Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, const Args& args,
                               const PartsOfWorkspace& workspace) {
   const FourierSm90Launch& l = prepared.launch;
-  split::WgradParams product = {.gemm = l.plan.params, .k_tiles_of_group = l.k_tiles_of_batch};
+  split::WgradParams product = {.gemm = l.plan.params, .k_tiles_of_group = l.k_tiles_of_batch, .is_complex = true};
   GPUDNN_TRY(set_addresses(site, l, workspace, &product.gemm));
 
   fft::DataRowsParams grad = l.grad;
@@ -130,7 +129,7 @@ Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, 
   result.result.out = static_cast<float*>(args.out) + l.first_tap;
   set_epilogue(args, &result.result);
   result.result.addend = result.result.out;
-  fft::launch_filter_result(l.size, result, site.stream);
+  fft::launch_result_rows(l.size, result, site.stream);
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -19,8 +19,6 @@ namespace sm90 = kernels::sm90;
 constexpr double kTransformRate = 0.65;  // of the copy rate
 constexpr double kTileSeconds = 0.32e-6;
 constexpr double kStartSeconds = 2.0e-6;
-constexpr double kPartialRate = 0.39;  // of the L2's
-constexpr double kReduceSeconds = 2.0e-6;
 constexpr int kProductsOfTf32 = 3;  // that six of bfloat16 last
 
 constexpr int kSizes = static_cast<int>(std::size(fft::kRowTileSizes));
@@ -38,9 +36,8 @@ struct Bytes {
   double filter, data, products;
 };
 Bytes bytes_of_parts(const FourierSm90Launch& l) {
-  const std::size_t end = l.partials_at > 0 ? l.partials_at : l.workspace;
   return {static_cast<double>(l.data_at - l.filter_at), static_cast<double>(l.product_at - l.data_at),
-          static_cast<double>(end - l.product_at)};
+          static_cast<double>(l.workspace - l.product_at)};
 }
 
 double product_seconds(const FourierSm90Launch& l, const Bytes& bytes, const DeviceRates& rates) {
@@ -48,7 +45,7 @@ double product_seconds(const FourierSm90Launch& l, const Bytes& bytes, const Dev
   const sm90::TileShape& tile = is_wgrad ? split::kWgradShapes[l.product] : split::kComplexShape;
   const sm90::Params& p = l.plan.params;
   Footprint f;
-  f.tiles = static_cast<double>(l.plan.tiles) * p.splits;
+  f.tiles = static_cast<double>(l.plan.tiles);
   f.k_tiles = p.problem[0].k_blocks_per_split;
   // Of 32 floats of a row, of which a complex product has 16 numbers and half as many columns, each four times.
   f.flops = 2.0 * tile.bm * tile.bn * sm90::kRowBytes / sizeof(float);
@@ -60,11 +57,6 @@ double product_seconds(const FourierSm90Launch& l, const Bytes& bytes, const Dev
   f.store_bytes = tile.bm * tile.bn * static_cast<double>(sizeof(float));
   f.dram_bytes = resident_bytes(bytes.filter + bytes.data + bytes.products);
   f.start_seconds = kStartSeconds;
-  if (p.splits > 1) {
-    f.partial_bytes = 2.0 * f.tiles * f.store_bytes;
-    f.partial_rate = kPartialRate;
-    f.reduce_seconds = kReduceSeconds;
-  }
   return estimate(f, rates);
 }
 
@@ -105,27 +97,6 @@ void offer_chunks(const Problem& problem, Config config, const Device& device, s
   }
 }
 
-// One split, and those that fill the device once and twice.
-void offer_splits(const Problem& problem, Config config, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr int kMinKTiles = 4;  // of a split
-  const auto offer = [&](std::int32_t splits) {
-    config.split_k = splits;
-    const FourierSm90Launch l = fourier_sm90_launch(problem, config);
-    candidates->push_back({config, seconds_of(problem, l, device.rates), l.workspace});
-    return l;
-  };
-  const FourierSm90Launch whole = offer(1);
-  std::int32_t last = 1;
-  for (const double rounds : {1.0, 2.0}) {
-    const double fills = rounds * std::max(device.rates.multiprocessors, 2) / static_cast<double>(whole.plan.tiles);
-    const double most = std::min(fills, static_cast<double>(whole.k_tiles_of_batch) / kMinKTiles);
-    const auto splits = static_cast<std::int32_t>(std::min(most, 1024.0));
-    if (splits <= last) continue;
-    offer(splits);
-    last = splits;
-  }
-}
-
 void offer_sizes(const Problem& p, const Device& device, int first, std::vector<Candidate>* candidates) {
   std::vector<Candidate> all;
   const bool is_wgrad = p.direction == Direction::wgrad;
@@ -135,7 +106,12 @@ void offer_sizes(const Problem& p, const Device& device, int first, std::vector<
     Config config;
     config.tile = i;
     config.tile_name = (is_wgrad ? kWgradNames[static_cast<std::size_t>(i)] : kNames[static_cast<std::size_t>(i)]).text;
-    (is_wgrad ? offer_splits : offer_chunks)(p, config, device, &all);
+    if (is_wgrad) {
+      const FourierSm90Launch l = fourier_sm90_launch(p, config);
+      all.push_back({config, seconds_of(p, l, device.rates), l.workspace});
+    } else {
+      offer_chunks(p, config, device, &all);
+    }
   }
   const auto least = std::ranges::min_element(all, {}, &Candidate::workspace);
   for (const Candidate& c : all) {

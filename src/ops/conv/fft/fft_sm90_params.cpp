@@ -49,8 +49,8 @@ void set_filter(const Problem& p, std::int64_t inner, std::int64_t outer, Fourie
   f.filter.image = fourier_filter_image(p, p.direction == Direction::dgrad, &l->first_tap);
   f.filter.tiles = fourier_filter_tiles(p, outer, inner);
   f.blocks = row_blocks(inner, p.groups);
-  const std::int64_t rows = l->batches * outer;
-  l->rows_of_batch = static_cast<std::uint32_t>(outer);
+  l->rows_of_batch = f.rows_of_batch = static_cast<std::uint32_t>(round_up(outer, 8));
+  const std::int64_t rows = l->batches * l->rows_of_batch;
   l->terms = {3,
               {split::kChunkChannels, rows, blocks_of(inner) * split::kPlanes},
               {split::kChunkBytes, rows * split::kChunkBytes},
@@ -89,7 +89,7 @@ void set_image_launch(const Problem& p, std::int64_t chunks, FourierSm90Launch* 
 }
 
 // Filter gradient: each chunk's product is added to that of those before.
-void set_filter_launch(const Problem& p, int splits, FourierSm90Launch* l) {
+void set_filter_launch(const Problem& p, FourierSm90Launch* l) {
   const sm90::TileShape& shape = split::kWgradShapes[l->product];
   const std::int64_t inputs = p.x.dims[1] / p.groups;
   const std::int64_t outputs = p.y.dims[1] / p.groups;
@@ -103,7 +103,7 @@ void set_filter_launch(const Problem& p, int splits, FourierSm90Launch* l) {
 
   l->data = data_of(p, p.x, fourier_window_tiles(p, p.x, l->size), x, l->padded_tiles);
   l->grad = data_of(p, p.y, fourier_pixel_tiles(p, p.y, l->size), y, l->padded_tiles);
-  l->plan = sm90_plan(product_problem(Direction::wgrad, x, y), shape, splits);
+  l->plan = sm90_plan(product_problem(Direction::wgrad, x, y), shape, 1);
   l->k_tiles_of_batch = static_cast<std::uint32_t>(l->padded_tiles / kPixelsOfKTile);
   make_batches(l->batches, l->k_tiles_of_batch, y.channels, x.pitch, &l->plan);
 
@@ -112,16 +112,12 @@ void set_filter_launch(const Problem& p, int splits, FourierSm90Launch* l) {
   o.addend_image = o.image;
   o.tiles = fourier_filter_tiles(p, outputs, inputs);
   l->result.blocks = row_blocks(inputs, p.groups);
-  const std::int64_t batch = y.channels * x.pitch;
+  const std::int64_t batch = y.channels / 2 * x.pitch;
   l->result.rows = {p.groups * batch, batch, x.pitch};
 
   l->filter_at = take_part(y.bytes(), &l->workspace);
   l->data_at = take_part(x.bytes(), &l->workspace);
   l->product_at = take_part(l->batches * batch * static_cast<std::int64_t>(sizeof(float)), &l->workspace);
-  if (splits > 1) {
-    const std::size_t partials = sm90::partial_bytes(shape, std::size_t{l->plan.tiles} * l->plan.params.splits);
-    l->partials_at = take_part(static_cast<std::int64_t>(partials), &l->workspace);
-  }
 }
 
 }  // namespace
@@ -153,7 +149,7 @@ FourierSm90Launch fourier_sm90_launch(const Problem& p, const Config& config) {
   l.batches = fft::row_frequencies_of(l.size) * std::int64_t{p.groups};
   l.tiles = fourier_tile_count(p, l.size);
   if (is_wgrad) {
-    set_filter_launch(p, config.split_k, &l);
+    set_filter_launch(p, &l);
   } else {
     set_image_launch(p, config.split_k, &l);
   }

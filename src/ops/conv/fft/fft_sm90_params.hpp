@@ -35,7 +35,7 @@ struct FourierSm90Launch {
   std::int64_t chunk_tiles = 0;   // that the workspace holds at a time
   std::int64_t padded_tiles = 0;  // with those that fill up a batch
   std::int64_t first_tap = 0;     // where the taps begin in a filter, in floats
-  std::size_t filter_at = 0, data_at = 0, product_at = 0, partials_at = 0;
+  std::size_t filter_at = 0, data_at = 0, product_at = 0;
   std::size_t workspace = 0;
 };
 
@@ -43,7 +43,7 @@ struct FourierSm90Launch {
 [[nodiscard]] const char* fourier_sm90_unsupported_reason(const Problem& problem, Family family);
 
 // `config.tile`: the size of tiles; in the filter gradient, times the product's rows, and the row. `config.split_k`:
-// chunks of tiles that take turns in the workspace; in the filter gradient splits of the product of each chunk.
+// chunks of tiles that take turns in the workspace; nothing in the filter gradient.
 [[nodiscard]] FourierSm90Launch fourier_sm90_launch(const Problem& problem, const Config& config);
 
 void fft_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
