@@ -9,8 +9,8 @@
 //             frequencies shared -> global, 128 bytes of the block's channels at a time
 //   inverse:  the same backwards
 // Threads of a warp have 16 channels of two rows (or columns) that are T/4 pairs of them apart, which spreads them over
-// all banks. Rows and columns take turns in one piece of code, and loops over memory are not unrolled: where a launch
-// is short, fetching the code is what it waits for.
+// all banks. A thread's frequencies in memory are those of a row of the columns' frequencies, so that all its addresses
+// are a step apart: the transforms are bound by instructions as much as by memory.
 //
 // A filter's block does the same with the taps as a tile; its frequencies leave as terms of bfloat16.
 //
@@ -25,7 +25,6 @@
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/mbarrier.cuh"
-#include "kernels/ptx/pin.cuh"
 
 namespace gpudnn::kernels::fft {
 
@@ -40,6 +39,7 @@ struct RowShape {
   static constexpr int kRowsOfPass = kThreads / kT;  // that the block's threads load (store) side by side
   static constexpr int kPasses = kT / kRowsOfPass;   // over the rows of a channel
   static constexpr int kVectors = kItems / 2;        // of 16 bytes, of a frequency: two channels each
+  static_assert(kThreads / kVectors == kT, "a thread has a row of the columns' frequencies");
   static_assert(kPitch * kT / 2 % 32 == 16 && kPitch * kT % 32 == 0, "rows T/2 apart meet other banks");
 };
 
@@ -114,13 +114,21 @@ template <int kT>
 __device__ __forceinline__ void load_rows(const ForwardParams& p, const BlockPlace& at, float* shared) {
   using S = RowShape<kT>;
   const Elements<kT> elements(p.tiles, p.image, at);
+  const float* from[S::kPasses];
+#pragma unroll
+  for (int i = 0; i < S::kPasses; ++i) from[i] = p.in + elements.offset[i];
+  float* to = shared + elements.place(0);
 #pragma unroll 4
-  for (int item = 0; item < S::kItems; ++item) {
+  for (int item = 0; item < S::kItems; ++item, to += S::kTile) {
 #pragma unroll
     for (int i = 0; i < S::kPasses; ++i) {
-      const bool inside = elements.inside[i] && item < at.channels;
-      ptx::cp_async<4>(ptx::shared_address(shared + item * S::kTile + elements.place(i)),
-                       inside ? p.in + elements.offset[i] + item * p.image.channel : p.in, inside ? 4 : 0);
+      float* const element = to + i * S::kRowsOfPass * S::kPitch;
+      if (elements.inside[i] && item < at.channels) {
+        ptx::cp_async<4>(ptx::shared_address(element), from[i], 4);
+      } else {
+        *element = 0.0f;
+      }
+      from[i] += p.image.channel;
     }
   }
   ptx::cp_async_commit_group();
@@ -129,56 +137,53 @@ __device__ __forceinline__ void load_rows(const ForwardParams& p, const BlockPla
 
 // Of T complex numbers, in place. Where they are two real sequences z = a + i b, Z(k) = a(k) + i b(k) and conj(Z(-k)) =
 // a(k) - i b(k): each sequence keeps its frequencies 0 and T/2, which are real, then the others to T/2.
-template <int kT>
-__device__ __forceinline__ void transform_in_place(float* real, float* imaginary, std::uint32_t step,
-                                                   bool is_two_real) {
+template <int kT, int kStep>
+__device__ __forceinline__ void transform_in_place(float* real, float* imaginary, bool is_two_real) {
   float re[kT];
   float im[kT];
 #pragma unroll
   for (int i = 0; i < kT; ++i) {
-    re[i] = real[i * step];
-    im[i] = imaginary[i * step];
+    re[i] = real[i * kStep];
+    im[i] = imaginary[i * kStep];
   }
   transform(re, im);
-  ptx::pin(step);  // or the compiler keeps all addresses
   if (!is_two_real) {
 #pragma unroll
     for (int k = 0; k < kT; ++k) {
-      real[k * step] = re[bit_reversed<kT>(k)];
-      imaginary[k * step] = im[bit_reversed<kT>(k)];
+      real[k * kStep] = re[bit_reversed<kT>(k)];
+      imaginary[k * kStep] = im[bit_reversed<kT>(k)];
     }
     return;
   }
   real[0] = re[0];
   imaginary[0] = im[0];
-  real[step] = re[bit_reversed<kT>(kT / 2)];
-  imaginary[step] = im[bit_reversed<kT>(kT / 2)];
+  real[kStep] = re[bit_reversed<kT>(kT / 2)];
+  imaginary[kStep] = im[bit_reversed<kT>(kT / 2)];
 #pragma unroll
   for (int k = 1; k < kT / 2; ++k) {
     const int at = bit_reversed<kT>(k);
     const int mirrored = bit_reversed<kT>(kT - k);
-    real[2 * k * step] = 0.5f * (re[at] + re[mirrored]);
-    real[(2 * k + 1) * step] = 0.5f * (im[at] - im[mirrored]);
-    imaginary[2 * k * step] = 0.5f * (im[at] + im[mirrored]);
-    imaginary[(2 * k + 1) * step] = 0.5f * (re[mirrored] - re[at]);
+    real[2 * k * kStep] = 0.5f * (re[at] + re[mirrored]);
+    real[(2 * k + 1) * kStep] = 0.5f * (im[at] - im[mirrored]);
+    imaginary[2 * k * kStep] = 0.5f * (im[at] + im[mirrored]);
+    imaginary[(2 * k + 1) * kStep] = 0.5f * (re[mirrored] - re[at]);
   }
 }
 
 // The inverse, times T.
-template <int kT>
-__device__ __forceinline__ void transform_back_in_place(float* real, float* imaginary, std::uint32_t step,
-                                                        bool is_two_real) {
+template <int kT, int kStep>
+__device__ __forceinline__ void transform_back_in_place(float* real, float* imaginary, bool is_two_real) {
   float re[kT];
   float im[kT];
   if (is_two_real) {
     re[0] = real[0];
     im[0] = imaginary[0];
-    re[kT / 2] = real[step];
-    im[kT / 2] = imaginary[step];
+    re[kT / 2] = real[kStep];
+    im[kT / 2] = imaginary[kStep];
 #pragma unroll
     for (int k = 1; k < kT / 2; ++k) {
-      const float a[2] = {real[2 * k * step], real[(2 * k + 1) * step]};
-      const float b[2] = {imaginary[2 * k * step], imaginary[(2 * k + 1) * step]};
+      const float a[2] = {real[2 * k * kStep], real[(2 * k + 1) * kStep]};
+      const float b[2] = {imaginary[2 * k * kStep], imaginary[(2 * k + 1) * kStep]};
       re[k] = a[0] - b[1];
       im[k] = a[1] + b[0];
       re[kT - k] = a[0] + b[1];
@@ -187,15 +192,15 @@ __device__ __forceinline__ void transform_back_in_place(float* real, float* imag
   } else {
 #pragma unroll
     for (int k = 0; k < kT; ++k) {
-      re[k] = real[k * step];
-      im[k] = imaginary[k * step];
+      re[k] = real[k * kStep];
+      im[k] = imaginary[k * kStep];
     }
   }
   transform(im, re);  // parts exchanged
 #pragma unroll
   for (int i = 0; i < kT; ++i) {
-    real[i * step] = re[bit_reversed<kT>(i)];
-    imaginary[i * step] = im[bit_reversed<kT>(i)];
+    real[i * kStep] = re[bit_reversed<kT>(i)];
+    imaginary[i * kStep] = im[bit_reversed<kT>(i)];
   }
 }
 
@@ -206,44 +211,31 @@ __device__ __forceinline__ void transform_tiles(float* shared, int rows) {
   using S = RowShape<kT>;
   const Role<kT> role;
   float* const tile = shared + role.item * S::kTile;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {
+  float* const row = tile + 2 * role.index * S::kPitch;
+  float* const column = tile + 2 * role.index;
+  __syncthreads();
+  if constexpr (kBack) {
+    transform_back_in_place<kT, S::kPitch>(column, column + 1, role.index == 0);
     __syncthreads();
-    const bool along_rows = (pass == 0) != kBack;
-    if (along_rows && 2 * role.index >= rows) continue;
-    float* const real = tile + 2 * role.index * (along_rows ? S::kPitch : 1);
-    float* const imaginary = real + (along_rows ? S::kPitch : 1);
-    const std::uint32_t step = along_rows ? 1 : S::kPitch;
-    const bool is_two_real = along_rows || role.index == 0;
-    if constexpr (kBack) {
-      transform_back_in_place<kT>(real, imaginary, step, is_two_real);
-    } else {
-      transform_in_place<kT>(real, imaginary, step, is_two_real);
-    }
+    if (2 * role.index < rows) transform_back_in_place<kT, 1>(row, row + S::kPitch, true);
+  } else {
+    if (2 * role.index < rows) transform_in_place<kT, 1>(row, row + S::kPitch, true);
+    __syncthreads();
+    transform_in_place<kT, S::kPitch>(column, column + 1, role.index == 0);
   }
   __syncthreads();
 }
 
-// Where a frequency's parts lie in a transformed tile; one that is real has no imaginary part.
+// Frequency q T + k lies in row k of the transformed tile, its parts in columns 2q and 2q + 1. Those below T are of the
+// two real columns in turn, as transform_in_place leaves them: their frequencies 0, which are real, and 1 to T/2 - 1;
+// their frequencies T/2 are the last two of all.
 template <int kT>
-struct Frequency {
-  int real, imaginary;
-  bool is_real = false;
-  __device__ __forceinline__ explicit Frequency(int number) {
-    constexpr int kPitch = RowShape<kT>::kPitch;
-    const int row = number % kT;
-    real = row * kPitch + number / kT * 2;
-    imaginary = real + 1;
-    if (number < kT) {
-      // Of the two real columns in turn.
-      is_real = number < 2;
-      real = number / 2 * 2 * kPitch + number % 2;
-      imaginary = real + kPitch;
-    } else if (number >= kT * kT / 2) {
-      is_real = true;
-      real = kPitch + number % 2;
-    }
-  }
+struct RealColumns {
+  static constexpr int kPitch = RowShape<kT>::kPitch;
+  static constexpr int kLast = kPitch;  // the last two: kLast + number
+  static __device__ __forceinline__ int real(int number) { return number / 2 * 2 * kPitch + number % 2; }
+  static __device__ __forceinline__ int imaginary(int number) { return real(number) + kPitch; }
+  static __device__ __forceinline__ bool is_real(int number) { return number < 2; }
 };
 
 template <int kT>
@@ -258,22 +250,31 @@ __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBloc
   const int rows = min(p.data.tiles.window_h, p.data.image.height - at.first_row(p.data.tiles));
   transform_tiles<kT, false>(shared, at.inside ? rows : 0);
   // Vectors of two channels' numbers.
+  using Real = RealColumns<kT>;
   const auto thread = static_cast<int>(threadIdx.x);
-  const float* const pair = shared + thread % S::kVectors * 2 * S::kTile;
-  float* const out =
-      p.data.out + at.group * p.rows.group + at.tile * p.rows.tile + 2 * at.first_channel + thread % S::kVectors * 4;
-#pragma unroll 4
-  for (int f = thread / S::kVectors; f < row_frequencies_of(kT); f += S::kThreads / S::kVectors) {
-    const Frequency<kT> place(f);
-    const float4 v = {pair[place.real], place.is_real ? 0.0f : pair[place.imaginary], pair[S::kTile + place.real],
-                      place.is_real ? 0.0f : pair[S::kTile + place.imaginary]};
-    *reinterpret_cast<float4*>(out + f * p.rows.frequency) = v;
+  const int k = thread / S::kVectors;
+  const float* const first = shared + thread % S::kVectors * 2 * S::kTile;
+  const float* const second = first + S::kTile;
+  float* out = p.data.out + at.group * p.rows.group + at.tile * p.rows.tile + 2 * at.first_channel +
+               thread % S::kVectors * 4 + k * p.rows.frequency;
+  const std::int64_t step = kT * p.rows.frequency;
+  const auto store = [&](float a, float b, float c, float d) {
+    *reinterpret_cast<float4*>(out) = make_float4(a, b, c, d);
+    out += step;
+  };
+  const int re = Real::real(k);
+  const int im = Real::imaginary(k);
+  const bool is_real = Real::is_real(k);
+  store(first[re], is_real ? 0.0f : first[im], second[re], is_real ? 0.0f : second[im]);
+#pragma unroll 5
+  for (int q = 1; q < kT / 2; ++q) {
+    const int column = k * S::kPitch + 2 * q;
+    store(first[column], first[column + 1], second[column], second[column + 1]);
   }
+  if (is_real) store(first[Real::kLast + k], 0.0f, second[Real::kLast + k], 0.0f);
   if (p.runs_beside) ptx::griddepcontrol_wait();
 }
 
-// It begins when all blocks of the image's transform have: those wait for what came before, which the filter may come
-// from. It ends behind them, so that the product, which waits for this kernel, finds both transforms.
 template <int kT>
 __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBlocks)
     fft_filter_sm90(const __grid_constant__ FilterTermsParams p) {
@@ -281,45 +282,54 @@ __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBloc
   extern __shared__ float shared[];
   const Tiles& tiles = p.filter.tiles;
   const BlockPlace at(tiles, p.blocks);
+  ptx::griddepcontrol_wait();
+  ptx::griddepcontrol_launch_dependents();  // the image's transform runs beside it
   load_rows<kT>(p.filter, at, shared);
   transform_tiles<kT, false>(shared, tiles.window_h);
   // Vectors of four words, each of two channels' real or imaginary parts.
+  using Real = RealColumns<kT>;
   constexpr int kVectors = fp32_split::kChunkBytes / 16;
   const auto thread = static_cast<int>(threadIdx.x);
   const int vector = thread % kVectors;
   const bool is_imaginary = vector >= kVectors / 2;
+  const int k = thread / kVectors % kT;
+  const int half = thread / kVectors / kT;  // of the columns: those that are even, those that are odd
   const float* const first = shared + fp32_split::complex_number_at(vector % 2 * 4) * S::kTile;
-  const std::size_t plane = std::size_t{p.rows_of_batch} * p.blocks.groups.divisor * row_frequencies_of(kT) * kVectors;
-  const std::int64_t of_frequency = std::int64_t{p.rows_of_batch} * p.blocks.groups.divisor * kVectors;
-  uint4* const out =
-      static_cast<uint4*>(p.terms) +
-      static_cast<std::size_t>(at.first_channel / kChannelsOfBlock) * fp32_split::kPlanes * plane +
-      (std::size_t{at.group} * p.rows_of_batch + static_cast<std::size_t>(fp32_split::complex_row_of(at.tile))) *
-          kVectors +
-      vector;
-#pragma unroll 1
-  for (int f = thread / kVectors; f < row_frequencies_of(kT); f += S::kThreads / kVectors) {
-    const Frequency<kT> place(f);
-    const bool is_zero = is_imaginary && place.is_real;
-    const float* const from = first + (is_imaginary ? place.imaginary : place.real);
+  const std::int64_t rows = std::int64_t{p.rows_of_batch} * p.blocks.groups.divisor * kVectors;  // of a frequency
+  const std::int64_t plane = rows * row_frequencies_of(kT);
+  uint4* out = static_cast<uint4*>(p.terms) + at.first_channel / kChannelsOfBlock * (fp32_split::kPlanes * plane) +
+               (std::int64_t{at.group} * p.rows_of_batch + fp32_split::complex_row_of(at.tile)) * kVectors + vector +
+               thread / kVectors * rows;
+  const auto store = [&](int place, bool is_zero) {
     fp32_split::Terms words[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       // The conjugate.
-      const float x[2] = {from[4 * i * S::kTile], from[(4 * i + 1) * S::kTile]};
-      words[i] = fp32_split::terms_of_pair(is_zero        ? 0.0f
-                                           : is_imaginary ? -x[0]
-                                                          : x[0],
-                                           is_zero        ? 0.0f
-                                           : is_imaginary ? -x[1]
-                                                          : x[1]);
+      float x[2];
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        x[j] = first[(4 * i + j) * S::kTile + place];
+        x[j] = is_zero ? 0.0f : is_imaginary ? -x[j] : x[j];
+      }
+      words[i] = fp32_split::terms_of_pair(x[0], x[1]);
     }
-    uint4* const to = out + f * of_frequency;
-    to[0] = make_uint4(words[0].top, words[1].top, words[2].top, words[3].top);
-    to[plane] = make_uint4(words[0].middle, words[1].middle, words[2].middle, words[3].middle);
-    to[2 * plane] = make_uint4(words[0].low, words[1].low, words[2].low, words[3].low);
+    out[0] = make_uint4(words[0].top, words[1].top, words[2].top, words[3].top);
+    out[plane] = make_uint4(words[0].middle, words[1].middle, words[2].middle, words[3].middle);
+    out[2 * plane] = make_uint4(words[0].low, words[1].low, words[2].low, words[3].low);
+    out += 2 * kT * rows;
+  };
+#pragma unroll 1
+  for (int q = half; q <= kT / 2; q += 2) {
+    const bool is_real_column = q == 0 || q == kT / 2;
+    const bool is_zero = is_real_column && is_imaginary && Real::is_real(k);
+    int place = k * S::kPitch + 2 * q + (is_imaginary ? 1 : 0);
+    if (q == 0) place = is_imaginary ? Real::imaginary(k) : Real::real(k);
+    if (q == kT / 2) {
+      if (!Real::is_real(k)) break;
+      place = Real::kLast + k;
+    }
+    store(place, is_zero);
   }
-  ptx::griddepcontrol_wait();
 }
 
 // From the product to an image; of a filter gradient to dw, each k of which is a tile.
@@ -330,50 +340,71 @@ __global__ void __launch_bounds__(RowShape<kT>::kThreads, RowShape<kT>::kMinBloc
   extern __shared__ float shared[];
   const InverseParams& p = params.result;
   const BlockPlace at(p.tiles, params.blocks);
+  using Real = RealColumns<kT>;
   const auto thread = static_cast<int>(threadIdx.x);
-  float* const pair = shared + thread % S::kVectors * 2 * S::kTile;
-  const float* const in = p.in + at.group * params.rows.group + at.tile * params.rows.tile + 2 * at.first_channel +
-                          thread % S::kVectors * 4;
-  constexpr int kStep = S::kThreads / S::kVectors;
-  constexpr int kBatch = 9;  // vectors of a thread under way: a bit more than half, or all, of them
+  const int k = thread / S::kVectors;
+  float* const first = shared + thread % S::kVectors * 2 * S::kTile;
+  float* const second = first + S::kTile;
+  const float* in = p.in + at.group * params.rows.group + at.tile * params.rows.tile + 2 * at.first_channel +
+                    thread % S::kVectors * 4 + k * params.rows.frequency;
+  const std::int64_t step = kT * params.rows.frequency;
   ptx::griddepcontrol_wait();
+  constexpr int kBatch = 8;  // vectors of a thread under way
 #pragma unroll 1
-  for (int first = thread / S::kVectors; first < row_frequencies_of(kT); first += kBatch * kStep) {
+  for (int q = 0; q < kT / 2; q += kBatch) {
     float4 v[kBatch];
 #pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      const int f = first + i * kStep;
-      if (f < row_frequencies_of(kT)) v[i] = __ldg(reinterpret_cast<const float4*>(in + f * params.rows.frequency));
-    }
+    for (int i = 0; i < kBatch; ++i, in += step) v[i] = __ldg(reinterpret_cast<const float4*>(in));
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      const int f = first + i * kStep;
-      if (f >= row_frequencies_of(kT)) continue;
-      const Frequency<kT> place(f);
-      pair[place.real] = v[i].x;
-      pair[S::kTile + place.real] = v[i].z;
+      int re = k * S::kPitch + 2 * (q + i);
+      int im = re + 1;
+      if (i == 0 && q == 0) {
+        re = Real::real(k);
+        im = Real::imaginary(k);
+      }
+      first[re] = v[i].x;
+      second[re] = v[i].z;
       // Of a real frequency it is what rounding left.
-      if (place.is_real) continue;
-      pair[place.imaginary] = v[i].y;
-      pair[S::kTile + place.imaginary] = v[i].w;
+      if (i == 0 && q == 0 && Real::is_real(k)) continue;
+      first[im] = v[i].y;
+      second[im] = v[i].w;
     }
+  }
+  if (Real::is_real(k)) {
+    const float4 v = __ldg(reinterpret_cast<const float4*>(in));
+    first[Real::kLast + k] = v.x;
+    second[Real::kLast + k] = v.z;
   }
   transform_tiles<kT, true>(shared, p.tiles.window_h);
   constexpr float kScale = 1.0f / (kT * kT);
   const Elements<kT> elements(p.tiles, p.image, at);
+  const float* from = shared + elements.place(0);
+  float* to[S::kPasses];
+#pragma unroll
+  for (int i = 0; i < S::kPasses; ++i) to[i] = static_cast<float*>(p.out) + elements.offset[i];
+  if (p.is_plain) {
+#pragma unroll 2
+    for (int item = 0; item < at.channels; ++item, from += S::kTile) {
+#pragma unroll
+      for (int i = 0; i < S::kPasses; ++i) {
+        if (elements.inside[i]) *to[i] = kScale * from[i * S::kRowsOfPass * S::kPitch];
+        to[i] += p.image.channel;
+      }
+    }
+    return;
+  }
   const Elements<kT> addends(p.tiles, p.addend_image, at);
-#pragma unroll 4
-  for (int item = 0; item < at.channels; ++item) {
+  const auto channel = static_cast<std::int32_t>(at.group * p.tiles.group_channels.divisor) + at.first_channel;
+#pragma unroll 1
+  for (int item = 0; item < at.channels; ++item, from += S::kTile) {
 #pragma unroll
     for (int i = 0; i < S::kPasses; ++i) {
-      if (!elements.inside[i]) continue;
-      float value = kScale * shared[item * S::kTile + elements.place(i)];
-      if (!p.is_plain) {
-        const auto channel =
-            static_cast<std::int32_t>(at.group * p.tiles.group_channels.divisor) + at.first_channel + item;
-        value = finish(p, channel, addends.offset[i] + item * p.addend_image.channel, value);
+      if (elements.inside[i]) {
+        *to[i] = finish(p, channel + item, addends.offset[i] + item * p.addend_image.channel,
+                        kScale * from[i * S::kRowsOfPass * S::kPitch]);
       }
-      static_cast<float*>(p.out)[elements.offset[i] + item * p.image.channel] = value;
+      to[i] += p.image.channel;
     }
   }
 }

@@ -40,7 +40,8 @@ struct DataRowsParams {
   RowBlocks blocks;
   SpectrumRows rows;
   std::int32_t padded = 0;  // tiles that are written; behind the last one zeros
-  // It reads nothing that the launch before it writes, and is done behind that one.
+  // It begins when all blocks of the launch before it have, for it needs nothing of that one, but what that one waits
+  // for; it ends behind it, so that whoever waits for this launch finds both results.
   bool runs_beside = false;
 };
 

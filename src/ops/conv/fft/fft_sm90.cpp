@@ -93,9 +93,10 @@ Status launch_images(const Prepared& prepared, const LaunchSite& site, const Arg
     set_tiles(first, count, &data.data.tiles);
     data.padded = static_cast<std::int32_t>(count);  // what the product makes of other rows, nobody reads
     set_tiles(first, count, &result.result.tiles);
-    fft::launch_data_rows(l.size, data, site.stream);
-    // The filter's kernel waits for the image's alone, which must stand before it.
+    // The image's transform last: the product finds most of it in the L2.
+    data.runs_beside = first == 0;
     if (first == 0) fft::launch_filter_terms(l.size, filter, site.stream);
+    fft::launch_data_rows(l.size, data, site.stream);
     split::launch_complex(product, prepared.blocks, site.stream);
     fft::launch_result_rows(l.size, result, site.stream);
   }
