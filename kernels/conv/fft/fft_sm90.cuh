@@ -1,7 +1,7 @@
 // The transforms around complex products on bfloat16 tensor cores. The mathematics and the layout are in fft_sm90.hpp.
 //
 // Data flow of a block, which has a tile of 16 channels in shared memory; T/2 threads for each channel:
-//   forward:  rows global -> shared, lanes along the row, all of a thread's at once
+//   forward:  rows global -> registers, 16 loads of a thread at a time -> shared, lanes along the row
 //             two rows -> a thread, as real and imaginary part of one transform -> in their place: a real row of T
 //             numbers has T/2 - 1 complex frequencies and the two real ones 0 and T/2, which are neighbours there
 //             a column of frequencies -> a thread -> in its place; the column of the two real ones, as one complex
@@ -22,9 +22,7 @@
 #include "kernels/conv/fft/fft_finish.cuh"
 #include "kernels/conv/fft/fft_sm90.hpp"
 #include "kernels/conv/fp32_split/bf16_terms.cuh"
-#include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
-#include "kernels/ptx/mbarrier.cuh"
 
 namespace gpudnn::kernels::fft {
 
@@ -114,25 +112,28 @@ template <int kT>
 __device__ __forceinline__ void load_rows(const ForwardParams& p, const BlockPlace& at, float* shared) {
   using S = RowShape<kT>;
   const Elements<kT> elements(p.tiles, p.image, at);
+  constexpr int kBatch = 16 / S::kPasses;  // channels, of which a thread has 16 loads under way
   const float* from[S::kPasses];
 #pragma unroll
   for (int i = 0; i < S::kPasses; ++i) from[i] = p.in + elements.offset[i];
   float* to = shared + elements.place(0);
-#pragma unroll 4
-  for (int item = 0; item < S::kItems; ++item, to += S::kTile) {
+#pragma unroll 1
+  for (int first = 0; first < S::kItems; first += kBatch) {
+    float v[kBatch][S::kPasses];
 #pragma unroll
-    for (int i = 0; i < S::kPasses; ++i) {
-      float* const element = to + i * S::kRowsOfPass * S::kPitch;
-      if (elements.inside[i] && item < at.channels) {
-        ptx::cp_async<4>(ptx::shared_address(element), from[i], 4);
-      } else {
-        *element = 0.0f;
+    for (int item = 0; item < kBatch; ++item) {
+#pragma unroll
+      for (int i = 0; i < S::kPasses; ++i) {
+        v[item][i] = elements.inside[i] && first + item < at.channels ? __ldg(from[i]) : 0.0f;
+        from[i] += p.image.channel;
       }
-      from[i] += p.image.channel;
+    }
+#pragma unroll
+    for (int item = 0; item < kBatch; ++item, to += S::kTile) {
+#pragma unroll
+      for (int i = 0; i < S::kPasses; ++i) to[i * S::kRowsOfPass * S::kPitch] = v[item][i];
     }
   }
-  ptx::cp_async_commit_group();
-  ptx::cp_async_wait_group<0>();
 }
 
 // Of T complex numbers, in place. Where they are two real sequences z = a + i b, Z(k) = a(k) + i b(k) and conj(Z(-k)) =

@@ -14,9 +14,13 @@ namespace gpudnn::kernels::fp32_split {
 
 // Numbers of a k tile.
 constexpr int kComplexBlock = 16;
-// Columns are floats of C: half as many numbers.
-constexpr sm90::TileShape kComplexShape = {128, 128, false, 2, 6, 128, 0.75};
-constexpr int kComplexRowsOfB = kComplexShape.bn / 2;
+// Columns are floats of C: half as many numbers. The second is for 16 numbers of n or fewer.
+constexpr sm90::TileShape kComplexShapes[] = {
+    {128, 128, false, 2, 6, 128, 0.75},
+    {128, 32, false, 2, 8, 128, 0.25},
+};
+constexpr int complex_rows_of_b(int shape) { return kComplexShapes[shape].bn / 2; }
+constexpr int complex_shape_of(std::int64_t columns) { return columns <= complex_rows_of_b(1) ? 1 : 0; }
 
 // The first of the two numbers in word i, of 8, of either half of a row of terms: a thread t of four loads 4 numbers of
 // A, 4t to 4t + 3, and gives them to positions 2t, 2t + 1 and 2t + 8, 2t + 9 of the product.
@@ -25,7 +29,12 @@ constexpr int complex_number_at(int word) { return word % 4 * 4 + word / 4 * 2; 
 // of 8, of which it writes both parts where the epilogue of floats has two neighbouring columns.
 constexpr int complex_row_of(int n) { return n / 8 * 8 + n % 4 * 2 + n % 8 / 4; }
 
-// `params.gemm` counts floats of A's and of C's rows.
-void launch_complex(const Params& params, std::uint32_t blocks, CUstream_st* stream);
+struct ComplexParams {
+  Params product;                   // `product.gemm` counts floats of A's and of C's rows
+  std::uint32_t rows_of_batch = 0;  // of A and of C, that exist; those behind them, up to whole tiles, are not written
+};
+
+// `shape` is a row of kComplexShapes.
+void launch_complex(int shape, const ComplexParams& params, std::uint32_t blocks, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels::fp32_split

@@ -73,10 +73,10 @@ void set_tiles(std::int64_t first, std::int64_t count, fft::Tiles* tiles) {
 Status launch_images(const Prepared& prepared, const LaunchSite& site, const Args& args,
                      const PartsOfWorkspace& workspace) {
   const FourierSm90Launch& l = prepared.launch;
-  split::Params product = {.gemm = l.plan.params,
-                           .m_tiles_of_batch = tile::FastDivmod(l.m_tiles_of_batch),
-                           .b_rows_of_batch = l.rows_of_batch};
-  GPUDNN_TRY(set_addresses(site, l, workspace, &product.gemm));
+  split::ComplexParams product = {.product = {.gemm = l.plan.params,
+                                              .m_tiles_of_batch = tile::FastDivmod(l.m_tiles_of_batch),
+                                              .b_rows_of_batch = l.rows_of_batch}};
+  GPUDNN_TRY(set_addresses(site, l, workspace, &product.product.gemm));
 
   fft::FilterTermsParams filter = l.filter;
   filter.filter.in = static_cast<const float*>(args.w) + l.first_tap;
@@ -97,7 +97,8 @@ Status launch_images(const Prepared& prepared, const LaunchSite& site, const Arg
     data.runs_beside = first == 0;
     if (first == 0) fft::launch_filter_terms(l.size, filter, site.stream);
     fft::launch_data_rows(l.size, data, site.stream);
-    split::launch_complex(product, prepared.blocks, site.stream);
+    product.rows_of_batch = static_cast<std::uint32_t>(count);
+    split::launch_complex(l.product, product, prepared.blocks, site.stream);
     fft::launch_result_rows(l.size, result, site.stream);
   }
   return GPUDNN_STATUS_SUCCESS;
