@@ -1,12 +1,12 @@
 // The complex product on bfloat16 tensor cores (complex_product_sm90.hpp).
 //
-// Data flow of a block: that of fp32_split_sm90.cuh. A k tile is 16 numbers: 128 rows of 32 floats of A, and 64 (or 16)
-// rows of B in three terms. A consumer's fragments of the real parts, and of the imaginary ones, each meet both halves
+// Data flow of a block: that of fp32_split_sm90.cuh. A k tile is 16 numbers: 128 rows of 32 floats of A, and 64 rows of
+// B in three terms. A consumer's fragments of the real parts, and of the imaginary ones, each meet both halves
 // of B's rows, so B is read once for the four real products:
 //
 //   re += a.re b.re - a.im b.im      im += a.re b.im + a.im b.re
 //
-// A product of terms is 64 (or 16) columns wide and there are 24 in a k tile. Sums are those of fp32_split_sm90.cuh.
+// A product of terms is 64 columns wide and there are 24 in a k tile. Sums are those of fp32_split_sm90.cuh.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv/fp32_split/complex_product_sm90.hpp"
 #include "kernels/conv/fp32_split/fp32_split_sm90.cuh"
@@ -15,11 +15,10 @@
 namespace gpudnn::kernels::fp32_split {
 namespace {
 
-template <int kShape>
 struct Complex {
   using T = float;
   static constexpr Direction kDirection = Direction::forward;
-  static constexpr sm90::TileShape kTile = kComplexShapes[kShape];
+  static constexpr sm90::TileShape kTile = kComplexShape;
   static constexpr int kBM = kTile.bm;
   static constexpr int kBN = kTile.bn;
   static constexpr int kStages = kTile.stages;
@@ -37,7 +36,7 @@ struct Complex {
   static constexpr int kChunkElements = kRowElements;
   static constexpr int kBK = kRowElements;
   static constexpr int kRowBlocks = 1;
-  static constexpr int kRowsOfB = complex_rows_of_b(kShape);
+  static constexpr int kRowsOfB = kComplexRowsOfB;
   static constexpr int kABytes = kBM * sm90::kRowBytes;
   static constexpr int kTermBytes = kRowsOfB * fp32_split::kChunkBytes;
   static constexpr int kBBytes = kTerms * kTermBytes;
@@ -53,10 +52,8 @@ using Half = float[I::kBN / 4];
 
 template <class I, bool kIsMinus>
 __device__ __forceinline__ void multiply_term(Half<I>& sum, const std::uint32_t (&a)[4], std::uint64_t b, int scale_d) {
-  if constexpr (kIsMinus && I::kRowsOfB == 64) {
+  if constexpr (kIsMinus) {
     ptx::wgmma_rs_minus_bf16_n64(sum, a, b);
-  } else if constexpr (kIsMinus) {
-    ptx::wgmma_rs_minus_bf16_n16(sum, a, b);
   } else {
     ptx::wgmma_rs<tile::BFloat16, tile::BFloat16, I::kRowsOfB>(sum, a, b, scale_d);
   }
@@ -199,19 +196,13 @@ __global__ void __launch_bounds__(I::kThreads, 1) complex_product_sm90(const __g
   }
 }
 
-template <class I>
-void launch_instance(const ComplexParams& params, std::uint32_t blocks, CUstream_st* stream) {
-  constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
-  static_assert(kBytes <= 227 * 1024, "shared memory of a block");
-  cuda::allow_shared_memory<&complex_product_sm90<I>>(kBytes);
-  cuda::launch_kernel(&complex_product_sm90<I>, {blocks, I::kThreads, kBytes, 1, true}, stream, params);
-}
-
 }  // namespace
 
-void launch_complex(int shape, const ComplexParams& params, std::uint32_t blocks, CUstream_st* stream) {
-  return shape == 0 ? launch_instance<Complex<0>>(params, blocks, stream)
-                    : launch_instance<Complex<1>>(params, blocks, stream);
+void launch_complex(const ComplexParams& params, std::uint32_t blocks, CUstream_st* stream) {
+  constexpr int kBytes = static_cast<int>(sizeof(Shared<Complex>));
+  static_assert(kBytes <= 227 * 1024, "shared memory of a block");
+  cuda::allow_shared_memory<&complex_product_sm90<Complex>>(kBytes);
+  cuda::launch_kernel(&complex_product_sm90<Complex>, {blocks, Complex::kThreads, kBytes, 1, true}, stream, params);
 }
 
 }  // namespace gpudnn::kernels::fp32_split

@@ -14,13 +14,9 @@ namespace gpudnn::kernels::fp32_split {
 
 // Numbers of a k tile.
 constexpr int kComplexBlock = 16;
-// Columns are floats of C: half as many numbers. The second is for 16 numbers of n or fewer.
-constexpr sm90::TileShape kComplexShapes[] = {
-    {128, 128, false, 2, 6, 128, 0.75},
-    {128, 32, false, 2, 8, 128, 0.25},
-};
-constexpr int complex_rows_of_b(int shape) { return kComplexShapes[shape].bn / 2; }
-constexpr int complex_shape_of(std::int64_t columns) { return columns <= complex_rows_of_b(1) ? 1 : 0; }
+// Columns are floats of C: half as many numbers.
+constexpr sm90::TileShape kComplexShape = {128, 128, false, 2, 6, 128, 0.75};
+constexpr int kComplexRowsOfB = kComplexShape.bn / 2;
 
 // The first of the two numbers in word i, of 8, of either half of a row of terms: a thread t of four loads 4 numbers of
 // A, 4t to 4t + 3, and gives them to positions 2t, 2t + 1 and 2t + 8, 2t + 9 of the product.
@@ -34,7 +30,6 @@ struct ComplexParams {
   std::uint32_t rows_of_batch = 0;  // of A and of C, that exist; those behind them, up to whole tiles, are not written
 };
 
-// `shape` is a row of kComplexShapes.
-void launch_complex(int shape, const ComplexParams& params, std::uint32_t blocks, CUstream_st* stream);
+void launch_complex(const ComplexParams& params, std::uint32_t blocks, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels::fp32_split

@@ -98,7 +98,7 @@ Status launch_images(const Prepared& prepared, const LaunchSite& site, const Arg
     if (first == 0) fft::launch_filter_terms(l.size, filter, site.stream);
     fft::launch_data_rows(l.size, data, site.stream);
     product.rows_of_batch = static_cast<std::uint32_t>(count);
-    split::launch_complex(l.product, product, prepared.blocks, site.stream);
+    split::launch_complex(product, prepared.blocks, site.stream);
     fft::launch_result_rows(l.size, result, site.stream);
   }
   return GPUDNN_STATUS_SUCCESS;

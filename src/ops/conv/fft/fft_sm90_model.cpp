@@ -16,8 +16,8 @@ namespace fft = kernels::fft;
 namespace split = kernels::fp32_split;
 namespace sm90 = kernels::sm90;
 
-constexpr double kTransformRate = 0.8;     // of the copy rate
-constexpr double kWgradEfficiency = 0.65;  // of the filter gradient's product, whose reductions are short
+constexpr double kTransformRate = 0.8;        // of the copy rate
+constexpr double kWgradTileSeconds = 1.2e-6;  // filter gradient: its sums leave while nothing is multiplied
 constexpr double kTileSeconds = 0.32e-6;
 constexpr double kStartSeconds = 2.0e-6;
 constexpr int kProductsOfTf32 = 3;  // that six of bfloat16 last
@@ -43,7 +43,7 @@ Bytes bytes_of_parts(const FourierSm90Launch& l) {
 
 double product_seconds(const FourierSm90Launch& l, const Bytes& bytes, const DeviceRates& rates) {
   const bool is_wgrad = l.direction == Direction::wgrad;
-  const sm90::TileShape& tile = (is_wgrad ? split::kWgradShapes : split::kComplexShapes)[l.product];
+  const sm90::TileShape& tile = is_wgrad ? split::kWgradShapes[l.product] : split::kComplexShape;
   const sm90::Params& p = l.plan.params;
   Footprint f;
   f.tiles = static_cast<double>(l.plan.tiles);
@@ -51,11 +51,10 @@ double product_seconds(const FourierSm90Launch& l, const Bytes& bytes, const Dev
   // Of 32 floats of a row, of which a complex product has 16 numbers and half as many columns, each four times.
   f.flops = 2.0 * tile.bm * tile.bn * sm90::kRowBytes / sizeof(float);
   f.flops_rate = rates.tf32_flops / kProductsOfTf32;
-  f.efficiency = tile.efficiency * (is_wgrad ? kWgradEfficiency : 1);
-  f.l2_bytes =
-      tile.bm * sm90::kRowBytes +
-      (is_wgrad ? tile.bn * sm90::kRowBytes : split::complex_rows_of_b(l.product) * split::kTerms * split::kChunkBytes);
-  f.tile_seconds = kTileSeconds;
+  f.efficiency = tile.efficiency;
+  f.l2_bytes = tile.bm * sm90::kRowBytes +
+               (is_wgrad ? tile.bn * sm90::kRowBytes : split::kComplexRowsOfB * split::kTerms * split::kChunkBytes);
+  f.tile_seconds = is_wgrad ? kWgradTileSeconds : kTileSeconds;
   f.store_bytes = tile.bm * tile.bn * static_cast<double>(sizeof(float));
   f.dram_bytes = resident_bytes(bytes.filter + bytes.data + bytes.products);
   f.start_seconds = kStartSeconds;

@@ -54,7 +54,7 @@ void set_filter(const Problem& p, std::int64_t inner, std::int64_t outer, Fourie
   l->terms = {3,
               {split::kChunkChannels, rows, blocks_of(inner) * split::kPlanes},
               {split::kChunkBytes, rows * split::kChunkBytes},
-              {split::kChunkChannels, split::complex_rows_of_b(l->product), split::kTerms}};
+              {split::kChunkChannels, split::kComplexRowsOfB, split::kTerms}};
 }
 
 // Forward and data gradient.
@@ -63,8 +63,7 @@ void set_image_launch(const Problem& p, std::int64_t chunks, FourierSm90Launch* 
   const TensorGeometry& out = pixels_of(p);
   const std::int64_t inner = in.dims[1] / p.groups;
   const std::int64_t outer = out.dims[1] / p.groups;
-  l->product = split::complex_shape_of(outer);
-  const sm90::TileShape& shape = split::kComplexShapes[l->product];
+  const sm90::TileShape& shape = split::kComplexShape;
   l->chunk_tiles = round_up(ceil_div(l->tiles, chunks), shape.bm);
   l->padded_tiles = l->chunk_tiles;
   const Rows data = rows_of(floats_of(inner), l->batches, l->padded_tiles);
@@ -132,7 +131,7 @@ const char* fourier_sm90_unsupported_reason(const Problem& p, Family family) {
   // Of the largest tiles: rows of the batches, of images and of filters, and thread blocks.
   const std::int64_t batches = std::int64_t{fft::row_frequencies_of(kLargest)} * p.groups;
   const std::int64_t filters = std::max(p.x.dims[1], p.y.dims[1]) / p.groups;
-  if (batches * round_up(filters, split::kComplexShapes[0].bm) >= sm90::kMaxRows) return "too many filters";
+  if (batches * round_up(filters, split::kComplexShape.bm) >= sm90::kMaxRows) return "too many filters";
   for (const int size : fft::kRowTileSizes) {
     if (fourier_step(p, size, 0) < 1 || fourier_step(p, size, 1) < 1) continue;
     const std::int64_t rows = fft::row_frequencies_of(size) * std::int64_t{p.groups} * fourier_tile_count(p, size);

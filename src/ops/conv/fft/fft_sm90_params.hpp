@@ -17,7 +17,7 @@ constexpr double kFourierWgradChunkBytes = 1e9;
 struct FourierSm90Launch {
   Direction direction = Direction::forward;
   int size = 32;    // of a tile
-  int product = 0;  // a row of fp32_split::kComplexShapes; in the filter gradient of kWgradShapes
+  int product = 0;  // filter gradient: a row of fp32_split::kWgradShapes
 
   kernels::fft::FilterTermsParams filter;  // forward and data gradient
   kernels::fft::DataRowsParams data;       // the image that windows read: x, dy in the data gradient
