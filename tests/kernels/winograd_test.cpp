@@ -7,7 +7,7 @@
 #include <limits>
 #include <map>
 
-#include "support/conv_engine_run.hpp"
+#include "support/transform_outcomes.hpp"
 #include "support/transform_slack.hpp"
 
 namespace gpudnn::test {
@@ -53,40 +53,6 @@ ConvCase random_case(Random& random) {
   return c;
 }
 
-using Counts = std::map<std::string, int>;
-
-// check(engine, outcome, text of the choice) for each config of the Winograd engines.
-template <class Check>
-void for_each_outcome(const ConvCase& c, const Values& values, bool misaligned, Counts* counts, Check check) {
-  const Backend& backend = Backend::at_hand();
-  const Device& device = *backend.handle()->device;
-  const Inputs inputs(backend, c, values, misaligned);
-  for (const conv::ConvEngine& engine : conv::engines()) {
-    if (engine.backend != backend.kind() || !std::string(engine.name).starts_with("winograd")) continue;
-    if (!engine.supports(c.problem, device)) continue;
-    std::vector<conv::Candidate> candidates;
-    engine.candidates(c.problem, device, &candidates);
-    for (const conv::Candidate& candidate : candidates) {
-      ++(*counts)[engine.name];
-      EngineRun run(backend, engine, candidate, c, inputs, values, misaligned);
-      Outcome outcome = run.launch();
-      outcome.damage = run.damage();
-      check(engine, outcome, choice_text(engine, candidate.config));
-    }
-  }
-}
-
-bool has_split() {
-  const Backend& backend = Backend::at_hand();
-  return backend.is_cuda() && backend.handle()->device->compute_capability() == 90;
-}
-
-void expect_split(Counts& counts) {
-  for (const auto& [name, count] : counts) std::printf("  %s: %d launches\n", name.c_str(), count);
-  if (!has_split()) GTEST_SKIP() << kSplit << " needs a GPU of compute capability 9.0";
-  EXPECT_GT(counts[kSplit], 0);
-}
-
 TEST(Winograd, RandomProblems) {
   Counts counts;
   sweep(Backend::at_hand().is_cuda() ? 100 : 1, random_case, [&](const ConvCase& c, int i) -> std::string {
@@ -95,7 +61,7 @@ TEST(Winograd, RandomProblems) {
     std::string wrong;
     Expected expected = naive(c, values);
     widen_for_family(c, values, conv::Family::winograd, &expected);
-    for_each_outcome(c, values, misaligned, &counts,
+    for_each_outcome("winograd", c, values, misaligned, &counts,
                      [&](const conv::ConvEngine&, const Outcome& outcome, const std::string& choice) {
                        if (!wrong.empty()) return;
                        wrong = judge(output_of(c.problem), outcome, expected);
@@ -103,7 +69,7 @@ TEST(Winograd, RandomProblems) {
                      });
     return wrong;
   });
-  expect_split(counts);
+  expect_sm90_launches(kSplit, counts);
 }
 
 // Of tiles with as many outputs, next to multiply-adds in float: the split leaves out less than those round off.
@@ -119,7 +85,7 @@ TEST(Winograd, ProductsInTermsAreAsAccurateAsMultiplyAdds) {
     const Expected expected = naive(c, values);
     std::map<std::string, double> split;  // by "f4x3" and "f2x3" the worst error
     std::map<std::string, double> multiplied;
-    for_each_outcome(c, values, false, &counts,
+    for_each_outcome("winograd", c, values, false, &counts,
                      [&](const conv::ConvEngine& engine, const Outcome& outcome, const std::string& choice) {
                        auto& errors = std::string(engine.name) == kSplit ? split : multiplied;
                        const std::size_t at = choice.find(' ');
@@ -131,7 +97,7 @@ TEST(Winograd, ProductsInTermsAreAsAccurateAsMultiplyAdds) {
       EXPECT_LE(error, 1.25 * multiplied[tile]) << line << ' ' << tile;
     }
   }
-  expect_split(counts);
+  expect_sm90_launches(kSplit, counts);
 }
 
 // What the mathematics makes infinite or NaN is not finite; what no tile with such a value meets is right.
@@ -150,7 +116,7 @@ TEST(Winograd, ValuesThatAreNotFiniteShow) {
       place[place.size() / 3] = std::numeric_limits<double>::infinity();
       place[place.size() / 2] = std::numeric_limits<double>::quiet_NaN();
       const Expected expected = naive(c, values);
-      for_each_outcome(c, values, false, &counts,
+      for_each_outcome("winograd", c, values, false, &counts,
                        [&](const conv::ConvEngine&, const Outcome& outcome, const std::string& choice) {
                          std::size_t finite = 0;
                          ASSERT_EQ(outcome.values.size(), expected.value.size()) << outcome.text;
@@ -160,7 +126,7 @@ TEST(Winograd, ValuesThatAreNotFiniteShow) {
                        });
     }
   }
-  expect_split(counts);
+  expect_sm90_launches(kSplit, counts);
 }
 
 }  // namespace

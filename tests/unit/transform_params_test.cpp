@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/conv/fft/fft_simt_params.hpp"
+#include "ops/conv/fft/fft_sm90_params.hpp"
 #include "ops/conv/winograd/winograd_simt_params.hpp"
 #include "ops/conv/winograd/winograd_sm90_params.hpp"
 
@@ -125,6 +126,66 @@ TEST(TransformParams, BatchesOnTensorCoresFitTheWorkspace) {
   }
 }
 
+// The same of complex products: rows of 16 real parts and 16 imaginary ones.
+void expect_complex_batches_fit(const FourierSm90Launch& l, const Problem& p, const char* line) {
+  const auto bytes = [&](const kernels::fft::SpectrumRows& rows) {
+    return static_cast<std::size_t>(l.batches * l.padded_tiles * rows.tile) * sizeof(float);
+  };
+  const std::int64_t inputs = p.x.dims[1] / p.groups;
+  const std::int64_t outputs = p.y.dims[1] / p.groups;
+  const bool is_wgrad = l.direction == Direction::wgrad;
+  EXPECT_EQ(l.batches % (l.size * l.size / 2 + 2), 0) << line;
+  EXPECT_EQ(l.data.rows.tile % 32, 0) << line;
+  EXPECT_GE(l.data.rows.tile, 2 * (l.direction == Direction::dgrad ? outputs : inputs)) << line;
+  EXPECT_LE(l.data_at + bytes(l.data.rows), l.product_at) << line;
+  if (is_wgrad) {
+    EXPECT_LE(l.filter_at + bytes(l.grad.rows), l.data_at) << line;
+    EXPECT_GE(l.result.rows.group, 2 * inputs * outputs) << line;
+    const auto products = static_cast<std::size_t>(l.batches * l.result.rows.group) * sizeof(float);
+    EXPECT_LE(l.product_at + products, l.workspace) << line;
+    EXPECT_EQ(l.padded_tiles, l.k_tiles_of_batch * 32) << line;
+  } else {
+    EXPECT_LE(l.filter_at + static_cast<std::size_t>(l.terms.step[1] * l.terms.extent[2]), l.data_at) << line;
+    EXPECT_GE(l.terms.extent[1], l.batches * (l.direction == Direction::dgrad ? inputs : outputs)) << line;
+    EXPECT_LE(l.product_at + bytes(l.result.rows), l.workspace) << line;
+    EXPECT_EQ(l.padded_tiles, l.m_tiles_of_batch * 128) << line;
+    EXPECT_EQ(l.plan.a[0].images, l.batches * l.padded_tiles) << line;
+  }
+  EXPECT_NE(l.plan.a[0].row_step, 0) << line << ": TMA fetches rows of a matrix";
+}
+
+TEST(TransformParams, ComplexBatchesOnTensorCoresFitTheWorkspace) {
+  for (const char* line : {
+           "conv fwd f32 nchw n5c7h19w23 k9r5s5 p1x1 t1x1 d1x1 g1",
+           "conv fwd f32 nhwc n5c6h19w23 k9r3s7 p1x1 t1x1 d1x1 g3",
+           "conv dgrad f32 nchw n5c54h19w23 k9r3s3 p0x2 t1x1 d1x1 g3",
+           "conv wgrad f32 nchw n5c6h19w23 k9r3s3 p1x1 t1x1 d1x1 g3",
+           "conv wgrad f32 nhwc n32c64h224w224 k64r7s7 p1x1 t1x1 d1x1 g1",
+       }) {
+    const Problem problem = problem_of(line);
+    const int rows = problem.direction == Direction::wgrad ? 4 : 2;
+    for (const int parts : {1, 2, 5}) {
+      for (int tile = 0; tile < rows; ++tile) {
+        Config config;
+        config.tile = tile;
+        config.split_k = parts;
+        expect_complex_batches_fit(fourier_sm90_launch(problem, config), problem, line);
+      }
+    }
+  }
+}
+
+// A filter's terms hold every number of a chunk, and every row, once.
+TEST(TransformParams, ComplexTermsHoldEveryNumberOnce) {
+  namespace split = kernels::fp32_split;
+  unsigned numbers = 0;
+  for (int word = 0; word < split::kComplexBlock / 2; ++word) numbers |= 3u << split::complex_number_at(word);
+  EXPECT_EQ(numbers, 0xffffu);
+  unsigned rows = 0;
+  for (int n = 0; n < 16; ++n) rows |= 1u << split::complex_row_of(n);
+  EXPECT_EQ(rows, 0xffffu);
+}
+
 TEST(TransformParams, TensorCoresRefuseWhatMultiplyAddsDo) {
   const auto reason = [](const char* line) { return winograd_sm90_unsupported_reason(problem_of(line)); };
   for (const char* math : {"fma", "tensor", "default"}) {
@@ -134,6 +195,11 @@ TEST(TransformParams, TensorCoresRefuseWhatMultiplyAddsDo) {
   EXPECT_STREQ(reason("conv fwd f32 nchw n1c4h8w8 k4r3s5 p1x1 t1x1 d1x1 g1"), "the filter is not 3x3");
   EXPECT_STREQ(reason("conv fwd f32 nchw n1c50000h8w8 k50000r3s3 p1x1 t1x1 d1x1 g1"),
                "a filter of about 2^31 elements or more");
+  const auto fourier = [](const char* line) { return fourier_sm90_unsupported_reason(problem_of(line), Family::fft); };
+  EXPECT_EQ(fourier("conv fwd f32 nchw n1c4h8w8 k4r5s5 p2x2 t1x1 d1x1 g1 math=fma"), nullptr);
+  EXPECT_STREQ(fourier("conv fwd f32 nchw n1c4h80w80 k4r33s3 p0x0 t1x1 d1x1 g1"),
+               "a filter of more than 32 taps along a side");
+  EXPECT_STREQ(fourier("conv fwd f16 nchw n1c4h8w8 k4r5s5 p2x2 t1x1 d1x1 g1"), "it takes f32 only");
 }
 
 TEST(TransformParams, ChunksNeedLessWorkspace) {

@@ -65,6 +65,7 @@ struct Instance {
   static constexpr int kChunkElements = kRowElements;
   static constexpr int kBK = kChunkChannels;
   static constexpr int kRowBlocks = 1;  // of 64 rows, of a warpgroup
+  static constexpr int kRowsOfB = kBN;
   static constexpr int kABytes = kBM * sm90::kRowBytes;
   static constexpr int kTermBytes = kBN * kChunkBytes / 2;  // of a term of B
   static constexpr int kBBytes = kTerms * kTermBytes;
@@ -115,7 +116,7 @@ __device__ __forceinline__ void produce_tile(const Params& params, Shared<I>& sh
   const std::uint32_t first_pixel = work.m * I::kBM;
   const sm90::Window window = kAIsMatrix ? sm90::Window{} : sm90::window_at(p, problem, first_pixel);
   const auto first_channel = static_cast<std::int32_t>(work.group * p.a_channels);
-  const auto row = static_cast<std::int32_t>(work.group * p.b_channels + work.n * I::kBN +
+  const auto row = static_cast<std::int32_t>(work.group * p.b_channels + work.n * I::kRowsOfB +
                                              params.m_tiles_of_batch.quotient(work.m) * params.b_rows_of_batch);
   KTile at = k_tile_at(problem, work.k_begin);
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {

@@ -44,6 +44,9 @@ void launch(int shape, Direction direction, const Params& params, std::uint32_t 
 struct WgradParams {
   sm90::Params gemm;
   std::uint32_t k_tiles_of_group = 0;
+  // Rows of both operands are complex numbers: of the four products of two of them, x conj(dy) is stored, a complex row
+  // for two of the floats' rows. Without splits, plain or added to what is there.
+  bool is_complex = false;
 };
 void launch_wgrad(int shape, const WgradParams& params, std::uint32_t blocks, CUstream_st* stream);
 

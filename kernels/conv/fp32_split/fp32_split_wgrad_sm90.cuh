@@ -275,8 +275,39 @@ __device__ __forceinline__ void multiply_work(Shared<I>& shared, const Work& wor
   }
 }
 
+// A thread has both parts of a filter as neighbouring rows, both of a channel as neighbouring columns.
 template <class I>
-__device__ __forceinline__ void consume_wgrad(const sm90::Params& p, Shared<I>& shared, int consumer) {
+__device__ __forceinline__ void store_complex(const sm90::Params& p, const Work& work, int consumer,
+                                              const float (&sum)[1][I::kBN / 2]) {
+  constexpr int kGroups = I::kRowElements / 8;  // of 8 columns, in a chunk
+  const std::uint32_t thread = threadIdx.x % 128;
+  const int pair = static_cast<int>(thread % 4 * 2);
+  const std::uint32_t m = work.m * I::kBM + I::row_of_fragment(static_cast<std::uint32_t>(consumer), thread, 0);
+  const std::int64_t row = sm90::row_offset<I>(p, work, m, p.c_step, true);
+  if (row < 0) return;
+#pragma unroll
+  for (int chunk = 0; chunk < I::kBN / I::kRowElements; ++chunk) {
+    const sm90::ColumnChunk columns = sm90::column_chunk<I>(p, work, chunk);
+    if (columns.valid <= 0) break;
+    char* const to = static_cast<char*>(p.c) + row / 2 + columns.offset + pair * static_cast<int>(sizeof(float));
+#pragma unroll
+    for (int j = 0; j < kGroups; ++j) {
+      if (8 * j + pair >= columns.valid) continue;
+      const float* const v = &sum[0][4 * (chunk * kGroups + j)];
+      float2 number = {v[0] + v[3], v[1] - v[2]};
+      auto* const at = reinterpret_cast<float2*>(to + 8 * j * static_cast<int>(sizeof(float)));
+      if (p.addend_scale != 0.0f) {
+        number.x += at->x;
+        number.y += at->y;
+      }
+      *at = number;
+    }
+  }
+}
+
+template <class I>
+__device__ __forceinline__ void consume_wgrad(const WgradParams& params, Shared<I>& shared, int consumer) {
+  const sm90::Params& p = params.gemm;
   const int warp = consumer * 4 + static_cast<int>(threadIdx.x % 128) / 32;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int filter = sm90::wgrad_tf32::filter_of_fragment(1, warp, lane, 0, 0);
@@ -292,6 +323,8 @@ __device__ __forceinline__ void consume_wgrad(const sm90::Params& p, Shared<I>& 
     multiply_work<I>(shared, work, offset, sum, &turns);
     if (p.splits > 1) {
       sm90::store_partials<I>(p, work, consumer, sum);
+    } else if (params.is_complex) {
+      store_complex<I>(p, work, consumer, sum);
     } else {
       sm90::store_sums<I>(p, work, consumer, sum);
     }
@@ -339,7 +372,7 @@ __global__ void __launch_bounds__(I::kThreads, 1) fp32_split_wgrad_sm90(const __
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
-    consume_wgrad<I>(p, shared, warp / 4 - 2);
+    consume_wgrad<I>(params, shared, warp / 4 - 2);
   }
 }
 

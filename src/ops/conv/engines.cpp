@@ -9,7 +9,8 @@ extern const ConvEngine kHostGemm, kHostDirect;
 extern const ConvEngine kImplicitGemmSm90, kSmallCSm80, kImplicitGemmSm80, kNhwcTranspose, kDirectSm90,
     kConv1x1NchwSm90, kSmallCFwdSm90, kSmallCDgradSm90, kSmallCWgradSm90, kDirectWgradSm90, kConv1x1SmallCSm80,
     kSmemIm2colWgradSm90, kDepthwiseSimt, kSmallGroupSm80, kFp32SplitSm90, kWinogradSm90, kWinogradSimt,
-    kWinogradFusedSimt, kFftSimt, kFftTilingSimt, kImplicitGemmSimt, kIntegerSm90, kIntegerSm80, kIntegerSimt;
+    kWinogradFusedSimt, kFftSm90, kFftTilingSm90, kFftSimt, kFftTilingSimt, kImplicitGemmSimt, kIntegerSm90,
+    kIntegerSm80, kIntegerSimt;
 #endif
 
 std::span<const ConvEngine> engines() noexcept {
@@ -30,7 +31,9 @@ std::span<const ConvEngine> engines() noexcept {
       kWinogradSm90,       // 3x3 in float by minimal filtering, its products in terms of bf16
       kWinogradSimt,       // the same by multiply-adds, through stored transforms
       kWinogradFusedSimt,  // the same in one kernel: forward and data gradient
-      kFftSimt,            // float by Fourier transforms of whole images or large tiles
+      kFftSm90,            // float by Fourier transforms, its products in terms of bf16: images in few tiles
+      kFftTilingSm90,      // the same in tiles that suit the filter
+      kFftSimt,            // the same by multiply-adds: whole images or large tiles
       kFftTilingSimt,      // the same in tiles that suit the filter
       kImplicitGemmSimt,   // everything of floating-point numbers
       kIntegerSm90,        // 8-bit integers in NHWC

@@ -14,6 +14,7 @@ namespace fft = kernels::fft;
 namespace winograd = kernels::winograd;
 
 constexpr double kTransformRate = 0.45;  // of the copy rate, which the transforms reach
+constexpr double kCodeSeconds = 10e-6;   // of a transform: its code is long, and cold
 
 constexpr int kSizes = static_cast<int>(std::size(fft::kTileSizes));
 constexpr auto kNames = [] {
@@ -38,7 +39,7 @@ Candidate candidate_of(const Problem& p, const Config& config, const Device& dev
                                 4.0 * static_cast<double>(l.workspace_floats - l.product_at)};
   const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
   const double seconds = transform_seconds(p, l.product, l.product_row, chunks, bytes, kTransformRate, device.rates);
-  return {config, seconds, fourier_workspace(l)};
+  return {config, seconds + (1 + 2 * chunks) * kCodeSeconds, fourier_workspace(l)};
 }
 
 // Of a size of tiles the product tile that the model finds best, whole or in parts.

@@ -20,70 +20,6 @@ constexpr std::int64_t kMaxPaddedImage = 256;  // of the number FFT ...
 constexpr std::int64_t kMaxTiledFilter = 32;   // ... and of FFT_TILING
 constexpr std::int64_t kMaxSize = 64;
 
-fft::Image image_of(const TensorGeometry& t, int groups) {
-  return {t.strides[0],
-          t.strides[1] * (t.dims[1] / groups),
-          t.strides[1],
-          t.strides[2],
-          t.strides[3],
-          static_cast<std::int32_t>(t.dims[2]),
-          static_cast<std::int32_t>(t.dims[3])};
-}
-
-// Outputs of a tile along one side.
-std::int64_t step_of(const Problem& p, int size, int axis) { return size - p.w.dims[2 + axis] + 1; }
-
-std::int64_t tile_count(const Problem& p, int size) {
-  const TensorGeometry& pixels = pixels_of(p);
-  return pixels.dims[0] * ceil_div(pixels.dims[2], step_of(p, size, 0)) * ceil_div(pixels.dims[3], step_of(p, size, 1));
-}
-
-// Of an image with all of its tiles.
-fft::Tiles tiles_of(const Problem& p, const TensorGeometry& image, int size) {
-  const TensorGeometry& pixels = pixels_of(p);
-  fft::Tiles t;
-  t.step_h = static_cast<std::int32_t>(step_of(p, size, 0));
-  t.step_w = static_cast<std::int32_t>(step_of(p, size, 1));
-  t.per_column = FastDivmod(static_cast<std::uint32_t>(ceil_div(pixels.dims[2], t.step_h)));
-  t.per_row = FastDivmod(static_cast<std::uint32_t>(ceil_div(pixels.dims[3], t.step_w)));
-  t.channels = static_cast<std::int32_t>(image.dims[1]);
-  t.group_channels = FastDivmod(static_cast<std::uint32_t>(image.dims[1] / p.groups));
-  t.window_h = t.step_h;
-  t.window_w = t.step_w;
-  return t;
-}
-
-// The tiles that windows read begin at the first one's origin and are whole.
-fft::Tiles window_tiles_of(const Problem& p, const TensorGeometry& image, int size) {
-  fft::Tiles t = tiles_of(p, image, size);
-  t.origin_h = origin_of(p, 0);
-  t.origin_w = origin_of(p, 1);
-  t.window_h = t.window_w = size;
-  return t;
-}
-
-// A filter of `images` outer channels by the inner channels of all groups.
-fft::Tiles filter_tiles_of(const Problem& p, std::int64_t images, std::int64_t inner) {
-  fft::Tiles t;
-  t.count = static_cast<std::int32_t>(images);
-  t.channels = static_cast<std::int32_t>(inner * p.groups);
-  t.group_channels = FastDivmod(static_cast<std::uint32_t>(inner));
-  t.window_h = static_cast<std::int32_t>(p.w.dims[2]);
-  t.window_w = static_cast<std::int32_t>(p.w.dims[3]);
-  return t;
-}
-
-fft::Image filter_image_of(const Problem& p, bool channels_are_filters, std::int64_t* first_tap) {
-  fft::Image i;
-  *first_tap = set_taps(p, &i.h, &i.w);
-  i.group = p.w.dims[0] / p.groups * p.w.strides[0];
-  i.n = p.w.strides[channels_are_filters ? 1 : 0];
-  i.channel = p.w.strides[channels_are_filters ? 0 : 1];
-  i.height = static_cast<std::int32_t>(p.w.dims[2]);
-  i.width = static_cast<std::int32_t>(p.w.dims[3]);
-  return i;
-}
-
 void set_image_launch(const Problem& p, std::int64_t chunks, FourierLaunch* l) {
   const TensorGeometry& in = windows_of(p);
   const TensorGeometry& out = pixels_of(p);
@@ -96,21 +32,21 @@ void set_image_launch(const Problem& p, std::int64_t chunks, FourierLaunch* l) {
   const std::int64_t tile_pitch = l->chunk_tiles;
 
   fft::ForwardParams& f = l->filter;
-  f.image = filter_image_of(p, p.direction == Direction::dgrad, &l->first_tap);
-  f.tiles = filter_tiles_of(p, outer, inner);
+  f.image = fourier_filter_image(p, p.direction == Direction::dgrad, &l->first_tap);
+  f.tiles = fourier_filter_tiles(p, outer, inner);
   const std::int64_t filter_group = 2 * inner * filter_pitch;
   f.spectrum = {p.groups * filter_group, filter_group, filter_pitch, 1, inner * filter_pitch, outer};
 
   fft::ForwardParams& d = l->data;
-  d.image = image_of(in, p.groups);
-  d.tiles = window_tiles_of(p, in, l->size);
+  d.image = fourier_image(in, p.groups);
+  d.tiles = fourier_window_tiles(p, in, l->size);
   const std::int64_t data_group = 2 * inner * tile_pitch;
   d.spectrum = {p.groups * data_group, data_group, tile_pitch, 1, inner * tile_pitch, 0};
 
   fft::InverseParams& o = l->output;
-  o.image = image_of(out, p.groups);
-  o.addend_image = p.has_z != 0 ? image_of(p.z, p.groups) : o.image;
-  o.tiles = tiles_of(p, out, l->size);
+  o.image = fourier_image(out, p.groups);
+  o.addend_image = p.has_z != 0 ? fourier_image(p.z, p.groups) : o.image;
+  o.tiles = fourier_pixel_tiles(p, out, l->size);
   o.tiles.along_channels = l->swapped;
   const std::int64_t result_group = l->swapped ? tile_pitch * filter_pitch : 2 * outer * tile_pitch;
   o.spectrum = {p.groups * result_group,
@@ -149,15 +85,15 @@ void set_filter_launch(const Problem& p, std::int64_t splits, FourierLaunch* l) 
   l->chunk_tiles = l->tiles;
 
   fft::ForwardParams& y = l->filter;
-  y.image = image_of(p.y, p.groups);
-  y.tiles = tiles_of(p, p.y, l->size);
+  y.image = fourier_image(p.y, p.groups);
+  y.tiles = fourier_pixel_tiles(p, p.y, l->size);
   y.tiles.along_channels = true;
   const std::int64_t y_group = 2 * l->tiles * y_pitch;
   y.spectrum = {p.groups * y_group, y_group, 1, y_pitch, l->tiles * y_pitch, outputs};
 
   fft::ForwardParams& x = l->data;
-  x.image = image_of(p.x, p.groups);
-  x.tiles = window_tiles_of(p, p.x, l->size);
+  x.image = fourier_image(p.x, p.groups);
+  x.tiles = fourier_window_tiles(p, p.x, l->size);
   x.tiles.along_channels = true;
   const std::int64_t x_group = 2 * l->tiles * x_pitch;
   x.spectrum = {p.groups * x_group, x_group, 1, x_pitch, l->tiles * x_pitch, 0};
@@ -179,9 +115,9 @@ void set_filter_launch(const Problem& p, std::int64_t splits, FourierLaunch* l) 
   b.c_split = b.c_batch * b.batches;
 
   fft::InverseParams& o = l->output;
-  o.image = filter_image_of(p, false, &l->first_tap);
+  o.image = fourier_filter_image(p, false, &l->first_tap);
   o.addend_image = o.image;
-  o.tiles = filter_tiles_of(p, outputs, inputs);
+  o.tiles = fourier_filter_tiles(p, outputs, inputs);
   o.tiles.along_channels = true;
   o.spectrum = {p.groups * b.c_batch, b.c_batch, 1, x_pitch, outputs * x_pitch, 0};
   o.splits = b.splits;
@@ -194,6 +130,71 @@ void set_filter_launch(const Problem& p, std::int64_t splits, FourierLaunch* l) 
 
 }  // namespace
 
+fft::Image fourier_image(const TensorGeometry& t, int groups) {
+  return {t.strides[0],
+          t.strides[1] * (t.dims[1] / groups),
+          t.strides[1],
+          t.strides[2],
+          t.strides[3],
+          static_cast<std::int32_t>(t.dims[2]),
+          static_cast<std::int32_t>(t.dims[3])};
+}
+
+// Outputs of a tile along one side.
+std::int64_t fourier_step(const Problem& p, int size, int axis) { return size - p.w.dims[2 + axis] + 1; }
+
+std::int64_t fourier_tile_count(const Problem& p, int size) {
+  const TensorGeometry& pixels = pixels_of(p);
+  return pixels.dims[0] * ceil_div(pixels.dims[2], fourier_step(p, size, 0)) *
+         ceil_div(pixels.dims[3], fourier_step(p, size, 1));
+}
+
+// Of an image with all of its tiles.
+fft::Tiles fourier_pixel_tiles(const Problem& p, const TensorGeometry& image, int size) {
+  const TensorGeometry& pixels = pixels_of(p);
+  fft::Tiles t;
+  t.step_h = static_cast<std::int32_t>(fourier_step(p, size, 0));
+  t.step_w = static_cast<std::int32_t>(fourier_step(p, size, 1));
+  t.per_column = FastDivmod(static_cast<std::uint32_t>(ceil_div(pixels.dims[2], t.step_h)));
+  t.per_row = FastDivmod(static_cast<std::uint32_t>(ceil_div(pixels.dims[3], t.step_w)));
+  t.channels = static_cast<std::int32_t>(image.dims[1]);
+  t.group_channels = FastDivmod(static_cast<std::uint32_t>(image.dims[1] / p.groups));
+  t.window_h = t.step_h;
+  t.window_w = t.step_w;
+  return t;
+}
+
+// The tiles that windows read begin at the first one's origin and are whole.
+fft::Tiles fourier_window_tiles(const Problem& p, const TensorGeometry& image, int size) {
+  fft::Tiles t = fourier_pixel_tiles(p, image, size);
+  t.origin_h = origin_of(p, 0);
+  t.origin_w = origin_of(p, 1);
+  t.window_h = t.window_w = size;
+  return t;
+}
+
+// A filter of `images` outer channels by the inner channels of all groups.
+fft::Tiles fourier_filter_tiles(const Problem& p, std::int64_t images, std::int64_t inner) {
+  fft::Tiles t;
+  t.count = static_cast<std::int32_t>(images);
+  t.channels = static_cast<std::int32_t>(inner * p.groups);
+  t.group_channels = FastDivmod(static_cast<std::uint32_t>(inner));
+  t.window_h = static_cast<std::int32_t>(p.w.dims[2]);
+  t.window_w = static_cast<std::int32_t>(p.w.dims[3]);
+  return t;
+}
+
+fft::Image fourier_filter_image(const Problem& p, bool channels_are_filters, std::int64_t* first_tap) {
+  fft::Image i;
+  *first_tap = set_taps(p, &i.h, &i.w);
+  i.group = p.w.dims[0] / p.groups * p.w.strides[0];
+  i.n = p.w.strides[channels_are_filters ? 1 : 0];
+  i.channel = p.w.strides[channels_are_filters ? 0 : 1];
+  i.height = static_cast<std::int32_t>(p.w.dims[2]);
+  i.width = static_cast<std::int32_t>(p.w.dims[3]);
+  return i;
+}
+
 const char* fourier_unsupported_reason(const Problem& p, Family family) {
   const char* const reason = transform_unsupported_reason(p);
   if (reason != nullptr) return reason;
@@ -204,8 +205,8 @@ const char* fourier_unsupported_reason(const Problem& p, Family family) {
     if (family == Family::fft_tiling && p.w.dims[2 + i] > kMaxTiledFilter) return "the filter is larger than 32x32";
   }
   for (const int size : fft::kTileSizes) {
-    if (step_of(p, size, 0) < 1 || step_of(p, size, 1) < 1) continue;
-    const std::int64_t tiles = tile_count(p, size);
+    if (fourier_step(p, size, 0) < 1 || fourier_step(p, size, 1) < 1) continue;
+    const std::int64_t tiles = fourier_tile_count(p, size);
     if (tiles > kMaxIndex / 4) return "too many tiles for 32-bit indices";
     const std::int64_t channels = std::max(p.x.dims[1], p.y.dims[1]) / p.groups;
     const std::int64_t blocks = ceil_div(tiles, 32) * ceil_div(2 * channels, 32) * p.groups * fft::frequencies_of(size);
@@ -219,7 +220,7 @@ FourierLaunch fourier_launch(const Problem& p, const Config& config) {
   l.direction = p.direction;
   l.size = fft::kTileSizes[config.tile / winograd::kProductTileCount];
   l.product_row = config.tile % winograd::kProductTileCount;
-  l.tiles = tile_count(p, l.size);
+  l.tiles = fourier_tile_count(p, l.size);
   if (p.direction == Direction::wgrad) {
     set_filter_launch(p, config.split_k, &l);
   } else {

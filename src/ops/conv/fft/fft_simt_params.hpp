@@ -27,6 +27,21 @@ struct FourierLaunch {
   std::int64_t workspace_floats = 0;
 };
 
+// --- what is said of a problem's tensors whatever multiplies
+
+// Outputs of a tile along one side.
+[[nodiscard]] std::int64_t fourier_step(const Problem& problem, int size, int axis);
+[[nodiscard]] std::int64_t fourier_tile_count(const Problem& problem, int size);
+[[nodiscard]] kernels::fft::Image fourier_image(const TensorGeometry& image, int groups);
+// Of an image with all of its tiles.
+[[nodiscard]] kernels::fft::Tiles fourier_pixel_tiles(const Problem& problem, const TensorGeometry& image, int size);
+// The tiles that windows read begin at the first one's origin and are whole.
+[[nodiscard]] kernels::fft::Tiles fourier_window_tiles(const Problem& problem, const TensorGeometry& image, int size);
+// A filter of `images` outer channels by the inner channels of all groups.
+[[nodiscard]] kernels::fft::Tiles fourier_filter_tiles(const Problem& problem, std::int64_t images, std::int64_t inner);
+[[nodiscard]] kernels::fft::Image fourier_filter_image(const Problem& problem, bool channels_are_filters,
+                                                       std::int64_t* first_tap);
+
 // A reason against, or null. fft: padded images of up to 256 x 256; fft_tiling: filters of up to 32 x 32.
 [[nodiscard]] const char* fourier_unsupported_reason(const Problem& problem, Family family);
 

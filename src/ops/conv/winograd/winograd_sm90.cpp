@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/fp32_split/row_batches.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_maps.hpp"
 #include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/sm90_launch.hpp"
@@ -19,12 +20,6 @@ struct Prepared {
   WinogradSm90Launch launch;
   std::uint32_t blocks = 0;  // of the product
   bool encoded = false;
-};
-
-// A part of the workspace.
-struct Workspace {
-  char* first;
-  [[nodiscard]] float* floats(std::size_t at) const { return reinterpret_cast<float*>(first + at); }
 };
 
 bool encode_all(WinogradSm90Launch* l) {
@@ -52,7 +47,8 @@ std::shared_ptr<const void> prepare(const Problem& problem, const Config& config
 }
 
 // The product's parameters with the addresses of a call.
-Status set_addresses(const LaunchSite& site, const WinogradSm90Launch& l, const Workspace& workspace, sm90::Params* p) {
+Status set_addresses(const LaunchSite& site, const WinogradSm90Launch& l, const PartsOfWorkspace& workspace,
+                     sm90::Params* p) {
   const bool is_wgrad = l.direction == Direction::wgrad;
   p->c = workspace.floats(l.product_at);
   p->addend = p->c;
@@ -79,7 +75,8 @@ void set_input(const void* in, float* out, winograd::DataParams* p) {
 }
 
 // Forward and data gradient: chunks of tiles take turns in the workspace.
-Status launch_images(const Prepared& prepared, const LaunchSite& site, const Args& args, const Workspace& workspace) {
+Status launch_images(const Prepared& prepared, const LaunchSite& site, const Args& args,
+                     const PartsOfWorkspace& workspace) {
   const WinogradSm90Launch& l = prepared.launch;
   split::Params product = {.gemm = l.product.params,
                            .m_tiles_of_batch = tile::FastDivmod(l.m_tiles_of_batch),
@@ -111,7 +108,7 @@ Status launch_images(const Prepared& prepared, const LaunchSite& site, const Arg
 }
 
 Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, const Args& args,
-                              const Workspace& workspace) {
+                              const PartsOfWorkspace& workspace) {
   const WinogradSm90Launch& l = prepared.launch;
   split::WgradParams product = {.gemm = l.product.params, .k_tiles_of_group = l.k_tiles_of_batch};
   GPUDNN_TRY(set_addresses(site, l, workspace, &product.gemm));
@@ -143,7 +140,7 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
   const auto& prepared = *static_cast<const Prepared*>(state);
   GPUDNN_TRY(require_maps(prepared.encoded));
   GPUDNN_TRY(require_workspace(site, prepared.launch.workspace));
-  const Workspace workspace = {static_cast<char*>(align_up(site.workspace, kWinogradSm90Alignment))};
+  const PartsOfWorkspace workspace = {static_cast<char*>(align_up(site.workspace, kPartAlignment))};
   GPUDNN_TRY(prepared.launch.direction == Direction::wgrad ? launch_filter_gradient(prepared, site, args, workspace)
                                                            : launch_images(prepared, site, args, workspace));
   return cuda::launch_status("winograd_sm90");

@@ -8,6 +8,7 @@
 
 #include "core/integer.hpp"
 #include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/fp32_split/row_batches.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/conv/transform_params.hpp"
 #include "ops/conv/winograd/winograd_simt_params.hpp"
@@ -20,26 +21,7 @@ namespace sm90 = kernels::sm90;
 namespace winograd = kernels::winograd;
 using tile::FastDivmod;
 
-constexpr std::int64_t kPartAlignment = static_cast<std::int64_t>(kWinogradSm90Alignment);
-constexpr std::int64_t kPixelsOfKTile = 32;  // filter gradient
-
 std::int64_t channels_of(const Problem& p, const TensorGeometry& image) { return image.dims[1] / p.groups; }
-
-// The offset of the next part, of so many bytes.
-std::size_t take(std::int64_t bytes, std::size_t* end) {
-  const std::size_t at = *end;
-  *end += static_cast<std::size_t>(round_up(bytes, kPartAlignment));
-  return at;
-}
-
-// Rows of [batch][tile][channel].
-struct Rows {
-  std::int64_t channels = 0, pitch = 0, all = 0;  // rows of all batches
-  [[nodiscard]] std::int64_t bytes() const { return all * pitch * static_cast<std::int64_t>(sizeof(float)); }
-};
-Rows rows_of(std::int64_t channels, std::int64_t batches, std::int64_t rows) {
-  return {channels, pitch_of(channels), batches * rows};
-}
 
 // Strides of a transform of so many rows a batch.
 winograd::Transformed transformed_as(const Rows& rows, std::int64_t rows_of_batch, std::int64_t groups) {
@@ -50,28 +32,6 @@ winograd::Transformed transformed_as(const Rows& rows, std::int64_t rows_of_batc
 void set_tiles(const TensorGeometry& image, std::int64_t padded, winograd::Tiles* tiles) {
   tiles->padded = static_cast<std::int32_t>(padded);
   tiles->channel_blocks = FastDivmod(static_cast<std::uint32_t>(ceil_div(image.dims[1], winograd::kChannelsOfBlock)));
-}
-
-TensorGeometry matrix(const Rows& rows) {
-  TensorGeometry t;
-  t.type = GPUDNN_DATA_FLOAT;
-  t.rank = 4;
-  const std::int64_t dims[] = {rows.all, rows.channels, 1, 1};
-  const std::int64_t strides[] = {rows.pitch, 1, rows.pitch, rows.pitch};
-  std::copy(std::begin(dims), std::end(dims), t.dims);
-  std::copy(std::begin(strides), std::end(strides), t.strides);
-  return t;
-}
-
-// The product as a 1x1 convolution of rows.
-Problem product_problem(Direction direction, const Rows& in, const Rows& out) {
-  Problem p;
-  p.direction = direction;
-  for (int i = 0; i < 2; ++i) p.stride[i] = p.dilation[i] = 1;
-  p.x = matrix(in);
-  p.y = matrix(out);
-  p.w = matrix({in.channels, in.channels, out.channels});
-  return p;
 }
 
 winograd::DataParams data_of(const Problem& p, const TensorGeometry& image, const Rows& rows, std::int64_t of_batch,
@@ -146,24 +106,9 @@ void set_image_launch(const Problem& p, std::int64_t chunks, WinogradSm90Launch*
   l->m_tiles_of_batch = static_cast<std::uint32_t>(l->padded_tiles / shape.bm);
 
   const std::int64_t terms = l->terms.step[1] * l->terms.extent[2];
-  l->filter_at = take(terms, &l->workspace);
-  l->data_at = take(data.bytes(), &l->workspace);
-  l->product_at = take(products.bytes(), &l->workspace);
-}
-
-// The plan of a product of one batch becomes that of all: a batch is a group, whose channels lie where those of the
-// others do.
-void make_batches(std::int64_t batches, std::int64_t k_tiles, std::int64_t rows_of_c, std::int64_t pitch_of_c,
-                  WinogradSm90Launch* l) {
-  sm90::Params& p = l->product.params;
-  p.a_channels = p.b_channels = 0;
-  p.group_columns = static_cast<std::uint32_t>(rows_of_c);
-  p.c_step[0] = p.addend_step[0] = pitch_of_c * static_cast<std::int64_t>(sizeof(float));
-  p.problem[0].k_blocks = static_cast<std::uint32_t>(k_tiles);
-  p.problem[0].k_blocks_per_split = static_cast<std::uint32_t>(ceil_div(k_tiles, p.splits));
-  p.works = FastDivmod(p.works.divisor * static_cast<std::uint32_t>(batches));
-  l->product.tiles = p.works.divisor;
-  l->k_tiles_of_batch = static_cast<std::uint32_t>(k_tiles);
+  l->filter_at = take_part(terms, &l->workspace);
+  l->data_at = take_part(data.bytes(), &l->workspace);
+  l->product_at = take_part(products.bytes(), &l->workspace);
 }
 
 // Filter gradient: each chunk's product is added to that of those before.
@@ -187,7 +132,8 @@ void set_filter_launch(const Problem& p, double chunk_bytes, int splits, Winogra
   l->grad_exchanges = !l->grad.along_channels;
 
   l->product = sm90_plan(product_problem(Direction::wgrad, x, y), shape, splits);
-  make_batches(l->batches, l->padded_tiles / kPixelsOfKTile, y.channels, x.pitch, l);
+  l->k_tiles_of_batch = static_cast<std::uint32_t>(l->padded_tiles / kPixelsOfKTile);
+  make_batches(l->batches, l->k_tiles_of_batch, y.channels, x.pitch, &l->product);
 
   winograd::FilterOutputParams& o = l->filter_output;
   l->first_tap = set_taps(p, &o.r, &o.s);
@@ -200,12 +146,12 @@ void set_filter_launch(const Problem& p, double chunk_bytes, int splits, Winogra
   o.group = y.channels * x.pitch;
   o.point = p.groups * o.group;
 
-  l->filter_at = take(y.bytes(), &l->workspace);
-  l->data_at = take(x.bytes(), &l->workspace);
-  l->product_at = take(l->batches * o.group * static_cast<std::int64_t>(sizeof(float)), &l->workspace);
+  l->filter_at = take_part(y.bytes(), &l->workspace);
+  l->data_at = take_part(x.bytes(), &l->workspace);
+  l->product_at = take_part(l->batches * o.group * static_cast<std::int64_t>(sizeof(float)), &l->workspace);
   if (splits > 1) {
     const std::size_t partials = sm90::partial_bytes(shape, std::size_t{l->product.tiles} * l->product.params.splits);
-    l->partials_at = take(static_cast<std::int64_t>(partials), &l->workspace);
+    l->partials_at = take_part(static_cast<std::int64_t>(partials), &l->workspace);
   }
 }
 
@@ -236,7 +182,7 @@ WinogradSm90Launch winograd_sm90_launch(const Problem& p, const Config& config) 
   } else {
     set_image_launch(p, config.split_k, &l);
   }
-  l.workspace += static_cast<std::size_t>(kPartAlignment);  // before its first aligned address
+  l.workspace += kPartAlignment;  // before its first aligned address
   return l;
 }
 

@@ -10,7 +10,6 @@
 
 namespace gpudnn::conv {
 
-constexpr std::size_t kWinogradSm90Alignment = 256;
 // The most bytes of transformed images of a filter gradient: its rows of configs come once for each.
 constexpr double kWgradChunkBytes[] = {1e9, 256e6};
 

@@ -1,0 +1,169 @@
+// Launchers of the Fourier convolution on bfloat16 tensor cores: problem + config -> parameters -> launches.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/fft/fft_sm90_params.hpp"
+#include "ops/conv/fp32_split/row_batches.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_maps.hpp"
+#include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/sm90_launch.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace fft = kernels::fft;
+namespace split = kernels::fp32_split;
+namespace sm90 = kernels::sm90;
+
+struct Prepared {
+  FourierSm90Launch launch;
+  std::uint32_t blocks = 0;  // of the product
+  bool encoded = false;
+};
+
+bool encode_all(FourierSm90Launch* l) {
+  constexpr MapElement kFloats = {.type = tile::ElementType::f32, .rounds_to_tf32 = false};
+  Sm90Plan& plan = l->plan;
+  sm90::Params& p = plan.params;
+  bool encoded = encode_pixels(plan.a[0], false, kFloats, &p.a[0]);
+  if (l->direction == Direction::wgrad) return encode_pixels(plan.b, false, kFloats, &p.b) && encoded;
+  encoded = encode_rows(l->terms, tile::ElementType::bf16, &p.b) && encoded;
+  return encode_filter(plan.c, kFloats, &p.c_map) && encoded;
+}
+
+template <Family kFamily>
+Support supports(const Problem& problem, const Device& device) {
+  return sm90_supports(problem, device, [](const Problem& p) { return fourier_sm90_unsupported_reason(p, kFamily); });
+}
+
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
+  auto prepared = std::make_shared<Prepared>();
+  FourierSm90Launch& l = prepared->launch;
+  l = fourier_sm90_launch(problem, config);
+  const sm90::Params& p = l.plan.params;
+  prepared->blocks = std::min(static_cast<std::uint32_t>(device.multiprocessors), p.works.divisor);
+  prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(&l); });
+  return prepared;
+}
+
+// The product's parameters with the addresses of a call.
+Status set_addresses(const LaunchSite& site, const FourierSm90Launch& l, const PartsOfWorkspace& workspace,
+                     sm90::Params* p) {
+  const bool is_wgrad = l.direction == Direction::wgrad;
+  p->c = workspace.floats(l.product_at);
+  p->addend = p->c;
+  const void* const a = workspace.floats(is_wgrad ? l.filter_at : l.data_at);
+  const void* const b = workspace.floats(is_wgrad ? l.data_at : l.filter_at);
+  const bool replaced = cuda::with_context(site.device.ordinal, [&] {
+    return cuda::replace_address(&p->a[0], a) && cuda::replace_address(&p->b, b) &&
+           (is_wgrad || cuda::replace_address(&p->c_map, p->c));
+  });
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of the workspace, which must be a multiple of 16 bytes");
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+void set_tiles(std::int64_t first, std::int64_t count, fft::Tiles* tiles) {
+  tiles->first = first;
+  tiles->count = static_cast<std::int32_t>(count);
+}
+
+// Forward and data gradient: chunks of tiles take turns in the workspace.
+Status launch_images(const Prepared& prepared, const LaunchSite& site, const Args& args,
+                     const PartsOfWorkspace& workspace) {
+  const FourierSm90Launch& l = prepared.launch;
+  split::ComplexParams product = {.product = {.gemm = l.plan.params,
+                                              .m_tiles_of_batch = tile::FastDivmod(l.m_tiles_of_batch),
+                                              .b_rows_of_batch = l.rows_of_batch}};
+  GPUDNN_TRY(set_addresses(site, l, workspace, &product.product.gemm));
+
+  fft::FilterTermsParams filter = l.filter;
+  filter.filter.in = static_cast<const float*>(args.w) + l.first_tap;
+  filter.terms = workspace.floats(l.filter_at);
+  fft::DataRowsParams data = l.data;
+  data.data.in = static_cast<const float*>(l.direction == Direction::forward ? args.x : args.y);
+  data.data.out = workspace.floats(l.data_at);
+  fft::ResultRowsParams result = l.result;
+  result.result.in = workspace.floats(l.product_at);
+  result.result.out = args.out;
+  set_epilogue(args, &result.result);
+  for (std::int64_t first = 0; first < l.tiles; first += l.chunk_tiles) {
+    const std::int64_t count = std::min(l.chunk_tiles, l.tiles - first);
+    set_tiles(first, count, &data.data.tiles);
+    data.padded = static_cast<std::int32_t>(count);  // what the product makes of other rows, nobody reads
+    set_tiles(first, count, &result.result.tiles);
+    // The image's transform last: the product finds most of it in the L2.
+    data.runs_beside = first == 0;
+    if (first == 0) fft::launch_filter_terms(l.size, filter, site.stream);
+    fft::launch_data_rows(l.size, data, site.stream);
+    product.rows_of_batch = static_cast<std::uint32_t>(count);
+    split::launch_complex(product, prepared.blocks, site.stream);
+    fft::launch_result_rows(l.size, result, site.stream);
+  }
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, const Args& args,
+                              const PartsOfWorkspace& workspace) {
+  const FourierSm90Launch& l = prepared.launch;
+  split::WgradParams product = {.gemm = l.plan.params, .k_tiles_of_group = l.k_tiles_of_batch, .is_complex = true};
+  GPUDNN_TRY(set_addresses(site, l, workspace, &product.gemm));
+
+  fft::DataRowsParams grad = l.grad;
+  grad.data.in = static_cast<const float*>(args.y);
+  grad.data.out = workspace.floats(l.filter_at);
+  fft::DataRowsParams data = l.data;
+  data.data.in = static_cast<const float*>(args.x);
+  data.data.out = workspace.floats(l.data_at);
+  data.runs_beside = true;
+  for (std::int64_t first = 0; first < l.tiles; first += l.chunk_tiles) {
+    const std::int64_t count = std::min(l.chunk_tiles, l.tiles - first);
+    set_tiles(first, count, &grad.data.tiles);
+    set_tiles(first, count, &data.data.tiles);
+    fft::launch_data_rows(l.size, grad, site.stream);
+    fft::launch_data_rows(l.size, data, site.stream);
+    product.gemm.addend_scale = first == 0 ? 0.0f : 1.0f;
+    split::launch_wgrad(l.product, product, prepared.blocks, site.stream);
+  }
+  fft::ResultRowsParams result = l.result;
+  result.result.in = workspace.floats(l.product_at);
+  result.result.out = static_cast<float*>(args.out) + l.first_tap;
+  set_epilogue(args, &result.result);
+  result.result.addend = result.result.out;
+  fft::launch_result_rows(l.size, result, site.stream);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status launch(const LaunchSite& site, const void* state, const Args& args) {
+  const auto& prepared = *static_cast<const Prepared*>(state);
+  GPUDNN_TRY(require_maps(prepared.encoded));
+  GPUDNN_TRY(require_workspace(site, prepared.launch.workspace));
+  const PartsOfWorkspace workspace = {static_cast<char*>(align_up(site.workspace, kPartAlignment))};
+  GPUDNN_TRY(prepared.launch.direction == Direction::wgrad ? launch_filter_gradient(prepared, site, args, workspace)
+                                                           : launch_images(prepared, site, args, workspace));
+  return cuda::launch_status("fft_sm90");
+}
+
+}  // namespace
+
+// Their math is float's: a program that is told of it must not take TF32 for allowed.
+extern const ConvEngine kFftSm90 = {.name = "fft_sm90",
+                                    .backend = GPUDNN_BACKEND_CUDA,
+                                    .math = GPUDNN_FMA_MATH,
+                                    .family = Family::fft,
+                                    .supports = &supports<Family::fft>,
+                                    .candidates = &fft_sm90_candidates,
+                                    .prepare = &prepare,
+                                    .launch = &launch};
+
+extern const ConvEngine kFftTilingSm90 = {.name = "fft_tiling_sm90",
+                                          .backend = GPUDNN_BACKEND_CUDA,
+                                          .math = GPUDNN_FMA_MATH,
+                                          .family = Family::fft_tiling,
+                                          .supports = &supports<Family::fft_tiling>,
+                                          .candidates = &fft_tiling_sm90_candidates,
+                                          .prepare = &prepare,
+                                          .launch = &launch};
+
+}  // namespace gpudnn::conv
