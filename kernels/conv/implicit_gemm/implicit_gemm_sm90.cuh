@@ -34,6 +34,7 @@
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_producer.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_stream_k.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_swap_ab.cuh"
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 
 namespace gpudnn::kernels::sm90 {
@@ -44,6 +45,10 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
   std::uint32_t sequence = 0;
   int area = 0;
   Addends<I> addends;
+  ChannelTotals<I> totals;
+  if constexpr (kHasFusedEpilogue<I>) {
+    if (p.totals != nullptr) ptx::griddepcontrol_launch_dependents();
+  }
   const std::uint32_t end = end_index<I>(p);
   for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index), ++sequence) {
     const Work work = work_item<I>(p, index);
@@ -58,7 +63,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     multiply<I>(shared, work, sequence, consumer, sum, &turn);
     if constexpr (kHasFusedEpilogue<I>) {
       if (p.is_fused) {
-        store_fused<I>(p, shared, work, consumer, sum, &addends, &area);
+        store_fused<I>(p, shared, work, consumer, sum, &addends, &area, &totals);
         continue;
       }
     }
@@ -83,6 +88,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
       store<I>(p, shared, work, consumer, sum, &area);
     }
   }
+  if constexpr (kHasFusedEpilogue<I>) store_totals_of_block<I>(p, consumer, &totals);
   // TMA reads the staging area until then.
   if (threadIdx.x % I::kThreadsOfBox == 0) ptx::bulk_wait_group_read<0>();
 }

@@ -7,10 +7,12 @@
 //   staging
 //            area while the tile is multiplied. Each warp reads what it then overwrites, as fragments.
 //   f        one branch for the values of a chunk
+//   sums     of the results by channel, where the call asks for them: implicit_gemm_sm90_sums.cuh
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/conv/implicit_gemm/implicit_gemm_sm90_sums.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_swap_ab.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/prefetch_tile.cuh"
@@ -171,12 +173,36 @@ __device__ __forceinline__ void add_staged(float scale, unsigned char* staging, 
   }
 }
 
+// Pixels beyond the last one are 0, for the sums: those of the rows of a fragment, and of its columns.
+template <class I>
+__device__ __forceinline__ void clear_rows_beyond(const Params& p, std::int32_t first_row,
+                                                  float (&v)[I::kChunkElements / 2]) {
+  const auto pixels = static_cast<std::int32_t>(p.problem[0].pixels);
+  if (first_row + 64 <= pixels) return;
+  const int row = first_row + static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
+#pragma unroll
+  for (int i = 0; i < I::kChunkElements / 2; ++i) {
+    if (row + i % 4 / 2 * 8 >= pixels) v[i] = 0;
+  }
+}
+template <class I>
+__device__ __forceinline__ void clear_columns_beyond(const Params& p, std::int32_t first_row, float (&v)[I::kBN / 2]) {
+  const auto pixels = static_cast<std::int32_t>(p.problem[0].pixels);
+  if (first_row + I::kBN <= pixels) return;
+  const int pixel = first_row + static_cast<int>(threadIdx.x % 4 * 2);
+#pragma unroll
+  for (int i = 0; i < I::kBN / 2; ++i) {
+    if (pixel + i / 4 * 8 + i % 2 >= pixels) v[i] = 0;
+  }
+}
+
 // --- tiles -----------------------------------------------------------------------------------------------------------
 
 // Two chunks at a time.
 template <class I>
 __device__ __forceinline__ void store_fused_rows(const Params& p, Shared<I>& shared, const Work& work, int consumer,
-                                                 const float (&sum)[I::kRowBlocks][I::kBN / 2], Addends<I>* addends) {
+                                                 const float (&sum)[I::kRowBlocks][I::kBN / 2], Addends<I>* addends,
+                                                 ChannelTotals<I>* totals) {
   using T = typename I::T;
   constexpr int kAll = kChunksOfConsumer<I>;
   const int barrier = kStagingBarrier + consumer;
@@ -195,7 +221,8 @@ __device__ __forceinline__ void store_fused_rows(const Params& p, Shared<I>& sha
     ptx::barrier_sync(barrier, 128);
 #pragma unroll 1
     for (int i = 0; i < 2 && begin + i < kAll; ++i) {
-      if (box_at<I>(p, work, consumer, begin + i).columns.valid <= 0) continue;
+      const Box box = box_at<I>(p, work, consumer, begin + i);
+      if (box.columns.valid <= 0) continue;
       unsigned char* const staging = shared.staging[consumer][i];
       float v[I::kChunkElements / 2];
       take_with_bias<I>(p.alpha, my_bias, sum, begin + i, v);
@@ -204,20 +231,32 @@ __device__ __forceinline__ void store_fused_rows(const Params& p, Shared<I>& sha
         add_staged<I>(p.addend_scale, staging, v);
       }
       gemm::activate_common(p.activation, v);
+      if (p.totals != nullptr) clear_rows_beyond<I>(p, box.row, v);
       stage_fragments<T, I::kChunkBytes>(staging, thread, v);
     }
     ptx::fence_proxy_async();
     ptx::barrier_sync(barrier, 128);
-    if (!leads) continue;
+    if (leads) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      if (begin + i >= kAll) break;
-      const Box box = box_at<I>(p, work, consumer, begin + i);
-      if (box.columns.valid <= 0) continue;
-      ptx::tma_store_tile_3d(&p.c_map, shared.staging[consumer][i], box.columns.x, box.columns.y, box.row);
+      for (int i = 0; i < 2; ++i) {
+        if (begin + i >= kAll) break;
+        const Box box = box_at<I>(p, work, consumer, begin + i);
+        if (box.columns.valid <= 0) continue;
+        ptx::tma_store_tile_3d(&p.c_map, shared.staging[consumer][i], box.columns.x, box.columns.y, box.row);
+      }
+      ptx::bulk_commit_group();
     }
-    ptx::bulk_commit_group();
-    if (adds && begin + 2 < kAll) fetch_addend_pair<I>(p, shared, work, consumer, begin + 2);
+    if (p.totals != nullptr) {
+      __syncwarp();
+#pragma unroll 1
+      for (int i = 0; i < 2 && begin + i < kAll; ++i) {
+        if (box_at<I>(p, work, consumer, begin + i).columns.valid <= 0) continue;
+        total_rows<I>(shared.staging[consumer][i], (begin + i) % kChunksOfRow<I>, totals);
+      }
+      // The next addend comes into the area that all have read.
+      if (adds) ptx::barrier_sync(barrier, 128);
+    }
+    if (leads && adds && begin + 2 < kAll) fetch_addend_pair<I>(p, shared, work, consumer, begin + 2);
   }
 }
 
@@ -225,7 +264,7 @@ __device__ __forceinline__ void store_fused_rows(const Params& p, Shared<I>& sha
 template <class I>
 __device__ __forceinline__ void store_fused_columns(const Params& p, Shared<I>& shared, const Work& work, int consumer,
                                                     float (&sum)[I::kRowBlocks][I::kBN / 2], Addends<I>* addends,
-                                                    int* area) {
+                                                    int* area, ChannelTotals<I>* totals) {
   using T = typename I::T;
   static_assert(I::kRowBlocks == 1, "a chunk for each consumer");
   const Box box = box_at<I>(p, work, consumer, 0);
@@ -241,6 +280,10 @@ __device__ __forceinline__ void store_fused_columns(const Params& p, Shared<I>& 
     add_transposed<I>(p.addend_scale, staging, v);
   }
   gemm::activate_common(p.activation, v);
+  if (p.totals != nullptr) {
+    clear_columns_beyond<I>(p, box.row, v);
+    total_columns<I>(v, totals);
+  }
   stage_transposed<I>(staging, v);
   store_box(p, staging, kStagingBarrier + consumer, box.columns, static_cast<std::uint32_t>(box.row));
   *area ^= 1;
@@ -248,12 +291,14 @@ __device__ __forceinline__ void store_fused_columns(const Params& p, Shared<I>& 
 
 template <class I>
 __device__ __forceinline__ void store_fused(const Params& p, Shared<I>& shared, const Work& work, int consumer,
-                                            float (&sum)[I::kRowBlocks][I::kBN / 2], Addends<I>* addends, int* area) {
+                                            float (&sum)[I::kRowBlocks][I::kBN / 2], Addends<I>* addends, int* area,
+                                            ChannelTotals<I>* totals) {
   if constexpr (I::kSwapped) {
-    store_fused_columns<I>(p, shared, work, consumer, sum, addends, area);
+    store_fused_columns<I>(p, shared, work, consumer, sum, addends, area, totals);
   } else {
-    store_fused_rows<I>(p, shared, work, consumer, sum, addends);
+    store_fused_rows<I>(p, shared, work, consumer, sum, addends, totals);
   }
+  store_totals_of_tile<I>(p, work, consumer, totals);
 }
 
 }  // namespace gpudnn::kernels::sm90
