@@ -40,6 +40,15 @@
 namespace gpudnn::kernels::sm90 {
 
 template <class I>
+constexpr bool kStartsWithBias = [] {
+  if constexpr (kHasFusedEpilogue<I>) {
+    return can_start_with_bias(I::kTile);
+  } else {
+    return false;
+  }
+}();
+
+template <class I>
 __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int consumer) {
   tile::PipelineState<I::kStages> turn;
   std::uint32_t sequence = 0;
@@ -47,7 +56,10 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
   Addends<I> addends;
   ChannelTotals<I> totals;
   if constexpr (kHasFusedEpilogue<I>) {
-    if (p.totals != nullptr) ptx::griddepcontrol_launch_dependents();
+    if (wants_totals<I>(p)) ptx::griddepcontrol_launch_dependents();
+    if (kStartsWithBias<I> && p.starts_with_bias)
+      fetch_first_bias<I>(p, first_index<I>(p) + (I::kPingPong ? gridDim.x * static_cast<std::uint32_t>(consumer) : 0),
+                          consumer, &addends);
   }
   const std::uint32_t end = end_index<I>(p);
   for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index), ++sequence) {
@@ -60,8 +72,19 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     if constexpr (kHasFusedEpilogue<I>) {
       if (p.is_fused) fetch_addends<I>(p, shared, work, index, consumer, area, &addends);
     }
-    multiply<I>(shared, work, sequence, consumer, sum, &turn);
+    if (kStartsWithBias<I> && p.starts_with_bias && p.has_bias) {
+      if constexpr (kStartsWithBias<I>)
+        begin_with_bias<I>(p, shared, work, index + gridDim.x * (I::kPingPong ? I::kConsumers : 1), consumer, &addends,
+                           sum);
+    } else {
+      clear<I>(sum);
+    }
+    add_products<I>(shared, work, sequence, consumer, sum, &turn);
     if constexpr (kHasFusedEpilogue<I>) {
+      if (kStartsWithBias<I> && p.starts_with_bias) {
+        store_simple<I>(p, shared, work, consumer, sum, &area, &totals);
+        continue;
+      }
       if (p.is_fused) {
         store_fused<I>(p, shared, work, consumer, sum, &addends, &area, &totals);
         continue;

@@ -123,6 +123,16 @@ constexpr bool has_fused_epilogue(const TileShape& shape, Direction direction, i
   return direction == Direction::forward && element_bytes == 2 && !shape.cluster_split_k;
 }
 
+// Sums of a thread while a tile is multiplied.
+constexpr int accumulators(const TileShape& shape) {
+  return shape.bm / 64 / (shape.ping_pong ? 1 : shape.consumers) * shape.bn / 2;
+}
+// What that epilogue has besides, where registers are left: sums that begin with the bias, and the sums by channel.
+constexpr bool can_start_with_bias(const TileShape& shape) { return accumulators(shape) < 160; }
+constexpr bool has_channel_sums(const TileShape& shape) {
+  return shape.ping_pong ? accumulators(shape) <= 128 : accumulators(shape) < 128;
+}
+
 constexpr int kMaxFixupTiles = 256;       // tiles ...
 constexpr int kMaxFixupKTiles = 1 << 20;  // ... and k tiles: their product counts in 31 bits
 
@@ -226,6 +236,7 @@ struct Params {
   // The sums of C and of its squares by channel, of the fused epilogue: rows that finish_sums adds up; null: none.
   ChannelTotal* totals = nullptr;
   std::uint32_t total_channels = 0;  // of a row
+  bool starts_with_bias = false;     // f(sum + bias) with ReLU or none as f, of the fused epilogue; excludes is_fused
   bool totals_of_blocks = false;     // a row for each block, whose tiles all have the same columns; else for each tile
 };
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");

@@ -25,6 +25,11 @@ struct ChannelTotals {
   float value[kChunks] = {};
 };
 
+template <class I>
+__device__ __forceinline__ bool wants_totals(const Params& p) {
+  return has_channel_sums(I::kTile) && p.totals != nullptr;
+}
+
 // Two elements that are 1.
 template <class T>
 constexpr std::uint32_t kOnes = 0x3c003c00u;
@@ -130,14 +135,14 @@ constexpr std::uint32_t kSlotsOfBlock = I::kSwapped ? 1 : I::kConsumers;
 template <class I>
 __device__ __forceinline__ void store_totals_of_tile(const Params& p, const Work& work, int consumer,
                                                      ChannelTotals<I>* totals) {
-  if (p.totals == nullptr || p.totals_of_blocks) return;
+  if (!wants_totals<I>(p) || p.totals_of_blocks) return;
   const std::uint32_t slot =
       work.m * kSlotsOfTile<I> + (kSlotsOfTile<I> > 1 ? static_cast<std::uint32_t>(consumer) : 0);
   store_totals<I>(p, work.group, work.n, slot, consumer, totals);
 }
 template <class I>
 __device__ __forceinline__ void store_totals_of_block(const Params& p, int consumer, ChannelTotals<I>* totals) {
-  if (p.totals == nullptr || !p.totals_of_blocks) return;
+  if (!wants_totals<I>(p) || !p.totals_of_blocks) return;
   std::uint32_t n = 0;
   const std::uint32_t block = p.n_tiles.divmod(blockIdx.x, &n);
   const std::uint32_t slot =

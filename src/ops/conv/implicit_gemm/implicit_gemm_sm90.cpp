@@ -64,7 +64,9 @@ std::size_t sums_workspace(const Problem& problem, const Config& config, const D
   const Sm90Plan plan = sm90_plan(problem, config);
   const bool is_common = kernels::gemm::is_common(plan.params.activation, true) &&
                          plan.params.activation.mode != kernels::gemm::Activation::swish;  // which depends on beta
-  if (!plan.fuses || !is_common || (problem.has_z != 0 && !plan.adds_boxes)) return 0;
+  if (!plan.fuses || !sm90::has_channel_sums(sm90::kShapes[plan.shape]) || !is_common ||
+      (problem.has_z != 0 && !plan.adds_boxes))
+    return 0;
   const sm90::Totals totals = totals_of(plan, blocks_of(plan, device));
   return static_cast<std::size_t>(totals.rows) * static_cast<std::size_t>(problem.y.dims[1]) *
          sizeof(sm90::ChannelTotal);
@@ -89,7 +91,12 @@ void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, c
   set_epilogue(args, p);
   p->is_plain = p->is_plain && p->stores_boxes && !wants_sums(args);
   const bool adds_boxes = p->addend_scale == 0.0f || args.z == nullptr || prepared.plan.adds_boxes;
-  p->is_fused = prepared.plan.fuses && !p->is_plain && adds_boxes && kernels::gemm::is_common(p->activation, true);
+  const kernels::gemm::ActivationArgs<float>& f = p->activation;
+  const bool is_simple = f.mode == kernels::gemm::Activation::identity ||
+                         (f.mode == kernels::gemm::Activation::relu && f.lower == 0 && f.slope == 0 && !f.clips);
+  p->starts_with_bias = prepared.plan.fuses && !p->is_plain && is_simple && p->alpha == 1.0f && p->addend_scale == 0.0f;
+  p->is_fused = !p->starts_with_bias && prepared.plan.fuses && !p->is_plain && adds_boxes &&
+                kernels::gemm::is_common(p->activation, true);
 }
 
 bool replace_all(const Sm90Plan& plan, const void* a, const void* b, const Args& args, sm90::Params* params) {
@@ -161,7 +168,7 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   const sm90::Totals totals = totals_of(plan, prepared.blocks);
   if (wants_sums(args)) {
     // sums_workspace told the caller; plans that have them have no splits.
-    GPUDNN_REQUIRE(params.is_fused && workspace != nullptr, GPUDNN_STATUS_INTERNAL_ERROR,
+    GPUDNN_REQUIRE((params.is_fused || params.starts_with_bias) && workspace != nullptr, GPUDNN_STATUS_INTERNAL_ERROR,
                    "this config has no sums by channel");
     params.totals = reinterpret_cast<sm90::ChannelTotal*>(workspace);
     params.total_channels = prepared.channels;
