@@ -400,7 +400,9 @@ bool rank_convolution(const Graph& graph, const Device& device, std::vector<Choi
   double without_sums = std::numeric_limits<double>::infinity();
   for (const bool tensor_cores : {true, false}) {
     match.problem.math = math_of(tensor_cores);
+    double least = 0;  // what measurements put first stays first, whatever the models say of the others
     for (const conv::Choice& ranked : conv::rank(match.problem, device)) {
+      least = std::max(least, ranked.seconds);
       const Engine* engine = graph_engine_of(*ranked.engine, tensor_cores);
       if (engine == nullptr || ranked.engine->alignment > match.alignment || engine->tensor_cores != tensor_cores)
         continue;
@@ -410,7 +412,7 @@ bool rank_convolution(const Graph& graph, const Device& device, std::vector<Choi
           workspace_of(match, *ranked.engine, ranked.config, ranked.workspace, device);
       if (!workspace) continue;
       seen.push_back(engine);
-      choices->push_back({engine, config_of(ranked.config, *workspace, ranked.seconds)});
+      choices->push_back({engine, config_of(ranked.config, *workspace, least)});
     }
   }
   if (wants_sums(match)) {
