@@ -15,7 +15,7 @@
 
 #include <cmath>
 
-#include "kernels/tile/pointwise_op.hpp"
+#include "kernels/tile/pointwise_math.cuh"
 #include "kernels/tile/rounded_math.cuh"
 
 namespace gpudnn::tile::series {
@@ -75,6 +75,18 @@ GPUDNN_HOST_DEVICE float evaluate(float x, float b, const PointwiseParams<float>
   if constexpr (kOp == PointwiseOp::gelu_bwd) return gelu_gradient(x, b);
   if constexpr (kOp == PointwiseOp::softplus) return softplus(x, p.p[0]);
   return tanh(x);
+}
+
+// An operation told at run time, as programs in C evaluate it.
+template <class C>
+GPUDNN_HOST_DEVICE C evaluate_any(PointwiseOp op, C x, C b, C t, const PointwiseParams<C>& p) {
+  if constexpr (sizeof(C) == 4) {
+    if (op == PointwiseOp::gelu) return gelu(x);
+    if (op == PointwiseOp::gelu_bwd) return gelu_gradient(x, b);
+    if (op == PointwiseOp::softplus) return softplus(x, p.p[0]);
+    if (op == PointwiseOp::tanh) return tanh(x);
+  }
+  return pointwise::evaluate(op, x, b, t, p);
 }
 
 }  // namespace gpudnn::tile::series
