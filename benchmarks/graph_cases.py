@@ -214,7 +214,7 @@ def epilogues():
             y = graph.tensor(dtype, out, nhwc(out))
             at = y if kind in ("plain", "statistics") else graph.virtual(out, nhwc(out))
             graph.operation(
-                f"conv_fwd x={x} w={filters} y={at} compute=f32 pre={p}x{q} post={p}x{q} stride={t}x{u} dilation=1x1"
+                f"conv_fwd cross x={x} w={filters} y={at} compute=f32 pre={p}x{q} post={p}x{q} stride={t}x{u} dilation=1x1"
             )
             if kind == "statistics":
                 sums = [graph.tensor("f32", [1, k, 1, 1]) for _ in range(2)]

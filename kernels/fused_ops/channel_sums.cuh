@@ -19,7 +19,7 @@
 
 namespace gpudnn::kernels {
 
-constexpr int kSumsThreads = 512;
+constexpr int kSumsThreads = 1024;
 constexpr int kSumsLoads = 8;
 
 // Blocks of the grid that holds the slot which have left their sums.

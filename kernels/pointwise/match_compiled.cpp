@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/pointwise/match_compiled.hpp"
 
+#include <cstring>
+
 namespace gpudnn::kernels::compiled {
 namespace {
 
@@ -47,6 +49,24 @@ Match match(const tile::ProgramCode<float>& code) {
     if (is_same(kPrograms[row], words, code.steps)) found.row = row;
   }
   return found;
+}
+
+char letter_of(tile::AnyType type, bool is_index) {
+  using tile::AnyType;
+  if (is_index) return 'i';
+  if (type == AnyType::f16 || type == AnyType::bf16) return 'h';
+  if (type == AnyType::f32) return 'f';
+  return tile::any_type_bytes(type) == 1 ? 'b' : '\0';
+}
+
+int instance_of(int row, bool odd, const char (&in)[kMaxInputs], const char (&out)[kMaxOutputs]) {
+  for (int i = 0; i < kInstanceCount; ++i) {
+    const Instance& one = kInstances.all[i];
+    if (one.row == row && one.odd == odd && std::memcmp(one.in, in, sizeof in) == 0 &&
+        std::memcmp(one.out, out, sizeof out) == 0)
+      return i;
+  }
+  return -1;
 }
 
 }  // namespace gpudnn::kernels::compiled

@@ -18,4 +18,9 @@ struct Match {
 // The row is -1 where the code has to be interpreted.
 [[nodiscard]] Match match(const tile::ProgramCode<float>& code);
 
+// A type's letter in compiled_programs.hpp; 0 where it has none.
+[[nodiscard]] char letter_of(tile::AnyType type, bool is_index);
+// The row's kernel for these types, a letter each (compiled_programs.hpp); -1 where there is none.
+[[nodiscard]] int instance_of(int row, bool odd, const char (&in)[kMaxInputs], const char (&out)[kMaxOutputs]);
+
 }  // namespace gpudnn::kernels::compiled

@@ -10,7 +10,8 @@
 
 namespace gpudnn::kernels {
 
-// The index of P packs in each loop, the fastest first. Made once for all tensors. Args has packs, rank and dims.
+// The index of P packs (or of P elements) in each loop, the fastest first. Made once for all tensors. Args has packs,
+// rank and dims.
 template <int P>
 struct PackPositions {
   std::int32_t at[kProgramVectorLoops][P];
@@ -20,6 +21,16 @@ struct PackPositions {
     std::uint32_t rest[P];
 #pragma unroll
     for (int p = 0; p < P; ++p) rest[p] = min(first + p * kProgramThreads, args.packs - 1);
+    divide(args, rest);
+  }
+  // Of numbers that exist.
+  template <class Args>
+  __device__ __forceinline__ PackPositions(const Args& args, std::uint32_t (&numbers)[P]) {
+    divide(args, numbers);
+  }
+
+  template <class Args>
+  __device__ __forceinline__ void divide(const Args& args, std::uint32_t (&rest)[P]) {
 #pragma unroll
     for (int i = 0; i + 1 < kProgramVectorLoops; ++i) {
 #pragma unroll

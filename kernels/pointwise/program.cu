@@ -75,37 +75,65 @@ bool is_exact_index(const ProgramParams& params, const ProgramTensor& index) {
   return greatest <= std::int64_t{1} << 24;
 }
 
+// Without a gap in the order of the loops, and aligned to packs.
+bool is_flat(const ProgramParams& params, const ProgramTensor& tensor, int width) {
+  std::int64_t expected = 1;
+  for (int i = params.rank - 1; i >= 0; --i) {
+    if (params.dims[i] > 1 && tensor.strides[i] != expected) return false;
+    expected *= params.dims[i];
+  }
+  return !tensor.is_index &&
+         tile::is_aligned(tensor.data, static_cast<std::size_t>(width) * tile::any_type_bytes(tensor.type));
+}
+
+// How a compiled program finds the tensor; false where it cannot.
+bool set_compiled(const ProgramParams& params, const ProgramTensor& from, bool odd, int width, bool is_output,
+                  VectorTensor* to) {
+  if (!set_tensor(params, from, odd ? 1 : width, to)) return false;
+  if (odd) {
+    to->form = is_flat(params, from, width) ? InputForm::staged : InputForm::gathered;
+    return !from.is_index && (!is_output || to->form == InputForm::staged);
+  }
+  if (from.is_index) return is_exact_index(params, from);
+  return to->form == InputForm::staged || (!is_output && to->step == 0);
+}
+
 // Returns false, with nothing launched, where the program has to be interpreted.
 bool try_compiled(const ProgramParams& params, cudaStream_t stream) {
   if (!params.runs_compiled || params.is_double || params.rank > kProgramVectorLoops) return false;
-  const int last = params.rank - 1;
-  if (params.dims[last] % kCompiledPack != 0) return false;
   const compiled::Match match = compiled::match(*params.code);
   if (match.row < 0) return false;
-  CompiledArgs args;
-  args.packs = static_cast<std::uint32_t>(count_of(params) / kCompiledPack);
-  args.rank = params.rank;
-  for (int i = 0; i < params.rank; ++i) {
-    args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 ? kCompiledPack : 1)));
+  char in[compiled::kMaxInputs] = {};
+  char out[compiled::kMaxOutputs] = {};
+  const auto letter = [](const ProgramTensor& tensor) { return compiled::letter_of(tensor.type, tensor.is_index); };
+  for (int t = 0; t < match.inputs; ++t) in[t] = letter(params.in[match.in[t]]);
+  for (int t = 0; t < match.outputs; ++t) out[t] = letter(params.out[match.out[t]]);
+  const std::int64_t count = count_of(params);
+  for (const bool odd : {false, true}) {
+    const int instance = compiled::instance_of(match.row, odd, in, out);
+    if (instance < 0) continue;
+    const int width = compiled::pack_of(compiled::kInstances.all[instance]);
+    const int last = params.rank - 1;
+    if ((odd ? count : params.dims[last]) % width != 0) continue;
+    CompiledArgs args;
+    args.packs = static_cast<std::uint32_t>(count / width);
+    args.rank = params.rank;
+    for (int i = 0; i < params.rank; ++i) {
+      args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 && !odd ? width : 1)));
+    }
+    bool fits = true;
+    for (int t = 0; t < match.inputs; ++t)
+      fits = fits && set_compiled(params, params.in[match.in[t]], odd, width, false, &args.in[t]);
+    for (int t = 0; t < match.outputs; ++t)
+      fits = fits && set_compiled(params, params.out[match.out[t]], odd, width, true, &args.out[t]);
+    if (!fits) continue;
+    for (int s = 0; s < params.code->steps; ++s) {
+      for (int i = 0; i < 3; ++i) args.numbers[s][i] = params.code->step[s].p[i];
+    }
+    launch_compiled(instance, args, stream);
+    return true;
   }
-  for (int t = 0; t < match.inputs; ++t) {
-    const ProgramTensor& from = params.in[match.in[t]];
-    VectorTensor& to = args.in[t];
-    if (tile::any_type_bytes(from.type) > 4 || !set_tensor(params, from, kCompiledPack, &to)) return false;
-    if (to.form == InputForm::gathered && to.step != 0) return false;
-    if (to.form == InputForm::index && !is_exact_index(params, from)) return false;
-    if (to.form == InputForm::index) to.type = static_cast<std::uint8_t>(AnyType::f32);
-  }
-  for (int t = 0; t < match.outputs; ++t) {
-    const ProgramTensor& from = params.out[match.out[t]];
-    if (tile::any_type_bytes(from.type) > 4 || !set_tensor(params, from, kCompiledPack, &args.out[t])) return false;
-    if (args.out[t].form != InputForm::staged) return false;
-  }
-  for (int s = 0; s < params.code->steps; ++s) {
-    for (int i = 0; i < 3; ++i) args.numbers[s][i] = params.code->step[s].p[i];
-  }
-  launch_compiled(match.row, args, stream);
-  return true;
+  return false;
 }
 
 template <int N, int P>

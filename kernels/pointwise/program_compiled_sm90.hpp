@@ -10,17 +10,17 @@ struct CUstream_st;
 
 namespace gpudnn::kernels {
 
-constexpr int kCompiledPack = 4;  // elements: 16 bytes of the widest type
-
 struct CompiledArgs {
   std::uint32_t packs = 0;
   std::int32_t rank = 1;
-  tile::FastDivmod dims[kProgramVectorLoops];  // fastest first, in packs
-  VectorTensor in[compiled::kMaxInputs];       // a gathered one stays put along the fastest loop
+  tile::FastDivmod dims[kProgramVectorLoops];  // fastest first, in packs; of an odd instance in elements
+  // A gathered one stays put in a pack; of an odd instance it is read element by element, and the others lie in the
+  // order of the loops without a gap.
+  VectorTensor in[compiled::kMaxInputs];
   VectorTensor out[compiled::kMaxOutputs];     // staged
   float numbers[compiled::kMaxSteps][3] = {};  // the steps' parameters
 };
 
-void launch_compiled(int row, const CompiledArgs& args, CUstream_st* stream);
+void launch_compiled(int instance, const CompiledArgs& args, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

@@ -12,6 +12,7 @@
 
 #include "kernels/tile/pointwise_math.cuh"
 #include "kernels/tile/program.hpp"
+#include "kernels/tile/program_series.cuh"
 
 #ifdef __CUDA_ARCH__
 #define GPUDNN_UNROLL _Pragma("unroll")
@@ -23,10 +24,19 @@
 
 namespace gpudnn::tile {
 
+template <PointwiseOp kOp, class C>
+GPUDNN_HOST_DEVICE C apply_one(C a, C b, const PointwiseParams<C>& params) {
+  if constexpr (sizeof(C) == 4 && series::has(kOp)) {
+    return series::evaluate<kOp>(a, b, params);
+  } else {
+    return pointwise::evaluate(kOp, a, b, C(0), params);
+  }
+}
+
 template <PointwiseOp kOp, class C, int E>
 GPUDNN_HOST_DEVICE void apply_each(C (&a)[E], const C (&b)[E], const PointwiseParams<C>& params) {
   GPUDNN_UNROLL
-  for (int i = 0; i < E; ++i) a[i] = pointwise::evaluate(kOp, a[i], b[i], C(0), params);
+  for (int i = 0; i < E; ++i) a[i] = apply_one<kOp>(a[i], b[i], params);
 }
 
 // For the operations made of long series: each element has its turn in the first place, so that their code exists once.
@@ -56,7 +66,7 @@ GPUDNN_HOST_DEVICE void apply_in_turn(PointwiseOp op, C (&a)[E], C (&b)[E], cons
         result = pointwise::evaluate(Op::atan2, a[0], b[0], C(0), params);
         break;
       case Op::softplus:
-        result = pointwise::evaluate(Op::softplus, a[0], b[0], C(0), params);
+        result = apply_one<Op::softplus>(a[0], b[0], params);
         break;
       default:
         break;

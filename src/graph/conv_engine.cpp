@@ -1,13 +1,15 @@
 // Convolution graphs as convolution problems:
 //
 //   conv_fwd, conv_dgrad or conv_wgrad alone
-//   conv_fwd, then any of: product with a scale of channels (first), add of an image z, add of a bias, one activation
+//   conv_fwd, then any of: product with a scale of channels (first), add of an image z, add of a bias, one activation;
+//   then gen_stats of the result, where the engine has the sums by channel in its epilogue
 //
 // What passes from one operation to the next stays in the accumulator's type: it is rounded once, on the epilogue.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "core/validation.hpp"
 #include "graph/engines.hpp"
@@ -24,6 +26,7 @@ struct Match {
   conv::Problem problem;
   conv::Args scalars;  // no pointers
   int x = -1, w = -1, y = -1, z = -1, bias = -1, scale = -1, out = -1;
+  int sum = -1, squares = -1;
   std::int64_t alignment = 16;
 };
 
@@ -163,6 +166,23 @@ bool match_vectors(const Graph& graph, Match* m, std::string* why) {
   return true;
 }
 
+// A float for each channel, one after the other. Absent ones fit.
+bool is_sum(const Graph& graph, int place, const TensorGeometry& y) {
+  if (place < 0) return true;
+  const Tensor& t = graph.tensors[static_cast<std::size_t>(place)];
+  return !t.is_virtual && !t.by_value && t.vector_count == 1 && t.geometry.type == GPUDNN_DATA_FLOAT &&
+         is_bias(t.geometry, y) && t.geometry.strides[1] == 1;
+}
+
+bool match_sums(const Graph& graph, const Node& node, Match* m, std::string* why) {
+  if (node.op != Op::gen_stats || node.at(Port::x) != m->out)
+    return refuse_match(why, "the graph has further operations");
+  m->sum = node.at(Port::sum);
+  m->squares = node.at(Port::sqsum);
+  const bool fits = is_sum(graph, m->sum, m->problem.y) && is_sum(graph, m->squares, m->problem.y);
+  return fits || refuse_match(why, "sums by channel are floats, one after the other");
+}
+
 bool match_epilogue(const Graph& graph, Match* m, std::string* why) {
   std::size_t taken = 1;
   while (graph.tensors[static_cast<std::size_t>(m->out)].is_virtual) {
@@ -179,7 +199,8 @@ bool match_epilogue(const Graph& graph, Match* m, std::string* why) {
       return refuse_match(why, "the output has other dimensions than the convolution");
     ++taken;
   }
-  if (taken != graph.nodes.size()) return refuse_match(why, "the graph has further operations");
+  if (taken + 1 < graph.nodes.size()) return refuse_match(why, "the graph has further operations");
+  if (taken < graph.nodes.size() && !match_sums(graph, graph.nodes.back(), m, why)) return false;
   m->problem.y = graph.tensors[static_cast<std::size_t>(m->out)].geometry;
   if (taken > 1 && m->problem.activation < 0) m->problem.activation = GPUDNN_ACTIVATION_IDENTITY;
   if (m->z >= 0 && m->scalars.alpha2 != 0) {
@@ -213,6 +234,23 @@ bool match_graph(const Graph& graph, Match* m, std::string* why) {
        {m->x, m->w, m->y == m->out || m->problem.direction != conv::Direction::forward ? m->y : -1, m->z, m->out})
     if (place >= 0) m->alignment = std::min(m->alignment, graph.tensors[static_cast<std::size_t>(place)].alignment);
   return true;
+}
+
+bool wants_sums(const Match& match) { return match.sum >= 0 || match.squares >= 0; }
+
+// The config's workspace, with that of the sums by channel where the graph has them; nothing where the config has none.
+std::optional<std::size_t> workspace_of(const Match& match, const conv::ConvEngine& engine, const conv::Config& config,
+                                        std::size_t workspace, const Device& device) {
+  if (!wants_sums(match)) return workspace;
+  const std::size_t sums =
+      engine.sums_workspace != nullptr ? engine.sums_workspace(match.problem, config, device) : std::size_t{0};
+  return sums > 0 ? std::optional(workspace + sums) : std::nullopt;
+}
+
+// A pass of its own over the result, as `segments` makes it where no good config has the sums.
+double seconds_of_sums(const Match& match, const Device& device) {
+  constexpr double kLaunches = 6e-6;
+  return kLaunches + static_cast<double>(size_in_bytes(match.problem.y)) / device.rates.copy_bytes;
 }
 
 const conv::ConvEngine* inner_engine(const Engine& engine) {
@@ -267,11 +305,14 @@ class ConvolutionWork final : public Work {
     args.z = at(match_.z);
     args.bias = at(match_.bias);
     args.scale = at(match_.scale);
+    args.sum = static_cast<float*>(at(match_.sum));
+    args.squares = static_cast<float*>(at(match_.squares));
     const bool complete = (args.x != nullptr || direction == conv::Direction::dgrad) &&
                           (args.w != nullptr || direction == conv::Direction::wgrad) &&
                           (args.y != nullptr || direction == conv::Direction::forward) && args.out != nullptr &&
                           (args.z != nullptr || match_.z < 0) && (args.bias != nullptr || match_.bias < 0) &&
-                          (args.scale != nullptr || match_.scale < 0);
+                          (args.scale != nullptr || match_.scale < 0) && (args.sum != nullptr || match_.sum < 0) &&
+                          (args.squares != nullptr || match_.squares < 0);
     GPUDNN_REQUIRE(complete, GPUDNN_STATUS_BAD_PARAM_NULL_POINTER, "a data pointer of the convolution is null");
     const std::size_t needed = plan_->choice.engine->alignment;
     GPUDNN_REQUIRE(conv::alignment_of(args) >= needed, GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
@@ -308,8 +349,12 @@ std::vector<Config> conv_configs(const Engine& engine, const Graph& graph, const
   inner->candidates(match.problem, device, &candidates);
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const conv::Candidate& a, const conv::Candidate& b) { return a.seconds < b.seconds; });
-  for (const conv::Candidate& candidate : candidates)
-    configs.push_back(config_of(candidate.config, candidate.workspace, candidate.seconds));
+  for (const conv::Candidate& candidate : candidates) {
+    const std::optional<std::size_t> workspace =
+        workspace_of(match, *inner, candidate.config, candidate.workspace, device);
+    if (workspace) configs.push_back(config_of(candidate.config, *workspace, candidate.seconds));
+  }
+  if (configs.empty() && !candidates.empty()) *why = "it does not sum the result by channel on its epilogue";
   return configs;
 }
 
@@ -332,7 +377,11 @@ Status conv_prepare(const Engine& engine, const GraphRef& graph, const Device& d
   GPUDNN_REQUIRE(found != candidates.end(), GPUDNN_STATUS_NOT_SUPPORTED,
                  "engine %s has no config with these knob values for this convolution", engine.name);
   choice.config = found->config;
-  choice.workspace = found->workspace;
+  const std::optional<std::size_t> workspace =
+      workspace_of(match, *choice.engine, found->config, found->workspace, device);
+  GPUDNN_REQUIRE(workspace.has_value(), GPUDNN_STATUS_NOT_SUPPORTED,
+                 "engine %s does not sum the result by channel with this config", engine.name);
+  choice.workspace = *workspace;
   *work = std::make_shared<ConvolutionWork>(match, conv::prepare_plan(choice, match.problem, device));
   return GPUDNN_STATUS_SUCCESS;
 }
@@ -348,16 +397,28 @@ bool rank_convolution(const Graph& graph, const Device& device, std::vector<Choi
     return false;
   }
   std::vector<const Engine*> seen;
+  double without_sums = std::numeric_limits<double>::infinity();
   for (const bool tensor_cores : {true, false}) {
     match.problem.math = math_of(tensor_cores);
+    double least = 0;  // what measurements put first stays first, whatever the models say of the others
     for (const conv::Choice& ranked : conv::rank(match.problem, device)) {
+      least = std::max(least, ranked.seconds);
       const Engine* engine = graph_engine_of(*ranked.engine, tensor_cores);
       if (engine == nullptr || ranked.engine->alignment > match.alignment || engine->tensor_cores != tensor_cores)
         continue;
       if (std::find(seen.begin(), seen.end(), engine) != seen.end()) continue;
+      without_sums = std::min(without_sums, ranked.seconds);
+      const std::optional<std::size_t> workspace =
+          workspace_of(match, *ranked.engine, ranked.config, ranked.workspace, device);
+      if (!workspace) continue;
       seen.push_back(engine);
-      choices->push_back({engine, config_of(ranked.config, ranked.workspace, ranked.seconds)});
+      choices->push_back({engine, config_of(ranked.config, *workspace, least)});
     }
+  }
+  if (wants_sums(match)) {
+    const double most = without_sums + seconds_of_sums(match, device);
+    std::erase_if(*choices, [most](const Choice& choice) { return choice.config.seconds > most; });
+    if (choices->empty()) *why = "convolution engines: none sums the result by channel on its epilogue";
   }
   // Where no tensor type profits from them, engines without tensor cores stand in both lists.
   std::stable_sort(choices->begin(), choices->end(),

@@ -100,10 +100,18 @@ bool choose(const Device& device, bool tensor_cores, Segment* segment, std::stri
   return false;
 }
 
+// The strides of a virtual tensor are advice. Where its elements would lie on each other, as when a client's are those
+// of an input that overlaps itself, it is packed.
+void separate_elements(Graph* graph) {
+  for (Tensor& t : graph->tensors)
+    if (t.is_virtual && overlaps_itself(t.geometry)) set_packed_strides(&t.geometry, GPUDNN_TENSOR_NCHW);
+}
+
 Split split(const Graph& whole, const Device& device, bool tensor_cores) {
   constexpr std::size_t kLongest = 16;
   Split result;
   Graph& graph = result.graph = whole;
+  separate_elements(&graph);
   for (std::size_t first = 0; first < graph.nodes.size();) {
     std::string why;
     bool found = false;

@@ -11,7 +11,7 @@
 #include "host/any_element.hpp"
 #include "host/element.hpp"
 #include "kernels/tile/fp8.hpp"
-#include "kernels/tile/pointwise_math.cuh"
+#include "kernels/tile/program_series.cuh"
 
 namespace gpudnn::host {
 namespace {
@@ -61,7 +61,7 @@ class Element {
       tile::PointwiseParams<C> params;
       for (int j = 0; j < 3; ++j) params.p[j] = static_cast<C>(from.params.p[j]);
       params.drops_nan = from.params.drops_nan;
-      const C result = tile::pointwise::evaluate(from.op, value(from.x), value(from.b), value(from.t), params);
+      const C result = tile::series::evaluate_any(from.op, value(from.x), value(from.b), value(from.t), params);
       results_[i] = static_cast<C>(as_type(from.type, static_cast<double>(result)));
     }
   }

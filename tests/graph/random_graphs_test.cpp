@@ -157,7 +157,14 @@ void RandomGraph::pointwise(const Result& x) {
   const std::string back =
       random_.pick({"tanh_bwd", "sigmoid_bwd", "gelu_bwd", "softplus_bwd", "swish_bwd", "gelu_approx_tanh_bwd"});
   const double form = random_.uniform();
-  if (form < 0.5) return operation("pointwise " + one + " x=" + x.uid + " y=" + output(x.dims, true) + " compute=f32");
+  if (form < 0.5) {
+    std::string argument = x.uid;
+    if (one == "sin" || one == "cos") {  // of a large number they are anything after a rounding
+      argument = tensor("f32", x.dims, " virtual");
+      operation("pointwise tanh_fwd x=" + x.uid + " y=" + argument + " compute=f32");
+    }
+    return operation("pointwise " + one + " x=" + argument + " y=" + output(x.dims, true) + " compute=f32");
+  }
   if (form < 0.6) {
     const std::string dy = input(x.dims);
     return operation("pointwise " + back + " x=" + x.uid + " dy=" + dy + " dx=" + output(x.dims, true) +

@@ -91,7 +91,12 @@ TEST(GraphReplay, SegmentsAgreeWithTheInterpreter) {
         "tensor 1 bf16 2x4x6x8 strides=192,8,32,1; tensor 2 bf16 2x4x8x6; tensor 3 f32 2x4x6x6 virtual; tensor 4 f32 "
         "2x4x6x6 virtual\n"
         "tensor 5 bf16 2x4x6x6\n"
-        "matmul x=1 b=2 y=3 compute=f32; reshape x=3 y=4; pointwise tanh_fwd x=4 y=5 compute=f32"}) {
+        "matmul x=1 b=2 y=3 compute=f32; reshape x=3 y=4; pointwise tanh_fwd x=4 y=5 compute=f32",
+        // An input overlaps itself, and the client says so of its conversion too.
+        "tensor 1 bf16 2x5x7; tensor 2 f32 2x5x7 virtual; tensor 3 bf16 2x7x4 strides=28,1,4; tensor 4 f32 2x7x4 "
+        "strides=28,1,4 virtual; tensor 5 f32 2x5x4\n"
+        "pointwise identity x=1 y=2 compute=f32; pointwise identity x=3 y=4 compute=f32; matmul x=2 b=4 y=5 "
+        "compute=f32"}) {
     SCOPED_TRACE(text);
     const graph::Graph graph = read(text);
     ClientGraph client;

@@ -30,6 +30,41 @@ bool is_left_out(const conv::ConvEngine& engine) {
   return only != nullptr && std::string(only) != engine.name;
 }
 
+// The sums by channel against those of the values as they were stored. Sums of a tile are the tensor cores', the others
+// float's: some 30 roundings of the sum of magnitudes at the most.
+std::string judge_sums(const conv::Problem& p, const EngineRun& run, const std::vector<double>& stored) {
+  constexpr double kBound = 0x1p-18;
+  const std::vector<double> sums = run.sums(), squares = run.squares();
+  const auto channels = static_cast<std::size_t>(p.y.dims[1]);
+  const std::size_t pixels = stored.size() / channels / static_cast<std::size_t>(p.y.dims[0]);
+  for (std::size_t k = 0; k < channels; ++k) {
+    double sum = 0, magnitude = 0, square = 0;
+    for (std::size_t n = 0; n < static_cast<std::size_t>(p.y.dims[0]); ++n) {
+      for (std::size_t i = 0; i < pixels; ++i) {
+        const double y = stored[(n * channels + k) * pixels + i];
+        sum += y, magnitude += std::fabs(y), square += y * y;
+      }
+    }
+    if (std::fabs(sums[k] - sum) <= kBound * magnitude && std::fabs(squares[k] - square) <= kBound * square) continue;
+    if (!std::isfinite(square)) continue;
+    return "sums of channel " + std::to_string(k) + ": " + std::to_string(sums[k]) + " and " +
+           std::to_string(squares[k]) + " instead of " + std::to_string(sum) + " and " + std::to_string(square);
+  }
+  return {};
+}
+
+// The config once more, with the sums by channel, if it has them.
+std::string check_sums(const conv::ConvEngine& engine, const conv::Candidate& candidate, const ConvCase& c,
+                       const Inputs& inputs, const Values& values, const Expected& allowed, Counts* counts) {
+  if (c.beta != 0 || EngineRun::sums_workspace(engine, candidate, c) == 0) return {};
+  EngineRun run(Backend::at_hand(), engine, candidate, c, inputs, values, false, true);
+  Outcome outcome = run.launch();
+  outcome.damage = run.damage();
+  ++(*counts)[std::string(engine.name) + " with sums"];
+  const std::string wrong = judge(output_of(c.problem), outcome, allowed);
+  return wrong.empty() ? judge_sums(c.problem, run, outcome.values) : wrong;
+}
+
 std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
   const Backend& backend = Backend::at_hand();
   const Device& device = *backend.handle()->device;
@@ -55,7 +90,8 @@ std::string check_engines(const ConvCase& c, bool misaligned, Counts* counts) {
       EngineRun run(backend, engine, candidate, c, inputs, values, misaligned);
       Outcome outcome = run.launch();
       outcome.damage = run.damage();
-      const std::string wrong = judge(output_of(c.problem), outcome, allowed);
+      std::string wrong = judge(output_of(c.problem), outcome, allowed);
+      if (wrong.empty() && !misaligned) wrong = check_sums(engine, candidate, c, inputs, values, allowed, counts);
       if (!wrong.empty()) {
         return choice_text(engine, candidate.config) + (misaligned ? " misaligned: " : ": ") + wrong;
       }
@@ -376,13 +412,19 @@ TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {
         return a.config.split_k < b.config.split_k;
       });
       for (const auto& candidate : {best, split}) {
-        EngineRun run(backend, engine, *candidate, c, inputs, values, false);
+        const bool with_sums = EngineRun::sums_workspace(engine, *candidate, c) > 0;
+        EngineRun run(backend, engine, *candidate, c, inputs, values, false, with_sums);
         std::vector<unsigned char> first;
+        std::vector<double> sums, squares;
         for (int i = 0; i < kRuns; ++i) {
           const Outcome outcome = run.launch(false);
           ASSERT_EQ(outcome.status, GPUDNN_STATUS_SUCCESS) << outcome.text;
           if (i == 0) first = run.output_bytes();
           ASSERT_TRUE(run.output_bytes() == first) << engine.name << " run " << i << ": " << line;
+          if (!with_sums) continue;
+          if (i == 0) sums = run.sums(), squares = run.squares();
+          ASSERT_TRUE(run.sums() == sums && run.squares() == squares)
+              << engine.name << " sums, run " << i << ": " << line;
         }
         ++counts[engine.name];
       }

@@ -10,6 +10,7 @@
 #include "core/device.hpp"
 #include "kernels/epilogue_only.hpp"
 #include "kernels/tile/pointwise_math.cuh"
+#include "ops/any_type.hpp"
 #include "ops/pointwise/epilogue.hpp"
 #include "ops/pointwise/lower.hpp"
 #include "support/pointwise.hpp"
@@ -167,20 +168,36 @@ TEST(PointwiseKernels, CompiledProgramsEqualTheirNodes) {
 }
 
 #ifdef GPUDNN_WITH_CUDA
-// Each row of the compiled programs is what some case is lowered to: a row that the lowering never makes would be dead.
+// Each kernel of a compiled program is what some case is lowered to: one that the lowering never makes would be dead.
 TEST(PointwiseKernels, EachCompiledProgramIsReached) {
-  std::vector<int> cases_of(kernels::compiled::kProgramCount);
+  namespace compiled = kernels::compiled;
+  std::vector<int> cases_of(compiled::kInstanceCount);
   for (const PointwiseCase& c : compiled_cases()) {
+    const Problem& p = c.problem;
     DataType types[pointwise::kMaxStores];
-    for (int o = 0; o < c.problem.program.stores; ++o) types[o] = c.problem.stores[o].type;
+    for (int o = 0; o < p.program.stores; ++o) types[o] = p.stores[o].type;
     pointwise::Lowered lowered;
-    ASSERT_EQ(lower(c.problem.program, types, &lowered), GPUDNN_STATUS_SUCCESS) << take_error_text();
+    ASSERT_EQ(lower(p.program, types, &lowered), GPUDNN_STATUS_SUCCESS) << take_error_text();
     const double scalars[pointwise::kMaxLoads] = {};
     tile::ProgramCode<float> code;
     bind(lowered, scalars, &code);
-    if (const int row = kernels::compiled::match(code).row; row >= 0) ++cases_of[static_cast<std::size_t>(row)];
+    const compiled::Match match = compiled::match(code);
+    char in[compiled::kMaxInputs] = {};
+    char out[compiled::kMaxOutputs] = {};
+    for (int t = 0; t < match.inputs; ++t) {
+      const bool is_index = p.program.load_kind[match.in[t]] == LoadKind::index;
+      in[t] = compiled::letter_of(is_index ? tile::AnyType::f32 : any_type(p.loads[match.in[t]].type), is_index);
+    }
+    for (int t = 0; t < match.outputs; ++t) out[t] = compiled::letter_of(any_type(p.stores[match.out[t]].type), false);
+    const bool odd = p.dims[p.rank - 1] % 8 != 0;
+    const int instance = match.row < 0 ? -1 : compiled::instance_of(match.row, odd, in, out);
+    if (instance >= 0) ++cases_of[static_cast<std::size_t>(instance)];
   }
-  for (std::size_t row = 0; row < cases_of.size(); ++row) EXPECT_GT(cases_of[row], 0) << "row " << row;
+  for (std::size_t i = 0; i < cases_of.size(); ++i) {
+    const compiled::Instance& one = compiled::kInstances.all[i];
+    EXPECT_GT(cases_of[i], 0) << "program " << one.row << " of " << std::string(one.in, one.in + compiled::kMaxInputs)
+                              << (one.odd ? ", rows of no whole packs" : "");
+  }
 }
 #endif
 

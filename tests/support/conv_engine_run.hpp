@@ -61,16 +61,34 @@ class Inputs {
 class EngineRun {
  public:
   EngineRun(const Backend& backend, const conv::ConvEngine& engine, const conv::Candidate& candidate, const ConvCase& c,
-            const Inputs& inputs, const Values& values, bool misaligned)
+            const Inputs& inputs, const Values& values, bool misaligned, bool with_sums = false)
       : backend_(backend),
         engine_(engine),
         inputs_(inputs),
-        workspace_(backend, candidate.workspace),
+        workspace_(backend, candidate.workspace + (with_sums ? sums_workspace(engine, candidate, c) : 0)),
         out_(backend, output_of(c.problem), values.out.empty() ? nullptr : &values.out, misaligned),
         prepared_(engine.prepare(c.problem, candidate.config, *backend.handle()->device)),
         args_(inputs.args()) {
     args_.out = out_.data();
+    if (!with_sums) return;
+    TensorGeometry channels;
+    channels.type = GPUDNN_DATA_FLOAT;
+    channels.rank = 1;
+    channels.dims[0] = c.problem.y.dims[1];
+    channels.strides[0] = 1;
+    for (auto* tensor : {&sum_, &squares_}) *tensor = std::make_unique<DeviceTensor>(backend, channels, nullptr, false);
+    args_.sum = static_cast<float*>(sum_->data());
+    args_.squares = static_cast<float*>(squares_->data());
   }
+
+  // Of the sums by channel; 0 where the config has none.
+  [[nodiscard]] static std::size_t sums_workspace(const conv::ConvEngine& engine, const conv::Candidate& candidate,
+                                                  const ConvCase& c) {
+    if (engine.sums_workspace == nullptr || c.problem.direction != conv::Direction::forward) return 0;
+    return engine.sums_workspace(c.problem, candidate.config, *Backend::at_hand().handle()->device);
+  }
+  [[nodiscard]] std::vector<double> sums() const { return sum_->values(); }
+  [[nodiscard]] std::vector<double> squares() const { return squares_->values(); }
 
   // With the output's values, or without where its bytes are wanted alone.
   Outcome launch(bool with_values = true) {
@@ -88,6 +106,9 @@ class EngineRun {
   [[nodiscard]] std::string damage() const {
     std::string found = out_.damage_outside_elements();
     if (found.empty()) found = inputs_.damage();
+    for (const auto* tensor : {sum_.get(), squares_.get()}) {
+      if (found.empty() && tensor != nullptr) found = tensor->damage_outside_elements();
+    }
     if (found.empty() && !workspace_.damage().empty()) found = "workspace: " + workspace_.damage();
     return found;
   }
@@ -98,6 +119,7 @@ class EngineRun {
   const Inputs& inputs_;
   GuardedBuffer workspace_;
   DeviceTensor out_;
+  std::unique_ptr<DeviceTensor> sum_, squares_;
   std::shared_ptr<const void> prepared_;
   conv::Args args_;
 };

@@ -34,9 +34,19 @@
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_producer.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_stream_k.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_swap_ab.cuh"
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 
 namespace gpudnn::kernels::sm90 {
+
+template <class I>
+constexpr bool kStartsWithBias = [] {
+  if constexpr (kHasFusedEpilogue<I>) {
+    return can_start_with_bias(I::kTile);
+  } else {
+    return false;
+  }
+}();
 
 template <class I>
 __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int consumer) {
@@ -44,6 +54,13 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
   std::uint32_t sequence = 0;
   int area = 0;
   Addends<I> addends;
+  ChannelTotals<I> totals;
+  if constexpr (kHasFusedEpilogue<I>) {
+    if (wants_totals<I>(p)) ptx::griddepcontrol_launch_dependents();
+    if (kStartsWithBias<I> && p.starts_with_bias)
+      fetch_first_bias<I>(p, first_index<I>(p) + (I::kPingPong ? gridDim.x * static_cast<std::uint32_t>(consumer) : 0),
+                          consumer, &addends);
+  }
   const std::uint32_t end = end_index<I>(p);
   for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index), ++sequence) {
     const Work work = work_item<I>(p, index);
@@ -55,10 +72,21 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     if constexpr (kHasFusedEpilogue<I>) {
       if (p.is_fused) fetch_addends<I>(p, shared, work, index, consumer, area, &addends);
     }
-    multiply<I>(shared, work, sequence, consumer, sum, &turn);
+    if (kStartsWithBias<I> && p.starts_with_bias && p.has_bias) {
+      if constexpr (kStartsWithBias<I>)
+        begin_with_bias<I>(p, shared, work, index + gridDim.x * (I::kPingPong ? I::kConsumers : 1), consumer, &addends,
+                           sum);
+    } else {
+      clear<I>(sum);
+    }
+    add_products<I>(shared, work, sequence, consumer, sum, &turn);
     if constexpr (kHasFusedEpilogue<I>) {
+      if (kStartsWithBias<I> && p.starts_with_bias) {
+        store_simple<I>(p, shared, work, consumer, sum, &area, &totals);
+        continue;
+      }
       if (p.is_fused) {
-        store_fused<I>(p, shared, work, consumer, sum, &addends, &area);
+        store_fused<I>(p, shared, work, consumer, sum, &addends, &area, &totals);
         continue;
       }
     }
@@ -83,6 +111,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
       store<I>(p, shared, work, consumer, sum, &area);
     }
   }
+  if constexpr (kHasFusedEpilogue<I>) store_totals_of_block<I>(p, consumer, &totals);
   // TMA reads the staging area until then.
   if (threadIdx.x % I::kThreadsOfBox == 0) ptx::bulk_wait_group_read<0>();
 }

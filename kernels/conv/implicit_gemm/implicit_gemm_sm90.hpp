@@ -123,6 +123,16 @@ constexpr bool has_fused_epilogue(const TileShape& shape, Direction direction, i
   return direction == Direction::forward && element_bytes == 2 && !shape.cluster_split_k;
 }
 
+// Sums of a thread while a tile is multiplied.
+constexpr int accumulators(const TileShape& shape) {
+  return shape.bm / 64 / (shape.ping_pong ? 1 : shape.consumers) * shape.bn / 2;
+}
+// What that epilogue has besides, where registers are left: sums that begin with the bias, and the sums by channel.
+constexpr bool can_start_with_bias(const TileShape& shape) { return accumulators(shape) < 160; }
+constexpr bool has_channel_sums(const TileShape& shape) {
+  return shape.ping_pong ? accumulators(shape) <= 128 : accumulators(shape) < 128;
+}
+
 constexpr int kMaxFixupTiles = 256;       // tiles ...
 constexpr int kMaxFixupKTiles = 1 << 20;  // ... and k tiles: their product counts in 31 bits
 
@@ -151,6 +161,11 @@ struct DenseProblem {
   FastDivmod m_tiles;             // along the rows of C
   std::uint32_t k_blocks = 0;
   std::uint32_t k_blocks_per_split = 0;
+};
+
+// Of a channel of C, over some of its rows.
+struct alignas(8) ChannelTotal {
+  float sum, squares;
 };
 
 // What the first load waits for comes first, close together: parameters that are not in the caches yet take a memory
@@ -218,6 +233,11 @@ struct Params {
   TensorMap b;
   TensorMap c_map;
   TensorMap addend_map;  // of the fused epilogue: boxes as C's
+  // The sums of C and of its squares by channel, of the fused epilogue: rows that finish_sums adds up; null: none.
+  ChannelTotal* totals = nullptr;
+  std::uint32_t total_channels = 0;  // of a row
+  bool starts_with_bias = false;     // f(sum + bias) with ReLU or none as f, of the fused epilogue; excludes is_fused
+  bool totals_of_blocks = false;     // a row for each block, whose tiles all have the same columns; else for each tile
 };
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 
@@ -231,6 +251,23 @@ LaunchShape launch_of_wgrad_tf32(int shape);
 // them; but where the shape joins them itself, there is a block for each work item and split.
 void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks,
             CUstream_st* stream);
+
+// The rows of totals of a launch on `blocks` blocks, and whether they are those of blocks.
+struct Totals {
+  std::uint32_t rows = 0;
+  bool of_blocks = false;
+};
+constexpr Totals totals_of(const TileShape& shape, std::uint32_t m_tiles, std::uint32_t n_tiles, std::uint32_t groups,
+                           std::uint32_t blocks) {
+  const auto consumers = static_cast<std::uint32_t>(shape.swap_ab ? 1 : shape.consumers);
+  if (groups == 1 && blocks % n_tiles == 0) return {blocks / n_tiles * consumers, true};
+  return {m_tiles * (shape.ping_pong ? 1 : consumers), false};
+}
+
+// Adds up the rows, in order: sum[c] and squares[c] (or null) of `channels`, a multiple of 8. Launched behind the
+// product.
+void launch_finish_sums(const ChannelTotal* totals, std::uint32_t rows, std::uint32_t channels, float* sum,
+                        float* squares, CUstream_st* stream);
 
 // Bytes of the partial sums of `tiles` tiles (of all splits).
 constexpr std::size_t partial_bytes(const TileShape& shape, std::size_t tiles) {

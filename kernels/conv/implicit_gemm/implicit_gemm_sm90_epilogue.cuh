@@ -9,6 +9,7 @@
 #include "kernels/gemm/epilogue/channel_value.cuh"
 #include "kernels/gemm/epilogue/with_number.cuh"
 #include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/cvt_relu.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/stmatrix.cuh"
@@ -53,8 +54,24 @@ __device__ __forceinline__ PairBits<T>* staged_pair(unsigned char* staging, int 
   return reinterpret_cast<PairBits<T>*>(staging + staged<kBytes>(row, byte / 16) + byte % 16);
 }
 
+// ReLU as a pair is rounded: without an instruction for a value, or for a pair where a NaN becomes 0.
+enum class PairRelu : int { none, keeps_nan, drops_nan };
+template <class T, PairRelu kRelu>
+__device__ __forceinline__ PairBits<T> pack_pair(float low, float high) {
+  if constexpr (kRelu == PairRelu::none) {
+    return pack_pair<T>(low, high);
+  } else if constexpr (std::is_same_v<T, tile::BFloat16>) {
+    if constexpr (kRelu == PairRelu::keeps_nan) return ptx::cvt_rn_relu_bf16x2_f32(high, low);
+    return ptx::max_bf16x2(pack_pair<T>(low, high), 0);
+  } else {
+    static_assert(sizeof(T) == 2, "pairs of 16 bits");
+    if constexpr (kRelu == PairRelu::keeps_nan) return ptx::cvt_rn_relu_f16x2_f32(high, low);
+    return ptx::max_f16x2(pack_pair<T>(low, high), 0);
+  }
+}
+
 // Rounds the fragments of 64 rows x 128 bytes into the staging area.
-template <class T, int kBytes = kRowBytes>
+template <class T, int kBytes = kRowBytes, PairRelu kRelu = PairRelu::none>
 __device__ __forceinline__ void stage_fragments(unsigned char* staging, int thread, const float* v) {
   constexpr int kGroups = kBytes / static_cast<int>(sizeof(T)) / 8;
   const int lane = thread % 32;
@@ -65,8 +82,9 @@ __device__ __forceinline__ void stage_fragments(unsigned char* staging, int thre
 #pragma unroll
     for (int j = 0; j < kGroups; j += 2) {
       ptx::stmatrix_x4(base + static_cast<std::uint32_t>(staged<kBytes>(row, j + lane / 16)),
-                       pack_pair<T>(v[4 * j], v[4 * j + 1]), pack_pair<T>(v[4 * j + 2], v[4 * j + 3]),
-                       pack_pair<T>(v[4 * j + 4], v[4 * j + 5]), pack_pair<T>(v[4 * j + 6], v[4 * j + 7]));
+                       pack_pair<T, kRelu>(v[4 * j], v[4 * j + 1]), pack_pair<T, kRelu>(v[4 * j + 2], v[4 * j + 3]),
+                       pack_pair<T, kRelu>(v[4 * j + 4], v[4 * j + 5]),
+                       pack_pair<T, kRelu>(v[4 * j + 6], v[4 * j + 7]));
     }
   } else {
     const int row = thread / 32 * 16 + lane / 4;

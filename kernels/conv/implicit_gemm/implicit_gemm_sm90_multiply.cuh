@@ -78,11 +78,11 @@ __device__ __forceinline__ void clear(float (&sum)[I::kRowBlocks][I::kBN / 2]) {
   }
 }
 
+// Adds a tile's products to the sums.
 template <class I>
-__device__ __forceinline__ void multiply(Shared<I>& shared, const Work& work, std::uint32_t sequence, int consumer,
-                                         float (&sum)[I::kRowBlocks][I::kBN / 2],
-                                         tile::PipelineState<I::kStages>* turn) {
-  clear<I>(sum);
+__device__ __forceinline__ void add_products(Shared<I>& shared, const Work& work, std::uint32_t sequence, int consumer,
+                                             float (&sum)[I::kRowBlocks][I::kBN / 2],
+                                             tile::PipelineState<I::kStages>* turn) {
   ping_pong_wait<I>(shared, sequence);
   if (work.k_begin >= work.k_end) {
     ping_pong_pass<I>(shared, consumer);
@@ -104,6 +104,14 @@ __device__ __forceinline__ void multiply(Shared<I>& shared, const Work& work, st
   }
   ptx::wgmma_wait_group<0>();
   release<I>(shared, previous);
+}
+
+template <class I>
+__device__ __forceinline__ void multiply(Shared<I>& shared, const Work& work, std::uint32_t sequence, int consumer,
+                                         float (&sum)[I::kRowBlocks][I::kBN / 2],
+                                         tile::PipelineState<I::kStages>* turn) {
+  clear<I>(sum);
+  add_products<I>(shared, work, sequence, consumer, sum, turn);
 }
 
 }  // namespace gpudnn::kernels::sm90

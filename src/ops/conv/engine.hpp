@@ -53,6 +53,9 @@ struct ConvEngine {
   // Everything that does not depend on pointers; the launch gets it back.
   std::shared_ptr<const void> (*prepare)(const Problem&, const Config&, const Device&) = nullptr;
   Status (*launch)(const LaunchSite&, const void* prepared, const Args&) = nullptr;
+  // Bytes of workspace, beside the candidate's, with which the launch also makes the sums by channel that args name. 0:
+  // not with this config; null: with none.
+  std::size_t (*sums_workspace)(const Problem&, const Config&, const Device&) = nullptr;
 };
 
 // Best first; the last of each backend supports everything.

@@ -80,6 +80,10 @@ struct Args {
   double relu_lower = 0;       // of ReLU and clipped ReLU: what is below it becomes lower + slope * (x - lower)
   double relu_slope = 0;
   bool propagate_nan = false;  // of ReLU and clipped ReLU
+  // Of forward, where the engine's sums_workspace says so: the sums of `out` and of its squares by channel, as it is
+  // stored; contiguous. Either may be null.
+  float* sum = nullptr;
+  float* squares = nullptr;
 };
 
 [[nodiscard]] inline const TensorGeometry& output(const Problem& problem) noexcept {

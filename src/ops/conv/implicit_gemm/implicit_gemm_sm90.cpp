@@ -19,6 +19,7 @@ namespace sm90 = kernels::sm90;
 struct Prepared {
   Sm90Plan plan;
   std::uint32_t blocks = 0;
+  std::uint32_t channels = 0;           // of y
   kernels::LinearParams transposition;  // of the filter, where the plan has one; but for the pointers
   bool encoded = false;
 };
@@ -42,6 +43,35 @@ kernels::LinearParams transposition_of(const Problem& problem, std::int64_t taps
   return params;
 }
 
+bool wants_sums(const Args& args) { return args.sum != nullptr || args.squares != nullptr; }
+
+std::uint32_t blocks_of(const Sm90Plan& plan, const Device& device) {
+  const std::uint32_t items = plan.params.works.divisor * plan.params.splits;
+  if (plan.params.fixup_ctas > 0) return items + plan.params.fixup_ctas;
+  if (sm90::kShapes[plan.shape].cluster_split_k) return items;
+  return std::min(static_cast<std::uint32_t>(device.multiprocessors), items);
+}
+
+sm90::Totals totals_of(const Sm90Plan& plan, std::uint32_t blocks) {
+  const std::uint32_t m_tiles = plan.params.problem[0].m_tiles.divisor;
+  const std::uint32_t n_tiles = plan.params.n_tiles.divisor;
+  const std::uint32_t groups = plan.params.works.divisor / (m_tiles * n_tiles);
+  return sm90::totals_of(sm90::kShapes[plan.shape], m_tiles, n_tiles, groups, blocks);
+}
+
+// The fused epilogue has them, so whatever else the call wants must be what that epilogue has.
+std::size_t sums_workspace(const Problem& problem, const Config& config, const Device& device) {
+  const Sm90Plan plan = sm90_plan(problem, config);
+  const bool is_common = kernels::gemm::is_common(plan.params.activation, true) &&
+                         plan.params.activation.mode != kernels::gemm::Activation::swish;  // which depends on beta
+  if (!plan.fuses || !sm90::has_channel_sums(sm90::kShapes[plan.shape]) || !is_common ||
+      (problem.has_z != 0 && !plan.adds_boxes))
+    return 0;
+  const sm90::Totals totals = totals_of(plan, blocks_of(plan, device));
+  return static_cast<std::size_t>(totals.rows) * static_cast<std::size_t>(problem.y.dims[1]) *
+         sizeof(sm90::ChannelTotal);
+}
+
 void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, const void** a, const void** b) {
   switch (prepared.plan.direction) {
     case sm90::Direction::forward:
@@ -59,9 +89,14 @@ void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, c
   }
   p->c = args.out;
   set_epilogue(args, p);
-  p->is_plain = p->is_plain && p->stores_boxes;
+  p->is_plain = p->is_plain && p->stores_boxes && !wants_sums(args);
   const bool adds_boxes = p->addend_scale == 0.0f || args.z == nullptr || prepared.plan.adds_boxes;
-  p->is_fused = prepared.plan.fuses && !p->is_plain && adds_boxes && kernels::gemm::is_common(p->activation, true);
+  const kernels::gemm::ActivationArgs<float>& f = p->activation;
+  const bool is_simple = f.mode == kernels::gemm::Activation::identity ||
+                         (f.mode == kernels::gemm::Activation::relu && f.lower == 0 && f.slope == 0 && !f.clips);
+  p->starts_with_bias = prepared.plan.fuses && !p->is_plain && is_simple && p->alpha == 1.0f && p->addend_scale == 0.0f;
+  p->is_fused = !p->starts_with_bias && prepared.plan.fuses && !p->is_plain && adds_boxes &&
+                kernels::gemm::is_common(p->activation, true);
 }
 
 bool replace_all(const Sm90Plan& plan, const void* a, const void* b, const Args& args, sm90::Params* params) {
@@ -100,11 +135,8 @@ std::shared_ptr<const void> prepare(const Problem& problem, const Config& config
   Sm90Plan& plan = prepared->plan;
   plan = sm90_plan(problem, config);
   sm90_take_turns(2 * static_cast<std::uint32_t>(device.multiprocessors), &plan.params);
-  const sm90::TileShape& shape = sm90::kShapes[plan.shape];
-  const std::uint32_t items = plan.params.works.divisor * plan.params.splits;
-  prepared->blocks = plan.params.fixup_ctas > 0 ? items + plan.params.fixup_ctas
-                     : shape.cluster_split_k    ? items
-                                                : std::min(static_cast<std::uint32_t>(device.multiprocessors), items);
+  prepared->blocks = blocks_of(plan, device);
+  prepared->channels = static_cast<std::uint32_t>(problem.y.dims[1]);
   if (plan.transposes_filter) prepared->transposition = transposition_of(problem, plan.filter.taps);
   prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
   return prepared;
@@ -133,7 +165,18 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   const bool replaced = cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args, &params); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
                  "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
+  const sm90::Totals totals = totals_of(plan, prepared.blocks);
+  if (wants_sums(args)) {
+    // sums_workspace told the caller; plans that have them have no splits.
+    GPUDNN_REQUIRE((params.is_fused || params.starts_with_bias) && workspace != nullptr, GPUDNN_STATUS_INTERNAL_ERROR,
+                   "this config has no sums by channel");
+    params.totals = reinterpret_cast<sm90::ChannelTotal*>(workspace);
+    params.total_channels = prepared.channels;
+    params.totals_of_blocks = totals.of_blocks;
+  }
   sm90::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.stream);
+  if (wants_sums(args))
+    sm90::launch_finish_sums(params.totals, totals.rows, prepared.channels, args.sum, args.squares, site.stream);
   return cuda::launch_status("implicit_gemm_sm90");
 }
 
@@ -146,6 +189,7 @@ extern const ConvEngine kImplicitGemmSm90 = {.name = "implicit_gemm_sm90",
                                              .supports = &supports,
                                              .candidates = &sm90_candidates,
                                              .prepare = &prepare,
-                                             .launch = &launch};
+                                             .launch = &launch,
+                                             .sums_workspace = &sums_workspace};
 
 }  // namespace gpudnn::conv

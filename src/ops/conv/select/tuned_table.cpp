@@ -1,6 +1,7 @@
 // The measured table that is built into the library.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 
 #include "ops/conv/select/tuned_file.hpp"
 
@@ -10,14 +11,20 @@ extern const char kTunedSm90[];  // src/ops/conv/select/tuned_sm90.txt; the buil
 
 namespace {
 
-// The lines of the device's section.
-std::string_view section_of(std::string_view table, const Device& device) {
-  const std::string head = "\ndevice " + table_section(device) + '\n';
-  const std::size_t begin = table.find(head);
-  if (begin == std::string_view::npos) return {};
-  table.remove_prefix(begin + head.size() - 1);  // the next section may begin with the very next line
-  table = table.substr(0, table.find("\ndevice "));
-  return table.empty() ? table : table.substr(1);
+// The lines of each device's section, by the name in its heading.
+using Sections = std::map<std::string, std::string_view, std::less<>>;
+
+Sections sections_of(std::string_view table) {
+  constexpr std::string_view kHead = "\ndevice ";
+  Sections sections;
+  for (std::size_t at = table.find(kHead); at != std::string_view::npos;) {
+    const std::size_t name = at + kHead.size();
+    const std::size_t lines = std::min(table.find('\n', name), table.size() - 1);
+    at = table.find(kHead, lines);
+    sections.try_emplace(std::string(table.substr(name, lines - name)),
+                         table.substr(lines + 1, at > lines ? at - lines - 1 : 0));
+  }
+  return sections;
 }
 
 std::size_t line_before(std::string_view text, std::size_t at) {
@@ -25,11 +32,11 @@ std::size_t line_before(std::string_view text, std::size_t at) {
   return end == std::string_view::npos ? 0 : end + 1;
 }
 
-}  // namespace
-
 // Rows are in the order of their problems' text, so that the text itself is searched.
-std::vector<TunedRow> rows_in(std::string_view table, const Problem& problem, const Device& device) {
-  const std::string_view lines = section_of(table, device);
+std::vector<TunedRow> rows_of(const Sections& sections, const Problem& problem, const Device& device) {
+  const auto section = sections.find(table_section(device));
+  if (section == sections.end()) return {};
+  const std::string_view lines = section->second;
   const std::string key = to_text(tuning_key(problem)) + " -> ";
   std::size_t low = 0;
   std::size_t high = lines.size();
@@ -50,9 +57,16 @@ std::vector<TunedRow> rows_in(std::string_view table, const Problem& problem, co
   return rows;
 }
 
+}  // namespace
+
+std::vector<TunedRow> rows_in(std::string_view table, const Problem& problem, const Device& device) {
+  return rows_of(sections_of(table), problem, device);
+}
+
 std::vector<TunedRow> measured_rows(const Problem& problem, const Device& device) {
   if (device.backend == GPUDNN_BACKEND_HOST) return {};
-  return rows_in(kTunedSm90, problem, device);
+  static const Sections sections = sections_of(kTunedSm90);  // a query must not read the whole table
+  return rows_of(sections, problem, device);
 }
 
 }  // namespace gpudnn::conv
