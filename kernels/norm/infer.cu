@@ -32,7 +32,7 @@ __device__ __forceinline__ InferFactors infer_factors(const NormArgs<T>& args, c
                                                       std::int64_t set) {
   const std::int64_t at = set * infer.params_step;
   const std::int64_t at_stats = set * infer.stats_step;
-  const float slope = args.scale[at] * inverse_deviation(args.given_deviation[at_stats], args.epsilon);
+  const float slope = args.scale[at] * given_inverse(args, args.given_deviation[at_stats]);
   return {args.given_mean[at_stats], slope, args.bias[at], 0.0f};
 }
 

@@ -175,8 +175,8 @@ __global__ void __launch_bounds__(kSegmentThreads, 1)
       } else {
         bias = args.bias[at_params];
         if (part == 0 && args.running_mean != nullptr && args.factor != 1.0f) {
-          running_mean = args.running_mean[at_stats];
-          running_variance = args.running_variance[at_stats];
+          running_mean = args.old_mean[at_stats];
+          running_variance = args.old_variance[at_stats];
         }
       }
     }
