@@ -61,7 +61,7 @@ struct LayerNormParams {
 [[nodiscard]] bool layer_norm_rows_fit(const LayerNormParams& params);
 void launch_layer_norm_rows(const LayerNormParams& params, CUstream_st* stream);
 
-// Rows of halves in whole packs, with something around.
+// Rows of halves in whole packs, with something around; compute capability 9.0.
 [[nodiscard]] bool layer_norm_rows_around_fit(const LayerNormParams& params);
 void launch_layer_norm_rows_around(const LayerNormParams& params, CUstream_st* stream);
 

@@ -5,6 +5,10 @@
 #include "kernels/layer_norm/fit.hpp"
 #include "kernels/layer_norm/rows.cuh"
 
+#ifdef GPUDNN_LN_TRY
+#include <cstdlib>
+#endif
+
 namespace gpudnn::kernels {
 
 using Rows = tile::LoopNest<kLnSlots>;
@@ -17,7 +21,13 @@ int cluster_of_rows(const LayerNormParams& params, std::int64_t packs, std::uint
   const int most = params.has_clusters ? kLnMaxCluster : 1;
   int cluster = 1;
   while (cluster < most && packs > 256 * kEach * cluster) cluster *= 2;
-  while (cluster < most && packs > 64 * kEach * cluster &&
+#ifdef GPUDNN_LN_TRY
+  const char* split = getenv("LN_SPLIT");
+  const int kSplit = split ? atoi(split) : 64;
+#else
+  constexpr int kSplit = 64;
+#endif
+  while (cluster < most && packs > kSplit * kEach * cluster &&
          static_cast<std::int64_t>(rows) * cluster < params.multiprocessors) {
     cluster *= 2;
   }
@@ -45,6 +55,10 @@ inline LayerNormRowArgs row_args(const LayerNormParams& params) {
   args.epsilon = static_cast<float>(params.epsilon);
   args.one_over_length = static_cast<float>(1 / static_cast<double>(args.length));
   args.cluster = 1;
+#ifdef GPUDNN_LN_TRY
+  const char* warm = getenv("LN_WARM");
+  args.warms = warm && atoi(warm) && args.by_column && params.between.count() <= std::int64_t{4} * params.multiprocessors;
+#endif
   return args;
 }
 

@@ -12,7 +12,7 @@
 
 namespace {
 
-void end(const std::vector<pid_t>& processes) {
+void end_all(const std::vector<pid_t>& processes) {
   for (const pid_t process : processes) kill(process, SIGTERM);
 }
 
@@ -34,7 +34,7 @@ int run_ranks(int count, const std::function<int(const Rank&)>& body) {
       _exit(result);  // what the parent made is the parent's to destroy
     }
     if (process < 0) {
-      end(running);
+      end_all(running);
       throw std::runtime_error("a process could not be started");
     }
     running.push_back(process);
@@ -48,7 +48,7 @@ int run_ranks(int count, const std::function<int(const Rank&)>& body) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
     if (result == 0 && WIFSIGNALED(status))
       std::fprintf(stderr, "a process was ended by signal %d\n", WTERMSIG(status));
-    if (result == 0) end(running);
+    if (result == 0) end_all(running);
     result = 1;
   }
   close(rank.messages[0]);

@@ -40,14 +40,15 @@ void launch_typed(const LayerNormParams& params, const LayerNormRowArgs& args, c
 }  // namespace
 
 bool layer_norm_rows_around_fit(const LayerNormParams& params) {
-  if (!layer_norm_rows_fit(params) || (params.x.type != tile::AnyType::f16 && params.x.type != tile::AnyType::bf16))
+  if (!params.has_clusters || !layer_norm_rows_fit(params) ||
+      (params.x.type != tile::AnyType::f16 && params.x.type != tile::AnyType::bf16))
     return false;
   constexpr int kWidth = 8;
   if (!layer_norm_in_packs(params, kWidth)) return false;
   for (const void* pointer : {params.around.residual, static_cast<const void*>(params.around.sum)})
     if (!tile::is_aligned(pointer, 16)) return false;
   // A row in the registers of a cluster.
-  const std::int64_t most = std::int64_t{params.has_clusters ? kLnMaxCluster : 1} * 8 * layer_norm_threads(8, kWidth);
+  const std::int64_t most = std::int64_t{kLnMaxCluster} * 8 * layer_norm_threads(8, kWidth);
   const bool rounds = params.out.type != tile::AnyType::f32;
   return params.within.count() / kWidth <= most &&
          gemm::is_common(gemm::activation_args<float>(params.around.activation, params.around.function), rounds);
