@@ -19,7 +19,7 @@ template <class T, int N, int kEach>
 void launch_blocks(const LayerNormParams& params, LayerNormRowArgs args, const Rows& rows, cudaStream_t stream) {
   const std::int64_t packs = args.length / N;
   constexpr int kMost = layer_norm_threads(kEach, N);
-  args.cluster = cluster_of_rows<kEach>(params, packs, rows.count);
+  args.cluster = cluster_of_rows<kEach>(params, packs);
   if (packs > std::int64_t{kMost} * kEach * args.cluster) {
     cuda::launch_kernel(layer_norm_rows<T, N, 0, 0>, cuda::clusters_of(rows.count, args.cluster, 1024), stream, args,
                         rows);

@@ -17,7 +17,6 @@
 #include "kernels/gemm/epilogue/activation.cuh"
 #include "kernels/layer_norm/row.cuh"
 #include "kernels/ptx/gpu_scope.cuh"
-#include "kernels/ptx/ld_discard.cuh"
 
 namespace gpudnn::kernels {
 
@@ -27,7 +26,6 @@ struct LayerNormRowArgs {
   tile::AnyType y_type;
   bool y_as_x;  // y has x's type
   bool rms;
-  bool warms;      // the parameters' columns are asked for with x
   bool by_column;  // the parameters have an element for each column; else one for each `segment` of columns
   LayerNormParameter scale;
   LayerNormParameter bias;
@@ -59,10 +57,6 @@ constexpr int layer_norm_threads(int packs, int width) { return packs == 8 && wi
 constexpr float kLnDown = 8.271806125530277e-25f;  // 2^-80
 constexpr float kLnUp = 1.2089258196146292e+24f;
 constexpr float kLnGreatest = 3.4028234663852886e+38f;
-
-__device__ __forceinline__ void ask_for(const LayerNormParameter& parameter, std::int64_t at) {
-  ptx::ld_discard_ca(static_cast<const char*>(parameter.data) + at * (parameter.type == tile::AnyType::f32 ? 4 : 2));
-}
 
 // The activation of a pack's values, called: in line it would stand in the code once for each pack of a thread.
 template <int N>
@@ -183,20 +177,7 @@ __device__ __forceinline__ void layer_norm_row(const LayerNormRowArgs& args, con
     }
   };
 
-  if constexpr (kHeldAll) {
-    load(thread);
-    // A launch with a row or two for each multiprocessor would wait for them where nothing else is under way.
-    if (args.warms) {
-#pragma unroll
-      for (int k = 0; k < kHeld; ++k) {
-        const Index pack = thread + k * threads;
-        if (pack >= packs) break;
-        const std::int64_t column = static_cast<std::int64_t>(pack) * N;
-        if (args.scale.data != nullptr) ask_for(args.scale, offset[kLnScale] + column);
-        if (args.bias.data != nullptr) ask_for(args.bias, offset[kLnOther] + column);
-      }
-    }
-  }
+  if constexpr (kHeldAll) load(thread);
   float mean = 0;
   float variance = 0;
   float factor = 1;  // by which the values that are summed are scaled

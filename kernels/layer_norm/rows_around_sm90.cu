@@ -19,7 +19,7 @@ void launch_blocks(const LayerNormParams& params, LayerNormRowArgs args, const R
                    const LayerNormRowAround& around, cudaStream_t stream) {
   constexpr int N = tile::kPackWidth<T>;
   const std::int64_t packs = args.length / N;
-  args.cluster = cluster_of_rows<kEach>(params, packs, rows.count);
+  args.cluster = cluster_of_rows<kEach>(params, packs);
   const std::int64_t each = (packs + args.cluster * kEach - 1) / (args.cluster * kEach);
   const int threads = static_cast<int>((each + 31) / 32 * 32);
   cuda::launch_kernel(layer_norm_rows_around<T, N, kEach, 0>, cuda::clusters_of(rows.count, args.cluster, threads),

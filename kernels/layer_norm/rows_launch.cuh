@@ -5,32 +5,18 @@
 #include "kernels/layer_norm/fit.hpp"
 #include "kernels/layer_norm/rows.cuh"
 
-#ifdef GPUDNN_LN_TRY
-#include <cstdlib>
-#endif
-
 namespace gpudnn::kernels {
 
 using Rows = tile::LoopNest<kLnSlots>;
 
 // Blocks of a cluster for a row of so many packs, `kEach` at most in each thread. Blocks of at most 256 threads as far
-// as clusters go: a larger one has a multiprocessor to itself, which then loads or computes, but not both. And as many
-// blocks as there are multiprocessors, where the rows are few.
+// as clusters go: a larger one has a multiprocessor to itself, which then loads or computes, but not both. Smaller ones
+// gain nothing where rows are few, as the blocks of a cluster must meet.
 template <int kEach>
-int cluster_of_rows(const LayerNormParams& params, std::int64_t packs, std::uint32_t rows) {
+int cluster_of_rows(const LayerNormParams& params, std::int64_t packs) {
   const int most = params.has_clusters ? kLnMaxCluster : 1;
   int cluster = 1;
   while (cluster < most && packs > 256 * kEach * cluster) cluster *= 2;
-#ifdef GPUDNN_LN_TRY
-  const char* split = getenv("LN_SPLIT");
-  const int kSplit = split ? atoi(split) : 64;
-#else
-  constexpr int kSplit = 64;
-#endif
-  while (cluster < most && packs > kSplit * kEach * cluster &&
-         static_cast<std::int64_t>(rows) * cluster < params.multiprocessors) {
-    cluster *= 2;
-  }
   return cluster;
 }
 
@@ -55,10 +41,6 @@ inline LayerNormRowArgs row_args(const LayerNormParams& params) {
   args.epsilon = static_cast<float>(params.epsilon);
   args.one_over_length = static_cast<float>(1 / static_cast<double>(args.length));
   args.cluster = 1;
-#ifdef GPUDNN_LN_TRY
-  const char* warm = getenv("LN_WARM");
-  args.warms = warm && atoi(warm) && args.by_column && params.between.count() <= std::int64_t{4} * params.multiprocessors;
-#endif
   return args;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/norm/norm.hpp"
+#include "kernels/ptx/max_nan.cuh"
 #include "kernels/tile/channel_reduce.cuh"
 #include "kernels/tile/numeric.cuh"
 
@@ -246,6 +247,22 @@ __device__ __forceinline__ C activate_normalized(const NormArgs<T>& args, C valu
   *passes = value > C(0) && (!clipped || value < args.ceiling);
   const C positive = value > C(0) ? value : C(0);
   return clipped && positive > args.ceiling ? args.ceiling : positive;
+}
+
+// The activation of values whose slopes nobody asks for: no branch for each.
+template <class T, int N>
+__device__ __forceinline__ void activate_all(const NormArgs<T>& args, float (&values)[N]) {
+  if (args.activation == NormActivation::none) return;
+  if (args.propagate_nan) {
+#pragma unroll
+    for (float& value : values) value = ptx::max_nan(value, 0.0f);
+  } else {
+#pragma unroll
+    for (float& value : values) value = fmaxf(value, 0.0f);
+  }
+  if (args.activation == NormActivation::relu) return;
+#pragma unroll
+  for (float& value : values) value = value > args.ceiling ? args.ceiling : value;
 }
 
 // dy where the mask has a bit, 0 elsewhere.

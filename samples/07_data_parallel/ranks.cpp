@@ -48,7 +48,10 @@ int run_ranks(int count, const std::function<int(const Rank&)>& body) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
     if (result == 0 && WIFSIGNALED(status))
       std::fprintf(stderr, "a process was ended by signal %d\n", WTERMSIG(status));
-    if (result == 0) end_all(running);
+    if (result == 0) {
+      sleep(1);  // for what another one may have to say
+      end_all(running);
+    }
     result = 1;
   }
   close(rank.messages[0]);
