@@ -284,7 +284,7 @@ def fused_norm_graph(rows, columns, kind):
 
 def norms():
     for line in lines_of("layer_norm.txt"):
-        if "out=" not in line:
+        if not any(word in line for word in ("out=", "residual", "act=")):
             yield line.replace("layer_norm ", ""), norm_graph(line)
     for dims in ([64, 256, 56, 56], [64, 64, 112, 112], [64, 512, 14, 14], [64, 2048, 7, 7], [16, 128, 28, 28]):
         for kind in ("train", "train+relu", "train+add+relu", "infer", "infer+relu", "bwd"):
