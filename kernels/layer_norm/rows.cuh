@@ -48,6 +48,7 @@ struct LayerNormRowAround {
   std::uint32_t* amax;  // the bits of a float that is 0 at first
   float number;
   gemm::ActivationArgs<float> activation;
+  bool clamps;  // which is max(x, 0), with NaNs passed on
 };
 struct LayerNormRowAlone {};
 
@@ -70,11 +71,12 @@ __device__ __noinline__ LayerNormValues<N> activated(gemm::ActivationArgs<float>
   return values;
 }
 
-// The greatest of what the warp's threads have, to *amax.
-__device__ __forceinline__ void raise_amax(std::uint32_t* amax, std::uint32_t bits) {
+// The greatest of what the warp's threads have, to *amax, unless that was as much when the row began: one word takes
+// few additions at a time.
+__device__ __forceinline__ void raise_amax(std::uint32_t* amax, std::uint32_t seen, std::uint32_t bits) {
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, step));
-  if (threadIdx.x % 32 == 0) ptx::red_relaxed_gpu_max(amax, bits);
+  if (threadIdx.x % 32 == 0 && bits > seen) ptx::red_relaxed_gpu_max(amax, bits);
 }
 
 template <class T, int N, int kPacks, int kLanes, class Around>
@@ -178,6 +180,10 @@ __device__ __forceinline__ void layer_norm_row(const LayerNormRowArgs& args, con
   };
 
   if constexpr (kHeldAll) load(thread);
+  [[maybe_unused]] std::uint32_t seen = 0, greatest = 0;  // sizes, as the bits of floats
+  if constexpr (kAround) {
+    if (around.amax != nullptr) seen = ptx::ld_acquire_gpu(around.amax);
+  }
   float mean = 0;
   float variance = 0;
   float factor = 1;  // by which the values that are summed are scaled
@@ -222,7 +228,6 @@ __device__ __forceinline__ void layer_norm_row(const LayerNormRowArgs& args, con
     if (args.scale.data != nullptr) row_scale = load_one(args.scale.type, args.scale.data, offset[kLnScale]);
     if (args.bias.data != nullptr) row_bias = load_one(args.bias.type, args.bias.data, offset[kLnOther]);
   }
-  std::uint32_t greatest = 0;  // the bits of the size that is
   float result_factor = 1;
   if constexpr (kAround) result_factor = around.factor != nullptr ? *around.factor : around.number;
   const auto write = [&](Index first) {
@@ -250,7 +255,10 @@ __device__ __forceinline__ void layer_norm_row(const LayerNormRowArgs& args, con
           values[i] = (value - mean) * inverse * scale[i] + bias[i];
         }
         if constexpr (kAround) {
-          if (around.activation.mode != gemm::Activation::identity) {
+          if (around.clamps) {
+#pragma unroll
+            for (int i = 0; i < N; ++i) values[i] = ptx::max_nan(values[i], 0.0f);
+          } else if (around.activation.mode != gemm::Activation::identity) {
             LayerNormValues<N> of_pack;
 #pragma unroll
             for (int i = 0; i < N; ++i) of_pack.v[i] = values[i];
@@ -278,7 +286,7 @@ __device__ __forceinline__ void layer_norm_row(const LayerNormRowArgs& args, con
     }
   }
   if constexpr (kAround) {
-    if (around.amax != nullptr) raise_amax(around.amax, greatest);
+    if (around.amax != nullptr) raise_amax(around.amax, seen, greatest);
   }
   if constexpr (kLanes == 0) {
     if (blocks > 1) tile::cluster_sync(blocks);  // no block may leave while its sums are being read

@@ -61,6 +61,8 @@ void launch_layer_norm_rows_around(const LayerNormParams& params, CUstream_st* s
   around.amax = reinterpret_cast<std::uint32_t*>(params.around.amax);
   around.activation = gemm::activation_args<float>(params.around.activation, params.around.function);
   around.activation.drops_nan = params.around.drops_nan;
+  around.clamps = around.activation.mode == gemm::Activation::relu && around.activation.lower == 0.0f &&
+                  around.activation.slope == 0.0f && !around.activation.clips && !around.activation.drops_nan;
   if (around.amax != nullptr && cudaMemsetAsync(around.amax, 0, sizeof(float), stream) != cudaSuccess) return;
   for_row_pieces(params, [&](const LayerNormRowArgs& args, const Rows& rows, std::int64_t offset) {
     LayerNormRowAround part = around;
