@@ -4,7 +4,7 @@
 usage: graph_cases.py LIST
 
   pointwise   benchmarks/cases/pointwise.txt, each program as a graph of pointwise operations
-  norms       layer, RMS and adaptive norms of benchmarks/cases/layer_norm.txt
+  norms       benchmarks/cases/layer_norm.txt, batch normalization, and norms with the operations around them
   epilogues   the 3x3 and 1x1 convolutions of ResNet-50 in half precision, plain, with bias, residual and activations, and with
               statistics
   attention   forward and backward without a mask, as one operation each
@@ -165,38 +165,133 @@ def pointwise():
             yield line.replace("pointwise ", "")[:150], pointwise_graph(line)
 
 
+def packed(dims, channels_last):
+    """Strides: row-major, or with dimension 1 the fastest."""
+    order = [1, *range(len(dims) - 1, 1, -1), 0] if channels_last else [*range(len(dims) - 1, -1, -1)]
+    strides, step = [0] * len(dims), 1
+    for i in order:
+        strides[i], step = step, step * dims[i]
+    return strides
+
+
+def norm_graph(line):
+    """One norm of benchmarks/cases/layer_norm.txt. Groups and their channels are two dimensions of an instance norm."""
+    words = line.split()
+    mode, phase, dtype, layout = words[1:5]
+    options = dict(word.split("=") for word in words[6:] if "=" in word)
+    dims = dims_of(words[5])
+    strides = packed(dims, layout == "nhwc")
+    if mode in ("layer", "rms"):
+        dims, strides = [*dims, 1, 1], None
+        row, parameter = [dims[0], 1, 1, 1], [1, dims[1], 1, 1]
+    elif mode == "ada":
+        row, parameter, strides = [*dims[:2], 1], [dims[0], 1, dims[2]], None
+    elif mode == "group":
+        groups = int(options["groups"])
+        dims = [dims[0], groups, dims[1] // groups, *dims[2:]]
+        strides = [strides[0], strides[1] * dims[2], *strides[1:]]
+        row = [*dims[:2], *[1] * (len(dims) - 2)]
+        parameter = [1, *dims[1:3], *[1] * (len(dims) - 3)]
+    else:
+        row, parameter = [*dims[:2], *[1] * (len(dims) - 2)], [1, dims[1], *[1] * (len(dims) - 2)]
+    name = {"group": "instance", "ada": "ada_layer"}.get(mode, mode)
+    of_parameters = options.get("params", "f32")
+    graph = Graph()
+    x, scale = graph.tensor(dtype, dims, strides), graph.tensor(of_parameters, parameter)
+    if phase == "bwd":
+        dy = graph.tensor(dtype, dims, strides)
+        mean = f"mean={graph.tensor('f32', row)} " if mode != "rms" else ""
+        inverse, dx = graph.tensor("f32", row), graph.tensor(dtype, dims, strides)
+        dscale = graph.tensor(of_parameters, parameter)
+        dbias = "" if "nodbias" in words else f"dbias={graph.tensor(of_parameters, parameter)} "
+        graph.operation(f"norm_bwd {name} x={x} {mean}inverse={inverse} dy={dy} scale={scale} dscale={dscale} {dbias}dx={dx}")
+        return graph.text()
+    epsilon = graph.tensor("f32", [1] * len(dims), None, "by_value")
+    bias = "" if "nobias" in words else f"bias={graph.tensor(of_parameters, parameter)} "
+    statistics = ""
+    if phase == "train":
+        mean = f"mean={graph.tensor('f32', row)} " if mode != "rms" else ""
+        statistics = f"{mean}inverse={graph.tensor('f32', row)} "
+    y = graph.tensor(options.get("out", dtype), dims, strides)
+    ending = " phase=1" if phase == "train" else ""
+    graph.operation(f"norm_fwd {name} x={x} {statistics}scale={scale} {bias}epsilon={epsilon} y={y}{ending}")
+    return graph.text()
+
+
+def batch_norm_graph(dims, kind):
+    """Batch normalization of half-precision images, channels last."""
+    graph, strides, vector = Graph(), nhwc(dims), [1, dims[1], 1, 1]
+    image = lambda: graph.tensor("f16", dims, strides)  # noqa: E731
+    x, scale = image(), graph.tensor("f32", vector)
+    mean, inverse = graph.tensor("f32", vector), graph.tensor("f32", vector)
+    if kind == "bwd":
+        dy, dx = image(), image()
+        dscale, dbias = graph.tensor("f32", vector), graph.tensor("f32", vector)
+        graph.operation(
+            f"norm_bwd batch x={x} mean={mean} inverse={inverse} dy={dy} scale={scale} dscale={dscale} dbias={dbias} dx={dx}"
+        )
+        return graph.text()
+    bias = graph.tensor("f32", vector)
+    y = image() if kind in ("train", "infer") else graph.virtual(dims, strides)
+    if kind.startswith("infer"):
+        graph.operation(f"norm_fwd batch x={x} mean={mean} inverse={inverse} scale={scale} bias={bias} y={y}")
+    else:
+        epsilon, factor = (graph.tensor("f32", [1, 1, 1, 1], None, "by_value") for _ in range(2))
+        before = [graph.tensor("f32", vector) for _ in range(2)]
+        after = [graph.tensor("f32", vector) for _ in range(2)]
+        graph.operation(
+            f"norm_fwd batch x={x} scale={scale} bias={bias} epsilon={epsilon} factor={factor} "
+            f"running_mean_in={before[0]} running_var_in={before[1]} running_mean_out={after[0]} "
+            f"running_var_out={after[1]} mean={mean} inverse={inverse} y={y} phase=1"
+        )
+    if "add" in kind:
+        added = graph.virtual(dims, strides)
+        graph.operation(f"pointwise add x={y} b={image()} y={added} compute=f32")
+        y = added
+    if "relu" in kind:
+        graph.operation(f"pointwise relu_fwd x={y} y={image()} compute=f32")
+    return graph.text()
+
+
+def fused_norm_graph(rows, columns, kind):
+    """RMS and layer norms between the operations that stand around them in a transformer."""
+    graph = Graph()
+    full, parameter = [rows, columns, 1, 1], [1, columns, 1, 1]
+    x, scale = graph.tensor("bf16", full), graph.tensor("bf16", parameter)
+    epsilon = graph.tensor("f32", [1, 1, 1, 1], None, "by_value")
+    if "residual" in kind:
+        branch, summed = graph.tensor("bf16", full), graph.tensor("bf16", full)
+        graph.operation(f"pointwise add x={x} b={branch} y={summed} compute=f32")
+        x = summed
+    plain = kind in ("residual+rms", "residual+layer")
+    y = graph.tensor("bf16", full) if plain else graph.virtual(full)
+    if "rms" in kind:
+        graph.operation(f"norm_fwd rms x={x} scale={scale} epsilon={epsilon} y={y}")
+    else:
+        bias = graph.tensor("bf16", parameter)
+        graph.operation(f"norm_fwd layer x={x} scale={scale} bias={bias} epsilon={epsilon} y={y}")
+    if "silu" in kind:
+        graph.operation(f"pointwise swish_fwd x={y} y={graph.tensor('bf16', full)} compute=f32")
+    if "relu" in kind:
+        graph.operation(f"pointwise relu_fwd x={y} y={graph.tensor('bf16', full)} compute=f32")
+    if "e4m3" in kind:
+        factor, quantized = graph.tensor("f32", [1, 1, 1, 1]), graph.tensor("f8e4m3", full)
+        amax = graph.tensor("f32", [1, 1, 1, 1])
+        graph.operation(f"pointwise mul x={y} b={factor} y={quantized} compute=f32")
+        graph.operation(f"reduction amax x={y} y={amax} compute=f32")
+    return graph.text()
+
+
 def norms():
     for line in lines_of("layer_norm.txt"):
-        words = line.split()
-        if words[1] not in ("layer", "rms") or "x" not in words[5] or words[5][0] == "n":
-            continue
-        mode, phase, dtype = words[1:4]
-        rows, columns = map(int, words[5].split("x"))
-        options = dict(word.split("=") for word in words[6:] if "=" in word)
-        of_parameters = options.get("params", "f32")
-        graph = Graph()
-        full, row, parameter = [rows, columns, 1, 1], [rows, 1, 1, 1], [1, columns, 1, 1]
-        x, scale = graph.tensor(dtype, full), graph.tensor(of_parameters, parameter)
-        if phase == "bwd":
-            dy = graph.tensor(dtype, full)
-            mean = f"mean={graph.tensor('f32', row)} " if mode == "layer" else ""
-            inverse, dx = graph.tensor("f32", row), graph.tensor(dtype, full)
-            dscale = graph.tensor(of_parameters, parameter)
-            dbias = "" if "nodbias" in words else f"dbias={graph.tensor(of_parameters, parameter)} "
-            graph.operation(f"norm_bwd {mode} x={x} {mean}inverse={inverse} dy={dy} scale={scale} dscale={dscale} {dbias}dx={dx}")
-        else:
-            epsilon = graph.tensor("f32", [1, 1, 1, 1], None, "by_value")
-            bias = "" if "nobias" in words else f"bias={graph.tensor(of_parameters, parameter)} "
-            statistics = ""
-            if phase == "train":
-                mean = f"mean={graph.tensor('f32', row)} " if mode == "layer" else ""
-                statistics = f"{mean}inverse={graph.tensor('f32', row)} "
-            y = graph.tensor(options.get("out", dtype), full)
-            if "out" in options:
-                continue
-            ending = " phase=1" if phase == "train" else ""
-            graph.operation(f"norm_fwd {mode} x={x} {statistics}scale={scale} {bias}epsilon={epsilon} y={y}{ending}")
-        yield line.replace("layer_norm ", ""), graph.text()
+        if not any(word in line for word in ("out=", "residual", "act=")):
+            yield line.replace("layer_norm ", ""), norm_graph(line)
+    for dims in ([64, 256, 56, 56], [64, 64, 112, 112], [64, 512, 14, 14], [64, 2048, 7, 7], [16, 128, 28, 28]):
+        for kind in ("train", "train+relu", "train+add+relu", "infer", "infer+relu", "bwd"):
+            yield f"batch {kind} f16 nhwc {'x'.join(map(str, dims))}", batch_norm_graph(dims, kind)
+    for rows, columns in ((16384, 4096), (8192, 8192), (64, 8192)):
+        for kind in ("residual+rms", "residual+layer", "rms+silu", "layer+relu", "residual+rms+e4m3"):
+            yield f"{kind} bf16 {rows}x{columns}", fused_norm_graph(rows, columns, kind)
 
 
 def epilogues():

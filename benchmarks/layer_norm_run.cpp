@@ -1,7 +1,7 @@
 // Layer normalizations, by the engines that are linked into this program: the classic interface has no call for them.
 //
-// Inputs, in order: x, dy (backward), scale, bias (forward), mean and inverse (backward), those that the problem has.
-// More outputs: mean and inverse (training), dscale and dbias (backward).
+// Inputs, in order: x, dy (backward), scale, bias (forward), mean and inverse (backward), residual, factor, those that
+// the problem has. More outputs: mean and inverse (training), dscale and dbias (backward), the sum, amax.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/layer_norm/problem.hpp"
 #include "problem_run.hpp"
@@ -9,6 +9,21 @@
 
 namespace gpudnn::bench {
 namespace {
+
+// Of what stands around a norm; rank 0: it is not there.
+struct AroundTensors {
+  TensorGeometry residual, factor, sum, amax;
+  explicit AroundTensors(const layer_norm::Problem& p) {
+    TensorGeometry number;
+    number.type = GPUDNN_DATA_FLOAT;
+    number.rank = 1;
+    number.dims[0] = number.strides[0] = 1;
+    if (p.around.residual) residual = p.x;
+    if (p.around.factor) factor = number;
+    if (p.around.sum) sum = p.x;
+    if (p.around.amax) amax = number;
+  }
+};
 
 class LayerNormRun : public Run {
  public:
@@ -35,6 +50,11 @@ class LayerNormRun : public Run {
       args_.mean = out(problem_.mean);
       args_.inverse = out(problem_.inverse);
     }
+    const AroundTensors around(problem_);
+    args_.residual = in(around.residual);
+    args_.factor = in(around.factor);
+    args_.sum = out(around.sum);
+    args_.amax = out(around.amax);
     args_.out = pointers.output;
   }
 
@@ -73,6 +93,9 @@ bool fill_in_layer_norm(Task* task, const ScalarOptions& scalars) {
     add(p.mean, Fill::normal);
     add(p.inverse, Fill::positive);
   }
+  const AroundTensors around(p);
+  add(around.residual, Fill::normal);
+  add(around.factor, Fill::positive);
   const auto more = [&](const TensorGeometry& tensor) {
     if (tensor.rank > 0) task->more_outputs.push_back({tensor, false, Fill::normal});
   };
@@ -83,6 +106,8 @@ bool fill_in_layer_norm(Task* task, const ScalarOptions& scalars) {
     more(p.mean);
     more(p.inverse);
   }
+  more(around.sum);
+  more(around.amax);
   task->output = p.out;
   task->arithmetic = arithmetic_of(p.x.type);
   task->group = std::string("layer_norm ") + kPasses[static_cast<int>(p.pass)] + ' ' + data_type_name(p.x.type);

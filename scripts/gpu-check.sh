@@ -153,6 +153,13 @@ part_samples() {
       --errors "$out/mnist_errors_$math.png" "${data[@]}"
     grep -h 'test accuracy' "$out/sample_mnist_$math.log"
   done
+  # Where there is NCCL, on one GPU and on all of them.
+  [[ -x $build_dir/samples/07_data_parallel ]] || return 0
+  local gpus
+  for gpus in $( (echo 1; nvidia-smi --list-gpus 2>/dev/null | wc -l) | sort -nu); do
+    check "sample_data_parallel_$gpus" "$build_dir/samples/07_data_parallel" --gpus "$gpus" --min-accuracy 98 "${data[@]}"
+    grep -h 'images/s on\|test accuracy' "$out/sample_data_parallel_$gpus.log"
+  done
 }
 
 part_determinism() {

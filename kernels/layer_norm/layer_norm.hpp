@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/matmul/epilogue.hpp"
 #include "kernels/tile/any_type.hpp"
 #include "kernels/tile/loop_nest.hpp"
 
@@ -19,6 +20,24 @@ struct LayerNormTensor {
   tile::AnyType type = tile::AnyType::f32;
 };
 
+// What stands around a forward pass: an addend before it; an activation, a factor and the greatest size of the values
+// before that factor behind it.
+struct LayerNormAround {
+  const void* residual = nullptr;  // of x's type and strides
+  void* sum = nullptr;             // x + residual, likewise, or null
+  matmul::Activation activation = matmul::Activation::identity;
+  matmul::ActivationParams function;
+  bool drops_nan = false;         // of ReLU
+  const float* factor = nullptr;  // on the device; null: `number`
+  float number = 1;
+  float* amax = nullptr;
+
+  [[nodiscard]] bool is_there() const {
+    return residual != nullptr || activation != matmul::Activation::identity || factor != nullptr || number != 1.0f ||
+           amax != nullptr;
+  }
+};
+
 struct LayerNormParams {
   bool backward = false;
   bool rms = false;    // no mean
@@ -28,6 +47,7 @@ struct LayerNormParams {
   LayerNormTensor mean, inverse;      // forward: written if there (read if `given`); backward: read
   LayerNormTensor scale, bias;        // bias: forward
   LayerNormTensor dy, dscale, dbias;  // backward
+  LayerNormAround around;             // forward
   tile::HostNest within;   // the elements that are normalised together; "other" is bias of forward, dy of backward
   tile::HostNest between;  // the sets of them
   tile::HostNest params;   // backward: the elements of dscale and dbias,
@@ -40,6 +60,10 @@ struct LayerNormParams {
 // Sets whose elements lie one after the other, in whole packs of 16 bytes.
 [[nodiscard]] bool layer_norm_rows_fit(const LayerNormParams& params);
 void launch_layer_norm_rows(const LayerNormParams& params, CUstream_st* stream);
+
+// Rows of halves in whole packs, with something around; compute capability 9.0.
+[[nodiscard]] bool layer_norm_rows_around_fit(const LayerNormParams& params);
+void launch_layer_norm_rows_around(const LayerNormParams& params, CUstream_st* stream);
 
 // The same, backward, where scale, dscale and dbias have an element for each column, or for each column of a sample.
 [[nodiscard]] bool layer_norm_rows_backward_fit(const LayerNormParams& params);

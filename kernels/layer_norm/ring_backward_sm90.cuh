@@ -88,6 +88,7 @@ __global__ void __launch_bounds__(kLnRingResident, 1)
                              const __grid_constant__ LayerNormRing ring) {
   constexpr int N = tile::kPackWidth<T>;
   using Pack = tile::Pack<T, N>;
+  if (args.is_accompanied) ptx::griddepcontrol_launch_dependents();
   unsigned char* const dynamic = tile::dynamic_shared();
   auto* const shared = reinterpret_cast<LayerNormRingShared*>(dynamic);
   unsigned char* const stages = dynamic + kLnRingStagesAt;

@@ -1,6 +1,7 @@
 // Instances and launch of the backward pass of layer normalization over rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/launch/launch.hpp"
+#include "kernels/layer_norm/few_rows.hpp"
 #include "kernels/layer_norm/finish.hpp"
 #include "kernels/layer_norm/fit.hpp"
 #include "kernels/layer_norm/ring.hpp"
@@ -124,6 +125,30 @@ void launch_finish(const LayerNormParams& params, std::int64_t parts, cudaStream
                            stream);
 }
 
+// Few rows that are one step apart, and dx apart from x and dy, which are read while it is written.
+bool are_few(const LayerNormParams& params) {
+  return asks_for_parameters(params) && params.between.rank == 1 && params.between.count() <= kLnFewRows &&
+         params.out.data != params.x.data && params.out.data != params.dy.data;
+}
+
+void launch_few_rows(const LayerNormParams& params, cudaStream_t stream) {
+  const tile::HostNest& rows = params.between;
+  launch_layer_norm_few_rows({.x = params.x.data,
+                              .dy = params.dy.data,
+                              .type = params.x.type,
+                              .mean = params.rms ? LayerNormTensor{} : params.mean,
+                              .inverse = params.inverse,
+                              .dscale = params.dscale,
+                              .dbias = params.dbias,
+                              .length = params.within.count(),
+                              .x_row = rows.strides[kLnX][0],
+                              .dy_row = rows.strides[kLnOther][0],
+                              .mean_row = rows.strides[kLnMean][0],
+                              .inverse_row = rows.strides[kLnInverse][0],
+                              .rows = static_cast<int>(rows.count())},
+                             stream);
+}
+
 }  // namespace
 
 bool layer_norm_rows_backward_fit(const LayerNormParams& params) {
@@ -169,7 +194,8 @@ void launch_layer_norm_rows_backward(const LayerNormParams& params, CUstream_st*
   args.scale = {params.scale.data, params.scale.type};
   args.mean = {params.rms ? nullptr : params.mean.data, params.mean.type};
   args.inverse = {params.inverse.data, params.inverse.type};
-  args.partials = asks_for_parameters(params) ? params.partials : nullptr;
+  args.is_accompanied = cut.ring.cluster > 0 && samples_of(params) == 1 && are_few(params);
+  args.partials = asks_for_parameters(params) && !args.is_accompanied ? params.partials : nullptr;
   args.length = params.within.count();
   args.one_over_length = static_cast<float>(1 / static_cast<double>(args.length));
   const std::int64_t samples = samples_of(params);
@@ -182,6 +208,7 @@ void launch_layer_norm_rows_backward(const LayerNormParams& params, CUstream_st*
   if (cut.ring.cluster > 0) {
     const int parts = launch_layer_norm_ring_backward(cut.ring, params.x.type, args, rows, stream);
     if (args.partials != nullptr) launch_finish(params, parts, stream);
+    if (args.is_accompanied) launch_few_rows(params, stream);
     return;
   }
   switch (params.x.type) {

@@ -22,7 +22,8 @@ struct LayerNormBackwardArgs {
   LayerNormParameter scale;
   LayerNormParameter mean;  // null: RMS
   LayerNormParameter inverse;
-  float* partials;  // [sample][part][dscale, dbias][L], or null
+  float* partials;      // [sample][part][dscale, dbias][L], or null
+  bool is_accompanied;  // dscale and dbias are made beside this, by few_rows.cu
   std::int64_t length;
   float one_over_length;
   // Rows come in samples, each with a scale, dscale and dbias of its own; nearly always there is one.

@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kNormColumnsThreads, kElements ? 1 : 2)
         const std::int64_t at = set_offset(walk, kSlotStats, set);
         const C deviation = args.given_deviation[at];
         shared.mean[channel] = args.given_mean[at];
-        shared.inverse[channel] = kBackward ? deviation : inverse_deviation(deviation, args.epsilon);
+        shared.inverse[channel] = kBackward ? deviation : given_inverse(args, deviation);
       } else {
         shared.mean[channel] = args.results[set];
         shared.inverse[channel] = args.results[sets + set];

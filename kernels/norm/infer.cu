@@ -32,7 +32,7 @@ __device__ __forceinline__ InferFactors infer_factors(const NormArgs<T>& args, c
                                                       std::int64_t set) {
   const std::int64_t at = set * infer.params_step;
   const std::int64_t at_stats = set * infer.stats_step;
-  const float slope = args.scale[at] * inverse_deviation(args.given_deviation[at_stats], args.epsilon);
+  const float slope = args.scale[at] * given_inverse(args, args.given_deviation[at_stats]);
   return {args.given_mean[at_stats], slope, args.bias[at], 0.0f};
 }
 
@@ -47,11 +47,14 @@ __device__ __forceinline__ void infer_more(const NormArgs<T>& args, std::int64_t
   float addend[N] = {}, old[N] = {};
   if (args.side != nullptr) tile::widen_pack<float>(tile::load_pack<T, N>(args.side + at), addend);
   if (args.beta != 0.0f) tile::widen_pack<float>(tile::load_pack<T, N>(args.out + at), old);
+  if (args.side != nullptr) {
+#pragma unroll
+    for (int e = 0; e < N; ++e) values[e] += addend[e];
+  }
+  activate_all(args, values);
 #pragma unroll
   for (int e = 0; e < N; ++e) {
-    bool passes = false;
-    const float value = args.side != nullptr ? values[e] + addend[e] : values[e];
-    values[e] = args.alpha * activate_normalized(args, value, &passes);
+    values[e] *= args.alpha;
     if (args.beta != 0.0f) values[e] += args.beta * old[e];
   }
 }

@@ -24,6 +24,8 @@ NormArgs<T> norm_args(const NormParams& params) {
   args.given_deviation = static_cast<const C*>(params.given_deviation);
   args.running_mean = static_cast<C*>(params.running_mean);
   args.running_variance = static_cast<C*>(params.running_variance);
+  args.old_mean = static_cast<const C*>(params.old_mean);
+  args.old_variance = static_cast<const C*>(params.old_variance);
   args.saved_mean = static_cast<C*>(params.saved_mean);
   args.saved_inverse = static_cast<C*>(params.saved_inverse);
   args.dscale = static_cast<C*>(params.dscale);
@@ -44,6 +46,7 @@ NormArgs<T> norm_args(const NormParams& params) {
   args.stage = params.stage;
   args.activation = params.activation;
   args.propagate_nan = params.propagate_nan;
+  args.inverse_given = params.inverse_given;
   args.parts = params.parts;
   args.lanes = params.lanes;
   args.cached = params.cached;

@@ -39,8 +39,11 @@ struct NormParams {
   const void* bias = nullptr;
   const void* given_mean = nullptr;       // null: those of the batch
   const void* given_deviation = nullptr;  // forward the variance, backward 1 / sqrt(variance + epsilon)
+  bool inverse_given = false;             // forward: it is as backward's
   void* running_mean = nullptr;
   void* running_variance = nullptr;
+  const void* old_mean = nullptr;  // what the running pair was before
+  const void* old_variance = nullptr;
   void* saved_mean = nullptr;
   void* saved_inverse = nullptr;
   void* dscale = nullptr;
@@ -60,6 +63,18 @@ void launch_norm_rows(const NormParams& params, CUstream_st* stream);
 void launch_norm_columns(const NormParams& params, CUstream_st* stream);
 // Joins the partials of a forward (statistics) or backward (sums) pass: results, and what the caller gets of them.
 void launch_norm_finish(const NormParams& params, CUstream_st* stream);
+
+// Buffers of statistics that GPUs share: [sender][set] with four words each, what is posted (mean and sum of squared
+// deviations, or the two sums), each behind it 1 while the receiver has not taken it. In buffer `r` the row of GPU `s`
+// is (s - r) mod count; that of itself is not used.
+constexpr int kMaxNormPeers = 64;
+struct NormPeers {
+  int count = 0;
+  int own = 0;
+  void* buffers[kMaxNormPeers] = {};
+};
+// The same for statistics of several GPUs, joined in the order of `buffers`; floats. `params.count` is that of all.
+void launch_norm_finish_with_peers(const NormParams& params, const NormPeers& peers, CUstream_st* stream);
 
 // The most threads of a block, which is what large problems get.
 constexpr int kNormRowsThreads = 384;

@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kNormRowsThreads, kElements ? 1 : 2)
   if (args.given_mean != nullptr) {
     mean = args.given_mean[at_stats];
     const C deviation = args.given_deviation[at_stats];
-    inverse = kBackward ? deviation : inverse_deviation(deviation, args.epsilon);
+    inverse = kBackward ? deviation : given_inverse(args, deviation);
   } else if (args.stage == NormStage::apply || (kBackward && args.stage == NormStage::partial)) {
     mean = args.results[set];
     inverse = args.results[sets + set];

@@ -175,8 +175,8 @@ __global__ void __launch_bounds__(kSegmentThreads, 1)
       } else {
         bias = args.bias[at_params];
         if (part == 0 && args.running_mean != nullptr && args.factor != 1.0f) {
-          running_mean = args.running_mean[at_stats];
-          running_variance = args.running_variance[at_stats];
+          running_mean = args.old_mean[at_stats];
+          running_variance = args.old_variance[at_stats];
         }
       }
     }
@@ -322,8 +322,7 @@ __global__ void __launch_bounds__(kSegmentThreads, 1)
       if constexpr (kBackward) slope[e] = shared.slope[set];
     }
     const bool plain = kBackward ? args.beta == 0.0f && args.dz == nullptr && args.mask == nullptr
-                                 : args.beta == 0.0f && args.alpha == 1.0f && args.side == nullptr &&
-                                       args.activation == NormActivation::none;
+                                 : args.beta == 0.0f && args.alpha == 1.0f && args.mask == nullptr;
     const auto normalize = [&](const uint4& x, const uint4& g, float(&values)[kWidth]) {
       P::widen(x, values);
       if constexpr (kBackward) {
@@ -345,18 +344,32 @@ __global__ void __launch_bounds__(kSegmentThreads, 1)
       unit -= chunk_stride;
       next_slot(flipped);
       if (plain) {
-        uint4 x[kChunk], g[kBackward ? kChunk : 1];
+        uint4 x[kChunk], g[kChunk];  // forward: addends
 #pragma unroll
         for (int i = 0; i < kChunk; ++i) {
+          const std::uint32_t its_unit = unit + i * place.stride;
+          if constexpr (kBackward) {
+            g[i] = *place_of(slot, i, 1);
+          } else if (args.side != nullptr && its_unit < limit) {
+            g[i] = packs_of_side[offset_of_unit(its_unit, base)];
+          }
           x[i] = *place_of(slot, i, 0);
-          if constexpr (kBackward) g[i] = *place_of(slot, i, 1);
         }
 #pragma unroll
         for (int i = 0; i < kChunk; ++i) {
           const std::uint32_t its_unit = unit + i * place.stride;
           if (its_unit >= limit) break;
           float values[kWidth];
-          normalize(x[i], g[kBackward ? i : 0], values);
+          normalize(x[i], g[i], values);
+          if constexpr (!kBackward) {
+            if (args.side != nullptr) {
+              float addend[kWidth];
+              P::widen(g[i], addend);
+#pragma unroll
+              for (int e = 0; e < kWidth; ++e) values[e] += addend[e];
+            }
+            activate_all(args, values);
+          }
           ptx::st_global(packs_of_out + offset_of_unit(its_unit, base), P::narrow(values));
         }
       } else {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/norm/norm.hpp"
+#include "kernels/ptx/max_nan.cuh"
 #include "kernels/tile/channel_reduce.cuh"
 #include "kernels/tile/numeric.cuh"
 
@@ -22,6 +23,8 @@ struct NormArgs {
   const C* given_deviation;
   C* running_mean;
   C* running_variance;
+  const C* old_mean;
+  const C* old_variance;
   C* saved_mean;
   C* saved_inverse;
   C* dscale;
@@ -34,6 +37,7 @@ struct NormArgs {
   NormStage stage;
   NormActivation activation;
   bool propagate_nan;
+  bool inverse_given;  // forward: given_deviation is 1 / sqrt(variance + epsilon)
   std::int32_t parts;
   std::int32_t lanes;
   std::int32_t cached;
@@ -245,6 +249,22 @@ __device__ __forceinline__ C activate_normalized(const NormArgs<T>& args, C valu
   return clipped && positive > args.ceiling ? args.ceiling : positive;
 }
 
+// The activation of values whose slopes nobody asks for: no branch for each.
+template <class T, int N>
+__device__ __forceinline__ void activate_all(const NormArgs<T>& args, float (&values)[N]) {
+  if (args.activation == NormActivation::none) return;
+  if (args.propagate_nan) {
+#pragma unroll
+    for (float& value : values) value = ptx::max_nan(value, 0.0f);
+  } else {
+#pragma unroll
+    for (float& value : values) value = fmaxf(value, 0.0f);
+  }
+  if (args.activation == NormActivation::relu) return;
+#pragma unroll
+  for (float& value : values) value = value > args.ceiling ? args.ceiling : value;
+}
+
 // dy where the mask has a bit, 0 elsewhere.
 template <class T>
 __device__ __forceinline__ void apply_mask(unsigned bits, Unit<T>* unit) {
@@ -284,13 +304,19 @@ template <class T, class C = typename NormArgs<T>::C>
 __device__ __forceinline__ void keep_statistics(const NormArgs<T>& args, std::int64_t at, C mean, C variance,
                                                 C inverse) {
   const bool reads = args.running_mean != nullptr && args.factor != C(1);
-  keep_statistics(args, at, Statistics<C>{mean, variance, inverse}, reads ? args.running_mean[at] : C(0),
-                  reads ? args.running_variance[at] : C(0));
+  keep_statistics(args, at, Statistics<C>{mean, variance, inverse}, reads ? args.old_mean[at] : C(0),
+                  reads ? args.old_variance[at] : C(0));
 }
 
 template <class C>
 __device__ __forceinline__ C inverse_deviation(C variance, C epsilon) {
   return C(1) / sqrt(variance + epsilon);
+}
+
+// Of what is given to forward.
+template <class T, class C = typename NormArgs<T>::C>
+__device__ __forceinline__ C given_inverse(const NormArgs<T>& args, C deviation) {
+  return args.inverse_given ? deviation : inverse_deviation(deviation, args.epsilon);
 }
 
 // The gradients of scale and bias: `product` is the sum of dy * (x - mean).

@@ -81,25 +81,6 @@ void declare_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(1.0, 100.0));
 }
 
-int argmax(std::span<const float> values) {
-  return static_cast<int>(std::max_element(values.begin(), values.end()) - values.begin());
-}
-
-// Copies the digits order[first], order[first + 1], ... into one batch; past the end of `order` it is background.
-struct Batch {
-  std::vector<uint8_t> pixels, labels;
-};
-Batch gather(const DigitSet& digits, const std::vector<int>& order, size_t first, size_t size) {
-  Batch batch;
-  for (size_t i = first; i < std::min(first + size, order.size()); ++i) {
-    const std::span<const uint8_t> image = digits.image(static_cast<size_t>(order[i]));
-    batch.pixels.insert(batch.pixels.end(), image.begin(), image.end());
-    batch.labels.push_back(digits.labels[static_cast<size_t>(order[i])]);
-  }
-  batch.pixels.resize(size * kImagePixels, 0);
-  return batch;
-}
-
 void train(Network& network, const DigitSet& digits, int epochs, const Options& options) {
   const size_t batch_size = static_cast<size_t>(network.batch());
   if (epochs > 0 && digits.size() < batch_size) {
@@ -117,7 +98,7 @@ void train(Network& network, const DigitSet& digits, int epochs, const Options& 
     Progress progress("epoch " + std::to_string(epoch) + "/" + std::to_string(epochs), "images");
     double loss_sum = 0;
     for (size_t done = 0; done < used;) {
-      const Batch batch = gather(digits, order, done, batch_size);
+      const DigitBatch batch = gather(digits, order, done, batch_size);
       const std::span<const float> probabilities = network.forward(batch.pixels);
       for (size_t i = 0; i < batch_size; ++i) {
         loss_sum -= std::log(std::max(probabilities[i * kClasses + batch.labels[i]], 1e-30f));
@@ -138,7 +119,7 @@ std::vector<WrongDigit> test(Network& network, const DigitSet& digits) {
   std::iota(order.begin(), order.end(), 0);
   std::vector<WrongDigit> wrong;
   for (size_t first = 0; first < digits.size(); first += batch_size) {
-    const Batch batch = gather(digits, order, first, batch_size);
+    const DigitBatch batch = gather(digits, order, first, batch_size);
     const std::span<const float> probabilities = network.forward(batch.pixels);
     for (size_t i = 0; i < batch.labels.size(); ++i) {
       const int guess = argmax(probabilities.subspan(i * kClasses, kClasses));

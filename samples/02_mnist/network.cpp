@@ -29,8 +29,12 @@ void prepare(gpudnnHandle_t handle, Activation& activation, gpudnnDataType_t typ
 
 }  // namespace
 
-Network::Network(const gpudnn::Handle& handle, int batch, Precision precision)
-    : handle_(handle), batch_(batch), element_size_(precision.type == GPUDNN_DATA_HALF ? 2 : 4) {
+Network::Network(const gpudnn::Handle& handle, int batch, Precision precision, Exchange* exchange)
+    : handle_(handle),
+      exchange_(exchange),
+      batch_(batch),
+      type_(precision.type),
+      element_size_(type_ == GPUDNN_DATA_HALF ? 2 : 4) {
   gpudnn::check(gpudnnSetPooling2dDescriptor(pooling_, GPUDNN_POOLING_MAX, GPUDNN_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
   gpudnn::check(gpudnnSetActivationDescriptor(relu_, GPUDNN_ACTIVATION_RELU, GPUDNN_PROPAGATE_NAN, 0.0));
   prepare(handle, input_, precision.type, batch, 1, kImageSize, kImageSize);
@@ -52,6 +56,10 @@ Network::Network(const gpudnn::Handle& handle, int batch, Precision precision)
     gpudnn::check(
         gpudnnGetConvolution2dForwardOutputDim(layer.convolution, input.descriptor, layer.filter, &n, &c, &h, &w));
     prepare(handle, layer.convolved, precision.type, n, c, h, w);
+    if (exchange != nullptr && spec.pool) {
+      layer.norm = std::make_unique<BatchNorm>(handle, precision.type, std::array{n, c, h, w}, *exchange);
+      prepare(handle, layer.normalized, precision.type, n, c, h, w);
+    }
     if (spec.pool) {
       gpudnn::check(gpudnnGetPooling2dForwardOutputDim(pooling_, layer.convolved.descriptor, &n, &c, &h, &w));
       prepare(handle, layer.pooled, precision.type, n, c, h, w);
@@ -61,7 +69,8 @@ Network::Network(const gpudnn::Handle& handle, int batch, Precision precision)
     workspace_bytes_ = std::max(workspace_bytes_, layer.algorithms.workspace_bytes);
 
     layer.filter_offset = offset;
-    layer.bias_offset = layer.filter_offset + aligned(filter_count(spec));
+    layer.scale_offset = layer.filter_offset + aligned(filter_count(spec));
+    layer.bias_offset = layer.scale_offset + (layer.norm != nullptr ? BatchNorm::vector_floats(spec.filters) : 0);
     offset = layer.bias_offset + aligned(static_cast<size_t>(spec.filters));
   }
 
@@ -74,6 +83,12 @@ Network::Network(const gpudnn::Handle& handle, int batch, Precision precision)
   for (gpudnn::Buffer* buffer : {&weights_, &gradients_}) {
     *buffer = gpudnn::Buffer(handle, offset * element_size_);
     gpudnn::check(gpudnnSetTensor(handle, flat_, buffer->get(), &kZero));
+  }
+  for (const Layer& layer : layers_) {
+    if (layer.norm == nullptr) continue;
+    const std::vector<float> ones(static_cast<size_t>(layer.spec.filters), 1.0f);
+    gpudnn::check(gpudnnMemcpy(handle, parameter(layer.scale_offset), ones.data(), ones.size() * sizeof(float),
+                               GPUDNN_MEMCPY_HOST_TO_DEVICE));
   }
   loss_scale_ =
       std::make_unique<LossScale>(handle, precision.type, static_cast<int>(offset), precision.first_loss_scale);
@@ -152,14 +167,20 @@ std::span<const float> Network::forward(std::span<const uint8_t> pixels) {
     gpudnn::check(gpudnnConvolutionForward(handle_, &kOne, x.descriptor, x.value.get(), layer.filter,
                                            weight(layer.filter_offset), layer.convolution, layer.algorithms.forward,
                                            workspace_.get(), workspace_bytes_, &kZero, y.descriptor, y.value.get()));
-    gpudnn::check(
-        gpudnnAddTensor(handle_, &kOne, layer.bias, weight(layer.bias_offset), &kOne, y.descriptor, y.value.get()));
-    if (layer.spec.relu) {
-      gpudnn::check(gpudnnActivationForward(handle_, relu_, &kOne, y.descriptor, y.value.get(), &kZero, y.descriptor,
-                                            y.value.get()));
+    if (layer.norm != nullptr) {
+      layer.norm->forward(training_, y.value.get(), weight(layer.scale_offset), weight(layer.bias_offset),
+                          layer.normalized.value.get());
+    } else {
+      gpudnn::check(
+          gpudnnAddTensor(handle_, &kOne, layer.bias, weight(layer.bias_offset), &kOne, y.descriptor, y.value.get()));
+      if (layer.spec.relu) {
+        gpudnn::check(gpudnnActivationForward(handle_, relu_, &kOne, y.descriptor, y.value.get(), &kZero, y.descriptor,
+                                              y.value.get()));
+      }
     }
     if (layer.spec.pool) {
-      gpudnn::check(gpudnnPoolingForward(handle_, pooling_, &kOne, y.descriptor, y.value.get(), &kZero,
+      const Activation& activated = layer.activated();
+      gpudnn::check(gpudnnPoolingForward(handle_, pooling_, &kOne, activated.descriptor, activated.value.get(), &kZero,
                                          layer.pooled.descriptor, layer.pooled.value.get()));
     }
   }
@@ -195,18 +216,32 @@ void Network::backward(std::span<const uint8_t> labels) {
     const Activation& y = layer.convolved;
     if (layer.spec.pool) {
       const Activation& pooled = layer.pooled;
-      gpudnn::check(gpudnnPoolingBackward(handle_, pooling_, &kOne, pooled.descriptor, pooled.value.get(),
-                                          pooled.descriptor, pooled.gradient.get(), y.descriptor, y.value.get(), &kZero,
-                                          y.descriptor, y.gradient.get()));
+      const Activation& activated = layer.activated();
+      gpudnn::check(gpudnnPoolingBackward(
+          handle_, pooling_, &kOne, pooled.descriptor, pooled.value.get(), pooled.descriptor, pooled.gradient.get(),
+          activated.descriptor, activated.value.get(), &kZero, activated.descriptor, activated.gradient.get()));
     }
-    if (layer.spec.relu) {
-      // In place, and with the output standing in for the input: they are positive at the same places.
-      gpudnn::check(gpudnnActivationBackward(handle_, relu_, &kOne, y.descriptor, y.value.get(), y.descriptor,
-                                             y.gradient.get(), y.descriptor, y.value.get(), &kZero, y.descriptor,
-                                             y.gradient.get()));
+    if (layer.norm != nullptr) {
+      const Activation& normalized = layer.normalized;
+      layer.norm->backward(y.value.get(), normalized.value.get(), normalized.gradient.get(), weight(layer.scale_offset),
+                           y.gradient.get());
+      // These sums are those of all processes already; learn() adds the gradients of all up.
+      const gpudnn::Buffer& sums = layer.norm->parameter_gradients();
+      const int floats = static_cast<int>(sums.bytes() / sizeof(float));
+      const gpudnn::TensorDescriptor from(GPUDNN_DATA_FLOAT, {1, 1, 1, floats}), to(type_, {1, 1, 1, floats});
+      const float share = 1.0f / static_cast<float>(exchange_->count());
+      gpudnn::check(
+          gpudnnTransformTensor(handle_, &share, from, sums.get(), &kZero, to, weight_gradient(layer.scale_offset)));
+    } else {
+      if (layer.spec.relu) {
+        // In place, and with the output standing in for the input: they are positive at the same places.
+        gpudnn::check(gpudnnActivationBackward(handle_, relu_, &kOne, y.descriptor, y.value.get(), y.descriptor,
+                                               y.gradient.get(), y.descriptor, y.value.get(), &kZero, y.descriptor,
+                                               y.gradient.get()));
+      }
+      gpudnn::check(gpudnnConvolutionBackwardBias(handle_, &kOne, y.descriptor, y.gradient.get(), &kZero, layer.bias,
+                                                  weight_gradient(layer.bias_offset)));
     }
-    gpudnn::check(gpudnnConvolutionBackwardBias(handle_, &kOne, y.descriptor, y.gradient.get(), &kZero, layer.bias,
-                                                weight_gradient(layer.bias_offset)));
     gpudnn::check(gpudnnConvolutionBackwardFilter(handle_, &kOne, x.descriptor, x.value.get(), y.descriptor,
                                                   y.gradient.get(), layer.convolution, layer.algorithms.backward_filter,
                                                   workspace_.get(), workspace_bytes_, &kZero, layer.filter,
@@ -222,9 +257,12 @@ void Network::learn(std::span<const uint8_t> labels, float learning_rate, float 
   if (labels.size() != static_cast<size_t>(batch_)) throw std::runtime_error("learn: wrong number of labels");
   const float scale = loss_scale_->value();
   backward(labels);
+  const int processes = exchange_ != nullptr ? exchange_->count() : 1;
+  if (processes > 1) exchange_->sum(gradients_.get(), gradients_.bytes() / element_size_, type_);
   if (!loss_scale_->accepts(gradients_)) return;
-  // velocity = momentum * velocity - learning_rate * gradient; parameters = parameters + velocity
-  const float step = -learning_rate / scale;
+  // velocity = momentum * velocity - learning_rate * gradient; parameters = parameters + velocity. The gradient is the
+  // mean of those of all processes.
+  const float step = -learning_rate / (scale * static_cast<float>(processes));
   gpudnn::check(
       gpudnnTransformTensor(handle_, &step, flat_, gradients_.get(), &momentum, flat_floats_, velocity_.get()));
   gpudnn::check(gpudnnAddTensor(handle_, &kOne, flat_floats_, velocity_.get(), &kOne, flat_floats_, parameters_.get()));

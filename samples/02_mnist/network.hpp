@@ -5,6 +5,9 @@
 //
 // Every stage is the same block: convolution + bias (+ ReLU) (+ 2x2 max pooling). The 4x4 convolution covers its whole
 // 4x4 input and the 1x1 ones follow on a 1x1 image, so these three are the fully connected layers.
+//
+// Several processes can train one network, each on images of its own (07_data_parallel): then the two layers that pool
+// have batch normalization in place of the bias, by the statistics of the images of all.
 #pragma once
 
 #include <array>
@@ -14,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "common/batch_norm.hpp"
 #include "common/convolution_algorithms.hpp"
 #include "common/digits.hpp"
 #include "common/loss_scale.hpp"
@@ -38,7 +42,7 @@ constexpr size_t filter_count(const LayerSpec& spec) {
   return static_cast<size_t>(spec.filters) * spec.channels * spec.kernel * spec.kernel;
 }
 
-// The number of weights and biases of the whole network.
+// The number of weights and biases of the whole network. Those of batch normalization are not counted.
 constexpr size_t parameter_count() {
   size_t count = 0;
   for (const LayerSpec& spec : kLeNet) count += filter_count(spec) + static_cast<size_t>(spec.filters);
@@ -65,22 +69,29 @@ struct Layer {
   gpudnn::TensorDescriptor bias;
   gpudnn::ConvolutionDescriptor convolution;
   ConvolutionAlgorithms algorithms;
-  size_t filter_offset, bias_offset;  // in elements, into the network's parameter buffers
-  Activation convolved;               // after bias and ReLU, which work in place
-  Activation pooled;                  // empty where the layer does not pool
+  size_t filter_offset, scale_offset, bias_offset;  // in elements, into the network's parameter buffers
+  std::unique_ptr<BatchNorm> norm;                  // or nothing; it has a scale, and its bias is the layer's
+  Activation convolved;                             // after bias and ReLU, which work in place, unless there is a norm
+  Activation normalized;                            // after norm and ReLU
+  Activation pooled;                                // empty where the layer does not pool
 
-  const Activation& output() const { return spec.pool ? pooled : convolved; }
+  const Activation& activated() const { return norm != nullptr ? normalized : convolved; }
+  const Activation& output() const { return spec.pool ? pooled : activated(); }
 };
 
 class Network {
  public:
-  // Works on `batch` images at a time.
-  Network(const gpudnn::Handle& handle, int batch, Precision precision);
+  // Works on `batch` images at a time. With an `exchange`, which outlives it, it has batch normalization, and all
+  // processes of the exchange train one network: they begin with the same parameters, and learn by all their images.
+  Network(const gpudnn::Handle& handle, int batch, Precision precision, Exchange* exchange = nullptr);
 
   int batch() const { return batch_; }
   const LossScale& loss_scale() const { return *loss_scale_; }
 
   void randomize(uint64_t seed);
+
+  // Whether forward() goes by the statistics of its batch; at first it does. Of batch normalization alone.
+  void set_training(bool training) { training_ = training; }
 
   // Per layer the filters (k, c, r, s), then the biases; parameter_count() floats.
   std::vector<float> parameters() const;
@@ -104,7 +115,10 @@ class Network {
   void backward(std::span<const uint8_t> labels);
 
   const gpudnn::Handle& handle_;
+  Exchange* exchange_;
+  bool training_ = true;
   int batch_;
+  gpudnnDataType_t type_;
   size_t element_size_;
   gpudnn::PoolingDescriptor pooling_;
   gpudnn::ActivationDescriptor relu_;

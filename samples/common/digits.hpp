@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,6 +20,27 @@ struct DigitSet {
     return std::span(pixels).subspan(index * kImagePixels, kImagePixels);
   }
 };
+
+// Some digits as a network takes them.
+struct DigitBatch {
+  std::vector<uint8_t> pixels, labels;
+};
+// The digits order[first], order[first + 1], ...; past the end of `order` it is background.
+inline DigitBatch gather(const DigitSet& digits, const std::vector<int>& order, size_t first, size_t size) {
+  DigitBatch batch;
+  for (size_t i = first; i < std::min(first + size, order.size()); ++i) {
+    const std::span<const uint8_t> image = digits.image(static_cast<size_t>(order[i]));
+    batch.pixels.insert(batch.pixels.end(), image.begin(), image.end());
+    batch.labels.push_back(digits.labels[static_cast<size_t>(order[i])]);
+  }
+  batch.pixels.resize(size * kImagePixels, 0);
+  return batch;
+}
+
+// The class that has the greatest of some numbers.
+inline int argmax(std::span<const float> values) {
+  return static_cast<int>(std::max_element(values.begin(), values.end()) - values.begin());
+}
 
 struct TrainTestData {
   DigitSet train;

@@ -74,19 +74,6 @@ bool match_convolution(const Graph& graph, const Node& node, Match* m, std::stri
   return true;
 }
 
-// The node that alone reads what `tensor` holds, or null.
-const Node* only_reader(const Graph& graph, int tensor) {
-  const Node* reader = nullptr;
-  for (const Node& node : graph.nodes) {
-    const auto reads = std::count_if(node.links.begin(), node.links.end(), [&](const Link& link) {
-      return link.tensor == tensor && !is_output(node, link.port);
-    });
-    if (reads > 1 || (reads == 1 && reader != nullptr)) return nullptr;
-    if (reads == 1) reader = &node;
-  }
-  return reader;
-}
-
 bool is_bias(const TensorGeometry& b, const TensorGeometry& y) {
   if (b.rank != y.rank || b.dims[1] != y.dims[1]) return false;
   for (int i = 0; i < b.rank; ++i)

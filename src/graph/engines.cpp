@@ -88,6 +88,13 @@ constexpr Engine kEngines[] = {
      .general = true,
      .configs = &norm_configs,
      .prepare = &norm_prepare},
+    {.index = 131,
+     .name = "batch_norm",
+     .backend = kCuda,
+     .any_backend = true,
+     .general = true,
+     .configs = &batch_norm_configs,
+     .prepare = &batch_norm_prepare},
     {.index = 300,
      .name = "reduction",
      .backend = kCuda,
@@ -160,6 +167,17 @@ void add_reason(const Engine& engine, const std::string& why, std::string* all) 
 }
 
 }  // namespace
+
+const Node* only_reader(const Graph& graph, int tensor) {
+  const Node* reader = nullptr;
+  for (const Node& node : graph.nodes)
+    for (const Link& link : node.links) {
+      if (link.tensor != tensor || is_output(node, link.port)) continue;
+      if (reader != nullptr) return nullptr;
+      reader = &node;
+    }
+  return reader;
+}
 
 std::span<const Engine> engines() { return kEngines; }
 

@@ -6,6 +6,9 @@
 
 namespace gpudnn::graph {
 
+// The operation that alone reads what a tensor holds, and once; null if there is none.
+[[nodiscard]] const Node* only_reader(const Graph& graph, int tensor);
+
 // One convolution, or a forward one with the addition of an image, of a bias and an activation: conv_engine.cpp.
 [[nodiscard]] std::vector<Config> conv_configs(const Engine& engine, const Graph& graph, const Device& device,
                                                std::string* why);
@@ -52,6 +55,12 @@ namespace gpudnn::graph {
                                                std::string* why);
 [[nodiscard]] Status norm_prepare(const Engine& engine, const GraphRef& graph, const Device& device, const Knobs& knobs,
                                   WorkRef* work);
+
+// Batch normalization, of training with an addition and a ReLU behind it, and backward: batch_norm_engine.cpp.
+[[nodiscard]] std::vector<Config> batch_norm_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                                     std::string* why);
+[[nodiscard]] Status batch_norm_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
+                                        const Knobs& knobs, WorkRef* work);
 
 // One attention operation: attention_engine.cpp.
 [[nodiscard]] std::vector<Config> attention_configs(const Engine& engine, const Graph& graph, const Device& device,

@@ -23,17 +23,6 @@ struct Match {
   std::int64_t alignment = 16;
 };
 
-const Node* only_reader(const Graph& graph, int tensor) {
-  const Node* reader = nullptr;
-  for (const Node& node : graph.nodes)
-    for (const Link& link : node.links) {
-      if (link.tensor != tensor || is_output(node, link.port)) continue;
-      if (reader != nullptr) return nullptr;
-      reader = &node;
-    }
-  return reader;
-}
-
 // `part` with the dims of the whole, and stride 0 where it is repeated.
 bool spread(const TensorGeometry& part, const TensorGeometry& whole, TensorGeometry* out) {
   *out = part;

@@ -10,6 +10,7 @@
 #include "core/parallel.hpp"
 #include "host/any_element.hpp"
 #include "host/element.hpp"
+#include "kernels/gemm/epilogue/activation.hpp"
 
 namespace gpudnn::host {
 namespace {
@@ -58,6 +59,12 @@ class Data {
   [[nodiscard]] double get(std::int64_t at, double otherwise) const {
     return data_ == nullptr ? otherwise : load_(data_, at);
   }
+  // As it is once it was stored.
+  [[nodiscard]] double rounded(double value) const {
+    alignas(double) unsigned char element[sizeof(double)];
+    store_(element, 0, value, 0);
+    return load_(element, 0);
+  }
   void put(std::int64_t at, double value) const {
     if (data_ == nullptr) return;
     if (geometry_.type == GPUDNN_DATA_FP8_E4M3) {
@@ -77,7 +84,7 @@ class Data {
 };
 
 struct Tensors {
-  Data x, out, dy, scale, bias, mean, inverse, dscale, dbias;
+  Data x, out, dy, scale, bias, mean, inverse, dscale, dbias, residual, sum;
   Tensors(const Problem& p, const Args& a)
       : x(p.x, a.x),
         out(p.out, a.out),
@@ -87,10 +94,21 @@ struct Tensors {
         mean(p.mean, p.backward() ? a.saved_mean : a.mean),
         inverse(p.inverse, p.backward() ? a.saved_inverse : a.inverse),
         dscale(p.dscale, a.dscale),
-        dbias(p.dbias, a.dbias) {}
+        dbias(p.dbias, a.dbias),
+        residual(p.x, a.residual),
+        sum(p.x, a.sum) {}
 };
 
-void forward(const Problem& p, const Tensors& t) {
+kernels::gemm::ActivationArgs<double> activation_of(const layer_norm::Around& around) {
+  auto activation = kernels::gemm::activation_args<double>(around.activation, around.function);
+  activation.drops_nan = around.drops_nan;
+  return activation;
+}
+
+void forward(const Problem& p, const Args& a, const Tensors& t) {
+  const auto activation = activation_of(p.around);
+  const double factor = a.factor != nullptr ? static_cast<double>(*static_cast<const float*>(a.factor)) : a.number;
+  std::vector<double> greatest(static_cast<std::size_t>(p.around.amax ? Loops(p.x, ~p.axes).count : 0));
   const Loops within(p.x, p.axes);
   const Loops between(p.x, ~p.axes);
   const auto n = static_cast<double>(within.count);
@@ -99,8 +117,14 @@ void forward(const Problem& p, const Tensors& t) {
     for (std::int64_t set = begin; set < end; ++set) {
       const std::int64_t first = t.x.offset(between, set);
       double sum = 0;
-      for (std::int64_t i = 0; i < within.count; ++i)
-        sum += x[static_cast<std::size_t>(i)] = t.x.get(first + t.x.offset(within, i), 0);
+      for (std::int64_t i = 0; i < within.count; ++i) {
+        const std::int64_t at = first + t.x.offset(within, i);
+        double& value = x[static_cast<std::size_t>(i)];
+        value = t.x.get(at, 0);
+        if (t.residual.is_there()) value = t.x.rounded(value + t.residual.get(at, 0));
+        t.sum.put(at, value);
+        sum += value;
+      }
       const double mean = p.mode == Mode::rms ? 0 : sum / n;
       double squares = 0;
       for (const double value : x) squares += (value - mean) * (value - mean);
@@ -112,11 +136,22 @@ void forward(const Problem& p, const Tensors& t) {
       const std::int64_t bias = t.bias.offset(between, set);
       for (std::int64_t i = 0; i < within.count; ++i) {
         const double xhat = (x[static_cast<std::size_t>(i)] - mean) * inverse;
-        t.out.put(out + t.out.offset(within, i), t.scale.get(scale + t.scale.offset(within, i), 1) * xhat +
-                                                     t.bias.get(bias + t.bias.offset(within, i), 0));
+        double y =
+            t.scale.get(scale + t.scale.offset(within, i), 1) * xhat + t.bias.get(bias + t.bias.offset(within, i), 0);
+        y = kernels::gemm::activate(activation, y);
+        if (p.around.amax) {
+          double& most = greatest[static_cast<std::size_t>(set)];
+          if (!std::isnan(most) && !(std::fabs(y) <= most)) most = std::fabs(y);  // a NaN stays
+        }
+        t.out.put(out + t.out.offset(within, i), factor * y);
       }
     }
   });
+  if (!p.around.amax) return;
+  double most = 0;
+  for (const double value : greatest)
+    if (!std::isnan(most) && !(value <= most)) most = value;
+  *static_cast<float*>(a.amax) = static_cast<float>(most);
 }
 
 // dscale and dbias, an element at a time, before dx is written: it may lie where dy does.
@@ -176,7 +211,7 @@ void backward(const Problem& p, const Tensors& t) {
 
 void layer_norm(const Problem& problem, const Args& args) {
   const Tensors tensors(problem, args);
-  problem.backward() ? backward(problem, tensors) : forward(problem, tensors);
+  problem.backward() ? backward(problem, tensors) : forward(problem, args, tensors);
 }
 
 }  // namespace gpudnn::host

@@ -88,6 +88,7 @@ ELSEWHERE = [
     (r"^(find_package|target_link_libraries)\(", "install.find_package"),
     (r"python -m gpudnn|\.whl", "install.wheel"),
     (r"^0[568]_.*--(text|iterations|resume|stop|data) ", "tests/samples, in a smaller form"),
+    (r"^07_data_parallel", "it trains on GPUs; samples.data_parallel tests its parts without one"),
     (r"--against|--against-cublaslt", "needs a second library and a GPU"),
     (r"\bMNIST|--data DIR|--classify|--load", "tests of the samples; it wants files that are not here"),
 ]

@@ -1,5 +1,5 @@
-// Batch normalization and its parts as graphs: what runs as pointwise operations and reductions against the
-// interpreter.
+// Batch normalization and its parts as graphs: what runs by the engine of batch normalization, or as
+// pointwise operations and reductions, against the interpreter.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kInterpreter = 100;
 constexpr std::int64_t kSegments = 101;
+constexpr std::int64_t kBatchNorm = 131;
 
 // A graph of one such operation, and what its tensors hold where random numbers are no legal values.
 struct Case {
@@ -90,6 +91,39 @@ Case backward(Random* random) {
   return m.made;
 }
 
+// What the engine of batch normalization takes, with an addition and a ReLU behind it.
+Case trained(Random* random) {
+  Maker m(random, random->chance(0.5));
+  const bool adds = random->chance(0.5), activates = random->chance(0.6);
+  const std::string parameters = " x=" + m.image() + " scale=" + m.vector() + " bias=" + m.vector();
+  const bool trains = random->chance(0.7);
+  std::string saved, running;
+  if (!trains) {
+    saved = " mean=" + m.vector() + " inverse=" + m.positive(0.7);
+  } else if (random->chance(0.8)) {
+    saved = " mean=" + m.vector() + " inverse=" + m.vector();
+  }
+  const std::string epsilon = trains ? " epsilon=" + m.number(0.01) + " phase=1" : "";
+  if (trains && random->chance(0.7)) {
+    running = " factor=" + m.number(random->pick({0.2, 1.0})) + " running_mean_in=" + m.vector() +
+              " running_var_in=" + m.positive(0.6) + " running_mean_out=" + m.vector() +
+              " running_var_out=" + m.vector();
+  }
+  std::string y = m.image(adds || activates);
+  m.operation("norm_fwd batch" + parameters + saved + running + " y=" + y + epsilon);
+  if (adds) {
+    const std::string addend = m.image(), sum = m.image(activates);
+    m.operation("pointwise add x=" + (random->chance(0.5) ? y + " b=" + addend : addend + " b=" + y) + " y=" + sum +
+                " compute=f32");
+    y = sum;
+  }
+  if (activates) {
+    const std::string clip = random->chance(0.3) ? " upper_clip=1.5" : "";
+    m.operation("pointwise relu_fwd x=" + y + " y=" + m.image() + " compute=f32" + clip);
+  }
+  return m.made;
+}
+
 Case statistics(Random* random) {
   Maker m(random, random->chance(0.5));
   const std::string x = m.image(), sum = m.vector(), squares = m.vector();
@@ -130,14 +164,13 @@ Case weights(Random* random) {
   return m.made;
 }
 
-// Segments on `handle`, the interpreter on the host.
-void compare(gpudnnHandle_t handle) {
+// The engine on `handle`, the interpreter on the host.
+void compare(gpudnnHandle_t handle, std::int64_t engine, const std::vector<Case (*)(Random*)>& make) {
   const gpudnnHandle_t host = Backend::host().handle();
   int compared = 0;
   for (int i = 0; i < session_cases(150); ++i) {
     Random random = case_random(session_seed(), static_cast<std::uint64_t>(i));
-    Case (*const make[])(Random*) = {forward, backward, statistics, finalize, weights};
-    const Case made = make[i % 5](&random);
+    const Case made = make[static_cast<std::size_t>(i) % make.size()](&random);
     SCOPED_TRACE(made.text);
     std::string why;
     const auto graph = graph::from_text(made.text, &why);
@@ -148,8 +181,7 @@ void compare(gpudnnHandle_t handle) {
     Memory a(*graph, &random);
     for (const auto& [uid, value] : made.values) a.set_all(uid, value);
     Memory b = a;
-    ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, kSegments), &a), GPUDNN_STATUS_SUCCESS)
-        << last_error();
+    ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, engine), &a), GPUDNN_STATUS_SUCCESS) << last_error();
     ASSERT_EQ(execute(host, make_plan(on_host.graph_descriptor, kInterpreter), &b), GPUDNN_STATUS_SUCCESS)
         << last_error();
     EXPECT_TRUE(a.guards_intact());
@@ -166,11 +198,16 @@ void compare(gpudnnHandle_t handle) {
   EXPECT_GT(compared, 1000);
 }
 
-TEST(GraphBatchNorm, AgreesWithTheInterpreter) { compare(Backend::host().handle()); }
+void compare_engines(gpudnnHandle_t handle) {
+  compare(handle, kSegments, {forward, backward, statistics, finalize, weights});
+  compare(handle, kBatchNorm, {trained, backward});
+}
+
+TEST(GraphBatchNorm, AgreesWithTheInterpreter) { compare_engines(Backend::host().handle()); }
 
 TEST(GraphBatchNorm, AgreesWithTheInterpreterOnTheDevice) {
   GPUDNN_NEEDS_GPU();
-  compare(Backend::at_hand().handle());
+  compare_engines(Backend::at_hand().handle());
 }
 
 }  // namespace

@@ -361,25 +361,37 @@ bool is_cuda(gpudnnHandle_t handle) {
 
 }  // namespace
 
-Status execute(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* memory) {
+struct Execution::State {
+  gpudnnHandle_t handle;
+  const BackendDescriptor& plan;
+  Memory* memory;
+  std::map<std::int64_t, std::unique_ptr<Place>> copies;
+  std::unique_ptr<Place> workspace;
+  BackendDescriptor pack{graph::kPack};
+};
+
+Execution::Execution(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* memory,
+                     const std::map<std::int64_t, void*>& given)
+    : state_(new State{handle, plan, memory, {}, nullptr}) {
   std::vector<std::int64_t> uids;
   std::vector<void*> pointers;
-  std::map<std::int64_t, std::unique_ptr<Place>> copies;
   for (const graph::Tensor& tensor : memory->graph().tensors) {
     if (tensor.is_virtual) continue;
     uids.push_back(tensor.uid);
-    pointers.push_back(memory->pointer(tensor.uid));
-    if (tensor.by_value || !is_cuda(handle)) continue;
+    const auto elsewhere = given.find(tensor.uid);
+    pointers.push_back(elsewhere != given.end() ? elsewhere->second : memory->pointer(tensor.uid));
+    if (tensor.by_value || elsewhere != given.end() || !is_cuda(handle)) continue;
     const std::size_t bytes = memory->bytes(tensor.uid);
-    const auto& copy = copies[tensor.uid] = std::make_unique<Place>(handle, bytes);
+    const auto& copy = state_->copies[tensor.uid] = std::make_unique<Place>(handle, bytes);
     EXPECT_EQ(gpudnnMemcpy(handle, copy->data(), pointers.back(), bytes, GPUDNN_MEMCPY_HOST_TO_DEVICE),
               GPUDNN_STATUS_SUCCESS);
     pointers.back() = copy->data();
   }
   // Behind 4 bytes of the client's own, as NVIDIA's frontend gives it.
-  const Place workspace(handle, static_cast<std::size_t>(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) + 4);
-  void* start = static_cast<char*>(workspace.data()) + 4;
-  BackendDescriptor pack(graph::kPack);
+  state_->workspace = std::make_unique<Place>(
+      handle, static_cast<std::size_t>(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) + 4);
+  void* start = static_cast<char*>(state_->workspace->data()) + 4;
+  BackendDescriptor& pack = state_->pack;
   const auto count = static_cast<std::int64_t>(uids.size());
   EXPECT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, GPUDNN_TYPE_INT64, count, uids.data()),
             GPUDNN_STATUS_SUCCESS);
@@ -387,12 +399,24 @@ Status execute(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* mem
             GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_WORKSPACE, GPUDNN_TYPE_VOID_PTR, 1, &start), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(pack.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
-  const Status status = gpudnnBackendExecute(handle, plan.get(), pack.get());
-  for (const auto& [uid, copy] : copies) {
-    EXPECT_EQ(
-        gpudnnMemcpy(handle, memory->pointer(uid), copy->data(), memory->bytes(uid), GPUDNN_MEMCPY_DEVICE_TO_HOST),
-        GPUDNN_STATUS_SUCCESS);
+}
+
+Execution::~Execution() = default;
+
+Status Execution::start() { return gpudnnBackendExecute(state_->handle, state_->plan.get(), state_->pack.get()); }
+
+void Execution::finish() {
+  for (const auto& [uid, copy] : state_->copies) {
+    EXPECT_EQ(gpudnnMemcpy(state_->handle, state_->memory->pointer(uid), copy->data(), state_->memory->bytes(uid),
+                           GPUDNN_MEMCPY_DEVICE_TO_HOST),
+              GPUDNN_STATUS_SUCCESS);
   }
+}
+
+Status execute(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* memory) {
+  Execution execution(handle, plan, memory);
+  const Status status = execution.start();
+  execution.finish();
   return status;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,22 @@ void set_places(const graph::Graph& graph, Memory* memory);
 
 // On a handle of the CUDA backend the tensors are copied to the device, and back.
 [[nodiscard]] Status execute(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* memory);
+
+// The same in steps, for several that run at once. Tensors of `given` lie where it says, as they are.
+class Execution {
+ public:
+  Execution(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* memory,
+            const std::map<std::int64_t, void*>& given = {});
+  ~Execution();
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+  [[nodiscard]] Status start();
+  void finish();  // copies what is on the device back
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // Cases of a file under tests/cases/graph: "== name", then the graph's text.
 struct GraphCase {

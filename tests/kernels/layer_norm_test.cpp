@@ -116,6 +116,34 @@ TEST(LayerNorm, ReferenceByHand) {
   EXPECT_NEAR(y[1], 5 * 3 / std::sqrt(5.0) + 20, 1e-14);
 }
 
+// x + residual = {1.5, 3.5}, so xhat is as above; then ReLU and the factor.
+TEST(LayerNorm, WhatStandsAroundItByHand) {
+  const char* const line = "layer_norm layer infer f64 nchw 1x2 eps=0 residual sum act=relu factor amax";
+  EXPECT_EQ(to_text(problem_of(line)), line);
+  const double x[] = {1, 3}, residual[] = {0.5, 0.5}, scale[] = {2, 5}, bias[] = {-10, 20};
+  const float factor = 0.5F;
+  double y[2], sum[2];
+  float amax = -1;
+  layer_norm::Args args;
+  args.x = x;
+  args.residual = residual;
+  args.sum = sum;
+  args.scale = scale;
+  args.bias = bias;
+  args.factor = &factor;
+  args.amax = &amax;
+  args.out = y;
+  ASSERT_EQ(run(Backend::host().handle(), problem_of(line), args), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(sum[0], 1.5);
+  EXPECT_EQ(sum[1], 3.5);
+  EXPECT_EQ(y[0], 0);  // max(-12, 0)
+  EXPECT_EQ(y[1], 12.5);
+  EXPECT_EQ(amax, 25);
+  EXPECT_EQ(validate(problem_of("layer_norm layer infer f64 nchw 1x2 sum")), GPUDNN_STATUS_BAD_PARAM);
+  EXPECT_NE(take_error_text().find("nothing is added to x"), std::string::npos);
+  EXPECT_EQ(validate(problem_of("layer_norm layer bwd f64 nchw 1x2 factor")), GPUDNN_STATUS_BAD_PARAM);
+}
+
 // g = dy scale = {2, 10}; mean(g) = 6; mean(g xhat) = 4: dx = {2 - 6 + 4, 10 - 6 - 4} = 0, as any row of two.
 TEST(LayerNorm, GradientsByHand) {
   const double x[] = {1, 3}, dy[] = {1, 2}, scale[] = {2, 5}, mean[] = {2}, inverse[] = {1};

@@ -265,6 +265,20 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total) {
     return cudaSuccess;
   });
 }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  return call("cudaPointerGetAttributes", [&] {
+    *attributes = {};
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    auto block = state().memory.upper_bound(address);
+    if (block == state().memory.begin()) return cudaSuccess;
+    --block;
+    if (address >= block->first + block->second.bytes) return cudaSuccess;
+    attributes->type = cudaMemoryTypeDevice;
+    attributes->device = block->second.device;
+    attributes->devicePointer = const_cast<void*>(pointer);
+    return cudaSuccess;
+  });
+}
 cudaError_t cudaMemsetAsync(void* pointer, int value, std::size_t bytes, cudaStream_t stream) {
   return call("cudaMemsetAsync", [&] {
     if (const cudaError_t error = check_stream("cudaMemsetAsync", stream); error != cudaSuccess) return error;

@@ -78,7 +78,7 @@ std::vector<Config> interpreter_configs(const Engine&, const Graph& graph, const
     }
     for (const Link& link : node.links) {
       if (link.port == Port::item && node.op != Op::concat) {
-        *why = std::string(op_name(node.op)) + ": statistics shared between GPUs are not built";
+        *why = std::string(op_name(node.op)) + ": statistics that GPUs share need them all at once";
         return {};
       }
     }

@@ -27,6 +27,7 @@ void describe(Problem& problem, Args& args, verify::Check* check) {
   check->read("bias", args.bias, &problem.bias);
   check->read("mean", args.saved_mean, &problem.mean);
   check->read("inverse", args.saved_inverse, &problem.inverse);
+  if (problem.around.is_there()) return check->give_up("what stands around it is not followed");
   const auto write = [&](const char* name, void*& pointer, TensorGeometry* geometry) {
     check->write(name, pointer, geometry, false, verify::whole(geometry->type));
   };

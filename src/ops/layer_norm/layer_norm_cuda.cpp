@@ -55,6 +55,17 @@ kernels::LayerNormParams params_of(const Problem& p, const Device& device, const
     params.params = nest_of(p, p.by, sums);
     params.summed = nest_of(p, ~p.by, sums);
   }
+  if (p.around.is_there()) {
+    kernels::LayerNormAround& around = params.around;
+    around.residual = args.residual;
+    around.sum = args.sum;
+    around.activation = p.around.activation;
+    around.function = p.around.function;
+    around.drops_nan = p.around.drops_nan;
+    around.factor = static_cast<const float*>(args.factor);
+    around.number = static_cast<float>(args.number);
+    around.amax = static_cast<float*>(args.amax);
+  }
   params.multiprocessors = device.multiprocessors;
   params.has_clusters = device.has_clusters();
   params.partials = static_cast<float*>(args.workspace);
@@ -76,10 +87,15 @@ Args some_args(const Problem& p) {
   args.dbias = at(p.dbias);
   args.saved_mean = args.mean = at(p.mean);
   args.saved_inverse = args.inverse = at(p.inverse);
+  args.residual = p.around.residual ? any : nullptr;
+  args.sum = p.around.sum ? any : nullptr;
+  args.factor = p.around.factor ? any : nullptr;
+  args.amax = p.around.amax ? any : nullptr;
   return args;
 }
 
 bool rows_fit(const kernels::LayerNormParams& params) {
+  if (params.around.is_there()) return kernels::layer_norm_rows_around_fit(params);
   return params.backward ? kernels::layer_norm_rows_backward_fit(params) : kernels::layer_norm_rows_fit(params);
 }
 
@@ -99,6 +115,12 @@ Support supports_rows_cuda(const Problem& problem, const Device& device) {
 
 Status rows_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
   const kernels::LayerNormParams params = params_of(problem, site.device, args);
+  if (problem.around.is_there()) {
+    GPUDNN_REQUIRE(rows_fit(params), GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
+                   "a data pointer is no multiple of 16, which the tensors' BYTE_ALIGNMENT promised");
+    kernels::launch_layer_norm_rows_around(params, site.stream);
+    return cuda::launch_status("layer_norm_rows_around");
+  }
   if (!rows_fit(params)) return strided_cuda(site, problem, args);
   if (!params.backward) {
     kernels::launch_layer_norm_rows(params, site.stream);
@@ -115,7 +137,10 @@ std::size_t channels_last_workspace_sm90(const Problem& problem, const Device& d
   return kernels::layer_norm_channels_last_bytes(params_of(problem, device, some_args(problem)));
 }
 
+constexpr const char* kAround = "something stands around it";
+
 Support supports_channels_last_sm90(const Problem& problem, const Device& device) {
+  if (problem.around.is_there()) return Support::no(kAround);
   return kernels::layer_norm_channels_last_fit(params_of(problem, device, some_args(problem)))
              ? Support::yes()
              : Support::no(
@@ -134,6 +159,7 @@ std::size_t planes_workspace_cuda(const Problem& problem, const Device& device) 
 }
 
 Support supports_planes_cuda(const Problem& problem, const Device& device) {
+  if (problem.around.is_there()) return Support::no(kAround);
   return kernels::layer_norm_planes_backward_fit(params_of(problem, device, some_args(problem)))
              ? Support::yes()
              : Support::no("the pass is not backward, or the elements of a set are not contiguous planes of channels");
@@ -149,7 +175,9 @@ Status planes_cuda(const LaunchSite& site, const Problem& problem, const Args& a
   return cuda::launch_status("layer_norm_planes_backward");
 }
 
-Support supports_strided_cuda(const Problem&, const Device&) { return Support::yes(); }
+Support supports_strided_cuda(const Problem& problem, const Device&) {
+  return problem.around.is_there() ? Support::no(kAround) : Support::yes();
+}
 
 Status strided_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
   kernels::launch_layer_norm_strided(params_of(problem, site.device, args), site.stream);

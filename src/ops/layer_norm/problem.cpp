@@ -2,6 +2,7 @@
 //   layer_norm layer train bf16 nchw 8192x4096 [params=bf16] [stats=f32] [out=f8e4m3] [eps=1e-06] [noscale] [nobias]
 //   layer_norm rms bwd bf16 nchw 8192x4096 [dy=f32] [grads=f32] [nodscale] [nodbias]
 //   layer_norm group infer f16 nhwc n8c320h64w64 groups=32
+//   layer_norm rms infer bf16 nchw 64x8192 params=bf16 nobias out=f8e4m3 [residual [sum]] [act=gelu] [factor] [amax]
 // Scale, bias and statistics are f32 (f64 for f64 data) unless told, the other tensors as x. `axes=123` and `by=1` name
 // dimensions where they differ from those of the mode; of groups, channels count as two dimensions there.
 // SPDX-License-Identifier: Apache-2.0
@@ -19,6 +20,8 @@ namespace {
 
 constexpr const char* kModes[] = {"layer", "rms", "instance", "group", "ada"};
 constexpr const char* kPasses[] = {"infer", "train", "bwd"};
+constexpr const char* kFunctions[kernels::matmul::kActivations] = {"identity", "relu",    "gelu", "gelu_tanh", "swish",
+                                                                   "tanh",     "sigmoid", "elu",  "softplus"};
 constexpr double kUsualEpsilon = 1e-5;
 
 std::uint32_t bit(int dim) noexcept { return 1u << dim; }
@@ -110,6 +113,30 @@ bool take_type(ProblemWords* words, const char* prefix, DataType* type, std::str
 
 std::string type_word(const char* name, DataType type, DataType usual) {
   return type == usual ? std::string{} : std::string(" ") + name + '=' + data_type_name(type);
+}
+
+std::string around_words(const Around& around) {
+  std::string text;
+  if (around.residual) text += " residual";
+  if (around.sum) text += " sum";
+  if (around.activation != kernels::matmul::Activation::identity)
+    text += " act=" + name_of(static_cast<int>(around.activation), kFunctions);
+  if (around.factor) text += " factor";
+  if (around.amax) text += " amax";
+  return text;
+}
+
+bool take_around(ProblemWords* words, Around* around, std::string* why) {
+  around->residual = words->take_word("residual");
+  around->sum = words->take_word("sum");
+  around->factor = words->take_word("factor");
+  around->amax = words->take_word("amax");
+  const auto text = words->take("act=");
+  if (!text) return true;
+  for (int i = 0; i < kernels::matmul::kActivations; ++i) {
+    if (*text == kFunctions[i]) return around->activation = static_cast<kernels::matmul::Activation>(i), true;
+  }
+  return *why = "'act=" + std::string(*text) + "' is no activation", false;
 }
 
 // The types of the line.
@@ -224,8 +251,12 @@ Status validate(const Problem& p) {
   if (!p.backward()) {
     GPUDNN_REQUIRE(p.epsilon >= 0 && std::isfinite(p.epsilon), GPUDNN_STATUS_BAD_PARAM,
                    "epsilon is %g; it must be finite and not negative", p.epsilon);
+    GPUDNN_REQUIRE(!p.around.sum || p.around.residual, GPUDNN_STATUS_BAD_PARAM,
+                   "a sum is to be written, and nothing is added to x");
     return GPUDNN_STATUS_SUCCESS;
   }
+  GPUDNN_REQUIRE(!p.around.is_there(), GPUDNN_STATUS_BAD_PARAM,
+                 "residual, activation and factor are of a forward pass");
   GPUDNN_TRY(validate_data(p, p.dy, "dy", false));
   GPUDNN_TRY(require_there(p.inverse, "inverse"));
   if (p.mode != Mode::rms) GPUDNN_TRY(require_there(p.mean, "mean"));
@@ -264,6 +295,7 @@ std::string to_text(const Problem& p) {
                          Named{"inverse", &p.inverse}, Named{"dscale", &p.dscale}, Named{"dbias", &p.dbias}}) {
     if (n.tensor->rank > 0) text += layout_word(n.name, *n.tensor, GPUDNN_TENSOR_NCHW);
   }
+  text += around_words(p.around);
   return text;
 }
 
@@ -296,7 +328,8 @@ std::optional<Problem> from_text(std::string_view line, std::string* why) {
   p.by = usual_by(p.mode, p.axes);
   Types types;
   if (!take_dims(&words, "by=", p.x.rank, &p.by, why) || !take_types(&words, p, &types, why) ||
-      !take_epsilon(&words, &p.epsilon, why) || !take_tensors(&words, first, types, &p, why)) {
+      !take_epsilon(&words, &p.epsilon, why) || !take_tensors(&words, first, types, &p, why) ||
+      !take_around(&words, &p.around, why)) {
     return std::nullopt;
   }
   if (!nothing_left(words, why)) return std::nullopt;

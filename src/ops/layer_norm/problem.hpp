@@ -6,6 +6,9 @@
 //   backward  g = dy * scale;  dx = inverse * (g - mean(g) - xhat * mean(g * xhat))     (RMS without the mean of g)
 //             dscale = sum(dy * xhat);  dbias = sum(dy)
 //
+//   around    forward, before: x = round(x + residual), which may be written; behind: v = f(y), amax = max |v|,
+//             y = factor * v
+//
 // `axes` names the dimensions that a set runs along; mean and inverse have extent 1 there. `by` names those along which
 // scale and bias vary: the axes (layer), channels (instance), channels within groups too (group), samples and axes
 // (adaptive). Group normalization is that of a tensor whose channels are two dimensions, groups and channels of a
@@ -21,11 +24,27 @@
 
 #include "core/engine.hpp"
 #include "core/geometry.hpp"
+#include "kernels/matmul/epilogue.hpp"
 
 namespace gpudnn::layer_norm {
 
 enum class Mode : std::int32_t { layer, rms, instance, group, ada };
 enum class Pass : std::int32_t { infer, train, backward };
+
+// What stands around a forward pass.
+struct Around {
+  bool residual = false;  // it and the sum have x's type, extents and strides
+  bool sum = false;       // is written
+  kernels::matmul::Activation activation = kernels::matmul::Activation::identity;
+  kernels::matmul::ActivationParams function;
+  bool drops_nan = false;  // of ReLU
+  bool factor = false;     // a float
+  bool amax = false;       // a float
+
+  [[nodiscard]] bool is_there() const noexcept {
+    return residual || factor || amax || activation != kernels::matmul::Activation::identity;
+  }
+};
 
 struct Problem {
   Mode mode = Mode::layer;
@@ -43,6 +62,7 @@ struct Problem {
   TensorGeometry inverse;  // train: written; backward: read
   TensorGeometry dscale;   // backward
   TensorGeometry dbias;
+  Around around;
 
   [[nodiscard]] bool backward() const noexcept { return pass == Pass::backward; }
 };
@@ -59,6 +79,11 @@ struct Args {
   void* inverse = nullptr;  // train
   void* dscale = nullptr;
   void* dbias = nullptr;
+  const void* residual = nullptr;
+  void* sum = nullptr;
+  const void* factor = nullptr;  // where the handle computes; null: `number`
+  double number = 1;
+  void* amax = nullptr;
   void* workspace = nullptr;  // at a multiple of 16
   std::size_t workspace_bytes = 0;
 };

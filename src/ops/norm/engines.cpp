@@ -29,6 +29,7 @@ constexpr Engine<Problem, Args> kEngines[] = {
 };
 
 void describe(Problem& problem, Args& args, verify::Check* check) {
+  if (problem.peers > 1) return check->give_up("other GPUs take part");
   const DataType type = problem.x.type;
   check->read("x", args.x, &problem.x);
   check->read("z", args.z, &problem.z);
@@ -37,6 +38,8 @@ void describe(Problem& problem, Args& args, verify::Check* check) {
   check->read("bias", args.bias, &problem.params);
   check->read("the mean", args.given_mean, &problem.stats);
   check->read("the deviation", args.given_deviation, &problem.stats);
+  check->read("the old running mean", args.old_mean, &problem.stats);
+  check->read("the old running variance", args.old_variance, &problem.stats);
   const bool is_backward = problem.pass == Pass::backward;
   check->write(is_backward ? "dx" : "y", args.out, is_backward ? &problem.dx : &problem.y, args.beta != 0,
                verify::whole(type));
@@ -46,8 +49,8 @@ void describe(Problem& problem, Args& args, verify::Check* check) {
   };
   write("dscale", args.dscale, &problem.params, args.beta_param != 0);
   write("dbias", args.dbias, &problem.params, args.beta_param != 0);
-  write("the running mean", args.running_mean, &problem.stats, true);
-  write("the running variance", args.running_variance, &problem.stats, true);
+  write("the running mean", args.running_mean, &problem.stats, args.old_mean == nullptr);
+  write("the running variance", args.running_variance, &problem.stats, args.old_variance == nullptr);
   write("the saved mean", args.saved_mean, &problem.stats, false);
   write("the saved inverse", args.saved_inverse, &problem.stats, false);
   if (!has_mask(problem)) return;
@@ -73,6 +76,14 @@ std::size_t workspace_bytes(gpudnnHandle_t handle, const Problem& problem) {
   if (handle->device->backend == GPUDNN_BACKEND_CUDA) return cuda_workspace_bytes(handle, problem);
 #endif
   (void)handle, (void)problem;
+  return 0;
+}
+
+std::size_t workspace_bytes(const Device& device, const Problem& problem) {
+#ifdef GPUDNN_WITH_CUDA
+  if (device.backend == GPUDNN_BACKEND_CUDA) return cuda_workspace_bytes(device, problem);
+#endif
+  (void)device, (void)problem;
   return 0;
 }
 

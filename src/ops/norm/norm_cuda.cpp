@@ -1,5 +1,7 @@
 // Launchers of the normalization kernels.
 // SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 
 #include "kernels/norm/norm.hpp"
@@ -14,6 +16,7 @@ namespace {
 using kernels::NormParams;
 using kernels::NormStage;
 
+constexpr const char* kShared = "statistics are shared between GPUs";
 constexpr const char* kTooLarge =
     "a set, or the tensor across sets, has more than 2^31 units of 8 elements; normalize it in parts";
 
@@ -49,8 +52,11 @@ NormParams common_params(const Problem& problem, const Args& args) {
   params.bias = args.bias;
   params.given_mean = args.given_mean;
   params.given_deviation = args.given_deviation;
+  params.inverse_given = problem.inverse_given;
   params.running_mean = args.running_mean;
   params.running_variance = args.running_variance;
+  params.old_mean = args.old_mean != nullptr ? args.old_mean : args.running_mean;
+  params.old_variance = args.old_variance != nullptr ? args.old_variance : args.running_variance;
   params.saved_mean = args.saved_mean;
   params.saved_inverse = args.saved_inverse;
   params.dscale = args.dscale;
@@ -74,6 +80,31 @@ void launch(const NormParams& params, cudaStream_t stream) {
   }
 }
 
+// That the fastest engine takes.
+std::size_t scratch_of(const LaunchPlan& plan, const Problem& problem) {
+  const bool may_split = plan.split_is_faster || problem.peers > 1;
+  return std::max(plan.segments.scratch, may_split ? plan.split_results_bytes + plan.split_partials_bytes : 0);
+}
+
+// The buffers, and which of them is this GPU's own: the first one in its memory.
+Status find_peers(const Device& device, const Problem& problem, const Args& args, kernels::NormPeers* peers) {
+  peers->count = problem.peers;
+  peers->own = -1;
+  for (int i = 0; i < problem.peers; ++i) {
+    peers->buffers[i] = args.peers[i];
+    cudaPointerAttributes attributes{};
+    const cudaError_t error = cudaPointerGetAttributes(&attributes, args.peers[i]);
+    GPUDNN_REQUIRE(error == cudaSuccess, GPUDNN_STATUS_BAD_PARAM, "buffer %d of shared statistics, at %p: %s", i,
+                   args.peers[i], cudaGetErrorString(error));
+    if (peers->own < 0 && attributes.type == cudaMemoryTypeDevice && attributes.device == device.ordinal)
+      peers->own = i;
+  }
+  GPUDNN_REQUIRE(peers->own >= 0, GPUDNN_STATUS_BAD_PARAM,
+                 "none of the %d buffers of shared statistics lies in the memory of GPU %d, which executes",
+                 peers->count, device.ordinal);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
 }  // namespace
 
 std::size_t cuda_reserve_bytes(const Problem& problem) { return has_mask(problem) ? mask_bytes(problem) : 0; }
@@ -87,10 +118,15 @@ std::size_t cuda_workspace_bytes(gpudnnHandle_t handle, const Problem& problem) 
     variant.saved = saved;
     const auto plan = find_plan(handle, variant);
     if (!plan->walk_fits) return 0;
-    most = std::max(most, plan->segments.scratch);
-    if (plan->split_is_faster) most = std::max(most, plan->split_results_bytes + plan->split_partials_bytes);
+    most = std::max(most, scratch_of(*plan, problem));
   }
   return most;
+}
+
+std::size_t cuda_workspace_bytes(const Device& device, const Problem& problem) {
+  if (problem.pass == Pass::infer || element_count(problem.x) == 0) return 0;
+  const LaunchPlan plan = make_plan(device, problem);
+  return plan.walk_fits ? scratch_of(plan, problem) : 0;
 }
 
 void note_pointers(const Args& args, Problem* problem) {
@@ -121,6 +157,7 @@ Status apply_cuda(const LaunchSite& site, const Problem& problem, const Args& ar
 
 Support supports_segments_cuda(const Problem& problem, const Device&) {
   if (!problem.plan->walk_fits) return Support::no(kTooLarge);
+  if (problem.peers > 1) return Support::no(kShared);
   const char* const reason = problem.plan->segments.reason_against;
   return reason != nullptr ? Support::no(reason) : Support::yes();
 }
@@ -144,7 +181,8 @@ Support supports_split_cuda(const Problem& problem, const Device&) {
   if (problem.scratch < plan.split_results_bytes + plan.split_partials_bytes) {
     return Support::no("the call brings no workspace for partial sums");
   }
-  return plan.split_is_faster ? Support::yes() : Support::no("one launch is expected to be faster");
+  return plan.split_is_faster || problem.peers > 1 ? Support::yes()
+                                                   : Support::no("one launch is expected to be faster");
 }
 
 Status split_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
@@ -153,6 +191,12 @@ Status split_cuda(const LaunchSite& site, const Problem& problem, const Args& ar
   params.results = args.scratch;
   params.partials = static_cast<char*>(args.scratch) + problem.plan->split_results_bytes;
   params.stage = NormStage::partial;
+  kernels::NormPeers peers;
+  if (problem.peers > 1) {
+    GPUDNN_TRY(find_peers(site.device, problem, args, &peers));
+    params.count *= problem.peers;
+    params.alpha_param /= problem.peers;
+  }
   if (problem.pass == Pass::backward && !problem.saved) {
     NormParams statistics = params;  // as forward gathers them
     statistics.backward = false;
@@ -161,13 +205,18 @@ Status split_cuda(const LaunchSite& site, const Problem& problem, const Args& ar
     kernels::launch_norm_finish(statistics, site.stream);
   }
   launch(params, site.stream);
-  kernels::launch_norm_finish(params, site.stream);
+  if (problem.peers > 1) {
+    kernels::launch_norm_finish_with_peers(params, peers, site.stream);
+  } else {
+    kernels::launch_norm_finish(params, site.stream);
+  }
   params.stage = NormStage::apply;
   launch(params, site.stream);
   return cuda::launch_status("norm_split");
 }
 
 Support supports_cluster_cuda(const Problem& problem, const Device&) {
+  if (problem.peers > 1) return Support::no(kShared);
   return problem.plan->walk_fits ? Support::yes() : Support::no(kTooLarge);
 }
 

@@ -110,8 +110,12 @@ TensorGeometry parameter_geometry(const TensorGeometry& x, bool per_activation) 
   return result;
 }
 
+std::int64_t peer_buffer_floats(const Problem& problem) noexcept {
+  return 4 * problem.peers * element_count(problem.stats);
+}
+
 bool has_mask(const Problem& problem) noexcept {
-  return problem.pass != Pass::infer && problem.ops != GPUDNN_BATCHNORM_OPS_BN &&
+  return problem.masks && problem.pass != Pass::infer && problem.ops != GPUDNN_BATCHNORM_OPS_BN &&
          problem.mode != GPUDNN_ACTIVATION_IDENTITY;
 }
 
