@@ -69,11 +69,11 @@ std::string with_fault(const Operation& operation, std::size_t index, bool lasti
     if (!is_question(fault.function) && !is_about_device(fault.function) && !gives_way && !searches && !makes_context)
       wrong += "success\n";
     if (operation.executes && launches.empty()) wrong += "success, though nothing was launched\n";
-    for (const Launch& launch : launches) {
-      if (launch.device != kDevice) wrong += "success, with a launch on another device\n";
-    }
   } else if (!names_cause(text)) {
     wrong += "the text does not name the error: " + text + "\n";
+  }
+  for (const Launch& launch : launches) {
+    if (launch.device != kDevice) wrong += "a launch on another device\n";
   }
   if (cudaPeekAtLastError() != cudaSuccess) wrong += "an error was left with the runtime\n";
   if (capture_mode_of_thread() != cudaStreamCaptureModeGlobal) wrong += "the thread's capture mode was changed\n";
