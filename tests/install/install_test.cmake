@@ -83,8 +83,9 @@ elseif(STEP STREQUAL "pkg_config")
 elseif(STEP STREQUAL "samples")
   run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${PREFIX}/share/gpudnn/samples -B ${WORK_DIR}/samples
     -DCMAKE_C_COMPILER=${C_COMPILER} -DCMAKE_PREFIX_PATH=${PREFIX})
-  run(${CMAKE_COMMAND} --build ${WORK_DIR}/samples --target sample_relu sample_graph_c sample_graph_cpp)
-  foreach(program 00_relu 03_graph 04_graph)
+  run(${CMAKE_COMMAND} --build ${WORK_DIR}/samples --target sample_relu sample_graph_c sample_graph_cpp
+    sample_streams)
+  foreach(program 00_relu 03_graph 04_graph 09_streams)
     run(${WORK_DIR}/samples/${program})
   endforeach()
 
