@@ -66,6 +66,14 @@ void set_extents(int name, int type, const graph::Extents& extents, Object* obje
   object->set(name, GPUDNN_TYPE_FRACTION, extents.count, fractions.data());
 }
 
+// Whether a tensor of the graph is what the operation has as this attribute, which could be a number too.
+inline bool is_linked(int name, const graph::Node& node) {
+  for (const graph::PortRow& port : graph::row_of(node.op).ports) {
+    if (port.attribute == name && node.at(port.port) >= 0) return true;
+  }
+  return false;
+}
+
 // A field of a node, where the descriptor's kind has the attribute. What an operation has that says nothing of it is
 // left to the library.
 template <class Object>
@@ -75,7 +83,7 @@ void set_field(const graph::FieldRow& row, const graph::Node& node, int kind, Ob
   const graph::Attribute& attribute = graph::attributes_of(kind)[static_cast<std::size_t>(place)];
   const graph::Node usual;
   const bool is_usual = std::visit([&](auto field) { return node.*field == usual.*field; }, row.field);
-  if (is_usual && !attribute.required) return;
+  if ((is_usual && !attribute.required) || is_linked(row.attribute, node)) return;
   std::int64_t word = 0;
   if (const auto* field = std::get_if<graph::IntField>(&row.field)) {
     word = node.*(*field);
@@ -88,7 +96,9 @@ void set_field(const graph::FieldRow& row, const graph::Node& node, int kind, Ob
   } else {
     return set_extents(row.attribute, attribute.type, node.*std::get<graph::ExtentsField>(row.field), object);
   }
-  if (attribute.type == GPUDNN_TYPE_INT64) return set_integer(row.attribute, word, object);
+  if (attribute.type == GPUDNN_TYPE_INT64 || attribute.other == GPUDNN_TYPE_INT64) {
+    return set_integer(row.attribute, word, object);
+  }
   const auto flag = static_cast<unsigned char>(word);
   const auto number = static_cast<int>(word);
   const bool is_flag = attribute.type == GPUDNN_TYPE_BOOLEAN;
