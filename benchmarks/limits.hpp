@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/numerics.hpp"
 #include "problem_run.hpp"
 
 namespace gpudnn::bench {
@@ -22,20 +23,25 @@ struct Ceilings {
   double tflops_f8 = 1500;
 };
 
-// Bounds on ||ours - theirs|| / ||theirs|| by the arithmetic of the problem. Both libraries round, in different orders,
-// and ours may use a transform (Winograd, FFT) that loses some digits; theirs is computed without one. A wrong index or
-// a dropped tap is far above any of these.
-struct Agreement {
-  Arithmetic arithmetic;
-  double bound;
-};
-constexpr Agreement kAgreement[] = {
-    {Arithmetic::f64, 1e-11}, {Arithmetic::f32, 1e-4},    {Arithmetic::tf32, 3e-3}, {Arithmetic::f16, 5e-3},
-    {Arithmetic::bf16, 3e-2}, {Arithmetic::integer, 0.0}, {Arithmetic::f8, 3e-2},
-};
+// The bound on ||ours - theirs|| / ||theirs|| by the arithmetic of the problem. Both libraries round, in different
+// orders, and ours may use a transform (Winograd, FFT) that loses some digits; theirs is computed without one. A wrong
+// index or a dropped tap is far above any of these.
 [[nodiscard]] constexpr double agreement_bound(Arithmetic arithmetic) {
-  for (const Agreement& row : kAgreement) {
-    if (row.arithmetic == arithmetic) return row.bound;
+  switch (arithmetic) {
+    case Arithmetic::f64:
+      return numerics::normwise_bound(GPUDNN_DATA_DOUBLE);
+    case Arithmetic::f32:
+      return numerics::normwise_bound(GPUDNN_DATA_FLOAT);
+    case Arithmetic::tf32:
+      return numerics::normwise_bound(GPUDNN_DATA_FLOAT, true);
+    case Arithmetic::f16:
+      return numerics::normwise_bound(GPUDNN_DATA_HALF);
+    case Arithmetic::bf16:
+      return numerics::normwise_bound(GPUDNN_DATA_BFLOAT16);
+    case Arithmetic::f8:
+      return numerics::normwise_bound(GPUDNN_DATA_FP8_E4M3);
+    case Arithmetic::integer:
+      break;
   }
   return 0;
 }

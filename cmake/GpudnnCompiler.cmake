@@ -24,16 +24,17 @@ set(GPUDNN_PROGRAM_OPTIMIZATION $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:C,C
 # gpudnn_precompile(target header): what the C++ files of a target include most, parsed once for all of them, which
 # takes half of the compiler's time. gpudnn_precompile(target REUSE_FROM other): what was parsed for another target.
 function(gpudnn_precompile target header)
+  if(CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    return()  # or a target would still wait for the one whose header it shares
+  endif()
   if(header STREQUAL REUSE_FROM)
     target_precompile_headers(${target} REUSE_FROM ${ARGN})
   else()
     target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${header}>)
   endif()
-  if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
-    # The same bug, which GCC is silent about in the standard library's own headers, but not where they are precompiled.
-    target_compile_options(${target} PRIVATE
-      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow;-Wno-array-bounds>")
-  endif()
+  # The same bug, which GCC is silent about in the standard library's own headers, but not where they are precompiled.
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow;-Wno-array-bounds>")
 endfunction()
 
 if(GPUDNN_SANITIZE)

@@ -14,6 +14,9 @@ foreach(tool gpudnn-bench gpudnn-explain gpudnn-tune)
     install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gpudnn_tools)
   endif()
 endforeach()
+if(GPUDNN_MAN_PAGES)
+  install(FILES ${GPUDNN_MAN_PAGES} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT gpudnn_tools)
+endif()
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/cudnn_imports.py DESTINATION ${CMAKE_INSTALL_BINDIR}
   RENAME gpudnn-cudnn-imports COMPONENT gpudnn_tools)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/benchmarks/cases DESTINATION ${CMAKE_INSTALL_DATADIR}/gpudnn

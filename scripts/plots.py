@@ -50,15 +50,38 @@ RESNET = {
     "against_resnet50_nchw_fp16": "ResNet-50 f16 NCHW, batch 64", "against_resnet50_nchw_tf32": "ResNet-50 TF32 NCHW, batch 64",
 }
 OTHER = {
-    "against_resnet50": "ResNet-50 f32 NCHW, no tensor cores", "against_vgg": "VGG f32", "against_lenet": "LeNet f32",
+    "against_lenet": "LeNet f32",
     "against_networks": "layers of published networks", "against_unseen": "layers never tuned on",
-    "depthwise_groups": "depthwise layers", "against_memory": "bound by memory",
+    "depthwise_groups": "depthwise layers", "against_memory": "bound by memory", "fp32": "f32 NCHW without TF32, networks",
+    "int8": "int8 forward",
+}
+GRAPHS = {
+    "graphs_epilogues": "graphs: convolutions with what follows them", "graphs_matmul": "graphs: matrix products",
+    "graphs_pointwise": "graphs: pointwise programs",
+}
+# The table of --curve, what was trained, and how many things there are to guess among (0: no such number).
+CURVES = {
+    "curve_02_mnist": ("02_mnist: 8000 of MNIST's digits, 8 passes", 10),
+    "curve_05_attention": ("05_attention: a transformer on a made text", 24),
+    "curve_06_sequence_text": ("06_sequence text: an LSTM on the same text", 24),
+    "curve_06_sequence_digits": ("06_sequence digits: lines of digits by CTC", 0),
+    "curve_08_resnet": ("08_resnet: ResNet-18 on drawn shapes", 6),
 }
 MATMUL = {"matmul": "matrix products (cuBLASLt)"}
 
 # A row of gpudnn-bench's text: case, engine, ms, rate, % of the floor, host us, beyond a launch | theirs: algo, ms, us; ratio.
-TEXT_ROW = re.compile(r"^(\S+)\s+\S+\s+([\d.]+)\s+[\d.]+ (?:TFLOP|GB)/s\s+[\d.]+\s+([\d.]+)\s+-?[\d.]+\s+\|\s+\S+\s+([\d.]+)"
+TEXT_ROW = re.compile(r"^(\S.*?)\s+\S+\s+([\d.]+)\s+[\d.]+ (?:TFLOP|GB)/s\s+[\d.]+\s+([\d.]+)\s+-?[\d.]+\s+\|\s+\S+\s+([\d.]+)"
                       r"\s+([\d.]+)\s+([\d.]+)")
+# A row of gpudnn-bench --graphs: graph, ms, % of the floor, two costs of the host; the same of theirs; ratio.
+GRAPH_ROW = re.compile(r"^(\S.*?)\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+[\d.e+-]+$")
+
+
+def newest(name):
+    """The lines of the newest table of that name."""
+    for folder in sorted(RESULTS.iterdir(), reverse=True):
+        if (folder / name).exists():
+            return (folder / name).read_text("utf-8").splitlines()
+    raise SystemExit(f"no table {name} under {RESULTS}")
 
 
 def read(stem, form=None):
@@ -75,8 +98,10 @@ def read(stem, form=None):
         path = folder / f"{stem}.txt"
         if path.exists() and form != "csv":
             found = map(TEXT_ROW.match, path.read_text("utf-8").splitlines())
-            return [{"case": m[1], "ours_ms": m[2], "ours_host_us": m[3], "theirs_ms": m[4], "theirs_host_us": m[5],
+            rows = [{"case": m[1], "ours_ms": m[2], "ours_host_us": m[3], "theirs_ms": m[4], "theirs_host_us": m[5],
                      "ratio": m[6], "verdict": "ok"} for m in found if m]
+            if rows:  # else of a run without the other library
+                return rows
     raise SystemExit(f"no table {stem} under {RESULTS}")
 
 
@@ -88,11 +113,7 @@ def ratios(stem):
 def attention_ratios():
     """Time over cuDNN's of the attention table, whose lines of cuDNN hold both directions: (direction, ratios)."""
     ours, theirs = {}, {}
-    for folder in sorted(RESULTS.iterdir(), reverse=True):
-        path = folder / "attention.txt"
-        if path.exists():
-            break
-    for line in path.read_text("utf-8").splitlines():
+    for line in newest("attention.txt"):
         if m := re.match(r"(fwd|bwd) bf16 (\S+) scale=\S+( stats)?( causal)?\s+\S+\s+([\d.]+) us", line):
             ours[m[1], m[2], bool(m[4])] = float(m[5])
         elif m := re.match(r"cudnn (\S+) causal=(\w+): fwd ([\d.]+) us [\d.]+\s+bwd ([\d.]+) us", line):
@@ -100,13 +121,19 @@ def attention_ratios():
     return {way: [ours[key] / theirs[key] for key in ours if key in theirs and key[0] == way] for way in ("fwd", "bwd")}
 
 
+def graph_ratios(stem):
+    return [float(m[2]) for m in map(GRAPH_ROW.match, newest(f"{stem}.txt")) if m]
+
+
 def recurrent_ratios():
-    """The ratios over all calls of a training step in the table of recurrent networks."""
-    for folder in sorted(RESULTS.iterdir(), reverse=True):
-        path = folder / "rnn.txt"
-        if path.exists():
-            return [float(ratio) for ratio in re.findall(r"\| ratio fwd [\d.]+ all ([\d.]+)", path.read_text("utf-8"))]
-    raise SystemExit(f"no table of recurrent networks under {RESULTS}")
+    """The ratio of the three passes of a training step together, of each recurrent network of the table."""
+    ours, theirs = {}, {}
+    for row in read("rnn"):
+        _, direction, network = row["case"].split(" ", 2)
+        if direction != "infer":
+            ours.setdefault(network, []).append(float(row["ours_ms"]))
+            theirs.setdefault(network, []).append(float(row["theirs_ms"]))
+    return [sum(ours[network]) / sum(theirs[network]) for network in ours if len(ours[network]) == 3]
 
 
 def geometric_mean(values):
@@ -123,11 +150,12 @@ def ratio_axis(axis, ticks):
 def draw_ratio():
     """Time over NVIDIA's of every case, one row a list."""
     rows = [(name, [ratio for _, ratio in ratios(stem)]) for stem, name in (RESNET | OTHER | MATMUL).items()]
+    rows += [(name, graph_ratios(stem)) for stem, name in GRAPHS.items()]
     attention = attention_ratios()
     rows += [("attention forward bf16", attention["fwd"]), ("attention backward bf16", attention["bwd"]),
              ("recurrent networks, a training step", recurrent_ratios())]
     rows.sort(key=lambda row: geometric_mean(row[1]), reverse=True)
-    figure, axis = pyplot.subplots(figsize=(8.5, 5.6))
+    figure, axis = pyplot.subplots(figsize=(8.5, 6.6))
     for place, (_, values) in enumerate(rows):
         mean = geometric_mean(values)
         axis.plot(values, [place] * len(values), "o", markersize=4, color="#2166ac", alpha=0.25, markeredgewidth=0)
@@ -179,8 +207,8 @@ def draw_roofline():
     figure, axis = pyplot.subplots(figsize=(8.5, 5))
     points, ceilings = {}, ""
     for stem in RESNET | OTHER | MATMUL:
-        if stem == "depthwise_groups" or stem == "against_memory":
-            continue  # the first has no operations and bytes in its table, the second no operations to count
+        if stem in ("depthwise_groups", "fp32", "int8", "against_memory"):
+            continue  # the last has no operations to count, the tables of the others name neither these nor bytes
         for row in read(stem, "csv"):
             if row["ours_ms"] and float(row["flops"]) > 0 and row["arithmetic"] in COLOURS:
                 ceilings = row["ceilings"]
@@ -227,13 +255,31 @@ def draw_host_cost():
     return figure
 
 
+def draw_convergence():
+    """The losses of the samples, each step and the mean of the last ones."""
+    figure, axes = pyplot.subplots(2, 3, figsize=(11, 6))
+    axes.flat[-1].set_visible(False)
+    for axis, (stem, (name, choices)) in zip(axes.flat, CURVES.items()):
+        lines = newest(f"{stem}.csv")
+        result = " ".join(line[2:] for line in lines if line.startswith("# "))
+        head, *rows = [line.split(",") for line in lines if not line.startswith("#")]
+        seen, losses = ([float(row[column]) for row in rows] for column in (0, 1))
+        width = max(1, len(losses) // 40)
+        means = [math.fsum(losses[max(0, i - width + 1):i + 1]) / min(width, i + 1) for i in range(len(losses))]
+        axis.plot(seen, losses, ".", markersize=2, color="#2166ac", alpha=0.25, markeredgewidth=0)
+        axis.plot(seen, means, color="#b2182b", linewidth=1.2)
+        if choices:
+            axis.axhline(math.log(choices), color="black", linewidth=0.8, linestyle=":")
+        axis.set_ylim(0, 1.05 * max(losses))
+        axis.set_title(name, fontsize=8.5)
+        axis.set_xlabel(f"{head[0]} seen{f'; {result}' if result else ''}", fontsize=8)
+        axis.set_ylabel("loss")
+    return figure
+
+
 def draw_demo():
     """What the demo printed, as a terminal shows it."""
-    for folder in sorted(RESULTS.iterdir(), reverse=True):
-        path = folder / "demo.txt"
-        if path.exists():
-            break
-    lines = path.read_text("utf-8").rstrip().split("\n")
+    lines = newest("demo.txt")
     width, height = 0.078 * max(map(len, lines)) + 0.3, 0.165 * len(lines) + 0.3
     figure = pyplot.figure(figsize=(width, height), facecolor="#1e1e1e", layout="none")
     for place, line in enumerate(lines):
@@ -249,12 +295,12 @@ def draw(folder):
         "layers_resnet50": lambda: draw_layers(RESNET, 4, 9, title),
         "layers_networks": lambda: draw_layers({key: OTHER[key] for key in ("against_networks", "against_unseen",
                                                                             "depthwise_groups")}, 3, 9, title),
-        "layers_f32": lambda: draw_layers({key: OTHER[key] for key in ("against_resnet50", "against_vgg", "against_lenet")},
-                                          3, 4, title),
+        "layers_f32": lambda: draw_layers({key: OTHER[key] for key in ("fp32", "against_lenet")}, 2, 5, title),
         "layers_memory": lambda: draw_layers({"against_memory": OTHER["against_memory"]}, 1, 26, title),
         "layers_matmul": lambda: draw_layers(MATMUL, 1, 9, "time / the best of cuBLASLt's eight proposals on an H200"),
         "roofline": draw_roofline,
         "host_cost": draw_host_cost,
+        "convergence": draw_convergence,
         "demo": draw_demo,
     }
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "common/curve.hpp"
 #include "common/progress.hpp"
 #include "common/random.hpp"
 #include "image_io.hpp"
@@ -28,7 +29,7 @@ constexpr float kLearningRateDecay = 0.8f;  // after each epoch
 constexpr size_t kSheetLimit = 480;         // digits on a contact sheet
 
 struct Options {
-  std::string data, save, load, classify, errors;
+  std::string data, save, load, classify, errors, curve;
   std::string device = "auto";
   std::string math = "default";
   std::optional<int> epochs;
@@ -77,11 +78,12 @@ void declare_options(CLI::App& app, Options& options) {
       ->type_name("FILE");
   app.add_option("--errors", options.errors, "write a PNG of the wrongly read test digits to this file")
       ->type_name("FILE");
+  app.add_option("--curve", options.curve, "write the loss of each step to this table")->type_name("FILE");
   app.add_option("--min-accuracy", options.min_accuracy, "exit with 1 where the test gives less, in percent (1 to 100)")
       ->check(CLI::Range(1.0, 100.0));
 }
 
-void train(Network& network, const DigitSet& digits, int epochs, const Options& options) {
+void train(Network& network, const DigitSet& digits, int epochs, const Options& options, Curve* curve) {
   const size_t batch_size = static_cast<size_t>(network.batch());
   if (epochs > 0 && digits.size() < batch_size) {
     throw std::runtime_error("--batch " + std::to_string(batch_size) + " is more than the " +
@@ -100,6 +102,7 @@ void train(Network& network, const DigitSet& digits, int epochs, const Options& 
     for (size_t done = 0; done < used;) {
       const DigitBatch batch = gather(digits, order, done, batch_size);
       const std::span<const float> probabilities = network.forward(batch.pixels);
+      const double loss_before = loss_sum;
       for (size_t i = 0; i < batch_size; ++i) {
         loss_sum -= std::log(std::max(probabilities[i * kClasses + batch.labels[i]], 1e-30f));
       }
@@ -108,6 +111,8 @@ void train(Network& network, const DigitSet& digits, int epochs, const Options& 
       }
       network.learn(batch.labels, learning_rate, options.momentum);
       done += batch_size;
+      curve->add(static_cast<size_t>(epoch - 1) * used + done,
+                 (loss_sum - loss_before) / static_cast<double>(batch_size));
       progress.show(done, used, loss_sum / static_cast<double>(done));
     }
   }
@@ -211,7 +216,8 @@ int run(const Options& options) {
   const int epochs = options.epochs.value_or(options.load.empty() ? 8 : 0);
   std::printf("%zu digits to train, %zu to test, %zu parameters\n", data.train.size(), data.test.size(),
               parameter_count());
-  train(network, data.train, epochs, options);
+  Curve curve(options.curve, "images");
+  train(network, data.train, epochs, options, &curve);
   if (options.math == "half" && epochs > 0) {
     std::printf("loss scale %.0f at the end, %d steps skipped on the way\n", network.loss_scale().value(),
                 network.loss_scale().skipped());
@@ -220,7 +226,10 @@ int run(const Options& options) {
   std::vector<WrongDigit> wrong = test(network, data.test);
   const size_t total = data.test.size();
   const double accuracy = 100.0 * static_cast<double>(total - wrong.size()) / static_cast<double>(total);
-  std::printf("test accuracy %.2f%% (%zu of %zu wrong)\n", accuracy, wrong.size(), total);
+  char result[80];
+  std::snprintf(result, sizeof result, "test accuracy %.2f%% (%zu of %zu wrong)", accuracy, wrong.size(), total);
+  std::printf("%s\n", result);
+  curve.close(result);
 
   if (!options.save.empty()) {
     write_weights(options.save, network.parameters());

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/cross_entropy.hpp"
+#include "common/curve.hpp"
 #include "common/progress.hpp"
 #include "common/random.hpp"
 #include "common/text.hpp"
@@ -31,6 +32,7 @@ struct Options {
   double temperature = 0.7;
   uint64_t seed = 1;
   std::optional<double> max_loss;
+  std::string curve;
 };
 
 void declare_options(CLI::App& app, Options& o) {
@@ -51,6 +53,7 @@ void declare_options(CLI::App& app, Options& o) {
   number("--sample", o.sample, 0, 1e6, "characters to write at the end");
   number("--temperature", o.temperature, 0, 10, "0: always the likeliest character; 1: as likely as learned");
   app.add_option("--seed", o.seed, "of the weights, the made text and the writing")->capture_default_str();
+  app.add_option("--curve", o.curve, "write the loss of each update to this table")->type_name("FILE");
   app.add_option("--max-loss", o.max_loss, "exit with 1 where the training ends with more");
 }
 
@@ -79,6 +82,7 @@ double train(const gpudnn::Handle& handle, Transformer& model, const Text& text,
   const CrossEntropy loss(handle, options.batch * options.length, text.character_count());
   Random random(options.seed);
   Progress progress("training", "tokens", 10);
+  Curve curve(options.curve, "tokens");
   const size_t tokens = static_cast<size_t>(options.batch) * static_cast<size_t>(options.length);
   const int last = std::max(1, options.iterations / 10);
   std::vector<int> here, next;
@@ -91,6 +95,7 @@ double train(const gpudnn::Handle& handle, Transformer& model, const Text& text,
     model.learn(rate_of(i, options));
     recent = i == 0 ? now : 0.95 * recent + 0.05 * now;
     if (i >= options.iterations - last) last_sum += now;
+    curve.add((static_cast<size_t>(i) + 1) * tokens, now);
     progress.show((static_cast<size_t>(i) + 1) * tokens, static_cast<size_t>(options.iterations) * tokens, recent);
   }
   return last_sum / last;

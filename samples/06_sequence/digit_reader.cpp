@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/curve.hpp"
 #include "common/digits.hpp"
 #include "common/progress.hpp"
 #include "common/random.hpp"
@@ -150,6 +151,7 @@ double read_digits(const gpudnn::Handle& handle, const DigitOptions& options) {
   Random random(options.seed);
 
   Progress progress("training", "lines", 10);
+  Curve curve(options.curve, "lines");
   double recent = 0;
   for (int i = 0; i < options.iterations; ++i) {
     const Lines lines = write_lines(data.train, options.batch, random);
@@ -159,12 +161,16 @@ double read_digits(const gpudnn::Handle& handle, const DigitOptions& options) {
     if (!std::isfinite(now)) throw std::runtime_error("the training diverged: try a smaller --rate");
     network.learn(options.rate * (1 - 0.9 * i / options.iterations));
     recent = i == 0 ? now : 0.95 * recent + 0.05 * now;
+    curve.add(static_cast<size_t>(i + 1) * options.batch, now);
     progress.show(static_cast<size_t>(i + 1) * options.batch, static_cast<size_t>(options.iterations) * options.batch,
                   recent);
   }
 
   const int right = test(network, data.test, options);
   const double accuracy = 100.0 * right / options.test;
-  std::printf("%d of %d lines read without a mistake: %.1f%%\n", right, options.test, accuracy);
+  char result[80];
+  std::snprintf(result, sizeof result, "%d of %d lines read without a mistake: %.1f%%", right, options.test, accuracy);
+  std::printf("%s\n", result);
+  curve.close(result);
   return accuracy;
 }

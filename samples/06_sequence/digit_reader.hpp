@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <gpudnn/gpudnn.hpp>
+#include <string>
 
 struct DigitOptions {
   int iterations = 600;
@@ -13,6 +14,7 @@ struct DigitOptions {
   double rate = 0.006;
   int test = 500;  // lines
   uint64_t seed = 1;
+  std::string curve;  // file, or empty
 };
 
 // Trains, reads lines that the training has not seen, and returns the share of those read without a mistake, in

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "common/cross_entropy.hpp"
+#include "common/curve.hpp"
 #include "common/progress.hpp"
 #include "common/random.hpp"
 #include "common/text.hpp"
@@ -69,6 +70,7 @@ double model_text(const gpudnn::Handle& handle, const TextOptions& options) {
   const size_t places = lengths.size() * static_cast<size_t>(options.length);
 
   Progress progress("training", "characters", 10);
+  Curve curve(options.curve, "characters");
   std::vector<int> here, next;
   double recent = 0, last_sum = 0;
   const int last = std::max(1, options.iterations / 10);
@@ -81,6 +83,7 @@ double model_text(const gpudnn::Handle& handle, const TextOptions& options) {
     network.learn(options.rate * (1 - 0.9 * i / options.iterations));
     recent = i == 0 ? now : 0.95 * recent + 0.05 * now;
     if (i >= options.iterations - last) last_sum += now;
+    curve.add((static_cast<size_t>(i) + 1) * places, now);
     progress.show((static_cast<size_t>(i) + 1) * places, static_cast<size_t>(options.iterations) * places, recent);
   }
 

@@ -17,6 +17,7 @@ struct TextOptions {
   int sample = 400;  // characters to write at the end
   double temperature = 0.7;
   uint64_t seed = 1;
+  std::string curve;  // file, or empty
 };
 
 // Trains, writes, and returns the mean loss of the last tenth of the training: -log of the probability that the model

@@ -37,6 +37,7 @@ CLI::App* declare_text(CLI::App& app, Options& options) {
   number(text, "--sample", o.sample, 0, 1e6, "characters to write at the end");
   number(text, "--temperature", o.temperature, 0, 10, "0: always the likeliest character; 1: as likely as learned");
   text->add_option("--seed", o.seed, "of the weights, the made text and the writing")->capture_default_str();
+  text->add_option("--curve", o.curve, "write the loss of each update to this table")->type_name("FILE");
   text->add_option("--max-loss", options.max_loss, "exit with 1 where the training ends with more");
   return text;
 }
@@ -50,6 +51,7 @@ void declare_digits(CLI::App& app, Options& options) {
   number(digits, "--rate", o.rate, 0, 1, "learning rate of the first update; it falls to a tenth");
   number(digits, "--test", o.test, 1, 1e9, "lines to read at the end");
   digits->add_option("--seed", o.seed, "of the weights and the lines")->capture_default_str();
+  digits->add_option("--curve", o.curve, "write the loss of each update to this table")->type_name("FILE");
   digits->add_option("--min-accuracy", options.min_accuracy, "exit with 1 where fewer lines are right, in percent");
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "checkpoint.hpp"
+#include "common/curve.hpp"
 #include "common/progress.hpp"
 #include "common/random.hpp"
 #include "image_set.hpp"
@@ -20,7 +21,7 @@
 namespace {
 
 struct Options {
-  std::string data, checkpoint, picture;
+  std::string data, checkpoint, picture, curve;
   std::string device = "auto";
   std::string math = "default";
   bool resume = false;
@@ -64,6 +65,7 @@ void declare_options(CLI::App& app, Options& o) {
   app.add_flag("--resume", o.resume, "go on from the file of --checkpoint");
   app.add_option("--picture", o.picture, "write a picture of the validation: images by class, framed green if right")
       ->type_name("FILE");
+  app.add_option("--curve", o.curve, "write the loss of each step to this table")->type_name("FILE");
   app.add_option("--min-accuracy", o.min_accuracy, "exit with 1 where the validation ends with less, in percent")
       ->check(CLI::Range(1.0, 100.0));
 }
@@ -93,7 +95,7 @@ void add_image(const ImageSet& set, size_t index, Random* random, Batch* batch) 
 }
 
 // One pass over the training images, in an order of the epoch's own.
-void train_epoch(ResNet& network, const Images& images, int epoch, const Options& options) {
+void train_epoch(ResNet& network, const Images& images, int epoch, const Options& options, Curve* curve) {
   const auto batch_size = static_cast<size_t>(options.batch), classes = images.classes.size();
   const size_t steps = images.train.count() / batch_size;
   std::vector<int> order(images.train.count());
@@ -108,12 +110,15 @@ void train_epoch(ResNet& network, const Images& images, int epoch, const Options
       add_image(images.train, static_cast<size_t>(order[step * batch_size + i]), &random, &batch);
     }
     const std::vector<float> probabilities = network.forward(batch.pixels, true);
+    const double loss_before = loss;
     for (size_t i = 0; i < batch_size; ++i) {
       loss -= std::log(std::max(probabilities[i * classes + static_cast<size_t>(batch.labels[i])], 1e-30f));
     }
     if (!std::isfinite(loss)) throw std::runtime_error("the training diverged: try a smaller --rate");
     const double along = (epoch - 1 + static_cast<double>(step) / static_cast<double>(steps)) / options.epochs;
     network.learn(batch.labels, options.rate * (0.5 + 0.5 * std::cos(3.14159265 * along)));
+    curve->add((static_cast<size_t>(epoch - 1) * steps + step + 1) * batch_size,
+               (loss - loss_before) / static_cast<double>(batch_size));
     progress.show((step + 1) * batch_size, steps * batch_size, loss / static_cast<double>((step + 1) * batch_size));
   }
 }
@@ -208,8 +213,9 @@ int run(const Options& options) {
   if (epoch > 0) std::printf("going on after epoch %d\n", epoch);
 
   const int last = std::min(options.epochs, options.stop.value_or(options.epochs));
+  Curve curve(options.curve, "images");
   while (epoch < last) {
-    train_epoch(network, images, ++epoch, options);
+    train_epoch(network, images, ++epoch, options, &curve);
     if (!options.checkpoint.empty()) {
       const LossScale::State scale = network.loss_scale().state();
       write_checkpoint(options.checkpoint, {static_cast<uint32_t>(options.size), static_cast<uint32_t>(options.width),
@@ -224,7 +230,10 @@ int run(const Options& options) {
 
   const std::vector<int> guesses = classify(network, images.validate, images.classes.size(), options.batch);
   const double percent = accuracy(guesses, images.validate);
-  std::printf("validation accuracy %.2f%%\n", percent);
+  char result[80];
+  std::snprintf(result, sizeof result, "validation accuracy %.2f%%", percent);
+  std::printf("%s\n", result);
+  curve.close(result);
   if (!options.picture.empty()) {
     write_picture(options.picture, contact_sheet(images, guesses));
     std::printf("validation images drawn in %s, a row each for:", options.picture.c_str());

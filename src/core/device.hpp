@@ -61,8 +61,8 @@ namespace cuda {
 [[nodiscard]] Status time_on_stream(const Device& device, cudaStream_t stream, int repeats, Status (*work)(void*),
                                     void* context, float* milliseconds);
 
-// Makes a device current for a scope, and the caller's again after it; one cheap call when it is already, none for the
-// host. Whatever touches the current device, or asks the runtime about it, does so in such a scope.
+// Makes a device current for a scope, and the caller's again after it; where that fails, nothing is launched in it. One
+// cheap call when it is already, none for the host. What touches the current device, or asks about it, stands in one.
 class DeviceScope {
  public:
   explicit DeviceScope(const Device& device) noexcept : DeviceScope(device.ordinal) {}

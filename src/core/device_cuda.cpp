@@ -7,10 +7,16 @@
 #include <vector>
 
 #include "core/device.hpp"
+#include "core/launch/failed_scope_cuda.hpp"
 #include "core/stream_capture.hpp"
 
 namespace gpudnn {
 namespace {
+
+// Scopes that this thread is in and that could not make their device current, and the latest cause.
+thread_local int failed_scopes = 0;
+thread_local cudaError_t scope_error = cudaSuccess;
+constexpr int kFailed = -2;  // in place of a scope's previous device
 
 // A failed call leaves its error for the thread's next cudaGetLastError: taken here, so that it is told once.
 Status failed(cudaError_t error, const char* what) noexcept {
@@ -83,17 +89,15 @@ Status current_device(const Device** device) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-// Within a scope that was to make the device current: a call would meet another one where that failed.
-static Status require_current(const Device& device) noexcept {
-  int current = -1;
-  GPUDNN_CUDA(cudaGetDevice(&current));
-  if (current == device.ordinal) return GPUDNN_STATUS_SUCCESS;
-  return failed(cudaGetLastError(), "making the handle's device current");
+// Within a scope: a call would meet another device where the scope failed.
+static Status require_scope() noexcept {
+  const cudaError_t error = failed_scope();
+  return error == cudaSuccess ? GPUDNN_STATUS_SUCCESS : failed(error, "making the handle's device current");
 }
 
 Status allocate(const Device& device, void** pointer, std::size_t bytes) {
   const DeviceScope scope(device);
-  GPUDNN_TRY(require_current(device));
+  GPUDNN_TRY(require_scope());
   const cudaError_t error = cudaMalloc(pointer, bytes);
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
@@ -111,15 +115,14 @@ Status allocate(const Device& device, void** pointer, std::size_t bytes) {
 Status release(const Device& device, void* pointer) {
   const DeviceScope scope(device);
   // Freed even where the device could not be made current: CUDA knows whose memory it is.
-  int current = -1;
-  if (cudaGetDevice(&current) != cudaSuccess || current != device.ordinal) (void)cudaGetLastError();
+  if (failed_scope() != cudaSuccess) (void)cudaGetLastError();
   GPUDNN_CUDA(cudaFree(pointer));
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status copy(const Device& device, cudaStream_t stream, void* destination, const void* source, std::size_t bytes) {
   const DeviceScope scope(device);
-  GPUDNN_TRY(require_current(device));
+  GPUDNN_TRY(require_scope());
   GPUDNN_CUDA(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, stream));
   GPUDNN_CUDA(cudaStreamSynchronize(stream));
   return GPUDNN_STATUS_SUCCESS;
@@ -127,21 +130,21 @@ Status copy(const Device& device, cudaStream_t stream, void* destination, const 
 
 Status fill(const Device& device, cudaStream_t stream, void* pointer, int byte, std::size_t bytes) {
   const DeviceScope scope(device);
-  GPUDNN_TRY(require_current(device));
+  GPUDNN_TRY(require_scope());
   GPUDNN_CUDA(cudaMemsetAsync(pointer, byte, bytes, stream));
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status synchronize(const Device& device, cudaStream_t stream) {
   const DeviceScope scope(device);
-  GPUDNN_TRY(require_current(device));
+  GPUDNN_TRY(require_scope());
   GPUDNN_CUDA(cudaStreamSynchronize(stream));
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status query(const Device& device, cudaStream_t stream) {
   const DeviceScope scope(device);
-  GPUDNN_TRY(require_current(device));
+  GPUDNN_TRY(require_scope());
   const cudaError_t error = cudaStreamQuery(stream);
   if (error == cudaErrorNotReady) {
     (void)cudaGetLastError();
@@ -167,7 +170,7 @@ int max_device_version() noexcept { return GPUDNN_MAX_DEVICE_VERSION; }
 Status time_on_stream(const Device& device, cudaStream_t stream, int repeats, Status (*work)(void*), void* context,
                       float* milliseconds) {
   const DeviceScope scope(device);
-  GPUDNN_TRY(require_current(device));
+  GPUDNN_TRY(require_scope());
   struct Events {
     cudaEvent_t start = nullptr;
     cudaEvent_t stop = nullptr;
@@ -190,16 +193,29 @@ Status time_on_stream(const Device& device, cudaStream_t stream, int repeats, St
 }
 
 DeviceScope::DeviceScope(int ordinal) noexcept {
+  if (ordinal < 0) return;
   int current = -1;
-  if (ordinal < 0 || cudaGetDevice(&current) != cudaSuccess || current == ordinal) return;
-  if (cudaSetDevice(ordinal) == cudaSuccess) previous_ = current;
+  cudaError_t error = cudaGetDevice(&current);
+  if (error == cudaSuccess && current == ordinal) return;
+  if (error == cudaSuccess) error = cudaSetDevice(ordinal);
+  if (error == cudaSuccess) {
+    previous_ = current;
+  } else {
+    previous_ = kFailed;
+    scope_error = error;
+    ++failed_scopes;
+  }
 }
 DeviceScope::~DeviceScope() {
+  if (previous_ == kFailed) --failed_scopes;
   if (previous_ >= 0 && cudaSetDevice(previous_) != cudaSuccess) (void)cudaGetLastError();
 }
 
+cudaError_t failed_scope() noexcept { return failed_scopes > 0 ? scope_error : cudaSuccess; }
+
 Status launch_status(const char* kernel) noexcept {
-  const cudaError_t error = cudaGetLastError();
+  cudaError_t error = cudaGetLastError();
+  if (failed_scopes > 0) error = scope_error;  // nothing was launched, whoever took the runtime's error since
   if (error == cudaSuccess) return GPUDNN_STATUS_SUCCESS;
   return GPUDNN_REFUSE(GPUDNN_STATUS_EXECUTION_FAILED, "the launch of %s failed: %s (%s)", kernel,
                        cudaGetErrorString(error), cudaGetErrorName(error));

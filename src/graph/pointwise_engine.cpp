@@ -224,13 +224,15 @@ class Matcher {
 
 class ProgramWork final : public Work {
  public:
-  ProgramWork(const GraphRef& graph, const Match& match, std::size_t bytes)
-      : graph_(graph), match_(match), bytes_(bytes) {}
+  ProgramWork(const GraphRef& graph, const Match& match, std::shared_ptr<const pointwise::Prepared> prepared,
+              std::size_t bytes)
+      : graph_(graph), match_(match), prepared_(std::move(prepared)), bytes_(bytes) {}
   [[nodiscard]] std::size_t workspace() const noexcept override { return bytes_; }
   [[nodiscard]] Status run(gpudnnHandle_t handle, void* const* data, void* workspace) const override {
     pointwise::Args args;
     args.workspace = workspace;
     args.workspace_bytes = bytes_;
+    args.prepared = prepared_.get();
     const pointwise::Program& program = match_.problem.program;
     for (int i = 0; i < program.loads; ++i) {
       if (match_.loads[i] < 0) continue;
@@ -259,6 +261,7 @@ class ProgramWork final : public Work {
 
   GraphRef graph_;
   Match match_;
+  std::shared_ptr<const pointwise::Prepared> prepared_;
   std::size_t bytes_;
 };
 
@@ -275,7 +278,10 @@ Status program_prepare(const Engine& engine, const GraphRef& graph, const Device
   std::string why;
   GPUDNN_REQUIRE(Matcher(*graph, &match, &why).run(), GPUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "%s: %s", engine.name,
                  why.c_str());
-  *work = std::make_shared<ProgramWork>(graph, match, pointwise::workspace_size(match.problem, device));
+  std::shared_ptr<const pointwise::Prepared> prepared;
+  GPUDNN_TRY(pointwise::prepare(match.problem, device, &prepared));
+  *work = std::make_shared<ProgramWork>(graph, match, std::move(prepared),
+                                        pointwise::workspace_size(match.problem, device));
   return GPUDNN_STATUS_SUCCESS;
 }
 

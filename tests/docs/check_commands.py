@@ -78,6 +78,7 @@ PLACES = [
     (r"^02_mnist\b", "{build}/samples/02_mnist --train 200 --test 100 --epochs 1"),
     (r"^05_attention\b", "{build}/samples/05_attention --iterations 2 --sample 5"),
     (r"^06_sequence (text|digits)\b", r"{build}/samples/06_sequence \1 --iterations 2"),
+    (r"^09_streams\b", "{build}/samples/09_streams"),
     (r"^08_resnet\b", "{build}/samples/08_resnet --epochs 1 --train 32 --validate 12"),
     (r"^cc program\.c (.*gpudnn-cudnn.*) -o program", r"cc old.c \1 -o old_program"),
     (r"^\./program", "./program"),

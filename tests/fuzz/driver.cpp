@@ -1,5 +1,5 @@
 // Runs a fuzz target without libFuzzer: each seed of the files as it is, then mutations of them, from a seed that is
-// printed. With --bytes, random bytes in place of mutations.
+// printed. With --bytes, half of the inputs are random bytes, and the seeds are lines of hexadecimal digits.
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cstdint>
@@ -34,6 +34,17 @@ void add_seeds(const char* path, bool lines, std::vector<std::string>* seeds) {
     }
   }
   if (!block.empty()) seeds->push_back(block);
+}
+
+// Each line of the file: two hexadecimal digits a byte.
+void add_bytes(const char* path, std::vector<std::string>* seeds) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::string& seed = seeds->emplace_back();
+    for (std::size_t i = 0; i + 1 < line.size(); i += 2) {
+      seed += static_cast<char>(std::strtoul(line.substr(i, 2).c_str(), nullptr, 16));
+    }
+  }
 }
 
 std::string mutated(std::string text, const std::vector<std::string>& seeds, std::mt19937& random) {
@@ -90,6 +101,8 @@ int main(int argc, char** argv) {
       lines = true;
     } else if (std::strcmp(argv[i], "--bytes") == 0) {
       bytes = true;
+    } else if (bytes) {
+      add_bytes(argv[i], &seeds);
     } else {
       add_seeds(argv[i], lines, &seeds);
     }
@@ -100,7 +113,8 @@ int main(int argc, char** argv) {
   std::mt19937 random(seed);
   for (const std::string& input : seeds) run(input);
   for (long i = 0; i < runs; ++i) {
-    run(bytes ? random_bytes(random) : mutated(seeds[random() % seeds.size()], seeds, random));
+    const bool anew = bytes && (seeds.empty() || random() % 2 == 0);
+    run(anew ? random_bytes(random) : mutated(seeds[random() % seeds.size()], seeds, random));
   }
   return 0;
 }

@@ -10,9 +10,9 @@
 #include <map>
 #include <memory>
 
+#include "benchmarks/graph_attributes.hpp"
 #include "gpudnn/ext.h"
 #include "graph/interpret/element.hpp"
-#include "graph/kinds.hpp"
 
 namespace gpudnn::test {
 namespace {
@@ -71,113 +71,46 @@ std::string last_error() {
   return text;
 }
 
-BackendDescriptor make_tensor(const graph::Tensor& t, const BackendDescriptor* offsets) {
-  BackendDescriptor d(graph::kTensor);
-  const TensorGeometry& g = t.geometry;
-  EXPECT_EQ(d.set_enum(GPUDNN_ATTR_TENSOR_DATA_TYPE, GPUDNN_TYPE_DATA_TYPE, g.type), GPUDNN_STATUS_SUCCESS);
-  EXPECT_EQ(d.set(GPUDNN_ATTR_TENSOR_DIMENSIONS, GPUDNN_TYPE_INT64, g.rank, g.dims), GPUDNN_STATUS_SUCCESS);
-  EXPECT_EQ(d.set(GPUDNN_ATTR_TENSOR_STRIDES, GPUDNN_TYPE_INT64, g.rank, g.strides), GPUDNN_STATUS_SUCCESS);
-  EXPECT_EQ(d.set_integer(GPUDNN_ATTR_TENSOR_UNIQUE_ID, t.uid), GPUDNN_STATUS_SUCCESS);
-  EXPECT_EQ(d.set_integer(GPUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, t.alignment), GPUDNN_STATUS_SUCCESS);
-  const bool yes = true;
-  if (t.is_virtual) {
-    EXPECT_EQ(d.set(GPUDNN_ATTR_TENSOR_IS_VIRTUAL, GPUDNN_TYPE_BOOLEAN, 1, &yes), GPUDNN_STATUS_SUCCESS);
-  }
-  if (t.by_value) {
-    EXPECT_EQ(d.set(GPUDNN_ATTR_TENSOR_IS_BY_VALUE, GPUDNN_TYPE_BOOLEAN, 1, &yes), GPUDNN_STATUS_SUCCESS);
-  }
-  if (t.reordering != 0) {
-    EXPECT_EQ(d.set_enum(GPUDNN_ATTR_TENSOR_REORDERING_MODE, GPUDNN_TYPE_TENSOR_REORDERING_MODE, t.reordering),
-              GPUDNN_STATUS_SUCCESS);
-  }
-  if (t.vector_count != 1) {
-    EXPECT_EQ(d.set_integer(GPUDNN_ATTR_TENSOR_VECTOR_COUNT, t.vector_count), GPUDNN_STATUS_SUCCESS);
-    EXPECT_EQ(d.set_integer(GPUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, t.vector_dim), GPUDNN_STATUS_SUCCESS);
-  }
-  if (offsets != nullptr) {
-    EXPECT_EQ(d.set_descriptor(GPUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, *offsets), GPUDNN_STATUS_SUCCESS);
-  }
-  EXPECT_EQ(d.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
-  return d;
-}
-
 namespace {
 
-// Sets a field of a node in the descriptor that has the attribute.
-void set_field(const graph::FieldRow& row, const graph::Node& node, BackendDescriptor* d, int kind) {
-  const int place = graph::place_of(kind, row.attribute);
-  if (place < 0) return;
-  const graph::Attribute& attribute = graph::attributes_of(kind)[static_cast<std::size_t>(place)];
-  std::int64_t word = 0;
-  if (const auto* field = std::get_if<graph::IntField>(&row.field)) {
-    word = node.*(*field);
-  } else if (const auto* wide = std::get_if<graph::LongField>(&row.field)) {
-    word = node.*(*wide);
-    if (row.attribute == GPUDNN_ATTR_OPERATION_RNG_SEED) return;  // a tensor in these tests
-  } else if (const auto* type = std::get_if<graph::TypeField>(&row.field)) {
-    word = node.*(*type);
-  } else if (const auto* real = std::get_if<graph::RealField>(&row.field)) {
-    EXPECT_EQ(d->set(row.attribute, GPUDNN_TYPE_DOUBLE, 1, &(node.*(*real))), GPUDNN_STATUS_SUCCESS) << last_error();
-    return;
-  } else {
-    const graph::Extents& extents = node.*std::get<graph::ExtentsField>(row.field);
-    if (extents.count == 0) return;
-    if (attribute.type == GPUDNN_TYPE_FRACTION) {
-      std::vector<gpudnnFraction_t> fractions;
-      for (std::size_t i = 0; i < static_cast<std::size_t>(extents.count); ++i)
-        fractions.push_back({extents.value[i], extents.divisor[i]});
-      EXPECT_EQ(d->set(row.attribute, GPUDNN_TYPE_FRACTION, extents.count, fractions.data()), GPUDNN_STATUS_SUCCESS);
-    } else {
-      EXPECT_EQ(d->set(row.attribute, GPUDNN_TYPE_INT64, extents.count, extents.value.data()), GPUDNN_STATUS_SUCCESS);
-    }
-    return;
+// A descriptor whose attributes all are expected to be taken.
+struct Expected {
+  BackendDescriptor* descriptor;
+  [[nodiscard]] bool try_set(int name, int type, std::int64_t count, const void* elements) const {
+    return descriptor->set(name, type, count, elements) == GPUDNN_STATUS_SUCCESS;
   }
-  if (attribute.type == GPUDNN_TYPE_INT64) {
-    if (word != -1) {
-      EXPECT_EQ(d->set_integer(row.attribute, word), GPUDNN_STATUS_SUCCESS) << last_error();
-    }
-  } else if (attribute.type == GPUDNN_TYPE_BOOLEAN) {
-    const auto flag = static_cast<unsigned char>(word);
-    EXPECT_EQ(d->set(row.attribute, GPUDNN_TYPE_BOOLEAN, 1, &flag), GPUDNN_STATUS_SUCCESS) << last_error();
-  } else {
-    EXPECT_EQ(d->set_enum(row.attribute, attribute.type, static_cast<int>(word)), GPUDNN_STATUS_SUCCESS)
-        << attribute.text << " " << last_error();
+  void set(int name, int type, std::int64_t count, const void* elements) const {
+    EXPECT_TRUE(try_set(name, type, count, elements)) << "attribute " << name << ": " << last_error();
   }
-}
+};
 
 BackendDescriptor make_operation(const graph::Node& node, const std::vector<BackendDescriptor>& tensors,
                                  std::vector<BackendDescriptor>* companions) {
   const graph::OpRow& row = graph::row_of(node.op);
   BackendDescriptor op(row.kind);
+  Expected expected{&op};
   if (row.companion >= 0) {
     BackendDescriptor companion(row.companion);
-    for (const graph::FieldRow& field : row.fields) set_field(field, node, &companion, row.companion);
-    if (row.companion == graph::kConvolution) {
-      EXPECT_EQ(companion.set_integer(GPUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, node.pre.count), GPUDNN_STATUS_SUCCESS);
-    }
-    if (row.companion == graph::kResample) {
-      EXPECT_EQ(companion.set_integer(GPUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, node.window.count), GPUDNN_STATUS_SUCCESS);
-    }
+    Expected beside{&companion};
+    client::set_companion(row, node, &beside);
     EXPECT_EQ(companion.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
     EXPECT_EQ(op.set_descriptor(row.companion_attribute, companion), GPUDNN_STATUS_SUCCESS) << last_error();
     companions->push_back(std::move(companion));
   }
-  for (const graph::FieldRow& field : row.fields) set_field(field, node, &op, row.kind);
-  for (const graph::PortRow& port : row.ports) {
-    std::vector<gpudnnBackendDescriptor_t> objects;
-    for (const graph::Link& link : node.links)
-      if (link.port == port.port) objects.push_back(tensors[static_cast<std::size_t>(link.tensor)].get());
-    if (objects.empty()) continue;
-    EXPECT_EQ(op.set(port.attribute, GPUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(objects.size()),
-                     objects.data()),
-              GPUDNN_STATUS_SUCCESS)
-        << last_error();
-  }
+  client::set_operation(row, node, tensors, &expected);
   EXPECT_EQ(op.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   return op;
 }
 
 }  // namespace
+
+BackendDescriptor make_tensor(const graph::Tensor& tensor, const BackendDescriptor* offsets) {
+  BackendDescriptor descriptor(graph::kTensor);
+  Expected expected{&descriptor};
+  client::set_tensor(tensor, offsets == nullptr ? nullptr : offsets->get(), &expected);
+  EXPECT_EQ(descriptor.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  return descriptor;
+}
 
 void build(const graph::Graph& graph, gpudnnHandle_t handle, ClientGraph* out) {
   out->graph = graph;

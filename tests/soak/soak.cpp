@@ -22,6 +22,7 @@
 #include "runtime/every_operation.hpp"
 #include "soak/failing_memory.hpp"
 #include "soak/graphs.hpp"
+#include "soak/streams.hpp"
 
 namespace gpudnn::test {
 namespace {
@@ -37,7 +38,8 @@ struct Options {
 };
 
 struct Counts {
-  std::atomic<long> calls{0}, graphs{0}, handles{0}, descriptors{0}, refusals{0}, out_of_memory{0}, failures{0};
+  std::atomic<long> calls{0}, replays{0}, graphs{0}, handles{0}, descriptors{0}, refusals{0}, out_of_memory{0},
+      failures{0};
 };
 Counts counts;
 
@@ -82,7 +84,9 @@ std::vector<std::unique_ptr<SharedCall>> prepare_calls(const Backend& backend) {
 using SharedHandle = std::shared_ptr<gpudnnContext>;
 SharedHandle shared(gpudnnHandle_t handle) {
   return {handle, [](gpudnnHandle_t ended) {
-            if (gpudnnDestroy(ended) != GPUDNN_STATUS_SUCCESS) report_failure("gpudnnDestroy", take_error_text());
+            if (destroy_with_stream(ended) != GPUDNN_STATUS_SUCCESS) {
+              report_failure("gpudnnDestroy", take_error_text());
+            }
           }};
 }
 
@@ -92,6 +96,7 @@ class Handles {
     for (std::size_t i = 0; i < count; ++i) {
       gpudnnHandle_t handle = nullptr;
       GPUDNN_TEST_REQUIRE(gpudnnCreate(&handle));
+      GPUDNN_TEST_REQUIRE(give_stream(handle));
       handles_.push_back(shared(handle));
     }
   }
@@ -114,6 +119,7 @@ struct Round {
   const std::vector<Values>& graphs;  // what each gives by one thread
   Handles& handles;
   bool short_of_memory;
+  bool captures;  // there are streams to capture
   Clock::time_point end;
 };
 
@@ -156,18 +162,47 @@ bool run_until_done(const Round& round, Random64& random, const std::string& nam
 
 // --- actions
 
+// What the output holds before a call.
+void set_output(gpudnnHandle_t handle, const SharedCall& shared) {
+  GPUDNN_TEST_REQUIRE(gpudnnMemcpy(handle, shared.call.output->data(), shared.before.data(), shared.before.size(),
+                                   GPUDNN_MEMCPY_HOST_TO_DEVICE));
+}
+
+void check_output(const SharedCall& shared, const char* when) {
+  if (shared.call.output->image() != shared.after) {
+    report_failure(shared.call.name + when, "other bits than by one thread");
+  }
+  const std::string damage = shared.call.output->damage_outside_elements();
+  if (!damage.empty()) report_failure(shared.call.name + when, damage);
+}
+
 void make_call(Round& round, Random64& random) {
   SharedCall& shared = *round.calls[below(random, round.calls.size())];
   const std::unique_lock lock(shared.in_use, std::try_to_lock);
   if (!lock) return;
   const SharedHandle handle = round.handles.any(random);
-  GPUDNN_TEST_REQUIRE(gpudnnMemcpy(handle.get(), shared.call.output->data(), shared.before.data(), shared.before.size(),
-                                   GPUDNN_MEMCPY_HOST_TO_DEVICE));
+  set_output(handle.get(), shared);
   if (!run_until_done(round, random, shared.call.name, [&] { return shared.call.call(handle.get()); })) return;
-  if (shared.call.output->image() != shared.after) report_failure(shared.call.name, "other bits than by one thread");
-  const std::string damage = shared.call.output->damage_outside_elements();
-  if (!damage.empty()) report_failure(shared.call.name, damage);
+  GPUDNN_TEST_REQUIRE(synchronize(handle.get()));
+  check_output(shared, "");
   ++counts.calls;
+}
+
+// On a handle of its own, as nothing else may go to a stream whose calls are captured.
+void replay_call(Round& round, Random64& random) {
+  SharedCall& shared = *round.calls[below(random, round.calls.size())];
+  const std::unique_lock lock(shared.in_use, std::try_to_lock);
+  if (!lock) return;
+  gpudnnHandle_t made = nullptr;
+  GPUDNN_TEST_REQUIRE(gpudnnCreate(&made));
+  const SharedHandle handle = test::shared(made);
+  GPUDNN_TEST_REQUIRE(give_stream(made));
+  const bool done = run_until_done(round, random, shared.call.name + ", captured", [&] {
+    return capture_and_replay(made, shared.call.call, 2, [&] { set_output(made, shared); });
+  });
+  if (!done) return;
+  check_output(shared, ", replayed");
+  ++counts.replays;
 }
 
 void make_graph(Round& round, Random64& random) {
@@ -186,6 +221,7 @@ void make_graph(Round& round, Random64& random) {
 void replace_handle(Round& round, Random64& random) {
   gpudnnHandle_t handle = nullptr;
   if (!run_until_done(round, random, "gpudnnCreate", [&] { return gpudnnCreate(&handle); })) return;
+  GPUDNN_TEST_REQUIRE(give_stream(handle));
   round.handles.replace(random, shared(handle));
   ++counts.handles;
 }
@@ -260,8 +296,10 @@ void work(Round round, std::uint64_t seed) {
   try {
     while (Clock::now() < round.end) {
       const std::uint64_t dice = below(random, 100);
-      if (dice < 70) {
+      if (dice < 60 || (dice < 70 && !round.captures)) {
         make_call(round, random);
+      } else if (dice < 70) {
+        replay_call(round, random);
       } else if (dice < 82) {
         make_graph(round, random);
       } else if (dice < 88) {
@@ -306,7 +344,7 @@ int soak(const Options& options) {
     const bool short_of_memory = number % 2 == 0;
     {
       Handles handles(4);
-      const Round round{calls, graphs, handles, short_of_memory, Clock::now() + length};
+      const Round round{calls, graphs, handles, short_of_memory, has_streams(backend.handle()), Clock::now() + length};
       set_memory_pressure(short_of_memory);
       std::vector<std::thread> threads;
       for (int t = 0; t < options.threads; ++t) threads.emplace_back(work, round, ++next_seed);
@@ -316,12 +354,13 @@ int soak(const Options& options) {
     now = memory_counts();
     if (number == kWarmUpRounds) warm = now;
     std::printf(
-        "round %d%s: calls %ld graphs %ld handles %ld descriptors %ld refusals %ld; allocations failed %lld, "
+        "round %d%s: calls %ld replays %ld graphs %ld handles %ld descriptors %ld refusals %ld; allocations failed "
+        "%lld, "
         "calls out of memory %ld; alive: %lld blocks, %lld bytes; resident %ld KiB; failures %ld\n",
-        number, short_of_memory ? " (short of memory)" : "", counts.calls.load(), counts.graphs.load(),
-        counts.handles.load(), counts.descriptors.load(), counts.refusals.load(), static_cast<long long>(now.failed),
-        counts.out_of_memory.load(), static_cast<long long>(now.blocks), static_cast<long long>(now.bytes),
-        resident_kib(), counts.failures.load());
+        number, short_of_memory ? " (short of memory)" : "", counts.calls.load(), counts.replays.load(),
+        counts.graphs.load(), counts.handles.load(), counts.descriptors.load(), counts.refusals.load(),
+        static_cast<long long>(now.failed), counts.out_of_memory.load(), static_cast<long long>(now.blocks),
+        static_cast<long long>(now.bytes), resident_kib(), counts.failures.load());
     std::fflush(stdout);
   }
   const std::int64_t growth = now.bytes - warm.bytes;

@@ -58,22 +58,23 @@ std::string with_fault(const Operation& operation, std::size_t index, bool lasti
   (void)take_violations();  // what follows from the fault
   const std::vector<Launch> launches = take_launches();
   std::string wrong;
-  if (fault.function.empty()) return "the call was not made again";
+  const bool searches = operation.name == "find algorithms";
+  // A search measures as long as its time lasts: the last of its calls may not be made again.
+  if (fault.function.empty()) return searches ? "went on" : "the call was not made again";
   if (status == GPUDNN_STATUS_SUCCESS) {
     // The recurrent sweep that needs flags set to zero gives way to the one that does not.
     const bool gives_way = fault.function == "cudaMemsetAsync" && operation.name.starts_with("rnn");
     // A search leaves out what fails.
-    const bool searches = operation.name == "find algorithms";
     // cudaFree(nullptr) makes a context where there is none.
     const bool makes_context = fault.function == "cudaFree" && operation.executes;
     if (!is_question(fault.function) && !is_about_device(fault.function) && !gives_way && !searches && !makes_context)
       wrong += "success\n";
     if (operation.executes && launches.empty()) wrong += "success, though nothing was launched\n";
-    for (const Launch& launch : launches) {
-      if (launch.device != kDevice) wrong += "success, with a launch on another device\n";
-    }
   } else if (!names_cause(text)) {
     wrong += "the text does not name the error: " + text + "\n";
+  }
+  for (const Launch& launch : launches) {
+    if (launch.device != kDevice) wrong += "a launch on another device\n";
   }
   if (cudaPeekAtLastError() != cudaSuccess) wrong += "an error was left with the runtime\n";
   if (capture_mode_of_thread() != cudaStreamCaptureModeGlobal) wrong += "the thread's capture mode was changed\n";

@@ -7,6 +7,7 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,26 @@ def check_help(bench):
     expect(plain.returncode == 0 and "--replay" in plain.stdout, "--help prints no options")
 
 
+def check_man_page(program, page):
+    """The page has the options of --help and no others, exit statuses that are so, variables that exist; troff takes it."""
+    text = page.read_text(encoding="utf-8")
+    plain = text.replace("\\-", "-")
+    told = set(re.findall(r"--[a-z0-9-]+", plain.split(".SH OPTIONS")[1].split(".SH ")[0]))
+    shown = set(re.findall(r"--[a-z0-9-]+", run(program, "--help").stdout))
+    expect(len(shown) > 4 and told == shown, f"{page.name} and --help differ in {sorted(told ^ shown)}")
+    statuses = re.findall(r"^\.B (\d)$", text.split(".SH EXIT STATUS")[1].split(".SH ")[0], re.MULTILINE)
+    for arguments, status in ((["--help"], 0), (["--nosuch"], 2), ([], 2)):
+        found = run(program, *arguments).returncode
+        expect(found == status and str(status) in statuses, f"{program.name} {arguments} exits with {found}; {page.name}: {statuses}")
+    known = (pathlib.Path(__file__).parents[2] / "docs/environment.md").read_text(encoding="utf-8")
+    for name in set(re.findall(r"GPUDNN_[A-Z_]+", plain)):
+        expect(f"`{name}`" in known, f"{page.name} names {name}, which docs/environment.md does not")
+    expect("@" not in text, f"{page.name} has a place that was not filled")
+    if shutil.which("groff"):
+        result = run("groff", "-man", "-Tascii", "-ww", "-z", page)
+        expect(result.returncode == 0 and not result.stderr, f"groff on {page.name}: {result.stderr}")
+
+
 def check_replay(bench, samples, folder):
     log = folder / "calls.log"
     for sample in samples:
@@ -146,6 +167,7 @@ def check_profiler(sample, profiler):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", type=pathlib.Path)
+    parser.add_argument("--man-pages", type=pathlib.Path)
     parser.add_argument("--wrong-library", type=pathlib.Path)
     parser.add_argument("--profiler", type=pathlib.Path)
     parser.add_argument("--samples", type=pathlib.Path, nargs="+")
@@ -156,6 +178,9 @@ def main():
         check_explain(explain)
         check_described_device(explain, arguments.profiler is not None)
         check_help(bench)
+        if arguments.man_pages:
+            for program in (bench, explain, tune):
+                check_man_page(program, arguments.man_pages / f"{program.name}.1")
         check_replay(bench, arguments.samples, folder)
         check_results_are_checked(bench, arguments.wrong_library)
         check_cache(tune, bench, explain, folder)

@@ -1,5 +1,6 @@
 // Launches, by the runtime.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/failed_scope_cuda.hpp"
 #include "core/launch/launch.hpp"
 
 namespace gpudnn::cuda {
@@ -40,6 +41,7 @@ struct RuntimeLaunch {
 }  // namespace
 
 cudaError_t launch(const void* kernel, const LaunchConfig& config, cudaStream_t stream, void** arguments) noexcept {
+  if (const cudaError_t error = failed_scope(); error != cudaSuccess) return error;
   const RuntimeLaunch runtime(config, stream);
   return cudaLaunchKernelExC(&runtime.config, kernel, arguments);
 }

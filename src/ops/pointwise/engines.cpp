@@ -6,6 +6,7 @@
 #include "ops/pointwise/problem.hpp"
 #ifdef GPUDNN_WITH_CUDA
 #include "ops/pointwise/cuda_engines.hpp"
+#include "ops/pointwise/prepared.hpp"
 #endif
 
 namespace gpudnn::pointwise {
@@ -52,6 +53,19 @@ std::size_t workspace_size(const Problem& problem, const Device& device) {
 #endif
   (void)problem, (void)device;
   return 0;
+}
+
+Status prepare(const Problem& problem, const Device& device, std::shared_ptr<const Prepared>* prepared) {
+  prepared->reset();
+#ifdef GPUDNN_WITH_CUDA
+  if (device.backend == GPUDNN_BACKEND_CUDA && !is_empty(problem)) {
+    auto made = std::make_shared<Prepared>();
+    GPUDNN_TRY(prepare_cuda(problem, made.get()));
+    *prepared = std::move(made);
+  }
+#endif
+  (void)problem, (void)device;
+  return GPUDNN_STATUS_SUCCESS;
 }
 
 Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args) {

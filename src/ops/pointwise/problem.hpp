@@ -9,6 +9,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,6 +35,8 @@ struct Problem {
 [[nodiscard]] bool operator==(const Problem& a, const Problem& b) noexcept;
 [[nodiscard]] std::size_t hash_of(const Problem& problem) noexcept;
 
+struct Prepared;  // what of a launch the pointers do not change
+
 // Pointers by the number of the load or store; `scalars` of loads of that kind.
 struct Args {
   const void* loads[kMaxLoads] = {};
@@ -41,6 +44,7 @@ struct Args {
   void* stores[kMaxStores] = {};
   void* workspace = nullptr;  // of reductions: with less than workspace_size() they run slower, never otherwise
   std::size_t workspace_bytes = 0;
+  const Prepared* prepared = nullptr;  // by prepare(), of the same problem; null: each launch makes it anew
 };
 
 [[nodiscard]] Status validate(const Problem& problem);
@@ -52,6 +56,9 @@ struct Args {
 [[nodiscard]] std::span<const Engine<Problem, Args>> engines() noexcept;
 // Runs a problem that validate() accepts.
 [[nodiscard]] Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args);
+
+// Null where nothing has to be made: on the host.
+[[nodiscard]] Status prepare(const Problem& problem, const Device& device, std::shared_ptr<const Prepared>* prepared);
 
 // What the reductions of a problem run fastest with; 0 where there are none.
 [[nodiscard]] std::size_t workspace_size(const Problem& problem, const Device& device);

@@ -5,17 +5,12 @@
 #include "kernels/pointwise/program.hpp"
 #include "ops/any_type.hpp"
 #include "ops/pointwise/cuda_engines.hpp"
-#include "ops/pointwise/lower.hpp"
+#include "ops/pointwise/prepared.hpp"
 
 namespace gpudnn::pointwise {
 namespace {
 
 static_assert(kMaxLoads == tile::kProgramInputs && kMaxStores == tile::kProgramOutputs, "one number for each");
-
-bool has_reduction(const Problem& problem) noexcept {
-  return std::any_of(problem.reductions, problem.reductions + problem.program.stores,
-                     [](int reduction) { return reduction != kNoReduction; });
-}
 
 }  // namespace
 
@@ -53,18 +48,17 @@ Support supports_program_cuda(const Problem& problem, const Device&) {
 }
 
 Status program_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  DataType store_type[kMaxStores];
-  for (int o = 0; o < problem.program.stores; ++o) store_type[o] = problem.stores[o].type;
-  Lowered lowered;
-  GPUDNN_TRY(lower(problem.program, store_type, &lowered));
-  kernels::ProgramParams params = program_params(problem, args, loops_of(problem), site.device);
+  Prepared made;
+  if (args.prepared == nullptr) GPUDNN_TRY(prepare_cuda(problem, &made));
+  const PreparedPart& part = (args.prepared == nullptr ? made : *args.prepared).parts.front();
+  kernels::ProgramParams params = program_params(problem, args, part.fold.loops, site.device);
   tile::ProgramCode<float> code;
   tile::ProgramCode<double> code64;
   if (params.is_double) {
-    bind(lowered, args.scalars, &code64);
+    bind(part.lowered, args.scalars, &code64);
     params.code64 = &code64;
   } else {
-    bind(lowered, args.scalars, &code);
+    bind(part.lowered, args.scalars, &code);
     params.code = &code;
   }
   kernels::launch_program(params, site.stream);

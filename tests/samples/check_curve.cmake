@@ -1,0 +1,16 @@
+# The table that `05_attention --iterations 100 --curve TABLE` wrote: a head, then a hundred lines of tokens and losses, which fall.
+# SPDX-License-Identifier: Apache-2.0
+file(STRINGS ${TABLE} lines)
+list(POP_FRONT lines head)
+list(FILTER lines INCLUDE REGEX "^[0-9]+,[0-9.e-]+$")
+list(LENGTH lines count)
+if(NOT head STREQUAL "tokens,loss" OR NOT count EQUAL 100)
+  message(FATAL_ERROR "${TABLE} begins with '${head}' and has ${count} lines of numbers, not 100")
+endif()
+list(GET lines 0 first)
+list(GET lines 99 last)
+string(REGEX REPLACE ".*,([0-9]+)\\..*" "\\1" first "${first}")
+string(REGEX REPLACE ".*,([0-9]+)\\..*" "\\1" last "${last}")
+if(NOT last LESS first)
+  message(FATAL_ERROR "the loss goes from ${first} to ${last}")
+endif()
