@@ -215,7 +215,7 @@ def epilogues():
             y = graph.tensor(dtype, out, nhwc(out))
             at = y if kind in ("plain", "statistics") else graph.virtual(out, nhwc(out))
             graph.operation(
-                f"conv_fwd x={x} w={filters} y={at} compute=f32 pre={p}x{q} post={p}x{q} stride={t}x{u} dilation=1x1"
+                f"conv_fwd cross x={x} w={filters} y={at} compute=f32 pre={p}x{q} post={p}x{q} stride={t}x{u} dilation=1x1"
             )
             if kind == "statistics":
                 sums = [graph.tensor("f32", [1, k, 1, 1]) for _ in range(2)]
@@ -300,7 +300,7 @@ def float8():
                 names = {"fwd": ("x", "w", "y"), "dgrad": ("dx", "w", "dy"), "wgrad": ("x", "dw", "dy")}[direction]
                 links = " ".join(f"{port}={ports[port[-1]]}" for port in names)
                 graph.operation(
-                    f"conv_{direction} {links} compute=f32 pre={p}x{p} post={p}x{p} stride={t}x{t} dilation=1x1"
+                    f"conv_{direction} cross {links} compute=f32 pre={p}x{p} post={p}x{p} stride={t}x{t} dilation=1x1"
                 )
                 if kind == "f8":
                     shape = dims[written]
