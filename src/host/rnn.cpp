@@ -388,6 +388,7 @@ const Stages kHostStages = {.product = &product,
                             .transpose = &transpose,
                             .column_sums = &column_sums,
                             .gate_sum = &gate_sum,
-                            .clear = &clear};
+                            .clear = &clear,
+                            .takes_single_steps = false};
 
 }  // namespace gpudnn::rnn

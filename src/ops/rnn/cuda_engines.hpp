@@ -10,6 +10,8 @@ namespace gpudnn::rnn {
 
 [[nodiscard]] Support supports_resident(const Problem& problem, const Device& device);
 [[nodiscard]] Status resident_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
+[[nodiscard]] Support supports_split(const Problem& problem, const Device& device);
+[[nodiscard]] Status split_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
 [[nodiscard]] Support supports_persistent(const Problem& problem, const Device& device);
 [[nodiscard]] Status persistent_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
 [[nodiscard]] Status streaming_cuda(const LaunchSite& site, const Problem& problem, const Args& args);

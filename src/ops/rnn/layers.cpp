@@ -31,13 +31,14 @@ class Call {
         problem_(problem),
         net_(problem.net),
         args_(args),
-        site_{site, args.handle, nullptr, 0, nullptr, nullptr, 0},
+        site_{site, args.handle, nullptr, 0, nullptr, nullptr, 0, 0},
         bytes_(data_type_bits(problem.net.type) / 8),
         direct_(problem.sequences.direct()) {
     Regions regions(args.workspace);
     work_ = take_workspace(problem, problem.pass, &regions);
     site_.flags = work_.flags;
     site_.exchange = work_.exchange, site_.exchange_bytes = work_.exchange_bytes;
+    site_.exchange_room = work_.exchange_room;
     if (args.workspace != nullptr && args.workspace_bytes > regions.used()) {
       site_.scratch_bytes = (args.workspace_bytes - regions.used()) / kRegionAlignment * kRegionAlignment;
       if (site_.scratch_bytes > 0) site_.scratch = regions.take(static_cast<std::int64_t>(site_.scratch_bytes));
@@ -121,6 +122,63 @@ class Call {
     return to;
   }
 
+  // One step of every sequence: its products with R are as good as those with W, and no sweep is needed. A GRU keeps
+  // them apart.
+  [[nodiscard]] bool is_one_step() const {
+    return stages_.takes_single_steps && rows_.steps == 1 && rows_.offsets == nullptr && !net_.projects() &&
+           !net_.skip && net_.cell != GPUDNN_GRU;
+  }
+  // Layers from `first` on whose matrices lie in like steps: all, or all but the first.
+  [[nodiscard]] int first_of_alike() const { return net_.input == net_.output_width() ? 0 : 1; }
+  // Products of hx with R for `count` layers, into the place of the gates.
+  Status first_state_products(int layer, int count) {
+    if (count <= 0 || args_.hx == nullptr) return GPUDNN_STATUS_SUCCESS;
+    const std::int64_t gates = std::int64_t{net_.gates()} * net_.hidden;
+    const Matrices h = matrices(layer, count, net_.hidden, [&](int l, int k) { return layer_of(l).direction[k].hx; });
+    const Matrices r =
+        matrices(layer, count, net_.hidden, [&](int l, int k) { return layer_of(l).direction[k].recurrent; });
+    const Matrices pre = matrices(layer, count, gates_row(), [&](int l, int k) { return pre_of(l, k); });
+    return product({.m = count_,
+                    .n = gates,
+                    .k = net_.hidden,
+                    .a = h.at,
+                    .a_strides = {h.row, 1},
+                    .b = r.at,
+                    .b_strides = {1, r.row},
+                    .d = const_cast<void*>(pre.at),  // NOLINT: of the reserve space or the workspace
+                    .d_row = pre.row,
+                    .counts = {count, net_.directions()},
+                    .a_steps = {h.steps[0], h.steps[1]},
+                    .b_steps = {r.steps[0], r.steps[1]},
+                    .d_steps = {pre.steps[0], pre.steps[1]}});
+  }
+  // Gradients of hx for `count` layers, from those of their gates.
+  Status first_state_gradients(int layer, int count) {
+    if (count <= 0 || args_.dhx == nullptr) return GPUDNN_STATUS_SUCCESS;
+    const Matrices g = matrices(layer, count, gates_row(), [&](int l, int k) { return pre_of(l, k); });
+    const Matrices r =
+        matrices(layer, count, net_.hidden, [&](int l, int k) { return layer_of(l).direction[k].recurrent; });
+    const Matrices dhx = matrices(layer, count, net_.hidden,
+                                  [&](int l, int k) { return static_cast<const void*>(layer_of(l).direction[k].dhx); });
+    return product({.m = count_,
+                    .n = net_.hidden,
+                    .k = std::int64_t{net_.gates()} * net_.hidden,
+                    .a = g.at,
+                    .a_strides = {g.row, 1},
+                    .b = r.at,
+                    .b_strides = {r.row, 1},
+                    .d = const_cast<void*>(dhx.at),  // NOLINT: the caller's
+                    .d_row = dhx.row,
+                    .counts = {count, net_.directions()},
+                    .a_steps = {g.steps[0], g.steps[1]},
+                    .b_steps = {r.steps[0], r.steps[1]},
+                    .d_steps = {dhx.steps[0], dhx.steps[1]}});
+  }
+  // Where the products with the input go.
+  [[nodiscard]] const void* pre_of(int layer, int k) const {
+    return training() ? layers_[static_cast<std::size_t>(layer)].gates[k] : work_.pre[k];
+  }
+
   // What the passes have in common. The states are those of the layer.
   kernels::RnnLayer layer_of(int layer) const {
     kernels::RnnLayer l;
@@ -183,7 +241,7 @@ class Call {
   }
 
   [[nodiscard]] bool pipelines(bool backward) const {
-    return stages_.pipelines != nullptr && may_pipeline(problem_, problem_.pass) && count_ > 0 &&
+    return stages_.pipelines != nullptr && !is_one_step() && may_pipeline(problem_, problem_.pass) && count_ > 0 &&
            stages_.pipelines(site_, layer_of(0), net_.layers, backward);
   }
   // All layers at once; false: one by one.
@@ -220,6 +278,9 @@ class Call {
       Status status = GPUDNN_STATUS_SUCCESS;
       if (forward_pipeline(input, &status)) return status;
     }
+    const bool one_step = is_one_step();
+    const int alike = one_step && training() ? first_of_alike() : net_.layers;
+    if (one_step && training()) GPUDNN_TRY(first_state_products(alike, net_.layers - alike));
     for (int layer = 0; layer < net_.layers; ++layer) {
       if (layer > 0) input = input_of(layer);
       kernels::RnnLayer l = layer_of(layer);
@@ -228,7 +289,11 @@ class Call {
         if (!training()) d.cells = work_.cells[k], d.hidden = work_.hidden[k];
         void* const pre = training() ? d.gates : work_.pre[k];
         d.pre = net_.has_input_matrix(layer) ? pre : input;
-        if (net_.has_input_matrix(layer)) GPUDNN_TRY(input_product(layer, k, input, pre));
+        if (one_step && layer < alike && k == 0) GPUDNN_TRY(first_state_products(layer, 1));
+        if (net_.has_input_matrix(layer)) {
+          GPUDNN_TRY(input_product(layer, k, input, pre, one_step && args_.hx != nullptr));
+        }
+        if (one_step) d.hx = nullptr;  // it has come in
       }
       if (!net_.has_input_matrix(layer)) l.pre_row = net_.hidden, l.pre_gate = 0;
       if (count_ > 0) stages_.forward(site_, l);
@@ -240,7 +305,7 @@ class Call {
     if (!direct_) stages_.scatter(site_, copy_of(net_.output_width()), output_of(net_.layers - 1), args_.y);
     return GPUDNN_STATUS_SUCCESS;
   }
-  Status input_product(int layer, int k, const void* input, void* pre) {
+  Status input_product(int layer, int k, const void* input, void* pre, bool adds = false) {
     const std::int64_t width = net_.input_width(layer);
     const std::int64_t gates = std::int64_t{net_.gates()} * net_.hidden;
     return product({.m = count_,
@@ -251,7 +316,8 @@ class Call {
                     .b = weight(weight_block(net_, layer * net_.directions() + k).input),
                     .b_strides = {1, width},
                     .d = pre,
-                    .d_row = gates_row()});
+                    .d_row = gates_row(),
+                    .adds = adds});
   }
   Status product(Product p) {
     p.type = net_.type;
@@ -284,6 +350,11 @@ class Call {
         dy = work_.d[free];
         free = 1 - free;
       }
+    }
+    if (is_one_step()) {
+      const int alike = first_of_alike();
+      GPUDNN_TRY(first_state_gradients(0, alike));
+      GPUDNN_TRY(first_state_gradients(alike, net_.layers - alike));
     }
     if (!direct_) stages_.scatter(site_, copy_of(net_.input), work_.x, args_.dx);
     return GPUDNN_STATUS_SUCCESS;
@@ -320,6 +391,10 @@ class Call {
       d.dy = element_at(dy, std::int64_t{k} * net_.projected, bytes_);
       d.carry_c = work_.carry_c[k];
       d.carry_h = work_.carry_h[k];
+      if (is_one_step()) {
+        d.dhx = nullptr;  // products of all layers give it
+        continue;
+      }
       d.recurrent_t = work_.recurrent_t[k];
       stages_.transpose(site_, l.type, d.recurrent, std::int64_t{net_.gates()} * net_.hidden, net_.projected,
                         work_.recurrent_t[k]);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/rnn/resident.hpp"
+#include "kernels/rnn/split.hpp"
 #include "ops/dropout/problem.hpp"
 #include "ops/rnn/stages.hpp"
 
@@ -149,7 +150,14 @@ Workspace take_workspace(const Problem& problem, Pass pass, Regions* regions) no
     w.exchange_bytes = s.capacity() *
                        kernels::rnn_exchange_row(problem.net.kind(), problem.net.hidden, pass == Pass::dgrad) *
                        element_bytes(problem.net);
-    w.exchange = regions->take(lanes_of(problem, pass) * w.exchange_bytes);
+    std::int64_t bytes = lanes_of(problem, pass) * w.exchange_bytes;
+    if (element_bytes(problem.net) == 2) {
+      bytes = std::max(bytes,
+                       kernels::rnn_split_most_exchange_bytes(problem.net.kind(), problem.net.hidden, s.batch, s.steps,
+                                                              problem.net.directions(), pass == Pass::dgrad));
+    }
+    w.exchange = regions->take(bytes);
+    w.exchange_room = bytes;
   }
   if (has_own_layout(problem)) w.x = regions->take(s.capacity() * problem.net.input * element_bytes(problem.net));
   if (pass == Pass::infer) take_forward(problem, &w, regions);

@@ -54,9 +54,10 @@ struct LayerReserve {
 struct Workspace {
   std::int32_t* table = nullptr;  // offsets of the steps, lengths and order of the sequences
   void* flags = nullptr;
-  void* exchange = nullptr;  // of resident sweeps
-  std::int64_t exchange_bytes = 0;
-  void* x = nullptr;  // rows of x or dx
+  void* exchange = nullptr;         // of resident sweeps
+  std::int64_t exchange_bytes = 0;  // of a lane
+  std::int64_t exchange_room = 0;   // of all
+  void* x = nullptr;                // rows of x or dx
   // forward without a reserve space
   void* pre[kMaxDirections] = {};
   void* cells[kMaxDirections] = {};

@@ -4,6 +4,7 @@
 
 #include "kernels/rnn/persistent.hpp"
 #include "kernels/rnn/resident.hpp"
+#include "kernels/rnn/split.hpp"
 #include "kernels/rnn/step.hpp"
 #include "ops/matmul/engine.hpp"
 #include "ops/rnn/cuda_engines.hpp"
@@ -183,6 +184,36 @@ bool has_wide_gradients(const kernels::RnnLayer& layer) {
   return kernels::rnn_exchange_row(layer.cell, layer.units, true) >= kWideGradients;
 }
 
+// The recurrent matrix divided over the grid. False where it does not fit.
+kernels::RnnSplitShape split_shape(const kernels::RnnLayer& l, bool backward) {
+  int clusters[kernels::kRnnSplitClusterSizes];
+  kernels::rnn_split_resident(clusters);
+  return kernels::rnn_split_shape(l.cell, l.units, l.rows.batch, l.directions, backward, clusters);
+}
+bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward) {
+  if (!layer.tensor_cores || site.exchange == nullptr || layer.rows.steps == 0) return false;
+  kernels::RnnSplit split;
+  split.shape = split_shape(layer, backward);
+  if (split.shape.parts == 0) return false;
+  const std::int64_t bytes = kernels::rnn_split_exchange_bytes(split.shape, layer.directions, layer.rows.steps);
+  if (bytes > site.exchange_room || cuda::fill(site.launch.device, site.launch.stream, site.exchange, 0xff,
+                                               static_cast<std::size_t>(bytes)) != GPUDNN_STATUS_SUCCESS) {
+    return false;
+  }
+  split.layer = layer;
+  split.exchange = site.exchange;
+  split.vectors = layer.units % 8 == 0;
+  for (int k = 0; k < layer.directions; ++k) {
+    const void* const weights = backward ? layer.direction[k].recurrent_t : layer.direction[k].recurrent;
+    split.vectors = split.vectors && reinterpret_cast<std::uintptr_t>(weights) % 16 == 0;
+  }
+  const bool runs = layer.type == tile::ElementType::f16
+                        ? kernels::launch_rnn_split_f16(split, backward, site.launch.stream)
+                        : kernels::launch_rnn_split_bf16(split, backward, site.launch.stream);
+  if (runs && backward) kernels::launch_rnn_backward_first(layer, site.launch.stream);
+  return runs;
+}
+
 bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, bool backward) {
   if (backward && has_wide_gradients(layer)) return false;
   const int multiprocessors = site.launch.device.multiprocessors;
@@ -203,6 +234,13 @@ void forward_persistent(const Site& site, const kernels::RnnLayer& layer) {
 void backward_persistent(const Site& site, const kernels::RnnLayer& layer) {
   if (!sweep_persistent(site, layer, true)) return backward(site, layer);
   kernels::launch_rnn_backward_first(layer, site.launch.stream);
+}
+
+void forward_split(const Site& site, const kernels::RnnLayer& layer) {
+  if (!sweep_split(site, layer, false)) forward(site, layer);
+}
+void backward_split(const Site& site, const kernels::RnnLayer& layer) {
+  if (!sweep_split(site, layer, true)) backward(site, layer);
 }
 
 void forward_resident(const Site& site, const kernels::RnnLayer& layer) {
@@ -231,14 +269,21 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
           .transpose = &transpose,
           .column_sums = &column_sums,
           .gate_sum = &gate_sum,
-          .clear = &clear};
+          .clear = &clear,
+          .takes_single_steps = true};
 }
 
 }  // namespace
 
 const Stages kStreamingStages = with_sweeps(&forward, &backward);
 static const Stages kResidentStages = with_sweeps(&forward_resident, &backward_resident);
+static const Stages kSplitStages = with_sweeps(&forward_split, &backward_split);
 static const Stages kPersistentStages = with_sweeps(&forward_persistent, &backward_persistent);
+
+// A single step is a launch.
+static const Stages& sweeping(const Problem& problem, const Stages& stages) {
+  return problem.sequences.steps == 1 ? kStreamingStages : stages;
+}
 
 Status streaming_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
   GPUDNN_TRY(run_stages(kStreamingStages, site, problem, args));
@@ -246,12 +291,17 @@ Status streaming_cuda(const LaunchSite& site, const Problem& problem, const Args
 }
 
 Status resident_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  GPUDNN_TRY(run_stages(kResidentStages, site, problem, args));
+  GPUDNN_TRY(run_stages(sweeping(problem, kResidentStages), site, problem, args));
   return cuda::launch_status("rnn_resident");
 }
 
+Status split_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  GPUDNN_TRY(run_stages(sweeping(problem, kSplitStages), site, problem, args));
+  return cuda::launch_status("rnn_split");
+}
+
 Status persistent_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  GPUDNN_TRY(run_stages(kPersistentStages, site, problem, args));
+  GPUDNN_TRY(run_stages(sweeping(problem, kPersistentStages), site, problem, args));
   return cuda::launch_status("rnn_persistent");
 }
 
@@ -268,6 +318,21 @@ Support supports_resident(const Problem& problem, const Device& device) {
       kernels::rnn_resident_shape(n.kind(), n.hidden, problem.sequences.batch, n.directions(), false,
                                   problem.pass == Pass::dgrad, data_type_bits(n.type) / 8, device.multiprocessors);
   if (shape.units == 0) return Support::no("the recurrent weights do not fit into the registers of the device");
+  return Support::yes();
+}
+
+Support supports_split(const Problem& problem, const Device& device) {
+  const Network& n = problem.net;
+  if (problem.pass == Pass::wgrad) return Support::no("gradients of weights have no sweep");
+  if (device.major != 9) return Support::no("it needs compute capability 9.0");
+  if (n.type != GPUDNN_DATA_HALF && n.type != GPUDNN_DATA_BFLOAT16) return Support::no("it takes f16 and bf16");
+  if (n.math == GPUDNN_FMA_MATH) return Support::no("the math type rules out tensor cores");
+  if (n.projects()) return Support::no("it has no projection");
+  int clusters[kernels::kRnnSplitClusterSizes];
+  kernels::rnn_split_resident(clusters);
+  const kernels::RnnSplitShape shape = kernels::rnn_split_shape(n.kind(), n.hidden, problem.sequences.batch,
+                                                                n.directions(), problem.pass == Pass::dgrad, clusters);
+  if (shape.parts == 0) return Support::no("the recurrent weights or the batch do not fit on the chip");
   return Support::yes();
 }
 

@@ -37,7 +37,8 @@ struct Site {
   std::size_t scratch_bytes;
   void* flags;  // kernels::kRnnFlagBytes
   void* exchange;
-  std::int64_t exchange_bytes;
+  std::int64_t exchange_bytes;  // of a lane
+  std::int64_t exchange_room;   // of all
 };
 
 struct Stages {
@@ -59,6 +60,7 @@ struct Stages {
   void (*column_sums)(const Site&, const kernels::RnnColumnSums&);
   void (*gate_sum)(const Site&, const kernels::RnnGateSum&);
   Status (*clear)(const Site&, void* to, std::size_t bytes);
+  bool takes_single_steps;  // products stand for the sweep where there is one step
 };
 
 extern const Stages kHostStages;

@@ -1,0 +1,456 @@
+// A whole sweep of a recurrent layer in one launch, the recurrent matrix divided over the grid both ways: half and
+// bfloat16, no projection. Hopper.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums are weights times states: h, backward the gradients of the gates. A cluster owns 128 rows of the weights (units,
+// forward their gates); its blocks divide the summed index, so that a block holds a square of the matrix in shared
+// memory over all steps, and takes in a part of the states alone. A step of a block, for a tile of kPlaces places:
+//
+//   1. The states of its columns come from L2, from one block of each cluster: the one with its own rank. They are
+//      words that say themselves that they have come (below), and go to shared memory as an operand of wgmma.
+//   2. wgmma: D[128 rows, kPlaces] = weights * states.
+//   3. Each block of the cluster gets the sums of the rows that it finishes, by st.async into its shared memory, and
+//   adds
+//      the parts in the order of the ranks: always the same.
+//   4. It finishes its units, and publishes the states.
+//
+// The columns of a block are the units that blocks of its rank finish, so the blocks of one rank exchange states among
+// themselves, and all of them have read the states of a step before one of them has those of the next.
+//
+// The exchange. A word of 32 bits, two units, never has all bits set (a NaN with that pattern is stored as another),
+// and its place is set to all bits before: whoever needs it reads it until it is there. Memory for kRnnSplitSlots steps
+// goes round. Every fourth step a block sets its own words of the four steps that follow in four steps' time: whoever
+// reads has finished with the states that lay there. A fence in each thread at the same step orders these stores before
+// the words of the next steps, and, in the threads that have seen those, before they look there. Places without a
+// sequence at the step publish too: what they begin with, or zeros.
+//
+// All clusters must be resident at once: the launch is cooperative, and is offered only where the device's occupancy
+// says that the grid fits.
+#pragma once
+
+#include "core/launch/cached_query.hpp"
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
+#include "kernels/ptx/fence_gpu.cuh"
+#include "kernels/ptx/gpu_relaxed.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/wgmma_shape.cuh"
+#include "kernels/rnn/split.hpp"
+#include "kernels/rnn/unit_sm90.cuh"
+#include "kernels/tile/cluster.cuh"
+#include "kernels/tile/dynamic_shared.cuh"
+#include "kernels/tile/wgmma_operand.cuh"
+
+namespace gpudnn::kernels {
+
+// G: gates of a unit among the rows.
+template <class T, int G, int N, bool kBackward>
+struct RnnSplitBlock {
+  using Unit = RnnUnit<RnnDeviceConvert<T>>;
+  static constexpr int kRows = kRnnSplitRows;
+  static constexpr int kPanel = 64;                                                     // columns of 128 bytes
+  static constexpr int kElements = (16 * N + kRnnSplitThreads - 1) / kRnnSplitThreads;  // of a thread, at most
+  static constexpr int kVectors = kRnnSplitMaxPanels * N * 8 / kRnnSplitThreads;        // of a thread, at most
+
+  const RnnLayer& l;
+  const RnnSplitShape& shape;
+  const RnnDirection& d;
+  int rank;
+  int group;
+  int part_rows;  // of the sums that a block of the cluster finishes
+  int column_gates;
+  int columns;  // of the block
+  std::uint32_t tile_bytes;
+  unsigned char* weights;
+  unsigned char* states;
+  float* received;  // two buffers of kRows * N
+  std::uint64_t* barriers;
+  unsigned turn = 0;
+
+  __device__ __forceinline__ RnnSplitBlock(const RnnSplit& p, int direction, unsigned char* shared,
+                                           std::uint64_t* of_received)
+      : l(p.layer), shape(p.shape), d(p.layer.direction[direction]), barriers(of_received) {
+    rank = static_cast<int>(blockIdx.x) % shape.parts;
+    group = static_cast<int>(blockIdx.x) / shape.parts;
+    part_rows = kRows / shape.parts;
+    column_gates = kBackward ? rnn_gates(l.cell) : 1;
+    columns = shape.groups * column_gates * shape.owned;
+    tile_bytes = static_cast<std::uint32_t>(shape.panels * N * 128);
+    weights = shared;
+    states = weights + shape.panels * kRows * 128;
+    received = reinterpret_cast<float*>(states + tile_bytes);
+  }
+  __device__ __forceinline__ int first_unit(int of_group, int of_rank) const {
+    return (of_group * shape.parts + of_rank) * shape.owned;
+  }
+  // Where eight columns from column k on of a row lie in a tile of `rows` rows: panels of rows of 128 bytes, swizzled
+  // as wgmma reads them.
+  __device__ __forceinline__ static int at(int rows, int row, int k) {
+    return (k / kPanel * rows + row) * 128 + (k % kPanel / 8 ^ row % 8) * 16;
+  }
+
+  // Column k is a unit of a block of this rank, and backward a gate.
+  __device__ __forceinline__ T weight(int unit, int gate, int k) const {
+    const int of_group = k / (column_gates * shape.owned);
+    const int column_gate = k / shape.owned % column_gates;
+    const int j = first_unit(of_group, rank) + k % shape.owned;
+    if (k >= columns || unit >= l.units || j >= l.units) return T{0};
+    const std::int64_t units = l.units;
+    if constexpr (kBackward) {
+      return static_cast<const T*>(d.recurrent_t)[(unit * std::int64_t{column_gates} + column_gate) * units + j];
+    }
+    return static_cast<const T*>(d.recurrent)[(gate * units + unit) * units + j];
+  }
+  __device__ __forceinline__ void load_weights(bool vectors) const {
+    const int chunks = shape.panels * 8;
+    for (int i = static_cast<int>(threadIdx.x); i < kRows * chunks; i += kRnnSplitThreads) {
+      const int row = i / chunks;
+      const int k = i % chunks * 8;
+      const int gate = row % part_rows / shape.owned;
+      const int unit = gate < G ? first_unit(group, row / part_rows) + row % shape.owned : l.units;
+      uint4 words;
+      if (shape.owned % 8 == 0) {
+        const int j = first_unit(k / (column_gates * shape.owned), rank) + k % shape.owned;
+        const std::int64_t units = l.units;
+        const T* from = static_cast<const T*>(d.recurrent) + (gate * units + unit) * units + j;
+        if constexpr (kBackward) {
+          from = static_cast<const T*>(d.recurrent_t) +
+                 (unit * std::int64_t{column_gates} + k / shape.owned % column_gates) * units + j;
+        }
+        words = rnn_vector(from, k < columns && unit < l.units ? l.units - j : 0, vectors);
+      } else {
+        std::uint32_t pairs[4];
+#pragma unroll
+        for (int pair = 0; pair < 4; ++pair) {
+          pairs[pair] = weight(unit, gate, k + 2 * pair).bits | std::uint32_t{weight(unit, gate, k + 2 * pair + 1).bits}
+                                                                    << 16;
+        }
+        words = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+      }
+      *reinterpret_cast<uint4*>(weights + at(kRows, row, k)) = words;
+    }
+    for (int i = static_cast<int>(threadIdx.x) * 16; i < static_cast<int>(tile_bytes); i += kRnnSplitThreads * 16) {
+      *reinterpret_cast<uint4*>(states + i) = make_uint4(0, 0, 0, 0);
+    }
+  }
+  __device__ __forceinline__ std::uint32_t received_bytes() const { return kRows * N * 4; }
+  __device__ __forceinline__ void start_barriers() const {
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < 2; ++i) {
+        ptx::mbarrier_init(barriers + i, 1);
+        ptx::mbarrier_arrive_expect_tx(barriers + i, received_bytes());
+      }
+      ptx::fence_mbarrier_init();
+    }
+  }
+
+  // States as they lie in the exchange, from `from` on: the same bytes as in shared memory.
+  __device__ __forceinline__ void receive(const unsigned char* from) const {
+    const int vectors = static_cast<int>(tile_bytes / 16);
+    const int tid = static_cast<int>(threadIdx.x);
+    const int column0 = (tid % 8 ^ tid / 8 % 8) * 8;  // in its panel: rows of a thread differ by multiples of 8
+    const auto is_wanted = [&](int index) { return index < vectors && index / (N * 8) * kPanel + column0 < columns; };
+    uint4 words[kVectors];
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i) {
+      const int index = tid + i * kRnnSplitThreads;
+      if (is_wanted(index)) words[i] = ptx::ld_relaxed_gpu_v4(from + index * 16);
+    }
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i) {
+      const int index = tid + i * kRnnSplitThreads;
+      if (!is_wanted(index)) continue;
+      uint4& w = words[i];
+      while (w.x == kRnnNothing || w.y == kRnnNothing || w.z == kRnnNothing || w.w == kRnnNothing) {
+        w = ptx::ld_relaxed_gpu_v4(from + index * 16);
+      }
+      *reinterpret_cast<uint4*>(states + index * 16) = w;
+    }
+    ptx::fence_proxy_async();
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ void start_products(float (&sums)[N / 2]) const {
+    const int half = static_cast<int>(threadIdx.x) / 128;
+    const std::uint64_t a0 = tile::operand_descriptor<128>(weights + half * 64 * 128, 0);
+    const std::uint64_t b0 = tile::operand_descriptor<128>(states, 0);
+    ptx::wgmma_fence();
+#pragma unroll 1
+    for (int panel = 0; panel < shape.panels; ++panel) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        ptx::wgmma_ss<T, T, N>(sums, a0 + static_cast<unsigned>(panel * kRows * 8 + k * 2),
+                               b0 + static_cast<unsigned>(panel * N * 8 + k * 2), panel + k);
+      }
+    }
+    ptx::wgmma_commit_group();
+  }
+  // A part's sums lie in blocks of eight places: [rank][places / 8][row][8], pairs of places moved about so that
+  // neither stores nor loads meet a bank twice.
+  __device__ __forceinline__ int sum_at(int from_rank, int place, int row) const {
+    return ((from_rank * (N / 8) + place / 8) * part_rows + row) * 8 + ((place % 8 / 2 ^ row / 4 % 4) * 2 + place % 2);
+  }
+  __device__ __forceinline__ void send(const float (&sums)[N / 2]) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const std::uint32_t buffer = ptx::shared_address(received + turn % 2 * (kRows * N));
+    const std::uint32_t barrier = ptx::shared_address(barriers + turn % 2);
+#pragma unroll
+    for (int lower = 0; lower < 2; ++lower) {
+      const int row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * lower;
+      const auto target = static_cast<std::uint32_t>(row / part_rows);
+      const std::uint32_t at_target = ptx::mapa(buffer, target);
+      const std::uint32_t its_barrier = ptx::mapa(barrier, target);
+#pragma unroll
+      for (int block = 0; block < N / 8; ++block) {
+        const int to = sum_at(rank, 8 * block + lane % 4 * 2, row % part_rows);
+        const std::uint64_t pair = std::uint64_t{__float_as_uint(sums[4 * block + 2 * lower + 1])} << 32 |
+                                   __float_as_uint(sums[4 * block + 2 * lower]);
+        ptx::st_async(at_target + static_cast<std::uint32_t>(to) * 4, pair, its_barrier);
+      }
+    }
+  }
+  // Waits until the parts of all ranks are there; all threads come here.
+  __device__ __forceinline__ const float* wait_for_sums() {
+    std::uint64_t* const barrier = barriers + turn % 2;
+    while (!ptx::mbarrier_try_wait_acquire_cluster(barrier, turn / 2 % 2)) {
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) ptx::mbarrier_arrive_expect_tx(barrier, received_bytes());
+    return received + turn++ % 2 * (kRows * N);
+  }
+  __device__ __forceinline__ void take_sums(const float* from, int place, int f, float (&total)[G]) const {
+#pragma unroll
+    for (int g = 0; g < G; ++g) total[g] = 0;
+#pragma unroll 4
+    for (int part = 0; part < shape.parts; ++part) {
+#pragma unroll
+      for (int g = 0; g < G; ++g) total[g] += from[sum_at(part, place, g * shape.owned + f)];
+    }
+  }
+
+  // The even one of two threads stores both values; all threads of a warp come here.
+  __device__ __forceinline__ void publish(unsigned char* to, bool there, int place, int gate, int f,
+                                          float value) const {
+    std::uint32_t bits = tile::narrow<T>(value).bits;
+    if (bits == 0xffffu) bits = 0x7fffu;
+    const std::uint32_t next = __shfl_down_sync(0xffffffffu, bits, 1);
+    const int k = (group * column_gates + gate) * shape.owned + f;
+    if (there && f % 2 == 0) ptx::st_relaxed_gpu(to + at(N, place, k) + k % 8 * 2, bits | next << 16);
+  }
+  __device__ __forceinline__ void clear(unsigned char* to, int place, int f) const {
+    for (int gate = 0; gate < column_gates; ++gate) {
+      const int k = (group * column_gates + gate) * shape.owned + f;
+      ptx::st_relaxed_gpu(to + at(N, place, k) + k % 8 * 2, kRnnNothing);
+    }
+  }
+};
+
+template <class T, int G, int N, bool kBackward>
+__global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __grid_constant__ RnnSplit p) {
+  using Block = RnnSplitBlock<T, G, N, kBackward>;
+  using Unit = typename Block::Unit;
+  using Finisher = std::conditional_t<kBackward, RnnBackwardFinisher<T>, RnnForwardFinisher<T, G>>;
+  constexpr int kElements = Block::kElements;
+  __shared__ std::uint64_t barriers[2];
+  unsigned char* shared = tile::dynamic_shared();
+  shared += (1024 - ptx::shared_address(shared) % 1024) % 1024;
+  const int direction = static_cast<int>(blockIdx.z);
+  Block block(p, direction, shared, barriers);
+  const RnnLayer& l = p.layer;
+  const RnnDirection& d = block.d;
+  const RnnSplitShape& shape = p.shape;
+  const int tid = static_cast<int>(threadIdx.x);
+  float* const kept = block.received + 2 * Block::kRows * N + tid;
+
+  block.start_barriers();
+  block.load_weights(p.vectors);
+  ptx::fence_proxy_async();
+  tile::cluster_sync(2);  // of all its blocks: the number says that there are several
+
+  const auto offset = [&](std::int32_t t) {
+    return l.rows.device_offsets != nullptr ? std::int64_t{l.rows.device_offsets[t]} : std::int64_t{t} * l.rows.batch;
+  };
+  const bool downwards = d.downwards != kBackward;
+  const int steps = l.rows.steps;
+  const int slices = static_cast<int>(gridDim.y);
+  const int f = tid % shape.owned;
+  const int j = block.first_unit(block.group, block.rank) + f;
+  const int place_step = kRnnSplitThreads / shape.owned;
+  const Finisher finisher(l, d, j);
+  // States with the number `data`, those that step `data` multiplies with, of a tile and this rank.
+  const auto exchange = [&](int tile, int data) {
+    const std::int64_t at =
+        std::int64_t{direction * shape.tiles + tile} * (steps < kRnnSplitSlots ? steps : kRnnSplitSlots) +
+        data % kRnnSplitSlots;
+    return static_cast<unsigned char*>(p.exchange) + (at * shape.parts + block.rank) * block.tile_bytes;
+  };
+  // What a place without a step yet publishes.
+  const auto initial = [&](int place) {
+    return !kBackward && d.hx != nullptr && place < l.rows.batch && j < l.units
+               ? Unit::load(d.hx, Unit::sequence_at(l.rows, place) * l.units + j)
+               : 0.0f;
+  };
+  // Columns beyond the last unit's that share a vector with it.
+  if (block.group == shape.groups - 1 && block.columns % 8 != 0) {
+    for (int tile = static_cast<int>(blockIdx.y); tile < shape.tiles; tile += slices) {
+      for (int data = 0; data < (steps < kRnnSplitSlots ? steps : kRnnSplitSlots); ++data) {
+        for (int i = tid; i < N * 4; i += kRnnSplitThreads) {
+          const int k = block.columns / 8 * 8 + i % 4 * 2;
+          if (k >= block.columns) ptx::st_relaxed_gpu(exchange(tile, data) + Block::at(N, i / 4, k) + k % 8 * 2, 0);
+        }
+      }
+    }
+  }
+  const bool has_first = !kBackward && d.hx != nullptr;
+  if (has_first) {
+    for (int tile = static_cast<int>(blockIdx.y); tile < shape.tiles; tile += slices) {
+#pragma unroll
+      for (int e = 0; e < kElements; ++e) {
+        const int r = tid / shape.owned + e * place_step;
+        block.publish(exchange(tile, 0), r < N, r, 0, f, initial(tile * N + r));
+      }
+    }
+  }
+
+#pragma unroll 1
+  for (std::int32_t i = 0; i < steps; ++i) {
+    const std::int32_t t = downwards ? steps - 1 - i : i;
+    const RnnStep s = rnn_step(l.rows, downwards, t, offset);
+    RnnStep made;
+    if constexpr (kBackward) made = rnn_step(l.rows, !downwards, t, offset);
+    int round = 0;
+#pragma unroll 1
+    for (int tile = static_cast<int>(blockIdx.y); tile < shape.tiles; tile += slices, ++round) {
+      typename Finisher::Inputs inputs[kElements];
+#pragma unroll
+      for (int e = 0; e < kElements; ++e) {
+        const int place = tile * N + tid / shape.owned + e * place_step;
+        if (place < s.rows && place < (tile + 1) * N && j < l.units) finisher.fetch(s, made, place, &inputs[e]);
+      }
+      const bool multiplies = i > 0 || has_first;
+      const float* from = nullptr;
+      float sums[N / 2];
+      if (multiplies) {
+        block.receive(exchange(tile, i));
+        block.start_products(sums);
+        if (i >= 4 && i % 4 == 0) {
+          for (int data = i + 5; data < i + 9 && data < steps; ++data) {
+            for (int r = tid / shape.owned; r < N; r += place_step) {
+              if (f % 2 == 0) block.clear(exchange(tile, data), r, f);
+            }
+          }
+          ptx::fence_acq_rel_gpu();
+        }
+        ptx::wgmma_wait_group<0>();
+        ptx::pin(sums);
+        block.send(sums);
+        from = block.wait_for_sums();
+      }
+#pragma unroll
+      for (int e = 0; e < kElements; ++e) {
+        const int r = tid / shape.owned + e * place_step;
+        const int place = tile * N + r;
+        const bool there = r < N;
+        const bool finishes = there && place < s.rows && j < l.units;
+        float total[G] = {};
+        if (multiplies && there) block.take_sums(from, r, f, total);
+        float* const mine = kept + (round * kElements + e) * kRnnSplitThreads;
+        unsigned char* const to = exchange(tile, i + 1);
+        if constexpr (kBackward) {
+          typename Unit::Gradients out{};
+          if (finishes) out = finisher.finish(s, made, place, &inputs[e], total, mine, false);
+          if (i + 1 < steps) {
+            const bool gru = l.cell == RnnCell::gru;
+#pragma unroll
+            for (int g = 0; g < 4; ++g) {
+              if (g < block.column_gates) block.publish(to, there, r, g, f, gru && g == 2 ? out.slot[3] : out.slot[g]);
+            }
+          }
+          if (finishes) Unit::store_gradients(l, d, s, place, j, out);
+        } else {
+          typename Unit::Outputs out{};
+          if (finishes) {
+            out = finisher.finish(s, made, place, &inputs[e], total, mine, false);
+          } else if (downwards) {
+            out.hidden = initial(place);
+          }
+          if (i + 1 < steps) block.publish(to, there, r, 0, f, out.hidden);
+          if (finishes) Unit::store_unit(l, d, s, place, j, out);
+        }
+      }
+    }
+  }
+}
+
+// Clusters that are resident with all of a multiprocessor's shared memory, whatever the instance.
+template <class T>
+void rnn_split_resident_type(int (&clusters)[kRnnSplitClusterSizes]) {
+  constexpr auto kKernel = &rnn_split_sm90<T, 1, 8, true>;
+  static int known[kRnnSplitClusterSizes][cuda::kDevicesKnown] = {};
+  cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
+  for (int i = 0; i < kRnnSplitClusterSizes; ++i) {
+    clusters[i] = cuda::cached_query(known[i], [&] {
+      int resident = 0;
+      const void* const kernel = reinterpret_cast<const void*>(kKernel);
+      const cuda::LaunchConfig config = cuda::clusters_of(1, 1 << i, kRnnSplitThreads, kRnnSplitShared);
+      if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess ||
+          cuda::max_resident_clusters(kernel, config, &resident) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return 0;
+      }
+      return resident;
+    });
+  }
+}
+
+template <class T, int G, int N, bool kBackward>
+bool launch_rnn_split_block(const RnnSplit& p, cudaStream_t stream) {
+  constexpr auto kKernel = &rnn_split_sm90<T, G, N, kBackward>;
+  cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
+  const auto parts = static_cast<unsigned>(p.shape.parts);
+  if (parts > 8 && cudaFuncSetAttribute(reinterpret_cast<const void*>(kKernel),
+                                        cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess) {
+    return false;
+  }
+  return cuda::launch_kernel(
+             kKernel,
+             {.blocks = dim3(parts * static_cast<unsigned>(p.shape.groups), static_cast<unsigned>(p.shape.slices),
+                             static_cast<unsigned>(p.layer.directions)),
+              .threads = dim3(kRnnSplitThreads),
+              .shared_bytes = kRnnSplitShared,
+              .cluster = dim3(parts),
+              .cooperative = true},
+             stream, p) == cudaSuccess;
+}
+
+template <class T, int G, bool kBackward>
+bool launch_rnn_split_gates(const RnnSplit& p, cudaStream_t stream) {
+  switch (p.shape.places) {
+    case 8:
+      return launch_rnn_split_block<T, G, 8, kBackward>(p, stream);
+    case 16:
+      return launch_rnn_split_block<T, G, 16, kBackward>(p, stream);
+    case 32:
+      return launch_rnn_split_block<T, G, 32, kBackward>(p, stream);
+    case 48:
+      return launch_rnn_split_block<T, G, 48, kBackward>(p, stream);
+    default:
+      return false;
+  }
+}
+
+template <class T>
+bool launch_rnn_split_type(const RnnSplit& p, bool backward, cudaStream_t stream) {
+  if (backward) return launch_rnn_split_gates<T, 1, true>(p, stream);
+  switch (rnn_gates(p.layer.cell)) {
+    case 4:
+      return launch_rnn_split_gates<T, 4, false>(p, stream);
+    case 3:
+      return launch_rnn_split_gates<T, 3, false>(p, stream);
+    default:
+      return launch_rnn_split_gates<T, 1, false>(p, stream);
+  }
+}
+
+}  // namespace gpudnn::kernels
