@@ -25,7 +25,8 @@ std::int64_t shared_bytes(const RnnSplitShape& s) {
   const std::int64_t received = 2 * kRnnSplitRows * std::int64_t{s.places} * 4;
   const std::int64_t kept =
       over(s.tiles, s.slices) * over(std::int64_t{s.places} * s.owned, kRnnSplitThreads) * kRnnSplitThreads * 4;
-  return tiles + received + kept + 1024;
+  constexpr std::int64_t kBarriersAndAlignment = 4 * 8 + 1024 - 16;
+  return tiles + received + kept + kBarriersAndAlignment;
 }
 
 // Cycles of a step. A block waits for words of others, stores them for its products, multiplies as fast as its shared

@@ -64,13 +64,13 @@ struct RnnSplitBlock {
   std::uint32_t tile_bytes;
   unsigned char* weights;
   unsigned char* states;
-  float* received;  // two buffers of kRows * N
-  std::uint64_t* barriers;
-  unsigned turn = 0;
+  float* received;       // two buffers of kRows * N
+  std::uint64_t* full;   // of the buffers: the sums of all ranks are there
+  std::uint64_t* empty;  // of the buffers of all ranks: they have been read
+  unsigned uses[2] = {};
 
-  __device__ __forceinline__ RnnSplitBlock(const RnnSplit& p, int direction, unsigned char* shared,
-                                           std::uint64_t* of_received)
-      : l(p.layer), shape(p.shape), d(p.layer.direction[direction]), barriers(of_received) {
+  __device__ __forceinline__ RnnSplitBlock(const RnnSplit& p, int direction, unsigned char* shared)
+      : l(p.layer), shape(p.shape), d(p.layer.direction[direction]) {
     rank = static_cast<int>(blockIdx.x) % shape.parts;
     group = static_cast<int>(blockIdx.x) / shape.parts;
     part_rows = kRows / shape.parts;
@@ -80,6 +80,8 @@ struct RnnSplitBlock {
     weights = shared;
     states = weights + shape.panels * kRows * 128;
     received = reinterpret_cast<float*>(states + tile_bytes);
+    full = reinterpret_cast<std::uint64_t*>(received + 2 * kRows * N);
+    empty = full + 2;
   }
   __device__ __forceinline__ int first_unit(int of_group, int of_rank) const {
     return (of_group * shape.parts + of_rank) * shape.owned;
@@ -138,8 +140,9 @@ struct RnnSplitBlock {
   __device__ __forceinline__ void start_barriers() const {
     if (threadIdx.x == 0) {
       for (int i = 0; i < 2; ++i) {
-        ptx::mbarrier_init(barriers + i, 1);
-        ptx::mbarrier_arrive_expect_tx(barriers + i, received_bytes());
+        ptx::mbarrier_init(full + i, 1);
+        ptx::mbarrier_init(empty + i, static_cast<std::uint32_t>(shape.parts));
+        ptx::mbarrier_arrive_expect_tx(full + i, received_bytes());
       }
       ptx::fence_mbarrier_init();
     }
@@ -191,10 +194,12 @@ struct RnnSplitBlock {
   __device__ __forceinline__ int sum_at(int from_rank, int place, int row) const {
     return ((from_rank * (N / 8) + place / 8) * part_rows + row) * 8 + ((place % 8 / 2 ^ row / 4 % 4) * 2 + place % 2);
   }
-  __device__ __forceinline__ void send(const float (&sums)[N / 2]) const {
+  // Into the buffer `which` of each rank, once all ranks have read what was there.
+  __device__ __forceinline__ void send(const float (&sums)[N / 2], int which) const {
+    if (uses[which] > 0) wait(empty + which, uses[which] - 1);
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const std::uint32_t buffer = ptx::shared_address(received + turn % 2 * (kRows * N));
-    const std::uint32_t barrier = ptx::shared_address(barriers + turn % 2);
+    const std::uint32_t buffer = ptx::shared_address(received + which * (kRows * N));
+    const std::uint32_t barrier = ptx::shared_address(full + which);
 #pragma unroll
     for (int lower = 0; lower < 2; ++lower) {
       const int row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * lower;
@@ -210,14 +215,23 @@ struct RnnSplitBlock {
       }
     }
   }
-  // Waits until the parts of all ranks are there; all threads come here.
-  __device__ __forceinline__ const float* wait_for_sums() {
-    std::uint64_t* const barrier = barriers + turn % 2;
-    while (!ptx::mbarrier_try_wait_acquire_cluster(barrier, turn / 2 % 2)) {
+  __device__ __forceinline__ static void wait(std::uint64_t* barrier, unsigned use) {
+    while (!ptx::mbarrier_try_wait_acquire_cluster(barrier, use % 2)) {
     }
+  }
+  // Waits until the parts of all ranks are there.
+  __device__ __forceinline__ const float* wait_for_sums(int which) {
+    wait(full + which, uses[which]);
+    if (threadIdx.x == 0) ptx::mbarrier_arrive_expect_tx(full + which, received_bytes());
+    return received + which * (kRows * N);
+  }
+  // All threads of the block have taken their sums.
+  __device__ __forceinline__ void release_sums(int which) {
     __syncthreads();
-    if (threadIdx.x == 0) ptx::mbarrier_arrive_expect_tx(barrier, received_bytes());
-    return received + turn++ % 2 * (kRows * N);
+    if (static_cast<int>(threadIdx.x) < shape.parts) {
+      ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty + which), threadIdx.x));
+    }
+    ++uses[which];
   }
   __device__ __forceinline__ void take_sums(const float* from, int place, int f, float (&total)[G]) const {
 #pragma unroll
@@ -252,16 +266,15 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
   using Unit = typename Block::Unit;
   using Finisher = std::conditional_t<kBackward, RnnBackwardFinisher<T>, RnnForwardFinisher<T, G>>;
   constexpr int kElements = Block::kElements;
-  __shared__ std::uint64_t barriers[2];
   unsigned char* shared = tile::dynamic_shared();
   shared += (1024 - ptx::shared_address(shared) % 1024) % 1024;
   const int direction = static_cast<int>(blockIdx.z);
-  Block block(p, direction, shared, barriers);
+  Block block(p, direction, shared);
   const RnnLayer& l = p.layer;
   const RnnDirection& d = block.d;
   const RnnSplitShape& shape = p.shape;
   const int tid = static_cast<int>(threadIdx.x);
-  float* const kept = block.received + 2 * Block::kRows * N + tid;
+  float* const kept = reinterpret_cast<float*>(block.empty + 2) + tid;
 
   block.start_barriers();
   block.load_weights(p.vectors);
@@ -313,39 +326,48 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
     }
   }
 
+  using Inputs = typename Finisher::Inputs;
 #pragma unroll 1
   for (std::int32_t i = 0; i < steps; ++i) {
     const std::int32_t t = downwards ? steps - 1 - i : i;
     const RnnStep s = rnn_step(l.rows, downwards, t, offset);
     RnnStep made;
     if constexpr (kBackward) made = rnn_step(l.rows, !downwards, t, offset);
-    int round = 0;
-#pragma unroll 1
-    for (int tile = static_cast<int>(blockIdx.y); tile < shape.tiles; tile += slices, ++round) {
-      typename Finisher::Inputs inputs[kElements];
+    const bool multiplies = i > 0 || has_first;
+
+    const auto begin = [&](int tile, int which, Inputs(&inputs)[kElements]) {
 #pragma unroll
       for (int e = 0; e < kElements; ++e) {
         const int place = tile * N + tid / shape.owned + e * place_step;
         if (place < s.rows && place < (tile + 1) * N && j < l.units) finisher.fetch(s, made, place, &inputs[e]);
       }
-      const bool multiplies = i > 0 || has_first;
-      const float* from = nullptr;
+      if (!multiplies) return;
+      block.receive(exchange(tile, i));
       float sums[N / 2];
-      if (multiplies) {
-        block.receive(exchange(tile, i));
-        block.start_products(sums);
-        if (i >= 4 && i % 4 == 0) {
-          for (int data = i + 5; data < i + 9 && data < steps; ++data) {
-            for (int r = tid / shape.owned; r < N; r += place_step) {
-              if (f % 2 == 0) block.clear(exchange(tile, data), r, f);
-            }
+      block.start_products(sums);
+      if (i >= 4 && i % 4 == 0) {
+        for (int data = i + 5; data < i + 9 && data < steps; ++data) {
+          for (int r = tid / shape.owned; r < N; r += place_step) {
+            if (f % 2 == 0) block.clear(exchange(tile, data), r, f);
           }
-          ptx::fence_acq_rel_gpu();
         }
-        ptx::wgmma_wait_group<0>();
-        ptx::pin(sums);
-        block.send(sums);
-        from = block.wait_for_sums();
+        ptx::fence_acq_rel_gpu();
+      }
+      ptx::wgmma_wait_group<0>();
+      ptx::pin(sums);
+      block.send(sums, which);
+      __syncthreads();  // the states have been read
+    };
+    const auto end = [&](int tile, int which, int round, Inputs(&inputs)[kElements]) {
+      float total[kElements][G] = {};
+      if (multiplies) {
+        const float* const from = block.wait_for_sums(which);
+#pragma unroll
+        for (int e = 0; e < kElements; ++e) {
+          const int r = tid / shape.owned + e * place_step;
+          if (r < N) block.take_sums(from, r, f, total[e]);
+        }
+        block.release_sums(which);
       }
 #pragma unroll
       for (int e = 0; e < kElements; ++e) {
@@ -353,13 +375,11 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
         const int place = tile * N + r;
         const bool there = r < N;
         const bool finishes = there && place < s.rows && j < l.units;
-        float total[G] = {};
-        if (multiplies && there) block.take_sums(from, r, f, total);
         float* const mine = kept + (round * kElements + e) * kRnnSplitThreads;
         unsigned char* const to = exchange(tile, i + 1);
         if constexpr (kBackward) {
           typename Unit::Gradients out{};
-          if (finishes) out = finisher.finish(s, made, place, &inputs[e], total, mine, false);
+          if (finishes) out = finisher.finish(s, made, place, &inputs[e], total[e], mine, false);
           if (i + 1 < steps) {
             const bool gru = l.cell == RnnCell::gru;
 #pragma unroll
@@ -371,7 +391,7 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
         } else {
           typename Unit::Outputs out{};
           if (finishes) {
-            out = finisher.finish(s, made, place, &inputs[e], total, mine, false);
+            out = finisher.finish(s, made, place, &inputs[e], total[e], mine, false);
           } else if (downwards) {
             out.hidden = initial(place);
           }
@@ -379,8 +399,20 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
           if (finishes) Unit::store_unit(l, d, s, place, j, out);
         }
       }
+    };
+    // Two tiles at a time: one is multiplied while the other one's sums are on their way.
+    int round = 0;
+#pragma unroll 1
+    for (int tile = static_cast<int>(blockIdx.y); tile < shape.tiles; tile += 2 * slices, round += 2) {
+      const int other = tile + slices;
+      Inputs inputs[2][kElements];
+      begin(tile, 0, inputs[0]);
+      if (other < shape.tiles) begin(other, 1, inputs[1]);
+      end(tile, 0, round, inputs[0]);
+      if (other < shape.tiles) end(other, 1, round + 1, inputs[1]);
     }
   }
+  tile::cluster_sync(2);  // no block leaves before the last word for it has come
 }
 
 // Clusters that are resident with all of a multiprocessor's shared memory, whatever the instance.
