@@ -22,63 +22,93 @@ std::int32_t power_below(std::int32_t count) {
 
 std::int64_t shared_bytes(const RnnSplitShape& s) {
   const std::int64_t tiles = (kRnnSplitRows + s.places) * std::int64_t{s.panels} * kPanel * kBytes;
-  const std::int64_t received = 2 * kRnnSplitRows * std::int64_t{s.places} * 4;
+  const std::int64_t received = s.in_clusters ? 2 * kRnnSplitRows * std::int64_t{s.places} * 4 : 0;
   const std::int64_t kept =
       over(s.tiles, s.slices) * over(std::int64_t{s.places} * s.owned, kRnnSplitThreads) * kRnnSplitThreads * 4;
   constexpr std::int64_t kBarriersAndAlignment = 4 * 8 + 1024 - 16;
   return tiles + received + kept + kBarriersAndAlignment;
 }
 
-// Cycles of a step. A block waits for words of others, stores them for its products, multiplies as fast as its shared
-// memory brings operands, sends its sums, and finishes units.
+// Cycles of a step. For each tile a block takes in states, multiplies as fast as its shared memory brings operands,
+// sends its sums, and finishes units. It waits for states and for sums, unless another tile fills that time.
 double cycles_of(const RnnSplitShape& s) {
   const double states = static_cast<double>(s.places) * s.panels * kPanel * kBytes;
-  const double exchange = 1300 + states / 40;
+  const double sums = s.places * double{kRnnSplitRows} * 4;
   const double product = 2.0 * 4 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
-  const double sums = 600 + s.places * double{kRnnSplitRows} * 4 / 16;
-  const double units = 300 + 60.0 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
-  return static_cast<double>(over(s.tiles, s.slices)) * (exchange + product + sums + units);
+  const double units = 60.0 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
+  const double busy = 600 + states / 50 + product + (s.in_clusters ? sums / 16 : sums / 20) + units;
+  const double wait = 1300 + (s.in_clusters ? 500 : 1300);
+  const double rounds = static_cast<double>(over(s.tiles, s.slices));
+  return rounds == 1 ? busy + wait : std::max(rounds * busy + 400, 1.5 * busy + wait);
 }
+
+RnnSplitShape shape_of(bool in_clusters, int parts, std::int32_t units, int row_gates, int column_gates) {
+  RnnSplitShape s;
+  const std::int32_t owned = power_below(kRnnSplitRows / parts / row_gates);
+  if (owned < 2 || owned > 16) return s;
+  const std::int64_t groups = over(units, std::int64_t{owned} * parts);
+  const std::int64_t panels = over(groups * column_gates * owned, kPanel);
+  if (panels > kRnnSplitMaxPanels) return s;
+  s.in_clusters = in_clusters;
+  s.parts = parts;
+  s.groups = static_cast<std::int32_t>(groups);
+  s.owned = owned;
+  s.panels = static_cast<std::int32_t>(panels);
+  return s;
+}
+
+// Gives the shape its tiles. False: it does not fit.
+bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::int32_t room) {
+  s->places = places;
+  s->tiles = static_cast<std::int32_t>(over(batch, places));
+  s->slices = std::min(room, s->tiles);
+  if (s->slices < 1) return false;
+  s->slices = static_cast<std::int32_t>(over(s->tiles, over(s->tiles, s->slices)));
+  s->cycles = cycles_of(*s);
+  return shared_bytes(*s) <= kRnnSplitShared;
+}
+
+constexpr std::int32_t kPlaces[] = {8, 16, 24, 32, 48};
+constexpr std::int32_t kPlacesWithoutClusters = 32;
 
 }  // namespace
 
-std::int64_t rnn_split_exchange_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
+std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
   return std::min<std::int64_t>(kRnnSplitSlots, steps) * directions * s.tiles * s.places * s.parts * s.panels * kPanel *
          kBytes;
 }
+std::int64_t rnn_split_sum_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
+  if (s.in_clusters) return 0;
+  return std::min<std::int64_t>(kRnnSplitSlots, steps) * directions * s.tiles * s.places * s.groups * s.parts *
+         kRnnSplitRows * 4;
+}
 std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch, std::int64_t steps,
                                            std::int32_t directions, bool backward) {
-  constexpr std::int64_t kMostPlaces = 48;
-  const std::int64_t columns = (backward ? rnn_gates(cell) : 1) * 2 * over(units, kRnnSplitRows) * kRnnSplitRows;
-  return std::min<std::int64_t>(kRnnSplitSlots, steps) * directions * (batch + kMostPlaces) * (columns + 16 * kPanel) *
-         kBytes;
+  const std::int64_t places = batch + *std::ranges::max_element(kPlaces);
+  const std::int64_t padded = over(units, kRnnSplitRows) * kRnnSplitRows;
+  const std::int64_t columns = (backward ? rnn_gates(cell) : 2) * padded + 16 * kPanel;
+  const bool without_clusters = backward || rnn_gates(cell) == 1;
+  return std::min<std::int64_t>(kRnnSplitSlots, steps) * directions * places *
+         (columns * kBytes + (without_clusters ? padded * kRnnSplitParts * 4 : 0));
 }
 
 RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t batch, std::int32_t directions,
                               bool backward, const int (&clusters)[kRnnSplitClusterSizes]) {
-  const int gates = rnn_gates(cell);
-  const int row_gates = backward ? 1 : gates;
-  const int column_gates = backward ? gates : 1;
+  const int row_gates = backward ? 1 : rnn_gates(cell);
+  const int column_gates = backward ? rnn_gates(cell) : 1;
   RnnSplitShape best;
+  const auto consider = [&](RnnSplitShape s, std::int32_t places, std::int32_t room) {
+    if (s.parts == 0 || !set_tiles(&s, places, batch, room)) return;
+    if (best.parts == 0 || s.cycles < best.cycles) best = s;
+  };
   for (int size = 1; size < kRnnSplitClusterSizes; ++size) {
-    RnnSplitShape s;
-    s.parts = 1 << size;
-    s.owned = power_below(kRnnSplitRows / s.parts / row_gates);
-    if (s.owned < 2 || s.owned > 16) continue;
-    s.groups = static_cast<std::int32_t>(over(units, std::int64_t{s.owned} * s.parts));
-    s.panels = static_cast<std::int32_t>(over(std::int64_t{s.groups} * column_gates * s.owned, kPanel));
-    if (s.panels > kRnnSplitMaxPanels) continue;
-    const std::int32_t room = clusters[size] / (s.groups * directions);
-    if (room < 1) continue;
-    for (const std::int32_t places : {8, 16, 32, 48}) {
-      s.places = places;
-      s.tiles = static_cast<std::int32_t>(over(batch, places));
-      s.slices = std::min(room, s.tiles);
-      s.slices = static_cast<std::int32_t>(over(s.tiles, over(s.tiles, s.slices)));
-      if (shared_bytes(s) > kRnnSplitShared) continue;
-      s.cycles = cycles_of(s);
-      if (best.parts == 0 || s.cycles < best.cycles) best = s;
-    }
+    const RnnSplitShape s = shape_of(true, 1 << size, units, row_gates, column_gates);
+    for (const std::int32_t places : kPlaces)
+      consider(s, places, s.parts == 0 ? 0 : clusters[size] / (s.groups * directions));
+  }
+  if (row_gates == 1) {
+    const RnnSplitShape s = shape_of(false, kRnnSplitParts, units, row_gates, column_gates);
+    consider(s, kPlacesWithoutClusters, s.parts == 0 ? 0 : clusters[0] / (s.groups * s.parts * directions));
   }
   return best;
 }

@@ -8,11 +8,13 @@ namespace gpudnn::kernels {
 
 constexpr int kRnnSplitThreads = 256;
 constexpr int kRnnSplitRows = 128;  // of the weights of a cluster
-constexpr int kRnnSplitSlots = 12;  // steps that the exchange holds
+constexpr int kRnnSplitSlots = 6;   // steps that the exchange holds
+constexpr int kRnnSplitParts = 8;   // blocks that divide the summed index where they are no cluster
 constexpr int kRnnSplitShared = 227 * 1024;
 constexpr int kRnnSplitMaxPanels = 8;  // of 64 columns of the weights of a block
 
 struct RnnSplitShape {
+  bool in_clusters = false;
   std::int32_t parts = 0;   // blocks of a cluster, which divide the summed index; 0: none fits
   std::int32_t groups = 0;  // clusters that divide the units
   std::int32_t owned = 0;   // units that a block finishes
@@ -28,11 +30,13 @@ struct RnnSplit {
   bool vectors = false;  // weights in vectors of 16 bytes
   RnnSplitShape shape;
   void* exchange = nullptr;  // all bits set
+  void* sums = nullptr;      // the same, without clusters
 };
 
-// Bytes of the exchange of a shape, and of the largest one that a layer may have.
-[[nodiscard]] std::int64_t rnn_split_exchange_bytes(const RnnSplitShape& shape, std::int32_t directions,
-                                                    std::int32_t steps);
+// Bytes of the exchange of states and of sums of a shape, and of both of the largest one that a layer may have.
+[[nodiscard]] std::int64_t rnn_split_sum_bytes(const RnnSplitShape& shape, std::int32_t directions, std::int32_t steps);
+[[nodiscard]] std::int64_t rnn_split_state_bytes(const RnnSplitShape& shape, std::int32_t directions,
+                                                 std::int32_t steps);
 [[nodiscard]] std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch,
                                                          std::int64_t steps, std::int32_t directions, bool backward);
 

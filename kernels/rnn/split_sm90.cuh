@@ -24,7 +24,9 @@
 // the words of the next steps, and, in the threads that have seen those, before they look there. Places without a
 // sequence at the step publish too: what they begin with, or zeros.
 //
-// All clusters must be resident at once: the launch is cooperative, and is offered only where the device's occupancy
+// Where the grid does not fit as clusters, its blocks are none, and the sums of 3 go through L2 as the states do.
+//
+// All blocks must be resident at once: the launch is cooperative, and is offered only where the device's occupancy
 // says that the grid fits.
 #pragma once
 
@@ -45,7 +47,7 @@
 namespace gpudnn::kernels {
 
 // G: gates of a unit among the rows.
-template <class T, int G, int N, bool kBackward>
+template <class T, int G, int N, bool kBackward, bool kCluster>
 struct RnnSplitBlock {
   using Unit = RnnUnit<RnnDeviceConvert<T>>;
   static constexpr int kRows = kRnnSplitRows;
@@ -80,7 +82,7 @@ struct RnnSplitBlock {
     weights = shared;
     states = weights + shape.panels * kRows * 128;
     received = reinterpret_cast<float*>(states + tile_bytes);
-    full = reinterpret_cast<std::uint64_t*>(received + 2 * kRows * N);
+    full = reinterpret_cast<std::uint64_t*>(received + (kCluster ? 2 * kRows * N : 0));
     empty = full + 2;
   }
   __device__ __forceinline__ int first_unit(int of_group, int of_rank) const {
@@ -243,6 +245,62 @@ struct RnnSplitBlock {
     }
   }
 
+  // Without clusters the sums go through L2, a word each, and say themselves that they have come. A part is
+  // [places][rows].
+  __device__ __forceinline__ void store_sums(const float (&sums)[N / 2], std::uint32_t* parts_of_group) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int lower = 0; lower < 2; ++lower) {
+      const int row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * lower;
+      std::uint32_t* const to = parts_of_group + (row / part_rows * shape.parts + rank) * (N * part_rows) +
+                                row % part_rows + lane % 4 * 2 * part_rows;
+#pragma unroll
+      for (int block = 0; block < N / 8; ++block) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const std::uint32_t bits = __float_as_uint(sums[4 * block + 2 * lower + i]);
+          ptx::st_relaxed_gpu(to + (8 * block + i) * part_rows, bits == kRnnNothing ? 0x7fffffffu : bits);
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void clear_sums(std::uint32_t* parts_of_group) const {
+    for (int i = static_cast<int>(threadIdx.x); i < kRows * N; i += kRnnSplitThreads) {
+      const int part = i / (N * part_rows);
+      ptx::st_relaxed_gpu(parts_of_group + (part * shape.parts + rank) * (N * part_rows) + i % (N * part_rows),
+                          kRnnNothing);
+    }
+  }
+  __device__ __forceinline__ void take_stored_sums(const std::uint32_t* parts_of_group, int f, int place_step,
+                                                   float (&total)[kElements][G]) const {
+    const std::uint32_t* const from = parts_of_group + rank * shape.parts * (N * part_rows) + f;
+    std::uint32_t words[kElements][kRnnSplitParts][G];
+    const auto word_at = [&](int e, int part, int g) {
+      const int place = static_cast<int>(threadIdx.x) / shape.owned + e * place_step;
+      return from + part * (N * part_rows) + (place < N ? place : 0) * part_rows + g * shape.owned;
+    };
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+#pragma unroll
+      for (int part = 0; part < kRnnSplitParts; ++part) {
+#pragma unroll
+        for (int g = 0; g < G; ++g) words[e][part][g] = ptx::ld_relaxed_gpu(word_at(e, part, g));
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+#pragma unroll
+      for (int part = 0; part < kRnnSplitParts; ++part) {
+#pragma unroll
+        for (int g = 0; g < G; ++g) {
+          std::uint32_t& word = words[e][part][g];
+          while (word == kRnnNothing) word = ptx::ld_relaxed_gpu(word_at(e, part, g));
+          total[e][g] += __uint_as_float(word);
+        }
+      }
+    }
+  }
+
   // The even one of two threads stores both values; all threads of a warp come here.
   __device__ __forceinline__ void publish(unsigned char* to, bool there, int place, int gate, int f,
                                           float value) const {
@@ -260,9 +318,9 @@ struct RnnSplitBlock {
   }
 };
 
-template <class T, int G, int N, bool kBackward>
+template <class T, int G, int N, bool kBackward, bool kCluster>
 __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __grid_constant__ RnnSplit p) {
-  using Block = RnnSplitBlock<T, G, N, kBackward>;
+  using Block = RnnSplitBlock<T, G, N, kBackward, kCluster>;
   using Unit = typename Block::Unit;
   using Finisher = std::conditional_t<kBackward, RnnBackwardFinisher<T>, RnnForwardFinisher<T, G>>;
   constexpr int kElements = Block::kElements;
@@ -276,10 +334,10 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
   const int tid = static_cast<int>(threadIdx.x);
   float* const kept = reinterpret_cast<float*>(block.empty + 2) + tid;
 
-  block.start_barriers();
+  if constexpr (kCluster) block.start_barriers();
   block.load_weights(p.vectors);
   ptx::fence_proxy_async();
-  tile::cluster_sync(2);  // of all its blocks: the number says that there are several
+  tile::cluster_sync(kCluster ? 2 : 1);  // of all its blocks: the number says that there are several
 
   const auto offset = [&](std::int32_t t) {
     return l.rows.device_offsets != nullptr ? std::int64_t{l.rows.device_offsets[t]} : std::int64_t{t} * l.rows.batch;
@@ -297,6 +355,14 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
         std::int64_t{direction * shape.tiles + tile} * (steps < kRnnSplitSlots ? steps : kRnnSplitSlots) +
         data % kRnnSplitSlots;
     return static_cast<unsigned char*>(p.exchange) + (at * shape.parts + block.rank) * block.tile_bytes;
+  };
+  // Sums of a step without clusters, of this block's group.
+  const auto stored_sums = [&](int tile, int step) {
+    const std::int64_t at =
+        std::int64_t{direction * shape.tiles + tile} * (steps < kRnnSplitSlots ? steps : kRnnSplitSlots) +
+        step % kRnnSplitSlots;
+    return static_cast<std::uint32_t*>(p.sums) +
+           (at * shape.groups + block.group) * (shape.parts * Block::kRows * std::int64_t{N});
   };
   // What a place without a step yet publishes.
   const auto initial = [&](int place) {
@@ -345,8 +411,9 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
       block.receive(exchange(tile, i));
       float sums[N / 2];
       block.start_products(sums);
-      if (i >= 4 && i % 4 == 0) {
-        for (int data = i + 5; data < i + 9 && data < steps; ++data) {
+      if (i >= 2 && i % 2 == 0) {
+        for (int data = i + 3; data < i + 5 && data < steps; ++data) {
+          if constexpr (!kCluster) block.clear_sums(stored_sums(tile, data));
           for (int r = tid / shape.owned; r < N; r += place_step) {
             if (f % 2 == 0) block.clear(exchange(tile, data), r, f);
           }
@@ -355,12 +422,17 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
       }
       ptx::wgmma_wait_group<0>();
       ptx::pin(sums);
-      block.send(sums, which);
+      if constexpr (kCluster) {
+        block.send(sums, which);
+      } else {
+        block.store_sums(sums, stored_sums(tile, i));
+      }
       __syncthreads();  // the states have been read
     };
     const auto end = [&](int tile, int which, int round, Inputs(&inputs)[kElements]) {
       float total[kElements][G] = {};
-      if (multiplies) {
+      if (!kCluster && multiplies) block.take_stored_sums(stored_sums(tile, i), f, place_step, total);
+      if (kCluster && multiplies) {
         const float* const from = block.wait_for_sums(which);
 #pragma unroll
         for (int e = 0; e < kElements; ++e) {
@@ -412,13 +484,13 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
       if (other < shape.tiles) end(other, 1, round + 1, inputs[1]);
     }
   }
-  tile::cluster_sync(2);  // no block leaves before the last word for it has come
+  if constexpr (kCluster) tile::cluster_sync(2);  // no block leaves before the last word for it has come
 }
 
 // Clusters that are resident with all of a multiprocessor's shared memory, whatever the instance.
 template <class T>
 void rnn_split_resident_type(int (&clusters)[kRnnSplitClusterSizes]) {
-  constexpr auto kKernel = &rnn_split_sm90<T, 1, 8, true>;
+  constexpr auto kKernel = &rnn_split_sm90<T, 1, 8, true, true>;
   static int known[kRnnSplitClusterSizes][cuda::kDevicesKnown] = {};
   cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
   for (int i = 0; i < kRnnSplitClusterSizes; ++i) {
@@ -436,13 +508,14 @@ void rnn_split_resident_type(int (&clusters)[kRnnSplitClusterSizes]) {
   }
 }
 
-template <class T, int G, int N, bool kBackward>
+template <class T, int G, int N, bool kBackward, bool kCluster>
 bool launch_rnn_split_block(const RnnSplit& p, cudaStream_t stream) {
-  constexpr auto kKernel = &rnn_split_sm90<T, G, N, kBackward>;
+  constexpr auto kKernel = &rnn_split_sm90<T, G, N, kBackward, kCluster>;
   cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
   const auto parts = static_cast<unsigned>(p.shape.parts);
-  if (parts > 8 && cudaFuncSetAttribute(reinterpret_cast<const void*>(kKernel),
-                                        cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess) {
+  if (kCluster && parts > 8 &&
+      cudaFuncSetAttribute(reinterpret_cast<const void*>(kKernel), cudaFuncAttributeNonPortableClusterSizeAllowed, 1) !=
+          cudaSuccess) {
     return false;
   }
   return cuda::launch_kernel(
@@ -451,22 +524,27 @@ bool launch_rnn_split_block(const RnnSplit& p, cudaStream_t stream) {
                              static_cast<unsigned>(p.layer.directions)),
               .threads = dim3(kRnnSplitThreads),
               .shared_bytes = kRnnSplitShared,
-              .cluster = dim3(parts),
+              .cluster = dim3(kCluster ? parts : 1),
               .cooperative = true},
              stream, p) == cudaSuccess;
 }
 
 template <class T, int G, bool kBackward>
 bool launch_rnn_split_gates(const RnnSplit& p, cudaStream_t stream) {
+  if constexpr (G == 1) {
+    if (!p.shape.in_clusters) return launch_rnn_split_block<T, G, 32, kBackward, false>(p, stream);
+  }
   switch (p.shape.places) {
     case 8:
-      return launch_rnn_split_block<T, G, 8, kBackward>(p, stream);
+      return launch_rnn_split_block<T, G, 8, kBackward, true>(p, stream);
     case 16:
-      return launch_rnn_split_block<T, G, 16, kBackward>(p, stream);
+      return launch_rnn_split_block<T, G, 16, kBackward, true>(p, stream);
+    case 24:
+      return launch_rnn_split_block<T, G, 24, kBackward, true>(p, stream);
     case 32:
-      return launch_rnn_split_block<T, G, 32, kBackward>(p, stream);
+      return launch_rnn_split_block<T, G, 32, kBackward, true>(p, stream);
     case 48:
-      return launch_rnn_split_block<T, G, 48, kBackward>(p, stream);
+      return launch_rnn_split_block<T, G, 48, kBackward, true>(p, stream);
     default:
       return false;
   }

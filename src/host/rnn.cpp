@@ -389,6 +389,7 @@ const Stages kHostStages = {.product = &product,
                             .column_sums = &column_sums,
                             .gate_sum = &gate_sum,
                             .clear = &clear,
-                            .takes_single_steps = false};
+                            .merges_products = false,
+                            .copy = nullptr};
 
 }  // namespace gpudnn::rnn

@@ -125,8 +125,8 @@ class Call {
   // One step of every sequence: its products with R are as good as those with W, and no sweep is needed. A GRU keeps
   // them apart.
   [[nodiscard]] bool is_one_step() const {
-    return stages_.takes_single_steps && rows_.steps == 1 && rows_.offsets == nullptr && !net_.projects() &&
-           !net_.skip && net_.cell != GPUDNN_GRU;
+    return stages_.merges_products && rows_.steps == 1 && rows_.offsets == nullptr && !net_.projects() && !net_.skip &&
+           net_.cell != GPUDNN_GRU;
   }
   // Layers from `first` on whose matrices lie in like steps: all, or all but the first.
   [[nodiscard]] int first_of_alike() const { return net_.input == net_.output_width() ? 0 : 1; }
@@ -443,8 +443,53 @@ class Call {
     for (int first = 0; first < lanes; first += kernels::kRnnLanes) {
       over_lanes(first, std::min(lanes - first, kernels::kRnnLanes));
     }
-    GPUDNN_TRY(matrix_gradients(0, 1, input));
-    return net_.layers > 1 ? matrix_gradients(1, net_.layers - 1, input_of(1)) : GPUDNN_STATUS_SUCCESS;
+    const int first = merges_weights() ? first_of_alike() : net_.layers;
+    for (int layer = first; layer < net_.layers; ++layer) {
+      GPUDNN_TRY(stages_.copy(site_, layer == 0 ? input : input_of(layer), input_copy(layer),
+                              static_cast<std::size_t>(count_ * net_.projected * bytes_)));
+    }
+    if (first < net_.layers) GPUDNN_TRY(merged_gradients(first, net_.layers - first));
+    if (first > 0) GPUDNN_TRY(matrix_gradients(0, 1, input));
+    return first > 1 && net_.layers > 1 ? matrix_gradients(1, net_.layers - 1, input_of(1)) : GPUDNN_STATUS_SUCCESS;
+  }
+  // The gradients of both matrices of like layers in one product, where one for each would leave multiprocessors idle:
+  // inputs are copied to where h one step back lies.
+  [[nodiscard]] bool merges_weights() const {
+    constexpr std::int64_t kEnough = 100 * 128 * 256;  // elements of a product that keeps the device busy
+    return stages_.merges_products && merges_weight_products(net_) &&
+           net_.hidden * net_.gates() * std::int64_t{net_.projected} < kEnough;
+  }
+  [[nodiscard]] void* input_copy(int layer) const {
+    return element_at(work_.inputs, std::int64_t{layer} * count_ * net_.projected, bytes_);
+  }
+  Status merged_gradients(int layer, int count) {
+    const std::int64_t hidden = net_.hidden;
+    const std::int64_t size = count_ * net_.projected;
+    // Rows [from, from + m) of both matrices, from slots of the gates.
+    const auto product_of = [&](std::int64_t from, std::int64_t m, std::int64_t slot, std::int64_t recurrent_slot) {
+      const auto gates = [&](int l) { return layers_[static_cast<std::size_t>(l)].gates[0]; };
+      const auto at = [&](int l, std::int64_t WeightBlock::*member) { return weight_block(net_, l).*member; };
+      const std::int64_t next = count > 1 ? layer + 1 : layer;
+      return product(
+          {.m = m,
+           .n = net_.projected,
+           .k = count_,
+           .a = element_at(gates(layer), slot * hidden, bytes_),
+           .a_strides = {1, gates_row()},
+           .b = input_copy(layer),
+           .b_strides = {net_.projected, 1},
+           .d = gradient(at(layer, &WeightBlock::input) + from * net_.projected),
+           .d_row = net_.projected,
+           .counts = {count, 2},
+           .a_steps = {distance(gates(layer), gates(static_cast<int>(next))), (recurrent_slot - slot) * hidden},
+           .b_steps = {size, distance(work_.inputs, work_.previous)},
+           .d_steps = {at(static_cast<int>(next), &WeightBlock::input) - at(layer, &WeightBlock::input),
+                       at(layer, &WeightBlock::recurrent) - at(layer, &WeightBlock::input)},
+           .adds = problem_.adds});
+    };
+    if (net_.cell != GPUDNN_GRU) return product_of(0, net_.gates() * hidden, 0, 0);
+    GPUDNN_TRY(product_of(0, 2 * hidden, 0, 0));
+    return product_of(2 * hidden, hidden, 2, 3);
   }
   // What is done for each pseudo-layer alike: h one step back, and the gradients of the biases.
   void over_lanes(int first, int count) {

@@ -66,6 +66,9 @@ void take_dgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept
 void take_wgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept {
   const Network& n = problem.net;
   const std::int64_t lanes = n.pseudo_layers();
+  if (merges_weight_products(n)) {
+    w->inputs = regions->take(lanes * problem.sequences.capacity() * n.projected * element_bytes(n));
+  }
   w->previous = regions->take(lanes * problem.sequences.capacity() * n.projected * element_bytes(n));
   w->partials = regions->take(std::min<std::int64_t>(lanes, kernels::kRnnLanes) * kernels::kRnnSumSplits * n.slots() *
                               n.hidden * sum_bytes(n));
@@ -108,6 +111,10 @@ bool may_pipeline(const Problem& problem, Pass pass) noexcept {
   constexpr int kMaxLayers = 8;
   return may_be_resident(n) && n.layers > 1 && n.layers <= kMaxLayers && !n.bidirectional && n.cell != GPUDNN_GRU &&
          n.hidden <= 1024 && !(n.drops() && pass != Pass::infer);
+}
+
+bool merges_weight_products(const Network& n) noexcept {
+  return !n.bidirectional && !n.projects() && !n.skip && (n.layers > 1 || n.input == n.hidden);
 }
 
 std::size_t mask_bytes(const Problem& problem) noexcept {

@@ -38,6 +38,9 @@ constexpr int kMaxDirections = 2;
 // Layers of both gradients and values that may run in one launch.
 [[nodiscard]] bool may_pipeline(const Problem& problem, Pass pass) noexcept;
 
+// Gradients of weights: W and R of a layer, but perhaps the first, have like shapes and one direction.
+[[nodiscard]] bool merges_weight_products(const Network& net) noexcept;
+
 // Of one layer, from forward to the gradients.
 struct LayerReserve {
   void* gates[kMaxDirections] = {};   // T [rows, S H]
@@ -71,6 +74,7 @@ struct Workspace {
   void* carry_h[kMaxDirections] = {};
   void* d[2] = {};
   // gradients of weights
+  void* inputs = nullptr;  // of all layers, where their products are merged
   void* previous = nullptr;
   void* partials = nullptr;
   void* scratch = nullptr;  // of products; the rest

@@ -1,5 +1,7 @@
 // The stages of recurrent networks on CUDA.
 // SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 
 #include "kernels/rnn/persistent.hpp"
@@ -92,6 +94,12 @@ void gate_sum(const Site& site, const kernels::RnnGateSum& sum) {
 }
 Status clear(const Site& site, void* to, std::size_t bytes) {
   return cuda::fill(site.launch.device, site.launch.stream, to, 0, bytes);
+}
+
+Status copy(const Site& site, const void* from, void* to, std::size_t bytes) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, site.launch.stream) == cudaSuccess
+             ? GPUDNN_STATUS_SUCCESS
+             : cuda::launch_status("a copy of inputs");
 }
 
 kernels::RnnPersistentShape persistent_shape(const kernels::RnnLayer& l, bool backward, const Device& device) {
@@ -195,11 +203,13 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   kernels::RnnSplit split;
   split.shape = split_shape(layer, backward);
   if (split.shape.parts == 0) return false;
-  const std::int64_t bytes = kernels::rnn_split_exchange_bytes(split.shape, layer.directions, layer.rows.steps);
+  const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, layer.rows.steps);
+  const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, layer.rows.steps);
   if (bytes > site.exchange_room || cuda::fill(site.launch.device, site.launch.stream, site.exchange, 0xff,
                                                static_cast<std::size_t>(bytes)) != GPUDNN_STATUS_SUCCESS) {
     return false;
   }
+  split.sums = static_cast<char*>(site.exchange) + states;
   split.layer = layer;
   split.exchange = site.exchange;
   split.vectors = layer.units % 8 == 0;
@@ -270,7 +280,8 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
           .column_sums = &column_sums,
           .gate_sum = &gate_sum,
           .clear = &clear,
-          .takes_single_steps = true};
+          .merges_products = true,
+          .copy = &copy};
 }
 
 }  // namespace

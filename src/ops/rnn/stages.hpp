@@ -60,7 +60,10 @@ struct Stages {
   void (*column_sums)(const Site&, const kernels::RnnColumnSums&);
   void (*gate_sum)(const Site&, const kernels::RnnGateSum&);
   Status (*clear)(const Site&, void* to, std::size_t bytes);
-  bool takes_single_steps;  // products stand for the sweep where there is one step
+  // Products are launches, and the fewer the better: those of all layers are made at once where they can be, and stand
+  // for the sweep where there is one step.
+  bool merges_products;
+  Status (*copy)(const Site&, const void* from, void* to, std::size_t bytes);
 };
 
 extern const Stages kHostStages;
