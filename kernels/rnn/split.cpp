@@ -8,6 +8,8 @@
 namespace gpudnn::kernels {
 namespace {
 
+constexpr std::int32_t kPlaces[] = {8, 16, 24, 32, 48};
+constexpr std::int32_t kPlacesWithoutClusters = 32;
 constexpr std::int64_t kPanel = 64;
 constexpr std::int64_t kBytes = 2;  // of an element
 
@@ -48,7 +50,7 @@ RnnSplitShape shape_of(bool in_clusters, int parts, std::int32_t units, int row_
   if (owned < 2 || owned > 16) return s;
   const std::int64_t groups = over(units, std::int64_t{owned} * parts);
   const std::int64_t panels = over(groups * column_gates * owned, kPanel);
-  if (panels > kRnnSplitMaxPanels) return s;
+  if (panels > rnn_split_most_panels(kPlaces[0])) return s;
   s.in_clusters = in_clusters;
   s.parts = parts;
   s.groups = static_cast<std::int32_t>(groups);
@@ -65,22 +67,17 @@ bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::i
   if (s->slices < 1) return false;
   s->slices = static_cast<std::int32_t>(over(s->tiles, over(s->tiles, s->slices)));
   s->cycles = cycles_of(*s);
-  return shared_bytes(*s) <= kRnnSplitShared;
+  return s->panels <= rnn_split_most_panels(places) && shared_bytes(*s) <= kRnnSplitShared;
 }
-
-constexpr std::int32_t kPlaces[] = {8, 16, 24, 32, 48};
-constexpr std::int32_t kPlacesWithoutClusters = 32;
 
 }  // namespace
 
-std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
-  return std::min<std::int64_t>(kRnnSplitSlots, steps) * directions * s.tiles * s.places * s.parts * s.panels * kPanel *
-         kBytes;
+std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t slots) {
+  return std::int64_t{slots} * directions * s.tiles * s.places * s.parts * s.panels * kPanel * kBytes;
 }
-std::int64_t rnn_split_sum_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
+std::int64_t rnn_split_sum_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t slots) {
   if (s.in_clusters) return 0;
-  return std::min<std::int64_t>(kRnnSplitSlots, steps) * directions * s.tiles * s.places * s.groups * s.parts *
-         kRnnSplitRows * 4;
+  return std::int64_t{slots} * directions * s.tiles * s.places * s.groups * s.parts * kRnnSplitRows * 4;
 }
 std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch, std::int64_t steps,
                                            std::int32_t directions, bool backward) {
@@ -88,8 +85,12 @@ std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std
   const std::int64_t padded = over(units, kRnnSplitRows) * kRnnSplitRows;
   const std::int64_t columns = (backward ? rnn_gates(cell) : 2) * padded + 16 * kPanel;
   const bool without_clusters = backward || rnn_gates(cell) == 1;
-  return std::min<std::int64_t>(kRnnSplitSlots, steps) * directions * places *
-         (columns * kBytes + (without_clusters ? padded * kRnnSplitParts * 4 : 0));
+  const auto bytes = [&](int period, std::int64_t of_place) {
+    return rnn_split_slots(period, static_cast<int>(steps)) * directions * places * of_place;
+  };
+  const std::int64_t states = columns * kBytes;
+  return std::max(bytes(kRnnSplitPeriod, states),
+                  without_clusters ? bytes(kRnnSplitPeriodOfSums, states + padded * kRnnSplitParts * 4) : 0);
 }
 
 RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t batch, std::int32_t directions,

@@ -8,10 +8,15 @@ namespace gpudnn::kernels {
 
 constexpr int kRnnSplitThreads = 256;
 constexpr int kRnnSplitRows = 128;  // of the weights of a cluster
-constexpr int kRnnSplitSlots = 6;   // steps that the exchange holds
 constexpr int kRnnSplitParts = 8;   // blocks that divide the summed index where they are no cluster
 constexpr int kRnnSplitShared = 227 * 1024;
-constexpr int kRnnSplitMaxPanels = 8;  // of 64 columns of the weights of a block
+// Panels of 64 columns of the weights of a block, at most.
+GPUDNN_HOST_DEVICE constexpr int rnn_split_most_panels(int places) { return places == 8 ? 12 : 8; }
+
+// Steps that the exchange holds.
+GPUDNN_HOST_DEVICE constexpr int rnn_split_slots(int period, int steps) {
+  return steps < 2 * period + 2 ? steps : 2 * period + 2;
+}
 
 struct RnnSplitShape {
   bool in_clusters = false;
@@ -29,14 +34,18 @@ struct RnnSplit {
   RnnLayer layer;
   bool vectors = false;  // weights in vectors of 16 bytes
   RnnSplitShape shape;
+  std::int32_t period = 0;   // of steps, in which memory of the exchange is made ready again
   void* exchange = nullptr;  // all bits set
   void* sums = nullptr;      // the same, without clusters
 };
 
+// Periods with and without clusters: the latter's sums take more memory.
+constexpr int kRnnSplitPeriod = 12;
+constexpr int kRnnSplitPeriodOfSums = 2;
 // Bytes of the exchange of states and of sums of a shape, and of both of the largest one that a layer may have.
-[[nodiscard]] std::int64_t rnn_split_sum_bytes(const RnnSplitShape& shape, std::int32_t directions, std::int32_t steps);
+[[nodiscard]] std::int64_t rnn_split_sum_bytes(const RnnSplitShape& shape, std::int32_t directions, std::int32_t slots);
 [[nodiscard]] std::int64_t rnn_split_state_bytes(const RnnSplitShape& shape, std::int32_t directions,
-                                                 std::int32_t steps);
+                                                 std::int32_t slots);
 [[nodiscard]] std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch,
                                                          std::int64_t steps, std::int32_t directions, bool backward);
 

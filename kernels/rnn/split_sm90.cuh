@@ -18,11 +18,12 @@
 // themselves, and all of them have read the states of a step before one of them has those of the next.
 //
 // The exchange. A word of 32 bits, two units, never has all bits set (a NaN with that pattern is stored as another),
-// and its place is set to all bits before: whoever needs it reads it until it is there. Memory for kRnnSplitSlots steps
-// goes round. Every fourth step a block sets its own words of the four steps that follow in four steps' time: whoever
-// reads has finished with the states that lay there. A fence in each thread at the same step orders these stores before
-// the words of the next steps, and, in the threads that have seen those, before they look there. Places without a
-// sequence at the step publish too: what they begin with, or zeros.
+// and its place is set to all bits before: whoever needs it reads it until it is there. Memory for rnn_split_slots
+// steps goes round. Once in a period P of steps, at the end of step i, a block sets its own words of the steps i + P +
+// 1 to i + 2 P: whoever reads has finished with what lay there, of step i - 2 or before. A fence in each thread at the
+// same step orders these stores before the words that follow, and, in the threads that have seen those, before they
+// look there; it goes while the next words are on their way. Places without a sequence at the step publish too: what
+// they begin with, or zeros.
 //
 // Where the grid does not fit as clusters, its blocks are none, and the sums of 3 go through L2 as the states do.
 //
@@ -53,7 +54,7 @@ struct RnnSplitBlock {
   static constexpr int kRows = kRnnSplitRows;
   static constexpr int kPanel = 64;                                                     // columns of 128 bytes
   static constexpr int kElements = (16 * N + kRnnSplitThreads - 1) / kRnnSplitThreads;  // of a thread, at most
-  static constexpr int kVectors = kRnnSplitMaxPanels * N * 8 / kRnnSplitThreads;        // of a thread, at most
+  static constexpr int kVectors = rnn_split_most_panels(N) * N * 8 / kRnnSplitThreads;  // of a thread, at most
 
   const RnnLayer& l;
   const RnnSplitShape& shape;
@@ -64,6 +65,7 @@ struct RnnSplitBlock {
   int column_gates;
   int columns;  // of the block
   std::uint32_t tile_bytes;
+  std::uint32_t wanted = 0;  // of the thread's vectors of states, those with columns of the block
   unsigned char* weights;
   unsigned char* states;
   float* received;       // two buffers of kRows * N
@@ -84,6 +86,12 @@ struct RnnSplitBlock {
     received = reinterpret_cast<float*>(states + tile_bytes);
     full = reinterpret_cast<std::uint64_t*>(received + (kCluster ? 2 * kRows * N : 0));
     empty = full + 2;
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i) {
+      const int index = static_cast<int>(threadIdx.x) + i * kRnnSplitThreads;
+      const int k = index / (N * 8) * kPanel + (index % 8 ^ index / 8 % 8) * 8;
+      if (index / (N * 8) < shape.panels && k < columns) wanted |= 1u << i;
+    }
   }
   __device__ __forceinline__ int first_unit(int of_group, int of_rank) const {
     return (of_group * shape.parts + of_rank) * shape.owned;
@@ -150,27 +158,30 @@ struct RnnSplitBlock {
     }
   }
 
-  // States as they lie in the exchange, from `from` on: the same bytes as in shared memory.
+  // States as they lie in the exchange, from `from` on: the same bytes as in shared memory. What has not come is looked
+  // for again all at once: a look takes as long for many as for one.
   __device__ __forceinline__ void receive(const unsigned char* from) const {
-    const int vectors = static_cast<int>(tile_bytes / 16);
-    const int tid = static_cast<int>(threadIdx.x);
-    const int column0 = (tid % 8 ^ tid / 8 % 8) * 8;  // in its panel: rows of a thread differ by multiples of 8
-    const auto is_wanted = [&](int index) { return index < vectors && index / (N * 8) * kPanel + column0 < columns; };
+    const auto at_thread = [&](int i) { return (static_cast<int>(threadIdx.x) + i * kRnnSplitThreads) * 16; };
     uint4 words[kVectors];
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
-      const int index = tid + i * kRnnSplitThreads;
-      if (is_wanted(index)) words[i] = ptx::ld_relaxed_gpu_v4(from + index * 16);
+      if (wanted >> i & 1) words[i] = ptx::ld_relaxed_gpu_v4(from + at_thread(i));
     }
+    bool looks;
+    do {
+      looks = false;
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) {
+        uint4& w = words[i];
+        if ((wanted >> i & 1) == 0) continue;
+        if (w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing) continue;
+        w = ptx::ld_relaxed_gpu_v4(from + at_thread(i));
+        looks = true;
+      }
+    } while (looks);
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
-      const int index = tid + i * kRnnSplitThreads;
-      if (!is_wanted(index)) continue;
-      uint4& w = words[i];
-      while (w.x == kRnnNothing || w.y == kRnnNothing || w.z == kRnnNothing || w.w == kRnnNothing) {
-        w = ptx::ld_relaxed_gpu_v4(from + index * 16);
-      }
-      *reinterpret_cast<uint4*>(states + index * 16) = w;
+      if (wanted >> i & 1) *reinterpret_cast<uint4*>(states + at_thread(i)) = words[i];
     }
     ptx::fence_proxy_async();
     __syncthreads();
@@ -236,12 +247,13 @@ struct RnnSplitBlock {
     ++uses[which];
   }
   __device__ __forceinline__ void take_sums(const float* from, int place, int f, float (&total)[G]) const {
+    int at_part[G];
 #pragma unroll
-    for (int g = 0; g < G; ++g) total[g] = 0;
-#pragma unroll 4
+    for (int g = 0; g < G; ++g) at_part[g] = sum_at(0, place, g * shape.owned + f);
+#pragma unroll 8
     for (int part = 0; part < shape.parts; ++part) {
 #pragma unroll
-      for (int g = 0; g < G; ++g) total[g] += from[sum_at(part, place, g * shape.owned + f)];
+      for (int g = 0; g < G; ++g) total[g] += from[part * (N * part_rows) + at_part[g]];
     }
   }
 
@@ -287,16 +299,28 @@ struct RnnSplitBlock {
         for (int g = 0; g < G; ++g) words[e][part][g] = ptx::ld_relaxed_gpu(word_at(e, part, g));
       }
     }
+    bool looks;
+    do {
+      looks = false;
+#pragma unroll
+      for (int e = 0; e < kElements; ++e) {
+#pragma unroll
+        for (int part = 0; part < kRnnSplitParts; ++part) {
+#pragma unroll
+          for (int g = 0; g < G; ++g) {
+            if (words[e][part][g] != kRnnNothing) continue;
+            words[e][part][g] = ptx::ld_relaxed_gpu(word_at(e, part, g));
+            looks = true;
+          }
+        }
+      }
+    } while (looks);
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
 #pragma unroll
       for (int part = 0; part < kRnnSplitParts; ++part) {
 #pragma unroll
-        for (int g = 0; g < G; ++g) {
-          std::uint32_t& word = words[e][part][g];
-          while (word == kRnnNothing) word = ptx::ld_relaxed_gpu(word_at(e, part, g));
-          total[e][g] += __uint_as_float(word);
-        }
+        for (int g = 0; g < G; ++g) total[e][g] += __uint_as_float(words[e][part][g]);
       }
     }
   }
@@ -345,22 +369,19 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
   const bool downwards = d.downwards != kBackward;
   const int steps = l.rows.steps;
   const int slices = static_cast<int>(gridDim.y);
+  const int slots = rnn_split_slots(p.period, steps);
   const int f = tid % shape.owned;
   const int j = block.first_unit(block.group, block.rank) + f;
   const int place_step = kRnnSplitThreads / shape.owned;
   const Finisher finisher(l, d, j);
   // States with the number `data`, those that step `data` multiplies with, of a tile and this rank.
   const auto exchange = [&](int tile, int data) {
-    const std::int64_t at =
-        std::int64_t{direction * shape.tiles + tile} * (steps < kRnnSplitSlots ? steps : kRnnSplitSlots) +
-        data % kRnnSplitSlots;
+    const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * slots + data % slots;
     return static_cast<unsigned char*>(p.exchange) + (at * shape.parts + block.rank) * block.tile_bytes;
   };
   // Sums of a step without clusters, of this block's group.
   const auto stored_sums = [&](int tile, int step) {
-    const std::int64_t at =
-        std::int64_t{direction * shape.tiles + tile} * (steps < kRnnSplitSlots ? steps : kRnnSplitSlots) +
-        step % kRnnSplitSlots;
+    const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * slots + step % slots;
     return static_cast<std::uint32_t*>(p.sums) +
            (at * shape.groups + block.group) * (shape.parts * Block::kRows * std::int64_t{N});
   };
@@ -373,7 +394,7 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
   // Columns beyond the last unit's that share a vector with it.
   if (block.group == shape.groups - 1 && block.columns % 8 != 0) {
     for (int tile = static_cast<int>(blockIdx.y); tile < shape.tiles; tile += slices) {
-      for (int data = 0; data < (steps < kRnnSplitSlots ? steps : kRnnSplitSlots); ++data) {
+      for (int data = 0; data < slots; ++data) {
         for (int i = tid; i < N * 4; i += kRnnSplitThreads) {
           const int k = block.columns / 8 * 8 + i % 4 * 2;
           if (k >= block.columns) ptx::st_relaxed_gpu(exchange(tile, data) + Block::at(N, i / 4, k) + k % 8 * 2, 0);
@@ -411,15 +432,6 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
       block.receive(exchange(tile, i));
       float sums[N / 2];
       block.start_products(sums);
-      if (i >= 2 && i % 2 == 0) {
-        for (int data = i + 3; data < i + 5 && data < steps; ++data) {
-          if constexpr (!kCluster) block.clear_sums(stored_sums(tile, data));
-          for (int r = tid / shape.owned; r < N; r += place_step) {
-            if (f % 2 == 0) block.clear(exchange(tile, data), r, f);
-          }
-        }
-        ptx::fence_acq_rel_gpu();
-      }
       ptx::wgmma_wait_group<0>();
       ptx::pin(sums);
       if constexpr (kCluster) {
@@ -471,6 +483,14 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
           if (finishes) Unit::store_unit(l, d, s, place, j, out);
         }
       }
+      if (i == 0 || i % p.period != 0) return;
+      for (int data = i + p.period + 1; data <= i + 2 * p.period && data < steps; ++data) {
+        if constexpr (!kCluster) block.clear_sums(stored_sums(tile, data));
+        for (int r = tid / shape.owned; r < N; r += place_step) {
+          if (f % 2 == 0) block.clear(exchange(tile, data), r, f);
+        }
+      }
+      ptx::fence_acq_rel_gpu();
     };
     // Two tiles at a time: one is multiplied while the other one's sums are on their way.
     int round = 0;
@@ -491,19 +511,24 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
 template <class T>
 void rnn_split_resident_type(int (&clusters)[kRnnSplitClusterSizes]) {
   constexpr auto kKernel = &rnn_split_sm90<T, 1, 8, true, true>;
+  const void* const kernel = reinterpret_cast<const void*>(kKernel);
   static int known[kRnnSplitClusterSizes][cuda::kDevicesKnown] = {};
   cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
   for (int i = 0; i < kRnnSplitClusterSizes; ++i) {
     clusters[i] = cuda::cached_query(known[i], [&] {
       int resident = 0;
-      const void* const kernel = reinterpret_cast<const void*>(kKernel);
+      int device = 0;
+      int multiprocessors = 1;
       const cuda::LaunchConfig config = cuda::clusters_of(1, 1 << i, kRnnSplitThreads, kRnnSplitShared);
-      if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess ||
-          cuda::max_resident_clusters(kernel, config, &resident) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return 0;
-      }
-      return resident;
+      const bool knows =
+          i == 0 ? cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kKernel, kRnnSplitThreads,
+                                                                 kRnnSplitShared) == cudaSuccess &&
+                       cudaGetDevice(&device) == cudaSuccess &&
+                       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess
+                 : cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+                       cuda::max_resident_clusters(kernel, config, &resident) == cudaSuccess;
+      if (!knows) (void)cudaGetLastError();
+      return knows ? resident * multiprocessors : 0;
     });
   }
 }

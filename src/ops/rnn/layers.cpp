@@ -31,7 +31,7 @@ class Call {
         problem_(problem),
         net_(problem.net),
         args_(args),
-        site_{site, args.handle, nullptr, 0, nullptr, nullptr, 0, 0},
+        site_{site, args.handle, nullptr, 0, nullptr, nullptr, 0, 0, problem.net.type, problem.net.math, &failure_},
         bytes_(data_type_bits(problem.net.type) / 8),
         direct_(problem.sequences.direct()) {
     Regions regions(args.workspace);
@@ -51,6 +51,12 @@ class Call {
   }
 
   Status run() {
+    GPUDNN_TRY(run_pass());
+    return failure_;
+  }
+
+ private:
+  Status run_pass() {
     switch (problem_.pass) {
       case Pass::infer:
       case Pass::train:
@@ -63,7 +69,6 @@ class Call {
     return GPUDNN_STATUS_SUCCESS;
   }
 
- private:
   [[nodiscard]] bool training() const { return problem_.pass != Pass::infer; }
   [[nodiscard]] std::int64_t gates_row() const {
     return std::int64_t{training() ? net_.slots() : net_.gates()} * net_.hidden;
@@ -599,6 +604,7 @@ class Call {
   const Problem& problem_;
   const Network& net_;
   const Args& args_;
+  Status failure_ = GPUDNN_STATUS_SUCCESS;
   Site site_;
   std::int64_t bytes_;  // of an element
   bool direct_;

@@ -45,6 +45,7 @@ matmul::Problem matmul_of(const Product& p) {
   problem.b = several(p, matrix(p.type, p.k, p.n, p.b_strides[0], p.b_strides[1]), p.b_steps);
   problem.d = several(p, matrix(p.type, p.m, p.n, p.d_row, 1), p.d_steps);
   if (p.adds) problem.c = problem.d;
+  if (p.c != nullptr) problem.c = matrix(p.type, p.m, p.n, p.c_row, 1);
   return problem;
 }
 
@@ -54,6 +55,7 @@ Status product(const Site& site, const Product& p) {
   args.b = p.b;
   args.d = p.d;
   if (p.adds) args.c = p.d, args.beta = 1;
+  if (p.c != nullptr) args.c = p.c, args.beta = 1;
   return matmul::run(site.handle, matmul_of(p), args, site.scratch, site.scratch_bytes);
 }
 
@@ -61,11 +63,61 @@ Status product_scratch(gpudnnHandle_t handle, const Product& p, std::size_t* byt
   return matmul::workspace_size(handle, matmul_of(p), bytes);
 }
 
+// Wide layers of sequences of equal length: the product of each step by the matrix product's own engines, and a launch
+// for the units. The sums that units take in are rounded to the data's type. False: the layer is none of these.
+bool sweep_by_products(const Site& site, const kernels::RnnLayer& layer, bool backward) {
+  constexpr std::int64_t kWide = std::int64_t{1} << 26;  // multiplications of a step
+  const std::int64_t units = layer.units;
+  const std::int64_t gates = kernels::rnn_gates(layer.cell) * units;
+  const std::int64_t batch = layer.rows.batch;
+  if (layer.cell == kernels::RnnCell::gru || layer.width != layer.units || layer.rows.offsets != nullptr) return false;
+  if (batch * units * gates < kWide || layer.direction[0].projection != nullptr) return false;
+  const std::int64_t bytes = tile::element_bytes(layer.type);
+  if (backward ? site.exchange == nullptr || site.exchange_room < batch * layer.y_row * bytes
+               : layer.pre_gate == 0 || layer.direction[0].y == nullptr) {
+    return false;
+  }
+  const auto moved = [&](const void* from, std::int64_t elements) {
+    return const_cast<char*>(static_cast<const char*>(from)) + elements * bytes;  // NOLINT: the call's own memory
+  };
+  for (std::int32_t i = 0; i < layer.rows.steps; ++i) {
+    kernels::RnnLayer l = layer;
+    for (int k = 0; k < l.directions; ++k) {
+      kernels::RnnDirection& d = l.direction[k];
+      const bool downwards = d.downwards != backward;
+      const kernels::RnnStep s = kernels::rnn_step(l.rows, downwards, downwards ? l.rows.steps - 1 - i : i);
+      Product p{.type = site.type, .math = site.math, .m = batch};
+      if (backward) {
+        if (i == 0) continue;
+        char* const dh = moved(site.exchange, k * units);
+        p.n = units, p.k = gates;
+        p.a = moved(d.gates, s.previous_first * kernels::rnn_slots(l.cell) * units);
+        p.a_strides[0] = kernels::rnn_slots(l.cell) * units, p.a_strides[1] = 1;
+        p.b = d.recurrent, p.b_strides[0] = units, p.b_strides[1] = 1;
+        p.c = d.dy == nullptr ? nullptr : moved(d.dy, s.first * l.y_row);
+        p.d = dh, p.c_row = p.d_row = l.y_row;
+        d.dy = moved(dh, -s.first * l.y_row);
+      } else {
+        if (i == 0 && d.hx == nullptr) continue;
+        p.n = gates, p.k = units;
+        p.a = i == 0 ? d.hx : moved(d.y, s.previous_first * l.y_row);
+        p.a_strides[0] = i == 0 ? units : l.y_row, p.a_strides[1] = 1;
+        p.b = d.recurrent, p.b_strides[0] = 1, p.b_strides[1] = units;
+        p.d = moved(d.pre, s.first * l.pre_row), p.d_row = l.pre_row, p.adds = true;
+      }
+      if (*site.failure = product(site, p); *site.failure != GPUDNN_STATUS_SUCCESS) return true;
+    }
+    kernels::launch_rnn_units(l, i, backward, site.launch.stream);
+  }
+  if (backward) kernels::launch_rnn_backward_first(layer, site.launch.stream);
+  return true;
+}
+
 void forward(const Site& site, const kernels::RnnLayer& layer) {
-  kernels::launch_rnn_forward(layer, site.launch.stream);
+  if (!sweep_by_products(site, layer, false)) kernels::launch_rnn_forward(layer, site.launch.stream);
 }
 void backward(const Site& site, const kernels::RnnLayer& layer) {
-  kernels::launch_rnn_backward(layer, site.launch.stream);
+  if (!sweep_by_products(site, layer, true)) kernels::launch_rnn_backward(layer, site.launch.stream);
 }
 void pass(const Site& site, const kernels::RnnLayer& layer, bool backward) {
   kernels::launch_rnn_pass(layer, backward, site.launch.stream);
@@ -184,14 +236,6 @@ bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, b
   }
   return runs;
 }
-// Backward, a block reads the gradients of all gates of its places at every step, where forward it reads h. From this
-// row on, weights in shared memory and places that blocks share take half the time: LSTM of 512 units 7.5 us a step for
-// 15, GRU of 1024 units 13.4 for 24.5 (H200, 64 sequences).
-constexpr std::int64_t kWideGradients = 2048;
-bool has_wide_gradients(const kernels::RnnLayer& layer) {
-  return kernels::rnn_exchange_row(layer.cell, layer.units, true) >= kWideGradients;
-}
-
 // The recurrent matrix divided over the grid. False where it does not fit.
 kernels::RnnSplitShape split_shape(const kernels::RnnLayer& l, bool backward) {
   int clusters[kernels::kRnnSplitClusterSizes];
@@ -203,8 +247,10 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   kernels::RnnSplit split;
   split.shape = split_shape(layer, backward);
   if (split.shape.parts == 0) return false;
-  const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, layer.rows.steps);
-  const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, layer.rows.steps);
+  split.period = split.shape.in_clusters ? kernels::kRnnSplitPeriod : kernels::kRnnSplitPeriodOfSums;
+  const int slots = kernels::rnn_split_slots(split.period, layer.rows.steps);
+  const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, slots);
+  const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, slots);
   if (bytes > site.exchange_room || cuda::fill(site.launch.device, site.launch.stream, site.exchange, 0xff,
                                                static_cast<std::size_t>(bytes)) != GPUDNN_STATUS_SUCCESS) {
     return false;
@@ -224,13 +270,44 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   return runs;
 }
 
+// Microseconds of a step, measured on an H200, of the two sweeps for 16-bit types; very many where they do not fit. A
+// block of a resident one takes in the states of its places from L2, which many blocks keep busy.
+constexpr double kNever = 1e9;
+double resident_step(const kernels::RnnLayer& l, int lanes, bool across, bool backward, int multiprocessors) {
+  const kernels::RnnResidentShape shape = kernels::rnn_resident_shape(
+      l.cell, l.units, l.rows.batch, lanes, across, backward, tile::element_bytes(l.type), multiprocessors);
+  if (shape.units == 0) return kNever;
+  const auto places = std::min<std::int64_t>(kernels::kRnnResidentThreads / shape.units, l.rows.batch);
+  const double kilobytes =
+      static_cast<double>(places * (across ? 2 : 1) * kernels::rnn_exchange_row(l.cell, l.units, backward) *
+                          tile::element_bytes(l.type)) /
+      1024;
+  return shape.rounds * ((backward ? 2.4 : 1.8) + 0.1 * kilobytes);
+}
+double split_step(const kernels::RnnLayer& l, bool backward) {
+  if (!l.tensor_cores) return kNever;
+  const kernels::RnnSplitShape shape = split_shape(l, backward);
+  constexpr double kCycles = 1700;  // of a microsecond
+  return shape.parts == 0 ? kNever : shape.cycles / kCycles;
+}
+bool prefers_split(const Site& site, const kernels::RnnLayer& l, bool backward) {
+  return split_step(l, backward) < resident_step(l, l.directions, false, backward, site.launch.device.multiprocessors);
+}
+
 bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, bool backward) {
-  if (backward && has_wide_gradients(layer)) return false;
   const int multiprocessors = site.launch.device.multiprocessors;
   const int bytes = tile::element_bytes(layer.type);
   const auto shape = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, layers, true, backward,
                                                  bytes, multiprocessors);
   if (shape.units == 0) return false;
+  if (layer.tensor_cores) {
+    constexpr double kProduct = 15;  // us, with W of a layer: within the launch there is none
+    const double together =
+        (layer.rows.steps + layers - 1) * resident_step(layer, layers, true, backward, multiprocessors);
+    const double step =
+        std::min(split_step(layer, backward), resident_step(layer, 1, false, backward, multiprocessors));
+    return together < layers * (layer.rows.steps * step + kProduct);
+  }
   // A round of places costs some 0.6 of what a step costs beside them.
   const auto alone = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, 1, false, backward, bytes,
                                                  multiprocessors);
@@ -254,12 +331,11 @@ void backward_split(const Site& site, const kernels::RnnLayer& layer) {
 }
 
 void forward_resident(const Site& site, const kernels::RnnLayer& layer) {
+  if (prefers_split(site, layer, false) && sweep_split(site, layer, false)) return;
   if (!run_resident(site, {&layer, 1}, false)) forward_persistent(site, layer);
 }
 void backward_resident(const Site& site, const kernels::RnnLayer& layer) {
-  if (has_wide_gradients(layer) && sweep_persistent(site, layer, true)) {
-    return kernels::launch_rnn_backward_first(layer, site.launch.stream);
-  }
+  if (prefers_split(site, layer, true) && sweep_split(site, layer, true)) return;
   if (!run_resident(site, {&layer, 1}, true)) backward_persistent(site, layer);
 }
 

@@ -28,6 +28,8 @@ struct Product {
   std::int64_t b_steps[2] = {};  // of directions 0: the same for both
   std::int64_t d_steps[2] = {};
   bool adds = false;
+  const void* c = nullptr;  // [m, n], added
+  std::int64_t c_row = 0;
 };
 
 struct Site {
@@ -39,6 +41,9 @@ struct Site {
   void* exchange;
   std::int64_t exchange_bytes;  // of a lane
   std::int64_t exchange_room;   // of all
+  DataType type;
+  gpudnnMathType_t math;
+  Status* failure;  // of a product within a sweep
 };
 
 struct Stages {
