@@ -31,12 +31,11 @@ class Call {
         problem_(problem),
         net_(problem.net),
         args_(args),
-        site_{site, args.handle, nullptr, 0, nullptr, nullptr, 0, 0, problem.net.type, problem.net.math, &failure_},
+        site_{site, args.handle, nullptr, 0, nullptr, 0, 0, problem.net.type, problem.net.math, &failure_},
         bytes_(data_type_bits(problem.net.type) / 8),
         direct_(problem.sequences.direct()) {
     Regions regions(args.workspace);
     work_ = take_workspace(problem, problem.pass, &regions);
-    site_.flags = work_.flags;
     site_.exchange = work_.exchange, site_.exchange_bytes = work_.exchange_bytes;
     site_.exchange_room = work_.exchange_room;
     if (args.workspace != nullptr && args.workspace_bytes > regions.used()) {
@@ -461,8 +460,9 @@ class Call {
   // inputs are copied to where h one step back lies.
   [[nodiscard]] bool merges_weights() const {
     constexpr std::int64_t kEnough = 100 * 128 * 256;  // elements of a product that keeps the device busy
+    constexpr std::int64_t kFew = 512;                 // rows of one that is over before the next has begun
     return stages_.merges_products && merges_weight_products(net_) &&
-           net_.hidden * net_.gates() * std::int64_t{net_.projected} < kEnough;
+           (net_.hidden * net_.gates() * std::int64_t{net_.projected} < kEnough || count_ <= kFew);
   }
   [[nodiscard]] void* input_copy(int layer) const {
     return element_at(work_.inputs, std::int64_t{layer} * count_ * net_.projected, bytes_);

@@ -152,7 +152,6 @@ Workspace take_workspace(const Problem& problem, Pass pass, Regions* regions) no
   const Sequences& s = problem.sequences;
   Workspace w;
   w.table = static_cast<std::int32_t*>(regions->take((std::int64_t{s.steps} + 1 + 2 * std::int64_t{s.batch}) * 4));
-  w.flags = regions->take(kernels::kRnnFlagBytes);
   if (pass != Pass::wgrad && may_be_resident(problem.net)) {
     w.exchange_bytes = s.capacity() *
                        kernels::rnn_exchange_row(problem.net.kind(), problem.net.hidden, pass == Pass::dgrad) *

@@ -55,8 +55,7 @@ struct LayerReserve {
 [[nodiscard]] std::size_t mask_bytes(const Problem& problem) noexcept;
 
 struct Workspace {
-  std::int32_t* table = nullptr;  // offsets of the steps, lengths and order of the sequences
-  void* flags = nullptr;
+  std::int32_t* table = nullptr;    // offsets of the steps, lengths and order of the sequences
   void* exchange = nullptr;         // of resident sweeps
   std::int64_t exchange_bytes = 0;  // of a lane
   std::int64_t exchange_room = 0;   // of all

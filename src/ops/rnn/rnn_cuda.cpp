@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "kernels/rnn/persistent.hpp"
 #include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/split.hpp"
 #include "kernels/rnn/step.hpp"
@@ -65,18 +64,23 @@ Status product_scratch(gpudnnHandle_t handle, const Product& p, std::size_t* byt
 
 // Wide layers of sequences of equal length: the product of each step by the matrix product's own engines, and a launch
 // for the units. The sums that units take in are rounded to the data's type. False: the layer is none of these.
-bool sweep_by_products(const Site& site, const kernels::RnnLayer& layer, bool backward) {
+bool goes_by_products(const Site& site, const kernels::RnnLayer& layer, bool backward) {
   constexpr std::int64_t kWide = std::int64_t{1} << 26;  // multiplications of a step
+  const std::int64_t units = layer.units;
+  const std::int64_t batch = layer.rows.batch;
+  if (layer.cell == kernels::RnnCell::gru || layer.width != layer.units || layer.rows.offsets != nullptr) return false;
+  if (batch * units * units * kernels::rnn_gates(layer.cell) < kWide) return false;
+  return layer.direction[0].projection == nullptr &&
+         (backward
+              ? site.exchange != nullptr && site.exchange_room >= batch * layer.y_row * tile::element_bytes(layer.type)
+              : layer.pre_gate != 0 && layer.direction[0].y != nullptr);
+}
+bool sweep_by_products(const Site& site, const kernels::RnnLayer& layer, bool backward) {
+  if (!goes_by_products(site, layer, backward)) return false;
   const std::int64_t units = layer.units;
   const std::int64_t gates = kernels::rnn_gates(layer.cell) * units;
   const std::int64_t batch = layer.rows.batch;
-  if (layer.cell == kernels::RnnCell::gru || layer.width != layer.units || layer.rows.offsets != nullptr) return false;
-  if (batch * units * gates < kWide || layer.direction[0].projection != nullptr) return false;
   const std::int64_t bytes = tile::element_bytes(layer.type);
-  if (backward ? site.exchange == nullptr || site.exchange_room < batch * layer.y_row * bytes
-               : layer.pre_gate == 0 || layer.direction[0].y == nullptr) {
-    return false;
-  }
   const auto moved = [&](const void* from, std::int64_t elements) {
     return const_cast<char*>(static_cast<const char*>(from)) + elements * bytes;  // NOLINT: the call's own memory
   };
@@ -152,35 +156,6 @@ Status copy(const Site& site, const void* from, void* to, std::size_t bytes) {
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, site.launch.stream) == cudaSuccess
              ? GPUDNN_STATUS_SUCCESS
              : cuda::launch_status("a copy of inputs");
-}
-
-kernels::RnnPersistentShape persistent_shape(const kernels::RnnLayer& l, bool backward, const Device& device) {
-  return kernels::rnn_persistent_shape(l.cell, l.units, l.rows.batch, l.directions, backward, device.multiprocessors);
-}
-
-// False where the layer does not fit on the chip after all.
-bool sweep_persistent(const Site& site, const kernels::RnnLayer& layer, bool backward) {
-  if (!layer.tensor_cores || !kernels::rnn_is_aligned(layer)) return false;
-  const kernels::RnnPersistentShape shape = persistent_shape(layer, backward, site.launch.device);
-  if (shape.block < 0) return false;
-  const cudaStream_t stream = site.launch.stream;
-  if (cuda::fill(site.launch.device, stream, site.flags, 0, kernels::kRnnFlagBytes) != GPUDNN_STATUS_SUCCESS) {
-    return false;
-  }
-  auto* const flags = static_cast<std::uint32_t*>(site.flags);
-  return layer.type == tile::ElementType::f16
-             ? kernels::launch_rnn_persistent_f16(layer, shape, backward, flags, stream)
-             : kernels::launch_rnn_persistent_bf16(layer, shape, backward, flags, stream);
-}
-
-// Clusters exchange h within the chip; they take sequences of equal length.
-bool sweep_clusters(const Site& site, const kernels::RnnLayer& layer) {
-  if (!layer.tensor_cores || !kernels::rnn_is_aligned(layer) || layer.rows.offsets != nullptr) return false;
-  if (layer.cell != kernels::RnnCell::lstm && layer.cell != kernels::RnnCell::gru) return false;
-  const kernels::RnnPersistentShape shape = kernels::rnn_cluster_shape(layer.cell, layer.units);
-  if (shape.block < 0) return false;
-  return layer.type == tile::ElementType::f16 ? kernels::launch_rnn_cluster_f16(layer, shape, site.launch.stream)
-                                              : kernels::launch_rnn_cluster_bf16(layer, shape, site.launch.stream);
 }
 
 // Layers of one direction, or the directions of one layer, with their weights in registers.
@@ -270,19 +245,19 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   return runs;
 }
 
-// Microseconds of a step, measured on an H200, of the two sweeps for 16-bit types; very many where they do not fit. A
-// block of a resident one takes in the states of its places from L2, which many blocks keep busy.
+// Microseconds of a step, fitted to what an H200 took; very many where a sweep does not fit.
 constexpr double kNever = 1e9;
+// Blocks of 16 units take in 16 places at a time, those of 32 units 8. L2 is busy with the states of all blocks.
 double resident_step(const kernels::RnnLayer& l, int lanes, bool across, bool backward, int multiprocessors) {
   const kernels::RnnResidentShape shape = kernels::rnn_resident_shape(
       l.cell, l.units, l.rows.batch, lanes, across, backward, tile::element_bytes(l.type), multiprocessors);
   if (shape.units == 0) return kNever;
   const auto places = std::min<std::int64_t>(kernels::kRnnResidentThreads / shape.units, l.rows.batch);
-  const double kilobytes =
-      static_cast<double>(places * (across ? 2 : 1) * kernels::rnn_exchange_row(l.cell, l.units, backward) *
-                          tile::element_bytes(l.type)) /
-      1024;
-  return shape.rounds * ((backward ? 2.4 : 1.8) + 0.1 * kilobytes);
+  const double bytes = static_cast<double>(places * (across ? 2 : 1) * tile::element_bytes(l.type) *
+                                           kernels::rnn_exchange_row(l.cell, l.units, backward));
+  if (!backward) return shape.rounds * (shape.units == 16 && places > 8 ? 4.2 : 2.1);
+  if (shape.units == 16 && places > 8) return shape.rounds * 12.0;
+  return shape.rounds * (2.6 + bytes * 3e-5 + bytes * shape.groups * shape.tiles * lanes * 8e-7);
 }
 double split_step(const kernels::RnnLayer& l, bool backward) {
   if (!l.tensor_cores) return kNever;
@@ -290,8 +265,11 @@ double split_step(const kernels::RnnLayer& l, bool backward) {
   constexpr double kCycles = 1700;  // of a microsecond
   return shape.parts == 0 ? kNever : shape.cycles / kCycles;
 }
-bool prefers_split(const Site& site, const kernels::RnnLayer& l, bool backward) {
-  return split_step(l, backward) < resident_step(l, l.directions, false, backward, site.launch.device.multiprocessors);
+// Two launches, and the weights from L2.
+double products_step(const Site& site, const kernels::RnnLayer& l, bool backward) {
+  if (!l.tensor_cores || !goes_by_products(site, l, backward)) return kNever;
+  const double weights = static_cast<double>(kernels::rnn_gates(l.cell)) * l.units * l.units * 2;
+  return 4 + l.directions * (7 + weights / 2.3e6);
 }
 
 bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, bool backward) {
@@ -314,15 +292,6 @@ bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, boo
   const double together_cost = (layer.rows.steps + layers - 1) * (1 + 0.6 * (shape.rounds - 1));
   return alone.units == 0 || together_cost < 0.9 * layers * layer.rows.steps * (1 + 0.6 * (alone.rounds - 1));
 }
-void forward_persistent(const Site& site, const kernels::RnnLayer& layer) {
-  if (sweep_clusters(site, layer)) return;
-  if (!sweep_persistent(site, layer, false)) forward(site, layer);
-}
-void backward_persistent(const Site& site, const kernels::RnnLayer& layer) {
-  if (!sweep_persistent(site, layer, true)) return backward(site, layer);
-  kernels::launch_rnn_backward_first(layer, site.launch.stream);
-}
-
 void forward_split(const Site& site, const kernels::RnnLayer& layer) {
   if (!sweep_split(site, layer, false)) forward(site, layer);
 }
@@ -330,13 +299,21 @@ void backward_split(const Site& site, const kernels::RnnLayer& layer) {
   if (!sweep_split(site, layer, true)) backward(site, layer);
 }
 
+// Whichever sweep has the shortest step.
+bool sweep_otherwise(const Site& site, const kernels::RnnLayer& layer, bool backward) {
+  const double resident = resident_step(layer, layer.directions, false, backward, site.launch.device.multiprocessors);
+  const double split = split_step(layer, backward);
+  const double products = products_step(site, layer, backward);
+  if (products < std::min(split, resident)) return sweep_by_products(site, layer, backward);
+  return split < resident && sweep_split(site, layer, backward);
+}
 void forward_resident(const Site& site, const kernels::RnnLayer& layer) {
-  if (prefers_split(site, layer, false) && sweep_split(site, layer, false)) return;
-  if (!run_resident(site, {&layer, 1}, false)) forward_persistent(site, layer);
+  if (sweep_otherwise(site, layer, false)) return;
+  if (!run_resident(site, {&layer, 1}, false)) forward_split(site, layer);
 }
 void backward_resident(const Site& site, const kernels::RnnLayer& layer) {
-  if (prefers_split(site, layer, true) && sweep_split(site, layer, true)) return;
-  if (!run_resident(site, {&layer, 1}, true)) backward_persistent(site, layer);
+  if (sweep_otherwise(site, layer, true)) return;
+  if (!run_resident(site, {&layer, 1}, true)) backward_split(site, layer);
 }
 
 constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::RnnLayer&),
@@ -365,7 +342,6 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
 const Stages kStreamingStages = with_sweeps(&forward, &backward);
 static const Stages kResidentStages = with_sweeps(&forward_resident, &backward_resident);
 static const Stages kSplitStages = with_sweeps(&forward_split, &backward_split);
-static const Stages kPersistentStages = with_sweeps(&forward_persistent, &backward_persistent);
 
 // A single step is a launch.
 static const Stages& sweeping(const Problem& problem, const Stages& stages) {
@@ -385,11 +361,6 @@ Status resident_cuda(const LaunchSite& site, const Problem& problem, const Args&
 Status split_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
   GPUDNN_TRY(run_stages(sweeping(problem, kSplitStages), site, problem, args));
   return cuda::launch_status("rnn_split");
-}
-
-Status persistent_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  GPUDNN_TRY(run_stages(sweeping(problem, kPersistentStages), site, problem, args));
-  return cuda::launch_status("rnn_persistent");
 }
 
 Support supports_resident(const Problem& problem, const Device& device) {
@@ -420,21 +391,6 @@ Support supports_split(const Problem& problem, const Device& device) {
   const kernels::RnnSplitShape shape = kernels::rnn_split_shape(n.kind(), n.hidden, problem.sequences.batch,
                                                                 n.directions(), problem.pass == Pass::dgrad, clusters);
   if (shape.parts == 0) return Support::no("the recurrent weights or the batch do not fit on the chip");
-  return Support::yes();
-}
-
-Support supports_persistent(const Problem& problem, const Device& device) {
-  const Network& n = problem.net;
-  if (problem.pass == Pass::wgrad) return Support::no("gradients of weights have no sweep");
-  if (device.major != 9) return Support::no("it needs compute capability 9.0");
-  if (n.type != GPUDNN_DATA_HALF && n.type != GPUDNN_DATA_BFLOAT16) return Support::no("it takes f16 and bf16");
-  if (n.math == GPUDNN_FMA_MATH) return Support::no("the math type rules out tensor cores");
-  if (n.projects()) return Support::no("it has no projection");
-  if (n.hidden % 16 != 0) return Support::no("hiddenSize must be a multiple of 16");
-  const bool backward = problem.pass == Pass::dgrad;
-  const kernels::RnnPersistentShape shape = kernels::rnn_persistent_shape(
-      n.kind(), n.hidden, problem.sequences.batch, n.directions(), backward, device.multiprocessors);
-  if (shape.block < 0) return Support::no("the recurrent weights or the batch do not fit on the chip");
   return Support::yes();
 }
 

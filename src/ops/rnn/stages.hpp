@@ -37,7 +37,6 @@ struct Site {
   gpudnnHandle_t handle;
   void* scratch;  // of products
   std::size_t scratch_bytes;
-  void* flags;  // kernels::kRnnFlagBytes
   void* exchange;
   std::int64_t exchange_bytes;  // of a lane
   std::int64_t exchange_room;   // of all
