@@ -18,6 +18,12 @@ __device__ __forceinline__ uint4 ld_relaxed_gpu_v4(const void* pointer) {
   return words;
 }
 
+__device__ __forceinline__ std::uint32_t ld_relaxed_gpu(const void* pointer) {
+  std::uint32_t word;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(__cvta_generic_to_global(pointer)) : "memory");
+  return word;
+}
+
 // Two words of 8 bytes, each whole, at a multiple of 16.
 __device__ __forceinline__ ulonglong2 ld_relaxed_gpu_v2(const void* pointer) {
   ulonglong2 words;

@@ -45,16 +45,13 @@
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/mma_sync.cuh"
 #include "kernels/ptx/pin.cuh"
-#include "kernels/ptx/pin_half.cuh"
 #include "kernels/ptx/st_async.cuh"
 #include "kernels/rnn/resident.hpp"
-#include "kernels/rnn/step.cuh"
+#include "kernels/rnn/unit_sm90.cuh"
 #include "kernels/tile/cluster.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
 
 namespace gpudnn::kernels {
-
-constexpr std::uint32_t kRnnNothing = 0xffffffffu;  // a word of the exchange that has not come
 
 // The upper bits of a float, which are a TF32 number, and the others.
 __device__ __forceinline__ std::uint32_t rnn_upper(std::uint32_t bits) { return bits & 0xffffe000u; }
@@ -78,25 +75,6 @@ __device__ __forceinline__ void rnn_resident_multiply(float (&sums)[4], const st
     }
     ptx::mma_m16n8k8_tf32(sums, upper, rnn_upper(b0), rnn_upper(b1));
   }
-}
-
-// 16 bytes of elements, of which the first `valid` are there; the others are zeros.
-template <class T>
-__device__ __forceinline__ uint4 rnn_vector(const T* from, int valid, bool vectors) {
-  constexpr int kCount = 16 / sizeof(T);
-  if (valid <= 0) return make_uint4(0, 0, 0, 0);
-  if (vectors && valid >= kCount) return *reinterpret_cast<const uint4*>(from);
-  std::uint32_t words[4] = {};
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    if (i >= valid) break;
-    if constexpr (sizeof(T) == 4) {
-      words[i] = __float_as_uint(from[i]);
-    } else {
-      words[i / 2] |= std::uint32_t{from[i].bits} << (16 * (i % 2));
-    }
-  }
-  return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
 template <class T, int G, int U, int WM, int KS, bool kBackward, bool kCluster>
@@ -388,146 +366,11 @@ struct RnnResidentBlock {
   }
 };
 
-template <class T>
-__device__ __forceinline__ void rnn_pin(T& value) {
-  if constexpr (sizeof(T) == 4) {
-    ptx::pin(value);
-  } else {
-    ptx::pin(value.bits);
-  }
-}
-
-// What one thread finishes: a unit at a place of each round. Loads are begun before the wait and used behind it; a
-// value that is converted where it is loaded would make the thread wait for each of them in turn.
-template <class T, int G>
-struct RnnResidentForward {
-  using Unit = RnnUnit<RnnDeviceConvert<T>>;
-  const RnnLayer& l;
-  const RnnDirection& d;
-  int j;
-  float bias[G] = {};
-  float hidden_bias = 0;
-  T pre[G];
-
-  __device__ __forceinline__ RnnResidentForward(const RnnLayer& layer, const RnnDirection& direction, int unit)
-      : l(layer), d(direction), j(unit) {
-    if (j >= l.units) return;
-#pragma unroll
-    for (int g = 0; g < G; ++g) {
-      const float hidden = Unit::load(d.hidden_bias, g * l.units + j);
-      bias[g] = Unit::load(d.input_bias, g * l.units + j);
-      if (G == 3 && g == 2) {
-        hidden_bias = hidden;
-      } else {
-        bias[g] += hidden;
-      }
-    }
-  }
-  __device__ __forceinline__ void fetch(const RnnStep& s, const RnnStep&, int place) {
-    if (d.pre == nullptr) return;
-    const T* const from = static_cast<const T*>(d.pre) + (s.first + place) * l.pre_row + j;
-#pragma unroll
-    for (int g = 0; g < G; ++g) pre[g] = from[g * l.pre_gate];
-  }
-  __device__ __forceinline__ auto finish(const RnnStep& s, const RnnStep&, int place, const float (&total)[G],
-                                         float* kept) {
-    typename Unit::Inputs in{};
-#pragma unroll
-    for (int g = 0; g < G; ++g) {
-      if (d.pre != nullptr) rnn_pin(pre[g]);
-      in.pre[g] = bias[g] + (d.pre != nullptr ? tile::widen<float>(pre[g]) : 0.0f);
-    }
-    in.hidden_bias = hidden_bias;
-    const std::int64_t width = l.units;
-    if (G > 1) {
-      in.before = place < s.previous_rows
-                      ? *kept
-                      : Unit::load(G == 4 ? d.cx : d.hx, Unit::sequence_at(l.rows, place) * width + j);
-    }
-    const auto out = Unit::activate(l, in, total);
-    *kept = G == 4 ? out.cell : tile::widen<float>(tile::narrow<T>(out.hidden));
-    return out;
-  }
-};
-
-template <class T>
-struct RnnResidentBackward {
-  using Unit = RnnUnit<RnnDeviceConvert<T>>;
-  const RnnLayer& l;
-  const RnnDirection& d;
-  int j;
-  T dy, h;  // h: of a GRU one step back
-  T slot[4];
-  float cell, before;
-
-  __device__ __forceinline__ RnnResidentBackward(const RnnLayer& layer, const RnnDirection& direction, int unit)
-      : l(layer), d(direction), j(unit) {}
-  __device__ __forceinline__ void fetch(const RnnStep& s, const RnnStep& made, int place) {
-    const std::int64_t row = s.first + place;
-    const std::int64_t units = l.units;
-    if (d.dy != nullptr) dy = static_cast<const T*>(d.dy)[row * l.y_row + j];
-    if (l.cell == RnnCell::lstm || l.cell == RnnCell::gru) {
-      const T* const from = static_cast<const T*>(d.gates) + row * 4 * units + j;
-#pragma unroll
-      for (int g = 0; g < 4; ++g) slot[g] = from[g * units];
-    }
-    const std::int64_t older = made.previous_first + place;
-    if (l.cell == RnnCell::lstm) {
-      const float* const cells = static_cast<const float*>(d.cells) + j;
-      cell = cells[row * units];
-      if (place < made.previous_rows) before = cells[older * units];
-    } else if (l.cell != RnnCell::gru) {
-      h = static_cast<const T*>(d.y)[row * l.y_row + j];
-    } else if (place < made.previous_rows) {
-      h = static_cast<const T*>(d.y)[older * l.y_row + j];
-    }
-  }
-  __device__ __forceinline__ auto finish(const RnnStep& s, const RnnStep& made, int place, const float (&total)[1],
-                                         float* kept, bool across) {
-    typename Unit::GradientInputs in{};
-    const std::int64_t at = Unit::sequence_at(l.rows, place) * l.units + j;
-    in.begins = place >= s.previous_rows;
-    if (d.dy != nullptr) {
-      rnn_pin(dy);
-      in.dh = tile::widen<float>(dy);
-    }
-    if (in.begins) {
-      in.dh += Unit::load(d.dhy, at);
-    } else if (l.cell == RnnCell::gru) {
-      in.dh += *kept;
-    }
-    if (l.cell == RnnCell::lstm || l.cell == RnnCell::gru) {
-#pragma unroll
-      for (int g = 0; g < 4; ++g) {
-        rnn_pin(slot[g]);
-        in.slot[g] = tile::widen<float>(slot[g]);
-      }
-    }
-    if (l.cell == RnnCell::lstm) {
-      ptx::pin(cell);
-      in.cell = cell;
-      in.before = place < made.previous_rows ? before : Unit::load(d.cx, at);
-      in.dc = in.begins ? Unit::load(d.dcy, at) : *kept;
-    } else if (l.cell != RnnCell::gru) {
-      rnn_pin(h);
-      in.cell = tile::widen<float>(h);
-    } else if (place < made.previous_rows) {
-      rnn_pin(h);
-      in.before = tile::widen<float>(h);
-    } else {
-      in.before = Unit::load(d.hx, at);
-    }
-    const auto out = Unit::differentiate(l, in, !in.begins || across ? in.dh + total[0] : in.dh);
-    *kept = out.carry;
-    return out;
-  }
-};
-
 template <class T, int G, int U, int WM, int KS, bool kBackward, bool kCluster>
 __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(const __grid_constant__ RnnResident p) {
   using Block = RnnResidentBlock<T, G, U, WM, KS, kBackward, kCluster>;
   using Unit = typename Block::Unit;
-  using Finisher = std::conditional_t<kBackward, RnnResidentBackward<T>, RnnResidentForward<T, G>>;
+  using Finisher = std::conditional_t<kBackward, RnnBackwardFinisher<T>, RnnForwardFinisher<T, G>>;
   // A lane's neighbour is dispatched before it.
   const int which = static_cast<int>(kBackward ? gridDim.z - 1 - blockIdx.z : blockIdx.z);
   Block block(p, which);
@@ -550,7 +393,7 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(cons
   const int padded = static_cast<int>(rnn_exchange_units(l.units));
   const int first_place = static_cast<int>(blockIdx.y) * Block::kPlaces;
   const int places = static_cast<int>(gridDim.y) * Block::kPlaces;
-  Finisher finisher(l, d, j);
+  const Finisher finisher(l, d, j);
   unsigned turn = 0;
   RnnStep s = step_of(0);
   if (!kCluster) block.look(s, first_place, 0);
@@ -565,7 +408,8 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(cons
     for (int place0 = first_place; place0 < s.rows; place0 += places, ++round) {
       const int place = place0 + r;
       const bool finishes = place < s.rows && j < l.units;
-      if (finishes) finisher.fetch(s, made, place);
+      typename Finisher::Inputs inputs;
+      if (finishes) finisher.fetch(s, made, place, &inputs);
       float sums[Block::MT][Block::NT][4] = {};
       if constexpr (kCluster) {
         block.multiply_in_cluster(s, place0, sums);
@@ -595,7 +439,7 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(cons
       float* const mine = kept + round * kRnnResidentThreads;
       if constexpr (kBackward) {
         typename Unit::Gradients out{};
-        if (finishes) out = finisher.finish(s, made, place, total, mine, block.across > 0);
+        if (finishes) out = finisher.finish(s, made, place, &inputs, total, mine, block.across > 0);
         const bool gru = p.cell == RnnCell::gru;
         for (int g = 0; g < 4; ++g) {
           if (g >= rnn_gates(p.cell)) break;
@@ -604,7 +448,7 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(cons
         if (finishes) Unit::store_gradients(l, d, s, place, j, out);
       } else {
         typename Unit::Outputs out{};
-        if (finishes) out = finisher.finish(s, made, place, total, mine);
+        if (finishes) out = finisher.finish(s, made, place, &inputs, total, mine, false);
         publish(j, out.hidden);
         if (finishes) Unit::store_unit(l, d, s, place, j, out);
       }

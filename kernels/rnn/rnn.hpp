@@ -145,8 +145,8 @@ void launch_rnn_forward(const RnnLayer& layer, CUstream_st* stream);
 void launch_rnn_backward(const RnnLayer& layer, CUstream_st* stream);
 // The end of a backward sweep alone: the gradient of hx.
 void launch_rnn_backward_first(const RnnLayer& layer, CUstream_st* stream);
-// Device memory in which the blocks of a persistent sweep count.
-constexpr std::int64_t kRnnFlagBytes = 1 << 16;
+// Step i of a sweep alone, for a layer whose `pre` or `dy` has the product with R.
+void launch_rnn_units(const RnnLayer& layer, std::int32_t i, bool backward, CUstream_st* stream);
 
 // Between the caller's layouts and rows: element (t, n, j) at t * step + n * sequence + j.
 struct RnnCopy {

@@ -2,9 +2,11 @@
 // through, transposes, and sums over rows.
 // SPDX-License-Identifier: Apache-2.0
 //
-// All are bound by memory and small beside the products; they go an element at a time, neighbours side by side. Sums
-// over rows are made of kRnnSumSplits parts, each in the order of its rows, and the parts are added in order.
+// All are bound by memory and small beside the products; neighbours go side by side, those that read the most in
+// vectors of 16 bytes where these are aligned. Sums over rows are made of kRnnSumSplits parts, each in the order of its
+// rows, and the parts are added in order.
 
+#include <cstdint>
 #include <cstring>
 
 #include "core/launch/launch.hpp"
@@ -17,6 +19,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 8192;
+constexpr int kVectorBytes = 16;
 
 unsigned blocks_for(std::int64_t count) {
   return static_cast<unsigned>(tile::clamp<std::int64_t>((count + kThreads - 1) / kThreads, 1, kMaxBlocks));
@@ -74,9 +77,16 @@ __device__ __forceinline__ std::int32_t step_of_row(const RnnRows& rows, std::in
   return low;
 }
 
-template <class T>
+// V elements that are read and written together.
+template <class T, int V>
+struct alignas(V * sizeof(T)) Several {
+  T values[V];
+};
+
+template <class T, int V>
 __global__ void __launch_bounds__(kThreads)
     rnn_previous_kernel(const __grid_constant__ RnnPrevious previous, std::int64_t rows, T* all) {
+  using Vector = Several<T, V>;
   const RnnLayer& l = previous.layer;
   const RnnDirection& d = previous.lane[blockIdx.y];
   T* const to = all + blockIdx.y * rows * l.width;
@@ -85,7 +95,10 @@ __global__ void __launch_bounds__(kThreads)
   const auto offset = [&](std::int32_t t) {
     return l.rows.device_offsets != nullptr ? std::int64_t{l.rows.device_offsets[t]} : std::int64_t{t} * l.rows.batch;
   };
-  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+  const std::int64_t vectors = l.width / V;
+  for (std::int64_t i = first_index(); i < rows * vectors; i += index_step()) {
+    const std::int64_t row = i / vectors;
+    const std::int64_t j = (i - row * vectors) * V;
     const RnnStep s = rnn_step(l.rows, d.downwards, step_of_row(l.rows, row), offset);
     const auto place = static_cast<std::int32_t>(row - s.first);
     const T* from = nullptr;
@@ -94,9 +107,9 @@ __global__ void __launch_bounds__(kThreads)
     } else if (hx != nullptr) {
       from = hx + (l.rows.device_order != nullptr ? l.rows.device_order[place] : place) * std::int64_t{l.width};
     }
-    for (int j = static_cast<int>(threadIdx.x); j < l.width; j += static_cast<int>(blockDim.x)) {
-      to[row * l.width + j] = from != nullptr ? from[j] : tile::narrow<T>(tile::Compute<T>(0));
-    }
+    Vector vector = {};
+    if (from != nullptr) vector = *reinterpret_cast<const Vector*>(from + j);
+    *reinterpret_cast<Vector*>(to + i * V) = vector;
   }
 }
 
@@ -136,28 +149,38 @@ __global__ void __launch_bounds__(kThreads)
   if (l.cell == RnnCell::lstm) pass(backward ? d.dcy : d.cx, backward ? d.dcx : d.cy, l.units);
 }
 
-// A block for 32 columns and a part of the rows; 8 rows at a time meet in shared memory in a fixed order.
-template <class T>
+// A block for 32 V columns and a part of the rows; 8 rows at a time meet in shared memory in a fixed order.
+template <class T, int V>
 __global__ void __launch_bounds__(kThreads) rnn_sum_parts_kernel(const __grid_constant__ RnnColumnSums sums) {
   using C = tile::Compute<T>;
-  __shared__ C meeting[8][33];
+  using Vector = Several<T, V>;
+  __shared__ C meeting[8][V][32];
   const int x = static_cast<int>(threadIdx.x) % 32;
   const int y = static_cast<int>(threadIdx.x) / 32;
   const std::int64_t per_part = (sums.rows + kRnnSumSplits - 1) / kRnnSumSplits;
   const std::int64_t begin = blockIdx.y * per_part;
   const std::int64_t end = begin + per_part < sums.rows ? begin + per_part : sums.rows;
-  const int column = static_cast<int>(blockIdx.x) * 32 + x;
-  C sum = C(0);
+  const int column = (static_cast<int>(blockIdx.x) * 32 + x) * V;
+  C sum[V] = {};
   if (column < sums.columns) {
     const T* const from = static_cast<const T*>(sums.lane[blockIdx.z].matrix) + column;
-#pragma unroll 4
-    for (std::int64_t row = begin + y; row < end; row += 8) sum += tile::widen<C>(from[row * sums.stride]);
+#pragma unroll 8
+    for (std::int64_t row = begin + y; row < end; row += 8) {
+      const Vector vector = *reinterpret_cast<const Vector*>(from + row * sums.stride);
+#pragma unroll
+      for (int i = 0; i < V; ++i) sum[i] += tile::widen<C>(vector.values[i]);
+    }
   }
-  meeting[y][x] = sum;
+#pragma unroll
+  for (int i = 0; i < V; ++i) meeting[y][i][x] = sum[i];
   __syncthreads();
-  if (y != 0 || column >= sums.columns) return;
-  for (int i = 1; i < 8; ++i) sum += meeting[i][x];
-  static_cast<C*>(sums.partials)[(std::int64_t{blockIdx.z} * kRnnSumSplits + blockIdx.y) * sums.columns + column] = sum;
+  C* const to = static_cast<C*>(sums.partials) + (std::int64_t{blockIdx.z} * kRnnSumSplits + blockIdx.y) * sums.columns;
+  for (int i = y; i < V; i += 8) {
+    if (column >= sums.columns) break;
+    C total = meeting[0][i][x];
+    for (int part = 1; part < 8; ++part) total += meeting[part][i][x];
+    to[column + i] = total;
+  }
 }
 
 template <class T>
@@ -207,6 +230,8 @@ void launch_copy(const RnnCopy& copy, const void* from, void* to, cudaStream_t s
   });
 }
 
+bool is_of_vectors(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % kVectorBytes == 0; }
+
 std::int64_t row_count(const RnnRows& rows) {
   return rows.offsets != nullptr ? rows.offsets[rows.steps] : std::int64_t{rows.steps} * rows.batch;
 }
@@ -233,11 +258,17 @@ void launch_rnn_upload(const std::int32_t* from, std::int64_t count, std::int32_
 }
 
 void launch_rnn_previous(const RnnPrevious& previous, void* to, CUstream_st* stream) {
-  const std::int64_t rows = row_count(previous.layer.rows);
-  const dim3 blocks(static_cast<unsigned>(tile::clamp<std::int64_t>(rows, 1, kMaxBlocks)),
-                    static_cast<unsigned>(previous.lanes));
-  tile::with_element_type(previous.layer.type, [&]<class T>() {
-    cuda::launch_kernel(rnn_previous_kernel<T>, {blocks, kThreads}, stream, previous, rows, static_cast<T*>(to));
+  const RnnLayer& l = previous.layer;
+  const std::int64_t rows = row_count(l.rows);
+  tile::with_element_type(l.type, [&]<class T>() {
+    constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
+    bool vectors = l.width % kVector == 0 && l.y_row % kVector == 0 && is_of_vectors(to);
+    for (int i = 0; i < previous.lanes; ++i) {
+      vectors = vectors && is_of_vectors(previous.lane[i].y) && is_of_vectors(previous.lane[i].hx);
+    }
+    const dim3 blocks(blocks_for(rows * l.width / (vectors ? kVector : 1)), static_cast<unsigned>(previous.lanes));
+    cuda::launch_kernel(vectors ? rnn_previous_kernel<T, kVector> : rnn_previous_kernel<T, 1>, {blocks, kThreads},
+                        stream, previous, rows, static_cast<T*>(to));
   });
 }
 
@@ -264,9 +295,14 @@ void launch_rnn_pass(const RnnLayer& layer, bool backward, CUstream_st* stream) 
 
 void launch_rnn_column_sums(const RnnColumnSums& sums, CUstream_st* stream) {
   const auto lanes = static_cast<unsigned>(sums.lanes);
-  const dim3 blocks(static_cast<unsigned>((sums.columns + 31) / 32), kRnnSumSplits, lanes);
   tile::with_element_type(sums.type, [&]<class T>() {
-    cuda::launch_kernel(rnn_sum_parts_kernel<T>, {blocks, kThreads}, stream, sums);
+    constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
+    bool vectors = sums.columns % kVector == 0 && sums.stride % kVector == 0;
+    for (unsigned i = 0; i < lanes; ++i) vectors = vectors && is_of_vectors(sums.lane[i].matrix);
+    const unsigned columns = vectors ? 32 * kVector : 32;
+    const dim3 blocks((static_cast<unsigned>(sums.columns) + columns - 1) / columns, kRnnSumSplits, lanes);
+    cuda::launch_kernel(vectors ? rnn_sum_parts_kernel<T, kVector> : rnn_sum_parts_kernel<T, 1>, {blocks, kThreads},
+                        stream, sums);
     cuda::launch_kernel(rnn_sum_finish_kernel<T>, {dim3(blocks_for(sums.columns), lanes), kThreads}, stream, sums);
   });
 }

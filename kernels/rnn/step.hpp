@@ -9,7 +9,8 @@ namespace gpudnn::kernels {
 struct RnnStepArgs {
   RnnLayer layer;
   RnnPart part = RnnPart::forward_cell;
-  bool aligned = false;  // rows of both factors at multiples of 16 bytes, in whole vectors of that
+  bool multiplied = false;  // what the units take in has the product already
+  bool aligned = false;     // rows of both factors at multiples of 16 bytes, in whole vectors of that
   RnnStep step[2];
   RnnStep forward[2];  // gradients: of the sweep that made the gates
 };

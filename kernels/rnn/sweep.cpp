@@ -66,6 +66,14 @@ void launch_rnn_backward(const RnnLayer& layer, CUstream_st* stream) {
   launch_rnn_backward_first(layer, stream);
 }
 
+void launch_rnn_units(const RnnLayer& layer, std::int32_t i, bool backward, CUstream_st* stream) {
+  RnnStepArgs args;
+  args.layer = layer;
+  args.multiplied = true;
+  set_steps(&args, i, backward);
+  launch_step(&args, backward ? RnnPart::backward_cell : RnnPart::forward_cell, stream);
+}
+
 void launch_rnn_backward_first(const RnnLayer& layer, CUstream_st* stream) {
   if (layer.direction[0].dhx == nullptr || layer.rows.steps == 0) return;
   RnnStepArgs args;

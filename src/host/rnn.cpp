@@ -388,6 +388,8 @@ const Stages kHostStages = {.product = &product,
                             .transpose = &transpose,
                             .column_sums = &column_sums,
                             .gate_sum = &gate_sum,
-                            .clear = &clear};
+                            .clear = &clear,
+                            .merges_products = false,
+                            .copy = nullptr};
 
 }  // namespace gpudnn::rnn

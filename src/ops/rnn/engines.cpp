@@ -16,7 +16,7 @@ Status host_stages(const LaunchSite& site, const Problem& problem, const Args& a
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"resident_sm90", GPUDNN_BACKEND_CUDA, supports_resident, resident_cuda},
-    {"persistent_sm90", GPUDNN_BACKEND_CUDA, supports_persistent, persistent_cuda},
+    {"split_sm90", GPUDNN_BACKEND_CUDA, supports_split, split_cuda},
     {"streaming", GPUDNN_BACKEND_CUDA, supports_all<Problem>, streaming_cuda},
 #endif
     {"host_reference", GPUDNN_BACKEND_HOST, supports_all<Problem>, host_stages},

@@ -31,13 +31,13 @@ class Call {
         problem_(problem),
         net_(problem.net),
         args_(args),
-        site_{site, args.handle, nullptr, 0, nullptr, nullptr, 0},
+        site_{site, args.handle, nullptr, 0, nullptr, 0, 0, problem.net.type, problem.net.math, &failure_},
         bytes_(data_type_bits(problem.net.type) / 8),
         direct_(problem.sequences.direct()) {
     Regions regions(args.workspace);
     work_ = take_workspace(problem, problem.pass, &regions);
-    site_.flags = work_.flags;
     site_.exchange = work_.exchange, site_.exchange_bytes = work_.exchange_bytes;
+    site_.exchange_room = work_.exchange_room;
     if (args.workspace != nullptr && args.workspace_bytes > regions.used()) {
       site_.scratch_bytes = (args.workspace_bytes - regions.used()) / kRegionAlignment * kRegionAlignment;
       if (site_.scratch_bytes > 0) site_.scratch = regions.take(static_cast<std::int64_t>(site_.scratch_bytes));
@@ -50,6 +50,12 @@ class Call {
   }
 
   Status run() {
+    GPUDNN_TRY(run_pass());
+    return failure_;
+  }
+
+ private:
+  Status run_pass() {
     switch (problem_.pass) {
       case Pass::infer:
       case Pass::train:
@@ -62,7 +68,6 @@ class Call {
     return GPUDNN_STATUS_SUCCESS;
   }
 
- private:
   [[nodiscard]] bool training() const { return problem_.pass != Pass::infer; }
   [[nodiscard]] std::int64_t gates_row() const {
     return std::int64_t{training() ? net_.slots() : net_.gates()} * net_.hidden;
@@ -119,6 +124,63 @@ class Call {
     if (direct_) return from;
     stages_.gather(site_, copy_of(width), from, to);
     return to;
+  }
+
+  // One step of every sequence: its products with R are as good as those with W, and no sweep is needed. A GRU keeps
+  // them apart.
+  [[nodiscard]] bool is_one_step() const {
+    return stages_.merges_products && rows_.steps == 1 && rows_.offsets == nullptr && !net_.projects() && !net_.skip &&
+           net_.cell != GPUDNN_GRU;
+  }
+  // Layers from `first` on whose matrices lie in like steps: all, or all but the first.
+  [[nodiscard]] int first_of_alike() const { return net_.input == net_.output_width() ? 0 : 1; }
+  // Products of hx with R for `count` layers, into the place of the gates.
+  Status first_state_products(int layer, int count) {
+    if (count <= 0 || args_.hx == nullptr) return GPUDNN_STATUS_SUCCESS;
+    const std::int64_t gates = std::int64_t{net_.gates()} * net_.hidden;
+    const Matrices h = matrices(layer, count, net_.hidden, [&](int l, int k) { return layer_of(l).direction[k].hx; });
+    const Matrices r =
+        matrices(layer, count, net_.hidden, [&](int l, int k) { return layer_of(l).direction[k].recurrent; });
+    const Matrices pre = matrices(layer, count, gates_row(), [&](int l, int k) { return pre_of(l, k); });
+    return product({.m = count_,
+                    .n = gates,
+                    .k = net_.hidden,
+                    .a = h.at,
+                    .a_strides = {h.row, 1},
+                    .b = r.at,
+                    .b_strides = {1, r.row},
+                    .d = const_cast<void*>(pre.at),  // NOLINT: of the reserve space or the workspace
+                    .d_row = pre.row,
+                    .counts = {count, net_.directions()},
+                    .a_steps = {h.steps[0], h.steps[1]},
+                    .b_steps = {r.steps[0], r.steps[1]},
+                    .d_steps = {pre.steps[0], pre.steps[1]}});
+  }
+  // Gradients of hx for `count` layers, from those of their gates.
+  Status first_state_gradients(int layer, int count) {
+    if (count <= 0 || args_.dhx == nullptr) return GPUDNN_STATUS_SUCCESS;
+    const Matrices g = matrices(layer, count, gates_row(), [&](int l, int k) { return pre_of(l, k); });
+    const Matrices r =
+        matrices(layer, count, net_.hidden, [&](int l, int k) { return layer_of(l).direction[k].recurrent; });
+    const Matrices dhx = matrices(layer, count, net_.hidden,
+                                  [&](int l, int k) { return static_cast<const void*>(layer_of(l).direction[k].dhx); });
+    return product({.m = count_,
+                    .n = net_.hidden,
+                    .k = std::int64_t{net_.gates()} * net_.hidden,
+                    .a = g.at,
+                    .a_strides = {g.row, 1},
+                    .b = r.at,
+                    .b_strides = {r.row, 1},
+                    .d = const_cast<void*>(dhx.at),  // NOLINT: the caller's
+                    .d_row = dhx.row,
+                    .counts = {count, net_.directions()},
+                    .a_steps = {g.steps[0], g.steps[1]},
+                    .b_steps = {r.steps[0], r.steps[1]},
+                    .d_steps = {dhx.steps[0], dhx.steps[1]}});
+  }
+  // Where the products with the input go.
+  [[nodiscard]] const void* pre_of(int layer, int k) const {
+    return training() ? layers_[static_cast<std::size_t>(layer)].gates[k] : work_.pre[k];
   }
 
   // What the passes have in common. The states are those of the layer.
@@ -183,7 +245,7 @@ class Call {
   }
 
   [[nodiscard]] bool pipelines(bool backward) const {
-    return stages_.pipelines != nullptr && may_pipeline(problem_, problem_.pass) && count_ > 0 &&
+    return stages_.pipelines != nullptr && !is_one_step() && may_pipeline(problem_, problem_.pass) && count_ > 0 &&
            stages_.pipelines(site_, layer_of(0), net_.layers, backward);
   }
   // All layers at once; false: one by one.
@@ -220,6 +282,9 @@ class Call {
       Status status = GPUDNN_STATUS_SUCCESS;
       if (forward_pipeline(input, &status)) return status;
     }
+    const bool one_step = is_one_step();
+    const int alike = one_step && training() ? first_of_alike() : net_.layers;
+    if (one_step && training()) GPUDNN_TRY(first_state_products(alike, net_.layers - alike));
     for (int layer = 0; layer < net_.layers; ++layer) {
       if (layer > 0) input = input_of(layer);
       kernels::RnnLayer l = layer_of(layer);
@@ -228,7 +293,11 @@ class Call {
         if (!training()) d.cells = work_.cells[k], d.hidden = work_.hidden[k];
         void* const pre = training() ? d.gates : work_.pre[k];
         d.pre = net_.has_input_matrix(layer) ? pre : input;
-        if (net_.has_input_matrix(layer)) GPUDNN_TRY(input_product(layer, k, input, pre));
+        if (one_step && layer < alike && k == 0) GPUDNN_TRY(first_state_products(layer, 1));
+        if (net_.has_input_matrix(layer)) {
+          GPUDNN_TRY(input_product(layer, k, input, pre, one_step && args_.hx != nullptr));
+        }
+        if (one_step) d.hx = nullptr;  // it has come in
       }
       if (!net_.has_input_matrix(layer)) l.pre_row = net_.hidden, l.pre_gate = 0;
       if (count_ > 0) stages_.forward(site_, l);
@@ -240,7 +309,7 @@ class Call {
     if (!direct_) stages_.scatter(site_, copy_of(net_.output_width()), output_of(net_.layers - 1), args_.y);
     return GPUDNN_STATUS_SUCCESS;
   }
-  Status input_product(int layer, int k, const void* input, void* pre) {
+  Status input_product(int layer, int k, const void* input, void* pre, bool adds = false) {
     const std::int64_t width = net_.input_width(layer);
     const std::int64_t gates = std::int64_t{net_.gates()} * net_.hidden;
     return product({.m = count_,
@@ -251,7 +320,8 @@ class Call {
                     .b = weight(weight_block(net_, layer * net_.directions() + k).input),
                     .b_strides = {1, width},
                     .d = pre,
-                    .d_row = gates_row()});
+                    .d_row = gates_row(),
+                    .adds = adds});
   }
   Status product(Product p) {
     p.type = net_.type;
@@ -284,6 +354,11 @@ class Call {
         dy = work_.d[free];
         free = 1 - free;
       }
+    }
+    if (is_one_step()) {
+      const int alike = first_of_alike();
+      GPUDNN_TRY(first_state_gradients(0, alike));
+      GPUDNN_TRY(first_state_gradients(alike, net_.layers - alike));
     }
     if (!direct_) stages_.scatter(site_, copy_of(net_.input), work_.x, args_.dx);
     return GPUDNN_STATUS_SUCCESS;
@@ -320,6 +395,10 @@ class Call {
       d.dy = element_at(dy, std::int64_t{k} * net_.projected, bytes_);
       d.carry_c = work_.carry_c[k];
       d.carry_h = work_.carry_h[k];
+      if (is_one_step()) {
+        d.dhx = nullptr;  // products of all layers give it
+        continue;
+      }
       d.recurrent_t = work_.recurrent_t[k];
       stages_.transpose(site_, l.type, d.recurrent, std::int64_t{net_.gates()} * net_.hidden, net_.projected,
                         work_.recurrent_t[k]);
@@ -368,8 +447,54 @@ class Call {
     for (int first = 0; first < lanes; first += kernels::kRnnLanes) {
       over_lanes(first, std::min(lanes - first, kernels::kRnnLanes));
     }
-    GPUDNN_TRY(matrix_gradients(0, 1, input));
-    return net_.layers > 1 ? matrix_gradients(1, net_.layers - 1, input_of(1)) : GPUDNN_STATUS_SUCCESS;
+    const int first = merges_weights() ? first_of_alike() : net_.layers;
+    for (int layer = first; layer < net_.layers; ++layer) {
+      GPUDNN_TRY(stages_.copy(site_, layer == 0 ? input : input_of(layer), input_copy(layer),
+                              static_cast<std::size_t>(count_ * net_.projected * bytes_)));
+    }
+    if (first < net_.layers) GPUDNN_TRY(merged_gradients(first, net_.layers - first));
+    if (first > 0) GPUDNN_TRY(matrix_gradients(0, 1, input));
+    return first > 1 && net_.layers > 1 ? matrix_gradients(1, net_.layers - 1, input_of(1)) : GPUDNN_STATUS_SUCCESS;
+  }
+  // The gradients of both matrices of like layers in one product, where one for each would leave multiprocessors idle:
+  // inputs are copied to where h one step back lies.
+  [[nodiscard]] bool merges_weights() const {
+    constexpr std::int64_t kEnough = 100 * 128 * 256;  // elements of a product that keeps the device busy
+    constexpr std::int64_t kFew = 512;                 // rows of one that is over before the next has begun
+    return stages_.merges_products && merges_weight_products(net_) &&
+           (net_.hidden * net_.gates() * std::int64_t{net_.projected} < kEnough || count_ <= kFew);
+  }
+  [[nodiscard]] void* input_copy(int layer) const {
+    return element_at(work_.inputs, std::int64_t{layer} * count_ * net_.projected, bytes_);
+  }
+  Status merged_gradients(int layer, int count) {
+    const std::int64_t hidden = net_.hidden;
+    const std::int64_t size = count_ * net_.projected;
+    // Rows [from, from + m) of both matrices, from slots of the gates.
+    const auto product_of = [&](std::int64_t from, std::int64_t m, std::int64_t slot, std::int64_t recurrent_slot) {
+      const auto gates = [&](int l) { return layers_[static_cast<std::size_t>(l)].gates[0]; };
+      const auto at = [&](int l, std::int64_t WeightBlock::*member) { return weight_block(net_, l).*member; };
+      const std::int64_t next = count > 1 ? layer + 1 : layer;
+      return product(
+          {.m = m,
+           .n = net_.projected,
+           .k = count_,
+           .a = element_at(gates(layer), slot * hidden, bytes_),
+           .a_strides = {1, gates_row()},
+           .b = input_copy(layer),
+           .b_strides = {net_.projected, 1},
+           .d = gradient(at(layer, &WeightBlock::input) + from * net_.projected),
+           .d_row = net_.projected,
+           .counts = {count, 2},
+           .a_steps = {distance(gates(layer), gates(static_cast<int>(next))), (recurrent_slot - slot) * hidden},
+           .b_steps = {size, distance(work_.inputs, work_.previous)},
+           .d_steps = {at(static_cast<int>(next), &WeightBlock::input) - at(layer, &WeightBlock::input),
+                       at(layer, &WeightBlock::recurrent) - at(layer, &WeightBlock::input)},
+           .adds = problem_.adds});
+    };
+    if (net_.cell != GPUDNN_GRU) return product_of(0, net_.gates() * hidden, 0, 0);
+    GPUDNN_TRY(product_of(0, 2 * hidden, 0, 0));
+    return product_of(2 * hidden, hidden, 2, 3);
   }
   // What is done for each pseudo-layer alike: h one step back, and the gradients of the biases.
   void over_lanes(int first, int count) {
@@ -479,6 +604,7 @@ class Call {
   const Problem& problem_;
   const Network& net_;
   const Args& args_;
+  Status failure_ = GPUDNN_STATUS_SUCCESS;
   Site site_;
   std::int64_t bytes_;  // of an element
   bool direct_;

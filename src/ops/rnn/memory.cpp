@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/rnn/resident.hpp"
+#include "kernels/rnn/split.hpp"
 #include "ops/dropout/problem.hpp"
 #include "ops/rnn/stages.hpp"
 
@@ -65,6 +66,9 @@ void take_dgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept
 void take_wgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept {
   const Network& n = problem.net;
   const std::int64_t lanes = n.pseudo_layers();
+  if (merges_weight_products(n)) {
+    w->inputs = regions->take(lanes * problem.sequences.capacity() * n.projected * element_bytes(n));
+  }
   w->previous = regions->take(lanes * problem.sequences.capacity() * n.projected * element_bytes(n));
   w->partials = regions->take(std::min<std::int64_t>(lanes, kernels::kRnnLanes) * kernels::kRnnSumSplits * n.slots() *
                               n.hidden * sum_bytes(n));
@@ -109,6 +113,10 @@ bool may_pipeline(const Problem& problem, Pass pass) noexcept {
          n.hidden <= 1024 && !(n.drops() && pass != Pass::infer);
 }
 
+bool merges_weight_products(const Network& n) noexcept {
+  return !n.bidirectional && !n.projects() && !n.skip && (n.layers > 1 || n.input == n.hidden);
+}
+
 std::size_t mask_bytes(const Problem& problem) noexcept {
   const std::int64_t dims[] = {1, 1, problem.sequences.capacity(), problem.net.output_width()};
   return dropout::reserve_size(packed_tensor(problem.net.type, GPUDNN_TENSOR_NCHW, 4, dims));
@@ -144,12 +152,18 @@ Workspace take_workspace(const Problem& problem, Pass pass, Regions* regions) no
   const Sequences& s = problem.sequences;
   Workspace w;
   w.table = static_cast<std::int32_t*>(regions->take((std::int64_t{s.steps} + 1 + 2 * std::int64_t{s.batch}) * 4));
-  w.flags = regions->take(kernels::kRnnFlagBytes);
   if (pass != Pass::wgrad && may_be_resident(problem.net)) {
     w.exchange_bytes = s.capacity() *
                        kernels::rnn_exchange_row(problem.net.kind(), problem.net.hidden, pass == Pass::dgrad) *
                        element_bytes(problem.net);
-    w.exchange = regions->take(lanes_of(problem, pass) * w.exchange_bytes);
+    std::int64_t bytes = lanes_of(problem, pass) * w.exchange_bytes;
+    if (element_bytes(problem.net) == 2) {
+      bytes = std::max(bytes,
+                       kernels::rnn_split_most_exchange_bytes(problem.net.kind(), problem.net.hidden, s.batch, s.steps,
+                                                              problem.net.directions(), pass == Pass::dgrad));
+    }
+    w.exchange = regions->take(bytes);
+    w.exchange_room = bytes;
   }
   if (has_own_layout(problem)) w.x = regions->take(s.capacity() * problem.net.input * element_bytes(problem.net));
   if (pass == Pass::infer) take_forward(problem, &w, regions);

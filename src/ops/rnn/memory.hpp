@@ -38,6 +38,9 @@ constexpr int kMaxDirections = 2;
 // Layers of both gradients and values that may run in one launch.
 [[nodiscard]] bool may_pipeline(const Problem& problem, Pass pass) noexcept;
 
+// Gradients of weights: W and R of a layer, but perhaps the first, have like shapes and one direction.
+[[nodiscard]] bool merges_weight_products(const Network& net) noexcept;
+
 // Of one layer, from forward to the gradients.
 struct LayerReserve {
   void* gates[kMaxDirections] = {};   // T [rows, S H]
@@ -52,11 +55,11 @@ struct LayerReserve {
 [[nodiscard]] std::size_t mask_bytes(const Problem& problem) noexcept;
 
 struct Workspace {
-  std::int32_t* table = nullptr;  // offsets of the steps, lengths and order of the sequences
-  void* flags = nullptr;
-  void* exchange = nullptr;  // of resident sweeps
-  std::int64_t exchange_bytes = 0;
-  void* x = nullptr;  // rows of x or dx
+  std::int32_t* table = nullptr;    // offsets of the steps, lengths and order of the sequences
+  void* exchange = nullptr;         // of resident sweeps
+  std::int64_t exchange_bytes = 0;  // of a lane
+  std::int64_t exchange_room = 0;   // of all
+  void* x = nullptr;                // rows of x or dx
   // forward without a reserve space
   void* pre[kMaxDirections] = {};
   void* cells[kMaxDirections] = {};
@@ -70,6 +73,7 @@ struct Workspace {
   void* carry_h[kMaxDirections] = {};
   void* d[2] = {};
   // gradients of weights
+  void* inputs = nullptr;  // of all layers, where their products are merged
   void* previous = nullptr;
   void* partials = nullptr;
   void* scratch = nullptr;  // of products; the rest

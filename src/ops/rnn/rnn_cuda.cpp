@@ -1,9 +1,11 @@
 // The stages of recurrent networks on CUDA.
 // SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 
-#include "kernels/rnn/persistent.hpp"
 #include "kernels/rnn/resident.hpp"
+#include "kernels/rnn/split.hpp"
 #include "kernels/rnn/step.hpp"
 #include "ops/matmul/engine.hpp"
 #include "ops/rnn/cuda_engines.hpp"
@@ -42,6 +44,7 @@ matmul::Problem matmul_of(const Product& p) {
   problem.b = several(p, matrix(p.type, p.k, p.n, p.b_strides[0], p.b_strides[1]), p.b_steps);
   problem.d = several(p, matrix(p.type, p.m, p.n, p.d_row, 1), p.d_steps);
   if (p.adds) problem.c = problem.d;
+  if (p.c != nullptr) problem.c = matrix(p.type, p.m, p.n, p.c_row, 1);
   return problem;
 }
 
@@ -51,6 +54,7 @@ Status product(const Site& site, const Product& p) {
   args.b = p.b;
   args.d = p.d;
   if (p.adds) args.c = p.d, args.beta = 1;
+  if (p.c != nullptr) args.c = p.c, args.beta = 1;
   return matmul::run(site.handle, matmul_of(p), args, site.scratch, site.scratch_bytes);
 }
 
@@ -58,11 +62,66 @@ Status product_scratch(gpudnnHandle_t handle, const Product& p, std::size_t* byt
   return matmul::workspace_size(handle, matmul_of(p), bytes);
 }
 
+// Wide layers of sequences of equal length: the product of each step by the matrix product's own engines, and a launch
+// for the units. The sums that units take in are rounded to the data's type. False: the layer is none of these.
+bool goes_by_products(const Site& site, const kernels::RnnLayer& layer, bool backward) {
+  constexpr std::int64_t kWide = std::int64_t{1} << 26;  // multiplications of a step
+  const std::int64_t units = layer.units;
+  const std::int64_t batch = layer.rows.batch;
+  if (layer.cell == kernels::RnnCell::gru || layer.width != layer.units || layer.rows.offsets != nullptr) return false;
+  if (batch * units * units * kernels::rnn_gates(layer.cell) < kWide) return false;
+  return layer.direction[0].projection == nullptr &&
+         (backward
+              ? site.exchange != nullptr && site.exchange_room >= batch * layer.y_row * tile::element_bytes(layer.type)
+              : layer.pre_gate != 0 && layer.direction[0].y != nullptr);
+}
+bool sweep_by_products(const Site& site, const kernels::RnnLayer& layer, bool backward) {
+  if (!goes_by_products(site, layer, backward)) return false;
+  const std::int64_t units = layer.units;
+  const std::int64_t gates = kernels::rnn_gates(layer.cell) * units;
+  const std::int64_t batch = layer.rows.batch;
+  const std::int64_t bytes = tile::element_bytes(layer.type);
+  const auto moved = [&](const void* from, std::int64_t elements) {
+    return const_cast<char*>(static_cast<const char*>(from)) + elements * bytes;  // NOLINT: the call's own memory
+  };
+  for (std::int32_t i = 0; i < layer.rows.steps; ++i) {
+    kernels::RnnLayer l = layer;
+    for (int k = 0; k < l.directions; ++k) {
+      kernels::RnnDirection& d = l.direction[k];
+      const bool downwards = d.downwards != backward;
+      const kernels::RnnStep s = kernels::rnn_step(l.rows, downwards, downwards ? l.rows.steps - 1 - i : i);
+      Product p{.type = site.type, .math = site.math, .m = batch};
+      if (backward) {
+        if (i == 0) continue;
+        char* const dh = moved(site.exchange, k * units);
+        p.n = units, p.k = gates;
+        p.a = moved(d.gates, s.previous_first * kernels::rnn_slots(l.cell) * units);
+        p.a_strides[0] = kernels::rnn_slots(l.cell) * units, p.a_strides[1] = 1;
+        p.b = d.recurrent, p.b_strides[0] = units, p.b_strides[1] = 1;
+        p.c = d.dy == nullptr ? nullptr : moved(d.dy, s.first * l.y_row);
+        p.d = dh, p.c_row = p.d_row = l.y_row;
+        d.dy = moved(dh, -s.first * l.y_row);
+      } else {
+        if (i == 0 && d.hx == nullptr) continue;
+        p.n = gates, p.k = units;
+        p.a = i == 0 ? d.hx : moved(d.y, s.previous_first * l.y_row);
+        p.a_strides[0] = i == 0 ? units : l.y_row, p.a_strides[1] = 1;
+        p.b = d.recurrent, p.b_strides[0] = 1, p.b_strides[1] = units;
+        p.d = moved(d.pre, s.first * l.pre_row), p.d_row = l.pre_row, p.adds = true;
+      }
+      if (*site.failure = product(site, p); *site.failure != GPUDNN_STATUS_SUCCESS) return true;
+    }
+    kernels::launch_rnn_units(l, i, backward, site.launch.stream);
+  }
+  if (backward) kernels::launch_rnn_backward_first(layer, site.launch.stream);
+  return true;
+}
+
 void forward(const Site& site, const kernels::RnnLayer& layer) {
-  kernels::launch_rnn_forward(layer, site.launch.stream);
+  if (!sweep_by_products(site, layer, false)) kernels::launch_rnn_forward(layer, site.launch.stream);
 }
 void backward(const Site& site, const kernels::RnnLayer& layer) {
-  kernels::launch_rnn_backward(layer, site.launch.stream);
+  if (!sweep_by_products(site, layer, true)) kernels::launch_rnn_backward(layer, site.launch.stream);
 }
 void pass(const Site& site, const kernels::RnnLayer& layer, bool backward) {
   kernels::launch_rnn_pass(layer, backward, site.launch.stream);
@@ -93,33 +152,10 @@ Status clear(const Site& site, void* to, std::size_t bytes) {
   return cuda::fill(site.launch.device, site.launch.stream, to, 0, bytes);
 }
 
-kernels::RnnPersistentShape persistent_shape(const kernels::RnnLayer& l, bool backward, const Device& device) {
-  return kernels::rnn_persistent_shape(l.cell, l.units, l.rows.batch, l.directions, backward, device.multiprocessors);
-}
-
-// False where the layer does not fit on the chip after all.
-bool sweep_persistent(const Site& site, const kernels::RnnLayer& layer, bool backward) {
-  if (!layer.tensor_cores || !kernels::rnn_is_aligned(layer)) return false;
-  const kernels::RnnPersistentShape shape = persistent_shape(layer, backward, site.launch.device);
-  if (shape.block < 0) return false;
-  const cudaStream_t stream = site.launch.stream;
-  if (cuda::fill(site.launch.device, stream, site.flags, 0, kernels::kRnnFlagBytes) != GPUDNN_STATUS_SUCCESS) {
-    return false;
-  }
-  auto* const flags = static_cast<std::uint32_t*>(site.flags);
-  return layer.type == tile::ElementType::f16
-             ? kernels::launch_rnn_persistent_f16(layer, shape, backward, flags, stream)
-             : kernels::launch_rnn_persistent_bf16(layer, shape, backward, flags, stream);
-}
-
-// Clusters exchange h within the chip; they take sequences of equal length.
-bool sweep_clusters(const Site& site, const kernels::RnnLayer& layer) {
-  if (!layer.tensor_cores || !kernels::rnn_is_aligned(layer) || layer.rows.offsets != nullptr) return false;
-  if (layer.cell != kernels::RnnCell::lstm && layer.cell != kernels::RnnCell::gru) return false;
-  const kernels::RnnPersistentShape shape = kernels::rnn_cluster_shape(layer.cell, layer.units);
-  if (shape.block < 0) return false;
-  return layer.type == tile::ElementType::f16 ? kernels::launch_rnn_cluster_f16(layer, shape, site.launch.stream)
-                                              : kernels::launch_rnn_cluster_bf16(layer, shape, site.launch.stream);
+Status copy(const Site& site, const void* from, void* to, std::size_t bytes) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, site.launch.stream) == cudaSuccess
+             ? GPUDNN_STATUS_SUCCESS
+             : cuda::launch_status("a copy of inputs");
 }
 
 // Layers of one direction, or the directions of one layer, with their weights in registers.
@@ -175,44 +211,109 @@ bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, b
   }
   return runs;
 }
-// Backward, a block reads the gradients of all gates of its places at every step, where forward it reads h. From this
-// row on, weights in shared memory and places that blocks share take half the time: LSTM of 512 units 7.5 us a step for
-// 15, GRU of 1024 units 13.4 for 24.5 (H200, 64 sequences).
-constexpr std::int64_t kWideGradients = 2048;
-bool has_wide_gradients(const kernels::RnnLayer& layer) {
-  return kernels::rnn_exchange_row(layer.cell, layer.units, true) >= kWideGradients;
+// The recurrent matrix divided over the grid. False where it does not fit.
+kernels::RnnSplitShape split_shape(const kernels::RnnLayer& l, bool backward) {
+  int clusters[kernels::kRnnSplitClusterSizes];
+  kernels::rnn_split_resident(clusters);
+  return kernels::rnn_split_shape(l.cell, l.units, l.rows.batch, l.directions, backward, clusters);
+}
+bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward) {
+  if (!layer.tensor_cores || site.exchange == nullptr || layer.rows.steps == 0) return false;
+  kernels::RnnSplit split;
+  split.shape = split_shape(layer, backward);
+  if (split.shape.parts == 0) return false;
+  split.period = split.shape.in_clusters ? kernels::kRnnSplitPeriod : kernels::kRnnSplitPeriodOfSums;
+  const int slots = kernels::rnn_split_slots(split.period, layer.rows.steps);
+  const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, slots);
+  const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, slots);
+  if (bytes > site.exchange_room || cuda::fill(site.launch.device, site.launch.stream, site.exchange, 0xff,
+                                               static_cast<std::size_t>(bytes)) != GPUDNN_STATUS_SUCCESS) {
+    return false;
+  }
+  split.sums = static_cast<char*>(site.exchange) + states;
+  split.layer = layer;
+  split.exchange = site.exchange;
+  split.vectors = layer.units % 8 == 0;
+  for (int k = 0; k < layer.directions; ++k) {
+    const void* const weights = backward ? layer.direction[k].recurrent_t : layer.direction[k].recurrent;
+    split.vectors = split.vectors && reinterpret_cast<std::uintptr_t>(weights) % 16 == 0;
+  }
+  const bool runs = layer.type == tile::ElementType::f16
+                        ? kernels::launch_rnn_split_f16(split, backward, site.launch.stream)
+                        : kernels::launch_rnn_split_bf16(split, backward, site.launch.stream);
+  if (runs && backward) kernels::launch_rnn_backward_first(layer, site.launch.stream);
+  return runs;
+}
+
+// Microseconds of a step, fitted to what an H200 took; very many where a sweep does not fit.
+constexpr double kNever = 1e9;
+// Blocks of 16 units take in 16 places at a time, those of 32 units 8. L2 is busy with the states of all blocks.
+double resident_step(const kernels::RnnLayer& l, int lanes, bool across, bool backward, int multiprocessors) {
+  const kernels::RnnResidentShape shape = kernels::rnn_resident_shape(
+      l.cell, l.units, l.rows.batch, lanes, across, backward, tile::element_bytes(l.type), multiprocessors);
+  if (shape.units == 0) return kNever;
+  const auto places = std::min<std::int64_t>(kernels::kRnnResidentThreads / shape.units, l.rows.batch);
+  const double bytes = static_cast<double>(places * (across ? 2 : 1) * tile::element_bytes(l.type) *
+                                           kernels::rnn_exchange_row(l.cell, l.units, backward));
+  if (!backward) return shape.rounds * (shape.units == 16 && places > 8 ? 4.2 : 2.1);
+  if (shape.units == 16 && places > 8) return shape.rounds * 12.0;
+  return shape.rounds * (2.6 + bytes * 3e-5 + bytes * shape.groups * shape.tiles * lanes * 8e-7);
+}
+double split_step(const kernels::RnnLayer& l, bool backward) {
+  if (!l.tensor_cores) return kNever;
+  const kernels::RnnSplitShape shape = split_shape(l, backward);
+  constexpr double kCycles = 1700;  // of a microsecond
+  return shape.parts == 0 ? kNever : shape.cycles / kCycles;
+}
+// Two launches, and the weights from L2.
+double products_step(const Site& site, const kernels::RnnLayer& l, bool backward) {
+  if (!l.tensor_cores || !goes_by_products(site, l, backward)) return kNever;
+  const double weights = static_cast<double>(kernels::rnn_gates(l.cell)) * l.units * l.units * 2;
+  return 4 + l.directions * (7 + weights / 2.3e6);
 }
 
 bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, bool backward) {
-  if (backward && has_wide_gradients(layer)) return false;
   const int multiprocessors = site.launch.device.multiprocessors;
   const int bytes = tile::element_bytes(layer.type);
   const auto shape = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, layers, true, backward,
                                                  bytes, multiprocessors);
   if (shape.units == 0) return false;
+  if (layer.tensor_cores) {
+    constexpr double kProduct = 15;  // us, with W of a layer: within the launch there is none
+    const double together =
+        (layer.rows.steps + layers - 1) * resident_step(layer, layers, true, backward, multiprocessors);
+    const double step =
+        std::min(split_step(layer, backward), resident_step(layer, 1, false, backward, multiprocessors));
+    return together < layers * (layer.rows.steps * step + kProduct);
+  }
   // A round of places costs some 0.6 of what a step costs beside them.
   const auto alone = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, 1, false, backward, bytes,
                                                  multiprocessors);
   const double together_cost = (layer.rows.steps + layers - 1) * (1 + 0.6 * (shape.rounds - 1));
   return alone.units == 0 || together_cost < 0.9 * layers * layer.rows.steps * (1 + 0.6 * (alone.rounds - 1));
 }
-void forward_persistent(const Site& site, const kernels::RnnLayer& layer) {
-  if (sweep_clusters(site, layer)) return;
-  if (!sweep_persistent(site, layer, false)) forward(site, layer);
+void forward_split(const Site& site, const kernels::RnnLayer& layer) {
+  if (!sweep_split(site, layer, false)) forward(site, layer);
 }
-void backward_persistent(const Site& site, const kernels::RnnLayer& layer) {
-  if (!sweep_persistent(site, layer, true)) return backward(site, layer);
-  kernels::launch_rnn_backward_first(layer, site.launch.stream);
+void backward_split(const Site& site, const kernels::RnnLayer& layer) {
+  if (!sweep_split(site, layer, true)) backward(site, layer);
 }
 
+// Whichever sweep has the shortest step.
+bool sweep_otherwise(const Site& site, const kernels::RnnLayer& layer, bool backward) {
+  const double resident = resident_step(layer, layer.directions, false, backward, site.launch.device.multiprocessors);
+  const double split = split_step(layer, backward);
+  const double products = products_step(site, layer, backward);
+  if (products < std::min(split, resident)) return sweep_by_products(site, layer, backward);
+  return split < resident && sweep_split(site, layer, backward);
+}
 void forward_resident(const Site& site, const kernels::RnnLayer& layer) {
-  if (!run_resident(site, {&layer, 1}, false)) forward_persistent(site, layer);
+  if (sweep_otherwise(site, layer, false)) return;
+  if (!run_resident(site, {&layer, 1}, false)) forward_split(site, layer);
 }
 void backward_resident(const Site& site, const kernels::RnnLayer& layer) {
-  if (has_wide_gradients(layer) && sweep_persistent(site, layer, true)) {
-    return kernels::launch_rnn_backward_first(layer, site.launch.stream);
-  }
-  if (!run_resident(site, {&layer, 1}, true)) backward_persistent(site, layer);
+  if (sweep_otherwise(site, layer, true)) return;
+  if (!run_resident(site, {&layer, 1}, true)) backward_split(site, layer);
 }
 
 constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::RnnLayer&),
@@ -231,14 +332,21 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
           .transpose = &transpose,
           .column_sums = &column_sums,
           .gate_sum = &gate_sum,
-          .clear = &clear};
+          .clear = &clear,
+          .merges_products = true,
+          .copy = &copy};
 }
 
 }  // namespace
 
 const Stages kStreamingStages = with_sweeps(&forward, &backward);
 static const Stages kResidentStages = with_sweeps(&forward_resident, &backward_resident);
-static const Stages kPersistentStages = with_sweeps(&forward_persistent, &backward_persistent);
+static const Stages kSplitStages = with_sweeps(&forward_split, &backward_split);
+
+// A single step is a launch.
+static const Stages& sweeping(const Problem& problem, const Stages& stages) {
+  return problem.sequences.steps == 1 ? kStreamingStages : stages;
+}
 
 Status streaming_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
   GPUDNN_TRY(run_stages(kStreamingStages, site, problem, args));
@@ -246,13 +354,13 @@ Status streaming_cuda(const LaunchSite& site, const Problem& problem, const Args
 }
 
 Status resident_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  GPUDNN_TRY(run_stages(kResidentStages, site, problem, args));
+  GPUDNN_TRY(run_stages(sweeping(problem, kResidentStages), site, problem, args));
   return cuda::launch_status("rnn_resident");
 }
 
-Status persistent_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
-  GPUDNN_TRY(run_stages(kPersistentStages, site, problem, args));
-  return cuda::launch_status("rnn_persistent");
+Status split_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
+  GPUDNN_TRY(run_stages(sweeping(problem, kSplitStages), site, problem, args));
+  return cuda::launch_status("rnn_split");
 }
 
 Support supports_resident(const Problem& problem, const Device& device) {
@@ -271,18 +379,18 @@ Support supports_resident(const Problem& problem, const Device& device) {
   return Support::yes();
 }
 
-Support supports_persistent(const Problem& problem, const Device& device) {
+Support supports_split(const Problem& problem, const Device& device) {
   const Network& n = problem.net;
   if (problem.pass == Pass::wgrad) return Support::no("gradients of weights have no sweep");
   if (device.major != 9) return Support::no("it needs compute capability 9.0");
   if (n.type != GPUDNN_DATA_HALF && n.type != GPUDNN_DATA_BFLOAT16) return Support::no("it takes f16 and bf16");
   if (n.math == GPUDNN_FMA_MATH) return Support::no("the math type rules out tensor cores");
   if (n.projects()) return Support::no("it has no projection");
-  if (n.hidden % 16 != 0) return Support::no("hiddenSize must be a multiple of 16");
-  const bool backward = problem.pass == Pass::dgrad;
-  const kernels::RnnPersistentShape shape = kernels::rnn_persistent_shape(
-      n.kind(), n.hidden, problem.sequences.batch, n.directions(), backward, device.multiprocessors);
-  if (shape.block < 0) return Support::no("the recurrent weights or the batch do not fit on the chip");
+  int clusters[kernels::kRnnSplitClusterSizes];
+  kernels::rnn_split_resident(clusters);
+  const kernels::RnnSplitShape shape = kernels::rnn_split_shape(n.kind(), n.hidden, problem.sequences.batch,
+                                                                n.directions(), problem.pass == Pass::dgrad, clusters);
+  if (shape.parts == 0) return Support::no("the recurrent weights or the batch do not fit on the chip");
   return Support::yes();
 }
 

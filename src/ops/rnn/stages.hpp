@@ -28,6 +28,8 @@ struct Product {
   std::int64_t b_steps[2] = {};  // of directions 0: the same for both
   std::int64_t d_steps[2] = {};
   bool adds = false;
+  const void* c = nullptr;  // [m, n], added
+  std::int64_t c_row = 0;
 };
 
 struct Site {
@@ -35,9 +37,12 @@ struct Site {
   gpudnnHandle_t handle;
   void* scratch;  // of products
   std::size_t scratch_bytes;
-  void* flags;  // kernels::kRnnFlagBytes
   void* exchange;
-  std::int64_t exchange_bytes;
+  std::int64_t exchange_bytes;  // of a lane
+  std::int64_t exchange_room;   // of all
+  DataType type;
+  gpudnnMathType_t math;
+  Status* failure;  // of a product within a sweep
 };
 
 struct Stages {
@@ -59,6 +64,10 @@ struct Stages {
   void (*column_sums)(const Site&, const kernels::RnnColumnSums&);
   void (*gate_sum)(const Site&, const kernels::RnnGateSum&);
   Status (*clear)(const Site&, void* to, std::size_t bytes);
+  // Products are launches, and the fewer the better: those of all layers are made at once where they can be, and stand
+  // for the sweep where there is one step.
+  bool merges_products;
+  Status (*copy)(const Site&, const void* from, void* to, std::size_t bytes);
 };
 
 extern const Stages kHostStages;

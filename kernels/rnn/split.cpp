@@ -1,0 +1,119 @@
+// Split sweeps: which blocks, and what a step of them costs.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/rnn/split.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace gpudnn::kernels {
+namespace {
+
+constexpr std::int32_t kPlaces[] = {8, 16, 24, 32, 48};
+constexpr std::int32_t kPlacesWithoutClusters = 32;
+constexpr std::int64_t kPanel = 64;
+constexpr std::int64_t kBytes = 2;  // of an element
+
+std::int64_t over(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
+
+// The greatest power of two that is not above `count`.
+std::int32_t power_below(std::int32_t count) {
+  std::int32_t power = 1;
+  while (2 * power <= count) power *= 2;
+  return power;
+}
+
+std::int64_t shared_bytes(const RnnSplitShape& s) {
+  const std::int64_t tiles = (kRnnSplitRows + s.places) * std::int64_t{s.panels} * kPanel * kBytes;
+  const std::int64_t received = s.in_clusters ? 2 * kRnnSplitRows * std::int64_t{s.places} * 4 : 0;
+  const std::int64_t kept =
+      over(s.tiles, s.slices) * over(std::int64_t{s.places} * s.owned, kRnnSplitThreads) * kRnnSplitThreads * 4;
+  constexpr std::int64_t kBarriersAndAlignment = 4 * 8 + 1024 - 16;
+  return tiles + received + kept + kBarriersAndAlignment;
+}
+
+// Cycles of a step. For each tile a block takes in states, multiplies as fast as its shared memory brings operands,
+// sends its sums, and finishes units. It waits for states and for sums, unless another tile fills that time.
+double cycles_of(const RnnSplitShape& s) {
+  const double states = static_cast<double>(s.places) * s.panels * kPanel * kBytes;
+  const double sums = s.places * double{kRnnSplitRows} * 4;
+  const double product = 2.0 * 4 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
+  const double units = 60.0 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
+  const double busy = 600 + states / 50 + product + (s.in_clusters ? sums / 16 : sums / 20) + units;
+  const double wait = 1300 + (s.in_clusters ? 500 : 1300);
+  const double rounds = static_cast<double>(over(s.tiles, s.slices));
+  // Measured on an H200, a step takes so many times what its parts add up to.
+  const double measured = !s.in_clusters ? 4.0 : rounds > 1 ? 2.7 : s.places > 32 ? 2.9 : s.places == 24 ? 2.3 : 1.9;
+  return measured * (rounds == 1 ? busy + wait : std::max(rounds * busy + 400, 1.5 * busy + wait));
+}
+
+RnnSplitShape shape_of(bool in_clusters, int parts, std::int32_t units, int row_gates, int column_gates) {
+  RnnSplitShape s;
+  const std::int32_t owned = power_below(kRnnSplitRows / parts / row_gates);
+  if (owned < 2 || owned > 16) return s;
+  const std::int64_t groups = over(units, std::int64_t{owned} * parts);
+  const std::int64_t panels = over(groups * column_gates * owned, kPanel);
+  if (panels > rnn_split_most_panels(kPlaces[0])) return s;
+  s.in_clusters = in_clusters;
+  s.parts = parts;
+  s.groups = static_cast<std::int32_t>(groups);
+  s.owned = owned;
+  s.panels = static_cast<std::int32_t>(panels);
+  return s;
+}
+
+// Gives the shape its tiles. False: it does not fit.
+bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::int32_t room) {
+  s->places = places;
+  s->tiles = static_cast<std::int32_t>(over(batch, places));
+  s->slices = std::min(room, s->tiles);
+  if (s->slices < 1) return false;
+  s->slices = static_cast<std::int32_t>(over(s->tiles, over(s->tiles, s->slices)));
+  s->cycles = cycles_of(*s);
+  return s->panels <= rnn_split_most_panels(places) && shared_bytes(*s) <= kRnnSplitShared;
+}
+
+}  // namespace
+
+std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t slots) {
+  return std::int64_t{slots} * directions * s.tiles * s.places * s.parts * s.panels * kPanel * kBytes;
+}
+std::int64_t rnn_split_sum_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t slots) {
+  if (s.in_clusters) return 0;
+  return std::int64_t{slots} * directions * s.tiles * s.places * s.groups * s.parts * kRnnSplitRows * 4;
+}
+std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch, std::int64_t steps,
+                                           std::int32_t directions, bool backward) {
+  const std::int64_t places = batch + *std::ranges::max_element(kPlaces);
+  const std::int64_t padded = over(units, kRnnSplitRows) * kRnnSplitRows;
+  const std::int64_t columns = (backward ? rnn_gates(cell) : 2) * padded + 16 * kPanel;
+  const bool without_clusters = backward || rnn_gates(cell) == 1;
+  const auto bytes = [&](int period, std::int64_t of_place) {
+    return rnn_split_slots(period, static_cast<int>(steps)) * directions * places * of_place;
+  };
+  const std::int64_t states = columns * kBytes;
+  return std::max(bytes(kRnnSplitPeriod, states),
+                  without_clusters ? bytes(kRnnSplitPeriodOfSums, states + padded * kRnnSplitParts * 4) : 0);
+}
+
+RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t batch, std::int32_t directions,
+                              bool backward, const int (&clusters)[kRnnSplitClusterSizes]) {
+  const int row_gates = backward ? 1 : rnn_gates(cell);
+  const int column_gates = backward ? rnn_gates(cell) : 1;
+  RnnSplitShape best;
+  const auto consider = [&](RnnSplitShape s, std::int32_t places, std::int32_t room) {
+    if (s.parts == 0 || !set_tiles(&s, places, batch, room)) return;
+    if (best.parts == 0 || s.cycles < best.cycles) best = s;
+  };
+  for (int size = 1; size < kRnnSplitClusterSizes; ++size) {
+    const RnnSplitShape s = shape_of(true, 1 << size, units, row_gates, column_gates);
+    for (const std::int32_t places : kPlaces)
+      consider(s, places, s.parts == 0 ? 0 : clusters[size] / (s.groups * directions));
+  }
+  if (row_gates == 1) {
+    const RnnSplitShape s = shape_of(false, kRnnSplitParts, units, row_gates, column_gates);
+    consider(s, kPlacesWithoutClusters, s.parts == 0 ? 0 : clusters[0] / (s.groups * s.parts * directions));
+  }
+  return best;
+}
+
+}  // namespace gpudnn::kernels

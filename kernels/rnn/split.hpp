@@ -1,0 +1,64 @@
+// What the launch functions of the split sweeps take, and how a shape becomes blocks. Plain data.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/rnn/rnn.hpp"
+
+namespace gpudnn::kernels {
+
+constexpr int kRnnSplitThreads = 256;
+constexpr int kRnnSplitRows = 128;  // of the weights of a cluster
+constexpr int kRnnSplitParts = 8;   // blocks that divide the summed index where they are no cluster
+constexpr int kRnnSplitShared = 227 * 1024;
+// Panels of 64 columns of the weights of a block, at most.
+GPUDNN_HOST_DEVICE constexpr int rnn_split_most_panels(int places) { return places == 8 ? 12 : 8; }
+
+// Steps that the exchange holds.
+GPUDNN_HOST_DEVICE constexpr int rnn_split_slots(int period, int steps) {
+  return steps < 2 * period + 2 ? steps : 2 * period + 2;
+}
+
+struct RnnSplitShape {
+  bool in_clusters = false;
+  std::int32_t parts = 0;   // blocks of a cluster, which divide the summed index; 0: none fits
+  std::int32_t groups = 0;  // clusters that divide the units
+  std::int32_t owned = 0;   // units that a block finishes
+  std::int32_t panels = 0;
+  std::int32_t places = 0;  // of a tile
+  std::int32_t tiles = 0;
+  std::int32_t slices = 0;  // clusters that divide the tiles; each goes through every slices-th of them in a step
+  double cycles = 0;        // of a step, as modelled
+};
+
+struct RnnSplit {
+  RnnLayer layer;
+  bool vectors = false;  // weights in vectors of 16 bytes
+  RnnSplitShape shape;
+  std::int32_t period = 0;   // of steps, in which memory of the exchange is made ready again
+  void* exchange = nullptr;  // all bits set
+  void* sums = nullptr;      // the same, without clusters
+};
+
+// Periods with and without clusters: the latter's sums take more memory.
+constexpr int kRnnSplitPeriod = 12;
+constexpr int kRnnSplitPeriodOfSums = 2;
+// Bytes of the exchange of states and of sums of a shape, and of both of the largest one that a layer may have.
+[[nodiscard]] std::int64_t rnn_split_sum_bytes(const RnnSplitShape& shape, std::int32_t directions, std::int32_t slots);
+[[nodiscard]] std::int64_t rnn_split_state_bytes(const RnnSplitShape& shape, std::int32_t directions,
+                                                 std::int32_t slots);
+[[nodiscard]] std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch,
+                                                         std::int64_t steps, std::int32_t directions, bool backward);
+
+// The blocks with the shortest step. `clusters[i]` of 2^i blocks are resident at once.
+constexpr int kRnnSplitClusterSizes = 5;
+[[nodiscard]] RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t batch,
+                                            std::int32_t directions, bool backward,
+                                            const int (&clusters)[kRnnSplitClusterSizes]);
+
+// Clusters of 2^i blocks of these kernels that are resident at once on the current device.
+void rnn_split_resident(int (&clusters)[kRnnSplitClusterSizes]);
+// False where the launch was refused.
+[[nodiscard]] bool launch_rnn_split_f16(const RnnSplit& split, bool backward, CUstream_st* stream);
+[[nodiscard]] bool launch_rnn_split_bf16(const RnnSplit& split, bool backward, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels
