@@ -37,14 +37,7 @@ void launch_gather_backward_type(const FlashGatherBackwardParams& params, FlashG
   }
 }
 
-template <class T>
-void launch_gather_delta_type(const FlashGatherBackwardParams& params, CUstream_st* stream) {
-  const std::int64_t rows = params.pitch * params.problem.heads_q * params.problem.batch;
-  cuda::launch_kernel(flash_gather_delta_sm90<T>, {static_cast<unsigned>((rows + 7) / 8), 256}, stream, params);
-}
-
 // Of flash_gather_backward_sm90_f16.cu.
 void launch_gather_backward_f16(const FlashGatherBackwardParams& params, FlashGradient gradient, CUstream_st* stream);
-void launch_gather_delta_f16(const FlashGatherBackwardParams& params, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels::flash_sm90

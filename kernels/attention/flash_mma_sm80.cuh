@@ -1,0 +1,110 @@
+// Products of a warp by mma.sync on the tiles of the flash kernels: 16-bit elements in shared memory, in panels of 64 that
+// are swizzled (flash_tile.cuh), sums in fragments of 16 rows: element 4 i + e of a row block is that of the instruction's
+// i-th 8 columns.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "kernels/attention/flash_tile.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/mma_sync.cuh"
+
+namespace gpudnn::kernels::flash_sm80 {
+
+using namespace flash;  // NOLINT: the part of these kernels that is no architecture's
+
+__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// kBlocks objects, made by make(0), make(1), ...
+template <class R, int kBlocks>
+class RowBlocks {
+ public:
+  template <class Make>
+  __device__ __forceinline__ explicit RowBlocks(const Make& make)
+      : RowBlocks(make, std::make_integer_sequence<int, kBlocks>{}) {}
+  __device__ __forceinline__ R& operator[](int i) { return blocks_[i]; }
+
+ private:
+  template <class Make, int... kNumbers>
+  __device__ __forceinline__ RowBlocks(const Make& make, std::integer_sequence<int, kNumbers...>)
+      : blocks_{make(kNumbers)...} {}
+
+  R blocks_[kBlocks];
+};
+
+template <class T>
+__device__ __forceinline__ void multiply_add(float* sums, const std::uint32_t (&a)[4], std::uint32_t b0,
+                                             std::uint32_t b1) {
+  float(&four)[4] = *reinterpret_cast<float(*)[4]>(sums);
+  if constexpr (std::is_same_v<T, tile::Half>) {
+    ptx::mma_m16n8k16_f16(four, a, b0, b1);
+  } else {
+    ptx::mma_m16n8k16_bf16(four, a, b0, b1);
+  }
+}
+
+// sums += a b^T over kDepth elements: a's rows from `a_row` on, 16 for each of the kBlocks, b's rows from `b_row` on. Tiles
+// have kARows and kBRows rows.
+template <class T, int kBlocks, int kColumns, int kDepth, int kARows, int kBRows>
+__device__ __forceinline__ void add_row_products(std::uint32_t a, int a_row, std::uint32_t b, int b_row,
+                                                 float (&sums)[kBlocks][kColumns / 2]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int step = 0; step < kDepth / 16; ++step) {
+    std::uint32_t of_a[kBlocks][4];
+#pragma unroll
+    for (int m = 0; m < kBlocks; ++m) {
+      ptx::ldmatrix_x4(a + swizzled_chunk<kARows>(a_row + 16 * m + lane % 16, 2 * step + lane / 16), of_a[m]);
+    }
+#pragma unroll
+    for (int i = 0; i < kColumns / 8; i += 2) {
+      std::uint32_t of_b[4];
+      ptx::ldmatrix_x4(b + swizzled_chunk<kBRows>(b_row + 8 * i + lane % 8 + lane / 16 * 8, 2 * step + lane / 8 % 2),
+                       of_b);
+#pragma unroll
+      for (int m = 0; m < kBlocks; ++m) {
+        multiply_add<T>(&sums[m][4 * i], of_a[m], of_b[0], of_b[1]);
+        multiply_add<T>(&sums[m][4 * i + 4], of_a[m], of_b[2], of_b[3]);
+      }
+    }
+  }
+}
+
+// sums += weights b: b's rows are the summed dimension, kDim its elements.
+template <class T, int kBlocks, int kDim, int kDepth>
+__device__ __forceinline__ void add_weighted_rows(const std::uint32_t (&weights)[kBlocks][kDepth / 16][4],
+                                                  std::uint32_t b, float (&sums)[kBlocks][kDim / 2]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int step = 0; step < kDepth / 16; ++step) {
+#pragma unroll
+    for (int i = 0; i < kDim / 8; i += 2) {
+      std::uint32_t of_b[4];
+      ptx::ldmatrix_x4_trans(b + swizzled_chunk<kDepth>(16 * step + lane % 16, i + lane / 16), of_b);
+#pragma unroll
+      for (int m = 0; m < kBlocks; ++m) {
+        multiply_add<T>(&sums[m][4 * i], weights[m][step], of_b[0], of_b[1]);
+        multiply_add<T>(&sums[m][4 * i + 4], weights[m][step], of_b[2], of_b[3]);
+      }
+    }
+  }
+}
+
+// 16 rows of sums times `factor` to the rows from `row` on of a tile of kRows.
+template <class T, int kDim, int kRows>
+__device__ __forceinline__ void stage_rows(unsigned char* tile, int row, float factor, const float (&sums)[kDim / 2]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < kDim / 8; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      *reinterpret_cast<std::uint32_t*>(tile + swizzled_chunk<kRows>(row + lane / 4 + 8 * half, i) + lane % 4 * 4) =
+          pack_halves<T>(sums[4 * i + 2 * half] * factor, sums[4 * i + 2 * half + 1] * factor);
+    }
+  }
+}
+
+}  // namespace gpudnn::kernels::flash_sm80
