@@ -49,25 +49,21 @@ __device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p) {
   return tile;
 }
 
-template <int kColumns>
+// kKeeps: what a row is stays in registers; else it is worked out where it is needed, from a description of the tile in
+// shared memory, which the compiler does not read ahead of a barrier.
+template <int kColumns, bool kKeeps>
 class ForwardRows {
  public:
   // `row`: this lane's first one in the tile.
   __device__ __forceinline__ ForwardRows(const FlashGatherParams& params, const GatherTile& its, int row)
-      : p(params), tile(its), lane_(static_cast<int>(threadIdx.x) % 32), packed_row_(tile.row + row) {
-    const bool has_alibi = p.problem.alibi_slopes != nullptr;
+      : p(params), tile(its), lane_(static_cast<int>(threadIdx.x) % 32), row_in_tile_(row) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      std::uint32_t member;
-      const int packed_row = packed_row_ + 8 * half;
-      row_[half] = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(packed_row), &member));
-      head_[half] = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
-      exists_[half] = packed_row < p.rows;
-      slope_[half] = has_alibi ? p.problem.alibi_slopes[head_[half]] * kLog2E : 0.0F;
+      if constexpr (kKeeps) kept_[half] = work_out(half);
       most_[half] = -INFINITY;
       sum_[half] = 0.0F;
     }
-    if (p.problem.has_dropout) key_ = dropout_key(p.problem.dropout);
+    if (kKeeps && p.problem.has_dropout) key_ = dropout_key(p.problem.dropout);
   }
 
   // Scores to probabilities, dropout included; what was summed before is multiplied by the corrections.
@@ -123,12 +119,12 @@ class ForwardRows {
   template <int kDim>
   __device__ __forceinline__ void write_partial(const float (&out)[kDim / 2]) const {
     const std::int64_t first_row =
-        (static_cast<std::int64_t>(tile.split) * p.batch_heads + tile.batch_head) * p.rows + packed_row_;
+        (static_cast<std::int64_t>(tile.split) * p.batch_heads + tile.batch_head) * p.rows + tile.row + row_in_tile_;
     const int dim_v = p.problem.dim_v;
     const float scale = p.problem.has_dropout ? static_cast<float>(p.problem.dropout.scale) : 1.0F;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      if (!exists_[half]) continue;
+      if (!row_at(half).exists) continue;
       const std::int64_t row = first_row + 8 * half;
       if (lane_ % 4 == 0) {
         *reinterpret_cast<float2*>(p.partial_sums + 2 * row) = {sums_[half].most, sums_[half].sum};
@@ -151,12 +147,12 @@ class ForwardRows {
     float factors[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const bool inside = row_[half] < tile.sequence.length_q;
+      const Row its = row_at(half);
+      const bool inside = its.row < tile.sequence.length_q;
       if (!inside) sums_[half] = {-INFINITY, 0.0F};
-      if (!exists_[half]) head_[half] = 0;
-      const RowSums sums = add_sink(a, head_[half], sums_[half], &factors[half]);
+      const RowSums sums = add_sink(a, its.exists ? its.head : 0, sums_[half], &factors[half]);
       factors[half] = inside ? factors[half] * kept : 0.0F;
-      if (exists_[half] && lane_ % 4 == 0) write_sums(a, tile.batch, head_[half], row_[half], inside, sums);
+      if (its.exists && lane_ % 4 == 0) write_sums(a, tile.batch, its.head, its.row, inside, sums);
     }
 #pragma unroll
     for (int i = 0; i < kDim / 2; ++i) {
@@ -166,14 +162,37 @@ class ForwardRows {
   }
 
  private:
+  struct Row {
+    int row, head;  // of q
+    bool exists;
+    float slope;
+  };
+  [[nodiscard]] __device__ __forceinline__ Row work_out(int half) const {
+    Row its;
+    std::uint32_t member;
+    const int packed_row = tile.row + row_in_tile_ + 8 * half;
+    its.row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(packed_row), &member));
+    its.head = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
+    its.exists = packed_row < p.rows;
+    its.slope = p.problem.alibi_slopes != nullptr ? p.problem.alibi_slopes[its.head] * kLog2E : 0.0F;
+    return its;
+  }
+  [[nodiscard]] __device__ __forceinline__ Row row_at(int half) const {
+    if constexpr (kKeeps) {
+      return kept_[half];
+    } else {
+      return work_out(half);
+    }
+  }
+
   [[nodiscard]] __device__ __forceinline__ int column() const { return lane_ % 4 * 2; }
 
   // The columns of a tile that row `half` sees, counted from this thread's first.
   __device__ __forceinline__ int begin_of(int half, int first) const {
-    return first_column(p.mask, tile.sequence, row_[half]) - first - column();
+    return first_column(p.mask, tile.sequence, row_at(half).row) - first - column();
   }
   __device__ __forceinline__ int end_of(int half, int first) const {
-    return end_column(p.mask, tile.sequence, row_[half]) - first - column();
+    return end_column(p.mask, tile.sequence, row_at(half).row) - first - column();
   }
 
   __device__ __forceinline__ void hide(int first, float (&s)[kColumns / 2]) const {
@@ -223,11 +242,12 @@ class ForwardRows {
   template <class B>
   __device__ __forceinline__ void add_eights(int half, int first, float (&s)[kColumns / 2]) const {
     const AttentionBias& bias = p.problem.bias;
-    const bool inside = exists_[half] && row_[half] < tile.sequence.length_q;
-    const int begin = first_column(p.mask, tile.sequence, row_[half]);
-    const int end = inside ? end_column(p.mask, tile.sequence, row_[half]) : 0;
+    const Row its = row_at(half);
+    const bool inside = its.exists && its.row < tile.sequence.length_q;
+    const int begin = first_column(p.mask, tile.sequence, its.row);
+    const int end = inside ? end_column(p.mask, tile.sequence, its.row) : 0;
     const auto* const row =
-        static_cast<const B*>(bias.data) + (inside ? bias_offset(bias, tile.batch, head_[half], row_[half], 0) : 0);
+        static_cast<const B*>(bias.data) + (inside ? bias_offset(bias, tile.batch, its.head, its.row, 0) : 0);
 #pragma unroll
     for (int i = 0; i < kColumns / 8; i += 4) {
       const int key = first + 8 * i + 8 * (lane_ % 4);
@@ -256,10 +276,11 @@ class ForwardRows {
         }
         continue;
       }
-      if (!exists_[half] || row_[half] >= tile.sequence.length_q) continue;
+      const Row its = row_at(half);
+      if (!its.exists || its.row >= tile.sequence.length_q) continue;
       const int begin = begin_of(half, first);
       const int end = end_of(half, first);
-      const std::int64_t at = bias_offset(bias, tile.batch, head_[half], row_[half], first + column());
+      const std::int64_t at = bias_offset(bias, tile.batch, its.head, its.row, first + column());
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
 #pragma unroll
@@ -276,13 +297,14 @@ class ForwardRows {
   __device__ __forceinline__ void add_alibi(int first, float (&s)[kColumns / 2]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float distance = static_cast<float>(first + column() - row_[half]);
+      const Row its = row_at(half);
+      const float distance = static_cast<float>(first + column() - its.row);
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           float& score = s[4 * i + 2 * half + e];
-          score = fmaf(slope_[half], distance + static_cast<float>(8 * i + e), score);
+          score = fmaf(its.slope, distance + static_cast<float>(8 * i + e), score);
         }
       }
     }
@@ -302,10 +324,12 @@ class ForwardRows {
 
   __device__ __forceinline__ void drop(int first, float (&s)[kColumns / 2]) const {
     if (!p.problem.has_dropout) return;
-    const auto batch_head = static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + head_[0]);
+    const Row its = row_at(0);
+    const DropoutKey key = kKeeps ? key_ : dropout_key(p.problem.dropout);
+    const auto batch_head = static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + its.head);
 #pragma unroll
     for (int i = 0; i < kColumns / 16; ++i) {
-      const PhiloxBlock block = dropout_block(key_, batch_head, static_cast<std::uint32_t>(row_[0]),
+      const PhiloxBlock block = dropout_block(key, batch_head, static_cast<std::uint32_t>(its.row),
                                               static_cast<std::uint32_t>(first + 16 * i + column()));
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
@@ -319,14 +343,11 @@ class ForwardRows {
   const FlashGatherParams& p;
   const GatherTile& tile;
   int lane_;
-  int packed_row_;
+  int row_in_tile_;
   float most_[2];
   float sum_[2];
   RowSums sums_[2];
-  int row_[2];   // of q
-  int head_[2];  // of q
-  bool exists_[2];
-  float slope_[2];
+  Row kept_[kKeeps ? 2 : 1];
   DropoutKey key_;
 };
 

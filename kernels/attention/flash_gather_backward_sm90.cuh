@@ -100,7 +100,7 @@ class GatherBackwardConsumer {
  public:
   __device__ __forceinline__ GatherBackwardConsumer(const FlashGatherBackwardParams& params,
                                                     const GradientTile& its, GatherBackwardShared<C>& memory)
-      : p(params), tile(its), shared(memory), rows(params, its.sequence, its.batch, its.row + place.row()) {}
+      : p(params), tile(its), shared(memory), rows(params, its, place.row()) {}
 
   __device__ __forceinline__ void run() {
 #pragma unroll
@@ -229,7 +229,7 @@ class GatherBackwardConsumer {
   const GradientTile& tile;
   GatherBackwardShared<C>& shared;
   FragmentPlace place;
-  GradientRows<C::kStream, C::kOfKeys> rows;
+  GradientRows<C::kStream, C::kOfKeys, true> rows;
   tile::PipelineState<C::kStages> turn;
   float first[C::kMakesFirst ? C::kDim / 2 : 1];  // dq or dk
   float second[C::kMakesDv ? C::kDim / 2 : 1];    // dv

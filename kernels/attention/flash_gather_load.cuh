@@ -104,24 +104,32 @@ class RowGather {
     const int first = static_cast<int>(threadIdx.x) / kChunks;
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
     const int count = kAnyLayout ? min(source.dim - chunk * 8, 8) : chunk < source.dim / 8 ? 8 : 0;
+    if (source.aligned) {
 #pragma unroll
-    for (int i = 0; i < kRounds; ++i) {
-      const std::int64_t offset = __shfl_sync(0xffffffffu, my_offset, i * kWarpRows + lane_ / kChunks);
-      const std::uint32_t to = swizzled_chunk<kRows>(first + i * kStep, chunk);
-      const bool exists = count > 0 && offset >= 0;
-      if (source.aligned) {
+      for (int i = 0; i < kRounds; ++i) {
+        const std::int64_t offset = offset_of_round(my_offset, i);
+        const bool exists = count > 0 && offset >= 0;
         const std::uint16_t* const from = source.data + (exists ? offset + chunk * 8 : 0);
-        ptx::cp_async<16>(base + to, from, exists ? static_cast<std::uint32_t>(2 * count) : 0U);
-      } else {
-        uint4 elements{};
-        if constexpr (kAnyLayout) {
-          if (exists) elements = read_elements(source.data + offset + chunk * 8 * source.step, source.step, count);
-        } else {
-          if (exists) elements = read_elements(source.data + offset + chunk * 8);
-        }
-        *reinterpret_cast<uint4*>(shared + to) = elements;
+        ptx::cp_async<16>(base + swizzled_chunk<kRows>(first + i * kStep, chunk), from,
+                          exists ? static_cast<std::uint32_t>(2 * count) : 0U);
       }
+      return;
     }
+#pragma unroll 1
+    for (int i = 0; i < kRounds; ++i) {
+      const std::int64_t offset = offset_of_round(my_offset, i);
+      uint4 elements{};
+      if (count > 0 && offset >= 0) {
+        elements = kAnyLayout ? read_elements(source.data + offset + chunk * 8 * source.step, source.step, count)
+                              : read_elements(source.data + offset + chunk * 8);
+      }
+      *reinterpret_cast<uint4*>(shared + swizzled_chunk<kRows>(first + i * kStep, chunk)) = elements;
+    }
+  }
+
+ private:
+  [[nodiscard]] __device__ __forceinline__ std::int64_t offset_of_round(std::int64_t my_offset, int i) const {
+    return __shfl_sync(0xffffffffu, my_offset, i * kWarpRows + lane_ / kChunks);
   }
 
  protected:

@@ -233,7 +233,7 @@ class GatherConsumer {
   GatherShared<C>& shared;
   const GatherTile& tile;
   FragmentPlace place;
-  ForwardRows<C::kColumns> rows;
+  ForwardRows<C::kColumns, true> rows;
   const std::uint64_t q_base;
   tile::PipelineState<C::kStages> k_turn, v_turn;
   float out[C::kDim / 2];

@@ -63,14 +63,17 @@ template <bool kOfKeys>
   }
 }
 
-template <int kColumns, bool kOfKeys>
+// kKeeps: as of ForwardRows.
+template <int kColumns, bool kOfKeys, bool kKeeps>
 class GradientRows {
  public:
-  // `row`: this lane's first one, of the sequence.
-  __device__ __forceinline__ GradientRows(const FlashGatherBackwardParams& params, const Sequence& its, int in_batch,
-                                          int row)
-      : p(params), sequence(its), batch(in_batch), lane_(static_cast<int>(threadIdx.x) % 32), row_(row) {
-    if (p.problem.has_dropout) key_ = dropout_key(p.problem.dropout);
+  // `row`: this lane's first one, in the tile.
+  __device__ __forceinline__ GradientRows(const FlashGatherBackwardParams& params, const GradientTile& its, int row)
+      : p(params), tile(its), lane_(static_cast<int>(threadIdx.x) % 32), row_in_tile_(row) {
+    if constexpr (kKeeps) {
+      kept_row_ = tile.row + row;
+      if (p.problem.has_dropout) key_ = dropout_key(p.problem.dropout);
+    }
   }
 
   // The head of q whose scores come next.
@@ -80,7 +83,7 @@ class GradientRows {
   }
   // lse and delta of rows of q.
   __device__ __forceinline__ void load_row_values(int head) {
-    const std::int64_t at = (static_cast<std::int64_t>(batch) * p.problem.heads_q + head) * p.pitch + row_;
+    const std::int64_t at = (static_cast<std::int64_t>(tile.batch) * p.problem.heads_q + head) * p.pitch + my_row();
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       row_lse_[half] = p.lse[at + 8 * half];
@@ -119,8 +122,9 @@ class GradientRows {
   // Which elements dropout keeps: bit 8 i + e of word i / 4 is element 8 i + e of the fragment.
   __device__ __forceinline__ void draw(int first) {
     if (!p.problem.has_dropout) return;
-    const auto batch_head = static_cast<std::uint32_t>(batch * p.problem.heads_q + head_);
-    const auto row = static_cast<std::uint32_t>(row_);
+    const auto batch_head = static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + head_);
+    const DropoutKey key = kKeeps ? key_ : dropout_key(p.problem.dropout);
+    const auto row = static_cast<std::uint32_t>(my_row());
     const auto column = static_cast<std::uint32_t>(first + my_column());
     const std::uint32_t threshold = p.problem.dropout.threshold;
 #pragma unroll
@@ -132,7 +136,7 @@ class GradientRows {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const PhiloxBlock block =
-              dropout_block(key_, batch_head, column + static_cast<std::uint32_t>(16 * i + e), row);
+              dropout_block(key, batch_head, column + static_cast<std::uint32_t>(16 * i + e), row);
 #pragma unroll
           for (int word = 0; word < 4; ++word) {
             // Word 2 h + w is of row h of q and of keys w; of the fragment, columns 8 h and rows 8 w.
@@ -142,7 +146,7 @@ class GradientRows {
           }
         }
       } else {
-        const PhiloxBlock block = dropout_block(key_, batch_head, row, column + static_cast<std::uint32_t>(16 * i));
+        const PhiloxBlock block = dropout_block(key, batch_head, row, column + static_cast<std::uint32_t>(16 * i));
 #pragma unroll
         for (int e = 0; e < 8; ++e) {
           const int index = e / 2 % 2 * 4 + e / 4 * 2 + e % 2;
@@ -191,14 +195,17 @@ class GradientRows {
 
  private:
   [[nodiscard]] __device__ __forceinline__ int my_column() const { return lane_ % 4 * 2; }
+  [[nodiscard]] __device__ __forceinline__ int my_row() const {
+    return kKeeps ? kept_row_ : tile.row + row_in_tile_;
+  }
 
   // Of fragment element (half, i, e), counted from this thread's first column: what the row sees.
   struct Visible {
     int begin, end;
   };
   __device__ __forceinline__ Visible visible(int half, int first) const {
-    const Sequence& s = sequence;
-    const int row = row_ + 8 * half;
+    const Sequence& s = tile.sequence;
+    const int row = my_row() + 8 * half;
     const int offset = first + my_column();
     if constexpr (kOfKeys) {
       const int end = row < s.length_kv ? end_row(p.mask, s, row) : 0;
@@ -232,10 +239,10 @@ class GradientRows {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const Visible its = visible(half, first);
-      const int row = row_ + 8 * half;
+      const int row = my_row() + 8 * half;
       const int column = first + my_column();
-      const std::int64_t at = kOfKeys ? bias_offset(bias, batch, head_, column, row)
-                                         : bias_offset(bias, batch, head_, row, column);
+      const std::int64_t at = kOfKeys ? bias_offset(bias, tile.batch, head_, column, row)
+                                         : bias_offset(bias, tile.batch, head_, row, column);
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
 #pragma unroll
@@ -251,7 +258,7 @@ class GradientRows {
   __device__ __forceinline__ void add_alibi(int first, float (&s)[kColumns / 2]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int rest = first + my_column() - (row_ + 8 * half);
+      const int rest = first + my_column() - (my_row() + 8 * half);
       const auto distance = static_cast<float>(rest);
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
@@ -282,10 +289,10 @@ class GradientRows {
   }
 
   const FlashGatherBackwardParams& p;
-  const Sequence& sequence;
-  int batch;
+  const GradientTile& tile;
   int lane_;
-  int row_;
+  int row_in_tile_;
+  int kept_row_ = 0;
   int head_ = 0;
   float slope_ = 0;
   float row_lse_[2];

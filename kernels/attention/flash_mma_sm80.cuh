@@ -9,6 +9,7 @@
 #include "kernels/attention/flash_tile.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mma_sync.cuh"
+#include "kernels/tile/dynamic_shared.cuh"
 
 namespace gpudnn::kernels::flash_sm80 {
 
@@ -16,6 +17,13 @@ using namespace flash;  // NOLINT: the part of these kernels that is no architec
 
 __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// The block's dynamic shared memory from the first multiple of 128 bytes on, by which panels' rows lie.
+template <class Shared>
+__device__ __forceinline__ Shared* aligned_shared() {
+  unsigned char* const memory = tile::dynamic_shared();
+  return reinterpret_cast<Shared*>(memory + (kPanelBytes - shared_address(memory) % kPanelBytes) % kPanelBytes);
 }
 
 // kBlocks objects, made by make(0), make(1), ...
@@ -46,24 +54,39 @@ __device__ __forceinline__ void multiply_add(float* sums, const std::uint32_t (&
   }
 }
 
+// The 16 bytes that a lane hands to ldmatrix, of a tile of kRows rows at a multiple of 128 bytes: those of its row, chunk
+// 2 `pair` + `odd`, and of rows that lie a multiple of 8 below.
+template <int kRows>
+class LaneChunks {
+ public:
+  __device__ __forceinline__ LaneChunks(std::uint32_t tile, int row, int odd)
+      : base_(tile + swizzled_chunk<kRows>(row, odd)) {}
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t at(int pair, int rows_below) const {
+    return (base_ ^ static_cast<std::uint32_t>(pair % 4 * 32)) +
+           static_cast<std::uint32_t>((pair / 4 * kRows + rows_below) * kPanelBytes);
+  }
+
+ private:
+  std::uint32_t base_;
+};
+
 // sums += a b^T over kDepth elements: a's rows from `a_row` on, 16 for each of the kBlocks, b's rows from `b_row` on. Tiles
 // have kARows and kBRows rows.
 template <class T, int kBlocks, int kColumns, int kDepth, int kARows, int kBRows>
 __device__ __forceinline__ void add_row_products(std::uint32_t a, int a_row, std::uint32_t b, int b_row,
                                                  float (&sums)[kBlocks][kColumns / 2]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const LaneChunks<kARows> a_chunks(a, a_row + lane % 16, lane / 16);
+  const LaneChunks<kBRows> b_chunks(b, b_row + lane % 8 + lane / 16 * 8, lane / 8 % 2);
 #pragma unroll
   for (int step = 0; step < kDepth / 16; ++step) {
     std::uint32_t of_a[kBlocks][4];
 #pragma unroll
-    for (int m = 0; m < kBlocks; ++m) {
-      ptx::ldmatrix_x4(a + swizzled_chunk<kARows>(a_row + 16 * m + lane % 16, 2 * step + lane / 16), of_a[m]);
-    }
+    for (int m = 0; m < kBlocks; ++m) ptx::ldmatrix_x4(a_chunks.at(step, 16 * m), of_a[m]);
 #pragma unroll
     for (int i = 0; i < kColumns / 8; i += 2) {
       std::uint32_t of_b[4];
-      ptx::ldmatrix_x4(b + swizzled_chunk<kBRows>(b_row + 8 * i + lane % 8 + lane / 16 * 8, 2 * step + lane / 8 % 2),
-                       of_b);
+      ptx::ldmatrix_x4(b_chunks.at(step, 8 * i), of_b);
 #pragma unroll
       for (int m = 0; m < kBlocks; ++m) {
         multiply_add<T>(&sums[m][4 * i], of_a[m], of_b[0], of_b[1]);
@@ -78,12 +101,13 @@ template <class T, int kBlocks, int kDim, int kDepth>
 __device__ __forceinline__ void add_weighted_rows(const std::uint32_t (&weights)[kBlocks][kDepth / 16][4],
                                                   std::uint32_t b, float (&sums)[kBlocks][kDim / 2]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const LaneChunks<kDepth> b_chunks(b, lane % 16, lane / 16);
 #pragma unroll
   for (int step = 0; step < kDepth / 16; ++step) {
 #pragma unroll
     for (int i = 0; i < kDim / 8; i += 2) {
       std::uint32_t of_b[4];
-      ptx::ldmatrix_x4_trans(b + swizzled_chunk<kDepth>(16 * step + lane % 16, i + lane / 16), of_b);
+      ptx::ldmatrix_x4_trans(b_chunks.at(i / 2, 16 * step), of_b);
 #pragma unroll
       for (int m = 0; m < kBlocks; ++m) {
         multiply_add<T>(&sums[m][4 * i], weights[m][step], of_b[0], of_b[1]);

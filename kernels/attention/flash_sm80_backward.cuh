@@ -49,20 +49,20 @@ struct BackwardShared {
   alignas(128) unsigned char b2[C::kStages][C::kStream * C::kDim * 2];
   alignas(16) float lse[C::kStages][C::kStream];
   alignas(16) float delta[C::kStages][C::kStream];
+  GradientTile tile;  // registers are for sums
 };
 
 template <class C>
 class Backward {
   using T = typename C::T;
-  using Rows = GradientRows<C::kStream, C::kOfKeys>;
+  using Rows = GradientRows<C::kStream, C::kOfKeys, false>;
   using Sums = float[C::kBlocks][C::kDim / 2];
   using Scores = float[C::kBlocks][C::kStream / 2];
 
  public:
-  __device__ __forceinline__ Backward(const FlashGatherBackwardParams& params, const GradientTile& its,
-                                      BackwardShared<C>& memory)
-      : p(params), tile(its), shared(memory), rows([&](int m) {
-          return Rows(params, its.sequence, its.batch, its.row + fragment_row() + 16 * m);
+  __device__ __forceinline__ Backward(const FlashGatherBackwardParams& params, BackwardShared<C>& memory)
+      : p(params), shared(memory), tile(memory.tile), rows([&](int m) {
+          return Rows(params, memory.tile, fragment_row() + 16 * m);
         }) {}
 
   __device__ __forceinline__ void run() {
@@ -215,8 +215,8 @@ class Backward {
   }
 
   const FlashGatherBackwardParams& p;
-  const GradientTile& tile;
   BackwardShared<C>& shared;
+  const GradientTile& tile;
   RowBlocks<Rows, C::kBlocks> rows;
   float first[C::kMakesFirst ? C::kBlocks : 1][C::kMakesFirst ? C::kDim / 2 : 1] = {};  // dq or dk
   float second[C::kMakesDv ? C::kBlocks : 1][C::kMakesDv ? C::kDim / 2 : 1] = {};       // dv
@@ -225,9 +225,10 @@ class Backward {
 template <class C>
 __global__ void __launch_bounds__(C::kThreads, C::kBlocksOfMultiprocessor)
     flash_backward_sm80(const __grid_constant__ FlashGatherBackwardParams p) {
-  auto& shared = *reinterpret_cast<BackwardShared<C>*>(tile::dynamic_shared());
-  const GradientTile tile = gradient_tile<C>(p);
-  Backward<C>(p, tile, shared).run();
+  auto& shared = *aligned_shared<BackwardShared<C>>();
+  if (threadIdx.x == 0) shared.tile = gradient_tile<C>(p);
+  __syncthreads();
+  Backward<C>(p, shared).run();
 }
 
 }  // namespace gpudnn::kernels::flash_sm80

@@ -38,24 +38,22 @@ struct ForwardShared {
   alignas(128) unsigned char q[C::kRows * C::kDim * 2];
   alignas(128) unsigned char k[C::kColumns * C::kDim * 2];
   alignas(128) unsigned char v[C::kColumns * C::kDim * 2];
+  // What the block works on: registers are for sums.
+  GatherTile tile;
+  GatherSource k_source, v_source;
 };
 
 template <class C>
 class Forward {
   using T = typename C::T;
-  using Rows = ForwardRows<C::kColumns>;
+  using Rows = ForwardRows<C::kColumns, false>;
   using Columns = RowGather<C::kDim, C::kColumns, C::kThreads, true>;
 
  public:
-  __device__ __forceinline__ Forward(const FlashGatherParams& params, const GatherTile& its, ForwardShared<C>& memory)
-      : p(params),
-        tile(its),
-        shared(memory),
-        k_(gather_source(p.problem.k, its.batch, its.head / p.group_k, its.sequence.length_kv, p.problem.dim_qk,
-                         !p.elementwise.k)),
-        v_(gather_source(p.problem.v, its.batch, its.head / p.group_v, its.sequence.length_kv, p.problem.dim_v,
-                         !p.elementwise.v)),
-        rows([&](int m) { return Rows(params, its, fragment_row() + 16 * m); }) {}
+  __device__ __forceinline__ Forward(const FlashGatherParams& params, ForwardShared<C>& memory)
+      : p(params), shared(memory), tile(memory.tile), rows([&](int m) {
+          return Rows(params, memory.tile, fragment_row() + 16 * m);
+        }) {}
 
   __device__ __forceinline__ void run() {
     if (tile.end > tile.first) multiply();
@@ -95,21 +93,21 @@ class Forward {
 
   // The table's entry of the tile after is asked for beside the copies of this one.
   __device__ __forceinline__ void load_k(int j) {
-    columns.copy_rows(k_, columns.offset(k_, p.page_rows_k, k_entry, j), shared.k);
-    k_entry = columns.entry(k_, p.page_rows_k, j - 1);
+    columns.copy_rows(shared.k_source, columns.offset(shared.k_source, p.page_rows_k, k_entry, j), shared.k);
+    k_entry = columns.entry(shared.k_source, p.page_rows_k, j - 1);
     ptx::cp_async_commit_group();
   }
   __device__ __forceinline__ void load_v(int j) {
-    columns.copy_rows(v_, columns.offset(v_, p.page_rows_v, v_entry, j), shared.v);
-    v_entry = columns.entry(v_, p.page_rows_v, j - 1);
+    columns.copy_rows(shared.v_source, columns.offset(shared.v_source, p.page_rows_v, v_entry, j), shared.v);
+    v_entry = columns.entry(shared.v_source, p.page_rows_v, j - 1);
     ptx::cp_async_commit_group();
   }
 
   __device__ __forceinline__ void multiply() {
     // Warps whose rows all lie beyond the tile's have nothing to multiply.
     const bool works = tile.row + first_row() < p.rows;
-    k_entry = columns.entry(k_, p.page_rows_k, tile.end - 1);
-    v_entry = columns.entry(v_, p.page_rows_v, tile.end - 1);
+    k_entry = columns.entry(shared.k_source, p.page_rows_k, tile.end - 1);
+    v_entry = columns.entry(shared.v_source, p.page_rows_v, tile.end - 1);
     load_q();
     load_k(tile.end - 1);
 #pragma unroll 1
@@ -144,9 +142,8 @@ class Forward {
   }
 
   const FlashGatherParams& p;
-  const GatherTile& tile;
   ForwardShared<C>& shared;
-  GatherSource k_, v_;
+  const GatherTile& tile;
   Columns columns;
   int k_entry = 0;
   int v_entry = 0;
@@ -156,9 +153,17 @@ class Forward {
 
 template <class C>
 __global__ void __launch_bounds__(C::kThreads, 2) flash_forward_sm80(const __grid_constant__ FlashGatherParams p) {
-  auto& shared = *reinterpret_cast<ForwardShared<C>*>(tile::dynamic_shared());
-  const GatherTile tile = gather_tile<C>(p);
-  Forward<C>(p, tile, shared).run();
+  auto& shared = *aligned_shared<ForwardShared<C>>();
+  if (threadIdx.x == 0) {
+    const AttentionParams& a = p.problem;
+    const GatherTile tile = gather_tile<C>(p);
+    const int length = tile.sequence.length_kv;
+    shared.tile = tile;
+    shared.k_source = gather_source(a.k, tile.batch, tile.head / p.group_k, length, a.dim_qk, !p.elementwise.k);
+    shared.v_source = gather_source(a.v, tile.batch, tile.head / p.group_v, length, a.dim_v, !p.elementwise.v);
+  }
+  __syncthreads();
+  Forward<C>(p, shared).run();
 }
 
 }  // namespace gpudnn::kernels::flash_sm80
