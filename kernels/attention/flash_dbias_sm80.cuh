@@ -1,12 +1,12 @@
-// The gradient of attention's bias by mma.sync, for every GPU from Ampere on: dS of flash_gradient_rows.cuh, summed over
-// the dimensions in which dBias has 1.
+// The gradient of attention's bias by mma.sync, for every GPU from Ampere on: dS of flash_gradient_rows.cuh, summed
+// over the dimensions in which dBias has 1.
 //
-// A block makes a tile of 128 x 64 elements of dBias. It visits what they stand for, batches and heads (and tiles of rows or
-// columns where those are summed), one after the other, makes scores and dP again, and keeps the sums of dS in registers:
-// two products for each visit, no memory for dS. Products come in panels of 64 elements of the head dimension, q and k
-// first, then dO and v, through a ring of three stages, so one instance takes every head dimension. Where the tiles
-// are fewer than the device holds, blocks share the visits of a tile (`splits`); each leaves its sums in float, and a second
-// kernel adds them in the order of the splits.
+// A block makes a tile of 128 x 64 elements of dBias. It visits what they stand for, batches and heads (and tiles of
+// rows or columns where those are summed), one after the other, makes scores and dP again, and keeps the sums of dS in
+// registers: two products for each visit, no memory for dS. Products come in panels of 64 elements of the head
+// dimension, q and k first, then dO and v, through a ring of three stages, so one instance takes every head dimension.
+// Where the tiles are fewer than the device holds, blocks share the visits of a tile (`splits`); each leaves its sums
+// in float, and a second kernel adds them in the order of the splits.
 //
 // A panel is 24 KiB for 1.05 million operations: 44 a byte of the L2's.
 // SPDX-License-Identifier: Apache-2.0
@@ -45,8 +45,8 @@ struct DbiasTile {
   int batch, head, row_tile, column_tile, split;
 };
 
-// Walks over what a tile of dBias stands for: batches, heads, tiles of rows and of columns, columns fastest. Items of which no
-// row sees a column are left out.
+// Walks over what a tile of dBias stands for: batches, heads, tiles of rows and of columns, columns fastest. Items of
+// which no row sees a column are left out.
 class DbiasWalk {
  public:
   __device__ __forceinline__ DbiasWalk(const FlashDbiasParams& params, const DbiasTile& its) : p(params), tile(its) {
@@ -184,13 +184,13 @@ class Dbias {
     const bool of_v = panel >= qk_panels;
     const int first = (of_v ? panel - qk_panels : panel) * kPanelColumns;
     const int dim = (of_v ? a.dim_v : a.dim_qk) - first;
-    GatherSource source = gather_source(of_v ? a.d_o : a.q, walk.batch(), walk.head(), s.length_q, dim,
-                                        !(of_v ? each.d_o : each.q));
+    GatherSource source =
+        gather_source(of_v ? a.d_o : a.q, walk.batch(), walk.head(), s.length_q, dim, !(of_v ? each.d_o : each.q));
     source.data += first * source.step;
     rows.copy_rows(source, rows.offset(source, no_pages, 0, walk.row() / kFlashDbiasRows), stage.a);
     const int group = of_v ? p.group_v : p.base.group;
-    source = gather_source(of_v ? a.v : a.k, walk.batch(), walk.head() / group, s.length_kv, dim,
-                           !(of_v ? each.v : each.k));
+    source =
+        gather_source(of_v ? a.v : a.k, walk.batch(), walk.head() / group, s.length_kv, dim, !(of_v ? each.v : each.k));
     source.data += first * source.step;
     columns.copy_rows(source, columns.offset(source, no_pages, 0, walk.column() / kFlashDbiasColumns), stage.b);
   }
@@ -251,8 +251,8 @@ class Dbias {
         const std::int64_t head = tile.batch * a.dbias_dims[1] + tile.head;
         p.partial[tile.split * p.elements + (head * a.dbias_dims[2] + row) * a.dbias_dims[3] + column] = sum;
       } else {
-        attention_simt::store_element(a.dbias.type, a.dbias.data, bias_offset(a.dbias, tile.batch, tile.head, row, column),
-                                      sum);
+        attention_simt::store_element(a.dbias.type, a.dbias.data,
+                                      bias_offset(a.dbias, tile.batch, tile.head, row, column), sum);
       }
     }
   }

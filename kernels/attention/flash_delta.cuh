@@ -23,7 +23,8 @@ __global__ void __launch_bounds__(256) flash_delta(const __grid_constant__ Flash
     const T* const o = static_cast<const T*>(a.o.data) + row_offset(a.o, batch, head, row);
     const T* const d_o = static_cast<const T*>(a.d_o.data) + row_offset(a.d_o, batch, head, row);
     for (int column = static_cast<int>(threadIdx.x % 32); column < a.dim_v; column += 32) {
-      sum = fmaf(tile::widen<float>(o[column * a.o.strides[3]]), tile::widen<float>(d_o[column * a.d_o.strides[3]]), sum);
+      sum =
+          fmaf(tile::widen<float>(o[column * a.o.strides[3]]), tile::widen<float>(d_o[column * a.d_o.strides[3]]), sum);
     }
   }
   sum = tile::warp_reduce(sum, tile::Sum{});

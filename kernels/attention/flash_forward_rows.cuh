@@ -68,7 +68,8 @@ class ForwardRows {
 
   // Scores to probabilities, dropout included; what was summed before is multiplied by the corrections.
   // `is_cut`: a bound or a length may hide some.
-  __device__ __forceinline__ void softmax(bool is_cut, int column_tile, float (&s)[kColumns / 2], float (&corrections)[2]) {
+  __device__ __forceinline__ void softmax(bool is_cut, int column_tile, float (&s)[kColumns / 2],
+                                          float (&corrections)[2]) {
     const int first = column_tile * kColumns;
     modify(first, s);
     if (is_cut) hide(first, s);
@@ -218,23 +219,6 @@ class ForwardRows {
     for (int i = 0; i < kColumns / 2; ++i) {
       const float quotient = __fdividef(2.0F, 1.0F + ptx::ex2_approx_ftz(fminf(s[i] * twice, 126.0F)));
       s[i] = p.cap_log2 * (1.0F - quotient);
-    }
-  }
-
-  // Of four words on each of four neighbouring lanes, word u of lane t becomes word t of lane u.
-  __device__ __forceinline__ void transpose_quad(std::uint32_t (&words)[4]) const {
-#pragma unroll
-    for (int distance = 1; distance <= 2; ++distance) {
-      const bool upper = (lane_ & distance) != 0;
-#pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {
-        const int low = distance == 1 ? 2 * pair : pair;
-        const int high = low + distance;
-        const std::uint32_t sent = upper ? words[low] : words[high];
-        const std::uint32_t got = __shfl_xor_sync(0xffffffffu, sent, distance);
-        words[low] = upper ? got : words[low];
-        words[high] = upper ? words[high] : got;
-      }
     }
   }
 

@@ -1,5 +1,5 @@
-// What the kernels of the gather engines (flash_gather_sm90, decode_sm90, flash_sm80) are told forward, and their launch
-// functions. Plain data.
+// What the kernels of the gather engines (flash_gather_sm90, decode_sm90, flash_sm80) are told forward, and their
+// launch functions. Plain data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -45,7 +45,7 @@ struct FlashGatherParams {
   float scale_by_cap = 0;        // scale / soft cap
   bool bias_in_eights = false;   // 8 columns of bias are one aligned load of 16-bit elements
   FlashElementwise elementwise;
-  float* partial_o = nullptr;    // {splits, batch heads, rows, dim_v}
+  float* partial_o = nullptr;     // {splits, batch heads, rows, dim_v}
   float* partial_sums = nullptr;  // {splits, batch heads, rows, 2}: maximum, sum
 };
 

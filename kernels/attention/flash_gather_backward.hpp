@@ -21,8 +21,9 @@ struct FlashGatherBackwardParams {
   bool modifies = false;  // scores change before softmax: soft cap, bias, ALiBi
   float scale_log2 = 0;
   float scale = 0;
-  float cap_log2 = 0;      // soft cap times log2(e); 0: none
-  float scale_by_cap = 0;  // scale / soft cap
+  float cap_log2 = 0;           // soft cap times log2(e); 0: none
+  float scale_by_cap = 0;       // scale / soft cap
+  bool bias_in_eights = false;  // 8 columns of bias are one aligned load of 16-bit elements
   FlashElementwise elementwise;
 };
 

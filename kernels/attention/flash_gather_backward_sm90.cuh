@@ -98,8 +98,8 @@ class GatherBackwardConsumer {
   using T = typename C::Element;
 
  public:
-  __device__ __forceinline__ GatherBackwardConsumer(const FlashGatherBackwardParams& params,
-                                                    const GradientTile& its, GatherBackwardShared<C>& memory)
+  __device__ __forceinline__ GatherBackwardConsumer(const FlashGatherBackwardParams& params, const GradientTile& its,
+                                                    GatherBackwardShared<C>& memory)
       : p(params), tile(its), shared(memory), rows(params, its, place.row()) {}
 
   __device__ __forceinline__ void run() {

@@ -96,27 +96,22 @@ class RowGather {
     return row >= source.length ? -1 : offset;
   }
 
-  // Rows at the offsets that the warp's lanes hold, -1 for zeros. cp.async of this thread; elements that lie anywhere are
-  // stored at once.
+  // Rows at the offsets that the warp's lanes hold, -1 for zeros. cp.async of this thread; elements that lie anywhere
+  // are stored at once.
   __device__ __forceinline__ void copy_rows(const GatherSource& source, std::int64_t my_offset,
                                             unsigned char* shared) const {
     const int chunk = lane_ % kChunks;
     const int first = static_cast<int>(threadIdx.x) / kChunks;
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
     const int count = kAnyLayout ? min(source.dim - chunk * 8, 8) : chunk < source.dim / 8 ? 8 : 0;
-    if (source.aligned) {
-#pragma unroll
-      for (int i = 0; i < kRounds; ++i) {
-        const std::int64_t offset = offset_of_round(my_offset, i);
-        const bool exists = count > 0 && offset >= 0;
-        const std::uint16_t* const from = source.data + (exists ? offset + chunk * 8 : 0);
-        ptx::cp_async<16>(base + swizzled_chunk<kRows>(first + i * kStep, chunk), from,
-                          exists ? static_cast<std::uint32_t>(2 * count) : 0U);
-      }
-      return;
-    }
-#pragma unroll 1
-    for (int i = 0; i < kRounds; ++i) {
+    const auto start = [&](int i) {
+      const std::int64_t offset = offset_of_round(my_offset, i);
+      const bool exists = count > 0 && offset >= 0;
+      const std::uint16_t* const from = source.data + (exists ? offset + chunk * 8 : 0);
+      const std::uint32_t bytes = kAnyLayout ? static_cast<std::uint32_t>(2 * count) : 16U;
+      ptx::cp_async<16>(base + swizzled_chunk<kRows>(first + i * kStep, chunk), from, exists ? bytes : 0U);
+    };
+    const auto read = [&](int i) {
       const std::int64_t offset = offset_of_round(my_offset, i);
       uint4 elements{};
       if (count > 0 && offset >= 0) {
@@ -124,7 +119,17 @@ class RowGather {
                               : read_elements(source.data + offset + chunk * 8);
       }
       *reinterpret_cast<uint4*>(shared + swizzled_chunk<kRows>(first + i * kStep, chunk)) = elements;
+    };
+    if constexpr (kAnyLayout) {
+      if (!source.aligned) {
+        // One after the other: what few calls need takes few registers.
+#pragma unroll 1
+        for (int i = 0; i < kRounds; ++i) read(i);
+        return;
+      }
     }
+#pragma unroll
+    for (int i = 0; i < kRounds; ++i) kAnyLayout || source.aligned ? start(i) : read(i);
   }
 
  private:

@@ -1,5 +1,5 @@
-// The producer of flash_gather_sm90: rows of q, k and v to shared memory by cp.async, each row from its own address, and
-// whole tiles by TMA.
+// The producer of flash_gather_sm90: rows of q, k and v to shared memory by cp.async, each row from its own address,
+// and whole tiles by TMA.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -59,7 +59,8 @@ class Gather : public RowGather<kDim, kRows> {
   // that is filled may be cut, so no thread meets a barrier again after the first warp has gone on alone.
   [[nodiscard]] __device__ __forceinline__ int first_entry(const GatherSource& source, const BoxSource& boxes,
                                                            const tile::FastDivmod& page_rows, int tile) const {
-    return is_whole(source, boxes, tile) ? box_entry(source, boxes, page_rows, tile) : this->entry(source, page_rows, tile);
+    return is_whole(source, boxes, tile) ? box_entry(source, boxes, page_rows, tile)
+                                         : this->entry(source, page_rows, tile);
   }
   __device__ __forceinline__ void fill(const GatherSource& source, const BoxSource& boxes,
                                        const tile::FastDivmod& page_rows, int tile, int* next, unsigned char* shared,

@@ -1,5 +1,5 @@
-// What the gather engines' backward kernels do with the scores of 16 rows: options, bounds, P and dS. Rows are those of the
-// tile that a block holds (of q; kOfKeys: keys), columns those of the tile that streams by.
+// What the gather engines' backward kernels do with the scores of 16 rows: options, bounds, P and dS. Rows are those of
+// the tile that a block holds (of q; kOfKeys: keys), columns those of the tile that streams by.
 //
 //   y = log2(e) (cap tanh(scale q k^T / cap) + bias + slope (c - r)),  P = 2^(y - lse),  dP = kept (dO v^T)
 //   dS = P (dP - delta)
@@ -12,6 +12,7 @@
 #include "kernels/attention/flash_gather_backward.hpp"
 #include "kernels/attention/flash_tile.cuh"
 #include "kernels/ptx/ex2.cuh"
+#include "kernels/ptx/movmatrix.cuh"
 
 namespace gpudnn::kernels::flash {
 
@@ -118,7 +119,6 @@ class GradientRows {
     if (is_cut) hide(first, s);
   }
 
-
   // Which elements dropout keeps: bit 8 i + e of word i / 4 is element 8 i + e of the fragment.
   __device__ __forceinline__ void draw(int first) {
     if (!p.problem.has_dropout) return;
@@ -195,9 +195,7 @@ class GradientRows {
 
  private:
   [[nodiscard]] __device__ __forceinline__ int my_column() const { return lane_ % 4 * 2; }
-  [[nodiscard]] __device__ __forceinline__ int my_row() const {
-    return kKeeps ? kept_row_ : tile.row + row_in_tile_;
-  }
+  [[nodiscard]] __device__ __forceinline__ int my_row() const { return kKeeps ? kept_row_ : tile.row + row_in_tile_; }
 
   // Of fragment element (half, i, e), counted from this thread's first column: what the row sees.
   struct Visible {
@@ -233,8 +231,48 @@ class GradientRows {
     }
   }
 
+  // Bias of 16 bits by loads of 8 neighbours, for 32 columns at a time: each lane of four loads those of one of four
+  // blocks of 8 x 8, and they exchange; where rows are keys, blocks are transposed.
+  template <class B>
+  __device__ __forceinline__ void add_eights(int first, float (&s)[kColumns / 2]) const {
+    const AttentionBias& bias = p.problem.bias;
+    const auto* const data = static_cast<const B*>(bias.data);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int i = 0; i + 4 <= kColumns / 8; i += 4) {
+        const int block = first + 8 * i + 8 * (lane_ % 4);
+        const int query = kOfKeys ? block + lane_ / 4 : my_row() + 8 * half;
+        const int key = kOfKeys ? my_row() - lane_ / 4 + 8 * half : block;
+        uint4 eight{};
+        if (query < tile.sequence.length_q && key < tile.sequence.length_kv) {
+          eight = __ldg(reinterpret_cast<const uint4*>(data + bias_offset(bias, tile.batch, head_, query, key)));
+        }
+        std::uint32_t words[4] = {eight.x, eight.y, eight.z, eight.w};
+        transpose_quad(words);
+#pragma unroll
+        for (int u = 0; u < 4; ++u) {
+          if constexpr (kOfKeys) words[u] = ptx::movmatrix_trans(words[u]);
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float& score = s[4 * (i + u) + 2 * half + e];
+            score = fmaf(tile::widen<float>(tile::half_of<B>(words[u], e)), kLog2E, score);
+          }
+        }
+      }
+    }
+  }
+
   __device__ __forceinline__ void add_bias(int first, float (&s)[kColumns / 2]) const {
     const AttentionBias& bias = p.problem.bias;
+    if (kColumns % 32 == 0 && p.bias_in_eights) {
+      if (bias.type == tile::ElementType::f16) {
+        add_eights<tile::Half>(first, s);
+      } else {
+        add_eights<tile::BFloat16>(first, s);
+      }
+      return;
+    }
     const std::int64_t along = kOfKeys ? bias.strides[2] : bias.strides[3];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -242,7 +280,7 @@ class GradientRows {
       const int row = my_row() + 8 * half;
       const int column = first + my_column();
       const std::int64_t at = kOfKeys ? bias_offset(bias, tile.batch, head_, column, row)
-                                         : bias_offset(bias, tile.batch, head_, row, column);
+                                      : bias_offset(bias, tile.batch, head_, row, column);
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
 #pragma unroll
@@ -302,8 +340,8 @@ class GradientRows {
   DropoutKey key_;
 };
 
-// 16 rows of a gradient from shared memory, where a warp has put them: from `staged` on, in panels of kRows rows. `first`:
-// their first one in the sequence.
+// 16 rows of a gradient from shared memory, where a warp has put them: from `staged` on, in panels of kRows rows.
+// `first`: their first one in the sequence.
 template <int kDim, int kRows, bool kOfKeys, bool kAnyLayout = false>
 __device__ __forceinline__ void write_gradient_rows(const FlashGatherBackwardParams& p, const GradientTile& tile,
                                                     const AttentionTensor& tensor, int dim, bool vectors,

@@ -1,6 +1,6 @@
-// Products of a warp by mma.sync on the tiles of the flash kernels: 16-bit elements in shared memory, in panels of 64 that
-// are swizzled (flash_tile.cuh), sums in fragments of 16 rows: element 4 i + e of a row block is that of the instruction's
-// i-th 8 columns.
+// Products of a warp by mma.sync on the tiles of the flash kernels: 16-bit elements in shared memory, in panels of 64
+// that are swizzled (flash_tile.cuh), sums in fragments of 16 rows: element 4 i + e of a row block is that of the
+// instruction's i-th 8 columns.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -54,8 +54,8 @@ __device__ __forceinline__ void multiply_add(float* sums, const std::uint32_t (&
   }
 }
 
-// The 16 bytes that a lane hands to ldmatrix, of a tile of kRows rows at a multiple of 128 bytes: those of its row, chunk
-// 2 `pair` + `odd`, and of rows that lie a multiple of 8 below.
+// The 16 bytes that a lane hands to ldmatrix, of a tile of kRows rows at a multiple of 128 bytes: those of its row,
+// chunk 2 `pair` + `odd`, and of rows that lie a multiple of 8 below.
 template <int kRows>
 class LaneChunks {
  public:
@@ -70,8 +70,8 @@ class LaneChunks {
   std::uint32_t base_;
 };
 
-// sums += a b^T over kDepth elements: a's rows from `a_row` on, 16 for each of the kBlocks, b's rows from `b_row` on. Tiles
-// have kARows and kBRows rows.
+// sums += a b^T over kDepth elements: a's rows from `a_row` on, 16 for each of the kBlocks, b's rows from `b_row` on.
+// Tiles have kARows and kBRows rows.
 template <class T, int kBlocks, int kColumns, int kDepth, int kARows, int kBRows>
 __device__ __forceinline__ void add_row_products(std::uint32_t a, int a_row, std::uint32_t b, int b_row,
                                                  float (&sums)[kBlocks][kColumns / 2]) {

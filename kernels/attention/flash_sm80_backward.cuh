@@ -1,17 +1,17 @@
-// Attention backward by mma.sync in 16-bit types, for every GPU from Ampere on: what flash_gather_backward_sm90 takes, and
-// any strides, head dimensions and alignments. Reproducible: no sum crosses blocks.
+// Attention backward by mma.sync in 16-bit types, for every GPU from Ampere on: what flash_gather_backward_sm90 takes,
+// and any strides, head dimensions and alignments. Reproducible: no sum crosses blocks.
 //
 //   P = 2^(y - lse),  dP = kept (dO v^T),  dS = P (dP - delta)           (flash_gradient_rows.cuh)
 //   dv = (kept P)^T dO;  dq, dk = scale (1 - tanh^2) dS k, its transpose times q
 //
-// As in flash_gather_backward_sm90, a block holds a tile of rows of two tensors (q and dO for dq; k and v for dk and dv)
-// while tiles of the other two stream by through two stages. Scores are made with the held rows as the instruction's rows,
-// so P and dS come out of one product as the operand of the next: nothing goes through shared memory. dq and dk, dv in
-// kernels of their own make seven products of what a fused kernel with sums in memory makes by five; beyond a head
-// dimension of 128 registers hold one of dk and dv, and it is eight.
+// As in flash_gather_backward_sm90, a block holds a tile of rows of two tensors (q and dO for dq; k and v for dk and
+// dv) while tiles of the other two stream by through two stages. Scores are made with the held rows as the
+// instruction's rows, so P and dS come out of one product as the operand of the next: nothing goes through shared
+// memory. dq and dk, dv in kernels of their own make seven products of what a fused kernel with sums in memory makes by
+// five; beyond a head dimension of 128 registers hold one of dk and dv, and it is eight.
 //
-// Of a step of 16 held rows and 32 that stream by, at D = 128, a warp reads 40 KiB of shared memory (320 cycles) for 524
-// thousand operations: 1638 a cycle, less than the 2048 of an A100's tensor cores. Two row blocks of a warp would
+// Of a step of 16 held rows and 32 that stream by, at D = 128, a warp reads 40 KiB of shared memory (320 cycles) for
+// 524 thousand operations: 1638 a cycle, less than the 2048 of an A100's tensor cores. Two row blocks of a warp would
 // read 24, but dk and dv fill 256 registers then; up to 64 they fit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -61,9 +61,10 @@ class Backward {
 
  public:
   __device__ __forceinline__ Backward(const FlashGatherBackwardParams& params, BackwardShared<C>& memory)
-      : p(params), shared(memory), tile(memory.tile), rows([&](int m) {
-          return Rows(params, memory.tile, fragment_row() + 16 * m);
-        }) {}
+      : p(params),
+        shared(memory),
+        tile(memory.tile),
+        rows([&](int m) { return Rows(params, memory.tile, fragment_row() + 16 * m); }) {}
 
   __device__ __forceinline__ void run() {
     if (tile.end > tile.first) multiply();
@@ -168,7 +169,7 @@ class Backward {
     const bool is_cut = is_gradient_cut<C::kOfKeys>(p.mask, tile.sequence, tile.row, C::kRows, begin, C::kStream);
     Scores s = {};
     add_row_products<T, C::kBlocks, C::kStream, C::kDim, C::kRows, C::kStream>(shared_address(shared.a1), first_row(),
-                                                                              b1, 0, s);
+                                                                               b1, 0, s);
     std::uint32_t weights[C::kBlocks][C::kStream / 16][4];
 #pragma unroll
     for (int m = 0; m < C::kBlocks; ++m) {
@@ -188,8 +189,8 @@ class Backward {
     }
     if constexpr (C::kMakesFirst) {
       Scores dp = {};
-      add_row_products<T, C::kBlocks, C::kStream, C::kDim, C::kRows, C::kStream>(shared_address(shared.a2),
-                                                                                first_row(), b2, 0, dp);
+      add_row_products<T, C::kBlocks, C::kStream, C::kDim, C::kRows, C::kStream>(shared_address(shared.a2), first_row(),
+                                                                                 b2, 0, dp);
 #pragma unroll
       for (int m = 0; m < C::kBlocks; ++m) {
         if (p.problem.has_dropout) rows[m].keep(dp[m]);

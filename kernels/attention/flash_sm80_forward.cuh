@@ -4,10 +4,10 @@
 //   o = dropout(softmax(scores)) v, by online softmax
 //
 // A block of 4 warps makes 128 rows of o (64 of more than 128 columns), a warp a quarter of them: two row blocks of an
-// instruction's 16, so that what ldmatrix reads of k and v serves two instructions. q stays in shared memory. k and v have
-// one tile each: the next v comes by cp.async beside the scores, the next k beside softmax and the product with v. 64 KiB
-// at most, so two blocks share a multiprocessor of 128 KiB, and fill the waits of each other; one fits where a block may
-// have 99 KiB.
+// instruction's 16, so that what ldmatrix reads of k and v serves two instructions. q stays in shared memory. k and v
+// have one tile each: the next v comes by cp.async beside the scores, the next k beside softmax and the product with v.
+// 64 KiB at most, so two blocks share a multiprocessor of 128 KiB, and fill the waits of each other; one fits where a
+// block may have 99 KiB.
 //
 // Rows come as those of flash_gather_sm90 do: packed heads, splits, pages, ragged starts. A row whose elements are no
 // neighbours at a multiple of 16 bytes is read element by element.
@@ -51,9 +51,10 @@ class Forward {
 
  public:
   __device__ __forceinline__ Forward(const FlashGatherParams& params, ForwardShared<C>& memory)
-      : p(params), shared(memory), tile(memory.tile), rows([&](int m) {
-          return Rows(params, memory.tile, fragment_row() + 16 * m);
-        }) {}
+      : p(params),
+        shared(memory),
+        tile(memory.tile),
+        rows([&](int m) { return Rows(params, memory.tile, fragment_row() + 16 * m); }) {}
 
   __device__ __forceinline__ void run() {
     if (tile.end > tile.first) multiply();
@@ -84,8 +85,8 @@ class Forward {
     const AttentionParams& a = p.problem;
     const RowGather<C::kDim, C::kRows, C::kThreads, true> gather;
     const int packed = static_cast<int>(p.packed.divisor);
-    const GatherSource q = gather_source(a.q, tile.batch, tile.head * packed, tile.sequence.length_q, a.dim_qk,
-                                         !p.elementwise.q);
+    const GatherSource q =
+        gather_source(a.q, tile.batch, tile.head * packed, tile.sequence.length_q, a.dim_qk, !p.elementwise.q);
     std::uint32_t member;
     const auto row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(tile.row + gather.row()), &member));
     gather.copy_rows(q, row < q.length ? row * a.q.strides[2] + member * a.q.strides[1] : -1, shared.q);

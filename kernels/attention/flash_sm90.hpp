@@ -76,7 +76,7 @@ struct FlashBackwardParams {
   float scale = 0;
 };
 
-constexpr std::int32_t kFlashBackwardRows = 128;   // of the tiles that a block holds
+constexpr std::int32_t kFlashBackwardRows = 128;  // of the tiles that a block holds
 // Rows of a tile that streams by.
 constexpr std::int32_t flash_backward_stream(bool of_keys, int dim) { return of_keys ? 64 : dim == 64 ? 128 : 96; }
 

@@ -1,5 +1,5 @@
-// What the flash kernels of every architecture share: which columns a tile of rows sees, and tiles of 16-bit elements in
-// shared memory and in the fragments of matrix instructions.
+// What the flash kernels of every architecture share: which columns a tile of rows sees, and tiles of 16-bit elements
+// in shared memory and in the fragments of matrix instructions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -66,6 +66,24 @@ __device__ __forceinline__ void to_operand(const float (&s)[kColumns / 2], std::
 template <int kRows>
 __device__ __forceinline__ std::uint32_t swizzled_chunk(int row, int chunk) {
   return static_cast<std::uint32_t>(chunk / 8 * kRows * kPanelBytes + row * kPanelBytes + ((chunk ^ row) & 7) * 16);
+}
+
+// Of four words on each of four neighbouring lanes, word u of lane t becomes word t of lane u.
+__device__ __forceinline__ void transpose_quad(std::uint32_t (&words)[4]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int distance = 1; distance <= 2; ++distance) {
+    const bool upper = (lane & distance) != 0;
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+      const int low = distance == 1 ? 2 * pair : pair;
+      const int high = low + distance;
+      const std::uint32_t sent = upper ? words[low] : words[high];
+      const std::uint32_t got = __shfl_xor_sync(0xffffffffu, sent, distance);
+      words[low] = upper ? got : words[low];
+      words[high] = upper ? words[high] : got;
+    }
+  }
 }
 
 // 8 elements to where they lie side by side; kAnyLayout: the first `count` of them to places that are `step` apart.
