@@ -1,14 +1,15 @@
 // The gradient of attention's bias by mma.sync, for every GPU from Ampere on: dS of flash_gradient_rows.cuh, summed
 // over the dimensions in which dBias has 1.
 //
-// A block makes a tile of 128 x 64 elements of dBias. It visits what they stand for, batches and heads (and tiles of
+// A block makes a tile of 64 x 64 elements of dBias. It visits what they stand for, batches and heads (and tiles of
 // rows or columns where those are summed), one after the other, makes scores and dP again, and keeps the sums of dS in
 // registers: two products for each visit, no memory for dS. Products come in panels of 64 elements of the head
 // dimension, q and k first, then dO and v, through a ring of three stages, so one instance takes every head dimension.
 // Where the tiles are fewer than the device holds, blocks share the visits of a tile (`splits`); each leaves its sums
 // in float, and a second kernel adds them in the order of the splits.
 //
-// A panel is 24 KiB for 1.05 million operations: 44 a byte of the L2's.
+// A panel is 16 KiB for 0.52 million operations: 32 a byte of the L2's. Three blocks share a multiprocessor, as each
+// waits for the bias, lse and delta of an item.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +20,7 @@
 
 namespace gpudnn::kernels::flash_sm80 {
 
-constexpr int kDbiasThreads = 256;
+constexpr int kDbiasThreads = 128;
 constexpr int kDbiasStages = 3;
 constexpr int kDbiasWarpsAcross = 2;
 constexpr int kDbiasBlocks = 2;    // of 16 rows, of a warp
@@ -187,12 +188,12 @@ class Dbias {
     GatherSource source =
         gather_source(of_v ? a.d_o : a.q, walk.batch(), walk.head(), s.length_q, dim, !(of_v ? each.d_o : each.q));
     source.data += first * source.step;
-    rows.copy_rows(source, rows.offset(source, no_pages, 0, walk.row() / kFlashDbiasRows), stage.a);
+    rows.copy_tile(source, no_pages, 0, walk.row() / kFlashDbiasRows, stage.a);
     const int group = of_v ? p.group_v : p.base.group;
     source =
         gather_source(of_v ? a.v : a.k, walk.batch(), walk.head() / group, s.length_kv, dim, !(of_v ? each.v : each.k));
     source.data += first * source.step;
-    columns.copy_rows(source, columns.offset(source, no_pages, 0, walk.column() / kFlashDbiasColumns), stage.b);
+    columns.copy_tile(source, no_pages, 0, walk.column() / kFlashDbiasColumns, stage.b);
   }
 
   __device__ __forceinline__ void multiply(const DbiasShared::Stage& stage, Scores& sums) const {
@@ -266,7 +267,7 @@ class Dbias {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kDbiasThreads, 1) flash_dbias_sm80(const __grid_constant__ FlashDbiasParams p) {
+__global__ void __launch_bounds__(kDbiasThreads, 3) flash_dbias_sm80(const __grid_constant__ FlashDbiasParams p) {
   auto& shared = *aligned_shared<DbiasShared>();
   const AttentionParams& a = p.base.problem;
   DbiasTile tile;

@@ -6,7 +6,7 @@
 
 namespace gpudnn::kernels {
 
-constexpr std::int32_t kFlashDbiasRows = 128;
+constexpr std::int32_t kFlashDbiasRows = 64;
 constexpr std::int32_t kFlashDbiasColumns = 64;
 
 struct FlashDbiasParams {

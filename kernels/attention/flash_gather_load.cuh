@@ -104,15 +104,13 @@ class RowGather {
     const int first = static_cast<int>(threadIdx.x) / kChunks;
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
     const int count = kAnyLayout ? min(source.dim - chunk * 8, 8) : chunk < source.dim / 8 ? 8 : 0;
-    const auto start = [&](int i) {
-      const std::int64_t offset = offset_of_round(my_offset, i);
+    const auto start = [&](int i, std::int64_t offset) {
       const bool exists = count > 0 && offset >= 0;
       const std::uint16_t* const from = source.data + (exists ? offset + chunk * 8 : 0);
       const std::uint32_t bytes = kAnyLayout ? static_cast<std::uint32_t>(2 * count) : 16U;
       ptx::cp_async<16>(base + swizzled_chunk<kRows>(first + i * kStep, chunk), from, exists ? bytes : 0U);
     };
-    const auto read = [&](int i) {
-      const std::int64_t offset = offset_of_round(my_offset, i);
+    const auto read = [&](int i, std::int64_t offset) {
       uint4 elements{};
       if (count > 0 && offset >= 0) {
         elements = kAnyLayout ? read_elements(source.data + offset + chunk * 8 * source.step, source.step, count)
@@ -124,12 +122,39 @@ class RowGather {
       if (!source.aligned) {
         // One after the other: what few calls need takes few registers.
 #pragma unroll 1
-        for (int i = 0; i < kRounds; ++i) read(i);
+        for (int i = 0; i < kRounds; ++i) read(i, offset_of_round(my_offset, i));
         return;
       }
     }
 #pragma unroll
-    for (int i = 0; i < kRounds; ++i) kAnyLayout || source.aligned ? start(i) : read(i);
+    for (int i = 0; i < kRounds; ++i) {
+      const std::int64_t offset = offset_of_round(my_offset, i);
+      if (kAnyLayout || source.aligned) {
+        start(i, offset);
+      } else {
+        read(i, offset);
+      }
+    }
+  }
+
+  // A tile of rows; those of a tensor without pages lie at one stride.
+  __device__ __forceinline__ void copy_tile(const GatherSource& source, const tile::FastDivmod& page_rows, int entry,
+                                            int tile, unsigned char* shared) const {
+    if (source.table != nullptr || !source.aligned) {
+      return copy_rows(source, offset(source, page_rows, entry, tile), shared);
+    }
+    const int chunk = lane_ % kChunks;
+    const int first = static_cast<int>(threadIdx.x) / kChunks;
+    const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+    const auto bytes = static_cast<std::uint32_t>(2 * max(min(source.dim - chunk * 8, 8), 0));
+    const int row = tile * kRows + first;
+    const int left = source.length - row;
+    const std::uint16_t* from = source.data + row * source.row_stride + chunk * 8;
+#pragma unroll
+    for (int i = 0; i < kRounds; ++i) {
+      ptx::cp_async<16>(base + swizzled_chunk<kRows>(first + i * kStep, chunk), from, i * kStep < left ? bytes : 0U);
+      from += kStep * source.row_stride;
+    }
   }
 
  private:

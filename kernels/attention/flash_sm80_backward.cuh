@@ -108,8 +108,7 @@ class Backward {
 #pragma unroll 1
     for (int which = 0; which < 2; ++which) {
       const GatherSource source = C::kOfKeys ? of_k(which != 0, tile.head) : of_q(which != 0, tile.head);
-      gather.copy_rows(source, gather.offset(source, no_pages, 0, tile.row / C::kRows),
-                       which != 0 ? shared.a2 : shared.a1);
+      gather.copy_tile(source, no_pages, 0, tile.row / C::kRows, which != 0 ? shared.a2 : shared.a1);
     }
   }
   __device__ __forceinline__ void load_stream(int member, int j, int stage) {
@@ -119,7 +118,7 @@ class Backward {
 #pragma unroll 1
     for (int which = 0; which < 2; ++which) {
       const GatherSource source = C::kOfKeys ? of_q(which != 0, head) : of_k(which != 0, head);
-      gather.copy_rows(source, gather.offset(source, no_pages, 0, j), which != 0 ? shared.b2[stage] : shared.b1[stage]);
+      gather.copy_tile(source, no_pages, 0, j, which != 0 ? shared.b2[stage] : shared.b1[stage]);
     }
     if constexpr (C::kOfKeys) {
       const std::int64_t at = (static_cast<std::int64_t>(tile.batch) * p.problem.heads_q + head) * p.pitch +

@@ -94,12 +94,12 @@ class Forward {
 
   // The table's entry of the tile after is asked for beside the copies of this one.
   __device__ __forceinline__ void load_k(int j) {
-    columns.copy_rows(shared.k_source, columns.offset(shared.k_source, p.page_rows_k, k_entry, j), shared.k);
+    columns.copy_tile(shared.k_source, p.page_rows_k, k_entry, j, shared.k);
     k_entry = columns.entry(shared.k_source, p.page_rows_k, j - 1);
     ptx::cp_async_commit_group();
   }
   __device__ __forceinline__ void load_v(int j) {
-    columns.copy_rows(shared.v_source, columns.offset(shared.v_source, p.page_rows_v, v_entry, j), shared.v);
+    columns.copy_tile(shared.v_source, p.page_rows_v, v_entry, j, shared.v);
     v_entry = columns.entry(shared.v_source, p.page_rows_v, j - 1);
     ptx::cp_async_commit_group();
   }
@@ -136,8 +136,11 @@ class Forward {
       float corrections[2];
       rows[m].softmax(is_cut, j, s[m], corrections);
       to_operand<T, C::kColumns>(s[m], weights[m]);
+      // Maxima seldom grow beyond the first tiles.
+      if (__any_sync(0xffffffffu, corrections[0] != 1.0F || corrections[1] != 1.0F)) {
 #pragma unroll
-      for (int i = 0; i < C::kDim / 2; ++i) out[m][i] *= corrections[i / 2 % 2];
+        for (int i = 0; i < C::kDim / 2; ++i) out[m][i] *= corrections[i / 2 % 2];
+      }
     }
     add_weighted_rows<T, C::kBlocks, C::kDim, C::kColumns>(weights, shared_address(shared.v), out);
   }

@@ -9,13 +9,13 @@
 
 namespace gpudnn::kernels::flash_sm80 {
 
-constexpr int kMostShared = 99 * 1024;  // of a block, where a multiprocessor has 100 KiB
+constexpr int kSharedLimit = 99 * 1024;  // bytes of a block, where a multiprocessor has 100 KiB
 
 template <class T, int kDim>
 void launch_forward_dim(const FlashGatherParams& params, CUstream_st* stream) {
   using C = ForwardConfig<T, kDim>;
   constexpr int kBytes = static_cast<int>(sizeof(ForwardShared<C>)) + kPanelBytes;
-  static_assert(kBytes <= kMostShared, "what a block may have everywhere from Ampere on");
+  static_assert(kBytes <= kSharedLimit, "what a block may have everywhere from Ampere on");
   cuda::allow_shared_memory<&flash_forward_sm80<C>>(kBytes, true);
   const auto blocks = static_cast<unsigned>(params.row_tiles * params.batch_heads * params.splits);
   cuda::launch_kernel(flash_forward_sm80<C>, {blocks, C::kThreads, kBytes}, stream, params);
@@ -33,7 +33,7 @@ template <class T, int kDim, FlashGradient kGradient>
 void launch_gradient(const FlashGatherBackwardParams& params, CUstream_st* stream) {
   using C = BackwardConfig<T, kDim, kGradient>;
   constexpr int kBytes = static_cast<int>(sizeof(BackwardShared<C>)) + kPanelBytes;
-  static_assert(kBytes <= kMostShared, "what a block may have everywhere from Ampere on");
+  static_assert(kBytes <= kSharedLimit, "what a block may have everywhere from Ampere on");
   cuda::allow_shared_memory<&flash_backward_sm80<C>>(kBytes, true);
   const std::int64_t length = C::kOfKeys ? params.mask.length_kv : params.mask.length_q;
   const std::int64_t heads = C::kOfKeys ? params.problem.heads_k : params.problem.heads_q;

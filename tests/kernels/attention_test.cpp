@@ -59,7 +59,9 @@ void expect_correct(const std::string& line, std::uint64_t seed = 1, double magn
   c.zero_lengths = zero_lengths;
   int runs = 0;
   EXPECT_EQ(check_engines(c, &runs, more_runs), "") << describe(c);
-  if (only_engine() == nullptr) EXPECT_GT(runs, 0) << describe(c);
+  if (only_engine() == nullptr) {
+    EXPECT_GT(runs, 0) << describe(c);
+  }
 }
 
 TEST(Attention, TextRoundTrip) {

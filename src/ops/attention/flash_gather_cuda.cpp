@@ -89,7 +89,7 @@ kernels::FlashDbiasParams dbias_shape(const Problem& problem, const Device& devi
   params.row_tiles = tiles(dims[2], kernels::kFlashDbiasRows);
   params.column_tiles = tiles(dims[3], kernels::kFlashDbiasColumns);
   params.elements = dims[0] * dims[1] * dims[2] * dims[3];
-  // Two blocks for each multiprocessor, where the tiles are fewer than that: partial sums stay below 16 MiB on 132.
+  // Two blocks for each multiprocessor, where the tiles are fewer than that: partial sums stay below 9 MB on 132.
   std::int64_t visits = 1;
   for (const std::int32_t count : params.visits) visits *= count;
   const std::int64_t blocks = dims[0] * dims[1] * params.row_tiles * params.column_tiles;
