@@ -70,28 +70,45 @@ class LaneChunks {
   std::uint32_t base_;
 };
 
+// How many loads of b are under way beside products: what one brings is worth two instructions for each row block, and
+// takes longer than two do.
+template <int kBlocks>
+inline constexpr int kLoadsAhead = kBlocks == 1 ? 2 : 1;
+
 // sums += a b^T over kDepth elements: a's rows from `a_row` on, 16 for each of the kBlocks, b's rows from `b_row` on.
 // Tiles have kARows and kBRows rows.
 template <class T, int kBlocks, int kColumns, int kDepth, int kARows, int kBRows>
 __device__ __forceinline__ void add_row_products(std::uint32_t a, int a_row, std::uint32_t b, int b_row,
                                                  float (&sums)[kBlocks][kColumns / 2]) {
+  constexpr int kPairs = kColumns / 16;
+  constexpr int kLoads = kDepth / 16 * kPairs;
+  constexpr int kAhead = kLoadsAhead<kBlocks>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const LaneChunks<kARows> a_chunks(a, a_row + lane % 16, lane / 16);
   const LaneChunks<kBRows> b_chunks(b, b_row + lane % 8 + lane / 16 * 8, lane / 8 % 2);
+  std::uint32_t of_a[2][kBlocks][4];
+  std::uint32_t of_b[kAhead + 1][4];
+  const auto load_a = [&](int step) {
 #pragma unroll
-  for (int step = 0; step < kDepth / 16; ++step) {
-    std::uint32_t of_a[kBlocks][4];
+    for (int m = 0; m < kBlocks; ++m) ptx::ldmatrix_x4(a_chunks.at(step, 16 * m), of_a[step % 2][m]);
+  };
+  const auto load_b = [&](int n) {
+    ptx::ldmatrix_x4(b_chunks.at(n / kPairs, n % kPairs * 16), of_b[n % (kAhead + 1)]);
+  };
+  load_a(0);
 #pragma unroll
-    for (int m = 0; m < kBlocks; ++m) ptx::ldmatrix_x4(a_chunks.at(step, 16 * m), of_a[m]);
+  for (int n = 0; n < kAhead && n < kLoads; ++n) load_b(n);
 #pragma unroll
-    for (int i = 0; i < kColumns / 8; i += 2) {
-      std::uint32_t of_b[4];
-      ptx::ldmatrix_x4(b_chunks.at(step, 8 * i), of_b);
+  for (int n = 0; n < kLoads; ++n) {
+    const int step = n / kPairs;
+    const int i = n % kPairs;
+    if (n + kAhead < kLoads) load_b(n + kAhead);
+    if (i == 0 && (step + 1) * kPairs < kLoads) load_a(step + 1);
+    const std::uint32_t(&its)[4] = of_b[n % (kAhead + 1)];
 #pragma unroll
-      for (int m = 0; m < kBlocks; ++m) {
-        multiply_add<T>(&sums[m][4 * i], of_a[m], of_b[0], of_b[1]);
-        multiply_add<T>(&sums[m][4 * i + 4], of_a[m], of_b[2], of_b[3]);
-      }
+    for (int m = 0; m < kBlocks; ++m) {
+      multiply_add<T>(&sums[m][8 * i], of_a[step % 2][m], its[0], its[1]);
+      multiply_add<T>(&sums[m][8 * i + 4], of_a[step % 2][m], its[2], its[3]);
     }
   }
 }
@@ -100,19 +117,27 @@ __device__ __forceinline__ void add_row_products(std::uint32_t a, int a_row, std
 template <class T, int kBlocks, int kDim, int kDepth>
 __device__ __forceinline__ void add_weighted_rows(const std::uint32_t (&weights)[kBlocks][kDepth / 16][4],
                                                   std::uint32_t b, float (&sums)[kBlocks][kDim / 2]) {
+  constexpr int kPairs = kDim / 16;
+  constexpr int kLoads = kDepth / 16 * kPairs;
+  constexpr int kAhead = kLoadsAhead<kBlocks>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const LaneChunks<kDepth> b_chunks(b, lane % 16, lane / 16);
+  std::uint32_t of_b[kAhead + 1][4];
+  const auto load_b = [&](int n) {
+    ptx::ldmatrix_x4_trans(b_chunks.at(n % kPairs, n / kPairs * 16), of_b[n % (kAhead + 1)]);
+  };
 #pragma unroll
-  for (int step = 0; step < kDepth / 16; ++step) {
+  for (int n = 0; n < kAhead; ++n) load_b(n);
 #pragma unroll
-    for (int i = 0; i < kDim / 8; i += 2) {
-      std::uint32_t of_b[4];
-      ptx::ldmatrix_x4_trans(b_chunks.at(i / 2, 16 * step), of_b);
+  for (int n = 0; n < kLoads; ++n) {
+    const int step = n / kPairs;
+    const int i = n % kPairs;
+    if (n + kAhead < kLoads) load_b(n + kAhead);
+    const std::uint32_t(&its)[4] = of_b[n % (kAhead + 1)];
 #pragma unroll
-      for (int m = 0; m < kBlocks; ++m) {
-        multiply_add<T>(&sums[m][4 * i], weights[m][step], of_b[0], of_b[1]);
-        multiply_add<T>(&sums[m][4 * i + 4], weights[m][step], of_b[2], of_b[3]);
-      }
+    for (int m = 0; m < kBlocks; ++m) {
+      multiply_add<T>(&sums[m][8 * i], weights[m][step], its[0], its[1]);
+      multiply_add<T>(&sums[m][8 * i + 4], weights[m][step], its[2], its[3]);
     }
   }
 }
