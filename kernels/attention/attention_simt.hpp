@@ -17,11 +17,7 @@ void launch_attention_dropout_mask_simt(const AttentionParams& params, CUstream_
 // Every gradient that has memory; `params.delta` is workspace.
 void launch_attention_backward_simt(const AttentionParams& params, CUstream_st* stream,
                                     const std::int32_t* row_windows = nullptr);
-// delta = sum over the columns of dO o, for rows within the sequences' lengths.
-void launch_attention_delta_simt(const AttentionParams& params, CUstream_st* stream);
-// dBias, from delta.
-void launch_attention_dbias_simt(const AttentionParams& params, CUstream_st* stream);
-// dSink, from delta.
-void launch_attention_dsink_simt(const AttentionParams& params, CUstream_st* stream);
+// dSink, from delta, of which a head has `pitch` rows.
+void launch_attention_dsink_simt(const AttentionParams& params, std::int64_t pitch, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

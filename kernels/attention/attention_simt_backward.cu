@@ -27,9 +27,7 @@ void launch_dbias(const SimtParams& p, CUstream_st* stream) {
   });
 }
 
-}  // namespace
-
-void launch_attention_delta_simt(const AttentionParams& params, CUstream_st* stream) {
+void launch_delta(const AttentionParams& params, CUstream_st* stream) {
   const std::int64_t rows = params.length_q * params.heads_q * params.batch;
   const auto blocks = static_cast<unsigned>((rows + kThreads / 32 - 1) / (kThreads / 32));
   tile::with_element_type(params.type, [&]<class T>() {
@@ -37,27 +35,26 @@ void launch_attention_delta_simt(const AttentionParams& params, CUstream_st* str
   });
 }
 
-void launch_attention_dbias_simt(const AttentionParams& params, CUstream_st* stream) {
-  launch_dbias({params, {}}, stream);
-}
+}  // namespace
 
-void launch_attention_dsink_simt(const AttentionParams& params, CUstream_st* stream) {
+void launch_attention_dsink_simt(const AttentionParams& params, std::int64_t pitch, CUstream_st* stream) {
   tile::with_element_type(params.type, [&]<class T>() {
-    cuda::launch_kernel(attention_dsink_simt<T>, {static_cast<unsigned>(params.heads_q), kThreads}, stream, params);
+    cuda::launch_kernel(attention_dsink_simt<T>, {static_cast<unsigned>(params.heads_q), kThreads}, stream, params,
+                        pitch);
   });
 }
 
 void launch_attention_backward_simt(const AttentionParams& params, CUstream_st* stream,
                                     const std::int32_t* row_windows) {
   const SimtParams p{params, row_windows};
-  launch_attention_delta_simt(p, stream);
+  launch_delta(p, stream);
   tile::with_element_type(p.type, [&]<class T>() {
     if (p.dq.data != nullptr) launch_gradient<T, Gradient::dq>(p, p.length_q, p.heads_q, p.dim_qk, stream);
     if (p.dk.data != nullptr) launch_gradient<T, Gradient::dk>(p, p.length_kv, p.heads_k, p.dim_qk, stream);
     if (p.dv.data != nullptr) launch_gradient<T, Gradient::dv>(p, p.length_kv, p.heads_v, p.dim_v, stream);
   });
   if (p.dbias.data != nullptr) launch_dbias(p, stream);
-  if (p.dsink != nullptr) launch_attention_dsink_simt(p, stream);
+  if (p.dsink != nullptr) launch_attention_dsink_simt(p, p.length_q, stream);
 }
 
 }  // namespace gpudnn::kernels

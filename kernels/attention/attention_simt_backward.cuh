@@ -234,9 +234,10 @@ __global__ void __launch_bounds__(kThreads) attention_delta_simt(const __grid_co
   if (threadIdx.x % 32 == 0) static_cast<C*>(p.delta)[index] = sum;
 }
 
-// A block for each head.
+// A block for each head. `pitch`: rows of a head in delta.
 template <class T>
-__global__ void __launch_bounds__(kThreads) attention_dsink_simt(const __grid_constant__ AttentionParams p) {
+__global__ void __launch_bounds__(kThreads)
+    attention_dsink_simt(const __grid_constant__ AttentionParams p, std::int64_t pitch) {
   using C = tile::Compute<T>;
   __shared__ C scratch[32];
   const std::int64_t head = blockIdx.x;
@@ -246,7 +247,7 @@ __global__ void __launch_bounds__(kThreads) attention_dsink_simt(const __grid_co
     const std::int64_t length = sequence_lengths(p, batch).q;
     for (std::int64_t row = threadIdx.x; row < length; row += kThreads) {
       const C stats = static_cast<const C*>(p.stats.data)[row_offset(p.stats, batch, head, row)];
-      const C delta = static_cast<const C*>(p.delta)[(batch * p.heads_q + head) * p.length_q + row];
+      const C delta = static_cast<const C*>(p.delta)[(batch * p.heads_q + head) * pitch + row];
       if (stats != minus_infinity<C>()) sum -= exp(sink - stats) * delta;
     }
   }

@@ -177,7 +177,7 @@ void launch_attention_backward_float8_simt(const AttentionFloat8Params& params, 
   if (p.dk.data != nullptr) launch_gradient<Gradient::dk>(p, p.length_kv, p.heads_k, p.dim_qk, stream);
   if (p.dv.data != nullptr) launch_gradient<Gradient::dv>(p, p.length_kv, p.heads_v, p.dim_v, stream);
   // dSink needs delta and stats alone, which are floats.
-  if (p.dsink != nullptr) launch_attention_dsink_simt(p, stream);
+  if (p.dsink != nullptr) launch_attention_dsink_simt(p, p.length_q, stream);
 }
 
 }  // namespace gpudnn::kernels

@@ -4,11 +4,6 @@
 
 namespace gpudnn::kernels {
 
-void launch_flash_gather_delta_sm90(const FlashGatherBackwardParams& params, CUstream_st* stream) {
-  if (params.problem.type == tile::ElementType::f16) return flash_sm90::launch_gather_delta_f16(params, stream);
-  flash_sm90::launch_gather_delta_type<tile::BFloat16>(params, stream);
-}
-
 void launch_flash_gather_backward_sm90(const FlashGatherBackwardParams& params, FlashGradient gradient,
                                        CUstream_st* stream) {
   if (params.problem.type == tile::ElementType::f16) {

@@ -8,8 +8,4 @@ void launch_gather_backward_f16(const FlashGatherBackwardParams& params, FlashGr
   launch_gather_backward_type<tile::Half>(params, gradient, stream);
 }
 
-void launch_gather_delta_f16(const FlashGatherBackwardParams& params, CUstream_st* stream) {
-  launch_gather_delta_type<tile::Half>(params, stream);
-}
-
 }  // namespace gpudnn::kernels::flash_sm90

@@ -23,12 +23,14 @@ void launch_gather_gradient(const FlashGatherBackwardParams& params, CUstream_st
 
 template <class T>
 void launch_gather_backward_type(const FlashGatherBackwardParams& params, FlashGradient gradient, CUstream_st* stream) {
-  const bool is_wide = params.problem.dim_qk > 128 || params.problem.dim_v > 128;
+  const std::int32_t dim = params.problem.dim_qk > params.problem.dim_v ? params.problem.dim_qk : params.problem.dim_v;
   switch (gradient) {
     case FlashGradient::dq:
-      return is_wide ? launch_gather_gradient<T, 256, FlashGradient::dq>(params, stream)
-                     : launch_gather_gradient<T, 128, FlashGradient::dq>(params, stream);
+      if (dim <= 64) return launch_gather_gradient<T, 64, FlashGradient::dq>(params, stream);
+      if (dim <= 128) return launch_gather_gradient<T, 128, FlashGradient::dq>(params, stream);
+      return launch_gather_gradient<T, 256, FlashGradient::dq>(params, stream);
     case FlashGradient::dk_dv:
+      if (dim <= 64) return launch_gather_gradient<T, 64, FlashGradient::dk_dv>(params, stream);
       return launch_gather_gradient<T, 128, FlashGradient::dk_dv>(params, stream);
     case FlashGradient::dk:
       return launch_gather_gradient<T, 256, FlashGradient::dk>(params, stream);
@@ -37,14 +39,7 @@ void launch_gather_backward_type(const FlashGatherBackwardParams& params, FlashG
   }
 }
 
-template <class T>
-void launch_gather_delta_type(const FlashGatherBackwardParams& params, CUstream_st* stream) {
-  const std::int64_t rows = params.pitch * params.problem.heads_q * params.problem.batch;
-  cuda::launch_kernel(flash_gather_delta_sm90<T>, {static_cast<unsigned>((rows + 7) / 8), 256}, stream, params);
-}
-
 // Of flash_gather_backward_sm90_f16.cu.
 void launch_gather_backward_f16(const FlashGatherBackwardParams& params, FlashGradient gradient, CUstream_st* stream);
-void launch_gather_delta_f16(const FlashGatherBackwardParams& params, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels::flash_sm90

@@ -12,14 +12,11 @@
 //
 // Where columns are split, a block leaves its sums in float and each row's maximum and sum of exponentials, and
 // flash_combine_sm90 adds them in the order of the splits. The sink is added once, at the end.
-//
-// Scores in units of log2: y = scale log2(e) q k^T, or with options y = log2(e) (cap tanh(..) + bias + slope (c - r)).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/attention/attention_simt_tile.cuh"
+#include "kernels/attention/flash_forward_rows.cuh"
 #include "kernels/attention/flash_gather_sm90_load.cuh"
-#include "kernels/attention/flash_gather_sm90_rows.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/stmatrix.cuh"
@@ -55,42 +52,6 @@ struct GatherShared {
 
 // 1 to 2: turns; from 3: a warpgroup each.
 enum GatherBarrier { kGatherTurn = 1, kGatherWarpgroup = 3 };
-
-struct GatherTile {
-  int batch, head, split, row, batch_head;
-  int first, end;           // column tiles of this block
-  int first_row, last_row;  // of q, those within the sequence
-  Sequence sequence;
-};
-template <class C>
-__device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p) {
-  GatherTile tile;
-  int number = static_cast<int>(blockIdx.x);
-  tile.split = number % p.splits;
-  number /= p.splits;
-  const int section_tiles = p.heads_of_section * p.row_tiles;
-  const int section = number / section_tiles;
-  const int rest = number - section * section_tiles;
-  const int heads = min(p.heads_of_section, p.batch_heads - section * p.heads_of_section);
-  tile.batch_head = section * p.heads_of_section + rest % heads;
-  tile.row = (p.row_tiles - 1 - rest / heads) * C::kRows;
-  tile.batch = tile.batch_head / p.heads;
-  tile.head = tile.batch_head % p.heads;
-  tile.sequence = sequence_of(p.mask, tile.batch);
-  const int end_of_rows = min(tile.row + C::kRows, p.rows) - 1;
-  tile.first_row = static_cast<int>(p.packed.quotient(static_cast<std::uint32_t>(tile.row)));
-  tile.last_row =
-      min(static_cast<int>(p.packed.quotient(static_cast<std::uint32_t>(end_of_rows))), tile.sequence.length_q - 1);
-  const int first = first_column(p.mask, tile.sequence, tile.first_row);
-  const int end = end_column(p.mask, tile.sequence, tile.last_row);
-  tile.first = tile.end = 0;
-  if (tile.last_row < tile.first_row || end <= first) return tile;
-  const int begin_tile = first / C::kColumns;
-  const std::int64_t tiles = (end + C::kColumns - 1) / C::kColumns - begin_tile;
-  tile.first = begin_tile + static_cast<int>(tiles * tile.split / p.splits);
-  tile.end = begin_tile + static_cast<int>(tiles * (tile.split + 1) / p.splits);
-  return tile;
-}
 
 template <class C>
 __device__ __forceinline__ void gather(const FlashGatherParams& p, const GatherTile& tile, GatherShared<C>& shared) {
@@ -141,37 +102,23 @@ class GatherConsumer {
       : p(params),
         shared(memory),
         tile(its),
+        rows(params, its, place.row()),
         q_base(tile::operand_descriptor<128>(memory.q + place.warpgroup * 64 * kPanelBytes, 0)) {
-    const bool has_alibi = p.problem.alibi_slopes != nullptr;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      std::uint32_t member;
-      const int packed_row = tile.row + place.row() + 8 * half;
-      row_[half] = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(packed_row), &member));
-      head_[half] = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
-      exists_[half] = packed_row < p.rows;
-      slope_[half] = has_alibi ? p.problem.alibi_slopes[head_[half]] * kLog2E : 0.0F;
-      most_[half] = -INFINITY;
-      sum_[half] = 0.0F;
-    }
-    if (p.problem.has_dropout) key_ = dropout_key(p.problem.dropout);
 #pragma unroll
     for (int i = 0; i < C::kDim / 2; ++i) out[i] = 0.0F;
   }
 
   __device__ __forceinline__ void run() {
     if (tile.end > tile.first) multiply();
-    finish_sums();
+    rows.finish_sums();
     if (p.splits > 1) {
-      write_partial();
+      rows.template write_partial<C::kDim>(out);
     } else {
       write();
     }
   }
 
  private:
-  static constexpr float kLog2E = 1.4426950408889634F;
-
   __device__ __forceinline__ void ping_pong_wait() {
     if constexpr (C::kTakesTurns) ptx::barrier_sync(kGatherTurn + place.warpgroup, 2 * kWarpgroup);
   }
@@ -208,191 +155,6 @@ class GatherConsumer {
     ptx::wgmma_commit_group();
   }
 
-  // The columns of a tile that row `half` sees, counted from this thread's first.
-  __device__ __forceinline__ int begin_of(int half, int first) const {
-    return first_column(p.mask, tile.sequence, row_[half]) - first - place.column();
-  }
-  __device__ __forceinline__ int end_of(int half, int first) const {
-    return end_column(p.mask, tile.sequence, row_[half]) - first - place.column();
-  }
-
-  __device__ __forceinline__ void hide(int first, float (&s)[C::kColumns / 2]) const {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int begin = begin_of(half, first);
-      const int end = end_of(half, first);
-#pragma unroll
-      for (int i = 0; i < C::kColumns / 8; ++i) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& score = s[4 * i + 2 * half + e];
-          score = 8 * i + e < end && 8 * i + e >= begin ? score : -INFINITY;
-        }
-      }
-    }
-  }
-
-  // cap tanh(s scale / cap), as 1 - 2 / (1 + e^2x): its error is a few units of 2^-24 of the cap.
-  __device__ __forceinline__ void cap(float (&s)[C::kColumns / 2]) const {
-    const float twice = 2.0F * kLog2E * p.scale_by_cap;
-#pragma unroll
-    for (int i = 0; i < C::kColumns / 2; ++i) {
-      const float quotient = __fdividef(2.0F, 1.0F + ptx::ex2_approx_ftz(fminf(s[i] * twice, 126.0F)));
-      s[i] = p.cap_log2 * (1.0F - quotient);
-    }
-  }
-
-  // Of four words on each of four neighbouring lanes, word u of lane t becomes word t of lane u.
-  __device__ __forceinline__ void transpose_quad(std::uint32_t (&words)[4]) const {
-#pragma unroll
-    for (int distance = 1; distance <= 2; ++distance) {
-      const bool upper = (place.lane & distance) != 0;
-#pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {
-        const int low = distance == 1 ? 2 * pair : pair;
-        const int high = low + distance;
-        const std::uint32_t sent = upper ? words[low] : words[high];
-        const std::uint32_t got = __shfl_xor_sync(0xffffffffu, sent, distance);
-        words[low] = upper ? got : words[low];
-        words[high] = upper ? words[high] : got;
-      }
-    }
-  }
-
-  // Bias of 16 bits, of row `half`: each lane of four loads 8 neighbours at once, and they exchange.
-  template <class B>
-  __device__ __forceinline__ void add_eights(int half, int first, float (&s)[C::kColumns / 2]) const {
-    const AttentionBias& bias = p.problem.bias;
-    const bool inside = exists_[half] && row_[half] < tile.sequence.length_q;
-    const int begin = first_column(p.mask, tile.sequence, row_[half]);
-    const int end = inside ? end_column(p.mask, tile.sequence, row_[half]) : 0;
-    const auto* const row =
-        static_cast<const B*>(bias.data) + (inside ? bias_offset(bias, tile.batch, head_[half], row_[half], 0) : 0);
-#pragma unroll
-    for (int i = 0; i < C::kColumns / 8; i += 4) {
-      const int key = first + 8 * i + 8 * (place.lane % 4);
-      uint4 eight{};
-      if (key < end && key + 8 > begin) eight = __ldg(reinterpret_cast<const uint4*>(row + key));
-      std::uint32_t words[4] = {eight.x, eight.y, eight.z, eight.w};
-      transpose_quad(words);
-#pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        float& score = s[4 * (i + e / 2) + 2 * half + e % 2];
-        score = fmaf(tile::widen<float>(tile::half_of<B>(words[e / 2], e % 2)), kLog2E, score);
-      }
-    }
-  }
-
-  // Nothing is read of bias beyond the visible columns but what one load of 16 bytes brings with them.
-  __device__ __forceinline__ void add_bias(int first, float (&s)[C::kColumns / 2]) const {
-    const AttentionBias& bias = p.problem.bias;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (p.bias_in_eights) {
-        if (bias.type == tile::ElementType::f16) {
-          add_eights<tile::Half>(half, first, s);
-        } else {
-          add_eights<tile::BFloat16>(half, first, s);
-        }
-        continue;
-      }
-      if (!exists_[half] || row_[half] >= tile.sequence.length_q) continue;
-      const int begin = begin_of(half, first);
-      const int end = end_of(half, first);
-      const std::int64_t at = bias_offset(bias, tile.batch, head_[half], row_[half], first + place.column());
-#pragma unroll
-      for (int i = 0; i < C::kColumns / 8; ++i) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          if (8 * i + e >= end || 8 * i + e < begin) continue;
-          const float value =
-              attention_simt::load_element<float>(bias.type, bias.data, at + (8 * i + e) * bias.strides[3]);
-          s[4 * i + 2 * half + e] = fmaf(value, kLog2E, s[4 * i + 2 * half + e]);
-        }
-      }
-    }
-  }
-
-  __device__ __forceinline__ void add_alibi(int first, float (&s)[C::kColumns / 2]) const {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float distance = static_cast<float>(first + place.column() - row_[half]);
-#pragma unroll
-      for (int i = 0; i < C::kColumns / 8; ++i) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& score = s[4 * i + 2 * half + e];
-          score = fmaf(slope_[half], distance + static_cast<float>(8 * i + e), score);
-        }
-      }
-    }
-  }
-
-  __device__ __forceinline__ void modify(int first, float (&s)[C::kColumns / 2]) const {
-    if (!p.modifies) return;
-    if (p.cap_log2 > 0.0F) {
-      cap(s);
-    } else {
-#pragma unroll
-      for (int i = 0; i < C::kColumns / 2; ++i) s[i] *= p.scale_log2;
-    }
-    if (p.problem.bias.data != nullptr) add_bias(first, s);
-    if (p.problem.alibi_slopes != nullptr) add_alibi(first, s);
-  }
-
-  __device__ __forceinline__ void drop(int first, float (&s)[C::kColumns / 2]) const {
-    if (!p.problem.has_dropout) return;
-    const auto batch_head = static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + head_[0]);
-#pragma unroll
-    for (int i = 0; i < C::kColumns / 16; ++i) {
-      const PhiloxBlock block = dropout_block(key_, batch_head, static_cast<std::uint32_t>(row_[0]),
-                                              static_cast<std::uint32_t>(first + 16 * i + place.column()));
-#pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        // Element e of the fragment is column e / 4 * 8 + e % 2 and row e / 2 % 2 * 8 of the square.
-        const int index = e / 2 % 2 * 4 + e / 4 * 2 + e % 2;
-        if (!is_kept(block, index, p.problem.dropout.threshold)) s[8 * i + e] = 0.0F;
-      }
-    }
-  }
-
-  template <bool kMasked>
-  __device__ __forceinline__ void softmax(int column_tile, float (&s)[C::kColumns / 2], float (&corrections)[2]) {
-    const int first = column_tile * C::kColumns;
-    modify(first, s);
-    if constexpr (kMasked) hide(first, s);
-    const float scale = p.softmax_scale_log2;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float most = most_[half];
-#pragma unroll
-      for (int i = 0; i < C::kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
-      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-      const float base = most == -INFINITY ? 0.0F : most * scale;
-      corrections[half] = ptx::ex2_approx_ftz(fmaf(most_[half], scale, -base));
-      most_[half] = most;
-      float sum = 0.0F;
-#pragma unroll
-      for (int i = 0; i < C::kColumns / 8; ++i) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& score = s[4 * i + 2 * half + e];
-          score = ptx::ex2_approx_ftz(fmaf(score, scale, -base));
-          sum += score;
-        }
-      }
-      sum_[half] = fmaf(sum_[half], corrections[half], sum);
-    }
-    drop(first, s);
-  }
-
-  [[nodiscard]] __device__ __forceinline__ bool is_cut(int column_tile) const {
-    const int first = column_tile * C::kColumns;
-    return first + C::kColumns > end_column(p.mask, tile.sequence, tile.first_row) ||
-           first < first_column(p.mask, tile.sequence, tile.last_row);
-  }
-
   template <bool kMasked>
   __device__ __forceinline__ void step(int column_tile) {
     float s[C::kColumns / 2];
@@ -407,7 +169,7 @@ class GatherConsumer {
     release(&shared.k_empty[k_turn.stage]);
     k_turn.next();
     float corrections[2];
-    softmax<kMasked>(column_tile, s, corrections);
+    rows.softmax(kMasked, column_tile, s, corrections);
     ptx::wgmma_wait_group<0>();
     ptx::pin(out);
     release(&shared.v_empty[v_turn.stage]);
@@ -431,15 +193,15 @@ class GatherConsumer {
       ptx::pin(s);
       release(&shared.k_empty[k_turn.stage]);
       k_turn.next();
-      softmax<true>(tile.end - 1, s, corrections);
+      rows.softmax(true, tile.end - 1, s, corrections);
       to_operand<T, C::kColumns>(s, weights);
     }
     int j = tile.end - 2;
     while (j >= tile.first) {
 #pragma unroll 1
-      for (; j >= tile.first && is_cut(j); --j) step<true>(j);
+      for (; j >= tile.first && rows.is_cut(j); --j) step<true>(j);
 #pragma unroll 1
-      for (; j >= tile.first && !is_cut(j); --j) step<false>(j);
+      for (; j >= tile.first && !rows.is_cut(j); --j) step<false>(j);
     }
     wait_full(&shared.v_full[v_turn.stage], v_turn.parity);
     issue_output();
@@ -449,58 +211,9 @@ class GatherConsumer {
     if (C::kTakesTurns && place.warpgroup == 0) ptx::barrier_sync(kGatherTurn, 2 * kWarpgroup);
   }
 
-  // Each row's sum over its four lanes; the maximum in natural units.
-  __device__ __forceinline__ void finish_sums() {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float sum = sum_[half];
-      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      sums_[half] = {most_[half] == -INFINITY ? -INFINITY : most_[half] * p.max_scale, sum};
-    }
-  }
-
-  __device__ __forceinline__ void write_partial() {
-    const std::int64_t first_row =
-        (static_cast<std::int64_t>(tile.split) * p.batch_heads + tile.batch_head) * p.rows + tile.row + place.row();
-    const int dim_v = p.problem.dim_v;
-    const float scale = p.problem.has_dropout ? static_cast<float>(p.problem.dropout.scale) : 1.0F;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (!exists_[half]) continue;
-      const std::int64_t row = first_row + 8 * half;
-      if (place.lane % 4 == 0) {
-        *reinterpret_cast<float2*>(p.partial_sums + 2 * row) = {sums_[half].most, sums_[half].sum};
-      }
-      if (sums_[half].sum == 0.0F) continue;
-      float* const to = p.partial_o + row * dim_v + place.column();
-#pragma unroll
-      for (int i = 0; i < C::kDim / 8; ++i) {
-        if (8 * i >= dim_v) break;
-        *reinterpret_cast<float2*>(to + 8 * i) = {out[4 * i + 2 * half] * scale, out[4 * i + 2 * half + 1] * scale};
-      }
-    }
-  }
-
   // o by way of the rows of q of this warpgroup, which no product reads any more.
   __device__ __forceinline__ void write() {
-    const AttentionParams& a = p.problem;
-    const float kept = a.has_dropout ? static_cast<float>(a.dropout.scale) : 1.0F;
-    float factors[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const bool inside = row_[half] < tile.sequence.length_q;
-      if (!inside) sums_[half] = {-INFINITY, 0.0F};
-      if (!exists_[half]) head_[half] = 0;
-      const RowSums sums = add_sink(a, head_[half], sums_[half], &factors[half]);
-      factors[half] = inside ? factors[half] * kept : 0.0F;
-      if (exists_[half] && place.lane % 4 == 0) write_sums(a, tile.batch, head_[half], row_[half], inside, sums);
-    }
-#pragma unroll
-    for (int i = 0; i < C::kDim / 2; ++i) {
-      const float factor = factors[i / 2 % 2];
-      out[i] = factor == 0.0F ? 0.0F : out[i] * factor;
-    }
+    rows.template finish_output<C::kDim>(out);
     unsigned char* const staging = shared.q + place.warpgroup * 64 * kPanelBytes;
     // Copies into q have ended for all only where its barrier was waited for.
     if (tile.end > tile.first) ptx::barrier_sync(kGatherWarpgroup + place.warpgroup, kWarpgroup);
@@ -513,54 +226,18 @@ class GatherConsumer {
                        pack_halves<T>(out[8 * i + 4], out[8 * i + 5]), pack_halves<T>(out[8 * i + 6], out[8 * i + 7]));
     }
     __syncwarp();
-    write_rows(staging);
-  }
-
-  __device__ __forceinline__ void write_rows(const unsigned char* staging) {
-    constexpr int kChunks = C::kDim / 8;
-    const AttentionTensor& o = p.problem.o;
-    const std::int64_t start = ragged_start(o, tile.batch);
-    auto* const data = static_cast<std::uint16_t*>(o.data) + start;
-    const int packed = static_cast<int>(p.packed.divisor);
-#pragma unroll 2
-    for (int i = 0; i < 16 * kChunks / 32; ++i) {
-      const int at = i * 32 + place.lane;
-      const int row = place.warp * 16 + at / kChunks;
-      const int chunk = at % kChunks;
-      const int packed_row = tile.row + place.warpgroup * 64 + row;
-      std::uint32_t member;
-      const auto q_row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(packed_row), &member));
-      const bool inside = q_row < tile.sequence.length_q;
-      if (packed_row >= p.rows || 8 * chunk >= p.problem.dim_v || (!inside && o.offset_bits != 0)) continue;
-      const uint4 value = *reinterpret_cast<const uint4*>(staging + swizzled_chunk<C::kRows>(row, chunk));
-      std::uint16_t* const to =
-          data + (tile.head * packed + static_cast<int>(member)) * o.strides[1] + q_row * o.strides[2] + 8 * chunk;
-      if (start % 8 == 0) {
-        *reinterpret_cast<uint4*>(to) = value;
-      } else {
-        const std::uint32_t words[4] = {value.x, value.y, value.z, value.w};
-#pragma unroll
-        for (int e = 0; e < 8; ++e) to[e] = static_cast<std::uint16_t>(words[e / 2] >> (e % 2 * 16));
-      }
-    }
+    write_output_rows<C::kDim, C::kRows>(p, tile, staging, place.warp * 16, place.warpgroup * 64 + place.warp * 16);
   }
 
   const FlashGatherParams& p;
   GatherShared<C>& shared;
   const GatherTile& tile;
   FragmentPlace place;
+  ForwardRows<C::kColumns, true> rows;
   const std::uint64_t q_base;
   tile::PipelineState<C::kStages> k_turn, v_turn;
   float out[C::kDim / 2];
   std::uint32_t weights[C::kColumns / 16][4];
-  float most_[2];
-  float sum_[2];
-  RowSums sums_[2];
-  int row_[2];   // of q
-  int head_[2];  // of q
-  bool exists_[2];
-  float slope_[2];
-  DropoutKey key_;
 };
 
 template <class C>

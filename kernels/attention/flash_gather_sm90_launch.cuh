@@ -16,7 +16,7 @@ void launch_gather_shape(const FlashGatherParams& params, CUstream_st* stream) {
   cuda::allow_shared_memory<&flash_gather_sm90<C>>(kBytes);
   const auto blocks = static_cast<unsigned>(params.row_tiles * params.batch_heads * params.splits);
   cuda::launch_kernel(flash_gather_sm90<C>, {blocks, C::kThreads, kBytes}, stream, params);
-  if (params.splits > 1) launch_flash_combine_sm90(params, stream);
+  if (params.splits > 1) launch_flash_combine(params, stream);
 }
 
 template <class T, int kConsumers>

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/attention/flash_mask.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 #include "kernels/tile/tensor_map.hpp"
@@ -16,19 +17,6 @@ namespace gpudnn::kernels {
 struct FlashRowValues {
   float* data = nullptr;
   std::int64_t strides[3] = {};
-};
-
-// Lengths and bounds in 32 bits: rows and columns are below 2^30.
-struct FlashMask {
-  const std::int32_t* lengths_q = nullptr;
-  const std::int32_t* lengths_kv = nullptr;
-  std::int32_t length_q = 0;
-  std::int32_t length_kv = 0;
-  std::int32_t left = 0;
-  std::int32_t right = 0;
-  bool has_left = false;
-  bool has_right = false;
-  bool bottom_right = false;
 };
 
 struct FlashForwardParams {
@@ -88,8 +76,7 @@ struct FlashBackwardParams {
   float scale = 0;
 };
 
-constexpr std::int32_t kFlashBackwardRows = 128;   // of the tiles that a block holds
-constexpr std::int32_t kFlashBackwardPitch = 128;  // lse and delta are padded to a multiple of it
+constexpr std::int32_t kFlashBackwardRows = 128;  // of the tiles that a block holds
 // Rows of a tile that streams by.
 constexpr std::int32_t flash_backward_stream(bool of_keys, int dim) { return of_keys ? 64 : dim == 64 ? 128 : 96; }
 

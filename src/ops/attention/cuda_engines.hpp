@@ -41,4 +41,8 @@ namespace gpudnn::attention {
 [[nodiscard]] std::size_t flash_gather_backward_sm90_workspace(const Problem& problem, const Device& device);
 [[nodiscard]] Status flash_gather_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args);
 
+[[nodiscard]] Support supports_flash_sm80(const Problem& problem, const Device& device);
+[[nodiscard]] std::size_t flash_sm80_workspace(const Problem& problem, const Device& device);
+[[nodiscard]] Status flash_sm80(const LaunchSite& site, const Problem& problem, const Args& args);
+
 }  // namespace gpudnn::attention

@@ -32,6 +32,7 @@ constexpr AttentionEngine kEngines[] = {
      flash_gather_sm90},
     {"flash_gather_backward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_gather_backward_sm90,
      flash_gather_backward_sm90_workspace, flash_gather_backward_sm90},
+    {"flash_sm80", GPUDNN_BACKEND_CUDA, 2, supports_flash_sm80, flash_sm80_workspace, flash_sm80},
     {"attention_simt", GPUDNN_BACKEND_CUDA, 1, supports_attention_simt, attention_simt_workspace, attention_simt},
 #endif
     {"host_reference", GPUDNN_BACKEND_HOST, 1, supports_all<Problem>, no_workspace,

@@ -1,11 +1,12 @@
-// What flash_gather_backward_sm90's kernels are told, and their launch functions. Plain data.
+// What the kernels of the gather engines (flash_gather_backward_sm90, flash_sm80) are told backward, and their launch
+// functions. Plain data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/attention/attention.hpp"
-#include "kernels/attention/flash_sm90.hpp"
+#include "kernels/attention/flash_gather.hpp"
 
 namespace gpudnn::kernels {
 
@@ -20,8 +21,10 @@ struct FlashGatherBackwardParams {
   bool modifies = false;  // scores change before softmax: soft cap, bias, ALiBi
   float scale_log2 = 0;
   float scale = 0;
-  float cap_log2 = 0;      // soft cap times log2(e); 0: none
-  float scale_by_cap = 0;  // scale / soft cap
+  float cap_log2 = 0;           // soft cap times log2(e); 0: none
+  float scale_by_cap = 0;       // scale / soft cap
+  bool bias_in_eights = false;  // 8 columns of bias are one aligned load of 16-bit elements
+  FlashElementwise elementwise;
 };
 
 enum class FlashGradient : std::int32_t { dq, dk_dv, dk, dv };
@@ -30,7 +33,7 @@ enum class FlashGradient : std::int32_t { dq, dk_dv, dk, dv };
 constexpr std::int32_t flash_gather_backward_stream(int dim) { return dim == 256 ? 32 : 64; }
 
 // lse and delta of all rows, from o, dO and stats.
-void launch_flash_gather_delta_sm90(const FlashGatherBackwardParams& params, CUstream_st* stream);
+void launch_flash_gather_delta(const FlashGatherBackwardParams& params, CUstream_st* stream);
 // One gradient, or dk and dv in one: head dimensions up to 128 in one, beyond it apart.
 void launch_flash_gather_backward_sm90(const FlashGatherBackwardParams& params, FlashGradient gradient,
                                        CUstream_st* stream);

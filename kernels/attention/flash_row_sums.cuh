@@ -1,11 +1,11 @@
-// What flash_gather_sm90 and the kernel that combines its splits do with a row's maximum and sum of exponentials.
+// What the gather engines and the kernel that combines their splits do with a row's maximum and sum of exponentials.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/attention/flash_gather_sm90.hpp"
-#include "kernels/attention/flash_sm90_tile.cuh"
+#include "kernels/attention/attention.hpp"
+#include "kernels/attention/flash_tile.cuh"
 
-namespace gpudnn::kernels::flash_sm90 {
+namespace gpudnn::kernels::flash {
 
 struct RowSums {
   float most, sum;
@@ -38,4 +38,4 @@ __device__ __forceinline__ void write_sums(const AttentionParams& a, int batch, 
   put(a.sum_exp, inside ? sums.sum : 0.0F);
 }
 
-}  // namespace gpudnn::kernels::flash_sm90
+}  // namespace gpudnn::kernels::flash

@@ -1,4 +1,4 @@
-// The sums of flash_gather_sm90's splits to o, stats, max and sum_exp: a warp makes one row.
+// The sums of the gather engines' splits to o, stats, max and sum_exp: a warp makes one row.
 //
 //   M = max of the splits' maxima and the sink;  o = sum of e^(max_i - M) o_i over sum of e^(max_i - M) sum_i [+ sink]
 //
@@ -6,16 +6,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/attention/flash_gather_sm90_rows.cuh"
+#include "kernels/attention/flash_gather.hpp"
+#include "kernels/attention/flash_row_sums.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/tile/numeric.cuh"
 
-namespace gpudnn::kernels::flash_sm90 {
+namespace gpudnn::kernels::flash {
 
 constexpr int kCombineWarps = 4;
 
 template <class T>
-__global__ void __launch_bounds__(kCombineWarps * 32) flash_combine_sm90(const __grid_constant__ FlashGatherParams p) {
+__global__ void __launch_bounds__(kCombineWarps * 32) flash_combine(const __grid_constant__ FlashGatherParams p) {
   constexpr int kLaneSplits = kFlashGatherMaxSplits / 32;
   constexpr int kLanePairs = 4;  // of 64 columns each
   ptx::griddepcontrol_wait();
@@ -87,4 +88,4 @@ __global__ void __launch_bounds__(kCombineWarps * 32) flash_combine_sm90(const _
   }
 }
 
-}  // namespace gpudnn::kernels::flash_sm90
+}  // namespace gpudnn::kernels::flash

@@ -1,13 +1,22 @@
-// What flash_gather_sm90's kernels are told, and their launch functions. Plain data.
+// What the kernels of the gather engines (flash_gather_sm90, decode_sm90, flash_sm80) are told forward, and their
+// launch functions. Plain data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/attention/attention.hpp"
-#include "kernels/attention/flash_sm90.hpp"
+#include "kernels/attention/flash_mask.hpp"
+#include "kernels/tile/tensor_map.hpp"
+
+struct CUstream_st;
 
 namespace gpudnn::kernels {
+
+// Tensors whose elements are copied one by one: not all are neighbours at multiples of 16 bytes. flash_sm80 alone.
+struct FlashElementwise {
+  bool q = false, k = false, v = false, o = false, d_o = false, dq = false, dk = false, dv = false;
+};
 
 // `packed` heads of q that share a head of k and v lie side by side in a tile: row r of a head of the grid is row
 // r / packed of q, head r % packed of the group. The grid's heads are those of q over `packed`.
@@ -35,7 +44,8 @@ struct FlashGatherParams {
   float cap_log2 = 0;            // soft cap times log2(e); 0: none
   float scale_by_cap = 0;        // scale / soft cap
   bool bias_in_eights = false;   // 8 columns of bias are one aligned load of 16-bit elements
-  float* partial_o = nullptr;    // {splits, batch heads, rows, dim_v}
+  FlashElementwise elementwise;
+  float* partial_o = nullptr;     // {splits, batch heads, rows, dim_v}
   float* partial_sums = nullptr;  // {splits, batch heads, rows, 2}: maximum, sum
 };
 
@@ -47,7 +57,7 @@ constexpr std::int32_t kFlashGatherMaxSplits = 128;
 // dim is one of kFlashGatherDims, consumers 1 or 2: 64 rows each.
 void launch_flash_gather_sm90(const FlashGatherParams& params, tile::ElementType type, int dim, int consumers,
                               CUstream_st* stream);
-// Of splits, behind the launch of flash_gather_sm90, which calls it.
-void launch_flash_combine_sm90(const FlashGatherParams& params, CUstream_st* stream);
+// Of splits, behind the launch of the kernel that made them, which calls it.
+void launch_flash_combine(const FlashGatherParams& params, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

@@ -1,0 +1,20 @@
+// The launch of the kernel that combines the splits of the gather engines.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
+#include "kernels/attention/flash_combine.cuh"
+
+namespace gpudnn::kernels {
+
+void launch_flash_combine(const FlashGatherParams& params, CUstream_st* stream) {
+  const std::int64_t rows = std::int64_t{params.batch_heads} * params.rows;
+  constexpr int kWarps = flash::kCombineWarps;
+  cuda::LaunchConfig config{static_cast<unsigned>((rows + kWarps - 1) / kWarps), kWarps * 32};
+  config.overlaps = true;
+  if (params.problem.type == tile::ElementType::f16) {
+    cuda::launch_kernel(flash::flash_combine<tile::Half>, config, stream, params);
+  } else {
+    cuda::launch_kernel(flash::flash_combine<tile::BFloat16>, config, stream, params);
+  }
+}
+
+}  // namespace gpudnn::kernels

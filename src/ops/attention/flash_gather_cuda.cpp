@@ -1,0 +1,236 @@
+// What the launchers of the gather engines share.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/attention/attention_simt.hpp"
+#include "kernels/attention/flash_dbias_sm80.hpp"
+#include "ops/attention/flash_gather.hpp"
+#include "ops/attention/flash_sm90.hpp"
+#include "ops/attention/params.hpp"
+
+namespace gpudnn::attention {
+namespace {
+
+// Columns that a tile of rows sees at most.
+std::int64_t visible_columns_at_most(const Problem& problem, std::int64_t q_rows) {
+  std::int64_t columns = problem.length_kv;
+  if (problem.has_left != 0 && problem.has_right != 0) {
+    const double window = static_cast<double>(problem.left) + static_cast<double>(problem.right);
+    columns = static_cast<std::int64_t>(std::clamp(window + static_cast<double>(q_rows), 1.0, double(columns)));
+  }
+  return columns;
+}
+
+// The number of blocks that share a tile's columns, by a model of the time in microseconds.
+std::int64_t best_splits(const Problem& problem, const Device& device, const GatherTiles& tiles,
+                         const GatherShape& shape) {
+  constexpr double kBlock = 3;      // of a block's first loads and last stores
+  constexpr double kCombine = 2.5;  // of the second kernel
+  const std::int64_t columns = tiles.columns;
+  const std::int64_t tile_rows = shape.rows_of_tile;
+  const std::int64_t visible = visible_columns_at_most(problem, tile_rows / shape.packed + 1);
+  const std::int64_t steps = (visible + columns - 1) / columns;
+  const std::int64_t all_tiles = shape.row_tiles * shape.heads * problem.batch();
+  const auto dims = static_cast<double>(problem.dim_qk() + problem.dim_v());
+  const double step = std::max(static_cast<double>(columns) * dims * 2 * device.multiprocessors / tiles.bytes,
+                               static_cast<double>(tile_rows * columns) * dims * 2 / tiles.operations);
+  const double row_bytes = static_cast<double>(shape.rows * shape.heads * problem.batch() * problem.dim_v()) * 8;
+  std::int64_t best = 1;
+  double least = 0;
+  for (std::int64_t splits = 1; splits <= std::min<std::int64_t>(steps, kernels::kFlashGatherMaxSplits); ++splits) {
+    const std::int64_t waves = (all_tiles * splits + device.multiprocessors - 1) / device.multiprocessors;
+    const auto steps_each = static_cast<double>((steps + splits - 1) / splits);
+    double time = static_cast<double>(waves) * (kBlock + steps_each * step);
+    if (splits > 1) time += kCombine + static_cast<double>(splits) * row_bytes / tiles.bytes;
+    if (splits == 1 || time < least) least = time, best = splits;
+  }
+  return best;
+}
+
+// Whether 8 columns of bias are one aligned load.
+bool is_in_eights(const TensorGeometry& bias, const void* data) {
+  const bool is_short = bias.type == GPUDNN_DATA_HALF || bias.type == GPUDNN_DATA_BFLOAT16;
+  if (bias.rank == 0 || !is_short || bias.dims[3] % 8 != 0 || bias.strides[3] != 1) return false;
+  for (int i = 0; i < 3; ++i) {
+    if (bias.dims[i] != 1 && bias.strides[i] % 8 != 0) return false;
+  }
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+}
+
+void add_scales(const Problem& problem, kernels::FlashGatherParams* params) {
+  const double scale = problem.scale;
+  params->modifies = problem.has_soft_cap != 0 || problem.bias.rank != 0 || problem.has_alibi != 0 || !(scale > 0);
+  params->scale_log2 = static_cast<float>(scale * kLog2E);
+  params->softmax_scale_log2 = params->modifies ? 1.0F : params->scale_log2;
+  params->max_scale = static_cast<float>(params->modifies ? 1 / kLog2E : scale);
+  if (problem.has_soft_cap == 0) return;
+  params->cap_log2 = static_cast<float>(problem.soft_cap * kLog2E);
+  params->scale_by_cap = static_cast<float>(scale / problem.soft_cap);
+}
+
+std::int64_t pitch_of(const Problem& problem) {
+  constexpr std::int64_t kTo = kernels::kFlashBackwardPitch;
+  return (problem.length_q() + kTo - 1) / kTo * kTo;
+}
+
+std::int64_t row_values(const Problem& problem) { return pitch_of(problem) * problem.batch() * problem.heads_q(); }
+
+// How the kernel of dBias cuts it.
+kernels::FlashDbiasParams dbias_shape(const Problem& problem, const Device& device) {
+  const auto tiles = [](std::int64_t extent, std::int64_t of) {
+    return static_cast<std::int32_t>((extent + of - 1) / of);
+  };
+  const std::int64_t* const dims = problem.dbias.dims;
+  kernels::FlashDbiasParams params;
+  if (dims[0] == 1) params.visits[0] = static_cast<std::int32_t>(problem.batch());
+  if (dims[1] == 1) params.visits[1] = static_cast<std::int32_t>(problem.heads_q());
+  if (dims[2] == 1) params.visits[2] = tiles(problem.length_q(), kernels::kFlashDbiasRows);
+  if (dims[3] == 1) params.visits[3] = tiles(problem.length_kv, kernels::kFlashDbiasColumns);
+  params.row_tiles = tiles(dims[2], kernels::kFlashDbiasRows);
+  params.column_tiles = tiles(dims[3], kernels::kFlashDbiasColumns);
+  params.elements = dims[0] * dims[1] * dims[2] * dims[3];
+  // Two blocks for each multiprocessor, where the tiles are fewer than that: partial sums stay below 9 MB on 132.
+  std::int64_t visits = 1;
+  for (const std::int32_t count : params.visits) visits *= count;
+  const std::int64_t blocks = dims[0] * dims[1] * params.row_tiles * params.column_tiles;
+  const std::int64_t wanted = std::int64_t{2} * device.multiprocessors;
+  if (blocks * 2 <= wanted) params.splits = static_cast<std::int32_t>(std::min(visits, wanted / blocks));
+  return params;
+}
+
+}  // namespace
+
+int gather_dim(const Problem& problem) {
+  const std::int64_t dim = std::max(problem.dim_qk(), problem.dim_v());
+  return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
+}
+
+GatherShape gather_shape(const Problem& problem, const Device& device, const GatherTiles& tiles) {
+  GatherShape shape;
+  const std::int64_t group = problem.heads_q() / problem.heads_k();
+  const auto tiles_of = [](std::int64_t rows) { return (rows + 127) / 128; };
+  // The rows of a packed tile are not 16 x 16 squares of one head, by which dropout draws.
+  const bool packs = problem.heads_k() == problem.heads_v() && group > 1 && problem.has_dropout == 0 &&
+                     tiles_of(problem.length_q() * group) * 10 < tiles_of(problem.length_q()) * group * 9;
+  shape.packed = packs ? group : 1;
+  shape.heads = problem.heads_q() / shape.packed;
+  shape.rows = problem.length_q() * shape.packed;
+  shape.rows_of_tile = shape.rows <= tiles.short_rows ? tiles.short_rows : tiles.rows;
+  shape.row_tiles = (shape.rows + shape.rows_of_tile - 1) / shape.rows_of_tile;
+  // Partial sums are stored in pairs.
+  shape.splits = problem.dim_v() % 8 == 0 ? best_splits(problem, device, tiles, shape) : 1;
+  return shape;
+}
+
+std::size_t gather_workspace(const Problem& problem, const GatherShape& shape) {
+  if (shape.splits == 1) return 0;
+  const std::int64_t rows = shape.splits * shape.rows * shape.heads * problem.batch();
+  return static_cast<std::size_t>(rows * (problem.dim_v() + 2) * 4);
+}
+
+kernels::FlashGatherParams gather_params(const LaunchSite& site, const Problem& problem, const Args& args,
+                                         const GatherShape& shape) {
+  const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+  kernels::FlashGatherParams params;
+  params.problem = attention_params(problem, args);
+  params.mask = mask_of(problem, args);
+  params.packed = tile::FastDivmod(static_cast<std::uint32_t>(shape.packed));
+  params.page_rows_k =
+      tile::FastDivmod(static_cast<std::uint32_t>(std::max<std::int64_t>(problem.k.geometry.dims[2], 1)));
+  params.page_rows_v =
+      tile::FastDivmod(static_cast<std::uint32_t>(std::max<std::int64_t>(problem.v.geometry.dims[2], 1)));
+  params.heads = narrow(shape.heads);
+  params.group_k = narrow(shape.heads / problem.heads_k());
+  params.group_v = narrow(shape.heads / problem.heads_v());
+  params.rows = narrow(shape.rows);
+  params.row_tiles = narrow(shape.row_tiles);
+  params.batch_heads = narrow(problem.batch() * shape.heads);
+  params.heads_of_section = heads_of_section(problem, site.device, shape.heads, problem.length_kv);
+  params.splits = narrow(shape.splits);
+  add_scales(problem, &params);
+  params.bias_in_eights = is_in_eights(problem.bias, args.bias);
+  if (shape.splits > 1) {
+    const std::int64_t rows = shape.splits * shape.rows * params.batch_heads;
+    params.partial_o = static_cast<float*>(site.workspace);
+    params.partial_sums = params.partial_o + rows * problem.dim_v();
+  }
+  return params;
+}
+
+std::size_t gather_backward_workspace(const Problem& problem, const Device& device) {
+  std::int64_t floats = 2 * row_values(problem);
+  if (problem.dbias.rank != 0) {
+    const kernels::FlashDbiasParams dbias = dbias_shape(problem, device);
+    if (dbias.splits > 1) floats += dbias.splits * dbias.elements;
+  }
+  return static_cast<std::size_t>(4 * floats);
+}
+
+kernels::FlashGatherBackwardParams gather_backward_params(const LaunchSite& site, const Problem& problem,
+                                                          const Args& args) {
+  kernels::FlashGatherBackwardParams params;
+  params.problem = attention_params(problem, args);
+  params.mask = mask_of(problem, args);
+  params.lse = static_cast<float*>(site.workspace);
+  params.delta = params.lse + row_values(problem);
+  params.pitch = pitch_of(problem);
+  params.group = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
+  params.modifies = problem.has_soft_cap != 0 || problem.bias.rank != 0 || problem.has_alibi != 0;
+  params.bias_in_eights = is_in_eights(problem.bias, args.bias);
+  params.scale = static_cast<float>(problem.scale);
+  params.scale_log2 = static_cast<float>(problem.scale * kLog2E);
+  if (problem.has_soft_cap != 0) {
+    params.cap_log2 = static_cast<float>(problem.soft_cap * kLog2E);
+    params.scale_by_cap = static_cast<float>(problem.scale / problem.soft_cap);
+  }
+  return params;
+}
+
+void launch_gather_backward(const LaunchSite& site, const Problem& problem, kernels::FlashGatherBackwardParams params,
+                            void (*launch)(const kernels::FlashGatherBackwardParams&, kernels::FlashGradient,
+                                           CUstream_st*)) {
+  using kernels::FlashGradient;
+  kernels::launch_flash_gather_delta(params, site.stream);
+  const auto make = [&](bool wanted, FlashGradient gradient) {
+    if (!wanted) return;
+    const bool of_keys = gradient != FlashGradient::dq;
+    params.heads_of_section = heads_of_section(problem, site.device, of_keys ? problem.heads_k() : problem.heads_q(),
+                                               of_keys ? problem.length_q() : problem.length_kv);
+    launch(params, gradient, site.stream);
+  };
+  make(problem.dq.exists(), FlashGradient::dq);
+  if (gather_dim(problem) <= 128) {
+    make(problem.dk.exists() || problem.dv.exists(), FlashGradient::dk_dv);
+  } else {
+    make(problem.dk.exists(), FlashGradient::dk);
+    make(problem.dv.exists(), FlashGradient::dv);
+  }
+  if (problem.dbias.rank != 0) {
+    kernels::FlashDbiasParams dbias = dbias_shape(problem, site.device);
+    dbias.base = params;
+    dbias.group_v = static_cast<std::int32_t>(problem.heads_q() / problem.heads_v());
+    dbias.partial = params.delta + row_values(problem);
+    kernels::launch_flash_dbias_sm80(dbias, site.stream);
+  }
+  if (problem.has_dsink != 0) {
+    params.problem.delta = params.delta;
+    kernels::launch_attention_dsink_simt(params.problem, params.pitch, site.stream);
+  }
+}
+
+const char* unsupported_gather_options(const Problem& problem) {
+  if (problem.type() != GPUDNN_DATA_HALF && problem.type() != GPUDNN_DATA_BFLOAT16) return "it takes f16 and bf16";
+  if (problem.block_mask.rank != 0) return "it takes no block mask";
+  if (problem.dropout_mask.rank != 0) return "it writes no dropout mask";
+  if (problem.length_q() * problem.heads_q() >= kMaxLength || problem.length_kv >= kMaxLength) {
+    return "it takes lengths below 2^30";
+  }
+  if (problem.backward == 0) return nullptr;
+  if (problem.heads_k() != problem.heads_v()) return "it takes as many heads of k as of v";
+  const double rows = static_cast<double>(row_values(problem));
+  double tiles = 1;
+  for (int i = 0; i < 4 && problem.dbias.rank != 0; ++i) tiles *= static_cast<double>(problem.dbias.dims[i]);
+  return rows < 0x1p31 && tiles < 0x1p37 ? nullptr : "it takes fewer than 2^31 rows, and 2^37 elements of dBias";
+}
+
+}  // namespace gpudnn::attention
