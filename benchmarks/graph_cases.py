@@ -9,6 +9,7 @@ usage: graph_cases.py LIST
               statistics
   attention   forward and backward without a mask, as one operation each
   matmul      products of transformers, plain and with bias and GELU
+  float8      large convolutions in half precision and in 8-bit floats, these with descales, AMAX and scale
 
 A program's numbers become scalars of the host, whose values do not matter for its time.
 
@@ -366,8 +367,50 @@ def matmul():
                 yield f"m{m} n{n} k{k} {kind}", graph.text()
 
 
+# Of ResNet-50, VGG-16, FPN, Stable Diffusion and SDXL: n, c, h, w, k, r, padding, stride.
+FLOAT8_LAYERS = (
+    (256, 128, 28, 28, 128, 3, 1, 1), (256, 256, 14, 14, 256, 3, 1, 1), (256, 512, 7, 7, 512, 3, 1, 1),
+    (256, 256, 28, 28, 256, 3, 1, 2), (256, 512, 28, 28, 256, 1, 0, 1), (256, 1024, 14, 14, 512, 1, 0, 1),
+    (64, 128, 112, 112, 128, 3, 1, 1), (64, 256, 56, 56, 256, 3, 1, 1), (64, 512, 28, 28, 512, 3, 1, 1),
+    (128, 512, 14, 14, 512, 3, 1, 1), (8, 256, 100, 152, 256, 3, 1, 1), (16, 320, 64, 64, 320, 3, 1, 1),
+    (16, 640, 32, 32, 640, 3, 1, 1), (16, 1280, 16, 16, 1280, 3, 1, 1), (8, 1920, 32, 32, 640, 3, 1, 1),
+)  # fmt: skip
+
+
+def float8():
+    for n, c, h, w, k, r, p, t in FLOAT8_LAYERS:
+        out = [n, k, (h + 2 * p - r) // t + 1, (w + 2 * p - r) // t + 1]
+        dims = {"x": [n, c, h, w], "w": [k, c, r, r], "y": out}
+        for direction, written in (("fwd", "y"), ("dgrad", "x"), ("wgrad", "w")):
+            for kind in ("f16", "f8"):
+                graph, ports, at = Graph(), {}, None
+                for name, shape in dims.items():
+                    dtype = kind if kind == "f16" else "f8e5m2" if name == "y" and direction != "fwd" else "f8e4m3"
+                    if name != written:
+                        ports[name] = graph.tensor(dtype, shape, nhwc(shape))
+                    elif kind == "f16":
+                        ports[name] = graph.tensor("f16", shape, nhwc(shape))
+                    else:
+                        ports[name] = at = graph.virtual(shape, nhwc(shape))
+                names = {"fwd": ("x", "w", "y"), "dgrad": ("dx", "w", "dy"), "wgrad": ("x", "dw", "dy")}[direction]
+                links = " ".join(f"{port}={ports[port[-1]]}" for port in names)
+                graph.operation(
+                    f"conv_{direction} {links} compute=f32 pre={p}x{p} post={p}x{p} stride={t}x{t} dilation=1x1"
+                )
+                if kind == "f8":
+                    shape = dims[written]
+                    numbers = [graph.tensor("f32", [1, 1, 1, 1]) for _ in range(4)]
+                    for i in range(3):
+                        to = graph.tensor("f8e4m3", shape, nhwc(shape)) if i == 2 else graph.virtual(shape, nhwc(shape))
+                        graph.operation(f"pointwise mul x={at} b={numbers[i]} y={to} compute=f32")
+                        if i == 1:
+                            graph.operation(f"reduction amax x={to} y={numbers[3]} compute=f32")
+                        at = to
+                yield f"n{n}c{c}h{h}w{w}k{k}r{r}t{t} {direction} {kind}", graph.text()
+
+
 def main():
-    lists = {f.__name__: f for f in (pointwise, norms, epilogues, attention, matmul)}
+    lists = {f.__name__: f for f in (pointwise, norms, epilogues, attention, matmul, float8)}
     if len(sys.argv) != 2 or sys.argv[1] not in lists:
         sys.exit(__doc__)
     for name, text in lists[sys.argv[1]]():

@@ -14,7 +14,6 @@
 #include "core/validation.hpp"
 #include "graph/engines.hpp"
 #include "graph/epilogue_activation.hpp"
-#include "ops/conv/activation_number.hpp"
 #include "ops/conv/engine.hpp"
 #include "ops/conv/plan.hpp"
 
@@ -118,17 +117,7 @@ bool match_scale(const Graph& graph, const Node& node, Match* m, std::string* wh
 bool match_activation(const Node& node, Match* m, std::string* why) {
   EpilogueActivation activation;
   if (!read_activation(node, &activation, why)) return false;
-  const kernels::matmul::ActivationParams& p = activation.params;
-  const bool clips = p.upper < std::numeric_limits<float>::max();
-  const bool is_relu = activation.function == kernels::matmul::Activation::relu;
-  m->problem.activation =
-      is_relu && clips ? GPUDNN_ACTIVATION_CLIPPED_RELU : conv::activation_number(activation.function);
-  m->scalars.activation_coef = is_relu                                                   ? p.upper
-                               : activation.function == kernels::matmul::Activation::elu ? p.alpha
-                                                                                         : p.beta;
-  m->scalars.relu_lower = p.lower;
-  m->scalars.relu_slope = p.slope;
-  m->scalars.propagate_nan = activation.propagates_nan;
+  set_activation(activation, &m->problem, &m->scalars);
   return true;
 }
 

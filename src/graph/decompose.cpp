@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/float8.hpp"
+
 namespace gpudnn::graph {
 namespace {
 
@@ -258,8 +260,8 @@ bool write_weights(Writer* w) {
   return true;
 }
 
-// A product of 16-bit and float tensors, or of 16-bit ones with a float result: its operands become float, and its
-// result is rounded from float.
+// A product of tensors of 8 and 16 bits and float ones, or of narrow ones with a float result: its operands become
+// float, and its result is rounded from float.
 bool write_product(Writer* w, const Node& node) {
   Node product = node;
   bool differs = false;
@@ -268,7 +270,7 @@ bool write_product(Writer* w, const Node& node) {
     const TensorGeometry& g = w->geometry(link.tensor);
     if (link.port == Port::m_override || link.port == Port::n_override || link.port == Port::k_override) return false;
     if (g.type == GPUDNN_DATA_FLOAT) continue;
-    if (g.type != GPUDNN_DATA_HALF && g.type != GPUDNN_DATA_BFLOAT16) return false;
+    if (g.type != GPUDNN_DATA_HALF && g.type != GPUDNN_DATA_BFLOAT16 && !is_float8(g.type)) return false;
     differs = true;
     if (is_output(node, link.port)) {
       rounded = link.tensor;
@@ -278,6 +280,7 @@ bool write_product(Writer* w, const Node& node) {
     }
   }
   if (!differs || product.beta != 0 || node.compute == GPUDNN_DATA_DOUBLE) return false;
+  product.compute = GPUDNN_DATA_FLOAT;
   const int result = std::find_if(product.links.begin(), product.links.end(), [&](const Link& link) {
                        return is_output(node, link.port);
                      })->tensor;

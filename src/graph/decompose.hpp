@@ -13,8 +13,8 @@ namespace gpudnn::graph {
 // such form.
 //
 // Operations: gen_stats, bn_finalize, bn_weights; norm_fwd of batch normalization or with statistics that are given;
-// norm_bwd of batch normalization; products of 16-bit and float tensors, as products of float ones. Variances are sums
-// of squared distances from the mean, in a second pass over x.
+// norm_bwd of batch normalization; products of 8-bit, 16-bit and float ones, as products of float ones. Variances are
+// sums of squared distances from the mean, in a second pass over x.
 [[nodiscard]] std::optional<Graph> decomposed(const Graph& graph, std::size_t node);
 
 }  // namespace gpudnn::graph

@@ -18,6 +18,12 @@ namespace gpudnn::graph {
 [[nodiscard]] bool rank_convolution(const Graph& graph, const Device& device, std::vector<Choice>* choices,
                                     std::string* why);
 
+// One convolution of 8-bit floats with descales, a bias, an activation, AMAX and scales: float8_engine_cuda.cpp.
+[[nodiscard]] std::vector<Config> float8_configs(const Engine& engine, const Graph& graph, const Device& device,
+                                                 std::string* why);
+[[nodiscard]] Status float8_prepare(const Engine& engine, const GraphRef& graph, const Device& device,
+                                    const Knobs& knobs, WorkRef* work);
+
 // One operation of the classic interface: single_engine.cpp.
 [[nodiscard]] std::vector<Config> reduction_configs(const Engine& engine, const Graph& graph, const Device& device,
                                                     std::string* why);

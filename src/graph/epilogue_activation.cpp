@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/epilogue_activation.hpp"
 
+#include <limits>
+
+#include "ops/conv/activation_number.hpp"
+
 namespace gpudnn::graph {
 
 bool read_activation(const Node& node, EpilogueActivation* activation, std::string* why) {
@@ -39,6 +43,20 @@ bool read_activation(const Node& node, EpilogueActivation* activation, std::stri
     default:
       return *why = "epilogues have no such operation", false;
   }
+}
+
+void set_activation(const EpilogueActivation& activation, conv::Problem* problem, conv::Args* args) {
+  const kernels::matmul::ActivationParams& p = activation.params;
+  const bool clips = p.upper < std::numeric_limits<float>::max();
+  const bool is_relu = activation.function == kernels::matmul::Activation::relu;
+  problem->activation =
+      is_relu && clips ? GPUDNN_ACTIVATION_CLIPPED_RELU : conv::activation_number(activation.function);
+  args->activation_coef = is_relu                                                   ? p.upper
+                          : activation.function == kernels::matmul::Activation::elu ? p.alpha
+                                                                                    : p.beta;
+  args->relu_lower = p.lower;
+  args->relu_slope = p.slope;
+  args->propagate_nan = activation.propagates_nan;
 }
 
 }  // namespace gpudnn::graph

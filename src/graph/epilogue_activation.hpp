@@ -6,6 +6,7 @@
 
 #include "graph/graph.hpp"
 #include "kernels/matmul/epilogue.hpp"
+#include "ops/conv/problem.hpp"
 
 namespace gpudnn::graph {
 
@@ -17,5 +18,8 @@ struct EpilogueActivation {
 
 // False, with the reason in *why, where the node is no such function.
 bool read_activation(const Node& node, EpilogueActivation* activation, std::string* why);
+
+// As a convolution has it.
+void set_activation(const EpilogueActivation& activation, conv::Problem* problem, conv::Args* args);
 
 }  // namespace gpudnn::graph

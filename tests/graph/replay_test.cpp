@@ -40,7 +40,8 @@ graph::Graph read(const std::string& text) {
 // Every recorded graph finalizes, has an engine in both modes, and leaves no output as it was.
 TEST(GraphReplay, EveryRecordedGraphRuns) {
   const HostHandle handle;
-  for (const char* file : {"operations.txt", "further_operations.txt", "attention.txt", "attention_windows.txt"}) {
+  for (const char* file : {"operations.txt", "further_operations.txt", "attention.txt", "attention_windows.txt",
+                           "float8_convolution.txt"}) {
     for (const GraphCase& one : graph_cases(file)) {
       SCOPED_TRACE(std::string(file) + ": " + one.name);
       const graph::Graph graph = read(one.text);

@@ -7,20 +7,9 @@
 
 #include "kernels/conv/integer/integer_sm90_shape.cuh"
 #include "kernels/conv/integer/integer_store.cuh"
+#include "kernels/tile/transpose_quad.cuh"
 
 namespace gpudnn::kernels::integer {
-
-// Of four threads, thread t has in pairs[j] the bytes 2t and 2t + 1 of group j's eight; it gets all eight of group t.
-__device__ __forceinline__ uint2 transpose_quad(std::uint32_t pairs_01, std::uint32_t pairs_23) {
-  const bool upper = (threadIdx.x & 2u) != 0;
-  const bool odd = (threadIdx.x & 1u) != 0;
-  const std::uint32_t received = __shfl_xor_sync(0xffffffffu, upper ? pairs_01 : pairs_23, 2);
-  const std::uint32_t of_01 = upper ? received : pairs_01;  // from threads 0 and 1
-  const std::uint32_t of_23 = upper ? pairs_23 : received;
-  const std::uint32_t kept = __byte_perm(of_01, of_23, odd ? 0x7632 : 0x5410);
-  const std::uint32_t other = __shfl_xor_sync(0xffffffffu, __byte_perm(of_01, of_23, odd ? 0x5410 : 0x7632), 1);
-  return make_uint2(__byte_perm(kept, other, odd ? 0x1054 : 0x5410), __byte_perm(kept, other, odd ? 0x3276 : 0x7632));
-}
 
 // What a thread knows of its rows of the tile.
 template <class S>
@@ -103,7 +92,7 @@ __device__ __forceinline__ void store_columns(const Sm90Params& params, const Sm
             __byte_perm(__byte_perm(bits[0], bits[1], 0x0040), __byte_perm(bits[2], bits[3], 0x0040), 0x5410);
         const std::uint32_t pairs_23 =
             __byte_perm(__byte_perm(bits[4], bits[5], 0x0040), __byte_perm(bits[6], bits[7], 0x0040), 0x5410);
-        const uint2 bytes = transpose_quad(pairs_01, pairs_23);
+        const uint2 bytes = tile::transpose_quad(pairs_01, pairs_23);
         if (row >= 0 && column + thread * 8 < p.filters) {
           *reinterpret_cast<uint2*>(static_cast<std::int8_t*>(p.y) + row + first_channel + thread * 8) = bytes;
         }

@@ -7,10 +7,11 @@
 
 namespace gpudnn::conv {
 
-// Floats may be rounded to TF32 on their way in.
+// Floats may be rounded to TF32 on their way in. Of bytes the type says nothing.
 struct MapElement {
   kernels::sm90::ElementType type;
   bool rounds_to_tf32 = true;
+  bool is_byte = false;
 };
 
 [[nodiscard]] bool encode_filter(const FilterMap& filter, const MapElement& element, kernels::sm90::TensorMap* map);

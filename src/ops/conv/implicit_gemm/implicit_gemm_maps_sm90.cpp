@@ -4,19 +4,27 @@
 #include "ops/conv/sm90_launch.hpp"
 
 namespace gpudnn::conv {
+namespace {
+
+std::int64_t bytes_of(const MapElement& element) { return element.is_byte ? 1 : tile::element_bytes(element.type); }
+
+CUtensorMapDataType type_of(const MapElement& element) {
+  return element.is_byte ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : cuda::map_type(element.type, element.rounds_to_tf32);
+}
+
+}  // namespace
 
 bool encode_filter(const FilterMap& filter, const MapElement& element, kernels::sm90::TensorMap* map) {
-  const std::int64_t tap_step = filter.columns * tile::element_bytes(element.type);
+  const std::int64_t tap_step = filter.columns * bytes_of(element);
   const std::int64_t row_step = filter.row_step != 0 ? filter.row_step : filter.taps * tap_step;
   // The distance to the next tap of a single one says nothing, but has to be a multiple of 16 bytes.
   const std::int64_t second_step = filter.taps > 1 ? tap_step : row_step;
-  const std::int64_t row_bytes = filter.box_columns * tile::element_bytes(element.type);
+  const std::int64_t row_bytes = filter.box_columns * bytes_of(element);
   return cuda::encode_boxes({3,
                              {filter.columns, filter.taps, filter.rows},
                              {second_step, row_step},
                              {filter.box_columns, 1, filter.box_rows}},
-                            {cuda::map_type(element.type, element.rounds_to_tf32), cuda::swizzle_of_rows(row_bytes),
-                             CU_TENSOR_MAP_L2_PROMOTION_L2_128B},
+                            {type_of(element), cuda::swizzle_of_rows(row_bytes), CU_TENSOR_MAP_L2_PROMOTION_L2_128B},
                             map);
 }
 
@@ -40,11 +48,11 @@ bool encode_pixels(const PixelMap& pixels, bool deep, const MapElement& element,
   steps[axes] = static_cast<cuuint64_t>(pixels.step[3]);
   const auto encode_im2col = cuda::tensor_map_driver().encode_im2col;
   if (encode_im2col == nullptr) return false;  // a plan for a device that is only described
-  return encode_im2col(reinterpret_cast<CUtensorMap*>(map), cuda::map_type(element.type, element.rounds_to_tf32),
-                       static_cast<cuuint32_t>(2 + axes), cuda::placeholder_address(), dims, steps, pixels.lower,
-                       pixels.upper, static_cast<cuuint32_t>(pixels.box_channels),
-                       static_cast<cuuint32_t>(pixels.pixels_per_box), traversal, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                       cuda::swizzle_of_rows(pixels.box_channels * tile::element_bytes(element.type)),
+  return encode_im2col(reinterpret_cast<CUtensorMap*>(map), type_of(element), static_cast<cuuint32_t>(2 + axes),
+                       cuda::placeholder_address(), dims, steps, pixels.lower, pixels.upper,
+                       static_cast<cuuint32_t>(pixels.box_channels), static_cast<cuuint32_t>(pixels.pixels_per_box),
+                       traversal, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                       cuda::swizzle_of_rows(pixels.box_channels * bytes_of(element)),
                        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 

@@ -1,0 +1,242 @@
+// The mapping of convolutions of 8-bit floats to the Hopper kernel, and the footprints of its configs.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/float8/float8_sm90_params.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/cost_model.hpp"
+#include "core/float8.hpp"
+#include "core/integer.hpp"
+#include "ops/any_type.hpp"
+#include "ops/conv/padding.hpp"
+#include "ops/conv/tile_names.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace float8 = kernels::float8;
+namespace sm90 = kernels::sm90;
+
+constexpr std::int64_t kVector = 16;  // elements that TMA counts in
+constexpr std::int64_t kRow = 128;    // elements of a k tile
+constexpr double kTileSeconds = 1.2e-6;
+constexpr double kPartialRate = 0.39;  // of the L2's
+constexpr double kLaunch = 2.5e-6;     // of one more kernel
+constexpr std::size_t kAlignment = 256;
+
+constexpr auto kNames = tile_names(float8::kShapes, [](const sm90::TileShape& tile) {
+  return TileName().add("bm", tile.bm).add("_bn", tile.bn).add("_s", tile.stages);
+});
+
+bool is_wgrad(const Problem& problem) { return problem.direction == Direction::wgrad; }
+bool is_dgrad(const Problem& problem) { return problem.direction == Direction::dgrad; }
+
+TensorGeometry bytes_of_shape(const TensorGeometry& tensor) {
+  TensorGeometry result = tensor;
+  result.type = GPUDNN_DATA_FP8_E4M3;
+  return result;
+}
+
+TensorGeometry packed(std::int64_t n, std::int64_t c, const TensorGeometry& spatial) {
+  TensorGeometry result = spatial;
+  result.type = GPUDNN_DATA_FP8_E4M3;
+  result.dims[0] = n;
+  result.dims[1] = c;
+  set_packed_strides(&result, GPUDNN_TENSOR_NHWC);
+  return result;
+}
+
+// The filter gradient as a forward convolution: images are channels of x, channels are images, filters are dy's.
+Problem by_images(const Problem& problem) {
+  const std::int64_t images = round_up(problem.x.dims[0], kVector);
+  Problem result = problem;
+  result.direction = Direction::forward;
+  result.x = packed(problem.x.dims[1], images, problem.x);
+  result.w = packed(problem.y.dims[1], images, problem.y);
+  result.y = bytes_of_shape(problem.w);
+  std::swap(result.y.dims[0], result.y.dims[1]);
+  std::swap(result.y.strides[0], result.y.strides[1]);
+  for (int i = 0; i < problem.spatial; ++i) std::swap(result.stride[i], result.dilation[i]);
+  return result;
+}
+
+// What the implicit GEMM is told: elements of a byte, so that C's distances are in elements.
+Problem shape_of(const Problem& problem) {
+  Problem result = is_wgrad(problem) ? by_images(problem) : problem;
+  for (TensorGeometry* tensor : {&result.x, &result.w, &result.y}) *tensor = bytes_of_shape(*tensor);
+  result.has_z = 0;
+  return result;
+}
+
+std::int64_t pixels_of(const TensorGeometry& tensor) {
+  std::int64_t pixels = 1;
+  for (int i = 2; i < tensor.rank; ++i) pixels *= tensor.dims[i];
+  return pixels;
+}
+
+// [n][pixels][c] to [c][pixels][n].
+Float8Copy copy_of_image(const TensorGeometry& tensor) {
+  Float8Copy copy;
+  copy.exists = true;
+  copy.params.a = static_cast<std::uint32_t>(tensor.dims[0]);
+  copy.params.a_out = static_cast<std::uint32_t>(round_up(tensor.dims[0], kVector));
+  copy.params.middle = static_cast<std::uint32_t>(pixels_of(tensor));
+  copy.params.b = static_cast<std::uint32_t>(tensor.dims[1]);
+  return copy;
+}
+
+// [group][k][tap][c] to [group][c][tap][k].
+Float8Copy copy_of_filter(const Problem& problem) {
+  Float8Copy copy;
+  copy.exists = true;
+  copy.params.groups = static_cast<std::uint32_t>(problem.groups);
+  copy.params.a = copy.params.a_out = static_cast<std::uint32_t>(problem.w.dims[0] / problem.groups);
+  copy.params.middle = static_cast<std::uint32_t>(pixels_of(problem.w));
+  copy.params.b = static_cast<std::uint32_t>(problem.w.dims[1]);
+  return copy;
+}
+
+std::size_t bytes_of(const Float8Copy& copy) {
+  if (!copy.exists) return 0;
+  const float8::TransposeParams& p = copy.params;
+  return std::size_t{p.groups} * p.b * p.middle * p.a_out;
+}
+
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Whether eight elements of a row are whole aligned vectors.
+bool stores_vectors(const Sm90Plan& plan, std::int64_t column_step) {
+  const sm90::Params& p = plan.params;
+  if (column_step != 1 || p.n_count % 8 != 0 || p.group_columns % 8 != 0) return false;
+  for (const std::int64_t step : p.c_step)
+    if (step % 8 != 0) return false;
+  for (std::uint32_t i = 0; i < p.phases; ++i)
+    if (p.problem[i].c_base % 8 != 0) return false;
+  return true;
+}
+
+const char* copies_unsupported_reason(const Problem& problem) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  const auto blocks = [](const Float8Copy& copy) {
+    const float8::TransposeParams& p = copy.params;
+    return static_cast<double>(p.groups) * p.middle * std::ceil(p.a_out / 64.0) * std::ceil(p.b / 64.0);
+  };
+  const auto is_large = [&](const Float8Copy& copy) { return blocks(copy) >= static_cast<double>(kMost); };
+  if (is_dgrad(problem)) return is_large(copy_of_filter(problem)) ? "the filter is too large" : nullptr;
+  if (!is_wgrad(problem)) return nullptr;
+  if (problem.groups != 1) return "the filter gradient of groups";
+  if (problem.mode == GPUDNN_CONVOLUTION) return "the filter gradient of a mirrored filter";
+  if (!is_packed_nhwc(problem.x) || !is_packed_nhwc(problem.y)) return "x or dy are not packed in NHWC";
+  return is_large(copy_of_image(problem.x)) || is_large(copy_of_image(problem.y)) ? "an image is too large" : nullptr;
+}
+
+struct Counts {
+  double tiles = 0, all_k = 0, longest_k = 0;
+};
+Counts counts_of(const Sm90Plan& plan) {
+  const sm90::Params& p = plan.params;
+  Counts c;
+  c.tiles = plan.tiles;
+  for (std::uint32_t i = 0; i < p.phases; ++i) {
+    const std::uint32_t end = i + 1 < p.phases ? p.problem[i + 1].first_work : plan.tiles;
+    c.all_k += static_cast<double>(end - p.problem[i].first_work) * p.problem[i].k_blocks;
+    c.longest_k = std::max(c.longest_k, static_cast<double>(p.problem[i].k_blocks));
+  }
+  return c;
+}
+
+}  // namespace
+
+const char* float8_sm90_unsupported_reason(const Float8Problem& problem) {
+  const Problem& conv = problem.conv;
+  const TensorGeometry& out = output(conv);
+  for (const TensorGeometry* tensor : {&conv.x, &conv.w, &conv.y})
+    if (tensor != &out && !is_float8(tensor->type)) return "an operand is no 8-bit float";
+  if (!is_float8(out.type) && (!is_floating(out.type) || out.type == GPUDNN_DATA_DOUBLE))
+    return "the result is none of f16, bf16, f32 and the 8-bit floats";
+  if (element_count(conv.x) == 0 || element_count(conv.y) == 0) return "an image is empty";
+  if (!is_wgrad(conv) && !is_packed_nhwc(conv.w)) return "the filter is not packed in the order k, taps, channels";
+  if (const char* const reason = copies_unsupported_reason(conv)) return reason;
+  const Problem shape = shape_of(conv);
+  if (conv.groups > 1) {
+    const std::int64_t summed = (is_dgrad(conv) ? conv.y : conv.x).dims[1] / conv.groups;
+    if (summed % kRow != 0) return "a group's share of the reduction is no multiple of 128 channels";
+  }
+  return sm90_layout_unsupported_reason(shape, true);
+}
+
+Float8Plan float8_sm90_plan(const Float8Problem& problem, const Config& config) {
+  const Problem& conv = problem.conv;
+  const sm90::TileShape& tile = float8::kShapes[config.tile];
+  const Problem shape = shape_of(conv);
+  Float8Plan plan;
+  plan.tile = config.tile;
+  plan.gemm = sm90_plan(shape, tile, config.split_k);
+  sm90::Params& p = plan.gemm.params;
+  p.stores_boxes = false;
+  p.bias_step = conv.bias_stride * data_type_bits(problem.bias_type) / 8;
+  if (is_dgrad(conv)) plan.b = copy_of_filter(conv);
+  if (is_wgrad(conv)) {
+    plan.a = copy_of_image(conv.x);
+    plan.b = copy_of_image(conv.y);
+  }
+  p.filter_by_pdl = plan.b.exists;
+  plan.b.at = aligned(bytes_of(plan.a));
+  plan.partials_at = plan.b.at + aligned(bytes_of(plan.b));
+  plan.workspace = plan.partials_at;
+  if (config.split_k > 1) {
+    plan.workspace +=
+        sm90::partial_bytes(tile, static_cast<std::size_t>(plan.gemm.tiles) * static_cast<std::size_t>(config.split_k));
+  }
+  const TensorGeometry& a = is_dgrad(conv) ? conv.y : conv.x;
+  const TensorGeometry& b = is_wgrad(conv) ? conv.y : conv.w;
+  const TensorGeometry& c = output(shape);
+  plan.params.a_is_e5m2 = a.type == GPUDNN_DATA_FP8_E5M2;
+  plan.params.b_is_e5m2 = b.type == GPUDNN_DATA_FP8_E5M2;
+  plan.params.promotes = problem.promotes;
+  plan.params.c_type = any_type(output(conv).type);
+  plan.params.bias_type = any_type(problem.bias_type);
+  plan.params.c_column_step = c.dims[1] > 1 ? c.strides[1] : 1;
+  plan.params.stores_vectors = stores_vectors(plan.gemm, plan.params.c_column_step);
+  return plan;
+}
+
+void float8_sm90_candidates(const Float8Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  constexpr double kMinKTiles = 4;  // of a split
+  for (int tile = 0; tile < float8::kShapeCount; ++tile) {
+    const sm90::TileShape& shape = float8::kShapes[tile];
+    Config config = {.tile = tile, .split_k = 1, .tile_name = kNames[static_cast<std::size_t>(tile)].text};
+    const Float8Plan plan = float8_sm90_plan(problem, config);
+    const Counts counts = counts_of(plan.gemm);
+    const double multiprocessors = std::max(device.rates.multiprocessors, 2);
+    int last = 0;
+    for (const double rounds : {0.0, 1.0, 2.0, 4.0}) {
+      const double most = std::min(rounds * multiprocessors / counts.tiles, counts.longest_k / kMinKTiles);
+      config.split_k = std::max(1, static_cast<int>(std::min(most, 256.0)));
+      if (config.split_k <= last) continue;
+      last = config.split_k;
+      Footprint f;
+      f.tiles = counts.tiles * config.split_k;
+      f.k_tiles = std::ceil(counts.all_k / counts.tiles / config.split_k);
+      f.flops = 2.0 * shape.bm * shape.bn * kRow;
+      f.flops_rate = 2 * device.rates.half_flops;
+      f.efficiency = shape.efficiency;
+      f.l2_bytes = static_cast<double>((shape.bm + shape.bn) * kRow);
+      f.tile_seconds = kTileSeconds * shape.bm / 256;
+      f.store_bytes =
+          shape.bm * shape.bn * (config.split_k > 1 ? 4.0 : data_type_bits(output(problem.conv).type) / 8.0);
+      f.dram_bytes = bytes_of_tensors(problem.conv);
+      const double copied = static_cast<double>(plan.partials_at);
+      if (copied > 0) f.start_seconds = kLaunch * (plan.a.exists ? 2 : 1) + 2 * copied / device.rates.copy_bytes;
+      if (config.split_k > 1) {
+        f.partial_bytes = 2.0 * f.tiles * shape.bm * shape.bn * sizeof(float);
+        f.partial_rate = kPartialRate;
+        f.reduce_seconds = kLaunch;
+      }
+      candidates->push_back({config, estimate(f, device.rates), float8_sm90_plan(problem, config).workspace});
+    }
+  }
+}
+
+}  // namespace gpudnn::conv
