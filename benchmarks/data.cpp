@@ -209,4 +209,22 @@ double relative_error(const TensorGeometry& tensor, const std::vector<std::byte>
   return std::sqrt(sums.difference / sums.reference);
 }
 
+Errors errors_of_floats(const TensorGeometry& tensor, const std::vector<std::byte>& floats,
+                        const std::vector<std::byte>& doubles) {
+  Errors errors;
+  double squares = 0;
+  double reference = 0;
+  for_each_offset(tensor, [&](std::size_t offset) {
+    const double expected = load<double>(doubles, offset);
+    const double error = std::fabs(load<float>(floats, offset) - expected);
+    errors.greatest = std::fmax(errors.greatest, error);
+    squares += error * error;
+    reference += expected * expected;
+  });
+  const double count = static_cast<double>(element_count(tensor));
+  errors.greatest /= std::sqrt(reference / count);
+  errors.mean = std::sqrt(squares / reference);
+  return errors;
+}
+
 }  // namespace gpudnn::bench

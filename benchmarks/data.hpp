@@ -29,4 +29,13 @@ void poison(Machine& machine, const Buffer& buffer);
 [[nodiscard]] double relative_error(const TensorGeometry& tensor, const std::vector<std::byte>& a,
                                     const std::vector<std::byte>& b);
 
+// Of floats next to the same elements in double: the greatest error and the root of the mean square, both over the
+// latter of the reference.
+struct Errors {
+  double greatest = 0;
+  double mean = 0;
+};
+[[nodiscard]] Errors errors_of_floats(const TensorGeometry& tensor, const std::vector<std::byte>& floats,
+                                      const std::vector<std::byte>& doubles);
+
 }  // namespace gpudnn::bench

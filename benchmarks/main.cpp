@@ -78,6 +78,8 @@ void declare(CLI::App* app, Options* o) {
       "--no-check", o->no_check,
       "Do not look at the outputs. Otherwise NaN is looked for in all of them, and those of problems of up to 1 "
       "GFLOP and 30 MB are compared with the host's reference");
+  app->add_flag("--errors", o->measure.errors,
+                "With --against: the errors of both, of convolutions of f32, next to a reference in double");
   app->add_flag("--measure-copy", o->measure_copy, "Measure the device's copy rate and use it for the floor");
   Ceilings& c = o->ceilings;
   app->add_option("--copy-gbps", c.copy_gbps, "Copy rate for the floor, bytes read + written")->capture_default_str();

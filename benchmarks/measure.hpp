@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api_table.hpp"
+#include "data.hpp"
 #include "machine.hpp"
 #include "problem_run.hpp"
 #include "reference.hpp"
@@ -23,6 +24,7 @@ struct MeasureOptions {
   bool query = false;                    // time the heuristic query
   bool check = true;                     // look at the outputs
   const Reference* reference = nullptr;  // checks what is cheap to check, where there is no second library
+  bool errors = false;                   // of both libraries, next to a reference in double
 };
 
 // One library on one problem. Where the heuristic and Find chose differently both were timed, and the faster is told.
@@ -55,6 +57,10 @@ struct Row {
   double bound = 0;
   bool mismatch = false;  // the error is above the bound, or there is a NaN
   std::string check;      // how far the outputs were looked at without a second library: "reference", "NaN only", ...
+
+  // Of the timed choices next to a reference in double, where that was asked for.
+  bool has_errors = false;
+  Errors our_errors, their_errors;
 
   [[nodiscard]] bool compared() const noexcept { return against && ours.ok() && theirs.ok(); }
   [[nodiscard]] bool has_ratio() const noexcept { return compared() && theirs.timing.seconds > 0; }

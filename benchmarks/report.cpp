@@ -107,6 +107,10 @@ Fields fields_of(const Row& row, const ReportOptions& options) {
   add_side("theirs_", row.theirs, options, &fields);
   fields.emplace_back("ratio", row.has_ratio() ? number(row.ratio()) : "");
   fields.emplace_back("relative_error", number(row.relative_error));
+  for (const auto& [column, errors] : {std::pair("ours_", row.our_errors), std::pair("theirs_", row.their_errors)}) {
+    fields.emplace_back(std::string(column) + "greatest_error", row.has_errors ? number(errors.greatest) : "");
+    fields.emplace_back(std::string(column) + "rms_error", row.has_errors ? number(errors.mean) : "");
+  }
   fields.emplace_back("error_bound", row.bound > 0 ? number(row.bound) : "");
   fields.emplace_back("check", row.against ? "second library" : row.check);
   fields.emplace_back("verdict", row.mismatch ? "MISMATCH" : row.compared() || row.check == "reference" ? "ok" : "");
@@ -152,6 +156,10 @@ void print_table_row(const Row& row, const ReportOptions& options) {
                 format("%.1e", row.relative_error).c_str());
   }
   if (row.worst_output > 0) std::printf(" (output %d)", row.worst_output);
+  if (row.has_errors) {
+    std::printf("  greatest %.2e, theirs %.2e; rms %.2e, theirs %.2e", row.our_errors.greatest,
+                row.their_errors.greatest, row.our_errors.mean, row.their_errors.mean);
+  }
   std::printf("%s\n", row.mismatch ? "  MISMATCH" : "");
   if (row.nan_count > 0) std::printf("    ours: %zu elements of the output are NaN\n", row.nan_count);
   if (!ours.ok()) std::printf("    ours: %s\n", ours.failure.c_str());
@@ -208,6 +216,29 @@ void print_epilogues(const std::vector<Row>& rows) {
   }
 }
 
+// Errors next to a reference in double: ours over theirs, and where ours are larger.
+void print_errors(const std::vector<Row>& rows) {
+  struct Kind {
+    const char* name;
+    double Errors::*error;
+  };
+  for (const Kind& kind : {Kind{"greatest", &Errors::greatest}, Kind{"rms", &Errors::mean}}) {
+    Mean ratio;
+    int larger = 0;
+    const Row* worst = nullptr;
+    const auto of = [&](const Row& row) { return row.our_errors.*kind.error / row.their_errors.*kind.error; };
+    for (const Row& row : rows) {
+      if (!row.has_errors) continue;
+      ratio.add(of(row));
+      larger += of(row) > 1 ? 1 : 0;
+      if (worst == nullptr || of(row) > of(*worst)) worst = &row;
+    }
+    if (worst == nullptr) continue;
+    std::printf("%s error: ours / theirs %.3f, geometric mean of %d; larger in %d, most %.2f (%s)\n", kind.name,
+                ratio.value(), ratio.count, larger, of(*worst), worst->task->name.c_str());
+  }
+}
+
 }  // namespace
 
 void print_means(const std::vector<Row>& rows, const ReportOptions& options) {
@@ -217,6 +248,7 @@ void print_means(const std::vector<Row>& rows, const ReportOptions& options) {
     print_firsts("first query", rows, &Side::first_query_seconds, 1e6, "us");
     print_firsts("first call", rows, &Side::first_call_seconds, 1e3, "ms");
   }
+  print_errors(rows);
   struct Group {
     Mean ratio;
     Mean share;

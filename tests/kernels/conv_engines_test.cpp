@@ -387,6 +387,16 @@ constexpr const char* kBusyProblems[] = {
     "dgrad f32 nhwc n4c64h56w56 k64r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=tensor",
     "fwd bf16 nhwc n8c512h7w7 k512r3s3 p1x1 t1x1 d1x1 g16 acc=f32 math=tensor",
     "fwd f16 nhwc n4c24h56w56 k144r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "fwd f32 nchw n4c64h28w28 k96r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=fma",
+    "dgrad f32 nhwc n4c64h28w28 k96r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=fma",
+    "fwd f32 nchw n4c32h27w27 k48r5s5 p2x2 t1x1 d1x1 g1 acc=f32 math=fma",
+    "dgrad f32 nchw n4c32h27w27 k48r5s5 p2x2 t1x1 d1x1 g1 acc=f32 math=fma",
+    "wgrad f32 nchw n4c32h27w27 k48r5s5 p2x2 t1x1 d1x1 g1 acc=f32 math=fma",
+    "fwd f16 nhwc n8c256h28w28 k256r3s3 p1x1 t1x1 d1x1 g256 acc=f32 math=tensor",
+    "dgrad bf16 nhwc n8c256h28w28 k256r5s5 p2x2 t2x2 d1x1 g256 acc=f32 math=tensor",
+    "wgrad f16 nhwc n8c256h28w28 k256r7s7 p3x3 t1x1 d1x1 g256 acc=f32 math=tensor",
+    "wgrad f32 nchw n8c96h28w28 k96r3s3 p1x1 t1x1 d1x1 g96 acc=f32 math=fma",
+    "wgrad f16 nhwc n8c128h28w28 k128r3s3 p1x1 t1x1 d1x1 g32 acc=f32 math=tensor",
 };
 
 TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {

@@ -126,6 +126,26 @@ TEST(IntegerConvolutionEngines, AgreeWithTheOracle) {
   }
 }
 
+// Enough blocks to fill a device, and few with long sums, which clusters share.
+TEST(IntegerConvolutionEngines, TwentyRunsGiveTheSameBits) {
+  Random random(session_seed());
+  std::map<std::string, int> counts;
+  for (const char* line : {"conv fwd i8 nhwc n4c128h28w28 k128r3s3 p1x1 t1x1 d1x1 g1 acc=i32 math=tensor act=relu bias",
+                           "conv fwd i8 nhwc n1c512h7w7 k256r3s3 p1x1 t1x1 d1x1 g1 out=f32 acc=i32 math=tensor"}) {
+    if (!Backend::at_hand().is_cuda() && !counts.empty()) break;
+    std::string why;
+    const auto problem = conv::from_text(line, &why);
+    ASSERT_TRUE(problem.has_value()) << why;
+    const IntegerCase c = {.problem = *problem, .alpha = 0.01f};
+    // Each run has the oracle's bits, so all have the same.
+    for (int i = 0; i < 20; ++i) {
+      Random same(session_seed());
+      ASSERT_EQ(check_engines(c, same, &counts), "") << line << ", run " << i;
+    }
+  }
+  EXPECT_FALSE(counts.empty());
+}
+
 TEST(IntegerConvolutionEngines, FloatingEnginesRefuseIntegers) {
   Random random(session_seed());
   const Device& device = *Backend::at_hand().handle()->device;
