@@ -395,7 +395,7 @@ def float8():
                 names = {"fwd": ("x", "w", "y"), "dgrad": ("dx", "w", "dy"), "wgrad": ("x", "dw", "dy")}[direction]
                 links = " ".join(f"{port}={ports[port[-1]]}" for port in names)
                 graph.operation(
-                    f"conv_{direction} {links} compute=f32 pre={p}x{p} post={p}x{p} stride={t}x{t} dilation=1x1"
+                    f"conv_{direction} cross {links} compute=f32 pre={p}x{p} post={p}x{p} stride={t}x{t} dilation=1x1"
                 )
                 if kind == "f8":
                     shape = dims[written]

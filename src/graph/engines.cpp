@@ -58,6 +58,8 @@ constexpr Engine kEngines[] = {
     convolution(221, "integer_sm80", kCuda, true),
     convolution(222, "integer_simt", kCuda, false, true),
     winograd(223, "winograd_sm90"),
+    convolution(225, "sliced_k_sm80", kCuda, true),
+    convolution(226, "few_terms_simt", kCuda, false),
     {.index = 224,
      .name = "float8_sm90",
      .backend = kCuda,

@@ -77,12 +77,11 @@ __device__ __forceinline__ std::uint16_t pair_of_bytes(AnyType type, float low, 
                                : ptx::cvt_rn_satfinite_e4m3x2_f32(high, low);
 }
 
-// 8 values of a row, two of each group of eight columns, to the 32 elements from `at` on.
-__device__ __forceinline__ void store_row(AnyType type, void* c, std::int64_t at, bool exists, std::uint32_t columns,
-                                          const float (&v)[8]) {
+// 8 values of a row, two of each group of eight columns, to the 32 elements from `at` on. kBytes: of an element.
+template <int kBytes>
+__device__ __forceinline__ void store_row(AnyType type, void* c, std::int64_t at, bool exists, const float (&v)[8]) {
   const std::uint32_t thread = threadIdx.x % 4;
-  const bool mine = exists && thread * 8 < columns;
-  if (type == AnyType::e4m3 || type == AnyType::e5m2) {
+  if constexpr (kBytes == 1) {
     std::uint32_t words[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -90,15 +89,8 @@ __device__ __forceinline__ void store_row(AnyType type, void* c, std::int64_t at
                  static_cast<std::uint32_t>(pair_of_bytes(type, v[4 * i + 2], v[4 * i + 3])) << 16;
     }
     const uint2 bytes = tile::transpose_quad(words[0], words[1]);
-    if (mine) *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(c) + at + thread * 8) = bytes;
-  } else if (type == AnyType::f32) {
-#pragma unroll
-    for (std::uint32_t j = 0; j < 4; ++j) {
-      if (!exists || j * 8 >= columns) continue;
-      *reinterpret_cast<float2*>(static_cast<float*>(c) + at + j * 8 + thread * 2) =
-          make_float2(v[2 * j], v[2 * j + 1]);
-    }
-  } else {
+    if (exists) *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(c) + at + thread * 8) = bytes;
+  } else if constexpr (kBytes == 2) {
     std::uint32_t words[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -106,18 +98,66 @@ __device__ __forceinline__ void store_row(AnyType type, void* c, std::int64_t at
                                        : ptx::cvt_rn_f16x2_f32(v[2 * j + 1], v[2 * j]);
     }
     const uint4 elements = tile::transpose_quad(words);
-    if (mine) *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(c) + at + thread * 8) = elements;
+    if (exists) *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(c) + at + thread * 8) = elements;
+  } else {
+#pragma unroll
+    for (std::uint32_t j = 0; j < 4; ++j) {
+      if (!exists) continue;
+      *reinterpret_cast<float2*>(static_cast<float*>(c) + at + j * 8 + thread * 2) =
+          make_float2(v[2 * j], v[2 * j + 1]);
+    }
   }
+}
+
+// The tile where there is neither bias nor activation, and all of its columns exist: straight through, side by side.
+// Rows that do not exist are zeros, and so no greatest magnitude.
+template <class I, int kBytes>
+__device__ __forceinline__ void store_plain(const Params& p, const Work& work, int consumer, const StoreState& state,
+                                            const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
+  const sm90::Params& g = p.gemm;
+  const float scale = state.alpha * state.c_alpha;
+  const std::int64_t channel = static_cast<std::int64_t>(work.group) * g.group_columns + work.n * I::kBN;
+#pragma unroll
+  for (int block = 0; block < I::kRowBlocks; ++block) {
+#pragma unroll
+    for (std::uint32_t half = 0; half < 2; ++half) {
+      const std::uint32_t m =
+          work.m * I::kBM +
+          I::row_of_fragment(static_cast<std::uint32_t>(consumer * I::kRowBlocks + block), threadIdx.x % 128, half);
+      const std::int64_t row = sm90::row_offset<I>(g, work, m, g.c_step, g.c_is_even);
+#pragma unroll
+      for (int part = 0; part < I::kBN / 32; ++part) {
+        float v[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) v[i] = scale * sum[block][part * 16 + i / 2 * 4 + half * 2 + i % 2];
+        store_row<kBytes>(p.c_type, g.c, row + channel + part * 32, row >= 0, v);
+      }
+    }
+  }
+}
+
+template <class I>
+__device__ __forceinline__ void note_amax(const float (&sum)[I::kRowBlocks][I::kBN / 2], StoreState* state) {
+  std::uint32_t greatest = 0;
+#pragma unroll
+  for (int block = 0; block < I::kRowBlocks; ++block) {
+#pragma unroll
+    for (int i = 0; i < I::kBN / 2; ++i) greatest = max(greatest, __float_as_uint(sum[block][i]) & 0x7fffffffu);
+  }
+  // Rounding keeps the order of magnitudes.
+  const float scaled = __uint_as_float(greatest) * state->alpha;
+  state->amax = max(state->amax, __float_as_uint(scaled) & 0x7fffffffu);
 }
 
 __device__ __forceinline__ void store_element(const Params& p, std::int64_t at, float value) {
   tile::write_any(p.c_type, static_cast<char*>(p.gemm.c) + at * tile::any_type_bytes(p.c_type), value);
 }
 
-// The tile's rows of a consumer, 32 columns of 64 rows at a time: one piece of code for all of them.
+// The tile's rows of a consumer, 32 columns of 64 rows at a time, element by element: one piece of code for all of
+// them.
 template <class I>
-__device__ __forceinline__ void store_tile(const Params& p, const Work& work, int consumer, StoreState* state,
-                                           const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
+__device__ __forceinline__ void store_general(const Params& p, const Work& work, int consumer, StoreState* state,
+                                              const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
   constexpr int kParts = I::kBN / 32;
   const sm90::Params& g = p.gemm;
   const std::uint32_t inside = threadIdx.x % 4 * 2;
@@ -141,21 +181,48 @@ __device__ __forceinline__ void store_tile(const Params& p, const Work& work, in
     const auto exists = [&](int i) { return row[i % 4 / 2] >= 0 && column(i) < g.n_count; };
     finish(p, work.group, state, column, exists, v);
     const std::int64_t channel = static_cast<std::int64_t>(work.group) * g.group_columns + first;
-    if (p.stores_vectors) {
+    if (p.stores_vectors && first + 32 <= g.n_count) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float of_row[8];
 #pragma unroll
         for (int i = 0; i < 8; ++i) of_row[i] = v[i / 2 * 4 + half * 2 + i % 2];
-        store_row(p.c_type, g.c, row[half] + channel, row[half] >= 0, g.n_count - first, of_row);
+        const std::int64_t at = row[half] + channel;
+        const int bytes = tile::any_type_bytes(p.c_type);
+        if (bytes == 1) {
+          store_row<1>(p.c_type, g.c, at, row[half] >= 0, of_row);
+        } else if (bytes == 2) {
+          store_row<2>(p.c_type, g.c, at, row[half] >= 0, of_row);
+        } else {
+          store_row<4>(p.c_type, g.c, at, row[half] >= 0, of_row);
+        }
       }
-    } else {
-#pragma unroll
-      for (int i = 0; i < 16; ++i) {
-        if (!exists(i)) continue;
-        store_element(p, row[i % 4 / 2] + (channel + i / 4 * 8 + i % 2 + inside) * p.c_column_step, v[i]);
-      }
+      continue;
     }
+    // Registers have no addresses: each value has its turn in the first place.
+#pragma unroll 1
+    for (int i = 0; i < 16; ++i) {
+      const bool lower = i % 4 >= 2;
+      if ((lower ? row[1] : row[0]) >= 0 && column(i) < g.n_count) {
+        store_element(p, (lower ? row[1] : row[0]) + (channel + i / 4 * 8 + i % 2 + inside) * p.c_column_step, v[0]);
+      }
+#pragma unroll
+      for (int j = 0; j < 15; ++j) v[j] = v[j + 1];
+    }
+  }
+}
+
+template <class I>
+__device__ __forceinline__ void store_tile(const Params& p, const Work& work, int consumer, StoreState* state,
+                                           const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
+  const bool plain = p.stores_vectors && p.c_type != AnyType::f32 && !p.gemm.has_bias &&
+                     p.gemm.activation.mode == gemm::Activation::identity && (work.n + 1) * I::kBN <= p.gemm.n_count;
+  if (!plain) return store_general<I>(p, work, consumer, state, sum);
+  if (p.amax != nullptr) note_amax<I>(sum, state);
+  if (tile::any_type_bytes(p.c_type) == 1) {
+    store_plain<I, 1>(p, work, consumer, *state, sum);
+  } else {
+    store_plain<I, 2>(p, work, consumer, *state, sum);
   }
 }
 

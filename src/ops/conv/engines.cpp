@@ -9,7 +9,8 @@ extern const ConvEngine kHostGemm, kHostDirect;
 extern const ConvEngine kImplicitGemmSm90, kSmallCSm80, kImplicitGemmSm80, kNhwcTranspose, kDirectSm90,
     kConv1x1NchwSm90, kSmallCFwdSm90, kSmallCDgradSm90, kSmallCWgradSm90, kDirectWgradSm90, kConv1x1SmallCSm80,
     kSmemIm2colWgradSm90, kDepthwiseSimt, kSmallGroupSm80, kFp32SplitSm90, kWinogradSm90, kWinogradSimt,
-    kWinogradFusedSimt, kFftSm90, kFftTilingSm90, kFftSimt, kFftTilingSimt, kImplicitGemmSimt, kIntegerSm90,
+    kWinogradFusedSimt, kFftSm90, kFftTilingSm90, kFftSimt, kFftTilingSimt, kImplicitGemmSimt, kSlicedKSm80,
+    kFewTermsSimt, kIntegerSm90,
     kIntegerSm80, kIntegerSimt;
 #endif
 
@@ -23,6 +24,7 @@ std::span<const ConvEngine> engines() noexcept {
       kConv1x1SmallCSm80,  // 1x1 over at most 64 channels
       kSmallCFwdSm90,      // up to 8 channels
       kSmallCDgradSm90,   kSmallCWgradSm90, kSmemIm2colWgradSm90, kSmallCSm80,
+      kSlicedKSm80,        // small problems forward, 16 bits: the warps of a block share a tile's reduction
       kImplicitGemmSm80,   // mma.sync: any layout
       kFp32SplitSm90,      // f32 without TF32: terms of bf16, in NHWC
       kNhwcTranspose,      // any of the above on packed NHWC copies
@@ -35,6 +37,7 @@ std::span<const ConvEngine> engines() noexcept {
       kFftTilingSm90,      // the same in tiles that suit the filter
       kFftSimt,            // the same by multiply-adds: whole images or large tiles
       kFftTilingSimt,      // the same in tiles that suit the filter
+      kFewTermsSimt,       // float, short sums: forward, and data gradient of step 1
       kImplicitGemmSimt,   // everything of floating-point numbers
       kIntegerSm90,        // 8-bit integers in NHWC
       kIntegerSm80,        // 8-bit integers, channels in vectors of 4 or 16

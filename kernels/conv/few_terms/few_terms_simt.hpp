@@ -1,0 +1,79 @@
+// The parameters of the float convolution whose filter fits shared memory: plain data, shared by the launcher and the
+// kernel. See few_terms_simt.cuh.
+//
+//   out[n, m, h, w] = sum over c, r, s of in[n, c, h * stride - pad + r * dilation, ...] * filter[m, c, r, s]
+//
+// Forward, in is x and m the filter. The data gradient of stride 1 is the same with in dy, m the channel, c the filter,
+// and the taps from the last one on.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/gemm/epilogue/activation.hpp"
+#include "kernels/tile/fast_divmod.cuh"
+
+struct CUstream_st;
+
+namespace gpudnn::kernels::few_terms {
+
+using tile::FastDivmod;
+
+constexpr int kThreads = 256;
+constexpr std::size_t kMaxShared = 48 * 1024;
+
+// `outputs` channels for a thread; `slices` threads share a pixel's sum.
+struct TileRow {
+  int outputs;
+  int slices;
+};
+constexpr TileRow kTiles[] = {{4, 1}, {4, 4}, {1, 1}, {1, 4}, {1, 8}};
+constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
+
+// Where elements lie, in elements. Axis 0 is w, 1 is h.
+struct Image {
+  std::int32_t image = 0;
+  std::int32_t channel = 0;
+  std::int32_t axis[2] = {};
+};
+
+struct Params {
+  const float* in = nullptr;
+  const float* filter = nullptr;  // its first tap in the order of the sum
+  std::uint32_t pixels = 0;       // of out
+  std::uint32_t outputs = 0;
+  std::uint32_t channels = 0;  // that are summed over
+  FastDivmod extent[2];        // of out
+  FastDivmod taps[2];          // w, h
+  std::int32_t in_extent[2] = {1, 1};
+  std::int32_t pad[2] = {};
+  std::int32_t stride[2] = {1, 1};
+  std::int32_t dilation[2] = {1, 1};
+  Image in_at, filter_at, out_at, addend_at;  // of the filter: the image is an output channel
+  bool has_bias = false;
+  bool float_vectors = false;
+  bool has_scale = false;
+  std::int64_t bias_step = 0;  // bytes
+  std::int64_t scale_step = 0;
+  // Filled in for each launch.
+  bool is_plain = false;
+  float alpha = 1;
+  float addend_scale = 0;  // 0: the addend is not read
+  gemm::ActivationArgs<float> activation;
+  const void* addend = nullptr;
+  const void* bias = nullptr;
+  const void* scale = nullptr;
+  void* out = nullptr;
+};
+
+// Bytes of shared memory of a block: the filter, and then the sums of slices.
+constexpr std::size_t shared_bytes(const TileRow& row, std::size_t terms) {
+  const std::size_t filter = terms * static_cast<std::size_t>(row.outputs) * sizeof(float);
+  const std::size_t sums = row.slices > 1 ? sizeof(float) * kThreads * static_cast<std::size_t>(row.outputs) : 0;
+  return filter > sums ? filter : sums;
+}
+
+void launch(int tile, const Params& params, CUstream_st* stream);
+
+}  // namespace gpudnn::kernels::few_terms

@@ -1,0 +1,153 @@
+// The mapping of forward convolutions to the kernel whose warps share a tile's reduction, and its cost model.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/sliced_k/sliced_k_sm80_params.hpp"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "core/cost_model.hpp"
+#include "core/integer.hpp"
+#include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/tensor_math.hpp"
+#include "ops/conv/tile_names.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+namespace sliced = kernels::sliced_k;
+using kernels::gemm::Activation;
+
+constexpr std::int64_t kVector = 8;
+constexpr std::int64_t kMaxSpan = std::numeric_limits<std::int32_t>::max();
+constexpr double kMaxBlocks = 4096;
+
+struct Slices {
+  int count;
+};
+constexpr Slices kRows[] = {{8}, {4}, {2}, {1}};
+constexpr auto kNames = tile_names(kRows, [](const Slices& row) { return TileName().add("slices", row.count); });
+static_assert(std::size(kRows) == std::size(sliced::kSlices));
+
+sliced::Image image_of(const TensorGeometry& tensor, int spatial) {
+  sliced::Image at;
+  at.image = static_cast<std::int32_t>(tensor.strides[0]);
+  at.channel = static_cast<std::int32_t>(tensor.strides[1]);
+  for (int axis = 0; axis < spatial; ++axis) {
+    at.axis[axis] = static_cast<std::int32_t>(tensor.strides[2 + spatial - 1 - axis]);
+  }
+  return at;
+}
+
+// Elements from the first to the last.
+std::int64_t span_of(const TensorGeometry& tensor) {
+  std::int64_t span = 1;
+  for (int i = 0; i < tensor.rank; ++i) span += (tensor.dims[i] - 1) * tensor.strides[i];
+  return span;
+}
+
+// Whether channels are neighbours in whole aligned vectors.
+bool has_vectors(const TensorGeometry& tensor) {
+  if (tensor.dims[1] % kVector != 0 || tensor.strides[1] != 1) return false;
+  for (int i = 0; i < tensor.rank; ++i)
+    if (i != 1 && tensor.dims[i] > 1 && tensor.strides[i] % kVector != 0) return false;
+  return true;
+}
+
+std::int64_t taps_of(const Problem& problem) {
+  std::int64_t taps = 1;
+  for (int i = 0; i < problem.spatial; ++i) taps *= problem.w.dims[2 + i];
+  return taps;
+}
+
+std::int64_t pixels_of(const TensorGeometry& tensor) { return element_count(tensor) / tensor.dims[1]; }
+
+double blocks_of(const Problem& problem, int slices) {
+  const double rows = static_cast<double>(sliced::kTilePixels) * sliced::kWarps / slices;
+  return std::ceil(static_cast<double>(pixels_of(problem.y)) / rows) *
+         std::ceil(static_cast<double>(problem.y.dims[1]) / sliced::kTileFilters);
+}
+
+}  // namespace
+
+const char* sliced_k_unsupported_reason(const Problem& problem) {
+  if (problem.direction != Direction::forward) return "it goes forward only";
+  if (problem.x.type != GPUDNN_DATA_HALF && problem.x.type != GPUDNN_DATA_BFLOAT16) return "it takes f16 and bf16 only";
+  if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
+  if (problem.groups != 1) return "groups";
+  if (problem.spatial > 2) return "three spatial dimensions";
+  if (problem.mode != GPUDNN_CROSS_CORRELATION) return "a mirrored filter";
+  if (const char* reason = channel_scale_unsupported_reason(problem)) return reason;
+  const Activation activation = activation_of(problem);
+  if (activation != Activation::identity && activation != Activation::relu) return "an activation but ReLU";
+  for (const TensorGeometry* tensor :
+       {&problem.x, &problem.w, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y})
+    if (span_of(*tensor) >= kMaxSpan) return "a tensor of 2^31 elements or more";
+  for (int i = 0; i < problem.spatial; ++i)
+    if (problem.pad[i] + problem.w.dims[2 + i] * problem.dilation[i] + problem.y.dims[2 + i] * problem.stride[i] >=
+        kMaxSpan / 2)
+      return "windows beyond 2^30";
+  return blocks_of(problem, 1) > kMaxBlocks ? "more tiles than are worth it" : nullptr;
+}
+
+sliced::Params sliced_k_params(const Problem& problem, const Config& config) {
+  sliced::Params p;
+  const int spatial = problem.spatial;
+  p.is_bf16 = problem.x.type == GPUDNN_DATA_BFLOAT16;
+  p.slice_shift = static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(sliced::kSlices[config.tile])));
+  p.pixels = static_cast<std::uint32_t>(pixels_of(problem.y));
+  p.filters = static_cast<std::uint32_t>(problem.y.dims[1]);
+  for (int axis = 0; axis < spatial; ++axis) {
+    const int i = spatial - 1 - axis;
+    p.extent[axis] = sliced::FastDivmod(static_cast<std::uint32_t>(problem.y.dims[2 + i]));
+    p.taps[axis] = sliced::FastDivmod(static_cast<std::uint32_t>(problem.w.dims[2 + i]));
+    p.x_extent[axis] = static_cast<std::int32_t>(problem.x.dims[2 + i]);
+    p.pad[axis] = static_cast<std::int32_t>(problem.pad[i]);
+    p.stride[axis] = static_cast<std::int32_t>(problem.stride[i]);
+    p.dilation[axis] = static_cast<std::int32_t>(problem.dilation[i]);
+  }
+  p.x_at = image_of(problem.x, spatial);
+  p.w_at = image_of(problem.w, spatial);
+  p.y_at = image_of(problem.y, spatial);
+  p.addend_at = problem.has_z != 0 ? image_of(problem.z, spatial) : p.y_at;
+  const std::int64_t channels = problem.w.dims[1];
+  const std::int64_t taps = taps_of(problem);
+  p.vectors = has_vectors(problem.x) && has_vectors(problem.w);
+  p.w_vectors = is_packed_nchw(problem.w) && channels * taps % kVector == 0;
+  p.y_vectors = has_vectors(problem.y);
+  p.terms = static_cast<std::uint32_t>(p.vectors ? channels : channels * taps);
+  const auto chunks = static_cast<std::uint32_t>(ceil_div(p.terms, sliced::kChunk));
+  p.chunks_of_tap = sliced::FastDivmod(chunks);
+  p.chunks = p.vectors ? chunks * static_cast<std::uint32_t>(taps) : chunks;
+  set_activation(problem, &p);
+  return p;
+}
+
+// A warp waits for memory once in so many chunks; of a block, the bytes of all warps come from the L2.
+void sliced_k_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  constexpr double kStart = 0.5e-6;
+  constexpr double kLatency = 0.75e-6;
+  constexpr double kElementsLatency = 1.3e-6;  // one by one, with their addresses
+  constexpr double kJoin = 0.4e-6;
+  constexpr double kBytesOfChunk = (sliced::kTilePixels + sliced::kTileFilters) * sliced::kChunk * 2.0;
+  for (int i = 0; i < sliced::kSliceCount; ++i) {
+    const sliced::Params p = sliced_k_params(problem, {.tile = i});
+    const double chunks = std::ceil(static_cast<double>(p.chunks) / sliced::kSlices[i]);
+    const double at_once = sliced::at_once(p.vectors);
+    Footprint f;
+    f.tiles = blocks_of(problem, sliced::kSlices[i]);
+    f.k_tiles = std::ceil(chunks / at_once);
+    f.flops = 2.0 * sliced::kWarps * sliced::kTilePixels * sliced::kTileFilters * sliced::kChunk * at_once;
+    f.flops_rate = device.rates.mma_half_flops;
+    f.efficiency = p.vectors ? 0.4 : 0.1;
+    f.l2_bytes = sliced::kWarps * std::fmin(chunks, at_once) * kBytesOfChunk;
+    f.k_tile_latency = p.vectors ? kLatency : kElementsLatency;
+    f.tile_seconds = kJoin;
+    f.start_seconds = kStart;
+    f.dram_bytes = bytes_of_tensors(problem);
+    candidates->push_back(
+        {{.tile = i, .tile_name = kNames[static_cast<std::size_t>(i)].text}, estimate(f, device.rates), 0});
+  }
+}
+
+}  // namespace gpudnn::conv
