@@ -4,25 +4,14 @@
 #include "kernels/conv/few_terms/few_terms_simt.cuh"
 
 namespace gpudnn::kernels::few_terms {
-namespace {
-
-using Kernel = void (*)(Params, int);
-
-template <int kOutputs>
-Kernel kernel_of(std::uint32_t taps) {
-  return taps == 5 ? &few_terms_simt<kOutputs, 5> : &few_terms_simt<kOutputs, 0>;
-}
-
-}  // namespace
-
 void launch(int tile, const Params& params, CUstream_st* stream) {
   const TileRow& row = kTiles[tile];
   const auto width = static_cast<std::uint32_t>(kThreads / row.slices);
   const auto outputs = static_cast<std::uint32_t>(row.outputs);
   const dim3 blocks((params.pixels + width - 1) / width, (params.outputs + outputs - 1) / outputs);
   const std::size_t terms = std::size_t{params.channels} * params.taps[0].divisor * params.taps[1].divisor;
-  const Kernel kernel = row.outputs == 4 ? kernel_of<4>(params.taps[0].divisor) : kernel_of<1>(params.taps[0].divisor);
-  cuda::launch_kernel(kernel, {blocks, kThreads, shared_bytes(row, terms)}, stream, params, row.slices);
+  cuda::launch_kernel(row.outputs == 4 ? &few_terms_simt<4> : &few_terms_simt<1>,
+                      {blocks, kThreads, shared_bytes(row, terms)}, stream, params, row.slices);
 }
 
 }  // namespace gpudnn::kernels::few_terms

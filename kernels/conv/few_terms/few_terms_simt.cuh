@@ -5,7 +5,8 @@
 // and multiplies each with the one or four factors that all threads of a warp read alike. Where pixels are few, up to
 // eight threads share the channels of a sum; theirs are added in order in shared memory.
 //
-// Limits: the filters of a thread's channels fit 48 KiB; 31-bit offsets; one group; one or two spatial dimensions.
+// Limits: filters 5 wide, those of a thread's channels within 48 KiB; 31-bit offsets; one group; one or two spatial
+// dimensions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,17 +31,15 @@ __device__ __forceinline__ std::int32_t offset_of(const Image& image, const Plac
          static_cast<std::int32_t>(at.w) * image.axis[0];
 }
 
-// kTaps: the filter's width, or 0 for any.
-template <int kOutputs, int kTaps>
+template <int kOutputs>
 __device__ __forceinline__ void sum_window(const Params& p, const Place& at, const float* filter, std::uint32_t slice,
                                            std::uint32_t slices, float (&sum)[kOutputs]) {
   const std::int32_t h0 = static_cast<std::int32_t>(at.h) * p.stride[1] - p.pad[1];
   const std::int32_t w0 = static_cast<std::int32_t>(at.w) * p.stride[0] - p.pad[0];
-  const int taps = kTaps > 0 ? kTaps : static_cast<int>(p.taps[0].divisor);
   const int rows = static_cast<int>(p.taps[1].divisor);
   const float* const image = p.in + static_cast<std::int32_t>(at.image) * p.in_at.image;
   for (std::uint32_t c = slice; c < p.channels; c += slices) {
-    const float* factor = filter + c * static_cast<std::uint32_t>(rows * taps * kOutputs);
+    const float* factor = filter + c * static_cast<std::uint32_t>(rows * kWidth * kOutputs);
     const float* const plane = image + static_cast<std::int32_t>(c) * p.in_at.channel;
     for (int r = 0; r < rows; ++r) {
       const std::int32_t h = h0 + r * p.dilation[1];
@@ -56,21 +55,16 @@ __device__ __forceinline__ void sum_window(const Params& p, const Place& at, con
         for (int i = 0; i < kOutputs; ++i) sum[i] = fmaf(x, factor[i], sum[i]);
         factor += kOutputs;
       };
-      if constexpr (kTaps > 0) {
-        float x[kTaps];
+      float x[kWidth];
 #pragma unroll
-        for (int s = 0; s < kTaps; ++s) x[s] = tap(s);
+      for (int s = 0; s < kWidth; ++s) x[s] = tap(s);
 #pragma unroll
-        for (int s = 0; s < kTaps; ++s) add(x[s]);
-      } else {
-#pragma unroll 4
-        for (int s = 0; s < taps; ++s) add(tap(s));
-      }
+      for (int s = 0; s < kWidth; ++s) add(x[s]);
     }
   }
 }
 
-template <int kOutputs, int kTaps>
+template <int kOutputs>
 __global__ void __launch_bounds__(kThreads) few_terms_simt(const __grid_constant__ Params p, int slices) {
   extern __shared__ __align__(16) float filter[];
   const auto count = static_cast<std::uint32_t>(slices);
@@ -101,7 +95,7 @@ __global__ void __launch_bounds__(kThreads) few_terms_simt(const __grid_constant
   }
   __syncthreads();
   float sum[kOutputs] = {};
-  if (exists) sum_window<kOutputs, kTaps>(p, at, filter, slice, count, sum);
+  if (exists) sum_window<kOutputs>(p, at, filter, slice, count, sum);
   if (count > 1) {
     __syncthreads();  // the filter has been read
 #pragma unroll

@@ -22,6 +22,7 @@ using tile::FastDivmod;
 
 constexpr int kThreads = 256;
 constexpr std::size_t kMaxShared = 48 * 1024;
+constexpr int kWidth = 5;  // of the filter, whose row a thread loads at once
 
 // `outputs` channels for a thread; `slices` threads share a pixel's sum.
 struct TileRow {

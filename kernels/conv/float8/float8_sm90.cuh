@@ -18,6 +18,7 @@
 #include "core/launch/shared_memory.hpp"
 #include "kernels/conv/float8/float8_sm90_store.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90.cuh"
+#include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/wgmma_shape.cuh"
 
 namespace gpudnn::kernels::float8 {
@@ -167,6 +168,12 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     const Work work = sm90::work_item<I>(p.gemm, index);
     Sums<I> sum;
     multiply<I>(p, shared, work, consumer, sum, &turn);
+    // Else the compiler reads them earlier, between products, which then wait for one another.
+#pragma unroll
+    for (int block = 0; block < I::kRowBlocks; ++block) {
+#pragma unroll
+      for (int i = 0; i < I::kBN / 2; ++i) ptx::pin(&sum[block][i]);
+    }
     if (p.gemm.splits > 1) {
       sm90::store_partials<I>(p.gemm, work, consumer, sum);
     } else {

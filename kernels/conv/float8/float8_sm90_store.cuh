@@ -12,6 +12,7 @@
 #include "kernels/gemm/epilogue/with_number.cuh"
 #include "kernels/ptx/cvt_f8.cuh"
 #include "kernels/ptx/gpu_scope.cuh"
+#include "kernels/ptx/pin.cuh"
 #include "kernels/tile/any_pack.cuh"
 #include "kernels/tile/transpose_quad.cuh"
 
@@ -109,27 +110,27 @@ __device__ __forceinline__ void store_row(AnyType type, void* c, std::int64_t at
   }
 }
 
-// The tile where there is neither bias nor activation, and all of its columns exist: straight through, side by side.
-// Rows that do not exist are zeros, and so no greatest magnitude.
+// The tile where there is neither bias nor activation, and all of its columns exist. Rows that do not exist are zeros,
+// and so no greatest magnitude.
 template <class I, int kBytes>
 __device__ __forceinline__ void store_plain(const Params& p, const Work& work, int consumer, const StoreState& state,
                                             const float (&sum)[I::kRowBlocks][I::kBN / 2]) {
   const sm90::Params& g = p.gemm;
   const float scale = state.alpha * state.c_alpha;
   const std::int64_t channel = static_cast<std::int64_t>(work.group) * g.group_columns + work.n * I::kBN;
+  const auto first = static_cast<std::uint32_t>(consumer * I::kRowBlocks);
 #pragma unroll
-  for (int block = 0; block < I::kRowBlocks; ++block) {
+  for (std::uint32_t block = 0; block < I::kRowBlocks; ++block) {
 #pragma unroll
     for (std::uint32_t half = 0; half < 2; ++half) {
-      const std::uint32_t m =
-          work.m * I::kBM +
-          I::row_of_fragment(static_cast<std::uint32_t>(consumer * I::kRowBlocks + block), threadIdx.x % 128, half);
-      const std::int64_t row = sm90::row_offset<I>(g, work, m, g.c_step, g.c_is_even);
+      const std::uint32_t m = work.m * I::kBM + I::row_of_fragment(first + block, threadIdx.x % 128, half);
+      std::int64_t row = sm90::row_offset<I>(g, work, m, g.c_step, g.c_is_even);
+      ptx::pin(&row);  // not all of them at once
 #pragma unroll
       for (int part = 0; part < I::kBN / 32; ++part) {
         float v[8];
 #pragma unroll
-        for (int i = 0; i < 8; ++i) v[i] = scale * sum[block][part * 16 + i / 2 * 4 + half * 2 + i % 2];
+        for (std::uint32_t i = 0; i < 8; ++i) v[i] = scale * sum[block][part * 16 + i / 2 * 4 + half * 2 + i % 2];
         store_row<kBytes>(p.c_type, g.c, row + channel + part * 32, row >= 0, v);
       }
     }

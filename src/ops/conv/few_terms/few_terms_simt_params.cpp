@@ -53,6 +53,7 @@ const char* few_terms_unsupported_reason(const Problem& problem) {
   if (problem.direction == Direction::wgrad) return "it does forward and the data gradient only";
   if (problem.groups != 1) return "groups";
   if (problem.spatial > 2) return "three spatial dimensions";
+  if (problem.w.dims[1 + problem.spatial] != few::kWidth) return "a filter that is not 5 wide";
   for (int i = 0; i < problem.spatial; ++i)
     if (!is_forward(problem) && problem.stride[i] != 1) return "a data gradient with strides";
   const Activation activation = activation_of(problem);
@@ -106,7 +107,7 @@ FewTermsPlan few_terms_plan(const Problem& problem, const Config& config) {
 
 // A thread's instructions, or how long its loads of a row of the window take where warps are few.
 void few_terms_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr double kStart = 0.6e-6;
+  constexpr double kStart = 3.0e-6;
   constexpr double kStage = 0.7e-6;       // the filter's first element
   constexpr double kStageStep = 0.05e-6;  // of kThreads elements
   constexpr double kRowLatency = 45;      // cycles of a row of the window
