@@ -67,8 +67,8 @@ std::string random_graph(Random& random, bool fits) {
   const auto spatial = static_cast<std::size_t>(random.pick({1, 2, 2, 2, 2, 3}));
   const char* const form = random.pick({"fwd", "fwd", "dgrad", "wgrad"});
   const bool forward = form[0] == 'f';
-  const bool by_images = form[0] == 'w';
-  const std::int64_t groups = !by_images && random.chance(0.1) ? 2 : 1;
+  const bool wgrad = form[0] == 'w';
+  const std::int64_t groups = random.chance(0.1) ? 2 : 1;
   const std::int64_t vector = fits ? 16 : 1;
   const auto channels = [&] { return random.between(1, fits ? 9 : 20) * vector; };
   // What is summed over comes in whole vectors; of groups in whole rows of 128.
@@ -76,8 +76,8 @@ std::string random_graph(Random& random, bool fits) {
   std::int64_t k = groups * (groups > 1 && fits ? 128 : channels());
   if (forward && random.chance(0.3)) k = groups * random.between(1, 150);
   if (form[0] == 'd' && random.chance(0.3)) c = groups * random.between(1, 150);
-  if (by_images) c = random.between(1, 140), k = random.between(1, 140);
-  Dims x = {random.between(1, by_images ? 40 : 3), c}, w = {k, c / groups}, y = {x[0], k};
+  if (wgrad && groups == 1) c = 16 * random.between(1, 9), k = 8 * random.between(1, 17);
+  Dims x = {random.between(1, wgrad ? 40 : 3), c}, w = {k, c / groups}, y = {x[0], k};
   Dims pre, post, stride, dilation;
   for (std::size_t i = 0; i < spatial; ++i) {
     w.push_back(random.pick({1, 1, 2, 3, 3, 5}));
@@ -91,16 +91,16 @@ std::string random_graph(Random& random, bool fits) {
   }
   const auto type8 = [&] { return std::string(random.pick({"f8e4m3", "f8e5m2"})); };
   const std::string out_type = random.pick({"f32", "f16", "bf16", "f8e4m3", "f8e5m2"});
-  const bool packed = fits && by_images;
+  const bool packed = fits && wgrad;
   const auto read = [&](const Dims& dims, bool filter) {
     const bool last = fits || random.chance(0.5);
     return g.tensor(type8(), dims, strides_of(dims, last, !filter && !packed && random.chance(0.2) ? vector : 0));
   };
   const std::string ix = form[0] == 'd' ? "" : read(x, false);
-  const std::string iw = by_images ? "" : read(w, true);
+  const std::string iw = wgrad ? "" : read(w, true);
   const std::string iy = forward ? "" : read(y, false);
   const Dims& out = forward ? y : form[0] == 'd' ? x : w;
-  const Dims out_strides = strides_of(out, random.chance(0.8), by_images ? 0 : random.pick({0, 0, 8, 3}));
+  const Dims out_strides = strides_of(out, random.chance(0.8), random.pick({0, 0, 8, 3}));
 
   struct Step {
     std::string mode, other, rest;
@@ -123,7 +123,7 @@ std::string random_graph(Random& random, bool fits) {
   const bool ends = steps.empty();
   std::string at = ends ? g.tensor(amax_at == 0 ? "f32" : out_type, out, out_strides)
                         : g.tensor("f32", out, out_strides, " virtual");
-  g.operation("conv_" + std::string(form) + " cross " +
+  g.operation("conv_" + std::string(form) + (random.chance(0.8) ? " cross " : " ") +
               (forward          ? "x=" + ix + " w=" + iw + " y=" + at
                : form[0] == 'd' ? "w=" + iw + " dx=" + at + " dy=" + iy
                                 : "x=" + ix + " dw=" + at + " dy=" + iy) +

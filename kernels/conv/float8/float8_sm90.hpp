@@ -4,13 +4,13 @@
 //
 // The product, its tensor maps and its index arithmetic are those of implicit_gemm_sm90.hpp, with A and B both K-major:
 //
-//                    m                      n        k                  A                 B
-//   forward          pixel of y             filter   (tap, channel)     x                 w
-//   data gradient    pixel of dx            channel  (tap, filter)      dy                w, as [c][tap][k]
-//   filter gradient  (channel, tap)         filter   (pixel, image)     x, as [c][h][w][n]   dy, as [k][p][q][n]
+//                    m                  n        k                A     B
+//   forward          pixel of y         filter   (tap, channel)   x     w
+//   data gradient    pixel of dx        channel  (tap, filter)    dy    w, as [c][tap][k]
 //
-// So the filter gradient is a forward convolution whose images are x's channels and whose filters are dy's: its window
-// is all of dy, its output the taps.
+// The filter gradient would want both operands K-major along pixels: nothing that TMA could fetch from NHWC. Each 8-bit
+// float is a half, so x and dy become halves, the kernel of halves multiplies them, and a kernel of here joins its
+// partial sums.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,7 +30,7 @@ constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 constexpr int kMaxFactors = 4;
 
 struct Params {
-  sm90::Params gemm;  // its distances along C are in elements
+  sm90::Params gemm;  // its distances along C are in elements; of a filter gradient: c_step of s, r, t, k
   bool a_is_e5m2 = false;
   bool b_is_e5m2 = false;
   bool promotes = true;  // a k tile's sums are added to the others in float
@@ -38,6 +38,8 @@ struct Params {
   tile::AnyType c_type = tile::AnyType::f32;
   tile::AnyType bias_type = tile::AnyType::f32;
   std::int64_t c_column_step = 1;  // elements
+  std::int32_t bm = 0;             // of the tiles of a filter gradient
+  std::int32_t bn = 0;
   // Filled in for each launch. Numbers in device memory, null behind the last.
   const float* factors[kMaxFactors] = {};
   const float* c_factors[kMaxFactors] = {};
@@ -49,13 +51,18 @@ static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 // On `blocks` blocks; with splits the sums go to the workspace, and a second kernel joins them.
 void launch(int shape, const Params& params, std::uint32_t blocks, CUstream_st* stream);
 
-// [group][a][middle][b] to [group][b][middle][a_out], zeros where a_out is beyond a; a_out is a multiple of 16.
+// The second kernel of a filter gradient: joins the partial sums that the kernel of halves left, and stores dw.
+void launch_join_wgrad(const Params& params, CUstream_st* stream);
+
+// `count` 8-bit floats, a multiple of 16, as halves.
+void launch_widen(const void* in, void* out, bool is_e5m2, std::size_t count, CUstream_st* stream);
+
+// [group][a][middle][b] to [group][b][middle][a]; a is a multiple of 16.
 struct TransposeParams {
   const void* in = nullptr;
   void* out = nullptr;
   std::uint32_t groups = 1;
   std::uint32_t a = 0;
-  std::uint32_t a_out = 0;
   std::uint32_t middle = 0;
   std::uint32_t b = 0;
 };

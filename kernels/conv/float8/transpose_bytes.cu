@@ -1,4 +1,4 @@
-// Transposition of bytes: [group][a][middle][b] to [group][b][middle][a_out]. A block turns 64 x 64 of a middle: a
+// Transposition of bytes: [group][a][middle][b] to [group][b][middle][a]. A block turns 64 x 64 of a middle: a
 // thread loads four words of neighbouring rows, turns the 4 x 4 bytes in registers, and the words go through shared
 // memory, so that reads and writes are rows of 64 bytes.
 // SPDX-License-Identifier: Apache-2.0
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t word = threadIdx.x % kWords;
   const std::uint32_t four = threadIdx.x / kWords;
   const std::uint8_t* const in = static_cast<const std::uint8_t*>(p.in) + group * p.a * p.middle * p.b;
-  std::uint8_t* const out = static_cast<std::uint8_t*>(p.out) + group * p.b * p.middle * p.a_out;
+  std::uint8_t* const out = static_cast<std::uint8_t*>(p.out) + group * p.b * p.middle * p.a;
   std::uint32_t row[4];
 #pragma unroll
   for (std::uint32_t i = 0; i < 4; ++i) {
@@ -58,22 +58,22 @@ __global__ void __launch_bounds__(kThreads)
   turned[word * 4 + 2][four] = __byte_perm(high_01, high_23, 0x5410);
   turned[word * 4 + 3][four] = __byte_perm(high_01, high_23, 0x7632);
   __syncthreads();
-  const std::uint32_t a_out = a_tile * kSide + word * 4;
-  if (a_out >= p.a_out) return;
+  const std::uint32_t a = a_tile * kSide + word * 4;
+  if (a >= p.a) return;
 #pragma unroll
   for (std::uint32_t i = 0; i < 4; ++i) {
     const std::uint32_t inside = four + i * kWords;
     const std::uint32_t b = b_tile * kSide + inside;
     if (b >= p.b) continue;
-    const std::size_t first = (static_cast<std::size_t>(b) * p.middle + middle) * p.a_out;
-    *reinterpret_cast<std::uint32_t*>(out + first + a_out) = turned[inside][word];
+    const std::size_t first = (static_cast<std::size_t>(b) * p.middle + middle) * p.a;
+    *reinterpret_cast<std::uint32_t*>(out + first + a) = turned[inside][word];
   }
 }
 
 }  // namespace
 
 void launch_transpose_bytes(const TransposeParams& params, CUstream_st* stream) {
-  const std::uint32_t a_tiles = (params.a_out + kSide - 1) / kSide;
+  const std::uint32_t a_tiles = (params.a + kSide - 1) / kSide;
   const std::uint32_t b_tiles = (params.b + kSide - 1) / kSide;
   const bool words = params.b % 4 == 0 && reinterpret_cast<std::uintptr_t>(params.in) % 4 == 0;
   cuda::launch_kernel(&transpose_bytes, {a_tiles * b_tiles * params.middle * params.groups, kThreads}, stream, params,

@@ -1,4 +1,5 @@
-// Launcher of the Hopper convolution of 8-bit floats: transposed copies of operands, then the product.
+// Launcher of the Hopper convolution of 8-bit floats: copies of operands where the direction wants them, the product,
+// and the filter gradient's sums.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/float8/float8_sm90.hpp"
 
@@ -19,13 +20,17 @@ namespace sm90 = kernels::sm90;
 
 constexpr MapElement kBytes = {.type = tile::ElementType::f16, .rounds_to_tf32 = false, .is_byte = true};
 
+constexpr MapElement kHalves = {.type = tile::ElementType::f16};
+
 bool encode_all(Float8Plan* plan) {
   Sm90Plan& gemm = plan->gemm;
   sm90::Params& p = gemm.params;
-  bool encoded = encode_filter(gemm.filter, kBytes, &p.b);
+  const MapElement& element = plan->is_wgrad ? kHalves : kBytes;
+  bool encoded = plan->is_wgrad ? encode_pixels(gemm.b, p.three_dimensional, element, &p.b)
+                                : encode_filter(gemm.filter, element, &p.b);
   for (std::uint32_t i = 0; i < p.phases; ++i) {
     if (p.problem[i].k_blocks == 0) continue;
-    encoded = encode_pixels(gemm.a[i], p.three_dimensional, kBytes, &p.a[i]) && encoded;
+    encoded = encode_pixels(gemm.a[i], p.three_dimensional, element, &p.a[i]) && encoded;
   }
   return encoded;
 }
@@ -38,13 +43,65 @@ bool replace_all(const void* a, const void* b, sm90::Params* p) {
   return replaced;
 }
 
-const void* copied(const LaunchSite& site, const Float8Copy& copy, const void* operand) {
-  if (!copy.exists) return operand;
-  float8::TransposeParams params = copy.params;
-  params.in = operand;
-  params.out = static_cast<char*>(site.workspace) + copy.at;
-  float8::launch_transpose_bytes(params, site.stream);
-  return params.out;
+Status require_replaced(bool replaced) {
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+// The call's part of the epilogue.
+void set_call(const Float8Args& args, float8::Params* params) {
+  params->gemm.c = args.conv.out;
+  set_epilogue(args.conv, &params->gemm);
+  std::copy(std::begin(args.factors), std::end(args.factors), params->factors);
+  std::copy(std::begin(args.c_factors), std::end(args.c_factors), params->c_factors);
+  params->c_alpha = static_cast<float>(args.c_alpha);
+  params->amax = args.amax;
+}
+
+Status launch_by_pixels(const LaunchSite& site, const Float8Prepared& prepared, const Float8Args& args) {
+  const Float8Plan& plan = prepared.plan;
+  auto* const workspace = static_cast<char*>(site.workspace);
+  const void* filter = args.conv.w;
+  if (plan.transposes) {
+    float8::TransposeParams transposition = plan.transposition;
+    transposition.in = filter;
+    transposition.out = workspace;
+    float8::launch_transpose_bytes(transposition, site.stream);
+    filter = workspace;
+  }
+  float8::Params params = plan.params;
+  params.gemm = plan.gemm.params;
+  set_call(args, &params);
+  params.gemm.partials = reinterpret_cast<float*>(workspace + plan.partials_at);
+  const void* const image = args.conv.x != nullptr ? args.conv.x : args.conv.y;
+  GPUDNN_TRY(require_replaced(
+      cuda::with_context(site.device.ordinal, [&] { return replace_all(image, filter, &params.gemm); })));
+  float8::launch(plan.tile, params, prepared.blocks, site.stream);
+  return cuda::launch_status("float8_sm90");
+}
+
+// The product of halves also joins its sums, in halves that nobody reads.
+Status launch_wgrad(const LaunchSite& site, const Float8Prepared& prepared, const Float8Args& args) {
+  const Float8Plan& plan = prepared.plan;
+  auto* const workspace = static_cast<char*>(site.workspace);
+  float8::launch_widen(args.conv.x, workspace + plan.places[0], plan.params.a_is_e5m2, plan.elements[0], site.stream);
+  float8::launch_widen(args.conv.y, workspace + plan.places[1], plan.params.b_is_e5m2, plan.elements[1], site.stream);
+  sm90::Params product = plan.gemm.params;
+  product.c = workspace + plan.result_at;
+  product.partials = reinterpret_cast<float*>(workspace + plan.partials_at);
+  GPUDNN_TRY(require_replaced(cuda::with_context(site.device.ordinal, [&] {
+    return replace_all(workspace + plan.places[1], workspace + plan.places[0], &product);
+  })));
+  sm90::launch(plan.tile, tile::ElementType::f16, sm90::Direction::filter_gradient, product, prepared.blocks,
+               site.stream);
+  float8::Params params = plan.params;
+  params.gemm = product;
+  set_call(args, &params);
+  std::copy(std::begin(plan.filter_step), std::end(plan.filter_step), params.gemm.c_step);
+  params.gemm.problem[0].c_base = plan.filter_base;
+  float8::launch_join_wgrad(params, site.stream);
+  return cuda::launch_status("float8_sm90");
 }
 
 }  // namespace
@@ -71,26 +128,9 @@ Status float8_sm90_launch(const LaunchSite& site, const Float8Prepared& prepared
   const Float8Plan& plan = prepared.plan;
   GPUDNN_TRY(require_maps(prepared.encoded));
   GPUDNN_TRY(require_workspace(site, plan.workspace));
-  const Args& conv = args.conv;
   const cuda::DeviceScope scope(site.device);
   if (args.amax != nullptr) (void)cudaMemsetAsync(args.amax, 0, sizeof(float), site.stream);
-  // Of the three operands the call has two: x or dy is A, the filter or, beside x, dy is B.
-  const void* const a = copied(site, plan.a, conv.x != nullptr ? conv.x : conv.y);
-  const void* const b = copied(site, plan.b, conv.w != nullptr ? conv.w : conv.y);
-  float8::Params params = plan.params;
-  params.gemm = plan.gemm.params;
-  params.gemm.c = conv.out;
-  set_epilogue(conv, &params.gemm);
-  params.gemm.partials = reinterpret_cast<float*>(static_cast<char*>(site.workspace) + plan.partials_at);
-  std::copy(std::begin(args.factors), std::end(args.factors), params.factors);
-  std::copy(std::begin(args.c_factors), std::end(args.c_factors), params.c_factors);
-  params.c_alpha = static_cast<float>(args.c_alpha);
-  params.amax = args.amax;
-  const bool replaced = cuda::with_context(site.device.ordinal, [&] { return replace_all(a, b, &params.gemm); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
-  float8::launch(plan.tile, params, prepared.blocks, site.stream);
-  return cuda::launch_status("float8_sm90");
+  return plan.is_wgrad ? launch_wgrad(site, prepared, args) : launch_by_pixels(site, prepared, args);
 }
 
 }  // namespace gpudnn::conv

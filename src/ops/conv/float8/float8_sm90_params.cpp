@@ -38,34 +38,18 @@ TensorGeometry bytes_of_shape(const TensorGeometry& tensor) {
   return result;
 }
 
-TensorGeometry packed(std::int64_t n, std::int64_t c, const TensorGeometry& spatial) {
-  TensorGeometry result = spatial;
-  result.type = GPUDNN_DATA_FP8_E4M3;
-  result.dims[0] = n;
-  result.dims[1] = c;
-  set_packed_strides(&result, GPUDNN_TENSOR_NHWC);
-  return result;
-}
-
-// The filter gradient as a forward convolution: images are channels of x, channels are images, filters are dy's.
-Problem by_images(const Problem& problem) {
-  const std::int64_t images = round_up(problem.x.dims[0], kVector);
-  Problem result = problem;
-  result.direction = Direction::forward;
-  result.x = packed(problem.x.dims[1], images, problem.x);
-  result.w = packed(problem.y.dims[1], images, problem.y);
-  result.y = bytes_of_shape(problem.w);
-  std::swap(result.y.dims[0], result.y.dims[1]);
-  std::swap(result.y.strides[0], result.y.strides[1]);
-  for (int i = 0; i < problem.spatial; ++i) std::swap(result.stride[i], result.dilation[i]);
-  return result;
-}
-
-// What the implicit GEMM is told: elements of a byte, so that C's distances are in elements.
+// What the implicit GEMM is told: elements of a byte, so that C's distances are in elements; or those of halves.
 Problem shape_of(const Problem& problem) {
-  Problem result = is_wgrad(problem) ? by_images(problem) : problem;
-  for (TensorGeometry* tensor : {&result.x, &result.w, &result.y}) *tensor = bytes_of_shape(*tensor);
+  Problem result = problem;
   result.has_z = 0;
+  if (!is_wgrad(problem)) {
+    for (TensorGeometry* tensor : {&result.x, &result.w, &result.y}) *tensor = bytes_of_shape(*tensor);
+    return result;
+  }
+  for (TensorGeometry* tensor : {&result.x, &result.w, &result.y}) tensor->type = GPUDNN_DATA_HALF;
+  set_packed_strides(&result.w, GPUDNN_TENSOR_NHWC);
+  result.math = GPUDNN_TENSOR_OP_MATH;
+  result.activation = -1;
   return result;
 }
 
@@ -75,32 +59,14 @@ std::int64_t pixels_of(const TensorGeometry& tensor) {
   return pixels;
 }
 
-// [n][pixels][c] to [c][pixels][n].
-Float8Copy copy_of_image(const TensorGeometry& tensor) {
-  Float8Copy copy;
-  copy.exists = true;
-  copy.params.a = static_cast<std::uint32_t>(tensor.dims[0]);
-  copy.params.a_out = static_cast<std::uint32_t>(round_up(tensor.dims[0], kVector));
-  copy.params.middle = static_cast<std::uint32_t>(pixels_of(tensor));
-  copy.params.b = static_cast<std::uint32_t>(tensor.dims[1]);
-  return copy;
-}
-
 // [group][k][tap][c] to [group][c][tap][k].
-Float8Copy copy_of_filter(const Problem& problem) {
-  Float8Copy copy;
-  copy.exists = true;
-  copy.params.groups = static_cast<std::uint32_t>(problem.groups);
-  copy.params.a = copy.params.a_out = static_cast<std::uint32_t>(problem.w.dims[0] / problem.groups);
-  copy.params.middle = static_cast<std::uint32_t>(pixels_of(problem.w));
-  copy.params.b = static_cast<std::uint32_t>(problem.w.dims[1]);
-  return copy;
-}
-
-std::size_t bytes_of(const Float8Copy& copy) {
-  if (!copy.exists) return 0;
-  const float8::TransposeParams& p = copy.params;
-  return std::size_t{p.groups} * p.b * p.middle * p.a_out;
+float8::TransposeParams transposition_of(const Problem& problem) {
+  float8::TransposeParams p;
+  p.groups = static_cast<std::uint32_t>(problem.groups);
+  p.a = static_cast<std::uint32_t>(problem.w.dims[0] / problem.groups);
+  p.middle = static_cast<std::uint32_t>(pixels_of(problem.w));
+  p.b = static_cast<std::uint32_t>(problem.w.dims[1]);
+  return p;
 }
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -116,19 +82,21 @@ bool stores_vectors(const Sm90Plan& plan, std::int64_t column_step) {
   return true;
 }
 
-const char* copies_unsupported_reason(const Problem& problem) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
-  const auto blocks = [](const Float8Copy& copy) {
-    const float8::TransposeParams& p = copy.params;
-    return static_cast<double>(p.groups) * p.middle * std::ceil(p.a_out / 64.0) * std::ceil(p.b / 64.0);
-  };
-  const auto is_large = [&](const Float8Copy& copy) { return blocks(copy) >= static_cast<double>(kMost); };
-  if (is_dgrad(problem)) return is_large(copy_of_filter(problem)) ? "the filter is too large" : nullptr;
-  if (!is_wgrad(problem)) return nullptr;
-  if (problem.groups != 1) return "the filter gradient of groups";
-  if (problem.mode == GPUDNN_CONVOLUTION) return "the filter gradient of a mirrored filter";
-  if (!is_packed_nhwc(problem.x) || !is_packed_nhwc(problem.y)) return "x or dy are not packed in NHWC";
-  return is_large(copy_of_image(problem.x)) || is_large(copy_of_image(problem.y)) ? "an image is too large" : nullptr;
+// A shape of the filter gradient of halves whose sums go through the workspace.
+bool is_plain_shape(const sm90::TileShape& shape) {
+  return !shape.stream_k && !shape.cluster_split_k && !shape.transposes && !shape.swap_ab;
+}
+
+// Where the sums of a filter gradient go.
+void set_filter_steps(const Problem& problem, Float8Plan* plan) {
+  for (int axis = 0; axis < problem.spatial; ++axis) {
+    const int i = problem.spatial - 1 - axis;
+    plan->filter_step[axis] = problem.w.strides[2 + i];
+    if (problem.mode != GPUDNN_CONVOLUTION) continue;
+    plan->filter_base += (problem.w.dims[2 + i] - 1) * plan->filter_step[axis];
+    plan->filter_step[axis] = -plan->filter_step[axis];
+  }
+  plan->filter_step[3] = problem.w.strides[0];
 }
 
 struct Counts {
@@ -157,8 +125,13 @@ const char* float8_sm90_unsupported_reason(const Float8Problem& problem) {
     return "the result is none of f16, bf16, f32 and the 8-bit floats";
   if (element_count(conv.x) == 0 || element_count(conv.y) == 0) return "an image is empty";
   if (!is_wgrad(conv) && !is_packed_nhwc(conv.w)) return "the filter is not packed in the order k, taps, channels";
-  if (const char* const reason = copies_unsupported_reason(conv)) return reason;
   const Problem shape = shape_of(conv);
+  if (is_wgrad(conv)) {
+    if (!is_packed_nhwc(conv.x) || !is_packed_nhwc(conv.y)) return "x or dy are not packed in NHWC";
+    if (element_count(conv.x) % kVector != 0 || element_count(conv.y) % kVector != 0)
+      return "x or dy are no whole vectors of 16 elements";
+    return sm90_unsupported_reason(shape);
+  }
   if (conv.groups > 1) {
     const std::int64_t summed = (is_dgrad(conv) ? conv.y : conv.x).dims[1] / conv.groups;
     if (summed % kRow != 0) return "a group's share of the reduction is no multiple of 128 channels";
@@ -168,42 +141,81 @@ const char* float8_sm90_unsupported_reason(const Float8Problem& problem) {
 
 Float8Plan float8_sm90_plan(const Float8Problem& problem, const Config& config) {
   const Problem& conv = problem.conv;
-  const sm90::TileShape& tile = float8::kShapes[config.tile];
-  const Problem shape = shape_of(conv);
   Float8Plan plan;
   plan.tile = config.tile;
-  plan.gemm = sm90_plan(shape, tile, config.split_k);
+  plan.is_wgrad = is_wgrad(conv);
+  const sm90::TileShape& tile = plan.is_wgrad ? sm90::kShapes[config.tile] : float8::kShapes[config.tile];
+  const Problem shape = shape_of(conv);
+  plan.gemm = plan.is_wgrad ? sm90_plan(shape, config) : sm90_plan(shape, tile, config.split_k);
   sm90::Params& p = plan.gemm.params;
   p.stores_boxes = false;
   p.bias_step = conv.bias_stride * data_type_bits(problem.bias_type) / 8;
-  if (is_dgrad(conv)) plan.b = copy_of_filter(conv);
-  if (is_wgrad(conv)) {
-    plan.a = copy_of_image(conv.x);
-    plan.b = copy_of_image(conv.y);
+  std::size_t at = 0;
+  if (is_dgrad(conv)) {
+    plan.transposes = p.filter_by_pdl = true;
+    plan.transposition = transposition_of(conv);
+    at += aligned(size_in_bytes(conv.w));
   }
-  p.filter_by_pdl = plan.b.exists;
-  plan.b.at = aligned(bytes_of(plan.a));
-  plan.partials_at = plan.b.at + aligned(bytes_of(plan.b));
-  plan.workspace = plan.partials_at;
+  if (plan.is_wgrad) {
+    set_filter_steps(conv, &plan);
+    const TensorGeometry* const operands[] = {&conv.x, &conv.y};
+    for (int i = 0; i < 2; ++i) {
+      plan.elements[i] = static_cast<std::size_t>(element_count(*operands[i]));
+      plan.places[i] = at;
+      at += aligned(2 * plan.elements[i]);
+    }
+    plan.result_at = at;
+    at += aligned(2 * static_cast<std::size_t>(element_count(conv.w)));
+  }
+  plan.partials_at = plan.workspace = at;
   if (config.split_k > 1) {
     plan.workspace +=
         sm90::partial_bytes(tile, static_cast<std::size_t>(plan.gemm.tiles) * static_cast<std::size_t>(config.split_k));
   }
   const TensorGeometry& a = is_dgrad(conv) ? conv.y : conv.x;
-  const TensorGeometry& b = is_wgrad(conv) ? conv.y : conv.w;
-  const TensorGeometry& c = output(shape);
+  const TensorGeometry& b = plan.is_wgrad ? conv.y : conv.w;
+  const TensorGeometry& c = output(conv);
   plan.params.a_is_e5m2 = a.type == GPUDNN_DATA_FP8_E5M2;
   plan.params.b_is_e5m2 = b.type == GPUDNN_DATA_FP8_E5M2;
   plan.params.promotes = problem.promotes;
-  plan.params.c_type = any_type(output(conv).type);
+  plan.params.c_type = any_type(c.type);
   plan.params.bias_type = any_type(problem.bias_type);
   plan.params.c_column_step = c.dims[1] > 1 ? c.strides[1] : 1;
-  plan.params.stores_vectors = stores_vectors(plan.gemm, plan.params.c_column_step);
+  plan.params.stores_vectors = !plan.is_wgrad && stores_vectors(plan.gemm, plan.params.c_column_step);
+  plan.params.bm = tile.bm;
+  plan.params.bn = tile.bn;
   return plan;
 }
 
+namespace {
+
+// Those of the kernel of halves whose sums go through the workspace, with what is done before and after.
+void wgrad_candidates(const Float8Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  constexpr int kLeastSplits = 2;
+  std::vector<Candidate> halves;
+  sm90_candidates(shape_of(problem.conv), device, &halves);
+  for (Candidate& candidate : halves) {
+    if (!is_plain_shape(sm90::kShapes[candidate.config.tile]) || candidate.config.split_k < kLeastSplits) continue;
+    const Float8Plan plan = float8_sm90_plan(problem, candidate.config);
+    const double widened = 3.0 * static_cast<double>(plan.elements[0] + plan.elements[1]);
+    candidate.seconds += 3 * kLaunch + widened / device.rates.copy_bytes;
+    candidate.workspace = plan.workspace;
+    candidates->push_back(candidate);
+  }
+  if (!candidates->empty()) return;
+  for (int tile = 0; tile < sm90::kShapeCount; ++tile) {
+    const sm90::TileShape& shape = sm90::kShapes[tile];
+    if (!is_plain_shape(shape) || !sm90_shape_fits(shape_of(problem.conv), shape)) continue;
+    const Config config = {.tile = tile, .split_k = kLeastSplits, .tile_name = "halves"};
+    candidates->push_back({config, 1e-3 + 1e-6 * tile, float8_sm90_plan(problem, config).workspace});
+  }
+}
+
+}  // namespace
+
 void float8_sm90_candidates(const Float8Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   constexpr double kMinKTiles = 4;  // of a split
+  if (is_wgrad(problem.conv)) return wgrad_candidates(problem, device, candidates);
   for (int tile = 0; tile < float8::kShapeCount; ++tile) {
     const sm90::TileShape& shape = float8::kShapes[tile];
     Config config = {.tile = tile, .split_k = 1, .tile_name = kNames[static_cast<std::size_t>(tile)].text};
@@ -228,7 +240,7 @@ void float8_sm90_candidates(const Float8Problem& problem, const Device& device, 
           shape.bm * shape.bn * (config.split_k > 1 ? 4.0 : data_type_bits(output(problem.conv).type) / 8.0);
       f.dram_bytes = bytes_of_tensors(problem.conv);
       const double copied = static_cast<double>(plan.partials_at);
-      if (copied > 0) f.start_seconds = kLaunch * (plan.a.exists ? 2 : 1) + 2 * copied / device.rates.copy_bytes;
+      if (copied > 0) f.start_seconds = kLaunch + 2 * copied / device.rates.copy_bytes;
       if (config.split_k > 1) {
         f.partial_bytes = 2.0 * f.tiles * shape.bm * shape.bn * sizeof(float);
         f.partial_rate = kPartialRate;

@@ -27,19 +27,21 @@ struct Float8Args {
   float* amax = nullptr;
 };
 
-// A transposed copy of an operand.
-struct Float8Copy {
-  bool exists = false;
-  kernels::float8::TransposeParams params;  // but for the pointers
-  std::size_t at = 0;                       // in the workspace
-};
-
+// What lies in the workspace: a copy of the filter, or the operands as halves and a place for the result in halves,
+// which nobody reads; then partial sums.
 struct Float8Plan {
   Sm90Plan gemm;                   // its workspace counts for nothing
   kernels::float8::Params params;  // but for `gemm`, pointers and scalars
   int tile = 0;
-  Float8Copy a, b;
-  std::size_t partials_at = 0;  // in the workspace
+  bool is_wgrad = false;
+  bool transposes = false;
+  kernels::float8::TransposeParams transposition;  // but for the pointers
+  std::int64_t filter_step[4] = {};                // of a filter gradient, in elements: s, r, t, k
+  std::int64_t filter_base = 0;
+  std::size_t elements[2] = {};  // of x and dy that become halves
+  std::size_t places[2] = {};    // of their copies; the first one of the filter's too
+  std::size_t result_at = 0;
+  std::size_t partials_at = 0;
   std::size_t workspace = 0;
 };
 
