@@ -67,6 +67,16 @@ struct Instance {
 template <class I>
 using Sums = float[I::kRowBlocks][I::kBN / 2];
 
+// The descriptors of the first stage: of the consumer's rows of A, and of B. The others lie whole stages behind.
+struct Operands {
+  std::uint64_t a, b;
+};
+template <class I>
+__device__ __forceinline__ Operands first_operands(Shared<I>& shared, int consumer) {
+  return {tile::operand_descriptor<I::kBK>(shared.a[0] + consumer * I::kRowBlocks * 64 * I::kBK, 16),
+          tile::operand_descriptor<I::kBK>(shared.b[0], 16)};
+}
+
 // Of 64 rows by the tile's columns; with scale_d zero the sum starts anew.
 template <class I, class A, class B>
 __device__ __forceinline__ void multiply_block(std::uint64_t a, std::uint64_t b, int scale_d,
@@ -79,17 +89,16 @@ __device__ __forceinline__ void multiply_block(std::uint64_t a, std::uint64_t b,
 }
 
 template <class I, class A, class B>
-__device__ __forceinline__ void multiply_promoted(Shared<I>& shared, std::uint32_t count, int consumer, Sums<I>& sum,
-                                                  tile::PipelineState<I::kStages>* turn) {
+__device__ __forceinline__ void multiply_promoted(Shared<I>& shared, std::uint32_t count, const Operands& operands,
+                                                  Sums<I>& sum, tile::PipelineState<I::kStages>* turn) {
   float part[I::kBN / 2];
 #pragma unroll
   for (float& x : part) x = 0;
 #pragma unroll 1
   for (std::uint32_t k = 0; k < count; ++k) {
     tile::wait(&shared.full[turn->stage], turn->parity);
-    const std::uint64_t a =
-        tile::operand_descriptor<I::kBK>(shared.a[turn->stage] + consumer * I::kRowBlocks * 64 * I::kBK, 16);
-    const std::uint64_t b = tile::operand_descriptor<I::kBK>(shared.b[turn->stage], 16);
+    const std::uint64_t a = operands.a + static_cast<std::uint64_t>(turn->stage) * (I::kABytes >> 4);
+    const std::uint64_t b = operands.b + static_cast<std::uint64_t>(turn->stage) * (I::kBBytes >> 4);
 #pragma unroll
     for (int block = 0; block < I::kRowBlocks; ++block) {
       ptx::wgmma_fence();
@@ -105,15 +114,14 @@ __device__ __forceinline__ void multiply_promoted(Shared<I>& shared, std::uint32
 }
 
 template <class I, class A, class B>
-__device__ __forceinline__ void multiply_plain(Shared<I>& shared, std::uint32_t count, int consumer, Sums<I>& sum,
-                                               tile::PipelineState<I::kStages>* turn) {
+__device__ __forceinline__ void multiply_plain(Shared<I>& shared, std::uint32_t count, const Operands& operands,
+                                               Sums<I>& sum, tile::PipelineState<I::kStages>* turn) {
   int previous = -1;
 #pragma unroll 1
   for (std::uint32_t k = 0; k < count; ++k) {
     tile::wait(&shared.full[turn->stage], turn->parity);
-    const std::uint64_t a =
-        tile::operand_descriptor<I::kBK>(shared.a[turn->stage] + consumer * I::kRowBlocks * 64 * I::kBK, 16);
-    const std::uint64_t b = tile::operand_descriptor<I::kBK>(shared.b[turn->stage], 16);
+    const std::uint64_t a = operands.a + static_cast<std::uint64_t>(turn->stage) * (I::kABytes >> 4);
+    const std::uint64_t b = operands.b + static_cast<std::uint64_t>(turn->stage) * (I::kBBytes >> 4);
     ptx::wgmma_fence();
 #pragma unroll
     for (int block = 0; block < I::kRowBlocks; ++block) {
@@ -130,17 +138,18 @@ __device__ __forceinline__ void multiply_plain(Shared<I>& shared, std::uint32_t 
 }
 
 template <class I, class A, class B>
-__device__ __forceinline__ void multiply_formats(const Params& p, Shared<I>& shared, std::uint32_t count, int consumer,
-                                                 Sums<I>& sum, tile::PipelineState<I::kStages>* turn) {
+__device__ __forceinline__ void multiply_formats(const Params& p, Shared<I>& shared, std::uint32_t count,
+                                                 const Operands& operands, Sums<I>& sum,
+                                                 tile::PipelineState<I::kStages>* turn) {
   if (p.promotes) {
-    multiply_promoted<I, A, B>(shared, count, consumer, sum, turn);
+    multiply_promoted<I, A, B>(shared, count, operands, sum, turn);
   } else {
-    multiply_plain<I, A, B>(shared, count, consumer, sum, turn);
+    multiply_plain<I, A, B>(shared, count, operands, sum, turn);
   }
 }
 
 template <class I>
-__device__ __forceinline__ void multiply(const Params& p, Shared<I>& shared, const Work& work, int consumer,
+__device__ __forceinline__ void multiply(const Params& p, Shared<I>& shared, const Work& work, const Operands& operands,
                                          Sums<I>& sum, tile::PipelineState<I::kStages>* turn) {
   using E4M3 = tile::Float8E4M3;
   using E5M2 = tile::Float8E5M2;
@@ -148,14 +157,14 @@ __device__ __forceinline__ void multiply(const Params& p, Shared<I>& shared, con
   const std::uint32_t count = work.k_end - work.k_begin;
   if (p.a_is_e5m2) {
     if (p.b_is_e5m2) {
-      multiply_formats<I, E5M2, E5M2>(p, shared, count, consumer, sum, turn);
+      multiply_formats<I, E5M2, E5M2>(p, shared, count, operands, sum, turn);
     } else {
-      multiply_formats<I, E5M2, E4M3>(p, shared, count, consumer, sum, turn);
+      multiply_formats<I, E5M2, E4M3>(p, shared, count, operands, sum, turn);
     }
   } else if (p.b_is_e5m2) {
-    multiply_formats<I, E4M3, E5M2>(p, shared, count, consumer, sum, turn);
+    multiply_formats<I, E4M3, E5M2>(p, shared, count, operands, sum, turn);
   } else {
-    multiply_formats<I, E4M3, E4M3>(p, shared, count, consumer, sum, turn);
+    multiply_formats<I, E4M3, E4M3>(p, shared, count, operands, sum, turn);
   }
 }
 
@@ -163,11 +172,12 @@ template <class I>
 __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int consumer) {
   tile::PipelineState<I::kStages> turn;
   StoreState state(p);
+  const Operands operands = first_operands<I>(shared, consumer);
   const std::uint32_t end = sm90::end_index<I>(p.gemm);
   for (std::uint32_t index = sm90::first_index<I>(p.gemm); index < end; index = sm90::next_index<I>(p.gemm, index)) {
     const Work work = sm90::work_item<I>(p.gemm, index);
     Sums<I> sum;
-    multiply<I>(p, shared, work, consumer, sum, &turn);
+    multiply<I>(p, shared, work, operands, sum, &turn);
     // Else the compiler reads them earlier, between products, which then wait for one another.
 #pragma unroll
     for (int block = 0; block < I::kRowBlocks; ++block) {
@@ -197,7 +207,8 @@ __global__ void __launch_bounds__(I::kThreads, 1) float8_sm90(const __grid_const
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
-    consume<I>(p, shared, warp / 4 - 1);
+    // The same in all lanes, and known to be.
+    consume<I>(p, shared, __shfl_sync(0xffffffffu, warp / 4 - 1, 0));
   }
 }
 

@@ -9,7 +9,7 @@
 #include "core/float8.hpp"
 #include "core/integer.hpp"
 #include "ops/any_type.hpp"
-#include "ops/conv/padding.hpp"
+#include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/tile_names.hpp"
 
 namespace gpudnn::conv {
@@ -149,6 +149,7 @@ Float8Plan float8_sm90_plan(const Float8Problem& problem, const Config& config) 
   plan.gemm = plan.is_wgrad ? sm90_plan(shape, config) : sm90_plan(shape, tile, config.split_k);
   sm90::Params& p = plan.gemm.params;
   p.stores_boxes = false;
+  set_activation_mode(conv, &p.activation);
   p.bias_step = conv.bias_stride * data_type_bits(problem.bias_type) / 8;
   std::size_t at = 0;
   if (is_dgrad(conv)) {
