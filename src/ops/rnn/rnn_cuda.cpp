@@ -255,9 +255,9 @@ double resident_step(const kernels::RnnLayer& l, int lanes, bool across, bool ba
   const auto places = std::min<std::int64_t>(kernels::kRnnResidentThreads / shape.units, l.rows.batch);
   const double bytes = static_cast<double>(places * (across ? 2 : 1) * tile::element_bytes(l.type) *
                                            kernels::rnn_exchange_row(l.cell, l.units, backward));
-  if (!backward) return shape.rounds * (shape.units == 16 && places > 8 ? 4.2 : 2.1);
-  if (shape.units == 16 && places > 8) return shape.rounds * 12.0;
-  return shape.rounds * (2.6 + bytes * 3e-5 + bytes * shape.groups * shape.tiles * lanes * 8e-7);
+  const double of_all = bytes * shape.groups * shape.tiles * lanes;
+  if (shape.units == 16 && places > 8) return shape.rounds * (backward ? 12.0 : 4.2);
+  return shape.rounds * (backward ? 2.2 + bytes * 3e-5 + of_all * 8e-7 : 1.9 + of_all * 2.3e-6);
 }
 double split_step(const kernels::RnnLayer& l, bool backward) {
   if (!l.tensor_cores) return kNever;
@@ -269,7 +269,7 @@ double split_step(const kernels::RnnLayer& l, bool backward) {
 double products_step(const Site& site, const kernels::RnnLayer& l, bool backward) {
   if (!l.tensor_cores || !goes_by_products(site, l, backward)) return kNever;
   const double weights = static_cast<double>(kernels::rnn_gates(l.cell)) * l.units * l.units * 2;
-  return 4 + l.directions * (7 + weights / 2.3e6);
+  return 4 + l.directions * (10 + weights / 2.5e6);
 }
 
 bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, bool backward) {
