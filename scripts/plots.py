@@ -157,7 +157,7 @@ def draw_ratio():
         axis.text(1.01, place, f"{geometric_mean(values):.2f}", transform=axis.get_yaxis_transform(), va="center",
                   color="#b2182b")
     ratio_axis(axis, (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2))
-    axis.set_xlabel("time / cuDNN's time on an H200; left of 1 is faster. A dot is a case, the bar and the figure are their "
+    axis.set_xlabel("time / cuDNN's time on an H200; left of 1 is faster.\nA dot is a case, the bar and the figure are their "
                     "geometric mean", x=0.25)
     return figure
 
