@@ -257,6 +257,32 @@ TEST(Attention, DropoutRateAndDependence) {
   EXPECT_NEAR(equal / double{kCount}, 0.625, 0.012);
 }
 
+#ifdef GPUDNN_WITH_CUDA
+// Below Hopper mma.sync takes what it can, whatever the layout; nothing but the general engine is left for the rest.
+TEST(Attention, ChosenBelowHopper) {
+  Device device;
+  device.backend = GPUDNN_BACKEND_CUDA;
+  device.major = 8;
+  device.minor = 6;
+  device.multiprocessors = 84;
+  device.l2_bytes = 6 << 20;
+  device.rates = device_rates({"", 8, 6, 84});
+  const auto chosen = [&](const char* line, int alignment) -> std::string {
+    const AttentionEngine* const engine = choose(device, problem_of(line), alignment);
+    return engine == nullptr ? "none" : engine->name;
+  };
+  EXPECT_EQ(chosen("attention fwd f16 b1h4/2s300d128 causal stats", 16), "flash_sm80");
+  EXPECT_EQ(chosen("attention fwd bf16 b1h4s300d17 dropout=0.1 bias=f32:1x1x1x300", 2), "flash_sm80");
+  EXPECT_EQ(chosen("attention fwd bf16 b4h8/1s1/4096d128 length_kv pages=1024/16", 16), "flash_sm80");
+  EXPECT_EQ(chosen("attention bwd bf16 b1h4/2s300d200 dbias=bf16:1x4x300x300", 16), "flash_sm80");
+  EXPECT_EQ(chosen("attention fwd f32 b1h4s300d64", 16), "attention_simt");
+  EXPECT_EQ(chosen("attention fwd f16 b1h4s300d64 block_mask=u8:1x4x3x1", 16), "attention_simt");
+  device.major = 7;
+  device.minor = 5;
+  EXPECT_EQ(chosen("attention fwd f16 b1h4s300d64", 16), "attention_simt");
+}
+#endif
+
 // T1: backward at each length, with scores so low that exp(-stats) overflows.
 TEST(Attention, BackwardAtEveryLength) {
   for (int length = 1; length <= 257; length += length < 20 ? 1 : 7) {
