@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "gpudnn/ext.h"
 #include "ops/conv/plan.hpp"
@@ -152,18 +153,20 @@ Status measure_choices(const LaunchSite& site, const Problem& problem, const Arg
   return GPUDNN_STATUS_SUCCESS;
 }
 
-// Puts the winners of each family, and the one without a workspace, into the tuning cache, and has the handle choose
-// anew. Earlier
-// winners stay only if they need more workspace than this search had. (Another thread that is just ranking this problem
-// may still keep what it ranked before: it then runs as if it had called first.)
+// Puts the winners of each family, for each amount of workspace, into the tuning cache, and has the handle choose anew:
+// a call with less workspace than the fastest wants takes what was the fastest within it. Earlier winners stay only if
+// they need more workspace than this search had. (Another thread that is just ranking this problem may still keep what
+// it ranked before: it then runs as if it had called first.)
 void keep_winners(gpudnnHandle_t handle, const Problem& problem, const std::vector<Choice>& ranked,
                   const std::vector<Choice>& measured, std::size_t workspace_limit) {
   const Device& device = *handle->device;
   std::vector<TunedRow> rows;
-  const Choice* const zero_workspace = first_without_workspace(measured);
+  std::map<Family, std::size_t> least_workspace;  // of those before, which are faster
   for (const Choice& choice : measured) {
-    const bool wins = &choice == first_of(choice.engine->family, measured) || &choice == zero_workspace;
-    if (wins) rows.push_back(row_of(choice));
+    const auto [least, is_first] = least_workspace.try_emplace(choice.engine->family, choice.workspace);
+    if (!is_first && choice.workspace >= least->second) continue;
+    least->second = choice.workspace;
+    rows.push_back(row_of(choice));
   }
   for (const TunedRow& earlier : tuning_cache().find(problem, device)) {
     const bool out_of_reach = std::any_of(ranked.begin(), ranked.end(), [&](const Choice& c) {
