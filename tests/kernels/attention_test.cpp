@@ -293,24 +293,18 @@ TEST(Attention, BackwardAtEveryLength) {
 }
 
 // On the host the engine is the reference itself, so one set of data will do.
-TEST(Attention, CaseFiles) {
-  for (const char* file : {"attention/edges.txt", "attention/options.txt", "attention/options_backward.txt",
-                           "attention/decode.txt", "attention/any_layout.txt"}) {
-    for (const std::string& line : case_lines(file)) {
-      expect_correct(line, 1);
-      if (Backend::at_hand().is_cuda()) expect_correct(line, 2, 3, 2);
-    }
+// A file at a time, so that they can run side by side: the reference takes a minute for all.
+class AttentionCaseFile : public testing::TestWithParam<const char*> {};
+TEST_P(AttentionCaseFile, RunsOnEveryEngine) {
+  for (const std::string& line : case_lines("attention/" + std::string(GetParam()) + ".txt")) {
+    expect_correct(line, 1);
+    if (Backend::at_hand().is_cuda()) expect_correct(line, 2, 3, 2);
   }
 }
-
-TEST(Attention, Float8CaseFiles) {
-  for (const char* file : {"attention/float8.txt", "attention/float8_backward.txt"}) {
-    for (const std::string& line : case_lines(file)) {
-      expect_correct(line, 1);
-      if (Backend::at_hand().is_cuda()) expect_correct(line, 2, 3, 2);
-    }
-  }
-}
+INSTANTIATE_TEST_SUITE_P(Folder, AttentionCaseFile,
+                         testing::Values("edges", "options", "options_backward", "decode", "any_layout", "float8",
+                                         "float8_backward"),
+                         [](const auto& info) { return std::string(info.param); });
 
 // Blocks that add up in a fixed order give the same bits whenever they come.
 TEST(Attention, MoreTilesThanMultiprocessors) {
