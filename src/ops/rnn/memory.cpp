@@ -25,10 +25,27 @@ bool may_be_resident(const Network& n) noexcept {
   return !n.projects() && n.hidden <= 2112 &&
          (element_bytes(n) == 4 || (element_bytes(n) == 2 && n.math != GPUDNN_FMA_MATH));
 }
+
+#ifdef GPUDNN_WITH_CUDA  // the host has no resident sweeps
 // Layers, or directions of one, whose states are there at once.
 std::int64_t lanes_of(const Problem& problem, Pass pass) noexcept {
   return may_pipeline(problem, pass) ? problem.net.layers : problem.net.directions();
 }
+
+void take_exchange(const Problem& problem, Pass pass, Workspace* w, Regions* regions) noexcept {
+  const Network& n = problem.net;
+  const Sequences& s = problem.sequences;
+  const bool backward = pass == Pass::dgrad;
+  if (pass == Pass::wgrad || !may_be_resident(n)) return;
+  w->exchange_bytes = s.capacity() * kernels::rnn_exchange_row(n.kind(), n.hidden, backward) * element_bytes(n);
+  w->exchange_room = lanes_of(problem, pass) * w->exchange_bytes;
+  if (element_bytes(n) == 2) {
+    w->exchange_room = std::max(w->exchange_room, kernels::rnn_split_most_exchange_bytes(
+                                                      n.kind(), n.hidden, s.batch, s.steps, n.directions(), backward));
+  }
+  w->exchange = regions->take(w->exchange_room);
+}
+#endif
 
 void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexcept {
   const Network& n = problem.net;
@@ -152,19 +169,9 @@ Workspace take_workspace(const Problem& problem, Pass pass, Regions* regions) no
   const Sequences& s = problem.sequences;
   Workspace w;
   w.table = static_cast<std::int32_t*>(regions->take((std::int64_t{s.steps} + 1 + 2 * std::int64_t{s.batch}) * 4));
-  if (pass != Pass::wgrad && may_be_resident(problem.net)) {
-    w.exchange_bytes = s.capacity() *
-                       kernels::rnn_exchange_row(problem.net.kind(), problem.net.hidden, pass == Pass::dgrad) *
-                       element_bytes(problem.net);
-    std::int64_t bytes = lanes_of(problem, pass) * w.exchange_bytes;
-    if (element_bytes(problem.net) == 2) {
-      bytes = std::max(bytes,
-                       kernels::rnn_split_most_exchange_bytes(problem.net.kind(), problem.net.hidden, s.batch, s.steps,
-                                                              problem.net.directions(), pass == Pass::dgrad));
-    }
-    w.exchange = regions->take(bytes);
-    w.exchange_room = bytes;
-  }
+#ifdef GPUDNN_WITH_CUDA
+  take_exchange(problem, pass, &w, regions);
+#endif
   if (has_own_layout(problem)) w.x = regions->take(s.capacity() * problem.net.input * element_bytes(problem.net));
   if (pass == Pass::infer) take_forward(problem, &w, regions);
   if (pass == Pass::dgrad) take_dgrad(problem, &w, regions);
