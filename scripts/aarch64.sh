@@ -49,14 +49,16 @@ say "building the host backend for AArch64"
 configure aarch64 -DGTest_DIR="$gtest/lib/cmake/GTest"
 build aarch64 gpudnn unit_test ops_test graph_test hostile_arguments_test sample_relu
 
-export GPUDNN_TEST_CASES=${GPUDNN_TEST_CASES:-2} GPUDNN_HOST_THREADS=2
+# Left out: arithmetic of GPU kernels, which the host's tests have
+# too, and tests that start themselves again, as no system runs these programs by itself.
+export GPUDNN_HOST_THREADS=2
 # run PROGRAM [FILTER]
 run() {
   say "$1 ${2:-}"
-  (cd "$folder/tests" && timeout 600 "$emulator" -L /usr/aarch64-linux-gnu "./$1" --gtest_filter="${2:-*}" --gtest_brief=1)
+  (cd "$folder/tests" && timeout 300 "$emulator" -L /usr/aarch64-linux-gnu "./$1" --gtest_filter="${2:-*}" --gtest_brief=1)
 }
 run ../samples/00_relu
 run abi/hostile_arguments_test
-run unit_test '*-*Child*:*CallLog*:*Cache*:*Threads*'
-run ops_test 'Conv*:Pooling*:Softmax*:Activation*:Reduce*:Rnn*'
+run unit_test '*-*Sm?0*:SmallC*:*Child*:*CallLog*:*Cache*:*Threads*:Log.Level*'
 run graph_test '*AgreesWithTheInterpreter:*SegmentsAgree*'
+GPUDNN_TEST_CASES=${GPUDNN_TEST_CASES:-8} run ops_test '*ByHand*:*RandomProblems*:Refusals*:Semantics*'
