@@ -59,6 +59,14 @@ GRAPHS = {
     "graphs_epilogues": "graphs: convolutions with what follows them", "graphs_matmul": "graphs: matrix products",
     "graphs_pointwise": "graphs: pointwise programs",
 }
+# The table of --curve, what was trained, and how many things there are to guess among (0: no such number).
+CURVES = {
+    "curve_02_mnist": ("02_mnist: 8000 of MNIST's digits, 8 passes", 10),
+    "curve_05_attention": ("05_attention: a transformer on a made text", 24),
+    "curve_06_sequence_text": ("06_sequence text: an LSTM on the same text", 24),
+    "curve_06_sequence_digits": ("06_sequence digits: lines of digits by CTC", 0),
+    "curve_08_resnet": ("08_resnet: ResNet-18 on drawn shapes", 6),
+}
 MATMUL = {"matmul": "matrix products (cuBLASLt)"}
 
 # A row of gpudnn-bench's text: case, engine, ms, rate, % of the floor, host us, beyond a launch | theirs: algo, ms, us; ratio.
@@ -247,6 +255,29 @@ def draw_host_cost():
     return figure
 
 
+def draw_convergence():
+    """The losses of the samples, each step and the mean of the last ones."""
+    figure, axes = pyplot.subplots(2, 3, figsize=(11, 6))
+    axes.flat[-1].set_visible(False)
+    for axis, (stem, (name, choices)) in zip(axes.flat, CURVES.items()):
+        lines = newest(f"{stem}.csv")
+        result = " ".join(line[2:] for line in lines if line.startswith("# "))
+        head, *rows = [line.split(",") for line in lines if not line.startswith("#")]
+        seen, losses = ([float(row[column]) for row in rows] for column in (0, 1))
+        width = max(1, len(losses) // 40)
+        means = [math.fsum(losses[max(0, i - width + 1):i + 1]) / min(width, i + 1) for i in range(len(losses))]
+        axis.plot(seen, losses, color="#92c5de", linewidth=0.5)
+        axis.plot(seen, means, color="#b2182b", linewidth=1.2)
+        if choices:
+            axis.axhline(math.log(choices), color="black", linewidth=0.8, linestyle=":")
+        axis.set_ylim(0, 1.05 * max(losses))
+        axis.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
+        axis.set_title(name, fontsize=8.5)
+        axis.set_xlabel(f"{head[0]} seen{f'; {result}' if result else ''}", fontsize=8)
+        axis.set_ylabel("loss")
+    return figure
+
+
 def draw_demo():
     """What the demo printed, as a terminal shows it."""
     lines = newest("demo.txt")
@@ -270,6 +301,7 @@ def draw(folder):
         "layers_matmul": lambda: draw_layers(MATMUL, 1, 9, "time / the best of cuBLASLt's eight proposals on an H200"),
         "roofline": draw_roofline,
         "host_cost": draw_host_cost,
+        "convergence": draw_convergence,
         "demo": draw_demo,
     }
     folder.mkdir(parents=True, exist_ok=True)
