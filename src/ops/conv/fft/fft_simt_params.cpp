@@ -130,14 +130,14 @@ void set_filter_launch(const Problem& p, std::int64_t splits, FourierLaunch* l) 
 
 }  // namespace
 
-fft::Image fourier_image(const TensorGeometry& t, int groups) {
-  return {t.strides[0],
-          t.strides[1] * (t.dims[1] / groups),
-          t.strides[1],
-          t.strides[2],
-          t.strides[3],
-          static_cast<std::int32_t>(t.dims[2]),
-          static_cast<std::int32_t>(t.dims[3])};
+fft::Image fourier_image(const TensorGeometry& image, int groups) {
+  return {image.strides[0],
+          image.strides[1] * (image.dims[1] / groups),
+          image.strides[1],
+          image.strides[2],
+          image.strides[3],
+          static_cast<std::int32_t>(image.dims[2]),
+          static_cast<std::int32_t>(image.dims[3])};
 }
 
 // Outputs of a tile along one side.
