@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -26,9 +27,17 @@ Problem problem_of(const std::string& line) {
   return *problem;
 }
 
-// GPUDNN_TEST_ENGINE=name keeps to one engine, where a new one is tried out.
+// GPUDNN_TEST_ENGINE=name keeps to one engine, where a new one is tried out; names of other operations' engines are
+// theirs.
 const char* only_engine() {
-  static const char* const only = std::getenv("GPUDNN_TEST_ENGINE");
+  static const char* const only = [] {
+    const char* const name = std::getenv("GPUDNN_TEST_ENGINE");
+    const bool is_ours =
+        name != nullptr && std::ranges::any_of(attention::engines(), [&](const AttentionEngine& engine) {
+          return std::strcmp(engine.name, name) == 0;
+        });
+    return is_ours ? name : nullptr;
+  }();
   return only;
 }
 
