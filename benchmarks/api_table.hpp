@@ -83,7 +83,7 @@ struct Library {
 [[nodiscard]] std::unique_ptr<Library> open_library(const std::string& path, std::string* why);
 
 [[nodiscard]] gpudnnBackend_t backend(const Library& library);
-// "gpudnn 0.1.0 (interface 9.19.0, CUDA runtime 13.0)".
+// "gpudnn 0.2.0 (interface 9.19.0, CUDA runtime 13.0)".
 [[nodiscard]] std::string version_text(const Library& library);
 // The status by name and, where the library keeps one, the text of its last refusal; on one line.
 [[nodiscard]] std::string failure_text(const Library& library, gpudnnStatus_t status);

@@ -105,7 +105,7 @@ typedef struct gpudnnRNNDataStruct* gpudnnRNNDataDescriptor_t;
  * dropoutDesc may be null, and has to live as long as calls use it. auxFlags is not needed: sequences of any lengths
  * are taken. Getters skip outputs that are null. BAD_PARAM if a size is not positive, if projSize is above hiddenSize,
  * or if SKIP_INPUT meets inputSize other than hiddenSize; NOT_SUPPORTED for other types, and projections of other cells
- * than LSTM. Since 0.1. */
+ * than LSTM. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateRNNDescriptor(gpudnnRNNDescriptor_t* rnnDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyRNNDescriptor(gpudnnRNNDescriptor_t rnnDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetRNNDescriptor_v8(gpudnnRNNDescriptor_t rnnDesc, gpudnnRNNAlgo_t algo,
@@ -125,7 +125,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNDescriptor_v8(gpudnnRNNDescriptor_t rnn
 
 /* Set and read the clipping of the LSTM cell state; v9 has no NaN option and always passes a NaN on; v8's
  * NOT_PROPAGATE_NAN makes it lclip. A gradient does not pass a state that lies on or beyond a bound. Getters skip
- * outputs that are null. BAD_PARAM if lclip > rclip. Since 0.1. */
+ * outputs that are null. BAD_PARAM if lclip > rclip. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNSetClip_v8(gpudnnRNNDescriptor_t rnnDesc, gpudnnRNNClipMode_t clipMode,
                                                  gpudnnNanPropagation_t clipNanOpt, double lclip, double rclip);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNSetClip_v9(gpudnnRNNDescriptor_t rnnDesc, gpudnnRNNClipMode_t clipMode,
@@ -136,17 +136,17 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNGetClip_v9(gpudnnRNNDescriptor_t rnnDesc, 
                                                  double* lclip, double* rclip);
 
 /* Would prepare PERSIST_DYNAMIC for a batch size; there is nothing to prepare here, as no compiler runs. BAD_PARAM if
- * miniBatch is not positive. Since 0.1. */
+ * miniBatch is not positive. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBuildRNNDynamic(gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc, int miniBatch);
 
 /* Bytes of workspace, and of the reserve space that a training step carries from forward to both backward calls: for
  * xDesc's batch at its maxSeqLength, whatever the lengths are. Inference has no reserve space. One output may be null.
- * Since 0.1. */
+ * Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNTempSpaceSizes(gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc,
                                                         gpudnnForwardMode_t fwdMode, gpudnnRNNDataDescriptor_t xDesc,
                                                         size_t* workSpaceSize, size_t* reserveSpaceSize);
 
-/* Bytes of all weights and biases. Since 0.1. */
+/* Bytes of all weights and biases. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNWeightSpaceSize(gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc,
                                                          size_t* weightSpaceSize);
 
@@ -156,7 +156,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNWeightSpaceSize(gpudnnHandle_t handle, 
  *   LSTM  0 to 3 W of i, f, g, o; 4 to 7 R; 8 P
  * mDesc becomes a packed (1, rows, columns), bDesc (1, rows, 1); of no dimension where there is no such weight. Each of
  * the four outputs may be null, where it is not wanted. A null weightSpace gives offsets in bytes. BAD_PARAM if
- * weightSpaceSize is too small or a number is out of range. Since 0.1.
+ * weightSpaceSize is too small or a number is out of range. Since 0.2.
  */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNWeightParams(gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc,
                                                       int32_t pseudoLayer, size_t weightSpaceSize,
@@ -168,7 +168,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNWeightParams(gpudnnHandle_t handle, gpu
  * `batchSize` sequences, at most `maxSeqLength`; `paddingFill`, if not null, is a host pointer to the value that an
  * output's padding is filled with; else padding is not written. What an input has as padding is not looked at. Both
  * arrays are copied. BAD_PARAM if a length is out of range, or the packed layout's are not from longest to shortest.
- * Since 0.1. */
+ * Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateRNNDataDescriptor(gpudnnRNNDataDescriptor_t* rnnDataDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyRNNDataDescriptor(gpudnnRNNDataDescriptor_t rnnDataDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetRNNDataDescriptor(gpudnnRNNDataDescriptor_t rnnDataDesc,
@@ -185,7 +185,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNDataDescriptor(gpudnnRNNDataDescriptor_
  * all are packed (layers * directions, B, width), in the order of the caller's sequences; a sequence's last state is
  * that of its own last step, and of one without steps its first. hDesc (cDesc, of LSTM) may be null where no state is
  * given. `devSeqLengths` is not looked at: xDesc and yDesc tell the lengths, and must agree. BAD_PARAM if descriptors
- * do not fit the network, or a space is smaller than gpudnnGetRNNTempSpaceSizes says. Since 0.1. */
+ * do not fit the network, or a space is smaller than gpudnnGetRNNTempSpaceSizes says. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNForward(gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc,
                                               gpudnnForwardMode_t fwdMode, const int32_t devSeqLengths[],
                                               gpudnnRNNDataDescriptor_t xDesc, const void* x,
@@ -196,7 +196,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNForward(gpudnnHandle_t handle, gpudnnRNNDe
                                               void* reserveSpace);
 
 /* Gradients of x and the first states, by backpropagation through time (Werbos 1990). dhy and dcy may be null (zero),
- * dhx and dcx too (not wanted). y is forward's; the reserve space is changed. Once for each forward call. Since 0.1. */
+ * dhx and dcx too (not wanted). y is forward's; the reserve space is changed. Once for each forward call. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNBackwardData_v8(
     gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc, const int32_t devSeqLengths[],
     gpudnnRNNDataDescriptor_t yDesc, const void* y, const void* dy, gpudnnRNNDataDescriptor_t xDesc, void* dx,
@@ -205,7 +205,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNBackwardData_v8(
     void* workSpace, size_t reserveSpaceSize, void* reserveSpace);
 
 /* Gradients of the weights; after BackwardData, with the same reserve space, x, hx and y as forward's. ADD
- * adds to dweightSpace, SET (which cuDNN lacks) overwrites it. Since 0.1. */
+ * adds to dweightSpace, SET (which cuDNN lacks) overwrites it. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNBackwardWeights_v8(
     gpudnnHandle_t handle, gpudnnRNNDescriptor_t rnnDesc, gpudnnWgradMode_t addGrad, const int32_t devSeqLengths[],
     gpudnnRNNDataDescriptor_t xDesc, const void* x, gpudnnTensorDescriptor_t hDesc, const void* hx,
@@ -239,7 +239,7 @@ typedef struct gpudnnSeqDataStruct* gpudnnSeqDataDescriptor_t;
 /* Make, end, set and read the description of a batch of beams of sequences. dimA is indexed by gpudnnSeqDataAxis_t and
  * positive; the three outer axes may lie in any order, packed. `seqLengthArray` (host) has batch * beam lengths, 0 to
  * dimA[TIME], beam the faster index. `paddingFill`, if not null, points to an element (host) that `out` gets in the
- * vectors beyond its lengths, which otherwise become 0; cuDNN takes null alone. Since 0.1. */
+ * vectors beyond its lengths, which otherwise become 0; cuDNN takes null alone. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateSeqDataDescriptor(gpudnnSeqDataDescriptor_t* seqDataDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroySeqDataDescriptor(gpudnnSeqDataDescriptor_t seqDataDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetSeqDataDescriptor(gpudnnSeqDataDescriptor_t seqDataDesc,
@@ -266,7 +266,7 @@ typedef struct gpudnnAttnStruct* gpudnnAttnDescriptor_t;
  * (HALF with half data is taken and summed in float); float products use TF32 only as `mathType` allows it. The dropout
  * descriptors may be null and must live as long as calls use this one. A head's query and key must have the same
  * length: qProjSize and kProjSize, or the vectors' own where those are 0. The last four are what buffers are sized for.
- * Since 0.1. */
+ * Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnCreateAttnDescriptor(gpudnnAttnDescriptor_t* attnDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnDestroyAttnDescriptor(gpudnnAttnDescriptor_t attnDesc);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetAttnDescriptor(
@@ -282,7 +282,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetAttnDescriptor(
 
 /* Bytes of weights (0 where nothing is projected), workspace and reserve space for calls of any extents up to the
  * layer's greatest, all passes; a null reserve pointer asks for inference. Both spaces must be aligned to 16 bytes.
- * Since 0.1. */
+ * Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetMultiHeadAttnBuffers(gpudnnHandle_t handle, const gpudnnAttnDescriptor_t attnDesc,
                                                            size_t* weightSizeInBytes, size_t* workSpaceSizeInBytes,
                                                            size_t* reserveSpaceSizeInBytes);
@@ -301,7 +301,7 @@ typedef enum {
 
 /* Where the weights or biases of one kind lie, as a descriptor and an address: (nHeads, projection, vector) for
  * weights, (nHeads, projection, 1) for biases, (1, oProjSize, 1) for those of O; read the strides from the descriptor.
- * A kind that the layer has not gives a null address. `weights` may be null: the address is then the offset. Since 0.1.
+ * A kind that the layer has not gives a null address. `weights` may be null: the address is then the offset. Since 0.2.
  */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnGetMultiHeadAttnWeights(gpudnnHandle_t handle, const gpudnnAttnDescriptor_t attnDesc,
                                                            gpudnnMultiHeadAttnWeightKind_t wKind,
@@ -312,7 +312,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetMultiHeadAttnWeights(gpudnnHandle_t handle
  * step t sees key steps loWinIdx[t] to hiWinIdx[t] - 1: host arrays of one entry a query step, cut to what there is.
  * The lengths are read from `devSeqLengths...`, data pointers, or, where those are null, from the descriptors; host
  * arrays are copied in the call, also into a captured graph. `residuals` may be null; qDesc describes them. A null
- * reserve space, or one of 0 bytes, means inference; otherwise it holds what backward needs. Since 0.1. */
+ * reserve space, or one of 0 bytes, means inference; otherwise it holds what backward needs. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnMultiHeadAttnForward(
     gpudnnHandle_t handle, const gpudnnAttnDescriptor_t attnDesc, int currIdx, const int loWinIdx[],
     const int hiWinIdx[], const int devSeqLengthsQO[], const int devSeqLengthsKV[],
@@ -323,7 +323,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnMultiHeadAttnForward(
 
 /* Gradients of queries, keys and values, which are overwritten, with 0 beyond the lengths; and, after that call and
  * with the same reserve space, of the weights and biases, which are overwritten or added to. A residual's gradient is
- * dout and is not added to dqueries. Since 0.1. */
+ * dout and is not added to dqueries. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnMultiHeadAttnBackwardData(
     gpudnnHandle_t handle, const gpudnnAttnDescriptor_t attnDesc, const int loWinIdx[], const int hiWinIdx[],
     const int devSeqLengthsDQDO[], const int devSeqLengthsDKDV[], const gpudnnSeqDataDescriptor_t doDesc,

@@ -1001,22 +1001,22 @@ typedef enum {
 
 /* ---------------------------------------------------------------------------------- the graph interface: functions */
 
-/* Makes a descriptor of a kind. INTERMEDIATE_INFO cannot be made. Since 0.1. */
+/* Makes a descriptor of a kind. INTERMEDIATE_INFO cannot be made. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendCreateDescriptor(gpudnnBackendDescriptorType_t descriptorType,
                                                            gpudnnBackendDescriptor_t* descriptor);
 
-/* Ends a descriptor; others that refer to it keep what they need. BAD_PARAM_NULL_POINTER for null. Since 0.1. */
+/* Ends a descriptor; others that refer to it keep what they need. BAD_PARAM_NULL_POINTER for null. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendDestroyDescriptor(gpudnnBackendDescriptor_t descriptor);
 
-/* Puts a descriptor back to its state after creation. Since 0.1. */
+/* Puts a descriptor back to its state after creation. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendInitialize(gpudnnBackendDescriptor_t descriptor);
 
 /* Checks the attributes and freezes them. BAD_PARAM if they contradict each other or one is missing, NOT_SUPPORTED if
- * no engine can do what they say. Since 0.1. */
+ * no engine can do what they say. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendFinalize(gpudnnBackendDescriptor_t descriptor);
 
 /* Sets an attribute to `elementCount` elements of `attributeType` at `arrayOfElements` (copied). BAD_PARAM_..._TYPE,
- * _OUT_OF_BOUND or _NULL_POINTER say what is wrong; BAD_PARAM after finalize. Since 0.1. */
+ * _OUT_OF_BOUND or _NULL_POINTER say what is wrong; BAD_PARAM after finalize. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendSetAttribute(gpudnnBackendDescriptor_t descriptor,
                                                        gpudnnBackendAttributeName_t attributeName,
                                                        gpudnnBackendAttributeType_t attributeType, int64_t elementCount,
@@ -1025,23 +1025,23 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendSetAttribute(gpudnnBackendDescriptor_t
 /* Reads an attribute of a finalized descriptor: writes the first `requestedElementCount` elements to `arrayOfElements`,
  * and how many that were to `*elementCount`, which may be null. If none are asked for, or `arrayOfElements` is null,
  * `*elementCount` tells how many there are. Elements that are descriptors must be created by the caller and are filled.
- * Since 0.1. */
+ * Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendGetAttribute(gpudnnBackendDescriptor_t const descriptor,
                                                        gpudnnBackendAttributeName_t attributeName,
                                                        gpudnnBackendAttributeType_t attributeType,
                                                        int64_t requestedElementCount, int64_t* elementCount,
                                                        void* arrayOfElements);
 
-/* Queues a plan on the handle's stream with the pointers of a variant pack. Since 0.1. */
+/* Queues a plan on the handle's stream with the pointers of a variant pack. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendExecute(gpudnnHandle_t handle, gpudnnBackendDescriptor_t executionPlan,
                                                   gpudnnBackendDescriptor_t variantPack);
 
 /* Adds a plan's work to a CUDA graph; Update replaces the pointers in a graph that Populate has filled, or in a clone
- * of it. NOT_SUPPORTED on the host backend. Since 0.1. */
+ * of it. NOT_SUPPORTED on the host backend. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendPopulateCudaGraph(gpudnnHandle_t handle,
                                                             gpudnnBackendDescriptor_t executionPlan,
                                                             gpudnnBackendDescriptor_t variantPack, cudaGraph_t graph);
-/* See gpudnnBackendPopulateCudaGraph. Since 0.1. */
+/* See gpudnnBackendPopulateCudaGraph. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnBackendUpdateCudaGraph(gpudnnHandle_t handle,
                                                           gpudnnBackendDescriptor_t executionPlan,
                                                           gpudnnBackendDescriptor_t variantPack, cudaGraph_t graph);

@@ -103,7 +103,7 @@ def check_log_lines(bench):
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder, "calls.log")
         log.write_text(
-            "gpudnn I   0.1 pid=1 tid=1 gpudnnCreate | backend=host version=0.1.0 -> SUCCESS in 1 us\n"
+            "gpudnn I   0.1 pid=1 tid=1 gpudnnCreate | backend=host version=0.2.0 -> SUCCESS in 1 us\n"
             + line.format("act fwd relu f32 nchw n2c3h4w5") * 3
             + line.format("act fwd tanh f32 nchw n2c3h4w5")
             + line.format("tensor 1 f32 4;tensor 2 f32 4;pointwise relu_fwd x=1 y=2"), encoding="utf-8")

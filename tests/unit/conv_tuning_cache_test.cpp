@@ -176,7 +176,7 @@ TEST_F(TuningCacheFile, WithoutAFileItIsMemoryAlone) {
 
 TEST_F(TuningCacheFile, RowsOfOtherDevicesAndVersionsAreKeptAndIgnored) {
   const std::string foreign =
-      std::string("device NVIDIA Other, sm_90 132, libgpudnn 0.1.0\n") + kLine +
+      std::string("device NVIDIA Other, sm_90 132, libgpudnn 0.2.0\n") + kLine +
       " -> foreign tile=1 split_k=1 us=1.00\ndevice NVIDIA Pretended, sm_90 132, libgpudnn 77.0.0\n" + kLine +
       " -> future tile=1 split_k=1 stages=4 us=1.00\n";
   write_file(path_, "gpudnn tuning cache, format 1\n" + foreign);

@@ -46,7 +46,7 @@ class TuningCache {
 // The process's own.
 [[nodiscard]] TuningCache& tuning_cache();
 
-// "NVIDIA H200, sm_90 132, libgpudnn 0.1.0": the section of the file. Another library version may have
+// "NVIDIA H200, sm_90 132, libgpudnn 0.2.0": the section of the file. Another library version may have
 // faster engines, and another device with the same number of processors may have other memory.
 [[nodiscard]] std::string tuning_section(const Device& device);
 
