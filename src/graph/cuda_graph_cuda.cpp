@@ -53,6 +53,28 @@ Status capture_into(gpudnnHandle_t handle, const PlanRef& plan, const Pack& pack
   return cuda_status(ended, "cudaStreamEndCapture");
 }
 
+// The node behind `node`, or null. An edge of programmatic dependent launch has data, which the runtime insists on
+// giving.
+Status follower_of(cudaGraphNode_t node, cudaGraphNode_t* follower) {
+  cudaGraphNode_t followers[2] = {};
+  std::size_t count = 2;
+#if CUDART_VERSION >= 13000
+  cudaGraphEdgeData edges[2] = {};
+  GPUDNN_TRY(
+      cuda_status(cudaGraphNodeGetDependentNodes(node, followers, edges, &count), "cudaGraphNodeGetDependentNodes"));
+#elif CUDART_VERSION >= 12030
+  cudaGraphEdgeData edges[2] = {};
+  GPUDNN_TRY(
+      cuda_status(cudaGraphNodeGetDependentNodes_v2(node, followers, edges, &count), "cudaGraphNodeGetDependentNodes"));
+#else
+  GPUDNN_TRY(cuda_status(cudaGraphNodeGetDependentNodes(node, followers, &count), "cudaGraphNodeGetDependentNodes"));
+#endif
+  GPUDNN_REQUIRE(count <= 1, GPUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH,
+                 "a node of the graph has several followers; a plan's has one");
+  *follower = count == 0 ? nullptr : followers[0];
+  return GPUDNN_STATUS_SUCCESS;
+}
+
 // The nodes of a chain, from its root on.
 Status chain_of(cudaGraph_t graph, std::vector<cudaGraphNode_t>* nodes) {
   std::size_t count = 0;
@@ -64,21 +86,7 @@ Status chain_of(cudaGraph_t graph, std::vector<cudaGraphNode_t>* nodes) {
   GPUDNN_TRY(cuda_status(cudaGraphGetRootNodes(graph, &node, &count), "cudaGraphGetRootNodes"));
   while (node != nullptr) {
     nodes->push_back(node);
-#if CUDART_VERSION >= 13000
-    GPUDNN_TRY(
-        cuda_status(cudaGraphNodeGetDependentNodes(node, nullptr, nullptr, &count), "cudaGraphNodeGetDependentNodes"));
-#else
-    GPUDNN_TRY(cuda_status(cudaGraphNodeGetDependentNodes(node, nullptr, &count), "cudaGraphNodeGetDependentNodes"));
-#endif
-    if (count == 0) break;
-    GPUDNN_REQUIRE(count == 1, GPUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH,
-                   "a node of the graph has %zu followers; a plan's has one", count);
-#if CUDART_VERSION >= 13000
-    GPUDNN_TRY(
-        cuda_status(cudaGraphNodeGetDependentNodes(node, &node, nullptr, &count), "cudaGraphNodeGetDependentNodes"));
-#else
-    GPUDNN_TRY(cuda_status(cudaGraphNodeGetDependentNodes(node, &node, &count), "cudaGraphNodeGetDependentNodes"));
-#endif
+    GPUDNN_TRY(follower_of(node, &node));
   }
   return GPUDNN_STATUS_SUCCESS;
 }

@@ -338,6 +338,8 @@ Execution::~Execution() = default;
 
 Status Execution::start() { return gpudnnBackendExecute(state_->handle, state_->plan.get(), state_->pack.get()); }
 
+const BackendDescriptor& Execution::pack() const { return state_->pack; }
+
 void Execution::finish() {
   for (const auto& [uid, copy] : state_->copies) {
     EXPECT_EQ(gpudnnMemcpy(state_->handle, state_->memory->pointer(uid), copy->data(), state_->memory->bytes(uid),

@@ -174,13 +174,19 @@ cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std
   });
 }
 #if CUDART_VERSION >= 13000
-cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t* nodes, cudaGraphEdgeData*,
+cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t* nodes, cudaGraphEdgeData* edges,
                                            std::size_t* count) {
 #else
-cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t* nodes, std::size_t* count) {
+cudaError_t cudaGraphNodeGetDependentNodes_v2(cudaGraphNode_t node, cudaGraphNode_t* nodes, cudaGraphEdgeData* edges,
+                                              std::size_t* count) {
 #endif
   return call("cudaGraphNodeGetDependentNodes", [&] {
     give(node->followers, nodes, count);
+    for (std::size_t i = 0; i < *count && nodes != nullptr; ++i) {
+      const auto type = nodes[i]->overlaps ? cudaGraphDependencyTypeProgrammatic : cudaGraphDependencyTypeDefault;
+      if (edges == nullptr && nodes[i]->overlaps) return cudaErrorLossyQuery;
+      if (edges != nullptr) edges[i] = {0, 0, static_cast<unsigned char>(type), {}};
+    }
     return cudaSuccess;
   });
 }

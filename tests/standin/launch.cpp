@@ -46,6 +46,7 @@ std::string wrong_cluster(const Kernel& kernel, const dim3& cluster, const dim3&
 struct Attributes {
   dim3 cluster = {1, 1, 1};
   bool cooperative = false;
+  bool overlaps = false;
 };
 Attributes read_attributes(const cudaLaunchConfig_t& config) {
   Attributes found;
@@ -56,7 +57,9 @@ Attributes read_attributes(const cudaLaunchConfig_t& config) {
       found.cluster = dim3(d.x, d.y, d.z);
     } else if (attribute.id == cudaLaunchAttributeCooperative) {
       found.cooperative = attribute.val.cooperative != 0;
-    } else if (attribute.id != cudaLaunchAttributeProgrammaticStreamSerialization) {
+    } else if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization) {
+      found.overlaps = attribute.val.programmaticStreamSerializationAllowed != 0;
+    } else {
       violation("the stand-in has no launch attribute %d", static_cast<int>(attribute.id));
     }
   }
@@ -223,7 +226,9 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
     // An answer, which callers ask for.
     if (attributes.cooperative && volume(launch.blocks) > resident) return cudaErrorCooperativeLaunchTooLarge;
     if (capture != nullptr) {
+      const bool follows_kernel = capture->last != nullptr && capture->last->type == cudaGraphNodeTypeKernel;
       const cudaGraphNode_t node = add_node(capture, cudaGraphNodeTypeKernel);
+      node->overlaps = attributes.overlaps && follows_kernel;
       node->kernel.func = const_cast<void*>(function);
       node->kernel.gridDim = launch.blocks;
       node->kernel.blockDim = launch.threads;

@@ -24,6 +24,7 @@ struct CUgraphNode_st {
   cudaMemsetParams memset = {};
   cudaMemcpy3DParms memcpy = {};
   std::vector<cudaGraphNode_t> followers;
+  bool overlaps = false;  // the kernel before it: the edge between them has data
 };
 struct CUgraph_st {
   std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
