@@ -1,8 +1,11 @@
 // Plans as nodes of CUDA graphs: the plan is executed on a stream that is being captured, so the nodes are those that
-// the engines launch. An update captures again, and copies the new parameters to the old nodes, one after the other.
+// the engines launch. An update captures again, and copies the new parameters to the old nodes, one after the other;
+// those of kernels by the driver's functions, as the runtime does not know the kernels that cuBLASLt launches.
 // SPDX-License-Identifier: Apache-2.0
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include "core/driver_function_cuda.hpp"
 #include "graph/cuda_graph.hpp"
 
 namespace gpudnn::graph {
@@ -91,6 +94,20 @@ Status chain_of(cudaGraph_t graph, std::vector<cudaGraphNode_t>* nodes) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
+Status copy_kernel_parameters(cudaGraphNode_t from, cudaGraphNode_t to) {
+  static const auto get = cuda::driver_function<decltype(&cuGraphKernelNodeGetParams)>("cuGraphKernelNodeGetParams");
+  static const auto set = cuda::driver_function<decltype(&cuGraphKernelNodeSetParams)>("cuGraphKernelNodeSetParams");
+  GPUDNN_REQUIRE(get != nullptr && set != nullptr, GPUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER,
+                 "the driver has no cuGraphKernelNodeSetParams of CUDA 12; update it");
+  CUDA_KERNEL_NODE_PARAMS params = {};
+  CUresult result = get(from, &params);
+  if (result == CUDA_SUCCESS) result = set(to, &params);
+  return result == CUDA_SUCCESS ? GPUDNN_STATUS_SUCCESS
+                                : GPUDNN_REFUSE(GPUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER,
+                                                "copying a kernel node's parameters failed with the driver's error %d",
+                                                static_cast<int>(result));
+}
+
 Status copy_parameters(cudaGraphNode_t from, cudaGraphNode_t to) {
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
   cudaGraphNodeType other = cudaGraphNodeTypeEmpty;
@@ -99,9 +116,7 @@ Status copy_parameters(cudaGraphNode_t from, cudaGraphNode_t to) {
   GPUDNN_REQUIRE(type == other, GPUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH,
                  "a node of the graph is of another type than the plan's");
   if (type == cudaGraphNodeTypeKernel) {
-    cudaKernelNodeParams params = {};
-    GPUDNN_TRY(cuda_status(cudaGraphKernelNodeGetParams(from, &params), "cudaGraphKernelNodeGetParams"));
-    return cuda_status(cudaGraphKernelNodeSetParams(to, &params), "cudaGraphKernelNodeSetParams");
+    return copy_kernel_parameters(from, to);
   }
   if (type == cudaGraphNodeTypeMemset) {
     cudaMemsetParams params = {};

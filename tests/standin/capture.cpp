@@ -49,7 +49,30 @@ cudaError_t of_type(const char* function, cudaGraphNode_t node, cudaGraphNodeTyp
   return node->type == type ? cudaSuccess : refuse(cudaErrorInvalidValue, "%s of a node of another type", function);
 }
 
+CUresult CUDAAPI get_kernel_parameters(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params) {
+  return driver_call("cuGraphKernelNodeGetParams", [&] {
+    *params = node->kernel;
+    return of_type("cuGraphKernelNodeGetParams", node, cudaGraphNodeTypeKernel) == cudaSuccess
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+CUresult CUDAAPI set_kernel_parameters(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) {
+  return driver_call("cuGraphKernelNodeSetParams", [&] {
+    node->kernel = *params;
+    return of_type("cuGraphKernelNodeSetParams", node, cudaGraphNodeTypeKernel) == cudaSuccess
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
 }  // namespace
+
+void* graph_driver_function(std::string_view name) {
+  if (name == "cuGraphKernelNodeGetParams") return reinterpret_cast<void*>(&get_kernel_parameters);
+  if (name == "cuGraphKernelNodeSetParams") return reinterpret_cast<void*>(&set_kernel_parameters);
+  return nullptr;
+}
 
 Capture* capture_of(cudaStream_t stream) {
   const auto found = state().captures.find(stream);
@@ -197,18 +220,6 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) 
   });
 }
 
-cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, cudaKernelNodeParams* params) {
-  return call("cudaGraphKernelNodeGetParams", [&] {
-    *params = node->kernel;
-    return of_type("cudaGraphKernelNodeGetParams", node, cudaGraphNodeTypeKernel);
-  });
-}
-cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const cudaKernelNodeParams* params) {
-  return call("cudaGraphKernelNodeSetParams", [&] {
-    node->kernel = *params;
-    return of_type("cudaGraphKernelNodeSetParams", node, cudaGraphNodeTypeKernel);
-  });
-}
 cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, cudaMemsetParams* params) {
   return call("cudaGraphMemsetNodeGetParams", [&] {
     *params = node->memset;

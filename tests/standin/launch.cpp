@@ -229,9 +229,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
       const bool follows_kernel = capture->last != nullptr && capture->last->type == cudaGraphNodeTypeKernel;
       const cudaGraphNode_t node = add_node(capture, cudaGraphNodeTypeKernel);
       node->overlaps = attributes.overlaps && follows_kernel;
-      node->kernel.func = const_cast<void*>(function);
-      node->kernel.gridDim = launch.blocks;
-      node->kernel.blockDim = launch.threads;
+      node->kernel.func = static_cast<CUfunction>(const_cast<void*>(function));
       node->kernel.sharedMemBytes = static_cast<unsigned>(launch.shared_bytes);
     }
     ++state().ticks;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,7 +21,7 @@
 // The runtime's handles point to these.
 struct CUgraphNode_st {
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
-  cudaKernelNodeParams kernel = {};
+  CUDA_KERNEL_NODE_PARAMS kernel = {};
   cudaMemsetParams memset = {};
   cudaMemcpy3DParms memcpy = {};
   std::vector<cudaGraphNode_t> followers;
@@ -110,6 +111,13 @@ cudaError_t call(const char* function, Body body) {
   return error;
 }
 
+// The same for a function of the driver.
+template <class Body>
+CUresult driver_call(const char* function, Body body) {
+  const std::lock_guard lock(state().mutex);
+  return enter(function) == cudaSuccess ? body() : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 // Streams that are no object: the legacy one, and the thread's own.
 [[nodiscard]] inline bool is_built_in(cudaStream_t stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
 // Null unless the stream is being captured.
@@ -130,5 +138,6 @@ cudaGraphNode_t add_node(Capture* capture, cudaGraphNodeType type);
 
 // The driver's function of that name; null if the stand-in has none.
 [[nodiscard]] void* driver_function(const char* name);
+[[nodiscard]] void* graph_driver_function(std::string_view name);
 
 }  // namespace gpudnn::standin

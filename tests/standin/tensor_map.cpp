@@ -107,13 +107,6 @@ CUresult keep(const Shape& s, const char* function, const std::string& what) {
   return CUDA_SUCCESS;
 }
 
-// Under the lock, unless a fault is planted.
-template <class Body>
-CUresult driver_call(const char* function, Body body) {
-  const std::lock_guard lock(state().mutex);
-  return enter(function) == cudaSuccess ? body() : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 CUresult CUDAAPI encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
                               const cuuint64_t* dims, const cuuint64_t* strides, const cuuint32_t* box,
                               const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
@@ -179,7 +172,7 @@ void* driver_function(const char* name) {
   if (wanted == "cuTensorMapEncodeTiled") return reinterpret_cast<void*>(&encode_tiled);
   if (wanted == "cuTensorMapEncodeIm2col") return reinterpret_cast<void*>(&encode_im2col);
   if (wanted == "cuTensorMapReplaceAddress") return reinterpret_cast<void*>(&replace_address);
-  return nullptr;
+  return graph_driver_function(wanted);
 }
 
 }  // namespace gpudnn::standin
