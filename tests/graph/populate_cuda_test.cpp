@@ -93,8 +93,8 @@ TEST(GraphCuda, FilledAndUpdatedGraphsComputeWhatExecutionDoes) {
   int ran = 0;
   for (const char* file : {"operations.txt", "further_operations.txt", "attention.txt", "attention_windows.txt",
                            "float8_convolution.txt"}) {
-    const bool is_attention = std::string(file).starts_with("attention");
     for (const GraphCase& one : graph_cases(file)) {
+      const bool is_attention = std::string(file).starts_with("attention") || one.name.starts_with("sdpa");
       SCOPED_TRACE(std::string(file) + ": " + one.name);
       populate_and_update(backend.handle(), one, is_attention, &ran);
       if (HasFatalFailure()) return;
