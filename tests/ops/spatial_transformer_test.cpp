@@ -161,14 +161,17 @@ TEST(SpatialTransformer, RandomProblems) {
 }
 
 TEST(SpatialTransformer, HandPickedProblems) {
+  std::size_t number = 0;
   for (const std::string& line : case_lines("spatial_transformer/edges.txt")) {
     std::string why;
     const auto problem = spatial_transformer::from_text(line, &why);
     ASSERT_TRUE(problem) << line << ": " << why;
     EXPECT_EQ(to_text(*problem), line);
-    for (const std::uint64_t seed : {3u, 4u, 5u, 6u}) {
-      EXPECT_EQ(check(*problem, seed, seed == 5), "") << line;
+    for (const std::uint64_t variant : {0u, 1u, 2u, 3u}) {
+      if (!runs_in_variant(number, variant, 4)) continue;
+      EXPECT_EQ(check(*problem, 3 + variant, variant == 2), "") << line;
     }
+    ++number;
   }
 }
 

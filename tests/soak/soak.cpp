@@ -355,19 +355,21 @@ int soak(const Options& options) {
     if (number == kWarmUpRounds) warm = now;
     std::printf(
         "round %d%s: calls %ld replays %ld graphs %ld handles %ld descriptors %ld refusals %ld; allocations failed "
-        "%lld, "
-        "calls out of memory %ld; alive: %lld blocks, %lld bytes; resident %ld KiB; failures %ld\n",
+        "%lld, calls out of memory %ld; alive: %lld blocks, %lld bytes; resident %ld KiB; device %zu MiB; failures "
+        "%ld\n",
         number, short_of_memory ? " (short of memory)" : "", counts.calls.load(), counts.replays.load(),
         counts.graphs.load(), counts.handles.load(), counts.descriptors.load(), counts.refusals.load(),
         static_cast<long long>(now.failed), counts.out_of_memory.load(), static_cast<long long>(now.blocks),
-        static_cast<long long>(now.bytes), resident_kib(), counts.failures.load());
+        static_cast<long long>(now.bytes), resident_kib(), device_bytes_in_use(backend.handle()) >> 20,
+        counts.failures.load());
     std::fflush(stdout);
   }
   const std::int64_t growth = now.bytes - warm.bytes;
   std::printf("memory alive grew by %lld bytes after round %d\n", static_cast<long long>(growth), kWarmUpRounds);
   if (growth > kMaxGrowth) report_failure("memory", "what lives after a round grows");
   if (counts.out_of_memory == 0) report_failure("memory", "no call was out of memory: the soak did not test it");
-  std::printf("%s: %ld failures\n", counts.failures == 0 ? "ok" : "FAILED", counts.failures.load());
+  std::printf("%s: %ld results compared, %ld failures\n", counts.failures == 0 ? "ok" : "FAILED",
+              counts.calls + counts.replays + counts.graphs, counts.failures.load());
   return counts.failures == 0 ? 0 : 1;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 #include "gpudnn/gpudnn.h"
@@ -11,6 +12,8 @@ namespace gpudnn::test {
 using Call = std::function<gpudnnStatus_t(gpudnnHandle_t)>;
 
 [[nodiscard]] bool has_streams(gpudnnHandle_t handle);
+// Bytes of the device that are in use, those of other processes among them; 0 on the host.
+[[nodiscard]] std::size_t device_bytes_in_use(gpudnnHandle_t handle);
 // Gives the handle a stream of its own, and ends the handle with it.
 [[nodiscard]] gpudnnStatus_t give_stream(gpudnnHandle_t handle);
 [[nodiscard]] gpudnnStatus_t destroy_with_stream(gpudnnHandle_t handle);

@@ -22,12 +22,49 @@ cudaStream_t stream_of(gpudnnHandle_t handle) {
   return stream;
 }
 
+// A capture that ends with its scope, too: the call's own code may run out of memory.
+class Capture {
+ public:
+  explicit Capture(cudaStream_t stream) : stream_(stream) {}
+  ~Capture() {
+    if (open_) (void)end();
+    if (graph_ != nullptr) (void)cudaGraphDestroy(graph_);
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  cudaError_t begin() {
+    const cudaError_t error = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal);
+    open_ = error == cudaSuccess;
+    return error;
+  }
+  cudaError_t end() {
+    open_ = false;
+    const cudaError_t error = cudaStreamEndCapture(stream_, &graph_);
+    if (error != cudaSuccess) (void)cudaGetLastError();
+    return error;
+  }
+  [[nodiscard]] cudaGraph_t graph() const { return graph_; }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraph_t graph_ = nullptr;
+  bool open_ = false;
+};
+
 }  // namespace
 
 bool has_streams(gpudnnHandle_t handle) {
   gpudnnBackend_t backend = GPUDNN_BACKEND_HOST;
   GPUDNN_TEST_REQUIRE(gpudnnGetBackend(handle, &backend));
   return backend == GPUDNN_BACKEND_CUDA;
+}
+
+std::size_t device_bytes_in_use(gpudnnHandle_t handle) {
+  std::size_t available = 0, total = 0;
+  if (!has_streams(handle)) return 0;
+  require(told(cudaMemGetInfo(&available, &total), "cudaMemGetInfo"), "cudaMemGetInfo");
+  return total - available;
 }
 
 gpudnnStatus_t give_stream(gpudnnHandle_t handle) {
@@ -53,16 +90,15 @@ gpudnnStatus_t synchronize(gpudnnHandle_t handle) {
 gpudnnStatus_t capture_and_replay(gpudnnHandle_t handle, const Call& call, int replays,
                                   const std::function<void()>& between) {
   const cudaStream_t stream = stream_of(handle);
-  gpudnnStatus_t status =
-      told(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  Capture capture(stream);
+  gpudnnStatus_t status = told(capture.begin(), "cudaStreamBeginCapture");
   if (status != GPUDNN_STATUS_SUCCESS) return status;
   status = call(handle);
-  cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
-  const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+  const cudaError_t ended = capture.end();
   if (status == GPUDNN_STATUS_SUCCESS) status = told(ended, "cudaStreamEndCapture");
   if (status == GPUDNN_STATUS_SUCCESS) {
-    status = told(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+    status = told(cudaGraphInstantiate(&executable, capture.graph(), 0), "cudaGraphInstantiate");
   }
   for (int i = 0; i < replays && status == GPUDNN_STATUS_SUCCESS; ++i) {
     between();
@@ -70,7 +106,6 @@ gpudnnStatus_t capture_and_replay(gpudnnHandle_t handle, const Call& call, int r
     if (status == GPUDNN_STATUS_SUCCESS) status = synchronize(handle);
   }
   if (executable != nullptr) (void)cudaGraphExecDestroy(executable);
-  if (graph != nullptr) (void)cudaGraphDestroy(graph);
   return status;
 }
 

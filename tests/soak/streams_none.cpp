@@ -5,6 +5,7 @@
 namespace gpudnn::test {
 
 bool has_streams(gpudnnHandle_t) { return false; }
+std::size_t device_bytes_in_use(gpudnnHandle_t) { return 0; }
 gpudnnStatus_t give_stream(gpudnnHandle_t) { return GPUDNN_STATUS_SUCCESS; }
 gpudnnStatus_t destroy_with_stream(gpudnnHandle_t handle) { return gpudnnDestroy(handle); }
 gpudnnStatus_t synchronize(gpudnnHandle_t) { return GPUDNN_STATUS_SUCCESS; }

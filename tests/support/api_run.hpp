@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -97,9 +98,14 @@ struct Outcome {
                                             std::size_t* bytes);
 [[nodiscard]] int algorithm_count_of(conv::Direction direction);
 
-// Runs the case and compares it with `naive`. Empty if all is well.
+// Runs the case and compares it with `naive`, computed once for all options. Empty if all is well.
 template <class Problem>
-[[nodiscard]] std::string check(const Backend& backend, const Case<Problem>& c, const RunOptions& options = {});
+[[nodiscard]] std::string check_all_options(const Backend& backend, const Case<Problem>& c,
+                                            std::span<const RunOptions> options);
+template <class Problem>
+[[nodiscard]] std::string check(const Backend& backend, const Case<Problem>& c, const RunOptions& options = {}) {
+  return check_all_options(backend, c, std::span(&options, 1));
+}
 
 // The same with a second backend as the oracle, for problems that are too large for loops: normwise.
 [[nodiscard]] std::string check_against(const Backend& backend, const Backend& oracle, const ConvCase& c, double bound,
@@ -109,13 +115,18 @@ template <class Problem>
 [[nodiscard]] std::string judge(const TensorGeometry& output, const Outcome& outcome, const Expected& expected);
 
 template <class Problem>
-std::string check(const Backend& backend, const Case<Problem>& c, const RunOptions& options) {
+std::string check_all_options(const Backend& backend, const Case<Problem>& c, std::span<const RunOptions> options) {
   const Values values = make_values(c);
-  Expected expected = naive(c, values);
-  if constexpr (std::is_same_v<Problem, conv::Problem>) {
-    widen_for_family(c, values, conv::family_of(c.problem.direction, options.algorithm), &expected);
+  const Expected exact = naive(c, values);
+  for (const RunOptions& one : options) {
+    Expected expected = exact;
+    if constexpr (std::is_same_v<Problem, conv::Problem>) {
+      widen_for_family(c, values, conv::family_of(c.problem.direction, one.algorithm), &expected);
+    }
+    const std::string wrong = judge(output_of(c.problem), run(backend, c, values, one), expected);
+    if (!wrong.empty()) return (one.misaligned ? "misaligned: " : "") + wrong;
   }
-  return judge(output_of(c.problem), run(backend, c, values, options), expected);
+  return {};
 }
 
 }  // namespace gpudnn::test

@@ -58,7 +58,23 @@ void put(std::vector<unsigned char>* data, DataType type, std::int64_t offset, f
   }
 }
 
-std::int64_t sum_at(const Problem& p, const IntegerData& data, std::int64_t n, std::int64_t k, const std::int64_t* at) {
+// Where each channel lies behind the first one.
+std::vector<std::int64_t> channel_offsets(const TensorGeometry& tensor) {
+  const std::int64_t origin[3] = {};
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t c = 0; c < tensor.dims[1]; ++c) offsets.push_back(offset_in(tensor, 0, c, origin));
+  return offsets;
+}
+
+int byte_at(const std::vector<unsigned char>& data, bool has_no_sign, std::int64_t offset) {
+  const unsigned char byte = data[static_cast<std::size_t>(offset)];
+  return has_no_sign ? byte : static_cast<signed char>(byte);
+}
+
+std::int64_t sum_at(const Problem& p, const IntegerData& data, const std::vector<std::int64_t>& x_channels,
+                    const std::vector<std::int64_t>& w_channels, std::int64_t n, std::int64_t k,
+                    const std::int64_t* at) {
+  const bool x_unsigned = is_unsigned(p.x.type), w_unsigned = is_unsigned(p.w.type);
   const std::int64_t channels = p.w.dims[1];
   const std::int64_t group = k / (p.w.dims[0] / p.groups);
   std::int64_t taps = 1;
@@ -76,9 +92,12 @@ std::int64_t sum_at(const Problem& p, const IntegerData& data, std::int64_t n, s
       of_x[i] = at[i] * p.stride[i] - p.pad[i] + t * p.dilation[i];
       inside = inside && of_x[i] >= 0 && of_x[i] < p.x.dims[2 + i];
     }
-    for (std::int64_t c = 0; inside && c < channels; ++c) {
-      sum += static_cast<std::int64_t>(element(data.x, p.x.type, offset_in(p.x, n, group * channels + c, of_x))) *
-             static_cast<std::int64_t>(element(data.w, p.w.type, offset_in(p.w, k, c, of_w)));
+    if (!inside) continue;
+    const std::int64_t in_x = offset_in(p.x, n, 0, of_x), in_w = offset_in(p.w, k, 0, of_w);
+    for (std::int64_t c = 0; c < channels; ++c) {
+      sum +=
+          std::int64_t{byte_at(data.x, x_unsigned, in_x + x_channels[static_cast<std::size_t>(group * channels + c)])} *
+          byte_at(data.w, w_unsigned, in_w + w_channels[static_cast<std::size_t>(c)]);
     }
   }
   return sum;
@@ -229,6 +248,7 @@ IntegerData random_integer_data(const IntegerCase& c, Random& random) {
 std::vector<unsigned char> naive_integer_conv(const IntegerCase& c, const IntegerData& data) {
   const Problem& p = c.problem;
   std::vector<unsigned char> out = data.y;
+  const std::vector<std::int64_t> x_channels = channel_offsets(p.x), w_channels = channel_offsets(p.w);
   std::int64_t positions = 1;
   for (int i = 0; i < p.spatial; ++i) positions *= p.y.dims[2 + i];
   for (std::int64_t n = 0; n < p.y.dims[0]; ++n) {
@@ -240,7 +260,8 @@ std::vector<unsigned char> naive_integer_conv(const IntegerCase& c, const Intege
         rest /= p.y.dims[2 + i];
       }
       for (std::int64_t k = 0; k < p.w.dims[0]; ++k) {
-        const auto sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum_at(p, data, n, k, at)));
+        const auto sum =
+            static_cast<std::int32_t>(static_cast<std::uint32_t>(sum_at(p, data, x_channels, w_channels, n, k, at)));
         put(&out, p.y.type, offset_in(p.y, n, k, at), epilogue(c, data, sum, n, k, at), sum, is_sum_alone(c));
       }
     }

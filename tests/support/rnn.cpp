@@ -51,16 +51,20 @@ struct Net {
   // The sum over the input of row (g, j); of skip input the element itself.
   [[nodiscard]] double from_input(const RnnPlace& p, int g, std::size_t j, const std::vector<double>& x) const {
     if (p.w < 0) return x[j];
-    double sum = 0;
-    for (std::size_t k = 0; k < x.size(); ++k)
-      sum += weight(p.w, static_cast<std::size_t>(g) * units + j, k, x.size()) * x[k];
-    return sum;
+    return product(p.w, static_cast<std::size_t>(g) * units + j, x);
+  }
+  // A row of weights times a vector, as four sums side by side.
+  [[nodiscard]] double product(std::int64_t base, std::size_t row, const std::vector<double>& x) const {
+    const double* const w = values.weights.data() + static_cast<std::size_t>(base) + row * x.size();
+    double sums[4] = {};
+    std::size_t k = 0;
+    for (; k + 4 <= x.size(); k += 4)
+      for (std::size_t i = 0; i < 4; ++i) sums[i] += w[k + i] * x[k + i];
+    for (; k < x.size(); ++k) sums[0] += w[k] * x[k];
+    return sums[0] + sums[1] + (sums[2] + sums[3]);
   }
   [[nodiscard]] double from_state(const RnnPlace& p, int g, std::size_t j, const std::vector<double>& h) const {
-    double sum = 0;
-    for (std::size_t k = 0; k < h.size(); ++k)
-      sum += weight(p.r, static_cast<std::size_t>(g) * units + j, k, h.size()) * h[k];
-    return sum;
+    return product(p.r, static_cast<std::size_t>(g) * units + j, h);
   }
   [[nodiscard]] double bias(std::int64_t base, int g, std::size_t j) const {
     return weight(base, static_cast<std::size_t>(g) * units + j, 0, 1);
@@ -138,21 +142,27 @@ struct Net {
       unit_gradients(j, s, dhidden[j], &(*dc)[j], input, recurrent, &before);
       for (int g = 0; g < gates; ++g) {
         const std::size_t row = static_cast<std::size_t>(g) * units + j;
-        for (std::size_t k = 0; k < s.x.size(); ++k) {
-          if (p.w < 0) continue;
-          (*dx)[k] += weight(p.w, row, k, s.x.size()) * input[g];
-          add_gradient(p.w, row, k, s.x.size(), input[g] * s.x[k]);
+        if (p.w < 0) {
+          (*dx)[j] += input[g];
+        } else {
+          product_gradients(p.w, row, s.x, input[g], dx);
         }
-        if (p.w < 0) (*dx)[j] += input[g];
-        for (std::size_t k = 0; k < h_width; ++k) {
-          before[k] += weight(p.r, row, k, h_width) * recurrent[g];
-          add_gradient(p.r, row, k, h_width, recurrent[g] * s.h_before[k]);
-        }
+        product_gradients(p.r, row, s.h_before, recurrent[g], &before);
         add_gradient(p.w_bias, row, 0, 1, input[g]);
         add_gradient(p.r_bias, row, 0, 1, recurrent[g]);
       }
     }
     *dh = before;
+  }
+  // Those of product(), where its own is `d`.
+  void product_gradients(std::int64_t base, std::size_t row, const std::vector<double>& x, double d,
+                         std::vector<double>* dx) const {
+    const std::size_t first = static_cast<std::size_t>(base) + row * x.size();
+    const double* const w = values.weights.data() + first;
+    double* const dw = out.dweights.data() + first;
+    double* const to = dx->data();
+    for (std::size_t k = 0; k < x.size(); ++k) to[k] += w[k] * d;
+    for (std::size_t k = 0; k < x.size(); ++k) dw[k] += d * x[k];
   }
   void unit_gradients(std::size_t j, const Step& s, double dh, double* dc, double* input, double* recurrent,
                       std::vector<double>* before) const {
