@@ -23,8 +23,9 @@ gpudnnBackendStruct* object_of(gpudnnBackendDescriptor_t descriptor) {
 Status check_finalized(gpudnnBackendDescriptor_t descriptor, int kind, const char* argument) {
   GPUDNN_TRY(check_descriptor(descriptor, argument));
   const Bag& bag = *object_of(descriptor)->bag;
-  GPUDNN_REQUIRE(bag.kind == kind, GPUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "%s is a %s descriptor; it must be a %s",
-                 argument, graph::kind_text(bag.kind), graph::kind_text(kind));
+  GPUDNN_REQUIRE(bag.kind == kind, GPUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
+                 "%s is a descriptor of %s; it must be one of %s", argument, graph::kind_text(bag.kind),
+                 graph::kind_text(kind));
   GPUDNN_REQUIRE(bag.finalized, GPUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "%s was not finalized", argument);
   return GPUDNN_STATUS_SUCCESS;
 }

@@ -590,6 +590,14 @@ int place_of(int kind, AttributeName name) noexcept {
   return found == rows.end() ? -1 : static_cast<int>(found - rows.begin());
 }
 
+const char* attribute_text(AttributeName name) noexcept {
+  for (int kind = 0; kind < kKinds; ++kind) {
+    const int place = place_of(kind, name);
+    if (place >= 0) return attributes_of(kind)[static_cast<std::size_t>(place)].text;
+  }
+  return nullptr;
+}
+
 const char* kind_text(int kind) noexcept { return kind < 0 || kind >= kKinds ? nullptr : kKindTexts[kind]; }
 
 const char* type_text(AttributeType type) noexcept {

@@ -36,6 +36,9 @@ struct Attribute {
 // The place of an attribute among those of the kind, or -1.
 [[nodiscard]] int place_of(int kind, AttributeName name) noexcept;
 
+// The attribute's name as the header spells it; null for one that does not exist.
+[[nodiscard]] const char* attribute_text(AttributeName name) noexcept;
+
 // "OPERATION_MATMUL" and so on; null for a kind that does not exist.
 [[nodiscard]] const char* kind_text(int kind) noexcept;
 [[nodiscard]] const char* type_text(AttributeType type) noexcept;

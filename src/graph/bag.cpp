@@ -106,8 +106,11 @@ void write_word(AttributeType stored, AttributeType type, const std::int64_t* wo
 
 Status find_row(const Bag& bag, AttributeName name, AttributeType type, const Attribute** row, int* place) {
   *place = place_of(bag.kind, name);
-  GPUDNN_REQUIRE(*place >= 0, GPUDNN_STATUS_BAD_PARAM, "attribute %d is none of a %s descriptor",
-                 static_cast<int>(name), kind_text(bag.kind));
+  if (*place < 0) {
+    const char* const text = attribute_text(name);
+    return GPUDNN_REFUSE(GPUDNN_STATUS_BAD_PARAM, "%s (%d) is no attribute of %s descriptors",
+                         text == nullptr ? "that" : text, static_cast<int>(name), kind_text(bag.kind));
+  }
   *row = &attributes_of(bag.kind)[static_cast<std::size_t>(*place)];
   const bool also_integers = (*row)->type == GPUDNN_TYPE_FRACTION || (*row)->type == GPUDNN_TYPE_INT32;
   const bool fits = type == (*row)->type || type == (*row)->other || (also_integers && type == GPUDNN_TYPE_INT64);
@@ -122,11 +125,11 @@ Status take_child(const Attribute& row, void* pointer, BagRef* out) {
   GPUDNN_TRY(check_object(object, Kind::backend, row.text));
   const int kind = object->bag->kind;
   if (row.child >= 0) {
-    GPUDNN_REQUIRE(kind == row.child, GPUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "%s takes a %s descriptor, not a %s",
-                   row.text, kind_text(row.child), kind_text(kind));
+    GPUDNN_REQUIRE(kind == row.child, GPUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
+                   "%s takes %s descriptors, this is one of %s", row.text, kind_text(row.child), kind_text(kind));
   } else {
     GPUDNN_REQUIRE(std::strncmp(kind_text(kind), "OPERATION_", 10) == 0, GPUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
-                   "%s takes descriptors of operations, not a %s", row.text, kind_text(kind));
+                   "%s takes descriptors of operations, this is one of %s", row.text, kind_text(kind));
   }
   GPUDNN_REQUIRE(object->bag->finalized, GPUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
                  "the %s descriptor given as %s was not finalized", kind_text(kind), row.text);

@@ -56,7 +56,7 @@ constexpr Default kDefaults[] = {
 Status require_set(const Bag& bag) {
   const std::span<const Attribute> rows = attributes_of(bag.kind);
   for (std::size_t i = 0; i < rows.size(); ++i)
-    GPUDNN_REQUIRE(!rows[i].required || bag.values[i].set, GPUDNN_STATUS_BAD_PARAM, "%s was not set; a %s needs it",
+    GPUDNN_REQUIRE(!rows[i].required || bag.values[i].set, GPUDNN_STATUS_BAD_PARAM, "%s was not set; every %s needs it",
                    rows[i].text, kind_text(bag.kind));
   return GPUDNN_STATUS_SUCCESS;
 }
@@ -310,7 +310,8 @@ Status finalize_engine(Bag* bag) {
                  "GPUDNN_ATTR_ENGINE_GLOBAL_INDEX is %lld; it must lie in [0, %lld)", static_cast<long long>(index),
                  static_cast<long long>(engine_count()));
   bound->engine = engine_of_index(index);
-  GPUDNN_REQUIRE(bound->engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "there is no engine with index %lld",
+  GPUDNN_REQUIRE(bound->engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED,
+                 "there is no engine with index %lld; a heuristic (ENGINEHEUR) lists those that take the graph",
                  static_cast<long long>(index));
   GPUDNN_REQUIRE(runs_on(*bound->engine, *bound->device), GPUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH,
                  "engine %lld (%s) does not run on %s", static_cast<long long>(index), bound->engine->name,

@@ -3,6 +3,7 @@
 #include "client.hpp"
 #include "gpudnn/ops.h"
 #include "graph/kinds.hpp"
+#include "support/backend.hpp"
 
 namespace gpudnn::test {
 namespace {
@@ -185,6 +186,26 @@ TEST(GraphStatuses, PacksNeedAsManyPointersAsIds) {
   EXPECT_EQ(pack.finalize(), GPUDNN_STATUS_BAD_PARAM);
   ASSERT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, GPUDNN_TYPE_VOID_PTR, 2, pointers), GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(pack.finalize(), GPUDNN_STATUS_SUCCESS);
+}
+
+TEST(GraphStatuses, TextsNameAttributesAndKinds) {
+  BackendDescriptor t(graph::kTensor);
+  const auto tells = [&t](int name, const char* part) {
+    EXPECT_EQ(t.set_integer(name, 1), GPUDNN_STATUS_BAD_PARAM);
+    const std::string text = last_error();
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  tells(GPUDNN_ATTR_MATMUL_COMP_TYPE, "GPUDNN_ATTR_MATMUL_COMP_TYPE (1500) is no attribute of TENSOR descriptors");
+  tells(99999, "that (99999) is no attribute of TENSOR descriptors");
+  BackendDescriptor part = tensor_without(GPUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+  ASSERT_EQ(part.finalize(), GPUDNN_STATUS_BAD_PARAM);
+  EXPECT_NE(last_error().find("every TENSOR needs it"), std::string::npos);
+  BackendDescriptor pack(graph::kPack);
+  BackendDescriptor whole = tensor_without(0);
+  ASSERT_EQ(whole.finalize(), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(gpudnnBackendExecute(Backend::host().handle(), whole.get(), pack.get()),
+            GPUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE);
+  EXPECT_NE(last_error().find("is a descriptor of TENSOR; it must be one of EXECUTION_PLAN"), std::string::npos);
 }
 
 // Every attribute of every kind, with every type and with counts and pointers that may be wrong: an answer, no crash.
