@@ -102,17 +102,11 @@ void train(Network& network, const DigitSet& digits, int epochs, const Options& 
     for (size_t done = 0; done < used;) {
       const DigitBatch batch = gather(digits, order, done, batch_size);
       const std::span<const float> probabilities = network.forward(batch.pixels);
-      const double loss_before = loss_sum;
-      for (size_t i = 0; i < batch_size; ++i) {
-        loss_sum -= std::log(std::max(probabilities[i * kClasses + batch.labels[i]], 1e-30f));
-      }
-      if (!std::isfinite(loss_sum)) {
-        throw std::runtime_error("the training diverged (the loss is not a number): try a smaller --lr");
-      }
+      const double loss = cross_entropy(probabilities, batch.labels);
       network.learn(batch.labels, learning_rate, options.momentum);
       done += batch_size;
-      curve->add(static_cast<size_t>(epoch - 1) * used + done,
-                 (loss_sum - loss_before) / static_cast<double>(batch_size));
+      loss_sum += loss;
+      curve->add(static_cast<size_t>(epoch - 1) * used + done, loss / static_cast<double>(batch_size));
       progress.show(done, used, loss_sum / static_cast<double>(done));
     }
   }
@@ -194,9 +188,7 @@ int run(const Options& options) {
         "--device gpu: the library found no GPU to work on (or GPUDNN_BACKEND=host is set); "
         "--device auto would use the CPU");
   }
-  Precision precision;
-  if (options.math != "default") precision.math = GPUDNN_TENSOR_OP_MATH;
-  if (options.math == "half") precision.type = GPUDNN_DATA_HALF;
+  Precision precision = precision_of(options.math);
   precision.first_loss_scale = options.loss_scale;
   std::printf("computing on the %s\n", on_host ? "CPU (host backend)" : "GPU (CUDA backend)");
   if (!options.classify.empty()) {

@@ -15,6 +15,7 @@
 #include <gpudnn/gpudnn.hpp>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/batch_norm.hpp"
@@ -55,6 +56,14 @@ struct Precision {
   gpudnnMathType_t math = GPUDNN_DEFAULT_MATH;
   float first_loss_scale = 65536;  // of half gradients
 };
+
+// Of the option --math: default, tensor or half.
+inline Precision precision_of(const std::string& math) {
+  Precision precision;
+  if (math != "default") precision.math = GPUDNN_TENSOR_OP_MATH;
+  if (math == "half") precision.type = GPUDNN_DATA_HALF;
+  return precision;
+}
 
 // A tensor between two layers, with the gradient of the loss by it.
 struct Activation {

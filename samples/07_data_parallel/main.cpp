@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <gpudnn/gpudnn.hpp>
 #include <memory>
@@ -116,10 +115,7 @@ void train(Network& network, const DigitSet& digits, const Options& options, con
     for (size_t step = 0; step < steps; ++step) {
       const DigitBatch batch = gather(digits, order, share_of_step(step, batch_size, rank), batch_size);
       const std::span<const float> probabilities = network.forward(batch.pixels);
-      for (size_t i = 0; i < batch_size; ++i)
-        loss_sum -= std::log(std::max(probabilities[i * kClasses + batch.labels[i]], 1e-30f));
-      if (!std::isfinite(loss_sum))
-        throw std::runtime_error("the training diverged (the loss is not a number): try a smaller --lr");
+      loss_sum += cross_entropy(probabilities, batch.labels);
       network.learn(batch.labels, learning_rate, options.momentum);
       if (rank.number == 0) {
         progress.show((step + 1) * step_size, steps * step_size,
@@ -161,9 +157,6 @@ int run(const Options& options, const Rank& rank) {
   if (handle.is_host()) throw Refusal("libgpudnn works on the CPU here (GPUDNN_BACKEND=host, or a build without CUDA)");
   const std::unique_ptr<Exchange> exchange =
       rank.count == 1 ? std::make_unique<Exchange>() : std::make_unique<NcclExchange>(handle, rank);
-  Precision precision;
-  if (options.math != "default") precision.math = GPUDNN_TENSOR_OP_MATH;
-  if (options.math == "half") precision.type = GPUDNN_DATA_HALF;
   const auto train_count = static_cast<size_t>(options.train_count),
              test_count = static_cast<size_t>(options.test_count);
   const TrainTestData data =
@@ -172,7 +165,7 @@ int run(const Options& options, const Rank& rank) {
     std::printf("%zu digits to train, %zu to test, on %d GPU%s\n", data.train.size(), data.test.size(), rank.count,
                 rank.count == 1 ? "" : "s");
   }
-  Network network(handle, options.batch, precision, exchange.get());
+  Network network(handle, options.batch, precision_of(options.math), exchange.get());
   network.randomize(options.seed);
   train(network, data.train, options, rank);
   const size_t wrong = count_wrong(network, data.test, handle, *exchange, rank);

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 constexpr int kImageSize = 28;
@@ -40,6 +42,16 @@ inline DigitBatch gather(const DigitSet& digits, const std::vector<int>& order, 
 // The class that has the greatest of some numbers.
 inline int argmax(std::span<const float> values) {
   return static_cast<int>(std::max_element(values.begin(), values.end()) - values.begin());
+}
+
+// The sum of the cross-entropies of rows of kClasses probabilities against the right classes.
+inline double cross_entropy(std::span<const float> probabilities, std::span<const uint8_t> labels) {
+  double sum = 0;
+  for (size_t i = 0; i < labels.size(); ++i) sum -= std::log(std::max(probabilities[i * kClasses + labels[i]], 1e-30f));
+  if (!std::isfinite(sum)) {
+    throw std::runtime_error("the training diverged (the loss is not a number): try a smaller --lr");
+  }
+  return sum;
 }
 
 struct TrainTestData {

@@ -94,8 +94,8 @@ std::string with_fault(const Operation& operation, std::size_t index, bool lasti
   return wrong.empty() ? (status == GPUDNN_STATUS_SUCCESS ? "went on" : "refused") : fault.function + ": " + wrong;
 }
 
-// Searches repeat what they measure hundreds of times.
-constexpr int kMaxPerFunction = 40;
+// Searches repeat what they measure hundreds of times, and a search takes its time.
+constexpr int kMaxPerFunction = 12;
 
 struct Counts {
   int refused = 0;

@@ -74,6 +74,13 @@ def check_help(bench):
         example = row.split("|")[-2].strip(" `")
         told = run(bench, "--help", operation)
         expect(told.returncode == 0 and example in told.stdout, f"--help {operation} prints no example: {told.stdout}")
+    # Every operation that gpudnn-bench takes has its row, and so its help.
+    taken = re.search(r"is none of (.*)", run(bench, "nosuch").stderr)
+    operations = taken[1].split(", ") if taken else []
+    expect(len(operations) > 15, f"gpudnn-bench does not say which operations it takes: {operations}")
+    for operation in operations:
+        told = run(bench, "--help", operation).stdout
+        expect("example:" in told, f"--help {operation}: {told}")
     expect("there are conv," in run(bench, "--help", "nosuch").stdout, "--help takes an unknown operation")
     plain = run(bench, "--help")
     expect(plain.returncode == 0 and "--replay" in plain.stdout, "--help prints no options")
