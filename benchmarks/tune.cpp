@@ -297,7 +297,9 @@ bool read_tasks(const Options& options, std::vector<Task>* tasks) {
     }
     std::ifstream file(input);
     if (!file) {
-      return std::fprintf(stderr, "cannot read '%s', which is neither a file nor a problem of conv or matmul\n", input.c_str()), false;
+      return std::fprintf(stderr, "cannot read '%s', which is neither a file nor a problem of conv or matmul\n",
+                          input.c_str()),
+             false;
     }
     for (std::string line; std::getline(file, line);) good = read_line(options, line, tasks) && good;
   }
