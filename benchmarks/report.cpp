@@ -176,7 +176,7 @@ void print_firsts(const char* what, const std::vector<Row>& rows, double Side::*
   int count = 0;
   const Row* most = nullptr;
   for (const Row& row : rows) {
-    if (!row.ours.ok() || row.ours.*seconds <= 0) continue;
+    if (!row.ours.ok() || !(row.ours.*seconds > 0)) continue;  // NaN where it was not
     sum += row.ours.*seconds;
     ++count;
     if (most == nullptr || row.ours.*seconds > most->ours.*seconds) most = &row;

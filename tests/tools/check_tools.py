@@ -86,6 +86,13 @@ def check_help(bench):
     expect(plain.returncode == 0 and "--replay" in plain.stdout, "--help prints no options")
 
 
+def check_first_calls(bench):
+    """What has no choice of engines makes no query, and has no part in the queries' mean."""
+    result = run(bench, "--first-call", "--min-time", "0", CONV, "act fwd relu f32 nchw n2c3h4w5")
+    closing = [line for line in result.stdout.splitlines() if line.startswith("first ")]
+    expect(len(closing) == 2 and not any("nan" in line for line in closing), f"--first-call closes with {closing}")
+
+
 def check_man_page(program, page):
     """The page has the options of --help and no others, exit statuses that are so, variables that exist; troff takes it."""
     text = page.read_text(encoding="utf-8")
@@ -185,6 +192,7 @@ def main():
         check_explain(explain)
         check_described_device(explain, arguments.profiler is not None)
         check_help(bench)
+        check_first_calls(bench)
         if arguments.man_pages:
             for program in (bench, explain, tune):
                 check_man_page(program, arguments.man_pages / f"{program.name}.1")
