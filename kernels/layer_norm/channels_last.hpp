@@ -1,5 +1,5 @@
-// How samples of a channels-last tensor are cut for the kernel of channels_last_sm90.cuh. Plain data, from the shape
-// and the device alone, as the workspace is.
+// How samples of a channels-last tensor are cut for the kernels of channels_last.cuh. Plain data, from the shape and
+// the device alone, as the workspace is.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,14 +12,13 @@ namespace gpudnn::kernels {
 
 struct LayerNormParams;
 
-constexpr int kLnLastThreads = 320;       // of a block that compute, at most; 32 more fill, 32 join
-constexpr int kLnLastFlight = 2;          // pixels of a chunk for each thread
-constexpr int kLnLastMaxStages = 16;      // chunks in a block's shared memory
-constexpr int kLnLastBytes = 113 * 1024;  // of shared memory: two blocks of a multiprocessor
-constexpr int kLnLastMaxMembers = 288;
-constexpr int kLnLastPartials = 3;  // slots of what a block posts
-constexpr int kLnLastTotals = 5;    // and of what a team has together
-constexpr int kLnLastHeader = 512;  // of it, at most, for the barriers
+constexpr int kLnLastThreads = 256;  // of a block, unless a pixel has more packs
+constexpr int kLnLastPacks = 512;    // of 16 bytes a pixel, at most
+constexpr int kLnLastFlight = 4;     // pixels of a thread whose packs are under way at once: forward
+constexpr int kLnLastBackwardFlight = 2;
+constexpr int kLnLastTogether = 4;        // blocks of a multiprocessor
+constexpr int kLnLastBundle = 32;         // groups that a block of the second kernel has, at most
+constexpr int kLnLastJoinThreads = 1024;  // of the second kernel
 
 // A tensor as samples x pixels x groups x channels of a group, the channels of a pixel one after the other.
 struct LayerNormChannelsLast {
@@ -31,33 +30,27 @@ struct LayerNormChannelsLast {
 };
 
 struct LayerNormLastCut {
-  std::int32_t packs = 0;        // of 16 bytes a pixel
-  std::int32_t rows = 0;         // pixels that a block's threads work on at once
-  std::int32_t threads = 0;      // that compute
-  std::int32_t entry_bytes = 0;  // of shared memory for what threads pass on
-  std::int32_t group_bytes = 0;  // and for totals and statistics of groups
-  std::int32_t stages = 0;
-  std::int32_t chunk_pixels = 0;   // rows * kLnLastFlight
-  std::int32_t teams = 0;          // each has one sample at a time
-  std::int32_t members = 0;        // blocks of a team
-  std::int64_t slice = 0;          // pixels of a member, but for the last one
-  bool held = false;               // a slice stays in shared memory between its two passes
-  bool ahead = false;              // and the next sample's slice beside it
-  bool copies_statistics = false;  // backward: mean and inverse of groups are copied to shared memory
+  std::int32_t packs = 0;  // of 16 bytes a pixel; 0: the kernels do not take it
+  std::int32_t rows = 0;   // pixels that a block's threads work on at once
+  std::int32_t threads = 0;
+  std::int32_t parts = 0;   // of a sample, each for a block
+  std::int64_t slice = 0;   // pixels of a part, but for the last one
+  std::int32_t bundle = 0;  // backward: groups that a block of the second kernel has
+  std::int32_t lanes = 0;   // and channels that it takes at once
 };
 
-[[nodiscard]] LayerNormLastCut layer_norm_last_cut(const LayerNormChannelsLast& shape, int element_bytes, int tensors,
+[[nodiscard]] LayerNormLastCut layer_norm_last_cut(const LayerNormChannelsLast& shape, int element_bytes,
                                                    int multiprocessors);
 
-// Workspace, in this order: what each block posts of its samples' sums, what all blocks of a team have together, and
-// each block's part of dscale and dbias.
+// Workspace, in this order: what parts of samples have (forward a pair for each group, backward for each channel),
+// what samples have (a pair for each group), and backward their sums of channels.
 struct LayerNormLastLayout {
   std::size_t totals = 0;
-  std::size_t parameters = 0;
+  std::size_t channels = 0;
   std::size_t bytes = 0;
 };
 [[nodiscard]] LayerNormLastLayout layer_norm_last_layout(const LayerNormLastCut& cut,
-                                                         const LayerNormChannelsLast& shape, bool parameters);
+                                                         const LayerNormChannelsLast& shape, bool backward);
 
 // Sets of a channels-last tensor: the channels of a pixel one after the other, in whole packs of 16 bytes, and scale,
 // bias and their gradients with an element for each channel, or absent.

@@ -61,11 +61,14 @@ struct LayerNormParams {
 [[nodiscard]] bool layer_norm_rows_fit(const LayerNormParams& params);
 void launch_layer_norm_rows(const LayerNormParams& params, CUstream_st* stream);
 
-// Rows of halves in whole packs, with something around; compute capability 9.0.
-[[nodiscard]] bool layer_norm_rows_around_fit(const LayerNormParams& params);
-void launch_layer_norm_rows_around(const LayerNormParams& params, CUstream_st* stream);
+// Rows of halves in whole packs, with something around, or few; compute capability 9.0, as the next ones.
+[[nodiscard]] bool layer_norm_resident_rows_fit(const LayerNormParams& params);
+void launch_layer_norm_resident_rows(const LayerNormParams& params, CUstream_st* stream);
+// The same, many, with a residual and nothing else around.
+[[nodiscard]] bool layer_norm_rows_of_sum_fit(const LayerNormParams& params);
+void launch_layer_norm_rows_of_sum(const LayerNormParams& params, CUstream_st* stream);
 
-// The same, backward, where scale, dscale and dbias have an element for each column, or for each column of a sample.
+// Rows, backward, where scale, dscale and dbias have an element for each column, or for each column of a sample.
 [[nodiscard]] bool layer_norm_rows_backward_fit(const LayerNormParams& params);
 // Bytes of `partials`: 0 where neither dscale nor dbias is asked for.
 [[nodiscard]] std::size_t layer_norm_partial_bytes(const LayerNormParams& params);

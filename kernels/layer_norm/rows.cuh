@@ -9,14 +9,12 @@
 // Where the squares exceed the range of float (deviations above some 1e19), the row is scaled by 2^-80 and summed
 // again; so a finite row never gives a NaN. A row with an infinity or NaN gives NaN, and no other row does.
 //
-// layer_norm_rows_around adds a residual to x as it is read, and writes the sum, rounded as it is then normalised; and
-// behind the norm has an activation and a factor, before which the greatest size is taken. It has rows that are held.
+// layer_norm_rows_of_sum adds a residual to x as it is read, and writes the sum, rounded as it is then normalised. It
+// has rows that are held.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/gemm/epilogue/activation.cuh"
 #include "kernels/layer_norm/row.cuh"
-#include "kernels/ptx/gpu_scope.cuh"
 
 namespace gpudnn::kernels {
 
@@ -40,15 +38,10 @@ struct LayerNormRowArgs {
   int cluster;
 };
 
-// What LayerNormAround says, as the kernel takes it; and nothing of the kind.
-struct LayerNormRowAround {
+// What is added to x, and where the sum goes; and nothing of the kind.
+struct LayerNormRowResidual {
   const void* residual;
-  void* sum;
-  const float* factor;
-  std::uint32_t* amax;  // the bits of a float that is 0 at first
-  float number;
-  gemm::ActivationArgs<float> activation;
-  bool clamps;  // which is max(x, 0), with NaNs passed on
+  void* sum;  // or null
 };
 struct LayerNormRowAlone {};
 
@@ -59,30 +52,10 @@ constexpr float kLnDown = 8.271806125530277e-25f;  // 2^-80
 constexpr float kLnUp = 1.2089258196146292e+24f;
 constexpr float kLnGreatest = 3.4028234663852886e+38f;
 
-// The activation of a pack's values, called: in line it would stand in the code once for each pack of a thread.
-template <int N>
-struct LayerNormValues {
-  float v[N];
-};
-template <int N>
-__device__ __noinline__ LayerNormValues<N> activated(gemm::ActivationArgs<float> activation,
-                                                     LayerNormValues<N> values) {
-  gemm::activate_common(activation, values.v);
-  return values;
-}
-
-// The greatest of what the warp's threads have, to *amax, unless that was as much when the row began: one word takes
-// few additions at a time.
-__device__ __forceinline__ void raise_amax(std::uint32_t* amax, std::uint32_t seen, std::uint32_t bits) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, step));
-  if (threadIdx.x % 32 == 0 && bits > seen) ptx::red_relaxed_gpu_max(amax, bits);
-}
-
 template <class T, int N, int kPacks, int kLanes, class Around>
 __device__ __forceinline__ void layer_norm_row(const LayerNormRowArgs& args, const tile::LoopNest<kLnSlots>& rows,
                                                const Around& around) {
-  constexpr bool kAround = std::is_same_v<Around, LayerNormRowAround>;
+  constexpr bool kAround = std::is_same_v<Around, LayerNormRowResidual>;
   constexpr bool kHeldAll = kPacks > 0;
   constexpr int kHeld = kHeldAll ? kPacks : 4;
   using Pack = tile::Pack<T, N>;
@@ -120,7 +93,6 @@ __device__ __forceinline__ void layer_norm_row(const LayerNormRowArgs& args, con
       if (pack < packs) held[k] = tile::load_pack<T, N>(x + pack * N);
     }
     if constexpr (kAround) {
-      if (around.residual == nullptr) return;
       const T* const residual = static_cast<const T*>(around.residual) + offset[kLnX];
       T* const sum = around.sum == nullptr ? nullptr : static_cast<T*>(around.sum) + offset[kLnX];
       Pack others[kHeld];
@@ -180,10 +152,6 @@ __device__ __forceinline__ void layer_norm_row(const LayerNormRowArgs& args, con
   };
 
   if constexpr (kHeldAll) load(thread);
-  [[maybe_unused]] std::uint32_t seen = 0, greatest = 0;  // sizes, as the bits of floats
-  if constexpr (kAround) {
-    if (around.amax != nullptr) seen = ptx::ld_acquire_gpu(around.amax);
-  }
   float mean = 0;
   float variance = 0;
   float factor = 1;  // by which the values that are summed are scaled
@@ -228,8 +196,6 @@ __device__ __forceinline__ void layer_norm_row(const LayerNormRowArgs& args, con
     if (args.scale.data != nullptr) row_scale = load_one(args.scale.type, args.scale.data, offset[kLnScale]);
     if (args.bias.data != nullptr) row_bias = load_one(args.bias.type, args.bias.data, offset[kLnOther]);
   }
-  float result_factor = 1;
-  if constexpr (kAround) result_factor = around.factor != nullptr ? *around.factor : around.number;
   const auto write = [&](Index first) {
 #pragma unroll
     for (int k = 0; k < kHeld; ++k) {
@@ -254,25 +220,6 @@ __device__ __forceinline__ void layer_norm_row(const LayerNormRowArgs& args, con
           const float value = kHeldAll ? values[i] : values[i] * factor;
           values[i] = (value - mean) * inverse * scale[i] + bias[i];
         }
-        if constexpr (kAround) {
-          if (around.clamps) {
-#pragma unroll
-            for (int i = 0; i < N; ++i) values[i] = ptx::max_nan(values[i], 0.0f);
-          } else if (around.activation.mode != gemm::Activation::identity) {
-            LayerNormValues<N> of_pack;
-#pragma unroll
-            for (int i = 0; i < N; ++i) of_pack.v[i] = values[i];
-            of_pack = activated(around.activation, of_pack);
-#pragma unroll
-            for (int i = 0; i < N; ++i) values[i] = of_pack.v[i];
-          }
-          if (around.amax != nullptr) {
-#pragma unroll
-            for (int i = 0; i < N; ++i) greatest = max(greatest, __float_as_uint(fabsf(values[i])));
-          }
-#pragma unroll
-          for (int i = 0; i < N; ++i) values[i] *= result_factor;
-        }
         store_values<T>(args.y_type, args.y_as_x, args.y, offset[kLnOut] + column, values);
       }
     }
@@ -284,9 +231,6 @@ __device__ __forceinline__ void layer_norm_row(const LayerNormRowArgs& args, con
       load(first);
       write(first);
     }
-  }
-  if constexpr (kAround) {
-    if (around.amax != nullptr) raise_amax(around.amax, seen, greatest);
   }
   if constexpr (kLanes == 0) {
     if (blocks > 1) tile::cluster_sync(blocks);  // no block may leave while its sums are being read
@@ -300,12 +244,12 @@ __global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : layer_norm_threa
   layer_norm_row<T, N, kPacks, kLanes>(args, rows, LayerNormRowAlone{});
 }
 
-template <class T, int N, int kPacks, int kLanes>
-__global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : layer_norm_threads(kPacks, N))
-    layer_norm_rows_around(const __grid_constant__ LayerNormRowArgs args,
+template <class T, int N, int kPacks>
+__global__ void __launch_bounds__(layer_norm_threads(kPacks, N))
+    layer_norm_rows_of_sum(const __grid_constant__ LayerNormRowArgs args,
                            const __grid_constant__ tile::LoopNest<kLnSlots> rows,
-                           const __grid_constant__ LayerNormRowAround around) {
-  layer_norm_row<T, N, kPacks, kLanes>(args, rows, around);
+                           const __grid_constant__ LayerNormRowResidual around) {
+  layer_norm_row<T, N, kPacks, 0>(args, rows, around);
 }
 
 }  // namespace gpudnn::kernels

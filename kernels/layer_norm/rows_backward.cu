@@ -22,6 +22,7 @@ struct Cut {
   std::int64_t steps = 0;  // groups of rows that are worked on at once
   std::int64_t parts = 0;  // clusters of a sample, each with its part of dscale and dbias
   LayerNormRing ring;      // if it takes the problem, nothing but `parts` counts of the others
+  bool warp_rings = false;
 };
 
 constexpr int kMaxPacks = 3;
@@ -57,14 +58,20 @@ Cut cut_of(const LayerNormParams& params) {
   const std::int64_t samples = samples_of(params);
   const std::int64_t rows = params.between.count() / samples;
   Cut cut;
-  if (params.has_clusters) {
+  cut.warp_rings = params.has_clusters && width == 8 && layer_norm_warp_ring_takes(packs);
+  if (params.has_clusters && !cut.warp_rings) {
     cut.ring = layer_norm_ring(packs, width == 8 ? 2 : 4, 2, rows, samples, params.multiprocessors);
     if (cut.ring.cluster > 0) {
       cut.parts = cut.ring.clusters;
       return cut;
     }
   }
-  if (packs <= 64) {
+  if (cut.warp_rings) {
+    cut.packs = 2;
+    cut.threads = kLnWarpThreads;
+    const int at_once = layer_norm_warp_ring_at_once(packs);
+    cut.steps = (rows + at_once - 1) / at_once;
+  } else if (packs <= 64) {
     cut.packs = packs <= 4 ? 1 : 2;
     cut.lanes = packs <= 8 ? 4 : packs <= 16 ? 8 : packs <= 32 ? 16 : 32;
     cut.threads = kLnWarpThreads;
@@ -209,6 +216,11 @@ void launch_layer_norm_rows_backward(const LayerNormParams& params, CUstream_st*
     const int parts = launch_layer_norm_ring_backward(cut.ring, params.x.type, args, rows, stream);
     if (args.partials != nullptr) launch_finish(params, parts, stream);
     if (args.is_accompanied) launch_few_rows(params, stream);
+    return;
+  }
+  if (cut.warp_rings) {
+    launch_layer_norm_warp_ring_backward(params.x.type, args, rows, stream);
+    if (args.partials != nullptr) launch_finish(params, cut.parts, stream);
     return;
   }
   switch (params.x.type) {

@@ -23,7 +23,8 @@ Problem problem_of(const std::string& line) {
   return *problem;
 }
 
-// Every engine of the backend at hand that takes the problem, with and without workspace, aligned and not.
+// Every engine of the backend at hand that takes the problem, with and without workspace, aligned and not, and as if on
+// a device of one multiprocessor.
 std::string check_engines(const LayerNormCase& c, int* runs) {
   if (validate(c.problem) != GPUDNN_STATUS_SUCCESS) return "refused: " + take_error_text();
   const Backend& backend = Backend::at_hand();
@@ -36,6 +37,9 @@ std::string check_engines(const LayerNormCase& c, int* runs) {
     if (wrong.empty() && backend.is_cuda()) wrong = check(backend, engine, c, values, expected, {.misaligned = true});
     if (wrong.empty() && c.problem.backward() && backend.is_cuda())
       wrong = check(backend, engine, c, values, expected, {.without_workspace = true});
+    // Blocks that have one row after the other, where the reference is quick.
+    if (wrong.empty() && backend.is_cuda() && element_count(c.problem.x) < 100000)
+      wrong = check(backend, engine, c, values, expected, {.multiprocessors = 1});
     if (!wrong.empty()) return std::string(engine.name) + ": " + wrong;
   }
   return {};
@@ -226,27 +230,54 @@ TEST(LayerNorm, OddValuesKeepToTheirGroup) {
   }
 }
 
-// Devices of few multiprocessors: samples that blocks share, that shared memory does not hold, and many for each block.
-TEST(LayerNorm, ChannelsLastOnFewMultiprocessors) {
+// As if the device had few multiprocessors: blocks that take many rows in turn, and large parts of samples.
+void check_on_few_multiprocessors(const LayerNormCase& c, const char* name) {
   const Backend& backend = Backend::at_hand();
-  if (!backend.is_cuda()) GTEST_SKIP() << "a matter of the device";
+  const LayerNormValues values = make_values(c);
+  const LayerNormExpected expected = naive(c, values);
+  int runs = 0;
+  for (const LayerNormEngine& engine : layer_norm::engines()) {
+    if (std::string(engine.name) != name || !engine.supports(c.problem, *backend.handle()->device)) continue;
+    for (const int multiprocessors : {1, 2, 5}) {
+      ++runs;
+      EXPECT_EQ(check(backend, engine, c, values, expected, {.multiprocessors = multiprocessors}), "")
+          << describe(c) << " on " << multiprocessors;
+    }
+  }
+  EXPECT_GT(runs, 0) << describe(c);
+}
+
+TEST(LayerNorm, ChannelsLastOnFewMultiprocessors) {
+  if (!Backend::at_hand().is_cuda()) GTEST_SKIP() << "a matter of the device";
   for (const char* line :
        {"layer_norm group train f16 nhwc n5c40h50w50 groups=4", "layer_norm group bwd bf16 nhwc n5c40h50w50 groups=4",
         "layer_norm instance train f32 nhwc n3c16h90w90", "layer_norm instance bwd f32 nhwc n3c16h90w90",
         "layer_norm group train bf16 nhwc n21c64h16w16 groups=8", "layer_norm group bwd f16 nhwc n21c64h16w16 groups=8",
-        "layer_norm group bwd f16 nhwc n2c320h32w32 groups=32",
+        "layer_norm group bwd f16 nhwc n2c320h32w32 groups=32", "layer_norm group bwd f32 nhwc n2c640h9w9 groups=1",
         "layer_norm group train bf16 nhwc n2c320h40w40 groups=32"}) {
     LayerNormCase c = case_of(line);
     c.offset = 3;
-    const LayerNormValues values = make_values(c);
-    const LayerNormExpected expected = naive(c, values);
-    for (const LayerNormEngine& engine : layer_norm::engines()) {
-      if (std::string(engine.name) != "channels_last_sm90" || !engine.supports(c.problem, *backend.handle()->device))
-        continue;
-      for (const int multiprocessors : {1, 2, 5})
-        EXPECT_EQ(check(backend, engine, c, values, expected, {.multiprocessors = multiprocessors}), "")
-            << line << " on " << multiprocessors;
-    }
+    check_on_few_multiprocessors(c, "channels_last");
+  }
+}
+
+// Rows in turn of a warp's lanes, of a warp, of a block, and of a cluster; a value whose square exceeds the range.
+TEST(LayerNorm, RowsInTurn) {
+  if (!Backend::at_hand().is_cuda()) GTEST_SKIP() << "a matter of the device";
+  for (const char* line :
+       {"layer_norm layer train bf16 nchw 83x768", "layer_norm rms train f16 nchw 61x1024 params=f16 nobias",
+        "layer_norm layer train f16 nchw 47x1280 params=f16", "layer_norm layer train bf16 nchw 53x1528",
+        "layer_norm layer train bf16 nchw 71x4096", "layer_norm rms infer bf16 nchw 71x5128 params=bf16 nobias",
+        "layer_norm layer train f16 nchw 31x12288 params=f16 out=f8e4m3", "layer_norm layer train bf16 nchw 17x32768",
+        "layer_norm layer train f16 nchw 11x106496", "layer_norm ada train bf16 nchw n3c29w1600",
+        "layer_norm group train f16 nchw n5c60h16w32 groups=4", "layer_norm instance train bf16 nchw n9c6h64w64"}) {
+    LayerNormCase c = case_of(line);
+    c.offset = 3;
+    check_on_few_multiprocessors(c, "rows");
+    if (c.problem.x.type != GPUDNN_DATA_BFLOAT16) continue;
+    c.places = {element_count(c.problem.x) / 2};
+    c.placed = 1e30;
+    check_on_few_multiprocessors(c, "rows");
   }
 }
 
@@ -270,11 +301,12 @@ TEST(LayerNorm, LongRows) {
 
 TEST(LayerNorm, TwentyRunsHaveTheSameBits) {
   const Backend& backend = Backend::at_hand();
-  for (const char* line :
-       {"layer_norm layer train bf16 nchw 60x4096", "layer_norm layer bwd bf16 nchw 700x1536",
-        "layer_norm layer bwd f16 nchw 2000x128", "layer_norm layer bwd f32 nchw 30x24576",
-        "layer_norm instance bwd f16 nhwc n4c16h9w9", "layer_norm group train f16 nhwc n2c32h16w16 groups=4",
-        "layer_norm group bwd bf16 nhwc n6c80h40w40 groups=8"}) {
+  for (const char* line : {"layer_norm layer train bf16 nchw 60x4096", "layer_norm layer bwd bf16 nchw 700x1536",
+                           "layer_norm layer bwd f16 nchw 2000x128", "layer_norm layer bwd f16 nchw 400x768",
+                           "layer_norm layer train bf16 nchw 140x12288", "layer_norm layer train f16 nchw 300x2048",
+                           "layer_norm layer bwd f32 nchw 30x24576", "layer_norm instance bwd f16 nhwc n4c16h9w9",
+                           "layer_norm group train f16 nhwc n2c32h16w16 groups=4",
+                           "layer_norm group bwd bf16 nhwc n6c80h40w40 groups=8"}) {
     const LayerNormCase c = case_of(line);
     const LayerNormValues values = make_values(c);
     const LayerNormExpected expected = naive(c, values);

@@ -1,6 +1,6 @@
 // The CUDA engines of layer normalization. Rows of the engine list, best first:
 //   rows      sets whose elements lie one after the other; backward with parameters for each column, and workspace
-//   channels_last_sm90   group and instance norms whose channels lie one after the other, with workspace
+//   channels_last        group and instance norms whose channels lie one after the other, with workspace
 //   planes    backward of group and instance norms whose sets are runs of planes, with workspace
 //   strided   everything
 // Whether rows line up in packs depends on the pointers too: the others hand a call where they do not to `strided`.
@@ -15,9 +15,9 @@ namespace gpudnn::layer_norm {
 [[nodiscard]] Status rows_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
 [[nodiscard]] std::size_t rows_workspace_cuda(const Problem& problem, const Device& device);
 
-[[nodiscard]] Support supports_channels_last_sm90(const Problem& problem, const Device& device);
-[[nodiscard]] Status channels_last_sm90(const LaunchSite& site, const Problem& problem, const Args& args);
-[[nodiscard]] std::size_t channels_last_workspace_sm90(const Problem& problem, const Device& device);
+[[nodiscard]] Support supports_channels_last_cuda(const Problem& problem, const Device& device);
+[[nodiscard]] Status channels_last_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
+[[nodiscard]] std::size_t channels_last_workspace_cuda(const Problem& problem, const Device& device);
 
 [[nodiscard]] Support supports_planes_cuda(const Problem& problem, const Device& device);
 [[nodiscard]] Status planes_cuda(const LaunchSite& site, const Problem& problem, const Args& args);

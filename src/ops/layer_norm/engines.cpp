@@ -13,7 +13,7 @@ namespace {
 constexpr Engine<Problem, Args> kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
     {"rows", GPUDNN_BACKEND_CUDA, supports_rows_cuda, rows_cuda},
-    {"channels_last_sm90", GPUDNN_BACKEND_CUDA, supports_channels_last_sm90, channels_last_sm90},
+    {"channels_last", GPUDNN_BACKEND_CUDA, supports_channels_last_cuda, channels_last_cuda},
     {"planes", GPUDNN_BACKEND_CUDA, supports_planes_cuda, planes_cuda},
     {"strided", GPUDNN_BACKEND_CUDA, supports_strided_cuda, strided_cuda},
 #endif
@@ -46,7 +46,7 @@ std::size_t workspace_bytes(const Device& device, const Problem& problem) {
 #ifdef GPUDNN_WITH_CUDA
   if (device.backend == GPUDNN_BACKEND_CUDA) {
     if (supports_rows_cuda(problem, device)) return rows_workspace_cuda(problem, device);
-    if (supports_channels_last_sm90(problem, device)) return channels_last_workspace_sm90(problem, device);
+    if (supports_channels_last_cuda(problem, device)) return channels_last_workspace_cuda(problem, device);
     if (supports_planes_cuda(problem, device)) return planes_workspace_cuda(problem, device);
     return 0;
   }

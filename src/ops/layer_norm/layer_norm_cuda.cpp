@@ -95,7 +95,7 @@ Args some_args(const Problem& p) {
 }
 
 bool rows_fit(const kernels::LayerNormParams& params) {
-  if (params.around.is_there()) return kernels::layer_norm_rows_around_fit(params);
+  if (params.around.is_there()) return kernels::layer_norm_resident_rows_fit(params);
   return params.backward ? kernels::layer_norm_rows_backward_fit(params) : kernels::layer_norm_rows_fit(params);
 }
 
@@ -118,8 +118,14 @@ Status rows_cuda(const LaunchSite& site, const Problem& problem, const Args& arg
   if (problem.around.is_there()) {
     GPUDNN_REQUIRE(rows_fit(params), GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
                    "a data pointer is no multiple of 16, which the tensors' BYTE_ALIGNMENT promised");
-    kernels::launch_layer_norm_rows_around(params, site.stream);
-    return cuda::launch_status("layer_norm_rows_around");
+  }
+  if (kernels::layer_norm_rows_of_sum_fit(params)) {
+    kernels::launch_layer_norm_rows_of_sum(params, site.stream);
+    return cuda::launch_status("layer_norm_rows_of_sum");
+  }
+  if (kernels::layer_norm_resident_rows_fit(params)) {
+    kernels::launch_layer_norm_resident_rows(params, site.stream);
+    return cuda::launch_status("layer_norm_resident_rows");
   }
   if (!rows_fit(params)) return strided_cuda(site, problem, args);
   if (!params.backward) {
@@ -133,21 +139,20 @@ Status rows_cuda(const LaunchSite& site, const Problem& problem, const Args& arg
   return cuda::launch_status("layer_norm_rows_backward");
 }
 
-std::size_t channels_last_workspace_sm90(const Problem& problem, const Device& device) {
+std::size_t channels_last_workspace_cuda(const Problem& problem, const Device& device) {
   return kernels::layer_norm_channels_last_bytes(params_of(problem, device, some_args(problem)));
 }
 
 constexpr const char* kAround = "something stands around it";
 
-Support supports_channels_last_sm90(const Problem& problem, const Device& device) {
+Support supports_channels_last_cuda(const Problem& problem, const Device& device) {
   if (problem.around.is_there()) return Support::no(kAround);
   return kernels::layer_norm_channels_last_fit(params_of(problem, device, some_args(problem)))
              ? Support::yes()
-             : Support::no(
-                   "the device has no clusters, or x is not samples of pixels, each with its channels in whole packs");
+             : Support::no("x is not samples of pixels, each with its channels in whole packs");
 }
 
-Status channels_last_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
+Status channels_last_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
   const kernels::LayerNormParams params = params_of(problem, site.device, args);
   if (!kernels::launch_layer_norm_channels_last(params, args.workspace_bytes, site.stream))
     return strided_cuda(site, problem, args);
