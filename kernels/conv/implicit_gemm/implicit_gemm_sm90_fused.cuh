@@ -40,7 +40,6 @@ __device__ __forceinline__ float bias_value(std::uint32_t bits, bool is_float) {
 template <class I>
 struct Bias {
   static constexpr int kValues = I::kSwapped ? 2 : (I::kBN + 127) / 128;
-  static_assert(!I::kSwapped || I::kRowBlocks == 1, "two channels of a thread");
   std::uint32_t next[kValues];  // as they lie in memory, of the next tile if its columns are others
   float value[2] = {};          // swap-AB: of this tile; else in shared memory
 
@@ -51,6 +50,7 @@ struct Bias {
   }
 
   __device__ __forceinline__ void fetch(const Params& p, const Work& work, int consumer) {
+    static_assert(!I::kSwapped || I::kRowBlocks == 1, "two channels of a thread");
     const int thread = static_cast<int>(threadIdx.x % 128);
 #pragma unroll
     for (int i = 0; i < kValues; ++i) {
