@@ -56,7 +56,7 @@ Footprint footprint_of(const Gemm& gemm, const GemmConfig& config, const DeviceR
   f.flops = 2 * tile_elements * k_of_tile;
   f.flops_rate = gpudnn::matmul::flops_rate(unit_of(gemm.a.type), rates);
   const bool pairs = pairs_m || pairs_n;
-  f.efficiency = tile.efficiency * (tile.ping_pong && pairs ? costs.ping_pong_pair : 1);
+  f.efficiency = tile.efficiency;
   f.l2_bytes = kRowBytes * (tile.bm * (pairs_n ? costs.multicast : 1) * (gemm.a.mn_major ? costs.mn_major : 1) +
                             tile.bn * (pairs_m ? costs.multicast : 1) * (gemm.b.mn_major ? costs.mn_major : 1));
   f.l2_efficiency = costs.l2_efficiency;

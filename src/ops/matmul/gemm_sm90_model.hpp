@@ -19,7 +19,6 @@ struct Costs {
   double join_seconds = 1.5e-6;   // for blocks that share a reduction, and for each of them
   double split_seconds = 0.5e-6;
   double swap_ab_split_seconds = 0.25e-6;  // of swap-AB tiles, which are small: for each split alone
-  double ping_pong_pair = 1.01;            // rate of ping-pong tiles whose blocks share an operand
   double shown = 0.25;                     // share of the shorter of products and memory that adds to the longer
   double uneven = 0.4;                     // share of an uneven last round in which the memory waits
   double filled = 1.2;                     // rate of memory of stages that are half zeros, times two

@@ -259,8 +259,8 @@ double data_cycles(const Params& p, const TileRow& tile) {
   const double groups = static_cast<double>(p.taps_v) * p.taps_u / kDataTapGroup;
   const double staging = p.dy_rows * p.dy_columns * (p.dy_vectors ? 0.25 : 2.0);
   const double slowdown = tile.columns == 8 ? 1.3 : 1.6;  // measured over layers of published networks
-  return slowdown * (1.5 * p.k_steps * (groups * 1.15 * data_group_cycles(tile.columns) + staging + 150) +
-                     187.5 * tile.columns);
+  return slowdown *
+         (1.5 * p.k_steps * (groups * 1.15 * data_group_cycles(tile.columns) + staging + 150) + 187.5 * tile.columns);
 }
 
 double tile_cycles(const Params& p, const TileRow& tile) {
