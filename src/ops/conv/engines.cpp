@@ -50,8 +50,8 @@ std::span<const ConvEngine> engines() noexcept {
 }
 
 // One engine's epilogue has them.
-std::size_t sums_workspace(const ConvEngine& engine, const Problem& problem, const Config& config,
-                           const Device& device) {
+std::size_t sums_workspace([[maybe_unused]] const ConvEngine& engine, [[maybe_unused]] const Problem& problem,
+                           [[maybe_unused]] const Config& config, [[maybe_unused]] const Device& device) {
 #ifdef GPUDNN_WITH_CUDA
   if (engine.launch == kImplicitGemmSm90.launch && problem.direction == Direction::forward)
     return implicit_gemm_sm90_sums_workspace(problem, config, device);
