@@ -40,7 +40,7 @@ constexpr TileShape kTiles[] = {
 };
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
 
-// Tiles for a last round of blocks that is fuller than with others: of 16-bit operands, B K-major, for D = alpha * sum
+// Tiles for a last round of blocks that is fuller than with others: of 16-bit elements, B K-major, for D = alpha * sum
 // in boxes, the last of which overlaps the one before.
 constexpr bool is_plain_tile(const TileShape& tile) { return tile.bn % 64 != 0; }
 

@@ -70,7 +70,9 @@ const char* unsupported_config(const Gemm& gemm, const GemmConfig& config) {
   }
   if (is_plain_tile(tile)) {
     if (!gemm.is_plain || s > 1 || !stores_boxes(gemm)) return "the tile is for sums that TMA stores as they are";
-    if (element_bytes(gemm.a.type) != 2 || gemm.b.mn_major) return "the tile takes 16-bit operands, and a K-major B";
+    if (element_bytes(gemm.a.type) != 2 || element_bytes(gemm.epilogue.d.type) != 2 || gemm.b.mn_major) {
+      return "the tile takes 16-bit elements, and a K-major B";
+    }
   }
   // Each block of a pair loads half of the boxes of 64 m or n.
   const bool shares_a = config.multicast == Multicast::a;
