@@ -12,7 +12,7 @@ struct Promoted : gemm::sm90::Instance<tile::BFloat16, TileAt<kIndex>, kIsPlain>
 
 // Null for a tile that has no registers for it.
 template <int kIndex, bool kIsPlain>
-constexpr LaunchTile launch_of_instance() {
+constexpr LaunchTile launch_of_promoted_instance() {
   if constexpr (promotes_sums(kTiles[kIndex])) {
     return &gemm::sm90::launch_instance<Promoted<kIndex, kIsPlain>>;
   } else {
@@ -24,8 +24,8 @@ constexpr LaunchTile launch_of_instance() {
 
 LaunchTile launch_of_promoted(int tile, bool plain) {
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    static constexpr LaunchTile kPlain[] = {launch_of_instance<static_cast<int>(kIndex), true>()...};
-    static constexpr LaunchTile kChain[] = {launch_of_instance<static_cast<int>(kIndex), false>()...};
+    static constexpr LaunchTile kPlain[] = {launch_of_promoted_instance<static_cast<int>(kIndex), true>()...};
+    static constexpr LaunchTile kChain[] = {launch_of_promoted_instance<static_cast<int>(kIndex), false>()...};
     return (plain ? kPlain : kChain)[tile];
   }
   (std::make_index_sequence<kTileCount>());

@@ -14,13 +14,21 @@ struct TileAt {
   static constexpr TileShape value = kTiles[kIndex];
 };
 
+// Null for a tile that the type or epilogue does not have.
+template <class T, int kIndex, bool kPlain>
+constexpr LaunchTile launch_of_instance() {
+  if constexpr (is_plain_tile(kTiles[kIndex]) && (sizeof(T) != 2 || !kPlain)) {
+    return nullptr;
+  } else {
+    return &gemm::sm90::launch_instance<gemm::sm90::Instance<T, TileAt<kIndex>, kPlain>>;
+  }
+}
+
 template <class T>
 LaunchTile launch_of(int tile, bool plain) {
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    static constexpr LaunchTile kPlain[] = {
-        &gemm::sm90::launch_instance<gemm::sm90::Instance<T, TileAt<static_cast<int>(kIndex)>, true>>...};
-    static constexpr LaunchTile kChain[] = {
-        &gemm::sm90::launch_instance<gemm::sm90::Instance<T, TileAt<static_cast<int>(kIndex)>, false>>...};
+    static constexpr LaunchTile kPlain[] = {launch_of_instance<T, static_cast<int>(kIndex), true>()...};
+    static constexpr LaunchTile kChain[] = {launch_of_instance<T, static_cast<int>(kIndex), false>()...};
     return (plain ? kPlain : kChain)[tile];
   }
   (std::make_index_sequence<kTileCount>());

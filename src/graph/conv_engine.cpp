@@ -218,8 +218,7 @@ bool wants_sums(const Match& match) { return match.sum >= 0 || match.squares >= 
 std::optional<std::size_t> workspace_of(const Match& match, const conv::ConvEngine& engine, const conv::Config& config,
                                         std::size_t workspace, const Device& device) {
   if (!wants_sums(match)) return workspace;
-  const std::size_t sums =
-      engine.sums_workspace != nullptr ? engine.sums_workspace(match.problem, config, device) : std::size_t{0};
+  const std::size_t sums = conv::sums_workspace(engine, match.problem, config, device);
   return sums > 0 ? std::optional(workspace + sums) : std::nullopt;
 }
 

@@ -84,8 +84,7 @@ class EngineRun {
   // Of the sums by channel; 0 where the config has none.
   [[nodiscard]] static std::size_t sums_workspace(const conv::ConvEngine& engine, const conv::Candidate& candidate,
                                                   const ConvCase& c) {
-    if (engine.sums_workspace == nullptr || c.problem.direction != conv::Direction::forward) return 0;
-    return engine.sums_workspace(c.problem, candidate.config, *Backend::at_hand().handle()->device);
+    return conv::sums_workspace(engine, c.problem, candidate.config, *Backend::at_hand().handle()->device);
   }
   [[nodiscard]] std::vector<double> sums() const { return sum_->values(); }
   [[nodiscard]] std::vector<double> squares() const { return squares_->values(); }

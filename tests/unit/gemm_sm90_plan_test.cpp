@@ -47,6 +47,9 @@ Gemm random_gemm(std::mt19937* random) {
   const bool any_major = element_bytes(type) == 2;
   gemm.a = operand(type, gemm.m, gemm.k, any_major && pick(0, 1) == 1, gemm.batch);
   gemm.b = operand(type, gemm.n, gemm.k, any_major && pick(0, 1) == 1, gemm.batch);
+  gemm.is_plain = pick(0, 1) == 1;
+  alignas(16) static char place[16];
+  gemm.epilogue.d.data = place;
   gemm.epilogue.d.type = type == Element::e4m3 ? Element::bf16 : type;
   gemm.epilogue.d.n_stride = 1;
   gemm.epilogue.d.m_stride = (gemm.n + 7) / 8 * 8;
@@ -89,8 +92,14 @@ void expect_covered(const Gemm& gemm, const GemmConfig& config) {
 TEST(GemmSm90Plan, WorkTilesCoverEachElementOnce) {
   std::mt19937 random(std::random_device{}());
   int plans = 0;
+  int plain_plans = 0;
   for (int i = 0; i < 60; ++i) {
-    const Gemm gemm = random_gemm(&random);
+    Gemm gemm = random_gemm(&random);
+    if (i % 4 == 0) {  // where the types allow it, one for the tiles of plain sums
+      gemm.n = (gemm.n + 7) / 8 * 8;
+      gemm.is_plain = true;
+      gemm.b = operand(gemm.a.type, gemm.n, gemm.k, false, gemm.batch);
+    }
     for (int tile = 0; tile < kTileCount; ++tile) {
       for (const Multicast multicast : {Multicast::none, Multicast::a, Multicast::b}) {
         for (const int splits : {1, 2, 8}) {
@@ -100,11 +109,13 @@ TEST(GemmSm90Plan, WorkTilesCoverEachElementOnce) {
           expect_covered(gemm, config);
           if (HasFatalFailure()) return;
           ++plans;
+          plain_plans += is_plain_tile(kTiles[tile]) ? 1 : 0;
         }
       }
     }
   }
   EXPECT_GT(plans, 500);
+  EXPECT_GT(plain_plans, 0);
 }
 
 TEST(GemmSm90Plan, MapsHaveTheTensorsExtents) {

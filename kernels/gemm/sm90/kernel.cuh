@@ -49,6 +49,8 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     if (is_mine) multiply<I>(p, shared, work, sequence, consumer, sum, &pipeline);
     if constexpr (I::kSwapAb) {
       store_swapped<I>(p, shared, work, sum, &epilogue);
+    } else if constexpr (I::kBN % 64 != 0) {
+      store_plain<I>(p, shared, work, consumer, sum, epilogue.alpha, &area);
     } else if (p.store == Store::rows) {
       store_rows<I>(p, shared, work, consumer, sum, &epilogue);
     } else if constexpr (I::kPlain) {

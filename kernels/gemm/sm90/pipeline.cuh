@@ -50,7 +50,8 @@ struct Instance {
   static constexpr bool kPromotes = sizeof(T) == 1 && kRowBlocks * kBN / 2 <= 64;
   static_assert(kBM == 64 * kRowBlocks * (kPingPong ? 1 : kConsumers), "warpgroups take blocks of 64 rows");
   static constexpr int kStaging = kSwapAb ? 16 : kStagingBytes;  // swap-AB stages sums where the k tiles were
-  static_assert((kSwapAb || kBN % 64 == 0) && kRowBlocks * kBN / 2 <= 160, "accumulators fit the registers");
+  static_assert((kSwapAb || kBN % (kPlain ? 16 : 64) == 0) && kRowBlocks * kBN / 2 <= 160,
+                "accumulators fit the registers");
 };
 
 template <class I>

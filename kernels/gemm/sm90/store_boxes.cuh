@@ -86,10 +86,11 @@ __device__ __forceinline__ void store_boxes(const Params& p, Shared<I>& shared, 
 #pragma unroll
   for (int block = 0; block < I::kRowBlocks; ++block) {
 #pragma unroll
-    for (int chunk = 0; chunk < I::kBN / kColumns; ++chunk) {
+    for (int column = 0; column < I::kBN; column += kColumns) {
+      const int first = column < I::kBN - kColumns ? column : I::kBN - kColumns;
       unsigned char* const box = free_box<I>(shared, consumer, *area);
-      stage_box<T>(box, sum[block] + chunk * kColumns / 2, alpha);
-      store_box(p, box, work, m + block * 64, work.n + chunk * kColumns);
+      stage_box<T>(box, sum[block] + first / 2, alpha);
+      store_box(p, box, work, m + block * 64, work.n + static_cast<std::uint32_t>(first));
       *area ^= 1;
     }
   }

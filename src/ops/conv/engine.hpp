@@ -45,7 +45,6 @@ struct ConvEngine {
   gpudnnBackend_t backend = GPUDNN_BACKEND_HOST;
   gpudnnMathType_t math = GPUDNN_FMA_MATH;  // what it computes with: this, or GPUDNN_TENSOR_OP_MATH
   std::uint32_t alignment = 1;              // of the tensors' addresses that it needs, in bytes
-  bool deterministic = true;
   Family family = Family::direct;
   Support (*supports)(const Problem&, const Device&) = nullptr;
   // The configs for a problem that it supports, with their expected times and their workspaces, in any order.
@@ -53,13 +52,15 @@ struct ConvEngine {
   // Everything that does not depend on pointers; the launch gets it back.
   std::shared_ptr<const void> (*prepare)(const Problem&, const Config&, const Device&) = nullptr;
   Status (*launch)(const LaunchSite&, const void* prepared, const Args&) = nullptr;
-  // Bytes of workspace, beside the candidate's, with which the launch also makes the sums by channel that args name. 0:
-  // not with this config; null: with none.
-  std::size_t (*sums_workspace)(const Problem&, const Config&, const Device&) = nullptr;
 };
 
-// Best first; the last of each backend supports everything.
+// Best first; the last of each backend supports everything. Two runs of any of them give the same bits.
 [[nodiscard]] std::span<const ConvEngine> engines() noexcept;
+
+// Bytes of workspace, beside the candidate's, with which a launch of forward also makes the sums by channel that args
+// name; 0: not with this config.
+[[nodiscard]] std::size_t sums_workspace(const ConvEngine& engine, const Problem& problem, const Config& config,
+                                         const Device& device);
 
 // Who says how long a choice takes.
 enum class Source : std::int32_t { model = 0, table = 1, tuning_cache = 2 };
@@ -111,7 +112,6 @@ struct Performance {
   Status status = GPUDNN_STATUS_SUCCESS;
   float milliseconds = -1;
   std::size_t memory = 0;
-  bool deterministic = true;
   gpudnnMathType_t math = GPUDNN_FMA_MATH;
 };
 // Of all algorithms of a direction.

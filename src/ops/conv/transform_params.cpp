@@ -18,27 +18,6 @@ constexpr double kStartSeconds = 1.0e-6;     // of each launch
 constexpr double kResidentBytes = 25e6;      // of a transform that the next launch finds in the L2 ...
 constexpr double kResidentShare = 0.4;       // ... at this share of the time from memory
 
-double product_seconds(const winograd::BatchedProduct& product, int product_row, double bytes,
-                       const DeviceRates& rates) {
-  const winograd::ProductRow& row = winograd::kProductTiles[product_row];
-  Footprint f;
-  f.tiles = std::ceil(static_cast<double>(product.m) / row.bm) * std::ceil(static_cast<double>(product.n) / row.bn) *
-            product.batches * product.splits;
-  f.resident = row.min_blocks;
-  f.k_tiles = std::ceil(static_cast<double>(product.k_per_split) / winograd::kProductTileK);
-  f.warps = row.threads() / 32.0;
-  f.latency_warps = 3;
-  f.flops = 2.0 * row.bm * row.bn * winograd::kProductTileK;
-  f.flops_rate = rates.fma_flops;
-  f.efficiency = row.efficiency;
-  f.k_tile_latency = kProductLatency;
-  f.wave_seconds = kWaveSeconds;
-  f.start_seconds = kStartSeconds;
-  f.shown = 0.3;
-  f.dram_bytes = resident_bytes(bytes);
-  return estimate(f, rates);
-}
-
 }  // namespace
 
 const char* transform_unsupported_reason(const Problem& p) {
@@ -60,26 +39,44 @@ const char* transform_unsupported_reason(const Problem& p) {
 
 double resident_bytes(double bytes) { return bytes < kResidentBytes ? kResidentShare * bytes : bytes; }
 
-double transform_pass_seconds(double tensor_bytes, double transform_bytes, double rate, const DeviceRates& rates) {
+double batched_product_seconds(const winograd::BatchedProduct& product, int product_row, const TransformBytes& bytes,
+                               const DeviceRates& rates) {
+  const winograd::ProductRow& row = winograd::kProductTiles[product_row];
   Footprint f;
-  f.tiles = 0;
+  f.tiles = std::ceil(static_cast<double>(product.m) / row.bm) * std::ceil(static_cast<double>(product.n) / row.bn) *
+            product.batches * product.splits;
+  f.resident = row.min_blocks;
+  f.k_tiles = std::ceil(static_cast<double>(product.k_per_split) / winograd::kProductTileK);
+  f.warps = row.threads() / 32.0;
+  f.latency_warps = 3;
+  f.flops = 2.0 * row.bm * row.bn * winograd::kProductTileK;
+  f.flops_rate = rates.fma_flops;
+  f.efficiency = row.efficiency;
+  f.k_tile_latency = kProductLatency;
+  f.wave_seconds = kWaveSeconds;
   f.start_seconds = kStartSeconds;
-  f.dram_bytes = (tensor_bytes + resident_bytes(transform_bytes)) / rate;
+  f.shown = 0.3;
+  f.dram_bytes = resident_bytes(bytes.filter + bytes.data + bytes.products);
   return estimate(f, rates);
 }
 
-double transform_seconds(const Problem& p, const winograd::BatchedProduct& product, int product_row, double chunks,
-                         const TransformBytes& bytes, double rate, const DeviceRates& rates) {
-  const double products = product_seconds(product, product_row, bytes.filter + bytes.data + bytes.products, rates);
+double transform_seconds(const Problem& p, double product, double chunks, const TransformBytes& bytes, double rate,
+                         const DeviceRates& rates) {
+  const auto pass = [&](double tensor, double transform) {
+    Footprint f;
+    f.tiles = 0;
+    f.start_seconds = kStartSeconds;
+    f.dram_bytes = (tensor + resident_bytes(transform)) / rate;
+    return estimate(f, rates);
+  };
   if (p.direction == Direction::wgrad) {
-    return transform_pass_seconds(bytes_of(p.y), bytes.filter, rate, rates) +
-           transform_pass_seconds(bytes_of(p.x), bytes.data, rate, rates) + products +
-           transform_pass_seconds(bytes_of(p.w), bytes.products, rate, rates);
+    return chunks * (pass(bytes_of(p.y) / chunks, bytes.filter) + pass(bytes_of(p.x) / chunks, bytes.data) + product) +
+           pass(bytes_of(p.w), bytes.products);
   }
   const double addends = p.has_z != 0 ? bytes_of(p.z) : 0;
-  return transform_pass_seconds(bytes_of(p.w), bytes.filter, rate, rates) +
-         chunks * (transform_pass_seconds(bytes_of(windows_of(p)) / chunks, bytes.data, rate, rates) + products +
-                   transform_pass_seconds((bytes_of(pixels_of(p)) + addends) / chunks, bytes.products, rate, rates));
+  return pass(bytes_of(p.w), bytes.filter) +
+         chunks * (pass(bytes_of(windows_of(p)) / chunks, bytes.data) + product +
+                   pass((bytes_of(pixels_of(p)) + addends) / chunks, bytes.products));
 }
 
 }  // namespace gpudnn::conv

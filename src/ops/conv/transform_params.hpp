@@ -58,18 +58,16 @@ constexpr std::size_t kTransformAlignment = 16;
 
 // Bytes between two launches as if they came from memory: what fits the L2 takes less time.
 [[nodiscard]] double resident_bytes(double bytes);
-// Of a launch that moves so many bytes of tensors and of transforms, at that share of the copy rate.
-[[nodiscard]] double transform_pass_seconds(double tensor_bytes, double transform_bytes, double rate,
-                                            const DeviceRates& rates);
-
 // What a call stores between its launches, in bytes.
 struct TransformBytes {
   double filter = 0, data = 0, products = 0;  // the filter gradient's dy counts as filter
 };
-// Seconds of all launches. `chunks` of the images take turns; `transform_rate` is the share of the copy rate that the
-// transforms reach.
-[[nodiscard]] double transform_seconds(const Problem& problem, const kernels::winograd::BatchedProduct& product,
-                                       int product_row, double chunks, const TransformBytes& bytes,
-                                       double transform_rate, const DeviceRates& rates);
+// Seconds of the product.
+[[nodiscard]] double batched_product_seconds(const kernels::winograd::BatchedProduct& product, int product_row,
+                                             const TransformBytes& bytes, const DeviceRates& rates);
+// Seconds of all launches, with those of a chunk's product. `chunks` of the images take turns; `transform_rate` is the
+// share of the copy rate that the transforms reach.
+[[nodiscard]] double transform_seconds(const Problem& problem, double product, double chunks,
+                                       const TransformBytes& bytes, double transform_rate, const DeviceRates& rates);
 
 }  // namespace gpudnn::conv

@@ -79,6 +79,8 @@ sm90::Gemm gemm_of(const Problem& problem, bool swapped) {
   gemm.batch[0] = d.dims[0];
   gemm.batch[1] = d.dims[1];
   gemm.fast_accumulation = problem.compute == GPUDNN_DATA_FAST_FLOAT_FOR_FP8;
+  gemm.is_plain = problem.c.rank == 0 && problem.bias.rank == 0 && (problem.scales & (kScaleD | kAmax)) == 0 &&
+                  problem.activation == kernels::gemm::Activation::identity;
   gemm.promotes = problem.a.type == GPUDNN_DATA_BFLOAT16 && problem.math == GPUDNN_FMA_MATH;
   gemm.a = operand_of(problem.a, problem.d, last - 1, last);
   gemm.b = operand_of(problem.b, problem.d, last, last - 1);
@@ -164,7 +166,7 @@ Support gemm_sm90_supports(const Problem& problem, const Device& device) {
 }
 
 Support gemm_sm90_takes(const Problem& problem, const Device& device) {
-  constexpr int kPromotingTile = 3;
+  constexpr int kPromotingTile = 6;
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (problem.overrides != 0) return Support::no("it takes no extents from device memory");
   const int last = problem.d.rank - 1;

@@ -55,6 +55,7 @@ Footprint footprint_of(const Gemm& gemm, const GemmConfig& config, const DeviceR
   f.k_tiles = std::ceil(divide_up(gemm.k, k_of_tile) / config.splits);
   f.flops = 2 * tile_elements * k_of_tile;
   f.flops_rate = gpudnn::matmul::flops_rate(unit_of(gemm.a.type), rates);
+  const bool pairs = pairs_m || pairs_n;
   f.efficiency = tile.efficiency;
   f.l2_bytes = kRowBytes * (tile.bm * (pairs_n ? costs.multicast : 1) * (gemm.a.mn_major ? costs.mn_major : 1) +
                             tile.bn * (pairs_m ? costs.multicast : 1) * (gemm.b.mn_major ? costs.mn_major : 1));
@@ -72,8 +73,9 @@ Footprint footprint_of(const Gemm& gemm, const GemmConfig& config, const DeviceR
   f.dram_bytes = tensor_bytes(gemm) / filled * (1 + costs.uneven * uneven);
   f.shown = costs.shown;
   f.start_seconds = costs.start_seconds + costs.load_latency + costs.code_seconds * tile_elements / (128 * 256);
-  f.reduce_seconds = (config.splits > 1 ? costs.join_seconds + costs.split_seconds * config.splits : 0) +
-                     (pairs_m || pairs_n ? costs.pair_seconds : 0);
+  const double join = tile.swap_ab ? costs.swap_ab_split_seconds * config.splits
+                                   : costs.join_seconds + costs.split_seconds * config.splits;
+  f.reduce_seconds = (config.splits > 1 ? join : 0) + (pairs ? costs.pair_seconds : 0);
   return f;
 }
 

@@ -18,12 +18,13 @@ struct Costs {
   double pair_seconds = 0.4e-6;   // for blocks of a pair to meet
   double join_seconds = 1.5e-6;   // for blocks that share a reduction, and for each of them
   double split_seconds = 0.5e-6;
-  double shown = 0.25;      // share of the shorter of products and memory that adds to the longer
-  double uneven = 0.4;      // share of an uneven last round in which the memory waits
-  double filled = 1.2;      // rate of memory of stages that are half zeros, times two
-  double crowded = 0.9;     // of the multiprocessors take clusters of 4 or 8 blocks
-  double multicast = 0.75;  // of the loads of an operand that a pair shares
-  double mn_major = 1.2;    // loads of an MN-major operand over those of a K-major one
+  double swap_ab_split_seconds = 0.25e-6;  // of swap-AB tiles, which are small: for each split alone
+  double shown = 0.25;                     // share of the shorter of products and memory that adds to the longer
+  double uneven = 0.4;                     // share of an uneven last round in which the memory waits
+  double filled = 1.2;                     // rate of memory of stages that are half zeros, times two
+  double crowded = 0.9;                    // of the multiprocessors take clusters of 4 or 8 blocks
+  double multicast = 0.75;                 // of the loads of an operand that a pair shares
+  double mn_major = 1.2;                   // loads of an MN-major operand over those of a K-major one
 };
 constexpr Costs kCosts;
 

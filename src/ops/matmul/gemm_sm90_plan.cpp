@@ -42,6 +42,21 @@ const char* unsupported_result(const Matrix& x) {
   return x.data != nullptr && !known ? "c, bias or d has a type that the kernel does not convert" : nullptr;
 }
 
+// Whether 8 neighbours along n are one vector (of f32 two): from the addresses of a call.
+bool has_vectors(const Gemm& gemm, const Matrix& x) {
+  const std::int64_t bytes = element_bytes(x.type);
+  const std::int64_t vector = is_f8(x.type) ? 8 : 16;
+  if (x.data == nullptr || x.n_stride != 1 || !aligned(x.data, vector)) return false;
+  return x.m_stride * bytes % vector == 0 && (gemm.batch[0] == 1 || x.batch_stride[0] * bytes % vector == 0) &&
+         (gemm.batch[1] == 1 || x.batch_stride[1] * bytes % vector == 0);
+}
+
+// TMA writes whole vectors of 16 bytes: where the last one of a row would reach beyond it, elements are stored.
+bool stores_boxes(const Gemm& gemm) {
+  const Matrix& d = gemm.epilogue.d;
+  return has_vectors(gemm, d) && !is_f8(d.type) && gemm.n * element_bytes(d.type) % 16 == 0;
+}
+
 const char* unsupported_config(const Gemm& gemm, const GemmConfig& config) {
   const TileShape& tile = kTiles[config.tile];
   const int s = config.splits;
@@ -52,6 +67,12 @@ const char* unsupported_config(const Gemm& gemm, const GemmConfig& config) {
     if (config.multicast != Multicast::none) return "swap-AB tiles load no operand in pairs";
     if (gemm.m > tile.bm) return "a swap-AB tile holds all rows";
     if (gemm.a.mn_major) return "a swap-AB tile takes rows that are contiguous along k";
+  }
+  if (is_plain_tile(tile)) {
+    if (!gemm.is_plain || s > 1 || !stores_boxes(gemm)) return "the tile is for sums that TMA stores as they are";
+    if (element_bytes(gemm.a.type) != 2 || element_bytes(gemm.epilogue.d.type) != 2 || gemm.b.mn_major) {
+      return "the tile takes 16-bit elements, and a K-major B";
+    }
   }
   // Each block of a pair loads half of the boxes of 64 m or n.
   const bool shares_a = config.multicast == Multicast::a;
@@ -65,15 +86,6 @@ const char* unsupported_config(const Gemm& gemm, const GemmConfig& config) {
     return "the tile leaves no registers for sums outside of the tensor core";
   }
   return nullptr;
-}
-
-// Whether 8 neighbours along n are one vector (of f32 two): from the addresses of a call.
-bool has_vectors(const Gemm& gemm, const Matrix& x) {
-  const std::int64_t bytes = element_bytes(x.type);
-  const std::int64_t vector = is_f8(x.type) ? 8 : 16;
-  if (x.data == nullptr || x.n_stride != 1 || !aligned(x.data, vector)) return false;
-  return x.m_stride * bytes % vector == 0 && (gemm.batch[0] == 1 || x.batch_stride[0] * bytes % vector == 0) &&
-         (gemm.batch[1] == 1 || x.batch_stride[1] * bytes % vector == 0);
 }
 
 // Operand rows (m or n) from the fastest dimension on; a batch dimension that repeats has the extents that differ.
@@ -190,9 +202,7 @@ GemmPlan plan_gemm_sm90(const Gemm& gemm, const GemmConfig& config, int multipro
   p.n = static_cast<std::uint32_t>(gemm.n);
   p.epilogue = gemm.epilogue;
   for (Matrix* x : {&p.epilogue.c, &p.epilogue.bias, &p.epilogue.d}) x->vectors = has_vectors(gemm, *x);
-  // TMA writes whole vectors of 16 bytes: where the last one of a row would reach beyond it, elements are stored.
-  p.stores_boxes =
-      p.epilogue.d.vectors && !is_f8(gemm.epilogue.d.type) && gemm.n * element_bytes(gemm.epilogue.d.type) % 16 == 0;
+  p.stores_boxes = stores_boxes(gemm);
   plan.a = operand_boxes(gemm, gemm.a, gemm.m, config.multicast == Multicast::a ? tile.bm / 2 : tile.bm);
   plan.b = operand_boxes(gemm, gemm.b, gemm.n, config.multicast == Multicast::b ? tile.bn / 2 : tile.bn);
   plan.swap_ab = tile.swap_ab;

@@ -112,9 +112,12 @@ void few_terms_candidates(const Problem& problem, const Device& device, std::vec
   constexpr double kStageStep = 0.05e-6;  // of kThreads elements
   constexpr double kRowLatency = 45;      // cycles of a row of the window
   constexpr double kInstructions = 5;     // of a term beside its products
+  constexpr double kSlowdown = 3.5;       // of them, measured over 15 layers: the rate of loads by single elements ...
+  constexpr double kSlowdownApart = 8;    // ... that do not lie side by side for neighbouring pixels
   constexpr double kWarps = few::kThreads / 32.0;
   const few::Params p = few_terms_plan(problem, {}).params;
   const double terms = static_cast<double>(terms_of(problem));
+  const double slowdown = p.in_at.axis[0] == 1 ? kSlowdown : kSlowdownApart;
   for (int i = 0; i < few::kTileCount; ++i) {
     const few::TileRow& row = few::kTiles[i];
     if (few::shared_bytes(row, terms_of(problem)) > few::kMaxShared) continue;
@@ -125,7 +128,7 @@ void few_terms_candidates(const Problem& problem, const Device& device, std::vec
               std::ceil(p.outputs / static_cast<double>(row.outputs));
     f.resident =
         std::clamp(std::floor(200e3 / static_cast<double>(few::shared_bytes(row, terms_of(problem)))), 1.0, 8.0);
-    f.cycles = terms * share * (kInstructions + row.outputs) * kWarps / 4;
+    f.cycles = slowdown * terms * share * (kInstructions + row.outputs) * kWarps / 4;
     f.k_tile_latency = terms * share / p.taps[0].divisor * kRowLatency / device.rates.clock;
     f.wave_seconds = kStage + kStageStep * std::ceil(terms * row.outputs / few::kThreads);
     f.start_seconds = kStart;

@@ -38,7 +38,8 @@ Candidate candidate_of(const Problem& p, const Config& config, const Device& dev
                                 4.0 * static_cast<double>(l.product_at - l.data_at),
                                 4.0 * static_cast<double>(l.workspace_floats - l.product_at)};
   const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
-  const double seconds = transform_seconds(p, l.product, l.product_row, chunks, bytes, kTransformRate, device.rates);
+  const double product = batched_product_seconds(l.product, l.product_row, bytes, device.rates);
+  const double seconds = transform_seconds(p, product, chunks, bytes, kTransformRate, device.rates);
   return {config, seconds + (1 + 2 * chunks) * kCodeSeconds, fourier_workspace(l)};
 }
 

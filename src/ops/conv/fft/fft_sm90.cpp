@@ -4,10 +4,8 @@
 
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/fft/fft_sm90_params.hpp"
-#include "ops/conv/fp32_split/row_batches.hpp"
-#include "ops/conv/implicit_gemm/implicit_gemm_maps.hpp"
+#include "ops/conv/fp32_split/row_products.hpp"
 #include "ops/conv/launch_workspace.hpp"
-#include "ops/conv/sm90_launch.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -22,16 +20,6 @@ struct Prepared {
   bool encoded = false;
 };
 
-bool encode_all(FourierSm90Launch* l) {
-  constexpr MapElement kFloats = {.type = tile::ElementType::f32, .rounds_to_tf32 = false};
-  Sm90Plan& plan = l->plan;
-  sm90::Params& p = plan.params;
-  bool encoded = encode_pixels(plan.a[0], false, kFloats, &p.a[0]);
-  if (l->direction == Direction::wgrad) return encode_pixels(plan.b, false, kFloats, &p.b) && encoded;
-  encoded = encode_rows(l->terms, tile::ElementType::bf16, &p.b) && encoded;
-  return encode_filter(plan.c, kFloats, &p.c_map) && encoded;
-}
-
 template <Family kFamily>
 Support supports(const Problem& problem, const Device& device) {
   return sm90_supports(problem, device, [](const Problem& p) { return fourier_sm90_unsupported_reason(p, kFamily); });
@@ -43,25 +31,9 @@ std::shared_ptr<const void> prepare(const Problem& problem, const Config& config
   l = fourier_sm90_launch(problem, config);
   const sm90::Params& p = l.plan.params;
   prepared->blocks = std::min(static_cast<std::uint32_t>(device.multiprocessors), p.works.divisor);
-  prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(&l); });
+  prepared->encoded =
+      cuda::with_context(device.ordinal, [&] { return encode_row_product(l.direction, l.terms, &l.plan); });
   return prepared;
-}
-
-// The product's parameters with the addresses of a call.
-Status set_addresses(const LaunchSite& site, const FourierSm90Launch& l, const PartsOfWorkspace& workspace,
-                     sm90::Params* p) {
-  const bool is_wgrad = l.direction == Direction::wgrad;
-  p->c = workspace.floats(l.product_at);
-  p->addend = p->c;
-  const void* const a = workspace.floats(is_wgrad ? l.filter_at : l.data_at);
-  const void* const b = workspace.floats(is_wgrad ? l.data_at : l.filter_at);
-  const bool replaced = cuda::with_context(site.device.ordinal, [&] {
-    return cuda::replace_address(&p->a[0], a) && cuda::replace_address(&p->b, b) &&
-           (is_wgrad || cuda::replace_address(&p->c_map, p->c));
-  });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of the workspace, which must be a multiple of 16 bytes");
-  return GPUDNN_STATUS_SUCCESS;
 }
 
 void set_tiles(std::int64_t first, std::int64_t count, fft::Tiles* tiles) {
@@ -76,7 +48,7 @@ Status launch_images(const Prepared& prepared, const LaunchSite& site, const Arg
   split::ComplexParams product = {.product = {.gemm = l.plan.params,
                                               .m_tiles_of_batch = tile::FastDivmod(l.m_tiles_of_batch),
                                               .b_rows_of_batch = l.rows_of_batch}};
-  GPUDNN_TRY(set_addresses(site, l, workspace, &product.product.gemm));
+  GPUDNN_TRY(set_row_addresses(site, l, workspace, &product.product.gemm));
 
   fft::FilterTermsParams filter = l.filter;
   filter.filter.in = static_cast<const float*>(args.w) + l.first_tap;
@@ -108,7 +80,7 @@ Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, 
                               const PartsOfWorkspace& workspace) {
   const FourierSm90Launch& l = prepared.launch;
   split::WgradParams product = {.gemm = l.plan.params, .k_tiles_of_group = l.k_tiles_of_batch, .is_complex = true};
-  GPUDNN_TRY(set_addresses(site, l, workspace, &product.gemm));
+  GPUDNN_TRY(set_row_addresses(site, l, workspace, &product.gemm));
 
   fft::DataRowsParams grad = l.grad;
   grad.data.in = static_cast<const float*>(args.y);

@@ -33,15 +33,12 @@ constexpr auto kWgradNames = [] {
   return names;
 }();
 
-struct Bytes {
-  double filter, data, products;
-};
-Bytes bytes_of_parts(const FourierSm90Launch& l) {
+TransformBytes bytes_of_parts(const FourierSm90Launch& l) {
   return {static_cast<double>(l.data_at - l.filter_at), static_cast<double>(l.product_at - l.data_at),
           static_cast<double>(l.workspace - l.product_at)};
 }
 
-double product_seconds(const FourierSm90Launch& l, const Bytes& bytes, const DeviceRates& rates) {
+double product_seconds(const FourierSm90Launch& l, const TransformBytes& bytes, const DeviceRates& rates) {
   const bool is_wgrad = l.direction == Direction::wgrad;
   const sm90::TileShape& tile = is_wgrad ? split::kWgradShapes[l.product] : split::kComplexShape;
   const sm90::Params& p = l.plan.params;
@@ -62,20 +59,9 @@ double product_seconds(const FourierSm90Launch& l, const Bytes& bytes, const Dev
 }
 
 double seconds_of(const Problem& p, const FourierSm90Launch& l, const DeviceRates& rates) {
-  const Bytes bytes = bytes_of_parts(l);
-  const double product = product_seconds(l, bytes, rates);
-  const auto pass = [&](double tensor, double transform) {
-    return transform_pass_seconds(tensor, transform, kTransformRate, rates);
-  };
+  const TransformBytes bytes = bytes_of_parts(l);
   const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
-  if (p.direction == Direction::wgrad) {
-    return chunks * (pass(bytes_of(p.y) / chunks, bytes.filter) + pass(bytes_of(p.x) / chunks, bytes.data) + product) +
-           pass(bytes_of(p.w), bytes.products);
-  }
-  const double addends = p.has_z != 0 ? bytes_of(p.z) : 0;
-  return pass(bytes_of(p.w), bytes.filter) +
-         chunks * (pass(bytes_of(windows_of(p)) / chunks, bytes.data) + product +
-                   pass((bytes_of(pixels_of(p)) + addends) / chunks, bytes.products));
+  return transform_seconds(p, product_seconds(l, bytes, rates), chunks, bytes, kTransformRate, rates);
 }
 
 // No config asks for more but the one that asks for the least.

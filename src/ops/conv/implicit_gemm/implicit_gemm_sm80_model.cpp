@@ -22,7 +22,7 @@ constexpr double kInstructionsOfCopy = 10;         // address, bounds, copy
 constexpr double kInstructionsOfPair = 24;         // of halves: two addresses, bounds and loads, one store
 constexpr double kLatency = 0.16e-6;               // barrier, fragments and products of one block alone
 constexpr double kLatencyOfHalves = 0.5e-6;        // ... that waits for its loads, too
-constexpr double kWaveSeconds = 2.5e-6;            // prologue and epilogue of a wave of blocks
+constexpr double kWaveSeconds = 2.5e-6;            // prologue and epilogue of a wave of blocks of 8192 elements
 constexpr double kReduceLaunch = 3e-6;
 constexpr double kStartSeconds = 3e-6;  // of cold code, measured where nothing else takes long
 constexpr double kL2Efficiency = 0.55;
@@ -59,7 +59,7 @@ Footprint footprint_of(const Problem& problem, const Sm80Shape& shape, const Til
   f.cycles = slowdown * (instructions_of_loads(shape.a, row.bm) + instructions_of_loads(shape.b, row.bn)) /
              kInstructionsOfCycle;
   f.k_tile_latency = slowdown * (halves ? kLatencyOfHalves : kLatency);
-  f.wave_seconds = kWaveSeconds;
+  f.wave_seconds = kWaveSeconds * std::sqrt(std::max(1.0, row.bm * row.bn / 8192.0));
   f.start_seconds = kStartSeconds;
   f.dram_bytes = bytes_of_tensors(problem);
   return f;

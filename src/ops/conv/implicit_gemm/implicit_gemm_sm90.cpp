@@ -59,19 +59,6 @@ sm90::Totals totals_of(const Sm90Plan& plan, std::uint32_t blocks) {
   return sm90::totals_of(sm90::kShapes[plan.shape], m_tiles, n_tiles, groups, blocks);
 }
 
-// The fused epilogue has them, so whatever else the call wants must be what that epilogue has.
-std::size_t sums_workspace(const Problem& problem, const Config& config, const Device& device) {
-  const Sm90Plan plan = sm90_plan(problem, config);
-  const bool is_common = kernels::gemm::is_common(plan.params.activation, true) &&
-                         plan.params.activation.mode != kernels::gemm::Activation::swish;  // which depends on beta
-  if (!plan.fuses || !sm90::has_channel_sums(sm90::kShapes[plan.shape]) || !is_common ||
-      (problem.has_z != 0 && !plan.adds_boxes))
-    return 0;
-  const sm90::Totals totals = totals_of(plan, blocks_of(plan, device));
-  return static_cast<std::size_t>(totals.rows) * static_cast<std::size_t>(problem.y.dims[1]) *
-         sizeof(sm90::ChannelTotal);
-}
-
 void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, const void** a, const void** b) {
   switch (prepared.plan.direction) {
     case sm90::Direction::forward:
@@ -167,7 +154,7 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
                  "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
   const sm90::Totals totals = totals_of(plan, prepared.blocks);
   if (wants_sums(args)) {
-    // sums_workspace told the caller; plans that have them have no splits.
+    // implicit_gemm_sm90_sums_workspace told the caller; plans that have them have no splits.
     GPUDNN_REQUIRE((params.is_fused || params.starts_with_bias) && workspace != nullptr, GPUDNN_STATUS_INTERNAL_ERROR,
                    "this config has no sums by channel");
     params.totals = reinterpret_cast<sm90::ChannelTotal*>(workspace);
@@ -189,7 +176,19 @@ extern const ConvEngine kImplicitGemmSm90 = {.name = "implicit_gemm_sm90",
                                              .supports = &supports,
                                              .candidates = &sm90_candidates,
                                              .prepare = &prepare,
-                                             .launch = &launch,
-                                             .sums_workspace = &sums_workspace};
+                                             .launch = &launch};
+
+// The fused epilogue has them, so whatever else the call wants must be what that epilogue has.
+std::size_t implicit_gemm_sm90_sums_workspace(const Problem& problem, const Config& config, const Device& device) {
+  const Sm90Plan plan = sm90_plan(problem, config);
+  const bool is_common = kernels::gemm::is_common(plan.params.activation, true) &&
+                         plan.params.activation.mode != kernels::gemm::Activation::swish;  // which depends on beta
+  if (!plan.fuses || !sm90::has_channel_sums(sm90::kShapes[plan.shape]) || !is_common ||
+      (problem.has_z != 0 && !plan.adds_boxes))
+    return 0;
+  const sm90::Totals totals = totals_of(plan, blocks_of(plan, device));
+  return static_cast<std::size_t>(totals.rows) * static_cast<std::size_t>(problem.y.dims[1]) *
+         sizeof(sm90::ChannelTotal);
+}
 
 }  // namespace gpudnn::conv

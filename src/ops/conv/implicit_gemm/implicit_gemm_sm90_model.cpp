@@ -74,6 +74,14 @@ double cycles_of_narrow_row(const Problem& problem) {
   return bytes == 64 ? 7.8 : forward ? 19.4 : 11.7;
 }
 
+// Cycles of TMA for a row of C that ends inside a sector of memory and fills less than half of a box.
+double cycles_of_narrow_store(const Problem& problem) {
+  constexpr double kCycles = 60;
+  const TensorGeometry& out = output(problem);
+  const std::int64_t bytes = out.dims[1] / problem.groups * data_type_bits(out.type) / 8;
+  return problem.direction != Direction::wgrad && bytes < sm90::kRowBytes / 2 && bytes % 32 != 0 ? kCycles : 0;
+}
+
 // Cycles of TMA for a k tile in larger filters, where pixels begin inside lines of memory.
 double cycles_of_unaligned_rows(const Problem& problem, const sm90::TileShape& tile) {
   if (problem.direction == Direction::wgrad || problem.w.dims[2] * problem.w.dims[3] == 1) return 0;
@@ -169,13 +177,15 @@ void sm90_candidates(const Problem& problem, const Device& device, std::vector<C
   const DeviceRates& rates = device.rates;
   const Sm90Sizes sizes = sm90_sizes(problem);
   const double narrow_row = cycles_of_narrow_row(problem) / rates.clock;
+  const double narrow_store = cycles_of_narrow_store(problem) / rates.clock;
   for (int i = 0; i < sm90::kShapeCount; ++i) {
     const sm90::TileShape& tile = sm90::kShapes[i];
     if (!sm90_shape_fits(problem, tile)) continue;
     const Work work = work_of(problem, sizes, tile);
     for_each_split(tile, work, std::max(rates.multiprocessors, 2), [&](int splits) {
       const double tma =
-          rates.launch_seconds + std::ceil(work.tiles / rates.multiprocessors) * (tile.bm + tile.bn) * narrow_row;
+          rates.launch_seconds + std::ceil(work.tiles / rates.multiprocessors) *
+                                     ((tile.bm + tile.bn) * narrow_row + tile.rows_of_c() * narrow_store);
       Candidate candidate = {{.tile = i, .split_k = splits, .tile_name = kNames[static_cast<std::size_t>(i)].text},
                              std::max(estimate(footprint_of(problem, tile, work, splits, rates), rates), tma),
                              sizes.workspace};

@@ -81,6 +81,8 @@ void sm90_take_turns(std::uint32_t tiles, kernels::sm90::Params* params);
 [[nodiscard]] bool sm90_shape_fits(const Problem& problem, const kernels::sm90::TileShape& shape);
 
 // The configs with their expected times.
+[[nodiscard]] std::size_t implicit_gemm_sm90_sums_workspace(const Problem& problem, const Config& config,
+                                                            const Device& device);
 void sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

@@ -46,7 +46,7 @@ void add_unserved(Direction direction, const std::vector<Choice>& choices, Rows*
   for (int algorithm = kBest + 1; algorithm < algorithm_count(direction); ++algorithm) {
     const Family family = family_of(direction, algorithm);
     if (family != Family::direct && first_of(family, choices) != nullptr) continue;
-    rows->push_back({algorithm, GPUDNN_STATUS_NOT_SUPPORTED, -1, 0, true, GPUDNN_DEFAULT_MATH});
+    rows->push_back({algorithm, GPUDNN_STATUS_NOT_SUPPORTED, -1, 0, GPUDNN_DEFAULT_MATH});
   }
 }
 
@@ -55,7 +55,6 @@ Performance describe(int algorithm, const Choice& choice) {
   row.algorithm = algorithm;
   row.milliseconds = static_cast<float>(choice.seconds * 1e3);
   row.memory = choice.workspace;
-  row.deterministic = choice.engine->deterministic;
   row.math = choice.config.inner != nullptr ? choice.config.inner->math : choice.engine->math;
   return row;
 }

@@ -13,7 +13,7 @@ namespace gpudnn::conv {
 // Bytes of workspace for which the best split is offered. A caller with little workspace must not fall back to no split
 // at all: of a filter gradient with few outputs that takes 50 times as long.
 constexpr std::size_t kSplitWorkspaces[] = {std::numeric_limits<std::size_t>::max(), std::size_t{8} << 20,
-                                            std::size_t{1} << 20};
+                                            std::size_t{4} << 20, std::size_t{1} << 20};
 
 // Appends the tile without a split, and its fastest split in each of kSplitWorkspaces. seconds(splits) and
 // workspace(splits) say what a split takes; the device runs `slots` tiles side by side.

@@ -3,10 +3,8 @@
 #include <algorithm>
 
 #include "ops/conv/epilogue_args.hpp"
-#include "ops/conv/fp32_split/row_batches.hpp"
-#include "ops/conv/implicit_gemm/implicit_gemm_maps.hpp"
+#include "ops/conv/fp32_split/row_products.hpp"
 #include "ops/conv/launch_workspace.hpp"
-#include "ops/conv/sm90_launch.hpp"
 #include "ops/conv/winograd/winograd_sm90_params.hpp"
 
 namespace gpudnn::conv {
@@ -22,16 +20,6 @@ struct Prepared {
   bool encoded = false;
 };
 
-bool encode_all(WinogradSm90Launch* l) {
-  constexpr MapElement kFloats = {.type = tile::ElementType::f32, .rounds_to_tf32 = false};
-  Sm90Plan& plan = l->product;
-  sm90::Params& p = plan.params;
-  bool encoded = encode_pixels(plan.a[0], false, kFloats, &p.a[0]);
-  if (l->direction == Direction::wgrad) return encode_pixels(plan.b, false, kFloats, &p.b) && encoded;
-  encoded = encode_rows(l->terms, tile::ElementType::bf16, &p.b) && encoded;
-  return encode_filter(plan.c, kFloats, &p.c_map) && encoded;
-}
-
 Support supports(const Problem& problem, const Device& device) {
   return sm90_supports(problem, device, &winograd_sm90_unsupported_reason);
 }
@@ -42,26 +30,9 @@ std::shared_ptr<const void> prepare(const Problem& problem, const Config& config
   l = winograd_sm90_launch(problem, config);
   const sm90::Params& p = l.product.params;
   prepared->blocks = std::min(static_cast<std::uint32_t>(device.multiprocessors), p.works.divisor * p.splits);
-  prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(&l); });
+  prepared->encoded =
+      cuda::with_context(device.ordinal, [&] { return encode_row_product(l.direction, l.terms, &l.product); });
   return prepared;
-}
-
-// The product's parameters with the addresses of a call.
-Status set_addresses(const LaunchSite& site, const WinogradSm90Launch& l, const PartsOfWorkspace& workspace,
-                     sm90::Params* p) {
-  const bool is_wgrad = l.direction == Direction::wgrad;
-  p->c = workspace.floats(l.product_at);
-  p->addend = p->c;
-  p->partials = workspace.floats(l.partials_at);
-  const void* const a = workspace.floats(is_wgrad ? l.filter_at : l.data_at);
-  const void* const b = workspace.floats(is_wgrad ? l.data_at : l.filter_at);
-  const bool replaced = cuda::with_context(site.device.ordinal, [&] {
-    return cuda::replace_address(&p->a[0], a) && cuda::replace_address(&p->b, b) &&
-           (is_wgrad || cuda::replace_address(&p->c_map, p->c));
-  });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of the workspace, which must be a multiple of 16 bytes");
-  return GPUDNN_STATUS_SUCCESS;
 }
 
 bool is_vector(const void* address, int floats) {
@@ -81,7 +52,7 @@ Status launch_images(const Prepared& prepared, const LaunchSite& site, const Arg
   split::Params product = {.gemm = l.product.params,
                            .m_tiles_of_batch = tile::FastDivmod(l.m_tiles_of_batch),
                            .b_rows_of_batch = l.rows_of_batch};
-  GPUDNN_TRY(set_addresses(site, l, workspace, &product.gemm));
+  GPUDNN_TRY(set_row_addresses(site, l, workspace, &product.gemm));
 
   winograd::FilterTermsParams filter = l.filter;
   filter.in = static_cast<const float*>(args.w) + l.first_tap;
@@ -111,7 +82,8 @@ Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, 
                               const PartsOfWorkspace& workspace) {
   const WinogradSm90Launch& l = prepared.launch;
   split::WgradParams product = {.gemm = l.product.params, .k_tiles_of_group = l.k_tiles_of_batch};
-  GPUDNN_TRY(set_addresses(site, l, workspace, &product.gemm));
+  GPUDNN_TRY(set_row_addresses(site, l, workspace, &product.gemm));
+  product.gemm.partials = workspace.floats(l.partials_at);
 
   winograd::DataParams grad = l.grad;
   set_input(args.y, workspace.floats(l.filter_at), &grad);

@@ -43,16 +43,13 @@ constexpr auto kWgradNames =
     names_of(split::kWgradShapes, {std::string_view("_wgrad"), std::string_view("_wgrad_256mb")});
 static_assert(kWgradNames.size() == std::size(kWgradChunkBytes) * kSides * split::kWgradShapeCount);
 
-struct Bytes {
-  double filter, data, products;
-};
-Bytes bytes_of_parts(const WinogradSm90Launch& l) {
+TransformBytes bytes_of_parts(const WinogradSm90Launch& l) {
   const std::size_t end = l.partials_at > 0 ? l.partials_at : l.workspace;
   return {static_cast<double>(l.data_at - l.filter_at), static_cast<double>(l.product_at - l.data_at),
           static_cast<double>(end - l.product_at)};
 }
 
-double product_seconds(const WinogradSm90Launch& l, const Bytes& bytes, const DeviceRates& rates) {
+double product_seconds(const WinogradSm90Launch& l, const TransformBytes& bytes, const DeviceRates& rates) {
   const bool is_wgrad = l.direction == Direction::wgrad;
   const sm90::TileShape& tile = (is_wgrad ? split::kWgradShapes : split::kShapes)[l.tile];
   const sm90::Params& p = l.product.params;
@@ -76,20 +73,9 @@ double product_seconds(const WinogradSm90Launch& l, const Bytes& bytes, const De
 }
 
 double seconds_of(const Problem& p, const WinogradSm90Launch& l, const DeviceRates& rates) {
-  const Bytes bytes = bytes_of_parts(l);
-  const double product = product_seconds(l, bytes, rates);
-  const auto pass = [&](double tensor, double transform) {
-    return transform_pass_seconds(tensor, transform, kTransformRate, rates);
-  };
+  const TransformBytes bytes = bytes_of_parts(l);
   const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
-  if (p.direction == Direction::wgrad) {
-    return chunks * (pass(bytes_of(p.y) / chunks, bytes.filter) + pass(bytes_of(p.x) / chunks, bytes.data) + product) +
-           pass(bytes_of(p.w), bytes.products);
-  }
-  const double addends = p.has_z != 0 ? bytes_of(p.z) : 0;
-  return pass(bytes_of(p.w), bytes.filter) +
-         chunks * (pass(bytes_of(windows_of(p)) / chunks, bytes.data) + product +
-                   pass((bytes_of(pixels_of(p)) + addends) / chunks, bytes.products));
+  return transform_seconds(p, product_seconds(l, bytes, rates), chunks, bytes, kTransformRate, rates);
 }
 
 // Chunks of the images that are offered: all at once, and what fits in 256 MB, 64 MB and the L2.
