@@ -2,7 +2,8 @@
 // thread holds of each 8 columns two neighbours of row lane / 4 and of the row 8 below: element 4 i + 2 h + e is column
 // 8 i + lane % 4 * 2 + e of the lower (h = 0) or upper row.
 //
-// Scores in units of log2: y = scale log2(e) q k^T, or with options y = log2(e) (cap tanh(..) + bias + slope (c - r)).
+// Where no option modifies them, scores stay sums of products, which the softmax scales; else they become natural
+// units: y = cap tanh(..) + bias + slope (c - r).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,6 +11,7 @@
 #include "kernels/attention/flash_gather.hpp"
 #include "kernels/attention/flash_row_sums.cuh"
 #include "kernels/ptx/ex2.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
 
 namespace gpudnn::kernels::flash {
 
@@ -20,11 +22,13 @@ struct GatherTile {
   Sequence sequence;
 };
 template <class C>
-__device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p) {
+__device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p, int number) {
   GatherTile tile;
-  int number = static_cast<int>(blockIdx.x);
-  tile.split = number % p.splits;
-  number /= p.splits;
+  tile.split = 0;
+  if (p.splits > 1) {
+    tile.split = number % p.splits;
+    number /= p.splits;
+  }
   const int section_tiles = p.heads_of_section * p.row_tiles;
   const int section = number / section_tiles;
   const int rest = number - section * section_tiles;
@@ -44,15 +48,26 @@ __device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p) {
   if (tile.last_row < tile.first_row || end <= first) return tile;
   const int begin_tile = first / C::kColumns;
   const std::int64_t tiles = (end + C::kColumns - 1) / C::kColumns - begin_tile;
+  tile.first = begin_tile;
+  tile.end = begin_tile + static_cast<int>(tiles);
+  if (p.splits == 1) return tile;
   tile.first = begin_tile + static_cast<int>(tiles * tile.split / p.splits);
   tile.end = begin_tile + static_cast<int>(tiles * (tile.split + 1) / p.splits);
   return tile;
 }
 
-// kKeeps: what a row is stays in registers; else it is worked out where it is needed, from a description of the tile in
-// shared memory, which the compiler does not read ahead of a barrier.
-template <int kColumns, bool kKeeps>
+// How rows keep and get what they need.
+struct RowsOfSm80 {
+  static constexpr bool kKeeps = false;    // rows and slopes in registers; else they are worked out where needed
+  using Bias = void;                       // any type and layout, from device memory
+  static constexpr int kBiasTileRows = 0;  // of a tile of bias in shared memory; 0: there is none
+};
+
+// The tile's description lies in shared memory, which the compiler does not read ahead of a barrier.
+template <int kColumns, class Ways>
 class ForwardRows {
+  static constexpr bool kKeeps = Ways::kKeeps;
+
  public:
   // `row`: this lane's first one in the tile.
   __device__ __forceinline__ ForwardRows(const FlashGatherParams& params, const GatherTile& its, int row)
@@ -63,15 +78,18 @@ class ForwardRows {
       most_[half] = -INFINITY;
       sum_[half] = 0.0F;
     }
-    if (kKeeps && p.problem.has_dropout) key_ = dropout_key(p.problem.dropout);
+    if constexpr (kKeeps) {
+      cut_from_ = end_column(p.mask, tile.sequence, tile.first_row) / kColumns;
+      cut_below_ = (first_column(p.mask, tile.sequence, tile.last_row) + kColumns - 1) / kColumns;
+    }
   }
 
   // Scores to probabilities, dropout included; what was summed before is multiplied by the corrections.
-  // `is_cut`: a bound or a length may hide some.
+  // `is_cut`: a bound or a length may hide some. `bias`: the tile of bias, where it lies in shared memory.
   __device__ __forceinline__ void softmax(bool is_cut, int column_tile, float (&s)[kColumns / 2],
-                                          float (&corrections)[2]) {
+                                          float (&corrections)[2], const unsigned char* bias = nullptr) {
     const int first = column_tile * kColumns;
-    modify(first, s);
+    modify(first, bias, s);
     if (is_cut) hide(first, s);
     const float scale = p.softmax_scale_log2;
 #pragma unroll
@@ -96,10 +114,31 @@ class ForwardRows {
       }
       sum_[half] = fmaf(sum_[half], corrections[half], sum);
     }
-    drop(first, s);
+  }
+
+  // Probabilities of a column tile that are dropped become 0: of those in 16 bits, as scores' registers are free then.
+  __device__ __forceinline__ void drop(int column_tile, std::uint32_t (&weights)[kColumns / 16][4]) const {
+    if (!p.problem.has_dropout) return;
+    const Row its = row_at(0);
+    const DropoutKey key = dropout_key(p.problem.dropout);
+    const auto batch_head = static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + its.head);
+    const std::uint32_t threshold = p.problem.dropout.threshold;
+#pragma unroll
+    for (int i = 0; i < kColumns / 16; ++i) {
+      const PhiloxBlock block = dropout_block(key, batch_head, static_cast<std::uint32_t>(its.row),
+                                              static_cast<std::uint32_t>(column_tile * kColumns + 16 * i + column()));
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        // Pair e of the fragment is columns e / 2 * 8 and the next, of row e % 2 * 8 of the square.
+        const int index = e % 2 * 4 + e / 2 * 2;
+        const std::uint32_t low = is_kept(block, index, threshold) ? 0xffffU : 0U;
+        weights[i][e] &= is_kept(block, index + 1, threshold) ? low | 0xffff0000U : low;
+      }
+    }
   }
 
   [[nodiscard]] __device__ __forceinline__ bool is_cut(int column_tile) const {
+    if constexpr (kKeeps) return column_tile >= cut_from_ || column_tile < cut_below_;
     const int first = column_tile * kColumns;
     return first + kColumns > end_column(p.mask, tile.sequence, tile.first_row) ||
            first < first_column(p.mask, tile.sequence, tile.last_row);
@@ -114,6 +153,7 @@ class ForwardRows {
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
       sums_[half] = {most_[half] == -INFINITY ? -INFINITY : most_[half] * p.max_scale, sum};
     }
+    if (shares_distance()) sums_[1].most -= 8.0F * row_at(1).slope;
   }
 
   // The sums of a block that shares its rows' columns with others.
@@ -140,25 +180,40 @@ class ForwardRows {
     }
   }
 
-  // The rows' statistics, and o.
-  template <int kDim>
-  __device__ __forceinline__ void finish_output(float (&out)[kDim / 2]) {
+  // The rows' statistics, and o: four lanes exchange, so that each stores 8 columns at once.
+  template <class T, int kDim, bool kAnyLayout = false>
+  __device__ __forceinline__ void write(const float (&out)[kDim / 2]) {
     const AttentionParams& a = p.problem;
     const float kept = a.has_dropout ? static_cast<float>(a.dropout.scale) : 1.0F;
-    float factors[2];
+    const std::int64_t start = ragged_start(a.o, tile.batch);
+    const bool aligned = start % 8 == 0 && !(kAnyLayout && p.elementwise.o);
+    const std::int64_t step = kAnyLayout ? a.o.strides[3] : 1;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const Row its = row_at(half);
       const bool inside = its.row < tile.sequence.length_q;
       if (!inside) sums_[half] = {-INFINITY, 0.0F};
-      const RowSums sums = add_sink(a, its.exists ? its.head : 0, sums_[half], &factors[half]);
-      factors[half] = inside ? factors[half] * kept : 0.0F;
+      float factor;
+      const RowSums sums = add_sink(a, its.exists ? its.head : 0, sums_[half], &factor);
+      factor = inside ? factor * kept : 0.0F;
       if (its.exists && lane_ % 4 == 0) write_sums(a, tile.batch, its.head, its.row, inside, sums);
-    }
+      const bool is_written = its.exists && (inside || a.o.offset_bits == 0);
+      std::uint16_t* const to =
+          static_cast<std::uint16_t*>(a.o.data) + start + its.head * a.o.strides[1] + its.row * a.o.strides[2];
 #pragma unroll
-    for (int i = 0; i < kDim / 2; ++i) {
-      const float factor = factors[i / 2 % 2];
-      out[i] = factor == 0.0F ? 0.0F : out[i] * factor;
+      for (int i = 0; i < kDim / 8; i += 4) {
+        std::uint32_t words[4];
+#pragma unroll
+        for (int u = 0; u < 4; ++u) {
+          const float* const pair = out + 4 * (i + u) + 2 * half;
+          words[u] = factor == 0.0F ? 0U : pack_halves<T>(pair[0] * factor, pair[1] * factor);
+        }
+        transpose_quad(words);
+        const int column = 8 * (i + lane_ % 4);
+        if (!is_written || column >= a.dim_v) continue;
+        write_chunk<kAnyLayout>(to + column * step, {words[0], words[1], words[2], words[3]}, aligned, step,
+                                a.dim_v - column);
+      }
     }
   }
 
@@ -175,15 +230,13 @@ class ForwardRows {
     its.row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(packed_row), &member));
     its.head = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
     its.exists = packed_row < p.rows;
-    its.slope = p.problem.alibi_slopes != nullptr ? p.problem.alibi_slopes[its.head] * kLog2E : 0.0F;
+    its.slope = p.problem.alibi_slopes != nullptr ? p.problem.alibi_slopes[its.head] : 0.0F;
     return its;
   }
   [[nodiscard]] __device__ __forceinline__ Row row_at(int half) const {
-    if constexpr (kKeeps) {
-      return kept_[half];
-    } else {
-      return work_out(half);
-    }
+    Row its = work_out(half);
+    if constexpr (kKeeps) its.row = kept_[half].row, its.slope = kept_[half].slope;
+    return its;
   }
 
   [[nodiscard]] __device__ __forceinline__ int column() const { return lane_ % 4 * 2; }
@@ -212,19 +265,44 @@ class ForwardRows {
     }
   }
 
+  // Rows 8 apart share c - r of the upper one, where their slope is one: the row's own is made good in the maximum.
+  [[nodiscard]] __device__ __forceinline__ bool shares_distance() const {
+    return p.problem.alibi_slopes != nullptr && p.packed.divisor == 1;
+  }
+
   // cap tanh(s scale / cap), as 1 - 2 / (1 + e^2x): its error is a few units of 2^-24 of the cap.
   __device__ __forceinline__ void cap(float (&s)[kColumns / 2]) const {
     const float twice = 2.0F * kLog2E * p.scale_by_cap;
 #pragma unroll
     for (int i = 0; i < kColumns / 2; ++i) {
       const float quotient = __fdividef(2.0F, 1.0F + ptx::ex2_approx_ftz(fminf(s[i] * twice, 126.0F)));
-      s[i] = p.cap_log2 * (1.0F - quotient);
+      s[i] = p.cap * (1.0F - quotient);
     }
   }
 
-  // Bias of 16 bits, of row `half`: each lane of four loads 8 neighbours at once, and they exchange.
+  // Each adds to the scores times `scale`.
+
+  // Of a tile in shared memory.
+  __device__ __forceinline__ void add_staged(const unsigned char* bias, float scale, float (&s)[kColumns / 2]) const {
+    using B = typename Ways::Bias;
+    const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(bias));
+    const int row = row_in_tile_ - lane_ / 4 + lane_ % 16;
+#pragma unroll
+    for (int i = 0; i < kColumns / 8; i += 2) {
+      std::uint32_t words[4];
+      ptx::ldmatrix_x4(base + swizzled_chunk<Ways::kBiasTileRows>(row, i + lane_ / 16), words);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        // Word 2 u + h is of the columns of fragment i + u and of row h.
+        float& score = s[4 * i + 2 * (e / 4 * 2 + e / 2 % 2) + e % 2];
+        score = fmaf(score, scale, tile::widen<float>(tile::half_of<B>(words[e / 2], e % 2)));
+      }
+    }
+  }
+
+  // Of 16 bits, of row `half`: each lane of four loads 8 neighbours at once, and they exchange.
   template <class B>
-  __device__ __forceinline__ void add_eights(int half, int first, float (&s)[kColumns / 2]) const {
+  __device__ __forceinline__ void add_eights(int half, int first, float scale, float (&s)[kColumns / 2]) const {
     const AttentionBias& bias = p.problem.bias;
     const Row its = row_at(half);
     const bool inside = its.exists && its.row < tile.sequence.length_q;
@@ -242,85 +320,100 @@ class ForwardRows {
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
         float& score = s[4 * (i + e / 2) + 2 * half + e % 2];
-        score = fmaf(tile::widen<float>(tile::half_of<B>(words[e / 2], e % 2)), kLog2E, score);
+        score = fmaf(score, scale, tile::widen<float>(tile::half_of<B>(words[e / 2], e % 2)));
       }
     }
   }
 
-  // Nothing is read of bias beyond the visible columns but what one load of 16 bytes brings with them.
-  __device__ __forceinline__ void add_bias(int first, float (&s)[kColumns / 2]) const {
+  // Of any type and layout, of row `half`, one by one.
+  __device__ __forceinline__ void add_elements(int half, int first, float scale, float (&s)[kColumns / 2]) const {
     const AttentionBias& bias = p.problem.bias;
+    const Row its = row_at(half);
+    const bool inside = its.exists && its.row < tile.sequence.length_q;
+    const int begin = begin_of(half, first);
+    const int end = inside ? end_of(half, first) : begin;
+    const std::int64_t at = inside ? bias_offset(bias, tile.batch, its.head, its.row, first + column()) : 0;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (p.bias_in_eights) {
-        if (bias.type == tile::ElementType::f16) {
-          add_eights<tile::Half>(half, first, s);
-        } else {
-          add_eights<tile::BFloat16>(half, first, s);
+    for (int i = 0; i < kColumns / 8; ++i) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float value = 0.0F;
+        if (8 * i + e < end && 8 * i + e >= begin) {
+          value = attention_simt::load_element<float>(bias.type, bias.data, at + (8 * i + e) * bias.strides[3]);
         }
-        continue;
+        s[4 * i + 2 * half + e] = fmaf(s[4 * i + 2 * half + e], scale, value);
       }
-      const Row its = row_at(half);
-      if (!its.exists || its.row >= tile.sequence.length_q) continue;
-      const int begin = begin_of(half, first);
-      const int end = end_of(half, first);
-      const std::int64_t at = bias_offset(bias, tile.batch, its.head, its.row, first + column());
+    }
+  }
+
+  // Nothing is read of bias in device memory beyond the visible columns but what one load of 16 bytes brings with them.
+  __device__ __forceinline__ void add_bias(int first, const unsigned char* tile_of_bias, float scale,
+                                           float (&s)[kColumns / 2]) const {
+    if constexpr (Ways::kBiasTileRows > 0) {
+      add_staged(tile_of_bias, scale, s);
+    } else {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if constexpr (!std::is_void_v<typename Ways::Bias>) {
+          add_eights<typename Ways::Bias>(half, first, scale, s);
+        } else if (!p.bias_in_eights) {
+          add_elements(half, first, scale, s);
+        } else if (p.problem.bias.type == tile::ElementType::f16) {
+          add_eights<tile::Half>(half, first, scale, s);
+        } else {
+          add_eights<tile::BFloat16>(half, first, scale, s);
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void add_alibi(int first, float scale, float (&s)[kColumns / 2]) const {
+    const auto distance = [&](int half) { return static_cast<float>(first + column() - row_at(half).row); };
+    if (shares_distance()) {
+      const float slope = row_at(0).slope;
+      const float start = slope * distance(0);
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          if (8 * i + e >= end || 8 * i + e < begin) continue;
-          const float value =
-              attention_simt::load_element<float>(bias.type, bias.data, at + (8 * i + e) * bias.strides[3]);
-          s[4 * i + 2 * half + e] = fmaf(value, kLog2E, s[4 * i + 2 * half + e]);
+          const float term = fmaf(slope, static_cast<float>(8 * i + e), start);
+          s[4 * i + e] = fmaf(s[4 * i + e], scale, term);
+          s[4 * i + 2 + e] = fmaf(s[4 * i + 2 + e], scale, term);
         }
       }
+      return;
     }
-  }
-
-  __device__ __forceinline__ void add_alibi(int first, float (&s)[kColumns / 2]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const Row its = row_at(half);
-      const float distance = static_cast<float>(first + column() - its.row);
+      const float slope = row_at(half).slope;
+      const float start = slope * distance(half);
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           float& score = s[4 * i + 2 * half + e];
-          score = fmaf(its.slope, distance + static_cast<float>(8 * i + e), score);
+          score = fmaf(score, scale, fmaf(slope, static_cast<float>(8 * i + e), start));
         }
       }
     }
   }
 
-  __device__ __forceinline__ void modify(int first, float (&s)[kColumns / 2]) const {
+  __device__ __forceinline__ void modify(int first, const unsigned char* tile_of_bias, float (&s)[kColumns / 2]) const {
     if (!p.modifies) return;
-    if (p.cap_log2 > 0.0F) {
+    float scale = p.scale;
+    if (p.cap > 0.0F) {
       cap(s);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kColumns / 2; ++i) s[i] *= p.scale_log2;
+      scale = 1.0F;
     }
-    if (p.problem.bias.data != nullptr) add_bias(first, s);
-    if (p.problem.alibi_slopes != nullptr) add_alibi(first, s);
-  }
-
-  __device__ __forceinline__ void drop(int first, float (&s)[kColumns / 2]) const {
-    if (!p.problem.has_dropout) return;
-    const Row its = row_at(0);
-    const DropoutKey key = kKeeps ? key_ : dropout_key(p.problem.dropout);
-    const auto batch_head = static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + its.head);
+    if (p.problem.bias.data != nullptr) {
+      add_bias(first, tile_of_bias, scale, s);
+      scale = 1.0F;
+    }
+    if (p.problem.alibi_slopes != nullptr) {
+      add_alibi(first, scale, s);
+    } else if (scale != 1.0F) {
 #pragma unroll
-    for (int i = 0; i < kColumns / 16; ++i) {
-      const PhiloxBlock block = dropout_block(key, batch_head, static_cast<std::uint32_t>(its.row),
-                                              static_cast<std::uint32_t>(first + 16 * i + column()));
-#pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        // Element e of the fragment is column e / 4 * 8 + e % 2 and row e / 2 % 2 * 8 of the square.
-        const int index = e / 2 % 2 * 4 + e / 4 * 2 + e % 2;
-        if (!is_kept(block, index, p.problem.dropout.threshold)) s[8 * i + e] = 0.0F;
-      }
+      for (int i = 0; i < kColumns / 2; ++i) s[i] *= scale;
     }
   }
 
@@ -332,36 +425,7 @@ class ForwardRows {
   float sum_[2];
   RowSums sums_[2];
   Row kept_[kKeeps ? 2 : 1];
-  DropoutKey key_;
+  int cut_from_, cut_below_;  // column tiles from this one on, and those below that one
 };
-
-// 16 rows of o from shared memory, where a warp has put them: from `staged` on, in panels of kRows rows. `first`: their
-// first one in the tile.
-template <int kDim, int kRows, bool kAnyLayout = false>
-__device__ __forceinline__ void write_output_rows(const FlashGatherParams& p, const GatherTile& tile,
-                                                  const unsigned char* staging, int staged, int first) {
-  constexpr int kChunks = kDim / 8;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const AttentionTensor& o = p.problem.o;
-  const std::int64_t start = ragged_start(o, tile.batch);
-  auto* const data = static_cast<std::uint16_t*>(o.data) + start;
-  const int packed = static_cast<int>(p.packed.divisor);
-#pragma unroll 2
-  for (int i = 0; i < 16 * kChunks / 32; ++i) {
-    const int at = i * 32 + lane;
-    const int row = at / kChunks;
-    const int chunk = at % kChunks;
-    const int packed_row = tile.row + first + row;
-    std::uint32_t member;
-    const auto q_row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(packed_row), &member));
-    const bool inside = q_row < tile.sequence.length_q;
-    if (packed_row >= p.rows || 8 * chunk >= p.problem.dim_v || (!inside && o.offset_bits != 0)) continue;
-    const uint4 value = *reinterpret_cast<const uint4*>(staging + swizzled_chunk<kRows>(staged + row, chunk));
-    std::uint16_t* const to = data + (tile.head * packed + static_cast<int>(member)) * o.strides[1] +
-                              q_row * o.strides[2] + 8 * chunk * (kAnyLayout ? o.strides[3] : 1);
-    const bool aligned = start % 8 == 0 && !(kAnyLayout && p.elementwise.o);
-    write_chunk<kAnyLayout>(to, value, aligned, kAnyLayout ? o.strides[3] : 1, p.problem.dim_v - 8 * chunk);
-  }
-}
 
 }  // namespace gpudnn::kernels::flash

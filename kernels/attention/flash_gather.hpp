@@ -38,13 +38,17 @@ struct FlashGatherParams {
   std::int32_t k_box = 0;   // 0: TMA cannot take the rows
   std::int32_t v_box = 0;
   bool modifies = false;         // scores change before softmax: soft cap, bias, ALiBi, or a scale that is not positive
-  float scale_log2 = 0;          // scale log2(e), what a score is multiplied by
-  float softmax_scale_log2 = 0;  // the same where nothing modifies the scores, else 1
+  float scale = 0;               // what a sum of products is multiplied by
+  float softmax_scale_log2 = 0;  // log2(e), times the scale where nothing modifies the scores
   float max_scale = 0;           // of the maximum, to natural units
-  float cap_log2 = 0;            // soft cap times log2(e); 0: none
+  float cap = 0;                 // soft cap; 0: none
   float scale_by_cap = 0;        // scale / soft cap
   bool bias_in_eights = false;   // 8 columns of bias are one aligned load of 16-bit elements
   FlashElementwise elementwise;
+  // flash_gather_sm90 alone: more tiles than blocks go round, or are handed out by a counter that starts at 0.
+  std::int32_t* next_tile = nullptr;
+  std::int32_t bias_box = 0;  // rows of bias's boxes; 0: TMA cannot take them
+  tile::TensorMap bias_map;
   float* partial_o = nullptr;     // {splits, batch heads, rows, dim_v}
   float* partial_sums = nullptr;  // {splits, batch heads, rows, 2}: maximum, sum
 };
@@ -56,7 +60,7 @@ constexpr std::int32_t kFlashGatherMaxSplits = 128;
 
 // dim is one of kFlashGatherDims, consumers 1 or 2: 64 rows each.
 void launch_flash_gather_sm90(const FlashGatherParams& params, tile::ElementType type, int dim, int consumers,
-                              CUstream_st* stream);
+                              int multiprocessors, CUstream_st* stream);
 // Of splits, behind the launch of the kernel that made them, which calls it.
 void launch_flash_combine(const FlashGatherParams& params, CUstream_st* stream);
 

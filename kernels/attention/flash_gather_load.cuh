@@ -118,23 +118,14 @@ class RowGather {
       }
       *reinterpret_cast<uint4*>(shared + swizzled_chunk<kRows>(first + i * kStep, chunk)) = elements;
     };
-    if constexpr (kAnyLayout) {
-      if (!source.aligned) {
-        // One after the other: what few calls need takes few registers.
+    if (!source.aligned) {
+      // One after the other: what few calls need takes few registers.
 #pragma unroll 1
-        for (int i = 0; i < kRounds; ++i) read(i, offset_of_round(my_offset, i));
-        return;
-      }
+      for (int i = 0; i < kRounds; ++i) read(i, offset_of_round(my_offset, i));
+      return;
     }
 #pragma unroll
-    for (int i = 0; i < kRounds; ++i) {
-      const std::int64_t offset = offset_of_round(my_offset, i);
-      if (kAnyLayout || source.aligned) {
-        start(i, offset);
-      } else {
-        read(i, offset);
-      }
-    }
+    for (int i = 0; i < kRounds; ++i) start(i, offset_of_round(my_offset, i));
   }
 
   // A tile of rows; those of a tensor without pages lie at one stride.

@@ -2,13 +2,16 @@
 // rows of q, k and v are gathered by cp.async, so they may be paged or ragged; heads that share k and v are packed into
 // one tile; the columns of a tile may be split over blocks.
 //
-// A block makes one tile of 64 or 128 rows. Its producer warpgroup copies q once and rows of k and v through two rings
-// of stages, as many as shared memory holds: of decode it is the bytes under way that count. Whole tiles whose rows lie
-// at one stride, and whole pages of them, come by TMA, 30 % above the rate of cp.async; the last tile of a sequence and
-// all others by cp.async. Rows beyond a sequence's length and elements beyond the head dimension are zeros that are
-// never read. The consumer warpgroups compute as those
-// of flash_sm90_forward.cuh do: S of the next tile is issued before P v of this one, and two warpgroups take turns.
-// cp.async writes through the generic proxy: consumers fence before wgmma reads.
+// A block makes tiles of 64 or 128 rows, one or, where there are more tiles than multiprocessors, one after the other:
+// o leaves from registers, so that the next tile's q and k come beside it. Its producer warpgroup copies q once a tile
+// and rows of k and v through two rings of stages, as many as shared memory holds: of decode it is the bytes under way
+// that count. Whole tiles whose rows lie at one stride, and whole pages of them, come by TMA, 30 % above the rate of
+// cp.async; the last tile of a sequence and all others by cp.async. Rows beyond a sequence's length and elements beyond
+// the head dimension are zeros that are never read. The consumer warpgroups compute as those of
+// flash_sm90_forward.cuh do: S of the next tile is issued before P v of this one, and two warpgroups take turns.
+// cp.async writes through the generic proxy: where it does, consumers fence before wgmma reads.
+//
+// Bias comes as k does, a tile beside each tile of k, for 128 rows of up to 128 columns; else lanes load it.
 //
 // Where columns are split, a block leaves its sums in float and each row's maximum and sum of exponentials, and
 // flash_combine_sm90 adds them in the order of the splits. The sink is added once, at the end.
@@ -19,7 +22,6 @@
 #include "kernels/attention/flash_gather_sm90_load.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
-#include "kernels/ptx/stmatrix.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
 
 namespace gpudnn::kernels::flash_sm90 {
@@ -35,9 +37,25 @@ struct GatherConfig {
   static constexpr bool kTakesTurns = kConsumers == 2 && kDim <= 128;
   static constexpr int kQBytes = kRows * kDim * 2;
   static constexpr int kTileBytes = kColumns * kDim * 2;
-  static constexpr int kFitting = (225 * 1024 - kQBytes) / (2 * kTileBytes);
+  static constexpr bool kStagesBias = kConsumers == 2 && kDim <= 128;
+  static constexpr int kBiasStages = kStagesBias ? 2 : 0;
+  static constexpr int kBiasBytes = kRows * kColumns * 2;
+  static constexpr int kFitting = (225 * 1024 - kQBytes - kBiasStages * kBiasBytes) / (2 * kTileBytes);
   static constexpr int kStages = kFitting < 6 ? kFitting : 6;
   static_assert(kStages >= 2, "copies run beside products");
+  // Of ForwardRows.
+  static constexpr bool kKeeps = true;
+  using Bias = T;
+  static constexpr int kBiasTileRows = kStagesBias ? kRows : 0;
+};
+
+// A tile as those who load and those who multiply see it.
+struct GatherWork {
+  int number;
+  bool is_by_rows;  // whether cp.async fills more than the tile that a length cuts
+  GatherTile tile;
+  GatherSource k, v;
+  BoxSource k_boxes, v_boxes;
 };
 
 template <class C>
@@ -45,80 +63,188 @@ struct GatherShared {
   alignas(1024) unsigned char q[C::kQBytes];
   alignas(1024) unsigned char k[C::kStages][C::kTileBytes];
   alignas(1024) unsigned char v[C::kStages][C::kTileBytes];
-  std::uint64_t q_full;
+  alignas(1024) unsigned char bias[C::kStagesBias ? 2 : 1][C::kStagesBias ? C::kBiasBytes : 16];
+  std::uint64_t q_full, q_empty;
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
+  std::uint64_t bias_full[2], bias_empty[2];
+  std::uint64_t work_full[2], work_empty[2];
+  GatherWork work[2];
 };
 
-// 1 to 2: turns; from 3: a warpgroup each.
-enum GatherBarrier { kGatherTurn = 1, kGatherWarpgroup = 3 };
+// 1 to 2: turns.
+enum GatherBarrier { kGatherTurn = 1, kGatherProducers = 3 };
 
+// What the warpgroup of producers does for one tile.
 template <class C>
-__device__ __forceinline__ void gather(const FlashGatherParams& p, const GatherTile& tile, GatherShared<C>& shared) {
-  const Gather<C::kDim, C::kColumns> columns;
-  const AttentionParams& a = p.problem;
-  const GatherSource k = gather_source(a.k, tile.batch, tile.head / p.group_k, tile.sequence.length_kv, a.dim_qk);
-  const GatherSource v = gather_source(a.v, tile.batch, tile.head / p.group_v, tile.sequence.length_kv, a.dim_v);
-  {
+class GatherProducer {
+ public:
+  __device__ __forceinline__ GatherProducer(const FlashGatherParams& params, GatherShared<C>& memory)
+      : p(params), shared(memory) {}
+
+  __device__ __forceinline__ void run() {
+    tile::PipelineState<2> turn;
+    const int tiles = p.row_tiles * p.batch_heads * p.splits;
+    int number = static_cast<int>(blockIdx.x);  // of thread 0
+#pragma unroll 1
+    while (true) {
+      GatherWork& work = shared.work[turn.stage];
+      if (threadIdx.x == 0) {
+        tile::wait(&shared.work_empty[turn.stage], turn.parity ^ 1);
+        describe(number, number < tiles, &work);
+        ptx::mbarrier_arrive(&shared.work_full[turn.stage]);
+        number = p.next_tile != nullptr && number < tiles ? static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1)
+                                                          : number + static_cast<int>(gridDim.x);
+      }
+      __syncwarp();
+      // Those who have nothing to do for whole tiles have gone ahead: no further than here.
+      ptx::barrier_sync(kGatherProducers, kWarpgroup);
+      if (work.number >= tiles) return;
+      if (work.tile.end > work.tile.first) load(work);
+      if (static_cast<int>(gridDim.x) >= tiles) return;
+      turn.next();
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void describe(int number, bool exists, GatherWork* work) {
+    const AttentionParams& a = p.problem;
+    work->number = number;
+    if (!exists) return;
+    const GatherTile tile = gather_tile<C>(p, number);
+    work->tile = tile;
+    work->k = gather_source(a.k, tile.batch, tile.head / p.group_k, tile.sequence.length_kv, a.dim_qk);
+    work->v = gather_source(a.v, tile.batch, tile.head / p.group_v, tile.sequence.length_kv, a.dim_v);
+    work->k_boxes = box_source(a.k, p.k_map, p.k_box, tile.batch, tile.head / p.group_k);
+    work->v_boxes = box_source(a.v, p.v_map, p.v_box, tile.batch, tile.head / p.group_v);
+    work->is_by_rows = work->k_boxes.rows == 0 || work->v_boxes.rows == 0;
+  }
+
+  __device__ __forceinline__ void load(const GatherWork& work) {
+    load_q(work.tile);
+    const std::int64_t bias_row = row_of_bias(work.tile);
+    const int end = work.tile.end;
+    const int first = work.tile.first;
+    int k_entry = columns.first_entry(work.k, work.k_boxes, p.page_rows_k, end - 1);
+    int v_entry = columns.first_entry(work.v, work.v_boxes, p.page_rows_v, end - 1);
+#pragma unroll 1
+    for (int j = end - 1; j >= first - 1; --j) {
+      if (j >= first) {
+        columns.fill(work.k, work.k_boxes, p.page_rows_k, j, &k_entry, shared.k[k_turn.stage],
+                     &shared.k_full[k_turn.stage], &shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
+        k_turn.next();
+        if (C::kStagesBias && p.problem.bias.data != nullptr) load_bias(work.tile, bias_row, j);
+      }
+      if (j < end - 1) {
+        columns.fill(work.v, work.v_boxes, p.page_rows_v, j + 1, &v_entry, shared.v[v_turn.stage],
+                     &shared.v_full[v_turn.stage], &shared.v_empty[v_turn.stage], v_turn.parity ^ 1);
+        v_turn.next();
+      }
+    }
+  }
+
+  __device__ __forceinline__ void load_q(const GatherTile& tile) {
+    const AttentionParams& a = p.problem;
     const Gather<C::kDim, C::kRows> rows;
     const int packed = static_cast<int>(p.packed.divisor);
     const GatherSource q = gather_source(a.q, tile.batch, tile.head * packed, tile.sequence.length_q, a.dim_qk);
     std::uint32_t member;
     const auto row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(tile.row + rows.row()), &member));
     const std::int64_t offset = row * a.q.strides[2] + member * a.q.strides[1];
+    tile::wait(&shared.q_empty, q_parity ^ 1);
+    q_parity ^= 1;
     rows.copy(q, row < q.length ? offset : -1, shared.q, &shared.q_full);
   }
-  const BoxSource k_boxes = box_source(a.k, p.k_map, p.k_box, tile.batch, tile.head / p.group_k);
-  const BoxSource v_boxes = box_source(a.v, p.v_map, p.v_box, tile.batch, tile.head / p.group_v);
-  tile::PipelineState<C::kStages> k_turn, v_turn;
-  int k_entry = columns.first_entry(k, k_boxes, p.page_rows_k, tile.end - 1);
-  int v_entry = columns.first_entry(v, v_boxes, p.page_rows_v, tile.end - 1);
-  const auto load_k = [&](int j) {
-    columns.fill(k, k_boxes, p.page_rows_k, j, &k_entry, shared.k[k_turn.stage], &shared.k_full[k_turn.stage],
-                 &shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
-    k_turn.next();
-  };
-  const auto load_v = [&](int j) {
-    columns.fill(v, v_boxes, p.page_rows_v, j, &v_entry, shared.v[v_turn.stage], &shared.v_full[v_turn.stage],
-                 &shared.v_empty[v_turn.stage], v_turn.parity ^ 1);
-    v_turn.next();
-  };
-  load_k(tile.end - 1);
-#pragma unroll 1
-  for (int j = tile.end - 2; j >= tile.first; --j) {
-    load_k(j);
-    load_v(j + 1);
+
+  // Where bias of this lane's row starts; -1: zeros.
+  [[nodiscard]] __device__ __forceinline__ std::int64_t row_of_bias(const GatherTile& tile) const {
+    if (!C::kStagesBias || p.problem.bias.data == nullptr || p.bias_box != 0) return 0;
+    const Gather<C::kColumns, C::kRows> rows;
+    std::uint32_t member;
+    const auto row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(tile.row + rows.row()), &member));
+    const int head = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
+    return row < tile.sequence.length_q ? bias_offset(p.problem.bias, tile.batch, head, row, 0) : -1;
   }
-  load_v(tile.first);
-}
+  // The tile of bias beside column tile j.
+  __device__ __forceinline__ void load_bias(const GatherTile& tile, std::int64_t my_row, int j) {
+    const AttentionBias& bias = p.problem.bias;
+    unsigned char* const to = shared.bias[bias_turn.stage];
+    std::uint64_t* const full = &shared.bias_full[bias_turn.stage];
+    std::uint64_t* const empty = &shared.bias_empty[bias_turn.stage];
+    if (p.bias_box == 0) {
+      const Gather<C::kColumns, C::kRows> rows;
+      GatherSource source{};
+      source.data = static_cast<const std::uint16_t*>(bias.data) + j * C::kColumns;
+      source.aligned = true;
+      source.dim = p.mask.length_kv - j * C::kColumns;
+      tile::wait(empty, bias_turn.parity ^ 1);
+      rows.copy(source, my_row, to, full);
+    } else if (threadIdx.x == 0) {
+      tile::wait(empty, bias_turn.parity ^ 1);
+      ptx::mbarrier_arrive_count(full, kWarpgroup - 1);
+      ptx::mbarrier_arrive_expect_tx(full, C::kBiasBytes);
+#pragma unroll
+      for (int panel = 0; panel < C::kColumns / kPanelColumns; ++panel) {
+        ptx::tma_tile_5d(to + panel * C::kRows * kPanelBytes, &p.bias_map, full,
+                         j * C::kColumns + panel * kPanelColumns, tile.row, bias.strides[1] == 0 ? 0 : tile.head,
+                         bias.strides[0] == 0 ? 0 : tile.batch, 0);
+      }
+    }
+    bias_turn.next();
+  }
+
+  const FlashGatherParams& p;
+  GatherShared<C>& shared;
+  const Gather<C::kDim, C::kColumns> columns;
+  tile::PipelineState<C::kStages> k_turn, v_turn;
+  tile::PipelineState<2> bias_turn;
+  std::uint32_t q_parity = 0;
+};
 
 template <class C>
 class GatherConsumer {
   using T = typename C::Element;
 
  public:
-  __device__ __forceinline__ GatherConsumer(const FlashGatherParams& params, const GatherTile& its,
-                                            GatherShared<C>& memory)
+  __device__ __forceinline__ GatherConsumer(const FlashGatherParams& params, GatherShared<C>& memory)
       : p(params),
         shared(memory),
-        tile(its),
-        rows(params, its, place.row()),
-        q_base(tile::operand_descriptor<128>(memory.q + place.warpgroup * 64 * kPanelBytes, 0)) {
-#pragma unroll
-    for (int i = 0; i < C::kDim / 2; ++i) out[i] = 0.0F;
-  }
+        q_base(tile::operand_descriptor<128>(memory.q + place.warpgroup * 64 * kPanelBytes, 0)) {}
 
   __device__ __forceinline__ void run() {
-    if (tile.end > tile.first) multiply();
+    if (C::kTakesTurns && place.warpgroup == 1) ptx::barrier_arrive(kGatherTurn, 2 * kWarpgroup);
+    tile::PipelineState<2> turn;
+    const int tiles = p.row_tiles * p.batch_heads * p.splits;
+#pragma unroll 1
+    do {
+      tile::wait(&shared.work_full[turn.stage], turn.parity);
+      const GatherWork& work = shared.work[turn.stage];
+      if (work.number >= tiles) break;
+      make(work);
+      release(&shared.work_empty[turn.stage]);
+      turn.next();
+    } while (static_cast<int>(gridDim.x) < tiles);
+    // The turn that the other warpgroup passed last is taken, so that the barrier is left as it was.
+    if (C::kTakesTurns && place.warpgroup == 0) ptx::barrier_sync(kGatherTurn, 2 * kWarpgroup);
+  }
+
+ private:
+  using Rows = ForwardRows<C::kColumns, C>;
+
+  __device__ __forceinline__ void make(const GatherWork& work) {
+    Rows rows(p, work.tile, place.row());
+#pragma unroll
+    for (int i = 0; i < C::kDim / 2; ++i) out[i] = 0.0F;
+    if (work.tile.end > work.tile.first) multiply(work, rows);
     rows.finish_sums();
     if (p.splits > 1) {
       rows.template write_partial<C::kDim>(out);
     } else {
-      write();
+      rows.template write<T, C::kDim>(out);
     }
+    __syncwarp();
   }
 
- private:
   __device__ __forceinline__ void ping_pong_wait() {
     if constexpr (C::kTakesTurns) ptx::barrier_sync(kGatherTurn + place.warpgroup, 2 * kWarpgroup);
   }
@@ -128,9 +254,10 @@ class GatherConsumer {
   __device__ __forceinline__ void release(std::uint64_t* barrier) {
     if (place.lane == 0) ptx::mbarrier_arrive(barrier);
   }
-  __device__ __forceinline__ void wait_full(std::uint64_t* barrier, std::uint32_t parity) {
+  // `by_rows`: the tile may have come by cp.async.
+  __device__ __forceinline__ void wait_full(std::uint64_t* barrier, std::uint32_t parity, bool by_rows) {
     tile::wait(barrier, parity);
-    ptx::fence_proxy_async();
+    if (by_rows) ptx::fence_proxy_async();
   }
 
   __device__ __forceinline__ void issue_scores(float (&s)[C::kColumns / 2]) {
@@ -155,37 +282,60 @@ class GatherConsumer {
     ptx::wgmma_commit_group();
   }
 
-  template <bool kMasked>
-  __device__ __forceinline__ void step(int column_tile) {
+  __device__ __forceinline__ void softmax(Rows& rows, bool is_cut, int column_tile, float (&s)[C::kColumns / 2],
+                                          float (&corrections)[2]) {
+    if constexpr (C::kStagesBias) {
+      if (p.problem.bias.data != nullptr) {
+        tile::wait(&shared.bias_full[bias_turn.stage], bias_turn.parity);
+        rows.softmax(is_cut, column_tile, s, corrections, shared.bias[bias_turn.stage]);
+        release(&shared.bias_empty[bias_turn.stage]);
+        bias_turn.next();
+        return;
+      }
+    }
+    rows.softmax(is_cut, column_tile, s, corrections);
+  }
+
+  // Whether k and v may have come by cp.async: v is of the tile before, which a length may cut.
+  __device__ __forceinline__ void step(Rows& rows, bool k_by_rows, bool v_by_rows, int column_tile) {
     float s[C::kColumns / 2];
-    wait_full(&shared.k_full[k_turn.stage], k_turn.parity);
+    wait_full(&shared.k_full[k_turn.stage], k_turn.parity, k_by_rows);
     ping_pong_wait();
     issue_scores(s);
-    wait_full(&shared.v_full[v_turn.stage], v_turn.parity);
+    wait_full(&shared.v_full[v_turn.stage], v_turn.parity, v_by_rows);
     issue_output();
     ping_pong_pass();
     ptx::wgmma_wait_group<1>();
     ptx::pin(s);
     release(&shared.k_empty[k_turn.stage]);
     k_turn.next();
+    // Where warpgroups take turns, the stage of v is wanted early, and o with it costs nothing.
+    if constexpr (C::kTakesTurns) finish_output();
     float corrections[2];
-    rows.softmax(kMasked, column_tile, s, corrections);
+    softmax(rows, rows.is_cut(column_tile), column_tile, s, corrections);
+    if constexpr (!C::kTakesTurns) finish_output();
+    to_operand<T, C::kColumns>(s, weights);
+    rows.drop(column_tile, weights);
+#pragma unroll
+    for (int i = 0; i < C::kDim / 2; ++i) out[i] *= corrections[i / 2 % 2];
+  }
+  __device__ __forceinline__ void finish_output() {
     ptx::wgmma_wait_group<0>();
     ptx::pin(out);
     release(&shared.v_empty[v_turn.stage]);
     v_turn.next();
-    to_operand<T, C::kColumns>(s, weights);
-#pragma unroll
-    for (int i = 0; i < C::kDim / 2; ++i) out[i] *= corrections[i / 2 % 2];
   }
 
-  __device__ __forceinline__ void multiply() {
-    if (C::kTakesTurns && place.warpgroup == 1) ptx::barrier_arrive(kGatherTurn, 2 * kWarpgroup);
-    wait_full(&shared.q_full, 0);
+  __device__ __forceinline__ void multiply(const GatherWork& work, Rows& rows) {
+    const bool fences = work.is_by_rows;  // every tile may have come by cp.async
+    const int first = work.tile.first;
+    const int end = work.tile.end;
+    wait_full(&shared.q_full, q_parity, true);
+    q_parity ^= 1;
     {
       float s[C::kColumns / 2];
       float corrections[2];
-      wait_full(&shared.k_full[k_turn.stage], k_turn.parity);
+      wait_full(&shared.k_full[k_turn.stage], k_turn.parity, true);
       ping_pong_wait();
       issue_scores(s);
       ping_pong_pass();
@@ -193,49 +343,25 @@ class GatherConsumer {
       ptx::pin(s);
       release(&shared.k_empty[k_turn.stage]);
       k_turn.next();
-      rows.softmax(true, tile.end - 1, s, corrections);
+      softmax(rows, true, end - 1, s, corrections);
       to_operand<T, C::kColumns>(s, weights);
+      rows.drop(end - 1, weights);
     }
-    int j = tile.end - 2;
-    while (j >= tile.first) {
 #pragma unroll 1
-      for (; j >= tile.first && rows.is_cut(j); --j) step<true>(j);
-#pragma unroll 1
-      for (; j >= tile.first && !rows.is_cut(j); --j) step<false>(j);
-    }
-    wait_full(&shared.v_full[v_turn.stage], v_turn.parity);
+    for (int j = end - 2; j >= first; --j) step(rows, fences, fences || j == end - 2, j);
+    release(&shared.q_empty);
+    wait_full(&shared.v_full[v_turn.stage], v_turn.parity, true);
     issue_output();
-    ptx::wgmma_wait_group<0>();
-    ptx::pin(out);
-    // The turn that the other warpgroup passed last is taken, so that the barrier is left as it was.
-    if (C::kTakesTurns && place.warpgroup == 0) ptx::barrier_sync(kGatherTurn, 2 * kWarpgroup);
-  }
-
-  // o by way of the rows of q of this warpgroup, which no product reads any more.
-  __device__ __forceinline__ void write() {
-    rows.template finish_output<C::kDim>(out);
-    unsigned char* const staging = shared.q + place.warpgroup * 64 * kPanelBytes;
-    // Copies into q have ended for all only where its barrier was waited for.
-    if (tile.end > tile.first) ptx::barrier_sync(kGatherWarpgroup + place.warpgroup, kWarpgroup);
-    const std::uint32_t base = ptx::shared_address(staging);
-    const int row = place.warp * 16 + place.lane / 8 % 2 * 8 + place.lane % 8;
-#pragma unroll
-    for (int i = 0; i < C::kDim / 16; ++i) {
-      ptx::stmatrix_x4(base + swizzled_chunk<C::kRows>(row, 2 * i + place.lane / 16),
-                       pack_halves<T>(out[8 * i], out[8 * i + 1]), pack_halves<T>(out[8 * i + 2], out[8 * i + 3]),
-                       pack_halves<T>(out[8 * i + 4], out[8 * i + 5]), pack_halves<T>(out[8 * i + 6], out[8 * i + 7]));
-    }
-    __syncwarp();
-    write_output_rows<C::kDim, C::kRows>(p, tile, staging, place.warp * 16, place.warpgroup * 64 + place.warp * 16);
+    finish_output();
   }
 
   const FlashGatherParams& p;
   GatherShared<C>& shared;
-  const GatherTile& tile;
   FragmentPlace place;
-  ForwardRows<C::kColumns, true> rows;
   const std::uint64_t q_base;
   tile::PipelineState<C::kStages> k_turn, v_turn;
+  tile::PipelineState<2> bias_turn;
+  std::uint32_t q_parity = 0;
   float out[C::kDim / 2];
   std::uint32_t weights[C::kColumns / 16][4];
 };
@@ -246,24 +372,31 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_gather_sm90(const __grid
   const std::uint32_t skipped = (1024 - ptx::shared_address(memory) % 1024) % 1024;
   auto& shared = *reinterpret_cast<GatherShared<C>*>(memory + skipped);
   if (threadIdx.x == 0) {
+    constexpr std::uint32_t kWarps = 4 * C::kConsumers;
     ptx::mbarrier_init(&shared.q_full, kWarpgroup);
+    ptx::mbarrier_init(&shared.q_empty, kWarps);
     for (int i = 0; i < C::kStages; ++i) {
       ptx::mbarrier_init(&shared.k_full[i], kWarpgroup);
-      ptx::mbarrier_init(&shared.k_empty[i], 4 * C::kConsumers);
+      ptx::mbarrier_init(&shared.k_empty[i], kWarps);
       ptx::mbarrier_init(&shared.v_full[i], kWarpgroup);
-      ptx::mbarrier_init(&shared.v_empty[i], 4 * C::kConsumers);
+      ptx::mbarrier_init(&shared.v_empty[i], kWarps);
+    }
+    for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_init(&shared.bias_full[i], kWarpgroup);
+      ptx::mbarrier_init(&shared.bias_empty[i], kWarps);
+      ptx::mbarrier_init(&shared.work_full[i], 1);
+      ptx::mbarrier_init(&shared.work_empty[i], kWarps);
     }
     ptx::fence_mbarrier_init();
   }
   __syncthreads();
-  const GatherTile tile = gather_tile<C>(p);
   if (threadIdx.x < kWarpgroup) {
-    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_dec<40>();
+    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_dec<56>();
     ptx::griddepcontrol_launch_dependents();
-    if (tile.end > tile.first) gather<C>(p, tile, shared);
+    GatherProducer<C>(p, shared).run();
   } else {
-    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_inc<232>();
-    GatherConsumer<C>(p, tile, shared).run();
+    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_inc<224>();
+    GatherConsumer<C>(p, shared).run();
   }
 }
 

@@ -4,8 +4,9 @@
 
 namespace gpudnn::kernels {
 
-void flash_sm90::launch_gather_f16(const FlashGatherParams& params, int dim, int consumers, CUstream_st* stream) {
-  launch_gather_type<tile::Half>(params, dim, consumers, stream);
+void flash_sm90::launch_gather_f16(const FlashGatherParams& params, int dim, int consumers, int multiprocessors,
+                                   CUstream_st* stream) {
+  launch_gather_type<tile::Half>(params, dim, consumers, multiprocessors, stream);
 }
 
 }  // namespace gpudnn::kernels

@@ -8,32 +8,41 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
+// The counter of tiles that are handed out.
+static __global__ void __launch_bounds__(32) gather_reset_sm90(std::int32_t* next_tile) { *next_tile = 0; }
+
 template <class T, int kDim, int kConsumers>
-void launch_gather_shape(const FlashGatherParams& params, CUstream_st* stream) {
+void launch_gather_shape(const FlashGatherParams& params, int multiprocessors, CUstream_st* stream) {
   using C = GatherConfig<T, kDim, kConsumers>;
   constexpr int kBytes = static_cast<int>(sizeof(GatherShared<C>)) + 1024;
   static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
   cuda::allow_shared_memory<&flash_gather_sm90<C>>(kBytes);
-  const auto blocks = static_cast<unsigned>(params.row_tiles * params.batch_heads * params.splits);
+  if (params.next_tile != nullptr) cuda::launch_kernel(gather_reset_sm90, {1, 1}, stream, params.next_tile);
+  // Splits are one round of blocks, whose sums the next kernel waits for.
+  const int tiles = params.row_tiles * params.batch_heads * params.splits;
+  const auto blocks = static_cast<unsigned>(params.splits == 1 && tiles > multiprocessors ? multiprocessors : tiles);
   cuda::launch_kernel(flash_gather_sm90<C>, {blocks, C::kThreads, kBytes}, stream, params);
   if (params.splits > 1) launch_flash_combine(params, stream);
 }
 
 template <class T, int kConsumers>
-void launch_gather_dim(const FlashGatherParams& params, int dim, CUstream_st* stream) {
-  if (dim == 64) return launch_gather_shape<T, 64, kConsumers>(params, stream);
-  if (dim == 128) return launch_gather_shape<T, 128, kConsumers>(params, stream);
-  launch_gather_shape<T, 256, kConsumers>(params, stream);
+void launch_gather_dim(const FlashGatherParams& params, int dim, int multiprocessors, CUstream_st* stream) {
+  if (dim == 64) return launch_gather_shape<T, 64, kConsumers>(params, multiprocessors, stream);
+  if (dim == 128) return launch_gather_shape<T, 128, kConsumers>(params, multiprocessors, stream);
+  launch_gather_shape<T, 256, kConsumers>(params, multiprocessors, stream);
 }
 
 template <class T>
-void launch_gather_type(const FlashGatherParams& params, int dim, int consumers, CUstream_st* stream) {
-  if (consumers == 1) return launch_gather_dim<T, 1>(params, dim, stream);
-  launch_gather_dim<T, 2>(params, dim, stream);
+void launch_gather_type(const FlashGatherParams& params, int dim, int consumers, int multiprocessors,
+                        CUstream_st* stream) {
+  if (consumers == 1) return launch_gather_dim<T, 1>(params, dim, multiprocessors, stream);
+  launch_gather_dim<T, 2>(params, dim, multiprocessors, stream);
 }
 
 // Of flash_gather_sm90_bf16.cu and _f16.cu.
-void launch_gather_bf16(const FlashGatherParams& params, int dim, int consumers, CUstream_st* stream);
-void launch_gather_f16(const FlashGatherParams& params, int dim, int consumers, CUstream_st* stream);
+void launch_gather_bf16(const FlashGatherParams& params, int dim, int consumers, int multiprocessors,
+                        CUstream_st* stream);
+void launch_gather_f16(const FlashGatherParams& params, int dim, int consumers, int multiprocessors,
+                       CUstream_st* stream);
 
 }  // namespace gpudnn::kernels::flash_sm90

@@ -56,7 +56,8 @@ class Gather : public RowGather<kDim, kRows> {
   }
 
   // Tiles from the last to the first: whole ones by boxes where there are such, else row by row. Only the first tile
-  // that is filled may be cut, so no thread meets a barrier again after the first warp has gone on alone.
+  // that is filled may be cut, so no thread meets a barrier again after others have gone on alone. A tile's boxes are
+  // dealt out to the warps: each takes some hundred cycles to issue.
   [[nodiscard]] __device__ __forceinline__ int first_entry(const GatherSource& source, const BoxSource& boxes,
                                                            const tile::FastDivmod& page_rows, int tile) const {
     return is_whole(source, boxes, tile) ? box_entry(source, boxes, page_rows, tile)
@@ -72,16 +73,17 @@ class Gather : public RowGather<kDim, kRows> {
       load(source, page_rows, its, tile, shared, full);
       return;
     }
-    if (threadIdx.x >= 32) return;
+    if (warp_ * boxes.rows >= kRows) return;
     *next = box_entry(source, boxes, page_rows, tile - 1);
     tile::wait(empty, empty_parity);
-    if (this->lane_ == 0) {
+    if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_count(full, kWarpgroup - 1);
       ptx::mbarrier_arrive_expect_tx(full, kRows * kDim * 2);
     }
     __syncwarp();
-    if (this->lane_ * boxes.rows >= kRows) return;
-    int row = tile * kRows + this->lane_ * boxes.rows;
+    const int first = box() * boxes.rows;
+    if (first >= kRows) return;
+    int row = tile * kRows + first;
     int batch = boxes.batch;
     if (source.table != nullptr) {
       std::uint32_t rest;
@@ -93,8 +95,8 @@ class Gather : public RowGather<kDim, kRows> {
     }
 #pragma unroll
     for (int panel = 0; panel < kDim / kPanelColumns; ++panel) {
-      ptx::tma_tile_5d(shared + (panel * kRows + this->lane_ * boxes.rows) * kPanelBytes, boxes.map, full,
-                       panel * kPanelColumns, row, boxes.head, batch, 0);
+      ptx::tma_tile_5d(shared + (panel * kRows + first) * kPanelBytes, boxes.map, full, panel * kPanelColumns, row,
+                       boxes.head, batch, 0);
     }
   }
 
@@ -103,14 +105,19 @@ class Gather : public RowGather<kDim, kRows> {
                                                          int tile) const {
     return boxes.rows != 0 && (tile + 1) * kRows <= source.length;
   }
-  // The page of this lane's box.
+  // This lane's box of a tile.
+  [[nodiscard]] __device__ __forceinline__ int box() const { return this->lane_ * (kWarpgroup / 32) + warp_; }
+  // Its page.
   [[nodiscard]] __device__ __forceinline__ int box_entry(const GatherSource& source, const BoxSource& boxes,
                                                          const tile::FastDivmod& page_rows, int tile) const {
-    const int row = tile * kRows + this->lane_ * boxes.rows;
-    if (source.table == nullptr || tile < 0 || this->lane_ * boxes.rows >= kRows || threadIdx.x >= 32) return 0;
+    const int first = box() * boxes.rows;
+    if (source.table == nullptr || tile < 0 || first >= kRows) return 0;
     return source
-        .table[static_cast<std::int64_t>(page_rows.quotient(static_cast<std::uint32_t>(row))) * source.table_stride];
+        .table[static_cast<std::int64_t>(page_rows.quotient(static_cast<std::uint32_t>(tile * kRows + first))) *
+               source.table_stride];
   }
+
+  int warp_ = static_cast<int>(threadIdx.x) / 32;
 };
 
 }  // namespace gpudnn::kernels::flash_sm90

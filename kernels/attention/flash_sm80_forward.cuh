@@ -46,7 +46,7 @@ struct ForwardShared {
 template <class C>
 class Forward {
   using T = typename C::T;
-  using Rows = ForwardRows<C::kColumns, false>;
+  using Rows = ForwardRows<C::kColumns, RowsOfSm80>;
   using Columns = RowGather<C::kDim, C::kColumns, C::kThreads, true>;
 
  public:
@@ -65,11 +65,7 @@ class Forward {
         rows[m].template write_partial<C::kDim>(out[m]);
         continue;
       }
-      rows[m].template finish_output<C::kDim>(out[m]);
-      // By way of this warp's rows of q, which no product reads any more.
-      stage_rows<T, C::kDim, C::kRows>(shared.q, first_row() + 16 * m, 1.0F, out[m]);
-      __syncwarp();
-      write_output_rows<C::kDim, C::kRows, true>(p, tile, shared.q, first_row() + 16 * m, first_row() + 16 * m);
+      rows[m].template write<T, C::kDim, true>(out[m]);
     }
   }
 
@@ -136,6 +132,7 @@ class Forward {
       float corrections[2];
       rows[m].softmax(is_cut, j, s[m], corrections);
       to_operand<T, C::kColumns>(s[m], weights[m]);
+      rows[m].drop(j, weights[m]);
       // Maxima seldom grow beyond the first tiles.
       if (__any_sync(0xffffffffu, corrections[0] != 1.0F || corrections[1] != 1.0F)) {
 #pragma unroll
@@ -160,7 +157,7 @@ __global__ void __launch_bounds__(C::kThreads, 2) flash_forward_sm80(const __gri
   auto& shared = *aligned_shared<ForwardShared<C>>();
   if (threadIdx.x == 0) {
     const AttentionParams& a = p.problem;
-    const GatherTile tile = gather_tile<C>(p);
+    const GatherTile tile = gather_tile<C>(p, static_cast<int>(blockIdx.x));
     const int length = tile.sequence.length_kv;
     shared.tile = tile;
     shared.k_source = gather_source(a.k, tile.batch, tile.head / p.group_k, length, a.dim_qk, !p.elementwise.k);

@@ -321,6 +321,14 @@ TEST(Attention, MoreTilesThanMultiprocessors) {
   for (const std::string& line : case_lines("attention/many_tiles.txt")) expect_correct(line, 1, 1, 0, 5);
 }
 
+// GPUDNN_TEST_CASES says how many times each runs.
+TEST(Attention, SameBitsEveryTime) {
+  GPUDNN_NEEDS_GPU();
+  for (const std::string& line : case_lines("attention/same_bits.txt")) {
+    expect_correct(line, 3, 1, 0, session_cases(5));
+  }
+}
+
 TEST(Attention, RandomProblems) {
   int runs = 0;
   sweep(

@@ -42,10 +42,11 @@ constexpr AttentionEngine kEngines[] = {
      }},
 };
 
-// The greatest power of two, up to 256, that all pointers of tensors are multiples of.
-int alignment_of(const Args& args) noexcept {
+// The greatest power of two, up to 256, that all pointers of tensors are multiples of. Backward takes any of bias.
+int alignment_of(const Problem& problem, const Args& args) noexcept {
   std::uintptr_t bits = 256;
-  const void* const pointers[] = {args.q.data, args.k.data,  args.v.data,  args.d_o.data,
+  const void* const bias = problem.backward == 0 && problem.bias.rank != 0 ? args.bias : nullptr;
+  const void* const pointers[] = {args.q.data, args.k.data,  args.v.data,  args.d_o.data, bias,
                                   args.o.data, args.dq.data, args.dk.data, args.dv.data};
   for (const void* pointer : pointers) bits |= reinterpret_cast<std::uintptr_t>(pointer);
   return static_cast<int>(bits & (~bits + 1));
@@ -164,7 +165,7 @@ Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void
   note_problem_lazily([&] { return to_text(problem); });
   GPUDNN_TRY(validate(problem, args));
   if (problem.batch() == 0 || problem.heads_q() == 0) return GPUDNN_STATUS_SUCCESS;
-  const AttentionEngine* const engine = choose(*handle->device, problem, alignment_of(args));
+  const AttentionEngine* const engine = choose(*handle->device, problem, alignment_of(problem, args));
   GPUDNN_REQUIRE(engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no engine of this backend takes %s",
                  to_text(problem).c_str());
   return run_engine(*engine, handle, problem, args, workspace, workspace_size);

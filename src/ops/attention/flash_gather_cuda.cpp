@@ -60,11 +60,11 @@ bool is_in_eights(const TensorGeometry& bias, const void* data) {
 void add_scales(const Problem& problem, kernels::FlashGatherParams* params) {
   const double scale = problem.scale;
   params->modifies = problem.has_soft_cap != 0 || problem.bias.rank != 0 || problem.has_alibi != 0 || !(scale > 0);
-  params->scale_log2 = static_cast<float>(scale * kLog2E);
-  params->softmax_scale_log2 = params->modifies ? 1.0F : params->scale_log2;
-  params->max_scale = static_cast<float>(params->modifies ? 1 / kLog2E : scale);
+  params->scale = static_cast<float>(scale);
+  params->softmax_scale_log2 = static_cast<float>(params->modifies ? kLog2E : scale * kLog2E);
+  params->max_scale = static_cast<float>(params->modifies ? 1 : scale);
   if (problem.has_soft_cap == 0) return;
-  params->cap_log2 = static_cast<float>(problem.soft_cap * kLog2E);
+  params->cap = static_cast<float>(problem.soft_cap);
   params->scale_by_cap = static_cast<float>(scale / problem.soft_cap);
 }
 

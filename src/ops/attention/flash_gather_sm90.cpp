@@ -45,6 +45,34 @@ std::int32_t encode_boxes_of(const Tensor& tensor, const void* data, bool is_pag
   return cuda::makes_tensor_maps() && encode(rows, data, box, map) ? static_cast<std::int32_t>(box) : 0;
 }
 
+// Tiles of bias by TMA, where its rows lie at one stride; 0: row by row.
+std::int32_t encode_bias(const Problem& problem, const Args& args, const GatherShape& shape,
+                         kernels::FlashGatherParams* params) {
+  const TensorGeometry& bias = problem.bias;
+  if (bias.rank == 0 || bias.dims[2] == 1 || shape.packed != 1 || shape.rows_of_tile != 128) return 0;
+  Tensor rows;
+  rows.geometry = bias;
+  for (int i = 0; i < 3; ++i) {
+    if (bias.dims[i] != 1 && (bias.strides[i] <= 0 || bias.strides[i] >= std::int64_t{1} << 38)) return 0;
+  }
+  return cuda::makes_tensor_maps() && encode(rows, args.bias, shape.rows_of_tile, &params->bias_map)
+             ? shape.rows_of_tile
+             : 0;
+}
+
+// Bias is loaded by 8 columns at once.
+const char* unsupported_bias(const Problem& problem) {
+  const TensorGeometry& bias = problem.bias;
+  if (bias.rank == 0) return nullptr;
+  if (bias.type != problem.type()) return "it takes bias in the tensors' type";
+  if (bias.dims[3] % 8 != 0 || bias.strides[3] != 1) return "it takes bias whose columns lie in eights, side by side";
+  for (int i = 0; i < 3; ++i) {
+    if (bias.dims[i] != 1 && bias.strides[i] % 8 != 0)
+      return "it takes strides of bias that are multiples of 8 elements";
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 const char* unsupported_gather_layout(const Tensor& tensor) {
@@ -69,8 +97,9 @@ const char* unsupported_gather(const Problem& problem, const Device& device) {
 Support supports_flash_gather_sm90(const Problem& problem, const Device& device) {
   if (problem.backward != 0) return Support::no("it is a forward engine");
   if (const char* const reason = unsupported_gather(problem, device)) return Support::no(reason);
-  return shape_of(problem, device).blocks(problem) < 0x1p31 ? Support::yes()
-                                                            : Support::no("it takes fewer than 2^31 tiles");
+  if (const char* const reason = unsupported_bias(problem)) return Support::no(reason);
+  return shape_of(problem, device).blocks(problem) < 0x1p30 ? Support::yes()
+                                                            : Support::no("it takes fewer than 2^30 tiles");
 }
 
 // Few rows for each head of k, or too few tiles to fill the device without splits.
@@ -87,21 +116,30 @@ Support supports_decode_sm90(const Problem& problem, const Device& device) {
 }
 
 std::size_t flash_gather_sm90_workspace(const Problem& problem, const Device& device) {
-  return gather_workspace(problem, shape_of(problem, device));
+  // Of partial sums, or of the counter of tiles.
+  return std::max(gather_workspace(problem, shape_of(problem, device)), sizeof(std::int32_t));
 }
 
 Status flash_gather_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
   const GatherShape shape = shape_of(problem, site.device);
   const int dim = gather_dim(problem);
   kernels::FlashGatherParams params = gather_params(site, problem, args, shape);
+  // Tiles of different lengths go to whoever is free; others go round.
+  const bool differs =
+      problem.has_left != 0 || problem.has_right != 0 || problem.has_length_kv != 0 || problem.has_length_q != 0;
+  if (differs && shape.splits == 1 && shape.blocks(problem) > site.device.multiprocessors) {
+    params.next_tile = static_cast<std::int32_t*>(site.workspace);
+  }
   // Where TMA takes neither, rows come one by one.
   [[maybe_unused]] const bool by_boxes = cuda::with_context(site.device.ordinal, [&] {
     const std::int64_t columns = kernels::flash_gather_columns(dim);
     params.k_box = encode_boxes_of(problem.k, args.k.data, problem.is_paged(), columns, &params.k_map);
     params.v_box = encode_boxes_of(problem.v, args.v.data, problem.is_paged(), columns, &params.v_map);
+    params.bias_box = encode_bias(problem, args, shape, &params);
     return params.k_box != 0 && params.v_box != 0;
   });
-  kernels::launch_flash_gather_sm90(params, element_type(problem.type()), dim, shape.rows_of_tile / 64, site.stream);
+  kernels::launch_flash_gather_sm90(params, element_type(problem.type()), dim, shape.rows_of_tile / 64,
+                                    site.device.multiprocessors, site.stream);
   return cuda::launch_status("flash_gather_sm90");
 }
 
