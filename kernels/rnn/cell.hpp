@@ -111,10 +111,11 @@ struct RnnUnit {
     C cell;     // c
     C hidden;
   };
-  // `sums`: the products with h.
-  GPUDNN_HOST_DEVICE static Outputs activate(const RnnLayer& l, const Inputs& in, const C* sums) {
+  // `sums`: the products with h. G: gates of the cell.
+  template <int G>
+  GPUDNN_HOST_DEVICE static Outputs activate_gates(const RnnLayer& l, const Inputs& in, const C* sums) {
     Outputs out{};
-    if (l.cell == RnnCell::lstm) {
+    if constexpr (G == 4) {
       const C i = Convert::sigmoid(in.pre[0] + sums[0]);
       const C f = Convert::sigmoid(in.pre[1] + sums[1]);
       const C g = Convert::tanh(in.pre[2] + sums[2]);
@@ -122,7 +123,7 @@ struct RnnUnit {
       out.slot[0] = i, out.slot[1] = f, out.slot[2] = g, out.slot[3] = o;
       out.cell = clip(l, f * in.before + i * g);
       out.hidden = o * Convert::tanh(out.cell);
-    } else if (l.cell == RnnCell::gru) {
+    } else if constexpr (G == 3) {
       const C r = Convert::sigmoid(in.pre[0] + sums[0]);
       const C z = Convert::sigmoid(in.pre[1] + sums[1]);
       const C q = sums[2] + in.hidden_bias;
@@ -134,6 +135,10 @@ struct RnnUnit {
       out.hidden = l.cell == RnnCell::tanh ? Convert::tanh(a) : a > C(0) || a != a ? a : C(0);
     }
     return out;
+  }
+  GPUDNN_HOST_DEVICE static Outputs activate(const RnnLayer& l, const Inputs& in, const C* sums) {
+    if (l.cell == RnnCell::lstm) return activate_gates<4>(l, in, sums);
+    return l.cell == RnnCell::gru ? activate_gates<3>(l, in, sums) : activate_gates<1>(l, in, sums);
   }
   // All but what a projection takes goes to y and hy too.
   GPUDNN_HOST_DEVICE static void store_unit(const RnnLayer& l, const RnnDirection& d, const RnnStep& s,
@@ -212,10 +217,11 @@ struct RnnUnit {
     C slot[4];  // of the gates
     C carry;    // to the step before: of c, or what bypasses the product
   };
-  // From the whole gradient of h.
-  GPUDNN_HOST_DEVICE static Gradients differentiate(const RnnLayer& l, const GradientInputs& in, C dh) {
+  // From the whole gradient of h. G: gates of the cell.
+  template <int G>
+  GPUDNN_HOST_DEVICE static Gradients differentiate_gates(const RnnLayer& l, const GradientInputs& in, C dh) {
     Gradients out{};
-    if (l.cell == RnnCell::lstm) {
+    if constexpr (G == 4) {
       const C i = in.slot[0];
       const C f = in.slot[1];
       const C g = in.slot[2];
@@ -229,7 +235,7 @@ struct RnnUnit {
       out.slot[2] = dc * i * (C(1) - g * g);
       out.slot[3] = dh * t * o * (C(1) - o);
       out.carry = dc * f;
-    } else if (l.cell == RnnCell::gru) {
+    } else if constexpr (G == 3) {
       const C r = in.slot[0];
       const C z = in.slot[1];
       const C n = in.slot[2];
@@ -245,6 +251,10 @@ struct RnnUnit {
       out.slot[0] = l.cell == RnnCell::tanh ? dh * (C(1) - h * h) : h > C(0) ? dh : C(0);
     }
     return out;
+  }
+  GPUDNN_HOST_DEVICE static Gradients differentiate(const RnnLayer& l, const GradientInputs& in, C dh) {
+    if (l.cell == RnnCell::lstm) return differentiate_gates<4>(l, in, dh);
+    return l.cell == RnnCell::gru ? differentiate_gates<3>(l, in, dh) : differentiate_gates<1>(l, in, dh);
   }
   GPUDNN_HOST_DEVICE static void store_gradients(const RnnLayer& l, const RnnDirection& d, const RnnStep& s,
                                                  std::int32_t place, std::int32_t j, const Gradients& out) {

@@ -13,6 +13,9 @@ constexpr int kRnnSplitShared = 227 * 1024;
 // Panels of 64 columns of the weights of a block, at most.
 GPUDNN_HOST_DEVICE constexpr int rnn_split_most_panels(int places) { return places == 8 ? 12 : 8; }
 
+// Units at a place that a thread finishes in a tile, at most.
+GPUDNN_HOST_DEVICE constexpr int rnn_split_most_elements(int places) { return places == 8 ? 1 : 2; }
+
 // Steps that the exchange holds.
 GPUDNN_HOST_DEVICE constexpr int rnn_split_slots(int period, int steps) {
   return steps < 2 * period + 2 ? steps : 2 * period + 2;
