@@ -83,8 +83,8 @@ def random_network(draw):
 
 
 def text(n):
-    return (f"{CELLS[n.cell]} {n.type} bias{n.bias} {'bi' if n.both else 'uni'}{' skip' if n.skip else ''} math{n.math} "
-            f"in{n.input} h{n.hidden} p{n.projected} l{n.layers}{' clip' if n.clip else ''}")
+    options = f"bias{n.bias} {'bi' if n.both else 'uni'}{' skip' if n.skip else ''}"
+    return (f"{CELLS[n.cell]} {n.type} {options} math{n.math} in{n.input} h{n.hidden} p{n.projected} l{n.layers}{' clip' if n.clip else ''}")
 
 
 class Descriptors:
@@ -103,7 +103,8 @@ class Descriptors:
         checked(lib("SetRNNDescriptor_v8", self.rnn, 0, n.cell, n.bias, int(n.both), int(n.skip), kind, precision,
                     n.math, n.input, n.hidden, n.projected, n.layers, self.dropout, 1), "descriptor")
         if n.clip:
-            checked(lib("RNNSetClip_v8", self.rnn, 1, 1, ctypes.c_double(n.clip[0]), ctypes.c_double(n.clip[1])), "clip")
+            low, high = (ctypes.c_double(value) for value in n.clip)
+            checked(lib("RNNSetClip_v8", self.rnn, 1, 1, low, high), "clip")
         return self
 
     def __exit__(self, *_):
@@ -171,7 +172,7 @@ def compare_addresses(ours, theirs, count, draw):
 
 
 def forward(library, n, batch, training, x, states, weights):
-    """(y, hy, cy) as tensors."""
+    """(y, hy, cy) as tensors, and the bytes of the work space."""
     steps, layout, lengths, fill = batch
     kind, dtype = TYPES[n.type]
     directions = 2 if n.both else 1
@@ -200,12 +201,12 @@ def forward(library, n, batch, training, x, states, weights):
         at = lambda tensor: ctypes.c_void_p(None if tensor is None else tensor.data_ptr())
         torch.cuda.synchronize()
         checked(library("RNNForward", library.handle, d.rnn, int(training), at(device_lengths), xs, at(x), ys, at(y), h,
-                        at(hx), at(hy), c, at(cx), at(cy if n.cell == LSTM else None), ctypes.c_size_t(d.weight_bytes()),
-                        at(weights), work, at(scratch), reserve, at(kept if training else None)), "forward")
+                        at(hx), at(hy), c, at(cx), at(cy if n.cell == LSTM else None),
+                        ctypes.c_size_t(d.weight_bytes()), at(weights), work, at(scratch), reserve, at(kept if training else None)), "forward")
         torch.cuda.synchronize()
         for name, descriptor in (("RNNData", xs), ("RNNData", ys), ("Tensor", h), ("Tensor", c)):
             library.drop(name, descriptor)
-        return [y, hy] + ([cy] if n.cell == LSTM else [])
+        return [y, hy] + ([cy] if n.cell == LSTM else []), work.value
 
 
 def random_batch(draw):
@@ -221,6 +222,7 @@ def random_batch(draw):
 def compare_forwards(ours, theirs, count, draw):
     refused = failures = 0
     worst = collections.Counter()
+    more = []
     for _ in range(count):
         n, batch, training = random_network(draw), random_batch(draw), draw.random() < 0.5
         what = f"{text(n)} t{batch[0]} b{len(batch[2])} layout{batch[1]}{' train' if training else ' infer'}"
@@ -237,17 +239,19 @@ def compare_forwards(ours, theirs, count, draw):
                 size = d.weight_bytes()
             scale = 0.5 / max(n.hidden, n.input) ** 0.5 if n.cell == RELU else 1.5 / max(n.hidden, n.input) ** 0.5
             weights = (uniform(size // torch.empty((), dtype=dtype).element_size()) * scale).to(dtype)
-            expected = forward(theirs, n, batch, training, x, (hx, cx), weights)
+            expected, their_work = forward(theirs, n, batch, training, x, (hx, cx), weights)
         except Refused:
             refused += 1
             continue
         try:
-            found = forward(ours, n, batch, training, x, (hx, cx), weights)
+            found, work = forward(ours, n, batch, training, x, (hx, cx), weights)
         except Refused as why:
             failures += 1
             print(f"REFUSED  {what}: {why}")
             continue
-        # Below fp32 both may cut float to TF32 where the math type lets them.
+        if work > their_work:
+            more.append((work / max(1, their_work), work, what))
+        # Both may cut float to TF32 where the math type lets them.
         bound = TF32_BOUND if n.type == "f32" and n.math != FMA_MATH else BOUNDS[n.type]
         for name, mine, wanted in zip(("y", "hy", "cy"), found, expected):
             difference = (mine.double() - wanted.double()).abs().max().item()
@@ -257,8 +261,11 @@ def compare_forwards(ours, theirs, count, draw):
             if not error <= bound:
                 failures += 1
                 print(f"FAILED   {what}: {name} differs by {error:.1e}")
-    print(f"forward: {count - refused} networks, {refused} refused by NVIDIA's library, {failures} failures; greatest errors "
-          + ", ".join(f"{key} {value:.1e}" for key, value in sorted(worst.items())))
+    errors = ", ".join(f"{key} {value:.1e}" for key, value in sorted(worst.items()))
+    print(f"forward: {count - refused} networks, {refused} refused by NVIDIA's library, {failures} failures")
+    print(f"greatest errors: {errors}")
+    print(f"work space: above NVIDIA's in {len(more)} of {count - refused}", *(f"({m[0]:.2f} times: {m[2]})" for m in
+                                                                           sorted(more)[-3:]))
     return failures
 
 

@@ -164,8 +164,8 @@ struct RnnResidentBlock {
     }
   }
 
-  // Where the states of the warp's places lie in the exchange, at the columns of its first vector; 0: they come from hx,
-  // or are zeros.
+  // Where the states of the warp's places lie in the exchange, at the columns of its first vector; 0: they come from
+  // hx, or are zeros.
   struct Sources {
     std::int64_t own[NT];
     std::int64_t across[NT];
@@ -384,7 +384,8 @@ struct RnnResidentBlock {
   }
   // 16 bits: the even one of two lanes stores both values. All lanes of the warp come here.
   __device__ __forceinline__ void publish(const RnnUnitStep& s, int place, int at, float value) const {
-    T* const to = const_cast<T*>(own_rows) + std::int64_t{s.first + place} * own + at;  // NOLINT: the launch's own memory
+    T* const to =
+        const_cast<T*>(own_rows) + std::int64_t{s.first + place} * own + at;  // NOLINT: the launch's own memory
     if constexpr (sizeof(T) == 4) {
       const std::uint32_t bits = __float_as_uint(value);
       if (place < s.rows) ptx::st_relaxed_gpu(to, bits == kRnnNothing ? 0x7fffffffu : bits);

@@ -25,24 +25,25 @@ std::int32_t power_below(std::int32_t count) {
 }
 
 std::int64_t shared_bytes(const RnnSplitShape& s) {
-  const std::int64_t tiles = (kRnnSplitRows + s.places) * std::int64_t{s.panels} * kPanel * kBytes;
-  const std::int64_t received = s.in_clusters ? 2 * kRnnSplitRows * std::int64_t{s.places} * 4 : 0;
+  const std::int64_t tiles = (kRnnSplitRows + s.sets * s.places) * std::int64_t{s.panels} * kPanel * kBytes;
+  const std::int64_t received = s.in_clusters ? s.sets * kRnnSplitRows * std::int64_t{s.places} * 4 : 0;
   const std::int64_t kept = over(s.tiles, s.slices) * rnn_split_most_elements(s.places) * kRnnSplitThreads * 4;
   constexpr std::int64_t kBarriersAndAlignment = 4 * 8 + 1024 - 16;
   return tiles + received + kept + kBarriersAndAlignment;
 }
 
-// Cycles of a step. For each tile a block takes in states, multiplies as fast as its shared memory brings operands,
-// sends its sums, and finishes units. It waits for states and for sums, unless another tile fills that time.
-double cycles_of(const RnnSplitShape& s) {
-  const double states = static_cast<double>(s.places) * s.panels * kPanel * kBytes;
-  const double sums = s.parts == 1 ? 0 : s.places * double{kRnnSplitRows} * 4;
-  const double product = 2.0 * 4 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
-  const double units = 400 + 150.0 * rnn_split_most_elements(s.places);
-  const double busy = 400 + states / 50 + product + (s.in_clusters ? sums / 16 : sums / 15) + units;
-  const double wait = 1100 + (s.parts == 1 ? 200 : s.in_clusters ? 600 : 1500);
-  const double rounds = static_cast<double>(over(s.tiles, s.slices));
-  return rounds == 1 ? busy + wait : std::max(rounds * busy + 400, busy + wait);
+// Microseconds of a step, fitted to what an H200 took. For each tile a block waits for states, takes them in,
+// multiplies as fast as its shared memory brings operands, sends its sums, and finishes units. Two sets of threads
+// share what it has.
+double step_of(const RnnSplitShape& s) {
+  constexpr double kKilobytes = 1.0 / 1024;
+  const double states = static_cast<double>(s.places) * s.panels * kPanel * kBytes * kKilobytes;
+  const double sums = s.parts == 1 ? 0 : s.places * double{kRnnSplitRows} * 4 * kKilobytes;
+  const double product = 0.0047 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
+  const double units = 0.5 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
+  const double tile = 1.3 + (s.in_clusters ? 0 : 3.2) + 0.025 * states + 0.02 * sums + product + units;
+  const auto rounds = static_cast<double>(over(s.tiles, std::int64_t{s.slices} * s.sets));
+  return rounds * tile * (s.sets > 1 ? 1.25 : 1);
 }
 
 RnnSplitShape shape_of(bool in_clusters, int parts, std::int32_t units, int row_gates, int column_gates) {
@@ -67,7 +68,8 @@ bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::i
   s->slices = std::min(room, s->tiles);
   if (s->slices < 1) return false;
   s->slices = static_cast<std::int32_t>(over(s->tiles, over(s->tiles, s->slices)));
-  s->cycles = cycles_of(*s);
+  s->sets = s->tiles > s->slices ? rnn_split_most_sets(places) : 1;
+  s->microseconds = step_of(*s);
   return places * s->owned <= rnn_split_most_elements(places) * kRnnSplitThreads &&
          s->panels <= rnn_split_most_panels(places) && shared_bytes(*s) <= kRnnSplitShared;
 }
@@ -109,7 +111,7 @@ RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t bat
       if (fn && fn != s.places) return;
       if (fc != s.in_clusters) return;
     }
-    if (best.parts == 0 || s.cycles < best.cycles) best = s;
+    if (best.parts == 0 || s.microseconds < best.microseconds) best = s;
   };
   for (int size = 0; size < kRnnSplitClusterSizes; ++size) {
     const RnnSplitShape s = shape_of(true, 1 << size, units, row_gates, column_gates);

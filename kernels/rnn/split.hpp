@@ -6,7 +6,9 @@
 
 namespace gpudnn::kernels {
 
-constexpr int kRnnSplitThreads = 256;
+constexpr int kRnnSplitThreads = 256;  // of a set, which goes through tiles of its own
+constexpr int kRnnSplitSets = 2;       // of a block, at most
+GPUDNN_HOST_DEVICE constexpr int rnn_split_most_sets(int places) { return places == 32 ? 1 : kRnnSplitSets; }
 constexpr int kRnnSplitRows = 128;  // of the weights of a cluster
 constexpr int kRnnSplitParts = 8;   // blocks that divide the summed index where they are no cluster
 constexpr int kRnnSplitShared = 227 * 1024;
@@ -29,8 +31,9 @@ struct RnnSplitShape {
   std::int32_t panels = 0;
   std::int32_t places = 0;  // of a tile
   std::int32_t tiles = 0;
+  std::int32_t sets = 0;    // of threads in a block: where it has several tiles, two
   std::int32_t slices = 0;  // clusters that divide the tiles; each goes through every slices-th of them in a step
-  double cycles = 0;        // of a step, as modelled
+  double microseconds = 0;  // of a step, as modelled
 };
 
 struct RnnSplit {

@@ -10,9 +10,12 @@
 //      words that say themselves that they have come (below), and go to shared memory as an operand of wgmma.
 //   2. wgmma: D[128 rows, kPlaces] = weights * states.
 //   3. Each block of the cluster gets the sums of the rows that it finishes, by st.async into its shared memory, and
-//   adds
-//      the parts in the order of the ranks: always the same.
+//      adds the parts in the order of the ranks: always the same. A cluster may be one block.
 //   4. It finishes its units, and publishes the states.
+//
+// A block with several tiles has two sets of 256 threads. Each goes through tiles of its own, with states, sums and
+// barriers of its own: while one waits, the other works. What a unit needs beside its sums is loaded a turn ahead,
+// behind the looks for states: a load waits for those that were begun before it.
 //
 // The columns of a block are the units that blocks of its rank finish, so the blocks of one rank exchange states among
 // themselves, and all of them have read the states of a step before one of them has those of the next.
@@ -34,6 +37,7 @@
 #include "core/launch/cached_query.hpp"
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
+#include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/fence_gpu.cuh"
 #include "kernels/ptx/gpu_relaxed.cuh"
 #include "kernels/ptx/mbarrier.cuh"
@@ -54,41 +58,50 @@ struct RnnSplitBlock {
   using Unit = RnnUnit<RnnDeviceConvert<T>>;
   static constexpr int G = kBackward ? 1 : kGates;
   static constexpr int kColumnGates = kBackward ? kGates : 1;
+  static constexpr int kSets = rnn_split_most_sets(N);
   static constexpr int kRows = kRnnSplitRows;
-  static constexpr int kPanel = 64;                                                     // columns of 128 bytes
+  static constexpr int kPanel = 64;  // columns of 128 bytes
   static constexpr int kElements = rnn_split_most_elements(N);
   static constexpr int kVectors = rnn_split_most_panels(N) * N * 8 / kRnnSplitThreads;  // of a thread, at most
 
   const RnnLayer& l;
   const RnnSplitShape& shape;
   const RnnDirection& d;
+  int set;     // of the threads
+  int thread;  // in the set
   int rank;
   int group;
   int part_rows;  // of the sums that a block of the cluster finishes
-  int columns;  // of the block
+  int columns;    // of the block
   std::uint32_t tile_bytes;
   std::uint32_t wanted = 0;  // of the thread's vectors of states, those with columns of the block
   unsigned char* weights;
   unsigned char* states;
-  float* received;       // two buffers of kRows * N
-  std::uint64_t* full;   // of the buffers: the sums of all ranks are there
-  std::uint64_t* empty;  // of the buffers of all ranks: they have been read
+  float* received;       // kRows * N sums
+  std::uint64_t* full;   // of the set: the sums of all ranks are there
+  std::uint64_t* empty;  // of the set: all ranks have read theirs
 
   __device__ __forceinline__ RnnSplitBlock(const RnnSplit& p, int direction, unsigned char* shared)
       : l(p.layer), shape(p.shape), d(p.layer.direction[direction]) {
+    set = kSets == 1 ? 0 : __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kRnnSplitThreads, 0);
+    std::uint32_t in_set = threadIdx.x % kRnnSplitThreads;
+    ptx::pin(in_set);  // kept, not worked out anew
+    thread = static_cast<int>(in_set);
     rank = static_cast<int>(blockIdx.x) % shape.parts;
     group = static_cast<int>(blockIdx.x) / shape.parts;
     part_rows = kRows / shape.parts;
     columns = shape.groups * kColumnGates * shape.owned;
     tile_bytes = static_cast<std::uint32_t>(shape.panels * N * 128);
     weights = shared;
-    states = weights + shape.panels * kRows * 128;
-    received = reinterpret_cast<float*>(states + tile_bytes);
-    full = reinterpret_cast<std::uint64_t*>(received + (kCluster ? 2 * kRows * N : 0));
-    empty = full + 2;
+    states = weights + shape.panels * kRows * 128 + set * static_cast<int>(tile_bytes);
+    float* const all_received =
+        reinterpret_cast<float*>(weights + shape.panels * kRows * 128 + shape.sets * tile_bytes);
+    received = all_received + (kCluster ? set * kRows * N : 0);
+    full = reinterpret_cast<std::uint64_t*>(all_received + (kCluster ? shape.sets * kRows * N : 0)) + set;
+    empty = full + kRnnSplitSets;
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
-      const int index = static_cast<int>(threadIdx.x) + i * kRnnSplitThreads;
+      const int index = thread + i * kRnnSplitThreads;
       const int k = index / (N * 8) * kPanel + (index % 8 ^ index / 8 % 8) * 8;
       if (index / (N * 8) < shape.panels && k < columns) wanted |= 1u << i;
     }
@@ -116,7 +129,7 @@ struct RnnSplitBlock {
   }
   __device__ __forceinline__ void load_weights(bool vectors) const {
     const int chunks = shape.panels * 8;
-    for (int i = static_cast<int>(threadIdx.x); i < kRows * chunks; i += kRnnSplitThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < kRows * chunks; i += static_cast<int>(blockDim.x)) {
       const int row = i / chunks;
       const int k = i % chunks * 8;
       const int gate = row % part_rows / shape.owned;
@@ -142,18 +155,24 @@ struct RnnSplitBlock {
       }
       *reinterpret_cast<uint4*>(weights + at(kRows, row, k)) = words;
     }
-    for (int i = static_cast<int>(threadIdx.x) * 16; i < static_cast<int>(tile_bytes); i += kRnnSplitThreads * 16) {
+    for (int i = thread * 16; i < static_cast<int>(tile_bytes); i += kRnnSplitThreads * 16) {
       *reinterpret_cast<uint4*>(states + i) = make_uint4(0, 0, 0, 0);
     }
   }
   __device__ __forceinline__ std::uint32_t received_bytes() const { return kRows * N * 4; }
+  // Of the threads of the set alone.
+  __device__ __forceinline__ void meet() const {
+    if constexpr (kSets == 1) {
+      __syncthreads();
+    } else {
+      ptx::barrier_sync(1 + set, kRnnSplitThreads);
+    }
+  }
   __device__ __forceinline__ void start_barriers() const {
-    if (threadIdx.x == 0) {
-      for (int i = 0; i < 2; ++i) {
-        ptx::mbarrier_init(full + i, 1);
-        ptx::mbarrier_init(empty + i, static_cast<std::uint32_t>(shape.parts));
-        ptx::mbarrier_arrive_expect_tx(full + i, received_bytes());
-      }
+    if (thread == 0) {
+      ptx::mbarrier_init(full, 1);
+      ptx::mbarrier_init(empty, static_cast<std::uint32_t>(shape.parts));
+      ptx::mbarrier_arrive_expect_tx(full, received_bytes());
       ptx::fence_mbarrier_init();
     }
   }
@@ -161,8 +180,8 @@ struct RnnSplitBlock {
   // States as they lie in the exchange, from `from` on: the same bytes as in shared memory.
   __device__ __forceinline__ void receive(const unsigned char* from) const {
     constexpr int kBytesApart = kRnnSplitThreads * 16;
-    std::int64_t first = reinterpret_cast<std::int64_t>(from) + static_cast<int>(threadIdx.x) * 16;
-    std::uint32_t to = ptx::shared_address(states) + threadIdx.x * 16;
+    std::int64_t first = reinterpret_cast<std::int64_t>(from) + thread * 16;
+    std::uint32_t to = ptx::shared_address(states) + static_cast<std::uint32_t>(thread) * 16;
     // Kept in registers: else they are worked out for each load anew.
     ptx::pin(&first);
     ptx::pin(to);
@@ -186,11 +205,11 @@ struct RnnSplitBlock {
       }
     }
     ptx::fence_proxy_async();
-    __syncthreads();
+    meet();
   }
 
   __device__ __forceinline__ void start_products(float (&sums)[N / 2]) const {
-    const int half = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);  // the same in a warp
+    const int half = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128 % 2, 0);  // the same in a warp
     const std::uint64_t a0 = tile::operand_descriptor<128>(weights + half * 64 * 128, 0);
     const std::uint64_t b0 = tile::operand_descriptor<128>(states, 0);
 #pragma unroll 1
@@ -209,24 +228,23 @@ struct RnnSplitBlock {
   __device__ __forceinline__ int sum_at(int from_rank, int place, int row) const {
     return ((from_rank * (N / 8) + place / 8) * part_rows + row) * 8 + ((place % 8 / 2 ^ row / 4 % 4) * 2 + place % 2);
   }
-  // Where the thread's sums go: a buffer's first pair, and its barrier, in the block that finishes the row.
+  // Where the thread's sums go: the first pair, and the barrier, in the block that finishes the row.
   struct Target {
     std::uint32_t sums;
     std::uint32_t barrier;
   };
   __device__ __forceinline__ Target target(int lower) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * lower;
+    const int row = thread / 32 * 16 + lane / 4 + 8 * lower;
     const auto its_rank = static_cast<std::uint32_t>(row / part_rows);
     const std::uint32_t sums = ptx::shared_address(received + sum_at(rank, lane % 4 * 2, row % part_rows));
     if (shape.parts == 1) return {sums, 0};  // no cluster
     return {ptx::mapa(sums, its_rank), ptx::mapa(ptx::shared_address(full), its_rank)};
   }
-  __device__ __forceinline__ void send(const float (&sums)[N / 2], int which, const Target (&targets)[2]) const {
+  __device__ __forceinline__ void send(const float (&sums)[N / 2], const Target (&targets)[2]) const {
 #pragma unroll
     for (int lower = 0; lower < 2; ++lower) {
-      const std::uint32_t to = targets[lower].sums + static_cast<std::uint32_t>(which * (kRows * N * 4));
-      const std::uint32_t barrier = targets[lower].barrier + static_cast<std::uint32_t>(which * 8);
+      const std::uint32_t to = targets[lower].sums;
       const auto block_bytes = static_cast<std::uint32_t>(part_rows * 32);
 #pragma unroll
       for (int block = 0; block < N / 8; ++block) {
@@ -235,7 +253,7 @@ struct RnnSplitBlock {
         if (shape.parts == 1) {
           ptx::st_shared(to + static_cast<std::uint32_t>(block) * block_bytes, pair);
         } else {
-          ptx::st_async(to + static_cast<std::uint32_t>(block) * block_bytes, pair, barrier);
+          ptx::st_async(to + static_cast<std::uint32_t>(block) * block_bytes, pair, targets[lower].barrier);
         }
       }
     }
@@ -270,7 +288,7 @@ struct RnnSplitBlock {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
     for (int lower = 0; lower < 2; ++lower) {
-      const int row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * lower;
+      const int row = thread / 32 * 16 + lane / 4 + 8 * lower;
       std::uint32_t* const to = parts_of_group + (row / part_rows * shape.parts + rank) * (N * part_rows) +
                                 row % part_rows + lane % 4 * 2 * part_rows;
 #pragma unroll
@@ -284,7 +302,7 @@ struct RnnSplitBlock {
     }
   }
   __device__ __forceinline__ void clear_sums(std::uint32_t* parts_of_group) const {
-    for (int i = static_cast<int>(threadIdx.x); i < kRows * N; i += kRnnSplitThreads) {
+    for (int i = thread; i < kRows * N; i += kRnnSplitThreads) {
       const int part = i / (N * part_rows);
       ptx::st_relaxed_gpu(parts_of_group + (part * shape.parts + rank) * (N * part_rows) + i % (N * part_rows),
                           kRnnNothing);
@@ -295,7 +313,7 @@ struct RnnSplitBlock {
     const std::uint32_t* const from = parts_of_group + rank * shape.parts * (N * part_rows) + f;
     std::uint32_t words[kElements][kRnnSplitParts][G];
     const auto word_at = [&](int e, int part, int g) {
-      const int place = static_cast<int>(threadIdx.x) / shape.owned + e * place_step;
+      const int place = thread / shape.owned + e * place_step;
       return from + part * (N * part_rows) + (place < N ? place : 0) * part_rows + g * shape.owned;
     };
 #pragma unroll
@@ -347,7 +365,8 @@ struct RnnSplitBlock {
 };
 
 template <class T, int kGates, int N, bool kBackward, bool kCluster>
-__global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __grid_constant__ RnnSplit p) {
+__global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
+    rnn_split_sm90(const __grid_constant__ RnnSplit p) {
   using Block = RnnSplitBlock<T, kGates, N, kBackward, kCluster>;
   using Unit = typename Block::Unit;
   using Finisher = std::conditional_t<kBackward, RnnBackwardUnit<T, kGates>, RnnForwardUnit<T, kGates>>;
@@ -362,8 +381,8 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
   const RnnLayer& l = p.layer;
   const RnnDirection& d = block.d;
   const RnnSplitShape& shape = p.shape;
-  const int tid = static_cast<int>(threadIdx.x);
-  float* const kept = reinterpret_cast<float*>(block.empty + 2) + tid;
+  const int tid = block.thread;
+  float* const kept = reinterpret_cast<float*>(block.empty - block.set + kRnnSplitSets) + tid;
 
   if constexpr (kCluster) block.start_barriers();
   block.load_weights(p.vectors);
@@ -374,13 +393,15 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
   const int steps = l.rows.steps;
   const int slices = static_cast<int>(gridDim.y);
   const int slots = rnn_split_slots(p.period, steps);
-  const int tiles = (shape.tiles - static_cast<int>(blockIdx.y) + slices - 1) / slices;  // of this block
+  // Of the set: its first tile, how far the next is, and how many there are.
+  const int first_tile = static_cast<int>(blockIdx.y) + block.set * slices;
+  const int tile_step = shape.sets * slices;
+  const int tiles = (shape.tiles - first_tile + tile_step - 1) / tile_step;
   const int f = tid % shape.owned;
   const int r = tid / shape.owned;
   const int j = block.first_unit(block.group, block.rank) + f;
   const int place_step = kRnnSplitThreads / shape.owned;
   const Finisher finisher(l, d, j);
-  const auto tile_of = [&](int round) { return static_cast<int>(blockIdx.y) + round * slices; };
   // States of a tile in a slot of the exchange, and this rank.
   const auto exchange = [&](int tile, int slot) {
     const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * slots + slot;
@@ -404,27 +425,29 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
   const auto stores = [&](int e) { return f % 2 == 0 && r + e * place_step < N; };
   // Columns beyond the last unit's that share a vector with it.
   if (block.group == shape.groups - 1 && block.columns % 8 != 0) {
-    for (int round = 0; round < tiles; ++round) {
+    for (int tile = first_tile; tile < shape.tiles; tile += tile_step) {
       for (int slot = 0; slot < slots; ++slot) {
         for (int i = tid; i < N * 4; i += kRnnSplitThreads) {
           const int k = block.columns / 8 * 8 + i % 4 * 2;
           if (k >= block.columns) {
-            ptx::st_relaxed_gpu(exchange(tile_of(round), slot) + Block::at(N, i / 4, k) + k % 8 * 2, 0);
+            ptx::st_relaxed_gpu(exchange(tile, slot) + Block::at(N, i / 4, k) + k % 8 * 2, 0);
           }
         }
       }
     }
   }
   const bool has_first = !kBackward && d.hx != nullptr;
-  for (int round = 0; round < tiles; ++round) {
+  float* const first_kept = kept + block.set * kElements * kRnnSplitThreads;
+  const int kept_step = shape.sets * kElements * kRnnSplitThreads;
+  float* mine = first_kept;
+  for (int tile = first_tile; tile < shape.tiles; tile += tile_step, mine += kept_step) {
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
-      const int place = tile_of(round) * N + r + e * place_step;
-      kept[(round * kElements + e) * kRnnSplitThreads] =
+      const int place = tile * N + r + e * place_step;
+      mine[e * kRnnSplitThreads] =
           r + e * place_step < N && place < l.rows.batch && j < l.units ? finisher.first_kept(place) : 0.0f;
       if (has_first) {
-        Block::publish(exchange(tile_of(round), 0) + published_at[0] + e * place_step * 128, stores(e),
-                       initial(place));
+        Block::publish(exchange(tile, 0) + published_at[0] + e * place_step * 128, stores(e), initial(place));
       }
     }
   }
@@ -433,32 +456,29 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
   int sum_at[G];
   if constexpr (kCluster) {
     targets[0] = block.target(0), targets[1] = block.target(1);
-    if (shape.parts > 1) release = ptx::mapa(ptx::shared_address(block.empty), static_cast<unsigned>(tid % shape.parts));
+    if (shape.parts > 1)
+      release = ptx::mapa(ptx::shared_address(block.empty), static_cast<unsigned>(tid % shape.parts));
   }
 #pragma unroll
   for (int g = 0; g < G; ++g) sum_at[g] = block.sum_at(0, r % N, g * shape.owned + f);
 
-  // A turn is a tile of a step. Where a block has several tiles, one is multiplied while the sums of the one before are
-  // on their way.
-  const int lag = tiles > 1 ? 1 : 0;
+  // A turn is a tile of a step.
   const int skipped = has_first ? 0 : tiles;  // turns without a product
-  int begin_round = 0, begin_slot = 0;
-  int end_step = 0, end_round = 0, end_slot = 0, until_clear = p.period;
-  int fetch_step = 0, fetch_round = 0;
+  int step = 0, tile = first_tile, slot = 0, until_clear = p.period;
+  int fetch_step = 0, fetch_tile = first_tile;
+  mine = first_kept;
   RnnUnitStep s;
   RnnUnitStep fetched = rnn_unit_step(l.rows, d.downwards, kBackward, 0);
   Inputs inputs[kElements];
   Inputs next[kElements];
-  const auto works = [&](const RnnUnitStep& step, int round, int e) {
+  const auto works = [&](const RnnUnitStep& in, int of_tile, int e) {
     const int in_tile = r + e * place_step;
-    return in_tile < N && tile_of(round) * N + in_tile < step.rows && j < l.units;
+    return in_tile < N && of_tile * N + in_tile < in.rows && j < l.units;
   };
   const auto fetch = [&]() {
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
-      if (works(fetched, fetch_round, e)) {
-        finisher.fetch(fetched, tile_of(fetch_round) * N + r + e * place_step, &next[e]);
-      }
+      if (works(fetched, fetch_tile, e)) finisher.fetch(fetched, fetch_tile * N + r + e * place_step, &next[e]);
     }
   };
   // What was fetched is what ends next.
@@ -466,63 +486,52 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
     s = fetched;
 #pragma unroll
     for (int e = 0; e < kElements; ++e) inputs[e] = next[e];
-    if (++fetch_round < tiles) return;
-    fetch_round = 0;
+    fetch_tile += tile_step;
+    if (fetch_tile < shape.tiles) return;
+    fetch_tile = first_tile;
     if (++fetch_step < steps) fetched = rnn_unit_step(l.rows, d.downwards, kBackward, fetch_step);
   };
   const int turns = steps * tiles;
-  fetch();
+  if (tiles > 0) fetch();
 #pragma unroll 1
-  for (int turn = 0; turn < turns + lag; ++turn) {
-    if (turn >= lag) advance();
-    const int begun = turn - skipped;
-    const bool multiplies = turn < turns && begun >= 0;
-    if (multiplies) {
-      const int which = begun & 1;
-      block.receive(exchange(tile_of(begin_round), begin_slot));
+  for (int turn = 0; turn < turns; ++turn) {
+    advance();
+    const int product = turn - skipped;
+    if (product >= 0) {
+      block.receive(exchange(tile, slot));
       float sums[N / 2];
       block.start_products(sums);
       if constexpr (kCluster) {
-        if (begun > 1 && shape.parts > 1) Block::wait(block.empty + which, (static_cast<unsigned>(begun) >> 1) - 1);
+        if (product > 0 && shape.parts > 1) Block::wait(block.empty, static_cast<unsigned>(product) - 1);
       }
       ptx::wgmma_wait_group<0>();
       ptx::pin(sums);
       if constexpr (kCluster) {
-        block.send(sums, which, targets);
+        block.send(sums, targets);
       } else {
-        block.store_sums(sums, stored_sums(tile_of(begin_round), begin_slot));
+        block.store_sums(sums, stored_sums(tile, slot));
       }
     }
     // What the next turn finishes is on its way while this one waits.
-    if (turn >= lag && fetch_step < steps) fetch();
-    if (++begin_round == tiles) {
-      begin_round = 0;
-      if (++begin_slot == slots) begin_slot = 0;
-    }
-    if (turn < lag) {
-      __syncthreads();  // the states have been multiplied
-      continue;
-    }
-    const int tile = tile_of(end_round);
-    const int product = begun - lag;
-    const int which = product & 1;
-    const int next_slot = end_slot + 1 == slots ? 0 : end_slot + 1;
+    if (fetch_step < steps) fetch();
+    const int next_slot = slot + 1 == slots ? 0 : slot + 1;
     float total[kElements][G] = {};
     if (product >= 0) {
       if constexpr (kCluster) {
         if (shape.parts == 1) {
-          __syncthreads();
+          block.meet();
         } else {
-          Block::wait(block.full + which, static_cast<unsigned>(product) >> 1);
-          if (tid == 0) ptx::mbarrier_arrive_expect_tx(block.full + which, block.received_bytes());
+          Block::wait(block.full, static_cast<unsigned>(product));
+          if (tid == 0) ptx::mbarrier_arrive_expect_tx(block.full, block.received_bytes());
         }
-        const float* const from = block.received + which * (Block::kRows * N);
 #pragma unroll
         for (int e = 0; e < kElements; ++e) {
-          if (r + e * place_step < N) block.take_sums(from + e * place_step * block.part_rows, sum_at, total[e]);
+          if (r + e * place_step < N) {
+            block.take_sums(block.received + e * place_step * block.part_rows, sum_at, total[e]);
+          }
         }
       } else {
-        block.take_stored_sums(stored_sums(tile, end_slot), f, place_step, total);
+        block.take_stored_sums(stored_sums(tile, slot), f, place_step, total);
       }
     }
     unsigned char* const to = exchange(tile, next_slot);
@@ -530,13 +539,12 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
       const int place = tile * N + r + e * place_step;
-      if (works(s, end_round, e)) {
-        out[e] = finisher.finish(s, place, inputs[e], total[e],
-                                 kept + (end_round * kElements + e) * kRnnSplitThreads);
+      if (works(s, tile, e)) {
+        out[e] = finisher.finish(s, place, inputs[e], total[e], mine + e * kRnnSplitThreads);
       } else if constexpr (!kBackward) {
         if (downwards) out[e].hidden = initial(place);
       }
-      if (end_step + 1 == steps) continue;
+      if (step + 1 == steps) continue;
       unsigned char* const at = to + e * place_step * 128;
       if constexpr (kBackward) {
 #pragma unroll
@@ -549,32 +557,35 @@ __global__ void __launch_bounds__(kRnnSplitThreads, 1) rnn_split_sm90(const __gr
     }
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
-      if (works(s, end_round, e)) finisher.store(s, tile * N + r + e * place_step, out[e]);
+      if (works(s, tile, e)) finisher.store(s, tile * N + r + e * place_step, out[e]);
     }
-    __syncthreads();  // the states of this turn have been multiplied, and its sums taken
-    if (kCluster && product >= 0 && shape.parts > 1 && tid < shape.parts) ptx::mbarrier_arrive_cluster(release + which * 8u);
+    block.meet();  // the states of this turn have been multiplied, and its sums taken
+    if (kCluster && product >= 0 && shape.parts > 1 && tid < shape.parts) ptx::mbarrier_arrive_cluster(release);
     if (until_clear == 0) {
-      int slot = end_slot + p.period + 1;
-      if (slot >= slots) slot -= slots;
-      for (int data = end_step + p.period + 1; data <= end_step + 2 * p.period && data < steps; ++data) {
-        if constexpr (!kCluster) block.clear_sums(stored_sums(tile, slot));
+      int cleared = slot + p.period + 1;
+      if (cleared >= slots) cleared -= slots;
+      for (int data = step + p.period + 1; data <= step + 2 * p.period && data < steps; ++data) {
+        if constexpr (!kCluster) block.clear_sums(stored_sums(tile, cleared));
 #pragma unroll
         for (int e = 0; e < kElements; ++e) {
 #pragma unroll
           for (int g = 0; g < kColumnGates; ++g) {
             if (stores(e)) {
-              ptx::st_relaxed_gpu(exchange(tile, slot) + published_at[g] + e * place_step * 128, kRnnNothing);
+              ptx::st_relaxed_gpu(exchange(tile, cleared) + published_at[g] + e * place_step * 128, kRnnNothing);
             }
           }
         }
-        if (++slot == slots) slot = 0;
+        if (++cleared == slots) cleared = 0;
       }
       ptx::fence_acq_rel_gpu();
     }
-    if (++end_round == tiles) {
-      end_round = 0;
-      ++end_step;
-      end_slot = next_slot;
+    tile += tile_step;
+    mine += kept_step;
+    if (tile >= shape.tiles) {
+      tile = first_tile;
+      mine = first_kept;
+      ++step;
+      slot = next_slot;
       until_clear = until_clear == 0 ? p.period - 1 : until_clear - 1;
     }
   }
@@ -593,9 +604,9 @@ void rnn_split_resident_type(int (&clusters)[kRnnSplitClusterSizes]) {
       int resident = 0;
       int device = 0;
       int multiprocessors = 1;
-      const cuda::LaunchConfig config = cuda::clusters_of(1, 1 << i, kRnnSplitThreads, kRnnSplitShared);
+      const cuda::LaunchConfig config = cuda::clusters_of(1, 1 << i, kRnnSplitSets * kRnnSplitThreads, kRnnSplitShared);
       const bool knows =
-          i == 0 ? cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kKernel, kRnnSplitThreads,
+          i == 0 ? cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kKernel, kRnnSplitSets * kRnnSplitThreads,
                                                                  kRnnSplitShared) == cudaSuccess &&
                        cudaGetDevice(&device) == cudaSuccess &&
                        cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess
@@ -621,7 +632,7 @@ bool launch_rnn_split_block(const RnnSplit& p, cudaStream_t stream) {
              kKernel,
              {.blocks = dim3(parts * static_cast<unsigned>(p.shape.groups), static_cast<unsigned>(p.shape.slices),
                              static_cast<unsigned>(p.layer.directions)),
-              .threads = dim3(kRnnSplitThreads),
+              .threads = dim3(static_cast<unsigned>(p.shape.sets) * kRnnSplitThreads),
               .shared_bytes = kRnnSplitShared,
               .cluster = dim3(kCluster ? parts : 1),
               .cooperative = true},

@@ -41,9 +41,9 @@ __device__ __forceinline__ void rnn_pin(T& value) {
 
 // One step of a sweep as its units see it.
 struct RnnUnitStep {
-  std::int32_t first = 0;        // row of place 0
+  std::int32_t first = 0;           // row of place 0
   std::int32_t previous_first = 0;  // the same of the step before in the sweep
-  std::int32_t older_first = 0;  // the same of the step before in time of the layer's own direction
+  std::int32_t older_first = 0;     // the same of the step before in time of the layer's own direction
   std::int32_t rows = 0;
   std::int32_t older_rows = 0;     // places that have such a step
   std::int32_t previous_rows = 0;  // places that have a step before in the sweep; the others begin here
