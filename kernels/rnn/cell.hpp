@@ -3,12 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   RNN   h = f(a)                                     a = pre + sum + bW + bR
-//   LSTM  i, f, o = s(a);  g = tanh(a);  c' = f c + i g (clipped);  h = o tanh(c')
+//   LSTM  i, f, o = s(a);  g = tanh(a);  c' = f clip(c) + i g;  h = o tanh(clip(c'))
 //   GRU   r, z = s(a);  q = sum + bR;  n = tanh(pre + bW + r q);  h' = (1 - z) n + z h
 //
-// Backward, from dh: RNN da = dh f'.  LSTM dc = carry + dh o (1 - tanh^2 c'), 0 where c' was clipped; do = dh tanh(c'),
-// di = dc g, df = dc c, dg = dc i, each times the slope of its gate; carry = dc f.  GRU dz = dh (h - n), dn = dh (1 -
-// z) (1 - n^2), dr = dn q, dq = dn r, the gates' times s'; carry = dh z.  The gradients take the slots of the gates.
+// Backward, from dh: RNN da = dh f'.  LSTM dc = carry + dh o (1 - tanh^2 clip(c')), the latter where the clip lets it
+// through; do = dh tanh(clip(c')), di = dc g, df = dc clip(c), dg = dc i, each times the slope of its gate; carry = dc
+// f where the clip of c lets it through.  GRU dz = dh (h - n), dn = dh (1 - z) (1 - n^2), dr = dn q, dq = dn r, the
+// gates' times s'; carry = dh z.  The gradients take the slots of the gates.
 #pragma once
 
 #include <cmath>
@@ -63,6 +64,11 @@ struct RnnUnit {
     const C low = static_cast<C>(l.clip_low);
     const C high = static_cast<C>(l.clip_high);
     return c > high ? high : c >= low ? c : low;  // a NaN becomes the lower bound
+  }
+
+  // Whether a gradient goes through the clip.
+  GPUDNN_HOST_DEVICE static bool passes(const RnnLayer& l, C c) {
+    return !l.clips || (c > static_cast<C>(l.clip_low) && c < static_cast<C>(l.clip_high)) || c != c;
   }
 
   // c one step back.
@@ -121,8 +127,8 @@ struct RnnUnit {
       const C g = Convert::tanh(in.pre[2] + sums[2]);
       const C o = Convert::sigmoid(in.pre[3] + sums[3]);
       out.slot[0] = i, out.slot[1] = f, out.slot[2] = g, out.slot[3] = o;
-      out.cell = clip(l, f * in.before + i * g);
-      out.hidden = o * Convert::tanh(out.cell);
+      out.cell = f * clip(l, in.before) + i * g;
+      out.hidden = o * Convert::tanh(clip(l, out.cell));
     } else if constexpr (G == 3) {
       const C r = Convert::sigmoid(in.pre[0] + sums[0]);
       const C z = Convert::sigmoid(in.pre[1] + sums[1]);
@@ -227,14 +233,13 @@ struct RnnUnit {
       const C g = in.slot[2];
       const C o = in.slot[3];
       const C c = in.cell;
-      const C t = Convert::tanh(c);
-      C dc = in.dc + dh * o * (C(1) - t * t);
-      if (l.clips && !(c > static_cast<C>(l.clip_low) && c < static_cast<C>(l.clip_high)) && c == c) dc = C(0);
+      const C t = Convert::tanh(clip(l, c));
+      const C dc = in.dc + (passes(l, c) ? dh * o * (C(1) - t * t) : C(0));
       out.slot[0] = dc * g * i * (C(1) - i);
-      out.slot[1] = dc * in.before * f * (C(1) - f);
+      out.slot[1] = dc * clip(l, in.before) * f * (C(1) - f);
       out.slot[2] = dc * i * (C(1) - g * g);
       out.slot[3] = dh * t * o * (C(1) - o);
-      out.carry = dc * f;
+      out.carry = passes(l, in.before) ? dc * f : C(0);
     } else if constexpr (G == 3) {
       const C r = in.slot[0];
       const C z = in.slot[1];

@@ -201,30 +201,32 @@ struct RnnResidentBlock {
     return words.x != kRnnNothing && words.y != kRnnNothing && words.z != kRnnNothing && words.w != kRnnNothing;
   }
 
-  // What the cluster has published before this step, first the neighbour's words, which are there earlier.
-  __device__ __forceinline__ void multiply_in_cluster(const RnnUnitStep& s, int place0, float (&sums)[MT][NT][4]) {
-    uint4 words[KS][NT];
-    if (across > 0) {
-      const Sources at = sources(s, place0);
+  // In a cluster: begins to read the neighbour's words of a step.
+  __device__ __forceinline__ void look_across(const Sources& at) {
+    static_assert(!kCluster || kBatches == 1, "all vectors have a place");
 #pragma unroll
-      for (int ks = 0; ks < KS; ++ks) {
-        if (column(ks) < own || column(ks) >= own + across) continue;
+    for (int ks = 0; ks < KS; ++ks) {
+      if (column(ks) < own || column(ks) >= own + across) continue;
 #pragma unroll
-        for (int n = 0; n < NT; ++n) {
-          const void* const from = source(at, ks, n);
-          words[ks][n] = from != nullptr ? ptx::ld_relaxed_gpu_v4(from) : make_uint4(0, 0, 0, 0);
-        }
+      for (int n = 0; n < NT; ++n) {
+        const void* const from = source(at, ks, n);
+        words[0][ks][n] = from != nullptr ? ptx::ld_relaxed_gpu_v4(from) : make_uint4(0, 0, 0, 0);
       }
+    }
+  }
+  // What the cluster has published before this step, first the neighbour's words, which are there earlier.
+  __device__ __forceinline__ void multiply_in_cluster(const Sources& at, float (&sums)[MT][NT][4]) {
+    if (across > 0) {
 #pragma unroll
       for (int ks = 0; ks < KS; ++ks) {
         if (column(ks) < own || column(ks) >= own + across) continue;
 #pragma unroll
         for (int n = 0; n < NT; ++n) {
           if (const void* const from = source(at, ks, n); from != nullptr) {
-            while (!is_there(words[ks][n])) words[ks][n] = ptx::ld_relaxed_gpu_v4(from);
+            while (!is_there(words[0][ks][n])) words[0][ks][n] = ptx::ld_relaxed_gpu_v4(from);
           }
           __syncwarp();
-          multiply_words(ks, n, words[ks][n], sums);
+          multiply_words(ks, n, words[0][ks][n], sums);
         }
       }
     }
@@ -237,19 +239,20 @@ struct RnnResidentBlock {
     __syncwarp();
     const T* const now = states + (published + 1) % 2 * (kPlaces * (own + kStatePadding)) +
                          static_cast<int>(threadIdx.x) % 32 / 4 * (own + kStatePadding) + column(0);
+    uint4 mine[KS][NT];
 #pragma unroll
     for (int ks = 0; ks < KS; ++ks) {
       if (column(ks) >= own) continue;
 #pragma unroll
       for (int n = 0; n < NT; ++n) {
-        words[ks][n] = *reinterpret_cast<const uint4*>(now + n * 8 * (own + kStatePadding) + ks * (WK * 4 * kVector));
+        mine[ks][n] = *reinterpret_cast<const uint4*>(now + n * 8 * (own + kStatePadding) + ks * (WK * 4 * kVector));
       }
     }
 #pragma unroll
     for (int ks = 0; ks < KS; ++ks) {
       if (column(ks) >= own) continue;
 #pragma unroll
-      for (int n = 0; n < NT; ++n) multiply_words(ks, n, words[ks][n], sums);
+      for (int n = 0; n < NT; ++n) multiply_words(ks, n, mine[ks][n], sums);
     }
   }
   // What a place without a step yet publishes.
@@ -446,7 +449,10 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(cons
   next_step();
   s = after;
   fetch(s, place0);
-  if constexpr (!kCluster) {
+  if constexpr (kCluster) {
+    at = block.sources(s, place0);
+    block.look_across(at);
+  } else {
     at = block.sources(s, place0);
     block.look(at, 0);
   }
@@ -460,7 +466,7 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(cons
     const bool same = place0 + places < s.rows;
     float sums[Block::MT][Block::NT][4] = {};
     if constexpr (kCluster) {
-      block.multiply_in_cluster(s, place0, sums);
+      block.multiply_in_cluster(at, sums);
     } else {
       block.multiply(s, at, place0, sums);
     }
@@ -470,7 +476,12 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(cons
     } else {
       fetch(after, first_place);
     }
-    if constexpr (!kCluster) {
+    if constexpr (kCluster) {
+      if (block.across > 0) {
+        at = block.sources(after, first_place);
+        block.look_across(at);
+      }
+    } else {
       at = same ? block.sources(s, place0 + places) : block.sources(after, first_place);
       block.look(at, 0);
     }

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/ptx/pin.cuh"
-#include "kernels/ptx/pin_half.cuh"
 #include "kernels/rnn/step.cuh"
 
 namespace gpudnn::kernels {
@@ -30,12 +31,25 @@ __device__ __forceinline__ uint4 rnn_vector(const T* from, int valid, bool vecto
   return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
+// A value as it is loaded: 16 bits have a register of their own until they are used, else two are put into one as soon
+// as they come, and the thread waits for them there.
 template <class T>
-__device__ __forceinline__ void rnn_pin(T& value) {
-  if constexpr (sizeof(T) == 4) {
-    ptx::pin(value);
+using RnnRaw = std::conditional_t<sizeof(T) == 2, std::uint32_t, T>;
+template <class T>
+__device__ __forceinline__ RnnRaw<T> rnn_raw(const T* from) {
+  if constexpr (sizeof(T) == 2) {
+    return from->bits;
   } else {
-    ptx::pin(value.bits);
+    return *from;
+  }
+}
+template <class T>
+__device__ __forceinline__ float rnn_value(RnnRaw<T>& raw) {
+  ptx::pin(raw);  // not converted before here
+  if constexpr (sizeof(T) == 2) {
+    return tile::widen<float>(T{static_cast<std::uint16_t>(raw)});
+  } else {
+    return raw;
   }
 }
 
@@ -108,7 +122,7 @@ struct RnnForwardUnit {
   using Unit = RnnUnit<RnnDeviceConvert<T>>;
   using Outputs = typename Unit::Outputs;
   struct Inputs {
-    T pre[G];
+    RnnRaw<T> pre[G];
   };
   const RnnLayer& l;
   const RnnDirection& d;
@@ -147,15 +161,14 @@ struct RnnForwardUnit {
   __device__ __forceinline__ void fetch(const RnnUnitStep& s, int place, Inputs* in) const {
     if (!pre.is_there()) return;
 #pragma unroll
-    for (int g = 0; g < G; ++g) in->pre[g] = *pre.of(s.first + place, g);
+    for (int g = 0; g < G; ++g) in->pre[g] = rnn_raw(pre.of(s.first + place, g));
   }
   __device__ __forceinline__ Outputs finish(const RnnUnitStep&, int, Inputs& fetched, const float (&total)[G],
                                             float* kept, bool /*across*/ = false) const {
     typename Unit::Inputs in{};
 #pragma unroll
     for (int g = 0; g < G; ++g) {
-      rnn_pin(fetched.pre[g]);
-      in.pre[g] = bias[g] + (pre.is_there() ? tile::widen<float>(fetched.pre[g]) : 0.0f);
+      in.pre[g] = bias[g] + (pre.is_there() ? rnn_value<T>(fetched.pre[g]) : 0.0f);
     }
     in.hidden_bias = hidden_bias;
     if (G > 1) in.before = *kept;
@@ -184,8 +197,8 @@ struct RnnBackwardUnit {
   using Unit = RnnUnit<RnnDeviceConvert<T>>;
   using Outputs = typename Unit::Gradients;
   struct Inputs {
-    T dy, h;  // h: of a GRU one step back
-    T slot[4];
+    RnnRaw<T> dy, h;  // h: of a GRU one step back
+    RnnRaw<T> slot[4];
     float cell, before;
   };
   const RnnLayer& l;
@@ -215,37 +228,31 @@ struct RnnBackwardUnit {
   __device__ __forceinline__ void fetch(const RnnUnitStep& s, int place, Inputs* in) const {
     const std::int32_t row = s.first + place;
     const std::int32_t older = s.older_first + place;
-    if (dy.is_there()) in->dy = *dy.of(row);
+    if (dy.is_there()) in->dy = rnn_raw(dy.of(row));
     if (!has(1)) {
 #pragma unroll
-      for (int g = 0; g < 4; ++g) in->slot[g] = *gates.of(row, g);
+      for (int g = 0; g < 4; ++g) in->slot[g] = rnn_raw<T>(gates.of(row, g));
     }
     if (has(4)) {
       in->cell = *cells.of(row);
       if (place < s.older_rows) in->before = *cells.of(older);
     } else if (has(3)) {
-      if (place < s.older_rows) in->h = *y.of(older);
+      if (place < s.older_rows) in->h = rnn_raw(y.of(older));
     } else {
-      in->h = *y.of(row);
+      in->h = rnn_raw(y.of(row));
     }
   }
   __device__ __forceinline__ Outputs finish(const RnnUnitStep& s, int place, Inputs& fetched, const float (&total)[1],
                                             float* kept, bool across = false) const {
     typename Unit::GradientInputs in{};
     in.begins = place >= s.previous_rows;
-    if (dy.is_there()) {
-      rnn_pin(fetched.dy);
-      in.dh = tile::widen<float>(fetched.dy);
-    }
+    if (dy.is_there()) in.dh = rnn_value<T>(fetched.dy);
     if (in.begins && !has(3)) in.dh += Unit::load(d.dhy, state_at(place));
     if (!in.begins || across) in.dh += total[0];
     if (has(3)) in.dh += *kept;
     if (!has(1)) {
 #pragma unroll
-      for (int g = 0; g < 4; ++g) {
-        rnn_pin(fetched.slot[g]);
-        in.slot[g] = tile::widen<float>(fetched.slot[g]);
-      }
+      for (int g = 0; g < 4; ++g) in.slot[g] = rnn_value<T>(fetched.slot[g]);
     }
     if (has(4)) {
       ptx::pin(fetched.cell);
@@ -253,11 +260,9 @@ struct RnnBackwardUnit {
       in.before = place < s.older_rows ? fetched.before : Unit::load(d.cx, state_at(place));
       in.dc = *kept;
     } else if (has(3)) {
-      rnn_pin(fetched.h);
-      in.before = place < s.older_rows ? tile::widen<float>(fetched.h) : Unit::load(d.hx, state_at(place));
+      in.before = place < s.older_rows ? rnn_value<T>(fetched.h) : Unit::load(d.hx, state_at(place));
     } else {
-      rnn_pin(fetched.h);
-      in.cell = tile::widen<float>(fetched.h);
+      in.cell = rnn_value<T>(fetched.h);
     }
     Outputs out;
     if constexpr (G == 0) {
