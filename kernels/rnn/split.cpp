@@ -3,8 +3,6 @@
 #include "kernels/rnn/split.hpp"
 
 #include <algorithm>
-#include <cstdio>   // XXX
-#include <cstdlib>  // XXX
 #include <initializer_list>
 
 namespace gpudnn::kernels {
@@ -104,13 +102,6 @@ RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t bat
   RnnSplitShape best;
   const auto consider = [&](RnnSplitShape s, std::int32_t places, std::int32_t room) {
     if (s.parts == 0 || !set_tiles(&s, places, batch, room)) return;
-    if (const char* e = getenv("RNN_SPLIT")) {  // XXX
-      int fp = 0, fn = 0, fc = 1;
-      sscanf(e, "%d,%d,%d", &fp, &fn, &fc);
-      if (fp && fp != s.parts) return;
-      if (fn && fn != s.places) return;
-      if (fc != s.in_clusters) return;
-    }
     if (best.parts == 0 || s.microseconds < best.microseconds) best = s;
   };
   for (int size = 0; size < kRnnSplitClusterSizes; ++size) {
