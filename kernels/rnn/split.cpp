@@ -41,7 +41,7 @@ double step_of(const RnnSplitShape& s) {
   const double units = 0.5 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
   const double tile = 1.3 + (s.in_clusters ? 0 : 3.2) + 0.025 * states + 0.02 * sums + product + units;
   const auto rounds = static_cast<double>(over(s.tiles, std::int64_t{s.slices} * s.sets));
-  return rounds * tile * (s.sets > 1 ? 1.25 : 1);
+  return rounds * tile * (s.sets > 1 ? 1.4 : rounds > 1 ? 1.05 : 1);
 }
 
 RnnSplitShape shape_of(bool in_clusters, int parts, std::int32_t units, int row_gates, int column_gates) {

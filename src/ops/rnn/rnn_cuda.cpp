@@ -257,6 +257,12 @@ double resident_step(const kernels::RnnLayer& l, int lanes, bool across, bool ba
                                            kernels::rnn_exchange_row(l.cell, l.units, backward));
   const double of_all = bytes * shape.groups * shape.tiles * lanes;
   if (shape.units == 16 && places > 8) return shape.rounds * (backward ? 12.0 : 4.2);
+  // Clusters exchange states among themselves; as many of them are resident at once.
+  const std::int64_t clusters = (l.rows.batch + 7) / 8 * std::int64_t{lanes};
+  const int room = shape.groups > 8 ? 7 : shape.groups > 4 ? 15 : 30;
+  if (shape.units == 32 && shape.groups <= 16 && clusters <= room) {
+    return backward ? 2.4 + bytes * 1e-5 : 1.4 + of_all * 6e-7;
+  }
   return shape.rounds * (backward ? 1.8 + bytes * 3e-5 + of_all * 8e-7 : 1.9 + of_all * 2.3e-6);
 }
 double split_step(const kernels::RnnLayer& l, bool backward) {
