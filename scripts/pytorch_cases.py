@@ -23,6 +23,7 @@ class Case:
     body: typing.Callable
     wanted: list
     bound: typing.Optional[float] = None  # relative to the greatest value; the type's where it is None
+    outside: float = 0  # share of a tensor's elements that may lie outside the bound
 
 
 def batch_norm_cases(torch, _):
@@ -265,14 +266,18 @@ def random_recurrent(torch, draw):
 
     # Gradients are sums over the steps and the batch, each term rounded in the type.
     bound = {torch.float16: 1e-2, torch.bfloat16: 8e-2, torch.float64: 1e-9, torch.float32: 1e-4}[dtype]
-    return text, body, bound
+    # ReLU's slope is 0 or 1: where two roundings of a sum lie on both sides of 0, a gradient is there or is not. With
+    # either library 1 in 300 elements is further than 0.04 of the greatest from gradients in double.
+    outside = 0.01 if options.get("nonlinearity") == "relu" and dtype in (torch.float16, torch.bfloat16) else 0
+    return text, body, bound, outside
 
 
 def recurrent_cases(torch, share=1.0, count=100, seed=23):
     draw = random.Random(seed)
     for index in range(round(share * count)):
-        text, body, bound = random_recurrent(torch, draw)
-        yield Case(f"{index}: {text}", body, ["RNNForward", "RNNBackwardData_v8", "RNNBackwardWeights_v8"], bound)
+        text, body, bound, outside = random_recurrent(torch, draw)
+        calls = ["RNNForward", "RNNBackwardData_v8", "RNNBackwardWeights_v8"]
+        yield Case(f"{index}: {text}", body, calls, bound, outside)
 
 
 def random_attention(torch, draw):

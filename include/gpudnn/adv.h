@@ -124,8 +124,9 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetRNNDescriptor_v8(gpudnnRNNDescriptor_t rnn
                                                        gpudnnDropoutDescriptor_t* dropoutDesc, uint32_t* auxFlags);
 
 /* Set and read the clipping of the LSTM cell state; v9 has no NaN option and always passes a NaN on; v8's
- * NOT_PROPAGATE_NAN makes it lclip. A gradient does not pass a state that lies on or beyond a bound. Getters skip
- * outputs that are null. BAD_PARAM if lclip > rclip. Since 0.2. */
+ * NOT_PROPAGATE_NAN makes it lclip. A state is clipped where a step uses it, cx too; cy is not clipped. A gradient
+ * does not pass the clip of a state that lies on or beyond a bound. Getters skip outputs that are null. BAD_PARAM if
+ * lclip > rclip. Since 0.2. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNSetClip_v8(gpudnnRNNDescriptor_t rnnDesc, gpudnnRNNClipMode_t clipMode,
                                                  gpudnnNanPropagation_t clipNanOpt, double lclip, double rclip);
 GPUDNN_EXPORT gpudnnStatus_t gpudnnRNNSetClip_v9(gpudnnRNNDescriptor_t rnnDesc, gpudnnRNNClipMode_t clipMode,

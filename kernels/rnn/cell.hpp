@@ -3,12 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   RNN   h = f(a)                                     a = pre + sum + bW + bR
-//   LSTM  i, f, o = s(a);  g = tanh(a);  c' = f c + i g (clipped);  h = o tanh(c')
+//   LSTM  i, f, o = s(a);  g = tanh(a);  c' = f clip(c) + i g;  h = o tanh(clip(c'))
 //   GRU   r, z = s(a);  q = sum + bR;  n = tanh(pre + bW + r q);  h' = (1 - z) n + z h
 //
-// Backward, from dh: RNN da = dh f'.  LSTM dc = carry + dh o (1 - tanh^2 c'), 0 where c' was clipped; do = dh tanh(c'),
-// di = dc g, df = dc c, dg = dc i, each times the slope of its gate; carry = dc f.  GRU dz = dh (h - n), dn = dh (1 -
-// z) (1 - n^2), dr = dn q, dq = dn r, the gates' times s'; carry = dh z.  The gradients take the slots of the gates.
+// Backward, from dh: RNN da = dh f'.  LSTM dc = carry + dh o (1 - tanh^2 clip(c')), the latter where the clip lets it
+// through; do = dh tanh(clip(c')), di = dc g, df = dc clip(c), dg = dc i, each times the slope of its gate; carry = dc
+// f where the clip of c lets it through.  GRU dz = dh (h - n), dn = dh (1 - z) (1 - n^2), dr = dn q, dq = dn r, the
+// gates' times s'; carry = dh z.  The gradients take the slots of the gates.
 #pragma once
 
 #include <cmath>
@@ -65,6 +66,11 @@ struct RnnUnit {
     return c > high ? high : c >= low ? c : low;  // a NaN becomes the lower bound
   }
 
+  // Whether a gradient goes through the clip.
+  GPUDNN_HOST_DEVICE static bool passes(const RnnLayer& l, C c) {
+    return !l.clips || (c > static_cast<C>(l.clip_low) && c < static_cast<C>(l.clip_high)) || c != c;
+  }
+
   // c one step back.
   GPUDNN_HOST_DEVICE static C cell_before(const RnnLayer& l, const RnnDirection& d, const RnnStep& s,
                                           std::int32_t place, std::int32_t j) {
@@ -111,18 +117,19 @@ struct RnnUnit {
     C cell;     // c
     C hidden;
   };
-  // `sums`: the products with h.
-  GPUDNN_HOST_DEVICE static Outputs activate(const RnnLayer& l, const Inputs& in, const C* sums) {
+  // `sums`: the products with h. G: gates of the cell.
+  template <int G>
+  GPUDNN_HOST_DEVICE static Outputs activate_gates(const RnnLayer& l, const Inputs& in, const C* sums) {
     Outputs out{};
-    if (l.cell == RnnCell::lstm) {
+    if constexpr (G == 4) {
       const C i = Convert::sigmoid(in.pre[0] + sums[0]);
       const C f = Convert::sigmoid(in.pre[1] + sums[1]);
       const C g = Convert::tanh(in.pre[2] + sums[2]);
       const C o = Convert::sigmoid(in.pre[3] + sums[3]);
       out.slot[0] = i, out.slot[1] = f, out.slot[2] = g, out.slot[3] = o;
-      out.cell = clip(l, f * in.before + i * g);
-      out.hidden = o * Convert::tanh(out.cell);
-    } else if (l.cell == RnnCell::gru) {
+      out.cell = f * clip(l, in.before) + i * g;
+      out.hidden = o * Convert::tanh(clip(l, out.cell));
+    } else if constexpr (G == 3) {
       const C r = Convert::sigmoid(in.pre[0] + sums[0]);
       const C z = Convert::sigmoid(in.pre[1] + sums[1]);
       const C q = sums[2] + in.hidden_bias;
@@ -134,6 +141,10 @@ struct RnnUnit {
       out.hidden = l.cell == RnnCell::tanh ? Convert::tanh(a) : a > C(0) || a != a ? a : C(0);
     }
     return out;
+  }
+  GPUDNN_HOST_DEVICE static Outputs activate(const RnnLayer& l, const Inputs& in, const C* sums) {
+    if (l.cell == RnnCell::lstm) return activate_gates<4>(l, in, sums);
+    return l.cell == RnnCell::gru ? activate_gates<3>(l, in, sums) : activate_gates<1>(l, in, sums);
   }
   // All but what a projection takes goes to y and hy too.
   GPUDNN_HOST_DEVICE static void store_unit(const RnnLayer& l, const RnnDirection& d, const RnnStep& s,
@@ -212,24 +223,24 @@ struct RnnUnit {
     C slot[4];  // of the gates
     C carry;    // to the step before: of c, or what bypasses the product
   };
-  // From the whole gradient of h.
-  GPUDNN_HOST_DEVICE static Gradients differentiate(const RnnLayer& l, const GradientInputs& in, C dh) {
+  // From the whole gradient of h. G: gates of the cell.
+  template <int G>
+  GPUDNN_HOST_DEVICE static Gradients differentiate_gates(const RnnLayer& l, const GradientInputs& in, C dh) {
     Gradients out{};
-    if (l.cell == RnnCell::lstm) {
+    if constexpr (G == 4) {
       const C i = in.slot[0];
       const C f = in.slot[1];
       const C g = in.slot[2];
       const C o = in.slot[3];
       const C c = in.cell;
-      const C t = Convert::tanh(c);
-      C dc = in.dc + dh * o * (C(1) - t * t);
-      if (l.clips && !(c > static_cast<C>(l.clip_low) && c < static_cast<C>(l.clip_high)) && c == c) dc = C(0);
+      const C t = Convert::tanh(clip(l, c));
+      const C dc = in.dc + (passes(l, c) ? dh * o * (C(1) - t * t) : C(0));
       out.slot[0] = dc * g * i * (C(1) - i);
-      out.slot[1] = dc * in.before * f * (C(1) - f);
+      out.slot[1] = dc * clip(l, in.before) * f * (C(1) - f);
       out.slot[2] = dc * i * (C(1) - g * g);
       out.slot[3] = dh * t * o * (C(1) - o);
-      out.carry = dc * f;
-    } else if (l.cell == RnnCell::gru) {
+      out.carry = passes(l, in.before) ? dc * f : C(0);
+    } else if constexpr (G == 3) {
       const C r = in.slot[0];
       const C z = in.slot[1];
       const C n = in.slot[2];
@@ -245,6 +256,10 @@ struct RnnUnit {
       out.slot[0] = l.cell == RnnCell::tanh ? dh * (C(1) - h * h) : h > C(0) ? dh : C(0);
     }
     return out;
+  }
+  GPUDNN_HOST_DEVICE static Gradients differentiate(const RnnLayer& l, const GradientInputs& in, C dh) {
+    if (l.cell == RnnCell::lstm) return differentiate_gates<4>(l, in, dh);
+    return l.cell == RnnCell::gru ? differentiate_gates<3>(l, in, dh) : differentiate_gates<1>(l, in, dh);
   }
   GPUDNN_HOST_DEVICE static void store_gradients(const RnnLayer& l, const RnnDirection& d, const RnnStep& s,
                                                  std::int32_t place, std::int32_t j, const Gradients& out) {

@@ -164,13 +164,35 @@ struct RnnResidentBlock {
     }
   }
 
-  // Where eight columns of a place's states lie in the exchange; null: they come from hx, or are zeros.
-  __device__ __forceinline__ const T* state(const RnnStep& s, int place, int k) const {
-    if (place >= s.rows || k >= own + across) return nullptr;
-    if (k >= own) return across_rows + (s.first + place) * across + (k - own);
-    return place < s.previous_rows ? own_rows + (s.previous_first + place) * own + k : nullptr;
+  // Where the states of the warp's places lie in the exchange, at the columns of its first vector; 0: they come from
+  // hx, or are zeros.
+  struct Sources {
+    std::int64_t own[NT];
+    std::int64_t across[NT];
+  };
+  __device__ __forceinline__ Sources sources(const RnnUnitStep& s, int place0) const {
+    Sources at;
+#pragma unroll
+    for (int n = 0; n < NT; ++n) {
+      const int place = place0 + static_cast<int>(threadIdx.x) % 32 / 4 + 8 * n;
+      at.own[n] = place < s.rows && place < s.previous_rows
+                      ? address_of(own_rows + std::int64_t{s.previous_first + place} * own + column(0))
+                      : 0;
+      at.across[n] = place < s.rows && across > 0
+                         ? address_of(across_rows + std::int64_t{s.first + place} * across + (column(0) - own))
+                         : 0;
+    }
+    return at;
   }
-  __device__ __forceinline__ uint4 first_state(const RnnStep& s, int place, int k) const {
+  __device__ __forceinline__ static std::int64_t address_of(const T* from) {
+    return reinterpret_cast<std::int64_t>(from);
+  }
+  __device__ __forceinline__ const void* source(const Sources& at, int ks, int n) const {
+    const int k = column(ks);
+    const std::int64_t first = k < own ? at.own[n] : k < own + across ? at.across[n] : 0;
+    return first == 0 ? nullptr : reinterpret_cast<const void*>(first + ks * (WK * 4 * 16));  // NOLINT
+  }
+  __device__ __forceinline__ uint4 first_state(const RnnUnitStep& s, int place, int k) const {
     if (kBackward || d.hx == nullptr || place >= s.rows || k >= own) return make_uint4(0, 0, 0, 0);
     return rnn_vector(static_cast<const T*>(d.hx) + Unit::sequence_at(l.rows, place) * l.units + k, l.units - k,
                       p.vectors);
@@ -179,59 +201,65 @@ struct RnnResidentBlock {
     return words.x != kRnnNothing && words.y != kRnnNothing && words.z != kRnnNothing && words.w != kRnnNothing;
   }
 
-  // What the cluster has published before this step, if it has, and the neighbour's words, which are there earlier.
-  __device__ __forceinline__ void multiply_in_cluster(const RnnStep& s, int place0, float (&sums)[MT][NT][4]) {
-    const int mine = place0 + static_cast<int>(threadIdx.x) % 32 / 4;
-    uint4 words[KS][NT];
+  // In a cluster: begins to read the neighbour's words of a step.
+  __device__ __forceinline__ void look_across(const Sources& at) {
+    static_assert(!kCluster || kBatches == 1, "all vectors have a place");
 #pragma unroll
     for (int ks = 0; ks < KS; ++ks) {
-      if (across == 0 || column(ks) < own || column(ks) >= own + across) continue;
+      if (column(ks) < own || column(ks) >= own + across) continue;
 #pragma unroll
       for (int n = 0; n < NT; ++n) {
-        const T* const from = state(s, mine + 8 * n, column(ks));
-        words[ks][n] = from != nullptr ? ptx::ld_relaxed_gpu_v4(from) : make_uint4(0, 0, 0, 0);
+        const void* const from = source(at, ks, n);
+        words[0][ks][n] = from != nullptr ? ptx::ld_relaxed_gpu_v4(from) : make_uint4(0, 0, 0, 0);
       }
     }
+  }
+  // What the cluster has published before this step, first the neighbour's words, which are there earlier.
+  __device__ __forceinline__ void multiply_in_cluster(const Sources& at, float (&sums)[MT][NT][4]) {
+    if (across > 0) {
 #pragma unroll
-    for (int ks = 0; ks < KS; ++ks) {
-      if (across == 0 || column(ks) < own || column(ks) >= own + across) continue;
+      for (int ks = 0; ks < KS; ++ks) {
+        if (column(ks) < own || column(ks) >= own + across) continue;
 #pragma unroll
-      for (int n = 0; n < NT; ++n) {
-        if (const T* const from = state(s, mine + 8 * n, column(ks)); from != nullptr) {
-          while (!is_there(words[ks][n])) words[ks][n] = ptx::ld_relaxed_gpu_v4(from);
+        for (int n = 0; n < NT; ++n) {
+          if (const void* const from = source(at, ks, n); from != nullptr) {
+            while (!is_there(words[0][ks][n])) words[0][ks][n] = ptx::ld_relaxed_gpu_v4(from);
+          }
+          __syncwarp();
+          multiply_words(ks, n, words[0][ks][n], sums);
         }
-        __syncwarp();
-        multiply_words(ks, n, words[ks][n], sums);
       }
     }
     if (published > 0) {
       std::uint64_t* const barrier = barriers + (published - 1) % 2;
-      while (!ptx::mbarrier_try_wait_acquire_cluster(barrier, (published - 1) / 2 % 2)) {
+      while (!ptx::mbarrier_try_wait(barrier, (published - 1) / 2 % 2)) {
       }
       if (threadIdx.x == 0) ptx::mbarrier_arrive_expect_tx(barrier, state_bytes());
     }
-    const T* const now = states + (published - 1) % 2 * (kPlaces * (own + kStatePadding));
+    __syncwarp();
+    const T* const now = states + (published + 1) % 2 * (kPlaces * (own + kStatePadding)) +
+                         static_cast<int>(threadIdx.x) % 32 / 4 * (own + kStatePadding) + column(0);
+    uint4 mine[KS][NT];
 #pragma unroll
     for (int ks = 0; ks < KS; ++ks) {
       if (column(ks) >= own) continue;
 #pragma unroll
       for (int n = 0; n < NT; ++n) {
-        const int place = mine + 8 * n;
-        words[ks][n] =
-            place < s.previous_rows && published > 0
-                ? *reinterpret_cast<const uint4*>(now + (place - place0) * (own + kStatePadding) + column(ks))
-                : first_state(s, place, column(ks));
+        mine[ks][n] = *reinterpret_cast<const uint4*>(now + n * 8 * (own + kStatePadding) + ks * (WK * 4 * kVector));
       }
     }
 #pragma unroll
     for (int ks = 0; ks < KS; ++ks) {
       if (column(ks) >= own) continue;
 #pragma unroll
-      for (int n = 0; n < NT; ++n) {
-        __syncwarp();
-        multiply_words(ks, n, words[ks][n], sums);
-      }
+      for (int n = 0; n < NT; ++n) multiply_words(ks, n, mine[ks][n], sums);
     }
+  }
+  // What a place without a step yet publishes.
+  __device__ __forceinline__ float initial(int place, int j) const {
+    return !kBackward && d.hx != nullptr && place < l.rows.batch && j < l.units
+               ? Unit::load(d.hx, Unit::sequence_at(l.rows, place) * l.units + j)
+               : 0.0f;
   }
   __device__ __forceinline__ void multiply_words(int ks, int n, const uint4& w, float (&sums)[MT][NT][4]) {
 #pragma unroll
@@ -247,7 +275,7 @@ struct RnnResidentBlock {
   __device__ __forceinline__ std::uint32_t state_bytes() const {
     return static_cast<std::uint32_t>(kPlaces * own * static_cast<int>(sizeof(T)));
   }
-  __device__ __forceinline__ void start_cluster(float* after) {
+  __device__ __forceinline__ void start_cluster(float* after, int place0) {
     __shared__ std::uint64_t arrivals[2];
     barriers = arrivals;
     states = reinterpret_cast<T*>(after);
@@ -257,6 +285,12 @@ struct RnnResidentBlock {
         ptx::mbarrier_arrive_expect_tx(barriers + i, state_bytes());
       }
       ptx::fence_mbarrier_init();
+    }
+    // The buffer of the states before the first ones that are published.
+    T* const first = states + kPlaces * (own + kStatePadding);
+    for (int i = static_cast<int>(threadIdx.x); i < kPlaces * own; i += kRnnResidentThreads) {
+      const int place = i / own;
+      first[place * (own + kStatePadding) + i % own] = tile::narrow<T>(initial(place0 + place, i % own));
     }
     tile::cluster_sync(2);  // of all its blocks: the number says that there may be several
   }
@@ -290,34 +324,34 @@ struct RnnResidentBlock {
   }
 
   // Begins to read the `batch`-th vectors of the states of a step.
-  __device__ __forceinline__ void look(const RnnStep& s, int place0, int batch) {
-    const int mine = place0 + static_cast<int>(threadIdx.x) % 32 / 4;
+  __device__ __forceinline__ void look(const Sources& at, int batch) {
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       const int ks = batch * kAtOnce + i;
       if (ks >= KS) continue;
 #pragma unroll
       for (int n = 0; n < NT; ++n) {
-        const T* const from = state(s, mine + 8 * n, column(ks));
+        const void* const from = source(at, ks, n);
         if (from != nullptr) words[batch % 2][i][n] = ptx::ld_relaxed_gpu_v4(from);
       }
     }
   }
   // Sums of the warp, over its share of k, for the places from place0 on, of whose states the first batch is looked
   // for.
-  __device__ __forceinline__ void multiply(const RnnStep& s, int place0, float (&sums)[MT][NT][4]) {
+  __device__ __forceinline__ void multiply(const RnnUnitStep& s, const Sources& at, int place0,
+                                           float (&sums)[MT][NT][4]) {
     const int mine = place0 + static_cast<int>(threadIdx.x) % 32 / 4;
 #pragma unroll
     for (int batch = 0; batch < kBatches; ++batch) {
-      if (batch + 1 < kBatches) look(s, place0, batch + 1);
+      if (batch + 1 < kBatches) look(at, batch + 1);
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const int ks = batch * kAtOnce + i;
-        if (ks >= KS || ks * WK * 4 * kVector >= own + across) continue;
+        if (ks >= KS || column(ks) >= own + across) continue;
 #pragma unroll
         for (int n = 0; n < NT; ++n) {
           uint4& w = words[batch % 2][i][n];
-          if (const T* const from = state(s, mine + 8 * n, column(ks)); from != nullptr) {
+          if (const void* const from = source(at, ks, n); from != nullptr) {
             while (!is_there(w)) w = ptx::ld_relaxed_gpu_v4(from);
           } else {
             w = first_state(s, mine + 8 * n, column(ks));
@@ -352,8 +386,9 @@ struct RnnResidentBlock {
     }
   }
   // 16 bits: the even one of two lanes stores both values. All lanes of the warp come here.
-  __device__ __forceinline__ void publish(const RnnStep& s, int place, int at, float value) const {
-    T* const to = const_cast<T*>(own_rows) + (s.first + place) * own + at;  // NOLINT: the launch's own memory
+  __device__ __forceinline__ void publish(const RnnUnitStep& s, int place, int at, float value) const {
+    T* const to =
+        const_cast<T*>(own_rows) + std::int64_t{s.first + place} * own + at;  // NOLINT: the launch's own memory
     if constexpr (sizeof(T) == 4) {
       const std::uint32_t bits = __float_as_uint(value);
       if (place < s.rows) ptx::st_relaxed_gpu(to, bits == kRnnNothing ? 0x7fffffffu : bits);
@@ -370,7 +405,7 @@ template <class T, int G, int U, int WM, int KS, bool kBackward, bool kCluster>
 __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(const __grid_constant__ RnnResident p) {
   using Block = RnnResidentBlock<T, G, U, WM, KS, kBackward, kCluster>;
   using Unit = typename Block::Unit;
-  using Finisher = std::conditional_t<kBackward, RnnBackwardFinisher<T>, RnnForwardFinisher<T, G>>;
+  using Finisher = std::conditional_t<kBackward, RnnBackwardUnit<T, 0>, RnnForwardUnit<T, G>>;
   // A lane's neighbour is dispatched before it.
   const int which = static_cast<int>(kBackward ? gridDim.z - 1 - blockIdx.z : blockIdx.z);
   Block block(p, which);
@@ -378,85 +413,118 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(cons
   const RnnDirection& d = block.d;
   float* const meeting = reinterpret_cast<float*>(tile::dynamic_shared());
   float* const kept = meeting + 2 * Block::kSums + threadIdx.x;  // of a round: kRnnResidentThreads values
-  if constexpr (kCluster) block.start_cluster(meeting + 2 * Block::kSums + kRnnResidentThreads);
+  const int first_place = static_cast<int>(blockIdx.y) * Block::kPlaces;
+  if constexpr (kCluster) block.start_cluster(meeting + 2 * Block::kSums + kRnnResidentThreads, first_place);
   block.load_weights();
 
-  const auto offset = [&](std::int32_t t) {
-    return l.rows.device_offsets != nullptr ? std::int64_t{l.rows.device_offsets[t]} : std::int64_t{t} * l.rows.batch;
-  };
   const bool downwards = d.downwards != kBackward;
-  const auto step_of = [&](std::int32_t i) {
-    return rnn_step(l.rows, downwards, downwards ? l.rows.steps - 1 - i : i, offset);
-  };
   const int r = static_cast<int>(threadIdx.x) / U;
   const int j = block.unit0 + static_cast<int>(threadIdx.x) % U;
   const int padded = static_cast<int>(rnn_exchange_units(l.units));
-  const int first_place = static_cast<int>(blockIdx.y) * Block::kPlaces;
   const int places = static_cast<int>(gridDim.y) * Block::kPlaces;
   const Finisher finisher(l, d, j);
+  for (int round = 0; first_place + round * places < l.rows.batch; ++round) {
+    const int place = first_place + round * places + r;
+    if (place < l.rows.batch && j < l.units) kept[round * kRnnResidentThreads] = finisher.first_kept(place);
+  }
+  using Inputs = typename Finisher::Inputs;
+  // Turns are the rounds of places of the steps that the block has places of.
+  RnnUnitStep s;
+  RnnUnitStep after;
+  int step = -1;
+  const auto next_step = [&]() {
+    do {
+      ++step;
+      after = step < l.rows.steps ? rnn_unit_step(l.rows, d.downwards, kBackward, step) : RnnUnitStep{};
+    } while (step < l.rows.steps && first_place >= after.rows);
+  };
+  int place0 = first_place;
+  int round = 0;
+  Inputs inputs;
+  Inputs next;
+  typename Block::Sources at;
+  const auto fetch = [&](const RnnUnitStep& of, int from) {
+    if (from + r < of.rows && j < l.units) finisher.fetch(of, from + r, &next);
+  };
+  next_step();
+  s = after;
+  fetch(s, place0);
+  if constexpr (kCluster) {
+    at = block.sources(s, place0);
+    block.look_across(at);
+  } else {
+    at = block.sources(s, place0);
+    block.look(at, 0);
+  }
+  next_step();
   unsigned turn = 0;
-  RnnStep s = step_of(0);
-  if (!kCluster) block.look(s, first_place, 0);
 #pragma unroll 1
-  for (std::int32_t i = 0; i < l.rows.steps; ++i) {
-    RnnStep made;
-    if constexpr (kBackward) made = rnn_step(l.rows, !downwards, downwards ? l.rows.steps - 1 - i : i, offset);
-    RnnStep after;
-    if (i + 1 < l.rows.steps) after = step_of(i + 1);
-    int round = 0;
-#pragma unroll 1
-    for (int place0 = first_place; place0 < s.rows; place0 += places, ++round) {
-      const int place = place0 + r;
-      const bool finishes = place < s.rows && j < l.units;
-      typename Finisher::Inputs inputs;
-      if (finishes) finisher.fetch(s, made, place, &inputs);
-      float sums[Block::MT][Block::NT][4] = {};
-      if constexpr (kCluster) {
-        block.multiply_in_cluster(s, place0, sums);
-      } else {
-        block.multiply(s, place0, sums);
-        const bool same = place0 + places < s.rows;
-        RnnStep next;
-        next.first = same ? s.first : after.first;
-        next.previous_first = same ? s.previous_first : after.previous_first;
-        next.rows = same ? s.rows : after.rows;
-        next.previous_rows = same ? s.previous_rows : after.previous_rows;
-        block.look(next, same ? place0 + places : first_place, 0);
-      }
-      float* const here = meeting + turn++ % 2 * Block::kSums;
-      Block::leave_sums(sums, here);
-      __syncthreads();
-      float total[G];
-      Block::take_sums(here, r, j - block.unit0, total);
-      // Of a cluster, whose places are one round: whether its next step is to come.
-      const bool goes_on = place0 < after.rows;
-      const auto publish = [&](int at, float value) {
-        if constexpr (kCluster) {
-          if (goes_on) block.publish_in_cluster(at, value);
-        }
-        if (!kCluster || block.lane.feeds) block.publish(s, place, at, value);
-      };
-      float* const mine = kept + round * kRnnResidentThreads;
-      if constexpr (kBackward) {
-        typename Unit::Gradients out{};
-        if (finishes) out = finisher.finish(s, made, place, &inputs, total, mine, block.across > 0);
-        const bool gru = p.cell == RnnCell::gru;
-        for (int g = 0; g < 4; ++g) {
-          if (g >= rnn_gates(p.cell)) break;
-          publish(g * padded + j, gru && g == 2 ? out.slot[3] : out.slot[g]);
-        }
-        if (finishes) Unit::store_gradients(l, d, s, place, j, out);
-      } else {
-        typename Unit::Outputs out{};
-        if (finishes) out = finisher.finish(s, made, place, &inputs, total, mine, false);
-        publish(j, out.hidden);
-        if (finishes) Unit::store_unit(l, d, s, place, j, out);
-      }
-      if (kCluster && goes_on) ++block.published;
+  while (s.rows > 0) {
+    inputs = next;
+    const int place = place0 + r;
+    const bool finishes = place < s.rows && j < l.units;
+    const bool same = place0 + places < s.rows;
+    float sums[Block::MT][Block::NT][4] = {};
+    if constexpr (kCluster) {
+      block.multiply_in_cluster(at, sums);
+    } else {
+      block.multiply(s, at, place0, sums);
     }
-    // None of the block's sequences has begun: what the next step reads is not yet looked for.
-    if (!kCluster && first_place >= s.rows) block.look(after, first_place, 0);
+    // What the next turn needs, behind no load that waits and before the next states are looked for.
+    if (same) {
+      fetch(s, place0 + places);
+    } else {
+      fetch(after, first_place);
+    }
+    if constexpr (kCluster) {
+      if (block.across > 0) {
+        at = block.sources(after, first_place);
+        block.look_across(at);
+      }
+    } else {
+      at = same ? block.sources(s, place0 + places) : block.sources(after, first_place);
+      block.look(at, 0);
+    }
+    float* const here = meeting + turn++ % 2 * Block::kSums;
+    Block::leave_sums(sums, here);
+    __syncthreads();
+    float total[G];
+    Block::take_sums(here, r, j - block.unit0, total);
+    // Of a cluster, whose places are one round: whether its next step is to come.
+    const bool goes_on = after.rows > 0;
+    const auto publish = [&](int column, float value) {
+      if constexpr (kCluster) {
+        if (goes_on) block.publish_in_cluster(column, value);
+      }
+      if (!kCluster || block.lane.feeds) block.publish(s, place, column, value);
+    };
+    float* const mine = kept + round * kRnnResidentThreads;
+    typename Finisher::Outputs out{};
+    if (finishes) {
+      out = finisher.finish(s, place, inputs, total, mine, block.across > 0);
+    } else if constexpr (kCluster && !kBackward) {
+      if (downwards) out.hidden = block.initial(place, j);
+    }
+    if constexpr (kBackward) {
+      const bool gru = p.cell == RnnCell::gru;
+#pragma unroll
+      for (int g = 0; g < 4; ++g) {
+        if (g < rnn_gates(p.cell)) publish(g * padded + j, gru && g == 2 ? out.slot[3] : out.slot[g]);
+      }
+    } else {
+      publish(j, out.hidden);
+    }
+    if (finishes) finisher.store(s, place, out);
+    if (kCluster && goes_on) ++block.published;
+    if (same) {
+      place0 += places;
+      ++round;
+      continue;
+    }
+    place0 = first_place;
+    round = 0;
     s = after;
+    next_step();
   }
 }
 

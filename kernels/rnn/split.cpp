@@ -8,7 +8,7 @@
 namespace gpudnn::kernels {
 namespace {
 
-constexpr std::int32_t kPlaces[] = {8, 16, 24, 32, 48};
+constexpr std::int32_t kPlaces[] = {8, 16, 32};
 constexpr std::int32_t kPlacesWithoutClusters = 32;
 constexpr std::int64_t kPanel = 64;
 constexpr std::int64_t kBytes = 2;  // of an element
@@ -23,33 +23,31 @@ std::int32_t power_below(std::int32_t count) {
 }
 
 std::int64_t shared_bytes(const RnnSplitShape& s) {
-  const std::int64_t tiles = (kRnnSplitRows + s.places) * std::int64_t{s.panels} * kPanel * kBytes;
-  const std::int64_t received = s.in_clusters ? 2 * kRnnSplitRows * std::int64_t{s.places} * 4 : 0;
-  const std::int64_t kept =
-      over(s.tiles, s.slices) * over(std::int64_t{s.places} * s.owned, kRnnSplitThreads) * kRnnSplitThreads * 4;
+  const std::int64_t tiles = (kRnnSplitRows + s.sets * s.places) * std::int64_t{s.panels} * kPanel * kBytes;
+  const std::int64_t received = s.in_clusters ? s.sets * kRnnSplitRows * std::int64_t{s.places} * 4 : 0;
+  const std::int64_t kept = over(s.tiles, s.slices) * rnn_split_most_elements(s.places) * kRnnSplitThreads * 4;
   constexpr std::int64_t kBarriersAndAlignment = 4 * 8 + 1024 - 16;
   return tiles + received + kept + kBarriersAndAlignment;
 }
 
-// Cycles of a step. For each tile a block takes in states, multiplies as fast as its shared memory brings operands,
-// sends its sums, and finishes units. It waits for states and for sums, unless another tile fills that time.
-double cycles_of(const RnnSplitShape& s) {
-  const double states = static_cast<double>(s.places) * s.panels * kPanel * kBytes;
-  const double sums = s.places * double{kRnnSplitRows} * 4;
-  const double product = 2.0 * 4 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
-  const double units = 60.0 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
-  const double busy = 600 + states / 50 + product + (s.in_clusters ? sums / 16 : sums / 20) + units;
-  const double wait = 1300 + (s.in_clusters ? 500 : 1300);
-  const double rounds = static_cast<double>(over(s.tiles, s.slices));
-  // Measured on an H200, a step takes so many times what its parts add up to.
-  const double measured = !s.in_clusters ? 4.0 : rounds > 1 ? 3.1 : 1.5 + 0.03 * s.places;
-  return measured * (rounds == 1 ? busy + wait : std::max(rounds * busy + 400, 1.5 * busy + wait));
+// Microseconds of a step, fitted to what an H200 took. For each tile a block waits for states, takes them in,
+// multiplies as fast as its shared memory brings operands, sends its sums, and finishes units. Two sets of threads
+// share what it has.
+double step_of(const RnnSplitShape& s) {
+  constexpr double kKilobytes = 1.0 / 1024;
+  const double states = static_cast<double>(s.places) * s.panels * kPanel * kBytes * kKilobytes;
+  const double sums = s.parts == 1 ? 0 : s.places * double{kRnnSplitRows} * 4 * kKilobytes;
+  const double product = 0.0047 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
+  const double units = 0.5 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
+  const double tile = 1.3 + (s.in_clusters ? 0 : 3.2) + 0.025 * states + 0.02 * sums + product + units;
+  const auto rounds = static_cast<double>(over(s.tiles, std::int64_t{s.slices} * s.sets));
+  return rounds * tile * (s.sets > 1 ? 1.4 : rounds > 1 ? 1.05 : 1);
 }
 
 RnnSplitShape shape_of(bool in_clusters, int parts, std::int32_t units, int row_gates, int column_gates) {
   RnnSplitShape s;
   const std::int32_t owned = power_below(kRnnSplitRows / parts / row_gates);
-  if (owned < 2 || owned > 16) return s;
+  if (owned < 2 || owned > 32) return s;
   const std::int64_t groups = over(units, std::int64_t{owned} * parts);
   const std::int64_t panels = over(groups * column_gates * owned, kPanel);
   if (panels > rnn_split_most_panels(kPlaces[0])) return s;
@@ -68,8 +66,10 @@ bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::i
   s->slices = std::min(room, s->tiles);
   if (s->slices < 1) return false;
   s->slices = static_cast<std::int32_t>(over(s->tiles, over(s->tiles, s->slices)));
-  s->cycles = cycles_of(*s);
-  return s->panels <= rnn_split_most_panels(places) && shared_bytes(*s) <= kRnnSplitShared;
+  s->sets = s->tiles > s->slices ? rnn_split_most_sets(places) : 1;
+  s->microseconds = step_of(*s);
+  return places * s->owned <= rnn_split_most_elements(places) * kRnnSplitThreads &&
+         s->panels <= rnn_split_most_panels(places) && shared_bytes(*s) <= kRnnSplitShared;
 }
 
 }  // namespace
@@ -102,9 +102,9 @@ RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t bat
   RnnSplitShape best;
   const auto consider = [&](RnnSplitShape s, std::int32_t places, std::int32_t room) {
     if (s.parts == 0 || !set_tiles(&s, places, batch, room)) return;
-    if (best.parts == 0 || s.cycles < best.cycles) best = s;
+    if (best.parts == 0 || s.microseconds < best.microseconds) best = s;
   };
-  for (int size = 1; size < kRnnSplitClusterSizes; ++size) {
+  for (int size = 0; size < kRnnSplitClusterSizes; ++size) {
     const RnnSplitShape s = shape_of(true, 1 << size, units, row_gates, column_gates);
     for (const std::int32_t places : kPlaces)
       consider(s, places, s.parts == 0 ? 0 : clusters[size] / (s.groups * directions));

@@ -6,12 +6,17 @@
 
 namespace gpudnn::kernels {
 
-constexpr int kRnnSplitThreads = 256;
+constexpr int kRnnSplitThreads = 256;  // of a set, which goes through tiles of its own
+constexpr int kRnnSplitSets = 2;       // of a block, at most
+GPUDNN_HOST_DEVICE constexpr int rnn_split_most_sets(int places) { return places == 32 ? 1 : kRnnSplitSets; }
 constexpr int kRnnSplitRows = 128;  // of the weights of a cluster
 constexpr int kRnnSplitParts = 8;   // blocks that divide the summed index where they are no cluster
 constexpr int kRnnSplitShared = 227 * 1024;
 // Panels of 64 columns of the weights of a block, at most.
 GPUDNN_HOST_DEVICE constexpr int rnn_split_most_panels(int places) { return places == 8 ? 12 : 8; }
+
+// Units at a place that a thread finishes in a tile, at most.
+GPUDNN_HOST_DEVICE constexpr int rnn_split_most_elements(int places) { return places == 8 ? 1 : 2; }
 
 // Steps that the exchange holds.
 GPUDNN_HOST_DEVICE constexpr int rnn_split_slots(int period, int steps) {
@@ -26,8 +31,9 @@ struct RnnSplitShape {
   std::int32_t panels = 0;
   std::int32_t places = 0;  // of a tile
   std::int32_t tiles = 0;
+  std::int32_t sets = 0;    // of threads in a block: where it has several tiles, two
   std::int32_t slices = 0;  // clusters that divide the tiles; each goes through every slices-th of them in a step
-  double cycles = 0;        // of a step, as modelled
+  double microseconds = 0;  // of a step, as modelled
 };
 
 struct RnnSplit {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <initializer_list>
+#include <utility>
 
 #include "support/number.hpp"
 #include "support/sweep.hpp"
@@ -213,8 +215,16 @@ class Round {
     wrong = forward(GPUDNN_FWD_MODE_INFERENCE);
     return wrong.empty() ? "" : "inference: " + wrong;
   }
+  // The bytes of all outputs since the last call.
+  std::vector<unsigned char> take_images() { return std::exchange(images_, {}); }
 
  private:
+  void keep(std::initializer_list<const Data*> outputs) {
+    for (const Data* const output : outputs) {
+      const std::vector<unsigned char> image = output->image();
+      images_.insert(images_.end(), image.begin(), image.end());
+    }
+  }
   std::vector<double> numbers(std::size_t count, double scale) {
     std::vector<double> values(count);
     for (double& value : values) value = round_to_type(scale * (2 * random_.uniform() - 1), p_.net.type);
@@ -257,6 +267,7 @@ class Round {
         backend_.handle(), rnn_, mode, nullptr, x_desc_, address(x), y_desc_, address(*y_), h_desc_, hx.data(),
         hy.data(), has_cells() ? static_cast<gpudnnTensorDescriptor_t>(c_desc_) : nullptr, cx.data(), cy.data(),
         v_.weights.size() * element_size(net.type), weights.data(), work, workspace.data(), reserve, reserve_->data()));
+    keep({&*y_, &hy, &cy});
     const double bound = rnn_tolerance(p_);
     std::string wrong = compare_laid_out("y", p_, y_->values(), expected_.y, width, bound);
     if (c_.hy) wrong += compare("hy", hy.values(), expected_.hy, bound);
@@ -307,6 +318,7 @@ class Round {
                                     weight_bytes, dweights.data(), work, other.data(), reserve, reserve_->data()));
     std::vector<double> sums = expected_.dweights;
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += before[i];
+    keep({&dx, &dhx, &dcx, &dweights});
     wrong += compare("dweights", dweights.values(), sums, bound);
     return wrong + dx.damage() + dhx.damage() + dcx.damage() + dweights.damage() + workspace.damage() + other.damage() +
            reserve_->damage();
@@ -315,6 +327,7 @@ class Round {
   const Backend& backend_;
   const RnnCase& c_;
   const Problem& p_;
+  std::vector<unsigned char> images_;
   Random random_;
   RnnValues v_;
   RnnExpected expected_;
@@ -526,40 +539,27 @@ TEST(Rnn, WeightsLieAsDocumented) {
   }
 }
 
-// Twenty runs of one call give the same bits.
+// Twenty rounds of the calls give the same bits, by whatever engine and in layers of one launch.
 TEST(Rnn, IsDeterministic) {
-  const Backend& backend = Backend::at_hand();
-  std::string why;
-  const auto p = rnn::from_text("rnn infer f16 lstm l2 bi t9b33 in24 h64 p64 bias=double seq", &why);
-  ASSERT_TRUE(p) << why;
-  const Network& net = p->net;
-  RnnDescriptor rnn;
-  set(rnn, net, nullptr);
-  RnnDataDescriptor x_desc, y_desc;
-  set(x_desc, *p, net.input);
-  set(y_desc, *p, net.output_width());
-  Random random(3);
-  std::vector<double> x(static_cast<std::size_t>(p->sequences.capacity() * net.input));
-  std::int64_t total = 0;
-  (void)naive_rnn_places(net, &total);
-  std::vector<double> weights(static_cast<std::size_t>(total));
-  for (double& value : x) value = random.normal();
-  for (double& value : weights) value = 0.2 * random.normal();
-  const Data x_data(backend, net.type, x);
-  const Data w_data(backend, net.type, weights);
-  std::size_t work = 0;
-  GPUDNN_TEST_REQUIRE(
-      gpudnnGetRNNTempSpaceSizes(backend.handle(), rnn, GPUDNN_FWD_MODE_INFERENCE, x_desc, &work, nullptr));
-  const GuardedBuffer workspace(backend, work);
-  std::vector<unsigned char> first;
-  for (int run = 0; run < 20; ++run) {
-    const Data y(backend, net.type, static_cast<std::size_t>(p->sequences.capacity() * net.output_width()));
-    GPUDNN_TEST_REQUIRE(gpudnnRNNForward(backend.handle(), rnn, GPUDNN_FWD_MODE_INFERENCE, nullptr, x_desc,
-                                         x_data.data(), y_desc, y.data(), nullptr, nullptr, nullptr, nullptr, nullptr,
-                                         nullptr, weights.size() * 2, w_data.data(), work, workspace.data(), 0,
-                                         nullptr));
-    if (run == 0) first = y.image();
-    ASSERT_EQ(y.image(), first) << "run " << run;
+  for (const char* const line : {"rnn train f16 lstm l2 uni t9b33 in24 h64 p64 bias=double seq",
+                                 "rnn train f16 lstm l1 bi t9b40 in24 h256 p256 bias=double packed",
+                                 "rnn train bf16 gru l2 uni t16b70 in24 h136 p136 bias=double seq",
+                                 "rnn train f16 tanh l1 uni t16b20 in24 h300 p300 bias=double seq",
+                                 "rnn train f32 lstm l2 bi t9b33 in24 h64 p64 bias=double seq"}) {
+    SCOPED_TRACE(line);
+    std::string why;
+    const auto p = rnn::from_text(line, &why);
+    ASSERT_TRUE(p) << why;
+    RnnCase c;
+    c.problem = *p;
+    if (p->net.cell != GPUDNN_LSTM) c.cx = c.dcy = false;
+    Round round(Backend::at_hand(), c);
+    ASSERT_EQ(round.run(), "");
+    const std::vector<unsigned char> first = round.take_images();
+    for (int again = 1; again < 20; ++again) {
+      ASSERT_EQ(round.run(), "");
+      ASSERT_EQ(round.take_images(), first) << "round " << again;
+    }
   }
 }
 

@@ -19,7 +19,6 @@ int gate_count(gpudnnRNNMode_t cell) { return cell == GPUDNN_LSTM ? 4 : cell == 
 // One step of one sequence in one direction of one layer, as backpropagation needs it.
 struct Step {
   std::vector<double> x, h_before, c_before, gate[4], q, c, hidden, h;
-  std::vector<bool> clipped;
 };
 
 struct Net {
@@ -74,7 +73,6 @@ struct Net {
     s->hidden.resize(units);
     s->c.resize(units);
     s->q.resize(units);
-    s->clipped.resize(units);
     for (auto& gate : s->gate) gate.resize(units);
     for (std::size_t j = 0; j < units; ++j) {
       double input[4] = {};
@@ -94,6 +92,13 @@ struct Net {
     }
     for (double& h : s->h) h = round_to_type(h, problem.net.type);
   }
+  // A cell state is clipped where it is used: the state itself, and cy, are not.
+  [[nodiscard]] double clip(double c) const {
+    return problem.net.clips ? std::min(std::max(c, problem.net.clip_low), problem.net.clip_high) : c;
+  }
+  [[nodiscard]] bool passes(double c) const {
+    return !problem.net.clips || (c > problem.net.clip_low && c < problem.net.clip_high);
+  }
   void unit(std::size_t j, const double* input, const double* recurrent, Step* s) const {
     const rnn::Network& net = problem.net;
     if (net.cell == GPUDNN_LSTM) {
@@ -101,14 +106,14 @@ struct Net {
       s->gate[1][j] = logistic(input[1] + recurrent[1]);
       s->gate[2][j] = std::tanh(input[2] + recurrent[2]);
       s->gate[3][j] = logistic(input[3] + recurrent[3]);
-      double c = s->gate[1][j] * s->c_before[j] + s->gate[0][j] * s->gate[2][j];
-      if (net.clips) {
-        out.least_margin = std::min({out.least_margin, std::abs(c - net.clip_low), std::abs(c - net.clip_high)});
-        s->clipped[j] = c < net.clip_low || c > net.clip_high;
-        c = std::min(std::max(c, net.clip_low), net.clip_high);
+      const double c = s->gate[1][j] * clip(s->c_before[j]) + s->gate[0][j] * s->gate[2][j];
+      for (const double state : {s->c_before[j], c}) {
+        if (!net.clips) break;
+        out.least_margin =
+            std::min({out.least_margin, std::abs(state - net.clip_low), std::abs(state - net.clip_high)});
       }
       s->c[j] = c;
-      s->hidden[j] = s->gate[3][j] * std::tanh(c);
+      s->hidden[j] = s->gate[3][j] * std::tanh(clip(c));
     } else if (net.cell == GPUDNN_GRU) {
       s->gate[0][j] = logistic(input[0] + recurrent[0]);
       s->gate[1][j] = logistic(input[1] + recurrent[1]);
@@ -168,15 +173,14 @@ struct Net {
                       std::vector<double>* before) const {
     if (problem.net.cell == GPUDNN_LSTM) {
       const double i = s.gate[0][j], f = s.gate[1][j], g = s.gate[2][j], o = s.gate[3][j];
-      const double t = std::tanh(s.c[j]);
-      double d = *dc + dh * o * (1 - t * t);
-      if (s.clipped[j]) d = 0;
+      const double t = std::tanh(clip(s.c[j]));
+      const double d = *dc + (passes(s.c[j]) ? dh * o * (1 - t * t) : 0);
       input[0] = d * g * i * (1 - i);
-      input[1] = d * s.c_before[j] * f * (1 - f);
+      input[1] = d * clip(s.c_before[j]) * f * (1 - f);
       input[2] = d * i * (1 - g * g);
       input[3] = dh * t * o * (1 - o);
       std::copy_n(input, 4, recurrent);
-      *dc = d * f;
+      *dc = passes(s.c_before[j]) ? d * f : 0;
     } else if (problem.net.cell == GPUDNN_GRU) {
       const double r = s.gate[0][j], z = s.gate[1][j], n = s.gate[2][j];
       const double dn = dh * (1 - z) * (1 - n * n);

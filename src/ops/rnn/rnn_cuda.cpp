@@ -257,13 +257,18 @@ double resident_step(const kernels::RnnLayer& l, int lanes, bool across, bool ba
                                            kernels::rnn_exchange_row(l.cell, l.units, backward));
   const double of_all = bytes * shape.groups * shape.tiles * lanes;
   if (shape.units == 16 && places > 8) return shape.rounds * (backward ? 12.0 : 4.2);
-  return shape.rounds * (backward ? 2.2 + bytes * 3e-5 + of_all * 8e-7 : 1.9 + of_all * 2.3e-6);
+  // Clusters exchange states among themselves; as many of them are resident at once.
+  const std::int64_t clusters = (l.rows.batch + 7) / 8 * std::int64_t{lanes};
+  const int room = shape.groups > 8 ? 7 : shape.groups > 4 ? 15 : 30;
+  if (shape.units == 32 && shape.groups <= 16 && clusters <= room) {
+    return backward ? 2.4 + bytes * 1e-5 : 1.4 + of_all * 6e-7;
+  }
+  return shape.rounds * (backward ? 1.8 + bytes * 3e-5 + of_all * 8e-7 : 1.9 + of_all * 2.3e-6);
 }
 double split_step(const kernels::RnnLayer& l, bool backward) {
   if (!l.tensor_cores) return kNever;
   const kernels::RnnSplitShape shape = split_shape(l, backward);
-  constexpr double kCycles = 1700;  // of a microsecond
-  return shape.parts == 0 ? kNever : shape.cycles / kCycles;
+  return shape.parts == 0 ? kNever : shape.microseconds;
 }
 // Two launches, and the weights from L2.
 double products_step(const Site& site, const kernels::RnnLayer& l, bool backward) {
