@@ -102,7 +102,7 @@ __device__ __forceinline__ void add_taps(const Params& p, const T* row, int wind
 }
 
 template <class T, int kRow>
-__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) rows_kernel(const Params p) {
+__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) rows_kernel(const __grid_constant__ Params p) {
   using I = Instance<kRow>;
   constexpr int kV = I::kVector;
   constexpr bool kSlides = I::kTile.stride == 1;

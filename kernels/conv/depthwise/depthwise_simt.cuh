@@ -153,7 +153,9 @@ __device__ __forceinline__ void read_filter(const Params& p, const float* shared
   }
 }
 
-// alpha * sum + addend_scale * addend + bias, and the activation.
+// alpha * sum + addend_scale * addend + bias, and the activation. Kernels take their parameters as
+// __grid_constant__, because the function that is called wants the address of them: else each thread copies all of
+// them, 520 bytes, to its stack first.
 template <class T, int kVector>
 __device__ __forceinline__ void finish_sum(const Params& p, const float (&bias)[kVector], const T* addend,
                                            float (&value)[kVector]) {

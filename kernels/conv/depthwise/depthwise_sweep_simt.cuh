@@ -20,7 +20,7 @@
 namespace gpudnn::kernels::depthwise {
 
 template <class T, int kRow>
-__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_kernel(const Params p) {
+__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_kernel(const __grid_constant__ Params p) {
   using I = Instance<kRow>;
   constexpr int kV = I::kVector;
   constexpr int kSeen = (I::kColumns - 1) * I::kStride + I::kWidth;  // columns of the image
@@ -121,7 +121,8 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_ke
 
 // A "window" is here a square of 2 x 2 elements of dx: those that the same elements of dy reach.
 template <class T, int kRow>
-__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_dgrad_kernel(const Params p) {
+__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks)
+    sweep_dgrad_kernel(const __grid_constant__ Params p) {
   using I = Instance<kRow>;
   constexpr int kV = I::kVector;
   constexpr int kS = I::kStride;

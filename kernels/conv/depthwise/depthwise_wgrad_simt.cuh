@@ -13,12 +13,14 @@
 // Larger filters are cut into tiles of 1 x 8 taps (blockIdx.y), each of which is a filter gradient of its own; and so
 // is each slice of a volume's filter, whose units are slices of dy.
 //
+// Along contiguous lines (depthwise_line_simt.cuh) a thread's units are packs of a channel's lines.
+//
 // An element of x that does not exist counts as zero. One of dy that does not exist meets nothing, as zero times an
 // infinity of x would be a NaN.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/conv/depthwise/depthwise_simt.cuh"
+#include "kernels/conv/depthwise/depthwise_line_simt.cuh"
 
 namespace gpudnn::kernels::depthwise {
 
@@ -142,7 +144,7 @@ __device__ __forceinline__ void finish_tap(const Params& p, std::uint32_t channe
 }
 
 template <class T, int kRow>
-__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_kernel(const Params p) {
+__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_kernel(const __grid_constant__ Params p) {
   using I = Instance<kRow>;
   constexpr int kV = I::kVector;
   std::uint32_t channel_block = 0;
@@ -160,10 +162,14 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_ke
   if (works) {
     for (std::uint32_t index = split * p.lanes_s.divisor + lane.unit; index < p.units;
          index += p.splits * p.lanes_s.divisor) {
-      const Unit unit = unit_in_volume(p, index);
-      const int slice = unit.slice * p.d.stride - p.d.pad + tap_slice * p.d.dilation;
-      if (static_cast<unsigned>(slice) >= static_cast<unsigned>(p.d.image)) continue;
-      add_unit<T, I>(p, unit, channel, slice, tap_row, tap_column, sums);
+      if constexpr (kTiles[kRow].kernel == Kernel::line_wgrad) {
+        add_line_unit<T, I::kWidth>(p, index, channel, tap_column, sums);
+      } else {
+        const Unit unit = unit_in_volume(p, index);
+        const int slice = unit.slice * p.d.stride - p.d.pad + tap_slice * p.d.dilation;
+        if (static_cast<unsigned>(slice) >= static_cast<unsigned>(p.d.image)) continue;
+        add_unit<T, I>(p, unit, channel, slice, tap_row, tap_column, sums);
+      }
     }
   }
 
@@ -214,7 +220,7 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_ke
 constexpr int kSumLanes = 8;     // threads that share a tap
 constexpr int kSumColumns = 32;  // taps of a block
 template <class T>
-__global__ void __launch_bounds__(kSumLanes* kSumColumns) sum_splits_kernel(const Params p) {
+__global__ void __launch_bounds__(kSumLanes* kSumColumns) sum_splits_kernel(const __grid_constant__ Params p) {
   __shared__ float sums[kSumLanes][kSumColumns];
   const auto taps = static_cast<std::size_t>(p.d.taps * p.h.taps * p.w.taps);
   const std::size_t count = p.channels * taps;

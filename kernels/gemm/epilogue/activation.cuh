@@ -92,10 +92,9 @@ __device__ __forceinline__ void activate(const ActivationArgs<P>& a, bool approx
   }
 }
 
-// A function, called: for kernels that store at many places of their code and are bound by memory. It takes the arguments
-// by value: for the address of a kernel's parameters each thread copies all of them to its stack first.
+// A function, called: for kernels that store at many places of their code and are bound by memory.
 template <class P>
-__device__ __noinline__ float activated(const ActivationArgs<P> a, float x) {
+__device__ __noinline__ float activated(const ActivationArgs<P>& a, float x) {
   with_activation<float>(a, false, [&x](auto f) { x = f(x); });
   return x;
 }

@@ -237,6 +237,8 @@ void float8_sm90_candidates(const Float8Problem& problem, const Device& device, 
       f.efficiency = shape.efficiency;
       f.l2_bytes = static_cast<double>((shape.bm + shape.bn) * kRow);
       f.tile_seconds = kTileSeconds * shape.bm / 256;
+      f.resident = float8::blocks_of_multiprocessor(shape);
+      f.store_overlaps = f.resident > 1;
       f.store_bytes =
           shape.bm * shape.bn * (config.split_k > 1 ? 4.0 : data_type_bits(output(problem.conv).type) / 8.0);
       f.dram_bytes = bytes_of_tensors(problem.conv);
