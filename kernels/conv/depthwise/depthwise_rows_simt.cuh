@@ -51,8 +51,7 @@ __device__ __forceinline__ int image_position(const Params& p, const Axis& axis,
 
 template <class T, int kV>
 __device__ __forceinline__ void load_element(const T* row, int at, int extent, int step, float (&x)[kV]) {
-  tile::Pack<T, kV> pack;
-  pack.fill(tile::narrow<T>(0.0f));
+  tile::Pack<T, kV> pack = {};
   if (static_cast<unsigned>(at) < static_cast<unsigned>(extent)) {
     pack = tile::load_pack<T, kV>(row + static_cast<std::int64_t>(at) * step);
   }

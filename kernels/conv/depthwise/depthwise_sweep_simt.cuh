@@ -19,6 +19,60 @@
 
 namespace gpudnn::kernels::depthwise {
 
+// The sweep of plain sums. Its steps are unrolled by kDepth, so that nothing moves between registers: windows that
+// began at step t have their sums at t % kDepth, and so do the image rows of a step, of which kDepth - 1 are on their
+// way.
+template <class T, class I, class Load>
+__device__ __forceinline__ void sweep_plain(const Params& p, const Load& load, int steps,
+                                            const float (&taps)[I::kHeight][I::kWidth][I::kVector],
+                                            std::uint32_t stored, T* out, int out_step, std::int64_t out_row_step) {
+  constexpr int kDepth = I::kDepth;
+  constexpr int kSeen = (I::kColumns - 1) * I::kStride + I::kWidth;
+  tile::Pack<T, I::kVector> packs[kDepth][I::kStride][kSeen];
+  float sums[kDepth][I::kColumns][I::kVector] = {};
+#pragma unroll
+  for (int i = 0; i + 1 < kDepth; ++i) load(i < steps, packs[i]);
+#pragma unroll 1
+  for (int first = 0; first < steps; first += kDepth) {
+#pragma unroll
+    for (int phase = 0; phase < kDepth; ++phase) {
+      const int t = first + phase;
+      load(t + kDepth - 1 < steps, packs[(phase + kDepth - 1) % kDepth]);
+#pragma unroll
+      for (int a = 0; a < I::kStride; ++a) {
+        float x[kSeen][I::kVector];
+#pragma unroll
+        for (int j = 0; j < kSeen; ++j) tile::widen_pack<float>(packs[phase][a][j], x[j]);
+#pragma unroll
+        for (int r = a; r < I::kHeight; r += I::kStride) {
+#pragma unroll
+          for (int s = 0; s < I::kWidth; ++s) {
+#pragma unroll
+            for (int j = 0; j < I::kColumns; ++j) {
+#pragma unroll
+              for (int v = 0; v < I::kVector; ++v) {
+                float& sum = sums[(phase + kDepth - r / I::kStride) % kDepth][j][v];
+                const float product = x[j * I::kStride + s][v] * taps[r][s][v];
+                sum = r == 0 && s == 0 ? product : sum + product;
+              }
+            }
+          }
+        }
+      }
+      constexpr int kOldest = kDepth - 1;
+      const bool stores = t >= kOldest && t < steps;
+#pragma unroll
+      for (int j = 0; j < I::kColumns; ++j) {
+        if (stores && (stored >> j & 1u) != 0) {
+          tile::store_pack<T, I::kVector>(element_at(out, j, out_step),
+                                          tile::narrow_pack<T>(sums[(phase + 1) % kDepth][j]));
+        }
+      }
+      if (stores) out += out_row_step;
+    }
+  }
+}
+
 template <class T, int kRow>
 __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_kernel(const __grid_constant__ Params p) {
   using I = Instance<kRow>;
@@ -55,7 +109,6 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_ke
   const T* from = static_cast<const T*>(p.image) +
                   Target<T>::offset(p.image_steps, unit.n, p.multiplier.quotient(channel), row, column);
 
-  float sums[I::kDepth][I::kColumns][kV] = {};  // [0] of the newest row of windows
   const int steps = windows + I::kDepth - 1;
   using Packs = tile::Pack<T, kV>[I::kStride][kSeen];
   // The image rows of a step, and on to the next.
@@ -69,6 +122,13 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_ke
     row += row_step;
     from += from_step;
   };
+  if constexpr (I::kPlainRing) {
+    if (p.is_plain) {
+      sweep_plain<T, I>(p, load, steps, taps, stored, target.out, out_step, out_row_step);
+      return;
+    }
+  }
+  float sums[I::kDepth][I::kColumns][kV] = {};  // [0] of the newest row of windows
   Packs packs;
   load(true, packs);
 #pragma unroll 1
