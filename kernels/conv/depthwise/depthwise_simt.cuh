@@ -30,8 +30,10 @@ struct Instance {
   static constexpr bool kLoadsAhead = kVector == 1 || kHeight < 5 || kMinBlocks == 1;
   // Windows that share an image row, one under the other.
   static constexpr int kDepth = (kHeight + kStride - 1) / kStride;
-  // Plain sums have a loop of their own.
-  static constexpr bool kPlainRing = kVector == 2 && kHeight == 3;
+  // Plain sums of 16 bits have a loop of their own, with the rows of so many steps on their way; 0: those of the next
+  // one replace these as soon as they are floats, where registers are short.
+  static constexpr bool kPlainSweep = kVector == 2 && (kHeight == 3 || (kHeight == 5 && kStride == 1));
+  static constexpr int kAhead = kHeight == 3 ? kDepth - 1 : 0;
 };
 
 // Keeps a value in a register, where the compiler would work it out anew for each use.

@@ -28,21 +28,24 @@ __device__ __forceinline__ void sweep_plain(const Params& p, const Load& load, i
                                             std::uint32_t stored, T* out, int out_step, std::int64_t out_row_step) {
   constexpr int kDepth = I::kDepth;
   constexpr int kSeen = (I::kColumns - 1) * I::kStride + I::kWidth;
-  tile::Pack<T, I::kVector> packs[kDepth][I::kStride][kSeen];
+  constexpr int kAhead = I::kAhead;
+  static_assert(kDepth % (kAhead + 1) == 0, "a step's rows have the same place in each turn");
+  tile::Pack<T, I::kVector> packs[kAhead + 1][I::kStride][kSeen];
   float sums[kDepth][I::kColumns][I::kVector] = {};
 #pragma unroll
-  for (int i = 0; i + 1 < kDepth; ++i) load(i < steps, packs[i]);
+  for (int i = 0; i < (kAhead > 0 ? kAhead : 1); ++i) load(i < steps, packs[i]);
 #pragma unroll 1
   for (int first = 0; first < steps; first += kDepth) {
 #pragma unroll
     for (int phase = 0; phase < kDepth; ++phase) {
       const int t = first + phase;
-      load(t + kDepth - 1 < steps, packs[(phase + kDepth - 1) % kDepth]);
+      if constexpr (kAhead > 0) load(t + kAhead < steps, packs[(phase + kAhead) % (kAhead + 1)]);
 #pragma unroll
       for (int a = 0; a < I::kStride; ++a) {
         float x[kSeen][I::kVector];
 #pragma unroll
-        for (int j = 0; j < kSeen; ++j) tile::widen_pack<float>(packs[phase][a][j], x[j]);
+        for (int j = 0; j < kSeen; ++j) tile::widen_pack<float>(packs[phase % (kAhead + 1)][a][j], x[j]);
+        if (kAhead == 0 && a + 1 == I::kStride) load(t + 1 < steps, packs[0]);
 #pragma unroll
         for (int r = a; r < I::kHeight; r += I::kStride) {
 #pragma unroll
@@ -122,7 +125,7 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_ke
     row += row_step;
     from += from_step;
   };
-  if constexpr (I::kPlainRing) {
+  if constexpr (I::kPlainSweep && sizeof(T) == 2) {
     if (p.is_plain) {
       sweep_plain<T, I>(p, load, steps, taps, stored, target.out, out_step, out_row_step);
       return;
