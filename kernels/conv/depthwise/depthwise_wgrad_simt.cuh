@@ -197,21 +197,20 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_ke
       }
     }
     if (!works || lane.unit != 0 || tap_row + r >= p.h.taps) continue;
-#pragma unroll
-    for (int s = 0; s < I::kWidth; ++s) {
-      if (tap_column + s >= p.w.taps) continue;
-#pragma unroll
-      for (int v = 0; v < kV; ++v) {
-        const float sum = shared[static_cast<std::uint32_t>(s * kV + v) * pitch + threadIdx.x];
-        const std::uint32_t of = channel + static_cast<std::uint32_t>(v);
-        if (p.splits == 1) {
-          finish_tap<T>(p, of, tap_slice, tap_row + r, tap_column + s, sum);
-        } else {
-          const auto tap = static_cast<std::size_t>((tap_slice * p.h.taps + tap_row + r) * p.w.taps + tap_column + s);
-          p.partials[(static_cast<std::size_t>(split) * p.channels + of) *
-                         static_cast<std::size_t>(p.d.taps * p.h.taps * p.w.taps) +
-                     tap] = sum;
-        }
+    // One piece of code for all of them.
+#pragma unroll 1
+    for (int i = 0; i < I::kWidth * kV; ++i) {
+      const int s = tap_column + i / kV;
+      if (s >= p.w.taps) break;
+      const float sum = shared[static_cast<std::uint32_t>(i) * pitch + threadIdx.x];
+      const std::uint32_t of = channel + static_cast<std::uint32_t>(i % kV);
+      if (p.splits == 1) {
+        finish_tap<T>(p, of, tap_slice, tap_row + r, s, sum);
+      } else {
+        const auto tap = static_cast<std::size_t>((tap_slice * p.h.taps + tap_row + r) * p.w.taps + s);
+        p.partials[(static_cast<std::size_t>(split) * p.channels + of) *
+                       static_cast<std::size_t>(p.d.taps * p.h.taps * p.w.taps) +
+                   tap] = sum;
       }
     }
   }
