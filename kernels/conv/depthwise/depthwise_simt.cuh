@@ -32,7 +32,7 @@ struct Instance {
   static constexpr int kDepth = (kHeight + kStride - 1) / kStride;
   // Plain sums of 16 bits have a loop of their own, with the rows of so many steps on their way; 0: those of the next
   // one replace these as soon as they are floats, where registers are short.
-  static constexpr bool kPlainSweep = kVector == 2 && (kHeight == 3 || (kHeight == 5 && kStride == 1));
+  static constexpr bool kPlainSweep = kVector >= 2 && (kHeight == 1 || kHeight == 3 || (kHeight == 5 && kStride == 1));
   static constexpr int kAhead = kHeight == 3 ? kDepth - 1 : 0;
 };
 

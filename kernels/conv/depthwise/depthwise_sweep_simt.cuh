@@ -22,18 +22,19 @@ namespace gpudnn::kernels::depthwise {
 // The sweep of plain sums. Its steps are unrolled by kDepth, so that nothing moves between registers: windows that
 // began at step t have their sums at t % kDepth, and so do the image rows of a step, of which kDepth - 1 are on their
 // way.
-template <class T, class I, class Load>
-__device__ __forceinline__ void sweep_plain(const Params& p, const Load& load, int steps,
+template <class T, class I, class Load, class Packs, int kFirst>
+__device__ __forceinline__ void sweep_plain(const Params& p, const Load& load, const Packs (&ahead)[kFirst], int steps,
                                             const float (&taps)[I::kHeight][I::kWidth][I::kVector],
                                             std::uint32_t stored, T* out, int out_step, std::int64_t out_row_step) {
   constexpr int kDepth = I::kDepth;
   constexpr int kSeen = (I::kColumns - 1) * I::kStride + I::kWidth;
   constexpr int kAhead = I::kAhead;
   static_assert(kDepth % (kAhead + 1) == 0, "a step's rows have the same place in each turn");
-  tile::Pack<T, I::kVector> packs[kAhead + 1][I::kStride][kSeen];
+  static_assert(kFirst == (kAhead > 0 ? kAhead : 1));
+  Packs packs[kAhead + 1];
   float sums[kDepth][I::kColumns][I::kVector] = {};
 #pragma unroll
-  for (int i = 0; i < (kAhead > 0 ? kAhead : 1); ++i) load(i < steps, packs[i]);
+  for (int i = 0; i < kFirst; ++i) memcpy(packs[i], ahead[i], sizeof(Packs));
 #pragma unroll 1
   for (int first = 0; first < steps; first += kDepth) {
 #pragma unroll
@@ -84,19 +85,12 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_ke
   auto* const shared = reinterpret_cast<float*>(tile::dynamic_shared());
   std::uint32_t channel_block = 0;
   const std::uint32_t unit_block = p.channel_blocks.divmod(blockIdx.x, &channel_block);
-  stage_filter<T, I>(p, channel_block, shared);
-  __syncthreads();
   const Lane lane = lane_of(p);
   const std::uint32_t channel = (channel_block * p.lanes_c.divisor + lane.vector) * kV;
   const std::uint32_t index = unit_block * p.lanes_s.divisor + lane.unit;
-  if (!lane.exists || channel >= p.channels || index >= p.units) return;
-  float taps[I::kHeight][I::kWidth][kV];
-  read_filter<I>(p, shared, lane.vector, taps);
-
-  const Unit unit = unit_at(p, index);
+  const bool works = lane.exists && channel < p.channels && index < p.units;
+  const Unit unit = unit_at(p, works ? index : 0);
   const int windows = windows_from(p.h, unit.row);
-  float bias[kV];
-  load_bias<T>(p, channel, bias);
   Target<T> target(p, unit.n, channel, unit.row, unit.column);
   const std::uint32_t stored = columns_inside<I::kColumns>(unit.column, p.w.step, p.w.rows);
   const int out_step = in_register(p.w.step * p.rows_steps.w);
@@ -125,15 +119,31 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_ke
     row += row_step;
     from += from_step;
   };
-  if constexpr (I::kPlainSweep && sizeof(T) == 2) {
+  // The first rows are on their way while the filter comes.
+  constexpr bool kHasPlainSweep = I::kPlainSweep && sizeof(T) == 2;
+  constexpr int kFirst = kHasPlainSweep && I::kAhead > 1 ? I::kAhead : 1;
+  Packs ahead[kFirst];
+  load(works, ahead[0]);
+  if (kFirst > 1 && p.is_plain) {
+#pragma unroll
+    for (int i = 1; i < kFirst; ++i) load(works && i < steps, ahead[i]);
+  }
+  stage_filter<T, I>(p, channel_block, shared);
+  __syncthreads();
+  if (!works) return;
+  float taps[I::kHeight][I::kWidth][kV];
+  read_filter<I>(p, shared, lane.vector, taps);
+  if constexpr (kHasPlainSweep) {
     if (p.is_plain) {
-      sweep_plain<T, I>(p, load, steps, taps, stored, target.out, out_step, out_row_step);
+      sweep_plain<T, I>(p, load, ahead, steps, taps, stored, target.out, out_step, out_row_step);
       return;
     }
   }
+  float bias[kV];
+  load_bias<T>(p, channel, bias);
   float sums[I::kDepth][I::kColumns][kV] = {};  // [0] of the newest row of windows
   Packs packs;
-  load(true, packs);
+  memcpy(packs, ahead[0], sizeof packs);
 #pragma unroll 1
   for (int t = 0; t < steps; ++t) {
     Packs next;

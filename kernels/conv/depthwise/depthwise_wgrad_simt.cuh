@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_ke
       }
     }
     if (!works || lane.unit != 0 || tap_row + r >= p.h.taps) continue;
-    // One piece of code for all of them.
+      // One piece of code for all of them.
 #pragma unroll 1
     for (int i = 0; i < I::kWidth * kV; ++i) {
       const int s = tap_column + i / kV;
