@@ -1,6 +1,6 @@
 // Depthwise convolution with any filter, step and dilation: forward and data gradient, of images and of volumes.
 //
-// The block goes over the rows of the filter together, of which some lie in shared memory for all of its channels.
+// The block goes over the rows of the filter together, each of which lies in shared memory for all of its channels.
 // With step 1 a thread has kColumns windows of a row and slides along the image: an element that was loaded once meets
 // as many taps. With other steps it has one window. In the data gradient of such (`transposed`) a window is a pixel of
 // dx, and the taps whose position is no multiple of the stride are left out.
@@ -13,34 +13,26 @@
 
 namespace gpudnn::kernels::depthwise {
 
-// Rows of the filter of the block's channels, as many as lie in shared memory together, those of a slice after those of
-// the one before: row by row, in each of which the channels are as stage_filter has them.
+// Row r of slice t of the filter of the block's channels: channel by channel, as stage_filter has them.
 template <class T, class I>
-__device__ __forceinline__ void stage_filter_rows(const Params& p, std::uint32_t channel_block, int first_row,
-                                                  float* shared) {
-  const int rows = p.d.taps * p.h.taps;
-  const std::uint32_t width = p.filter_width.divisor;
+__device__ __forceinline__ void stage_filter_row(const Params& p, std::uint32_t channel_block, int t, int r,
+                                                 float* shared) {
+  const auto width = static_cast<std::uint32_t>(p.w.taps);
   const std::uint32_t channels = p.lanes_c.divisor * I::kVector;
   const std::uint32_t first = channel_block * channels;
-  const T* const filter = static_cast<const T*>(p.filter);
-#pragma unroll 4
-  for (std::uint32_t i = threadIdx.x; i < channels * p.staged_taps.divisor; i += blockDim.x) {
-    std::uint32_t tap = 0;
-    std::uint32_t s = 0;
-    const std::uint32_t channel = p.staged_taps.divmod(i, &tap);
-    const std::uint32_t staged = p.filter_width.divmod(tap, &s);
-    const int row = first_row + static_cast<int>(staged);
+  const int from_r = p.mirrored ? p.h.taps - 1 - r : r;
+  const T* const slice = static_cast<const T*>(p.filter) + (p.mirrored ? p.d.taps - 1 - t : t) * p.filter_t;
+  for (std::uint32_t i = threadIdx.x; i < channels * width; i += blockDim.x) {
+    const std::uint32_t channel = i / width;
+    const std::uint32_t s = i % width;
     float value = 0;
-    if (first + channel < p.channels && row < rows) {
-      std::uint32_t r = 0;
-      const std::uint32_t t = p.filter_height.divmod(static_cast<std::uint32_t>(p.mirrored ? rows - 1 - row : row), &r);
+    if (first + channel < p.channels) {
       const std::uint32_t from_s = p.mirrored ? width - 1 - s : s;
       value = tile::widen<float>(
-          filter[(first + channel) * p.filter_k + t * p.filter_t + r * p.filter_r + from_s * p.filter_s]);
+          slice[(first + channel) * p.filter_k + from_r * p.filter_r + static_cast<int>(from_s) * p.filter_s]);
     }
-    const std::uint32_t to =
-        shared_channel<I::kVector>(p, channel / I::kVector, static_cast<int>(channel % I::kVector));
-    shared[(staged * channels + to) * width + s] = value;
+    shared[shared_channel<I::kVector>(p, channel / I::kVector, static_cast<int>(channel % I::kVector)) * width + s] =
+        value;
   }
 }
 
@@ -72,27 +64,18 @@ __device__ __forceinline__ void slide(const Params& p, const T* row, int column,
                                       float (&sums)[I::kColumns][I::kVector]) {
   constexpr int kV = I::kVector;
   constexpr int kColumns = I::kColumns;
-  const int dilation = in_register(p.w.dilation);
-  const int extent = in_register(p.w.image);
-  const std::int64_t step = static_cast<std::int64_t>(dilation) * p.image_steps.w;
-  const T* from = row + static_cast<std::int64_t>(column) * p.image_steps.w;
-  // The next element, or zero.
-  const auto load_next = [&](float(&element)[kV]) {
-    tile::Pack<T, kV> pack = {};
-    if (static_cast<unsigned>(column) < static_cast<unsigned>(extent)) pack = tile::load_pack<T, kV>(from);
-    tile::widen_pack<float>(pack, element);
-    column += dilation;
-    from += step;
-  };
   float x[kColumns][kV];
 #pragma unroll
-  for (int j = 0; j + 1 < kColumns; ++j) load_next(x[j]);
+  for (int j = 0; j + 1 < kColumns; ++j) {
+    load_element<T, kV>(row, column + j * p.w.dilation, p.w.image, p.image_steps.w, x[j]);
+  }
   for (int first = 0; first < p.w.taps; first += kColumns) {
 #pragma unroll
     for (int i = 0; i < kColumns; ++i) {
       const int s = first + i;
       if (s >= p.w.taps) break;
-      load_next(x[(i + kColumns - 1) % kColumns]);
+      load_element<T, kV>(row, column + (s + kColumns - 1) * p.w.dilation, p.w.image, p.image_steps.w,
+                          x[(i + kColumns - 1) % kColumns]);
 #pragma unroll
       for (int v = 0; v < kV; ++v) {
         const float tap = taps[v][s];
@@ -138,30 +121,25 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) rows_ker
   const T* const image = static_cast<const T*>(p.image) +
                          Target<T>::offset(p.image_steps, unit.n, p.multiplier.quotient(works ? channel : 0), 0, 0);
   float sums[I::kColumns][kV] = {};
-  const int rows = p.d.taps * p.h.taps;
-  const std::uint32_t row_floats = p.lanes_c.divisor * kV * p.filter_width.divisor;
-  const int staged = static_cast<int>(p.staged_taps.divisor / p.filter_width.divisor);
-  for (int first = 0; first < rows; first += staged) {
+  int t = 0;
+  int r = 0;
+  for (int i = 0; i < p.d.taps * p.h.taps; ++i) {
     __syncthreads();
-    stage_filter_rows<T, I>(p, channel_block, first, shared);
+    stage_filter_row<T, I>(p, channel_block, t, r, shared);
     __syncthreads();
-    if (!works) continue;
-    for (int i = first; i < min(first + staged, rows); ++i) {
-      std::uint32_t r = 0;
-      const std::uint32_t t = p.filter_height.divmod(static_cast<std::uint32_t>(i), &r);
-      const int slice = image_position(p, p.d, unit.slice, static_cast<int>(t));
-      const int row = image_position(p, p.h, unit.row, static_cast<int>(r));
-      if (row < 0 || slice < 0) continue;
-      const float* row_taps[kV];
-#pragma unroll
-      for (int v = 0; v < kV; ++v) row_taps[v] = taps[v] + static_cast<std::uint32_t>(i - first) * row_floats;
-      const T* const from =
-          image + static_cast<std::int64_t>(row) * p.image_steps.h + static_cast<std::int64_t>(slice) * p.image_steps.d;
-      if constexpr (kSlides) {
-        slide<T, I>(p, from, unit.column - p.w.pad, row_taps, sums);
-      } else {
-        add_taps<T, I>(p, from, unit.column, row_taps, sums);
-      }
+    const int slice = image_position(p, p.d, unit.slice, t);
+    const int row = image_position(p, p.h, unit.row, r);
+    if (++r == p.h.taps) {
+      r = 0;
+      ++t;
+    }
+    if (!works || row < 0 || slice < 0) continue;
+    const T* const from =
+        image + static_cast<std::int64_t>(row) * p.image_steps.h + static_cast<std::int64_t>(slice) * p.image_steps.d;
+    if constexpr (kSlides) {
+      slide<T, I>(p, from, unit.column - p.w.pad, taps, sums);
+    } else {
+      add_taps<T, I>(p, from, unit.column, taps, sums);
     }
   }
   if (!works || unit.row >= p.h.rows) return;

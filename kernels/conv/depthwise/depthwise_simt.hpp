@@ -136,11 +136,9 @@ struct Params {
   std::uint32_t threads = 0;
   std::uint32_t blocks = 0;
   std::uint32_t shared_bytes = 0;
-  FastDivmod filter_width, filter_height;  // Kernel::rows: the filter, and ...
-  FastDivmod staged_taps;                  // ... taps of a channel that lie in shared memory together, whole rows
-  std::uint32_t splits = 1;                // filter gradient: blocks that share a channel block
-  FastDivmod tap_tiles_w;                  // filter gradient: tiles of taps in a row of the filter ...
-  FastDivmod tap_tiles_h;                  // ... and of rows in a slice
+  std::uint32_t splits = 1;  // filter gradient: blocks that share a channel block
+  FastDivmod tap_tiles_w;    // filter gradient: tiles of taps in a row of the filter ...
+  FastDivmod tap_tiles_h;    // ... and of rows in a slice
   std::uint32_t tap_tiles = 1;
 };
 

@@ -21,7 +21,6 @@ using namespace kernels::depthwise;  // NOLINT: this file speaks of nothing else
 
 constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() / 2;
 constexpr std::uint32_t kMaxShared = 48 * 1024;  // what a block may have on every device
-constexpr std::int64_t kStagedFloats = 8192;     // of the filter, where a block has only some rows of it at once
 
 // The tensor that is read by windows, and the one with an element for each.
 const TensorGeometry& image_of(const Problem& problem) {
@@ -191,16 +190,8 @@ void set_lanes(const TileRow& tile, std::int64_t images, Params* p) {
   p->col_units = FastDivmod(static_cast<std::uint32_t>(units_of(p->w)));
   p->units = static_cast<std::uint32_t>(units);
   p->threads = static_cast<std::uint32_t>(ceil_div(lanes_c * lanes_s, 32) * 32);
-  std::int64_t floats = tile.kernel == Kernel::wgrad ? std::int64_t{p->threads} * tile.width * tile.vector
-                                                     : lanes_c * tile.vector * filter;
-  if (tile.kernel == Kernel::rows) {
-    const std::int64_t rows =
-        std::clamp<std::int64_t>(kStagedFloats / floats, 1, static_cast<std::int64_t>(p->d.taps) * p->h.taps);
-    floats *= rows;
-    p->filter_width = FastDivmod(static_cast<std::uint32_t>(p->w.taps));
-    p->filter_height = FastDivmod(static_cast<std::uint32_t>(p->h.taps));
-    p->staged_taps = FastDivmod(static_cast<std::uint32_t>(rows * p->w.taps));
-  }
+  const std::int64_t floats = tile.kernel == Kernel::wgrad ? std::int64_t{p->threads} * tile.width * tile.vector
+                                                           : lanes_c * tile.vector * filter;
   p->shared_bytes = static_cast<std::uint32_t>(4 * floats);
   const std::int64_t unit_blocks = ceil_div(units, lanes_s);
   const std::int64_t shares = tile.kernel == Kernel::wgrad ? p->splits : unit_blocks;
