@@ -47,7 +47,7 @@ constexpr TileRow kTiles[] = {
     {Kernel::sweep, 3, 3, 1, 2, 4, 3}, {Kernel::sweep, 3, 3, 2, 2, 4, 2},
     {Kernel::sweep, 5, 5, 1, 2, 4, 2}, {Kernel::sweep, 5, 5, 2, 2, 4, 2},
     {Kernel::sweep, 7, 7, 1, 2, 4, 1}, {Kernel::sweep, 7, 7, 2, 2, 2, 1},
-    {Kernel::sweep, 1, 3, 1, 4, 4, 3}, {Kernel::sweep, 1, 4, 1, 4, 4, 3},
+    {Kernel::sweep, 1, 3, 1, 4, 8, 2}, {Kernel::sweep, 1, 4, 1, 4, 8, 2},
     {Kernel::sweep, 3, 3, 1, 1, 2, 4}, {Kernel::sweep, 3, 3, 2, 1, 1, 4},
     {Kernel::sweep, 5, 5, 1, 1, 2, 3}, {Kernel::sweep, 5, 5, 2, 1, 1, 4},
     {Kernel::sweep, 7, 7, 1, 1, 1, 2}, {Kernel::sweep, 7, 7, 2, 1, 1, 2},
