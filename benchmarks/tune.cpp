@@ -67,14 +67,26 @@ class Memory {
     args.y = bench::grown(*machine_, &y_, size_in_bytes(problem.y));
     // Never an input of the next problem: outputs fed back grow to infinities, and those to NaN.
     args.out = bench::grown(*machine_, &out_, size_in_bytes(conv::output(problem)));
+    if (problem.has_z != 0) {
+      args.z = bench::grown(*machine_, &z_, size_in_bytes(problem.z));
+      args.alpha2 = 1;
+    }
+    if (problem.has_bias != 0) args.bias = vector_of_channels(problem, &bias_);
+    if (problem.has_scale != 0) args.scale = vector_of_channels(problem, &scale_);
     return args;
   }
   [[nodiscard]] void* workspace() const { return workspace_.get(); }
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_.bytes(); }
 
  private:
+  // A value of any type for each output channel.
+  void* vector_of_channels(const conv::Problem& problem, bench::Buffer* buffer) {
+    const std::int64_t step = std::max<std::int64_t>(problem.bias_stride, 1);
+    return bench::grown(*machine_, buffer, static_cast<std::size_t>(problem.y.dims[1] * step) * sizeof(double));
+  }
+
   bench::Machine* machine_;
-  bench::Buffer x_, w_, y_, out_, workspace_;
+  bench::Buffer x_, w_, y_, out_, z_, bias_, scale_, workspace_;
 };
 
 // A choice with its place in the model's ranking and what it took.

@@ -398,6 +398,8 @@ constexpr const char* kBusyProblems[] = {
     "wgrad f16 nhwc n8c256h28w28 k256r7s7 p3x3 t1x1 d1x1 g256 acc=f32 math=tensor",
     "wgrad f32 nchw n8c96h28w28 k96r3s3 p1x1 t1x1 d1x1 g96 acc=f32 math=fma",
     "wgrad f16 nhwc n8c128h28w28 k128r3s3 p1x1 t1x1 d1x1 g32 acc=f32 math=tensor",
+    "fwd bf16 nchw n4c512w2051 k512s4 p3 t1 d1 g512 acc=f32 math=tensor",
+    "wgrad bf16 nchw n4c512w2051 k512s4 p3 t1 d1 g512 acc=f32 math=tensor",
 };
 
 TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/launch/launch.hpp"
+#include "kernels/conv/depthwise/depthwise_line_simt.cuh"
 #include "kernels/conv/depthwise/depthwise_rows_simt.cuh"
 #include "kernels/conv/depthwise/depthwise_sweep_simt.cuh"
 #include "kernels/tile/instances.hpp"
@@ -21,6 +22,8 @@ constexpr ImageKernel image_kernel() {
     return &sweep_dgrad_kernel<T, kRow>;
   } else if constexpr (kKernel == Kernel::rows) {
     return &rows_kernel<T, kRow>;
+  } else if constexpr (kKernel == Kernel::line) {
+    return &line_kernel<T, kRow>;
   } else {
     return nullptr;
   }

@@ -51,8 +51,7 @@ __device__ __forceinline__ int image_position(const Params& p, const Axis& axis,
 
 template <class T, int kV>
 __device__ __forceinline__ void load_element(const T* row, int at, int extent, int step, float (&x)[kV]) {
-  tile::Pack<T, kV> pack;
-  pack.fill(tile::narrow<T>(0.0f));
+  tile::Pack<T, kV> pack = {};
   if (static_cast<unsigned>(at) < static_cast<unsigned>(extent)) {
     pack = tile::load_pack<T, kV>(row + static_cast<std::int64_t>(at) * step);
   }
@@ -102,7 +101,7 @@ __device__ __forceinline__ void add_taps(const Params& p, const T* row, int wind
 }
 
 template <class T, int kRow>
-__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) rows_kernel(const Params p) {
+__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) rows_kernel(const __grid_constant__ Params p) {
   using I = Instance<kRow>;
   constexpr int kV = I::kVector;
   constexpr bool kSlides = I::kTile.stride == 1;

@@ -7,7 +7,7 @@ namespace {
 
 template <class T>
 void launch_of_type(int row, const Params& params, CUstream_st* stream) {
-  if (kTiles[row].kernel == Kernel::wgrad) {
+  if (is_wgrad(kTiles[row].kernel)) {
     launch_wgrad<T>(row, params, stream);
   } else {
     launch_image<T>(row, params, stream);

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/conv/depthwise/depthwise_simt.hpp"
 #include "kernels/gemm/epilogue/activation.cuh"
@@ -29,6 +30,10 @@ struct Instance {
   static constexpr bool kLoadsAhead = kVector == 1 || kHeight < 5 || kMinBlocks == 1;
   // Windows that share an image row, one under the other.
   static constexpr int kDepth = (kHeight + kStride - 1) / kStride;
+  // Plain sums of 16 bits have a loop of their own, with the rows of so many steps on their way; 0: those of the next
+  // one replace these as soon as they are floats, where registers are short.
+  static constexpr bool kPlainSweep = kVector >= 2 && (kHeight == 1 || kHeight == 3 || (kHeight == 5 && kStride == 1));
+  static constexpr int kAhead = kHeight == 3 ? kDepth - 1 : 0;
 };
 
 // Keeps a value in a register, where the compiler would work it out anew for each use.
@@ -102,14 +107,23 @@ __device__ __forceinline__ std::uint32_t columns_inside(int first, int step, int
   return mask;
 }
 
+// Element j * step of a row. A step is below 2^30: its bytes are one multiplication away, without a sign.
+template <class T>
+__device__ __forceinline__ T* element_at(T* row, int j, int step) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+  const std::uint32_t bytes = static_cast<std::uint32_t>(step) * static_cast<std::uint32_t>(sizeof(T));
+  return reinterpret_cast<T*>(reinterpret_cast<Byte*>(row) +
+                              static_cast<std::uint64_t>(bytes) * static_cast<unsigned>(j));
+}
+
 // kCount packs of a row, zero where the mask has no bit.
 template <class T, int kVector, int kCount>
 __device__ __forceinline__ void load_row(const T* row, int step, std::uint32_t mask,
                                          tile::Pack<T, kVector> (&packs)[kCount]) {
 #pragma unroll
   for (int j = 0; j < kCount; ++j) {
-    packs[j].fill(tile::narrow<T>(0.0f));
-    if ((mask >> j & 1u) != 0) packs[j] = tile::load_pack<T, kVector>(row + static_cast<std::int64_t>(j) * step);
+    packs[j] = {};
+    if ((mask >> j & 1u) != 0) packs[j] = tile::load_pack<T, kVector>(element_at(row, j, step));
   }
 }
 
@@ -153,7 +167,9 @@ __device__ __forceinline__ void read_filter(const Params& p, const float* shared
   }
 }
 
-// alpha * sum + addend_scale * addend + bias, and the activation.
+// alpha * sum + addend_scale * addend + bias, and the activation. Kernels take their parameters as
+// __grid_constant__, because the function that is called wants the address of them: else each thread copies all of
+// them, 520 bytes, to its stack first.
 template <class T, int kVector>
 __device__ __forceinline__ void finish_sum(const Params& p, const float (&bias)[kVector], const T* addend,
                                            float (&value)[kVector]) {
@@ -187,7 +203,7 @@ __device__ __forceinline__ void store_row(const Params& p, const float (&sums)[k
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
       if ((mask >> j & 1u) != 0) {
-        tile::store_pack<T, kVector>(out + static_cast<std::int64_t>(j) * out_step, tile::narrow_pack<T>(sums[j]));
+        tile::store_pack<T, kVector>(element_at(out, j, out_step), tile::narrow_pack<T>(sums[j]));
       }
     }
     return;

@@ -21,15 +21,19 @@ using tile::ElementType;
 using tile::FastDivmod;
 
 constexpr int kMaxThreads = 256;
+constexpr int kLineTurns = 2;  // of two packs of a line that a thread has
 
 enum class Kernel : std::int32_t {
   sweep,        // forward, and the data gradient of step 1: filter and sums in registers
   sweep_dgrad,  // the data gradient of step 2
   rows,         // forward and data gradient of any filter and step
+  line,         // forward and the data gradient of step 1 along contiguous lines
   wgrad,        // the filter gradient: its sums in registers
+  line_wgrad,   // the same along contiguous lines
 };
 
-// An instance: a thread has `vector` channels and `columns` neighbouring columns, and goes down the rows.
+// An instance: a thread has `vector` channels and `columns` neighbouring columns, and goes down the rows. Along lines a
+// thread has packs of 16 bytes of a channel, and the columns are not used.
 struct TileRow {
   Kernel kernel;
   int height, width;  // of the filter, or of the taps that a thread has at once; 0: any
@@ -43,9 +47,9 @@ constexpr TileRow kTiles[] = {
     {Kernel::sweep, 3, 3, 1, 2, 4, 3}, {Kernel::sweep, 3, 3, 2, 2, 4, 2},
     {Kernel::sweep, 5, 5, 1, 2, 4, 2}, {Kernel::sweep, 5, 5, 2, 2, 4, 2},
     {Kernel::sweep, 7, 7, 1, 2, 4, 1}, {Kernel::sweep, 7, 7, 2, 2, 2, 1},
-    {Kernel::sweep, 3, 1, 1, 2, 1, 4}, {Kernel::sweep, 4, 1, 1, 2, 1, 4},
-    {Kernel::sweep, 3, 3, 1, 1, 1, 4}, {Kernel::sweep, 3, 3, 2, 1, 1, 4},
-    {Kernel::sweep, 5, 5, 1, 1, 1, 4}, {Kernel::sweep, 5, 5, 2, 1, 1, 4},
+    {Kernel::sweep, 1, 3, 1, 4, 8, 2}, {Kernel::sweep, 1, 4, 1, 4, 8, 2},
+    {Kernel::sweep, 3, 3, 1, 1, 2, 4}, {Kernel::sweep, 3, 3, 2, 1, 1, 4},
+    {Kernel::sweep, 5, 5, 1, 1, 2, 3}, {Kernel::sweep, 5, 5, 2, 1, 1, 4},
     {Kernel::sweep, 7, 7, 1, 1, 1, 2}, {Kernel::sweep, 7, 7, 2, 1, 1, 2},
     {Kernel::sweep_dgrad, 3, 3, 2, 2, 2, 2}, {Kernel::sweep_dgrad, 5, 5, 2, 2, 1, 2},
     {Kernel::sweep_dgrad, 3, 3, 2, 1, 1, 4}, {Kernel::sweep_dgrad, 5, 5, 2, 1, 1, 2},
@@ -54,15 +58,20 @@ constexpr TileRow kTiles[] = {
     {Kernel::wgrad, 3, 3, 1, 2, 4, 2}, {Kernel::wgrad, 3, 3, 2, 2, 4, 2},
     {Kernel::wgrad, 5, 5, 1, 2, 4, 2}, {Kernel::wgrad, 5, 5, 2, 2, 4, 2},
     {Kernel::wgrad, 7, 7, 1, 2, 4, 1}, {Kernel::wgrad, 7, 7, 2, 2, 2, 1},
-    {Kernel::wgrad, 3, 1, 1, 2, 1, 4}, {Kernel::wgrad, 4, 1, 1, 2, 1, 4},
-    {Kernel::wgrad, 3, 3, 1, 1, 1, 4}, {Kernel::wgrad, 3, 3, 2, 1, 1, 4},
-    {Kernel::wgrad, 5, 5, 1, 1, 1, 3}, {Kernel::wgrad, 5, 5, 2, 1, 1, 3},
+    {Kernel::wgrad, 1, 3, 1, 4, 4, 2}, {Kernel::wgrad, 1, 4, 1, 4, 4, 2},
+    {Kernel::wgrad, 3, 3, 1, 1, 2, 4}, {Kernel::wgrad, 3, 3, 2, 1, 1, 4},
+    {Kernel::wgrad, 5, 5, 1, 1, 2, 3}, {Kernel::wgrad, 5, 5, 2, 1, 1, 3},
     {Kernel::wgrad, 7, 7, 1, 1, 1, 2}, {Kernel::wgrad, 7, 7, 2, 1, 1, 2},
     {Kernel::wgrad, 1, 8, 1, 2, 4, 3}, {Kernel::wgrad, 1, 8, 1, 1, 1, 4},
     {Kernel::wgrad, 1, 1, 0, 2, 1, 4}, {Kernel::wgrad, 1, 1, 0, 1, 1, 4},
+    {Kernel::line, 1, 4, 1, 1, 1, 3}, {Kernel::line, 1, 8, 1, 1, 1, 2},
+    {Kernel::line_wgrad, 1, 4, 1, 1, 1, 3}, {Kernel::line_wgrad, 1, 8, 1, 1, 1, 2},
 };
 // clang-format on
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
+
+constexpr bool is_wgrad(Kernel kernel) { return kernel == Kernel::wgrad || kernel == Kernel::line_wgrad; }
+constexpr bool is_line(Kernel kernel) { return kernel == Kernel::line || kernel == Kernel::line_wgrad; }
 
 struct Strides {
   std::int64_t n = 0;
@@ -110,6 +119,7 @@ struct Params {
   Axis h, w;
   Axis d;  // of volumes, which Kernel::rows and Kernel::wgrad take: one slice of the other tensor a unit
   Strides image_steps, rows_steps, addend_steps;
+  std::int64_t image_count = 0, rows_count = 0;  // elements from the first to the last one: where lines are packs
   std::int64_t filter_k = 0, filter_r = 0, filter_s = 0, filter_t = 0;
   std::int64_t bias_step = 0;     // bytes
   std::uint32_t channels = 0;     // of y

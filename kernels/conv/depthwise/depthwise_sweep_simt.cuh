@@ -19,27 +19,78 @@
 
 namespace gpudnn::kernels::depthwise {
 
+// The sweep of plain sums. Its steps are unrolled by kDepth, so that nothing moves between registers: windows that
+// began at step t have their sums at t % kDepth, and so do the image rows of a step, of which kDepth - 1 are on their
+// way.
+template <class T, class I, class Load, class Packs, int kFirst>
+__device__ __forceinline__ void sweep_plain(const Params& p, const Load& load, const Packs (&ahead)[kFirst], int steps,
+                                            const float (&taps)[I::kHeight][I::kWidth][I::kVector],
+                                            std::uint32_t stored, T* out, int out_step, std::int64_t out_row_step) {
+  constexpr int kDepth = I::kDepth;
+  constexpr int kSeen = (I::kColumns - 1) * I::kStride + I::kWidth;
+  constexpr int kAhead = I::kAhead;
+  static_assert(kDepth % (kAhead + 1) == 0, "a step's rows have the same place in each turn");
+  static_assert(kFirst == (kAhead > 0 ? kAhead : 1));
+  Packs packs[kAhead + 1];
+  float sums[kDepth][I::kColumns][I::kVector] = {};
+#pragma unroll
+  for (int i = 0; i < kFirst; ++i) memcpy(packs[i], ahead[i], sizeof(Packs));
+#pragma unroll 1
+  for (int first = 0; first < steps; first += kDepth) {
+#pragma unroll
+    for (int phase = 0; phase < kDepth; ++phase) {
+      const int t = first + phase;
+      if constexpr (kAhead > 0) load(t + kAhead < steps, packs[(phase + kAhead) % (kAhead + 1)]);
+#pragma unroll
+      for (int a = 0; a < I::kStride; ++a) {
+        float x[kSeen][I::kVector];
+#pragma unroll
+        for (int j = 0; j < kSeen; ++j) tile::widen_pack<float>(packs[phase % (kAhead + 1)][a][j], x[j]);
+        if (kAhead == 0 && a + 1 == I::kStride) load(t + 1 < steps, packs[0]);
+#pragma unroll
+        for (int r = a; r < I::kHeight; r += I::kStride) {
+#pragma unroll
+          for (int s = 0; s < I::kWidth; ++s) {
+#pragma unroll
+            for (int j = 0; j < I::kColumns; ++j) {
+#pragma unroll
+              for (int v = 0; v < I::kVector; ++v) {
+                float& sum = sums[(phase + kDepth - r / I::kStride) % kDepth][j][v];
+                const float product = x[j * I::kStride + s][v] * taps[r][s][v];
+                sum = r == 0 && s == 0 ? product : sum + product;
+              }
+            }
+          }
+        }
+      }
+      constexpr int kOldest = kDepth - 1;
+      const bool stores = t >= kOldest && t < steps;
+#pragma unroll
+      for (int j = 0; j < I::kColumns; ++j) {
+        if (stores && (stored >> j & 1u) != 0) {
+          tile::store_pack<T, I::kVector>(element_at(out, j, out_step),
+                                          tile::narrow_pack<T>(sums[(phase + 1) % kDepth][j]));
+        }
+      }
+      if (stores) out += out_row_step;
+    }
+  }
+}
+
 template <class T, int kRow>
-__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_kernel(const Params p) {
+__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_kernel(const __grid_constant__ Params p) {
   using I = Instance<kRow>;
   constexpr int kV = I::kVector;
   constexpr int kSeen = (I::kColumns - 1) * I::kStride + I::kWidth;  // columns of the image
   auto* const shared = reinterpret_cast<float*>(tile::dynamic_shared());
   std::uint32_t channel_block = 0;
   const std::uint32_t unit_block = p.channel_blocks.divmod(blockIdx.x, &channel_block);
-  stage_filter<T, I>(p, channel_block, shared);
-  __syncthreads();
   const Lane lane = lane_of(p);
   const std::uint32_t channel = (channel_block * p.lanes_c.divisor + lane.vector) * kV;
   const std::uint32_t index = unit_block * p.lanes_s.divisor + lane.unit;
-  if (!lane.exists || channel >= p.channels || index >= p.units) return;
-  float taps[I::kHeight][I::kWidth][kV];
-  read_filter<I>(p, shared, lane.vector, taps);
-
-  const Unit unit = unit_at(p, index);
+  const bool works = lane.exists && channel < p.channels && index < p.units;
+  const Unit unit = unit_at(p, works ? index : 0);
   const int windows = windows_from(p.h, unit.row);
-  float bias[kV];
-  load_bias<T>(p, channel, bias);
   Target<T> target(p, unit.n, channel, unit.row, unit.column);
   const std::uint32_t stored = columns_inside<I::kColumns>(unit.column, p.w.step, p.w.rows);
   const int out_step = in_register(p.w.step * p.rows_steps.w);
@@ -55,7 +106,6 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_ke
   const T* from = static_cast<const T*>(p.image) +
                   Target<T>::offset(p.image_steps, unit.n, p.multiplier.quotient(channel), row, column);
 
-  float sums[I::kDepth][I::kColumns][kV] = {};  // [0] of the newest row of windows
   const int steps = windows + I::kDepth - 1;
   using Packs = tile::Pack<T, kV>[I::kStride][kSeen];
   // The image rows of a step, and on to the next.
@@ -69,8 +119,31 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_ke
     row += row_step;
     from += from_step;
   };
+  // The first rows are on their way while the filter comes.
+  constexpr bool kHasPlainSweep = I::kPlainSweep && sizeof(T) == 2;
+  constexpr int kFirst = kHasPlainSweep && I::kAhead > 1 ? I::kAhead : 1;
+  Packs ahead[kFirst];
+  load(works, ahead[0]);
+  if (kFirst > 1 && p.is_plain) {
+#pragma unroll
+    for (int i = 1; i < kFirst; ++i) load(works && i < steps, ahead[i]);
+  }
+  stage_filter<T, I>(p, channel_block, shared);
+  __syncthreads();
+  if (!works) return;
+  float taps[I::kHeight][I::kWidth][kV];
+  read_filter<I>(p, shared, lane.vector, taps);
+  if constexpr (kHasPlainSweep) {
+    if (p.is_plain) {
+      sweep_plain<T, I>(p, load, ahead, steps, taps, stored, target.out, out_step, out_row_step);
+      return;
+    }
+  }
+  float bias[kV];
+  load_bias<T>(p, channel, bias);
+  float sums[I::kDepth][I::kColumns][kV] = {};  // [0] of the newest row of windows
   Packs packs;
-  load(true, packs);
+  memcpy(packs, ahead[0], sizeof packs);
 #pragma unroll 1
   for (int t = 0; t < steps; ++t) {
     Packs next;
@@ -121,7 +194,8 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_ke
 
 // A "window" is here a square of 2 x 2 elements of dx: those that the same elements of dy reach.
 template <class T, int kRow>
-__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) sweep_dgrad_kernel(const Params p) {
+__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks)
+    sweep_dgrad_kernel(const __grid_constant__ Params p) {
   using I = Instance<kRow>;
   constexpr int kV = I::kVector;
   constexpr int kS = I::kStride;

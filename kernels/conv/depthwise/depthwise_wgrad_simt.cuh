@@ -13,12 +13,14 @@
 // Larger filters are cut into tiles of 1 x 8 taps (blockIdx.y), each of which is a filter gradient of its own; and so
 // is each slice of a volume's filter, whose units are slices of dy.
 //
+// Along contiguous lines (depthwise_line_simt.cuh) a thread's units are packs of a channel's lines.
+//
 // An element of x that does not exist counts as zero. One of dy that does not exist meets nothing, as zero times an
 // infinity of x would be a NaN.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/conv/depthwise/depthwise_simt.cuh"
+#include "kernels/conv/depthwise/depthwise_line_simt.cuh"
 
 namespace gpudnn::kernels::depthwise {
 
@@ -142,7 +144,7 @@ __device__ __forceinline__ void finish_tap(const Params& p, std::uint32_t channe
 }
 
 template <class T, int kRow>
-__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_kernel(const Params p) {
+__global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_kernel(const __grid_constant__ Params p) {
   using I = Instance<kRow>;
   constexpr int kV = I::kVector;
   std::uint32_t channel_block = 0;
@@ -160,10 +162,14 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_ke
   if (works) {
     for (std::uint32_t index = split * p.lanes_s.divisor + lane.unit; index < p.units;
          index += p.splits * p.lanes_s.divisor) {
-      const Unit unit = unit_in_volume(p, index);
-      const int slice = unit.slice * p.d.stride - p.d.pad + tap_slice * p.d.dilation;
-      if (static_cast<unsigned>(slice) >= static_cast<unsigned>(p.d.image)) continue;
-      add_unit<T, I>(p, unit, channel, slice, tap_row, tap_column, sums);
+      if constexpr (kTiles[kRow].kernel == Kernel::line_wgrad) {
+        add_line_unit<T, I::kWidth>(p, index, channel, tap_column, sums);
+      } else {
+        const Unit unit = unit_in_volume(p, index);
+        const int slice = unit.slice * p.d.stride - p.d.pad + tap_slice * p.d.dilation;
+        if (static_cast<unsigned>(slice) >= static_cast<unsigned>(p.d.image)) continue;
+        add_unit<T, I>(p, unit, channel, slice, tap_row, tap_column, sums);
+      }
     }
   }
 
@@ -191,21 +197,20 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_ke
       }
     }
     if (!works || lane.unit != 0 || tap_row + r >= p.h.taps) continue;
-#pragma unroll
-    for (int s = 0; s < I::kWidth; ++s) {
-      if (tap_column + s >= p.w.taps) continue;
-#pragma unroll
-      for (int v = 0; v < kV; ++v) {
-        const float sum = shared[static_cast<std::uint32_t>(s * kV + v) * pitch + threadIdx.x];
-        const std::uint32_t of = channel + static_cast<std::uint32_t>(v);
-        if (p.splits == 1) {
-          finish_tap<T>(p, of, tap_slice, tap_row + r, tap_column + s, sum);
-        } else {
-          const auto tap = static_cast<std::size_t>((tap_slice * p.h.taps + tap_row + r) * p.w.taps + tap_column + s);
-          p.partials[(static_cast<std::size_t>(split) * p.channels + of) *
-                         static_cast<std::size_t>(p.d.taps * p.h.taps * p.w.taps) +
-                     tap] = sum;
-        }
+      // One piece of code for all of them.
+#pragma unroll 1
+    for (int i = 0; i < I::kWidth * kV; ++i) {
+      const int s = tap_column + i / kV;
+      if (s >= p.w.taps) break;
+      const float sum = shared[static_cast<std::uint32_t>(i) * pitch + threadIdx.x];
+      const std::uint32_t of = channel + static_cast<std::uint32_t>(i % kV);
+      if (p.splits == 1) {
+        finish_tap<T>(p, of, tap_slice, tap_row + r, s, sum);
+      } else {
+        const auto tap = static_cast<std::size_t>((tap_slice * p.h.taps + tap_row + r) * p.w.taps + s);
+        p.partials[(static_cast<std::size_t>(split) * p.channels + of) *
+                       static_cast<std::size_t>(p.d.taps * p.h.taps * p.w.taps) +
+                   tap] = sum;
       }
     }
   }
@@ -214,7 +219,7 @@ __global__ void __launch_bounds__(kMaxThreads, kTiles[kRow].min_blocks) wgrad_ke
 constexpr int kSumLanes = 8;     // threads that share a tap
 constexpr int kSumColumns = 32;  // taps of a block
 template <class T>
-__global__ void __launch_bounds__(kSumLanes* kSumColumns) sum_splits_kernel(const Params p) {
+__global__ void __launch_bounds__(kSumLanes* kSumColumns) sum_splits_kernel(const __grid_constant__ Params p) {
   __shared__ float sums[kSumLanes][kSumColumns];
   const auto taps = static_cast<std::size_t>(p.d.taps * p.h.taps * p.w.taps);
   const std::size_t count = p.channels * taps;

@@ -13,7 +13,7 @@ using WgradKernel = void (*)(Params);
 // Null for the rows of other directions.
 template <class T, int kRow>
 constexpr WgradKernel wgrad_kernel_of() {
-  if constexpr (kTiles[kRow].kernel == Kernel::wgrad) {
+  if constexpr (is_wgrad(kTiles[kRow].kernel)) {
     return &wgrad_kernel<T, kRow>;
   } else {
     return nullptr;

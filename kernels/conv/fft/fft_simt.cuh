@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(Shape<kT>::kThreads) fft_forward_simt(const Fo
 }
 
 template <int kT>
-__global__ void __launch_bounds__(Shape<kT>::kThreads) fft_inverse_simt(const InverseParams p) {
+__global__ void __launch_bounds__(Shape<kT>::kThreads) fft_inverse_simt(const __grid_constant__ InverseParams p) {
   using S = Shape<kT>;
   __shared__ float shared[S::kItems * S::kTile];
   const int item = static_cast<int>(threadIdx.x) % S::kItems;

@@ -45,7 +45,9 @@ struct Instance {
   static constexpr bool kStreamK = false;
   static constexpr int kConsumers = kTile.consumers;
   static constexpr int kThreads = 128 * (1 + kConsumers);
+  static constexpr int kBlocks = blocks_of_multiprocessor(kTile);
   static constexpr int kConsumerRegisters = 232;
+  static constexpr int kProducerRegisters = kBlocks == 1 ? sm90::kProducerRegisters : 24;
   static constexpr int kRowsOfC = kBM;
   static constexpr int kColumnsOfC = kBN;
   static constexpr int kRowElements = sm90::kRowBytes;
@@ -60,7 +62,7 @@ struct Instance {
                                                                   std::uint32_t half) {
     return row_block * 64 + thread / 32 * 16 + thread % 32 / 4 + half * 8;
   }
-  static_assert(kConsumers == 2 && kBM == 64 * kRowBlocks * kConsumers, "consumers take blocks of 64 rows");
+  static_assert(kBM == 64 * kRowBlocks * kConsumers, "consumers take blocks of 64 rows");
   static_assert((kRowBlocks + 1) * kBN / 2 + 32 <= kConsumerRegisters, "sums and a k tile's fit the registers");
 };
 
@@ -194,7 +196,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
 }
 
 template <class I>
-__global__ void __launch_bounds__(I::kThreads, 1) float8_sm90(const __grid_constant__ Params p) {
+__global__ void __launch_bounds__(I::kThreads, I::kBlocks) float8_sm90(const __grid_constant__ Params p) {
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -202,7 +204,7 @@ __global__ void __launch_bounds__(I::kThreads, 1) float8_sm90(const __grid_const
   __syncwarp();
   sm90::start_together<I>();
   if (warp < 4) {
-    ptx::setmaxnreg_dec<sm90::kProducerRegisters>();
+    ptx::setmaxnreg_dec<I::kProducerRegisters>();
     if (warp == 0) sm90::produce<I>(p.gemm, shared);
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
@@ -251,7 +253,7 @@ __global__ void __launch_bounds__(sm90::kReduceThreads)
 template <class I>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
   constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
-  static_assert(kBytes <= 227 * 1024, "shared memory of a block");
+  static_assert(I::kBlocks * (kBytes + 1024) <= 228 * 1024, "shared memory of a multiprocessor");
   cuda::allow_shared_memory<&float8_sm90<I>>(kBytes);
   const cuda::LaunchConfig config = {blocks, I::kThreads, kBytes, 1, params.gemm.filter_by_pdl};
   cuda::launch_kernel(&float8_sm90<I>, config, stream, params);

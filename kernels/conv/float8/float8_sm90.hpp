@@ -19,13 +19,15 @@
 
 namespace gpudnn::kernels::float8 {
 
-// Rows of C are pixels, shared by two consumers. `efficiency` is the share of the 8-bit matrix rate in a long
-// reduction.
+// Rows of C are pixels, shared by two consumers; or a block has one consumer, and a multiprocessor two blocks, one of
+// which multiplies while the other stores. `efficiency` is the share of the 8-bit matrix rate in a long reduction.
 constexpr sm90::TileShape kShapes[] = {
     {256, 128, false, 2, 4, 128, 0.80},
-    {128, 128, false, 2, 6, 128, 0.70},
+    {128, 160, false, 2, 5, 128, 0.72},
+    {128, 128, false, 1, 3, 128, 0.72},
 };
 constexpr int kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
+constexpr int blocks_of_multiprocessor(const sm90::TileShape& shape) { return shape.consumers == 1 ? 2 : 1; }
 
 constexpr int kMaxFactors = 4;
 

@@ -139,7 +139,7 @@ __device__ __forceinline__ void multiply_fused(const FusedShared& shared, int ch
   }
 }
 
-__global__ void __launch_bounds__(FusedShape::kThreads) winograd_fused_simt(const FusedParams p) {
+__global__ void __launch_bounds__(FusedShape::kThreads) winograd_fused_simt(const __grid_constant__ FusedParams p) {
   using S = FusedShape;
   __shared__ alignas(16) FusedShared shared[2];
   FusedSources sources = fused_sources(p);

@@ -179,7 +179,7 @@ __device__ __forceinline__ void store_tile(const OutputParams& p, const Place& a
 }
 
 template <int kPoints, int kM>
-__global__ void __launch_bounds__(256) winograd_output_simt(const OutputParams p) {
+__global__ void __launch_bounds__(256) winograd_output_simt(const __grid_constant__ OutputParams p) {
   const Place at = place_of(p.tiles, p.along_channels, static_cast<int>(threadIdx.x) / kLanes,
                             static_cast<int>(threadIdx.x) % kLanes);
   if (!at.inside) return;

@@ -11,7 +11,7 @@ namespace {
 namespace depthwise = kernels::depthwise;
 
 struct Prepared {
-  DepthwiseLaunch pairs;  // two channels a thread, where layout and pointers allow it
+  DepthwiseLaunch vectors;  // several channels a thread, or packs of a line, where layout and pointers allow it
   DepthwiseLaunch single;
   tile::ElementType type = tile::ElementType::f32;
   Direction direction = Direction::forward;
@@ -26,17 +26,17 @@ Support supports(const Problem& problem, const Device&) {
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
-  if (config.tile == 2) prepared->pairs = depthwise_launch(problem, 2, config.split_k, device.multiprocessors);
-  prepared->single = depthwise_launch(problem, 1, config.split_k, device.multiprocessors);
+  if (config.tile == 2) prepared->vectors = depthwise_launch(problem, true, config.split_k, device.multiprocessors);
+  prepared->single = depthwise_launch(problem, false, config.split_k, device.multiprocessors);
   prepared->type = element_type(problem.x.type);
   prepared->direction = problem.direction;
   prepared->workspace = depthwise_workspace(problem, config.split_k);
   return prepared;
 }
 
-bool takes_pairs(const Prepared& prepared, const Args& args) {
-  if (prepared.pairs.row < 0) return false;
-  const auto bytes = static_cast<std::uintptr_t>(2 * tile::element_bytes(prepared.type));
+bool takes_vectors(const Prepared& prepared, const Args& args) {
+  if (prepared.vectors.row < 0) return false;
+  const auto bytes = static_cast<std::uintptr_t>(prepared.vectors.alignment);
   const auto is_aligned = [&](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0; };
   return is_aligned(args.x) && is_aligned(args.y) && is_aligned(args.z) &&
          (prepared.direction == Direction::wgrad || is_aligned(args.out));
@@ -45,7 +45,7 @@ bool takes_pairs(const Prepared& prepared, const Args& args) {
 Status launch(const LaunchSite& site, const void* state, const Args& args) {
   const auto& prepared = *static_cast<const Prepared*>(state);
   GPUDNN_TRY(require_workspace(site, prepared.workspace));
-  const DepthwiseLaunch& chosen = takes_pairs(prepared, args) ? prepared.pairs : prepared.single;
+  const DepthwiseLaunch& chosen = takes_vectors(prepared, args) ? prepared.vectors : prepared.single;
   depthwise::Params p = chosen.params;
   p.image = prepared.direction == Direction::dgrad ? args.y : args.x;
   p.rows = args.y;

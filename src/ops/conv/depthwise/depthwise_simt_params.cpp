@@ -1,7 +1,7 @@
 // The mapping of convolution problems to the depthwise kernels, and their cost model.
 //
-// Two spatial axes always, and a third for volumes: a sequence lies along h where memory runs along channels, so that
-// threads go down it, and along w where it is contiguous itself.
+// Two spatial axes always, and a third for volumes: a sequence lies along w, so that a thread has neighbouring windows
+// of it, whose loads are all under way together.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/depthwise/depthwise_simt_params.hpp"
 
@@ -12,6 +12,7 @@
 #include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "ops/conv/epilogue_args.hpp"
+#include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -44,7 +45,7 @@ struct SpatialDims {
 SpatialDims spatial_dims(const Problem& problem) {
   if (problem.spatial == 3) return {1, 2, 0};
   if (problem.spatial == 2) return {0, 1};
-  return runs_along_channels(problem) ? SpatialDims{0, -1} : SpatialDims{-1, 0};
+  return {-1, 0};
 }
 
 Strides strides_of(const TensorGeometry& t, SpatialDims dims) {
@@ -70,16 +71,18 @@ Axis axis_of(const Problem& problem, int dim) {
   return axis;
 }
 
-// The instance for the axes, or -1.
+// The instance for the axes that has the most channels a thread, up to `vector`, or -1. One channel is a matter of its
+// own.
 int find_row(Kernel kernel, int height, int width, int stride, int vector) {
+  int best = -1;
   for (int i = 0; i < kTileCount; ++i) {
     const TileRow& row = kTiles[i];
     if (row.kernel == kernel && row.height == height && row.width == width && row.stride == stride &&
-        row.vector == vector) {
-      return i;
+        row.vector <= vector && (row.vector == 1) == (vector == 1) && (best < 0 || row.vector > kTiles[best].vector)) {
+      best = i;
     }
   }
-  return -1;
+  return best;
 }
 
 // Makes the data gradient of step 1 a forward convolution with the mirrored filter.
@@ -122,6 +125,12 @@ int choose_row(const Problem& problem, int vector, Params* p) {
     if (row >= 0) return row;
   }
   return find_row(Kernel::rows, 0, 0, p->w.stride == 1 ? 1 : 0, vector);
+}
+
+bool is_line_problem(const Problem& problem, const Params& p) {
+  if (p.h.taps != 1 || p.h.rows != 1 || p.h.image != 1 || problem.spatial == 3) return false;
+  if (p.w.stride != 1 || (p.w.dilation != 1 && p.w.taps > 1) || p.channels_last) return false;
+  return p.image_steps.w == 1 && p.rows_steps.w == 1;
 }
 
 // Threads share an axis in chunks of `chunk` windows that are a step apart.
@@ -230,7 +239,58 @@ void set_chunks(const TileRow& tile, std::int64_t images, int multiprocessors, P
   *p = best;
 }
 
-bool allows_pairs(const Strides& s) { return s.c == 1 && s.n % 2 == 0 && s.h % 2 == 0 && s.w % 2 == 0 && s.d % 2 == 0; }
+bool allows_vectors(const Strides& s, int vector) {
+  return s.c == 1 && s.n % vector == 0 && s.h % vector == 0 && s.w % vector == 0 && s.d % vector == 0;
+}
+// Channels that a thread of the layout may have: 4, 2 or 1.
+int widest_vector(const Params& p) {
+  for (int vector : {4, 2}) {
+    if (p.channels % static_cast<std::uint32_t>(vector) == 0 && p.multiplier.divisor == 1 &&
+        allows_vectors(p.image_steps, vector) && allows_vectors(p.rows_steps, vector) &&
+        allows_vectors(p.addend_steps, vector)) {
+      return vector;
+    }
+  }
+  return 1;
+}
+
+// Elements from the first to the last one.
+std::int64_t span_of(const TensorGeometry& t) {
+  std::int64_t span = 1;
+  for (int i = 0; i < t.rank; ++i) span += (t.dims[i] - 1) * t.strides[i];
+  return span;
+}
+
+// Lines of packs: how threads share them. False where they have too many units to count.
+bool set_line(const Problem& problem, Params* p) {
+  const bool wgrad = problem.direction == Direction::wgrad;
+  const int elements = 16 / tile::element_bytes(element_type(problem.x.type));
+  const std::int64_t packs = ceil_div(p->w.rows + elements - 1, elements);  // where a line begins within a pack
+  const std::int64_t units = ceil_div(packs, 2 * kLineTurns);
+  const std::int64_t lines = problem.x.dims[0] * (wgrad ? 1 : std::int64_t{p->channels});
+  if (units * lines > kMaxIndex) return false;
+  p->image_count = span_of(image_of(problem));
+  p->rows_count = span_of(rows_of(problem));
+  p->col_units = FastDivmod(static_cast<std::uint32_t>(units));
+  p->channel_blocks = FastDivmod(p->channels);
+  p->units = static_cast<std::uint32_t>(units * lines);
+  p->threads = kMaxThreads;
+  p->lanes_c = FastDivmod(1);
+  p->lanes_s = FastDivmod(kMaxThreads);
+  if (!wgrad) {
+    p->blocks = static_cast<std::uint32_t>(ceil_div(units * lines, kMaxThreads));
+    return true;
+  }
+  // Several channels of few units share a block.
+  const std::int64_t lanes = std::min<std::int64_t>(p->units, kMaxThreads);
+  const std::int64_t channels = std::min<std::int64_t>(kMaxThreads / lanes, p->channels);
+  p->lanes_c = FastDivmod(static_cast<std::uint32_t>(channels));
+  p->lanes_s = FastDivmod(static_cast<std::uint32_t>(lanes));
+  p->threads = static_cast<std::uint32_t>(ceil_div(channels * lanes, 32) * 32);
+  p->channel_blocks = FastDivmod(static_cast<std::uint32_t>(ceil_div(p->channels, channels)));
+  p->blocks = p->channel_blocks.divisor * p->splits;
+  return true;
+}
 
 const char* sizes_unsupported_reason(const Problem& problem) {
   for (const TensorGeometry* t : {&problem.x, &problem.y, &problem.w, &problem.z}) {
@@ -270,7 +330,7 @@ const char* depthwise_unsupported_reason(const Problem& problem) {
   return sizes_unsupported_reason(problem);
 }
 
-DepthwiseLaunch depthwise_launch(const Problem& problem, int vector, int splits, int multiprocessors) {
+DepthwiseLaunch depthwise_launch(const Problem& problem, bool vectors, int splits, int multiprocessors) {
   const SpatialDims dims = spatial_dims(problem);
   DepthwiseLaunch launch;
   Params& p = launch.params;
@@ -284,10 +344,9 @@ DepthwiseLaunch depthwise_launch(const Problem& problem, int vector, int splits,
   p.channels_last = runs_along_channels(problem);
   p.channels = static_cast<std::uint32_t>(problem.y.dims[1]);
   p.multiplier = FastDivmod(static_cast<std::uint32_t>(multiplier_of(problem)));
-  if (vector == 2 && (p.channels % 2 != 0 || p.multiplier.divisor != 1 || !allows_pairs(p.image_steps) ||
-                      !allows_pairs(p.rows_steps) || !allows_pairs(p.addend_steps))) {
-    return launch;
-  }
+  const bool line = vectors && is_line_problem(problem, p);
+  const int vector = vectors ? widest_vector(p) : 1;
+  if (vectors && vector == 1 && !line) return launch;
   p.filter_k = problem.w.strides[0];
   p.filter_r = dims.h < 0 ? 0 : problem.w.strides[2 + dims.h];
   p.filter_s = dims.w < 0 ? 0 : problem.w.strides[2 + dims.w];
@@ -300,13 +359,26 @@ DepthwiseLaunch depthwise_launch(const Problem& problem, int vector, int splits,
     if (p.w.rows == 1 && p.w.taps > 1) p.w.stride = p.h.stride;
     if (p.h.rows == 1 && p.h.taps > 1) p.h.stride = p.w.stride;
   }
-  launch.row = choose_row(problem, vector, &p);
+  if (line) {
+    if (problem.direction == Direction::dgrad) mirror(&p);
+    const Kernel kernel = problem.direction == Direction::wgrad ? Kernel::line_wgrad : Kernel::line;
+    launch.row = find_row(kernel, 1, p.w.taps <= 4 ? 4 : 8, 1, 1);
+  } else {
+    launch.row = choose_row(problem, vector, &p);
+  }
   const TileRow& tile = kTiles[launch.row];
-  if (tile.kernel == Kernel::wgrad) {
+  launch.alignment = tile::element_bytes(element_type(problem.x.type)) * tile.vector;
+  if (is_wgrad(tile.kernel)) {
     p.splits = static_cast<std::uint32_t>(splits);
     p.tap_tiles_w = FastDivmod(static_cast<std::uint32_t>(ceil_div(p.w.taps, tile.width)));
     p.tap_tiles_h = FastDivmod(static_cast<std::uint32_t>(ceil_div(p.h.taps, tile.height)));
     p.tap_tiles = p.tap_tiles_w.divisor * p.tap_tiles_h.divisor * static_cast<std::uint32_t>(p.d.taps);
+  }
+  if (line) {
+    launch.alignment = 16;
+    if (!set_line(problem, &p)) launch.row = -1;
+    p.shared_bytes = tile.kernel == Kernel::line_wgrad ? 4 * p.threads * static_cast<std::uint32_t>(tile.width) : 0;
+    return launch;
   }
   set_axes(tile, &p);
   set_chunks(tile, problem.x.dims[0] * p.d.rows, multiprocessors, &p);
@@ -321,8 +393,14 @@ std::size_t depthwise_workspace(const Problem& problem, int splits) {
 namespace {
 
 // Instructions of a warp for a row of the image.
-double instructions_of_row(const TileRow& tile, const Params& p) {
+double instructions_of_row(const TileRow& tile, const Params& p, int element_bytes) {
   const double v = tile.vector;
+  if (is_line(tile.kernel)) {
+    // Of a unit: shifts and conversions, and the multiply-adds, for each tile of taps.
+    const double elements = 16.0 / element_bytes;
+    const double tiles = tile.kernel == Kernel::line ? static_cast<double>(ceil_div(p.w.taps, tile.width)) : 1;
+    return 100 + kLineTurns * 2 * (20 + tiles * (50 + 2 * elements + elements * tile.width));
+  }
   if (tile.kernel == Kernel::rows) {
     const double rows = static_cast<double>(p.d.taps) * p.h.taps;
     const bool slides = tile.stride == 1;
@@ -338,16 +416,17 @@ double instructions_of_row(const TileRow& tile, const Params& p) {
 double seconds_of(const Problem& problem, const DepthwiseLaunch& launch, const Device& device) {
   const TileRow& tile = kTiles[launch.row];
   const Params& p = launch.params;
-  const bool wgrad = tile.kernel == Kernel::wgrad;
+  const bool wgrad = is_wgrad(tile.kernel);
   const double turns =
       wgrad ? std::ceil(static_cast<double>(p.units) / (static_cast<double>(p.splits) * p.lanes_s.divisor)) : 1;
-  const double rows = tile.kernel == Kernel::rows ? 1 : rows_of_unit(tile, p);
+  const double rows = tile.kernel == Kernel::rows || is_line(tile.kernel) ? 1 : rows_of_unit(tile, p);
   Footprint f;
   f.tiles = static_cast<double>(p.blocks) * p.tap_tiles;
   f.resident = tile.min_blocks;
   f.warps = p.threads / 32.0;
   f.latency_warps = 4;
-  f.cycles = turns * rows * instructions_of_row(tile, p) * f.warps / 4;
+  f.cycles =
+      turns * rows * instructions_of_row(tile, p, tile::element_bytes(element_type(problem.x.type))) * f.warps / 4;
   f.k_tile_latency = turns * rows * 0.5e-6;
   f.tile_seconds = 0.3e-6;
   f.dram_bytes = 1.15 * bytes_of_tensors(problem) * (wgrad ? p.tap_tiles : 1);
@@ -362,8 +441,8 @@ double seconds_of(const Problem& problem, const DepthwiseLaunch& launch, const D
 constexpr int kRowsOfSplit = 4;  // of a thread, at the least
 
 // Splits that fill the device once.
-int splits_of(const Problem& problem, int vector, int multiprocessors) {
-  const DepthwiseLaunch whole = depthwise_launch(problem, vector, 1, multiprocessors);
+int splits_of(const Problem& problem, bool vectors, int multiprocessors) {
+  const DepthwiseLaunch whole = depthwise_launch(problem, vectors, 1, multiprocessors);
   if (whole.row < 0) return 1;
   const double slots = static_cast<double>(multiprocessors) * kTiles[whole.row].min_blocks;
   const double blocks = static_cast<double>(whole.params.blocks) * whole.params.tap_tiles;
@@ -376,15 +455,15 @@ int splits_of(const Problem& problem, int vector, int multiprocessors) {
 
 void depthwise_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const int multiprocessors = std::max(device.multiprocessors, 1);
-  // Pointers that do not allow pairs get one channel a thread at the launch.
-  const int vector = depthwise_launch(problem, 2, 1, multiprocessors).row >= 0 ? 2 : 1;
+  // Pointers that do not allow vectors get one channel a thread at the launch.
+  const bool vectors = depthwise_launch(problem, true, 1, multiprocessors).row >= 0;
   const auto offer = [&](int splits) {
-    candidates->push_back({{.tile = vector, .split_k = splits, .tile_name = vector == 2 ? "c2" : "c1"},
-                           seconds_of(problem, depthwise_launch(problem, vector, splits, multiprocessors), device),
+    candidates->push_back({{.tile = vectors ? 2 : 1, .split_k = splits, .tile_name = vectors ? "c2" : "c1"},
+                           seconds_of(problem, depthwise_launch(problem, vectors, splits, multiprocessors), device),
                            depthwise_workspace(problem, splits)});
   };
   offer(1);
-  const int splits = problem.direction == Direction::wgrad ? splits_of(problem, vector, multiprocessors) : 1;
+  const int splits = problem.direction == Direction::wgrad ? splits_of(problem, vectors, multiprocessors) : 1;
   if (splits > 1) offer(splits);
 }
 

@@ -13,11 +13,13 @@ namespace gpudnn::conv {
 // An instance and its parameters without pointers.
 struct DepthwiseLaunch {
   kernels::depthwise::Params params;
-  int row = -1;  // of kTiles; -1: none
+  int row = -1;       // of kTiles; -1: none
+  int alignment = 1;  // of the pointers, bytes
 };
 
-// `vector`: channels of a thread, 1 or 2. None where the layout does not allow 2. `splits`: of the filter gradient.
-[[nodiscard]] DepthwiseLaunch depthwise_launch(const Problem& problem, int vector, int splits, int multiprocessors);
+// `vectors`: threads have several channels, or packs of a line. None where the layout does not allow it. `splits`: of
+// the filter gradient.
+[[nodiscard]] DepthwiseLaunch depthwise_launch(const Problem& problem, bool vectors, int splits, int multiprocessors);
 
 // Bytes of partial sums.
 [[nodiscard]] std::size_t depthwise_workspace(const Problem& problem, int splits);

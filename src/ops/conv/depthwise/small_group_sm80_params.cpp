@@ -214,9 +214,9 @@ std::size_t small_group_workspace(const Problem& problem, const Params& p) {
 }
 
 void small_group_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr double kCyclesOfProduct = 1.1;  // of 16 x 8 x 8, of a multiprocessor
-  constexpr double kStartSeconds = 1.5e-6;  // the filter's loads
-  constexpr double kTurnSeconds = 1.2e-6;   // of a tile, alone on its multiprocessor
+  constexpr double kCyclesOfProduct = 1.45;  // of 16 x 8 x 8, of a multiprocessor
+  constexpr double kStartSeconds = 1.5e-6;   // the filter's loads
+  constexpr double kTurnSeconds = 1.2e-6;    // of a tile, alone on its multiprocessor
   const TileRow& tile = kTiles[small_group_row(problem)];
   const Params p = small_group_params(problem, std::max(device.multiprocessors, 1));
   const double taps = tile.taps * tile.taps;
@@ -230,7 +230,7 @@ void small_group_candidates(const Problem& problem, const Device& device, std::v
   f.latency_warps = 2;
   f.cycles = turns * (warps * kWarpColumns * taps * kCyclesOfProduct + chunks * 0.25 + 300);
   f.k_tile_latency = turns * kTurnSeconds;
-  f.dram_bytes = 1.15 * bytes_of_tensors(problem);
+  f.dram_bytes = 2.0 * bytes_of_tensors(problem);  // at half the rate of a copy
   f.start_seconds = kStartSeconds;
   const std::size_t workspace = small_group_workspace(problem, p);
   if (workspace > 0) {

@@ -119,7 +119,8 @@ std::shared_ptr<const Float8Prepared> float8_sm90_prepare(const Float8Problem& p
   prepared->plan = float8_sm90_plan(problem, config);
   sm90::Params& p = prepared->plan.gemm.params;
   sm90_take_turns(2 * static_cast<std::uint32_t>(device.multiprocessors), &p);
-  prepared->blocks = std::min(static_cast<std::uint32_t>(device.multiprocessors), p.works.divisor * p.splits);
+  const int blocks = prepared->plan.is_wgrad ? 1 : float8::blocks_of_multiprocessor(float8::kShapes[config.tile]);
+  prepared->blocks = std::min(static_cast<std::uint32_t>(blocks * device.multiprocessors), p.works.divisor * p.splits);
   prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(&prepared->plan); });
   return prepared;
 }

@@ -21,8 +21,9 @@ namespace sm90 = kernels::sm90;
 constexpr std::int64_t kVector = 16;  // elements that TMA counts in
 constexpr std::int64_t kRow = 128;    // elements of a k tile
 constexpr double kTileSeconds = 1.2e-6;
-constexpr double kPartialRate = 0.39;  // of the L2's
-constexpr double kLaunch = 2.5e-6;     // of one more kernel
+constexpr double kMaxPairedKTiles = 8;  // of blocks that share a multiprocessor: beyond, the L2 holds them up
+constexpr double kPartialRate = 0.39;   // of the L2's
+constexpr double kLaunch = 2.5e-6;      // of one more kernel
 constexpr std::size_t kAlignment = 256;
 
 constexpr auto kNames = tile_names(float8::kShapes, [](const sm90::TileShape& tile) {
@@ -222,6 +223,8 @@ void float8_sm90_candidates(const Float8Problem& problem, const Device& device, 
     Config config = {.tile = tile, .split_k = 1, .tile_name = kNames[static_cast<std::size_t>(tile)].text};
     const Float8Plan plan = float8_sm90_plan(problem, config);
     const Counts counts = counts_of(plan.gemm);
+    const bool in_pairs = float8::blocks_of_multiprocessor(shape) > 1;
+    if (in_pairs && counts.longest_k > kMaxPairedKTiles) continue;
     const double multiprocessors = std::max(device.rates.multiprocessors, 2);
     int last = 0;
     for (const double rounds : {0.0, 1.0, 2.0, 4.0}) {
@@ -236,7 +239,9 @@ void float8_sm90_candidates(const Float8Problem& problem, const Device& device, 
       f.flops_rate = 2 * device.rates.half_flops;
       f.efficiency = shape.efficiency;
       f.l2_bytes = static_cast<double>((shape.bm + shape.bn) * kRow);
-      f.tile_seconds = kTileSeconds * shape.bm / 256;
+      f.tile_seconds = in_pairs ? 0.1 * kTileSeconds : kTileSeconds * shape.bm / 256;
+      f.resident = in_pairs ? 2 : 1;
+      f.store_overlaps = in_pairs;
       f.store_bytes =
           shape.bm * shape.bn * (config.split_k > 1 ? 4.0 : data_type_bits(output(problem.conv).type) / 8.0);
       f.dram_bytes = bytes_of_tensors(problem.conv);

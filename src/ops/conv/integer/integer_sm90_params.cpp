@@ -182,6 +182,7 @@ IntegerSm90Plan integer_sm90_plan(const Problem& problem, const Config& config) 
 }
 
 void integer_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  constexpr double kEpilogueSeconds = 3e-6;  // of 128 x 128 bytes, by one warpgroup
   const double filters = static_cast<double>(problem.w.dims[0]) / problem.groups;
   const double channels = static_cast<double>(problem.w.dims[1]);
   double pixels = static_cast<double>(problem.y.dims[0]);
@@ -202,10 +203,12 @@ void integer_sm90_candidates(const Problem& problem, const Device& device, std::
       f.efficiency = shape.efficiency;
       f.l2_bytes = static_cast<double>(shape.bm + shape.bn) * shape.k_bytes;
       f.store_bytes = static_cast<double>(shape.bm * shape.bn) * data_type_bits(problem.y.type) / 8;
-      f.tile_seconds = (0.3e-6 + 1.0e-6 * shape.bm * shape.bn / 16384) / (shape.ping_pong ? shape.consumers : 1);
+      const double epilogue = kEpilogueSeconds * shape.bm * shape.bn / 16384;
+      f.tile_seconds = (0.3e-6 + epilogue) / (shape.ping_pong ? shape.consumers : 1);
       f.store_overlaps = shape.ping_pong;
       f.dram_bytes = bytes_of_tensors(problem);
-      if (shape.cluster_split) f.start_seconds = 1e-6;
+      // The last tile's epilogue hides behind nothing; consumers that share a tile share it.
+      f.start_seconds = (shape.cluster_split ? 1e-6 : 0) + epilogue / (shape.ping_pong ? 1 : shape.consumers);
       Config config = {.tile = tile, .tile_name = kNames[static_cast<std::size_t>(tile)].text};
       config.split_k = splits;
       candidates->push_back({config, estimate(f, device.rates), 0});
