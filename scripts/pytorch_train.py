@@ -150,8 +150,10 @@ def row(key, nvidia, ours):
     first, best = nvidia[0], ours[0]
     if "error" in first:
         return None, f"{key:30} not compared: NVIDIA's run: {first['error']}", None
-    if "error" in best:
-        return False, f"{key:30} FAILED: {best['error']}", None
+    for one in ours:
+        if "error" in one:
+            return False, f"{key:30} FAILED: {one['error']}", None
+    nvidia = [one for one in nvidia if "error" not in one]
     noise = max((apart(first["losses"], other["losses"]) for other in nvidia[1:]), default=0)
     distance = apart(first["losses"], best["losses"])
     starts = abs(best["losses"][0] - first["losses"][0]) <= 2**-8 * abs(first["losses"][0])
