@@ -2,7 +2,7 @@
 """Trains published networks by PyTorch, with NVIDIA's cuDNN and with libgpudnn preloaded in its place, and compares.
 
 usage: pytorch_train.py LIBCUDNN [--models NAME,...] [--types TYPE,...] [--steps N] [--batch N] [--benchmark]
-                        [--limit SECONDS] [--noise N] [--out FILE]
+                        [--limit SECONDS] [--noise N] [--out FILE] [--losses FILE]
 
   LIBCUDNN   libgpudnn's libcudnn.so.9; its libgpudnn.so.1 must be beside it or in the folder above
   --models   of MODELS below; all by default
@@ -11,11 +11,13 @@ usage: pytorch_train.py LIBCUDNN [--models NAME,...] [--types TYPE,...] [--steps
   --batch    images of a step (default 16)
   --limit    of each process; trainings that it cuts off are left out of the table
   --noise    of NVIDIA's runs that tell how far two runs may lie apart (default 1)
+  --losses   writes the losses of all steps of all runs there, as JSON
   --out      also writes the table there
 
 Needs a GPU, PyTorch 2.11 and torchvision. Each library trains in processes of its own, in turn, twice and more. The
 data are random images of ten classes. NVIDIA's engines give the same bits each time, so its further runs' images differ
-by one rounding to half precision (a factor of 1 +- 2^-11): how far its runs are apart says how far other sums may lead.
+by one rounding to half precision (a factor of 1 +- 2^-11), and from the third on it is held to deterministic algorithms:
+how far its runs are apart says how far other sums may lead.
 A training passes where the first loss agrees to 2^-8, and all losses of libgpudnn's run are as close to NVIDIA's as
 NVIDIA's farthest run is, by a factor of three and 2 % of the first loss. The ratio is libgpudnn's time of a step over
 NVIDIA's, of each the best of its first two runs.
@@ -103,9 +105,10 @@ def worker(arguments):
     import torch
 
     torch.backends.cudnn.benchmark = arguments.benchmark
+    torch.backends.cudnn.deterministic = arguments.rounded > 1
     results = {}
-    for name in arguments.models.split(","):
-        for dtype in arguments.types.split(","):
+    for dtype in arguments.types.split(","):
+        for name in arguments.models.split(","):
             key = f"{name} {dtype}"
             begin = time.perf_counter()
             try:
@@ -178,6 +181,7 @@ def main():
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--benchmark", action="store_true")
     parser.add_argument("--limit", type=float)
+    parser.add_argument("--losses")
     parser.add_argument("--out")
     parser.add_argument("--noise", type=int, default=1)
     parser.add_argument("--rounded", type=int, default=0, help=argparse.SUPPRESS)
@@ -214,6 +218,9 @@ def main():
         mean = math.exp(statistics.fmean(map(math.log, ratios)))
         lines.append(f"{len(ratios)} trainings, {failures} failures; ratio: geometric mean {mean:.3f}, greatest {max(ratios):.3f}")
     print("\n".join(lines))
+    if arguments.losses:
+        with open(arguments.losses, "w", encoding="utf-8") as file:
+            json.dump({"nvidia": nvidia, "libgpudnn": ours}, file)
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
