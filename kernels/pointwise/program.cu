@@ -1,10 +1,13 @@
 // Instances and launches of the kernels that run pointwise programs.
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
 #include "kernels/pointwise/match_compiled.hpp"
 #include "kernels/pointwise/program.cuh"
 #include "kernels/pointwise/program_compiled_sm90.hpp"
+#include "kernels/pointwise/program_registers.cuh"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
 
@@ -14,8 +17,9 @@ namespace {
 using tile::AnyType;
 
 constexpr int kSharedOfMultiprocessor =
-    220 * 1024;                               // that blocks of Hopper may have together, less what each one costs
-constexpr int kMaxSharedOfBlock = 96 * 1024;  // of the vector kernel: two blocks a multiprocessor
+    220 * 1024;                                   // that blocks of Hopper may have together, less what each one costs
+constexpr int kMaxSharedOfBlock = 96 * 1024;      // of the vector kernel: two blocks a multiprocessor
+constexpr int kMaxSharedOfRegisters = 40 * 1024;  // of the kernel with operands in registers: five blocks
 constexpr std::int64_t kMaxStride = (std::int64_t{1} << 31) - 1;
 
 std::int64_t count_of(const ProgramParams& params) {
@@ -141,15 +145,62 @@ void launch_vector(VectorArgs* args, const ProgramParams& params, cudaStream_t s
   constexpr std::int64_t kTile = kProgramThreads * P;
   const int shared = args->temp_bytes + 2 * args->stage_bytes;
   cuda::allow_shared_memory<&program_vector<N, P>>(kMaxSharedOfBlock);
-  const int resident = tile::clamp(kSharedOfMultiprocessor / (shared + 1024), 1, 3);
+  const int resident = tile::clamp(kSharedOfMultiprocessor / (shared + 1024), 1, N * P == 16 ? 5 : 3);
   const std::int64_t tiles = (args->packs + kTile - 1) / kTile;
   const auto blocks = static_cast<unsigned>(tile::least(tiles, std::int64_t{params.multiprocessors} * resident));
   cuda::launch_kernel(&program_vector<N, P>, {blocks, kProgramThreads, static_cast<std::size_t>(shared)}, stream,
                       *args);
 }
 
+template <int N, int P>
+void launch_registers(const VectorArgs& args, const ProgramParams& params, cudaStream_t stream) {
+  constexpr std::int64_t kTile = kProgramThreads * P;
+  constexpr int kResident = 5;
+  const std::int64_t tiles = (args.packs + kTile - 1) / kTile;
+  const auto blocks = static_cast<unsigned>(tile::least(tiles, std::int64_t{params.multiprocessors} * kResident));
+  const std::size_t shared = sizeof(float) * N * P * kProgramThreads * static_cast<std::size_t>(args.table.code.temps);
+  cuda::launch_kernel(&program_registers<N, P>, {blocks, kProgramThreads, shared}, stream, args);
+}
+
+// Returns false, with nothing launched, where operands and temporaries are too many for registers, or lie otherwise.
+bool try_registers(const ProgramParams& params, cudaStream_t stream) {
+  const int width = pack_width(params);
+  const int last = params.rank - 1;
+  const std::int64_t packs = count_of(params) / width;
+  if (params.is_double || params.rank > kProgramVectorLoops || params.dims[last] % width != 0) return false;
+  if (packs > tile::kMaxIterations || params.code->temps > kMaxSharedOfRegisters / (16 * 4 * kProgramThreads))
+    return false;
+  VectorArgs args;
+  args.packs = static_cast<std::uint32_t>(packs);
+  args.rank = params.rank;
+  for (int i = 0; i < params.rank; ++i) {
+    args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 ? width : 1)));
+  }
+  int place[tile::kProgramInputs] = {};
+  for (int t = 0; t < params.inputs; ++t) {
+    if (!params.in[t].present) continue;
+    if (args.inputs == kRegisterInputs) return false;
+    VectorTensor* const tensor = &args.table.in[args.inputs];
+    if (!set_tensor(params, params.in[t], width, tensor)) return false;
+    if (tensor->form == InputForm::index || (tensor->form == InputForm::gathered && tensor->step != 0)) return false;
+    if (tensor->chunk > 4 * kRegisterWords) return false;
+    place[t] = args.inputs++;
+  }
+  for (int t = 0; t < params.outputs; ++t) {
+    if (!set_tensor(params, params.out[t], width, &args.table.out[t])) return false;
+  }
+  args.table.code = *params.code;
+  for (int s = 0; s < args.table.code.steps; ++s) {
+    std::uint32_t& word = args.table.code.step[s].word;
+    if (static_cast<tile::StepSource>(word >> 7 & 7u) != tile::StepSource::input) continue;
+    word = (word & ~(63u << 10)) | static_cast<std::uint32_t>(place[word >> 10 & 63u]) << 10;
+  }
+  width == 8 ? launch_registers<8, 2>(args, params, stream) : launch_registers<4, 2>(args, params, stream);
+  return true;
+}
+
 // Returns false, with nothing launched, where the scalar kernel has to take the program.
-bool try_vector(const ProgramParams& params, cudaStream_t stream) {
+bool try_vector(const ProgramParams& params, cudaStream_t stream, bool half) {
   const int width = pack_width(params);
   const int last = params.rank - 1;
   const std::int64_t packs = count_of(params) / width;
@@ -162,7 +213,8 @@ bool try_vector(const ProgramParams& params, cudaStream_t stream) {
   for (int i = 0; i < params.rank; ++i) {
     args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 ? width : 1)));
   }
-  const int packs_of_thread = kProgramElements / width;
+  const int elements = half ? kProgramElements / 2 : kProgramElements;
+  const int packs_of_thread = elements / width;
   for (int t = 0; t < params.inputs; ++t) {
     args.table.in[t].form = InputForm::gathered;  // a scalar: no step fetches it
     if (!params.in[t].present) continue;
@@ -174,9 +226,13 @@ bool try_vector(const ProgramParams& params, cudaStream_t stream) {
   for (int t = 0; t < params.outputs; ++t) {
     if (!set_tensor(params, params.out[t], width, &args.table.out[t])) return false;
   }
-  args.temp_bytes = params.code->temps * kProgramElements * 4 * kProgramThreads;
+  args.temp_bytes = params.code->temps * elements * 4 * kProgramThreads;
   if (args.temp_bytes + 2 * args.stage_bytes > kMaxSharedOfBlock) return false;
   args.table.code = *params.code;
+  if (half) {
+    width == 8 ? launch_vector<8, 2>(&args, params, stream) : launch_vector<4, 4>(&args, params, stream);
+    return true;
+  }
   width == 8 ? launch_vector<8, 4>(&args, params, stream) : launch_vector<4, 8>(&args, params, stream);
   return true;
 }
@@ -209,7 +265,11 @@ void launch_scalar(const ProgramParams& params, const tile::ProgramCode<C>& code
 
 // Any nest of at most kMaxIterations elements.
 void launch_part(const ProgramParams& params, cudaStream_t stream) {
-  if (try_compiled(params, stream) || try_vector(params, stream)) return;
+  static const char* const variant = std::getenv("GPUDNN_PW");
+  const char v = variant == nullptr ? '2' : variant[0];
+  if (try_compiled(params, stream)) return;
+  if (v == '2' && try_registers(params, stream)) return;
+  if (try_vector(params, stream, v == '1')) return;
   if (params.is_double) {
     launch_scalar<double, kProgramScalarElements / 2>(params, *params.code64, stream);
   } else {
