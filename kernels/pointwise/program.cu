@@ -1,7 +1,5 @@
 // Instances and launches of the kernels that run pointwise programs.
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
-
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
 #include "kernels/pointwise/match_compiled.hpp"
@@ -145,7 +143,7 @@ void launch_vector(VectorArgs* args, const ProgramParams& params, cudaStream_t s
   constexpr std::int64_t kTile = kProgramThreads * P;
   const int shared = args->temp_bytes + 2 * args->stage_bytes;
   cuda::allow_shared_memory<&program_vector<N, P>>(kMaxSharedOfBlock);
-  const int resident = tile::clamp(kSharedOfMultiprocessor / (shared + 1024), 1, N * P == 16 ? 5 : 3);
+  const int resident = tile::clamp(kSharedOfMultiprocessor / (shared + 1024), 1, 3);
   const std::int64_t tiles = (args->packs + kTile - 1) / kTile;
   const auto blocks = static_cast<unsigned>(tile::least(tiles, std::int64_t{params.multiprocessors} * resident));
   cuda::launch_kernel(&program_vector<N, P>, {blocks, kProgramThreads, static_cast<std::size_t>(shared)}, stream,
@@ -200,7 +198,7 @@ bool try_registers(const ProgramParams& params, cudaStream_t stream) {
 }
 
 // Returns false, with nothing launched, where the scalar kernel has to take the program.
-bool try_vector(const ProgramParams& params, cudaStream_t stream, bool half) {
+bool try_vector(const ProgramParams& params, cudaStream_t stream) {
   const int width = pack_width(params);
   const int last = params.rank - 1;
   const std::int64_t packs = count_of(params) / width;
@@ -213,8 +211,7 @@ bool try_vector(const ProgramParams& params, cudaStream_t stream, bool half) {
   for (int i = 0; i < params.rank; ++i) {
     args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 ? width : 1)));
   }
-  const int elements = half ? kProgramElements / 2 : kProgramElements;
-  const int packs_of_thread = elements / width;
+  const int packs_of_thread = kProgramElements / width;
   for (int t = 0; t < params.inputs; ++t) {
     args.table.in[t].form = InputForm::gathered;  // a scalar: no step fetches it
     if (!params.in[t].present) continue;
@@ -226,13 +223,9 @@ bool try_vector(const ProgramParams& params, cudaStream_t stream, bool half) {
   for (int t = 0; t < params.outputs; ++t) {
     if (!set_tensor(params, params.out[t], width, &args.table.out[t])) return false;
   }
-  args.temp_bytes = params.code->temps * elements * 4 * kProgramThreads;
+  args.temp_bytes = params.code->temps * kProgramElements * 4 * kProgramThreads;
   if (args.temp_bytes + 2 * args.stage_bytes > kMaxSharedOfBlock) return false;
   args.table.code = *params.code;
-  if (half) {
-    width == 8 ? launch_vector<8, 2>(&args, params, stream) : launch_vector<4, 4>(&args, params, stream);
-    return true;
-  }
   width == 8 ? launch_vector<8, 4>(&args, params, stream) : launch_vector<4, 8>(&args, params, stream);
   return true;
 }
@@ -265,11 +258,7 @@ void launch_scalar(const ProgramParams& params, const tile::ProgramCode<C>& code
 
 // Any nest of at most kMaxIterations elements.
 void launch_part(const ProgramParams& params, cudaStream_t stream) {
-  static const char* const variant = std::getenv("GPUDNN_PW");
-  const char v = variant == nullptr ? '2' : variant[0];
-  if (try_compiled(params, stream)) return;
-  if (v == '2' && try_registers(params, stream)) return;
-  if (try_vector(params, stream, v == '1')) return;
+  if (try_compiled(params, stream) || try_registers(params, stream) || try_vector(params, stream)) return;
   if (params.is_double) {
     launch_scalar<double, kProgramScalarElements / 2>(params, *params.code64, stream);
   } else {

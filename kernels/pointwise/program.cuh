@@ -268,8 +268,7 @@ struct VectorContext {
 };
 
 template <int N, int P>
-__global__ void __launch_bounds__(kProgramThreads, N* P == 16 ? 5 : 3)
-    program_vector(const __grid_constant__ VectorArgs args) {
+__global__ void __launch_bounds__(kProgramThreads, 3) program_vector(const __grid_constant__ VectorArgs args) {
   __shared__ SharedCopy<VectorTable> copy;
   copy_to_shared(args.table, &copy);
   const VectorTable& table = copy.get();
