@@ -5,7 +5,7 @@
 #include "kernels/pointwise/match_compiled.hpp"
 #include "kernels/pointwise/program.cuh"
 #include "kernels/pointwise/program_compiled_sm90.hpp"
-#include "kernels/pointwise/program_registers.cuh"
+#include "kernels/pointwise/program_registers_sm90.hpp"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
 
@@ -150,24 +150,15 @@ void launch_vector(VectorArgs* args, const ProgramParams& params, cudaStream_t s
                       *args);
 }
 
-template <int N, int P>
-void launch_registers(const VectorArgs& args, const ProgramParams& params, cudaStream_t stream) {
-  constexpr std::int64_t kTile = kProgramThreads * P;
-  constexpr int kResident = 5;
-  const std::int64_t tiles = (args.packs + kTile - 1) / kTile;
-  const auto blocks = static_cast<unsigned>(tile::least(tiles, std::int64_t{params.multiprocessors} * kResident));
-  const std::size_t shared = sizeof(float) * N * P * kProgramThreads * static_cast<std::size_t>(args.table.code.temps);
-  cuda::launch_kernel(&program_registers<N, P>, {blocks, kProgramThreads, shared}, stream, args);
-}
-
 // Returns false, with nothing launched, where operands and temporaries are too many for registers, or lie otherwise.
 bool try_registers(const ProgramParams& params, cudaStream_t stream) {
   const int width = pack_width(params);
   const int last = params.rank - 1;
   const std::int64_t packs = count_of(params) / width;
-  if (params.is_double || params.rank > kProgramVectorLoops || params.dims[last] % width != 0) return false;
-  if (packs > tile::kMaxIterations || params.code->temps > kMaxSharedOfRegisters / (16 * 4 * kProgramThreads))
-    return false;
+  constexpr int kBytesOfTemp = kRegisterMaxElements * 4 * kProgramThreads;
+  if (!params.runs_compiled || params.is_double || params.rank > kProgramVectorLoops) return false;
+  if (params.dims[last] % width != 0 || packs > tile::kMaxIterations) return false;
+  if (params.code->temps > kMaxSharedOfRegisters / kBytesOfTemp) return false;
   VectorArgs args;
   args.packs = static_cast<std::uint32_t>(packs);
   args.rank = params.rank;
@@ -193,7 +184,7 @@ bool try_registers(const ProgramParams& params, cudaStream_t stream) {
     if (static_cast<tile::StepSource>(word >> 7 & 7u) != tile::StepSource::input) continue;
     word = (word & ~(63u << 10)) | static_cast<std::uint32_t>(place[word >> 10 & 63u]) << 10;
   }
-  width == 8 ? launch_registers<8, 2>(args, params, stream) : launch_registers<4, 2>(args, params, stream);
+  launch_registers(width, args, params.multiprocessors, stream);
   return true;
 }
 

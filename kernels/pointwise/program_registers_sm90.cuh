@@ -10,11 +10,11 @@
 #pragma once
 
 #include "kernels/pointwise/program.cuh"
+#include "kernels/pointwise/program_registers_sm90.hpp"
 
 namespace gpudnn::kernels {
 
-constexpr int kRegisterInputs = 3;  // widen() and fetch() know them
-constexpr int kRegisterWords = 4;   // of a pack
+static_assert(kRegisterInputs == 3, "widen() and fetch() know them");
 
 template <int N, int P>
 struct RegisterContext {
