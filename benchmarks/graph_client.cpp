@@ -12,8 +12,11 @@ namespace {
 gpudnnBackendAttributeName_t name_of(int name) { return static_cast<gpudnnBackendAttributeName_t>(name); }
 gpudnnBackendAttributeType_t type_of(int type) { return static_cast<gpudnnBackendAttributeType_t>(type); }
 
-void require(const Library& library, gpudnnStatus_t status, const std::string& what) {
-  if (status != GPUDNN_STATUS_SUCCESS) throw std::runtime_error(what + ": " + failure_text(library, status));
+// The text is made where something failed alone: what is timed is the library.
+void require(const Library& library, gpudnnStatus_t status, const char* what, int number = -1) {
+  if (status == GPUDNN_STATUS_SUCCESS) return;
+  const std::string of = number < 0 ? "" : " " + std::to_string(number);
+  throw std::runtime_error(what + of + ": " + failure_text(library, status));
 }
 
 }  // namespace
@@ -27,7 +30,7 @@ BackendObject::~BackendObject() {
 }
 void BackendObject::set(int name, int type, std::int64_t count, const void* elements) {
   require(*library_, library_->api.BackendSetAttribute(object_, name_of(name), type_of(type), count, elements),
-          "attribute " + std::to_string(name));
+          "attribute", name);
 }
 bool BackendObject::try_set(int name, int type, std::int64_t count, const void* elements) noexcept {
   return library_->api.BackendSetAttribute(object_, name_of(name), type_of(type), count, elements) ==
@@ -41,7 +44,7 @@ void BackendObject::finalize() { require(*library_, library_->api.BackendFinaliz
 std::int64_t BackendObject::integer(int name) const {
   std::int64_t value = 0, count = 0;
   require(*library_, library_->api.BackendGetAttribute(object_, name_of(name), GPUDNN_TYPE_INT64, 1, &count, &value),
-          "reading attribute " + std::to_string(name));
+          "reading attribute", name);
   return value;
 }
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Runs PyTorch's cuDNN calls twice, with NVIDIA's library and with libgpudnn preloaded in its place, and compares.
 
-usage: pytorch_check.py LIBCUDNN [--work DIRECTORY] [--parts NAME,...] [--share X]
+usage: pytorch_check.py LIBCUDNN [--work DIRECTORY] [--parts NAME,...] [--share X] [--slice I/N]
 
   LIBCUDNN   libgpudnn's libcudnn.so.9; its libgpudnn.so.1 must be beside it or in the folder above
   --work     where results and logs go; a fresh temporary directory otherwise
   --parts    of pytorch_cases.py; all by default
   --share    of the random cases of each part (default 1)
+  --slice    every N-th case from the I-th on alone, so that several processes share them
 
 Needs a GPU and PyTorch 2.11 built for cuDNN 9.19. Each run is a process of its own; the second one has
 
@@ -31,16 +32,24 @@ from pytorch_cases import PARTS, cases
 VERSION = 91900
 
 
-def worker(path, log, parts, share):
+def chosen(torch, arguments):
+    """The cases of this process."""
+    first, step = map(int, arguments.slice.split("/"))
+    return list(cases(torch, arguments.parts.split(","), arguments.share))[first::step]
+
+
+def worker(arguments):
     """Runs every case and saves name -> tensors, or the exception's text. Notes before each case where it is."""
     import torch  # here: the parent process has no need of it
+
+    path, log = arguments.worker, arguments.log
 
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     version = torch.backends.cudnn.version()
     results = {"version": version}
     with open(path + ".progress", "w", encoding="utf-8") as progress:
-        for case in cases(torch, parts, share):
+        for case in chosen(torch, arguments):
             name = case.name
             print(name, file=progress, flush=True)
             torch.manual_seed(sum(name.encode()))
@@ -139,7 +148,7 @@ def compare(theirs, ours, case, torch):
 
 def run_worker(path, log, arguments, environment):
     command = [sys.executable, __file__, "--worker", str(path), "--log", str(log)]
-    command += ["--parts", arguments.parts, "--share", str(arguments.share)]
+    command += ["--parts", arguments.parts, "--share", str(arguments.share), "--slice", arguments.slice]
     result = subprocess.run(command, env={**os.environ, **environment}, check=False)
     if result.returncode != 0:
         progress = pathlib.Path(f"{path}.progress")
@@ -155,11 +164,12 @@ def main():
     parser.add_argument("--work")
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--slice", default="0/1")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--log", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        return worker(arguments.worker, arguments.log, arguments.parts.split(","), arguments.share)
+        return worker(arguments)
     if not arguments.library or not os.path.exists(arguments.library):
         parser.error("name libgpudnn's libcudnn.so.9")
     work = pathlib.Path(arguments.work or tempfile.mkdtemp(prefix="pytorch_check."))
@@ -185,7 +195,7 @@ def main():
         wrong = results["version"] != VERSION
         failures += wrong
         print(f"{'FAILED' if wrong else 'ok':10} torch.backends.cudnn.version() is {results['version']} with {who}")
-    known = {case.name: case for case in cases(torch, arguments.parts.split(","), arguments.share)}
+    known = {case.name: case for case in chosen(torch, arguments)}
     counts = {}
     for name in [n for n in ours if n != "version"]:
         verdict, what = compare(theirs[name], ours[name], known.get(name), torch)

@@ -5,6 +5,7 @@
 #include "kernels/pointwise/match_compiled.hpp"
 #include "kernels/pointwise/program.cuh"
 #include "kernels/pointwise/program_compiled_sm90.hpp"
+#include "kernels/pointwise/program_registers_sm90.hpp"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
 
@@ -14,8 +15,9 @@ namespace {
 using tile::AnyType;
 
 constexpr int kSharedOfMultiprocessor =
-    220 * 1024;                               // that blocks of Hopper may have together, less what each one costs
-constexpr int kMaxSharedOfBlock = 96 * 1024;  // of the vector kernel: two blocks a multiprocessor
+    220 * 1024;                                   // that blocks of Hopper may have together, less what each one costs
+constexpr int kMaxSharedOfBlock = 96 * 1024;      // of the vector kernel: two blocks a multiprocessor
+constexpr int kMaxSharedOfRegisters = 40 * 1024;  // of the kernel with operands in registers: five blocks
 constexpr std::int64_t kMaxStride = (std::int64_t{1} << 31) - 1;
 
 std::int64_t count_of(const ProgramParams& params) {
@@ -148,6 +150,44 @@ void launch_vector(VectorArgs* args, const ProgramParams& params, cudaStream_t s
                       *args);
 }
 
+// Returns false, with nothing launched, where operands and temporaries are too many for registers, or lie otherwise.
+bool try_registers(const ProgramParams& params, cudaStream_t stream) {
+  const int width = pack_width(params);
+  const int last = params.rank - 1;
+  const std::int64_t packs = count_of(params) / width;
+  constexpr int kBytesOfTemp = kRegisterMaxElements * 4 * kProgramThreads;
+  if (!params.runs_compiled || params.is_double || params.rank > kProgramVectorLoops) return false;
+  if (params.dims[last] % width != 0 || packs > tile::kMaxIterations) return false;
+  if (params.code->temps > kMaxSharedOfRegisters / kBytesOfTemp) return false;
+  VectorArgs args;
+  args.packs = static_cast<std::uint32_t>(packs);
+  args.rank = params.rank;
+  for (int i = 0; i < params.rank; ++i) {
+    args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 ? width : 1)));
+  }
+  int place[tile::kProgramInputs] = {};
+  for (int t = 0; t < params.inputs; ++t) {
+    if (!params.in[t].present) continue;
+    if (args.inputs == kRegisterInputs) return false;
+    VectorTensor* const tensor = &args.table.in[args.inputs];
+    if (!set_tensor(params, params.in[t], width, tensor)) return false;
+    if (tensor->form == InputForm::index || (tensor->form == InputForm::gathered && tensor->step != 0)) return false;
+    if (tensor->chunk > 4 * kRegisterWords) return false;
+    place[t] = args.inputs++;
+  }
+  for (int t = 0; t < params.outputs; ++t) {
+    if (!set_tensor(params, params.out[t], width, &args.table.out[t])) return false;
+  }
+  args.table.code = *params.code;
+  for (int s = 0; s < args.table.code.steps; ++s) {
+    std::uint32_t& word = args.table.code.step[s].word;
+    if (static_cast<tile::StepSource>(word >> 7 & 7u) != tile::StepSource::input) continue;
+    word = (word & ~(63u << 10)) | static_cast<std::uint32_t>(place[word >> 10 & 63u]) << 10;
+  }
+  launch_registers(width, args, params.multiprocessors, stream);
+  return true;
+}
+
 // Returns false, with nothing launched, where the scalar kernel has to take the program.
 bool try_vector(const ProgramParams& params, cudaStream_t stream) {
   const int width = pack_width(params);
@@ -209,7 +249,7 @@ void launch_scalar(const ProgramParams& params, const tile::ProgramCode<C>& code
 
 // Any nest of at most kMaxIterations elements.
 void launch_part(const ProgramParams& params, cudaStream_t stream) {
-  if (try_compiled(params, stream) || try_vector(params, stream)) return;
+  if (try_compiled(params, stream) || try_registers(params, stream) || try_vector(params, stream)) return;
   if (params.is_double) {
     launch_scalar<double, kProgramScalarElements / 2>(params, *params.code64, stream);
   } else {

@@ -13,15 +13,17 @@
 namespace gpudnn::graph {
 namespace {
 
+constexpr std::int8_t narrow(int kind) { return static_cast<std::int8_t>(kind); }
+
 // A number, an enumerator, a handle or a pointer.
 constexpr Attribute may(int kind, AttributeName name, const char* text, AttributeType type) {
-  return {.kind = kind, .name = name, .text = text, .type = type, .other = type};
+  return {.text = text, .name = name, .type = type, .other = type, .kind = narrow(kind)};
 }
 constexpr Attribute need(int kind, AttributeName name, const char* text, AttributeType type) {
-  return {.kind = kind, .name = name, .text = text, .type = type, .other = type, .required = true};
+  return {.text = text, .name = name, .type = type, .other = type, .kind = narrow(kind), .required = true};
 }
 constexpr Attribute either(int kind, AttributeName name, const char* text, AttributeType type, AttributeType other) {
-  return {.kind = kind, .name = name, .text = text, .type = type, .other = other};
+  return {.text = text, .name = name, .type = type, .other = other, .kind = narrow(kind)};
 }
 // A real number, given as float or double.
 constexpr Attribute real(int kind, AttributeName name, const char* text) {
@@ -33,10 +35,10 @@ constexpr Attribute told(int kind, AttributeName name, const char* text, Attribu
   row.answer = true;
   return row;
 }
-constexpr Attribute list(int kind, AttributeName name, const char* text, AttributeType type, std::int64_t least) {
+constexpr Attribute list(int kind, AttributeName name, const char* text, AttributeType type, std::int32_t least) {
   Attribute row = may(kind, name, text, type);
   row.least = least;
-  row.most = type == GPUDNN_TYPE_CHAR ? std::int64_t{1} << 30 : kMaxElements;
+  row.most = type == GPUDNN_TYPE_CHAR ? 1 << 30 : kMaxElements;
   return row;
 }
 // One number a dimension of a tensor.
@@ -60,7 +62,7 @@ constexpr Attribute blocks(int kind, AttributeName name, const char* text) {
 }
 constexpr Attribute child(int kind, AttributeName name, const char* text, int of, bool required) {
   Attribute row = may(kind, name, text, GPUDNN_TYPE_BACKEND_DESCRIPTOR);
-  row.child = of;
+  row.child = narrow(of);
   row.required = required;
   return row;
 }
@@ -72,8 +74,8 @@ constexpr Attribute tensor_or_integer(int kind, AttributeName name, const char* 
   row.other = GPUDNN_TYPE_INT64;
   return row;
 }
-constexpr Attribute children(int kind, AttributeName name, const char* text, int of, std::int64_t least,
-                             std::int64_t most, bool required) {
+constexpr Attribute children(int kind, AttributeName name, const char* text, int of, std::int32_t least,
+                             std::int32_t most, bool required) {
   Attribute row = child(kind, name, text, of, required);
   row.least = least;
   row.most = most;
@@ -586,8 +588,9 @@ std::span<const Attribute> attributes_of(int kind) noexcept {
 
 int place_of(int kind, AttributeName name) noexcept {
   const std::span<const Attribute> rows = attributes_of(kind);
-  const auto found = std::find_if(rows.begin(), rows.end(), [name](const Attribute& row) { return row.name == name; });
-  return found == rows.end() ? -1 : static_cast<int>(found - rows.begin());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].name == name) return static_cast<int>(i);
+  return -1;
 }
 
 const char* attribute_text(AttributeName name) noexcept {

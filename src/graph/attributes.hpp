@@ -16,20 +16,22 @@ using AttributeType = gpudnnBackendAttributeType_t;
 constexpr int kKinds = GPUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR + 1;
 
 // The most elements of a list that has no bound of its own.
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 20;
+constexpr std::int32_t kMaxElements = 1 << 20;
 
+// Two to a line of the cache: making a plan reads most rows of a few kinds.
 struct Attribute {
-  int kind;
+  const char* text;  // the name as the header spells it
   AttributeName name;
-  const char* text;     // the name as the header spells it
   AttributeType type;   // of an element
   AttributeType other;  // a second type that is taken as well, or the same one
-  int child = -1;       // the kind of the descriptors that it takes, or -1 for any operation
-  std::int64_t least = 1;
-  std::int64_t most = 1;
+  std::int32_t least = 1;
+  std::int32_t most = 1;
+  std::int8_t kind;
+  std::int8_t child = -1;  // the kind of the descriptors that it takes, or -1 for any operation
   bool required = false;
   bool answer = false;  // the library sets it; a program only reads it
 };
+static_assert(sizeof(Attribute) == 32);
 
 // The attributes of a kind, in the table's order; none for a kind that does not exist.
 [[nodiscard]] std::span<const Attribute> attributes_of(int kind) noexcept;

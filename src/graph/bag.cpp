@@ -5,63 +5,160 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/graph.hpp"
+
 namespace gpudnn::graph {
 
-std::int64_t Value::count() const noexcept {
-  if (!set) return 0;
+std::int64_t Elements::count() const noexcept {
   if (type == GPUDNN_TYPE_BACKEND_DESCRIPTOR) return static_cast<std::int64_t>(bags.size());
   if (type == GPUDNN_TYPE_CHAR) return static_cast<std::int64_t>(text.size());
   return static_cast<std::int64_t>(words.size()) / (type == GPUDNN_TYPE_FRACTION ? 2 : 1);
 }
 
-Bag::Bag(int of) : kind(of), values(attributes_of(of).size()) {}
+Bag::Bag(int of) : kind(of), values_(attributes_of(of).size()) {}
 
-Value& Bag::slot(AttributeName name) { return values[static_cast<std::size_t>(place_of(kind, name))]; }
+Elements Bag::at(int place) const noexcept {
+  const Value& value = values_[static_cast<std::size_t>(place)];
+  Elements elements;
+  elements.type = value.type;
+  if (value.type == GPUDNN_TYPE_BACKEND_DESCRIPTOR) {
+    elements.bags = {bags_.data() + value.first, value.size};
+  } else if (value.type == GPUDNN_TYPE_CHAR) {
+    elements.text = {text_.data() + value.first, value.size};
+  } else {
+    elements.words = {words_.data() + value.first, value.size};
+  }
+  return elements;
+}
 
-const Value* Bag::find(AttributeName name) const noexcept {
+std::optional<Elements> Bag::find(AttributeName name) const noexcept {
   const int place = place_of(kind, name);
-  if (place < 0) return nullptr;
-  const Value& value = values[static_cast<std::size_t>(place)];
-  return value.set ? &value : nullptr;
+  if (place < 0 || !is_set(static_cast<std::size_t>(place))) return std::nullopt;
+  return at(place);
 }
 
 std::int64_t Bag::integer(AttributeName name, std::int64_t otherwise) const noexcept {
-  const Value* value = find(name);
-  return value == nullptr || value->words.empty() ? otherwise : value->words.front();
+  const auto elements = find(name);
+  return !elements || elements->words.empty() ? otherwise : elements->words.front();
 }
 
 double Bag::real(AttributeName name, double otherwise) const noexcept {
-  const Value* value = find(name);
-  return value == nullptr || value->words.empty() ? otherwise : std::bit_cast<double>(value->words.front());
+  const auto elements = find(name);
+  return !elements || elements->words.empty() ? otherwise : std::bit_cast<double>(elements->words.front());
 }
 
 BagRef Bag::child(AttributeName name) const noexcept {
-  const Value* value = find(name);
-  return value == nullptr || value->bags.empty() ? nullptr : value->bags.front();
+  const auto elements = find(name);
+  return !elements || elements->bags.empty() ? nullptr : elements->bags.front();
 }
 
-void Bag::put_integers(AttributeName name, std::vector<std::int64_t> words) {
-  Value& value = slot(name);
-  value.set = true;
-  value.type = attributes_of(kind)[static_cast<std::size_t>(place_of(kind, name))].type;
-  value.words = std::move(words);
+template <class T>
+void Bag::replace(int place, AttributeType type, std::span<const T> elements, std::vector<T> Bag::*store) {
+  Value& value = values_[static_cast<std::size_t>(place)];
+  std::vector<T>& all = this->*store;
+  if (value.set) erase(&value);
+  constexpr std::size_t kMore = 128 / sizeof(T);  // the words of a tensor come to as many, and those of a small pack
+  if (all.size() + elements.size() > all.capacity()) all.reserve(all.size() + elements.size() + kMore);
+  value = {true, type, static_cast<std::uint32_t>(all.size()), static_cast<std::uint32_t>(elements.size())};
+  all.insert(all.end(), elements.begin(), elements.end());
 }
 
-void Bag::put_bags(AttributeName name, std::vector<BagRef> bags) {
-  Value& value = slot(name);
-  value.set = true;
-  value.type = GPUDNN_TYPE_BACKEND_DESCRIPTOR;
-  value.bags = std::move(bags);
+// Where an attribute is set again, the elements that come after its old ones move down.
+void Bag::erase(Value* value) {
+  const auto cut = [value](auto& store) {
+    store.erase(store.begin() + value->first, store.begin() + value->first + value->size);
+  };
+  const auto is_bag = [](const Value& one) { return one.type == GPUDNN_TYPE_BACKEND_DESCRIPTOR; };
+  const auto is_text = [](const Value& one) { return one.type == GPUDNN_TYPE_CHAR; };
+  if (is_bag(*value)) {
+    cut(bags_);
+  } else if (is_text(*value)) {
+    cut(text_);
+  } else {
+    cut(words_);
+  }
+  for (Value& other : values_)
+    if (other.set && is_bag(other) == is_bag(*value) && is_text(other) == is_text(*value) && other.first > value->first)
+      other.first -= value->size;
+  value->set = false;
 }
 
-void Bag::put_text(AttributeName name, std::string text) {
-  Value& value = slot(name);
-  value.set = true;
-  value.type = GPUDNN_TYPE_CHAR;
-  value.text = std::move(text);
+void Bag::put(int place, AttributeType type, std::span<const std::int64_t> words) {
+  replace(place, type, words, &Bag::words_);
 }
+
+void Bag::put(int place, std::span<const BagRef> bags) {
+  replace(place, GPUDNN_TYPE_BACKEND_DESCRIPTOR, bags, &Bag::bags_);
+}
+
+void Bag::put(int place, std::string_view text) { replace(place, GPUDNN_TYPE_CHAR, std::span(text), &Bag::text_); }
+
+void Bag::put_integers(AttributeName name, std::initializer_list<std::int64_t> words) {
+  put_integers(name, std::span(words.begin(), words.size()));
+}
+
+void Bag::put_integers(AttributeName name, std::span<const std::int64_t> words) {
+  const int place = place_of(kind, name);
+  put(place, attributes_of(kind)[static_cast<std::size_t>(place)].type, words);
+}
+
+void Bag::put_bags(AttributeName name, std::span<const BagRef> bags) { put(place_of(kind, name), bags); }
+
+void Bag::put_text(AttributeName name, std::string_view text) { put(place_of(kind, name), text); }
 
 namespace {
+
+struct Default {
+  AttributeName name;
+  double value;
+};
+// What Get answers where nothing was set; Node and Tensor have the same. Zero for enumerators, flags and clips.
+constexpr Default kDefaults[] = {
+    {GPUDNN_ATTR_TENSOR_VECTOR_COUNT, 1},
+    {GPUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1},
+    {GPUDNN_ATTR_TENSOR_IS_VIRTUAL, 0},
+    {GPUDNN_ATTR_TENSOR_IS_BY_VALUE, 0},
+    {GPUDNN_ATTR_TENSOR_REORDERING_MODE, 0},
+    {GPUDNN_ATTR_POINTWISE_MATH_PREC, GPUDNN_DATA_FLOAT},
+    {GPUDNN_ATTR_POINTWISE_NAN_PROPAGATION, GPUDNN_PROPAGATE_NAN},
+    {GPUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, 0},
+    {GPUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, Node::kNoClip},
+    {GPUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, 0},
+    {GPUDNN_ATTR_POINTWISE_ELU_ALPHA, 1},
+    {GPUDNN_ATTR_POINTWISE_SOFTPLUS_BETA, 1},
+    {GPUDNN_ATTR_POINTWISE_SWISH_BETA, 1},
+    {GPUDNN_ATTR_POINTWISE_AXIS, -1},
+    {GPUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1},
+    {GPUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0},
+    {GPUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, 1},
+    {GPUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, 0},
+    {GPUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, 1},
+    {GPUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, 0},
+    {GPUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1},
+    {GPUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 1},
+    {GPUDNN_ATTR_MATMUL_PADDING_VALUE, 0},
+    {GPUDNN_ATTR_REDUCTION_COMP_TYPE, GPUDNN_DATA_FLOAT},
+    {GPUDNN_ATTR_REDUCTION_IS_DETERMINISTIC, 0},
+    {GPUDNN_ATTR_RESAMPLE_COMP_TYPE, GPUDNN_DATA_FLOAT},
+    {GPUDNN_ATTR_RESAMPLE_NAN_PROPAGATION, GPUDNN_PROPAGATE_NAN},
+    {GPUDNN_ATTR_RESAMPLE_PADDING_MODE, GPUDNN_ZERO_PAD},
+    {GPUDNN_ATTR_OPERATION_RESAMPLE_FWD_ALPHA, 1},
+    {GPUDNN_ATTR_OPERATION_RESAMPLE_FWD_BETA, 0},
+    {GPUDNN_ATTR_OPERATION_RESAMPLE_BWD_ALPHA, 1},
+    {GPUDNN_ATTR_OPERATION_RESAMPLE_BWD_BETA, 0},
+    {GPUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, -1},
+    {GPUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_NEG_SCALE, 0},
+    {GPUDNN_ATTR_OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED, 0},
+};
+
+std::optional<std::int64_t> default_of(const Attribute& row) {
+  for (const Default& known : kDefaults) {
+    if (known.name != row.name) continue;
+    return row.type == GPUDNN_TYPE_DOUBLE ? std::bit_cast<std::int64_t>(known.value)
+                                          : static_cast<std::int64_t>(known.value);
+  }
+  return std::nullopt;
+}
 
 template <class T>
 T element(const void* elements, std::int64_t i) {
@@ -70,24 +167,24 @@ T element(const void* elements, std::int64_t i) {
   return value;
 }
 
-// The words of element i; a fraction has two.
-void append_words(AttributeType type, const void* elements, std::int64_t i, std::vector<std::int64_t>* words) {
+// Writes the words of element i, of which a fraction has two.
+void read_words(AttributeType type, const void* elements, std::int64_t i, std::int64_t* words) {
   switch (type) {
     case GPUDNN_TYPE_FLOAT:
-      words->push_back(std::bit_cast<std::int64_t>(static_cast<double>(element<float>(elements, i))));
+      *words = std::bit_cast<std::int64_t>(static_cast<double>(element<float>(elements, i)));
       return;
     case GPUDNN_TYPE_BOOLEAN:
-      words->push_back(element<unsigned char>(elements, i) != 0 ? 1 : 0);
+      *words = element<unsigned char>(elements, i) != 0 ? 1 : 0;
       return;
     case GPUDNN_TYPE_FRACTION: {
       const auto fraction = element<gpudnnFraction_t>(elements, i);
-      words->push_back(fraction.numerator);
-      words->push_back(fraction.denominator);
+      words[0] = fraction.numerator;
+      words[1] = fraction.denominator;
       return;
     }
     default:
-      words->push_back(type_size(type) == 8 ? element<std::int64_t>(elements, i)
-                                            : std::int64_t{element<std::int32_t>(elements, i)});
+      *words =
+          type_size(type) == 8 ? element<std::int64_t>(elements, i) : std::int64_t{element<std::int32_t>(elements, i)};
   }
 }
 
@@ -178,26 +275,53 @@ Status check_count(const Attribute& row, std::int64_t count) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status take_elements(const Attribute& row, std::int64_t count, const void* elements, Value* value) {
-  if (value->type == GPUDNN_TYPE_CHAR) {
-    value->text.assign(static_cast<const char*>(elements), static_cast<std::size_t>(count));
-    return GPUDNN_STATUS_SUCCESS;
+// What is taken before all of it was checked lies here: as many elements as most attributes have, or memory of its own.
+template <class T>
+class Taken {
+ public:
+  explicit Taken(std::size_t size) : size_(size) {
+    if (size > kFew) many_.resize(size);
   }
-  if (row.name == GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES || row.name == GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES)
-    return take_vectors(row, elements, &value->words);
-  if (value->type == GPUDNN_TYPE_BACKEND_DESCRIPTOR) {
-    value->bags.resize(static_cast<std::size_t>(count));
-    for (std::int64_t i = 0; i < count; ++i)
-      GPUDNN_TRY(take_child(row, element<void*>(elements, i), &value->bags[static_cast<std::size_t>(i)]));
-    return GPUDNN_STATUS_SUCCESS;
-  }
-  value->words.reserve(static_cast<std::size_t>(count) * (value->type == GPUDNN_TYPE_FRACTION ? 2 : 1));
+  [[nodiscard]] T* data() noexcept { return size_ > kFew ? many_.data() : few_; }
+  [[nodiscard]] std::span<const T> all() noexcept { return {data(), size_}; }
+
+ private:
+  static constexpr std::size_t kFew = 8;
+  T few_[kFew];
+  std::vector<T> many_;
+  std::size_t size_;
+};
+
+Status take_numbers(const Attribute& row, int place, AttributeType type, std::int64_t count, const void* elements,
+                    Bag* bag) {
+  const std::int64_t step = type == GPUDNN_TYPE_FRACTION ? 2 : 1;
+  Taken<std::int64_t> words(static_cast<std::size_t>(step * count));
   for (std::int64_t i = 0; i < count; ++i) {
-    append_words(value->type, elements, i, &value->words);
-    const std::int64_t word = value->words[static_cast<std::size_t>(i * (value->type == GPUDNN_TYPE_FRACTION ? 2 : 1))];
-    GPUDNN_REQUIRE(value->type != row.type || is_enumerator(row.type, word), GPUDNN_STATUS_BAD_PARAM,
-                   "%s is %lld, which is no %s", row.text, static_cast<long long>(word), type_text(row.type));
+    std::int64_t* const word = words.data() + step * i;
+    read_words(type, elements, i, word);
+    GPUDNN_REQUIRE(type != row.type || is_enumerator(type, *word), GPUDNN_STATUS_BAD_PARAM,
+                   "%s is %lld, which is no %s", row.text, static_cast<long long>(*word), type_text(row.type));
   }
+  bag->put(place, type, words.all());
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+Status take_elements(const Attribute& row, int place, AttributeType type, std::int64_t count, const void* elements,
+                     Bag* bag) {
+  if (type == GPUDNN_TYPE_CHAR) {
+    bag->put(place, std::string_view(static_cast<const char*>(elements), static_cast<std::size_t>(count)));
+    return GPUDNN_STATUS_SUCCESS;
+  }
+  if (row.name == GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES || row.name == GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES) {
+    std::vector<std::int64_t> words;
+    GPUDNN_TRY(take_vectors(row, elements, &words));
+    bag->put(place, type, words);
+    return GPUDNN_STATUS_SUCCESS;
+  }
+  if (type != GPUDNN_TYPE_BACKEND_DESCRIPTOR) return take_numbers(row, place, type, count, elements, bag);
+  Taken<BagRef> bags(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) GPUDNN_TRY(take_child(row, element<void*>(elements, i), bags.data() + i));
+  bag->put(place, bags.all());
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -215,12 +339,7 @@ Status set_attribute(Bag* bag, AttributeName name, AttributeType type, std::int6
   GPUDNN_REQUIRE(elements != nullptr || count == 0, GPUDNN_STATUS_BAD_PARAM_NULL_POINTER,
                  "arrayOfElements is null; it must point to %lld elements of %s", static_cast<long long>(count),
                  row->text);
-  Value value;
-  value.set = true;
-  value.type = type;
-  GPUDNN_TRY(take_elements(*row, count, elements, &value));
-  bag->values[static_cast<std::size_t>(place)] = std::move(value);
-  return GPUDNN_STATUS_SUCCESS;
+  return take_elements(*row, place, type, count, elements, bag);
 }
 
 Status get_attribute(const Bag& bag, AttributeName name, AttributeType type, std::int64_t requested,
@@ -232,7 +351,14 @@ Status get_attribute(const Bag& bag, AttributeName name, AttributeType type, std
   GPUDNN_TRY(find_row(bag, name, type, &row, &place));
   GPUDNN_REQUIRE(requested >= 0, GPUDNN_STATUS_BAD_PARAM, "requestedElementCount is %lld; it must not be negative",
                  static_cast<long long>(requested));
-  const Value& value = bag.values[static_cast<std::size_t>(place)];
+  const std::optional<std::int64_t> otherwise =
+      bag.is_set(static_cast<std::size_t>(place)) ? std::nullopt : default_of(*row);
+  Elements value;
+  if (bag.is_set(static_cast<std::size_t>(place))) value = bag.at(place);
+  if (otherwise) {
+    value.type = row->type;
+    value.words = {&*otherwise, 1};
+  }
   const std::int64_t available = value.count();
   if (requested == 0 || elements == nullptr) {
     if (count != nullptr) *count = available;

@@ -6,8 +6,12 @@
 #pragma once
 
 #include <bit>
+#include <initializer_list>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/descriptor.hpp"
@@ -19,14 +23,21 @@ namespace gpudnn::graph {
 struct Bag;
 using BagRef = std::shared_ptr<const Bag>;
 
-// The elements of an attribute. Numbers, enumerators, pointers and handles are a word each, a real number its bits as
-// double, a fraction two words; descriptors are bags, characters a text.
+// Which elements of its bag an attribute has. A default value is not set.
 struct Value {
   bool set = false;
   AttributeType type = GPUDNN_TYPE_INT64;  // which of the two that the attribute takes
-  std::vector<std::int64_t> words;
-  std::vector<BagRef> bags;
-  std::string text;
+  std::uint32_t first = 0;
+  std::uint32_t size = 0;
+};
+
+// The elements of an attribute. Numbers, enumerators, pointers and handles are a word each, a real number its bits as
+// double, a fraction two words; descriptors are bags, characters a text.
+struct Elements {
+  AttributeType type = GPUDNN_TYPE_INT64;
+  std::span<const std::int64_t> words;
+  std::span<const BagRef> bags;
+  std::string_view text;
 
   [[nodiscard]] std::int64_t count() const noexcept;
 };
@@ -34,14 +45,15 @@ struct Value {
 struct Bag {
   int kind = 0;
   bool finalized = false;
-  std::vector<Value> values;  // in the order of attributes_of(kind)
   // What Finalize made of them: the kind's own struct (a Tensor, a Node, a Graph, a plan ...), or null.
   std::shared_ptr<const void> made;
 
   explicit Bag(int of);
 
-  // Null if the attribute was not set.
-  [[nodiscard]] const Value* find(AttributeName name) const noexcept;
+  // Nothing if the attribute was not set.
+  [[nodiscard]] std::optional<Elements> find(AttributeName name) const noexcept;
+  [[nodiscard]] Elements at(int place) const noexcept;
+  [[nodiscard]] bool is_set(std::size_t place) const noexcept { return values_[place].set; }
   [[nodiscard]] std::int64_t integer(AttributeName name, std::int64_t otherwise) const noexcept;
   [[nodiscard]] double real(AttributeName name, double otherwise) const noexcept;
   [[nodiscard]] BagRef child(AttributeName name) const noexcept;
@@ -50,13 +62,27 @@ struct Bag {
     return std::static_pointer_cast<const T>(made);
   }
 
+  // Elements of an attribute, in place of those that it has.
+  void put(int place, AttributeType type, std::span<const std::int64_t> words);
+  void put(int place, std::span<const BagRef> bags);
+  void put(int place, std::string_view text);
   // For answers that the library gives: finalized at once by the caller.
-  void put_integers(AttributeName name, std::vector<std::int64_t> words);
-  void put_bags(AttributeName name, std::vector<BagRef> bags);
-  void put_text(AttributeName name, std::string text);
+  void put_integers(AttributeName name, std::initializer_list<std::int64_t> words);
+  void put_integers(AttributeName name, std::span<const std::int64_t> words);
+  void put_bags(AttributeName name, std::span<const BagRef> bags);
+  void put_bag(AttributeName name, const BagRef& bag) { put_bags(name, {&bag, 1}); }
+  void put_text(AttributeName name, std::string_view text);
 
  private:
-  Value& slot(AttributeName name);
+  // All elements of one sort lie one after the other: a bag is a handful of allocations, whatever it holds.
+  std::vector<Value> values_;  // in the order of attributes_of(kind)
+  std::vector<std::int64_t> words_;
+  std::vector<BagRef> bags_;
+  std::vector<char> text_;
+
+  template <class T>
+  void replace(int place, AttributeType type, std::span<const T> elements, std::vector<T> Bag::*store);
+  void erase(Value* value);
 };
 
 // Set and Get of a descriptor, with the statuses that docs/graph.md lists.

@@ -7,6 +7,7 @@
 // What passes from one operation to the next stays in the accumulator's type: it is rounded once, on the epilogue.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -236,31 +237,47 @@ const conv::ConvEngine* inner_engine(const Engine& engine) {
 
 gpudnnMathType_t math_of(bool tensor_cores) { return tensor_cores ? GPUDNN_TENSOR_OP_MATH : GPUDNN_FMA_MATH; }
 
-// The row of an engine of convolution: of two, the one with tensor cores or without.
-const Engine* graph_engine_of(const conv::ConvEngine& inner, bool tensor_cores) {
-  const Engine* found = nullptr;
-  for (const Engine& engine : engines()) {
-    if (engine.inner == nullptr || std::strcmp(engine.inner, inner.name) != 0) continue;
-    if (found == nullptr || engine.tensor_cores == tensor_cores) found = &engine;
-  }
-  return found;
+// The rows that stand for an engine of convolution: with tensor cores and without, or one alone.
+struct Rows {
+  const Engine* with = nullptr;
+  const Engine* without = nullptr;
+};
+
+const Rows& rows_of(const conv::ConvEngine& inner) {
+  static const std::vector<Rows> all = [] {
+    std::vector<Rows> rows(conv::engines().size());
+    for (const Engine& engine : engines()) {
+      const conv::ConvEngine* of = engine.inner == nullptr ? nullptr : inner_engine(engine);
+      if (of == nullptr) continue;
+      Rows& row = rows[static_cast<std::size_t>(of - conv::engines().data())];
+      (engine.tensor_cores ? row.with : row.without) = &engine;
+    }
+    return rows;
+  }();
+  return all[static_cast<std::size_t>(&inner - conv::engines().data())];
 }
+
+bool has_tensor_cores(const conv::ConvEngine& inner) { return rows_of(inner).with != nullptr; }
+bool has_none(const conv::ConvEngine& inner) { return rows_of(inner).without != nullptr; }
 
 // The knobs that stand for a config: the row of the tile list, the splits and the kernel, which is 0 but for the engine
 // that packs copies: there its inner engine and whether channels are padded. Every engine has the last one because
 // clients go over its range to find an engine's kernels.
-Config config_of(const conv::Config& inner, std::size_t workspace, double seconds) {
-  Config config;
-  config.knobs = {{GPUDNN_KNOB_TYPE_TILE_SIZE, inner.tile}, {GPUDNN_KNOB_TYPE_SPLIT_K_SLC, inner.split_k}};
+std::array<Knob, 3> knobs_of(const conv::Config& inner) {
   std::int64_t kernel = 0;
   if (inner.inner != nullptr) {
-    const Engine* engine = graph_engine_of(*inner.inner, true);
+    const Rows& rows = rows_of(*inner.inner);
+    const Engine* engine = rows.with != nullptr ? rows.with : rows.without;
     kernel = 2 * (engine != nullptr ? engine->index : 0) + (inner.padded ? 1 : 0);
   }
-  config.knobs.push_back({GPUDNN_KNOB_TYPE_KERNEL_CFG, kernel});
-  config.workspace = workspace;
-  config.seconds = seconds;
-  return config;
+  return {{{GPUDNN_KNOB_TYPE_TILE_SIZE, inner.tile},
+           {GPUDNN_KNOB_TYPE_SPLIT_K_SLC, inner.split_k},
+           {GPUDNN_KNOB_TYPE_KERNEL_CFG, kernel}}};
+}
+
+Config config_of(const conv::Config& inner, std::size_t workspace, double seconds) {
+  const std::array<Knob, 3> knobs = knobs_of(inner);
+  return {{knobs.begin(), knobs.end()}, workspace, seconds};
 }
 
 class ConvolutionWork final : public Work {
@@ -347,7 +364,8 @@ Status conv_prepare(const Engine& engine, const GraphRef& graph, const Device& d
   std::vector<conv::Candidate> candidates;
   choice.engine->candidates(match.problem, device, &candidates);
   const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const conv::Candidate& candidate) {
-    return config_of(candidate.config, 0, 0).knobs == knobs;
+    const std::array<Knob, 3> of = knobs_of(candidate.config);
+    return std::equal(of.begin(), of.end(), knobs.begin(), knobs.end());
   });
   GPUDNN_REQUIRE(found != candidates.end(), GPUDNN_STATUS_NOT_SUPPORTED,
                  "engine %s has no config with these knob values for this convolution", engine.name);
@@ -376,11 +394,11 @@ bool rank_convolution(const Graph& graph, const Device& device, std::vector<Choi
   for (const bool tensor_cores : {true, false}) {
     match.problem.math = math_of(tensor_cores);
     double least = 0;  // what measurements put first stays first, whatever the models say of the others
-    for (const conv::Choice& ranked : conv::rank(match.problem, device)) {
+    for (const conv::Choice& ranked : conv::rank(match.problem, device, tensor_cores ? &has_tensor_cores : &has_none)) {
       least = std::max(least, ranked.seconds);
-      const Engine* engine = graph_engine_of(*ranked.engine, tensor_cores);
-      if (engine == nullptr || ranked.engine->alignment > match.alignment || engine->tensor_cores != tensor_cores)
-        continue;
+      const Rows& rows = rows_of(*ranked.engine);
+      const Engine* engine = tensor_cores ? rows.with : rows.without;
+      if (ranked.engine->alignment > match.alignment) continue;
       if (std::find(seen.begin(), seen.end(), engine) != seen.end()) continue;
       without_sums = std::min(without_sums, ranked.seconds);
       const std::optional<std::size_t> workspace =

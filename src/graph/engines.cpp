@@ -209,14 +209,18 @@ std::vector<Choice> rank(const Graph& graph, const Device& device, int mode, std
   const bool convolution_found = rank_convolution(graph, device, &choices, why);
   if (fallback)
     std::erase_if(choices, [](const Choice& c) { return !c.engine->general && c.engine->backend == kCuda; });
+  std::string reason;
   for (const Engine& engine : kEngines) {
-    if (!runs_on(engine, device) || (convolution_found && engine.inner != nullptr)) continue;
+    // Those of convolution have been asked together, and are the only ones that take such graphs but for the last.
+    if (!runs_on(engine, device) || engine.inner != nullptr || (convolution_found && !engine.last_resort)) continue;
     if (engine.last_resort && !fallback && !choices.empty()) continue;
-    std::string reason;
-    const std::vector<Config> configs =
-        engine.inner != nullptr ? std::vector<Config>{} : engine.configs(engine, graph, device, &reason);
-    add_reason(engine, reason, why);
-    if (!configs.empty()) choices.push_back({&engine, configs.front()});
+    reason.clear();
+    std::vector<Config> configs = engine.configs(engine, graph, device, &reason);
+    if (!configs.empty()) {
+      choices.push_back({&engine, std::move(configs.front())});
+    } else if (choices.empty()) {
+      add_reason(engine, reason, why);
+    }
   }
   const std::size_t limit = environment_workspace_limit();
   std::erase_if(choices, [limit](const Choice& c) { return c.config.workspace > limit; });
@@ -271,27 +275,24 @@ Status default_device(DeviceRef* device) {
 
 // --- answers --------------------------------------------------------------------------------------------------------
 
-BagRef engine_bag(const std::shared_ptr<const BoundEngine>& bound, const BagRef& graph) {
-  const auto bag = std::make_shared<Bag>(kEngine);
-  bag->finalized = true;
-  bag->made = bound;
-  bag->put_bags(GPUDNN_ATTR_ENGINE_OPERATION_GRAPH, {graph});
-  bag->put_integers(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX, {bound->engine->index});
+void put_engine_answers(const BoundEngine& bound, Bag* bag) {
   std::vector<std::int64_t> notes;
-  if (bound->engine->tensor_cores) notes.push_back(GPUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-  if (bound->engine->is_winograd) {
+  if (bound.engine->tensor_cores) notes.push_back(GPUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  if (bound.engine->is_winograd) {
     // Its tiles have 6 x 6 points where 4 x 4 outputs a tile pay, else 4 x 4.
     notes.insert(notes.end(), {GPUDNN_NUMERICAL_NOTE_WINOGRAD, GPUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,
                                GPUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6});
   } else {
     notes.push_back(GPUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP);
   }
-  bag->put_integers(GPUDNN_ATTR_ENGINE_NUMERICAL_NOTE, std::move(notes));
-  std::vector<std::int64_t> behaviour;
-  if (bound->device->backend == kCuda) behaviour.push_back(GPUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API);
-  bag->put_integers(GPUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, std::move(behaviour));
+  bag->put_integers(GPUDNN_ATTR_ENGINE_NUMERICAL_NOTE, notes);
+  if (bound.device->backend == kCuda) {
+    bag->put_integers(GPUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, {GPUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API});
+  } else {
+    bag->put_integers(GPUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, {});
+  }
   std::vector<BagRef> infos;
-  for (const KnobRange& range : knob_ranges(bound->configs)) {
+  for (const KnobRange& range : knob_ranges(bound.configs)) {
     const auto info = std::make_shared<Bag>(kKnobInfo);
     info->finalized = true;
     info->put_integers(GPUDNN_ATTR_KNOB_INFO_TYPE, {range.type});
@@ -300,8 +301,17 @@ BagRef engine_bag(const std::shared_ptr<const BoundEngine>& bound, const BagRef&
     info->put_integers(GPUDNN_ATTR_KNOB_INFO_STRIDE, {1});
     infos.push_back(info);
   }
-  bag->put_bags(GPUDNN_ATTR_ENGINE_KNOB_INFO, std::move(infos));
+  bag->put_bags(GPUDNN_ATTR_ENGINE_KNOB_INFO, infos);
   bag->put_bags(GPUDNN_ATTR_ENGINE_LAYOUT_INFO, {});
+}
+
+BagRef engine_bag(const std::shared_ptr<const BoundEngine>& bound, const BagRef& graph) {
+  const auto bag = std::make_shared<Bag>(kEngine);
+  bag->finalized = true;
+  bag->made = bound;
+  bag->put_bag(GPUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph);
+  bag->put_integers(GPUDNN_ATTR_ENGINE_GLOBAL_INDEX, {bound->engine->index});
+  put_engine_answers(*bound, bag.get());
   return bag;
 }
 
@@ -309,8 +319,9 @@ BagRef config_bag(const std::shared_ptr<const BoundConfig>& bound, const BagRef&
   const auto bag = std::make_shared<Bag>(kEngineConfig);
   bag->finalized = true;
   bag->made = bound;
-  bag->put_bags(GPUDNN_ATTR_ENGINECFG_ENGINE, {engine});
+  bag->put_bag(GPUDNN_ATTR_ENGINECFG_ENGINE, engine);
   std::vector<BagRef> choices;
+  choices.reserve(bound->config.knobs.size());
   for (const Knob& knob : bound->config.knobs) {
     const auto choice = std::make_shared<Bag>(kKnobChoice);
     choice->finalized = true;
@@ -318,7 +329,7 @@ BagRef config_bag(const std::shared_ptr<const BoundConfig>& bound, const BagRef&
     choice->put_integers(GPUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, {knob.value});
     choices.push_back(choice);
   }
-  bag->put_bags(GPUDNN_ATTR_ENGINECFG_KNOB_CHOICES, std::move(choices));
+  bag->put_bags(GPUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices);
   bag->put_bags(GPUDNN_ATTR_ENGINECFG_INTERMEDIATE_INFO, {});
   bag->put_integers(GPUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE,
                     {static_cast<std::int64_t>(told_workspace(bound->config.workspace))});
@@ -340,7 +351,7 @@ Status answer(const Bag& bag, AttributeName name, AttributeType type, std::int64
   }
   Bag telling(bag.kind);
   telling.finalized = true;
-  telling.put_text(name, std::move(text));
+  telling.put_text(name, text);
   return get_attribute(telling, name, type, requested, count, elements);
 }
 

@@ -10,74 +10,19 @@
 namespace gpudnn::graph {
 namespace {
 
-struct Default {
-  AttributeName name;
-  double value;
-};
-// What Get answers, and operations take, where nothing was set. Zero for enumerators, flags and clips.
-constexpr Default kDefaults[] = {
-    {GPUDNN_ATTR_TENSOR_VECTOR_COUNT, 1},
-    {GPUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1},
-    {GPUDNN_ATTR_TENSOR_IS_VIRTUAL, 0},
-    {GPUDNN_ATTR_TENSOR_IS_BY_VALUE, 0},
-    {GPUDNN_ATTR_TENSOR_REORDERING_MODE, 0},
-    {GPUDNN_ATTR_POINTWISE_MATH_PREC, GPUDNN_DATA_FLOAT},
-    {GPUDNN_ATTR_POINTWISE_NAN_PROPAGATION, GPUDNN_PROPAGATE_NAN},
-    {GPUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, 0},
-    {GPUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, Node::kNoClip},
-    {GPUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, 0},
-    {GPUDNN_ATTR_POINTWISE_ELU_ALPHA, 1},
-    {GPUDNN_ATTR_POINTWISE_SOFTPLUS_BETA, 1},
-    {GPUDNN_ATTR_POINTWISE_SWISH_BETA, 1},
-    {GPUDNN_ATTR_POINTWISE_AXIS, -1},
-    {GPUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1},
-    {GPUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0},
-    {GPUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, 1},
-    {GPUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, 0},
-    {GPUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, 1},
-    {GPUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, 0},
-    {GPUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1},
-    {GPUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 1},
-    {GPUDNN_ATTR_MATMUL_PADDING_VALUE, 0},
-    {GPUDNN_ATTR_REDUCTION_COMP_TYPE, GPUDNN_DATA_FLOAT},
-    {GPUDNN_ATTR_REDUCTION_IS_DETERMINISTIC, 0},
-    {GPUDNN_ATTR_RESAMPLE_COMP_TYPE, GPUDNN_DATA_FLOAT},
-    {GPUDNN_ATTR_RESAMPLE_NAN_PROPAGATION, GPUDNN_PROPAGATE_NAN},
-    {GPUDNN_ATTR_RESAMPLE_PADDING_MODE, GPUDNN_ZERO_PAD},
-    {GPUDNN_ATTR_OPERATION_RESAMPLE_FWD_ALPHA, 1},
-    {GPUDNN_ATTR_OPERATION_RESAMPLE_FWD_BETA, 0},
-    {GPUDNN_ATTR_OPERATION_RESAMPLE_BWD_ALPHA, 1},
-    {GPUDNN_ATTR_OPERATION_RESAMPLE_BWD_BETA, 0},
-    {GPUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, -1},
-    {GPUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_NEG_SCALE, 0},
-    {GPUDNN_ATTR_OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED, 0},
-};
-
 Status require_set(const Bag& bag) {
   const std::span<const Attribute> rows = attributes_of(bag.kind);
   for (std::size_t i = 0; i < rows.size(); ++i)
-    GPUDNN_REQUIRE(!rows[i].required || bag.values[i].set, GPUDNN_STATUS_BAD_PARAM, "%s was not set; every %s needs it",
+    GPUDNN_REQUIRE(!rows[i].required || bag.is_set(i), GPUDNN_STATUS_BAD_PARAM, "%s was not set; every %s needs it",
                    rows[i].text, kind_text(bag.kind));
   return GPUDNN_STATUS_SUCCESS;
-}
-
-void fill_defaults(Bag* bag) {
-  const std::span<const Attribute> rows = attributes_of(bag->kind);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (bag->values[i].set) continue;
-    for (const Default& known : kDefaults) {
-      if (known.name != rows[i].name) continue;
-      bag->put_integers(rows[i].name, {rows[i].type == GPUDNN_TYPE_DOUBLE ? std::bit_cast<std::int64_t>(known.value)
-                                                                          : static_cast<std::int64_t>(known.value)});
-    }
-  }
 }
 
 // --- tensors --------------------------------------------------------------------------------------------------------
 
 Status finalize_tensor(Bag* bag) {
-  const Value& dims = *bag->find(GPUDNN_ATTR_TENSOR_DIMENSIONS);
-  const Value& strides = *bag->find(GPUDNN_ATTR_TENSOR_STRIDES);
+  const Elements dims = *bag->find(GPUDNN_ATTR_TENSOR_DIMENSIONS);
+  const Elements strides = *bag->find(GPUDNN_ATTR_TENSOR_STRIDES);
   const auto rank = static_cast<int>(dims.count());
   GPUDNN_REQUIRE(rank <= kMaxRank, GPUDNN_STATUS_BAD_PARAM,
                  "GPUDNN_ATTR_TENSOR_DIMENSIONS has %d numbers; a tensor has at most %d", rank, kMaxRank);
@@ -125,8 +70,8 @@ Status finalize_tensor(Bag* bag) {
 // --- parameters of operations ---------------------------------------------------------------------------------------
 
 Status check_extents(const Bag& bag, AttributeName name, std::int64_t spatial, std::int64_t least) {
-  const Value* value = bag.find(name);
-  if (value == nullptr) return GPUDNN_STATUS_SUCCESS;
+  const auto value = bag.find(name);
+  if (!value) return GPUDNN_STATUS_SUCCESS;
   const char* text = attributes_of(bag.kind)[static_cast<std::size_t>(place_of(bag.kind, name))].text;
   GPUDNN_REQUIRE(value->count() == spatial, GPUDNN_STATUS_BAD_PARAM,
                  "%s has %lld numbers; there are %lld spatial dimensions", text, static_cast<long long>(value->count()),
@@ -174,7 +119,7 @@ Status finalize_rng(const Bag& bag) {
 
 // --- operations -----------------------------------------------------------------------------------------------------
 
-void set_field(const FieldRow& row, const Value& value, Node* node) {
+void set_field(const FieldRow& row, const Elements& value, Node* node) {
   if (value.words.empty()) return;
   const std::int64_t word = value.words.front();
   if (const auto* field = std::get_if<IntField>(&row.field)) {
@@ -207,14 +152,16 @@ Status finalize_operation(Bag* bag, const OpRow& row) {
   operation->node.op = row.op;
   const BagRef companion = row.companion < 0 ? nullptr : bag->child(row.companion_attribute);
   for (const FieldRow& field : row.fields) {
-    const Value* value = bag->find(field.attribute);
-    if (value == nullptr && companion != nullptr) value = companion->find(field.attribute);
-    if (value != nullptr) set_field(field, *value, &operation->node);
+    auto value = bag->find(field.attribute);
+    if (!value && companion != nullptr) value = companion->find(field.attribute);
+    if (value) set_field(field, *value, &operation->node);
   }
   std::vector<BagRef> offsets;
+  operation->tensors.reserve(row.ports.size());
+  operation->node.links.reserve(row.ports.size());
   for (const PortRow& port : row.ports) {
-    const Value* value = bag->find(port.attribute);
-    if (value == nullptr) continue;
+    const auto value = bag->find(port.attribute);
+    if (!value) continue;
     for (const BagRef& tensor : value->bags) add_tensor(tensor, port.port, operation.get(), &offsets);
   }
   for (const BagRef& tensor : offsets) operation->tensors.push_back(*tensor->made_as<Tensor>());
@@ -224,8 +171,8 @@ Status finalize_operation(Bag* bag, const OpRow& row) {
 }
 
 Status device_of_handle(const Bag& bag, AttributeName name, DeviceRef* device) {
-  const Value* value = bag.find(name);
-  if (value == nullptr || value->words.front() == 0) return GPUDNN_STATUS_SUCCESS;
+  const auto value = bag.find(name);
+  if (!value || value->words.front() == 0) return GPUDNN_STATUS_SUCCESS;
   auto* const handle = reinterpret_cast<gpudnnHandle_t>(static_cast<std::uintptr_t>(value->words.front()));
   GPUDNN_TRY(check_handle(handle));
   *device = DeviceRef(DeviceRef{}, handle->device);  // devices live for ever
@@ -236,12 +183,13 @@ Status finalize_graph(Bag* bag) {
   auto bound = std::make_shared<BoundGraph>();
   GPUDNN_TRY(device_of_handle(*bag, GPUDNN_ATTR_OPERATIONGRAPH_HANDLE, &bound->device));
   std::vector<std::shared_ptr<const Operation>> operations;
-  for (const BagRef& of : bag->find(GPUDNN_ATTR_OPERATIONGRAPH_OPS)->bags)
-    operations.push_back(of->made_as<Operation>());
+  const Elements given = *bag->find(GPUDNN_ATTR_OPERATIONGRAPH_OPS);
+  operations.reserve(given.bags.size());
+  for (const BagRef& of : given.bags) operations.push_back(of->made_as<Operation>());
   auto graph = std::make_shared<Graph>();
   graph->dynamic_shapes = bag->integer(GPUDNN_ATTR_OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED, 0) != 0;
   GPUDNN_TRY(join(operations, graph.get()));
-  bound->working = std::make_shared<Graph>(without_dead_operations(*graph));
+  bound->working = has_dead_operations(*graph) ? std::make_shared<Graph>(without_dead_operations(*graph)) : graph;
   bound->graph = std::move(graph);
   note_problem_lazily([&] { return to_text(*bound->graph, ';'); });
   bag->put_integers(GPUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, {engine_count()});
@@ -295,7 +243,7 @@ Status finalize_heuristics(Bag* bag) {
   // No result is an answer, not a failure: clients go on to the next mode, and then show this text.
   if (results.empty())
     static_cast<void>(GPUDNN_REFUSE(GPUDNN_STATUS_NOT_SUPPORTED, "no engine takes the graph: %s", why.c_str()));
-  bag->put_bags(GPUDNN_ATTR_ENGINEHEUR_RESULTS, std::move(results));
+  bag->put_bags(GPUDNN_ATTR_ENGINEHEUR_RESULTS, results);
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -321,10 +269,8 @@ Status finalize_engine(Bag* bag) {
   GPUDNN_REQUIRE(!bound->configs.empty(), GPUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
                  "engine %lld (%s) does not take the graph: %s", static_cast<long long>(index), bound->engine->name,
                  why.c_str());
-  const BagRef made = engine_bag(bound, graph_bag);
-  for (std::size_t i = 0; i < made->values.size(); ++i)
-    if (attributes_of(kEngine)[i].answer) bag->values[i] = made->values[i];
-  bag->made = made->made;
+  put_engine_answers(*bound, bag);
+  bag->made = bound;
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -332,7 +278,7 @@ Status finalize_config(Bag* bag) {
   const BagRef engine_of = bag->child(GPUDNN_ATTR_ENGINECFG_ENGINE);
   const auto engine = engine_of->made_as<BoundEngine>();
   Knobs wanted;
-  if (const Value* choices = bag->find(GPUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
+  if (const auto choices = bag->find(GPUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
     for (const BagRef& choice : choices->bags) {
       const Knob knob{static_cast<int>(choice->integer(GPUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, 0)),
                       choice->integer(GPUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0)};
@@ -353,18 +299,16 @@ Status finalize_config(Bag* bag) {
   auto bound = std::make_shared<BoundConfig>();
   bound->engine = engine;
   bound->config = *found;
-  const BagRef made = config_bag(bound, engine_of);
-  bag->values = made->values;
-  bag->made = made->made;
+  *bag = *config_bag(bound, engine_of);
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status load_plan(Bag* bag, const Value& json, PlanRef* plan) {
+Status load_plan(Bag* bag, std::string_view json, PlanRef* plan) {
   DeviceRef device;
   GPUDNN_TRY(device_of_handle(*bag, GPUDNN_ATTR_EXECUTION_PLAN_HANDLE, &device));
   if (const BagRef prop = bag->child(GPUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP); prop != nullptr && device == nullptr)
     device = prop->made_as<Device>();
-  GPUDNN_TRY(plan_from_json(json.text, device, plan));
+  GPUDNN_TRY(plan_from_json(json, device, plan));
   auto graph = std::make_shared<BoundGraph>();
   graph->graph = (*plan)->graph;
   graph->working = (*plan)->graph;
@@ -380,14 +324,14 @@ Status load_plan(Bag* bag, const Value& json, PlanRef* plan) {
   auto config = std::make_shared<BoundConfig>();
   config->engine = engine;
   config->config = {(*plan)->knobs, (*plan)->work->workspace(), 0};
-  bag->put_bags(GPUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, {config_bag(config, engine_bag(engine, graph_bag))});
+  bag->put_bag(GPUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config_bag(config, engine_bag(engine, graph_bag)));
   return GPUDNN_STATUS_SUCCESS;
 }
 
 Status finalize_plan(Bag* bag) {
   const BagRef config_of = bag->child(GPUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-  const Value* json = bag->find(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
-  GPUDNN_REQUIRE(config_of != nullptr || json != nullptr, GPUDNN_STATUS_BAD_PARAM,
+  const auto json = bag->find(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+  GPUDNN_REQUIRE(config_of != nullptr || json.has_value(), GPUDNN_STATUS_BAD_PARAM,
                  "GPUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG was not set; a plan needs it, or a JSON_REPRESENTATION");
   PlanRef plan;
   if (config_of != nullptr) {
@@ -403,7 +347,7 @@ Status finalize_plan(Bag* bag) {
       if (store != nullptr) store->keep(key, plan);
     }
   } else {
-    GPUDNN_TRY(load_plan(bag, *json, &plan));
+    GPUDNN_TRY(load_plan(bag, json->text, &plan));
   }
   bag->put_integers(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                     {static_cast<std::int64_t>(told_workspace(plan->work->workspace()))});
@@ -417,12 +361,12 @@ Status finalize_pack(const Bag& bag) {
 }
 
 Status finalize_cache(Bag* bag) {
-  const Value* json = bag->find(GPUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION);
-  GPUDNN_REQUIRE(json != nullptr || bag->child(GPUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH) != nullptr,
+  const auto json = bag->find(GPUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION);
+  GPUDNN_REQUIRE(json.has_value() || bag->child(GPUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH) != nullptr,
                  GPUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
                  "GPUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH was not set; a cache needs it");
   auto store = std::make_shared<PlanStore>();
-  if (json != nullptr) GPUDNN_TRY(store_from_json(json->text, store.get()));
+  if (json) GPUDNN_TRY(store_from_json(json->text, store.get()));
   bag->put_integers(GPUDNN_ATTR_KERNEL_CACHE_IS_ENGINECFG_KERNEL_CACHED, {1});  // every kernel is in the library
   bag->made = std::move(store);
   return GPUDNN_STATUS_SUCCESS;
@@ -430,7 +374,7 @@ Status finalize_cache(Bag* bag) {
 
 Status finalize_device(Bag* bag) {
   DeviceRef device;
-  if (const Value* json = bag->find(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION)) {
+  if (const auto json = bag->find(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION)) {
     GPUDNN_TRY(device_from_json(json->text, &device));
   } else {
     GPUDNN_TRY(device_of_handle(*bag, GPUDNN_ATTR_DEVICEPROP_HANDLE, &device));
@@ -498,13 +442,10 @@ Status finalize(Bag* bag) {
     bag->finalized = true;
     return GPUDNN_STATUS_SUCCESS;
   }
-  // A failed attempt leaves the program's own settings as they were.
-  Bag made = *bag;
-  GPUDNN_TRY(require_set(made));
-  fill_defaults(&made);
-  GPUDNN_TRY(finalize_by_kind(&made));
-  made.finalized = true;
-  *bag = std::move(made);
+  GPUDNN_TRY(require_set(*bag));
+  // A failed attempt leaves the program's own settings as they were: answers are put last.
+  GPUDNN_TRY(finalize_by_kind(bag));
+  bag->finalized = true;
   return GPUDNN_STATUS_SUCCESS;
 }
 

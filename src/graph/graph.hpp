@@ -258,7 +258,8 @@ struct Operation {
 // Merges tensors of one uid, sorts the operations, and refuses cycles, tensors written twice or never.
 [[nodiscard]] Status join(std::span<const std::shared_ptr<const Operation>> operations, Graph* graph);
 
-// Without the operations whose results nobody sees, and without tensors that are then unused.
+// Operations whose results nobody sees; the graph without them, and without tensors that are then unused.
+[[nodiscard]] bool has_dead_operations(const Graph& graph);
 [[nodiscard]] Graph without_dead_operations(const Graph& graph);
 
 [[nodiscard]] std::string to_text(const Graph& graph, char separator = '\n');

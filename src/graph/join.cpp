@@ -8,7 +8,29 @@
 namespace gpudnn::graph {
 namespace {
 
-using Places = std::unordered_map<std::int64_t, std::int32_t>;
+// Places of tensors by unique id. Of few tensors the graph itself is searched, from the last one back: an operation
+// reads what the one before it wrote.
+class Places {
+ public:
+  std::int32_t find_or_add(std::int64_t uid, const Graph& graph, bool* fresh) {
+    const auto count = static_cast<std::int32_t>(graph.tensors.size());
+    if (count < kFew) {
+      for (std::int32_t i = count - 1; i >= 0; --i)
+        if (graph.tensors[static_cast<std::size_t>(i)].uid == uid) return i;
+      *fresh = true;
+      return count;
+    }
+    if (map_.empty())
+      for (std::int32_t i = 0; i < count; ++i) map_.emplace(graph.tensors[static_cast<std::size_t>(i)].uid, i);
+    const auto [at, added] = map_.try_emplace(uid, count);
+    *fresh = added;
+    return at->second;
+  }
+
+ private:
+  static constexpr std::int32_t kFew = 32;
+  std::unordered_map<std::int64_t, std::int32_t> map_;
+};
 
 // A stride of an extent of 1 says nothing, and clients fill it differently.
 bool same_tensor(const Tensor& a, const Tensor& b) {
@@ -19,13 +41,13 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
 }
 
 Status add_tensor(const Tensor& tensor, Graph* graph, Places* places, std::int32_t* place) {
-  const auto [at, fresh] = places->try_emplace(tensor.uid, static_cast<std::int32_t>(graph->tensors.size()));
-  *place = at->second;
+  bool fresh = false;
+  *place = places->find_or_add(tensor.uid, *graph, &fresh);
   if (fresh) {
     graph->tensors.push_back(tensor);
     return GPUDNN_STATUS_SUCCESS;
   }
-  Tensor& known = graph->tensors[static_cast<std::size_t>(at->second)];
+  Tensor& known = graph->tensors[static_cast<std::size_t>(*place)];
   GPUDNN_REQUIRE(same_tensor(known, tensor), GPUDNN_STATUS_BAD_PARAM,
                  "two tensor descriptors have the unique id %lld, and differ: %s and %s; a tensor has one description",
                  static_cast<long long>(tensor.uid), tensor_text(known.geometry).c_str(),
@@ -61,6 +83,22 @@ Status find_writers(const Graph& graph, std::vector<int>* writers) {
   return GPUDNN_STATUS_SUCCESS;
 }
 
+// Whether no operation reads what it or a later one writes; refuses virtual tensors that nobody writes.
+Status check_order(const Graph& graph, const std::vector<int>& writers, bool* in_order) {
+  *in_order = true;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const Link& link : graph.nodes[n].links) {
+      if (is_output(graph.nodes[n], link.port)) continue;
+      const auto t = static_cast<std::size_t>(link.tensor);
+      GPUDNN_REQUIRE(writers[t] >= 0 || !graph.tensors[t].is_virtual, GPUDNN_STATUS_BAD_PARAM,
+                     "no operation writes the virtual tensor with unique id %lld that %s reads",
+                     static_cast<long long>(graph.tensors[t].uid), op_name(graph.nodes[n].op));
+      if (writers[t] >= static_cast<int>(n)) *in_order = false;
+    }
+  }
+  return GPUDNN_STATUS_SUCCESS;
+}
+
 // Kahn's algorithm; of the operations that are ready, the one that came first is next.
 Status sort(Graph* graph, const std::vector<int>& writers) {
   const std::size_t count = graph->nodes.size();
@@ -70,12 +108,7 @@ Status sort(Graph* graph, const std::vector<int>& writers) {
     for (const Link& link : graph->nodes[n].links) {
       if (is_output(graph->nodes[n], link.port)) continue;
       const auto t = static_cast<std::size_t>(link.tensor);
-      if (writers[t] < 0) {
-        GPUDNN_REQUIRE(!graph->tensors[t].is_virtual, GPUDNN_STATUS_BAD_PARAM,
-                       "no operation writes the virtual tensor with unique id %lld that %s reads",
-                       static_cast<long long>(graph->tensors[t].uid), op_name(graph->nodes[n].op));
-        continue;
-      }
+      if (writers[t] < 0) continue;
       ++waits[n];
       followers[static_cast<std::size_t>(writers[t])].push_back(static_cast<int>(n));
     }
@@ -101,10 +134,29 @@ Status sort(Graph* graph, const std::vector<int>& writers) {
 
 Status join(std::span<const std::shared_ptr<const Operation>> operations, Graph* graph) {
   Places places;
+  std::size_t tensors = 0;
+  for (const auto& operation : operations) tensors += operation->tensors.size();
+  graph->tensors.reserve(tensors);
+  graph->nodes.reserve(operations.size());
   for (const auto& operation : operations) GPUDNN_TRY(add_operation(*operation, graph, &places));
   std::vector<int> writers;
   GPUDNN_TRY(find_writers(*graph, &writers));
-  return sort(graph, writers);
+  bool in_order = false;
+  GPUDNN_TRY(check_order(*graph, writers, &in_order));
+  return in_order ? GPUDNN_STATUS_SUCCESS : sort(graph, writers);
+}
+
+bool has_dead_operations(const Graph& graph) {
+  std::vector<bool> seen(graph.tensors.size(), false);
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t) seen[t] = !graph.tensors[t].is_virtual;
+  for (const Node& node : graph.nodes)
+    for (const Link& link : node.links)
+      if (!is_output(node, link.port)) seen[static_cast<std::size_t>(link.tensor)] = true;
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    return std::none_of(node.links.begin(), node.links.end(), [&](const Link& link) {
+      return is_output(node, link.port) && seen[static_cast<std::size_t>(link.tensor)];
+    });
+  });
 }
 
 Graph without_dead_operations(const Graph& graph) {

@@ -665,8 +665,15 @@ const char* port_name(Port port) noexcept { return kPortNames[static_cast<std::s
 const OpRow& row_of(Op op) { return rows()[static_cast<std::size_t>(op)]; }
 
 const OpRow* row_of_kind(int kind) {
-  const auto found = std::find_if(rows().begin(), rows().end(), [kind](const OpRow& row) { return row.kind == kind; });
-  return found == rows().end() ? nullptr : &*found;
+  static const std::array<std::int8_t, kKinds> places = [] {
+    std::array<std::int8_t, kKinds> of{};
+    of.fill(-1);
+    for (std::size_t i = 0; i < rows().size(); ++i)
+      of[static_cast<std::size_t>(rows()[i].kind)] = static_cast<std::int8_t>(i);
+    return of;
+  }();
+  const int place = kind < 0 || kind >= kKinds ? -1 : places[static_cast<std::size_t>(kind)];
+  return place < 0 ? nullptr : &rows()[static_cast<std::size_t>(place)];
 }
 
 bool is_output(const Node& node, Port port) {

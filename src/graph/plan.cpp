@@ -55,8 +55,8 @@ namespace {
 
 Status split_vectors(const Bag& bag, AttributeName name, std::size_t count,
                      std::vector<std::span<const std::int64_t>>* out) {
-  const Value* value = bag.find(name);
-  if (value == nullptr) return GPUDNN_STATUS_SUCCESS;
+  const auto value = bag.find(name);
+  if (!value) return GPUDNN_STATUS_SUCCESS;
   const std::span<const std::int64_t> words = value->words;
   for (std::size_t at = 0; at < words.size(); at += static_cast<std::size_t>(words[at]) + 1)
     out->push_back(words.subspan(at + 1, static_cast<std::size_t>(words[at])));
@@ -69,19 +69,18 @@ Status split_vectors(const Bag& bag, AttributeName name, std::size_t count,
 }  // namespace
 
 Status make_pack(const Bag& bag, Pack* pack) {
-  const Value* uids = bag.find(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
-  const Value* pointers = bag.find(GPUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  const auto uids = bag.find(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  const auto pointers = bag.find(GPUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   GPUDNN_REQUIRE(
-      (uids != nullptr) == (pointers != nullptr) && (uids == nullptr || uids->words.size() == pointers->words.size()),
+      uids.has_value() == pointers.has_value() && (!uids || uids->words.size() == pointers->words.size()),
       GPUDNN_STATUS_BAD_PARAM, "the pack has %lld unique ids and %lld data pointers; it must have as many of both",
-      static_cast<long long>(uids == nullptr ? 0 : uids->count()),
-      static_cast<long long>(pointers == nullptr ? 0 : pointers->count()));
-  if (uids != nullptr) {
+      static_cast<long long>(uids ? uids->count() : 0), static_cast<long long>(pointers ? pointers->count() : 0));
+  if (uids) {
     pack->uids = uids->words;
     pack->pointers = pointers->words;
   }
   pack->workspace = reinterpret_cast<void*>(bag.integer(GPUDNN_ATTR_VARIANT_PACK_WORKSPACE, 0));
-  if (const Value* overridden = bag.find(GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS)) {
+  if (const auto overridden = bag.find(GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS)) {
     pack->override_uids = overridden->words;
     GPUDNN_TRY(
         split_vectors(bag, GPUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, overridden->words.size(), &pack->override_dims));

@@ -98,7 +98,8 @@ class PlanStore {
 [[nodiscard]] Status answer(const Bag& bag, AttributeName name, AttributeType type, std::int64_t requested,
                             std::int64_t* count, void* elements);
 
-// Descriptors that the library answers with.
+// Descriptors that the library answers with, and what it answers of an engine.
+void put_engine_answers(const BoundEngine& bound, Bag* bag);
 [[nodiscard]] BagRef engine_bag(const std::shared_ptr<const BoundEngine>& bound, const BagRef& graph);
 [[nodiscard]] BagRef config_bag(const std::shared_ptr<const BoundConfig>& bound, const BagRef& engine);
 

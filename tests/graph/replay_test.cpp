@@ -546,7 +546,9 @@ TEST(GraphPlans, AreMadeForADeviceThatIsNotThere) {
       "tensor 1 f32 2x64x16x16 strides=16384,1,1024,64; tensor 2 f32 64x64x3x3 strides=576,1,192,64; "
       "tensor 3 f32 2x64x16x16 strides=16384,1,1024,64\nconv_fwd cross x=1 w=2 y=3 pre=1x1 post=1x1 stride=1x1 "
       "dilation=1x1 compute=f32",
-      "tensor 1 f16 1x32x64; tensor 2 f16 1x64x16; tensor 3 f16 1x32x16\nmatmul x=1 b=2 y=3 compute=f32"};
+      "tensor 1 f16 1x32x64; tensor 2 f16 1x64x16; tensor 3 f16 1x32x16\nmatmul x=1 b=2 y=3 compute=f32",
+      "tensor 1 bf16 1x16x4096; tensor 2 bf16 1x4096x4096 strides=16777216,1,4096; tensor 3 bf16 1x16x4096\n"
+      "matmul x=1 b=2 y=3 compute=f32"};
   for (const char* const text : graphs) {
     ClientGraph client;
     build(read(text), nullptr, &client);

@@ -5,9 +5,7 @@
 #include "graph/interpret/state.hpp"
 
 namespace gpudnn::graph {
-namespace {
-
-Status run_node(const Node& node, State* state) {
+Status interpret_node(const Node& node, State* state) {
   switch (node.op) {
     case Op::pointwise:
       return interpret_pointwise(node, state);
@@ -48,6 +46,8 @@ Status run_node(const Node& node, State* state) {
   }
 }
 
+namespace {
+
 class Interpretation final : public Work {
  public:
   explicit Interpretation(GraphRef graph) : graph_(std::move(graph)) {}
@@ -56,7 +56,7 @@ class Interpretation final : public Work {
     State state(*graph_, data);
     GPUDNN_TRY(state.load_inputs());
     for (const Node& node : graph_->nodes) {
-      GPUDNN_TRY(run_node(node, &state));
+      GPUDNN_TRY(interpret_node(node, &state));
       for (const Link& link : node.links)
         if (is_output(node, link.port)) GPUDNN_TRY(state.finish(node, link.port));
     }

@@ -45,6 +45,7 @@ class State {
   // Null if the node has no tensor there.
   [[nodiscard]] const Array* in(const Node& node, Port port) const;
   [[nodiscard]] const Array& value(int place) const { return values_[static_cast<std::size_t>(place)]; }
+  [[nodiscard]] Array& value(int place) { return values_[static_cast<std::size_t>(place)]; }
   [[nodiscard]] const Tensor& tensor(int place) const { return graph_.tensors[static_cast<std::size_t>(place)]; }
   // A number by value or of one element.
   [[nodiscard]] double number(const Node& node, Port port, double otherwise) const;
@@ -71,7 +72,9 @@ class State {
   std::vector<Array> values_;
 };
 
-// Each runs the operations of its kind; the caller then finishes the outputs.
+// Runs an operation; the caller then finishes its outputs.
+[[nodiscard]] Status interpret_node(const Node& node, State* state);
+// Each runs the operations of its kind.
 [[nodiscard]] Status interpret_pointwise(const Node& node, State* state);
 [[nodiscard]] Status interpret_convolution(const Node& node, State* state);
 [[nodiscard]] Status interpret_matmul(const Node& node, State* state);

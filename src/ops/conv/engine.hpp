@@ -75,8 +75,9 @@ struct Choice {
 };
 
 // All choices for the problem on the device, best first: those of the measured table, then the others by their models.
-// Pure.
-[[nodiscard]] std::vector<Choice> rank(const Problem& problem, const Device& device);
+// Pure. `wanted`, if given, leaves out the engines for which it is false.
+using EnginePredicate = bool (*)(const ConvEngine&);
+[[nodiscard]] std::vector<Choice> rank(const Problem& problem, const Device& device, EnginePredicate wanted = nullptr);
 
 // "implicit_gemm_sm90 bm128_bn256_s4 split=2", "nhwc_transpose(implicit_gemm_sm90 bm128_bn128_s6)": the one form in
 // which tables, tuning caches and logs hold a choice. It does not change when an engine's tile list grows.

@@ -237,7 +237,8 @@ const char* cublaslt_missing() {
   return why;
 }
 
-Support cublaslt_supports(const Problem& problem, const Device&) {
+Support cublaslt_supports(const Problem& problem, const Device& device) {
+  if (!device.is_present()) return Support::no("cuBLASLt chooses on the device, which is not there");
   if (const char* const why = unsupported_reason(problem)) return Support::no(why);
   if (const char* const why = cublaslt_missing()) return Support::no(why);
   return Support::yes();

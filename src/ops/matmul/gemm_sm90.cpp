@@ -27,7 +27,8 @@ constexpr const char* kMulticasts[] = {"none", "a", "b"};
 struct Prepared {
   sm90::GemmPlan plan;
   std::int32_t scales = 0;
-  bool swapped = false;  // the kernel makes the transpose of d: its a is our b
+  bool swapped = false;    // the kernel makes the transpose of d: its a is our b
+  bool is_encoded = true;  // else the plan was made for a device that was not there, and each launch makes the maps
 };
 
 // `row` and `depth` are the tensor's dimensions with the operand's rows (m or n) and with k.
@@ -149,6 +150,13 @@ bool encode(const sm90::MapBoxes& boxes, bool is_result, tile::TensorMap* map) {
                             map);
 }
 
+bool encode_all(int device, sm90::GemmPlan* plan) {
+  return cuda::with_context(device, [plan] {
+    return encode(plan->a, false, &plan->params.a) && encode(plan->b, false, &plan->params.b) &&
+           (!plan->params.stores_boxes || encode(plan->d, true, &plan->params.d));
+  });
+}
+
 // Whether the vectors of the plan stand at this address.
 void set_address(kernels::gemm::Matrix* matrix, const void* address) {
   matrix->data = const_cast<void*>(address);  // NOLINT: c and bias are only read
@@ -201,12 +209,9 @@ std::shared_ptr<const void> gemm_sm90_prepare(const Problem& problem, const Conf
   if (sm90::unsupported_reason(gemm, config) != nullptr) return nullptr;
   prepared->plan = sm90::plan_gemm_sm90(gemm, config, device.multiprocessors);
   prepared->scales = problem.scales;
-  sm90::GemmPlan& plan = prepared->plan;
-  const bool encoded = cuda::with_context(device.ordinal, [&plan] {
-    return encode(plan.a, false, &plan.params.a) && encode(plan.b, false, &plan.params.b) &&
-           (!plan.params.stores_boxes || encode(plan.d, true, &plan.params.d));
-  });
-  return encoded ? prepared : nullptr;
+  prepared->is_encoded = device.is_present();
+  const bool fails = prepared->is_encoded && !encode_all(device.ordinal, &prepared->plan);
+  return fails ? nullptr : prepared;
 }
 
 Status gemm_sm90_launch(const LaunchSite& site, const void* prepared_plan, const Args& args) {
@@ -215,10 +220,12 @@ Status gemm_sm90_launch(const LaunchSite& site, const void* prepared_plan, const
   const bool exchanged = prepared.swapped != plan.swap_ab;
   const void* const a = exchanged ? args.b : args.a;
   const void* const b = exchanged ? args.a : args.b;
-  const bool addressed = cuda::with_context(site.device.ordinal, [&] {
-    return cuda::replace_address(&plan.params.a, a) && cuda::replace_address(&plan.params.b, b) &&
-           (!plan.params.stores_boxes || cuda::replace_address(&plan.params.d, args.d));
-  });
+  const bool has_maps = prepared.is_encoded || encode_all(site.device.ordinal, &plan);
+  const bool addressed = has_maps && cuda::with_context(site.device.ordinal, [&] {
+                           return cuda::replace_address(&plan.params.a, a) &&
+                                  cuda::replace_address(&plan.params.b, b) &&
+                                  (!plan.params.stores_boxes || cuda::replace_address(&plan.params.d, args.d));
+                         });
   GPUDNN_REQUIRE(addressed, GPUDNN_STATUS_INTERNAL_ERROR,
                  "the driver refused an address of a tensor map; a, b and d must be device memory");
   kernels::gemm::Epilogue& e = plan.params.epilogue;

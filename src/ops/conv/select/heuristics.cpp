@@ -31,12 +31,13 @@ struct Key {
 }  // namespace
 
 std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Problem& problem, const Device& device,
-                                  std::size_t workspace_limit) {
+                                  std::size_t workspace_limit, EnginePredicate wanted) {
   std::vector<Choice> choices;
   std::vector<Candidate> candidates;
   const EngineFilter filter(engines, device.backend);
   for (const ConvEngine& engine : engines) {
-    if (engine.backend != device.backend || filter.reason_against(engine.name) != nullptr) continue;
+    if (engine.backend != device.backend || (wanted != nullptr && !wanted(engine))) continue;
+    if (filter.reason_against(engine.name) != nullptr) continue;
     if (!engine.supports(problem, device)) continue;
     candidates.clear();
     engine.candidates(problem, device, &candidates);
@@ -67,8 +68,8 @@ void put_measured_first(std::span<const TunedRow> rows, Source source, std::vect
   }
 }
 
-std::vector<Choice> rank(const Problem& problem, const Device& device) {
-  std::vector<Choice> choices = rank_by_model(engines(), problem, device, library_workspace_limit());
+std::vector<Choice> rank(const Problem& problem, const Device& device, EnginePredicate wanted) {
+  std::vector<Choice> choices = rank_by_model(engines(), problem, device, library_workspace_limit(), wanted);
   put_measured_first(measured_rows(problem, device), Source::table, &choices);
   return choices;
 }

@@ -9,7 +9,8 @@ namespace gpudnn::conv {
 
 // The choices of the engines given by their models alone, best first, none above `workspace_limit` bytes.
 [[nodiscard]] std::vector<Choice> rank_by_model(std::span<const ConvEngine> engines, const Problem& problem,
-                                                const Device& device, std::size_t workspace_limit);
+                                                const Device& device, std::size_t workspace_limit,
+                                                EnginePredicate wanted = nullptr);
 
 // What a call has: bytes of workspace, and the alignment of its tensors' addresses; and the family that it asks for.
 struct Limits {
