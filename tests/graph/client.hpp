@@ -102,7 +102,7 @@ class Execution {
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
   [[nodiscard]] Status start();
-  void finish();  // copies what is on the device back
+  void finish();                                        // copies what is on the device back
   [[nodiscard]] const BackendDescriptor& pack() const;  // for calls that take it instead of start
 
  private:
