@@ -53,9 +53,12 @@ std::string random_norm(Random& random) {
 std::string random_surrounded(Random& random) {
   const std::string mode = random.pick({"layer", "rms"});
   const std::string type = random.pick({"bf16", "f16"});
-  const std::string rows = std::to_string(random.between(1, 7));
+  // Few rows, and more than a GPU has places for.
+  const bool many = random.chance(0.15);
+  const std::string rows = std::to_string(many ? random.between(400, 430) : random.between(1, 7));
   const std::string columns =
-      std::to_string(8 * random.pick({1L, 40L, 65L, 100L, 150L, 190L, 300L, 1024L, 1100L, 5000L}));
+      std::to_string(8 * (many ? random.pick({40L, 100L, 190L, 200L, 300L, 600L})
+                               : random.pick({1L, 40L, 65L, 100L, 150L, 190L, 300L, 1024L, 1100L, 5000L})));
   const std::string full = ' ' + rows + 'x' + columns + "x1x1", column = " 1x" + columns + "x1x1";
   const bool residual = random.chance(0.6), train = random.chance(0.3), bias = mode == "layer" || random.chance(0.3);
   const bool quantizes = random.chance(0.5);
