@@ -14,8 +14,7 @@ constexpr int kGraphs = 5;
 // thread's last one, with its text.
 [[nodiscard]] gpudnnStatus_t run_graph(gpudnnHandle_t handle, int which, std::vector<float>* output);
 
-// Whether two runs of a graph agree. One that was short of memory may have done without an engine that the other had,
-// and the two sum in another order: no sum here has more than 73 terms, each at most 1.
+// Whether two runs of a graph gave the same bits. Memory that runs out never changes which engine runs.
 [[nodiscard]] bool agree(const std::vector<float>& first, const std::vector<float>& second);
 
 }  // namespace gpudnn::test

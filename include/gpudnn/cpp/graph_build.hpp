@@ -132,10 +132,12 @@ inline Status Graph::try_build(gpudnnHandle_t handle, const BuildOptions& option
   GPUDNN_CPP_TRY(make_graph(handle, &graph));
   std::vector<detail::BackendDescriptor> configs;
   GPUDNN_CPP_TRY(rank_configs(graph, options, &configs));
+  // The next engine takes the place of one that refuses the graph, not of one that is out of memory: which engine runs
+  // decides the result's last bits.
   Status last;
   for (detail::BackendDescriptor& config : configs) {
     last = take_config(std::move(config), options);
-    if (last) return last;
+    if (last || last.code() / 1000 != GPUDNN_STATUS_NOT_SUPPORTED / 1000) break;
   }
   return last;
 }
