@@ -52,7 +52,7 @@ RESNET = {
 OTHER = {
     "against_lenet": "LeNet f32",
     "against_networks": "layers of published networks", "against_unseen": "layers never tuned on",
-    "depthwise_groups": "depthwise layers", "against_memory": "bound by memory", "fp32": "f32 NCHW without TF32, networks",
+    "depthwise": "depthwise layers", "against_memory": "bound by memory", "fp32": "f32 NCHW without TF32, networks",
     "int8": "int8 forward",
 }
 GRAPHS = {
@@ -207,7 +207,7 @@ def draw_roofline():
     figure, axis = pyplot.subplots(figsize=(8.5, 5))
     points, ceilings = {}, ""
     for stem in RESNET | OTHER | MATMUL:
-        if stem in ("depthwise_groups", "fp32", "int8", "against_memory"):
+        if stem in ("depthwise", "fp32", "int8", "against_memory"):
             continue  # the last has no operations to count, the tables of the others name neither these nor bytes
         for row in read(stem, "csv"):
             if row["ours_ms"] and float(row["flops"]) > 0 and row["arithmetic"] in COLOURS:
@@ -295,7 +295,7 @@ def draw(folder):
         "ratio": draw_ratio,
         "layers_resnet50": lambda: draw_layers(RESNET, 4, 9, title),
         "layers_networks": lambda: draw_layers({key: OTHER[key] for key in ("against_networks", "against_unseen",
-                                                                            "depthwise_groups")}, 3, 9, title),
+                                                                            "depthwise")}, 3, 9, title),
         "layers_f32": lambda: draw_layers({key: OTHER[key] for key in ("fp32", "against_lenet")}, 2, 5, title),
         "layers_memory": lambda: draw_layers({"against_memory": OTHER["against_memory"]}, 1, 26, title),
         "layers_matmul": lambda: draw_layers(MATMUL, 1, 9, "time / the best of cuBLASLt's eight proposals on an H200"),
