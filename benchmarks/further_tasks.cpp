@@ -86,8 +86,10 @@ void fill_in(const transform::ColumnProblem& problem, Task* task, const ScalarOp
 
 // The order that a library reorders to is its own affair, so the results are not compared.
 void fill_in(const ReorderProblem& problem, Task* task, const ScalarOptions& scalars) {
-  task->inputs = {{in_vectors(problem.w)}};
-  task->output = in_vectors(problem.w);
+  // The same bytes, one by one.
+  const TensorGeometry bytes = packed_tensor(GPUDNN_DATA_INT8, GPUDNN_TENSOR_NCHW, problem.w.rank, problem.w.dims);
+  task->inputs = {{bytes}};
+  task->output = bytes;
   task->output_is_random = true;
   task->arithmetic = Arithmetic::integer;
   task->group = "reorder i8x32";
