@@ -22,12 +22,10 @@ std::optional<ReorderProblem> reorder_from_text(std::string_view line, std::stri
   return problem;
 }
 
-// As memory holds it: dims count vectors.
-TensorGeometry in_vectors(TensorGeometry tensor) {
-  const int lanes = data_type_lanes(tensor.type);
-  if (lanes == 1) return tensor;
-  tensor.dims[1] /= lanes;
-  return tensor;
+// Vectors of bytes one byte at a time.
+TensorGeometry as_bytes(const TensorGeometry& tensor) {
+  if (data_type_lanes(tensor.type) == 1) return tensor;
+  return packed_tensor(GPUDNN_DATA_INT8, GPUDNN_TENSOR_NCHW, tensor.rank, tensor.dims);
 }
 
 // Every tensor of the plan once, whatever goes on between its stages; one that is updated twice.
@@ -60,8 +58,8 @@ void fill_in(const fused_ops::Stages& stages, Task* task, const ScalarOptions& s
 }
 
 void fill_in(const transform::Problem& problem, Task* task, const ScalarOptions& scalars) {
-  task->inputs = {{in_vectors(problem.in)}};
-  task->output = in_vectors(problem.out);
+  task->inputs = {{as_bytes(problem.in)}};
+  task->output = as_bytes(problem.out);
   task->arithmetic = arithmetic_of(problem.out.type);
   task->group = std::string("transform ") + data_type_name(problem.out.type);
   finish(task, scalars, 1, 0);
@@ -86,10 +84,8 @@ void fill_in(const transform::ColumnProblem& problem, Task* task, const ScalarOp
 
 // The order that a library reorders to is its own affair, so the results are not compared.
 void fill_in(const ReorderProblem& problem, Task* task, const ScalarOptions& scalars) {
-  // The same bytes, one by one.
-  const TensorGeometry bytes = packed_tensor(GPUDNN_DATA_INT8, GPUDNN_TENSOR_NCHW, problem.w.rank, problem.w.dims);
-  task->inputs = {{bytes}};
-  task->output = bytes;
+  task->inputs = {{as_bytes(problem.w)}};
+  task->output = as_bytes(problem.w);
   task->output_is_random = true;
   task->arithmetic = Arithmetic::integer;
   task->group = "reorder i8x32";
