@@ -440,7 +440,7 @@ struct Range {
 constexpr std::array<Range, kKinds> ranges() {
   std::array<Range, kKinds> of{};
   for (int i = 0; i < static_cast<int>(std::size(kTable)); ++i) {
-    Range& range = of[static_cast<std::size_t>(kTable[i].kind)];
+    Range& range = of[static_cast<unsigned char>(kTable[i].kind)];
     if (range.count++ == 0) range.first = i;
   }
   return of;
