@@ -556,7 +556,8 @@ TEST(Rnn, IsDeterministic) {
     Round round(Backend::at_hand(), c);
     ASSERT_EQ(round.run(), "");
     const std::vector<unsigned char> first = round.take_images();
-    for (int again = 1; again < 20; ++again) {
+    // The host's sums have one order.
+    for (int again = 1; again < (Backend::at_hand().is_cuda() ? 20 : 3); ++again) {
       ASSERT_EQ(round.run(), "");
       ASSERT_EQ(round.take_images(), first) << "round " << again;
     }

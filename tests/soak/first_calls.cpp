@@ -60,15 +60,16 @@ gpudnnStatus_t convolve(bool* right) {
 }
 
 // The same of a graph; its values are compared with those of a second run.
+template <int kWhich>
 gpudnnStatus_t run_a_graph(bool* right) {
   gpudnnHandle_t handle = nullptr;
   gpudnnStatus_t status = gpudnnCreate(&handle);
   if (status != GPUDNN_STATUS_SUCCESS) return status;
   std::vector<float> first, second;
-  status = run_graph(handle, 0, &first);
+  status = run_graph(handle, kWhich, &first);
   if (status == GPUDNN_STATUS_SUCCESS) {
     fail_allocation(0);
-    *right = run_graph(handle, 0, &second) == GPUDNN_STATUS_SUCCESS && agree(first, second);
+    *right = run_graph(handle, kWhich, &second) == GPUDNN_STATUS_SUCCESS && agree(first, second);
   }
   (void)gpudnnDestroy(handle);
   return status;
@@ -120,6 +121,10 @@ int main() {
   setenv("GPUDNN_BACKEND", "host", 1);
   setenv("GPUDNN_HOST_THREADS", "4", 1);
   const int failures = gpudnn::test::fail_each("a convolution", gpudnn::test::convolve, 1) +
-                       gpudnn::test::fail_each("a graph", gpudnn::test::run_a_graph, 1);
+                       gpudnn::test::fail_each("a convolution's graph", gpudnn::test::run_a_graph<0>, 1) +
+                       gpudnn::test::fail_each("a matrix product's graph", gpudnn::test::run_a_graph<1>, 1) +
+                       gpudnn::test::fail_each("a norm's graph", gpudnn::test::run_a_graph<2>, 1) +
+                       gpudnn::test::fail_each("attention's graph", gpudnn::test::run_a_graph<3>, 1) +
+                       gpudnn::test::fail_each("a reduction's graph", gpudnn::test::run_a_graph<4>, 1);
   return failures == 0 ? 0 : 1;
 }

@@ -127,9 +127,18 @@ struct Net {
     }
   }
 
-  // dh and dc come in, those of the step before go out; `dx` is added to.
-  void backward(const RnnPlace& p, const Step& s, std::vector<double>* dh, std::vector<double>* dc,
-                std::vector<double>* dx) const {
+  // The gradients of a step's gates, [gates, units], before the sums over the input and over the state.
+  struct GateGradients {
+    const Step* step;
+    std::vector<double> input, recurrent;
+  };
+
+  // dh and dc come in, those of the step before go out; `dx` is added to. Those of W and R wait for
+  // add_weight_gradients.
+  GateGradients backward(const RnnPlace& p, const Step& s, std::vector<double>* dh, std::vector<double>* dc,
+                         std::vector<double>* dx) const {
+    const std::size_t rows = static_cast<std::size_t>(gates) * units;
+    GateGradients d{&s, std::vector<double>(rows), std::vector<double>(rows)};
     std::vector<double> dhidden = *dh;
     if (p.projection >= 0) {
       dhidden.assign(units, 0);
@@ -150,24 +159,36 @@ struct Net {
         if (p.w < 0) {
           (*dx)[j] += input[g];
         } else {
-          product_gradients(p.w, row, s.x, input[g], dx);
+          add_row(p.w, row, input[g], dx);
         }
-        product_gradients(p.r, row, s.h_before, recurrent[g], &before);
+        add_row(p.r, row, recurrent[g], &before);
+        d.input[row] = input[g];
+        d.recurrent[row] = recurrent[g];
         add_gradient(p.w_bias, row, 0, 1, input[g]);
         add_gradient(p.r_bias, row, 0, 1, recurrent[g]);
       }
     }
     *dh = before;
+    return d;
   }
-  // Those of product(), where its own is `d`.
-  void product_gradients(std::int64_t base, std::size_t row, const std::vector<double>& x, double d,
-                         std::vector<double>* dx) const {
-    const std::size_t first = static_cast<std::size_t>(base) + row * x.size();
-    const double* const w = values.weights.data() + first;
-    double* const dw = out.dweights.data() + first;
+  // d times a row of weights.
+  void add_row(std::int64_t base, std::size_t row, double d, std::vector<double>* dx) const {
+    const double* const w = values.weights.data() + static_cast<std::size_t>(base) + row * dx->size();
     double* const to = dx->data();
-    for (std::size_t k = 0; k < x.size(); ++k) to[k] += w[k] * d;
-    for (std::size_t k = 0; k < x.size(); ++k) dw[k] += d * x[k];
+    for (std::size_t k = 0; k < dx->size(); ++k) to[k] += w[k] * d;
+  }
+  // Row by row, as a row of all steps stays in the cache.
+  void add_weight_gradients(const RnnPlace& p, const std::vector<GateGradients>& steps) const {
+    const auto add = [this](std::int64_t base, std::size_t row, const std::vector<double>& x, double d) {
+      double* const dw = out.dweights.data() + static_cast<std::size_t>(base) + row * x.size();
+      for (std::size_t k = 0; k < x.size(); ++k) dw[k] += d * x[k];
+    };
+    for (std::size_t row = 0; row < static_cast<std::size_t>(gates) * units; ++row) {
+      for (const GateGradients& s : steps) {
+        if (p.w >= 0) add(p.w, row, s.step->x, s.input[row]);
+      }
+      for (const GateGradients& s : steps) add(p.r, row, s.step->h_before, s.recurrent[row]);
+    }
   }
   void unit_gradients(std::size_t j, const Step& s, double dh, double* dc, double* input, double* recurrent,
                       std::vector<double>* before) const {
@@ -257,12 +278,15 @@ struct Net {
         const int pseudo = layer * directions + k;
         std::vector<double> dh = first(values.dhy, pseudo, n, h_width);
         std::vector<double> dc = first(values.dcy, pseudo, n, units);
+        const RnnPlace& place = places[static_cast<std::size_t>(pseudo)];
+        std::vector<GateGradients> gradients;
         for (std::size_t i = 0; i < length; ++i) {
           const std::size_t t = k == 1 ? i : length - 1 - i;
           for (std::size_t j = 0; j < h_width; ++j) dh[j] += d[t][static_cast<std::size_t>(k) * h_width + j];
-          backward(places[static_cast<std::size_t>(pseudo)],
-                   steps[static_cast<std::size_t>(layer)][static_cast<std::size_t>(k)][t], &dh, &dc, &dx[t]);
+          const Step& step = steps[static_cast<std::size_t>(layer)][static_cast<std::size_t>(k)][t];
+          gradients.push_back(backward(place, step, &dh, &dc, &dx[t]));
         }
+        add_weight_gradients(place, gradients);
         std::ranges::copy(dh, out.dhx.begin() + static_cast<std::ptrdiff_t>(state(pseudo, n, h_width)));
         std::ranges::copy(dc, out.dcx.begin() + static_cast<std::ptrdiff_t>(state(pseudo, n, units)));
       }

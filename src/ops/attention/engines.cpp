@@ -112,7 +112,7 @@ bool runs_on(const AttentionEngine& engine, const Device& device, const Problem&
 
 std::span<const AttentionEngine> engines() noexcept { return kEngines; }
 
-const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment) noexcept {
+const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment) {
   for (const AttentionEngine& engine : kEngines) {
     if (engine.alignment <= alignment && runs_on(engine, device, problem)) return &engine;
   }

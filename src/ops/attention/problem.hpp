@@ -145,7 +145,7 @@ struct AttentionEngine {
 // Best first; the last row of each backend supports everything that validates, but for 8-bit backward on a GPU.
 [[nodiscard]] std::span<const AttentionEngine> engines() noexcept;
 // The engine that run() takes for tensors whose pointers are multiples of `alignment` bytes.
-[[nodiscard]] const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment) noexcept;
+[[nodiscard]] const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment);
 // Bytes that run() wants, whatever the pointers' alignment; the workspace itself may be aligned to 16 bytes only.
 [[nodiscard]] std::size_t workspace_bytes(const Device& device, const Problem& problem);
 // Runs one engine, which must support the problem.
