@@ -56,9 +56,9 @@ template <class T>
 void Bag::replace(int place, AttributeType type, std::span<const T> elements, std::vector<T> Bag::*store) {
   Value& value = values_[static_cast<std::size_t>(place)];
   std::vector<T>& all = this->*store;
-  if (value.set) erase(&value);
   constexpr std::size_t kMore = 128 / sizeof(T);  // the words of a tensor come to as many, and those of a small pack
   if (all.size() + elements.size() > all.capacity()) all.reserve(all.size() + elements.size() + kMore);
+  if (value.set) erase(&value);  // after what can fail: the old elements stay if there is no memory for the new ones
   value = {true, type, static_cast<std::uint32_t>(all.size()), static_cast<std::uint32_t>(elements.size())};
   all.insert(all.end(), elements.begin(), elements.end());
 }

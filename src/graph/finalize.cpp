@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "core/guard.hpp"
 #include "graph/check.hpp"
@@ -299,7 +300,8 @@ Status finalize_config(Bag* bag) {
   auto bound = std::make_shared<BoundConfig>();
   bound->engine = engine;
   bound->config = *found;
-  *bag = *config_bag(bound, engine_of);
+  Bag answer = *config_bag(bound, engine_of);
+  *bag = std::move(answer);  // moved, not copied: a copy that fails would leave half of it
   return GPUDNN_STATUS_SUCCESS;
 }
 
