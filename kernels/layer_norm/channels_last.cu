@@ -12,7 +12,7 @@ namespace gpudnn::kernels {
 namespace {
 
 // A block has `kLnLastBundle` groups at most, threads side by side, and the parts of a sample by rows of threads.
-__global__ void __launch_bounds__(kLnLastJoinThreads)
+__global__ void __launch_bounds__(kLnLastJoinThreads, 1)
     layer_norm_last_statistics(const __grid_constant__ LayerNormLastArgs args) {
   constexpr int kRows = kLnLastJoinThreads / kLnLastBundle;
   __shared__ double scratch[kRows][kLnLastBundle];
@@ -46,11 +46,11 @@ __global__ void __launch_bounds__(kLnLastJoinThreads)
     }
   };
   const double one_over = 1.0 / (static_cast<double>(args.pixels) * args.of_group);
+  // Means of parts are those of distances from the sample's first value of the group.
+  const double base = there ? load_one(args.x_type, args.x, sample * args.x_sample + group * args.of_group) : 0.0f;
   double sum = 0;
-  // One of the means: so equal values have their own.
-  const double base = from[0].x * (std::signbit(from[0].y) ? static_cast<double>(kLnUp) : 1.0);
-  for_parts([&](double of_part, double, double elements) { sum += (of_part - base) * elements; });
-  double mean = base + over_rows(sum) * one_over;
+  for_parts([&](double of_part, double, double elements) { sum += of_part * elements; });
+  double mean = over_rows(sum) * one_over;
   sum = 0;
   for_parts([&](double of_part, double squares, double elements) {
     const double distance = of_part - mean;
@@ -58,6 +58,7 @@ __global__ void __launch_bounds__(kLnLastJoinThreads)
   });
   double variance = over_rows(sum) * one_over;
   if (row != 0 || !there) return;
+  mean += base;
   if (args.rms) {
     variance += mean * mean;
     mean = 0;
@@ -251,6 +252,7 @@ LayerNormLastArgs args_of(const LayerNormParams& params, const LastPlan& plan) {
   const auto divisor = [](std::int64_t value) { return tile::FastDivmod(static_cast<std::uint32_t>(value)); };
   LayerNormLastArgs args = {};
   args.x = params.x.data;
+  args.x_type = params.x.type;
   args.dy = params.dy.data;
   args.out = params.out.data;
   args.out_type = params.out.type;

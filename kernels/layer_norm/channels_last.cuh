@@ -17,10 +17,12 @@
 //
 // So x (backward x and dy) is read twice. Later kernels are launched to begin beside the ones before them, and wait.
 //
-// Moments are gathered by batches of pixels and joined by Chan's formula, those of threads in two plain passes, and
-// those of parts likewise, in double. Where the squares exceed the range of float (deviations above some 1e19), the
-// block measures its part again with x scaled by 2^-80; the sign of a part's squares says so, and the sign of a total's
-// inverse that x is to be scaled where it is used. So a finite sample never gives a NaN.
+// Moments are those of distances from the sample's first value of the group, so that a mean far above the deviation
+// costs no digits and equal values have their own mean. They are gathered by batches of pixels and joined by Chan's
+// formula, those of threads in two plain passes, and those of parts likewise, in double. Where the squares exceed the
+// range of float (deviations above some 1e19), the block measures its part again with x scaled by 2^-80; the sign of a
+// part's squares says so, and the sign of a total's inverse that x is to be scaled where it is used. So a finite sample
+// never gives a NaN.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -43,6 +45,7 @@ struct LayerNormLastArgs {
   const void* x;
   const void* dy;
   void* out;
+  tile::AnyType x_type;
   tile::AnyType out_type;
   bool out_as_x;
   bool rms;
@@ -121,6 +124,28 @@ __device__ __forceinline__ void for_pixels(int row, int rows, int pixels, const 
   }
 }
 
+// The same for x and dy of the backward pass: use(pack of x, pack of dy, pixel).
+template <int N, bool kBack, class T, class Use>
+__device__ __forceinline__ void for_pixels_of_both(int row, int rows, int pixels, const T* x, const T* dy,
+                                                   std::int64_t step, const Use& use) {
+  constexpr int kFlight = kLnLastBackwardFlight;
+  for_pixels<kFlight, kBack>(
+      row, rows, pixels,
+      [&](int pixel) {
+        tile::Pack<T, N> of_x[kFlight], of_dy[kFlight];
+#pragma unroll
+        for (int u = 0; u < kFlight; ++u) {
+          of_x[u] = tile::load_pack<T, N>(x + (pixel + u * rows) * step);
+          of_dy[u] = tile::load_pack<T, N>(dy + (pixel + u * rows) * step);
+        }
+#pragma unroll
+        for (int u = 0; u < kFlight; ++u) use(of_x[u], of_dy[u], pixel + u * rows);
+      },
+      [&](int pixel) {
+        use(tile::load_pack<T, N>(x + pixel * step), tile::load_pack<T, N>(dy + pixel * step), pixel);
+      });
+}
+
 // The moments of N channels over several pixels: all channels have the same count.
 template <int N>
 struct LayerNormLastMoments {
@@ -128,8 +153,9 @@ struct LayerNormLastMoments {
   float mean[N] = {};
   float squares[N] = {};
 
+  // Of value * factor - base.
   template <int kBatch, class Pack>
-  __device__ __forceinline__ void add(const Pack (&packs)[kBatch], float factor) {
+  __device__ __forceinline__ void add(const Pack (&packs)[kBatch], const float (&base)[N], float factor) {
     constexpr float kShare = 1.0f / kBatch;
     const float all = count + kBatch;
     const float share = __fdividef(kBatch, all);
@@ -140,7 +166,7 @@ struct LayerNormLastMoments {
       float middle = 0;
 #pragma unroll
       for (int u = 0; u < kBatch; ++u) {
-        values[u] = tile::widen<float>(packs[u].get(i)) * factor;
+        values[u] = tile::widen<float>(packs[u].get(i)) * factor - base[i];
         middle += values[u] * kShare;
       }
       if constexpr (kBatch > 1) {
@@ -157,17 +183,16 @@ struct LayerNormLastMoments {
 
 // Parts of a group, by `lanes` lanes of which each has some: for_parts(body) calls body(values, elements) for the
 // lane's own. Their mean, and the sum of squared deviations from it, each by its own pass.
-// `base` is one of the means: so equal values have their own.
 template <class ForParts>
-__device__ __forceinline__ float2 moments_joined(int lanes, float base, float one_over, const ForParts& for_parts) {
+__device__ __forceinline__ float2 moments_joined(int lanes, float one_over, const ForParts& for_parts) {
   const auto over_lanes = [lanes](float value) {
 #pragma unroll 1
     for (int step = lanes / 2; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
     return value;
   };
   float mean = 0, squares = 0;
-  for_parts([&](float2 values, float elements) { mean += (values.x - base) * elements; });
-  mean = base + over_lanes(mean) * one_over;
+  for_parts([&](float2 values, float elements) { mean += values.x * elements; });
+  mean = over_lanes(mean) * one_over;
   for_parts([&](float2 values, float elements) {
     const float distance = values.x - mean;
     squares += values.y + distance * distance * elements;
@@ -187,6 +212,15 @@ __global__ void __launch_bounds__(kLnLastPacks, 2)
   ptx::griddepcontrol_launch_dependents();
   const T* const x = static_cast<const T*>(args.x) + place.at(args, args.x_sample);
   const std::int64_t step = args.channels;
+  float first_values[N];
+  if (place.active) {
+    const T* const of_sample = static_cast<const T*>(args.x) + place.sample * args.x_sample;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const std::uint32_t group = args.by_group.quotient(static_cast<std::uint32_t>(place.channel + i));
+      first_values[i] = tile::widen<float>(of_sample[group * static_cast<std::uint32_t>(args.of_group)]);
+    }
+  }
   // Entries of a row of threads: one for each pack, or for each channel.
   const int wide = args.packs_in_groups ? 1 : N;
   const auto of_entry = static_cast<int>(args.by_entry.divisor);
@@ -202,17 +236,20 @@ __global__ void __launch_bounds__(kLnLastPacks, 2)
   const auto measure = [&](float factor, bool again) {
     if (place.active) {
       LayerNormLastMoments<N> gathered;
+      float base[N];
+#pragma unroll
+      for (int i = 0; i < N; ++i) base[i] = first_values[i] * factor;
       for_pixels<kLnLastFlight, false>(
           place.row, cut.rows, place.pixels,
           [&](int pixel) {
             Pack packs[kLnLastFlight];
 #pragma unroll
             for (int u = 0; u < kLnLastFlight; ++u) packs[u] = tile::load_pack<T, N>(x + (pixel + u * cut.rows) * step);
-            gathered.add(packs, factor);
+            gathered.add(packs, base, factor);
           },
           [&](int pixel) {
             const Pack packs[1] = {tile::load_pack<T, N>(x + pixel * step)};
-            gathered.add(packs, factor);
+            gathered.add(packs, base, factor);
           });
       if (args.packs_in_groups) {
         float mean = 0, squares = 0;
@@ -236,8 +273,7 @@ __global__ void __launch_bounds__(kLnLastPacks, 2)
     for (int first = 0; first < args.groups; first += threads / lanes) {  // all lanes of a warp alike
       const int group = first + thread / lanes;
       const bool there = group < args.groups;
-      const float base = entries[there ? group * of_entry : 0].x;
-      const float2 moments = moments_joined(lanes, base, one_over_slice, [&](const auto& body) {
+      const float2 moments = moments_joined(lanes, one_over_slice, [&](const auto& body) {
         for (int e = there ? thread % lanes : count; e < count; e += lanes) {
           std::uint32_t within;
           const auto of_row = static_cast<int>(args.by_entry.divmod(static_cast<std::uint32_t>(e), &within));
@@ -359,7 +395,7 @@ __global__ void __launch_bounds__(kLnLastPacks, 2)
     const T* const dy = static_cast<const T*>(args.dy) + place.at(args, args.dy_sample);
     const std::int64_t step = args.channels;
     float dscale[N] = {}, dbias[N] = {};
-    const auto add = [&](const Pack& of_x, const Pack& of_dy) {
+    const auto add = [&](const Pack& of_x, const Pack& of_dy, int) {
       float values[N], gradients[N];
       tile::widen_pack<float>(of_x, values);
       tile::widen_pack<float>(of_dy, gradients);
@@ -369,19 +405,7 @@ __global__ void __launch_bounds__(kLnLastPacks, 2)
         dscale[i] += gradients[i] * ((values[i] - mean[i]) * inverse[i]);
       }
     };
-    for_pixels<kLnLastBackwardFlight, false>(
-        place.row, cut.rows, place.pixels,
-        [&](int pixel) {
-          Pack of_x[kLnLastBackwardFlight], of_dy[kLnLastBackwardFlight];
-#pragma unroll
-          for (int u = 0; u < kLnLastBackwardFlight; ++u) {
-            of_x[u] = tile::load_pack<T, N>(x + (pixel + u * cut.rows) * step);
-            of_dy[u] = tile::load_pack<T, N>(dy + (pixel + u * cut.rows) * step);
-          }
-#pragma unroll
-          for (int u = 0; u < kLnLastBackwardFlight; ++u) add(of_x[u], of_dy[u]);
-        },
-        [&](int pixel) { add(tile::load_pack<T, N>(x + pixel * step), tile::load_pack<T, N>(dy + pixel * step)); });
+    for_pixels_of_both<N, false>(place.row, cut.rows, place.pixels, x, dy, step, add);
 #pragma unroll
     for (int i = 0; i < N; ++i)
       entries[place.row * args.channels + place.channel + i] = make_float2(dscale[i], dbias[i]);
@@ -446,21 +470,7 @@ __global__ void __launch_bounds__(kLnLastPacks, 2) layer_norm_last_dx(const __gr
     for (int i = 0; i < N; ++i) values[i] = gradients[i] * weight[i] + ((values[i] - mean[i]) * slope[i] + shift[i]);
     store_streaming(dx + pixel * step, tile::narrow_pack<T>(values));
   };
-  for_pixels<kLnLastBackwardFlight, true>(
-      place.row, cut.rows, place.pixels,
-      [&](int pixel) {
-        Pack of_x[kLnLastBackwardFlight], of_dy[kLnLastBackwardFlight];
-#pragma unroll
-        for (int u = 0; u < kLnLastBackwardFlight; ++u) {
-          of_x[u] = tile::load_pack<T, N>(x + (pixel + u * cut.rows) * step);
-          of_dy[u] = tile::load_pack<T, N>(dy + (pixel + u * cut.rows) * step);
-        }
-#pragma unroll
-        for (int u = 0; u < kLnLastBackwardFlight; ++u) write(of_x[u], of_dy[u], pixel + u * cut.rows);
-      },
-      [&](int pixel) {
-        write(tile::load_pack<T, N>(x + pixel * step), tile::load_pack<T, N>(dy + pixel * step), pixel);
-      });
+  for_pixels_of_both<N, true>(place.row, cut.rows, place.pixels, x, dy, step, write);
 }
 
 }  // namespace gpudnn::kernels

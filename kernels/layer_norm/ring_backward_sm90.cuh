@@ -174,6 +174,7 @@ __global__ void __launch_bounds__(kLnRingResident, 1)
     return sums;
   };
   const auto tell = [&](std::uint32_t i, const RowSums& sums) {
+    __syncwarp();  // all lanes have read the sums that those of the next row take the place of
     if (alone) {
       if (lane == 0) {
         shared->sums[i & 1][warp] = sums;
