@@ -67,7 +67,7 @@ void launch_layer_norm_finish(const LayerNormFinish& args, CUstream_st* stream) 
   const std::int64_t columns = args.length * args.samples;
   if (args.length % 4 != 0 || columns < 4096) {
     launch<8, 1, 32>(args, stream);
-  } else if (args.parts <= 64 && columns >= 16384) {
+  } else if (args.parts <= 128 && columns >= 16384) {
     launch<32, 4, 8>(args, stream);
   } else {
     launch<32, 4, 32>(args, stream);

@@ -64,6 +64,9 @@ void launch_layer_norm_rows(const LayerNormParams& params, CUstream_st* stream);
 // Rows of halves in whole packs, with something around, or few; compute capability 9.0, as the next ones.
 [[nodiscard]] bool layer_norm_resident_rows_fit(const LayerNormParams& params);
 void launch_layer_norm_resident_rows(const LayerNormParams& params, CUstream_st* stream);
+// The same, many: several rows a block.
+[[nodiscard]] bool layer_norm_row_groups_fit(const LayerNormParams& params);
+void launch_layer_norm_row_groups(const LayerNormParams& params, CUstream_st* stream);
 // The same, many, with a residual and nothing else around.
 [[nodiscard]] bool layer_norm_rows_of_sum_fit(const LayerNormParams& params);
 void launch_layer_norm_rows_of_sum(const LayerNormParams& params, CUstream_st* stream);

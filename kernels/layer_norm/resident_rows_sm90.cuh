@@ -51,7 +51,8 @@ struct LayerNormResidentArgs {
   std::int32_t packs;    // of a row
   std::uint32_t rows;
   std::int32_t cluster;
-  std::uint32_t row_step;  // rows that the grid takes at once
+  std::uint32_t row_step;   // rows that the grid takes at once
+  std::int32_t join_lanes;  // row_groups_sm90.cuh: a power of two
   float epsilon;
   float one_over_length;
 };

@@ -158,20 +158,11 @@ __global__ void __launch_bounds__(kLnRingResident, 1)
         float x[N], dy[N];
         tile::widen_pack<float>(tile::load_pack<T, N>(row + pack * N), x);
         tile::widen_pack<float>(tile::load_pack<T, N>(row + (ring.block_packs + pack) * N), dy);
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-          const float weighted = dy[i] * ((x[i] - mean) * inverse);
-          sums.first += dy[i] * scale[k][i];
-          sums.second += weighted * scale[k][i];
-          dscale[k][i] += weighted;
-          dbias[k][i] += dy[i];
-        }
+        add_pack(x, dy, scale[k], mean, inverse, &sums, dscale[k], dbias[k]);
       }
     }
-    sums.first = tile::warp_reduce(sums.first, tile::Sum{});
-    sums.second = tile::warp_reduce(sums.second, tile::Sum{});
     ahead.next(static_cast<std::uint32_t>(ring.stages));
-    return sums;
+    return warp_sums(sums);
   };
   const auto tell = [&](std::uint32_t i, const RowSums& sums) {
     __syncwarp();  // all lanes have read the sums that those of the next row take the place of
@@ -203,16 +194,13 @@ __global__ void __launch_bounds__(kLnRingResident, 1)
       sums.first += shared->sums[i & 1][w].first;
       sums.second += shared->sums[i & 1][w].second;
     }
-    sums.first = tile::warp_reduce(sums.first, tile::Sum{});
-    sums.second = tile::warp_reduce(sums.second, tile::Sum{});
+    sums = warp_sums(sums);
     if (i + 1 < count) tell(i + 1, next);
 
-    const float mean = shared->rows[state.stage].mean;
-    const float inverse = shared->rows[state.stage].inverse;
-    const float slope = -inverse * (sums.second * args.one_over_length);
-    const float shift = args.mean.data == nullptr ? 0 : -inverse * (sums.first * args.one_over_length);
+    const LayerNormRingRow& told = shared->rows[state.stage];
+    const LayerNormRowGradient gradient(args, told.mean, told.inverse, sums);
     const T* const row = x_of(state.stage);
-    T* const out = static_cast<T*>(args.dx) + shared->rows[state.stage].out + before * N;
+    T* const out = static_cast<T*>(args.dx) + told.out + before * N;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       const int pack = thread + k * threads;
@@ -220,8 +208,7 @@ __global__ void __launch_bounds__(kLnRingResident, 1)
         float x[N], dy[N];
         tile::widen_pack<float>(tile::load_pack<T, N>(row + pack * N), x);
         tile::widen_pack<float>(tile::load_pack<T, N>(row + (ring.block_packs + pack) * N), dy);
-#pragma unroll
-        for (int n = 0; n < N; ++n) x[n] = dy[n] * (scale[k][n] * inverse) + ((x[n] - mean) * inverse * slope + shift);
+        gradient.of_pack(x, dy, scale[k]);
         tile::store_pack(out + pack * N, tile::narrow_pack<T>(x));
       }
     }

@@ -146,6 +146,17 @@ struct RowSums {
   float second;
 };
 
+// Both sums over a warp, by all of its lanes: after the first step each half of the lanes has one of them.
+__device__ __forceinline__ RowSums warp_sums(const RowSums& sums) {
+  const bool low = threadIdx.x % 32 < 16;
+  float sum = low ? sums.first : sums.second;
+  sum += __shfl_xor_sync(0xffffffffu, low ? sums.second : sums.first, 16);
+#pragma unroll
+  for (int distance = 8; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+  const float other = __shfl_xor_sync(0xffffffffu, sum, 16);
+  return low ? RowSums{sum, other} : RowSums{other, sum};
+}
+
 // Two sums at once, in the slots `slot` and `slot + 1`.
 template <int kLanes, int kSlots>
 __device__ __forceinline__ RowSums row_sums(float first, float second, RowScratch<kSlots>* scratch, int slot,

@@ -34,6 +34,38 @@ struct LayerNormBackwardArgs {
   int cluster;
 };
 
+// What a pack of a row adds to the row's sums, of g and of g * xhat, and to those of its columns.
+template <int N>
+__device__ __forceinline__ void add_pack(const float (&x)[N], const float (&dy)[N], const float (&scale)[N], float mean,
+                                         float inverse, RowSums* sums, float (&dscale)[N], float (&dbias)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const float weighted = dy[i] * ((x[i] - mean) * inverse);
+    sums->first += dy[i] * scale[i];
+    sums->second += weighted * scale[i];
+    dscale[i] += weighted;
+    dbias[i] += dy[i];
+  }
+}
+
+// dx = inverse * (g + (x - mean) * slope + shift), from the row's sums.
+struct LayerNormRowGradient {
+  float mean, inverse, slope, shift;
+
+  __device__ __forceinline__ LayerNormRowGradient(const LayerNormBackwardArgs& args, float row_mean, float row_inverse,
+                                                  const RowSums& sums)
+      : mean(row_mean),
+        inverse(row_inverse),
+        slope(-row_inverse * (sums.second * args.one_over_length)),
+        shift(args.mean.data == nullptr ? 0 : -sums.first * args.one_over_length) {}
+  // Of a pack, in the place of x.
+  template <int N>
+  __device__ __forceinline__ void of_pack(float (&x)[N], const float (&dy)[N], const float (&scale)[N]) const {
+#pragma unroll
+    for (int i = 0; i < N; ++i) x[i] = (dy[i] * scale[i] + ((x[i] - mean) * slope + shift)) * inverse;
+  }
+};
+
 constexpr int kLnBackwardThreads = 512;  // of a block with one row, at most
 
 template <class T, int kPacks, int kLanes>
@@ -125,8 +157,7 @@ __global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : kLnBackwardThrea
   for (std::uint32_t group = first; group < args.steps; group += step) {
     const Row row = next;
     load(group + step, &next);
-    float sum = 0;
-    float product = 0;
+    RowSums sums = {0, 0};
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (row.there && thread + k * threads < packs) {
@@ -134,22 +165,13 @@ __global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : kLnBackwardThrea
         scale_of(k, scale);
         tile::widen_pack<float>(row.x[k], x);
         tile::widen_pack<float>(row.dy[k], dy);
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-          const float weighted = dy[i] * ((x[i] - row.mean) * row.inverse);
-          sum += dy[i] * scale[i];
-          product += weighted * scale[i];
-          dscale[k][i] += weighted;
-          dbias[k][i] += dy[i];
-        }
+        add_pack(x, dy, scale, row.mean, row.inverse, &sums, dscale[k], dbias[k]);
       }
     }
     // The slots of one row are read while those of the next are written.
-    const RowSums sums = row_sums<kLanes>(sum, product, &scratch, slot, blocks);
+    sums = row_sums<kLanes>(sums.first, sums.second, &scratch, slot, blocks);
     slot = 2 - slot;
-    // dx = dy * scale * inverse + xhat * slope + shift
-    const float slope = -row.inverse * (sums.second * args.one_over_length);
-    const float shift = args.mean.data == nullptr ? 0 : -row.inverse * (sums.first * args.one_over_length);
+    const LayerNormRowGradient gradient(args, row.mean, row.inverse, sums);
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       const int pack = thread + k * threads;
@@ -158,10 +180,7 @@ __global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : kLnBackwardThrea
         scale_of(k, scale);
         tile::widen_pack<float>(row.x[k], x);
         tile::widen_pack<float>(row.dy[k], dy);
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-          x[i] = dy[i] * (scale[i] * row.inverse) + ((x[i] - row.mean) * row.inverse * slope + shift);
-        }
+        gradient.of_pack(x, dy, scale);
         tile::store_pack(static_cast<T*>(args.dx) + row.out + pack * N, tile::narrow_pack<T>(x));
       }
     }

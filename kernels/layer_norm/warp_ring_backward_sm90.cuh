@@ -118,19 +118,9 @@ __global__ void __launch_bounds__(kLnWarpThreads, 4)
         float x[N], dy[N];
         tile::widen_pack<float>(tile::load_pack<T, N>(x_row + k * 32 * N), x);
         tile::widen_pack<float>(tile::load_pack<T, N>(dy_row + k * 32 * N), dy);
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-          const float weighted = dy[i] * ((x[i] - mean) * inverse);
-          sums.first += dy[i] * scale[k][i];
-          sums.second += weighted * scale[k][i];
-          dscale[k][i] += weighted;
-          dbias[k][i] += dy[i];
-        }
+        add_pack(x, dy, scale[k], mean, inverse, &sums, dscale[k], dbias[k]);
       }
-      sums.first = tile::warp_reduce(sums.first, tile::Sum{});
-      sums.second = tile::warp_reduce(sums.second, tile::Sum{});
-      const float slope = -inverse * (sums.second * args.one_over_length);
-      const float shift = args.mean.data == nullptr ? 0 : -inverse * (sums.first * args.one_over_length);
+      const LayerNormRowGradient gradient(args, mean, inverse, warp_sums(sums));
       T* const dx = static_cast<T*>(args.dx) + offset_in(kLnOut, group, row) + lane * N;
 #pragma unroll
       for (int k = 0; k < kPacks; ++k) {
@@ -138,8 +128,7 @@ __global__ void __launch_bounds__(kLnWarpThreads, 4)
         float x[N], dy[N];
         tile::widen_pack<float>(tile::load_pack<T, N>(x_row + k * 32 * N), x);
         tile::widen_pack<float>(tile::load_pack<T, N>(dy_row + k * 32 * N), dy);
-#pragma unroll
-        for (int i = 0; i < N; ++i) x[i] = dy[i] * (scale[k][i] * inverse) + ((x[i] - mean) * inverse * slope + shift);
+        gradient.of_pack(x, dy, scale[k]);
         tile::store_pack(dx + k * 32 * N, tile::narrow_pack<T>(x));
       }
     }

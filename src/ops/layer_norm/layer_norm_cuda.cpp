@@ -123,6 +123,10 @@ Status rows_cuda(const LaunchSite& site, const Problem& problem, const Args& arg
     kernels::launch_layer_norm_rows_of_sum(params, site.stream);
     return cuda::launch_status("layer_norm_rows_of_sum");
   }
+  if (kernels::layer_norm_row_groups_fit(params)) {
+    kernels::launch_layer_norm_row_groups(params, site.stream);
+    return cuda::launch_status("layer_norm_row_groups");
+  }
   if (kernels::layer_norm_resident_rows_fit(params)) {
     kernels::launch_layer_norm_resident_rows(params, site.stream);
     return cuda::launch_status("layer_norm_resident_rows");

@@ -1,0 +1,333 @@
+// Layer normalization, forward, of many rows of halves, and what stands around it (the mathematics:
+// resident_rows_sm90.cuh). A block or a cluster has kRows rows, of each kPacks packs of 16 bytes a thread.
+//
+// What a row costs besides its bytes is instructions: so a thread has many packs, several rows share their parameters
+// and their one meeting, options are asked once for all packs, and sums of a warp's values come from the tensor cores,
+// where a pack is a piece of a matrix, multiplied by ones: an instruction for 8 conversions and 8 additions of a lane.
+// Each warp has the mean of its own values and the squares of the deviations from it; those of warps are joined in two
+// plain passes.
+//
+// Where the squares exceed the range of float (rows.cuh), the rows are scaled by 2^-80 and measured again.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/layer_norm/resident_rows_sm90.cuh"
+#include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/mma_sync.cuh"
+
+namespace gpudnn::kernels {
+
+// What stands around the norm that an instance has code for: nothing, what is behind it, and a residual before it too.
+enum LayerNormGroupAround : int { kLnNothing, kLnBehind, kLnBoth };
+// So that a multiprocessor has room for 7, 6 and 5 blocks of 128 threads.
+constexpr int layer_norm_group_registers(int around) { return around == kLnBoth ? 100 : around == kLnBehind ? 80 : 72; }
+
+constexpr int kLnGroupRows = 2;
+constexpr int kLnGroupPacks = 4;
+constexpr int kLnGroupBlock = 384;  // threads of a block, at most
+
+struct LayerNormGroupShared {
+  std::uint64_t told[2];                                  // a cluster's: all moments of an even or odd turn are there
+  float4 moments[2][kLnMaxCluster * kLnGroupBlock / 32];  // of a warp's values of two rows: mean, squares
+  std::uint32_t greatest[kLnGroupBlock / 32];
+};
+
+// The sum of all values of a warp's packs.
+template <class T, int kPacks>
+__device__ __forceinline__ float warp_sum_of_packs(const tile::Pack<T, 8> (&packs)[kPacks]) {
+  constexpr bool kHalf = std::is_same_v<T, tile::Half>;
+  constexpr std::uint32_t kOnes = kHalf ? 0x3c003c00u : 0x3f803f80u;
+  float sums[4] = {0, 0, 0, 0};  // each column of the product has the sums of the matrix's 16 rows
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    if constexpr (kHalf)
+      ptx::mma_m16n8k16_f16(sums, packs[k].words, kOnes, kOnes);
+    else
+      ptx::mma_m16n8k16_bf16(sums, packs[k].words, kOnes, kOnes);
+  }
+  float sum = sums[0] + sums[2];
+#pragma unroll
+  for (int distance = 4; distance < 32; distance *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+  return sum;
+}
+
+template <class T, int kAround>
+__global__ void __maxnreg__(layer_norm_group_registers(kAround))
+    layer_norm_row_groups(const __grid_constant__ LayerNormResidentArgs args,
+                          const __grid_constant__ LayerNormResidentAround around) {
+  constexpr int N = 8, kRows = kLnGroupRows, kPacks = kLnGroupPacks;
+  using Pack = tile::Pack<T, N>;
+  __shared__ LayerNormGroupShared shared;
+
+  const auto cluster = static_cast<std::uint32_t>(args.cluster);
+  std::uint32_t group = blockIdx.x, rank = 0;
+  if (cluster > 1) {
+    group /= cluster;
+    rank = blockIdx.x - group * cluster;
+  }
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  const int warp = static_cast<int>(rank) * warps + static_cast<int>(threadIdx.x) / 32;  // of the cluster
+  const int thread = static_cast<int>(rank * blockDim.x + threadIdx.x);
+  const int threads = args.cluster * static_cast<int>(blockDim.x);
+  const int column = thread * N;
+  const int step = threads * N;
+  const int parts = warps * args.cluster;
+  const auto is_mine = [&](int k) { return thread + k * threads < args.packs; };
+  // Values that a warp of the cluster has of a row.
+  const auto values_of = [&](int number) {
+    int count = 0;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) count += min(max(args.packs - number * 32 - k * threads, 0), 32);
+    return static_cast<float>(count * N);
+  };
+
+  if (cluster > 1) {
+    if (threadIdx.x == 0) {
+      for (std::uint64_t& barrier : shared.told) {
+        ptx::mbarrier_init(&barrier, 1);
+        ptx::mbarrier_arrive_expect_tx(&barrier, static_cast<unsigned>(parts) * sizeof(float4));
+      }
+      ptx::fence_mbarrier_init();
+    }
+    __syncwarp();
+    ptx::cluster_arrive_relaxed();
+  }
+
+  // The rows of a group, asked for; behind the last row it is read again.
+  Pack packs[kRows][kPacks];
+  const auto load = [&](const void* from, std::uint32_t first) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const T* const row =
+          static_cast<const T*>(from) + (min(first + static_cast<unsigned>(r), args.rows - 1) * args.x_row + column);
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k)
+        if (is_mine(k)) packs[r][k] = tile::load_pack<T, N>(row + k * step);
+    }
+  };
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) packs[r][k].fill(T{0});
+  }
+  const std::uint32_t row = group * kRows;
+  const auto is_row = [&](int r) { return row + static_cast<unsigned>(r) < args.rows; };
+  load(args.x, row);
+
+  // The parameters of a pack's columns.
+  const auto parameters_of = [&](int k, float(&scale)[N], float(&bias)[N]) {
+    const auto read = [&](const LayerNormParameter& parameter, float(&values)[N]) {
+      if (parameter.type == tile::AnyType::f32)
+        load_values(static_cast<const float*>(parameter.data) + column + k * step, values);
+      else
+        load_values(static_cast<const T*>(parameter.data) + column + k * step, values);
+    };
+    fill(bias, 0.0f);
+    read(args.scale, scale);
+    if (args.bias.data != nullptr) read(args.bias, bias);
+  };
+
+  const float team_values = values_of(warp);
+  const float one_over_team = team_values > 0 ? ptx::rcp_approx_ftz(team_values) : 0.0f;
+  [[maybe_unused]] float greatest = 0;
+  [[maybe_unused]] float factor = 1;
+  if constexpr (kAround != kLnNothing) factor = around.factor != nullptr ? *around.factor : around.number;
+  if (cluster > 1) ptx::cluster_wait();  // all blocks run, and their barriers are ready
+
+  if constexpr (kAround == kLnBoth) {
+    if (around.residual != nullptr) {
+      T* const sum = static_cast<T*>(around.sum) + (row * args.x_row + column);
+      Pack x[kRows][kPacks];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+        for (int k = 0; k < kPacks; ++k) x[r][k] = packs[r][k];
+      }
+      load(around.residual, row);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+        for (int k = 0; k < kPacks; ++k) {
+          if (!is_mine(k)) continue;
+          float values[N], more[N];
+          tile::widen_pack<float>(x[r][k], values);
+          tile::widen_pack<float>(packs[r][k], more);
+#pragma unroll
+          for (int i = 0; i < N; ++i) values[i] += more[i];
+          packs[r][k] = tile::narrow_pack<T>(values);
+          if (around.sum != nullptr && is_row(r)) tile::store_pack(sum + r * args.x_row + k * step, packs[r][k]);
+        }
+      }
+    }
+  }
+  float mean[kRows], inverse[kRows];
+  std::uint32_t scaled = 0;  // a bit for each row
+#pragma unroll 1
+  for (int attempt = 0;; ++attempt) {
+    float own[kRows], squares[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      own[r] = 0;
+      if (!args.rms) {
+        // With the remainder, it is exact for equal values.
+        const float sum = warp_sum_of_packs<T>(packs[r]);
+        const float quotient = sum * one_over_team;
+        own[r] = fmaf(fmaf(-quotient, team_values, sum), one_over_team, quotient);
+      }
+      squares[r] = 0;
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        float values[N];
+        tile::widen_pack<float>(packs[r][k], values);
+        float part = 0;
+#pragma unroll
+        for (int i = 0; i < N; ++i) part += (values[i] - own[r]) * (values[i] - own[r]);
+        squares[r] += is_mine(k) ? part : 0.0f;
+      }
+    }
+    const RowSums both = warp_sums({squares[0], squares[1]});
+    mean[0] = own[0];
+    mean[1] = own[1];
+    RowSums sums = both;
+    if (parts > 1) {
+      float4* const all = shared.moments[attempt];
+      const float4 moments = make_float4(own[0], both.first, own[1], both.second);
+      if (cluster == 1) {
+        if (lane == 0) all[warp] = moments;
+        __syncthreads();
+      } else {
+        __syncwarp();
+        if (lane < args.cluster) {
+          const auto other = static_cast<std::uint32_t>(lane);
+          ptx::st_async(ptx::mapa(ptx::shared_address(&all[warp]), other), moments,
+                        ptx::mapa(ptx::shared_address(&shared.told[attempt]), other));
+        }
+        __syncwarp();
+        tile::wait(&shared.told[attempt], 0);
+      }
+      // As many lanes as a power of two join, and all such groups of lanes the same.
+      const int first = lane & (args.join_lanes - 1);
+      const auto over_lanes = [&](RowSums* of_lane) {
+#pragma unroll 1
+        for (int distance = args.join_lanes / 2; distance > 0; distance /= 2) {
+          of_lane->first += __shfl_xor_sync(0xffffffffu, of_lane->first, distance);
+          of_lane->second += __shfl_xor_sync(0xffffffffu, of_lane->second, distance);
+        }
+      };
+      if (!args.rms) {
+        const float base[kRows] = {all[0].x, all[0].z};  // so that equal values have their own mean
+        RowSums apart = {0, 0};
+#pragma unroll 1
+        for (int w = first; w < parts; w += args.join_lanes) {
+          const float count = values_of(w);
+          apart.first += (all[w].x - base[0]) * count;
+          apart.second += (all[w].z - base[1]) * count;
+        }
+        over_lanes(&apart);
+        mean[0] = base[0] + apart.first * args.one_over_length;
+        mean[1] = base[1] + apart.second * args.one_over_length;
+      }
+      sums = {0, 0};
+#pragma unroll 1
+      for (int w = first; w < parts; w += args.join_lanes) {
+        const float count = values_of(w);
+        const float4 of_warp = all[w];
+        const float a = of_warp.x - mean[0], b = of_warp.z - mean[1];
+        sums.first += of_warp.y + a * a * count;
+        sums.second += of_warp.w + b * b * count;
+      }
+      over_lanes(&sums);
+    }
+    inverse[0] = sums.first * args.one_over_length;
+    inverse[1] = sums.second * args.one_over_length;
+    if constexpr (std::is_same_v<T, tile::Half>) break;  // squares of halves always fit
+    if (attempt == 1) break;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (inverse[r] <= kLnGreatest) continue;
+      scaled |= 1u << r;
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        float values[N];
+        tile::widen_pack<float>(packs[r][k], values);
+#pragma unroll
+        for (int i = 0; i < N; ++i) values[i] *= kLnDown;
+        packs[r][k] = tile::narrow_pack<T>(values);
+      }
+    }
+    if (scaled == 0) break;
+  }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) inverse[r] = rsqrtf(inverse[r] + ((scaled >> r & 1u) != 0 ? 0.0f : args.epsilon));
+  if (thread == 0) {
+#pragma unroll 1
+    for (int r = 0; r < kRows && is_row(r); ++r) {
+      const bool down = (scaled >> r & 1u) != 0;
+      const float of_mean = r == 0 ? mean[0] : mean[1], of_inverse = r == 0 ? inverse[0] : inverse[1];
+      const std::uint32_t at = row + static_cast<unsigned>(r);
+      if (args.mean != nullptr)
+        tile::store_any(args.mean_type, args.mean, at * args.mean_row, down ? of_mean * kLnUp : of_mean);
+      if (args.inverse != nullptr) {
+        tile::store_any(args.inverse_type, args.inverse, at * args.inverse_row,
+                        down ? of_inverse * kLnDown : of_inverse);
+      }
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) mean[r] *= -inverse[r];
+
+  const std::int64_t out = row * args.out_row + column;
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    if (!is_mine(k)) continue;
+    float scale[N], bias[N];
+    parameters_of(k, scale, bias);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      float values[N];
+      tile::widen_pack<float>(packs[r][k], values);
+#pragma unroll
+      for (int i = 0; i < N; ++i) values[i] = fmaf(fmaf(values[i], inverse[r], mean[r]), scale[i], bias[i]);
+      if constexpr (kAround != kLnNothing) {
+        if (around.clamps) {
+#pragma unroll
+          for (float& value : values) value = ptx::max_nan(value, 0.0f);
+        } else if (around.activation.mode == gemm::Activation::swish) {
+          const float by = around.activation.parameter * -1.44269504f;
+#pragma unroll
+          for (float& value : values) value = swish(value, by);
+        }
+        if (around.amax != nullptr) {  // a row that is read again changes nothing
+#pragma unroll
+          for (const float value : values) greatest = ptx::max_nan(greatest, fabsf(value));
+        }
+#pragma unroll
+        for (float& value : values) value *= factor;
+      }
+      if (!is_row(r)) continue;
+      const std::int64_t at = out + r * args.out_row + k * step;
+      if (kAround == kLnNothing || args.y_as_x) {
+        tile::store_pack(static_cast<T*>(args.y) + at, tile::narrow_pack<T>(values));
+      } else {
+        ptx::st_global(reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(args.y) + at), e4m3_of(values));
+      }
+    }
+  }
+  if constexpr (kAround != kLnNothing) {
+    if (around.amax == nullptr) return;
+    // NaNs are greater than infinity.
+    std::uint32_t bits = __float_as_uint(greatest);
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, distance));
+    if (lane == 0) shared.greatest[threadIdx.x / 32] = bits;
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    for (int w = 1; w < warps; ++w) bits = max(bits, shared.greatest[w]);
+    // Few blocks have one that is greater than what is there.
+    if (bits > *static_cast<volatile std::uint32_t*>(around.amax)) ptx::red_relaxed_gpu_max(around.amax, bits);
+  }
+}
+
+}  // namespace gpudnn::kernels
