@@ -1,5 +1,4 @@
-// Convolution of groups of 1, 2, 4 or 8 channels, channels last, on tensor cores: forward, and the data gradient of
-// step 1.
+// Convolution of groups of 1, 2, 4 or 8 channels, channels last, on tensor cores: forward, and the data gradient.
 //
 //   y[n, i, j, k] = sum over r, s, c of x[n, i * stride + r - pad, j * stride + s - pad, c] * w[k, c, r, s]
 //
@@ -14,6 +13,10 @@
 // image column and each r. A thread block stages the image's tile, with its borders as zeros, by cp.async, up to 8
 // blocks of channels beside each other; rows are 1 modulo 8 chunks of 16 bytes apart, so that the 8 rows of a fragment
 // lie in different banks. The results go through the same memory, to leave as whole vectors.
+//
+// In the data gradient of step 2 a tile is 16 x 8 blocks of 2 x 2 pixels of dx. The pixels at the same place of their
+// blocks see the same taps, each second one, by a convolution of step 1: with 3 x 3 taps, 4, 2, 2 and 1 of them. They
+// are added up and stored one place after the other, from one staged tile of dy.
 //
 // Zero times an infinity is a NaN, so an infinite element would spoil the other groups of its block. A warp that finds
 // a sum that is not finite adds up its tile again, tap by tap without the zeros.
@@ -40,11 +43,23 @@ namespace gpudnn::kernels::small_group {
 
 template <int kRow>
 struct Instance {
+  static constexpr bool kIsDgrad = kTiles[kRow].is_dgrad;
   static constexpr int kTaps = kTiles[kRow].taps;
-  static constexpr int kStride = kTiles[kRow].stride;
+  static constexpr int kStride = kTiles[kRow].step();
+  static constexpr int kWindow = kTiles[kRow].window();
   // Image columns that a warp's windows see, and those that it loads: in pairs.
-  static constexpr int kSeen = (kWarpColumns - 1) * kStride + kTaps;
+  static constexpr int kSeen = (kWarpColumns - 1) * kStride + kWindow;
   static constexpr int kPairs = (kSeen + 1) / 2;
+  // The tap by which a pixel at `place` (0 or 1) of its block sees the pixel `at` of its window; negative: by none.
+  static constexpr int tap(int place, int at) {
+    if (!kIsDgrad) return at;
+    return at < place ? -1 : place + 2 * (kWindow - 1 - at);
+  }
+};
+// Rows and columns of blocks of dx have places 0 and 1; without blocks there is one place.
+template <int kRowOfBlock, int kColumnOfBlock>
+struct BlockPlace {
+  static constexpr int kR = kRowOfBlock, kS = kColumnOfBlock;
 };
 
 struct Tile {
@@ -157,7 +172,7 @@ __device__ __forceinline__ int staged_row(const Params& p, int m) {
 }
 
 // sums[j]: column j of the warp's 8.
-template <class T, class I>
+template <class T, class I, class At>
 __device__ __forceinline__ void multiply(const Params& p, std::uint32_t from,
                                          const std::uint32_t (&filter)[I::kTaps][I::kTaps],
                                          float (&sums)[kWarpColumns][4]) {
@@ -166,17 +181,21 @@ __device__ __forceinline__ void multiply(const Params& p, std::uint32_t from,
 #pragma unroll
   for (int pair = 0; pair < I::kPairs; ++pair) {
 #pragma unroll
-    for (int r = 0; r < I::kTaps; ++r) {
+    for (int row = 0; row < I::kWindow; ++row) {
+      const int r = I::tap(At::kR, row);
+      if (r < 0) continue;
       std::uint32_t a[4];  // of columns 2 pair and 2 pair + 1
-      ptx::ldmatrix_x4(from + static_cast<std::uint32_t>(pair) * pair_step + static_cast<std::uint32_t>(r) * row_step,
+      ptx::ldmatrix_x4(from + static_cast<std::uint32_t>(pair) * pair_step + static_cast<std::uint32_t>(row) * row_step,
                        a);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
 #pragma unroll
-        for (int s = 0; s < I::kTaps; ++s) {
-          const int steps = pair * 2 + half - s;
-          if (steps < 0 || steps % I::kStride != 0 || steps / I::kStride >= kWarpColumns) continue;
-          mma<T>(sums[steps >= 0 ? steps / I::kStride % kWarpColumns : 0], a[2 * half], a[2 * half + 1], filter[r][s]);
+        for (int column = 0; column < I::kWindow; ++column) {
+          const int steps = pair * 2 + half - column;
+          const int s = I::tap(At::kS, column);
+          if (s < 0 || steps < 0 || steps % I::kStride != 0 || steps / I::kStride >= kWarpColumns) continue;
+          mma<T>(sums[steps >= 0 ? steps / I::kStride % kWarpColumns : 0], a[2 * half], a[2 * half + 1],
+                 filter[r][s >= 0 ? s : 0]);
         }
       }
     }
@@ -210,6 +229,7 @@ struct Pair {
   int m, column, n, h, w;
   bool exists;
 };
+template <class I, class At>
 __device__ __forceinline__ Pair pair_at(const Params& p, const Tile& at, const WarpPlace& place, int half, int j) {
   Pair pair;
   pair.m = static_cast<int>(threadIdx.x) % 32 / 4 + 8 * half;
@@ -218,7 +238,13 @@ __device__ __forceinline__ Pair pair_at(const Params& p, const Tile& at, const W
   pair.n = at.n + part;
   pair.h = at.row + pair.m - part * p.part_rows;
   pair.w = at.column + pair.column;
-  pair.exists = pair.n < p.images && pair.h < p.out_h && pair.w < p.out_w && place.first < p.channels;
+  if constexpr (I::kIsDgrad) {
+    pair.h = 2 * pair.h + At::kR - p.odd_h;
+    pair.w = 2 * pair.w + At::kS - p.odd_w;
+  }
+  // In whole rows: the columns are the caller's.
+  pair.exists = pair.n < p.images && static_cast<unsigned>(pair.h) < static_cast<unsigned>(p.out_h) &&
+                place.first < p.channels;
   return pair;
 }
 __device__ __forceinline__ int lane_channel() { return static_cast<int>(threadIdx.x) % 4 * 2; }  // of its block
@@ -237,23 +263,24 @@ __device__ __forceinline__ void load_bias(const Params& p, const WarpPlace& plac
 }
 
 // Straight to the output: 16 bytes of each pixel from a warp, and the rest of their sector from its neighbour.
-template <class T>
+template <class T, class I, class At>
 __device__ __forceinline__ void store_sums(const Params& p, const Tile& at, const WarpPlace& place,
                                            const float (&sums)[kWarpColumns][4]) {
+  constexpr int kStep = I::kIsDgrad ? 2 : 1;  // from one column of the warp to the next
   float bias[2];
   load_bias<T>(p, place, bias);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const Pair first = pair_at(p, at, place, half, 0);
+    const Pair first = pair_at<I, At>(p, at, place, half, 0);
     const int columns = first.exists ? p.out_w - first.w : 0;
     T* const out = static_cast<T*>(p.out) + offset_of(p.out_steps, first, place);
     const T* const addend = static_cast<const T*>(p.addend) + offset_of(p.addend_steps, first, place);
 #pragma unroll
     for (int j = 0; j < kWarpColumns; ++j) {
-      if (j >= columns) continue;
-      *reinterpret_cast<std::uint32_t*>(out + j * p.out_steps.w) =
+      if (j * kStep >= columns || (I::kIsDgrad && j == 0 && first.w < 0)) continue;
+      *reinterpret_cast<std::uint32_t*>(out + j * kStep * p.out_steps.w) =
           finish_pair<T>(p, sums[j][2 * half], sums[j][2 * half + 1], bias,
-                         p.addend_scale != 0.0f ? addend + j * p.addend_steps.w : nullptr);
+                         p.addend_scale != 0.0f ? addend + j * kStep * p.addend_steps.w : nullptr);
     }
   }
 }
@@ -261,7 +288,7 @@ __device__ __forceinline__ void store_sums(const Params& p, const Tile& at, cons
 // --- tiles with elements that are not finite -------------------------------------------------------------------------
 
 // One sum, of channel n of the warp's block, without other groups' channels.
-template <class T, class I>
+template <class T, class I, class At>
 __device__ __forceinline__ float exact_sum(const Params& p, const unsigned char* staged, const WarpPlace& place,
                                            const Pair& pair, int n) {
   float sum = 0;
@@ -270,11 +297,14 @@ __device__ __forceinline__ float exact_sum(const Params& p, const unsigned char*
   for (int k = first; k < first + p.group; ++k) {
     const FilterElement<T> filter(p, place.first, k, n, I::kTaps);
 #pragma unroll 1
-    for (int tap = 0; tap < I::kTaps * I::kTaps; ++tap) {
-      const int r = tap / I::kTaps;
-      const int s = tap % I::kTaps;
-      const int at = (staged_row<I>(p, pair.m) + r) * p.in_pitch +
-                     (pair.column * I::kStride + s) * static_cast<int>(p.blocks_c.divisor) + place.block;
+    for (int pixel = 0; pixel < I::kWindow * I::kWindow; ++pixel) {
+      const int row = pixel / I::kWindow;
+      const int column = pixel % I::kWindow;
+      const int r = I::tap(At::kR, row);
+      const int s = I::tap(At::kS, column);
+      if (r < 0 || s < 0) continue;
+      const int at = (staged_row<I>(p, pair.m) + row) * p.in_pitch +
+                     (pair.column * I::kStride + column) * static_cast<int>(p.blocks_c.divisor) + place.block;
       sum += tile::widen<float>(reinterpret_cast<const T*>(staged + 16 * at)[k]) * tile::widen<float>(filter.tap(r, s));
     }
   }
@@ -282,22 +312,44 @@ __device__ __forceinline__ float exact_sum(const Params& p, const unsigned char*
 }
 
 // The warp's part of the tile, straight to the output.
-template <class T, class I>
+template <class T, class I, class At>
 __device__ __noinline__ void store_exact(const Params& p, const Tile& at, const WarpPlace& place,
                                          const unsigned char* staged) {
   float bias[2];
   load_bias<T>(p, place, bias);
 #pragma unroll 1
   for (int i = 0; i < 2 * kWarpColumns; ++i) {
-    const Pair pair = pair_at(p, at, place, i / kWarpColumns, i % kWarpColumns);
-    if (!pair.exists) continue;
+    const Pair pair = pair_at<I, At>(p, at, place, i / kWarpColumns, i % kWarpColumns);
+    if (!pair.exists || static_cast<unsigned>(pair.w) >= static_cast<unsigned>(p.out_w)) continue;
     const T* const addend =
         p.addend_scale != 0.0f ? static_cast<const T*>(p.addend) + offset_of(p.addend_steps, pair, place) : nullptr;
     *reinterpret_cast<std::uint32_t*>(static_cast<T*>(p.out) + offset_of(p.out_steps, pair, place)) =
-        finish_pair<T>(p, exact_sum<T, I>(p, staged, place, pair, lane_channel()),
-                       exact_sum<T, I>(p, staged, place, pair, lane_channel() + 1), bias, addend);
+        finish_pair<T>(p, exact_sum<T, I, At>(p, staged, place, pair, lane_channel()),
+                       exact_sum<T, I, At>(p, staged, place, pair, lane_channel() + 1), bias, addend);
   }
 }
+
+// A warp's sums of a tile, of the pixels at one place of their blocks.
+template <class T, class I, class At>
+__device__ __forceinline__ void make_place(const Params& p, const Tile& at, const WarpPlace& place,
+                                           const unsigned char* staged, int fragment,
+                                           const std::uint32_t (&filter)[I::kTaps][I::kTaps]) {
+  float sums[kWarpColumns][4] = {};
+  multiply<T, I, At>(p, ptx::shared_address(staged) + 16 * static_cast<std::uint32_t>(fragment), filter, sums);
+  float zero = 0;  // a NaN if any sum is not finite
+#pragma unroll
+  for (int j = 0; j < kWarpColumns; ++j) {
+#pragma unroll
+    for (int q = 0; q < 4; ++q) zero += 0.0f * sums[j][q];
+  }
+  const bool spoiled = p.group < kBlock && __any_sync(0xffffffffu, zero != zero);
+  if (spoiled) {
+    store_exact<T, I, At>(p, at, place, staged);
+  } else {
+    store_sums<T, I, At>(p, at, place, sums);
+  }
+}
+
 template <class T, int kRow>
 __global__ void __launch_bounds__(32 * kMaxWarps, kTiles[kRow].min_blocks)
     small_group_kernel(const __grid_constant__ Params p) {
@@ -330,19 +382,11 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kTiles[kRow].min_blocks)
       stage_image<T, I>(p, tile_at(p, next), first_channel, ptx::shared_address(shared + (stage ^ 1) * p.stage_bytes));
     }
     unsigned char* const staged = shared + stage * p.stage_bytes;
-    float sums[kWarpColumns][4] = {};
-    multiply<T, I>(p, ptx::shared_address(staged) + 16 * static_cast<std::uint32_t>(fragment), filter, sums);
-    float zero = 0;  // a NaN if any sum is not finite
-#pragma unroll
-    for (int j = 0; j < kWarpColumns; ++j) {
-#pragma unroll
-      for (int q = 0; q < 4; ++q) zero += 0.0f * sums[j][q];
-    }
-    const bool spoiled = p.group < kBlock && __any_sync(0xffffffffu, zero != zero);
-    if (spoiled) {
-      store_exact<T, I>(p, at, place, staged);
-    } else {
-      store_sums<T>(p, at, place, sums);
+    make_place<T, I, BlockPlace<0, 0>>(p, at, place, staged, fragment, filter);
+    if constexpr (I::kIsDgrad) {
+      make_place<T, I, BlockPlace<0, 1>>(p, at, place, staged, fragment, filter);
+      make_place<T, I, BlockPlace<1, 0>>(p, at, place, staged, fragment, filter);
+      make_place<T, I, BlockPlace<1, 1>>(p, at, place, staged, fragment, filter);
     }
     if (next >= p.tiles) return;
     if (p.stages == 1) {

@@ -28,15 +28,20 @@ constexpr int kMaxShared = 110 * 1024;
 struct TileRow {
   int taps;  // height and width of the filter
   int stride;
-  int min_blocks;  // of a multiprocessor: bounds the registers
+  int min_blocks;         // of a multiprocessor: bounds the registers
+  bool is_dgrad = false;  // the data gradient of step 2; that of step 1 is a forward convolution
+  // How far the windows of neighbouring pixels of a tile are apart, and how many pixels of the image one is wide.
+  [[nodiscard]] constexpr int step() const { return is_dgrad ? 1 : stride; }
+  [[nodiscard]] constexpr int window() const { return is_dgrad ? (taps + 1) / 2 : taps; }
 };
 // clang-format off
-constexpr TileRow kTiles[] = {{3, 1, 3}, {5, 1, 2}, {7, 1, 2}, {3, 2, 3}, {5, 2, 2}};
+constexpr TileRow kTiles[] = {{3, 1, 3}, {5, 1, 2}, {7, 1, 2}, {3, 2, 3}, {5, 2, 2}, {3, 2, 3, true}, {5, 2, 2, true}};
 // clang-format on
-// The same of the filter gradient.
-constexpr int kWgradMinBlocks[] = {2, 2, 1, 2, 2};
-constexpr int kMaxWgradShared = 200 * 1024;
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
+// The same of the filter gradient: those that are not is_dgrad.
+constexpr int kWgradMinBlocks[] = {2, 2, 1, 2, 2};
+constexpr int kWgradCount = sizeof(kWgradMinBlocks) / sizeof(kWgradMinBlocks[0]);
+constexpr int kMaxWgradShared = 200 * 1024;
 
 struct Strides {
   std::int64_t n = 0;
@@ -77,6 +82,9 @@ struct Params {
   std::int32_t images = 0, channels = 0;
   std::int32_t group = 1;  // channels
   std::int32_t image_h = 0, image_w = 0, out_h = 0, out_w = 0, pad_h = 0, pad_w = 0;
+  // What tiles cover: the output or, in the data gradient of step 2, blocks of 2 x 2 of it, of which the first begins
+  // odd_h rows and odd_w columns before the output.
+  std::int32_t tiled_h = 0, tiled_w = 0, odd_h = 0, odd_w = 0;
   Strides image_steps, out_steps, addend_steps;
   std::int64_t filter_k = 0, filter_c = 0, filter_r = 0, filter_s = 0;
   std::int64_t bias_step = 0;  // bytes

@@ -25,7 +25,7 @@ void launch_wgrad_row(const Params& params, CUstream_st* stream) {
 
 template <class T>
 void launch_wgrad_of_type(int row, const Params& params, CUstream_st* stream) {
-  tile::entry_at<kTileCount>(row, [](auto tile_row) -> LaunchWgradRow { return &launch_wgrad_row<T, tile_row()>; })(
+  tile::entry_at<kWgradCount>(row, [](auto tile_row) -> LaunchWgradRow { return &launch_wgrad_row<T, tile_row()>; })(
       params, stream);
   const int taps = kTiles[row].taps;
   const auto count = static_cast<std::uint32_t>(params.channels * params.group * taps * taps);

@@ -41,7 +41,6 @@ const char* layout_unsupported_reason(const TensorGeometry& t) {
 const char* window_unsupported_reason(const Problem& problem) {
   if (problem.spatial != 2) return "it takes two spatial dimensions";
   if (problem.stride[0] != problem.stride[1]) return "it takes the same stride along both dimensions";
-  if (problem.direction == Direction::dgrad && problem.stride[0] != 1) return "it takes the data gradient of step 1";
   for (int i = 0; i < 2; ++i) {
     if (problem.dilation[i] != 1) return "it takes dilation 1";
     if (problem.pad[i] > 64) return "padding over 64";
@@ -84,8 +83,8 @@ void set_tile(const TileRow& tile, bool wgrad, Params* p) {
   const auto blocks = static_cast<int>(p->blocks_c.divisor);
   const int columns = p->parts * kWarpColumns;
   // Fragments are loaded in pairs of columns.
-  const int seen = static_cast<int>(ceil_div((columns - 1) * tile.stride + tile.taps, 2) * 2);
-  const int rows = (p->part_rows - 1) * tile.stride + tile.taps;
+  const int seen = static_cast<int>(ceil_div((columns - 1) * tile.step() + tile.window(), 2) * 2);
+  const int rows = (p->part_rows - 1) * tile.step() + tile.window();
   const auto pitch = [](int chunks) { return (chunks + 6) / 8 * 8 + 1; };
   p->in_rows = rows;
   p->in_walk = walk_of(images * rows, seen, p->parts);
@@ -96,15 +95,15 @@ void set_tile(const TileRow& tile, bool wgrad, Params* p) {
   const int out_chunks = kTileRows * p->out_pitch;
   p->rows_offset = 16 * image_chunks;
   p->stage_bytes = 16 * (image_chunks + (wgrad ? out_chunks : 0));
-  p->column_tiles = divisor(ceil_div(p->out_w, columns));
-  p->row_tiles = divisor(ceil_div(p->out_h, p->part_rows));
+  p->column_tiles = divisor(ceil_div(p->tiled_w, columns));
+  p->row_tiles = divisor(ceil_div(p->tiled_h, p->part_rows));
   p->tiles = p->column_tiles.divisor * p->row_tiles.divisor * static_cast<std::uint32_t>(ceil_div(p->images, images));
 }
 
 // Rows that the tiles load, those beyond the image too.
 std::int64_t rows_loaded(const TileRow& tile, const Params& p) {
   return static_cast<std::int64_t>(p.tiles) * (kTileRows / p.part_rows) * p.in_rows +
-         static_cast<std::int64_t>(p.tiles) * kTileRows * tile.stride / 2;
+         static_cast<std::int64_t>(p.tiles) * kTileRows * tile.step() / 2;
 }
 
 bool is_wgrad(const Problem& problem) { return problem.direction == Direction::wgrad; }
@@ -128,13 +127,13 @@ void set_shape(const TileRow& tile, bool wgrad, Params* p) {
     tried.part_rows = part_rows;
     tried.parts = kMaxWarps / blocks;
     // No wider than the image, and one stage where two do not fit.
-    while (tried.parts > 1 && (tried.parts - 1) * kWarpColumns >= p->out_w) --tried.parts;
+    while (tried.parts > 1 && (tried.parts - 1) * kWarpColumns >= p->tiled_w) --tried.parts;
     set_tile(tile, wgrad, &tried);
     while (tried.parts > 1 && tried.stage_bytes > most) {
       --tried.parts;
       set_tile(tile, wgrad, &tried);
     }
-    tried.stages = (tile.stride == 1 || wgrad) && 2 * tried.stage_bytes <= kMaxShared ? 2 : 1;
+    tried.stages = (tile.step() == 1 || wgrad) && 2 * tried.stage_bytes <= kMaxShared ? 2 : 1;
     if (wgrad && tile.taps == 7) tried.stages = 2;  // one thread block a multiprocessor
     tried.threads = static_cast<std::uint32_t>(32 * blocks * tried.parts);
     if (part_rows == kTileRows || rows_loaded(tile, tried) < rows_loaded(tile, best)) best = tried;
@@ -147,7 +146,8 @@ void set_shape(const TileRow& tile, bool wgrad, Params* p) {
 int small_group_row(const Problem& problem) {
   for (int i = 0; i < kTileCount; ++i) {
     if (problem.w.dims[2] == kTiles[i].taps && problem.w.dims[3] == kTiles[i].taps &&
-        problem.stride[0] == kTiles[i].stride) {
+        problem.stride[0] == kTiles[i].stride &&
+        kTiles[i].is_dgrad == (problem.direction == Direction::dgrad && problem.stride[0] != 1)) {
       return i;
     }
   }
@@ -185,8 +185,18 @@ Params small_group_params(const Problem& problem, int multiprocessors) {
   p.pad_h = size(problem.pad[0]);
   p.pad_w = size(problem.pad[1]);
   p.mirrored = problem.mode == GPUDNN_CONVOLUTION;
-  if (problem.direction == Direction::dgrad) {
-    p.transposed = true;
+  p.tiled_h = p.out_h;
+  p.tiled_w = p.out_w;
+  p.transposed = problem.direction == Direction::dgrad;
+  if (tile.is_dgrad) {
+    const auto blocks = [](int extent, int pad) { return (extent - 1 + pad) / 2 - pad / 2 + 1; };
+    p.tiled_h = blocks(p.out_h, p.pad_h);
+    p.tiled_w = blocks(p.out_w, p.pad_w);
+    p.odd_h = p.pad_h % 2;
+    p.odd_w = p.pad_w % 2;
+    p.pad_h = tile.window() - 1 - p.pad_h / 2;
+    p.pad_w = tile.window() - 1 - p.pad_w / 2;
+  } else if (p.transposed) {
     p.mirrored = !p.mirrored;
     p.pad_h = tile.taps - 1 - p.pad_h;
     p.pad_w = tile.taps - 1 - p.pad_w;
