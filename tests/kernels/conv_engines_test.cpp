@@ -268,6 +268,7 @@ TEST(ConvolutionEngines, NonFiniteImagesStayInTheirGroup) {
            "fwd bf16 nhwc n2c32h9w9 k32r5s5 p2x2 t2x2 d1x1 g8 acc=f32 math=tensor",
            "dgrad f16 nhwc n2c16h18w9 k16r3s3 p1x1 t1x1 d1x1 g8 acc=f32 math=tensor",
            "dgrad bf16 nhwc n1c8h9w9 k8r7s7 p3x3 t1x1 d1x1 g8 acc=f32 math=tensor",
+           "dgrad f16 nhwc n2c16h18w9 k16r3s3 p1x1 t2x2 d1x1 g8 acc=f32 math=tensor",
        }) {
     ConvCase c = conv_case(line);
     c.seed = session_seed();
@@ -298,6 +299,7 @@ TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
            "wgrad f16 nhwc n2c8h9w13 k8r3s3 p1x1 t1x1 d1x1 g8 acc=f32 math=tensor",
            "wgrad bf16 nhwc n2c8h9w10 k8r5s5 p2x2 t2x2 d1x1 g8 acc=f32 math=tensor",
            "wgrad f16 nhwc n3c16h19w10 k16r3s3 p1x1 t1x1 d1x1 g4 acc=f32 math=tensor",
+           "wgrad f16 nhwc n2c32h13w12 k32r3s3 p1x1 t1x1 d1x1 g2 acc=f32 math=tensor",
            "wgrad f32 nchw n2c6h9w7 k6r3s3 p1x1 t1x1 d1x1 g6 acc=f32 math=tensor",
            "wgrad f16 nhwc n1c8h9w13 k8r9s9 p4x4 t1x1 d1x1 g8 acc=f32 math=tensor",
        }) {

@@ -12,7 +12,8 @@
 // warp keeps the sums of 8 columns of 16 rows and the filter of 8 channels in registers, and loads a fragment for each
 // image column and each r. A thread block stages the image's tile, with its borders as zeros, by cp.async, up to 8
 // blocks of channels beside each other; rows are 1 modulo 8 chunks of 16 bytes apart, so that the 8 rows of a fragment
-// lie in different banks. The results go through the same memory, to leave as whole vectors.
+// lie in different banks. The results go through shared memory too, to leave as whole vectors: 16 bytes of a pixel at a
+// time, as a warp has them, are half a sector, and the L2 takes as long for one as for a line.
 //
 // In the data gradient of step 2 a tile is 16 x 8 blocks of 2 x 2 pixels of dx. The pixels at the same place of their
 // blocks see the same taps, each second one, by a convolution of step 1: with 3 x 3 taps, 4, 2, 2 and 1 of them. They
@@ -73,23 +74,51 @@ __device__ __forceinline__ Tile tile_at(const Params& p, std::uint32_t index) {
           static_cast<int>(column) * p.parts * kWarpColumns};
 }
 
-// Calls body(row, column, chunk) for the pixels of the thread's block of channels, where `chunk` is the place in shared
-// memory.
-template <class Body>
-__device__ __forceinline__ void for_chunks(const Params& p, const Walk& walk, int pitch, Body&& body) {
+// Calls body(exists, offset, chunk) for the pixels of a walk over a tile that are the thread's block of channels, where
+// `offset` is the place in the tensor in elements, and `chunk` that in shared memory. The tile begins at `first` of the
+// tensor, which may lie outside; neighbours on the walk are kStep rows or columns apart in the tensor. `rows`: that the
+// walk goes down in an image.
+template <int kStep, class Body>
+__device__ __forceinline__ void for_pixels(const Params& p, const Walk& walk, int pitch, const Tile& first,
+                                           const Strides& steps, int rows, int height, int width, int first_channel,
+                                           Body&& body) {
   std::uint32_t block = 0;
   std::uint32_t first_column = 0;
-  int row = static_cast<int>(walk.columns.divmod(p.blocks_c.divmod(threadIdx.x, &block), &first_column));
+  auto row = static_cast<int>(walk.columns.divmod(p.blocks_c.divmod(threadIdx.x, &block), &first_column));
   auto column = static_cast<int>(first_column);
+  const int channel = first_channel + static_cast<int>(block) * kBlock;
+  const int images = channel < p.channels ? p.images - first.n : 0;
+  const int last = images > 1 ? walk.rows : images * rows;
   const auto columns = static_cast<int>(walk.columns.divisor);
   const auto blocks = static_cast<int>(p.blocks_c.divisor);
+  const std::int64_t from = first.n * steps.n + static_cast<std::int64_t>(first.row) * steps.h +
+                            static_cast<std::int64_t>(first.column) * steps.w + channel;
+  const std::int64_t from_next = from + steps.n - static_cast<std::int64_t>(rows) * kStep * steps.h;
+  // Everything that depends on row and column goes along with them. Unsigned, as pixels outside may be far.
+  const auto step_h = static_cast<std::uint32_t>(kStep * steps.h);
+  const auto step_w = static_cast<std::uint32_t>(kStep * steps.w);
+  std::uint32_t offset = static_cast<std::uint32_t>(row) * step_h + first_column * step_w;
+  const std::uint32_t offset_step =
+      static_cast<std::uint32_t>(walk.step_rows) * step_h + static_cast<std::uint32_t>(walk.step_columns) * step_w;
+  const std::uint32_t offset_wrap = step_h - static_cast<std::uint32_t>(columns) * step_w;
+  int chunk = row * pitch + column * blocks + static_cast<int>(block);
+  const int chunk_step = walk.step_rows * pitch + walk.step_columns * blocks;
+  const int chunk_wrap = pitch - columns * blocks;
   while (row < walk.rows) {
-    body(row, column, row * pitch + column * blocks + static_cast<int>(block));
+    const bool is_next = row >= rows;
+    const int at_row = first.row + kStep * (is_next ? row - rows : row);
+    const bool exists = row < last && static_cast<unsigned>(at_row) < static_cast<unsigned>(height) &&
+                        static_cast<unsigned>(first.column + kStep * column) < static_cast<unsigned>(width);
+    body(exists, (is_next ? from_next : from) + static_cast<std::int32_t>(offset), chunk);
     row += walk.step_rows;
     column += walk.step_columns;
+    offset += offset_step;
+    chunk += chunk_step;
     if (column >= columns) {
       column -= columns;
       ++row;
+      offset += offset_wrap;
+      chunk += chunk_wrap;
     }
   }
 }
@@ -100,21 +129,12 @@ template <class T>
 __device__ __forceinline__ void stage_tensor(const Params& p, const void* tensor, const Strides& steps,
                                              const Walk& walk, int pitch, const Tile& first, int rows, int height,
                                              int width, int first_channel, std::uint32_t shared) {
-  std::uint32_t block = 0;
-  (void)p.blocks_c.divmod(threadIdx.x, &block);
-  const int channel = first_channel + static_cast<int>(block) * kBlock;
-  const int images = channel < p.channels ? p.images - first.n : 0;
-  const T* const base = static_cast<const T*>(tensor);
-  const T* const from = base + (first.n * steps.n + static_cast<std::int64_t>(first.row) * steps.h +
-                                static_cast<std::int64_t>(first.column) * steps.w + channel);
-  for_chunks(p, walk, pitch, [&](int line, int column, int chunk) {
-    const int image = line >= rows ? 1 : 0;
-    const int row = image != 0 ? line - rows : line;
-    const bool inside = image < images && static_cast<unsigned>(first.row + row) < static_cast<unsigned>(height) &&
-                        static_cast<unsigned>(first.column + column) < static_cast<unsigned>(width);
-    const T* const at = from + (image != 0 ? steps.n : 0) + (row * steps.h + column * steps.w);
-    ptx::cp_async<16>(shared + 16 * static_cast<std::uint32_t>(chunk), inside ? at : base, inside ? 16u : 0u);
-  });
+  for_pixels<1>(p, walk, pitch, first, steps, rows, height, width, first_channel,
+                [&](bool exists, std::int64_t offset, int chunk) {
+                  // Of no bytes nothing is read, wherever that is.
+                  ptx::cp_async<16>(shared + 16 * static_cast<std::uint32_t>(chunk),
+                                    static_cast<const T*>(tensor) + offset, exists ? 16u : 0u);
+                });
 }
 template <class T, class I>
 __device__ __forceinline__ void stage_image(const Params& p, const Tile& at, int first_channel, std::uint32_t shared) {
@@ -219,7 +239,7 @@ __device__ __forceinline__ std::uint32_t finish_pair(const Params& p, float low,
   return tile::narrow_pack<T>(value).words[0];
 }
 
-// A warp's place: which block of channels, which columns, and what its lane does.
+// A warp's place: which block of channels and which columns.
 struct WarpPlace {
   int block, part, first;  // `first`: channel of the tensor
 };
@@ -243,8 +263,8 @@ __device__ __forceinline__ Pair pair_at(const Params& p, const Tile& at, const W
     pair.w = 2 * pair.w + At::kS - p.odd_w;
   }
   // In whole rows: the columns are the caller's.
-  pair.exists = pair.n < p.images && static_cast<unsigned>(pair.h) < static_cast<unsigned>(p.out_h) &&
-                place.first < p.channels;
+  pair.exists =
+      pair.n < p.images && static_cast<unsigned>(pair.h) < static_cast<unsigned>(p.out_h) && place.first < p.channels;
   return pair;
 }
 __device__ __forceinline__ int lane_channel() { return static_cast<int>(threadIdx.x) % 4 * 2; }  // of its block
@@ -262,27 +282,49 @@ __device__ __forceinline__ void load_bias(const Params& p, const WarpPlace& plac
   }
 }
 
-// Straight to the output: 16 bytes of each pixel from a warp, and the rest of their sector from its neighbour.
+// Where the pair stands in shared memory.
+__device__ __forceinline__ std::uint32_t* result_at(const Params& p, unsigned char* results, const WarpPlace& place,
+                                                    const Pair& pair) {
+  const int chunk = pair.m * p.out_pitch + pair.column * static_cast<int>(p.blocks_c.divisor) + place.block;
+  return reinterpret_cast<std::uint32_t*>(results + 16 * chunk + 2 * lane_channel());
+}
 template <class T, class I, class At>
-__device__ __forceinline__ void store_sums(const Params& p, const Tile& at, const WarpPlace& place,
-                                           const float (&sums)[kWarpColumns][4]) {
+__device__ __forceinline__ void put_sums(const Params& p, const Tile& at, const WarpPlace& place,
+                                         const float (&sums)[kWarpColumns][4], unsigned char* results) {
   constexpr int kStep = I::kIsDgrad ? 2 : 1;  // from one column of the warp to the next
   float bias[2];
   load_bias<T>(p, place, bias);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const Pair first = pair_at<I, At>(p, at, place, half, 0);
-    const int columns = first.exists ? p.out_w - first.w : 0;
-    T* const out = static_cast<T*>(p.out) + offset_of(p.out_steps, first, place);
+    const int columns = first.exists && p.addend_scale != 0.0f ? p.out_w - first.w : 0;  // of the addend
     const T* const addend = static_cast<const T*>(p.addend) + offset_of(p.addend_steps, first, place);
+    std::uint32_t* const to = result_at(p, results, place, first);
 #pragma unroll
     for (int j = 0; j < kWarpColumns; ++j) {
-      if (j * kStep >= columns || (I::kIsDgrad && j == 0 && first.w < 0)) continue;
-      *reinterpret_cast<std::uint32_t*>(out + j * kStep * p.out_steps.w) =
-          finish_pair<T>(p, sums[j][2 * half], sums[j][2 * half + 1], bias,
-                         p.addend_scale != 0.0f ? addend + j * kStep * p.addend_steps.w : nullptr);
+      const bool has_addend = j * kStep < columns && first.w + j * kStep >= 0;
+      to[4 * j * p.blocks_c.divisor] = finish_pair<T>(p, sums[j][2 * half], sums[j][2 * half + 1], bias,
+                                                      has_addend ? addend + j * kStep * p.addend_steps.w : nullptr);
     }
   }
+}
+
+// The tile's results to the output, as whole vectors of the block of channels and its neighbours.
+template <class T, class I, class At>
+__device__ __forceinline__ void store_results(const Params& p, const Tile& at, int first_channel,
+                                              const unsigned char* results) {
+  constexpr int kStep = I::kIsDgrad ? 2 : 1;
+  Tile first = at;
+  if constexpr (I::kIsDgrad) {
+    first.row = 2 * at.row + At::kR - p.odd_h;
+    first.column = 2 * at.column + At::kS - p.odd_w;
+  }
+  for_pixels<kStep>(p, p.out_walk, p.out_pitch, first, p.out_steps, p.part_rows, p.out_h, p.out_w, first_channel,
+                    [&](bool exists, std::int64_t offset, int chunk) {
+                      if (!exists) return;
+                      *reinterpret_cast<uint4*>(static_cast<T*>(p.out) + offset) =
+                          *reinterpret_cast<const uint4*>(results + 16 * chunk);
+                    });
 }
 
 // --- tiles with elements that are not finite -------------------------------------------------------------------------
@@ -311,10 +353,10 @@ __device__ __forceinline__ float exact_sum(const Params& p, const unsigned char*
   return sum;
 }
 
-// The warp's part of the tile, straight to the output.
+// The warp's part of the tile.
 template <class T, class I, class At>
-__device__ __noinline__ void store_exact(const Params& p, const Tile& at, const WarpPlace& place,
-                                         const unsigned char* staged) {
+__device__ __noinline__ void put_exact(const Params& p, const Tile& at, const WarpPlace& place,
+                                       const unsigned char* staged, unsigned char* results) {
   float bias[2];
   load_bias<T>(p, place, bias);
 #pragma unroll 1
@@ -323,17 +365,17 @@ __device__ __noinline__ void store_exact(const Params& p, const Tile& at, const 
     if (!pair.exists || static_cast<unsigned>(pair.w) >= static_cast<unsigned>(p.out_w)) continue;
     const T* const addend =
         p.addend_scale != 0.0f ? static_cast<const T*>(p.addend) + offset_of(p.addend_steps, pair, place) : nullptr;
-    *reinterpret_cast<std::uint32_t*>(static_cast<T*>(p.out) + offset_of(p.out_steps, pair, place)) =
+    *result_at(p, results, place, pair) =
         finish_pair<T>(p, exact_sum<T, I, At>(p, staged, place, pair, lane_channel()),
                        exact_sum<T, I, At>(p, staged, place, pair, lane_channel() + 1), bias, addend);
   }
 }
 
-// A warp's sums of a tile, of the pixels at one place of their blocks.
+// A tile of the output, of the pixels at one place of their blocks. All threads; the results of before were stored.
 template <class T, class I, class At>
-__device__ __forceinline__ void make_place(const Params& p, const Tile& at, const WarpPlace& place,
+__device__ __forceinline__ void make_place(const Params& p, const Tile& at, const WarpPlace& place, int first_channel,
                                            const unsigned char* staged, int fragment,
-                                           const std::uint32_t (&filter)[I::kTaps][I::kTaps]) {
+                                           const std::uint32_t (&filter)[I::kTaps][I::kTaps], unsigned char* results) {
   float sums[kWarpColumns][4] = {};
   multiply<T, I, At>(p, ptx::shared_address(staged) + 16 * static_cast<std::uint32_t>(fragment), filter, sums);
   float zero = 0;  // a NaN if any sum is not finite
@@ -344,10 +386,12 @@ __device__ __forceinline__ void make_place(const Params& p, const Tile& at, cons
   }
   const bool spoiled = p.group < kBlock && __any_sync(0xffffffffu, zero != zero);
   if (spoiled) {
-    store_exact<T, I, At>(p, at, place, staged);
+    put_exact<T, I, At>(p, at, place, staged, results);
   } else {
-    store_sums<T, I, At>(p, at, place, sums);
+    put_sums<T, I, At>(p, at, place, sums, results);
   }
+  __syncthreads();
+  store_results<T, I, At>(p, at, first_channel, results);
 }
 
 template <class T, int kRow>
@@ -365,6 +409,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kTiles[kRow].min_blocks)
   place.block = static_cast<int>(block);
   place.first = first_channel + place.block * kBlock;
 
+  unsigned char* const results = shared + p.stages * p.stage_bytes;
   int stage = 0;
   stage_image<T, I>(p, tile_at(p, index), first_channel, ptx::shared_address(shared));
   std::uint32_t filter[I::kTaps][I::kTaps];
@@ -382,15 +427,18 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kTiles[kRow].min_blocks)
       stage_image<T, I>(p, tile_at(p, next), first_channel, ptx::shared_address(shared + (stage ^ 1) * p.stage_bytes));
     }
     unsigned char* const staged = shared + stage * p.stage_bytes;
-    make_place<T, I, BlockPlace<0, 0>>(p, at, place, staged, fragment, filter);
+    make_place<T, I, BlockPlace<0, 0>>(p, at, place, first_channel, staged, fragment, filter, results);
     if constexpr (I::kIsDgrad) {
-      make_place<T, I, BlockPlace<0, 1>>(p, at, place, staged, fragment, filter);
-      make_place<T, I, BlockPlace<1, 0>>(p, at, place, staged, fragment, filter);
-      make_place<T, I, BlockPlace<1, 1>>(p, at, place, staged, fragment, filter);
+      __syncthreads();
+      make_place<T, I, BlockPlace<0, 1>>(p, at, place, first_channel, staged, fragment, filter, results);
+      __syncthreads();
+      make_place<T, I, BlockPlace<1, 0>>(p, at, place, first_channel, staged, fragment, filter, results);
+      __syncthreads();
+      make_place<T, I, BlockPlace<1, 1>>(p, at, place, first_channel, staged, fragment, filter, results);
     }
     if (next >= p.tiles) return;
     if (p.stages == 1) {
-      __syncthreads();
+      // Every warp has multiplied.
       stage_image<T, I>(p, tile_at(p, next), first_channel, ptx::shared_address(shared));
     } else {
       stage ^= 1;

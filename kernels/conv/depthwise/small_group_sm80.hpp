@@ -1,10 +1,11 @@
-// The parameters of the convolution of groups of 1, 2, 4 or 8 channels on tensor cores, shared by the launcher and the
-// kernel: plain data. See small_group_sm80.cuh.
+// The parameters of the convolution of groups of 1, 2, 4, 8 or 16 channels on tensor cores, shared by the launcher and
+// the kernel: plain data. See small_group_sm80.cuh.
 //
 // "Image" is x, or dy in the data gradient; "out" is y or dx. Strides are in elements.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/gemm/epilogue/activation.hpp"
@@ -19,6 +20,7 @@ using tile::ElementType;
 using tile::FastDivmod;
 
 constexpr int kBlock = 8;        // channels of a product: whole groups
+constexpr int kMaxGroup = 16;    // of the filter gradient
 constexpr int kTileRows = 16;    // of the output, of a product
 constexpr int kWarpColumns = 8;  // of the output, of a warp
 constexpr int kMaxWarps = 8;
@@ -35,7 +37,7 @@ struct TileRow {
   [[nodiscard]] constexpr int window() const { return is_dgrad ? (taps + 1) / 2 : taps; }
 };
 // clang-format off
-constexpr TileRow kTiles[] = {{3, 1, 3}, {5, 1, 2}, {7, 1, 2}, {3, 2, 3}, {5, 2, 2}, {3, 2, 3, true}, {5, 2, 2, true}};
+constexpr TileRow kTiles[] = {{3, 1, 3}, {5, 1, 2}, {7, 1, 2}, {3, 2, 2}, {5, 2, 2}, {3, 2, 3, true}, {5, 2, 2, true}};
 // clang-format on
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
 // The same of the filter gradient: those that are not is_dgrad.
@@ -91,8 +93,10 @@ struct Params {
 
   // A thread block has `blocks_c` blocks of channels and `parts` times 8 columns, a warp for each pair of those, and
   // goes over tiles of 16 rows: of one image, or 8 rows of each of two images.
+  // In the filter gradient of groups of `cross` blocks there is a warp for each block of dy in the group of one of x.
   FastDivmod blocks_c;
   std::int32_t parts = 1;
+  std::int32_t cross = 1;
   std::int32_t part_rows = kTileRows;  // output rows of an image in a tile
   std::int32_t in_rows = 0;            // that a tile sees of an image
   Walk in_walk, out_walk;
@@ -105,8 +109,15 @@ struct Params {
   std::uint32_t walkers = 1;  // thread blocks that share the tiles of a channel tile
   std::int32_t stages = 1;    // 2: the next tile is loaded while this one is multiplied
   std::int32_t stage_bytes = 0;
+  std::int32_t result_bytes = 0;  // behind the stages; the filter gradient has none
   std::uint32_t threads = 0;
 };
+
+// Of a thread block.
+[[nodiscard]] inline std::size_t shared_bytes(const Params& p) {
+  return static_cast<std::size_t>(p.stages) * static_cast<std::size_t>(p.stage_bytes) +
+         static_cast<std::size_t>(p.result_bytes);
+}
 
 void launch(int row, ElementType type, const Params& params, CUstream_st* stream);
 template <class T>

@@ -1,4 +1,4 @@
-// Filter gradient of groups of 1, 2, 4 or 8 channels on tensor cores, channels last:
+// Filter gradient of groups of 1, 2, 4, 8 or 16 channels on tensor cores, channels last:
 //
 //   dw[k, c, r, s] = sum over n, i, j of x[n, i * stride + r - pad, j * stride + s - pad, c] * dy[n, i, j, k]
 //
@@ -45,24 +45,29 @@ __device__ __forceinline__ void mma16(float (&sums)[4], const std::uint32_t (&a)
   }
 }
 
-// A bit where an element's exponent is all ones: the addition carries into its sign, which was cut off.
-template <class T>
-__device__ __forceinline__ std::uint32_t not_finite(const uint4& chunk) {
-  constexpr std::uint32_t kStep = std::is_same_v<T, tile::Half> ? 0x04000400u : 0x00800080u;
-  std::uint32_t found = 0;
-  for (const std::uint32_t word : {chunk.x, chunk.y, chunk.z, chunk.w}) found |= (word & 0x7fff7fffu) + kStep;
-  return found & 0x80008000u;
+template <class I>
+__device__ __forceinline__ bool is_not_finite(const WgradSums<I>& sums) {
+  float zero = 0;  // a NaN if any sum is not finite
+#pragma unroll
+  for (int r = 0; r < I::kTaps; ++r) {
+#pragma unroll
+    for (int pair = 0; pair < TapPairs<I>::kCount; ++pair) {
+#pragma unroll
+      for (int q = 0; q < 4; ++q) zero += 0.0f * sums[r][pair][q];
+    }
+  }
+  return zero != zero;
 }
-// Of the chunks that this thread staged.
-template <class T>
-__device__ __forceinline__ bool staged_not_finite(const Params& p, const unsigned char* image,
-                                                  const unsigned char* rows) {
-  std::uint32_t found = 0;
-  for_chunks(p, p.in_walk, p.in_pitch,
-             [&](int, int, int chunk) { found |= not_finite<T>(*reinterpret_cast<const uint4*>(image + 16 * chunk)); });
-  for_chunks(p, p.out_walk, p.out_pitch,
-             [&](int, int, int chunk) { found |= not_finite<T>(*reinterpret_cast<const uint4*>(rows + 16 * chunk)); });
-  return found != 0;
+template <class I>
+__device__ __forceinline__ void clear(WgradSums<I>& sums) {
+#pragma unroll
+  for (int r = 0; r < I::kTaps; ++r) {
+#pragma unroll
+    for (int pair = 0; pair < TapPairs<I>::kCount; ++pair) {
+#pragma unroll
+      for (int q = 0; q < 4; ++q) sums[r][pair][q] = 0;
+    }
+  }
 }
 
 // image, rows: where the lane's rows of the fragments of the warp's first two columns lie.
@@ -110,9 +115,14 @@ __device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, s
   }
 }
 
-// The sum over a tile of tap (r, s), channel k of dy and n of x, of pixels that exist.
+// Channel k of a block of dy and n of one of x in its group, or in the one of which both are a part.
+__device__ __forceinline__ bool is_same_group(const Params& p, int k, int n) {
+  return p.group >= kBlock || k / p.group == n / p.group;
+}
+
+// The sum over a tile of tap (r, s), channel k of a block of dy and n of the warp's of x, of pixels that exist.
 template <class T, class I>
-__device__ __noinline__ float exact_tile_sum(const Params& p, const Tile& at, const WarpPlace& place,
+__device__ __noinline__ float exact_tile_sum(const Params& p, const Tile& at, const WarpPlace& place, int rows_block,
                                              const unsigned char* image, const unsigned char* rows, int r, int s, int k,
                                              int n) {
   float sum = 0;
@@ -132,14 +142,14 @@ __device__ __noinline__ float exact_tile_sum(const Params& p, const Tile& at, co
     }
     const auto blocks = static_cast<int>(p.blocks_c.divisor);
     const int x_chunk = (staged_row<I>(p, m) + r) * p.in_pitch + (column * I::kStride + s) * blocks + place.block;
-    const int dy_chunk = m * p.out_pitch + column * blocks + place.block;
+    const int dy_chunk = m * p.out_pitch + column * blocks + rows_block;
     sum += tile::widen<float>(reinterpret_cast<const T*>(image + 16 * x_chunk)[n]) *
            tile::widen<float>(reinterpret_cast<const T*>(rows + 16 * dy_chunk)[k]);
   }
   return sum;
 }
 template <class T, class I>
-__device__ __forceinline__ void add_exact_tile(const Params& p, const Tile& at, const WarpPlace& place,
+__device__ __forceinline__ void add_exact_tile(const Params& p, const Tile& at, const WarpPlace& place, int rows_block,
                                                const unsigned char* image, const unsigned char* rows,
                                                WgradSums<I>& sums) {
   const int k = static_cast<int>(threadIdx.x) % 32 / 4;
@@ -151,8 +161,8 @@ __device__ __forceinline__ void add_exact_tile(const Params& p, const Tile& at, 
       for (int q = 0; q < 4; ++q) {
         const int s = TapPairs<I>::tap(pair, q / 2);
         const int n = lane_channel() + q % 2;
-        if (s >= I::kTaps || k / p.group != n / p.group) continue;
-        sums[r][pair][q] += exact_tile_sum<T, I>(p, at, place, image, rows, r, s, k, n);
+        if (s >= I::kTaps || !is_same_group(p, k, n)) continue;
+        sums[r][pair][q] += exact_tile_sum<T, I>(p, at, place, rows_block, image, rows, r, s, k, n);
       }
     }
   }
@@ -169,14 +179,16 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
   const int lane = static_cast<int>(threadIdx.x) % 32;
   WarpPlace place;
   std::uint32_t block = 0;
-  place.part = static_cast<int>(p.blocks_c.divmod(threadIdx.x / 32, &block));
+  const auto rest = static_cast<int>(p.blocks_c.divmod(threadIdx.x / 32, &block));
+  place.part = rest / p.cross;
   place.block = static_cast<int>(block);
   place.first = first_channel + place.block * kBlock;
+  const int rows_block = place.block / p.cross * p.cross + rest % p.cross;
 
   const auto blocks = static_cast<int>(p.blocks_c.divisor);
   const int image_chunk = staged_row<I>(p, lane % 16) * p.in_pitch +
                           (place.part * kWarpColumns * I::kStride + lane / 16) * blocks + place.block;
-  const int rows_chunk = lane % 16 * p.out_pitch + (place.part * kWarpColumns + lane / 16) * blocks + place.block;
+  const int rows_chunk = lane % 16 * p.out_pitch + (place.part * kWarpColumns + lane / 16) * blocks + rows_block;
   const auto stage_tile = [&](std::uint32_t index, int stage) {
     const std::uint32_t to = ptx::shared_address(shared + stage * p.stage_bytes);
     const Tile at = tile_at(p, index);
@@ -192,15 +204,11 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
     const unsigned char* const image = shared + stage * p.stage_bytes;
     const unsigned char* const rows = image + p.rows_offset;
     ptx::cp_async_wait_group<0>();
-    const bool spoiled = __syncthreads_or(static_cast<int>(staged_not_finite<T>(p, image, rows))) != 0;
+    __syncthreads();
     const std::uint32_t next = index + p.walkers;
     if (p.stages == 2 && next < p.tiles) stage_tile(next, stage ^ 1);
-    if (spoiled) {
-      add_exact_tile<T, I>(p, tile_at(p, index), place, image, rows, sums);
-    } else {
-      add_tile<T, I>(p, ptx::shared_address(image) + 16 * static_cast<std::uint32_t>(image_chunk),
-                     ptx::shared_address(rows) + 16 * static_cast<std::uint32_t>(rows_chunk), sums);
-    }
+    add_tile<T, I>(p, ptx::shared_address(image) + 16 * static_cast<std::uint32_t>(image_chunk),
+                   ptx::shared_address(rows) + 16 * static_cast<std::uint32_t>(rows_chunk), sums);
     if (p.stages == 2) {
       stage ^= 1;
     } else if (next < p.tiles) {
@@ -208,9 +216,20 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
       stage_tile(next, 0);
     }
   }
+  if (__syncthreads_or(static_cast<int>(is_not_finite<I>(sums))) != 0) {
+    clear<I>(sums);
+    for (std::uint32_t index = walker; index < p.tiles; index += p.walkers) {
+      stage_tile(index, 0);
+      ptx::cp_async_wait_group<0>();
+      __syncthreads();
+      add_exact_tile<T, I>(p, tile_at(p, index), place, rows_block, shared, shared + p.rows_offset, sums);
+      __syncthreads();
+    }
+  }
 
   // Of the filter as if it were packed: k, c, r, s.
   const int k = lane / 4;
+  const int k_channel = first_channel + rows_block * kBlock + k;
   const auto part =
       static_cast<std::size_t>(walker) * static_cast<std::size_t>(p.parts) + static_cast<std::size_t>(place.part);
   constexpr int kFilterTaps = I::kTaps * I::kTaps;
@@ -220,8 +239,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
 #pragma unroll
   for (int q = 0; q < 4; ++q) {
     const int n = lane_channel() + q % 2;
-    if (k / p.group != n / p.group) continue;
-    const int first = ((place.first + k) * p.group + n % p.group) * kFilterTaps;
+    if (!is_same_group(p, k, n)) continue;
+    const int first = (k_channel * p.group + (place.first + n) % p.group) * kFilterTaps;
 #pragma unroll
     for (int r = 0; r < I::kTaps; ++r) {
 #pragma unroll

@@ -15,12 +15,11 @@ template <class T, int kRow>
 void launch_wgrad_row(const Params& params, CUstream_st* stream) {
   constexpr auto kKernel = &small_group_wgrad_kernel<T, kRow>;
   cuda::allow_shared_memory<kKernel>(kMaxWgradShared);
-  cuda::launch_kernel(
-      kKernel,
-      {.blocks = params.channel_tiles.divisor * params.walkers,
-       .threads = params.threads,
-       .shared_bytes = static_cast<std::size_t>(params.stages) * static_cast<std::size_t>(params.stage_bytes)},
-      stream, params);
+  cuda::launch_kernel(kKernel,
+                      {.blocks = params.channel_tiles.divisor * params.walkers,
+                       .threads = params.threads,
+                       .shared_bytes = shared_bytes(params)},
+                      stream, params);
 }
 
 template <class T>

@@ -28,7 +28,7 @@ std::span<const ConvEngine> engines() noexcept {
       kImplicitGemmSm80,   // mma.sync: any layout
       kFp32SplitSm90,      // f32 without TF32: terms of bf16, in NHWC
       kNhwcTranspose,      // any of the above on packed NHWC copies
-      kSmallGroupSm80,     // groups of 1, 2, 4 and 8 channels: forward and data gradient, 16 bits
+      kSmallGroupSm80,     // groups of 1, 2, 4 and 8 channels, 16 bits; of 16 in the filter gradient
       kDepthwiseSimt,      // one input channel a group
       kWinogradSm90,       // 3x3 in float by minimal filtering, its products in terms of bf16
       kWinogradSimt,       // the same by multiply-adds, through stored transforms

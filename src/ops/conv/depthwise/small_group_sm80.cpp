@@ -26,11 +26,11 @@ Support supports(const Problem& problem, const Device& device) {
   const char* const reason = small_group_unsupported_reason(problem);
   if (reason != nullptr) return Support::no(reason);
   const small_group::Params p = small_group_params(problem, device.multiprocessors);
-  const auto shared = static_cast<std::size_t>(p.stages) * static_cast<std::size_t>(p.stage_bytes);
   const auto most = static_cast<std::size_t>(problem.direction == Direction::wgrad ? small_group::kMaxWgradShared
                                                                                    : small_group::kMaxShared);
-  return shared <= most && most <= device.shared_memory_per_block ? Support::yes()
-                                                                  : Support::no("shared memory does not hold a tile");
+  return shared_bytes(p) <= most && most <= device.shared_memory_per_block
+             ? Support::yes()
+             : Support::no("shared memory does not hold a tile");
 }
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config&, const Device& device) {

@@ -57,23 +57,23 @@ Strides strides_of(const TensorGeometry& t) {
 
 FastDivmod divisor(std::int64_t value) { return FastDivmod(static_cast<std::uint32_t>(value)); }
 
-// Blocks of channels of a thread block: up to 8 that leave the fewest over.
-int blocks_of_thread_block(int blocks) {
-  int best = std::min(blocks, kMaxWarps);
+// Blocks of channels of a thread block with `most` warps beside each other: whole groups that leave the fewest over.
+int blocks_of_thread_block(int blocks, int most, int blocks_of_group) {
+  int best = std::min(blocks, most);
   const auto rounded = [&](int n) { return static_cast<int>(ceil_div(blocks, n)) * n; };
   for (const int n : {8, 4, 6, 7, 5, 3}) {
-    if (n <= blocks && rounded(n) < rounded(best)) best = n;
+    if (n <= std::min(blocks, most) && n % blocks_of_group == 0 && rounded(n) < rounded(best)) best = n;
   }
   return best;
 }
 
-// A thread block has 32 threads for each part and block of channels.
-Walk walk_of(int rows, int columns, int parts) {
+// With `pixels` threads for each block of channels.
+Walk walk_of(int rows, int columns, int pixels) {
   Walk walk;
   walk.columns = divisor(columns);
   walk.rows = rows;
-  walk.step_rows = 32 * parts / columns;
-  walk.step_columns = 32 * parts % columns;
+  walk.step_rows = pixels / columns;
+  walk.step_columns = pixels % columns;
   return walk;
 }
 
@@ -85,16 +85,18 @@ void set_tile(const TileRow& tile, bool wgrad, Params* p) {
   // Fragments are loaded in pairs of columns.
   const int seen = static_cast<int>(ceil_div((columns - 1) * tile.step() + tile.window(), 2) * 2);
   const int rows = (p->part_rows - 1) * tile.step() + tile.window();
+  const int pixels = 32 * p->parts * p->cross;
   const auto pitch = [](int chunks) { return (chunks + 6) / 8 * 8 + 1; };
   p->in_rows = rows;
-  p->in_walk = walk_of(images * rows, seen, p->parts);
+  p->in_walk = walk_of(images * rows, seen, pixels);
   p->in_pitch = pitch(seen * blocks);
-  p->out_walk = walk_of(kTileRows, columns, p->parts);
+  p->out_walk = walk_of(kTileRows, columns, pixels);
   p->out_pitch = pitch(columns * blocks);
   const int image_chunks = images * rows * p->in_pitch;
   const int out_chunks = kTileRows * p->out_pitch;
   p->rows_offset = 16 * image_chunks;
   p->stage_bytes = 16 * (image_chunks + (wgrad ? out_chunks : 0));
+  p->result_bytes = wgrad ? 0 : 16 * out_chunks;
   p->column_tiles = divisor(ceil_div(p->tiled_w, columns));
   p->row_tiles = divisor(ceil_div(p->tiled_h, p->part_rows));
   p->tiles = p->column_tiles.divisor * p->row_tiles.divisor * static_cast<std::uint32_t>(ceil_div(p->images, images));
@@ -110,32 +112,32 @@ bool is_wgrad(const Problem& problem) { return problem.direction == Direction::w
 
 int resident_blocks(const Problem& problem, const Params& p) {
   const int row = small_group_row(problem);
-  const auto shared = kSharedOfMultiprocessor / (std::int64_t{p.stages} * p.stage_bytes + 1024);
+  const std::int64_t of_shared = kSharedOfMultiprocessor / (static_cast<std::int64_t>(shared_bytes(p)) + 1024);
   return static_cast<int>(
-      std::clamp<std::int64_t>(shared, 1, is_wgrad(problem) ? kWgradMinBlocks[row] : kTiles[row].min_blocks));
+      std::clamp<std::int64_t>(of_shared, 1, is_wgrad(problem) ? kWgradMinBlocks[row] : kTiles[row].min_blocks));
 }
 
 // The shape of a thread block's tile.
 void set_shape(const TileRow& tile, bool wgrad, Params* p) {
   const int most = wgrad ? kMaxWgradShared : kMaxShared;
-  const int blocks = blocks_of_thread_block(p->channels / kBlock);
+  const int blocks = blocks_of_thread_block(p->channels / kBlock, kMaxWarps / p->cross, p->cross);
   p->blocks_c = divisor(blocks);
   p->channel_tiles = divisor(ceil_div(p->channels / kBlock, blocks));
   Params best;
   for (const int part_rows : {kTileRows, kTileRows / 2}) {
     Params tried = *p;
     tried.part_rows = part_rows;
-    tried.parts = kMaxWarps / blocks;
+    tried.parts = kMaxWarps / (blocks * p->cross);
     // No wider than the image, and one stage where two do not fit.
     while (tried.parts > 1 && (tried.parts - 1) * kWarpColumns >= p->tiled_w) --tried.parts;
     set_tile(tile, wgrad, &tried);
-    while (tried.parts > 1 && tried.stage_bytes > most) {
+    while (tried.parts > 1 && tried.stage_bytes + tried.result_bytes > most) {
       --tried.parts;
       set_tile(tile, wgrad, &tried);
     }
-    tried.stages = (tile.step() == 1 || wgrad) && 2 * tried.stage_bytes <= kMaxShared ? 2 : 1;
+    tried.stages = (tile.step() == 1 || wgrad) && 2 * tried.stage_bytes + tried.result_bytes <= kMaxShared ? 2 : 1;
     if (wgrad && tile.taps == 7) tried.stages = 2;  // one thread block a multiprocessor
-    tried.threads = static_cast<std::uint32_t>(32 * blocks * tried.parts);
+    tried.threads = static_cast<std::uint32_t>(32 * blocks * tried.parts * p->cross);
     if (part_rows == kTileRows || rows_loaded(tile, tried) < rows_loaded(tile, best)) best = tried;
   }
   *p = best;
@@ -159,7 +161,9 @@ const char* small_group_unsupported_reason(const Problem& problem) {
   if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
   const std::int64_t group = problem.w.dims[1];
   if (problem.w.dims[0] != problem.x.dims[1]) return "it takes as many filters as channels";
-  if (group > kBlock || kBlock % group != 0) return "it takes groups of 1, 2, 4 and 8 channels";
+  if (group > (is_wgrad(problem) ? kMaxGroup : kBlock) || kMaxGroup % group != 0) {
+    return "it takes groups of 1, 2, 4 and 8 channels, and of 16 in the filter gradient";
+  }
   if (problem.x.dims[1] % kBlock != 0) return "channels do not fill whole 16-byte vectors";
   if (const char* reason = window_unsupported_reason(problem)) return reason;
   for (const TensorGeometry* tensor : {&problem.x, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y}) {
@@ -178,6 +182,7 @@ Params small_group_params(const Problem& problem, int multiprocessors) {
   p.images = size(image.dims[0]);
   p.channels = size(image.dims[1]);
   p.group = size(problem.w.dims[1]);
+  p.cross = std::max(1, p.group / kBlock);
   p.image_h = size(image.dims[2]);
   p.image_w = size(image.dims[3]);
   p.out_h = size(out.dims[2]);
