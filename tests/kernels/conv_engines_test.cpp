@@ -56,7 +56,7 @@ std::string judge_sums(const conv::Problem& p, const EngineRun& run, const std::
 // The config once more, with the sums by channel, if it has them.
 std::string check_sums(const conv::ConvEngine& engine, const conv::Candidate& candidate, const ConvCase& c,
                        const Inputs& inputs, const Values& values, const Expected& allowed, Counts* counts) {
-  if (c.beta != 0 || EngineRun::sums_workspace(engine, candidate, c) == 0) return {};
+  if (c.beta != 0 || EngineRun::sums_workspace(candidate, c) == 0) return {};
   EngineRun run(Backend::at_hand(), engine, candidate, c, inputs, values, false, true);
   Outcome outcome = run.launch();
   outcome.damage = run.damage();
@@ -427,7 +427,7 @@ TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {
         return a.config.split_k < b.config.split_k;
       });
       for (const auto& candidate : {best, split}) {
-        const bool with_sums = EngineRun::sums_workspace(engine, *candidate, c) > 0;
+        const bool with_sums = EngineRun::sums_workspace(*candidate, c) > 0;
         EngineRun run(backend, engine, *candidate, c, inputs, values, false, with_sums);
         std::vector<unsigned char> first;
         std::vector<double> sums, squares;

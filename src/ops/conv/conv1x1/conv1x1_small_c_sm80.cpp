@@ -48,7 +48,6 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kConv1x1SmallCSm80 = {.name = "conv1x1_small_c_sm80",
-                                              .backend = GPUDNN_BACKEND_CUDA,
                                               .math = GPUDNN_TENSOR_OP_MATH,
                                               .alignment = 16,
                                               .supports = &supports,

@@ -60,7 +60,6 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kDepthwiseSimt = {.name = "depthwise_simt",
-                                          .backend = GPUDNN_BACKEND_CUDA,
                                           .supports = &supports,
                                           .candidates = &depthwise_candidates,
                                           .prepare = &prepare,

@@ -20,6 +20,11 @@ constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() / 4;
 constexpr std::int64_t kVector = 8;  // elements of 16 bytes
 constexpr std::int64_t kSharedOfMultiprocessor = 224 * 1024;
 
+// The configs: warps of a thread block. With 4 twice as many blocks take turns at loading and multiplying.
+constexpr int kConfigs = 2;
+constexpr int kWarps[kConfigs] = {8, 4};
+constexpr const char* kNames[kConfigs] = {"c8", "c8_w4"};
+
 const TensorGeometry& image_of(const Problem& problem) {
   return problem.direction == Direction::dgrad ? problem.y : problem.x;
 }
@@ -113,21 +118,22 @@ bool is_wgrad(const Problem& problem) { return problem.direction == Direction::w
 int resident_blocks(const Problem& problem, const Params& p) {
   const int row = small_group_row(problem);
   const std::int64_t of_shared = kSharedOfMultiprocessor / (static_cast<std::int64_t>(shared_bytes(p)) + 1024);
+  const int of_registers = is_wgrad(problem) ? kWgradMinBlocks[row] : kTiles[row].min_blocks;
   return static_cast<int>(
-      std::clamp<std::int64_t>(of_shared, 1, is_wgrad(problem) ? kWgradMinBlocks[row] : kTiles[row].min_blocks));
+      std::clamp<std::int64_t>(of_shared, 1, 32 * kMaxWarps * of_registers / static_cast<int>(p.threads)));
 }
 
-// The shape of a thread block's tile.
-void set_shape(const TileRow& tile, bool wgrad, Params* p) {
+// The shape of a thread block's tile, of so many warps at the most.
+void set_shape(const TileRow& tile, bool wgrad, int warps, Params* p) {
   const int most = wgrad ? kMaxWgradShared : kMaxShared;
-  const int blocks = blocks_of_thread_block(p->channels / kBlock, kMaxWarps / p->cross, p->cross);
+  const int blocks = blocks_of_thread_block(p->channels / kBlock, warps / p->cross, p->cross);
   p->blocks_c = divisor(blocks);
   p->channel_tiles = divisor(ceil_div(p->channels / kBlock, blocks));
   Params best;
   for (const int part_rows : {kTileRows, kTileRows / 2}) {
     Params tried = *p;
     tried.part_rows = part_rows;
-    tried.parts = kMaxWarps / (blocks * p->cross);
+    tried.parts = warps / (blocks * p->cross);
     // No wider than the image, and one stage where two do not fit.
     while (tried.parts > 1 && (tried.parts - 1) * kWarpColumns >= p->tiled_w) --tried.parts;
     set_tile(tile, wgrad, &tried);
@@ -173,7 +179,7 @@ const char* small_group_unsupported_reason(const Problem& problem) {
   return channel_scale_unsupported_reason(problem);
 }
 
-Params small_group_params(const Problem& problem, int multiprocessors) {
+Params small_group_params(const Problem& problem, const Config& config, int multiprocessors) {
   const TileRow& tile = kTiles[small_group_row(problem)];
   const TensorGeometry& image = image_of(problem);
   const TensorGeometry& out = out_of(problem);
@@ -214,7 +220,7 @@ Params small_group_params(const Problem& problem, int multiprocessors) {
   p.filter_r = problem.w.strides[2];
   p.filter_s = problem.w.strides[3];
   set_activation(problem, &p);
-  set_shape(tile, is_wgrad(problem), &p);
+  set_shape(tile, is_wgrad(problem), kWarps[config.tile], &p);
   const std::int64_t slots = static_cast<std::int64_t>(multiprocessors) * resident_blocks(problem, p);
   const std::int64_t most = std::max<std::int64_t>(1, slots / p.channel_tiles.divisor);
   const std::int64_t turns = ceil_div(p.tiles, std::min<std::int64_t>(most, p.tiles));
@@ -233,26 +239,32 @@ void small_group_candidates(const Problem& problem, const Device& device, std::v
   constexpr double kStartSeconds = 1.5e-6;   // the filter's loads
   constexpr double kTurnSeconds = 1.2e-6;    // of a tile, alone on its multiprocessor
   const TileRow& tile = kTiles[small_group_row(problem)];
-  const Params p = small_group_params(problem, std::max(device.multiprocessors, 1));
   const double taps = tile.taps * tile.taps;
-  const double warps = p.threads / 32.0;
-  const double turns = std::ceil(static_cast<double>(p.tiles) / p.walkers);
-  const double chunks = static_cast<double>(p.in_walk.rows) * p.in_walk.columns.divisor * p.blocks_c.divisor;
-  Footprint f;
-  f.tiles = static_cast<double>(p.channel_tiles.divisor) * p.walkers;
-  f.resident = resident_blocks(problem, p);
-  f.warps = warps;
-  f.latency_warps = 2;
-  f.cycles = turns * (warps * kWarpColumns * taps * kCyclesOfProduct + chunks * 0.25 + 300);
-  f.k_tile_latency = turns * kTurnSeconds;
-  f.dram_bytes = 2.0 * bytes_of_tensors(problem);  // at half the rate of a copy
-  f.start_seconds = kStartSeconds;
-  const std::size_t workspace = small_group_workspace(problem, p);
-  if (workspace > 0) {
-    f.partial_bytes = 2.0 * static_cast<double>(workspace);
-    f.reduce_seconds = 3e-6;
+  std::uint32_t former_threads = 0;
+  for (std::int32_t i = 0; i < kConfigs; ++i) {
+    const Config config = {.tile = i, .tile_name = kNames[i]};
+    const Params p = small_group_params(problem, config, std::max(device.multiprocessors, 1));
+    if (p.threads == former_threads) continue;
+    former_threads = p.threads;
+    const double warps = p.threads / 32.0;
+    const double turns = std::ceil(static_cast<double>(p.tiles) / p.walkers);
+    const double chunks = static_cast<double>(p.in_walk.rows) * p.in_walk.columns.divisor * p.blocks_c.divisor;
+    Footprint f;
+    f.tiles = static_cast<double>(p.channel_tiles.divisor) * p.walkers;
+    f.resident = resident_blocks(problem, p);
+    f.warps = warps;
+    f.latency_warps = 2;
+    f.cycles = turns * (warps * kWarpColumns * taps * kCyclesOfProduct + chunks * 0.25 + 300);
+    f.k_tile_latency = turns * kTurnSeconds;
+    f.dram_bytes = 2.0 * bytes_of_tensors(problem);  // at half the rate of a copy
+    f.start_seconds = kStartSeconds;
+    const std::size_t workspace = small_group_workspace(problem, p);
+    if (workspace > 0) {
+      f.partial_bytes = 2.0 * static_cast<double>(workspace);
+      f.reduce_seconds = 3e-6;
+    }
+    candidates->push_back({config, estimate(f, device.rates), workspace});
   }
-  candidates->push_back({{.tile_name = "c8"}, estimate(f, device.rates), workspace});
 }
 
 }  // namespace gpudnn::conv

@@ -32,7 +32,6 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kFewTermsSimt = {.name = "few_terms_simt",
-                                         .backend = GPUDNN_BACKEND_CUDA,
                                          .alignment = 4,
                                          .supports = &supports,
                                          .candidates = &few_terms_candidates,

@@ -75,7 +75,6 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kFftSimt = {.name = "fft_simt",
-                                    .backend = GPUDNN_BACKEND_CUDA,
                                     .family = Family::fft,
                                     .supports = &supports<Family::fft>,
                                     .candidates = &fft_candidates,
@@ -83,7 +82,6 @@ extern const ConvEngine kFftSimt = {.name = "fft_simt",
                                     .launch = &launch};
 
 extern const ConvEngine kFftTilingSimt = {.name = "fft_tiling_simt",
-                                          .backend = GPUDNN_BACKEND_CUDA,
                                           .family = Family::fft_tiling,
                                           .supports = &supports<Family::fft_tiling>,
                                           .candidates = &fft_tiling_candidates,

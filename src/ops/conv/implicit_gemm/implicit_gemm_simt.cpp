@@ -53,7 +53,6 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kImplicitGemmSimt = {.name = "implicit_gemm_simt",
-                                             .backend = GPUDNN_BACKEND_CUDA,
                                              .supports = &supports,
                                              .candidates = &simt_candidates,
                                              .prepare = &prepare,

@@ -113,10 +113,6 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
   return encoded;
 }
 
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &sm90_unsupported_reason, true);
-}
-
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
   Sm90Plan& plan = prepared->plan;
@@ -149,9 +145,7 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   }
   params.filter_by_pdl = plan.transposes_filter;
   params.partials = reinterpret_cast<float*>(workspace);
-  const bool replaced = cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args, &params); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
+  GPUDNN_TRY(replace_addresses(site, [&] { return replace_all(plan, a, b, args, &params); }));
   const sm90::Totals totals = totals_of(plan, prepared.blocks);
   if (wants_sums(args)) {
     // implicit_gemm_sm90_sums_workspace told the caller; plans that have them have no splits.
@@ -170,16 +164,16 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kImplicitGemmSm90 = {.name = "implicit_gemm_sm90",
-                                             .backend = GPUDNN_BACKEND_CUDA,
                                              .math = GPUDNN_TENSOR_OP_MATH,
                                              .alignment = 16,
-                                             .supports = &supports,
+                                             .supports = &sm90_supports<&sm90_unsupported_reason, true>,
                                              .candidates = &sm90_candidates,
                                              .prepare = &prepare,
                                              .launch = &launch};
 
 // The fused epilogue has them, so whatever else the call wants must be what that epilogue has.
 std::size_t implicit_gemm_sm90_sums_workspace(const Problem& problem, const Config& config, const Device& device) {
+  if (problem.direction != Direction::forward) return 0;
   const Sm90Plan plan = sm90_plan(problem, config);
   const bool is_common = kernels::gemm::is_common(plan.params.activation, true) &&
                          plan.params.activation.mode != kernels::gemm::Activation::swish;  // which depends on beta

@@ -186,7 +186,10 @@ void sm90_candidates(const Problem& problem, const Device& device, std::vector<C
       const double tma =
           rates.launch_seconds + std::ceil(work.tiles / rates.multiprocessors) *
                                      ((tile.bm + tile.bn) * narrow_row + tile.rows_of_c() * narrow_store);
-      Candidate candidate = {{.tile = i, .split_k = splits, .tile_name = kNames[static_cast<std::size_t>(i)].text},
+      Candidate candidate = {{.tile = i,
+                              .split_k = splits,
+                              .tile_name = kNames[static_cast<std::size_t>(i)].text,
+                              .sums_workspace = &implicit_gemm_sm90_sums_workspace},
                              std::max(estimate(footprint_of(problem, tile, work, splits, rates), rates), tma),
                              sizes.workspace};
       const auto tiles = static_cast<std::size_t>(work.tiles);

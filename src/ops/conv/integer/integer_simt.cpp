@@ -90,11 +90,7 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
 
 }  // namespace
 
-extern const ConvEngine kIntegerSimt = {.name = "integer_simt",
-                                        .backend = GPUDNN_BACKEND_CUDA,
-                                        .supports = &supports,
-                                        .candidates = &candidates,
-                                        .prepare = &prepare,
-                                        .launch = &launch};
+extern const ConvEngine kIntegerSimt = {
+    .name = "integer_simt", .supports = &supports, .candidates = &candidates, .prepare = &prepare, .launch = &launch};
 
 }  // namespace gpudnn::conv

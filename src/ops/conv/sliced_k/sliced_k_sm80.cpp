@@ -32,7 +32,6 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kSlicedKSm80 = {.name = "sliced_k_sm80",
-                                        .backend = GPUDNN_BACKEND_CUDA,
                                         .math = GPUDNN_TENSOR_OP_MATH,
                                         .alignment = 16,
                                         .supports = &supports,

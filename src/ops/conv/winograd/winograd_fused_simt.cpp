@@ -81,7 +81,6 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kWinogradFusedSimt = {.name = "winograd_fused_simt",
-                                              .backend = GPUDNN_BACKEND_CUDA,
                                               .family = Family::winograd,
                                               .supports = &supports,
                                               .candidates = &candidates,

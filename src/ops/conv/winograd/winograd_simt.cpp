@@ -102,7 +102,6 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kWinogradSimt = {.name = "winograd_simt",
-                                         .backend = GPUDNN_BACKEND_CUDA,
                                          .family = Family::winograd_nonfused,
                                          .supports = &supports,
                                          .candidates = &winograd_candidates,
