@@ -269,6 +269,7 @@ TEST(ConvolutionEngines, NonFiniteImagesStayInTheirGroup) {
            "dgrad f16 nhwc n2c16h18w9 k16r3s3 p1x1 t1x1 d1x1 g8 acc=f32 math=tensor",
            "dgrad bf16 nhwc n1c8h9w9 k8r7s7 p3x3 t1x1 d1x1 g8 acc=f32 math=tensor",
            "dgrad f16 nhwc n2c16h18w9 k16r3s3 p1x1 t2x2 d1x1 g8 acc=f32 math=tensor",
+           "fwd f32 nhwc n2c16h9w13 k16r3s3 p1x1 t1x1 d1x1 g4 acc=f32 math=tensor",
        }) {
     ConvCase c = conv_case(line);
     c.seed = session_seed();
@@ -402,6 +403,8 @@ constexpr const char* kBusyProblems[] = {
     "wgrad f16 nhwc n8c128h28w28 k128r3s3 p1x1 t1x1 d1x1 g32 acc=f32 math=tensor",
     "fwd bf16 nchw n4c512w2051 k512s4 p3 t1 d1 g512 acc=f32 math=tensor",
     "wgrad bf16 nchw n4c512w2051 k512s4 p3 t1 d1 g512 acc=f32 math=tensor",
+    "dgrad f16 nhwc n8c256h56w56 k256r3s3 p1x1 t2x2 d1x1 g32 acc=f32 math=tensor",
+    "wgrad f16 nhwc n8c512h14w14 k512r3s3 p1x1 t1x1 d1x1 g32 acc=f32 math=tensor",
 };
 
 TEST(ConvolutionEngines, TwentyRunsGiveTheSameBits) {

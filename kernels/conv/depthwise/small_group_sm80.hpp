@@ -32,6 +32,10 @@ struct TileRow {
   int stride;
   int min_blocks;         // of a multiprocessor: bounds the registers
   bool is_dgrad = false;  // the data gradient of step 2; that of step 1 is a forward convolution
+  // Of elements of so many bytes: the filter of floats takes twice the registers.
+  [[nodiscard]] constexpr int min_blocks_of(int bytes) const { return bytes == 4 ? 2 : min_blocks; }
+  // Floats have the filters of 3 x 3 alone.
+  [[nodiscard]] constexpr bool takes(int bytes) const { return bytes == 2 || taps == 3; }
   // How far the windows of neighbouring pixels of a tile are apart, and how many pixels of the image one is wide.
   [[nodiscard]] constexpr int step() const { return is_dgrad ? 1 : stride; }
   [[nodiscard]] constexpr int window() const { return is_dgrad ? (taps + 1) / 2 : taps; }
@@ -52,8 +56,8 @@ struct Strides {
 };
 
 // How a thread block goes over the 16-byte chunks of a staged tensor: all blocks of channels of a pixel, the pixels of
-// a row, the rows (of both images, where a tile has two). The threads are a multiple of the blocks, so that a thread
-// stays with its block of channels and takes every (threads / blocks)-th pixel: `step_rows` rows and `step_columns`
+// a row, the rows (of both images, where a tile has two). The threads are a multiple of a pixel's chunks, so that a
+// thread stays with its chunk and takes every (threads / chunks)-th pixel: `step_rows` rows and `step_columns`
 // further.
 struct Walk {
   FastDivmod columns;
@@ -95,6 +99,7 @@ struct Params {
   // goes over tiles of 16 rows: of one image, or 8 rows of each of two images.
   // In the filter gradient of groups of `cross` blocks there is a warp for each block of dy in the group of one of x.
   FastDivmod blocks_c;
+  FastDivmod chunks_c;  // of 16 bytes: those of the blocks
   std::int32_t parts = 1;
   std::int32_t cross = 1;
   std::int32_t part_rows = kTileRows;  // output rows of an image in a tile

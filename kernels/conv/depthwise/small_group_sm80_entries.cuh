@@ -24,8 +24,10 @@ void launch_row(const Params& params, CUstream_st* stream) {
 
 template <class T>
 void launch_of_type(int row, const Params& params, CUstream_st* stream) {
-  tile::entry_at<kTileCount>(row, [](auto tile_row) -> LaunchRow { return &launch_row<T, tile_row()>; })(params,
-                                                                                                         stream);
+  tile::entry_at<kTileCount>(row, [](auto tile_row) -> LaunchRow {
+    if constexpr (kTiles[tile_row()].takes(sizeof(T))) return &launch_row<T, tile_row()>;
+    return nullptr;
+  })(params, stream);
 }
 
 }  // namespace gpudnn::kernels::small_group

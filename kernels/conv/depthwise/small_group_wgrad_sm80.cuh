@@ -10,8 +10,8 @@
 // them up in order. Of the 8 x 8 sums of a tap those within a group are dw; the others are left.
 //
 // Pixels that a tile has beyond dy, and the padding of x, are zeros, which would make a NaN of an infinity beside them.
-// So each thread looks at what it staged, and a tile with an element that is not finite is added up without tensor
-// cores.
+// Whatever is not finite leaves sums that are not, so a thread block that ends with such a sum begins again without
+// tensor cores.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

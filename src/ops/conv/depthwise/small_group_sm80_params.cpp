@@ -51,7 +51,7 @@ const char* window_unsupported_reason(const Problem& problem) {
     if (problem.pad[i] > 64) return "padding over 64";
     if (problem.x.dims[2 + i] > kMaxIndex || problem.y.dims[2 + i] > kMaxIndex) return "2^29 pixels in a row or more";
   }
-  if (small_group_row(problem) < 0) return "it takes filters of 3x3, 5x5 and 7x7, the last with step 1";
+  if (small_group_row(problem) < 0) return "it takes filters of 3x3, 5x5 and 7x7, the last with step 1; of f32 3x3";
   return nullptr;
 }
 
@@ -85,18 +85,18 @@ Walk walk_of(int rows, int columns, int pixels) {
 // The image that a tile sees, in shared memory, and the tiles.
 void set_tile(const TileRow& tile, bool wgrad, Params* p) {
   const int images = kTileRows / p->part_rows;
-  const auto blocks = static_cast<int>(p->blocks_c.divisor);
+  const auto chunks = static_cast<int>(p->chunks_c.divisor);
   const int columns = p->parts * kWarpColumns;
   // Fragments are loaded in pairs of columns.
   const int seen = static_cast<int>(ceil_div((columns - 1) * tile.step() + tile.window(), 2) * 2);
   const int rows = (p->part_rows - 1) * tile.step() + tile.window();
-  const int pixels = 32 * p->parts * p->cross;
-  const auto pitch = [](int chunks) { return (chunks + 6) / 8 * 8 + 1; };
+  const int pixels = 32 * p->parts * p->cross * static_cast<int>(p->blocks_c.divisor) / chunks;
+  const auto pitch = [](int least) { return (least + 6) / 8 * 8 + 1; };
   p->in_rows = rows;
   p->in_walk = walk_of(images * rows, seen, pixels);
-  p->in_pitch = pitch(seen * blocks);
+  p->in_pitch = pitch(seen * chunks);
   p->out_walk = walk_of(kTileRows, columns, pixels);
-  p->out_pitch = pitch(columns * blocks);
+  p->out_pitch = pitch(columns * chunks);
   const int image_chunks = images * rows * p->in_pitch;
   const int out_chunks = kTileRows * p->out_pitch;
   p->rows_offset = 16 * image_chunks;
@@ -115,19 +115,22 @@ std::int64_t rows_loaded(const TileRow& tile, const Params& p) {
 
 bool is_wgrad(const Problem& problem) { return problem.direction == Direction::wgrad; }
 
+int bytes_of(const Problem& problem) { return data_type_bits(problem.x.type) / 8; }
+
 int resident_blocks(const Problem& problem, const Params& p) {
   const int row = small_group_row(problem);
   const std::int64_t of_shared = kSharedOfMultiprocessor / (static_cast<std::int64_t>(shared_bytes(p)) + 1024);
-  const int of_registers = is_wgrad(problem) ? kWgradMinBlocks[row] : kTiles[row].min_blocks;
+  const int of_registers = is_wgrad(problem) ? kWgradMinBlocks[row] : kTiles[row].min_blocks_of(bytes_of(problem));
   return static_cast<int>(
       std::clamp<std::int64_t>(of_shared, 1, 32 * kMaxWarps * of_registers / static_cast<int>(p.threads)));
 }
 
 // The shape of a thread block's tile, of so many warps at the most.
-void set_shape(const TileRow& tile, bool wgrad, int warps, Params* p) {
+void set_shape(const TileRow& tile, bool wgrad, int warps, int bytes, Params* p) {
   const int most = wgrad ? kMaxWgradShared : kMaxShared;
   const int blocks = blocks_of_thread_block(p->channels / kBlock, warps / p->cross, p->cross);
   p->blocks_c = divisor(blocks);
+  p->chunks_c = divisor(blocks * kBlock * bytes / 16);
   p->channel_tiles = divisor(ceil_div(p->channels / kBlock, blocks));
   Params best;
   for (const int part_rows : {kTileRows, kTileRows / 2}) {
@@ -155,7 +158,8 @@ int small_group_row(const Problem& problem) {
   for (int i = 0; i < kTileCount; ++i) {
     if (problem.w.dims[2] == kTiles[i].taps && problem.w.dims[3] == kTiles[i].taps &&
         problem.stride[0] == kTiles[i].stride &&
-        kTiles[i].is_dgrad == (problem.direction == Direction::dgrad && problem.stride[0] != 1)) {
+        kTiles[i].is_dgrad == (problem.direction == Direction::dgrad && problem.stride[0] != 1) &&
+        kTiles[i].takes(bytes_of(problem))) {
       return i;
     }
   }
@@ -163,8 +167,8 @@ int small_group_row(const Problem& problem) {
 }
 
 const char* small_group_unsupported_reason(const Problem& problem) {
-  if (problem.x.type != GPUDNN_DATA_HALF && problem.x.type != GPUDNN_DATA_BFLOAT16) return "it takes f16 and bf16 only";
   if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
+  if (is_wgrad(problem) && bytes_of(problem) != 2) return "it takes the filter gradient of f16 and bf16 only";
   const std::int64_t group = problem.w.dims[1];
   if (problem.w.dims[0] != problem.x.dims[1]) return "it takes as many filters as channels";
   if (group > (is_wgrad(problem) ? kMaxGroup : kBlock) || kMaxGroup % group != 0) {
@@ -220,7 +224,7 @@ Params small_group_params(const Problem& problem, const Config& config, int mult
   p.filter_r = problem.w.strides[2];
   p.filter_s = problem.w.strides[3];
   set_activation(problem, &p);
-  set_shape(tile, is_wgrad(problem), kWarps[config.tile], &p);
+  set_shape(tile, is_wgrad(problem), kWarps[config.tile], bytes_of(problem), &p);
   const std::int64_t slots = static_cast<std::int64_t>(multiprocessors) * resident_blocks(problem, p);
   const std::int64_t most = std::max<std::int64_t>(1, slots / p.channel_tiles.divisor);
   const std::int64_t turns = ceil_div(p.tiles, std::min<std::int64_t>(most, p.tiles));
@@ -240,6 +244,7 @@ void small_group_candidates(const Problem& problem, const Device& device, std::v
   constexpr double kTurnSeconds = 1.2e-6;    // of a tile, alone on its multiprocessor
   const TileRow& tile = kTiles[small_group_row(problem)];
   const double taps = tile.taps * tile.taps;
+  const int parts = bytes_of(problem) / 2;  // chunks of a block, and products of TF32 for one of 16 bits
   std::uint32_t former_threads = 0;
   for (std::int32_t i = 0; i < kConfigs; ++i) {
     const Config config = {.tile = i, .tile_name = kNames[i]};
@@ -248,13 +253,13 @@ void small_group_candidates(const Problem& problem, const Device& device, std::v
     former_threads = p.threads;
     const double warps = p.threads / 32.0;
     const double turns = std::ceil(static_cast<double>(p.tiles) / p.walkers);
-    const double chunks = static_cast<double>(p.in_walk.rows) * p.in_walk.columns.divisor * p.blocks_c.divisor;
+    const double chunks = static_cast<double>(p.in_walk.rows) * p.in_walk.columns.divisor * p.chunks_c.divisor;
     Footprint f;
     f.tiles = static_cast<double>(p.channel_tiles.divisor) * p.walkers;
     f.resident = resident_blocks(problem, p);
     f.warps = warps;
     f.latency_warps = 2;
-    f.cycles = turns * (warps * kWarpColumns * taps * kCyclesOfProduct + chunks * 0.25 + 300);
+    f.cycles = turns * (warps * kWarpColumns * taps * parts * kCyclesOfProduct + chunks * 0.25 + 300);
     f.k_tile_latency = turns * kTurnSeconds;
     f.dram_bytes = 2.0 * bytes_of_tensors(problem);  // at half the rate of a copy
     f.start_seconds = kStartSeconds;
