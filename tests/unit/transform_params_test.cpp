@@ -137,17 +137,17 @@ void expect_complex_batches_fit(const FourierSm90Launch& l, const Problem& p, co
   EXPECT_EQ(l.batches % (l.size * l.size / 2 + 2), 0) << line;
   EXPECT_EQ(l.data.rows.tile % 32, 0) << line;
   EXPECT_GE(l.data.rows.tile, 2 * (l.direction == Direction::dgrad ? outputs : inputs)) << line;
-  EXPECT_LE(l.data_at + bytes(l.data.rows), l.tile_at) << line;
+  EXPECT_LE(l.data_at + bytes(l.data.rows), l.product_at) << line;
   if (is_wgrad) {
     EXPECT_LE(l.filter_at + bytes(l.grad.rows), l.data_at) << line;
     EXPECT_GE(l.result.rows.group, 2 * inputs * outputs) << line;
     const auto products = static_cast<std::size_t>(l.batches * l.result.rows.group) * sizeof(float);
-    EXPECT_LE(l.tile_at + products, l.workspace) << line;
+    EXPECT_LE(l.product_at + products, l.workspace) << line;
     EXPECT_EQ(l.padded_tiles, l.k_tiles_of_batch * 32) << line;
   } else {
     EXPECT_LE(l.filter_at + static_cast<std::size_t>(l.terms.step[1] * l.terms.extent[2]), l.data_at) << line;
     EXPECT_GE(l.terms.extent[1], l.batches * (l.direction == Direction::dgrad ? inputs : outputs)) << line;
-    EXPECT_LE(l.tile_at + bytes(l.result.rows), l.workspace) << line;
+    EXPECT_LE(l.product_at + bytes(l.result.rows), l.workspace) << line;
     EXPECT_EQ(l.padded_tiles, l.m_tiles_of_batch * 128) << line;
     EXPECT_EQ(l.product.a[0].images, l.batches * l.padded_tiles) << line;
   }
