@@ -118,6 +118,11 @@ struct Params {
   std::uint32_t threads = 0;
 };
 
+// Floats of a warp of the filter gradient.
+[[nodiscard]] GPUDNN_HOST_DEVICE constexpr int wgrad_sums_of_warp(int group, int taps) {
+  return kBlock * (group < kBlock ? group : kBlock) * taps * taps;
+}
+
 // Of a thread block.
 [[nodiscard]] inline std::size_t shared_bytes(const Params& p) {
   return static_cast<std::size_t>(p.stages) * static_cast<std::size_t>(p.stage_bytes) +

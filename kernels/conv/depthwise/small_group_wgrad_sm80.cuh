@@ -168,6 +168,41 @@ __device__ __forceinline__ void add_exact_tile(const Params& p, const Tile& at, 
   }
 }
 
+// A warp's sums to its part of the workspace, which is a filter as if it were packed: k, c, r, s. Through shared memory
+// of its own, so that neighbours of the filter leave together. `x_first`, `dy_first`: channels of the warp's blocks.
+template <class I>
+__device__ __forceinline__ void store_partials(const Params& p, std::size_t part, int x_first, int dy_first,
+                                               const WgradSums<I>& sums, float* own) {
+  constexpr int kFilterTaps = I::kTaps * I::kTaps;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int k = lane / 4;
+  const int channels = min(p.group, kBlock);  // of x, of a filter
+#pragma unroll
+  for (int q = 0; q < 4; ++q) {
+    const int n = lane_channel() + q % 2;
+    if (!is_same_group(p, k, n)) continue;
+    float* const at = own + (k * channels + n % channels) * kFilterTaps;
+#pragma unroll
+    for (int r = 0; r < I::kTaps; ++r) {
+#pragma unroll
+      for (int pair = 0; pair < TapPairs<I>::kCount; ++pair) {
+        const int s = TapPairs<I>::tap(pair, q / 2);
+        if (s < I::kTaps) at[r * I::kTaps + s] = sums[r][pair][q];
+      }
+    }
+  }
+  __syncwarp();
+  // The block's filters lie in a row; where a group has two blocks of x, halves of them.
+  const int step = p.group * kFilterTaps;
+  const int rows = p.group > kBlock ? kBlock : 1;
+  const int width = kBlock * channels * kFilterTaps / rows;
+  float* const to = p.partials + part * static_cast<std::size_t>(p.channels) * static_cast<std::size_t>(step) +
+                    dy_first * step + x_first % p.group * kFilterTaps;
+  for (int row = 0; row < rows; ++row) {
+    for (int i = lane; i < width; i += 32) to[row * step + i] = own[row * width + i];
+  }
+}
+
 template <class T, int kRow>
 __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
     small_group_wgrad_kernel(const __grid_constant__ Params p) {
@@ -227,28 +262,11 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
     }
   }
 
-  // Of the filter as if it were packed: k, c, r, s.
-  const int k = lane / 4;
-  const int k_channel = first_channel + rows_block * kBlock + k;
-  const auto part =
-      static_cast<std::size_t>(walker) * static_cast<std::size_t>(p.parts) + static_cast<std::size_t>(place.part);
-  constexpr int kFilterTaps = I::kTaps * I::kTaps;
-  float* const to =
-      p.partials + part * static_cast<std::size_t>(p.channels) * static_cast<std::size_t>(p.group * kFilterTaps);
-  if (place.first >= p.channels) return;
-#pragma unroll
-  for (int q = 0; q < 4; ++q) {
-    const int n = lane_channel() + q % 2;
-    if (!is_same_group(p, k, n)) continue;
-    const int first = (k_channel * p.group + (place.first + n) % p.group) * kFilterTaps;
-#pragma unroll
-    for (int r = 0; r < I::kTaps; ++r) {
-#pragma unroll
-      for (int pair = 0; pair < TapPairs<I>::kCount; ++pair) {
-        const int s = TapPairs<I>::tap(pair, q / 2);
-        if (s < I::kTaps) to[first + r * I::kTaps + s] = sums[r][pair][q];
-      }
-    }
+  if (place.first < p.channels) {
+    auto* const own = reinterpret_cast<float*>(shared) + threadIdx.x / 32 * wgrad_sums_of_warp(p.group, I::kTaps);
+    const auto part =
+        static_cast<std::size_t>(walker) * static_cast<std::size_t>(p.parts) + static_cast<std::size_t>(place.part);
+    store_partials<I>(p, part, place.first, first_channel + rows_block * kBlock, sums, own);
   }
 }
 

@@ -117,12 +117,11 @@ bool is_wgrad(const Problem& problem) { return problem.direction == Direction::w
 
 int bytes_of(const Problem& problem) { return data_type_bits(problem.x.type) / 8; }
 
-int resident_blocks(const Problem& problem, const Params& p) {
+int resident_blocks(const Problem& problem, const Config& config, const Params& p) {
   const int row = small_group_row(problem);
   const std::int64_t of_shared = kSharedOfMultiprocessor / (static_cast<std::int64_t>(shared_bytes(p)) + 1024);
   const int of_registers = is_wgrad(problem) ? kWgradMinBlocks[row] : kTiles[row].min_blocks_of(bytes_of(problem));
-  return static_cast<int>(
-      std::clamp<std::int64_t>(of_shared, 1, 32 * kMaxWarps * of_registers / static_cast<int>(p.threads)));
+  return static_cast<int>(std::clamp<std::int64_t>(of_shared, 1, kMaxWarps / kWarps[config.tile] * of_registers));
 }
 
 // The shape of a thread block's tile, of so many warps at the most.
@@ -146,6 +145,12 @@ void set_shape(const TileRow& tile, bool wgrad, int warps, int bytes, Params* p)
     }
     tried.stages = (tile.step() == 1 || wgrad) && 2 * tried.stage_bytes + tried.result_bytes <= kMaxShared ? 2 : 1;
     if (wgrad && tile.taps == 7) tried.stages = 2;  // one thread block a multiprocessor
+    if (wgrad) {                                    // the sums leave by the same memory
+      const std::int64_t floats =
+          std::int64_t{blocks} * tried.parts * p->cross * wgrad_sums_of_warp(p->group, tile.taps);
+      const std::int64_t of_stage = round_up(4 * floats, 16 * tried.stages) / tried.stages;
+      tried.stage_bytes = std::max(tried.stage_bytes, static_cast<std::int32_t>(of_stage));
+    }
     tried.threads = static_cast<std::uint32_t>(32 * blocks * tried.parts * p->cross);
     if (part_rows == kTileRows || rows_loaded(tile, tried) < rows_loaded(tile, best)) best = tried;
   }
@@ -225,7 +230,7 @@ Params small_group_params(const Problem& problem, const Config& config, int mult
   p.filter_s = problem.w.strides[3];
   set_activation(problem, &p);
   set_shape(tile, is_wgrad(problem), kWarps[config.tile], bytes_of(problem), &p);
-  const std::int64_t slots = static_cast<std::int64_t>(multiprocessors) * resident_blocks(problem, p);
+  const std::int64_t slots = static_cast<std::int64_t>(multiprocessors) * resident_blocks(problem, config, p);
   const std::int64_t most = std::max<std::int64_t>(1, slots / p.channel_tiles.divisor);
   const std::int64_t turns = ceil_div(p.tiles, std::min<std::int64_t>(most, p.tiles));
   p.walkers = static_cast<std::uint32_t>(ceil_div(p.tiles, turns));
@@ -256,7 +261,7 @@ void small_group_candidates(const Problem& problem, const Device& device, std::v
     const double chunks = static_cast<double>(p.in_walk.rows) * p.in_walk.columns.divisor * p.chunks_c.divisor;
     Footprint f;
     f.tiles = static_cast<double>(p.channel_tiles.divisor) * p.walkers;
-    f.resident = resident_blocks(problem, p);
+    f.resident = resident_blocks(problem, config, p);
     f.warps = warps;
     f.latency_warps = 2;
     f.cycles = turns * (warps * kWarpColumns * taps * parts * kCyclesOfProduct + chunks * 0.25 + 300);
