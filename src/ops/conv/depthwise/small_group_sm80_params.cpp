@@ -264,9 +264,11 @@ void small_group_candidates(const Problem& problem, const Device& device, std::v
     f.resident = resident_blocks(problem, config, p);
     f.warps = warps;
     f.latency_warps = 2;
-    f.cycles = turns * (warps * kWarpColumns * taps * parts * kCyclesOfProduct + chunks * 0.25 + 300);
-    f.k_tile_latency = turns * kTurnSeconds;
-    f.dram_bytes = 2.0 * bytes_of_tensors(problem);  // at half the rate of a copy
+    // Of dx's pixels in their blocks, one after the other; with 5 x 5 taps their code does not stay in the cache.
+    const double places = !tile.is_dgrad ? 1 : tile.taps == 3 ? 4 : 12;
+    f.cycles = turns * (warps * kWarpColumns * taps * parts * kCyclesOfProduct + chunks * 0.25 + 300 * places);
+    f.k_tile_latency = turns * places * kTurnSeconds;
+    f.dram_bytes = (tile.is_dgrad ? 3.6 : 2.0) * bytes_of_tensors(problem);  // at half the rate of a copy
     f.start_seconds = kStartSeconds;
     const std::size_t workspace = small_group_workspace(problem, p);
     if (workspace > 0) {

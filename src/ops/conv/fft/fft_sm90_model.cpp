@@ -16,6 +16,7 @@ namespace fft = kernels::fft;
 namespace split = kernels::fp32_split;
 namespace sm90 = kernels::sm90;
 
+constexpr double kRateAlongChannels = 0.3;    // of the copy rate: transforms of images with channels last
 constexpr double kWgradTileSeconds = 1.2e-6;  // filter gradient: its sums leave while nothing is multiplied
 
 constexpr int kSizes = static_cast<int>(std::size(fft::kRowTileSizes));
@@ -44,7 +45,9 @@ double product_seconds(const FourierSm90Launch& l, const TransformBytes& bytes, 
 double seconds_of(const Problem& p, const FourierSm90Launch& l, const DeviceRates& rates) {
   const TransformBytes bytes = bytes_of_parts(l);
   const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
-  return transform_seconds(p, product_seconds(l, bytes, rates), chunks, bytes, kRowTransformRate, rates);
+  const bool along_channels = runs_along_channels(p.x) || runs_along_channels(p.y);
+  return transform_seconds(p, product_seconds(l, bytes, rates), chunks, bytes,
+                           along_channels ? kRateAlongChannels : kRowTransformRate, rates);
 }
 
 // No config asks for more but the one that asks for the least.
