@@ -3,7 +3,7 @@
 #include "core/parallel.hpp"
 #include "host/conv_gemm.hpp"
 #include "host/convolution.hpp"
-#include "ops/conv/engine.hpp"
+#include "ops/conv/supports.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -16,10 +16,7 @@ void direct_candidates(const Problem& problem, const Device&, std::vector<Candid
   found->push_back({{.tile_name = "reference"}, flops(problem) / (1e9 * host_threads())});
 }
 
-Support gemm_supports(const Problem& problem, const Device&) {
-  const char* const reason = integer_unsupported_reason(problem);
-  return reason == nullptr ? Support::yes() : Support::no(reason);
-}
+const char* takes_all(const Problem&) { return nullptr; }
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config&, const Device&) {
   return std::make_shared<const Problem>(problem);
@@ -36,7 +33,7 @@ Status launch(const LaunchSite&, const void* prepared, const Args& args) {
 // What users wait for.
 extern const ConvEngine kHostGemm = {.name = "host_gemm",
                                      .backend = GPUDNN_BACKEND_HOST,
-                                     .supports = &gemm_supports,
+                                     .supports = &float_supports<&takes_all>,
                                      .candidates = &gemm_candidates,
                                      .prepare = &prepare,
                                      .launch = &launch<&host::conv_gemm>};
