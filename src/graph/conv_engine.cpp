@@ -216,10 +216,10 @@ bool match_graph(const Graph& graph, Match* m, std::string* why) {
 bool wants_sums(const Match& match) { return match.sum >= 0 || match.squares >= 0; }
 
 // The config's workspace, with that of the sums by channel where the graph has them; nothing where the config has none.
-std::optional<std::size_t> workspace_of(const Match& match, const conv::ConvEngine& engine, const conv::Config& config,
-                                        std::size_t workspace, const Device& device) {
+std::optional<std::size_t> workspace_of(const Match& match, const conv::Config& config, std::size_t workspace,
+                                        const Device& device) {
   if (!wants_sums(match)) return workspace;
-  const std::size_t sums = conv::sums_workspace(engine, match.problem, config, device);
+  const std::size_t sums = conv::sums_workspace(match.problem, config, device);
   return sums > 0 ? std::optional(workspace + sums) : std::nullopt;
 }
 
@@ -257,8 +257,8 @@ const Rows& rows_of(const conv::ConvEngine& inner) {
   return all[static_cast<std::size_t>(&inner - conv::engines().data())];
 }
 
-bool has_tensor_cores(const conv::ConvEngine& inner) { return rows_of(inner).with != nullptr; }
-bool has_none(const conv::ConvEngine& inner) { return rows_of(inner).without != nullptr; }
+bool has_row_with_tensor_cores(const conv::ConvEngine& inner) { return rows_of(inner).with != nullptr; }
+bool has_row_without_tensor_cores(const conv::ConvEngine& inner) { return rows_of(inner).without != nullptr; }
 
 // The knobs that stand for a config: the row of the tile list, the splits and the kernel, which is 0 but for the engine
 // that packs copies: there its inner engine and whether channels are padded. Every engine has the last one because
@@ -342,8 +342,7 @@ std::vector<Config> conv_configs(const Engine& engine, const Graph& graph, const
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const conv::Candidate& a, const conv::Candidate& b) { return a.seconds < b.seconds; });
   for (const conv::Candidate& candidate : candidates) {
-    const std::optional<std::size_t> workspace =
-        workspace_of(match, *inner, candidate.config, candidate.workspace, device);
+    const std::optional<std::size_t> workspace = workspace_of(match, candidate.config, candidate.workspace, device);
     if (workspace) configs.push_back(config_of(candidate.config, *workspace, candidate.seconds));
   }
   if (configs.empty() && !candidates.empty()) *why = "it does not sum the result by channel on its epilogue";
@@ -370,8 +369,7 @@ Status conv_prepare(const Engine& engine, const GraphRef& graph, const Device& d
   GPUDNN_REQUIRE(found != candidates.end(), GPUDNN_STATUS_NOT_SUPPORTED,
                  "engine %s has no config with these knob values for this convolution", engine.name);
   choice.config = found->config;
-  const std::optional<std::size_t> workspace =
-      workspace_of(match, *choice.engine, found->config, found->workspace, device);
+  const std::optional<std::size_t> workspace = workspace_of(match, found->config, found->workspace, device);
   GPUDNN_REQUIRE(workspace.has_value(), GPUDNN_STATUS_NOT_SUPPORTED,
                  "engine %s does not sum the result by channel with this config", engine.name);
   choice.workspace = *workspace;
@@ -394,15 +392,15 @@ bool rank_convolution(const Graph& graph, const Device& device, std::vector<Choi
   for (const bool tensor_cores : {true, false}) {
     match.problem.math = math_of(tensor_cores);
     double least = 0;  // what measurements put first stays first, whatever the models say of the others
-    for (const conv::Choice& ranked : conv::rank(match.problem, device, tensor_cores ? &has_tensor_cores : &has_none)) {
+    const auto has_row = tensor_cores ? &has_row_with_tensor_cores : &has_row_without_tensor_cores;
+    for (const conv::Choice& ranked : conv::rank(match.problem, device, has_row)) {
       least = std::max(least, ranked.seconds);
       const Rows& rows = rows_of(*ranked.engine);
       const Engine* engine = tensor_cores ? rows.with : rows.without;
       if (ranked.engine->alignment > match.alignment) continue;
       if (std::find(seen.begin(), seen.end(), engine) != seen.end()) continue;
       without_sums = std::min(without_sums, ranked.seconds);
-      const std::optional<std::size_t> workspace =
-          workspace_of(match, *ranked.engine, ranked.config, ranked.workspace, device);
+      const std::optional<std::size_t> workspace = workspace_of(match, ranked.config, ranked.workspace, device);
       if (!workspace) continue;
       seen.push_back(engine);
       choices->push_back({engine, config_of(ranked.config, *workspace, least)});

@@ -65,7 +65,7 @@ class EngineRun {
       : backend_(backend),
         engine_(engine),
         inputs_(inputs),
-        workspace_(backend, candidate.workspace + (with_sums ? sums_workspace(engine, candidate, c) : 0)),
+        workspace_(backend, candidate.workspace + (with_sums ? sums_workspace(candidate, c) : 0)),
         out_(backend, output_of(c.problem), values.out.empty() ? nullptr : &values.out, misaligned),
         prepared_(engine.prepare(c.problem, candidate.config, *backend.handle()->device)),
         args_(inputs.args()) {
@@ -82,9 +82,8 @@ class EngineRun {
   }
 
   // Of the sums by channel; 0 where the config has none.
-  [[nodiscard]] static std::size_t sums_workspace(const conv::ConvEngine& engine, const conv::Candidate& candidate,
-                                                  const ConvCase& c) {
-    return conv::sums_workspace(engine, c.problem, candidate.config, *Backend::at_hand().handle()->device);
+  [[nodiscard]] static std::size_t sums_workspace(const conv::Candidate& candidate, const ConvCase& c) {
+    return conv::sums_workspace(c.problem, candidate.config, *Backend::at_hand().handle()->device);
   }
   [[nodiscard]] std::vector<double> sums() const { return sum_->values(); }
   [[nodiscard]] std::vector<double> squares() const { return squares_->values(); }

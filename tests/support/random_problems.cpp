@@ -135,7 +135,7 @@ void first_layer(Random& random, conv::Problem* p) {
   p->x.dims[1 + p->spatial] = 8 * random.between(1, p->spatial == 1 ? 12 : 3);
 }
 
-// Groups of up to 8 channels that fill blocks of 8, square filters: what kernels for depthwise and small groups ask
+// Groups of up to 16 channels that fill blocks of 8, square filters: what kernels for depthwise and small groups ask
 // for.
 void small_groups(Random& random, conv::Problem* p, std::int64_t* channels) {
   p->spatial = 2;
@@ -149,8 +149,8 @@ void small_groups(Random& random, conv::Problem* p, std::int64_t* channels) {
     p->dilation[i] = 1;
     p->pad[i] = random.between(0, taps - 1);
   }
-  *channels = random.pick<std::int64_t>({1, 1, 2, 4, 8});
-  p->groups = static_cast<std::int32_t>(8 / *channels * random.between(1, 3));
+  *channels = random.pick<std::int64_t>({1, 1, 2, 4, 8, 16});
+  p->groups = static_cast<std::int32_t>(std::max<std::int64_t>(1, 8 / *channels) * random.between(1, 3));
 }
 
 // Whole vectors of channels: what kernels for tensor cores ask for, channels last or pointwise.

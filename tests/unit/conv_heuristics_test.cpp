@@ -81,11 +81,13 @@ Support takes_1x1(const Problem& problem, const Device&) {
 
 constexpr ConvEngine kEngines[] = {
     {.name = "even",
+     .backend = GPUDNN_BACKEND_HOST,
      .supports = &takes_all,
      .candidates = &pretended_candidates<0>,
      .prepare = &pretended_prepare,
      .launch = &pretended_launch},
     {.name = "odd",
+     .backend = GPUDNN_BACKEND_HOST,
      .math = GPUDNN_TENSOR_OP_MATH,
      .supports = &takes_1x1,
      .candidates = &pretended_candidates<1>,

@@ -149,9 +149,9 @@ void expect_complex_batches_fit(const FourierSm90Launch& l, const Problem& p, co
     EXPECT_GE(l.terms.extent[1], l.batches * (l.direction == Direction::dgrad ? inputs : outputs)) << line;
     EXPECT_LE(l.product_at + bytes(l.result.rows), l.workspace) << line;
     EXPECT_EQ(l.padded_tiles, l.m_tiles_of_batch * 128) << line;
-    EXPECT_EQ(l.plan.a[0].images, l.batches * l.padded_tiles) << line;
+    EXPECT_EQ(l.product.a[0].images, l.batches * l.padded_tiles) << line;
   }
-  EXPECT_NE(l.plan.a[0].row_step, 0) << line << ": TMA fetches rows of a matrix";
+  EXPECT_NE(l.product.a[0].row_step, 0) << line << ": TMA fetches rows of a matrix";
 }
 
 TEST(TransformParams, ComplexBatchesOnTensorCoresFitTheWorkspace) {

@@ -71,8 +71,10 @@ Status launch_right(const LaunchSite&, const void* prepared, const conv::Args& a
   host::conv_gemm(*static_cast<const conv::Problem*>(prepared), args);
   return GPUDNN_STATUS_SUCCESS;
 }
-constexpr conv::ConvEngine kWrongEngine = {.name = "wrong_gemm", .launch = &launch_wrong};
-constexpr conv::ConvEngine kRightEngine = {.name = "right_gemm", .launch = &launch_right};
+constexpr conv::ConvEngine kWrongEngine = {
+    .name = "wrong_gemm", .backend = GPUDNN_BACKEND_HOST, .launch = &launch_wrong};
+constexpr conv::ConvEngine kRightEngine = {
+    .name = "right_gemm", .backend = GPUDNN_BACKEND_HOST, .launch = &launch_right};
 
 struct Convolution {
   Convolution(const Convolution&) = delete;

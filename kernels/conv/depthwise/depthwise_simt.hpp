@@ -64,7 +64,7 @@ constexpr TileRow kTiles[] = {
     {Kernel::wgrad, 7, 7, 1, 1, 1, 2}, {Kernel::wgrad, 7, 7, 2, 1, 1, 2},
     {Kernel::wgrad, 1, 8, 1, 2, 4, 3}, {Kernel::wgrad, 1, 8, 1, 1, 1, 4},
     {Kernel::wgrad, 1, 1, 0, 2, 1, 4}, {Kernel::wgrad, 1, 1, 0, 1, 1, 4},
-    {Kernel::line, 1, 4, 1, 1, 1, 3}, {Kernel::line, 1, 8, 1, 1, 1, 2},
+    {Kernel::line, 1, 4, 1, 1, 1, 4}, {Kernel::line, 1, 8, 1, 1, 1, 2},
     {Kernel::line_wgrad, 1, 4, 1, 1, 1, 3}, {Kernel::line_wgrad, 1, 8, 1, 1, 1, 2},
 };
 // clang-format on

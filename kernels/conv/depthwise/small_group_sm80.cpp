@@ -7,6 +7,8 @@ namespace gpudnn::kernels::small_group {
 void launch(int row, ElementType type, const Params& params, CUstream_st* stream) {
   if (type == ElementType::f16) {
     launch_of_type<tile::Half>(row, params, stream);
+  } else if (type == ElementType::f32) {
+    launch_of_type<float>(row, params, stream);
   } else {
     launch_of_type<tile::BFloat16>(row, params, stream);
   }

@@ -1,5 +1,4 @@
-// Convolution of groups of 1, 2, 4 or 8 channels, channels last, on tensor cores: forward, and the data gradient of
-// step 1.
+// Convolution of groups of 1, 2, 4 or 8 channels, channels last, on tensor cores: forward, and the data gradient.
 //
 //   y[n, i, j, k] = sum over r, s, c of x[n, i * stride + r - pad, j * stride + s - pad, c] * w[k, c, r, s]
 //
@@ -13,12 +12,17 @@
 // warp keeps the sums of 8 columns of 16 rows and the filter of 8 channels in registers, and loads a fragment for each
 // image column and each r. A thread block stages the image's tile, with its borders as zeros, by cp.async, up to 8
 // blocks of channels beside each other; rows are 1 modulo 8 chunks of 16 bytes apart, so that the 8 rows of a fragment
-// lie in different banks. The results go through the same memory, to leave as whole vectors.
+// lie in different banks. The results go through shared memory too, to leave as whole vectors: 16 bytes of a pixel at a
+// time, as a warp has them, are half a sector, and the L2 takes as long for one as for a line.
+//
+// In the data gradient of step 2 a tile is 16 x 8 blocks of 2 x 2 pixels of dx. The pixels at the same place of their
+// blocks see the same taps, each second one, by a convolution of step 1: with 3 x 3 taps, 4, 2, 2 and 1 of them. They
+// are added up and stored one place after the other, from one staged tile of dy.
 //
 // Zero times an infinity is a NaN, so an infinite element would spoil the other groups of its block. A warp that finds
 // a sum that is not finite adds up its tile again, tap by tap without the zeros.
 //
-// Limits: whole blocks of 8 channels, filters of 3 x 3 to 7 x 7, steps 1 and 2, no dilation.
+// Limits: whole blocks of 8 channels, filters of 3 x 3 to 7 x 7 (floats, as TF32, 3 x 3), steps 1 and 2, no dilation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,8 +34,10 @@
 #include "kernels/gemm/epilogue/activation.cuh"
 #include "kernels/gemm/epilogue/channel_value.cuh"
 #include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/cvt_tf32.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/mma_sync.cuh"
 #include "kernels/ptx/mma_sync_m16n8k8.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
 #include "kernels/tile/numeric.cuh"
@@ -40,11 +46,23 @@ namespace gpudnn::kernels::small_group {
 
 template <int kRow>
 struct Instance {
+  static constexpr bool kIsDgrad = kTiles[kRow].is_dgrad;
   static constexpr int kTaps = kTiles[kRow].taps;
-  static constexpr int kStride = kTiles[kRow].stride;
+  static constexpr int kStride = kTiles[kRow].step();
+  static constexpr int kWindow = kTiles[kRow].window();
   // Image columns that a warp's windows see, and those that it loads: in pairs.
-  static constexpr int kSeen = (kWarpColumns - 1) * kStride + kTaps;
+  static constexpr int kSeen = (kWarpColumns - 1) * kStride + kWindow;
   static constexpr int kPairs = (kSeen + 1) / 2;
+  // The tap by which a pixel at `place` (0 or 1) of its block sees the pixel `at` of its window; negative: by none.
+  static constexpr int tap(int place, int at) {
+    if (!kIsDgrad) return at;
+    return at < place ? -1 : place + 2 * (kWindow - 1 - at);
+  }
+};
+// Rows and columns of blocks of dx have places 0 and 1; without blocks there is one place.
+template <int kRowOfBlock, int kColumnOfBlock>
+struct BlockPlace {
+  static constexpr int kR = kRowOfBlock, kS = kColumnOfBlock;
 };
 
 struct Tile {
@@ -58,23 +76,51 @@ __device__ __forceinline__ Tile tile_at(const Params& p, std::uint32_t index) {
           static_cast<int>(column) * p.parts * kWarpColumns};
 }
 
-// Calls body(row, column, chunk) for the pixels of the thread's block of channels, where `chunk` is the place in shared
-// memory.
-template <class Body>
-__device__ __forceinline__ void for_chunks(const Params& p, const Walk& walk, int pitch, Body&& body) {
-  std::uint32_t block = 0;
+// Calls body(exists, offset, chunk) for the pixels of a walk over a tile, of the thread's chunk of channels, where
+// `offset` is the place in the tensor in elements, and `chunk` that in shared memory. The tile begins at `first` of the
+// tensor, which may lie outside; neighbours on the walk are kStep rows or columns apart in the tensor. `rows`: that the
+// walk goes down in an image.
+template <class T, int kStep, class Body>
+__device__ __forceinline__ void for_pixels(const Params& p, const Walk& walk, int pitch, const Tile& first,
+                                           const Strides& steps, int rows, int height, int width, int first_channel,
+                                           Body&& body) {
+  std::uint32_t chunk_of_pixel = 0;
   std::uint32_t first_column = 0;
-  int row = static_cast<int>(walk.columns.divmod(p.blocks_c.divmod(threadIdx.x, &block), &first_column));
+  auto row = static_cast<int>(walk.columns.divmod(p.chunks_c.divmod(threadIdx.x, &chunk_of_pixel), &first_column));
   auto column = static_cast<int>(first_column);
+  const int channel = first_channel + static_cast<int>(chunk_of_pixel) * (16 / static_cast<int>(sizeof(T)));
+  const int images = channel < p.channels ? p.images - first.n : 0;
+  const int last = images > 1 ? walk.rows : images * rows;
   const auto columns = static_cast<int>(walk.columns.divisor);
-  const auto blocks = static_cast<int>(p.blocks_c.divisor);
+  const auto chunks = static_cast<int>(p.chunks_c.divisor);
+  const std::int64_t from = first.n * steps.n + static_cast<std::int64_t>(first.row) * steps.h +
+                            static_cast<std::int64_t>(first.column) * steps.w + channel;
+  const std::int64_t from_next = from + steps.n - static_cast<std::int64_t>(rows) * kStep * steps.h;
+  // Everything that depends on row and column goes along with them. Unsigned, as pixels outside may be far.
+  const auto step_h = static_cast<std::uint32_t>(kStep * steps.h);
+  const auto step_w = static_cast<std::uint32_t>(kStep * steps.w);
+  std::uint32_t offset = static_cast<std::uint32_t>(row) * step_h + first_column * step_w;
+  const std::uint32_t offset_step =
+      static_cast<std::uint32_t>(walk.step_rows) * step_h + static_cast<std::uint32_t>(walk.step_columns) * step_w;
+  const std::uint32_t offset_wrap = step_h - static_cast<std::uint32_t>(columns) * step_w;
+  int chunk = row * pitch + column * chunks + static_cast<int>(chunk_of_pixel);
+  const int chunk_step = walk.step_rows * pitch + walk.step_columns * chunks;
+  const int chunk_wrap = pitch - columns * chunks;
   while (row < walk.rows) {
-    body(row, column, row * pitch + column * blocks + static_cast<int>(block));
+    const bool is_next = row >= rows;
+    const int at_row = first.row + kStep * (is_next ? row - rows : row);
+    const bool exists = row < last && static_cast<unsigned>(at_row) < static_cast<unsigned>(height) &&
+                        static_cast<unsigned>(first.column + kStep * column) < static_cast<unsigned>(width);
+    body(exists, (is_next ? from_next : from) + static_cast<std::int32_t>(offset), chunk);
     row += walk.step_rows;
     column += walk.step_columns;
+    offset += offset_step;
+    chunk += chunk_step;
     if (column >= columns) {
       column -= columns;
       ++row;
+      offset += offset_wrap;
+      chunk += chunk_wrap;
     }
   }
 }
@@ -85,21 +131,12 @@ template <class T>
 __device__ __forceinline__ void stage_tensor(const Params& p, const void* tensor, const Strides& steps,
                                              const Walk& walk, int pitch, const Tile& first, int rows, int height,
                                              int width, int first_channel, std::uint32_t shared) {
-  std::uint32_t block = 0;
-  (void)p.blocks_c.divmod(threadIdx.x, &block);
-  const int channel = first_channel + static_cast<int>(block) * kBlock;
-  const int images = channel < p.channels ? p.images - first.n : 0;
-  const T* const base = static_cast<const T*>(tensor);
-  const T* const from = base + (first.n * steps.n + static_cast<std::int64_t>(first.row) * steps.h +
-                                static_cast<std::int64_t>(first.column) * steps.w + channel);
-  for_chunks(p, walk, pitch, [&](int line, int column, int chunk) {
-    const int image = line >= rows ? 1 : 0;
-    const int row = image != 0 ? line - rows : line;
-    const bool inside = image < images && static_cast<unsigned>(first.row + row) < static_cast<unsigned>(height) &&
-                        static_cast<unsigned>(first.column + column) < static_cast<unsigned>(width);
-    const T* const at = from + (image != 0 ? steps.n : 0) + (row * steps.h + column * steps.w);
-    ptx::cp_async<16>(shared + 16 * static_cast<std::uint32_t>(chunk), inside ? at : base, inside ? 16u : 0u);
-  });
+  for_pixels<T, 1>(p, walk, pitch, first, steps, rows, height, width, first_channel,
+                   [&](bool exists, std::int64_t offset, int chunk) {
+                     // Of no bytes nothing is read, wherever that is.
+                     ptx::cp_async<16>(shared + 16 * static_cast<std::uint32_t>(chunk),
+                                       static_cast<const T*>(tensor) + offset, exists ? 16u : 0u);
+                   });
 }
 template <class T, class I>
 __device__ __forceinline__ void stage_image(const Params& p, const Tile& at, int first_channel, std::uint32_t shared) {
@@ -128,24 +165,60 @@ struct FilterElement {
     return first_tap != nullptr ? first_tap[r * step_r + s * step_s] : tile::narrow<T>(0.0f);
   }
 };
+// 16-byte chunks of a block of channels, which are also the words of a lane's share of operand b; of operand a a lane
+// has twice as many. Floats are rounded to TF32.
+template <class T>
+constexpr int kParts = kBlock* static_cast<int>(sizeof(T)) / 16;
 template <class T, class I>
-__device__ __forceinline__ void load_filter(const Params& p, int first, std::uint32_t (&filter)[I::kTaps][I::kTaps]) {
+using FilterWords = std::uint32_t[I::kTaps][I::kTaps][kParts<T>];
+template <class T, class I>
+__device__ __forceinline__ void load_filter(const Params& p, int first, FilterWords<T, I>& filter) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const FilterElement<T> low(p, first, lane % 4 * 2, lane / 4, I::kTaps);
-  const FilterElement<T> high(p, first, lane % 4 * 2 + 1, lane / 4, I::kTaps);
+  constexpr bool kIsFloat = std::is_same_v<T, float>;
+  const FilterElement<T> low(p, first, kIsFloat ? lane % 4 : lane % 4 * 2, lane / 4, I::kTaps);
+  const FilterElement<T> high(p, first, kIsFloat ? lane % 4 + 4 : lane % 4 * 2 + 1, lane / 4, I::kTaps);
 #pragma unroll
   for (int r = 0; r < I::kTaps; ++r) {
 #pragma unroll
-    for (int s = 0; s < I::kTaps; ++s) filter[r][s] = tile::word_of(low.tap(r, s), high.tap(r, s));
+    for (int s = 0; s < I::kTaps; ++s) {
+      if constexpr (kIsFloat) {
+        filter[r][s][0] = ptx::cvt_rna_tf32(low.tap(r, s));
+        filter[r][s][1] = ptx::cvt_rna_tf32(high.tap(r, s));
+      } else {
+        filter[r][s][0] = tile::word_of(low.tap(r, s), high.tap(r, s));
+      }
+    }
   }
 }
 
 template <class T>
-__device__ __forceinline__ void mma(float (&sums)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t b) {
-  if constexpr (std::is_same_v<T, tile::Half>) {
-    ptx::mma_m16n8k8_f16(sums, a0, a1, b);
+using ColumnWords = std::uint32_t[2 * kParts<T>];  // a lane's of 16 pixels of a column
+template <class T>
+__device__ __forceinline__ void mma(float (&sums)[4], const ColumnWords<T>& a, const std::uint32_t (&b)[kParts<T>]) {
+  if constexpr (std::is_same_v<T, float>) {
+    ptx::mma_m16n8k8_tf32(sums, a, b[0], b[1]);
+  } else if constexpr (std::is_same_v<T, tile::Half>) {
+    ptx::mma_m16n8k8_f16(sums, a[0], a[1], b[0]);
   } else {
-    ptx::mma_m16n8k8_bf16(sums, a0, a1, b);
+    ptx::mma_m16n8k8_bf16(sums, a[0], a[1], b[0]);
+  }
+}
+// Columns 0 and 1 from `from` on: a fragment of 16 bits holds both, of floats one.
+template <class T>
+__device__ __forceinline__ void load_columns(std::uint32_t from, std::uint32_t column_step,
+                                             ColumnWords<T> (&columns)[2]) {
+  if constexpr (std::is_same_v<T, float>) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      ptx::ldmatrix_x4(from + static_cast<std::uint32_t>(i) * column_step, columns[i]);
+#pragma unroll
+      for (std::uint32_t& word : columns[i]) word = ptx::cvt_rna_tf32(__uint_as_float(word));
+    }
+  } else {
+    std::uint32_t words[4];
+    ptx::ldmatrix_x4(from, words);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) columns[i / 2][i % 2] = words[i];
   }
 }
 
@@ -157,26 +230,29 @@ __device__ __forceinline__ int staged_row(const Params& p, int m) {
 }
 
 // sums[j]: column j of the warp's 8.
-template <class T, class I>
-__device__ __forceinline__ void multiply(const Params& p, std::uint32_t from,
-                                         const std::uint32_t (&filter)[I::kTaps][I::kTaps],
+template <class T, class I, class At>
+__device__ __forceinline__ void multiply(const Params& p, std::uint32_t from, const FilterWords<T, I>& filter,
                                          float (&sums)[kWarpColumns][4]) {
   const std::uint32_t row_step = 16 * static_cast<std::uint32_t>(p.in_pitch);
-  const std::uint32_t pair_step = 32 * p.blocks_c.divisor;
+  const std::uint32_t column_step = 16 * p.chunks_c.divisor;
 #pragma unroll
   for (int pair = 0; pair < I::kPairs; ++pair) {
 #pragma unroll
-    for (int r = 0; r < I::kTaps; ++r) {
-      std::uint32_t a[4];  // of columns 2 pair and 2 pair + 1
-      ptx::ldmatrix_x4(from + static_cast<std::uint32_t>(pair) * pair_step + static_cast<std::uint32_t>(r) * row_step,
-                       a);
+    for (int row = 0; row < I::kWindow; ++row) {
+      const int r = I::tap(At::kR, row);
+      if (r < 0) continue;
+      ColumnWords<T> columns[2];
+      load_columns<T>(
+          from + static_cast<std::uint32_t>(2 * pair) * column_step + static_cast<std::uint32_t>(row) * row_step,
+          column_step, columns);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
 #pragma unroll
-        for (int s = 0; s < I::kTaps; ++s) {
-          const int steps = pair * 2 + half - s;
-          if (steps < 0 || steps % I::kStride != 0 || steps / I::kStride >= kWarpColumns) continue;
-          mma<T>(sums[steps >= 0 ? steps / I::kStride % kWarpColumns : 0], a[2 * half], a[2 * half + 1], filter[r][s]);
+        for (int column = 0; column < I::kWindow; ++column) {
+          const int steps = pair * 2 + half - column;
+          const int s = I::tap(At::kS, column);
+          if (s < 0 || steps < 0 || steps % I::kStride != 0 || steps / I::kStride >= kWarpColumns) continue;
+          mma<T>(sums[steps >= 0 ? steps / I::kStride % kWarpColumns : 0], columns[half], filter[r][s >= 0 ? s : 0]);
         }
       }
     }
@@ -185,8 +261,8 @@ __device__ __forceinline__ void multiply(const Params& p, std::uint32_t from,
 
 // The epilogue of a pair of channels.
 template <class T>
-__device__ __forceinline__ std::uint32_t finish_pair(const Params& p, float low, float high, const float (&bias)[2],
-                                                     const T* addend) {
+__device__ __forceinline__ tile::Pack<T, 2> finish_pair(const Params& p, float low, float high, const float (&bias)[2],
+                                                        const T* addend) {
   float value[2] = {low, high};
   if (!p.is_plain) {
 #pragma unroll
@@ -197,10 +273,10 @@ __device__ __forceinline__ std::uint32_t finish_pair(const Params& p, float low,
     }
     gemm::activate_by_call(p.activation, value);
   }
-  return tile::narrow_pack<T>(value).words[0];
+  return tile::narrow_pack<T>(value);
 }
 
-// A warp's place: which block of channels, which columns, and what its lane does.
+// A warp's place: which block of channels and which columns.
 struct WarpPlace {
   int block, part, first;  // `first`: channel of the tensor
 };
@@ -210,6 +286,7 @@ struct Pair {
   int m, column, n, h, w;
   bool exists;
 };
+template <class I, class At>
 __device__ __forceinline__ Pair pair_at(const Params& p, const Tile& at, const WarpPlace& place, int half, int j) {
   Pair pair;
   pair.m = static_cast<int>(threadIdx.x) % 32 / 4 + 8 * half;
@@ -218,7 +295,13 @@ __device__ __forceinline__ Pair pair_at(const Params& p, const Tile& at, const W
   pair.n = at.n + part;
   pair.h = at.row + pair.m - part * p.part_rows;
   pair.w = at.column + pair.column;
-  pair.exists = pair.n < p.images && pair.h < p.out_h && pair.w < p.out_w && place.first < p.channels;
+  if constexpr (I::kIsDgrad) {
+    pair.h = 2 * pair.h + At::kR - p.odd_h;
+    pair.w = 2 * pair.w + At::kS - p.odd_w;
+  }
+  // In whole rows: the columns are the caller's.
+  pair.exists =
+      pair.n < p.images && static_cast<unsigned>(pair.h) < static_cast<unsigned>(p.out_h) && place.first < p.channels;
   return pair;
 }
 __device__ __forceinline__ int lane_channel() { return static_cast<int>(threadIdx.x) % 4 * 2; }  // of its block
@@ -236,32 +319,58 @@ __device__ __forceinline__ void load_bias(const Params& p, const WarpPlace& plac
   }
 }
 
-// Straight to the output: 16 bytes of each pixel from a warp, and the rest of their sector from its neighbour.
+// Where the pair stands in shared memory.
 template <class T>
-__device__ __forceinline__ void store_sums(const Params& p, const Tile& at, const WarpPlace& place,
-                                           const float (&sums)[kWarpColumns][4]) {
+__device__ __forceinline__ tile::Pack<T, 2>* result_at(const Params& p, unsigned char* results, const WarpPlace& place,
+                                                       const Pair& pair) {
+  const int chunk = pair.m * p.out_pitch + pair.column * static_cast<int>(p.chunks_c.divisor) + place.block * kParts<T>;
+  return reinterpret_cast<tile::Pack<T, 2>*>(results + 16 * chunk) + lane_channel() / 2;
+}
+template <class T, class I, class At>
+__device__ __forceinline__ void put_sums(const Params& p, const Tile& at, const WarpPlace& place,
+                                         const float (&sums)[kWarpColumns][4], unsigned char* results) {
+  constexpr int kStep = I::kIsDgrad ? 2 : 1;  // from one column of the warp to the next
   float bias[2];
   load_bias<T>(p, place, bias);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const Pair first = pair_at(p, at, place, half, 0);
-    const int columns = first.exists ? p.out_w - first.w : 0;
-    T* const out = static_cast<T*>(p.out) + offset_of(p.out_steps, first, place);
+    const Pair first = pair_at<I, At>(p, at, place, half, 0);
+    const int columns = first.exists && p.addend_scale != 0.0f ? p.out_w - first.w : 0;  // of the addend
     const T* const addend = static_cast<const T*>(p.addend) + offset_of(p.addend_steps, first, place);
+    tile::Pack<T, 2>* const to = result_at<T>(p, results, place, first);
+    const std::uint32_t step = p.chunks_c.divisor * 16 / static_cast<std::uint32_t>(sizeof(tile::Pack<T, 2>));
 #pragma unroll
     for (int j = 0; j < kWarpColumns; ++j) {
-      if (j >= columns) continue;
-      *reinterpret_cast<std::uint32_t*>(out + j * p.out_steps.w) =
+      const bool has_addend = j * kStep < columns && first.w + j * kStep >= 0;
+      to[static_cast<std::uint32_t>(j) * step] =
           finish_pair<T>(p, sums[j][2 * half], sums[j][2 * half + 1], bias,
-                         p.addend_scale != 0.0f ? addend + j * p.addend_steps.w : nullptr);
+                         has_addend ? addend + j * kStep * p.addend_steps.w : nullptr);
     }
   }
+}
+
+// The tile's results to the output, as whole vectors of the block of channels and its neighbours.
+template <class T, class I, class At>
+__device__ __forceinline__ void store_results(const Params& p, const Tile& at, int first_channel,
+                                              const unsigned char* results) {
+  constexpr int kStep = I::kIsDgrad ? 2 : 1;
+  Tile first = at;
+  if constexpr (I::kIsDgrad) {
+    first.row = 2 * at.row + At::kR - p.odd_h;
+    first.column = 2 * at.column + At::kS - p.odd_w;
+  }
+  for_pixels<T, kStep>(p, p.out_walk, p.out_pitch, first, p.out_steps, p.part_rows, p.out_h, p.out_w, first_channel,
+                       [&](bool exists, std::int64_t offset, int chunk) {
+                         if (!exists) return;
+                         *reinterpret_cast<uint4*>(static_cast<T*>(p.out) + offset) =
+                             *reinterpret_cast<const uint4*>(results + 16 * chunk);
+                       });
 }
 
 // --- tiles with elements that are not finite -------------------------------------------------------------------------
 
 // One sum, of channel n of the warp's block, without other groups' channels.
-template <class T, class I>
+template <class T, class I, class At>
 __device__ __forceinline__ float exact_sum(const Params& p, const unsigned char* staged, const WarpPlace& place,
                                            const Pair& pair, int n) {
   float sum = 0;
@@ -270,36 +379,64 @@ __device__ __forceinline__ float exact_sum(const Params& p, const unsigned char*
   for (int k = first; k < first + p.group; ++k) {
     const FilterElement<T> filter(p, place.first, k, n, I::kTaps);
 #pragma unroll 1
-    for (int tap = 0; tap < I::kTaps * I::kTaps; ++tap) {
-      const int r = tap / I::kTaps;
-      const int s = tap % I::kTaps;
-      const int at = (staged_row<I>(p, pair.m) + r) * p.in_pitch +
-                     (pair.column * I::kStride + s) * static_cast<int>(p.blocks_c.divisor) + place.block;
+    for (int pixel = 0; pixel < I::kWindow * I::kWindow; ++pixel) {
+      const int row = pixel / I::kWindow;
+      const int column = pixel % I::kWindow;
+      const int r = I::tap(At::kR, row);
+      const int s = I::tap(At::kS, column);
+      if (r < 0 || s < 0) continue;
+      const int at = (staged_row<I>(p, pair.m) + row) * p.in_pitch +
+                     (pair.column * I::kStride + column) * static_cast<int>(p.chunks_c.divisor) +
+                     place.block * kParts<T>;
       sum += tile::widen<float>(reinterpret_cast<const T*>(staged + 16 * at)[k]) * tile::widen<float>(filter.tap(r, s));
     }
   }
   return sum;
 }
 
-// The warp's part of the tile, straight to the output.
-template <class T, class I>
-__device__ __noinline__ void store_exact(const Params& p, const Tile& at, const WarpPlace& place,
-                                         const unsigned char* staged) {
+// The warp's part of the tile.
+template <class T, class I, class At>
+__device__ __noinline__ void put_exact(const Params& p, const Tile& at, const WarpPlace& place,
+                                       const unsigned char* staged, unsigned char* results) {
   float bias[2];
   load_bias<T>(p, place, bias);
 #pragma unroll 1
   for (int i = 0; i < 2 * kWarpColumns; ++i) {
-    const Pair pair = pair_at(p, at, place, i / kWarpColumns, i % kWarpColumns);
-    if (!pair.exists) continue;
+    const Pair pair = pair_at<I, At>(p, at, place, i / kWarpColumns, i % kWarpColumns);
+    if (!pair.exists || static_cast<unsigned>(pair.w) >= static_cast<unsigned>(p.out_w)) continue;
     const T* const addend =
         p.addend_scale != 0.0f ? static_cast<const T*>(p.addend) + offset_of(p.addend_steps, pair, place) : nullptr;
-    *reinterpret_cast<std::uint32_t*>(static_cast<T*>(p.out) + offset_of(p.out_steps, pair, place)) =
-        finish_pair<T>(p, exact_sum<T, I>(p, staged, place, pair, lane_channel()),
-                       exact_sum<T, I>(p, staged, place, pair, lane_channel() + 1), bias, addend);
+    *result_at<T>(p, results, place, pair) =
+        finish_pair<T>(p, exact_sum<T, I, At>(p, staged, place, pair, lane_channel()),
+                       exact_sum<T, I, At>(p, staged, place, pair, lane_channel() + 1), bias, addend);
   }
 }
+
+// A tile of the output, of the pixels at one place of their blocks. All threads; the results of before were stored.
+template <class T, class I, class At>
+__device__ __forceinline__ void make_place(const Params& p, const Tile& at, const WarpPlace& place, int first_channel,
+                                           const unsigned char* staged, int fragment, const FilterWords<T, I>& filter,
+                                           unsigned char* results) {
+  float sums[kWarpColumns][4] = {};
+  multiply<T, I, At>(p, ptx::shared_address(staged) + 16 * static_cast<std::uint32_t>(fragment), filter, sums);
+  float zero = 0;  // a NaN if any sum is not finite
+#pragma unroll
+  for (int j = 0; j < kWarpColumns; ++j) {
+#pragma unroll
+    for (int q = 0; q < 4; ++q) zero += 0.0f * sums[j][q];
+  }
+  const bool spoiled = p.group < kBlock && __any_sync(0xffffffffu, zero != zero);
+  if (spoiled) {
+    put_exact<T, I, At>(p, at, place, staged, results);
+  } else {
+    put_sums<T, I, At>(p, at, place, sums, results);
+  }
+  __syncthreads();
+  store_results<T, I, At>(p, at, first_channel, results);
+}
+
 template <class T, int kRow>
-__global__ void __launch_bounds__(32 * kMaxWarps, kTiles[kRow].min_blocks)
+__global__ void __launch_bounds__(32 * kMaxWarps, kTiles[kRow].min_blocks_of(sizeof(T)))
     small_group_kernel(const __grid_constant__ Params p) {
   using I = Instance<kRow>;
   unsigned char* const shared = tile::dynamic_shared();
@@ -313,14 +450,15 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kTiles[kRow].min_blocks)
   place.block = static_cast<int>(block);
   place.first = first_channel + place.block * kBlock;
 
+  unsigned char* const results = shared + p.stages * p.stage_bytes;
   int stage = 0;
   stage_image<T, I>(p, tile_at(p, index), first_channel, ptx::shared_address(shared));
-  std::uint32_t filter[I::kTaps][I::kTaps];
+  FilterWords<T, I> filter;
   load_filter<T, I>(p, place.first, filter);
-  // Where the lane's row of a fragment begins: rows 0 to 15 of a column, then those of the next.
-  const int fragment = staged_row<I>(p, lane % 16) * p.in_pitch +
-                       (place.part * kWarpColumns * I::kStride + lane / 16) * static_cast<int>(p.blocks_c.divisor) +
-                       place.block;
+  // Where the lane's row of a fragment begins: rows 0 to 15 of a column, then those of the next, or the next chunk.
+  const auto chunks = static_cast<int>(p.chunks_c.divisor);
+  const int fragment = staged_row<I>(p, lane % 16) * p.in_pitch + place.part * kWarpColumns * I::kStride * chunks +
+                       lane / 16 * (kParts<T> == 1 ? chunks : 1) + place.block * kParts<T>;
   while (true) {
     const Tile at = tile_at(p, index);
     const std::uint32_t next = index + p.walkers;
@@ -330,23 +468,18 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kTiles[kRow].min_blocks)
       stage_image<T, I>(p, tile_at(p, next), first_channel, ptx::shared_address(shared + (stage ^ 1) * p.stage_bytes));
     }
     unsigned char* const staged = shared + stage * p.stage_bytes;
-    float sums[kWarpColumns][4] = {};
-    multiply<T, I>(p, ptx::shared_address(staged) + 16 * static_cast<std::uint32_t>(fragment), filter, sums);
-    float zero = 0;  // a NaN if any sum is not finite
-#pragma unroll
-    for (int j = 0; j < kWarpColumns; ++j) {
-#pragma unroll
-      for (int q = 0; q < 4; ++q) zero += 0.0f * sums[j][q];
-    }
-    const bool spoiled = p.group < kBlock && __any_sync(0xffffffffu, zero != zero);
-    if (spoiled) {
-      store_exact<T, I>(p, at, place, staged);
-    } else {
-      store_sums<T>(p, at, place, sums);
+    make_place<T, I, BlockPlace<0, 0>>(p, at, place, first_channel, staged, fragment, filter, results);
+    if constexpr (I::kIsDgrad) {
+      __syncthreads();
+      make_place<T, I, BlockPlace<0, 1>>(p, at, place, first_channel, staged, fragment, filter, results);
+      __syncthreads();
+      make_place<T, I, BlockPlace<1, 0>>(p, at, place, first_channel, staged, fragment, filter, results);
+      __syncthreads();
+      make_place<T, I, BlockPlace<1, 1>>(p, at, place, first_channel, staged, fragment, filter, results);
     }
     if (next >= p.tiles) return;
     if (p.stages == 1) {
-      __syncthreads();
+      // Every warp has multiplied.
       stage_image<T, I>(p, tile_at(p, next), first_channel, ptx::shared_address(shared));
     } else {
       stage ^= 1;

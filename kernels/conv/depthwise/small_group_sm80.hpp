@@ -1,10 +1,11 @@
-// The parameters of the convolution of groups of 1, 2, 4 or 8 channels on tensor cores, shared by the launcher and the
-// kernel: plain data. See small_group_sm80.cuh.
+// The parameters of the convolution of groups of 1, 2, 4, 8 or 16 channels on tensor cores, shared by the launcher and
+// the kernel: plain data. See small_group_sm80.cuh.
 //
 // "Image" is x, or dy in the data gradient; "out" is y or dx. Strides are in elements.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/gemm/epilogue/activation.hpp"
@@ -19,6 +20,7 @@ using tile::ElementType;
 using tile::FastDivmod;
 
 constexpr int kBlock = 8;        // channels of a product: whole groups
+constexpr int kMaxGroup = 16;    // of the filter gradient
 constexpr int kTileRows = 16;    // of the output, of a product
 constexpr int kWarpColumns = 8;  // of the output, of a warp
 constexpr int kMaxWarps = 8;
@@ -28,15 +30,24 @@ constexpr int kMaxShared = 110 * 1024;
 struct TileRow {
   int taps;  // height and width of the filter
   int stride;
-  int min_blocks;  // of a multiprocessor: bounds the registers
+  int min_blocks;         // of a multiprocessor: bounds the registers
+  bool is_dgrad = false;  // the data gradient of step 2; that of step 1 is a forward convolution
+  // Of elements of so many bytes: the filter of floats takes twice the registers.
+  [[nodiscard]] constexpr int min_blocks_of(int bytes) const { return bytes == 4 ? 2 : min_blocks; }
+  // Floats have the filters of 3 x 3 alone.
+  [[nodiscard]] constexpr bool takes(int bytes) const { return bytes == 2 || taps == 3; }
+  // How far the windows of neighbouring pixels of a tile are apart, and how many pixels of the image one is wide.
+  [[nodiscard]] constexpr int step() const { return is_dgrad ? 1 : stride; }
+  [[nodiscard]] constexpr int window() const { return is_dgrad ? (taps + 1) / 2 : taps; }
 };
 // clang-format off
-constexpr TileRow kTiles[] = {{3, 1, 3}, {5, 1, 2}, {7, 1, 2}, {3, 2, 3}, {5, 2, 2}};
+constexpr TileRow kTiles[] = {{3, 1, 3}, {5, 1, 2}, {7, 1, 2}, {3, 2, 2}, {5, 2, 2}, {3, 2, 3, true}, {5, 2, 2, true}};
 // clang-format on
-// The same of the filter gradient.
-constexpr int kWgradMinBlocks[] = {2, 2, 1, 2, 2};
-constexpr int kMaxWgradShared = 200 * 1024;
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
+// The same of the filter gradient: those that are not is_dgrad.
+constexpr int kWgradMinBlocks[] = {2, 2, 1, 2, 2};
+constexpr int kWgradCount = sizeof(kWgradMinBlocks) / sizeof(kWgradMinBlocks[0]);
+constexpr int kMaxWgradShared = 200 * 1024;
 
 struct Strides {
   std::int64_t n = 0;
@@ -45,8 +56,8 @@ struct Strides {
 };
 
 // How a thread block goes over the 16-byte chunks of a staged tensor: all blocks of channels of a pixel, the pixels of
-// a row, the rows (of both images, where a tile has two). The threads are a multiple of the blocks, so that a thread
-// stays with its block of channels and takes every (threads / blocks)-th pixel: `step_rows` rows and `step_columns`
+// a row, the rows (of both images, where a tile has two). The threads are a multiple of a pixel's chunks, so that a
+// thread stays with its chunk and takes every (threads / chunks)-th pixel: `step_rows` rows and `step_columns`
 // further.
 struct Walk {
   FastDivmod columns;
@@ -77,14 +88,20 @@ struct Params {
   std::int32_t images = 0, channels = 0;
   std::int32_t group = 1;  // channels
   std::int32_t image_h = 0, image_w = 0, out_h = 0, out_w = 0, pad_h = 0, pad_w = 0;
+  // What tiles cover: the output or, in the data gradient of step 2, blocks of 2 x 2 of it, of which the first begins
+  // odd_h rows and odd_w columns before the output.
+  std::int32_t tiled_h = 0, tiled_w = 0, odd_h = 0, odd_w = 0;
   Strides image_steps, out_steps, addend_steps;
   std::int64_t filter_k = 0, filter_c = 0, filter_r = 0, filter_s = 0;
   std::int64_t bias_step = 0;  // bytes
 
   // A thread block has `blocks_c` blocks of channels and `parts` times 8 columns, a warp for each pair of those, and
   // goes over tiles of 16 rows: of one image, or 8 rows of each of two images.
+  // In the filter gradient of groups of `cross` blocks there is a warp for each block of dy in the group of one of x.
   FastDivmod blocks_c;
+  FastDivmod chunks_c;  // of 16 bytes: those of the blocks
   std::int32_t parts = 1;
+  std::int32_t cross = 1;
   std::int32_t part_rows = kTileRows;  // output rows of an image in a tile
   std::int32_t in_rows = 0;            // that a tile sees of an image
   Walk in_walk, out_walk;
@@ -97,8 +114,20 @@ struct Params {
   std::uint32_t walkers = 1;  // thread blocks that share the tiles of a channel tile
   std::int32_t stages = 1;    // 2: the next tile is loaded while this one is multiplied
   std::int32_t stage_bytes = 0;
+  std::int32_t result_bytes = 0;  // behind the stages; the filter gradient has none
   std::uint32_t threads = 0;
 };
+
+// Floats of a warp of the filter gradient.
+[[nodiscard]] GPUDNN_HOST_DEVICE constexpr int wgrad_sums_of_warp(int group, int taps) {
+  return kBlock * (group < kBlock ? group : kBlock) * taps * taps;
+}
+
+// Of a thread block.
+[[nodiscard]] inline std::size_t shared_bytes(const Params& p) {
+  return static_cast<std::size_t>(p.stages) * static_cast<std::size_t>(p.stage_bytes) +
+         static_cast<std::size_t>(p.result_bytes);
+}
 
 void launch(int row, ElementType type, const Params& params, CUstream_st* stream);
 template <class T>

@@ -15,18 +15,19 @@ template <class T, int kRow>
 void launch_row(const Params& params, CUstream_st* stream) {
   constexpr auto kKernel = &small_group_kernel<T, kRow>;
   cuda::allow_shared_memory<kKernel>(kMaxShared);
-  cuda::launch_kernel(
-      kKernel,
-      {.blocks = params.channel_tiles.divisor * params.walkers,
-       .threads = params.threads,
-       .shared_bytes = static_cast<std::size_t>(params.stages) * static_cast<std::size_t>(params.stage_bytes)},
-      stream, params);
+  cuda::launch_kernel(kKernel,
+                      {.blocks = params.channel_tiles.divisor * params.walkers,
+                       .threads = params.threads,
+                       .shared_bytes = shared_bytes(params)},
+                      stream, params);
 }
 
 template <class T>
 void launch_of_type(int row, const Params& params, CUstream_st* stream) {
-  tile::entry_at<kTileCount>(row, [](auto tile_row) -> LaunchRow { return &launch_row<T, tile_row()>; })(params,
-                                                                                                         stream);
+  tile::entry_at<kTileCount>(row, [](auto tile_row) -> LaunchRow {
+    if constexpr (kTiles[tile_row()].takes(sizeof(T))) return &launch_row<T, tile_row()>;
+    return nullptr;
+  })(params, stream);
 }
 
 }  // namespace gpudnn::kernels::small_group

@@ -1,4 +1,4 @@
-// Filter gradient of groups of 1, 2, 4 or 8 channels on tensor cores, channels last:
+// Filter gradient of groups of 1, 2, 4, 8 or 16 channels on tensor cores, channels last:
 //
 //   dw[k, c, r, s] = sum over n, i, j of x[n, i * stride + r - pad, j * stride + s - pad, c] * dy[n, i, j, k]
 //
@@ -10,8 +10,8 @@
 // them up in order. Of the 8 x 8 sums of a tap those within a group are dw; the others are left.
 //
 // Pixels that a tile has beyond dy, and the padding of x, are zeros, which would make a NaN of an infinity beside them.
-// So each thread looks at what it staged, and a tile with an element that is not finite is added up without tensor
-// cores.
+// Whatever is not finite leaves sums that are not, so a thread block that ends with such a sum begins again without
+// tensor cores.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -45,24 +45,29 @@ __device__ __forceinline__ void mma16(float (&sums)[4], const std::uint32_t (&a)
   }
 }
 
-// A bit where an element's exponent is all ones: the addition carries into its sign, which was cut off.
-template <class T>
-__device__ __forceinline__ std::uint32_t not_finite(const uint4& chunk) {
-  constexpr std::uint32_t kStep = std::is_same_v<T, tile::Half> ? 0x04000400u : 0x00800080u;
-  std::uint32_t found = 0;
-  for (const std::uint32_t word : {chunk.x, chunk.y, chunk.z, chunk.w}) found |= (word & 0x7fff7fffu) + kStep;
-  return found & 0x80008000u;
+template <class I>
+__device__ __forceinline__ bool is_not_finite(const WgradSums<I>& sums) {
+  float zero = 0;  // a NaN if any sum is not finite
+#pragma unroll
+  for (int r = 0; r < I::kTaps; ++r) {
+#pragma unroll
+    for (int pair = 0; pair < TapPairs<I>::kCount; ++pair) {
+#pragma unroll
+      for (int q = 0; q < 4; ++q) zero += 0.0f * sums[r][pair][q];
+    }
+  }
+  return zero != zero;
 }
-// Of the chunks that this thread staged.
-template <class T>
-__device__ __forceinline__ bool staged_not_finite(const Params& p, const unsigned char* image,
-                                                  const unsigned char* rows) {
-  std::uint32_t found = 0;
-  for_chunks(p, p.in_walk, p.in_pitch,
-             [&](int, int, int chunk) { found |= not_finite<T>(*reinterpret_cast<const uint4*>(image + 16 * chunk)); });
-  for_chunks(p, p.out_walk, p.out_pitch,
-             [&](int, int, int chunk) { found |= not_finite<T>(*reinterpret_cast<const uint4*>(rows + 16 * chunk)); });
-  return found != 0;
+template <class I>
+__device__ __forceinline__ void clear(WgradSums<I>& sums) {
+#pragma unroll
+  for (int r = 0; r < I::kTaps; ++r) {
+#pragma unroll
+    for (int pair = 0; pair < TapPairs<I>::kCount; ++pair) {
+#pragma unroll
+      for (int q = 0; q < 4; ++q) sums[r][pair][q] = 0;
+    }
+  }
 }
 
 // image, rows: where the lane's rows of the fragments of the warp's first two columns lie.
@@ -110,9 +115,14 @@ __device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, s
   }
 }
 
-// The sum over a tile of tap (r, s), channel k of dy and n of x, of pixels that exist.
+// Channel k of a block of dy and n of one of x in its group, or in the one of which both are a part.
+__device__ __forceinline__ bool is_same_group(const Params& p, int k, int n) {
+  return p.group >= kBlock || k / p.group == n / p.group;
+}
+
+// The sum over a tile of tap (r, s), channel k of a block of dy and n of the warp's of x, of pixels that exist.
 template <class T, class I>
-__device__ __noinline__ float exact_tile_sum(const Params& p, const Tile& at, const WarpPlace& place,
+__device__ __noinline__ float exact_tile_sum(const Params& p, const Tile& at, const WarpPlace& place, int rows_block,
                                              const unsigned char* image, const unsigned char* rows, int r, int s, int k,
                                              int n) {
   float sum = 0;
@@ -132,14 +142,14 @@ __device__ __noinline__ float exact_tile_sum(const Params& p, const Tile& at, co
     }
     const auto blocks = static_cast<int>(p.blocks_c.divisor);
     const int x_chunk = (staged_row<I>(p, m) + r) * p.in_pitch + (column * I::kStride + s) * blocks + place.block;
-    const int dy_chunk = m * p.out_pitch + column * blocks + place.block;
+    const int dy_chunk = m * p.out_pitch + column * blocks + rows_block;
     sum += tile::widen<float>(reinterpret_cast<const T*>(image + 16 * x_chunk)[n]) *
            tile::widen<float>(reinterpret_cast<const T*>(rows + 16 * dy_chunk)[k]);
   }
   return sum;
 }
 template <class T, class I>
-__device__ __forceinline__ void add_exact_tile(const Params& p, const Tile& at, const WarpPlace& place,
+__device__ __forceinline__ void add_exact_tile(const Params& p, const Tile& at, const WarpPlace& place, int rows_block,
                                                const unsigned char* image, const unsigned char* rows,
                                                WgradSums<I>& sums) {
   const int k = static_cast<int>(threadIdx.x) % 32 / 4;
@@ -151,10 +161,45 @@ __device__ __forceinline__ void add_exact_tile(const Params& p, const Tile& at, 
       for (int q = 0; q < 4; ++q) {
         const int s = TapPairs<I>::tap(pair, q / 2);
         const int n = lane_channel() + q % 2;
-        if (s >= I::kTaps || k / p.group != n / p.group) continue;
-        sums[r][pair][q] += exact_tile_sum<T, I>(p, at, place, image, rows, r, s, k, n);
+        if (s >= I::kTaps || !is_same_group(p, k, n)) continue;
+        sums[r][pair][q] += exact_tile_sum<T, I>(p, at, place, rows_block, image, rows, r, s, k, n);
       }
     }
+  }
+}
+
+// A warp's sums to its part of the workspace, which is a filter as if it were packed: k, c, r, s. Through shared memory
+// of its own, so that neighbours of the filter leave together. `x_first`, `dy_first`: channels of the warp's blocks.
+template <class I>
+__device__ __forceinline__ void store_partials(const Params& p, std::size_t part, int x_first, int dy_first,
+                                               const WgradSums<I>& sums, float* own) {
+  constexpr int kFilterTaps = I::kTaps * I::kTaps;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int k = lane / 4;
+  const int channels = min(p.group, kBlock);  // of x, of a filter
+#pragma unroll
+  for (int q = 0; q < 4; ++q) {
+    const int n = lane_channel() + q % 2;
+    if (!is_same_group(p, k, n)) continue;
+    float* const at = own + (k * channels + n % channels) * kFilterTaps;
+#pragma unroll
+    for (int r = 0; r < I::kTaps; ++r) {
+#pragma unroll
+      for (int pair = 0; pair < TapPairs<I>::kCount; ++pair) {
+        const int s = TapPairs<I>::tap(pair, q / 2);
+        if (s < I::kTaps) at[r * I::kTaps + s] = sums[r][pair][q];
+      }
+    }
+  }
+  __syncwarp();
+  // The block's filters lie in a row; where a group has two blocks of x, halves of them.
+  const int step = p.group * kFilterTaps;
+  const int rows = p.group > kBlock ? kBlock : 1;
+  const int width = kBlock * channels * kFilterTaps / rows;
+  float* const to = p.partials + part * static_cast<std::size_t>(p.channels) * static_cast<std::size_t>(step) +
+                    dy_first * step + x_first % p.group * kFilterTaps;
+  for (int row = 0; row < rows; ++row) {
+    for (int i = lane; i < width; i += 32) to[row * step + i] = own[row * width + i];
   }
 }
 
@@ -169,14 +214,16 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
   const int lane = static_cast<int>(threadIdx.x) % 32;
   WarpPlace place;
   std::uint32_t block = 0;
-  place.part = static_cast<int>(p.blocks_c.divmod(threadIdx.x / 32, &block));
+  const auto rest = static_cast<int>(p.blocks_c.divmod(threadIdx.x / 32, &block));
+  place.part = rest / p.cross;
   place.block = static_cast<int>(block);
   place.first = first_channel + place.block * kBlock;
+  const int rows_block = place.block / p.cross * p.cross + rest % p.cross;
 
   const auto blocks = static_cast<int>(p.blocks_c.divisor);
   const int image_chunk = staged_row<I>(p, lane % 16) * p.in_pitch +
                           (place.part * kWarpColumns * I::kStride + lane / 16) * blocks + place.block;
-  const int rows_chunk = lane % 16 * p.out_pitch + (place.part * kWarpColumns + lane / 16) * blocks + place.block;
+  const int rows_chunk = lane % 16 * p.out_pitch + (place.part * kWarpColumns + lane / 16) * blocks + rows_block;
   const auto stage_tile = [&](std::uint32_t index, int stage) {
     const std::uint32_t to = ptx::shared_address(shared + stage * p.stage_bytes);
     const Tile at = tile_at(p, index);
@@ -192,15 +239,11 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
     const unsigned char* const image = shared + stage * p.stage_bytes;
     const unsigned char* const rows = image + p.rows_offset;
     ptx::cp_async_wait_group<0>();
-    const bool spoiled = __syncthreads_or(static_cast<int>(staged_not_finite<T>(p, image, rows))) != 0;
+    __syncthreads();
     const std::uint32_t next = index + p.walkers;
     if (p.stages == 2 && next < p.tiles) stage_tile(next, stage ^ 1);
-    if (spoiled) {
-      add_exact_tile<T, I>(p, tile_at(p, index), place, image, rows, sums);
-    } else {
-      add_tile<T, I>(p, ptx::shared_address(image) + 16 * static_cast<std::uint32_t>(image_chunk),
-                     ptx::shared_address(rows) + 16 * static_cast<std::uint32_t>(rows_chunk), sums);
-    }
+    add_tile<T, I>(p, ptx::shared_address(image) + 16 * static_cast<std::uint32_t>(image_chunk),
+                   ptx::shared_address(rows) + 16 * static_cast<std::uint32_t>(rows_chunk), sums);
     if (p.stages == 2) {
       stage ^= 1;
     } else if (next < p.tiles) {
@@ -208,28 +251,22 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
       stage_tile(next, 0);
     }
   }
-
-  // Of the filter as if it were packed: k, c, r, s.
-  const int k = lane / 4;
-  const auto part =
-      static_cast<std::size_t>(walker) * static_cast<std::size_t>(p.parts) + static_cast<std::size_t>(place.part);
-  constexpr int kFilterTaps = I::kTaps * I::kTaps;
-  float* const to =
-      p.partials + part * static_cast<std::size_t>(p.channels) * static_cast<std::size_t>(p.group * kFilterTaps);
-  if (place.first >= p.channels) return;
-#pragma unroll
-  for (int q = 0; q < 4; ++q) {
-    const int n = lane_channel() + q % 2;
-    if (k / p.group != n / p.group) continue;
-    const int first = ((place.first + k) * p.group + n % p.group) * kFilterTaps;
-#pragma unroll
-    for (int r = 0; r < I::kTaps; ++r) {
-#pragma unroll
-      for (int pair = 0; pair < TapPairs<I>::kCount; ++pair) {
-        const int s = TapPairs<I>::tap(pair, q / 2);
-        if (s < I::kTaps) to[first + r * I::kTaps + s] = sums[r][pair][q];
-      }
+  if (__syncthreads_or(static_cast<int>(is_not_finite<I>(sums))) != 0) {
+    clear<I>(sums);
+    for (std::uint32_t index = walker; index < p.tiles; index += p.walkers) {
+      stage_tile(index, 0);
+      ptx::cp_async_wait_group<0>();
+      __syncthreads();
+      add_exact_tile<T, I>(p, tile_at(p, index), place, rows_block, shared, shared + p.rows_offset, sums);
+      __syncthreads();
     }
+  }
+
+  if (place.first < p.channels) {
+    auto* const own = reinterpret_cast<float*>(shared) + threadIdx.x / 32 * wgrad_sums_of_warp(p.group, I::kTaps);
+    const auto part =
+        static_cast<std::size_t>(walker) * static_cast<std::size_t>(p.parts) + static_cast<std::size_t>(place.part);
+    store_partials<I>(p, part, place.first, first_channel + rows_block * kBlock, sums, own);
   }
 }
 

@@ -15,17 +15,16 @@ template <class T, int kRow>
 void launch_wgrad_row(const Params& params, CUstream_st* stream) {
   constexpr auto kKernel = &small_group_wgrad_kernel<T, kRow>;
   cuda::allow_shared_memory<kKernel>(kMaxWgradShared);
-  cuda::launch_kernel(
-      kKernel,
-      {.blocks = params.channel_tiles.divisor * params.walkers,
-       .threads = params.threads,
-       .shared_bytes = static_cast<std::size_t>(params.stages) * static_cast<std::size_t>(params.stage_bytes)},
-      stream, params);
+  cuda::launch_kernel(kKernel,
+                      {.blocks = params.channel_tiles.divisor * params.walkers,
+                       .threads = params.threads,
+                       .shared_bytes = shared_bytes(params)},
+                      stream, params);
 }
 
 template <class T>
 void launch_wgrad_of_type(int row, const Params& params, CUstream_st* stream) {
-  tile::entry_at<kTileCount>(row, [](auto tile_row) -> LaunchWgradRow { return &launch_wgrad_row<T, tile_row()>; })(
+  tile::entry_at<kWgradCount>(row, [](auto tile_row) -> LaunchWgradRow { return &launch_wgrad_row<T, tile_row()>; })(
       params, stream);
   const int taps = kTiles[row].taps;
   const auto count = static_cast<std::uint32_t>(params.channels * params.group * taps * taps);

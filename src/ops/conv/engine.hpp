@@ -27,6 +27,9 @@ struct Config {
   const ConvEngine* inner = nullptr;  // nhwc_transpose: the engine that tile and split are of
   bool padded = false;                // nhwc_transpose: channels are padded to whole vectors of 16 bytes
   const char* tile_name = "";         // the row's name, static
+  // Bytes of workspace, beside the candidate's, with which a launch of forward also makes the sums by channel that args
+  // name; 0: not with this config. Null: none of the engine's makes them.
+  std::size_t (*sums_workspace)(const Problem&, const Config&, const Device&) = nullptr;
   friend bool operator==(const Config& a, const Config& b) noexcept {
     return a.tile == b.tile && a.split_k == b.split_k && a.inner == b.inner && a.padded == b.padded;
   }
@@ -42,7 +45,7 @@ struct Candidate {
 // A stateless row of the list of engines.
 struct ConvEngine {
   const char* name = nullptr;
-  gpudnnBackend_t backend = GPUDNN_BACKEND_HOST;
+  gpudnnBackend_t backend = GPUDNN_BACKEND_CUDA;
   gpudnnMathType_t math = GPUDNN_FMA_MATH;  // what it computes with: this, or GPUDNN_TENSOR_OP_MATH
   std::uint32_t alignment = 1;              // of the tensors' addresses that it needs, in bytes
   Family family = Family::direct;
@@ -57,10 +60,10 @@ struct ConvEngine {
 // Best first; the last of each backend supports everything. Two runs of any of them give the same bits.
 [[nodiscard]] std::span<const ConvEngine> engines() noexcept;
 
-// Bytes of workspace, beside the candidate's, with which a launch of forward also makes the sums by channel that args
-// name; 0: not with this config.
-[[nodiscard]] std::size_t sums_workspace(const ConvEngine& engine, const Problem& problem, const Config& config,
-                                         const Device& device);
+// The same of any config, 0 where none makes them.
+[[nodiscard]] inline std::size_t sums_workspace(const Problem& problem, const Config& config, const Device& device) {
+  return config.sums_workspace == nullptr ? 0 : config.sums_workspace(problem, config, device);
+}
 
 // Who says how long a choice takes.
 enum class Source : std::int32_t { model = 0, table = 1, tuning_cache = 2 };

@@ -1,7 +1,6 @@
 // The list of the convolution engines. Each row stands at the end of its engine's file.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/engine.hpp"
-#include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
 
 namespace gpudnn::conv {
 
@@ -28,7 +27,7 @@ std::span<const ConvEngine> engines() noexcept {
       kImplicitGemmSm80,   // mma.sync: any layout
       kFp32SplitSm90,      // f32 without TF32: terms of bf16, in NHWC
       kNhwcTranspose,      // any of the above on packed NHWC copies
-      kSmallGroupSm80,     // groups of 1, 2, 4 and 8 channels: forward and data gradient, 16 bits
+      kSmallGroupSm80,     // groups of 1, 2, 4 and 8 channels, 16 bits; of 16 in the filter gradient
       kDepthwiseSimt,      // one input channel a group
       kWinogradSm90,       // 3x3 in float by minimal filtering, its products in terms of bf16
       kWinogradSimt,       // the same by multiply-adds, through stored transforms
@@ -47,16 +46,6 @@ std::span<const ConvEngine> engines() noexcept {
       kHostDirect,  // the plain reference: everything
   };
   return list;
-}
-
-// One engine's epilogue has them.
-std::size_t sums_workspace([[maybe_unused]] const ConvEngine& engine, [[maybe_unused]] const Problem& problem,
-                           [[maybe_unused]] const Config& config, [[maybe_unused]] const Device& device) {
-#ifdef GPUDNN_WITH_CUDA
-  if (engine.launch == kImplicitGemmSm90.launch && problem.direction == Direction::forward)
-    return implicit_gemm_sm90_sums_workspace(problem, config, device);
-#endif
-  return 0;
 }
 
 std::string choice_text(const ConvEngine& engine, const Config& config) {

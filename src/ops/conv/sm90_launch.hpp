@@ -13,15 +13,14 @@
 
 namespace gpudnn::conv {
 
-// `reason` is null where the engine takes the problem.
-[[nodiscard]] inline Support sm90_supports(const Problem& problem, const Device& device,
-                                           const char* (*reason)(const Problem&), bool takes_uneven_padding = false) {
+// kReason gives null where the engine takes the problem.
+template <auto kReason, bool kTakesUnevenPadding = false>
+[[nodiscard]] Support sm90_supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
-  if (const char* const against = uneven_padding_unsupported_reason(problem);
-      against != nullptr && !takes_uneven_padding)
+  if (const char* const against = kTakesUnevenPadding ? nullptr : uneven_padding_unsupported_reason(problem))
     return Support::no(against);
-  if (const char* const against = reason(problem)) return Support::no(against);
+  if (const char* const against = kReason(problem)) return Support::no(against);
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
@@ -53,6 +52,15 @@ template <class Plan, class Encode>
 [[nodiscard]] inline Status require_maps(bool encoded) {
   GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
                  "the driver refused a tensor map for this problem; please report it with the problem's line");
+  return GPUDNN_STATUS_SUCCESS;
+}
+
+// replace() puts the addresses of a call into the maps, or returns false.
+template <class Replace>
+[[nodiscard]] Status replace_addresses(const LaunchSite& site, Replace replace) {
+  const bool replaced = cuda::with_context(site.device.ordinal, replace);
+  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
+                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -69,10 +69,6 @@ void launch_copy(kernels::LinearParams params, const void* from, void* to, CUstr
   }
 }
 
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &conv1x1_nchw_unsupported_reason);
-}
-
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
   PlanesPlan& plan = prepared->plan;
@@ -105,10 +101,7 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   const void* const out = plan.direction == kernels::sm90::Direction::filter_gradient ? args.y : args.out;
   params.in_data = in;
   params.out_data = out;
-  const bool replaced =
-      cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, in, out, filter, &params); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
+  GPUDNN_TRY(replace_addresses(site, [&] { return replace_all(plan, in, out, filter, &params); }));
   planes::launch(plan.shape, plan.type, plan.direction, params, prepared.blocks, site.stream);
   return cuda::launch_status("conv1x1_nchw_sm90");
 }
@@ -116,10 +109,9 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kConv1x1NchwSm90 = {.name = "conv1x1_nchw_sm90",
-                                            .backend = GPUDNN_BACKEND_CUDA,
                                             .math = GPUDNN_TENSOR_OP_MATH,
                                             .alignment = 16,
-                                            .supports = &supports,
+                                            .supports = &sm90_supports<&conv1x1_nchw_unsupported_reason>,
                                             .candidates = &planes_candidates,
                                             .prepare = &prepare,
                                             .launch = &launch};

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/conv1x1/conv1x1_small_c_sm80_params.hpp"
 #include "ops/conv/epilogue_args.hpp"
-#include "ops/conv/padding.hpp"
+#include "ops/conv/supports.hpp"
 #include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
@@ -16,14 +16,6 @@ struct Prepared {
   std::uint32_t blocks = 0;
   bool forward = true;
 };
-
-Support supports(const Problem& problem, const Device& device) {
-  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
-  if (const char* const against = uneven_padding_unsupported_reason(problem)) return Support::no(against);
-  if (device.compute_capability() < 80) return Support::no("it needs compute capability 8.0");
-  const char* const reason = conv1x1_small_c_unsupported_reason(problem);
-  return reason != nullptr ? Support::no(reason) : Support::yes();
-}
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config&, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
@@ -47,13 +39,13 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 
 }  // namespace
 
-extern const ConvEngine kConv1x1SmallCSm80 = {.name = "conv1x1_small_c_sm80",
-                                              .backend = GPUDNN_BACKEND_CUDA,
-                                              .math = GPUDNN_TENSOR_OP_MATH,
-                                              .alignment = 16,
-                                              .supports = &supports,
-                                              .candidates = &conv1x1_small_c_candidates,
-                                              .prepare = &prepare,
-                                              .launch = &launch};
+extern const ConvEngine kConv1x1SmallCSm80 = {
+    .name = "conv1x1_small_c_sm80",
+    .math = GPUDNN_TENSOR_OP_MATH,
+    .alignment = 16,
+    .supports = &float_supports<&conv1x1_small_c_unsupported_reason, 80, false>,
+    .candidates = &conv1x1_small_c_candidates,
+    .prepare = &prepare,
+    .launch = &launch};
 
 }  // namespace gpudnn::conv

@@ -3,6 +3,7 @@
 #include "ops/conv/depthwise/depthwise_simt_params.hpp"
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/supports.hpp"
 #include "ops/element_type.hpp"
 
 namespace gpudnn::conv {
@@ -17,12 +18,6 @@ struct Prepared {
   Direction direction = Direction::forward;
   std::size_t workspace = 0;
 };
-
-Support supports(const Problem& problem, const Device&) {
-  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
-  const char* const reason = depthwise_unsupported_reason(problem);
-  return reason == nullptr ? Support::yes() : Support::no(reason);
-}
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
@@ -60,8 +55,7 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kDepthwiseSimt = {.name = "depthwise_simt",
-                                          .backend = GPUDNN_BACKEND_CUDA,
-                                          .supports = &supports,
+                                          .supports = &float_supports<&depthwise_unsupported_reason>,
                                           .candidates = &depthwise_candidates,
                                           .prepare = &prepare,
                                           .launch = &launch};

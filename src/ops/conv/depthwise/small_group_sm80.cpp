@@ -25,17 +25,17 @@ Support supports(const Problem& problem, const Device& device) {
   if (device.compute_capability() < 80) return Support::no("it needs compute capability 8.0");
   const char* const reason = small_group_unsupported_reason(problem);
   if (reason != nullptr) return Support::no(reason);
-  const small_group::Params p = small_group_params(problem, device.multiprocessors);
-  const auto shared = static_cast<std::size_t>(p.stages) * static_cast<std::size_t>(p.stage_bytes);
+  const small_group::Params p = small_group_params(problem, {}, device.multiprocessors);
   const auto most = static_cast<std::size_t>(problem.direction == Direction::wgrad ? small_group::kMaxWgradShared
                                                                                    : small_group::kMaxShared);
-  return shared <= most && most <= device.shared_memory_per_block ? Support::yes()
-                                                                  : Support::no("shared memory does not hold a tile");
+  return shared_bytes(p) <= most && most <= device.shared_memory_per_block
+             ? Support::yes()
+             : Support::no("shared memory does not hold a tile");
 }
 
-std::shared_ptr<const void> prepare(const Problem& problem, const Config&, const Device& device) {
+std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
-  prepared->params = small_group_params(problem, device.multiprocessors);
+  prepared->params = small_group_params(problem, config, device.multiprocessors);
   prepared->row = small_group_row(problem);
   prepared->type = element_type(problem.x.type);
   prepared->direction = problem.direction;
@@ -64,7 +64,6 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kSmallGroupSm80 = {.name = "small_group_sm80",
-                                           .backend = GPUDNN_BACKEND_CUDA,
                                            .math = GPUDNN_TENSOR_OP_MATH,
                                            .alignment = 16,
                                            .supports = &supports,

@@ -20,6 +20,11 @@ constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() / 4;
 constexpr std::int64_t kVector = 8;  // elements of 16 bytes
 constexpr std::int64_t kSharedOfMultiprocessor = 224 * 1024;
 
+// The configs: warps of a thread block. With 4 twice as many blocks take turns at loading and multiplying.
+constexpr int kConfigs = 2;
+constexpr int kWarps[kConfigs] = {8, 4};
+constexpr const char* kNames[kConfigs] = {"c8", "c8_w4"};
+
 const TensorGeometry& image_of(const Problem& problem) {
   return problem.direction == Direction::dgrad ? problem.y : problem.x;
 }
@@ -41,13 +46,12 @@ const char* layout_unsupported_reason(const TensorGeometry& t) {
 const char* window_unsupported_reason(const Problem& problem) {
   if (problem.spatial != 2) return "it takes two spatial dimensions";
   if (problem.stride[0] != problem.stride[1]) return "it takes the same stride along both dimensions";
-  if (problem.direction == Direction::dgrad && problem.stride[0] != 1) return "it takes the data gradient of step 1";
   for (int i = 0; i < 2; ++i) {
     if (problem.dilation[i] != 1) return "it takes dilation 1";
     if (problem.pad[i] > 64) return "padding over 64";
     if (problem.x.dims[2 + i] > kMaxIndex || problem.y.dims[2 + i] > kMaxIndex) return "2^29 pixels in a row or more";
   }
-  if (small_group_row(problem) < 0) return "it takes filters of 3x3, 5x5 and 7x7, the last with step 1";
+  if (small_group_row(problem) < 0) return "it takes filters of 3x3, 5x5 and 7x7, the last with step 1; of f32 3x3";
   return nullptr;
 }
 
@@ -58,85 +62,96 @@ Strides strides_of(const TensorGeometry& t) {
 
 FastDivmod divisor(std::int64_t value) { return FastDivmod(static_cast<std::uint32_t>(value)); }
 
-// Blocks of channels of a thread block: up to 8 that leave the fewest over.
-int blocks_of_thread_block(int blocks) {
-  int best = std::min(blocks, kMaxWarps);
+// Blocks of channels of a thread block with `most` warps beside each other: whole groups that leave the fewest over.
+int blocks_of_thread_block(int blocks, int most, int blocks_of_group) {
+  int best = std::min(blocks, most);
   const auto rounded = [&](int n) { return static_cast<int>(ceil_div(blocks, n)) * n; };
   for (const int n : {8, 4, 6, 7, 5, 3}) {
-    if (n <= blocks && rounded(n) < rounded(best)) best = n;
+    if (n <= std::min(blocks, most) && n % blocks_of_group == 0 && rounded(n) < rounded(best)) best = n;
   }
   return best;
 }
 
-// A thread block has 32 threads for each part and block of channels.
-Walk walk_of(int rows, int columns, int parts) {
+// With `pixels` threads for each block of channels.
+Walk walk_of(int rows, int columns, int pixels) {
   Walk walk;
   walk.columns = divisor(columns);
   walk.rows = rows;
-  walk.step_rows = 32 * parts / columns;
-  walk.step_columns = 32 * parts % columns;
+  walk.step_rows = pixels / columns;
+  walk.step_columns = pixels % columns;
   return walk;
 }
 
 // The image that a tile sees, in shared memory, and the tiles.
 void set_tile(const TileRow& tile, bool wgrad, Params* p) {
   const int images = kTileRows / p->part_rows;
-  const auto blocks = static_cast<int>(p->blocks_c.divisor);
+  const auto chunks = static_cast<int>(p->chunks_c.divisor);
   const int columns = p->parts * kWarpColumns;
   // Fragments are loaded in pairs of columns.
-  const int seen = static_cast<int>(ceil_div((columns - 1) * tile.stride + tile.taps, 2) * 2);
-  const int rows = (p->part_rows - 1) * tile.stride + tile.taps;
-  const auto pitch = [](int chunks) { return (chunks + 6) / 8 * 8 + 1; };
+  const int seen = static_cast<int>(ceil_div((columns - 1) * tile.step() + tile.window(), 2) * 2);
+  const int rows = (p->part_rows - 1) * tile.step() + tile.window();
+  const int pixels = 32 * p->parts * p->cross * static_cast<int>(p->blocks_c.divisor) / chunks;
+  const auto pitch = [](int least) { return (least + 6) / 8 * 8 + 1; };
   p->in_rows = rows;
-  p->in_walk = walk_of(images * rows, seen, p->parts);
-  p->in_pitch = pitch(seen * blocks);
-  p->out_walk = walk_of(kTileRows, columns, p->parts);
-  p->out_pitch = pitch(columns * blocks);
+  p->in_walk = walk_of(images * rows, seen, pixels);
+  p->in_pitch = pitch(seen * chunks);
+  p->out_walk = walk_of(kTileRows, columns, pixels);
+  p->out_pitch = pitch(columns * chunks);
   const int image_chunks = images * rows * p->in_pitch;
   const int out_chunks = kTileRows * p->out_pitch;
   p->rows_offset = 16 * image_chunks;
   p->stage_bytes = 16 * (image_chunks + (wgrad ? out_chunks : 0));
-  p->column_tiles = divisor(ceil_div(p->out_w, columns));
-  p->row_tiles = divisor(ceil_div(p->out_h, p->part_rows));
+  p->result_bytes = wgrad ? 0 : 16 * out_chunks;
+  p->column_tiles = divisor(ceil_div(p->tiled_w, columns));
+  p->row_tiles = divisor(ceil_div(p->tiled_h, p->part_rows));
   p->tiles = p->column_tiles.divisor * p->row_tiles.divisor * static_cast<std::uint32_t>(ceil_div(p->images, images));
 }
 
 // Rows that the tiles load, those beyond the image too.
 std::int64_t rows_loaded(const TileRow& tile, const Params& p) {
   return static_cast<std::int64_t>(p.tiles) * (kTileRows / p.part_rows) * p.in_rows +
-         static_cast<std::int64_t>(p.tiles) * kTileRows * tile.stride / 2;
+         static_cast<std::int64_t>(p.tiles) * kTileRows * tile.step() / 2;
 }
 
 bool is_wgrad(const Problem& problem) { return problem.direction == Direction::wgrad; }
 
-int resident_blocks(const Problem& problem, const Params& p) {
+int bytes_of(const Problem& problem) { return data_type_bits(problem.x.type) / 8; }
+
+int resident_blocks(const Problem& problem, const Config& config, const Params& p) {
   const int row = small_group_row(problem);
-  const auto shared = kSharedOfMultiprocessor / (std::int64_t{p.stages} * p.stage_bytes + 1024);
-  return static_cast<int>(
-      std::clamp<std::int64_t>(shared, 1, is_wgrad(problem) ? kWgradMinBlocks[row] : kTiles[row].min_blocks));
+  const std::int64_t of_shared = kSharedOfMultiprocessor / (static_cast<std::int64_t>(shared_bytes(p)) + 1024);
+  const int of_registers = is_wgrad(problem) ? kWgradMinBlocks[row] : kTiles[row].min_blocks_of(bytes_of(problem));
+  return static_cast<int>(std::clamp<std::int64_t>(of_shared, 1, kMaxWarps / kWarps[config.tile] * of_registers));
 }
 
-// The shape of a thread block's tile.
-void set_shape(const TileRow& tile, bool wgrad, Params* p) {
+// The shape of a thread block's tile, of so many warps at the most.
+void set_shape(const TileRow& tile, bool wgrad, int warps, int bytes, Params* p) {
   const int most = wgrad ? kMaxWgradShared : kMaxShared;
-  const int blocks = blocks_of_thread_block(p->channels / kBlock);
+  const int blocks = blocks_of_thread_block(p->channels / kBlock, warps / p->cross, p->cross);
   p->blocks_c = divisor(blocks);
+  p->chunks_c = divisor(blocks * kBlock * bytes / 16);
   p->channel_tiles = divisor(ceil_div(p->channels / kBlock, blocks));
   Params best;
   for (const int part_rows : {kTileRows, kTileRows / 2}) {
     Params tried = *p;
     tried.part_rows = part_rows;
-    tried.parts = kMaxWarps / blocks;
+    tried.parts = warps / (blocks * p->cross);
     // No wider than the image, and one stage where two do not fit.
-    while (tried.parts > 1 && (tried.parts - 1) * kWarpColumns >= p->out_w) --tried.parts;
+    while (tried.parts > 1 && (tried.parts - 1) * kWarpColumns >= p->tiled_w) --tried.parts;
     set_tile(tile, wgrad, &tried);
-    while (tried.parts > 1 && tried.stage_bytes > most) {
+    while (tried.parts > 1 && tried.stage_bytes + tried.result_bytes > most) {
       --tried.parts;
       set_tile(tile, wgrad, &tried);
     }
-    tried.stages = (tile.stride == 1 || wgrad) && 2 * tried.stage_bytes <= kMaxShared ? 2 : 1;
+    tried.stages = (tile.step() == 1 || wgrad) && 2 * tried.stage_bytes + tried.result_bytes <= kMaxShared ? 2 : 1;
     if (wgrad && tile.taps == 7) tried.stages = 2;  // one thread block a multiprocessor
-    tried.threads = static_cast<std::uint32_t>(32 * blocks * tried.parts);
+    if (wgrad) {                                    // the sums leave by the same memory
+      const std::int64_t floats =
+          std::int64_t{blocks} * tried.parts * p->cross * wgrad_sums_of_warp(p->group, tile.taps);
+      const std::int64_t of_stage = round_up(4 * floats, 16 * tried.stages) / tried.stages;
+      tried.stage_bytes = std::max(tried.stage_bytes, static_cast<std::int32_t>(of_stage));
+    }
+    tried.threads = static_cast<std::uint32_t>(32 * blocks * tried.parts * p->cross);
     if (part_rows == kTileRows || rows_loaded(tile, tried) < rows_loaded(tile, best)) best = tried;
   }
   *p = best;
@@ -147,7 +162,9 @@ void set_shape(const TileRow& tile, bool wgrad, Params* p) {
 int small_group_row(const Problem& problem) {
   for (int i = 0; i < kTileCount; ++i) {
     if (problem.w.dims[2] == kTiles[i].taps && problem.w.dims[3] == kTiles[i].taps &&
-        problem.stride[0] == kTiles[i].stride) {
+        problem.stride[0] == kTiles[i].stride &&
+        kTiles[i].is_dgrad == (problem.direction == Direction::dgrad && problem.stride[0] != 1) &&
+        kTiles[i].takes(bytes_of(problem))) {
       return i;
     }
   }
@@ -155,11 +172,13 @@ int small_group_row(const Problem& problem) {
 }
 
 const char* small_group_unsupported_reason(const Problem& problem) {
-  if (problem.x.type != GPUDNN_DATA_HALF && problem.x.type != GPUDNN_DATA_BFLOAT16) return "it takes f16 and bf16 only";
   if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
+  if (is_wgrad(problem) && bytes_of(problem) != 2) return "it takes the filter gradient of f16 and bf16 only";
   const std::int64_t group = problem.w.dims[1];
   if (problem.w.dims[0] != problem.x.dims[1]) return "it takes as many filters as channels";
-  if (group > kBlock || kBlock % group != 0) return "it takes groups of 1, 2, 4 and 8 channels";
+  if (group > (is_wgrad(problem) ? kMaxGroup : kBlock) || kMaxGroup % group != 0) {
+    return "it takes groups of 1, 2, 4 and 8 channels, and of 16 in the filter gradient";
+  }
   if (problem.x.dims[1] % kBlock != 0) return "channels do not fill whole 16-byte vectors";
   if (const char* reason = window_unsupported_reason(problem)) return reason;
   for (const TensorGeometry* tensor : {&problem.x, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y}) {
@@ -169,7 +188,7 @@ const char* small_group_unsupported_reason(const Problem& problem) {
   return channel_scale_unsupported_reason(problem);
 }
 
-Params small_group_params(const Problem& problem, int multiprocessors) {
+Params small_group_params(const Problem& problem, const Config& config, int multiprocessors) {
   const TileRow& tile = kTiles[small_group_row(problem)];
   const TensorGeometry& image = image_of(problem);
   const TensorGeometry& out = out_of(problem);
@@ -178,6 +197,7 @@ Params small_group_params(const Problem& problem, int multiprocessors) {
   p.images = size(image.dims[0]);
   p.channels = size(image.dims[1]);
   p.group = size(problem.w.dims[1]);
+  p.cross = std::max(1, p.group / kBlock);
   p.image_h = size(image.dims[2]);
   p.image_w = size(image.dims[3]);
   p.out_h = size(out.dims[2]);
@@ -185,8 +205,18 @@ Params small_group_params(const Problem& problem, int multiprocessors) {
   p.pad_h = size(problem.pad[0]);
   p.pad_w = size(problem.pad[1]);
   p.mirrored = problem.mode == GPUDNN_CONVOLUTION;
-  if (problem.direction == Direction::dgrad) {
-    p.transposed = true;
+  p.tiled_h = p.out_h;
+  p.tiled_w = p.out_w;
+  p.transposed = problem.direction == Direction::dgrad;
+  if (tile.is_dgrad) {
+    const auto blocks = [](int extent, int pad) { return (extent - 1 + pad) / 2 - pad / 2 + 1; };
+    p.tiled_h = blocks(p.out_h, p.pad_h);
+    p.tiled_w = blocks(p.out_w, p.pad_w);
+    p.odd_h = p.pad_h % 2;
+    p.odd_w = p.pad_w % 2;
+    p.pad_h = tile.window() - 1 - p.pad_h / 2;
+    p.pad_w = tile.window() - 1 - p.pad_w / 2;
+  } else if (p.transposed) {
     p.mirrored = !p.mirrored;
     p.pad_h = tile.taps - 1 - p.pad_h;
     p.pad_w = tile.taps - 1 - p.pad_w;
@@ -199,8 +229,8 @@ Params small_group_params(const Problem& problem, int multiprocessors) {
   p.filter_r = problem.w.strides[2];
   p.filter_s = problem.w.strides[3];
   set_activation(problem, &p);
-  set_shape(tile, is_wgrad(problem), &p);
-  const std::int64_t slots = static_cast<std::int64_t>(multiprocessors) * resident_blocks(problem, p);
+  set_shape(tile, is_wgrad(problem), kWarps[config.tile], bytes_of(problem), &p);
+  const std::int64_t slots = static_cast<std::int64_t>(multiprocessors) * resident_blocks(problem, config, p);
   const std::int64_t most = std::max<std::int64_t>(1, slots / p.channel_tiles.divisor);
   const std::int64_t turns = ceil_div(p.tiles, std::min<std::int64_t>(most, p.tiles));
   p.walkers = static_cast<std::uint32_t>(ceil_div(p.tiles, turns));
@@ -218,26 +248,35 @@ void small_group_candidates(const Problem& problem, const Device& device, std::v
   constexpr double kStartSeconds = 1.5e-6;   // the filter's loads
   constexpr double kTurnSeconds = 1.2e-6;    // of a tile, alone on its multiprocessor
   const TileRow& tile = kTiles[small_group_row(problem)];
-  const Params p = small_group_params(problem, std::max(device.multiprocessors, 1));
   const double taps = tile.taps * tile.taps;
-  const double warps = p.threads / 32.0;
-  const double turns = std::ceil(static_cast<double>(p.tiles) / p.walkers);
-  const double chunks = static_cast<double>(p.in_walk.rows) * p.in_walk.columns.divisor * p.blocks_c.divisor;
-  Footprint f;
-  f.tiles = static_cast<double>(p.channel_tiles.divisor) * p.walkers;
-  f.resident = resident_blocks(problem, p);
-  f.warps = warps;
-  f.latency_warps = 2;
-  f.cycles = turns * (warps * kWarpColumns * taps * kCyclesOfProduct + chunks * 0.25 + 300);
-  f.k_tile_latency = turns * kTurnSeconds;
-  f.dram_bytes = 2.0 * bytes_of_tensors(problem);  // at half the rate of a copy
-  f.start_seconds = kStartSeconds;
-  const std::size_t workspace = small_group_workspace(problem, p);
-  if (workspace > 0) {
-    f.partial_bytes = 2.0 * static_cast<double>(workspace);
-    f.reduce_seconds = 3e-6;
+  const int parts = bytes_of(problem) / 2;  // chunks of a block, and products of TF32 for one of 16 bits
+  std::uint32_t former_threads = 0;
+  for (std::int32_t i = 0; i < kConfigs; ++i) {
+    const Config config = {.tile = i, .tile_name = kNames[i]};
+    const Params p = small_group_params(problem, config, std::max(device.multiprocessors, 1));
+    if (p.threads == former_threads) continue;
+    former_threads = p.threads;
+    const double warps = p.threads / 32.0;
+    const double turns = std::ceil(static_cast<double>(p.tiles) / p.walkers);
+    const double chunks = static_cast<double>(p.in_walk.rows) * p.in_walk.columns.divisor * p.chunks_c.divisor;
+    Footprint f;
+    f.tiles = static_cast<double>(p.channel_tiles.divisor) * p.walkers;
+    f.resident = resident_blocks(problem, config, p);
+    f.warps = warps;
+    f.latency_warps = 2;
+    // Of dx's pixels in their blocks, one after the other; with 5 x 5 taps their code does not stay in the cache.
+    const double places = !tile.is_dgrad ? 1 : tile.taps == 3 ? 4 : 12;
+    f.cycles = turns * (warps * kWarpColumns * taps * parts * kCyclesOfProduct + chunks * 0.25 + 300 * places);
+    f.k_tile_latency = turns * places * kTurnSeconds;
+    f.dram_bytes = (tile.is_dgrad ? 3.6 : 2.0) * bytes_of_tensors(problem);  // at half the rate of a copy
+    f.start_seconds = kStartSeconds;
+    const std::size_t workspace = small_group_workspace(problem, p);
+    if (workspace > 0) {
+      f.partial_bytes = 2.0 * static_cast<double>(workspace);
+      f.reduce_seconds = 3e-6;
+    }
+    candidates->push_back({config, estimate(f, device.rates), workspace});
   }
-  candidates->push_back({{.tile_name = "c8"}, estimate(f, device.rates), workspace});
 }
 
 }  // namespace gpudnn::conv

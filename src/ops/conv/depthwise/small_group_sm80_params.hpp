@@ -14,7 +14,8 @@ namespace gpudnn::conv {
 [[nodiscard]] int small_group_row(const Problem& problem);
 
 // Without pointers.
-[[nodiscard]] kernels::small_group::Params small_group_params(const Problem& problem, int multiprocessors);
+[[nodiscard]] kernels::small_group::Params small_group_params(const Problem& problem, const Config& config,
+                                                              int multiprocessors);
 
 // Bytes of partial sums: of the filter gradient.
 [[nodiscard]] std::size_t small_group_workspace(const Problem& problem, const kernels::small_group::Params& params);

@@ -28,10 +28,6 @@ struct Prepared {
   bool encoded = false;
 };
 
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &direct_unsupported_reason);
-}
-
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
   const std::optional<DirectPlan> plan = direct_plan(problem, config, device);
@@ -62,14 +58,12 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   set_epilogue(args, &p);
   p.is_common =
       !p.is_plain && known.plan.type != direct::ElementType::f32 && kernels::gemm::is_common(p.activation, true);
-  const bool replaced = cuda::with_context(site.device.ordinal, [&] {
+  GPUDNN_TRY(replace_addresses(site, [&] {
     return cuda::replace_address(&p.input, input) &&
            (known.plan.type == direct::ElementType::f32 ? cuda::replace_address(&p.filter_map, args.w)
                                                         : cuda::replace_address(&p.output, args.out)) &&
            set_addend_map(known.plan, args, &p);
-  });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
+  }));
   direct::launch(known.plan.shape, known.plan.type, p, known.blocks, site.stream);
   return cuda::launch_status("direct_sm90");
 }
@@ -77,10 +71,9 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kDirectSm90 = {.name = "direct_sm90",
-                                       .backend = GPUDNN_BACKEND_CUDA,
                                        .math = GPUDNN_TENSOR_OP_MATH,
                                        .alignment = 16,
-                                       .supports = &supports,
+                                       .supports = &sm90_supports<&direct_unsupported_reason>,
                                        .candidates = &direct_candidates,
                                        .prepare = &prepare,
                                        .launch = &launch};

@@ -19,10 +19,6 @@ bool encode(DirectWgradPlan* plan) {
 
 using Prepared = Encoded<DirectWgradPlan>;
 
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &direct_wgrad_unsupported_reason);
-}
-
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   return encoded(direct_wgrad_plan(problem, config, device), device, &encode);
 }
@@ -36,12 +32,10 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.beta = static_cast<float>(args.beta);
   p.dw = args.out;
   p.partials = static_cast<float*>(align_up(site.workspace, direct::kWorkspaceAlignment));
-  const bool replaced = cuda::with_context(site.device.ordinal, [&] {
+  GPUDNN_TRY(replace_addresses(site, [&] {
     return cuda::replace_address(&p.x, args.x) && cuda::replace_address(&p.dy, args.y) &&
            (!known.plan.has_rest || cuda::replace_address(&p.x_rest, args.x));
-  });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of x or dy, which must be a multiple of 16 bytes");
+  }));
   direct::launch(known.plan.type, p, site.stream);
   return cuda::launch_status("direct_wgrad_sm90");
 }
@@ -49,10 +43,9 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kDirectWgradSm90 = {.name = "direct_wgrad_sm90",
-                                            .backend = GPUDNN_BACKEND_CUDA,
                                             .math = GPUDNN_TENSOR_OP_MATH,
                                             .alignment = 16,
-                                            .supports = &supports,
+                                            .supports = &sm90_supports<&direct_wgrad_unsupported_reason>,
                                             .candidates = &direct_wgrad_candidates,
                                             .prepare = &prepare,
                                             .launch = &launch};

@@ -2,17 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/few_terms/few_terms_simt_params.hpp"
+#include "ops/conv/supports.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace few = kernels::few_terms;
-
-Support supports(const Problem& problem, const Device&) {
-  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
-  const char* const reason = few_terms_unsupported_reason(problem);
-  return reason != nullptr ? Support::no(reason) : Support::yes();
-}
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device&) {
   return std::make_shared<const FewTermsPlan>(few_terms_plan(problem, config));
@@ -32,9 +27,8 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kFewTermsSimt = {.name = "few_terms_simt",
-                                         .backend = GPUDNN_BACKEND_CUDA,
                                          .alignment = 4,
-                                         .supports = &supports,
+                                         .supports = &float_supports<&few_terms_unsupported_reason>,
                                          .candidates = &few_terms_candidates,
                                          .prepare = &prepare,
                                          .launch = &launch};

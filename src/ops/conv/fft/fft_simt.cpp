@@ -5,6 +5,7 @@
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/fft/fft_simt_params.hpp"
 #include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/supports.hpp"
 #include "ops/conv/transform_params.hpp"
 
 namespace gpudnn::conv {
@@ -14,9 +15,8 @@ namespace fft = kernels::fft;
 namespace winograd = kernels::winograd;
 
 template <Family kFamily>
-Support supports(const Problem& problem, const Device&) {
-  const char* const reason = fourier_unsupported_reason(problem, kFamily);
-  return reason == nullptr ? Support::yes() : Support::no(reason);
+const char* unsupported_reason(const Problem& problem) {
+  return fourier_unsupported_reason(problem, kFamily);
 }
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device&) {
@@ -75,17 +75,15 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kFftSimt = {.name = "fft_simt",
-                                    .backend = GPUDNN_BACKEND_CUDA,
                                     .family = Family::fft,
-                                    .supports = &supports<Family::fft>,
+                                    .supports = &float_supports<&unsupported_reason<Family::fft>>,
                                     .candidates = &fft_candidates,
                                     .prepare = &prepare,
                                     .launch = &launch};
 
 extern const ConvEngine kFftTilingSimt = {.name = "fft_tiling_simt",
-                                          .backend = GPUDNN_BACKEND_CUDA,
                                           .family = Family::fft_tiling,
-                                          .supports = &supports<Family::fft_tiling>,
+                                          .supports = &float_supports<&unsupported_reason<Family::fft_tiling>>,
                                           .candidates = &fft_tiling_candidates,
                                           .prepare = &prepare,
                                           .launch = &launch};

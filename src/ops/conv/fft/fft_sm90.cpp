@@ -5,7 +5,6 @@
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/fft/fft_sm90_params.hpp"
 #include "ops/conv/fp32_split/row_products.hpp"
-#include "ops/conv/launch_workspace.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -14,26 +13,15 @@ namespace fft = kernels::fft;
 namespace split = kernels::fp32_split;
 namespace sm90 = kernels::sm90;
 
-struct Prepared {
-  FourierSm90Launch launch;
-  std::uint32_t blocks = 0;  // of the product
-  bool encoded = false;
-};
+using Prepared = RowProducts<FourierSm90Launch>;
 
 template <Family kFamily>
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, [](const Problem& p) { return fourier_sm90_unsupported_reason(p, kFamily); });
+const char* unsupported_reason(const Problem& problem) {
+  return fourier_sm90_unsupported_reason(problem, kFamily);
 }
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
-  auto prepared = std::make_shared<Prepared>();
-  FourierSm90Launch& l = prepared->launch;
-  l = fourier_sm90_launch(problem, config);
-  const sm90::Params& p = l.plan.params;
-  prepared->blocks = std::min(static_cast<std::uint32_t>(device.multiprocessors), p.works.divisor);
-  prepared->encoded =
-      cuda::with_context(device.ordinal, [&] { return encode_row_product(l.direction, l.terms, &l.plan); });
-  return prepared;
+  return prepare_row_products(fourier_sm90_launch(problem, config), device);
 }
 
 void set_tiles(std::int64_t first, std::int64_t count, fft::Tiles* tiles) {
@@ -45,7 +33,7 @@ void set_tiles(std::int64_t first, std::int64_t count, fft::Tiles* tiles) {
 Status launch_images(const Prepared& prepared, const LaunchSite& site, const Args& args,
                      const PartsOfWorkspace& workspace) {
   const FourierSm90Launch& l = prepared.launch;
-  split::ComplexParams product = {.product = {.gemm = l.plan.params,
+  split::ComplexParams product = {.product = {.gemm = l.product.params,
                                               .m_tiles_of_batch = tile::FastDivmod(l.m_tiles_of_batch),
                                               .b_rows_of_batch = l.rows_of_batch}};
   GPUDNN_TRY(set_row_addresses(site, l, workspace, &product.product.gemm));
@@ -79,7 +67,7 @@ Status launch_images(const Prepared& prepared, const LaunchSite& site, const Arg
 Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, const Args& args,
                               const PartsOfWorkspace& workspace) {
   const FourierSm90Launch& l = prepared.launch;
-  split::WgradParams product = {.gemm = l.plan.params, .k_tiles_of_group = l.k_tiles_of_batch, .is_complex = true};
+  split::WgradParams product = {.gemm = l.product.params, .k_tiles_of_group = l.k_tiles_of_batch, .is_complex = true};
   GPUDNN_TRY(set_row_addresses(site, l, workspace, &product.gemm));
 
   fft::DataRowsParams grad = l.grad;
@@ -96,7 +84,7 @@ Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, 
     fft::launch_data_rows(l.size, grad, site.stream);
     fft::launch_data_rows(l.size, data, site.stream);
     product.gemm.addend_scale = first == 0 ? 0.0f : 1.0f;
-    split::launch_wgrad(l.product, product, prepared.blocks, site.stream);
+    split::launch_wgrad(l.tile, product, prepared.blocks, site.stream);
   }
   fft::ResultRowsParams result = l.result;
   result.result.in = workspace.floats(l.product_at);
@@ -108,12 +96,7 @@ Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, 
 }
 
 Status launch(const LaunchSite& site, const void* state, const Args& args) {
-  const auto& prepared = *static_cast<const Prepared*>(state);
-  GPUDNN_TRY(require_maps(prepared.encoded));
-  GPUDNN_TRY(require_workspace(site, prepared.launch.workspace));
-  const PartsOfWorkspace workspace = {static_cast<char*>(align_up(site.workspace, kPartAlignment))};
-  GPUDNN_TRY(prepared.launch.direction == Direction::wgrad ? launch_filter_gradient(prepared, site, args, workspace)
-                                                           : launch_images(prepared, site, args, workspace));
+  GPUDNN_TRY(launch_row_products<FourierSm90Launch>(site, state, args, &launch_images, &launch_filter_gradient));
   return cuda::launch_status("fft_sm90");
 }
 
@@ -121,19 +104,17 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
 
 // Their math is float's: a program that is told of it must not take TF32 for allowed.
 extern const ConvEngine kFftSm90 = {.name = "fft_sm90",
-                                    .backend = GPUDNN_BACKEND_CUDA,
                                     .math = GPUDNN_FMA_MATH,
                                     .family = Family::fft,
-                                    .supports = &supports<Family::fft>,
+                                    .supports = &sm90_supports<&unsupported_reason<Family::fft>>,
                                     .candidates = &fft_sm90_candidates,
                                     .prepare = &prepare,
                                     .launch = &launch};
 
 extern const ConvEngine kFftTilingSm90 = {.name = "fft_tiling_sm90",
-                                          .backend = GPUDNN_BACKEND_CUDA,
                                           .math = GPUDNN_FMA_MATH,
                                           .family = Family::fft_tiling,
-                                          .supports = &supports<Family::fft_tiling>,
+                                          .supports = &sm90_supports<&unsupported_reason<Family::fft_tiling>>,
                                           .candidates = &fft_tiling_sm90_candidates,
                                           .prepare = &prepare,
                                           .launch = &launch};

@@ -16,11 +16,8 @@ namespace fft = kernels::fft;
 namespace split = kernels::fp32_split;
 namespace sm90 = kernels::sm90;
 
-constexpr double kTransformRate = 0.8;        // of the copy rate
+constexpr double kRateAlongChannels = 0.3;    // of the copy rate: transforms of images with channels last
 constexpr double kWgradTileSeconds = 1.2e-6;  // filter gradient: its sums leave while nothing is multiplied
-constexpr double kTileSeconds = 0.32e-6;
-constexpr double kStartSeconds = 2.0e-6;
-constexpr int kProductsOfTf32 = 3;  // that six of bfloat16 last
 
 constexpr int kSizes = static_cast<int>(std::size(fft::kRowTileSizes));
 constexpr auto kNames = tile_names(fft::kRowTileSizes, [](int size) { return TileName().add("t", size); });
@@ -33,60 +30,35 @@ constexpr auto kWgradNames = [] {
   return names;
 }();
 
-TransformBytes bytes_of_parts(const FourierSm90Launch& l) {
-  return {static_cast<double>(l.data_at - l.filter_at), static_cast<double>(l.product_at - l.data_at),
-          static_cast<double>(l.workspace - l.product_at)};
-}
-
 double product_seconds(const FourierSm90Launch& l, const TransformBytes& bytes, const DeviceRates& rates) {
   const bool is_wgrad = l.direction == Direction::wgrad;
-  const sm90::TileShape& tile = is_wgrad ? split::kWgradShapes[l.product] : split::kComplexShape;
-  const sm90::Params& p = l.plan.params;
-  Footprint f;
-  f.tiles = static_cast<double>(l.plan.tiles);
-  f.k_tiles = p.problem[0].k_blocks_per_split;
+  const sm90::TileShape& tile = is_wgrad ? split::kWgradShapes[l.tile] : split::kComplexShape;
+  Footprint f = footprint_of(l, tile, bytes, rates);
   // Of 32 floats of a row, of which a complex product has 16 numbers and half as many columns, each four times.
   f.flops = 2.0 * tile.bm * tile.bn * sm90::kRowBytes / sizeof(float);
-  f.flops_rate = rates.tf32_flops / kProductsOfTf32;
-  f.efficiency = tile.efficiency;
   f.l2_bytes = tile.bm * sm90::kRowBytes +
                (is_wgrad ? tile.bn * sm90::kRowBytes : split::kComplexRowsOfB * split::kTerms * split::kChunkBytes);
-  f.tile_seconds = is_wgrad ? kWgradTileSeconds : kTileSeconds;
-  f.store_bytes = tile.bm * tile.bn * static_cast<double>(sizeof(float));
-  f.dram_bytes = resident_bytes(bytes.filter + bytes.data + bytes.products);
-  f.start_seconds = kStartSeconds;
+  if (is_wgrad) f.tile_seconds = kWgradTileSeconds;
   return estimate(f, rates);
 }
 
 double seconds_of(const Problem& p, const FourierSm90Launch& l, const DeviceRates& rates) {
   const TransformBytes bytes = bytes_of_parts(l);
   const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
-  return transform_seconds(p, product_seconds(l, bytes, rates), chunks, bytes, kTransformRate, rates);
+  const bool along_channels = runs_along_channels(p.x) || runs_along_channels(p.y);
+  return transform_seconds(p, product_seconds(l, bytes, rates), chunks, bytes,
+                           along_channels ? kRateAlongChannels : kRowTransformRate, rates);
 }
 
 // No config asks for more but the one that asks for the least.
 constexpr double kMaxBytes = 8e9;
 // Chunks of the images that are offered: all at once, and what fits in 256 MB and the L2.
 constexpr double kChunkBytes[] = {1e18, 256e6, 48e6};
-constexpr int kMaxChunks = 64;
-
-void offer_chunks(const Problem& problem, Config config, const Device& device, std::vector<Candidate>* candidates) {
-  config.split_k = 1;
-  const FourierSm90Launch whole = fourier_sm90_launch(problem, config);
-  const auto bytes = static_cast<double>(whole.workspace - whole.data_at);
-  std::int64_t former = 0;
-  for (const double limit : kChunkBytes) {
-    config.split_k = static_cast<std::int32_t>(std::min<double>(kMaxChunks, std::ceil(bytes / limit)));
-    const FourierSm90Launch l = fourier_sm90_launch(problem, config);
-    if (l.chunk_tiles == former) continue;
-    former = l.chunk_tiles;
-    candidates->push_back({config, seconds_of(problem, l, device.rates), l.workspace});
-  }
-}
 
 void offer_sizes(const Problem& p, const Device& device, int first, std::vector<Candidate>* candidates) {
   std::vector<Candidate> all;
   const bool is_wgrad = p.direction == Direction::wgrad;
+  const auto seconds = [&](const FourierSm90Launch& l) { return seconds_of(p, l, device.rates); };
   const int products = is_wgrad ? split::kWgradShapeCount : 1;
   for (int i = first * products; i < kSizes * products; ++i) {
     if (fft::kRowTileSizes[i / products] < std::max(p.w.dims[2], p.w.dims[3])) continue;
@@ -97,7 +69,7 @@ void offer_sizes(const Problem& p, const Device& device, int first, std::vector<
       const FourierSm90Launch l = fourier_sm90_launch(p, config);
       all.push_back({config, seconds_of(p, l, device.rates), l.workspace});
     } else {
-      offer_chunks(p, config, device, &all);
+      offer_chunks(p, config, kChunkBytes, &fourier_sm90_launch, seconds, &all);
     }
   }
   const auto least = std::ranges::min_element(all, {}, &Candidate::workspace);

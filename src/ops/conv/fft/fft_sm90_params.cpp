@@ -80,8 +80,8 @@ void set_image_launch(const Problem& p, std::int64_t chunks, FourierSm90Launch* 
   l->result.blocks = row_blocks(outer, p.groups);
   l->result.rows = spectrum_as(products, l->padded_tiles, p.groups);
 
-  l->plan = sm90_plan(product_problem(Direction::forward, data, products), shape, 1);
-  l->plan.params.is_plain = true;
+  l->product = sm90_plan(product_problem(Direction::forward, data, products), shape, 1);
+  l->product.params.is_plain = true;
   l->m_tiles_of_batch = static_cast<std::uint32_t>(l->padded_tiles / shape.bm);
 
   l->filter_at = take_part(l->terms.step[1] * l->terms.extent[2], &l->workspace);
@@ -91,7 +91,7 @@ void set_image_launch(const Problem& p, std::int64_t chunks, FourierSm90Launch* 
 
 // Filter gradient: each chunk's product is added to that of those before.
 void set_filter_launch(const Problem& p, FourierSm90Launch* l) {
-  const sm90::TileShape& shape = split::kWgradShapes[l->product];
+  const sm90::TileShape& shape = split::kWgradShapes[l->tile];
   const std::int64_t inputs = p.x.dims[1] / p.groups;
   const std::int64_t outputs = p.y.dims[1] / p.groups;
   const double bytes =
@@ -104,9 +104,9 @@ void set_filter_launch(const Problem& p, FourierSm90Launch* l) {
 
   l->data = data_of(p, p.x, fourier_window_tiles(p, p.x, l->size), x, l->padded_tiles);
   l->grad = data_of(p, p.y, fourier_pixel_tiles(p, p.y, l->size), y, l->padded_tiles);
-  l->plan = sm90_plan(product_problem(Direction::wgrad, x, y), shape, 1);
+  l->product = sm90_plan(product_problem(Direction::wgrad, x, y), shape, 1);
   l->k_tiles_of_batch = static_cast<std::uint32_t>(l->padded_tiles / kPixelsOfKTile);
-  make_batches(l->batches, l->k_tiles_of_batch, y.channels, x.pitch, &l->plan);
+  make_batches(l->batches, l->k_tiles_of_batch, y.channels, x.pitch, &l->product);
 
   fft::InverseParams& o = l->result.result;
   o.image = fourier_filter_image(p, false, &l->first_tap);
@@ -146,7 +146,7 @@ FourierSm90Launch fourier_sm90_launch(const Problem& p, const Config& config) {
   const int products = is_wgrad ? split::kWgradShapeCount : 1;
   l.direction = p.direction;
   l.size = fft::kRowTileSizes[config.tile / products];
-  l.product = config.tile % products;
+  l.tile = config.tile % products;
   l.batches = fft::row_frequencies_of(l.size) * std::int64_t{p.groups};
   l.tiles = fourier_tile_count(p, l.size);
   if (is_wgrad) {

@@ -43,12 +43,6 @@ bool replace_all(const void* a, const void* b, sm90::Params* p) {
   return replaced;
 }
 
-Status require_replaced(bool replaced) {
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
-  return GPUDNN_STATUS_SUCCESS;
-}
-
 // The call's part of the epilogue.
 void set_call(const Float8Args& args, float8::Params* params) {
   params->gemm.c = args.conv.out;
@@ -75,8 +69,7 @@ Status launch_by_pixels(const LaunchSite& site, const Float8Prepared& prepared, 
   set_call(args, &params);
   params.gemm.partials = reinterpret_cast<float*>(workspace + plan.partials_at);
   const void* const image = args.conv.x != nullptr ? args.conv.x : args.conv.y;
-  GPUDNN_TRY(require_replaced(
-      cuda::with_context(site.device.ordinal, [&] { return replace_all(image, filter, &params.gemm); })));
+  GPUDNN_TRY(replace_addresses(site, [&] { return replace_all(image, filter, &params.gemm); }));
   float8::launch(plan.tile, params, prepared.blocks, site.stream);
   return cuda::launch_status("float8_sm90");
 }
@@ -90,9 +83,8 @@ Status launch_wgrad(const LaunchSite& site, const Float8Prepared& prepared, cons
   sm90::Params product = plan.gemm.params;
   product.c = workspace + plan.result_at;
   product.partials = reinterpret_cast<float*>(workspace + plan.partials_at);
-  GPUDNN_TRY(require_replaced(cuda::with_context(site.device.ordinal, [&] {
-    return replace_all(workspace + plan.places[1], workspace + plan.places[0], &product);
-  })));
+  GPUDNN_TRY(replace_addresses(
+      site, [&] { return replace_all(workspace + plan.places[1], workspace + plan.places[0], &product); }));
   sm90::launch(plan.tile, tile::ElementType::f16, sm90::Direction::filter_gradient, product, prepared.blocks,
                site.stream);
   float8::Params params = plan.params;

@@ -45,10 +45,6 @@ bool encode_all(Fp32SplitPlan* plan) {
   return encoded;
 }
 
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &fp32_split_sm90_unsupported_reason, true);
-}
-
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
   Fp32SplitPlan& plan = prepared->plan;
@@ -76,9 +72,7 @@ Status set_call(const LaunchSite& site, const Fp32SplitPlan& plan, const Args& a
   set_epilogue(args, p);
   p->is_plain = p->is_plain && p->stores_boxes;
   p->partials = reinterpret_cast<float*>(static_cast<char*>(site.workspace) + plan.partials_at);
-  const bool replaced = cuda::with_context(site.device.ordinal, [&] { return replace_all(a, b, args.out, p); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
+  GPUDNN_TRY(replace_addresses(site, [&] { return replace_all(a, b, args.out, p); }));
   return GPUDNN_STATUS_SUCCESS;
 }
 
@@ -116,10 +110,9 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
 
 // Its math is float's: a program that is told of it must not take TF32 for allowed.
 extern const ConvEngine kFp32SplitSm90 = {.name = "fp32_split_sm90",
-                                          .backend = GPUDNN_BACKEND_CUDA,
                                           .math = GPUDNN_FMA_MATH,
                                           .alignment = 16,
-                                          .supports = &supports,
+                                          .supports = &sm90_supports<&fp32_split_sm90_unsupported_reason, true>,
                                           .candidates = &fp32_split_sm90_candidates,
                                           .prepare = &prepare,
                                           .launch = &launch};

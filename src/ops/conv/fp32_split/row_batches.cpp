@@ -50,4 +50,27 @@ void make_batches(std::int64_t batches, std::int64_t k_tiles, std::int64_t rows_
   plan->tiles = p.works.divisor;
 }
 
+Footprint footprint_of(const RowProductLaunch& l, const kernels::sm90::TileShape& tile, const TransformBytes& bytes,
+                       const DeviceRates& rates) {
+  constexpr double kStartSeconds = 2.0e-6;
+  constexpr double kProductsOfTf32 = 3;  // that six of bfloat16 last
+  const kernels::sm90::Params& p = l.product.params;
+  Footprint f;
+  f.tiles = static_cast<double>(l.product.tiles) * p.splits;
+  f.k_tiles = p.problem[0].k_blocks_per_split;
+  f.flops_rate = rates.tf32_flops / kProductsOfTf32;
+  f.efficiency = tile.efficiency;
+  f.tile_seconds = 0.32e-6;
+  f.store_bytes = tile.bm * tile.bn * static_cast<double>(sizeof(float));
+  f.dram_bytes = resident_bytes(bytes.filter + bytes.data + bytes.products);
+  f.start_seconds = kStartSeconds;
+  return f;
+}
+
+TransformBytes bytes_of_parts(const RowProductLaunch& l) {
+  const std::size_t end = l.partials_at > 0 ? l.partials_at : l.workspace;
+  return {static_cast<double>(l.data_at - l.filter_at), static_cast<double>(l.product_at - l.data_at),
+          static_cast<double>(end - l.product_at)};
+}
+
 }  // namespace gpudnn::conv

@@ -3,6 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "core/cost_model.hpp"
+#include "core/tma_boxes.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
 #include "ops/conv/transform_params.hpp"
 
@@ -15,6 +21,25 @@ constexpr std::int64_t kPixelsOfKTile = 32;  // filter gradient
 struct PartsOfWorkspace {
   char* first;
   [[nodiscard]] float* floats(std::size_t at) const { return reinterpret_cast<float*>(first + at); }
+};
+
+// What the launches of a call have of the product. Offsets are bytes from the workspace's first aligned address.
+struct RowProductLaunch {
+  Direction direction = Direction::forward;
+  int tile = 0;      // a row of fp32_split::kShapes or kWgradShapes
+  Sm90Plan product;  // of all batches
+  TmaBoxes terms;    // forward and data gradient: the filter's
+  std::uint32_t m_tiles_of_batch = 0;
+  std::uint32_t rows_of_batch = 0;     // of terms
+  std::uint32_t k_tiles_of_batch = 0;  // filter gradient
+
+  std::int64_t batches = 0;
+  std::int64_t tiles = 0;         // of all images
+  std::int64_t chunk_tiles = 0;   // that the workspace holds at a time
+  std::int64_t padded_tiles = 0;  // with those that fill up a batch
+  std::int64_t first_tap = 0;     // where the taps begin in a filter, in floats
+  std::size_t filter_at = 0, data_at = 0, product_at = 0, partials_at = 0;
+  std::size_t workspace = 0;
 };
 
 // The offset of the next part, of so many bytes.
@@ -36,5 +61,30 @@ struct Rows {
 // where those of the others do.
 void make_batches(std::int64_t batches, std::int64_t k_tiles, std::int64_t rows_of_c, std::int64_t pitch_of_c,
                   Sm90Plan* plan);
+
+// What the product costs, but for operations, bytes from the L2 and time of a tile. `bytes`: between the launches.
+[[nodiscard]] Footprint footprint_of(const RowProductLaunch& l, const kernels::sm90::TileShape& tile,
+                                     const TransformBytes& bytes, const DeviceRates& rates);
+[[nodiscard]] TransformBytes bytes_of_parts(const RowProductLaunch& l);
+
+constexpr double kRowTransformRate = 0.8;  // of the copy rate
+
+// Forward and data gradient: chunks of the images are offered, all at once and what fits in each limit of bytes.
+// seconds(launch) are those of all launches that make(problem, config) gives.
+void offer_chunks(const Problem& problem, Config config, std::span<const double> limits, auto make, auto seconds,
+                  std::vector<Candidate>* candidates) {
+  constexpr double kMaxChunks = 64;
+  config.split_k = 1;
+  const auto whole = make(problem, config);
+  const auto bytes = static_cast<double>(whole.workspace - whole.data_at);
+  std::int64_t former = 0;
+  for (const double limit : limits) {
+    config.split_k = static_cast<std::int32_t>(std::min(kMaxChunks, std::ceil(bytes / limit)));
+    const auto l = make(problem, config);
+    if (l.chunk_tiles == former) continue;
+    former = l.chunk_tiles;
+    candidates->push_back({config, seconds(l), l.workspace});
+  }
+}
 
 }  // namespace gpudnn::conv

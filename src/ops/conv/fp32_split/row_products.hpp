@@ -4,8 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include "ops/conv/fp32_split/row_batches.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_maps.hpp"
+#include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/sm90_launch.hpp"
 
 namespace gpudnn::conv {
@@ -21,6 +24,37 @@ template <class Boxes>
   return encode_filter(plan->c, kFloats, &p.c_map) && encoded;
 }
 
+template <class Launch>
+struct RowProducts {
+  Launch launch;
+  std::uint32_t blocks = 0;  // of the product
+  bool encoded = false;
+};
+
+template <class Launch>
+[[nodiscard]] std::shared_ptr<const void> prepare_row_products(const Launch& launch, const Device& device) {
+  auto prepared = std::make_shared<RowProducts<Launch>>();
+  Launch& l = prepared->launch;
+  l = launch;
+  const kernels::sm90::Params& p = l.product.params;
+  prepared->blocks = std::min(static_cast<std::uint32_t>(device.multiprocessors), p.works.divisor * p.splits);
+  prepared->encoded =
+      cuda::with_context(device.ordinal, [&] { return encode_row_product(l.direction, l.terms, &l.product); });
+  return prepared;
+}
+
+// images(prepared, site, args, workspace) and filter_gradient(the same) launch a direction's kernels.
+template <class Launch>
+[[nodiscard]] Status launch_row_products(const LaunchSite& site, const void* state, const Args& args, auto images,
+                                         auto filter_gradient) {
+  const auto& prepared = *static_cast<const RowProducts<Launch>*>(state);
+  GPUDNN_TRY(require_maps(prepared.encoded));
+  GPUDNN_TRY(require_workspace(site, prepared.launch.workspace));
+  const PartsOfWorkspace workspace = {static_cast<char*>(align_up(site.workspace, kPartAlignment))};
+  return prepared.launch.direction == Direction::wgrad ? filter_gradient(prepared, site, args, workspace)
+                                                       : images(prepared, site, args, workspace);
+}
+
 // The product's parameters with the addresses of a call.
 template <class Launch>
 [[nodiscard]] Status set_row_addresses(const LaunchSite& site, const Launch& l, const PartsOfWorkspace& workspace,
@@ -30,13 +64,10 @@ template <class Launch>
   p->addend = p->c;
   const void* const a = workspace.floats(is_wgrad ? l.filter_at : l.data_at);
   const void* const b = workspace.floats(is_wgrad ? l.data_at : l.filter_at);
-  const bool replaced = cuda::with_context(site.device.ordinal, [&] {
+  return replace_addresses(site, [&] {
     return cuda::replace_address(&p->a[0], a) && cuda::replace_address(&p->b, b) &&
            (is_wgrad || cuda::replace_address(&p->c_map, p->c));
   });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of the workspace, which must be a multiple of 16 bytes");
-  return GPUDNN_STATUS_SUCCESS;
 }
 
 }  // namespace gpudnn::conv

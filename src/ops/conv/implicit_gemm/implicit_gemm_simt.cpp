@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/implicit_gemm/implicit_gemm_simt_params.hpp"
 #include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/supports.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -22,11 +23,7 @@ std::size_t workspace_of(const Config& config, std::uint32_t blocks) {
   return config.split_k > 1 ? simt::partial_bytes(simt::kTiles[config.tile], blocks) : 0;
 }
 
-Support supports(const Problem& problem, const Device&) {
-  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
-  const char* const reason = simt_index_unsupported_reason(problem);
-  return reason == nullptr ? Support::yes() : Support::no(reason);
-}
+const char* unsupported_reason(const Problem& problem) { return simt_index_unsupported_reason(problem); }
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device&) {
   auto plan = std::make_shared<SimtPlan>();
@@ -53,8 +50,7 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kImplicitGemmSimt = {.name = "implicit_gemm_simt",
-                                             .backend = GPUDNN_BACKEND_CUDA,
-                                             .supports = &supports,
+                                             .supports = &float_supports<&unsupported_reason>,
                                              .candidates = &simt_candidates,
                                              .prepare = &prepare,
                                              .launch = &launch};

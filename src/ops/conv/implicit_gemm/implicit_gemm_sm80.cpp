@@ -79,7 +79,6 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kImplicitGemmSm80 = {.name = "implicit_gemm_sm80",
-                                             .backend = GPUDNN_BACKEND_CUDA,
                                              .math = GPUDNN_TENSOR_OP_MATH,
                                              .supports = &supports,
                                              .candidates = &sm80_candidates,

@@ -3,8 +3,6 @@
 // Tensor maps are made once for each plan, by the driver, with an address to be replaced; a launch copies them and puts
 // the addresses in.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "kernels/tensor/tensor.hpp"
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_maps.hpp"
@@ -44,20 +42,6 @@ kernels::LinearParams transposition_of(const Problem& problem, std::int64_t taps
 }
 
 bool wants_sums(const Args& args) { return args.sum != nullptr || args.squares != nullptr; }
-
-std::uint32_t blocks_of(const Sm90Plan& plan, const Device& device) {
-  const std::uint32_t items = plan.params.works.divisor * plan.params.splits;
-  if (plan.params.fixup_ctas > 0) return items + plan.params.fixup_ctas;
-  if (sm90::kShapes[plan.shape].cluster_split_k) return items;
-  return std::min(static_cast<std::uint32_t>(device.multiprocessors), items);
-}
-
-sm90::Totals totals_of(const Sm90Plan& plan, std::uint32_t blocks) {
-  const std::uint32_t m_tiles = plan.params.problem[0].m_tiles.divisor;
-  const std::uint32_t n_tiles = plan.params.n_tiles.divisor;
-  const std::uint32_t groups = plan.params.works.divisor / (m_tiles * n_tiles);
-  return sm90::totals_of(sm90::kShapes[plan.shape], m_tiles, n_tiles, groups, blocks);
-}
 
 void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, const void** a, const void** b) {
   switch (prepared.plan.direction) {
@@ -113,16 +97,12 @@ bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
   return encoded;
 }
 
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &sm90_unsupported_reason, true);
-}
-
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
   Sm90Plan& plan = prepared->plan;
   plan = sm90_plan(problem, config);
   sm90_take_turns(2 * static_cast<std::uint32_t>(device.multiprocessors), &plan.params);
-  prepared->blocks = blocks_of(plan, device);
+  prepared->blocks = sm90_blocks(plan, device);
   prepared->channels = static_cast<std::uint32_t>(problem.y.dims[1]);
   if (plan.transposes_filter) prepared->transposition = transposition_of(problem, plan.filter.taps);
   prepared->encoded = cuda::with_context(device.ordinal, [&] { return encode_all(plan, &plan.params); });
@@ -149,10 +129,8 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   }
   params.filter_by_pdl = plan.transposes_filter;
   params.partials = reinterpret_cast<float*>(workspace);
-  const bool replaced = cuda::with_context(site.device.ordinal, [&] { return replace_all(plan, a, b, args, &params); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
-  const sm90::Totals totals = totals_of(plan, prepared.blocks);
+  GPUDNN_TRY(replace_addresses(site, [&] { return replace_all(plan, a, b, args, &params); }));
+  const sm90::Totals totals = sm90_totals(plan, prepared.blocks);
   if (wants_sums(args)) {
     // implicit_gemm_sm90_sums_workspace told the caller; plans that have them have no splits.
     GPUDNN_REQUIRE((params.is_fused || params.starts_with_bias) && workspace != nullptr, GPUDNN_STATUS_INTERNAL_ERROR,
@@ -170,25 +148,11 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kImplicitGemmSm90 = {.name = "implicit_gemm_sm90",
-                                             .backend = GPUDNN_BACKEND_CUDA,
                                              .math = GPUDNN_TENSOR_OP_MATH,
                                              .alignment = 16,
-                                             .supports = &supports,
+                                             .supports = &sm90_supports<&sm90_unsupported_reason, true>,
                                              .candidates = &sm90_candidates,
                                              .prepare = &prepare,
                                              .launch = &launch};
-
-// The fused epilogue has them, so whatever else the call wants must be what that epilogue has.
-std::size_t implicit_gemm_sm90_sums_workspace(const Problem& problem, const Config& config, const Device& device) {
-  const Sm90Plan plan = sm90_plan(problem, config);
-  const bool is_common = kernels::gemm::is_common(plan.params.activation, true) &&
-                         plan.params.activation.mode != kernels::gemm::Activation::swish;  // which depends on beta
-  if (!plan.fuses || !sm90::has_channel_sums(sm90::kShapes[plan.shape]) || !is_common ||
-      (problem.has_z != 0 && !plan.adds_boxes))
-    return 0;
-  const sm90::Totals totals = totals_of(plan, blocks_of(plan, device));
-  return static_cast<std::size_t>(totals.rows) * static_cast<std::size_t>(problem.y.dims[1]) *
-         sizeof(sm90::ChannelTotal);
-}
 
 }  // namespace gpudnn::conv

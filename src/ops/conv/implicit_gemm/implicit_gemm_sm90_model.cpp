@@ -173,6 +173,34 @@ void for_each_split(const sm90::TileShape& tile, const Work& work, int multiproc
 
 }  // namespace
 
+std::uint32_t sm90_blocks(const Sm90Plan& plan, const Device& device) {
+  const std::uint32_t items = plan.params.works.divisor * plan.params.splits;
+  if (plan.params.fixup_ctas > 0) return items + plan.params.fixup_ctas;
+  if (sm90::kShapes[plan.shape].cluster_split_k) return items;
+  return std::min(static_cast<std::uint32_t>(device.multiprocessors), items);
+}
+
+sm90::Totals sm90_totals(const Sm90Plan& plan, std::uint32_t blocks) {
+  const std::uint32_t m_tiles = plan.params.problem[0].m_tiles.divisor;
+  const std::uint32_t n_tiles = plan.params.n_tiles.divisor;
+  const std::uint32_t groups = plan.params.works.divisor / (m_tiles * n_tiles);
+  return sm90::totals_of(sm90::kShapes[plan.shape], m_tiles, n_tiles, groups, blocks);
+}
+
+// The fused epilogue has them, so whatever else the call wants must be what that epilogue has.
+std::size_t implicit_gemm_sm90_sums_workspace(const Problem& problem, const Config& config, const Device& device) {
+  if (problem.direction != Direction::forward) return 0;
+  const Sm90Plan plan = sm90_plan(problem, config);
+  const bool is_common = kernels::gemm::is_common(plan.params.activation, true) &&
+                         plan.params.activation.mode != kernels::gemm::Activation::swish;  // which depends on beta
+  if (!plan.fuses || !sm90::has_channel_sums(sm90::kShapes[plan.shape]) || !is_common ||
+      (problem.has_z != 0 && !plan.adds_boxes))
+    return 0;
+  const sm90::Totals totals = sm90_totals(plan, sm90_blocks(plan, device));
+  return static_cast<std::size_t>(totals.rows) * static_cast<std::size_t>(problem.y.dims[1]) *
+         sizeof(sm90::ChannelTotal);
+}
+
 void sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const DeviceRates& rates = device.rates;
   const Sm90Sizes sizes = sm90_sizes(problem);
@@ -186,7 +214,10 @@ void sm90_candidates(const Problem& problem, const Device& device, std::vector<C
       const double tma =
           rates.launch_seconds + std::ceil(work.tiles / rates.multiprocessors) *
                                      ((tile.bm + tile.bn) * narrow_row + tile.rows_of_c() * narrow_store);
-      Candidate candidate = {{.tile = i, .split_k = splits, .tile_name = kNames[static_cast<std::size_t>(i)].text},
+      Candidate candidate = {{.tile = i,
+                              .split_k = splits,
+                              .tile_name = kNames[static_cast<std::size_t>(i)].text,
+                              .sums_workspace = &implicit_gemm_sm90_sums_workspace},
                              std::max(estimate(footprint_of(problem, tile, work, splits, rates), rates), tma),
                              sizes.workspace};
       const auto tiles = static_cast<std::size_t>(work.tiles);

@@ -80,9 +80,13 @@ void sm90_take_turns(std::uint32_t tiles, kernels::sm90::Params* params);
 // blocks of 64 bytes make sense for few channels alone.
 [[nodiscard]] bool sm90_shape_fits(const Problem& problem, const kernels::sm90::TileShape& shape);
 
-// The configs with their expected times.
+// Thread blocks of the plan's launch, and what they leave of sums by channel.
+[[nodiscard]] std::uint32_t sm90_blocks(const Sm90Plan& plan, const Device& device);
+[[nodiscard]] kernels::sm90::Totals sm90_totals(const Sm90Plan& plan, std::uint32_t blocks);
 [[nodiscard]] std::size_t implicit_gemm_sm90_sums_workspace(const Problem& problem, const Config& config,
                                                             const Device& device);
+
+// The configs with their expected times.
 void sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv

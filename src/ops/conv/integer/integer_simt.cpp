@@ -33,8 +33,7 @@ Support supports(const Problem& problem, const Device&) {
   if (!is_integer(problem)) return Support::no("it multiplies integers");
   Problem one = problem;
   one.y.dims[0] = 1;
-  const char* const reason = integer_index_unsupported_reason(one);
-  return reason == nullptr ? Support::yes() : Support::no(reason);
+  return {integer_index_unsupported_reason(one)};
 }
 
 void candidates(const Problem& problem, const Device& device, std::vector<Candidate>* found) {
@@ -90,11 +89,7 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
 
 }  // namespace
 
-extern const ConvEngine kIntegerSimt = {.name = "integer_simt",
-                                        .backend = GPUDNN_BACKEND_CUDA,
-                                        .supports = &supports,
-                                        .candidates = &candidates,
-                                        .prepare = &prepare,
-                                        .launch = &launch};
+extern const ConvEngine kIntegerSimt = {
+    .name = "integer_simt", .supports = &supports, .candidates = &candidates, .prepare = &prepare, .launch = &launch};
 
 }  // namespace gpudnn::conv

@@ -86,7 +86,6 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kIntegerSm80 = {.name = "integer_sm80",
-                                        .backend = GPUDNN_BACKEND_CUDA,
                                         .math = GPUDNN_TENSOR_OP_MATH,
                                         .alignment = 16,
                                         .supports = &supports,

@@ -74,11 +74,9 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   integer::Sm90Params params = prepared.plan.params;
   params.p.y = args.out;
   set_integer_epilogue(prepared.problem, args, &params.p);
-  const bool replaced = cuda::with_context(site.device.ordinal, [&] {
+  GPUDNN_TRY(replace_addresses(site, [&] {
     return cuda::replace_address(&params.x_map, args.x) && cuda::replace_address(&params.w_map, args.w);
-  });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of a tensor, which must be a multiple of 16 bytes");
+  }));
   integer::launch_sm90(prepared.plan.tile, params, prepared.blocks, site.stream);
   return cuda::launch_status("integer_sm90");
 }
@@ -86,7 +84,6 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kIntegerSm90 = {.name = "integer_sm90",
-                                        .backend = GPUDNN_BACKEND_CUDA,
                                         .math = GPUDNN_TENSOR_OP_MATH,
                                         .alignment = 16,
                                         .supports = &supports,

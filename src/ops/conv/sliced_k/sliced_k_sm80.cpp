@@ -2,18 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/sliced_k/sliced_k_sm80_params.hpp"
+#include "ops/conv/supports.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace sliced = kernels::sliced_k;
-
-Support supports(const Problem& problem, const Device& device) {
-  if (const char* const against = integer_unsupported_reason(problem)) return Support::no(against);
-  if (device.compute_capability() < 80) return Support::no("it needs compute capability 8.0");
-  const char* const reason = sliced_k_unsupported_reason(problem);
-  return reason != nullptr ? Support::no(reason) : Support::yes();
-}
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device&) {
   return std::make_shared<const sliced::Params>(sliced_k_params(problem, config));
@@ -32,10 +26,9 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kSlicedKSm80 = {.name = "sliced_k_sm80",
-                                        .backend = GPUDNN_BACKEND_CUDA,
                                         .math = GPUDNN_TENSOR_OP_MATH,
                                         .alignment = 16,
-                                        .supports = &supports,
+                                        .supports = &float_supports<&sliced_k_unsupported_reason, 80>,
                                         .candidates = &sliced_k_candidates,
                                         .prepare = &prepare,
                                         .launch = &launch};

@@ -13,10 +13,6 @@ namespace data = kernels::small_c_dgrad;
 
 using Prepared = Encoded<SmallCDgradPlan>;
 
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &small_c_dgrad_unsupported_reason);
-}
-
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   return encoded(small_c_dgrad_plan(problem, config, device), device,
                  [](SmallCDgradPlan* plan) { return encode_rows(plan->dy, plan->type, &plan->params.dy_map); });
@@ -33,10 +29,7 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.beta = static_cast<float>(args.beta);
   p.vectors = known.plan.dx_allows_vectors && p.beta == 0.0f && reinterpret_cast<std::uintptr_t>(args.out) % 16 == 0;
   p.rounded = p.vectors && p.alpha == 1.0f && known.plan.type != tile::ElementType::f32;
-  const bool replaced =
-      cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.dy_map, args.y); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of dy, which must be a multiple of 16 bytes");
+  GPUDNN_TRY(replace_addresses(site, [&] { return cuda::replace_address(&p.dy_map, args.y); }));
   data::launch(known.plan.shape, known.plan.type, p, known.plan.blocks, site.stream);
   return cuda::launch_status("small_c_dgrad_sm90");
 }
@@ -44,10 +37,9 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kSmallCDgradSm90 = {.name = "small_c_dgrad_sm90",
-                                            .backend = GPUDNN_BACKEND_CUDA,
                                             .math = GPUDNN_TENSOR_OP_MATH,
                                             .alignment = 16,
-                                            .supports = &supports,
+                                            .supports = &sm90_supports<&small_c_dgrad_unsupported_reason>,
                                             .candidates = &small_c_dgrad_candidates,
                                             .prepare = &prepare,
                                             .launch = &launch};

@@ -23,10 +23,6 @@ bool encode(SmallCFwdPlan* plan) {
                             &plan->params.input);
 }
 
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &small_c_fwd_unsupported_reason);
-}
-
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   return encoded(small_c_fwd_plan(problem, config, device), device, &encode);
 }
@@ -39,10 +35,7 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.out = args.out;
   set_epilogue(args, &p);
   p.is_common = !p.is_plain && kernels::gemm::is_common(p.activation, known.plan.type != few::ElementType::f32);
-  const bool replaced =
-      cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.input, args.x); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of x, which must be a multiple of 16 bytes");
+  GPUDNN_TRY(replace_addresses(site, [&] { return cuda::replace_address(&p.input, args.x); }));
   few::launch(known.plan.shape, known.plan.type, p, known.plan.blocks, site.stream);
   return cuda::launch_status("small_c_fwd_sm90");
 }
@@ -50,10 +43,9 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kSmallCFwdSm90 = {.name = "small_c_fwd_sm90",
-                                          .backend = GPUDNN_BACKEND_CUDA,
                                           .math = GPUDNN_TENSOR_OP_MATH,
                                           .alignment = 16,
-                                          .supports = &supports,
+                                          .supports = &sm90_supports<&small_c_fwd_unsupported_reason>,
                                           .candidates = &small_c_fwd_candidates,
                                           .prepare = &prepare,
                                           .launch = &launch};

@@ -85,7 +85,6 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kSmallCSm80 = {.name = "small_c_sm80",
-                                       .backend = GPUDNN_BACKEND_CUDA,
                                        .math = GPUDNN_TENSOR_OP_MATH,
                                        .supports = &supports,
                                        .candidates = &small_c_candidates,

@@ -16,10 +16,6 @@ namespace few = kernels::small_c_wgrad;
 
 using Prepared = Encoded<SmallCWgradPlan>;
 
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &small_c_wgrad_unsupported_reason);
-}
-
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   return encoded(small_c_wgrad_plan(problem, config, device), device,
                  [](SmallCWgradPlan* plan) { return encode_rows(plan->dy, plan->type, &plan->params.dy); });
@@ -35,9 +31,7 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.dw = args.out;
   p.partials = static_cast<float*>(align_up(site.workspace, few::kWorkspaceAlignment));
   p.x = args.x;
-  const bool replaced = cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.dy, args.y); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of dy, which must be a multiple of 16 bytes");
+  GPUDNN_TRY(replace_addresses(site, [&] { return cuda::replace_address(&p.dy, args.y); }));
   few::launch(known.plan.shape, known.plan.type, p, site.stream);
   return cuda::launch_status("small_c_wgrad_sm90");
 }
@@ -45,10 +39,9 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kSmallCWgradSm90 = {.name = "small_c_wgrad_sm90",
-                                            .backend = GPUDNN_BACKEND_CUDA,
                                             .math = GPUDNN_TENSOR_OP_MATH,
                                             .alignment = 16,
-                                            .supports = &supports,
+                                            .supports = &sm90_supports<&small_c_wgrad_unsupported_reason>,
                                             .candidates = &small_c_wgrad_candidates,
                                             .prepare = &prepare,
                                             .launch = &launch};

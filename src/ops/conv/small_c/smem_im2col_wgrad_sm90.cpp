@@ -22,10 +22,6 @@ bool encode(SmemIm2colWgradPlan* plan) {
          cuda::encode_boxes(plan->x, {.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT64}, &p.x);
 }
 
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &smem_im2col_wgrad_unsupported_reason);
-}
-
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   return encoded(smem_im2col_wgrad_plan(problem, config, device), device, &encode);
 }
@@ -39,10 +35,8 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.beta = static_cast<float>(args.beta);
   p.dw = args.out;
   p.partials = static_cast<float*>(align_up(site.workspace, rows::kWorkspaceAlignment));
-  const bool replaced = cuda::with_context(
-      site.device.ordinal, [&] { return cuda::replace_address(&p.dy, args.y) && cuda::replace_address(&p.x, args.x); });
-  GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
-                 "the driver refused the address of x or dy, which must be a multiple of 16 bytes");
+  GPUDNN_TRY(replace_addresses(
+      site, [&] { return cuda::replace_address(&p.dy, args.y) && cuda::replace_address(&p.x, args.x); }));
   rows::launch(known.plan.shape, known.plan.type, p, site.stream);
   return cuda::launch_status("smem_im2col_wgrad_sm90");
 }
@@ -50,10 +44,9 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kSmemIm2colWgradSm90 = {.name = "smem_im2col_wgrad_sm90",
-                                                .backend = GPUDNN_BACKEND_CUDA,
                                                 .math = GPUDNN_TENSOR_OP_MATH,
                                                 .alignment = 16,
-                                                .supports = &supports,
+                                                .supports = &sm90_supports<&smem_im2col_wgrad_unsupported_reason>,
                                                 .candidates = &smem_im2col_wgrad_candidates,
                                                 .prepare = &prepare,
                                                 .launch = &launch};

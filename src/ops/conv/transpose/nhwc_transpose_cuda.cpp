@@ -91,6 +91,7 @@ void candidates(const Problem& problem, const Device& device, std::vector<Candid
       for (std::size_t i = first; i < all.size(); ++i) {
         all[i].config.inner = &engine;
         all[i].config.padded = padded;
+        all[i].config.sums_workspace = nullptr;
         all[i].seconds += form.dram_bytes / (kCopyShare * device.rates.copy_bytes) + form.launches * kCopyLaunch;
         all[i].workspace += form.bytes + kPackingAlignment - 1;  // with room to align the caller's pointer
       }
@@ -150,7 +151,6 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kNhwcTranspose = {.name = "nhwc_transpose",
-                                          .backend = GPUDNN_BACKEND_CUDA,
                                           .math = GPUDNN_TENSOR_OP_MATH,
                                           .alignment = 16,
                                           .supports = &supports,

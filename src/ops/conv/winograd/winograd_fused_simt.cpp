@@ -26,8 +26,7 @@ struct Prepared {
 
 Support supports(const Problem& problem, const Device&) {
   if (problem.direction == Direction::wgrad) return Support::no("it has no filter gradient (winograd_simt does)");
-  const char* const reason = winograd_unsupported_reason(problem);
-  return reason == nullptr ? Support::yes() : Support::no(reason);
+  return {winograd_unsupported_reason(problem)};
 }
 
 // Those of F(2x2, 3x3) through the workspace, with all tiles at once.
@@ -81,7 +80,6 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kWinogradFusedSimt = {.name = "winograd_fused_simt",
-                                              .backend = GPUDNN_BACKEND_CUDA,
                                               .family = Family::winograd,
                                               .supports = &supports,
                                               .candidates = &candidates,

@@ -4,17 +4,13 @@
 
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/supports.hpp"
 #include "ops/conv/winograd/winograd_simt_params.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 namespace winograd = kernels::winograd;
-
-Support supports(const Problem& problem, const Device&) {
-  const char* const reason = winograd_unsupported_reason(problem);
-  return reason == nullptr ? Support::yes() : Support::no(reason);
-}
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device&) {
   return std::make_shared<WinogradLaunch>(winograd_launch(problem, config));
@@ -102,9 +98,8 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
 }  // namespace
 
 extern const ConvEngine kWinogradSimt = {.name = "winograd_simt",
-                                         .backend = GPUDNN_BACKEND_CUDA,
                                          .family = Family::winograd_nonfused,
-                                         .supports = &supports,
+                                         .supports = &float_supports<&winograd_unsupported_reason>,
                                          .candidates = &winograd_candidates,
                                          .prepare = &prepare,
                                          .launch = &launch};

@@ -4,7 +4,6 @@
 
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/fp32_split/row_products.hpp"
-#include "ops/conv/launch_workspace.hpp"
 #include "ops/conv/winograd/winograd_sm90_params.hpp"
 
 namespace gpudnn::conv {
@@ -14,25 +13,10 @@ namespace split = kernels::fp32_split;
 namespace sm90 = kernels::sm90;
 namespace winograd = kernels::winograd;
 
-struct Prepared {
-  WinogradSm90Launch launch;
-  std::uint32_t blocks = 0;  // of the product
-  bool encoded = false;
-};
-
-Support supports(const Problem& problem, const Device& device) {
-  return sm90_supports(problem, device, &winograd_sm90_unsupported_reason);
-}
+using Prepared = RowProducts<WinogradSm90Launch>;
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
-  auto prepared = std::make_shared<Prepared>();
-  WinogradSm90Launch& l = prepared->launch;
-  l = winograd_sm90_launch(problem, config);
-  const sm90::Params& p = l.product.params;
-  prepared->blocks = std::min(static_cast<std::uint32_t>(device.multiprocessors), p.works.divisor * p.splits);
-  prepared->encoded =
-      cuda::with_context(device.ordinal, [&] { return encode_row_product(l.direction, l.terms, &l.product); });
-  return prepared;
+  return prepare_row_products(winograd_sm90_launch(problem, config), device);
 }
 
 bool is_vector(const void* address, int floats) {
@@ -109,12 +93,7 @@ Status launch_filter_gradient(const Prepared& prepared, const LaunchSite& site, 
 }
 
 Status launch(const LaunchSite& site, const void* state, const Args& args) {
-  const auto& prepared = *static_cast<const Prepared*>(state);
-  GPUDNN_TRY(require_maps(prepared.encoded));
-  GPUDNN_TRY(require_workspace(site, prepared.launch.workspace));
-  const PartsOfWorkspace workspace = {static_cast<char*>(align_up(site.workspace, kPartAlignment))};
-  GPUDNN_TRY(prepared.launch.direction == Direction::wgrad ? launch_filter_gradient(prepared, site, args, workspace)
-                                                           : launch_images(prepared, site, args, workspace));
+  GPUDNN_TRY(launch_row_products<WinogradSm90Launch>(site, state, args, &launch_images, &launch_filter_gradient));
   return cuda::launch_status("winograd_sm90");
 }
 
@@ -122,10 +101,9 @@ Status launch(const LaunchSite& site, const void* state, const Args& args) {
 
 // Its math is float's: a program that is told of it must not take TF32 for allowed.
 extern const ConvEngine kWinogradSm90 = {.name = "winograd_sm90",
-                                         .backend = GPUDNN_BACKEND_CUDA,
                                          .math = GPUDNN_FMA_MATH,
                                          .family = Family::winograd_nonfused,
-                                         .supports = &supports,
+                                         .supports = &sm90_supports<&winograd_sm90_unsupported_reason>,
                                          .candidates = &winograd_sm90_candidates,
                                          .prepare = &prepare,
                                          .launch = &launch};

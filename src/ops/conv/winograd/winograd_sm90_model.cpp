@@ -15,12 +15,8 @@ namespace split = kernels::fp32_split;
 namespace sm90 = kernels::sm90;
 namespace winograd = kernels::winograd;
 
-constexpr double kTransformRate = 0.8;  // of the copy rate
-constexpr double kTileSeconds = 0.32e-6;
-constexpr double kStartSeconds = 2.0e-6;
 constexpr double kPartialRate = 0.39;  // of the L2's
 constexpr double kReduceSeconds = 2.0e-6;
-constexpr int kProductsOfTf32 = 3;  // that six of bfloat16 last
 
 // Tiles with 4 outputs a side first, of all rows of the product; then those with 2. In the filter gradient once more
 // for each size of chunks.
@@ -43,28 +39,13 @@ constexpr auto kWgradNames =
     names_of(split::kWgradShapes, {std::string_view("_wgrad"), std::string_view("_wgrad_256mb")});
 static_assert(kWgradNames.size() == std::size(kWgradChunkBytes) * kSides * split::kWgradShapeCount);
 
-TransformBytes bytes_of_parts(const WinogradSm90Launch& l) {
-  const std::size_t end = l.partials_at > 0 ? l.partials_at : l.workspace;
-  return {static_cast<double>(l.data_at - l.filter_at), static_cast<double>(l.product_at - l.data_at),
-          static_cast<double>(end - l.product_at)};
-}
-
 double product_seconds(const WinogradSm90Launch& l, const TransformBytes& bytes, const DeviceRates& rates) {
   const bool is_wgrad = l.direction == Direction::wgrad;
   const sm90::TileShape& tile = (is_wgrad ? split::kWgradShapes : split::kShapes)[l.tile];
-  const sm90::Params& p = l.product.params;
-  Footprint f;
-  f.tiles = static_cast<double>(l.product.tiles) * p.splits;
-  f.k_tiles = p.problem[0].k_blocks_per_split;
+  Footprint f = footprint_of(l, tile, bytes, rates);
   f.flops = 2.0 * tile.bm * tile.bn * split::kChunkChannels;
-  f.flops_rate = rates.tf32_flops / kProductsOfTf32;
-  f.efficiency = tile.efficiency;
   f.l2_bytes = tile.bm * sm90::kRowBytes + tile.bn * (is_wgrad ? sm90::kRowBytes : split::kTerms * split::kChunkBytes);
-  f.tile_seconds = kTileSeconds;
-  f.store_bytes = tile.bm * tile.bn * static_cast<double>(sizeof(float));
-  f.dram_bytes = resident_bytes(bytes.filter + bytes.data + bytes.products);
-  f.start_seconds = kStartSeconds;
-  if (p.splits > 1) {
+  if (l.product.params.splits > 1) {
     f.partial_bytes = 2.0 * f.tiles * f.store_bytes;
     f.partial_rate = kPartialRate;
     f.reduce_seconds = kReduceSeconds;
@@ -75,26 +56,11 @@ double product_seconds(const WinogradSm90Launch& l, const TransformBytes& bytes,
 double seconds_of(const Problem& p, const WinogradSm90Launch& l, const DeviceRates& rates) {
   const TransformBytes bytes = bytes_of_parts(l);
   const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
-  return transform_seconds(p, product_seconds(l, bytes, rates), chunks, bytes, kTransformRate, rates);
+  return transform_seconds(p, product_seconds(l, bytes, rates), chunks, bytes, kRowTransformRate, rates);
 }
 
 // Chunks of the images that are offered: all at once, and what fits in 256 MB, 64 MB and the L2.
 constexpr double kChunkBytes[] = {1e18, 256e6, 64e6, 32e6};
-constexpr int kMaxChunks = 64;
-
-void offer_chunks(const Problem& problem, Config config, const Device& device, std::vector<Candidate>* candidates) {
-  config.split_k = 1;
-  const WinogradSm90Launch whole = winograd_sm90_launch(problem, config);
-  const auto bytes = static_cast<double>(whole.workspace - whole.data_at);
-  std::int64_t former = 0;
-  for (const double limit : kChunkBytes) {
-    config.split_k = static_cast<std::int32_t>(std::min<double>(kMaxChunks, std::ceil(bytes / limit)));
-    const WinogradSm90Launch l = winograd_sm90_launch(problem, config);
-    if (l.chunk_tiles == former) continue;
-    former = l.chunk_tiles;
-    candidates->push_back({config, seconds_of(problem, l, device.rates), l.workspace});
-  }
-}
 
 // Whether the chunks are as large with the row's limit as with the one before.
 bool repeats_chunks(const Problem& problem, Config config) {
@@ -138,11 +104,11 @@ void winograd_sm90_candidates(const Problem& problem, const Device& device, std:
       offer_tile(problem, config, device, candidates);
     }
   };
-  if (problem.direction == Direction::wgrad) {
-    offer(kWgradNames, offer_splits);
-  } else {
-    offer(kNames, offer_chunks);
-  }
+  if (problem.direction == Direction::wgrad) return offer(kWgradNames, offer_splits);
+  offer(kNames, [](const Problem& p, const Config& config, const Device& on, std::vector<Candidate>* found) {
+    const auto seconds = [&](const WinogradSm90Launch& l) { return seconds_of(p, l, on.rates); };
+    offer_chunks(p, config, kChunkBytes, &winograd_sm90_launch, seconds, found);
+  });
 }
 
 }  // namespace gpudnn::conv
