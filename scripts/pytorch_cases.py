@@ -1,6 +1,7 @@
 """The cases of pytorch_check.py: PyTorch's operations that call cuDNN, over fixed and over random problems.
 
 Each case has a name, a function that computes its tensors, texts that the log of the library must show, and a bound.
+The function may return a second list, what the tensors should be, where NVIDIA's library is known to give something else.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -9,6 +10,8 @@ import contextlib
 import dataclasses
 import random
 import typing
+
+from recurrent_reference import plain_network
 
 # What the second run's log must show for a case, where the first run's log of NVIDIA's library shows it too.
 BATCH_NORM_TRAINING = "BatchNormalizationForwardTraining"
@@ -235,6 +238,10 @@ def random_recurrent(torch, draw):
         f"{' packed' if packed else ''}{' state' if state else ''}{'' if flattened else ' scattered'}"
     )
 
+    # cuDNN 9.19's gradients of both directions of a plain network of halves are wrong from two steps on: by half of the
+    # greatest, where bfloat16, float and one direction are right (H200; docs/rnn.md).
+    judged_by_float64 = kind == "RNN" and dtype == torch.float16 and options["bidirectional"]
+
     def body():
         network = getattr(torch.nn, kind)(features, hidden, **options).double().to(dtype).cuda()
         if not flattened:
@@ -260,15 +267,19 @@ def random_recurrent(torch, draw):
         y, last = network(sequence, given)
         y = y.data if packed else y
         finals = list(last) if kind == "LSTM" else [last]
-        loss = sum((t.float() * torch.randn(t.shape, device="cuda")).sum() for t in [y] + finals)
-        loss.backward()
-        return [y] + finals + [t.grad for t in leaves] + [p.grad for p in network.parameters()]
+        loss_weights = [torch.randn(t.shape, device="cuda") for t in [y] + finals]
+        sum((t.float() * w).sum() for t, w in zip([y] + finals, loss_weights)).backward()
+        values = [y] + finals + [t.grad for t in leaves] + [p.grad for p in network.parameters()]
+        if not judged_by_float64:
+            return values
+        return values, plain_network(torch, network, x, given, lengths if packed else None, loss_weights)
 
     # Gradients are sums over the steps and the batch, each term rounded in the type.
     bound = {torch.float16: 1e-2, torch.bfloat16: 8e-2, torch.float64: 1e-9, torch.float32: 1e-4}[dtype]
     # ReLU's slope is 0 or 1: where two roundings of a sum lie on both sides of 0, a gradient is there or is not. With
     # either library 1 in 300 elements is further than 0.04 of the greatest from gradients in double.
-    outside = 0.01 if options.get("nonlinearity") == "relu" and dtype in (torch.float16, torch.bfloat16) else 0
+    flips = options.get("nonlinearity") == "relu" and dtype in (torch.float16, torch.bfloat16) and not judged_by_float64
+    outside = 0.01 if flips else 0
     return text, body, bound, outside
 
 

@@ -5,26 +5,13 @@
 #include <initializer_list>
 
 namespace gpudnn::kernels {
-namespace {
-
-// Columns of 16-bit weights that the registers of a block of `units` units hold; 0: there is no such block.
-std::int64_t resident_depth(int gates, int units, bool backward) {
-  const bool wide = units == 32;
-  if (backward) return wide ? 2048 : 4096;
-  if (gates == 4) return wide ? 512 : 1024;
-  if (gates == 3) return wide ? 640 : 1280;
-  return wide ? 2048 : 0;
-}
-
-}  // namespace
 
 RnnResidentShape rnn_resident_shape(RnnCell cell, std::int32_t units, std::int32_t batch, std::int32_t lanes,
                                     bool across, bool backward, int element_bytes, int multiprocessors) {
   RnnResidentShape best;
   std::int64_t best_rounds = 0;
-  const std::int64_t depth = rnn_exchange_row(cell, units, backward) * (across ? 2 : 1);
   for (const std::int32_t owned : {32, 16}) {
-    if (depth * element_bytes > 2 * resident_depth(rnn_gates(cell), owned, backward)) continue;
+    if (!rnn_resident_holds(cell, units, owned, across, backward, element_bytes)) continue;
     const std::int64_t places = kRnnResidentThreads / owned;
     const std::int64_t groups = rnn_exchange_units(units) / owned;
     const std::int64_t all = (std::int64_t{batch} + places - 1) / places;

@@ -18,6 +18,22 @@ GPUDNN_HOST_DEVICE constexpr std::int64_t rnn_exchange_row(RnnCell cell, std::in
   return rnn_exchange_units(units) * (backward ? rnn_gates(cell) : 1);
 }
 
+// Columns of 16-bit weights that the registers of a block of `units` units hold; 0: there is no such block.
+constexpr std::int64_t rnn_resident_depth(int gates, int units, bool backward) {
+  const bool wide = units == 32;
+  if (backward) return wide ? 2048 : 4096;
+  if (gates == 4) return wide ? 512 : 1024;
+  if (gates == 3) return wide ? 640 : 1280;
+  return wide ? 2048 : 0;
+}
+// Whether the registers of a block that owns `owned` units hold their weights, of the layer below too where it goes
+// `across` layers.
+constexpr bool rnn_resident_holds(RnnCell cell, std::int64_t units, int owned, bool across, bool backward,
+                                  int element_bytes) {
+  const std::int64_t depth = rnn_exchange_row(cell, units, backward) * (across ? 2 : 1);
+  return depth * element_bytes <= 2 * rnn_resident_depth(rnn_gates(cell), owned, backward);
+}
+
 // A block owns `units` units and, of each 256 / units places that it takes at a time, `places`.
 struct RnnResidentShape {
   std::int32_t units = 0;  // 0: none fits

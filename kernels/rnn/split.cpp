@@ -72,6 +72,25 @@ bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::i
          s->panels <= rnn_split_most_panels(places) && shared_bytes(*s) <= kRnnSplitShared;
 }
 
+// take(shape without tiles, places of a tile, power of two of the blocks of a cluster) for all that there are.
+constexpr std::int32_t kAnyRoom = 1 << 20;
+template <class Take>
+void for_each_shape(RnnCell cell, std::int32_t units, bool backward, const Take& take) {
+  const int row_gates = backward ? 1 : rnn_gates(cell);
+  const int column_gates = backward ? rnn_gates(cell) : 1;
+  for (int size = 0; size < kRnnSplitClusterSizes; ++size) {
+    const RnnSplitShape s = shape_of(true, 1 << size, units, row_gates, column_gates);
+    for (const std::int32_t places : kPlaces) {
+      if (s.parts != 0) take(s, places, size);
+    }
+    // More blocks would own units that there are not.
+    if (s.parts != 0 && 2 * units <= s.owned * s.parts) return;
+  }
+  if (row_gates != 1) return;
+  const RnnSplitShape s = shape_of(false, kRnnSplitParts, units, row_gates, column_gates);
+  if (s.parts != 0) take(s, kPlacesWithoutClusters, 0);
+}
+
 }  // namespace
 
 std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t slots) {
@@ -83,36 +102,23 @@ std::int64_t rnn_split_sum_bytes(const RnnSplitShape& s, std::int32_t directions
 }
 std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch, std::int64_t steps,
                                            std::int32_t directions, bool backward) {
-  const std::int64_t places = batch + *std::ranges::max_element(kPlaces);
-  const std::int64_t padded = over(units, kRnnSplitRows) * kRnnSplitRows;
-  const std::int64_t columns = (backward ? rnn_gates(cell) : 2) * padded + 16 * kPanel;
-  const bool without_clusters = backward || rnn_gates(cell) == 1;
-  const auto bytes = [&](int period, std::int64_t of_place) {
-    return rnn_split_slots(period, static_cast<int>(steps)) * directions * places * of_place;
-  };
-  const std::int64_t states = columns * kBytes;
-  return std::max(bytes(kRnnSplitPeriod, states),
-                  without_clusters ? bytes(kRnnSplitPeriodOfSums, states + padded * kRnnSplitParts * 4) : 0);
+  std::int64_t most = 0;
+  for_each_shape(cell, static_cast<std::int32_t>(units), backward, [&](RnnSplitShape s, std::int32_t places, int) {
+    if (!set_tiles(&s, places, static_cast<std::int32_t>(batch), kAnyRoom)) return;
+    const int slots = rnn_split_slots(rnn_split_period(s), static_cast<int>(steps));
+    most = std::max(most, rnn_split_state_bytes(s, directions, slots) + rnn_split_sum_bytes(s, directions, slots));
+  });
+  return most;
 }
 
 RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t batch, std::int32_t directions,
                               bool backward, const int (&clusters)[kRnnSplitClusterSizes]) {
-  const int row_gates = backward ? 1 : rnn_gates(cell);
-  const int column_gates = backward ? rnn_gates(cell) : 1;
   RnnSplitShape best;
-  const auto consider = [&](RnnSplitShape s, std::int32_t places, std::int32_t room) {
-    if (s.parts == 0 || !set_tiles(&s, places, batch, room)) return;
+  for_each_shape(cell, units, backward, [&](RnnSplitShape s, std::int32_t places, int size) {
+    const std::int32_t blocks_of_cluster = s.in_clusters ? 1 : s.parts;
+    if (!set_tiles(&s, places, batch, clusters[size] / (s.groups * blocks_of_cluster * directions))) return;
     if (best.parts == 0 || s.microseconds < best.microseconds) best = s;
-  };
-  for (int size = 0; size < kRnnSplitClusterSizes; ++size) {
-    const RnnSplitShape s = shape_of(true, 1 << size, units, row_gates, column_gates);
-    for (const std::int32_t places : kPlaces)
-      consider(s, places, s.parts == 0 ? 0 : clusters[size] / (s.groups * directions));
-  }
-  if (row_gates == 1) {
-    const RnnSplitShape s = shape_of(false, kRnnSplitParts, units, row_gates, column_gates);
-    consider(s, kPlacesWithoutClusters, s.parts == 0 ? 0 : clusters[0] / (s.groups * s.parts * directions));
-  }
+  });
   return best;
 }
 

@@ -48,6 +48,9 @@ struct RnnSplit {
 // Periods with and without clusters: the latter's sums take more memory.
 constexpr int kRnnSplitPeriod = 12;
 constexpr int kRnnSplitPeriodOfSums = 2;
+constexpr int rnn_split_period(const RnnSplitShape& shape) {
+  return shape.in_clusters ? kRnnSplitPeriod : kRnnSplitPeriodOfSums;
+}
 // Bytes of the exchange of states and of sums of a shape, and of both of the largest one that a layer may have.
 [[nodiscard]] std::int64_t rnn_split_sum_bytes(const RnnSplitShape& shape, std::int32_t directions, std::int32_t slots);
 [[nodiscard]] std::int64_t rnn_split_state_bytes(const RnnSplitShape& shape, std::int32_t directions,

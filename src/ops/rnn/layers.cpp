@@ -5,6 +5,8 @@
 // with R step by step; dropout. Gradients of data, from the last layer: the sweeps against the steps, which leave the
 // gradients of the gates in their place; their product with W. Gradients of weights: one product over all rows for each
 // W and R, and sums over rows for the biases.
+//
+// Longer than most files: the passes share one call's memory and geometry, and each of them is short.
 #include <algorithm>
 #include <numeric>
 

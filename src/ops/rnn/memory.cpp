@@ -51,7 +51,8 @@ void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexce
   const Network& n = problem.net;
   const std::int64_t rows = problem.sequences.capacity();
   for (int d = 0; d < n.directions(); ++d) {
-    w->pre[d] = regions->take(rows * n.gates() * n.hidden * element_bytes(n));
+    const bool has_products = n.layers > 1 || n.has_input_matrix(0);
+    w->pre[d] = regions->take(has_products ? rows * n.gates() * n.hidden * element_bytes(n) : 0);
     if (n.cell == GPUDNN_LSTM)
       w->cells[d] = regions->take((may_pipeline(problem, Pass::infer) ? n.layers : std::int64_t{1}) *
                                   problem.sequences.batch * n.hidden * sum_bytes(n));
@@ -126,8 +127,13 @@ Status product_scratch(const Stages& stages, gpudnnHandle_t handle, const Proble
 bool may_pipeline(const Problem& problem, Pass pass) noexcept {
   const Network& n = problem.net;
   constexpr int kMaxLayers = 8;
+  constexpr int kNarrowBlock = 16;  // of a block: its registers hold most columns
   return may_be_resident(n) && n.layers > 1 && n.layers <= kMaxLayers && !n.bidirectional && n.cell != GPUDNN_GRU &&
-         n.hidden <= 1024 && !(n.drops() && pass != Pass::infer);
+         n.hidden <= 1024 && !(n.drops() && pass != Pass::infer) &&
+         (kernels::rnn_resident_holds(n.kind(), n.hidden, kNarrowBlock, true, pass == Pass::dgrad,
+                                      static_cast<int>(element_bytes(n))) ||
+          kernels::rnn_resident_holds(n.kind(), n.hidden, 2 * kNarrowBlock, true, pass == Pass::dgrad,
+                                      static_cast<int>(element_bytes(n))));
 }
 
 bool merges_weight_products(const Network& n) noexcept {

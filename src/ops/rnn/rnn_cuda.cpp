@@ -222,7 +222,7 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   kernels::RnnSplit split;
   split.shape = split_shape(layer, backward);
   if (split.shape.parts == 0) return false;
-  split.period = split.shape.in_clusters ? kernels::kRnnSplitPeriod : kernels::kRnnSplitPeriodOfSums;
+  split.period = kernels::rnn_split_period(split.shape);
   const int slots = kernels::rnn_split_slots(split.period, layer.rows.steps);
   const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, slots);
   const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, slots);
@@ -247,20 +247,34 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
 
 // Microseconds of a step, fitted to what an H200 took; very many where a sweep does not fit.
 constexpr double kNever = 1e9;
+// How many clusters of `blocks` blocks are resident at once; what is asked are the kernels of the split sweeps, which
+// take all of a multiprocessor's shared memory.
+std::int64_t resident_clusters(std::int32_t blocks) {
+  int clusters[kernels::kRnnSplitClusterSizes];
+  kernels::rnn_split_resident(clusters);
+  int size = 0;
+  while (size < kernels::kRnnSplitClusterSizes && 1 << size < blocks) ++size;
+  return size < kernels::kRnnSplitClusterSizes ? clusters[size] : 0;
+}
 // Blocks of 16 units take in 16 places at a time, those of 32 units 8. L2 is busy with the states of all blocks.
 double resident_step(const kernels::RnnLayer& l, int lanes, bool across, bool backward, int multiprocessors) {
+  constexpr std::int32_t kNarrow = 16;
+  constexpr std::int32_t kWide = 32;
+  constexpr std::int64_t kPlacesOfCluster = kernels::kRnnResidentThreads / kWide;
   const kernels::RnnResidentShape shape = kernels::rnn_resident_shape(
       l.cell, l.units, l.rows.batch, lanes, across, backward, tile::element_bytes(l.type), multiprocessors);
   if (shape.units == 0) return kNever;
   const auto places = std::min<std::int64_t>(kernels::kRnnResidentThreads / shape.units, l.rows.batch);
+  // What a block takes in, and what all of them do.
   const double bytes = static_cast<double>(places * (across ? 2 : 1) * tile::element_bytes(l.type) *
                                            kernels::rnn_exchange_row(l.cell, l.units, backward));
   const double of_all = bytes * shape.groups * shape.tiles * lanes;
-  if (shape.units == 16 && places > 8) return shape.rounds * (backward ? 12.0 : 4.2);
-  // Clusters exchange states among themselves; as many of them are resident at once.
-  const std::int64_t clusters = (l.rows.batch + 7) / 8 * std::int64_t{lanes};
-  const int room = shape.groups > 8 ? 7 : shape.groups > 4 ? 15 : 30;
-  if (shape.units == 32 && shape.groups <= 16 && clusters <= room) {
+  // Sixteen places: neither the units nor the batch changed what a round took.
+  if (shape.units == kNarrow && places > kPlacesOfCluster) return shape.rounds * (backward ? 12.0 : 4.2);
+  const std::int64_t clusters = (l.rows.batch + kPlacesOfCluster - 1) / kPlacesOfCluster * std::int64_t{lanes};
+  if (shape.units == kWide && clusters <= resident_clusters(shape.groups)) {
+    // Clusters exchange states among themselves: latency, and the bytes of a block, forward of all as they go to L2
+    // too.
     return backward ? 2.4 + bytes * 1e-5 : 1.4 + of_all * 6e-7;
   }
   return shape.rounds * (backward ? 1.8 + bytes * 3e-5 + of_all * 8e-7 : 1.9 + of_all * 2.3e-6);

@@ -1,0 +1,332 @@
+// A block of a split sweep (`split_sm90.cuh`): the weights that it holds, and how states and sums come and go.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/gpu_relaxed.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/st_shared.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/wgmma_shape.cuh"
+#include "kernels/rnn/split.hpp"
+#include "kernels/rnn/unit_sm90.cuh"
+#include "kernels/tile/wgmma_operand.cuh"
+
+namespace gpudnn::kernels {
+
+// kGates: of the cell; G: gates of a unit among the rows.
+template <class T, int kGates, int N, bool kBackward, bool kCluster>
+struct RnnSplitBlock {
+  using Unit = RnnUnit<RnnDeviceConvert<T>>;
+  static constexpr int G = kBackward ? 1 : kGates;
+  static constexpr int kColumnGates = kBackward ? kGates : 1;
+  static constexpr int kSets = rnn_split_most_sets(N);
+  static constexpr int kRows = kRnnSplitRows;
+  static constexpr int kPanel = 64;  // columns of 128 bytes
+  static constexpr int kElements = rnn_split_most_elements(N);
+  static constexpr int kVectors = rnn_split_most_panels(N) * N * 8 / kRnnSplitThreads;  // of a thread, at most
+
+  const RnnLayer& l;
+  const RnnSplitShape& shape;
+  const RnnDirection& d;
+  int set;     // of the threads
+  int thread;  // in the set
+  int rank;
+  int group;
+  int part_rows;  // of the sums that a block of the cluster finishes
+  int columns;    // of the block
+  std::uint32_t tile_bytes;
+  std::uint32_t wanted = 0;  // of the thread's vectors of states, those with columns of the block
+  unsigned char* weights;
+  unsigned char* states;
+  float* received;       // kRows * N sums
+  std::uint64_t* full;   // of the set: the sums of all ranks are there
+  std::uint64_t* empty;  // of the set: all ranks have read theirs
+
+  __device__ __forceinline__ RnnSplitBlock(const RnnSplit& p, int direction, unsigned char* shared)
+      : l(p.layer), shape(p.shape), d(p.layer.direction[direction]) {
+    set = kSets == 1 ? 0 : __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kRnnSplitThreads, 0);
+    std::uint32_t in_set = threadIdx.x % kRnnSplitThreads;
+    ptx::pin(in_set);  // kept, not worked out anew
+    thread = static_cast<int>(in_set);
+    rank = static_cast<int>(blockIdx.x) % shape.parts;
+    group = static_cast<int>(blockIdx.x) / shape.parts;
+    part_rows = kRows / shape.parts;
+    columns = shape.groups * kColumnGates * shape.owned;
+    tile_bytes = static_cast<std::uint32_t>(shape.panels * N * 128);
+    weights = shared;
+    states = weights + shape.panels * kRows * 128 + set * static_cast<int>(tile_bytes);
+    float* const all_received =
+        reinterpret_cast<float*>(weights + shape.panels * kRows * 128 + shape.sets * tile_bytes);
+    received = all_received + (kCluster ? set * kRows * N : 0);
+    full = reinterpret_cast<std::uint64_t*>(all_received + (kCluster ? shape.sets * kRows * N : 0)) + set;
+    empty = full + kRnnSplitSets;
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i) {
+      const int index = thread + i * kRnnSplitThreads;
+      const int k = index / (N * 8) * kPanel + (index % 8 ^ index / 8 % 8) * 8;
+      if (index / (N * 8) < shape.panels && k < columns) wanted |= 1u << i;
+    }
+  }
+  __device__ __forceinline__ int first_unit(int of_group, int of_rank) const {
+    return (of_group * shape.parts + of_rank) * shape.owned;
+  }
+  // Where eight columns from column k on of a row lie in a tile of `rows` rows: panels of rows of 128 bytes, swizzled
+  // as wgmma reads them.
+  __device__ __forceinline__ static int at(int rows, int row, int k) {
+    return (k / kPanel * rows + row) * 128 + (k % kPanel / 8 ^ row % 8) * 16;
+  }
+
+  // Column k is a unit of a block of this rank, and backward a gate.
+  __device__ __forceinline__ T weight(int unit, int gate, int k) const {
+    const int of_group = k / (kColumnGates * shape.owned);
+    const int column_gate = k / shape.owned % kColumnGates;
+    const int j = first_unit(of_group, rank) + k % shape.owned;
+    if (k >= columns || unit >= l.units || j >= l.units) return T{0};
+    const std::int64_t units = l.units;
+    if constexpr (kBackward) {
+      return static_cast<const T*>(d.recurrent_t)[(unit * std::int64_t{kColumnGates} + column_gate) * units + j];
+    }
+    return static_cast<const T*>(d.recurrent)[(gate * units + unit) * units + j];
+  }
+  __device__ __forceinline__ void load_weights(bool vectors) const {
+    const int chunks = shape.panels * 8;
+    for (int i = static_cast<int>(threadIdx.x); i < kRows * chunks; i += static_cast<int>(blockDim.x)) {
+      const int row = i / chunks;
+      const int k = i % chunks * 8;
+      const int gate = row % part_rows / shape.owned;
+      const int unit = gate < G ? first_unit(group, row / part_rows) + row % shape.owned : l.units;
+      uint4 words;
+      if (shape.owned % 8 == 0) {
+        const int j = first_unit(k / (kColumnGates * shape.owned), rank) + k % shape.owned;
+        const std::int64_t units = l.units;
+        const T* from = static_cast<const T*>(d.recurrent) + (gate * units + unit) * units + j;
+        if constexpr (kBackward) {
+          from = static_cast<const T*>(d.recurrent_t) +
+                 (unit * std::int64_t{kColumnGates} + k / shape.owned % kColumnGates) * units + j;
+        }
+        words = rnn_vector(from, k < columns && unit < l.units ? l.units - j : 0, vectors);
+      } else {
+        std::uint32_t pairs[4];
+#pragma unroll
+        for (int pair = 0; pair < 4; ++pair) {
+          pairs[pair] = weight(unit, gate, k + 2 * pair).bits | std::uint32_t{weight(unit, gate, k + 2 * pair + 1).bits}
+                                                                    << 16;
+        }
+        words = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+      }
+      *reinterpret_cast<uint4*>(weights + at(kRows, row, k)) = words;
+    }
+    for (int i = thread * 16; i < static_cast<int>(tile_bytes); i += kRnnSplitThreads * 16) {
+      *reinterpret_cast<uint4*>(states + i) = make_uint4(0, 0, 0, 0);
+    }
+  }
+  __device__ __forceinline__ std::uint32_t received_bytes() const { return kRows * N * 4; }
+  // Of the threads of the set alone.
+  __device__ __forceinline__ void meet() const {
+    if constexpr (kSets == 1) {
+      __syncthreads();
+    } else {
+      ptx::barrier_sync(1 + set, kRnnSplitThreads);
+    }
+  }
+  __device__ __forceinline__ void start_barriers() const {
+    if (thread == 0) {
+      ptx::mbarrier_init(full, 1);
+      ptx::mbarrier_init(empty, static_cast<std::uint32_t>(shape.parts));
+      ptx::fence_mbarrier_init();
+    }
+  }
+  // Sums may have come before: no phase ends without this arrival.
+  __device__ __forceinline__ void expect_sums() const {
+    if (thread == 0) ptx::mbarrier_arrive_expect_tx(full, received_bytes());
+  }
+
+  // States as they lie in the exchange, from `from` on: the same bytes as in shared memory.
+  __device__ __forceinline__ void receive(const unsigned char* from) const {
+    constexpr int kBytesApart = kRnnSplitThreads * 16;
+    std::int64_t first = reinterpret_cast<std::int64_t>(from) + thread * 16;
+    std::uint32_t to = ptx::shared_address(states) + static_cast<std::uint32_t>(thread) * 16;
+    // Kept in registers: else they are worked out for each load anew.
+    ptx::pin(&first);
+    ptx::pin(to);
+    uint4 words[kVectors];
+    std::uint32_t missing = wanted;
+#pragma unroll 1
+    while (missing != 0) {
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) {
+        if (missing >> i & 1) {
+          words[i] = ptx::ld_relaxed_gpu_v4(reinterpret_cast<const void*>(first + i * kBytesApart));  // NOLINT
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) {
+        const uint4& w = words[i];
+        const bool is_there = w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
+        if ((missing >> i & 1) == 0 || !is_there) continue;
+        ptx::st_shared(to + i * kBytesApart, w);
+        missing &= ~(1u << i);
+      }
+    }
+    ptx::fence_proxy_async();
+    meet();
+  }
+
+  __device__ __forceinline__ void start_products(float (&sums)[N / 2]) const {
+    const int half = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128 % 2, 0);  // the same in a warp
+    const std::uint64_t a0 = tile::operand_descriptor<128>(weights + half * 64 * 128, 0);
+    const std::uint64_t b0 = tile::operand_descriptor<128>(states, 0);
+#pragma unroll 1
+    for (int panel = 0; panel < shape.panels; ++panel) {
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        ptx::wgmma_ss<T, T, N>(sums, a0 + static_cast<unsigned>(panel * kRows * 8 + k * 2),
+                               b0 + static_cast<unsigned>(panel * N * 8 + k * 2), panel + k);
+      }
+    }
+    ptx::wgmma_commit_group();
+  }
+  // A part's sums lie in blocks of eight places: [rank][places / 8][row][8], pairs of places moved about so that
+  // neither stores nor loads meet a bank twice.
+  __device__ __forceinline__ int sum_at(int from_rank, int place, int row) const {
+    return ((from_rank * (N / 8) + place / 8) * part_rows + row) * 8 + ((place % 8 / 2 ^ row / 4 % 4) * 2 + place % 2);
+  }
+  // Where the thread's sums go: the first pair, and the barrier, in the block that finishes the row.
+  struct Target {
+    std::uint32_t sums;
+    std::uint32_t barrier;
+  };
+  __device__ __forceinline__ Target target(int lower) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int row = thread / 32 * 16 + lane / 4 + 8 * lower;
+    const auto its_rank = static_cast<std::uint32_t>(row / part_rows);
+    const std::uint32_t sums = ptx::shared_address(received + sum_at(rank, lane % 4 * 2, row % part_rows));
+    if (shape.parts == 1) return {sums, 0};  // no cluster
+    return {ptx::mapa(sums, its_rank), ptx::mapa(ptx::shared_address(full), its_rank)};
+  }
+  __device__ __forceinline__ void send(const float (&sums)[N / 2], const Target (&targets)[2]) const {
+#pragma unroll
+    for (int lower = 0; lower < 2; ++lower) {
+      const std::uint32_t to = targets[lower].sums;
+      const auto block_bytes = static_cast<std::uint32_t>(part_rows * 32);
+#pragma unroll
+      for (int block = 0; block < N / 8; ++block) {
+        const std::uint64_t pair = std::uint64_t{__float_as_uint(sums[4 * block + 2 * lower + 1])} << 32 |
+                                   __float_as_uint(sums[4 * block + 2 * lower]);
+        if (shape.parts == 1) {
+          ptx::st_shared(to + static_cast<std::uint32_t>(block) * block_bytes, pair);
+        } else {
+          ptx::st_async(to + static_cast<std::uint32_t>(block) * block_bytes, pair, targets[lower].barrier);
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ static void wait(std::uint64_t* barrier, unsigned use) {
+    while (!ptx::mbarrier_try_wait(barrier, use % 2)) {
+    }
+  }
+  // The sums of all parts, in the order of the ranks. `at`: of the element's first gate in a buffer.
+  __device__ __forceinline__ void take_sums(const float* from, const int (&at)[G], float (&total)[G]) const {
+    if (shape.parts % 4 == 0) {
+#pragma unroll 1
+      for (int part = 0; part < shape.parts; part += 4) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+#pragma unroll
+          for (int g = 0; g < G; ++g) total[g] += from[(part + i) * (N * part_rows) + at[g]];
+        }
+      }
+      return;
+    }
+#pragma unroll 1
+    for (int part = 0; part < shape.parts; ++part) {
+#pragma unroll
+      for (int g = 0; g < G; ++g) total[g] += from[part * (N * part_rows) + at[g]];
+    }
+  }
+
+  // Without clusters the sums go through L2, a word each, and say themselves that they have come. A part is
+  // [places][rows].
+  __device__ __forceinline__ void store_sums(const float (&sums)[N / 2], std::uint32_t* parts_of_group) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int lower = 0; lower < 2; ++lower) {
+      const int row = thread / 32 * 16 + lane / 4 + 8 * lower;
+      std::uint32_t* const to = parts_of_group + (row / part_rows * shape.parts + rank) * (N * part_rows) +
+                                row % part_rows + lane % 4 * 2 * part_rows;
+#pragma unroll
+      for (int block = 0; block < N / 8; ++block) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const std::uint32_t bits = __float_as_uint(sums[4 * block + 2 * lower + i]);
+          ptx::st_relaxed_gpu(to + (8 * block + i) * part_rows, bits == kRnnNothing ? 0x7fffffffu : bits);
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void clear_sums(std::uint32_t* parts_of_group) const {
+    for (int i = thread; i < kRows * N; i += kRnnSplitThreads) {
+      const int part = i / (N * part_rows);
+      ptx::st_relaxed_gpu(parts_of_group + (part * shape.parts + rank) * (N * part_rows) + i % (N * part_rows),
+                          kRnnNothing);
+    }
+  }
+  __device__ __forceinline__ void take_stored_sums(const std::uint32_t* parts_of_group, int f, int place_step,
+                                                   float (&total)[kElements][G]) const {
+    const std::uint32_t* const from = parts_of_group + rank * shape.parts * (N * part_rows) + f;
+    std::uint32_t words[kElements][kRnnSplitParts][G];
+    const auto word_at = [&](int e, int part, int g) {
+      const int place = thread / shape.owned + e * place_step;
+      return from + part * (N * part_rows) + (place < N ? place : 0) * part_rows + g * shape.owned;
+    };
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+#pragma unroll
+      for (int part = 0; part < kRnnSplitParts; ++part) {
+#pragma unroll
+        for (int g = 0; g < G; ++g) words[e][part][g] = ptx::ld_relaxed_gpu(word_at(e, part, g));
+      }
+    }
+    bool looks;
+    do {
+      looks = false;
+#pragma unroll
+      for (int e = 0; e < kElements; ++e) {
+#pragma unroll
+        for (int part = 0; part < kRnnSplitParts; ++part) {
+#pragma unroll
+          for (int g = 0; g < G; ++g) {
+            if (words[e][part][g] != kRnnNothing) continue;
+            words[e][part][g] = ptx::ld_relaxed_gpu(word_at(e, part, g));
+            looks = true;
+          }
+        }
+      }
+    } while (looks);
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+#pragma unroll
+      for (int part = 0; part < kRnnSplitParts; ++part) {
+#pragma unroll
+        for (int g = 0; g < G; ++g) total[e][g] += __uint_as_float(words[e][part][g]);
+      }
+    }
+  }
+
+  // Where the unit of a thread lies in a tile of states, at place 0; places are a multiple of 8 apart.
+  __device__ __forceinline__ int published_at(int place, int gate, int f) const {
+    const int k = (group * kColumnGates + gate) * shape.owned + f;
+    return at(N, place, k) + k % 8 * 2;
+  }
+  // The even one of two threads stores both values; all threads of a warp come here.
+  __device__ __forceinline__ static void publish(unsigned char* to, bool stores, float value) {
+    std::uint32_t bits = tile::narrow<T>(value).bits;
+    if (bits == 0xffffu) bits = 0x7fffu;
+    const std::uint32_t next = __shfl_down_sync(0xffffffffu, bits, 1);
+    if (stores) ptx::st_relaxed_gpu(to, bits | next << 16);
+  }
+};
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,58 @@
+// Split sweeps of recurrent networks: the memory that the workspace sets aside holds what any chosen shape exchanges.
+// SPDX-License-Identifier: Apache-2.0
+#ifdef GPUDNN_WITH_CUDA  // the host has no such sweeps
+#include <gtest/gtest.h>
+
+#include "kernels/rnn/split.hpp"
+#include "support/random.hpp"
+#include "support/session.hpp"
+
+namespace gpudnn::test {
+namespace {
+
+using kernels::RnnCell;
+
+TEST(RnnSplitShape, ItsExchangeFitsIntoTheWorkspace) {
+  // Clusters of 1, 2, 4, 8 and 16 blocks that are resident at once: an H200, one with fewer, one with nothing larger.
+  constexpr int kDevices[][kernels::kRnnSplitClusterSizes] = {
+      {132, 66, 30, 15, 7}, {114, 57, 28, 13, 5}, {132, 66, 0, 0, 0}};
+  int shapes = 0;
+  int without_clusters = 0;
+  for (std::uint64_t i = 0; i < 20000; ++i) {
+    Random random = case_random(session_seed(), i);
+    const RnnCell cell = random.pick({RnnCell::tanh, RnnCell::lstm, RnnCell::gru});
+    const auto units = static_cast<std::int32_t>(random.chance(0.5) ? random.between(1, 260) : random.between(1, 2112));
+    const auto batch = static_cast<std::int32_t>(random.chance(0.7) ? random.between(1, 70) : random.between(1, 600));
+    const auto steps = static_cast<std::int32_t>(random.between(1, 60));
+    const auto directions = static_cast<std::int32_t>(random.between(1, 2));
+    const bool backward = random.chance(0.5);
+    const auto& clusters = kDevices[random.between(0, 2)];
+    const kernels::RnnSplitShape s = kernels::rnn_split_shape(cell, units, batch, directions, backward, clusters);
+    if (s.parts == 0) continue;
+    ++shapes;
+    without_clusters += s.in_clusters ? 0 : 1;
+    const int slots = kernels::rnn_split_slots(kernels::rnn_split_period(s), steps);
+    ASSERT_LE(kernels::rnn_split_state_bytes(s, directions, slots) + kernels::rnn_split_sum_bytes(s, directions, slots),
+              kernels::rnn_split_most_exchange_bytes(cell, units, batch, steps, directions, backward))
+        << kernels::rnn_gates(cell) << " gates, " << units << " units, batch " << batch << ", " << steps << " steps, "
+        << directions << " directions, backward " << backward;
+    // Every place, unit and column has a block.
+    ASSERT_GE(s.groups * s.parts * s.owned, units);
+    ASSERT_GE(s.tiles * s.places, batch);
+    ASSERT_GE(s.panels * 64, s.groups * s.owned * (backward ? kernels::rnn_gates(cell) : 1));
+    const int blocks = s.groups * s.slices * directions;
+    if (s.in_clusters) {
+      int size = 0;
+      while (1 << size < s.parts) ++size;
+      ASSERT_LE(blocks, clusters[size]);
+    } else {
+      ASSERT_LE(blocks * s.parts, clusters[0]);
+    }
+  }
+  EXPECT_GT(shapes, 1000);
+  EXPECT_GT(without_clusters, 50);
+}
+
+}  // namespace
+}  // namespace gpudnn::test
+#endif
