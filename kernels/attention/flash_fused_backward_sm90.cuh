@@ -134,13 +134,16 @@ class FusedConsumer {
   }
   __device__ __forceinline__ void clear_keys() {
     const int rows = tile->sequence.length_kv - tile->row;
-    if (rows < C::kRows && tile->sequence.length_kv != p.mask.length_kv) clear<C::kRows>(shared.k, shared.v, rows);
+    // Beyond a tensor's rows are zeros, beyond a ragged sequence another one's.
+    if (rows < C::kRows && (p.is_ragged || tile->sequence.length_kv != p.mask.length_kv)) {
+      clear<C::kRows>(shared.k, shared.v, rows);
+    }
   }
   // Waits for the query tile's q.
   __device__ __forceinline__ void enter(int j) {
     tile::wait(&shared.q_full[q_turn.stage], q_turn.parity);
     const int rows = tile->sequence.length_q - j * C::kStream;
-    if (rows >= C::kStream || tile->sequence.length_q == p.mask.length_q) return;
+    if (rows >= C::kStream || (!p.is_ragged && tile->sequence.length_q == p.mask.length_q)) return;
     tile::wait(&shared.d_o_full[turn.stage], turn.parity);
     clear<C::kStream>(shared.q[q_turn.stage], shared.d_o[turn.stage], rows);
   }
@@ -327,8 +330,9 @@ class FusedConsumer {
   }
 
   // Through the warpgroup's part of a tile in shared memory.
-  __device__ __forceinline__ void write_rows(const tile::TensorMap& map, unsigned char* staged, float factor,
-                                             const float (&out)[C::kDim / 2]) {
+  __device__ __forceinline__ void write_rows(const tile::TensorMap& map, const MapRows& in_map,
+                                             const AttentionTensor& tensor, int dim, unsigned char* staged,
+                                             float factor, const float (&out)[C::kDim / 2]) {
     const int length = tile->sequence.length_kv;
     const bool inside[2] = {tile->row + place.row() < length, tile->row + place.row() + 8 < length};
     unsigned char* const staging = staged + opaque(place.warpgroup) * 64 * kPanelBytes;
@@ -348,21 +352,39 @@ class FusedConsumer {
     }
     ptx::fence_proxy_async();
     ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
+    const int first = tile->row + opaque(place.warpgroup) * 64;
+    // The rows beyond a ragged sequence are not its own.
+    if (tensor.offset_bits != 0 && (tile->by_elements || first + 64 > length)) {
+      constexpr int kChunks = C::kDim / 8;
+      const std::int64_t start = ragged_start(tensor, tile->batch);
+      auto* const to = static_cast<std::uint16_t*>(tensor.data) + start + tile->head * tensor.strides[1];
+#pragma unroll 1
+      for (int i = opaque(consumer() % kWarpgroup); i < (length - first) * kChunks && i < 64 * kChunks;
+           i += kWarpgroup) {
+        const int chunk = i % kChunks;
+        if (8 * chunk >= dim) continue;
+        const uint4 value = *reinterpret_cast<const uint4*>(staging + swizzled_chunk<C::kRows>(i / kChunks, chunk));
+        write_chunk<false>(to + (first + i / kChunks) * tensor.strides[2] + 8 * chunk, value, start % 8 == 0, 1, 8);
+      }
+      return;
+    }
     if (consumer() % kWarpgroup == 0) {
 #pragma unroll
       for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
         ptx::tma_store_tile_5d(&map, staging + panel * C::kRows * kPanelBytes, panel * kPanelColumns,
-                               tile->row + place.warpgroup * 64, tile->head, tile->batch, 0);
+                               in_map.first + first, tile->head, in_map.batch, 0);
       }
       ptx::bulk_commit_group();
     }
   }
 
   __device__ __forceinline__ void write() {
-    if (p.writes_dv) write_rows(p.dv, shared.ds[0], 1.0F, dv);
+    if (p.writes_dv) write_rows(p.dv, tile->dv, p.dv_rows, p.dim_v, shared.ds[0], 1.0F, dv);
     // The last tile of dq has left.
     tile::wait(&shared.dq_empty, dq_parity ^ 1);
-    if (p.writes_dk) write_rows(p.dk, reinterpret_cast<unsigned char*>(shared.dq), p.scale, dk);
+    if (p.writes_dk) {
+      write_rows(p.dk, tile->dk, p.dk_rows, p.dim_qk, reinterpret_cast<unsigned char*>(shared.dq), p.scale, dk);
+    }
   }
 
   const FlashFusedBackwardParams& p;
@@ -435,7 +457,9 @@ __global__ void __launch_bounds__(C::kDqFloats / 32) flash_fused_dq_sm90(const _
   const int group = C::kDividesRows ? rest / 2 : rest % kGroups;
   const int column = 16 * warp + (C::kDividesRows ? 64 * warpgroup : 0);
   const int query = j * C::kStream + 8 * group + 2 * pair + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns);
-  if (query >= p.length || column >= p.dim) return;
+  const int batch = batch_head / p.heads;
+  const int length = p.dq.offset_bits != 0 ? sequence_of(p.mask, batch).length_q : p.mask.length_q;
+  if (query >= length || column >= p.dim) return;
   float values[2][16] = {};  // query, column
   if (p.added[slot] != 0) {
     const float4* const from = reinterpret_cast<const float4*>(p.tiles + slot * C::kDqFloats) +
@@ -449,18 +473,24 @@ __global__ void __launch_bounds__(C::kDqFloats / 32) flash_fused_dq_sm90(const _
       values[1][8 + i] = its.w * p.scale;
     }
   }
-  T* const to = static_cast<T*>(p.dq) + batch_head / p.heads * p.strides[0] + batch_head % p.heads * p.strides[1] +
-                query * p.strides[2] + column;
+  T* const to = static_cast<T*>(p.dq.data) + row_offset(p.dq, batch, batch_head % p.heads, query) + column;
+  const bool aligned = (reinterpret_cast<std::uintptr_t>(to) & 15) == 0;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    if (query + i >= p.length) break;
+    if (query + i >= length) break;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if (column + 8 * half >= p.dim) break;
       float run[8];
 #pragma unroll
       for (int e = 0; e < 8; ++e) run[e] = values[i][8 * half + e];
-      tile::store_pack(to + i * p.strides[2] + 8 * half, tile::narrow_pack<T>(run));
+      T* const its = to + i * p.dq.strides[2] + 8 * half;
+      if (aligned) {
+        tile::store_pack(its, tile::narrow_pack<T>(run));
+        continue;
+      }
+#pragma unroll
+      for (int e = 0; e < 8; ++e) its[e] = tile::narrow<T>(run[e]);
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/bulk_reduce.cuh"
 #include "kernels/ptx/gpu_scope.cuh"
+#include "kernels/ptx/tensormap_replace.cuh"
 
 namespace gpudnn::kernels::flash_sm90 {
 
@@ -34,10 +35,16 @@ struct FusedConfig {
 struct QueryTiles {
   int first, end;
 };
+// Where a sequence's rows are in a tensor's map: of ragged tensors, from its first row on, in the one batch there is.
+struct MapRows {
+  int batch, first;
+};
 struct FusedTile {
   int batch, head, index, row;  // index -1: there are no more
   QueryTiles queries;
   Sequence sequence;
+  MapRows q, k, v, d_o, dk, dv;
+  bool by_elements;  // of a ragged tensor whose sequence starts inside a row of the map
 };
 
 template <class C>
@@ -86,20 +93,65 @@ __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& 
   tile.head = batch_head % p.heads;
   tile.sequence = sequence_of(p.mask, tile.batch);
   tile.queries = query_tiles<C>(p.mask, tile.sequence, tile.row);
+  tile.by_elements = false;
+  const auto rows_of = [&](const AttentionTensor& tensor) {
+    if (tensor.offset_bits == 0) return MapRows{tile.batch, 0};
+    const std::int64_t start = ragged_start(tensor, tile.batch);
+    const std::int64_t row = start / tensor.strides[2];
+    if (row * tensor.strides[2] != start || start < 0 || row >= std::int64_t{1} << 30) tile.by_elements = true;
+    return MapRows{0, static_cast<int>(row)};
+  };
+  tile.q = rows_of(p.q_rows);
+  tile.k = rows_of(p.k_rows);
+  tile.v = rows_of(p.v_rows);
+  tile.d_o = rows_of(p.d_o_rows);
+  tile.dk = rows_of(p.dk_rows);
+  tile.dv = rows_of(p.dv_rows);
   return tile;
+}
+
+// Rows [row, row + kRows) of a sequence of `length` by one thread, for the wgmma that follow: what starts inside a row
+// of the map is rare. Rows beyond are cleared by those who read them.
+template <class C, int kRows>
+__device__ __forceinline__ void copy_elements(const AttentionTensor& tensor, const FusedTile& tile, int head, int row,
+                                              int length, int dim, unsigned char* to) {
+  const auto* const from = static_cast<const std::uint16_t*>(tensor.data) + ragged_start(tensor, tile.batch) +
+                           head * tensor.strides[1] + row * tensor.strides[2];
+  const int rows = min(kRows, length - row);
+#pragma unroll 1
+  for (int r = 0; r < rows; ++r) {
+#pragma unroll 1
+    for (int c = 0; c < C::kDim; ++c) {
+      const std::uint16_t value = c < dim ? from[r * tensor.strides[2] + c] : std::uint16_t{0};
+      *reinterpret_cast<std::uint16_t*>(to + swizzled_chunk<kRows>(r, c / 8) + c % 8 * 2) = value;
+    }
+  }
+  ptx::fence_proxy_async();
 }
 
 // k, v, q and lse.
 template <class C>
 __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, const FusedTile& tile,
                                              tile::PipelineState<C::kQStages>& turn, FusedShared<C>& shared) {
-  ptx::mbarrier_arrive_expect_tx(&shared.held_full, 2 * C::kHeldBytes);
+  const tile::TensorMap* const q_map = p.is_ragged ? &p.bounded->q : &p.q;
+  const tile::TensorMap* const k_map = p.is_ragged ? &p.bounded->k : &p.k;
+  const tile::TensorMap* const v_map = p.is_ragged ? &p.bounded->v : &p.v;
+  const int length_kv = tile.sequence.length_kv;
+  if (tile.by_elements) {
+    copy_elements<C, C::kRows>(p.k_rows, tile, tile.head, tile.row, length_kv, p.dim_qk, shared.k);
+    copy_elements<C, C::kRows>(p.v_rows, tile, tile.head, tile.row, length_kv, p.dim_v, shared.v);
+    ptx::mbarrier_arrive(&shared.held_full);
+  } else {
+    ptx::mbarrier_arrive_expect_tx(&shared.held_full, 2 * C::kHeldBytes);
 #pragma unroll
-  for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
-    const int offset = panel * C::kRows * kPanelBytes;
-    const int column = panel * kPanelColumns;
-    ptx::tma_tile_5d(shared.k + offset, &p.k, &shared.held_full, column, tile.row, tile.head, tile.batch, 0);
-    ptx::tma_tile_5d(shared.v + offset, &p.v, &shared.held_full, column, tile.row, tile.head, tile.batch, 0);
+    for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+      const int offset = panel * C::kRows * kPanelBytes;
+      const int column = panel * kPanelColumns;
+      ptx::tma_tile_5d(shared.k + offset, k_map, &shared.held_full, column, tile.k.first + tile.row, tile.head,
+                       tile.k.batch, 0);
+      ptx::tma_tile_5d(shared.v + offset, v_map, &shared.held_full, column, tile.v.first + tile.row, tile.head,
+                       tile.v.batch, 0);
+    }
   }
   for (int member = 0; member < p.group; ++member) {
     const int head = tile.head * p.group + member;
@@ -107,11 +159,16 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
       const int stage = turn.stage;
       const int row = j * C::kStream;
       tile::wait(&shared.q_empty[stage], turn.parity ^ 1);
-      ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStreamBytes + C::kStream * 4);
+      if (tile.by_elements) {
+        copy_elements<C, C::kStream>(p.q_rows, tile, head, row, tile.sequence.length_q, p.dim_qk, shared.q[stage]);
+        ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStream * 4);
+      } else {
+        ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStreamBytes + C::kStream * 4);
 #pragma unroll
-      for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
-        ptx::tma_tile_5d(shared.q[stage] + panel * C::kStream * kPanelBytes, &p.q, &shared.q_full[stage],
-                         panel * kPanelColumns, row, head, tile.batch, 0);
+        for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+          ptx::tma_tile_5d(shared.q[stage] + panel * C::kStream * kPanelBytes, q_map, &shared.q_full[stage],
+                           panel * kPanelColumns, tile.q.first + row, head, tile.q.batch, 0);
+        }
       }
       const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
       ptx::bulk_copy(shared.lse[stage], p.lse + rows, C::kStream * 4, &shared.q_full[stage]);
@@ -125,6 +182,8 @@ template <class C>
 __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, FusedShared<C>& shared) {
   tile::PipelineState<C::kStages> turn;
   tile::PipelineState<2> slot;
+  const tile::TensorMap* const map = p.is_ragged ? &p.bounded->d_o : &p.d_o;
+  if (p.is_ragged) ptx::fence_tensormap_acquire(map);
   for (;;) {
     tile::wait(&shared.tile_full[slot.stage], slot.parity);
     const FusedTile& tile = shared.tile[slot.stage];
@@ -135,11 +194,16 @@ __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, F
         const int stage = turn.stage;
         const int row = j * C::kStream;
         tile::wait(&shared.d_o_empty[stage], turn.parity ^ 1);
-        ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStreamBytes + C::kStream * 4);
+        if (tile.by_elements) {
+          copy_elements<C, C::kStream>(p.d_o_rows, tile, head, row, tile.sequence.length_q, p.dim_v, shared.d_o[stage]);
+          ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStream * 4);
+        } else {
+          ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStreamBytes + C::kStream * 4);
 #pragma unroll
-        for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
-          ptx::tma_tile_5d(shared.d_o[stage] + panel * C::kStream * kPanelBytes, &p.d_o, &shared.d_o_full[stage],
-                           panel * kPanelColumns, row, head, tile.batch, 0);
+          for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+            ptx::tma_tile_5d(shared.d_o[stage] + panel * C::kStream * kPanelBytes, map, &shared.d_o_full[stage],
+                             panel * kPanelColumns, tile.d_o.first + row, head, tile.d_o.batch, 0);
+          }
         }
         const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
         ptx::bulk_copy(shared.delta[stage], p.delta + rows, C::kStream * 4, &shared.d_o_full[stage]);
@@ -158,6 +222,11 @@ __device__ __forceinline__ void produce_fused(const FlashFusedBackwardParams& p,
   tile::PipelineState<2> slot;
   std::uint32_t held_parity = 0;
   const int tiles = p.key_tiles * p.batch_heads;
+  if (p.is_ragged) {
+    ptx::fence_tensormap_acquire(&p.bounded->q);
+    ptx::fence_tensormap_acquire(&p.bounded->k);
+    ptx::fence_tensormap_acquire(&p.bounded->v);
+  }
   for (;;) {
     const int ticket = static_cast<int>(atomicAdd(p.tickets, 1U));
     tile::wait(&shared.tile_empty[slot.stage], slot.parity ^ 1);

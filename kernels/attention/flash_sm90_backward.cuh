@@ -433,14 +433,22 @@ __global__ void __launch_bounds__(256) flash_delta_sm90(const __grid_constant__ 
   const bool inside = exists && row < sequence_of(p.mask, batch).length_q;
   float sum = 0.0F;
   if (inside) {
-    const T* const o =
-        static_cast<const T*>(p.o) + batch * p.o_strides[0] + head * p.o_strides[1] + row * p.o_strides[2];
-    const T* const d_o =
-        static_cast<const T*>(p.d_o) + batch * p.d_o_strides[0] + head * p.d_o_strides[1] + row * p.d_o_strides[2];
+    const T* const o = static_cast<const T*>(p.o.data) + row_offset(p.o, batch, head, row);
+    const T* const d_o = static_cast<const T*>(p.d_o.data) + row_offset(p.d_o, batch, head, row);
+    // Ragged sequences may start anywhere.
+    const bool aligned = ((reinterpret_cast<std::uintptr_t>(o) | reinterpret_cast<std::uintptr_t>(d_o)) & 15) == 0;
     for (int column = 8 * lane; column < p.dim_v; column += 128) {
       float a[8], b[8];
-      tile::widen_pack<float>(tile::load_pack<T, 8>(o + column), a);
-      tile::widen_pack<float>(tile::load_pack<T, 8>(d_o + column), b);
+      if (aligned) {
+        tile::widen_pack<float>(tile::load_pack<T, 8>(o + column), a);
+        tile::widen_pack<float>(tile::load_pack<T, 8>(d_o + column), b);
+      } else {
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+          a[e] = tile::widen<float>(o[column + e]);
+          b[e] = tile::widen<float>(d_o[column + e]);
+        }
+      }
 #pragma unroll
       for (int e = 0; e < 8; ++e) sum = fmaf(a[e], b[e], sum);
     }
@@ -450,7 +458,7 @@ __global__ void __launch_bounds__(256) flash_delta_sm90(const __grid_constant__ 
   if (lane != 0 || !exists) return;
   float lse = INFINITY;
   if (inside) {
-    const float stats = p.stats.data[batch * p.stats.strides[0] + head * p.stats.strides[1] + row * p.stats.strides[2]];
+    const float stats = static_cast<const float*>(p.stats.data)[row_offset(p.stats, batch, head, row)];
     if (stats != -INFINITY) lse = stats * 1.4426950408889634F;
   }
   p.lse[index] = lse;

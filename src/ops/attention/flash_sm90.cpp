@@ -9,6 +9,7 @@
 #include "kernels/attention/flash_fused_backward_sm90.hpp"
 #include "ops/attention/cuda_engines.hpp"
 #include "ops/attention/flash_sm90.hpp"
+#include "ops/attention/params.hpp"
 #include "ops/element_type.hpp"
 
 namespace gpudnn::attention {
@@ -57,13 +58,14 @@ bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::Ten
 namespace {
 
 // What TMA asks of a tensor: elements of the head dimension side by side, all else at multiples of 16 bytes.
-const char* unsupported_layout(const Tensor& tensor) {
+const char* unsupported_layout(const Tensor& tensor, bool takes_ragged) {
   const TensorGeometry& g = tensor.geometry;
-  if (tensor.is_ragged()) return "it takes no ragged offsets";
+  if (tensor.is_ragged() && !takes_ragged) return "it takes no ragged offsets";
   if (g.dims[3] % 8 != 0 || g.dims[3] > 256) return "it takes head dimensions that are multiples of 8 up to 256";
   if (g.strides[3] != 1) return "it takes tensors whose last stride is 1";
   for (int i = 0; i < 3; ++i) {
-    if (g.dims[i] == 1) continue;
+    const bool has_rows = i == 2 && tensor.is_ragged();  // the map has those of all sequences
+    if (g.dims[i] == 1 && !has_rows) continue;
     if (g.strides[i] % 8 != 0 || g.strides[i] == 0 || g.strides[i] >= std::int64_t{1} << 38) {
       return "it takes strides that are multiples of 8 elements, not 0";
     }
@@ -71,7 +73,7 @@ const char* unsupported_layout(const Tensor& tensor) {
   return nullptr;
 }
 
-const char* unsupported_options(const Problem& problem) {
+const char* unsupported_options(const Problem& problem, bool takes_ragged) {
   if (problem.bias.rank != 0 || problem.has_alibi != 0 || problem.has_soft_cap != 0) {
     return "it takes no bias, ALiBi or soft cap";
   }
@@ -80,19 +82,19 @@ const char* unsupported_options(const Problem& problem) {
   if (problem.is_paged()) return "it takes no paged keys";
   if (problem.length_q() >= kMaxLength || problem.length_kv >= kMaxLength) return "it takes lengths below 2^30";
   for (const Tensor* rows : {&problem.stats, &problem.max, &problem.sum_exp}) {
-    if (rows->is_ragged()) return "it takes no ragged offsets";
+    if (rows->is_ragged() && !takes_ragged) return "it takes no ragged offsets";
   }
   return nullptr;
 }
 
-Support supports_common(const Problem& problem, const Device& device) {
+Support supports_common(const Problem& problem, const Device& device, bool takes_ragged = false) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (problem.type() != GPUDNN_DATA_HALF && problem.type() != GPUDNN_DATA_BFLOAT16) {
     return Support::no("it takes f16 and bf16");
   }
-  if (const char* const reason = unsupported_options(problem)) return Support::no(reason);
+  if (const char* const reason = unsupported_options(problem, takes_ragged)) return Support::no(reason);
   for (const Tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.o}) {
-    if (const char* const reason = unsupported_layout(*tensor)) return Support::no(reason);
+    if (const char* const reason = unsupported_layout(*tensor, takes_ragged)) return Support::no(reason);
   }
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
@@ -131,14 +133,11 @@ std::int64_t backward_pitch(const Problem& problem) {
 }
 
 kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args, std::int64_t pitch, void* workspace) {
+  const kernels::AttentionParams tensors = attention_params(problem, args);
   kernels::FlashDeltaParams params;
-  params.o = args.o.data;
-  params.d_o = args.d_o.data;
-  for (int i = 0; i < 3; ++i) {
-    params.o_strides[i] = problem.o.geometry.strides[i];
-    params.d_o_strides[i] = problem.d_o.geometry.strides[i];
-  }
-  params.stats = row_values(problem.stats, args.stats.data);
+  params.o = tensors.o;
+  params.d_o = tensors.d_o;
+  params.stats = tensors.stats;
   params.mask = mask_of(problem, args);
   params.pitch = pitch;
   params.heads = static_cast<std::int32_t>(problem.heads_q());
@@ -208,18 +207,26 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
   return cuda::launch_status("flash_forward_sm90");
 }
 
-Support supports_flash_backward_sm90(const Problem& problem, const Device& device) {
+namespace {
+
+Support supports_backward(const Problem& problem, const Device& device, bool takes_ragged) {
   if (problem.backward == 0) return Support::no("it is a backward engine");
-  if (const Support common = supports_common(problem, device); !common) return common;
+  if (const Support common = supports_common(problem, device, takes_ragged); !common) return common;
   if (problem.dim_qk() > 128 || problem.dim_v() > 128) return Support::no("it takes head dimensions up to 128");
   if (problem.heads_k() != problem.heads_v()) return Support::no("it takes as many heads of k as of v");
   if (problem.dbias.rank != 0 || problem.has_dsink != 0) return Support::no("it makes no dBias and no dSink");
-  if (const char* const reason = unsupported_layout(problem.d_o)) return Support::no(reason);
+  if (const char* const reason = unsupported_layout(problem.d_o, takes_ragged)) return Support::no(reason);
   for (const Tensor* gradient : {&problem.dq, &problem.dk, &problem.dv}) {
     if (!gradient->exists()) continue;
-    if (const char* const reason = unsupported_layout(*gradient)) return Support::no(reason);
+    if (const char* const reason = unsupported_layout(*gradient, takes_ragged)) return Support::no(reason);
   }
   return Support::yes();
+}
+
+}  // namespace
+
+Support supports_flash_backward_sm90(const Problem& problem, const Device& device) {
+  return supports_backward(problem, device, false);
 }
 
 std::size_t flash_backward_sm90_workspace(const Problem& problem, const Device&) {
@@ -271,7 +278,7 @@ Status flash_backward_sm90(const LaunchSite& site, const Problem& problem, const
 namespace {
 
 // What flash_fused_backward_sm90 keeps in the workspace: dq in float, lse and delta, a word for each query tile,
-// tickets.
+// tickets; of ragged tensors, maps.
 struct FusedSpace {
   int dim = 0;
   std::int64_t query_tiles = 0;  // of a head
@@ -279,7 +286,15 @@ struct FusedSpace {
   std::int64_t pitch = 0;
   std::int64_t dq_floats = 0, row_floats = 0;
   std::int64_t words = 0;
+  std::int64_t maps_at = 0;  // bytes
+  std::int64_t bytes = 0;
 };
+bool has_ragged(const Problem& problem) {
+  for (const Tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.d_o, &problem.dk, &problem.dv}) {
+    if (tensor->is_ragged()) return true;
+  }
+  return false;
+}
 FusedSpace fused_space(const Problem& problem) {
   FusedSpace space;
   space.dim = problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
@@ -291,7 +306,22 @@ FusedSpace fused_space(const Problem& problem) {
   space.dq_floats = space.pitch * heads * space.dim;
   space.row_floats = 2 * space.pitch * heads;
   space.words = space.all_tiles + 1;
+  space.bytes = 4 * (space.dq_floats + space.row_floats + space.words);
+  if (has_ragged(problem)) {
+    constexpr auto kAlignment = static_cast<std::int64_t>(alignof(kernels::FlashBoundedMaps));
+    space.maps_at = (space.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    space.bytes = space.maps_at + static_cast<std::int64_t>(sizeof(kernels::FlashBoundedMaps));
+  }
   return space;
+}
+
+// Of a ragged tensor the map has all rows in one batch.
+bool encode_rows(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map) {
+  if (!tensor.is_ragged()) return encode(tensor, data, rows, map);
+  Tensor all = tensor;
+  all.geometry.dims[0] = 1;
+  all.geometry.dims[2] += kMaxLength;
+  return encode(all, data, rows, map);
 }
 
 // Heads whose key tiles go together: some 8 blocks on each. The last of them starts so many tiles late, and the first
@@ -305,7 +335,7 @@ std::int32_t fused_heads_of_section(std::int64_t heads, int multiprocessors) {
 }  // namespace
 
 Support supports_flash_fused_backward_sm90(const Problem& problem, const Device& device) {
-  if (const Support common = supports_flash_backward_sm90(problem, device); !common) return common;
+  if (const Support common = supports_backward(problem, device, true); !common) return common;
   if (!problem.dq.exists() || (!problem.dk.exists() && !problem.dv.exists())) {
     return Support::no("it makes dq together with dk or dv");
   }
@@ -315,8 +345,7 @@ Support supports_flash_fused_backward_sm90(const Problem& problem, const Device&
 }
 
 std::size_t flash_fused_backward_sm90_workspace(const Problem& problem, const Device&) {
-  const FusedSpace space = fused_space(problem);
-  return static_cast<std::size_t>(4 * (space.dq_floats + space.row_floats + space.words));
+  return static_cast<std::size_t>(fused_space(problem).bytes);
 }
 
 Status flash_fused_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
@@ -329,14 +358,25 @@ Status flash_fused_backward_sm90(const LaunchSite& site, const Problem& problem,
   kernels::FlashFusedBackwardParams params;
   const std::int64_t rows = kernels::flash_fused_stream(space.dim);
   const bool encoded = cuda::with_context(site.device.ordinal, [&] {
-    return encode(problem.q, args.q.data, rows, &params.q) && encode(problem.d_o, args.d_o.data, rows, &params.d_o) &&
-           encode(problem.k, args.k.data, kernels::kFlashFusedRows, &params.k) &&
-           encode(problem.v, args.v.data, kernels::kFlashFusedRows, &params.v) &&
-           (!problem.dk.exists() || encode(problem.dk, args.dk.data, 64, &params.dk)) &&
-           (!problem.dv.exists() || encode(problem.dv, args.dv.data, 64, &params.dv));
+    return encode_rows(problem.q, args.q.data, rows, &params.q) &&
+           encode_rows(problem.d_o, args.d_o.data, rows, &params.d_o) &&
+           encode_rows(problem.k, args.k.data, kernels::kFlashFusedRows, &params.k) &&
+           encode_rows(problem.v, args.v.data, kernels::kFlashFusedRows, &params.v) &&
+           (!problem.dk.exists() || encode_rows(problem.dk, args.dk.data, 64, &params.dk)) &&
+           (!problem.dv.exists() || encode_rows(problem.dv, args.dv.data, 64, &params.dv));
   });
   GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
                  "the driver refused a tensor map for this problem; please report it with the problem's line");
+  const kernels::AttentionParams tensors = attention_params(problem, args);
+  params.is_ragged = has_ragged(problem);
+  params.q_rows = tensors.q;
+  params.k_rows = tensors.k;
+  params.v_rows = tensors.v;
+  params.d_o_rows = tensors.d_o;
+  params.dk_rows = tensors.dk;
+  params.dv_rows = tensors.dv;
+  params.dim_qk = static_cast<std::int32_t>(problem.dim_qk());
+  params.dim_v = static_cast<std::int32_t>(problem.dim_v());
   params.mask = delta.mask;
   params.lse = delta.lse;
   params.delta = delta.delta;
@@ -359,15 +399,28 @@ Status flash_fused_backward_sm90(const LaunchSite& site, const Problem& problem,
   kernels::FlashFusedDqParams dq;
   dq.tiles = dq_tiles;
   dq.added = words;
-  dq.dq = args.dq.data;
-  for (int i = 0; i < 3; ++i) dq.strides[i] = problem.dq.geometry.strides[i];
+  dq.dq = tensors.dq;
+  dq.mask = delta.mask;
   dq.heads = static_cast<std::int32_t>(problem.heads_q());
-  dq.length = static_cast<std::int32_t>(problem.length_q());
   dq.dim = static_cast<std::int32_t>(problem.dim_qk());
   dq.query_tiles = params.query_tiles;
   dq.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
   dq.scale = params.scale;
   const tile::ElementType type = element_type(problem.type());
+  if (params.is_ragged) {
+    kernels::FlashBoundMapsParams bounds;
+    bounds.maps = {params.q, params.k, params.v, params.d_o};
+    bounds.q = tensors.q;
+    bounds.k = tensors.k;
+    bounds.v = tensors.v;
+    bounds.d_o = tensors.d_o;
+    bounds.mask = delta.mask;
+    bounds.batch = static_cast<std::int32_t>(problem.batch());
+    bounds.out =
+        reinterpret_cast<kernels::FlashBoundedMaps*>(static_cast<unsigned char*>(site.workspace) + space.maps_at);
+    params.bounded = bounds.out;
+    kernels::launch_flash_bound_maps_sm90(bounds, site.stream);
+  }
   kernels::launch_flash_delta_sm90(delta, type, site.stream);
   kernels::launch_flash_fused_backward_sm90(params, dq, type, space.dim, site.stream);
   return cuda::launch_status("flash_fused_backward_sm90");
