@@ -141,7 +141,7 @@ class ForwardRows {
   // Which probabilities of a column tile dropout keeps, 8 pairs of words of two to a word: of pair k, bits k, 8 + k,
   // 16 + k and 24 + k. Made beside a product, as the generator takes about as long as one.
   struct Kept {
-    std::uint32_t bits[kColumns / 64];
+    std::uint32_t bits[(kColumns + 63) / 64];
   };
   [[nodiscard]] __device__ __forceinline__ Kept keep(int column_tile) const {
     constexpr int kBlocks = 2;  // of the generator at once: each is a chain of dependent products

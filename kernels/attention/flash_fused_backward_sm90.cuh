@@ -25,6 +25,10 @@
 // 2048, dq written and read 512, q and dO 256, dS 128); exponentials 512. Registers of a consumer: dk and dv 128, S
 // with dP or dq 64, operands of 16 bits 32; of 240, so addresses are worked out anew rather than kept.
 //
+// With bias, a tile of it lies in shared memory as dS does, each warpgroup's part with barriers of its own, and is read
+// by ldmatrix where dS is written by stmatrix. Where dBias is not summed over anything, it is dS: its tiles leave from
+// there by TMA.
+//
 // Grouped heads: the block of a key tile visits all query heads of the group. Rows beyond a sequence's length are
 // cleared in shared memory, as 0 times a NaN is none. Head dimensions up to 128, multiples of 8.
 //
@@ -33,6 +37,7 @@
 #pragma once
 
 #include "kernels/attention/flash_fused_backward_sm90_load.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
@@ -82,12 +87,18 @@ class FusedConsumer {
     ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
     if (left > 0) {
       int j = tile->queries.end - 1;
+      int member = 0;  // query head of the group
       // Half a tile late.
       if (place.warpgroup == 1) ptx::barrier_sync(kFusedStarts, C::kConsumers * kWarpgroup);
 #pragma unroll 1
       for (int i = 0; i < left; ++i) {
-        step(j, i);
-        j = j > tile->queries.first ? j - 1 : tile->queries.end - 1;
+        step(j, member, i);
+        if (j > tile->queries.first) {
+          --j;
+        } else {
+          j = tile->queries.end - 1;
+          ++member;
+        }
       }
       ptx::wgmma_wait_group<0>();
       ptx::pin(dk);
@@ -106,7 +117,8 @@ class FusedConsumer {
         store_dq(dq, stage);
       }
       if (place.lane == 0) ptx::mbarrier_arrive(&shared.held_empty);
-      // Both warpgroups have read dS.
+      // Both warpgroups have read dS, and dBias has left.
+      if (C::kHasBias && consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
       ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
     }
     write();
@@ -202,8 +214,40 @@ class FusedConsumer {
            first + C::kStream > end_row(p.mask, q, tile->row);
   }
 
+  // Where this lane's row of a block of 8 x 8 of dS, or of bias, is: of 16 queries from 16 i on and 16 keys, four
+  // blocks.
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t block_row(int i) const {
+    const int row = place.lane / 16 * 8 + place.lane % 8;
+    const int chunk = 8 * place.warpgroup + 2 * place.warp + place.lane / 8 % 2;
+    return swizzled_chunk<C::kStream>(16 * i + row, chunk);
+  }
+
+  // The same with bias, which lies as dS does.
+  __device__ __forceinline__ void biased_probabilities(int stage, float (&s)[C::kStream / 2]) {
+    const std::uint32_t base = ptx::shared_address(shared.bias);
+    tile::wait(&shared.bias_full[place.warpgroup], bias_parity);
+    bias_parity ^= 1;
+#pragma unroll
+    for (int i = 0; i < C::kStream / 16; ++i) {
+      std::uint32_t words[4];
+      ptx::ldmatrix_x4_trans(base + block_row(i), words);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float2 lse = *reinterpret_cast<const float2*>(&shared.lse[stage][16 * i + 8 * half + place.column()]);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const float bias = tile::widen<float>(tile::half_of<T>(words[2 * half + e / 2], e % 2));
+          float& score = s[8 * i + 4 * half + e];
+          score = ptx::ex2_approx_ftz(fmaf(score, p.scale_log2, fmaf(bias, kLog2E, e % 2 == 0 ? -lse.x : -lse.y)));
+        }
+      }
+    }
+    __syncwarp();
+    if (place.lane == 0) ptx::mbarrier_arrive(&shared.bias_empty[place.warpgroup]);
+  }
+
   // s -> P.
-  __device__ __forceinline__ void probabilities(int stage, float (&s)[C::kStream / 2]) {
+  __device__ __forceinline__ void plain_probabilities(int stage, float (&s)[C::kStream / 2]) {
 #pragma unroll
     for (int i = 0; i < C::kStream / 8; ++i) {
       const float2 lse = *reinterpret_cast<const float2*>(&shared.lse[stage][8 * i + place.column()]);
@@ -254,13 +298,20 @@ class FusedConsumer {
   // dS^T of this warpgroup's keys into rows of queries.
   __device__ __forceinline__ void store_ds(unsigned char* ds) {
     const std::uint32_t base = ptx::shared_address(ds);
-    const int row = place.lane / 16 * 8 + place.lane % 8;
-    const int chunk = 8 * place.warpgroup + 2 * place.warp + place.lane / 8 % 2;
 #pragma unroll
     for (int i = 0; i < C::kStream / 16; ++i) {
-      ptx::stmatrix_x4_trans(base + swizzled_chunk<C::kStream>(16 * i + row, chunk), ds_weights[i][0], ds_weights[i][1],
-                             ds_weights[i][2], ds_weights[i][3]);
+      ptx::stmatrix_x4_trans(base + block_row(i), ds_weights[i][0], ds_weights[i][1], ds_weights[i][2],
+                             ds_weights[i][3]);
     }
+  }
+  // The same part of dBias, from there. What the tile before left has been read when the next one is written over it.
+  __device__ __forceinline__ void store_dbias(int j, int member, const unsigned char* ds) {
+    if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
+    ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
+    if (consumer() % kWarpgroup != 0) return;
+    ptx::tma_store_tile_5d(&p.dbias, ds + place.warpgroup * C::kPartBytes, tile->row + place.warpgroup * kPanelColumns,
+                           j * C::kStream, tile->head * p.group + member, tile->batch, 0);
+    ptx::bulk_commit_group();
   }
 
   __device__ __forceinline__ void store_dq(const float (&dq)[C::kDqColumns / 2], int which) {
@@ -286,7 +337,7 @@ class FusedConsumer {
   }
 
   // Tile number i of those that the block's keys meet. dk of the tile before is under way; dq is made of a tile before.
-  __device__ __forceinline__ void step(int j, int i) {
+  __device__ __forceinline__ void step(int j, int member, int i) {
     float s[C::kStream / 2];
     float dp[C::kStream / 2];
     float dq[C::kDqColumns / 2];
@@ -302,7 +353,11 @@ class FusedConsumer {
     if (i > 0 && place.lane == 0) {
       ptx::mbarrier_arrive(&shared.q_empty[q_turn.stage == 0 ? C::kQStages - 1 : q_turn.stage - 1]);
     }
-    probabilities(q_turn.stage, s);
+    if constexpr (C::kHasBias) {
+      biased_probabilities(q_turn.stage, s);
+    } else {
+      plain_probabilities(q_turn.stage, s);
+    }
     if (is_cut(j)) hide(j, s);
     to_operand<T, C::kStream>(s, weights);
     if (i == 0 && place.warpgroup == 0) ptx::barrier_arrive(kFusedStarts, C::kConsumers * kWarpgroup);
@@ -324,6 +379,9 @@ class FusedConsumer {
     if (place.lane == 0) {
       ptx::mbarrier_arrive(&shared.ds_full[stage]);
       ptx::mbarrier_arrive(&shared.d_o_empty[stage]);
+    }
+    if constexpr (C::kHasBias) {
+      if (p.writes_dbias) store_dbias(j, member, shared.ds[stage]);
     }
     turn.next();
     q_turn.next();
@@ -395,7 +453,7 @@ class FusedConsumer {
   tile::PipelineState<C::kQStages> q_turn;
   std::uint32_t dq_parity = 0;
   std::uint32_t held_parity = 0;
-  std::uint32_t ds_parity = 0;
+  [[maybe_unused]] std::uint32_t bias_parity = 0;
   float dk[C::kDim / 2];
   float dv[C::kDim / 2];
   std::uint32_t weights[C::kStream / 16][4] = {};
@@ -426,6 +484,12 @@ __global__ void __launch_bounds__(C::kThreads, 1)
       ptx::mbarrier_init(&shared.dq_full[i], kConsumerWarps);
       ptx::mbarrier_init(&shared.tile_full[i], 1);
       ptx::mbarrier_init(&shared.tile_empty[i], kConsumerWarps + 3);
+    }
+    if constexpr (C::kHasBias) {
+      for (int i = 0; i < C::kConsumers; ++i) {
+        ptx::mbarrier_init(&shared.bias_full[i], 1);
+        ptx::mbarrier_init(&shared.bias_empty[i], 4);
+      }
     }
     ptx::mbarrier_init(&shared.dq_empty, 1);
     ptx::fence_mbarrier_init();

@@ -33,6 +33,12 @@ struct FlashFusedBackwardParams {
   AttentionTensor q_rows, k_rows, v_rows, d_o_rows, dk_rows, dv_rows;
   std::int32_t dim_qk = 0;
   std::int32_t dim_v = 0;
+  // Boxes of 64 keys x a tile's queries.
+  bool has_bias = false;
+  bool bias_has_heads = false;  // else one for all
+  bool bias_has_batches = false;
+  bool writes_dbias = false;  // of all batches, heads, queries and keys; tiles that nothing sees are left as they are
+  tile::TensorMap bias, dbias;
   FlashMask mask;
   const float* lse = nullptr;  // as FlashBackwardParams has them
   const float* delta = nullptr;

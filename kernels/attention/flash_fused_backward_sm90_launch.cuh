@@ -22,8 +22,12 @@ void launch_fused_config(const FlashFusedBackwardParams& params, const FlashFuse
 template <class T>
 void launch_fused_type(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq, int dim,
                        CUstream_st* stream) {
-  if (dim == 64) return launch_fused_config<FusedConfig<T, 64>>(params, dq, stream);
-  launch_fused_config<FusedConfig<T, 128>>(params, dq, stream);
+  if (params.has_bias) {
+    if (dim == 64) return launch_fused_config<FusedConfig<T, 64, true>>(params, dq, stream);
+    return launch_fused_config<FusedConfig<T, 128, true>>(params, dq, stream);
+  }
+  if (dim == 64) return launch_fused_config<FusedConfig<T, 64, false>>(params, dq, stream);
+  launch_fused_config<FusedConfig<T, 128, false>>(params, dq, stream);
 }
 
 // Of flash_fused_backward_sm90_f16.cu.

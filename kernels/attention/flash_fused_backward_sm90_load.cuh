@@ -12,10 +12,11 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-template <class T, int kDim_>
+template <class T, int kDim_, bool kHasBias_>
 struct FusedConfig {
   using Element = T;
   static constexpr int kDim = kDim_;
+  static constexpr bool kHasBias = kHasBias_;
   static constexpr int kRows = kFlashFusedRows;
   static constexpr int kStream = flash_fused_stream(kDim);
   static constexpr int kConsumers = 2;
@@ -24,6 +25,7 @@ struct FusedConfig {
   static constexpr int kQStages = 3;  // a warpgroup may be half a tile behind the other
   static constexpr int kHeldBytes = kRows * kDim * 2;
   static constexpr int kStreamBytes = kStream * kDim * 2;
+  static constexpr int kPartBytes = kStream * kPanelBytes;  // of a warpgroup's part of bias and dS
   // A warpgroup's part of dq^T is 64 x kDqColumns.
   static constexpr bool kDividesRows = kDim == 128;
   static constexpr int kDqColumns = kDividesRows ? kStream : kStream / 2;
@@ -56,6 +58,7 @@ struct FusedShared {
   // {64 keys, queries, keys}: a warpgroup writes a tile while the other one still multiplies the tile before.
   alignas(1024) unsigned char ds[2][C::kRows * C::kStream * 2];
   alignas(1024) float dq[C::kDqFloats];  // {warpgroup, 8 columns, thread, 4}
+  alignas(C::kHasBias ? 1024 : 16) unsigned char bias[C::kHasBias ? C::kConsumers * C::kPartBytes : 16];  // as ds
   alignas(16) float lse[C::kQStages][C::kStream];
   alignas(16) float delta[C::kStages][C::kStream];
   std::uint64_t held_full, held_empty;
@@ -63,6 +66,7 @@ struct FusedShared {
   std::uint64_t d_o_full[C::kStages], d_o_empty[C::kStages];
   std::uint64_t dq_full[2], dq_empty;
   std::uint64_t ds_full[C::kStages], ds_read[C::kConsumers][C::kStages];
+  std::uint64_t bias_full[C::kConsumers], bias_empty[C::kConsumers];
   std::uint64_t tile_full[2], tile_empty[2];
   // Here, not in registers, of which consumers have none to spare.
   FusedTile tile[2];
@@ -177,11 +181,26 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
   }
 }
 
-// dO and delta.
+// A tile of bias, for each warpgroup apart what it reads.
+template <class C>
+__device__ __forceinline__ void produce_bias(const FlashFusedBackwardParams& p, const FusedTile& tile, int head,
+                                             int row, std::uint32_t parity, FusedShared<C>& shared) {
+#pragma unroll
+  for (int part = 0; part < C::kConsumers; ++part) {
+    tile::wait(&shared.bias_empty[part], parity ^ 1);
+    ptx::mbarrier_arrive_expect_tx(&shared.bias_full[part], C::kPartBytes);
+    ptx::tma_tile_5d(shared.bias + part * C::kPartBytes, &p.bias, &shared.bias_full[part],
+                     tile.row + part * kPanelColumns, row, p.bias_has_heads ? head : 0,
+                     p.bias_has_batches ? tile.batch : 0, 0);
+  }
+}
+
+// dO and delta, and bias.
 template <class C>
 __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, FusedShared<C>& shared) {
   tile::PipelineState<C::kStages> turn;
   tile::PipelineState<2> slot;
+  [[maybe_unused]] std::uint32_t bias_parity = 0;
   const tile::TensorMap* const map = p.is_ragged ? &p.bounded->d_o : &p.d_o;
   if (p.is_ragged) ptx::fence_tensormap_acquire(map);
   for (;;) {
@@ -208,6 +227,10 @@ __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, F
         const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
         ptx::bulk_copy(shared.delta[stage], p.delta + rows, C::kStream * 4, &shared.d_o_full[stage]);
         turn.next();
+        if constexpr (C::kHasBias) {
+          produce_bias(p, tile, head, row, bias_parity, shared);
+          bias_parity ^= 1;
+        }
       }
     }
     ptx::mbarrier_arrive(&shared.tile_empty[slot.stage]);

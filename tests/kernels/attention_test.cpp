@@ -321,6 +321,48 @@ TEST(Attention, MoreTilesThanMultiprocessors) {
   for (const std::string& line : case_lines("attention/many_tiles.txt")) expect_correct(line, 1, 1, 0, 5);
 }
 
+// Ragged sequences that start inside a row of the tensor, at a multiple of 16 bytes and beside one.
+TEST(Attention, RaggedSequencesStartAnywhere) {
+  const std::string sequences = " bshd length_q length_kv q:offsets=i32 k:offsets=i32 v:offsets=i32 o:offsets=i32";
+  const std::string gradients = " dO:offsets=i32 dQ:offsets=i32 dK:offsets=i32 dV:offsets=i32";
+  for (const int first : {8, 3}) {
+    for (const std::string& line : {"attention fwd bf16 b3h4/2s130/200d64 scale=0.125 stats causal" + sequences,
+                                    "attention bwd f16 b3h4/2s130/200d64 scale=0.125 causal" + sequences + gradients,
+                                    "attention bwd bf16 b3h2s100/140d128 scale=0.088" + sequences + gradients}) {
+      AttentionCase c;
+      c.problem = problem_of(line);
+      c.first_offset = first;
+      int runs = 0;
+      EXPECT_EQ(check_engines(c, &runs), "") << describe(c);
+    }
+  }
+}
+
+#ifdef GPUDNN_WITH_CUDA
+// The files' lines reach each engine of Hopper: a line that none takes would judge nothing.
+TEST(Attention, EveryEngineOfHopperHasCases) {
+  Device device;
+  device.backend = GPUDNN_BACKEND_CUDA;
+  device.major = 9;
+  device.multiprocessors = 132;
+  device.l2_bytes = 50 << 20;
+  device.rates = device_rates({"", 9, 0, 132});
+  std::vector<Problem> problems;
+  for (const char* file :
+       {"edges", "options", "options_backward", "decode", "any_layout", "float8", "float8_backward"}) {
+    for (const std::string& line : case_lines("attention/" + std::string(file) + ".txt")) {
+      problems.push_back(problem_of(line));
+    }
+  }
+  for (const AttentionEngine& engine : attention::engines()) {
+    if (engine.backend != GPUDNN_BACKEND_CUDA) continue;
+    const auto taken = std::ranges::count_if(
+        problems, [&](const Problem& problem) { return static_cast<bool>(engine.supports(problem, device)); });
+    EXPECT_GE(taken, 5) << engine.name;
+  }
+}
+#endif
+
 // GPUDNN_TEST_CASES says how many times each runs.
 TEST(Attention, SameBitsEveryTime) {
   GPUDNN_NEEDS_GPU();

@@ -243,7 +243,7 @@ class CaseMemory {
 
   void make_offsets(int index, const Tensor& tensor) {
     const std::vector<std::int32_t>& lengths = of_keys(index) ? lengths_kv_ : lengths_q_;
-    std::vector<std::int64_t> offsets = {0};
+    std::vector<std::int64_t> offsets = {case_.first_offset / tensor.offset_scale};
     const std::int64_t token = std::max(tensor.geometry.strides[2], std::int64_t{1});
     for (const std::int32_t length : lengths) offsets.push_back(offsets.back() + length * token / tensor.offset_scale);
     if (tensor.offset_bits == 64) {
@@ -486,6 +486,7 @@ std::string judge_all(const Problem& problem, double magnitude, bool same_rule, 
 std::string describe(const AttentionCase& c) {
   return to_text(c.problem) + " | seed=" + std::to_string(c.seed) + " magnitude=" + std::to_string(c.magnitude) +
          (c.zero_lengths != 0 ? " zero_lengths=" + std::to_string(c.zero_lengths) : "") +
+         (c.first_offset != 0 ? " first_offset=" + std::to_string(c.first_offset) : "") +
          (c.hidden_rows ? " hidden_rows" : "");
 }
 

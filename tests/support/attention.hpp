@@ -18,6 +18,7 @@ struct AttentionCase {
   std::uint64_t seed = 1;
   double magnitude = 1;      // of q and k
   int zero_lengths = 0;      // every so many sequences has length 0; 0: none
+  int first_offset = 0;      // of ragged tensors: where the first sequence starts, in elements
   bool hidden_rows = false;  // bias holds -inf in some places and all along some rows
 };
 [[nodiscard]] std::string describe(const AttentionCase& c);

@@ -13,6 +13,12 @@ constexpr double kLog2E = 1.4426950408889634;
 // A tensor map of boxes of 64 elements x `rows`, swizzled over 128 bytes. False where the driver refuses.
 [[nodiscard]] bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map);
 
+// What the backward engines refuse but for bias, dBias and dSink.
+[[nodiscard]] Support supports_backward_sm90(const Problem& problem, const Device& device, bool takes_ragged);
+// lse and delta, of `pitch` rows of each head, at `workspace`.
+[[nodiscard]] kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args, std::int64_t pitch,
+                                                     void* workspace);
+
 [[nodiscard]] kernels::FlashMask mask_of(const Problem& problem, const Args& args);
 
 // Heads whose tiles are visited together: with the causal mask, tiles of different lengths, as many as leave their k
