@@ -16,7 +16,7 @@
 
 #include "kernels/tile/fast_divmod.cuh"
 #ifdef __CUDACC__
-#include "kernels/ptx/mul_wide.cuh"
+#include "kernels/ptx/mul_wide_u32.cuh"
 #endif
 
 namespace gpudnn::kernels {

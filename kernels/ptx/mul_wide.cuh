@@ -6,15 +6,10 @@
 
 namespace gpudnn::ptx {
 
-// One instruction, where a product of two widened integers takes two to four unless the compiler sees that they are.
+// One instruction, where a product of two widened integers takes four unless the compiler sees that both are signed.
 __device__ __forceinline__ std::int64_t mul_wide(std::int32_t a, std::int32_t b) {
   std::int64_t product;
   asm("mul.wide.s32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
-  return product;
-}
-__device__ __forceinline__ std::uint64_t mul_wide_u32(std::uint32_t a, std::uint32_t b) {
-  std::uint64_t product;
-  asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
   return product;
 }
 
