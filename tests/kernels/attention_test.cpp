@@ -338,6 +338,29 @@ TEST(Attention, RaggedSequencesStartAnywhere) {
   }
 }
 
+// Tiles that reach beyond the last sequence, where the tensors' memory ends: a read beyond it would fault.
+TEST(Attention, RaggedReadsNothingBeyondItsMemory) {
+  GPUDNN_NEEDS_GPU();
+  const std::string sequences = " bshd length_q length_kv q:offsets=i32 k:offsets=i32 v:offsets=i32 o:offsets=i32";
+  const std::string gradients = " dO:offsets=i32 dQ:offsets=i32 dK:offsets=i32 dV:offsets=i32";
+  for (const std::string& line : {"attention fwd bf16 b3h4/2s130/200d64 scale=0.125 stats causal" + sequences,
+                                  "attention bwd f16 b3h4/2s130/200d64 scale=0.125 causal" + sequences + gradients,
+                                  "attention bwd bf16 b5h2s100/140d128 scale=0.088" + sequences + gradients}) {
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      AttentionCase c;
+      c.problem = problem_of(line);
+      c.seed = seed;
+      c.zero_lengths = seed % 2 == 0 ? 2 : 0;
+      for (const AttentionEngine& engine : attention::engines()) {
+        if (engine.backend != GPUDNN_BACKEND_CUDA) continue;
+        if (!engine.supports(c.problem, *Backend::at_hand().handle()->device)) continue;
+        EXPECT_EQ(check(Backend::at_hand(), engine, c, {.ends_mapping = true}), "")
+            << engine.name << ": " << describe(c);
+      }
+    }
+  }
+}
+
 #ifdef GPUDNN_WITH_CUDA
 // The files' lines reach each engine of Hopper: a line that none takes would judge nothing.
 TEST(Attention, EveryEngineOfHopperHasCases) {

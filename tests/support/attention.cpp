@@ -498,8 +498,8 @@ std::string check(const Backend& backend, const attention::AttentionEngine& engi
   const Memory expected = reference(c.problem, memory);
 
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
-  const auto copied = [&](const Bytes& bytes, std::size_t misalignment) -> GuardedBuffer* {
-    buffers.push_back(std::make_unique<GuardedBuffer>(backend, bytes.size(), misalignment));
+  const auto copied = [&](const Bytes& bytes, std::size_t misalignment, bool ends_mapping = false) -> GuardedBuffer* {
+    buffers.push_back(std::make_unique<GuardedBuffer>(backend, bytes.size(), misalignment, ends_mapping));
     if (!bytes.empty()) buffers.back()->write(bytes.data(), bytes.size());
     return buffers.back().get();
   };
@@ -508,7 +508,8 @@ std::string check(const Backend& backend, const attention::AttentionEngine& engi
   GuardedBuffer* plain[kPlainCount];
   for (int i = 0; i < kTensorCount; ++i) {
     const bool is_moved = options.misaligned && (i <= kO || i >= kDO) && !memory.tensors[i].empty();
-    tensors[i] = copied(memory.tensors[i], is_moved ? element_size((c.problem.*kTensors[i]).geometry.type) : 0);
+    tensors[i] = copied(memory.tensors[i], is_moved ? element_size((c.problem.*kTensors[i]).geometry.type) : 0,
+                        options.ends_mapping && !memory.tensors[i].empty());
     offsets[i] = copied(memory.offsets[i], 0);
   }
   for (int i = 0; i < kPlainCount; ++i) plain[i] = copied(memory.plain[i], 0);

@@ -24,8 +24,9 @@ struct AttentionCase {
 [[nodiscard]] std::string describe(const AttentionCase& c);
 
 struct AttentionOptions {
-  bool misaligned = false;  // each tensor one of its elements off its alignment
-  int more_runs = 0;        // on the same memory, each of which must write the same bits
+  bool misaligned = false;    // each tensor one of its elements off its alignment
+  bool ends_mapping = false;  // nothing is mapped behind any tensor: who reads beyond it faults
+  int more_runs = 0;          // on the same memory, each of which must write the same bits
 };
 
 // Runs the engine on the backend and the reference in double on the host, from the same data. Empty, or what is wrong:
