@@ -122,6 +122,7 @@ class GatherProducer {
   }
 
   __device__ __forceinline__ void load(const GatherWork& work) {
+    load_q(work.tile);
     const std::int64_t bias_row = row_of_bias(work.tile);
     const int end = work.tile.end;
     const int first = work.tile.first;
@@ -133,7 +134,6 @@ class GatherProducer {
         columns.fill(work.k, work.k_boxes, p.page_rows_k, j, &k_entry, shared.k[k_turn.stage],
                      &shared.k_full[k_turn.stage], &shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
         k_turn.next();
-        if (j == end - 1) load_q(work.tile);
         if (C::kStagesBias && p.problem.bias.data != nullptr) load_bias(work.tile, bias_row, j);
       }
       if (j < end - 1) {
@@ -308,8 +308,6 @@ class GatherConsumer {
     wait_full(&shared.k_full[k_turn.stage], k_turn.parity, k_by_rows);
     ping_pong_wait();
     issue_scores(s);
-    typename Rows::Kept kept;
-    if (p.problem.has_dropout) kept = rows.keep(column_tile);
     wait_full(&shared.v_full[v_turn.stage], v_turn.parity, v_by_rows);
     issue_output();
     ping_pong_pass();
@@ -324,7 +322,7 @@ class GatherConsumer {
     softmax(rows, rows.is_cut(column_tile), column_tile, s, corrections);
     if constexpr (!C::kTakesTurns) finish_output();
     to_operand<T, C::kColumns>(s, weights);
-    if (p.problem.has_dropout) Rows::drop(kept, weights);
+    if (p.problem.has_dropout) Rows::drop(rows.keep(column_tile), weights);
 #pragma unroll
     for (int i = 0; i < C::kDim / 2; ++i) out[i] *= corrections[i / 2 % 2];
   }

@@ -45,11 +45,9 @@ const char* only_engine() {
 std::string check_engines(const AttentionCase& c, int* runs, int more_runs = 0) {
   const Backend& backend = Backend::at_hand();
   for (const AttentionEngine& engine : attention::engines()) {
-    // The general engine is judged in 8-bit backward, which it does not take of itself yet.
-    const bool unreleased = engine.alignment == 1 && c.problem.is_8_bit() && c.problem.backward != 0;
     if (engine.backend != backend.kind()) continue;
     if (only_engine() != nullptr && std::strcmp(engine.name, only_engine()) != 0) continue;
-    if (!unreleased && !engine.supports(c.problem, *backend.handle()->device)) continue;
+    if (!engine.supports(c.problem, *backend.handle()->device)) continue;
     ++*runs;
     std::string wrong = check(backend, engine, c, {.more_runs = more_runs});
     if (wrong.empty() && engine.alignment <= 2 && backend.is_cuda())
