@@ -68,9 +68,18 @@ class FusedConsumer {
       slot.next();
     }
     if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
+    if constexpr (C::kIsScaled) meet_amax();
   }
 
  private:
+  // dS so far lacks its factors.
+  __device__ __forceinline__ void meet_amax() const {
+    if (p.amax_ds == nullptr) return;
+    auto bits = __float_as_uint(fabsf(amax_ds * p.scale * fused_factor(p.dp_factors)));
+    bits = __reduce_max_sync(0xffffffffu, bits);
+    if (place.lane == 0) atomicMax(reinterpret_cast<unsigned int*>(p.amax_ds), bits);
+  }
+
   __device__ __forceinline__ int consumer() const { return static_cast<int>(threadIdx.x) - kWarpgroup; }
 
   __device__ __forceinline__ void run_tile() {
@@ -248,12 +257,13 @@ class FusedConsumer {
 
   // s -> P.
   __device__ __forceinline__ void plain_probabilities(int stage, float (&s)[C::kStream / 2]) {
+    const float scale_log2 = C::kIsScaled ? tile->scale_log2 : p.scale_log2;
 #pragma unroll
     for (int i = 0; i < C::kStream / 8; ++i) {
       const float2 lse = *reinterpret_cast<const float2*>(&shared.lse[stage][8 * i + place.column()]);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], p.scale_log2, e % 2 == 0 ? -lse.x : -lse.y));
+        s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], scale_log2, e % 2 == 0 ? -lse.x : -lse.y));
       }
     }
   }
@@ -287,9 +297,14 @@ class FusedConsumer {
       for (int half = 0; half < 2; ++half) {
         const float2 delta = *reinterpret_cast<const float2*>(&shared.delta[stage][16 * i + 8 * half + place.column()]);
         const int at = 8 * i + 4 * half;
-        ds_weights[i][2 * half] = pack_halves<T>(s[at] * (dp[at] - delta.x), s[at + 1] * (dp[at + 1] - delta.y));
-        ds_weights[i][2 * half + 1] =
-            pack_halves<T>(s[at + 2] * (dp[at + 2] - delta.x), s[at + 3] * (dp[at + 3] - delta.y));
+        float ds[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          ds[e] = s[at + e] * (dp[at + e] - (e % 2 == 0 ? delta.x : delta.y));
+          if constexpr (C::kIsScaled) amax_ds = fmaxf(amax_ds, fabsf(ds[e]));
+        }
+        ds_weights[i][2 * half] = pack_halves<T>(ds[0], ds[1]);
+        ds_weights[i][2 * half + 1] = pack_halves<T>(ds[2], ds[3]);
       }
       ptx::pin(ds_weights[i]);
     }
@@ -454,6 +469,7 @@ class FusedConsumer {
   std::uint32_t dq_parity = 0;
   std::uint32_t held_parity = 0;
   [[maybe_unused]] std::uint32_t bias_parity = 0;
+  [[maybe_unused]] float amax_ds = 0.0F;
   float dk[C::kDim / 2];
   float dv[C::kDim / 2];
   std::uint32_t weights[C::kStream / 16][4] = {};

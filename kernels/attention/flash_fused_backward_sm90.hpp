@@ -39,6 +39,12 @@ struct FlashFusedBackwardParams {
   bool bias_has_batches = false;
   bool writes_dbias = false;  // of all batches, heads, queries and keys; tiles that nothing sees are left as they are
   tile::TensorMap bias, dbias;
+  // Of 8-bit floats in copies of 16 bits, which take bf16 and no bias: factors of the scores and of dP, and the
+  // greatest magnitude of dS with them.
+  bool is_scaled = false;
+  const float* score_factors[2] = {};
+  const float* dp_factors[2] = {};
+  float* amax_ds = nullptr;
   FlashMask mask;
   const float* lse = nullptr;  // as FlashBackwardParams has them
   const float* delta = nullptr;

@@ -12,11 +12,13 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-template <class T, int kDim_, bool kHasBias_>
+enum class FusedKind { plain, biased, scaled };
+template <class T, int kDim_, FusedKind kKind>
 struct FusedConfig {
   using Element = T;
   static constexpr int kDim = kDim_;
-  static constexpr bool kHasBias = kHasBias_;
+  static constexpr bool kHasBias = kKind == FusedKind::biased;
+  static constexpr bool kIsScaled = kKind == FusedKind::scaled;
   static constexpr int kRows = kFlashFusedRows;
   static constexpr int kStream = flash_fused_stream(kDim);
   static constexpr int kConsumers = 2;
@@ -47,6 +49,7 @@ struct FusedTile {
   Sequence sequence;
   MapRows q, k, v, d_o, dk, dv;
   bool by_elements;  // of a ragged tensor whose sequence starts inside a row of the map
+  float scale_log2;
 };
 
 template <class C>
@@ -83,6 +86,10 @@ __device__ __forceinline__ QueryTiles query_tiles(const FlashMask& mask, const S
   return {first / C::kStream, (end + C::kStream - 1) / C::kStream};
 }
 
+__device__ __forceinline__ float fused_factor(const float* const (&numbers)[2]) {
+  return (numbers[0] == nullptr ? 1.0F : *numbers[0]) * (numbers[1] == nullptr ? 1.0F : *numbers[1]);
+}
+
 template <class C>
 __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& p, int number) {
   const int section_tiles = p.heads_of_section * p.key_tiles;
@@ -98,6 +105,8 @@ __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& 
   tile.sequence = sequence_of(p.mask, tile.batch);
   tile.queries = query_tiles<C>(p.mask, tile.sequence, tile.row);
   tile.by_elements = false;
+  tile.scale_log2 = p.scale_log2;
+  if constexpr (C::kIsScaled) tile.scale_log2 *= fused_factor(p.score_factors);
   const auto rows_of = [&](const AttentionTensor& tensor) {
     if (tensor.offset_bits == 0) return MapRows{tile.batch, 0};
     const std::int64_t start = ragged_start(tensor, tile.batch);

@@ -145,13 +145,32 @@ std::size_t flash_fused_backward_sm90_workspace(const Problem& problem, const De
 }
 
 Status flash_fused_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
+  kernels::FlashDeltaParams delta = fused_delta_params(site, problem, args);
+  kernels::launch_flash_delta_sm90(delta, element_type(problem.type()), site.stream);
+  return fused_backward_behind_delta(site, problem, args, delta, nullptr);
+}
+
+kernels::FlashDeltaParams fused_delta_params(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const FusedSpace space = fused_space(problem, site.device);
+  auto* const rows = static_cast<float*>(site.workspace) + space.dq_floats;
+  kernels::FlashDeltaParams delta = delta_params(problem, args, space.pitch, rows);
+  delta.zeroed = reinterpret_cast<std::uint32_t*>(rows + space.row_floats);
+  delta.zeroed_words = space.words;
+  return delta;
+}
+
+Status fused_backward_behind_delta(const LaunchSite& site, const Problem& problem, const Args& args,
+                                   const kernels::FlashDeltaParams& delta, const kernels::AttentionFloat8* numbers) {
   const FusedSpace space = fused_space(problem, site.device);
   auto* const dq_tiles = static_cast<float*>(site.workspace);
-  auto* const words = reinterpret_cast<std::uint32_t*>(dq_tiles + space.dq_floats + space.row_floats);
-  kernels::FlashDeltaParams delta = delta_params(problem, args, space.pitch, dq_tiles + space.dq_floats);
-  delta.zeroed = words;
-  delta.zeroed_words = space.words;
+  std::uint32_t* const words = delta.zeroed;
   kernels::FlashFusedBackwardParams params;
+  params.is_scaled = numbers != nullptr;
+  for (int i = 0; i < 2 && params.is_scaled; ++i) {
+    params.score_factors[i] = numbers->scores[i];
+    params.dp_factors[i] = numbers->dp[i];
+    params.amax_ds = numbers->amax_ds;
+  }
   const std::int64_t rows = kernels::flash_fused_stream(space.dim);
   params.has_bias = problem.bias.rank != 0;
   params.bias_has_batches = params.has_bias && problem.bias.dims[0] != 1;
@@ -227,7 +246,6 @@ Status flash_fused_backward_sm90(const LaunchSite& site, const Problem& problem,
     const auto bytes = static_cast<std::size_t>(2 * element_count(problem.dbias));
     (void)cudaMemsetAsync(args.dbias, 0, bytes, site.stream);
   }
-  kernels::launch_flash_delta_sm90(delta, type, site.stream);
   kernels::launch_flash_fused_backward_sm90(params, dq, type, space.dim, site.stream);
   launch_rest(site, problem, args, space, delta);
   return cuda::launch_status("flash_fused_backward_sm90");
