@@ -179,13 +179,9 @@ GPUDNN_HOST_DEVICE DropoutKey dropout_key(const AttentionDropout& d) {
   return {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32 ^ offset >> 32),
           static_cast<std::uint32_t>(offset)};
 }
-GPUDNN_HOST_DEVICE PhiloxBlock dropout_counter(const DropoutKey& key, std::uint32_t batch_head, std::uint32_t row,
-                                               std::uint32_t column) {
-  return {{column / 16 * 4 + column % 8 / 2, row / 16 * 8 + row % 8, batch_head, key.offset}};
-}
 GPUDNN_HOST_DEVICE PhiloxBlock dropout_block(const DropoutKey& key, std::uint32_t batch_head, std::uint32_t row,
                                              std::uint32_t column) {
-  PhiloxBlock block[1] = {dropout_counter(key, batch_head, row, column)};
+  PhiloxBlock block[1] = {{{column / 16 * 4 + column % 8 / 2, row / 16 * 8 + row % 8, batch_head, key.offset}}};
   philox(block, key.key0, key.key1);
   return block[0];
 }

@@ -12,8 +12,6 @@
 #include "kernels/attention/flash_row_sums.cuh"
 #include "kernels/ptx/ex2.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
-#include "kernels/ptx/pin.cuh"
-#include "kernels/ptx/prmt.cuh"
 
 namespace gpudnn::kernels::flash {
 
@@ -22,7 +20,6 @@ struct GatherTile {
   int first, end;           // column tiles of this block
   int first_row, last_row;  // of q, those within the sequence
   Sequence sequence;
-  DropoutKey key;
 };
 template <class C>
 __device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p, int number) {
@@ -41,7 +38,6 @@ __device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p, in
   tile.batch = tile.batch_head / p.heads;
   tile.head = tile.batch_head % p.heads;
   tile.sequence = sequence_of(p.mask, tile.batch);
-  if (p.problem.has_dropout) tile.key = dropout_key(p.problem.dropout);
   const int end_of_rows = min(tile.row + C::kRows, p.rows) - 1;
   tile.first_row = static_cast<int>(p.packed.quotient(static_cast<std::uint32_t>(tile.row)));
   tile.last_row =
@@ -59,24 +55,6 @@ __device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p, in
   tile.end = begin_tile + static_cast<int>(tiles * (tile.split + 1) / p.splits);
   return tile;
 }
-
-// is_kept of both halves of a random word at once: bits 15 and 31; the other bits are of no use.
-class KeptHalves {
- public:
-  explicit __device__ __forceinline__ KeptHalves(std::uint32_t threshold)
-      : lower_((threshold & 0x7fffU) * 0x10001U), either_(threshold < 0x8000U ? 0xffffffffU : 0U) {
-    ptx::pin(either_);  // a mask to the compiler too, so that signs() is three instructions
-  }
-  [[nodiscard]] __device__ __forceinline__ std::uint32_t signs(std::uint32_t random) const {
-    // Whether a half's lower 15 bits reach the threshold's. It is enough that they do or that bit 15 is set, or both
-    // must be so: the majority of the two and of `either`.
-    const std::uint32_t reach = (random | 0x80008000U) - lower_;
-    return (random & reach) | (either_ & (random | reach));
-  }
-
- private:
-  std::uint32_t lower_, either_;
-};
 
 // How rows keep and get what they need.
 struct RowsOfSm80 {
@@ -138,51 +116,24 @@ class ForwardRows {
     }
   }
 
-  // Which probabilities of a column tile dropout keeps, 8 pairs of words of two to a word: of pair k, bits k, 8 + k,
-  // 16 + k and 24 + k. Made beside a product, as the generator takes about as long as one.
-  struct Kept {
-    std::uint32_t bits[(kColumns + 63) / 64];
-  };
-  [[nodiscard]] __device__ __forceinline__ Kept keep(int column_tile) const {
-    constexpr int kBlocks = 2;  // of the generator at once: each is a chain of dependent products
+  // Probabilities of a column tile that are dropped become 0: of those in 16 bits, as scores' registers are free then.
+  __device__ __forceinline__ void drop(int column_tile, std::uint32_t (&weights)[kColumns / 16][4]) const {
+    if (!p.problem.has_dropout) return;
     const Row its = row_at(0);
+    const DropoutKey key = dropout_key(p.problem.dropout);
     const auto batch_head = static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + its.head);
     const std::uint32_t threshold = p.problem.dropout.threshold;
-    const KeptHalves compare(threshold);
-    Kept kept{};
 #pragma unroll
-    for (int i = 0; i < kColumns / 16; i += kBlocks) {
-      PhiloxBlock blocks[kBlocks];
+    for (int i = 0; i < kColumns / 16; ++i) {
+      const PhiloxBlock block = dropout_block(key, batch_head, static_cast<std::uint32_t>(its.row),
+                                              static_cast<std::uint32_t>(column_tile * kColumns + 16 * i + column()));
 #pragma unroll
-      for (int u = 0; u < kBlocks; ++u) {
-        blocks[u] = dropout_counter(tile.key, batch_head, static_cast<std::uint32_t>(its.row),
-                                    static_cast<std::uint32_t>(column_tile * kColumns + 16 * (i + u) + column()));
-      }
-      philox(blocks, tile.key.key0, tile.key.key1);
-#pragma unroll
-      for (int u = 0; u < kBlocks; ++u) {
+      for (int e = 0; e < 4; ++e) {
         // Pair e of the fragment is columns e / 2 * 8 and the next, of row e % 2 * 8 of the square.
-#pragma unroll
-        for (int e = 0; e < 4; e += 2) {
-          const int pair = 2 * (i + u) + e / 2;
-          const std::uint32_t signs =
-              ptx::prmt<0xfdb9>(compare.signs(blocks[u].word[e / 2]), compare.signs(blocks[u].word[2 + e / 2]));
-          kept.bits[pair / 8] |= signs & 0x01010101U << pair % 8;
-        }
+        const int index = e % 2 * 4 + e / 2 * 2;
+        const std::uint32_t low = is_kept(block, index, threshold) ? 0xffffU : 0U;
+        weights[i][e] &= is_kept(block, index + 1, threshold) ? low | 0xffff0000U : low;
       }
-    }
-#pragma unroll
-    for (std::uint32_t& bits : kept.bits) bits = threshold <= 0xffffU ? bits : 0U;
-    return kept;
-  }
-
-  // What is dropped becomes 0: of probabilities in 16 bits, as scores' registers are free then.
-  static __device__ __forceinline__ void drop(const Kept& kept, std::uint32_t (&weights)[kColumns / 16][4]) {
-#pragma unroll
-    for (int pair = 0; pair < kColumns / 8; ++pair) {
-      const std::uint32_t signs = kept.bits[pair / 8] << (7 - pair % 8);
-      weights[pair / 2][pair % 2 * 2] &= ptx::prmt<0x9988>(signs, 0);
-      weights[pair / 2][pair % 2 * 2 + 1] &= ptx::prmt<0xbbaa>(signs, 0);
     }
   }
 
@@ -335,9 +286,7 @@ class ForwardRows {
   __device__ __forceinline__ void add_staged(const unsigned char* bias, float scale, float (&s)[kColumns / 2]) const {
     using B = typename Ways::Bias;
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(bias));
-    auto its = static_cast<std::uint32_t>(row_in_tile_ - lane_ / 4 + lane_ % 16);
-    ptx::pin(its);  // addresses are worked out anew for each tile: kept, they would cost registers
-    const auto row = static_cast<int>(its);
+    const int row = row_in_tile_ - lane_ / 4 + lane_ % 16;
 #pragma unroll
     for (int i = 0; i < kColumns / 8; i += 2) {
       std::uint32_t words[4];

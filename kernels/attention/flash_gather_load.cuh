@@ -96,14 +96,10 @@ class RowGather {
     return row >= source.length ? -1 : offset;
   }
 
-  // Rows at the offsets that the warp's lanes hold, -1 for zeros, of one of kParts equal parts of the tile. cp.async of
-  // this thread; elements that lie anywhere are stored at once.
-  template <int kPart = 0, int kParts = 1>
+  // Rows at the offsets that the warp's lanes hold, -1 for zeros. cp.async of this thread; elements that lie anywhere
+  // are stored at once.
   __device__ __forceinline__ void copy_rows(const GatherSource& source, std::int64_t my_offset,
                                             unsigned char* shared) const {
-    constexpr int kBegin = kRounds / kParts * kPart;
-    constexpr int kEnd = kBegin + kRounds / kParts;
-    static_assert(kRounds % kParts == 0, "a part is some rounds");
     const int chunk = lane_ % kChunks;
     const int first = static_cast<int>(threadIdx.x) / kChunks;
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -125,11 +121,11 @@ class RowGather {
     if (!source.aligned) {
       // One after the other: what few calls need takes few registers.
 #pragma unroll 1
-      for (int i = kBegin; i < kEnd; ++i) read(i, offset_of_round(my_offset, i));
+      for (int i = 0; i < kRounds; ++i) read(i, offset_of_round(my_offset, i));
       return;
     }
 #pragma unroll
-    for (int i = kBegin; i < kEnd; ++i) start(i, offset_of_round(my_offset, i));
+    for (int i = 0; i < kRounds; ++i) start(i, offset_of_round(my_offset, i));
   }
 
   // A tile of rows; those of a tensor without pages lie at one stride.

@@ -3,8 +3,7 @@
 // one tile; the columns of a tile may be split over blocks.
 //
 // A block makes tiles of 64 or 128 rows, one or, where there are more tiles than multiprocessors, one after the other:
-// o leaves from registers, so that the next tile's q and k come beside it, q of each consumer apart as soon as its last
-// product with the one before is done. Its producer warpgroup copies q once a tile
+// o leaves from registers, so that the next tile's q and k come beside it. Its producer warpgroup copies q once a tile
 // and rows of k and v through two rings of stages, as many as shared memory holds: of decode it is the bytes under way
 // that count. Whole tiles whose rows lie at one stride, and whole pages of them, come by TMA, 30 % above the rate of
 // cp.async; the last tile of a sequence and all others by cp.async. Rows beyond a sequence's length and elements beyond
@@ -65,7 +64,7 @@ struct GatherShared {
   alignas(1024) unsigned char k[C::kStages][C::kTileBytes];
   alignas(1024) unsigned char v[C::kStages][C::kTileBytes];
   alignas(1024) unsigned char bias[C::kStagesBias ? 2 : 1][C::kStagesBias ? C::kBiasBytes : 16];
-  std::uint64_t q_full[C::kConsumers], q_empty[C::kConsumers];
+  std::uint64_t q_full, q_empty;
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
   std::uint64_t bias_full[2], bias_empty[2];
@@ -152,14 +151,9 @@ class GatherProducer {
     std::uint32_t member;
     const auto row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(tile.row + rows.row()), &member));
     const std::int64_t offset = row * a.q.strides[2] + member * a.q.strides[1];
-    const std::int64_t my_offset = row < q.length ? offset : -1;
-    tile::wait(&shared.q_empty[0], q_parity ^ 1);
-    rows.template copy<0, C::kConsumers>(q, my_offset, shared.q, &shared.q_full[0]);
-    if constexpr (C::kConsumers == 2) {
-      tile::wait(&shared.q_empty[1], q_parity ^ 1);
-      rows.template copy<1, 2>(q, my_offset, shared.q, &shared.q_full[1]);
-    }
+    tile::wait(&shared.q_empty, q_parity ^ 1);
     q_parity ^= 1;
+    rows.copy(q, row < q.length ? offset : -1, shared.q, &shared.q_full);
   }
 
   // Where bias of this lane's row starts; -1: zeros.
@@ -303,7 +297,7 @@ class GatherConsumer {
   }
 
   // Whether k and v may have come by cp.async: v is of the tile before, which a length may cut.
-  __device__ __forceinline__ void step(Rows& rows, bool k_by_rows, bool v_by_rows, int column_tile, bool is_last) {
+  __device__ __forceinline__ void step(Rows& rows, bool k_by_rows, bool v_by_rows, int column_tile) {
     float s[C::kColumns / 2];
     wait_full(&shared.k_full[k_turn.stage], k_turn.parity, k_by_rows);
     ping_pong_wait();
@@ -314,7 +308,6 @@ class GatherConsumer {
     ptx::wgmma_wait_group<1>();
     ptx::pin(s);
     release(&shared.k_empty[k_turn.stage]);
-    if (is_last) release(&shared.q_empty[place.warpgroup]);
     k_turn.next();
     // Where warpgroups take turns, the stage of v is wanted early, and o with it costs nothing.
     if constexpr (C::kTakesTurns) finish_output();
@@ -322,7 +315,7 @@ class GatherConsumer {
     softmax(rows, rows.is_cut(column_tile), column_tile, s, corrections);
     if constexpr (!C::kTakesTurns) finish_output();
     to_operand<T, C::kColumns>(s, weights);
-    if (p.problem.has_dropout) Rows::drop(rows.keep(column_tile), weights);
+    rows.drop(column_tile, weights);
 #pragma unroll
     for (int i = 0; i < C::kDim / 2; ++i) out[i] *= corrections[i / 2 % 2];
   }
@@ -337,7 +330,7 @@ class GatherConsumer {
     const bool fences = work.is_by_rows;  // every tile may have come by cp.async
     const int first = work.tile.first;
     const int end = work.tile.end;
-    wait_full(&shared.q_full[place.warpgroup], q_parity, true);
+    wait_full(&shared.q_full, q_parity, true);
     q_parity ^= 1;
     {
       float s[C::kColumns / 2];
@@ -349,14 +342,14 @@ class GatherConsumer {
       ptx::wgmma_wait_group<0>();
       ptx::pin(s);
       release(&shared.k_empty[k_turn.stage]);
-      if (first == end - 1) release(&shared.q_empty[place.warpgroup]);
       k_turn.next();
       softmax(rows, true, end - 1, s, corrections);
       to_operand<T, C::kColumns>(s, weights);
-      if (p.problem.has_dropout) Rows::drop(rows.keep(end - 1), weights);
+      rows.drop(end - 1, weights);
     }
 #pragma unroll 1
-    for (int j = end - 2; j >= first; --j) step(rows, fences, fences || j == end - 2, j, j == first);
+    for (int j = end - 2; j >= first; --j) step(rows, fences, fences || j == end - 2, j);
+    release(&shared.q_empty);
     wait_full(&shared.v_full[v_turn.stage], v_turn.parity, true);
     issue_output();
     finish_output();
@@ -380,10 +373,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_gather_sm90(const __grid
   auto& shared = *reinterpret_cast<GatherShared<C>*>(memory + skipped);
   if (threadIdx.x == 0) {
     constexpr std::uint32_t kWarps = 4 * C::kConsumers;
-    for (int i = 0; i < C::kConsumers; ++i) {
-      ptx::mbarrier_init(&shared.q_full[i], kWarpgroup);
-      ptx::mbarrier_init(&shared.q_empty[i], 4);
-    }
+    ptx::mbarrier_init(&shared.q_full, kWarpgroup);
+    ptx::mbarrier_init(&shared.q_empty, kWarps);
     for (int i = 0; i < C::kStages; ++i) {
       ptx::mbarrier_init(&shared.k_full[i], kWarpgroup);
       ptx::mbarrier_init(&shared.k_empty[i], kWarps);

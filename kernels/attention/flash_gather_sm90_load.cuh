@@ -43,10 +43,9 @@ class Gather : public RowGather<kDim, kRows> {
 
   // Rows at the offsets that the warp's lanes hold, -1 for zeros; and the arrival at the barrier, for this thread's
   // earlier copies too.
-  template <int kPart = 0, int kParts = 1>
   __device__ __forceinline__ void copy(const GatherSource& source, std::int64_t my_offset, unsigned char* shared,
                                        std::uint64_t* barrier) const {
-    this->template copy_rows<kPart, kParts>(source, my_offset, shared);
+    this->copy_rows(source, my_offset, shared);
     if (source.aligned) {
       ptx::cp_async_mbarrier_arrive_noinc(ptx::shared_address(barrier));
     } else {

@@ -132,7 +132,7 @@ class Forward {
       float corrections[2];
       rows[m].softmax(is_cut, j, s[m], corrections);
       to_operand<T, C::kColumns>(s[m], weights[m]);
-      if (p.problem.has_dropout) Rows::drop(rows[m].keep(j), weights[m]);
+      rows[m].drop(j, weights[m]);
       // Maxima seldom grow beyond the first tiles.
       if (__any_sync(0xffffffffu, corrections[0] != 1.0F || corrections[1] != 1.0F)) {
 #pragma unroll

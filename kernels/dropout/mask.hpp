@@ -15,9 +15,6 @@
 #include <cstdint>
 
 #include "kernels/tile/fast_divmod.cuh"
-#ifdef __CUDACC__
-#include "kernels/ptx/mul_wide_u32.cuh"
-#endif
 
 namespace gpudnn::kernels {
 
@@ -36,14 +33,6 @@ struct PhiloxBlock {
   std::uint32_t word[4];
 };
 
-GPUDNN_HOST_DEVICE std::uint64_t whole_product(std::uint32_t a, std::uint32_t b) {
-#ifdef __CUDA_ARCH__
-  return ptx::mul_wide_u32(a, b);
-#else
-  return std::uint64_t{a} * b;
-#endif
-}
-
 // Several counters in step: the keys of the rounds are then made once for all of them.
 template <int kBlocks>
 GPUDNN_HOST_DEVICE void philox(PhiloxBlock (&counter)[kBlocks], std::uint32_t key0, std::uint32_t key1) {
@@ -56,8 +45,8 @@ GPUDNN_HOST_DEVICE void philox(PhiloxBlock (&counter)[kBlocks], std::uint32_t ke
 #endif
     for (int i = 0; i < kBlocks; ++i) {
       const PhiloxBlock c = counter[i];
-      const std::uint64_t a = whole_product(0xD2511F53u, c.word[0]);
-      const std::uint64_t b = whole_product(0xCD9E8D57u, c.word[2]);
+      const std::uint64_t a = std::uint64_t{0xD2511F53u} * c.word[0];
+      const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * c.word[2];
       counter[i] = {{static_cast<std::uint32_t>(b >> 32) ^ c.word[1] ^ key0, static_cast<std::uint32_t>(b),
                      static_cast<std::uint32_t>(a >> 32) ^ c.word[3] ^ key1, static_cast<std::uint32_t>(a)}};
     }
