@@ -42,28 +42,6 @@ struct FlashFloat8TurnParams {
 };
 constexpr std::int32_t kFlashFloat8Keys = 128;
 
-// Backward runs on copies in bf16, which hold every 8-bit float.
-struct FlashFloat8BackwardParams : FlashBackwardParams {
-  const float* scores[2] = {};  // of AttentionFloat8
-  const float* dp[2] = {};
-  float* amax_ds = nullptr;
-
-#ifdef __CUDACC__
-  __device__ __forceinline__ static float product_of(const float* const (&numbers)[2]) {
-    return (numbers[0] == nullptr ? 1.0F : *numbers[0]) * (numbers[1] == nullptr ? 1.0F : *numbers[1]);
-  }
-  __device__ __forceinline__ float score_factor() const { return product_of(scores); }
-  // The greatest magnitude of p (dO v^T - delta) without its factors, by whole warps.
-  __device__ __forceinline__ void meet_amax(float most) const {
-    if (amax_ds == nullptr) return;
-    auto bits = __float_as_uint(fabsf(most * scale * product_of(dp)));
-#pragma unroll
-    for (int lane = 16; lane > 0; lane /= 2) bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, lane));
-    if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<unsigned int*>(amax_ds), bits);
-  }
-#endif
-};
-
 // A tensor {batch, heads, rows, dim} of 8-bit or wider floats, and its packed copy in bf16.
 struct FlashFloat8Copy {
   void* data = nullptr;
@@ -103,8 +81,6 @@ void launch_flash_float8_widen_sm90(const FlashFloat8WidenParams& params, CUstre
 void launch_flash_float8_delta_sm90(const FlashFloat8DeltaParams& params, CUstream_st* stream);
 void launch_flash_float8_narrow_sm90(const FlashFloat8NarrowParams& params, CUstream_st* stream);
 // dim is 64 or 128.
-void launch_flash_float8_backward_sm90(const FlashFloat8BackwardParams& params, int dim, bool of_keys,
-                                       CUstream_st* stream);
 
 void launch_flash_float8_turn_sm90(const FlashFloat8TurnParams& params, CUstream_st* stream);
 void launch_flash_float8_forward_sm90(const FlashFloat8Params& params, int shape, int multiprocessors,

@@ -1,11 +1,12 @@
-// Attention backward in 8-bit floats on Hopper: flash_sm90's kernels on copies in bf16.
+// What attention backward in 8-bit floats on Hopper adds to flash_fused_backward_sm90, which runs on copies in bf16.
 //
 // bf16 holds every number of e4m3 and e5m2, so the scores are those of the 8-bit operands; p and dS are rounded to bf16
 // in place of 8 bits, and the scales before their rounding need no memory: they are factors of the results. Copies are
 // 2 bytes an element, and pass through memory once each way, which is a fiftieth of the products' time at 8k.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch.hpp"
 #include "kernels/attention/flash_float8_sm90.hpp"
-#include "kernels/attention/flash_sm90_backward_launch.cuh"
+#include "kernels/attention/flash_sm90_tile.cuh"
 #include "kernels/ptx/cvt_f8.cuh"
 
 namespace gpudnn::kernels {
@@ -14,12 +15,6 @@ namespace {
 using namespace flash_sm90;
 
 constexpr int kThreads = 256;
-
-template <int kDim, bool kOfKeys>
-struct ScaledConfig : BackwardConfig<tile::BFloat16, kDim, kOfKeys> {
-  using Params = FlashFloat8BackwardParams;
-  static constexpr bool kIsScaled = true;
-};
 
 __device__ __forceinline__ float number_or_one(const float* number) { return number == nullptr ? 1.0F : *number; }
 __device__ __forceinline__ float product_of(const float* const (&numbers)[2]) {
@@ -202,16 +197,6 @@ void launch_flash_float8_delta_sm90(const FlashFloat8DeltaParams& params, CUstre
 
 void launch_flash_float8_narrow_sm90(const FlashFloat8NarrowParams& params, CUstream_st* stream) {
   cuda::launch_kernel(flash_float8_narrow_sm90, {dim3(blocks_for(params.chunks), 3), kThreads}, stream, params);
-}
-
-void launch_flash_float8_backward_sm90(const FlashFloat8BackwardParams& params, int dim, bool of_keys,
-                                       CUstream_st* stream) {
-  if (dim == 64) {
-    return of_keys ? launch_backward_config<ScaledConfig<64, true>>(params, stream)
-                   : launch_backward_config<ScaledConfig<64, false>>(params, stream);
-  }
-  return of_keys ? launch_backward_config<ScaledConfig<128, true>>(params, stream)
-                 : launch_backward_config<ScaledConfig<128, false>>(params, stream);
 }
 
 }  // namespace gpudnn::kernels

@@ -25,6 +25,10 @@
 // 2048, dq written and read 512, q and dO 256, dS 128); exponentials 512. Registers of a consumer: dk and dv 128, S
 // with dP or dq 64, operands of 16 bits 32; of 240, so addresses are worked out anew rather than kept.
 //
+// With bias, a tile of it lies in shared memory as dS does, each warpgroup's part with barriers of its own, and is read
+// by ldmatrix where dS is written by stmatrix. Where dBias is not summed over anything, it is dS: its tiles leave from
+// there by TMA.
+//
 // Grouped heads: the block of a key tile visits all query heads of the group. Rows beyond a sequence's length are
 // cleared in shared memory, as 0 times a NaN is none. Head dimensions up to 128, multiples of 8.
 //
@@ -33,6 +37,7 @@
 #pragma once
 
 #include "kernels/attention/flash_fused_backward_sm90_load.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
@@ -63,9 +68,18 @@ class FusedConsumer {
       slot.next();
     }
     if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
+    if constexpr (C::kIsScaled) meet_amax();
   }
 
  private:
+  // dS so far lacks its factors.
+  __device__ __forceinline__ void meet_amax() const {
+    if (p.amax_ds == nullptr) return;
+    auto bits = __float_as_uint(fabsf(amax_ds * p.scale * fused_factor(p.dp_factors)));
+    bits = __reduce_max_sync(0xffffffffu, bits);
+    if (place.lane == 0) atomicMax(reinterpret_cast<unsigned int*>(p.amax_ds), bits);
+  }
+
   __device__ __forceinline__ int consumer() const { return static_cast<int>(threadIdx.x) - kWarpgroup; }
 
   __device__ __forceinline__ void run_tile() {
@@ -82,12 +96,18 @@ class FusedConsumer {
     ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
     if (left > 0) {
       int j = tile->queries.end - 1;
+      int member = 0;  // query head of the group
       // Half a tile late.
       if (place.warpgroup == 1) ptx::barrier_sync(kFusedStarts, C::kConsumers * kWarpgroup);
 #pragma unroll 1
       for (int i = 0; i < left; ++i) {
-        step(j, i);
-        j = j > tile->queries.first ? j - 1 : tile->queries.end - 1;
+        step(j, member, i);
+        if (j > tile->queries.first) {
+          --j;
+        } else {
+          j = tile->queries.end - 1;
+          ++member;
+        }
       }
       ptx::wgmma_wait_group<0>();
       ptx::pin(dk);
@@ -106,7 +126,8 @@ class FusedConsumer {
         store_dq(dq, stage);
       }
       if (place.lane == 0) ptx::mbarrier_arrive(&shared.held_empty);
-      // Both warpgroups have read dS.
+      // Both warpgroups have read dS, and dBias has left.
+      if (C::kHasBias && consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
       ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
     }
     write();
@@ -134,13 +155,16 @@ class FusedConsumer {
   }
   __device__ __forceinline__ void clear_keys() {
     const int rows = tile->sequence.length_kv - tile->row;
-    if (rows < C::kRows && tile->sequence.length_kv != p.mask.length_kv) clear<C::kRows>(shared.k, shared.v, rows);
+    // Beyond a tensor's rows are zeros, beyond a ragged sequence another one's.
+    if (rows < C::kRows && (p.is_ragged || tile->sequence.length_kv != p.mask.length_kv)) {
+      clear<C::kRows>(shared.k, shared.v, rows);
+    }
   }
   // Waits for the query tile's q.
   __device__ __forceinline__ void enter(int j) {
     tile::wait(&shared.q_full[q_turn.stage], q_turn.parity);
     const int rows = tile->sequence.length_q - j * C::kStream;
-    if (rows >= C::kStream || tile->sequence.length_q == p.mask.length_q) return;
+    if (rows >= C::kStream || (!p.is_ragged && tile->sequence.length_q == p.mask.length_q)) return;
     tile::wait(&shared.d_o_full[turn.stage], turn.parity);
     clear<C::kStream>(shared.q[q_turn.stage], shared.d_o[turn.stage], rows);
   }
@@ -199,14 +223,47 @@ class FusedConsumer {
            first + C::kStream > end_row(p.mask, q, tile->row);
   }
 
+  // Where this lane's row of a block of 8 x 8 of dS, or of bias, is: of 16 queries from 16 i on and 16 keys, four
+  // blocks.
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t block_row(int i) const {
+    const int row = place.lane / 16 * 8 + place.lane % 8;
+    const int chunk = 8 * place.warpgroup + 2 * place.warp + place.lane / 8 % 2;
+    return swizzled_chunk<C::kStream>(16 * i + row, chunk);
+  }
+
+  // The same with bias, which lies as dS does.
+  __device__ __forceinline__ void biased_probabilities(int stage, float (&s)[C::kStream / 2]) {
+    const std::uint32_t base = ptx::shared_address(shared.bias);
+    tile::wait(&shared.bias_full[place.warpgroup], bias_parity);
+    bias_parity ^= 1;
+#pragma unroll
+    for (int i = 0; i < C::kStream / 16; ++i) {
+      std::uint32_t words[4];
+      ptx::ldmatrix_x4_trans(base + block_row(i), words);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float2 lse = *reinterpret_cast<const float2*>(&shared.lse[stage][16 * i + 8 * half + place.column()]);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const float bias = tile::widen<float>(tile::half_of<T>(words[2 * half + e / 2], e % 2));
+          float& score = s[8 * i + 4 * half + e];
+          score = ptx::ex2_approx_ftz(fmaf(score, p.scale_log2, fmaf(bias, kLog2E, e % 2 == 0 ? -lse.x : -lse.y)));
+        }
+      }
+    }
+    __syncwarp();
+    if (place.lane == 0) ptx::mbarrier_arrive(&shared.bias_empty[place.warpgroup]);
+  }
+
   // s -> P.
-  __device__ __forceinline__ void probabilities(int stage, float (&s)[C::kStream / 2]) {
+  __device__ __forceinline__ void plain_probabilities(int stage, float (&s)[C::kStream / 2]) {
+    const float scale_log2 = C::kIsScaled ? tile->scale_log2 : p.scale_log2;
 #pragma unroll
     for (int i = 0; i < C::kStream / 8; ++i) {
       const float2 lse = *reinterpret_cast<const float2*>(&shared.lse[stage][8 * i + place.column()]);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], p.scale_log2, e % 2 == 0 ? -lse.x : -lse.y));
+        s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], scale_log2, e % 2 == 0 ? -lse.x : -lse.y));
       }
     }
   }
@@ -240,9 +297,14 @@ class FusedConsumer {
       for (int half = 0; half < 2; ++half) {
         const float2 delta = *reinterpret_cast<const float2*>(&shared.delta[stage][16 * i + 8 * half + place.column()]);
         const int at = 8 * i + 4 * half;
-        ds_weights[i][2 * half] = pack_halves<T>(s[at] * (dp[at] - delta.x), s[at + 1] * (dp[at + 1] - delta.y));
-        ds_weights[i][2 * half + 1] =
-            pack_halves<T>(s[at + 2] * (dp[at + 2] - delta.x), s[at + 3] * (dp[at + 3] - delta.y));
+        float ds[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          ds[e] = s[at + e] * (dp[at + e] - (e % 2 == 0 ? delta.x : delta.y));
+          if constexpr (C::kIsScaled) amax_ds = fmaxf(amax_ds, fabsf(ds[e]));
+        }
+        ds_weights[i][2 * half] = pack_halves<T>(ds[0], ds[1]);
+        ds_weights[i][2 * half + 1] = pack_halves<T>(ds[2], ds[3]);
       }
       ptx::pin(ds_weights[i]);
     }
@@ -251,13 +313,20 @@ class FusedConsumer {
   // dS^T of this warpgroup's keys into rows of queries.
   __device__ __forceinline__ void store_ds(unsigned char* ds) {
     const std::uint32_t base = ptx::shared_address(ds);
-    const int row = place.lane / 16 * 8 + place.lane % 8;
-    const int chunk = 8 * place.warpgroup + 2 * place.warp + place.lane / 8 % 2;
 #pragma unroll
     for (int i = 0; i < C::kStream / 16; ++i) {
-      ptx::stmatrix_x4_trans(base + swizzled_chunk<C::kStream>(16 * i + row, chunk), ds_weights[i][0], ds_weights[i][1],
-                             ds_weights[i][2], ds_weights[i][3]);
+      ptx::stmatrix_x4_trans(base + block_row(i), ds_weights[i][0], ds_weights[i][1], ds_weights[i][2],
+                             ds_weights[i][3]);
     }
+  }
+  // The same part of dBias, from there. What the tile before left has been read when the next one is written over it.
+  __device__ __forceinline__ void store_dbias(int j, int member, const unsigned char* ds) {
+    if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
+    ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
+    if (consumer() % kWarpgroup != 0) return;
+    ptx::tma_store_tile_5d(&p.dbias, ds + place.warpgroup * C::kPartBytes, tile->row + place.warpgroup * kPanelColumns,
+                           j * C::kStream, tile->head * p.group + member, tile->batch, 0);
+    ptx::bulk_commit_group();
   }
 
   __device__ __forceinline__ void store_dq(const float (&dq)[C::kDqColumns / 2], int which) {
@@ -283,7 +352,7 @@ class FusedConsumer {
   }
 
   // Tile number i of those that the block's keys meet. dk of the tile before is under way; dq is made of a tile before.
-  __device__ __forceinline__ void step(int j, int i) {
+  __device__ __forceinline__ void step(int j, int member, int i) {
     float s[C::kStream / 2];
     float dp[C::kStream / 2];
     float dq[C::kDqColumns / 2];
@@ -299,7 +368,11 @@ class FusedConsumer {
     if (i > 0 && place.lane == 0) {
       ptx::mbarrier_arrive(&shared.q_empty[q_turn.stage == 0 ? C::kQStages - 1 : q_turn.stage - 1]);
     }
-    probabilities(q_turn.stage, s);
+    if constexpr (C::kHasBias) {
+      biased_probabilities(q_turn.stage, s);
+    } else {
+      plain_probabilities(q_turn.stage, s);
+    }
     if (is_cut(j)) hide(j, s);
     to_operand<T, C::kStream>(s, weights);
     if (i == 0 && place.warpgroup == 0) ptx::barrier_arrive(kFusedStarts, C::kConsumers * kWarpgroup);
@@ -322,13 +395,17 @@ class FusedConsumer {
       ptx::mbarrier_arrive(&shared.ds_full[stage]);
       ptx::mbarrier_arrive(&shared.d_o_empty[stage]);
     }
+    if constexpr (C::kHasBias) {
+      if (p.writes_dbias) store_dbias(j, member, shared.ds[stage]);
+    }
     turn.next();
     q_turn.next();
   }
 
   // Through the warpgroup's part of a tile in shared memory.
-  __device__ __forceinline__ void write_rows(const tile::TensorMap& map, unsigned char* staged, float factor,
-                                             const float (&out)[C::kDim / 2]) {
+  __device__ __forceinline__ void write_rows(const tile::TensorMap& map, const MapRows& in_map,
+                                             const AttentionTensor& tensor, int dim, unsigned char* staged,
+                                             float factor, const float (&out)[C::kDim / 2]) {
     const int length = tile->sequence.length_kv;
     const bool inside[2] = {tile->row + place.row() < length, tile->row + place.row() + 8 < length};
     unsigned char* const staging = staged + opaque(place.warpgroup) * 64 * kPanelBytes;
@@ -348,21 +425,39 @@ class FusedConsumer {
     }
     ptx::fence_proxy_async();
     ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
+    const int first = tile->row + opaque(place.warpgroup) * 64;
+    // The rows beyond a ragged sequence are not its own.
+    if (tensor.offset_bits != 0 && (tile->by_elements || first + 64 > length)) {
+      constexpr int kChunks = C::kDim / 8;
+      const std::int64_t start = ragged_start(tensor, tile->batch);
+      auto* const to = static_cast<std::uint16_t*>(tensor.data) + start + tile->head * tensor.strides[1];
+#pragma unroll 1
+      for (int i = opaque(consumer() % kWarpgroup); i < (length - first) * kChunks && i < 64 * kChunks;
+           i += kWarpgroup) {
+        const int chunk = i % kChunks;
+        if (8 * chunk >= dim) continue;
+        const uint4 value = *reinterpret_cast<const uint4*>(staging + swizzled_chunk<C::kRows>(i / kChunks, chunk));
+        write_chunk<false>(to + (first + i / kChunks) * tensor.strides[2] + 8 * chunk, value, start % 8 == 0, 1, 8);
+      }
+      return;
+    }
     if (consumer() % kWarpgroup == 0) {
 #pragma unroll
       for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
         ptx::tma_store_tile_5d(&map, staging + panel * C::kRows * kPanelBytes, panel * kPanelColumns,
-                               tile->row + place.warpgroup * 64, tile->head, tile->batch, 0);
+                               in_map.first + first, tile->head, in_map.batch, 0);
       }
       ptx::bulk_commit_group();
     }
   }
 
   __device__ __forceinline__ void write() {
-    if (p.writes_dv) write_rows(p.dv, shared.ds[0], 1.0F, dv);
+    if (p.writes_dv) write_rows(p.dv, tile->dv, p.dv_rows, p.dim_v, shared.ds[0], 1.0F, dv);
     // The last tile of dq has left.
     tile::wait(&shared.dq_empty, dq_parity ^ 1);
-    if (p.writes_dk) write_rows(p.dk, reinterpret_cast<unsigned char*>(shared.dq), p.scale, dk);
+    if (p.writes_dk) {
+      write_rows(p.dk, tile->dk, p.dk_rows, p.dim_qk, reinterpret_cast<unsigned char*>(shared.dq), p.scale, dk);
+    }
   }
 
   const FlashFusedBackwardParams& p;
@@ -373,7 +468,8 @@ class FusedConsumer {
   tile::PipelineState<C::kQStages> q_turn;
   std::uint32_t dq_parity = 0;
   std::uint32_t held_parity = 0;
-  std::uint32_t ds_parity = 0;
+  [[maybe_unused]] std::uint32_t bias_parity = 0;
+  [[maybe_unused]] float amax_ds = 0.0F;
   float dk[C::kDim / 2];
   float dv[C::kDim / 2];
   std::uint32_t weights[C::kStream / 16][4] = {};
@@ -405,6 +501,12 @@ __global__ void __launch_bounds__(C::kThreads, 1)
       ptx::mbarrier_init(&shared.tile_full[i], 1);
       ptx::mbarrier_init(&shared.tile_empty[i], kConsumerWarps + 3);
     }
+    if constexpr (C::kHasBias) {
+      for (int i = 0; i < C::kConsumers; ++i) {
+        ptx::mbarrier_init(&shared.bias_full[i], 1);
+        ptx::mbarrier_init(&shared.bias_empty[i], 4);
+      }
+    }
     ptx::mbarrier_init(&shared.dq_empty, 1);
     ptx::fence_mbarrier_init();
   }
@@ -435,7 +537,9 @@ __global__ void __launch_bounds__(C::kDqFloats / 32) flash_fused_dq_sm90(const _
   const int group = C::kDividesRows ? rest / 2 : rest % kGroups;
   const int column = 16 * warp + (C::kDividesRows ? 64 * warpgroup : 0);
   const int query = j * C::kStream + 8 * group + 2 * pair + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns);
-  if (query >= p.length || column >= p.dim) return;
+  const int batch = batch_head / p.heads;
+  const int length = p.dq.offset_bits != 0 ? sequence_of(p.mask, batch).length_q : p.mask.length_q;
+  if (query >= length || column >= p.dim) return;
   float values[2][16] = {};  // query, column
   if (p.added[slot] != 0) {
     const float4* const from = reinterpret_cast<const float4*>(p.tiles + slot * C::kDqFloats) +
@@ -449,18 +553,24 @@ __global__ void __launch_bounds__(C::kDqFloats / 32) flash_fused_dq_sm90(const _
       values[1][8 + i] = its.w * p.scale;
     }
   }
-  T* const to = static_cast<T*>(p.dq) + batch_head / p.heads * p.strides[0] + batch_head % p.heads * p.strides[1] +
-                query * p.strides[2] + column;
+  T* const to = static_cast<T*>(p.dq.data) + row_offset(p.dq, batch, batch_head % p.heads, query) + column;
+  const bool aligned = (reinterpret_cast<std::uintptr_t>(to) & 15) == 0;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    if (query + i >= p.length) break;
+    if (query + i >= length) break;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if (column + 8 * half >= p.dim) break;
       float run[8];
 #pragma unroll
       for (int e = 0; e < 8; ++e) run[e] = values[i][8 * half + e];
-      tile::store_pack(to + i * p.strides[2] + 8 * half, tile::narrow_pack<T>(run));
+      T* const its = to + i * p.dq.strides[2] + 8 * half;
+      if (aligned) {
+        tile::store_pack(its, tile::narrow_pack<T>(run));
+        continue;
+      }
+#pragma unroll
+      for (int e = 0; e < 8; ++e) its[e] = tile::narrow<T>(run[e]);
     }
   }
 }

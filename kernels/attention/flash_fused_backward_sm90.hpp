@@ -10,9 +10,41 @@ constexpr std::int32_t kFlashFusedRows = 128;  // of a tile of keys
 // Rows of a tile of queries; lse and delta are padded to a multiple of it.
 constexpr std::int32_t flash_fused_stream(int dim) { return dim == 64 ? 112 : 64; }
 
+// Maps of ragged tensors that end where their last row does, which the device alone knows. Made in the workspace.
+struct FlashBoundedMaps {
+  tile::TensorMap q, k, v, d_o;
+};
+struct FlashBoundMapsParams {
+  FlashBoundedMaps maps;  // without an end
+  AttentionTensor q, k, v, d_o;
+  FlashMask mask;
+  std::int32_t batch = 0;
+  FlashBoundedMaps* out = nullptr;
+};
+void launch_flash_bound_maps_sm90(const FlashBoundMapsParams& params, CUstream_st* stream);
+
 struct FlashFusedBackwardParams {
   tile::TensorMap q, k, v, d_o;
   tile::TensorMap dk, dv;
+  // The same tensors' sequences, where they start at ragged offsets: a map has all rows in one batch, and those of what
+  // is read end with the last sequence's rows.
+  bool is_ragged = false;
+  const FlashBoundedMaps* bounded = nullptr;
+  AttentionTensor q_rows, k_rows, v_rows, d_o_rows, dk_rows, dv_rows;
+  std::int32_t dim_qk = 0;
+  std::int32_t dim_v = 0;
+  // Boxes of 64 keys x a tile's queries.
+  bool has_bias = false;
+  bool bias_has_heads = false;  // else one for all
+  bool bias_has_batches = false;
+  bool writes_dbias = false;  // of all batches, heads, queries and keys; tiles that nothing sees are left as they are
+  tile::TensorMap bias, dbias;
+  // Of 8-bit floats in copies of 16 bits, which take bf16 and no bias: factors of the scores and of dP, and the
+  // greatest magnitude of dS with them.
+  bool is_scaled = false;
+  const float* score_factors[2] = {};
+  const float* dp_factors[2] = {};
+  float* amax_ds = nullptr;
   FlashMask mask;
   const float* lse = nullptr;  // as FlashBackwardParams has them
   const float* delta = nullptr;
@@ -37,10 +69,9 @@ struct FlashFusedBackwardParams {
 struct FlashFusedDqParams {
   const float* tiles = nullptr;
   const std::uint32_t* added = nullptr;
-  void* dq = nullptr;
-  std::int64_t strides[3] = {};
+  AttentionTensor dq;
+  FlashMask mask;
   std::int32_t heads = 0;
-  std::int32_t length = 0;
   std::int32_t dim = 0;
   std::int32_t query_tiles = 0;
   std::int32_t batch_heads = 0;

@@ -19,11 +19,17 @@ void launch_fused_config(const FlashFusedBackwardParams& params, const FlashFuse
   cuda::launch_kernel(flash_fused_dq_sm90<C>, {tiles, C::kDqFloats / 32}, stream, dq);
 }
 
+template <class T, FusedKind kKind>
+void launch_fused_kind(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq, int dim,
+                       CUstream_st* stream) {
+  if (dim == 64) return launch_fused_config<FusedConfig<T, 64, kKind>>(params, dq, stream);
+  launch_fused_config<FusedConfig<T, 128, kKind>>(params, dq, stream);
+}
 template <class T>
 void launch_fused_type(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq, int dim,
                        CUstream_st* stream) {
-  if (dim == 64) return launch_fused_config<FusedConfig<T, 64>>(params, dq, stream);
-  launch_fused_config<FusedConfig<T, 128>>(params, dq, stream);
+  if (params.has_bias) return launch_fused_kind<T, FusedKind::biased>(params, dq, dim, stream);
+  launch_fused_kind<T, FusedKind::plain>(params, dq, dim, stream);
 }
 
 // Of flash_fused_backward_sm90_f16.cu.

@@ -8,13 +8,17 @@
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/bulk_reduce.cuh"
 #include "kernels/ptx/gpu_scope.cuh"
+#include "kernels/ptx/tensormap_replace.cuh"
 
 namespace gpudnn::kernels::flash_sm90 {
 
-template <class T, int kDim_>
+enum class FusedKind { plain, biased, scaled };
+template <class T, int kDim_, FusedKind kKind>
 struct FusedConfig {
   using Element = T;
   static constexpr int kDim = kDim_;
+  static constexpr bool kHasBias = kKind == FusedKind::biased;
+  static constexpr bool kIsScaled = kKind == FusedKind::scaled;
   static constexpr int kRows = kFlashFusedRows;
   static constexpr int kStream = flash_fused_stream(kDim);
   static constexpr int kConsumers = 2;
@@ -23,6 +27,7 @@ struct FusedConfig {
   static constexpr int kQStages = 3;  // a warpgroup may be half a tile behind the other
   static constexpr int kHeldBytes = kRows * kDim * 2;
   static constexpr int kStreamBytes = kStream * kDim * 2;
+  static constexpr int kPartBytes = kStream * kPanelBytes;  // of a warpgroup's part of bias and dS
   // A warpgroup's part of dq^T is 64 x kDqColumns.
   static constexpr bool kDividesRows = kDim == 128;
   static constexpr int kDqColumns = kDividesRows ? kStream : kStream / 2;
@@ -34,10 +39,17 @@ struct FusedConfig {
 struct QueryTiles {
   int first, end;
 };
+// Where a sequence's rows are in a tensor's map: of ragged tensors, from its first row on, in the one batch there is.
+struct MapRows {
+  int batch, first;
+};
 struct FusedTile {
   int batch, head, index, row;  // index -1: there are no more
   QueryTiles queries;
   Sequence sequence;
+  MapRows q, k, v, d_o, dk, dv;
+  bool by_elements;  // of a ragged tensor whose sequence starts inside a row of the map
+  float scale_log2;
 };
 
 template <class C>
@@ -49,6 +61,7 @@ struct FusedShared {
   // {64 keys, queries, keys}: a warpgroup writes a tile while the other one still multiplies the tile before.
   alignas(1024) unsigned char ds[2][C::kRows * C::kStream * 2];
   alignas(1024) float dq[C::kDqFloats];  // {warpgroup, 8 columns, thread, 4}
+  alignas(C::kHasBias ? 1024 : 16) unsigned char bias[C::kHasBias ? C::kConsumers * C::kPartBytes : 16];  // as ds
   alignas(16) float lse[C::kQStages][C::kStream];
   alignas(16) float delta[C::kStages][C::kStream];
   std::uint64_t held_full, held_empty;
@@ -56,6 +69,7 @@ struct FusedShared {
   std::uint64_t d_o_full[C::kStages], d_o_empty[C::kStages];
   std::uint64_t dq_full[2], dq_empty;
   std::uint64_t ds_full[C::kStages], ds_read[C::kConsumers][C::kStages];
+  std::uint64_t bias_full[C::kConsumers], bias_empty[C::kConsumers];
   std::uint64_t tile_full[2], tile_empty[2];
   // Here, not in registers, of which consumers have none to spare.
   FusedTile tile[2];
@@ -72,6 +86,10 @@ __device__ __forceinline__ QueryTiles query_tiles(const FlashMask& mask, const S
   return {first / C::kStream, (end + C::kStream - 1) / C::kStream};
 }
 
+__device__ __forceinline__ float fused_factor(const float* const (&numbers)[2]) {
+  return (numbers[0] == nullptr ? 1.0F : *numbers[0]) * (numbers[1] == nullptr ? 1.0F : *numbers[1]);
+}
+
 template <class C>
 __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& p, int number) {
   const int section_tiles = p.heads_of_section * p.key_tiles;
@@ -86,20 +104,67 @@ __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& 
   tile.head = batch_head % p.heads;
   tile.sequence = sequence_of(p.mask, tile.batch);
   tile.queries = query_tiles<C>(p.mask, tile.sequence, tile.row);
+  tile.by_elements = false;
+  tile.scale_log2 = p.scale_log2;
+  if constexpr (C::kIsScaled) tile.scale_log2 *= fused_factor(p.score_factors);
+  const auto rows_of = [&](const AttentionTensor& tensor) {
+    if (tensor.offset_bits == 0) return MapRows{tile.batch, 0};
+    const std::int64_t start = ragged_start(tensor, tile.batch);
+    const std::int64_t row = start / tensor.strides[2];
+    if (row * tensor.strides[2] != start || start < 0 || row >= std::int64_t{1} << 30) tile.by_elements = true;
+    return MapRows{0, static_cast<int>(row)};
+  };
+  tile.q = rows_of(p.q_rows);
+  tile.k = rows_of(p.k_rows);
+  tile.v = rows_of(p.v_rows);
+  tile.d_o = rows_of(p.d_o_rows);
+  tile.dk = rows_of(p.dk_rows);
+  tile.dv = rows_of(p.dv_rows);
   return tile;
+}
+
+// Rows [row, row + kRows) of a sequence of `length` by one thread, for the wgmma that follow: what starts inside a row
+// of the map is rare. Rows beyond are cleared by those who read them.
+template <class C, int kRows>
+__device__ __forceinline__ void copy_elements(const AttentionTensor& tensor, const FusedTile& tile, int head, int row,
+                                              int length, int dim, unsigned char* to) {
+  const auto* const from = static_cast<const std::uint16_t*>(tensor.data) + ragged_start(tensor, tile.batch) +
+                           head * tensor.strides[1] + row * tensor.strides[2];
+  const int rows = min(kRows, length - row);
+#pragma unroll 1
+  for (int r = 0; r < rows; ++r) {
+#pragma unroll 1
+    for (int c = 0; c < C::kDim; ++c) {
+      const std::uint16_t value = c < dim ? from[r * tensor.strides[2] + c] : std::uint16_t{0};
+      *reinterpret_cast<std::uint16_t*>(to + swizzled_chunk<kRows>(r, c / 8) + c % 8 * 2) = value;
+    }
+  }
+  ptx::fence_proxy_async();
 }
 
 // k, v, q and lse.
 template <class C>
 __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, const FusedTile& tile,
                                              tile::PipelineState<C::kQStages>& turn, FusedShared<C>& shared) {
-  ptx::mbarrier_arrive_expect_tx(&shared.held_full, 2 * C::kHeldBytes);
+  const tile::TensorMap* const q_map = p.is_ragged ? &p.bounded->q : &p.q;
+  const tile::TensorMap* const k_map = p.is_ragged ? &p.bounded->k : &p.k;
+  const tile::TensorMap* const v_map = p.is_ragged ? &p.bounded->v : &p.v;
+  const int length_kv = tile.sequence.length_kv;
+  if (tile.by_elements) {
+    copy_elements<C, C::kRows>(p.k_rows, tile, tile.head, tile.row, length_kv, p.dim_qk, shared.k);
+    copy_elements<C, C::kRows>(p.v_rows, tile, tile.head, tile.row, length_kv, p.dim_v, shared.v);
+    ptx::mbarrier_arrive(&shared.held_full);
+  } else {
+    ptx::mbarrier_arrive_expect_tx(&shared.held_full, 2 * C::kHeldBytes);
 #pragma unroll
-  for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
-    const int offset = panel * C::kRows * kPanelBytes;
-    const int column = panel * kPanelColumns;
-    ptx::tma_tile_5d(shared.k + offset, &p.k, &shared.held_full, column, tile.row, tile.head, tile.batch, 0);
-    ptx::tma_tile_5d(shared.v + offset, &p.v, &shared.held_full, column, tile.row, tile.head, tile.batch, 0);
+    for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+      const int offset = panel * C::kRows * kPanelBytes;
+      const int column = panel * kPanelColumns;
+      ptx::tma_tile_5d(shared.k + offset, k_map, &shared.held_full, column, tile.k.first + tile.row, tile.head,
+                       tile.k.batch, 0);
+      ptx::tma_tile_5d(shared.v + offset, v_map, &shared.held_full, column, tile.v.first + tile.row, tile.head,
+                       tile.v.batch, 0);
+    }
   }
   for (int member = 0; member < p.group; ++member) {
     const int head = tile.head * p.group + member;
@@ -107,11 +172,16 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
       const int stage = turn.stage;
       const int row = j * C::kStream;
       tile::wait(&shared.q_empty[stage], turn.parity ^ 1);
-      ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStreamBytes + C::kStream * 4);
+      if (tile.by_elements) {
+        copy_elements<C, C::kStream>(p.q_rows, tile, head, row, tile.sequence.length_q, p.dim_qk, shared.q[stage]);
+        ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStream * 4);
+      } else {
+        ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStreamBytes + C::kStream * 4);
 #pragma unroll
-      for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
-        ptx::tma_tile_5d(shared.q[stage] + panel * C::kStream * kPanelBytes, &p.q, &shared.q_full[stage],
-                         panel * kPanelColumns, row, head, tile.batch, 0);
+        for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+          ptx::tma_tile_5d(shared.q[stage] + panel * C::kStream * kPanelBytes, q_map, &shared.q_full[stage],
+                           panel * kPanelColumns, tile.q.first + row, head, tile.q.batch, 0);
+        }
       }
       const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
       ptx::bulk_copy(shared.lse[stage], p.lse + rows, C::kStream * 4, &shared.q_full[stage]);
@@ -120,11 +190,28 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
   }
 }
 
-// dO and delta.
+// A tile of bias, for each warpgroup apart what it reads.
+template <class C>
+__device__ __forceinline__ void produce_bias(const FlashFusedBackwardParams& p, const FusedTile& tile, int head,
+                                             int row, std::uint32_t parity, FusedShared<C>& shared) {
+#pragma unroll
+  for (int part = 0; part < C::kConsumers; ++part) {
+    tile::wait(&shared.bias_empty[part], parity ^ 1);
+    ptx::mbarrier_arrive_expect_tx(&shared.bias_full[part], C::kPartBytes);
+    ptx::tma_tile_5d(shared.bias + part * C::kPartBytes, &p.bias, &shared.bias_full[part],
+                     tile.row + part * kPanelColumns, row, p.bias_has_heads ? head : 0,
+                     p.bias_has_batches ? tile.batch : 0, 0);
+  }
+}
+
+// dO and delta, and bias.
 template <class C>
 __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, FusedShared<C>& shared) {
   tile::PipelineState<C::kStages> turn;
   tile::PipelineState<2> slot;
+  [[maybe_unused]] std::uint32_t bias_parity = 0;
+  const tile::TensorMap* const map = p.is_ragged ? &p.bounded->d_o : &p.d_o;
+  if (p.is_ragged) ptx::fence_tensormap_acquire(map);
   for (;;) {
     tile::wait(&shared.tile_full[slot.stage], slot.parity);
     const FusedTile& tile = shared.tile[slot.stage];
@@ -135,15 +222,24 @@ __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, F
         const int stage = turn.stage;
         const int row = j * C::kStream;
         tile::wait(&shared.d_o_empty[stage], turn.parity ^ 1);
-        ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStreamBytes + C::kStream * 4);
+        if (tile.by_elements) {
+          copy_elements<C, C::kStream>(p.d_o_rows, tile, head, row, tile.sequence.length_q, p.dim_v, shared.d_o[stage]);
+          ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStream * 4);
+        } else {
+          ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStreamBytes + C::kStream * 4);
 #pragma unroll
-        for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
-          ptx::tma_tile_5d(shared.d_o[stage] + panel * C::kStream * kPanelBytes, &p.d_o, &shared.d_o_full[stage],
-                           panel * kPanelColumns, row, head, tile.batch, 0);
+          for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+            ptx::tma_tile_5d(shared.d_o[stage] + panel * C::kStream * kPanelBytes, map, &shared.d_o_full[stage],
+                             panel * kPanelColumns, tile.d_o.first + row, head, tile.d_o.batch, 0);
+          }
         }
         const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
         ptx::bulk_copy(shared.delta[stage], p.delta + rows, C::kStream * 4, &shared.d_o_full[stage]);
         turn.next();
+        if constexpr (C::kHasBias) {
+          produce_bias(p, tile, head, row, bias_parity, shared);
+          bias_parity ^= 1;
+        }
       }
     }
     ptx::mbarrier_arrive(&shared.tile_empty[slot.stage]);
@@ -158,6 +254,11 @@ __device__ __forceinline__ void produce_fused(const FlashFusedBackwardParams& p,
   tile::PipelineState<2> slot;
   std::uint32_t held_parity = 0;
   const int tiles = p.key_tiles * p.batch_heads;
+  if (p.is_ragged) {
+    ptx::fence_tensormap_acquire(&p.bounded->q);
+    ptx::fence_tensormap_acquire(&p.bounded->k);
+    ptx::fence_tensormap_acquire(&p.bounded->v);
+  }
   for (;;) {
     const int ticket = static_cast<int>(atomicAdd(p.tickets, 1U));
     tile::wait(&shared.tile_empty[slot.stage], slot.parity ^ 1);

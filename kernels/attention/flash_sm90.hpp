@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/attention/attention.hpp"
 #include "kernels/attention/flash_mask.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
@@ -82,11 +83,7 @@ constexpr std::int32_t flash_backward_stream(bool of_keys, int dim) { return of_
 
 // lse and delta of all rows, from o, dO and stats.
 struct FlashDeltaParams {
-  const void* o = nullptr;
-  const void* d_o = nullptr;
-  std::int64_t o_strides[3] = {};
-  std::int64_t d_o_strides[3] = {};
-  FlashRowValues stats;
+  AttentionTensor o, d_o, stats;
   FlashMask mask;
   float* lse = nullptr;
   float* delta = nullptr;

@@ -27,9 +27,6 @@ namespace gpudnn::kernels::flash_sm90 {
 template <class T, int kDim_, bool kOfKeys_>
 struct BackwardConfig {
   using Element = T;
-  using Params = FlashBackwardParams;
-  // Whether numbers in device memory scale the scores, and dS's greatest magnitude is wanted.
-  static constexpr bool kIsScaled = false;
   static constexpr int kDim = kDim_;
   static constexpr bool kOfKeys = kOfKeys_;  // dk and dv; else dq
   static constexpr int kRows = kFlashBackwardRows;
@@ -135,11 +132,9 @@ class BackwardConsumer {
   using T = typename C::Element;
 
  public:
-  __device__ __forceinline__ BackwardConsumer(const typename C::Params& params, const BackwardTile& its,
+  __device__ __forceinline__ BackwardConsumer(const FlashBackwardParams& params, const BackwardTile& its,
                                               BackwardShared<C>& memory)
-      : p(params), tile(its), shared(memory) {
-    if constexpr (C::kIsScaled) scaled_log2 = p.scale_log2 * p.score_factor();
-  }
+      : p(params), tile(its), shared(memory) {}
 
   __device__ __forceinline__ void run() {
 #pragma unroll
@@ -162,7 +157,6 @@ class BackwardConsumer {
       if constexpr (C::kOfKeys) ptx::pin(out2);
     }
     write();
-    if constexpr (C::kIsScaled && !C::kOfKeys) p.meet_amax(amax_ds);
   }
 
  private:
@@ -238,14 +232,6 @@ class BackwardConsumer {
     }
   }
 
-  __device__ __forceinline__ float scale_log2() const {
-    if constexpr (C::kIsScaled) {
-      return scaled_log2;
-    } else {
-      return p.scale_log2;
-    }
-  }
-
   // s -> P.
   __device__ __forceinline__ void probabilities(int stage, float (&s)[C::kStream / 2]) {
 #pragma unroll
@@ -255,7 +241,7 @@ class BackwardConsumer {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float its = C::kOfKeys ? (e % 2 == 0 ? lse.x : lse.y) : row_lse[e / 2];
-        s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], scale_log2(), -its));
+        s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], p.scale_log2, -its));
       }
     }
   }
@@ -294,7 +280,6 @@ class BackwardConsumer {
           const int at = 4 * i + 2 * half + e;
           const float its = C::kOfKeys ? (e == 0 ? delta.x : delta.y) : row_delta[half];
           dp[at] = s[at] * (dp[at] - its);
-          if constexpr (C::kIsScaled && !C::kOfKeys) amax_ds = fmaxf(amax_ds, fabsf(dp[at]));
         }
       }
     }
@@ -378,7 +363,7 @@ class BackwardConsumer {
     ptx::bulk_wait_group_read<0>();
   }
 
-  const typename C::Params& p;
+  const FlashBackwardParams& p;
   const BackwardTile& tile;
   BackwardShared<C>& shared;
   FragmentPlace place;
@@ -389,12 +374,10 @@ class BackwardConsumer {
   std::uint32_t weights2[C::kOfKeys ? C::kStream / 16 : 1][4] = {};
   float row_lse[2];
   float row_delta[2];
-  float scaled_log2;
-  float amax_ds = 0.0F;
 };
 
 template <class C>
-__global__ void __launch_bounds__(C::kThreads, 1) flash_backward_sm90(const __grid_constant__ typename C::Params p) {
+__global__ void __launch_bounds__(C::kThreads, 1) flash_backward_sm90(const __grid_constant__ FlashBackwardParams p) {
   unsigned char* const memory = tile::dynamic_shared();
   const std::uint32_t skipped = (1024 - ptx::shared_address(memory) % 1024) % 1024;
   auto& shared = *reinterpret_cast<BackwardShared<C>*>(memory + skipped);
@@ -433,14 +416,22 @@ __global__ void __launch_bounds__(256) flash_delta_sm90(const __grid_constant__ 
   const bool inside = exists && row < sequence_of(p.mask, batch).length_q;
   float sum = 0.0F;
   if (inside) {
-    const T* const o =
-        static_cast<const T*>(p.o) + batch * p.o_strides[0] + head * p.o_strides[1] + row * p.o_strides[2];
-    const T* const d_o =
-        static_cast<const T*>(p.d_o) + batch * p.d_o_strides[0] + head * p.d_o_strides[1] + row * p.d_o_strides[2];
+    const T* const o = static_cast<const T*>(p.o.data) + row_offset(p.o, batch, head, row);
+    const T* const d_o = static_cast<const T*>(p.d_o.data) + row_offset(p.d_o, batch, head, row);
+    // Ragged sequences may start anywhere.
+    const bool aligned = ((reinterpret_cast<std::uintptr_t>(o) | reinterpret_cast<std::uintptr_t>(d_o)) & 15) == 0;
     for (int column = 8 * lane; column < p.dim_v; column += 128) {
       float a[8], b[8];
-      tile::widen_pack<float>(tile::load_pack<T, 8>(o + column), a);
-      tile::widen_pack<float>(tile::load_pack<T, 8>(d_o + column), b);
+      if (aligned) {
+        tile::widen_pack<float>(tile::load_pack<T, 8>(o + column), a);
+        tile::widen_pack<float>(tile::load_pack<T, 8>(d_o + column), b);
+      } else {
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+          a[e] = tile::widen<float>(o[column + e]);
+          b[e] = tile::widen<float>(d_o[column + e]);
+        }
+      }
 #pragma unroll
       for (int e = 0; e < 8; ++e) sum = fmaf(a[e], b[e], sum);
     }
@@ -450,7 +441,7 @@ __global__ void __launch_bounds__(256) flash_delta_sm90(const __grid_constant__ 
   if (lane != 0 || !exists) return;
   float lse = INFINITY;
   if (inside) {
-    const float stats = p.stats.data[batch * p.stats.strides[0] + head * p.stats.strides[1] + row * p.stats.strides[2]];
+    const float stats = static_cast<const float*>(p.stats.data)[row_offset(p.stats, batch, head, row)];
     if (stats != -INFINITY) lse = stats * 1.4426950408889634F;
   }
   p.lse[index] = lse;

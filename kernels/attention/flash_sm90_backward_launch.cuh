@@ -9,7 +9,7 @@
 namespace gpudnn::kernels::flash_sm90 {
 
 template <class C>
-void launch_backward_config(const typename C::Params& params, CUstream_st* stream) {
+void launch_backward_config(const FlashBackwardParams& params, CUstream_st* stream) {
   constexpr int kBytes = static_cast<int>(sizeof(BackwardShared<C>)) + 1024;
   static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
   cuda::allow_shared_memory<&flash_backward_sm90<C>>(kBytes);

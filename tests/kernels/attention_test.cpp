@@ -45,11 +45,9 @@ const char* only_engine() {
 std::string check_engines(const AttentionCase& c, int* runs, int more_runs = 0) {
   const Backend& backend = Backend::at_hand();
   for (const AttentionEngine& engine : attention::engines()) {
-    // The general engine is judged in 8-bit backward, which it does not take of itself yet.
-    const bool unreleased = engine.alignment == 1 && c.problem.is_8_bit() && c.problem.backward != 0;
     if (engine.backend != backend.kind()) continue;
     if (only_engine() != nullptr && std::strcmp(engine.name, only_engine()) != 0) continue;
-    if (!unreleased && !engine.supports(c.problem, *backend.handle()->device)) continue;
+    if (!engine.supports(c.problem, *backend.handle()->device)) continue;
     ++*runs;
     std::string wrong = check(backend, engine, c, {.more_runs = more_runs});
     if (wrong.empty() && engine.alignment <= 2 && backend.is_cuda())
@@ -320,6 +318,71 @@ TEST(Attention, MoreTilesThanMultiprocessors) {
   GPUDNN_NEEDS_GPU();
   for (const std::string& line : case_lines("attention/many_tiles.txt")) expect_correct(line, 1, 1, 0, 5);
 }
+
+// Ragged sequences that start inside a row of the tensor, at a multiple of 16 bytes and beside one.
+TEST(Attention, RaggedSequencesStartAnywhere) {
+  const std::string sequences = " bshd length_q length_kv q:offsets=i32 k:offsets=i32 v:offsets=i32 o:offsets=i32";
+  const std::string gradients = " dO:offsets=i32 dQ:offsets=i32 dK:offsets=i32 dV:offsets=i32";
+  for (const int first : {8, 3}) {
+    for (const std::string& line : {"attention fwd bf16 b3h4/2s130/200d64 scale=0.125 stats causal" + sequences,
+                                    "attention bwd f16 b3h4/2s130/200d64 scale=0.125 causal" + sequences + gradients,
+                                    "attention bwd bf16 b3h2s100/140d128 scale=0.088" + sequences + gradients}) {
+      AttentionCase c;
+      c.problem = problem_of(line);
+      c.first_offset = first;
+      int runs = 0;
+      EXPECT_EQ(check_engines(c, &runs), "") << describe(c);
+    }
+  }
+}
+
+// Tiles that reach beyond the last sequence, where the tensors' memory ends: a read beyond it would fault.
+TEST(Attention, RaggedReadsNothingBeyondItsMemory) {
+  GPUDNN_NEEDS_GPU();
+  const std::string sequences = " bshd length_q length_kv q:offsets=i32 k:offsets=i32 v:offsets=i32 o:offsets=i32";
+  const std::string gradients = " dO:offsets=i32 dQ:offsets=i32 dK:offsets=i32 dV:offsets=i32";
+  for (const std::string& line : {"attention fwd bf16 b3h4/2s130/200d64 scale=0.125 stats causal" + sequences,
+                                  "attention bwd f16 b3h4/2s130/200d64 scale=0.125 causal" + sequences + gradients,
+                                  "attention bwd bf16 b5h2s100/140d128 scale=0.088" + sequences + gradients}) {
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      AttentionCase c;
+      c.problem = problem_of(line);
+      c.seed = seed;
+      c.zero_lengths = seed % 2 == 0 ? 2 : 0;
+      for (const AttentionEngine& engine : attention::engines()) {
+        if (engine.backend != GPUDNN_BACKEND_CUDA) continue;
+        if (!engine.supports(c.problem, *Backend::at_hand().handle()->device)) continue;
+        EXPECT_EQ(check(Backend::at_hand(), engine, c, {.ends_mapping = true}), "")
+            << engine.name << ": " << describe(c);
+      }
+    }
+  }
+}
+
+#ifdef GPUDNN_WITH_CUDA
+// The files' lines reach each engine of Hopper: a line that none takes would judge nothing.
+TEST(Attention, EveryEngineOfHopperHasCases) {
+  Device device;
+  device.backend = GPUDNN_BACKEND_CUDA;
+  device.major = 9;
+  device.multiprocessors = 132;
+  device.l2_bytes = 50 << 20;
+  device.rates = device_rates({"", 9, 0, 132});
+  std::vector<Problem> problems;
+  for (const char* file :
+       {"edges", "options", "options_backward", "decode", "any_layout", "float8", "float8_backward"}) {
+    for (const std::string& line : case_lines("attention/" + std::string(file) + ".txt")) {
+      problems.push_back(problem_of(line));
+    }
+  }
+  for (const AttentionEngine& engine : attention::engines()) {
+    if (engine.backend != GPUDNN_BACKEND_CUDA) continue;
+    const auto taken = std::ranges::count_if(
+        problems, [&](const Problem& problem) { return static_cast<bool>(engine.supports(problem, device)); });
+    EXPECT_GE(taken, 5) << engine.name;
+  }
+}
+#endif
 
 // GPUDNN_TEST_CASES says how many times each runs.
 TEST(Attention, SameBitsEveryTime) {

@@ -243,7 +243,7 @@ class CaseMemory {
 
   void make_offsets(int index, const Tensor& tensor) {
     const std::vector<std::int32_t>& lengths = of_keys(index) ? lengths_kv_ : lengths_q_;
-    std::vector<std::int64_t> offsets = {0};
+    std::vector<std::int64_t> offsets = {case_.first_offset / tensor.offset_scale};
     const std::int64_t token = std::max(tensor.geometry.strides[2], std::int64_t{1});
     for (const std::int32_t length : lengths) offsets.push_back(offsets.back() + length * token / tensor.offset_scale);
     if (tensor.offset_bits == 64) {
@@ -486,6 +486,7 @@ std::string judge_all(const Problem& problem, double magnitude, bool same_rule, 
 std::string describe(const AttentionCase& c) {
   return to_text(c.problem) + " | seed=" + std::to_string(c.seed) + " magnitude=" + std::to_string(c.magnitude) +
          (c.zero_lengths != 0 ? " zero_lengths=" + std::to_string(c.zero_lengths) : "") +
+         (c.first_offset != 0 ? " first_offset=" + std::to_string(c.first_offset) : "") +
          (c.hidden_rows ? " hidden_rows" : "");
 }
 
@@ -497,8 +498,8 @@ std::string check(const Backend& backend, const attention::AttentionEngine& engi
   const Memory expected = reference(c.problem, memory);
 
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
-  const auto copied = [&](const Bytes& bytes, std::size_t misalignment) -> GuardedBuffer* {
-    buffers.push_back(std::make_unique<GuardedBuffer>(backend, bytes.size(), misalignment));
+  const auto copied = [&](const Bytes& bytes, std::size_t misalignment, bool ends_mapping = false) -> GuardedBuffer* {
+    buffers.push_back(std::make_unique<GuardedBuffer>(backend, bytes.size(), misalignment, ends_mapping));
     if (!bytes.empty()) buffers.back()->write(bytes.data(), bytes.size());
     return buffers.back().get();
   };
@@ -507,7 +508,8 @@ std::string check(const Backend& backend, const attention::AttentionEngine& engi
   GuardedBuffer* plain[kPlainCount];
   for (int i = 0; i < kTensorCount; ++i) {
     const bool is_moved = options.misaligned && (i <= kO || i >= kDO) && !memory.tensors[i].empty();
-    tensors[i] = copied(memory.tensors[i], is_moved ? element_size((c.problem.*kTensors[i]).geometry.type) : 0);
+    tensors[i] = copied(memory.tensors[i], is_moved ? element_size((c.problem.*kTensors[i]).geometry.type) : 0,
+                        options.ends_mapping && !memory.tensors[i].empty());
     offsets[i] = copied(memory.offsets[i], 0);
   }
   for (int i = 0; i < kPlainCount; ++i) plain[i] = copied(memory.plain[i], 0);

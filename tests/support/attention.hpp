@@ -18,13 +18,15 @@ struct AttentionCase {
   std::uint64_t seed = 1;
   double magnitude = 1;      // of q and k
   int zero_lengths = 0;      // every so many sequences has length 0; 0: none
+  int first_offset = 0;      // of ragged tensors: where the first sequence starts, in elements
   bool hidden_rows = false;  // bias holds -inf in some places and all along some rows
 };
 [[nodiscard]] std::string describe(const AttentionCase& c);
 
 struct AttentionOptions {
-  bool misaligned = false;  // each tensor one of its elements off its alignment
-  int more_runs = 0;        // on the same memory, each of which must write the same bits
+  bool misaligned = false;    // each tensor one of its elements off its alignment
+  bool ends_mapping = false;  // nothing is mapped behind any tensor: who reads beyond it faults
+  int more_runs = 0;          // on the same memory, each of which must write the same bits
 };
 
 // Runs the engine on the backend and the reference in double on the host, from the same data. Empty, or what is wrong:

@@ -62,25 +62,33 @@ Backend& Backend::host() {
   return *backend;
 }
 
-GuardedBuffer::GuardedBuffer(const Backend& backend, std::size_t bytes, std::size_t misalignment)
+GuardedBuffer::GuardedBuffer(const Backend& backend, std::size_t bytes, std::size_t misalignment, bool ends_mapping)
     : backend_(&backend), before_(kGuard + misalignment), bytes_(bytes) {
-  void* memory = nullptr;
-  GPUDNN_TEST_REQUIRE(gpudnnMalloc(backend.handle(), &memory, before_ + bytes + kGuard));
-  base_ = static_cast<unsigned char*>(memory);
-  std::vector<unsigned char> whole(before_ + bytes + kGuard, kPoison);
+  if (ends_mapping && backend.is_cuda()) {
+    behind_ = 0;
+    mapped_ = std::make_unique<MappedMemory>(before_ + bytes);
+    base_ = mapped_->end() - bytes - before_;
+  } else {
+    void* memory = nullptr;
+    GPUDNN_TEST_REQUIRE(gpudnnMalloc(backend.handle(), &memory, before_ + bytes + behind_));
+    base_ = static_cast<unsigned char*>(memory);
+  }
+  std::vector<unsigned char> whole(before_ + bytes + behind_, kPoison);
   for (std::size_t i = 0; i < before_; ++i) whole[i] = guard_byte(i);
-  for (std::size_t i = 0; i < kGuard; ++i) whole[before_ + bytes + i] = guard_byte(i);
+  for (std::size_t i = 0; i < behind_; ++i) whole[before_ + bytes + i] = guard_byte(i);
   GPUDNN_TEST_REQUIRE(gpudnnMemcpy(backend.handle(), base_, whole.data(), whole.size(), GPUDNN_MEMCPY_HOST_TO_DEVICE));
 }
 
 GuardedBuffer::GuardedBuffer(GuardedBuffer&& other) noexcept
     : backend_(other.backend_),
       base_(std::exchange(other.base_, nullptr)),
+      mapped_(std::move(other.mapped_)),
       before_(other.before_),
+      behind_(other.behind_),
       bytes_(std::exchange(other.bytes_, 0)) {}
 
 GuardedBuffer::~GuardedBuffer() {
-  if (base_ != nullptr) (void)gpudnnFree(backend_->handle(), base_);
+  if (base_ != nullptr && mapped_ == nullptr) (void)gpudnnFree(backend_->handle(), base_);
 }
 
 void* GuardedBuffer::data() const { return bytes_ == 0 ? nullptr : base_ + before_; }
@@ -103,10 +111,11 @@ std::string GuardedBuffer::damage() const {
   for (std::size_t i = 0; i < before_; ++i) {
     if (zone[i] != guard_byte(i)) return first_difference(zone, i, "the guard before the buffer was written:");
   }
-  zone.resize(kGuard);
+  if (behind_ == 0) return {};
+  zone.resize(behind_);
   GPUDNN_TEST_REQUIRE(
-      gpudnnMemcpy(backend_->handle(), zone.data(), base_ + before_ + bytes_, kGuard, GPUDNN_MEMCPY_DEVICE_TO_HOST));
-  for (std::size_t i = 0; i < kGuard; ++i) {
+      gpudnnMemcpy(backend_->handle(), zone.data(), base_ + before_ + bytes_, behind_, GPUDNN_MEMCPY_DEVICE_TO_HOST));
+  for (std::size_t i = 0; i < behind_; ++i) {
     if (zone[i] != guard_byte(i)) return first_difference(zone, i, "the guard behind the buffer was written:");
   }
   return {};

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/geometry.hpp"
 #include "gpudnn/gpudnn.h"
+#include "support/mapped_memory.hpp"
 
 namespace gpudnn::test {
 
@@ -44,10 +46,11 @@ class Backend {
 };
 
 // Exactly `bytes` bytes of the backend's memory between two guard zones. The payload starts as 0xFF bytes, which is a
-// NaN in every floating type. `misalignment` moves it that many bytes off its 256-byte alignment.
+// NaN in every floating type. `misalignment` moves it that many bytes off its 256-byte alignment. A buffer of a GPU
+// that ends its mapping has no zone behind it: nothing there can be read.
 class GuardedBuffer {
  public:
-  GuardedBuffer(const Backend& backend, std::size_t bytes, std::size_t misalignment = 0);
+  GuardedBuffer(const Backend& backend, std::size_t bytes, std::size_t misalignment = 0, bool ends_mapping = false);
   ~GuardedBuffer();
   GuardedBuffer(GuardedBuffer&& other) noexcept;
   GuardedBuffer(const GuardedBuffer&) = delete;
@@ -67,7 +70,9 @@ class GuardedBuffer {
 
   const Backend* backend_;
   unsigned char* base_ = nullptr;
+  std::unique_ptr<MappedMemory> mapped_;
   std::size_t before_ = kGuard;
+  std::size_t behind_ = kGuard;
   std::size_t bytes_ = 0;
 };
 

@@ -42,12 +42,13 @@ constexpr AttentionEngine kEngines[] = {
      }},
 };
 
-// The greatest power of two, up to 256, that all pointers of tensors are multiples of. Backward takes any of bias.
+// The greatest power of two, up to 256, that all pointers of tensors are multiples of.
 int alignment_of(const Problem& problem, const Args& args) noexcept {
   std::uintptr_t bits = 256;
-  const void* const bias = problem.backward == 0 && problem.bias.rank != 0 ? args.bias : nullptr;
-  const void* const pointers[] = {args.q.data, args.k.data,  args.v.data,  args.d_o.data, bias,
-                                  args.o.data, args.dq.data, args.dk.data, args.dv.data};
+  const void* const bias = problem.bias.rank != 0 ? args.bias : nullptr;
+  const void* const dbias = problem.dbias.rank != 0 ? args.dbias : nullptr;
+  const void* const pointers[] = {args.q.data, args.k.data, args.v.data,  args.d_o.data, bias,
+                                  dbias,       args.o.data, args.dq.data, args.dk.data,  args.dv.data};
   for (const void* pointer : pointers) bits |= reinterpret_cast<std::uintptr_t>(pointer);
   return static_cast<int>(bits & (~bits + 1));
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/flash_float8_sm90.hpp"
 
+#include <cuda_runtime.h>
+
 #include "core/float8.hpp"
 #include "core/tensor_map_cuda.hpp"
 #include "ops/any_type.hpp"
@@ -146,11 +148,6 @@ BackwardCopies copies_of(const Problem& problem) {
           packed(problem.dq), packed(problem.dk), packed(problem.dv)};
 }
 
-std::int64_t backward_pitch(const Problem& problem) {
-  constexpr std::int64_t kTo = kernels::kFlashBackwardPitch;
-  return (problem.length_q() + kTo - 1) / kTo * kTo;
-}
-
 // Hands out the workspace in multiples of 256 bytes.
 class Pieces {
  public:
@@ -182,19 +179,15 @@ kernels::FlashFloat8Copy copy_between(const Tensor& tensor, const void* data, vo
 }
 std::int64_t chunks_of(const Tensor& tensor) { return tensor.exists() ? element_count(tensor.geometry) / 16 : 0; }
 
-kernels::FlashFloat8DeltaParams delta_params(const Problem& problem, const Args& args, Pieces* pieces) {
+kernels::FlashFloat8DeltaParams delta_params(const Problem& problem, const Args& args) {
   kernels::FlashFloat8DeltaParams params;
   params.o = copy_between(problem.o, args.o.data, nullptr);
   params.d_o = copy_between(problem.d_o, args.d_o.data, nullptr);
   params.stats = row_values(problem.stats, args.stats.data);
   params.mask = mask_of(problem, args);
   params.numbers = args.float8;
-  params.pitch = backward_pitch(problem);
   params.heads = static_cast<std::int32_t>(problem.heads_q());
   params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
-  const auto bytes = static_cast<std::size_t>(params.pitch * params.batch_heads) * 4;
-  params.lse = static_cast<float*>(pieces->take(bytes));
-  params.delta = static_cast<float*>(pieces->take(bytes));
   return params;
 }
 
@@ -203,50 +196,18 @@ struct CopyData {
   void *q, *k, *v, *d_o, *dq, *dk, *dv;
 };
 
-Status multiply_backward(const LaunchSite& site, const Problem& problem, const Args& args, const BackwardCopies& copies,
-                         const CopyData& data, const kernels::FlashFloat8DeltaParams& delta) {
-  const int dim = problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
-  for (const bool of_keys : {false, true}) {
-    const Tensor& out1 = of_keys ? copies.dk : copies.dq;
-    const bool writes_out2 = of_keys && copies.dv.exists();
-    if (!out1.exists() && !writes_out2) continue;
-    kernels::FlashFloat8BackwardParams params;
-    const std::int64_t held = kernels::kFlashBackwardRows;
-    const std::int64_t stream = kernels::flash_backward_stream(of_keys, dim);
-    const bool encoded = cuda::with_context(site.device.ordinal, [&] {
-      return encode(copies.q, data.q, of_keys ? stream : held, of_keys ? &params.b1 : &params.a1) &&
-             encode(copies.d_o, data.d_o, of_keys ? stream : held, of_keys ? &params.b2 : &params.a2) &&
-             encode(copies.k, data.k, of_keys ? held : stream, of_keys ? &params.a1 : &params.b1) &&
-             encode(copies.v, data.v, of_keys ? held : stream, of_keys ? &params.a2 : &params.b2) &&
-             (!out1.exists() || encode(out1, of_keys ? data.dk : data.dq, 64, &params.out1)) &&
-             (!writes_out2 || encode(copies.dv, data.dv, 64, &params.out2));
-    });
-    GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
-                   "the driver refused a tensor map for this problem; please report it with the problem's line");
-    const std::int64_t heads = of_keys ? problem.heads_k() : problem.heads_q();
-    const std::int64_t length = of_keys ? problem.length_kv : problem.length_q();
-    params.mask = delta.mask;
-    params.lse = delta.lse;
-    params.delta = delta.delta;
-    params.pitch = delta.pitch;
-    params.heads = static_cast<std::int32_t>(heads);
-    params.group = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
-    params.tiles_of_head = static_cast<std::int32_t>((length + held - 1) / held);
-    params.batch_heads = static_cast<std::int32_t>(problem.batch() * heads);
-    params.heads_of_section =
-        heads_of_section(problem, site.device, heads, of_keys ? problem.length_q() : problem.length_kv);
-    params.writes_out1 = out1.exists();
-    params.writes_out2 = writes_out2;
-    params.scale = static_cast<float>(problem.scale);
-    params.scale_log2 = static_cast<float>(problem.scale * kLog2E);
-    for (int i = 0; i < 2; ++i) {
-      params.scores[i] = args.float8.scores[i];
-      params.dp[i] = args.float8.dp[i];
-    }
-    params.amax_ds = args.float8.amax_ds;
-    kernels::launch_flash_float8_backward_sm90(params, dim, of_keys, site.stream);
-  }
-  return GPUDNN_STATUS_SUCCESS;
+// The problem in bf16 that the copies make, and its arguments.
+Problem problem_of_copies(const Problem& problem, const BackwardCopies& copies) {
+  Problem result = problem;
+  result.q = copies.q, result.k = copies.k, result.v = copies.v, result.d_o = copies.d_o;
+  result.dq = copies.dq, result.dk = copies.dk, result.dv = copies.dv;
+  return result;
+}
+Args args_of_copies(const Args& args, const CopyData& data) {
+  Args result = args;
+  result.q.data = data.q, result.k.data = data.k, result.v.data = data.v, result.d_o.data = data.d_o;
+  result.dq.data = data.dq, result.dk.data = data.dk, result.dv.data = data.dv;
+  return result;
 }
 
 }  // namespace
@@ -310,8 +271,9 @@ Support supports_flash_float8_backward_sm90(const Problem& problem, const Device
   if (problem.dim_qk() > 128 || problem.dim_v() > 128) return Support::no("it takes head dimensions up to 128");
   if (problem.heads_k() != problem.heads_v()) return Support::no("it takes as many heads of k as of v");
   if (problem.has_dsink != 0) return Support::no("it makes no dSink");
-  // Its kernel notes the greatest magnitude of dS.
-  if (!problem.dq.exists() && problem.dk.exists()) return Support::no("it takes dK together with dQ");
+  if (!problem.dq.exists() || (!problem.dk.exists() && !problem.dv.exists())) {
+    return Support::no("it makes dq together with dk or dv");
+  }
   for (const Tensor* tensor : {&problem.d_o, &problem.dq, &problem.dk, &problem.dv}) {
     if (!tensor->exists()) continue;
     if (const char* const reason = unsupported_layout(*tensor)) return Support::no(reason);
@@ -319,11 +281,11 @@ Support supports_flash_float8_backward_sm90(const Problem& problem, const Device
   return Support::yes();
 }
 
-std::size_t flash_float8_backward_sm90_workspace(const Problem& problem, const Device&) {
+std::size_t flash_float8_backward_sm90_workspace(const Problem& problem, const Device& device) {
   Pieces pieces(nullptr);
   const BackwardCopies c = copies_of(problem);
   for (const Tensor* copy : {&c.q, &c.k, &c.v, &c.d_o, &c.dq, &c.dk, &c.dv}) (void)pieces.take(*copy);
-  (void)delta_params(problem, {}, &pieces);
+  (void)pieces.take(flash_fused_backward_sm90_workspace(problem_of_copies(problem, c), device));
   return pieces.taken();
 }
 
@@ -333,7 +295,17 @@ Status flash_float8_backward_sm90(const LaunchSite& site, const Problem& problem
   CopyData data{};
   data.q = pieces.take(c.q), data.k = pieces.take(c.k), data.v = pieces.take(c.v), data.d_o = pieces.take(c.d_o);
   data.dq = pieces.take(c.dq), data.dk = pieces.take(c.dk), data.dv = pieces.take(c.dv);
-  const kernels::FlashFloat8DeltaParams delta = delta_params(problem, args, &pieces);
+  const Problem of_copies = problem_of_copies(problem, c);
+  LaunchSite inner = site;
+  inner.workspace_bytes = flash_fused_backward_sm90_workspace(of_copies, site.device);
+  inner.workspace = pieces.take(inner.workspace_bytes);
+  const Args copied = args_of_copies(args, data);
+  const kernels::FlashDeltaParams rows = fused_delta_params(inner, of_copies, copied);
+  kernels::FlashFloat8DeltaParams delta = delta_params(problem, args);
+  delta.lse = rows.lse;
+  delta.delta = rows.delta;
+  delta.pitch = rows.pitch;
+  (void)cudaMemsetAsync(rows.zeroed, 0, static_cast<std::size_t>(rows.zeroed_words) * 4, site.stream);
   kernels::FlashFloat8WidenParams widen{
       {copy_between(problem.q, args.q.data, data.q), copy_between(problem.k, args.k.data, data.k),
        copy_between(problem.v, args.v.data, data.v), copy_between(problem.d_o, args.d_o.data, data.d_o)},
@@ -341,7 +313,7 @@ Status flash_float8_backward_sm90(const LaunchSite& site, const Problem& problem
       args.float8};
   kernels::launch_flash_float8_widen_sm90(widen, site.stream);
   kernels::launch_flash_float8_delta_sm90(delta, site.stream);
-  GPUDNN_TRY(multiply_backward(site, problem, args, c, data, delta));
+  GPUDNN_TRY(fused_backward_behind_delta(inner, of_copies, copied, rows, &args.float8));
   kernels::FlashFloat8NarrowParams narrow{
       {copy_between(problem.dq, args.dq.data, data.dq), copy_between(problem.dk, args.dk.data, data.dk),
        copy_between(problem.dv, args.dv.data, data.dv)},

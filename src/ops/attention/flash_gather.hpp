@@ -44,6 +44,12 @@ struct GatherShape {
 [[nodiscard]] std::size_t gather_backward_workspace(const Problem& problem, const Device& device);
 [[nodiscard]] kernels::FlashGatherBackwardParams gather_backward_params(const LaunchSite& site, const Problem& problem,
                                                                         const Args& args);
+// dBias, where there is one, from lse and delta; bytes of its partial sums.
+[[nodiscard]] std::size_t gather_dbias_workspace(const Problem& problem, const Device& device);
+void launch_gather_dbias(const LaunchSite& site, const Problem& problem,
+                         const kernels::FlashGatherBackwardParams& params, float* partial);
+// The same of dSink.
+void launch_gather_dsink(const LaunchSite& site, const Problem& problem, kernels::FlashGatherBackwardParams params);
 // lse and delta, the gradients of q, k and v by `launch`, dBias and dSink.
 void launch_gather_backward(const LaunchSite& site, const Problem& problem, kernels::FlashGatherBackwardParams params,
                             void (*launch)(const kernels::FlashGatherBackwardParams&, kernels::FlashGradient,

@@ -157,13 +157,30 @@ kernels::FlashGatherParams gather_params(const LaunchSite& site, const Problem& 
   return params;
 }
 
+std::size_t gather_dbias_workspace(const Problem& problem, const Device& device) {
+  if (problem.dbias.rank == 0) return 0;
+  const kernels::FlashDbiasParams dbias = dbias_shape(problem, device);
+  return dbias.splits > 1 ? static_cast<std::size_t>(4 * dbias.splits * dbias.elements) : 0;
+}
+
+void launch_gather_dbias(const LaunchSite& site, const Problem& problem,
+                         const kernels::FlashGatherBackwardParams& params, float* partial) {
+  if (problem.dbias.rank == 0) return;
+  kernels::FlashDbiasParams dbias = dbias_shape(problem, site.device);
+  dbias.base = params;
+  dbias.group_v = static_cast<std::int32_t>(problem.heads_q() / problem.heads_v());
+  dbias.partial = partial;
+  kernels::launch_flash_dbias_sm80(dbias, site.stream);
+}
+
+void launch_gather_dsink(const LaunchSite& site, const Problem& problem, kernels::FlashGatherBackwardParams params) {
+  if (problem.has_dsink == 0) return;
+  params.problem.delta = params.delta;
+  kernels::launch_attention_dsink_simt(params.problem, params.pitch, site.stream);
+}
+
 std::size_t gather_backward_workspace(const Problem& problem, const Device& device) {
-  std::int64_t floats = 2 * row_values(problem);
-  if (problem.dbias.rank != 0) {
-    const kernels::FlashDbiasParams dbias = dbias_shape(problem, device);
-    if (dbias.splits > 1) floats += dbias.splits * dbias.elements;
-  }
-  return static_cast<std::size_t>(4 * floats);
+  return static_cast<std::size_t>(8 * row_values(problem)) + gather_dbias_workspace(problem, device);
 }
 
 kernels::FlashGatherBackwardParams gather_backward_params(const LaunchSite& site, const Problem& problem,
@@ -205,17 +222,8 @@ void launch_gather_backward(const LaunchSite& site, const Problem& problem, kern
     make(problem.dk.exists(), FlashGradient::dk);
     make(problem.dv.exists(), FlashGradient::dv);
   }
-  if (problem.dbias.rank != 0) {
-    kernels::FlashDbiasParams dbias = dbias_shape(problem, site.device);
-    dbias.base = params;
-    dbias.group_v = static_cast<std::int32_t>(problem.heads_q() / problem.heads_v());
-    dbias.partial = params.delta + row_values(problem);
-    kernels::launch_flash_dbias_sm80(dbias, site.stream);
-  }
-  if (problem.has_dsink != 0) {
-    params.problem.delta = params.delta;
-    kernels::launch_attention_dsink_simt(params.problem, params.pitch, site.stream);
-  }
+  launch_gather_dbias(site, problem, params, params.delta + row_values(problem));
+  launch_gather_dsink(site, problem, params);
 }
 
 const char* unsupported_gather_options(const Problem& problem) {

@@ -9,6 +9,7 @@
 #include "kernels/attention/flash_fused_backward_sm90.hpp"
 #include "ops/attention/cuda_engines.hpp"
 #include "ops/attention/flash_sm90.hpp"
+#include "ops/attention/params.hpp"
 #include "ops/element_type.hpp"
 
 namespace gpudnn::attention {
@@ -57,13 +58,14 @@ bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::Ten
 namespace {
 
 // What TMA asks of a tensor: elements of the head dimension side by side, all else at multiples of 16 bytes.
-const char* unsupported_layout(const Tensor& tensor) {
+const char* unsupported_layout(const Tensor& tensor, bool takes_ragged) {
   const TensorGeometry& g = tensor.geometry;
-  if (tensor.is_ragged()) return "it takes no ragged offsets";
+  if (tensor.is_ragged() && !takes_ragged) return "it takes no ragged offsets";
   if (g.dims[3] % 8 != 0 || g.dims[3] > 256) return "it takes head dimensions that are multiples of 8 up to 256";
   if (g.strides[3] != 1) return "it takes tensors whose last stride is 1";
   for (int i = 0; i < 3; ++i) {
-    if (g.dims[i] == 1) continue;
+    const bool has_rows = i == 2 && tensor.is_ragged();  // the map has those of all sequences
+    if (g.dims[i] == 1 && !has_rows) continue;
     if (g.strides[i] % 8 != 0 || g.strides[i] == 0 || g.strides[i] >= std::int64_t{1} << 38) {
       return "it takes strides that are multiples of 8 elements, not 0";
     }
@@ -71,28 +73,26 @@ const char* unsupported_layout(const Tensor& tensor) {
   return nullptr;
 }
 
-const char* unsupported_options(const Problem& problem) {
-  if (problem.bias.rank != 0 || problem.has_alibi != 0 || problem.has_soft_cap != 0) {
-    return "it takes no bias, ALiBi or soft cap";
-  }
+const char* unsupported_options(const Problem& problem, bool takes_ragged) {
+  if (problem.has_alibi != 0 || problem.has_soft_cap != 0) return "it takes no ALiBi and no soft cap";
   if (problem.has_dropout != 0) return "it takes no dropout";
   if (problem.block_mask.rank != 0) return "it takes no block mask";
   if (problem.is_paged()) return "it takes no paged keys";
   if (problem.length_q() >= kMaxLength || problem.length_kv >= kMaxLength) return "it takes lengths below 2^30";
   for (const Tensor* rows : {&problem.stats, &problem.max, &problem.sum_exp}) {
-    if (rows->is_ragged()) return "it takes no ragged offsets";
+    if (rows->is_ragged() && !takes_ragged) return "it takes no ragged offsets";
   }
   return nullptr;
 }
 
-Support supports_common(const Problem& problem, const Device& device) {
+Support supports_common(const Problem& problem, const Device& device, bool takes_ragged = false) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (problem.type() != GPUDNN_DATA_HALF && problem.type() != GPUDNN_DATA_BFLOAT16) {
     return Support::no("it takes f16 and bf16");
   }
-  if (const char* const reason = unsupported_options(problem)) return Support::no(reason);
+  if (const char* const reason = unsupported_options(problem, takes_ragged)) return Support::no(reason);
   for (const Tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.o}) {
-    if (const char* const reason = unsupported_layout(*tensor)) return Support::no(reason);
+    if (const char* const reason = unsupported_layout(*tensor, takes_ragged)) return Support::no(reason);
   }
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
@@ -130,15 +130,14 @@ std::int64_t backward_pitch(const Problem& problem) {
   return (problem.length_q() + kTo - 1) / kTo * kTo;
 }
 
+}  // namespace
+
 kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args, std::int64_t pitch, void* workspace) {
+  const kernels::AttentionParams tensors = attention_params(problem, args);
   kernels::FlashDeltaParams params;
-  params.o = args.o.data;
-  params.d_o = args.d_o.data;
-  for (int i = 0; i < 3; ++i) {
-    params.o_strides[i] = problem.o.geometry.strides[i];
-    params.d_o_strides[i] = problem.d_o.geometry.strides[i];
-  }
-  params.stats = row_values(problem.stats, args.stats.data);
+  params.o = tensors.o;
+  params.d_o = tensors.d_o;
+  params.stats = tensors.stats;
   params.mask = mask_of(problem, args);
   params.pitch = pitch;
   params.heads = static_cast<std::int32_t>(problem.heads_q());
@@ -149,19 +148,28 @@ kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args,
   return params;
 }
 
-}  // namespace
-
 bool is_short_forward_sm90(const Problem& problem) {
-  // Where the wide tiles' time and these ones' cross on an H200: up to 64 columns of o later under a causal mask or a
-  // window, as the wide tiles compute more that is hidden; with up to 128 columns at one tile of rows.
   const std::int64_t dim = std::max(problem.dim_qk(), problem.dim_v());
-  const bool is_bounded = problem.has_left != 0 || problem.has_right != 0;
-  const std::int64_t longest = dim > 64 ? 64 : is_bounded ? 1024 : 256;
-  return dim <= 128 && problem.length_q() <= longest && problem.length_kv <= longest;
+  const std::int64_t longer = std::max(problem.length_q(), problem.length_kv);
+  if (dim > 128) return false;
+  // With up to 128 columns of o at one tile of rows.
+  if (dim > 64) return longer <= 64;
+  // Up to 64 columns of o, where the two shapes' time crosses on an H200: under a causal mask or a window late, as wide
+  // tiles compute more that is hidden; else by what tiles compute, of which short ones take 1.24 times as long.
+  if (problem.has_left != 0 || problem.has_right != 0) return longer <= 1024;
+  if (longer <= 256) return true;
+  const auto computed = [&](int shape) {
+    const kernels::FlashForwardShape& its = kernels::kFlashForwardShapes[shape];
+    const auto whole = [](std::int64_t length, std::int64_t of) { return (length + of - 1) / of * of; };
+    return static_cast<double>(whole(problem.length_q(), its.rows) * whole(problem.length_kv, its.columns));
+  };
+  constexpr int kShort = 0, kWide = 2;  // of kFlashForwardShapes
+  return longer <= 512 && 1.24 * computed(kShort) < computed(kWide);
 }
 
 Support supports_flash_forward_sm90(const Problem& problem, const Device& device) {
   if (problem.backward != 0) return Support::no("it is a forward engine");
+  if (problem.bias.rank != 0) return Support::no("it takes no bias");
   return supports_common(problem, device);
 }
 
@@ -208,18 +216,23 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
   return cuda::launch_status("flash_forward_sm90");
 }
 
-Support supports_flash_backward_sm90(const Problem& problem, const Device& device) {
+Support supports_backward_sm90(const Problem& problem, const Device& device, bool takes_ragged) {
   if (problem.backward == 0) return Support::no("it is a backward engine");
-  if (const Support common = supports_common(problem, device); !common) return common;
+  if (const Support common = supports_common(problem, device, takes_ragged); !common) return common;
   if (problem.dim_qk() > 128 || problem.dim_v() > 128) return Support::no("it takes head dimensions up to 128");
   if (problem.heads_k() != problem.heads_v()) return Support::no("it takes as many heads of k as of v");
-  if (problem.dbias.rank != 0 || problem.has_dsink != 0) return Support::no("it makes no dBias and no dSink");
-  if (const char* const reason = unsupported_layout(problem.d_o)) return Support::no(reason);
+  if (const char* const reason = unsupported_layout(problem.d_o, takes_ragged)) return Support::no(reason);
   for (const Tensor* gradient : {&problem.dq, &problem.dk, &problem.dv}) {
     if (!gradient->exists()) continue;
-    if (const char* const reason = unsupported_layout(*gradient)) return Support::no(reason);
+    if (const char* const reason = unsupported_layout(*gradient, takes_ragged)) return Support::no(reason);
   }
   return Support::yes();
+}
+
+Support supports_flash_backward_sm90(const Problem& problem, const Device& device) {
+  if (problem.bias.rank != 0) return Support::no("it takes no bias");
+  if (problem.dbias.rank != 0 || problem.has_dsink != 0) return Support::no("it makes no dBias and no dSink");
+  return supports_backward_sm90(problem, device, false);
 }
 
 std::size_t flash_backward_sm90_workspace(const Problem& problem, const Device&) {
@@ -266,111 +279,6 @@ Status flash_backward_sm90(const LaunchSite& site, const Problem& problem, const
     kernels::launch_flash_backward_sm90(params, element_type(problem.type()), dim, of_keys, site.stream);
   }
   return cuda::launch_status("flash_backward_sm90");
-}
-
-namespace {
-
-// What flash_fused_backward_sm90 keeps in the workspace: dq in float, lse and delta, a word for each query tile,
-// tickets.
-struct FusedSpace {
-  int dim = 0;
-  std::int64_t query_tiles = 0;  // of a head
-  std::int64_t all_tiles = 0;    // of queries
-  std::int64_t pitch = 0;
-  std::int64_t dq_floats = 0, row_floats = 0;
-  std::int64_t words = 0;
-};
-FusedSpace fused_space(const Problem& problem) {
-  FusedSpace space;
-  space.dim = problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
-  const std::int64_t rows = kernels::flash_fused_stream(space.dim);
-  const std::int64_t heads = problem.batch() * problem.heads_q();
-  space.query_tiles = (problem.length_q() + rows - 1) / rows;
-  space.all_tiles = space.query_tiles * heads;
-  space.pitch = space.query_tiles * rows;
-  space.dq_floats = space.pitch * heads * space.dim;
-  space.row_floats = 2 * space.pitch * heads;
-  space.words = space.all_tiles + 1;
-  return space;
-}
-
-// Heads whose key tiles go together: some 8 blocks on each. The last of them starts so many tiles late, and the first
-// alone reads q and dO from device memory.
-std::int32_t fused_heads_of_section(std::int64_t heads, int multiprocessors) {
-  const std::int64_t most = std::max((multiprocessors + 7) / 8, 1);
-  const std::int64_t sections = (heads + most - 1) / most;
-  return static_cast<std::int32_t>((heads + sections - 1) / sections);
-}
-
-}  // namespace
-
-Support supports_flash_fused_backward_sm90(const Problem& problem, const Device& device) {
-  if (const Support common = supports_flash_backward_sm90(problem, device); !common) return common;
-  if (!problem.dq.exists() || (!problem.dk.exists() && !problem.dv.exists())) {
-    return Support::no("it makes dq together with dk or dv");
-  }
-  if (fused_space(problem).all_tiles >= std::int64_t{1} << 30)
-    return Support::no("it takes up to 2^30 tiles of queries");
-  return Support::yes();
-}
-
-std::size_t flash_fused_backward_sm90_workspace(const Problem& problem, const Device&) {
-  const FusedSpace space = fused_space(problem);
-  return static_cast<std::size_t>(4 * (space.dq_floats + space.row_floats + space.words));
-}
-
-Status flash_fused_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
-  const FusedSpace space = fused_space(problem);
-  auto* const dq_tiles = static_cast<float*>(site.workspace);
-  auto* const words = reinterpret_cast<std::uint32_t*>(dq_tiles + space.dq_floats + space.row_floats);
-  kernels::FlashDeltaParams delta = delta_params(problem, args, space.pitch, dq_tiles + space.dq_floats);
-  delta.zeroed = words;
-  delta.zeroed_words = space.words;
-  kernels::FlashFusedBackwardParams params;
-  const std::int64_t rows = kernels::flash_fused_stream(space.dim);
-  const bool encoded = cuda::with_context(site.device.ordinal, [&] {
-    return encode(problem.q, args.q.data, rows, &params.q) && encode(problem.d_o, args.d_o.data, rows, &params.d_o) &&
-           encode(problem.k, args.k.data, kernels::kFlashFusedRows, &params.k) &&
-           encode(problem.v, args.v.data, kernels::kFlashFusedRows, &params.v) &&
-           (!problem.dk.exists() || encode(problem.dk, args.dk.data, 64, &params.dk)) &&
-           (!problem.dv.exists() || encode(problem.dv, args.dv.data, 64, &params.dv));
-  });
-  GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
-                 "the driver refused a tensor map for this problem; please report it with the problem's line");
-  params.mask = delta.mask;
-  params.lse = delta.lse;
-  params.delta = delta.delta;
-  params.pitch = delta.pitch;
-  params.dq = dq_tiles;
-  params.added = words;
-  params.tickets = words + space.all_tiles;
-  params.heads = static_cast<std::int32_t>(problem.heads_k());
-  params.group = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
-  params.key_tiles =
-      static_cast<std::int32_t>((problem.length_kv + kernels::kFlashFusedRows - 1) / kernels::kFlashFusedRows);
-  params.query_tiles = static_cast<std::int32_t>(space.query_tiles);
-  params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_k());
-  params.blocks = std::min(params.key_tiles * params.batch_heads, site.device.multiprocessors);
-  params.heads_of_section = fused_heads_of_section(params.batch_heads, site.device.multiprocessors);
-  params.writes_dk = problem.dk.exists();
-  params.writes_dv = problem.dv.exists();
-  params.scale = static_cast<float>(problem.scale);
-  params.scale_log2 = static_cast<float>(problem.scale * kLog2E);
-  kernels::FlashFusedDqParams dq;
-  dq.tiles = dq_tiles;
-  dq.added = words;
-  dq.dq = args.dq.data;
-  for (int i = 0; i < 3; ++i) dq.strides[i] = problem.dq.geometry.strides[i];
-  dq.heads = static_cast<std::int32_t>(problem.heads_q());
-  dq.length = static_cast<std::int32_t>(problem.length_q());
-  dq.dim = static_cast<std::int32_t>(problem.dim_qk());
-  dq.query_tiles = params.query_tiles;
-  dq.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
-  dq.scale = params.scale;
-  const tile::ElementType type = element_type(problem.type());
-  kernels::launch_flash_delta_sm90(delta, type, site.stream);
-  kernels::launch_flash_fused_backward_sm90(params, dq, type, space.dim, site.stream);
-  return cuda::launch_status("flash_fused_backward_sm90");
 }
 
 }  // namespace gpudnn::attention

@@ -13,6 +13,20 @@ constexpr double kLog2E = 1.4426950408889634;
 // A tensor map of boxes of 64 elements x `rows`, swizzled over 128 bytes. False where the driver refuses.
 [[nodiscard]] bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map);
 
+// What the backward engines refuse but for bias, dBias and dSink.
+[[nodiscard]] Support supports_backward_sm90(const Problem& problem, const Device& device, bool takes_ragged);
+// lse and delta, of `pitch` rows of each head, at `workspace`.
+[[nodiscard]] kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args, std::int64_t pitch,
+                                                     void* workspace);
+
+// flash_fused_backward_sm90 in two parts: where lse and delta go, what is to be zero; and all that follows. `numbers`:
+// of copies of 8-bit floats in bf16.
+[[nodiscard]] kernels::FlashDeltaParams fused_delta_params(const LaunchSite& site, const Problem& problem,
+                                                           const Args& args);
+[[nodiscard]] Status fused_backward_behind_delta(const LaunchSite& site, const Problem& problem, const Args& args,
+                                                 const kernels::FlashDeltaParams& delta,
+                                                 const kernels::AttentionFloat8* numbers);
+
 [[nodiscard]] kernels::FlashMask mask_of(const Problem& problem, const Args& args);
 
 // Heads whose tiles are visited together: with the causal mask, tiles of different lengths, as many as leave their k

@@ -142,7 +142,7 @@ struct AttentionEngine {
   Status (*launch)(const LaunchSite&, const Problem&, const Args&);
 };
 
-// Best first; the last row of each backend supports everything that validates, but for 8-bit backward on a GPU.
+// Best first; the last row of each backend supports everything that validates.
 [[nodiscard]] std::span<const AttentionEngine> engines() noexcept;
 // The engine that run() takes for tensors whose pointers are multiples of `alignment` bytes.
 [[nodiscard]] const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment);

@@ -1,0 +1,254 @@
+// The launcher of flash_fused_backward_sm90: attention backward in 16-bit types on Hopper, with five products.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/flash_fused_backward_sm90.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "core/tensor_map_cuda.hpp"
+#include "ops/attention/cuda_engines.hpp"
+#include "ops/attention/flash_gather.hpp"
+#include "ops/attention/flash_sm90.hpp"
+#include "ops/attention/params.hpp"
+#include "ops/element_type.hpp"
+
+namespace gpudnn::attention {
+namespace {
+
+// What flash_fused_backward_sm90 keeps in the workspace: dq in float, lse and delta, a word for each query tile,
+// tickets; of ragged tensors, maps; partial sums of dBias.
+struct FusedSpace {
+  int dim = 0;
+  std::int64_t query_tiles = 0;  // of a head
+  std::int64_t all_tiles = 0;    // of queries
+  std::int64_t pitch = 0;
+  std::int64_t dq_floats = 0, row_floats = 0;
+  std::int64_t words = 0;
+  std::int64_t maps_at = 0;  // bytes
+  std::int64_t partial_at = 0;
+  std::int64_t bytes = 0;
+};
+bool has_ragged(const Problem& problem) {
+  for (const Tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.d_o, &problem.dk, &problem.dv}) {
+    if (tensor->is_ragged()) return true;
+  }
+  return false;
+}
+
+// What TMA asks of bias and dBias: their own element for each score, or for those of each batch or head.
+bool has_tiles(const Problem& problem, const TensorGeometry& bias) {
+  if (bias.rank == 0 || bias.type != problem.type()) return false;
+  if (bias.dims[2] != problem.length_q() || bias.dims[3] != problem.length_kv || bias.strides[3] != 1) return false;
+  for (int i = 0; i < 3; ++i) {
+    if (bias.dims[i] == 1) continue;
+    if (bias.strides[i] % 8 != 0 || bias.strides[i] <= 0 || bias.strides[i] >= std::int64_t{1} << 38) return false;
+  }
+  return true;
+}
+
+// Whether dBias is dS. Tiles of scores that nothing sees are zeros from a fill, which wants one piece of memory.
+bool sees_all(const Problem& problem) {
+  return problem.has_left == 0 && problem.has_right == 0 && problem.has_length_q == 0 && problem.has_length_kv == 0;
+}
+bool dbias_is_ds(const Problem& problem) {
+  const TensorGeometry& dbias = problem.dbias;
+  if (problem.bias.rank == 0 || !has_tiles(problem, dbias)) return false;
+  if (dbias.dims[0] != problem.batch() || dbias.dims[1] != problem.heads_q()) return false;
+  return sees_all(problem) || element_span(dbias) == element_count(dbias);
+}
+
+FusedSpace fused_space(const Problem& problem, const Device& device) {
+  FusedSpace space;
+  space.dim = problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
+  const std::int64_t rows = kernels::flash_fused_stream(space.dim);
+  const std::int64_t heads = problem.batch() * problem.heads_q();
+  space.query_tiles = (problem.length_q() + rows - 1) / rows;
+  space.all_tiles = space.query_tiles * heads;
+  constexpr std::int64_t kTo = kernels::kFlashBackwardPitch;  // which the kernel of dBias wants
+  space.pitch = (space.query_tiles * rows + kTo - 1) / kTo * kTo;
+  space.dq_floats = space.all_tiles * rows * space.dim;
+  space.row_floats = 2 * space.pitch * heads;
+  space.words = space.all_tiles + 1;
+  space.bytes = 4 * (space.dq_floats + space.row_floats + space.words);
+  if (has_ragged(problem)) {
+    constexpr auto kAlignment = static_cast<std::int64_t>(alignof(kernels::FlashBoundedMaps));
+    space.maps_at = (space.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    space.bytes = space.maps_at + static_cast<std::int64_t>(sizeof(kernels::FlashBoundedMaps));
+  }
+  if (problem.dbias.rank != 0 && !dbias_is_ds(problem)) {
+    space.partial_at = space.bytes;
+    space.bytes += static_cast<std::int64_t>(gather_dbias_workspace(problem, device));
+  }
+  return space;
+}
+
+// Of a ragged tensor the map has all rows in one batch.
+bool encode_rows(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map) {
+  if (!tensor.is_ragged()) return encode(tensor, data, rows, map);
+  Tensor all = tensor;
+  all.geometry.dims[0] = 1;
+  all.geometry.dims[2] += kMaxLength;
+  return encode(all, data, rows, map);
+}
+
+bool encode_scores(const TensorGeometry& bias, const void* data, std::int64_t rows, tile::TensorMap* map) {
+  Tensor scores;
+  scores.geometry = bias;
+  return encode(scores, data, rows, map);
+}
+
+// What is left to do behind dq, dk and dv.
+void launch_rest(const LaunchSite& site, const Problem& problem, const Args& args, const FusedSpace& space,
+                 const kernels::FlashDeltaParams& delta) {
+  if ((problem.dbias.rank == 0 || dbias_is_ds(problem)) && problem.has_dsink == 0) return;
+  kernels::FlashGatherBackwardParams params = gather_backward_params(site, problem, args);
+  params.lse = delta.lse;
+  params.delta = delta.delta;
+  params.pitch = delta.pitch;
+  if (!dbias_is_ds(problem)) {
+    auto* const partial = static_cast<unsigned char*>(site.workspace) + space.partial_at;
+    launch_gather_dbias(site, problem, params, reinterpret_cast<float*>(partial));
+  }
+  launch_gather_dsink(site, problem, params);
+}
+
+// Heads whose key tiles go together: some 8 blocks on each. The last of them starts so many tiles late, and the first
+// alone reads q and dO from device memory.
+std::int32_t fused_heads_of_section(std::int64_t heads, int multiprocessors) {
+  const std::int64_t most = std::max((multiprocessors + 7) / 8, 1);
+  const std::int64_t sections = (heads + most - 1) / most;
+  return static_cast<std::int32_t>((heads + sections - 1) / sections);
+}
+
+}  // namespace
+
+Support supports_flash_fused_backward_sm90(const Problem& problem, const Device& device) {
+  if (const Support common = supports_backward_sm90(problem, device, true); !common) return common;
+  if (!problem.dq.exists() || (!problem.dk.exists() && !problem.dv.exists())) {
+    return Support::no("it makes dq together with dk or dv");
+  }
+  if (problem.bias.rank != 0 && !has_tiles(problem, problem.bias)) {
+    return Support::no(
+        "it takes bias of all rows and columns in the tensors' type, at strides that are multiples of 8");
+  }
+  if (problem.dbias.rank != 0 && !dbias_is_ds(problem)) {
+    if (const char* const reason = unsupported_gather_options(problem)) return Support::no(reason);
+  }
+  if (fused_space(problem, device).all_tiles >= std::int64_t{1} << 30)
+    return Support::no("it takes up to 2^30 tiles of queries");
+  return Support::yes();
+}
+
+std::size_t flash_fused_backward_sm90_workspace(const Problem& problem, const Device& device) {
+  return static_cast<std::size_t>(fused_space(problem, device).bytes);
+}
+
+Status flash_fused_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
+  kernels::FlashDeltaParams delta = fused_delta_params(site, problem, args);
+  kernels::launch_flash_delta_sm90(delta, element_type(problem.type()), site.stream);
+  return fused_backward_behind_delta(site, problem, args, delta, nullptr);
+}
+
+kernels::FlashDeltaParams fused_delta_params(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const FusedSpace space = fused_space(problem, site.device);
+  auto* const rows = static_cast<float*>(site.workspace) + space.dq_floats;
+  kernels::FlashDeltaParams delta = delta_params(problem, args, space.pitch, rows);
+  delta.zeroed = reinterpret_cast<std::uint32_t*>(rows + space.row_floats);
+  delta.zeroed_words = space.words;
+  return delta;
+}
+
+Status fused_backward_behind_delta(const LaunchSite& site, const Problem& problem, const Args& args,
+                                   const kernels::FlashDeltaParams& delta, const kernels::AttentionFloat8* numbers) {
+  const FusedSpace space = fused_space(problem, site.device);
+  auto* const dq_tiles = static_cast<float*>(site.workspace);
+  std::uint32_t* const words = delta.zeroed;
+  kernels::FlashFusedBackwardParams params;
+  params.is_scaled = numbers != nullptr;
+  for (int i = 0; i < 2 && params.is_scaled; ++i) {
+    params.score_factors[i] = numbers->scores[i];
+    params.dp_factors[i] = numbers->dp[i];
+    params.amax_ds = numbers->amax_ds;
+  }
+  const std::int64_t rows = kernels::flash_fused_stream(space.dim);
+  params.has_bias = problem.bias.rank != 0;
+  params.bias_has_batches = params.has_bias && problem.bias.dims[0] != 1;
+  params.bias_has_heads = params.has_bias && problem.bias.dims[1] != 1;
+  params.writes_dbias = dbias_is_ds(problem);
+  const bool encoded = cuda::with_context(site.device.ordinal, [&] {
+    return encode_rows(problem.q, args.q.data, rows, &params.q) &&
+           encode_rows(problem.d_o, args.d_o.data, rows, &params.d_o) &&
+           encode_rows(problem.k, args.k.data, kernels::kFlashFusedRows, &params.k) &&
+           encode_rows(problem.v, args.v.data, kernels::kFlashFusedRows, &params.v) &&
+           (!problem.dk.exists() || encode_rows(problem.dk, args.dk.data, 64, &params.dk)) &&
+           (!problem.dv.exists() || encode_rows(problem.dv, args.dv.data, 64, &params.dv)) &&
+           (!params.has_bias || encode_scores(problem.bias, args.bias, rows, &params.bias)) &&
+           (!params.writes_dbias || encode_scores(problem.dbias, args.dbias, rows, &params.dbias));
+  });
+  GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
+                 "the driver refused a tensor map for this problem; please report it with the problem's line");
+  const kernels::AttentionParams tensors = attention_params(problem, args);
+  params.is_ragged = has_ragged(problem);
+  params.q_rows = tensors.q;
+  params.k_rows = tensors.k;
+  params.v_rows = tensors.v;
+  params.d_o_rows = tensors.d_o;
+  params.dk_rows = tensors.dk;
+  params.dv_rows = tensors.dv;
+  params.dim_qk = static_cast<std::int32_t>(problem.dim_qk());
+  params.dim_v = static_cast<std::int32_t>(problem.dim_v());
+  params.mask = delta.mask;
+  params.lse = delta.lse;
+  params.delta = delta.delta;
+  params.pitch = delta.pitch;
+  params.dq = dq_tiles;
+  params.added = words;
+  params.tickets = words + space.all_tiles;
+  params.heads = static_cast<std::int32_t>(problem.heads_k());
+  params.group = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
+  params.key_tiles =
+      static_cast<std::int32_t>((problem.length_kv + kernels::kFlashFusedRows - 1) / kernels::kFlashFusedRows);
+  params.query_tiles = static_cast<std::int32_t>(space.query_tiles);
+  params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_k());
+  params.blocks = std::min(params.key_tiles * params.batch_heads, site.device.multiprocessors);
+  params.heads_of_section = fused_heads_of_section(params.batch_heads, site.device.multiprocessors);
+  params.writes_dk = problem.dk.exists();
+  params.writes_dv = problem.dv.exists();
+  params.scale = static_cast<float>(problem.scale);
+  params.scale_log2 = static_cast<float>(problem.scale * kLog2E);
+  kernels::FlashFusedDqParams dq;
+  dq.tiles = dq_tiles;
+  dq.added = words;
+  dq.dq = tensors.dq;
+  dq.mask = delta.mask;
+  dq.heads = static_cast<std::int32_t>(problem.heads_q());
+  dq.dim = static_cast<std::int32_t>(problem.dim_qk());
+  dq.query_tiles = params.query_tiles;
+  dq.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
+  dq.scale = params.scale;
+  const tile::ElementType type = element_type(problem.type());
+  if (params.is_ragged) {
+    kernels::FlashBoundMapsParams bounds;
+    bounds.maps = {params.q, params.k, params.v, params.d_o};
+    bounds.q = tensors.q;
+    bounds.k = tensors.k;
+    bounds.v = tensors.v;
+    bounds.d_o = tensors.d_o;
+    bounds.mask = delta.mask;
+    bounds.batch = static_cast<std::int32_t>(problem.batch());
+    bounds.out =
+        reinterpret_cast<kernels::FlashBoundedMaps*>(static_cast<unsigned char*>(site.workspace) + space.maps_at);
+    params.bounded = bounds.out;
+    kernels::launch_flash_bound_maps_sm90(bounds, site.stream);
+  }
+  if (params.writes_dbias && !sees_all(problem)) {
+    const auto bytes = static_cast<std::size_t>(2 * element_count(problem.dbias));
+    (void)cudaMemsetAsync(args.dbias, 0, bytes, site.stream);
+  }
+  kernels::launch_flash_fused_backward_sm90(params, dq, type, space.dim, site.stream);
+  launch_rest(site, problem, args, space, delta);
+  return cuda::launch_status("flash_fused_backward_sm90");
+}
+
+}  // namespace gpudnn::attention
