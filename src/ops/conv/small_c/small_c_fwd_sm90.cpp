@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "kernels/gemm/epilogue/is_of_rounding.hpp"
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/sm90_launch.hpp"
 #include "ops/conv/small_c/small_c_fwd_sm90_params.hpp"
@@ -38,7 +39,10 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.filter = args.w;
   p.out = args.out;
   set_epilogue(args, &p);
-  p.is_common = !p.is_plain && kernels::gemm::is_common(p.activation, known.plan.type != few::ElementType::f32);
+  const bool rounds = known.plan.type != few::ElementType::f32;
+  p.is_common = !p.is_plain && kernels::gemm::is_common(p.activation, rounds);
+  p.starts_with_bias = p.is_common && p.alpha == 1.0f;
+  p.has_curve = !rounds || !kernels::gemm::is_of_rounding(p.activation);
   const bool replaced =
       cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.input, args.x); });
   GPUDNN_REQUIRE(replaced, GPUDNN_STATUS_BAD_PARAM,
