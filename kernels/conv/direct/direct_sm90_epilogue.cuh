@@ -14,7 +14,6 @@
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mbarrier.cuh"
-#include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -302,10 +301,8 @@ __device__ __forceinline__ void add_staged(const Params& p, std::uint32_t addres
 template <class I>
 __device__ __forceinline__ void add_all_staged(const Params& p, std::uint32_t staging,
                                                float (&sum)[I::kBlocks][I::kN / 2]) {
-  std::uint32_t thread = threadIdx.x % 128;
-  ptx::pin(thread);  // addresses kept for the results would take registers from the sums
-  const std::uint32_t lane = thread % 32;
-  const std::uint32_t warp = thread / 32;
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t warp = threadIdx.x % 128 / 32;
   if constexpr (I::kFilterFirst) {
     constexpr int kGroups = I::kN / 8;
     const std::uint32_t octet = warp * 2 + lane / 8 % 2;
@@ -358,13 +355,13 @@ __device__ __forceinline__ void combine_sums(const Params& p, const Channels<I>&
 template <class I>
 __device__ __forceinline__ void store_tile(const Params& p, const Tile& tile, const Channels<I>& channels,
                                            unsigned char* staging, int barrier, float (&sum)[I::kBlocks][I::kN / 2]) {
-  // An addend in boxes has arrived by now, and each warp reads what it will write.
-  if (p.is_common) combine_sums<I>(p, channels, ptx::shared_address(staging), sum);
-  // The tile before has left the staging area. The addend says so too.
+  // The tile before has left the staging area. An addend in boxes, which has arrived by now, says so too.
   const bool adds_box = p.is_common && p.addend_scale != 0.0f;
   if (threadIdx.x % 128 == 0 && !adds_box) ptx::bulk_wait_group_read<0>();
   ptx::barrier_sync(barrier, 128);
-  if (!p.is_common && p.addend_scale != 0.0f) {
+  if (p.is_common) {
+    combine_sums<I>(p, channels, ptx::shared_address(staging), sum);
+  } else if (p.addend_scale != 0.0f) {
     fetch_addend<I>(p, tile, channels, staging);
     ptx::barrier_sync(barrier, 128);
   }

@@ -50,8 +50,10 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     if (wants_totals<I>(p)) ptx::griddepcontrol_launch_dependents();
     if (p.is_fused) bias.fetch_first(p, consumer);
   }
-  const std::uint32_t end = end_index<I>(p);
-  for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index), ++sequence) {
+  const std::uint32_t last = end_index<I>(p);
+  // The fused epilogue leaves no register for it.
+  const auto end = [&] { return kHasFusedEpilogue<I> ? end_index<I>(p) : last; };
+  for (std::uint32_t index = first_index<I>(p); index < end(); index = next_index<I>(p, index), ++sequence) {
     const Work work = work_item<I>(p, index);
     if (I::kPingPong && sequence % I::kConsumers != static_cast<std::uint32_t>(consumer)) {
       turn.skip(work.k_end - work.k_begin + addend_stages<I>(p));
@@ -68,7 +70,9 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     add_products<I>(shared, work, sequence, consumer, sum, &turn, addend_stages<I>(p) > 0);
     if constexpr (kHasFusedEpilogue<I>) {
       if (p.is_fused) {
-        finish_fused<I>(p, shared, work, consumer, bias, sum, &turn);
+        // Apart from what most layers have, which is a bias and ReLU.
+        if (!p.is_simple) [[unlikely]]
+          finish_fused<I>(p, shared, work, consumer, bias, sum, &turn);
         store_fused<I>(p, shared, work, consumer, sum, &area, &totals);
         continue;
       }

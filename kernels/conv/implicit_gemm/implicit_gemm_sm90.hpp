@@ -212,7 +212,8 @@ struct Params {
   // implicit_gemm_sm90_fused.cuh stores the tiles ...
   bool is_fused = false;
   bool adds_boxes = false;  // ... the addend comes in boxes ...
-  bool has_curve = false;   // ... and f is neither identity nor ReLU at 0, which rounding has at no cost
+  bool has_curve = false;   // ... f is neither identity nor ReLU at 0, which rounding has at no cost ...
+  bool is_simple = false;   // ... or nothing of that and alpha is 1: the sums, which began with the bias, are rounded
   float alpha = 1;
   float addend_scale = 0;  // 0: the addend is not read
   gemm::ActivationArgs<float> activation;

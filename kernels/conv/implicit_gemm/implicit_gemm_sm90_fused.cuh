@@ -162,21 +162,6 @@ __device__ __forceinline__ void add_addend(const Params& p, Shared<I>& shared, i
   for (int i = 0; i < Stages::kStages; ++i, turn->next()) release<I>(shared, turn->stage);
 }
 
-// Behind the products: alpha * sum + bias + addend_scale * addend.
-template <class I>
-__device__ __forceinline__ void finish_fused(const Params& p, Shared<I>& shared, const Work& work, int consumer,
-                                             const Bias<I>& bias, float (&sum)[I::kRowBlocks][I::kBN / 2],
-                                             tile::PipelineState<I::kStages>* turn) {
-  if (p.alpha != 1.0f || (!starts_with_bias(I::kTile) && p.has_bias)) {
-    bias.for_each_sum(p, shared, consumer, [&sum, alpha = p.alpha](int block, int i, float of_column) {
-      sum[block][i] = fmaf(alpha, sum[block][i], of_column);
-    });
-  }
-  if (p.adds_boxes) add_addend<I>(p, shared, consumer, sum, turn);
-}
-
-// --- values ----------------------------------------------------------------------------------------------------------
-
 // f of all sums, where they are: before the consumer waits for the staging area, so that TMA stores the tile before
 // meanwhile.
 template <class I>
@@ -194,6 +179,22 @@ __device__ __forceinline__ void apply_curve(const Params& p, float (&sum)[I::kRo
     }
   });
 }
+
+// Behind the products: f(alpha * sum + bias + addend_scale * addend), but for a ReLU that rounding does.
+template <class I>
+__device__ __forceinline__ void finish_fused(const Params& p, Shared<I>& shared, const Work& work, int consumer,
+                                             const Bias<I>& bias, float (&sum)[I::kRowBlocks][I::kBN / 2],
+                                             tile::PipelineState<I::kStages>* turn) {
+  if (p.alpha != 1.0f || (!starts_with_bias(I::kTile) && p.has_bias)) {
+    bias.for_each_sum(p, shared, consumer, [&sum, alpha = p.alpha](int block, int i, float of_column) {
+      sum[block][i] = fmaf(alpha, sum[block][i], of_column);
+    });
+  }
+  if (p.adds_boxes) add_addend<I>(p, shared, consumer, sum, turn);
+  if (p.has_curve) apply_curve<I>(p, sum);
+}
+
+// --- values ----------------------------------------------------------------------------------------------------------
 
 // Pixels beyond the last one are 0, for the sums: those of the rows of a fragment, and of its columns.
 template <class I, int kSums>
@@ -259,7 +260,7 @@ __device__ __forceinline__ void store_rows(const Params& p, Shared<I>& shared, c
     }
     if (!wants_totals<I>(p)) continue;
     __syncwarp();
-#pragma unroll
+#pragma unroll 1
     for (int i = begin; i < kAll && i < begin + 2; ++i)
       total_rows<I>(shared.staging[consumer][i - begin], i % kChunksOfRow<I>, totals);
   }
@@ -287,7 +288,6 @@ template <class I>
 __device__ __forceinline__ void store_fused(const Params& p, Shared<I>& shared, const Work& work, int consumer,
                                             float (&sum)[I::kRowBlocks][I::kBN / 2], int* area,
                                             ChannelTotals<I>* totals) {
-  if (p.has_curve) apply_curve<I>(p, sum);
   if constexpr (I::kSwapped) {
     store_columns_of_consumer<I>(p, shared, work, consumer, sum[0], area, totals);
   } else {

@@ -163,6 +163,8 @@ __device__ __forceinline__ void multiply_any(const Params& p, const Windows& win
 template <class T, int kN>
 __device__ __forceinline__ void multiply_unit(const Params& p, const Windows& windows, std::uint64_t filter,
                                               float (&sum)[kN / 2]) {
+#pragma unroll
+  for (float& each : sum) each = 0;
   if (p.taps == Taps::quads_3_rows_7) {
     multiply<T, kN, 3, 7>(p, windows, filter, sum);
   } else if (p.taps == Taps::quads_6_rows_7) {
@@ -200,7 +202,6 @@ __device__ __forceinline__ void do_tile(const Params& p, const Tile& tile, const
     constexpr bool kFetchesAhead = sizeof(T) == 2;
     const bool adds = p.is_common && p.addend_scale != 0.0f;
     if (kFetchesAhead && adds) load_addends<T, kN>(p, tile, unit, lane, &addends);
-    begin_sums<T, kN>(p, bias, sum);
     multiply_unit<T, kN>(p, windows, filter + version, sum);
     if (!kFetchesAhead && adds) load_addends<T, kN>(p, tile, unit, lane, &addends);
     if (p.is_common) combine_sums<T, kN>(p, addends, bias, sum);

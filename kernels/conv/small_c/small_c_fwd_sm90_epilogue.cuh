@@ -174,52 +174,25 @@ __device__ __forceinline__ void load_addends(const Params& p, const Tile& tile, 
   }
 }
 
-// Calls use(sum, the bias of its filter) for all sums of a thread.
-template <class T, int kN, class Use>
-__device__ __forceinline__ void for_each_bias(const float* bias, float (&sum)[kN / 2], Use use) {
+// The sums become f(alpha * sum + addend_scale * addend + bias), in place, but for a ReLU that rounding does.
+template <class T, int kN>
+__device__ __forceinline__ void combine_sums(const Params& p, const Addends<T, kN>& addends, const float* bias,
+                                             float (&sum)[kN / 2]) {
   constexpr int kVec = kVector<T>;
 #pragma unroll
-  for (int group = 0; group < kN / (4 * kVec); ++group) {
+  for (int group = 0; group < Addends<T, kN>::kGroups; ++group) {
 #pragma unroll
     for (int i = 0; i < kVec; i += 4) {
       const float4 four = *reinterpret_cast<const float4*>(bias + threadIdx.x % 4 * kVec + group * 4 * kVec + i);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float* const first = sum + (group * (kVec / 2) + i / 2) * 4 + half * 2;
-        use(first[0], four.x);
-        use(first[1], four.y);
-        use(first[4], four.z);
-        use(first[5], four.w);
+        first[0] = fmaf(p.alpha, first[0], four.x);
+        first[1] = fmaf(p.alpha, first[1], four.y);
+        first[4] = fmaf(p.alpha, first[4], four.z);
+        first[5] = fmaf(p.alpha, first[5], four.w);
       }
     }
-  }
-}
-
-// Of 96 filters the sums leave no registers for it.
-template <class T, int kN>
-__device__ __forceinline__ bool starts_with_bias(const Params& p) {
-  return kN <= 64 && p.starts_with_bias;
-}
-
-// Before the products.
-template <class T, int kN>
-__device__ __forceinline__ void begin_sums(const Params& p, const float* bias, float (&sum)[kN / 2]) {
-  if (starts_with_bias<T, kN>(p)) {
-    for_each_bias<T, kN>(bias, sum, [](float& each, float of_filter) { each = of_filter; });
-  } else {
-#pragma unroll
-    for (float& each : sum) each = 0;
-  }
-}
-
-// The sums become f(alpha * sum + addend_scale * addend + bias), in place, but for a ReLU that rounding does.
-template <class T, int kN>
-__device__ __forceinline__ void combine_sums(const Params& p, const Addends<T, kN>& addends, const float* bias,
-                                             float (&sum)[kN / 2]) {
-  constexpr int kVec = kVector<T>;
-  if (!starts_with_bias<T, kN>(p)) {
-    for_each_bias<T, kN>(bias, sum,
-                         [alpha = p.alpha](float& each, float of_filter) { each = fmaf(alpha, each, of_filter); });
   }
   if (p.addend_scale != 0.0f) {
 #pragma unroll

@@ -41,7 +41,6 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   set_epilogue(args, &p);
   const bool rounds = known.plan.type != few::ElementType::f32;
   p.is_common = !p.is_plain && kernels::gemm::is_common(p.activation, rounds);
-  p.starts_with_bias = p.is_common && p.alpha == 1.0f;
   p.has_curve = !rounds || !kernels::gemm::is_of_rounding(p.activation);
   const bool replaced =
       cuda::with_context(site.device.ordinal, [&] { return cuda::replace_address(&p.input, args.x); });
