@@ -11,9 +11,4 @@ namespace gpudnn::conv {
 // Of ReLU that of the plain one.
 [[nodiscard]] std::int32_t activation_number(kernels::matmul::Activation function) noexcept;
 
-// Whether it takes more than an instruction or two for each value.
-[[nodiscard]] inline bool is_curve(kernels::matmul::Activation function) noexcept {
-  return function != kernels::matmul::Activation::identity && function != kernels::matmul::Activation::relu;
-}
-
 }  // namespace gpudnn::conv

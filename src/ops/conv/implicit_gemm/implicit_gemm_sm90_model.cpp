@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/cost_model.hpp"
-#include "ops/conv/activation_number.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
 #include "ops/conv/tile_names.hpp"
 
@@ -25,7 +24,6 @@ constexpr double kPartialRate = 0.39;        // of the L2's
 constexpr double kReduceLaunch = 1.0e-6;
 constexpr double kClusterSeconds = 6.0e-6;  // the sums of the splits in a cluster, and the start of one
 constexpr double kPairSeconds = 3.0e-6;     // of two splits
-constexpr double kCurveSeconds = 47e-12;    // of a value of a tile whose curve no other tile's products hide
 constexpr double kFixupSeconds = 12e-6;     // storing and fetching of sums, and what fix-up CTAs start and end late
 
 constexpr auto kNames = tile_names(sm90::kShapes, [](const sm90::TileShape& tile) {
@@ -191,8 +189,6 @@ void sm90_candidates(const Problem& problem, const Device& device, std::vector<C
       Candidate candidate = {{.tile = i, .split_k = splits, .tile_name = kNames[static_cast<std::size_t>(i)].text},
                              std::max(estimate(footprint_of(problem, tile, work, splits, rates), rates), tma),
                              sizes.workspace};
-      if (is_curve(activation_of(problem)) && !tile.ping_pong)
-        candidate.seconds += std::ceil(work.tiles / rates.multiprocessors) * tile.bm * tile.bn * kCurveSeconds;
       const auto tiles = static_cast<std::size_t>(work.tiles);
       if (tile.stream_k) {
         candidate.workspace += 2 * sm90::partial_bytes(tile, tiles);

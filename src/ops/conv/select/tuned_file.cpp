@@ -50,8 +50,10 @@ bool write_all(int file, std::string_view text) {
 Problem tuning_key(const Problem& problem) noexcept {
   Problem key = problem;
   key.mode = GPUDNN_CROSS_CORRELATION;  // a mirrored filter takes as long
-  // One curve stands for all.
-  key.activation = is_curve(activation_of(problem)) ? activation_number(kernels::matmul::Activation::swish) : -1;
+  using kernels::matmul::Activation;
+  const Activation activation = activation_of(problem);
+  const bool is_curve = activation != Activation::identity && activation != Activation::relu;
+  key.activation = is_curve ? activation_number(Activation::swish) : -1;  // one stands for all
   key.has_bias = 0;
   key.bias_stride = 0;
   key.has_scale = 0;
