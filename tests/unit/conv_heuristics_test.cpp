@@ -242,6 +242,23 @@ TEST(ConvHeuristics, RowsAreFoundInSmallTables) {
   EXPECT_EQ(rows("# x\ndevice a\n" + other + head.substr(4) + line + "device z\n" + other), 1u);
 }
 
+// A problem with a curve or z has rows of its own, or those of the plain convolution.
+TEST(ConvHeuristics, RowsOfTheEpilogueComeBeforeThoseWithout) {
+  const std::string head = "# x\ndevice sm_90 132 NVIDIA H200\n";
+  const std::string plain = to_text(tuning_key(problem_of(kPointwise)));
+  const Problem curved = problem_of((plain + " act=gelu bias").c_str());
+  const std::string line = plain + " -> even a us=1.00\n";
+  const std::string own = to_text(tuning_key(curved)) + " -> odd a us=2.00\n";
+  const auto first = [&](const std::string& table, const Problem& problem) {
+    const std::vector<TunedRow> rows = rows_in(table, problem, test::h200());
+    return rows.size() == 1 ? rows.front().choice : "";
+  };
+  EXPECT_EQ(first(head + line, curved), "even a");
+  EXPECT_EQ(first(head + line + own, curved), "odd a");
+  EXPECT_EQ(first(head + line + own, problem_of((plain + " act=relu bias").c_str())), "even a");
+  EXPECT_EQ(first(head + line + own, problem_of((plain + " act=relu bias z").c_str())), "even a");
+}
+
 // A row that names no candidate would never be taken.
 TEST(ConvHeuristics, EveryRowOfTheBuiltInTableNamesACandidate) {
   const TunedFile file{std::string_view(kTunedSm90)};

@@ -33,9 +33,12 @@ Problem problem_of(const std::string& line) {
 TEST(TuningKey, LeavesOutWhatChangesNoChoice) {
   const std::string base = "conv fwd f16 nhwc n2c8h5w5 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32";
   const Problem key = tuning_key(problem_of(base + " math=tensor"));
-  for (const char* tail : {" math=default", " math=tensor_convert", " math=tensor act=relu bias", " act=elu bias z"}) {
+  for (const char* tail :
+       {" math=default", " math=tensor_convert", " math=tensor act=relu bias", " act=identity bias"}) {
     EXPECT_EQ(tuning_key(problem_of(base + tail)), key) << tail;
   }
+  EXPECT_EQ(tuning_key(problem_of(base + " act=elu bias z")), tuning_key(problem_of(base + " act=tanh z")));
+  EXPECT_EQ(tuning_key_without_epilogue(problem_of(base + " act=elu bias z")), key);
   Problem loose = problem_of(base);  // any stride will do where the extent is 1
   loose.w.strides[2] = 77;
   loose.w.strides[3] = 5;
@@ -50,7 +53,9 @@ TEST(TuningKey, KeepsWhatMatters) {
                            "conv fwd f16 nchw n2c8h5w5 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
                            "conv fwd f16 nhwc n2c8h5w5 k8r1s1 p0x0 t2x2 d1x1 g1 acc=f32 math=tensor",
                            "conv dgrad f16 nhwc n2c8h5w5 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
-                           "conv fwd f16 nhwc n3c8h5w5 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor"}) {
+                           "conv fwd f16 nhwc n3c8h5w5 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
+                           "conv fwd f16 nhwc n2c8h5w5 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor act=swish bias",
+                           "conv fwd f16 nhwc n2c8h5w5 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor act=relu bias z"}) {
     EXPECT_NE(tuning_key(problem_of(line)), key) << line;
   }
 }
@@ -58,7 +63,8 @@ TEST(TuningKey, KeepsWhatMatters) {
 // The key's text leads back to the key: else a row that was written would never be found.
 TEST(TuningKey, SurvivesItsText) {
   for (const char* line :
-       {kLine, kOther, "conv fwd f32 nchw n1c3h224w224 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=default",
+       {kLine, kOther, "conv fwd f16 nhwc n2c8h5w1 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor act=gelu bias z",
+        "conv fwd f32 nchw n1c3h224w224 k64r7s7 p3x3 t2x2 d1x1 g1 acc=f32 math=default",
         "conv dgrad f32 nhwc n2c8h1w1 k8r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor flip",
         "conv fwd f64 nchw n2c4d3h5w6 k8t1r3s3 p0x1x1 t1x1x1 d1x1x1 g2", "conv wgrad bf16 nhwc n2c8w9 k4s3 p1 t1 d2 g1",
         "conv fwd f16 strides=500,1,80,8 n2c8h5w5 k8r3s3 p1x1 t1x1 d1x1 g1 w:nhwc y:nhwc",

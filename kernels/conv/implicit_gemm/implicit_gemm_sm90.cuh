@@ -40,53 +40,40 @@
 namespace gpudnn::kernels::sm90 {
 
 template <class I>
-constexpr bool kStartsWithBias = [] {
-  if constexpr (kHasFusedEpilogue<I>) {
-    return can_start_with_bias(I::kTile);
-  } else {
-    return false;
-  }
-}();
-
-template <class I>
 __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int consumer) {
   tile::PipelineState<I::kStages> turn;
   std::uint32_t sequence = 0;
   int area = 0;
-  Addends<I> addends;
+  Bias<I> bias;
   ChannelTotals<I> totals;
   if constexpr (kHasFusedEpilogue<I>) {
     if (wants_totals<I>(p)) ptx::griddepcontrol_launch_dependents();
-    if (kStartsWithBias<I> && p.starts_with_bias)
-      fetch_first_bias<I>(p, first_index<I>(p) + (I::kPingPong ? gridDim.x * static_cast<std::uint32_t>(consumer) : 0),
-                          consumer, &addends);
+    if (p.is_fused) bias.fetch_first(p, consumer);
   }
-  const std::uint32_t end = end_index<I>(p);
-  for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index), ++sequence) {
+  const std::uint32_t last = end_index<I>(p);
+  // The fused epilogue leaves no register for it.
+  const auto end = [&] { return kHasFusedEpilogue<I> ? end_index<I>(p) : last; };
+  for (std::uint32_t index = first_index<I>(p); index < end(); index = next_index<I>(p, index), ++sequence) {
     const Work work = work_item<I>(p, index);
     if (I::kPingPong && sequence % I::kConsumers != static_cast<std::uint32_t>(consumer)) {
-      turn.skip(work.k_end - work.k_begin);
+      turn.skip(work.k_end - work.k_begin + addend_stages<I>(p));
       continue;
     }
     float sum[I::kRowBlocks][I::kBN / 2];
     if constexpr (kHasFusedEpilogue<I>) {
-      if (p.is_fused) fetch_addends<I>(p, shared, work, index, consumer, area, &addends);
-    }
-    if (kStartsWithBias<I> && p.starts_with_bias && p.has_bias) {
-      if constexpr (kStartsWithBias<I>)
-        begin_with_bias<I>(p, shared, work, index + gridDim.x * (I::kPingPong ? I::kConsumers : 1), consumer, &addends,
-                           sum);
+      if (p.is_fused && p.has_bias) bias.take(p, shared, work, consumer);
+      begin_sums<I>(p, shared, consumer, bias, sum);
+      if (p.is_fused) bias.fetch(p, index + bias.step(), consumer);
     } else {
       clear<I>(sum);
     }
-    add_products<I>(shared, work, sequence, consumer, sum, &turn);
+    add_products<I>(shared, work, sequence, consumer, sum, &turn, addend_stages<I>(p) > 0);
     if constexpr (kHasFusedEpilogue<I>) {
-      if (kStartsWithBias<I> && p.starts_with_bias) {
-        store_simple<I>(p, shared, work, consumer, sum, &area, &totals);
-        continue;
-      }
       if (p.is_fused) {
-        store_fused<I>(p, shared, work, consumer, sum, &addends, &area, &totals);
+        // Apart from what most layers have, which is a bias and ReLU.
+        if (!p.is_simple) [[unlikely]]
+          finish_fused<I>(p, shared, work, consumer, bias, sum, &turn);
+        store_fused<I>(p, shared, work, consumer, sum, &area, &totals);
         continue;
       }
     }
@@ -144,11 +131,7 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
     }
   }
   if constexpr (kHasFusedEpilogue<I>) {
-    if (p.is_fused && p.addend_scale != 0.0f && warp < 2 * I::kConsumers) {
-      ptx::mbarrier_init(&shared.addend[0][0] + warp, 1);
-      ptx::fence_mbarrier_init();
-      if (warp == 0) ptx::prefetch_tensormap(&p.addend_map);
-    }
+    if (p.adds_boxes && warp == 1) ptx::prefetch_tensormap(&p.addend_map);
   }
   if (warp == 1 && I::kDirection == Direction::data_gradient) {
     for (std::uint32_t i = 1; i < p.phases; ++i) ptx::prefetch_tensormap(&p.a[i]);

@@ -128,7 +128,7 @@ constexpr int accumulators(const TileShape& shape) {
   return shape.bm / 64 / (shape.ping_pong ? 1 : shape.consumers) * shape.bn / 2;
 }
 // What that epilogue has besides, where registers are left: sums that begin with the bias, and the sums by channel.
-constexpr bool can_start_with_bias(const TileShape& shape) { return accumulators(shape) < 160; }
+constexpr bool starts_with_bias(const TileShape& shape) { return accumulators(shape) < 160; }
 constexpr bool has_channel_sums(const TileShape& shape) {
   return shape.ping_pong ? accumulators(shape) <= 128 : accumulators(shape) < 128;
 }
@@ -209,7 +209,11 @@ struct Params {
   bool stores_boxes = false;  // C has a tensor map
   // Filled in for each launch.
   bool is_plain = false;  // C = sum, in boxes: nothing is scaled, combined or added, and there is no activation
-  bool is_fused = false;  // implicit_gemm_sm90_fused.cuh stores the tiles
+  // implicit_gemm_sm90_fused.cuh stores the tiles ...
+  bool is_fused = false;
+  bool adds_boxes = false;  // ... the addend comes in boxes ...
+  bool has_curve = false;   // ... f is neither identity nor ReLU at 0, which rounding has at no cost ...
+  bool is_simple = false;   // ... or nothing of that and alpha is 1: the sums, which began with the bias, are rounded
   float alpha = 1;
   float addend_scale = 0;  // 0: the addend is not read
   gemm::ActivationArgs<float> activation;
@@ -236,7 +240,6 @@ struct Params {
   // The sums of C and of its squares by channel, of the fused epilogue: rows that finish_sums adds up; null: none.
   ChannelTotal* totals = nullptr;
   std::uint32_t total_channels = 0;  // of a row
-  bool starts_with_bias = false;     // f(sum + bias) with ReLU or none as f, of the fused epilogue; excludes is_fused
   bool totals_of_blocks = false;     // a row for each block, whose tiles all have the same columns; else for each tile
 };
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");

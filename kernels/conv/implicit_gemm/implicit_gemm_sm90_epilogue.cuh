@@ -7,9 +7,9 @@
 #include "kernels/conv/implicit_gemm/implicit_gemm_sm90_work.cuh"
 #include "kernels/gemm/epilogue/activation.cuh"
 #include "kernels/gemm/epilogue/channel_value.cuh"
+#include "kernels/gemm/epilogue/pair_relu.cuh"
 #include "kernels/gemm/epilogue/with_number.cuh"
 #include "kernels/ptx/barrier.cuh"
-#include "kernels/ptx/cvt_relu.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/stmatrix.cuh"
@@ -54,19 +54,13 @@ __device__ __forceinline__ PairBits<T>* staged_pair(unsigned char* staging, int 
   return reinterpret_cast<PairBits<T>*>(staging + staged<kBytes>(row, byte / 16) + byte % 16);
 }
 
-// ReLU as a pair is rounded: without an instruction for a value, or for a pair where a NaN becomes 0.
-enum class PairRelu : int { none, keeps_nan, drops_nan };
+using gemm::PairRelu;
 template <class T, PairRelu kRelu>
 __device__ __forceinline__ PairBits<T> pack_pair(float low, float high) {
   if constexpr (kRelu == PairRelu::none) {
     return pack_pair<T>(low, high);
-  } else if constexpr (std::is_same_v<T, tile::BFloat16>) {
-    if constexpr (kRelu == PairRelu::keeps_nan) return ptx::cvt_rn_relu_bf16x2_f32(high, low);
-    return ptx::max_bf16x2(pack_pair<T>(low, high), 0);
   } else {
-    static_assert(sizeof(T) == 2, "pairs of 16 bits");
-    if constexpr (kRelu == PairRelu::keeps_nan) return ptx::cvt_rn_relu_f16x2_f32(high, low);
-    return ptx::max_f16x2(pack_pair<T>(low, high), 0);
+    return gemm::round_pair<T, kRelu>(low, high);
   }
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/conv/implicit_gemm/implicit_gemm_sm90_work.cuh"
+#include "kernels/conv/implicit_gemm/implicit_gemm_sm90_addend.cuh"
 #include "kernels/ptx/wgmma_n160.cuh"
 #include "kernels/ptx/wgmma_n96.cuh"
 #include "kernels/tile/numeric.cuh"
@@ -78,11 +78,11 @@ __device__ __forceinline__ void clear(float (&sum)[I::kRowBlocks][I::kBN / 2]) {
   }
 }
 
-// Adds a tile's products to the sums.
+// Adds a tile's products to the sums. `adds`: stages of the addend follow.
 template <class I>
 __device__ __forceinline__ void add_products(Shared<I>& shared, const Work& work, std::uint32_t sequence, int consumer,
                                              float (&sum)[I::kRowBlocks][I::kBN / 2],
-                                             tile::PipelineState<I::kStages>* turn) {
+                                             tile::PipelineState<I::kStages>* turn, bool adds = false) {
   ping_pong_wait<I>(shared, sequence);
   if (work.k_begin >= work.k_end) {
     ping_pong_pass<I>(shared, consumer);
@@ -93,7 +93,16 @@ __device__ __forceinline__ void add_products(Shared<I>& shared, const Work& work
   int previous = -1;
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     tile::wait(&shared.full[turn->stage], turn->parity);
-    if (k + 1 == work.k_end) ping_pong_pass<I>(shared, consumer);
+    if (k + 1 == work.k_end) {
+      if constexpr (I::kPingPong && kHasFusedEpilogue<I>) {
+        if (adds) {
+          tile::PipelineState<I::kStages> next = *turn;
+          next.next();
+          wait_for_addend<I>(shared, next);
+        }
+      }
+      ping_pong_pass<I>(shared, consumer);
+    }
     ptx::wgmma_fence();
     multiply_stage<I>(shared.a[turn->stage] + a_offset, shared.b[turn->stage], sum);
     ptx::wgmma_commit_group();

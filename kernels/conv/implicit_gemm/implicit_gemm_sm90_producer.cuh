@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/conv/implicit_gemm/implicit_gemm_sm90_work.cuh"
+#include "kernels/conv/implicit_gemm/implicit_gemm_sm90_addend.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/tile/stage_ring.cuh"
@@ -180,10 +180,10 @@ __device__ __forceinline__ void produce_filters_by_taps(const Params& p, Shared<
   }
 }
 
-template <class I>
-__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
-  // The kernel before may still be at it.
-  if constexpr (I::kTransposesFilter) ptx::griddepcontrol_wait();
+// kAdds: stages of the addend follow a tile's k tiles. A copy of the loops of its own: those without are slower with
+// any more code.
+template <class I, bool kAdds>
+__device__ __forceinline__ void produce_tiles(const Params& p, Shared<I>& shared) {
   tile::PipelineState<I::kStages> turn;
   const std::uint32_t end = end_index<I>(p);
   for (std::uint32_t index = first_index<I>(p); index < end; index = next_index<I>(p, index)) {
@@ -204,7 +204,18 @@ __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
     } else {
       produce_pixels_by_filters<I, false>(p, shared, work, &turn);
     }
+    if constexpr (kAdds) produce_addend<I>(p, shared, work, &turn);
   }
+}
+
+template <class I>
+__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
+  // The kernel before may still be at it.
+  if constexpr (I::kTransposesFilter) ptx::griddepcontrol_wait();
+  if constexpr (kHasFusedEpilogue<I>) {
+    if (p.adds_boxes) return produce_tiles<I, true>(p, shared);
+  }
+  produce_tiles<I, false>(p, shared);
 }
 
 }  // namespace gpudnn::kernels::sm90

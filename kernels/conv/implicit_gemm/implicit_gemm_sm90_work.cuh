@@ -86,9 +86,8 @@ struct alignas(1024) Shared {
   float bias[I::kConsumers][kHasFusedEpilogue<I> ? I::kBN : 2];  // of the consumer's tile
   std::uint64_t full[I::kStages];
   std::uint64_t empty[I::kStages];
-  std::uint64_t fetched[I::kConsumers];    // ping-pong: the consumer has seen all of its tile's stages filled
-  std::uint64_t paired[I::kConsumers];     // the sums of the other block of a pair have come
-  std::uint64_t addend[I::kConsumers][2];  // fused epilogue: it has come into the staging area
+  std::uint64_t fetched[I::kConsumers];  // ping-pong: the consumer has seen all of its tile's stages filled
+  std::uint64_t paired[I::kConsumers];   // the sums of the other block of a pair have come
 };
 
 // The start: the barriers in shared memory are made, in a cluster those of all its blocks, because one block signals

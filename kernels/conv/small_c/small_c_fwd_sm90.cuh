@@ -205,10 +205,12 @@ __device__ __forceinline__ void do_tile(const Params& p, const Tile& tile, const
     multiply_unit<T, kN>(p, windows, filter + version, sum);
     if (!kFetchesAhead && adds) load_addends<T, kN>(p, tile, unit, lane, &addends);
     if (p.is_common) combine_sums<T, kN>(p, addends, bias, sum);
-    if (p.is_plain || p.is_common) {
-      store_unit<T, kN, true>(p, tile, unit, lane, bias, sum);
-    } else {
-      store_unit<T, kN, false>(p, tile, unit, lane, bias, sum);
+    if (!p.is_plain && !p.is_common) {
+      store_unit<T, kN>(p, tile, unit, lane, bias, sum);
+    } else if (p.is_plain || p.has_curve) {
+      store_sums<T, kN, gemm::PairRelu::none>(p, tile, unit, lane, sum);
+    } else if constexpr (sizeof(T) == 2) {
+      gemm::with_pair_relu(p.activation, [&](auto relu) { store_sums<T, kN, relu()>(p, tile, unit, lane, sum); });
     }
   }
 }

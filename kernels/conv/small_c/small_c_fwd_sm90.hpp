@@ -103,7 +103,8 @@ struct Params {
   bool float_vectors = false;  // the bias is of floats, else of the data's type
   // Filled in for each launch.
   bool is_plain = false;
-  bool is_common = false;  // combine_sums has the epilogue
+  bool is_common = false;  // combine_sums has the epilogue ...
+  bool has_curve = false;  // ... with an activation that the rounding does not have
   float alpha = 1;
   float addend_scale = 0;  // 0: the addend is not read
   gemm::ActivationArgs<float> activation;

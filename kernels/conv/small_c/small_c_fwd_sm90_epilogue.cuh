@@ -4,6 +4,7 @@
 
 #include "kernels/conv/small_c/small_c_fwd_sm90_filter.cuh"
 #include "kernels/gemm/epilogue/activation.cuh"
+#include "kernels/gemm/epilogue/pair_relu.cuh"
 #include "kernels/gemm/epilogue/with_number.cuh"
 #include "kernels/tile/numeric.cuh"
 
@@ -85,8 +86,38 @@ __device__ __forceinline__ Lane lane_of_thread(const Params& p, std::uint32_t fi
   return lane;
 }
 
-// `bias` is that of the block's filters. Plain sums are apart: a branch for each vector costs as much as the vector.
-template <class T, int kN, bool kPlain>
+// The sums, or ReLU of them.
+template <class T, int kN, gemm::PairRelu kRelu>
+__device__ __forceinline__ void store_sums(const Params& p, const Tile& tile, const Unit& unit, const Lane& lane,
+                                           const float (&sum)[kN / 2]) {
+  constexpr int kVec = kVector<T>;
+  const std::int32_t w = tile.w + unit.column;
+  const std::int32_t h = tile.h + unit.row;
+  char* const out = static_cast<char*>(p.out) + w * p.out_step[0] + h * p.out_step[1] + tile.n * p.out_step[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const bool exists = lane.column[half] < p.out_w - w && lane.row[half] < p.out_h - h;
+    const std::int32_t filters = exists ? lane.filters : 0;
+#pragma unroll
+    for (int group = 0; group < kN / (4 * kVec); ++group) {
+      if (group * 4 * kVec >= filters) continue;
+      float v[kVec];
+      take_vector<T, kN>(sum, group, half, v);
+      tile::Pack<T, kVec> pack;
+      if constexpr (kRelu == gemm::PairRelu::none) {
+        pack = tile::narrow_pack<T>(v);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kVec / 2; ++i) pack.words[i] = gemm::round_pair<T, kRelu>(v[2 * i], v[2 * i + 1]);
+      }
+      tile::store_pack<T, kVec>(reinterpret_cast<T*>(out + lane.out[half] + group * 64), pack);
+    }
+  }
+}
+
+// Any epilogue, in one piece of code for all vectors: the functions of the epilogue stand in it once. `bias` is that of
+// the block's filters.
+template <class T, int kN>
 __device__ __forceinline__ void store_unit(const Params& p, const Tile& tile, const Unit& unit, const Lane& lane,
                                            const float* bias, const float (&sum)[kN / 2]) {
   constexpr int kVec = kVector<T>;
@@ -94,40 +125,24 @@ __device__ __forceinline__ void store_unit(const Params& p, const Tile& tile, co
   const std::int32_t w = tile.w + unit.column;
   const std::int32_t h = tile.h + unit.row;
   char* const out = static_cast<char*>(p.out) + w * p.out_step[0] + h * p.out_step[1] + tile.n * p.out_step[2];
-  if constexpr (kPlain) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const bool exists = lane.column[half] < p.out_w - w && lane.row[half] < p.out_h - h;
-      const std::int32_t filters = exists ? lane.filters : 0;
-#pragma unroll
-      for (int group = 0; group < kGroups; ++group) {
-        if (group * 4 * kVec >= filters) continue;
-        float v[kVec];
-        take_vector<T, kN>(sum, group, half, v);
-        tile::store_pack<T, kVec>(reinterpret_cast<T*>(out + lane.out[half] + group * 64), tile::narrow_pack<T>(v));
-      }
-    }
-  } else {
-    // One piece of code serves all: the functions of the epilogue stand in it once.
 #pragma unroll 1
-    for (int number = 0; number < 2 * kGroups; ++number) {
-      const int group = number % kGroups;
-      const bool first = number < kGroups;
-      const std::int32_t column = first ? lane.column[0] : lane.column[1];
-      const std::int32_t row = first ? lane.row[0] : lane.row[1];
-      float v[kVec];
-      gemm::with_number<2 * kGroups>(number,
-                                     [&](auto known) { take_vector<T, kN>(sum, known % kGroups, known / kGroups, v); });
-      const bool exists = column < p.out_w - w && row < p.out_h - h;
-      if (!exists || group * 4 * kVec >= lane.filters) continue;
-      const char* const addend =
-          static_cast<const char*>(p.addend) + (w + column) * p.addend_step[0] + (h + row) * p.addend_step[1] +
-          tile.n * p.addend_step[2] +
-          (static_cast<std::int64_t>(p.filters) - lane.filters) * static_cast<std::int64_t>(sizeof(T));
-      combine<T>(p, addend + group * 64, bias + threadIdx.x % 4 * kVec + group * 4 * kVec, v);
-      tile::store_pack<T, kVec>(reinterpret_cast<T*>(out + (first ? lane.out[0] : lane.out[1]) + group * 64),
-                                tile::narrow_pack<T>(v));
-    }
+  for (int number = 0; number < 2 * kGroups; ++number) {
+    const int group = number % kGroups;
+    const bool first = number < kGroups;
+    const std::int32_t column = first ? lane.column[0] : lane.column[1];
+    const std::int32_t row = first ? lane.row[0] : lane.row[1];
+    float v[kVec];
+    gemm::with_number<2 * kGroups>(number,
+                                   [&](auto known) { take_vector<T, kN>(sum, known % kGroups, known / kGroups, v); });
+    const bool exists = column < p.out_w - w && row < p.out_h - h;
+    if (!exists || group * 4 * kVec >= lane.filters) continue;
+    const char* const addend =
+        static_cast<const char*>(p.addend) + (w + column) * p.addend_step[0] + (h + row) * p.addend_step[1] +
+        tile.n * p.addend_step[2] +
+        (static_cast<std::int64_t>(p.filters) - lane.filters) * static_cast<std::int64_t>(sizeof(T));
+    combine<T>(p, addend + group * 64, bias + threadIdx.x % 4 * kVec + group * 4 * kVec, v);
+    tile::store_pack<T, kVec>(reinterpret_cast<T*>(out + (first ? lane.out[0] : lane.out[1]) + group * 64),
+                              tile::narrow_pack<T>(v));
   }
 }
 
@@ -159,35 +174,42 @@ __device__ __forceinline__ void load_addends(const Params& p, const Tile& tile, 
   }
 }
 
-// The sums become f(alpha * sum + addend_scale * addend + bias), in place.
+// The sums become f(alpha * sum + addend_scale * addend + bias), in place, but for a ReLU that rounding does.
 template <class T, int kN>
 __device__ __forceinline__ void combine_sums(const Params& p, const Addends<T, kN>& addends, const float* bias,
                                              float (&sum)[kN / 2]) {
   constexpr int kVec = kVector<T>;
 #pragma unroll
   for (int group = 0; group < Addends<T, kN>::kGroups; ++group) {
-    float of_group[kVec];
 #pragma unroll
     for (int i = 0; i < kVec; i += 4) {
       const float4 four = *reinterpret_cast<const float4*>(bias + threadIdx.x % 4 * kVec + group * 4 * kVec + i);
-      of_group[i] = four.x;
-      of_group[i + 1] = four.y;
-      of_group[i + 2] = four.z;
-      of_group[i + 3] = four.w;
-    }
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      tile::Pack<T, kVec> pack;
-      memcpy(&pack, &addends.pack[half][group], sizeof pack);
-#pragma unroll
-      for (int i = 0; i < kVec; ++i) {
-        float& each = sum[(group * (kVec / 2) + i / 2) * 4 + half * 2 + i % 2];
-        each = fmaf(p.alpha, each, of_group[i]);
-        if (p.addend_scale != 0.0f) each = fmaf(p.addend_scale, tile::widen<float>(pack.get(i)), each);
+      for (int half = 0; half < 2; ++half) {
+        float* const first = sum + (group * (kVec / 2) + i / 2) * 4 + half * 2;
+        first[0] = fmaf(p.alpha, first[0], four.x);
+        first[1] = fmaf(p.alpha, first[1], four.y);
+        first[4] = fmaf(p.alpha, first[4], four.z);
+        first[5] = fmaf(p.alpha, first[5], four.w);
       }
     }
   }
-  gemm::activate_common(p.activation, sum);
+  if (p.addend_scale != 0.0f) {
+#pragma unroll
+    for (int group = 0; group < Addends<T, kN>::kGroups; ++group) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        tile::Pack<T, kVec> pack;
+        memcpy(&pack, &addends.pack[half][group], sizeof pack);
+#pragma unroll
+        for (int i = 0; i < kVec; ++i) {
+          float& each = sum[(group * (kVec / 2) + i / 2) * 4 + half * 2 + i % 2];
+          each = fmaf(p.addend_scale, tile::widen<float>(pack.get(i)), each);
+        }
+      }
+    }
+  }
+  if (p.has_curve) gemm::activate_common(p.activation, sum);
 }
 
 }  // namespace gpudnn::kernels::small_c_fwd

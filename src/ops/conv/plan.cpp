@@ -126,9 +126,10 @@ Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args) {
 }
 
 void forget_plans(gpudnnHandle_t handle, const Problem& problem) {
-  const Problem wanted = tuning_key(problem);
-  handle->plans.forget<PlanKey>(
-      [&](const PlanKey& key) { return key.problem.tag == wanted.tag && tuning_key(key.problem) == wanted; });
+  const Problem wanted = tuning_key_without_epilogue(problem);
+  handle->plans.forget<PlanKey>([&](const PlanKey& key) {
+    return key.problem.tag == wanted.tag && tuning_key_without_epilogue(key.problem) == wanted;
+  });
 }
 
 Status find_plan(gpudnnHandle_t handle, const Problem& problem, int algorithm, std::size_t workspace_bytes,

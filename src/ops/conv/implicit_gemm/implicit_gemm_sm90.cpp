@@ -3,6 +3,7 @@
 // Tensor maps are made once for each plan, by the driver, with an address to be replaced; a launch copies them and puts
 // the addresses in.
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/gemm/epilogue/is_of_rounding.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_maps.hpp"
@@ -63,11 +64,11 @@ void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, c
   p->is_plain = p->is_plain && p->stores_boxes && !wants_sums(args);
   const bool adds_boxes = p->addend_scale == 0.0f || args.z == nullptr || prepared.plan.adds_boxes;
   const kernels::gemm::ActivationArgs<float>& f = p->activation;
-  const bool is_simple = f.mode == kernels::gemm::Activation::identity ||
-                         (f.mode == kernels::gemm::Activation::relu && f.lower == 0 && f.slope == 0 && !f.clips);
-  p->starts_with_bias = prepared.plan.fuses && !p->is_plain && is_simple && p->alpha == 1.0f && p->addend_scale == 0.0f;
-  p->is_fused = !p->starts_with_bias && prepared.plan.fuses && !p->is_plain && adds_boxes &&
-                kernels::gemm::is_common(p->activation, true);
+  p->is_fused = prepared.plan.fuses && !p->is_plain && adds_boxes && kernels::gemm::is_common(f, true);
+  p->adds_boxes = p->is_fused && p->addend_scale != 0.0f;
+  p->has_curve = !kernels::gemm::is_of_rounding(f);
+  p->is_simple = p->is_fused && !p->adds_boxes && !p->has_curve && p->alpha == 1.0f &&
+                 sm90::starts_with_bias(sm90::kShapes[prepared.plan.shape]);
 }
 
 bool replace_all(const Sm90Plan& plan, const void* a, const void* b, const Args& args, sm90::Params* params) {
@@ -76,7 +77,7 @@ bool replace_all(const Sm90Plan& plan, const void* a, const void* b, const Args&
     if (params->problem[i].k_blocks > 0) replaced = cuda::replace_address(&params->a[i], a) && replaced;
   }
   if (plan.params.stores_boxes) replaced = cuda::replace_address(&params->c_map, args.out) && replaced;
-  if (!params->is_fused || params->addend_scale == 0.0f) return replaced;
+  if (!params->adds_boxes) return replaced;
   if (args.z == nullptr) {
     params->addend_map = params->c_map;
     return replaced;
@@ -133,7 +134,7 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   const sm90::Totals totals = sm90_totals(plan, prepared.blocks);
   if (wants_sums(args)) {
     // implicit_gemm_sm90_sums_workspace told the caller; plans that have them have no splits.
-    GPUDNN_REQUIRE((params.is_fused || params.starts_with_bias) && workspace != nullptr, GPUDNN_STATUS_INTERNAL_ERROR,
+    GPUDNN_REQUIRE(params.is_fused && workspace != nullptr, GPUDNN_STATUS_INTERNAL_ERROR,
                    "this config has no sums by channel");
     params.totals = reinterpret_cast<sm90::ChannelTotal*>(workspace);
     params.total_channels = prepared.channels;

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <functional>
 
+#include "ops/conv/activation_number.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
@@ -49,17 +50,26 @@ bool write_all(int file, std::string_view text) {
 Problem tuning_key(const Problem& problem) noexcept {
   Problem key = problem;
   key.mode = GPUDNN_CROSS_CORRELATION;  // a mirrored filter takes as long
-  key.activation = -1;
+  using kernels::matmul::Activation;
+  const Activation activation = activation_of(problem);
+  const bool is_curve = activation != Activation::identity && activation != Activation::relu;
+  key.activation = is_curve ? activation_number(Activation::swish) : -1;  // one stands for all
   key.has_bias = 0;
   key.bias_stride = 0;
   key.has_scale = 0;
   key.scale_stride = 0;
   key.float_vectors = 0;
-  key.has_z = 0;
-  key.z = {};
+  key.z = problem.has_z != 0 ? problem.y : TensorGeometry{};
   key.math = tensor_math_unsupported_reason(problem) == nullptr ? GPUDNN_TENSOR_OP_MATH : GPUDNN_FMA_MATH;
-  for (TensorGeometry* const tensor : {&key.x, &key.w, &key.y}) forget_strides_of_ones(tensor);
+  for (TensorGeometry* const tensor : {&key.x, &key.w, &key.y, &key.z}) forget_strides_of_ones(tensor);
   return key;
+}
+
+Problem tuning_key_without_epilogue(const Problem& problem) noexcept {
+  Problem plain = problem;
+  plain.activation = -1;
+  plain.has_z = 0;
+  return tuning_key(plain);
 }
 
 std::string row_text(const TunedRow& row) {
@@ -84,7 +94,8 @@ std::size_t TuningKeyHash::operator()(const Problem& key) const {
 
 const std::vector<TunedRow>* TunedRows::find(const Problem& problem) const {
   if (rows_.empty()) return nullptr;
-  const auto found = rows_.find(tuning_key(problem));
+  auto found = rows_.find(tuning_key(problem));
+  if (found == rows_.end()) found = rows_.find(tuning_key_without_epilogue(problem));
   return found == rows_.end() ? nullptr : &found->second;
 }
 

@@ -21,9 +21,11 @@
 
 namespace gpudnn::conv {
 
-// The problem that measurements are filed under. What changes no choice is left out: the fused epilogue, the strides of
-// extents of 1, and which of several equivalent math types was asked for.
+// The problem that measurements are filed under. What changes no choice is left out: bias, scale, ReLU and which other
+// activation it is, the strides of extents of 1, and which of several equivalent math types was asked for.
 [[nodiscard]] Problem tuning_key(const Problem& problem) noexcept;
+// That of the same convolution without activation and z, whose measurements count where there are none with them.
+[[nodiscard]] Problem tuning_key_without_epilogue(const Problem& problem) noexcept;
 
 struct TunedRow {
   std::string choice;  // of choice_text()

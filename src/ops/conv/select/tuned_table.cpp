@@ -33,11 +33,11 @@ std::size_t line_before(std::string_view text, std::size_t at) {
 }
 
 // Rows are in the order of their problems' text, so that the text itself is searched.
-std::vector<TunedRow> rows_of(const Sections& sections, const Problem& problem, const Device& device) {
+std::vector<TunedRow> rows_of_key(const Sections& sections, const Problem& problem, const Device& device) {
   const auto section = sections.find(table_section(device));
   if (section == sections.end()) return {};
   const std::string_view lines = section->second;
-  const std::string key = to_text(tuning_key(problem)) + " -> ";
+  const std::string key = to_text(problem) + " -> ";
   std::size_t low = 0;
   std::size_t high = lines.size();
   while (low < high) {  // the first line that is not before the key
@@ -55,6 +55,13 @@ std::vector<TunedRow> rows_of(const Sections& sections, const Problem& problem, 
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return rows;
+}
+
+std::vector<TunedRow> rows_of(const Sections& sections, const Problem& problem, const Device& device) {
+  const Problem key = tuning_key(problem);
+  const Problem plain = tuning_key_without_epilogue(problem);
+  std::vector<TunedRow> rows = rows_of_key(sections, key, device);
+  return rows.empty() && key != plain ? rows_of_key(sections, plain, device) : rows;
 }
 
 }  // namespace

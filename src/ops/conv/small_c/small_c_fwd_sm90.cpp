@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "kernels/gemm/epilogue/is_of_rounding.hpp"
 #include "ops/conv/epilogue_args.hpp"
 #include "ops/conv/sm90_launch.hpp"
 #include "ops/conv/small_c/small_c_fwd_sm90_params.hpp"
@@ -34,7 +35,9 @@ Status launch(const LaunchSite& site, const void* prepared, const Args& args) {
   p.filter = args.w;
   p.out = args.out;
   set_epilogue(args, &p);
-  p.is_common = !p.is_plain && kernels::gemm::is_common(p.activation, known.plan.type != few::ElementType::f32);
+  const bool rounds = known.plan.type != few::ElementType::f32;
+  p.is_common = !p.is_plain && kernels::gemm::is_common(p.activation, rounds);
+  p.has_curve = !rounds || !kernels::gemm::is_of_rounding(p.activation);
   GPUDNN_TRY(replace_addresses(site, [&] { return cuda::replace_address(&p.input, args.x); }));
   few::launch(known.plan.shape, known.plan.type, p, known.plan.blocks, site.stream);
   return cuda::launch_status("small_c_fwd_sm90");
