@@ -66,7 +66,7 @@ __device__ __forceinline__ void finish_pair(const Params& p, Shared<I>& shared, 
   exchange_sums<I>(shared, consumer, rank, sum[0], half[0]);
   constexpr int kChunks = I::kBN / 2 / I::kRowElements;
   const int first_chunk = static_cast<int>(rank) * kChunks;
-  if (p.is_plain) {
+  if (p.is_plain && p.stores_boxes) {
     store_plain<I, kChunks>(p, shared, work, consumer, consumer, first_chunk, half[0], area);
   } else {
     store_combined<I, 1, kChunks>(p, shared, work, consumer, consumer, first_chunk, half, area);

@@ -253,6 +253,42 @@ __device__ __forceinline__ void store_pairs(const Params& p, Shared<I>& shared, 
   }
 }
 
+// The chunks of a block of 64 rows where C's rows lie apart, as those of a data gradient with strides: 16-byte stores.
+// Where a row lies takes divisions, so that is found once for all its chunks.
+template <class I, int kChunks>
+__device__ __forceinline__ void store_plain_rows(const Params& p, Shared<I>& shared, const Work& work, int consumer,
+                                                 int row_block, const float* sum, int* area) {
+  using T = typename I::T;
+  constexpr int kVectors = I::kChunkBytes / 16;  // of a row
+  constexpr int kRowsAtOnce = 128 / kVectors;
+  const int thread = static_cast<int>(threadIdx.x % 128);
+  const int my_vector = thread % kVectors;
+  const std::uint32_t first = work.m * I::kBM + static_cast<std::uint32_t>(row_block * 64 + thread / kVectors);
+  std::int64_t row[kPasses<I>];
+#pragma unroll
+  for (int i = 0; i < kPasses<I>; ++i)
+    row[i] = row_offset<I>(p, work, first + static_cast<std::uint32_t>(kRowsAtOnce * i), p.c_step, p.c_is_even);
+#pragma unroll
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    const ColumnChunk columns = column_chunk<I>(p, work, chunk);
+    if (columns.valid <= 0) break;
+    // Two areas in turn: whoever writes to one has passed a barrier that its last readers reached before.
+    unsigned char* const staging = shared.staging[consumer][*area];
+    stage_fragments<T, I::kChunkBytes>(staging, thread, sum + chunk * I::kChunkElements / 2);
+    *area ^= 1;
+    ptx::barrier_sync(kStagingBarrier + consumer, 128);
+    if (my_vector * 16 / static_cast<int>(sizeof(T)) >= columns.valid) continue;
+#pragma unroll
+    for (int i = 0; i < kPasses<I>; ++i) {
+      if (row[i] < 0) continue;
+      const uint4 bits = *reinterpret_cast<const uint4*>(
+          staging + staged<I::kChunkBytes>(thread / kVectors + kRowsAtOnce * i, my_vector));
+      ptx::st_global(reinterpret_cast<uint4*>(static_cast<char*>(p.c) + row[i] + columns.offset + my_vector * 16),
+                     bits);
+    }
+  }
+}
+
 // v = alpha * the sums of chunk number `number` of all of a thread's.
 template <int kChunks, int kBlocks, int kSums, int kChunkSums>
 __device__ __forceinline__ void take_chunk(float alpha, const float (&sum)[kBlocks][kSums], int number,
@@ -288,7 +324,15 @@ __device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const 
                                       const float (&sum)[I::kRowBlocks][I::kBN / 2], int* area) {
   constexpr int kChunks = I::kBN / I::kChunkElements;
   const int first_block = I::kPingPong ? 0 : consumer * I::kRowBlocks;
-  if (p.is_plain) {
+  if constexpr (I::kDirection == Direction::data_gradient) {
+    if (p.is_plain && !p.stores_boxes) {
+#pragma unroll
+      for (int block = 0; block < I::kRowBlocks; ++block)
+        store_plain_rows<I, kChunks>(p, shared, work, consumer, first_block + block, sum[block], area);
+      return;
+    }
+  }
+  if (p.is_plain && p.stores_boxes) {
     if constexpr (kStoresPairs<I>) {
       store_pairs<I, kChunks>(p, shared, work, consumer, first_block, sum);
     } else {

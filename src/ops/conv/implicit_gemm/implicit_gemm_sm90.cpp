@@ -61,7 +61,7 @@ void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, c
   }
   p->c = args.out;
   set_epilogue(args, p);
-  p->is_plain = p->is_plain && p->stores_boxes && !wants_sums(args);
+  p->is_plain = p->is_plain && !wants_sums(args);
   const bool adds_boxes = p->addend_scale == 0.0f || args.z == nullptr || prepared.plan.adds_boxes;
   const kernels::gemm::ActivationArgs<float>& f = p->activation;
   p->is_fused = prepared.plan.fuses && !p->is_plain && adds_boxes && kernels::gemm::is_common(f, true);
