@@ -9,14 +9,11 @@ namespace gpudnn::kernels::sm90 {
 namespace {
 
 template <class T>
-LaunchShape launch_of_direction(Direction direction, int shape, bool fuses) {
+LaunchShape launch_of_direction(Direction direction, int shape) {
+  if (direction == Direction::forward) return launch_of<T, Direction::forward>(shape);
+  if (direction == Direction::data_gradient) return launch_of<T, Direction::data_gradient>(shape);
   if constexpr (!std::is_same_v<T, float>) {
-    if (fuses) return launch_of<T, Direction::forward, true>(shape);
-  }
-  if (direction == Direction::forward) return launch_of<T, Direction::forward, false>(shape);
-  if (direction == Direction::data_gradient) return launch_of<T, Direction::data_gradient, false>(shape);
-  if constexpr (!std::is_same_v<T, float>) {
-    return launch_of<T, Direction::filter_gradient, false>(shape);
+    return launch_of<T, Direction::filter_gradient>(shape);
   } else {
     return launch_of_wgrad_tf32(shape);
   }
@@ -26,8 +23,8 @@ LaunchShape launch_of_direction(Direction direction, int shape, bool fuses) {
 
 void launch(int shape, ElementType type, Direction direction, const Params& params, std::uint32_t blocks,
             CUstream_st* stream) {
-  tile::with_tensor_core_type(
-      type, [&]<class T>() { launch_of_direction<T>(direction, shape, params.is_fused)(params, blocks, stream); });
+  tile::with_tensor_core_type(type,
+                              [&]<class T>() { launch_of_direction<T>(direction, shape)(params, blocks, stream); });
 }
 
 }  // namespace gpudnn::kernels::sm90

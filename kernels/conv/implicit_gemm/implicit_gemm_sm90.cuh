@@ -48,7 +48,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
   ChannelTotals<I> totals;
   if constexpr (kHasFusedEpilogue<I>) {
     if (wants_totals<I>(p)) ptx::griddepcontrol_launch_dependents();
-    bias.fetch_first(p, consumer);
+    if (p.is_fused) bias.fetch_first(p, consumer);
   }
   const std::uint32_t last = end_index<I>(p);
   // The fused epilogue leaves no register for it.
@@ -61,19 +61,23 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     }
     float sum[I::kRowBlocks][I::kBN / 2];
     if constexpr (kHasFusedEpilogue<I>) {
-      if (p.has_bias) bias.take(p, shared, work, consumer);
+      if (p.is_fused && p.has_bias) bias.take(p, shared, work, consumer);
       begin_sums<I>(p, shared, consumer, bias, sum);
-      bias.fetch(p, index + bias.step(), consumer);
+      if (p.is_fused) bias.fetch(p, index + bias.step(), consumer);
     } else {
       clear<I>(sum);
     }
     add_products<I>(shared, work, sequence, consumer, sum, &turn, addend_stages<I>(p) > 0);
     if constexpr (kHasFusedEpilogue<I>) {
-      // Apart from what most layers have, which is a bias and ReLU.
-      if (!p.is_simple) [[unlikely]]
-        finish_fused<I>(p, shared, work, consumer, bias, sum, &turn);
-      store_fused<I>(p, shared, work, consumer, sum, &area, &totals);
-    } else if constexpr (I::kClusterSplitK) {
+      if (p.is_fused) {
+        // Apart from what most layers have, which is a bias and ReLU.
+        if (!p.is_simple) [[unlikely]]
+          finish_fused<I>(p, shared, work, consumer, bias, sum, &turn);
+        store_fused<I>(p, shared, work, consumer, sum, &area, &totals);
+        continue;
+      }
+    }
+    if constexpr (I::kClusterSplitK) {
       meet_cluster<I>();
       if (p.splits == 2) {
         finish_pair<I>(p, shared, work, consumer, sum, &area);
@@ -181,22 +185,19 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
 }
 
 // Null for a shape that the direction does not have.
-template <class T, Direction kDirection, int kShape, bool kFuses>
+template <class T, Direction kDirection, int kShape>
 constexpr LaunchShape launch_of_instance() {
-  constexpr TileShape kTile = kShapes[kShape];
-  if constexpr (!has_shape(kTile, kDirection, sizeof(T)) ||
-                (kFuses && !has_fused_epilogue(kTile, kDirection, sizeof(T)))) {
+  if constexpr (!has_shape(kShapes[kShape], kDirection, sizeof(T))) {
     return nullptr;
   } else {
-    return &launch_instance<Instance<T, kDirection, kernel_of_shape(kShape), kFuses>>;
+    return &launch_instance<Instance<T, kDirection, kernel_of_shape(kShape)>>;
   }
 }
 
-template <class T, Direction kDirection, bool kFuses>
+template <class T, Direction kDirection>
 LaunchShape launch_of(int shape) {
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    static constexpr LaunchShape kLaunches[] = {
-        launch_of_instance<T, kDirection, static_cast<int>(kIndex), kFuses>()...};
+    static constexpr LaunchShape kLaunches[] = {launch_of_instance<T, kDirection, static_cast<int>(kIndex)>()...};
     return kLaunches[shape];
   }
   (std::make_index_sequence<kShapeCount>());

@@ -209,7 +209,7 @@ struct Params {
   bool stores_boxes = false;  // C has a tensor map
   // Filled in for each launch.
   bool is_plain = false;  // C = sum: nothing is scaled, combined or added, and there is no activation
-  // The instance with the fused epilogue (implicit_gemm_sm90_fused.cuh) ...
+  // implicit_gemm_sm90_fused.cuh stores the tiles ...
   bool is_fused = false;
   bool adds_boxes = false;  // ... the addend comes in boxes ...
   bool has_curve = false;   // ... f is neither identity nor ReLU at 0, which rounding has at no cost ...
@@ -245,8 +245,8 @@ struct Params {
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 
 using LaunchShape = void (*)(const Params& params, std::uint32_t blocks, CUstream_st* stream);
-// The instances of a type and direction, those with the fused epilogue apart; made in a file of their own.
-template <class T, Direction kDirection, bool kFuses>
+// The instances of a type and direction, made in a file of their own.
+template <class T, Direction kDirection>
 LaunchShape launch_of(int shape);
 LaunchShape launch_of_wgrad_tf32(int shape);
 

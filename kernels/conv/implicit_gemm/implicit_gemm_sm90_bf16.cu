@@ -4,6 +4,6 @@
 
 namespace gpudnn::kernels::sm90 {
 
-template LaunchShape launch_of<tile::BFloat16, Direction::forward, false>(int);
+template LaunchShape launch_of<tile::BFloat16, Direction::forward>(int);
 
 }  // namespace gpudnn::kernels::sm90

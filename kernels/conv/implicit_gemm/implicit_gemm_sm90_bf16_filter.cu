@@ -4,6 +4,6 @@
 
 namespace gpudnn::kernels::sm90 {
 
-template LaunchShape launch_of<tile::BFloat16, Direction::filter_gradient, false>(int);
+template LaunchShape launch_of<tile::BFloat16, Direction::filter_gradient>(int);
 
 }  // namespace gpudnn::kernels::sm90

@@ -114,7 +114,7 @@ struct Bias {
 template <class I>
 __device__ __forceinline__ void begin_sums(const Params& p, const Shared<I>& shared, int consumer, const Bias<I>& bias,
                                            float (&sum)[I::kRowBlocks][I::kBN / 2]) {
-  if (!starts_with_bias(I::kTile) || !p.has_bias || p.alpha != 1.0f) return clear<I>(sum);
+  if (!starts_with_bias(I::kTile) || !p.is_fused || !p.has_bias || p.alpha != 1.0f) return clear<I>(sum);
   bias.for_each_sum(p, shared, consumer, [&sum](int block, int i, float of_column) { sum[block][i] = of_column; });
 }
 

@@ -4,6 +4,6 @@
 
 namespace gpudnn::kernels::sm90 {
 
-template LaunchShape launch_of<float, Direction::forward, false>(int);
+template LaunchShape launch_of<float, Direction::forward>(int);
 
 }  // namespace gpudnn::kernels::sm90

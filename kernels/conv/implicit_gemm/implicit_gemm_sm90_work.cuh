@@ -12,9 +12,7 @@ constexpr int kProducerRegisters = 40;
 
 enum NamedBarrier : int { kStagingBarrier = 1 };  // and the next: one for each consumer
 
-// kFuses: with the epilogue of implicit_gemm_sm90_fused.cuh, for calls that have more on it than a sum, and with no
-// other. In one kernel with the plain epilogue it made plain layers 3 to 18 % slower.
-template <class Element, Direction kDir, int kShape, bool kFuses = false>
+template <class Element, Direction kDir, int kShape>
 struct Instance {
   using T = Element;
   static constexpr Direction kDirection = kDir;
@@ -35,8 +33,7 @@ struct Instance {
   static constexpr bool kIsFilterGradient = kDir == Direction::filter_gradient;
   static constexpr bool kSwapped = kTile.swap_ab;
   static constexpr bool kStreamK = kIsFilterGradient && sizeof(T) == 2 && is_stream_k_elsewhere(kShape);
-  static constexpr bool kFusedEpilogue = kFuses;
-  static_assert(!kFuses || has_fused_epilogue(kTile, kDir, sizeof(T)));
+  static constexpr bool kFusedEpilogue = has_fused_epilogue(kTile, kDir, sizeof(T));
   static constexpr int kRowsOfC = kTile.rows_of_c();
   static constexpr int kColumnsOfC = kTile.columns_of_c();
   // TF32's data gradient gets its filter transposed beforehand.
