@@ -21,6 +21,7 @@
 #include "kernels/gemm/sm90/store_rows.cuh"
 #include "kernels/gemm/sm90/store_swapped.cuh"
 #include "kernels/gemm/sm90/tma_tile.cuh"
+#include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 
 namespace gpudnn::kernels::gemm::sm90 {
@@ -70,35 +71,30 @@ __global__ void __launch_bounds__(I::kThreads, I::kTile.residency) gemm_sm90(con
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const bool multicast = p.multicast != Multicast::none;
+  const bool multicast = pairs_up<I>(p);
   if (warp == 0) {
     if (threadIdx.x == 0) ptx::prefetch_tensormap(&p.a);
     if (threadIdx.x == 1) ptx::prefetch_tensormap(&p.b);
-    make_barriers<I>(shared, multicast ? 2 : 1);
+    make_barriers<I>(shared, multicast ? 2 : 1, p.splits);
   }
   __syncthreads();
-  if (multicast) {
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
-  }
-  if (warp < 4) {
+  // A release would wait for all memory that is under way; barriers that are made need none.
+  if (multicast || (kSendsEarly<I> && p.splits > 1)) ptx::cluster_arrive_relaxed();
+  if (multicast) ptx::cluster_wait();
+  if (__builtin_expect(warp < 4, 1)) {
     ptx::setmaxnreg_dec<kProducerRegisters>();
     if (threadIdx.x == 0) produce<I>(p, shared);
     __syncwarp();
-    if (p.splits > 1) {  // the consumers' sums are staged
-      ptx::cluster_arrive();
+    if (p.splits > 1) {  // the consumers meet those of other blocks
+      if (!kSendsEarly<I>) ptx::cluster_arrive_relaxed();
       ptx::cluster_wait();
     }
   } else {
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
     consume<I>(p, shared, warp / 4 - 1);
-    __syncwarp();
   }
-  // No block leaves while another may still write to its shared memory, or read it.
-  if (multicast || p.splits > 1) {
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
-  }
+  // Another block may still write to a block's shared memory until the producer has seen its stages released, and the
+  // consumers have waited for its sums: nothing comes after that, and each leaves alone.
 }
 
 template <class I>

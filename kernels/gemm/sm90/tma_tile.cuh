@@ -49,6 +49,7 @@ __device__ __forceinline__ void load_operand(const TileLoad& load, std::int32_t 
 
 template <class I>
 __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
+  constexpr bool kMayBeMnMajor = sizeof(typename I::T) == 2 && !I::kPromotes;
   PipelineState<I::kStages> state;
   for (Scheduler<I> scheduler(p); scheduler.has_tile(); scheduler.next()) {
     const WorkTile work = scheduler.tile();
@@ -56,14 +57,14 @@ __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
                         static_cast<std::int32_t>(I::kSwapAb ? work.n : work.m),
                         {static_cast<std::int32_t>(p.a_repeat[0].quotient(work.batch[0])),
                          static_cast<std::int32_t>(p.a_repeat[1].quotient(work.batch[1]))},
-                        p.a_mn_major,
-                        p.multicast == Multicast::a};
+                        kMayBeMnMajor && p.a_mn_major,
+                        pairs_up<I>(p) && p.multicast == Multicast::a};
     const TileLoad b = {&p.b,
                         static_cast<std::int32_t>(I::kSwapAb ? work.m : work.n),
                         {static_cast<std::int32_t>(p.b_repeat[0].quotient(work.batch[0])),
                          static_cast<std::int32_t>(p.b_repeat[1].quotient(work.batch[1]))},
-                        p.b_mn_major,
-                        p.multicast == Multicast::b};
+                        kMayBeMnMajor && !I::kSwapAb && p.b_mn_major,
+                        pairs_up<I>(p) && p.multicast == Multicast::b};
     for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
       tile::wait(&shared.empty[state.stage], state.parity ^ 1);
       std::uint64_t* const full = &shared.full[state.stage];
@@ -74,6 +75,9 @@ __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
       state.next();
     }
   }
+  // The other block of a pair has released all stages: it sends nothing to this block any more.
+  if (!pairs_up<I>(p)) return;
+  for (int i = 0; i < I::kStages; ++i, state.next()) tile::wait(&shared.empty[state.stage], state.parity ^ 1);
 }
 
 }  // namespace gpudnn::kernels::gemm::sm90

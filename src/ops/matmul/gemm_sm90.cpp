@@ -157,6 +157,15 @@ bool encode_all(int device, sm90::GemmPlan* plan) {
   });
 }
 
+// Null if a tile takes the product, else why the first one does not.
+const char* reason_of_all_tiles(const sm90::Gemm& gemm) {
+  const char* const why = sm90::unsupported_reason(gemm, {});
+  for (int tile = 1; why != nullptr && tile < sm90::kTileCount; ++tile) {
+    if (sm90::unsupported_reason(gemm, {.tile = tile}) == nullptr) return nullptr;
+  }
+  return why;
+}
+
 // Whether the vectors of the plan stand at this address.
 void set_address(kernels::gemm::Matrix* matrix, const void* address) {
   matrix->data = const_cast<void*>(address);  // NOLINT: c and bias are only read
@@ -174,7 +183,6 @@ Support gemm_sm90_supports(const Problem& problem, const Device& device) {
 }
 
 Support gemm_sm90_takes(const Problem& problem, const Device& device) {
-  constexpr int kPromotingTile = 6;
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (problem.overrides != 0) return Support::no("it takes no extents from device memory");
   const int last = problem.d.rank - 1;
@@ -182,9 +190,7 @@ Support gemm_sm90_takes(const Problem& problem, const Device& device) {
     return Support::no("an operand has neither contiguous rows nor columns, or repeats them");
   }
   const sm90::Gemm gemm = gemm_of(problem, is_columnwise(problem.d));
-  const sm90::GemmConfig config = {.tile = gemm.promotes ? kPromotingTile : 0};
-  static_assert(sm90::promotes_sums(sm90::kTiles[kPromotingTile]), "a tile that promotes");
-  if (const char* const why = sm90::unsupported_reason(gemm, config)) return Support::no(why);
+  if (const char* const why = reason_of_all_tiles(gemm)) return Support::no(why);
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 

@@ -111,7 +111,7 @@ int gemm_sm90_candidates(const Gemm& gemm, const DeviceRates& rates, GemmConfig*
     const TileShape& shape = kTiles[tile];
     const double tiles =
         divide_up(gemm.m, shape.bm) * divide_up(gemm.n, shape.bn) * static_cast<double>(gemm.batch[0] * gemm.batch[1]);
-    for (const int splits : {2, 4, 8}) {
+    for (const int splits : {2, 3, 4, 8}) {
       config.splits = splits;
       if (tiles * splits <= rates.multiprocessors * shape.residency) offer(config);
     }
