@@ -77,23 +77,23 @@ __device__ __forceinline__ bool pairs_up(const Params& p) {
   return !I::kSwapAb && p.multicast != Multicast::none;
 }
 
-// By a whole warp, a lane for each barrier: they lie one after the other.
+// Each warp makes some of them, for one warp takes some 40 cycles for each; they lie one after the other.
 template <class I>
-__device__ __forceinline__ void make_barriers(Shared<I>& shared, std::uint32_t cluster, std::uint32_t splits) {
+__device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared, unsigned warp) {
   constexpr unsigned kSums = 2 * I::kStages + I::kConsumers;
-  static_assert(kSums < 32 && offsetof(Shared<I>, fetched) == offsetof(Shared<I>, full) + 16 * I::kStages &&
+  static_assert(offsetof(Shared<I>, fetched) == offsetof(Shared<I>, full) + 16 * I::kStages &&
                 offsetof(Shared<I>, sums) == offsetof(Shared<I>, full) + 8 * kSums);
-  const unsigned lane = threadIdx.x % 32;
-  if (lane <= kSums) {
-    const std::uint32_t readers = I::kWarpsOfTile * cluster;
-    const std::uint32_t arrivals = lane < I::kStages || lane == kSums ? 1 : lane < 2 * I::kStages ? readers : 4;
-    ptx::mbarrier_init(&shared.full[0] + lane, arrivals);
+  if (threadIdx.x % 32 != 0) return;
+  const std::uint32_t readers = I::kWarpsOfTile * (pairs_up<I>(p) ? 2 : 1);
+#pragma unroll 1
+  for (unsigned i = warp; i <= kSums; i += I::kThreads / 32) {
+    ptx::mbarrier_init(&shared.full[0] + i, i < I::kStages || i == kSums ? 1 : i < 2 * I::kStages ? readers : 4);
     ptx::fence_mbarrier_init();
-    if (I::kSwapAb && splits > 1 && lane == kSums) {
-      ptx::mbarrier_arrive_expect_tx(&shared.sums, I::kBM * I::kBN * 4 / splits * (splits - 1));
+    if (I::kSwapAb && i == kSums && p.splits > 1) {
+      constexpr std::uint32_t kBytes = I::kBM * I::kBN * 4;
+      ptx::mbarrier_arrive_expect_tx(&shared.sums, kBytes - (kBytes >> (__ffs(static_cast<int>(p.splits)) - 1)));
     }
   }
-  __syncwarp();
 }
 
 // The stage is read: told to each block whose copies fill it, by a lane for each.

@@ -1,4 +1,4 @@
-// The producer of a matrix product: one thread keeps the stages full through TMA. A K-major operand comes as one box of
+// The producer of a matrix product: a warp keeps the stages full through TMA. A K-major operand comes as one box of
 // rows of 128 bytes of k; an MN-major one as boxes of 128 bytes of m (or n) by a k tile. With multicast each block of
 // the pair loads half of the operand that both multiply, into both.
 // SPDX-License-Identifier: Apache-2.0
@@ -68,10 +68,12 @@ __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
     for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
       tile::wait(&shared.empty[state.stage], state.parity ^ 1);
       std::uint64_t* const full = &shared.full[state.stage];
-      ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
       const auto first = static_cast<std::int32_t>(k * I::kBK);
-      load_operand<I, I::kBM>(a, first, scheduler.rank, shared.a[state.stage], full);
-      load_operand<I, I::kBN>(b, first, scheduler.rank, shared.b[state.stage], full);
+      if (threadIdx.x == 0) {  // all know what is next: the compiler then keeps it in uniform registers
+        ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+        load_operand<I, I::kBM>(a, first, scheduler.rank, shared.a[state.stage], full);
+        load_operand<I, I::kBN>(b, first, scheduler.rank, shared.b[state.stage], full);
+      }
       state.next();
     }
   }

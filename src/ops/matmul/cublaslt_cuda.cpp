@@ -136,7 +136,7 @@ const char* unsupported_reason(const Problem& p) {
 // Descriptors of a product, and what its heuristic says of them.
 class Descriptors {
  public:
-  Descriptors(const lt::Library& library, const Problem& problem) : library_(library) {
+  Descriptors(const lt::Library& library, const Problem& problem) : library_(library), adds_c_(problem.c.rank > 0) {
     Product x;
     if (!product_of(problem, &x)) return;
     const std::int32_t compute = problem.a.type == GPUDNN_DATA_DOUBLE                               ? lt::kF64
@@ -177,6 +177,8 @@ class Descriptors {
     int count = 0;
     const bool answered =
         library_.preference_set(preference, lt::kMaxWorkspace, &most, sizeof most) == 0 &&
+        (!adds_c_ ||
+         library_.preference_set(preference, lt::kReductionSchemes, &lt::kInSumsType, sizeof lt::kInSumsType) == 0) &&
         library_.heuristic(handle, desc, a, b, c, d, preference, kCublasltAlgorithms, results, &count) == 0;
     (void)library_.preference_destroy(preference);
     if (!answered || number >= count || results[number].state != 0) return false;
@@ -199,6 +201,8 @@ class Descriptors {
   }
 
   const lt::Library& library_;
+  // Its splits may be added up in d, which then holds c first: each addition rounds to d's type.
+  bool adds_c_ = false;
   bool ok_ = false;
 };
 
@@ -291,9 +295,10 @@ Status cublaslt_launch(const LaunchSite& site, const void* prepared_plan, const 
   }
   const void* const a = prepared.swapped ? args.a : args.b;
   const void* const b = prepared.swapped ? args.b : args.a;
-  const int status = prepared.library.matmul(
-      lt::handle_of(site.device.ordinal), x.desc, scalar(0), a, x.a, b, x.b, scalar(1), has_c ? args.c : args.d, x.c,
-      args.d, x.d, &prepared.proposal.algorithm, site.workspace, prepared.proposal.workspace_bytes, site.stream);
+  const int status =
+      prepared.library.matmul(lt::handle_of(site.device.ordinal), x.desc, scalar(0), a, x.a, b, x.b, scalar(1),
+                              has_c ? args.c : args.d, has_c ? x.c : x.d, args.d, x.d, &prepared.proposal.algorithm,
+                              site.workspace, prepared.proposal.workspace_bytes, site.stream);
   GPUDNN_REQUIRE(status == 0 && x.ok(), GPUDNN_STATUS_EXECUTION_FAILED, "cublasLtMatmul failed with status %d", status);
   return GPUDNN_STATUS_SUCCESS;
 }
