@@ -40,10 +40,7 @@ enum DescAttribute : std::int32_t {
   kBiasType = 26,
 };
 enum LayoutAttribute : std::int32_t { kBatchCount = 5, kBatchStride = 6 };
-enum PreferenceAttribute : std::int32_t { kMaxWorkspace = 1, kReductionSchemes = 3 };
-// How sums of splits meet, for kReductionSchemes: in the type of the sums, not that of the result. No splits always
-// may.
-constexpr std::uint32_t kInSumsType = 2;
+enum PreferenceAttribute : std::int32_t { kMaxWorkspace = 1 };
 enum Epilogue : std::int32_t { kPlain = 1, kBias = 4 };
 
 struct Library {

@@ -123,6 +123,9 @@ const char* unsupported_reason(const Problem& p) {
   if (p.activation != Activation::identity) return "it has no activation that is as exact";
   if (p.a.type == GPUDNN_DATA_FLOAT && p.d.type != GPUDNN_DATA_FLOAT) return "products of floats are floats";
   if (p.math == GPUDNN_FMA_MATH && p.a.type != GPUDNN_DATA_FLOAT) return "the math type rules out tensor cores";
+  if (p.c.rank > 0 && p.d.type != GPUDNN_DATA_FLOAT && p.d.type != GPUDNN_DATA_DOUBLE) {
+    return "it may round sums to d's type before it adds c";
+  }
   const bool eight_bits = is_float8(p.a.type);
   if (p.scales != 0 && !eight_bits) return "it scales 8-bit operands alone";
   if ((p.scales & (kScaleD | kAmax)) != 0 && !is_float8(p.d.type)) return "it scales 8-bit results alone";
@@ -136,7 +139,7 @@ const char* unsupported_reason(const Problem& p) {
 // Descriptors of a product, and what its heuristic says of them.
 class Descriptors {
  public:
-  Descriptors(const lt::Library& library, const Problem& problem) : library_(library), adds_c_(problem.c.rank > 0) {
+  Descriptors(const lt::Library& library, const Problem& problem) : library_(library) {
     Product x;
     if (!product_of(problem, &x)) return;
     const std::int32_t compute = problem.a.type == GPUDNN_DATA_DOUBLE                               ? lt::kF64
@@ -177,8 +180,6 @@ class Descriptors {
     int count = 0;
     const bool answered =
         library_.preference_set(preference, lt::kMaxWorkspace, &most, sizeof most) == 0 &&
-        (!adds_c_ ||
-         library_.preference_set(preference, lt::kReductionSchemes, &lt::kInSumsType, sizeof lt::kInSumsType) == 0) &&
         library_.heuristic(handle, desc, a, b, c, d, preference, kCublasltAlgorithms, results, &count) == 0;
     (void)library_.preference_destroy(preference);
     if (!answered || number >= count || results[number].state != 0) return false;
@@ -201,8 +202,6 @@ class Descriptors {
   }
 
   const lt::Library& library_;
-  // Its splits may be added up in d, which then holds c first: each addition rounds to d's type.
-  bool adds_c_ = false;
   bool ok_ = false;
 };
 
