@@ -402,8 +402,8 @@ TEST(Rnn, RandomProblems) {
 // Wide layers stand at edges of kernels, which the host's loops do not have: there they would take most of all tests'
 // time. In multiplications of a forward pass.
 bool is_for_kernels(const Problem& p) {
-  constexpr double kMostOnTheHost = 3e7;
-  return static_cast<double>(p.sequences.capacity()) * static_cast<double>(weight_count(p.net)) > kMostOnTheHost;
+  constexpr double kHostLimit = 3e7;
+  return static_cast<double>(p.sequences.capacity()) * static_cast<double>(weight_count(p.net)) > kHostLimit;
 }
 
 TEST(Rnn, HandPickedProblems) {

@@ -258,7 +258,7 @@ bool is_rounded_curve(const Problem& p) {
   const bool has_one = p.activation == Activation::gelu || p.activation == Activation::gelu_tanh ||
                        p.activation == Activation::swish || p.activation == Activation::tanh ||
                        p.activation == Activation::sigmoid;
-  return has_one && p.d.type != GPUDNN_DATA_FLOAT && element_size(p.d.type) <= 2 && (p.scales & matmul::kAmax) == 0;
+  return has_one && p.d.type != GPUDNN_DATA_FLOAT && element_size(p.d.type) <= 2;
 }
 
 // Additions in the tensor core's accumulator of 14 bits: one for 32 products, over all of k or a k tile of 128.
