@@ -47,7 +47,7 @@ constexpr bool is_plain_tile(const TileShape& tile) { return tile.bn % 64 != 0; 
 struct GemmConfig {
   std::int32_t tile = 0;
   Multicast multicast = Multicast::none;
-  std::int32_t splits = 1;  // 1, 2, 4 or 8 blocks of a cluster share a tile's k
+  std::int32_t splits = 1;  // 1, 2, 3, 4 or 8 blocks of a cluster share a tile's k; swap-AB tiles not 3
   std::int32_t raster = 8;  // tiles along m that neighbouring blocks take before the next along n
 };
 

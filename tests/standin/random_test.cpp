@@ -166,6 +166,20 @@ std::string wrong_with_product(const MatmulCase& c, int i) {
 
 TEST(StandInRandom, MatrixProducts) { sweep(250, random_matmul, wrong_with_product); }
 
+// Sums outside of the tensor core need registers that the largest tiles have not: the others take the product.
+TEST(StandInRandom, ProductsWhoseSumsLeaveTheTensorCoreRunByGemmSm90) {
+  for (const char* line : {"matmul f8e4m3 f8e4m3->bf16 m512n512k512 ta=n tb=t acc=f32 math=default",
+                           "matmul f8e5m2 f8e4m3->f8e5m2 m7n640k1040 ta=n tb=t acc=f32 epi=descale_a,amax math=default",
+                           "matmul f8e4m3 f8e5m2->f32 b3m40n72k64 ta=n tb=t acc=f32 epi=bias,gelu math=default"}) {
+    const MatmulCase c = matmul_case(line, true, 1);
+    int configs = 0;
+    for (const matmul::Choice& choice : matmul::rank(c.problem, *Backend::at_hand().handle()->device))
+      configs += std::string(choice.engine->name) == "gemm_sm90" ? 1 : 0;
+    EXPECT_GT(configs, 0) << line;
+    EXPECT_EQ(wrong_with_product(c, 0), "") << line;
+  }
+}
+
 // --- the others ------------------------------------------------------------------------------------------------------
 
 TEST(StandInRandom, Poolings) { sweep(300, random_pooling, wrong_with_run<pooling::Problem>); }

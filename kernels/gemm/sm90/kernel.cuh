@@ -3,9 +3,9 @@
 // D = epilogue(alpha * A B), A is m x k and B k x n, both with any major of 16-bit elements and K-major of others.
 //
 // Data flow of a block:
-//   producer    one thread. For each work tile and k tile it waits for an empty stage and starts the copies that fill
-//   it
-//               (tma_tile.cuh). Pairs of blocks load an operand that both multiply once (multicast).
+//   producer    one warp. For each work tile and k tile it waits for an empty stage, and one of its threads starts the
+//               copies that fill it (tma_tile.cuh). Pairs of blocks load an operand that both multiply once
+//               (multicast).
 //   consumers   1 or 2 warpgroups. They wait for a full stage, multiply it into their registers, and release the stage
 //               before (mainloop.cuh). A tile done, they store it (store_common.cuh and its like): ping-pong consumers
 //               while another multiplies.
@@ -21,6 +21,7 @@
 #include "kernels/gemm/sm90/store_rows.cuh"
 #include "kernels/gemm/sm90/store_swapped.cuh"
 #include "kernels/gemm/sm90/tma_tile.cuh"
+#include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 
 namespace gpudnn::kernels::gemm::sm90 {
@@ -70,35 +71,31 @@ __global__ void __launch_bounds__(I::kThreads, I::kTile.residency) gemm_sm90(con
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const bool multicast = p.multicast != Multicast::none;
-  if (warp == 0) {
-    if (threadIdx.x == 0) ptx::prefetch_tensormap(&p.a);
-    if (threadIdx.x == 1) ptx::prefetch_tensormap(&p.b);
-    make_barriers<I>(shared, multicast ? 2 : 1);
-  }
+  const bool multicast = pairs_up<I>(p);
+  // The start is a chain of accesses to memory that nobody has touched yet: its links are forged side by side.
+  if (threadIdx.x == 0) ptx::prefetch_tensormap(&p.a);
+  if (threadIdx.x == 32) ptx::prefetch_tensormap(&p.b);
+  if (!I::kSwapAb && threadIdx.x == 64 && p.stores_boxes) ptx::prefetch_tensormap(&p.d);
+  make_barriers<I>(p, shared, threadIdx.x / 32);
+  __syncwarp();
   __syncthreads();
-  if (multicast) {
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
-  }
-  if (warp < 4) {
+  // A release would wait for all memory that is under way; barriers that are made need none.
+  if (multicast || (kSendsEarly<I> && p.splits > 1)) ptx::cluster_arrive_relaxed();
+  if (multicast) ptx::cluster_wait();
+  if (__builtin_expect(warp < 4, 1)) {
     ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (threadIdx.x == 0) produce<I>(p, shared);
+    if (warp == 0) produce<I>(p, shared);
     __syncwarp();
-    if (p.splits > 1) {  // the consumers' sums are staged
-      ptx::cluster_arrive();
+    if (p.splits > 1) {  // the consumers meet those of other blocks
+      if (!kSendsEarly<I>) ptx::cluster_arrive_relaxed();
       ptx::cluster_wait();
     }
   } else {
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
     consume<I>(p, shared, warp / 4 - 1);
-    __syncwarp();
   }
-  // No block leaves while another may still write to its shared memory, or read it.
-  if (multicast || p.splits > 1) {
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
-  }
+  // Another block may still write to a block's shared memory until the producer has seen its stages released, and the
+  // consumers have waited for its sums: nothing comes after that, and each leaves alone.
 }
 
 template <class I>

@@ -116,7 +116,7 @@ __device__ __forceinline__ void multiply(const Params& p, Shared<I>& shared, con
     return;
   }
   const std::uint32_t count = work.k_end - work.k_begin;
-  const bool multicast = p.multicast != Multicast::none;
+  const bool multicast = pairs_up<I>(p);
   if constexpr (sizeof(T) == 2 && I::kPromotes) {
     multiply_promoted<I, T, T>(shared, count, consumer, multicast, sum, state);
   } else if constexpr (sizeof(T) == 2) {

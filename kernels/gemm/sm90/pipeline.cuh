@@ -49,7 +49,8 @@ struct Instance {
   static constexpr int kChunks = kBN / 64;  // of 64 columns
   static constexpr bool kPromotes = sizeof(T) == 1 && kRowBlocks * kBN / 2 <= 64;
   static_assert(kBM == 64 * kRowBlocks * (kPingPong ? 1 : kConsumers), "warpgroups take blocks of 64 rows");
-  static constexpr int kStaging = kSwapAb ? 16 : kStagingBytes;  // swap-AB stages sums where the k tiles were
+  // Swap-AB stages sums where the k tiles were; small ones of other blocks come to a place of their own.
+  static constexpr int kStaging = !kSwapAb ? kStagingBytes : kBN <= 16 ? kBM * kBN * 4 : 16;
   static_assert((kSwapAb || kBN % (kPlain ? 16 : 64) == 0) && kRowBlocks * kBN / 2 <= 160,
                 "accumulators fit the registers");
 };
@@ -63,20 +64,36 @@ struct alignas(1024) Shared {
   std::uint64_t full[I::kStages];
   std::uint64_t empty[I::kStages];
   std::uint64_t fetched[I::kConsumers];  // ping-pong: the consumer has seen all stages of its tile filled
+  std::uint64_t sums;                    // those of the cluster's blocks have come
 };
 
-// By a whole warp, a lane for each barrier: they lie one after the other.
+// Whether other blocks may send their sums as soon as they know that this one has begun: to a place that no k tile has.
 template <class I>
-__device__ __forceinline__ void make_barriers(Shared<I>& shared, std::uint32_t cluster) {
-  constexpr unsigned kAll = 2 * I::kStages + I::kConsumers;
-  static_assert(kAll <= 32 && offsetof(Shared<I>, fetched) == offsetof(Shared<I>, full) + 16 * I::kStages);
-  const unsigned lane = threadIdx.x % 32;
-  if (lane < kAll) {
-    const std::uint32_t readers = I::kWarpsOfTile * cluster;
-    ptx::mbarrier_init(&shared.full[0] + lane, lane < I::kStages ? 1 : lane < 2 * I::kStages ? readers : 4);
+constexpr bool kSendsEarly = I::kSwapAb&& I::kStaging >= I::kBM* I::kBN * 4;
+
+// Whether the block is one of a pair that shares loads.
+template <class I>
+__device__ __forceinline__ bool pairs_up(const Params& p) {
+  return !I::kSwapAb && p.multicast != Multicast::none;
+}
+
+// Each warp makes some of them, for one warp takes some 40 cycles for each; they lie one after the other.
+template <class I>
+__device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared, unsigned warp) {
+  constexpr unsigned kSums = 2 * I::kStages + I::kConsumers;
+  static_assert(offsetof(Shared<I>, fetched) == offsetof(Shared<I>, full) + 16 * I::kStages &&
+                offsetof(Shared<I>, sums) == offsetof(Shared<I>, full) + 8 * kSums);
+  if (threadIdx.x % 32 != 0) return;
+  const std::uint32_t readers = I::kWarpsOfTile * (pairs_up<I>(p) ? 2 : 1);
+#pragma unroll 1
+  for (unsigned i = warp; i <= kSums; i += I::kThreads / 32) {
+    ptx::mbarrier_init(&shared.full[0] + i, i < I::kStages || i == kSums ? 1 : i < 2 * I::kStages ? readers : 4);
     ptx::fence_mbarrier_init();
+    if (I::kSwapAb && i == kSums && p.splits > 1) {
+      constexpr std::uint32_t kBytes = I::kBM * I::kBN * 4;
+      ptx::mbarrier_arrive_expect_tx(&shared.sums, kBytes - (kBytes >> (__ffs(static_cast<int>(p.splits)) - 1)));
+    }
   }
-  __syncwarp();
 }
 
 // The stage is read: told to each block whose copies fill it, by a lane for each.

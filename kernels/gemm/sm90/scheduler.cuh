@@ -4,6 +4,7 @@
 
 #include "kernels/gemm/sm90/work_tile.hpp"
 #include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/clusterid.cuh"
 
 namespace gpudnn::kernels::gemm::sm90 {
 
@@ -16,16 +17,9 @@ struct Scheduler {
   std::uint32_t step;
 
   __device__ __forceinline__ explicit Scheduler(const Params& params) : p(params) {
-    const std::uint32_t cluster = p.multicast != Multicast::none ? 2 : p.splits;
-    if (cluster == 1) {
-      rank = 0;
-      index = blockIdx.x;
-      step = gridDim.x;
-    } else {
-      rank = ptx::cluster_ctarank();
-      index = blockIdx.x / cluster;
-      step = gridDim.x / cluster;
-    }
+    rank = ptx::cluster_ctarank();
+    index = ptx::clusterid();
+    step = ptx::nclusterid();
   }
 
   [[nodiscard]] __device__ __forceinline__ bool has_tile() const { return index < p.works; }

@@ -1,13 +1,15 @@
 // From the accumulators of a consumer warpgroup to D along its rows, for any epilogue, strides and types: 64 x 64 sums
 // at a time are staged as floats, and each thread takes 8 neighbours of a row through the chain (epilogue/chain.cuh),
-// with vector loads and stores. Where the blocks of a cluster have a share of k each, all stage their whole tile in the
-// shared memory of the stages, and share the rows; sums of a row are added in the order of the splits.
+// with vector loads and stores. Where the blocks of a cluster have a share of k each, they share the tile's pieces:
+// each sends its sums of a piece to the shared memory of the one that finishes it, whose barrier counts the bytes.
+// Nothing is fetched, and no fence waits for memory; sums are added in the order of the splits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/gemm/epilogue/chain.cuh"
 #include "kernels/gemm/sm90/mainloop.cuh"
-#include "kernels/ptx/ld_shared_cluster.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/st_async_narrow.cuh"
 
 namespace gpudnn::kernels::gemm::sm90 {
 
@@ -55,29 +57,74 @@ __device__ __forceinline__ void finish_row(const Params& p, EpilogueState* state
   }
 }
 
-// All of a tile's sums, in the stages, which all consumers have read by then; and then those of the cluster's other
-// blocks.
+// How the blocks of a cluster that have a share of k each divide a tile: pieces of 16 rows x 64 columns, dealt to the
+// consumer warpgroups of all blocks in turn.
+struct Pieces {
+  std::uint32_t along_m;
+  std::uint32_t count;
+  std::uint32_t owners;    // warpgroups
+  std::uint32_t of_block;  // that a block has room for
+};
+constexpr int kPieceBytes = 16 * 256;
+
 template <class I>
-__device__ __forceinline__ void stage_splits(Shared<I>& shared, std::uint32_t rows, int consumer, const Sums<I>& sum) {
-  static_assert(I::kBM * I::kBN * 4 <= I::kStages * (I::kABytes + I::kBBytes), "the stages hold a tile's sums");
-  ptx::barrier_sync(kConsumersBarrier, 128 * I::kConsumers);
-  if (!I::kPingPong || consumer == 0) {
+__device__ __forceinline__ Pieces pieces_of(const Params& p, std::uint32_t rows) {
+  const std::uint32_t along_m = (rows + 15) / 16;
+  const std::uint32_t count = along_m * I::kChunks;
+  const std::uint32_t owners = p.splits * I::kConsumers;
+  return {along_m, count, owners, (count + owners - 1) / owners * I::kConsumers};
+}
+
+// A warp's fragments of 16 rows x 64 columns, to a piece in shared memory of any block of the cluster.
+__device__ __forceinline__ void send_sums(std::uint32_t piece, const float* sum, std::uint32_t barrier) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
-    for (int i = 0; i < I::kRowBlocks * I::kChunks; ++i) {
-      const int row_block = i / I::kChunks + (I::kPingPong ? 0 : consumer * I::kRowBlocks);
-      if (row_block * 64 + threadIdx.x % 128 / 32 * 16 < rows) {
-        stage_sums(&shared.a[0][0] + (row_block * I::kChunks + i % I::kChunks) * kStagingBytes,
-                   sum[i / I::kChunks] + i % I::kChunks * 32);
-      }
+  for (int j = 0; j < 8; ++j) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int place = chunk_place(lane / 4 + 8 * half, j, lane % 4 / 2) + lane % 2 * 8;
+      ptx::st_async(piece + static_cast<std::uint32_t>(place),
+                    make_float2(sum[4 * j + 2 * half], sum[4 * j + 2 * half + 1]), barrier);
     }
   }
+}
+
+// Every block's sums to the owners of the pieces: [split][piece of the block], where the stages were.
+template <class I>
+__device__ __forceinline__ void send_splits(const Params& p, Shared<I>& shared, const Pieces& pieces,
+                                            std::uint32_t rank, int consumer, const Sums<I>& sum) {
+  static_assert(
+      I::kBM * I::kBN * 4 + kMaxSplits * I::kConsumers * kPieceBytes <= I::kStages * (I::kABytes + I::kBBytes),
+      "the stages hold a tile's sums");
   __syncwarp();
-  ptx::cluster_arrive();
+  ptx::cluster_arrive_relaxed();  // all blocks have read their stages
   ptx::cluster_wait();
+  if (threadIdx.x == 128) {
+    const std::uint32_t rest = pieces.count % pieces.owners;
+    const std::uint32_t first = rank * I::kConsumers;
+    const std::uint32_t more = rest > first ? min(rest - first, static_cast<std::uint32_t>(I::kConsumers)) : 0;
+    const std::uint32_t mine = pieces.count / pieces.owners * I::kConsumers + more;
+    ptx::mbarrier_arrive_expect_tx(&shared.sums, mine * p.splits * kPieceBytes);
+  }
+  const std::uint32_t area = ptx::shared_address(&shared.a[0][0]) + rank * pieces.of_block * kPieceBytes;
+  const std::uint32_t barrier = ptx::shared_address(&shared.sums);
+  if (I::kPingPong && consumer != 0) return;
+#pragma unroll
+  for (int i = 0; i < I::kRowBlocks * I::kChunks; ++i) {
+    const std::uint32_t row_block = i / I::kChunks + (I::kPingPong ? 0 : consumer * I::kRowBlocks);
+    const std::uint32_t along_m = row_block * 4 + threadIdx.x % 128 / 32;
+    if (along_m >= pieces.along_m) continue;
+    const std::uint32_t piece = i % I::kChunks * pieces.along_m + along_m;
+    const std::uint32_t owner = piece % pieces.owners;
+    const std::uint32_t place = piece / pieces.owners * I::kConsumers + owner % I::kConsumers;
+    const std::uint32_t to = owner / I::kConsumers;
+    send_sums(ptx::mapa(area + place * kPieceBytes, to), sum[i / I::kChunks] + i % I::kChunks * 32,
+              ptx::mapa(barrier, to));
+  }
 }
 
 // Works through pieces of 16 rows x 64 columns: without splits those of this warpgroup, 64 x 64 at a time; with splits
-// the tile's, which all warpgroups of the cluster share. One copy of the chain's code serves both.
+// those that it has of the tile. One copy of the chain's code serves both.
 template <class I>
 __device__ __forceinline__ void store_rows(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
                                            const Sums<I>& sum, EpilogueState* state) {
@@ -87,12 +134,18 @@ __device__ __forceinline__ void store_rows(const Params& p, Shared<I>& shared, c
   const std::uint32_t first_row = splits || I::kPingPong ? 0 : consumer * I::kRowBlocks * 64;
   // None in the second tile of a pair that has but one.
   const std::uint32_t rows = work.m < p.m ? min(static_cast<std::uint32_t>(I::kBM), p.m - work.m) : 0;
+  const Pieces pieces = pieces_of<I>(p, rows);
   // Pieces along m: the rows of the warpgroup (64 at a time, all of them), or the tile's that exist.
-  const std::uint32_t pieces_m = splits ? (rows + 15) / 16 : 4;
-  const std::uint32_t end = splits ? pieces_m * I::kChunks : 4 * I::kRowBlocks * I::kChunks;
-  const std::uint32_t step = splits ? p.splits * I::kConsumers : 1;
-  const std::uint32_t staged = ptx::shared_address(splits ? &shared.a[0][0] : shared.staging[consumer]);
-  if (splits) stage_splits<I>(shared, rows, consumer, sum);
+  const std::uint32_t pieces_m = splits ? pieces.along_m : 4;
+  const std::uint32_t end = splits ? pieces.count : 4 * I::kRowBlocks * I::kChunks;
+  const std::uint32_t step = splits ? pieces.owners : 1;
+  const unsigned char* staged = splits ? &shared.a[0][0] + consumer * kPieceBytes : shared.staging[consumer];
+  const std::uint32_t next_split = pieces.of_block * kPieceBytes;
+  if (splits) {
+    send_splits<I>(p, shared, pieces, rank, consumer, sum);
+    while (!ptx::mbarrier_try_wait_acquire_cluster(&shared.sums, 0)) {
+    }
+  }
 #pragma unroll 1
   for (std::uint32_t piece = splits ? rank * I::kConsumers + consumer : 0; piece < end; piece += step) {
     const std::uint32_t chunk = piece / pieces_m;  // of 64 x 64; with splits, of 64 columns
@@ -108,15 +161,15 @@ __device__ __forceinline__ void store_rows(const Params& p, Shared<I>& shared, c
     const std::uint32_t m = first_row + row + (splits ? 0 : chunk / I::kChunks * 64);
     const std::uint32_t n = work.n + chunk % I::kChunks * 64 + thread % 8 * 8;
     const int count = min(8, static_cast<int>(p.n) - static_cast<int>(n));
+    const int in_piece = static_cast<int>(splits ? row % 16 : row % 64);
+    const unsigned char* const low = staged + chunk_place(in_piece, static_cast<int>(thread % 8), 0);
+    const unsigned char* const high = staged + chunk_place(in_piece, static_cast<int>(thread % 8), 1);
+    if (splits) staged += I::kConsumers * kPieceBytes;
     if (m >= rows || count <= 0) continue;
-    const std::uint32_t base = staged + (splits ? (row / 64 * I::kChunks + chunk) * kStagingBytes : 0);
-    const int in_chunk = static_cast<int>(row % 64);
-    const std::uint32_t low = base + chunk_place(in_chunk, static_cast<int>(thread % 8), 0);
-    const std::uint32_t high = base + chunk_place(in_chunk, static_cast<int>(thread % 8), 1);
     float v[8] = {};
     for (std::uint32_t split = 0; split < p.splits; ++split) {
-      const std::uint32_t from = splits ? split : rank;
-      add8(ptx::ld_shared_cluster(ptx::mapa(low, from)), ptx::ld_shared_cluster(ptx::mapa(high, from)), v);
+      add8(*reinterpret_cast<const float4*>(low + split * next_split),
+           *reinterpret_cast<const float4*>(high + split * next_split), v);
     }
     finish_row<I>(p, state, work, work.m + m, n, count, v);
   }

@@ -1,4 +1,4 @@
-// The producer of a matrix product: one thread keeps the stages full through TMA. A K-major operand comes as one box of
+// The producer of a matrix product: a warp keeps the stages full through TMA. A K-major operand comes as one box of
 // rows of 128 bytes of k; an MN-major one as boxes of 128 bytes of m (or n) by a k tile. With multicast each block of
 // the pair loads half of the operand that both multiply, into both.
 // SPDX-License-Identifier: Apache-2.0
@@ -49,6 +49,7 @@ __device__ __forceinline__ void load_operand(const TileLoad& load, std::int32_t 
 
 template <class I>
 __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
+  constexpr bool kMayBeMnMajor = sizeof(typename I::T) == 2 && !I::kPromotes;
   PipelineState<I::kStages> state;
   for (Scheduler<I> scheduler(p); scheduler.has_tile(); scheduler.next()) {
     const WorkTile work = scheduler.tile();
@@ -56,24 +57,29 @@ __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
                         static_cast<std::int32_t>(I::kSwapAb ? work.n : work.m),
                         {static_cast<std::int32_t>(p.a_repeat[0].quotient(work.batch[0])),
                          static_cast<std::int32_t>(p.a_repeat[1].quotient(work.batch[1]))},
-                        p.a_mn_major,
-                        p.multicast == Multicast::a};
+                        kMayBeMnMajor && p.a_mn_major,
+                        pairs_up<I>(p) && p.multicast == Multicast::a};
     const TileLoad b = {&p.b,
                         static_cast<std::int32_t>(I::kSwapAb ? work.m : work.n),
                         {static_cast<std::int32_t>(p.b_repeat[0].quotient(work.batch[0])),
                          static_cast<std::int32_t>(p.b_repeat[1].quotient(work.batch[1]))},
-                        p.b_mn_major,
-                        p.multicast == Multicast::b};
+                        kMayBeMnMajor && !I::kSwapAb && p.b_mn_major,
+                        pairs_up<I>(p) && p.multicast == Multicast::b};
     for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
       tile::wait(&shared.empty[state.stage], state.parity ^ 1);
       std::uint64_t* const full = &shared.full[state.stage];
-      ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
       const auto first = static_cast<std::int32_t>(k * I::kBK);
-      load_operand<I, I::kBM>(a, first, scheduler.rank, shared.a[state.stage], full);
-      load_operand<I, I::kBN>(b, first, scheduler.rank, shared.b[state.stage], full);
+      if (threadIdx.x == 0) {  // all know what is next: the compiler then keeps it in uniform registers
+        ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+        load_operand<I, I::kBM>(a, first, scheduler.rank, shared.a[state.stage], full);
+        load_operand<I, I::kBN>(b, first, scheduler.rank, shared.b[state.stage], full);
+      }
       state.next();
     }
   }
+  // The other block of a pair has released all stages: it sends nothing to this block any more.
+  if (!pairs_up<I>(p)) return;
+  for (int i = 0; i < I::kStages; ++i, state.next()) tile::wait(&shared.empty[state.stage], state.parity ^ 1);
 }
 
 }  // namespace gpudnn::kernels::gemm::sm90

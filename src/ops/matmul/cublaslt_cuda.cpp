@@ -123,6 +123,9 @@ const char* unsupported_reason(const Problem& p) {
   if (p.activation != Activation::identity) return "it has no activation that is as exact";
   if (p.a.type == GPUDNN_DATA_FLOAT && p.d.type != GPUDNN_DATA_FLOAT) return "products of floats are floats";
   if (p.math == GPUDNN_FMA_MATH && p.a.type != GPUDNN_DATA_FLOAT) return "the math type rules out tensor cores";
+  if (p.c.rank > 0 && p.d.type != GPUDNN_DATA_FLOAT && p.d.type != GPUDNN_DATA_DOUBLE) {
+    return "it may round sums to d's type before it adds c";
+  }
   const bool eight_bits = is_float8(p.a.type);
   if (p.scales != 0 && !eight_bits) return "it scales 8-bit operands alone";
   if ((p.scales & (kScaleD | kAmax)) != 0 && !is_float8(p.d.type)) return "it scales 8-bit results alone";
@@ -291,9 +294,10 @@ Status cublaslt_launch(const LaunchSite& site, const void* prepared_plan, const 
   }
   const void* const a = prepared.swapped ? args.a : args.b;
   const void* const b = prepared.swapped ? args.b : args.a;
-  const int status = prepared.library.matmul(
-      lt::handle_of(site.device.ordinal), x.desc, scalar(0), a, x.a, b, x.b, scalar(1), has_c ? args.c : args.d, x.c,
-      args.d, x.d, &prepared.proposal.algorithm, site.workspace, prepared.proposal.workspace_bytes, site.stream);
+  const int status =
+      prepared.library.matmul(lt::handle_of(site.device.ordinal), x.desc, scalar(0), a, x.a, b, x.b, scalar(1),
+                              has_c ? args.c : args.d, has_c ? x.c : x.d, args.d, x.d, &prepared.proposal.algorithm,
+                              site.workspace, prepared.proposal.workspace_bytes, site.stream);
   GPUDNN_REQUIRE(status == 0 && x.ok(), GPUDNN_STATUS_EXECUTION_FAILED, "cublasLtMatmul failed with status %d", status);
   return GPUDNN_STATUS_SUCCESS;
 }

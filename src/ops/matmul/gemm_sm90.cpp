@@ -157,6 +157,15 @@ bool encode_all(int device, sm90::GemmPlan* plan) {
   });
 }
 
+// Null if a tile takes the product, else why the first one does not.
+const char* reason_of_all_tiles(const sm90::Gemm& gemm) {
+  const char* const why = sm90::unsupported_reason(gemm, {});
+  for (int tile = 1; why != nullptr && tile < sm90::kTileCount; ++tile) {
+    if (sm90::unsupported_reason(gemm, {.tile = tile}) == nullptr) return nullptr;
+  }
+  return why;
+}
+
 // Whether the vectors of the plan stand at this address.
 void set_address(kernels::gemm::Matrix* matrix, const void* address) {
   matrix->data = const_cast<void*>(address);  // NOLINT: c and bias are only read
@@ -174,17 +183,18 @@ Support gemm_sm90_supports(const Problem& problem, const Device& device) {
 }
 
 Support gemm_sm90_takes(const Problem& problem, const Device& device) {
-  constexpr int kPromotingTile = 6;
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (problem.overrides != 0) return Support::no("it takes no extents from device memory");
+  // Nor does it matter to 16 bits, but the greatest magnitude is a float.
+  if (problem.activation == Activation::tanh && (problem.scales & kAmax) != 0) {
+    return Support::no("its tanh is off by 2^-12.5 near 1, which the greatest magnitude shows");
+  }
   const int last = problem.d.rank - 1;
   if (!is_contiguous(problem.a, last - 1, last) || !is_contiguous(problem.b, last, last - 1)) {
     return Support::no("an operand has neither contiguous rows nor columns, or repeats them");
   }
   const sm90::Gemm gemm = gemm_of(problem, is_columnwise(problem.d));
-  const sm90::GemmConfig config = {.tile = gemm.promotes ? kPromotingTile : 0};
-  static_assert(sm90::promotes_sums(sm90::kTiles[kPromotingTile]), "a tile that promotes");
-  if (const char* const why = sm90::unsupported_reason(gemm, config)) return Support::no(why);
+  if (const char* const why = reason_of_all_tiles(gemm)) return Support::no(why);
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 

@@ -73,7 +73,7 @@ Footprint footprint_of(const Gemm& gemm, const GemmConfig& config, const DeviceR
   f.dram_bytes = tensor_bytes(gemm) / filled * (1 + costs.uneven * uneven);
   f.shown = costs.shown;
   f.start_seconds = costs.start_seconds + costs.load_latency + costs.code_seconds * tile_elements / (128 * 256);
-  const double join = tile.swap_ab ? costs.swap_ab_split_seconds * config.splits
+  const double join = tile.swap_ab ? costs.swap_ab_join_seconds + costs.swap_ab_split_seconds * config.splits
                                    : costs.join_seconds + costs.split_seconds * config.splits;
   f.reduce_seconds = (config.splits > 1 ? join : 0) + (pairs ? costs.pair_seconds : 0);
   return f;
@@ -111,7 +111,7 @@ int gemm_sm90_candidates(const Gemm& gemm, const DeviceRates& rates, GemmConfig*
     const TileShape& shape = kTiles[tile];
     const double tiles =
         divide_up(gemm.m, shape.bm) * divide_up(gemm.n, shape.bn) * static_cast<double>(gemm.batch[0] * gemm.batch[1]);
-    for (const int splits : {2, 4, 8}) {
+    for (const int splits : {2, 3, 4, 8}) {
       config.splits = splits;
       if (tiles * splits <= rates.multiprocessors * shape.residency) offer(config);
     }

@@ -9,22 +9,23 @@ namespace gpudnn::kernels::matmul::sm90 {
 
 // What DeviceRates do not tell of the kernel, measured on an H200 (docs/perf-notes.md).
 struct Costs {
-  double l2_efficiency = 1.4;     // loads by TMA over the L2's rate in DeviceRates
-  double load_latency = 1.0e-6;   // seconds from a copy's start to its end under load
-  double start_seconds = 3.0e-6;  // beyond a launch: code from memory, tensor maps, the first loads
-  double code_seconds = 1.0e-6;   // of 128 x 256 elements: the larger the tile, the more of its code is cold
-  double tile_seconds = 0.2e-6;   // of a tile outside of its reduction and its store
-  double store_rate = 2.3;        // of D, times the copy rate
-  double pair_seconds = 0.4e-6;   // for blocks of a pair to meet
+  double l2_efficiency = 1.16;    // loads by TMA over the L2's rate in DeviceRates
+  double load_latency = 1.1e-6;   // seconds from a copy's start to its end under load
+  double start_seconds = 2.6e-6;  // beyond a launch: code from memory, tensor maps, the first loads
+  double code_seconds = 1.35e-6;  // of 128 x 256 elements: the larger the tile, the more of its code is cold
+  double tile_seconds = 0.18e-6;  // of a tile outside of its reduction and its store
+  double store_rate = 3.1;        // of D, times the copy rate
+  double pair_seconds = 0.05e-6;  // for blocks of a pair to meet
   double join_seconds = 1.5e-6;   // for blocks that share a reduction, and for each of them
-  double split_seconds = 0.5e-6;
-  double swap_ab_split_seconds = 0.25e-6;  // of swap-AB tiles, which are small: for each split alone
-  double shown = 0.25;                     // share of the shorter of products and memory that adds to the longer
-  double uneven = 0.4;                     // share of an uneven last round in which the memory waits
-  double filled = 1.2;                     // rate of memory of stages that are half zeros, times two
-  double crowded = 0.9;                    // of the multiprocessors take clusters of 4 or 8 blocks
-  double multicast = 0.75;                 // of the loads of an operand that a pair shares
-  double mn_major = 1.2;                   // loads of an MN-major operand over those of a K-major one
+  double split_seconds = 0.55e-6;
+  double swap_ab_join_seconds = 0.4e-6;  // of swap-AB tiles, which are small
+  double swap_ab_split_seconds = 0.06e-6;
+  double shown = 0.28;     // share of the shorter of products and memory that adds to the longer
+  double uneven = 0.27;    // share of an uneven last round in which the memory waits
+  double filled = 1.33;    // rate of memory of stages that are half zeros, times two
+  double crowded = 0.86;   // of the multiprocessors take clusters of 4 or 8 blocks
+  double multicast = 1.0;  // of the loads of an operand that a pair shares
+  double mn_major = 1.33;  // loads of an MN-major operand over those of a K-major one
 };
 constexpr Costs kCosts;
 

@@ -60,7 +60,8 @@ bool stores_boxes(const Gemm& gemm) {
 const char* unsupported_config(const Gemm& gemm, const GemmConfig& config) {
   const TileShape& tile = kTiles[config.tile];
   const int s = config.splits;
-  if (s != 1 && s != 2 && s != 4 && s != kMaxSplits) return "splits are 1, 2, 4 or 8";
+  const bool is_power = s == 1 || s == 2 || s == 4 || s == kMaxSplits;
+  if (!is_power && (s != 3 || tile.swap_ab)) return "splits are 1, 2, 4 or 8, and 3 but for swap-AB tiles";
   if (s > 1 && config.multicast != Multicast::none) return "a cluster shares its loads or its reduction, not both";
   if (s > k_tiles_of(gemm)) return "more splits than k tiles";
   if (tile.swap_ab) {
