@@ -15,8 +15,8 @@ namespace {
 using tile::AnyType;
 
 constexpr int kSharedOfMultiprocessor =
-    220 * 1024;                                   // that blocks of Hopper may have together, less what each one costs
-constexpr int kMaxSharedOfBlock = 96 * 1024;      // of the vector kernel: two blocks a multiprocessor
+    220 * 1024;                               // that blocks of Hopper may have together, less what each one costs
+constexpr int kMaxSharedOfBlock = 96 * 1024;  // of the vector kernel: two blocks a multiprocessor
 constexpr std::int64_t kMaxStride = (std::int64_t{1} << 31) - 1;
 
 std::int64_t count_of(const ProgramParams& params) {

@@ -6,14 +6,15 @@
 // the caches of instructions have to hold is then short: 16 instructions and two jumps for each kind of step that the
 // program has.
 //
-// For: at most kRegisterSlots inputs and temporaries, types of 16 bits and f32, inputs in packs of 16 bytes and less, or
-// the same for a whole pack; outputs in packs.
-// Issue slots of an element, 16 a thread: 1.6 for a step of one instruction, 1 to widen an input, 1 for a store.
+// For: at most kRegisterSlots inputs and temporaries, types of 16 bits and f32, inputs in packs of 16 bytes and less,
+// or the same for a whole pack; outputs in packs. Issue slots of an element, 16 a thread: 1.6 for a step of one
+// instruction, 1 to widen an input, 1 for a store.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "kernels/pointwise/pack_positions.cuh"
 #include "kernels/pointwise/program_registers_sm90.hpp"
+#include "kernels/ptx/pin.cuh"
 #include "kernels/tile/any_pack.cuh"
 #include "kernels/tile/program.cuh"
 
@@ -31,7 +32,8 @@ struct RegisterMachine {
   float a[E];
   std::uint32_t predicate;
 
-  __device__ __forceinline__ RegisterMachine(const RegisterArgs& its, std::uint32_t number) : args(its), first(number) {}
+  __device__ __forceinline__ RegisterMachine(const RegisterArgs& its, std::uint32_t number)
+      : args(its), first(number) {}
 
   __device__ __forceinline__ static void load(const VectorTensor& tensor, const char* from,
                                               std::uint32_t (&words)[kWords]) {
@@ -155,14 +157,14 @@ struct RegisterMachine {
 
   // The step of that number; `numbers` are its parameters.
   template <int kNumber>
-  __device__ __forceinline__ void run_step(std::uint32_t word, const float* numbers) {
+  __device__ __forceinline__ void run_step(std::uint32_t word, float number, const float* numbers) {
     namespace math = tile::pointwise;
     if constexpr (kNumber >= kFirstSlotStep) {
       constexpr auto kOp = static_cast<SlotStep>((kNumber - kFirstSlotStep) / kRegisterSlots);
       constexpr int kSlot = kNumber % kRegisterSlots;
       float(&b)[E] = slot[kSlot];
-      if constexpr (kOp == SlotStep::load) copy<kSlot>(b, __float_as_uint(numbers[0]), a);
-      if constexpr (kOp == SlotStep::keep) copy<kSlot>(a, __float_as_uint(numbers[0]), b);
+      if constexpr (kOp == SlotStep::load) copy<kSlot>(b, args.zero, a);
+      if constexpr (kOp == SlotStep::keep) copy<kSlot>(a, args.zero, b);
       if constexpr (kOp == SlotStep::add) each(b, [](float x, float y) { return math::rounded_sum(x, y); });
       if constexpr (kOp == SlotStep::sub) each(b, [](float x, float y) { return math::rounded_sum(x, -y); });
       if constexpr (kOp == SlotStep::sub_from) each(b, [](float x, float y) { return math::rounded_sum(y, -x); });
@@ -171,7 +173,6 @@ struct RegisterMachine {
       if constexpr (kOp == SlotStep::min) each(b, [](float x, float y) { return math::smaller(x, y); });
     } else {
       constexpr auto kOp = static_cast<OneStep>(kNumber);
-      const float number = numbers[tile::kStepImmediate];
       if constexpr (kOp == OneStep::square) each([](float x) { return math::rounded_product(x, x); });
       if constexpr (kOp == OneStep::add_number) each([=](float x) { return math::rounded_sum(x, number); });
       if constexpr (kOp == OneStep::mul_number) each([=](float x) { return math::rounded_product(x, number); });
@@ -184,7 +185,7 @@ struct RegisterMachine {
       if constexpr (kOp == OneStep::round_bf16) round<tile::AnyType::bf16>();
       if constexpr (kOp == OneStep::store) store(static_cast<int>(word >> 10 & 63u));
       if constexpr (kOp == OneStep::any && kAny) {
-        const tile::ProgramStep<float> step = {word, {numbers[0], numbers[1], numbers[2]}};
+        const tile::ProgramStep<float> step = {word, {numbers[0], numbers[1], number}};
         float b[E];
         tile::fetch_operand(step, *this, a, b);
         tile::apply_step(step, a, b, &predicate);
@@ -194,17 +195,17 @@ struct RegisterMachine {
 
   // Finds the step of a word by the bits of its number, from kBit down; those above are in kNumber.
   template <int kBit, int kNumber>
-  __device__ __forceinline__ void find_step(std::uint32_t word, const float* numbers) {
+  __device__ __forceinline__ void find_step(std::uint32_t word, float number, const float* numbers) {
     if constexpr (kBit < 0) {
-      run_step<kNumber>(word, numbers);
+      run_step<kNumber>(word, number, numbers);
     } else if constexpr ((kNumber | 1 << kBit) >= kStepNumbers ||
                          (kNumber < kFirstSlotStep && (kNumber | 1 << kBit) >= kOneSteps &&
                           (kNumber | 1 << kBit) < kFirstSlotStep)) {
-      find_step<kBit - 1, kNumber>(word, numbers);
+      find_step<kBit - 1, kNumber>(word, number, numbers);
     } else if ((word >> (kRegisterStepBit + kBit) & 1u) != 0) {
-      find_step<kBit - 1, kNumber | 1 << kBit>(word, numbers);
+      find_step<kBit - 1, kNumber | 1 << kBit>(word, number, numbers);
     } else {
-      find_step<kBit - 1, kNumber>(word, numbers);
+      find_step<kBit - 1, kNumber>(word, number, numbers);
     }
   }
 
@@ -215,8 +216,10 @@ struct RegisterMachine {
 #pragma unroll 1
     for (std::uint32_t word = step->word; word != 0; ++step) {
       const std::uint32_t next = step[1].word;
-      find_step<kStepNumberBits - 1, 0>(word, step->p);
-      word = next;
+      float number = step->p[tile::kStepImmediate];
+      ptx::pin(&number);  // read before the branches, which its arrival then does not delay
+      find_step<kStepNumberBits - 1, 0>(word, number, step->p);
+      word = next ^ args.zero;  // here: a copy would stand at the top, and wait for the load
     }
   }
 };

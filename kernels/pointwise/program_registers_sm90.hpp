@@ -13,6 +13,7 @@ namespace gpudnn::kernels {
 struct RegisterArgs {
   std::uint32_t packs = 0;
   std::int32_t rank = 1;
+  std::uint32_t zero = 0;                      // that the compiler does not know
   tile::FastDivmod dims[kProgramVectorLoops];  // fastest first, in packs
   VectorTensor in[kRegisterSlots];             // in packs of 16 bytes and less, or the same for a whole pack
   VectorTensor out[tile::kProgramOutputs];     // in packs

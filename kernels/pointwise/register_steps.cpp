@@ -107,9 +107,9 @@ bool register_code(const tile::ProgramCode<float>& code, RegisterCode* result) {
     const int op = static_cast<int>(step.word & 127u);
     const bool drops_nan = (step.word & tile::kStepDropsNan) != 0;
     const int of_slot = has_slot && !drops_nan ? with_slot(op) : -1;
-    const int number = of_slot >= 0         ? slot_step(static_cast<SlotStep>(of_slot), slot)
-                       : has_slot           ? one_step(OneStep::any)
-                                            : one_step(without_slot(op, source));
+    const int number = of_slot >= 0 ? slot_step(static_cast<SlotStep>(of_slot), slot)
+                       : has_slot   ? one_step(OneStep::any)
+                                    : one_step(without_slot(op, source));
     const std::uint32_t own = (step.word & (tile::kStepDropsNan | 1023u)) | static_cast<std::uint32_t>(slot) << 10;
     if (op != static_cast<int>(tile::PointwiseOp::identity) && !writer.add(number, own, step)) return false;
 

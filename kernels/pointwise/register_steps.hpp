@@ -36,9 +36,12 @@ constexpr int kOneSteps = one_step(OneStep::count);
 enum class SlotStep : std::uint8_t { load, keep, add, sub, sub_from, mul, max, min, count };
 constexpr int kStepNumberBits = 6;
 constexpr int kFirstSlotStep = 1 << (kStepNumberBits - 1);
-constexpr int slot_step(SlotStep step, int slot) { return kFirstSlotStep + static_cast<int>(step) * kRegisterSlots + slot; }
+constexpr int slot_step(SlotStep step, int slot) {
+  return kFirstSlotStep + static_cast<int>(step) * kRegisterSlots + slot;
+}
 constexpr int kStepNumbers = slot_step(SlotStep::count, 0);
-static_assert(kOneSteps <= kFirstSlotStep && kStepNumbers <= 1 << kStepNumberBits && kFirstSlotStep % kRegisterSlots == 0);
+static_assert(kOneSteps <= kFirstSlotStep && kStepNumbers <= 1 << kStepNumberBits &&
+              kFirstSlotStep % kRegisterSlots == 0);
 
 // The steps' words have the number above the other fields: of these, source and slot alone are used, and a word that
 // ends a program is 0.

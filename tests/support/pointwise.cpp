@@ -185,9 +185,7 @@ PointwiseCase random_chain(Random& random) {
   problem.rank = static_cast<int>(random.between(1, 4));
   for (int i = 0; i < problem.rank; ++i) problem.dims[i] = random.between(1, 9);
   problem.dims[problem.rank - 1] *= 8 * random.between(1, problem.rank == 1 ? 300 : 12);
-  const auto type = [&random] {
-    return random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT});
-  };
+  const auto type = [&random] { return random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT}); };
   const DataType usual = type();
   Builder builder;
   const auto loads = static_cast<int>(random.between(1, 3));
@@ -218,8 +216,8 @@ PointwiseCase random_chain(Random& random) {
   const int stores = random.chance(0.8) ? 1 : 2;
   for (int i = 0; i < stores; ++i) {
     (void)builder.store(Operand::result(i == 0 ? instructions - 1 : instructions / 2));
-    problem.stores[i] = packed_tensor(random.chance(0.8) ? usual : type(), GPUDNN_TENSOR_NCHW, problem.rank,
-                                      problem.dims);
+    problem.stores[i] =
+        packed_tensor(random.chance(0.8) ? usual : type(), GPUDNN_TENSOR_NCHW, problem.rank, problem.dims);
   }
   problem.program = builder.program();
   c.seed = random.bits() >> 16;

@@ -400,15 +400,9 @@ void run_register_steps(const kernels::RegisterCode& code, Context& context) {
       }
       continue;
     }
-    constexpr int kOps[] = {0,
-                            tile::kStepAddImmediate,
-                            tile::kStepMulImmediate,
-                            tile::kStepMaxImmediate,
-                            tile::kStepMinImmediate,
-                            0,
-                            tile::kStepMul,
-                            static_cast<int>(Op::abs),
-                            static_cast<int>(Op::neg)};
+    constexpr int kOps[] = {
+        0, tile::kStepAddImmediate, tile::kStepMulImmediate,   tile::kStepMaxImmediate,  tile::kStepMinImmediate,
+        0, tile::kStepMul,          static_cast<int>(Op::abs), static_cast<int>(Op::neg)};
     switch (static_cast<OneStep>(number)) {
       case OneStep::round_f16:
         context.round(tile::AnyType::f16, a);
