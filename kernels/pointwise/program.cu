@@ -165,7 +165,7 @@ bool try_registers(const ProgramParams& params, cudaStream_t stream) {
   if (!params.runs_compiled || params.is_double || params.rank > kProgramVectorLoops) return false;
   if (params.dims[last] % width != 0 || packs > tile::kMaxIterations) return false;
   RegisterArgs args;
-  if (!register_code(*params.code, &args.code)) return false;
+  if (!register_code(*params.code, &args.code) || (args.code.any && width == 8)) return false;
   args.packs = static_cast<std::uint32_t>(packs);
   args.rank = params.rank;
   for (int i = 0; i < params.rank; ++i) {

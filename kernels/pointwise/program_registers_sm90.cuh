@@ -2,13 +2,13 @@
 //
 // As the vector kernel (program.cuh), but a thread loads and widens its packs of all inputs before the first step, and
 // inputs and temporaries are arrays of registers. A register has no address, so a step's operation exists once for each
-// array that it may read: one number tells both, and one jump through a table leads there (register_steps.hpp). What
-// the caches of instructions have to hold is then short: 16 instructions and two jumps for each kind of step that the
-// program has.
+// array that it may read: the bits of one number lead to both, by branches that all threads take alike
+// (register_steps.hpp). What the caches of instructions have to hold is then short: 16 to 24 instructions and half a
+// dozen branches for each kind of step that the program has.
 //
 // For: at most kRegisterSlots inputs and temporaries, types of 16 bits and f32, inputs in packs of 16 bytes and less,
-// or the same for a whole pack; outputs in packs. Issue slots of an element, 16 a thread: 1.6 for a step of one
-// instruction, 1 to widen an input, 1 for a store.
+// or the same for a whole pack; outputs in packs. With kAny also the operations that have no number of their own. Issue
+// slots of an element, 24 a thread: 2 for a step of one instruction, 1 to widen an input, 1 for a store.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

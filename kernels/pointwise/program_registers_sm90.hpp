@@ -20,7 +20,7 @@ struct RegisterArgs {
   RegisterCode code;
 };
 
-// `width`: elements of a pack, 8 or 4.
+// `width`: elements of a pack; 4, or 8 where no step is OneStep::any.
 void launch_registers(int width, const RegisterArgs& args, int multiprocessors, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels
