@@ -15,9 +15,8 @@ namespace {
 using tile::AnyType;
 
 constexpr int kSharedOfMultiprocessor =
-    220 * 1024;                                   // that blocks of Hopper may have together, less what each one costs
-constexpr int kMaxSharedOfBlock = 96 * 1024;      // of the vector kernel: two blocks a multiprocessor
-constexpr int kMaxSharedOfRegisters = 40 * 1024;  // of the kernel with operands in registers: five blocks
+    220 * 1024;                               // that blocks of Hopper may have together, less what each one costs
+constexpr int kMaxSharedOfBlock = 96 * 1024;  // of the vector kernel: two blocks a multiprocessor
 constexpr std::int64_t kMaxStride = (std::int64_t{1} << 31) - 1;
 
 std::int64_t count_of(const ProgramParams& params) {
@@ -150,39 +149,34 @@ void launch_vector(VectorArgs* args, const ProgramParams& params, cudaStream_t s
                       *args);
 }
 
-// Returns false, with nothing launched, where operands and temporaries are too many for registers, or lie otherwise.
+// A tensor that the kernel with values in registers takes: of a type that it widens, in packs or the same for a pack.
+bool set_register_tensor(const ProgramParams& params, const ProgramTensor& from, int width, VectorTensor* to) {
+  const bool is_known =
+      from.type == AnyType::f16 || from.type == AnyType::bf16 || (from.type == AnyType::f32 && width == 4);
+  if (!is_known || from.is_index || !set_tensor(params, from, width, to)) return false;
+  return to->form == InputForm::staged || to->step == 0;
+}
+
+// Returns false, with nothing launched, where inputs and temporaries are too many for registers, or lie otherwise.
 bool try_registers(const ProgramParams& params, cudaStream_t stream) {
   const int width = pack_width(params);
   const int last = params.rank - 1;
   const std::int64_t packs = count_of(params) / width;
-  constexpr int kBytesOfTemp = kRegisterMaxElements * 4 * kProgramThreads;
   if (!params.runs_compiled || params.is_double || params.rank > kProgramVectorLoops) return false;
   if (params.dims[last] % width != 0 || packs > tile::kMaxIterations) return false;
-  if (params.code->temps > kMaxSharedOfRegisters / kBytesOfTemp) return false;
-  VectorArgs args;
+  RegisterArgs args;
+  if (!register_code(*params.code, &args.code) || (args.code.any && width == 8)) return false;
   args.packs = static_cast<std::uint32_t>(packs);
   args.rank = params.rank;
   for (int i = 0; i < params.rank; ++i) {
     args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 ? width : 1)));
   }
-  int place[tile::kProgramInputs] = {};
-  for (int t = 0; t < params.inputs; ++t) {
-    if (!params.in[t].present) continue;
-    if (args.inputs == kRegisterInputs) return false;
-    VectorTensor* const tensor = &args.table.in[args.inputs];
-    if (!set_tensor(params, params.in[t], width, tensor)) return false;
-    if (tensor->form == InputForm::index || (tensor->form == InputForm::gathered && tensor->step != 0)) return false;
-    if (tensor->chunk > 4 * kRegisterWords) return false;
-    place[t] = args.inputs++;
+  for (int t = 0; t < args.code.inputs; ++t) {
+    if (!set_register_tensor(params, params.in[args.code.input[t]], width, &args.in[t])) return false;
   }
   for (int t = 0; t < params.outputs; ++t) {
-    if (!set_tensor(params, params.out[t], width, &args.table.out[t])) return false;
-  }
-  args.table.code = *params.code;
-  for (int s = 0; s < args.table.code.steps; ++s) {
-    std::uint32_t& word = args.table.code.step[s].word;
-    if (static_cast<tile::StepSource>(word >> 7 & 7u) != tile::StepSource::input) continue;
-    word = (word & ~(63u << 10)) | static_cast<std::uint32_t>(place[word >> 10 & 63u]) << 10;
+    VectorTensor* const tensor = &args.out[t];
+    if (!set_register_tensor(params, params.out[t], width, tensor) || tensor->form != InputForm::staged) return false;
   }
   launch_registers(width, args, params.multiprocessors, stream);
   return true;

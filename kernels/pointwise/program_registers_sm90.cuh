@@ -1,192 +1,240 @@
-// A pointwise program of few inputs, interpreted with all of them in registers.
+// A pointwise program of few values, interpreted with all of them in registers.
 //
-// As the vector kernel (program.cuh), but a thread loads its own packs of all inputs before the first step and keeps
-// them as they lie in memory, four words each; a step's number chooses among them by a switch that all threads take
-// alike. So nothing goes through shared memory but the steps and temporaries, and more blocks fit on a multiprocessor.
+// As the vector kernel (program.cuh), but a thread loads and widens its packs of all inputs before the first step, and
+// inputs and temporaries are arrays of registers. A register has no address, so a step's operation exists once for each
+// array that it may read: the bits of one number lead to both, by branches that all threads take alike
+// (register_steps.hpp). What the caches of instructions have to hold is then short: 16 to 24 instructions and half a
+// dozen branches for each kind of step that the program has.
 //
-// For: at most kRegisterInputs tensors, each in packs of 16 bytes and less, or the same for a whole pack.
-// Issue slots of an element: 0.5 to choose an operand, 1 to widen it, 0.8 for a step's decoding, beside its arithmetic.
+// For: at most kRegisterSlots inputs and temporaries, types of 16 bits and f32, inputs in packs of 16 bytes and less,
+// or the same for a whole pack; outputs in packs. With kAny also the operations that have no number of their own. Issue
+// slots of an element, 24 a thread: 2 for a step of one instruction, 1 to widen an input, 1 for a store.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/pointwise/program.cuh"
+#include "kernels/pointwise/pack_positions.cuh"
 #include "kernels/pointwise/program_registers_sm90.hpp"
+#include "kernels/ptx/pin.cuh"
+#include "kernels/tile/any_pack.cuh"
+#include "kernels/tile/program.cuh"
 
 namespace gpudnn::kernels {
 
-static_assert(kRegisterInputs == 3, "widen() and fetch() know them");
-
-template <int N, int P>
-struct RegisterContext {
+template <int N, int P, bool kAny>
+struct RegisterMachine {
   static constexpr int E = N * P;
-  const VectorArgs& args;
-  const VectorTable& table;
-  const PackPositions<P>& positions;
+  static constexpr int kWords = 4;  // of a pack
+  using Words = std::uint32_t[P][kWords];
+
+  const RegisterArgs& args;
   std::uint32_t first;
-  std::uint32_t raw[kRegisterInputs][P][kRegisterWords];
+  float slot[kRegisterSlots][E];  // a program reads none that it has not filled
+  float a[E];
+  std::uint32_t predicate;
 
-  __device__ __forceinline__ void load_all() {
-#pragma unroll
-    for (int t = 0; t < kRegisterInputs; ++t) {
-      if (t >= args.inputs) break;
-      const VectorTensor tensor = table.in[t];
-      std::int64_t offset[P];
-      positions.byte_offsets(args, tensor, offset);
-#pragma unroll
-      for (int p = 0; p < P; ++p) load(tensor, tensor.data + offset[p], raw[t][p]);
-    }
-  }
+  __device__ __forceinline__ RegisterMachine(const RegisterArgs& its, std::uint32_t number)
+      : args(its), first(number) {}
 
-  // A tensor that stays put along a pack is read once, and fills all words.
   __device__ __forceinline__ static void load(const VectorTensor& tensor, const char* from,
-                                              std::uint32_t (&words)[kRegisterWords]) {
-    if (tensor.form != InputForm::staged) {
-      const int bytes = tensor.chunk / N;
-      const std::uint32_t one = bytes == 2   ? *reinterpret_cast<const std::uint16_t*>(from) * 0x10001u
-                                : bytes == 4 ? *reinterpret_cast<const std::uint32_t*>(from)
-                                             : *reinterpret_cast<const std::uint8_t*>(from) * 0x1010101u;
+                                              std::uint32_t (&words)[kWords]) {
+    if (tensor.form != InputForm::staged) {  // one element, in all places
+      const std::uint32_t one = tensor.chunk == 2 * N ? *reinterpret_cast<const std::uint16_t*>(from) * 0x10001u
+                                                      : *reinterpret_cast<const std::uint32_t*>(from);
 #pragma unroll
-      for (int i = 0; i < kRegisterWords; ++i) words[i] = one;
-    } else if (tensor.chunk == 16) {
+      for (int i = 0; i < kWords; ++i) words[i] = one;
+    } else if (N == 8 || tensor.chunk == 16) {
       const uint4 bits = *reinterpret_cast<const uint4*>(from);
       words[0] = bits.x, words[1] = bits.y, words[2] = bits.z, words[3] = bits.w;
-    } else if (tensor.chunk == 8) {
+    } else {
       const uint2 bits = *reinterpret_cast<const uint2*>(from);
       words[0] = bits.x, words[1] = bits.y;
-    } else {
-      words[0] = *reinterpret_cast<const std::uint32_t*>(from);
     }
   }
 
-  template <tile::AnyType kType>
-  __device__ __forceinline__ void widen(int input, float (&b)[E]) const {
-    if (input == 0) {
-      widen_words<kType>(raw[0], b);
-    } else if (input == 1) {
-      widen_words<kType>(raw[1], b);
-    } else {
-      widen_words<kType>(raw[2], b);
-    }
-  }
-  template <tile::AnyType kType>
-  __device__ __forceinline__ static void widen_words(const std::uint32_t (&from)[P][kRegisterWords], float (&b)[E]) {
+  __device__ __forceinline__ static void widen(tile::AnyType type, const Words& from, float (&to)[E]) {
     std::uint32_t words[P][N];
 #pragma unroll
     for (int p = 0; p < P; ++p) {
 #pragma unroll
-      for (int i = 0; i < N; ++i) words[p][i] = from[p][i % kRegisterWords];
+      for (int i = 0; i < N; ++i) words[p][i] = from[p][i % kWords];
     }
-    tile::widen_any<N, P>(kType, words, b);
+    if (type == tile::AnyType::bf16) {
+      tile::widen_any<N, P>(tile::AnyType::bf16, words, to);
+    } else if (N == 8 || type == tile::AnyType::f16) {
+      tile::widen_any<N, P>(tile::AnyType::f16, words, to);
+    } else {
+      tile::widen_any<N, P>(tile::AnyType::f32, words, to);
+    }
   }
 
-  // Types of 16 and 32 bits without a choice among words; others are rare.
-  __device__ __forceinline__ void fetch(int input, float (&b)[E]) const {
-    const auto type = static_cast<tile::AnyType>(table.in[input].type);
-    if (type == tile::AnyType::bf16) return widen<tile::AnyType::bf16>(input, b);
-    if (type == tile::AnyType::f16) return widen<tile::AnyType::f16>(input, b);
-    if (N == 4 && type == tile::AnyType::f32) return widen<tile::AnyType::f32>(input, b);
-    std::uint32_t words[P][N];
+  // All inputs from kFirst on are loaded before the first of them is widened. What no input fills is set to 0: else its
+  // registers would be taken for values of the thread's last tile.
+  template <int kFirst = 0>
+  __device__ __forceinline__ void load_inputs(const PackPositions<P>& positions) {
+    if constexpr (kFirst < kRegisterSlots) {
+      if (kFirst < args.code.inputs) {
+        const VectorTensor& tensor = args.in[kFirst];
+        Words raw;
+        std::int64_t offset[P];
+        positions.byte_offsets(args, tensor, offset);
 #pragma unroll
-    for (int p = 0; p < P; ++p) {
+        for (int p = 0; p < P; ++p) load(tensor, tensor.data + offset[p], raw[p]);
+        load_inputs<kFirst + 1>(positions);
+        widen(static_cast<tile::AnyType>(tensor.type), raw, slot[kFirst]);
+      } else {
 #pragma unroll
-      for (int i = 0; i < N; ++i) {
-        const int k = i % kRegisterWords;
-        words[p][i] = input == 0 ? raw[0][p][k] : input == 1 ? raw[1][p][k] : raw[2][p][k];
+        for (int t = kFirst; t < kRegisterSlots; ++t) {
+#pragma unroll
+          for (int i = 0; i < E; ++i) slot[t][i] = 0.0f;
+        }
       }
     }
-    tile::widen_any<N, P>(type, words, b);
   }
 
-  __device__ __forceinline__ float4* place_of(int temp) const {
-    return reinterpret_cast<float4*>(tile::dynamic_shared()) + temp * (E / 4) * kProgramThreads + threadIdx.x;
-  }
-  __device__ __forceinline__ void keep(int temp, const float (&a)[E]) const {
-#pragma unroll
-    for (int i = 0; i < E / 4; ++i) {
-      place_of(temp)[i * kProgramThreads] = make_float4(a[4 * i], a[4 * i + 1], a[4 * i + 2], a[4 * i + 3]);
-    }
-  }
-  __device__ __forceinline__ void recall(int temp, float (&b)[E]) const {
-#pragma unroll
-    for (int i = 0; i < E / 4; ++i) {
-      const float4 four = place_of(temp)[i * kProgramThreads];
-      b[4 * i] = four.x, b[4 * i + 1] = four.y, b[4 * i + 2] = four.z, b[4 * i + 3] = four.w;
-    }
-  }
-
-  __device__ __forceinline__ void round(tile::AnyType type, float (&a)[E]) const {
+  template <tile::AnyType kType>
+  __device__ __forceinline__ void round() {
     std::uint32_t words[P][N];
-    tile::narrow_any<N, P>(type, a, words);
-    tile::widen_any<N, P>(type, words, a);
+    tile::narrow_any<N, P>(kType, a, words);
+    tile::widen_any<N, P>(kType, words, a);
   }
 
-  __device__ __forceinline__ void store(int output, const float (&a)[E]) const {
-    const VectorContext<N, P> to{args, table, nullptr, positions, first};
-    to.store(output, a);
+  // The packs' places are worked out anew: kept from the loads, they would take the registers of a slot.
+  __device__ __forceinline__ void store(int output) const {
+    const VectorTensor& tensor = args.out[output];
+    std::int64_t offset[P];
+    PackPositions<P>(args, first).byte_offsets(args, tensor, offset);
+    const auto type = static_cast<tile::AnyType>(tensor.type);
+    std::uint32_t words[P][N];
+    if (type == tile::AnyType::bf16) {
+      tile::narrow_any<N, P>(tile::AnyType::bf16, a, words);
+    } else if (N == 8 || type == tile::AnyType::f16) {
+      tile::narrow_any<N, P>(tile::AnyType::f16, a, words);
+    } else {
+      tile::narrow_any<N, P>(tile::AnyType::f32, a, words);
+    }
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+      if (first + p * kProgramThreads < args.packs) store_chunk(tensor.data + offset[p], tensor.chunk, words[p]);
+    }
+  }
+
+  template <class Function>
+  __device__ __forceinline__ void each(Function function) {
+#pragma unroll
+    for (int i = 0; i < E; ++i) a[i] = function(a[i]);
+  }
+  template <class Function>
+  __device__ __forceinline__ void each(const float (&b)[E], Function function) {
+#pragma unroll
+    for (int i = 0; i < E; ++i) a[i] = function(a[i], b[i]);
+  }
+  // By an instruction that the compiler does not know for a copy, `zero` being told at run time: else it makes one
+  // value of the two and moves whole arrays about wherever steps meet. Another one for each slot, so that it does not
+  // join the slots' copies to one with a selection of where to.
+  template <int kSlot>
+  __device__ __forceinline__ static void copy(const float (&from)[E], std::uint32_t zero, float (&to)[E]) {
+    static_assert(kRegisterSlots == 4, "an instruction for each");
+#pragma unroll
+    for (int i = 0; i < E; ++i) {
+      const std::uint32_t bits = __float_as_uint(from[i]);
+      to[i] = __uint_as_float(kSlot == 0   ? bits ^ zero
+                              : kSlot == 1 ? bits | zero
+                              : kSlot == 2 ? bits + zero
+                                           : bits - zero);
+    }
+  }
+
+  // The context of tile::fetch_operand: inputs and temporaries are numbered as slots.
+  __device__ __forceinline__ void fetch(int number, float (&b)[E]) const { recall(number, b); }
+  __device__ __forceinline__ void recall(int number, float (&b)[E]) const {
+#pragma unroll
+    for (int k = 0; k < kRegisterSlots; ++k) {
+      if (number != k) continue;
+#pragma unroll
+      for (int i = 0; i < E; ++i) b[i] = slot[k][i];
+    }
+  }
+
+  // The step of that number; `numbers` are its parameters.
+  template <int kNumber>
+  __device__ __forceinline__ void run_step(std::uint32_t word, float number, const float* numbers) {
+    namespace math = tile::pointwise;
+    if constexpr (kNumber >= kFirstSlotStep) {
+      constexpr auto kOp = static_cast<SlotStep>((kNumber - kFirstSlotStep) / kRegisterSlots);
+      constexpr int kSlot = kNumber % kRegisterSlots;
+      float(&b)[E] = slot[kSlot];
+      if constexpr (kOp == SlotStep::load) copy<kSlot>(b, args.zero, a);
+      if constexpr (kOp == SlotStep::keep) copy<kSlot>(a, args.zero, b);
+      if constexpr (kOp == SlotStep::add) each(b, [](float x, float y) { return math::rounded_sum(x, y); });
+      if constexpr (kOp == SlotStep::sub) each(b, [](float x, float y) { return math::rounded_sum(x, -y); });
+      if constexpr (kOp == SlotStep::sub_from) each(b, [](float x, float y) { return math::rounded_sum(y, -x); });
+      if constexpr (kOp == SlotStep::mul) each(b, [](float x, float y) { return math::rounded_product(x, y); });
+      if constexpr (kOp == SlotStep::max) each(b, [](float x, float y) { return math::larger(x, y); });
+      if constexpr (kOp == SlotStep::min) each(b, [](float x, float y) { return math::smaller(x, y); });
+    } else {
+      constexpr auto kOp = static_cast<OneStep>(kNumber);
+      if constexpr (kOp == OneStep::square) each([](float x) { return math::rounded_product(x, x); });
+      if constexpr (kOp == OneStep::add_number) each([=](float x) { return math::rounded_sum(x, number); });
+      if constexpr (kOp == OneStep::mul_number) each([=](float x) { return math::rounded_product(x, number); });
+      if constexpr (kOp == OneStep::max_number) each([=](float x) { return math::larger(x, number); });
+      if constexpr (kOp == OneStep::min_number) each([=](float x) { return math::smaller(x, number); });
+      if constexpr (kOp == OneStep::set_number) each([=](float) { return number; });
+      if constexpr (kOp == OneStep::abs) each([](float x) { return fabsf(x); });
+      if constexpr (kOp == OneStep::neg) each([](float x) { return -x; });
+      if constexpr (kOp == OneStep::round_f16) round<tile::AnyType::f16>();
+      if constexpr (kOp == OneStep::round_bf16) round<tile::AnyType::bf16>();
+      if constexpr (kOp == OneStep::store) store(static_cast<int>(word >> 10 & 63u));
+      if constexpr (kOp == OneStep::any && kAny) {
+        const tile::ProgramStep<float> step = {word, {numbers[0], numbers[1], number}};
+        float b[E];
+        tile::fetch_operand(step, *this, a, b);
+        tile::apply_step(step, a, b, &predicate);
+      }
+    }
+  }
+
+  // Finds the step of a word by the bits of its number, from kBit down; those above are in kNumber.
+  template <int kBit, int kNumber>
+  __device__ __forceinline__ void find_step(std::uint32_t word, float number, const float* numbers) {
+    if constexpr (kBit < 0) {
+      run_step<kNumber>(word, number, numbers);
+    } else if constexpr ((kNumber | 1 << kBit) >= kStepNumbers ||
+                         (kNumber < kFirstSlotStep && (kNumber | 1 << kBit) >= kOneSteps &&
+                          (kNumber | 1 << kBit) < kFirstSlotStep)) {
+      find_step<kBit - 1, kNumber>(word, number, numbers);
+    } else if ((word >> (kRegisterStepBit + kBit) & 1u) != 0) {
+      find_step<kBit - 1, kNumber | 1 << kBit>(word, number, numbers);
+    } else {
+      find_step<kBit - 1, kNumber>(word, number, numbers);
+    }
+  }
+
+  __device__ __forceinline__ void run(const tile::ProgramStep<float>* step) {
+    predicate = 0;
+#pragma unroll
+    for (int i = 0; i < E; ++i) a[i] = 0.0f;
+#pragma unroll 1
+    for (std::uint32_t word = step->word; word != 0; ++step) {
+      const std::uint32_t next = step[1].word;
+      float number = step->p[tile::kStepImmediate];
+      ptx::pin(&number);  // read before the branches, which its arrival then does not delay
+      find_step<kStepNumberBits - 1, 0>(word, number, step->p);
+      word = next ^ args.zero;  // here: a copy would stand at the top, and wait for the load
+    }
   }
 };
 
-// As tile::run_program, but steps without an operand prepare none.
-template <int E, class Context>
-__device__ __forceinline__ void run_in_registers(const tile::ProgramCode<float>& code, float (&a)[E],
-                                                 Context& context) {
-  std::uint32_t predicate = 0;
-#pragma unroll 1
-  for (int s = 0; s < code.steps; ++s) {
-    const tile::ProgramStep<float> step = code.step[s];
-    const int op = static_cast<int>(step.word & 127u);
-    const float number = step.p[tile::kStepImmediate];
-    if (op >= tile::kStepAddImmediate && op <= tile::kStepMinImmediate) {
-      if (op <= tile::kStepMulImmediate) {
-        if (op == tile::kStepAddImmediate) {
-#pragma unroll
-          for (int i = 0; i < E; ++i) a[i] = tile::pointwise::rounded_sum(a[i], number);
-        } else {
-#pragma unroll
-          for (int i = 0; i < E; ++i) a[i] = tile::pointwise::rounded_product(a[i], number);
-        }
-      } else if (op == tile::kStepMaxImmediate) {
-#pragma unroll
-        for (int i = 0; i < E; ++i) a[i] = tile::pointwise::larger(a[i], number);
-      } else {
-#pragma unroll
-        for (int i = 0; i < E; ++i) a[i] = tile::pointwise::smaller(a[i], number);
-      }
-    } else if (op == tile::kStepLoad) {
-      tile::fetch_operand(step, context, a, a);
-    } else {
-      float b[E];
-      if (static_cast<tile::StepSource>(step.word >> 7 & 7u) == tile::StepSource::none) {
-#pragma unroll
-        for (int i = 0; i < E; ++i) b[i] = 0.0f;
-      } else {
-        tile::fetch_operand(step, context, a, b);
-      }
-      tile::apply_step(step, a, b, &predicate);
-    }
-    if (step.word >> 18 != 0) {
-      const int round = static_cast<int>(step.word >> 18 & 15u);
-      const int keep = static_cast<int>(step.word >> 22 & 31u);
-      const int store = static_cast<int>(step.word >> 27 & 7u);
-      if (round != 0) context.round(static_cast<tile::AnyType>(round - 1), a);
-      if (keep != 0) context.keep(keep - 1, a);
-      if (store != 0) context.store(store - 1, a);
-    }
-  }
-}
-
-template <int N, int P>
-__global__ void __launch_bounds__(kProgramThreads, 5) program_registers(const __grid_constant__ VectorArgs args) {
-  __shared__ SharedCopy<VectorTable> copy;
-  copy_to_shared(args.table, &copy);
-  const VectorTable& table = copy.get();
+template <int N, int P, int kBlocks, bool kAny>
+__global__ void __launch_bounds__(kProgramThreads, kBlocks)
+    program_registers(const __grid_constant__ RegisterArgs args) {
+  __shared__ tile::ProgramStep<float> steps[kRegisterSteps];
+  if (threadIdx.x < kRegisterSteps) steps[threadIdx.x] = args.code.step[threadIdx.x];
+  __syncthreads();
   constexpr std::uint32_t kTile = kProgramThreads * P;
   for (std::uint32_t first = blockIdx.x * kTile + threadIdx.x; first < args.packs; first += gridDim.x * kTile) {
-    const PackPositions<P> positions(args, first);
-    RegisterContext<N, P> context{args, table, positions, first, {}};
-    context.load_all();
-    float a[N * P] = {};
-    run_in_registers(table.code, a, context);
+    RegisterMachine<N, P, kAny> machine(args, first);
+    machine.load_inputs(PackPositions<P>(args, first));
+    machine.run(steps);
   }
 }
 

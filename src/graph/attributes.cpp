@@ -456,6 +456,12 @@ constexpr bool blocks_are_whole() {
   return true;
 }
 static_assert(blocks_are_whole(), "the rows of a kind stand together, and each kind has some");
+constexpr bool names_ascend() {
+  for (std::size_t i = 1; i < std::size(kTable); ++i)
+    if (kTable[i].kind == kTable[i - 1].kind && kTable[i].name <= kTable[i - 1].name) return false;
+  return true;
+}
+static_assert(names_ascend(), "place_of() halves the rows of a kind");
 
 constexpr const char* kKindTexts[kKinds] = {
     "POINTWISE",
@@ -588,9 +594,8 @@ std::span<const Attribute> attributes_of(int kind) noexcept {
 
 int place_of(int kind, AttributeName name) noexcept {
   const std::span<const Attribute> rows = attributes_of(kind);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].name == name) return static_cast<int>(i);
-  return -1;
+  const auto row = std::ranges::lower_bound(rows, name, {}, &Attribute::name);
+  return row == rows.end() || row->name != name ? -1 : static_cast<int>(row - rows.begin());
 }
 
 const char* attribute_text(AttributeName name) noexcept {

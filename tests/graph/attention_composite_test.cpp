@@ -16,13 +16,6 @@ namespace {
 constexpr std::int64_t kInterpreter = 100;
 constexpr std::int64_t kAttention = 140;
 
-graph::Graph read(const std::string& text) {
-  std::string why;
-  const auto graph = graph::from_text(text, &why);
-  EXPECT_TRUE(graph.has_value()) << why << '\n' << text;
-  return graph.value_or(graph::Graph{});
-}
-
 // Why the attention engine refuses a graph; empty if it takes it.
 std::string refusal(const graph::Graph& graph) {
   graph::AttentionMatch match;

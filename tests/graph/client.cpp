@@ -22,6 +22,13 @@ gpudnnBackendAttributeType_t type_of(int type) { return static_cast<gpudnnBacken
 
 }  // namespace
 
+graph::Graph read(const std::string& text) {
+  std::string why;
+  const auto graph = graph::from_text(text, &why);
+  EXPECT_TRUE(graph.has_value()) << why << '\n' << text;
+  return graph.value_or(graph::Graph{});
+}
+
 BackendDescriptor::BackendDescriptor(int kind) {
   EXPECT_EQ(gpudnnBackendCreateDescriptor(static_cast<gpudnnBackendDescriptorType_t>(kind), &object_),
             GPUDNN_STATUS_SUCCESS);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +16,25 @@
 #include "support/random.hpp"
 
 namespace gpudnn::test {
+
+// A handle of the host backend.
+class HostHandle {
+ public:
+  HostHandle() {
+    setenv("GPUDNN_BACKEND", "host", 1);
+    EXPECT_EQ(gpudnnCreate(&handle_), GPUDNN_STATUS_SUCCESS);
+  }
+  ~HostHandle() { EXPECT_EQ(gpudnnDestroy(handle_), GPUDNN_STATUS_SUCCESS); }
+  HostHandle(const HostHandle&) = delete;
+  HostHandle& operator=(const HostHandle&) = delete;
+  operator gpudnnHandle_t() const { return handle_; }
+
+ private:
+  gpudnnHandle_t handle_ = nullptr;
+};
+
+// A graph of its text, which must be right.
+[[nodiscard]] graph::Graph read(const std::string& text);
 
 // A backend descriptor; destroyed with it.
 class BackendDescriptor {

@@ -71,13 +71,6 @@ std::string graph_text(const Shape& s, std::int64_t images, int peers) {
   return text + operations;
 }
 
-graph::Graph read(const std::string& text) {
-  std::string why;
-  const auto graph = graph::from_text(text, &why);
-  EXPECT_TRUE(graph.has_value()) << why;
-  return graph.value_or(graph::Graph{});
-}
-
 // One that stands for a GPU: a handle, its plan, and its buffer of statistics.
 struct Rank {
   gpudnnHandle_t handle = nullptr;

@@ -48,13 +48,6 @@ constexpr EngineGraph kGraphs[] = {
     {320, "tensor 1 f32 4x6; tensor 2 f32 24\nreshape x=1 y=2"},
 };
 
-graph::Graph read(const std::string& text) {
-  std::string why;
-  const auto graph = graph::from_text(text, &why);
-  EXPECT_TRUE(graph.has_value()) << why;
-  return graph.value_or(graph::Graph{});
-}
-
 // A pack of the memory's pointers, one of which may be another.
 struct Pack {
   std::vector<std::int64_t> uids;

@@ -141,6 +141,18 @@ TEST(PointwiseKernels, ProgramsEqualTheirNodes) {
       });
 }
 
+// Chains that are interpreted in registers, likewise.
+TEST(PointwiseKernels, ChainsEqualTheirNodes) {
+  sweep(
+      250, [](Random& random) { return random_chain(random); },
+      [](const PointwiseCase& c, int) -> std::string {
+        const PointwiseData data = make_data(c);
+        const PointwiseOutcome nodes = run_node_by_node(c, data);
+        if (nodes.status != GPUDNN_STATUS_SUCCESS || !nodes.damage.empty()) return "by nodes: " + nodes.damage;
+        return difference(c.problem, nodes, run_at_hand(c.problem, data, false));
+      });
+}
+
 std::vector<PointwiseCase> compiled_cases() {
   std::vector<PointwiseCase> cases;
   for (const std::string& line : case_lines("pointwise/compiled.txt")) {

@@ -179,6 +179,51 @@ PointwiseCase random_pointwise(Random& random, bool exact_only) {
   return c;
 }
 
+PointwiseCase random_chain(Random& random) {
+  PointwiseCase c;
+  Problem& problem = c.problem;
+  problem.rank = static_cast<int>(random.between(1, 4));
+  for (int i = 0; i < problem.rank; ++i) problem.dims[i] = random.between(1, 9);
+  problem.dims[problem.rank - 1] *= 8 * random.between(1, problem.rank == 1 ? 300 : 12);
+  const auto type = [&random] { return random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT}); };
+  const DataType usual = type();
+  Builder builder;
+  const auto loads = static_cast<int>(random.between(1, 3));
+  for (int i = 0; i < loads; ++i) {
+    problem.loads[i] = random_load(random, problem, random.chance(0.8) ? usual : type(), true);
+    (void)builder.tensor();
+  }
+  const auto instructions = static_cast<int>(random.between(1, 16));
+  for (int i = 0; i < instructions; ++i) {
+    Instruction instruction = random_instruction(random, builder.program(), false);
+    if (random.chance(0.9)) {
+      instruction.op = random.pick({Op::add, Op::add, Op::sub, Op::mul, Op::mul, Op::max, Op::min, Op::abs, Op::neg});
+      instruction.params = {};
+    }
+    // Two operands at most of the last result, the loads and a number: the chain holds few values.
+    const Operand last = i == 0 ? Operand::load(0) : Operand::result(i - 1);
+    const auto other = [&] {
+      if (random.chance(0.4)) return Operand::constant(random.pick({1.0, -1.0, 0.5, 0.125, 8.0}));
+      return random.chance(0.2) ? last : Operand::load(static_cast<int>(random.between(0, loads - 1)));
+    };
+    instruction.x = last;
+    if (instruction.operands() > 1) instruction.b = i > 2 && random.chance(0.1) ? Operand::result(i - 2) : other();
+    if (instruction.operands() > 1 && random.chance(0.3)) std::swap(instruction.x, instruction.b);
+    if (instruction.operands() > 2) instruction.t = other();
+    instruction.type = random.chance(0.2) ? type() : GPUDNN_DATA_FLOAT;
+    (void)builder.apply(instruction);
+  }
+  const int stores = random.chance(0.8) ? 1 : 2;
+  for (int i = 0; i < stores; ++i) {
+    (void)builder.store(Operand::result(i == 0 ? instructions - 1 : instructions / 2));
+    problem.stores[i] =
+        packed_tensor(random.chance(0.8) ? usual : type(), GPUDNN_TENSOR_NCHW, problem.rank, problem.dims);
+  }
+  problem.program = builder.program();
+  c.seed = random.bits() >> 16;
+  return c;
+}
+
 PointwiseCase random_reduction(Random& random) {
   PointwiseCase c = random_pointwise(random, true);
   Problem& problem = c.problem;

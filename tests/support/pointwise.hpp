@@ -25,6 +25,10 @@ struct PointwiseCase {
 // `exact_only`: of such operations alone.
 [[nodiscard]] PointwiseCase random_pointwise(Random& random, bool exact_only);
 
+// Few values of 16 and 32 bits in rows of whole packs, and mostly sums, products and bounds: what one kernel interprets
+// with all values in registers.
+[[nodiscard]] PointwiseCase random_chain(Random& random);
+
 // One or two of the stores fold dimensions; the operations are exact.
 [[nodiscard]] PointwiseCase random_reduction(Random& random);
 

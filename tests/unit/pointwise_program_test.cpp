@@ -16,6 +16,10 @@
 #include "support/pointwise.hpp"
 #include "support/sweep.hpp"
 
+#ifdef GPUDNN_WITH_CUDA
+#include "kernels/pointwise/register_steps.hpp"
+#endif
+
 namespace gpudnn::test {
 namespace {
 
@@ -317,6 +321,20 @@ void run_steps(const PointwiseCase& c, const PointwiseData& data, const pointwis
   }
 }
 
+// Where outputs hold other numbers than expected; empty if nowhere.
+std::string difference(const Problem& problem, const PointwiseOutcome& expected, const PointwiseOutcome& outcome) {
+  for (int o = 0; o < problem.program.stores; ++o) {
+    const auto want = elements_of(problem, expected, o);
+    const auto have = elements_of(problem, outcome, o);
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      if (want[i] == have[i] || (want[i] != want[i] && have[i] != have[i])) continue;
+      return "output " + std::to_string(o) + " element " + std::to_string(i) + " is " + std::to_string(have[i]) +
+             ", not " + std::to_string(want[i]);
+    }
+  }
+  return "";
+}
+
 std::string check_steps(PointwiseCase c) {
   std::int64_t count = 1;
   for (int i = 0; i < c.problem.rank; ++i) count *= c.problem.dims[i];
@@ -334,16 +352,7 @@ std::string check_steps(PointwiseCase c) {
   } else {
     run_steps<float>(c, data, lowered, &outcome);
   }
-  for (int o = 0; o < c.problem.program.stores; ++o) {
-    const auto want = elements_of(c.problem, expected, o);
-    const auto have = elements_of(c.problem, outcome, o);
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      if (want[i] == have[i] || (want[i] != want[i] && have[i] != have[i])) continue;
-      return "output " + std::to_string(o) + " element " + std::to_string(i) + " is " + std::to_string(have[i]) +
-             ", not " + std::to_string(want[i]);
-    }
-  }
-  return "";
+  return difference(c.problem, expected, outcome);
 }
 
 // The steps that kernels run give the bits of the evaluation instruction by instruction.
@@ -352,6 +361,112 @@ TEST(Pointwise, StepsEqualInstructions) {
       600, [](Random& random) { return random_pointwise(random, false); },
       [](const PointwiseCase& c, int) { return check_steps(c); });
 }
+
+#ifdef GPUDNN_WITH_CUDA
+// Runs the steps that have a number for each place of a value, by the definition of the numbers.
+template <class Context, int E = Context::E>
+void run_register_steps(const kernels::RegisterCode& code, Context& context) {
+  using kernels::OneStep;
+  using kernels::SlotStep;
+  float slots[kernels::kRegisterSlots][E];
+  float a[E] = {};
+  std::uint32_t predicate = 0;
+  for (int t = 0; t < code.inputs; ++t) context.fetch(code.input[t], slots[t]);
+  const tile::ProgramStep<float>* step = code.step;
+  for (; step->word != 0; ++step) {
+    const int number = static_cast<int>(step->word >> kernels::kRegisterStepBit);
+    const int slot = static_cast<int>(step->word >> 10 & 63U);
+    tile::ProgramStep<float> as = *step;
+    float b[E] = {};
+    if (number >= kernels::kFirstSlotStep) {
+      const int op = (number - kernels::kFirstSlotStep) / kernels::kRegisterSlots;
+      float(&its)[E] = slots[number % kernels::kRegisterSlots];
+      constexpr int kOps[] = {tile::kStepLoad,
+                              0,
+                              tile::kStepAdd,
+                              static_cast<int>(Op::sub),
+                              tile::kStepSubFrom,
+                              tile::kStepMul,
+                              static_cast<int>(Op::max),
+                              static_cast<int>(Op::min)};
+      as.word = static_cast<std::uint32_t>(kOps[op]);
+      std::copy(its, its + E, b);
+      if (op == static_cast<int>(SlotStep::load)) {
+        std::copy(b, b + E, a);
+      } else if (op == static_cast<int>(SlotStep::keep)) {
+        std::copy(a, a + E, its);
+      } else {
+        tile::apply_step(as, a, b, &predicate);
+      }
+      continue;
+    }
+    constexpr int kOps[] = {
+        0, tile::kStepAddImmediate, tile::kStepMulImmediate,   tile::kStepMaxImmediate,  tile::kStepMinImmediate,
+        0, tile::kStepMul,          static_cast<int>(Op::abs), static_cast<int>(Op::neg)};
+    switch (static_cast<OneStep>(number)) {
+      case OneStep::round_f16:
+        context.round(tile::AnyType::f16, a);
+        break;
+      case OneStep::round_bf16:
+        context.round(tile::AnyType::bf16, a);
+        break;
+      case OneStep::store:
+        context.store(slot, a);
+        break;
+      case OneStep::set_number:
+        std::fill(a, a + E, step->p[tile::kStepImmediate]);
+        break;
+      case OneStep::any: {
+        const auto source = static_cast<tile::StepSource>(step->word >> 7 & 7U);
+        if (source == tile::StepSource::self) std::copy(a, a + E, b);
+        if (source == tile::StepSource::immediate) std::fill(b, b + E, step->p[tile::kStepImmediate]);
+        if (source == tile::StepSource::input || source == tile::StepSource::temp)
+          std::copy(slots[slot], slots[slot] + E, b);
+        tile::apply_step(as, a, b, &predicate);
+        break;
+      }
+      default:
+        as.word = static_cast<std::uint32_t>(kOps[number]);
+        std::copy(a, a + E, b);
+        tile::apply_step(as, a, b, &predicate);
+        break;
+    }
+  }
+}
+
+TEST(Pointwise, RegisterStepsEqualTheMachines) {
+  int taken = 0;
+  int without_any = 0;
+  sweep(
+      600, [](Random& random) { return random_chain(random); },
+      [&](const PointwiseCase& c, int) -> std::string {
+        const PointwiseData data = make_data(c);
+        const PointwiseOutcome expected = run_reference(c.problem, data);
+        PointwiseOutcome outcome = expected;
+        for (auto& bytes : outcome.stores) std::fill(bytes.begin(), bytes.end(), std::uint8_t{0xff});
+        DataType types[pointwise::kMaxStores];
+        for (int o = 0; o < c.problem.program.stores; ++o) types[o] = c.problem.stores[o].type;
+        pointwise::Lowered lowered;
+        if (lower(c.problem.program, types, &lowered) != GPUDNN_STATUS_SUCCESS) return take_error_text();
+        tile::ProgramCode<float> code;
+        bind(lowered, data.scalars.data(), &code);
+        kernels::RegisterCode registers;
+        if (!register_code(code, &registers)) return "";
+        ++taken;
+        without_any += registers.any ? 0 : 1;
+        const pointwise::Loops loops = loops_of(c.problem);
+        std::int64_t count = 1;
+        for (int i = 0; i < loops.rank; ++i) count *= loops.dims[i];
+        for (std::int64_t first = 0; first < count; first += HostContext<float>::E) {
+          HostContext<float> context{c.problem, data, &outcome, loops, std::min(first, count - HostContext<float>::E)};
+          run_register_steps(registers, context);
+        }
+        return difference(c.problem, expected, outcome);
+      });
+  EXPECT_GT(taken, session_cases(600) / 2);
+  EXPECT_GT(without_any, session_cases(600) / 8);
+}
+#endif
 
 TEST(Pointwise, LoopsAreMerged) {
   std::string why;
