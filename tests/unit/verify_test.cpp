@@ -254,6 +254,9 @@ TEST(Verify, IsOffUnlessAskedFor) {
 // What a call pays for both modes while they are off: the path of every operation with an engine that does nothing,
 // with and without them, in turns; the least of each counts, since what else runs on the machine only adds.
 TEST(Verify, CostsUnder20NanosecondsACallWhereItIsOff) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's time counts too";
+#endif
   constexpr Engine<activation::Problem, activation::Args> kEngines[] = {
       {"nothing", GPUDNN_BACKEND_HOST, supports_all<activation::Problem>,
        [](const LaunchSite&, const activation::Problem&, const activation::Args&) -> Status {
