@@ -56,7 +56,7 @@ elif target == "tuning_file":
 elif target == "plan_json":
     found = lines([corpus / "plans.txt"])
 else:
-    found = [bytes.fromhex(line) for line in lines(corpus.glob(f"{target}.hex"))]
+    found = [bytes.fromhex(line) for line in lines([corpus / f"{target}.hex"])]
 folder.mkdir(parents=True, exist_ok=True)
 for seed in found:
     data = seed if isinstance(seed, bytes) else seed.encode()

@@ -28,7 +28,7 @@ def expect(condition, message):
 
 
 def check_links():
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("samples/*.md"), *ROOT.glob("benchmarks/*.md")]:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("samples/*.md"), *ROOT.glob("benchmarks/*.md")]:
         prose = re.sub(r"```.*?```|^    .*?$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
             if not target.startswith("http"):

@@ -19,9 +19,15 @@ void run(const std::string& input) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
 }
 
+std::ifstream opened(const char* path) {
+  std::ifstream file(path);
+  if (!file) std::exit((std::fprintf(stderr, "%s cannot be read\n", path), 2));
+  return file;
+}
+
 // The seeds of a file: its lines, or the blocks between lines that begin with "==".
 void add_seeds(const char* path, bool lines, std::vector<std::string>* seeds) {
-  std::ifstream file(path);
+  std::ifstream file = opened(path);
   std::string block;
   for (std::string line; std::getline(file, line);) {
     if (lines) {
@@ -38,7 +44,7 @@ void add_seeds(const char* path, bool lines, std::vector<std::string>* seeds) {
 
 // Each line of the file: two hexadecimal digits a byte.
 void add_bytes(const char* path, std::vector<std::string>* seeds) {
-  std::ifstream file(path);
+  std::ifstream file = opened(path);
   for (std::string line; std::getline(file, line);) {
     std::string& seed = seeds->emplace_back();
     for (std::size_t i = 0; i + 1 < line.size(); i += 2) {
@@ -107,13 +113,13 @@ int main(int argc, char** argv) {
       add_seeds(argv[i], lines, &seeds);
     }
   }
-  if (seeds.empty() && !bytes) return std::fprintf(stderr, "no seed was read\n"), 2;
+  if (seeds.empty()) return std::fprintf(stderr, "no seed was read\n"), 2;
   std::printf("%zu seeds, %ld further inputs, --seed %u\n", seeds.size(), runs, seed);
   std::fflush(stdout);
   std::mt19937 random(seed);
   for (const std::string& input : seeds) run(input);
   for (long i = 0; i < runs; ++i) {
-    const bool anew = bytes && (seeds.empty() || random() % 2 == 0);
+    const bool anew = bytes && random() % 2 == 0;
     run(anew ? random_bytes(random) : mutated(seeds[random() % seeds.size()], seeds, random));
   }
   return 0;

@@ -667,6 +667,12 @@ TEST(MultiHeadAttn, TheSameBitsEachTime) {
   }
 }
 
+TEST(MultiHeadAttn, TheLineOfTheDocumentsIsReadAndPrinted) {
+  const std::string line =
+      "mha wgrad f16 h8q512k512v512 p64x64x64x512 t128s128n32b1 biases train scale=0.125 math=tensor";
+  EXPECT_EQ(to_text(problem_of(line)), line);
+}
+
 TEST(MultiHeadAttn, WhatMakesNoSenseIsRefused) {
   const AttnDescriptor attn;
   const auto set = [&](unsigned mode, int heads, double scale, int q_proj, int k_proj, gpudnnDataType_t type,

@@ -170,6 +170,21 @@ def check_cache(tune, bench, explain, folder):
     expect(by_variable.exists(), "gpudnn-tune does not write the file that GPUDNN_TUNING_CACHE names")
 
 
+def check_grid(tune):
+    """Each row that --grid prints is a config that ran, with what the model expects of it."""
+    result = run(tune, "--grid", "--min-time", "0", CONV)
+    rows = re.findall(r"^ +config +(\S+) us .*expected=(\S+) us", result.stdout, re.MULTILINE)
+    expect(result.returncode == 0 and rows and all(float(number) > 0 for row in rows for number in row),
+           f"gpudnn-tune --grid: {result.stdout}{result.stderr}")
+
+
+def check_missing_arguments(programs):
+    for program in programs:
+        for arguments in ([], ["--nosuch"]):
+            code = run(program, *arguments).returncode
+            expect(code == 2, f"{program.name} {' '.join(arguments)} returns {code}, not 2")
+
+
 def check_profiler(sample, profiler):
     result = run(sample, NVTX_INJECTION64_PATH=str(profiler))
     ranges = re.findall(r"^begin 0 (gpudnn\w+) \| (\w+) ", result.stdout, re.MULTILINE)
@@ -199,6 +214,8 @@ def main():
         check_replay(bench, arguments.samples, folder)
         check_results_are_checked(bench, arguments.wrong_library)
         check_cache(tune, bench, explain, folder)
+        check_grid(tune)
+        check_missing_arguments([bench, explain, tune])
         if arguments.profiler:
             check_profiler(arguments.samples[1], arguments.profiler)
     for failure in failures:
