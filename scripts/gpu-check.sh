@@ -11,7 +11,7 @@
 #     dropin        programs written for cuDNN, of each age and as binaries, through libcudnn.so.9 with LD_BIND_NOW=1
 #     samples       the samples on the GPU
 #     determinism   two trainings in two processes give the same weights, bit for bit
-#     sanitizer     compute-sanitizer (memcheck, racecheck, synccheck) on benchmarks/cases/sanitizer.txt
+#     sanitizer     compute-sanitizer (memcheck, racecheck, synccheck) on benchmarks/cases/sanitizer*.txt
 #     bench         a table for each other list of benchmarks/cases
 #     against       the same next to NVIDIA's libcudnn, where it is found or GPUDNN_PEER_LIB names it
 #     matmul        benchmarks/cases/matmul.txt next to cuBLASLt
@@ -175,14 +175,15 @@ part_determinism() {
 }
 
 part_sanitizer() {
-  local sanitizer tool
+  local sanitizer tool list
   sanitizer=$(command -v compute-sanitizer || command -v /usr/local/cuda/bin/compute-sanitizer) || {
     note FAILED sanitizer "compute-sanitizer is neither on the PATH nor in /usr/local/cuda/bin"
     return
   }
-  for tool in memcheck racecheck synccheck; do
-    check "sanitizer_$tool" "$sanitizer" --tool "$tool" --error-exitcode 1 \
-      "$bench" --once --cases "$cases/sanitizer.txt"
+  for list in "$cases"/sanitizer*.txt; do
+    for tool in memcheck racecheck synccheck; do
+      check "$(basename "$list" .txt)_$tool" "$sanitizer" --tool "$tool" --error-exitcode 1 "$bench" --once --cases "$list"
+    done
   done
 }
 
@@ -191,7 +192,7 @@ tables() {
   local what=$1 list name
   local -a lists
   shift
-  mapfile -t lists < <(find "$cases" -name '*.txt' ! -name sanitizer.txt ! -name matmul.txt ! -name layer_norm.txt \
+  mapfile -t lists < <(find "$cases" -name '*.txt' ! -name 'sanitizer*.txt' ! -name matmul.txt ! -name layer_norm.txt \
     ! -name pointwise.txt | sort)
   [[ ${#lists[@]} -gt 0 ]] || note FAILED "$what" "there are no lists in $cases"
   for list in "${lists[@]}"; do
