@@ -288,6 +288,29 @@ TEST(Attention, ChosenBelowHopper) {
   device.minor = 5;
   EXPECT_EQ(chosen("attention fwd f16 b1h4s300d64", 16), "attention_simt");
 }
+
+// A plan of a graph asks for the workspace with bounds of 0 where those of a window come with the data; with them an
+// engine is first that splits the keys.
+TEST(Attention, AnEngineThatWantsMoreWorkspaceIsPassedOver) {
+  Device device;
+  device.backend = GPUDNN_BACKEND_CUDA;
+  device.major = 9;
+  device.minor = 0;
+  device.multiprocessors = 132;
+  device.l2_bytes = 50 << 20;
+  device.rates = device_rates({"NVIDIA H200", 9, 0, 132});
+  const attention::Problem without = problem_of("attention fwd bf16 b7h2s302/548d152/32 left=0 right=0");
+  const attention::Problem problem = problem_of("attention fwd bf16 b7h2s302/548d152/32 left=166 right=180");
+  const std::size_t planned = workspace_bytes(device, without);
+  const AttentionEngine* const first = choose(device, problem, 16);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(std::string(first->name), "decode_sm90");
+  ASSERT_GT(first->workspace(problem, device), planned);
+  const AttentionEngine* const taken = choose(device, problem, 16, planned);
+  ASSERT_NE(taken, nullptr);
+  EXPECT_LE(taken->workspace(problem, device), planned);
+  EXPECT_NE(std::string(taken->name), "attention_simt");
+}
 #endif
 
 // T1: backward at each length, with scores so low that exp(-stats) overflows.

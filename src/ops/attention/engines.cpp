@@ -42,6 +42,11 @@ constexpr AttentionEngine kEngines[] = {
      }},
 };
 
+// The bytes from an address to the next multiple of 256.
+std::size_t bytes_to_line(const void* address) noexcept {
+  return (256 - reinterpret_cast<std::uintptr_t>(address) % 256) % 256;
+}
+
 // The greatest power of two, up to 256, that all pointers of tensors are multiples of.
 int alignment_of(const Problem& problem, const Args& args) noexcept {
   std::uintptr_t bits = 256;
@@ -113,9 +118,10 @@ bool runs_on(const AttentionEngine& engine, const Device& device, const Problem&
 
 std::span<const AttentionEngine> engines() noexcept { return kEngines; }
 
-const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment) {
+const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment, std::size_t workspace_size) {
   for (const AttentionEngine& engine : kEngines) {
-    if (engine.alignment <= alignment && runs_on(engine, device, problem)) return &engine;
+    if (engine.alignment > alignment || !runs_on(engine, device, problem)) continue;
+    if (engine.workspace(problem, device) <= workspace_size) return &engine;
   }
   return nullptr;
 }
@@ -136,7 +142,7 @@ Status run_engine(const AttentionEngine& engine, gpudnnHandle_t handle, const Pr
   const Device& device = *handle->device;
   call_context().engine = engine.name;
   const std::size_t needed = engine.workspace(problem, device);
-  const std::size_t skipped = needed == 0 ? 0 : (256 - reinterpret_cast<std::uintptr_t>(workspace) % 256) % 256;
+  const std::size_t skipped = needed == 0 ? 0 : bytes_to_line(workspace);
   GPUDNN_REQUIRE(needed == 0 || (workspace != nullptr && workspace_size >= needed + skipped), GPUDNN_STATUS_BAD_PARAM,
                  "the workspace has %zu bytes; %s needs %zu, as workspace_bytes() says", workspace_size, engine.name,
                  workspace_bytes(device, problem));
@@ -166,7 +172,12 @@ Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void
   note_problem_lazily([&] { return to_text(problem); });
   GPUDNN_TRY(validate(problem, args));
   if (problem.batch() == 0 || problem.heads_q() == 0) return GPUDNN_STATUS_SUCCESS;
-  const AttentionEngine* const engine = choose(*handle->device, problem, alignment_of(problem, args));
+  const int alignment = alignment_of(problem, args);
+  // A graph's plan asked for the workspace before numbers that come with the data, as the bounds of a window, were
+  // known.
+  const std::size_t skipped = std::min(bytes_to_line(workspace), workspace_size);
+  const AttentionEngine* engine = choose(*handle->device, problem, alignment, workspace_size - skipped);
+  if (engine == nullptr) engine = choose(*handle->device, problem, alignment);  // its refusal tells what it needs
   GPUDNN_REQUIRE(engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no engine of this backend takes %s",
                  to_text(problem).c_str());
   return run_engine(*engine, handle, problem, args, workspace, workspace_size);

@@ -144,8 +144,10 @@ struct AttentionEngine {
 
 // Best first; the last row of each backend supports everything that validates.
 [[nodiscard]] std::span<const AttentionEngine> engines() noexcept;
-// The engine that run() takes for tensors whose pointers are multiples of `alignment` bytes.
-[[nodiscard]] const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment);
+// The engine that run() takes for tensors whose pointers are multiples of `alignment` bytes: the first that does with
+// the bytes of workspace.
+[[nodiscard]] const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment,
+                                            std::size_t workspace_size = SIZE_MAX);
 // Bytes that run() wants, whatever the pointers' alignment; the workspace itself may be aligned to 16 bytes only.
 [[nodiscard]] std::size_t workspace_bytes(const Device& device, const Problem& problem);
 // Runs one engine, which must support the problem.
