@@ -265,15 +265,21 @@ TEST(Attention, DropoutRateAndDependence) {
 }
 
 #ifdef GPUDNN_WITH_CUDA
-// Below Hopper mma.sync takes what it can, whatever the layout; nothing but the general engine is left for the rest.
-TEST(Attention, ChosenBelowHopper) {
+// A GPU that need not be there.
+Device described(const char* name, int major, int minor, int multiprocessors, int l2_mb) {
   Device device;
   device.backend = GPUDNN_BACKEND_CUDA;
-  device.major = 8;
-  device.minor = 6;
-  device.multiprocessors = 84;
-  device.l2_bytes = 6 << 20;
-  device.rates = device_rates({"", 8, 6, 84});
+  device.major = major;
+  device.minor = minor;
+  device.multiprocessors = multiprocessors;
+  device.l2_bytes = l2_mb << 20;
+  device.rates = device_rates({name, major, minor, multiprocessors});
+  return device;
+}
+
+// Below Hopper mma.sync takes what it can, whatever the layout; nothing but the general engine is left for the rest.
+TEST(Attention, ChosenBelowHopper) {
+  Device device = described("", 8, 6, 84, 6);
   const auto chosen = [&](const char* line, int alignment) -> std::string {
     const AttentionEngine* const engine = choose(device, problem_of(line), alignment);
     return engine == nullptr ? "none" : engine->name;
@@ -292,13 +298,7 @@ TEST(Attention, ChosenBelowHopper) {
 // A plan of a graph asks for the workspace with bounds of 0 where those of a window come with the data; with them an
 // engine is first that splits the keys.
 TEST(Attention, AnEngineThatWantsMoreWorkspaceIsPassedOver) {
-  Device device;
-  device.backend = GPUDNN_BACKEND_CUDA;
-  device.major = 9;
-  device.minor = 0;
-  device.multiprocessors = 132;
-  device.l2_bytes = 50 << 20;
-  device.rates = device_rates({"NVIDIA H200", 9, 0, 132});
+  const Device device = described("NVIDIA H200", 9, 0, 132, 50);
   const attention::Problem without = problem_of("attention fwd bf16 b7h2s302/548d152/32 left=0 right=0");
   const attention::Problem problem = problem_of("attention fwd bf16 b7h2s302/548d152/32 left=166 right=180");
   const std::size_t planned = workspace_bytes(device, without);

@@ -245,8 +245,6 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   return runs;
 }
 
-// Microseconds of a step, fitted to what an H200 took; very many where a sweep does not fit.
-constexpr double kNever = 1e9;
 // How many clusters of `blocks` blocks are resident at once; what is asked are the kernels of the split sweeps, which
 // take all of a multiprocessor's shared memory.
 std::int64_t resident_clusters(std::int32_t blocks) {
@@ -256,6 +254,9 @@ std::int64_t resident_clusters(std::int32_t blocks) {
   while (size < kernels::kRnnSplitClusterSizes && 1 << size < blocks) ++size;
   return size < kernels::kRnnSplitClusterSizes ? clusters[size] : 0;
 }
+
+// Microseconds of a step, fitted to what an H200 took; very many where a sweep does not fit.
+constexpr double kNever = 1e9;
 // Blocks of 16 units take in 16 places at a time, those of 32 units 8. L2 is busy with the states of all blocks.
 double resident_step(const kernels::RnnLayer& l, int lanes, bool across, bool backward, int multiprocessors) {
   constexpr std::int32_t kNarrow = 16;
