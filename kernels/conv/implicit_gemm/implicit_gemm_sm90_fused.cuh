@@ -1,7 +1,9 @@
-// The Hopper implicit GEMM's epilogue of forward in 16 bits for what layers have: f(alpha * sum + addend_scale * addend
-// + bias), f being identity, ReLU or a curve of rounded_math.cuh, C and the addend in boxes.
+// The Hopper implicit GEMM's epilogue of forward in 16 bits for what layers have: f(alpha * scale * sum + addend_scale
+// * addend + bias), f being identity, ReLU or a curve of rounded_math.cuh, C and the addend in boxes.
 //
-//   bias     the sums begin with it (`starts_with_bias`). It stays in shared memory, with swap-AB in registers, while a
+//   scale    of each channel: read behind the products, from the L1 but for a block's first tile
+//   bias     the sums begin with it (`starts_with_bias`) where there is no scale. It stays in shared memory, with
+//   swap-AB in registers, while a
 //            consumer's tiles have the same columns; that of other columns is asked for a tile ahead.
 //   addend   is added to the sums where they are (implicit_gemm_sm90_addend.cuh)
 //   f        ReLU is part of the instruction that rounds. Curves: one branch for the values of a chunk, before the
@@ -114,8 +116,32 @@ struct Bias {
 template <class I>
 __device__ __forceinline__ void begin_sums(const Params& p, const Shared<I>& shared, int consumer, const Bias<I>& bias,
                                            float (&sum)[I::kRowBlocks][I::kBN / 2]) {
-  if (!starts_with_bias(I::kTile) || !p.is_fused || !p.has_bias || p.alpha != 1.0f) return clear<I>(sum);
+  if (!starts_with_bias(I::kTile) || !p.is_fused || !p.has_bias || p.has_scale || p.alpha != 1.0f) return clear<I>(sum);
   bias.for_each_sum(p, shared, consumer, [&sum](int block, int i, float of_column) { sum[block][i] = of_column; });
+}
+
+// The sums times the scale of their channel.
+template <class I>
+__device__ __forceinline__ void scale_sums(const Params& p, const Work& work, int consumer,
+                                           float (&sum)[I::kRowBlocks][I::kBN / 2]) {
+  if constexpr (I::kSwapped) {
+    with_column_values<I>(p, work, box_at<I>(p, work, consumer, 0).columns, p.scale, p.scale_step, sum[0],
+                          [](float x, float scale) { return x * scale; });
+  } else {
+    const int column = static_cast<int>(work.n) * I::kColumnsOfC + static_cast<int>(threadIdx.x % 4) * 2;
+    const std::int64_t channel = static_cast<std::int64_t>(work.group) * p.group_columns + column;
+    gemm::for_each_channel_pair<typename I::T, I::kBN / 8>(p.scale, channel, p.scale_step, p.float_vectors,
+                                                           static_cast<int>(p.n_count) - column,
+                                                           [&sum](int j, float low, float high) {
+#pragma unroll
+                                                             for (int block = 0; block < I::kRowBlocks; ++block) {
+                                                               sum[block][4 * j] *= low;
+                                                               sum[block][4 * j + 1] *= high;
+                                                               sum[block][4 * j + 2] *= low;
+                                                               sum[block][4 * j + 3] *= high;
+                                                             }
+                                                           });
+  }
 }
 
 // Adds 64 rows of the addend, which lie where stage_fragments would put them, to their fragments.
@@ -180,12 +206,13 @@ __device__ __forceinline__ void apply_curve(const Params& p, float (&sum)[I::kRo
   });
 }
 
-// Behind the products: f(alpha * sum + bias + addend_scale * addend), but for a ReLU that rounding does.
+// Behind the products: f(alpha * scale * sum + bias + addend_scale * addend), but for a ReLU that rounding does.
 template <class I>
 __device__ __forceinline__ void finish_fused(const Params& p, Shared<I>& shared, const Work& work, int consumer,
                                              const Bias<I>& bias, float (&sum)[I::kRowBlocks][I::kBN / 2],
                                              tile::PipelineState<I::kStages>* turn) {
-  if (p.alpha != 1.0f || (!starts_with_bias(I::kTile) && p.has_bias)) {
+  if (p.has_scale) scale_sums<I>(p, work, consumer, sum);
+  if (p.alpha != 1.0f || (p.has_bias && (!starts_with_bias(I::kTile) || p.has_scale))) {
     bias.for_each_sum(p, shared, consumer, [&sum, alpha = p.alpha](int block, int i, float of_column) {
       sum[block][i] = fmaf(alpha, sum[block][i], of_column);
     });

@@ -67,7 +67,7 @@ void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, c
   p->is_fused = prepared.plan.fuses && !p->is_plain && adds_boxes && kernels::gemm::is_common(f, true);
   p->adds_boxes = p->is_fused && p->addend_scale != 0.0f;
   p->has_curve = !kernels::gemm::is_of_rounding(f);
-  p->is_simple = p->is_fused && !p->adds_boxes && !p->has_curve && p->alpha == 1.0f &&
+  p->is_simple = p->is_fused && !p->adds_boxes && !p->has_curve && !p->has_scale && p->alpha == 1.0f &&
                  sm90::starts_with_bias(sm90::kShapes[prepared.plan.shape]);
 }
 

@@ -239,7 +239,7 @@ void set_c_map(const View& view, const sm90::TileShape& shape, bool by_taps, Sm9
 void set_fused(const Problem& problem, const View& view, const sm90::TileShape& shape, Sm90Plan* plan) {
   const sm90::Params& p = plan->params;
   plan->fuses = sm90::has_fused_epilogue(shape, plan->direction, static_cast<int>(view.element)) && p.stores_boxes &&
-                p.splits == 1 && !p.has_scale;
+                p.splits == 1;
   plan->adds_boxes = plan->fuses && problem.has_z != 0 && p.addend_is_even;
   if (!plan->adds_boxes) return;
   plan->z = plan->c;
