@@ -25,6 +25,11 @@ struct FlashGatherBackwardParams {
   float scale_by_cap = 0;       // scale / soft cap
   bool bias_in_eights = false;  // 8 columns of bias are one aligned load of 16-bit elements
   FlashElementwise elementwise;
+  // flash_gather_backward_sm90 alone: blocks that share the query heads of a head of k and v, and their sums: {parts,
+  // batch, heads of k, rows of whole tiles, the dimension that the kernel is built for}.
+  std::int32_t parts = 1;
+  float* partial_dk = nullptr;
+  float* partial_dv = nullptr;
 };
 
 enum class FlashGradient : std::int32_t { dq, dk_dv, dk, dv };

@@ -8,6 +8,8 @@
 // dv) while tiles of the other two stream by through two stages, and each warpgroup has 64 rows of the tile. Rows come
 // by cp.async, each from its own address, so ragged tensors are read in place; rows beyond a sequence are zeros that
 // are never read. dk and dv are made in one pass up to a head dimension of 128; beyond it registers hold one of them.
+// Where tiles of keys are too few for the device, blocks share the heads of a group: each leaves its sums in floats,
+// and a second kernel adds those of all parts in their order.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -50,6 +52,12 @@ struct GatherBackwardShared {
 
 enum GatherBackwardBarrier { kGatherBackwardMeets = 1 };
 
+// Of keys, in whole tiles.
+template <int kRows>
+__host__ __device__ __forceinline__ std::int64_t padded_rows(const FlashGatherBackwardParams& p) {
+  return (static_cast<std::int64_t>(p.mask.length_kv) + kRows - 1) / kRows * kRows;
+}
+
 template <class C>
 __device__ __forceinline__ void gather_backward(const FlashGatherBackwardParams& p, const GradientTile& tile,
                                                 GatherBackwardShared<C>& shared) {
@@ -69,7 +77,7 @@ __device__ __forceinline__ void gather_backward(const FlashGatherBackwardParams&
   rows.load(a2, no_pages, 0, tile.row / C::kRows, shared.a2, &shared.a_full);
   tile::PipelineState<C::kStages> turn;
   for (int member = 0; member < tile.group; ++member) {
-    const int head = C::kOfKeys ? tile.head * p.group + member : tile.head / p.group;
+    const int head = C::kOfKeys ? tile.head * p.group + tile.part * tile.group + member : tile.head / p.group;
     const GatherSource b1 = C::kOfKeys ? of_q(a.q, head, a.dim_qk) : of_k(a.k, head, a.dim_qk);
     const GatherSource b2 = C::kOfKeys ? of_q(a.d_o, head, a.dim_v) : of_k(a.v, head, a.dim_v);
 #pragma unroll 1
@@ -112,9 +120,16 @@ class GatherBackwardConsumer {
       if constexpr (!C::kOfKeys) rows.load_row_values(tile.head);
       wait_full(&shared.a_full, 0);
       for (int member = 0; member < tile.group; ++member) {
-        rows.set_head(C::kOfKeys ? tile.head * p.group + member : tile.head);
+        rows.set_head(C::kOfKeys ? tile.head * p.group + tile.part * tile.group + member : tile.head);
 #pragma unroll 1
         for (int j = tile.first; j < tile.end; ++j) step(j);
+      }
+    }
+    if constexpr (C::kOfKeys) {
+      if (p.parts > 1) {
+        if constexpr (C::kMakesFirst) write_partial(p.partial_dk, first);
+        if constexpr (C::kMakesDv) write_partial(p.partial_dv, second);
+        return;
       }
     }
     // All warps of the warpgroup have read a1 and a2.
@@ -204,6 +219,21 @@ class GatherBackwardConsumer {
     turn.next();
   }
 
+  __device__ __forceinline__ void write_partial(float* partial, const float (&out)[C::kDim / 2]) {
+    const int heads = p.problem.heads_k;
+    float* const to = partial +
+                      (static_cast<std::int64_t>((tile.part * p.problem.batch + tile.batch) * heads + tile.head) *
+                           padded_rows<C::kRows>(p) +
+                       tile.row + place.row()) *
+                          C::kDim +
+                      place.lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < C::kDim / 8; ++i) {
+      *reinterpret_cast<float2*>(to + 8 * i) = make_float2(out[4 * i], out[4 * i + 1]);
+      *reinterpret_cast<float2*>(to + 8 * C::kDim + 8 * i) = make_float2(out[4 * i + 2], out[4 * i + 3]);
+    }
+  }
+
   // Staged where this warpgroup's rows of a1 or a2 were.
   __device__ __forceinline__ void write_rows(const AttentionTensor& tensor, int dim, unsigned char* held, float factor,
                                              const float (&out)[C::kDim / 2]) {
@@ -236,6 +266,48 @@ class GatherBackwardConsumer {
   std::uint32_t weights1[C::kStream / 16][4] = {};
   std::uint32_t weights2[C::kStream / 16][4] = {};
 };
+
+// dk or dv, of the sums of all parts; a thread has 8 columns of a row, grid.y counts batch and heads.
+constexpr int kSumPartsThreads = 256;
+template <class C>
+__global__ void __launch_bounds__(kSumPartsThreads)
+    flash_gather_sum_parts(const __grid_constant__ FlashGatherBackwardParams p, bool of_v) {
+  using T = typename C::Element;
+  constexpr int kChunks = C::kDim / 8;
+  const AttentionParams& a = p.problem;
+  const AttentionTensor& tensor = of_v ? a.dv : a.dk;
+  const auto index = static_cast<std::int64_t>(blockIdx.x) * kSumPartsThreads + threadIdx.x;
+  const auto row = static_cast<int>(index / kChunks);
+  const auto chunk = static_cast<int>(index % kChunks);
+  const int batch = static_cast<int>(blockIdx.y) / a.heads_k;
+  const bool inside = row < sequence_of(p.mask, batch).length_kv;
+  if (row >= p.mask.length_kv || 8 * chunk >= (of_v ? a.dim_v : a.dim_qk) || (!inside && tensor.offset_bits != 0))
+    return;
+  float sum[8] = {};
+  if (inside) {
+    const std::int64_t step = padded_rows<C::kRows>(p) * C::kDim;
+    const float* from =
+        (of_v ? p.partial_dv : p.partial_dk) + blockIdx.y * step + row * std::int64_t{C::kDim} + 8 * chunk;
+#pragma unroll 4
+    for (int part = 0; part < p.parts; ++part, from += gridDim.y * step) {
+      const float4 low = reinterpret_cast<const float4*>(from)[0];
+      const float4 high = reinterpret_cast<const float4*>(from)[1];
+      const float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+      for (int e = 0; e < 8; ++e) sum[e] += values[e];
+    }
+  }
+  const float factor = of_v ? 1.0F : p.scale;
+  uint4 value;
+  value.x = pack_halves<T>(sum[0] * factor, sum[1] * factor);
+  value.y = pack_halves<T>(sum[2] * factor, sum[3] * factor);
+  value.z = pack_halves<T>(sum[4] * factor, sum[5] * factor);
+  value.w = pack_halves<T>(sum[6] * factor, sum[7] * factor);
+  const std::int64_t start = ragged_start(tensor, batch);
+  write_chunk<false>(static_cast<std::uint16_t*>(tensor.data) + start + blockIdx.y % a.heads_k * tensor.strides[1] +
+                         row * tensor.strides[2] + 8 * chunk,
+                     value, start % 8 == 0, 1, 8);
+}
 
 template <class C>
 __global__ void __launch_bounds__(C::kThreads, 1)

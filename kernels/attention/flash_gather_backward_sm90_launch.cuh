@@ -16,9 +16,21 @@ void launch_gather_gradient(const FlashGatherBackwardParams& params, CUstream_st
   cuda::allow_shared_memory<&flash_gather_backward_sm90<C>>(kBytes);
   const std::int64_t length = C::kOfKeys ? params.mask.length_kv : params.mask.length_q;
   const std::int64_t heads = C::kOfKeys ? params.problem.heads_k : params.problem.heads_q;
-  const std::int64_t blocks = (length + C::kRows - 1) / C::kRows * heads * params.problem.batch;
+  const std::int64_t parts = C::kOfKeys ? params.parts : 1;
+  const std::int64_t blocks = (length + C::kRows - 1) / C::kRows * heads * params.problem.batch * parts;
   cuda::launch_kernel(flash_gather_backward_sm90<C>, {static_cast<unsigned>(blocks), C::kThreads, kBytes}, stream,
                       params);
+  if constexpr (C::kOfKeys) {
+    if (params.parts == 1) return;
+    const std::int64_t chunks = length * (C::kDim / 8);
+    const cuda::LaunchConfig config{dim3(static_cast<unsigned>((chunks + kSumPartsThreads - 1) / kSumPartsThreads),
+                                         static_cast<unsigned>(heads * params.problem.batch)),
+                                    kSumPartsThreads};
+    if (C::kMakesFirst && params.problem.dk.data != nullptr)
+      cuda::launch_kernel(flash_gather_sum_parts<C>, config, stream, params, false);
+    if (C::kMakesDv && params.problem.dv.data != nullptr)
+      cuda::launch_kernel(flash_gather_sum_parts<C>, config, stream, params, true);
+  }
 }
 
 template <class T>

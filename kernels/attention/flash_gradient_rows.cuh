@@ -16,9 +16,10 @@
 
 namespace gpudnn::kernels::flash {
 
-// The block's tile, and the tiles [first, end) of the streaming tensors that meet it, in each head of the group.
+// The block's tile, and the tiles [first, end) of the streaming tensors that meet it, in each of `group` heads, of
+// which there are `part` times as many before it.
 struct GradientTile {
-  int batch, head, row, first, end, group;
+  int batch, head, row, first, end, group, part;
   Sequence sequence;
 };
 template <class C>
@@ -27,7 +28,8 @@ __device__ __forceinline__ GradientTile gradient_tile(const FlashGatherBackwardP
   const int length_of_all = C::kOfKeys ? p.mask.length_kv : p.mask.length_q;
   const int tiles_of_head = (length_of_all + C::kRows - 1) / C::kRows;
   const int grid_heads = C::kOfKeys ? a.heads_k : a.heads_q;
-  const int number = static_cast<int>(blockIdx.x);
+  const int parts = C::kOfKeys ? p.parts : 1;
+  const int number = static_cast<int>(blockIdx.x) / parts;
   const int section_tiles = p.heads_of_section * tiles_of_head;
   const int section = number / section_tiles;
   const int rest = number - section * section_tiles;
@@ -39,7 +41,8 @@ __device__ __forceinline__ GradientTile gradient_tile(const FlashGatherBackwardP
   tile.row = index * C::kRows;
   tile.batch = batch_head / grid_heads;
   tile.head = batch_head % grid_heads;
-  tile.group = C::kOfKeys ? p.group : 1;
+  tile.group = C::kOfKeys ? p.group / parts : 1;
+  tile.part = static_cast<int>(blockIdx.x) % parts;
   tile.sequence = sequence_of(p.mask, tile.batch);
   const Sequence& s = tile.sequence;
   const int length = C::kOfKeys ? s.length_kv : s.length_q;

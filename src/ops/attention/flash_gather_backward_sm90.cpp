@@ -5,6 +5,34 @@
 #include "ops/attention/flash_sm90.hpp"
 
 namespace gpudnn::attention {
+namespace {
+
+// Blocks that share the query heads of a head of k and v, so that dk and dv, with a tile of keys for each block, fill
+// the device: with the causal mask, whose tiles differ, some for each multiprocessor.
+std::int64_t parts_of_group(const Problem& problem, const Device& device) {
+  constexpr std::int64_t kWorthSharing = 1024;  // rows of q that meet a tile
+  const std::int64_t group = problem.heads_q() / problem.heads_k();
+  const std::int64_t tiles = problem.batch() * problem.heads_k() *
+                             ((problem.length_kv + kernels::kFlashBackwardRows - 1) / kernels::kFlashBackwardRows);
+  if (tiles >= std::int64_t{2} * device.multiprocessors || group * problem.length_q() < kWorthSharing) return 1;
+  std::int64_t parts = 1;
+  while (parts < group && (group % parts != 0 || tiles * parts < std::int64_t{3} * device.multiprocessors)) ++parts;
+  return parts;
+}
+
+// Floats of one of their sums.
+std::int64_t partial_elements(const Problem& problem, std::int64_t parts) {
+  const std::int64_t tiles = (problem.length_kv + kernels::kFlashBackwardRows - 1) / kernels::kFlashBackwardRows;
+  return parts == 1
+             ? 0
+             : parts * problem.batch() * problem.heads_k() * tiles * kernels::kFlashBackwardRows * gather_dim(problem);
+}
+
+std::size_t partial_offset(const Problem& problem, const Device& device) {
+  return (gather_backward_workspace(problem, device) + 15) / 16 * 16;
+}
+
+}  // namespace
 
 Support supports_flash_gather_backward_sm90(const Problem& problem, const Device& device) {
   if (problem.backward == 0) return Support::no("it is a backward engine");
@@ -17,12 +45,20 @@ Support supports_flash_gather_backward_sm90(const Problem& problem, const Device
 }
 
 std::size_t flash_gather_backward_sm90_workspace(const Problem& problem, const Device& device) {
-  return gather_backward_workspace(problem, device);
+  const std::int64_t elements = partial_elements(problem, parts_of_group(problem, device));
+  return elements == 0 ? gather_backward_workspace(problem, device)
+                       : partial_offset(problem, device) + static_cast<std::size_t>(8 * elements);
 }
 
 Status flash_gather_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
-  launch_gather_backward(site, problem, gather_backward_params(site, problem, args),
-                         kernels::launch_flash_gather_backward_sm90);
+  kernels::FlashGatherBackwardParams params = gather_backward_params(site, problem, args);
+  params.parts = static_cast<std::int32_t>(parts_of_group(problem, site.device));
+  if (params.parts > 1) {
+    auto* const partial = static_cast<std::byte*>(site.workspace) + partial_offset(problem, site.device);
+    params.partial_dk = reinterpret_cast<float*>(partial);
+    params.partial_dv = params.partial_dk + partial_elements(problem, params.parts);
+  }
+  launch_gather_backward(site, problem, params, kernels::launch_flash_gather_backward_sm90);
   return cuda::launch_status("flash_gather_backward_sm90");
 }
 
