@@ -4,10 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <vector>
@@ -249,45 +246,6 @@ TEST(Verify, IsOffUnlessAskedFor) {
   verify::note_not_covered(Backend::host().handle(), "this is not covered");
   EXPECT_EQ(watched.text(), "");
   EXPECT_EQ(verify::counts().operations, 0u);
-}
-
-// What a call pays for both modes while they are off: the path of every operation with an engine that does nothing,
-// with and without them, in turns; the least of each counts, since what else runs on the machine only adds.
-TEST(Verify, CostsUnder20NanosecondsACallWhereItIsOff) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's time counts too";
-#endif
-  constexpr Engine<activation::Problem, activation::Args> kEngines[] = {
-      {"nothing", GPUDNN_BACKEND_HOST, supports_all<activation::Problem>,
-       [](const LaunchSite&, const activation::Problem&, const activation::Args&) -> Status {
-         return GPUDNN_STATUS_SUCCESS;
-       }},
-  };
-  const std::span<const Engine<activation::Problem, activation::Args>> engines = kEngines;
-  std::string why;
-  const auto problem = activation::from_text("act fwd relu f32 nchw n1c1h2w4", &why);
-  ASSERT_TRUE(problem) << why;
-  const activation::Args args;
-  const gpudnnHandle_t handle = Backend::host().handle();
-  const Watched watched({});
-  constexpr int kCalls = 2000;
-  const auto nanoseconds_a_call = [&](const auto& call) {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < kCalls; ++i) GPUDNN_TEST_REQUIRE(call());
-    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kCalls;
-  };
-  double with = std::numeric_limits<double>::max();
-  double without = with;
-  for (int round = 0; round < 200; ++round) {
-    with = std::min(with, nanoseconds_a_call([&] {
-                      return verify::run_first_engine(
-                          engines, handle, *problem, args,
-                          +[](activation::Problem&, activation::Args&, verify::Check*) {});
-                    }));
-    without = std::min(without, nanoseconds_a_call([&] { return run_first_engine(engines, handle, *problem, args); }));
-  }
-  std::printf("a call with the modes off %.1f ns, without them %.1f ns\n", with, without);
-  EXPECT_LT(with - without, 20);
 }
 
 // --- the NaN watch --------------------------------------------------------------------------------------------------
