@@ -14,6 +14,7 @@
 #include "core/handle.hpp"
 #include "explain_lines.hpp"
 #include "measure.hpp"
+#include "programs.hpp"
 
 namespace {
 
@@ -208,7 +209,7 @@ int run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int gpudnn::bench::run_explain(int argc, char** argv) {
   Options options;
   CLI::App app("Tells which engines take a problem, in which order, at what cost, and why the others do not");
   app.add_option("problem", options.problems, "Problems, each one line of the problem language in quotes")->required();

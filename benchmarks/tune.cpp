@@ -27,6 +27,7 @@
 #include "ops/conv/plan.hpp"
 #include "ops/conv/select/heuristics.hpp"
 #include "ops/conv/select/tuning_cache.hpp"
+#include "programs.hpp"
 #include "tune_matmul.hpp"
 #include "tune_parts.hpp"
 
@@ -346,7 +347,7 @@ int tune_all(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int gpudnn::bench::run_tune(int argc, char** argv) {
   Options options;
   CLI::App app("Times the engines and configs of convolution problems and matrix products");
   app.add_option("cases", options.inputs, "Problems in quotes, or files of them: 'problem' or 'name = problem' a line")

@@ -9,11 +9,12 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gpudnn DESTINATION ${CMAKE_INSTA
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT gpudnn_runtime)
 
 # Tools, programs to read, and what the documents refer to.
-foreach(tool gpudnn-bench gpudnn-explain gpudnn-tune)
-  if(TARGET ${tool})
-    install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gpudnn_tools)
-  endif()
-endforeach()
+if(TARGET gpudnn-bench)
+  install(TARGETS gpudnn-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gpudnn_tools)
+  foreach(link gpudnn-explain gpudnn-tune)
+    install(PROGRAMS $<TARGET_FILE_DIR:gpudnn-bench>/${link} DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gpudnn_tools)
+  endforeach()
+endif()
 if(GPUDNN_MAN_PAGES)
   install(FILES ${GPUDNN_MAN_PAGES} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT gpudnn_tools)
 endif()

@@ -1,25 +1,28 @@
 #!/usr/bin/env bash
-# Runs the libFuzzer targets of tests/fuzz: builds them with clang under AddressSanitizer, makes a folder of seeds for each, and
-# fuzzes until so many inputs ran or so much time passed. Prints a line for each target; what crashes it lies in its folder.
+# Runs the fuzz targets of tests/fuzz under AddressSanitizer, until so many inputs ran or so much time passed: as libFuzzer
+# programs where there is a clang++ that has it, else by the driver that the tests have. Makes a folder of seeds for each target.
+# Prints a line for each, and what crashes it as a file's path; fails where one crashed or ran nothing.
 #
-# usage: scripts/fuzz.sh [--runs N] [--seconds S] [--jobs J] [target...]
+# usage: scripts/fuzz.sh [--runs N] [--seconds S] [--jobs J] [--at-once T] [target...]
 #   --runs N      inputs of each target (default: 10000000)
 #   --seconds S   at most so long for each target (default: 3600)
 #   --jobs J      processes of a target, which share the inputs (default: 1)
+#   --at-once T   targets that run beside each other (default: 1)
 #   FUZZ_BINARIES=DIR   the programs lie there already; nothing is built
-#   FUZZ_WORK=DIR       corpora and logs go there (default: build/fuzz/work)
+#   FUZZ_WORK=DIR       corpora, logs and the table go there (default: build/fuzz/work)
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 all=(problem_text graph_text tuning_file plan_json backend_attributes classic_calls sample_files)
-runs=10000000 seconds=3600 jobs=1 targets=()
+runs=10000000 seconds=3600 jobs=1 at_once=1 targets=()
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --runs | --seconds | --jobs)
+    --runs | --seconds | --jobs | --at-once)
       [[ $# -ge 2 ]] || die "$1 needs a value"
-      printf -v "${1#--}" %s "$2"
+      name=${1#--}
+      printf -v "${name//-/_}" %s "$2"
       shift
       ;;
     -*) die "unknown option '$1'; see the top of scripts/fuzz.sh" ;;
@@ -28,15 +31,27 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 [[ ${#targets[@]} -gt 0 ]] || targets=("${all[@]}")
-work=${FUZZ_WORK:-$ROOT/build/fuzz/work}
+work=$(realpath -m "${FUZZ_WORK:-$ROOT/build/fuzz/work}")
+
+has_libfuzzer() {
+  command -v clang++ >/dev/null &&
+    clang++ -fsanitize=fuzzer,address -x c++ -o /dev/null - 2>/dev/null \
+      <<<'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }'
+}
 
 binaries=${FUZZ_BINARIES:-}
 if [[ -z $binaries ]]; then
-  command -v clang++ >/dev/null || die "there is no clang++ (Debian's package clang)"
-  cmake -S "$ROOT" --preset asan -B "$ROOT/build/fuzz" -DGPUDNN_FUZZ=ON -DGPUDNN_BUILD_BENCHMARKS=OFF \
-    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ >/dev/null
-  cmake --build "$ROOT/build/fuzz" -j "$JOBS" --target "${targets[@]/#/fuzz_}"
-  binaries=$ROOT/build/fuzz/tests/fuzz
+  if has_libfuzzer; then
+    BUILD_FOLDER=fuzz
+    options=(-DGPUDNN_FUZZ=ON -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
+  else
+    say "no clang++ with libFuzzer (Debian's package clang): the driver of the tests runs the targets"
+    BUILD_FOLDER=fuzz-driver
+    options=()
+  fi
+  configure asan -DGPUDNN_BUILD_BENCHMARKS=OFF "${options[@]}"
+  build asan "${targets[@]/#/fuzz_}"
+  binaries=$(folder_of asan)/tests/fuzz
 fi
 
 # The seeds of a target: its files' lines, blocks between lines that begin with "==", or lines of hexadecimal digits.
@@ -65,26 +80,43 @@ PYTHON
 }
 
 export GPUDNN_BACKEND=host GPUDNN_HOST_THREADS=1
+[[ ! -w /dev/shm ]] || export TMPDIR=/dev/shm  # sample_files writes a file for each input
 # One process of a target; its own corpus and log.
 fuzz() {
   local target=$1 folder=$work/$1/$2
-  seeds "$target" "$folder/corpus"
+  mkdir -p "$folder"
+  seeds "$target" "$folder/corpus" >"$folder/log.txt" 2>&1 || return 1
   (cd "$folder" && timeout $((seconds + 600)) "$binaries/fuzz_$target" -runs=$((runs / jobs)) -max_total_time="$seconds" -max_len=4096 \
-    -timeout=60 -rss_limit_mb=4096 -print_final_stats=1 corpus >log.txt 2>&1)
+    -timeout=60 -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$folder/" corpus >log.txt 2>&1)
 }
-failed=0
-printf '%-20s %12s %8s %9s %s\n' target inputs seconds covered result
-for target in "${targets[@]}"; do
-  begin=$SECONDS pids=() result=ok
+# All processes of a target, and its line.
+fuzz_target() {
+  local target=$1 begin=$SECONDS pids=() result=ok log=$work/$1
   for ((job = 0; job < jobs; ++job)); do
-    mkdir -p "$work/$target/$job"
     fuzz "$target" "$job" &
     pids+=($!)
   done
-  for pid in "${pids[@]}"; do wait "$pid" || result="FAILED, see $work/$target/*/log.txt"; done
-  [[ $result == ok ]] || failed=1
-  ran=$(awk '/^stat::number_of_executed_units:/ { sum += $2 } END { print sum }' "$work/$target"/*/log.txt)
-  covered=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$work/$target"/*/log.txt | sort -n | tail -n 1)
-  printf '%-20s %12s %8s %9s %s\n' "$target" "${ran:-?}" $((SECONDS - begin)) "${covered:-?}" "$result"
+  for pid in "${pids[@]}"; do wait "$pid" || result=FAILED; done
+  local ran covered
+  ran=$(awk '/^stat::number_of_executed_units:/ { sum += $2 } END { print sum + 0 }' "$log"/*/log.txt)
+  covered=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log"/*/log.txt | sort -n | tail -n 1)
+  [[ $ran -gt 0 ]] || result=FAILED
+  printf '%-20s %12s %8s %9s %s\n' "$target" "$ran" $((SECONDS - begin)) "${covered:--}" "$result" | tee -a "$work/table.txt"
+  [[ $result == FAILED ]] || return 0
+  printf '  see %s\n' "$log"/*/log.txt
+  sed -n 's/.*Test unit written to /  input: /p' "$log"/*/log.txt
+  return 1
+}
+mkdir -p "$work"
+printf '%-20s %12s %8s %9s %s\n' target inputs seconds covered result | tee "$work/table.txt"
+failed=0 running=0
+for target in "${targets[@]}"; do
+  if ((running == at_once)); then
+    wait -n || failed=1
+    ((--running)) || true
+  fi
+  fuzz_target "$target" &
+  ((++running))
 done
+for ((; running > 0; --running)); do wait -n || failed=1; done
 exit "$failed"

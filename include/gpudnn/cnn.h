@@ -51,8 +51,8 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionReorderType(gpudnnConvolutionDe
 
 /* Describe the geometry: padding (the same before and behind), stride (u vertical, v horizontal) and dilation for each
  * spatial dimension. Nd takes arrays of `arrayLength` values, the number of spatial dimensions. BAD_PARAM if a padding
- * is negative, or a stride or dilation not positive. `computeType` is float, or double for double tensors; half is
- * accepted for half tensors, and computed in float; the operations refuse others as NOT_SUPPORTED. Since 0.1. */
+ * is negative, or a stride or dilation not positive. `computeType`: float, double for double tensors, INT32 for
+ * integers; half is taken for half tensors, computed in float. Operations refuse others: NOT_SUPPORTED. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnSetConvolution2dDescriptor(gpudnnConvolutionDescriptor_t convDesc, int pad_h,
                                                               int pad_w, int u, int v, int dilation_h, int dilation_w,
                                                               gpudnnConvolutionMode_t mode,
@@ -198,7 +198,7 @@ GPUDNN_EXPORT gpudnnStatus_t gpudnnGetConvolutionBackwardFilterWorkspaceSize(
  * Common to all: 1 to 3 spatial dimensions. `workSpace` is a data pointer, null only with a size of 0, and of use only
  * if it is aligned to 16 bytes. With the bytes that the query names, the algorithm runs at its best; with fewer, or
  * none, the call takes the best engine that fits, and there always is one. BAD_PARAM if the dimensions do not belong
- * together; NOT_SUPPORTED if the tensors are not all of one type of float, double, half and bfloat16. */
+ * together; NOT_SUPPORTED unless all are float, double, half or bfloat16, or, forward, integers of 8 bits. */
 
 /* y = alpha * conv(x, w) + beta * y. Since 0.1. */
 GPUDNN_EXPORT gpudnnStatus_t gpudnnConvolutionForward(gpudnnHandle_t handle, const void* alpha,

@@ -15,6 +15,27 @@ constexpr const char* kSmall =
     "tensor 1 f32 2x3x4x4; tensor 2 f32 4x3x3x3; tensor 3 f32 2x4x4x4\n"
     "conv_fwd cross x=1 w=2 y=3 compute=f32 pre=1x1 post=1x1 stride=1x1 dilation=1x1";
 
+// A device's description, from its text.
+BackendDescriptor described_device(const std::string& json) {
+  BackendDescriptor device(graph::kDeviceProp);
+  EXPECT_EQ(device.set(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
+                       static_cast<std::int64_t>(json.size()), json.data()),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(device.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  return device;
+}
+
+// The heuristic's choices for a graph on that device.
+BackendDescriptor heuristics_for(const BackendDescriptor& graph, const BackendDescriptor& device) {
+  BackendDescriptor heuristics(graph::kHeuristics);
+  EXPECT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(heuristics.set_enum(GPUDNN_ATTR_ENGINEHEUR_MODE, GPUDNN_TYPE_HEUR_MODE, GPUDNN_HEUR_MODE_A),
+            GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device), GPUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(heuristics.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  return heuristics;
+}
+
 TEST(GraphPlans, ASavedPlanGivesTheSameBits) {
   const HostHandle handle;
   const graph::Graph graph = read(kSmall);
@@ -173,22 +194,12 @@ TEST(GraphPlans, DevicesAreSavedAndLoaded) {
   BackendDescriptor device(graph::kDeviceProp);
   ASSERT_EQ(device.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   const std::string json = device.text(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
-  BackendDescriptor loaded(graph::kDeviceProp);
-  ASSERT_EQ(loaded.set(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
-                       static_cast<std::int64_t>(json.size()), json.data()),
-            GPUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(loaded.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  const BackendDescriptor loaded = described_device(json);
   EXPECT_EQ(loaded.text(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION), json);
   // Plans for it need no handle.
   ClientGraph client;
   build(read(kSmall), nullptr, &client);
-  BackendDescriptor heuristics(graph::kHeuristics);
-  ASSERT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, client.graph_descriptor),
-            GPUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(heuristics.set_enum(GPUDNN_ATTR_ENGINEHEUR_MODE, GPUDNN_TYPE_HEUR_MODE, GPUDNN_HEUR_MODE_A),
-            GPUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_DEVICEPROP, loaded), GPUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(heuristics.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  const BackendDescriptor heuristics = heuristics_for(client.graph_descriptor, loaded);
   EXPECT_GT(heuristics.count(GPUDNN_ATTR_ENGINEHEUR_RESULTS, GPUDNN_TYPE_BACKEND_DESCRIPTOR), 0);
 }
 
@@ -207,11 +218,7 @@ TEST(GraphPlans, AreMadeForADeviceThatIsNotThere) {
       {R"("shared_memory_per_multiprocessor":[0-9]*)", R"("shared_memory_per_multiprocessor":233472)"},
       {R"("l2_bytes":[0-9]*)", R"("l2_bytes":62914560)"}};
   for (const auto& [field, value] : described) json = std::regex_replace(json, std::regex(field), value);
-  BackendDescriptor device(graph::kDeviceProp);
-  ASSERT_EQ(device.set(GPUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
-                       static_cast<std::int64_t>(json.size()), json.data()),
-            GPUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(device.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+  const BackendDescriptor device = described_device(json);
   const char* const graphs[] = {
       "tensor 1 f32 2x64x16x16 strides=16384,1,1024,64; tensor 2 f32 64x64x3x3 strides=576,1,192,64; "
       "tensor 3 f32 2x64x16x16 strides=16384,1,1024,64\nconv_fwd cross x=1 w=2 y=3 pre=1x1 post=1x1 stride=1x1 "
@@ -222,13 +229,7 @@ TEST(GraphPlans, AreMadeForADeviceThatIsNotThere) {
   for (const char* const text : graphs) {
     ClientGraph client;
     build(read(text), nullptr, &client);
-    BackendDescriptor heuristics(graph::kHeuristics);
-    ASSERT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, client.graph_descriptor),
-              GPUDNN_STATUS_SUCCESS);
-    ASSERT_EQ(heuristics.set_enum(GPUDNN_ATTR_ENGINEHEUR_MODE, GPUDNN_TYPE_HEUR_MODE, GPUDNN_HEUR_MODE_A),
-              GPUDNN_STATUS_SUCCESS);
-    ASSERT_EQ(heuristics.set_descriptor(GPUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device), GPUDNN_STATUS_SUCCESS);
-    ASSERT_EQ(heuristics.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+    const BackendDescriptor heuristics = heuristics_for(client.graph_descriptor, device);
     const std::int64_t count = heuristics.count(GPUDNN_ATTR_ENGINEHEUR_RESULTS, GPUDNN_TYPE_BACKEND_DESCRIPTOR);
 #ifdef GPUDNN_WITH_CUDA
     EXPECT_GT(count, 0) << text << "\n" << last_error();

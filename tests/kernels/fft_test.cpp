@@ -56,8 +56,9 @@ ConvCase random_case(Random& random) {
 }
 
 TEST(Fourier, RandomProblems) {
+  GPUDNN_NEEDS_GPU();
   Counts counts;
-  sweep(Backend::at_hand().is_cuda() ? 60 : 1, random_case, [&](const ConvCase& c, int i) -> std::string {
+  sweep(60, random_case, [&](const ConvCase& c, int i) -> std::string {
     const Values values = make_values(c);
     const bool misaligned = i % 4 == 3;
     std::string wrong;
@@ -95,6 +96,7 @@ constexpr Input kInputs[] = {
 // Next to multiply-adds in float, through the same transforms and of the definition (implicit_gemm_simt): products in
 // terms leave out less than those round off.
 TEST(Fourier, ProductsInTermsAreAsAccurateAsMultiplyAdds) {
+  GPUDNN_NEEDS_GPU();
   Counts counts;
   for (const char* line : {"conv fwd f32 nchw n2c96h27w27 k40r5s5 p2x2 t1x1 d1x1 g1 math=fma",
                            "conv dgrad f32 nchw n2c40h28w28 k96r7s7 p3x3 t1x1 d1x1 g1 math=fma",
@@ -128,6 +130,7 @@ TEST(Fourier, ProductsInTermsAreAsAccurateAsMultiplyAdds) {
 
 // What the mathematics makes infinite or NaN is not finite.
 TEST(Fourier, ValuesThatAreNotFiniteShow) {
+  GPUDNN_NEEDS_GPU();
   Counts counts;
   for (const char* line : {"conv fwd f32 nchw n2c40h19w21 k33r5s5 p2x2 t1x1 d1x1 g1 math=fma",
                            "conv dgrad f32 nchw n2c33h19w21 k40r7s3 p1x1 t1x1 d1x1 g1 math=fma",

@@ -54,8 +54,9 @@ ConvCase random_case(Random& random) {
 }
 
 TEST(Winograd, RandomProblems) {
+  GPUDNN_NEEDS_GPU();
   Counts counts;
-  sweep(Backend::at_hand().is_cuda() ? 100 : 1, random_case, [&](const ConvCase& c, int i) -> std::string {
+  sweep(100, random_case, [&](const ConvCase& c, int i) -> std::string {
     const Values values = make_values(c);
     const bool misaligned = i % 4 == 3;
     std::string wrong;
@@ -74,6 +75,7 @@ TEST(Winograd, RandomProblems) {
 
 // Of tiles with as many outputs, next to multiply-adds in float: the split leaves out less than those round off.
 TEST(Winograd, ProductsInTermsAreAsAccurateAsMultiplyAdds) {
+  GPUDNN_NEEDS_GPU();
   Counts counts;
   for (const char* line : {"conv fwd f32 nchw n2c192h17w20 k64r3s3 p1x1 t1x1 d1x1 g1 math=fma",
                            "conv dgrad f32 nhwc n2c64h16w16 k256r3s3 p1x1 t1x1 d1x1 g1 math=fma",
@@ -102,6 +104,7 @@ TEST(Winograd, ProductsInTermsAreAsAccurateAsMultiplyAdds) {
 
 // What the mathematics makes infinite or NaN is not finite; what no tile with such a value meets is right.
 TEST(Winograd, ValuesThatAreNotFiniteShow) {
+  GPUDNN_NEEDS_GPU();
   Counts counts;
   for (const char* line : {"conv fwd f32 nchw n2c40h19w21 k33r3s3 p1x1 t1x1 d1x1 g1 math=fma",
                            "conv dgrad f32 nhwc n2c33h19w21 k40r3s3 p1x1 t1x1 d1x1 g1 math=fma",

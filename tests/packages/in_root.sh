@@ -68,6 +68,7 @@ packages() {
 
   took "tools" apt install ./gpudnn-tools_*.deb
   expect "1 problems, 0 failed" gpudnn-bench --once "act fwd relu f32 nchw n2c3h4w5"
+  expect "host_reference" gpudnn-explain "act fwd relu f32 nchw n2c3h4w5"
   expect "first" gpudnn-tune --min-time 0 "conv fwd f32 nchw n1c2h5w5 k3r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=default"
   for program in bench explain tune; do expect "GPUDNN" zcat "/usr/share/man/man1/gpudnn-$program.1.gz"; done
   expect "cudnnCreate" gpudnn-cudnn-imports --library /usr/lib/libgpudnn.so.1 elsewhere

@@ -335,24 +335,33 @@ std::string difference(const Problem& problem, const PointwiseOutcome& expected,
   return "";
 }
 
-std::string check_steps(PointwiseCase c) {
+// A case with its data, what the reference makes of them, poisoned outputs, and the steps of its program.
+struct LoweredCase {
+  explicit LoweredCase(const PointwiseCase& c)
+      : data(make_data(c)), expected(run_reference(c.problem, data)), outcome(expected) {
+    for (auto& bytes : outcome.stores) std::fill(bytes.begin(), bytes.end(), std::uint8_t{0xff});
+    DataType types[pointwise::kMaxStores];
+    for (int o = 0; o < c.problem.program.stores; ++o) types[o] = c.problem.stores[o].type;
+    if (lower(c.problem.program, types, &lowered) != GPUDNN_STATUS_SUCCESS) why = take_error_text();
+  }
+  PointwiseData data;
+  PointwiseOutcome expected, outcome;
+  pointwise::Lowered lowered;
+  std::string why;  // of a refusal
+};
+
+std::string check_steps(const PointwiseCase& c) {
   std::int64_t count = 1;
   for (int i = 0; i < c.problem.rank; ++i) count *= c.problem.dims[i];
   if (count < 4) return "";
-  const PointwiseData data = make_data(c);
-  const PointwiseOutcome expected = run_reference(c.problem, data);
-  PointwiseOutcome outcome = expected;
-  for (auto& bytes : outcome.stores) std::fill(bytes.begin(), bytes.end(), std::uint8_t{0xff});
-  DataType types[pointwise::kMaxStores];
-  for (int o = 0; o < c.problem.program.stores; ++o) types[o] = c.problem.stores[o].type;
-  pointwise::Lowered lowered;
-  if (lower(c.problem.program, types, &lowered) != GPUDNN_STATUS_SUCCESS) return take_error_text();
+  LoweredCase made(c);
+  if (!made.why.empty()) return made.why;
   if (c.problem.program.compute == GPUDNN_DATA_DOUBLE) {
-    run_steps<double>(c, data, lowered, &outcome);
+    run_steps<double>(c, made.data, made.lowered, &made.outcome);
   } else {
-    run_steps<float>(c, data, lowered, &outcome);
+    run_steps<float>(c, made.data, made.lowered, &made.outcome);
   }
-  return difference(c.problem, expected, outcome);
+  return difference(c.problem, made.expected, made.outcome);
 }
 
 // The steps that kernels run give the bits of the evaluation instruction by instruction.
@@ -440,16 +449,10 @@ TEST(Pointwise, RegisterStepsEqualTheMachines) {
   sweep(
       600, [](Random& random) { return random_chain(random); },
       [&](const PointwiseCase& c, int) -> std::string {
-        const PointwiseData data = make_data(c);
-        const PointwiseOutcome expected = run_reference(c.problem, data);
-        PointwiseOutcome outcome = expected;
-        for (auto& bytes : outcome.stores) std::fill(bytes.begin(), bytes.end(), std::uint8_t{0xff});
-        DataType types[pointwise::kMaxStores];
-        for (int o = 0; o < c.problem.program.stores; ++o) types[o] = c.problem.stores[o].type;
-        pointwise::Lowered lowered;
-        if (lower(c.problem.program, types, &lowered) != GPUDNN_STATUS_SUCCESS) return take_error_text();
+        LoweredCase made(c);
+        if (!made.why.empty()) return made.why;
         tile::ProgramCode<float> code;
-        bind(lowered, data.scalars.data(), &code);
+        bind(made.lowered, made.data.scalars.data(), &code);
         kernels::RegisterCode registers;
         if (!register_code(code, &registers)) return "";
         ++taken;
@@ -458,10 +461,11 @@ TEST(Pointwise, RegisterStepsEqualTheMachines) {
         std::int64_t count = 1;
         for (int i = 0; i < loops.rank; ++i) count *= loops.dims[i];
         for (std::int64_t first = 0; first < count; first += HostContext<float>::E) {
-          HostContext<float> context{c.problem, data, &outcome, loops, std::min(first, count - HostContext<float>::E)};
+          HostContext<float> context{c.problem, made.data, &made.outcome, loops,
+                                     std::min(first, count - HostContext<float>::E)};
           run_register_steps(registers, context);
         }
-        return difference(c.problem, expected, outcome);
+        return difference(c.problem, made.expected, made.outcome);
       });
   EXPECT_GT(taken, session_cases(600) / 2);
   EXPECT_GT(without_any, session_cases(600) / 8);
