@@ -169,12 +169,14 @@ Fp32SplitPlan fp32_split_sm90_plan(const Problem& problem, const Config& config)
 
 void fp32_split_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const Sm90Sizes sizes = sm90_sizes(problem);
+  constexpr double kMeasuredOf64Columns = 1.23;  // over modelled time (docs/perf-notes/convolution.md)
   const auto offer_tile = [&](int number, const sm90::TileShape& tile, const char* name) {
+    const double measured = !is_wgrad(problem) && tile.bn == 64 ? kMeasuredOf64Columns : 1;
     const Sm90Work work = work_of(problem, sizes, tile);
     const int multiprocessors = std::max(device.rates.multiprocessors, 2);
     offer_full_rounds(work.tiles, work.longest_k, multiprocessors, 1024, [&](int splits) {
       candidates->push_back({{.tile = number, .split_k = splits, .tile_name = name},
-                             estimate(footprint_of(problem, tile, work, splits, device.rates), device.rates),
+                             measured * estimate(footprint_of(problem, tile, work, splits, device.rates), device.rates),
                              partials_at(problem) + partial_bytes(tile, work.tiles, splits)});
     });
   };
