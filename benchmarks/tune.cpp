@@ -74,6 +74,7 @@ class Memory {
     }
     if (problem.has_bias != 0) args.bias = vector_of_channels(problem, &bias_);
     if (problem.has_scale != 0) args.scale = vector_of_channels(problem, &scale_);
+    args.activation_coef = 1;  // as gpudnn-bench: with 0, clipped ReLU stores zeros and swish halves
     return args;
   }
   [[nodiscard]] void* workspace() const { return workspace_.get(); }

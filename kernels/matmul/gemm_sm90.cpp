@@ -11,8 +11,9 @@ void launch_gemm_sm90(const GemmPlan& plan, CUstream_st* stream) {
   const Epilogue& e = p.epilogue;
   const bool is_plain = e.beta == 0 && e.bias.data == nullptr && e.activation.mode == Activation::identity &&
                         e.scale_d == nullptr && e.amax == nullptr;
-  const bool boxes = p.stores_boxes && p.splits == 1;
-  p.store = boxes ? gemm::sm90::Store::boxes : gemm::sm90::Store::rows;
+  using gemm::sm90::Store;
+  const bool halves = p.stores_boxes && p.splits == 2 && gemm::sm90::exchanges_halves(kTiles[plan.tile]);
+  p.store = halves ? Store::halves : p.stores_boxes && p.splits == 1 ? Store::boxes : Store::rows;
   LaunchTile launch = nullptr;
   switch (plan.element_type) {
     case Element::f16:

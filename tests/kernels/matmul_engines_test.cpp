@@ -47,6 +47,10 @@ std::string check_engines(const MatmulCase& c, bool misaligned, Counts* counts) 
   if (matmul::validate(c.problem) != GPUDNN_STATUS_SUCCESS) return "not valid: " + take_error_text();
   const MatmulValues values = make_values(c);
   const MatmulExpected expected = naive(c, values);
+  if (element_count(c.problem.d) == 0) {  // a call ends before any engine is asked
+    const MatmulRun run(backend, c, values, misaligned);
+    return run.judge(matmul::run(backend.handle(), c.problem, run.args(), nullptr, 0), expected);
+  }
   bool taken = std::getenv("GPUDNN_TEST_ENGINE") != nullptr;
   const std::string wrong = for_each_choice(c.problem, misaligned, [&](const matmul::Choice& choice) -> std::string {
     std::shared_ptr<const matmul::Plan> plan;

@@ -16,6 +16,7 @@
 
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
+#include "kernels/gemm/sm90/exchange_halves.cuh"
 #include "kernels/gemm/sm90/store_boxes.cuh"
 #include "kernels/gemm/sm90/store_fragments.cuh"
 #include "kernels/gemm/sm90/store_rows.cuh"
@@ -30,10 +31,13 @@ template <class I>
 __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int consumer) {
   PipelineState<I::kStages> pipeline;
   EpilogueState epilogue(p.epilogue);
+  const bool halves = exchanges_halves<I>(p);
+  const int columns = halves ? I::kBN / 2 : I::kBN;  // that this block stores
   std::uint32_t sequence = 0;
   int area = 0;
   for (Scheduler<I> scheduler(p); scheduler.has_tile(); scheduler.next(), ++sequence) {
-    const WorkTile work = scheduler.tile();
+    WorkTile work = scheduler.tile();
+    if (halves) work.n += scheduler.rank * (I::kBN / 2);
     const bool is_mine = !I::kPingPong || sequence % I::kConsumers == static_cast<std::uint32_t>(consumer);
     if (!is_mine && p.splits == 1) {
       pipeline.skip(work.k_end - work.k_begin);
@@ -42,23 +46,26 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     Sums<I> sum;
     [[maybe_unused]] RowBias<I> bias;
     if constexpr (!I::kPlain && !I::kSwapAb) {
-      if (p.store == Store::boxes) {
+      if (p.store != Store::rows) {
         fetch_bias<I>(p, work, &bias);
         if (is_mine) prefetch_addend<I>(p, work, consumer);
       }
     }
     if (is_mine) multiply<I>(p, shared, work, sequence, consumer, sum, &pipeline);
+    if constexpr (kExchangesHalves<I>) {
+      if (halves) exchange_halves<I>(shared, scheduler.rank, consumer, sum);
+    }
     if constexpr (I::kSwapAb) {
       store_swapped<I>(p, shared, work, sum, &epilogue);
     } else if constexpr (I::kBN % 64 != 0) {
-      store_plain<I>(p, shared, work, consumer, sum, epilogue.alpha, &area);
+      store_plain<I>(p, shared, work, consumer, sum, epilogue.alpha, columns, &area);
     } else if (p.store == Store::rows) {
       store_rows<I>(p, shared, work, consumer, sum, &epilogue);
     } else if constexpr (I::kPlain) {
-      store_plain<I>(p, shared, work, consumer, sum, epilogue.alpha, &area);
+      store_plain<I>(p, shared, work, consumer, sum, epilogue.alpha, columns, &area);
     } else {
       share_bias<I>(p, shared, consumer, bias);
-      store_fragments<I>(p, shared, work, consumer, sum, &epilogue, &area);
+      store_fragments<I>(p, shared, work, consumer, sum, &epilogue, columns, &area);
     }
   }
   finish_amax(p.epilogue, epilogue);
@@ -73,21 +80,23 @@ __global__ void __launch_bounds__(I::kThreads, I::kTile.residency) gemm_sm90(con
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const bool multicast = pairs_up<I>(p);
   // The start is a chain of accesses to memory that nobody has touched yet: its links are forged side by side.
-  if (threadIdx.x == 0) ptx::prefetch_tensormap(&p.a);
-  if (threadIdx.x == 32) ptx::prefetch_tensormap(&p.b);
-  if (!I::kSwapAb && threadIdx.x == 64 && p.stores_boxes) ptx::prefetch_tensormap(&p.d);
-  make_barriers<I>(p, shared, threadIdx.x / 32);
+  if (warp == 0) {
+    start_loads<I>(p, shared);
+  } else {
+    if (!I::kSwapAb && threadIdx.x == 32 && p.stores_boxes) ptx::prefetch_tensormap(&p.d);
+    make_barriers<I>(p, shared, static_cast<unsigned>(warp - 1));
+  }
   __syncwarp();
   __syncthreads();
   // A release would wait for all memory that is under way; barriers that are made need none.
-  if (multicast || (kSendsEarly<I> && p.splits > 1)) ptx::cluster_arrive_relaxed();
+  if (multicast || sends_early<I>(p)) ptx::cluster_arrive_relaxed();
   if (multicast) ptx::cluster_wait();
   if (__builtin_expect(warp < 4, 1)) {
     ptx::setmaxnreg_dec<kProducerRegisters>();
     if (warp == 0) produce<I>(p, shared);
     __syncwarp();
     if (p.splits > 1) {  // the consumers meet those of other blocks
-      if (!kSendsEarly<I>) ptx::cluster_arrive_relaxed();
+      if (!sends_early<I>(p)) ptx::cluster_arrive_relaxed();
       ptx::cluster_wait();
     }
   } else {

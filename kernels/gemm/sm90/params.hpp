@@ -15,8 +15,9 @@ namespace gpudnn::kernels::gemm::sm90 {
 enum class Multicast : std::int32_t { none, a, b };  // a: pairs of tiles along n share A; b: pairs along m share B
 
 // How sums get to D. boxes: by TMA, straight from the fragments. rows: along the rows of D, any strides and types; and
-// wherever a cluster shares a reduction.
-enum class Store : std::int32_t { boxes, rows };
+// wherever a cluster shares a reduction, but for halves: of the two blocks that share one, each exchanges half of the
+// columns for the other's sums of its own half, which go by TMA.
+enum class Store : std::int32_t { boxes, rows, halves };
 
 struct Params {
   // With swap-AB `a` is what wgmma has as its A: the caller's b. The tiles, m, n and the epilogue are the caller's.
@@ -39,7 +40,8 @@ struct Params {
   bool b_mn_major = false;
   bool a_is_e5m2 = false;  // of 8-bit elements
   bool b_is_e5m2 = false;
-  bool promotes = false;  // 8-bit elements: a k tile's sums are added to others in float
+  bool starts_early = false;  // one batch, K-major operands, no multicast: the first copies precede the block's start
+  bool promotes = false;      // 8-bit elements: a k tile's sums are added to others in float
 
   // --- the epilogue
   std::uint32_t m = 0;

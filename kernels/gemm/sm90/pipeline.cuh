@@ -71,13 +71,27 @@ struct alignas(1024) Shared {
 template <class I>
 constexpr bool kSendsEarly = I::kSwapAb&& I::kStaging >= I::kBM* I::kBN * 4;
 
+// Whether two splits exchange halves: a thread's share of the sums then lies where its warp has its boxes later.
+template <class I>
+constexpr bool kExchangesHalves = exchanges_halves(I::kTile);
+
+template <class I>
+__device__ __forceinline__ bool exchanges_halves(const Params& p) {
+  return kExchangesHalves<I> && p.store == Store::halves;
+}
+template <class I>
+__device__ __forceinline__ bool sends_early(const Params& p) {
+  return (kSendsEarly<I> && p.splits > 1) || exchanges_halves<I>(p);
+}
+
 // Whether the block is one of a pair that shares loads.
 template <class I>
 __device__ __forceinline__ bool pairs_up(const Params& p) {
   return !I::kSwapAb && p.multicast != Multicast::none;
 }
 
-// Each warp makes some of them, for one warp takes some 40 cycles for each; they lie one after the other.
+// All but `full`, which the producer makes. Each of the other warps makes some of them, for one warp takes some 40
+// cycles for each; they lie one after the other.
 template <class I>
 __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared, unsigned warp) {
   constexpr unsigned kSums = 2 * I::kStages + I::kConsumers;
@@ -86,10 +100,10 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
   if (threadIdx.x % 32 != 0) return;
   const std::uint32_t readers = I::kWarpsOfTile * (pairs_up<I>(p) ? 2 : 1);
 #pragma unroll 1
-  for (unsigned i = warp; i <= kSums; i += I::kThreads / 32) {
-    ptx::mbarrier_init(&shared.full[0] + i, i < I::kStages || i == kSums ? 1 : i < 2 * I::kStages ? readers : 4);
+  for (unsigned i = I::kStages + warp; i <= kSums; i += I::kThreads / 32 - 1) {
+    ptx::mbarrier_init(&shared.full[0] + i, i == kSums ? 1 : i < 2 * I::kStages ? readers : 4);
     ptx::fence_mbarrier_init();
-    if (I::kSwapAb && i == kSums && p.splits > 1) {
+    if ((I::kSwapAb && i == kSums && p.splits > 1) || (i == kSums && exchanges_halves<I>(p))) {
       constexpr std::uint32_t kBytes = I::kBM * I::kBN * 4;
       ptx::mbarrier_arrive_expect_tx(&shared.sums, kBytes - (kBytes >> (__ffs(static_cast<int>(p.splits)) - 1)));
     }

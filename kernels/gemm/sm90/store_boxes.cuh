@@ -78,15 +78,17 @@ __device__ __forceinline__ void stage_box(unsigned char* box, const float* sum, 
   }
 }
 
+// The first `columns` of the tile.
 template <class I, class T>
 __device__ __forceinline__ void store_boxes(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                            const Sums<I>& sum, float alpha, int* area) {
+                                            const Sums<I>& sum, float alpha, int columns, int* area) {
   constexpr int kColumns = 128 / static_cast<int>(sizeof(T));
   const std::uint32_t m = first_row<I>(work, consumer);
 #pragma unroll
   for (int block = 0; block < I::kRowBlocks; ++block) {
 #pragma unroll
     for (int column = 0; column < I::kBN; column += kColumns) {
+      if (column >= columns) break;
       const int first = column < I::kBN - kColumns ? column : I::kBN - kColumns;
       unsigned char* const box = free_box<I>(shared, consumer, *area);
       stage_box<T>(box, sum[block] + first / 2, alpha);
@@ -98,13 +100,13 @@ __device__ __forceinline__ void store_boxes(const Params& p, Shared<I>& shared, 
 
 template <class I>
 __device__ __forceinline__ void store_plain(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                            const Sums<I>& sum, float alpha, int* area) {
+                                            const Sums<I>& sum, float alpha, int columns, int* area) {
   if (p.epilogue.d.type == Element::f32) {
-    store_boxes<I, float>(p, shared, work, consumer, sum, alpha, area);
+    store_boxes<I, float>(p, shared, work, consumer, sum, alpha, columns, area);
   } else if (p.epilogue.d.type == Element::bf16) {
-    store_boxes<I, tile::BFloat16>(p, shared, work, consumer, sum, alpha, area);
+    store_boxes<I, tile::BFloat16>(p, shared, work, consumer, sum, alpha, columns, area);
   } else {
-    store_boxes<I, tile::Half>(p, shared, work, consumer, sum, alpha, area);
+    store_boxes<I, tile::Half>(p, shared, work, consumer, sum, alpha, columns, area);
   }
 }
 

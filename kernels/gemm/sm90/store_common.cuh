@@ -97,12 +97,13 @@ __device__ __forceinline__ void take_columns(float alpha, const float* bias, con
 
 template <class I>
 __device__ __forceinline__ void store_common(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                             const Sums<I>& sum, float alpha, int* area) {
+                                             const Sums<I>& sum, float alpha, int columns, int* area) {
   const float* const bias = shared.bias[consumer] + threadIdx.x % 4 * 2;
   const std::uint32_t m = first_row<I>(work, consumer);
   const bool is_bf16 = p.epilogue.d.type == Element::bf16;
 #pragma unroll 1
-  for (int number = 0; number < I::kRowBlocks * I::kChunks; ++number) {
+  // With fewer columns there is one row block.
+  for (int number = 0; number < I::kRowBlocks * columns / 64; ++number) {
     float v[32];
     take_columns<I>(alpha, bias, sum, number, v);
     activate_common(p.epilogue.activation, v);

@@ -105,7 +105,7 @@ __device__ __forceinline__ void take_piece(const Sums<I>& sum, int piece, float 
 // Works through the 8 sums of a thread at a time; finish(v, m, n, column) makes elements of D of them.
 template <class I, class Finish>
 __device__ __forceinline__ void store_pieces(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                             const Sums<I>& sum, float alpha, int* area, Finish finish) {
+                                             const Sums<I>& sum, float alpha, int columns, int* area, Finish finish) {
   constexpr int kPiecesOfRow = I::kBN / 16;  // of 64 rows
   const Element type = p.epilogue.d.type;
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -113,7 +113,7 @@ __device__ __forceinline__ void store_pieces(const Params& p, Shared<I>& shared,
   const std::uint32_t first_m = first_row<I>(work, consumer);
   unsigned char* box = nullptr;
 #pragma unroll 1
-  for (int piece = 0; piece < I::kRowBlocks * kPiecesOfRow; ++piece) {
+  for (int piece = 0; piece < I::kRowBlocks * columns / 16; ++piece) {
     float v[8];
     take_piece<I, 0, I::kRowBlocks * kPiecesOfRow>(sum, piece, v);
     const int column = piece % kPiecesOfRow * 16;  // in the tile
@@ -176,7 +176,7 @@ __device__ __forceinline__ void prefetch_addend(const Params& p, const WorkTile&
 
 template <class I>
 __device__ __forceinline__ void store_residual(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                               const Sums<I>& sum, float alpha, int* area) {
+                                               const Sums<I>& sum, float alpha, int columns, int* area) {
   constexpr int kPiecesOfRow = I::kBN / 16;
   const Epilogue& e = p.epilogue;
   const bool row_bias = is_row_vector(e.bias);
@@ -188,12 +188,13 @@ __device__ __forceinline__ void store_residual(const Params& p, Shared<I>& share
   std::uint32_t next[4];
   load_addend(p, e.c, work, first_m, first_n, next);
   store_pieces<I>(
-      p, shared, work, consumer, sum, alpha, area, [&](float(&v)[8], std::uint32_t, std::uint32_t, int column) {
+      p, shared, work, consumer, sum, alpha, columns, area,
+      [&](float(&v)[8], std::uint32_t, std::uint32_t, int column) {
         std::uint32_t words[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) words[i] = next[i];
         ++piece;
-        if (piece < I::kRowBlocks * kPiecesOfRow) {
+        if (piece < I::kRowBlocks * columns / 16) {
           load_addend(p, e.c, work, first_m + piece / kPiecesOfRow * 64, first_n + piece % kPiecesOfRow * 16, next);
         }
 #pragma unroll
@@ -211,12 +212,12 @@ __device__ __forceinline__ void store_residual(const Params& p, Shared<I>& share
 
 template <class I>
 __device__ __forceinline__ void store_fragments(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
-                                                const Sums<I>& sum, EpilogueState* state, int* area) {
+                                                const Sums<I>& sum, EpilogueState* state, int columns, int* area) {
   const Epilogue& e = p.epilogue;
   const bool row_bias = is_row_vector(e.bias);
-  if (is_common(p)) return store_common<I>(p, shared, work, consumer, sum, state->alpha, area);
-  if (is_residual(p)) return store_residual<I>(p, shared, work, consumer, sum, state->alpha, area);
-  store_pieces<I>(p, shared, work, consumer, sum, state->alpha, area,
+  if (is_common(p)) return store_common<I>(p, shared, work, consumer, sum, state->alpha, columns, area);
+  if (is_residual(p)) return store_residual<I>(p, shared, work, consumer, sum, state->alpha, columns, area);
+  store_pieces<I>(p, shared, work, consumer, sum, state->alpha, columns, area,
                   [&](float(&v)[8], std::uint32_t m, std::uint32_t n, int column) {
                     if (e.beta != 0.0f) add_fragment(p, e.c, e.beta, work, m, n, v);
                     if (row_bias) {

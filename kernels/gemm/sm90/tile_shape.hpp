@@ -27,6 +27,12 @@ struct TileShape {
   [[nodiscard]] constexpr int row_blocks() const { return wgmma_rows() / 64 / (ping_pong ? 1 : consumers); }
 };
 
+// Whether two blocks that share a reduction may exchange halves of the tile's columns (Store::halves): a warp's share
+// of the sums, 8 rows of 128 bytes a row block and 32 columns, has room where its boxes are staged.
+constexpr bool exchanges_halves(const TileShape& tile) {
+  return !tile.swap_ab && !tile.ping_pong && tile.row_blocks() == 1 && tile.bn == 128;
+}
+
 constexpr int kRowBytes = 128;  // of an operand's row in shared memory: a k tile of a K-major one, 64 m or n else
 constexpr int kMaxSplits = 8;   // blocks of a cluster on any device
 

@@ -47,10 +47,43 @@ __device__ __forceinline__ void load_operand(const TileLoad& load, std::int32_t 
   }
 }
 
+// How many stages are under way before the block's start.
+template <class I>
+__device__ __forceinline__ std::uint32_t started_stages(const Params& p, std::uint32_t k_tiles) {
+  return !p.starts_early ? 0 : k_tiles < I::kStages ? k_tiles : I::kStages;
+}
+
+// By the first warp, ahead of everything: makes the barriers of full stages and starts the copies into the first ones,
+// which need nothing else. A kernel begins by fetching its code, 70 to 90 cycles for each 128 bytes even from the L2,
+// so this is little code for what is common; produce() goes on from there.
+template <class I>
+__device__ __forceinline__ void start_loads(const Params& p, Shared<I>& shared) {
+  std::uint32_t m = 0;
+  const std::uint32_t n = unit_place(p, ptx::clusterid(), &m);
+  const std::uint32_t begin = p.splits > 1 ? ptx::cluster_ctarank() * p.k_tiles_per_split : 0;
+  const std::uint32_t most = begin < p.k_tiles ? p.k_tiles - begin : 0;
+  const std::uint32_t count = started_stages<I>(p, most < p.k_tiles_per_split ? most : p.k_tiles_per_split);
+  const auto row_of_a = static_cast<std::int32_t>(I::kSwapAb ? n * I::kTile.bn : m * I::kTile.bm);
+  const auto row_of_b = static_cast<std::int32_t>(I::kSwapAb ? m * I::kTile.bm : n * I::kTile.bn);
+#pragma unroll 1
+  for (std::uint32_t stage = 0; stage < I::kStages; ++stage) {
+    if (threadIdx.x != 0) continue;
+    std::uint64_t* const full = &shared.full[stage];
+    ptx::mbarrier_init(full, 1);
+    ptx::fence_mbarrier_init();
+    if (stage >= count) continue;
+    ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+    const auto k = static_cast<std::int32_t>((begin + stage) * I::kBK);
+    ptx::tma_tile_4d(shared.a[stage], &p.a, full, k, row_of_a, 0, 0);
+    ptx::tma_tile_4d(shared.b[stage], &p.b, full, k, row_of_b, 0, 0);
+  }
+}
+
 template <class I>
 __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
   constexpr bool kMayBeMnMajor = sizeof(typename I::T) == 2 && !I::kPromotes;
   PipelineState<I::kStages> state;
+  bool is_first = true;
   for (Scheduler<I> scheduler(p); scheduler.has_tile(); scheduler.next()) {
     const WorkTile work = scheduler.tile();
     const TileLoad a = {&p.a,
@@ -65,7 +98,10 @@ __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
                          static_cast<std::int32_t>(p.b_repeat[1].quotient(work.batch[1]))},
                         kMayBeMnMajor && !I::kSwapAb && p.b_mn_major,
                         pairs_up<I>(p) && p.multicast == Multicast::b};
-    for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
+    const std::uint32_t started = is_first ? started_stages<I>(p, work.k_end - work.k_begin) : 0;
+    is_first = false;
+    state.skip(started);
+    for (std::uint32_t k = work.k_begin + started; k < work.k_end; ++k) {
       tile::wait(&shared.empty[state.stage], state.parity ^ 1);
       std::uint64_t* const full = &shared.full[state.stage];
       const auto first = static_cast<std::int32_t>(k * I::kBK);

@@ -15,6 +15,15 @@ struct WorkTile {
   std::uint32_t k_begin, k_end;  // k tiles
 };
 
+// Unit number `unit` of a batch: which along n, and along m.
+GPUDNN_HOST_DEVICE std::uint32_t unit_place(const Params& p, std::uint32_t unit, std::uint32_t* m) {
+  std::uint32_t inside = 0;
+  const std::uint32_t group = p.group_units.divmod(unit, &inside);
+  const std::uint32_t n = group < p.full_groups ? p.group.divmod(inside, m) : p.last_group.divmod(inside, m);
+  *m += group * p.group.divisor;
+  return n;
+}
+
 // Work item `index` of the block number `rank` of its cluster, with tiles of bm x bn.
 GPUDNN_HOST_DEVICE WorkTile work_tile(const Params& p, std::uint32_t index, std::uint32_t rank, std::uint32_t bm,
                                       std::uint32_t bn) {
@@ -22,11 +31,8 @@ GPUDNN_HOST_DEVICE WorkTile work_tile(const Params& p, std::uint32_t index, std:
   std::uint32_t unit = 0;
   const std::uint32_t batch = p.units.divmod(index, &unit);
   work.batch[0] = p.inner_batches.divmod(batch, &work.batch[1]);
-  std::uint32_t inside = 0;
-  const std::uint32_t group = p.group_units.divmod(unit, &inside);
   std::uint32_t m = 0;
-  const std::uint32_t n = group < p.full_groups ? p.group.divmod(inside, &m) : p.last_group.divmod(inside, &m);
-  m += group * p.group.divisor;
+  const std::uint32_t n = unit_place(p, unit, &m);
   work.m = (p.multicast == Multicast::b ? 2 * m + rank : m) * bm;
   work.n = (p.multicast == Multicast::a ? 2 * n + rank : n) * bn;
   const std::uint32_t begin = p.splits > 1 ? rank * p.k_tiles_per_split : 0;

@@ -74,7 +74,9 @@ Footprint footprint_of(const Gemm& gemm, const GemmConfig& config, const DeviceR
   f.shown = costs.shown;
   f.start_seconds = costs.start_seconds + costs.load_latency + costs.code_seconds * tile_elements / (128 * 256);
   const double join = tile.swap_ab ? costs.swap_ab_join_seconds + costs.swap_ab_split_seconds * config.splits
-                                   : costs.join_seconds + costs.split_seconds * config.splits;
+                      : config.splits == 2 && gemm::sm90::exchanges_halves(tile)
+                          ? costs.halves_seconds
+                          : costs.join_seconds + costs.split_seconds * config.splits;
   f.reduce_seconds = (config.splits > 1 ? join : 0) + (pairs ? costs.pair_seconds : 0);
   return f;
 }

@@ -18,6 +18,7 @@ struct Costs {
   double pair_seconds = 0.05e-6;  // for blocks of a pair to meet
   double join_seconds = 1.5e-6;   // for blocks that share a reduction, and for each of them
   double split_seconds = 0.55e-6;
+  double halves_seconds = 1.3e-6;        // for two that exchange halves
   double swap_ab_join_seconds = 0.4e-6;  // of swap-AB tiles, which are small
   double swap_ab_split_seconds = 0.06e-6;
   double shown = 0.28;     // share of the shorter of products and memory that adds to the longer

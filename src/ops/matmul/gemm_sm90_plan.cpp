@@ -197,6 +197,7 @@ GemmPlan plan_gemm_sm90(const Gemm& gemm, const GemmConfig& config, int multipro
   p.a_is_e5m2 = a.type == Element::e5m2;
   p.b_is_e5m2 = b.type == Element::e5m2;
   p.promotes = is_f8(gemm.a.type) ? !gemm.fast_accumulation : gemm.promotes;
+  p.starts_early = batches(gemm) == 1 && !p.a_mn_major && !p.b_mn_major && p.multicast == Multicast::none;
   set_repeats(gemm, a, p.a_repeat);
   set_repeats(gemm, b, p.b_repeat);
   p.m = static_cast<std::uint32_t>(gemm.m);

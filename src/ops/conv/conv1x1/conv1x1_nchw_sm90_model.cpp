@@ -6,6 +6,7 @@
 
 #include "core/cost_model.hpp"
 #include "ops/conv/conv1x1/conv1x1_nchw_sm90_params.hpp"
+#include "ops/conv/select/offer_splits.hpp"
 #include "ops/conv/tile_names.hpp"
 
 namespace gpudnn::conv {
@@ -66,7 +67,6 @@ Footprint footprint_of(const planes::TileShape& tile, const PlanesSizes& sizes, 
 }  // namespace
 
 void planes_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr double kMinKTiles = 4;  // of a split
   const double bytes = bytes_of_tensors(problem);
   const Kind kind = planes_kind(problem);
   const PlanesSizes sizes = planes_sizes(problem);
@@ -79,18 +79,12 @@ void planes_candidates(const Problem& problem, const Device& device, std::vector
                              estimate(footprint_of(tile, sizes, works, splits, bytes, device.rates), device.rates),
                              planes_workspace(sizes, works, tile, splits)});
     };
-    offer(1);
-    if (kind != Kind::along) continue;
-    // Splits that fill the device once, twice and four times.
-    int last = 1;
-    for (const double rounds : {1.0, 2.0, 4.0}) {
-      const double fill =
-          std::floor(rounds * device.rates.multiprocessors / static_cast<double>(works.written * works.others));
-      const int splits = static_cast<int>(std::min({fill, static_cast<double>(works.k_blocks) / kMinKTiles, 1024.0}));
-      if (splits <= last) continue;
-      offer(splits);
-      last = splits;
+    if (kind != Kind::along) {
+      offer(1);
+      continue;
     }
+    const auto tiles = static_cast<double>(works.written * works.others);
+    offer_full_rounds(tiles, static_cast<double>(works.k_blocks), device.rates.multiprocessors, 1024, offer);
   }
 }
 

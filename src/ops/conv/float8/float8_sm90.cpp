@@ -26,21 +26,9 @@ bool encode_all(Float8Plan* plan) {
   Sm90Plan& gemm = plan->gemm;
   sm90::Params& p = gemm.params;
   const MapElement& element = plan->is_wgrad ? kHalves : kBytes;
-  bool encoded = plan->is_wgrad ? encode_pixels(gemm.b, p.three_dimensional, element, &p.b)
-                                : encode_filter(gemm.filter, element, &p.b);
-  for (std::uint32_t i = 0; i < p.phases; ++i) {
-    if (p.problem[i].k_blocks == 0) continue;
-    encoded = encode_pixels(gemm.a[i], p.three_dimensional, element, &p.a[i]) && encoded;
-  }
-  return encoded;
-}
-
-bool replace_all(const void* a, const void* b, sm90::Params* p) {
-  bool replaced = cuda::replace_address(&p->b, b);
-  for (std::uint32_t i = 0; i < p->phases; ++i) {
-    if (p->problem[i].k_blocks > 0) replaced = cuda::replace_address(&p->a[i], a) && replaced;
-  }
-  return replaced;
+  const bool encoded = plan->is_wgrad ? encode_pixels(gemm.b, p.three_dimensional, element, &p.b)
+                                      : encode_filter(gemm.filter, element, &p.b);
+  return encode_phases(gemm, element, &p) && encoded;
 }
 
 // The call's part of the epilogue.
@@ -69,7 +57,7 @@ Status launch_by_pixels(const LaunchSite& site, const Float8Prepared& prepared, 
   set_call(args, &params);
   params.gemm.partials = reinterpret_cast<float*>(workspace + plan.partials_at);
   const void* const image = args.conv.x != nullptr ? args.conv.x : args.conv.y;
-  GPUDNN_TRY(replace_addresses(site, [&] { return replace_all(image, filter, &params.gemm); }));
+  GPUDNN_TRY(replace_addresses(site, [&] { return replace_operands(image, filter, nullptr, &params.gemm); }));
   float8::launch(plan.tile, params, prepared.blocks, site.stream);
   return cuda::launch_status("float8_sm90");
 }
@@ -83,8 +71,9 @@ Status launch_wgrad(const LaunchSite& site, const Float8Prepared& prepared, cons
   sm90::Params product = plan.gemm.params;
   product.c = workspace + plan.result_at;
   product.partials = reinterpret_cast<float*>(workspace + plan.partials_at);
-  GPUDNN_TRY(replace_addresses(
-      site, [&] { return replace_all(workspace + plan.places[1], workspace + plan.places[0], &product); }));
+  GPUDNN_TRY(replace_addresses(site, [&] {
+    return replace_operands(workspace + plan.places[1], workspace + plan.places[0], nullptr, &product);
+  }));
   sm90::launch(plan.tile, tile::ElementType::f16, sm90::Direction::filter_gradient, product, prepared.blocks,
                site.stream);
   float8::Params params = plan.params;

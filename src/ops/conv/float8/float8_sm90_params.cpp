@@ -10,6 +10,7 @@
 #include "core/integer.hpp"
 #include "ops/any_type.hpp"
 #include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/select/offer_splits.hpp"
 #include "ops/conv/tile_names.hpp"
 
 namespace gpudnn::conv {
@@ -216,7 +217,6 @@ void wgrad_candidates(const Float8Problem& problem, const Device& device, std::v
 }  // namespace
 
 void float8_sm90_candidates(const Float8Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr double kMinKTiles = 4;  // of a split
   if (is_wgrad(problem.conv)) return wgrad_candidates(problem, device, candidates);
   for (int tile = 0; tile < float8::kShapeCount; ++tile) {
     const sm90::TileShape& shape = float8::kShapes[tile];
@@ -226,12 +226,8 @@ void float8_sm90_candidates(const Float8Problem& problem, const Device& device, 
     const bool in_pairs = float8::blocks_of_multiprocessor(shape) > 1;
     if (in_pairs && counts.longest_k > kMaxPairedKTiles) continue;
     const double multiprocessors = std::max(device.rates.multiprocessors, 2);
-    int last = 0;
-    for (const double rounds : {0.0, 1.0, 2.0, 4.0}) {
-      const double most = std::min(rounds * multiprocessors / counts.tiles, counts.longest_k / kMinKTiles);
-      config.split_k = std::max(1, static_cast<int>(std::min(most, 256.0)));
-      if (config.split_k <= last) continue;
-      last = config.split_k;
+    offer_full_rounds(counts.tiles, counts.longest_k, multiprocessors, 256, [&](int splits) {
+      config.split_k = splits;
       Footprint f;
       f.tiles = counts.tiles * config.split_k;
       f.k_tiles = std::ceil(counts.all_k / counts.tiles / config.split_k);
@@ -253,7 +249,7 @@ void float8_sm90_candidates(const Float8Problem& problem, const Device& device, 
         f.reduce_seconds = kLaunch;
       }
       candidates->push_back({config, estimate(f, device.rates), float8_sm90_plan(problem, config).workspace});
-    }
+    });
   }
 }
 

@@ -37,10 +37,7 @@ bool encode_all(Fp32SplitPlan* plan) {
   sm90::Params& p = gemm.params;
   bool encoded = gemm.b_is_filter ? encode_rows(boxes_of_terms(*plan), tile::ElementType::bf16, &p.b)
                                   : encode_pixels(gemm.b, p.three_dimensional, kFloats, &p.b);
-  for (std::uint32_t i = 0; i < p.phases; ++i) {
-    if (p.problem[i].k_blocks == 0) continue;
-    encoded = encode_pixels(gemm.a[i], p.three_dimensional, kFloats, &p.a[i]) && encoded;
-  }
+  encoded = encode_phases(gemm, kFloats, &p) && encoded;
   if (p.stores_boxes) encoded = encode_filter(gemm.c, kFloats, &p.c_map) && encoded;
   return encoded;
 }
@@ -56,15 +53,6 @@ std::shared_ptr<const void> prepare(const Problem& problem, const Config& config
   return prepared;
 }
 
-bool replace_all(const void* a, const void* b, void* c, sm90::Params* p) {
-  bool replaced = cuda::replace_address(&p->b, b);
-  for (std::uint32_t i = 0; i < p->phases; ++i) {
-    if (p->problem[i].k_blocks > 0) replaced = cuda::replace_address(&p->a[i], a) && replaced;
-  }
-  if (p->stores_boxes) replaced = cuda::replace_address(&p->c_map, c) && replaced;
-  return replaced;
-}
-
 // The call's part of the parameters; a and b are what the product reads.
 Status set_call(const LaunchSite& site, const Fp32SplitPlan& plan, const Args& args, const void* a, const void* b,
                 sm90::Params* p) {
@@ -72,7 +60,7 @@ Status set_call(const LaunchSite& site, const Fp32SplitPlan& plan, const Args& a
   set_epilogue(args, p);
   p->is_plain = p->is_plain && p->stores_boxes;
   p->partials = reinterpret_cast<float*>(static_cast<char*>(site.workspace) + plan.partials_at);
-  GPUDNN_TRY(replace_addresses(site, [&] { return replace_all(a, b, args.out, p); }));
+  GPUDNN_TRY(replace_addresses(site, [&] { return replace_operands(a, b, args.out, p); }));
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/cost_model.hpp"
 #include "core/integer.hpp"
+#include "ops/conv/select/offer_splits.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/conv/tile_names.hpp"
 #include "ops/conv/tma_layout.hpp"
@@ -102,28 +103,13 @@ std::size_t partials_at(const Problem& problem) {
   return static_cast<std::size_t>(split::kFlagBytes + round_up(terms_bytes(problem), 256));
 }
 
-struct Work {
-  double tiles = 0;
-  double all_k = 0;
-  double longest_k = 0;
-};
-
-Work work_of(const Problem& problem, const Sm90Sizes& sizes, const sm90::TileShape& tile) {
-  const double groups = problem.groups;
+Sm90Work work_of(const Problem& problem, const Sm90Sizes& sizes, const sm90::TileShape& tile) {
   // The filter gradient counts chunks of 32 channels.
   const double columns = is_wgrad(problem) ? tile.bn / split::kChunkChannels : tile.bn;
-  Work work;
-  for (int i = 0; i < sizes.phases; ++i) {
-    const double tiles = std::ceil(sizes.columns / columns) * std::ceil(sizes.rows[i] / tile.bm) * groups;
-    const double k = sizes.taps[i] * std::ceil(sizes.summed / split::kChunkChannels);
-    work.tiles += tiles;
-    work.all_k += tiles * k;
-    work.longest_k = std::max(work.longest_k, k);
-  }
-  return work;
+  return sm90_work(sizes, problem.groups, tile.bm, columns, split::kChunkChannels);
 }
 
-Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, const Work& work, int splits,
+Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, const Sm90Work& work, int splits,
                        const DeviceRates& rates) {
   Footprint f;
   f.tiles = work.tiles * splits;
@@ -147,21 +133,6 @@ Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, cons
     f.reduce_seconds = 2 * kReduceLaunch;
   }
   return f;
-}
-
-// Calls offer(splits): one, and those that fill the device once, twice and four times.
-template <class Offer>
-void for_each_split(const Work& work, int multiprocessors, Offer offer) {
-  constexpr double kMinKTiles = 4;  // of a split
-  offer(1);
-  int last = 1;
-  for (const double rounds : {1.0, 2.0, 4.0}) {
-    const double most = std::min(rounds * multiprocessors / work.tiles, work.longest_k / kMinKTiles);
-    const int splits = static_cast<int>(std::min(most, 1024.0));
-    if (splits <= last) continue;
-    offer(splits);
-    last = splits;
-  }
 }
 
 }  // namespace
@@ -198,11 +169,14 @@ Fp32SplitPlan fp32_split_sm90_plan(const Problem& problem, const Config& config)
 
 void fp32_split_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const Sm90Sizes sizes = sm90_sizes(problem);
+  constexpr double kMeasuredOf64Columns = 1.23;  // over modelled time (docs/perf-notes/convolution.md)
   const auto offer_tile = [&](int number, const sm90::TileShape& tile, const char* name) {
-    const Work work = work_of(problem, sizes, tile);
-    for_each_split(work, std::max(device.rates.multiprocessors, 2), [&](int splits) {
+    const double measured = !is_wgrad(problem) && tile.bn == 64 ? kMeasuredOf64Columns : 1;
+    const Sm90Work work = work_of(problem, sizes, tile);
+    const int multiprocessors = std::max(device.rates.multiprocessors, 2);
+    offer_full_rounds(work.tiles, work.longest_k, multiprocessors, 1024, [&](int splits) {
       candidates->push_back({{.tile = number, .split_k = splits, .tile_name = name},
-                             estimate(footprint_of(problem, tile, work, splits, device.rates), device.rates),
+                             measured * estimate(footprint_of(problem, tile, work, splits, device.rates), device.rates),
                              partials_at(problem) + partial_bytes(tile, work.tiles, splits)});
     });
   };

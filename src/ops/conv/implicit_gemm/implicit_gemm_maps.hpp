@@ -18,5 +18,9 @@ struct MapElement {
 // `deep`: of three spatial dimensions.
 [[nodiscard]] bool encode_pixels(const PixelMap& pixels, bool deep, const MapElement& element,
                                  kernels::sm90::TensorMap* map);
+// The maps of A of all phases that have a reduction.
+[[nodiscard]] bool encode_phases(const Sm90Plan& plan, const MapElement& element, kernels::sm90::Params* params);
+// Their addresses, and those of B and C, which has a map where it is stored in boxes.
+[[nodiscard]] bool replace_operands(const void* a, const void* b, const void* c, kernels::sm90::Params* params);
 
 }  // namespace gpudnn::conv

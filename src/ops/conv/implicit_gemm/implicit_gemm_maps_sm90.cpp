@@ -56,4 +56,22 @@ bool encode_pixels(const PixelMap& pixels, bool deep, const MapElement& element,
                        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+bool encode_phases(const Sm90Plan& plan, const MapElement& element, kernels::sm90::Params* params) {
+  bool encoded = true;
+  for (std::uint32_t i = 0; i < params->phases; ++i) {
+    if (params->problem[i].k_blocks == 0) continue;
+    encoded = encode_pixels(plan.a[i], params->three_dimensional, element, &params->a[i]) && encoded;
+  }
+  return encoded;
+}
+
+bool replace_operands(const void* a, const void* b, const void* c, kernels::sm90::Params* params) {
+  bool replaced = cuda::replace_address(&params->b, b);
+  for (std::uint32_t i = 0; i < params->phases; ++i) {
+    if (params->problem[i].k_blocks > 0) replaced = cuda::replace_address(&params->a[i], a) && replaced;
+  }
+  if (params->stores_boxes) replaced = cuda::replace_address(&params->c_map, c) && replaced;
+  return replaced;
+}
+
 }  // namespace gpudnn::conv

@@ -27,8 +27,10 @@ std::size_t workspace_of(const Config& config, std::uint32_t blocks) {
   return config.split_k > 1 ? sm80::partial_bytes(sm80::kTiles[config.tile], blocks) : 0;
 }
 
-// Whether this build has code of sm_80 or later that the device runs; asked once for each device.
+// Whether this build has code of sm_80 or later that the device runs; asked once for each device. One that is only
+// described counts as one that does.
 bool has_code_for(const Device& device) {
+  if (!device.is_present()) return true;
   enum class Answer : signed char { unknown, no, yes };
   constexpr std::size_t kDevices = 64;  // those beyond are asked about every time
   static std::atomic<Answer> known[kDevices];

@@ -71,12 +71,8 @@ void set_pointers(const Prepared& prepared, const Args& args, sm90::Params* p, c
                  sm90::starts_with_bias(sm90::kShapes[prepared.plan.shape]);
 }
 
-bool replace_all(const Sm90Plan& plan, const void* a, const void* b, const Args& args, sm90::Params* params) {
-  bool replaced = cuda::replace_address(&params->b, b);
-  for (std::uint32_t i = 0; i < params->phases; ++i) {
-    if (params->problem[i].k_blocks > 0) replaced = cuda::replace_address(&params->a[i], a) && replaced;
-  }
-  if (plan.params.stores_boxes) replaced = cuda::replace_address(&params->c_map, args.out) && replaced;
+bool replace_all(const void* a, const void* b, const Args& args, sm90::Params* params) {
+  const bool replaced = replace_operands(a, b, args.out, params);
   if (!params->adds_boxes) return replaced;
   if (args.z == nullptr) {
     params->addend_map = params->c_map;
@@ -86,13 +82,9 @@ bool replace_all(const Sm90Plan& plan, const void* a, const void* b, const Args&
 }
 
 bool encode_all(const Sm90Plan& plan, sm90::Params* params) {
-  const bool deep = params->three_dimensional;
   bool encoded = plan.b_is_filter ? encode_filter(plan.filter, {plan.type}, &params->b)
-                                  : encode_pixels(plan.b, deep, {plan.type}, &params->b);
-  for (std::uint32_t i = 0; i < params->phases; ++i) {
-    if (params->problem[i].k_blocks > 0)
-      encoded = encode_pixels(plan.a[i], deep, {plan.type}, &params->a[i]) && encoded;
-  }
+                                  : encode_pixels(plan.b, params->three_dimensional, {plan.type}, &params->b);
+  encoded = encode_phases(plan, {plan.type}, params) && encoded;
   if (params->stores_boxes) encoded = encode_filter(plan.c, {plan.type}, &params->c_map) && encoded;
   if (plan.adds_boxes) encoded = encode_filter(plan.z, {plan.type}, &params->addend_map) && encoded;
   return encoded;
@@ -130,7 +122,7 @@ Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   }
   params.filter_by_pdl = plan.transposes_filter;
   params.partials = reinterpret_cast<float*>(workspace);
-  GPUDNN_TRY(replace_addresses(site, [&] { return replace_all(plan, a, b, args, &params); }));
+  GPUDNN_TRY(replace_addresses(site, [&] { return replace_all(a, b, args, &params); }));
   const sm90::Totals totals = sm90_totals(plan, prepared.blocks);
   if (wants_sums(args)) {
     // implicit_gemm_sm90_sums_workspace told the caller; plans that have them have no splits.

@@ -7,6 +7,7 @@
 
 #include "core/cost_model.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
+#include "ops/conv/select/offer_splits.hpp"
 #include "ops/conv/tile_names.hpp"
 
 namespace gpudnn::conv {
@@ -37,28 +38,11 @@ constexpr auto kNames = tile_names(sm90::kShapes, [](const sm90::TileShape& tile
   return name;
 });
 
-double ceil_div(double a, double b) { return std::ceil(a / b); }
-
-// Tiles of C, and their k tiles: of all together and of the longest.
-struct Work {
-  double tiles = 0;
-  double all_k = 0;
-  double longest_k = 0;
-};
-
-Work work_of(const Problem& problem, const Sm90Sizes& sizes, const sm90::TileShape& tile) {
+Sm90Work work_of(const Problem& problem, const Sm90Sizes& sizes, const sm90::TileShape& tile) {
   const double element = data_type_bits(problem.x.type) / 8.0;
   const double columns =
       problem.direction == Direction::wgrad ? tile.bn / (sm90::kRowBytes / element) : tile.columns_of_c();
-  Work work;
-  for (int i = 0; i < sizes.phases; ++i) {
-    const double tiles = ceil_div(sizes.columns, columns) * ceil_div(sizes.rows[i], tile.rows_of_c()) * problem.groups;
-    const double k = sizes.taps[i] * ceil_div(sizes.summed, tile.k_bytes / element);
-    work.tiles += tiles;
-    work.all_k += tiles * k;
-    work.longest_k = std::max(work.longest_k, k);
-  }
-  return work;
+  return sm90_work(sizes, problem.groups, tile.rows_of_c(), columns, tile.k_bytes / element);
 }
 
 // 1x1 filters over fewer channels than a k tile has: cycles of TMA for a row of an operand, fitted to 9 layers. Rows
@@ -101,7 +85,7 @@ double cluster_slots(int blocks, double multiprocessors) {
   return std::max(1.0, std::floor(kClusters[blocks] * multiprocessors / 132));
 }
 
-Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, const Work& work, int splits,
+Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, const Sm90Work& work, int splits,
                        const DeviceRates& rates) {
   const double element = data_type_bits(problem.x.type) / 8.0;
   const double bk = (problem.direction == Direction::wgrad ? sm90::kRowBytes : tile.k_bytes) / element;
@@ -141,7 +125,7 @@ Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, cons
 
 // Calls offer(splits) for the splits of the tile that are worth a try.
 template <class Offer>
-void for_each_split(const sm90::TileShape& tile, const Work& work, int multiprocessors, Offer offer) {
+void for_each_split(const sm90::TileShape& tile, const Sm90Work& work, int multiprocessors, Offer offer) {
   constexpr double kMinKTiles = 4;        // of a split
   constexpr double kMinFixupKTiles = 40;  // of a tile
   constexpr int kMinFixupCtas = 8;
@@ -158,17 +142,8 @@ void for_each_split(const sm90::TileShape& tile, const Work& work, int multiproc
     if (fits && work.longest_k >= kMinFixupKTiles && work.longest_k <= sm90::kMaxFixupKTiles) offer(fixup_ctas);
     return;
   }
-  offer(1);
-  if (tile.swap_ab) return;
-  // Splits that fill the device once, twice and four times.
-  int last = 1;
-  for (const double rounds : {1.0, 2.0, 4.0}) {
-    const double most = std::min(rounds * multiprocessors / work.tiles, work.longest_k / kMinKTiles);
-    const int splits = static_cast<int>(std::min(most, 1024.0));
-    if (splits <= last) continue;
-    offer(splits);
-    last = splits;
-  }
+  if (tile.swap_ab) return offer(1);
+  offer_full_rounds(work.tiles, work.longest_k, multiprocessors, 1024, offer);
 }
 
 }  // namespace
@@ -209,7 +184,7 @@ void sm90_candidates(const Problem& problem, const Device& device, std::vector<C
   for (int i = 0; i < sm90::kShapeCount; ++i) {
     const sm90::TileShape& tile = sm90::kShapes[i];
     if (!sm90_shape_fits(problem, tile)) continue;
-    const Work work = work_of(problem, sizes, tile);
+    const Sm90Work work = work_of(problem, sizes, tile);
     for_each_split(tile, work, std::max(rates.multiprocessors, 2), [&](int splits) {
       const double tma =
           rates.launch_seconds + std::ceil(work.tiles / rates.multiprocessors) *

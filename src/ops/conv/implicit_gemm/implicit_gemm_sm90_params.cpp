@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -493,6 +494,18 @@ Sm90Sizes sm90_sizes(const Problem& problem) {
   }
   if (transposes_filter(problem)) s.workspace = transposition_bytes(problem);
   return s;
+}
+
+Sm90Work sm90_work(const Sm90Sizes& sizes, double groups, double rows, double columns, double summed) {
+  Sm90Work work;
+  for (int i = 0; i < sizes.phases; ++i) {
+    const double tiles = std::ceil(sizes.columns / columns) * std::ceil(sizes.rows[i] / rows) * groups;
+    const double k = sizes.taps[i] * std::ceil(sizes.summed / summed);
+    work.tiles += tiles;
+    work.all_k += tiles * k;
+    work.longest_k = std::max(work.longest_k, k);
+  }
+  return work;
 }
 
 namespace {

@@ -73,6 +73,15 @@ struct Sm90Sizes {
 };
 [[nodiscard]] Sm90Sizes sm90_sizes(const Problem& problem);
 
+// Tiles of C, and their k tiles: of all together and of the longest.
+struct Sm90Work {
+  double tiles = 0;
+  double all_k = 0;
+  double longest_k = 0;
+};
+// With tiles of so many rows and columns of C and so many summed elements in a k tile.
+[[nodiscard]] Sm90Work sm90_work(const Sm90Sizes& sizes, double groups, double rows, double columns, double summed);
+
 // Lets the phases of a data gradient take turns of so many tiles, where all have taps and equally many tiles.
 void sm90_take_turns(std::uint32_t tiles, kernels::sm90::Params* params);
 

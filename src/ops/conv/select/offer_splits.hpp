@@ -10,6 +10,19 @@
 
 namespace gpudnn::conv {
 
+// Calls offer(splits): one, and those with which the tiles fill the device's slots once, twice and four times, each of
+// 4 k tiles at least.
+template <class Offer>
+void offer_full_rounds(double tiles, double k_tiles, double slots, double most, Offer offer) {
+  int last = 0;
+  for (const double rounds : {0.0, 1.0, 2.0, 4.0}) {
+    const int splits = static_cast<int>(std::max(1.0, std::min({rounds * slots / tiles, k_tiles / 4, most})));
+    if (splits <= last) continue;
+    offer(splits);
+    last = splits;
+  }
+}
+
 // Bytes of workspace for which the best split is offered. A caller with little workspace must not fall back to no split
 // at all: of a filter gradient with few outputs that takes 50 times as long.
 constexpr std::size_t kSplitWorkspaces[] = {std::numeric_limits<std::size_t>::max(), std::size_t{8} << 20,

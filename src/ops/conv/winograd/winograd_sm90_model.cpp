@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/cost_model.hpp"
+#include "ops/conv/select/offer_splits.hpp"
 #include "ops/conv/tile_names.hpp"
 #include "ops/conv/transform_params.hpp"
 #include "ops/conv/winograd/winograd_sm90_params.hpp"
@@ -72,25 +73,16 @@ bool repeats_chunks(const Problem& problem, Config config) {
 }
 
 // One split, and those that fill the device once and twice.
-void offer_splits(const Problem& problem, Config config, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr int kMinKTiles = 4;  // of a split
+void offer_rounds(const Problem& problem, Config config, const Device& device, std::vector<Candidate>* candidates) {
   if (repeats_chunks(problem, config)) return;
   const auto offer = [&](std::int32_t splits) {
     config.split_k = splits;
     const WinogradSm90Launch l = winograd_sm90_launch(problem, config);
     candidates->push_back({config, seconds_of(problem, l, device.rates), l.workspace});
-    return l;
   };
-  const WinogradSm90Launch whole = offer(1);
-  std::int32_t last = 1;
-  for (const double rounds : {1.0, 2.0, 4.0}) {
-    const double fills = rounds * std::max(device.rates.multiprocessors, 2) / static_cast<double>(whole.product.tiles);
-    const double most = std::min(fills, static_cast<double>(whole.k_tiles_of_batch) / kMinKTiles);
-    const auto splits = static_cast<std::int32_t>(std::min(most, 1024.0));
-    if (splits <= last) continue;
-    offer(splits);
-    last = splits;
-  }
+  const WinogradSm90Launch whole = winograd_sm90_launch(problem, config);
+  offer_full_rounds(static_cast<double>(whole.product.tiles), static_cast<double>(whole.k_tiles_of_batch),
+                    std::max(device.rates.multiprocessors, 2), 1024, offer);
 }
 
 }  // namespace
@@ -104,7 +96,7 @@ void winograd_sm90_candidates(const Problem& problem, const Device& device, std:
       offer_tile(problem, config, device, candidates);
     }
   };
-  if (problem.direction == Direction::wgrad) return offer(kWgradNames, offer_splits);
+  if (problem.direction == Direction::wgrad) return offer(kWgradNames, offer_rounds);
   offer(kNames, [](const Problem& p, const Config& config, const Device& on, std::vector<Candidate>* found) {
     const auto seconds = [&](const WinogradSm90Launch& l) { return seconds_of(p, l, on.rates); };
     offer_chunks(p, config, kChunkBytes, &winograd_sm90_launch, seconds, found);
