@@ -11,24 +11,25 @@
 namespace gpudnn::attention {
 namespace {
 
+bool has_window(const Problem& problem) { return problem.has_left != 0 && problem.has_right != 0; }
+
 // Columns that a tile of rows sees at most.
 std::int64_t visible_columns_at_most(const Problem& problem, std::int64_t q_rows) {
   std::int64_t columns = problem.length_kv;
-  if (problem.has_left != 0 && problem.has_right != 0) {
+  if (has_window(problem)) {
     const double window = static_cast<double>(problem.left) + static_cast<double>(problem.right);
     columns = static_cast<std::int64_t>(std::clamp(window + static_cast<double>(q_rows), 1.0, double(columns)));
   }
   return columns;
 }
 
-// The number of blocks that share a tile's columns, by a model of the time in microseconds.
+// The number of blocks that share the columns that a tile sees, by a model of the time in microseconds.
 std::int64_t best_splits(const Problem& problem, const Device& device, const GatherTiles& tiles,
-                         const GatherShape& shape) {
+                         const GatherShape& shape, std::int64_t visible) {
   constexpr double kBlock = 3;      // of a block's first loads and last stores
   constexpr double kCombine = 2.5;  // of the second kernel
   const std::int64_t columns = tiles.columns;
   const std::int64_t tile_rows = shape.rows_of_tile;
-  const std::int64_t visible = visible_columns_at_most(problem, tile_rows / shape.packed + 1);
   const std::int64_t steps = (visible + columns - 1) / columns;
   const std::int64_t all_tiles = shape.row_tiles * shape.heads * problem.batch();
   const auto dims = static_cast<double>(problem.dim_qk() + problem.dim_v());
@@ -118,7 +119,13 @@ GatherShape gather_shape(const Problem& problem, const Device& device, const Gat
   shape.rows_of_tile = shape.rows <= tiles.short_rows ? tiles.short_rows : tiles.rows;
   shape.row_tiles = (shape.rows + shape.rows_of_tile - 1) / shape.rows_of_tile;
   // Partial sums are stored in pairs.
-  shape.splits = problem.dim_v() % 8 == 0 ? best_splits(problem, device, tiles, shape) : 1;
+  if (problem.dim_v() % 8 != 0) return shape;
+  shape.splits = best_splits(problem, device, tiles, shape, problem.length_kv);
+  // Never more than of the widest window, for which a graph's plan asks workspace before it knows the bounds.
+  if (has_window(problem)) {
+    const std::int64_t visible = visible_columns_at_most(problem, shape.rows_of_tile / shape.packed + 1);
+    shape.splits = std::min(shape.splits, best_splits(problem, device, tiles, shape, visible));
+  }
   return shape;
 }
 
