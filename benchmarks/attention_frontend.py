@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Times the cases of an attention list by one library, through NVIDIA's cudnn-frontend for Python.
 
-usage: attention_frontend.py CASES [--lock FILE] [--runs N] [--only TEXT]
+usage: attention_frontend.py CASES [--lock FILE] [--runs N] [--only TEXT] [--errors]
        attention_frontend.py --compare OURS THEIRS
 
   CASES      a list of benchmarks/cases, or any other with lines `name = attention ...`
   --lock     held while a case is on the GPU, so that two processes, of two libraries, build their plans side by side
              and never run at the same time
+  --errors   not times: the greatest and the rms error of each output against double, of the same data in every run; of cases
+             without options but bounds and bias
   --compare  two outputs: a table with the ratio of each case, and the geometric means of forward and backward
 
 Needs a GPU, PyTorch and the frontend, which loads the library that the environment names. A case's time is the median of
@@ -47,15 +49,41 @@ class Problem:
         return None if left is None else int(left), None if right is None else int(right)
 
 
-def build(problem, torch, cudnn, handle):
-    """The graph and its pack: every tensor with small random values, lengths and offsets as whole as they can be."""
+def reference(p, torch, q, k, v, bias, d_o):
+    """What each output is, in double; backward too where d_o is given."""
+    q, k, v = (t.double().requires_grad_() for t in (q, k, v))
+    keys, values = (t.repeat_interleave(p.h // p.hk, 1) for t in (k, v))
+    s = float(p.values.get("scale", 1)) * q @ keys.transpose(2, 3)
+    if bias is not None:
+        s = s + bias.double()
+    left, right = p.bounds()
+    distance = torch.arange(p.sk, device="cuda") - torch.arange(p.sq, device="cuda")[:, None]
+    if "bottom_right" in p.flags:
+        distance -= p.sk - p.sq
+    hidden = torch.zeros_like(distance, dtype=torch.bool)
+    if right is not None:
+        hidden |= distance > right
+    if left is not None:
+        hidden |= distance <= -left
+    s = s.masked_fill(hidden, -math.inf)
+    stats = s.logsumexp(3, keepdim=True)
+    o = torch.exp(s - stats) @ values
+    if d_o is None:
+        return {"o": o, "stats": stats}
+    o.backward(d_o.double())
+    return {"o": o.detach(), "stats": stats.detach(), "dQ": q.grad, "dK": k.grad, "dV": v.grad}
+
+
+def build(problem, torch, cudnn, handle, expected=None):
+    """The graph and its pack: every tensor with small random values, lengths and offsets as whole as they can be. What each
+    output is in double goes to `expected`, by name beside its memory, if it is a dictionary."""
     p, kind = problem, getattr(torch, TYPES[problem.type])
     if p.values.get("softcap"):
         raise NotImplementedError("the frontend's soft cap is a function of the caller's")
     io = {"bf16": cudnn.data_type.BFLOAT16, "f16": cudnn.data_type.HALF}[p.type]
     graph = cudnn.pygraph(handle=handle, io_data_type=io, intermediate_data_type=cudnn.data_type.FLOAT,
                           compute_data_type=cudnn.data_type.FLOAT)
-    pack, options = {}, {"attn_scale": float(p.values.get("scale", 1))}
+    pack, options, bias = {}, {"attn_scale": float(p.values.get("scale", 1))}, None
 
     def rows(heads, length, dim):
         if "bshd" in p.flags:
@@ -88,6 +116,7 @@ def build(problem, torch, cudnn, handle):
     else:
         k, v = rows(p.hk, p.sk, p.d), rows(p.hk, p.sk, p.dv)
     o = rows(p.h, p.sq, p.dv)
+    d_o = rows(p.h, p.sq, p.dv) if p.backward else None
     if p.ragged or "length_kv" in p.flags or "pages" in p.values:
         options.update(use_padding_mask=True, seq_len_q=lengths(p.sq), seq_len_kv=lengths(p.sk))
     left, right = p.bounds()
@@ -102,13 +131,15 @@ def build(problem, torch, cudnn, handle):
         options.setdefault("diagonal_band_right_bound", 0)
     if "bias" in p.values:
         dims = [int(x) for x in p.values["bias"].split(":")[1].split("x")]
-        options["bias"] = given(torch.randn(*dims, device="cuda", dtype=kind))
+        bias = torch.randn(*dims, device="cuda", dtype=kind)
+        options["bias"] = given(bias)
     if "dropout" in p.values:
         seed, offset = (given(torch.full((1, 1, 1, 1), 7, device="cuda", dtype=torch.int64)) for _ in range(2))
         options["dropout"] = (float(p.values["dropout"]), seed, offset)
     if "sink" in p.flags:
         options["sink_token"] = given(torch.zeros(1, p.h, 1, 1, device="cuda"))
     inputs = [given(t) for t in (q, k, v)]
+    true = None if expected is None else reference(p, torch, q, k, v, bias, d_o)
 
     def offsets(heads, dim, length):
         return given((torch.arange(p.b + 1, device="cuda") * heads * dim * length).to(torch.int64).reshape(-1, 1, 1, 1))
@@ -121,14 +152,18 @@ def build(problem, torch, cudnn, handle):
     if not p.backward:
         out, stats = graph.sdpa(q=inputs[0], k=inputs[1], v=inputs[2], generate_stats="stats" in p.flags, **options)
         made(out, o)
+        results = {"o": o}
         if ragged:
             out.set_ragged_offset(ragged[3])
         if "stats" in p.flags:
-            made(stats, torch.empty(p.b, p.h, p.sq, 1, device="cuda"))
+            results["stats"] = torch.empty(p.b, p.h, p.sq, 1, device="cuda")
+            made(stats, results["stats"])
     else:
-        d_o = given(rows(p.h, p.sq, p.dv))
-        o_in = given(o)
-        stats = given(torch.full((p.b, p.h, p.sq, 1), 10.0, device="cuda"))
+        sums = torch.full((p.b, p.h, p.sq, 1), 10.0, device="cuda")
+        if true is not None:
+            o.copy_(true["o"])
+            sums.copy_(true["stats"])
+        d_o, o_in, stats = given(d_o), given(o), given(sums)
         if ragged:
             d_o.set_ragged_offset(ragged[3])
             o_in.set_ragged_offset(ragged[3])
@@ -140,8 +175,9 @@ def build(problem, torch, cudnn, handle):
         if "dsink" in p.flags:
             options["dSink_token"] = given(torch.empty(1, p.h, 1, 1, device="cuda"))
         gradients = graph.sdpa_backward(q=inputs[0], k=inputs[1], v=inputs[2], o=o_in, dO=d_o, stats=stats, **options)
-        for index, (tensor, like) in enumerate(zip(gradients, (q, k, v))):
-            made(tensor, torch.empty_like(like))
+        results = dict(zip(("dQ", "dK", "dV"), (torch.empty_like(t) for t in (q, k, v))))
+        for index, (tensor, memory) in enumerate(zip(gradients, results.values())):
+            made(tensor, memory)
             if ragged:
                 tensor.set_ragged_offset(ragged[index])
     graph.validate()
@@ -149,6 +185,8 @@ def build(problem, torch, cudnn, handle):
     graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
     graph.check_support()
     graph.build_plans()
+    if expected is not None:
+        expected.update({name: (memory, true[name]) for name, memory in results.items()})
     return graph, pack
 
 
@@ -178,6 +216,20 @@ def run(arguments):
         if "= attention" not in line or line.startswith("#") or arguments.only not in line:
             continue
         name, text = (part.strip() for part in line.split("=", 1))
+        torch.manual_seed(sum(text.encode()))
+        if arguments.errors:
+            expected = {}
+            try:
+                graph, pack = build(Problem(text), torch, cudnn, handle, expected)
+                workspace = torch.empty(graph.get_workspace_size() + 256, dtype=torch.uint8, device="cuda")
+                graph.execute(pack, workspace, handle=handle)
+                for output, (memory, true) in expected.items():
+                    error = memory.double() - true
+                    print(f"{name} {output} greatest\t{error.abs().max().item():.6e}\t{text}")
+                    print(f"{name} {output} rms\t{error.square().mean().sqrt().item():.6e}\t{text}", flush=True)
+            except Exception as error:  # noqa: BLE001
+                print(f"{name}\tnan\t{' '.join(str(error).split())[:160]}", flush=True)
+            continue
         try:
             graph, pack = build(Problem(text), torch, cudnn, handle)
             workspace = torch.empty(graph.get_workspace_size() + 256, dtype=torch.uint8, device="cuda")
@@ -212,9 +264,9 @@ def compare(ours, theirs):
         ratio = mine / other
         if ratio == ratio:
             ratios["bwd" if " bwd " in text else "fwd"].append(ratio)
-            print(f"{name:28} {mine:9.4f} {other:9.4f} {ratio:6.3f}{'  above 1.05' if ratio > 1.05 else ''}")
+            print(f"{name:32} {mine:10.4g} {other:10.4g} {ratio:6.3f}{'  above 1.05' if ratio > 1.05 else ''}")
         else:
-            print(f"{name:28} {mine:9.4f} {other:9.4f}    nan  {text if mine != mine else 'theirs: ' + reason}")
+            print(f"{name:32} {mine:10.4g} {other:10.4g}    nan  {text if mine != mine else 'theirs: ' + reason}")
     for kind, all_of in ratios.items():
         if all_of:
             mean = math.exp(sum(map(math.log, all_of)) / len(all_of))
@@ -228,6 +280,7 @@ def main():
     parser.add_argument("--lock")
     parser.add_argument("--runs", type=int, default=11)
     parser.add_argument("--only", default="")
+    parser.add_argument("--errors", action="store_true")
     parser.add_argument("--compare", nargs=2)
     arguments = parser.parse_args()
     if arguments.compare:

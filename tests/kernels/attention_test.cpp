@@ -309,16 +309,17 @@ TEST(Attention, AnEngineThatWantsMoreWorkspaceIsPassedOver) {
   EXPECT_NE(std::string(taken->name), "attention_simt");
 }
 
-// A graph's plan asks for the workspace before it knows the bounds of a window that come with the data, as for the widest.
+// A graph's plan asks for the workspace before it knows the bounds of a window that come with the data, as for the
+// widest.
 TEST(Attention, WorkspaceOfTheWidestWindowIsEnoughForAnyOther) {
   const Device device = described("NVIDIA H200", 9, 0, 132, 50);
   int narrower = 0;
   for (int i = 0; i < session_cases(300); ++i) {
     Random random = case_random(session_seed(), static_cast<std::uint64_t>(i));
     const auto text = [&](const char* key, std::int64_t value) { return std::string(key) + std::to_string(value); };
-    const std::string line = "attention fwd bf16 b" + text("", random.between(1, 8)) + text("h", random.between(1, 16)) +
-                             text("s", random.between(1, 700)) + text("/", random.between(1, 9000)) +
-                             text("d", 8 * random.between(1, 32));
+    const std::string line = "attention fwd bf16 b" + text("", random.between(1, 8)) +
+                             text("h", random.between(1, 16)) + text("s", random.between(1, 700)) +
+                             text("/", random.between(1, 9000)) + text("d", 8 * random.between(1, 32));
     SCOPED_TRACE(line);
     const auto with = [&](std::int64_t left, std::int64_t right) {
       return problem_of(line + text(" left=", left) + text(" right=", right));
