@@ -118,13 +118,6 @@ __device__ __forceinline__ void produce_float8(const FlashFloat8Params& p, Float
   }
 }
 
-// Four neighbours of a row, the first one low.
-__device__ __forceinline__ std::uint32_t pack_bytes(float a, float b, float c, float d) {
-  const std::uint32_t low = ptx::cvt_rn_satfinite_e4m3x2_f32(b, a);
-  const std::uint32_t high = ptx::cvt_rn_satfinite_e4m3x2_f32(d, c);
-  return low | high << 16;
-}
-
 __device__ __forceinline__ void store_four(tile::AnyType type, unsigned char* row, int column, const float (&x)[4]) {
   switch (type) {
     case tile::AnyType::e4m3:

@@ -12,18 +12,22 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-enum class FusedKind { plain, biased, scaled };
+// scaled: copies of 8-bit floats in 16 bits; turned: all products are of 8-bit floats, P and dS among them.
+enum class FusedKind { plain, biased, scaled, turned };
 template <class T, int kDim_, FusedKind kKind>
 struct FusedConfig {
   using Element = T;
   static constexpr int kDim = kDim_;
   static constexpr bool kHasBias = kKind == FusedKind::biased;
-  static constexpr bool kIsScaled = kKind == FusedKind::scaled;
+  static constexpr bool kTurns = kKind == FusedKind::turned;
+  static constexpr bool kIsScaled = kKind == FusedKind::scaled || kTurns;
+  static constexpr int kStepRows = kTurns ? 32 : 16;  // of a product's summed dimension
   static constexpr int kRows = kFlashFusedRows;
   static constexpr int kStream = flash_fused_stream(kDim);
   static constexpr int kConsumers = 2;
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
-  static constexpr int kStages = 2;   // of dO and dS
+  static constexpr int kStages = 2;  // of dO and dS
+  static constexpr int kDqStages = kTurns ? 2 : 1;
   static constexpr int kQStages = 3;  // a warpgroup may be half a tile behind the other
   static constexpr int kHeldBytes = kRows * kDim * 2;
   static constexpr int kStreamBytes = kStream * kDim * 2;
@@ -32,6 +36,7 @@ struct FusedConfig {
   static constexpr bool kDividesRows = kDim == 128;
   static constexpr int kDqColumns = kDividesRows ? kStream : kStream / 2;
   static constexpr int kDqFloats = kStream * kDim;
+  static_assert(!kTurns || kDim == kPanelBytes, "a row of bytes is a row of one panel");
   static_assert(kRows == 64 * kConsumers && kDim == (kDividesRows ? 128 : 64), "two warpgroups share a tile");
 };
 
@@ -50,24 +55,25 @@ struct FusedTile {
   MapRows q, k, v, d_o, dk, dv;
   bool by_elements;  // of a ragged tensor whose sequence starts inside a row of the map
   float scale_log2;
+  float p_factor, ds_factor;  // of what is rounded to 8 bits
 };
 
 template <class C>
 struct FusedShared {
   alignas(1024) unsigned char k[C::kHeldBytes];
-  alignas(1024) unsigned char v[C::kHeldBytes];
+  alignas(1024) unsigned char v[C::kTurns ? C::kHeldBytes / 2 : C::kHeldBytes];
   alignas(1024) unsigned char q[C::kQStages][C::kStreamBytes];
   alignas(1024) unsigned char d_o[C::kStages][C::kStreamBytes];
   // {64 keys, queries, keys}: a warpgroup writes a tile while the other one still multiplies the tile before.
-  alignas(1024) unsigned char ds[2][C::kRows * C::kStream * 2];
-  alignas(1024) float dq[C::kDqFloats];  // {warpgroup, 8 columns, thread, 4}
+  alignas(1024) unsigned char ds[2][C::kRows * C::kStream * (C::kTurns ? 1 : 2)];
+  alignas(1024) float dq[C::kDqStages][C::kDqFloats];  // {warpgroup, 8 columns, thread, 4}
   alignas(C::kHasBias ? 1024 : 16) unsigned char bias[C::kHasBias ? C::kConsumers * C::kPartBytes : 16];  // as ds
   alignas(16) float lse[C::kQStages][C::kStream];
   alignas(16) float delta[C::kStages][C::kStream];
   std::uint64_t held_full, held_empty;
   std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
   std::uint64_t d_o_full[C::kStages], d_o_empty[C::kStages];
-  std::uint64_t dq_full[2], dq_empty;
+  std::uint64_t dq_full[2], dq_empty[C::kDqStages];
   std::uint64_t ds_full[C::kStages], ds_read[C::kConsumers][C::kStages];
   std::uint64_t bias_full[C::kConsumers], bias_empty[C::kConsumers];
   std::uint64_t tile_full[2], tile_empty[2];
@@ -107,6 +113,10 @@ __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& 
   tile.by_elements = false;
   tile.scale_log2 = p.scale_log2;
   if constexpr (C::kIsScaled) tile.scale_log2 *= fused_factor(p.score_factors);
+  if constexpr (C::kTurns) {
+    tile.p_factor = p.scale_p == nullptr ? 1.0F : *p.scale_p;
+    tile.ds_factor = p.scale * fused_factor(p.dp_factors) * (p.scale_ds == nullptr ? 1.0F : *p.scale_ds);
+  }
   const auto rows_of = [&](const AttentionTensor& tensor) {
     if (tensor.offset_bits == 0) return MapRows{tile.batch, 0};
     const std::int64_t start = ragged_start(tensor, tile.batch);
@@ -150,7 +160,13 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
   const tile::TensorMap* const k_map = p.is_ragged ? &p.bounded->k : &p.k;
   const tile::TensorMap* const v_map = p.is_ragged ? &p.bounded->v : &p.v;
   const int length_kv = tile.sequence.length_kv;
-  if (tile.by_elements) {
+  if constexpr (C::kTurns) {
+    constexpr int kHalf = C::kHeldBytes / 2;
+    ptx::mbarrier_arrive_expect_tx(&shared.held_full, 3 * kHalf);
+    ptx::tma_tile_5d(shared.k, &p.k_bytes, &shared.held_full, 0, tile.row, tile.head, tile.batch, 0);
+    ptx::tma_tile_5d(shared.v, v_map, &shared.held_full, 0, tile.row, tile.head, tile.batch, 0);
+    ptx::tma_tile_5d(shared.k + kHalf, &p.k, &shared.held_full, tile.row, 0, tile.head, tile.batch, 0);
+  } else if (tile.by_elements) {
     copy_elements<C, C::kRows>(p.k_rows, tile, tile.head, tile.row, length_kv, p.dim_qk, shared.k);
     copy_elements<C, C::kRows>(p.v_rows, tile, tile.head, tile.row, length_kv, p.dim_v, shared.v);
     ptx::mbarrier_arrive(&shared.held_full);
@@ -171,10 +187,16 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
     for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
       const int stage = turn.stage;
       const int row = j * C::kStream;
+      const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
       tile::wait(&shared.q_empty[stage], turn.parity ^ 1);
       if (tile.by_elements) {
         copy_elements<C, C::kStream>(p.q_rows, tile, head, row, tile.sequence.length_q, p.dim_qk, shared.q[stage]);
         ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStream * 4);
+      } else if constexpr (C::kTurns) {
+        ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStreamBytes + C::kStream * 4);
+        ptx::tma_tile_5d(shared.q[stage], &p.q_bytes, &shared.q_full[stage], 0, row, head, tile.batch, 0);
+        ptx::tma_tile_5d(shared.q[stage] + C::kStreamBytes / 2, q_map, &shared.q_full[stage], row, 0, head, tile.batch,
+                         0);
       } else {
         ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStreamBytes + C::kStream * 4);
 #pragma unroll
@@ -183,7 +205,6 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
                            panel * kPanelColumns, tile.q.first + row, head, tile.q.batch, 0);
         }
       }
-      const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
       ptx::bulk_copy(shared.lse[stage], p.lse + rows, C::kStream * 4, &shared.q_full[stage]);
       turn.next();
     }
@@ -225,6 +246,11 @@ __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, F
         if (tile.by_elements) {
           copy_elements<C, C::kStream>(p.d_o_rows, tile, head, row, tile.sequence.length_q, p.dim_v, shared.d_o[stage]);
           ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStream * 4);
+        } else if constexpr (C::kTurns) {
+          ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStreamBytes + C::kStream * 4);
+          ptx::tma_tile_5d(shared.d_o[stage] + C::kStreamBytes / 2, map, &shared.d_o_full[stage], row, 0, head,
+                           tile.batch, 0);
+          ptx::tma_tile_5d(shared.d_o[stage], &p.d_o_bytes, &shared.d_o_full[stage], 0, row, head, tile.batch, 0);
         } else {
           ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStreamBytes + C::kStream * 4);
 #pragma unroll
@@ -284,6 +310,7 @@ __device__ __forceinline__ void produce_fused(const FlashFusedBackwardParams& p,
 template <class C>
 __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p, const FusedTile& tile,
                                                FusedShared<C>& shared, int which, std::uint32_t& turn) {
+  const int buffer = C::kDqStages == 1 ? 0 : which;
   // Query tiles from here on have not been met by an earlier key tile: both ends of the range ascend.
   int met = 0;
   if (tile.index > 0) met = query_tiles<C>(p.mask, tile.sequence, tile.row - C::kRows).end;
@@ -301,13 +328,13 @@ __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p
       tile::wait(&shared.dq_full[which], turn >> 1 & 1);
       float* const to = p.dq + static_cast<std::int64_t>(base + j) * C::kDqFloats;
       if (j < met) {
-        ptx::bulk_reduce_add_f32(to, shared.dq, C::kDqFloats * 4);
+        ptx::bulk_reduce_add_f32(to, shared.dq[buffer], C::kDqFloats * 4);
       } else {
-        ptx::bulk_store(to, shared.dq, C::kDqFloats * 4);
+        ptx::bulk_store(to, shared.dq[buffer], C::kDqFloats * 4);
       }
       ptx::bulk_commit_group();
       ptx::bulk_wait_group_read<0>();
-      ptx::mbarrier_arrive(&shared.dq_empty);
+      ptx::mbarrier_arrive(&shared.dq_empty[buffer]);
       ptx::bulk_wait_group<0>();
       ptx::fence_proxy_async_all();
       ptx::st_release_gpu(added, static_cast<std::uint32_t>(tile.index) + 1);

@@ -76,29 +76,6 @@ std::int64_t pitch_of(const Problem& problem) {
 
 std::int64_t row_values(const Problem& problem) { return pitch_of(problem) * problem.batch() * problem.heads_q(); }
 
-// How the kernel of dBias cuts it.
-kernels::FlashDbiasParams dbias_shape(const Problem& problem, const Device& device) {
-  const auto tiles = [](std::int64_t extent, std::int64_t of) {
-    return static_cast<std::int32_t>((extent + of - 1) / of);
-  };
-  const std::int64_t* const dims = problem.dbias.dims;
-  kernels::FlashDbiasParams params;
-  if (dims[0] == 1) params.visits[0] = static_cast<std::int32_t>(problem.batch());
-  if (dims[1] == 1) params.visits[1] = static_cast<std::int32_t>(problem.heads_q());
-  if (dims[2] == 1) params.visits[2] = tiles(problem.length_q(), kernels::kFlashDbiasRows);
-  if (dims[3] == 1) params.visits[3] = tiles(problem.length_kv, kernels::kFlashDbiasColumns);
-  params.row_tiles = tiles(dims[2], kernels::kFlashDbiasRows);
-  params.column_tiles = tiles(dims[3], kernels::kFlashDbiasColumns);
-  params.elements = dims[0] * dims[1] * dims[2] * dims[3];
-  // Two blocks for each multiprocessor, where the tiles are fewer than that: partial sums stay below 9 MB on 132.
-  std::int64_t visits = 1;
-  for (const std::int32_t count : params.visits) visits *= count;
-  const std::int64_t blocks = dims[0] * dims[1] * params.row_tiles * params.column_tiles;
-  const std::int64_t wanted = std::int64_t{2} * device.multiprocessors;
-  if (blocks * 2 <= wanted) params.splits = static_cast<std::int32_t>(std::min(visits, wanted / blocks));
-  return params;
-}
-
 }  // namespace
 
 int gather_dim(const Problem& problem) {
@@ -164,16 +141,40 @@ kernels::FlashGatherParams gather_params(const LaunchSite& site, const Problem& 
   return params;
 }
 
-std::size_t gather_dbias_workspace(const Problem& problem, const Device& device) {
-  if (problem.dbias.rank == 0) return 0;
-  const kernels::FlashDbiasParams dbias = dbias_shape(problem, device);
+kernels::FlashDbiasParams dbias_shape(const Problem& problem, const Device& device, std::int32_t side,
+                                      std::int32_t blocks_each) {
+  const auto tiles = [](std::int64_t extent, std::int64_t of) {
+    return static_cast<std::int32_t>((extent + of - 1) / of);
+  };
+  const std::int64_t* const dims = problem.dbias.dims;
+  kernels::FlashDbiasParams params;
+  if (dims[0] == 1) params.visits[0] = static_cast<std::int32_t>(problem.batch());
+  if (dims[1] == 1) params.visits[1] = static_cast<std::int32_t>(problem.heads_q());
+  if (dims[2] == 1) params.visits[2] = tiles(problem.length_q(), side);
+  if (dims[3] == 1) params.visits[3] = tiles(problem.length_kv, side);
+  params.row_tiles = tiles(dims[2], side);
+  params.column_tiles = tiles(dims[3], side);
+  params.elements = dims[0] * dims[1] * dims[2] * dims[3];
+  // Some blocks for each multiprocessor, where the tiles are fewer than that: partial sums stay below 9 MB on 132.
+  std::int64_t visits = 1;
+  for (const std::int32_t count : params.visits) visits *= count;
+  const std::int64_t blocks = dims[0] * dims[1] * params.row_tiles * params.column_tiles;
+  const std::int64_t wanted = std::int64_t{blocks_each} * device.multiprocessors;
+  if (blocks * 2 <= wanted) params.splits = static_cast<std::int32_t>(std::min(visits, wanted / blocks));
+  return params;
+}
+
+std::size_t dbias_partial_bytes(const kernels::FlashDbiasParams& dbias) {
   return dbias.splits > 1 ? static_cast<std::size_t>(4 * dbias.splits * dbias.elements) : 0;
+}
+std::size_t gather_dbias_workspace(const Problem& problem, const Device& device) {
+  return problem.dbias.rank == 0 ? 0 : dbias_partial_bytes(dbias_shape(problem, device, kernels::kFlashDbiasRows, 2));
 }
 
 void launch_gather_dbias(const LaunchSite& site, const Problem& problem,
                          const kernels::FlashGatherBackwardParams& params, float* partial) {
   if (problem.dbias.rank == 0) return;
-  kernels::FlashDbiasParams dbias = dbias_shape(problem, site.device);
+  kernels::FlashDbiasParams dbias = dbias_shape(problem, site.device, kernels::kFlashDbiasRows, 2);
   dbias.base = params;
   dbias.group_v = static_cast<std::int32_t>(problem.heads_q() / problem.heads_v());
   dbias.partial = partial;
