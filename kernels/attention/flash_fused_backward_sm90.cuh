@@ -208,6 +208,7 @@ class FusedConsumer {
     ptx::wgmma_commit_group();
   }
   // The same of operands in bytes.
+  template <class B>
   __device__ __forceinline__ void issue_byte_product(float (&d)[C::kStream / 2], const unsigned char* a,
                                                      const unsigned char* b) {
     const std::uint64_t a_base = tile::operand_descriptor<128>(a + opaque(place.warpgroup) * 64 * kPanelBytes, 0);
@@ -216,11 +217,12 @@ class FusedConsumer {
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < C::kDim / 32; ++k) {
-      ptx::wgmma_ss<tile::Float8E4M3, tile::Float8E4M3, C::kStream>(d, a_base + 2 * k, b_base + 2 * k, k == 0 ? 0 : 1);
+      ptx::wgmma_ss<typename C::Byte, B, C::kStream>(d, a_base + 2 * k, b_base + 2 * k, k == 0 ? 0 : 1);
     }
     ptx::wgmma_commit_group();
   }
-  // out += weights b.
+  // out += weights b, of types A and B where they are bytes.
+  template <class A, class B>
   __device__ __forceinline__ void issue_sum(float (&out)[C::kDim / 2],
                                             const std::uint32_t (&weights)[C::kStream / C::kStepRows][4],
                                             const unsigned char* b) {
@@ -230,7 +232,7 @@ class FusedConsumer {
       ptx::wgmma_fence();
 #pragma unroll
       for (int k = 0; k < C::kStream / 32; ++k) {
-        ptx::wgmma_rs<tile::Float8E4M3, tile::Float8E4M3, C::kDim>(out, weights[k], turned + 2 * k, 1);
+        ptx::wgmma_rs<A, B, C::kDim>(out, weights[k], turned + 2 * k, 1);
       }
       ptx::wgmma_commit_group();
     } else {
@@ -255,8 +257,8 @@ class FusedConsumer {
       ptx::wgmma_fence();
 #pragma unroll
       for (int k = 0; k < C::kRows / 32; ++k) {
-        ptx::wgmma_ss<tile::Float8E4M3, tile::Float8E4M3, C::kDqColumns>(d, turned + 2 * k, of_ds + 2 * k,
-                                                                         k == 0 ? 0 : 1);
+        ptx::wgmma_ss<typename C::Byte, typename C::GradientByte, C::kDqColumns>(d, turned + 2 * k, of_ds + 2 * k,
+                                                                                 k == 0 ? 0 : 1);
       }
       ptx::wgmma_commit_group();
     } else {
@@ -390,8 +392,8 @@ class FusedConsumer {
         }
       }
       std::uint32_t(&words)[4] = ds_weights[i / 2];
-      words[i % 2 * 2] = pack_bytes(ds[0], ds[1], ds[4], ds[5]);
-      words[i % 2 * 2 + 1] = pack_bytes(ds[2], ds[3], ds[6], ds[7]);
+      words[i % 2 * 2] = pack_bytes<typename C::GradientByte>(ds[0], ds[1], ds[4], ds[5]);
+      words[i % 2 * 2 + 1] = pack_bytes<typename C::GradientByte>(ds[2], ds[3], ds[6], ds[7]);
       if (i % 2 == 1) ptx::pin(words);
     }
   }
@@ -403,8 +405,8 @@ class FusedConsumer {
       const float* const its = s + 8 * i;
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
-        weights[i / 2][i % 2 * 2 + row] = pack_bytes(its[2 * row] * factor, its[2 * row + 1] * factor,
-                                                     its[4 + 2 * row] * factor, its[5 + 2 * row] * factor);
+        weights[i / 2][i % 2 * 2 + row] = pack_bytes<typename C::Byte>(
+            its[2 * row] * factor, its[2 * row + 1] * factor, its[4 + 2 * row] * factor, its[5 + 2 * row] * factor);
       }
     }
   }
@@ -470,7 +472,7 @@ class FusedConsumer {
     const int stage = turn.stage;
     enter(j);
     if constexpr (C::kTurns) {
-      issue_byte_product(s, shared.k, shared.q[q_turn.stage]);
+      issue_byte_product<typename C::Byte>(s, shared.k, shared.q[q_turn.stage]);
     } else {
       issue_product(s, shared.k, shared.q[q_turn.stage]);
     }
@@ -496,12 +498,12 @@ class FusedConsumer {
     }
     if (i == 0 && place.warpgroup == 0) ptx::barrier_arrive(kFusedStarts, C::kConsumers * kWarpgroup);
     tile::wait(&shared.d_o_full[stage], turn.parity);
-    issue_sum(dv, weights, shared.d_o[stage]);
+    issue_sum<typename C::Byte, typename C::GradientByte>(dv, weights, shared.d_o[stage]);
     ptx::wgmma_wait_group<1>();
     ptx::pin(dq);
     if (has_dq) store_dq(dq, stage ^ place.warpgroup);
     if constexpr (C::kTurns) {
-      issue_byte_product(dp, shared.v, shared.d_o[stage]);
+      issue_byte_product<typename C::GradientByte>(dp, shared.v, shared.d_o[stage]);
     } else {
       issue_product(dp, shared.v, shared.d_o[stage]);
     }
@@ -513,7 +515,7 @@ class FusedConsumer {
     } else {
       score_gradients(stage, s, dp);
     }
-    issue_sum(dk, ds_weights, shared.q[q_turn.stage]);
+    issue_sum<typename C::GradientByte, typename C::Byte>(dk, ds_weights, shared.q[q_turn.stage]);
     tile::wait(&shared.ds_read[place.warpgroup ^ 1][stage], turn.parity ^ 1);
     store_ds(shared.ds[stage]);
     ptx::fence_proxy_async();

@@ -42,9 +42,10 @@ struct FlashFusedBackwardParams {
   // Of 8-bit floats in copies of 16 bits, which take bf16 and no bias: factors of the scores and of dP, and the
   // greatest magnitude of dS with them.
   bool is_scaled = false;
-  // With dim 128, all products of e4m3: v is a map of bytes, q, k and d_o are maps of turned copies beside those of
-  // bytes. P and dS are rounded after these numbers.
+  // With dim 128, all products of e4m3, or e5m2 in dO and dS: v is a map of bytes, q, k and d_o are maps of turned
+  // copies beside those of bytes. P and dS are rounded after these numbers.
   bool is_turned = false;
+  bool gradients_are_e5m2 = false;
   tile::TensorMap q_bytes, k_bytes, d_o_bytes;
   const float* scale_p = nullptr;
   const float* scale_ds = nullptr;

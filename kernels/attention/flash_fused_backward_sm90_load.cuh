@@ -12,14 +12,18 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-// scaled: copies of 8-bit floats in 16 bits; turned: all products are of 8-bit floats, P and dS among them.
-enum class FusedKind { plain, biased, scaled, turned };
+// scaled: copies of 8-bit floats in 16 bits; turned: all products are of 8-bit floats, P and dS among them;
+// wide_turned: the same with dO and dS in e5m2.
+enum class FusedKind { plain, biased, scaled, turned, wide_turned };
 template <class T, int kDim_, FusedKind kKind>
 struct FusedConfig {
   using Element = T;
   static constexpr int kDim = kDim_;
   static constexpr bool kHasBias = kKind == FusedKind::biased;
-  static constexpr bool kTurns = kKind == FusedKind::turned;
+  static constexpr bool kTurns = kKind == FusedKind::turned || kKind == FusedKind::wide_turned;
+  // Of 8-bit floats: what q, k, v and P are, and dO and dS.
+  using Byte = tile::Float8E4M3;
+  using GradientByte = std::conditional_t<kKind == FusedKind::wide_turned, tile::Float8E5M2, tile::Float8E4M3>;
   static constexpr bool kIsScaled = kKind == FusedKind::scaled || kTurns;
   static constexpr int kStepRows = kTurns ? 32 : 16;  // of a product's summed dimension
   static constexpr int kRows = kFlashFusedRows;

@@ -187,9 +187,8 @@ kernels::FlashFloat8Copy copy_between(const Tensor& tensor, const void* data, vo
 }
 // Whether all products are of 8-bit floats, P and dS rounded as the graph says: where a row of them fills a panel.
 bool multiplies_bytes(const Problem& problem) {
-  for (const DataType type : {problem.d_o.geometry.type, problem.p_type, problem.ds_type}) {
-    if (type != GPUDNN_DATA_FP8_E4M3) return false;
-  }
+  const DataType d_o = problem.d_o.geometry.type;
+  if (problem.p_type != GPUDNN_DATA_FP8_E4M3 || !is_float8(d_o) || problem.ds_type != d_o) return false;
   return std::max(problem.dim_qk(), problem.dim_v()) > 64;
 }
 
@@ -243,6 +242,7 @@ bool encode_operands(const Problem& problem, const Args& args, const CopyData& d
   constexpr std::int64_t kRow = 128;  // of bytes
   constexpr std::int64_t kKeys = kernels::kFlashFusedRows;
   constexpr std::int64_t kQueries = kernels::flash_fused_stream(128);
+  maps->gradients_are_e5m2 = problem.d_o.geometry.type == GPUDNN_DATA_FP8_E5M2;
   return encode_rows(problem.q, args.q.data, kRow, kQueries, &maps->q) &&
          encode_rows(problem.k, args.k.data, kRow, kKeys, &maps->k) &&
          encode_rows(problem.v, args.v.data, kRow, kKeys, &maps->v) &&

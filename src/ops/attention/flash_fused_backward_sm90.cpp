@@ -230,6 +230,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
                  "the driver refused a tensor map for this problem; please report it with the problem's line");
   if (byte_maps != nullptr) {
     params.is_turned = true;
+    params.gradients_are_e5m2 = byte_maps->gradients_are_e5m2;
     params.q_bytes = byte_maps->q;
     params.k_bytes = byte_maps->k;
     params.d_o_bytes = byte_maps->d_o;

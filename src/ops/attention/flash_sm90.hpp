@@ -22,6 +22,7 @@ constexpr double kLog2E = 1.4426950408889634;
 // flash_fused_backward_sm90 in two parts: where lse and delta go, what is to be zero; and all that follows. `numbers`:
 // of 8-bit floats, which come as copies in bf16, or as they are and turned by `byte_maps`.
 struct FusedByteMaps {
+  bool gradients_are_e5m2 = false;  // dO and dS; else e4m3, as all others
   tile::TensorMap q, k, v, d_o;
   tile::TensorMap q_turned, k_turned, d_o_turned;
 };
