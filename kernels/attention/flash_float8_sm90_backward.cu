@@ -1,4 +1,5 @@
-// What attention backward in 8-bit floats on Hopper adds to flash_fused_backward_sm90, which runs on copies in bf16.
+// What attention backward in 8-bit floats on Hopper adds to flash_fused_backward_sm90: copies of its operands in bf16,
+// where that does not multiply the bytes themselves; lse and delta; the results from their copies.
 //
 // bf16 holds every number of e4m3 and e5m2, so the scores are those of the 8-bit operands; p and dS are rounded to bf16
 // in place of 8 bits, and the scales before their rounding need no memory: they are factors of the results. Copies are

@@ -29,6 +29,10 @@
 // by ldmatrix where dS is written by stmatrix. Where dBias is not summed over anything, it is dS: its tiles leave from
 // there by TMA.
 //
+// In 8-bit floats (`turned`) tiles of q, k and dO come twice, as they are and turned (rows of 64 queries or 128 keys),
+// as wgmma wants the summed dimension side by side, and v as it is: the bytes of 16-bit tiles, v's half. P and dS are
+// rounded after their scales. Two tiles of dq are on their way then: one waits for the next 32 KiB to leave.
+//
 // Grouped heads: the block of a key tile visits all query heads of the group. Rows beyond a sequence's length are
 // cleared in shared memory, as 0 times a NaN is none. Head dimensions up to 128, multiples of 8.
 //
