@@ -30,8 +30,7 @@ struct FusedConfig {
   static constexpr int kStream = flash_fused_stream(kDim);
   static constexpr int kConsumers = 2;
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
-  static constexpr int kStages = 2;  // of dO and dS
-  static constexpr int kDqStages = kTurns ? 2 : 1;
+  static constexpr int kStages = 2;   // of dO and dS
   static constexpr int kQStages = 3;  // a warpgroup may be half a tile behind the other
   static constexpr int kHeldBytes = kRows * kDim * 2;
   static constexpr int kStreamBytes = kStream * kDim * 2;
@@ -65,19 +64,19 @@ struct FusedTile {
 template <class C>
 struct FusedShared {
   alignas(1024) unsigned char k[C::kHeldBytes];
-  alignas(1024) unsigned char v[C::kTurns ? C::kHeldBytes / 2 : C::kHeldBytes];
+  alignas(1024) unsigned char v[C::kHeldBytes];
   alignas(1024) unsigned char q[C::kQStages][C::kStreamBytes];
   alignas(1024) unsigned char d_o[C::kStages][C::kStreamBytes];
   // {64 keys, queries, keys}: a warpgroup writes a tile while the other one still multiplies the tile before.
-  alignas(1024) unsigned char ds[2][C::kRows * C::kStream * (C::kTurns ? 1 : 2)];
-  alignas(1024) float dq[C::kDqStages][C::kDqFloats];  // {warpgroup, 8 columns, thread, 4}
+  alignas(1024) unsigned char ds[2][C::kRows * C::kStream * 2];
+  alignas(1024) float dq[C::kDqFloats];  // {warpgroup, 8 columns, thread, 4}
   alignas(C::kHasBias ? 1024 : 16) unsigned char bias[C::kHasBias ? C::kConsumers * C::kPartBytes : 16];  // as ds
   alignas(16) float lse[C::kQStages][C::kStream];
   alignas(16) float delta[C::kStages][C::kStream];
   std::uint64_t held_full, held_empty;
   std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
   std::uint64_t d_o_full[C::kStages], d_o_empty[C::kStages];
-  std::uint64_t dq_full[2], dq_empty[C::kDqStages];
+  std::uint64_t dq_full[2], dq_empty;
   std::uint64_t ds_full[C::kStages], ds_read[C::kConsumers][C::kStages];
   std::uint64_t bias_full[C::kConsumers], bias_empty[C::kConsumers];
   std::uint64_t tile_full[2], tile_empty[2];
@@ -314,7 +313,6 @@ __device__ __forceinline__ void produce_fused(const FlashFusedBackwardParams& p,
 template <class C>
 __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p, const FusedTile& tile,
                                                FusedShared<C>& shared, int which, std::uint32_t& turn) {
-  const int buffer = C::kDqStages == 1 ? 0 : which;
   // Query tiles from here on have not been met by an earlier key tile: both ends of the range ascend.
   int met = 0;
   if (tile.index > 0) met = query_tiles<C>(p.mask, tile.sequence, tile.row - C::kRows).end;
@@ -332,13 +330,13 @@ __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p
       tile::wait(&shared.dq_full[which], turn >> 1 & 1);
       float* const to = p.dq + static_cast<std::int64_t>(base + j) * C::kDqFloats;
       if (j < met) {
-        ptx::bulk_reduce_add_f32(to, shared.dq[buffer], C::kDqFloats * 4);
+        ptx::bulk_reduce_add_f32(to, shared.dq, C::kDqFloats * 4);
       } else {
-        ptx::bulk_store(to, shared.dq[buffer], C::kDqFloats * 4);
+        ptx::bulk_store(to, shared.dq, C::kDqFloats * 4);
       }
       ptx::bulk_commit_group();
       ptx::bulk_wait_group_read<0>();
-      ptx::mbarrier_arrive(&shared.dq_empty[buffer]);
+      ptx::mbarrier_arrive(&shared.dq_empty);
       ptx::bulk_wait_group<0>();
       ptx::fence_proxy_async_all();
       ptx::st_release_gpu(added, static_cast<std::uint32_t>(tile.index) + 1);
