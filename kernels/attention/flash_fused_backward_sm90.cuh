@@ -31,7 +31,7 @@
 //
 // In 8-bit floats (`turned`) tiles of q, k and dO come twice, as they are and turned (rows of 64 queries or 128 keys),
 // as wgmma wants the summed dimension side by side, and v as it is: the bytes of 16-bit tiles, v's half. P and dS are
-// rounded after their scales. Two tiles of dq are on their way then: one waits for the next 32 KiB to leave.
+// rounded after their scales.
 //
 // Grouped heads: the block of a key tile visits all query heads of the group. Rows beyond a sequence's length are
 // cleared in shared memory, as 0 times a NaN is none. Head dimensions up to 128, multiples of 8.
@@ -447,11 +447,10 @@ class FusedConsumer {
 
   __device__ __forceinline__ void store_dq(const float (&dq)[C::kDqColumns / 2], int which) {
     if (place.lane == 0) ptx::mbarrier_arrive(&shared.ds_read[place.warpgroup][which]);
-    const int buffer = C::kDqStages == 1 ? 0 : which;
-    tile::wait(&shared.dq_empty[buffer], dq_parity >> buffer & 1 ^ 1);
-    dq_parity ^= 1U << buffer;
-    float4* const to = reinterpret_cast<float4*>(shared.dq[buffer]) +
-                       place.warpgroup * (C::kDqColumns / 8) * kWarpgroup + consumer() % kWarpgroup;
+    tile::wait(&shared.dq_empty, dq_parity ^ 1);
+    dq_parity ^= 1;
+    float4* const to = reinterpret_cast<float4*>(shared.dq) + place.warpgroup * (C::kDqColumns / 8) * kWarpgroup +
+                       consumer() % kWarpgroup;
 #pragma unroll
     for (int i = 0; i < C::kDqColumns / 8; ++i) {
       to[i * kWarpgroup] = make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
@@ -585,17 +584,11 @@ class FusedConsumer {
   }
 
   __device__ __forceinline__ void write() {
-    // The last tiles of dq have left.
-    unsigned char* of_dv = shared.ds[0];
-    if constexpr (C::kDqStages == 2) {
-      of_dv = reinterpret_cast<unsigned char*>(shared.dq[1]);
-      tile::wait(&shared.dq_empty[1], dq_parity >> 1 & 1 ^ 1);
-    }
-    if (p.writes_dv) write_rows(p.dv, tile->dv, p.dv_rows, p.dim_v, of_dv, 1.0F, dv);
-    tile::wait(&shared.dq_empty[0], dq_parity & 1 ^ 1);
+    if (p.writes_dv) write_rows(p.dv, tile->dv, p.dv_rows, p.dim_v, shared.ds[0], 1.0F, dv);
+    // The last tile of dq has left.
+    tile::wait(&shared.dq_empty, dq_parity ^ 1);
     if (p.writes_dk) {
-      write_rows(p.dk, tile->dk, p.dk_rows, p.dim_qk, reinterpret_cast<unsigned char*>(shared.dq[0]), p.result_scale,
-                 dk);
+      write_rows(p.dk, tile->dk, p.dk_rows, p.dim_qk, reinterpret_cast<unsigned char*>(shared.dq), p.result_scale, dk);
     }
   }
 
@@ -646,7 +639,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
         ptx::mbarrier_init(&shared.bias_empty[i], 4);
       }
     }
-    for (int i = 0; i < C::kDqStages; ++i) ptx::mbarrier_init(&shared.dq_empty[i], 1);
+    ptx::mbarrier_init(&shared.dq_empty, 1);
     ptx::fence_mbarrier_init();
   }
   __syncthreads();
