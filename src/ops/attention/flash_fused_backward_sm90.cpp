@@ -153,9 +153,15 @@ Status launch_rest(const LaunchSite& site, const Problem& problem, const Args& a
 }
 
 // Heads whose key tiles go together: some 8 blocks on each. The last of them starts so many tiles late, and the first
-// alone reads q and dO from device memory.
-std::int32_t fused_heads_of_section(std::int64_t heads, int multiprocessors) {
-  const std::int64_t most = std::max((multiprocessors + 7) / 8, 1);
+// alone reads q and dO from device memory. 8-bit products outrun the additions of dq, unless the L2 holds it: without
+// bounds, where no block waits for a shorter one, fewer heads at once.
+std::int32_t fused_heads_of_section(const Problem& problem, const Device& device, std::int64_t heads, bool is_turned) {
+  std::int64_t most = std::max((device.multiprocessors + 7) / 8, 1);
+  if (is_turned && sees_all(problem)) {
+    const std::int64_t dq_bytes = problem.length_q() * (problem.heads_q() / problem.heads_k()) * 128 * 4;
+    most = std::clamp<std::int64_t>(
+        static_cast<std::int64_t>(device.l2_bytes) / 2 / std::max<std::int64_t>(dq_bytes, 1), 1, most);
+  }
   const std::int64_t sections = (heads + most - 1) / most;
   return static_cast<std::int32_t>((heads + sections - 1) / sections);
 }
@@ -265,7 +271,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   params.query_tiles = static_cast<std::int32_t>(space.query_tiles);
   params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_k());
   params.blocks = std::min(params.key_tiles * params.batch_heads, site.device.multiprocessors);
-  params.heads_of_section = fused_heads_of_section(params.batch_heads, site.device.multiprocessors);
+  params.heads_of_section = fused_heads_of_section(problem, site.device, params.batch_heads, params.is_turned);
   params.writes_dk = problem.dk.exists();
   params.writes_dv = problem.dv.exists();
   params.scale = static_cast<float>(problem.scale);
